@@ -1,0 +1,129 @@
+//===- ShardingRule.h - Factors and strategies of operations --*- C++ -*-===//
+//
+// What an operation allows: its iteration space as named factors, how they map
+// to the dimensions of operands and results, and what sharding each implies.
+// Propagation, enumeration of strategies and partitioning all go through it.
+// No MLIR. See Shardy's sharding rules and How to Scale Your Model, chapter 3.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_SHARDING_SHARDINGRULE_H
+#define SHARDC_SHARDING_SHARDINGRULE_H
+
+#include "shardc/Sharding/Sharding.h"
+#include <functional>
+#include <vector>
+
+namespace shardc {
+
+/// What placing a factor on an axis means.
+enum class FactorKind : uint8_t {
+  /// Every device computes its part; nothing to communicate.
+  Parallel,
+  /// The factor is summed over: the results become partial sums.
+  Reduction,
+  /// The factor is normalised over: devices agree on statistics (all_reduce of
+  /// each `Statistic`), the result is complete.
+  Statistic,
+  /// As Statistic, and the results are partial sums too (attention over keys).
+  StatisticReduction,
+  /// Must be whole on every device.
+  Replicated,
+};
+
+/// One index of an operation's iteration space.
+struct Factor {
+  std::string name;
+  int64_t extent = 1;
+  FactorKind kind = FactorKind::Parallel;
+};
+
+/// A value that devices must agree on when a Statistic factor is sharded: an
+/// all_reduce of a tensor that has the listed factors.
+struct Statistic {
+  /// The statistic's name in the IR: `max`, `sum`, `sum_exp`, `sum_square`, ...
+  std::string name;
+  /// True if devices take the maximum (or minimum), false if they add.
+  bool isMax = false;
+  unsigned elementBits = 32;
+  llvm::SmallVector<unsigned, 4> factors;
+};
+
+/// Factors of one dimension, the major one first (more than one only where
+/// indices are merged or split).
+using DimFactors = llvm::SmallVector<unsigned, 1>;
+using TensorFactors = llvm::SmallVector<DimFactors, 4>;
+
+struct ShardingRule {
+  llvm::SmallVector<Factor, 6> factors;
+  llvm::SmallVector<TensorFactors, 3> operands;
+  llvm::SmallVector<TensorFactors, 1> results;
+  /// Sets of operands (bit per operand) in which the operation is linear
+  /// jointly: if exactly these are partial sums over an axis, so are the
+  /// results. A product has one set per factor, a sum one set of all terms.
+  llvm::SmallVector<uint32_t, 2> linearSets;
+  llvm::SmallVector<Statistic, 2> statistics;
+
+  std::optional<unsigned> findFactor(llvm::StringRef name) const;
+};
+
+/// One way to run an operation: the axes of each factor, and for axes that no
+/// factor has, the set of operands (index into `linearSets`) that are partial
+/// sums over it.
+struct Strategy {
+  llvm::SmallVector<AxisList, 6> factorAxes;
+  llvm::SmallVector<std::pair<AxisIndex, unsigned>, 1> passThrough;
+
+  bool operator==(const Strategy &other) const = default;
+};
+
+/// The layout in which the strategy consumes operand `operand`.
+Layout operandLayout(const ShardingRule &rule, const Strategy &strategy,
+                     unsigned operand);
+/// The layout in which the strategy produces result `result`, partial sums
+/// included.
+Layout resultLayout(const ShardingRule &rule, const Strategy &strategy,
+                    unsigned result);
+/// Axes over which the statistics are all-reduced.
+AxisList statisticAxes(const ShardingRule &rule, const Strategy &strategy);
+/// Extent of each factor on one device, rounded up.
+llvm::SmallVector<int64_t, 6> localExtents(const Mesh &mesh,
+                                           const ShardingRule &rule,
+                                           const Strategy &strategy);
+/// Null if the strategy is legal, else why not (for verifiers): divisibility,
+/// must-replicate factors, minor factors of a merged dimension sharded while a
+/// major one is not down to one element per device.
+/// `allowPadding` drops the divisibility requirement.
+std::optional<std::string> checkStrategy(const Mesh &mesh,
+                                         const ShardingRule &rule,
+                                         const Strategy &strategy,
+                                         bool allowPadding = false);
+
+/// Every legal strategy, in a fixed order, the fully replicated one first:
+/// each axis is idle, on one factor (all orders of axes on one factor), or
+/// carries a partial sum through a linear set.
+std::vector<Strategy> enumerateStrategies(const Mesh &mesh,
+                                          const ShardingRule &rule,
+                                          bool allowPadding = false);
+
+/// Every layout of a tensor whose dimensions the mesh divides, in a fixed
+/// order, the replicated one first; with partial sums if `withPartial`.
+std::vector<Layout> enumerateLayouts(const Mesh &mesh, const TensorShape &shape,
+                                     bool withPartial,
+                                     bool allowPadding = false);
+
+/// The strategy that consumes these operand layouts; factors about which no
+/// operand says anything are placed as the results say, as far as the axes are
+/// free. Absent layouts say nothing. Null with the reason in `why` if operands
+/// place a factor differently, use an axis twice, or hold partial sums in which
+/// the operation is not linear. Undoes operandLayout and resultLayout; does not
+/// check legality (checkStrategy does).
+std::optional<Strategy>
+inferStrategy(const Mesh &mesh, const ShardingRule &rule,
+              llvm::ArrayRef<std::optional<Layout>> operands,
+              llvm::ArrayRef<std::optional<Layout>> results,
+              std::string *why = nullptr);
+
+} // namespace shardc
+
+#endif // SHARDC_SHARDING_SHARDINGRULE_H

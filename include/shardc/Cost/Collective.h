@@ -1,0 +1,144 @@
+//===- Collective.h - Time of collectives on real networks ----*- C++ -*-===//
+//
+// The roofline of each collective on tori and switched levels: cost-model.md
+// section 4, How to Scale Your Model chapters 2, 3 and 12.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_COST_COLLECTIVE_H
+#define SHARDC_COST_COLLECTIVE_H
+
+#include "shardc/Machine/Machine.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace shardc {
+
+/// The six collectives, in the order that breaks ties between equally cheap
+/// sequences (cost-model.md section 3).
+enum class CollectiveKind : uint8_t {
+  AllGather,
+  AllSlice,
+  AllToAll,
+  ReduceScatter,
+  AllReduce,
+  CollectivePermute,
+};
+
+/// `all_gather`, ... as printed everywhere.
+llvm::StringRef stringify(CollectiveKind kind);
+
+/// Integer picoseconds, the unit in which costs are added and compared. Rounded
+/// to the nearest, at most 2^53 (2.5 hours), so that sums stay exact.
+using Picoseconds = int64_t;
+Picoseconds toPicoseconds(double seconds);
+
+struct CollectiveCost {
+  /// V of cost-model.md section 4.
+  double bytes = 0;
+  /// Sent by one device.
+  double wireBytes = 0;
+  double bandwidthSeconds = 0;
+  double latencySeconds = 0;
+  /// Physical axes (index into physicalAxes()) whose network it occupies.
+  llvm::SmallVector<unsigned, 4> occupies;
+
+  double seconds() const { return std::max(bandwidthSeconds, latencySeconds); }
+  bool latencyBound() const { return latencySeconds > bandwidthSeconds; }
+};
+
+/// Prices collectives of one mesh bound to one machine. Immutable and pure, so
+/// that threads may share one.
+class CollectiveModel {
+public:
+  CollectiveModel(Machine machine, Mesh mesh, MeshBinding binding);
+
+  const Mesh &mesh() const { return theMesh; }
+  const Machine &machine() const { return theMachine; }
+  const MeshBinding &binding() const { return theBinding; }
+  llvm::ArrayRef<PhysicalAxis> physical() const { return thePhysical; }
+
+  /// all_gather, reduce_scatter, all_reduce, all_to_all over all of `axes`
+  /// together; `bytes` is V. Groups of one cost nothing. all_slice is free.
+  CollectiveCost cost(CollectiveKind kind, llvm::ArrayRef<AxisIndex> axes,
+                      double bytes) const;
+
+  /// A permutation of the devices' parts: the device at mesh coordinates c
+  /// receives the part that the device at `source(c)` holds; `localBytes` is
+  /// that part. `axes` are the mesh axes along which coordinates change; where
+  /// the part comes from along them depends on the coordinates along them only.
+  /// Priced by the most loaded directed link under dimension-ordered shortest
+  /// paths; half way round a ring goes upwards.
+  CollectiveCost
+  permuteCost(llvm::ArrayRef<AxisIndex> axes, double localBytes,
+              llvm::function_ref<void(llvm::ArrayRef<int64_t> destination,
+                                      llvm::MutableArrayRef<int64_t> source)>
+                  source) const;
+
+private:
+  friend class PermuteRouter;
+
+  /// One network at the machine's shape.
+  struct Level {
+    Network::Kind kind = Network::Kind::Switch;
+    unsigned network = 0;
+    /// Its axes (index into physicalAxes()).
+    unsigned firstPhysical = 0;
+    unsigned numPhysical = 1;
+    /// Share of one device, bytes/s: of one torus link in one direction; else
+    /// w_i of cost-model.md section 4 (of a full mesh, over all its links).
+    double rate = 0;
+    /// Links of one member of a full mesh.
+    int64_t meshLinks = 1;
+    double latency = 0;
+    bool inNetworkReduction = false;
+    llvm::SmallVector<bool, 3> wraps;
+  };
+
+  /// What a group's collectives cost per byte of V, and at least.
+  struct GroupTerms {
+    int64_t members = 1;
+    /// Seconds per byte.
+    double gather = 0, allReduce = 0, allToAll = 0;
+    /// Seconds of one pass.
+    double latency = 0;
+    llvm::SmallVector<unsigned, 4> occupies;
+  };
+
+  /// The part of one physical axis that a group takes, all its parts together.
+  struct AxisUnion {
+    int64_t members = 1;
+    /// Positions from the first member to the one after the last.
+    int64_t span = 1;
+    /// From the first member to the last.
+    int64_t reach = 0;
+    /// Groups that share the links of the span.
+    double sharing() const { return static_cast<double>(span) / members; }
+  };
+
+  Level makeLevel(unsigned network, int64_t devicesBelow,
+                  double egressLimit) const;
+  AxisUnion axisUnion(AxisSet axes, unsigned physicalAxis) const;
+  void addTorus(const Level &level, AxisSet axes, int64_t below,
+                GroupTerms &terms) const;
+  void addSwitch(const Level &level, AxisSet axes, int64_t below,
+                 GroupTerms &terms) const;
+  /// The group's members along one level.
+  int64_t levelMembers(const Level &level, AxisSet axes) const;
+  /// Appends the switched levels that traffic across `outermost` occupies.
+  void occupySwitches(unsigned outermost,
+                      llvm::SmallVectorImpl<unsigned> &occupies) const;
+  GroupTerms groupTerms(AxisSet axes) const;
+
+  Machine theMachine;
+  Mesh theMesh;
+  MeshBinding theBinding;
+  llvm::SmallVector<PhysicalAxis, 4> thePhysical;
+  /// Fastest first.
+  llvm::SmallVector<Level, 3> levels;
+  /// By axis set; empty where the mesh has too many axes to list them.
+  std::vector<GroupTerms> groups;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_COST_COLLECTIVE_H

@@ -1,0 +1,73 @@
+//===- Operation.h - Time of a fusion group on one device -----*- C++ -*-===//
+//
+// The roofline of one fusion group: cost-model.md section 2.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_COST_OPERATION_H
+#define SHARDC_COST_OPERATION_H
+
+#include "shardc/Machine/Machine.h"
+
+namespace shardc {
+
+/// What one operation does on one device, from local extents. Bytes are not
+/// here: fusion decides which operands and results touch HBM.
+struct OpWork {
+  /// FLOPs on the matrix units, and the type that they run in ("bf16").
+  double matrixFlops = 0;
+  std::string computeType;
+  /// FLOPs on the vector units.
+  double vectorFlops = 0;
+  /// Bytes of each operand and result that the operation touches if it is in
+  /// HBM (a gather touches rows, not the table).
+  llvm::SmallVector<double, 4> operandBytes;
+  llvm::SmallVector<double, 1> resultBytes;
+};
+
+enum class OpBound : uint8_t { Compute, Hbm };
+
+/// Cost of one group (or of the part of it on one side of a collective).
+struct GroupCost {
+  double matrixFlops = 0;
+  double vectorFlops = 0;
+  double hbmBytes = 0;
+  double matrixSeconds = 0;
+  double vectorSeconds = 0;
+  double hbmSeconds = 0;
+
+  double computeSeconds() const {
+    return std::max(matrixSeconds, vectorSeconds);
+  }
+  double seconds() const { return std::max(computeSeconds(), hbmSeconds); }
+  OpBound bound() const {
+    return computeSeconds() > hbmSeconds ? OpBound::Compute : OpBound::Hbm;
+  }
+};
+
+/// Adds the work of `op` (its FLOPs, not its bytes) to `group`. The machine
+/// must have a peak for the operation's compute type (see missingPeak).
+void addWork(const Machine &machine, const OpWork &op, GroupCost &group);
+/// Adds HBM traffic to `group`.
+void addTraffic(const Machine &machine, double bytes, GroupCost &group);
+
+/// The field (`flops.int8`) that the machine lacks for matrix work in a compute
+/// type, if it does.
+std::optional<std::string> missingPeak(const Machine &machine,
+                                       llvm::StringRef computeType);
+
+/// The compute type of an operation on operands of `types` (language type
+/// names): the widest; at equal widths the one with the slower peak, types that
+/// the machine has no peak for last, then the first. Empty for no types.
+std::string computeType(const Machine &machine,
+                        llvm::ArrayRef<llvm::StringRef> types);
+
+/// Fraction of T x S query-key pairs that attention computes, times T x S:
+/// all of them; causal, S * T * max(1/2, 1 - T / 2S); a window caps the keys of
+/// each query at `window`.
+double attentionPairs(double queries, double keys, bool causal,
+                      std::optional<int64_t> window);
+
+} // namespace shardc
+
+#endif // SHARDC_COST_OPERATION_H

@@ -1,0 +1,301 @@
+//===- Collective.cpp - Time of collectives on real networks --------------===//
+//
+// cost-model.md section 4. A group's collectives cost time in proportion to V,
+// so each set of mesh axes is reduced to seconds per byte once. One network at
+// a time contributes, from the fastest out; the slowest sets the time.
+//
+//   torus   one device receives through all its links: V / sum of W_i, where a
+//           line counts N / (N - 1) W_one, and a part that shares its links
+//           with s - 1 other groups a share of 1 / s
+//   switch  what the members below one child lack comes through that child's
+//           link: V (D - 1) / (D S w)
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Cost/Collective.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include <cmath>
+#include <limits>
+
+using namespace llvm;
+using namespace shardc;
+
+/// Meshes of up to so many axes have the terms of every axis set computed
+/// ahead: 2^8 sets at most.
+static constexpr unsigned kMaxListedAxes = 8;
+
+StringRef shardc::stringify(CollectiveKind kind) {
+  switch (kind) {
+  case CollectiveKind::AllGather:
+    return "all_gather";
+  case CollectiveKind::AllSlice:
+    return "all_slice";
+  case CollectiveKind::AllToAll:
+    return "all_to_all";
+  case CollectiveKind::ReduceScatter:
+    return "reduce_scatter";
+  case CollectiveKind::AllReduce:
+    return "all_reduce";
+  case CollectiveKind::CollectivePermute:
+    return "collective_permute";
+  }
+  llvm_unreachable("covered switch");
+}
+
+Picoseconds shardc::toPicoseconds(double seconds) {
+  constexpr double kLargest = 9007199254740992.0; // 2^53
+  return std::llround(std::min(seconds * 1e12, kLargest));
+}
+
+//===----------------------------------------------------------------------===//
+// Levels of the machine
+//===----------------------------------------------------------------------===//
+
+CollectiveModel::CollectiveModel(Machine machine, Mesh mesh,
+                                 MeshBinding binding)
+    : theMachine(std::move(machine)), theMesh(std::move(mesh)),
+      theBinding(std::move(binding)), thePhysical(physicalAxes(theMachine)) {
+  assert(theBinding.parts.size() == theMesh.size() && "mesh not bound");
+  int64_t devicesBelow = 1;
+  double egressLimit = std::numeric_limits<double>::infinity();
+  for (unsigned end = thePhysical.size(); end > 0;) {
+    unsigned network = thePhysical[end - 1].network;
+    levels.push_back(makeLevel(network, devicesBelow, egressLimit));
+    const Level &level = levels.back();
+    end = level.firstPhysical;
+    for (unsigned index = 0; index < level.numPhysical; ++index)
+      devicesBelow *= thePhysical[end + index].size;
+    // What leaves a node leaves it through the same NIC at every level.
+    if (network > 0 && level.kind == Network::Kind::Switch)
+      egressLimit = level.rate;
+  }
+  if (theMesh.size() <= kMaxListedAxes)
+    for (AxisSet axes = 0; axes < AxisSet(1) << theMesh.size(); ++axes)
+      groups.push_back(groupTerms(axes));
+}
+
+/// Devices below one of what the network's bandwidth is quoted per.
+static int64_t devicesPerQuotedUnit(const Machine &machine,
+                                    ArrayRef<PhysicalAxis> physical,
+                                    const Network &network,
+                                    int64_t devicesBelow) {
+  if (network.bandwidthPer.empty())
+    return devicesBelow;
+  auto joins = [&](const Network &other) {
+    return is_contained(other.members, network.bandwidthPer);
+  };
+  const auto unit = find_if(machine.networks, joins);
+  if (unit == machine.networks.end())
+    return 1; // `chip`
+  unsigned unitNetwork = unit - machine.networks.begin();
+  int64_t devices = 1;
+  for (const PhysicalAxis &axis : physical)
+    if (axis.network < unitNetwork)
+      devices *= axis.size;
+  return devices;
+}
+
+/// How many a level can have: what the catalogue says, else the shape.
+static int64_t largestSize(const Machine &machine, unsigned physical) {
+  size_t fromInnermost = machine.shape.size() - physical;
+  int64_t size = machine.shape[physical];
+  if (fromInnermost > machine.maxShape.size())
+    return size;
+  return std::max(size,
+                  machine.maxShape[machine.maxShape.size() - fromInnermost]);
+}
+
+CollectiveModel::Level CollectiveModel::makeLevel(unsigned networkIndex,
+                                                  int64_t devicesBelow,
+                                                  double egressLimit) const {
+  const Network &network = theMachine.networks[networkIndex];
+  Level level;
+  level.kind = network.kind;
+  level.network = networkIndex;
+  level.firstPhysical = find_if(thePhysical,
+                                [&](const PhysicalAxis &axis) {
+                                  return axis.network == networkIndex;
+                                }) -
+                        thePhysical.begin();
+  level.numPhysical = network.members.size();
+  level.latency = network.latency;
+  level.inNetworkReduction = network.inNetworkReduction;
+  if (network.kind == Network::Kind::Torus) {
+    level.rate = network.bandwidth / devicesBelow;
+    for (unsigned index = 0; index < level.numPhysical; ++index)
+      level.wraps.push_back(wraps(theMachine, level.firstPhysical + index));
+    return level;
+  }
+  level.rate = network.bandwidth / devicesPerQuotedUnit(theMachine, thePhysical,
+                                                        network, devicesBelow);
+  if (network.switchBandwidth > 0) {
+    double children = thePhysical[level.firstPhysical].size;
+    level.rate = std::min(level.rate,
+                          network.switchBandwidth / (children * devicesBelow));
+  }
+  if (network.kind == Network::Kind::FullMesh)
+    level.meshLinks =
+        std::max<int64_t>(1, largestSize(theMachine, level.firstPhysical) - 1);
+  else
+    level.rate = std::min(level.rate, egressLimit);
+  return level;
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+static bool contains(AxisSet axes, AxisIndex axis) {
+  return (axes & axisBit(axis)) != 0;
+}
+
+CollectiveModel::AxisUnion
+CollectiveModel::axisUnion(AxisSet axes, unsigned physicalAxis) const {
+  AxisUnion result;
+  for (auto [axis, parts] : enumerate(theBinding.parts)) {
+    if (!contains(axes, axis))
+      continue;
+    for (const AxisPart &part : parts) {
+      if (part.physical != physicalAxis)
+        continue;
+      result.members *= part.size;
+      result.span = std::max(result.span, part.size * part.stride);
+      result.reach += (part.size - 1) * part.stride;
+    }
+  }
+  return result;
+}
+
+int64_t CollectiveModel::levelMembers(const Level &level, AxisSet axes) const {
+  int64_t members = 1;
+  for (unsigned index = 0; index < level.numPhysical; ++index)
+    members *= axisUnion(axes, level.firstPhysical + index).members;
+  return members;
+}
+
+/// The torus row of section 4's first table; `below` are the group's members
+/// in one member of the torus.
+void CollectiveModel::addTorus(const Level &level, AxisSet axes, int64_t below,
+                               GroupTerms &terms) const {
+  double members = levelMembers(level, axes);
+  double inbound = 0;
+  double slowestAxis = 0;
+  double hops = 0;
+  for (unsigned index = 0; index < level.numPhysical; ++index) {
+    unsigned physicalAxis = level.firstPhysical + index;
+    AxisUnion part = axisUnion(axes, physicalAxis);
+    if (part.members == 1)
+      continue;
+    bool isRing =
+        level.wraps[index] && part.span == thePhysical[physicalAxis].size;
+    double oneWay = level.rate / part.sharing();
+    double bandwidth = isRing ? 2 * oneWay : oneWay;
+    inbound += isRing ? bandwidth : members / (members - 1) * bandwidth;
+    slowestAxis = std::max(slowestAxis, part.members / bandwidth);
+    hops += isRing ? (part.members / 2) * part.sharing() : part.reach;
+    terms.occupies.push_back(physicalAxis);
+  }
+  double gather = 1 / (below * inbound);
+  terms.gather = std::max(terms.gather, gather);
+  terms.allReduce = std::max(terms.allReduce, 2 * gather);
+  terms.allToAll =
+      std::max(terms.allToAll, slowestAxis / (4.0 * terms.members));
+  terms.latency += level.latency * hops;
+}
+
+/// One level of section 4's second table; `below` is its S_i.
+void CollectiveModel::addSwitch(const Level &level, AxisSet axes, int64_t below,
+                                GroupTerms &terms) const {
+  int64_t members = levelMembers(level, axes);
+  double rate = level.rate;
+  if (level.kind == Network::Kind::FullMesh)
+    rate *= static_cast<double>(members - 1) / level.meshLinks;
+  double groupRate = below * rate;
+  double gather = (members - 1) / (members * groupRate);
+  double all = terms.members;
+  terms.gather = std::max(terms.gather, gather);
+  terms.allReduce = std::max(
+      terms.allReduce, level.inNetworkReduction ? 1 / groupRate : 2 * gather);
+  terms.allToAll = std::max(terms.allToAll, (all - below) / (all * all * rate));
+  terms.latency += level.latency * Log2_64_Ceil(members);
+}
+
+void CollectiveModel::occupySwitches(
+    unsigned outermost, SmallVectorImpl<unsigned> &occupies) const {
+  if (outermost == 0)
+    occupies.push_back(levels[0].firstPhysical);
+  for (unsigned index = 1; index <= outermost; ++index)
+    if (levels[index].kind != Network::Kind::Torus)
+      occupies.push_back(levels[index].firstPhysical);
+}
+
+CollectiveModel::GroupTerms CollectiveModel::groupTerms(AxisSet axes) const {
+  GroupTerms terms;
+  terms.members = theMesh.groupSize(axes);
+  int64_t below = 1;
+  std::optional<unsigned> outermost;
+  for (auto [index, level] : enumerate(levels)) {
+    int64_t members = levelMembers(level, axes);
+    if (members == 1)
+      continue;
+    if (level.kind == Network::Kind::Torus) {
+      addTorus(level, axes, below, terms);
+    } else {
+      addSwitch(level, axes, below, terms);
+      if (index == 0)
+        occupySwitches(0, terms.occupies);
+      else
+        outermost = index;
+    }
+    below *= members;
+  }
+  if (outermost)
+    occupySwitches(*outermost, terms.occupies);
+  llvm::sort(terms.occupies);
+  return terms;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+CollectiveCost CollectiveModel::cost(CollectiveKind kind,
+                                     ArrayRef<AxisIndex> axes,
+                                     double bytes) const {
+  assert(kind != CollectiveKind::CollectivePermute && "see permuteCost");
+  CollectiveCost cost;
+  AxisSet set = axisSet(axes);
+  std::optional<GroupTerms> computed;
+  if (groups.empty())
+    computed = groupTerms(set);
+  const GroupTerms &terms = computed ? *computed : groups[set];
+  if (kind == CollectiveKind::AllSlice || terms.members == 1)
+    return cost;
+  double members = terms.members;
+  double sent = bytes * (members - 1) / members;
+  cost.bytes = bytes;
+  cost.occupies = terms.occupies;
+  switch (kind) {
+  case CollectiveKind::AllGather:
+  case CollectiveKind::ReduceScatter:
+    cost.wireBytes = sent;
+    cost.bandwidthSeconds = bytes * terms.gather;
+    cost.latencySeconds = terms.latency;
+    return cost;
+  case CollectiveKind::AllReduce:
+    cost.wireBytes = 2 * sent;
+    cost.bandwidthSeconds = bytes * terms.allReduce;
+    cost.latencySeconds = 2 * terms.latency;
+    return cost;
+  case CollectiveKind::AllToAll:
+    cost.wireBytes = sent / members;
+    cost.bandwidthSeconds = bytes * terms.allToAll;
+    cost.latencySeconds = terms.latency;
+    return cost;
+  case CollectiveKind::AllSlice:
+  case CollectiveKind::CollectivePermute:
+    break;
+  }
+  llvm_unreachable("handled above");
+}

@@ -1,0 +1,212 @@
+//===- Permute.cpp - Time of collective_permute ---------------------------===//
+//
+// Routes every message of a permutation: through tori by dimension-ordered
+// shortest paths, counting what each directed link carries, and through
+// switched levels by noting which are crossed (cost-model.md section 4). The
+// innermost network is passed first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Cost/Collective.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace llvm;
+using namespace shardc;
+
+namespace shardc {
+
+/// One permutation on one model.
+class PermuteRouter {
+public:
+  PermuteRouter(const CollectiveModel &model, AxisSet axes);
+
+  /// Mesh axes whose coordinates must all be visited: the permuted ones, and
+  /// those along which other devices load the same torus links.
+  ArrayRef<AxisIndex> visitedAxes() const { return visited; }
+  void route(ArrayRef<int64_t> source, ArrayRef<int64_t> destination);
+  CollectiveCost cost(double localBytes) const;
+
+private:
+  using Level = CollectiveModel::Level;
+  /// One coordinate per physical axis.
+  using Position = SmallVector<int64_t, 8>;
+
+  void findVisitedAxes();
+  Position position(ArrayRef<int64_t> coordinates) const;
+  int64_t walk(unsigned levelIndex, unsigned axisOfLevel, int64_t target,
+               Position &at);
+  uint32_t &load(const Position &at, unsigned physicalAxis, bool isUp);
+
+  const CollectiveModel &model;
+  AxisSet axes;
+  SmallVector<AxisIndex, 4> visited;
+  /// Messages on each link of a torus, by chip, physical axis and direction.
+  std::vector<uint32_t> loads;
+  /// Per level: messages on the most loaded link of a torus; of a switched
+  /// level 1 if any message crosses it.
+  SmallVector<uint32_t, 4> traffic;
+  /// Per physical axis: messages move along it.
+  SmallVector<bool, 8> isUsed;
+  /// Seconds that the longest path through tori takes.
+  double longestPath = 0;
+};
+
+} // namespace shardc
+
+PermuteRouter::PermuteRouter(const CollectiveModel &model, AxisSet axes)
+    : model(model), axes(axes), traffic(model.levels.size(), 0),
+      isUsed(model.thePhysical.size(), false) {
+  findVisitedAxes();
+}
+
+void PermuteRouter::findVisitedAxes() {
+  // Torus axes that messages take, and whatever lies below such a torus.
+  SmallVector<bool, 8> isLoaded(model.thePhysical.size(), false);
+  bool hasTorus = false;
+  for (const Level &level : reverse(model.levels)) {
+    for (unsigned index = 0; index < level.numPhysical; ++index) {
+      unsigned physicalAxis = level.firstPhysical + index;
+      bool isTaken = level.kind == Network::Kind::Torus &&
+                     model.axisUnion(axes, physicalAxis).members > 1;
+      isLoaded[physicalAxis] = isTaken || hasTorus;
+    }
+    hasTorus |= level.kind == Network::Kind::Torus &&
+                model.levelMembers(level, axes) > 1;
+  }
+  if (is_contained(isLoaded, true))
+    loads.resize(model.theMachine.numChips() * isLoaded.size() * 2);
+  for (auto [axis, parts] : enumerate(model.theBinding.parts)) {
+    bool sharesLinks = any_of(
+        parts, [&](const AxisPart &part) { return isLoaded[part.physical]; });
+    bool isPermuted = (axes & axisBit(axis)) != 0;
+    if (model.theMesh.axes[axis].size > 1 && (isPermuted || sharesLinks))
+      visited.push_back(axis);
+  }
+}
+
+/// Where the device at mesh `coordinates` is.
+PermuteRouter::Position
+PermuteRouter::position(ArrayRef<int64_t> coordinates) const {
+  Position result(model.thePhysical.size(), 0);
+  for (AxisIndex axis : visited) {
+    int64_t left = coordinates[axis];
+    for (const AxisPart &part : reverse(model.theBinding.parts[axis])) {
+      result[part.physical] += left % part.size * part.stride;
+      left /= part.size;
+    }
+  }
+  return result;
+}
+
+uint32_t &PermuteRouter::load(const Position &at, unsigned physicalAxis,
+                              bool isUp) {
+  size_t chip = 0;
+  for (auto [coordinate, axis] : zip_equal(at, model.thePhysical))
+    chip = chip * axis.size + coordinate;
+  return loads[(chip * at.size() + physicalAxis) * 2 + isUp];
+}
+
+/// Moves a message along one torus axis; returns the hops.
+int64_t PermuteRouter::walk(unsigned levelIndex, unsigned axisOfLevel,
+                            int64_t target, Position &at) {
+  const Level &level = model.levels[levelIndex];
+  unsigned physicalAxis = level.firstPhysical + axisOfLevel;
+  int64_t size = model.thePhysical[physicalAxis].size;
+  int64_t &coordinate = at[physicalAxis];
+  bool isUp = coordinate < target;
+  int64_t hops = std::abs(target - coordinate);
+  if (level.wraps[axisOfLevel] && (isUp ? 2 * hops > size : 2 * hops >= size)) {
+    isUp = !isUp;
+    hops = size - hops;
+  }
+  if (coordinate == target)
+    return 0;
+  isUsed[physicalAxis] = true;
+  while (coordinate != target) {
+    uint32_t &messages = load(at, physicalAxis, isUp);
+    traffic[levelIndex] = std::max(traffic[levelIndex], ++messages);
+    coordinate = (coordinate + (isUp ? 1 : size - 1)) % size;
+  }
+  return hops;
+}
+
+void PermuteRouter::route(ArrayRef<int64_t> source,
+                          ArrayRef<int64_t> destination) {
+  Position at = position(source);
+  Position to = position(destination);
+  double path = 0;
+  for (auto [levelIndex, level] : enumerate(model.levels)) {
+    for (unsigned index = 0; index < level.numPhysical; ++index) {
+      unsigned physicalAxis = level.firstPhysical + index;
+      if (level.kind == Network::Kind::Torus)
+        path += level.latency * walk(levelIndex, index, to[physicalAxis], at);
+      else if (at[physicalAxis] != to[physicalAxis])
+        traffic[levelIndex] = 1;
+    }
+    // Links of slower networks belong to everything below them together.
+    for (unsigned index = 0; index < level.numPhysical; ++index)
+      at[level.firstPhysical + index] = 0;
+  }
+  longestPath = std::max(longestPath, path);
+}
+
+CollectiveCost PermuteRouter::cost(double localBytes) const {
+  CollectiveCost cost;
+  if (none_of(traffic, [](uint32_t messages) { return messages > 0; }))
+    return cost;
+  cost.bytes = localBytes;
+  cost.wireBytes = localBytes;
+  cost.latencySeconds = longestPath;
+  double outermostSeconds = 0;
+  std::optional<unsigned> outermost;
+  for (auto [index, level] : enumerate(model.levels)) {
+    if (traffic[index] == 0)
+      continue;
+    if (level.kind == Network::Kind::Torus) {
+      double link = model.theMachine.networks[level.network].bandwidth;
+      cost.bandwidthSeconds =
+          std::max(cost.bandwidthSeconds, traffic[index] * localBytes / link);
+      continue;
+    }
+    outermostSeconds = localBytes / (level.rate / level.meshLinks);
+    cost.latencySeconds +=
+        level.latency * Log2_64_Ceil(model.levelMembers(level, axes));
+    if (index == 0)
+      model.occupySwitches(0, cost.occupies);
+    else
+      outermost = index;
+  }
+  cost.bandwidthSeconds = std::max(cost.bandwidthSeconds, outermostSeconds);
+  if (outermost)
+    model.occupySwitches(*outermost, cost.occupies);
+  for (auto [physicalAxis, isTaken] : enumerate(isUsed))
+    if (isTaken)
+      cost.occupies.push_back(physicalAxis);
+  llvm::sort(cost.occupies);
+  return cost;
+}
+
+CollectiveCost CollectiveModel::permuteCost(
+    ArrayRef<AxisIndex> axes, double localBytes,
+    function_ref<void(ArrayRef<int64_t>, MutableArrayRef<int64_t>)> source)
+    const {
+  PermuteRouter router(*this, axisSet(axes));
+  SmallVector<int64_t, 8> destination(theMesh.size(), 0), from;
+  // Counts through the visited coordinates, the last axis fastest.
+  for (bool isDone = false; !isDone;) {
+    from = destination;
+    source(destination, from);
+    if (from != destination)
+      router.route(from, destination);
+    isDone = true;
+    for (AxisIndex axis : reverse(router.visitedAxes())) {
+      if (++destination[axis] < theMesh.axes[axis].size) {
+        isDone = false;
+        break;
+      }
+      destination[axis] = 0;
+    }
+  }
+  return router.cost(localBytes);
+}

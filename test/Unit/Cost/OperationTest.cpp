@@ -1,0 +1,131 @@
+//===- OperationTest.cpp - Rooflines of fusion groups ---------------------===//
+
+#include "shardc/Cost/Operation.h"
+#include "Machines.h"
+
+using namespace shardc;
+
+namespace {
+
+OpWork matmul(double flops, llvm::StringRef type) {
+  OpWork work;
+  work.matrixFlops = flops;
+  work.computeType = type.str();
+  return work;
+}
+
+// RL-01: 1e12 bf16 FLOPs on an H100 of 9.89e14 FLOP/s take 1.01 ms.
+TEST(GroupCostTest, MatrixTime) {
+  GroupCost group;
+  addWork(h100({}), matmul(1e12, "bf16"), group);
+  expectNear(group.matrixSeconds, 0.0010111223458038423);
+  EXPECT_EQ(group.bound(), OpBound::Compute);
+}
+
+// int8 runs at 394e12: 394e9 / 394e12 = 1 ms; then bf16 at 197e12: 2 ms more.
+TEST(GroupCostTest, EachOperationAtItsOwnPeak) {
+  GroupCost group;
+  addWork(tpuV5e({}), matmul(394e9, "int8"), group);
+  addWork(tpuV5e({}), matmul(394e9, "bf16"), group);
+  expectNear(group.matrixSeconds, 3e-3);
+  EXPECT_EQ(group.matrixFlops, 788e9);
+}
+
+// HW-22: 16e9 bytes over 8.1e11 B/s; here 8.2e9 over 8.2e11, 10 ms.
+TEST(GroupCostTest, HbmTime) {
+  GroupCost group;
+  addTraffic(tpuV5e({}), 8e9, group);
+  addTraffic(tpuV5e({}), 0.2e9, group);
+  expectNear(group.hbmSeconds, 10e-3);
+  EXPECT_EQ(group.hbmBytes, 8.2e9);
+  EXPECT_EQ(group.bound(), OpBound::Hbm);
+}
+
+// v5p: 1.4e9 vector FLOPs at 1.4e13 are 100 us; the v5e states none: free.
+TEST(GroupCostTest, VectorUnits) {
+  OpWork work;
+  work.vectorFlops = 1.4e9;
+  GroupCost group;
+  addWork(tpuV5p({}), work, group);
+  expectNear(group.vectorSeconds, 100e-6);
+  GroupCost free;
+  addWork(tpuV5e({}), work, free);
+  EXPECT_EQ(free.vectorSeconds, 0);
+  EXPECT_EQ(free.vectorFlops, 1.4e9);
+}
+
+// Matrix 1 ms, vector 2 ms, HBM 3 ms: they overlap, the largest counts.
+TEST(GroupCostTest, TakesTheLargest) {
+  OpWork work = matmul(459e9, "bf16");
+  work.vectorFlops = 28e9;
+  GroupCost group;
+  addWork(tpuV5p({}), work, group);
+  expectNear(group.computeSeconds(), 2e-3);
+  EXPECT_EQ(group.bound(), OpBound::Compute);
+  addTraffic(tpuV5p({}), 8.4e9, group);
+  expectNear(group.seconds(), 3e-3);
+  EXPECT_EQ(group.bound(), OpBound::Hbm);
+}
+
+// RL-03, RL-06: on a v5e a bf16 matmul of B x D x F with B << D, F is bound by
+// compute from 197e12 / 8.2e11 = 240.2 tokens on. FLOPs 2BDF, bytes 2DF.
+TEST(GroupCostTest, CriticalBatch) {
+  for (auto [batch, bound] :
+       {std::pair(240.0, OpBound::Hbm), std::pair(241.0, OpBound::Compute)}) {
+    GroupCost group;
+    addWork(tpuV5e({}), matmul(2 * batch * 4096 * 4096, "bf16"), group);
+    addTraffic(tpuV5e({}), 2.0 * 4096 * 4096, group);
+    EXPECT_EQ(group.bound(), bound) << batch;
+  }
+}
+
+TEST(ComputeTypeTest, WidestThenSlowest) {
+  Machine machine = tpuV5e({});
+  EXPECT_EQ(computeType(machine, {"bf16", "bf16"}), "bf16");
+  // int8 weights, bf16 activations.
+  EXPECT_EQ(computeType(machine, {"int8", "bf16"}), "bf16");
+  EXPECT_EQ(computeType(machine, {"bf16", "int8"}), "bf16");
+  EXPECT_EQ(computeType(machine, {"int8", "int8"}), "int8");
+  EXPECT_EQ(computeType(machine, {"int8", "f32", "bf16"}), "f32");
+  EXPECT_EQ(computeType(machine, {}), "");
+}
+
+TEST(ComputeTypeTest, EqualWidths) {
+  Machine machine = tpuV5e({});
+  machine.flops["f8e4m3"] = 300e12; // slower than int8's 394e12
+  EXPECT_EQ(computeType(machine, {"int8", "f8e4m3"}), "f8e4m3");
+  EXPECT_EQ(computeType(machine, {"f8e4m3", "int8"}), "f8e4m3");
+  // int32 has no peak, f32 runs at bf16's.
+  EXPECT_EQ(computeType(machine, {"int32", "f32"}), "f32");
+  // f16 and bf16 share one peak: the first.
+  EXPECT_EQ(computeType(machine, {"f16", "bf16"}), "f16");
+}
+
+TEST(ComputeTypeTest, MissingPeakNamesTheField) {
+  EXPECT_EQ(missingPeak(tpuV5e({}), "int32"), "flops.int32");
+  EXPECT_EQ(missingPeak(tpuV5e({}), "f8e4m3"), std::nullopt);
+}
+
+TEST(AttentionPairsTest, All) {
+  EXPECT_EQ(attentionPairs(128, 1024, false, std::nullopt), 128 * 1024);
+}
+
+// Prefill: T = S, half. Decode: one query sees all but half a key:
+// 1 x 1024 x (1 - 1/2048) = 1023.5. T = 512 of S = 1024: 1 - 512/2048 = 3/4.
+TEST(AttentionPairsTest, Causal) {
+  EXPECT_EQ(attentionPairs(1024, 1024, true, std::nullopt), 1024 * 512);
+  EXPECT_EQ(attentionPairs(1, 1024, true, std::nullopt), 1023.5);
+  EXPECT_EQ(attentionPairs(512, 1024, true, std::nullopt), 512 * 768);
+  // More queries than keys: never less than half.
+  EXPECT_EQ(attentionPairs(4096, 1024, true, std::nullopt), 4096 * 512);
+}
+
+// A window of 128 keys caps the 512 that a causal mask leaves; one of 4096 does
+// not. A window implies the mask.
+TEST(AttentionPairsTest, Window) {
+  EXPECT_EQ(attentionPairs(1024, 1024, true, 128), 1024 * 128);
+  EXPECT_EQ(attentionPairs(1024, 1024, false, 4096), 1024 * 512);
+  EXPECT_EQ(attentionPairs(1, 8192, true, 128), 128);
+}
+
+} // namespace

@@ -1,0 +1,75 @@
+//===- Reshard.h - Cheapest sequence of collectives -----------*- C++ -*-===//
+//
+// Turns one layout of a tensor into another by the cheapest sequence of
+// all_gather, all_slice, all_to_all, reduce_scatter, all_reduce and
+// collective_permute (cost-model.md section 3). One planner serves the
+// optimizer's prices and the pass that emits collectives: what is priced is
+// what is emitted. Pure and memoised; the same for every objective.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RESHARD_RESHARD_H
+#define SHARDC_RESHARD_RESHARD_H
+
+#include "shardc/Cost/Collective.h"
+#include <memory>
+
+namespace shardc {
+
+struct ReshardStep {
+  CollectiveKind kind;
+  /// Axes acted on, in mesh order.
+  AxisList axes;
+  Layout from, to;
+  CollectiveCost cost;
+  /// On one device.
+  double fromBytes = 0, toBytes = 0;
+};
+
+struct ReshardPlan {
+  llvm::SmallVector<ReshardStep, 2> steps;
+  /// Sum of the steps' rounded times.
+  Picoseconds picoseconds = 0;
+  double wireBytes = 0;
+  /// Most bytes alive on one device while it runs, its operand and its result
+  /// included (all_reduce works in place).
+  double peakBytes = 0;
+};
+
+/// A shortest path over the layouts of a tensor, one collective an edge. Where
+/// the mesh has so many axes that there are more than `kMaxLayouts` layouts,
+/// the path keeps to those that use axes of `from` and `to` and as many others
+/// as fit; beyond that, axes that stay together move together and the major
+/// axes that both layouts share stay; if even that is too many, everything is
+/// gathered and sliced.
+class ReshardPlanner {
+public:
+  static constexpr unsigned kMaxLayouts = 5000;
+
+  explicit ReshardPlanner(const CollectiveModel &model);
+  ~ReshardPlanner();
+
+  const CollectiveModel &model() const { return theModel; }
+
+  /// The cheapest sequence from `from` to `to`: least time, then the fewest
+  /// steps, then the order of CollectiveKind, then axis order. Times that
+  /// differ by a few femtoseconds count as equal, so that rounding never
+  /// prefers two collectives to one. Null if there is none: `to` has partial
+  /// sums that `from` lacks. The reference stays valid for the planner's life.
+  const ReshardPlan *plan(const TensorShape &shape, const Layout &from,
+                          const Layout &to);
+
+  /// `plan(...)->picoseconds` without making the plan. One search serves all
+  /// targets of `from`, and goes only as far as they need.
+  std::optional<Picoseconds> price(const TensorShape &shape, const Layout &from,
+                                   const Layout &to);
+
+private:
+  struct Cache;
+  const CollectiveModel &theModel;
+  std::unique_ptr<Cache> cache;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_RESHARD_RESHARD_H

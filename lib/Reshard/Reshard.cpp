@@ -1,0 +1,545 @@
+//===- Reshard.cpp - Cheapest sequence of collectives ---------------------===//
+//
+// Dijkstra's algorithm over the layouts of a tensor. Graphs are shared by
+// tensors with the same divisibility, prices by those with the same bytes too;
+// one search serves all targets of a source and goes only as far as asked.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Reshard/Reshard.h"
+#include "LayoutGraph.h"
+#include "LayoutSpace.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+#include <cassert>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <tuple>
+
+using namespace shardc;
+using namespace shardc::reshard;
+
+static AxisList axisList(AxisSet axes) {
+  AxisList list;
+  for (; axes != 0; axes &= axes - 1)
+    list.push_back(llvm::countr_zero(axes));
+  return list;
+}
+
+static Picoseconds addTimes(Picoseconds a, Picoseconds b) {
+  Picoseconds sum;
+  if (llvm::AddOverflow(a, b, sum))
+    return std::numeric_limits<Picoseconds>::max();
+  return sum;
+}
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Prices of moves
+//===----------------------------------------------------------------------===//
+
+/// What a search compares: integral femtoseconds, exact up to 2^53 (9 s), with
+/// a few added for each step. Sequences whose exact times are equal may differ
+/// by the rounding of their steps, half a femtosecond each; the addition makes
+/// the one with fewer steps win nevertheless.
+constexpr double kStepFemtoseconds = 4;
+
+struct Price {
+  double femtoseconds = 0;
+  Picoseconds picoseconds = 0;
+};
+
+/// Prices single moves, each combination of kind, axes and bytes once.
+class Pricer {
+public:
+  explicit Pricer(const CollectiveModel &model) : model(model) {}
+
+  CollectiveCost cost(const Edge &edge, double fromBytes, double toBytes);
+  Price price(const Edge &edge, double fromBytes, double toBytes);
+
+  const Mesh &mesh() const { return model.mesh(); }
+  PermutationTable permutations;
+
+private:
+  double groupBytes(const Edge &edge, double fromBytes, double toBytes) const;
+  const CollectiveCost &unitPermuteCost(const Edge &edge);
+
+  const CollectiveModel &model;
+  /// By kind and axes, and by the bits of V.
+  llvm::DenseMap<std::pair<uint64_t, uint64_t>, Price> prices;
+  /// Costs of permutations of one byte: they are proportional to the bytes.
+  std::vector<std::optional<CollectiveCost>> unitPermuteCosts;
+};
+} // namespace
+
+/// V of cost-model.md section 4.
+double Pricer::groupBytes(const Edge &edge, double fromBytes,
+                          double toBytes) const {
+  switch (edge.kind) {
+  case CollectiveKind::AllGather:
+  case CollectiveKind::AllSlice:
+    return std::max(fromBytes, toBytes);
+  case CollectiveKind::AllToAll:
+    return static_cast<double>(mesh().groupSize(edge.axes)) *
+           std::max(fromBytes, toBytes);
+  case CollectiveKind::ReduceScatter:
+  case CollectiveKind::AllReduce:
+  case CollectiveKind::CollectivePermute:
+    return fromBytes;
+  }
+  llvm_unreachable("unknown collective");
+}
+
+const CollectiveCost &Pricer::unitPermuteCost(const Edge &edge) {
+  if (edge.permutation >= unitPermuteCosts.size())
+    unitPermuteCosts.resize(edge.permutation + 1);
+  std::optional<CollectiveCost> &cost = unitPermuteCosts[edge.permutation];
+  if (!cost) {
+    const Permutation &permutation = permutations[edge.permutation];
+    cost = model.permuteCost(axisList(permutation.axes()), /*localBytes=*/1,
+                             [&](llvm::ArrayRef<int64_t> destination,
+                                 llvm::MutableArrayRef<int64_t> source) {
+                               permutation.source(mesh(), destination, source);
+                             });
+  }
+  return *cost;
+}
+
+CollectiveCost Pricer::cost(const Edge &edge, double fromBytes,
+                            double toBytes) {
+  double bytes = groupBytes(edge, fromBytes, toBytes);
+  if (edge.kind != CollectiveKind::CollectivePermute)
+    return model.cost(edge.kind, axisList(edge.axes), bytes);
+  CollectiveCost cost = unitPermuteCost(edge);
+  cost.bytes *= bytes;
+  cost.wireBytes *= bytes;
+  cost.bandwidthSeconds *= bytes;
+  return cost;
+}
+
+Price Pricer::price(const Edge &edge, double fromBytes, double toBytes) {
+  uint64_t what = uint64_t(edge.kind) << 32 | edge.axes;
+  if (edge.kind == CollectiveKind::CollectivePermute)
+    what = uint64_t(edge.kind) << 32 | edge.permutation;
+  double bytes = groupBytes(edge, fromBytes, toBytes);
+  auto [entry, isNew] =
+      prices.try_emplace({what, llvm::bit_cast<uint64_t>(bytes)});
+  if (isNew) {
+    double seconds = cost(edge, fromBytes, toBytes).seconds();
+    entry->second = {std::nearbyint(seconds * 1e15) + kStepFemtoseconds,
+                     toPicoseconds(seconds)};
+  }
+  return entry->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Shortest paths
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A graph with the bytes and prices of one tensor, or of several that agree.
+class PricedGraph {
+public:
+  PricedGraph(LayoutGraph &graph, Pricer &pricer, const TensorShape &shape)
+      : graph(graph), pricer(pricer), pricesOf(graph.size()) {
+    for (unsigned node = 0; node < graph.size(); ++node)
+      bytesOf.push_back(shape.localBytes(pricer.mesh(), graph.layout(node)));
+  }
+
+  double bytes(unsigned node) const { return bytesOf[node]; }
+  /// Prices of the edges of `node`, in their order.
+  llvm::ArrayRef<Price> prices(unsigned node) {
+    std::optional<std::vector<Price>> &prices = pricesOf[node];
+    if (!prices) {
+      prices.emplace();
+      for (const Edge &edge : graph.edges(node))
+        prices->push_back(pricer.price(edge, bytes(node), bytes(edge.target)));
+    }
+    return *prices;
+  }
+
+  LayoutGraph &graph;
+  Pricer &pricer;
+
+private:
+  std::vector<double> bytesOf;
+  std::vector<std::optional<std::vector<Price>>> pricesOf;
+};
+
+/// An edge of a path: `edges(source)[edge]`.
+struct PathEdge {
+  unsigned source = 0;
+  unsigned edge = 0;
+};
+using Path = llvm::SmallVector<PathEdge, 4>;
+
+/// The cheapest paths from one node. Steps count in every edge's price, so that
+/// predecessors are always final before their successors, free moves included.
+class PathTree {
+public:
+  PathTree(PricedGraph &priced, unsigned source)
+      : priced(priced), source(source), labels(priced.graph.size()) {
+    labels[source].femtoseconds = 0;
+    queue.push({0, 0, source});
+  }
+
+  /// Empty if `target` is the source, nothing if it cannot be reached.
+  std::optional<Path> path(unsigned target);
+
+private:
+  struct Label {
+    double femtoseconds = std::numeric_limits<double>::infinity();
+    PathEdge last;
+    uint16_t steps = 0;
+    bool isFinal = false;
+  };
+  /// Time, steps, node; the cheapest on top.
+  using Entry = std::tuple<double, unsigned, unsigned>;
+
+  void settleUntil(unsigned target);
+  void relax(unsigned node);
+  Path pathTo(unsigned node) const;
+  bool breaksTie(PathEdge candidate, unsigned target) const;
+  const Edge &edge(PathEdge edge) const {
+    return priced.graph.edges(edge.source)[edge.edge];
+  }
+
+  PricedGraph &priced;
+  unsigned source;
+  std::vector<Label> labels;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
+};
+} // namespace
+
+std::optional<Path> PathTree::path(unsigned target) {
+  settleUntil(target);
+  if (!labels[target].isFinal)
+    return std::nullopt;
+  return pathTo(target);
+}
+
+Path PathTree::pathTo(unsigned node) const {
+  Path path;
+  for (; node != source; node = labels[node].last.source)
+    path.push_back(labels[node].last);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+void PathTree::settleUntil(unsigned target) {
+  while (!labels[target].isFinal && !queue.empty()) {
+    unsigned node = std::get<2>(queue.top());
+    queue.pop();
+    if (labels[node].isFinal)
+      continue;
+    labels[node].isFinal = true;
+    relax(node);
+  }
+}
+
+void PathTree::relax(unsigned node) {
+  llvm::ArrayRef<Edge> edges = priced.graph.edges(node);
+  llvm::ArrayRef<Price> prices = priced.prices(node);
+  for (unsigned i = 0; i < edges.size(); ++i) {
+    Label &label = labels[edges[i].target];
+    if (label.isFinal)
+      continue;
+    double time = labels[node].femtoseconds + prices[i].femtoseconds;
+    unsigned steps = labels[node].steps + 1;
+    auto current = std::tuple(label.femtoseconds, unsigned(label.steps));
+    if (current < std::tuple(time, steps))
+      continue;
+    bool isCheaper = std::tuple(time, steps) < current;
+    if (!isCheaper && !breaksTie({node, i}, edges[i].target))
+      continue;
+    label.femtoseconds = time;
+    label.steps = steps;
+    label.last = {node, i};
+    if (isCheaper)
+      queue.push({time, steps, edges[i].target});
+  }
+}
+
+/// The order of the sorted lists of two sets.
+static int compareAxes(AxisSet a, AxisSet b) {
+  if (a == b)
+    return 0;
+  AxisSet first = (a ^ b) & -(a ^ b);
+  // The lists agree below `first`. The one that has it goes on with a smaller
+  // axis than the other, unless the other ends there.
+  if (a & first)
+    return (b & ~(first - 1)) == 0 ? 1 : -1;
+  return (a & ~(first - 1)) == 0 ? -1 : 1;
+}
+
+/// Whether the path to `target` that ends with `candidate` goes before the one
+/// known, of equal price and length: by kinds, then axes, then layouts.
+bool PathTree::breaksTie(PathEdge candidate, unsigned target) const {
+  Path fresh = pathTo(candidate.source);
+  fresh.push_back(candidate);
+  Path known = pathTo(target);
+  for (auto [a, b] : llvm::zip_equal(fresh, known))
+    if (edge(a).kind != edge(b).kind)
+      return edge(a).kind < edge(b).kind;
+  for (auto [a, b] : llvm::zip_equal(fresh, known))
+    if (int order = compareAxes(edge(a).axes, edge(b).axes))
+      return order < 0;
+  for (auto [a, b] : llvm::zip_equal(fresh, known))
+    if (edge(a).target != edge(b).target)
+      return edge(a).target < edge(b).target;
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// The planner
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The searches in one priced graph, by source.
+struct Search {
+  explicit Search(PricedGraph &priced)
+      : priced(priced), trees(priced.graph.size()) {}
+
+  Path path(unsigned source, unsigned target);
+
+  PricedGraph &priced;
+  std::vector<std::unique_ptr<PathTree>> trees;
+};
+
+/// A set of layouts to search that many pairs of layouts share.
+struct SharedSpace {
+  AxisSet axes = 0, partial = 0;
+  DimList padded;
+
+  bool operator<(const SharedSpace &other) const {
+    return std::tie(axes, partial, padded) <
+           std::tie(other.axes, other.partial, other.padded);
+  }
+};
+
+using LayoutPair = std::pair<Layout, Layout>;
+
+struct PairHash {
+  size_t operator()(const LayoutPair &pair) const {
+    return llvm::hash_combine(hash_value(pair.first), hash_value(pair.second));
+  }
+};
+
+struct ShapeHash {
+  size_t operator()(const TensorShape &shape) const {
+    return hash_value(shape);
+  }
+};
+
+/// What is known of one shape. The maps are only looked up in, never walked.
+struct ShapeEntry {
+  /// The search over all axes of the mesh without padding, where it exists.
+  Search *full = nullptr;
+  std::map<SharedSpace, Search *> shared;
+  std::unordered_map<LayoutPair, Search *, PairHash> single;
+  std::unordered_map<LayoutPair, ReshardPlan, PairHash> plans;
+};
+} // namespace
+
+Path Search::path(unsigned source, unsigned target) {
+  std::unique_ptr<PathTree> &tree = trees[source];
+  if (!tree)
+    tree = std::make_unique<PathTree>(priced, source);
+  std::optional<Path> path = tree->path(target);
+  assert(path && "to reduce, gather and slice everything is always possible");
+  return std::move(*path);
+}
+
+struct ReshardPlanner::Cache {
+  explicit Cache(const CollectiveModel &model);
+
+  const Mesh &mesh() const { return pricer.mesh(); }
+  bool fits(unsigned rank, AxisSet axes, AxisSet partial) const;
+  std::optional<SharedSpace> sharedSpace(const TensorShape &shape,
+                                         const Layout &from,
+                                         const Layout &to) const;
+  std::vector<Layout> pairLayouts(const TensorShape &shape, const Layout &from,
+                                  const Layout &to) const;
+  Search *makeSearch(const TensorShape &shape, std::vector<Layout> layouts,
+                     bool mayPad);
+  Search *makeShared(const TensorShape &shape, const SharedSpace &space);
+  Search &findSearch(const TensorShape &shape, ShapeEntry &entry,
+                     const Layout &from, const Layout &to);
+
+  Pricer pricer;
+  /// Axes of more than one device.
+  AxisSet wideAxes = 0;
+  std::map<std::vector<Layout>, std::unique_ptr<LayoutGraph>> graphs;
+  std::vector<std::unique_ptr<PricedGraph>> pricedGraphs;
+  std::vector<std::unique_ptr<Search>> searches;
+  /// By graph and bits of the tensor's bytes: where nothing is padded, these
+  /// say what every node takes.
+  llvm::DenseMap<std::pair<LayoutGraph *, uint64_t>, Search *> searchOfBytes;
+  std::unordered_map<TensorShape, ShapeEntry, ShapeHash> shapes;
+};
+
+ReshardPlanner::Cache::Cache(const CollectiveModel &model) : pricer(model) {
+  for (unsigned axis = 0; axis < mesh().size(); ++axis)
+    if (mesh().axes[axis].size > 1)
+      wideAxes |= axisBit(axis);
+}
+
+bool ReshardPlanner::Cache::fits(unsigned rank, AxisSet axes,
+                                 AxisSet partial) const {
+  return LayoutSpace::ofAxes(rank, axes, partial, {}).count() <= kMaxLayouts;
+}
+
+/// All axes if there are few enough; else those that the layouts use, and
+/// others in mesh order while they fit.
+std::optional<SharedSpace>
+ReshardPlanner::Cache::sharedSpace(const TensorShape &shape, const Layout &from,
+                                   const Layout &to) const {
+  AxisSet axes = from.used() | to.used();
+  AxisSet all = axes | wideAxes;
+  DimList padded = paddedDims(mesh(), shape, from, to);
+  if (fits(shape.rank(), all, all))
+    return SharedSpace{all, all, std::move(padded)};
+  if (!fits(shape.rank(), axes, from.partial))
+    return std::nullopt;
+  for (AxisIndex axis : axisList(all & ~axes))
+    if (fits(shape.rank(), axes | axisBit(axis), from.partial))
+      axes |= axisBit(axis);
+  return SharedSpace{axes, from.partial, std::move(padded)};
+}
+
+/// Layouts between two that use too many axes for a search over all of them.
+std::vector<Layout> ReshardPlanner::Cache::pairLayouts(const TensorShape &shape,
+                                                       const Layout &from,
+                                                       const Layout &to) const {
+  for (bool fixCommon : {false, true}) {
+    LayoutSpace space = LayoutSpace::between(
+        mesh(), from, to, paddedDims(mesh(), shape, from, to), fixCommon);
+    if (space.count() <= kMaxLayouts)
+      return space.enumerate(mesh(), shape);
+  }
+  Layout reduced = from;
+  reduced.partial = to.partial;
+  std::vector<Layout> layouts = {from, reduced, commonPrefix(from, to), to};
+  llvm::sort(layouts);
+  layouts.erase(llvm::unique(layouts), layouts.end());
+  return layouts;
+}
+
+Search *ReshardPlanner::Cache::makeSearch(const TensorShape &shape,
+                                          std::vector<Layout> layouts,
+                                          bool mayPad) {
+  std::unique_ptr<LayoutGraph> &graph = graphs[layouts];
+  if (!graph)
+    graph = std::make_unique<LayoutGraph>(mesh(), pricer.permutations,
+                                          std::move(layouts));
+  Search *unshared = nullptr;
+  uint64_t bytes = llvm::bit_cast<uint64_t>(shape.globalBytes());
+  Search *&search = mayPad ? unshared : searchOfBytes[{graph.get(), bytes}];
+  if (search)
+    return search;
+  pricedGraphs.push_back(std::make_unique<PricedGraph>(*graph, pricer, shape));
+  searches.push_back(std::make_unique<Search>(*pricedGraphs.back()));
+  return search = searches.back().get();
+}
+
+Search *ReshardPlanner::Cache::makeShared(const TensorShape &shape,
+                                          const SharedSpace &shared) {
+  LayoutSpace space = LayoutSpace::ofAxes(shape.rank(), shared.axes,
+                                          shared.partial, shared.padded);
+  return makeSearch(shape, space.enumerate(mesh(), shape),
+                    !shared.padded.empty());
+}
+
+Search &ReshardPlanner::Cache::findSearch(const TensorShape &shape,
+                                          ShapeEntry &entry, const Layout &from,
+                                          const Layout &to) {
+  if (entry.full && entry.full->priced.graph.find(from) &&
+      entry.full->priced.graph.find(to))
+    return *entry.full;
+  std::optional<SharedSpace> space = sharedSpace(shape, from, to);
+  if (!space) {
+    Search *&search = entry.single[{from, to}];
+    if (!search)
+      search = makeSearch(shape, pairLayouts(shape, from, to), /*mayPad=*/true);
+    return *search;
+  }
+  Search *&search = entry.shared[*space];
+  if (!search)
+    search = makeShared(shape, *space);
+  if (space->axes == wideAxes && space->partial == wideAxes &&
+      space->padded.empty())
+    entry.full = search;
+  return *search;
+}
+
+ReshardPlanner::ReshardPlanner(const CollectiveModel &model)
+    : theModel(model), cache(std::make_unique<Cache>(model)) {}
+
+ReshardPlanner::~ReshardPlanner() = default;
+
+/// False if `to` has partial sums that `from` lacks: no collective makes them.
+static bool isPossible(const Layout &from, const Layout &to) {
+  return (to.partial & ~from.partial) == 0;
+}
+
+std::optional<Picoseconds> ReshardPlanner::price(const TensorShape &shape,
+                                                 const Layout &from,
+                                                 const Layout &to) {
+  if (!isPossible(from, to))
+    return std::nullopt;
+  if (from == to)
+    return 0;
+  Search &search = cache->findSearch(shape, cache->shapes[shape], from, to);
+  LayoutGraph &graph = search.priced.graph;
+  Picoseconds total = 0;
+  for (PathEdge step : search.path(*graph.find(from), *graph.find(to)))
+    total = addTimes(total,
+                     search.priced.prices(step.source)[step.edge].picoseconds);
+  return total;
+}
+
+/// Appends the collective of `edge` from `source`.
+static void addStep(PricedGraph &priced, unsigned source, const Edge &edge,
+                    ReshardPlan &plan) {
+  ReshardStep &step = plan.steps.emplace_back();
+  step.kind = edge.kind;
+  step.axes = axisList(edge.axes);
+  step.from = priced.graph.layout(source);
+  step.to = priced.graph.layout(edge.target);
+  step.fromBytes = priced.bytes(source);
+  step.toBytes = priced.bytes(edge.target);
+  step.cost = priced.pricer.cost(edge, step.fromBytes, step.toBytes);
+  plan.picoseconds =
+      addTimes(plan.picoseconds, toPicoseconds(step.cost.seconds()));
+  plan.wireBytes += step.cost.wireBytes;
+  bool inPlace = edge.kind == CollectiveKind::AllReduce;
+  plan.peakBytes =
+      std::max(plan.peakBytes, step.fromBytes + (inPlace ? 0 : step.toBytes));
+}
+
+const ReshardPlan *ReshardPlanner::plan(const TensorShape &shape,
+                                        const Layout &from, const Layout &to) {
+  if (!isPossible(from, to))
+    return nullptr;
+  ShapeEntry &entry = cache->shapes[shape];
+  auto [known, isNew] = entry.plans.try_emplace({from, to});
+  ReshardPlan &plan = known->second;
+  if (!isNew)
+    return &plan;
+  plan.peakBytes = shape.localBytes(theModel.mesh(), from);
+  if (from == to)
+    return &plan;
+  Search &search = cache->findSearch(shape, entry, from, to);
+  LayoutGraph &graph = search.priced.graph;
+  for (PathEdge step : search.path(*graph.find(from), *graph.find(to)))
+    addStep(search.priced, step.source, graph.edges(step.source)[step.edge],
+            plan);
+  return &plan;
+}

@@ -1,0 +1,161 @@
+//===- Shd.h - The shd dialect --------------------------------*- C++ -*-===//
+
+#ifndef SHARDC_DIALECT_SHD_IR_SHD_H
+#define SHARDC_DIALECT_SHD_IR_SHD_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include "mlir/IR/TensorEncoding.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "shardc/Cost/Collective.h"
+#include "shardc/Cost/Operation.h"
+#include "shardc/Sharding/ShardingRule.h"
+
+#include <functional>
+
+namespace shardc::shd {
+class HardwareAttr;
+
+/// A number that an attribute holds; uniqued by its bits.
+struct Real {
+  double value = 0;
+
+  Real(double value) : value(value) {}
+  operator double() const { return value; }
+  uint64_t bits() const { return llvm::bit_cast<uint64_t>(value); }
+  bool operator==(const Real &other) const { return bits() == other.bits(); }
+};
+
+inline llvm::hash_code hash_value(const Real &real) {
+  return llvm::hash_value(real.bits());
+}
+} // namespace shardc::shd
+
+#include "shardc/Dialect/Shd/IR/ShdDialect.h.inc"
+#include "shardc/Dialect/Shd/IR/ShdEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "shardc/Dialect/Shd/IR/ShdAttrs.h.inc"
+
+inline std::optional<shardc::Machine>
+shardc::shd::ShdDialect::loadMachine(HardwareAttr hardware) const {
+  return machineLoader ? machineLoader(hardware) : std::nullopt;
+}
+
+namespace shardc::shd {
+
+/// How an operation takes part in fusion (cost-model.md section 2).
+enum class FusionKind : uint8_t {
+  /// Always starts a group: einsum, attention, gather, scatter.
+  Leader,
+  /// Joins a group; alone it may be a prologue of einsums and attention.
+  Elementwise,
+  /// Joins a group: reductions, normalisations, losses.
+  Reduction,
+  /// Costs nothing and belongs to no group: views, iota, reshard.
+  Free,
+};
+
+/// Names of the dialect's discardable attributes.
+inline constexpr llvm::StringLiteral kResultPin = "shd.result_pin";
+inline constexpr llvm::StringLiteral kOperandPins = "shd.operand_pins";
+/// The layout that the plan lets an operation make, before it is stored.
+inline constexpr llvm::StringLiteral kMade = "shd.made";
+inline constexpr llvm::StringLiteral kName = "shd.name";
+inline constexpr llvm::StringLiteral kTemporary = "shd.temporary";
+/// Fusion group g: 2 g on its leader, 2 g + 1 on the operations that follow;
+/// once costs are annotated, operations with the same value are costed
+/// together.
+inline constexpr llvm::StringLiteral kGroup = "shd.group";
+/// Marks a copy that the optimizer makes once for several users.
+inline constexpr llvm::StringLiteral kCopy = "shd.copy";
+/// Marks the last collective between an operation's result and the layout in
+/// which its value is stored.
+inline constexpr llvm::StringLiteral kStore = "shd.store";
+/// On collectives: the name of the tensor that moves, and of its indices.
+inline constexpr llvm::StringLiteral kOperand = "shd.operand";
+inline constexpr llvm::StringLiteral kIndices = "shd.indices";
+/// On the program: status, objective, value_ps and bound_ps of the plan.
+inline constexpr llvm::StringLiteral kPlan = "shd.plan";
+/// The group's price, on the first operation of each separately costed part.
+inline constexpr llvm::StringLiteral kGroupCost = "shd.group_cost";
+/// Where in the program's text an operation comes from, for printing plans:
+/// the file (index into Program::files), the byte offset of the name that it
+/// defines, the byte offset of each operand's reference (-1: none), and the
+/// path of the layer call (`y.h`; empty at file level).
+inline constexpr llvm::StringLiteral kFile = "shd.file";
+inline constexpr llvm::StringLiteral kDef = "shd.def";
+inline constexpr llvm::StringLiteral kUses = "shd.uses";
+inline constexpr llvm::StringLiteral kCall = "shd.call";
+
+/// The language's name of an element type (`bf16`, `int8`, `f8e4m3`), and back;
+/// empty / null for types that the language lacks.
+llvm::StringRef typeName(mlir::Type elementType);
+mlir::Type typeFromName(mlir::MLIRContext *context, llvm::StringRef name);
+/// Bits of one element (bool counts 8, int4 and f4 count 4).
+unsigned elementBits(mlir::Type elementType);
+/// Extents and element width; encodings are ignored.
+TensorShape tensorShape(mlir::Type tensorType);
+
+/// Conversions between attributes and the plain structs of lib/Sharding. Axes
+/// that the mesh lacks must have been refused by the verifier.
+Mesh toMesh(MeshAttr mesh);
+/// Closed layout of `sharding` (open dimensions count as not sharded). Axes of
+/// size 1 change nothing and are left out.
+Layout toLayout(const Mesh &mesh, ShardingAttr sharding);
+ShardingAttr toSharding(mlir::MLIRContext *context, const Mesh &mesh,
+                        const Layout &layout);
+/// True if `layout` is one that the pin allows.
+bool admits(const Mesh &mesh, ShardingAttr pin, const Layout &layout);
+
+/// The sharding in a tensor type's encoding, or null.
+ShardingAttr getSharding(mlir::Type tensorType);
+mlir::RankedTensorType withSharding(mlir::Type tensorType,
+                                    ShardingAttr sharding);
+
+/// Pins of an operation (null: nothing said).
+ShardingAttr getResultPin(mlir::Operation *op);
+ShardingAttr getOperandPin(mlir::Operation *op, unsigned operand);
+void setResultPin(mlir::Operation *op, ShardingAttr pin);
+void setOperandPin(mlir::Operation *op, unsigned operand, ShardingAttr pin);
+
+/// True for the explicit collectives (and not for shd.reshard).
+bool isCollective(mlir::Operation *op);
+CollectiveKind collectiveKind(mlir::Operation *op);
+
+/// Product of the counts of the repeats around `op`.
+int64_t executionCount(mlir::Operation *op);
+
+namespace detail {
+/// Verifies indexing (I1 to I3).
+mlir::LogicalResult verifyIndexing(mlir::Operation *op);
+/// Verifies, if types carry shardings, that they name axes of the mesh and
+/// follow the operation's sharding rule.
+mlir::LogicalResult verifyShardedOp(mlir::Operation *op);
+/// Names results as the program does, for printing.
+void nameResults(mlir::Operation *op, mlir::OpAsmSetValueNameFn setName);
+} // namespace detail
+
+/// An operation whose dimensions have named indices.
+template <typename ConcreteOp>
+class IndexedTrait : public mlir::OpTrait::TraitBase<ConcreteOp, IndexedTrait> {
+public:
+  static mlir::LogicalResult verifyTrait(mlir::Operation *op) {
+    return detail::verifyIndexing(op);
+  }
+};
+
+} // namespace shardc::shd
+
+#include "shardc/Dialect/Shd/IR/ShdInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "shardc/Dialect/Shd/IR/ShdOps.h.inc"
+
+#endif // SHARDC_DIALECT_SHD_IR_SHD_H

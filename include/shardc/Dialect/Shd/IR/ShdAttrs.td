@@ -1,0 +1,139 @@
+//===- ShdAttrs.td - Attributes of the shd dialect --------*- tablegen -*-===//
+
+#ifndef SHARDC_DIALECT_SHD_IR_SHDATTRS_TD
+#define SHARDC_DIALECT_SHD_IR_SHDATTRS_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/TensorEncoding.td"
+include "shardc/Dialect/Shd/IR/ShdBase.td"
+
+class Shd_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Shd_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+/// A double; uniquing needs a type with a hash.
+class Shd_Real<string desc = "">
+    : AttrOrTypeParameter<"::shardc::shd::Real", desc, "double">;
+
+def Shd_MeshAxisAttr : Shd_Attr<"MeshAxis", "axis"> {
+  let summary = "One named axis of the mesh";
+  let description = [{
+    `X = 4` or, bound to physical axes of the machine by the program's author,
+    `X = 4 on (y, z)`.
+
+    **Constraints:**
+    - (A1) The size is at least 1.
+    - (A2) The name is not empty.
+  }];
+  let parameters = (ins StringRefParameter<"name">:$name, "int64_t":$size,
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$on);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Shd_MeshAttr : Shd_Attr<"Mesh", "mesh"> {
+  let summary = "The logical device mesh";
+  let description = [{
+    Named axes, the outermost first: `#shd.mesh<[X = 4, Y = 4]>`.
+
+    **Constraints:**
+    - (M1) Axis names are distinct.
+    - (M2) There are at most 16 axes.
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"MeshAxisAttr">:$axes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Shd_DimShardingAttr : Shd_Attr<"DimSharding", "dim"> {
+  let summary = "The axes of one dimension, the major one first";
+  let description = [{
+    `{X, Y}`: split over X, then each part over Y. `{}`: not split. `{?}`: open,
+    the compiler chooses (pins only).
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"::mlir::StringAttr">:$axes,
+    "bool":$isOpen);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Shd_ShardingAttr : Shd_Attr<"Sharding", "sharding",
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let summary = "How a tensor lies on the mesh";
+  let description = [{
+    The axes of each dimension and the axes along which each device holds a
+    partial sum (the book's `{U_X}`): `#shd.sharding<[{X, Y}, {} ]>`,
+    `#shd.sharding<[{X}, {} ], partial = {Y}>`, `#shd.sharding<[{X}, {?} ]>`.
+    As the encoding of a tensor's type it is closed; as a pin, dimensions may be
+    open, and then the partial axes are open too unless written.
+
+    **Constraints:**
+    - (S1) One entry per dimension of the tensor.
+    - (S2) An axis appears at most once, partial axes included.
+    - (S3) Every axis is one of the mesh (checked by the operations).
+    - (S4) As an encoding, no dimension is open (checked by the operations).
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"DimShardingAttr">:$dims,
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$partial);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool isOpen() const {
+      return llvm::any_of(getDims(), [](DimShardingAttr d) { return d.getIsOpen(); });
+    }
+  }];
+}
+
+def Shd_IndexingAttr : Shd_Attr<"Indexing", "indexing"> {
+  let summary = "The named index of each dimension of operands and results";
+  let description = [{
+    `<[B, D], [D, F] -> [B, F]>`: a list per operand, then a list per result. An
+    index has one extent in the whole operation. Which indices are summed,
+    broadcast, normalised or gathered follows from where they stand.
+
+    **Constraints** (checked by the operations):
+    - (I1) One list per operand and result, one index per dimension.
+    - (I2) An index does not repeat within one list.
+    - (I3) Dimensions with the same index have the same extent.
+  }];
+  let parameters = (ins
+    OptionalArrayRefParameter<"::mlir::ArrayAttr">:$operands,
+    OptionalArrayRefParameter<"::mlir::ArrayAttr">:$results);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    /// Index names of one operand or result.
+    llvm::SmallVector<llvm::StringRef, 4> getOperandIndices(unsigned i) const;
+    llvm::SmallVector<llvm::StringRef, 4> getResultIndices(unsigned i) const;
+  }];
+}
+
+def Shd_HardwareAttr : Shd_Attr<"Hardware", "hardware"> {
+  let summary = "The machine: a name and a physical shape";
+  let description = [{ `#shd.hardware<"tpu_v5e", [4, 4]>`. The machine's figures
+    are not in the IR: passes take them from the compilation's context. }];
+  let parameters = (ins StringRefParameter<"name">:$name,
+    OptionalArrayRefParameter<"int64_t">:$shape);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Shd_CollectiveCostAttr : Shd_Attr<"CollectiveCost", "cost"> {
+  let summary = "Price of one run of a collective on one device";
+  let description = [{ Bytes (V of the cost model), bytes sent by one device,
+    seconds of the bandwidth and latency terms, and the physical axes whose
+    networks it occupies. }];
+  let parameters = (ins Shd_Real<>:$bytes, Shd_Real<>:$wire_bytes,
+    Shd_Real<>:$bandwidth_s, Shd_Real<>:$latency_s,
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$networks);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Shd_GroupCostAttr : Shd_Attr<"GroupCost", "group_cost"> {
+  let summary = "Price of one run of a fusion group (or part) on one device";
+  let parameters = (ins Shd_Real<>:$flops, Shd_Real<>:$vector_flops,
+    Shd_Real<>:$hbm_bytes, Shd_Real<>:$matrix_s, Shd_Real<>:$vector_s,
+    Shd_Real<>:$hbm_s);
+  let hasCustomAssemblyFormat = 1;
+}
+
+#endif // SHARDC_DIALECT_SHD_IR_SHDATTRS_TD

@@ -1,0 +1,539 @@
+//===- ShdOps.td - Operations of the shd dialect ----------*- tablegen -*-===//
+
+#ifndef SHARDC_DIALECT_SHD_IR_SHDOPS_TD
+#define SHARDC_DIALECT_SHD_IR_SHDOPS_TD
+
+include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "shardc/Dialect/Shd/IR/ShdAttrs.td"
+include "shardc/Dialect/Shd/IR/ShdEnums.td"
+include "shardc/Dialect/Shd/IR/ShdInterfaces.td"
+
+/// Tensors of the language: every extent is known and at least 1.
+def Shd_Tensor : ConfinedType<
+    StaticShapeTensorOf<[F64, F32, TF32, F16, BF16, F8E4M3FN, F8E5M2, F4E2M1FN,
+                         I32, I16, I8, I<4>, UI8, I1]>,
+    [CPred<"::llvm::all_of(::llvm::cast<::mlir::RankedTensorType>($_self)"
+           ".getShape(), [](int64_t extent) { return extent > 0; })">],
+    "tensor of an element type of the language with extents of at least 1",
+    "::mlir::RankedTensorType">;
+
+// Enumeration attributes print a space before themselves: formats that begin
+// with one suppress their own.
+class Shd_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Shd_Dialect, mnemonic, traits>;
+
+/// An operation whose results are printed under their names in the program.
+class Shd_ValueOp<string mnemonic, list<Trait> traits = []>
+    : Shd_Op<mnemonic, !listconcat(traits,
+        [DeclareOpInterfaceMethods<OpAsmOpInterface,
+                                   ["getAsmResultNames"]>])> {
+  let extraClassDefinition = [{
+    void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn setName) {
+      ::shardc::shd::detail::nameResults(getOperation(), setName);
+    }
+  }];
+}
+
+/// Verifies I1 to I3 before anything else that the operation verifies.
+def Shd_IndexedTrait : NativeOpTrait<"IndexedTrait"> {
+  let cppNamespace = "::shardc::shd";
+}
+
+/// An operation that computes one tensor from others by named indices.
+class Shd_ComputeOp<string mnemonic, list<Trait> traits = []>
+    : Shd_ValueOp<mnemonic, !listconcat(traits,
+        [Pure, Shd_IndexedTrait,
+         DeclareOpInterfaceMethods<Shd_ShardingRuleOpInterface,
+                                   ["getShardingRule"]>,
+         DeclareOpInterfaceMethods<Shd_CostOpInterface>])> {
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Program structure
+//===----------------------------------------------------------------------===//
+
+def Shd_ProgramOp : Shd_Op<"program",
+    [NoRegionArguments, SingleBlock, NoTerminator, IsolatedFromAbove]> {
+  let summary = "A whole program on a mesh of a machine";
+  let description = [{
+    ```mlir
+    shd.program "ffn" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]> { ... }
+    ```
+    Statements run in order. Without a mesh, the compiler has yet to choose one.
+    With `allow_padding`, axes need not divide the extents that they split.
+  }];
+  let arguments = (ins StrAttr:$sym, OptionalAttr<Shd_MeshAttr>:$mesh,
+    OptionalAttr<Shd_HardwareAttr>:$hardware, UnitAttr:$allow_padding);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{ $sym (`mesh` $mesh^)? (`hardware` $hardware^)?
+    (`allow_padding` $allow_padding^)? attr-dict-with-keyword $body }];
+}
+
+def Shd_DeclareOp : Shd_ValueOp<"declare",
+    [ParentOneOf<["ProgramOp", "RepeatOp"]>]> {
+  let summary = "An input, a weight or a state";
+  let description = [{
+    `shd.declare weight "Win" [D, F] : tensor<4096x16384xbf16>`. Inside
+    `shd.repeat`, the tensor of this iteration: it is stored with the repeated
+    index in front.
+
+    **Constraints:**
+    - (D1) One index per dimension.
+    - (D2) An input stands directly in the program.
+    - (D3) It is not stored as a partial sum.
+  }];
+  let arguments = (ins Shd_TensorKindAttr:$kind, StrAttr:$sym,
+    StrArrayAttr:$indices);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = "`` $kind $sym $indices attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Shd_OutputOp : Shd_Op<"output", [HasParent<"ProgramOp">]> {
+  let summary = "A value that leaves the program";
+  let description = [{
+    **Constraints:**
+    - (O1) One index per dimension.
+  }];
+  let arguments = (ins StrAttr:$sym, Shd_Tensor:$value,
+    StrArrayAttr:$indices);
+  let assemblyFormat = "$sym $value $indices attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+def Shd_UpdateOp : Shd_Op<"update",
+    [ParentOneOf<["ProgramOp", "RepeatOp"]>]> {
+  let summary = "The value that a state has at the end of the step";
+  let description = [{
+    `shd.update "kc" %kc_2 : tensor<...>`, in the region that declares the
+    state. The value is stored as the state is.
+
+    **Constraints:**
+    - (U1) The state is declared once in the same region, with the same type.
+    - (U2) It is updated once.
+  }];
+  let arguments = (ins StrAttr:$sym, Shd_Tensor:$value);
+  let assemblyFormat = "$sym $value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+def Shd_RepeatOp : Shd_ValueOp<"repeat", [SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "Runs its body `count` times, carrying values";
+  let description = [{
+    ```mlir
+    %y = shd.repeat "L" = 80 (%x) : (tensor<...>) -> (tensor<...>) {
+    ^bb0(%i: tensor<i32>, %x_in: tensor<...>):
+      ...
+      shd.yield %x_out : tensor<...>
+    }
+    ```
+    The first block argument is the iteration's number; the others are the
+    carried values, each with one type and one sharding on entry and exit.
+
+    **Constraints:**
+    - (R1) The count is at least 1.
+    - (R2) Carried operands, block arguments, yielded values and results agree
+      in number and type.
+    - (R3) The first block argument is a `tensor<i32>`.
+  }];
+  let arguments = (ins StrAttr:$index, I64Attr:$count,
+    Variadic<Shd_Tensor>:$inits);
+  let results = (outs Variadic<Shd_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{ $index `=` $count `(` $inits `)` attr-dict `:`
+    functional-type($inits, $results) $body }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    mlir::BlockArgument getIteration() { return getBody().getArgument(0); }
+    llvm::ArrayRef<mlir::BlockArgument> getCarried() {
+      return getBody().getArguments().drop_front();
+    }
+  }];
+}
+
+def Shd_YieldOp : Shd_Op<"yield", [Terminator, Pure, HasParent<"RepeatOp">]> {
+  let summary = "The carried values of the next iteration";
+  let arguments = (ins Variadic<Shd_Tensor>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Computation
+//===----------------------------------------------------------------------===//
+
+def Shd_ConstantOp : Shd_ValueOp<"constant",
+    [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
+  let summary = "A scalar; costs nothing and is on every device";
+  let description = [{
+    `shd.constant dense<1.0> : tensor<f32>`.
+
+    **Constraints:**
+    - (Z1) The value has no dimensions.
+  }];
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = "$value attr-dict";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def Shd_EinsumOp : Shd_ComputeOp<"einsum"> {
+  let summary = "A product of two tensors that sums some index";
+  let description = [{
+    `shd.einsum(%in, %w) <[B, D], [D, F] -> [B, F]> : ...`. Indices that the
+    result lacks are summed over.
+
+    **Constraints:**
+    - (E1) Every result index is one of an operand.
+    - (E2) Some index is summed.
+  }];
+  let arguments = (ins Shd_Tensor:$lhs, Shd_Tensor:$rhs,
+    Shd_IndexingAttr:$indexing);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` operands `)` $indexing attr-dict `:`
+    functional-type(operands, results) }];
+}
+
+def Shd_ElementwiseOp : Shd_ComputeOp<"elementwise"> {
+  let summary = "One function of each element; operands are broadcast by name";
+  let description = [{
+    `shd.elementwise silu(%g) <[B, F] -> [B, F]> : ...`. An operand that lacks
+    an index of the result is broadcast along it. `cast` changes the element
+    type; `copy` broadcasts or reorders dimensions.
+
+    **Constraints:**
+    - (W1) Every index of an operand is one of the result.
+    - (W2) The function has as many operands as it needs.
+    - (W3) Comparisons give `i1`, and the condition of `where` is `i1`.
+  }];
+  let arguments = (ins Shd_FunctionAttr:$function,
+    Variadic<Shd_Tensor>:$inputs, Shd_IndexingAttr:$indexing);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `` $function `(` $inputs `)` $indexing attr-dict `:`
+    functional-type($inputs, $result) }];
+}
+
+def Shd_ReduceOp : Shd_ComputeOp<"reduce"> {
+  let summary = "Sum, mean, maximum, minimum or argmax over indices";
+  let description = [{
+    `shd.reduce max(%x) <[B, S] -> [B]> : ...`. Reduces the indices that the
+    result lacks. Over a sharded index, `sum` and `mean` give partial sums; the
+    others agree on their result at once (statistics).
+
+    With statistics (`stats`), what the devices agreed on.
+
+    **Constraints:**
+    - (X1) The result's indices are some of the operand's.
+  }];
+  let arguments = (ins Shd_ReductionAttr:$kind, Shd_Tensor:$input,
+    Variadic<Shd_Tensor>:$stats, Shd_IndexingAttr:$indexing);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `` $kind `(` $input `)` $indexing
+    (`stats` `(` $stats^ `:` type($stats) `)`)? attr-dict `:`
+    functional-type($input, $result) }];
+}
+
+def Shd_NormalizeOp : Shd_ComputeOp<"normalize", [AttrSizedOperandSegments]> {
+  let summary = "softmax, logsumexp, rmsnorm or layernorm over indices";
+  let description = [{
+    `shd.normalize rmsnorm(%x, %g) over [D] <[B, D], [D] -> [B, D]> : ...`.
+    `rmsnorm` and `layernorm` may have a scale and a bias, which carry only
+    normalised indices or indices of the input. `logsumexp` drops the indices.
+    Computed in f32. Over a sharded index the devices agree on statistics.
+
+    **Constraints:**
+    - (N1) Every index in `over` is one of the input.
+    - (N2) The result has the input's indices, without `over` for logsumexp.
+    - (N3) Scale and bias belong to rmsnorm (scale) and layernorm only.
+    - (N4) Their indices are some of the input's.
+  }];
+  let arguments = (ins Shd_NormalizationAttr:$kind,
+    Variadic<Shd_Tensor>:$inputs, StrArrayAttr:$over,
+    Variadic<Shd_Tensor>:$stats, Shd_IndexingAttr:$indexing,
+    DefaultValuedAttr<F64Attr, "1e-6">:$eps);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `` $kind `(` $inputs `)` `over` $over $indexing
+    (`stats` `(` $stats^ `:` type($stats) `)`)? attr-dict `:`
+    functional-type($inputs, $result) }];
+}
+
+def Shd_AttentionOp : Shd_ComputeOp<"attention", [AttrSizedOperandSegments]> {
+  let summary = "Scaled dot-product attention that never writes its scores";
+  let description = [{
+    `shd.attention(%q, %k, %v) over "H", "S" query "T" <...> causal : ...`.
+    Scores are q . k over `head`, softmax over `key`, contracted with v. The
+    result has q's indices without `head` and v's without `key`. `query` names
+    the index along which query positions run (0, 1, ...) when `at` is absent
+    and positions matter; `at` gives positions otherwise. Where v has an index
+    of `head`'s name, it is the result's, not the one that scores sum over.
+
+    **Constraints:**
+    - (T1) `head` is an index of q and k; `key` of k and v and not of q.
+    - (T2) k's other indices are q's; v's are k's or new ones.
+    - (T3) A window is at least 1 and implies `causal`.
+    - (T4) `query` is an index of q that k lacks; `at` holds integers and has
+      indices of q. `causal` needs one of the two.
+    - (T5) The result has the indices named above.
+  }];
+  let arguments = (ins Shd_Tensor:$q, Shd_Tensor:$k,
+    Shd_Tensor:$v, Optional<Shd_Tensor>:$at,
+    Variadic<Shd_Tensor>:$stats, Shd_IndexingAttr:$indexing,
+    StrAttr:$head, StrAttr:$key, OptionalAttr<StrAttr>:$query,
+    UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+    OptionalAttr<F64Attr>:$scale, OptionalAttr<F64Attr>:$softcap);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` $q `,` $k `,` $v (`at` $at^)? `)` `over` $head
+    `,` $key (`query` $query^)? $indexing (`causal` $causal^)?
+    (`window` $window^)? (`scale` $scale^)? (`softcap` $softcap^)?
+    (`stats` `(` $stats^ `:` type($stats) `)`)? attr-dict `:`
+    type($q) `,` type($k) `,` type($v) (`,` type($at)^)? `->` type($result) }];
+  let extraClassDeclaration = [{
+    /// Positions of operands; `at` is there only if positions are given.
+    static constexpr unsigned kQueryOperand = 0;
+    static constexpr unsigned kKeyOperand = 1;
+    static constexpr unsigned kValueOperand = 2;
+    static constexpr unsigned kAtOperand = 3;
+  }];
+}
+
+def Shd_GatherOp : Shd_ComputeOp<"gather"> {
+  let summary = "Reads elements at positions given by integer tensors";
+  let description = [{
+    `shd.gather(%emb, %tokens) <[V, D], [B, T] -> [B, T, D]> at [0] : ...`:
+    dimension `positions[i]` of the first operand is read where operand i + 1
+    says; the index it has in `indexing` is not one of the result. An index that
+    stands in both the table and a position tensor means the same element.
+    A scalar position (the iteration's number, a constant) selects one slice.
+
+    **Constraints:**
+    - (G1) One gathered dimension per position tensor, integer tensors.
+    - (G2) The result has the table's remaining indices and the positions'.
+  }];
+  let arguments = (ins Shd_Tensor:$table,
+    Variadic<Shd_Tensor>:$positions, Shd_IndexingAttr:$indexing,
+    DenseI64ArrayAttr:$dims);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` operands `)` $indexing `at` $dims attr-dict `:`
+    functional-type(operands, results) }];
+}
+
+def Shd_ScatterOp : Shd_ComputeOp<"scatter"> {
+  let summary = "Writes elements at positions given by integer tensors";
+  let description = [{
+    `shd.scatter(%kc, %k, %pos) <[B, S, K, H], [B, K, H], [B] -> [B, S, K, H]>
+    at [1] : ...`: a copy of the first operand with the second's elements at the
+    positions (`accumulate`: added). Works in place.
+
+    **Constraints:**
+    - (C1) As for gather, the update in place of the result.
+    - (C2) The result has the type and indices of the first operand.
+  }];
+  let arguments = (ins Shd_Tensor:$destination, Shd_Tensor:$update,
+    Variadic<Shd_Tensor>:$positions, Shd_IndexingAttr:$indexing,
+    DenseI64ArrayAttr:$dims, UnitAttr:$accumulate);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` operands `)` $indexing `at` $dims
+    (`accumulate` $accumulate^)? attr-dict `:` functional-type(operands, results) }];
+}
+
+def Shd_RopeOp : Shd_ComputeOp<"rope"> {
+  let summary = "Rotary position embedding";
+  let description = [{
+    `shd.rope(%q) over "H" positions "T" <[B, T, N, H] -> [B, T, N, H]> : ...`,
+    or with a tensor of positions: `shd.rope(%q, %pos) over "H" <...>`. Element
+    i of `head` pairs with i + size / 2, so that index stays whole.
+
+    **Constraints:**
+    - (P1) `head` is an index of the input with an even extent.
+    - (P2) Either `positions` names an index of the input or a tensor of
+      integers is given, whose indices are some of the input's.
+    - (P3) The result has the input's indices.
+  }];
+  let arguments = (ins Shd_Tensor:$input, Optional<Shd_Tensor>:$at,
+    Shd_IndexingAttr:$indexing, StrAttr:$head, OptionalAttr<StrAttr>:$positions,
+    DefaultValuedAttr<F64Attr, "10000.0">:$theta);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` operands `)` `over` $head (`positions` $positions^)?
+    $indexing attr-dict `:` functional-type(operands, results) }];
+}
+
+def Shd_CrossEntropyOp : Shd_ComputeOp<"cross_entropy"> {
+  let summary = "One loss per label";
+  let description = [{
+    `shd.cross_entropy(%logits, %labels) over "V" <[B, V], [B] -> [B]> : ...`.
+    Computed in f32.
+
+    **Constraints:**
+    - (L1) `classes` is an index of the logits and not of the labels.
+    - (L2) Labels are integers with the result's indices, the logits' others.
+  }];
+  let arguments = (ins Shd_Tensor:$logits, Shd_Tensor:$labels,
+    Variadic<Shd_Tensor>:$stats, Shd_IndexingAttr:$indexing,
+    StrAttr:$classes);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` $logits `,` $labels `)` `over` $classes $indexing
+    (`stats` `(` $stats^ `:` type($stats) `)`)? attr-dict `:` type($logits) `,`
+    type($labels) `->` type($result) }];
+}
+
+//===----------------------------------------------------------------------===//
+// Layout of indices
+//===----------------------------------------------------------------------===//
+
+def Shd_SplitOp : Shd_ComputeOp<"split"> {
+  let summary = "One index becomes several, the first the major one";
+  let description = [{
+    `shd.split(%x) "D" into ["A", "B"] <[T, D] -> [T, A, B]> : ...`.
+
+    **Constraints:**
+    - (K1) The extents of the parts multiply to the whole's.
+    - (K2) The result has the parts in place of the whole.
+  }];
+  let arguments = (ins Shd_Tensor:$input, StrAttr:$whole,
+    StrArrayAttr:$parts, Shd_IndexingAttr:$indexing);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` $input `)` $whole `into` $parts $indexing attr-dict
+    `:` functional-type($input, $result) }];
+}
+
+def Shd_MergeOp : Shd_ComputeOp<"merge"> {
+  let summary = "Several indices become one, the first the major one";
+  let description = [{
+    `shd.merge(%x) ["A", "B"] into "D" <[T, A, B] -> [T, D]> : ...`.
+
+    **Constraints:**
+    - (M1) The extents of the parts multiply to the whole's.
+    - (M2) The result has the whole in place of the parts.
+  }];
+  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$parts,
+    StrAttr:$whole, Shd_IndexingAttr:$indexing);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` $input `)` $parts `into` $whole $indexing attr-dict
+    `:` functional-type($input, $result) }];
+}
+
+def Shd_SliceOp : Shd_ComputeOp<"slice"> {
+  let summary = "A range of one index, under another name";
+  let description = [{
+    `shd.slice(%x) "I" [2, 6] into "J" <[I, D] -> [J, D]> : ...`; the end is
+    excluded.
+
+    **Constraints:**
+    - (S1) The range lies in the whole and has the extent of the part.
+    - (S2) The result has the part in place of the whole.
+  }];
+  let arguments = (ins Shd_Tensor:$input, StrAttr:$whole,
+    DenseI64ArrayAttr:$range, StrAttr:$part, Shd_IndexingAttr:$indexing);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` $input `)` $whole $range `into` $part $indexing
+    attr-dict `:` functional-type($input, $result) }];
+}
+
+def Shd_ConcatOp : Shd_ComputeOp<"concat"> {
+  let summary = "Tensors one after the other along an index";
+  let description = [{
+    `shd.concat(%x, %y) ["I1", "I2"] into "I" <[I1, D], [I2, D] -> [I, D]>`.
+
+    **Constraints:**
+    - (J1) One part per operand; their extents add up to the whole's.
+    - (J2) Each operand has its part in place of the result's whole.
+  }];
+  let arguments = (ins Variadic<Shd_Tensor>:$inputs, StrArrayAttr:$parts,
+    StrAttr:$whole, Shd_IndexingAttr:$indexing);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` $inputs `)` $parts `into` $whole $indexing
+    attr-dict `:` functional-type($inputs, $result) }];
+}
+
+def Shd_IotaOp : Shd_ComputeOp<"iota"> {
+  let summary = "0, 1, 2, ... along an index";
+  let description = [{
+    `shd.iota <-> [T]> : tensor<16xi32>`.
+
+    **Constraints:**
+    - (V1) The result has one dimension, of integers.
+  }];
+  let arguments = (ins Shd_IndexingAttr:$indexing);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = "$indexing attr-dict `:` type($result)";
+}
+
+def Shd_ReshardOp : Shd_ComputeOp<"reshard"> {
+  let summary = "The same value, possibly in another layout";
+  let description = [{
+    A statement that only renames or reshards (`A2[I, J@X] = A[I@X, J]`), or a
+    copy that the optimizer makes once for several users. Before
+    `shd-insert-collectives` its layouts are pins; that pass replaces it by the
+    cheapest sequence of collectives. Costs nothing itself.
+
+    **Constraints:**
+    - (H1) The result has the input's indices, in their order.
+  }];
+  let arguments = (ins Shd_Tensor:$input, Shd_IndexingAttr:$indexing);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` $input `)` $indexing attr-dict `:`
+    functional-type($input, $result) }];
+}
+
+//===----------------------------------------------------------------------===//
+// Explicit communication (after shd-insert-collectives)
+//===----------------------------------------------------------------------===//
+
+def Shd_StatisticOp : Shd_ValueOp<"statistic", [Pure]> {
+  let summary = "What one device contributes to a statistic";
+  let description = [{
+    `shd.statistic "max"(%x) : ...`: the local value of a statistic of the
+    operation that follows, from its operands and the statistics before it; an
+    all_reduce makes it agree. Its work is counted with that operation.
+  }];
+  let arguments = (ins StrAttr:$kind, Variadic<Shd_Tensor>:$inputs);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = "$kind `(` $inputs `)` attr-dict `:` functional-type($inputs, $result)";
+  let hasVerifier = 1;
+}
+
+class Shd_CollectiveOp<string mnemonic, string text>
+    : Shd_ValueOp<mnemonic, [Pure, SameOperandsAndResultShape,
+                             SameOperandsAndResultElementType]> {
+  let summary = text;
+  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes,
+    OptionalAttr<Shd_CollectiveCostAttr>:$cost);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ $input `over` $axes (`cost` $cost^)? attr-dict `:`
+    type($input) `->` type($result) }];
+  let hasVerifier = 1;
+}
+
+def Shd_AllGatherOp : Shd_CollectiveOp<"all_gather",
+    "Removes axes from the minor ends of dimensions">;
+def Shd_AllSliceOp : Shd_CollectiveOp<"all_slice",
+    "Adds axes at the minor ends of dimensions; free">;
+def Shd_AllToAllOp : Shd_CollectiveOp<"all_to_all",
+    "Moves axes from minor ends of dimensions to those of others">;
+def Shd_ReduceScatterOp : Shd_CollectiveOp<"reduce_scatter",
+    "Resolves partial sums into minor ends of dimensions">;
+def Shd_CollectivePermuteOp : Shd_CollectiveOp<"collective_permute",
+    "Changes which device holds which part; local shapes stay">;
+
+def Shd_AllReduceOp : Shd_ValueOp<"all_reduce", [Pure,
+    SameOperandsAndResultShape, SameOperandsAndResultElementType]> {
+  let summary = "Resolves partial sums (or maxima) on every device";
+  let description = [{
+    With `max`, of a statistic: the operand's type then has the axes as partial,
+    whatever the combining function.
+  }];
+  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes,
+    UnitAttr:$max, OptionalAttr<Shd_CollectiveCostAttr>:$cost);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ (`max` $max^)? $input `over` $axes (`cost` $cost^)?
+    attr-dict `:` type($input) `->` type($result) }];
+  let hasVerifier = 1;
+}
+
+#endif // SHARDC_DIALECT_SHD_IR_SHDOPS_TD

@@ -1,0 +1,90 @@
+//===- Passes.td - Passes over the shd dialect ------------*- tablegen -*-===//
+
+#ifndef SHARDC_DIALECT_SHD_TRANSFORMS_PASSES_TD
+#define SHARDC_DIALECT_SHD_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ShdPropagate : Pass<"shd-propagate", "::shardc::shd::ProgramOp"> {
+  let summary = "Spreads annotated shardings over the program";
+  let description = [{
+    Sharding flows along the factors of each operation's sharding rule, from
+    pinned tensors to those that nothing is said of, in program order and
+    against it, until nothing changes. It never moves what is pinned, never
+    uses an axis twice in one tensor, and makes no partial sums. What nothing
+    reaches stays open. Searches nothing and knows no costs.
+
+    Safe at any time before `shd-optimize`.
+  }];
+}
+
+def ShdReplicateOpen : Pass<"shd-replicate-open", "::shardc::shd::ProgramOp"> {
+  let summary = "Closes open pins: what nothing is said of is replicated";
+  let description = [{
+    Gives every named value (inputs, weights, states, carried values, results of
+    statements) a closed pin, replicated where nothing is said. A carried value
+    has one sharding: what is said of its rebinding, else of its initial value.
+    Intermediate results inside a statement stay open.
+
+    This is the meaning of `--opt=none`.
+  }];
+}
+
+def ShdFusionGroups : Pass<"shd-fusion-groups", "::shardc::shd::ProgramOp"> {
+  let summary = "Decides which operations fuse";
+  let description = [{
+    Fusion is fixed by the program, in its order: an elementwise operation, cast,
+    reduction or normalisation joins the group of its latest-produced operand if
+    its indices are that group's or a subset of them; else it starts one. An
+    einsum, attention, gather or scatter always starts one. Pins that make two
+    operations disagree about an index keep them apart.
+
+    Writes `shd.group`. Run it after pins are final and before `shd-optimize`.
+  }];
+}
+
+def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
+  let summary = "Chooses the sharding plan of least time that fits in memory";
+  let description = [{
+    Builds the cost function network of the program (strategies of operations,
+    layouts of values, copies), solves it, and writes the plan as closed pins
+    and copies. Needs `shd-fusion-groups`. Emits an error where annotations
+    contradict each other.
+
+    With `fixed`, layouts of named values are taken as they are pinned and only
+    the way in which each operation gets from its operands to its result is
+    chosen; memory is not considered and no copies are made.
+  }];
+  let options = [
+    Option<"fixed", "fixed", "bool", "false",
+           "Layouts are decided; only choose how operations get to them">,
+    Option<"memoryLimit", "memory-limit", "int64_t", "-1",
+           "Bytes per device; the machine's HBM capacity if negative">,
+    Option<"timeLimit", "time-limit", "double", "-1",
+           "Seconds; no limit if negative">,
+  ];
+}
+
+def ShdInsertCollectives
+    : Pass<"shd-insert-collectives", "::shardc::shd::ProgramOp"> {
+  let summary = "Makes shardings part of types and every collective explicit";
+  let description = [{
+    Reads the closed pins that `shd-optimize` wrote, gives every tensor type its
+    sharding, and inserts the cheapest sequence of collectives (with its price)
+    wherever an operation consumes another layout than its operand has, or a
+    value is stored in another than the operation makes. Statistics of
+    normalisations over sharded indices become `shd.statistic` and
+    `shd.all_reduce`. Pins are gone afterwards.
+  }];
+}
+
+def ShdAnnotateCost : Pass<"shd-annotate-cost", "::shardc::shd::ProgramOp"> {
+  let summary = "Prices every fusion group";
+  let description = [{
+    Attaches `shd.group_cost` to the first operation of each separately costed
+    part of a fusion group: the group as a whole, or leader and rest apart where
+    a collective stands between them. Run it after `shd-insert-collectives`.
+  }];
+}
+
+#endif // SHARDC_DIALECT_SHD_TRANSFORMS_PASSES_TD

@@ -1,0 +1,61 @@
+//===- Frontend.h - From .shd text to the shd dialect ---------*- C++ -*-===//
+//
+// Parse, check, import (language.md). The only library with ANTLR in it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_FRONTEND_FRONTEND_H
+#define SHARDC_FRONTEND_FRONTEND_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "shardc/Frontend/Ast.h"
+#include "shardc/Machine/Machine.h"
+
+namespace shardc {
+
+/// Texts of `--hardware`, `--mesh` and `--dim`, in the language's own syntax.
+struct Overrides {
+  std::optional<std::string> hardware; // "tpu_v5p[8, 8, 16]"
+  std::optional<std::string> mesh;     // "[X=8, Y=8 on y]" or "auto"
+  std::vector<std::string> dims;       // "B=64"
+  /// Axes need not divide the extents that they split (`--allow-padding`).
+  bool allowPadding = false;
+};
+
+/// A program, checked and imported.
+struct Program {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// Main file first, then imported ones.
+  std::vector<std::unique_ptr<ast::File>> files;
+  /// The machine with its shape; nothing if the program names none.
+  std::optional<Machine> machine;
+  Mesh mesh;
+  MeshBinding binding;
+};
+
+/// Parses the main file of `sourceMgr`. Syntax errors are emitted as MLIR
+/// diagnostics (all of them); null if there were any. Never throws.
+std::unique_ptr<ast::File> parseFile(llvm::SourceMgr &sourceMgr,
+                                     unsigned bufferId,
+                                     mlir::MLIRContext *context);
+
+/// Parses, follows imports, checks, and builds the `shd` module, as written.
+/// Every independent error is emitted as a diagnostic; nothing if there was
+/// any.
+std::optional<Program> importProgram(llvm::SourceMgr &sourceMgr,
+                                     mlir::MLIRContext *context,
+                                     const Overrides &overrides);
+
+/// The catalogue: names of the embedded hardware files, sorted.
+std::vector<std::string> catalogueNames();
+/// A machine of the catalogue without a shape, or nothing if the name is not in
+/// it.
+std::optional<Machine> catalogueMachine(llvm::StringRef name);
+/// Lets passes over modules that are read as text find the machines that they
+/// name in the catalogue.
+void registerCatalogue(mlir::DialectRegistry &registry);
+
+} // namespace shardc
+
+#endif // SHARDC_FRONTEND_FRONTEND_H

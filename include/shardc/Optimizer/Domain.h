@@ -1,0 +1,55 @@
+//===- Domain.h - Strategies of a chunk -----------------------*- C++ -*-===//
+//
+// The labels of a chunk's variable: assignments of mesh axes to the indices of
+// its operations, which fix the layout of everything it reads and makes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_OPTIMIZER_DOMAIN_H
+#define SHARDC_OPTIMIZER_DOMAIN_H
+
+#include "shardc/Optimizer/Context.h"
+#include "shardc/Optimizer/Graph.h"
+
+namespace shardc {
+
+/// One label of a chunk.
+struct ChunkStrategy {
+  /// One per operation of the chunk (empty for outputs).
+  llvm::SmallVector<Strategy, 1> ops;
+  /// Operands of a leader (one bit each) that it computes itself from the
+  /// inputs of their prologue.
+  uint32_t inlined = 0;
+};
+
+struct ChunkDomain {
+  std::vector<ChunkStrategy> labels;
+  /// [operation][label]: the layout that the label produces.
+  std::vector<std::vector<Layout>> results;
+  /// [operation][operand][label]: the layout that the label consumes; empty for
+  /// operands without a layout.
+  std::vector<std::vector<std::vector<Layout>>> operands;
+};
+
+/// Doubles the labels of a leader for each operand in `operands`: with the
+/// operand read from HBM, and computed in place by its prologue.
+void addInlining(ChunkDomain &domain, llvm::ArrayRef<unsigned> operands);
+
+/// Labels of `chunk` that its pins allow, in a fixed order. Empty if the pins
+/// contradict each other.
+ChunkDomain buildDomain(const PlanningContext &context, const Chunk &chunk);
+
+/// All-reduces of one run of an operation whose statistics are sharded, in
+/// order: the statistic and its price.
+struct StatisticCost {
+  const Statistic *statistic;
+  AxisList axes;
+  CollectiveCost cost;
+};
+llvm::SmallVector<StatisticCost, 3> statisticCosts(const CollectiveModel &model,
+                                                   const ShardingRule &rule,
+                                                   const Strategy &strategy);
+
+} // namespace shardc
+
+#endif // SHARDC_OPTIMIZER_DOMAIN_H

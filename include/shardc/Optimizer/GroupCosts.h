@@ -1,0 +1,43 @@
+//===- GroupCosts.h - Roofline of fused operations ------------*- C++ -*-===//
+//
+// Turns strategies into work and HBM traffic of a part of a fusion group. Used
+// by the optimizer for its tables and by shd-annotate-cost for the report.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_OPTIMIZER_GROUPCOSTS_H
+#define SHARDC_OPTIMIZER_GROUPCOSTS_H
+
+#include "shardc/Optimizer/Context.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace shardc {
+
+/// HBM traffic and FLOPs of operations under one strategy.
+struct PartWork {
+  struct Access {
+    mlir::Value value;
+    Layout layout;
+    double bytes = 0;
+  };
+  double matrixFlops = 0, vectorFlops = 0;
+  double matrixSeconds = 0;
+  /// Values from outside, each once; values made, if they may be needed in HBM.
+  llvm::SmallVector<Access, 4> reads, writes;
+};
+
+/// Adds one operation to a part: its operands are read, each value once per
+/// layout, unless the part made them.
+void addOperation(const PlanningContext &context, mlir::Operation *op,
+                  const Strategy &strategy, PartWork &part);
+
+/// Roofline of one or two parts that run as one kernel: what the first makes
+/// and the second reads stays on the chip; `needed` says which values must be
+/// written to HBM.
+GroupCost costParts(const Machine &machine, const PartWork &first,
+                    const PartWork *second,
+                    llvm::function_ref<bool(mlir::Value)> needed);
+
+} // namespace shardc
+
+#endif // SHARDC_OPTIMIZER_GROUPCOSTS_H

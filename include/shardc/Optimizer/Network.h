@@ -1,0 +1,66 @@
+//===- Network.h - A program as a cost function network -------*- C++ -*-===//
+//
+// Builds the optimizer's problem from a program's graph (optimizer.md section
+// 1) and writes an assignment of it back as closed pins. For any assignment the
+// network's costs sum to the report's `upper_s` and its memory to the report's.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_OPTIMIZER_NETWORK_H
+#define SHARDC_OPTIMIZER_NETWORK_H
+
+#include "shardc/Optimizer/Domain.h"
+#include "shardc/Optimizer/GroupCosts.h"
+#include "shardc/Solver/Problem.h"
+
+namespace shardc {
+
+struct NetworkOptions {
+  /// Whether values may be resharded once for several users.
+  bool copies = true;
+  /// Bytes per device; none: memory does not matter.
+  std::optional<int64_t> memoryLimit;
+};
+
+/// How a value is stored: its layout, and a copy in another.
+struct StoredLabel {
+  unsigned layout = 0;  // index into ValueVariable::layouts
+  int copy = -1;        // likewise, or -1
+  bool inlined = false; // every user computes it: it is never stored
+  /// Of a prologue's value: collectives lead from where it is made to where it
+  /// is stored, so that its users read it there.
+  bool resharded = false;
+};
+
+/// The variable that decides a value's layouts.
+struct ValueVariable {
+  solver::Variable variable = 0;
+  /// Distinct layouts, and for each label of the variable how the value lies.
+  std::vector<Layout> layouts;
+  std::vector<StoredLabel> labels;
+  /// True if the variable is the value's own (with a copy decision), false if
+  /// it is the one of the chunk that makes it or of the carried value.
+  bool own = false;
+};
+
+struct PlanNetwork {
+  Graph graph;
+  solver::Problem problem;
+  std::vector<ChunkDomain> domains;            // per chunk
+  std::vector<solver::Variable> chunkVariable; // per chunk
+  std::vector<ValueVariable> values;           // per graph value
+};
+
+/// Nothing (and an error at the operation concerned) if some operation has no
+/// strategy that its pins allow.
+std::optional<PlanNetwork> buildNetwork(PlanningContext &context,
+                                        shd::ProgramOp program,
+                                        const NetworkOptions &options);
+
+/// Writes an assignment into the program: closed pins everywhere, and copies.
+void applyAssignment(PlanningContext &context, const PlanNetwork &network,
+                     llvm::ArrayRef<solver::Label> assignment);
+
+} // namespace shardc
+
+#endif // SHARDC_OPTIMIZER_NETWORK_H

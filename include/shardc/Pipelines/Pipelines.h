@@ -1,0 +1,24 @@
+//===- Pipelines.h - The way of a program through the compiler -*- C++ -*-===//
+
+#ifndef SHARDC_PIPELINES_PIPELINES_H
+#define SHARDC_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "shardc/Optimizer/Options.h"
+
+namespace shardc {
+
+/// Registers every pass and pipeline of shardc with MLIR's registry.
+void registerAllPasses();
+
+/// Decides every sharding: afterwards every value and use of the program has a
+/// closed pin (`--emit-plan` prints them).
+void buildPlanPipeline(mlir::OpPassManager &manager,
+                       const PlanOptions &options);
+
+/// Makes the decided plan explicit: shardings in types, collectives, costs.
+void buildLoweringPipeline(mlir::OpPassManager &manager);
+
+} // namespace shardc
+
+#endif // SHARDC_PIPELINES_PIPELINES_H

@@ -1,0 +1,28 @@
+//===- PlanText.h - A plan written into the program -----------*- C++ -*-===//
+//
+// `--emit-plan` (cli.md): the program's own text with every `@` filled in, so
+// that reading it back with `--opt=none` gives the same plan at the same cost.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_REPORT_PLANTEXT_H
+#define SHARDC_REPORT_PLANTEXT_H
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Frontend/Frontend.h"
+
+namespace shardc {
+
+/// Prints the source of `program` (in the buffers of `sourceMgr`) with the plan
+/// of `planned`: its module after the planning pipeline and before the lowering
+/// one. Comments, order and formatting stay. Intermediate results between which
+/// and their users something moves become statements of their own, copies too;
+/// a layer whose calls are sharded differently is copied per plan; imported
+/// files and `overrides` are written into the text.
+void printPlan(llvm::raw_ostream &os, const Program &program,
+               llvm::SourceMgr &sourceMgr, shd::ProgramOp planned,
+               const Overrides &overrides);
+
+} // namespace shardc
+
+#endif // SHARDC_REPORT_PLANTEXT_H

@@ -1,0 +1,216 @@
+//===- Report.h - What a planned program costs ----------------*- C++ -*-===//
+//
+// Every fact that `--emit-cost` and `--emit-json` print, computed once. Times
+// in seconds, sizes in bytes, for one device and one step unless a name says
+// otherwise; what is unknown is absent. See cost-model.md sections 5 and 6.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_REPORT_REPORT_H
+#define SHARDC_REPORT_REPORT_H
+
+#include "shardc/Cost/Collective.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Report/Memory.h"
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shardc {
+
+/// One tensor: declared, named by a statement, or an output.
+struct ReportTensor {
+  struct Dim {
+    std::string index;
+    int64_t size = 1;
+    std::vector<std::string> axes;
+  };
+  std::string name;
+  /// `input`, `weight`, `state`, `output` or `activation`.
+  std::string kind;
+  std::string dtype;
+  /// As stored: weights and states of a `repeat` have its index in front.
+  std::vector<Dim> dims;
+  std::vector<std::string> partial;
+  /// In the language's notation, `[L, D@X, F]`.
+  std::string sharding;
+  double globalBytes = 0;
+  double localBytes = 0;
+  std::string loc;
+};
+
+/// One separately costed part of a fusion group; figures of one run.
+struct ReportCompute {
+  /// What it does, for people: `relu`, `softmax`; else the kind.
+  std::string function;
+  /// Functions fused behind the leading operation.
+  std::vector<std::string> fused;
+  GroupCost cost;
+  /// Sharding of the leading operation's result.
+  std::string sharding;
+
+  /// FLOPs on the matrix units, or if there are none on the vector units.
+  double flops() const {
+    return cost.matrixFlops > 0 ? cost.matrixFlops : cost.vectorFlops;
+  }
+};
+
+/// One collective; figures of one run.
+struct ReportCollective {
+  std::vector<std::string> axes;
+  /// The tensor that it moves.
+  std::string operand;
+  CollectiveCost cost;
+  std::string from, to;
+  /// Why it is there, as a sentence.
+  std::string reason;
+};
+
+struct ReportItem {
+  std::string name;
+  /// `einsum`, `attention`, ... or `all_gather`, ...
+  std::string kind;
+  std::string loc;
+  /// Runs in a step.
+  int64_t count = 1;
+  /// Of one run.
+  double seconds = 0;
+  /// Of all runs of a step.
+  Picoseconds total = 0;
+  /// Index of the innermost enclosing repeat in `Report::repeats`, or -1.
+  int repeat = -1;
+  std::variant<ReportCompute, ReportCollective> detail;
+
+  const ReportCompute *compute() const {
+    return std::get_if<ReportCompute>(&detail);
+  }
+  const ReportCollective *collective() const {
+    return std::get_if<ReportCollective>(&detail);
+  }
+  /// `compute` or `hbm`; of a collective `bandwidth` or `latency`.
+  llvm::StringRef bound() const;
+};
+
+struct Report {
+  std::string file;
+
+  struct Hardware {
+    std::string name;
+    std::vector<int64_t> shape;
+    int64_t chips = 1;
+    /// The type in which most of the program's matrix work runs, and its peak;
+    /// absent if there is no such work.
+    std::string computeType;
+    std::optional<double> peakFlops;
+    double hbmBandwidth = 0;
+  } hardware;
+
+  struct Axis {
+    std::string name;
+    int64_t size = 1;
+    /// Physical axes that it lies on, outermost first.
+    std::vector<std::string> on;
+  };
+  std::vector<Axis> mesh;
+  int64_t idleChips = 0;
+
+  /// Elements of all weights.
+  int64_t parameters = 0;
+
+  struct Time {
+    double lower = 0, scheduled = 0, upper = 0;
+    /// Sums over operations of their compute and their HBM time.
+    double compute = 0, hbm = 0;
+    /// Sum of the operations' times, and its split by what bounds each.
+    double device = 0, computeBound = 0, hbmBound = 0;
+    /// Sum of the collectives' times.
+    double collectives = 0;
+    /// By mesh axes (several joined by a comma), in mesh order: every single
+    /// axis, then the joined ones that occur.
+    std::vector<std::pair<std::string, double>> network;
+    /// By physical axis, in the machine's order.
+    std::vector<std::pair<std::string, double>> physical;
+    /// `compute`, `hbm` or `network`.
+    std::string bound;
+  } time;
+
+  struct Flops {
+    /// Executed by one device in einsums and attention.
+    double device = 0;
+    /// Of the whole mesh, each useful product once.
+    double model = 0;
+    std::optional<double> mfu, hfu;
+  } flops;
+
+  struct Price {
+    std::optional<double> usd, usdPerMillionTokens;
+  } price;
+
+  struct Memory {
+    int64_t peak = 0;
+    int64_t capacity = 0;
+    /// What `--memory-limit` allows, if given: `fits` then compares with it.
+    std::optional<int64_t> limit;
+    bool fits = true;
+    int64_t weights = 0, states = 0, inputs = 0, activations = 0, buffers = 0;
+    std::string peakName, peakLoc;
+    /// Alive at the peak, the largest first.
+    std::vector<LiveTensor> live;
+
+    int64_t allowed() const { return limit.value_or(capacity); }
+  } memory;
+
+  struct Traffic {
+    double hbm = 0;
+    /// Sent by one device, by mesh axes as in `Time::network`.
+    std::vector<std::pair<std::string, double>> network;
+  } traffic;
+
+  struct Plan {
+    std::string status, objective;
+    double value = 0;
+    std::optional<double> bound, gap;
+  } plan;
+
+  struct Repeat {
+    std::string index;
+    int64_t count = 1;
+    /// Enclosing repeat, or -1.
+    int parent = -1;
+  };
+  std::vector<Repeat> repeats;
+  std::vector<ReportTensor> tensors;
+  /// Parts and collectives in program order.
+  std::vector<ReportItem> items;
+};
+
+/// `weight`, `communication buffer`, ...
+llvm::StringRef stringify(MemoryKind kind);
+
+struct ReportOptions {
+  /// As on the command line.
+  std::string file;
+  /// Bytes per device; the machine's capacity if absent.
+  std::optional<int64_t> memoryLimit;
+};
+
+/// Collects the facts of a program whose plan is explicit: shardings in types,
+/// collectives with `cost`, groups with `shd.group_cost`. `model` is of the
+/// program's mesh on its machine.
+Report buildReport(shd::ProgramOp program, const CollectiveModel &model,
+                   const MemoryProfile &memory, const ReportOptions &options);
+
+/// The report for programs: cli.md, "The JSON report".
+void printJson(llvm::raw_ostream &os, const Report &report);
+
+/// The report for people, at most 120 columns; escapes for colours only if
+/// `colour`.
+void printText(llvm::raw_ostream &os, const Report &report, bool colour);
+
+/// Emits an error at the peak, with the largest tensors there, if the plan does
+/// not fit in memory; success if it fits.
+llvm::LogicalResult checkFits(const Report &report, mlir::Location peakLoc);
+
+} // namespace shardc
+
+#endif // SHARDC_REPORT_REPORT_H

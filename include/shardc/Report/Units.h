@@ -1,0 +1,46 @@
+//===- Units.h - Figures for people ---------------------------*- C++ -*-===//
+//
+// Scales and rounds figures for the text report: three significant digits and a
+// decimal prefix. 1 GB is 1e9 bytes (cost-model.md section 1).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_REPORT_UNITS_H
+#define SHARDC_REPORT_UNITS_H
+
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace shardc {
+
+/// `0`, `512`, `1.23 k`, `68.7 G`: three significant digits with k, M, G, T, P
+/// or E. Whole numbers below 1000 are printed as they are.
+std::string formatScaled(double value);
+
+/// `1.23 ms`, `349 us`, `2.50 s`, `12.0 min`, `3.00 h`; `0 s` for nothing.
+std::string formatTime(double seconds);
+
+/// `512 B`, `16.0 GB`.
+std::string formatBytes(double bytes);
+
+/// `197 TFLOP/s`, `820 GB/s`: a rate of `unit`.
+std::string formatRate(double perSecond, llvm::StringRef unit);
+
+/// `28.3 %`; `<0.1 %` for more than nothing; `0 %`.
+std::string formatPercent(double fraction);
+
+/// `70.6 billion`, `135 million`, `512`.
+std::string formatCount(int64_t count);
+
+/// `70,553,706,496`.
+std::string formatDigits(int64_t value);
+
+/// Bytes from `80 GB`, `16GiB`, `512`: a number and, optionally, a decimal or
+/// binary prefix and `B`. Nothing if malformed, negative or too large.
+std::optional<int64_t> parseBytes(llvm::StringRef text);
+
+} // namespace shardc
+
+#endif // SHARDC_REPORT_UNITS_H

@@ -1,0 +1,37 @@
+//===- MessageAscent.h - Prices of memory by message passing --*- C++ -*-===//
+//
+// For networks whose elimination tables do not fit: maximises the Lagrangian
+// bound with one sweep of messages per step and steps in proportion to the
+// prices (recipe and constants: solver.md section 8). Bounds are exact.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_SOLVER_MESSAGEASCENT_H
+#define SHARDC_SOLVER_MESSAGEASCENT_H
+
+#include "shardc/Solver/Dual.h"
+#include "shardc/Solver/MessagePassing.h"
+
+namespace shardc::solver {
+
+struct MessageResult {
+  Prices prices;
+  Messages messages;
+  Cost bound = 0;
+  /// Labels that an assignment below the limit may use, by variable.
+  std::vector<std::vector<bool>> remaining;
+  /// No assignment is below the limit.
+  bool exhausted = false;
+};
+
+/// The limit that prunes labels: asked for whenever it may have improved.
+using UpperBound = std::function<Cost()>;
+
+/// Ascends from `start`; `observe` sees decoded labels every few sweeps.
+MessageResult ascendByMessages(Model &model, Prices start,
+                               const UpperBound &upper,
+                               const Observer &observe);
+
+} // namespace shardc::solver
+
+#endif // SHARDC_SOLVER_MESSAGEASCENT_H

@@ -1,0 +1,102 @@
+//===- Model.h - A network at fixed prices of memory ----------*- C++ -*-===//
+//
+// The live nodes of a network with memory priced into their costs, in scaled
+// integers: what elimination and message passing work on. For any prices that
+// are not negative, the least cost of the model is at most that of the network.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_SOLVER_MODEL_H
+#define SHARDC_SOLVER_MODEL_H
+
+#include "shardc/Solver/Arithmetic.h"
+#include "shardc/Solver/Network.h"
+
+namespace shardc::solver {
+
+/// A cost table in both orientations, scaled.
+struct ScaledTable {
+  uint32_t rows = 0, columns = 0;
+  std::vector<Scaled> costs;      // row-major
+  std::vector<Scaled> transposed; // column-major
+
+  Scaled at(Label row, Label column) const {
+    return costs[size_t(row) * columns + column];
+  }
+};
+
+/// Scaled units per byte at each row, none negative.
+using Prices = std::vector<int64_t>;
+
+/// For each pair what was moved from it to the labels of its ends.
+struct Messages {
+  std::vector<std::vector<Scaled>> toFirst, toSecond;
+};
+
+class Model {
+public:
+  struct Pair {
+    uint32_t first = 0, second = 0; // positions of the model's variables
+    LinkId link = 0;
+    std::shared_ptr<const ScaledTable> table;
+    std::shared_ptr<const ScaledTable> unpriced;
+  };
+
+  /// Prices are 0 at first. The network must outlive the model and keep its
+  /// structure. Costs are multiplied by 2^shift.
+  Model(const Network &network, unsigned shift);
+
+  /// The largest shift, at most 20, at which sums of costs stay below `limit`;
+  /// 0 if there is none.
+  static unsigned largestShift(const Network &network,
+                               Scaled limit = kInfinity);
+
+  /// Undoes applyMessages().
+  void setPrices(Prices prices);
+  /// Moves costs between pairs and variables; no assignment's sum changes.
+  void applyMessages(const Messages &messages);
+  const Prices &getPrices() const { return prices; }
+
+  const Network &getNetwork() const { return *network; }
+  unsigned getShift() const { return shift; }
+  size_t size() const { return unary.size(); }
+  Variable nodeOf(uint32_t variable) const { return nodes[variable]; }
+  /// Costs of each variable's labels, priced.
+  llvm::ArrayRef<Scaled> costs(uint32_t variable) const {
+    return unary[variable];
+  }
+  llvm::ArrayRef<Pair> pairs() const { return allPairs; }
+  /// Positions in pairs() of each variable's pairs.
+  llvm::ArrayRef<uint32_t> pairsOf(uint32_t variable) const {
+    return incident[variable];
+  }
+
+  /// The network's bound for a least priced sum, rounded up to a cost.
+  Cost boundFor(Int128 leastSum) const;
+  /// Priced sums above this belong to no assignment that costs less than
+  /// `upper` and fits.
+  Int128 sumLimit(Cost upper) const;
+  /// What is added to priced sums: the constant less the priced slack.
+  Int128 offset() const;
+
+  /// Labels by node (as in project() and recover()) for labels by variable.
+  std::vector<Label> toNodes(llvm::ArrayRef<Label> labels) const;
+  std::vector<Label> fromNodes(llvm::ArrayRef<Label> nodeLabels) const;
+
+private:
+  void priceNodes();
+  void pricePairs();
+
+  const Network *network;
+  unsigned shift;
+  Prices prices;
+  std::vector<Int128> priceSums; // of the rows before each row
+  std::vector<Variable> nodes;
+  std::vector<std::vector<Scaled>> unary;
+  std::vector<Pair> allPairs;
+  std::vector<std::vector<uint32_t>> incident;
+};
+
+} // namespace shardc::solver
+
+#endif // SHARDC_SOLVER_MODEL_H

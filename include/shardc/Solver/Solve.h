@@ -1,0 +1,46 @@
+//===- Solve.h - Best assignment with a proven bound ----------*- C++ -*-===//
+
+#ifndef SHARDC_SOLVER_SOLVE_H
+#define SHARDC_SOLVER_SOLVE_H
+
+#include "shardc/Solver/Problem.h"
+#include <chrono>
+
+namespace shardc::solver {
+
+struct Options {
+  /// Wall-clock budget; none: only the deterministic work limits apply.
+  std::optional<double> timeLimitSeconds;
+};
+
+enum class Status {
+  /// The bound equals the cost.
+  Optimal,
+  /// An assignment that fits, with a proven bound.
+  Feasible,
+  /// Proven: no assignment avoids forbidden choices and fits in memory.
+  Infeasible,
+  /// Nothing found that fits and no proof that nothing does.
+  Unknown,
+};
+
+struct Solution {
+  Status status = Status::Unknown;
+  /// The best assignment that fits. If none was found: one of the least
+  /// overflow found (if any avoids the forbidden choices), so that users can
+  /// be told how much is missing.
+  std::vector<Label> assignment;
+  Cost cost = 0;
+  /// Never above the optimum, in exact integers.
+  Cost bound = 0;
+  int64_t peak = 0;
+  /// Shadow price of memory at each point in cost units per byte; may be empty.
+  std::vector<double> multipliers;
+};
+
+/// Deterministic: work is counted in sweeps and steps unless a time limit cuts.
+Solution solve(const Problem &problem, const Options &options = {});
+
+} // namespace shardc::solver
+
+#endif // SHARDC_SOLVER_SOLVE_H

@@ -1,0 +1,437 @@
+//===- ShdAttrs.cpp - Attributes of the shd dialect -----------------------===//
+//
+// Parsers, printers and verifiers. Names that are not identifiers are printed
+// as strings; numbers are printed so that they read back exactly.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <charconv>
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+#include "shardc/Dialect/Shd/IR/ShdEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "shardc/Dialect/Shd/IR/ShdAttrs.cpp.inc"
+
+void ShdDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "shardc/Dialect/Shd/IR/ShdAttrs.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+using Delimiter = AsmParser::Delimiter;
+
+static ParseResult parseName(AsmParser &parser, StringAttr &name) {
+  std::string text;
+  if (parser.parseKeywordOrString(&text))
+    return failure();
+  name = StringAttr::get(parser.getContext(), text);
+  return success();
+}
+
+static ParseResult parseNames(AsmParser &parser, Delimiter delimiter,
+                              SmallVectorImpl<StringAttr> &names) {
+  return parser.parseCommaSeparatedList(
+      delimiter, [&] { return parseName(parser, names.emplace_back()); });
+}
+
+static void printNames(AsmPrinter &printer, ArrayRef<StringAttr> names) {
+  llvm::interleaveComma(names, printer, [&](StringAttr name) {
+    printer.printKeywordOrString(name);
+  });
+}
+
+/// `key = value` of a real number.
+static ParseResult parseField(AsmParser &parser, StringRef key, double &value) {
+  return failure(parser.parseKeyword(key) || parser.parseEqual() ||
+                 parser.parseFloat(value));
+}
+
+/// The shortest decimal that reads back as `value`, with the point that MLIR's
+/// lexer needs: `1.0e+06`.
+static std::string shortestDecimal(double value) {
+  char digits[32];
+  std::to_chars_result result =
+      std::to_chars(std::begin(digits), std::end(digits), value,
+                    std::chars_format::scientific);
+  std::string text(std::begin(digits), result.ptr);
+  if (text.find('.') == std::string::npos)
+    text.insert(text.find('e'), ".0");
+  return text;
+}
+
+static void printField(AsmPrinter &printer, StringRef key, double value) {
+  printer << key << " = ";
+  if (std::isfinite(value))
+    printer << shortestDecimal(value);
+  else
+    printer.printFloat(llvm::APFloat(value));
+}
+
+static LogicalResult
+verifyDistinct(function_ref<InFlightDiagnostic()> emitError, StringRef what,
+               ArrayRef<StringRef> names) {
+  llvm::SmallSet<StringRef, 8> seen;
+  for (StringRef name : names)
+    if (!seen.insert(name).second)
+      return emitError() << "axis '" << name << "' appears twice in " << what;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Mesh
+//===----------------------------------------------------------------------===//
+
+/// `X = 4` or `X = 4 on (y, z)`.
+static ParseResult parseAxis(AsmParser &parser, MeshAxisAttr &axis) {
+  SMLoc location = parser.getCurrentLocation();
+  std::string name;
+  int64_t size = 1;
+  SmallVector<StringAttr> on;
+  if (parser.parseKeywordOrString(&name) || parser.parseEqual() ||
+      parser.parseInteger(size))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("on")) &&
+      parseNames(parser, Delimiter::Paren, on))
+    return failure();
+  axis = parser.getChecked<MeshAxisAttr>(location, parser.getContext(), name,
+                                         size, on);
+  return success(axis != nullptr);
+}
+
+static void printAxis(AsmPrinter &printer, MeshAxisAttr axis) {
+  printer.printKeywordOrString(axis.getName());
+  printer << " = " << axis.getSize();
+  if (axis.getOn().empty())
+    return;
+  printer << " on (";
+  printNames(printer, axis.getOn());
+  printer << ")";
+}
+
+Attribute MeshAxisAttr::parse(AsmParser &parser, Type) {
+  MeshAxisAttr axis;
+  if (parser.parseLess() || parseAxis(parser, axis) || parser.parseGreater())
+    return {};
+  return axis;
+}
+
+void MeshAxisAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printAxis(printer, *this);
+  printer << ">";
+}
+
+LogicalResult MeshAxisAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   StringRef name, int64_t size,
+                                   ArrayRef<StringAttr>) {
+  // A1
+  if (size < 1)
+    return emitError() << "axis '" << name
+                       << "' must have a size of at least 1, but has " << size;
+  // A2
+  if (name.empty())
+    return emitError() << "a mesh axis must have a name";
+  return success();
+}
+
+Attribute MeshAttr::parse(AsmParser &parser, Type) {
+  SMLoc location = parser.getCurrentLocation();
+  SmallVector<MeshAxisAttr> axes;
+  if (parser.parseLess() ||
+      parser.parseCommaSeparatedList(
+          Delimiter::Square,
+          [&] { return parseAxis(parser, axes.emplace_back()); }) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<MeshAttr>(location, parser.getContext(), axes);
+}
+
+void MeshAttr::print(AsmPrinter &printer) const {
+  printer << "<[";
+  llvm::interleaveComma(getAxes(), printer,
+                        [&](MeshAxisAttr axis) { printAxis(printer, axis); });
+  printer << "]>";
+}
+
+LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               ArrayRef<MeshAxisAttr> axes) {
+  // M2
+  if (axes.size() > kMaxMeshAxes)
+    return emitError() << "a mesh may have at most " << kMaxMeshAxes
+                       << " axes, but has " << axes.size();
+  // M1
+  return verifyDistinct(emitError, "the mesh",
+                        llvm::map_to_vector(axes, [](MeshAxisAttr axis) {
+                          return axis.getName();
+                        }));
+}
+
+//===----------------------------------------------------------------------===//
+// Shardings
+//===----------------------------------------------------------------------===//
+
+/// `{X, Y}`, `{}` or `{?}`.
+static ParseResult parseDim(AsmParser &parser, DimShardingAttr &dim) {
+  SmallVector<StringAttr> axes;
+  bool isOpen = false;
+  auto parseEntry = [&]() -> ParseResult {
+    if (axes.empty() && succeeded(parser.parseOptionalQuestion())) {
+      isOpen = true;
+      return success();
+    }
+    if (isOpen)
+      return parser.emitError(parser.getCurrentLocation(),
+                              "an open dimension may not name axes");
+    return parseName(parser, axes.emplace_back());
+  };
+  if (parser.parseCommaSeparatedList(Delimiter::Braces, parseEntry))
+    return failure();
+  dim = DimShardingAttr::get(parser.getContext(), axes, isOpen);
+  return success();
+}
+
+static void printDim(AsmPrinter &printer, DimShardingAttr dim) {
+  printer << "{";
+  if (dim.getIsOpen())
+    printer << "?";
+  printNames(printer, dim.getAxes());
+  printer << "}";
+}
+
+Attribute DimShardingAttr::parse(AsmParser &parser, Type) {
+  DimShardingAttr dim;
+  if (parser.parseLess() || parseDim(parser, dim) || parser.parseGreater())
+    return {};
+  return dim;
+}
+
+void DimShardingAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printDim(printer, *this);
+  printer << ">";
+}
+
+LogicalResult
+DimShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                        ArrayRef<StringAttr> axes, bool isOpen) {
+  if (isOpen && !axes.empty())
+    return emitError() << "an open dimension may not name axes, but names "
+                       << axes.front();
+  return success();
+}
+
+Attribute ShardingAttr::parse(AsmParser &parser, Type) {
+  SMLoc location = parser.getCurrentLocation();
+  SmallVector<DimShardingAttr> dims;
+  SmallVector<StringAttr> partial;
+  if (parser.parseLess() ||
+      parser.parseCommaSeparatedList(Delimiter::Square, [&] {
+        return parseDim(parser, dims.emplace_back());
+      }))
+    return {};
+  if (succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("partial") || parser.parseEqual() ||
+       parseNames(parser, Delimiter::Braces, partial)))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<ShardingAttr>(location, parser.getContext(), dims,
+                                         partial);
+}
+
+void ShardingAttr::print(AsmPrinter &printer) const {
+  printer << "<[";
+  llvm::interleaveComma(getDims(), printer,
+                        [&](DimShardingAttr dim) { printDim(printer, dim); });
+  printer << "]";
+  if (!getPartial().empty()) {
+    printer << ", partial = {";
+    printNames(printer, getPartial());
+    printer << "}";
+  }
+  printer << ">";
+}
+
+LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<DimShardingAttr> dims,
+                                   ArrayRef<StringAttr> partial) {
+  SmallVector<StringRef> axes;
+  for (DimShardingAttr dim : dims)
+    llvm::append_range(axes, dim.getAxes());
+  llvm::append_range(axes, partial);
+  // S2
+  return verifyDistinct(emitError, "the sharding", axes);
+}
+
+LogicalResult ShardingAttr::verifyEncoding(
+    ArrayRef<int64_t> shape, Type,
+    function_ref<InFlightDiagnostic()> emitError) const {
+  // S1
+  if (getDims().size() != shape.size())
+    return emitError() << "the sharding has " << getDims().size()
+                       << " dimensions, but the tensor has " << shape.size();
+  // S4
+  if (isOpen())
+    return emitError() << "a tensor type's sharding may not have open "
+                       << "dimensions";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Indexing
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseIndexLists(AsmParser &parser,
+                                   SmallVectorImpl<ArrayAttr> &lists) {
+  auto parseList = [&]() -> ParseResult {
+    SmallVector<StringAttr> names;
+    if (parseNames(parser, Delimiter::Square, names))
+      return failure();
+    lists.push_back(
+        ArrayAttr::get(parser.getContext(),
+                       SmallVector<Attribute>(names.begin(), names.end())));
+    return success();
+  };
+  return parser.parseCommaSeparatedList(parseList);
+}
+
+Attribute IndexingAttr::parse(AsmParser &parser, Type) {
+  SmallVector<ArrayAttr> operands, results;
+  if (parser.parseLess())
+    return {};
+  if (failed(parser.parseOptionalArrow()) &&
+      (parseIndexLists(parser, operands) || parser.parseArrow()))
+    return {};
+  if (parseIndexLists(parser, results) || parser.parseGreater())
+    return {};
+  return get(parser.getContext(), operands, results);
+}
+
+static void printIndexLists(AsmPrinter &printer, ArrayRef<ArrayAttr> lists) {
+  llvm::interleaveComma(lists, printer, [&](ArrayAttr list) {
+    printer << "[";
+    llvm::interleaveComma(
+        list.getAsRange<StringAttr>(), printer,
+        [&](StringAttr name) { printer.printKeywordOrString(name); });
+    printer << "]";
+  });
+}
+
+void IndexingAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printIndexLists(printer, getOperands());
+  printer << (getOperands().empty() ? "-> " : " -> ");
+  printIndexLists(printer, getResults());
+  printer << ">";
+}
+
+static SmallVector<StringRef, 4> indexNames(ArrayAttr list) {
+  return llvm::to_vector<4>(list.getAsValueRange<StringAttr>());
+}
+
+SmallVector<StringRef, 4> IndexingAttr::getOperandIndices(unsigned i) const {
+  return indexNames(getOperands()[i]);
+}
+
+SmallVector<StringRef, 4> IndexingAttr::getResultIndices(unsigned i) const {
+  return indexNames(getResults()[i]);
+}
+
+//===----------------------------------------------------------------------===//
+// Hardware and prices
+//===----------------------------------------------------------------------===//
+
+Attribute HardwareAttr::parse(AsmParser &parser, Type) {
+  std::string name;
+  SmallVector<int64_t> shape;
+  if (parser.parseLess() || parser.parseString(&name) || parser.parseComma() ||
+      parser.parseCommaSeparatedList(
+          Delimiter::Square,
+          [&] { return parser.parseInteger(shape.emplace_back()); }) ||
+      parser.parseGreater())
+    return {};
+  return get(parser.getContext(), name, shape);
+}
+
+void HardwareAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printer.printString(getName());
+  printer << ", [";
+  llvm::interleaveComma(getShape(), printer);
+  printer << "]>";
+}
+
+Attribute CollectiveCostAttr::parse(AsmParser &parser, Type) {
+  double bytes = 0, wireBytes = 0, bandwidth = 0, latency = 0;
+  SmallVector<StringAttr> networks;
+  if (parser.parseLess() || parseField(parser, "bytes", bytes) ||
+      parser.parseComma() || parseField(parser, "wire_bytes", wireBytes) ||
+      parser.parseComma() || parseField(parser, "bandwidth_s", bandwidth) ||
+      parser.parseComma() || parseField(parser, "latency_s", latency) ||
+      parser.parseComma() || parser.parseKeyword("networks") ||
+      parser.parseEqual() || parseNames(parser, Delimiter::Square, networks) ||
+      parser.parseGreater())
+    return {};
+  return get(parser.getContext(), bytes, wireBytes, bandwidth, latency,
+             networks);
+}
+
+void CollectiveCostAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printField(printer, "bytes", getBytes());
+  printer << ", ";
+  printField(printer, "wire_bytes", getWireBytes());
+  printer << ", ";
+  printField(printer, "bandwidth_s", getBandwidthS());
+  printer << ", ";
+  printField(printer, "latency_s", getLatencyS());
+  printer << ", networks = [";
+  printNames(printer, getNetworks());
+  printer << "]>";
+}
+
+Attribute GroupCostAttr::parse(AsmParser &parser, Type) {
+  double flops = 0, vectorFlops = 0, hbmBytes = 0;
+  double matrix = 0, vector = 0, hbm = 0;
+  if (parser.parseLess() || parseField(parser, "flops", flops) ||
+      parser.parseComma() || parseField(parser, "vector_flops", vectorFlops) ||
+      parser.parseComma() || parseField(parser, "hbm_bytes", hbmBytes) ||
+      parser.parseComma() || parseField(parser, "matrix_s", matrix) ||
+      parser.parseComma() || parseField(parser, "vector_s", vector) ||
+      parser.parseComma() || parseField(parser, "hbm_s", hbm) ||
+      parser.parseGreater())
+    return {};
+  return get(parser.getContext(), flops, vectorFlops, hbmBytes, matrix, vector,
+             hbm);
+}
+
+void GroupCostAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printField(printer, "flops", getFlops());
+  printer << ", ";
+  printField(printer, "vector_flops", getVectorFlops());
+  printer << ", ";
+  printField(printer, "hbm_bytes", getHbmBytes());
+  printer << ", ";
+  printField(printer, "matrix_s", getMatrixS());
+  printer << ", ";
+  printField(printer, "vector_s", getVectorS());
+  printer << ", ";
+  printField(printer, "hbm_s", getHbmS());
+  printer << ">";
+}

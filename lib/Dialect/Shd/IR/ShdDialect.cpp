@@ -1,0 +1,396 @@
+//===- ShdDialect.cpp - The shd dialect and its helpers -------------------===//
+//
+// Registration, conversions between attributes and the plain structs of
+// lib/Sharding, and verification of the dialect's discardable attributes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+#include "shardc/Dialect/Shd/IR/ShdDialect.cpp.inc"
+
+void ShdDialect::initialize() {
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "shardc/Dialect/Shd/IR/ShdOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Element types and shapes
+//===----------------------------------------------------------------------===//
+
+StringRef shd::typeName(Type elementType) {
+  return llvm::TypeSwitch<Type, StringRef>(elementType)
+      .Case([](Float64Type) { return "f64"; })
+      .Case([](Float32Type) { return "f32"; })
+      .Case([](FloatTF32Type) { return "tf32"; })
+      .Case([](Float16Type) { return "f16"; })
+      .Case([](BFloat16Type) { return "bf16"; })
+      .Case([](Float8E4M3FNType) { return "f8e4m3"; })
+      .Case([](Float8E5M2Type) { return "f8e5m2"; })
+      .Case([](Float4E2M1FNType) { return "f4e2m1"; })
+      .Case([](IntegerType type) -> StringRef {
+        if (type.isUnsigned())
+          return type.getWidth() == 8 ? "uint8" : "";
+        if (type.isSigned())
+          return "";
+        switch (type.getWidth()) {
+        case 1:
+          return "bool";
+        case 4:
+          return "int4";
+        case 8:
+          return "int8";
+        case 16:
+          return "int16";
+        case 32:
+          return "int32";
+        default:
+          return "";
+        }
+      })
+      .Default([](Type) { return ""; });
+}
+
+Type shd::typeFromName(MLIRContext *context, StringRef name) {
+  Builder builder(context);
+  const Type types[] = {builder.getF64Type(),
+                        builder.getF32Type(),
+                        builder.getTF32Type(),
+                        builder.getF16Type(),
+                        builder.getBF16Type(),
+                        builder.getType<Float8E4M3FNType>(),
+                        builder.getType<Float8E5M2Type>(),
+                        builder.getType<Float4E2M1FNType>(),
+                        builder.getI32Type(),
+                        builder.getI16Type(),
+                        builder.getI8Type(),
+                        builder.getIntegerType(4),
+                        builder.getIntegerType(8, /*isSigned=*/false),
+                        builder.getI1Type()};
+  for (Type type : types)
+    if (typeName(type) == name)
+      return type;
+  return nullptr;
+}
+
+unsigned shd::elementBits(Type elementType) {
+  return elementTypeBits(typeName(elementType));
+}
+
+TensorShape shd::tensorShape(Type tensorType) {
+  auto type = cast<RankedTensorType>(tensorType);
+  TensorShape shape;
+  llvm::append_range(shape.extents, type.getShape());
+  shape.elementBits = elementBits(type.getElementType());
+  return shape;
+}
+
+//===----------------------------------------------------------------------===//
+// Meshes and layouts
+//===----------------------------------------------------------------------===//
+
+Mesh shd::toMesh(MeshAttr attr) {
+  Mesh mesh;
+  if (attr)
+    for (MeshAxisAttr axis : attr.getAxes())
+      mesh.axes.push_back({axis.getName().str(), axis.getSize()});
+  return mesh;
+}
+
+static AxisIndex axisIndex(const Mesh &mesh, StringAttr name) {
+  std::optional<AxisIndex> axis = mesh.find(name);
+  assert(axis && "the mesh lacks an axis");
+  return *axis;
+}
+
+Layout shd::toLayout(const Mesh &mesh, ShardingAttr sharding) {
+  Layout layout = Layout::replicated(sharding.getDims().size());
+  auto matters = [&](AxisIndex axis) { return mesh.axes[axis].size > 1; };
+  for (auto [list, dim] : llvm::zip_equal(layout.dims, sharding.getDims()))
+    for (StringAttr name : dim.getAxes())
+      if (AxisIndex axis = axisIndex(mesh, name); matters(axis))
+        list.push_back(axis);
+  for (StringAttr name : sharding.getPartial())
+    if (AxisIndex axis = axisIndex(mesh, name); matters(axis))
+      layout.partial |= axisBit(axis);
+  return layout;
+}
+
+ShardingAttr shd::toSharding(MLIRContext *context, const Mesh &mesh,
+                             const Layout &layout) {
+  auto name = [&](AxisIndex axis) {
+    return StringAttr::get(context, mesh.axes[axis].name);
+  };
+  SmallVector<DimShardingAttr> dims;
+  for (const AxisList &list : layout.dims)
+    dims.push_back(DimShardingAttr::get(
+        context, llvm::map_to_vector(list, name), /*isOpen=*/false));
+  SmallVector<StringAttr> partial;
+  for (unsigned axis = 0; axis < mesh.size(); ++axis)
+    if (layout.partial & axisBit(axis))
+      partial.push_back(name(axis));
+  return ShardingAttr::get(context, dims, partial);
+}
+
+bool shd::admits(const Mesh &mesh, ShardingAttr pin, const Layout &layout) {
+  if (pin.getDims().size() != layout.rank())
+    return false;
+  Layout wanted = toLayout(mesh, pin);
+  for (auto [dim, list, given] :
+       llvm::zip_equal(pin.getDims(), wanted.dims, layout.dims))
+    if (!dim.getIsOpen() && list != given)
+      return false;
+  // Partial axes of an open pin are open unless it names some.
+  return (pin.isOpen() && wanted.partial == 0) ||
+         wanted.partial == layout.partial;
+}
+
+ShardingAttr shd::getSharding(Type tensorType) {
+  return dyn_cast_or_null<ShardingAttr>(
+      cast<RankedTensorType>(tensorType).getEncoding());
+}
+
+RankedTensorType shd::withSharding(Type tensorType, ShardingAttr sharding) {
+  return cast<RankedTensorType>(tensorType).cloneWithEncoding(sharding);
+}
+
+//===----------------------------------------------------------------------===//
+// Pins
+//===----------------------------------------------------------------------===//
+
+ShardingAttr shd::getResultPin(Operation *op) {
+  return op->getAttrOfType<ShardingAttr>(kResultPin);
+}
+
+ShardingAttr shd::getOperandPin(Operation *op, unsigned operand) {
+  auto pins = op->getAttrOfType<ArrayAttr>(kOperandPins);
+  return pins ? dyn_cast<ShardingAttr>(pins[operand]) : nullptr;
+}
+
+void shd::setResultPin(Operation *op, ShardingAttr pin) {
+  if (pin)
+    op->setAttr(kResultPin, pin);
+  else
+    op->removeAttr(kResultPin);
+}
+
+void shd::setOperandPin(Operation *op, unsigned operand, ShardingAttr pin) {
+  Attribute nothing = UnitAttr::get(op->getContext());
+  SmallVector<Attribute> pins(op->getNumOperands(), nothing);
+  if (auto known = op->getAttrOfType<ArrayAttr>(kOperandPins))
+    llvm::copy(known.getValue().take_front(pins.size()), pins.begin());
+  pins[operand] = pin ? Attribute(pin) : nothing;
+  if (llvm::all_of(pins, llvm::IsaPred<UnitAttr>))
+    op->removeAttr(kOperandPins);
+  else
+    op->setAttr(kOperandPins, ArrayAttr::get(op->getContext(), pins));
+}
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+bool shd::isCollective(Operation *op) {
+  return isa<AllGatherOp, AllSliceOp, AllToAllOp, ReduceScatterOp, AllReduceOp,
+             CollectivePermuteOp>(op);
+}
+
+CollectiveKind shd::collectiveKind(Operation *op) {
+  return llvm::TypeSwitch<Operation *, CollectiveKind>(op)
+      .Case<AllGatherOp>([](auto) { return CollectiveKind::AllGather; })
+      .Case<AllSliceOp>([](auto) { return CollectiveKind::AllSlice; })
+      .Case<AllToAllOp>([](auto) { return CollectiveKind::AllToAll; })
+      .Case<ReduceScatterOp>([](auto) { return CollectiveKind::ReduceScatter; })
+      .Case<AllReduceOp>([](auto) { return CollectiveKind::AllReduce; })
+      .Case<CollectivePermuteOp>(
+          [](auto) { return CollectiveKind::CollectivePermute; })
+      .Default([](Operation *) -> CollectiveKind {
+        llvm_unreachable("not a collective");
+      });
+}
+
+int64_t shd::executionCount(Operation *op) {
+  uint64_t count = 1;
+  for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
+       repeat = repeat->getParentOfType<RepeatOp>())
+    count = llvm::SaturatingMultiply(count, uint64_t(repeat.getCount()));
+  return std::min<uint64_t>(count, std::numeric_limits<int64_t>::max());
+}
+
+/// The name under which reports show a value; empty for temporaries without
+/// one. A carried value keeps the name with which it enters its repeat.
+static StringRef valueName(Value value) {
+  auto carriedInit = [](RepeatOp repeat, unsigned carried) {
+    return carried < repeat.getInits().size()
+               ? valueName(repeat.getInits()[carried])
+               : StringRef();
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto repeat = dyn_cast<RepeatOp>(argument.getOwner()->getParentOp());
+    if (!repeat)
+      return {};
+    unsigned number = argument.getArgNumber();
+    return number == 0 ? repeat.getIndex() : carriedInit(repeat, number - 1);
+  }
+  Operation *op = value.getDefiningOp();
+  if (auto repeat = dyn_cast<RepeatOp>(op))
+    return carriedInit(repeat, cast<OpResult>(value).getResultNumber());
+  if (auto declare = dyn_cast<DeclareOp>(op))
+    return declare.getSym();
+  if (auto name = op->getAttrOfType<StringAttr>(kName))
+    return name;
+  if (auto name = op->getAttrOfType<StringAttr>(kOperand))
+    return name;
+  return {};
+}
+
+static void nameValues(ValueRange values, OpAsmSetValueNameFn setName) {
+  for (Value value : values)
+    if (StringRef name = valueName(value); !name.empty())
+      setName(value, name);
+}
+
+void shd::detail::nameResults(Operation *op, OpAsmSetValueNameFn setName) {
+  nameValues(op->getResults(), setName);
+}
+
+void RepeatOp::getAsmBlockArgumentNames(Region &region,
+                                        OpAsmSetValueNameFn setName) {
+  if (!region.empty())
+    nameValues(region.front().getArguments(), setName);
+}
+
+//===----------------------------------------------------------------------===//
+// Discardable attributes
+//===----------------------------------------------------------------------===//
+
+/// S1 and, where a mesh is known, S3, of a pin for a value of type `type`.
+static LogicalResult verifyPin(Operation *op, Twine what, ShardingAttr pin,
+                               Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return op->emitOpError() << what << " is on a value that is no tensor";
+  // S1
+  if (pin.getDims().size() != size_t(tensor.getRank()))
+    return op->emitOpError()
+           << what << " has " << pin.getDims().size()
+           << " dimensions, but the tensor has " << tensor.getRank();
+  auto program = op->getParentOfType<ProgramOp>();
+  if (!program || !program.getMeshAttr())
+    return success();
+  // S3
+  Mesh mesh = toMesh(program.getMeshAttr());
+  auto verifyAxes = [&](ArrayRef<StringAttr> axes) -> LogicalResult {
+    for (StringAttr axis : axes)
+      if (!mesh.find(axis))
+        return op->emitOpError() << what << " names axis '" << axis.getValue()
+                                 << "', which the mesh lacks";
+    return success();
+  };
+  for (DimShardingAttr dim : pin.getDims())
+    if (failed(verifyAxes(dim.getAxes())))
+      return failure();
+  return verifyAxes(pin.getPartial());
+}
+
+/// `shd.result_pin` and `shd.made`.
+static LogicalResult verifyResultPin(Operation *op, StringRef name,
+                                     Attribute value) {
+  auto pin = dyn_cast<ShardingAttr>(value);
+  if (!pin)
+    return op->emitOpError() << "'" << name << "' must be a sharding";
+  if (op->getNumResults() != 1)
+    return op->emitOpError() << "'" << name << "' needs one result, but the "
+                             << "operation has " << op->getNumResults();
+  return verifyPin(op, "'" + Twine(name) + "'", pin,
+                   op->getResult(0).getType());
+}
+
+static LogicalResult verifyOperandPins(Operation *op, Attribute value) {
+  auto pins = dyn_cast<ArrayAttr>(value);
+  if (!pins || !llvm::all_of(pins, llvm::IsaPred<ShardingAttr, UnitAttr>))
+    return op->emitOpError()
+           << "'" << kOperandPins << "' must be a list of shardings and 'unit'";
+  if (pins.size() != op->getNumOperands())
+    return op->emitOpError() << "'" << kOperandPins << "' has " << pins.size()
+                             << " entries, but the operation has "
+                             << op->getNumOperands() << " operands";
+  for (auto [position, entry] : llvm::enumerate(pins))
+    if (auto pin = dyn_cast<ShardingAttr>(entry))
+      if (failed(verifyPin(
+              op, "'" + Twine(kOperandPins) + "' entry " + Twine(position), pin,
+              op->getOperand(position).getType())))
+        return failure();
+  return success();
+}
+
+/// Fusion groups number pairs of leader and rest, so they are not negative.
+static bool isGroupNumber(Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isSignlessInteger() &&
+         !number.getValue().isNegative();
+}
+
+static bool isNameList(Attribute value) {
+  auto names = dyn_cast<ArrayAttr>(value);
+  return names && llvm::all_of(names, llvm::IsaPred<StringAttr>);
+}
+
+template <typename T> static bool isKind(Attribute value) {
+  return isa<T>(value);
+}
+
+namespace {
+/// A discardable attribute whose form alone matters.
+struct AttributeForm {
+  StringRef name;
+  bool (*matches)(Attribute);
+  StringRef form;
+};
+} // namespace
+
+static const AttributeForm attributeForms[] = {
+    {kName, isKind<StringAttr>, "a string"},
+    {kTemporary, isKind<UnitAttr>, "a unit attribute"},
+    {kGroup, isGroupNumber, "an integer of at least 0"},
+    {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
+    {kCopy, isKind<UnitAttr>, "a unit attribute"},
+    {kStore, isKind<UnitAttr>, "a unit attribute"},
+    {kOperand, isKind<StringAttr>, "a string"},
+    {kIndices, isNameList, "a list of strings"},
+    {kPlan, isKind<DictionaryAttr>, "a dictionary"},
+    {kFile, isKind<IntegerAttr>, "an integer"},
+    {kDef, isKind<IntegerAttr>, "an integer"},
+    {kUses, isKind<DenseI64ArrayAttr>, "a list of integers"},
+    {kCall, isKind<StringAttr>, "a string"},
+};
+
+LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
+                                                   NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  if (name == kResultPin || name == kMade)
+    return verifyResultPin(op, name, value);
+  if (name == kOperandPins)
+    return verifyOperandPins(op, value);
+  if (name == kPlan && !isa<ProgramOp>(op))
+    return op->emitOpError() << "'" << kPlan << "' belongs to a program";
+  for (const AttributeForm &form : attributeForms) {
+    if (form.name != name)
+      continue;
+    if (!form.matches(value))
+      return op->emitOpError() << "'" << name << "' must be " << form.form;
+    return success();
+  }
+  return op->emitOpError() << "has an unknown attribute '" << name << "'";
+}

@@ -1,0 +1,832 @@
+//===- ShdOps.cpp - Operations of the shd dialect -------------------------===//
+//
+// What each operation verifies; the labels are those of its description.
+// Indexing and shardings are verified for all operations in ShdVerify.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verify.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+#define GET_OP_CLASSES
+#include "shardc/Dialect/Shd/IR/ShdOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+using Names = SmallVector<StringRef, 4>;
+
+static Names names(ArrayAttr list) {
+  return llvm::to_vector<4>(list.getAsValueRange<StringAttr>());
+}
+
+static Names without(Names list, ArrayRef<StringRef> dropped) {
+  llvm::erase_if(
+      list, [&](StringRef name) { return llvm::is_contained(dropped, name); });
+  return list;
+}
+
+/// The names of both lists, each once.
+static Names unionOf(Names list, ArrayRef<StringRef> more) {
+  for (StringRef name : more)
+    if (!llvm::is_contained(list, name))
+      list.push_back(name);
+  return list;
+}
+
+/// `['B', 'D']`
+static std::string quoted(ArrayRef<StringRef> list) {
+  return "[" +
+         llvm::join(
+             llvm::map_range(
+                 list, [](StringRef name) { return "'" + name.str() + "'"; }),
+             ", ") +
+         "]";
+}
+
+/// Extent of an index of a type.
+static int64_t extentOf(ArrayRef<StringRef> list, Type type, StringRef name) {
+  return cast<RankedTensorType>(type).getDimSize(llvm::find(list, name) -
+                                                 list.begin());
+}
+
+static LogicalResult verifySubset(Operation *op, ArrayRef<StringRef> part,
+                                  ArrayRef<StringRef> whole, StringRef partOf,
+                                  StringRef wholeOf) {
+  for (StringRef name : part)
+    if (!llvm::is_contained(whole, name))
+      return op->emitOpError() << "index '" << name << "' of " << partOf
+                               << " is not one of " << wholeOf;
+  return success();
+}
+
+static LogicalResult verifyHas(Operation *op, ArrayRef<StringRef> list,
+                               StringRef name, StringRef listOf) {
+  if (llvm::is_contained(list, name))
+    return success();
+  return op->emitOpError() << "index '" << name << "' is not one of " << listOf;
+}
+
+/// The same names, in any order.
+static LogicalResult verifySameNames(Operation *op, ArrayRef<StringRef> found,
+                                     ArrayRef<StringRef> expected,
+                                     StringRef what) {
+  bool same = found.size() == expected.size() &&
+              llvm::all_of(expected, [&](StringRef name) {
+                return llvm::is_contained(found, name);
+              });
+  if (same)
+    return success();
+  return op->emitOpError() << what << " must have the indices "
+                           << quoted(expected) << ", but has " << quoted(found);
+}
+
+/// The result has the indices of operand 0, in their order.
+static LogicalResult verifyKeepsIndices(ShardingRuleOpInterface op) {
+  Names expected = op.getIndexing().getOperandIndices(0);
+  Names found = op.getIndexing().getResultIndices(0);
+  if (found == expected)
+    return success();
+  return op->emitOpError() << "the result must have the indices "
+                           << quoted(expected) << " of operand 0, but has "
+                           << quoted(found);
+}
+
+static Type elementType(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType();
+}
+
+static LogicalResult verifyIntegers(Operation *op, Value value,
+                                    StringRef what) {
+  Type type = elementType(value);
+  if (isa<IntegerType>(type) && !type.isInteger(1))
+    return success();
+  return op->emitOpError() << what << " must be integers, but are "
+                           << typeName(type);
+}
+
+/// The result has the element type of `operands`, the first of the operation.
+static LogicalResult verifySameElementType(Operation *op, ValueRange operands) {
+  Type expected = elementType(op->getResult(0));
+  for (auto [i, operand] : llvm::enumerate(operands))
+    if (elementType(operand) != expected)
+      return op->emitOpError() << describeOperand(i) << " has element type "
+                               << typeName(elementType(operand))
+                               << ", but the result has " << typeName(expected);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Program structure
+//===----------------------------------------------------------------------===//
+
+/// One index per dimension.
+static LogicalResult verifyIndexCount(Operation *op, ArrayAttr indices,
+                                      RankedTensorType type) {
+  if (indices.size() == size_t(type.getRank()))
+    return success();
+  return op->emitOpError() << "has " << indices.size()
+                           << " indices for a tensor of " << type.getRank()
+                           << " dimensions";
+}
+
+LogicalResult DeclareOp::verify() {
+  // D1
+  if (failed(verifyIndexCount(*this, getIndices(), getType())))
+    return failure();
+  // D2
+  if (getKind() == TensorKind::Input && !isa<ProgramOp>((*this)->getParentOp()))
+    return emitOpError() << "input '" << getSym()
+                         << "' must stand directly in the program";
+  // D3
+  if (ShardingAttr sharding = getSharding(getType());
+      sharding && !sharding.getPartial().empty())
+    return emitOpError() << "'" << getSym()
+                         << "' may not be stored as a partial sum";
+  return verifyValueTypes(*this);
+}
+
+LogicalResult OutputOp::verify() {
+  // O1
+  if (failed(verifyIndexCount(*this, getIndices(), getValue().getType())))
+    return failure();
+  return verifyValueTypes(*this);
+}
+
+LogicalResult UpdateOp::verify() {
+  DeclareOp state;
+  for (Operation &op : *(*this)->getBlock()) {
+    if (auto declare = dyn_cast<DeclareOp>(op);
+        declare && declare.getKind() == TensorKind::State &&
+        declare.getSym() == getSym()) {
+      // U1
+      if (state)
+        return emitOpError() << "state '" << getSym()
+                             << "' is declared twice in the same region";
+      state = declare;
+    }
+    // U2
+    if (auto other = dyn_cast<UpdateOp>(op);
+        other && other != *this && other.getSym() == getSym())
+      return emitOpError() << "state '" << getSym() << "' is updated twice";
+  }
+  // U1
+  if (!state)
+    return emitOpError() << "state '" << getSym()
+                         << "' is not declared in the same region";
+  if (state.getType() != getValue().getType())
+    return emitOpError() << "state '" << getSym() << "' has type "
+                         << state.getType() << ", but its value has type "
+                         << getValue().getType();
+  return verifyValueTypes(*this);
+}
+
+static LogicalResult verifyCarried(RepeatOp op, StringRef what,
+                                   TypeRange types) {
+  TypeRange inits = op.getInits().getTypes();
+  if (types.size() != inits.size())
+    return op.emitOpError() << "carries " << inits.size() << " values, but has "
+                            << types.size() << " " << what;
+  for (auto [i, type, init] : llvm::enumerate(types, inits))
+    if (type != init)
+      return op.emitOpError() << "carried value " << i << " has type " << init
+                              << ", but among the " << what << " " << type;
+  return success();
+}
+
+LogicalResult RepeatOp::verify() {
+  // R1
+  if (getCount() < 1)
+    return emitOpError() << "must run at least once, but runs " << getCount()
+                         << " times";
+  Block &body = getBody().front();
+  // R3
+  Type number = RankedTensorType::get({}, IntegerType::get(getContext(), 32));
+  if (body.getNumArguments() == 0 || body.getArgument(0).getType() != number)
+    return emitOpError() << "must have the iteration's number, of type "
+                         << number << ", as first block argument";
+  // R2
+  auto yield = dyn_cast_if_present<YieldOp>(
+      body.mightHaveTerminator() ? body.getTerminator() : nullptr);
+  if (!yield)
+    return emitOpError() << "must end in a 'shd.yield'";
+  ArrayRef<BlockArgument> carried = body.getArguments();
+  if (failed(verifyCarried(*this, "block arguments",
+                           ValueRange(carried.drop_front()).getTypes())) ||
+      failed(verifyCarried(*this, "yielded values",
+                           yield.getValues().getTypes())) ||
+      failed(verifyCarried(*this, "results", getResultTypes())))
+    return failure();
+  return verifyValueTypes(*this);
+}
+
+LogicalResult ConstantOp::verify() {
+  // Z1
+  if (getType().getRank() != 0)
+    return emitOpError() << "must be a scalar, but has " << getType().getRank()
+                         << " dimensions";
+  return success();
+}
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+//===----------------------------------------------------------------------===//
+// Products and elementwise operations
+//===----------------------------------------------------------------------===//
+
+LogicalResult EinsumOp::verify() {
+  Names operands = unionOf(getIndexing().getOperandIndices(0),
+                           getIndexing().getOperandIndices(1));
+  Names result = getIndexing().getResultIndices(0);
+  // E1
+  if (failed(
+          verifySubset(*this, result, operands, "the result", "the operands'")))
+    return failure();
+  // E2
+  if (result.size() == operands.size())
+    return emitOpError() << "sums no index; a product without one is "
+                         << "elementwise";
+  return success();
+}
+
+static unsigned numOperandsOf(Function function) {
+  switch (function) {
+  case Function::Add:
+  case Function::Sub:
+  case Function::Mul:
+  case Function::Div:
+  case Function::Maximum:
+  case Function::Minimum:
+  case Function::Eq:
+  case Function::Ne:
+  case Function::Lt:
+  case Function::Le:
+  case Function::Gt:
+  case Function::Ge:
+    return 2;
+  case Function::Where:
+    return 3;
+  default:
+    return 1;
+  }
+}
+
+static bool isComparison(Function function) {
+  return function >= Function::Eq && function <= Function::Ge;
+}
+
+LogicalResult ElementwiseOp::verify() {
+  // W1
+  Names result = getIndexing().getResultIndices(0);
+  for (unsigned i = 0; i < getInputs().size(); ++i)
+    if (failed(verifySubset(*this, getIndexing().getOperandIndices(i), result,
+                            describeOperand(i), "the result's")))
+      return failure();
+  // W2
+  unsigned needed = numOperandsOf(getFunction());
+  if (getInputs().size() != needed)
+    return emitOpError() << "'" << stringifyFunction(getFunction())
+                         << "' takes " << needed << " operands, but has "
+                         << getInputs().size();
+  // W3
+  if (isComparison(getFunction()) && !elementType(getResult()).isInteger(1))
+    return emitOpError() << "'" << stringifyFunction(getFunction())
+                         << "' must give bool, but gives "
+                         << typeName(elementType(getResult()));
+  if (getFunction() == Function::Where &&
+      !elementType(getInputs().front()).isInteger(1))
+    return emitOpError() << "the condition of 'where' must be bool, but is "
+                         << typeName(elementType(getInputs().front()));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions and normalisations
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReduceOp::verify() {
+  // X1
+  return verifySubset(*this, getIndexing().getResultIndices(0),
+                      getIndexing().getOperandIndices(0), "the result",
+                      "operand 0's");
+}
+
+/// Inputs that a normalisation may have, scale and bias included.
+static unsigned maxInputs(Normalization kind) {
+  switch (kind) {
+  case Normalization::Softmax:
+  case Normalization::LogSumExp:
+    return 1;
+  case Normalization::RmsNorm:
+    return 2;
+  case Normalization::LayerNorm:
+    return 3;
+  }
+  llvm_unreachable("a new normalisation");
+}
+
+LogicalResult NormalizeOp::verify() {
+  // N3
+  unsigned most = maxInputs(getKind());
+  if (getInputs().empty() || getInputs().size() > most)
+    return emitOpError() << "'" << stringifyNormalization(getKind())
+                         << "' takes 1 to " << most << " operands, but has "
+                         << getInputs().size();
+  // N1
+  Names input = getIndexing().getOperandIndices(0), over = names(getOver());
+  if (failed(verifySubset(*this, over, input, "'over'", "operand 0's")))
+    return failure();
+  // N4
+  for (unsigned i = 1; i < getInputs().size(); ++i)
+    if (failed(verifySubset(*this, getIndexing().getOperandIndices(i), input,
+                            describeOperand(i), "operand 0's")))
+      return failure();
+  // N2
+  bool drops = getKind() == Normalization::LogSumExp;
+  return verifySameNames(*this, getIndexing().getResultIndices(0),
+                         drops ? without(input, over) : input, "the result");
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  Names logits = getIndexing().getOperandIndices(0);
+  Names labels = getIndexing().getOperandIndices(1);
+  // L1
+  if (failed(verifyHas(*this, logits, getClasses(), "operand 0's")))
+    return failure();
+  // L2
+  Names others = without(logits, getClasses());
+  if (failed(verifyIntegers(*this, getLabels(), "labels")) ||
+      failed(verifySameNames(*this, labels, others, "operand 1")))
+    return failure();
+  return verifySameNames(*this, getIndexing().getResultIndices(0), others,
+                         "the result");
+}
+
+//===----------------------------------------------------------------------===//
+// Attention and positions
+//===----------------------------------------------------------------------===//
+
+/// T1 and T2
+static LogicalResult verifyScores(AttentionOp op, const Names &q,
+                                  const Names &k, const Names &v) {
+  StringRef head = op.getHead(), key = op.getKey();
+  // T1
+  if (failed(verifyHas(op, q, head, "q's")) ||
+      failed(verifyHas(op, k, head, "k's")) ||
+      failed(verifyHas(op, k, key, "k's")) ||
+      failed(verifyHas(op, v, key, "v's")))
+    return failure();
+  if (llvm::is_contained(q, key))
+    return op.emitOpError()
+           << "index '" << key << "', along which keys run, is one of q's";
+  // T2
+  if (failed(verifySubset(op, without(k, key), q, "k", "q's")))
+    return failure();
+  for (StringRef name : v)
+    if (llvm::is_contained(q, name) && !llvm::is_contained(k, name))
+      return op.emitOpError()
+             << "index '" << name << "' of v is one of q's, but not of k's";
+  return success();
+}
+
+/// T3 and T4
+static LogicalResult verifyMask(AttentionOp op, const Names &q,
+                                const Names &k) {
+  // T3
+  if (std::optional<uint64_t> window = op.getWindow()) {
+    if (int64_t(*window) < 1)
+      return op.emitOpError()
+             << "a window must be at least 1, but is " << int64_t(*window);
+    if (!op.getCausal())
+      return op.emitOpError() << "a window needs 'causal'";
+  }
+  // T4
+  if (op.getQuery() && op.getAt())
+    return op.emitOpError() << "has both positions and the index '"
+                            << *op.getQuery() << "' along which they run";
+  if (op.getCausal() && !op.getQuery() && !op.getAt())
+    return op.emitOpError() << "'causal' needs positions or the index along "
+                            << "which they run";
+  if (auto query = op.getQuery()) {
+    if (failed(verifyHas(op, q, *query, "q's")))
+      return failure();
+    if (llvm::is_contained(k, *query))
+      return op.emitOpError() << "index '" << *query
+                              << "', along which queries run, is one of k's";
+  }
+  if (!op.getAt())
+    return success();
+  if (failed(verifyIntegers(op, op.getAt(), "positions")))
+    return failure();
+  return verifySubset(
+      op, op.getIndexing().getOperandIndices(AttentionOp::kAtOperand),
+      without(q, op.getHead()), "the positions", "q's");
+}
+
+LogicalResult AttentionOp::verify() {
+  Names q = getIndexing().getOperandIndices(kQueryOperand);
+  Names k = getIndexing().getOperandIndices(kKeyOperand);
+  Names v = getIndexing().getOperandIndices(kValueOperand);
+  if (failed(verifyScores(*this, q, k, v)) || failed(verifyMask(*this, q, k)))
+    return failure();
+  // T5
+  return verifySameNames(*this, getIndexing().getResultIndices(0),
+                         unionOf(without(q, getHead()), without(v, getKey())),
+                         "the result");
+}
+
+LogicalResult RopeOp::verify() {
+  Names input = getIndexing().getOperandIndices(0);
+  // P1
+  if (failed(verifyHas(*this, input, getHead(), "operand 0's")))
+    return failure();
+  if (int64_t extent = extentOf(input, getInput().getType(), getHead());
+      extent % 2 != 0)
+    return emitOpError() << "index '" << getHead()
+                         << "' must have an even extent, but has " << extent;
+  // P2
+  if (getAt() ? getPositions().has_value() : !getPositions().has_value())
+    return emitOpError() << "needs either a tensor of positions or the index "
+                         << "along which they run";
+  if (getPositions() &&
+      failed(verifyHas(*this, input, *getPositions(), "operand 0's")))
+    return failure();
+  if (getAt() && (failed(verifyIntegers(*this, getAt(), "positions")) ||
+                  failed(verifySubset(*this, getIndexing().getOperandIndices(1),
+                                      without(input, getHead()),
+                                      "the positions", "operand 0's"))))
+    return failure();
+  // P3
+  return verifySameNames(*this, getIndexing().getResultIndices(0), input,
+                         "the result");
+}
+
+//===----------------------------------------------------------------------===//
+// Gather and scatter
+//===----------------------------------------------------------------------===//
+
+/// One dimension of operand 0 per position tensor; fills the indices that are
+/// left of operand 0 and those of the positions.
+static LogicalResult verifyPositions(ShardingRuleOpInterface op,
+                                     ArrayRef<int64_t> dims,
+                                     OperandRange positions, Names &remaining) {
+  Names table = op.getIndexing().getOperandIndices(0);
+  if (positions.empty())
+    return op->emitOpError() << "needs positions";
+  if (dims.size() != positions.size())
+    return op->emitOpError() << "has " << dims.size() << " dimensions for "
+                             << positions.size() << " tensors of positions";
+  Names gathered;
+  for (int64_t dim : dims) {
+    if (dim < 0 || dim >= int64_t(table.size()))
+      return op->emitOpError() << "dimension " << dim << " is not one of the "
+                               << table.size() << " of operand 0";
+    if (llvm::is_contained(gathered, table[dim]))
+      return op->emitOpError() << "dimension " << dim << " appears twice";
+    gathered.push_back(table[dim]);
+  }
+  remaining = without(table, gathered);
+  for (Value position : positions)
+    if (failed(verifyIntegers(op, position, "positions")))
+      return failure();
+  unsigned first = positions.getBeginOperandIndex();
+  for (unsigned i = 0; i < positions.size(); ++i)
+    remaining =
+        unionOf(remaining, op.getIndexing().getOperandIndices(first + i));
+  for (StringRef name : gathered)
+    if (llvm::is_contained(remaining, name))
+      return op->emitOpError() << "index '" << name
+                               << "', which positions replace, is also one of "
+                               << "the positions'";
+  return success();
+}
+
+LogicalResult GatherOp::verify() {
+  // G1
+  Names remaining;
+  if (failed(verifyPositions(*this, getDims(), getPositions(), remaining)))
+    return failure();
+  // G2
+  if (failed(verifySameElementType(*this, getTable())))
+    return failure();
+  return verifySameNames(*this, getIndexing().getResultIndices(0), remaining,
+                         "the result");
+}
+
+LogicalResult ScatterOp::verify() {
+  // C1
+  Names remaining;
+  if (failed(verifyPositions(*this, getDims(), getPositions(), remaining)) ||
+      failed(verifySameNames(*this, getIndexing().getOperandIndices(1),
+                             remaining, "operand 1")))
+    return failure();
+  if (failed(verifySameElementType(*this, {getDestination(), getUpdate()})))
+    return failure();
+  // C2
+  return verifyKeepsIndices(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// Layout of indices
+//===----------------------------------------------------------------------===//
+
+/// `whole` in `wholeType` against `parts` in `partsType`: extents multiply.
+static LogicalResult verifyProduct(Operation *op, StringRef whole,
+                                   ArrayRef<StringRef> wholeNames,
+                                   Type wholeType, ArrayRef<StringRef> parts,
+                                   ArrayRef<StringRef> partNames,
+                                   Type partsType) {
+  int64_t expected = extentOf(wholeNames, wholeType, whole);
+  int64_t product = 1;
+  bool overflow = false;
+  for (StringRef part : parts)
+    overflow |= llvm::MulOverflow(product, extentOf(partNames, partsType, part),
+                                  product);
+  if (!overflow && product == expected)
+    return success();
+  InFlightDiagnostic error = op->emitOpError();
+  error << "the extents of " << quoted(parts) << " multiply to ";
+  if (overflow)
+    error << "more than fits";
+  else
+    error << product;
+  return error << ", but index '" << whole << "' has extent " << expected;
+}
+
+/// `parts` names indices of a tensor, each once and at least one.
+static LogicalResult verifyParts(Operation *op, ArrayRef<StringRef> parts,
+                                 ArrayRef<StringRef> list, StringRef listOf) {
+  if (parts.empty())
+    return op->emitOpError() << "needs at least one part";
+  for (auto [i, part] : llvm::enumerate(parts))
+    if (llvm::is_contained(parts.take_front(i), part))
+      return op->emitOpError() << "part '" << part << "' appears twice";
+  return verifySubset(op, parts, list, "the parts", listOf);
+}
+
+LogicalResult SplitOp::verify() {
+  Names input = getIndexing().getOperandIndices(0);
+  Names result = getIndexing().getResultIndices(0), parts = names(getParts());
+  // K2
+  if (failed(verifyHas(*this, input, getWhole(), "operand 0's")) ||
+      failed(verifyParts(*this, parts, result, "the result's")) ||
+      failed(verifySameNames(*this, result,
+                             unionOf(without(input, getWhole()), parts),
+                             "the result")))
+    return failure();
+  // K1
+  if (failed(verifyProduct(*this, getWhole(), input, getInput().getType(),
+                           parts, result, getType())))
+    return failure();
+  return verifySameElementType(*this, (*this)->getOperands());
+}
+
+LogicalResult MergeOp::verify() {
+  Names input = getIndexing().getOperandIndices(0);
+  Names result = getIndexing().getResultIndices(0), parts = names(getParts());
+  // M2
+  if (failed(verifyParts(*this, parts, input, "operand 0's")) ||
+      failed(verifyHas(*this, result, getWhole(), "the result's")) ||
+      failed(verifySameNames(*this, result,
+                             unionOf(without(input, parts), getWhole()),
+                             "the result")))
+    return failure();
+  // M1
+  if (failed(verifyProduct(*this, getWhole(), result, getType(), parts, input,
+                           getInput().getType())))
+    return failure();
+  return verifySameElementType(*this, (*this)->getOperands());
+}
+
+LogicalResult SliceOp::verify() {
+  Names input = getIndexing().getOperandIndices(0);
+  Names result = getIndexing().getResultIndices(0);
+  // S2
+  if (failed(verifyHas(*this, input, getWhole(), "operand 0's")) ||
+      failed(verifyHas(*this, result, getPart(), "the result's")) ||
+      failed(verifySameNames(*this, result,
+                             unionOf(without(input, getWhole()), getPart()),
+                             "the result")))
+    return failure();
+  // S1
+  int64_t whole = extentOf(input, getInput().getType(), getWhole());
+  int64_t part = extentOf(result, getType(), getPart());
+  ArrayRef<int64_t> range = getRange();
+  if (range.size() != 2)
+    return emitOpError() << "a range must have 2 bounds, but has "
+                         << range.size();
+  if (range[0] < 0 || range[1] > whole || range[0] >= range[1])
+    return emitOpError() << "the range " << range[0] << " to " << range[1]
+                         << " is not in index '" << getWhole() << "' of extent "
+                         << whole;
+  if (range[1] - range[0] != part)
+    return emitOpError() << "the range " << range[0] << " to " << range[1]
+                         << " must have the extent of index '" << getPart()
+                         << "', which is " << part;
+  return verifySameElementType(*this, (*this)->getOperands());
+}
+
+LogicalResult ConcatOp::verify() {
+  Names result = getIndexing().getResultIndices(0), parts = names(getParts());
+  // J1
+  if (getInputs().empty() || parts.size() != getInputs().size())
+    return emitOpError() << "has " << parts.size() << " parts for "
+                         << getInputs().size() << " operands";
+  // J2
+  if (failed(verifyHas(*this, result, getWhole(), "the result's")))
+    return failure();
+  int64_t sum = 0;
+  bool overflow = false;
+  for (auto [i, part] : llvm::enumerate(parts)) {
+    Names operand = getIndexing().getOperandIndices(i);
+    if (failed(verifyHas(*this, operand, part, describeOperand(i) + "'s")) ||
+        failed(verifySameNames(*this, operand,
+                               unionOf(without(result, getWhole()), part),
+                               describeOperand(i))))
+      return failure();
+    int64_t extent = extentOf(operand, getInputs()[i].getType(), part);
+    overflow |= llvm::AddOverflow(sum, extent, sum);
+  }
+  // J1
+  int64_t whole = extentOf(result, getType(), getWhole());
+  if (overflow || sum != whole)
+    return emitOpError() << "the extents of " << quoted(parts) << " add up to "
+                         << sum << ", but index '" << getWhole()
+                         << "' has extent " << whole;
+  return verifySameElementType(*this, (*this)->getOperands());
+}
+
+LogicalResult IotaOp::verify() {
+  // V1
+  if (getType().getRank() != 1)
+    return emitOpError() << "must have one dimension, but has "
+                         << getType().getRank();
+  return verifyIntegers(*this, getResult(), "elements");
+}
+
+LogicalResult ReshardOp::verify() {
+  // H1
+  if (failed(verifyKeepsIndices(*this)))
+    return failure();
+  return verifySameElementType(*this, (*this)->getOperands());
+}
+
+//===----------------------------------------------------------------------===//
+// Explicit communication
+//===----------------------------------------------------------------------===//
+
+LogicalResult StatisticOp::verify() { return verifyValueTypes(*this); }
+
+namespace {
+/// What a collective turns into what, and over which axes.
+struct Movement {
+  Mesh mesh;
+  Layout from, to;
+  AxisSet axes = 0;
+};
+} // namespace
+
+/// Axes and layouts of a collective; both types must have one.
+static LogicalResult readMovement(Operation *op, ArrayAttr axes,
+                                  Movement &movement) {
+  if (failed(verifyValueTypes(op)))
+    return failure();
+  MeshContext context(op);
+  if (!context.mesh)
+    return op->emitOpError() << "needs a mesh";
+  movement.mesh = *context.mesh;
+  for (StringRef name : axes.getAsValueRange<StringAttr>()) {
+    std::optional<AxisIndex> axis = movement.mesh.find(name);
+    if (!axis)
+      return op->emitOpError()
+             << "axis '" << name << "' is not one of the mesh";
+    if (movement.axes & axisBit(*axis))
+      return op->emitOpError() << "axis '" << name << "' appears twice";
+    movement.axes |= axisBit(*axis);
+  }
+  std::optional<Layout> from =
+      layoutOf(movement.mesh, op->getOperand(0).getType());
+  std::optional<Layout> to =
+      layoutOf(movement.mesh, op->getResult(0).getType());
+  if (!from || !to)
+    return op->emitOpError() << "needs shardings on its types";
+  movement.from = *from;
+  movement.to = *to;
+  return success();
+}
+
+/// Refuses what a collective does not do, with both layouts.
+static LogicalResult refuse(Operation *op, const Movement &movement,
+                            ArrayAttr axes) {
+  SmallVector<std::string> dims;
+  for (unsigned i = 0; i < movement.from.rank(); ++i)
+    dims.push_back(std::to_string(i));
+  return op->emitOpError() << "does not turn "
+                           << toString(movement.mesh, movement.from, dims)
+                           << " into "
+                           << toString(movement.mesh, movement.to, dims)
+                           << " over axes " << quoted(names(axes));
+}
+
+static bool isPrefix(ArrayRef<AxisIndex> prefix, ArrayRef<AxisIndex> list) {
+  return prefix.size() <= list.size() &&
+         list.take_front(prefix.size()) == prefix;
+}
+
+/// The axes that dimensions of `longer` have at their minor ends beyond those
+/// of `shorter`; nothing if the dimensions differ otherwise.
+static std::optional<AxisSet> addedAxes(const Layout &shorter,
+                                        const Layout &longer) {
+  AxisSet added = 0;
+  for (auto [prefix, list] : llvm::zip_equal(shorter.dims, longer.dims)) {
+    if (!isPrefix(prefix, list))
+      return std::nullopt;
+    added |= axisSet(ArrayRef(list).drop_front(prefix.size()));
+  }
+  return added;
+}
+
+LogicalResult AllGatherOp::verify() {
+  Movement move;
+  if (failed(readMovement(*this, getAxes(), move)))
+    return failure();
+  if (move.from.partial == move.to.partial &&
+      addedAxes(move.to, move.from) == move.axes)
+    return success();
+  return refuse(*this, move, getAxes());
+}
+
+LogicalResult AllSliceOp::verify() {
+  Movement move;
+  if (failed(readMovement(*this, getAxes(), move)))
+    return failure();
+  if (move.from.partial == move.to.partial &&
+      addedAxes(move.from, move.to) == move.axes)
+    return success();
+  return refuse(*this, move, getAxes());
+}
+
+LogicalResult ReduceScatterOp::verify() {
+  Movement move;
+  if (failed(readMovement(*this, getAxes(), move)))
+    return failure();
+  if ((move.from.partial & ~move.to.partial) == move.axes &&
+      (move.to.partial & ~move.from.partial) == 0 &&
+      addedAxes(move.from, move.to) == move.axes)
+    return success();
+  return refuse(*this, move, getAxes());
+}
+
+LogicalResult AllReduceOp::verify() {
+  Movement move;
+  if (failed(readMovement(*this, getAxes(), move)))
+    return failure();
+  if ((move.from.partial & ~move.to.partial) == move.axes &&
+      (move.to.partial & ~move.from.partial) == 0 &&
+      move.from.dims == move.to.dims)
+    return success();
+  return refuse(*this, move, getAxes());
+}
+
+LogicalResult AllToAllOp::verify() {
+  Movement move;
+  if (failed(readMovement(*this, getAxes(), move)))
+    return failure();
+  // Every dimension loses axes at its minor end or gains some there.
+  AxisSet lost = 0, gained = 0;
+  for (auto [before, after] : llvm::zip_equal(move.from.dims, move.to.dims)) {
+    if (isPrefix(after, before))
+      lost |= axisSet(ArrayRef(before).drop_front(after.size()));
+    else if (isPrefix(before, after))
+      gained |= axisSet(ArrayRef(after).drop_front(before.size()));
+    else
+      return refuse(*this, move, getAxes());
+  }
+  if (move.from.partial == move.to.partial && lost == gained &&
+      lost == move.axes)
+    return success();
+  return refuse(*this, move, getAxes());
+}
+
+LogicalResult CollectivePermuteOp::verify() {
+  Movement move;
+  if (failed(readMovement(*this, getAxes(), move)))
+    return failure();
+  AxisSet used = move.from.sharded() | move.to.sharded();
+  bool sameParts = llvm::all_of(
+      llvm::zip_equal(move.from.dims, move.to.dims), [&](const auto &dims) {
+        auto &[before, after] = dims;
+        return move.mesh.groupSize(ArrayRef(before)) ==
+               move.mesh.groupSize(ArrayRef(after));
+      });
+  if (move.from.partial == move.to.partial && sameParts &&
+      (move.axes & ~used) == 0)
+    return success();
+  return refuse(*this, move, getAxes());
+}

@@ -1,0 +1,283 @@
+//===- ShdShardingRules.cpp - What each operation allows ------------------===//
+//
+// Sharding rules: cost-model.md section 3, How to Scale Your Model chapter 3.
+// Indices are parallel unless an operation says otherwise.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Factors.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+namespace {
+/// Turns a factor table into a rule and marks what is not parallel.
+class RuleBuilder {
+public:
+  RuleBuilder(Operation *op, const FactorTable &table) : op(op), table(table) {
+    for (const FactorTable::Entry &entry : table.entries())
+      rule.factors.push_back({entry.ofValues ? (entry.name + " of values").str()
+                                             : entry.name.str(),
+                              entry.extent, FactorKind::Parallel});
+    rule.operands.assign(table.operands().begin(), table.operands().end());
+    rule.results.assign(table.results().begin(), table.results().end());
+  }
+
+  void setKind(StringRef index, FactorKind kind) {
+    rule.factors[table.find(index)].kind = kind;
+  }
+  void setKind(ArrayAttr indices, FactorKind kind) {
+    for (StringRef index : indices.getAsValueRange<StringAttr>())
+      setKind(index, kind);
+  }
+  /// Sets the kind of the factors that no result has.
+  void setKindOfReduced(FactorKind kind) {
+    for (auto [number, factor] : llvm::enumerate(rule.factors))
+      if (!llvm::any_of(rule.results, [&](const TensorFactors &result) {
+            return hasFactor(result, number);
+          }))
+        factor.kind = kind;
+  }
+
+  /// The operation is linear in `operands` jointly. Constants and iteration
+  /// numbers are whole on every device, never partial sums: with one of them,
+  /// there is nothing to say.
+  void addLinearSet(ArrayRef<unsigned> operands) {
+    uint32_t set = 0;
+    for (unsigned operand : operands) {
+      if (isWholeScalar(op->getOperand(operand)))
+        return;
+      set |= uint32_t(1) << operand;
+    }
+    rule.linearSets.push_back(set);
+  }
+  void addLinearSetOfAll() {
+    addLinearSet(llvm::to_vector(llvm::seq<unsigned>(rule.operands.size())));
+  }
+
+  /// A statistic with the factors of operand 0 that are parallel.
+  void addStatistic(StringRef name, bool isMax, unsigned elementBits = 32) {
+    Statistic &statistic = rule.statistics.emplace_back();
+    statistic.name = name;
+    statistic.isMax = isMax;
+    statistic.elementBits = elementBits;
+    for (const DimFactors &dim : rule.operands.front())
+      for (unsigned factor : dim)
+        if (rule.factors[factor].kind == FactorKind::Parallel)
+          statistic.factors.push_back(factor);
+  }
+
+  ShardingRule take() { return std::move(rule); }
+
+private:
+  static bool isWholeScalar(Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return argument.getArgNumber() == 0 &&
+             isa<RepeatOp>(argument.getOwner()->getParentOp());
+    return isa<ConstantOp>(value.getDefiningOp());
+  }
+
+  Operation *op;
+  const FactorTable &table;
+  ShardingRule rule;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Products and elementwise operations
+//===----------------------------------------------------------------------===//
+
+ShardingRule EinsumOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  builder.setKindOfReduced(FactorKind::Reduction);
+  builder.addLinearSet({0});
+  builder.addLinearSet({1});
+  return builder.take();
+}
+
+ShardingRule ElementwiseOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  switch (getFunction()) {
+  case Function::Add:
+  case Function::Sub:
+  case Function::Neg:
+  case Function::Copy:
+    builder.addLinearSetOfAll();
+    break;
+  case Function::Mul:
+    builder.addLinearSet({0});
+    builder.addLinearSet({1});
+    break;
+  case Function::Div:
+    builder.addLinearSet({0});
+    break;
+  case Function::Where:
+    builder.addLinearSet({1, 2});
+    break;
+  default:
+    break;
+  }
+  return builder.take();
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions and normalisations
+//===----------------------------------------------------------------------===//
+
+ShardingRule ReduceOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  unsigned bits = elementBits(getInput().getType().getElementType());
+  switch (getKind()) {
+  case Reduction::Sum:
+  case Reduction::Mean:
+    builder.setKindOfReduced(FactorKind::Reduction);
+    builder.addLinearSet({0});
+    break;
+  case Reduction::Max:
+  case Reduction::Min:
+    builder.setKindOfReduced(FactorKind::Statistic);
+    builder.addStatistic(stringifyReduction(getKind()), /*isMax=*/true, bits);
+    break;
+  case Reduction::ArgMax:
+    builder.setKindOfReduced(FactorKind::Statistic);
+    builder.addStatistic("value", /*isMax=*/true, bits);
+    builder.addStatistic("index", /*isMax=*/true);
+    break;
+  }
+  return builder.take();
+}
+
+ShardingRule NormalizeOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  builder.setKind(getOver(), FactorKind::Statistic);
+  switch (getKind()) {
+  case Normalization::Softmax:
+  case Normalization::LogSumExp:
+    builder.addStatistic("max", /*isMax=*/true);
+    builder.addStatistic("sum_exp", /*isMax=*/false);
+    break;
+  case Normalization::RmsNorm:
+    builder.addStatistic("sum_square", /*isMax=*/false);
+    break;
+  case Normalization::LayerNorm:
+    builder.addStatistic("sum", /*isMax=*/false);
+    builder.addStatistic("sum_square", /*isMax=*/false);
+    break;
+  }
+  return builder.take();
+}
+
+ShardingRule CrossEntropyOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  builder.setKind(getClasses(), FactorKind::Statistic);
+  builder.addStatistic("max", /*isMax=*/true);
+  builder.addStatistic("sum_exp", /*isMax=*/false);
+  builder.addStatistic("picked", /*isMax=*/false);
+  return builder.take();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention and positions
+//===----------------------------------------------------------------------===//
+
+/// Over a split key index each device has the softmax over its keys, weighted
+/// by what the devices agreed on: a part of the sum over keys. A split head
+/// index would make the scores partial sums.
+ShardingRule AttentionOp::getShardingRule() {
+  FactorTable table = FactorTable::withValues(*this, getHead(), kValueOperand);
+  RuleBuilder builder(*this, table);
+  builder.setKind(getHead(), FactorKind::Replicated);
+  builder.setKind(getKey(), FactorKind::StatisticReduction);
+  builder.addLinearSet({kValueOperand});
+  builder.addStatistic("max", /*isMax=*/true);
+  builder.addStatistic("sum_exp", /*isMax=*/false);
+  return builder.take();
+}
+
+ShardingRule RopeOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  builder.setKind(getHead(), FactorKind::Replicated);
+  builder.addLinearSet({0});
+  return builder.take();
+}
+
+//===----------------------------------------------------------------------===//
+// Gather and scatter
+//===----------------------------------------------------------------------===//
+
+/// Rows that a device lacks count as 0, so the result is a sum over the
+/// gathered index's devices.
+ShardingRule GatherOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  for (int64_t dim : getDims())
+    builder.setKind(getIndexing().getOperandIndices(0)[dim],
+                    FactorKind::Reduction);
+  builder.addLinearSet({0});
+  return builder.take();
+}
+
+/// Each device writes what falls into its part of the destination, for which it
+/// needs every element of the indices that the destination lacks.
+ShardingRule ScatterOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  builder.setKindOfReduced(FactorKind::Replicated);
+  builder.addLinearSet({0, 1});
+  return builder.take();
+}
+
+//===----------------------------------------------------------------------===//
+// Layout of indices
+//===----------------------------------------------------------------------===//
+
+ShardingRule SplitOp::getShardingRule() {
+  FactorTable table = FactorTable::withParts(*this, getWhole(), getParts());
+  RuleBuilder builder(*this, table);
+  builder.addLinearSet({0});
+  return builder.take();
+}
+
+ShardingRule MergeOp::getShardingRule() {
+  FactorTable table = FactorTable::withParts(*this, getWhole(), getParts());
+  RuleBuilder builder(*this, table);
+  builder.addLinearSet({0});
+  return builder.take();
+}
+
+ShardingRule SliceOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  builder.setKind(getWhole(), FactorKind::Replicated);
+  builder.setKind(getPart(), FactorKind::Replicated);
+  builder.addLinearSet({0});
+  return builder.take();
+}
+
+ShardingRule ConcatOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  builder.setKind(getParts(), FactorKind::Replicated);
+  builder.setKind(getWhole(), FactorKind::Replicated);
+  builder.addLinearSetOfAll();
+  return builder.take();
+}
+
+ShardingRule IotaOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  return RuleBuilder(*this, table).take();
+}
+
+ShardingRule ReshardOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  builder.addLinearSet({0});
+  return builder.take();
+}

@@ -1,0 +1,330 @@
+//===- ShdWork.cpp - What each operation does on one device ---------------===//
+//
+// FLOPs and bytes from local extents: cost-model.md section 2.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Factors.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+namespace {
+/// An operation's tensors as one device sees them.
+class LocalView {
+public:
+  LocalView(Operation *op, const FactorTable &table,
+            ArrayRef<int64_t> localExtents)
+      : op(op), table(table), localExtents(localExtents) {}
+
+  double operandElements(unsigned operand) const {
+    return elements(table.operands()[operand]);
+  }
+  double resultElements() const { return elements(table.results().front()); }
+
+  /// Bytes of `elements` of an operand's (or the result's) type.
+  double operandBytes(unsigned operand, double elements) const {
+    return bytes(op->getOperand(operand).getType(), elements);
+  }
+  double resultBytes(double elements) const {
+    return bytes(op->getResult(0).getType(), elements);
+  }
+
+  /// Product of the local extents of all factors.
+  double iterations() const {
+    return llvm::accumulate(localExtents, 1.0, std::multiplies<double>());
+  }
+  double local(unsigned factor) const { return localExtents[factor]; }
+  double global(unsigned factor) const {
+    return table.entries()[factor].extent;
+  }
+
+  /// Work that touches every operand and the result in full.
+  OpWork work() const {
+    OpWork work;
+    for (unsigned i = 0; i < table.operands().size(); ++i)
+      work.operandBytes.push_back(operandBytes(i, operandElements(i)));
+    work.resultBytes.push_back(resultBytes(resultElements()));
+    return work;
+  }
+
+private:
+  double elements(const TensorFactors &tensor) const {
+    double product = 1;
+    for (const DimFactors &dim : tensor)
+      for (unsigned factor : dim)
+        product *= local(factor);
+    return product;
+  }
+  static double bytes(Type type, double elements) {
+    return elements *
+           elementBits(cast<RankedTensorType>(type).getElementType()) / 8.0;
+  }
+
+  Operation *op;
+  const FactorTable &table;
+  ArrayRef<int64_t> localExtents;
+};
+} // namespace
+
+/// The compute type of a product of values.
+static std::string computeTypeOf(const Machine &machine, ValueRange factors) {
+  SmallVector<StringRef, 3> types;
+  for (Value factor : factors)
+    types.push_back(typeName(getElementTypeOrSelf(factor)));
+  return computeType(machine, types);
+}
+
+/// The work of a view: nothing is moved.
+static OpWork viewWork(ShardingRuleOpInterface op) {
+  OpWork work;
+  work.operandBytes.assign(op.getIndexing().getOperands().size(), 0);
+  work.resultBytes.assign(1, 0);
+  return work;
+}
+
+/// The work of an operation on the vector units that spends `flops` on each
+/// element of operand 0.
+static OpWork vectorWork(ShardingRuleOpInterface op,
+                         ArrayRef<int64_t> localExtents, double flops) {
+  FactorTable table = FactorTable::of(op);
+  LocalView view(op, table, localExtents);
+  OpWork work = view.work();
+  work.vectorFlops = flops * view.operandElements(0);
+  return work;
+}
+
+//===----------------------------------------------------------------------===//
+// Products and elementwise operations
+//===----------------------------------------------------------------------===//
+
+OpWork EinsumOp::getWork(ArrayRef<int64_t> localExtents,
+                         const Machine &machine) {
+  FactorTable table = FactorTable::of(*this);
+  LocalView view(*this, table, localExtents);
+  OpWork work = view.work();
+  work.matrixFlops = 2 * view.iterations();
+  work.computeType = computeTypeOf(machine, {getLhs(), getRhs()});
+  return work;
+}
+
+FusionKind EinsumOp::getFusionKind() { return FusionKind::Leader; }
+
+OpWork ElementwiseOp::getWork(ArrayRef<int64_t> localExtents,
+                              const Machine &machine) {
+  FactorTable table = FactorTable::of(*this);
+  LocalView view(*this, table, localExtents);
+  OpWork work = view.work();
+  bool isFree =
+      getFunction() == Function::Copy || getFunction() == Function::Cast;
+  work.vectorFlops = isFree ? 0 : view.resultElements();
+  return work;
+}
+
+FusionKind ElementwiseOp::getFusionKind() { return FusionKind::Elementwise; }
+
+//===----------------------------------------------------------------------===//
+// Reductions and normalisations
+//===----------------------------------------------------------------------===//
+
+/// FLOPs per input element of softmax, normalisations and losses.
+static constexpr double kNormalizationFlops = 5;
+
+OpWork ReduceOp::getWork(ArrayRef<int64_t> localExtents,
+                         const Machine &machine) {
+  return vectorWork(*this, localExtents, 1);
+}
+
+FusionKind ReduceOp::getFusionKind() { return FusionKind::Reduction; }
+
+OpWork NormalizeOp::getWork(ArrayRef<int64_t> localExtents,
+                            const Machine &machine) {
+  return vectorWork(*this, localExtents, kNormalizationFlops);
+}
+
+FusionKind NormalizeOp::getFusionKind() { return FusionKind::Reduction; }
+
+OpWork CrossEntropyOp::getWork(ArrayRef<int64_t> localExtents,
+                               const Machine &machine) {
+  return vectorWork(*this, localExtents, kNormalizationFlops);
+}
+
+FusionKind CrossEntropyOp::getFusionKind() { return FusionKind::Reduction; }
+
+//===----------------------------------------------------------------------===//
+// Attention and positions
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Sizes of an attention on one device; where the mask matters, on all.
+struct AttentionSizes {
+  /// Of q, but for the query positions and the head index.
+  double batch = 1;
+  double globalQueries = 1, localQueries = 1;
+  double globalKeys = 1, localKeys = 1;
+  /// Lengths of the dot products of q with k and of scores with v.
+  double head = 1, values = 1;
+};
+} // namespace
+
+/// Factors along which query positions run: `query`, or those of the tensor of
+/// positions that k lacks.
+static DimFactors queryFactors(AttentionOp op, const FactorTable &table) {
+  DimFactors queries;
+  if (!op.getAt()) {
+    if (auto query = op.getQuery())
+      queries.push_back(table.find(*query));
+    return queries;
+  }
+  for (const DimFactors &dim : table.operands()[AttentionOp::kAtOperand])
+    for (unsigned factor : dim)
+      if (!hasFactor(table.operands()[AttentionOp::kKeyOperand], factor))
+        queries.push_back(factor);
+  return queries;
+}
+
+static AttentionSizes attentionSizes(AttentionOp op, const FactorTable &table,
+                                     const LocalView &view) {
+  AttentionSizes sizes;
+  unsigned head = table.find(op.getHead()), key = table.find(op.getKey());
+  const TensorFactors &q = table.operands()[AttentionOp::kQueryOperand];
+  DimFactors queries = queryFactors(op, table);
+  for (unsigned factor : queries) {
+    sizes.globalQueries *= view.global(factor);
+    sizes.localQueries *= view.local(factor);
+  }
+  for (const DimFactors &dim : q)
+    for (unsigned factor : dim)
+      if (factor != head && !llvm::is_contained(queries, factor))
+        sizes.batch *= view.local(factor);
+  for (const DimFactors &dim : table.operands()[AttentionOp::kValueOperand])
+    for (unsigned factor : dim)
+      if (factor != key && !hasFactor(q, factor))
+        sizes.values *= view.local(factor);
+  sizes.head = view.local(head);
+  sizes.globalKeys = view.global(key);
+  sizes.localKeys = view.local(key);
+  return sizes;
+}
+
+OpWork AttentionOp::getWork(ArrayRef<int64_t> localExtents,
+                            const Machine &machine) {
+  FactorTable table = FactorTable::withValues(*this, getHead(), kValueOperand);
+  LocalView view(*this, table, localExtents);
+  AttentionSizes sizes = attentionSizes(*this, table, view);
+  // The share of the pairs that the mask keeps, on whole positions.
+  double allPairs = sizes.globalQueries * sizes.globalKeys;
+  double kept = attentionPairs(sizes.globalQueries, sizes.globalKeys,
+                               getCausal(), getWindow()) /
+                allPairs;
+  double pairs = sizes.localQueries * sizes.localKeys * kept;
+  OpWork work = view.work();
+  work.matrixFlops = 2 * sizes.batch * pairs * (sizes.head + sizes.values);
+  work.computeType = computeTypeOf(machine, {getQ(), getK(), getV()});
+  // The positions that some query of the window reads.
+  if (std::optional<uint64_t> window = getWindow()) {
+    double reach = double(*window) + sizes.globalQueries - 1;
+    double read = std::min(1.0, reach / sizes.globalKeys);
+    work.operandBytes[kKeyOperand] *= read;
+    work.operandBytes[kValueOperand] *= read;
+  }
+  return work;
+}
+
+FusionKind AttentionOp::getFusionKind() { return FusionKind::Leader; }
+
+OpWork RopeOp::getWork(ArrayRef<int64_t> localExtents, const Machine &machine) {
+  return vectorWork(*this, localExtents, 1);
+}
+
+FusionKind RopeOp::getFusionKind() { return FusionKind::Elementwise; }
+
+//===----------------------------------------------------------------------===//
+// Gather and scatter
+//===----------------------------------------------------------------------===//
+
+/// A slice selected by numbers is where the table is.
+static bool isView(GatherOp op) {
+  return llvm::all_of(op.getPositions(), [](Value positions) {
+    return cast<RankedTensorType>(positions.getType()).getRank() == 0;
+  });
+}
+
+/// Reads the elements that it gathers, of them those that the device has.
+OpWork GatherOp::getWork(ArrayRef<int64_t> localExtents,
+                         const Machine &machine) {
+  if (isView(*this))
+    return viewWork(*this);
+  FactorTable table = FactorTable::of(*this);
+  LocalView view(*this, table, localExtents);
+  double elements = view.resultElements();
+  for (int64_t dim : getDims()) {
+    unsigned factor = table.operands().front()[dim].front();
+    elements *= view.local(factor) / view.global(factor);
+  }
+  OpWork work = view.work();
+  work.operandBytes.front() = view.operandBytes(0, elements);
+  return work;
+}
+
+FusionKind GatherOp::getFusionKind() {
+  return isView(*this) ? FusionKind::Free : FusionKind::Leader;
+}
+
+/// Writes, in place, the elements that the update names; adding reads them too.
+OpWork ScatterOp::getWork(ArrayRef<int64_t> localExtents,
+                          const Machine &machine) {
+  FactorTable table = FactorTable::of(*this);
+  LocalView view(*this, table, localExtents);
+  constexpr unsigned update = 1;
+  double elements = view.operandElements(update);
+  OpWork work = view.work();
+  work.operandBytes.front() =
+      getAccumulate() ? view.operandBytes(0, elements) : 0;
+  work.resultBytes.front() = view.resultBytes(elements);
+  return work;
+}
+
+FusionKind ScatterOp::getFusionKind() { return FusionKind::Leader; }
+
+//===----------------------------------------------------------------------===//
+// Layout of indices
+//===----------------------------------------------------------------------===//
+
+OpWork ConcatOp::getWork(ArrayRef<int64_t> localExtents,
+                         const Machine &machine) {
+  return vectorWork(*this, localExtents, 0);
+}
+
+FusionKind ConcatOp::getFusionKind() { return FusionKind::Elementwise; }
+
+OpWork SplitOp::getWork(ArrayRef<int64_t>, const Machine &) {
+  return viewWork(*this);
+}
+
+FusionKind SplitOp::getFusionKind() { return FusionKind::Free; }
+
+OpWork MergeOp::getWork(ArrayRef<int64_t>, const Machine &) {
+  return viewWork(*this);
+}
+
+FusionKind MergeOp::getFusionKind() { return FusionKind::Free; }
+
+OpWork SliceOp::getWork(ArrayRef<int64_t>, const Machine &) {
+  return viewWork(*this);
+}
+
+FusionKind SliceOp::getFusionKind() { return FusionKind::Free; }
+
+OpWork IotaOp::getWork(ArrayRef<int64_t>, const Machine &) {
+  return viewWork(*this);
+}
+
+FusionKind IotaOp::getFusionKind() { return FusionKind::Free; }
+
+OpWork ReshardOp::getWork(ArrayRef<int64_t>, const Machine &) {
+  return viewWork(*this);
+}
+
+FusionKind ReshardOp::getFusionKind() { return FusionKind::Free; }

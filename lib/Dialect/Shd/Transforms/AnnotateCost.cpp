@@ -1,0 +1,178 @@
+//===- AnnotateCost.cpp - shd-annotate-cost --------------------*- C++ -*-===//
+
+#include "shardc/Dialect/Shd/Transforms/Passes.h"
+#include "shardc/Optimizer/Graph.h"
+#include "shardc/Optimizer/GroupCosts.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace shardc::shd {
+#define GEN_PASS_DEF_SHDANNOTATECOST
+#include "shardc/Dialect/Shd/Transforms/Passes.h.inc"
+
+namespace {
+
+/// The operations of one fusion group, in program order.
+struct FusionGroup {
+  Operation *leader = nullptr;
+  SmallVector<Operation *, 4> rest;
+};
+
+class GroupPricer {
+public:
+  GroupPricer(PlanningContext &context, ProgramOp program) : context(context) {
+    findPrologues(program);
+  }
+
+  void price(const FusionGroup &group);
+
+private:
+  void findPrologues(ProgramOp program);
+  Strategy strategyOf(Operation *op) const;
+  PartWork work(ArrayRef<Operation *> ops) const;
+  void attach(ArrayRef<Operation *> ops, const GroupCost &cost) const;
+
+  PlanningContext &context;
+  /// Operations that an einsum or attention computes in place before it starts.
+  llvm::DenseMap<Operation *, SmallVector<Operation *, 2>> prologues;
+  /// Operations of prologues that no one else needs.
+  llvm::DenseSet<Operation *> inlined;
+};
+
+/// A prologue is computed by each user that reads its value directly; it runs
+/// by itself only if a collective stands between it and some user.
+void GroupPricer::findPrologues(ProgramOp program) {
+  Graph graph = buildGraph(program);
+  for (const GraphValue &value : graph.values) {
+    if (value.kind != GraphValue::Kind::Computed || value.uses.empty() ||
+        !graph.chunks[value.chunk].prologue)
+      continue;
+    const auto &ops = graph.chunks[value.chunk].ops;
+    bool everywhere = true;
+    for (const ChunkUse &use : value.uses) {
+      Operation *user = graph.chunks[use.chunk].ops[use.op];
+      bool direct = user->getOperand(use.operand) == value.value;
+      everywhere &= direct;
+      if (!direct)
+        continue;
+      auto &list = prologues[user];
+      if (!llvm::is_contained(list, ops.front()))
+        list.append(ops.begin(), ops.end());
+    }
+    if (everywhere)
+      inlined.insert(ops.begin(), ops.end());
+  }
+}
+
+Strategy GroupPricer::strategyOf(Operation *op) const {
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  SmallVector<std::optional<Layout>> operands, results;
+  auto layoutOf = [&](Value value) -> std::optional<Layout> {
+    if (!hasLayout(value))
+      return std::nullopt;
+    return toLayout(context.mesh(), getSharding(value.getType()));
+  };
+  for (unsigned i = 0; i < rule.operands.size(); ++i)
+    operands.push_back(layoutOf(op->getOperand(i)));
+  results.push_back(layoutOf(op->getResult(0)));
+  std::optional<Strategy> strategy =
+      inferStrategy(context.mesh(), rule, operands, results);
+  assert(strategy && "the verifier has checked the operation's shardings");
+  return *strategy;
+}
+
+PartWork GroupPricer::work(ArrayRef<Operation *> ops) const {
+  PartWork part;
+  for (Operation *op : ops) {
+    for (Operation *before : prologues.lookup(op))
+      addOperation(context, before, strategyOf(before), part);
+    addOperation(context, op, strategyOf(op), part);
+  }
+  return part;
+}
+
+void GroupPricer::attach(ArrayRef<Operation *> ops,
+                         const GroupCost &cost) const {
+  ops.front()->setAttr(kGroupCost,
+                       GroupCostAttr::get(ops.front()->getContext(),
+                                          cost.matrixFlops, cost.vectorFlops,
+                                          cost.hbmBytes, cost.matrixSeconds,
+                                          cost.vectorSeconds, cost.hbmSeconds));
+}
+
+/// True if a collective stands between the leader and the rest.
+bool isSplit(const FusionGroup &group) {
+  return llvm::any_of(group.rest, [&](Operation *op) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      while (Operation *def = operand.getDefiningOp()) {
+        if (!isCollective(def))
+          return false;
+        operand = def->getOperand(0);
+        if (operand.getDefiningOp() == group.leader)
+          return true;
+      }
+      return false;
+    });
+  });
+}
+
+void GroupPricer::price(const FusionGroup &group) {
+  auto cost = [&](ArrayRef<Operation *> ops, ArrayRef<Operation *> more) {
+    PartWork first = work(ops), second = work(more);
+    // Read from HBM by operations outside, collectives among them; statistics
+    // are part of the operation that takes them.
+    auto needed = [&](Value value) {
+      Operation *maker = value.getDefiningOp();
+      if (!llvm::is_contained(ops, maker) && !llvm::is_contained(more, maker))
+        return false;
+      return llvm::any_of(value.getUsers(), [&](Operation *user) {
+        return !isa<StatisticOp>(user) && !llvm::is_contained(ops, user) &&
+               !llvm::is_contained(more, user);
+      });
+    };
+    return costParts(context.machine(), first, more.empty() ? nullptr : &second,
+                     needed);
+  };
+  if (!group.leader) {
+    if (!inlined.contains(group.rest.front()))
+      attach(group.rest, cost(group.rest, {}));
+    return;
+  }
+  if (group.rest.empty())
+    return attach(group.leader, cost(group.leader, {}));
+  if (isSplit(group)) {
+    attach(group.leader, cost(group.leader, {}));
+    attach(group.rest, cost(group.rest, {}));
+    return;
+  }
+  attach(group.leader, cost(group.leader, group.rest));
+  for (Operation *op : group.rest)
+    op->setAttr(kGroup, group.leader->getAttr(kGroup));
+}
+
+struct AnnotateCostPass : impl::ShdAnnotateCostBase<AnnotateCostPass> {
+  void runOnOperation() override {
+    std::unique_ptr<PlanningContext> context = createContext(getOperation());
+    if (!context)
+      return signalPassFailure();
+    llvm::MapVector<int64_t, FusionGroup> groups;
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      auto number = op->getAttrOfType<IntegerAttr>(kGroup);
+      if (!number)
+        return;
+      FusionGroup &group = groups[number.getInt() / 2];
+      if (cast<CostOpInterface>(op).getFusionKind() == FusionKind::Leader)
+        group.leader = op;
+      else
+        group.rest.push_back(op);
+    });
+    GroupPricer pricer(*context, getOperation());
+    for (auto &[number, group] : groups)
+      pricer.price(group);
+  }
+};
+
+} // namespace
+} // namespace shardc::shd

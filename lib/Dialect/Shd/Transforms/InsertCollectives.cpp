@@ -1,0 +1,322 @@
+//===- InsertCollectives.cpp - shd-insert-collectives ----------*- C++ -*-===//
+
+#include "mlir/IR/Builders.h"
+#include "shardc/Dialect/Shd/Transforms/Passes.h"
+#include "shardc/Optimizer/Context.h"
+#include "shardc/Optimizer/Domain.h"
+#include "shardc/Optimizer/Graph.h"
+#include "shardc/Optimizer/Names.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <map>
+
+using namespace mlir;
+
+namespace shardc::shd {
+#define GEN_PASS_DEF_SHDINSERTCOLLECTIVES
+#include "shardc/Dialect/Shd/Transforms/Passes.h.inc"
+
+namespace {
+
+class CollectiveInserter {
+public:
+  CollectiveInserter(PlanningContext &context, MLIRContext *mlirContext)
+      : context(context), builder(mlirContext) {}
+
+  LogicalResult visit(Block &block);
+
+private:
+  Layout layoutOf(Value value) const;
+  Value reshard(Value value, const Layout &to, Location loc);
+  void emitStep(Value &value, const ReshardStep &step, Location loc);
+  void convertOperand(Operation *op, unsigned operand);
+  LogicalResult visitCompute(Operation *op);
+  void visitCopy(ReshardOp op);
+  LogicalResult visitRepeat(RepeatOp repeat);
+  void emitStatistics(Operation *op, const ShardingRule &rule,
+                      const Strategy &strategy);
+  Value emitAllReduce(Value value, const StatisticCost &statistic,
+                      const Layout &layout, Operation *op);
+  CollectiveCostAttr costAttr(const CollectiveCost &cost);
+  ArrayAttr axesAttr(ArrayRef<AxisIndex> axes);
+  void describe(Operation *collective, StringRef operand,
+                ArrayRef<std::string> indices);
+  void setType(Value value, ShardingAttr sharding) {
+    value.setType(withSharding(value.getType(), sharding));
+  }
+
+  PlanningContext &context;
+  OpBuilder builder;
+  /// Reshards already emitted, by sharingKey and value.
+  std::map<std::pair<const void *, void *>,
+           SmallVector<std::pair<Layout, Value>, 2>>
+      emitted;
+};
+
+Layout CollectiveInserter::layoutOf(Value value) const {
+  ShardingAttr sharding = getSharding(value.getType());
+  return sharding ? toLayout(context.mesh(), sharding)
+                  : Layout::replicated(
+                        cast<RankedTensorType>(value.getType()).getRank());
+}
+
+ArrayAttr CollectiveInserter::axesAttr(ArrayRef<AxisIndex> axes) {
+  SmallVector<StringRef> names;
+  for (AxisIndex axis : axes)
+    names.push_back(context.mesh().axes[axis].name);
+  return builder.getStrArrayAttr(names);
+}
+
+CollectiveCostAttr CollectiveInserter::costAttr(const CollectiveCost &cost) {
+  SmallVector<StringAttr> networks;
+  for (unsigned axis : cost.occupies)
+    networks.push_back(
+        builder.getStringAttr(context.model.physical()[axis].name));
+  return CollectiveCostAttr::get(builder.getContext(), cost.bytes,
+                                 cost.wireBytes, cost.bandwidthSeconds,
+                                 cost.latencySeconds, networks);
+}
+
+void CollectiveInserter::describe(Operation *collective, StringRef operand,
+                                  ArrayRef<std::string> indices) {
+  SmallVector<StringRef> names(indices.begin(), indices.end());
+  collective->setAttr(kOperand, builder.getStringAttr(operand));
+  collective->setAttr(kIndices, builder.getStrArrayAttr(names));
+}
+
+void CollectiveInserter::emitStep(Value &value, const ReshardStep &step,
+                                  Location loc) {
+  auto type =
+      withSharding(value.getType(),
+                   toSharding(builder.getContext(), context.mesh(), step.to));
+  std::string name = valueName(value);
+  SmallVector<std::string, 4> indices = indexNames(value);
+  ArrayAttr axes = axesAttr(step.axes);
+  CollectiveCostAttr cost = costAttr(step.cost);
+  Operation *op = nullptr;
+  switch (step.kind) {
+  case CollectiveKind::AllGather:
+    op = AllGatherOp::create(builder, loc, type, value, axes, cost);
+    break;
+  case CollectiveKind::AllSlice:
+    op = AllSliceOp::create(builder, loc, type, value, axes, cost);
+    break;
+  case CollectiveKind::AllToAll:
+    op = AllToAllOp::create(builder, loc, type, value, axes, cost);
+    break;
+  case CollectiveKind::ReduceScatter:
+    op = ReduceScatterOp::create(builder, loc, type, value, axes, cost);
+    break;
+  case CollectiveKind::AllReduce:
+    op = AllReduceOp::create(builder, loc, type, value, axes,
+                             /*max=*/false, cost);
+    break;
+  case CollectiveKind::CollectivePermute:
+    op = CollectivePermuteOp::create(builder, loc, type, value, axes, cost);
+    break;
+  }
+  describe(op, name, indices);
+  value = op->getResult(0);
+}
+
+/// Emits the cheapest sequence from the layout that `value` has; the builder
+/// stands where it goes.
+Value CollectiveInserter::reshard(Value value, const Layout &to, Location loc) {
+  const ReshardPlan *plan =
+      context.planner.plan(tensorShape(value.getType()), layoutOf(value), to);
+  assert(plan && "the plan asks for a reshard that does not exist");
+  for (const ReshardStep &step : plan->steps)
+    emitStep(value, step, loc);
+  return value;
+}
+
+/// Identifies operations that share reshards of their operands: those of one
+/// part of a group. A free operation shares with nothing else, and what only
+/// hands values on makes a reshard for each.
+static const void *sharingKey(Operation *op) {
+  if (Attribute group = op->getAttr(kGroup))
+    return group.getAsOpaquePointer();
+  return isa<ShardingRuleOpInterface>(op) ? op : nullptr;
+}
+
+void CollectiveInserter::convertOperand(Operation *op, unsigned operand) {
+  Value value = op->getOperand(operand);
+  ShardingAttr pin = getOperandPin(op, operand);
+  if (!pin)
+    return;
+  Layout wanted = toLayout(context.mesh(), pin);
+  if (layoutOf(value) == wanted)
+    return;
+  const void *key = sharingKey(op);
+  auto &known = emitted[{key, value.getAsOpaquePointer()}];
+  if (key)
+    for (auto &[layout, converted] : known)
+      if (layout == wanted)
+        return op->setOperand(operand, converted);
+  builder.setInsertionPoint(op);
+  Value converted = reshard(value, wanted, op->getLoc());
+  known.push_back({wanted, converted});
+  op->setOperand(operand, converted);
+}
+
+Value CollectiveInserter::emitAllReduce(Value value,
+                                        const StatisticCost &statistic,
+                                        const Layout &layout, Operation *op) {
+  auto type = withSharding(value.getType(), toSharding(builder.getContext(),
+                                                       context.mesh(), layout));
+  auto reduce = AllReduceOp::create(
+      builder, op->getLoc(), type, value, axesAttr(statistic.axes),
+      statistic.statistic->isMax, costAttr(statistic.cost));
+  return reduce.getResult();
+}
+
+/// Each statistic: what one device contributes, and the all_reduce that makes
+/// the devices agree; the operation then takes the results.
+void CollectiveInserter::emitStatistics(Operation *op, const ShardingRule &rule,
+                                        const Strategy &strategy) {
+  SmallVector<StatisticCost, 3> costs =
+      statisticCosts(context.model, rule, strategy);
+  if (costs.empty())
+    return;
+  builder.setInsertionPoint(op);
+  SmallVector<Value> stats;
+  unsigned numOperands = rule.operands.size();
+  for (const StatisticCost &cost : costs) {
+    Layout layout;
+    SmallVector<int64_t> extents;
+    SmallVector<std::string, 4> indices;
+    for (unsigned factor : cost.statistic->factors) {
+      layout.dims.push_back(strategy.factorAxes[factor]);
+      extents.push_back(rule.factors[factor].extent);
+      indices.push_back(rule.factors[factor].name);
+    }
+    Layout local = layout;
+    local.partial = axisSet(cost.axes);
+    auto sharding = toSharding(builder.getContext(), context.mesh(), local);
+    Type element = cost.statistic->elementBits == 32
+                       ? Type(builder.getF32Type())
+                       : cast<RankedTensorType>(op->getOperand(0).getType())
+                             .getElementType();
+    SmallVector<Value> inputs(op->operand_begin(),
+                              op->operand_begin() + numOperands);
+    inputs.append(stats);
+    auto statistic =
+        StatisticOp::create(builder, op->getLoc(),
+                            RankedTensorType::get(extents, element, sharding),
+                            cost.statistic->name, inputs);
+    Value reduced = emitAllReduce(statistic.getResult(), cost, layout, op);
+    auto name = op->getAttrOfType<StringAttr>(kName);
+    describe(reduced.getDefiningOp(),
+             (name ? name.getValue() : "").str() + "." + cost.statistic->name,
+             indices);
+    stats.push_back(reduced);
+  }
+  TypeSwitch<Operation *>(op)
+      .Case<ReduceOp, NormalizeOp, AttentionOp, CrossEntropyOp>(
+          [&](auto typed) { typed.getStatsMutable().assign(stats); })
+      .Default([](Operation *) {
+        llvm_unreachable("an operation with statistics takes them");
+      });
+}
+
+LogicalResult CollectiveInserter::visitCompute(Operation *op) {
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  SmallVector<std::optional<Layout>> operands, results;
+  ShardingAttr storedPin = getResultPin(op);
+  if (!storedPin)
+    return op->emitError("has no plan; run shd-optimize first");
+  for (unsigned i = 0; i < rule.operands.size(); ++i) {
+    convertOperand(op, i);
+    Value operand = op->getOperand(i);
+    operands.push_back(hasLayout(operand)
+                           ? std::optional<Layout>(layoutOf(operand))
+                           : std::nullopt);
+  }
+  Layout stored = toLayout(context.mesh(), storedPin);
+  auto madePin = op->getAttrOfType<ShardingAttr>(kMade);
+  results.push_back(madePin ? toLayout(context.mesh(), madePin) : stored);
+  std::string why;
+  std::optional<Strategy> strategy =
+      inferStrategy(context.mesh(), rule, operands, results, &why);
+  if (!strategy)
+    return op->emitError() << why;
+  emitStatistics(op, rule, *strategy);
+  Layout made = resultLayout(rule, *strategy, 0);
+  Value result = op->getResult(0);
+  setType(result, toSharding(op->getContext(), context.mesh(), made));
+  builder.setInsertionPointAfter(op);
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : result.getUses())
+    uses.push_back(&use);
+  Value converted = reshard(result, stored, op->getLoc());
+  for (Value at = converted; at != result;
+       at = at.getDefiningOp()->getOperand(0))
+    at.getDefiningOp()->setAttr(kStore, builder.getUnitAttr());
+  for (OpOperand *use : uses)
+    use->set(converted);
+  return success();
+}
+
+/// A copy is its collectives, the last of them marked.
+void CollectiveInserter::visitCopy(ReshardOp op) {
+  builder.setInsertionPoint(op);
+  Value input = op.getInput();
+  Value copy =
+      reshard(input, toLayout(context.mesh(), getResultPin(op)), op.getLoc());
+  if (copy != input)
+    copy.getDefiningOp()->setAttr(kCopy, builder.getUnitAttr());
+  op.getResult().replaceAllUsesWith(copy);
+  op.erase();
+}
+
+LogicalResult CollectiveInserter::visitRepeat(RepeatOp repeat) {
+  for (unsigned i = 0; i < repeat.getInits().size(); ++i) {
+    ShardingAttr pin = getOperandPin(repeat, i);
+    if (!pin)
+      return repeat.emitError("has no plan; run shd-optimize first");
+    convertOperand(repeat, i);
+    setType(repeat.getCarried()[i], pin);
+    setType(repeat.getResults()[i], pin);
+  }
+  return visit(repeat.getBody().front());
+}
+
+LogicalResult CollectiveInserter::visit(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (auto repeat = dyn_cast<RepeatOp>(op)) {
+      if (failed(visitRepeat(repeat)))
+        return failure();
+    } else if (op.hasAttr(kCopy)) {
+      visitCopy(cast<ReshardOp>(op));
+    } else if (isa<ShardingRuleOpInterface>(op)) {
+      if (failed(visitCompute(&op)))
+        return failure();
+    } else if (isa<DeclareOp>(op)) {
+      if (ShardingAttr pin = getResultPin(&op))
+        setType(op.getResult(0), pin);
+    } else if (isa<OutputOp, UpdateOp, YieldOp>(op)) {
+      for (unsigned i = 0; i < op.getNumOperands(); ++i)
+        convertOperand(&op, i);
+    }
+  }
+  return success();
+}
+
+struct InsertCollectivesPass
+    : impl::ShdInsertCollectivesBase<InsertCollectivesPass> {
+  void runOnOperation() override {
+    std::unique_ptr<PlanningContext> context = createContext(getOperation());
+    if (!context)
+      return signalPassFailure();
+    CollectiveInserter inserter(*context, &getContext());
+    if (failed(inserter.visit(getOperation().getBody().front())))
+      return signalPassFailure();
+    getOperation().walk([](Operation *op) {
+      op->removeAttr(kResultPin);
+      op->removeAttr(kOperandPins);
+      op->removeAttr(kMade);
+    });
+  }
+};
+
+} // namespace
+} // namespace shardc::shd

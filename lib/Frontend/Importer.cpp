@@ -1,0 +1,285 @@
+//===- Importer.cpp - File level and blocks -------------------------------===//
+
+#include "Importer.h"
+
+using namespace shardc;
+using mlir::StringAttr;
+
+Importer::Importer(SourceFiles &files, DimScope &fileDims,
+                   const ImportSettings &settings)
+    : files(files), builder(files.getContext()),
+      placements(files, *settings.mesh, settings.allowPadding),
+      buffers(settings.buffers), fileDims(fileDims), dims(&fileDims) {}
+
+//===----------------------------------------------------------------------===//
+// Collecting names
+//===----------------------------------------------------------------------===//
+
+void Importer::collectLayers(const Items &items) {
+  for (const ast::ItemPtr &item : items) {
+    if (auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(item.get()))
+      collectLayers(repeat->body);
+    auto *layer = llvm::dyn_cast<ast::LayerDecl>(item.get());
+    if (!layer)
+      continue;
+    collectLayers(layer->body);
+    const ast::Name &name = layer->name;
+    if (findFunction(name.text)) {
+      files.error(name.range)
+          << "a layer cannot have the name of the function '" << name.text
+          << "'";
+      continue;
+    }
+    auto [it, inserted] = layers.try_emplace(name.text, layer);
+    if (!inserted) {
+      auto diag = files.error(name.range)
+                  << "layer '" << name.text << "' is declared twice";
+      diag.attachNote(files.location(it->second->name.range))
+          << "first declared here";
+      continue;
+    }
+    layerOrder.push_back(layer);
+    checkParameters(*layer);
+  }
+}
+
+void Importer::checkParameters(const ast::LayerDecl &layer) {
+  llvm::StringMap<llvm::SMRange> seen;
+  for (const ast::Parameter &parameter : layer.parameters) {
+    auto [it, inserted] =
+        seen.try_emplace(parameter.name.text, parameter.name.range);
+    if (inserted)
+      continue;
+    auto diag = files.error(parameter.name.range)
+                << "layer '" << layer.name.text << "' has two parameters '"
+                << parameter.name.text << "'";
+    diag.attachNote(files.location(it->second)) << "the first is here";
+    faultyLayers.insert(&layer);
+  }
+}
+
+void Importer::collectAssignedNames(const Items &items) {
+  for (const ast::ItemPtr &item : items) {
+    if (auto *assign = llvm::dyn_cast<ast::AssignStmt>(item.get()))
+      for (const ast::Target &target : assign->targets)
+        assignedNames.try_emplace(target.name.text, target.name.range);
+    else if (auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(item.get()))
+      collectAssignedNames(repeat->body);
+    else if (auto *layer = llvm::dyn_cast<ast::LayerDecl>(item.get()))
+      collectAssignedNames(layer->body);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Declarations
+//===----------------------------------------------------------------------===//
+
+bool Importer::declaredIndices(const ast::IndexList &list, IndexNames &names,
+                               llvm::SmallVectorImpl<int64_t> &extents) {
+  bool ok = true;
+  for (const ast::Index &index : list.indices) {
+    if (index.name.empty()) {
+      files.error(index.range) << "an index is the name of a dim here";
+      ok = false;
+      continue;
+    }
+    auto extent = dims->extent(index.name, index.range);
+    StringAttr name = str(index.name);
+    if (contains(names, name)) {
+      auto diag = files.error(index.range)
+                  << "index '" << index.name << "' is repeated in one list";
+      diag.attachNote() << "give the second dimension an index of its own, for "
+                           "example `dim "
+                        << index.name << "2 = " << index.name << "`";
+      ok = false;
+    }
+    ok &= extent.has_value();
+    names.push_back(name);
+    extents.push_back(extent.value_or(1));
+  }
+  return ok;
+}
+
+static Binding::Kind bindingKind(ast::TensorDecl::TensorKind kind) {
+  switch (kind) {
+  case ast::TensorDecl::TensorKind::Input:
+    return Binding::Kind::Input;
+  case ast::TensorDecl::TensorKind::Weight:
+    return Binding::Kind::Weight;
+  case ast::TensorDecl::TensorKind::State:
+    return Binding::Kind::State;
+  }
+  llvm_unreachable("unknown kind of tensor");
+}
+
+static shd::TensorKind dialectKind(Binding::Kind kind) {
+  return kind == Binding::Kind::Input    ? shd::TensorKind::Input
+         : kind == Binding::Kind::Weight ? shd::TensorKind::Weight
+                                         : shd::TensorKind::State;
+}
+
+void Importer::declareTensor(const ast::TensorDecl &decl,
+                             std::vector<DeclaredState> &states) {
+  if (scope->hasLocal(decl.name.text)) {
+    auto diag = files.error(decl.name.range)
+                << "'" << decl.name.text << "' is declared twice";
+    diag.attachNote(files.location(scope->local(decl.name.text).where))
+        << "first declared here";
+    return;
+  }
+  Binding &binding = scope->local(decl.name.text);
+  binding.kind = bindingKind(decl.tensorKind);
+  binding.where = decl.name.range;
+  binding.fileLevel = scope == &fileScope;
+  llvm::SmallVector<int64_t> extents;
+  if (!declaredIndices(decl.indices, binding.indices, extents))
+    return;
+  auto pin = placements.pin(decl.indices, extents);
+  if (mlir::failed(pin) || !checkSize(decl, extents))
+    return;
+  auto type = mlir::RankedTensorType::get(
+      extents, shd::typeFromName(files.getContext(), decl.type.text));
+  StringAttr symbol = uniqueName(pathTo(decl.name.text));
+  auto op = shd::DeclareOp::create(
+      builder, files.location(decl.name.range.Start), type,
+      dialectKind(binding.kind), symbol, strings(binding.indices));
+  op->setAttr(shd::kFile,
+              builder.getI64IntegerAttr(fileOf(decl.name.range.Start)));
+  op->setAttr(shd::kCall, str(frame->call));
+  setDefinition(op, decl.name.range.Start, *pin);
+  binding.value = op.getResult();
+  if (binding.kind == Binding::Kind::State)
+    states.push_back({decl.name.text, symbol, binding.value, op.getLoc()});
+}
+
+/// The number of elements fits 64 bits.
+bool Importer::checkSize(const ast::TensorDecl &decl,
+                         llvm::ArrayRef<int64_t> extents) {
+  int64_t elements = 1;
+  for (int64_t extent : extents)
+    if (__builtin_mul_overflow(elements, extent, &elements)) {
+      files.error(decl.name.range)
+          << "'" << decl.name.text << "' has more elements than fit 64 bits";
+      return false;
+    }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+void Importer::declareTensors(const Items &items,
+                              std::vector<DeclaredState> &states) {
+  for (const ast::ItemPtr &item : items)
+    if (auto *tensor = llvm::dyn_cast<ast::TensorDecl>(item.get()))
+      declareTensor(*tensor, states);
+}
+
+void Importer::importStatements(const Items &items) {
+  for (const ast::ItemPtr &item : items)
+    if (auto *assign = llvm::dyn_cast<ast::AssignStmt>(item.get()))
+      importAssign(*assign);
+    else if (auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(item.get()))
+      importRepeat(*repeat);
+}
+
+void Importer::importBlock(const Items &items) {
+  for (const ast::ItemPtr &item : items)
+    if (auto *decl = llvm::dyn_cast<ast::DimDecl>(item.get()))
+      for (const ast::DimDef &def : decl->dims)
+        dims->define(def);
+  dims->evaluateAll();
+  std::vector<DeclaredState> states;
+  declareTensors(items, states);
+  importStatements(items);
+  collectUpdates(states);
+}
+
+void Importer::collectUpdates(llvm::ArrayRef<DeclaredState> states) {
+  for (const DeclaredState &state : states) {
+    mlir::Value last = scope->local(state.name).value;
+    if (last && last != state.initial)
+      updates.push_back({state.symbol, last, state.loc});
+  }
+}
+
+void Importer::emitUpdates() {
+  for (const Update &update : updates)
+    shd::UpdateOp::create(builder, update.loc, update.state, update.value);
+  updates.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// The program
+//===----------------------------------------------------------------------===//
+
+void Importer::importOutput(const ast::OutputDecl &output) {
+  Binding *binding = scope->find(output.name.text);
+  if (!binding)
+    return reportUnknownTensor(output.name.text, output.name.range);
+  if (!binding->value)
+    return;
+  Statement made(files.location(output.name.range.Start));
+  made.name = str(output.name.text);
+  made.file = fileOf(output.name.range.Start);
+  statement = made;
+  IndexNames names = binding->indices;
+  shd::ShardingAttr pin;
+  if (output.indices) {
+    llvm::SMRange range = output.name.range;
+    if (writesPart(*output.indices)) {
+      files.error(range) << "an output's indices are names of dims";
+      return;
+    }
+    auto bound = bindList(*output.indices, output.name.text, range, *binding);
+    if (!bound)
+      return;
+    names = bound->names;
+    pin = bound->pin;
+  }
+  auto op = shd::OutputOp::create(builder, made.loc, output.name.text,
+                                  binding->value, strings(names));
+  op->setAttr(shd::kFile, builder.getI64IntegerAttr(made.file));
+  op->setAttr(shd::kUses, builder.getDenseI64ArrayAttr(
+                              {offsetOf(output.name.range.Start)}));
+  if (pin)
+    shd::setOperandPin(op, 0, pin);
+}
+
+void Importer::importOutputs(const Items &items) {
+  llvm::StringMap<llvm::SMRange> seen;
+  for (const ast::ItemPtr &item : items) {
+    auto *output = llvm::dyn_cast<ast::OutputDecl>(item.get());
+    if (!output)
+      continue;
+    auto [it, inserted] =
+        seen.try_emplace(output->name.text, output->name.range);
+    if (!inserted) {
+      auto diag = files.error(output->name.range)
+                  << "'" << output->name.text << "' is an output twice";
+      diag.attachNote(files.location(it->second)) << "first here";
+      continue;
+    }
+    importOutput(*output);
+  }
+  statement.reset();
+}
+
+void Importer::importFiles(llvm::ArrayRef<const ast::File *> sources,
+                           shd::ProgramOp program) {
+  for (const ast::File *source : sources) {
+    collectLayers(source->items);
+    collectAssignedNames(source->items);
+  }
+  builder.setInsertionPointToStart(&program.getBody().front());
+  std::vector<DeclaredState> states;
+  for (const ast::File *source : sources)
+    declareTensors(source->items, states);
+  const Items &main = sources.front()->items;
+  importStatements(main);
+  collectUpdates(states);
+  emitUpdates();
+  importOutputs(main);
+  checkUncalledLayers(program);
+}

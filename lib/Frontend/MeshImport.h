@@ -1,0 +1,32 @@
+//===- MeshImport.h - The mesh declaration ---------------------*- C++ -*-===//
+//
+// From `mesh [X=4, Y=4 on y]` to a mesh that is bound to the machine.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_FRONTEND_MESHIMPORT_H
+#define SHARDC_LIB_FRONTEND_MESHIMPORT_H
+
+#include "Dims.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
+
+namespace shardc {
+
+struct ImportedMesh {
+  Mesh mesh;
+  /// Empty if the machine is not known.
+  MeshBinding binding;
+  shd::MeshAttr attr;
+};
+
+/// Checks the declaration and binds its axes to `machine` (null: not known).
+/// Without a declaration (null) the mesh has no axes, which is right on one
+/// chip only; `where` is then what an error points at. Reports errors.
+std::optional<ImportedMesh> importMesh(SourceFiles &files, DimScope &dims,
+                                       const ast::MeshDecl *decl,
+                                       const Machine *machine,
+                                       llvm::SMRange where);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_FRONTEND_MESHIMPORT_H

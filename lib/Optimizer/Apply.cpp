@@ -1,0 +1,180 @@
+//===- Apply.cpp - A plan as closed pins -----------------------*- C++ -*-===//
+//
+// Writes an assignment of the network into the program: every value and every
+// use gets a closed pin, and values that are resharded once for several users
+// get a copy.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "shardc/Optimizer/Names.h"
+#include "shardc/Optimizer/Network.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+namespace {
+
+class PlanWriter {
+public:
+  PlanWriter(PlanningContext &context, const PlanNetwork &network,
+             ArrayRef<solver::Label> assignment)
+      : context(context), network(network), assignment(assignment) {}
+
+  void write() {
+    for (unsigned i = 0; i < network.graph.chunks.size(); ++i)
+      pinChunk(i);
+    for (unsigned i = 0; i < network.graph.values.size(); ++i)
+      pinValue(i);
+    for (unsigned i = 0; i < network.graph.values.size(); ++i)
+      writeCopy(i);
+  }
+
+private:
+  ShardingAttr sharding(const Layout &layout) {
+    return toSharding(network.graph.values.front().value.getContext(),
+                      context.mesh(), layout);
+  }
+  const StoredLabel &labelOf(unsigned value) const {
+    const ValueVariable &variable = network.values[value];
+    return variable.labels[assignment[variable.variable]];
+  }
+  const Layout &storedLayout(unsigned value) const {
+    return network.values[value].layouts[labelOf(value).layout];
+  }
+  void pinChunk(unsigned index);
+  void pinValue(unsigned index);
+  void writeCopy(unsigned index);
+  bool prefersCopy(const TensorShape &shape, const Layout &stored,
+                   const Layout &copy, const Layout &wanted);
+  Operation *insertCopy(unsigned index, const Layout &layout);
+  Operation *firstReader(const GraphValue &value);
+
+  PlanningContext &context;
+  const PlanNetwork &network;
+  ArrayRef<solver::Label> assignment;
+};
+
+/// Pins what the chunk's operations consume, and what they make for each other.
+void PlanWriter::pinChunk(unsigned index) {
+  const Chunk &chunk = network.graph.chunks[index];
+  const ChunkDomain &domain = network.domains[index];
+  solver::Label label = assignment[network.chunkVariable[index]];
+  for (auto [number, op] : llvm::enumerate(chunk.ops)) {
+    for (auto [operand, layouts] : llvm::enumerate(domain.operands[number]))
+      if (!layouts.empty())
+        setOperandPin(op, operand, sharding(layouts[label]));
+    if (chunk.kind != Chunk::Kind::Output)
+      op->setAttr(kMade, sharding(domain.results[number][label]));
+  }
+}
+
+/// Pins how a value is stored; the values that flow into it follow.
+void PlanWriter::pinValue(unsigned index) {
+  const GraphValue &value = network.graph.values[index];
+  ShardingAttr stored = sharding(storedLayout(index));
+  if (value.kind == GraphValue::Kind::Carried) {
+    auto argument = cast<BlockArgument>(value.value);
+    Operation *repeat = argument.getOwner()->getParentOp();
+    setOperandPin(repeat, argument.getArgNumber() - 1, stored);
+    setOperandPin(argument.getOwner()->getTerminator(),
+                  argument.getArgNumber() - 1, stored);
+  } else if (value.kind == GraphValue::Kind::Declared) {
+    setResultPin(value.value.getDefiningOp(), stored);
+    for (Operation &op : *Value(value.value).getParentBlock())
+      if (auto update = dyn_cast<UpdateOp>(op);
+          update && update.getSym() ==
+                        cast<DeclareOp>(value.value.getDefiningOp()).getSym())
+        setOperandPin(update, 0, stored);
+  } else if (value.kind == GraphValue::Kind::Computed) {
+    setResultPin(value.value.getDefiningOp(), stored);
+  }
+}
+
+bool PlanWriter::prefersCopy(const TensorShape &shape, const Layout &stored,
+                             const Layout &copy, const Layout &wanted) {
+  const ReshardPlan *fromStored = context.planner.plan(shape, stored, wanted);
+  const ReshardPlan *fromCopy = context.planner.plan(shape, copy, wanted);
+  return fromCopy &&
+         (!fromStored || fromCopy->picoseconds < fromStored->picoseconds);
+}
+
+/// The first operation of the value's own block that reads it (or contains one
+/// that does).
+Operation *PlanWriter::firstReader(const GraphValue &value) {
+  Block *block = Value(value.value).getParentBlock();
+  Operation *first = nullptr;
+  for (Operation *user : Value(value.value).getUsers()) {
+    Operation *at = block->findAncestorOpInBlock(*user);
+    if (at && (!first || at->isBeforeInBlock(first)))
+      first = at;
+  }
+  return first;
+}
+
+Operation *PlanWriter::insertCopy(unsigned index, const Layout &layout) {
+  const GraphValue &value = network.graph.values[index];
+  OpBuilder builder(firstReader(value));
+  SmallVector<Attribute> names;
+  for (const std::string &name : indexNames(value.value))
+    names.push_back(builder.getStringAttr(name));
+  Operation *def = value.value.getDefiningOp();
+  auto list = builder.getArrayAttr(names);
+  auto copy = ReshardOp::create(
+      builder, def ? def->getLoc() : value.value.getLoc(),
+      value.value.getType(), value.value,
+      IndexingAttr::get(builder.getContext(), {list}, {list}));
+  copy->setAttr(kCopy, builder.getUnitAttr());
+  copy->setAttr(kName, builder.getStringAttr(valueName(value.value)));
+  setOperandPin(copy, 0, sharding(storedLayout(index)));
+  setResultPin(copy, sharding(layout));
+  return copy;
+}
+
+void PlanWriter::writeCopy(unsigned index) {
+  int copyIndex = labelOf(index).copy;
+  if (copyIndex < 0)
+    return;
+  const GraphValue &value = network.graph.values[index];
+  const Layout &copy = network.values[index].layouts[copyIndex];
+  const Layout &stored = storedLayout(index);
+  TensorShape shape = tensorShape(value.value.getType());
+  SmallVector<OpOperand *> readers;
+  for (const ChunkUse &use : value.uses) {
+    const Chunk &chunk = network.graph.chunks[use.chunk];
+    const Chunk *maker = value.kind == GraphValue::Kind::Computed
+                             ? &network.graph.chunks[value.chunk]
+                             : nullptr;
+    if (maker && maker->kind == Chunk::Kind::Leader &&
+        maker->group == chunk.group)
+      continue;
+    const Layout &wanted =
+        network.domains[use.chunk]
+            .operands[use.op][use.operand]
+                     [assignment[network.chunkVariable[use.chunk]]];
+    if (prefersCopy(shape, stored, copy, wanted))
+      readers.push_back(&chunk.ops[use.op]->getOpOperand(use.operand));
+  }
+  for (OpOperand &use : Value(value.value).getUses()) {
+    bool flows = isa<YieldOp, UpdateOp, RepeatOp>(use.getOwner());
+    if (!flows)
+      continue;
+    ShardingAttr pin = getOperandPin(use.getOwner(), use.getOperandNumber());
+    if (prefersCopy(shape, stored, copy, toLayout(context.mesh(), pin)))
+      readers.push_back(&use);
+  }
+  // Also without readers: the network has paid for it.
+  Operation *op = insertCopy(index, copy);
+  for (OpOperand *reader : readers)
+    reader->set(op->getResult(0));
+}
+
+} // namespace
+
+void shardc::applyAssignment(PlanningContext &context,
+                             const PlanNetwork &network,
+                             ArrayRef<solver::Label> assignment) {
+  if (!network.graph.values.empty())
+    PlanWriter(context, network, assignment).write();
+}

@@ -1,0 +1,66 @@
+//===- Context.cpp - What planning a program needs -------------*- C++ -*-===//
+
+#include "shardc/Optimizer/Context.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+/// Emits an error for each operation whose type the machine states no peak for.
+static LogicalResult checkPeaks(ProgramOp program, const Machine &machine) {
+  bool failed = false;
+  program->walk([&](CostOpInterface op) {
+    ShardingRule rule = cast<ShardingRuleOpInterface>(*op).getShardingRule();
+    llvm::SmallVector<int64_t> extents;
+    for (const Factor &factor : rule.factors)
+      extents.push_back(factor.extent);
+    OpWork work = op.getWork(extents, machine);
+    if (work.computeType.empty())
+      return;
+    if (auto field = missingPeak(machine, work.computeType)) {
+      op->emitError() << "hardware '" << machine.name << "' states no '"
+                      << *field << "', which this operation needs";
+      failed = true;
+    }
+  });
+  return failure(failed);
+}
+
+std::unique_ptr<PlanningContext> shardc::createContext(ProgramOp program) {
+  HardwareAttr hardware = program.getHardwareAttr();
+  if (!hardware) {
+    program.emitError("no hardware is declared, so nothing can be priced")
+            .attachNote()
+        << "declare one, such as 'hardware tpu_v5e[4, 4]', or pass --hardware";
+    return nullptr;
+  }
+  auto *dialect = program->getContext()->getLoadedDialect<ShdDialect>();
+  std::optional<Machine> machine = dialect->loadMachine(hardware);
+  if (!machine) {
+    program.emitError() << "unknown hardware '" << hardware.getName() << "'";
+    return nullptr;
+  }
+  if (failed(checkPeaks(program, *machine)))
+    return nullptr;
+  Mesh mesh;
+  SmallVector<AxisRequest> requests;
+  if (MeshAttr attr = program.getMeshAttr()) {
+    mesh = toMesh(attr);
+    for (MeshAxisAttr axis : attr.getAxes()) {
+      AxisRequest &request = requests.emplace_back();
+      for (StringAttr name : axis.getOn())
+        request.on.push_back(name.str());
+    }
+  }
+  MachineOr<MeshBinding> binding = bindMesh(*machine, mesh, requests, 0);
+  if (auto *error = std::get_if<MachineError>(&binding)) {
+    InFlightDiagnostic diagnostic = program.emitError(error->message);
+    if (!error->note.empty())
+      diagnostic.attachNote() << error->note;
+    return nullptr;
+  }
+  return std::make_unique<PlanningContext>(
+      CollectiveModel(std::move(*machine), std::move(mesh),
+                      std::move(std::get<MeshBinding>(binding))),
+      program.getAllowPadding());
+}

@@ -1,0 +1,263 @@
+//===- Domain.cpp - Strategies of a chunk ----------------------*- C++ -*-===//
+
+#include "shardc/Optimizer/Domain.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+namespace {
+
+/// The iteration space that the operations of a chunk share, by index name.
+class ChunkSpace {
+public:
+  ChunkSpace(const PlanningContext &context, const Chunk &chunk);
+
+  ChunkDomain enumerate();
+
+private:
+  /// A set of operands from outside that may be partial sums together.
+  struct Origin {
+    unsigned op, linearSet;
+  };
+
+  void addFactors(const ShardingRule &rule);
+  void addOrigins(unsigned op);
+  bool isInternal(Value value) const { return producer.count(value); }
+  std::optional<ChunkStrategy> specialise(const Strategy &shared) const;
+  std::optional<Strategy> strategyOf(unsigned op, const Strategy &shared,
+                                     ArrayRef<Layout> made) const;
+  bool passThrough(unsigned op, ArrayRef<Layout> made, const Strategy &shared,
+                   Strategy &strategy) const;
+  bool admitsPins(unsigned op, const Strategy &strategy) const;
+  void append(ChunkDomain &domain, ChunkStrategy strategy) const;
+
+  const PlanningContext &context;
+  const Chunk &chunk;
+  std::vector<ShardingRule> rules;
+  ShardingRule shared;
+  /// [operation][factor of its rule]: factor of the shared rule.
+  std::vector<llvm::SmallVector<unsigned, 6>> sharedFactor;
+  std::vector<Origin> origins;
+  llvm::DenseMap<Value, unsigned> producer;
+};
+
+ChunkSpace::ChunkSpace(const PlanningContext &context, const Chunk &chunk)
+    : context(context), chunk(chunk) {
+  for (Operation *op : chunk.ops) {
+    rules.push_back(cast<ShardingRuleOpInterface>(op).getShardingRule());
+    addFactors(rules.back());
+    addOrigins(rules.size() - 1);
+    producer[op->getResult(0)] = rules.size() - 1;
+  }
+}
+
+void ChunkSpace::addFactors(const ShardingRule &rule) {
+  auto &map = sharedFactor.emplace_back();
+  for (const Factor &factor : rule.factors) {
+    std::optional<unsigned> known = shared.findFactor(factor.name);
+    if (!known) {
+      known = shared.factors.size();
+      shared.factors.push_back(factor);
+    } else if (factor.kind == FactorKind::Replicated) {
+      shared.factors[*known].kind = FactorKind::Replicated;
+    }
+    map.push_back(*known);
+  }
+}
+
+void ChunkSpace::addOrigins(unsigned op) {
+  const ShardingRule &rule = rules[op];
+  for (unsigned set = 0; set < rule.linearSets.size(); ++set) {
+    bool external = true;
+    for (unsigned i = 0; i < rule.operands.size(); ++i)
+      if (rule.linearSets[set] & (1u << i)) {
+        Value operand = chunk.ops[op]->getOperand(i);
+        external &= !isInternal(operand) && hasLayout(operand);
+      }
+    if (!external)
+      continue;
+    shared.linearSets.push_back(0);
+    origins.push_back({op, set});
+  }
+}
+
+/// Operands made inside that are partial sums must be exactly (part of) one
+/// linear set, whose other operands then come in as partial sums as well.
+bool ChunkSpace::passThrough(unsigned op, ArrayRef<Layout> made,
+                             const Strategy &shared, Strategy &strategy) const {
+  const ShardingRule &rule = rules[op];
+  for (AxisIndex axis = 0; axis < context.mesh().size(); ++axis) {
+    uint32_t partial = 0, internal = 0;
+    for (unsigned i = 0; i < rule.operands.size(); ++i)
+      if (auto it = producer.find(chunk.ops[op]->getOperand(i));
+          it != producer.end()) {
+        internal |= 1u << i;
+        if (made[it->second].partial & axisBit(axis))
+          partial |= 1u << i;
+      }
+    std::optional<unsigned> chosen;
+    for (auto [originAxis, origin] : shared.passThrough)
+      if (originAxis == axis && origins[origin].op == op)
+        chosen = origins[origin].linearSet;
+    if (partial && chosen)
+      return false;
+    if (partial) {
+      for (unsigned set = 0; set < rule.linearSets.size() && !chosen; ++set)
+        if ((rule.linearSets[set] & internal) == partial)
+          chosen = set;
+      if (!chosen)
+        return false;
+    }
+    if (chosen)
+      strategy.passThrough.push_back({axis, *chosen});
+  }
+  return true;
+}
+
+bool ChunkSpace::admitsPins(unsigned op, const Strategy &strategy) const {
+  for (unsigned i = 0; i < rules[op].operands.size(); ++i)
+    if (ShardingAttr pin = getOperandPin(chunk.ops[op], i))
+      if (!admits(context.mesh(), pin, operandLayout(rules[op], strategy, i)))
+        return false;
+  return true;
+}
+
+std::optional<Strategy> ChunkSpace::strategyOf(unsigned op,
+                                               const Strategy &shared,
+                                               ArrayRef<Layout> made) const {
+  Strategy strategy;
+  for (unsigned factor : sharedFactor[op])
+    strategy.factorAxes.push_back(shared.factorAxes[factor]);
+  if (!passThrough(op, made, shared, strategy) ||
+      checkStrategy(context.mesh(), rules[op], strategy,
+                    context.allowPadding) ||
+      !admitsPins(op, strategy))
+    return std::nullopt;
+  for (unsigned i = 0; i < rules[op].operands.size(); ++i) {
+    auto it = producer.find(chunk.ops[op]->getOperand(i));
+    if (it == producer.end())
+      continue;
+    // Nothing is resharded inside a chunk.
+    Operation *maker = chunk.ops[it->second];
+    ShardingAttr pin = getResultPin(maker);
+    if (!(operandLayout(rules[op], strategy, i) == made[it->second]) ||
+        (pin && !admits(context.mesh(), pin, made[it->second])))
+      return std::nullopt;
+  }
+  return strategy;
+}
+
+std::optional<ChunkStrategy>
+ChunkSpace::specialise(const Strategy &shared) const {
+  ChunkStrategy result;
+  llvm::SmallVector<Layout, 4> made;
+  for (unsigned op = 0; op < rules.size(); ++op) {
+    std::optional<Strategy> strategy = strategyOf(op, shared, made);
+    if (!strategy)
+      return std::nullopt;
+    made.push_back(resultLayout(rules[op], *strategy, 0));
+    result.ops.push_back(std::move(*strategy));
+  }
+  return result;
+}
+
+void ChunkSpace::append(ChunkDomain &domain, ChunkStrategy strategy) const {
+  for (unsigned op = 0; op < rules.size(); ++op) {
+    domain.results[op].push_back(resultLayout(rules[op], strategy.ops[op], 0));
+    for (unsigned i = 0; i < rules[op].operands.size(); ++i)
+      if (hasLayout(chunk.ops[op]->getOperand(i)))
+        domain.operands[op][i].push_back(
+            operandLayout(rules[op], strategy.ops[op], i));
+  }
+  domain.labels.push_back(std::move(strategy));
+}
+
+ChunkDomain ChunkSpace::enumerate() {
+  ChunkDomain domain;
+  domain.results.resize(rules.size());
+  domain.operands.resize(rules.size());
+  for (unsigned op = 0; op < rules.size(); ++op)
+    domain.operands[op].resize(rules[op].operands.size());
+  // Divisibility is checked per operation; here only the axes are placed.
+  for (const Strategy &strategy :
+       enumerateStrategies(context.mesh(), shared, context.allowPadding))
+    if (std::optional<ChunkStrategy> label = specialise(strategy))
+      append(domain, std::move(*label));
+  return domain;
+}
+
+/// An output's labels are the layouts in which its value may leave: the pin, or
+/// any that is no partial sum, or exactly the partial sum that the value's own
+/// pin asks for.
+ChunkDomain outputDomain(const PlanningContext &context, OutputOp output) {
+  ChunkDomain domain;
+  domain.operands.resize(1);
+  domain.operands[0].resize(1);
+  auto &layouts = domain.operands[0][0];
+  const Mesh &mesh = context.mesh();
+  ShardingAttr pin = getOperandPin(output, 0);
+  ShardingAttr stored = output.getValue().getDefiningOp()
+                            ? getResultPin(output.getValue().getDefiningOp())
+                            : ShardingAttr();
+  if (pin && !pin.isOpen()) {
+    layouts.push_back(toLayout(mesh, pin));
+  } else {
+    bool partial = pin && !pin.getPartial().empty();
+    for (Layout &layout :
+         enumerateLayouts(mesh, tensorShape(output.getValue().getType()),
+                          partial, context.allowPadding))
+      if (!pin || (admits(mesh, pin, layout) && (partial || !layout.partial)))
+        layouts.push_back(std::move(layout));
+    if (!pin && stored && !stored.isOpen() && !stored.getPartial().empty())
+      layouts.push_back(toLayout(mesh, stored));
+  }
+  domain.labels.resize(layouts.size());
+  return domain;
+}
+
+} // namespace
+
+ChunkDomain shardc::buildDomain(const PlanningContext &context,
+                                const Chunk &chunk) {
+  if (chunk.kind == Chunk::Kind::Output)
+    return outputDomain(context, cast<OutputOp>(chunk.ops.front()));
+  return ChunkSpace(context, chunk).enumerate();
+}
+
+void shardc::addInlining(ChunkDomain &domain, ArrayRef<unsigned> operands) {
+  auto twice = [](auto &list) {
+    for (size_t i = 0, size = list.size(); i < size; ++i)
+      list.push_back(list[i]);
+  };
+  for (unsigned operand : operands) {
+    size_t size = domain.labels.size();
+    twice(domain.labels);
+    for (size_t i = size; i < domain.labels.size(); ++i)
+      domain.labels[i].inlined |= 1u << operand;
+    for (auto &layouts : domain.results)
+      twice(layouts);
+    for (auto &op : domain.operands)
+      for (auto &layouts : op)
+        twice(layouts);
+  }
+}
+
+llvm::SmallVector<StatisticCost, 3>
+shardc::statisticCosts(const CollectiveModel &model, const ShardingRule &rule,
+                       const Strategy &strategy) {
+  llvm::SmallVector<StatisticCost, 3> costs;
+  AxisList axes = statisticAxes(rule, strategy);
+  if (axes.empty())
+    return costs;
+  llvm::SmallVector<int64_t, 6> extents =
+      localExtents(model.mesh(), rule, strategy);
+  for (const Statistic &statistic : rule.statistics) {
+    double bytes = statistic.elementBits / 8.0;
+    for (unsigned factor : statistic.factors)
+      bytes *= extents[factor];
+    costs.push_back(
+        {&statistic, axes, model.cost(CollectiveKind::AllReduce, axes, bytes)});
+  }
+  return costs;
+}

@@ -1,0 +1,332 @@
+//===- Graph.cpp - A program as the optimizer sees it ----------*- C++ -*-===//
+
+#include "shardc/Optimizer/Graph.h"
+#include "shardc/Optimizer/Names.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+bool shardc::hasLayout(Value value) {
+  if (isa_and_nonnull<ConstantOp>(value.getDefiningOp()))
+    return false;
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getArgNumber() != 0;
+  return true;
+}
+
+namespace {
+
+class GraphBuilder {
+public:
+  Graph build(ProgramOp program);
+
+private:
+  void visit(Block &block);
+  void visitRepeat(RepeatOp repeat);
+  void visitCompute(Operation *op);
+  void declare(DeclareOp op);
+  unsigned addValue(Value value, GraphValue::Kind kind);
+  unsigned chunkFor(Operation *op, CostOpInterface cost);
+  void use(Value value, unsigned chunk, unsigned op, unsigned operand);
+  void flow(OpOperand &operand, unsigned target, uint32_t point);
+  void touch(GraphValue &value, Operation *user, uint32_t point);
+  void countPoints(Block &block);
+  void finish();
+  bool isPrologue(const Chunk &chunk) const;
+  void extendPrologueInputs();
+
+  Graph graph;
+  uint32_t nextPoint = 0;
+  /// The operation that ends each chunk.
+  llvm::DenseMap<int64_t, Operation *> lastOfRest;
+  llvm::DenseMap<Operation *, uint32_t> pointOf;
+  /// Points before and after the body of a repeat.
+  llvm::DenseMap<Operation *, std::pair<uint32_t, uint32_t>> repeatPoints;
+  llvm::DenseMap<int64_t, unsigned> restChunk;
+  llvm::SmallVector<OutputOp, 4> outputs;
+};
+
+int64_t groupOf(Operation *op) {
+  return op->getAttrOfType<IntegerAttr>(kGroup).getInt() / 2;
+}
+
+bool isCosted(Operation *op) {
+  auto cost = dyn_cast<CostOpInterface>(op);
+  return cost && cost.getFusionKind() != FusionKind::Free;
+}
+
+bool isRest(Operation *op) {
+  return isCosted(op) &&
+         cast<CostOpInterface>(op).getFusionKind() != FusionKind::Leader;
+}
+
+/// Numbers points: one per chunk, at its last operation, and one before and one
+/// after each repeat.
+void GraphBuilder::countPoints(Block &block) {
+  for (Operation &op : block)
+    if (isRest(&op))
+      lastOfRest[groupOf(&op)] = &op;
+  for (Operation &op : block) {
+    if (auto repeat = dyn_cast<RepeatOp>(op)) {
+      uint32_t entry = nextPoint++;
+      countPoints(repeat.getBody().front());
+      repeatPoints[&op] = {entry, nextPoint++};
+      continue;
+    }
+    if (!isa<CostOpInterface>(op) || op.hasAttr(kCopy))
+      continue;
+    if (!isRest(&op) || lastOfRest.lookup(groupOf(&op)) == &op)
+      pointOf[&op] = nextPoint++;
+  }
+}
+
+unsigned GraphBuilder::addValue(Value value, GraphValue::Kind kind) {
+  unsigned index = graph.values.size();
+  GraphValue &info = graph.values.emplace_back();
+  info.value = value;
+  info.kind = kind;
+  Operation *owner = value.getDefiningOp();
+  info.count = owner ? executionCount(owner)
+                     : executionCount(value.getParentBlock()->getParentOp()) *
+                           cast<RepeatOp>(value.getParentBlock()->getParentOp())
+                               .getCount();
+  graph.valueIndex[value] = index;
+  return index;
+}
+
+/// Extends the life of a value to a use at `point`, or to the end of the
+/// outermost repeat around the use that does not contain the definition.
+void GraphBuilder::touch(GraphValue &value, Operation *user, uint32_t point) {
+  Block *home = value.value.getParentBlock();
+  Operation *outermost = nullptr;
+  for (Operation *at = user; at && at->getBlock() != home;
+       at = at->getParentOp())
+    outermost = at->getParentOp();
+  uint32_t first = point, last = point;
+  if (outermost) {
+    std::tie(first, last) = repeatPoints.lookup(outermost);
+    value.usedDeeper = true;
+  }
+  value.end = std::max(value.end, last + 1);
+  value.readEnd = std::max(value.readEnd, last + 1);
+  value.firstRead = std::min(value.firstRead, first);
+}
+
+void GraphBuilder::use(Value operand, unsigned chunk, unsigned op,
+                       unsigned number) {
+  Value root = rootValue(operand);
+  if (!hasLayout(root))
+    return;
+  GraphValue &value = graph.values[graph.valueIndex.lookup(root)];
+  if (value.kind == GraphValue::Kind::Computed && value.chunk == chunk)
+    return;
+  value.uses.push_back({chunk, op, number});
+}
+
+void GraphBuilder::flow(OpOperand &operand, unsigned target, uint32_t point) {
+  Operation *at = operand.getOwner();
+  GraphValue &value =
+      graph.values[graph.valueIndex.lookup(rootValue(operand.get()))];
+  value.flows.push_back({target, executionCount(at), point, &operand});
+  touch(value, at, point);
+}
+
+void GraphBuilder::declare(DeclareOp op) {
+  GraphValue &value =
+      graph.values[addValue(op.getResult(), GraphValue::Kind::Declared)];
+  value.firstRead = nextPoint;
+  if (op.getKind() == TensorKind::Input)
+    return;
+  value.multiplicity = value.count;
+  value.end = nextPoint;
+}
+
+unsigned GraphBuilder::chunkFor(Operation *op, CostOpInterface cost) {
+  bool rest = isRest(op);
+  if (rest) {
+    auto it = restChunk.find(groupOf(op));
+    if (it != restChunk.end())
+      return it->second;
+  }
+  unsigned index = graph.chunks.size();
+  Chunk &chunk = graph.chunks.emplace_back();
+  chunk.count = executionCount(op);
+  if (isCosted(op)) {
+    chunk.group = groupOf(op);
+    chunk.kind = rest ? Chunk::Kind::Rest : Chunk::Kind::Leader;
+    chunk.point = pointOf.lookup(rest ? lastOfRest.lookup(chunk.group) : op);
+    if (graph.groups.size() <= size_t(chunk.group))
+      graph.groups.resize(chunk.group + 1, {-1, -1});
+    (rest ? graph.groups[chunk.group].second
+          : graph.groups[chunk.group].first) = index;
+    if (rest)
+      restChunk[chunk.group] = index;
+  } else {
+    chunk.point = pointOf.lookup(op);
+  }
+  return index;
+}
+
+void GraphBuilder::visitCompute(Operation *op) {
+  unsigned index = chunkFor(op, cast<CostOpInterface>(op));
+  Chunk &chunk = graph.chunks[index];
+  unsigned number = chunk.ops.size();
+  chunk.ops.push_back(op);
+  graph.chunkOf[op] = index;
+  IndexingAttr indexing = cast<ShardingRuleOpInterface>(op).getIndexing();
+  for (unsigned i = 0; i < indexing.getOperands().size(); ++i)
+    use(op->getOperand(i), index, number, i);
+  GraphValue &value =
+      graph.values[addValue(op->getResult(0), GraphValue::Kind::Computed)];
+  value.chunk = index;
+  value.op = number;
+  value.begin = chunk.point;
+  value.end = value.begin;
+  value.firstRead = nextPoint;
+  if (isa<ScatterOp>(op)) {
+    const GraphValue &destination =
+        graph.values[graph.valueIndex.lookup(rootValue(op->getOperand(0)))];
+    auto declared = destination.value.getDefiningOp<DeclareOp>();
+    value.inPlace = destination.inPlace ||
+                    (declared && declared.getKind() == TensorKind::State);
+  }
+}
+
+void GraphBuilder::visitRepeat(RepeatOp repeat) {
+  auto [entry, exit] = repeatPoints.lookup(repeat);
+  llvm::SmallVector<unsigned, 4> carried;
+  for (auto [argument, init] :
+       llvm::zip(repeat.getCarried(), repeat.getInitsMutable())) {
+    unsigned index = addValue(argument, GraphValue::Kind::Carried);
+    GraphValue &value = graph.values[index];
+    value.begin = value.end = entry + 1;
+    value.firstRead = nextPoint;
+    carried.push_back(index);
+    flow(init, index, entry);
+  }
+  visit(repeat.getBody().front());
+  Operation *yield = repeat.getBody().front().getTerminator();
+  for (auto [index, operand] : llvm::zip(carried, yield->getOpOperands()))
+    flow(operand, index, exit);
+  for (auto [index, result] : llvm::zip(carried, repeat.getResults())) {
+    GraphValue &value =
+        graph.values[addValue(result, GraphValue::Kind::Result)];
+    value.carried = index;
+    value.begin = value.end = exit + 1;
+    value.firstRead = nextPoint;
+  }
+}
+
+void GraphBuilder::visit(Block &block) {
+  for (Operation &op : block) {
+    if (auto declareOp = dyn_cast<DeclareOp>(op))
+      declare(declareOp);
+    else if (auto repeat = dyn_cast<RepeatOp>(op))
+      visitRepeat(repeat);
+    else if (isa<CostOpInterface>(op) && !op.hasAttr(kCopy))
+      visitCompute(&op);
+    else if (auto output = dyn_cast<OutputOp>(op))
+      outputs.push_back(output);
+    else if (auto update = dyn_cast<UpdateOp>(op)) {
+      for (unsigned i = 0; i < graph.values.size(); ++i)
+        if (auto state = graph.values[i].value.getDefiningOp<DeclareOp>();
+            state && state->getBlock() == &block &&
+            state.getKind() == TensorKind::State &&
+            state.getSym() == update.getSym()) {
+          Value root = rootValue(update.getValue());
+          flow(update.getValueMutable(), i,
+               graph.values[graph.valueIndex.lookup(root)].begin);
+        }
+    }
+  }
+}
+
+/// Cost-model.md section 2: "a group of elementwise operations and casts only,
+/// used only by einsums or attention, is a prologue of each user".
+bool GraphBuilder::isPrologue(const Chunk &chunk) const {
+  if (chunk.kind != Chunk::Kind::Rest || graph.groups[chunk.group].first >= 0)
+    return false;
+  unsigned used = 0;
+  for (Operation *op : chunk.ops) {
+    if (cast<CostOpInterface>(op).getFusionKind() != FusionKind::Elementwise)
+      return false;
+    const GraphValue &value =
+        graph.values[graph.valueIndex.lookup(op->getResult(0))];
+    if (!value.flows.empty())
+      return false;
+    used += !value.uses.empty();
+    for (const ChunkUse &use : value.uses) {
+      const Chunk &user = graph.chunks[use.chunk];
+      if (user.kind != Chunk::Kind::Leader ||
+          !isa<EinsumOp, AttentionOp>(user.ops.front()) ||
+          user.ops.front()->getBlock() != op->getBlock())
+        return false;
+    }
+  }
+  return used == 1;
+}
+
+/// Users of a prologue read its inputs, which therefore live on.
+void GraphBuilder::extendPrologueInputs() {
+  for (GraphValue &input : graph.values)
+    for (size_t i = 0, size = input.uses.size(); i < size; ++i) {
+      unsigned chunk = input.uses[i].chunk;
+      if (!graph.chunks[chunk].prologue)
+        continue;
+      for (Operation *op : graph.chunks[chunk].ops)
+        for (const ChunkUse &use :
+             graph.values[graph.valueIndex.lookup(op->getResult(0))].uses)
+          touch(input, graph.chunks[use.chunk].ops[use.op],
+                graph.chunks[use.chunk].point);
+    }
+}
+
+void GraphBuilder::finish() {
+  for (GraphValue &value : graph.values)
+    for (const ChunkUse &use : value.uses) {
+      const Chunk &user = graph.chunks[use.chunk];
+      if (user.kind != Chunk::Kind::Output)
+        touch(value, user.ops[use.op], user.point);
+      else
+        value.end = value.readEnd = nextPoint;
+      value.firstRead = std::min(value.firstRead, user.point);
+    }
+  for (GraphValue &value : graph.values)
+    if (auto declared = value.value.getDefiningOp<DeclareOp>();
+        declared && declared.getKind() != TensorKind::Input)
+      value.end = nextPoint;
+  for (Chunk &chunk : graph.chunks)
+    chunk.prologue = isPrologue(chunk);
+  extendPrologueInputs();
+  graph.numPoints = nextPoint;
+}
+
+Graph GraphBuilder::build(ProgramOp program) {
+  Block &body = program.getBody().front();
+  countPoints(body);
+  // Outputs leave at the end, in the order of their declarations.
+  llvm::SmallVector<uint32_t, 4> outputPoints;
+  for (OutputOp output : body.getOps<OutputOp>()) {
+    (void)output;
+    outputPoints.push_back(nextPoint++);
+  }
+  visit(body);
+  for (auto [output, point] : llvm::zip(outputs, outputPoints)) {
+    unsigned index = graph.chunks.size();
+    Chunk &chunk = graph.chunks.emplace_back();
+    chunk.kind = Chunk::Kind::Output;
+    chunk.ops.push_back(output);
+    chunk.point = point;
+    graph.chunkOf[output] = index;
+    use(output.getValue(), index, 0, 0);
+  }
+  finish();
+  return std::move(graph);
+}
+
+} // namespace
+
+Graph shardc::buildGraph(ProgramOp program) {
+  return GraphBuilder().build(program);
+}

@@ -1,0 +1,56 @@
+//===- Names.cpp - The user's names of values ------------------*- C++ -*-===//
+
+#include "shardc/Optimizer/Names.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+Value shardc::rootValue(Value value) {
+  while (Operation *def = value.getDefiningOp()) {
+    if (!isCollective(def) && !def->hasAttr(kCopy))
+      break;
+    value = def->getOperand(0);
+  }
+  return value;
+}
+
+/// The declaration or operation that named a value: through repeats, the one
+/// that made its initial value.
+static Operation *namingOp(Value value) {
+  while (true) {
+    value = rootValue(value);
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      auto repeat = cast<RepeatOp>(argument.getOwner()->getParentOp());
+      if (argument.getArgNumber() == 0)
+        return nullptr;
+      value = repeat.getInits()[argument.getArgNumber() - 1];
+    } else if (auto repeat = value.getDefiningOp<RepeatOp>()) {
+      value = repeat.getInits()[cast<OpResult>(value).getResultNumber()];
+    } else {
+      return value.getDefiningOp();
+    }
+  }
+}
+
+std::string shardc::valueName(Value value) {
+  Operation *op = namingOp(value);
+  if (!op)
+    return "";
+  if (auto declared = dyn_cast<DeclareOp>(op))
+    return declared.getSym().str();
+  auto name = op->getAttrOfType<StringAttr>(kName);
+  return name ? name.str() : "";
+}
+
+llvm::SmallVector<std::string, 4> shardc::indexNames(Value value) {
+  llvm::SmallVector<std::string, 4> names;
+  Operation *op = namingOp(value);
+  if (auto declared = dyn_cast_or_null<DeclareOp>(op))
+    for (StringRef name : declared.getIndices().getAsValueRange<StringAttr>())
+      names.push_back(name.str());
+  else if (auto compute = dyn_cast_or_null<ShardingRuleOpInterface>(op))
+    for (StringRef name : compute.getIndexing().getResultIndices(0))
+      names.push_back(name.str());
+  return names;
+}

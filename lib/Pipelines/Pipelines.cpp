@@ -1,0 +1,57 @@
+//===- Pipelines.cpp - The way of a program through the compiler -*- C++
+//-*-===//
+
+#include "shardc/Pipelines/Pipelines.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "shardc/Dialect/Shd/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace shardc;
+
+void shardc::buildPlanPipeline(OpPassManager &manager,
+                               const PlanOptions &options) {
+  OpPassManager &program = manager.nest<shd::ProgramOp>();
+  bool fixed = options.mode != OptMode::Optimize;
+  if (options.mode == OptMode::Propagate)
+    program.addPass(shd::createShdPropagate());
+  if (fixed)
+    program.addPass(shd::createShdReplicateOpen());
+  program.addPass(shd::createShdFusionGroups());
+  shd::ShdOptimizeOptions optimize;
+  optimize.fixed = fixed;
+  optimize.memoryLimit = options.memoryLimit.value_or(-1);
+  optimize.timeLimit = options.timeLimitSeconds.value_or(-1);
+  program.addPass(shd::createShdOptimize(optimize));
+}
+
+void shardc::buildLoweringPipeline(OpPassManager &manager) {
+  OpPassManager &program = manager.nest<shd::ProgramOp>();
+  program.addPass(shd::createShdInsertCollectives());
+  program.addPass(shd::createShdAnnotateCost());
+}
+
+namespace {
+struct PlanPipelineOptions : PassPipelineOptions<PlanPipelineOptions> {
+  Option<OptMode> mode{
+      *this, "opt", llvm::cl::desc("How to plan"),
+      llvm::cl::init(OptMode::Optimize),
+      llvm::cl::values(
+          clEnumValN(OptMode::None, "none", "exactly what is annotated"),
+          clEnumValN(OptMode::Propagate, "propagate", "spread annotations"),
+          clEnumValN(OptMode::Optimize, "optimize", "search"))};
+};
+} // namespace
+
+void shardc::registerAllPasses() {
+  shd::registerShdPasses();
+  PassPipelineRegistration<PlanPipelineOptions>(
+      "shd-plan",
+      "Decide every sharding, then make collectives and costs "
+      "explicit",
+      [](OpPassManager &manager, const PlanPipelineOptions &options) {
+        PlanOptions plan;
+        plan.mode = options.mode;
+        buildPlanPipeline(manager, plan);
+        buildLoweringPipeline(manager);
+      });
+}

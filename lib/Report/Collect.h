@@ -1,0 +1,36 @@
+//===- Collect.h - The parts of buildReport --------------------*- C++ -*-===//
+
+#ifndef SHARDC_LIB_REPORT_COLLECT_H
+#define SHARDC_LIB_REPORT_COLLECT_H
+
+#include "shardc/Report/Report.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace shardc {
+
+/// Fills `report.tensors` and `report.parameters`.
+void collectTensors(shd::ProgramOp program, const Mesh &mesh, Report &report);
+
+/// Fills `report.repeats` and `report.items`.
+void collectItems(shd::ProgramOp program, const CollectiveModel &model,
+                  Report &report);
+
+/// Position of each operation in program order.
+using ProgramOrder = llvm::DenseMap<mlir::Operation *, unsigned>;
+
+/// Why a collective of a planned program is there: what made its operand
+/// partial, or who reads it in another layout. A sentence without a full stop.
+std::string collectiveReason(mlir::Operation *collective, const Mesh &mesh,
+                             const ProgramOrder &order);
+
+/// The value as it is stored for its users: what the collectives that belong to
+/// its production make of it.
+mlir::Value storedValue(mlir::Value value);
+
+/// `a * b` and `a + b`, saturated at the largest value.
+int64_t saturatingMultiply(int64_t a, int64_t b);
+int64_t saturatingAdd(int64_t a, int64_t b);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_REPORT_COLLECT_H

@@ -1,0 +1,158 @@
+//===- Items.cpp - Operations and collectives of a planned program --------===//
+
+#include "Collect.h"
+#include "Names.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+namespace {
+
+class ItemCollector {
+public:
+  ItemCollector(const CollectiveModel &model, Report &report)
+      : model(model), report(report) {}
+
+  void collect(ProgramOp program);
+
+private:
+  void visit(Block &block, int repeat);
+  void addPart(Operation *first, GroupCostAttr price, int repeat);
+  void addCollective(Operation *op, int repeat);
+  void add(ReportItem item, Operation *op, int repeat);
+  CollectiveCost costOf(Operation *op) const;
+
+  const CollectiveModel &model;
+  Report &report;
+  /// Operations that are costed together, in program order.
+  llvm::MapVector<Attribute, SmallVector<Operation *, 4>> parts;
+  ProgramOrder order;
+};
+
+GroupCost toCost(GroupCostAttr price) {
+  GroupCost cost;
+  cost.matrixFlops = price.getFlops();
+  cost.vectorFlops = price.getVectorFlops();
+  cost.hbmBytes = price.getHbmBytes();
+  cost.matrixSeconds = price.getMatrixS();
+  cost.vectorSeconds = price.getVectorS();
+  cost.hbmSeconds = price.getHbmS();
+  return cost;
+}
+
+/// The operation that a part is named after.
+Operation *leaderOf(ArrayRef<Operation *> part) {
+  auto leads = [](Operation *op) {
+    auto cost = dyn_cast<CostOpInterface>(op);
+    return cost && cost.getFusionKind() == FusionKind::Leader;
+  };
+  auto leader = llvm::find_if(part, leads);
+  return leader != part.end() ? *leader : part.front();
+}
+
+void ItemCollector::add(ReportItem item, Operation *op, int repeat) {
+  item.loc = locationText(op->getLoc());
+  item.count = executionCount(op);
+  item.repeat = repeat;
+  item.total = saturatingMultiply(toPicoseconds(item.seconds), item.count);
+  report.items.push_back(std::move(item));
+}
+
+void ItemCollector::addPart(Operation *first, GroupCostAttr price, int repeat) {
+  ArrayRef<Operation *> part = first;
+  if (Attribute group = first->getAttr(kGroup))
+    part = parts[group];
+  Operation *leader = leaderOf(part);
+
+  ReportCompute compute;
+  compute.function = functionName(leader).str();
+  for (Operation *op : part)
+    if (op != leader)
+      compute.fused.push_back(functionName(op).str());
+  compute.cost = toCost(price);
+  Value result = leader->getResult(0);
+  compute.sharding =
+      notation(model.mesh(), layoutOf(model.mesh(), result.getType()),
+               indexNames(result));
+
+  ReportItem item;
+  item.name = nameOf(leader);
+  item.kind = mnemonic(leader).str();
+  item.seconds = compute.cost.seconds();
+  item.detail = std::move(compute);
+  add(std::move(item), leader, repeat);
+}
+
+CollectiveCost ItemCollector::costOf(Operation *op) const {
+  CollectiveCost cost;
+  auto price = op->getAttrOfType<CollectiveCostAttr>("cost");
+  if (!price)
+    return cost;
+  cost.bytes = price.getBytes();
+  cost.wireBytes = price.getWireBytes();
+  cost.bandwidthSeconds = price.getBandwidthS();
+  cost.latencySeconds = price.getLatencyS();
+  for (StringAttr network : price.getNetworks())
+    for (auto [i, physical] : llvm::enumerate(model.physical()))
+      if (physical.name == network.getValue())
+        cost.occupies.push_back(i);
+  return cost;
+}
+
+void ItemCollector::addCollective(Operation *op, int repeat) {
+  const Mesh &mesh = model.mesh();
+  Value input = collectiveInput(op);
+  auto operand = op->getAttrOfType<StringAttr>(kOperand);
+  std::vector<std::string> indices = collectiveIndices(op);
+
+  ReportCollective collective;
+  collective.axes = collectiveAxes(op);
+  llvm::sort(collective.axes, [&](const auto &a, const auto &b) {
+    return mesh.find(a) < mesh.find(b);
+  });
+  collective.operand = operand ? operand.str() : valueName(input);
+  collective.cost = costOf(op);
+  collective.from = notation(mesh, layoutOf(mesh, input.getType()), indices);
+  collective.to =
+      notation(mesh, layoutOf(mesh, op->getResult(0).getType()), indices);
+  collective.reason = collectiveReason(op, mesh, order);
+
+  ReportItem item;
+  item.name = item.kind = mnemonic(op).str();
+  item.seconds = collective.cost.seconds();
+  item.detail = std::move(collective);
+  add(std::move(item), op, repeat);
+}
+
+void ItemCollector::visit(Block &block, int repeat) {
+  for (Operation &op : block) {
+    if (auto inner = dyn_cast<RepeatOp>(op)) {
+      report.repeats.push_back(
+          {inner.getIndex().str(), int64_t(inner.getCount()), repeat});
+      visit(inner.getBody().front(), int(report.repeats.size()) - 1);
+    } else if (auto price = op.getAttrOfType<GroupCostAttr>(kGroupCost)) {
+      addPart(&op, price, repeat);
+    } else if (isCollective(&op)) {
+      addCollective(&op, repeat);
+    }
+  }
+}
+
+void ItemCollector::collect(ProgramOp program) {
+  program->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    order[op] = order.size();
+    if (Attribute group = op->getAttr(kGroup))
+      parts[group].push_back(op);
+  });
+  visit(program.getBody().front(), -1);
+}
+
+} // namespace
+
+void shardc::collectItems(ProgramOp program, const CollectiveModel &model,
+                          Report &report) {
+  ItemCollector(model, report).collect(program);
+}

@@ -1,0 +1,198 @@
+//===- Json.cpp - The report for programs ---------------------------------===//
+//
+// Schema shardc.cost/1 of cli.md. Keys in its order; what is unknown is null.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Report/Report.h"
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+using namespace shardc;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// Whole numbers are written as such while doubles represent them exactly.
+Json number(double value) {
+  constexpr double kExact = 9007199254740992.0; // 2^53
+  if (!std::isfinite(value))
+    return nullptr;
+  if (value == std::floor(value) && std::abs(value) < kExact)
+    return int64_t(value);
+  return value;
+}
+
+Json number(std::optional<double> value) {
+  return value ? number(*value) : Json(nullptr);
+}
+
+Json byName(const std::vector<std::pair<std::string, double>> &values) {
+  Json object = Json::object();
+  for (const auto &[name, value] : values)
+    object[name] = number(value);
+  return object;
+}
+
+Json strings(const std::vector<std::string> &values) { return Json(values); }
+
+Json hardware(const Report::Hardware &hardware) {
+  return {{"name", hardware.name},
+          {"shape", Json(hardware.shape)},
+          {"chips", hardware.chips}};
+}
+
+Json mesh(const Report &report) {
+  Json axes = Json::array();
+  for (const Report::Axis &axis : report.mesh)
+    axes.push_back(
+        {{"name", axis.name}, {"size", axis.size}, {"on", strings(axis.on)}});
+  Json object;
+  object["axes"] = std::move(axes);
+  object["idle_chips"] = report.idleChips;
+  return object;
+}
+
+Json time(const Report::Time &time) {
+  return {{"lower_s", number(time.lower)},
+          {"scheduled_s", number(time.scheduled)},
+          {"upper_s", number(time.upper)},
+          {"compute_s", number(time.compute)},
+          {"hbm_s", number(time.hbm)},
+          {"network_s", byName(time.network)},
+          {"physical_s", byName(time.physical)},
+          {"bound", time.bound},
+          {"device_s", number(time.device)},
+          {"collectives_s", number(time.collectives)}};
+}
+
+Json flops(const Report::Flops &flops) {
+  return {{"device", number(flops.device)},
+          {"model", number(flops.model)},
+          {"mfu", number(flops.mfu)},
+          {"hfu", number(flops.hfu)}};
+}
+
+Json memory(const Report::Memory &memory) {
+  Json object = {{"peak", memory.peak},
+                 {"capacity", memory.capacity},
+                 {"fits", memory.fits},
+                 {"weights", memory.weights},
+                 {"gradients", 0},
+                 {"optimizer", 0},
+                 {"states", memory.states},
+                 {"inputs", memory.inputs},
+                 {"activations", memory.activations},
+                 {"buffers", memory.buffers}};
+  object["limit"] = memory.limit ? Json(*memory.limit) : Json(nullptr);
+  object["at"] = {{"name", memory.peakName}, {"loc", memory.peakLoc}};
+  return object;
+}
+
+Json plan(const Report::Plan &plan) {
+  // Wall time would differ between runs of the same input.
+  return {{"status", plan.status},         {"objective", plan.objective},
+          {"value_s", number(plan.value)}, {"bound_s", number(plan.bound)},
+          {"gap", number(plan.gap)},       {"search_s", nullptr}};
+}
+
+Json tensor(const ReportTensor &tensor) {
+  Json dims = Json::array();
+  for (const ReportTensor::Dim &dim : tensor.dims)
+    dims.push_back({{"index", dim.index},
+                    {"size", dim.size},
+                    {"axes", strings(dim.axes)}});
+  Json object;
+  object["name"] = tensor.name;
+  object["kind"] = tensor.kind;
+  object["dtype"] = tensor.dtype;
+  object["dims"] = std::move(dims);
+  object["partial"] = strings(tensor.partial);
+  object["global_bytes"] = number(tensor.globalBytes);
+  object["local_bytes"] = number(tensor.localBytes);
+  object["loc"] = tensor.loc;
+  object["sharding"] = tensor.sharding;
+  return object;
+}
+
+void addCompute(Json &object, const ReportItem &item,
+                const ReportCompute &compute) {
+  const GroupCost &cost = compute.cost;
+  object["flops"] = number(compute.flops());
+  object["hbm_bytes"] = number(cost.hbmBytes);
+  object["compute_s"] = number(cost.computeSeconds());
+  object["hbm_s"] = number(cost.hbmSeconds);
+  object["time_s"] = number(item.seconds);
+  object["bound"] = item.bound().str();
+  object["intensity"] = cost.hbmBytes > 0
+                            ? number(compute.flops() / cost.hbmBytes)
+                            : Json(nullptr);
+  object["sharding"] = compute.sharding;
+  object["function"] = compute.function;
+  object["fused"] = strings(compute.fused);
+  object["vector_flops"] = number(cost.vectorFlops);
+}
+
+void addCollective(Json &object, const ReportItem &item,
+                   const ReportCollective &moved) {
+  const CollectiveCost &cost = moved.cost;
+  object["bytes"] = number(cost.bytes);
+  object["wire_bytes"] = number(cost.wireBytes);
+  object["latency_s"] = number(cost.latencySeconds);
+  object["bandwidth_s"] = number(cost.bandwidthSeconds);
+  object["time_s"] = number(item.seconds);
+  object["bound"] = item.bound().str();
+  object["from"] = moved.from;
+  object["to"] = moved.to;
+  // Nothing is assumed to overlap.
+  object["exposed_s"] = number(item.seconds);
+  object["reason"] = moved.reason;
+}
+
+Json operation(const ReportItem &item) {
+  Json object;
+  object["name"] = item.name;
+  object["kind"] = item.kind;
+  const ReportCollective *moved = item.collective();
+  if (moved) {
+    object["axes"] = strings(moved->axes);
+    object["operand"] = moved->operand;
+  }
+  object["loc"] = item.loc;
+  object["count"] = item.count;
+  if (moved)
+    addCollective(object, item, *moved);
+  else
+    addCompute(object, item, *item.compute());
+  return object;
+}
+
+} // namespace
+
+void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
+  Json object;
+  object["schema"] = "shardc.cost/1";
+  object["file"] = report.file;
+  object["hardware"] = hardware(report.hardware);
+  object["mesh"] = mesh(report);
+  object["time"] = time(report.time);
+  object["flops"] = flops(report.flops);
+  object["price"] = {
+      {"usd", number(report.price.usd)},
+      {"usd_per_million_tokens", number(report.price.usdPerMillionTokens)}};
+  object["memory"] = memory(report.memory);
+  object["traffic"] = {{"hbm", number(report.traffic.hbm)},
+                       {"network", byName(report.traffic.network)}};
+  object["plan"] = plan(report.plan);
+  object["parameters"] = report.parameters;
+  Json tensors = Json::array(), operations = Json::array();
+  for (const ReportTensor &each : report.tensors)
+    tensors.push_back(tensor(each));
+  for (const ReportItem &item : report.items)
+    operations.push_back(operation(item));
+  object["tensors"] = std::move(tensors);
+  object["ops"] = std::move(operations);
+  os << object.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false,
+                    nlohmann::json::error_handler_t::replace)
+     << '\n';
+}

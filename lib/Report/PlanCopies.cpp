@@ -1,0 +1,427 @@
+//===- PlanCopies.cpp - Statements that a plan adds -----------------------===//
+
+#include "PlanCopies.h"
+#include "PlanExpr.h"
+#include "shardc/Optimizer/Names.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+using llvm::SMLoc;
+
+//===----------------------------------------------------------------------===//
+// Fresh names
+//===----------------------------------------------------------------------===//
+
+FreshNames::FreshNames(const PlanModel &model) {
+  for (size_t i = 0; i < model.numFiles(); ++i) {
+    const char *end = model.fileRange(i).End.getPointer();
+    for (const char *at = model.fileRange(i).Start.getPointer(); at < end;) {
+      const char *start = at;
+      while (at < end && (llvm::isAlnum(*at) || *at == '_'))
+        ++at;
+      if (at > start)
+        used.emplace(start, at);
+      else
+        ++at;
+    }
+  }
+}
+
+bool FreshNames::take(PlanFrame *frame, const std::string &name) {
+  return !used.count(name) && taken.insert({frame, name}).second;
+}
+
+std::string FreshNames::numbered(PlanFrame *frame, llvm::StringRef base) {
+  for (unsigned i = 1;; ++i) {
+    std::string name = (base + "_" + llvm::Twine(i)).str();
+    if (take(frame, name))
+      return name;
+  }
+}
+
+std::string FreshNames::plain(PlanFrame *frame, llvm::StringRef base) {
+  return take(frame, base.str()) ? base.str() : numbered(frame, base);
+}
+
+//===----------------------------------------------------------------------===//
+// Stores
+//===----------------------------------------------------------------------===//
+
+ShardingAttr shardc::madeLayout(Operation *op) {
+  auto made = op->getAttrOfType<ShardingAttr>(kMade);
+  return made ? made : getResultPin(op);
+}
+
+/// An operation joins a fusion group only if its pins, that of its result too,
+/// place each index as the group's do.
+bool shardc::storesApart(Operation *op) {
+  auto group = op->getAttrOfType<IntegerAttr>(kGroup);
+  if (!group || group.getInt() % 2 == 0 || op->hasAttr(kTemporary) ||
+      madeLayout(op).getDims() == getResultPin(op).getDims())
+    return false;
+  for (Operation *before = op->getPrevNode(); before;
+       before = before->getPrevNode())
+    if (auto other = before->getAttrOfType<IntegerAttr>(kGroup);
+        other && other.getInt() / 2 == group.getInt() / 2)
+      return true;
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Names of values
+//===----------------------------------------------------------------------===//
+
+static std::vector<std::string> declaredIndices(Operation *op) {
+  auto declared = dyn_cast<DeclareOp>(op);
+  if (!declared)
+    return resultIndices(op);
+  std::vector<std::string> names;
+  for (StringRef name : declared.getIndices().getAsValueRange<StringAttr>())
+    names.push_back(name.str());
+  return names;
+}
+
+/// The operation that gives a carried value its next one.
+static Operation *rebindingOf(Value value) {
+  while (true) {
+    value = rootValue(value);
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      if (argument.getArgNumber() == 0)
+        return nullptr;
+      Value next = argument.getOwner()->getTerminator()->getOperand(
+          argument.getArgNumber() - 1);
+      if (next == value)
+        return nullptr;
+      value = next;
+    } else if (auto repeat = value.getDefiningOp<RepeatOp>()) {
+      value = repeat.getBody().front().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber());
+    } else {
+      return value.getDefiningOp();
+    }
+  }
+}
+
+std::optional<FrameValue> PlanCopies::nameOf(PlanFrame *frame,
+                                             Value value) const {
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<RepeatOp>(op))
+    op = rebindingOf(value);
+  if (op && model.defLoc(op).isValid()) {
+    bool shared = isa<DeclareOp>(op) && model.frameOf(op) == model.fileFrame();
+    if (shared || model.frameOf(op) == frame)
+      return FrameValue{model.nameAt(model.defLoc(op)), declaredIndices(op)};
+  }
+  return parameterName(frame, value);
+}
+
+/// What the layer's parameter is called that stands for the value.
+std::optional<FrameValue> PlanCopies::parameterName(PlanFrame *frame,
+                                                    Value value) const {
+  if (!frame->layer)
+    return std::nullopt;
+  auto named = [&](Value read) -> std::optional<FrameValue> {
+    for (OpOperand &use : read.getUses()) {
+      Operation *reader = use.getOwner();
+      SMLoc loc = model.useLoc(use);
+      if (!loc.isValid() || model.frameOf(reader) != frame)
+        continue;
+      std::string name = model.nameAt(loc);
+      for (const ast::Parameter &parameter : frame->layer->parameters) {
+        if (parameter.name.text != name || parameter.isDim)
+          continue;
+        FrameValue result{name, {}};
+        for (const ast::Index &index : parameter.indices.indices)
+          result.indices.push_back(index.name);
+        return result;
+      }
+    }
+    return std::nullopt;
+  };
+  if (auto result = named(value))
+    return result;
+  for (Operation *user : value.getUsers())
+    if (user->hasAttr(kCopy))
+      if (auto result = named(user->getResult(0)))
+        return result;
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+PlanCopies::PlanCopies(const PlanModel &model, FreshNames &names,
+                       ProgramOp planned)
+    : model(model), names(names) {
+  planned->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op->hasAttr(kCopy))
+      place(op);
+  });
+  planned->walk<WalkOrder::PreOrder>([&](Operation *op) { placeFlows(op); });
+}
+
+/// The items around a reader, it included; for what flows on, the items around
+/// the end of its block.
+std::optional<PlanPath> PlanCopies::readerPath(OpOperand &use) const {
+  Operation *op = use.getOwner();
+  if (PlanStatement *statement = model.statementOf(op))
+    return statement->path;
+  if (auto repeat = dyn_cast<RepeatOp>(op))
+    return model.pathOf(repeat);
+  if (auto repeat = dyn_cast<RepeatOp>(op->getParentOp()))
+    return model.pathOf(repeat);
+  return isa<OutputOp, UpdateOp>(op) ? std::optional(PlanPath()) : std::nullopt;
+}
+
+static unsigned numRepeats(llvm::ArrayRef<PlanPlace> path) {
+  return llvm::count_if(path, [](const PlanPlace &place) {
+    return llvm::isa<ast::RepeatStmt>(place.item);
+  });
+}
+
+static unsigned numRepeatsAround(Operation *op) {
+  unsigned count = 0;
+  while ((op = op->getParentOp()))
+    count += isa<RepeatOp>(op);
+  return count;
+}
+
+/// The latest of the reader's operands if that is not the copied value: the
+/// reader fuses with what made it, and a copy made later would change that.
+Operation *PlanCopies::latestOther(OpOperand &use) const {
+  Operation *reader = use.getOwner();
+  auto cost = dyn_cast<CostOpInterface>(reader);
+  if (!cost || cost.getFusionKind() == FusionKind::Leader ||
+      cost.getFusionKind() == FusionKind::Free)
+    return nullptr;
+  Operation *source = rootValue(use.get()).getDefiningOp();
+  Operation *latest = nullptr;
+  for (Value operand : reader->getOperands()) {
+    Operation *def = rootValue(operand).getDefiningOp();
+    if (def && def->getBlock() == reader->getBlock() && !isa<ConstantOp>(def) &&
+        (!latest || model.position(def) > model.position(latest)))
+      latest = def;
+  }
+  return latest == source ? nullptr : latest;
+}
+
+void PlanCopies::place(Operation *op) {
+  struct Reader {
+    PlanPath path;
+    unsigned position;
+  };
+  std::vector<Reader> readers;
+  for (OpOperand &use : op->getResult(0).getUses()) {
+    auto path = readerPath(use);
+    if (!path)
+      continue;
+    readers.push_back({*path, model.position(use.getOwner())});
+    if (Operation *other = latestOther(use))
+      if (PlanStatement *statement = model.statementOf(other);
+          statement && model.position(other) < model.position(op))
+        readers.push_back({statement->path, model.position(other)});
+  }
+  // A copy that nobody reads stands where the optimizer put it.
+  if (readers.empty())
+    for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
+      if (PlanStatement *statement = model.statementOf(next)) {
+        readers.push_back({statement->path, model.position(next)});
+        break;
+      }
+  if (readers.empty())
+    return;
+  const Reader *first = &readers.front();
+  for (const Reader &reader : readers)
+    if (reader.position < first->position)
+      first = &reader;
+  unsigned repeats = numRepeatsAround(op);
+  for (size_t depth = first->path.size(); depth-- > 0;) {
+    auto around = llvm::ArrayRef(first->path).take_front(depth);
+    bool common = llvm::all_of(readers, [&](const Reader &reader) {
+      return llvm::ArrayRef(reader.path).take_front(depth) == around;
+    });
+    PlanFrame *frame = first->path[depth].frame;
+    if (!common || numRepeats(around) != repeats)
+      continue;
+    auto source = nameOf(frame, op->getOperand(0));
+    PlanStatement *own =
+        op->getOperand(0).getDefiningOp()
+            ? model.statementOf(op->getOperand(0).getDefiningOp())
+            : nullptr;
+    bool fromTemporary =
+        own && own->frame == frame && own->ast == first->path[depth].item;
+    if (!source && !fromTemporary)
+      continue;
+    auto copy = std::make_unique<PlanCopy>();
+    copy->op = op;
+    copy->frame = frame;
+    copy->anchor = first->path[depth].item;
+    if (source)
+      copy->source = *source;
+    copiesBefore[{frame, copy->anchor}].push_back(copy.get());
+    copies[op] = std::move(copy);
+    return;
+  }
+}
+
+llvm::ArrayRef<const PlanCopy *>
+PlanCopies::before(PlanFrame *frame, const ast::Item *item) const {
+  auto it = copiesBefore.find({frame, item});
+  return it == copiesBefore.end() ? llvm::ArrayRef<const PlanCopy *>()
+                                  : it->second;
+}
+
+std::string PlanCopies::nameIn(PlanFrame *frame, Operation *op) {
+  auto [it, inserted] = copyNames.try_emplace({frame, op});
+  if (!inserted)
+    return it->second;
+  auto found = copies.find(op);
+  const PlanCopy *copy = found == copies.end() ? nullptr : found->second.get();
+  std::string base = copy && !copy->source.name.empty()
+                         ? copy->source.name
+                         : valueName(op->getResult(0));
+  llvm::replace(base, '.', '_');
+  it->second = names.plain(frame, base + "_copy");
+  if (copy && copy->frame != frame && frame->parent) {
+    copyParameters[frame].push_back(op);
+    std::string result = it->second;
+    nameIn(frame->parent, op);
+    return result;
+  }
+  return it->second;
+}
+
+llvm::ArrayRef<Operation *> PlanCopies::parameters(PlanFrame *frame) const {
+  auto it = copyParameters.find(frame);
+  return it == copyParameters.end() ? llvm::ArrayRef<Operation *>()
+                                    : it->second;
+}
+
+std::string PlanCopies::parameterText(PlanFrame *frame, Operation *op) {
+  std::vector<std::string> indices = copies[op]->source.indices;
+  for (OpOperand &use : op->getResult(0).getUses())
+    if (model.statementOf(use.getOwner()) &&
+        model.frameOf(use.getOwner()) == frame &&
+        !isa<GatherOp>(use.getOwner())) {
+      indices = operandIndices(use);
+      break;
+    }
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  return nameIn(frame, op) + ": " + typeName(type.getElementType()).str() +
+         "[" + llvm::join(indices, ", ") + "]";
+}
+
+//===----------------------------------------------------------------------===//
+// Values that go on
+//===----------------------------------------------------------------------===//
+
+void PlanCopies::placeFlows(Operation *op) {
+  if (auto repeat = dyn_cast<RepeatOp>(op))
+    placeRepeat(repeat);
+  else if (auto update = dyn_cast<UpdateOp>(op))
+    placeState(update);
+  else if (auto output = dyn_cast<OutputOp>(op))
+    placeOutput(output);
+}
+
+static Operation *copyOf(Value value) {
+  Operation *def = value.getDefiningOp();
+  return def && def->hasAttr(kCopy) ? def : nullptr;
+}
+
+/// The text gives a carried value the layout of its rebinding; one that an
+/// inner repeat makes, that of its initial value.
+void PlanCopies::placeRepeat(RepeatOp repeat) {
+  auto path = model.pathOf(repeat);
+  if (!path)
+    return;
+  PlanPlace place = path->back();
+  Operation *yield = repeat.getBody().front().getTerminator();
+  for (auto [i, init] : llvm::enumerate(repeat.getInits())) {
+    Value next = yield->getOperand(i);
+    ShardingAttr carried = getOperandPin(repeat, i);
+    auto value = nameOf(place.frame, repeat.getResult(i));
+    if (!value || !carried)
+      continue;
+    bool derived = !next.getDefiningOp() || next.getDefiningOp<RepeatOp>();
+    bool differs = PlanModel::stored(init) != carried;
+    if (copyOf(init) || (derived && differs))
+      repeatEntries[{place.frame, place.item}].push_back(
+          {*value, PlanModel::stored(init), carried, copyOf(init)});
+    if (copyOf(next) || (!derived && PlanModel::stored(next) != carried))
+      ends[{place.frame, place.item}].push_back(
+          {*value, PlanModel::stored(next), carried, copyOf(next)});
+  }
+}
+
+/// The repeat in the items of a frame whose body declares a tensor at `loc`, or
+/// null.
+static const ast::Item *declaringRepeat(const std::vector<ast::ItemPtr> &items,
+                                        SMLoc loc) {
+  for (const ast::ItemPtr &item : items)
+    if (auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(item.get())) {
+      for (const ast::ItemPtr &inner : repeat->body)
+        if (auto *tensor = llvm::dyn_cast<ast::TensorDecl>(inner.get());
+            tensor && tensor->name.range.Start == loc)
+          return repeat;
+      if (const ast::Item *found = declaringRepeat(repeat->body, loc))
+        return found;
+    }
+  return nullptr;
+}
+
+void PlanCopies::placeState(UpdateOp update) {
+  Operation *copy = copyOf(update.getValue());
+  if (!copy)
+    return;
+  for (DeclareOp state : update->getBlock()->getOps<DeclareOp>()) {
+    if (state.getSym() != update.getSym() ||
+        state.getKind() != TensorKind::State)
+      continue;
+    PlanFrame *frame = model.frameOf(state);
+    SMLoc loc = model.defLoc(state);
+    const ast::Item *around = declaringRepeat(
+        frame->layer ? frame->layer->body : model.file(0).items, loc);
+    ends[{frame, around}].push_back(
+        {{model.nameAt(loc), declaredIndices(state)},
+         PlanModel::stored(copy->getResult(0)),
+         getOperandPin(update, 0),
+         copy});
+  }
+}
+
+/// The list of a scalar cannot be closed, so that its parts are added before it
+/// leaves.
+void PlanCopies::placeOutput(OutputOp output) {
+  Operation *copy = copyOf(output.getValue());
+  SMLoc loc = model.useLoc(output->getOpOperand(0));
+  ShardingAttr pin = getOperandPin(output, 0);
+  ShardingAttr stored = PlanModel::stored(output.getValue());
+  if (!loc.isValid() || !pin || !stored)
+    return;
+  if (copy || (pin.getDims().empty() && pin != stored))
+    ends[{model.fileFrame(), nullptr}].push_back(
+        {{model.nameAt(loc), operandIndices(output->getOpOperand(0))},
+         stored,
+         pin,
+         copy});
+}
+
+llvm::ArrayRef<PlanRebinding>
+PlanCopies::rebindingsBefore(PlanFrame *frame, const ast::Item *item) const {
+  auto it = repeatEntries.find({frame, item});
+  if (it == repeatEntries.end())
+    return {};
+  return it->second;
+}
+
+llvm::ArrayRef<PlanRebinding>
+PlanCopies::rebindingsAtEnd(PlanFrame *frame, const ast::Item *repeat) const {
+  auto it = ends.find({frame, repeat});
+  if (it == ends.end())
+    return {};
+  return it->second;
+}

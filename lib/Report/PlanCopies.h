@@ -1,0 +1,112 @@
+//===- PlanCopies.h - Statements that a plan adds --------------*- C++ -*-===//
+//
+// Copies that the optimizer makes once for several users, and values that
+// change their layout where they are carried on, have no text of their own:
+// here is decided where their statements stand and what they are called.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_REPORT_PLANCOPIES_H
+#define SHARDC_LIB_REPORT_PLANCOPIES_H
+
+#include "PlanModel.h"
+#include <set>
+
+namespace shardc {
+
+/// A value as statements of a frame call it.
+struct FrameValue {
+  std::string name;
+  std::vector<std::string> indices;
+};
+
+/// A copy's statement.
+struct PlanCopy {
+  mlir::Operation *op = nullptr;
+  PlanFrame *frame = nullptr;
+  /// The item before which it stands.
+  const ast::Item *anchor = nullptr;
+  FrameValue source;
+};
+
+/// `x[B@X, D] = x_copy[B, D]`: a value takes the layout in which it goes on.
+struct PlanRebinding {
+  FrameValue value;
+  shd::ShardingAttr from, to;
+  /// The copy that it is taken from, or null.
+  mlir::Operation *copy = nullptr;
+};
+
+/// How an operation makes its result, before it is stored.
+shd::ShardingAttr madeLayout(mlir::Operation *op);
+/// True if the operation's fusion with those before it needs the store in
+/// another layout to be a statement of its own.
+bool storesApart(mlir::Operation *op);
+
+/// Names that are used nowhere in the program.
+class FreshNames {
+public:
+  explicit FreshNames(const PlanModel &model);
+  /// `base_1`, or the next number that is free in the frame.
+  std::string numbered(PlanFrame *frame, llvm::StringRef base);
+  /// `base`, or with a number if that is taken.
+  std::string plain(PlanFrame *frame, llvm::StringRef base);
+  std::string numbered(llvm::StringRef base) { return numbered(nullptr, base); }
+
+private:
+  bool take(PlanFrame *frame, const std::string &name);
+
+  std::set<std::string, std::less<>> used;
+  std::set<std::pair<PlanFrame *, std::string>> taken;
+};
+
+class PlanCopies {
+public:
+  PlanCopies(const PlanModel &model, FreshNames &names, shd::ProgramOp planned);
+
+  /// Copies whose statements stand before an item.
+  llvm::ArrayRef<const PlanCopy *> before(PlanFrame *frame,
+                                          const ast::Item *item) const;
+  /// Rebindings before an item, and at the end of a body (of a repeat; of the
+  /// frame if null).
+  llvm::ArrayRef<PlanRebinding> rebindingsBefore(PlanFrame *frame,
+                                                 const ast::Item *item) const;
+  llvm::ArrayRef<PlanRebinding> rebindingsAtEnd(PlanFrame *frame,
+                                                const ast::Item *repeat) const;
+
+  /// What a copy is called in a frame. In a frame below that of its statement
+  /// it becomes a parameter.
+  std::string nameIn(PlanFrame *frame, mlir::Operation *copy);
+  /// Copies that a frame takes as parameters, in the order in which they were
+  /// asked for.
+  llvm::ArrayRef<mlir::Operation *> parameters(PlanFrame *frame) const;
+  /// `name: bf16[B, T]`.
+  std::string parameterText(PlanFrame *frame, mlir::Operation *copy);
+
+  /// The value as statements of `frame` call it, if they can name it.
+  std::optional<FrameValue> nameOf(PlanFrame *frame, mlir::Value value) const;
+
+private:
+  using Key = std::pair<PlanFrame *, const ast::Item *>;
+  void place(mlir::Operation *copy);
+  void placeFlows(mlir::Operation *op);
+  void placeRepeat(shd::RepeatOp repeat);
+  void placeState(shd::UpdateOp update);
+  void placeOutput(shd::OutputOp output);
+  std::optional<PlanPath> readerPath(mlir::OpOperand &use) const;
+  std::optional<FrameValue> parameterName(PlanFrame *frame,
+                                          mlir::Value value) const;
+  mlir::Operation *latestOther(mlir::OpOperand &use) const;
+
+  const PlanModel &model;
+  FreshNames &names;
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<PlanCopy>> copies;
+  std::map<Key, llvm::SmallVector<const PlanCopy *, 1>> copiesBefore;
+  std::map<Key, std::vector<PlanRebinding>> repeatEntries, ends;
+  std::map<std::pair<PlanFrame *, mlir::Operation *>, std::string> copyNames;
+  std::map<PlanFrame *, llvm::SmallVector<mlir::Operation *, 1>> copyParameters;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_REPORT_PLANCOPIES_H

@@ -1,0 +1,545 @@
+//===- PlanText.cpp - A plan written into the program ---------------------===//
+//
+// Each statement keeps its text, with placements added, if the text has a place
+// for everything that the plan says of it. Otherwise its operations are printed
+// one by one (PlanSplit.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Report/PlanText.h"
+#include "PlanPrinter.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+using ast::Expr;
+using llvm::SMLoc;
+using llvm::SMRange;
+using llvm::StringRef;
+
+//===----------------------------------------------------------------------===//
+// Added statements
+//===----------------------------------------------------------------------===//
+
+std::string PlanPrinter::copyStatement(const PlanCopy &copy,
+                                       const FrameValue &source) {
+  ShardingAttr from = PlanModel::stored(copy.op->getOperand(0));
+  return copies.nameIn(copy.frame, copy.op) +
+         closedList(source.indices, getResultPin(copy.op)) + " = " +
+         source.name + closedList(source.indices, from);
+}
+
+std::string PlanPrinter::rebindingStatement(PlanFrame *frame,
+                                            const PlanRebinding &rebinding) {
+  const FrameValue &value = rebinding.value;
+  return value.name + closedList(value.indices, rebinding.to) + " = " +
+         (rebinding.copy ? copies.nameIn(frame, rebinding.copy) : value.name) +
+         closedList(value.indices, rebinding.from);
+}
+
+void PlanPrinter::insertBefore(TextEdits &edits, SMLoc loc,
+                               llvm::ArrayRef<std::string> lines) {
+  StringRef indent = indentOf(loc, model.bufferStart(loc));
+  for (const std::string &line : lines)
+    edits.insert(loc, line + "\n" + indent.str());
+}
+
+std::vector<std::string> PlanPrinter::copiesBefore(PlanFrame *frame,
+                                                   const ast::Item *item) {
+  std::vector<std::string> lines;
+  for (const PlanCopy *copy : copies.before(frame, item))
+    lines.push_back(copyStatement(*copy, copy->source));
+  return lines;
+}
+
+//===----------------------------------------------------------------------===//
+// References
+//===----------------------------------------------------------------------===//
+
+bool PlanPrinter::Request::add(ShardingAttr otherPin, Operation *otherCopy) {
+  if (!pin) {
+    pin = otherPin;
+    copy = otherCopy;
+    return true;
+  }
+  return pin == otherPin && copy == otherCopy;
+}
+
+/// What the plan says of the operand: its pin, and the copy that it reads.
+std::pair<ShardingAttr, Operation *> PlanPrinter::wanted(OpOperand &use) {
+  ShardingAttr pin = getOperandPin(use.getOwner(), use.getOperandNumber());
+  Operation *def = use.get().getDefiningOp();
+  return {pin, def && def->hasAttr(kCopy) ? def : nullptr};
+}
+
+/// Collects what the plan says of each reference of the operations; false if
+/// something has no place in the text.
+bool PlanPrinter::collect(llvm::ArrayRef<Operation *> ops, Requests &requests) {
+  for (Operation *op : ops)
+    for (OpOperand &use : op->getOpOperands()) {
+      auto [pin, copy] = wanted(use);
+      if (!pin || isa_and_nonnull<ConstantOp>(use.get().getDefiningOp()))
+        continue;
+      SMLoc loc = model.useLoc(use);
+      if (loc.isValid()) {
+        Request &request = requests[loc.getPointer()];
+        if (!request.add(pin, copy))
+          return false;
+        request.use = &use;
+      } else if (copy || PlanModel::stored(use.get()) != pin) {
+        return false;
+      }
+    }
+  return true;
+}
+
+namespace {
+/// Placements that stand together in one product or sum, where the language
+/// asks them to agree.
+struct PlacedTogether {
+  std::map<std::string, DimShardingAttr> indices;
+  /// Index of each axis; empty for a partial sum.
+  std::map<std::string, std::string> axes;
+  bool conflict = false;
+
+  void add(ArrayRef<std::string> names, ShardingAttr pin) {
+    for (auto [name, dim] : llvm::zip(names, pin.getDims())) {
+      conflict |= indices.try_emplace(name, dim).first->second != dim;
+      for (StringAttr axis : dim.getAxes())
+        conflict |= axes.try_emplace(axis.str(), name).first->second != name;
+    }
+    for (StringAttr axis : pin.getPartial())
+      conflict |= !axes.try_emplace(axis.str(), "").first->second.empty();
+  }
+};
+
+enum class Chain { None, Sum, Product };
+} // namespace
+
+static Chain chainOf(const Expr &expr) {
+  switch (expr.kind) {
+  case Expr::Kind::Add:
+  case Expr::Kind::Sub:
+    return Chain::Sum;
+  case Expr::Kind::Mul:
+  case Expr::Kind::Div:
+    return Chain::Product;
+  default:
+    return Chain::None;
+  }
+}
+
+static const Expr &withoutSigns(const Expr &expr) {
+  const Expr *inner = &expr;
+  while (inner->kind == Expr::Kind::Paren || inner->kind == Expr::Kind::Negate)
+    inner = inner->operands[0].get();
+  return *inner;
+}
+
+/// True if the placements of every product and sum in the expression may stand
+/// together.
+bool PlanPrinter::mayStandTogether(const Expr &root, const Requests &requests) {
+  bool ok = true;
+  auto visit = [&](auto &self, const Expr &expr, Chain chain,
+                   PlacedTogether *together) -> void {
+    const Expr &inner = withoutSigns(expr);
+    if (inner.kind == Expr::Kind::Ref) {
+      auto it = requests.find(inner.range.Start.getPointer());
+      if (together && it != requests.end())
+        together->add(operandIndices(*it->second.use), it->second.pin);
+    }
+    Chain own = chainOf(inner);
+    PlacedTogether fresh;
+    PlacedTogether *next = own == Chain::None ? nullptr
+                           : own == chain     ? together
+                                              : &fresh;
+    for (auto [i, operand] : llvm::enumerate(inner.operands)) {
+      bool divisor = inner.kind == Expr::Kind::Div && i == 1;
+      self(self, *operand, divisor ? Chain::None : own,
+           divisor ? nullptr : next);
+    }
+    for (const ast::Argument &argument : inner.arguments)
+      self(self, *argument.value, Chain::None, nullptr);
+    ok &= !fresh.conflict;
+  };
+  visit(visit, root, Chain::None, nullptr);
+  return ok;
+}
+
+void PlanPrinter::editReferences(PlanFrame *frame, const Requests &requests,
+                                 TextEdits &edits) {
+  for (const auto &[pointer, request] : requests) {
+    const Expr *reference = model.reference(SMLoc::getFromPointer(pointer));
+    if (!reference)
+      continue;
+    if (request.copy)
+      edits.replace(reference->nameRange, copies.nameIn(frame, request.copy));
+    if (reference->indices)
+      editList(edits, *reference->indices, request.pin);
+    else
+      edits.insert(reference->nameRange.End,
+                   closedList(operandIndices(*request.use), request.pin));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+/// Adds the placement of the value that a name on the left gets. What a layer
+/// returns has its placement in the layer.
+void PlanPrinter::editTarget(PlanFrame *frame, const ast::Target &target,
+                             TextEdits &edits) {
+  Operation *op = model.definition(frame, target.name.range.Start);
+  ShardingAttr pin = op ? getResultPin(op) : ShardingAttr();
+  if (!pin)
+    return;
+  if (target.indices)
+    editList(edits, *target.indices, pin);
+  else
+    edits.insert(target.name.range.End, closedList(resultIndices(op), pin));
+}
+
+/// Renames the call to the layer's copy with its plan and hands it the copies
+/// that the layer reads.
+void PlanPrinter::editCall(PlanFrame *callee, TextEdits &edits) {
+  std::string name = variantName(callee);
+  const Expr &call = *callee->call;
+  if (name != call.name)
+    edits.replace(call.nameRange, name);
+  std::string arguments;
+  for (Operation *copy : copies.parameters(callee))
+    arguments += ", " + copies.nameIn(callee, copy) + "=" +
+                 copies.nameIn(callee->parent, copy);
+  if (!arguments.empty() && !call.arguments.empty())
+    edits.insert(call.arguments.back().range.End, arguments);
+}
+
+/// `y[B@X, D] = y_1[B@(X, Y), D]`.
+std::string PlanPrinter::storeStatement(const PlanStatement &statement,
+                                        Operation *op, StringRef from) {
+  std::vector<std::string> indices = resultIndices(op);
+  return statement.ast->targets.front().name.text +
+         closedList(indices, getResultPin(op)) + " = " + from.str() +
+         closedList(indices, madeLayout(op));
+}
+
+/// True if the statement means the same with a new name on its left.
+bool PlanPrinter::mayRename(const PlanStatement &statement, Operation *op) {
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  bool converts = elementwise && (elementwise.getFunction() == Function::Cast ||
+                                  elementwise.getFunction() == Function::Copy);
+  return statement.ast->targets.size() == 1 && !statement.ast->accumulate &&
+         !converts && (statement.ast->type || hasNaturalType(op));
+}
+
+/// The statement makes a value of a new name, which is then stored.
+void PlanPrinter::editRenamedTarget(const PlanStatement &statement,
+                                    Operation *op, TextEdits &edits) {
+  const ast::Target &target = statement.ast->targets.front();
+  std::string name = names.numbered(statement.frame, target.name.text);
+  edits.replace(target.name.range, name);
+  if (target.indices)
+    editList(edits, *target.indices, madeLayout(op));
+  else
+    edits.insert(target.name.range.End,
+                 closedList(resultIndices(op), madeLayout(op)));
+  SMRange range = statement.ast->range;
+  StringRef indent = indentOf(range.Start, model.bufferStart(range.Start));
+  edits.insert(range.End,
+               "\n" + indent.str() + storeStatement(statement, op, name));
+}
+
+void PlanPrinter::printStatement(PlanStatement &statement, TextEdits &edits) {
+  Requests requests;
+  bool kept = collect(statement.ops, requests) &&
+              mayStandTogether(*statement.ast->value, requests);
+  Operation *apart = nullptr;
+  for (Operation *op : statement.ops)
+    if (storesApart(op))
+      apart = op;
+  kept &= !apart || mayRename(statement, apart);
+  if (!kept && statement.ast->targets.size() == 1)
+    return splitStatement(statement, edits);
+  insertBefore(edits, statement.ast->range.Start,
+               copiesBefore(statement.frame, statement.ast));
+  editReferences(statement.frame, requests, edits);
+  for (PlanFrame *callee : statement.calls)
+    editCall(callee, edits);
+  if (apart)
+    return editRenamedTarget(statement, apart, edits);
+  for (const ast::Target &target : statement.ast->targets)
+    editTarget(statement.frame, target, edits);
+}
+
+//===----------------------------------------------------------------------===//
+// Items
+//===----------------------------------------------------------------------===//
+
+void PlanPrinter::printRepeat(PlanFrame *frame, const ast::RepeatStmt &repeat,
+                              TextEdits &edits) {
+  std::vector<std::string> lines = copiesBefore(frame, &repeat);
+  for (const PlanRebinding &rebinding : copies.rebindingsBefore(frame, &repeat))
+    lines.push_back(rebindingStatement(frame, rebinding));
+  insertBefore(edits, repeat.range.Start, lines);
+  printItems(frame, repeat.body, edits);
+  printEnd(frame, &repeat, repeat.range, edits);
+}
+
+/// Statements at the end of a body, before its closing brace.
+void PlanPrinter::printEnd(PlanFrame *frame, const ast::Item *body,
+                           SMRange range, TextEdits &edits) {
+  auto rebindings = copies.rebindingsAtEnd(frame, body);
+  if (rebindings.empty())
+    return;
+  SMLoc brace = SMLoc::getFromPointer(range.End.getPointer() - 1);
+  StringRef indent = indentOf(brace, model.bufferStart(brace));
+  bool ownLine = brace.getPointer() == indent.end();
+  for (const PlanRebinding &rebinding : rebindings)
+    edits.insert(brace, (ownLine ? "  " : "") +
+                            rebindingStatement(frame, rebinding) +
+                            (ownLine ? "\n" + indent.str() : " "));
+}
+
+void PlanPrinter::printTensor(PlanFrame *frame, const ast::TensorDecl &tensor,
+                              TextEdits &edits) {
+  Operation *op = model.definition(frame, tensor.name.range.Start);
+  if (ShardingAttr pin = op ? getResultPin(op) : ShardingAttr())
+    editList(edits, tensor.indices, pin);
+}
+
+void PlanPrinter::printOutput(const ast::OutputDecl &decl, TextEdits &edits) {
+  OutputOp output = model.output(decl);
+  ShardingAttr pin = output ? getOperandPin(output, 0) : ShardingAttr();
+  if (!pin)
+    return;
+  if (decl.indices)
+    editList(edits, *decl.indices, pin);
+  else if (!pin.getDims().empty())
+    edits.insert(decl.name.range.End,
+                 closedList(operandIndices(output->getOpOperand(0)), pin));
+}
+
+void PlanPrinter::printItems(PlanFrame *frame,
+                             const std::vector<ast::ItemPtr> &items,
+                             TextEdits &edits) {
+  for (const ast::ItemPtr &item : items) {
+    switch (item->kind) {
+    case ast::Item::Kind::Tensor:
+      printTensor(frame, llvm::cast<ast::TensorDecl>(*item), edits);
+      break;
+    case ast::Item::Kind::Output:
+      printOutput(llvm::cast<ast::OutputDecl>(*item), edits);
+      break;
+    case ast::Item::Kind::Repeat:
+      printRepeat(frame, llvm::cast<ast::RepeatStmt>(*item), edits);
+      break;
+    case ast::Item::Kind::Assign:
+      if (PlanStatement *statement = model.statement(frame, item.get()))
+        printStatement(*statement, edits);
+      break;
+    case ast::Item::Kind::Layer:
+      if (!frame->layer)
+        layerItems.push_back(llvm::cast<ast::LayerDecl>(item.get()));
+      break;
+    case ast::Item::Kind::Import:
+      printImport(llvm::cast<ast::ImportDecl>(*item), edits);
+      break;
+    case ast::Item::Kind::Hardware:
+      printHardware(*item, edits);
+      break;
+    case ast::Item::Kind::Mesh:
+      printMesh(llvm::cast<ast::MeshDecl>(*item), edits);
+      break;
+    case ast::Item::Kind::Dim:
+      printDims(llvm::cast<ast::DimDecl>(*item), edits);
+      break;
+    case ast::Item::Kind::Train:
+    case ast::Item::Kind::Serve:
+      break;
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+/// The name of the layer with the plan of this call. Calls with the same plan
+/// share one; the first plan keeps the layer's own name.
+std::string PlanPrinter::variantName(PlanFrame *frame) {
+  auto known = variantNames.find(frame);
+  if (known != variantNames.end())
+    return known->second;
+  const ast::LayerDecl &layer = *frame->layer;
+  TextEdits edits;
+  for (const ast::Parameter &parameter : layer.parameters)
+    if (Operation *op = model.definition(frame, parameter.name.range.Start))
+      editList(edits, parameter.indices, getResultPin(op));
+  printItems(frame, layer.body, edits);
+  printEnd(frame, nullptr, layer.range, edits);
+  addParameters(frame, edits);
+  Variant variant;
+  variant.head = edits.apply({layer.range.Start, layer.name.range.Start});
+  variant.tail = edits.apply({layer.name.range.End, layer.range.End});
+  std::vector<Variant> &variants = layerVariants[&layer];
+  for (const Variant &other : variants)
+    if (other.tail == variant.tail)
+      return variantNames[frame] = other.name;
+  variant.name =
+      variants.empty() ? layer.name.text : names.numbered(layer.name.text);
+  variants.push_back(variant);
+  return variantNames[frame] = variant.name;
+}
+
+/// Copies that the layer takes from its caller.
+void PlanPrinter::addParameters(PlanFrame *frame, TextEdits &edits) {
+  auto added = copies.parameters(frame);
+  if (added.empty() || frame->layer->parameters.empty())
+    return;
+  const ast::Parameter &last = frame->layer->parameters.back();
+  SMLoc end = last.indices.range.End;
+  if (last.isDim) {
+    const char *limit = frame->layer->range.End.getPointer();
+    const char *at = skipSpace(last.name.range.End.getPointer(), limit);
+    at = skipSpace(at + 1, limit); // after the colon
+    end = SMLoc::getFromPointer(at + StringRef("dim").size());
+  }
+  std::string text;
+  for (Operation *copy : added)
+    text += ", " + copies.parameterText(frame, copy);
+  edits.insert(end, text);
+}
+
+/// Replaces a layer's declaration by its copies.
+void PlanPrinter::printLayers(TextEdits &edits) {
+  for (const ast::LayerDecl *layer : layerItems) {
+    auto it = layerVariants.find(layer);
+    if (it == layerVariants.end())
+      continue; // never called
+    StringRef indent =
+        indentOf(layer->range.Start, model.bufferStart(layer->range.Start));
+    std::string text;
+    for (const Variant &variant : it->second) {
+      if (!text.empty())
+        text += "\n" + indent.str();
+      text += variant.head + variant.name + variant.tail;
+    }
+    edits.replace(layer->range, text);
+  }
+  layerItems.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// What the command line and other files say
+//===----------------------------------------------------------------------===//
+
+void PlanPrinter::printImport(const ast::ImportDecl &import, TextEdits &edits) {
+  std::optional<size_t> file = model.imported(import);
+  if (!file) {
+    edits.erase(import.range);
+    return;
+  }
+  std::string text = printFile(*file);
+  edits.replace(import.range, "// from " + import.path + ":\n" +
+                                  StringRef(text).rtrim().str());
+}
+
+void PlanPrinter::printHardware(const ast::Item &item, TextEdits &edits) {
+  hasHardware = true;
+  if (overrides.hardware)
+    edits.replace(item.range, "hardware " + *overrides.hardware);
+}
+
+/// `mesh [X=4, Y=4]` of the program as it was planned.
+std::string PlanPrinter::meshText() {
+  if (overrides.mesh && StringRef(*overrides.mesh).trim().starts_with("["))
+    return "mesh " + StringRef(*overrides.mesh).trim().str();
+  std::string axes;
+  if (MeshAttr mesh = planned.getMeshAttr())
+    for (MeshAxisAttr axis : mesh.getAxes()) {
+      axes += (axes.empty() ? "" : ", ") + axis.getName().str() + "=" +
+              std::to_string(axis.getSize());
+      SmallVector<StringRef> on;
+      for (StringAttr name : axis.getOn())
+        on.push_back(name.getValue());
+      if (on.size() == 1)
+        axes += " on " + on.front().str();
+      else if (!on.empty())
+        axes += " on (" + llvm::join(on, ", ") + ")";
+    }
+  return axes.empty() ? "" : "mesh [" + axes + "]";
+}
+
+void PlanPrinter::printMesh(const ast::MeshDecl &mesh, TextEdits &edits) {
+  hasMesh = true;
+  std::string text = meshText();
+  if ((overrides.mesh || mesh.isAuto) && !text.empty())
+    edits.replace(mesh.range, text);
+}
+
+void PlanPrinter::printDims(const ast::DimDecl &dims, TextEdits &edits) {
+  for (const ast::DimDef &def : dims.dims)
+    for (const std::string &text : overrides.dims) {
+      auto [name, value] = StringRef(text).split('=');
+      if (name.trim() == def.name.text)
+        edits.replace(def.value->range, value.trim());
+    }
+}
+
+/// Declarations that the text lacks and the command line gave.
+void PlanPrinter::addDeclarations(SMLoc loc, TextEdits &edits) {
+  if (!hasMesh && overrides.mesh)
+    if (std::string text = meshText(); !text.empty())
+      edits.insert(loc, text + "\n");
+  if (!hasHardware && overrides.hardware)
+    edits.insert(loc, "hardware " + *overrides.hardware + "\n");
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+std::string PlanPrinter::printFile(size_t index) {
+  TextEdits edits;
+  const std::vector<ast::ItemPtr> &items = model.file(index).items;
+  std::vector<const ast::LayerDecl *> outer;
+  std::swap(outer, layerItems);
+  printItems(model.fileFrame(), items, edits);
+  // Of imported files the layers are known once the main file's calls are.
+  if (index == 0) {
+    std::string end;
+    for (const PlanRebinding &rebinding :
+         copies.rebindingsAtEnd(model.fileFrame(), nullptr))
+      end += "\n" + rebindingStatement(model.fileFrame(), rebinding);
+    if (!end.empty())
+      edits.insert(items.back()->range.End, end);
+    addDeclarations(items.front()->range.Start, edits);
+  }
+  printLayers(edits);
+  std::swap(outer, layerItems);
+  return edits.apply(model.fileRange(index));
+}
+
+PlanPrinter::PlanPrinter(const Program &program, llvm::SourceMgr &sourceMgr,
+                         ProgramOp planned, const Overrides &overrides)
+    : overrides(overrides), planned(planned),
+      model(program, sourceMgr, planned), names(model),
+      copies(model, names, planned) {}
+
+std::string PlanPrinter::print() {
+  // Layers are printed with the plans of their calls, wherever those stand.
+  for (const auto &frame : model.allFrames())
+    if (frame->layer)
+      variantName(frame.get());
+  return printFile(0);
+}
+
+void shardc::printPlan(llvm::raw_ostream &os, const Program &program,
+                       llvm::SourceMgr &sourceMgr, ProgramOp planned,
+                       const Overrides &overrides) {
+  os << PlanPrinter(program, sourceMgr, planned, overrides).print();
+}

@@ -1,0 +1,363 @@
+//===- Report.cpp - What a planned program costs --------------------------===//
+//
+// Totals are sums of the items' integer picoseconds, so that they do not depend
+// on the order of addition and equal what the optimizer proves.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Report/Report.h"
+#include "Collect.h"
+#include "Names.h"
+#include "shardc/Report/Units.h"
+#include "llvm/ADT/StringExtras.h"
+#include <map>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+llvm::StringRef ReportItem::bound() const {
+  if (const ReportCollective *moved = collective())
+    return moved->cost.latencyBound() ? "latency" : "bandwidth";
+  return compute()->cost.bound() == OpBound::Compute ? "compute" : "hbm";
+}
+
+llvm::StringRef shardc::stringify(MemoryKind kind) {
+  switch (kind) {
+  case MemoryKind::Weight:
+    return "weight";
+  case MemoryKind::State:
+    return "state";
+  case MemoryKind::Input:
+    return "input";
+  case MemoryKind::Activation:
+    return "activation";
+  case MemoryKind::Buffer:
+    return "communication buffer";
+  }
+  llvm_unreachable("a kind of tensor in memory");
+}
+
+//===----------------------------------------------------------------------===//
+// Time and traffic
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+double toSeconds(Picoseconds time) { return double(time) / 1e12; }
+
+/// Adds `count` runs of `each`.
+void accumulate(Picoseconds &total, Picoseconds each, int64_t count = 1) {
+  total = saturatingAdd(total, saturatingMultiply(each, count));
+}
+
+/// Adds up what a step takes.
+class Totals {
+public:
+  Totals(const CollectiveModel &model, Report &report)
+      : model(model), report(report), physical(model.physical().size()) {
+    for (const MeshAxis &axis : model.mesh().axes)
+      network.push_back({axis.name});
+  }
+
+  void add(const ReportItem &item);
+  void finish();
+
+private:
+  void addCompute(const ReportItem &item, const GroupCost &cost);
+  void addCollective(const ReportItem &item, const ReportCollective &moved);
+  std::string boundOfStep(Picoseconds busiest) const;
+
+  /// What collectives over the same mesh axes take together.
+  struct Network {
+    std::string axes;
+    Picoseconds time = 0;
+    double sent = 0;
+  };
+  Network &networkOf(const std::string &axes);
+
+  const CollectiveModel &model;
+  Report &report;
+  Picoseconds compute = 0, hbm = 0, computeBound = 0, hbmBound = 0;
+  Picoseconds collectives = 0;
+  std::vector<Network> network;
+  std::vector<Picoseconds> physical;
+};
+
+void Totals::addCompute(const ReportItem &item, const GroupCost &cost) {
+  accumulate(compute, toPicoseconds(cost.computeSeconds()), item.count);
+  accumulate(hbm, toPicoseconds(cost.hbmSeconds), item.count);
+  accumulate(cost.bound() == OpBound::Compute ? computeBound : hbmBound,
+             item.total);
+  report.flops.device += cost.matrixFlops * double(item.count);
+  report.traffic.hbm += cost.hbmBytes * double(item.count);
+}
+
+Totals::Network &Totals::networkOf(const std::string &axes) {
+  for (Network &each : network)
+    if (each.axes == axes)
+      return each;
+  return network.emplace_back(Network{axes});
+}
+
+void Totals::addCollective(const ReportItem &item,
+                           const ReportCollective &moved) {
+  if (item.total == 0 && moved.cost.wireBytes == 0)
+    return;
+  accumulate(collectives, item.total);
+  Network &used = networkOf(llvm::join(moved.axes, ","));
+  accumulate(used.time, item.total);
+  used.sent += moved.cost.wireBytes * double(item.count);
+  for (unsigned axis : moved.cost.occupies)
+    accumulate(physical[axis], item.total);
+}
+
+void Totals::add(const ReportItem &item) {
+  if (const ReportCollective *moved = item.collective())
+    addCollective(item, *moved);
+  else
+    addCompute(item, item.compute()->cost);
+}
+
+/// cost-model.md section 5; ties go to the network, then to HBM.
+std::string Totals::boundOfStep(Picoseconds busiest) const {
+  if (busiest > 0 && busiest >= saturatingAdd(computeBound, hbmBound))
+    return "network";
+  return computeBound > hbmBound ? "compute" : "hbm";
+}
+
+void Totals::finish() {
+  Picoseconds device = saturatingAdd(computeBound, hbmBound);
+  Picoseconds busiest = 0;
+  for (Picoseconds time : physical)
+    busiest = std::max(busiest, time);
+
+  Report::Time &time = report.time;
+  time.lower = toSeconds(std::max(device, busiest));
+  time.upper = toSeconds(saturatingAdd(device, collectives));
+  time.scheduled = time.upper; // nothing is assumed to overlap
+  time.compute = toSeconds(compute);
+  time.hbm = toSeconds(hbm);
+  time.device = toSeconds(device);
+  time.computeBound = toSeconds(computeBound);
+  time.hbmBound = toSeconds(hbmBound);
+  time.collectives = toSeconds(collectives);
+  for (const Network &used : network) {
+    time.network.emplace_back(used.axes, toSeconds(used.time));
+    report.traffic.network.emplace_back(used.axes, used.sent);
+  }
+  for (auto [axis, total] : llvm::zip_equal(model.physical(), physical))
+    time.physical.emplace_back(axis.name, toSeconds(total));
+  time.bound = boundOfStep(busiest);
+}
+
+//===----------------------------------------------------------------------===//
+// Useful work
+//===----------------------------------------------------------------------===//
+
+using FlopsByType = std::map<std::string, double>;
+
+/// Adds a product on global extents, once per run.
+void addModelWork(Operation *op, const Machine &machine, FlopsByType &flops) {
+  auto cost = dyn_cast<CostOpInterface>(op);
+  if (!cost)
+    return;
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  llvm::SmallVector<int64_t, 6> extents;
+  for (const Factor &factor : rule.factors)
+    extents.push_back(factor.extent);
+  OpWork work = cost.getWork(extents, machine);
+  if (work.matrixFlops > 0)
+    flops[work.computeType] += work.matrixFlops * double(executionCount(op));
+}
+
+FlopsByType modelWork(ProgramOp program, const Machine &machine) {
+  FlopsByType flops;
+  program->walk([&](Operation *op) { addModelWork(op, machine, flops); });
+  return flops;
+}
+
+/// Seconds that `flops` take one chip at the peaks of their types; nothing if a
+/// peak is not stated.
+std::optional<double> secondsAtPeak(const FlopsByType &flops,
+                                    const Machine &machine) {
+  double seconds = 0;
+  for (const auto &[type, work] : flops) {
+    std::optional<double> peak = machine.peak(type);
+    if (!peak)
+      return std::nullopt;
+    seconds += work / *peak;
+  }
+  return seconds;
+}
+
+void fillFlops(const FlopsByType &work, const CollectiveModel &model,
+               Report &report) {
+  for (const auto &[type, flops] : work)
+    report.flops.model += flops;
+  double step = report.time.scheduled;
+  if (step == 0)
+    return;
+  if (std::optional<double> ideal = secondsAtPeak(work, model.machine()))
+    report.flops.mfu = *ideal / (double(model.mesh().numDevices()) * step);
+  double executed = 0;
+  for (const ReportItem &item : report.items)
+    if (const ReportCompute *compute = item.compute())
+      executed += compute->cost.matrixSeconds * double(item.count);
+  report.flops.hfu = executed / step;
+}
+
+//===----------------------------------------------------------------------===//
+// The machine
+//===----------------------------------------------------------------------===//
+
+void fillHardware(const FlopsByType &work, const CollectiveModel &model,
+                  Report &report) {
+  const Machine &machine = model.machine();
+  Report::Hardware &hardware = report.hardware;
+  hardware.name = machine.name;
+  hardware.shape.assign(machine.shape.begin(), machine.shape.end());
+  hardware.chips = machine.numChips();
+  hardware.hbmBandwidth = machine.hbmBandwidth;
+  double most = 0;
+  for (const auto &[type, flops] : work) {
+    if (flops <= most)
+      continue;
+    most = flops;
+    hardware.computeType = type;
+    hardware.peakFlops = machine.peak(type);
+  }
+}
+
+void fillMesh(const CollectiveModel &model, Report &report) {
+  const MeshBinding &binding = model.binding();
+  for (auto [axis, parts] : llvm::zip_equal(model.mesh().axes, binding.parts)) {
+    Report::Axis described{axis.name, axis.size, {}};
+    for (const AxisPart &part : parts)
+      described.on.push_back(model.physical()[part.physical].name);
+    report.mesh.push_back(std::move(described));
+  }
+  report.idleChips = binding.idleChips;
+}
+
+/// Elements of the largest integer input: the tokens of a step.
+std::optional<int64_t> tokensOfStep(const Report &report) {
+  std::optional<int64_t> tokens;
+  for (const ReportTensor &tensor : report.tensors) {
+    llvm::StringRef type = tensor.dtype;
+    if (tensor.kind != "input" ||
+        !(type.starts_with("int") || type.starts_with("uint")))
+      continue;
+    int64_t elements = 1;
+    for (const ReportTensor::Dim &dim : tensor.dims)
+      elements = saturatingMultiply(elements, dim.size);
+    tokens = std::max(tokens.value_or(0), elements);
+  }
+  return tokens;
+}
+
+void fillPrice(const Machine &machine, Report &report) {
+  if (!machine.usdPerHour)
+    return;
+  double usd = double(machine.numChips()) * *machine.usdPerHour *
+               report.time.scheduled / 3600;
+  report.price.usd = usd;
+  if (std::optional<int64_t> tokens = tokensOfStep(report))
+    report.price.usdPerMillionTokens = usd / double(*tokens) * 1e6;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory and plan
+//===----------------------------------------------------------------------===//
+
+void fillMemory(const MemoryProfile &profile, const Machine &machine,
+                const ReportOptions &options, Report &report) {
+  Report::Memory &memory = report.memory;
+  memory.peak = profile.peak;
+  memory.capacity = int64_t(machine.hbmCapacity);
+  memory.limit = options.memoryLimit;
+  memory.fits = memory.peak <= memory.allowed();
+  memory.weights = profile.atPeak(MemoryKind::Weight);
+  memory.states = profile.atPeak(MemoryKind::State);
+  memory.inputs = profile.atPeak(MemoryKind::Input);
+  memory.activations = profile.atPeak(MemoryKind::Activation);
+  memory.buffers = profile.atPeak(MemoryKind::Buffer);
+  memory.peakName = profile.peakName;
+  memory.peakLoc = locationText(profile.peakLoc);
+  memory.live = profile.live;
+}
+
+/// A program without a record of its planning had nothing left to plan.
+void fillPlan(ProgramOp program, Report &report) {
+  Report::Plan &plan = report.plan;
+  plan = {"fixed", "upper", report.time.upper, report.time.upper, 0};
+  auto record = program->getAttrOfType<DictionaryAttr>(kPlan);
+  if (!record)
+    return;
+  if (auto status = record.getAs<StringAttr>("status"))
+    plan.status = status.str();
+  if (auto objective = record.getAs<StringAttr>("objective"))
+    plan.objective = objective.str();
+  auto value = record.getAs<IntegerAttr>("value_ps");
+  auto bound = record.getAs<IntegerAttr>("bound_ps");
+  if (value)
+    plan.value = toSeconds(value.getInt());
+  if (!value || !bound) {
+    plan.bound = plan.gap = std::nullopt;
+    return;
+  }
+  plan.bound = toSeconds(bound.getInt());
+  int64_t excess = value.getInt() - bound.getInt();
+  if (excess != 0 && bound.getInt() == 0)
+    plan.gap = std::nullopt;
+  else
+    plan.gap = excess == 0 ? 0 : double(excess) / double(bound.getInt());
+}
+
+} // namespace
+
+Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
+                           const MemoryProfile &memory,
+                           const ReportOptions &options) {
+  Report report;
+  report.file = options.file;
+  fillMesh(model, report);
+  collectTensors(program, model.mesh(), report);
+  collectItems(program, model, report);
+
+  Totals totals(model, report);
+  for (const ReportItem &item : report.items)
+    totals.add(item);
+  totals.finish();
+
+  FlopsByType work = modelWork(program, model.machine());
+  fillHardware(work, model, report);
+  fillFlops(work, model, report);
+  fillPrice(model.machine(), report);
+  fillMemory(memory, model.machine(), options, report);
+  fillPlan(program, report);
+  return report;
+}
+
+llvm::LogicalResult shardc::checkFits(const Report &report, Location peakLoc) {
+  const Report::Memory &memory = report.memory;
+  if (memory.fits && report.plan.status != "infeasible")
+    return success();
+  if (memory.fits)
+    return emitError(peakLoc, "no plan was found that fits in memory");
+  int64_t allowed = memory.allowed();
+  InFlightDiagnostic error = emitError(peakLoc);
+  error << "the plan does not fit in memory: '" << memory.peakName << "' needs "
+        << formatBytes(double(memory.peak)) << " on every device, "
+        << formatBytes(double(memory.peak - allowed)) << " more than "
+        << (memory.limit ? "the limit of " : "the ")
+        << formatBytes(double(allowed))
+        << (memory.limit ? "" : " of a " + report.hardware.name);
+  constexpr size_t kLargest = 5;
+  for (const LiveTensor &tensor :
+       llvm::ArrayRef(memory.live).take_front(kLargest))
+    error.attachNote() << stringify(tensor.kind) << " '" << tensor.name << "' "
+                       << tensor.sharding << " takes "
+                       << formatBytes(double(tensor.bytes)) << " there";
+  return failure();
+}

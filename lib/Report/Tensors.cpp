@@ -1,0 +1,153 @@
+//===- Tensors.cpp - The tensors of a planned program ---------------------===//
+
+#include "Collect.h"
+#include "Names.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+int64_t shardc::saturatingMultiply(int64_t a, int64_t b) {
+  int64_t result;
+  return llvm::MulOverflow(a, b, result) ? INT64_MAX : result;
+}
+
+int64_t shardc::saturatingAdd(int64_t a, int64_t b) {
+  int64_t result;
+  return llvm::AddOverflow(a, b, result) ? INT64_MAX : result;
+}
+
+Value shardc::storedValue(Value value) {
+  auto isStore = [](Operation *user) { return user->hasAttr(kStore); };
+  for (auto users = value.getUsers(); llvm::any_of(users, isStore);
+       users = value.getUsers())
+    value = (*llvm::find_if(users, isStore))->getResult(0);
+  return value;
+}
+
+namespace {
+
+class TensorCollector {
+public:
+  TensorCollector(const Mesh &mesh, Report &report)
+      : mesh(mesh), report(report) {}
+
+  void visit(Operation *op);
+
+private:
+  void addDeclared(DeclareOp declare);
+  void addOutput(OutputOp output);
+  void addNamed(Operation *op);
+  ReportTensor describe(std::string name, llvm::StringRef kind, Value value,
+                        llvm::ArrayRef<std::string> indices, Location loc);
+  void storePerIteration(Operation *op, ReportTensor &tensor);
+
+  const Mesh &mesh;
+  Report &report;
+};
+
+/// True if the value, as stored, leaves the program under this name: the
+/// output's entry then stands for both.
+bool isOutputOfItsName(Value stored, llvm::StringRef name) {
+  return llvm::any_of(stored.getUsers(), [&](Operation *user) {
+    auto output = dyn_cast<OutputOp>(user);
+    return output && output.getSym() == name;
+  });
+}
+
+ReportTensor TensorCollector::describe(std::string name, llvm::StringRef kind,
+                                       Value value,
+                                       llvm::ArrayRef<std::string> names,
+                                       Location loc) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Layout layout = layoutOf(mesh, type);
+  llvm::SmallVector<std::string, 4> indices(names);
+  indices.resize(type.getRank(), "_");
+
+  ReportTensor tensor;
+  tensor.name = std::move(name);
+  tensor.kind = kind.str();
+  tensor.dtype = typeName(type.getElementType()).str();
+  for (auto [index, size, axes] :
+       llvm::zip_equal(indices, type.getShape(), layout.dims)) {
+    ReportTensor::Dim dim{index, size, {}};
+    for (AxisIndex axis : axes)
+      dim.axes.push_back(mesh.axes[axis].name);
+    tensor.dims.push_back(std::move(dim));
+  }
+  for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
+    if (layout.partial & axisBit(axis))
+      tensor.partial.push_back(mesh.axes[axis].name);
+  tensor.sharding = notation(mesh, layout, indices);
+  TensorShape shape = tensorShape(type);
+  tensor.globalBytes = shape.globalBytes();
+  tensor.localBytes = shape.localBytes(mesh, layout);
+  tensor.loc = locationText(loc);
+  return tensor;
+}
+
+/// Weights and states of a repeat body are stored with its index in front.
+void TensorCollector::storePerIteration(Operation *op, ReportTensor &tensor) {
+  for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
+       repeat = repeat->getParentOfType<RepeatOp>()) {
+    int64_t count = repeat.getCount();
+    std::string index = repeat.getIndex().str();
+    tensor.dims.insert(tensor.dims.begin(), {index, count, {}});
+    bool scalar = tensor.sharding.starts_with("[]");
+    tensor.sharding.insert(1, scalar ? index : index + ", ");
+    tensor.globalBytes *= double(count);
+    tensor.localBytes *= double(count);
+  }
+}
+
+void TensorCollector::addDeclared(DeclareOp declare) {
+  TensorKind kind = declare.getKind();
+  ReportTensor tensor = describe(
+      declare.getSym().str(), stringifyTensorKind(kind), declare.getResult(),
+      indexNames(declare.getResult()), declare.getLoc());
+  if (kind != TensorKind::Input)
+    storePerIteration(declare, tensor);
+  if (kind == TensorKind::Weight) {
+    int64_t elements = 1;
+    for (const ReportTensor::Dim &dim : tensor.dims)
+      elements = saturatingMultiply(elements, dim.size);
+    report.parameters = saturatingAdd(report.parameters, elements);
+  }
+  report.tensors.push_back(std::move(tensor));
+}
+
+void TensorCollector::addOutput(OutputOp output) {
+  report.tensors.push_back(
+      describe(output.getSym().str(), "output", output.getValue(),
+               operandIndexNames(output.getValueMutable()), output.getLoc()));
+}
+
+void TensorCollector::addNamed(Operation *op) {
+  Value stored = storedValue(op->getResult(0));
+  std::string name = nameOf(op);
+  if (isOutputOfItsName(stored, name))
+    return;
+  report.tensors.push_back(describe(std::move(name), "activation", stored,
+                                    indexNames(op->getResult(0)),
+                                    op->getLoc()));
+}
+
+void TensorCollector::visit(Operation *op) {
+  if (auto declare = dyn_cast<DeclareOp>(op))
+    return addDeclared(declare);
+  if (auto output = dyn_cast<OutputOp>(op))
+    return addOutput(output);
+  if (op->getNumResults() == 1 && op->hasAttr(kName) &&
+      !op->hasAttr(kTemporary) && !op->hasAttr(kCopy))
+    addNamed(op);
+}
+
+} // namespace
+
+void shardc::collectTensors(ProgramOp program, const Mesh &mesh,
+                            Report &report) {
+  TensorCollector collector(mesh, report);
+  program->walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { collector.visit(op); });
+}

@@ -1,0 +1,619 @@
+//===- Text.cpp - The report for people -----------------------------------===//
+//
+// From the outcome to the detail: what runs where and how long it takes, the
+// plan, what the time goes into, and what to look at first. ASCII only.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Table.h"
+#include "shardc/Report/Report.h"
+#include "shardc/Report/Units.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include <fmt/format.h>
+#include <set>
+
+using namespace shardc;
+
+namespace {
+
+using Column = Table::Column;
+
+class TextPrinter {
+public:
+  TextPrinter(llvm::raw_ostream &os, const Report &report, bool colour)
+      : os(os), report(report), colour(colour) {}
+
+  void print();
+
+private:
+  void printProblem();
+  void printHead();
+  void printPlan();
+  void printItems();
+  void printTime();
+  void printNetwork();
+  void printMemory();
+  void printLargest();
+  void printAdvice();
+
+  void heading(llvm::StringRef text);
+  void fact(llvm::StringRef name, llvm::StringRef text);
+
+  std::string hardwareText() const;
+  std::string meshText() const;
+  std::string planText() const;
+  std::string stepText() const;
+  std::string memoryText() const;
+  std::string priceText() const;
+  std::string share(double seconds) const;
+
+  void addItem(Table &table, const ReportItem &item) const;
+  void addRepeat(Table &table, int repeat) const;
+  void addRepeats(Table &table, int from, int to) const;
+  std::vector<bool> activationsToShow() const;
+  std::vector<size_t> tensorsByKind() const;
+
+  llvm::raw_ostream &os;
+  const Report &report;
+  const bool colour;
+};
+
+void TextPrinter::heading(llvm::StringRef text) {
+  os << '\n';
+  paint(os, text, Style::Bold, colour);
+  os << '\n';
+}
+
+void TextPrinter::fact(llvm::StringRef name, llvm::StringRef text) {
+  os.indent(2);
+  os << llvm::left_justify(name, 12);
+  os << truncate(text, kReportWidth - 14) << '\n';
+}
+
+std::string TextPrinter::share(double seconds) const {
+  return report.time.scheduled > 0
+             ? formatPercent(seconds / report.time.scheduled)
+             : "";
+}
+
+//===----------------------------------------------------------------------===//
+// At a glance
+//===----------------------------------------------------------------------===//
+
+std::string listText(llvm::ArrayRef<int64_t> values) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::interleaveComma(values, stream);
+  return text;
+}
+
+std::string plural(int64_t count, llvm::StringRef noun) {
+  return formatDigits(count) + " " + noun.str() + (count == 1 ? "" : "s");
+}
+
+std::string TextPrinter::hardwareText() const {
+  const Report::Hardware &hardware = report.hardware;
+  std::string text = hardware.name;
+  if (!hardware.shape.empty())
+    text += "[" + listText(hardware.shape) + "]";
+  text += ": " + plural(hardware.chips, "chip") +
+          (hardware.chips == 1 ? ", " : ", each ");
+  if (hardware.peakFlops)
+    text += formatRate(*hardware.peakFlops, "FLOP/s") + " " +
+            hardware.computeType + ", ";
+  return text + formatBytes(double(report.memory.capacity)) + " HBM at " +
+         formatRate(hardware.hbmBandwidth, "B/s");
+}
+
+std::string TextPrinter::meshText() const {
+  if (report.mesh.empty())
+    return "none (one device)";
+  std::string text;
+  for (const Report::Axis &axis : report.mesh) {
+    text += (text.empty() ? "[" : ", ") + axis.name + "=" +
+            std::to_string(axis.size);
+    if (axis.on.size() == 1)
+      text += " on " + axis.on.front();
+    else if (axis.on.size() > 1)
+      text += " on (" + llvm::join(axis.on, ", ") + ")";
+  }
+  text += "]";
+  if (report.idleChips > 0)
+    text += ", " + plural(report.idleChips, "chip") + " idle";
+  return text;
+}
+
+std::string TextPrinter::planText() const {
+  const Report::Plan &plan = report.plan;
+  if (plan.status == "fixed")
+    return "fixed: the program leaves nothing to choose";
+  std::string objective = " (by " + plan.objective + " time)";
+  if (plan.status == "optimal")
+    return "optimal: no plan that fits is faster" + objective;
+  if (plan.status != "feasible")
+    return plan.status;
+  if (plan.gap)
+    return "feasible: at most " + formatPercent(*plan.gap) +
+           " slower than the best" + objective;
+  return "feasible: how much slower than the best is not known" + objective;
+}
+
+std::string TextPrinter::stepText() const {
+  const Report::Time &time = report.time;
+  std::string text = formatTime(time.scheduled) + ", bound by " +
+                     (time.bound == "hbm" ? "HBM" : time.bound);
+  if (time.lower < time.upper)
+    text += " (" + formatTime(time.lower) +
+            " with perfect overlap; none is assumed yet)";
+  return text;
+}
+
+std::string TextPrinter::memoryText() const {
+  const Report::Memory &memory = report.memory;
+  std::string text = formatBytes(double(memory.peak)) + " of " +
+                     formatBytes(double(memory.allowed()));
+  if (memory.allowed() > 0)
+    text += " (" +
+            formatPercent(double(memory.peak) / double(memory.allowed())) + ")";
+  return text + (memory.limit ? " allowed" : "") + " per device";
+}
+
+std::string formatUsd(double usd) {
+  return (usd < 1000 ? fmt::format("{:.3g}", usd) : formatScaled(usd)) + " USD";
+}
+
+std::string TextPrinter::priceText() const {
+  double step = *report.price.usd;
+  std::string text = formatUsd(step) + " per step";
+  if (report.time.scheduled > 0)
+    text =
+        formatUsd(step / report.time.scheduled * 3600) + " per hour, " + text;
+  if (report.price.usdPerMillionTokens)
+    text += ", " + formatUsd(*report.price.usdPerMillionTokens) +
+            " per million tokens";
+  return text;
+}
+
+void TextPrinter::printProblem() {
+  const Report::Memory &memory = report.memory;
+  if (memory.fits)
+    return;
+  paint(os, "does not fit: ", Style::Red, colour);
+  os << "needs " << formatBytes(double(memory.peak)) << " per device, "
+     << formatBytes(double(memory.peak - memory.allowed())) << " more than "
+     << (memory.limit ? "--memory-limit allows" : "it has") << "\n\n";
+}
+
+void TextPrinter::printHead() {
+  paint(os, truncate(report.file, kReportWidth), Style::Bold, colour);
+  os << '\n';
+  fact("hardware", hardwareText());
+  fact("mesh", meshText());
+  fact("parameters", formatCount(report.parameters) +
+                         (report.parameters < 1000
+                              ? ""
+                              : " (" + formatDigits(report.parameters) + ")"));
+  fact("plan", planText());
+  fact("step", stepText());
+  if (report.flops.mfu && report.flops.model > 0)
+    fact("MFU", formatPercent(*report.flops.mfu) + ", HFU " +
+                    formatPercent(*report.flops.hfu));
+  fact("memory", memoryText());
+  if (report.price.usd)
+    fact("price", priceText());
+}
+
+//===----------------------------------------------------------------------===//
+// The plan
+//===----------------------------------------------------------------------===//
+
+/// More activations than this are not listed.
+constexpr size_t kMostActivations = 16;
+
+/// Which tensors to list: all but the smaller ones of many activations.
+std::vector<bool> TextPrinter::activationsToShow() const {
+  std::vector<size_t> activations;
+  for (auto [i, tensor] : llvm::enumerate(report.tensors))
+    if (tensor.kind == "activation")
+      activations.push_back(i);
+  llvm::sort(activations, [&](size_t a, size_t b) {
+    return std::pair(-report.tensors[a].localBytes, a) <
+           std::pair(-report.tensors[b].localBytes, b);
+  });
+  std::vector<bool> show(report.tensors.size(), true);
+  for (size_t i : llvm::drop_begin(
+           activations, std::min(kMostActivations, activations.size())))
+    show[i] = false;
+  return show;
+}
+
+/// Indices of the tensors, what is declared before what is computed.
+std::vector<size_t> TextPrinter::tensorsByKind() const {
+  std::vector<size_t> order;
+  for (llvm::StringRef kind :
+       {"input", "weight", "state", "activation", "output"})
+    for (auto [i, tensor] : llvm::enumerate(report.tensors))
+      if (tensor.kind == kind)
+        order.push_back(i);
+  return order;
+}
+
+void TextPrinter::printPlan() {
+  Table table({{},
+               {Column::Left, 28},
+               {},
+               {Column::Left, kReportWidth, /*flexible=*/true},
+               {Column::Left, 28},
+               {Column::Right},
+               {Column::Right}},
+              {"Plan", "", "", "", "shape", "global", "per device"});
+  std::vector<bool> show = activationsToShow();
+  for (size_t i : tensorsByKind()) {
+    if (!show[i])
+      continue;
+    const ReportTensor &tensor = report.tensors[i];
+    std::vector<std::string> sizes;
+    for (const ReportTensor::Dim &dim : tensor.dims)
+      sizes.push_back(std::to_string(dim.size));
+    table.addRow({tensor.kind, tensor.name, tensor.dtype, tensor.sharding,
+                  sizes.empty() ? "scalar" : llvm::join(sizes, " x "),
+                  formatBytes(tensor.globalBytes),
+                  formatBytes(tensor.localBytes)});
+  }
+  os << '\n';
+  table.print(os, colour);
+  if (size_t hidden = llvm::count(show, false)) {
+    os.indent(2);
+    paint(os,
+          "and " + plural(int64_t(hidden), "smaller activation") +
+              " (--emit-json lists all)",
+          Style::Dim, colour);
+    os << '\n';
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Operations and collectives
+//===----------------------------------------------------------------------===//
+
+/// The entries of `[B@(X, Y), D]{+Z}`, without the partial sums.
+std::vector<std::string> entriesOf(llvm::StringRef sharding,
+                                   llvm::StringRef &partial) {
+  std::vector<std::string> entries;
+  size_t close = sharding.find(']');
+  partial = sharding.drop_front(std::min(close + 1, sharding.size()));
+  llvm::StringRef list = sharding.substr(1, close - 1);
+  size_t begin = 0, depth = 0;
+  for (size_t i = 0; i <= list.size() && !list.empty(); ++i) {
+    if (i < list.size() && list[i] == '(')
+      ++depth;
+    if (i < list.size() && list[i] == ')')
+      --depth;
+    if (i == list.size() || (list[i] == ',' && depth == 0)) {
+      entries.push_back(list.slice(begin, i).trim().str());
+      begin = i + 1;
+    }
+  }
+  return entries;
+}
+
+/// What differs between two shardings of a tensor: `B, N@X -> B@X, N`.
+std::string changedEntries(const ReportCollective &moved) {
+  llvm::StringRef partialFrom, partialTo;
+  std::vector<std::string> from, to;
+  auto entries = llvm::zip_equal(entriesOf(moved.from, partialFrom),
+                                 entriesOf(moved.to, partialTo));
+  for (const auto &[before, after] : entries)
+    if (before != after) {
+      from.push_back(before);
+      to.push_back(after);
+    }
+  if (partialFrom != partialTo) {
+    from.push_back(partialFrom.str());
+    to.push_back(partialTo.str());
+  }
+  llvm::erase_if(from, [](const std::string &text) { return text.empty(); });
+  llvm::erase_if(to, [](const std::string &text) { return text.empty(); });
+  if (to.empty())
+    to.push_back("{}");
+  return llvm::join(from, ", ") + " -> " + llvm::join(to, ", ");
+}
+
+/// A change of sharding in full if there is room, else what changes.
+std::string changeText(const ReportCollective &moved) {
+  constexpr size_t kRoom = 28;
+  std::string full = moved.from + " -> " + moved.to;
+  return full.size() <= kRoom ? full : changedEntries(moved);
+}
+
+/// `einsum + silu, mul`.
+std::string computeText(const ReportCompute &compute) {
+  std::string text = compute.function;
+  if (!compute.fused.empty())
+    text += " + " + llvm::join(compute.fused, ", ");
+  return text;
+}
+
+int depthOf(const Report &report, int repeat) {
+  int depth = 0;
+  for (; repeat >= 0; repeat = report.repeats[repeat].parent)
+    ++depth;
+  return depth;
+}
+
+bool isWithin(const Report &report, int repeat, int outer) {
+  for (; repeat >= 0; repeat = report.repeats[repeat].parent)
+    if (repeat == outer)
+      return true;
+  return outer < 0;
+}
+
+Cell boundCell(llvm::StringRef bound) {
+  return {bound == "hbm" ? "HBM" : bound.str(),
+          bound == "bandwidth" || bound == "latency" ? Style::Yellow
+                                                     : Style::Plain};
+}
+
+void TextPrinter::addItem(Table &table, const ReportItem &item) const {
+  std::string indent(2 * depthOf(report, item.repeat), ' ');
+  double runs = double(item.count), time = double(item.total) / 1e12;
+  if (const ReportCollective *moved = item.collective()) {
+    bool free = item.total == 0;
+    table.addRow(
+        {indent + moved->operand,
+         {item.kind + " " + llvm::join(moved->axes, ","),
+          free ? Style::Dim : Style::Yellow},
+         changeText(*moved),
+         formatDigits(item.count),
+         "",
+         moved->cost.bytes > 0 ? formatBytes(runs * moved->cost.bytes) : "",
+         free ? "free" : formatTime(time),
+         free ? Cell() : boundCell(item.bound()),
+         free ? "" : share(time)});
+    return;
+  }
+  const ReportCompute &compute = *item.compute();
+  table.addRow({indent + item.name, computeText(compute), compute.sharding,
+                formatDigits(item.count),
+                compute.flops() > 0 ? formatScaled(runs * compute.flops()) : "",
+                formatBytes(runs * compute.cost.hbmBytes), formatTime(time),
+                boundCell(item.bound()), share(time)});
+}
+
+/// The heading of a repeat, with the sums of its body.
+void TextPrinter::addRepeat(Table &table, int repeat) const {
+  const Report::Repeat &described = report.repeats[repeat];
+  double flops = 0, bytes = 0, time = 0;
+  for (const ReportItem &item : report.items) {
+    if (!isWithin(report, item.repeat, repeat))
+      continue;
+    time += double(item.total) / 1e12;
+    if (const ReportCompute *compute = item.compute()) {
+      flops += compute->flops() * double(item.count);
+      bytes += compute->cost.hbmBytes * double(item.count);
+    }
+  }
+  std::string indent(2 * (depthOf(report, repeat) - 1), ' ');
+  auto bold = [](std::string text) {
+    return Cell(std::move(text), Style::Bold);
+  };
+  table.addRow({bold(indent + "repeat " + described.index + " x " +
+                     formatDigits(described.count)),
+                {},
+                {},
+                {},
+                bold(flops > 0 ? formatScaled(flops) : ""),
+                bold(formatBytes(bytes)),
+                bold(formatTime(time)),
+                {},
+                bold(share(time))});
+}
+
+/// Headings of the repeats that lie between the one of the last row and the one
+/// of the next.
+void TextPrinter::addRepeats(Table &table, int from, int to) const {
+  if (to < 0 || isWithin(report, from, to))
+    return;
+  addRepeats(table, from, report.repeats[to].parent);
+  addRepeat(table, to);
+}
+
+void TextPrinter::printItems() {
+  if (report.items.empty())
+    return;
+  Table table({{Column::Left, 30},
+               {Column::Left, 30, /*flexible=*/true},
+               {Column::Left, kReportWidth, /*flexible=*/true},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {},
+               {Column::Right}},
+              {"Operations", "", "sharding", "count", "FLOPs", "bytes", "time",
+               "bound", "share"});
+  int repeat = -1;
+  for (const ReportItem &item : report.items) {
+    addRepeats(table, repeat, item.repeat);
+    repeat = item.repeat;
+    addItem(table, item);
+  }
+  double flops = 0;
+  for (const ReportItem &item : report.items)
+    if (const ReportCompute *compute = item.compute())
+      flops += compute->flops() * double(item.count);
+  auto bold = [](std::string text) {
+    return Cell(std::move(text), Style::Bold);
+  };
+  table.addRow({bold("total"),
+                {},
+                {},
+                {},
+                bold(formatScaled(flops)),
+                bold(formatBytes(report.traffic.hbm)),
+                bold(formatTime(report.time.upper)),
+                {},
+                bold(share(report.time.upper))});
+  os << '\n';
+  table.print(os, colour);
+  os.indent(2);
+  paint(os,
+        "all runs of a step on one device; bytes are HBM traffic, of a "
+        "collective the size of what it moves",
+        Style::Dim, colour);
+  os << '\n';
+}
+
+//===----------------------------------------------------------------------===//
+// Totals
+//===----------------------------------------------------------------------===//
+
+void TextPrinter::printTime() {
+  const Report::Time &time = report.time;
+  Table table({{}, {Column::Right}, {Column::Right}, {}}, {"Time of a step"});
+  auto add = [&](const char *name, double seconds, const char *what) {
+    table.addRow({name, formatTime(seconds), share(seconds), what});
+  };
+  add("compute-bound operations", time.computeBound, "");
+  add("HBM-bound operations", time.hbmBound, "");
+  add("collectives", time.collectives, "");
+  add("upper", time.upper, "operations and collectives one after the other");
+  add("lower", time.lower,
+      "perfect overlap: the operations or the busiest network");
+  os << '\n';
+  table.print(os, colour);
+}
+
+/// True if every mesh axis is one physical axis with the same time, so that the
+/// physical axes tell nothing new.
+bool physicalIsObvious(const Report &report) {
+  if (report.time.network.size() != report.mesh.size())
+    return false;
+  std::set<std::string> seen;
+  for (auto [axis, time] : llvm::zip_equal(report.mesh, report.time.network)) {
+    if (axis.on.size() > 1)
+      return false;
+    if (!axis.on.empty() && !seen.insert(axis.on.front()).second)
+      return false;
+  }
+  return true;
+}
+
+void TextPrinter::printNetwork() {
+  if (report.mesh.empty())
+    return;
+  Table table({{}, {Column::Right}, {Column::Right}, {Column::Right}},
+              {"Network", "time", "share", "sent per device"});
+  for (auto [axis, sent] :
+       llvm::zip_equal(report.time.network, report.traffic.network)) {
+    std::string name = axis.first;
+    table.addRow({"over " + name, formatTime(axis.second), share(axis.second),
+                  formatBytes(sent.second)});
+  }
+  if (!physicalIsObvious(report))
+    for (const auto &[axis, seconds] : report.time.physical)
+      table.addRow({"physical " + axis, formatTime(seconds), share(seconds)});
+  os << '\n';
+  table.print(os, colour);
+}
+
+void TextPrinter::printMemory() {
+  const Report::Memory &memory = report.memory;
+  Table table({{}, {Column::Right}, {Column::Right}, {Column::Left, 80}},
+              {"Memory of a device"});
+  auto add = [&](const char *name, int64_t bytes, std::string note = "") {
+    double allowed = double(memory.allowed());
+    table.addRow({name, formatBytes(double(bytes)),
+                  allowed > 0 ? formatPercent(double(bytes) / allowed) : "",
+                  std::move(note)});
+  };
+  std::pair<const char *, int64_t> kinds[] = {
+      {"weights", memory.weights},
+      {"states", memory.states},
+      {"inputs", memory.inputs},
+      {"activations", memory.activations},
+      {"communication buffers", memory.buffers}};
+  for (auto [name, bytes] : kinds)
+    if (bytes > 0)
+      add(name, bytes);
+  std::string place =
+      memory.peakName.empty() ? "" : "in '" + memory.peakName + "'";
+  if (!memory.peakLoc.empty())
+    place += " (" + memory.peakLoc + ")";
+  add("peak", memory.peak, place);
+  add(memory.limit ? "limit" : "capacity", memory.allowed());
+  os << '\n';
+  table.print(os, colour);
+  if (!memory.fits)
+    printLargest();
+}
+
+void TextPrinter::printLargest() {
+  constexpr size_t kMost = 8;
+  Table table({{},
+               {Column::Left, 40},
+               {Column::Left, kReportWidth, /*flexible=*/true},
+               {Column::Right}},
+              {"Largest tensors at the peak"});
+  for (const LiveTensor &tensor :
+       llvm::ArrayRef(report.memory.live).take_front(kMost))
+    table.addRow({stringify(tensor.kind).str(), tensor.name, tensor.sharding,
+                  formatBytes(double(tensor.bytes))});
+  os << '\n';
+  table.print(os, colour);
+}
+
+//===----------------------------------------------------------------------===//
+// Advice
+//===----------------------------------------------------------------------===//
+
+/// The most expensive collectives and why they are there.
+void TextPrinter::printAdvice() {
+  std::vector<const ReportItem *> collectives;
+  for (const ReportItem &item : report.items)
+    if (item.collective() && item.total > 0)
+      collectives.push_back(&item);
+  if (collectives.empty())
+    return;
+  // Equally expensive ones in program order, which is that of their addresses.
+  llvm::sort(collectives, [](const ReportItem *a, const ReportItem *b) {
+    return std::pair(-a->total, a) < std::pair(-b->total, b);
+  });
+  constexpr size_t kMost = 3;
+  heading("Look at first");
+  for (auto [i, item] :
+       llvm::enumerate(llvm::ArrayRef(collectives).take_front(kMost))) {
+    const ReportCollective &moved = *item->collective();
+    double time = double(item->total) / 1e12;
+    std::string text = std::to_string(i + 1) + ". " + item->kind + " of '" +
+                       moved.operand + "' over " + llvm::join(moved.axes, ",") +
+                       ": " + formatTime(time) + ", " + share(time) +
+                       " of the step";
+    if (item->count > 1)
+      text += ", " + formatDigits(item->count) + " runs";
+    text += item->bound() == "latency" ? ", bound by latency" : "";
+    if (!item->loc.empty())
+      text += " (" + item->loc + ")";
+    printWrapped(os, text, 2);
+    printWrapped(os, moved.reason, 5);
+  }
+}
+
+void TextPrinter::print() {
+  printProblem();
+  printHead();
+  printPlan();
+  printItems();
+  printTime();
+  printNetwork();
+  printMemory();
+  printAdvice();
+}
+
+} // namespace
+
+void shardc::printText(llvm::raw_ostream &os, const Report &report,
+                       bool colour) {
+  TextPrinter(os, report, colour).print();
+}

@@ -1,0 +1,59 @@
+//===- Arithmetic.cpp - Min-plus kernels ----------------------------------===//
+//
+// The inner loops of elimination and of message passing, compiled for several
+// instruction sets: 64-bit minima need AVX2 or AVX-512 to vectorise well.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Solver/Arithmetic.h"
+
+// Resolvers run before a sanitizer's runtime is ready.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||     \
+    __has_feature(memory_sanitizer)
+#define SHARDC_NO_CLONES
+#endif
+#endif
+#if defined(__x86_64__) && defined(__linux__) && defined(__clang__) &&         \
+    !defined(SHARDC_NO_CLONES)
+#define SHARDC_CLONES                                                          \
+  __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define SHARDC_CLONES
+#endif
+
+namespace shardc::solver {
+
+SHARDC_CLONES void minPlus(Scaled *__restrict out, const Scaled *__restrict row,
+                           Scaled base, size_t n) {
+  for (size_t j = 0; j < n; ++j)
+    out[j] = std::min(out[j], base + row[j]);
+}
+
+SHARDC_CLONES void minPlus(Scaled *__restrict out, const Scaled *__restrict a,
+                           const Scaled *__restrict b, Scaled base, size_t n) {
+  for (size_t j = 0; j < n; ++j)
+    out[j] = std::min(out[j], base + a[j] + b[j]);
+}
+
+SHARDC_CLONES void addSaturated(Scaled *__restrict out,
+                                const Scaled *__restrict row, size_t n) {
+  for (size_t j = 0; j < n; ++j)
+    out[j] = std::min(out[j] + row[j], kInfinity);
+}
+
+SHARDC_CLONES void minOverRows(Scaled *__restrict out,
+                               const Scaled *__restrict matrix,
+                               const Scaled *__restrict offsets, size_t rows,
+                               size_t columns) {
+  for (size_t j = 0; j < columns; ++j)
+    out[j] = matrix[j] - offsets[0];
+  for (size_t i = 1; i < rows; ++i) {
+    const Scaled *row = matrix + i * columns;
+    Scaled offset = offsets[i];
+    for (size_t j = 0; j < columns; ++j)
+      out[j] = std::min(out[j], row[j] - offset);
+  }
+}
+
+} // namespace shardc::solver

@@ -1,0 +1,96 @@
+//===- Contract.cpp - Worklist over the steps of contraction --------------===//
+
+#include "shardc/Solver/Contract.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace shardc::solver {
+
+namespace {
+/// Visits nodes in rounds, by ascending index, until none has changed.
+class Contraction {
+public:
+  explicit Contraction(Network &network)
+      : network(network), dirty(network.nodes.size(), true),
+        rows(network.slack.size()) {}
+
+  void run() {
+    do {
+      settle();
+      compressRows(network);
+    } while (!network.infeasible() &&
+             (removeOversized(network, dirty) || markFreed()));
+  }
+
+private:
+  void settle() {
+    for (bool again = true; again;) {
+      again = false;
+      for (Variable node = 0; node < dirty.size(); ++node) {
+        if (!dirty[node])
+          continue;
+        dirty[node] = false;
+        if (network.nodes[node].alive)
+          visit(node);
+        if (network.noLabel)
+          return;
+        again = true;
+      }
+    }
+  }
+
+  void markNeighbours(Variable node) {
+    for (LinkId link : network.nodes[node].links)
+      dirty[network.links[link].other(node)] = true;
+  }
+
+  void visit(Variable node) {
+    if (makeConsistent(network, node))
+      markNeighbours(node);
+    if (network.noLabel)
+      return;
+    // Taking the node out changes those that are its neighbours now.
+    llvm::SmallVector<LinkId, 4> links = network.nodes[node].links;
+    llvm::SmallVector<Variable, 8> neighbours;
+    for (LinkId link : links)
+      neighbours.push_back(network.links[link].other(node));
+    bool changed = removeSeparableLinks(network, node);
+    if (removeDominated(network, node))
+      changed = true;
+    if (network.nodes[node].size() == 1) {
+      fixNode(network, node);
+      changed = true;
+    } else if (mergeFunctional(network, node) || eliminateNode(network, node)) {
+      changed = true;
+    }
+    if (!changed)
+      return;
+    for (Variable neighbour : neighbours)
+      dirty[neighbour] = true;
+    dirty[node] = network.nodes[node].alive;
+  }
+
+  /// Fewer rows hold back fewer nodes; true if any rows went.
+  bool markFreed() {
+    if (network.slack.size() == rows)
+      return false;
+    rows = network.slack.size();
+    for (Variable node = 0; node < dirty.size(); ++node)
+      dirty[node] = network.nodes[node].alive;
+    return true;
+  }
+
+  Network &network;
+  std::vector<bool> dirty;
+  size_t rows;
+};
+} // namespace
+
+void contract(Network &network) {
+  if (network.infeasible())
+    return;
+  compressRows(network);
+  if (!network.infeasible())
+    Contraction(network).run();
+}
+
+} // namespace shardc::solver

@@ -1,0 +1,150 @@
+//===- Dominance.cpp - Labels that another label replaces -----------------===//
+
+#include "shardc/Solver/Arithmetic.h"
+#include "shardc/Solver/Contract.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace shardc::solver {
+
+/// Additions that comparing the labels of one node may take; pairs that come
+/// after are not compared.
+static constexpr size_t kMaxWork = 200'000'000;
+
+namespace {
+/// A link seen from one node: rows are that node's labels.
+class View {
+public:
+  View(const Network &network, Variable node, const Link &link)
+      : columns(network.nodes[link.other(node)].size()),
+        costs(orient(link, node, link.table->costs)) {
+    for (const PairUsage &usage : link.usages)
+      bytes.push_back(orient(link, node, usage.bytes));
+    for (size_t own = 0; own < network.nodes[node].size(); ++own) {
+      llvm::BitVector row(columns);
+      for (size_t k = 0; k < columns; ++k)
+        row[k] = isForbidden(costs[own * columns + k]);
+      forbidden.push_back(std::move(row));
+    }
+  }
+
+  size_t size() const { return columns; }
+
+  /// Does `better` allow all that `worse` allows?
+  bool allowsAll(Label better, Label worse) const {
+    return !forbidden[better].test(forbidden[worse]);
+  }
+
+  /// The most that `better` can cost more than `worse`.
+  Cost excess(Label better, Label worse) const {
+    const Cost *to = &costs[better * columns];
+    const Cost *from = &costs[worse * columns];
+    Cost most = -kForbidden;
+    for (size_t k = 0; k < columns; ++k)
+      most = std::max(most, isForbidden(from[k]) ? most : to[k] - from[k]);
+    return most;
+  }
+
+  bool usesNoMore(Label better, Label worse) const {
+    for (const std::vector<int64_t> &table : bytes)
+      for (size_t k = 0; k < columns; ++k)
+        if (!isForbidden(costs[worse * columns + k]) &&
+            table[better * columns + k] > table[worse * columns + k])
+          return false;
+    return true;
+  }
+
+private:
+  template <typename T>
+  static std::vector<T> orient(const Link &link, Variable node,
+                               const std::vector<T> &values) {
+    if (link.first == node)
+      return values;
+    size_t rows = link.table->rows, columns = link.table->columns;
+    std::vector<T> result(values.size());
+    for (size_t i = 0; i < rows; ++i)
+      for (size_t j = 0; j < columns; ++j)
+        result[j * rows + i] = values[i * columns + j];
+    return result;
+  }
+
+  size_t columns;
+  std::vector<Cost> costs;
+  std::vector<std::vector<int64_t>> bytes; // one table per pair usage
+  std::vector<llvm::BitVector> forbidden;  // by label
+};
+
+/// Compares labels of one node, counting the work.
+class Comparison {
+public:
+  Comparison(const Network &network, Variable node)
+      : node(network.nodes[node]) {
+    for (LinkId link : this->node.links)
+      views.emplace_back(network, node, network.links[link]);
+  }
+
+  bool isExhausted() const { return work > kMaxWork; }
+
+  /// Cheap tests come first: most pairs fail one of them.
+  bool dominates(Label better, Label worse) {
+    ++work;
+    for (const View &view : views)
+      if (!view.allowsAll(better, worse))
+        return false;
+    if (!node.usages.empty() &&
+        !usesNoMore(node.usages[better], node.usages[worse]))
+      return false;
+    Int128 excess = Int128(node.costs[better]) - node.costs[worse];
+    for (const View &view : views) {
+      work += view.size();
+      excess += view.excess(better, worse);
+    }
+    return excess <= 0 && llvm::all_of(views, [&](const View &view) {
+             return view.usesNoMore(better, worse);
+           });
+  }
+
+private:
+  /// At every row `a` uses at most what `b` uses.
+  static bool usesNoMore(const UsageList &a, const UsageList &b) {
+    size_t j = 0;
+    for (const Usage &usage : a) {
+      uint32_t row = usage.begin;
+      while (row < usage.end) {
+        while (j < b.size() && b[j].end <= row)
+          ++j;
+        if (j == b.size() || b[j].begin > row || b[j].bytes < usage.bytes)
+          return false;
+        row = b[j].end;
+      }
+    }
+    return true;
+  }
+
+  const Node &node;
+  std::vector<View> views;
+  size_t work = 0;
+};
+} // namespace
+
+bool removeDominated(Network &network, Variable node) {
+  size_t labels = network.nodes[node].size();
+  if (labels < 2)
+    return false;
+  Comparison comparison(network, node);
+  std::vector<bool> keep(labels, true);
+  bool any = false;
+  for (Label worse = labels; worse-- > 0 && !comparison.isExhausted();)
+    for (Label better = 0; better < labels; ++better)
+      if (better != worse && keep[better] &&
+          comparison.dominates(better, worse)) {
+        keep[worse] = false;
+        any = true;
+        break;
+      }
+  if (any)
+    filterLabels(network, node, keep);
+  return any;
+}
+
+} // namespace shardc::solver

@@ -1,0 +1,193 @@
+//===- Model.cpp - A network at fixed prices of memory --------------------===//
+
+#include "shardc/Solver/Model.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cassert>
+
+namespace shardc::solver {
+
+static constexpr unsigned kLargestShift = 20;
+
+static Scaled scale(Cost cost, unsigned shift) {
+  return isForbidden(cost) ? kInfinity : saturate(Int128(cost) << shift);
+}
+
+static void fillTransposed(ScaledTable &table) {
+  table.transposed.resize(table.costs.size());
+  for (Label i = 0; i < table.rows; ++i)
+    for (Label j = 0; j < table.columns; ++j)
+      table.transposed[size_t(j) * table.rows + i] = table.at(i, j);
+}
+
+static std::shared_ptr<ScaledTable> scaleTable(const Table &table,
+                                               unsigned shift) {
+  auto result = std::make_shared<ScaledTable>();
+  result->rows = table.rows;
+  result->columns = table.columns;
+  result->costs.reserve(table.costs.size());
+  for (Cost cost : table.costs)
+    result->costs.push_back(scale(cost, shift));
+  fillTransposed(*result);
+  return result;
+}
+
+Model::Model(const Network &network, unsigned shift)
+    : network(&network), shift(shift), prices(network.slack.size(), 0),
+      priceSums(network.slack.size() + 1, 0) {
+  std::vector<uint32_t> positions(network.nodes.size(), 0);
+  for (auto [index, node] : llvm::enumerate(network.nodes))
+    if (node.alive) {
+      positions[index] = nodes.size();
+      nodes.push_back(index);
+    }
+  unary.resize(nodes.size());
+  incident.resize(nodes.size());
+  llvm::DenseMap<const Table *, std::shared_ptr<const ScaledTable>> scaled;
+  for (auto [index, link] : llvm::enumerate(network.links)) {
+    if (!link.alive)
+      continue;
+    auto &table = scaled[link.table.get()];
+    if (!table)
+      table = scaleTable(*link.table, shift);
+    uint32_t first = positions[link.first], second = positions[link.second];
+    incident[first].push_back(allPairs.size());
+    incident[second].push_back(allPairs.size());
+    allPairs.push_back(
+        {first, second, static_cast<LinkId>(index), table, table});
+  }
+  priceNodes();
+}
+
+unsigned Model::largestShift(const Network &network, Scaled limit) {
+  Int128 total = 1;
+  for (const Node &node : network.nodes)
+    if (node.alive)
+      total += *llvm::max_element(node.costs);
+  llvm::DenseMap<const Table *, Cost> largest;
+  for (const Link &link : network.links) {
+    if (!link.alive)
+      continue;
+    auto [entry, isNew] = largest.insert({link.table.get(), 0});
+    if (isNew)
+      for (Cost cost : link.table->costs)
+        if (!isForbidden(cost))
+          entry->second = std::max(entry->second, cost);
+    total += entry->second;
+  }
+  unsigned shift = kLargestShift;
+  while (shift > 0 && (total << shift) >= limit)
+    --shift;
+  return shift;
+}
+
+void Model::setPrices(Prices newPrices) {
+  assert(newPrices.size() == prices.size() && "one price per row");
+  prices = std::move(newPrices);
+  for (size_t row = 0; row < prices.size(); ++row) {
+    assert(prices[row] >= 0 && "prices are not negative");
+    priceSums[row + 1] = priceSums[row] + prices[row];
+  }
+  priceNodes();
+  pricePairs();
+}
+
+/// bytes * price, saturated: the price of a long interval may be large.
+static Scaled priceOf(int64_t bytes, Int128 price) {
+  if (price == 0 || bytes == 0)
+    return 0;
+  if (price >= kInfinity)
+    return kInfinity;
+  return saturate(bytes * price);
+}
+
+void Model::priceNodes() {
+  for (size_t v = 0; v < nodes.size(); ++v) {
+    const Node &node = network->nodes[nodes[v]];
+    unary[v].resize(node.size());
+    for (Label label = 0; label < node.size(); ++label) {
+      Scaled sum = scale(node.costs[label], shift);
+      if (!node.usages.empty())
+        for (const Usage &usage : node.usages[label])
+          sum =
+              addScaled(sum, priceOf(usage.bytes, priceSums[usage.end] -
+                                                      priceSums[usage.begin]));
+      unary[v][label] = sum;
+    }
+  }
+}
+
+void Model::pricePairs() {
+  for (Pair &pair : allPairs) {
+    const Link &link = network->links[pair.link];
+    pair.table = pair.unpriced;
+    if (link.usages.empty())
+      continue;
+    auto table = scaleTable(*link.table, shift);
+    for (const PairUsage &usage : link.usages) {
+      Int128 price = priceSums[usage.end] - priceSums[usage.begin];
+      if (price == 0)
+        continue;
+      for (auto [cost, bytes] : llvm::zip_equal(table->costs, usage.bytes))
+        cost = addScaled(cost, priceOf(bytes, price));
+    }
+    fillTransposed(*table);
+    pair.table = std::move(table);
+  }
+}
+
+void Model::applyMessages(const Messages &messages) {
+  for (auto [pair, toFirst, toSecond] :
+       llvm::zip_equal(allPairs, messages.toFirst, messages.toSecond)) {
+    auto table = std::make_shared<ScaledTable>(*pair.table);
+    for (Label i = 0; i < table->rows; ++i)
+      for (Label j = 0; j < table->columns; ++j) {
+        Scaled &cost = table->costs[size_t(i) * table->columns + j];
+        // Messages of labels that were taken out are infinite.
+        bool isLost = toFirst[i] <= -kInfinity || toSecond[j] <= -kInfinity;
+        cost = cost >= kInfinity || isLost
+                   ? kInfinity
+                   : std::min(cost - toFirst[i] - toSecond[j], kInfinity);
+      }
+    fillTransposed(*table);
+    pair.table = std::move(table);
+    for (auto [cost, part] : llvm::zip_equal(unary[pair.first], toFirst))
+      cost = part <= -kInfinity ? kInfinity : addScaled(cost, part);
+    for (auto [cost, part] : llvm::zip_equal(unary[pair.second], toSecond))
+      cost = part <= -kInfinity ? kInfinity : addScaled(cost, part);
+  }
+}
+
+Int128 Model::offset() const {
+  Int128 sum = Int128(network->constant) << shift;
+  for (auto [price, slack] : llvm::zip_equal(prices, network->slack))
+    sum -= Int128(price) * slack;
+  return sum;
+}
+
+Cost Model::boundFor(Int128 leastSum) const {
+  Int128 bound = ceilShift(leastSum + offset(), shift);
+  return static_cast<Cost>(
+      std::clamp<Int128>(bound, -Int128(kForbidden), kForbidden));
+}
+
+Int128 Model::sumLimit(Cost upper) const {
+  return (Int128(upper - 1) << shift) - offset();
+}
+
+std::vector<Label> Model::toNodes(llvm::ArrayRef<Label> labels) const {
+  std::vector<Label> result(network->nodes.size(), 0);
+  for (auto [node, label] : llvm::zip_equal(nodes, labels))
+    result[node] = label;
+  return result;
+}
+
+std::vector<Label> Model::fromNodes(llvm::ArrayRef<Label> nodeLabels) const {
+  std::vector<Label> result;
+  result.reserve(nodes.size());
+  for (Variable node : nodes)
+    result.push_back(nodeLabels[node]);
+  return result;
+}
+
+} // namespace shardc::solver

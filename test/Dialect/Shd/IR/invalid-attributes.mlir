@@ -1,0 +1,193 @@
+// RUN: shardc-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect
+
+// A1
+// expected-error @+1 {{axis 'X' must have a size of at least 1, but has 0}}
+"test.op"() {a = #shd.mesh<[X = 0]>} : () -> ()
+
+// -----
+
+// A2
+// expected-error @+1 {{a mesh axis must have a name}}
+"test.op"() {a = #shd.axis<"" = 2>} : () -> ()
+
+// -----
+
+// M1
+// expected-error @+1 {{axis 'X' appears twice in the mesh}}
+"test.op"() {a = #shd.mesh<[X = 2, Y = 2, X = 4]>} : () -> ()
+
+// -----
+
+// M2
+// expected-error @+1 {{a mesh may have at most 16 axes, but has 17}}
+"test.op"() {a = #shd.mesh<[a = 1, b = 1, c = 1, d = 1, e = 1, f = 1, g = 1, h = 1, i = 1, j = 1, k = 1, l = 1, m = 1, n = 1, o = 1, p = 1, q = 1]>} : () -> ()
+
+// -----
+
+// expected-error @+1 {{expected valid keyword or string}}
+"test.op"() {a = #shd.mesh<[4]>} : () -> ()
+
+// -----
+
+// S2, in one dimension
+// expected-error @+1 {{axis 'X' appears twice in the sharding}}
+"test.op"() {a = #shd.sharding<[{X, X}]>} : () -> ()
+
+// -----
+
+// S2, in two dimensions
+// expected-error @+1 {{axis 'X' appears twice in the sharding}}
+"test.op"() {a = #shd.sharding<[{X}, {Y, X}]>} : () -> ()
+
+// -----
+
+// S2, partial axes
+// expected-error @+1 {{axis 'X' appears twice in the sharding}}
+"test.op"() {a = #shd.sharding<[{X}], partial = {X}>} : () -> ()
+
+// -----
+
+// expected-error @+1 {{an open dimension may not name axes}}
+"test.op"() {a = #shd.sharding<[{?, X}]>} : () -> ()
+
+// -----
+
+// S1
+// expected-error @+1 {{the sharding has 1 dimensions, but the tensor has 2}}
+"test.op"() {a = tensor<2x2xf32, #shd.sharding<[{}]>>} : () -> ()
+
+// -----
+
+// S4
+// expected-error @+1 {{a tensor type's sharding may not have open dimensions}}
+"test.op"() {a = tensor<2xf32, #shd.sharding<[{?}]>>} : () -> ()
+
+// -----
+
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{'shd.result_pin' must be a sharding}}
+  %y = shd.elementwise exp(%x) <[B] -> [B]> {shd.result_pin = 1 : i32} : (tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.result_pin' has 2 dimensions, but the tensor has 1}}
+  %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{}, {}]>} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" mesh <[X = 2]> {
+  // expected-error @+1 {{'shd.result_pin' names axis 'Y', which the mesh lacks}}
+  %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{Y}]>} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" mesh <[X = 2]> {
+  // expected-error @+1 {{'shd.result_pin' names axis 'Y', which the mesh lacks}}
+  %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{X}], partial = {Y}>} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{'shd.result_pin' needs one result, but the operation has 0}}
+  shd.output "x" %x ["B"] {shd.result_pin = #shd.sharding<[{}]>} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{'shd.operand_pins' must be a list of shardings and 'unit'}}
+  shd.output "x" %x ["B"] {shd.operand_pins = [3 : i32]} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{'shd.operand_pins' has 2 entries, but the operation has 1 operands}}
+  shd.output "x" %x ["B"] {shd.operand_pins = [unit, unit]} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{'shd.operand_pins' entry 0 has 0 dimensions, but the tensor has 1}}
+  shd.output "x" %x ["B"] {shd.operand_pins = [#shd.sharding<[]>]} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.name' must be a string}}
+  %x = shd.declare input "x" ["B"] {shd.name = 1 : i32} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.group' must be an integer of at least 0}}
+  %x = shd.declare input "x" ["B"] {shd.group = -1 : i32} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.temporary' must be a unit attribute}}
+  %x = shd.declare input "x" ["B"] {shd.temporary = true} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.group_cost' must be the price of a group}}
+  %x = shd.declare input "x" ["B"] {shd.group_cost = 1.0 : f64} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.indices' must be a list of strings}}
+  %x = shd.declare input "x" ["B"] {shd.indices = "B"} : tensor<8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{'shd.plan' must be a dictionary}}
+shd.program "p" attributes {shd.plan = 1 : i32} {
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.plan' belongs to a program}}
+  %x = shd.declare input "x" ["B"] {shd.plan = {}} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{has an unknown attribute 'shd.colour'}}
+  %x = shd.declare input "x" ["B"] {shd.colour} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.made' has 0 dimensions, but the tensor has 1}}
+  %x = shd.declare input "x" ["B"] {shd.made = #shd.sharding<[]>} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.uses' must be a list of integers}}
+  %x = shd.declare input "x" ["B"] {shd.uses = 1} : tensor<8xf32>
+}

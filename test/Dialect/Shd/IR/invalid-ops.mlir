@@ -1,0 +1,970 @@
+// RUN: shardc-opt %s --split-input-file --verify-diagnostics
+
+// Extents are known and at least 1.
+shd.program "p" {
+  // expected-error @+1 {{must be tensor of an element type of the language with extents of at least 1, but got 'tensor<?xf32>'}}
+  %x = shd.declare input "x" ["B"] : tensor<?xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{must be tensor of an element type of the language with extents of at least 1, but got 'tensor<0xf32>'}}
+  %x = shd.declare input "x" ["B"] : tensor<0xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{must be tensor of an element type of the language with extents of at least 1, but got 'tensor<2xi64>'}}
+  %x = shd.declare input "x" ["B"] : tensor<2xi64>
+}
+
+// -----
+
+// D1
+shd.program "p" {
+  // expected-error @+1 {{has 2 indices for a tensor of 1 dimensions}}
+  %x = shd.declare input "x" ["B", "D"] : tensor<8xf32>
+}
+
+// -----
+
+// D2
+shd.program "p" {
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{input 'x' must stand directly in the program}}
+    %x = shd.declare input "x" ["B"] : tensor<8xf32>
+    shd.yield
+  }
+}
+
+// -----
+
+// D3
+shd.program "p" mesh <[X = 2]> {
+  // expected-error @+1 {{'x' may not be stored as a partial sum}}
+  %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{}], partial = {X}>>
+}
+
+// -----
+
+// expected-error @+1 {{expects parent op to be one of 'shd.program, shd.repeat'}}
+%x = shd.declare input "x" ["B"] : tensor<8xf32>
+
+// -----
+
+// O1
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{has 0 indices for a tensor of 1 dimensions}}
+  shd.output "x" %x [] : tensor<8xf32>
+}
+
+// -----
+
+// U1, another kind of declaration
+shd.program "p" {
+  %x = shd.declare weight "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{state 'x' is not declared in the same region}}
+  shd.update "x" %x : tensor<8xf32>
+}
+
+// -----
+
+// U1, another region
+shd.program "p" {
+  %x = shd.declare state "x" ["B"] : tensor<8xf32>
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{state 'x' is not declared in the same region}}
+    shd.update "x" %x : tensor<8xf32>
+    shd.yield
+  }
+}
+
+// -----
+
+// U1, type
+shd.program "p" {
+  %x = shd.declare state "x" ["B"] : tensor<8xf32>
+  %y = shd.declare input "y" ["B"] : tensor<8xbf16>
+  // expected-error @+1 {{state 'x' has type 'tensor<8xf32>', but its value has type 'tensor<8xbf16>'}}
+  shd.update "x" %y : tensor<8xbf16>
+}
+
+// -----
+
+// U1, twice declared
+shd.program "p" {
+  %x = shd.declare state "x" ["B"] : tensor<8xf32>
+  %y = shd.declare state "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{state 'x' is declared twice in the same region}}
+  shd.update "x" %y : tensor<8xf32>
+}
+
+// -----
+
+// U2
+shd.program "p" {
+  %x = shd.declare state "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{state 'x' is updated twice}}
+  shd.update "x" %x : tensor<8xf32>
+  shd.update "x" %x : tensor<8xf32>
+}
+
+// -----
+
+// R1
+shd.program "p" {
+  // expected-error @+1 {{must run at least once, but runs 0 times}}
+  shd.repeat "L" = 0() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    shd.yield
+  }
+}
+
+// -----
+
+// R2, block arguments
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{carries 1 values, but has 0 block arguments}}
+  %y = shd.repeat "L" = 2(%x) : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%i: tensor<i32>):
+    shd.yield %x : tensor<8xf32>
+  }
+}
+
+// -----
+
+// R2, yielded values
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{carries 1 values, but has 0 yielded values}}
+  %y = shd.repeat "L" = 2(%x) : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%i: tensor<i32>, %c: tensor<8xf32>):
+    shd.yield
+  }
+}
+
+// -----
+
+// R2, type
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{carried value 0 has type 'tensor<8xf32>', but among the results 'tensor<8xbf16>'}}
+  %y = shd.repeat "L" = 2(%x) : (tensor<8xf32>) -> tensor<8xbf16> {
+  ^bb0(%i: tensor<i32>, %c: tensor<8xf32>):
+    shd.yield %c : tensor<8xf32>
+  }
+}
+
+// -----
+
+// R2, one sharding on entry and exit
+shd.program "p" mesh <[X = 2]> {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X}]>>
+  // expected-error @+1 {{carried value 0 has type 'tensor<8xf32, #shd.sharding<[{X}]>>', but among the yielded values 'tensor<8xf32, #shd.sharding<[{}]>>'}}
+  %y = shd.repeat "L" = 2(%x) : (tensor<8xf32, #shd.sharding<[{X}]>>) -> tensor<8xf32, #shd.sharding<[{X}]>> {
+  ^bb0(%i: tensor<i32>, %c: tensor<8xf32, #shd.sharding<[{X}]>>):
+    %g = shd.all_gather %c over ["X"] : tensor<8xf32, #shd.sharding<[{X}]>> -> tensor<8xf32, #shd.sharding<[{}]>>
+    shd.yield %g : tensor<8xf32, #shd.sharding<[{}]>>
+  }
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{must end in a 'shd.yield'}}
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    %g = shd.declare weight "g" ["B"] : tensor<8xf32>
+  }
+}
+
+// -----
+
+// R3
+shd.program "p" {
+  // expected-error @+1 {{must have the iteration's number, of type 'tensor<i32>', as first block argument}}
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<f32>):
+    shd.yield
+  }
+}
+
+// -----
+
+// Z1
+shd.program "p" {
+  // expected-error @+1 {{must be a scalar, but has 1 dimensions}}
+  %c = shd.constant dense<1.0> : tensor<2xf32>
+}
+
+// -----
+
+// I1, lists
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{has 1 lists of indices for 2 operands}}
+  %y = shd.einsum(%x, %x) <[B, D] -> [B]> : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// I1, results
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{has 2 lists of indices for 1 results}}
+  %y = shd.reduce sum(%x) <[B, D] -> [B], [D]> : (tensor<8x16xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// I1, dimensions
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{operand 0 has 2 dimensions, but 1 indices}}
+  %y = shd.reduce sum(%x) <[B] -> [B]> : (tensor<8x16xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// I2
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x8xf32>
+  // expected-error @+1 {{index 'B' repeats in operand 0}}
+  %y = shd.reduce sum(%x) <[B, B] -> [B]> : (tensor<8x8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// I3
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x4096xf32>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<1024x32xf32>
+  // expected-error @+1 {{index 'D' has extent 4096 in operand 0 and 1024 in operand 1}}
+  %y = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> : (tensor<8x4096xf32>, tensor<1024x32xf32>) -> tensor<8x32xf32>
+}
+
+// -----
+
+// I3, result
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{index 'B' has extent 8 in operand 0 and 4 in the result}}
+  %y = shd.elementwise exp(%x) <[B] -> [B]> : (tensor<8xf32>) -> tensor<4xf32>
+}
+
+// -----
+
+// E1
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{index 'E' of the result is not one of the operands'}}
+  %y = shd.einsum(%x, %x) <[B, D], [B, D] -> [E]> : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// E2
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{sums no index; a product without one is elementwise}}
+  %y = shd.einsum(%x, %x) <[B, D], [B, D] -> [B, D]> : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// W1
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{index 'D' of operand 0 is not one of the result's}}
+  %y = shd.elementwise exp(%x) <[B, D] -> [B]> : (tensor<8x16xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// W2
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{'add' takes 2 operands, but has 1}}
+  %y = shd.elementwise add(%x) <[B] -> [B]> : (tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// W3, comparison
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{'le' must give bool, but gives f32}}
+  %y = shd.elementwise le(%x, %x) <[B], [B] -> [B]> : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// W3, condition
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{the condition of 'where' must be bool, but is f32}}
+  %y = shd.elementwise where(%x, %x, %x) <[B], [B], [B] -> [B]> : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// X1
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{index 'D' of the result is not one of operand 0's}}
+  %y = shd.reduce sum(%x) <[B] -> [D]> : (tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{has 1 statistics, but needs 0}}
+  %y = shd.reduce sum(%x) <[B, D] -> [B]> stats(%x : tensor<8x16xf32>) : (tensor<8x16xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{statistic 'max' must have extents [8], but has [8, 16]}}
+  %y = shd.reduce max(%x) <[B, D] -> [B]> stats(%x : tensor<8x16xf32>) : (tensor<8x16xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// N1
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{index 'E' of 'over' is not one of operand 0's}}
+  %y = shd.normalize softmax(%x) over ["E"] <[B, D] -> [B, D]> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// N2
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{the result must have the indices ['B', 'D'], but has ['B']}}
+  %y = shd.normalize softmax(%x) over ["D"] <[B, D] -> [B]> : (tensor<8x16xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// N2, logsumexp
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{the result must have the indices ['B'], but has ['B', 'D']}}
+  %y = shd.normalize logsumexp(%x) over ["D"] <[B, D] -> [B, D]> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// N3
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{'softmax' takes 1 to 1 operands, but has 2}}
+  %y = shd.normalize softmax(%x, %x) over ["D"] <[B, D], [B, D] -> [B, D]> : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// N4
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
+  %g = shd.declare weight "g" ["E"] : tensor<16xf32>
+  // expected-error @+1 {{index 'E' of operand 1 is not one of operand 0's}}
+  %y = shd.normalize rmsnorm(%x, %g) over ["D"] <[B, D], [E] -> [B, D]> : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// L1
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "V"] : tensor<8x16xf32>
+  %l = shd.declare input "l" ["B"] : tensor<8xi32>
+  // expected-error @+1 {{index 'W' is not one of operand 0's}}
+  %y = shd.cross_entropy(%x, %l) over "W" <[B, V], [B] -> [B]> : tensor<8x16xf32>, tensor<8xi32> -> tensor<8xf32>
+}
+
+// -----
+
+// L1, labels
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "V"] : tensor<8x16xf32>
+  %l = shd.declare input "l" ["B", "V"] : tensor<8x16xi32>
+  // expected-error @+1 {{operand 1 must have the indices ['B'], but has ['B', 'V']}}
+  %y = shd.cross_entropy(%x, %l) over "V" <[B, V], [B, V] -> [B]> : tensor<8x16xf32>, tensor<8x16xi32> -> tensor<8xf32>
+}
+
+// -----
+
+// L2
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "V"] : tensor<8x16xf32>
+  %l = shd.declare input "l" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{labels must be integers, but are f32}}
+  %y = shd.cross_entropy(%x, %l) over "V" <[B, V], [B] -> [B]> : tensor<8x16xf32>, tensor<8xf32> -> tensor<8xf32>
+}
+
+// -----
+
+// L2, result
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "V"] : tensor<8x16xf32>
+  %l = shd.declare input "l" ["B"] : tensor<8xi32>
+  // expected-error @+1 {{the result must have the indices ['B'], but has []}}
+  %y = shd.cross_entropy(%x, %l) over "V" <[B, V], [B] -> []> : tensor<8x16xf32>, tensor<8xi32> -> tensor<f32>
+}
+
+// -----
+
+// T1, head
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{index 'G' is not one of q's}}
+  %y = shd.attention(%q, %k, %k) over "G", "S" <[T, H], [S, H], [S, H] -> [T, H]> : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T1, head of k
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{index 'H' is not one of k's}}
+  %y = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, G], [S, H] -> [T, H]> : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T1, key
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{index 'S' is not one of v's}}
+  %y = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [R, H] -> [T, H]> : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T1, key of q
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{index 'T', along which keys run, is one of q's}}
+  %y = shd.attention(%q, %q, %q) over "H", "T" <[T, H], [T, H], [T, H] -> [T, H]> : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T2, k
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["B", "S", "H"] : tensor<2x8x16xf32>
+  // expected-error @+1 {{index 'B' of k is not one of q's}}
+  %y = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [B, S, H], [B, S, H] -> [T, B, H]> : tensor<8x16xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32> -> tensor<8x2x16xf32>
+}
+
+// -----
+
+// T2, v
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %v = shd.declare input "v" ["S", "T"] : tensor<4x8xf32>
+  // expected-error @+1 {{index 'T' of v is one of q's, but not of k's}}
+  %y = shd.attention(%q, %k, %v) over "H", "S" <[T, H], [S, H], [S, T] -> [T]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x8xf32> -> tensor<8xf32>
+}
+
+// -----
+
+// T3, extent
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{a window must be at least 1, but is 0}}
+  %y = shd.attention(%q, %k, %k) over "H", "S" query "T" <[T, H], [S, H], [S, H] -> [T, H]> causal window 0 : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T3, causal
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{a window needs 'causal'}}
+  %y = shd.attention(%q, %k, %k) over "H", "S" query "T" <[T, H], [S, H], [S, H] -> [T, H]> window 4 : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T4, query of q
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{index 'U' is not one of q's}}
+  %y = shd.attention(%q, %k, %k) over "H", "S" query "U" <[T, H], [S, H], [S, H] -> [T, H]> causal : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T4, query of k
+shd.program "p" {
+  %q = shd.declare input "q" ["B", "T", "H"] : tensor<2x8x16xf32>
+  %k = shd.declare input "k" ["B", "S", "H"] : tensor<2x8x16xf32>
+  // expected-error @+1 {{index 'B', along which queries run, is one of k's}}
+  %y = shd.attention(%q, %k, %k) over "H", "S" query "B" <[B, T, H], [B, S, H], [B, S, H] -> [B, T, H]> causal : tensor<2x8x16xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32> -> tensor<2x8x16xf32>
+}
+
+// -----
+
+// T4, causal
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{'causal' needs positions or the index along which they run}}
+  %y = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [S, H] -> [T, H]> causal : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T4, both
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  %at = shd.declare input "at" ["T"] : tensor<8xi32>
+  // expected-error @+1 {{has both positions and the index 'T' along which they run}}
+  %y = shd.attention(%q, %k, %k at %at) over "H", "S" query "T" <[T, H], [S, H], [S, H], [T] -> [T, H]> causal : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8xi32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T4, integers
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  %at = shd.declare input "at" ["T"] : tensor<8xf32>
+  // expected-error @+1 {{positions must be integers, but are f32}}
+  %y = shd.attention(%q, %k, %k at %at) over "H", "S" <[T, H], [S, H], [S, H], [T] -> [T, H]> causal : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T4, indices of positions
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  %at = shd.declare input "at" ["S"] : tensor<8xi32>
+  // expected-error @+1 {{index 'S' of the positions is not one of q's}}
+  %y = shd.attention(%q, %k, %k at %at) over "H", "S" <[T, H], [S, H], [S, H], [S] -> [T, H]> causal : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8xi32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T5
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{the result must have the indices ['T', 'H'], but has ['T']}}
+  %y = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [S, H] -> [T]> : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8xf32>
+}
+
+// -----
+
+// G1, count
+shd.program "p" {
+  %x = shd.declare weight "x" ["V", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xi32>
+  // expected-error @+1 {{has 2 dimensions for 1 tensors of positions}}
+  %y = shd.gather(%x, %p) <[V, D], [B] -> [B]> at [0, 1] : (tensor<8x16xf32>, tensor<4xi32>) -> tensor<4xf32>
+}
+
+// -----
+
+// G1, none
+shd.program "p" {
+  %x = shd.declare weight "x" ["V", "D"] : tensor<8x16xf32>
+  // expected-error @+1 {{needs positions}}
+  %y = shd.gather(%x) <[V, D] -> [V, D]> at [] : (tensor<8x16xf32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// G1, dimension
+shd.program "p" {
+  %x = shd.declare weight "x" ["V", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xi32>
+  // expected-error @+1 {{dimension 2 is not one of the 2 of operand 0}}
+  %y = shd.gather(%x, %p) <[V, D], [B] -> [B, D]> at [2] : (tensor<8x16xf32>, tensor<4xi32>) -> tensor<4x16xf32>
+}
+
+// -----
+
+// G1, twice
+shd.program "p" {
+  %x = shd.declare weight "x" ["V", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xi32>
+  // expected-error @+1 {{dimension 0 appears twice}}
+  %y = shd.gather(%x, %p, %p) <[V, D], [B], [B] -> [B, D]> at [0, 0] : (tensor<8x16xf32>, tensor<4xi32>, tensor<4xi32>) -> tensor<4x16xf32>
+}
+
+// -----
+
+// G1, integers
+shd.program "p" {
+  %x = shd.declare weight "x" ["V", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xi1>
+  // expected-error @+1 {{positions must be integers, but are bool}}
+  %y = shd.gather(%x, %p) <[V, D], [B] -> [B, D]> at [0] : (tensor<8x16xf32>, tensor<4xi1>) -> tensor<4x16xf32>
+}
+
+// -----
+
+// G2, the gathered index
+shd.program "p" {
+  %x = shd.declare weight "x" ["V", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["V"] : tensor<8xi32>
+  // expected-error @+1 {{index 'V', which positions replace, is also one of the positions'}}
+  %y = shd.gather(%x, %p) <[V, D], [V] -> [V, D]> at [0] : (tensor<8x16xf32>, tensor<8xi32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// G2, result
+shd.program "p" {
+  %x = shd.declare weight "x" ["V", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xi32>
+  // expected-error @+1 {{the result must have the indices ['D', 'B'], but has ['B']}}
+  %y = shd.gather(%x, %p) <[V, D], [B] -> [B]> at [0] : (tensor<8x16xf32>, tensor<4xi32>) -> tensor<4xf32>
+}
+
+// -----
+
+// G2, element type
+shd.program "p" {
+  %x = shd.declare weight "x" ["V", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xi32>
+  // expected-error @+1 {{operand 0 has element type f32, but the result has bf16}}
+  %y = shd.gather(%x, %p) <[V, D], [B] -> [B, D]> at [0] : (tensor<8x16xf32>, tensor<4xi32>) -> tensor<4x16xbf16>
+}
+
+// -----
+
+// C1, update
+shd.program "p" {
+  %c = shd.declare state "c" ["B", "S"] : tensor<4x8xf32>
+  %u = shd.declare input "u" ["S"] : tensor<8xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xi32>
+  // expected-error @+1 {{operand 1 must have the indices ['B'], but has ['S']}}
+  %y = shd.scatter(%c, %u, %p) <[B, S], [S], [B] -> [B, S]> at [1] : (tensor<4x8xf32>, tensor<8xf32>, tensor<4xi32>) -> tensor<4x8xf32>
+}
+
+// -----
+
+// C1, positions
+shd.program "p" {
+  %c = shd.declare state "c" ["B", "S"] : tensor<4x8xf32>
+  %u = shd.declare input "u" ["B"] : tensor<4xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xf32>
+  // expected-error @+1 {{positions must be integers, but are f32}}
+  %y = shd.scatter(%c, %u, %p) <[B, S], [B], [B] -> [B, S]> at [1] : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4x8xf32>
+}
+
+// -----
+
+// C1, element type
+shd.program "p" {
+  %c = shd.declare state "c" ["B", "S"] : tensor<4x8xbf16>
+  %u = shd.declare input "u" ["B"] : tensor<4xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xi32>
+  // expected-error @+1 {{operand 1 has element type f32, but the result has bf16}}
+  %y = shd.scatter(%c, %u, %p) <[B, S], [B], [B] -> [B, S]> at [1] : (tensor<4x8xbf16>, tensor<4xf32>, tensor<4xi32>) -> tensor<4x8xbf16>
+}
+
+// -----
+
+// C2
+shd.program "p" {
+  %c = shd.declare state "c" ["B", "S"] : tensor<4x8xf32>
+  %u = shd.declare input "u" ["B"] : tensor<4xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xi32>
+  // expected-error @+1 {{the result must have the indices ['B', 'S'] of operand 0, but has ['S', 'B']}}
+  %y = shd.scatter(%c, %u, %p) <[B, S], [B], [B] -> [S, B]> at [1] : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xi32>) -> tensor<8x4xf32>
+}
+
+// -----
+
+// P1
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{index 'G' is not one of operand 0's}}
+  %y = shd.rope(%x) over "G" positions "T" <[T, H] -> [T, H]> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// P1, even
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "H"] : tensor<8x15xf32>
+  // expected-error @+1 {{index 'H' must have an even extent, but has 15}}
+  %y = shd.rope(%x) over "H" positions "T" <[T, H] -> [T, H]> : (tensor<8x15xf32>) -> tensor<8x15xf32>
+}
+
+// -----
+
+// P2, neither
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{needs either a tensor of positions or the index along which they run}}
+  %y = shd.rope(%x) over "H" <[T, H] -> [T, H]> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// P2, both
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T"] : tensor<8xi32>
+  // expected-error @+1 {{needs either a tensor of positions or the index along which they run}}
+  %y = shd.rope(%x, %p) over "H" positions "T" <[T, H], [T] -> [T, H]> : (tensor<8x16xf32>, tensor<8xi32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// P2, index
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{index 'S' is not one of operand 0's}}
+  %y = shd.rope(%x) over "H" positions "S" <[T, H] -> [T, H]> : (tensor<8x16xf32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// P2, indices of positions
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["H"] : tensor<16xi32>
+  // expected-error @+1 {{index 'H' of the positions is not one of operand 0's}}
+  %y = shd.rope(%x, %p) over "H" <[T, H], [H] -> [T, H]> : (tensor<8x16xf32>, tensor<16xi32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// P2, integers
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T"] : tensor<8xf32>
+  // expected-error @+1 {{positions must be integers, but are f32}}
+  %y = shd.rope(%x, %p) over "H" <[T, H], [T] -> [T, H]> : (tensor<8x16xf32>, tensor<8xf32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// P3
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{the result must have the indices ['T', 'H'], but has ['T']}}
+  %y = shd.rope(%x) over "H" positions "T" <[T, H] -> [T]> : (tensor<8x16xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// K1
+shd.program "p" {
+  %x = shd.declare input "x" ["D"] : tensor<12xf32>
+  // expected-error @+1 {{the extents of ['A', 'B'] multiply to 15, but index 'D' has extent 12}}
+  %y = shd.split(%x) "D" into ["A", "B"] <[D] -> [A, B]> : (tensor<12xf32>) -> tensor<3x5xf32>
+}
+
+// -----
+
+// K1, overflow: 2^62 * 4 is 0 in 64 bits
+shd.program "p" {
+  %x = shd.declare input "x" ["D"] : tensor<12xf32>
+  // expected-error @+1 {{the extents of ['A', 'B'] multiply to more than fits, but index 'D' has extent 12}}
+  %y = shd.split(%x) "D" into ["A", "B"] <[D] -> [A, B]> : (tensor<12xf32>) -> tensor<4611686018427387904x4xf32>
+}
+
+// -----
+
+// K2, whole
+shd.program "p" {
+  %x = shd.declare input "x" ["D"] : tensor<12xf32>
+  // expected-error @+1 {{index 'E' is not one of operand 0's}}
+  %y = shd.split(%x) "E" into ["A", "B"] <[D] -> [A, B]> : (tensor<12xf32>) -> tensor<3x4xf32>
+}
+
+// -----
+
+// K2, parts
+shd.program "p" {
+  %x = shd.declare input "x" ["D"] : tensor<12xf32>
+  // expected-error @+1 {{index 'C' of the parts is not one of the result's}}
+  %y = shd.split(%x) "D" into ["A", "C"] <[D] -> [A, B]> : (tensor<12xf32>) -> tensor<3x4xf32>
+}
+
+// -----
+
+// K2, twice
+shd.program "p" {
+  %x = shd.declare input "x" ["D"] : tensor<9xf32>
+  // expected-error @+1 {{part 'A' appears twice}}
+  %y = shd.split(%x) "D" into ["A", "A"] <[D] -> [A]> : (tensor<9xf32>) -> tensor<3xf32>
+}
+
+// -----
+
+// K2, none
+shd.program "p" {
+  %x = shd.declare input "x" ["D"] : tensor<1xf32>
+  // expected-error @+1 {{needs at least one part}}
+  %y = shd.split(%x) "D" into [] <[D] -> []> : (tensor<1xf32>) -> tensor<f32>
+}
+
+// -----
+
+// K2, other indices
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<2x12xf32>
+  // expected-error @+1 {{the result must have the indices ['T', 'A', 'B'], but has ['A', 'B']}}
+  %y = shd.split(%x) "D" into ["A", "B"] <[T, D] -> [A, B]> : (tensor<2x12xf32>) -> tensor<3x4xf32>
+}
+
+// -----
+
+shd.program "p" {
+  %x = shd.declare input "x" ["D"] : tensor<12xf32>
+  // expected-error @+1 {{operand 0 has element type f32, but the result has bf16}}
+  %y = shd.split(%x) "D" into ["A", "B"] <[D] -> [A, B]> : (tensor<12xf32>) -> tensor<3x4xbf16>
+}
+
+// -----
+
+// M1
+shd.program "p" {
+  %x = shd.declare input "x" ["A", "B"] : tensor<3x5xf32>
+  // expected-error @+1 {{the extents of ['A', 'B'] multiply to 15, but index 'D' has extent 12}}
+  %y = shd.merge(%x) ["A", "B"] into "D" <[A, B] -> [D]> : (tensor<3x5xf32>) -> tensor<12xf32>
+}
+
+// -----
+
+// M2
+shd.program "p" {
+  %x = shd.declare input "x" ["A", "B"] : tensor<3x4xf32>
+  // expected-error @+1 {{the result must have the indices ['B', 'D'], but has ['D']}}
+  %y = shd.merge(%x) ["A"] into "D" <[A, B] -> [D]> : (tensor<3x4xf32>) -> tensor<12xf32>
+}
+
+// -----
+
+// S1, in the whole
+shd.program "p" {
+  %x = shd.declare input "x" ["I"] : tensor<8xf32>
+  // expected-error @+1 {{the range 4 to 9 is not in index 'I' of extent 8}}
+  %y = shd.slice(%x) "I" [4, 9] into "J" <[I] -> [J]> : (tensor<8xf32>) -> tensor<5xf32>
+}
+
+// -----
+
+// S1, extent of the part
+shd.program "p" {
+  %x = shd.declare input "x" ["I"] : tensor<8xf32>
+  // expected-error @+1 {{the range 2 to 6 must have the extent of index 'J', which is 5}}
+  %y = shd.slice(%x) "I" [2, 6] into "J" <[I] -> [J]> : (tensor<8xf32>) -> tensor<5xf32>
+}
+
+// -----
+
+// S1, bounds
+shd.program "p" {
+  %x = shd.declare input "x" ["I"] : tensor<8xf32>
+  // expected-error @+1 {{a range must have 2 bounds, but has 1}}
+  %y = shd.slice(%x) "I" [2] into "J" <[I] -> [J]> : (tensor<8xf32>) -> tensor<5xf32>
+}
+
+// -----
+
+// S2
+shd.program "p" {
+  %x = shd.declare input "x" ["I", "D"] : tensor<8x2xf32>
+  // expected-error @+1 {{the result must have the indices ['D', 'J'], but has ['J']}}
+  %y = shd.slice(%x) "I" [2, 6] into "J" <[I, D] -> [J]> : (tensor<8x2xf32>) -> tensor<4xf32>
+}
+
+// -----
+
+// J1, count
+shd.program "p" {
+  %x = shd.declare input "x" ["I"] : tensor<8xf32>
+  // expected-error @+1 {{has 1 parts for 2 operands}}
+  %y = shd.concat(%x, %x) ["I"] into "J" <[I], [I] -> [J]> : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
+}
+
+// -----
+
+// J1, extents
+shd.program "p" {
+  %x = shd.declare input "x" ["I"] : tensor<8xf32>
+  // expected-error @+1 {{the extents of ['I', 'I'] add up to 16, but index 'J' has extent 15}}
+  %y = shd.concat(%x, %x) ["I", "I"] into "J" <[I], [I] -> [J]> : (tensor<8xf32>, tensor<8xf32>) -> tensor<15xf32>
+}
+
+// -----
+
+// J2, part
+shd.program "p" {
+  %x = shd.declare input "x" ["I"] : tensor<8xf32>
+  // expected-error @+1 {{index 'K' is not one of operand 1's}}
+  %y = shd.concat(%x, %x) ["I", "K"] into "J" <[I], [I] -> [J]> : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
+}
+
+// -----
+
+// J2, other indices
+shd.program "p" {
+  %x = shd.declare input "x" ["I", "D"] : tensor<8x2xf32>
+  // expected-error @+1 {{operand 0 must have the indices ['I'], but has ['I', 'D']}}
+  %y = shd.concat(%x, %x) ["I", "I"] into "J" <[I, D], [I, D] -> [J]> : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<16xf32>
+}
+
+// -----
+
+// V1
+shd.program "p" {
+  // expected-error @+1 {{must have one dimension, but has 2}}
+  %y = shd.iota <-> [I, J]> : tensor<8x2xi32>
+}
+
+// -----
+
+// V1, integers
+shd.program "p" {
+  // expected-error @+1 {{elements must be integers, but are f32}}
+  %y = shd.iota <-> [I]> : tensor<8xf32>
+}
+
+// -----
+
+// H1
+shd.program "p" {
+  %x = shd.declare input "x" ["I", "J"] : tensor<8x2xf32>
+  // expected-error @+1 {{the result must have the indices ['I', 'J'] of operand 0, but has ['J', 'I']}}
+  %y = shd.reshard(%x) <[I, J] -> [J, I]> : (tensor<8x2xf32>) -> tensor<2x8xf32>
+}
+
+// -----
+
+// Linear sets have a bit per operand.
+shd.program "p" {
+  %x = shd.declare input "x" ["I"] : tensor<1xf32>
+  // expected-error @+1 {{may have at most 32 operands, but has 33}}
+  %y = shd.concat(%x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x) ["I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I"] into "J" <[I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I] -> [J]> : (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<33xf32>
+}

@@ -1,0 +1,105 @@
+// RUN: shardc-opt %s --pass-pipeline='builtin.module(shd.program(shd-fusion-groups))' | FileCheck %s
+
+// Group g is 2 g on its leader and 2 g + 1 on what follows.
+
+// CHECK-LABEL: shd.program "feed_forward"
+shd.program "feed_forward" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
+  %g = shd.declare weight "g" ["F"] : tensor<128xbf16>
+  // CHECK: shd.einsum{{.*}} {shd.group = 0 : i64}
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  // An elementwise operation joins the group of its latest operand.
+  // CHECK: shd.elementwise relu{{.*}} {shd.group = 1 : i64}
+  %r = shd.elementwise relu(%h) <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  // So does a normalisation of its indices.
+  // CHECK: shd.normalize rmsnorm{{.*}}shd.group = 1 : i64
+  %n = shd.normalize rmsnorm(%r, %g) over ["F"] <[B, F], [F] -> [B, F]> : (tensor<64x128xbf16>, tensor<128xbf16>) -> tensor<64x128xbf16>
+  // And one whose indices are a subset of the group's.
+  // CHECK: shd.reduce sum{{.*}} {shd.group = 1 : i64}
+  %s = shd.reduce sum(%n) <[B, F] -> [B]> : (tensor<64x128xbf16>) -> tensor<64xbf16>
+  // Its latest operand is the sum, not n.
+  // CHECK: shd.elementwise mul{{.*}} {shd.group = 1 : i64}
+  %m = shd.elementwise mul(%n, %s) <[B, F], [B] -> [B, F]> : (tensor<64x128xbf16>, tensor<64xbf16>) -> tensor<64x128xbf16>
+  shd.output "m" %m ["B", "F"] : tensor<64x128xbf16>
+}
+
+// CHECK-LABEL: shd.program "own_group"
+shd.program "own_group" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %t = shd.declare input "t" ["T"] : tensor<16xbf16>
+  %w = shd.declare weight "w" ["D", "E"] : tensor<32x32xbf16>
+  // What reads only declared tensors starts a group.
+  // CHECK: shd.elementwise silu{{.*}} {shd.group = 1 : i64}
+  %a = shd.elementwise silu(%x) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // An einsum always does.
+  // CHECK: shd.einsum{{.*}} {shd.group = 2 : i64}
+  %b = shd.einsum(%a, %w) <[B, D], [D, E] -> [B, E]> : (tensor<64x32xbf16>, tensor<32x32xbf16>) -> tensor<64x32xbf16>
+  // An index that the group lacks: a group of its own.
+  // CHECK: shd.elementwise add{{.*}} {shd.group = 5 : i64}
+  %c = shd.elementwise add(%b, %t) <[B, E], [T] -> [B, T, E]> : (tensor<64x32xbf16>, tensor<16xbf16>) -> tensor<64x16x32xbf16>
+  // Which may hold what has fewer indices.
+  // CHECK: shd.reduce max{{.*}} {shd.group = 5 : i64}
+  %d = shd.reduce max(%c) <[B, T, E] -> [B]> : (tensor<64x16x32xbf16>) -> tensor<64xbf16>
+  // Views cost nothing and belong to no group; what reads them starts one.
+  // CHECK: shd.split
+  // CHECK-NOT: shd.group
+  // CHECK: shd.elementwise exp{{.*}} {shd.group = 7 : i64}
+  %e = shd.split(%b) "E" into ["P", "Q"] <[B, E] -> [B, P, Q]> : (tensor<64x32xbf16>) -> tensor<64x8x4xbf16>
+  %f = shd.elementwise exp(%e) <[B, P, Q] -> [B, P, Q]> : (tensor<64x8x4xbf16>) -> tensor<64x8x4xbf16>
+  shd.output "d" %d ["B"] : tensor<64xbf16>
+  shd.output "f" %f ["B", "P", "Q"] : tensor<64x8x4xbf16>
+}
+
+// A body does not fuse with what is outside.
+// CHECK-LABEL: shd.program "blocks"
+shd.program "blocks" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B"] : tensor<64xbf16>
+  // CHECK: shd.elementwise exp{{.*}} {shd.group = 1 : i64}
+  %a = shd.elementwise exp(%x) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
+  %y = shd.repeat "L" = 3 (%a) : (tensor<64xbf16>) -> (tensor<64xbf16>) {
+  ^bb0(%i: tensor<i32>, %c: tensor<64xbf16>):
+    // CHECK: shd.elementwise add{{.*}} {shd.group = 3 : i64}
+    %b = shd.elementwise add(%c, %a) <[B], [B] -> [B]> : (tensor<64xbf16>, tensor<64xbf16>) -> tensor<64xbf16>
+    shd.yield %b : tensor<64xbf16>
+  }
+  // CHECK: shd.elementwise tanh{{.*}} {shd.group = 5 : i64}
+  %z = shd.elementwise tanh(%y) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
+  shd.output "z" %z ["B"] : tensor<64xbf16>
+}
+
+// Pins that place an index differently keep operations apart; the leader has a
+// strategy of its own.
+// CHECK-LABEL: shd.program "pins"
+shd.program "pins" mesh <[X = 4, Y = 2]> hardware <"h100", [2, 4]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
+  // CHECK: shd.einsum{{.*}}shd.group = 0 : i64
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{Y}, {}]>} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  // CHECK: shd.elementwise relu{{.*}}shd.group = 1 : i64
+  %a = shd.elementwise relu(%h) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{X}, {?}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  // CHECK: shd.elementwise exp{{.*}}shd.group = 1 : i64
+  %b = shd.elementwise exp(%a) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{?}, {Y}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  // CHECK: shd.elementwise neg{{.*}}shd.group = 3 : i64
+  %c = shd.elementwise neg(%b) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{X}, {}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  shd.output "c" %c ["B", "F"] : tensor<64x128xbf16>
+}
+
+// A group must not have to run both before and after another: z reads w, which
+// reads y, so it cannot join the group of y and v.
+// CHECK-LABEL: shd.program "order"
+shd.program "order" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %u = shd.declare weight "u" ["D", "E"] : tensor<32x32xbf16>
+  %p = shd.declare input "p" ["B"] : tensor<64xbf16>
+  // CHECK: shd.elementwise exp{{.*}} {shd.group = 1 : i64}
+  %y = shd.elementwise exp(%x) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // CHECK: shd.einsum{{.*}} {shd.group = 2 : i64}
+  %w = shd.einsum(%y, %u) <[B, D], [D, E] -> [B, E]> : (tensor<64x32xbf16>, tensor<32x32xbf16>) -> tensor<64x32xbf16>
+  // CHECK: shd.elementwise tanh{{.*}} {shd.group = 1 : i64}
+  %v = shd.elementwise tanh(%y) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // The latest operand is v, of group 0, but w's group runs after that.
+  // CHECK: shd.elementwise add{{.*}} {shd.group = 5 : i64}
+  %z = shd.elementwise add(%w, %v) <[B, D], [B, D] -> [B, D]> : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  shd.output "z" %z ["B", "D"] : tensor<64x32xbf16>
+}

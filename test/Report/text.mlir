@@ -1,0 +1,98 @@
+// RUN: shardc %s | FileCheck %s
+// The feed-forward block with Win gathered over X (FSDP) and the sum over F
+// scattered over Y. On 16 chips, B = 8192, D = 4096, F = 16384:
+//
+//   all_gather X of Win: V = 4096 * 4096 * 2 B = 33.6 MB; a line of 4 takes
+//     V * 3/4 / 4.5e10 B/s = 559 us and sends 3/4 V = 25.2 MB
+//   H, Out: 2 * 2048 * 4096 * 4096 = 68.7 GFLOP each, 349 us at 197 TFLOP/s;
+//     3 tensors of 16.8, 33.6 and 16.8 MB
+//   reduce_scatter Y of Out: V = 2048 * 4096 * 2 B = 16.8 MB, 280 us, 12.6 MB
+//   step: 2 * 349 + 559 + 280 us = 1.54 ms; with perfect overlap 698 us
+//   MFU: 2^42 FLOP / 197e12 FLOP/s / 16 chips / 1.5365 ms = 45.4 %
+//   memory: the weights take 8.39 + 33.6 MB
+
+// CHECK:      text.mlir
+// CHECK-NEXT: hardware    tpu_v5e[4, 4]: 16 chips, each 197 TFLOP/s bf16, 16.0 GB HBM at 820 GB/s
+// CHECK-NEXT: mesh        [X=4 on x, Y=4 on y]
+// CHECK-NEXT: parameters  134 million (134,217,728)
+// CHECK-NEXT: plan        feasible: at most 25.0 % slower than the best (by upper time)
+// CHECK-NEXT: step        1.54 ms, bound by compute (698 us with perfect overlap; none is assumed yet)
+// CHECK-NEXT: MFU         45.4 %, HFU 45.4 %
+
+// CHECK:      Plan shape global per device
+// CHECK-NEXT: input       In    bf16  [B@X, D]    8192 x 4096   67.1 MB     16.8 MB
+// CHECK-NEXT: weight      Win   bf16  [D@X, F@Y]  4096 x 16384   134 MB     8.39 MB
+// CHECK-NEXT: weight      Wout  bf16  [F@Y, D]    16384 x 4096   134 MB     33.6 MB
+// CHECK-NEXT: activation  H     bf16  [B@X, F@Y]  8192 x 16384   268 MB     16.8 MB
+// CHECK-NEXT: output      Out   bf16  [B@X, D@Y]  8192 x 4096   67.1 MB     4.19 MB
+
+// CHECK:      Operations sharding count FLOPs bytes time bound share
+// CHECK-NEXT: Win   all_gather X      [D@X, F@Y] -> [D, F@Y]          1          33.6 MB   559 us  bandwidth   36.4 %
+// CHECK-NEXT: H     einsum + relu     [B@X, F@Y]                      1  68.7 G  67.1 MB   349 us  compute     22.7 %
+// CHECK-NEXT: Out   einsum            [B@X, D]{+Y}                    1  68.7 G  67.1 MB   349 us  compute     22.7 %
+// CHECK-NEXT: Out   reduce_scatter Y  [B@X, D]{+Y} -> [B@X, D@Y]      1          16.8 MB   280 us  bandwidth   18.2 %
+// CHECK-NEXT: total                                                       137 G   134 MB  1.54 ms             100.0 %
+
+// CHECK:      Time of a step
+// CHECK-NEXT: compute-bound operations   698 us   45.4 %
+// CHECK-NEXT: HBM-bound operations          0 s      0 %
+// CHECK-NEXT: collectives                839 us   54.6 %
+// CHECK-NEXT: upper                     1.54 ms  100.0 %
+// CHECK-NEXT: lower                      698 us   45.4 %
+
+// CHECK:      Network      time   share  sent per device
+// CHECK-NEXT: over X   559 us  36.4 %          25.2 MB
+// CHECK-NEXT: over Y   280 us  18.2 %          12.6 MB
+// CHECK-EMPTY:
+
+// CHECK:      Memory of a device
+// CHECK-NEXT: weights                41.9 MB
+// CHECK:      communication buffers  33.6 MB
+// CHECK-NEXT: peak {{.*}} in 'H' (ffn.shd:10:
+// CHECK-NEXT: capacity               16.0 GB
+
+// CHECK:      Look at first
+// CHECK-NEXT: 1. all_gather of 'Win' over X: 559 us, 36.4 % of the step (ffn.shd:10:1)
+// CHECK-NEXT: einsum 'H' reads 'Win' as [D, F@Y] but it is stored as [D@X, F@Y]
+// CHECK-NEXT: 2. reduce_scatter of 'Out' over Y: 280 us, 18.2 % of the step (ffn.shd:11:1)
+// CHECK-NEXT: einsum 'Out' sums over F, which is sharded over Y: each device holds a partial sum
+// CHECK-NOT:  3.
+
+shd.program "ffn" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]>
+    attributes {shd.plan = {status = "feasible", objective = "upper",
+                            value_ps = 1500 : i64, bound_ps = 1200 : i64}} {
+  %in = shd.declare input "In" ["B", "D"]
+    : tensor<8192x4096xbf16, #shd.sharding<[{X}, {}]>> loc("ffn.shd":6:8)
+  %win = shd.declare weight "Win" ["D", "F"]
+    : tensor<4096x16384xbf16, #shd.sharding<[{X}, {Y}]>> loc("ffn.shd":7:8)
+  %wout = shd.declare weight "Wout" ["F", "D"]
+    : tensor<16384x4096xbf16, #shd.sharding<[{Y}, {}]>> loc("ffn.shd":8:8)
+  %win_x = shd.all_gather %win over ["X"]
+    cost <bytes = 33554432.0, wire_bytes = 25165824.0, bandwidth_s = 5.5924053333333333e-4, latency_s = 3.0e-6, networks = ["x"]>
+    {shd.operand = "Win", shd.indices = ["D", "F"]}
+    : tensor<4096x16384xbf16, #shd.sharding<[{X}, {Y}]>>
+    -> tensor<4096x16384xbf16, #shd.sharding<[{}, {Y}]>> loc("ffn.shd":10:1)
+  %h0 = shd.einsum(%in, %win_x) <[B, D], [D, F] -> [B, F]>
+    {shd.name = "H", shd.temporary, shd.group = 0 : i64,
+     shd.group_cost = #shd.group_cost<flops = 68719476736.0, vector_flops = 0.0, hbm_bytes = 67108864.0, matrix_s = 3.4882983e-4, vector_s = 0.0, hbm_s = 8.184008e-5>}
+    : (tensor<8192x4096xbf16, #shd.sharding<[{X}, {}]>>,
+       tensor<4096x16384xbf16, #shd.sharding<[{}, {Y}]>>)
+    -> tensor<8192x16384xbf16, #shd.sharding<[{X}, {Y}]>> loc("ffn.shd":10:20)
+  %h = shd.elementwise relu(%h0) <[B, F] -> [B, F]>
+    {shd.name = "H", shd.group = 0 : i64}
+    : (tensor<8192x16384xbf16, #shd.sharding<[{X}, {Y}]>>)
+    -> tensor<8192x16384xbf16, #shd.sharding<[{X}, {Y}]>> loc("ffn.shd":10:1)
+  %out = shd.einsum(%h, %wout) <[B, F], [F, D] -> [B, D]>
+    {shd.name = "Out", shd.group = 1 : i64,
+     shd.group_cost = #shd.group_cost<flops = 68719476736.0, vector_flops = 0.0, hbm_bytes = 67108864.0, matrix_s = 3.4882983e-4, vector_s = 0.0, hbm_s = 8.184008e-5>}
+    : (tensor<8192x16384xbf16, #shd.sharding<[{X}, {Y}]>>,
+       tensor<16384x4096xbf16, #shd.sharding<[{Y}, {}]>>)
+    -> tensor<8192x4096xbf16, #shd.sharding<[{X}, {}], partial = {Y}>> loc("ffn.shd":11:1)
+  %out_y = shd.reduce_scatter %out over ["Y"]
+    cost <bytes = 16777216.0, wire_bytes = 12582912.0, bandwidth_s = 2.7962026666666667e-4, latency_s = 3.0e-6, networks = ["y"]>
+    {shd.operand = "Out", shd.indices = ["B", "D"], shd.store}
+    : tensor<8192x4096xbf16, #shd.sharding<[{X}, {}], partial = {Y}>>
+    -> tensor<8192x4096xbf16, #shd.sharding<[{X}, {Y}]>> loc("ffn.shd":11:1)
+  shd.output "Out" %out_y ["B", "D"]
+    : tensor<8192x4096xbf16, #shd.sharding<[{X}, {Y}]>> loc("ffn.shd":12:8)
+}

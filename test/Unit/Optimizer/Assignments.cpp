@@ -1,0 +1,147 @@
+//===- Assignments.cpp - Assignments of a program's network ---------------===//
+
+#include "Assignments.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::test;
+using solver::Label;
+using solver::Variable;
+
+PlannedNetwork::PlannedNetwork(TestProgram &program,
+                               const NetworkOptions &options)
+    : program(program) {
+  bool grouped = program.run(program.module(), [](OpPassManager &manager) {
+    manager.addPass(shd::createShdFusionGroups());
+  });
+  if (!grouped)
+    return;
+  shd::ProgramOp op = TestProgram::programOf(program.module());
+  context = createContext(op);
+  if (context)
+    network = buildNetwork(*context, op, options);
+}
+
+/// Takes back the copies that applyAssignment inserted; it writes all pins
+/// anew each time.
+static void removeCopies(ModuleOp module) {
+  module.walk([](shd::ReshardOp op) {
+    if (!op->hasAttr(shd::kCopy))
+      return;
+    op.getResult().replaceAllUsesWith(op.getInput());
+    op.erase();
+  });
+}
+
+OwningOpRef<ModuleOp> PlannedNetwork::lower(ArrayRef<Label> assignment) {
+  applyAssignment(*context, *network, assignment);
+  OwningOpRef<ModuleOp> lowered = program.clone();
+  removeCopies(program.module());
+  if (!program.run(*lowered, [](OpPassManager &manager) {
+        manager.addPass(shd::createShdInsertCollectives());
+        manager.addPass(shd::createShdAnnotateCost());
+      }))
+    return {};
+  return lowered;
+}
+
+bool PlannedNetwork::isCanonical(ArrayRef<Label> assignment) const {
+  for (auto [value, variable] :
+       llvm::zip(network->graph.values, network->values)) {
+    if (value.kind != GraphValue::Kind::Computed || value.uses.empty() ||
+        !network->graph.chunks[value.chunk].prologue)
+      continue;
+    if (variable.labels[assignment[variable.variable]].inlined)
+      continue;
+    if (llvm::all_of(value.uses, [&](const ChunkUse &use) {
+          Label label = assignment[network->chunkVariable[use.chunk]];
+          return network->domains[use.chunk].labels[label].inlined &
+                 (1u << use.operand);
+        }))
+      return false;
+  }
+  return true;
+}
+
+AssignmentSampler::AssignmentSampler(const PlanNetwork &network, uint64_t seed)
+    : problem(network.problem), random(seed),
+      position(problem.variables.size(), ~0u),
+      edgesOf(problem.variables.size()), hasCopy(problem.variables.size()) {
+  for (auto [index, edge] : llvm::enumerate(problem.edges)) {
+    edgesOf[edge.first].push_back(index);
+    edgesOf[edge.second].push_back(index);
+  }
+  for (auto [value, variable] : llvm::zip(network.graph.values, network.values)) {
+    if (value.kind == GraphValue::Kind::Computed)
+      place(network.chunkVariable[value.chunk]);
+    place(variable.variable);
+    auto &copies = hasCopy[variable.variable];
+    if (variable.own)
+      for (const StoredLabel &label : variable.labels)
+        copies.push_back(label.copy >= 0);
+  }
+  for (Variable variable : network.chunkVariable)
+    place(variable);
+}
+
+void AssignmentSampler::place(Variable variable) {
+  if (position[variable] != ~0u)
+    return;
+  position[variable] = order.size();
+  order.push_back(variable);
+}
+
+bool AssignmentSampler::tryDraw(std::vector<Label> &labels) {
+  for (Variable variable : order) {
+    std::vector<Label> plain, copies;
+    const auto &costs = problem.variables[variable].costs;
+    for (Label label = 0; label < costs.size(); ++label) {
+      bool allowed = costs[label] != solver::kForbidden;
+      for (unsigned edge : edgesOf[variable]) {
+        const solver::Edge &pair = problem.edges[edge];
+        bool first = pair.first == variable;
+        Variable other = first ? pair.second : pair.first;
+        if (!allowed || position[other] > position[variable])
+          continue;
+        const solver::Table &table = problem.tables[pair.table];
+        allowed = (first ? table.at(label, labels[other])
+                         : table.at(labels[other], label)) != solver::kForbidden;
+      }
+      if (!allowed)
+        continue;
+      bool copy = !hasCopy[variable].empty() && hasCopy[variable][label];
+      (copy ? copies : plain).push_back(label);
+    }
+    if (plain.empty() && copies.empty())
+      return false;
+    const auto &list =
+        copies.empty() || (!plain.empty() && random() % 3 != 0) ? plain
+                                                                : copies;
+    labels[variable] = list[random() % list.size()];
+  }
+  return true;
+}
+
+std::optional<std::vector<Label>> AssignmentSampler::draw() {
+  std::vector<Label> labels(problem.variables.size(), 0);
+  constexpr unsigned maxTries = 2000;
+  for (unsigned i = 0; i < maxTries; ++i)
+    if (tryDraw(labels))
+      return labels;
+  return std::nullopt;
+}
+
+int64_t test::totalPicoseconds(shd::ProgramOp program) {
+  int64_t total = 0;
+  program->walk([&](Operation *op) {
+    double seconds = 0;
+    if (auto cost = op->getAttrOfType<shd::GroupCostAttr>(shd::kGroupCost))
+      seconds = std::max({double(cost.getMatrixS()), double(cost.getVectorS()),
+                          double(cost.getHbmS())});
+    else if (auto cost = op->getAttrOfType<shd::CollectiveCostAttr>("cost"))
+      seconds =
+          std::max(double(cost.getBandwidthS()), double(cost.getLatencyS()));
+    total += toPicoseconds(seconds) * shd::executionCount(op);
+  });
+  return total;
+}

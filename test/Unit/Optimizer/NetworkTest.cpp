@@ -1,0 +1,127 @@
+//===- NetworkTest.cpp - The network against the explicit program ---------===//
+//
+// For any legal assignment the network's entries sum to the explicit program's
+// time to the picosecond, and its memory rows to the explicit program's memory
+// at every point.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Assignments.h"
+#include "SmallPrograms.h"
+#include "shardc/Report/Memory.h"
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::test;
+using solver::Label;
+
+namespace {
+
+/// `SHARDC_TEST_ASSIGNMENTS` or `usual` assignments per program.
+unsigned numAssignments(unsigned usual) {
+  unsigned count = usual;
+  if (const char *wanted = std::getenv("SHARDC_TEST_ASSIGNMENTS"))
+    if (llvm::StringRef(wanted).getAsInteger(10, count))
+      ADD_FAILURE() << "SHARDC_TEST_ASSIGNMENTS is no number";
+  return count;
+}
+
+std::string describe(const PlanNetwork &network, ArrayRef<Label> assignment,
+                     Mesh mesh) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (auto [value, variable] :
+       llvm::zip(network.graph.values, network.values)) {
+    const StoredLabel &label = variable.labels[assignment[variable.variable]];
+    std::vector<std::string> names(variable.layouts[label.layout].rank(), "i");
+    os << value.value.getLoc() << " begin " << value.begin << " first "
+       << value.firstRead << " end " << value.end << ": "
+       << toString(mesh, variable.layouts[label.layout], names);
+    if (label.copy >= 0)
+      os << " copy " << toString(mesh, variable.layouts[label.copy], names);
+    if (label.inlined)
+      os << " inlined";
+    os << '\n';
+  }
+  return text;
+}
+
+/// Compares one assignment with its explicit program.
+void checkAssignment(TestProgram &program, PlannedNetwork &network,
+                     ArrayRef<Label> assignment) {
+  solver::Evaluation expected = evaluate(network.problem(), assignment);
+  ASSERT_TRUE(expected.cost);
+  OwningOpRef<ModuleOp> lowered = network.lower(assignment);
+  auto explain = [&] {
+    std::string text =
+        describe(network.get(), assignment, network.planning().mesh());
+    if (lowered)
+      llvm::raw_string_ostream(text) << *lowered;
+    return text;
+  };
+  ASSERT_TRUE(lowered) << program.messages() << explain();
+  shd::ProgramOp planned = TestProgram::programOf(*lowered);
+  ASSERT_EQ(totalPicoseconds(planned), *expected.cost) << explain();
+  ASSERT_EQ(profileMemory(planned).usage, expected.usage) << explain();
+}
+
+void checkProgram(TestProgram &program, unsigned count) {
+  ASSERT_TRUE(program.module()) << program.messages();
+  NetworkOptions options;
+  // Plenty; with a limit the network has memory.
+  options.memoryLimit = int64_t(1) << 50;
+  PlannedNetwork network(program, options);
+  ASSERT_TRUE(network) << program.messages();
+  ASSERT_EQ(network.problem().check(), std::nullopt);
+  AssignmentSampler sampler(network.get(), /*seed=*/1);
+  unsigned checked = 0;
+  for (unsigned i = 0; i < 2 * count && checked < count; ++i) {
+    std::optional<std::vector<Label>> assignment = sampler.draw();
+    ASSERT_TRUE(assignment) << "no legal assignment found";
+    if (!network.isCanonical(*assignment))
+      continue;
+    ++checked;
+    checkAssignment(program, network, *assignment);
+    if (::testing::Test::HasFatalFailure())
+      return;
+  }
+  EXPECT_GT(checked, count / 2);
+}
+
+class SmallProgramNetwork : public ::testing::TestWithParam<SmallProgram> {};
+
+TEST_P(SmallProgramNetwork, SumsToTheExplicitProgram) {
+  TestProgram program(GetParam().text);
+  checkProgram(program, numAssignments(1000));
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, SmallProgramNetwork,
+                         ::testing::ValuesIn(kSmallPrograms),
+                         [](const auto &info) { return info.param.name; });
+
+class ModelNetwork : public ::testing::TestWithParam<const char *> {};
+
+TEST_P(ModelNetwork, SumsToTheExplicitProgram) {
+  std::unique_ptr<TestProgram> program =
+      TestProgram::ofModel(std::string(GetParam()) + ".shd");
+  ASSERT_TRUE(program);
+  checkProgram(*program, numAssignments(40));
+}
+
+constexpr const char *kModels[] = {
+    "ffn",         "ffn-megatron",         "matmul-cases",
+    "attention",   "attention-tp",         "llama3-8b",
+    "llama3-70b",  "llama3-70b-fsdp-tp",   "llama3-405b",
+    "gpt3-175b",   "gpt3-175b-megatron",   "gemma2-27b",
+    "gemma2-27b-fsdp", "llama3-70b-decode", "llama3-70b-decode-tp"};
+
+INSTANTIATE_TEST_SUITE_P(Models, ModelNetwork, ::testing::ValuesIn(kModels),
+                         [](const auto &info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+} // namespace

@@ -1,0 +1,25 @@
+# -*- Python -*-
+import os
+
+import lit.formats
+from lit.llvm import llvm_config
+
+config.name = "SHARDC"
+config.test_format = lit.formats.ShTest()
+config.suffixes = [".mlir", ".shd", ".test"]
+config.excludes = ["Inputs", "CMakeLists.txt", "lit.cfg.py", "lit.site.cfg.py"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.shardc_obj_root, "test")
+
+llvm_config.with_system_environment(["HOME", "TMP", "TEMP"])
+llvm_config.use_default_substitutions()
+config.substitutions.append(
+    ("%models", os.path.join(config.shardc_src_root, "models"))
+)
+config.environment["FILECHECK_OPTS"] = "-enable-var-scope --dump-input=fail"
+
+llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
+tool_dirs = [config.shardc_tools_dir, config.llvm_tools_dir]
+llvm_config.add_tool_substitutions(
+    ["shardc", "shardc-opt", "mlir-opt", "split-file"], tool_dirs
+)

@@ -1,0 +1,553 @@
+//===- shardc.cpp - The command-line driver -------------------------------===//
+//
+// Reads options, runs the stages that they ask for, and turns the outcome into
+// an exit status. Holds no logic of the compiler.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Catalogue.h"
+#include "OutputFile.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Support/Timing.h"
+#include "mlir/Support/ToolUtilities.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Frontend/Frontend.h"
+#include "shardc/Optimizer/Context.h"
+#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Report/PlanText.h"
+#include "shardc/Report/Report.h"
+#include "shardc/Report/Units.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/PrettyStackTrace.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace llvm;
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// language.md section 10.
+enum ExitStatus {
+  Success = 0,
+  InputError = 1,
+  CommandLineError = 2,
+  NoPlanFits = 3,
+  InternalError = 70,
+};
+
+enum class Emit { Cost, Json, Ast, Mlir, Ir, Spmd, Plan, Jax, Csv };
+
+cl::OptionCategory emitCategory("1. What to emit");
+cl::OptionCategory planCategory("2. How to plan");
+cl::OptionCategory questionCategory("3. Questions about plans");
+cl::OptionCategory otherCategory("4. Other");
+
+/// What the command line says.
+struct Options {
+  cl::opt<std::string> input{cl::Positional, cl::desc("<FILE.shd, or - >"),
+                             cl::cat(otherCategory)};
+  cl::opt<std::string> output{
+      "o", cl::desc("Print to FILE instead of standard output"),
+      cl::value_desc("FILE"), cl::init("-"), cl::cat(emitCategory)};
+  cl::opt<Emit> emit{
+      cl::desc("What to print:"), cl::init(Emit::Cost), cl::cat(emitCategory),
+      cl::values(
+          clEnumValN(Emit::Cost, "emit-cost",
+                     "The cost report for people (default)"),
+          clEnumValN(Emit::Json, "emit-json", "The same facts for programs"),
+          clEnumValN(Emit::Ast, "emit-ast", "The parsed program"),
+          clEnumValN(Emit::Mlir, "emit-mlir",
+                     "The program in the shd dialect, before any sharding "
+                     "decision"),
+          clEnumValN(Emit::Ir, "emit-ir",
+                     "The planned program: shardings, collectives and costs"),
+          clEnumValN(Emit::Plan, "emit-plan",
+                     "The program text with every @ filled in"),
+          clEnumValN(Emit::Spmd, "emit-spmd",
+                     "The per-device program (not supported yet)"),
+          clEnumValN(Emit::Jax, "emit-jax",
+                     "The per-device program for JAX (not supported yet)"),
+          clEnumValN(Emit::Csv, "emit-csv",
+                     "A line for each point of a sweep (not supported yet)"))};
+
+  cl::opt<OptMode> opt{
+      "opt", cl::desc("How to choose what the program leaves open:"),
+      cl::init(OptMode::Optimize), cl::cat(planCategory),
+      cl::values(
+          clEnumValN(OptMode::Optimize, "optimize",
+                     "The least estimated time that fits in memory "
+                     "(default)"),
+          clEnumValN(OptMode::Propagate, "propagate",
+                     "Spread what is annotated, search nothing"),
+          clEnumValN(OptMode::None, "none", "Exactly what is annotated"))};
+  cl::opt<Objective> objective{
+      "objective", cl::desc("The time to minimise:"),
+      cl::init(Objective::Upper), cl::cat(planCategory),
+      cl::values(
+          clEnumValN(Objective::Upper, "upper", "Nothing overlaps (default)"),
+          clEnumValN(Objective::Lower, "lower",
+                     "Perfect overlap (not supported yet)"),
+          clEnumValN(Objective::Scheduled, "scheduled",
+                     "As scheduled (not supported yet)"))};
+  cl::opt<std::string> hardware{
+      "hardware", cl::desc("Replace the program's hardware declaration"),
+      cl::value_desc("tpu_v5p[8, 8, 16]"), cl::cat(planCategory)};
+  cl::opt<std::string> mesh{
+      "mesh", cl::desc("Replace the program's mesh declaration"),
+      cl::value_desc("[X=8, Y=8 on y] or auto"), cl::cat(planCategory)};
+  cl::list<std::string> dims{"dim", cl::desc("Replace the definition of a dim"),
+                             cl::value_desc("B=64"), cl::cat(planCategory)};
+  cl::opt<double> timeLimit{"time-limit",
+                            cl::desc("Search for at most S seconds"),
+                            cl::value_desc("S"), cl::cat(planCategory)};
+  cl::opt<unsigned> jobs{
+      "jobs", cl::desc("Use N threads; the result does not depend on it"),
+      cl::value_desc("N"), cl::init(1), cl::cat(planCategory)};
+  cl::opt<bool> allowPadding{
+      "allow-padding",
+      cl::desc("Allow axes that do not divide the extents they split"),
+      cl::cat(planCategory)};
+  cl::opt<std::string> memoryLimit{
+      "memory-limit",
+      cl::desc("Memory of a device that the plan may use, such as 12GB "
+               "(default: all of it)"),
+      cl::value_desc("BYTES"), cl::cat(planCategory)};
+
+  cl::list<std::string> sweep{
+      "sweep", cl::desc("Report at several points (not supported yet)"),
+      cl::value_desc("B in 64, 128"), cl::cat(questionCategory)};
+  cl::opt<std::string> crossover{
+      "crossover", cl::desc("Where the outcome changes (not supported yet)"),
+      cl::value_desc("B in 1..4096"), cl::cat(questionCategory)};
+  cl::opt<std::string> explain{
+      "explain", cl::desc("Why a tensor has its sharding (not supported yet)"),
+      cl::value_desc("NAME"), cl::cat(questionCategory)};
+  cl::opt<bool> verify{
+      "verify",
+      cl::desc("Run the plan and compare the results (not supported yet)"),
+      cl::cat(questionCategory)};
+
+  cl::opt<std::string> listHardware{
+      "list-hardware", cl::ValueOptional,
+      cl::desc("Print the hardware catalogue, or one machine of it"),
+      cl::value_desc("NAME"), cl::cat(otherCategory)};
+
+  cl::opt<bool> splitInputFile{"split-input-file", cl::Hidden,
+                               cl::desc("Process each part of the input, "
+                                        "between lines of // -----, by itself"),
+                               cl::cat(otherCategory)};
+  cl::opt<bool> verifyDiagnostics{
+      "verify-diagnostics", cl::Hidden,
+      cl::desc("Check diagnostics against expected-* comments"),
+      cl::cat(otherCategory)};
+
+  Overrides overrides() const {
+    Overrides result;
+    if (hardware.getNumOccurrences())
+      result.hardware = hardware;
+    if (mesh.getNumOccurrences())
+      result.mesh = mesh;
+    result.dims.assign(dims.begin(), dims.end());
+    result.allowPadding = allowPadding;
+    return result;
+  }
+
+  PlanOptions plan() const {
+    PlanOptions result;
+    result.mode = opt;
+    result.objective = objective;
+    if (timeLimit.getNumOccurrences())
+      result.timeLimitSeconds = timeLimit;
+    if (memoryLimit.getNumOccurrences())
+      result.memoryLimit = parseBytes(memoryLimit);
+    return result;
+  }
+
+  /// Modules are recognised by their suffix; everything else is a program.
+  bool readsModule() const { return StringRef(input).ends_with(".mlir"); }
+  bool overridesDeclarations() const {
+    return hardware.getNumOccurrences() || mesh.getNumOccurrences() ||
+           dims.getNumOccurrences() || allowPadding;
+  }
+};
+
+/// Colours on terminals that have them, unless NO_COLOR is set (no-color.org).
+bool wantsColour(bool terminalHasColours) {
+  std::optional<std::string> noColour = sys::Process::GetEnv("NO_COLOR");
+  return terminalHasColours && (!noColour || noColour->empty());
+}
+
+/// Compiles the texts of one input and remembers the worst outcome.
+class Driver {
+public:
+  Driver(const Options &options, TimingScope &timing)
+      : options(options), timing(timing) {}
+
+  ExitStatus run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os);
+
+private:
+  ExitStatus runBuffer(std::unique_ptr<MemoryBuffer> buffer, raw_ostream &os);
+  ExitStatus compile(SourceMgr &sourceMgr, MLIRContext &context,
+                     raw_ostream &os);
+  ExitStatus verify(SourceMgr &sourceMgr, MLIRContext &context,
+                    raw_ostream &os);
+  OwningOpRef<ModuleOp> readModule(SourceMgr &sourceMgr, MLIRContext &context);
+  OwningOpRef<ModuleOp> takeModule(Program &program, MLIRContext &context);
+  LogicalResult plan(ModuleOp module, shd::ProgramOp program);
+  LogicalResult run(ModuleOp module,
+                    llvm::function_ref<void(OpPassManager &)> buildPipeline);
+  ExitStatus printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
+                              raw_ostream &os);
+  ExitStatus report(ModuleOp module, shd::ProgramOp program, raw_ostream &os);
+
+  const Options &options;
+  TimingScope &timing;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+/// The machine of the catalogue that a module names.
+static std::optional<Machine> machineOfModule(shd::HardwareAttr named) {
+  std::optional<Machine> machine = catalogueMachine(named.getName());
+  if (!machine)
+    return std::nullopt;
+  MachineOr<Machine> shaped =
+      withShape(std::move(*machine), named.getShape(), /*where=*/0);
+  if (auto *error = std::get_if<MachineError>(&shaped)) {
+    emitError(UnknownLoc::get(named.getContext())) << error->message;
+    return std::nullopt;
+  }
+  return std::get<Machine>(std::move(shaped));
+}
+
+/// The one program of a module, or null after an error.
+static shd::ProgramOp programOf(ModuleOp module) {
+  auto programs = module.getOps<shd::ProgramOp>();
+  if (hasSingleElement(programs))
+    return *programs.begin();
+  module.emitError("expected one shd.program, found ")
+      << std::distance(programs.begin(), programs.end());
+  return {};
+}
+
+OwningOpRef<ModuleOp> Driver::readModule(SourceMgr &sourceMgr,
+                                         MLIRContext &context) {
+  TimingScope nested = timing.nest("Read");
+  auto *dialect = context.getOrLoadDialect<shd::ShdDialect>();
+  if (options.readsModule()) {
+    dialect->setMachineLoader(machineOfModule);
+    return parseSourceFile<ModuleOp>(sourceMgr, &context);
+  }
+  std::optional<Program> program =
+      importProgram(sourceMgr, &context, options.overrides());
+  if (!program)
+    return {};
+  return takeModule(*program, context);
+}
+
+/// The program's module; from here on passes find its machine.
+OwningOpRef<ModuleOp> Driver::takeModule(Program &program,
+                                         MLIRContext &context) {
+  context.getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
+      [machine = program.machine](shd::HardwareAttr) { return machine; });
+  return std::move(program.module);
+}
+
+/// Chooses a plan and makes it explicit; a module that records its plan has
+/// been through that.
+LogicalResult Driver::plan(ModuleOp module, shd::ProgramOp program) {
+  if (program->hasAttr(shd::kPlan))
+    return success();
+  return run(module, [&](OpPassManager &manager) {
+    buildPlanPipeline(manager, options.plan());
+    buildLoweringPipeline(manager);
+  });
+}
+
+LogicalResult
+Driver::run(ModuleOp module,
+            llvm::function_ref<void(OpPassManager &)> buildPipeline) {
+  PassManager manager(module->getContext());
+  if (failed(applyPassManagerCLOptions(manager)))
+    return failure();
+  manager.enableTiming(timing);
+  buildPipeline(manager);
+  return manager.run(module);
+}
+
+/// `--emit-plan`: the text is that of the plan before it is made explicit; what
+/// it needs is known after that.
+ExitStatus Driver::printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
+                                    raw_ostream &os) {
+  context.getOrLoadDialect<shd::ShdDialect>();
+  std::optional<Program> program =
+      importProgram(sourceMgr, &context, options.overrides());
+  if (!program)
+    return InputError;
+  OwningOpRef<ModuleOp> module = takeModule(*program, context);
+  shd::ProgramOp planned = programOf(*module);
+  if (!planned || failed(run(*module, [&](OpPassManager &manager) {
+        buildPlanPipeline(manager, options.plan());
+      })))
+    return InputError;
+  printPlan(os, *program, sourceMgr, planned, options.overrides());
+  if (failed(run(*module, buildLoweringPipeline)))
+    return InputError;
+  return report(*module, planned, nulls());
+}
+
+/// Prints what was asked for of a planned program.
+ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
+                          raw_ostream &os) {
+  TimingScope nested = timing.nest("Report");
+  std::unique_ptr<PlanningContext> context = createContext(program);
+  if (!context)
+    return InputError;
+  MemoryProfile memory = profileMemory(program);
+  StringRef file = options.input == "-" ? "<stdin>" : StringRef(options.input);
+  Report report = buildReport(program, context->model, memory,
+                              {file.str(), options.plan().memoryLimit});
+  if (options.emit == Emit::Ir)
+    module->print(os);
+  else if (options.emit == Emit::Json)
+    printJson(os, report);
+  else
+    printText(os, report,
+              wantsColour(options.output == "-" &&
+                          sys::Process::StandardOutHasColors()));
+  return succeeded(checkFits(report, memory.peakLoc)) ? Success : NoPlanFits;
+}
+
+/// Runs the stages up to what is to be emitted.
+ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
+                           raw_ostream &os) {
+  if (options.emit == Emit::Ast) {
+    std::unique_ptr<ast::File> file =
+        parseFile(sourceMgr, sourceMgr.getMainFileID(), &context);
+    if (!file)
+      return InputError;
+    ast::print(os, *file);
+    return Success;
+  }
+  if (options.emit == Emit::Plan)
+    return printPlannedText(sourceMgr, context, os);
+  OwningOpRef<ModuleOp> module = readModule(sourceMgr, context);
+  if (!module)
+    return InputError;
+  if (options.emit == Emit::Mlir) {
+    module->print(os);
+    return Success;
+  }
+  shd::ProgramOp program = programOf(*module);
+  if (!program || failed(plan(*module, program)))
+    return InputError;
+  return report(*module, program, os);
+}
+
+/// Compiles, and judges the diagnostics instead of showing them.
+ExitStatus Driver::verify(SourceMgr &sourceMgr, MLIRContext &context,
+                          raw_ostream &os) {
+  SourceMgrDiagnosticVerifierHandler handler(sourceMgr, &context);
+  compile(sourceMgr, context, os);
+  return succeeded(handler.verify()) ? Success : InputError;
+}
+
+ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
+                             raw_ostream &os) {
+  SourceMgr sourceMgr;
+  // Where imports are looked for, whatever the buffer is called.
+  sourceMgr.setIncludeDirs({sys::path::parent_path(options.input).str()});
+  sourceMgr.AddNewSourceBuffer(std::move(buffer), SMLoc());
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  // Diagnostics speak of the program, not of the operations made from it.
+  context.printOpOnDiagnostic(false);
+  if (options.verifyDiagnostics)
+    return verify(sourceMgr, context, os);
+  SourceMgrDiagnosticHandler handler(sourceMgr, &context);
+  return compile(sourceMgr, context, os);
+}
+
+ExitStatus Driver::run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os) {
+  if (!options.splitInputFile)
+    return runBuffer(std::move(input), os);
+  ExitStatus worst = Success;
+  auto runPart = [&](std::unique_ptr<MemoryBuffer> part, raw_ostream &partOs) {
+    worst = std::max(worst, runBuffer(std::move(part), partOs));
+    return success(worst == Success);
+  };
+  (void)splitAndProcessBuffer(std::move(input), runPart, os,
+                              kDefaultSplitMarker, kDefaultSplitMarker);
+  return worst;
+}
+
+//===----------------------------------------------------------------------===//
+// The command line
+//===----------------------------------------------------------------------===//
+
+static ExitStatus commandLineError(const Twine &message) {
+  errs() << "shardc: error: " << message << "\n";
+  return CommandLineError;
+}
+
+/// `--list-hardware=NAME`, or with the name as an argument of its own.
+static ExitStatus listHardware(const Options &options, raw_ostream &os) {
+  std::string name =
+      options.listHardware.empty() ? options.input : options.listHardware;
+  if (name.empty()) {
+    printCatalogue(os);
+    return Success;
+  }
+  std::optional<Machine> machine = catalogueMachine(name);
+  if (!machine) {
+    std::vector<std::string> names = catalogueNames();
+    std::vector<StringRef> candidates(names.begin(), names.end());
+    return commandLineError("no hardware is named '" + name +
+                            "'; did you mean '" +
+                            nearestName(name, candidates) + "'?");
+  }
+  printMachine(os, *machine);
+  return Success;
+}
+
+/// An option that was given and is not there yet, or nothing.
+static std::optional<StringRef> unsupported(const Options &options) {
+  if (options.emit == Emit::Spmd)
+    return "--emit-spmd";
+  if (options.emit == Emit::Jax)
+    return "--emit-jax";
+  if (options.emit == Emit::Csv)
+    return "--emit-csv";
+  if (options.objective == Objective::Lower)
+    return "--objective=lower";
+  if (options.objective == Objective::Scheduled)
+    return "--objective=scheduled";
+  if (options.sweep.getNumOccurrences())
+    return "--sweep";
+  if (options.crossover.getNumOccurrences())
+    return "--crossover";
+  if (options.explain.getNumOccurrences())
+    return "--explain";
+  if (options.verify)
+    return "--verify";
+  return std::nullopt;
+}
+
+/// What the option parser cannot check.
+static ExitStatus checkCommandLine(const Options &options) {
+  if (std::optional<StringRef> option = unsupported(options))
+    return commandLineError(*option + " is not supported yet");
+  if (options.emit.getNumOccurrences() > 1)
+    return commandLineError("expected one --emit-* option, found " +
+                            Twine(options.emit.getNumOccurrences()));
+  if (options.timeLimit.getNumOccurrences() && !(options.timeLimit >= 0))
+    return commandLineError("--time-limit expects seconds, found a number "
+                            "below 0");
+  if (options.jobs == 0)
+    return commandLineError("--jobs expects at least one thread, found 0");
+  if (options.memoryLimit.getNumOccurrences() &&
+      !parseBytes(options.memoryLimit))
+    return commandLineError("--memory-limit expects bytes, such as 12GB, "
+                            "found '" +
+                            options.memoryLimit + "'");
+  bool needsText = options.emit == Emit::Ast || options.emit == Emit::Plan;
+  if (options.readsModule() && needsText)
+    return commandLineError(
+        Twine(options.emit == Emit::Ast ? "--emit-ast" : "--emit-plan") +
+        " expects a .shd file, found '" + options.input + "'");
+  if (options.readsModule() && options.overridesDeclarations())
+    return commandLineError("--hardware, --mesh, --dim and --allow-padding "
+                            "expect a .shd file, found '" +
+                            options.input + "'");
+  return Success;
+}
+
+static ExitStatus compileFile(const Options &options, TimingScope &timing,
+                              raw_ostream &os) {
+  if (options.input.empty())
+    return commandLineError("expected a FILE.shd, or - for standard input; "
+                            "--help lists the options");
+  std::string message;
+  std::unique_ptr<MemoryBuffer> input = openInputFile(options.input, &message);
+  if (!input)
+    return commandLineError(message);
+  return Driver(options, timing).run(std::move(input), os);
+}
+
+static ExitStatus runShardc(const Options &options) {
+  if (ExitStatus status = checkCommandLine(options))
+    return status;
+  DefaultTimingManager timingManager;
+  applyDefaultTimingManagerCLOptions(timingManager);
+  TimingScope timing = timingManager.getRootScope();
+  std::string text;
+  raw_string_ostream os(text);
+  ExitStatus status = options.listHardware.getNumOccurrences()
+                          ? listHardware(options, os)
+                          : compileFile(options, timing, os);
+  // Parts of a split input that compile are printed whatever the others do.
+  bool complete = status == Success || status == NoPlanFits;
+  if (!complete && !options.splitInputFile)
+    return status;
+  if (Error error = writeOutput(options.output, text))
+    return commandLineError(toString(std::move(error)));
+  return status;
+}
+
+/// Failures of shardc itself end with their own status.
+static void installInternalErrorHandlers() {
+  install_fatal_error_handler([](void *, const char *reason, bool) {
+    errs() << "shardc: internal error: " << reason << "\n";
+    errs().flush();
+    sys::Process::Exit(InternalError, /*NoCleanup=*/true);
+  });
+  setBugReportMsg("");
+  sys::AddSignalHandler(
+      [](void *) {
+        errs() << "shardc: internal error; please report it with the input\n";
+        errs().flush();
+        sys::Process::Exit(InternalError, /*NoCleanup=*/true);
+      },
+      nullptr);
+}
+
+int main(int argc, char **argv) {
+  InitLLVM initLLVM(argc, argv);
+  installInternalErrorHandlers();
+  // Diagnostics may show very long lines.
+  errs().SetBuffered();
+
+  WithColor::setAutoDetectFunction(
+      [](const raw_ostream &os) { return wantsColour(os.has_colors()); });
+
+  Options options;
+  registerAsmPrinterCLOptions();
+  registerPassManagerCLOptions();
+  registerDefaultTimingManagerCLOptions();
+  cl::HideUnrelatedOptions(
+      {&emitCategory, &planCategory, &questionCategory, &otherCategory});
+  cl::SetVersionPrinter(
+      [](raw_ostream &os) { os << "shardc " SHARDC_VERSION "\n"; });
+  std::string message;
+  raw_string_ostream messageOs(message);
+  if (!cl::ParseCommandLineOptions(
+          argc, argv, "shardc: finds tensor sharding plans\n", &messageOs)) {
+    errs() << message;
+    return CommandLineError;
+  }
+  // Skips teardown of what ends with the process.
+  exit(runShardc(options));
+}

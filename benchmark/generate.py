@@ -8,7 +8,8 @@ HEADER = """\
 hardware tpu_v5e[4, 4]
 mesh [X=4, Y=4]
 dim B = 1024, D = 512, F = 1024
-input x: bf16[B@X, D]
+input in: bf16[B@X, D]
+x = in
 """
 
 BLOCK = """\

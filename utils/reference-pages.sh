@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Brings the generated pages of docs/Dialects up to date with the .td files, or,
-# with --check, fails and shows the difference if they are not.
+# Brings up to date what is generated in the documentation, or, with --check,
+# fails and shows the difference if it is not: docs/Dialects from the .td files,
+# and the report in README.md.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-ninja -C build --quiet shardc-doc
+ninja -C build --quiet shardc shardc-doc >build/doc.log
 status=0
 for page in build/docs/Dialects/*.md; do
   committed=docs/Dialects/$(basename "$page")
@@ -14,7 +15,8 @@ for page in build/docs/Dialects/*.md; do
     cp "$page" "$committed"
   fi
 done
+utils/readme-report.py "$@" || status=1
 if [ "$status" -ne 0 ]; then
-  echo "error: docs/Dialects is not current; run utils/reference-pages.sh" >&2
+  echo "error: generated documentation is not current; run utils/reference-pages.sh" >&2
 fi
 exit "$status"

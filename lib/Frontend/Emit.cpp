@@ -170,6 +170,29 @@ bool Importer::checkPartialUse(mlir::Operation *op,
   return true;
 }
 
+bool Importer::checkPartialResult(mlir::Operation *op, shd::ShardingAttr pin,
+                                  const ast::Name &name) {
+  if (!pin || pin.getPartial().empty())
+    return true;
+  if (auto rules = mlir::dyn_cast<shd::ShardingRuleOpInterface>(op)) {
+    ShardingRule rule = rules.getShardingRule();
+    bool sums = llvm::any_of(rule.factors, [](const Factor &factor) {
+      return factor.kind == FactorKind::Reduction ||
+             factor.kind == FactorKind::StatisticReduction;
+    });
+    if (sums || !rule.linearSets.empty())
+      return true;
+  }
+  auto diag = files.error(name.range)
+              << "'" << name.text << "' cannot be a partial sum over "
+              << pin.getPartial().front().getValue()
+              << ": the operation that makes it adds nothing up";
+  diag.attachNote()
+      << "sums over an index, and operations that are linear in a "
+         "partial sum, leave one";
+  return false;
+}
+
 bool Importer::isTemporary(mlir::Operation *op) {
   return op && op->hasAttr(shd::kTemporary);
 }

@@ -396,6 +396,9 @@ private:
   /// The value in the target's order and type, by one more operation if needed;
   /// a bare reference becomes a reshard.
   Operand finish(Operand value, const Target &target);
+  /// A result can be a partial sum only if the operation sums or is linear.
+  bool checkPartialResult(mlir::Operation *op, shd::ShardingAttr pin,
+                          const ast::Name &name);
   /// True if `op` was made for the current statement and has no name yet.
   bool isTemporary(mlir::Operation *op);
   /// Marks `op` as what makes the value of a name at `def`.
@@ -410,7 +413,6 @@ private:
   std::string pathTo(llvm::StringRef name) const;
   int64_t fileOf(llvm::SMLoc loc);
   int64_t offsetOf(llvm::SMLoc loc);
-  mlir::Type f32() { return builder.getF32Type(); }
   mlir::Type i32() { return builder.getI32Type(); }
 
   SourceFiles &files;

@@ -117,8 +117,12 @@ void Importer::bindTarget(const ast::Target &target, Operand value,
   // What a layer returns has its own statement; a placement needs one here.
   if (!isTemporary(value.value.getDefiningOp()) && pin)
     value = emitReshard(value, value.range);
-  if (isTemporary(value.value.getDefiningOp()))
-    setDefinition(value.value.getDefiningOp(), target.name.range.Start, pin);
+  mlir::Operation *op = value.value.getDefiningOp();
+  if (isTemporary(op)) {
+    if (!checkPartialResult(op, pin, target.name))
+      return poisonTarget(target);
+    setDefinition(op, target.name.range.Start, pin);
+  }
   Binding &binding = existing ? *existing : scope->local(target.name.text);
   if (!existing)
     binding.where = target.name.range;

@@ -11,7 +11,8 @@ namespace {
 /// The iteration space that the operations of a chunk share, by index name.
 class ChunkSpace {
 public:
-  ChunkSpace(const PlanningContext &context, const Chunk &chunk);
+  ChunkSpace(const PlanningContext &context, const Chunk &chunk,
+             const NeighbourAxes *neighbours);
 
   ChunkDomain enumerate();
 
@@ -39,15 +40,20 @@ private:
   /// [operation][factor of its rule]: factor of the shared rule.
   std::vector<llvm::SmallVector<unsigned, 6>> sharedFactor;
   std::vector<Origin> origins;
+  /// [operation][factor]: axes that it may be placed on; empty: all.
+  std::vector<llvm::SmallVector<AxisSet, 6>> allowed;
   llvm::DenseMap<Value, unsigned> producer;
 };
 
-ChunkSpace::ChunkSpace(const PlanningContext &context, const Chunk &chunk)
+ChunkSpace::ChunkSpace(const PlanningContext &context, const Chunk &chunk,
+                       const NeighbourAxes *neighbours)
     : context(context), chunk(chunk) {
   for (Operation *op : chunk.ops) {
     rules.push_back(cast<ShardingRuleOpInterface>(op).getShardingRule());
     addFactors(rules.back());
     addOrigins(rules.size() - 1);
+    if (neighbours)
+      allowed.push_back(neighbours->axesOf(op, rules.back()));
     producer[op->getResult(0)] = rules.size() - 1;
   }
 }
@@ -127,8 +133,12 @@ std::optional<Strategy> ChunkSpace::strategyOf(unsigned op,
                                                const Strategy &shared,
                                                ArrayRef<Layout> made) const {
   Strategy strategy;
-  for (unsigned factor : sharedFactor[op])
+  for (auto [own, factor] : llvm::enumerate(sharedFactor[op])) {
     strategy.factorAxes.push_back(shared.factorAxes[factor]);
+    if (!allowed.empty() &&
+        (axisSet(strategy.factorAxes.back()) & ~allowed[op][own]))
+      return std::nullopt;
+  }
   if (!passThrough(op, made, shared, strategy) ||
       checkStrategy(context.mesh(), rules[op], strategy,
                     context.allowPadding) ||
@@ -219,10 +229,11 @@ ChunkDomain outputDomain(const PlanningContext &context, OutputOp output) {
 } // namespace
 
 ChunkDomain shardc::buildDomain(const PlanningContext &context,
-                                const Chunk &chunk) {
+                                const Chunk &chunk,
+                                const NeighbourAxes *neighbours) {
   if (chunk.kind == Chunk::Kind::Output)
     return outputDomain(context, cast<OutputOp>(chunk.ops.front()));
-  return ChunkSpace(context, chunk).enumerate();
+  return ChunkSpace(context, chunk, neighbours).enumerate();
 }
 
 void shardc::addInlining(ChunkDomain &domain, ArrayRef<unsigned> operands) {

@@ -54,7 +54,7 @@ private:
     bool readsCopies = true;
   };
 
-  LogicalResult buildDomains();
+  LogicalResult buildDomains(ProgramOp program);
   void addPrologueLabels();
   bool isPrologueValue(const GraphValue &value) const {
     return value.kind == GraphValue::Kind::Computed && !value.uses.empty() &&
@@ -141,10 +141,14 @@ unsigned NetworkBuilder::addEdge(Variable first, Variable second,
   return network.problem.edges.size() - 1;
 }
 
-LogicalResult NetworkBuilder::buildDomains() {
+LogicalResult NetworkBuilder::buildDomains(ProgramOp program) {
   bool failed = false;
+  std::optional<NeighbourAxes> neighbours;
+  if (options.fixed)
+    neighbours.emplace(program, context.mesh());
   for (const Chunk &chunk : network.graph.chunks) {
-    ChunkDomain domain = buildDomain(context, chunk);
+    ChunkDomain domain =
+        buildDomain(context, chunk, neighbours ? &*neighbours : nullptr);
     if (domain.labels.empty()) {
       chunk.ops.front()->emitError()
           << "no way to run this operation has the layouts that its "
@@ -222,7 +226,7 @@ bool NetworkBuilder::needsOwnVariable(const GraphValue &value) const {
     return true;
   if (isPrologueValue(value))
     return true;
-  if (!options.copies)
+  if (options.fixed)
     return false;
   llvm::SmallSetVector<unsigned, 4> users;
   for (const ChunkUse &use : value.uses)
@@ -265,7 +269,7 @@ std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
 /// Layouts worth copying into: those that some user consumes.
 std::vector<Layout> NetworkBuilder::copyLayouts(const GraphValue &value) {
   std::vector<Layout> layouts;
-  if (!options.copies)
+  if (options.fixed)
     return layouts;
   llvm::SmallSetVector<unsigned, 4> users;
   for (const ChunkUse &use : value.uses) {
@@ -728,7 +732,7 @@ void NetworkBuilder::costChunks() {
 
 std::optional<PlanNetwork> NetworkBuilder::build(ProgramOp program) {
   network.graph = buildGraph(program);
-  if (failed(buildDomains()))
+  if (failed(buildDomains(program)))
     return std::nullopt;
   addPrologueLabels();
   network.problem.numPoints = network.graph.numPoints;

@@ -12,24 +12,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include <cassert>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
-static double T0 = 0;
-static double nowT() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-#define TR(...)                                                                \
-  do {                                                                         \
-    if (getenv("TR")) {                                                        \
-      if (!T0)                                                                 \
-        T0 = nowT();                                                           \
-      fprintf(stderr, "[%.3f] ", nowT() - T0);                                 \
-      fprintf(stderr, __VA_ARGS__);                                            \
-    }                                                                          \
-  } while (0)
 
 namespace shardc::solver {
 
@@ -138,18 +120,6 @@ private:
 
   bool runExact(Model &model, Elimination &elimination) {
     Guides guides = makeGuides(model, elimination, ascend(model, elimination));
-    {
-      size_t nz = 0;
-      for (auto x : guides[0]->model.getPrices())
-        nz += x > 0;
-      size_t lab = 0;
-      for (uint32_t v = 0; v < model.size(); ++v)
-        lab += model.costs(v).size();
-      TR("round vars %zu labels %zu rows %zu exact %d work %.3g: dual %ld "
-         "priced rows %zu; UB %ld\n",
-         model.size(), lab, network.slack.size(), elimination.isExact(),
-         elimination.work(), bound, nz, best.cost);
-    }
     return searchAndPrune(guides, [&] { return keptByMarginals(*guides[0]); });
   }
 
@@ -240,18 +210,6 @@ private:
     Guides guides;
     guides.push_back(
         std::make_unique<Guide>(model, plan, dual.prices, &dual.messages));
-    {
-      size_t nz = 0;
-      for (auto x : guides[0]->model.getPrices())
-        nz += x > 0;
-      size_t lab = 0;
-      for (uint32_t v = 0; v < model.size(); ++v)
-        lab += model.costs(v).size();
-      TR("round vars %zu labels %zu rows %zu exact %d work %.3g: dual %ld "
-         "priced rows %zu; UB %ld\n",
-         model.size(), lab, network.slack.size(), plan.isExact(), plan.work(),
-         bound, nz, best.cost);
-    }
     return searchAndPrune(guides, [&] { return dual.remaining; });
   }
 
@@ -312,10 +270,6 @@ private:
       workLeft -= std::min(workLeft, found.work);
       lastWork = found.work;
       raiseBound(found.bound);
-      TR("search width %zu rows %zu: found %d complete %d bound %ld UB %ld "
-         "work %lu\n",
-         width, rows.size(), found.labels.has_value(), found.complete,
-         found.bound, hasPlan() ? best.cost : -1, found.work);
       if (!found.labels || offer(model, *found.labels)) {
         if (found.complete)
           exhaust();

@@ -10,6 +10,7 @@
 
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Graph.h"
+#include "shardc/Optimizer/Neighbours.h"
 
 namespace shardc {
 
@@ -35,9 +36,11 @@ struct ChunkDomain {
 /// operand read from HBM, and computed in place by its prologue.
 void addInlining(ChunkDomain &domain, llvm::ArrayRef<unsigned> operands);
 
-/// Labels of `chunk` that its pins allow, in a fixed order. Empty if the pins
+/// Labels of `chunk` that its pins allow, in a fixed order; with `neighbours`,
+/// those on axes that the operations' tensors bring. Empty if the pins
 /// contradict each other.
-ChunkDomain buildDomain(const PlanningContext &context, const Chunk &chunk);
+ChunkDomain buildDomain(const PlanningContext &context, const Chunk &chunk,
+                        const NeighbourAxes *neighbours = nullptr);
 
 /// All-reduces of one run of an operation whose statistics are sharded, in
 /// order: the statistic and its price.

@@ -34,7 +34,7 @@ struct OptimizePass : impl::ShdOptimizeBase<OptimizePass> {
     if (!context)
       return signalPassFailure();
     NetworkOptions networkOptions;
-    networkOptions.copies = !fixed;
+    networkOptions.fixed = fixed;
     if (!fixed)
       networkOptions.memoryLimit =
           memoryLimit >= 0 ? int64_t(memoryLimit)

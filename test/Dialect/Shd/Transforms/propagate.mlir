@@ -36,18 +36,18 @@ shd.program "limits" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]> {
   shd.output "s" %s ["C", "F"] : tensor<6x128xbf16>
 }
 
-// A carried value has one sharding: what is said of its rebinding, else of its
-// initial value.
+// A carried value has one sharding, on entry, in the body and on exit.
 // CHECK-LABEL: shd.program "carried"
 shd.program "carried" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]> {
   %x = shd.declare input "x" ["B", "D"] {shd.result_pin = #shd.sharding<[{X}, {}]>} : tensor<64x32xbf16>
-  // CHECK: shd.elementwise silu{{.*}}shd.result_pin = #shd.sharding<[{X}, {}]>
+  // CHECK: shd.elementwise silu{{.*}}shd.result_pin = #shd.sharding<[{X}, {Y}]>
   %a = shd.elementwise silu(%x) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
   // CHECK: shd.repeat{{.*}}shd.operand_pins = [#shd.sharding<[{X}, {Y}]>]
   %y = shd.repeat "L" = 3 (%a) : (tensor<64x32xbf16>) -> (tensor<64x32xbf16>) {
   ^bb0(%i: tensor<i32>, %c: tensor<64x32xbf16>):
     // CHECK: %g = {{.*}}shd.result_pin = #shd.sharding<[{Y}]>
     %g = shd.declare weight "g" ["D"] : tensor<32xbf16>
+    // CHECK: shd.elementwise mul{{.*}}shd.result_pin = #shd.sharding<[{X}, {Y}]>
     %b = shd.elementwise mul(%c, %g) <[B, D], [D] -> [B, D]> {shd.result_pin = #shd.sharding<[{?}, {Y}]>} : (tensor<64x32xbf16>, tensor<32xbf16>) -> tensor<64x32xbf16>
     shd.yield %b : tensor<64x32xbf16>
   }

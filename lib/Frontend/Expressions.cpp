@@ -237,16 +237,7 @@ void Importer::addGroup(const Expr &inner, const Context &context,
   product.coefficient = product.coefficient * group.coefficient;
   product.divisor = product.divisor * group.divisor;
   group.coefficient = group.divisor = Scalar::get(1);
-  if (group.factors.empty())
-    return;
-  if (group.factors.size() == 1) {
-    product.factors.push_back(std::move(group.factors.front()));
-    return;
-  }
-  auto node = std::make_unique<Node>();
-  node->kind = Node::Kind::Group;
-  node->group = std::move(group);
-  product.factors.push_back({std::move(node), false});
+  product.addGroup(std::move(group));
 }
 
 void Importer::addSum(const Expr &inner, const Context &context,

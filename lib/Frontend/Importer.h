@@ -229,11 +229,10 @@ private:
   Operand lowerProduct(Product product, const Context &context,
                        const IndexNames &outside, unsigned outerFactors,
                        const Target *hint);
-  /// The sums among the factors, lowered; a sum of products instead if that is
-  /// the only way (`expanded`).
   bool lowerInnerSums(Product &product, const Context &context,
-                      const IndexNames &outside, unsigned outerFactors,
-                      std::optional<std::vector<Term>> &expanded);
+                      const IndexNames &outside, unsigned outerFactors);
+  void warnOfLoneIndex(llvm::ArrayRef<FlatFactor> flat, mlir::StringAttr index,
+                       unsigned outerFactors);
   IndexNames summedIndices(const Product &product, const Context &context,
                            const IndexNames &outside, unsigned outerFactors);
   /// What the steps of one product share.

@@ -74,8 +74,10 @@ std::optional<ImportedMesh> shardc::importMesh(SourceFiles &files,
                                                llvm::SMRange where) {
   ImportedMesh result;
   if (!decl) {
-    if (!machine || machine->numChips() == 1)
+    if (!machine || machine->numChips() == 1) {
+      result.attr = meshAttr(files.getContext(), {}, {});
       return result;
+    }
     auto diag = files.error(where)
                 << "the program has no mesh, and choosing one is not supported "
                    "yet";

@@ -93,6 +93,10 @@ struct Product {
     return divisor.isOne() ? coefficient : coefficient / divisor;
   }
   bool isPlain() const { return coefficient.isOne() && divisor.isOne(); }
+  /// Adds the factors of a product in parentheses. They stay together where
+  /// that fixes an order: one factor has none, and divisors need something to
+  /// divide.
+  void addGroup(Product group);
 };
 
 struct Term {
@@ -110,6 +114,12 @@ struct Node {
   Operand leaf;
   Product group;
   std::vector<Term> terms;
+};
+
+/// A factor with the groups around it opened.
+struct FlatFactor {
+  Node *node;
+  bool inverse;
 };
 
 } // namespace shardc

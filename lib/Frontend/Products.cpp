@@ -19,13 +19,18 @@ using mlir::Type;
 // Trees
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// A factor with the groups around it opened.
-struct FlatFactor {
-  Node *node;
-  bool inverse;
-};
-} // namespace
+void Product::addGroup(Product group) {
+  bool divides = llvm::all_of(
+      group.factors, [](const Factor &factor) { return factor.inverse; });
+  if (divides || group.factors.size() == 1) {
+    llvm::move(group.factors, std::back_inserter(factors));
+    return;
+  }
+  auto node = std::make_unique<Node>();
+  node->kind = Node::Kind::Group;
+  node->group = std::move(group);
+  factors.push_back({std::move(node), false});
+}
 
 /// The factors of a product, those inside of parenthesised products too.
 static void flatten(const Product &product,
@@ -82,11 +87,6 @@ static Product clone(const Product &product, const Node *hole,
 static std::unique_ptr<Node> clone(const Node &node, const Node *hole,
                                    const Product *fill) {
   auto copy = std::make_unique<Node>();
-  if (&node == hole) {
-    copy->kind = Node::Kind::Group;
-    copy->group = clone(*fill, nullptr, nullptr);
-    return copy;
-  }
   copy->kind = node.kind;
   copy->leaf = node.leaf;
   copy->group = clone(node.group, hole, fill);
@@ -102,10 +102,12 @@ static Product clone(const Product &product, const Node *hole,
   copy.divisor = product.divisor;
   copy.range = product.range;
   for (const Product::Factor &factor : product.factors) {
-    auto node = clone(*factor.node, hole, fill);
-    // A term that is a number leaves no factor: it is in the coefficient.
-    if (node->kind != Node::Kind::Group || !node->group.factors.empty())
-      copy.factors.push_back({std::move(node), factor.inverse});
+    if (factor.node.get() == hole)
+      copy.addGroup(clone(*fill, nullptr, nullptr));
+    else if (factor.node->kind == Node::Kind::Group)
+      copy.addGroup(clone(factor.node->group, hole, fill));
+    else
+      copy.factors.push_back({clone(*factor.node, hole, fill), factor.inverse});
   }
   return copy;
 }
@@ -115,34 +117,46 @@ static Product clone(const Product &product, const Node *hole,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Whether the products that a factor stands for carry an index.
-enum class Carry { None, Some, All };
+/// How many factors carry an index, in each of the products that something
+/// stands for once it is multiplied out: bit n is set if some product has n,
+/// bit 2 also for more.
+using Counts = uint8_t;
+constexpr Counts kNone = 1, kOne = 2, kSeveral = 4;
 } // namespace
 
-static Carry carries(const Product &product, StringAttr index);
+/// The counts of products of one from `a` and one from `b`.
+static Counts combine(Counts a, Counts b) {
+  Counts result = 0;
+  for (unsigned i = 0; i <= 2; ++i)
+    for (unsigned k = 0; k <= 2; ++k)
+      if ((a >> i & 1) && (b >> k & 1))
+        result |= 1 << std::min(i + k, 2u);
+  return result;
+}
 
-static Carry carries(const Node &node, StringAttr index) {
+static Counts count(const Product &product, StringAttr index, SumMode mode);
+
+static Counts count(const Node &node, StringAttr index, SumMode mode) {
   switch (node.kind) {
   case Node::Kind::Leaf:
-    return contains(node.leaf.indices, index) ? Carry::All : Carry::None;
+    return contains(node.leaf.indices, index) ? kOne : kNone;
   case Node::Kind::Group:
-    return carries(node.group, index);
+    return count(node.group, index, mode);
   case Node::Kind::Sum:
     break;
   }
-  bool all = true, none = true;
-  for (const Term &term : node.terms) {
-    Carry carry = carries(term.product, index);
-    all &= carry == Carry::All;
-    none &= carry == Carry::None;
-  }
-  return all ? Carry::All : none ? Carry::None : Carry::Some;
+  Counts result = 0;
+  for (const Term &term : node.terms)
+    result |= count(term.product, index, mode);
+  return result;
 }
 
-static Carry carries(const Product &product, StringAttr index) {
-  Carry result = Carry::None;
+static Counts count(const Product &product, StringAttr index, SumMode mode) {
+  Counts result = kNone;
   for (const Product::Factor &factor : product.factors)
-    result = std::max(result, carries(*factor.node, index));
+    // A divisor is an argument: it does not count as a factor there.
+    if (!factor.inverse || mode == SumMode::Left)
+      result = combine(result, count(*factor.node, index, mode));
   return result;
 }
 
@@ -150,47 +164,62 @@ static Carry carries(const Product &product, StringAttr index) {
 /// of the resulting products and not, or differently, in others; or null.
 static Node *findUneven(llvm::ArrayRef<FlatFactor> flat, StringAttr index,
                         SumMode mode) {
-  unsigned all = 0, some = 0;
+  Counts total = kNone;
+  unsigned always = 0, sometimes = 0;
   Node *first = nullptr;
   for (const FlatFactor &factor : flat) {
-    // A divisor is an argument: it does not count as a factor there.
     if (factor.inverse && mode == SumMode::Argument)
       continue;
-    Carry carry = carries(*factor.node, index);
-    all += carry == Carry::All;
-    some += carry == Carry::Some;
-    if (carry == Carry::Some && !first)
+    Counts counts = count(*factor.node, index, mode);
+    total = combine(total, counts);
+    always += (counts & kNone) == 0;
+    sometimes += (counts & kNone) != 0 && counts != kNone;
+    if (llvm::popcount(counts) > 1 && !first)
       first = factor.node;
   }
+  // Left: a factor that always has it makes the sum one over the whole product;
+  // one that alone has it sums by itself.
   bool uneven = mode == SumMode::Left
-                    ? all == 0 && some >= 2
-                    : some >= 1 && (all == 1 || (all == 0 && some >= 2));
+                    ? always == 0 && sometimes >= 2
+                    : (total & kSeveral) != 0 && total != kSeveral;
   return uneven ? first : nullptr;
 }
 
-bool Importer::lowerInnerSums(Product &product, const Context &context,
-                              const IndexNames &outside, unsigned outerFactors,
-                              std::optional<std::vector<Term>> &expanded) {
+/// The product multiplied out by one of its sums, if that is the only way.
+static std::optional<std::vector<Term>> expand(const Product &product,
+                                               const Context &context,
+                                               const IndexNames &outside) {
+  if (context.mode == SumMode::Free)
+    return std::nullopt;
   llvm::SmallVector<FlatFactor> flat;
   flatten(product, flat);
   IndexNames all;
   addIndices(product, all);
   for (StringAttr index : all) {
-    if (context.mode == SumMode::Free || contains(context.named, index) ||
-        contains(outside, index))
+    if (contains(context.named, index) || contains(outside, index))
       continue;
     Node *sum = findUneven(flat, index, context.mode);
     if (!sum)
       continue;
-    expanded.emplace();
+    std::vector<Term> terms;
     for (const Term &term : sum->terms) {
       Product copy = clone(product, sum, &term.product);
       copy.coefficient = copy.coefficient * term.product.coefficient;
       copy.divisor = copy.divisor * term.product.divisor;
-      expanded->push_back({std::move(copy), term.negative});
+      terms.push_back({std::move(copy), term.negative});
     }
-    return true;
+    return terms;
   }
+  return std::nullopt;
+}
+
+/// Makes leaves of the sums among the factors. They keep the indices that
+/// others need. False after an error.
+bool Importer::lowerInnerSums(Product &product, const Context &context,
+                              const IndexNames &outside,
+                              unsigned outerFactors) {
+  llvm::SmallVector<FlatFactor> flat;
+  flatten(product, flat);
   for (const FlatFactor &factor : flat) {
     if (factor.node->kind != Node::Kind::Sum)
       continue;
@@ -314,7 +343,7 @@ Operand Importer::lowerTerm(Term term, const Context &context,
                             const IndexNames &outside, unsigned outerFactors,
                             const Target *hint) {
   Product &product = term.product;
-  if (term.negative && !product.isPlain()) {
+  if (term.negative && (!product.isPlain() || product.factors.empty())) {
     product.coefficient = -product.coefficient;
     term.negative = false;
   }
@@ -336,6 +365,34 @@ Operand Importer::lowerTerm(Term term, const Context &context,
 // Products
 //===----------------------------------------------------------------------===//
 
+/// An index that the left side lacks, though only one factor of several has it.
+void Importer::warnOfLoneIndex(llvm::ArrayRef<FlatFactor> flat,
+                               StringAttr index, unsigned outerFactors) {
+  const Node *carrier = nullptr;
+  unsigned carriers = 0, numerators = 0;
+  for (const FlatFactor &factor : flat) {
+    numerators += !factor.inverse;
+    IndexNames names;
+    addIndices(*factor.node, names);
+    if (!contains(names, index))
+      continue;
+    ++carriers;
+    carrier = factor.node;
+  }
+  if (carriers != 1 || numerators + outerFactors < 2 ||
+      carrier->kind != Node::Kind::Leaf)
+    return;
+  const char *place = carrier->leaf.range.Start.getPointer();
+  if (!warned.insert({place, index}).second)
+    return;
+  auto diag = files.warning(carrier->leaf.range)
+              << "index '" << index.getValue()
+              << "' is summed, but only one factor of the product has it";
+  diag.attachNote() << "add '" << index.getValue()
+                    << "' to the left side, or say so with `sum["
+                    << index.getValue() << "](...)`";
+}
+
 IndexNames Importer::summedIndices(const Product &product,
                                    const Context &context,
                                    const IndexNames &outside,
@@ -345,31 +402,16 @@ IndexNames Importer::summedIndices(const Product &product,
     return summed;
   llvm::SmallVector<FlatFactor> flat;
   flatten(product, flat);
-  unsigned numerators = llvm::count_if(
-      flat, [](const FlatFactor &factor) { return !factor.inverse; });
   addIndices(product, all);
   for (StringAttr index : all) {
     if (contains(context.named, index) || contains(outside, index))
       continue;
-    unsigned carriers = 0, divisors = 0;
-    const Node *carrier = nullptr;
-    for (const FlatFactor &factor : flat)
-      if (contains(factor.node->leaf.indices, index)) {
-        ++(factor.inverse ? divisors : carriers);
-        carrier = factor.node;
-      }
-    if (context.mode == SumMode::Argument && carriers < 2)
+    if (context.mode == SumMode::Argument &&
+        count(product, index, context.mode) != kSeveral)
       continue;
     summed.push_back(index);
-    if (carriers + divisors == 1 && numerators + outerFactors > 1 &&
-        warned.insert({carrier->leaf.range.Start.getPointer(), index}).second) {
-      auto diag = files.warning(carrier->leaf.range)
-                  << "index '" << index.getValue()
-                  << "' is summed, but only one factor of the product has it";
-      diag.attachNote() << "add '" << index.getValue()
-                        << "' to the left side, or say so with `sum["
-                        << index.getValue() << "](...)`";
-    }
+    if (context.mode == SumMode::Left)
+      warnOfLoneIndex(flat, index, outerFactors);
   }
   return summed;
 }
@@ -398,11 +440,11 @@ Operand Importer::lowerProduct(Product product, const Context &context,
     operand.range = product.range;
     return operand;
   }
-  std::optional<std::vector<Term>> expanded;
-  if (!lowerInnerSums(product, context, outside, outerFactors, expanded))
-    return {};
-  if (expanded)
+  if (auto expanded = expand(product, context, outside))
     return lowerSum(std::move(*expanded), context, outside, outerFactors, hint);
+  IndexNames summed = summedIndices(product, context, outside, outerFactors);
+  if (!lowerInnerSums(product, context, outside, outerFactors))
+    return {};
 
   llvm::SmallVector<FlatFactor> flat;
   flatten(product, flat);
@@ -419,7 +461,6 @@ Operand Importer::lowerProduct(Product product, const Context &context,
     return {};
   if (numerators.empty() && !addUnitNumerator(product, *type))
     return {};
-  IndexNames summed = summedIndices(product, context, outside, outerFactors);
   Contraction contraction{&summed, *type, hint};
   Operand value =
       contractGroup(product, contraction, outside, product.isPlain());

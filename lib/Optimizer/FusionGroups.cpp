@@ -32,9 +32,10 @@ public:
   void visit(Block &block);
 
 private:
-  void assign(Operation *op, CostOpInterface cost);
+  void assign(Operation *op);
   bool mayJoin(Operation *op, unsigned group,
                ArrayRef<StringRef> indices) const;
+  bool takesPartialSums(Operation *op, unsigned group) const;
   bool readsTransitively(unsigned reader, unsigned group) const;
   unsigned startGroup(ArrayRef<StringRef> indices);
 
@@ -42,6 +43,10 @@ private:
   llvm::DenseMap<Operation *, unsigned> groupOf;
   llvm::DenseMap<Operation *, unsigned> position;
 };
+
+bool isLeaderOp(Operation *op) {
+  return cast<CostOpInterface>(op).getFusionKind() == FusionKind::Leader;
+}
 
 /// Names of an operation's iteration space.
 llvm::SmallVector<StringRef, 6> iterationIndices(Operation *op) {
@@ -96,6 +101,31 @@ bool GroupAssigner::readsTransitively(unsigned reader, unsigned group) const {
   return false;
 }
 
+/// What an operation of the group is pinned to make as a partial sum, `op` must
+/// be able to take and hand on as such: nothing is resharded between operations
+/// that share a strategy.
+bool GroupAssigner::takesPartialSums(Operation *op, unsigned group) const {
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  for (unsigned i = 0; i < rule.operands.size(); ++i) {
+    Operation *maker = op->getOperand(i).getDefiningOp();
+    auto it = groupOf.find(maker);
+    if (it == groupOf.end() || it->second != group || isLeaderOp(maker))
+      continue;
+    ShardingAttr made = getResultPin(maker);
+    if (!made || made.getPartial().empty())
+      continue;
+    auto agrees = [&](ShardingAttr pin) {
+      return !pin || (pin.isOpen() && pin.getPartial().empty()) ||
+             llvm::is_permutation(pin.getPartial(), made.getPartial());
+    };
+    bool linear = llvm::any_of(rule.linearSets,
+                               [&](uint32_t set) { return set & (1u << i); });
+    if (!linear || !agrees(getOperandPin(op, i)) || !agrees(getResultPin(op)))
+      return false;
+  }
+  return true;
+}
+
 /// The group must cover the operation's indices, and must not have to run both
 /// before and after another group.
 bool GroupAssigner::mayJoin(Operation *op, unsigned group,
@@ -111,12 +141,12 @@ bool GroupAssigner::mayJoin(Operation *op, unsigned group,
       return false;
   }
   PinnedAxes pinned = groups[group].pinned;
-  return addPins(op, pinned);
+  return takesPartialSums(op, group) && addPins(op, pinned);
 }
 
-void GroupAssigner::assign(Operation *op, CostOpInterface cost) {
+void GroupAssigner::assign(Operation *op) {
   llvm::SmallVector<StringRef, 6> indices = iterationIndices(op);
-  bool isLeader = cost.getFusionKind() == FusionKind::Leader;
+  bool isLeader = isLeaderOp(op);
   std::optional<unsigned> group;
   if (!isLeader) {
     Operation *latest = nullptr;
@@ -156,7 +186,7 @@ void GroupAssigner::visit(Block &block) {
     position[&op] = position.size();
     if (auto cost = dyn_cast<CostOpInterface>(op);
         cost && cost.getFusionKind() != FusionKind::Free)
-      assign(&op, cost);
+      assign(&op);
     for (Region &region : op.getRegions())
       for (Block &inner : region)
         visit(inner);

@@ -38,8 +38,8 @@ private:
 
   Graph graph;
   uint32_t nextPoint = 0;
-  /// The operation that ends each chunk.
-  llvm::DenseMap<int64_t, Operation *> lastOfRest;
+  /// The operation that ends each fusion group.
+  llvm::DenseMap<int64_t, Operation *> lastOfGroup;
   llvm::DenseMap<Operation *, uint32_t> pointOf;
   /// Points before and after the body of a repeat.
   llvm::DenseMap<Operation *, std::pair<uint32_t, uint32_t>> repeatPoints;
@@ -61,12 +61,12 @@ bool isRest(Operation *op) {
          cast<CostOpInterface>(op).getFusionKind() != FusionKind::Leader;
 }
 
-/// Numbers points: one per chunk, at its last operation, and one before and one
-/// after each repeat.
+/// Numbers points: one per fusion group, at its last operation, one per
+/// operation outside groups, and one before and one after each repeat.
 void GraphBuilder::countPoints(Block &block) {
   for (Operation &op : block)
-    if (isRest(&op))
-      lastOfRest[groupOf(&op)] = &op;
+    if (isCosted(&op))
+      lastOfGroup[groupOf(&op)] = &op;
   for (Operation &op : block) {
     if (auto repeat = dyn_cast<RepeatOp>(op)) {
       uint32_t entry = nextPoint++;
@@ -76,7 +76,7 @@ void GraphBuilder::countPoints(Block &block) {
     }
     if (!isa<CostOpInterface>(op) || op.hasAttr(kCopy))
       continue;
-    if (!isRest(&op) || lastOfRest.lookup(groupOf(&op)) == &op)
+    if (!isCosted(&op) || lastOfGroup.lookup(groupOf(&op)) == &op)
       pointOf[&op] = nextPoint++;
   }
 }
@@ -155,7 +155,7 @@ unsigned GraphBuilder::chunkFor(Operation *op, CostOpInterface cost) {
   if (isCosted(op)) {
     chunk.group = groupOf(op);
     chunk.kind = rest ? Chunk::Kind::Rest : Chunk::Kind::Leader;
-    chunk.point = pointOf.lookup(rest ? lastOfRest.lookup(chunk.group) : op);
+    chunk.point = pointOf.lookup(lastOfGroup.lookup(chunk.group));
     if (graph.groups.size() <= size_t(chunk.group))
       graph.groups.resize(chunk.group + 1, {-1, -1});
     (rest ? graph.groups[chunk.group].second
@@ -296,6 +296,10 @@ void GraphBuilder::finish() {
     if (auto declared = value.value.getDefiningOp<DeclareOp>();
         declared && declared.getKind() != TensorKind::Input)
       value.end = nextPoint;
+  // A user may stand between the leader that makes a value and the end of the
+  // group.
+  for (GraphValue &value : graph.values)
+    value.begin = std::min(value.begin, value.firstRead);
   for (Chunk &chunk : graph.chunks)
     chunk.prologue = isPrologue(chunk);
   extendPrologueInputs();

@@ -19,6 +19,8 @@ void shardc::buildPlanPipeline(OpPassManager &manager,
   program.addPass(shd::createShdFusionGroups());
   shd::ShdOptimizeOptions optimize;
   optimize.fixed = fixed;
+  optimize.objective =
+      options.objective == Objective::Upper ? "upper" : "scheduled";
   optimize.memoryLimit = options.memoryLimit.value_or(-1);
   optimize.timeLimit = options.timeLimitSeconds.value_or(-1);
   program.addPass(shd::createShdOptimize(optimize));

@@ -214,8 +214,9 @@ MemoryProfile MemoryProfiler::profile() {
   for (const Interval &interval : intervals)
     if (interval.begin <= result.peakPoint && result.peakPoint < interval.end)
       result.live.push_back(interval.tensor);
-  llvm::stable_sort(result.live, [](const LiveTensor &a, const LiveTensor &b) {
-    return a.bytes > b.bytes;
+  llvm::sort(result.live, [](const LiveTensor &a, const LiveTensor &b) {
+    return std::tuple(-a.bytes, a.kind, a.name, a.sharding) <
+           std::tuple(-b.bytes, b.kind, b.name, b.sharding);
   });
   return result;
 }

@@ -104,39 +104,68 @@ static Operation *rebindingOf(Value value) {
   }
 }
 
-std::optional<FrameValue> PlanCopies::nameOf(PlanFrame *frame,
-                                             Value value) const {
-  Operation *op = value.getDefiningOp();
-  if (!op || isa<RepeatOp>(op))
-    op = rebindingOf(value);
-  if (op && model.defLoc(op).isValid()) {
-    bool shared = isa<DeclareOp>(op) && model.frameOf(op) == model.fileFrame();
-    if (shared || model.frameOf(op) == frame)
-      return FrameValue{model.nameAt(model.defLoc(op)), declaredIndices(op)};
+/// The operation that gave a carried value its first one.
+static Operation *initializationOf(Value value) {
+  while (true) {
+    value = rootValue(value);
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      if (argument.getArgNumber() == 0)
+        return nullptr;
+      value = argument.getOwner()->getParentOp()->getOperand(
+          argument.getArgNumber() - 1);
+    } else if (auto repeat = value.getDefiningOp<RepeatOp>()) {
+      value = repeat.getInits()[cast<OpResult>(value).getResultNumber()];
+    } else {
+      return value.getDefiningOp();
+    }
   }
-  return parameterName(frame, value);
 }
 
-/// What the layer's parameter is called that stands for the value.
-std::optional<FrameValue> PlanCopies::parameterName(PlanFrame *frame,
-                                                    Value value) const {
-  if (!frame->layer)
-    return std::nullopt;
+std::optional<FrameValue> PlanCopies::nameOf(PlanFrame *frame,
+                                             Value value) const {
+  auto defined = [&](Operation *op) -> std::optional<FrameValue> {
+    if (!op || !model.defLoc(op).isValid())
+      return std::nullopt;
+    bool shared = isa<DeclareOp>(op) && model.frameOf(op) == model.fileFrame();
+    if (!shared && model.frameOf(op) != frame)
+      return std::nullopt;
+    return FrameValue{model.nameAt(model.defLoc(op)), declaredIndices(op)};
+  };
+  Operation *op = value.getDefiningOp();
+  if (op && !isa<RepeatOp>(op)) {
+    if (auto result = defined(op))
+      return result;
+    return readName(frame, value);
+  }
+  if (auto result = defined(rebindingOf(value)))
+    return result;
+  if (auto result = defined(initializationOf(value)))
+    return result;
+  return readName(frame, value);
+}
+
+/// What the references of a frame to the value call it. A parameter's indices
+/// are those of its declaration.
+std::optional<FrameValue> PlanCopies::readName(PlanFrame *frame,
+                                               Value value) const {
   auto named = [&](Value read) -> std::optional<FrameValue> {
     for (OpOperand &use : read.getUses()) {
       Operation *reader = use.getOwner();
       SMLoc loc = model.useLoc(use);
-      if (!loc.isValid() || model.frameOf(reader) != frame)
+      if (!loc.isValid() || model.frameOf(reader) != frame ||
+          isa<GatherOp>(reader))
         continue;
-      std::string name = model.nameAt(loc);
+      FrameValue result{model.nameAt(loc), operandIndices(use)};
+      if (!frame->layer)
+        return result;
       for (const ast::Parameter &parameter : frame->layer->parameters) {
-        if (parameter.name.text != name || parameter.isDim)
+        if (parameter.name.text != result.name || parameter.isDim)
           continue;
-        FrameValue result{name, {}};
+        result.indices.clear();
         for (const ast::Index &index : parameter.indices.indices)
           result.indices.push_back(index.name);
-        return result;
       }
+      return result;
     }
     return std::nullopt;
   };

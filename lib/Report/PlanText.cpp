@@ -75,6 +75,15 @@ std::pair<ShardingAttr, Operation *> PlanPrinter::wanted(OpOperand &use) {
   return {pin, def && def->hasAttr(kCopy) ? def : nullptr};
 }
 
+/// True if nothing has to be said of an operand without a place in the text:
+/// nothing moves, or the operation itself only moves it, whichever way is
+/// cheapest.
+static bool movesFreely(OpOperand &use, ShardingAttr pin) {
+  return PlanModel::stored(use.get()) == pin ||
+         (isa<ReshardOp>(use.getOwner()) &&
+          getResultPin(use.getOwner()) == pin);
+}
+
 /// Collects what the plan says of each reference of the operations; false if
 /// something has no place in the text.
 bool PlanPrinter::collect(llvm::ArrayRef<Operation *> ops, Requests &requests) {
@@ -89,7 +98,7 @@ bool PlanPrinter::collect(llvm::ArrayRef<Operation *> ops, Requests &requests) {
         if (!request.add(pin, copy))
           return false;
         request.use = &use;
-      } else if (copy || PlanModel::stored(use.get()) != pin) {
+      } else if (copy || !movesFreely(use, pin)) {
         return false;
       }
     }

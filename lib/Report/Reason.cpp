@@ -173,10 +173,13 @@ std::pair<std::string, bool> namesOf(ArrayRef<OpOperand *> readers) {
 }
 
 std::string Explainer::explainMove() const {
+  bool isStore = collective->hasAttr(kStore);
   Value origin = input;
-  while (origin.getDefiningOp() && isCollective(origin.getDefiningOp()))
-    origin = collectiveInput(origin.getDefiningOp());
-  if (collective->hasAttr(kStore)) {
+  for (Operation *def = origin.getDefiningOp();
+       def && isCollective(def) && def->hasAttr(kStore) == isStore;
+       def = origin.getDefiningOp())
+    origin = collectiveInput(def);
+  if (isStore) {
     std::vector<std::string> names = collectiveIndices(collective);
     auto written = [&](Value value) {
       return notation(mesh, layoutOf(mesh, value.getType()), names);

@@ -127,7 +127,7 @@ std::string TextPrinter::meshText() const {
 std::string TextPrinter::planText() const {
   const Report::Plan &plan = report.plan;
   if (plan.status == "fixed")
-    return "fixed: the program leaves nothing to choose";
+    return "fixed: taken as written, nothing is searched";
   std::string objective = " (by " + plan.objective + " time)";
   if (plan.status == "optimal")
     return "optimal: no plan that fits is faster" + objective;

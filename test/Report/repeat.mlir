@@ -7,7 +7,7 @@
 // all_reduce over a line of 4 is bound by the latency of 2 * 3 hops, 6 us, and
 // sends 2 * 3/4 of 512 B.
 
-// CHECK:      plan fixed: the program leaves nothing to choose
+// CHECK:      plan fixed: taken as written, nothing is searched
 // CHECK-NEXT: step 18.0 us, bound by network
 // CHECK:      price 19.2 USD per hour, {{.*}} USD per step, 0.024 USD per million tokens
 // CHECK:      weight W bf16 [L, J@X, K] 3 x 64 x 64 24.6 kB 6.14 kB

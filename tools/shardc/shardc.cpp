@@ -92,13 +92,14 @@ struct Options {
           clEnumValN(OptMode::None, "none", "Exactly what is annotated"))};
   cl::opt<Objective> objective{
       "objective", cl::desc("The time to minimise:"),
-      cl::init(Objective::Upper), cl::cat(planCategory),
+      cl::init(Objective::Scheduled), cl::cat(planCategory),
       cl::values(
-          clEnumValN(Objective::Upper, "upper", "Nothing overlaps (default)"),
-          clEnumValN(Objective::Lower, "lower",
-                     "Perfect overlap (not supported yet)"),
           clEnumValN(Objective::Scheduled, "scheduled",
-                     "As scheduled (not supported yet)"))};
+                     "As scheduled (default; nothing overlaps yet, so the same "
+                     "as upper)"),
+          clEnumValN(Objective::Upper, "upper", "Nothing overlaps"),
+          clEnumValN(Objective::Lower, "lower",
+                     "Perfect overlap (not supported yet)"))};
   cl::opt<std::string> hardware{
       "hardware", cl::desc("Replace the program's hardware declaration"),
       cl::value_desc("tpu_v5p[8, 8, 16]"), cl::cat(planCategory)};
@@ -349,6 +350,7 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
   if (!module)
     return InputError;
   if (options.emit == Emit::Mlir) {
+    module->walk(shd::removeSourceAttributes);
     module->print(os);
     return Success;
   }
@@ -433,8 +435,6 @@ static std::optional<StringRef> unsupported(const Options &options) {
     return "--emit-csv";
   if (options.objective == Objective::Lower)
     return "--objective=lower";
-  if (options.objective == Objective::Scheduled)
-    return "--objective=scheduled";
   if (options.sweep.getNumOccurrences())
     return "--sweep";
   if (options.crossover.getNumOccurrences())

@@ -34,7 +34,7 @@ struct Chunk {
   int64_t group = -1;
   /// How often it runs in a step.
   int64_t count = 1;
-  /// Program point, in program order (of the last operation).
+  /// Program point; leader and rest of a group have one together.
   uint32_t point = 0;
   /// True for a group of elementwise operations that only einsums and attention
   /// use: they read its inputs and it never runs by itself unless a collective

@@ -200,6 +200,11 @@ void shd::setOperandPin(Operation *op, unsigned operand, ShardingAttr pin) {
 // Structure
 //===----------------------------------------------------------------------===//
 
+void shd::removeSourceAttributes(Operation *op) {
+  for (StringRef name : {kFile, kDef, kUses, kCall})
+    op->removeAttr(name);
+}
+
 bool shd::isCollective(Operation *op) {
   return isa<AllGatherOp, AllSliceOp, AllToAllOp, ReduceScatterOp, AllReduceOp,
              CollectivePermuteOp>(op);

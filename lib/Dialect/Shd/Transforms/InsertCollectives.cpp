@@ -314,6 +314,7 @@ struct InsertCollectivesPass
       op->removeAttr(kResultPin);
       op->removeAttr(kOperandPins);
       op->removeAttr(kMade);
+      removeSourceAttributes(op);
     });
   }
 };

@@ -103,3 +103,24 @@ shd.program "order" mesh <[X = 4]> hardware <"h100", [4]> {
   %z = shd.elementwise add(%w, %v) <[B, D], [B, D] -> [B, D]> : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
   shd.output "z" %z ["B", "D"] : tensor<64x32xbf16>
 }
+
+// What is pinned as a partial sum joins only what hands it on as one.
+// CHECK-LABEL: shd.program "partial_pins"
+shd.program "partial_pins" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
+  // CHECK: shd.einsum{{.*}}shd.group = 0 : i64
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{}, {}], partial = {X}>} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  // CHECK: shd.elementwise add{{.*}}shd.group = 1 : i64
+  %a = shd.elementwise add(%h, %h) <[B, F], [B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{}, {}], partial = {X}>} : (tensor<64x128xbf16>, tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  // CHECK: shd.elementwise neg{{.*}}shd.group = 1 : i64
+  %n = shd.elementwise neg(%a) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{}, {}], partial = {X}>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  // Not linear.
+  // CHECK: shd.elementwise relu{{.*}}shd.group = 3 : i64
+  %r = shd.elementwise relu(%n) <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  // Linear, but asked to be whole.
+  // CHECK: shd.elementwise neg{{.*}}shd.group = 5 : i64
+  %m = shd.elementwise neg(%n) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{}, {}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  shd.output "r" %r ["B", "F"] : tensor<64x128xbf16>
+  shd.output "m" %m ["B", "F"] : tensor<64x128xbf16>
+}

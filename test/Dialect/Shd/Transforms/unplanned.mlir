@@ -25,7 +25,7 @@ shd.program "no_carried_plan" mesh <[X = 4]> hardware <"h100", [4]> {
 shd.program "operands_disagree" mesh <[X = 2, Y = 4]> hardware <"h100", [8]> {
   %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{X}]>} : tensor<64xbf16>
   %y = shd.declare input "y" ["B"] {shd.result_pin = #shd.sharding<[{Y}]>} : tensor<64xbf16>
-  // expected-error @+1 {{index 'B'}}
+  // expected-error @+1 {{operands place index 'B' differently}}
   %z = shd.elementwise add(%x, %y) <[B], [B] -> [B]> {shd.operand_pins = [#shd.sharding<[{X}]>, #shd.sharding<[{Y}]>], shd.result_pin = #shd.sharding<[{X}]>} : (tensor<64xbf16>, tensor<64xbf16>) -> tensor<64xbf16>
   shd.output "z" %z ["B"] : tensor<64xbf16>
 }

@@ -1,0 +1,36 @@
+//===- Incumbent.cpp - The best plan and what is proven -------------------===//
+
+#include "Incumbent.h"
+
+namespace shardc::solver {
+
+bool Incumbent::offer(const std::vector<Label> &assignment) {
+  Evaluation now = evaluate(problem, assignment);
+  if (!now.cost)
+    return false;
+  std::pair<Cost, int64_t> quality(*now.cost, now.peak);
+  bool better =
+      now.fits ? !found || quality < std::pair(best.cost, best.peak)
+               : !found && (best.assignment.empty() || now.peak < best.peak);
+  if (better) {
+    best.assignment = assignment;
+    best.cost = *now.cost;
+    best.peak = now.peak;
+    found = now.fits;
+  }
+  return now.fits;
+}
+
+Solution Incumbent::solution() const {
+  Solution result = best;
+  if (found) {
+    result.bound = std::min(proven, best.cost);
+    result.status = isClosed() ? Status::Optimal : Status::Feasible;
+  } else {
+    result.bound = proven;
+    result.status = isClosed() ? Status::Infeasible : Status::Unknown;
+  }
+  return result;
+}
+
+} // namespace shardc::solver

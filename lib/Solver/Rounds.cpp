@@ -1,0 +1,285 @@
+//===- Rounds.cpp - Bound, search, fix, contract, again -------------------===//
+
+#include "Rounds.h"
+#include "shardc/Solver/Contract.h"
+#include "shardc/Solver/MessageAscent.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+
+namespace shardc::solver {
+
+static constexpr unsigned kMaxRounds = 40;
+/// Eliminations of the first ascent of prices, of those after pruning, and of
+/// any ascent at least.
+static constexpr unsigned kFirstDualSteps = 40, kDualSteps = 12;
+static constexpr unsigned kMinDualSteps = 6;
+/// Beyond these, elimination is not exact: entries that one run looks at, and
+/// entries of all its messages.
+static constexpr double kMaxExactWork = 2e9, kMaxExactEntries = 5e7;
+/// Entries that one run with split buckets looks at.
+static constexpr double kMaxSplitWork = 3e7;
+/// Further guides are run while those before took less than this in all.
+static constexpr double kMaxGuideWork = 5e8;
+/// Scaled costs stay below this where messages add up over many sweeps.
+static constexpr Scaled kMessageLimit = Scaled(1) << 50;
+/// Searches of one width, each with more rows than the one before.
+static constexpr unsigned kMaxRowSteps = 40;
+/// States of the first search, of the largest, and the factor between.
+static constexpr size_t kFirstWidth = 16, kMaxWidth = 1 << 18, kWiden = 4;
+/// A round pays if it removes this part of all labels.
+static constexpr double kWorthwhile = 0.03;
+/// Prices of further guides, in quarters of the best prices.
+static constexpr int64_t kMultiples[] = {2, 6, 12};
+
+/// A cost that every assignment stays below.
+static Cost costLimit(const Network &network) {
+  Cost sum = network.constant + 1;
+  for (const Node &node : network.nodes)
+    if (!node.costs.empty())
+      sum += *llvm::max_element(node.costs);
+  for (const Link &link : network.links) {
+    Cost most = 0;
+    for (Cost cost : link.table->costs)
+      if (cost != kForbidden)
+        most = std::max(most, cost);
+    sum += most;
+  }
+  return sum;
+}
+
+Rounds::Rounds(const Problem &problem, const Effort &effort)
+    : problem(problem), effort(effort), network(buildNetwork(problem)),
+      incumbent(problem, costLimit(network)), width(kFirstWidth),
+      workLeft(effort.searchWork), priceAt(problem.numPoints, 0),
+      searched(problem.numPoints, false) {}
+
+Solution Rounds::run() {
+  contract(network);
+  for (unsigned round = 0; round < kMaxRounds && !isDone(); ++round)
+    if (!runRound())
+      break;
+  return incumbent.solution();
+}
+
+bool Rounds::isDone() const {
+  return incumbent.isClosed() || effort.deadline.expired() ||
+         (effort.stopAtPlan && incumbent.hasPlan());
+}
+
+/// Bounds, improves and prunes once; false if that leads no further.
+bool Rounds::runRound() {
+  if (network.infeasible()) {
+    incumbent.exhaust();
+    return false;
+  }
+  Model model(network, Model::largestShift(network));
+  EliminationLimits limits;
+  Elimination elimination(model, eliminationOrder(model, limits), limits);
+  if (elimination.isExact() && elimination.work() <= kMaxExactWork &&
+      elimination.entries() <= kMaxExactEntries)
+    return runExact(model, elimination);
+  return runApproximate();
+}
+
+bool Rounds::runExact(Model &model, Elimination &elimination) {
+  Prices prices = ascend(model, elimination);
+  if (isDone())
+    return false;
+  Guides guides = makeGuides(model, elimination, prices);
+  return searchAndPrune(guides, [&] { return keptByMarginals(*guides[0]); });
+}
+
+/// The same with messages for a bound and split buckets for costs to go.
+bool Rounds::runApproximate() {
+  Model model(network, Model::largestShift(network, kMessageLimit));
+  MessageResult dual = ascendByMessages(
+      model, startPrices(model.getShift()), [&] { return incumbent.upper(); },
+      [&](llvm::ArrayRef<Label> labels, Cost bound) {
+        return observe(model, labels, bound);
+      });
+  if (dual.exhausted) {
+    incumbent.exhaust();
+    return false;
+  }
+  incumbent.raiseBound(dual.bound);
+  keepPrices(dual.prices, model.getShift());
+  if (isDone())
+    return false;
+  if (prune(model, dual.remaining))
+    return true;
+  EliminationLimits limits;
+  std::vector<uint32_t> order = eliminationOrder(model, limits);
+  Elimination plan(model, order, limits);
+  while (plan.work() > kMaxSplitWork && limits.bucketEntries > 1) {
+    limits.bucketEntries /= kWiden;
+    plan = Elimination(model, order, limits);
+  }
+  Guides guides;
+  guides.push_back(
+      std::make_unique<Guide>(model, plan, dual.prices, &dual.messages));
+  return searchAndPrune(guides, [&] { return dual.remaining; });
+}
+
+//===----------------------------------------------------------------------===//
+// Prices
+//===----------------------------------------------------------------------===//
+
+Prices Rounds::ascend(Model &model, Elimination &elimination) {
+  double affordable = effort.dualWork / std::max(elimination.work(), 1.0);
+  double wanted = hasPrices ? kDualSteps : kFirstDualSteps;
+  DualResult dual = ascendPrices(
+      model, elimination, startPrices(model.getShift()),
+      std::max(std::min(affordable, wanted), double(kMinDualSteps)),
+      [&](llvm::ArrayRef<Label> labels, Cost bound) {
+        return observe(model, labels, bound);
+      });
+  keepPrices(dual.prices, model.getShift());
+  return dual.prices;
+}
+
+/// Prices of the last round, for the rows of this one.
+Prices Rounds::startPrices(unsigned shift) const {
+  Prices start;
+  for (uint32_t point : network.rowPoints)
+    start.push_back(std::ldexp(priceAt[point], shift));
+  return start;
+}
+
+void Rounds::keepPrices(const Prices &prices, unsigned shift) {
+  for (auto [point, price] : llvm::zip_equal(network.rowPoints, prices))
+    priceAt[point] = std::ldexp(static_cast<double>(price), -int(shift));
+  if (!hasPrices && problem.capacity)
+    incumbent.setMultipliers(priceAt);
+  hasPrices = true;
+}
+
+/// Tells whether an ascent should stop.
+bool Rounds::observe(const Model &model, llvm::ArrayRef<Label> labels,
+                     Cost bound) {
+  incumbent.raiseBound(bound);
+  incumbent.offer(recover(network, model.toNodes(labels)));
+  return isDone();
+}
+
+//===----------------------------------------------------------------------===//
+// Search
+//===----------------------------------------------------------------------===//
+
+/// The best prices, and multiples that tell apart what is nearly full.
+Guides Rounds::makeGuides(const Model &model, const Elimination &plan,
+                          const Prices &prices) const {
+  Guides guides;
+  guides.push_back(std::make_unique<Guide>(model, plan, prices));
+  if (llvm::all_of(prices, [](int64_t price) { return price == 0; }))
+    return guides;
+  for (int64_t quarters : kMultiples) {
+    if (plan.work() * guides.size() > kMaxGuideWork)
+      break;
+    Prices multiple;
+    for (int64_t price : prices)
+      multiple.push_back(price / 4 * quarters);
+    guides.push_back(std::make_unique<Guide>(model, plan, multiple));
+  }
+  return guides;
+}
+
+/// The first search always runs; later ones if they should fit in what is left
+/// of the work.
+bool Rounds::canSearch() const {
+  return width <= kMaxWidth && lastWork <= workLeft / kWiden;
+}
+
+/// Searches ever wider until something closes the gap or enough labels can go.
+bool Rounds::searchAndPrune(const Guides &guides,
+                            llvm::function_ref<Kept()> kept) {
+  while (!isDone() && canSearch()) {
+    Cost before = incumbent.upper();
+    searchRows(guides);
+    bool improved = incumbent.upper() < before;
+    if (!improved)
+      width *= kWiden;
+    if (!isDone() && incumbent.hasPlan() && prune(guides[0]->model, kept()))
+      return true;
+    if (improved)
+      width *= kWiden;
+  }
+  return false;
+}
+
+/// Searches with the rows that were priced or exceeded so far, then with those
+/// too that its result exceeds.
+void Rounds::searchRows(const Guides &guides) {
+  const Model &model = guides[0]->model;
+  for (unsigned step = 0; step < kMaxRowSteps && !isDone(); ++step) {
+    std::vector<uint32_t> rows;
+    for (auto [row, point] : llvm::enumerate(network.rowPoints))
+      if (searched[point] || model.getPrices()[row] > 0)
+        rows.push_back(row);
+    StateResult found =
+        searchStates(guides, rows, incumbent.upper(),
+                     {width, effort.searchWork, effort.deadline});
+    workLeft -= std::min(workLeft, found.work);
+    lastWork = found.work;
+    incumbent.raiseBound(found.bound);
+    bool fits = found.labels &&
+                incumbent.offer(recover(network, model.toNodes(*found.labels)));
+    if (!found.labels || fits) {
+      if (found.complete)
+        incumbent.exhaust();
+      return;
+    }
+    if (!addExceeded(model, *found.labels))
+      return;
+  }
+}
+
+/// Adds the row that is exceeded most of each run of exceeded rows.
+bool Rounds::addExceeded(const Model &model, llvm::ArrayRef<Label> labels) {
+  std::vector<int64_t> excess = excessUsage(model, labels);
+  bool any = false;
+  for (uint32_t row = 0; row < excess.size(); ++row) {
+    if (excess[row] <= 0)
+      continue;
+    uint32_t worst = row;
+    for (; row < excess.size() && excess[row] > 0; ++row)
+      if (excess[row] > excess[worst])
+        worst = row;
+    any |= !searched[network.rowPoints[worst]];
+    searched[network.rowPoints[worst]] = true;
+  }
+  return any;
+}
+
+//===----------------------------------------------------------------------===//
+// Fixing
+//===----------------------------------------------------------------------===//
+
+/// Labels that an assignment better than the best plan may use.
+Rounds::Kept Rounds::keptByMarginals(const Guide &guide) const {
+  Int128 room = guide.model.sumLimit(incumbent.upper()) - guide.leastSum;
+  Kept result;
+  for (llvm::ArrayRef<Scaled> marginals : guide.elimination.minMarginals()) {
+    result.emplace_back();
+    for (Scaled excess : marginals)
+      result.back().push_back(excess < kInfinity && excess <= room);
+  }
+  return result;
+}
+
+/// Keeps only these labels and contracts, if enough go to start again.
+bool Rounds::prune(const Model &model, const Kept &kept) {
+  size_t labels = 0, removed = 0;
+  for (const std::vector<bool> &flags : kept)
+    for (bool flag : flags) {
+      ++labels;
+      removed += !flag;
+    }
+  if (removed == 0 || removed < kWorthwhile * labels)
+    return false;
+  for (uint32_t v = 0; v < model.size(); ++v)
+    filterLabels(network, model.nodeOf(v), kept[v]);
+  contract(network);
+  return true;
+}
+
+} // namespace shardc::solver

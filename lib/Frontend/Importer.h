@@ -71,6 +71,8 @@ private:
     /// LEFT of the layer calls in it.
     std::string left;
     int64_t file = 0;
+    /// Products that were multiplied out so far.
+    unsigned expansions = 0;
   };
 
   /// A state's value at the end of the region that declares it.

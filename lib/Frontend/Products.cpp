@@ -15,6 +15,9 @@ using namespace shardc;
 using mlir::StringAttr;
 using mlir::Type;
 
+/// Bounds the work on products of many sums with different indices.
+static constexpr unsigned kMaxExpansions = 1000;
+
 //===----------------------------------------------------------------------===//
 // Trees
 //===----------------------------------------------------------------------===//
@@ -80,7 +83,7 @@ static bool isPoison(const Node &node) {
   llvm_unreachable("unknown node");
 }
 
-/// A copy of `product` in which the node `hole` is the product `fill`.
+/// A copy of `product` with the factors of `fill` in place of the node `hole`.
 static Product clone(const Product &product, const Node *hole,
                      const Product *fill);
 
@@ -103,7 +106,8 @@ static Product clone(const Product &product, const Node *hole,
   copy.range = product.range;
   for (const Product::Factor &factor : product.factors) {
     if (factor.node.get() == hole)
-      copy.addGroup(clone(*fill, nullptr, nullptr));
+      llvm::move(clone(*fill, nullptr, nullptr).factors,
+                 std::back_inserter(copy.factors));
     else if (factor.node->kind == Node::Kind::Group)
       copy.addGroup(clone(factor.node->group, hole, fill));
     else
@@ -440,8 +444,16 @@ Operand Importer::lowerProduct(Product product, const Context &context,
     operand.range = product.range;
     return operand;
   }
-  if (auto expanded = expand(product, context, outside))
+  if (auto expanded = expand(product, context, outside)) {
+    if (++statement->expansions > kMaxExpansions) {
+      auto diag = files.error(product.range)
+                  << "this product of sums has too many terms when it is "
+                     "multiplied out";
+      diag.attachNote() << "assign one of its sums to a name first";
+      return {};
+    }
     return lowerSum(std::move(*expanded), context, outside, outerFactors, hint);
+  }
   IndexNames summed = summedIndices(product, context, outside, outerFactors);
   if (!lowerInnerSums(product, context, outside, outerFactors))
     return {};

@@ -8,6 +8,7 @@
 
 #include "shardc/Optimizer/Graph.h"
 #include "llvm/ADT/StringMap.h"
+#include <algorithm>
 
 using namespace mlir;
 using namespace shardc;
@@ -116,7 +117,9 @@ bool GroupAssigner::takesPartialSums(Operation *op, unsigned group) const {
       continue;
     auto agrees = [&](ShardingAttr pin) {
       return !pin || (pin.isOpen() && pin.getPartial().empty()) ||
-             llvm::is_permutation(pin.getPartial(), made.getPartial());
+             std::is_permutation(
+                 pin.getPartial().begin(), pin.getPartial().end(),
+                 made.getPartial().begin(), made.getPartial().end());
     };
     bool linear = llvm::any_of(rule.linearSets,
                                [&](uint32_t set) { return set & (1u << i); });

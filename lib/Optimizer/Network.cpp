@@ -85,6 +85,7 @@ private:
   void connectFlow(unsigned index, const GraphValue::Flow &flow);
   bool isFusedUse(const GraphValue &value, const ChunkUse &use) const;
   bool staysInGroup(const GraphValue &value) const;
+  bool reshardsBeforeStore(const GraphValue &value) const;
 
   void costChunks();
   void costGroup(int leader, int rest);
@@ -219,6 +220,26 @@ bool NetworkBuilder::staysInGroup(const GraphValue &value) const {
          });
 }
 
+/// True if the value may be stored in another layout than it is made in: always
+/// if that is pinned, and where the plan is free unless its own group reads
+/// what is made.
+bool NetworkBuilder::reshardsBeforeStore(const GraphValue &value) const {
+  if (value.kind != GraphValue::Kind::Computed)
+    return false;
+  if (closedPin(value))
+    return true;
+  bool read = !value.uses.empty() || !value.flows.empty();
+  if (!read || options.fixed || isPrologueValue(value))
+    return false;
+  const Chunk &maker = network.graph.chunks[value.chunk];
+  return llvm::none_of(
+             value.uses,
+             [&](const ChunkUse &use) { return isFusedUse(value, use); }) &&
+         llvm::none_of(Value(value.value).getUsers(), [&](Operation *user) {
+           return llvm::is_contained(maker.ops, user);
+         });
+}
+
 bool NetworkBuilder::needsOwnVariable(const GraphValue &value) const {
   if (value.kind == GraphValue::Kind::Declared ||
       value.kind == GraphValue::Kind::Carried ||
@@ -228,6 +249,9 @@ bool NetworkBuilder::needsOwnVariable(const GraphValue &value) const {
     return true;
   if (options.fixed)
     return false;
+  // Where memory counts, a value may wait for its reader in a smaller layout.
+  if (options.memoryLimit && reshardsBeforeStore(value))
+    return true;
   llvm::SmallSetVector<unsigned, 4> users;
   for (const ChunkUse &use : value.uses)
     if (!isFusedUse(value, use))
@@ -253,8 +277,16 @@ std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
     return admitted(enumerateLayouts(context.mesh(), shapeOf(index), partial,
                                      context.allowPadding));
   }
-  case GraphValue::Kind::Computed:
-    return admitted(distinct(network.domains[value.chunk].results[value.op]));
+  case GraphValue::Kind::Computed: {
+    std::vector<Layout> layouts =
+        network.domains[value.chunk].results[value.op];
+    if (reshardsBeforeStore(value))
+      llvm::append_range(layouts,
+                         enumerateLayouts(context.mesh(), shapeOf(index),
+                                          /*withPartial=*/false,
+                                          context.allowPadding));
+    return admitted(distinct(std::move(layouts)));
+  }
   case GraphValue::Kind::Result: {
     std::vector<Layout> layouts;
     const ValueVariable &carried = network.values[value.carried];
@@ -359,7 +391,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
   if (value.kind == GraphValue::Kind::Computed) {
     made = network.domains[value.chunk].results[value.op];
     maker = network.chunkVariable[value.chunk];
-    reshards = closedPin(value).has_value();
+    reshards = reshardsBeforeStore(value);
   } else if (value.kind == GraphValue::Kind::Result) {
     const ValueVariable &carried = network.values[value.carried];
     for (const StoredLabel &label : carried.labels)

@@ -58,8 +58,7 @@ ShardingAttr shardc::madeLayout(Operation *op) {
 /// place each index as the group's do.
 bool shardc::storesApart(Operation *op) {
   auto group = op->getAttrOfType<IntegerAttr>(kGroup);
-  if (!group || group.getInt() % 2 == 0 || op->hasAttr(kTemporary) ||
-      madeLayout(op).getDims() == getResultPin(op).getDims())
+  if (!group || group.getInt() % 2 == 0 || madeLayout(op) == getResultPin(op))
     return false;
   for (Operation *before = op->getPrevNode(); before;
        before = before->getPrevNode())

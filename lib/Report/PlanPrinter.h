@@ -76,8 +76,8 @@ private:
   std::vector<std::string> copiesBefore(PlanFrame *frame,
                                         const ast::Item *item);
   std::string copyStatement(const PlanCopy &copy, const FrameValue &source);
-  std::string storeStatement(const PlanStatement &statement,
-                             mlir::Operation *op, llvm::StringRef from);
+  std::string storeStatement(mlir::Operation *op, llvm::StringRef name,
+                             llvm::StringRef from);
   bool mayRename(const PlanStatement &statement, mlir::Operation *op);
   void editRenamedTarget(const PlanStatement &statement, mlir::Operation *op,
                          TextEdits &edits);

@@ -45,6 +45,8 @@ private:
   SMRange textOfOperation(Operation *op);
   PlanFrame *callOf(Value value) const;
 
+  std::string freshName();
+  void nameOperation(Operation *op);
   void chooseInlined();
   bool mayInline(Operation *op, Operation *next) const;
   OperandText nameOperand(OpOperand &use);
@@ -63,7 +65,9 @@ private:
   std::vector<Unit> units;
   llvm::DenseMap<Operation *, SMRange> ranges;
   llvm::DenseMap<Operation *, unsigned> unitOf;
-  llvm::DenseMap<Operation *, std::string> opNames;
+  /// What an operation's value is called, and what it is called before it is
+  /// stored in another layout.
+  llvm::DenseMap<Operation *, std::string> opNames, madeNames;
   llvm::DenseMap<PlanFrame *, std::string> callNames;
   llvm::SmallPtrSet<Operation *, 4> inlined;
 };
@@ -199,7 +203,8 @@ bool StatementSplitter::mayInline(Operation *op, Operation *next) const {
   if (use.getOwner() != next)
     return false;
   auto [pin, copy] = printer.wanted(use);
-  return !copy && pin == PlanModel::stored(op->getResult(0));
+  return !copy && pin == PlanModel::stored(op->getResult(0)) &&
+         pin == madeLayout(op);
 }
 
 void StatementSplitter::chooseInlined() {
@@ -217,9 +222,8 @@ void StatementSplitter::chooseInlined() {
                        });
     if (i + 1 < hoisted.size() && !callBetween && mayInline(op, hoisted[i + 1]))
       inlined.insert(op);
-    else if (op->hasAttr(kTemporary) || storesApart(op))
-      opNames[op] = printer.names.numbered(
-          frame, statement.ast->targets.front().name.text);
+    else
+      nameOperation(op);
   }
   for (PlanFrame *call : statement.calls) {
     Unit &unit = unitAt(call->call->range);
@@ -227,6 +231,21 @@ void StatementSplitter::chooseInlined() {
     if (!unit.kept)
       callNames[call] = "";
   }
+}
+
+std::string StatementSplitter::freshName() {
+  return printer.names.numbered(frame,
+                                statement.ast->targets.front().name.text);
+}
+
+/// Names for what the operation makes and, if that is another statement,
+/// stores.
+void StatementSplitter::nameOperation(Operation *op) {
+  if (storesApart(op))
+    madeNames[op] = freshName();
+  opNames[op] = op->hasAttr(kTemporary)
+                    ? freshName()
+                    : statement.ast->targets.front().name.text;
 }
 
 OperandText StatementSplitter::nameOperand(OpOperand &use) {
@@ -254,12 +273,12 @@ OperandText StatementSplitter::nameOperand(OpOperand &use) {
 
 std::string StatementSplitter::left(Operation *op, bool &accumulates) {
   auto namer = [&](OpOperand &use) { return nameOperand(use); };
-  if (auto name = opNames.find(op); name != opNames.end()) {
-    bool apart = !op->hasAttr(kTemporary);
-    return name->second + typeText(op) +
-           closedList(resultIndices(op),
-                      apart ? madeLayout(op) : getResultPin(op));
-  }
+  if (storesApart(op))
+    return madeNames[op] + typeText(op) +
+           closedList(resultIndices(op), madeLayout(op));
+  if (op->hasAttr(kTemporary))
+    return opNames[op] + typeText(op) +
+           closedList(resultIndices(op), getResultPin(op));
   const ast::Target &target = statement.ast->targets.front();
   if (auto scatter = dyn_cast<ScatterOp>(op)) {
     accumulates = scatter.getAccumulate();
@@ -326,12 +345,13 @@ void StatementSplitter::split(TextEdits &edits) {
   findUnits();
   assignOperations();
   chooseInlined();
-  // By twice the place in the program: a copy follows what it copies.
+  // By three times the place in the program: what an operation makes is
+  // stored, then copied.
   std::vector<std::pair<unsigned, std::string>> lines;
   llvm::SmallVector<std::pair<unsigned, PlanFrame *>, 2> calls;
   for (PlanFrame *call : statement.calls)
     if (isHoisted(call))
-      calls.push_back({2 * model.firstPosition(call), call});
+      calls.push_back({3 * model.firstPosition(call), call});
   llvm::sort(calls, llvm::less_first());
   // Inner calls come first and are named before what uses them.
   for (auto [position, call] : calls)
@@ -344,17 +364,17 @@ void StatementSplitter::split(TextEdits &edits) {
       before.push_back(printer.copyStatement(*copy, copy->source));
     else
       lines.push_back(
-          {2 * model.position(source) + 1,
+          {3 * model.position(source) + 2,
            printer.copyStatement(*copy, {own->second, resultIndices(source)})});
   }
   Unit &root = units.front();
   for (Operation *op : statement.ops) {
     if (units[unitOf.lookup(op)].kept || inlined.contains(op))
       continue;
-    lines.push_back({2 * model.position(op), line(op)});
+    lines.push_back({3 * model.position(op), line(op)});
     if (storesApart(op))
-      lines.push_back({2 * model.position(op) + 1,
-                       printer.storeStatement(statement, op, opNames[op])});
+      lines.push_back({3 * model.position(op) + 1,
+                       printer.storeStatement(op, opNames[op], madeNames[op])});
   }
   llvm::sort(lines, llvm::less_first());
   for (auto &[position, text] : lines)

@@ -87,7 +87,9 @@ static bool movesFreely(OpOperand &use, ShardingAttr pin) {
 /// Collects what the plan says of each reference of the operations; false if
 /// something has no place in the text.
 bool PlanPrinter::collect(llvm::ArrayRef<Operation *> ops, Requests &requests) {
-  for (Operation *op : ops)
+  for (Operation *op : ops) {
+    if (op->hasAttr(kTemporary) && madeLayout(op) != getResultPin(op))
+      return false;
     for (OpOperand &use : op->getOpOperands()) {
       auto [pin, copy] = wanted(use);
       if (!pin || isa_and_nonnull<ConstantOp>(use.get().getDefiningOp()))
@@ -102,6 +104,7 @@ bool PlanPrinter::collect(llvm::ArrayRef<Operation *> ops, Requests &requests) {
         return false;
       }
     }
+  }
   return true;
 }
 
@@ -228,12 +231,11 @@ void PlanPrinter::editCall(PlanFrame *callee, TextEdits &edits) {
 }
 
 /// `y[B@X, D] = y_1[B@(X, Y), D]`.
-std::string PlanPrinter::storeStatement(const PlanStatement &statement,
-                                        Operation *op, StringRef from) {
+std::string PlanPrinter::storeStatement(Operation *op, StringRef name,
+                                        StringRef from) {
   std::vector<std::string> indices = resultIndices(op);
-  return statement.ast->targets.front().name.text +
-         closedList(indices, getResultPin(op)) + " = " + from.str() +
-         closedList(indices, madeLayout(op));
+  return name.str() + closedList(indices, getResultPin(op)) + " = " +
+         from.str() + closedList(indices, madeLayout(op));
 }
 
 /// True if the statement means the same with a new name on its left.
@@ -258,8 +260,8 @@ void PlanPrinter::editRenamedTarget(const PlanStatement &statement,
                  closedList(resultIndices(op), madeLayout(op)));
   SMRange range = statement.ast->range;
   StringRef indent = indentOf(range.Start, model.bufferStart(range.Start));
-  edits.insert(range.End,
-               "\n" + indent.str() + storeStatement(statement, op, name));
+  edits.insert(range.End, "\n" + indent.str() +
+                              storeStatement(op, target.name.text, name));
 }
 
 void PlanPrinter::printStatement(PlanStatement &statement, TextEdits &edits) {

@@ -7,15 +7,18 @@ namespace shardc::solver {
 
 namespace {
 /// Visits nodes in rounds, by ascending index, until none has changed.
+/// Dominance is looked for when nothing cheaper is left to do.
 class Contraction {
 public:
   explicit Contraction(Network &network)
       : network(network), dirty(network.nodes.size(), true),
-        rows(network.slack.size()) {}
+        comparable(network.nodes.size(), true), rows(network.slack.size()) {}
 
   void run() {
     do {
-      settle();
+      do
+        settle();
+      while (!network.noLabel && compareLabels());
       compressRows(network);
     } while (!network.infeasible() &&
              (removeOversized(network, dirty) || markFreed()));
@@ -29,6 +32,7 @@ private:
         if (!dirty[node])
           continue;
         dirty[node] = false;
+        comparable[node] = true;
         if (network.nodes[node].alive)
           visit(node);
         if (network.noLabel)
@@ -36,6 +40,22 @@ private:
         again = true;
       }
     }
+  }
+
+  /// Removes dominated labels of all nodes that changed; true if any went.
+  bool compareLabels() {
+    bool any = false;
+    for (Variable node = 0; node < comparable.size(); ++node) {
+      if (!comparable[node])
+        continue;
+      comparable[node] = false;
+      if (!network.nodes[node].alive || !removeDominated(network, node))
+        continue;
+      any = true;
+      dirty[node] = true;
+      markNeighbours(node);
+    }
+    return any;
   }
 
   void markNeighbours(Variable node) {
@@ -49,13 +69,10 @@ private:
     if (network.noLabel)
       return;
     // Taking the node out changes those that are its neighbours now.
-    llvm::SmallVector<LinkId, 4> links = network.nodes[node].links;
     llvm::SmallVector<Variable, 8> neighbours;
-    for (LinkId link : links)
+    for (LinkId link : network.nodes[node].links)
       neighbours.push_back(network.links[link].other(node));
     bool changed = removeSeparableLinks(network, node);
-    if (removeDominated(network, node))
-      changed = true;
     if (network.nodes[node].size() == 1) {
       fixNode(network, node);
       changed = true;
@@ -80,7 +97,8 @@ private:
   }
 
   Network &network;
-  std::vector<bool> dirty;
+  std::vector<bool> dirty;      // to be visited
+  std::vector<bool> comparable; // changed since labels were compared
   size_t rows;
 };
 } // namespace

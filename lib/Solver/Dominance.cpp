@@ -2,7 +2,6 @@
 
 #include "shardc/Solver/Arithmetic.h"
 #include "shardc/Solver/Contract.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace shardc::solver {
@@ -20,25 +19,18 @@ public:
         costs(orient(link, node, link.table->costs)) {
     for (const PairUsage &usage : link.usages)
       bytes.push_back(orient(link, node, usage.bytes));
-    for (size_t own = 0; own < network.nodes[node].size(); ++own) {
-      llvm::BitVector row(columns);
-      for (size_t k = 0; k < columns; ++k)
-        row[k] = isForbidden(costs[own * columns + k]);
-      forbidden.push_back(std::move(row));
-    }
   }
 
   size_t size() const { return columns; }
 
-  /// Does `better` allow all that `worse` allows?
-  bool allowsAll(Label better, Label worse) const {
-    return !forbidden[better].test(forbidden[worse]);
+  bool forbids(Label own, size_t other) const {
+    return isForbidden(costs[own * columns + other]);
   }
 
   /// The most that `better` can cost more than `worse`.
   Cost excess(Label better, Label worse) const {
-    const Cost *to = &costs[better * columns];
-    const Cost *from = &costs[worse * columns];
+    const Cost *to = costs.data() + better * columns;
+    const Cost *from = costs.data() + worse * columns;
     Cost most = -kForbidden;
     for (size_t k = 0; k < columns; ++k)
       most = std::max(most, isForbidden(from[k]) ? most : to[k] - from[k]);
@@ -71,7 +63,6 @@ private:
   size_t columns;
   std::vector<Cost> costs;
   std::vector<std::vector<int64_t>> bytes; // one table per pair usage
-  std::vector<llvm::BitVector> forbidden;  // by label
 };
 
 /// Compares labels of one node, counting the work.
@@ -81,6 +72,13 @@ public:
       : node(network.nodes[node]) {
     for (LinkId link : this->node.links)
       views.emplace_back(network, node, network.links[link]);
+    collectForbidden();
+    for (const UsageList &list : this->node.usages) {
+      Int128 volume = 0;
+      for (const Usage &usage : list)
+        volume += Int128(usage.bytes) * (usage.end - usage.begin);
+      volumes.push_back(volume);
+    }
   }
 
   bool isExhausted() const { return work > kMaxWork; }
@@ -88,11 +86,11 @@ public:
   /// Cheap tests come first: most pairs fail one of them.
   bool dominates(Label better, Label worse) {
     ++work;
-    for (const View &view : views)
-      if (!view.allowsAll(better, worse))
-        return false;
-    if (!node.usages.empty() &&
-        !usesNoMore(node.usages[better], node.usages[worse]))
+    if (!allowsAll(better, worse))
+      return false;
+    if (!volumes.empty() &&
+        (volumes[better] > volumes[worse] ||
+         !usesNoMore(node.usages[better], node.usages[worse])))
       return false;
     Int128 excess = Int128(node.costs[better]) - node.costs[worse];
     for (const View &view : views) {
@@ -105,6 +103,32 @@ public:
   }
 
 private:
+  /// One bit per label of each neighbour.
+  void collectForbidden() {
+    size_t bits = 0;
+    for (const View &view : views)
+      bits += view.size();
+    wordsPerLabel = (bits + 63) / 64;
+    forbidden.assign(wordsPerLabel * node.size(), 0);
+    for (Label own = 0; own < node.size(); ++own) {
+      size_t bit = 0;
+      for (const View &view : views)
+        for (size_t k = 0; k < view.size(); ++k, ++bit)
+          if (view.forbids(own, k))
+            forbidden[own * wordsPerLabel + bit / 64] |= uint64_t(1)
+                                                         << (bit % 64);
+    }
+  }
+
+  bool allowsAll(Label better, Label worse) const {
+    const uint64_t *a = forbidden.data() + better * wordsPerLabel;
+    const uint64_t *b = forbidden.data() + worse * wordsPerLabel;
+    for (size_t word = 0; word < wordsPerLabel; ++word)
+      if (a[word] & ~b[word])
+        return false;
+    return true;
+  }
+
   /// At every row `a` uses at most what `b` uses.
   static bool usesNoMore(const UsageList &a, const UsageList &b) {
     size_t j = 0;
@@ -123,6 +147,9 @@ private:
 
   const Node &node;
   std::vector<View> views;
+  size_t wordsPerLabel = 0;
+  std::vector<uint64_t> forbidden; // by label
+  std::vector<Int128> volumes;     // bytes times rows, by label
   size_t work = 0;
 };
 } // namespace

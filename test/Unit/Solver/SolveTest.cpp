@@ -1,63 +1,286 @@
-//===- SolveTest.cpp - The whole solver against brute force ---------------===//
+//===- SolveTest.cpp - The whole solver -----------------------------------===//
 
 #include "shardc/Solver/Solve.h"
 #include "BruteForce.h"
+#include "LayeredNetwork.h"
 #include "gtest/gtest.h"
 
 using namespace shardc::solver;
 using namespace shardc::solver::test;
 
-/// The answer must be right whatever its status says.
-static void expectSound(const Problem &problem, const Solution &solution) {
-  Optimum optimum = bruteForce(problem);
-  bool found =
-      solution.status == Status::Optimal || solution.status == Status::Feasible;
-  if (found) {
-    ASSERT_TRUE(optimum.cost.has_value());
-    Evaluation now = evaluate(problem, solution.assignment);
-    ASSERT_TRUE(now.cost.has_value());
-    EXPECT_TRUE(now.fits);
-    EXPECT_EQ(*now.cost, solution.cost);
-    EXPECT_EQ(now.peak, solution.peak);
-    EXPECT_LE(solution.bound, *optimum.cost);
-  }
-  if (solution.status == Status::Optimal) {
-    EXPECT_EQ(solution.cost, *optimum.cost);
-    EXPECT_EQ(solution.bound, *optimum.cost);
-  }
-  if (solution.status == Status::Infeasible)
-    EXPECT_FALSE(optimum.cost.has_value());
-  if (!found && optimum.leastPeak) {
-    ASSERT_EQ(solution.assignment.size(), problem.variables.size());
-    EXPECT_TRUE(evaluate(problem, solution.assignment).cost.has_value());
-    EXPECT_EQ(solution.peak, *optimum.leastPeak);
-  }
+/// The assignment must be worth what the solution says.
+static void expectVerified(const Problem &problem, const Solution &solution) {
+  Evaluation now = evaluate(problem, solution.assignment);
+  ASSERT_TRUE(now.cost.has_value());
+  EXPECT_TRUE(now.fits);
+  EXPECT_EQ(*now.cost, solution.cost);
+  EXPECT_EQ(now.peak, solution.peak);
+  EXPECT_LE(solution.bound, solution.cost);
 }
 
-TEST(Solve, SmallRandomProblemsWithoutMemory) {
+/// Small problems are solved, or proven infeasible with the least peak.
+static void expectSolved(const Problem &problem) {
+  ASSERT_EQ(problem.check(), std::nullopt);
+  Solution solution = solve(problem);
+  Optimum optimum = bruteForce(problem);
+  if (optimum.cost) {
+    ASSERT_EQ(solution.status, Status::Optimal);
+    expectVerified(problem, solution);
+    EXPECT_EQ(solution.cost, *optimum.cost);
+    EXPECT_EQ(solution.bound, *optimum.cost);
+    return;
+  }
+  ASSERT_EQ(solution.status, Status::Infeasible);
+  if (!optimum.leastPeak)
+    return;
+  ASSERT_EQ(solution.assignment.size(), problem.variables.size());
+  EXPECT_TRUE(evaluate(problem, solution.assignment).cost.has_value());
+  EXPECT_EQ(solution.peak, *optimum.leastPeak);
+}
+
+TEST(Solve, SmallProblemsWithoutMemory) {
   std::mt19937_64 random(1);
   Shape shape;
   shape.memory = false;
   for (int i = 0; i < 2000; ++i) {
     SCOPED_TRACE(i);
-    Problem problem = randomProblem(random, shape);
-    ASSERT_EQ(problem.check(), std::nullopt);
-    Solution solution = solve(problem);
-    expectSound(problem, solution);
-    EXPECT_TRUE(solution.status == Status::Optimal ||
-                solution.status == Status::Infeasible);
+    shape.forbiddenPercent = i % 5 * 12;
+    expectSolved(randomProblem(random, shape));
   }
 }
 
-TEST(Solve, SmallRandomProblemsWithMemory) {
+TEST(Solve, SmallProblemsWithMemory) {
   std::mt19937_64 random(2);
   for (int i = 0; i < 4000; ++i) {
     SCOPED_TRACE(i);
-    Problem problem = randomProblem(random, Shape());
-    ASSERT_EQ(problem.check(), std::nullopt);
-    Solution solution = solve(problem);
-    expectSound(problem, solution);
-    EXPECT_TRUE(solution.status == Status::Optimal ||
-                solution.status == Status::Infeasible);
+    Shape shape;
+    shape.maxVariables = i % 20 == 0 ? 7 : 5;
+    shape.edgePercent = 30 + i % 3 * 30;
+    shape.minCost = i % 4 == 0 ? -20 : 0;
+    shape.maxCost = i % 3 == 0 ? 2 : 50; // many ties, or few
+    expectSolved(randomProblem(random, shape));
   }
+}
+
+TEST(Solve, CapacityAtAndBelowTheLeastPeak) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 1500; ++i) {
+    SCOPED_TRACE(i);
+    Problem problem = randomProblem(random, Shape());
+    Optimum optimum = bruteForce(problem);
+    if (!optimum.leastPeak)
+      continue;
+    problem.capacity = *optimum.leastPeak;
+    expectSolved(problem);
+    if (*problem.capacity > 0) {
+      --*problem.capacity;
+      expectSolved(problem);
+    }
+  }
+}
+
+TEST(Solve, NoVariables) {
+  Problem problem;
+  Solution solution = solve(problem);
+  EXPECT_EQ(solution.status, Status::Optimal);
+  EXPECT_EQ(solution.cost, 0);
+  problem.numPoints = 2;
+  problem.fixedUsage = {3, 8};
+  problem.capacity = 8;
+  EXPECT_EQ(solve(problem).status, Status::Optimal);
+  problem.capacity = 7;
+  solution = solve(problem);
+  EXPECT_EQ(solution.status, Status::Infeasible);
+  EXPECT_EQ(solution.peak, 8);
+}
+
+TEST(Solve, NothingFitsIntoNothing) {
+  Problem problem;
+  problem.numPoints = 1;
+  problem.capacity = 0;
+  problem.variables.push_back({"a", {5, 9}, {{{0, 1, 1}}, {}}});
+  Solution solution = solve(problem);
+  EXPECT_EQ(solution.status, Status::Optimal);
+  EXPECT_EQ(solution.cost, 9);
+  problem.variables[0].usages[1] = {{0, 1, 2}};
+  solution = solve(problem);
+  EXPECT_EQ(solution.status, Status::Infeasible);
+  EXPECT_EQ(solution.peak, 1);
+  EXPECT_EQ(solution.assignment, (std::vector<Label>{0}));
+}
+
+TEST(Solve, CostsNearTheLimit) {
+  // Two variables at a third of the limit each and an edge at another third.
+  Cost third = kMaxTotal / 3 - 1;
+  Problem problem;
+  problem.variables.push_back({"a", {third, -third}, {}});
+  problem.variables.push_back({"b", {-third, third}, {}});
+  problem.tables.push_back({2, 2, {0, third, third, -third}});
+  problem.edges.push_back({0, 1, 0});
+  ASSERT_EQ(problem.check(), std::nullopt);
+  // In thirds: (0,0) 1 - 1 + 0 = 0, (0,1) 1 + 1 + 1 = 3, (1,0) -1 - 1 + 1 = -1,
+  // (1,1) -1 + 1 - 1 = -1.
+  Solution solution = solve(problem);
+  EXPECT_EQ(solution.status, Status::Optimal);
+  EXPECT_EQ(solution.cost, -third);
+}
+
+TEST(Solve, ParallelAndReversedEdgesAddUp) {
+  Problem problem;
+  problem.variables.push_back({"a", {0, 0}, {}});
+  problem.variables.push_back({"b", {0, 0, 0}, {}});
+  problem.tables.push_back({2, 3, {5, 1, 9, 9, 9, 2}});
+  problem.tables.push_back({3, 2, {1, 9, 7, 9, 9, 4}});
+  problem.edges = {{0, 1, 0}, {1, 0, 1}};
+  // Sums: (0,0) 6, (0,1) 8, (0,2) 18, (1,0) 18, (1,1) 18, (1,2) 6; one more for
+  // label 0 of a decides.
+  problem.variables[0].costs[0] = 1;
+  Solution solution = solve(problem);
+  EXPECT_EQ(solution.status, Status::Optimal);
+  EXPECT_EQ(solution.cost, 6);
+  EXPECT_EQ(solution.assignment, (std::vector<Label>{1, 2}));
+}
+
+/// A tree of `count` variables with random costs.
+static Problem randomTree(std::mt19937_64 &random, int count, bool isChain) {
+  Problem problem;
+  for (int v = 0; v < count; ++v) {
+    problem.variables.push_back({"", {}, {}});
+    for (int l = 0; l < 8; ++l)
+      problem.variables.back().costs.push_back(uniform(random, 0, 1000));
+    if (v == 0)
+      continue;
+    Table table{8, 8, {}};
+    for (int k = 0; k < 64; ++k)
+      table.costs.push_back(chance(random, 20) ? kForbidden
+                                               : uniform(random, 0, 1000));
+    problem.tables.push_back(std::move(table));
+    Variable parent = isChain ? v - 1 : uniform(random, 0, v - 1);
+    problem.edges.push_back({parent, Variable(v), TableId(v - 1)});
+  }
+  return problem;
+}
+
+/// Optimum of a tree whose parents come before their children, by dynamic
+/// programming from the last variable to the first.
+static Cost treeOptimum(const Problem &problem) {
+  std::vector<std::vector<Cost>> costs;
+  for (const VariableData &variable : problem.variables)
+    costs.push_back(variable.costs);
+  for (size_t e = problem.edges.size(); e-- > 0;) {
+    const Edge &edge = problem.edges[e];
+    for (Label i = 0; i < 8; ++i) {
+      Cost best = kForbidden;
+      for (Label j = 0; j < 8; ++j) {
+        Cost pair = problem.tables[edge.table].at(i, j);
+        if (pair < kForbidden && costs[edge.second][j] < kForbidden)
+          best = std::min(best, pair + costs[edge.second][j]);
+      }
+      Cost &own = costs[edge.first][i];
+      own = own >= kForbidden || best >= kForbidden ? kForbidden : own + best;
+    }
+  }
+  return *std::min_element(costs[0].begin(), costs[0].end());
+}
+
+TEST(Solve, LongChainsAndLargeTrees) {
+  std::mt19937_64 random(4);
+  for (bool isChain : {true, false}) {
+    Problem problem = randomTree(random, 2000, isChain);
+    Solution solution = solve(problem);
+    EXPECT_EQ(solution.status, Status::Optimal);
+    expectVerified(problem, solution);
+    EXPECT_EQ(solution.cost, treeOptimum(problem));
+  }
+}
+
+TEST(Solve, LayeredNetworkThatFits) {
+  Problem problem = LayeredNetwork(2).problem;
+  Solution free = solve(problem);
+  EXPECT_EQ(free.status, Status::Optimal);
+  problem.capacity = free.peak;
+  Solution fitting = solve(problem);
+  EXPECT_EQ(fitting.status, Status::Optimal);
+  EXPECT_EQ(fitting.cost, free.cost);
+}
+
+TEST(Solve, LayeredNetworkInTightMemory) {
+  Problem problem = LayeredNetwork(1).problem;
+  Cost last = solve(problem).cost;
+  for (int64_t capacity :
+       {500'000'000, 400'000'000, 250'000'000, 150'000'000}) {
+    problem.capacity = capacity;
+    Solution solution = solve(problem);
+    EXPECT_EQ(solution.status, Status::Optimal) << capacity;
+    expectVerified(problem, solution);
+    // Less memory never makes it cheaper.
+    EXPECT_GE(solution.cost, last);
+    last = solution.cost;
+  }
+}
+
+TEST(Solve, SeveralLayersInTightMemory) {
+  Problem problem = LayeredNetwork(3).problem;
+  problem.capacity = 1'200'000'000;
+  Solution solution = solve(problem);
+  EXPECT_EQ(solution.status, Status::Optimal);
+  expectVerified(problem, solution);
+}
+
+TEST(Solve, IsDeterministic) {
+  Problem problem = LayeredNetwork(2).problem;
+  problem.capacity = 700'000'000;
+  Solution first = solve(problem), second = solve(problem);
+  EXPECT_EQ(first.assignment, second.assignment);
+  EXPECT_EQ(first.bound, second.bound);
+  EXPECT_EQ(first.multipliers, second.multipliers);
+}
+
+TEST(Solve, PricesMemoryWhereItBinds) {
+  // One tensor that is replicated for 0 or split for 10; the limit forces the
+  // split, so some point that it is alive at has a price.
+  Problem problem;
+  problem.numPoints = 3;
+  problem.capacity = 6;
+  for (int v = 0; v < 2; ++v)
+    problem.variables.push_back({"", {0, 10}, {{{1, 2, 4}}, {{1, 2, 2}}}});
+  Solution solution = solve(problem);
+  EXPECT_EQ(solution.status, Status::Optimal);
+  EXPECT_EQ(solution.cost, 10);
+  ASSERT_EQ(solution.multipliers.size(), 3u);
+  EXPECT_EQ(solution.multipliers[0], 0);
+  EXPECT_GT(solution.multipliers[1], 0);
+  EXPECT_EQ(solution.multipliers[2], 0);
+}
+
+TEST(Solve, DenseNetworksEndWithAValidBound) {
+  // Too dense for exact elimination of what is left after contraction.
+  std::mt19937_64 random(5);
+  Problem problem;
+  problem.numPoints = 10;
+  problem.capacity = 900;
+  for (int v = 0; v < 40; ++v) {
+    VariableData variable;
+    for (int l = 0; l < 12; ++l) {
+      variable.costs.push_back(uniform(random, 0, 100));
+      uint32_t begin = uniform(random, 0, 7);
+      variable.usages.push_back({{begin, begin + 3, uniform(random, 0, 100)}});
+    }
+    problem.variables.push_back(std::move(variable));
+  }
+  for (int e = 0; e < 160; ++e) {
+    Variable a = uniform(random, 0, 39), b = uniform(random, 0, 39);
+    if (a == b)
+      continue;
+    Table table{12, 12, {}};
+    for (int k = 0; k < 144; ++k)
+      table.costs.push_back(uniform(random, 0, 100));
+    problem.tables.push_back(std::move(table));
+    problem.edges.push_back({a, b, TableId(problem.tables.size() - 1)});
+  }
+  Solution solution = solve(problem, {0.5});
+  ASSERT_TRUE(solution.status == Status::Feasible ||
+              solution.status == Status::Optimal);
+  expectVerified(problem, solution);
+  EXPECT_GT(solution.bound, 0);
 }

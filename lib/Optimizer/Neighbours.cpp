@@ -45,7 +45,8 @@ void NeighbourAxes::collect(Operation *op) {
   dims[op->getResult(0)] =
       fromPin(getResultPin(op), op->getResult(0).getType());
   if (isa<ShardingRuleOpInterface>(op) &&
-      (isTemporary(op->getResult(0)) || llvm::any_of(op->getOperands(), isTemporary)))
+      (isTemporary(op->getResult(0)) ||
+       llvm::any_of(op->getOperands(), isTemporary)))
     open.push_back(op);
 }
 

@@ -178,7 +178,8 @@ void MemoryProfiler::addValue(const GraphValue &value) {
     add(value.value, MemoryKind::Buffer, value.begin, value.begin + 1,
         chain(value.value, stored).storeExtraBytes());
   if (copy) {
-    add(copy, MemoryKind::Buffer, value.firstRead, value.readEnd, bytesOf(copy));
+    add(copy, MemoryKind::Buffer, value.firstRead, value.readEnd,
+        bytesOf(copy));
     add(copy, MemoryKind::Buffer, value.firstRead, value.firstRead + 1,
         chain(stored, copy).extraBytes() - bytesOf(copy));
   }

@@ -1,8 +1,8 @@
 //===- Neighbours.h - Axes that an operation's tensors bring --*- C++ -*-===//
 //
 // With `--opt=none` and `--opt=propagate` an operation uses only mesh axes that
-// its operands or its result are placed on: axes that nothing mentions replicate
-// the work, as written.
+// its operands or its result are placed on: axes that nothing mentions
+// replicate the work, as written.
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,8 +16,9 @@
 namespace shardc {
 
 struct NetworkOptions {
-  /// Layouts of named values are decided: no value is resharded once for several
-  /// users, and operations use only axes that their tensors are placed on.
+  /// Layouts of named values are decided: no value is resharded once for
+  /// several users, and operations use only axes that their tensors are placed
+  /// on.
   bool fixed = false;
   /// Bytes per device; none: memory does not matter.
   std::optional<int64_t> memoryLimit;

@@ -71,7 +71,8 @@ AssignmentSampler::AssignmentSampler(const PlanNetwork &network, uint64_t seed)
     edgesOf[edge.first].push_back(index);
     edgesOf[edge.second].push_back(index);
   }
-  for (auto [value, variable] : llvm::zip(network.graph.values, network.values)) {
+  for (auto [value, variable] :
+       llvm::zip(network.graph.values, network.values)) {
     if (value.kind == GraphValue::Kind::Computed)
       place(network.chunkVariable[value.chunk]);
     place(variable.variable);
@@ -104,8 +105,9 @@ bool AssignmentSampler::tryDraw(std::vector<Label> &labels) {
         if (!allowed || position[other] > position[variable])
           continue;
         const solver::Table &table = problem.tables[pair.table];
-        allowed = (first ? table.at(label, labels[other])
-                         : table.at(labels[other], label)) != solver::kForbidden;
+        allowed =
+            (first ? table.at(label, labels[other])
+                   : table.at(labels[other], label)) != solver::kForbidden;
       }
       if (!allowed)
         continue;
@@ -114,9 +116,9 @@ bool AssignmentSampler::tryDraw(std::vector<Label> &labels) {
     }
     if (plain.empty() && copies.empty())
       return false;
-    const auto &list =
-        copies.empty() || (!plain.empty() && random() % 3 != 0) ? plain
-                                                                : copies;
+    const auto &list = copies.empty() || (!plain.empty() && random() % 3 != 0)
+                           ? plain
+                           : copies;
     labels[variable] = list[random() % list.size()];
   }
   return true;

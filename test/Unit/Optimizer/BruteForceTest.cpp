@@ -44,7 +44,8 @@ std::optional<Placed> evaluateAsWritten(TestProgram &program, ModuleOp module) {
 /// Every placement of a tensor on the mesh, written down without the compiler's
 /// own enumeration: each axis is on a dimension, carries a partial sum, or is
 /// idle; axes on one dimension in both orders.
-std::vector<shd::ShardingAttr> placements(MLIRContext *context, const Mesh &mesh,
+std::vector<shd::ShardingAttr> placements(MLIRContext *context,
+                                          const Mesh &mesh,
                                           ArrayRef<int64_t> extents,
                                           bool mayBePartial) {
   std::vector<Layout> layouts = {Layout::replicated(extents.size())};
@@ -79,8 +80,8 @@ std::vector<shd::ShardingAttr> placements(MLIRContext *context, const Mesh &mesh
 std::vector<Operation *> namedTensors(ModuleOp module) {
   std::vector<Operation *> ops;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    bool computed = isa<shd::ShardingRuleOpInterface>(op) &&
-                    !op->hasAttr(shd::kTemporary);
+    bool computed =
+        isa<shd::ShardingRuleOpInterface>(op) && !op->hasAttr(shd::kTemporary);
     if (isa<shd::DeclareOp>(op) || computed)
       ops.push_back(op);
   });
@@ -101,8 +102,7 @@ void forEachVariant(TestProgram &program, unsigned samples,
                     llvm::function_ref<void(const Placed &)> visit) {
   ModuleOp original = program.module();
   MLIRContext *context = original.getContext();
-  Mesh mesh =
-      shd::toMesh(TestProgram::programOf(original).getMeshAttr());
+  Mesh mesh = shd::toMesh(TestProgram::programOf(original).getMeshAttr());
   std::vector<std::vector<shd::ShardingAttr>> choices;
   double total = 1;
   for (Operation *op : namedTensors(original)) {
@@ -167,7 +167,8 @@ std::optional<Picked> optimize(TestProgram &program,
   return picked;
 }
 
-/// One statement or a few, on meshes so small that all annotations can be tried.
+/// One statement or a few, on meshes so small that all annotations can be
+/// tried.
 struct TinyProgram {
   const char *name;
   const char *text;
@@ -311,8 +312,7 @@ TEST(BruteForce, FeedForwardModel) {
   std::unique_ptr<TestProgram> byHand =
       TestProgram::ofModel("ffn-megatron.shd");
   ASSERT_TRUE(byHand && byHand->module());
-  std::optional<Placed> megatron =
-      evaluateAsWritten(*byHand, byHand->module());
+  std::optional<Placed> megatron = evaluateAsWritten(*byHand, byHand->module());
   ASSERT_TRUE(megatron) << byHand->messages();
   EXPECT_LE(picked->value, megatron->picoseconds);
 }
@@ -352,9 +352,8 @@ private:
   bool isAllowed(solver::Variable variable) const {
     for (const solver::Edge &edge : problem.edges)
       if (std::max(edge.first, edge.second) == variable &&
-          problem.tables[edge.table].at(labels[edge.first],
-                                        labels[edge.second]) ==
-              solver::kForbidden)
+          problem.tables[edge.table].at(
+              labels[edge.first], labels[edge.second]) == solver::kForbidden)
         return false;
     return true;
   }
@@ -413,8 +412,8 @@ TEST_P(Exhausted, IsTheLeastOfAllAssignments) {
     ASSERT_TRUE(network);
     std::optional<int64_t> least = Exhaustive(network.problem()).least();
     solver::Solution solution = solver::solve(network.problem());
-    EXPECT_EQ(solution.status, least ? solver::Status::Optimal
-                                     : solver::Status::Infeasible);
+    EXPECT_EQ(solution.status,
+              least ? solver::Status::Optimal : solver::Status::Infeasible);
     if (least)
       EXPECT_EQ(solution.cost, *least) << "limit " << limit;
   }

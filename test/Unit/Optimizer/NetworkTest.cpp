@@ -110,12 +110,21 @@ TEST_P(ModelNetwork, SumsToTheExplicitProgram) {
   checkProgram(*program, numAssignments(40));
 }
 
-constexpr const char *kModels[] = {
-    "ffn",         "ffn-megatron",         "matmul-cases",
-    "attention",   "attention-tp",         "llama3-8b",
-    "llama3-70b",  "llama3-70b-fsdp-tp",   "llama3-405b",
-    "gpt3-175b",   "gpt3-175b-megatron",   "gemma2-27b",
-    "gemma2-27b-fsdp", "llama3-70b-decode", "llama3-70b-decode-tp"};
+constexpr const char *kModels[] = {"ffn",
+                                   "ffn-megatron",
+                                   "matmul-cases",
+                                   "attention",
+                                   "attention-tp",
+                                   "llama3-8b",
+                                   "llama3-70b",
+                                   "llama3-70b-fsdp-tp",
+                                   "llama3-405b",
+                                   "gpt3-175b",
+                                   "gpt3-175b-megatron",
+                                   "gemma2-27b",
+                                   "gemma2-27b-fsdp",
+                                   "llama3-70b-decode",
+                                   "llama3-70b-decode-tp"};
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelNetwork, ::testing::ValuesIn(kModels),
                          [](const auto &info) {

@@ -1,4 +1,5 @@
-//===- TestProgram.h - Programs on their way through the planner -*- C++ -*-===//
+//===- TestProgram.h - Programs on their way through the planner -*- C++
+//-*-===//
 //
 // Imports a program and runs the planner's passes on it, for tests.
 //

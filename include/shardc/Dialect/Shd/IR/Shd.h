@@ -125,8 +125,8 @@ ShardingAttr getOperandPin(mlir::Operation *op, unsigned operand);
 void setResultPin(mlir::Operation *op, ShardingAttr pin);
 void setOperandPin(mlir::Operation *op, unsigned operand, ShardingAttr pin);
 
-/// Drops what only `--emit-plan` needs: where in the program's text an operation
-/// and its operands stand.
+/// Drops what only `--emit-plan` needs: where in the program's text an
+/// operation and its operands stand.
 void removeSourceAttributes(mlir::Operation *op);
 
 /// True for the explicit collectives (and not for shd.reshard).

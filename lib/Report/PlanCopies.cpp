@@ -14,17 +14,28 @@ using llvm::SMLoc;
 // Fresh names
 //===----------------------------------------------------------------------===//
 
+/// The text behind a comment that it starts with, or the text itself.
+static llvm::StringRef skipComment(llvm::StringRef text) {
+  if (text.starts_with("//"))
+    return text.drop_until([](char c) { return c == '\n'; });
+  if (text.starts_with("/*"))
+    return text.split("*/").second;
+  return text;
+}
+
 FreshNames::FreshNames(const PlanModel &model) {
   for (size_t i = 0; i < model.numFiles(); ++i) {
-    const char *end = model.fileRange(i).End.getPointer();
-    for (const char *at = model.fileRange(i).Start.getPointer(); at < end;) {
-      const char *start = at;
-      while (at < end && (llvm::isAlnum(*at) || *at == '_'))
-        ++at;
-      if (at > start)
-        used.emplace(start, at);
-      else
-        ++at;
+    const char *start = model.fileRange(i).Start.getPointer();
+    llvm::StringRef text(start, model.fileRange(i).End.getPointer() - start);
+    while (!text.empty()) {
+      llvm::StringRef code = skipComment(text);
+      llvm::StringRef word =
+          code.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+      if (!word.empty())
+        used.insert(word.str());
+      text = code.size() < text.size()
+                 ? code
+                 : text.drop_front(std::max<size_t>(1, word.size()));
     }
   }
 }
@@ -54,11 +65,16 @@ ShardingAttr shardc::madeLayout(Operation *op) {
   return made ? made : getResultPin(op);
 }
 
+ShardingAttr PlanCopies::resultPin(Operation *op) const {
+  auto it = storedAs.find(op);
+  return it == storedAs.end() ? getResultPin(op) : it->second;
+}
+
 /// An operation joins a fusion group only if its pins, that of its result too,
 /// place each index as the group's do.
-bool shardc::storesApart(Operation *op) {
+bool PlanCopies::storesApart(Operation *op) const {
   auto group = op->getAttrOfType<IntegerAttr>(kGroup);
-  if (!group || group.getInt() % 2 == 0 || madeLayout(op) == getResultPin(op))
+  if (!group || group.getInt() % 2 == 0 || madeLayout(op) == resultPin(op))
     return false;
   for (Operation *before = op->getPrevNode(); before;
        before = before->getPrevNode())
@@ -360,6 +376,24 @@ static Operation *copyOf(Value value) {
   return def && def->hasAttr(kCopy) ? def : nullptr;
 }
 
+/// Stores a value at once as it is carried on, if its author has not placed it
+/// and nothing else reads it.
+bool PlanCopies::storeAs(Value value, ShardingAttr carried) {
+  Operation *op = value.getDefiningOp();
+  PlanStatement *statement = op ? model.statementOf(op) : nullptr;
+  if (!statement || !value.hasOneUse() || isa<ScatterOp>(op))
+    return false;
+  for (const ast::Target &target : statement->ast->targets) {
+    if (target.name.range.Start != model.defLoc(op))
+      continue;
+    if (target.indices && target.indices->hasPlacement())
+      return false;
+    storedAs[op] = carried;
+    return true;
+  }
+  return false;
+}
+
 /// The text gives a carried value the layout of its rebinding; one that an
 /// inner repeat makes, that of its initial value.
 void PlanCopies::placeRepeat(RepeatOp repeat) {
@@ -376,12 +410,15 @@ void PlanCopies::placeRepeat(RepeatOp repeat) {
       continue;
     bool derived = !next.getDefiningOp() || next.getDefiningOp<RepeatOp>();
     bool differs = PlanModel::stored(init) != carried;
-    if (copyOf(init) || (derived && differs))
+    if (copyOf(init) || (derived && differs && !storeAs(init, carried)))
       repeatEntries[{place.frame, place.item}].push_back(
-          {*value, PlanModel::stored(init), carried, copyOf(init)});
-    if (copyOf(next) || (!derived && PlanModel::stored(next) != carried))
-      ends[{place.frame, place.item}].push_back(
-          {*value, PlanModel::stored(next), carried, copyOf(next)});
+          {*value, init.getType(), PlanModel::stored(init), carried,
+           copyOf(init)});
+    bool moves = !derived && PlanModel::stored(next) != carried;
+    if (copyOf(next) || (moves && !storeAs(next, carried)))
+      ends[{place.frame, place.item}].push_back({*value, next.getType(),
+                                                 PlanModel::stored(next),
+                                                 carried, copyOf(next)});
   }
 }
 
@@ -415,6 +452,7 @@ void PlanCopies::placeState(UpdateOp update) {
         frame->layer ? frame->layer->body : model.file(0).items, loc);
     ends[{frame, around}].push_back(
         {{model.nameAt(loc), declaredIndices(state)},
+         state.getResult().getType(),
          PlanModel::stored(copy->getResult(0)),
          getOperandPin(update, 0),
          copy});
@@ -433,6 +471,7 @@ void PlanCopies::placeOutput(OutputOp output) {
   if (copy || (pin.getDims().empty() && pin != stored))
     ends[{model.fileFrame(), nullptr}].push_back(
         {{model.nameAt(loc), operandIndices(output->getOpOperand(0))},
+         output.getValue().getType(),
          stored,
          pin,
          copy});

@@ -32,6 +32,7 @@ struct PlanCopy {
 /// `x[B@X, D] = x_copy[B, D]`: a value takes the layout in which it goes on.
 struct PlanRebinding {
   FrameValue value;
+  mlir::Type type;
   shd::ShardingAttr from, to;
   /// The copy that it is taken from, or null.
   mlir::Operation *copy = nullptr;
@@ -39,9 +40,6 @@ struct PlanRebinding {
 
 /// How an operation makes its result, before it is stored.
 shd::ShardingAttr madeLayout(mlir::Operation *op);
-/// True if the operation's fusion with those before it needs the store in
-/// another layout to be a statement of its own.
-bool storesApart(mlir::Operation *op);
 
 /// Names that are used nowhere in the program.
 class FreshNames {
@@ -83,6 +81,13 @@ public:
   /// `name: bf16[B, T]`.
   std::string parameterText(PlanFrame *frame, mlir::Operation *copy);
 
+  /// How the text stores an operation's result: as the plan does, or at once in
+  /// the layout in which it is carried on, if nothing else reads it.
+  shd::ShardingAttr resultPin(mlir::Operation *op) const;
+  /// True if the operation's fusion with those before it needs the store in
+  /// another layout to be a statement of its own.
+  bool storesApart(mlir::Operation *op) const;
+
   /// The value as statements of `frame` call it, if they can name it.
   std::optional<FrameValue> nameOf(PlanFrame *frame, mlir::Value value) const;
 
@@ -91,6 +96,7 @@ private:
   void place(mlir::Operation *copy);
   void placeFlows(mlir::Operation *op);
   void placeRepeat(shd::RepeatOp repeat);
+  bool storeAs(mlir::Value value, shd::ShardingAttr carried);
   void placeState(shd::UpdateOp update);
   void placeOutput(shd::OutputOp output);
   std::optional<PlanPath> readerPath(mlir::OpOperand &use) const;
@@ -100,6 +106,7 @@ private:
   const PlanModel &model;
   FreshNames &names;
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<PlanCopy>> copies;
+  llvm::DenseMap<mlir::Operation *, shd::ShardingAttr> storedAs;
   std::map<Key, llvm::SmallVector<const PlanCopy *, 1>> copiesBefore;
   std::map<Key, std::vector<PlanRebinding>> repeatEntries, ends;
   std::map<std::pair<PlanFrame *, mlir::Operation *>, std::string> copyNames;

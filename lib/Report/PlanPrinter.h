@@ -64,6 +64,7 @@ private:
 
   void printStatement(PlanStatement &statement, TextEdits &edits);
   std::pair<shd::ShardingAttr, mlir::Operation *> wanted(mlir::OpOperand &use);
+  bool movesFreely(mlir::OpOperand &use, shd::ShardingAttr pin) const;
   bool collect(llvm::ArrayRef<mlir::Operation *> ops, Requests &requests);
   bool mayStandTogether(const ast::Expr &root, const Requests &requests);
   void editReferences(PlanFrame *frame, const Requests &requests,
@@ -75,6 +76,14 @@ private:
                     llvm::ArrayRef<std::string> lines);
   std::vector<std::string> copiesBefore(PlanFrame *frame,
                                         const ast::Item *item);
+  /// `target[to] = source[...]`, where the source has the layout `from`.
+  struct Move {
+    std::string target, source;
+    std::vector<std::string> indices;
+    mlir::Type type;
+    shd::ShardingAttr from, to;
+  };
+  std::string moveStatement(const Move &move);
   std::string copyStatement(const PlanCopy &copy, const FrameValue &source);
   std::string storeStatement(mlir::Operation *op, llvm::StringRef name,
                              llvm::StringRef from);
@@ -89,6 +98,7 @@ private:
 
   const Overrides &overrides;
   shd::ProgramOp planned;
+  Mesh mesh;
   PlanModel model;
   FreshNames names;
   PlanCopies copies;

@@ -174,7 +174,9 @@ void StatementSplitter::assignOperations() {
   for (Unit &unit : units)
     unit.kept = printer.collect(unit.ops, unit.requests) &&
                 printer.mayStandTogether(*unit.expr, unit.requests) &&
-                llvm::none_of(unit.ops, storesApart);
+                llvm::none_of(unit.ops, [&](Operation *op) {
+                  return printer.copies.storesApart(op);
+                });
 }
 
 //===----------------------------------------------------------------------===//
@@ -241,7 +243,7 @@ std::string StatementSplitter::freshName() {
 /// Names for what the operation makes and, if that is another statement,
 /// stores.
 void StatementSplitter::nameOperation(Operation *op) {
-  if (storesApart(op))
+  if (printer.copies.storesApart(op))
     madeNames[op] = freshName();
   opNames[op] = op->hasAttr(kTemporary)
                     ? freshName()
@@ -273,22 +275,23 @@ OperandText StatementSplitter::nameOperand(OpOperand &use) {
 
 std::string StatementSplitter::left(Operation *op, bool &accumulates) {
   auto namer = [&](OpOperand &use) { return nameOperand(use); };
-  if (storesApart(op))
+  if (printer.copies.storesApart(op))
     return madeNames[op] + typeText(op) +
            closedList(resultIndices(op), madeLayout(op));
   if (op->hasAttr(kTemporary))
     return opNames[op] + typeText(op) +
-           closedList(resultIndices(op), getResultPin(op));
+           closedList(resultIndices(op), printer.copies.resultPin(op));
   const ast::Target &target = statement.ast->targets.front();
   if (auto scatter = dyn_cast<ScatterOp>(op)) {
     accumulates = scatter.getAccumulate();
-    return target.name.text + printGatheredList(op, getResultPin(op), namer);
+    return target.name.text +
+           printGatheredList(op, printer.copies.resultPin(op), namer);
   }
   std::string text = target.name.text + typeText(op);
   if (!target.indices)
-    return text + closedList(resultIndices(op), getResultPin(op));
+    return text + closedList(resultIndices(op), printer.copies.resultPin(op));
   TextEdits edits;
-  editList(edits, *target.indices, getResultPin(op));
+  editList(edits, *target.indices, printer.copies.resultPin(op));
   return text + edits.apply(target.indices->range);
 }
 
@@ -372,7 +375,7 @@ void StatementSplitter::split(TextEdits &edits) {
     if (units[unitOf.lookup(op)].kept || inlined.contains(op))
       continue;
     lines.push_back({3 * model.position(op), line(op)});
-    if (storesApart(op))
+    if (printer.copies.storesApart(op))
       lines.push_back({3 * model.position(op) + 1,
                        printer.storeStatement(op, opNames[op], madeNames[op])});
   }

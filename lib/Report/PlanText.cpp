@@ -24,20 +24,41 @@ using llvm::StringRef;
 // Added statements
 //===----------------------------------------------------------------------===//
 
+/// A statement that only moves: written so that it moves where that takes less
+/// memory, at the use if the result is the smaller, else at the store.
+std::string PlanPrinter::moveStatement(const Move &move) {
+  TensorShape shape = tensorShape(move.type);
+  auto bytes = [&](ShardingAttr sharding) {
+    return shape.localBytes(mesh, toLayout(mesh, sharding));
+  };
+  ShardingAttr read = bytes(move.to) <= bytes(move.from) ? move.to : move.from;
+  return move.target + closedList(move.indices, move.to) + " = " + move.source +
+         closedList(move.indices, read);
+}
+
 std::string PlanPrinter::copyStatement(const PlanCopy &copy,
                                        const FrameValue &source) {
-  ShardingAttr from = PlanModel::stored(copy.op->getOperand(0));
-  return copies.nameIn(copy.frame, copy.op) +
-         closedList(source.indices, getResultPin(copy.op)) + " = " +
-         source.name + closedList(source.indices, from);
+  Value original = copy.op->getOperand(0);
+  return moveStatement({copies.nameIn(copy.frame, copy.op), source.name,
+                        source.indices, original.getType(),
+                        PlanModel::stored(original), getResultPin(copy.op)});
+}
+
+/// `y[B@X, D] = y_1[B@(X, Y), D]`.
+std::string PlanPrinter::storeStatement(Operation *op, StringRef name,
+                                        StringRef from) {
+  return moveStatement({name.str(), from.str(), resultIndices(op),
+                        op->getResult(0).getType(), madeLayout(op),
+                        copies.resultPin(op)});
 }
 
 std::string PlanPrinter::rebindingStatement(PlanFrame *frame,
                                             const PlanRebinding &rebinding) {
   const FrameValue &value = rebinding.value;
-  return value.name + closedList(value.indices, rebinding.to) + " = " +
-         (rebinding.copy ? copies.nameIn(frame, rebinding.copy) : value.name) +
-         closedList(value.indices, rebinding.from);
+  std::string source =
+      rebinding.copy ? copies.nameIn(frame, rebinding.copy) : value.name;
+  return moveStatement({value.name, source, value.indices, rebinding.type,
+                        rebinding.from, rebinding.to});
 }
 
 void PlanPrinter::insertBefore(TextEdits &edits, SMLoc loc,
@@ -78,10 +99,10 @@ std::pair<ShardingAttr, Operation *> PlanPrinter::wanted(OpOperand &use) {
 /// True if nothing has to be said of an operand without a place in the text:
 /// nothing moves, or the operation itself only moves it, whichever way is
 /// cheapest.
-static bool movesFreely(OpOperand &use, ShardingAttr pin) {
+bool PlanPrinter::movesFreely(OpOperand &use, ShardingAttr pin) const {
   return PlanModel::stored(use.get()) == pin ||
          (isa<ReshardOp>(use.getOwner()) &&
-          getResultPin(use.getOwner()) == pin);
+          copies.resultPin(use.getOwner()) == pin);
 }
 
 /// Collects what the plan says of each reference of the operations; false if
@@ -206,7 +227,7 @@ void PlanPrinter::editReferences(PlanFrame *frame, const Requests &requests,
 void PlanPrinter::editTarget(PlanFrame *frame, const ast::Target &target,
                              TextEdits &edits) {
   Operation *op = model.definition(frame, target.name.range.Start);
-  ShardingAttr pin = op ? getResultPin(op) : ShardingAttr();
+  ShardingAttr pin = op ? copies.resultPin(op) : ShardingAttr();
   if (!pin)
     return;
   if (target.indices)
@@ -228,14 +249,6 @@ void PlanPrinter::editCall(PlanFrame *callee, TextEdits &edits) {
                  copies.nameIn(callee->parent, copy);
   if (!arguments.empty() && !call.arguments.empty())
     edits.insert(call.arguments.back().range.End, arguments);
-}
-
-/// `y[B@X, D] = y_1[B@(X, Y), D]`.
-std::string PlanPrinter::storeStatement(Operation *op, StringRef name,
-                                        StringRef from) {
-  std::vector<std::string> indices = resultIndices(op);
-  return name.str() + closedList(indices, getResultPin(op)) + " = " +
-         from.str() + closedList(indices, madeLayout(op));
 }
 
 /// True if the statement means the same with a new name on its left.
@@ -270,7 +283,7 @@ void PlanPrinter::printStatement(PlanStatement &statement, TextEdits &edits) {
               mayStandTogether(*statement.ast->value, requests);
   Operation *apart = nullptr;
   for (Operation *op : statement.ops)
-    if (storesApart(op))
+    if (copies.storesApart(op))
       apart = op;
   kept &= !apart || mayRename(statement, apart);
   if (!kept && statement.ast->targets.size() == 1)
@@ -538,6 +551,7 @@ std::string PlanPrinter::printFile(size_t index) {
 PlanPrinter::PlanPrinter(const Program &program, llvm::SourceMgr &sourceMgr,
                          ProgramOp planned, const Overrides &overrides)
     : overrides(overrides), planned(planned),
+      mesh(planned.getMeshAttr() ? toMesh(planned.getMeshAttr()) : Mesh()),
       model(program, sourceMgr, planned), names(model),
       copies(model, names, planned) {}
 

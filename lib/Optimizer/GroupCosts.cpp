@@ -16,6 +16,15 @@ static const PartWork::Access *findAccess(ArrayRef<PartWork::Access> list,
   return nullptr;
 }
 
+/// Takes off a read what the group has just written; false if nothing is left.
+/// Behind a scatter that is the elements that it does not name.
+static bool leaveWritten(ArrayRef<PartWork::Access> writes,
+                         PartWork::Access &read) {
+  if (const PartWork::Access *written = findAccess(writes, read))
+    read.bytes -= written->bytes;
+  return read.bytes > 0;
+}
+
 void shardc::addOperation(const PlanningContext &context, Operation *op,
                           const Strategy &strategy, PartWork &part) {
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
@@ -31,7 +40,7 @@ void shardc::addOperation(const PlanningContext &context, Operation *op,
       continue;
     PartWork::Access read{rootValue(op->getOperand(i)),
                           operandLayout(rule, strategy, i), bytes};
-    if (findAccess(part.writes, read))
+    if (!leaveWritten(part.writes, read))
       continue;
     if (auto *known =
             const_cast<PartWork::Access *>(findAccess(part.reads, read)))
@@ -59,10 +68,11 @@ GroupCost shardc::costParts(const Machine &machine, const PartWork &first,
   vector.vectorFlops = first.vectorFlops;
   if (second) {
     for (const PartWork::Access &read : second->reads) {
-      if (findAccess(first.writes, read))
+      PartWork::Access rest = read;
+      if (!leaveWritten(first.writes, rest))
         continue;
-      const PartWork::Access *known = findAccess(first.reads, read);
-      bytes += known ? std::max(0.0, read.bytes - known->bytes) : read.bytes;
+      const PartWork::Access *known = findAccess(first.reads, rest);
+      bytes += known ? std::max(0.0, rest.bytes - known->bytes) : rest.bytes;
     }
     for (const PartWork::Access &write : second->writes)
       if (needed(write.value))

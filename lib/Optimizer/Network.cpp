@@ -228,8 +228,8 @@ bool NetworkBuilder::reshardsBeforeStore(const GraphValue &value) const {
     return false;
   if (closedPin(value))
     return true;
-  bool read = !value.uses.empty() || !value.flows.empty();
-  if (!read || options.fixed || isPrologueValue(value))
+  bool matters = !value.uses.empty() || !value.flows.empty() || pinOf(value);
+  if (!matters || options.fixed || isPrologueValue(value))
     return false;
   const Chunk &maker = network.graph.chunks[value.chunk];
   return llvm::none_of(
@@ -484,7 +484,9 @@ bool NetworkBuilder::inlinesAsStored(const Consumer &consumer, unsigned label,
   for (auto [operand, layouts] :
        llvm::zip(consumer.operands, consumer.layouts)) {
     bool inlined = (*consumer.strategies)[label].inlined & (1u << operand);
-    bool direct = (*layouts)[label] == layout && !stored.resharded;
+    // How a partial sum comes about is not part of its layout: it is stored.
+    bool direct =
+        (*layouts)[label] == layout && !stored.resharded && !layout.partial;
     if (inlined != direct || (stored.inlined && !direct))
       return false;
   }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assignments.h"
+#include "RandomPrograms.h"
 #include "shardc/Report/Memory.h"
 #include "shardc/Solver/Solve.h"
 #include <gtest/gtest.h>
@@ -38,7 +39,10 @@ std::optional<Placed> evaluateAsWritten(TestProgram &program, ModuleOp module) {
       }))
     return std::nullopt;
   shd::ProgramOp planned = TestProgram::programOf(module);
-  return Placed{totalPicoseconds(planned), profileMemory(planned).peak};
+  auto plan = planned->getAttrOfType<DictionaryAttr>(shd::kPlan);
+  Placed placed{totalPicoseconds(planned), profileMemory(planned).peak};
+  EXPECT_EQ(plan.getAs<IntegerAttr>("value_ps").getInt(), placed.picoseconds);
+  return placed;
 }
 
 /// Every placement of a tensor on the mesh, written down without the compiler's
@@ -297,7 +301,7 @@ TEST_P(BruteForce, NoAnnotationIsCheaper) {
 INSTANTIATE_TEST_SUITE_P(Tiny, BruteForce, ::testing::ValuesIn(kTinyPrograms),
                          [](const auto &info) { return info.param.name; });
 
-TEST(BruteForce, FeedForwardModel) {
+TEST(FeedForwardModel, NoAnnotationIsCheaper) {
   std::unique_ptr<TestProgram> program = TestProgram::ofModel("ffn.shd");
   ASSERT_TRUE(program && program->module());
   std::optional<Picked> picked = optimize(*program, std::nullopt);
@@ -315,6 +319,44 @@ TEST(BruteForce, FeedForwardModel) {
   std::optional<Placed> megatron = evaluateAsWritten(*byHand, byHand->module());
   ASSERT_TRUE(megatron) << byHand->messages();
   EXPECT_LE(picked->value, megatron->picoseconds);
+}
+
+/// The fusion group of each operation, in program order.
+std::vector<Attribute> fusionGroups(TestProgram &program, bool asWritten) {
+  OwningOpRef<ModuleOp> module = program.clone();
+  EXPECT_TRUE(program.run(*module, [&](OpPassManager &manager) {
+    if (asWritten)
+      manager.addPass(shd::createShdReplicateOpen());
+    manager.addPass(shd::createShdFusionGroups());
+  }));
+  std::vector<Attribute> groups;
+  module->walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { groups.push_back(op->getAttr(shd::kGroup)); });
+  return groups;
+}
+
+TEST(RandomPrograms, AreNoDearerThanAsWritten) {
+  unsigned compared = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    std::string text = randomProgram(seed);
+    SCOPED_TRACE(text);
+    TestProgram program(text);
+    ASSERT_TRUE(program.module()) << program.messages();
+    // What is said of two operations may keep them from fusing: then the plan
+    // as written is of another program.
+    if (fusionGroups(program, true) != fusionGroups(program, false))
+      continue;
+    OwningOpRef<ModuleOp> written = program.clone();
+    std::optional<Placed> placed = evaluateAsWritten(program, *written);
+    // Annotations may contradict each other.
+    if (!placed)
+      continue;
+    std::optional<Picked> picked = optimize(program, std::nullopt);
+    ASSERT_TRUE(picked);
+    EXPECT_LE(picked->value, placed->picoseconds);
+    ++compared;
+  }
+  EXPECT_GT(compared, 40u);
 }
 
 //===----------------------------------------------------------------------===//

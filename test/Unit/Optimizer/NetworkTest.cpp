@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assignments.h"
+#include "RandomPrograms.h"
 #include "SmallPrograms.h"
 #include "shardc/Report/Memory.h"
 #include <cstdlib>
@@ -19,13 +20,18 @@ using solver::Label;
 
 namespace {
 
-/// `SHARDC_TEST_ASSIGNMENTS` or `usual` assignments per program.
-unsigned numAssignments(unsigned usual) {
+/// The environment's number, or `usual`.
+unsigned setting(const char *name, unsigned usual) {
   unsigned count = usual;
-  if (const char *wanted = std::getenv("SHARDC_TEST_ASSIGNMENTS"))
+  if (const char *wanted = std::getenv(name))
     if (llvm::StringRef(wanted).getAsInteger(10, count))
-      ADD_FAILURE() << "SHARDC_TEST_ASSIGNMENTS is no number";
+      ADD_FAILURE() << name << " is no number";
   return count;
+}
+
+/// How many assignments of each program.
+unsigned numAssignments(unsigned usual) {
+  return setting("SHARDC_TEST_ASSIGNMENTS", usual);
 }
 
 std::string describe(const PlanNetwork &network, ArrayRef<Label> assignment,
@@ -67,47 +73,67 @@ void checkAssignment(TestProgram &program, PlannedNetwork &network,
   ASSERT_EQ(profileMemory(planned).usage, expected.usage) << explain();
 }
 
-void checkProgram(TestProgram &program, unsigned count) {
-  ASSERT_TRUE(program.module()) << program.messages();
+/// Compares `count` assignments; false if the program has no plan.
+bool checkProgram(TestProgram &program, unsigned count) {
   NetworkOptions options;
   // Plenty; with a limit the network has memory.
   options.memoryLimit = int64_t(1) << 50;
   PlannedNetwork network(program, options);
-  ASSERT_TRUE(network) << program.messages();
-  ASSERT_EQ(network.problem().check(), std::nullopt);
+  if (!network)
+    return false;
+  EXPECT_EQ(network.problem().check(), std::nullopt);
   AssignmentSampler sampler(network.get(), /*seed=*/1);
   unsigned checked = 0;
   for (unsigned i = 0; i < 2 * count && checked < count; ++i) {
     std::optional<std::vector<Label>> assignment = sampler.draw();
-    ASSERT_TRUE(assignment) << "no legal assignment found";
+    if (!assignment)
+      return false;
     if (!network.isCanonical(*assignment))
       continue;
     ++checked;
     checkAssignment(program, network, *assignment);
     if (::testing::Test::HasFatalFailure())
-      return;
+      return false;
   }
   EXPECT_GT(checked, count / 2);
+  return true;
 }
 
 class SmallProgramNetwork : public ::testing::TestWithParam<SmallProgram> {};
 
 TEST_P(SmallProgramNetwork, SumsToTheExplicitProgram) {
   TestProgram program(GetParam().text);
-  checkProgram(program, numAssignments(1000));
+  ASSERT_TRUE(program.module()) << program.messages();
+  EXPECT_TRUE(checkProgram(program, numAssignments(1000)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, SmallProgramNetwork,
                          ::testing::ValuesIn(kSmallPrograms),
                          [](const auto &info) { return info.param.name; });
 
+TEST(RandomProgramNetwork, SumsToTheExplicitProgram) {
+  const unsigned programs = setting("SHARDC_TEST_PROGRAMS", 150);
+  unsigned checked = 0;
+  for (uint64_t seed = 0; seed < programs; ++seed) {
+    std::string text = randomProgram(seed);
+    SCOPED_TRACE(text);
+    TestProgram program(text);
+    ASSERT_TRUE(program.module()) << program.messages();
+    // Annotations may contradict each other.
+    checked += checkProgram(program, numAssignments(20));
+    if (HasFatalFailure())
+      return;
+  }
+  EXPECT_GT(checked, programs * 9 / 10);
+}
+
 class ModelNetwork : public ::testing::TestWithParam<const char *> {};
 
 TEST_P(ModelNetwork, SumsToTheExplicitProgram) {
   std::unique_ptr<TestProgram> program =
       TestProgram::ofModel(std::string(GetParam()) + ".shd");
-  ASSERT_TRUE(program);
-  checkProgram(*program, numAssignments(40));
+  ASSERT_TRUE(program && program->module());
+  EXPECT_TRUE(checkProgram(*program, numAssignments(100)));
 }
 
 constexpr const char *kModels[] = {"ffn",

@@ -42,7 +42,8 @@ private:
 };
 
 /// A prologue is computed by each user that reads its value directly; it runs
-/// by itself only if a collective stands between it and some user.
+/// by itself only if a collective stands between it and some user, or if it
+/// makes partial sums.
 void GroupPricer::findPrologues(ProgramOp program) {
   Graph graph = buildGraph(program);
   for (const GraphValue &value : graph.values) {
@@ -50,10 +51,12 @@ void GroupPricer::findPrologues(ProgramOp program) {
         !graph.chunks[value.chunk].prologue)
       continue;
     const auto &ops = graph.chunks[value.chunk].ops;
+    ShardingAttr sharding = getSharding(value.value.getType());
+    bool isPartial = sharding && !sharding.getPartial().empty();
     bool everywhere = true;
     for (const ChunkUse &use : value.uses) {
       Operation *user = graph.chunks[use.chunk].ops[use.op];
-      bool direct = user->getOperand(use.operand) == value.value;
+      bool direct = user->getOperand(use.operand) == value.value && !isPartial;
       everywhere &= direct;
       if (!direct)
         continue;
@@ -118,19 +121,24 @@ bool isSplit(const FusionGroup &group) {
   });
 }
 
+/// True if an operation outside reads the value from HBM, through collectives
+/// or not. Statistics are part of the operation that takes them.
+bool isReadOutside(Value value,
+                   llvm::function_ref<bool(Operation *)> isInside) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    return !isa<StatisticOp>(user) && !isInside(user) &&
+           (!isCollective(user) || isReadOutside(user->getResult(0), isInside));
+  });
+}
+
 void GroupPricer::price(const FusionGroup &group) {
   auto cost = [&](ArrayRef<Operation *> ops, ArrayRef<Operation *> more) {
     PartWork first = work(ops), second = work(more);
-    // Read from HBM by operations outside, collectives among them; statistics
-    // are part of the operation that takes them.
+    auto isInside = [&](Operation *op) {
+      return llvm::is_contained(ops, op) || llvm::is_contained(more, op);
+    };
     auto needed = [&](Value value) {
-      Operation *maker = value.getDefiningOp();
-      if (!llvm::is_contained(ops, maker) && !llvm::is_contained(more, maker))
-        return false;
-      return llvm::any_of(value.getUsers(), [&](Operation *user) {
-        return !isa<StatisticOp>(user) && !llvm::is_contained(ops, user) &&
-               !llvm::is_contained(more, user);
-      });
+      return isInside(value.getDefiningOp()) && isReadOutside(value, isInside);
     };
     return costParts(context.machine(), first, more.empty() ? nullptr : &second,
                      needed);

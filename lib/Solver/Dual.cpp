@@ -125,7 +125,7 @@ public:
 
   DualResult run(Prices start) {
     center = evaluateAt(start);
-    best = {start, bound};
+    best = {start, bound, 0};
     bool isFirst =
         llvm::all_of(start, [](int64_t price) { return price == 0; });
     if (!done() && isFirst)
@@ -134,6 +134,7 @@ public:
       step = stepFor(cuts.back());
     if (!done())
       improve();
+    best.steps = stepsDone;
     return best;
   }
 
@@ -142,6 +143,7 @@ private:
 
   /// Solves at integer prices; leaves cut, value and bound.
   Vector evaluateAt(const Prices &prices) {
+    ++stepsDone;
     if (stepsLeft > 0)
       --stepsLeft;
     model.setPrices(prices);
@@ -158,7 +160,7 @@ private:
     if (cuts.size() > kMaxCuts)
       cuts.erase(cuts.begin());
     if (best.prices.empty() || bound > best.bound)
-      best = {prices, bound};
+      best = {prices, bound, 0};
     stopped |= observe(labels, bound);
     return point;
   }
@@ -225,14 +227,10 @@ private:
       // Less than a thousandth of a cost unit, or below the rounding.
       double resolution = std::max(1e-3 * std::ldexp(1.0, model.getShift()),
                                    1e-12 * std::abs(centerValue));
-      if (predicted <= resolution) {
+      Prices prices = toIntegers(point);
+      if (predicted <= resolution || prices == toIntegers(center)) {
         if (grown++ == kMaxGrowths)
           break;
-        step *= 10;
-        continue;
-      }
-      Prices prices = toIntegers(point);
-      if (prices == toIntegers(center) && grown++ < kMaxGrowths) {
         step *= 10;
         continue;
       }
@@ -258,7 +256,7 @@ private:
 
   Model &model;
   Elimination &elimination;
-  unsigned stepsLeft;
+  unsigned stepsLeft, stepsDone = 0;
   const Observer &observe;
   std::vector<Cut> cuts;
   Vector center, bestPoint;

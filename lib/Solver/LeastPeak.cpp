@@ -15,9 +15,9 @@ namespace shardc::solver {
 static constexpr unsigned kMaxSteps = 64;
 /// Bisection ends when this many times the uncertainty is below the peak.
 static constexpr int64_t kPrecision = 1000;
-/// Of all steps together, and of one step.
+/// Of all steps together, and of one step: searches and ascents.
 static constexpr uint64_t kMaxWork = 400'000'000, kStepWork = 50'000'000;
-static constexpr double kDualWork = 2e9;
+static constexpr double kMaxDualWork = 1e10, kDualStepWork = 2e9;
 
 /// Sums of bytes times points stay below this after division.
 static constexpr Int128 kMaxVolume = Int128(1) << 56;
@@ -75,12 +75,15 @@ std::optional<std::vector<Label>>
 findLeastPeak(const Problem &problem, bool knownTooLow, Deadline deadline) {
   Problem relaxed = withVolumes(problem);
   uint64_t workLeft = kMaxWork;
+  double dualLeft = kMaxDualWork;
   auto solveAt = [&](std::optional<int64_t> capacity) {
     relaxed.capacity = capacity;
-    Effort effort{std::min(workLeft, kStepWork), kDualWork, true, deadline};
+    Effort effort{std::min(workLeft, kStepWork),
+                  std::min(dualLeft, kDualStepWork), true, deadline};
     Rounds rounds(relaxed, effort);
     Solution solution = rounds.run();
-    workLeft -= rounds.workDone();
+    workLeft -= rounds.searchWorkDone();
+    dualLeft -= rounds.dualWorkDone();
     return solution;
   };
   auto isPlan = [](const Solution &solution) {
@@ -99,7 +102,7 @@ findLeastPeak(const Problem &problem, bool knownTooLow, Deadline deadline) {
   int64_t tooLow = *problem.capacity;
   for (unsigned step = 0;
        step < kMaxSteps && best.peak - tooLow > 1 + best.peak / kPrecision &&
-       workLeft > 0 && !deadline.expired();
+       workLeft > 0 && dualLeft > 0 && !deadline.expired();
        ++step) {
     Solution now = solveAt(tooLow + (best.peak - tooLow) / 2);
     if (isPlan(now))

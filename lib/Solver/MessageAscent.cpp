@@ -20,16 +20,15 @@ static constexpr double kMaxPrice = 1e17;
 namespace {
 class MessageAscent {
 public:
-  MessageAscent(Model &model, Prices start, const UpperBound &upper,
-                const Observer &observe)
+  MessageAscent(Model &model, Prices start, double maxWork,
+                const UpperBound &upper, const Observer &observe)
       : model(model), upper(upper), observe(observe),
         prices(start.begin(), start.end()), momentum(start.size(), 0),
         passing(model) {
-    double entries = 1;
     for (const Model::Pair &pair : model.pairs())
       entries += 4.0 * pair.table->costs.size();
-    steps =
-        std::clamp(kMaxEntries / entries, double(kMinSteps), double(kMaxSteps));
+    steps = std::clamp(std::min(maxWork, kMaxEntries) / entries,
+                       double(kMinSteps), double(kMaxSteps));
     model.setPrices(std::move(start));
     passing.updateCosts();
   }
@@ -50,6 +49,7 @@ public:
 
 private:
   void sweep(bool decode) {
+    best.work += entries;
     passing.setLimit(model.sumLimit(upper()));
     passing.sweep();
     if (passing.isExhausted()) {
@@ -131,15 +131,16 @@ private:
   MessagePassing passing;
   Messages bestMessages;
   MessageResult best;
+  double entries = 1; // that one sweep looks at
   double steps = 0, unit = 0;
   bool stopped = false;
 };
 } // namespace
 
-MessageResult ascendByMessages(Model &model, Prices start,
+MessageResult ascendByMessages(Model &model, Prices start, double maxWork,
                                const UpperBound &upper,
                                const Observer &observe) {
-  return MessageAscent(model, std::move(start), upper, observe).run();
+  return MessageAscent(model, std::move(start), maxWork, upper, observe).run();
 }
 
 } // namespace shardc::solver

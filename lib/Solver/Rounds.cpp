@@ -50,12 +50,13 @@ static Cost costLimit(const Network &network) {
 Rounds::Rounds(const Problem &problem, const Effort &effort)
     : problem(problem), effort(effort), network(buildNetwork(problem)),
       incumbent(problem, costLimit(network)), width(kFirstWidth),
-      workLeft(effort.searchWork), priceAt(problem.numPoints, 0),
-      searched(problem.numPoints, false) {}
+      workLeft(effort.searchWork), dualLeft(effort.dualWork),
+      priceAt(problem.numPoints, 0), searched(problem.numPoints, false) {}
 
 Solution Rounds::run() {
   contract(network);
-  for (unsigned round = 0; round < kMaxRounds && !isDone(); ++round)
+  for (unsigned round = 0; round < kMaxRounds && dualLeft > 0 && !isDone();
+       ++round)
     if (!runRound())
       break;
   return incumbent.solution();
@@ -93,10 +94,12 @@ bool Rounds::runExact(Model &model, Elimination &elimination) {
 bool Rounds::runApproximate() {
   Model model(network, Model::largestShift(network, kMessageLimit));
   MessageResult dual = ascendByMessages(
-      model, startPrices(model.getShift()), [&] { return incumbent.upper(); },
+      model, startPrices(model.getShift()), dualLeft,
+      [&] { return incumbent.upper(); },
       [&](llvm::ArrayRef<Label> labels, Cost bound) {
         return observe(model, labels, bound);
       });
+  dualLeft -= dual.work;
   if (dual.exhausted) {
     incumbent.exhaust();
     return false;
@@ -125,7 +128,7 @@ bool Rounds::runApproximate() {
 //===----------------------------------------------------------------------===//
 
 Prices Rounds::ascend(Model &model, Elimination &elimination) {
-  double affordable = effort.dualWork / std::max(elimination.work(), 1.0);
+  double affordable = dualLeft / std::max(elimination.work(), 1.0);
   double wanted = hasPrices ? kDualSteps : kFirstDualSteps;
   DualResult dual = ascendPrices(
       model, elimination, startPrices(model.getShift()),
@@ -133,6 +136,7 @@ Prices Rounds::ascend(Model &model, Elimination &elimination) {
       [&](llvm::ArrayRef<Label> labels, Cost bound) {
         return observe(model, labels, bound);
       });
+  dualLeft -= dual.steps * elimination.work();
   keepPrices(dual.prices, model.getShift());
   return dual.prices;
 }
@@ -167,7 +171,7 @@ bool Rounds::observe(const Model &model, llvm::ArrayRef<Label> labels,
 
 /// The best prices, and multiples that tell apart what is nearly full.
 Guides Rounds::makeGuides(const Model &model, const Elimination &plan,
-                          const Prices &prices) const {
+                          const Prices &prices) {
   Guides guides;
   guides.push_back(std::make_unique<Guide>(model, plan, prices));
   if (llvm::all_of(prices, [](int64_t price) { return price == 0; }))
@@ -179,6 +183,7 @@ Guides Rounds::makeGuides(const Model &model, const Elimination &plan,
     for (int64_t price : prices)
       multiple.push_back(price / 4 * quarters);
     guides.push_back(std::make_unique<Guide>(model, plan, multiple));
+    dualLeft -= plan.work();
   }
   return guides;
 }

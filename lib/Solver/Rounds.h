@@ -18,7 +18,8 @@ namespace shardc::solver {
 struct Effort {
   /// Work of all searches together; some hundred million a second.
   uint64_t searchWork = 400'000'000;
-  /// Entries of elimination tables of one ascent of prices.
+  /// Entries of tables that all ascents of prices together look at; some
+  /// billion a second.
   double dualWork = 1e10;
   /// Any plan will do.
   bool stopAtPlan = false;
@@ -37,14 +38,16 @@ public:
     incumbent.offer(assignment);
   }
   Solution run();
-  uint64_t workDone() const { return effort.searchWork - workLeft; }
+  /// Of what `effort` allows.
+  uint64_t searchWorkDone() const { return effort.searchWork - workLeft; }
+  double dualWorkDone() const { return effort.dualWork - dualLeft; }
 
 private:
   bool runRound();
   bool runExact(Model &model, Elimination &elimination);
   bool runApproximate();
   Guides makeGuides(const Model &model, const Elimination &plan,
-                    const Prices &prices) const;
+                    const Prices &prices);
   bool searchAndPrune(const Guides &guides, llvm::function_ref<Kept()> kept);
   void searchRows(const Guides &guides);
   bool addExceeded(const Model &model, llvm::ArrayRef<Label> labels);
@@ -63,7 +66,8 @@ private:
   Network network;
   Incumbent incumbent;
   size_t width;
-  uint64_t workLeft, lastWork = 0;
+  uint64_t workLeft, lastWork = 0; // of searches
+  double dualLeft;
   std::vector<double> priceAt; // of the last round, per byte at each point
   bool hasPrices = false;
   std::vector<bool> searched; // points whose rows every search tracks

@@ -22,6 +22,8 @@ std::vector<int64_t> excessUsage(const Model &model,
 struct DualResult {
   Prices prices;
   Cost bound = 0;
+  /// Runs of the elimination.
+  unsigned steps = 0;
 };
 
 /// Is told of each minimiser that was met; true stops the ascent.

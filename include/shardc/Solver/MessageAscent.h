@@ -22,13 +22,16 @@ struct MessageResult {
   std::vector<std::vector<bool>> remaining;
   /// No assignment is below the limit.
   bool exhausted = false;
+  /// Table entries looked at.
+  double work = 0;
 };
 
 /// The limit that prunes labels: asked for whenever it may have improved.
 using UpperBound = std::function<Cost()>;
 
-/// Ascends from `start`; `observe` sees decoded labels every few sweeps.
-MessageResult ascendByMessages(Model &model, Prices start,
+/// Ascends from `start`, looking at some `maxWork` table entries (but some
+/// sweeps always run); `observe` sees decoded labels every few sweeps.
+MessageResult ascendByMessages(Model &model, Prices start, double maxWork,
                                const UpperBound &upper,
                                const Observer &observe);
 

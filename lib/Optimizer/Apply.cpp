@@ -70,10 +70,14 @@ void PlanWriter::pinChunk(unsigned index) {
   }
 }
 
-/// Pins how a value is stored; the values that flow into it follow.
+/// Pins how a value is stored, and where it flows into a state, how that is.
 void PlanWriter::pinValue(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   ShardingAttr stored = sharding(storedLayout(index));
+  for (const GraphValue::Flow &flow : value.flows)
+    if (isa<UpdateOp>(flow.operand->getOwner()))
+      setOperandPin(flow.operand->getOwner(), flow.operand->getOperandNumber(),
+                    sharding(storedLayout(flow.target)));
   if (value.kind == GraphValue::Kind::Carried) {
     auto argument = cast<BlockArgument>(value.value);
     Operation *repeat = argument.getOwner()->getParentOp();
@@ -82,11 +86,6 @@ void PlanWriter::pinValue(unsigned index) {
                   argument.getArgNumber() - 1, stored);
   } else if (value.kind == GraphValue::Kind::Declared) {
     setResultPin(value.value.getDefiningOp(), stored);
-    for (Operation &op : *Value(value.value).getParentBlock())
-      if (auto update = dyn_cast<UpdateOp>(op);
-          update && update.getSym() ==
-                        cast<DeclareOp>(value.value.getDefiningOp()).getSym())
-        setOperandPin(update, 0, stored);
   } else if (value.kind == GraphValue::Kind::Computed) {
     setResultPin(value.value.getDefiningOp(), stored);
   }

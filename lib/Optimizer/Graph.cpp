@@ -45,6 +45,8 @@ private:
   llvm::DenseMap<Operation *, std::pair<uint32_t, uint32_t>> repeatPoints;
   llvm::DenseMap<int64_t, unsigned> restChunk;
   llvm::SmallVector<OutputOp, 4> outputs;
+  /// The states that each block declares, by name.
+  llvm::DenseMap<std::pair<Block *, Attribute>, unsigned> states;
 };
 
 int64_t groupOf(Operation *op) {
@@ -133,9 +135,11 @@ void GraphBuilder::flow(OpOperand &operand, unsigned target, uint32_t point) {
 }
 
 void GraphBuilder::declare(DeclareOp op) {
-  GraphValue &value =
-      graph.values[addValue(op.getResult(), GraphValue::Kind::Declared)];
+  unsigned index = addValue(op.getResult(), GraphValue::Kind::Declared);
+  GraphValue &value = graph.values[index];
   value.firstRead = nextPoint;
+  if (op.getKind() == TensorKind::State)
+    states[{op->getBlock(), op.getSymAttr()}] = index;
   if (op.getKind() == TensorKind::Input)
     return;
   value.multiplicity = value.count;
@@ -229,15 +233,12 @@ void GraphBuilder::visit(Block &block) {
     else if (auto output = dyn_cast<OutputOp>(op))
       outputs.push_back(output);
     else if (auto update = dyn_cast<UpdateOp>(op)) {
-      for (unsigned i = 0; i < graph.values.size(); ++i)
-        if (auto state = graph.values[i].value.getDefiningOp<DeclareOp>();
-            state && state->getBlock() == &block &&
-            state.getKind() == TensorKind::State &&
-            state.getSym() == update.getSym()) {
-          Value root = rootValue(update.getValue());
-          flow(update.getValueMutable(), i,
-               graph.values[graph.valueIndex.lookup(root)].begin);
-        }
+      auto state = states.find({&block, update.getSymAttr()});
+      if (state == states.end())
+        continue;
+      Value root = rootValue(update.getValue());
+      flow(update.getValueMutable(), state->second,
+           graph.values[graph.valueIndex.lookup(root)].begin);
     }
   }
 }

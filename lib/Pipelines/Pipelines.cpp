@@ -1,5 +1,4 @@
-//===- Pipelines.cpp - The way of a program through the compiler -*- C++
-//-*-===//
+//===- Pipelines.cpp - The way of a program through the compiler ----------===//
 
 #include "shardc/Pipelines/Pipelines.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -19,8 +18,6 @@ void shardc::buildPlanPipeline(OpPassManager &manager,
   program.addPass(shd::createShdFusionGroups());
   shd::ShdOptimizeOptions optimize;
   optimize.fixed = fixed;
-  optimize.objective =
-      options.objective == Objective::Upper ? "upper" : "scheduled";
   optimize.memoryLimit = options.memoryLimit.value_or(-1);
   optimize.timeLimit = options.timeLimitSeconds.value_or(-1);
   program.addPass(shd::createShdOptimize(optimize));

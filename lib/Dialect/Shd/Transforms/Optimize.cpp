@@ -69,7 +69,7 @@ struct OptimizePass : impl::ShdOptimizeBase<OptimizePass> {
              builder.getNamedAttr("bound_ps",
                                   builder.getI64IntegerAttr(solution.bound)),
              builder.getNamedAttr("objective",
-                                  builder.getStringAttr(objective))}));
+                                  builder.getStringAttr("upper"))}));
   }
 };
 

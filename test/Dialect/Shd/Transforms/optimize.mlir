@@ -4,7 +4,7 @@
 // of 2 * 4096 * 8192 * 16384 FLOP: 137438953472 / 9.89e14 s = 138967597 ps, more
 // than any HBM traffic here takes, and nothing has to move: no plan is cheaper.
 // CHECK-LABEL: shd.program "one_product"
-// CHECK-SAME: shd.plan = {bound_ps = 138967597 : i64, objective = "scheduled", status = "optimal", value_ps = 138967597 : i64}
+// CHECK-SAME: shd.plan = {bound_ps = 138967597 : i64, objective = "upper", status = "optimal", value_ps = 138967597 : i64}
 shd.program "one_product" mesh <[X = 8]> hardware <"h100", [8]> {
   // Rows are given; the weight must then be whole, and the result follows.
   // CHECK: %x = {{.*}}shd.result_pin = #shd.sharding<[{X}, {}]>

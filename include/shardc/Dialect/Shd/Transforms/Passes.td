@@ -58,9 +58,6 @@ def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
   let options = [
     Option<"fixed", "fixed", "bool", "false",
            "Layouts are decided; only choose how operations get to them">,
-    Option<"objective", "objective", "std::string", "\"scheduled\"",
-           "The time to minimise: `scheduled` or `upper` (the same as long as "
-           "nothing overlaps)">,
     Option<"memoryLimit", "memory-limit", "int64_t", "-1",
            "Bytes per device; the machine's HBM capacity if negative">,
     Option<"timeLimit", "time-limit", "double", "-1",

@@ -3,6 +3,7 @@
 #include "shardc/Solver/Arithmetic.h"
 #include "shardc/Solver/Contract.h"
 #include "llvm/ADT/STLExtras.h"
+#include <numeric>
 
 namespace shardc::solver {
 
@@ -25,6 +26,11 @@ public:
 
   bool forbids(Label own, size_t other) const {
     return isForbidden(costs[own * columns + other]);
+  }
+
+  Cost least(Label own) const {
+    return *std::min_element(costs.begin() + own * columns,
+                             costs.begin() + (own + 1) * columns);
   }
 
   /// The most that `better` can cost more than `worse`.
@@ -82,6 +88,27 @@ public:
   }
 
   bool isExhausted() const { return work > kMaxWork; }
+
+  /// All labels by the least cost that they can have together with their
+  /// neighbours', then by memory: none dominates one before it, but for ties.
+  std::vector<Label> mostPromisingFirst() const {
+    std::vector<Int128> least;
+    for (Label label = 0; label < node.size(); ++label) {
+      least.push_back(node.costs[label]);
+      for (const View &view : views)
+        least.back() += view.least(label);
+    }
+    std::vector<Label> order(node.size());
+    std::iota(order.begin(), order.end(), 0);
+    llvm::sort(order, [&](Label a, Label b) {
+      if (least[a] != least[b])
+        return least[a] < least[b];
+      if (!volumes.empty() && volumes[a] != volumes[b])
+        return volumes[a] < volumes[b];
+      return a < b;
+    });
+    return order;
+  }
 
   /// Cheap tests come first: most pairs fail one of them.
   bool dominates(Label better, Label worse) {
@@ -160,18 +187,19 @@ bool removeDominated(Network &network, Variable node) {
     return false;
   Comparison comparison(network, node);
   std::vector<bool> keep(labels, true);
-  bool any = false;
-  for (Label worse = labels; worse-- > 0 && !comparison.isExhausted();)
-    for (Label better = 0; better < labels; ++better)
-      if (better != worse && keep[better] &&
-          comparison.dominates(better, worse)) {
-        keep[worse] = false;
-        any = true;
-        break;
-      }
-  if (any)
-    filterLabels(network, node, keep);
-  return any;
+  std::vector<Label> kept;
+  for (Label worse : comparison.mostPromisingFirst()) {
+    keep[worse] = comparison.isExhausted() ||
+                  llvm::none_of(kept, [&](Label better) {
+                    return comparison.dominates(better, worse);
+                  });
+    if (keep[worse])
+      kept.push_back(worse);
+  }
+  if (kept.size() == labels)
+    return false;
+  filterLabels(network, node, keep);
+  return true;
 }
 
 } // namespace shardc::solver

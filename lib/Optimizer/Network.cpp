@@ -2,6 +2,7 @@
 
 #include "shardc/Optimizer/Network.h"
 #include "Prices.h"
+#include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -32,12 +33,30 @@ unsigned numberOf(ArrayRef<Layout> sorted, const Layout &layout) {
   return llvm::lower_bound(sorted, layout) - sorted.begin();
 }
 
+/// Beyond these there is no network: strategies of one operation, layouts of
+/// one tensor, and entries of all tables.
+constexpr double kMaxStrategies = 20'000, kMaxLayouts = 400, kMaxEntries = 1e8;
+/// Beyond these a value has no copies: its layouts times those of its copies.
+constexpr size_t kMaxLabels = 40'000;
+
+/// Ways of placing axes of the mesh on so many dimensions, in all orders.
+double countPlacements(const Mesh &mesh, unsigned dims) {
+  unsigned axes = llvm::count_if(
+      mesh.axes, [](const MeshAxis &axis) { return axis.size > 1; });
+  double total = 1, ways = 1;
+  for (unsigned placed = 0; placed < axes; ++placed) {
+    ways *= double(axes - placed) * (dims + placed) / (placed + 1);
+    total += ways;
+  }
+  return total;
+}
+
 class NetworkBuilder {
 public:
   NetworkBuilder(PlanningContext &context, const NetworkOptions &options)
       : context(context), options(options), prices(context.planner) {}
 
-  std::optional<PlanNetwork> build(ProgramOp program);
+  std::variant<PlanNetwork, NoNetwork> build(ProgramOp program);
 
 private:
   /// A consumer's layouts of one value: [use][label].
@@ -67,7 +86,7 @@ private:
                     std::vector<int64_t> bytes);
   unsigned addEdge(Variable first, Variable second, solver::Table table);
 
-  void buildValue(unsigned index);
+  LogicalResult buildValue(unsigned index);
   bool needsOwnVariable(const GraphValue &value) const;
   ShardingAttr pinOf(const GraphValue &value) const;
   std::optional<Layout> closedPin(const GraphValue &value) const;
@@ -87,6 +106,8 @@ private:
   bool staysInGroup(const GraphValue &value) const;
   bool reshardsBeforeStore(const GraphValue &value) const;
 
+  bool hasManyLabels() const;
+  double countEntries() const;
   void costChunks();
   void costGroup(int leader, int rest);
   PartWork work(unsigned chunk, unsigned label);
@@ -324,6 +345,10 @@ void NetworkBuilder::enumerateLabels(unsigned index,
   ValueVariable &result = network.values[index];
   result.own = true;
   std::vector<Layout> copies = copyLayouts(value);
+  if (stored.size() * copies.size() > kMaxLabels) {
+    copies.clear();
+    network.complete = false;
+  }
   TensorShape shape = shapeOf(index);
   std::vector<Cost> costs;
   result.layouts = stored;
@@ -461,12 +486,21 @@ void NetworkBuilder::viewMaker(unsigned index) {
              wholeBytes(shape.localBytes(context.mesh(), layout)));
 }
 
-void NetworkBuilder::buildValue(unsigned index) {
-  if (!needsOwnVariable(network.graph.values[index]))
-    return viewMaker(index);
-  enumerateLabels(index, storedLayouts(index));
+LogicalResult NetworkBuilder::buildValue(unsigned index) {
+  Value value = network.graph.values[index].value;
+  if (!needsOwnVariable(network.graph.values[index])) {
+    viewMaker(index);
+    return success();
+  }
+  std::vector<Layout> stored = storedLayouts(index);
+  if (stored.empty())
+    return emitError(value.getLoc())
+           << "'" << valueName(value)
+           << "' cannot be made in the layout that its annotation asks for";
+  enumerateLabels(index, std::move(stored));
   addOwnMemory(index);
   linkToMaker(index);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -764,16 +798,56 @@ void NetworkBuilder::costChunks() {
       costGroup(leader, rest);
 }
 
-std::optional<PlanNetwork> NetworkBuilder::build(ProgramOp program) {
+/// True if an operation has too many strategies, or a tensor too many layouts,
+/// to list them.
+bool NetworkBuilder::hasManyLabels() const {
+  auto isWide = [&](Operation *op) {
+    auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+    return rule && countPlacements(context.mesh(),
+                                   rule.getShardingRule().factors.size()) >
+                       kMaxStrategies;
+  };
+  return llvm::any_of(network.graph.chunks,
+                      [&](const Chunk &chunk) {
+                        return llvm::any_of(chunk.ops, isWide);
+                      }) ||
+         llvm::any_of(network.graph.values, [&](const GraphValue &value) {
+           return countPlacements(context.mesh(),
+                                  tensorShape(value.value.getType()).rank()) >
+                  kMaxLayouts;
+         });
+}
+
+/// Entries of the tables between values and their users, and within groups.
+double NetworkBuilder::countEntries() const {
+  auto labels = [&](unsigned chunk) {
+    return double(network.domains[chunk].labels.size());
+  };
+  double entries = 0;
+  for (auto [value, variable] : llvm::zip(network.graph.values, network.values))
+    for (const ChunkUse &use : value.uses)
+      entries += double(variable.labels.size()) * labels(use.chunk);
+  for (auto [leader, rest] : network.graph.groups)
+    if (leader >= 0 && rest >= 0)
+      entries += labels(leader) * labels(rest);
+  return entries;
+}
+
+std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   network.graph = buildGraph(program);
+  if (!options.fixed && hasManyLabels())
+    return NoNetwork::TooWide;
   if (failed(buildDomains(program)))
-    return std::nullopt;
+    return NoNetwork::Contradiction;
   addPrologueLabels();
   network.problem.numPoints = network.graph.numPoints;
   network.problem.capacity = options.memoryLimit;
   network.values.resize(network.graph.values.size());
   for (unsigned i = 0; i < network.values.size(); ++i)
-    buildValue(i);
+    if (failed(buildValue(i)))
+      return NoNetwork::Contradiction;
+  if (countEntries() > kMaxEntries)
+    return NoNetwork::TooWide;
   for (unsigned i = 0; i < network.values.size(); ++i) {
     connectUses(i);
     for (const GraphValue::Flow &flow : network.graph.values[i].flows)
@@ -785,8 +859,8 @@ std::optional<PlanNetwork> NetworkBuilder::build(ProgramOp program) {
 
 } // namespace
 
-std::optional<PlanNetwork> shardc::buildNetwork(PlanningContext &context,
-                                                ProgramOp program,
-                                                const NetworkOptions &options) {
+std::variant<PlanNetwork, NoNetwork>
+shardc::buildNetwork(PlanningContext &context, ProgramOp program,
+                     const NetworkOptions &options) {
   return NetworkBuilder(context, options).build(program);
 }

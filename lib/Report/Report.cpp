@@ -296,6 +296,8 @@ void fillPlan(ProgramOp program, Report &report) {
     return;
   if (auto status = record.getAs<StringAttr>("status"))
     plan.status = status.str();
+  if (plan.status == "feasible" && !report.memory.fits)
+    plan.status = "infeasible";
   if (auto objective = record.getAs<StringAttr>("objective"))
     plan.objective = objective.str();
   auto value = record.getAs<IntegerAttr>("value_ps");

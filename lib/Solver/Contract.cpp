@@ -10,17 +10,17 @@ namespace {
 /// Dominance is looked for when nothing cheaper is left to do.
 class Contraction {
 public:
-  explicit Contraction(Network &network)
-      : network(network), dirty(network.nodes.size(), true),
+  Contraction(Network &network, const Deadline &deadline)
+      : network(network), deadline(deadline), dirty(network.nodes.size(), true),
         comparable(network.nodes.size(), true), rows(network.slack.size()) {}
 
   void run() {
     do {
       do
         settle();
-      while (!network.noLabel && compareLabels());
+      while (!network.noLabel && !deadline.expired() && compareLabels());
       compressRows(network);
-    } while (!network.infeasible() &&
+    } while (!network.infeasible() && !deadline.expired() &&
              (removeOversized(network, dirty) || markFreed()));
   }
 
@@ -29,7 +29,7 @@ private:
     for (bool again = true; again;) {
       again = false;
       for (Variable node = 0; node < dirty.size(); ++node) {
-        if (!dirty[node])
+        if (!dirty[node] || deadline.expired())
           continue;
         dirty[node] = false;
         comparable[node] = true;
@@ -46,7 +46,7 @@ private:
   bool compareLabels() {
     bool any = false;
     for (Variable node = 0; node < comparable.size(); ++node) {
-      if (!comparable[node])
+      if (!comparable[node] || deadline.expired())
         continue;
       comparable[node] = false;
       if (!network.nodes[node].alive || !removeDominated(network, node))
@@ -97,18 +97,19 @@ private:
   }
 
   Network &network;
+  const Deadline &deadline;
   std::vector<bool> dirty;      // to be visited
   std::vector<bool> comparable; // changed since labels were compared
   size_t rows;
 };
 } // namespace
 
-void contract(Network &network) {
+void contract(Network &network, const Deadline &deadline) {
   if (network.infeasible())
     return;
   compressRows(network);
   if (!network.infeasible())
-    Contraction(network).run();
+    Contraction(network, deadline).run();
 }
 
 } // namespace shardc::solver

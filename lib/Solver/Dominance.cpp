@@ -189,10 +189,10 @@ bool removeDominated(Network &network, Variable node) {
   std::vector<bool> keep(labels, true);
   std::vector<Label> kept;
   for (Label worse : comparison.mostPromisingFirst()) {
-    keep[worse] = comparison.isExhausted() ||
-                  llvm::none_of(kept, [&](Label better) {
-                    return comparison.dominates(better, worse);
-                  });
+    keep[worse] =
+        comparison.isExhausted() || llvm::none_of(kept, [&](Label better) {
+          return comparison.dominates(better, worse);
+        });
     if (keep[worse])
       kept.push_back(worse);
   }

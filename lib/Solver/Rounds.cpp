@@ -54,7 +54,7 @@ Rounds::Rounds(const Problem &problem, const Effort &effort)
       priceAt(problem.numPoints, 0), searched(problem.numPoints, false) {}
 
 Solution Rounds::run() {
-  contract(network);
+  contract(network, effort.deadline);
   for (unsigned round = 0; round < kMaxRounds && dualLeft > 0 && !isDone();
        ++round)
     if (!runRound())
@@ -283,7 +283,7 @@ bool Rounds::prune(const Model &model, const Kept &kept) {
     return false;
   for (uint32_t v = 0; v < model.size(); ++v)
     filterLabels(network, model.nodeOf(v), kept[v]);
-  contract(network);
+  contract(network, effort.deadline);
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "shardc/Optimizer/Domain.h"
 #include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Solver/Problem.h"
+#include <variant>
 
 namespace shardc {
 
@@ -51,13 +52,22 @@ struct PlanNetwork {
   std::vector<ChunkDomain> domains;            // per chunk
   std::vector<solver::Variable> chunkVariable; // per chunk
   std::vector<ValueVariable> values;           // per graph value
+  /// False if some values may not be copied, for there are too many layouts:
+  /// then there may be better plans.
+  bool complete = true;
 };
 
-/// Nothing (and an error at the operation concerned) if some operation has no
-/// strategy that its pins allow.
-std::optional<PlanNetwork> buildNetwork(PlanningContext &context,
-                                        shd::ProgramOp program,
-                                        const NetworkOptions &options);
+/// Why there is no network.
+enum class NoNetwork {
+  /// Some operation has no strategy that its pins allow; an error was emitted.
+  Contradiction,
+  /// Mesh and tensors have too many axes and dimensions for its tables.
+  TooWide,
+};
+
+std::variant<PlanNetwork, NoNetwork>
+buildNetwork(PlanningContext &context, shd::ProgramOp program,
+             const NetworkOptions &options);
 
 /// Writes an assignment into the program: closed pins everywhere, and copies.
 void applyAssignment(PlanningContext &context, const PlanNetwork &network,

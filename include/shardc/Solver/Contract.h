@@ -8,13 +8,14 @@
 #ifndef SHARDC_SOLVER_CONTRACT_H
 #define SHARDC_SOLVER_CONTRACT_H
 
+#include "shardc/Solver/Deadline.h"
 #include "shardc/Solver/Network.h"
 
 namespace shardc::solver {
 
 /// All steps below until none applies, or the network is infeasible. What is
 /// left is consistent: each label has an allowed partner on each link.
-void contract(Network &network);
+void contract(Network &network, const Deadline &deadline = {});
 
 /// Subtracts what every label of a node uses from the slack, then drops rows
 /// that cannot bind and rows where no more is used than at a neighbouring one.

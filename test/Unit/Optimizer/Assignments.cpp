@@ -19,7 +19,9 @@ PlannedNetwork::PlannedNetwork(TestProgram &program,
   shd::ProgramOp op = TestProgram::programOf(program.module());
   context = createContext(op);
   if (context)
-    network = buildNetwork(*context, op, options);
+    if (auto built = buildNetwork(*context, op, options);
+        std::holds_alternative<PlanNetwork>(built))
+      network = std::get<PlanNetwork>(std::move(built));
 }
 
 /// Takes back the copies that applyAssignment inserted; it writes all pins

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Network.h"
 #include "shardc/Solver/Solve.h"
@@ -17,61 +18,115 @@ namespace shardc::shd {
 
 namespace {
 
-StringRef statusName(const solver::Solution &solution, bool fixed, bool fits) {
-  if (!fits)
+StringRef statusName(const solver::Solution &solution, bool fixed,
+                     bool complete) {
+  if (solution.status == solver::Status::Infeasible ||
+      solution.status == solver::Status::Unknown)
     return "infeasible";
   if (fixed)
     return "fixed";
-  return solution.status == solver::Status::Optimal ? "optimal" : "feasible";
+  return solution.status == solver::Status::Optimal && complete ? "optimal"
+                                                                : "feasible";
 }
 
 struct OptimizePass : impl::ShdOptimizeBase<OptimizePass> {
   using ShdOptimizeBase::ShdOptimizeBase;
 
-  void runOnOperation() override {
-    ProgramOp program = getOperation();
-    std::unique_ptr<PlanningContext> context = createContext(program);
-    if (!context)
-      return signalPassFailure();
-    NetworkOptions networkOptions;
-    networkOptions.fixed = fixed;
-    if (!fixed)
-      networkOptions.memoryLimit =
-          memoryLimit >= 0 ? int64_t(memoryLimit)
-                           : int64_t(context->machine().hbmCapacity);
-    std::optional<PlanNetwork> network =
-        buildNetwork(*context, program, networkOptions);
-    if (!network)
-      return signalPassFailure();
-    if (auto error = network->problem.check()) {
-      program.emitError() << "internal error: " << *error;
-      return signalPassFailure();
-    }
-    solver::Options options;
-    if (timeLimit >= 0)
-      options.timeLimitSeconds = timeLimit;
-    solver::Solution solution = solver::solve(network->problem, options);
-    if (solution.assignment.empty() && !network->problem.variables.empty()) {
-      program.emitError("no plan has the layouts that the annotations ask for");
-      return signalPassFailure();
-    }
-    applyAssignment(*context, *network, solution.assignment);
-    bool fits = solution.status == solver::Status::Optimal ||
-                solution.status == solver::Status::Feasible;
-    Builder builder(&getContext());
-    program->setAttr(
-        kPlan,
-        builder.getDictionaryAttr(
-            {builder.getNamedAttr("status", builder.getStringAttr(statusName(
-                                                solution, fixed, fits))),
-             builder.getNamedAttr("value_ps",
-                                  builder.getI64IntegerAttr(solution.cost)),
-             builder.getNamedAttr("bound_ps",
-                                  builder.getI64IntegerAttr(solution.bound)),
-             builder.getNamedAttr("objective",
-                                  builder.getStringAttr("upper"))}));
-  }
+  void runOnOperation() override;
+
+private:
+  NetworkOptions networkOptions(const PlanningContext &context) const;
+  LogicalResult solve(PlanningContext &context, const PlanNetwork &network);
+  LogicalResult takePropagated(StringRef why);
+  void record(StringRef status, std::optional<solver::Cost> value,
+              std::optional<solver::Cost> bound);
 };
 
 } // namespace
+
+void OptimizePass::record(StringRef status, std::optional<solver::Cost> value,
+                          std::optional<solver::Cost> bound) {
+  Builder builder(&getContext());
+  NamedAttrList plan;
+  plan.set("status", builder.getStringAttr(status));
+  if (value)
+    plan.set("value_ps", builder.getI64IntegerAttr(*value));
+  if (bound)
+    plan.set("bound_ps", builder.getI64IntegerAttr(*bound));
+  plan.set("objective", builder.getStringAttr("upper"));
+  getOperation()->setAttr(kPlan, plan.getDictionary(&getContext()));
+}
+
+/// What `--opt=propagate` gives, where the search gives nothing.
+LogicalResult OptimizePass::takePropagated(StringRef why) {
+  ProgramOp program = getOperation();
+  program.emitWarning() << why << "; this is the propagated plan";
+  OpPassManager manager(ProgramOp::getOperationName());
+  manager.addPass(createShdPropagate());
+  manager.addPass(createShdReplicateOpen());
+  manager.addPass(createShdFusionGroups());
+  ShdOptimizeOptions options;
+  options.fixed = true;
+  manager.addPass(createShdOptimize(options));
+  if (failed(runPipeline(manager, program)))
+    return failure();
+  auto plan = program->getAttrOfType<DictionaryAttr>(kPlan);
+  record("feasible", plan.getAs<IntegerAttr>("value_ps").getInt(),
+         std::nullopt);
+  return success();
+}
+
+NetworkOptions
+OptimizePass::networkOptions(const PlanningContext &context) const {
+  NetworkOptions options;
+  options.fixed = fixed;
+  if (!fixed)
+    options.memoryLimit = memoryLimit >= 0
+                              ? int64_t(memoryLimit)
+                              : int64_t(context.machine().hbmCapacity);
+  return options;
+}
+
+LogicalResult OptimizePass::solve(PlanningContext &context,
+                                  const PlanNetwork &network) {
+  ProgramOp program = getOperation();
+  if (network.problem.check())
+    return program.emitError("times or sizes of this program are too large to "
+                             "be added up exactly: expected sums below 2^60 "
+                             "picoseconds (13 days) and 2^60 bytes");
+  solver::Options options;
+  if (timeLimit >= 0)
+    options.timeLimitSeconds = timeLimit;
+  solver::Solution solution = solver::solve(network.problem, options);
+  if (solution.assignment.empty() && !network.problem.variables.empty()) {
+    if (solution.status == solver::Status::Unknown && !fixed)
+      return takePropagated("the search found no plan in its time");
+    return program.emitError(
+        "no plan has the layouts that the annotations ask for");
+  }
+  applyAssignment(context, network, solution.assignment);
+  bool fits = solution.status == solver::Status::Optimal ||
+              solution.status == solver::Status::Feasible;
+  record(statusName(solution, fixed, network.complete), solution.cost,
+         fits && network.complete ? std::optional(solution.bound)
+                                  : std::nullopt);
+  return success();
+}
+
+void OptimizePass::runOnOperation() {
+  std::unique_ptr<PlanningContext> context = createContext(getOperation());
+  if (!context)
+    return signalPassFailure();
+  std::variant<PlanNetwork, NoNetwork> built =
+      buildNetwork(*context, getOperation(), networkOptions(*context));
+  LogicalResult planned = failure();
+  if (auto *network = std::get_if<PlanNetwork>(&built))
+    planned = solve(*context, *network);
+  else if (std::get<NoNetwork>(built) == NoNetwork::TooWide)
+    planned = takePropagated("a mesh of so many axes has too many layouts to "
+                             "search");
+  if (failed(planned))
+    signalPassFailure();
+}
+
 } // namespace shardc::shd

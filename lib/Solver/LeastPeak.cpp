@@ -78,8 +78,11 @@ findLeastPeak(const Problem &problem, bool knownTooLow, Deadline deadline) {
   double dualLeft = kMaxDualWork;
   auto solveAt = [&](std::optional<int64_t> capacity) {
     relaxed.capacity = capacity;
-    Effort effort{std::min(workLeft, kStepWork),
-                  std::min(dualLeft, kDualStepWork), true, deadline};
+    Effort effort;
+    effort.searchWork = std::min(workLeft, kStepWork);
+    effort.dualWork = std::min(dualLeft, kDualStepWork);
+    effort.stopAtPlan = true;
+    effort.deadline = deadline;
     Rounds rounds(relaxed, effort);
     Solution solution = rounds.run();
     workLeft -= rounds.searchWorkDone();

@@ -24,8 +24,8 @@ static constexpr double kMaxGuideWork = 5e8;
 static constexpr Scaled kMessageLimit = Scaled(1) << 50;
 /// Searches of one width, each with more rows than the one before.
 static constexpr unsigned kMaxRowSteps = 40;
-/// States of the first search, of the largest, and the factor between.
-static constexpr size_t kFirstWidth = 16, kMaxWidth = 1 << 18, kWiden = 4;
+/// States of the first search, and the factor to the next.
+static constexpr size_t kFirstWidth = 16, kWiden = 4;
 /// A round pays if it removes this part of all labels.
 static constexpr double kWorthwhile = 0.03;
 /// Prices of further guides, in quarters of the best prices.
@@ -48,32 +48,46 @@ static Cost costLimit(const Network &network) {
 }
 
 Rounds::Rounds(const Problem &problem, const Effort &effort)
-    : problem(problem), effort(effort), network(buildNetwork(problem)),
-      incumbent(problem, costLimit(network)), width(kFirstWidth),
-      workLeft(effort.searchWork), dualLeft(effort.dualWork),
-      priceAt(problem.numPoints, 0), searched(problem.numPoints, false) {}
+    : problem(problem), effort(effort),
+      incumbent(problem, costLimit(solver::buildNetwork(problem))),
+      width(kFirstWidth), maxWidth(effort.searchWidth),
+      workLeft(effort.searchWork), dualLeft(effort.dualWork) {
+  part.network = buildNetwork(problem);
+  part.priceAt.assign(problem.numPoints, 0);
+  part.searched.assign(problem.numPoints, false);
+}
 
 Solution Rounds::run() {
-  contract(network, effort.deadline);
+  contract(part.network, effort.deadline);
   for (unsigned round = 0; round < kMaxRounds && dualLeft > 0 && !isDone();
        ++round)
     if (!runRound())
       break;
+  branch();
   return incumbent.solution();
 }
 
 bool Rounds::isDone() const {
-  return incumbent.isClosed() || effort.deadline.expired() ||
+  return part.bound >= incumbent.upper() || effort.deadline.expired() ||
          (effort.stopAtPlan && incumbent.hasPlan());
+}
+
+/// The parts together have the least of their bounds.
+void Rounds::raiseBound(Cost bound) {
+  part.bound = std::max(part.bound, bound);
+  Cost least = std::min(part.bound, givenUp);
+  if (!open.empty())
+    least = std::min(least, open.back().bound);
+  incumbent.raiseBound(least);
 }
 
 /// Bounds, improves and prunes once; false if that leads no further.
 bool Rounds::runRound() {
-  if (network.infeasible()) {
-    incumbent.exhaust();
+  if (part.network.infeasible()) {
+    closePart();
     return false;
   }
-  Model model(network, Model::largestShift(network));
+  Model model(part.network, Model::largestShift(part.network));
   EliminationLimits limits;
   Elimination elimination(model, eliminationOrder(model, limits), limits);
   if (elimination.isExact() && elimination.work() <= kMaxExactWork &&
@@ -87,12 +101,16 @@ bool Rounds::runExact(Model &model, Elimination &elimination) {
   if (isDone())
     return false;
   Guides guides = makeGuides(model, elimination, prices);
-  return searchAndPrune(guides, [&] { return keptByMarginals(*guides[0]); });
+  if (searchAndPrune(guides, [&] { return keptByMarginals(*guides[0]); }))
+    return true;
+  if (!isDone())
+    chooseSplit(*guides[0]);
+  return false;
 }
 
 /// The same with messages for a bound and split buckets for costs to go.
 bool Rounds::runApproximate() {
-  Model model(network, Model::largestShift(network, kMessageLimit));
+  Model model(part.network, Model::largestShift(part.network, kMessageLimit));
   MessageResult dual = ascendByMessages(
       model, startPrices(model.getShift()), dualLeft,
       [&] { return incumbent.upper(); },
@@ -101,10 +119,10 @@ bool Rounds::runApproximate() {
       });
   dualLeft -= dual.work;
   if (dual.exhausted) {
-    incumbent.exhaust();
+    closePart();
     return false;
   }
-  incumbent.raiseBound(dual.bound);
+  raiseBound(dual.bound);
   keepPrices(dual.prices, model.getShift());
   if (isDone())
     return false;
@@ -144,24 +162,24 @@ Prices Rounds::ascend(Model &model, Elimination &elimination) {
 /// Prices of the last round, for the rows of this one.
 Prices Rounds::startPrices(unsigned shift) const {
   Prices start;
-  for (uint32_t point : network.rowPoints)
-    start.push_back(std::ldexp(priceAt[point], shift));
+  for (uint32_t point : part.network.rowPoints)
+    start.push_back(std::ldexp(part.priceAt[point], shift));
   return start;
 }
 
 void Rounds::keepPrices(const Prices &prices, unsigned shift) {
-  for (auto [point, price] : llvm::zip_equal(network.rowPoints, prices))
-    priceAt[point] = std::ldexp(static_cast<double>(price), -int(shift));
+  for (auto [point, price] : llvm::zip_equal(part.network.rowPoints, prices))
+    part.priceAt[point] = std::ldexp(static_cast<double>(price), -int(shift));
   if (!hasPrices && problem.capacity)
-    incumbent.setMultipliers(priceAt);
+    incumbent.setMultipliers(part.priceAt);
   hasPrices = true;
 }
 
 /// Tells whether an ascent should stop.
 bool Rounds::observe(const Model &model, llvm::ArrayRef<Label> labels,
                      Cost bound) {
-  incumbent.raiseBound(bound);
-  incumbent.offer(recover(network, model.toNodes(labels)));
+  raiseBound(bound);
+  incumbent.offer(recover(part.network, model.toNodes(labels)));
   return isDone();
 }
 
@@ -191,7 +209,7 @@ Guides Rounds::makeGuides(const Model &model, const Elimination &plan,
 /// The first search always runs; later ones if they should fit in what is left
 /// of the work.
 bool Rounds::canSearch() const {
-  return width <= kMaxWidth && lastWork <= workLeft / kWiden;
+  return width <= maxWidth && lastWork <= workLeft / kWiden;
 }
 
 /// Searches ever wider until something closes the gap or enough labels can go.
@@ -217,20 +235,21 @@ void Rounds::searchRows(const Guides &guides) {
   const Model &model = guides[0]->model;
   for (unsigned step = 0; step < kMaxRowSteps && !isDone(); ++step) {
     std::vector<uint32_t> rows;
-    for (auto [row, point] : llvm::enumerate(network.rowPoints))
-      if (searched[point] || model.getPrices()[row] > 0)
+    for (auto [row, point] : llvm::enumerate(part.network.rowPoints))
+      if (part.searched[point] || model.getPrices()[row] > 0)
         rows.push_back(row);
     StateResult found =
         searchStates(guides, rows, incumbent.upper(),
                      {width, effort.searchWork, effort.deadline});
     workLeft -= std::min(workLeft, found.work);
     lastWork = found.work;
-    incumbent.raiseBound(found.bound);
-    bool fits = found.labels &&
-                incumbent.offer(recover(network, model.toNodes(*found.labels)));
+    raiseBound(found.bound);
+    bool fits =
+        found.labels &&
+        incumbent.offer(recover(part.network, model.toNodes(*found.labels)));
     if (!found.labels || fits) {
       if (found.complete)
-        incumbent.exhaust();
+        closePart();
       return;
     }
     if (!addExceeded(model, *found.labels))
@@ -249,8 +268,8 @@ bool Rounds::addExceeded(const Model &model, llvm::ArrayRef<Label> labels) {
     for (; row < excess.size() && excess[row] > 0; ++row)
       if (excess[row] > excess[worst])
         worst = row;
-    any |= !searched[network.rowPoints[worst]];
-    searched[network.rowPoints[worst]] = true;
+    any |= !part.searched[part.network.rowPoints[worst]];
+    part.searched[part.network.rowPoints[worst]] = true;
   }
   return any;
 }
@@ -282,9 +301,92 @@ bool Rounds::prune(const Model &model, const Kept &kept) {
   if (removed == 0 || removed < kWorthwhile * labels)
     return false;
   for (uint32_t v = 0; v < model.size(); ++v)
-    filterLabels(network, model.nodeOf(v), kept[v]);
-  contract(network, effort.deadline);
+    filterLabels(part.network, model.nodeOf(v), kept[v]);
+  contract(part.network, effort.deadline);
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Branching
+//===----------------------------------------------------------------------===//
+
+/// What each label of a node pays for memory.
+static std::vector<double> pricedUsage(const Model &model, const Node &node) {
+  std::vector<double> sums(model.getPrices().size() + 1, 0);
+  for (auto [row, price] : llvm::enumerate(model.getPrices()))
+    sums[row + 1] = sums[row] + static_cast<double>(price);
+  std::vector<double> result(node.size(), 0);
+  for (size_t label = 0; label < node.usages.size(); ++label)
+    for (const Usage &usage : node.usages[label])
+      result[label] += static_cast<double>(usage.bytes) *
+                       (sums[usage.end] - sums[usage.begin]);
+  return result;
+}
+
+/// Parts the labels that may still be used, of the node where they differ most
+/// in what they pay for memory: there the relaxation mixes them.
+void Rounds::chooseSplit(const Guide &guide) {
+  Kept kept = keptByMarginals(guide);
+  double widest = 0;
+  for (uint32_t v = 0; v < guide.model.size(); ++v) {
+    Variable node = guide.model.nodeOf(v);
+    std::vector<double> pays =
+        pricedUsage(guide.model, part.network.nodes[node]);
+    double least = std::numeric_limits<double>::infinity(), most = 0;
+    for (auto [label, price] : llvm::enumerate(pays))
+      if (kept[v][label]) {
+        least = std::min(least, price);
+        most = std::max(most, price);
+      }
+    if (!(most - least > widest))
+      continue;
+    widest = most - least;
+    split.emplace();
+    split->node = node;
+    for (auto [label, price] : llvm::enumerate(pays)) {
+      bool isCheap = price <= least + widest / 2;
+      split->half.push_back(kept[v][label] && isCheap);
+      split->rest.push_back(kept[v][label] && !isCheap);
+    }
+  }
+}
+
+/// Best first, until the budget is used up.
+void Rounds::branch() {
+  maxWidth = std::min(effort.searchWidth, effort.branchWidth);
+  while (split && dualLeft > 0 && workLeft > 0 && !effort.deadline.expired() &&
+         !incumbent.isClosed() && !(effort.stopAtPlan && incumbent.hasPlan())) {
+    openHalves();
+    do
+      takeNextPart();
+    while (!split && !open.empty() && !incumbent.isClosed() &&
+           !effort.deadline.expired());
+  }
+}
+
+void Rounds::openHalves() {
+  for (const std::vector<bool> &labels : {split->half, split->rest}) {
+    Part &half = open.emplace_back(part);
+    filterLabels(half.network, split->node, labels);
+  }
+  split.reset();
+  // Of equal bounds the one opened last goes first.
+  llvm::stable_sort(
+      open, [](const Part &a, const Part &b) { return a.bound > b.bound; });
+}
+
+/// Bounds the part of the least bound; it is closed, given up, or split next.
+void Rounds::takeNextPart() {
+  part = std::move(open.back());
+  open.pop_back();
+  width = kFirstWidth;
+  lastWork = 0;
+  contract(part.network, effort.deadline);
+  while (!isDone() && runRound())
+    ;
+  if (!split && part.bound < incumbent.upper())
+    givenUp = std::min(givenUp, part.bound);
+  raiseBound(part.bound);
 }
 
 } // namespace shardc::solver

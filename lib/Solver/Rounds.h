@@ -1,6 +1,7 @@
-//===- Rounds.h - Bound, search, fix, contract, again ---------*- C++ -*-===//
+//===- Rounds.h - Bound, search, fix, contract, again; branch -*- C++ -*-===//
 //
-// Private to the solver: the sequence of steps of optimizer.md section 3.
+// Private to the solver: rounds of bounding, searching and fixing, and where
+// they leave a gap, branch and bound on the labels of one node after another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,8 @@ struct Effort {
   /// Entries of tables that all ascents of prices together look at; some
   /// billion a second.
   double dualWork = 1e10;
+  /// States of the widest search before branching, and of those in parts.
+  size_t searchWidth = 1 << 10, branchWidth = 1 << 6;
   /// Any plan will do.
   bool stopAtPlan = false;
   Deadline deadline;
@@ -43,6 +46,19 @@ public:
   double dualWorkDone() const { return effort.dualWork - dualLeft; }
 
 private:
+  /// A part of the labels' combinations, and what is known of it.
+  struct Part {
+    Network network;
+    Cost bound = -kForbidden;    // of assignments in it
+    std::vector<double> priceAt; // of the last ascent, per byte at each point
+    std::vector<bool> searched;  // points whose rows every search tracks
+  };
+  /// Labels of a node for one half of a part; the rest is for the other.
+  struct Split {
+    Variable node = 0;
+    std::vector<bool> half, rest;
+  };
+
   bool runRound();
   bool runExact(Model &model, Elimination &elimination);
   bool runApproximate();
@@ -61,16 +77,28 @@ private:
   bool isDone() const;
   bool canSearch() const;
 
+  void raiseBound(Cost bound);
+  /// No assignment of the part is better than the incumbent.
+  void closePart() { raiseBound(kForbidden); }
+
+  void chooseSplit(const Guide &guide);
+  void branch();
+  void openHalves();
+  void takeNextPart();
+
   const Problem &problem;
   Effort effort;
-  Network network;
   Incumbent incumbent;
-  size_t width;
+  Part part; // at hand
+  /// The others, the least bound last.
+  std::vector<Part> open;
+  /// Least bound of parts that were given up.
+  Cost givenUp = kForbidden;
+  std::optional<Split> split;
+  size_t width, maxWidth;          // of searches
   uint64_t workLeft, lastWork = 0; // of searches
   double dualLeft;
-  std::vector<double> priceAt; // of the last round, per byte at each point
   bool hasPrices = false;
-  std::vector<bool> searched; // points whose rows every search tracks
 };
 
 } // namespace shardc::solver

@@ -2,12 +2,13 @@
 
 #include "shardc/Solver/Solve.h"
 #include "LeastPeak.h"
+#include "Polish.h"
 #include "Rounds.h"
 #include <cassert>
 
 namespace shardc::solver {
 
-Solution solve(const Problem &problem, const Options &options) {
+static Solution search(const Problem &problem, const Options &options) {
   assert(!problem.check() && "the problem was not checked");
   Effort effort;
   if (options.timeLimitSeconds)
@@ -33,6 +34,15 @@ Solution solve(const Problem &problem, const Options &options) {
   solution.assignment = std::move(*assignment);
   solution.cost = *now.cost;
   solution.peak = now.peak;
+  return solution;
+}
+
+Solution solve(const Problem &problem, const Options &options) {
+  Solution solution = search(problem, options);
+  if (solution.assignment.empty())
+    return solution;
+  polish(problem, solution.assignment);
+  solution.peak = evaluate(problem, solution.assignment).peak;
   return solution;
 }
 

@@ -1,0 +1,85 @@
+//===- BranchTest.cpp - Branch and bound without searches -----------------===//
+
+#include "BruteForce.h"
+#include "Polish.h"
+#include "Rounds.h"
+#include "gtest/gtest.h"
+
+using namespace shardc::solver;
+using namespace shardc::solver::test;
+
+/// A problem whose capacity is between its least peak and what it would use
+/// freely, so that the relaxation leaves a gap.
+static Problem tightProblem(std::mt19937_64 &random) {
+  Shape shape;
+  shape.minVariables = 6;
+  shape.maxVariables = 7;
+  shape.maxCost = 1000;
+  shape.forbiddenPercent = 5;
+  shape.maxPoints = 3;
+  Problem problem = randomProblem(random, shape);
+  for (VariableData &variable : problem.variables)
+    for (std::vector<Usage> &usages : variable.usages)
+      for (Usage &usage : usages)
+        usage.bytes = uniform(random, 0, 1000);
+  if (std::optional<int64_t> least = bruteForce(problem).leastPeak)
+    problem.capacity = *least + *least / 10;
+  return problem;
+}
+
+TEST(Branch, ClosesWhatSearchesLeave) {
+  std::mt19937_64 random(11);
+  Effort effort;
+  effort.searchWidth = 0;
+  unsigned optimal = 0, solvable = 0;
+  for (int i = 0; i < 1500; ++i) {
+    SCOPED_TRACE(i);
+    Problem problem = tightProblem(random);
+    Optimum optimum = bruteForce(problem);
+    if (!optimum.cost)
+      continue;
+    ++solvable;
+    Solution solution = Rounds(problem, effort).run();
+    EXPECT_LE(solution.bound, *optimum.cost);
+    EXPECT_NE(solution.status, Status::Infeasible);
+    if (solution.status != Status::Optimal)
+      continue;
+    ++optimal;
+    EXPECT_EQ(solution.cost, *optimum.cost);
+  }
+  EXPECT_GT(optimal, solvable * 9 / 10);
+}
+
+TEST(Polish, OfEqualCostsTheLeastMemory) {
+  // v reads u: u's labels 0 and 1 cost v the same, and label 1 is smaller.
+  Problem problem;
+  problem.numPoints = 2;
+  problem.variables = {
+      {"u", {0, 0, 5}, {{{0, 2, 8}}, {{0, 2, 4}}, {{0, 2, 1}}}},
+      {"v", {0, 0}, {}}};
+  problem.tables = {{3, 2, {1, 2, 1, 3, 1, 1}}};
+  problem.edges = {{0, 1, 0}};
+  std::vector<Label> assignment = {0, 0};
+  polish(problem, assignment);
+  EXPECT_EQ(assignment, (std::vector<Label>{1, 0}));
+}
+
+TEST(Polish, NeverCostsMoreNorRaisesThePeak) {
+  std::mt19937_64 random(12);
+  for (int i = 0; i < 1000; ++i) {
+    SCOPED_TRACE(i);
+    Problem problem = tightProblem(random);
+    std::vector<Label> assignment = solve(problem).assignment;
+    if (assignment.empty())
+      continue;
+    for (size_t v = 0; v < assignment.size(); ++v)
+      assignment[v] = uniform(random, 0, problem.variables[v].costs.size() - 1);
+    Evaluation before = evaluate(problem, assignment);
+    polish(problem, assignment);
+    Evaluation after = evaluate(problem, assignment);
+    if (!before.cost)
+      continue;
+    EXPECT_EQ(after.cost, before.cost);
+    EXPECT_LE(after.peak, before.peak);
+  }
+}

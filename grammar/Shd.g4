@@ -1,5 +1,6 @@
 // The grammar of .shd files, version 1: programs, hardware files and the texts
-// of --hardware, --mesh and --dim (docs/Language.md).
+// of --hardware, --mesh, --dim, --sweep and --crossover (docs/Language.md,
+// docs/CommandLine.md).
 //
 // The parser (lib/Frontend/Parser.cpp) walks `program`, `item` and `block` by
 // hand and calls one rule for each statement, so that one broken statement
@@ -112,10 +113,17 @@ settingValue
   ;
 namedValue   : name '=' (TYPE | dimExpr | 'none') ;
 
+// ---- questions: the texts of --sweep and --crossover
+question
+  : what='hardware' 'in' machines+=hardwareSpec (',' machines+=hardwareSpec)*
+  | name 'in' values+=integer
+    ('..' high=integer (op=('*' | '+') step=integer)? | (',' values+=integer)*)
+  ;
+
 number       : INT | HEX | REAL ;
 integer      : INT | HEX ;
 // Words that are keywords only in their place.
-name         : ID | 'on' | 'auto' | 'save' | 'network' | 'torus' | 'switch' ;
+name         : ID | 'on' | 'auto' | 'save' | 'network' | 'torus' | 'switch' | 'in' ;
 
 IMPORT : 'import' ;
 HARDWARE : 'hardware' ;
@@ -141,6 +149,7 @@ SAVE : 'save' ;
 NETWORK : 'network' ;
 TORUS : 'torus' ;
 SWITCH : 'switch' ;
+IN : 'in' ;
 
 LBRACKET : '[' ;
 RBRACKET : ']' ;

@@ -325,6 +325,35 @@ ast::DimDef AstBuilder::build(Parser::DimDefContext *context) {
   return {name(context->name()), extent(context->dimExpr())};
 }
 
+ast::Question::Value AstBuilder::value(Parser::IntegerContext *context) {
+  return {range(context), integer(context)};
+}
+
+std::unique_ptr<ast::Question>
+AstBuilder::build(Parser::QuestionContext *context) {
+  using Step = ast::Question::Step;
+  auto result = std::make_unique<ast::Question>();
+  result->range = range(context);
+  if (context->what) {
+    SMRange what = range(context->what);
+    result->name = {text(what).str(), what};
+    for (Parser::HardwareSpecContext *machine : context->machines)
+      result->machines.push_back(build(machine));
+    return result;
+  }
+  result->name = name(context->name());
+  for (Parser::IntegerContext *each : context->values)
+    result->values.push_back(value(each));
+  if (context->high)
+    result->last = value(context->high);
+  if (context->op) {
+    bool multiplies = context->op->getType() == ShdParser::STAR;
+    result->step = multiplies ? Step::Multiply : Step::Add;
+    result->by = value(context->step);
+  }
+  return result;
+}
+
 ast::ItemPtr AstBuilder::build(Parser::TensorDeclContext *context) {
   auto result = std::make_unique<ast::TensorDecl>();
   using Kind = ast::TensorDecl::TensorKind;

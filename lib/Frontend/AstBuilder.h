@@ -35,6 +35,7 @@ public:
   std::unique_ptr<ast::MeshDecl> build(Parser::MeshSpecContext *context);
   ast::ItemPtr build(Parser::DimDeclContext *context);
   ast::DimDef build(Parser::DimDefContext *context);
+  std::unique_ptr<ast::Question> build(Parser::QuestionContext *context);
   ast::ItemPtr build(Parser::TensorDeclContext *context);
   ast::ItemPtr build(Parser::OutputDeclContext *context);
   ast::ItemPtr build(Parser::TrainBlockContext *context);
@@ -61,6 +62,7 @@ private:
   std::vector<ast::Name> names(const std::vector<Parser::NameContext *> &list);
   int64_t integer(llvm::SMRange range);
   int64_t integer(Parser::IntegerContext *context);
+  ast::Question::Value value(Parser::IntegerContext *context);
   double real(llvm::SMRange range);
 
   ast::HardwareFieldDecl field(Parser::HwFieldContext *context);

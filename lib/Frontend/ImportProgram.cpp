@@ -10,76 +10,113 @@
 #include "MeshImport.h"
 #include "Parse.h"
 #include "mlir/IR/Verifier.h"
-#include "shardc/Frontend/Frontend.h"
+#include "shardc/Frontend/ProgramText.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace shardc;
 
+//===----------------------------------------------------------------------===//
+// Syntax
+//===----------------------------------------------------------------------===//
+
+/// The first declaration of a kind, or null.
+template <typename Decl>
+static const Decl *
+findFirst(llvm::ArrayRef<std::unique_ptr<ast::File>> sources) {
+  for (const std::unique_ptr<ast::File> &source : sources)
+    for (const ast::ItemPtr &item : source->items)
+      if (auto *decl = llvm::dyn_cast<Decl>(item.get()))
+        return decl;
+  return nullptr;
+}
+
+const ast::HardwareDecl *ProgramText::hardwareDecl() const {
+  return hardware ? hardware.get() : findFirst<ast::HardwareDecl>(files);
+}
+
+const ast::MeshDecl *ProgramText::meshDecl() const {
+  return mesh ? mesh.get() : findFirst<ast::MeshDecl>(files);
+}
+
+static std::optional<ProgramText> readProgram(SourceFiles &files,
+                                              const Overrides &overrides) {
+  ProgramText text;
+  text.sourceMgr = &files.getSourceMgr();
+  text.allowPadding = overrides.allowPadding;
+  text.files = parseProgram(files);
+  if (text.files.empty())
+    return std::nullopt;
+  unsigned main = files.getSourceMgr().getMainFileID();
+  for (unsigned i = 0; i < text.files.size(); ++i)
+    text.buffers.push_back(main + i);
+  bool ok = true;
+  if (overrides.hardware) {
+    text.hardware = parseHardwareOverride(files, *overrides.hardware);
+    ok &= text.hardware != nullptr;
+  }
+  if (overrides.mesh) {
+    text.mesh = parseMeshOverride(files, *overrides.mesh);
+    ok &= text.mesh != nullptr;
+  }
+  for (const std::string &dim : overrides.dims) {
+    auto def = parseDimOverride(files, dim);
+    ok &= def.has_value();
+    if (def)
+      text.dims.push_back(std::move(*def));
+  }
+  if (!ok)
+    return std::nullopt;
+  return text;
+}
+
+std::optional<ProgramText> shardc::readProgram(llvm::SourceMgr &sourceMgr,
+                                               mlir::MLIRContext *context,
+                                               const Overrides &overrides) {
+  SourceFiles files(sourceMgr, context);
+  return ::readProgram(files, overrides);
+}
+
+//===----------------------------------------------------------------------===//
+// Import
+//===----------------------------------------------------------------------===//
+
 namespace {
-/// Syntax and declarations of the whole program, gathered before anything is
-/// emitted.
+/// Declarations of the whole program, gathered before anything is emitted.
 class ProgramReader {
 public:
-  ProgramReader(SourceFiles &files, const Overrides &overrides)
-      : files(files), overrides(overrides), dims(files, nullptr) {}
+  ProgramReader(SourceFiles &files, const ProgramText &text,
+                llvm::ArrayRef<Setting> settings)
+      : files(files), text(text), settings(settings), dims(files, nullptr) {}
 
-  /// False after an error that leaves nothing to go on with.
-  bool readFiles();
-  void readDims();
-  void readMachine();
-  /// False after an error: without a mesh every placement would be one more.
-  bool readMesh();
+  /// Dims, machine and mesh; false after an error that leaves nothing to go on
+  /// with: without a mesh every placement would be one more.
+  bool readSettings();
+  bool hadError() const { return files.hadError() || machineFailed; }
   std::optional<Program> build();
 
 private:
+  void readDims();
+  void readMachine();
+  bool readMesh();
   /// The one declaration of a kind that there may be.
   template <typename Decl> const Decl *findOnly(llvm::StringRef what);
   void refuseUnsupported();
   llvm::SMRange startOfFile();
 
   SourceFiles &files;
-  const Overrides &overrides;
+  const ProgramText &text;
+  llvm::ArrayRef<Setting> settings;
   DimScope dims;
+  /// Definitions of the dims that are set.
+  std::vector<ast::DimDef> dimSettings;
   Program program;
-  std::vector<const ast::File *> sources;
-  std::vector<unsigned> buffers;
   ImportedMesh mesh;
-  std::unique_ptr<ast::HardwareDecl> hardwareOverride;
-  std::unique_ptr<ast::MeshDecl> meshOverride;
-  std::vector<ast::DimDef> dimOverrides;
   llvm::SMRange hardwareRange;
   bool machineFailed = false;
 };
 } // namespace
-
-bool ProgramReader::readFiles() {
-  program.files = parseProgram(files);
-  if (program.files.empty())
-    return false;
-  unsigned main = files.getSourceMgr().getMainFileID();
-  for (auto [i, file] : llvm::enumerate(program.files)) {
-    sources.push_back(file.get());
-    buffers.push_back(main + i);
-  }
-  bool ok = true;
-  if (overrides.hardware) {
-    hardwareOverride = parseHardwareOverride(files, *overrides.hardware);
-    ok &= hardwareOverride != nullptr;
-  }
-  if (overrides.mesh) {
-    meshOverride = parseMeshOverride(files, *overrides.mesh);
-    ok &= meshOverride != nullptr;
-  }
-  for (const std::string &text : overrides.dims) {
-    auto def = parseDimOverride(files, text);
-    ok &= def.has_value();
-    if (def)
-      dimOverrides.push_back(std::move(*def));
-  }
-  return ok;
-}
 
 llvm::SMRange ProgramReader::startOfFile() {
   unsigned main = files.getSourceMgr().getMainFileID();
@@ -91,7 +128,7 @@ llvm::SMRange ProgramReader::startOfFile() {
 template <typename Decl>
 const Decl *ProgramReader::findOnly(llvm::StringRef what) {
   const Decl *found = nullptr;
-  for (const ast::File *source : sources)
+  for (const std::unique_ptr<ast::File> &source : text.files)
     for (const ast::ItemPtr &item : source->items) {
       auto *decl = llvm::dyn_cast<Decl>(item.get());
       if (!decl)
@@ -107,21 +144,37 @@ const Decl *ProgramReader::findOnly(llvm::StringRef what) {
   return found;
 }
 
+/// A definition by a number.
+static ast::DimDef numberDef(const Setting &setting) {
+  auto value = std::make_unique<ast::DimExpr>();
+  value->range = setting.where;
+  value->integer = setting.number;
+  return {{setting.name, setting.where}, std::move(value)};
+}
+
 void ProgramReader::readDims() {
-  for (const ast::File *source : sources)
+  for (const std::unique_ptr<ast::File> &source : text.files)
     for (const ast::ItemPtr &item : source->items)
       if (auto *decl = llvm::dyn_cast<ast::DimDecl>(item.get()))
         for (const ast::DimDef &def : decl->dims)
           dims.define(def);
-  for (const ast::DimDef &def : dimOverrides)
+  for (const ast::DimDef &def : text.dims)
+    dims.replace(def);
+  for (const Setting &setting : settings)
+    if (setting.kind == Setting::Kind::Dim)
+      dimSettings.push_back(numberDef(setting));
+  for (const ast::DimDef &def : dimSettings)
     dims.replace(def);
   dims.evaluateAll();
 }
 
 void ProgramReader::readMachine() {
   const ast::HardwareDecl *decl = findOnly<ast::HardwareDecl>("hardware");
-  if (hardwareOverride)
-    decl = hardwareOverride.get();
+  if (text.hardware)
+    decl = text.hardware.get();
+  for (const Setting &setting : settings)
+    if (setting.kind == Setting::Kind::Hardware)
+      decl = setting.machine.get();
   if (!decl)
     return;
   hardwareRange = decl->name.range;
@@ -133,15 +186,28 @@ void ProgramReader::readMachine() {
 
 bool ProgramReader::readMesh() {
   const ast::MeshDecl *decl = findOnly<ast::MeshDecl>("mesh");
-  if (meshOverride)
-    decl = meshOverride.get();
+  if (text.mesh)
+    decl = text.mesh.get();
+  auto sizeOf = [&](const ast::MeshAxisDecl &axis) -> std::optional<int64_t> {
+    for (const Setting &setting : settings)
+      if (setting.kind == Setting::Kind::Axis && setting.name == axis.name.text)
+        return setting.number;
+    return dims.evaluate(*axis.size);
+  };
   auto imported = importMesh(
-      files, dims, decl, program.machine ? &*program.machine : nullptr,
+      files, sizeOf, decl, program.machine ? &*program.machine : nullptr,
       hardwareRange.isValid() ? hardwareRange : startOfFile());
   if (!imported)
     return false;
   mesh = std::move(*imported);
   return true;
+}
+
+bool ProgramReader::readSettings() {
+  files.getContext()->getOrLoadDialect<shd::ShdDialect>();
+  readDims();
+  readMachine();
+  return readMesh();
 }
 
 void ProgramReader::refuseUnsupported() {
@@ -153,10 +219,7 @@ void ProgramReader::refuseUnsupported() {
 
 std::optional<Program> ProgramReader::build() {
   mlir::MLIRContext *context = files.getContext();
-  context->getOrLoadDialect<shd::ShdDialect>();
-  readDims();
-  readMachine();
-  if (!readMesh())
+  if (!readSettings())
     return std::nullopt;
   refuseUnsupported();
 
@@ -171,24 +234,43 @@ std::optional<Program> ProgramReader::build() {
   llvm::StringRef path =
       mlir::cast<mlir::FileLineColLoc>(loc).getFilename().getValue();
   auto op = shd::ProgramOp::create(builder, loc, llvm::sys::path::stem(path),
-                                   mesh.attr, hardware, overrides.allowPadding);
+                                   mesh.attr, hardware, text.allowPadding);
   op.getBody().emplaceBlock();
-  ImportSettings settings{&mesh.mesh, overrides.allowPadding, buffers};
+  ImportSettings settings{&mesh.mesh, text.allowPadding, text.buffers};
+  std::vector<const ast::File *> sources;
+  for (const std::unique_ptr<ast::File> &file : text.files)
+    sources.push_back(file.get());
   Importer(files, dims, settings).importFiles(sources, op);
-  if (files.hadError() || machineFailed ||
-      mlir::failed(mlir::verify(*program.module)))
+  if (hadError() || mlir::failed(mlir::verify(*program.module)))
     return std::nullopt;
   program.mesh = std::move(mesh.mesh);
   program.binding = std::move(mesh.binding);
   return std::move(program);
 }
 
+std::optional<Program> shardc::importProgram(const ProgramText &text,
+                                             mlir::MLIRContext *context,
+                                             llvm::ArrayRef<Setting> settings) {
+  SourceFiles files(*text.sourceMgr, context);
+  return ProgramReader(files, text, settings).build();
+}
+
 std::optional<Program> shardc::importProgram(llvm::SourceMgr &sourceMgr,
                                              mlir::MLIRContext *context,
                                              const Overrides &overrides) {
-  SourceFiles files(sourceMgr, context);
-  ProgramReader reader(files, overrides);
-  if (!reader.readFiles())
+  std::optional<ProgramText> text = readProgram(sourceMgr, context, overrides);
+  if (!text)
     return std::nullopt;
-  return reader.build();
+  std::optional<Program> program = importProgram(*text, context);
+  if (program)
+    program->files = std::move(text->files);
+  return program;
+}
+
+bool shardc::checkSettings(const ProgramText &text, mlir::MLIRContext *context,
+                           llvm::ArrayRef<Setting> settings) {
+  mlir::ScopedDiagnosticHandler silence(context, [](mlir::Diagnostic &) {});
+  SourceFiles files(*text.sourceMgr, context);
+  ProgramReader reader(files, text, settings);
+  return reader.readSettings() && !reader.hadError();
 }

@@ -6,7 +6,7 @@
 using namespace shardc;
 
 /// Names, sizes and requests of the axes; false after an error.
-static bool readAxes(SourceFiles &files, DimScope &dims,
+static bool readAxes(SourceFiles &files, AxisSizes sizeOf,
                      const ast::MeshDecl &decl, Mesh &mesh,
                      llvm::SmallVectorImpl<AxisRequest> &requests) {
   if (decl.axes.size() > kMaxMeshAxes) {
@@ -25,7 +25,7 @@ static bool readAxes(SourceFiles &files, DimScope &dims,
       diag.attachNote(files.location(it->second)) << "the first is here";
       ok = false;
     }
-    std::optional<int64_t> size = dims.evaluate(*axis.size);
+    std::optional<int64_t> size = sizeOf(axis);
     if (size && *size < 1) {
       files.error(axis.size->range)
           << "axis '" << axis.name.text << "' has size " << *size
@@ -68,7 +68,7 @@ static shd::MeshAttr meshAttr(mlir::MLIRContext *context, const Mesh &mesh,
 }
 
 std::optional<ImportedMesh> shardc::importMesh(SourceFiles &files,
-                                               DimScope &dims,
+                                               AxisSizes sizeOf,
                                                const ast::MeshDecl *decl,
                                                const Machine *machine,
                                                llvm::SMRange where) {
@@ -90,7 +90,7 @@ std::optional<ImportedMesh> shardc::importMesh(SourceFiles &files,
     return std::nullopt;
   }
   llvm::SmallVector<AxisRequest> requests;
-  if (!readAxes(files, dims, *decl, result.mesh, requests) ||
+  if (!readAxes(files, sizeOf, *decl, result.mesh, requests) ||
       !checkDevices(files, *decl, result.mesh))
     return std::nullopt;
   result.attr = meshAttr(files.getContext(), result.mesh, requests);

@@ -7,8 +7,9 @@
 #ifndef SHARDC_LIB_FRONTEND_MESHIMPORT_H
 #define SHARDC_LIB_FRONTEND_MESHIMPORT_H
 
-#include "Dims.h"
+#include "Source.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Frontend/Ast.h"
 
 namespace shardc {
 
@@ -19,10 +20,14 @@ struct ImportedMesh {
   shd::MeshAttr attr;
 };
 
+/// The size of an axis; nothing after an error, which has been reported.
+using AxisSizes =
+    llvm::function_ref<std::optional<int64_t>(const ast::MeshAxisDecl &)>;
+
 /// Checks the declaration and binds its axes to `machine` (null: not known).
 /// Without a declaration (null) the mesh has no axes, which is right on one
 /// chip only; `where` is then what an error points at. Reports errors.
-std::optional<ImportedMesh> importMesh(SourceFiles &files, DimScope &dims,
+std::optional<ImportedMesh> importMesh(SourceFiles &files, AxisSizes sizeOf,
                                        const ast::MeshDecl *decl,
                                        const Machine *machine,
                                        llvm::SMRange where);

@@ -30,6 +30,10 @@ std::unique_ptr<ast::MeshDecl> parseMeshOverride(SourceFiles &files,
 std::optional<ast::DimDef> parseDimOverride(SourceFiles &files,
                                             llvm::StringRef text);
 
+/// The text of `option`, --sweep or --crossover.
+std::unique_ptr<ast::Question>
+parseQuestion(SourceFiles &files, llvm::StringRef option, llvm::StringRef text);
+
 } // namespace shardc
 
 #endif // SHARDC_LIB_FRONTEND_PARSE_H

@@ -111,6 +111,7 @@ bool isName(uint32_t type) {
   case ShdParser::NETWORK:
   case ShdParser::TORUS:
   case ShdParser::SWITCH:
+  case ShdParser::IN:
     return true;
   default:
     return false;
@@ -191,6 +192,8 @@ StringRef nameIn(size_t rule) {
   case ShdParser::RuleDimDecl:
   case ShdParser::RuleDimDef:
     return "the name of a dim";
+  case ShdParser::RuleQuestion:
+    return "the name of a dim or of a mesh axis";
   default:
     return "a name";
   }
@@ -258,7 +261,8 @@ std::string describe(const SyntaxError &error, uint32_t previous,
   }
   if (takes(ShdParser::ID))
     drop({ShdParser::ID, ShdParser::ON, ShdParser::AUTO, ShdParser::SAVE,
-          ShdParser::NETWORK, ShdParser::TORUS, ShdParser::SWITCH});
+          ShdParser::NETWORK, ShdParser::TORUS, ShdParser::SWITCH,
+          ShdParser::IN});
   drop({ShdParser::INT, ShdParser::HEX, ShdParser::REAL});
   if (left.erase(ShdParser::TYPE))
     words.push_back("an element type");
@@ -833,4 +837,9 @@ std::unique_ptr<ast::MeshDecl> shardc::parseMeshOverride(SourceFiles &files,
 std::optional<ast::DimDef> shardc::parseDimOverride(SourceFiles &files,
                                                     StringRef text) {
   return parseOption(files, "--dim", text, &ShdParser::dimDef);
+}
+
+std::unique_ptr<ast::Question>
+shardc::parseQuestion(SourceFiles &files, StringRef option, StringRef text) {
+  return parseOption(files, option, text, &ShdParser::question);
 }

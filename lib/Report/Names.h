@@ -8,6 +8,7 @@
 #define SHARDC_LIB_REPORT_NAMES_H
 
 #include "shardc/Optimizer/Names.h"
+#include "shardc/Report/Report.h"
 #include <string>
 #include <vector>
 
@@ -38,9 +39,6 @@ Layout layoutOf(const Mesh &mesh, mlir::Type type);
 /// `[B@X, D]{+Y}`. Dimensions without a name are called `_`.
 std::string notation(const Mesh &mesh, const Layout &layout,
                      llvm::ArrayRef<std::string> names);
-
-/// `ffn.shd:7:8`; empty if the location is not in a file.
-std::string locationText(mlir::Location loc);
 
 /// `a`, `a and b`, `a, b and c`.
 std::string joinWords(llvm::ArrayRef<std::string> words);

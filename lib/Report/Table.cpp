@@ -1,6 +1,6 @@
 //===- Table.cpp - Aligned columns for terminals --------------------------===//
 
-#include "Table.h"
+#include "shardc/Report/Table.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace shardc;
@@ -49,8 +49,9 @@ std::vector<size_t> Table::widths() const {
   std::vector<size_t> result(columns.size(), 0);
   for (const std::vector<Cell> &row : rows)
     for (size_t i = 0; i < row.size(); ++i)
-      result[i] =
-          std::max(result[i], std::min(row[i].text.size(), columns[i].limit));
+      if (!row[i].runsOn)
+        result[i] =
+            std::max(result[i], std::min(row[i].text.size(), columns[i].limit));
   size_t heading = rows.front().front().text.size();
   result.front() =
       std::max(result.front(), heading - std::min(heading, kIndent));
@@ -81,11 +82,13 @@ Table::Table(std::vector<Column> columns, std::vector<std::string> heading)
 /// Spaces are written when text follows, so that no line ends in them.
 void Table::printRow(llvm::raw_ostream &os, const std::vector<Cell> &row,
                      llvm::ArrayRef<size_t> width, bool colour) const {
-  size_t pending = 0;
+  size_t pending = 0, left = kIndent;
   for (size_t i = 0; i < row.size(); ++i) {
-    std::string text = truncate(row[i].text, width[i]);
-    size_t padding = width[i] - text.size();
-    bool right = columns[i].align == Column::Right;
+    size_t room = row[i].runsOn ? kReportWidth - left : width[i];
+    left += width[i] + kGap;
+    std::string text = truncate(row[i].text, room);
+    size_t padding = room - text.size();
+    bool right = columns[i].align == Column::Right && !row[i].runsOn;
     if (!text.empty()) {
       os.indent(pending + (right ? padding : 0));
       paint(os, text, row[i].style, colour);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Table.h"
 #include "shardc/Report/Report.h"
+#include "shardc/Report/Table.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -17,6 +17,7 @@
 #include "shardc/Frontend/Frontend.h"
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Questions/Questions.h"
 #include "shardc/Report/PlanText.h"
 #include "shardc/Report/Report.h"
 #include "shardc/Report/Units.h"
@@ -48,11 +49,17 @@ enum ExitStatus {
 /// Times that a plan may minimise: cost-model.md section 5.
 enum class Objective { Upper, Scheduled, Lower };
 
+/// Colours on terminals that have them, unless NO_COLOR is set (no-color.org).
+bool wantsColour(bool terminalHasColours) {
+  std::optional<std::string> noColour = sys::Process::GetEnv("NO_COLOR");
+  return terminalHasColours && (!noColour || noColour->empty());
+}
+
 enum class Emit { Cost, Json, Ast, Mlir, Ir, Spmd, Plan, Jax, Csv };
 
 cl::OptionCategory emitCategory("1. What to emit");
 cl::OptionCategory planCategory("2. How to plan");
-cl::OptionCategory questionCategory("3. Questions about plans");
+cl::OptionCategory questionCategory("3. Questions about many plans");
 cl::OptionCategory otherCategory("4. Other");
 
 /// What the command line says.
@@ -81,7 +88,7 @@ struct Options {
           clEnumValN(Emit::Jax, "emit-jax",
                      "The per-device program for JAX (not supported yet)"),
           clEnumValN(Emit::Csv, "emit-csv",
-                     "A line for each point of a sweep (not supported yet)"))};
+                     "A line of figures for each point of --sweep"))};
 
   cl::opt<OptMode> opt{
       "opt", cl::desc("How to choose what the program leaves open:"),
@@ -127,11 +134,16 @@ struct Options {
       cl::value_desc("BYTES"), cl::cat(planCategory)};
 
   cl::list<std::string> sweep{
-      "sweep", cl::desc("Report at several points (not supported yet)"),
-      cl::value_desc("B in 64, 128"), cl::cat(questionCategory)};
+      "sweep",
+      cl::desc("Report at several values of a dim, a mesh axis or hardware: "
+               "'B in 64, 128', 'B in 64..4096 * 2', 'B in 64..4096 + 64', "
+               "'hardware in tpu_v5e[4, 4], h100[2, 8]'; repeated, a grid"),
+      cl::value_desc("NAME in VALUES"), cl::cat(questionCategory)};
   cl::opt<std::string> crossover{
-      "crossover", cl::desc("Where the outcome changes (not supported yet)"),
-      cl::value_desc("B in 1..4096"), cl::cat(questionCategory)};
+      "crossover",
+      cl::desc("Where in a range the bounds, the plan or whether it fits "
+               "changes: 'B in 1..1048576'"),
+      cl::value_desc("NAME in RANGE"), cl::cat(questionCategory)};
   cl::opt<std::string> explain{
       "explain", cl::desc("Why a tensor has its sharding (not supported yet)"),
       cl::value_desc("NAME"), cl::cat(questionCategory)};
@@ -175,6 +187,33 @@ struct Options {
     return result;
   }
 
+  Questions questions() const {
+    Questions result;
+    result.sweeps.assign(sweep.begin(), sweep.end());
+    if (crossover.getNumOccurrences())
+      result.crossover = crossover;
+    result.file = name();
+    result.plan = plan();
+    result.format = emit == Emit::Json  ? SweepFormat::Json
+                    : emit == Emit::Csv ? SweepFormat::Csv
+                                        : SweepFormat::Table;
+    result.jobs = jobs;
+    result.colour = wantsColour();
+    result.showProgress = sys::Process::StandardErrIsDisplayed();
+    return result;
+  }
+
+  /// What reports call the program.
+  std::string name() const {
+    return input == "-" ? "<stdin>" : input.getValue();
+  }
+  bool wantsColour() const {
+    return output == "-" && ::wantsColour(sys::Process::StandardOutHasColors());
+  }
+  bool asks() const {
+    return sweep.getNumOccurrences() || crossover.getNumOccurrences();
+  }
+
   /// Modules are recognised by their suffix; everything else is a program.
   bool readsModule() const { return StringRef(input).ends_with(".mlir"); }
   bool overridesDeclarations() const {
@@ -182,12 +221,6 @@ struct Options {
            dims.getNumOccurrences() || allowPadding;
   }
 };
-
-/// Colours on terminals that have them, unless NO_COLOR is set (no-color.org).
-bool wantsColour(bool terminalHasColours) {
-  std::optional<std::string> noColour = sys::Process::GetEnv("NO_COLOR");
-  return terminalHasColours && (!noColour || noColour->empty());
-}
 
 /// Compiles the texts of one input and remembers the worst outcome.
 class Driver {
@@ -211,6 +244,8 @@ private:
   ExitStatus printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
                               raw_ostream &os);
   ExitStatus report(ModuleOp module, shd::ProgramOp program, raw_ostream &os);
+  ExitStatus answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
+                             raw_ostream &os);
 
   const Options &options;
   TimingScope &timing;
@@ -320,18 +355,34 @@ ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
   if (!context)
     return InputError;
   MemoryProfile memory = profileMemory(program);
-  StringRef file = options.input == "-" ? "<stdin>" : StringRef(options.input);
   Report report = buildReport(program, context->model, memory,
-                              {file.str(), options.plan().memoryLimit});
+                              {options.name(), options.plan().memoryLimit});
   if (options.emit == Emit::Ir)
     module->print(os);
   else if (options.emit == Emit::Json)
     printJson(os, report);
   else
-    printText(os, report,
-              wantsColour(options.output == "-" &&
-                          sys::Process::StandardOutHasColors()));
+    printText(os, report, options.wantsColour());
   return succeeded(checkFits(report, memory.peakLoc)) ? Success : NoPlanFits;
+}
+
+/// `--sweep` and `--crossover`.
+ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
+                                   raw_ostream &os) {
+  TimingScope nested = timing.nest("Questions");
+  std::optional<ProgramText> program =
+      readProgram(sourceMgr, &context, options.overrides());
+  if (!program)
+    return InputError;
+  switch (answer(os, options.questions(), *program, &context)) {
+  case Answer::Printed:
+    return Success;
+  case Answer::WrongQuestion:
+    return CommandLineError;
+  case Answer::WrongProgram:
+    return compile(sourceMgr, context, nulls());
+  }
+  llvm_unreachable("an answer");
 }
 
 /// Runs the stages up to what is to be emitted.
@@ -381,6 +432,8 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
   if (options.verifyDiagnostics)
     return verify(sourceMgr, context, os);
   SourceMgrDiagnosticHandler handler(sourceMgr, &context);
+  if (options.asks())
+    return answerQuestions(sourceMgr, context, os);
   return compile(sourceMgr, context, os);
 }
 
@@ -432,21 +485,37 @@ static std::optional<StringRef> unsupported(const Options &options) {
     return "--emit-spmd";
   if (options.emit == Emit::Jax)
     return "--emit-jax";
-  if (options.emit == Emit::Csv)
-    return "--emit-csv";
   if (options.objective == Objective::Scheduled)
     return "--objective=scheduled";
   if (options.objective == Objective::Lower)
     return "--objective=lower";
-  if (options.sweep.getNumOccurrences())
-    return "--sweep";
-  if (options.crossover.getNumOccurrences())
-    return "--crossover";
   if (options.explain.getNumOccurrences())
     return "--explain";
   if (options.verify)
     return "--verify";
   return std::nullopt;
+}
+
+/// What the option parser cannot check of questions.
+static ExitStatus checkQuestions(const Options &options) {
+  bool sweeps = options.sweep.getNumOccurrences();
+  bool crosses = options.crossover.getNumOccurrences();
+  if (sweeps && crosses)
+    return commandLineError("expected --sweep or --crossover, found both");
+  if (options.emit == Emit::Csv && !sweeps)
+    return commandLineError("--emit-csv expects --sweep");
+  if (!options.asks())
+    return Success;
+  StringRef option = sweeps ? "--sweep" : "--crossover";
+  if (options.emit != Emit::Cost && options.emit != Emit::Json &&
+      options.emit != Emit::Csv)
+    return commandLineError(option +
+                            " prints a table, or JSON with --emit-json" +
+                            (sweeps ? ", or CSV with --emit-csv" : ""));
+  if (options.readsModule())
+    return commandLineError(option + " expects a .shd file, found '" +
+                            options.input + "'");
+  return Success;
 }
 
 /// What the option parser cannot check.
@@ -456,6 +525,8 @@ static ExitStatus checkCommandLine(const Options &options) {
   if (options.emit.getNumOccurrences() > 1)
     return commandLineError("expected one --emit-* option, found " +
                             Twine(options.emit.getNumOccurrences()));
+  if (ExitStatus status = checkQuestions(options))
+    return status;
   if (options.timeLimit.getNumOccurrences() && !(options.timeLimit >= 0))
     return commandLineError("--time-limit expects seconds, found a number "
                             "below 0");

@@ -328,6 +328,27 @@ struct ServeBlock : Item {
   static bool classof(const Item *i) { return i->kind == Kind::Serve; }
 };
 
+/// The text of `--sweep` or `--crossover`: `B in 64, 128`, `B in 64..4096 * 2`,
+/// `hardware in tpu_v5e[4, 4], h100[2, 8]`.
+struct Question {
+  struct Value {
+    llvm::SMRange range;
+    int64_t integer = 0;
+  };
+  enum class Step { None, Add, Multiply };
+
+  llvm::SMRange range;
+  Name name;
+  /// Those listed; of a range the first.
+  std::vector<Value> values;
+  /// Of a range.
+  std::optional<Value> last;
+  Step step = Step::None;
+  Value by;
+  /// Of `hardware`.
+  std::vector<std::unique_ptr<HardwareDecl>> machines;
+};
+
 /// One file. Imports are not followed here.
 struct File {
   std::vector<ItemPtr> items;

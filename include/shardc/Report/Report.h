@@ -187,6 +187,9 @@ struct Report {
 /// `weight`, `communication buffer`, ...
 llvm::StringRef stringify(MemoryKind kind);
 
+/// `ffn.shd:7:8`; empty if the location is not in a file.
+std::string locationText(mlir::Location loc);
+
 struct ReportOptions {
   /// As on the command line.
   std::string file;

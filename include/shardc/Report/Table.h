@@ -1,7 +1,7 @@
 //===- Table.h - Aligned columns for terminals -----------------*- C++ -*-===//
 
-#ifndef SHARDC_LIB_REPORT_TABLE_H
-#define SHARDC_LIB_REPORT_TABLE_H
+#ifndef SHARDC_REPORT_TABLE_H
+#define SHARDC_REPORT_TABLE_H
 
 #include "llvm/Support/raw_ostream.h"
 #include <string>
@@ -21,9 +21,11 @@ void paint(llvm::raw_ostream &os, llvm::StringRef text, Style style,
 struct Cell {
   std::string text;
   Style style = Style::Plain;
+  /// The last cell of its row, which runs on over the columns to its right.
+  bool runsOn = false;
 
-  Cell(std::string text = "", Style style = Style::Plain)
-      : text(std::move(text)), style(style) {}
+  Cell(std::string text = "", Style style = Style::Plain, bool runsOn = false)
+      : text(std::move(text)), style(style), runsOn(runsOn) {}
   Cell(const char *text) : text(text) {}
 };
 
@@ -63,4 +65,4 @@ void printWrapped(llvm::raw_ostream &os, llvm::StringRef text, size_t indent);
 
 } // namespace shardc
 
-#endif // SHARDC_LIB_REPORT_TABLE_H
+#endif // SHARDC_REPORT_TABLE_H

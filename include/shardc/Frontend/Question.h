@@ -1,0 +1,57 @@
+//===- Question.h - The texts of --sweep and --crossover ------*- C++ -*-===//
+//
+// What a question about many plans asks for, checked against the program: which
+// dim, mesh axis or machine takes which values.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_FRONTEND_QUESTION_H
+#define SHARDC_FRONTEND_QUESTION_H
+
+#include "shardc/Frontend/ProgramText.h"
+
+namespace shardc {
+
+/// No question is about more points; each is planned.
+inline constexpr int64_t kMaxPoints = 1'000'000;
+
+/// The values of one `--sweep`, in order: `B in 64, 128`, `B in 64..65536 * 2`,
+/// `B in 64..4096 + 64`, `hardware in tpu_v5e[4, 4], h100[2, 8]`. The text
+/// becomes a buffer of the program's source manager, named `--sweep`. Errors
+/// point into it; nothing if there was one.
+std::optional<std::vector<Setting>> readSweep(const ProgramText &program,
+                                              mlir::MLIRContext *context,
+                                              llvm::StringRef text);
+
+/// The values from `low` to `high` of a dim or mesh axis.
+struct CrossoverRange {
+  Setting::Kind kind = Setting::Kind::Dim;
+  std::string name;
+  int64_t low = 1, high = 1;
+  llvm::SMRange where;
+
+  Setting at(int64_t value) const {
+    return {kind, name, value, nullptr, where};
+  }
+};
+
+/// The range of `--crossover`: `B in 1..1048576`. Otherwise as readSweep.
+std::optional<CrossoverRange> readCrossover(const ProgramText &program,
+                                            mlir::MLIRContext *context,
+                                            llvm::StringRef text);
+
+/// A number that the divisibility of the program's extents repeats with,
+/// whatever is set: the product of the sizes of the mesh axes and of all
+/// constant divisors in the arithmetic of dims, as far as it stays below 2^32.
+int64_t divisibilityPeriod(const ProgramText &program,
+                           mlir::MLIRContext *context);
+
+/// The extent that the program and its overrides give a dim; nothing if that is
+/// an error.
+std::optional<int64_t> writtenExtent(const ProgramText &program,
+                                     mlir::MLIRContext *context,
+                                     llvm::StringRef dim);
+
+} // namespace shardc
+
+#endif // SHARDC_FRONTEND_QUESTION_H

@@ -1,0 +1,36 @@
+//===- Evaluator.h - Plans and prices a program at points -----*- C++ -*-===//
+
+#ifndef SHARDC_QUESTIONS_EVALUATOR_H
+#define SHARDC_QUESTIONS_EVALUATOR_H
+
+#include "mlir/Pass/PassManager.h"
+#include "shardc/Optimizer/Options.h"
+#include "shardc/Questions/Workers.h"
+
+namespace shardc {
+
+/// Takes a program through the whole compiler at one point after the other, in
+/// a context and with pipelines of its own. What the compiler has to say of a
+/// point is kept, never printed.
+class Evaluator : public PointPlanner {
+public:
+  /// `file` is what reports call the program.
+  Evaluator(const ProgramText &text, const PlanOptions &options,
+            std::string file);
+
+  Outcome plan(const Point &point) override;
+  bool isLegal(const Point &point) override;
+
+private:
+  std::optional<Report> report(const Point &point);
+
+  const ProgramText &text;
+  PlanOptions options;
+  std::string file;
+  mlir::MLIRContext context;
+  mlir::PassManager pipeline;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_EVALUATOR_H

@@ -1,0 +1,47 @@
+//===- Questions.h - Questions about many plans ---------------*- C++ -*-===//
+//
+// `--sweep` and `--crossover`: from the texts of the flags to what is printed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_QUESTIONS_QUESTIONS_H
+#define SHARDC_QUESTIONS_QUESTIONS_H
+
+#include "shardc/Optimizer/Options.h"
+#include "shardc/Questions/Sweep.h"
+
+namespace shardc {
+
+/// What is asked of one program.
+struct Questions {
+  /// Texts of `--sweep`, in order.
+  std::vector<std::string> sweeps;
+  /// Text of `--crossover`.
+  std::optional<std::string> crossover;
+  /// As on the command line.
+  std::string file;
+  PlanOptions plan;
+  SweepFormat format = SweepFormat::Table;
+  unsigned jobs = 1;
+  bool colour = false;
+  bool showProgress = false;
+
+  bool any() const { return !sweeps.empty() || crossover; }
+};
+
+enum class Answer {
+  Printed,
+  /// Errors in the texts of the flags were emitted.
+  WrongQuestion,
+  /// No point has a plan, and neither has the program as it is written, for the
+  /// same reason. Nothing was printed.
+  WrongProgram,
+};
+
+/// Answers one of the questions. Diagnostics of the flags go to `context`.
+Answer answer(llvm::raw_ostream &os, const Questions &questions,
+              const ProgramText &program, mlir::MLIRContext *context);
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_QUESTIONS_H

@@ -1,0 +1,58 @@
+//===- Sweep.h - The reports at many points -------------------*- C++ -*-===//
+//
+// `--sweep` (docs/CommandLine.md): every point of a grid is planned by itself.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_QUESTIONS_SWEEP_H
+#define SHARDC_QUESTIONS_SWEEP_H
+
+#include "shardc/Questions/Workers.h"
+
+namespace shardc {
+
+/// All combinations of the values of its axes; the last axis varies fastest.
+class Grid {
+public:
+  /// Each axis has a value.
+  explicit Grid(std::vector<std::vector<Setting>> axes)
+      : axes(std::move(axes)) {}
+
+  /// Names of the axes.
+  std::vector<std::string> names() const;
+  /// Number of points; at most `kMaxPoints` and one.
+  size_t size() const;
+  Point at(size_t index) const;
+
+private:
+  std::vector<std::vector<Setting>> axes;
+};
+
+enum class SweepFormat { Table, Csv, Json };
+
+struct SweepRow {
+  Point point;
+  /// Of a table and CSV, the report is without its tensors and items.
+  Outcome outcome;
+  /// The whole report as JSON.
+  std::string json;
+};
+
+/// Plans every point.
+std::vector<SweepRow> sweep(const Grid &grid, SweepFormat format,
+                            Workers &workers);
+
+/// A line for each point, at most 120 columns.
+void printSweepTable(llvm::raw_ostream &os, llvm::StringRef title,
+                     llvm::ArrayRef<std::string> names,
+                     llvm::ArrayRef<SweepRow> rows, bool colour);
+/// A line for each point after a line of column names; full precision, in SI
+/// units.
+void printSweepCsv(llvm::raw_ostream &os, llvm::ArrayRef<std::string> names,
+                   llvm::ArrayRef<SweepRow> rows);
+/// Schema shardc.sweep/1 of cli.md.
+void printSweepJson(llvm::raw_ostream &os, llvm::ArrayRef<SweepRow> rows);
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_SWEEP_H

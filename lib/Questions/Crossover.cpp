@@ -1,0 +1,129 @@
+//===- Crossover.cpp - Where the outcome changes --------------------------===//
+//
+// A geometric grid of samples, then rounds of bisection: each plans a value
+// between every two known neighbours whose states differ. Values that turn out
+// illegal have a state of their own, so that both ends of a run of them are
+// found. Which values are planned depends on their states alone, so the result
+// does not depend on the number of threads.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Questions/Crossover.h"
+#include <map>
+
+using namespace shardc;
+
+/// As many legal values are all planned.
+static constexpr int64_t kAllValues = 256;
+/// Otherwise samples are this many a doubling.
+static constexpr int64_t kPerOctave = 4;
+/// No more values are planned.
+static constexpr size_t kMostPlanned = 20000;
+
+namespace {
+
+/// One search.
+class CrossoverSearch {
+public:
+  CrossoverSearch(const CrossoverRange &range, const LegalValues &values,
+                  Workers &workers, Crossovers &result)
+      : range(range), values(values), workers(workers), result(result) {}
+
+  void run();
+
+private:
+  void plan(llvm::ArrayRef<int64_t> batch);
+  std::vector<int64_t> nextRound();
+  std::optional<int64_t> splitAt(int64_t a, int64_t b) const;
+  void collect();
+
+  const CrossoverRange &range;
+  const LegalValues &values;
+  Workers &workers;
+  Crossovers &result;
+  std::map<int64_t, PlanState> states;
+  std::string firstError;
+};
+
+} // namespace
+
+void CrossoverSearch::plan(llvm::ArrayRef<int64_t> batch) {
+  std::vector<PlanState> planned(batch.size());
+  std::vector<std::string> errors(batch.size());
+  workers.run(batch.size(), [&](PointPlanner &planner, size_t i) {
+    Outcome outcome = planner.plan({range.at(batch[i])});
+    planned[i] = stateOf(outcome);
+    errors[i] = std::move(outcome.error);
+  });
+  for (auto [i, value] : llvm::enumerate(batch)) {
+    if (!planned[i].legal && firstError.empty())
+      firstError = errors[i];
+    states.emplace(value, std::move(planned[i]));
+  }
+}
+
+/// A value between two neighbours that differ; nothing if none needs planning.
+std::optional<int64_t> CrossoverSearch::splitAt(int64_t a, int64_t b) const {
+  if (states.at(a) == states.at(b))
+    return std::nullopt;
+  return values.between(a, b);
+}
+
+std::vector<int64_t> CrossoverSearch::nextRound() {
+  std::vector<int64_t> round;
+  for (auto it = states.begin(); std::next(it) != states.end(); ++it)
+    if (auto value = splitAt(it->first, std::next(it)->first))
+      round.push_back(*value);
+  return round;
+}
+
+/// Compares each legal value with the one before.
+void CrossoverSearch::collect() {
+  const std::pair<const int64_t, PlanState> *last = nullptr;
+  bool resolved = true;
+  int64_t previous = 0;
+  for (const auto &each : states) {
+    if (last && splitAt(previous, each.first))
+      resolved = false;
+    previous = each.first;
+    if (!each.second.legal)
+      continue;
+    if (!last) {
+      result.first = each.first;
+      result.firstState = each.second;
+    } else if (!resolved) {
+      result.unresolved.push_back({last->first, each.first});
+    } else {
+      llvm::append_range(
+          result.changes,
+          changesBetween(last->first, last->second, each.first, each.second));
+    }
+    result.last = each.first;
+    last = &each;
+    resolved = true;
+  }
+}
+
+void CrossoverSearch::run() {
+  std::vector<int64_t> round = values.samples(kAllValues, kPerOctave);
+  result.complete = int64_t(round.size()) == values.size();
+  while (!round.empty() && states.size() + round.size() <= kMostPlanned) {
+    plan(round);
+    round = nextRound();
+  }
+  collect();
+  if (!result.first)
+    result.error = firstError;
+}
+
+Crossovers shardc::findCrossovers(const CrossoverRange &range,
+                                  const LegalValues &values, Workers &workers) {
+  Crossovers result;
+  result.name = range.name;
+  result.low = range.low;
+  result.high = range.high;
+  if (values.empty())
+    return result;
+  CrossoverSearch(range, values, workers, result).run();
+  return result;
+}

@@ -1,0 +1,124 @@
+//===- Questions.cpp - Questions about many plans -------------------------===//
+
+#include "shardc/Questions/Questions.h"
+#include "mlir/IR/Diagnostics.h"
+#include "shardc/Frontend/Question.h"
+#include "shardc/Questions/Crossover.h"
+#include "shardc/Questions/Evaluator.h"
+#include "llvm/ADT/StringExtras.h"
+#include <set>
+
+using namespace shardc;
+
+/// True if every point fails as the program itself does.
+static bool isProgramWrong(llvm::ArrayRef<SweepRow> rows, Workers &workers) {
+  for (const SweepRow &row : rows)
+    if (row.outcome.report || row.outcome.error != rows[0].outcome.error ||
+        row.outcome.loc != rows[0].outcome.loc)
+      return false;
+  bool same = false;
+  workers.run(1, [&](PointPlanner &planner, size_t) {
+    Outcome written = planner.plan({});
+    same = !written.report && written.error == rows[0].outcome.error &&
+           written.loc == rows[0].outcome.loc;
+  });
+  return same;
+}
+
+/// The grid of all `--sweep` flags; nothing after an error.
+static std::optional<Grid> readGrid(const Questions &questions,
+                                    const ProgramText &program,
+                                    mlir::MLIRContext *context) {
+  std::vector<std::vector<Setting>> axes;
+  std::set<std::string> names;
+  bool ok = true;
+  for (const std::string &text : questions.sweeps) {
+    std::optional<std::vector<Setting>> axis =
+        readSweep(program, context, text);
+    ok &= axis.has_value();
+    if (!axis)
+      continue;
+    if (!names.insert(axis->front().name).second) {
+      emitError(mlir::UnknownLoc::get(context))
+          << "'" << axis->front().name << "' is set by two --sweep";
+      ok = false;
+    }
+    axes.push_back(std::move(*axis));
+  }
+  if (!ok)
+    return std::nullopt;
+  Grid grid(std::move(axes));
+  if (grid.size() <= size_t(kMaxPoints))
+    return grid;
+  emitError(mlir::UnknownLoc::get(context))
+      << "the grid of the --sweep flags has more than " << kMaxPoints
+      << " points, which are too many";
+  return std::nullopt;
+}
+
+static Answer answerSweep(llvm::raw_ostream &os, const Questions &questions,
+                          const ProgramText &program,
+                          mlir::MLIRContext *context, Workers &workers) {
+  std::optional<Grid> grid = readGrid(questions, program, context);
+  if (!grid)
+    return Answer::WrongQuestion;
+  std::vector<SweepRow> rows = sweep(*grid, questions.format, workers);
+  if (isProgramWrong(rows, workers))
+    return Answer::WrongProgram;
+  std::vector<std::string> names = grid->names();
+  switch (questions.format) {
+  case SweepFormat::Table:
+    printSweepTable(os,
+                    questions.file + ": " + llvm::join(questions.sweeps, "; "),
+                    names, rows, questions.colour);
+    break;
+  case SweepFormat::Csv:
+    printSweepCsv(os, names, rows);
+    break;
+  case SweepFormat::Json:
+    printSweepJson(os, rows);
+    break;
+  }
+  return Answer::Printed;
+}
+
+static Answer answerCrossover(llvm::raw_ostream &os, const Questions &questions,
+                              const ProgramText &program,
+                              mlir::MLIRContext *context, Workers &workers) {
+  std::optional<CrossoverRange> range =
+      readCrossover(program, context, *questions.crossover);
+  if (!range)
+    return Answer::WrongQuestion;
+  LegalValues values = findLegalValues(program, context, *range, workers);
+  Crossovers result = findCrossovers(*range, values, workers);
+  if (!result.first) {
+    // Say why, of one value.
+    SweepRow row;
+    row.point = {range->at(range->low)};
+    workers.run(1, [&](PointPlanner &planner, size_t) {
+      row.outcome = planner.plan(row.point);
+    });
+    if (isProgramWrong(row, workers))
+      return Answer::WrongProgram;
+    if (result.error.empty())
+      result.error = row.outcome.error;
+  }
+  if (questions.format == SweepFormat::Json)
+    printCrossoverJson(os, result);
+  else
+    printCrossoverTable(os, questions.file, result, questions.colour);
+  return Answer::Printed;
+}
+
+Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
+                      const ProgramText &program, mlir::MLIRContext *context) {
+  Workers workers(
+      [&] {
+        return std::make_unique<Evaluator>(program, questions.plan,
+                                           questions.file);
+      },
+      questions.jobs, questions.showProgress);
+  if (questions.crossover)
+    return answerCrossover(os, questions, program, context, workers);
+  return answerSweep(os, questions, program, context, workers);
+}

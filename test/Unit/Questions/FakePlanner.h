@@ -1,0 +1,61 @@
+//===- FakePlanner.h - Outcomes that a function makes up -------*- C++ -*-===//
+//
+// Stands in for the compiler: what a point comes to is a function of its first
+// value.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_TEST_UNIT_QUESTIONS_FAKEPLANNER_H
+#define SHARDC_TEST_UNIT_QUESTIONS_FAKEPLANNER_H
+
+#include "shardc/Questions/Workers.h"
+#include <atomic>
+
+namespace shardc::test {
+
+/// The outcome of a point where only what bounds the step is of interest.
+inline Outcome boundBy(const char *bound) {
+  Outcome outcome;
+  outcome.report.emplace();
+  outcome.report->time.bound = bound;
+  return outcome;
+}
+
+inline Outcome illegal() { return {std::nullopt, "not divisible", "a.shd:1:1"}; }
+
+class FakePlanner : public PointPlanner {
+public:
+  using Function = std::function<Outcome(int64_t)>;
+
+  FakePlanner(Function function, std::atomic<int> &planned)
+      : function(std::move(function)), planned(planned) {}
+
+  Outcome plan(const Point &point) override {
+    ++planned;
+    return function(point.front().number);
+  }
+  bool isLegal(const Point &point) override {
+    return function(point.front().number).report.has_value();
+  }
+
+private:
+  Function function;
+  std::atomic<int> &planned;
+};
+
+/// Workers whose planners are `function`; `planned` counts the points.
+class FakeWorkers : public Workers {
+public:
+  explicit FakeWorkers(FakePlanner::Function function, unsigned jobs = 1)
+      : Workers(
+            [this, function] {
+              return std::make_unique<FakePlanner>(function, planned);
+            },
+            jobs, /*showProgress=*/false) {}
+
+  std::atomic<int> planned = 0;
+};
+
+} // namespace shardc::test
+
+#endif // SHARDC_TEST_UNIT_QUESTIONS_FAKEPLANNER_H

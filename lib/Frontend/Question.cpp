@@ -54,6 +54,7 @@ private:
   bool checkOverridden(const ast::Question &question);
   bool checkRange(const ast::Question &question);
   bool checkValue(const ast::Question::Value &value);
+  bool checkStep(const ast::Question &question);
   std::optional<std::vector<Setting>> listed(const ast::Question &question);
   std::optional<std::vector<Setting>> stepped(const ast::Question &question);
   std::vector<Setting> machines(ast::Question &question);
@@ -146,12 +147,23 @@ QuestionReader::listed(const ast::Question &question) {
   return result;
 }
 
+/// A step that leads to other values.
+bool QuestionReader::checkStep(const ast::Question &question) {
+  bool multiplies = question.step == ast::Question::Step::Multiply;
+  int64_t least = multiplies ? 2 : 1;
+  if (question.by.integer >= least)
+    return true;
+  files.error(question.by.range)
+      << "expected a " << (multiplies ? "factor" : "step") << " of at least "
+      << least << ", found " << question.by.integer;
+  return false;
+}
+
 std::optional<std::vector<Setting>>
 QuestionReader::stepped(const ast::Question &question) {
   using Step = ast::Question::Step;
   if (!checkRange(question))
     return std::nullopt;
-  const ast::Question::Value &by = question.by;
   if (question.step == Step::None) {
     files.error(question.last->range)
             .append("a range of ", option, " needs a step")
@@ -160,16 +172,12 @@ QuestionReader::stepped(const ast::Question &question) {
            "`+ 64` to add to it";
     return std::nullopt;
   }
-  bool multiplies = question.step == Step::Multiply;
-  if (by.integer < (multiplies ? 2 : 1)) {
-    files.error(by.range) << "expected a " << (multiplies ? "factor" : "step")
-                          << " of at least " << (multiplies ? 2 : 1)
-                          << ", found " << by.integer;
+  if (!checkStep(question))
     return std::nullopt;
-  }
+  bool multiplies = question.step == Step::Multiply;
+  int64_t by = question.by.integer, last = question.last->integer;
   std::vector<Setting> result;
   ast::Question::Value value = question.values.front();
-  int64_t last = question.last->integer;
   while (true) {
     result.push_back(setting(value));
     if (int64_t(result.size()) > kMaxPoints) {
@@ -177,12 +185,11 @@ QuestionReader::stepped(const ast::Question &question) {
           << "more than " << kMaxPoints << " points, which are too many";
       return std::nullopt;
     }
-    bool more = multiplies ? value.integer <= last / by.integer
-                           : value.integer <= last - by.integer;
+    bool more =
+        multiplies ? value.integer <= last / by : value.integer <= last - by;
     if (!more)
       return result;
-    value.integer =
-        multiplies ? value.integer * by.integer : value.integer + by.integer;
+    value.integer = multiplies ? value.integer * by : value.integer + by;
   }
 }
 
@@ -205,20 +212,38 @@ std::optional<std::vector<Setting>> QuestionReader::readSweep(StringRef text) {
 }
 
 std::optional<CrossoverRange> QuestionReader::readCrossover(StringRef text) {
+  using Step = ast::Question::Step;
   std::unique_ptr<ast::Question> question = parseQuestion(files, option, text);
   if (!question || !resolveName(*question) || !checkOverridden(*question))
     return std::nullopt;
-  if (!question->last || question->step != ast::Question::Step::None) {
-    files.error(question->range)
-        << option << " expects a range of all values of a dim or mesh axis, "
-        << "such as `" << (question->machines.empty() ? name : "B")
-        << " in 1..1048576`";
+  if (kind == Setting::Kind::Hardware) {
+    files.error(question->name.range)
+        << option << " expects a dim or a mesh axis, found 'hardware'";
     return std::nullopt;
   }
-  if (!checkRange(*question))
+  CrossoverRange range;
+  range.kind = kind;
+  range.name = name;
+  range.where = question->range;
+  if (question->last && question->step != Step::Multiply) {
+    bool adds = question->step == Step::Add;
+    if (!checkRange(*question) || (adds && !checkStep(*question)))
+      return std::nullopt;
+    range.low = question->values.front().integer;
+    range.high = question->last->integer;
+    range.step = adds ? question->by.integer : 1;
+    return range;
+  }
+  auto values = question->last ? stepped(*question) : listed(*question);
+  if (!values)
     return std::nullopt;
-  return CrossoverRange{kind, name, question->values.front().integer,
-                        question->last->integer, question->range};
+  for (const Setting &value : *values)
+    range.listed.push_back(value.number);
+  llvm::sort(range.listed);
+  range.listed.erase(llvm::unique(range.listed), range.listed.end());
+  range.low = range.listed.front();
+  range.high = range.listed.back();
+  return range;
 }
 
 std::optional<std::vector<Setting>>

@@ -59,8 +59,12 @@ std::unique_ptr<PlanningContext> shardc::createContext(ProgramOp program) {
       diagnostic.attachNote() << error->note;
     return nullptr;
   }
-  return std::make_unique<PlanningContext>(
+  auto *shared = dialect->getRegisteredInterface<SharedTables>();
+  auto context = std::make_unique<PlanningContext>(
       CollectiveModel(std::move(*machine), std::move(mesh),
                       std::move(std::get<MeshBinding>(binding))),
-      program.getAllowPadding());
+      program.getAllowPadding(), shared ? shared->reshard : nullptr);
+  if (shared)
+    shared->reshard = context->planner.tables();
+  return context;
 }

@@ -26,8 +26,8 @@ static bool leaveWritten(ArrayRef<PartWork::Access> writes,
 }
 
 void shardc::addOperation(const PlanningContext &context, Operation *op,
-                          const Strategy &strategy, PartWork &part) {
-  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+                          const ShardingRule &rule, const Strategy &strategy,
+                          PartWork &part) {
   OpWork work = cast<CostOpInterface>(op).getWork(
       localExtents(context.mesh(), rule, strategy), context.machine());
   GroupCost cost;

@@ -110,12 +110,13 @@ private:
   double countEntries() const;
   void costChunks();
   void costGroup(int leader, int rest);
+  const ShardingRule &ruleOf(Operation *op);
   PartWork work(unsigned chunk, unsigned label);
   void addPrologue(Value value, const Layout &layout, PartWork &part);
   Picoseconds price(const PartWork &first, const PartWork *second,
                     ArrayRef<unsigned> chunks) const;
   std::vector<PartWork> works(unsigned chunk);
-  std::vector<Cost> costsAlone(unsigned chunk);
+  std::vector<Cost> costsAlone(unsigned chunk, ArrayRef<PartWork> works);
   bool neededInHbm(Value value, ArrayRef<unsigned> chunks) const;
   TensorShape shapeOf(unsigned index) const {
     return tensorShape(network.graph.values[index].value.getType());
@@ -124,6 +125,7 @@ private:
   PlanningContext &context;
   const NetworkOptions &options;
   PriceTable prices;
+  llvm::DenseMap<Operation *, std::unique_ptr<ShardingRule>> rules;
   PlanNetwork network;
 };
 
@@ -430,7 +432,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
   // users.
   std::vector<Cost> ownCosts(made.size(), 0);
   if (isPrologueValue(value))
-    ownCosts = costsAlone(value.chunk);
+    ownCosts = costsAlone(value.chunk, works(value.chunk));
   solver::Table table;
   table.rows = made.size();
   table.columns = variable.labels.size();
@@ -648,7 +650,16 @@ void NetworkBuilder::addPrologue(Value value, const Layout &layout,
   const ChunkStrategy &strategy = domain.labels[it - layouts.begin()];
   for (auto [op, opStrategy] :
        llvm::zip(network.graph.chunks[made.chunk].ops, strategy.ops))
-    addOperation(context, op, opStrategy, part);
+    addOperation(context, op, ruleOf(op), opStrategy, part);
+}
+
+/// The operation's sharding rule, made once.
+const ShardingRule &NetworkBuilder::ruleOf(Operation *op) {
+  auto [it, isNew] = rules.try_emplace(op);
+  if (isNew)
+    it->second = std::make_unique<ShardingRule>(
+        cast<ShardingRuleOpInterface>(op).getShardingRule());
+  return *it->second;
 }
 
 PartWork NetworkBuilder::work(unsigned index, unsigned label) {
@@ -662,8 +673,7 @@ PartWork NetworkBuilder::work(unsigned index, unsigned label) {
       addPrologue(value, network.domains[index].operands[0][operand][label],
                   part);
   for (auto [number, op] : llvm::enumerate(chunk.ops))
-    addOperation(context, op, network.domains[index].labels[label].ops[number],
-                 part);
+    addOperation(context, op, ruleOf(op), strategy.ops[number], part);
   return part;
 }
 
@@ -696,9 +706,10 @@ std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {
 }
 
 /// What a chunk costs in a step if it is not fused, by label.
-std::vector<Cost> NetworkBuilder::costsAlone(unsigned chunk) {
+std::vector<Cost> NetworkBuilder::costsAlone(unsigned chunk,
+                                             ArrayRef<PartWork> works) {
   std::vector<Cost> costs;
-  for (const PartWork &part : works(chunk))
+  for (const PartWork &part : works)
     costs.push_back(price(part, nullptr, {chunk}) *
                     network.graph.chunks[chunk].count);
   return costs;
@@ -709,7 +720,8 @@ void NetworkBuilder::costGroup(int leader, int rest) {
     unsigned chunk = leader < 0 ? rest : leader;
     if (network.graph.chunks[chunk].prologue)
       return;
-    for (auto [label, cost] : llvm::enumerate(costsAlone(chunk))) {
+    for (auto [label, cost] :
+         llvm::enumerate(costsAlone(chunk, works(chunk)))) {
       Cost &unary =
           network.problem.variables[network.chunkVariable[chunk]].costs[label];
       unary = sum(unary, cost);
@@ -717,8 +729,8 @@ void NetworkBuilder::costGroup(int leader, int rest) {
     return;
   }
   std::vector<PartWork> leaders = works(leader), rests = works(rest);
-  std::vector<Cost> leaderAlone = costsAlone(leader),
-                    restAlone = costsAlone(rest);
+  std::vector<Cost> leaderAlone = costsAlone(leader, leaders),
+                    restAlone = costsAlone(rest, rests);
   unsigned index = network.graph.valueIndex.lookup(
       network.graph.chunks[leader].ops.front()->getResult(0));
   const GraphValue &value = network.graph.values[index];

@@ -21,7 +21,9 @@ static std::string subjectOf(const Change &change) {
     return "the plan fits in memory";
   if (change.what == "plan")
     return "plan";
-  return change.op.kind + " of '" + change.op.name + "' is bound by";
+  const PlanState::Op &op = change.op;
+  return op.kind + " of '" + (op.operand.empty() ? op.name : op.operand) +
+         "' is bound by";
 }
 
 static std::string stateInWords(const Crossovers &result) {
@@ -93,6 +95,8 @@ static Json toJson(const Change &change) {
     object["op"] = change.op.name;
     object["kind"] = change.op.kind;
     object["loc"] = change.op.loc;
+    if (!change.op.operand.empty())
+      object["operand"] = change.op.operand;
   }
   auto truth = [](const std::string &value) -> Json { return value == "true"; };
   bool isTruth = change.what == "memory.fits";

@@ -12,9 +12,27 @@ Evaluator::Evaluator(const ProgramText &text, const PlanOptions &options,
     : text(text), options(options), file(std::move(file)),
       context(MLIRContext::Threading::DISABLED), pipeline(&context) {
   context.printOpOnDiagnostic(false);
-  context.getOrLoadDialect<shd::ShdDialect>();
+  auto *dialect = context.getOrLoadDialect<shd::ShdDialect>();
+  tables = &dialect->addInterface<SharedTables>();
+  // The import verifies the program; the passes are the same at every point.
+  pipeline.enableVerifier(false);
   buildPlanPipeline(pipeline, options);
   buildLoweringPipeline(pipeline);
+}
+
+/// Keeps the tables as long as machine, mesh and binding stay the same. Of a
+/// machine a point can change the declaration and the shape.
+void Evaluator::shareTables(const Program &program, const Point &point) {
+  Place now{nullptr, {}, program.mesh, program.binding.parts};
+  for (const Setting &setting : point)
+    if (setting.machine)
+      now.machine = setting.machine.get();
+  if (program.machine)
+    now.shape = program.machine->shape;
+  if (now == place)
+    return;
+  tables->reshard = nullptr;
+  place = std::move(now);
 }
 
 std::optional<Report> Evaluator::report(const Point &point) {
@@ -23,6 +41,7 @@ std::optional<Report> Evaluator::report(const Point &point) {
     return std::nullopt;
   context.getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
       [machine = program->machine](shd::HardwareAttr) { return machine; });
+  shareTables(*program, point);
   if (failed(pipeline.run(*program->module)))
     return std::nullopt;
   auto op = *program->module->getOps<shd::ProgramOp>().begin();

@@ -9,6 +9,7 @@
 
 #include "shardc/Questions/LegalValues.h"
 #include <cmath>
+#include <numeric>
 
 using namespace shardc;
 
@@ -106,8 +107,8 @@ std::vector<int64_t> LegalValues::samples(int64_t most,
   for (target *= factor; target < double(last()); target *= factor) {
     std::optional<int64_t> value;
     if (listed.empty())
-      value = roundest(clamp(target / half), clamp(target * half),
-                       clamp(target));
+      value =
+          roundest(clamp(target / half), clamp(target * half), clamp(target));
     else if (auto it = llvm::lower_bound(listed, clamp(target));
              it != listed.end())
       value = *it;
@@ -192,24 +193,59 @@ int64_t Prober::findStep(int64_t anchor, int64_t period) {
   return step;
 }
 
+/// The values of the range itself, if they are few or are to be tested singly.
+static std::vector<int64_t> valuesOf(const CrossoverRange &range) {
+  if (!range.listed.empty())
+    return range.listed;
+  std::vector<int64_t> values;
+  for (int64_t n = range.low;; n += range.step) {
+    values.push_back(n);
+    if (n > range.high - range.step)
+      return values;
+  }
+}
+
+/// Every `step`-th value from `anchor`, of those that the range has.
+static LegalValues intersect(const CrossoverRange &range, int64_t anchor,
+                             int64_t step, int64_t period) {
+  if (range.step == 1)
+    return LegalValues(range.low, range.high, anchor, step, period);
+  int64_t common = std::gcd(range.step, step);
+  // Too large a step for a second value is as good as any larger one.
+  auto multiply = [](int64_t a, int64_t b) {
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+  };
+  for (int64_t i = 0, n = range.low; i < step / common; ++i) {
+    if ((n - anchor) % step == 0) {
+      int64_t both = multiply(range.step, step / common);
+      int64_t round = multiply(both, period / step);
+      return LegalValues(n, range.high, n, both,
+                         round % both == 0 ? round : both);
+    }
+    if (n > range.high - range.step)
+      break;
+    n += range.step;
+  }
+  return LegalValues();
+}
+
 LegalValues shardc::findLegalValues(const ProgramText &program,
                                     mlir::MLIRContext *context,
                                     const CrossoverRange &range,
                                     Workers &workers) {
   Prober prober(range, workers);
-  std::vector<int64_t> all;
-  if (range.high - range.low < kShortRange) {
-    for (int64_t n = range.low; n <= range.high; ++n)
-      all.push_back(n);
-    return LegalValues(prober.filter(all));
-  }
+  bool isShort = (range.high - range.low) / range.step < kShortRange;
+  if (isShort || !range.listed.empty())
+    return LegalValues(prober.filter(valuesOf(range)));
   if (range.kind == Setting::Kind::Axis) {
     // Few sizes of an axis can be bound to the machine.
-    for (int64_t n = range.low; n <= range.high; ++n)
-      if (checkSettings(program, context, {range.at(n)}))
-        all.push_back(n);
-    return LegalValues(int64_t(all.size()) <= kShortRange ? prober.filter(all)
-                                                          : all);
+    std::vector<int64_t> values = valuesOf(range);
+    llvm::erase_if(values, [&](int64_t n) {
+      return !checkSettings(program, context, {range.at(n)});
+    });
+    return LegalValues(
+        int64_t(values.size()) <= kShortRange ? prober.filter(values) : values);
   }
   int64_t period = divisibilityPeriod(program, context);
   std::optional<int64_t> anchor =
@@ -217,5 +253,5 @@ LegalValues shardc::findLegalValues(const ProgramText &program,
   if (!anchor)
     return LegalValues();
   int64_t step = prober.findStep(*anchor, period);
-  return LegalValues(range.low, range.high, *anchor, step, period);
+  return intersect(range, *anchor, step, period);
 }

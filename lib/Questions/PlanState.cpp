@@ -9,7 +9,7 @@
 using namespace shardc;
 
 static auto identity(const PlanState::Op &op) {
-  return std::tie(op.name, op.kind, op.loc);
+  return std::tie(op.name, op.kind, op.loc, op.operand);
 }
 
 bool PlanState::operator==(const PlanState &other) const {
@@ -36,7 +36,9 @@ PlanState shardc::stateOf(const Outcome &outcome) {
   state.bound = report.time.bound;
   state.fits = report.memory.fits && report.plan.status != "infeasible";
   for (const ReportItem &item : report.items) {
-    state.ops.push_back({item.name, item.kind, item.loc, item.bound().str()});
+    const ReportCollective *moved = item.collective();
+    state.ops.push_back({item.name, item.kind, item.loc,
+                         moved ? moved->operand : "", item.bound().str()});
     state.steps.push_back(stepOf(item));
   }
   for (const ReportTensor &tensor : report.tensors)
@@ -60,7 +62,8 @@ static std::string only(llvm::ArrayRef<std::string> list,
 /// Operations of one identity are told apart by their order.
 static void addOpChanges(const PlanState &from, const PlanState &to,
                          const Change &change, std::vector<Change> &changes) {
-  using Identity = std::tuple<std::string, std::string, std::string>;
+  using Identity =
+      std::tuple<std::string, std::string, std::string, std::string>;
   std::map<Identity, std::vector<const PlanState::Op *>> before;
   std::map<Identity, size_t> seen;
   for (const PlanState::Op &op : from.ops)

@@ -17,6 +17,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <queue>
 #include <tuple>
 
@@ -35,6 +36,66 @@ static Picoseconds addTimes(Picoseconds a, Picoseconds b) {
   if (llvm::AddOverflow(a, b, sum))
     return std::numeric_limits<Picoseconds>::max();
   return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A set of layouts to search that many pairs of layouts share.
+struct SharedSpace {
+  AxisSet axes = 0, partial = 0;
+  DimList padded;
+
+  bool operator<(const SharedSpace &other) const {
+    return std::tie(axes, partial, padded) <
+           std::tie(other.axes, other.partial, other.padded);
+  }
+};
+} // namespace
+
+struct shardc::ReshardTables {
+  explicit ReshardTables(const Mesh &mesh) : mesh(mesh) {}
+  ReshardTables(const ReshardTables &) = delete;
+  ReshardTables &operator=(const ReshardTables &) = delete;
+
+  LayoutGraph &graph(std::vector<Layout> layouts);
+  /// Of all layouts of the space that divide the shape.
+  LayoutGraph &graph(const TensorShape &shape, const SharedSpace &shared);
+
+  Mesh mesh;
+  PermutationTable permutations;
+  /// Costs of permutations of one byte: they are proportional to the bytes.
+  std::vector<std::optional<CollectiveCost>> unitPermuteCosts;
+
+private:
+  std::map<std::vector<Layout>, std::unique_ptr<LayoutGraph>> graphs;
+  /// By the space and, for each dimension, what the axes have in common with
+  /// its extent: that says which of them divide it.
+  std::map<std::pair<SharedSpace, std::vector<int64_t>>, LayoutGraph *> known;
+};
+
+LayoutGraph &ReshardTables::graph(const TensorShape &shape,
+                                  const SharedSpace &shared) {
+  int64_t devices = mesh.groupSize(shared.axes);
+  std::vector<int64_t> common;
+  for (int64_t extent : shape.extents)
+    common.push_back(std::gcd(extent, devices));
+  LayoutGraph *&entry = known[{shared, std::move(common)}];
+  if (!entry)
+    entry = &graph(LayoutSpace::ofAxes(shape.rank(), shared.axes,
+                                       shared.partial, shared.padded)
+                       .enumerate(mesh, shape));
+  return *entry;
+}
+
+LayoutGraph &ReshardTables::graph(std::vector<Layout> layouts) {
+  std::unique_ptr<LayoutGraph> &graph = graphs[layouts];
+  if (!graph)
+    graph =
+        std::make_unique<LayoutGraph>(mesh, permutations, std::move(layouts));
+  return *graph;
 }
 
 namespace {
@@ -57,23 +118,22 @@ struct Price {
 /// Prices single moves, each combination of kind, axes and bytes once.
 class Pricer {
 public:
-  explicit Pricer(const CollectiveModel &model) : model(model) {}
+  Pricer(const CollectiveModel &model, ReshardTables &tables)
+      : model(model), tables(tables) {}
 
   CollectiveCost cost(const Edge &edge, double fromBytes, double toBytes);
   Price price(const Edge &edge, double fromBytes, double toBytes);
 
   const Mesh &mesh() const { return model.mesh(); }
-  PermutationTable permutations;
 
 private:
   double groupBytes(const Edge &edge, double fromBytes, double toBytes) const;
   const CollectiveCost &unitPermuteCost(const Edge &edge);
 
   const CollectiveModel &model;
+  ReshardTables &tables;
   /// By kind and axes, and by the bits of V.
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, Price> prices;
-  /// Costs of permutations of one byte: they are proportional to the bytes.
-  std::vector<std::optional<CollectiveCost>> unitPermuteCosts;
 };
 } // namespace
 
@@ -96,11 +156,12 @@ double Pricer::groupBytes(const Edge &edge, double fromBytes,
 }
 
 const CollectiveCost &Pricer::unitPermuteCost(const Edge &edge) {
-  if (edge.permutation >= unitPermuteCosts.size())
-    unitPermuteCosts.resize(edge.permutation + 1);
-  std::optional<CollectiveCost> &cost = unitPermuteCosts[edge.permutation];
+  auto &costs = tables.unitPermuteCosts;
+  if (edge.permutation >= costs.size())
+    costs.resize(edge.permutation + 1);
+  std::optional<CollectiveCost> &cost = costs[edge.permutation];
   if (!cost) {
-    const Permutation &permutation = permutations[edge.permutation];
+    const Permutation &permutation = tables.permutations[edge.permutation];
     cost = model.permuteCost(axisList(permutation.axes()), /*localBytes=*/1,
                              [&](llvm::ArrayRef<int64_t> destination,
                                  llvm::MutableArrayRef<int64_t> source) {
@@ -313,17 +374,6 @@ struct Search {
   std::vector<std::unique_ptr<PathTree>> trees;
 };
 
-/// A set of layouts to search that many pairs of layouts share.
-struct SharedSpace {
-  AxisSet axes = 0, partial = 0;
-  DimList padded;
-
-  bool operator<(const SharedSpace &other) const {
-    return std::tie(axes, partial, padded) <
-           std::tie(other.axes, other.partial, other.padded);
-  }
-};
-
 using LayoutPair = std::pair<Layout, Layout>;
 
 struct PairHash {
@@ -358,7 +408,7 @@ Path Search::path(unsigned source, unsigned target) {
 }
 
 struct ReshardPlanner::Cache {
-  explicit Cache(const CollectiveModel &model);
+  Cache(const CollectiveModel &model, std::shared_ptr<ReshardTables> shared);
 
   const Mesh &mesh() const { return pricer.mesh(); }
   bool fits(unsigned rank, AxisSet axes, AxisSet partial) const;
@@ -367,16 +417,14 @@ struct ReshardPlanner::Cache {
                                          const Layout &to) const;
   std::vector<Layout> pairLayouts(const TensorShape &shape, const Layout &from,
                                   const Layout &to) const;
-  Search *makeSearch(const TensorShape &shape, std::vector<Layout> layouts,
-                     bool mayPad);
-  Search *makeShared(const TensorShape &shape, const SharedSpace &space);
+  Search *makeSearch(const TensorShape &shape, LayoutGraph &graph, bool mayPad);
   Search &findSearch(const TensorShape &shape, ShapeEntry &entry,
                      const Layout &from, const Layout &to);
 
+  std::shared_ptr<ReshardTables> tables;
   Pricer pricer;
   /// Axes of more than one device.
   AxisSet wideAxes = 0;
-  std::map<std::vector<Layout>, std::unique_ptr<LayoutGraph>> graphs;
   std::vector<std::unique_ptr<PricedGraph>> pricedGraphs;
   std::vector<std::unique_ptr<Search>> searches;
   /// By graph and bits of the tensor's bytes: where nothing is padded, these
@@ -385,7 +433,11 @@ struct ReshardPlanner::Cache {
   std::unordered_map<TensorShape, ShapeEntry, ShapeHash> shapes;
 };
 
-ReshardPlanner::Cache::Cache(const CollectiveModel &model) : pricer(model) {
+ReshardPlanner::Cache::Cache(const CollectiveModel &model,
+                             std::shared_ptr<ReshardTables> shared)
+    : tables(shared ? std::move(shared)
+                    : std::make_shared<ReshardTables>(model.mesh())),
+      pricer(model, *tables) {
   for (unsigned axis = 0; axis < mesh().size(); ++axis)
     if (mesh().axes[axis].size > 1)
       wideAxes |= axisBit(axis);
@@ -433,28 +485,15 @@ std::vector<Layout> ReshardPlanner::Cache::pairLayouts(const TensorShape &shape,
 }
 
 Search *ReshardPlanner::Cache::makeSearch(const TensorShape &shape,
-                                          std::vector<Layout> layouts,
-                                          bool mayPad) {
-  std::unique_ptr<LayoutGraph> &graph = graphs[layouts];
-  if (!graph)
-    graph = std::make_unique<LayoutGraph>(mesh(), pricer.permutations,
-                                          std::move(layouts));
+                                          LayoutGraph &graph, bool mayPad) {
   Search *unshared = nullptr;
   uint64_t bytes = llvm::bit_cast<uint64_t>(shape.globalBytes());
-  Search *&search = mayPad ? unshared : searchOfBytes[{graph.get(), bytes}];
+  Search *&search = mayPad ? unshared : searchOfBytes[{&graph, bytes}];
   if (search)
     return search;
-  pricedGraphs.push_back(std::make_unique<PricedGraph>(*graph, pricer, shape));
+  pricedGraphs.push_back(std::make_unique<PricedGraph>(graph, pricer, shape));
   searches.push_back(std::make_unique<Search>(*pricedGraphs.back()));
   return search = searches.back().get();
-}
-
-Search *ReshardPlanner::Cache::makeShared(const TensorShape &shape,
-                                          const SharedSpace &shared) {
-  LayoutSpace space = LayoutSpace::ofAxes(shape.rank(), shared.axes,
-                                          shared.partial, shared.padded);
-  return makeSearch(shape, space.enumerate(mesh(), shape),
-                    !shared.padded.empty());
 }
 
 Search &ReshardPlanner::Cache::findSearch(const TensorShape &shape,
@@ -467,22 +506,30 @@ Search &ReshardPlanner::Cache::findSearch(const TensorShape &shape,
   if (!space) {
     Search *&search = entry.single[{from, to}];
     if (!search)
-      search = makeSearch(shape, pairLayouts(shape, from, to), /*mayPad=*/true);
+      search = makeSearch(shape, tables->graph(pairLayouts(shape, from, to)),
+                          /*mayPad=*/true);
     return *search;
   }
   Search *&search = entry.shared[*space];
   if (!search)
-    search = makeShared(shape, *space);
+    search = makeSearch(shape, tables->graph(shape, *space),
+                        /*mayPad=*/!space->padded.empty());
   if (space->axes == wideAxes && space->partial == wideAxes &&
       space->padded.empty())
     entry.full = search;
   return *search;
 }
 
-ReshardPlanner::ReshardPlanner(const CollectiveModel &model)
-    : theModel(model), cache(std::make_unique<Cache>(model)) {}
+ReshardPlanner::ReshardPlanner(const CollectiveModel &model,
+                               std::shared_ptr<ReshardTables> tables)
+    : theModel(model),
+      cache(std::make_unique<Cache>(model, std::move(tables))) {}
 
 ReshardPlanner::~ReshardPlanner() = default;
+
+const std::shared_ptr<ReshardTables> &ReshardPlanner::tables() const {
+  return cache->tables;
+}
 
 /// False if `to` has partial sums that `from` lacks: no collective makes them.
 static bool isPossible(const Layout &from, const Layout &to) {

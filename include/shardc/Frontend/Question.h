@@ -23,11 +23,13 @@ std::optional<std::vector<Setting>> readSweep(const ProgramText &program,
                                               mlir::MLIRContext *context,
                                               llvm::StringRef text);
 
-/// The values from `low` to `high` of a dim or mesh axis.
+/// The values of `--crossover`.
 struct CrossoverRange {
   Setting::Kind kind = Setting::Kind::Dim;
   std::string name;
-  int64_t low = 1, high = 1;
+  /// Every `step`-th from `low` to `high`, or else those listed, ascending.
+  int64_t low = 1, high = 1, step = 1;
+  std::vector<int64_t> listed;
   llvm::SMRange where;
 
   Setting at(int64_t value) const {
@@ -35,7 +37,8 @@ struct CrossoverRange {
   }
 };
 
-/// The range of `--crossover`: `B in 1..1048576`. Otherwise as readSweep.
+/// The values of `--crossover`: as those of a sweep, but without machines, and
+/// the step may be left out: `B in 1..1048576`. Otherwise as readSweep.
 std::optional<CrossoverRange> readCrossover(const ProgramText &program,
                                             mlir::MLIRContext *context,
                                             llvm::StringRef text);

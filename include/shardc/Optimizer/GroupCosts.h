@@ -26,10 +26,11 @@ struct PartWork {
   llvm::SmallVector<Access, 4> reads, writes;
 };
 
-/// Adds one operation to a part: its operands are read, each value once per
-/// layout, unless the part made them.
+/// Adds one operation, of sharding rule `rule`, to a part: its operands are
+/// read, each value once per layout, unless the part made them.
 void addOperation(const PlanningContext &context, mlir::Operation *op,
-                  const Strategy &strategy, PartWork &part);
+                  const ShardingRule &rule, const Strategy &strategy,
+                  PartWork &part);
 
 /// Roofline of one or two parts that run as one kernel: what the first makes
 /// and the second reads stays on the chip; `needed` says which values must be

@@ -16,7 +16,10 @@ namespace shardc {
 /// What is compared between values.
 struct PlanState {
   struct Op {
-    std::string name, kind, loc, bound;
+    std::string name, kind, loc;
+    /// Of a collective: what it moves.
+    std::string operand;
+    std::string bound;
   };
   /// Not legal: the rest is empty.
   bool legal = false;

@@ -4,6 +4,7 @@
 #define SHARDC_QUESTIONS_EVALUATOR_H
 
 #include "mlir/Pass/PassManager.h"
+#include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Options.h"
 #include "shardc/Questions/Workers.h"
 
@@ -23,12 +24,25 @@ public:
 
 private:
   std::optional<Report> report(const Point &point);
+  void shareTables(const Program &program, const Point &point);
 
   const ProgramText &text;
   PlanOptions options;
   std::string file;
   mlir::MLIRContext context;
   mlir::PassManager pipeline;
+
+  /// What the shared tables are of.
+  struct Place {
+    const ast::HardwareDecl *machine = nullptr;
+    llvm::SmallVector<int64_t, 4> shape;
+    Mesh mesh;
+    decltype(MeshBinding::parts) binding;
+
+    bool operator==(const Place &other) const = default;
+  };
+  SharedTables *tables = nullptr;
+  Place place;
 };
 
 } // namespace shardc

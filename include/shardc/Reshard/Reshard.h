@@ -36,6 +36,11 @@ struct ReshardPlan {
   double peakBytes = 0;
 };
 
+/// What planners of one model can share, whatever the sizes of their tensors:
+/// which collective turns one layout into another, and how permutations load
+/// the links. For one thread at a time.
+struct ReshardTables;
+
 /// A shortest path over the layouts of a tensor, one collective an edge. Where
 /// the mesh has so many axes that there are more than `kMaxLayouts` layouts,
 /// the path keeps to those that use axes of `from` and `to` and as many others
@@ -46,10 +51,13 @@ class ReshardPlanner {
 public:
   static constexpr unsigned kMaxLayouts = 5000;
 
-  explicit ReshardPlanner(const CollectiveModel &model);
+  /// `tables` are those of a planner of an equal model, or null.
+  explicit ReshardPlanner(const CollectiveModel &model,
+                          std::shared_ptr<ReshardTables> tables = nullptr);
   ~ReshardPlanner();
 
   const CollectiveModel &model() const { return theModel; }
+  const std::shared_ptr<ReshardTables> &tables() const;
 
   /// The cheapest sequence from `from` to `to`: least time, then the fewest
   /// steps, then the order of CollectiveKind, then axis order. Times that

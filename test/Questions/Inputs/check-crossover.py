@@ -20,7 +20,7 @@ def state(report):
     """What a crossover compares, from a report of one value."""
     bounds = {}
     for op in report["ops"]:
-        key = (op["name"], op["kind"], op["loc"])
+        key = (op["name"], op["kind"], op["loc"], op.get("operand"))
         bounds.setdefault(key, []).append(op["bound"])
     plan = [tensor["name"] + tensor["sharding"] for tensor in report["tensors"]]
     fits = report["memory"]["fits"] and report["plan"]["status"] != "infeasible"
@@ -72,7 +72,8 @@ def main():
             assert before[what] == change["from"], change
             assert after[what] == change["to"], change
         elif what == "op.bound":
-            key = (change["op"], change["kind"], change["loc"])
+            key = (change["op"], change["kind"], change["loc"],
+                   change.get("operand"))
             assert change["from"] in before[what][key], change
             assert change["to"] in after[what][key], change
         printed.setdefault(change["at"], []).append(what)

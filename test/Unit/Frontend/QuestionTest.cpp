@@ -37,8 +37,10 @@ protected:
     auto range = readCrossover(*program, &source.context, text);
     if (!range)
       return llvm::join(source.errors, "; ");
+    if (!range->listed.empty())
+      return range->name + " of " + std::to_string(range->listed.size());
     return range->name + " " + std::to_string(range->low) + " " +
-           std::to_string(range->high);
+           std::to_string(range->high) + " + " + std::to_string(range->step);
   }
 
   TestSource source;
@@ -84,8 +86,13 @@ TEST_F(QuestionText, Machines) {
 }
 
 TEST_F(QuestionText, Crossovers) {
-  EXPECT_EQ(crossover("B in 1..1048576"), "B 1 1048576");
-  EXPECT_EQ(crossover("X in 2..2"), "X 2 2");
+  EXPECT_EQ(crossover("B in 1..1048576"), "B 1 1048576 + 1");
+  EXPECT_EQ(crossover("X in 2..2"), "X 2 2 + 1");
+  EXPECT_EQ(crossover("B in 16..1048576 + 16"), "B 16 1048576 + 16");
+  EXPECT_EQ(crossover("B in 16..64 * 2"), "B of 3");
+  EXPECT_EQ(crossover("B in 64, 16, 64"), "B of 2");
+  EXPECT_EQ(crossover("hardware in h100"),
+            "1:1: --crossover expects a dim or a mesh axis, found 'hardware'");
   EXPECT_EQ(crossover("B in 8..2"),
             "1:6: a range goes up, but 8 is larger than 2");
   EXPECT_EQ(crossover("B in 0..2"),
@@ -93,9 +100,12 @@ TEST_F(QuestionText, Crossovers) {
 }
 
 TEST_F(QuestionText, Errors) {
-  EXPECT_EQ(sweep("C in 1"), "1:1: the program has no dim and no mesh axis 'C'");
-  EXPECT_EQ(sweep("B in"), "1:5: expected an integer before the end of the text");
-  EXPECT_EQ(sweep("B in 1 2"), "1:8: unexpected '2'");
+  EXPECT_EQ(sweep("C in 1"),
+            "1:1: the program has no dim and no mesh axis 'C'");
+  EXPECT_EQ(sweep("B in"),
+            "1:5: expected an integer before the end of the text");
+  EXPECT_EQ(sweep("B in 1 2"),
+            "1:8: expected ',', '..' or the end of the text before '2'");
   EXPECT_EQ(sweep("B in 1..9 - 2"), "1:11: unexpected '-'");
   EXPECT_EQ(sweep("B in 1.5"), "1:6: expected an integer before '1.5'");
   EXPECT_EQ(sweep("B in 99999999999999999999"),

@@ -1,7 +1,7 @@
 //===- CrossoverTest.cpp - Searches over made-up outcomes -----------------===//
 
-#include "FakePlanner.h"
 #include "shardc/Questions/Crossover.h"
+#include "FakePlanner.h"
 #include "gtest/gtest.h"
 
 using namespace shardc;
@@ -10,7 +10,11 @@ using namespace shardc::test;
 static constexpr int64_t kMany = 1 << 20;
 
 static CrossoverRange rangeOf(int64_t low, int64_t high) {
-  return {Setting::Kind::Dim, "B", low, high, {}};
+  CrossoverRange range;
+  range.name = "B";
+  range.low = low;
+  range.high = high;
+  return range;
 }
 
 /// "before..at: from -> to", for changes of what bounds the step.
@@ -29,8 +33,8 @@ TEST(Crossover, FindsTheFirstValueOfEachState) {
   FakeWorkers workers([](int64_t n) {
     return boundBy(n < 241 ? "hbm" : n < 100'000 ? "network" : "compute");
   });
-  Crossovers result = findCrossovers(
-      rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), workers);
+  Crossovers result = findCrossovers(rangeOf(1, kMany),
+                                     LegalValues(1, kMany, 0, 1, 1), workers);
   EXPECT_EQ(textOf(result), (Lines{"240..241: hbm -> network",
                                    "99999..100000: network -> compute"}));
   EXPECT_EQ(result.first, 1);
@@ -58,8 +62,8 @@ TEST(Crossover, PassesOverIllegalValues) {
                                  : boundBy(n < 6000 ? "hbm" : "compute");
   };
   FakeWorkers workers(outcome);
-  Crossovers result = findCrossovers(
-      rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), workers);
+  Crossovers result = findCrossovers(rangeOf(1, kMany),
+                                     LegalValues(1, kMany, 0, 1, 1), workers);
   EXPECT_EQ(textOf(result), (Lines{"4999..7000: hbm -> compute"}));
 }
 
@@ -67,17 +71,17 @@ TEST(Crossover, IllegalValuesAreNoChange) {
   FakeWorkers workers([](int64_t n) {
     return n >= 5000 && n < 7000 ? illegal() : boundBy("hbm");
   });
-  EXPECT_TRUE(findCrossovers(rangeOf(1, kMany),
-                             LegalValues(1, kMany, 0, 1, 1), workers)
-                  .changes.empty());
+  EXPECT_TRUE(
+      findCrossovers(rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), workers)
+          .changes.empty());
 }
 
 TEST(Crossover, ShortRangesAreComplete) {
   // Changes at every value: a search between samples would miss them.
   FakeWorkers workers(
       [](int64_t n) { return boundBy(n % 2 ? "hbm" : "compute"); });
-  Crossovers result = findCrossovers(
-      rangeOf(1, 200), LegalValues(1, 200, 0, 1, 1), workers);
+  Crossovers result =
+      findCrossovers(rangeOf(1, 200), LegalValues(1, 200, 0, 1, 1), workers);
   EXPECT_EQ(result.changes.size(), 199u);
   EXPECT_TRUE(result.complete);
 }
@@ -87,10 +91,10 @@ TEST(Crossover, SeesStatesThatLastAQuarterOfADoubling) {
   FakeWorkers workers([](int64_t n) {
     return boundBy(n >= 1000 && n < 1190 ? "network" : "hbm");
   });
-  Crossovers result = findCrossovers(
-      rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), workers);
-  EXPECT_EQ(textOf(result), (Lines{"999..1000: hbm -> network",
-                                   "1189..1190: network -> hbm"}));
+  Crossovers result = findCrossovers(rangeOf(1, kMany),
+                                     LegalValues(1, kMany, 0, 1, 1), workers);
+  EXPECT_EQ(textOf(result),
+            (Lines{"999..1000: hbm -> network", "1189..1190: network -> hbm"}));
 }
 
 TEST(Crossover, ListedValues) {
@@ -118,8 +122,8 @@ TEST(Crossover, ValuesOfManyChangesAreExact) {
   // Too many changes to find all; those found hold.
   auto bound = [](int64_t n) { return n / 64 % 2 ? "hbm" : "network"; };
   FakeWorkers workers([&](int64_t n) { return boundBy(bound(n)); });
-  Crossovers result = findCrossovers(
-      rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), workers);
+  Crossovers result = findCrossovers(rangeOf(1, kMany),
+                                     LegalValues(1, kMany, 0, 1, 1), workers);
   EXPECT_FALSE(result.changes.empty());
   for (const Change &change : result.changes) {
     EXPECT_EQ(change.before, change.at - 1);
@@ -131,8 +135,8 @@ TEST(Crossover, ValuesOfManyChangesAreExact) {
 
 TEST(Crossover, NothingIsLegal) {
   FakeWorkers workers([](int64_t) { return illegal(); });
-  Crossovers result = findCrossovers(
-      rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), workers);
+  Crossovers result = findCrossovers(rangeOf(1, kMany),
+                                     LegalValues(1, kMany, 0, 1, 1), workers);
   EXPECT_EQ(result.first, std::nullopt);
   EXPECT_EQ(result.error, "not divisible");
   EXPECT_EQ(findCrossovers(rangeOf(1, 9), LegalValues(), workers).first,
@@ -140,15 +144,19 @@ TEST(Crossover, NothingIsLegal) {
 }
 
 TEST(Crossover, ComparesAllThatItPrints) {
-  PlanState from{true, "hbm", true,
-                 {{"H", "einsum", "a.shd:5:1", "hbm"},
-                  {"H", "einsum", "a.shd:6:1", "hbm"},
-                  {"W", "all_gather", "a.shd:5:1", "latency"}},
+  PlanState from{true,
+                 "hbm",
+                 true,
+                 {{"H", "einsum", "a.shd:5:1", "", "hbm"},
+                  {"H", "einsum", "a.shd:6:1", "", "hbm"},
+                  {"W", "all_gather", "a.shd:5:1", "W", "latency"}},
                  {"W[D@X, F]", "H[B, F]"},
                  {}};
-  PlanState to{true, "network", false,
-               {{"H", "einsum", "a.shd:5:1", "hbm"},
-                {"H", "einsum", "a.shd:6:1", "compute"}},
+  PlanState to{true,
+               "network",
+               false,
+               {{"H", "einsum", "a.shd:5:1", "", "hbm"},
+                {"H", "einsum", "a.shd:6:1", "", "compute"}},
                {"W[D, F@X]", "H[B, F]"},
                {}};
   std::vector<Change> changes = changesBetween(7, from, 8, to);
@@ -156,9 +164,9 @@ TEST(Crossover, ComparesAllThatItPrints) {
   for (const Change &change : changes)
     lines.push_back(change.what + " " + change.op.loc + ": " + change.from +
                     " -> " + change.to);
-  EXPECT_EQ(lines, (Lines{"time.bound : hbm -> network",
-                          "memory.fits : true -> false",
-                          "plan : W[D@X, F] -> W[D, F@X]",
-                          "op.bound a.shd:6:1: hbm -> compute"}));
+  EXPECT_EQ(lines,
+            (Lines{"time.bound : hbm -> network", "memory.fits : true -> false",
+                   "plan : W[D@X, F] -> W[D, F@X]",
+                   "op.bound a.shd:6:1: hbm -> compute"}));
   EXPECT_TRUE(changesBetween(7, from, 8, from).empty());
 }

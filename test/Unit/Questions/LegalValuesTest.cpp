@@ -1,8 +1,8 @@
 //===- LegalValuesTest.cpp - The values that a crossover looks at ---------===//
 
+#include "shardc/Questions/LegalValues.h"
 #include "FakePlanner.h"
 #include "mlir/IR/MLIRContext.h"
-#include "shardc/Questions/LegalValues.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "gtest/gtest.h"
@@ -22,8 +22,7 @@ TEST(LegalValues, Progressions) {
   EXPECT_TRUE(LegalValues(8, 10, 103, 4, 16).empty());
   EXPECT_EQ(LegalValues(7, 7, 103, 4, 16).size(), 1);
   // Up to the largest number there is.
-  EXPECT_EQ(LegalValues(1, INT64_MAX, 0, 10, 10).last(),
-            9223372036854775800);
+  EXPECT_EQ(LegalValues(1, INT64_MAX, 0, 10, 10).last(), 9223372036854775800);
 }
 
 TEST(LegalValues, BetweenIsRound) {
@@ -59,14 +58,18 @@ namespace {
 class LegalValuesTest : public testing::Test {
 protected:
   LegalValues find(llvm::StringRef program, int64_t high,
-                   FakePlanner::Function outcome) {
+                   FakePlanner::Function outcome, int64_t step = 1) {
     sourceMgr.AddNewSourceBuffer(
         llvm::MemoryBuffer::getMemBufferCopy(program, "a.shd"), llvm::SMLoc());
     auto text = readProgram(sourceMgr, &context, {});
     EXPECT_TRUE(text);
     FakeWorkers workers(std::move(outcome));
-    return findLegalValues(*text, &context,
-                           {Setting::Kind::Dim, "B", 1, high, {}}, workers);
+    CrossoverRange range;
+    range.name = "B";
+    range.low = 1;
+    range.high = high;
+    range.step = step;
+    return findLegalValues(*text, &context, range, workers);
   }
 
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
@@ -86,10 +89,9 @@ TEST_F(LegalValuesTest, FindsTheDivisorOfMeshAxes) {
 TEST_F(LegalValuesTest, FindsTheDivisorsOfDims) {
   // T = (B + 2) / 10 is whole where B = 8 (mod 10), and 4 divides it where
   // B = 38 (mod 40).
-  LegalValues values = find(
-      "mesh [X=4]\ndim B = 38, T = (B + 2) / 10\n", 1 << 20, [](int64_t n) {
-        return n % 40 == 38 ? boundBy("hbm") : illegal();
-      });
+  LegalValues values =
+      find("mesh [X=4]\ndim B = 38, T = (B + 2) / 10\n", 1 << 20,
+           [](int64_t n) { return n % 40 == 38 ? boundBy("hbm") : illegal(); });
   EXPECT_EQ(values.getStep(), 40);
   EXPECT_EQ(values.first(), 38);
 }
@@ -104,9 +106,26 @@ TEST_F(LegalValuesTest, TheWrittenValueNeedNotBeLegal) {
 
 TEST_F(LegalValuesTest, ShortRangesAreTested) {
   // The divisors of 60: no progression.
-  LegalValues values =
-      find("dim B = 1\n", 100,
-           [](int64_t n) { return 60 % n == 0 ? boundBy("hbm") : illegal(); });
+  LegalValues values = find("dim B = 1\n", 100, [](int64_t n) {
+    return 60 % n == 0 ? boundBy("hbm") : illegal();
+  });
   EXPECT_EQ(values.samples(1000, 4),
             (Values{1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60}));
+}
+
+TEST_F(LegalValuesTest, StepsOfTheRange) {
+  // 1, 16, 31, ...: 3 divides the multiples of 6 and the step, but not 1.
+  auto outcome = [](int64_t n) {
+    return n % 6 == 0 ? boundBy("hbm") : illegal();
+  };
+  EXPECT_TRUE(find("mesh [X=6]\ndim B = 60\n", 1 << 20, outcome, 15).empty());
+}
+
+TEST_F(LegalValuesTest, StepsOfTheRangeThatAreLegal) {
+  // 1, 6, 11, ..., 36, ...: 6 divides the second, and then each sixth.
+  LegalValues values = find(
+      "mesh [X=6]\ndim B = 60\n", 1 << 20,
+      [](int64_t n) { return n % 6 == 0 ? boundBy("hbm") : illegal(); }, 5);
+  EXPECT_EQ(values.first(), 6);
+  EXPECT_EQ(values.getStep(), 30);
 }

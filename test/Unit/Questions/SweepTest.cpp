@@ -1,8 +1,8 @@
 //===- SweepTest.cpp - Grids and what is printed of them ------------------===//
 
+#include "shardc/Questions/Sweep.h"
 #include "FakePlanner.h"
 #include "shardc/Frontend/Question.h"
-#include "shardc/Questions/Sweep.h"
 #include "gtest/gtest.h"
 
 using namespace shardc;
@@ -31,8 +31,8 @@ TEST(Grid, TheLastAxisVariesFastest) {
 
 TEST(Grid, SizeDoesNotOverflow) {
   std::vector<int64_t> many(100'000, 1);
-  Grid grid({axis("A", many), axis("B", many), axis("C", many),
-             axis("D", many)});
+  Grid grid(
+      {axis("A", many), axis("B", many), axis("C", many), axis("D", many)});
   EXPECT_EQ(grid.size(), size_t(kMaxPoints) + 1);
 }
 
@@ -65,7 +65,8 @@ TEST(Sweep, CsvHasFullPrecisionAndQuotes) {
   // A double that fewer than 17 digits do not give back.
   row.outcome.report->time.scheduled = 0.1 + 0.2;
   row.outcome.error = "needs 1 GB, \"more\"";
-  auto [heading, line] = llvm::StringRef(csv(row)).split('\n');
+  std::string text = csv(row);
+  auto [heading, line] = llvm::StringRef(text).split('\n');
   EXPECT_TRUE(heading.starts_with("B,hardware.chips,time.scheduled_s,"));
   EXPECT_TRUE(heading.ends_with(",plan.gap,error"));
   EXPECT_TRUE(line.starts_with("64,1,0.30000000000000004,"));
@@ -77,7 +78,8 @@ TEST(Sweep, CsvOfAnIllegalPointIsEmptyButForTheReason) {
   SweepRow row;
   row.point = axis("B", {65});
   row.outcome = illegal();
-  auto [heading, line] = llvm::StringRef(csv(row)).split('\n');
+  std::string text = csv(row);
+  auto [heading, line] = llvm::StringRef(text).split('\n');
   std::string expected =
       "65" + std::string(heading.count(','), ',') + "not divisible\n";
   EXPECT_EQ(line, expected);

@@ -30,7 +30,8 @@ public:
 
 private:
   void findPrologues(ProgramOp program);
-  Strategy strategyOf(Operation *op) const;
+  Strategy strategyOf(Operation *op, const ShardingRule &rule) const;
+  void add(Operation *op, PartWork &part) const;
   PartWork work(ArrayRef<Operation *> ops) const;
   void attach(ArrayRef<Operation *> ops, const GroupCost &cost) const;
 
@@ -69,8 +70,8 @@ void GroupPricer::findPrologues(ProgramOp program) {
   }
 }
 
-Strategy GroupPricer::strategyOf(Operation *op) const {
-  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+Strategy GroupPricer::strategyOf(Operation *op,
+                                 const ShardingRule &rule) const {
   SmallVector<std::optional<Layout>> operands, results;
   auto layoutOf = [&](Value value) -> std::optional<Layout> {
     if (!hasLayout(value))
@@ -86,12 +87,17 @@ Strategy GroupPricer::strategyOf(Operation *op) const {
   return *strategy;
 }
 
+void GroupPricer::add(Operation *op, PartWork &part) const {
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  addOperation(context, op, rule, strategyOf(op, rule), part);
+}
+
 PartWork GroupPricer::work(ArrayRef<Operation *> ops) const {
   PartWork part;
   for (Operation *op : ops) {
     for (Operation *before : prologues.lookup(op))
-      addOperation(context, before, strategyOf(before), part);
-    addOperation(context, op, strategyOf(op), part);
+      add(before, part);
+    add(op, part);
   }
   return part;
 }

@@ -21,7 +21,9 @@ inline Outcome boundBy(const char *bound) {
   return outcome;
 }
 
-inline Outcome illegal() { return {std::nullopt, "not divisible", "a.shd:1:1"}; }
+inline Outcome illegal() {
+  return {std::nullopt, "not divisible", "a.shd:1:1"};
+}
 
 class FakePlanner : public PointPlanner {
 public:

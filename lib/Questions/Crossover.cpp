@@ -17,8 +17,11 @@ using namespace shardc;
 static constexpr int64_t kAllValues = 256;
 /// Otherwise samples are this many a doubling.
 static constexpr int64_t kPerOctave = 4;
+/// After so many changes within one period of divisibility, the rest of it is
+/// left: the plan depends on what divides the value, and changes all the time.
+static constexpr int kChangesPerPeriod = 8;
 /// No more values are planned.
-static constexpr size_t kMostPlanned = 20000;
+static constexpr size_t kMostPlanned = 10000;
 
 namespace {
 
@@ -33,8 +36,9 @@ public:
 
 private:
   void plan(llvm::ArrayRef<int64_t> batch);
-  std::vector<int64_t> nextRound();
+  std::vector<int64_t> nextRound() const;
   std::optional<int64_t> splitAt(int64_t a, int64_t b) const;
+  std::map<int64_t, int> changesByPeriod() const;
   void collect();
 
   const CrossoverRange &range;
@@ -69,11 +73,28 @@ std::optional<int64_t> CrossoverSearch::splitAt(int64_t a, int64_t b) const {
   return values.between(a, b);
 }
 
-std::vector<int64_t> CrossoverSearch::nextRound() {
+/// How many neighbours that differ are known in each period of values.
+std::map<int64_t, int> CrossoverSearch::changesByPeriod() const {
+  std::map<int64_t, int> changes;
+  for (auto it = states.begin(); std::next(it) != states.end(); ++it) {
+    auto next = std::next(it);
+    if (!(it->second == next->second) &&
+        !values.between(it->first, next->first))
+      ++changes[it->first / values.getPeriod()];
+  }
+  return changes;
+}
+
+std::vector<int64_t> CrossoverSearch::nextRound() const {
+  std::map<int64_t, int> changes = changesByPeriod();
+  int64_t period = values.getPeriod();
   std::vector<int64_t> round;
-  for (auto it = states.begin(); std::next(it) != states.end(); ++it)
-    if (auto value = splitAt(it->first, std::next(it)->first))
+  for (auto it = states.begin(); std::next(it) != states.end(); ++it) {
+    int64_t a = it->first, b = std::next(it)->first;
+    auto value = splitAt(a, b);
+    if (value && (b - a >= period || changes[a / period] < kChangesPerPeriod))
       round.push_back(*value);
+  }
   return round;
 }
 

@@ -133,6 +133,19 @@ TEST(Crossover, ValuesOfManyChangesAreExact) {
   }
 }
 
+TEST(Crossover, StopsWhereEveryValueDiffers) {
+  static const char *bounds[] = {"a", "b", "c", "d", "e", "f", "g"};
+  FakeWorkers workers([](int64_t n) { return boundBy(bounds[n % 7]); });
+  Crossovers result = findCrossovers(
+      rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 4096), workers);
+  EXPECT_LT(workers.planned, 10'000);
+  EXPECT_FALSE(result.unresolved.empty());
+  for (const Change &change : result.changes) {
+    EXPECT_EQ(change.before, change.at - 1);
+    EXPECT_EQ(change.to, bounds[change.at % 7]);
+  }
+}
+
 TEST(Crossover, NothingIsLegal) {
   FakeWorkers workers([](int64_t) { return illegal(); });
   Crossovers result = findCrossovers(rangeOf(1, kMany),

@@ -44,7 +44,8 @@ LegalValues::LegalValues(int64_t from, int64_t to, int64_t anchor, int64_t step,
     : anchor(anchor), step(step) {
   steps.clear();
   steps.push_back(period);
-  for (int64_t prime : llvm::reverse(primeFactors(period / step)))
+  llvm::SmallVector<int64_t> primes = primeFactors(period / step);
+  for (int64_t prime : llvm::reverse(primes))
     steps.push_back(steps.back() / prime);
   __int128 first = atOrAfter(from, anchor, step);
   if (first > to)

@@ -33,6 +33,8 @@ TEST(LegalValues, BetweenIsRound) {
   EXPECT_EQ(values.between(102, 108), 104);
   EXPECT_EQ(values.between(102, 104), 103);
   EXPECT_EQ(values.between(102, 103), std::nullopt);
+  // A period of many prime factors.
+  EXPECT_EQ(LegalValues(1, 1 << 20, 0, 1, 1 << 11).between(1, 5000), 2048);
   LegalValues listed({1, 2, 4, 8});
   EXPECT_EQ(listed.between(1, 8), 4);
   EXPECT_EQ(listed.between(2, 4), std::nullopt);

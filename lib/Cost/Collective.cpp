@@ -142,6 +142,17 @@ CollectiveModel::Level CollectiveModel::makeLevel(unsigned networkIndex,
   return level;
 }
 
+double CollectiveModel::bandwidth(unsigned physical) const {
+  for (const Level &level : levels) {
+    unsigned axis = physical - level.firstPhysical;
+    if (physical < level.firstPhysical || axis >= level.numPhysical)
+      continue;
+    bool isRing = level.kind == Network::Kind::Torus && level.wraps[axis];
+    return isRing ? 2 * level.rate : level.rate;
+  }
+  llvm_unreachable("a physical axis of another machine");
+}
+
 //===----------------------------------------------------------------------===//
 // Groups
 //===----------------------------------------------------------------------===//

@@ -57,6 +57,10 @@ public:
   const MeshBinding &binding() const { return theBinding; }
   llvm::ArrayRef<PhysicalAxis> physical() const { return thePhysical; }
 
+  /// What one device can send over a physical axis, bytes/s: both ways along a
+  /// ring of a torus.
+  double bandwidth(unsigned physical) const;
+
   /// all_gather, reduce_scatter, all_reduce, all_to_all over all of `axes`
   /// together; `bytes` is V. Groups of one cost nothing. all_slice is free.
   CollectiveCost cost(CollectiveKind kind, llvm::ArrayRef<AxisIndex> axes,

@@ -41,8 +41,6 @@ private:
   /// The operation that ends each fusion group.
   llvm::DenseMap<int64_t, Operation *> lastOfGroup;
   llvm::DenseMap<Operation *, uint32_t> pointOf;
-  /// Points before and after the body of a repeat.
-  llvm::DenseMap<Operation *, std::pair<uint32_t, uint32_t>> repeatPoints;
   llvm::DenseMap<int64_t, unsigned> restChunk;
   llvm::SmallVector<OutputOp, 4> outputs;
   /// The states that each block declares, by name.
@@ -73,7 +71,7 @@ void GraphBuilder::countPoints(Block &block) {
     if (auto repeat = dyn_cast<RepeatOp>(op)) {
       uint32_t entry = nextPoint++;
       countPoints(repeat.getBody().front());
-      repeatPoints[&op] = {entry, nextPoint++};
+      graph.repeatPoints[&op] = {entry, nextPoint++};
       continue;
     }
     if (!isa<CostOpInterface>(op) || op.hasAttr(kCopy))
@@ -107,7 +105,7 @@ void GraphBuilder::touch(GraphValue &value, Operation *user, uint32_t point) {
     outermost = at->getParentOp();
   uint32_t first = point, last = point;
   if (outermost) {
-    std::tie(first, last) = repeatPoints.lookup(outermost);
+    std::tie(first, last) = graph.repeatPoints.lookup(outermost);
     value.usedDeeper = true;
   }
   value.end = std::max(value.end, last + 1);
@@ -198,7 +196,7 @@ void GraphBuilder::visitCompute(Operation *op) {
 }
 
 void GraphBuilder::visitRepeat(RepeatOp repeat) {
-  auto [entry, exit] = repeatPoints.lookup(repeat);
+  auto [entry, exit] = graph.repeatPoints.lookup(repeat);
   llvm::SmallVector<unsigned, 4> carried;
   for (auto [argument, init] :
        llvm::zip(repeat.getCarried(), repeat.getInitsMutable())) {

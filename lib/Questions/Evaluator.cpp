@@ -48,11 +48,12 @@ std::optional<Report> Evaluator::report(const Point &point) {
   std::unique_ptr<PlanningContext> planning = createContext(op);
   if (!planning)
     return std::nullopt;
-  MemoryProfile memory = profileMemory(op);
+  ScheduledProgram scheduled =
+      scheduleProgram(op, planning->model, options.memoryLimit);
   Report report =
-      buildReport(op, planning->model, memory, {file, options.memoryLimit});
+      buildReport(op, planning->model, scheduled, {file, options.memoryLimit});
   // Says why, where it does not fit.
-  (void)checkFits(report, memory.peakLoc);
+  (void)checkFits(report, scheduled.memory.peakLoc);
   return report;
 }
 

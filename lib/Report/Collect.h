@@ -3,6 +3,7 @@
 #ifndef SHARDC_LIB_REPORT_COLLECT_H
 #define SHARDC_LIB_REPORT_COLLECT_H
 
+#include "shardc/Cost/Saturating.h"
 #include "shardc/Report/Report.h"
 #include "llvm/ADT/DenseMap.h"
 
@@ -11,9 +12,13 @@ namespace shardc {
 /// Fills `report.tensors` and `report.parameters`.
 void collectTensors(shd::ProgramOp program, const Mesh &mesh, Report &report);
 
+/// Index in `Report::items` of each collective and of the operation that
+/// carries a group's price.
+using ItemIndex = llvm::DenseMap<mlir::Operation *, unsigned>;
+
 /// Fills `report.repeats` and `report.items`.
-void collectItems(shd::ProgramOp program, const CollectiveModel &model,
-                  Report &report);
+ItemIndex collectItems(shd::ProgramOp program, const CollectiveModel &model,
+                       Report &report);
 
 /// Position of each operation in program order.
 using ProgramOrder = llvm::DenseMap<mlir::Operation *, unsigned>;
@@ -26,10 +31,6 @@ std::string collectiveReason(mlir::Operation *collective, const Mesh &mesh,
 /// The value as it is stored for its users: what the collectives that belong to
 /// its production make of it.
 mlir::Value storedValue(mlir::Value value);
-
-/// `a * b` and `a + b`, saturated at the largest value.
-int64_t saturatingMultiply(int64_t a, int64_t b);
-int64_t saturatingAdd(int64_t a, int64_t b);
 
 } // namespace shardc
 

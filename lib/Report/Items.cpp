@@ -2,6 +2,7 @@
 
 #include "Collect.h"
 #include "Names.h"
+#include "Prices.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -16,32 +17,21 @@ public:
   ItemCollector(const CollectiveModel &model, Report &report)
       : model(model), report(report) {}
 
-  void collect(ProgramOp program);
+  ItemIndex collect(ProgramOp program);
 
 private:
   void visit(Block &block, int repeat);
   void addPart(Operation *first, GroupCostAttr price, int repeat);
   void addCollective(Operation *op, int repeat);
   void add(ReportItem item, Operation *op, int repeat);
-  CollectiveCost costOf(Operation *op) const;
 
   const CollectiveModel &model;
   Report &report;
   /// Operations that are costed together, in program order.
   llvm::MapVector<Attribute, SmallVector<Operation *, 4>> parts;
   ProgramOrder order;
+  ItemIndex index;
 };
-
-GroupCost toCost(GroupCostAttr price) {
-  GroupCost cost;
-  cost.matrixFlops = price.getFlops();
-  cost.vectorFlops = price.getVectorFlops();
-  cost.hbmBytes = price.getHbmBytes();
-  cost.matrixSeconds = price.getMatrixS();
-  cost.vectorSeconds = price.getVectorS();
-  cost.hbmSeconds = price.getHbmS();
-  return cost;
-}
 
 /// The operation that a part is named after.
 Operation *leaderOf(ArrayRef<Operation *> part) {
@@ -72,7 +62,7 @@ void ItemCollector::addPart(Operation *first, GroupCostAttr price, int repeat) {
   for (Operation *op : part)
     if (op != leader)
       compute.fused.push_back(functionName(op).str());
-  compute.cost = toCost(price);
+  compute.cost = groupPrice(price);
   Value result = leader->getResult(0);
   compute.sharding =
       notation(model.mesh(), layoutOf(model.mesh(), result.getType()),
@@ -84,22 +74,6 @@ void ItemCollector::addPart(Operation *first, GroupCostAttr price, int repeat) {
   item.seconds = compute.cost.seconds();
   item.detail = std::move(compute);
   add(std::move(item), leader, repeat);
-}
-
-CollectiveCost ItemCollector::costOf(Operation *op) const {
-  CollectiveCost cost;
-  auto price = op->getAttrOfType<CollectiveCostAttr>("cost");
-  if (!price)
-    return cost;
-  cost.bytes = price.getBytes();
-  cost.wireBytes = price.getWireBytes();
-  cost.bandwidthSeconds = price.getBandwidthS();
-  cost.latencySeconds = price.getLatencyS();
-  for (StringAttr network : price.getNetworks())
-    for (auto [i, physical] : llvm::enumerate(model.physical()))
-      if (physical.name == network.getValue())
-        cost.occupies.push_back(i);
-  return cost;
 }
 
 void ItemCollector::addCollective(Operation *op, int repeat) {
@@ -114,7 +88,7 @@ void ItemCollector::addCollective(Operation *op, int repeat) {
     return mesh.find(a) < mesh.find(b);
   });
   collective.operand = operand ? operand.str() : valueName(input);
-  collective.cost = costOf(op);
+  collective.cost = collectivePrice(op, model);
   collective.from = notation(mesh, layoutOf(mesh, input.getType()), indices);
   collective.to =
       notation(mesh, layoutOf(mesh, op->getResult(0).getType()), indices);
@@ -134,25 +108,28 @@ void ItemCollector::visit(Block &block, int repeat) {
           {inner.getIndex().str(), int64_t(inner.getCount()), repeat});
       visit(inner.getBody().front(), int(report.repeats.size()) - 1);
     } else if (auto price = op.getAttrOfType<GroupCostAttr>(kGroupCost)) {
+      index[&op] = report.items.size();
       addPart(&op, price, repeat);
     } else if (isCollective(&op)) {
+      index[&op] = report.items.size();
       addCollective(&op, repeat);
     }
   }
 }
 
-void ItemCollector::collect(ProgramOp program) {
+ItemIndex ItemCollector::collect(ProgramOp program) {
   program->walk<WalkOrder::PreOrder>([&](Operation *op) {
     order[op] = order.size();
     if (Attribute group = op->getAttr(kGroup))
       parts[group].push_back(op);
   });
   visit(program.getBody().front(), -1);
+  return std::move(index);
 }
 
 } // namespace
 
-void shardc::collectItems(ProgramOp program, const CollectiveModel &model,
-                          Report &report) {
-  ItemCollector(model, report).collect(program);
+ItemIndex shardc::collectItems(ProgramOp program, const CollectiveModel &model,
+                               Report &report) {
+  return ItemCollector(model, report).collect(program);
 }

@@ -63,14 +63,67 @@ Json time(const Report::Time &time) {
           {"physical_s", byName(time.physical)},
           {"bound", time.bound},
           {"device_s", number(time.device)},
-          {"collectives_s", number(time.collectives)}};
+          {"collectives_s", number(time.collectives)},
+          {"exposed_s", number(time.exposed)}};
+}
+
+Json repeatName(const Report &report, int repeat) {
+  return repeat < 0 ? Json(nullptr) : Json(report.repeats[repeat].index);
+}
+
+Json overlap(const Report &report) {
+  Json givenUp = Json::array();
+  for (const Report::Overlap::GivenUp &body : report.overlap.givenUp) {
+    Json object;
+    object["repeat"] = repeatName(report, body.repeat);
+    object["instead"] = body.instead == Overlap::Ahead ? "ahead" : "serial";
+    givenUp.push_back(std::move(object));
+  }
+  Json matmul = {{"on", report.overlap.collectiveMatmul},
+                 {"pairs", report.overlap.matmuls},
+                 {"saves_s", number(report.overlap.matmulsSave)}};
+  Json object;
+  object["given_up"] = std::move(givenUp);
+  object["memory_costs_s"] = number(report.overlap.memoryCosts);
+  object["collective_matmul"] = std::move(matmul);
+  return object;
+}
+
+Json rooflines(const Report &report) {
+  Json list = Json::array();
+  for (const Report::Roofline &roofline : report.rooflines)
+    list.push_back({{"over", roofline.over},
+                    {"intensity", number(roofline.intensity)},
+                    {"critical", number(roofline.critical)}});
+  return list;
+}
+
+/// Sections of the step, and for each what ran on which stream.
+Json timeline(const Report &report) {
+  Json sections = Json::array();
+  for (const Report::Section &section : report.timeline) {
+    Json events = Json::array();
+    for (const Report::Section::Event &event : section.events)
+      events.push_back({{"op", event.item},
+                        {"start_s", number(double(event.start) / 1e12)},
+                        {"end_s", number(double(event.end) / 1e12)}});
+    Json object;
+    object["repeat"] = repeatName(report, section.repeat);
+    object["iteration"] = section.iteration;
+    object["start_s"] = number(double(section.start) / 1e12);
+    object["end_s"] = number(double(section.end) / 1e12);
+    object["events"] = std::move(events);
+    sections.push_back(std::move(object));
+  }
+  return sections;
 }
 
 Json flops(const Report::Flops &flops) {
   return {{"device", number(flops.device)},
           {"model", number(flops.model)},
           {"mfu", number(flops.mfu)},
-          {"hfu", number(flops.hfu)}};
+          {"hfu", number(flops.hfu)},
+          {"per_token", number(flops.perToken)}};
 }
 
 Json memory(const Report::Memory &memory) {
@@ -86,6 +139,13 @@ Json memory(const Report::Memory &memory) {
                  {"buffers", memory.buffers}};
   object["limit"] = memory.limit ? Json(*memory.limit) : Json(nullptr);
   object["at"] = {{"name", memory.peakName}, {"loc", memory.peakLoc}};
+  Json live = Json::array();
+  for (const LiveTensor &tensor : memory.live)
+    live.push_back({{"name", tensor.name},
+                    {"kind", stringify(tensor.kind).str()},
+                    {"sharding", tensor.sharding},
+                    {"bytes", tensor.bytes}});
+  object["live"] = std::move(live);
   return object;
 }
 
@@ -124,13 +184,12 @@ void addCompute(Json &object, const ReportItem &item,
   object["hbm_s"] = number(cost.hbmSeconds);
   object["time_s"] = number(item.seconds);
   object["bound"] = item.bound().str();
-  object["intensity"] = cost.hbmBytes > 0
-                            ? number(compute.flops() / cost.hbmBytes)
-                            : Json(nullptr);
+  object["intensity"] = number(compute.intensity());
   object["sharding"] = compute.sharding;
   object["function"] = compute.function;
   object["fused"] = strings(compute.fused);
   object["vector_flops"] = number(cost.vectorFlops);
+  object["critical_intensity"] = number(compute.criticalIntensity());
 }
 
 void addCollective(Json &object, const ReportItem &item,
@@ -144,9 +203,13 @@ void addCollective(Json &object, const ReportItem &item,
   object["bound"] = item.bound().str();
   object["from"] = moved.from;
   object["to"] = moved.to;
-  // Nothing is assumed to overlap.
-  object["exposed_s"] = number(item.seconds);
+  // Of one run, as every figure; runs differ, so their mean.
+  object["exposed_s"] =
+      number(double(moved.exposed) / double(item.count) / 1e12);
   object["reason"] = moved.reason;
+  object["exposed_total_s"] = number(double(moved.exposed) / 1e12);
+  object["collective_matmul"] =
+      moved.matmul.empty() ? Json(nullptr) : Json(moved.matmul);
 }
 
 Json operation(const ReportItem &item) {
@@ -185,6 +248,10 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
                        {"network", byName(report.traffic.network)}};
   object["plan"] = plan(report.plan);
   object["parameters"] = report.parameters;
+  object["tokens"] = report.tokens ? Json(*report.tokens) : Json(nullptr);
+  object["tokens_per_s"] = number(report.tokensPerSecond);
+  object["overlap"] = overlap(report);
+  object["rooflines"] = rooflines(report);
   Json tensors = Json::array(), operations = Json::array();
   for (const ReportTensor &each : report.tensors)
     tensors.push_back(tensor(each));
@@ -192,6 +259,8 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
     operations.push_back(operation(item));
   object["tensors"] = std::move(tensors);
   object["ops"] = std::move(operations);
+  if (!report.timeline.empty())
+    object["timeline"] = timeline(report);
   os << object.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false,
                     nlohmann::json::error_handler_t::replace)
      << '\n';

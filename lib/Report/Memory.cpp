@@ -1,79 +1,46 @@
 //===- Memory.cpp - Memory of a planned program over time ------*- C++ -*-===//
 //
 // Lifetimes come from the program's graph, layouts from the types of the
-// explicit program: cost-model.md section 6.
+// explicit program, and from the schedule where buffers are made earlier than
+// program order needs them: cost-model.md section 6.
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Report/Memory.h"
-#include "shardc/Optimizer/Graph.h"
-#include "shardc/Optimizer/Names.h"
+#include "Collect.h"
+#include "MemoryProfiler.h"
+#include "Names.h"
 #include "shardc/Reshard/ReshardMemory.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-namespace {
-
-/// A tensor that is alive during [begin, end).
-struct Interval {
-  LiveTensor tensor;
-  uint32_t begin = 0, end = 0;
-};
-
-class MemoryProfiler {
-public:
-  explicit MemoryProfiler(ProgramOp program) : program(program) {
-    if (MeshAttr attr = program.getMeshAttr())
-      mesh = toMesh(attr);
-  }
-  MemoryProfile profile();
-
-private:
-  void addValue(const GraphValue &value);
-  void addReaders(const GraphValue &value, Value stored, Value copy);
-  void addReader(Value operand, Value stored, Value copy, uint32_t point);
-  void add(Value value, MemoryKind kind, uint32_t begin, uint32_t end,
-           int64_t bytes);
-  int64_t bytesOf(Value value) const;
-  ReshardMemory chain(Value from, Value to) const;
-  bool staysOnChip(const GraphValue &value) const;
-
-  ProgramOp program;
-  Mesh mesh;
-  Graph graph;
-  std::vector<Interval> intervals;
-};
+MemoryProfiler::MemoryProfiler(ProgramOp program)
+    : program(program), graph(buildGraph(program)) {
+  if (MeshAttr attr = program.getMeshAttr())
+    mesh = toMesh(attr);
+}
 
 int64_t MemoryProfiler::bytesOf(Value value) const {
-  ShardingAttr sharding = getSharding(value.getType());
-  TensorShape shape = tensorShape(value.getType());
-  Layout layout =
-      sharding ? toLayout(mesh, sharding) : Layout::replicated(shape.rank());
-  return wholeBytes(shape.localBytes(mesh, layout));
+  return wholeBytes(tensorShape(value.getType())
+                        .localBytes(mesh, layoutOf(mesh, value.getType())));
 }
 
 void MemoryProfiler::add(Value value, MemoryKind kind, uint32_t begin,
                          uint32_t end, int64_t bytes) {
-  if (begin >= end || bytes == 0)
-    return;
-  ShardingAttr sharding = getSharding(value.getType());
-  Layout layout = sharding
-                      ? toLayout(mesh, sharding)
-                      : Layout::replicated(tensorShape(value.getType()).rank());
-  intervals.push_back({{valueName(value), kind, bytes,
-                        toString(mesh, layout, indexNames(value))},
-                       begin,
-                       end});
+  if (begin < end && bytes != 0)
+    intervals.push_back({value, kind, bytes, begin, end});
 }
 
-/// The collectives that lead from `from` to `to`.
-ReshardMemory MemoryProfiler::chain(Value from, Value to) const {
+/// The collectives that lead from `from` to `to`, the last first.
+static SmallVector<Operation *, 2> stepsBetween(Value from, Value to) {
   SmallVector<Operation *, 2> steps;
   for (; to != from; to = to.getDefiningOp()->getOperand(0))
     steps.push_back(to.getDefiningOp());
+  return steps;
+}
+
+ReshardMemory MemoryProfiler::chain(ArrayRef<Operation *> steps) const {
   ReshardMemory memory;
   for (Operation *step : llvm::reverse(steps))
     memory.add(collectiveKind(step), bytesOf(step->getOperand(0)),
@@ -81,22 +48,8 @@ ReshardMemory MemoryProfiler::chain(Value from, Value to) const {
   return memory;
 }
 
-/// The layout in which an operation's value is stored: behind the collectives
-/// that are marked so.
-Value storedValue(Value value) {
-  while (true) {
-    Operation *next = nullptr;
-    for (Operation *user : value.getUsers())
-      if (user->hasAttr(kStore))
-        next = user;
-    if (!next)
-      return value;
-    value = next->getResult(0);
-  }
-}
-
 /// The copy made of a stored value for several users, or null.
-Value copyOf(Value stored) {
+static Value copyOf(Value stored) {
   for (Operation *user : stored.getUsers()) {
     if (!isCollective(user))
       continue;
@@ -125,6 +78,25 @@ bool MemoryProfiler::staysOnChip(const GraphValue &value) const {
   });
 }
 
+/// A buffer that program order needs during [begin, end), made by `maker` and
+/// what follows it.
+void MemoryProfiler::addBuffer(Value value, Operation *maker, uint32_t begin,
+                               uint32_t end, int64_t bytes) {
+  if (const EarlyBuffer *buffer = earlyBuffer(maker)) {
+    begin = std::min(begin, buffer->from);
+    for (auto [from, to] : buffer->also)
+      add(value, MemoryKind::Buffer, from, to, bytes);
+  }
+  add(value, MemoryKind::Buffer, begin, end, bytes);
+}
+
+const EarlyBuffer *MemoryProfiler::earlyBuffer(Operation *maker) const {
+  if (!early)
+    return nullptr;
+  auto it = early->find(maker);
+  return it == early->end() ? nullptr : &it->second;
+}
+
 void MemoryProfiler::addReader(Value operand, Value stored, Value copy,
                                uint32_t point) {
   Value from = stored;
@@ -134,8 +106,8 @@ void MemoryProfiler::addReader(Value operand, Value stored, Value copy,
       from = copy;
   if (operand == stored || operand == copy)
     return;
-  add(operand, MemoryKind::Buffer, point, point + 1,
-      chain(from, operand).extraBytes());
+  SmallVector<Operation *, 2> steps = stepsBetween(from, operand);
+  addBuffer(operand, steps.back(), point, point + 1, chain(steps).extraBytes());
 }
 
 void MemoryProfiler::addReaders(const GraphValue &value, Value stored,
@@ -174,28 +146,43 @@ void MemoryProfiler::addValue(const GraphValue &value) {
   if (!value.inPlace && !staysOnChip(value))
     add(stored, kindOf(value), value.begin, value.end,
         bytesOf(stored) * value.multiplicity);
-  if (stored != value.value)
-    add(value.value, MemoryKind::Buffer, value.begin, value.begin + 1,
-        chain(value.value, stored).storeExtraBytes());
+  if (stored != value.value) {
+    // As made, it is needed until what it becomes is read.
+    SmallVector<Operation *, 2> steps = stepsBetween(value.value, stored);
+    uint32_t end = value.begin + 1;
+    if (earlyBuffer(steps.back()))
+      end = std::max(end, std::min(value.firstRead, graph.numPoints));
+    add(value.value, MemoryKind::Buffer, value.begin, end,
+        chain(steps).storeExtraBytes());
+  }
   if (copy) {
-    add(copy, MemoryKind::Buffer, value.firstRead, value.readEnd,
-        bytesOf(copy));
+    SmallVector<Operation *, 2> steps = stepsBetween(stored, copy);
+    addBuffer(copy, steps.back(), value.firstRead, value.readEnd,
+              bytesOf(copy));
     add(copy, MemoryKind::Buffer, value.firstRead, value.firstRead + 1,
-        chain(stored, copy).extraBytes() - bytesOf(copy));
+        chain(steps).extraBytes() - bytesOf(copy));
   }
   addReaders(value, stored, copy);
 }
 
-MemoryProfile MemoryProfiler::profile() {
-  graph = buildGraph(program);
+LiveTensor MemoryProfiler::describe(const Interval &interval) const {
+  Value value = interval.value;
+  SmallVector<std::string, 4> indices = indexNames(value);
+  return {valueName(value), interval.kind, interval.bytes,
+          notation(mesh, layoutOf(mesh, value.getType()), indices)};
+}
+
+MemoryProfile MemoryProfiler::profile(const EarlyBuffers *buffers) {
+  early = buffers;
+  intervals.clear();
   for (const GraphValue &value : graph.values)
     addValue(value);
   MemoryProfile result{
       std::vector<int64_t>(graph.numPoints, 0), 0, 0, "", program.getLoc(), {}};
   std::vector<int64_t> change(graph.numPoints + 1, 0);
   for (const Interval &interval : intervals) {
-    change[interval.begin] += interval.tensor.bytes;
-    change[std::min(interval.end, graph.numPoints)] -= interval.tensor.bytes;
+    change[interval.begin] += interval.bytes;
+    change[std::min(interval.end, graph.numPoints)] -= interval.bytes;
   }
   int64_t usage = 0;
   for (unsigned point = 0; point < graph.numPoints; ++point) {
@@ -214,15 +201,13 @@ MemoryProfile MemoryProfiler::profile() {
     }
   for (const Interval &interval : intervals)
     if (interval.begin <= result.peakPoint && result.peakPoint < interval.end)
-      result.live.push_back(interval.tensor);
+      result.live.push_back(describe(interval));
   llvm::sort(result.live, [](const LiveTensor &a, const LiveTensor &b) {
     return std::tuple(-a.bytes, a.kind, a.name, a.sharding) <
            std::tuple(-b.bytes, b.kind, b.name, b.sharding);
   });
   return result;
 }
-
-} // namespace
 
 int64_t MemoryProfile::atPeak(MemoryKind kind) const {
   int64_t bytes = 0;
@@ -233,5 +218,5 @@ int64_t MemoryProfile::atPeak(MemoryKind kind) const {
 }
 
 MemoryProfile shardc::profileMemory(ProgramOp program) {
-  return MemoryProfiler(program).profile();
+  return MemoryProfiler(program).profile(nullptr);
 }

@@ -22,6 +22,21 @@ llvm::StringRef ReportItem::bound() const {
   return compute()->cost.bound() == OpBound::Compute ? "compute" : "hbm";
 }
 
+std::optional<double> ReportCompute::intensity() const {
+  return cost.hbmBytes > 0 ? std::optional(flops() / cost.hbmBytes)
+                           : std::nullopt;
+}
+
+std::optional<double> ReportCompute::criticalIntensity() const {
+  double seconds =
+      cost.matrixFlops > 0 ? cost.matrixSeconds : cost.vectorSeconds;
+  if (seconds == 0 || cost.hbmSeconds == 0)
+    return std::nullopt;
+  double flopRate = flops() / seconds,
+         byteRate = cost.hbmBytes / cost.hbmSeconds;
+  return flopRate / byteRate;
+}
+
 llvm::StringRef shardc::stringify(MemoryKind kind) {
   switch (kind) {
   case MemoryKind::Weight:
@@ -135,7 +150,6 @@ void Totals::finish() {
   Report::Time &time = report.time;
   time.lower = toSeconds(std::max(device, busiest));
   time.upper = toSeconds(saturatingAdd(device, collectives));
-  time.scheduled = time.upper; // nothing is assumed to overlap
   time.compute = toSeconds(compute);
   time.hbm = toSeconds(hbm);
   time.device = toSeconds(device);
@@ -149,6 +163,75 @@ void Totals::finish() {
   for (auto [axis, total] : llvm::zip_equal(model.physical(), physical))
     time.physical.emplace_back(axis.name, toSeconds(total));
   time.bound = boundOfStep(busiest);
+}
+
+//===----------------------------------------------------------------------===//
+// The schedule
+//===----------------------------------------------------------------------===//
+
+/// What the schedule says of the report's items.
+class ScheduleReader {
+public:
+  ScheduleReader(const ScheduledProgram &scheduled, const ItemIndex &index,
+                 Report &report)
+      : scheduled(scheduled), index(index), report(report) {}
+
+  void fillTimes();
+  void fillOverlap(const Machine &machine);
+  void fillTimeline();
+
+private:
+  unsigned itemOf(const Timeline::Event &event) const {
+    return index.lookup(event.isGroup ? scheduled.groups[event.index]
+                                      : scheduled.collectives[event.index]);
+  }
+  /// Bodies of the schedule and the report's repeats are in the same order.
+  static int repeatOf(unsigned body) { return int(body) - 1; }
+
+  const ScheduledProgram &scheduled;
+  const ItemIndex &index;
+  Report &report;
+};
+
+void ScheduleReader::fillTimes() {
+  const Schedule &schedule = scheduled.schedule;
+  report.time.scheduled = toSeconds(schedule.scheduled);
+  report.time.exposed = toSeconds(schedule.scheduled - schedule.device);
+  for (auto [op, exposed] :
+       llvm::zip_equal(scheduled.collectives, schedule.exposed))
+    std::get<ReportCollective>(report.items[index.lookup(op)].detail).exposed =
+        exposed;
+}
+
+void ScheduleReader::fillOverlap(const Machine &machine) {
+  Report::Overlap &overlap = report.overlap;
+  for (auto [body, how] : llvm::enumerate(scheduled.overlap))
+    if (how != shardc::Overlap::Prefetch)
+      overlap.givenUp.push_back({repeatOf(body), how});
+  overlap.memoryCosts = toSeconds(scheduled.memoryCosts);
+  overlap.collectiveMatmul = machine.collectiveMatmul;
+  overlap.matmuls = scheduled.matmuls.size();
+  overlap.matmulsSave = toSeconds(scheduled.schedule.matmulsSave);
+  for (auto [matmul, collective] : scheduled.matmuls)
+    std::get<ReportCollective>(
+        report.items[index.lookup(scheduled.collectives[collective])].detail)
+        .matmul = report.items[index.lookup(scheduled.groups[matmul])].name;
+}
+
+void ScheduleReader::fillTimeline() {
+  const Timeline &timeline = scheduled.schedule.timeline;
+  for (const Timeline::Section &shown : timeline.sections) {
+    Report::Section section{
+        repeatOf(shown.body), shown.iteration, shown.start, shown.end, {}};
+    for (const Timeline::Event &event : timeline.events)
+      if (event.start < shown.end && shown.start < event.end)
+        section.events.push_back({itemOf(event), event.start, event.end});
+    llvm::sort(section.events, [](const auto &a, const auto &b) {
+      return std::tuple(a.start, a.item, a.end) <
+             std::tuple(b.start, b.item, b.end);
+    });
+    report.timeline.push_back(std::move(section));
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -207,6 +290,31 @@ void fillFlops(const FlopsByType &work, const CollectiveModel &model,
   report.flops.hfu = executed / step;
 }
 
+/// Elements of the largest integer input: the tokens of a step.
+std::optional<int64_t> tokensOfStep(const Report &report) {
+  std::optional<int64_t> tokens;
+  for (const ReportTensor &tensor : report.tensors) {
+    llvm::StringRef type = tensor.dtype;
+    if (tensor.kind != "input" ||
+        !(type.starts_with("int") || type.starts_with("uint")))
+      continue;
+    int64_t elements = 1;
+    for (const ReportTensor::Dim &dim : tensor.dims)
+      elements = saturatingMultiply(elements, dim.size);
+    tokens = std::max(tokens.value_or(0), elements);
+  }
+  return tokens;
+}
+
+void fillTokens(Report &report) {
+  report.tokens = tokensOfStep(report);
+  if (!report.tokens)
+    return;
+  report.flops.perToken = report.flops.model / double(*report.tokens);
+  if (report.time.scheduled > 0)
+    report.tokensPerSecond = double(*report.tokens) / report.time.scheduled;
+}
+
 //===----------------------------------------------------------------------===//
 // The machine
 //===----------------------------------------------------------------------===//
@@ -229,6 +337,21 @@ void fillHardware(const FlopsByType &work, const CollectiveModel &model,
   }
 }
 
+void fillRooflines(const CollectiveModel &model, Report &report) {
+  if (!report.hardware.peakFlops)
+    return;
+  auto add = [&](std::string over, double bandwidth, double bytes) {
+    Report::Roofline roofline{std::move(over), std::nullopt,
+                              *report.hardware.peakFlops / bandwidth};
+    if (bytes > 0)
+      roofline.intensity = report.flops.device / bytes;
+    report.rooflines.push_back(std::move(roofline));
+  };
+  add("hbm", model.machine().hbmBandwidth, report.traffic.hbm);
+  for (auto [i, network] : llvm::enumerate(report.time.physical))
+    add(network.first, model.bandwidth(i), network.second * model.bandwidth(i));
+}
+
 void fillMesh(const CollectiveModel &model, Report &report) {
   const MeshBinding &binding = model.binding();
   for (auto [axis, parts] : llvm::zip_equal(model.mesh().axes, binding.parts)) {
@@ -240,30 +363,14 @@ void fillMesh(const CollectiveModel &model, Report &report) {
   report.idleChips = binding.idleChips;
 }
 
-/// Elements of the largest integer input: the tokens of a step.
-std::optional<int64_t> tokensOfStep(const Report &report) {
-  std::optional<int64_t> tokens;
-  for (const ReportTensor &tensor : report.tensors) {
-    llvm::StringRef type = tensor.dtype;
-    if (tensor.kind != "input" ||
-        !(type.starts_with("int") || type.starts_with("uint")))
-      continue;
-    int64_t elements = 1;
-    for (const ReportTensor::Dim &dim : tensor.dims)
-      elements = saturatingMultiply(elements, dim.size);
-    tokens = std::max(tokens.value_or(0), elements);
-  }
-  return tokens;
-}
-
 void fillPrice(const Machine &machine, Report &report) {
   if (!machine.usdPerHour)
     return;
   double usd = double(machine.numChips()) * *machine.usdPerHour *
                report.time.scheduled / 3600;
   report.price.usd = usd;
-  if (std::optional<int64_t> tokens = tokensOfStep(report))
-    report.price.usdPerMillionTokens = usd / double(*tokens) * 1e6;
+  if (report.tokens)
+    report.price.usdPerMillionTokens = usd / double(*report.tokens) * 1e6;
 }
 
 //===----------------------------------------------------------------------===//
@@ -319,24 +426,31 @@ void fillPlan(ProgramOp program, Report &report) {
 } // namespace
 
 Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
-                           const MemoryProfile &memory,
+                           const ScheduledProgram &scheduled,
                            const ReportOptions &options) {
   Report report;
   report.file = options.file;
   fillMesh(model, report);
   collectTensors(program, model.mesh(), report);
-  collectItems(program, model, report);
+  ItemIndex index = collectItems(program, model, report);
 
   Totals totals(model, report);
   for (const ReportItem &item : report.items)
     totals.add(item);
   totals.finish();
+  ScheduleReader schedule(scheduled, index, report);
+  schedule.fillTimes();
+  schedule.fillOverlap(model.machine());
+  if (options.timeline)
+    schedule.fillTimeline();
 
   FlopsByType work = modelWork(program, model.machine());
   fillHardware(work, model, report);
   fillFlops(work, model, report);
+  fillRooflines(model, report);
+  fillTokens(report);
   fillPrice(model.machine(), report);
-  fillMemory(memory, model.machine(), options, report);
+  fillMemory(scheduled.memory, model.machine(), options, report);
   fillPlan(program, report);
   return report;
 }

@@ -2,21 +2,10 @@
 
 #include "Collect.h"
 #include "Names.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
-
-int64_t shardc::saturatingMultiply(int64_t a, int64_t b) {
-  int64_t result;
-  return llvm::MulOverflow(a, b, result) ? INT64_MAX : result;
-}
-
-int64_t shardc::saturatingAdd(int64_t a, int64_t b) {
-  int64_t result;
-  return llvm::AddOverflow(a, b, result) ? INT64_MAX : result;
-}
 
 Value shardc::storedValue(Value value) {
   auto isStore = [](Operation *user) { return user->hasAttr(kStore); };

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TimelineText.h"
 #include "shardc/Report/Report.h"
 #include "shardc/Report/Table.h"
 #include "shardc/Report/Units.h"
@@ -32,7 +33,9 @@ private:
   void printPlan();
   void printItems();
   void printTime();
+  void printOverlap();
   void printNetwork();
+  void printRooflines();
   void printMemory();
   void printLargest();
   void printAdvice();
@@ -44,6 +47,7 @@ private:
   std::string meshText() const;
   std::string planText() const;
   std::string stepText() const;
+  std::string tokensText() const;
   std::string memoryText() const;
   std::string priceText() const;
   std::string share(double seconds) const;
@@ -144,8 +148,17 @@ std::string TextPrinter::stepText() const {
   std::string text = formatTime(time.scheduled) + ", bound by " +
                      (time.bound == "hbm" ? "HBM" : time.bound);
   if (time.lower < time.upper)
-    text += " (" + formatTime(time.lower) +
-            " with perfect overlap; none is assumed yet)";
+    text += "; " + formatTime(time.lower) + " with perfect overlap, " +
+            formatTime(time.upper) + " with none";
+  return text;
+}
+
+std::string TextPrinter::tokensText() const {
+  std::string text = formatDigits(*report.tokens) + " a step";
+  if (report.tokensPerSecond)
+    text += ", " + formatScaled(*report.tokensPerSecond) + " per second";
+  if (report.flops.model > 0)
+    text += ", " + formatRate(*report.flops.perToken, "FLOP") + " each";
   return text;
 }
 
@@ -199,6 +212,8 @@ void TextPrinter::printHead() {
   if (report.flops.mfu && report.flops.model > 0)
     fact("MFU", formatPercent(*report.flops.mfu) + ", HFU " +
                     formatPercent(*report.flops.hfu));
+  if (report.tokens)
+    fact("tokens", tokensText());
   fact("memory", memoryText());
   if (report.price.usd)
     fact("price", priceText());
@@ -360,6 +375,7 @@ void TextPrinter::addItem(Table &table, const ReportItem &item) const {
   double runs = double(item.count), time = double(item.total) / 1e12;
   if (const ReportCollective *moved = item.collective()) {
     bool free = item.total == 0;
+    double exposed = double(moved->exposed) / 1e12;
     table.addRow(
         {indent + moved->operand,
          {item.kind + " " + llvm::join(moved->axes, ","),
@@ -369,22 +385,23 @@ void TextPrinter::addItem(Table &table, const ReportItem &item) const {
          "",
          moved->cost.bytes > 0 ? formatBytes(runs * moved->cost.bytes) : "",
          free ? "free" : formatTime(time),
+         free ? "" : formatTime(exposed),
          free ? Cell() : boundCell(item.bound()),
-         free ? "" : share(time)});
+         free ? "" : share(exposed)});
     return;
   }
   const ReportCompute &compute = *item.compute();
   table.addRow({indent + item.name, computeText(compute), compute.sharding,
                 formatDigits(item.count),
                 compute.flops() > 0 ? formatScaled(runs * compute.flops()) : "",
-                formatBytes(runs * compute.cost.hbmBytes), formatTime(time),
+                formatBytes(runs * compute.cost.hbmBytes), formatTime(time), "",
                 boundCell(item.bound()), share(time)});
 }
 
 /// The heading of a repeat, with the sums of its body.
 void TextPrinter::addRepeat(Table &table, int repeat) const {
   const Report::Repeat &described = report.repeats[repeat];
-  double flops = 0, bytes = 0, time = 0;
+  double flops = 0, bytes = 0, time = 0, exposed = 0, device = 0;
   for (const ReportItem &item : report.items) {
     if (!isWithin(report, item.repeat, repeat))
       continue;
@@ -392,6 +409,9 @@ void TextPrinter::addRepeat(Table &table, int repeat) const {
     if (const ReportCompute *compute = item.compute()) {
       flops += compute->flops() * double(item.count);
       bytes += compute->cost.hbmBytes * double(item.count);
+      device += double(item.total) / 1e12;
+    } else {
+      exposed += double(item.collective()->exposed) / 1e12;
     }
   }
   std::string indent(2 * (depthOf(report, repeat) - 1), ' ');
@@ -406,8 +426,9 @@ void TextPrinter::addRepeat(Table &table, int repeat) const {
                 bold(flops > 0 ? formatScaled(flops) : ""),
                 bold(formatBytes(bytes)),
                 bold(formatTime(time)),
+                bold(formatTime(exposed)),
                 {},
-                bold(share(time))});
+                bold(share(device + exposed))});
 }
 
 /// Headings of the repeats that lie between the one of the last row and the one
@@ -429,10 +450,11 @@ void TextPrinter::printItems() {
                {Column::Right},
                {Column::Right},
                {Column::Right},
+               {Column::Right},
                {},
                {Column::Right}},
               {"Operations", "", "sharding", "count", "FLOPs", "bytes", "time",
-               "bound", "share"});
+               "exposed", "bound", "share"});
   int repeat = -1;
   for (const ReportItem &item : report.items) {
     addRepeats(table, repeat, item.repeat);
@@ -453,14 +475,15 @@ void TextPrinter::printItems() {
                 bold(formatScaled(flops)),
                 bold(formatBytes(report.traffic.hbm)),
                 bold(formatTime(report.time.upper)),
+                bold(formatTime(report.time.exposed)),
                 {},
-                bold(share(report.time.upper))});
+                bold(share(report.time.scheduled))});
   os << '\n';
   table.print(os, colour);
   os.indent(2);
   paint(os,
-        "all runs of a step on one device; bytes are HBM traffic, of a "
-        "collective the size of what it moves",
+        "all runs of a step on one device; bytes: HBM traffic, of a collective "
+        "what it moves; exposed: compute waits for it",
         Style::Dim, colour);
   os << '\n';
 }
@@ -472,17 +495,52 @@ void TextPrinter::printItems() {
 void TextPrinter::printTime() {
   const Report::Time &time = report.time;
   Table table({{}, {Column::Right}, {Column::Right}, {}}, {"Time of a step"});
-  auto add = [&](const char *name, double seconds, const char *what) {
-    table.addRow({name, formatTime(seconds), share(seconds), what});
+  auto add = [&](const char *name, double seconds, std::string what = "") {
+    table.addRow({name, formatTime(seconds), share(seconds), std::move(what)});
   };
-  add("compute-bound operations", time.computeBound, "");
-  add("HBM-bound operations", time.hbmBound, "");
-  add("collectives", time.collectives, "");
-  add("upper", time.upper, "operations and collectives one after the other");
+  add("compute-bound operations", time.computeBound);
+  add("HBM-bound operations", time.hbmBound);
+  add("exposed collectives", time.exposed,
+      time.collectives > 0
+          ? "compute waits; collectives take " + formatTime(time.collectives)
+          : "");
+  add("scheduled", time.scheduled, "the sum of these");
   add("lower", time.lower,
       "perfect overlap: the operations or the busiest network");
+  add("upper", time.upper, "operations and collectives one after the other");
   os << '\n';
   table.print(os, colour);
+  printOverlap();
+}
+
+/// What overlaps less than it could, and what overlaps more.
+void TextPrinter::printOverlap() {
+  const Report::Overlap &overlap = report.overlap;
+  for (const Report::Overlap::GivenUp &body : overlap.givenUp) {
+    std::string place = body.repeat < 0
+                            ? "outside repeats"
+                            : "in repeat " + report.repeats[body.repeat].index;
+    printWrapped(os,
+                 body.instead == Overlap::Ahead
+                     ? "no memory to prefetch " + place +
+                           ": weights are gathered while the group before "
+                           "their use runs"
+                     : "no memory to overlap " + place +
+                           ": collectives and operations take turns",
+                 2);
+  }
+  if (overlap.memoryCosts > 0)
+    printWrapped(os,
+                 "with more memory the step would take " +
+                     formatTime(report.time.scheduled - overlap.memoryCosts) +
+                     ", " + formatTime(overlap.memoryCosts) + " less",
+                 2);
+  if (overlap.matmuls > 0)
+    printWrapped(os,
+                 plural(overlap.matmuls, "collective matmul") + " " +
+                     (overlap.matmuls == 1 ? "saves " : "save ") +
+                     formatTime(overlap.matmulsSave),
+                 2);
 }
 
 /// True if every mesh axis is one physical axis with the same time, so that the
@@ -518,9 +576,49 @@ void TextPrinter::printNetwork() {
   table.print(os, colour);
 }
 
+/// The step, then the operations that take longest.
+void TextPrinter::printRooflines() {
+  if (report.rooflines.empty())
+    return;
+  Table table({{Column::Left, 30},
+               {Column::Left, 40},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right}},
+              {"Rooflines", "", "FLOP/B", "critical", "ratio"});
+  auto add = [&](std::string what, std::string over,
+                 std::optional<double> intensity, double critical) {
+    table.addRow({std::move(what), std::move(over),
+                  intensity ? formatScaled(*intensity) : "",
+                  formatScaled(critical),
+                  intensity ? formatScaled(*intensity / critical) : ""});
+  };
+  for (const Report::Roofline &roofline : report.rooflines)
+    if (roofline.intensity)
+      add("the step",
+          roofline.over == "hbm" ? "HBM" : "network " + roofline.over,
+          roofline.intensity, roofline.critical);
+  std::vector<const ReportItem *> items;
+  for (const ReportItem &item : report.items)
+    if (item.compute() && item.compute()->criticalIntensity())
+      items.push_back(&item);
+  llvm::sort(items, [](const ReportItem *a, const ReportItem *b) {
+    return std::pair(-a->total, a) < std::pair(-b->total, b);
+  });
+  constexpr size_t kMost = 8;
+  for (const ReportItem *item : llvm::ArrayRef(items).take_front(kMost))
+    add(item->name, computeText(*item->compute()) + ", HBM",
+        item->compute()->intensity(), *item->compute()->criticalIntensity());
+  os << '\n';
+  table.print(os, colour);
+}
+
 void TextPrinter::printMemory() {
   const Report::Memory &memory = report.memory;
-  Table table({{}, {Column::Right}, {Column::Right}, {Column::Left, 80}},
+  Table table({{},
+               {Column::Right},
+               {Column::Right},
+               {Column::Left, kReportWidth, /*flexible=*/true}},
               {"Memory of a device"});
   auto add = [&](const char *name, int64_t bytes, std::string note = "") {
     double allowed = double(memory.allowed());
@@ -545,12 +643,13 @@ void TextPrinter::printMemory() {
   add(memory.limit ? "limit" : "capacity", memory.allowed());
   os << '\n';
   table.print(os, colour);
-  if (!memory.fits)
-    printLargest();
+  printLargest();
 }
 
 void TextPrinter::printLargest() {
-  constexpr size_t kMost = 8;
+  if (report.memory.live.empty())
+    return;
+  const size_t kMost = report.memory.fits ? 6 : 10;
   Table table({{},
                {Column::Left, 40},
                {Column::Left, kReportWidth, /*flexible=*/true},
@@ -560,6 +659,13 @@ void TextPrinter::printLargest() {
        llvm::ArrayRef(report.memory.live).take_front(kMost))
     table.addRow({stringify(tensor.kind).str(), tensor.name, tensor.sharding,
                   formatBytes(double(tensor.bytes))});
+  int64_t rest = report.memory.peak;
+  for (const LiveTensor &tensor :
+       llvm::ArrayRef(report.memory.live).take_front(kMost))
+    rest -= tensor.bytes;
+  if (report.memory.live.size() > kMost)
+    table.addRow({plural(report.memory.live.size() - kMost, "other"), "", "",
+                  formatBytes(double(rest))});
   os << '\n';
   table.print(os, colour);
 }
@@ -568,30 +674,35 @@ void TextPrinter::printLargest() {
 // Advice
 //===----------------------------------------------------------------------===//
 
-/// The most expensive collectives and why they are there.
+/// The collectives for which compute waits longest and why they are there.
 void TextPrinter::printAdvice() {
   std::vector<const ReportItem *> collectives;
   for (const ReportItem &item : report.items)
-    if (item.collective() && item.total > 0)
+    if (item.collective() && item.collective()->exposed > 0)
       collectives.push_back(&item);
   if (collectives.empty())
     return;
-  // Equally expensive ones in program order, which is that of their addresses.
+  // Equally long ones in program order, which is that of their addresses.
   llvm::sort(collectives, [](const ReportItem *a, const ReportItem *b) {
-    return std::pair(-a->total, a) < std::pair(-b->total, b);
+    return std::pair(-a->collective()->exposed, a) <
+           std::pair(-b->collective()->exposed, b);
   });
   constexpr size_t kMost = 3;
   heading("Look at first");
   for (auto [i, item] :
        llvm::enumerate(llvm::ArrayRef(collectives).take_front(kMost))) {
     const ReportCollective &moved = *item->collective();
-    double time = double(item->total) / 1e12;
+    double exposed = double(moved.exposed) / 1e12;
     std::string text = std::to_string(i + 1) + ". " + item->kind + " of '" +
                        moved.operand + "' over " + llvm::join(moved.axes, ",") +
-                       ": " + formatTime(time) + ", " + share(time) +
+                       ": " + formatTime(exposed) + ", " + share(exposed) +
                        " of the step";
+    if (moved.exposed < item->total)
+      text += ", of " + formatTime(double(item->total) / 1e12);
     if (item->count > 1)
       text += ", " + formatDigits(item->count) + " runs";
+    if (!moved.matmul.empty())
+      text += ", a collective matmul with '" + moved.matmul + "'";
     text += item->bound() == "latency" ? ", bound by latency" : "";
     if (!item->loc.empty())
       text += " (" + item->loc + ")";
@@ -607,6 +718,8 @@ void TextPrinter::print() {
   printItems();
   printTime();
   printNetwork();
+  printRooflines();
+  printTimeline(os, report, colour);
   printMemory();
   printAdvice();
 }

@@ -7,17 +7,20 @@
 //   H, Out: 2 * 2048 * 4096 * 4096 = 68.7 GFLOP each, 349 us at 197 TFLOP/s;
 //     3 tensors of 16.8, 33.6 and 16.8 MB
 //   reduce_scatter Y of Out: V = 2048 * 4096 * 2 B = 16.8 MB, 280 us, 12.6 MB
-//   step: 2 * 349 + 559 + 280 us = 1.54 ms; with perfect overlap 698 us
+//   step: nothing can overlap, 559 + 2 * 349 + 280 us = 1.54 ms; with perfect
+//     overlap 698 us
 //   MFU: 2^42 FLOP / 197e12 FLOP/s / 16 chips / 1.5365 ms = 45.4 %
 //   memory: the weights take 8.39 + 33.6 MB; in H, In and H take 16.8 MB each
 //     and the gathered Win 33.6 MB: 109 MB together
+//   rooflines: 137.4 GFLOP / 134.2 MB = 1024 of 1.97e14 / 8.2e11 = 240 FLOP/B;
+//     over x, 4.5e10 B/s in 559 us are 25.2 MB: 5461 of 1.97e14 / 4.5e10 = 4378
 
 // CHECK:      text.mlir
 // CHECK-NEXT: hardware    tpu_v5e[4, 4]: 16 chips, each 197 TFLOP/s bf16, 16.0 GB HBM at 820 GB/s
 // CHECK-NEXT: mesh        [X=4 on x, Y=4 on y]
 // CHECK-NEXT: parameters  134 million (134,217,728)
 // CHECK-NEXT: plan        feasible: at most 25.0 % slower than the best (by upper time)
-// CHECK-NEXT: step        1.54 ms, bound by compute (698 us with perfect overlap; none is assumed yet)
+// CHECK-NEXT: step        1.54 ms, bound by compute; 698 us with perfect overlap, 1.54 ms with none
 // CHECK-NEXT: MFU         45.4 %, HFU 45.4 %
 
 // CHECK:      Plan shape global per device
@@ -27,24 +30,33 @@
 // CHECK-NEXT: activation  H     bf16  [B@X, F@Y]  8192 x 16384   268 MB     16.8 MB
 // CHECK-NEXT: output      Out   bf16  [B@X, D@Y]  8192 x 4096   67.1 MB     4.19 MB
 
-// CHECK:      Operations sharding count FLOPs bytes time bound share
-// CHECK-NEXT: Win   all_gather X      [D@X, F@Y] -> [D, F@Y]          1          33.6 MB   559 us  bandwidth   36.4 %
-// CHECK-NEXT: H     einsum + relu     [B@X, F@Y]                      1  68.7 G  67.1 MB   349 us  compute     22.7 %
-// CHECK-NEXT: Out   einsum            [B@X, D]{+Y}                    1  68.7 G  67.1 MB   349 us  compute     22.7 %
-// CHECK-NEXT: Out   reduce_scatter Y  [B@X, D]{+Y} -> [B@X, D@Y]      1          16.8 MB   280 us  bandwidth   18.2 %
-// CHECK-NEXT: total                                                       137 G   134 MB  1.54 ms             100.0 %
+// CHECK:      Operations sharding count FLOPs bytes time exposed bound share
+// CHECK-NEXT: Win   all_gather X      [D@X, F@Y] -> [D, F@Y]          1          33.6 MB   559 us  559 us  bandwidth   36.4 %
+// CHECK-NEXT: H     einsum + relu     [B@X, F@Y]                      1  68.7 G  67.1 MB   349 us          compute     22.7 %
+// CHECK-NEXT: Out   einsum            [B@X, D]{+Y}                    1  68.7 G  67.1 MB   349 us          compute     22.7 %
+// CHECK-NEXT: Out   reduce_scatter Y  [B@X, D]{+Y} -> [B@X, D@Y]      1          16.8 MB   280 us  280 us  bandwidth   18.2 %
+// CHECK-NEXT: total                                                       137 G   134 MB  1.54 ms  839 us              100.0 %
 
 // CHECK:      Time of a step
 // CHECK-NEXT: compute-bound operations   698 us   45.4 %
 // CHECK-NEXT: HBM-bound operations          0 s      0 %
-// CHECK-NEXT: collectives                839 us   54.6 %
-// CHECK-NEXT: upper                     1.54 ms  100.0 %
+// CHECK-NEXT: exposed collectives        839 us   54.6 %  compute waits; collectives take 839 us
+// CHECK-NEXT: scheduled                 1.54 ms  100.0 %
 // CHECK-NEXT: lower                      698 us   45.4 %
+// CHECK-NEXT: upper                     1.54 ms  100.0 %
 
 // CHECK:      Network      time   share  sent per device
 // CHECK-NEXT: over X   559 us  36.4 %          25.2 MB
 // CHECK-NEXT: over Y   280 us  18.2 %          12.6 MB
 // CHECK-EMPTY:
+
+// CHECK-NEXT: Rooflines                      FLOP/B  critical  ratio
+// CHECK-NEXT: the step  HBM                  1.02 k       240   4.26
+// CHECK-NEXT: the step  network x            5.46 k    4.38 k   1.25
+// CHECK-NEXT: the step  network y            10.9 k    4.38 k   2.50
+// CHECK-NEXT: H         einsum + relu, HBM   1.02 k       240   4.26
+// CHECK-NEXT: Out       einsum, HBM          1.02 k       240   4.26
+// CHECK-NOT:  Timeline
 
 // CHECK:      Memory of a device
 // CHECK-NEXT: weights                41.9 MB
@@ -52,7 +64,14 @@
 // CHECK-NEXT: peak 109 MB {{.*}} in 'H' (ffn.shd:10:
 // CHECK-NEXT: capacity               16.0 GB
 
-// CHECK:      Look at first
+// CHECK:      Largest tensors at the peak
+// CHECK-NEXT: weight                Wout  [F@Y, D]    33.6 MB
+// CHECK-NEXT: communication buffer  Win   [D, F@Y]    33.6 MB
+// CHECK-NEXT: input                 In    [B@X, D]    16.8 MB
+// CHECK-NEXT: activation            H     [B@X, F@Y]  16.8 MB
+// CHECK-NEXT: weight                Win   [D@X, F@Y]  8.39 MB
+// CHECK-EMPTY:
+// CHECK-NEXT: Look at first
 // CHECK-NEXT: 1. all_gather of 'Win' over X: 559 us, 36.4 % of the step (ffn.shd:10:1)
 // CHECK-NEXT: einsum 'H' reads 'Win' as [D, F@Y] but it is stored as [D@X, F@Y]
 // CHECK-NEXT: 2. reduce_scatter of 'Out' over Y: 280 us, 18.2 % of the step (ffn.shd:11:1)

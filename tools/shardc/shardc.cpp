@@ -90,6 +90,11 @@ struct Options {
           clEnumValN(Emit::Csv, "emit-csv",
                      "A line of figures for each point of --sweep"))};
 
+  cl::opt<bool> timeline{
+      "timeline",
+      cl::desc("Add to the report what runs when: compute and each network"),
+      cl::cat(emitCategory)};
+
   cl::opt<OptMode> opt{
       "opt", cl::desc("How to choose what the program leaves open:"),
       cl::init(OptMode::Optimize), cl::cat(planCategory),
@@ -354,16 +359,18 @@ ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
   std::unique_ptr<PlanningContext> context = createContext(program);
   if (!context)
     return InputError;
-  MemoryProfile memory = profileMemory(program);
-  Report report = buildReport(program, context->model, memory,
-                              {options.name(), options.plan().memoryLimit});
+  std::optional<int64_t> limit = options.plan().memoryLimit;
+  ScheduledProgram scheduled = scheduleProgram(program, context->model, limit);
+  Report report = buildReport(program, context->model, scheduled,
+                              {options.name(), limit, options.timeline});
   if (options.emit == Emit::Ir)
     module->print(os);
   else if (options.emit == Emit::Json)
     printJson(os, report);
   else
     printText(os, report, options.wantsColour());
-  return succeeded(checkFits(report, memory.peakLoc)) ? Success : NoPlanFits;
+  return succeeded(checkFits(report, scheduled.memory.peakLoc)) ? Success
+                                                                : NoPlanFits;
 }
 
 /// `--sweep` and `--crossover`.
@@ -537,6 +544,10 @@ static ExitStatus checkCommandLine(const Options &options) {
     return commandLineError("--memory-limit expects bytes, such as 12GB, "
                             "found '" +
                             options.memoryLimit + "'");
+  if (options.timeline && options.emit != Emit::Cost &&
+      options.emit != Emit::Json)
+    return commandLineError(
+        "--timeline expects the cost report or --emit-json");
   bool needsText = options.emit == Emit::Ast || options.emit == Emit::Plan;
   if (options.readsModule() && needsText)
     return commandLineError(

@@ -93,6 +93,8 @@ struct Graph {
   /// Chunks of each group: the leader (or none: -1) and the rest (or none: -1).
   std::vector<std::pair<int, int>> groups;
   uint32_t numPoints = 0;
+  /// Points before and after the body of each repeat.
+  llvm::DenseMap<mlir::Operation *, std::pair<uint32_t, uint32_t>> repeatPoints;
 };
 
 /// Builds the graph of a program that has fusion groups and no collectives yet.

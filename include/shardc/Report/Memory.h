@@ -1,7 +1,6 @@
 //===- Memory.h - Memory of a planned program over time -------*- C++ -*-===//
 //
-// What one device holds at each point of the step, in program order:
-// cost-model.md section 6.
+// What one device holds at each point of the step: cost-model.md section 6.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +36,8 @@ struct MemoryProfile {
   int64_t atPeak(MemoryKind kind) const;
 };
 
-/// Memory of a program whose plan is explicit (after shd-annotate-cost).
+/// Memory of a program whose plan is explicit (after shd-annotate-cost), in
+/// program order: what the optimizer counts.
 MemoryProfile profileMemory(shd::ProgramOp program);
 
 } // namespace shardc

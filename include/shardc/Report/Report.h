@@ -11,7 +11,7 @@
 
 #include "shardc/Cost/Collective.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"
-#include "shardc/Report/Memory.h"
+#include "shardc/Report/ScheduledProgram.h"
 #include <string>
 #include <variant>
 #include <vector>
@@ -53,6 +53,10 @@ struct ReportCompute {
   double flops() const {
     return cost.matrixFlops > 0 ? cost.matrixFlops : cost.vectorFlops;
   }
+  /// FLOPs for each byte of HBM traffic, and from how many on the units that
+  /// execute them are the bound; absent where there is no traffic or no work.
+  std::optional<double> intensity() const;
+  std::optional<double> criticalIntensity() const;
 };
 
 /// One collective; figures of one run.
@@ -64,6 +68,10 @@ struct ReportCollective {
   std::string from, to;
   /// Why it is there, as a sentence.
   std::string reason;
+  /// How long compute waits for it, all runs of a step together.
+  Picoseconds exposed = 0;
+  /// The matmul with which it runs in overlapped chunks; empty if none.
+  std::string matmul;
 };
 
 struct ReportItem {
@@ -119,6 +127,8 @@ struct Report {
 
   struct Time {
     double lower = 0, scheduled = 0, upper = 0;
+    /// What of the collectives' times compute waits for: scheduled - device.
+    double exposed = 0;
     /// Sums over operations of their compute and their HBM time.
     double compute = 0, hbm = 0;
     /// Sum of the operations' times, and its split by what bounds each.
@@ -134,13 +144,49 @@ struct Report {
     std::string bound;
   } time;
 
+  /// How collectives overlap with operations.
+  struct Overlap {
+    /// What could not start as early as it might, for lack of memory: the index
+    /// of a repeat, or none for what is outside; and what happens instead.
+    struct GivenUp {
+      int repeat = -1;
+      shardc::Overlap instead = shardc::Overlap::Serial;
+    };
+    std::vector<GivenUp> givenUp;
+    /// How much longer the step takes for it.
+    double memoryCosts = 0;
+    /// Pairs that run as collective matmuls, and what they save.
+    int64_t matmuls = 0;
+    double matmulsSave = 0;
+    /// Of the machine.
+    bool collectiveMatmul = false;
+  } overlap;
+
+  /// Tokens of a step: elements of its largest integer input.
+  std::optional<int64_t> tokens;
+  std::optional<double> tokensPerSecond;
+
   struct Flops {
     /// Executed by one device in einsums and attention.
     double device = 0;
     /// Of the whole mesh, each useful product once.
     double model = 0;
     std::optional<double> mfu, hfu;
+    /// Of the model.
+    std::optional<double> perToken;
   } flops;
+
+  /// The step against one of the machine's critical intensities: FLOPs of the
+  /// matrix units for each byte that HBM moves, or that a network could have
+  /// moved while it was busy.
+  struct Roofline {
+    /// `hbm`, or a physical axis.
+    std::string over;
+    std::optional<double> intensity;
+    double critical = 0;
+  };
+  /// Empty without matrix work.
+  std::vector<Roofline> rooflines;
 
   struct Price {
     std::optional<double> usd, usdPerMillionTokens;
@@ -179,6 +225,24 @@ struct Report {
     int parent = -1;
   };
   std::vector<Repeat> repeats;
+
+  /// A stretch of the step without repeats in it; of a repeat, of one
+  /// iteration.
+  struct Section {
+    int repeat = -1;
+    int64_t iteration = 0;
+    /// Since the step began, as its events.
+    Picoseconds start = 0, end = 0;
+    struct Event {
+      unsigned item = 0;
+      Picoseconds start = 0, end = 0;
+    };
+    /// What ran then at least in part, in the order of starting.
+    std::vector<Event> events;
+  };
+  /// Only if asked for.
+  std::vector<Section> timeline;
+
   std::vector<ReportTensor> tensors;
   /// Parts and collectives in program order.
   std::vector<ReportItem> items;
@@ -195,13 +259,16 @@ struct ReportOptions {
   std::string file;
   /// Bytes per device; the machine's capacity if absent.
   std::optional<int64_t> memoryLimit;
+  /// Fill `Report::timeline`.
+  bool timeline = false;
 };
 
 /// Collects the facts of a program whose plan is explicit: shardings in types,
 /// collectives with `cost`, groups with `shd.group_cost`. `model` is of the
 /// program's mesh on its machine.
 Report buildReport(shd::ProgramOp program, const CollectiveModel &model,
-                   const MemoryProfile &memory, const ReportOptions &options);
+                   const ScheduledProgram &scheduled,
+                   const ReportOptions &options);
 
 /// The report for programs: cli.md, "The JSON report".
 void printJson(llvm::raw_ostream &os, const Report &report);

@@ -9,7 +9,7 @@
 #include "Assignments.h"
 #include "RandomPrograms.h"
 #include "SmallPrograms.h"
-#include "shardc/Report/Memory.h"
+#include "shardc/Report/ScheduledProgram.h"
 #include <cstdlib>
 #include <gtest/gtest.h>
 
@@ -54,6 +54,31 @@ std::string describe(const PlanNetwork &network, ArrayRef<Label> assignment,
   return text;
 }
 
+/// What must hold of the schedule of an explicit program that takes `upper` one
+/// after the other.
+void checkSchedule(shd::ProgramOp planned, const CollectiveModel &model,
+                   int64_t upper) {
+  MemoryProfile programOrder = profileMemory(planned);
+  // What fits in program order fits as scheduled.
+  ScheduledProgram tight = scheduleProgram(planned, model, programOrder.peak);
+  EXPECT_LE(tight.memory.peak, programOrder.peak);
+  ScheduledProgram free = scheduleProgram(planned, model, INT64_MAX);
+  ASSERT_EQ(free.memory.usage.size(), programOrder.usage.size());
+  for (auto [overlapped, least] :
+       llvm::zip(free.memory.usage, programOrder.usage))
+    EXPECT_GE(overlapped, least);
+  for (const ScheduledProgram *scheduled : {&tight, &free}) {
+    const Schedule &schedule = scheduled->schedule;
+    EXPECT_EQ(schedule.upper, upper);
+    EXPECT_LE(schedule.lower, schedule.scheduled);
+    EXPECT_LE(schedule.scheduled, schedule.upper);
+    Picoseconds sum = schedule.device;
+    for (Picoseconds exposed : schedule.exposed)
+      sum += exposed;
+    EXPECT_EQ(sum, schedule.scheduled);
+  }
+}
+
 /// Compares one assignment with its explicit program.
 void checkAssignment(TestProgram &program, PlannedNetwork &network,
                      ArrayRef<Label> assignment) {
@@ -71,6 +96,8 @@ void checkAssignment(TestProgram &program, PlannedNetwork &network,
   shd::ProgramOp planned = TestProgram::programOf(*lowered);
   ASSERT_EQ(totalPicoseconds(planned), *expected.cost) << explain();
   ASSERT_EQ(profileMemory(planned).usage, expected.usage) << explain();
+  checkSchedule(planned, network.planning().model, *expected.cost);
+  ASSERT_FALSE(::testing::Test::HasFailure()) << explain();
 }
 
 /// Compares `count` assignments; false if the program has no plan.

@@ -55,17 +55,23 @@ public:
   }
   mlir::Location unknown() { return mlir::UnknownLoc::get(&context); }
 
-  Report report(const MemoryProfile &memory, ReportOptions options = {}) {
-    Machine machine = smallTorus();
+  CollectiveModel model() {
     Mesh mesh;
     if (shd::MeshAttr declared = program().getMeshAttr())
       mesh = shd::toMesh(declared);
-    return buildReport(program(), modelOf(machine, mesh), memory, options);
+    return modelOf(machine, mesh);
   }
-  Report report() {
-    MemoryProfile memory{{}, 0, 0, "", unknown(), {}};
-    return report(memory, {"test.shd", std::nullopt});
+  ScheduledProgram schedule() { return scheduleProgram(program(), model()); }
+  Report report(const MemoryProfile &memory, ReportOptions options = {}) {
+    ScheduledProgram scheduled = schedule();
+    scheduled.memory = memory;
+    return buildReport(program(), model(), scheduled, options);
   }
+  Report report(ReportOptions options = {"test.shd", std::nullopt}) {
+    return buildReport(program(), model(), schedule(), options);
+  }
+
+  Machine machine = smallTorus();
 
 private:
   mlir::MLIRContext context;

@@ -1,0 +1,41 @@
+//===- ScheduledProgram.h - A planned program in time ---------*- C++ -*-===//
+//
+// The schedule of a program whose plan is explicit, with as much overlap as its
+// memory allows, and the memory that it then takes: cost-model.md sections 5
+// and 6.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_REPORT_SCHEDULEDPROGRAM_H
+#define SHARDC_REPORT_SCHEDULEDPROGRAM_H
+
+#include "shardc/Cost/Schedule.h"
+#include "shardc/Report/Memory.h"
+
+namespace shardc {
+
+struct ScheduledProgram {
+  Schedule schedule;
+  MemoryProfile memory;
+
+  /// What the schedule's groups and collectives stand for: the operation that
+  /// carries the price.
+  std::vector<mlir::Operation *> groups, collectives;
+  /// Groups and collectives that run together as collective matmuls.
+  std::vector<std::pair<unsigned, unsigned>> matmuls;
+  /// By body; without collectives, there is nothing to give up.
+  std::vector<Overlap> overlap;
+  /// How much longer the step takes because memory is not unlimited.
+  Picoseconds memoryCosts = 0;
+};
+
+/// Schedules a program after shd-annotate-cost. Whatever `memoryLimit` is
+/// (none: what the machine has), what fits in program order fits as scheduled;
+/// of what does not, nothing overlaps.
+ScheduledProgram
+scheduleProgram(shd::ProgramOp program, const CollectiveModel &model,
+                std::optional<int64_t> memoryLimit = std::nullopt);
+
+} // namespace shardc
+
+#endif // SHARDC_REPORT_SCHEDULEDPROGRAM_H

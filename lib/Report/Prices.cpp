@@ -1,0 +1,35 @@
+//===- Prices.cpp - Prices that an explicit program carries ---------------===//
+
+#include "Prices.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+GroupCost shardc::groupPrice(GroupCostAttr price) {
+  GroupCost cost;
+  cost.matrixFlops = price.getFlops();
+  cost.vectorFlops = price.getVectorFlops();
+  cost.hbmBytes = price.getHbmBytes();
+  cost.matrixSeconds = price.getMatrixS();
+  cost.vectorSeconds = price.getVectorS();
+  cost.hbmSeconds = price.getHbmS();
+  return cost;
+}
+
+CollectiveCost shardc::collectivePrice(Operation *collective,
+                                       const CollectiveModel &model) {
+  CollectiveCost cost;
+  auto price = collective->getAttrOfType<CollectiveCostAttr>("cost");
+  if (!price)
+    return cost;
+  cost.bytes = price.getBytes();
+  cost.wireBytes = price.getWireBytes();
+  cost.bandwidthSeconds = price.getBandwidthS();
+  cost.latencySeconds = price.getLatencyS();
+  for (StringAttr network : price.getNetworks())
+    for (auto [i, physical] : llvm::enumerate(model.physical()))
+      if (physical.name == network.getValue())
+        cost.occupies.push_back(i);
+  return cost;
+}

@@ -1,5 +1,6 @@
 # -*- Python -*-
 import os
+import sys
 
 import lit.formats
 from lit.llvm import llvm_config
@@ -15,6 +16,15 @@ llvm_config.with_system_environment(["HOME", "TMP", "TEMP"])
 llvm_config.use_default_substitutions()
 config.substitutions.append(
     ("%models", os.path.join(config.shardc_src_root, "models"))
+)
+# Asks a program of test/Book its question and compares the answer with the book's.
+config.substitutions.append(
+    (
+        "%book",
+        "'{}' {}/utils/book.py --shardc {}/shardc".format(
+            sys.executable, config.shardc_src_root, config.shardc_tools_dir
+        ),
+    )
 )
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope --dump-input=fail"
 

@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+"""Compares shardc with the worked numbers of How to Scale Your Model.
+
+    utils/book.py FILE.shd...    asks the questions of test/Book/FILE.shd
+    utils/book.py --write        writes docs/Book.md, the table of all cases
+    utils/book.py --check        prints how docs/Book.md differs from it
+
+test/Book/cases.json holds the cases. The program test/Book/ID.shd asks case ID.
+Its first line says what is asked; then come, each a comment,
+
+    ASK:     the options of shardc, if it needs any; --emit-json is added
+    FIGURE:  what the answer is, in figures of shardc's JSON
+    EXPECT:  the answer as a text; or a number, where it rightly differs from the
+             value of the case, which a NOTE then explains
+    NOTE:    what a reader of the table should know; the lines after it belong to it
+
+test/Book/not-asked.txt has a line `ID | question | what is missing` for each
+other case.
+
+A figure is a path such as `time.compute_s`, `memory.peak`, `tensors[W].dims[D].size`
+or `ops[all_gather W].time_s`: of a list, brackets select the one element that all
+their words name (`name`, `kind`, `index`, `what`, `op`, `operand`), with `*` all that
+they name, and a number counts. Added to the report are `local[W]`, a tensor's type on one device,
+`collectives`, all of them as a text, `best[PATH]`, the point of a sweep at which PATH
+is least, and `error`, the message of a rejected program. Figures combine by
+arithmetic, `sum`, `ceil` and `sqrt`; several answers are separated by `;`. The report
+is in SI units: `us` and `day` convert."""
+
+import argparse
+import concurrent.futures
+import difflib
+import json
+import math
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BOOK = os.path.join(ROOT, "test", "Book")
+PAGE = os.path.join(ROOT, "docs", "Book.md")
+
+# Reports round times to picoseconds.
+ROUNDING = 1e-6
+
+
+class Failure(Exception):
+    """What is wrong with a question or its answer."""
+
+
+class Question:
+    """A program of test/Book with its directives."""
+
+    def __init__(self, path):
+        self.id = os.path.splitext(os.path.basename(path))[0]
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        self.title = lines[0].removeprefix("//").strip()
+        self.options, self.figure, self.expected, self.note = [], None, None, ""
+        inNote = False
+        for line in lines[1:]:
+            match = re.match(r"// (ASK|FIGURE|EXPECT|NOTE|RUN): *(.*)", line)
+            if match:
+                word, text = match.groups()
+                inNote = word == "NOTE"
+                if word == "ASK":
+                    self.options += shlex.split(text)
+                elif word == "FIGURE":
+                    self.figure = text
+                elif word == "EXPECT":
+                    self.expected = text
+                elif word == "NOTE":
+                    self.note = text
+            elif inNote and re.match(r"//  *\S", line):
+                self.note += " " + line[2:].strip()
+            else:
+                inNote = False
+        if self.figure is None:
+            raise Failure(f"{self.id}: a FIGURE line is missing")
+
+    def command(self):
+        return shlex.join(["shardc", f"test/Book/{self.id}.shd"] + self.options)
+
+
+def run(question, shardc):
+    """The JSON that answers a question, with what is added to it."""
+    command = [shardc, f"{question.id}.shd", "--emit-json"] + question.options
+    process = subprocess.run(command, cwd=BOOK, capture_output=True, text=True)
+    if process.returncode == 1 and "error" in question.figure:
+        message = re.search(r"error: (.*)", process.stderr)
+        return {"error": message.group(1) if message else process.stderr}
+    # 3 is the status of a plan that does not fit; its report is whole.
+    if process.returncode not in (0, 3):
+        raise Failure(f"{question.id}: {process.stderr.strip()}")
+    report = json.loads(process.stdout)
+    if "ops" in report:
+        report["local"] = {t["name"]: localType(report, t) for t in report["tensors"]}
+        report["collectives"] = collectives(report)
+    return report
+
+
+def localType(report, tensor):
+    sizes = {axis["name"]: axis["size"] for axis in report["mesh"]["axes"]}
+    extents = [-(-dim["size"] // math.prod(sizes[axis] for axis in dim["axes"]))
+               for dim in tensor["dims"]]
+    return f"{tensor['dtype']}[{', '.join(map(str, extents))}]"
+
+
+def collectives(report):
+    """The collectives in program order; slices are local and free."""
+    moves = [f"{op['kind']} {op['operand']} over {','.join(op['axes'])}"
+             for op in report["ops"] if "axes" in op and op["kind"] != "all_slice"]
+    return "; ".join(moves) or "none"
+
+
+def words(element):
+    """The words that select an element of a list."""
+    keys = ("name", "kind", "index", "what", "op", "operand")
+    return {element[key] for key in keys if element.get(key) is not None}
+
+
+def select(value, key, path):
+    if isinstance(value, dict):
+        if key not in value:
+            raise Failure(f"{path}: no '{key}' among {', '.join(value)}")
+        return value[key]
+    if not isinstance(value, list):
+        raise Failure(f"{path}: nothing to select '{key}' from")
+    if re.fullmatch(r"-?\d+", key):
+        return value[int(key)]
+    found = [e for e in value if set(key.split()) <= words(e)]
+    if len(found) != 1:
+        raise Failure(f"{path}: '{key}' selects {len(found)} elements, not one")
+    return found[0]
+
+
+def look(document, path):
+    """The figure at a path, a list of them if the path takes all of a list."""
+    values, many = [document], False
+    for name, key in re.findall(r"\.?(\w+)|\[([^\]]*)\]", path):
+        if "*" in key.split():
+            wanted = set(key.split()) - {"*"}
+            values, many = [e for value in values for e in value
+                            if wanted <= words(e)], True
+        else:
+            values = [select(value, name or key, path) for value in values]
+    return values if many else values[0]
+
+
+def figure(document, path):
+    best = re.match(r"best\[([^\]]*)\]\.?(.*)", path)
+    if best:
+        measure, path = best.groups()
+        points = [p for p in document["points"] if p.get("report")]
+        document = min(points, key=lambda point: look(point["report"], measure))
+    return look(document, path)
+
+
+PATH = re.compile(r"[a-z_]\w*(?:\.\w+|\[[^\]]*\])+")
+
+
+def evaluate(document, expression):
+    code = PATH.sub(lambda match: f"figure({match.group()!r})", expression)
+    names = {"figure": lambda path: figure(document, path),
+             "sum": sum, "ceil": math.ceil, "sqrt": math.sqrt,
+             "us": 1e-6, "day": 86400.0, "error": "none"}
+    return eval(code, {"__builtins__": {}}, names | document)
+
+
+def show(value):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)):
+        whole = abs(value - round(value)) <= ROUNDING * abs(value)
+        return str(round(value)) if whole and abs(value) < 1e12 else f"{value:.4g}"
+    return str(value)
+
+
+def difference(value, expected):
+    return abs(value - expected) / abs(expected)
+
+
+class Answer:
+    """What shardc answers, and what of it is wrong, if anything."""
+
+    def __init__(self, question, case, shardc):
+        document = run(question, shardc)
+        values = [evaluate(document, part) for part in question.figure.split(";")]
+        self.value = values[0] if len(values) == 1 else None
+        self.shown = "; ".join(map(show, values))
+        self.wrong = None
+        if question.expected is None:
+            self.compareWithValue(case)
+        elif isNumber(question.expected) and self.value is not None:
+            if difference(self.value, float(question.expected)) > 1e-3:
+                self.wrong = f"{self.value:.10g}, not {question.expected}"
+            elif case["value"] is not None and not question.note:
+                self.wrong = "differs from the case's value, but no NOTE says why"
+        elif self.shown != question.expected:
+            self.wrong = f"'{self.shown}', not '{question.expected}'"
+
+    def compareWithValue(self, case):
+        if case["value"] is None or not isinstance(self.value, (int, float)):
+            self.wrong = "needs an EXPECT line"
+            return
+        tolerance = max(case["rel_tol"] or 0, ROUNDING)
+        distance = difference(self.value, case["value"])
+        if distance > tolerance:
+            self.wrong = (f"{self.value:.10g}, {100 * distance:.3g} % from the book's "
+                          f"{case['value']:.10g}; {100 * tolerance:.3g} % are allowed")
+
+
+def isNumber(text):
+    return re.fullmatch(r"-?[\d.]+(e[-+]?\d+)?", text) is not None
+
+
+def loadCases():
+    with open(os.path.join(BOOK, "cases.json"), encoding="utf-8") as file:
+        return {case["id"]: case for case in json.load(file)}
+
+
+def loadNotAsked():
+    with open(os.path.join(BOOK, "not-asked.txt"), encoding="utf-8") as file:
+        rows = [[part.strip() for part in line.split("|")] for line in file]
+    return {row[0]: row[1:] for row in rows}
+
+
+def checkFiles(files, cases, shardc):
+    status = 0
+    for path in files:
+        question = Question(path)
+        answer = Answer(question, cases[question.id], shardc)
+        if answer.wrong:
+            print(f"error: {question.id}: {answer.wrong}", file=sys.stderr)
+            status = 1
+        else:
+            print(f"{question.id}: {answer.shown}")
+    return status
+
+
+def row(*cells):
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def bookValue(case):
+    if case["value"] is None:
+        return case["answer"]
+    return f"{show(case['value'])} {case['unit']}".strip()
+
+
+def distance(answer, case):
+    if case["value"] is None or not isinstance(answer.value, (int, float)):
+        return ""
+    percent = 100 * (answer.value / case["value"] - 1)
+    return "0" if abs(percent) < 0.005 else f"{percent:+.2g} %"
+
+
+def page(cases, shardc):
+    """docs/Book.md."""
+    asked = {os.path.splitext(name)[0] for name in os.listdir(BOOK)
+             if name.endswith(".shd")}
+    notAsked = loadNotAsked()
+    for case in cases:
+        if (case in asked) == (case in notAsked):
+            raise Failure(f"{case}: neither or both of a program and a line of not-asked.txt")
+    for case in sorted(asked | set(notAsked)):
+        if case not in cases:
+            raise Failure(f"{case}: no such case")
+    questions = [Question(os.path.join(BOOK, case + ".shd")) for case in cases if case in asked]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        answers = dict(zip((q.id for q in questions),
+                           pool.map(lambda q: Answer(q, cases[q.id], shardc), questions)))
+    for case, answer in answers.items():
+        if answer.wrong:
+            raise Failure(f"{case}: {answer.wrong}")
+    explained = sum(q.expected is not None and cases[q.id]["value"] is not None
+                    for q in questions)
+    lines = [HEADER.format(total=len(cases), asked=len(asked), explained=explained,
+                           missing=len(notAsked))]
+    chapter = None
+    for question in questions:
+        case, answer = cases[question.id], answers[question.id]
+        if case["chapter"] != chapter:
+            chapter = case["chapter"]
+            lines.append(f"\n## {chapter[0].upper()}{chapter[1:]}\n\n")
+            lines.append(row("case", "question", "options", "the book", "shardc",
+                             "difference", "remark"))
+            lines.append(row(*["---"] * 7))
+        options = f"`{shlex.join(question.options)}`" if question.options else ""
+        lines.append(row(f"[{question.id}](../test/Book/{question.id}.shd)", question.title,
+                         options, bookValue(case), answer.shown,
+                         distance(answer, case), question.note))
+    lines.append(NOT_ASKED)
+    lines.append(row("case", "question", "what is missing"))
+    lines.append(row(*["---"] * 3))
+    for case in cases:
+        if case in notAsked:
+            lines.append(row(case, *notAsked[case]))
+    return "".join(lines)
+
+
+HEADER = """# The numbers of the book
+
+<!-- Written by utils/book.py --write from test/Book. -->
+
+*How to Scale Your Model* ([jax-ml.github.io/scaling-book](https://jax-ml.github.io/scaling-book)) works through examples and exercises with a pencil.
+{total} of their numbers are in [`test/Book/cases.json`](../test/Book/cases.json); {asked} of them shardc answers from a program, {explained} of these with another number than the book, for the reason given; [{missing}](#not-asked) it is not asked.
+
+A case is asked by `shardc test/Book/CASE.shd` with the options of its row. Which figure of the report is the answer, the line `FIGURE:` of the program says. A number agrees if it is as close as the book rounds.
+"""
+
+NOT_ASKED = "\n## Not asked\n\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--shardc", default=os.path.join(ROOT, "build", "bin", "shardc"))
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    shardc, cases = os.path.abspath(arguments.shardc), loadCases()
+    try:
+        if not (arguments.write or arguments.check):
+            return checkFiles(arguments.files, cases, shardc)
+        current = page(cases, shardc)
+    except Failure as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return 1
+    if arguments.write:
+        with open(PAGE, "w", encoding="utf-8") as file:
+            file.write(current)
+        return 0
+    with open(PAGE, encoding="utf-8") as file:
+        written = file.read()
+    sys.stderr.writelines(difflib.unified_diff(
+        written.splitlines(True), current.splitlines(True), "docs/Book.md", "current"))
+    return int(written != current)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compares shardc with the worked numbers of How to Scale Your Model.
 
-    utils/book.py FILE.shd...    asks the questions of test/Book/FILE.shd
+    utils/book.py FILE.shd...    asks the questions of files of test/Book
     utils/book.py --write        writes docs/Book.md, the table of all cases
     utils/book.py --check        prints how docs/Book.md differs from it
 
+`--shardc PATH` names the shardc to ask, build/bin/shardc by default.
 test/Book/cases.json holds the cases. The program test/Book/ID.shd asks case ID.
 Its first line says what is asked; then come, each a comment,
 
@@ -26,9 +27,6 @@ is least, and `error`, the message of a rejected program. Figures combine by
 arithmetic, `sum`, `ceil` and `sqrt`; several answers are separated by `;`. The report
 is in SI units: `us` and `day` convert."""
 
-import argparse
-import concurrent.futures
-import difflib
 import json
 import math
 import os
@@ -268,7 +266,9 @@ def page(cases, shardc):
         if case not in cases:
             raise Failure(f"{case}: no such case")
     questions = [Question(os.path.join(BOOK, case + ".shd")) for case in cases if case in asked]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    # Each test starts this file anew: what only the page needs is imported here.
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         answers = dict(zip((q.id for q in questions),
                            pool.map(lambda q: Answer(q, cases[q.id], shardc), questions)))
     for case, answer in answers.items():
@@ -314,28 +314,31 @@ NOT_ASKED = "\n## Not asked\n\n"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*")
-    parser.add_argument("--shardc", default=os.path.join(ROOT, "build", "bin", "shardc"))
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
-    shardc, cases = os.path.abspath(arguments.shardc), loadCases()
+    arguments = sys.argv[1:]
+    shardc = os.path.join(ROOT, "build", "bin", "shardc")
+    if "--shardc" in arguments:
+        at = arguments.index("--shardc")
+        shardc = os.path.abspath(arguments[at + 1])
+        del arguments[at:at + 2]
+    if not arguments or arguments[0] == "--help":
+        print(__doc__)
+        return 0
+    cases = loadCases()
     try:
-        if not (arguments.write or arguments.check):
-            return checkFiles(arguments.files, cases, shardc)
+        if arguments[0] not in ("--write", "--check"):
+            return checkFiles(arguments, cases, shardc)
         current = page(cases, shardc)
     except Failure as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1
-    if arguments.write:
+    if arguments[0] == "--write":
         with open(PAGE, "w", encoding="utf-8") as file:
             file.write(current)
         return 0
+    from difflib import unified_diff
     with open(PAGE, encoding="utf-8") as file:
         written = file.read()
-    sys.stderr.writelines(difflib.unified_diff(
+    sys.stderr.writelines(unified_diff(
         written.splitlines(True), current.splitlines(True), "docs/Book.md", "current"))
     return int(written != current)
 

@@ -185,18 +185,20 @@ class Answer:
     def __init__(self, question, case, shardc):
         document = run(question, shardc)
         values = [evaluate(document, part) for part in question.figure.split(";")]
-        self.value = values[0] if len(values) == 1 else None
+        self.value = values[0]
         self.shown = "; ".join(map(show, values))
         self.wrong = None
         if question.expected is None:
             self.compareWithValue(case)
-        elif isNumber(question.expected) and self.value is not None:
+        elif isNumber(question.expected):
             if difference(self.value, float(question.expected)) > 1e-3:
                 self.wrong = f"{self.value:.10g}, not {question.expected}"
             elif case["value"] is not None and not question.note:
                 self.wrong = "differs from the case's value, but no NOTE says why"
         elif self.shown != question.expected:
             self.wrong = f"'{self.shown}', not '{question.expected}'"
+        elif case["value"] is not None and isinstance(self.value, float):
+            self.compareWithValue(case)
 
     def compareWithValue(self, case):
         if case["value"] is None or not isinstance(self.value, (int, float)):
@@ -247,6 +249,10 @@ def bookValue(case):
     return f"{show(case['value'])} {case['unit']}".strip()
 
 
+def chapterNumber(case):
+    return int(re.search(r"ch (\d+)", case["chapter"]).group(1))
+
+
 def distance(answer, case):
     if case["value"] is None or not isinstance(answer.value, (int, float)):
         return ""
@@ -274,16 +280,16 @@ def page(cases, shardc):
     for case, answer in answers.items():
         if answer.wrong:
             raise Failure(f"{case}: {answer.wrong}")
-    explained = sum(q.expected is not None and cases[q.id]["value"] is not None
-                    for q in questions)
-    lines = [HEADER.format(total=len(cases), asked=len(asked), explained=explained,
-                           missing=len(notAsked))]
+    differ = [q.id for q in questions if q.expected is not None and isNumber(q.expected)
+              and cases[q.id]["value"] is not None]
+    lines = [HEADER.format(total=len(cases), asked=len(asked), missing=len(notAsked),
+                           differ=" and ".join(differ))]
     chapter = None
-    for question in questions:
+    for question in sorted(questions, key=lambda q: chapterNumber(cases[q.id])):
         case, answer = cases[question.id], answers[question.id]
-        if case["chapter"] != chapter:
-            chapter = case["chapter"]
-            lines.append(f"\n## {chapter[0].upper()}{chapter[1:]}\n\n")
+        if chapterNumber(case) != chapter:
+            chapter = chapterNumber(case)
+            lines.append(f"\n## Chapter {chapter}: {case['chapter'].partition(' (')[0]}\n\n")
             lines.append(row("case", "question", "options", "the book", "shardc",
                              "difference", "remark"))
             lines.append(row(*["---"] * 7))
@@ -305,9 +311,9 @@ HEADER = """# The numbers of the book
 <!-- Written by utils/book.py --write from test/Book. -->
 
 *How to Scale Your Model* ([jax-ml.github.io/scaling-book](https://jax-ml.github.io/scaling-book)) works through examples and exercises with a pencil.
-{total} of their numbers are in [`test/Book/cases.json`](../test/Book/cases.json); {asked} of them shardc answers from a program, {explained} of these with another number than the book, for the reason given; [{missing}](#not-asked) it is not asked.
+{total} of their numbers are in [`test/Book/cases.json`](../test/Book/cases.json); shardc answers {asked} of them from a program and [{missing}](#not-asked) are not asked. Its answer agrees with the book's, as closely as the book rounds, but for {differ}, whose remarks say why.
 
-A case is asked by `shardc test/Book/CASE.shd` with the options of its row. Which figure of the report is the answer, the line `FIGURE:` of the program says. A number agrees if it is as close as the book rounds.
+A case is asked by `shardc test/Book/CASE.shd` and the options of its row. The line `FIGURE:` of the program says which figure of the report is the answer.
 """
 
 NOT_ASKED = "\n## Not asked\n\n"

@@ -11,9 +11,10 @@ Its first line says what is asked; then come, each a comment,
 
     ASK:     the options of shardc, if it needs any; --emit-json is added
     FIGURE:  what the answer is, in figures of shardc's JSON
-    EXPECT:  the answer as a text; or a number, where it rightly differs from the
-             value of the case, which a NOTE then explains
-    NOTE:    what a reader of the table should know; the lines after it belong to it
+    EXPECT:  the answer, where the case has no value or another one
+    NOTE:    what a reader of the table should know; comments on the lines after it
+             belong to it
+    DIFFERS: the same, where the answer rightly is not the book's: why
 
 test/Book/not-asked.txt has a line `ID | question | what is missing` for each
 other case.
@@ -55,20 +56,22 @@ class Question:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
         self.title = lines[0].removeprefix("//").strip()
-        self.options, self.figure, self.expected, self.note = [], None, None, ""
+        self.options, self.figure, self.expected = [], None, None
+        self.note, self.differs = "", False
         inNote = False
         for line in lines[1:]:
-            match = re.match(r"// (ASK|FIGURE|EXPECT|NOTE|RUN): *(.*)", line)
+            match = re.match(r"// (ASK|FIGURE|EXPECT|NOTE|DIFFERS|RUN): *(.*)", line)
             if match:
                 word, text = match.groups()
-                inNote = word == "NOTE"
+                inNote = word in ("NOTE", "DIFFERS")
+                self.differs |= word == "DIFFERS"
                 if word == "ASK":
                     self.options += shlex.split(text)
                 elif word == "FIGURE":
                     self.figure = text
                 elif word == "EXPECT":
                     self.expected = text
-                elif word == "NOTE":
+                elif inNote:
                     self.note = text
             elif inNote and re.match(r"//  *\S", line):
                 self.note += " " + line[2:].strip()
@@ -193,8 +196,8 @@ class Answer:
         elif isNumber(question.expected):
             if difference(self.value, float(question.expected)) > 1e-3:
                 self.wrong = f"{self.value:.10g}, not {question.expected}"
-            elif case["value"] is not None and not question.note:
-                self.wrong = "differs from the case's value, but no NOTE says why"
+            elif case["value"] is not None and not question.differs:
+                self.wrong = "the case has another value, but no DIFFERS line says why"
         elif self.shown != question.expected:
             self.wrong = f"'{self.shown}', not '{question.expected}'"
         elif case["value"] is not None and isinstance(self.value, float):
@@ -280,16 +283,15 @@ def page(cases, shardc):
     for case, answer in answers.items():
         if answer.wrong:
             raise Failure(f"{case}: {answer.wrong}")
-    differ = [q.id for q in questions if q.expected is not None and isNumber(q.expected)
-              and cases[q.id]["value"] is not None]
+    *differ, lastDiffers = [q.id for q in questions if q.differs]
     lines = [HEADER.format(total=len(cases), asked=len(asked), missing=len(notAsked),
-                           differ=" and ".join(differ))]
+                           differ=", ".join(differ) + " and " + lastDiffers)]
     chapter = None
     for question in sorted(questions, key=lambda q: chapterNumber(cases[q.id])):
         case, answer = cases[question.id], answers[question.id]
         if chapterNumber(case) != chapter:
             chapter = chapterNumber(case)
-            lines.append(f"\n## Chapter {chapter}: {case['chapter'].partition(' (')[0]}\n\n")
+            lines.append(f"\n## Chapter {chapter}: {CHAPTERS[chapter]}\n\n")
             lines.append(row("case", "question", "options", "the book", "shardc",
                              "difference", "remark"))
             lines.append(row(*["---"] * 7))
@@ -305,6 +307,10 @@ def page(cases, shardc):
             lines.append(row(case, *notAsked[case]))
     return "".join(lines)
 
+
+CHAPTERS = {1: "rooflines", 2: "TPUs", 3: "sharded matrices", 4: "transformers",
+            5: "training", 6: "training LLaMA-3", 7: "inference", 8: "serving LLaMA-3",
+            9: "profiling", 10: "JAX", 12: "GPUs"}
 
 HEADER = """# The numbers of the book
 

@@ -18,6 +18,10 @@ using namespace shardc;
 using Quantity = HardwareField::Quantity;
 using MaybeError = std::optional<MachineError>;
 
+/// Torus axes and switched levels that one machine may have: those of a set of
+/// physical axes.
+static constexpr size_t kMaxLevels = 64;
+
 /// A misspelt name further away than this gets a list instead of a guess.
 static constexpr unsigned kMaxMisspelling = 4;
 
@@ -413,8 +417,16 @@ static MaybeError checkNetworks(const HardwareDescription &description,
                                 Machine &machine) {
   SmallVector<StringRef, 6> units = {"chip"};
   StringSet<> members;
+  size_t levels = 0;
   for (Network &network : machine.networks) {
     unsigned where = whereOf(description, network.name);
+    levels += network.members.size();
+    if (levels > kMaxLevels)
+      return MachineError{where,
+                          "the networks of '" + machine.name +
+                              "' have more than " + std::to_string(kMaxLevels) +
+                              " axes and levels",
+                          ""};
     for (const std::string &member : network.members)
       if (!members.insert(member).second)
         return MachineError{where,

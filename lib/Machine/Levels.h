@@ -1,6 +1,6 @@
 //===- Levels.h - Levels that a machine could have ------------*- C++ -*-===//
 //
-// Shared by the checks of shapes and of mesh bindings.
+// Shared by the checks of shapes and by mesh bindings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +15,8 @@ namespace shardc {
 /// outermost first, of size 1: physicalAxes() is the inner part that the shape
 /// mentions.
 llvm::SmallVector<PhysicalAxis, 4> allLevels(const Machine &machine);
+
+int64_t largestDivisorUpTo(int64_t number, int64_t limit);
 
 } // namespace shardc
 

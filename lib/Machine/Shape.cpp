@@ -77,7 +77,7 @@ static const ShapePart *firstThatDoesNotFit(const Machine &machine,
   });
 }
 
-static int64_t largestDivisorUpTo(int64_t number, int64_t limit) {
+int64_t shardc::largestDivisorUpTo(int64_t number, int64_t limit) {
   int64_t best = 1;
   for (int64_t low = 1; low <= number / low; ++low) {
     if (number % low != 0)

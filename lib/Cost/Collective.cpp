@@ -13,10 +13,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Cost/Collective.h"
+#include "shardc/Machine/Rates.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
-#include <limits>
 
 using namespace llvm;
 using namespace shardc;
@@ -57,58 +57,15 @@ CollectiveModel::CollectiveModel(Machine machine, Mesh mesh,
     : theMachine(std::move(machine)), theMesh(std::move(mesh)),
       theBinding(std::move(binding)), thePhysical(physicalAxes(theMachine)) {
   assert(theBinding.parts.size() == theMesh.size() && "mesh not bound");
-  int64_t devicesBelow = 1;
-  double egressLimit = std::numeric_limits<double>::infinity();
-  for (unsigned end = thePhysical.size(); end > 0;) {
-    unsigned network = thePhysical[end - 1].network;
-    levels.push_back(makeLevel(network, devicesBelow, egressLimit));
-    const Level &level = levels.back();
-    end = level.firstPhysical;
-    for (unsigned index = 0; index < level.numPhysical; ++index)
-      devicesBelow *= thePhysical[end + index].size;
-    // What leaves a node leaves it through the same NIC at every level.
-    if (network > 0 && level.kind == Network::Kind::Switch)
-      egressLimit = level.rate;
-  }
+  for (auto [network, rate] : enumerate(bandwidthsPerChip(theMachine)))
+    levels.push_back(makeLevel(network, rate));
   if (theMesh.size() <= kMaxListedAxes)
     for (AxisSet axes = 0; axes < AxisSet(1) << theMesh.size(); ++axes)
       groups.push_back(groupTerms(axes));
 }
 
-/// Devices below one of what the network's bandwidth is quoted per.
-static int64_t devicesPerQuotedUnit(const Machine &machine,
-                                    ArrayRef<PhysicalAxis> physical,
-                                    const Network &network,
-                                    int64_t devicesBelow) {
-  if (network.bandwidthPer.empty())
-    return devicesBelow;
-  auto joins = [&](const Network &other) {
-    return is_contained(other.members, network.bandwidthPer);
-  };
-  const auto unit = find_if(machine.networks, joins);
-  if (unit == machine.networks.end())
-    return 1; // `chip`
-  unsigned unitNetwork = unit - machine.networks.begin();
-  int64_t devices = 1;
-  for (const PhysicalAxis &axis : physical)
-    if (axis.network < unitNetwork)
-      devices *= axis.size;
-  return devices;
-}
-
-/// How many a level can have: what the catalogue says, else the shape.
-static int64_t largestSize(const Machine &machine, unsigned physical) {
-  size_t fromInnermost = machine.shape.size() - physical;
-  int64_t size = machine.shape[physical];
-  if (fromInnermost > machine.maxShape.size())
-    return size;
-  return std::max(size,
-                  machine.maxShape[machine.maxShape.size() - fromInnermost]);
-}
-
 CollectiveModel::Level CollectiveModel::makeLevel(unsigned networkIndex,
-                                                  int64_t devicesBelow,
-                                                  double egressLimit) const {
+                                                  double rate) const {
   const Network &network = theMachine.networks[networkIndex];
   Level level;
   level.kind = network.kind;
@@ -119,26 +76,15 @@ CollectiveModel::Level CollectiveModel::makeLevel(unsigned networkIndex,
                                 }) -
                         thePhysical.begin();
   level.numPhysical = network.members.size();
+  level.rate = rate;
   level.latency = network.latency;
   level.inNetworkReduction = network.inNetworkReduction;
-  if (network.kind == Network::Kind::Torus) {
-    level.rate = network.bandwidth / devicesBelow;
+  if (network.kind == Network::Kind::Torus)
     for (unsigned index = 0; index < level.numPhysical; ++index)
       level.wraps.push_back(wraps(theMachine, level.firstPhysical + index));
-    return level;
-  }
-  level.rate = network.bandwidth / devicesPerQuotedUnit(theMachine, thePhysical,
-                                                        network, devicesBelow);
-  if (network.switchBandwidth > 0) {
-    double children = thePhysical[level.firstPhysical].size;
-    level.rate = std::min(level.rate,
-                          network.switchBandwidth / (children * devicesBelow));
-  }
   if (network.kind == Network::Kind::FullMesh)
-    level.meshLinks =
-        std::max<int64_t>(1, largestSize(theMachine, level.firstPhysical) - 1);
-  else
-    level.rate = std::min(level.rate, egressLimit);
+    level.meshLinks = std::max<int64_t>(
+        1, largestExtent(theMachine, level.firstPhysical) - 1);
   return level;
 }
 
@@ -191,7 +137,8 @@ void CollectiveModel::addTorus(const Level &level, AxisSet axes, int64_t below,
                                GroupTerms &terms) const {
   double members = levelMembers(level, axes);
   double inbound = 0;
-  double slowestAxis = 0;
+  GroupTerms::Term slowestAxis;
+  PhysicalSet all = 0;
   double hops = 0;
   for (unsigned index = 0; index < level.numPhysical; ++index) {
     unsigned physicalAxis = level.firstPhysical + index;
@@ -203,16 +150,18 @@ void CollectiveModel::addTorus(const Level &level, AxisSet axes, int64_t below,
     double oneWay = level.rate / part.sharing();
     double bandwidth = isRing ? 2 * oneWay : oneWay;
     inbound += isRing ? bandwidth : members / (members - 1) * bandwidth;
-    slowestAxis = std::max(slowestAxis, part.members / bandwidth);
+    slowestAxis.include(part.members / bandwidth, physicalBit(physicalAxis));
+    all |= physicalBit(physicalAxis);
     hops += isRing ? (part.members / 2) * part.sharing() : part.reach;
     terms.occupies.push_back(physicalAxis);
   }
   double gather = 1 / (below * inbound);
-  terms.gather = std::max(terms.gather, gather);
-  terms.allReduce = std::max(terms.allReduce, 2 * gather);
-  terms.allToAll =
-      std::max(terms.allToAll, slowestAxis / (4.0 * terms.members));
+  terms.gather.include(gather, all);
+  terms.allReduce.include(2 * gather, all);
+  terms.allToAll.include(slowestAxis.value / (4.0 * terms.members),
+                         slowestAxis.network);
   terms.latency += level.latency * hops;
+  terms.longest.include(level.latency * hops, all);
 }
 
 /// One level of section 4's second table; `below` is its S_i.
@@ -225,11 +174,14 @@ void CollectiveModel::addSwitch(const Level &level, AxisSet axes, int64_t below,
   double groupRate = below * rate;
   double gather = (members - 1) / (members * groupRate);
   double all = terms.members;
-  terms.gather = std::max(terms.gather, gather);
-  terms.allReduce = std::max(
-      terms.allReduce, level.inNetworkReduction ? 1 / groupRate : 2 * gather);
-  terms.allToAll = std::max(terms.allToAll, (all - below) / (all * all * rate));
-  terms.latency += level.latency * Log2_64_Ceil(members);
+  PhysicalSet network = physicalBit(level.firstPhysical);
+  double rounds = level.latency * Log2_64_Ceil(members);
+  terms.gather.include(gather, network);
+  terms.allReduce.include(level.inNetworkReduction ? 1 / groupRate : 2 * gather,
+                          network);
+  terms.allToAll.include((all - below) / (all * all * rate), network);
+  terms.latency += rounds;
+  terms.longest.include(rounds, network);
 }
 
 void CollectiveModel::occupySwitches(
@@ -287,22 +239,26 @@ CollectiveCost CollectiveModel::cost(CollectiveKind kind,
   double sent = bytes * (members - 1) / members;
   cost.bytes = bytes;
   cost.occupies = terms.occupies;
+  cost.longest = terms.longest.network;
+  cost.latencySeconds = terms.latency;
+  auto setBandwidth = [&](const GroupTerms::Term &term) {
+    cost.bandwidthSeconds = bytes * term.value;
+    cost.slowest = term.network;
+  };
   switch (kind) {
   case CollectiveKind::AllGather:
   case CollectiveKind::ReduceScatter:
     cost.wireBytes = sent;
-    cost.bandwidthSeconds = bytes * terms.gather;
-    cost.latencySeconds = terms.latency;
+    setBandwidth(terms.gather);
     return cost;
   case CollectiveKind::AllReduce:
     cost.wireBytes = 2 * sent;
-    cost.bandwidthSeconds = bytes * terms.allReduce;
     cost.latencySeconds = 2 * terms.latency;
+    setBandwidth(terms.allReduce);
     return cost;
   case CollectiveKind::AllToAll:
     cost.wireBytes = sent / members;
-    cost.bandwidthSeconds = bytes * terms.allToAll;
-    cost.latencySeconds = terms.latency;
+    setBandwidth(terms.allToAll);
     return cost;
   case CollectiveKind::AllSlice:
   case CollectiveKind::CollectivePermute:

@@ -46,6 +46,8 @@ private:
   /// Per level: messages on the most loaded link of a torus; of a switched
   /// level 1 if any message crosses it.
   SmallVector<uint32_t, 4> traffic;
+  /// Per level: the physical axis of that link.
+  SmallVector<unsigned, 4> busiest;
   /// Per physical axis: messages move along it.
   SmallVector<bool, 8> isUsed;
   /// Seconds that the longest path through tori takes.
@@ -56,7 +58,7 @@ private:
 
 PermuteRouter::PermuteRouter(const CollectiveModel &model, AxisSet axes)
     : model(model), axes(axes), traffic(model.levels.size(), 0),
-      isUsed(model.thePhysical.size(), false) {
+      busiest(model.levels.size(), 0), isUsed(model.thePhysical.size(), false) {
   findVisitedAxes();
 }
 
@@ -125,7 +127,10 @@ int64_t PermuteRouter::walk(unsigned levelIndex, unsigned axisOfLevel,
   isUsed[physicalAxis] = true;
   while (coordinate != target) {
     uint32_t &messages = load(at, physicalAxis, isUp);
-    traffic[levelIndex] = std::max(traffic[levelIndex], ++messages);
+    if (++messages > traffic[levelIndex]) {
+      traffic[levelIndex] = messages;
+      busiest[levelIndex] = physicalAxis;
+    }
     coordinate = (coordinate + (isUp ? 1 : size - 1)) % size;
   }
   return hops;
@@ -158,26 +163,42 @@ CollectiveCost PermuteRouter::cost(double localBytes) const {
   cost.bytes = localBytes;
   cost.wireBytes = localBytes;
   cost.latencySeconds = longestPath;
-  double outermostSeconds = 0;
+  double longest = longestPath, outermostSeconds = 0;
+  for (auto [physicalAxis, isTaken] : enumerate(isUsed))
+    if (isTaken)
+      cost.longest |= physicalBit(physicalAxis);
+  PhysicalSet outermostLevel = 0;
   std::optional<unsigned> outermost;
   for (auto [index, level] : enumerate(model.levels)) {
     if (traffic[index] == 0)
       continue;
     if (level.kind == Network::Kind::Torus) {
       double link = model.theMachine.networks[level.network].bandwidth;
-      cost.bandwidthSeconds =
-          std::max(cost.bandwidthSeconds, traffic[index] * localBytes / link);
+      double seconds = traffic[index] * localBytes / link;
+      if (seconds > cost.bandwidthSeconds) {
+        cost.bandwidthSeconds = seconds;
+        cost.slowest = physicalBit(busiest[index]);
+      }
       continue;
     }
     outermostSeconds = localBytes / (level.rate / level.meshLinks);
-    cost.latencySeconds +=
+    outermostLevel = physicalBit(level.firstPhysical);
+    double rounds =
         level.latency * Log2_64_Ceil(model.levelMembers(level, axes));
+    cost.latencySeconds += rounds;
+    if (rounds > longest) {
+      longest = rounds;
+      cost.longest = physicalBit(level.firstPhysical);
+    }
     if (index == 0)
       model.occupySwitches(0, cost.occupies);
     else
       outermost = index;
   }
-  cost.bandwidthSeconds = std::max(cost.bandwidthSeconds, outermostSeconds);
+  if (outermostSeconds > cost.bandwidthSeconds) {
+    cost.bandwidthSeconds = outermostSeconds;
+    cost.slowest = outermostLevel;
+  }
   if (outermost)
     model.occupySwitches(*outermost, cost.occupies);
   for (auto [physicalAxis, isTaken] : enumerate(isUsed))

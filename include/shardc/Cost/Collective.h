@@ -32,6 +32,10 @@ llvm::StringRef stringify(CollectiveKind kind);
 using Picoseconds = int64_t;
 Picoseconds toPicoseconds(double seconds);
 
+/// A set of physical axes (index into physicalAxes()), one bit per axis.
+using PhysicalSet = uint64_t;
+inline PhysicalSet physicalBit(unsigned axis) { return PhysicalSet(1) << axis; }
+
 struct CollectiveCost {
   /// V of cost-model.md section 4.
   double bytes = 0;
@@ -41,9 +45,14 @@ struct CollectiveCost {
   double latencySeconds = 0;
   /// Physical axes (index into physicalAxes()) whose network it occupies.
   llvm::SmallVector<unsigned, 4> occupies;
+  /// The network that sets the bandwidth term, and the one with the largest
+  /// share of the latency: one level, or axes of a torus that work together.
+  PhysicalSet slowest = 0, longest = 0;
 
   double seconds() const { return std::max(bandwidthSeconds, latencySeconds); }
   bool latencyBound() const { return latencySeconds > bandwidthSeconds; }
+  /// The network that sets the time.
+  PhysicalSet boundBy() const { return latencyBound() ? longest : slowest; }
 };
 
 /// Prices collectives of one mesh bound to one machine. Immutable and pure, so
@@ -100,11 +109,23 @@ private:
 
   /// What a group's collectives cost per byte of V, and at least.
   struct GroupTerms {
+    /// A term, and the network that sets it.
+    struct Term {
+      double value = 0;
+      PhysicalSet network = 0;
+
+      /// The slower of this and another network.
+      void include(double other, PhysicalSet otherNetwork) {
+        if (other > value)
+          *this = {other, otherNetwork};
+      }
+    };
     int64_t members = 1;
     /// Seconds per byte.
-    double gather = 0, allReduce = 0, allToAll = 0;
-    /// Seconds of one pass.
+    Term gather, allReduce, allToAll;
+    /// Seconds of one pass: of all levels, and of the longest among them.
     double latency = 0;
+    Term longest;
     llvm::SmallVector<unsigned, 4> occupies;
   };
 
@@ -119,8 +140,7 @@ private:
     double sharing() const { return static_cast<double>(span) / members; }
   };
 
-  Level makeLevel(unsigned network, int64_t devicesBelow,
-                  double egressLimit) const;
+  Level makeLevel(unsigned network, double rate) const;
   AxisUnion axisUnion(AxisSet axes, unsigned physicalAxis) const;
   void addTorus(const Level &level, AxisSet axes, int64_t below,
                 GroupTerms &terms) const;

@@ -8,8 +8,10 @@
 #include "HardwareImport.h"
 #include "Parse.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Frontend/CatalogueNotes.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -25,6 +27,11 @@ struct Entry {
   StringRef name;
   StringRef text;
 };
+
+struct ParsedEntry {
+  Machine machine;
+  CatalogueNotes notes;
+};
 } // namespace
 
 /// Sorted by name.
@@ -32,8 +39,50 @@ static constexpr Entry kEntries[] = {
 #include "Catalogue.inc"
 };
 
+//===----------------------------------------------------------------------===//
+// Notes
+//===----------------------------------------------------------------------===//
+
+/// What a comment line says, or nothing if `line` is none.
+static std::optional<std::string> commentText(StringRef line) {
+  line = line.trim();
+  if (!line.consume_front("//"))
+    return std::nullopt;
+  return line.trim().str();
+}
+
+static void addSources(llvm::ArrayRef<ast::HardwareFieldDecl> fields,
+                       StringRef prefix, StringRef text,
+                       CatalogueNotes &notes) {
+  for (const ast::HardwareFieldDecl &field : fields) {
+    const char *end = field.value.range.End.getPointer();
+    StringRef rest(end, text.end() - end);
+    if (std::optional<std::string> source =
+            commentText(rest.take_until([](char c) { return c == '\n'; })))
+      notes.sources[(prefix + field.name.text).str()] = *source;
+  }
+}
+
+static CatalogueNotes notesOf(const ast::HardwareDecl &decl, StringRef text) {
+  CatalogueNotes notes;
+  for (StringRef line : llvm::split(text, '\n')) {
+    std::optional<std::string> comment = commentText(line);
+    if (!comment)
+      break;
+    notes.about.push_back(*comment);
+  }
+  addSources(decl.fields, "", text, notes);
+  for (const ast::NetworkDecl &network : decl.networks)
+    addSources(network.fields, network.name.text + ".", text, notes);
+  return notes;
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
 /// Parses an entry, which is part of shardc: an error in it is one of shardc.
-static Machine parseEntry(const Entry &entry) {
+static ParsedEntry parseEntry(const Entry &entry) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   std::string errors;
   mlir::ScopedDiagnosticHandler handler(
@@ -46,13 +95,31 @@ static Machine parseEntry(const Entry &entry) {
   SourceFiles files(sourceMgr, &context);
   std::unique_ptr<ast::File> file = parseFile(files, id);
   std::optional<Machine> machine;
+  CatalogueNotes notes;
   if (file && file->items.size() == 1)
-    if (auto *decl = llvm::dyn_cast<ast::HardwareDecl>(file->items[0].get()))
+    if (auto *decl = llvm::dyn_cast<ast::HardwareDecl>(file->items[0].get())) {
       machine = importMachine(files, *decl, nullptr);
+      notes = notesOf(*decl, sourceMgr.getMemoryBuffer(id)->getBuffer());
+    }
   if (!machine || machine->name != entry.name)
     llvm::report_fatal_error("hardware file '" + llvm::Twine(entry.name) +
                              "' does not describe its machine: " + errors);
-  return std::move(*machine);
+  return {std::move(*machine), std::move(notes)};
+}
+
+/// The entry of a machine, or null if the name is not in the catalogue.
+static const ParsedEntry *findEntry(StringRef name) {
+  static std::mutex mutex;
+  static std::map<StringRef, ParsedEntry> parsed;
+  const Entry *entry =
+      llvm::find_if(kEntries, [&](const Entry &e) { return e.name == name; });
+  if (entry == std::end(kEntries))
+    return nullptr;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto it = parsed.find(entry->name);
+  if (it == parsed.end())
+    it = parsed.emplace(entry->name, parseEntry(*entry)).first;
+  return &it->second;
 }
 
 std::vector<std::string> shardc::catalogueNames() {
@@ -63,17 +130,13 @@ std::vector<std::string> shardc::catalogueNames() {
 }
 
 std::optional<Machine> shardc::catalogueMachine(StringRef name) {
-  static std::mutex mutex;
-  static std::map<StringRef, Machine> parsed;
-  const Entry *entry =
-      llvm::find_if(kEntries, [&](const Entry &e) { return e.name == name; });
-  if (entry == std::end(kEntries))
-    return std::nullopt;
-  std::lock_guard<std::mutex> lock(mutex);
-  auto it = parsed.find(entry->name);
-  if (it == parsed.end())
-    it = parsed.emplace(entry->name, parseEntry(*entry)).first;
-  return it->second;
+  const ParsedEntry *entry = findEntry(name);
+  return entry ? std::optional(entry->machine) : std::nullopt;
+}
+
+std::optional<CatalogueNotes> shardc::catalogueNotes(StringRef name) {
+  const ParsedEntry *entry = findEntry(name);
+  return entry ? std::optional(entry->notes) : std::nullopt;
 }
 
 /// The machine of the catalogue that a module names, in its shape.

@@ -1,12 +1,13 @@
 //===- Catalogue.cpp - What --list-hardware prints ------------------------===//
 //
-// Figures are printed as the hardware files state them: three significant
-// digits or as many as needed, with decimal prefixes.
+// Figures are printed as the hardware files state them: as many digits as
+// needed, with decimal prefixes. Intensities follow from them, to four digits.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Catalogue.h"
 #include "shardc/Frontend/Frontend.h"
+#include "shardc/Machine/Rates.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -87,12 +88,34 @@ static std::string bandwidthOf(const Network &network) {
   return result;
 }
 
+static std::string intensityOf(std::optional<double> flopsPerByte) {
+  if (!flopsPerByte)
+    return "-";
+  return *flopsPerByte < 1000 ? fmt::format("{:.4g}", *flopsPerByte)
+                              : fmt::format("{:.0f}", *flopsPerByte);
+}
+
+/// The machine in its largest shape, with one of each level of which the
+/// catalogue gives no largest number: what its networks leave each chip.
+static Machine inLargestShape(Machine machine) {
+  size_t levels = 0;
+  for (const Network &network : machine.networks)
+    levels += network.members.size();
+  machine.shape.assign(levels - machine.maxShape.size(), 1);
+  llvm::append_range(machine.shape, machine.maxShape);
+  return machine;
+}
+
+/// "ici torus[x, y] 45 GB/s (2189 FLOP/B)".
 static std::string networksOf(const Machine &machine) {
-  auto describe = [](const Network &network) {
-    return network.name + " " + signatureOf(network) + " " +
-           bandwidthOf(network);
-  };
-  return llvm::join(llvm::map_range(machine.networks, describe), ", ");
+  Machine shaped = inLargestShape(machine);
+  std::vector<std::string> networks;
+  for (auto [index, network] : llvm::enumerate(machine.networks))
+    networks.push_back(network.name + " " + signatureOf(network) + " " +
+                       bandwidthOf(network) + " (" +
+                       intensityOf(networkIntensity(shaped, "bf16", index)) +
+                       " FLOP/B)");
+  return llvm::join(networks, ", ");
 }
 
 static std::string priceOf(const Machine &machine) {
@@ -122,15 +145,19 @@ static void printTable(llvm::raw_ostream &os, llvm::ArrayRef<Row> rows) {
 
 void shardc::printCatalogue(llvm::raw_ostream &os) {
   std::vector<Row> rows = {{"name", "max shape", "HBM", "HBM bandwidth", "bf16",
-                            "int8 or f8", "price", "networks"}};
+                            "int8 or f8", "FLOP/B", "price", "networks"}};
   for (const std::string &name : catalogueNames()) {
     Machine machine = *catalogueMachine(name);
     rows.push_back(
         {name, shapeOf(machine.maxShape), withUnit(machine.hbmCapacity, "B"),
          withUnit(machine.hbmBandwidth, "B/s"), peakOf(machine, "bf16"),
-         eightBitPeakOf(machine), priceOf(machine), networksOf(machine)});
+         eightBitPeakOf(machine), intensityOf(hbmIntensity(machine, "bf16")),
+         priceOf(machine), networksOf(machine)});
   }
   printTable(os, rows);
+  os << "\nFLOP/B: intensity from which on HBM, or a network, keeps up with "
+        "bf16 work of one chip; networks\nin the largest shape, a torus along "
+        "one wrapped axis. --list-hardware=NAME: all figures and sources\n";
 }
 
 static std::string wrapOf(const Network &network) {
@@ -147,34 +174,120 @@ static std::string wrapOf(const Network &network) {
   llvm_unreachable("a rule of wrapping");
 }
 
-static void addNetwork(std::vector<Row> &rows, const Network &network) {
-  rows.push_back({"network " + network.name, signatureOf(network)});
-  bool isTorus = network.kind == Network::Kind::Torus;
-  rows.push_back(
-      {isTorus ? "  link.bandwidth" : "  bandwidth", bandwidthOf(network)});
-  rows.push_back({"  latency", fmt::format("{:g} us", network.latency * 1e6)});
-  if (isTorus)
-    rows.push_back({"  wrap", wrapOf(network)});
-  if (network.inNetworkReduction)
-    rows.push_back({"  reduction", "true"});
-  if (network.switchBandwidth > 0)
-    rows.push_back(
-        {"  switch.bandwidth", withUnit(network.switchBandwidth, "B/s")});
+namespace {
+/// The rows of one machine: field, figure, source.
+class MachineRows {
+public:
+  MachineRows(const Machine &machine, const CatalogueNotes &notes)
+      : machine(machine), notes(notes) {}
+
+  std::vector<Row> rows();
+
+private:
+  void addPeaks();
+  void addMemory();
+  void addNetwork(const Network &network);
+  void addIntensities();
+  void add(StringRef field, std::string figure) {
+    table.push_back(
+        {field.str(), std::move(figure), notes.source(field).str()});
+  }
+  /// Intensities for each stated peak: `figure(type)`.
+  void
+  addIntensity(StringRef what, StringRef note,
+               llvm::function_ref<std::optional<double>(StringRef)> figure);
+
+  const Machine &machine;
+  const CatalogueNotes &notes;
+  std::vector<Row> table;
+};
+} // namespace
+
+void MachineRows::addPeaks() {
+  for (const auto &[type, rate] : machine.flops)
+    add("flops." + type, peakOf(machine, type));
+  add("flops.vector", orNone(machine.vectorFlops, "FLOP/s"));
 }
 
-void shardc::printMachine(llvm::raw_ostream &os, const Machine &machine) {
-  std::vector<Row> rows = {{"hardware", machine.name}};
+void MachineRows::addMemory() {
+  add("hbm.capacity", withUnit(machine.hbmCapacity, "B"));
+  add("hbm.bandwidth", withUnit(machine.hbmBandwidth, "B/s"));
+  add("vmem.capacity", orNone(machine.vmemCapacity, "B"));
+  add("vmem.bandwidth", orNone(machine.vmemBandwidth, "B/s"));
+  add("host.bandwidth", orNone(machine.hostBandwidth, "B/s"));
+}
+
+void MachineRows::addNetwork(const Network &network) {
+  table.push_back({"network " + network.name, signatureOf(network), ""});
+  auto addField = [&](const char *field, std::string figure) {
+    table.push_back({std::string("  ") + field, std::move(figure),
+                     notes.source(network.name + "." + field).str()});
+  };
+  bool isTorus = network.kind == Network::Kind::Torus;
+  addField(isTorus ? "link.bandwidth" : "bandwidth", bandwidthOf(network));
+  addField("latency", fmt::format("{:g} us", network.latency * 1e6));
+  if (isTorus)
+    addField("wrap", wrapOf(network));
+  if (network.inNetworkReduction)
+    addField("reduction", "true");
+  if (network.switchBandwidth > 0)
+    addField("switch.bandwidth", withUnit(network.switchBandwidth, "B/s"));
+}
+
+void MachineRows::addIntensity(
+    StringRef what, StringRef note,
+    llvm::function_ref<std::optional<double>(StringRef)> figure) {
+  std::vector<std::string> figures;
   for (const auto &[type, rate] : machine.flops)
-    rows.push_back({"flops." + type, peakOf(machine, type)});
-  rows.push_back({"flops.vector", orNone(machine.vectorFlops, "FLOP/s")});
-  rows.push_back({"hbm.capacity", withUnit(machine.hbmCapacity, "B")});
-  rows.push_back({"hbm.bandwidth", withUnit(machine.hbmBandwidth, "B/s")});
-  rows.push_back({"vmem.capacity", orNone(machine.vmemCapacity, "B")});
-  rows.push_back({"vmem.bandwidth", orNone(machine.vmemBandwidth, "B/s")});
-  rows.push_back({"host.bandwidth", orNone(machine.hostBandwidth, "B/s")});
-  rows.push_back({"price", priceOf(machine)});
-  rows.push_back({"shape.max", shapeOf(machine.maxShape)});
+    figures.push_back(type + " " + intensityOf(figure(type)));
+  table.push_back({("  " + what).str(), llvm::join(figures, ", "), note.str()});
+}
+
+void MachineRows::addIntensities() {
+  table.push_back({"critical intensity", "FLOP/B", ""});
+  addIntensity("hbm", "flops / hbm.bandwidth",
+               [&](StringRef type) { return hbmIntensity(machine, type); });
+  Machine shaped = inLargestShape(machine);
+  double below = 1;
+  for (auto [index, network] : llvm::enumerate(machine.networks)) {
+    bool isTorus = network.kind == Network::Kind::Torus;
+    auto figure = [&, index = index](StringRef type) {
+      return networkIntensity(shaped, type, index);
+    };
+    addIntensity(network.name,
+                 isTorus ? "of what a chip sends along one wrapped axis, both "
+                           "ways"
+                         : "of what a chip sends",
+                 figure);
+    if (index > 0 && !isTorus && network.bandwidthPer != "chip" && below > 1)
+      addIntensity(
+          "", fmt::format("where {:g} chips below share what they send", below),
+          [&](StringRef type) -> std::optional<double> {
+            std::optional<double> alone = figure(type);
+            return alone ? std::optional(*alone / below) : std::nullopt;
+          });
+    for (const PhysicalAxis &axis : physicalAxes(shaped))
+      if (axis.network == index)
+        below *= double(axis.size);
+  }
+}
+
+std::vector<Row> MachineRows::rows() {
+  table = {{"hardware", machine.name, ""}};
+  addPeaks();
+  addMemory();
+  add("price", priceOf(machine));
+  add("shape.max", shapeOf(machine.maxShape));
   for (const Network &network : machine.networks)
-    addNetwork(rows, network);
-  printTable(os, rows);
+    addNetwork(network);
+  addIntensities();
+  return std::move(table);
+}
+
+void shardc::printMachine(llvm::raw_ostream &os, const Machine &machine,
+                          const CatalogueNotes &notes) {
+  for (const std::string &line : notes.about)
+    os << line << "\n";
+  os << "\n";
+  printTable(os, MachineRows(machine, notes).rows());
 }

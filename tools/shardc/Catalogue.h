@@ -7,6 +7,7 @@
 #ifndef SHARDC_TOOLS_SHARDC_CATALOGUE_H
 #define SHARDC_TOOLS_SHARDC_CATALOGUE_H
 
+#include "shardc/Frontend/CatalogueNotes.h"
 #include "shardc/Machine/Machine.h"
 
 namespace llvm {
@@ -18,8 +19,10 @@ namespace shardc {
 /// One line for each machine of the catalogue.
 void printCatalogue(llvm::raw_ostream &os);
 
-/// All figures of one machine.
-void printMachine(llvm::raw_ostream &os, const Machine &machine);
+/// All figures of one machine, with their sources, and the intensities that
+/// follow from them.
+void printMachine(llvm::raw_ostream &os, const Machine &machine,
+                  const CatalogueNotes &notes);
 
 } // namespace shardc
 

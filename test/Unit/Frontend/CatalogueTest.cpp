@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Frontend/CatalogueNotes.h"
 #include "shardc/Frontend/Frontend.h"
+#include "shardc/Machine/Rates.h"
 #include "gtest/gtest.h"
 
 using namespace shardc;
@@ -184,6 +186,9 @@ TEST_P(Gpus, HaveTheTablesFigures) {
   EXPECT_DOUBLE_EQ(machine->hbmBandwidth, gpu.hbmBandwidth);
   EXPECT_DOUBLE_EQ(machine->flops.at("bf16"), gpu.bf16);
   EXPECT_DOUBLE_EQ(machine->flops.at(gpu.eightBits), gpu.eightBitPeak);
+  // f8 and int8 share a column; the A100 has no f8.
+  EXPECT_DOUBLE_EQ(machine->flops.at("int8"), gpu.eightBitPeak);
+  EXPECT_EQ(machine->flops.count("f4e2m1"), gpu.fourBitPeak != 0);
   if (gpu.fourBitPeak != 0)
     EXPECT_DOUBLE_EQ(machine->flops.at("f4e2m1"), gpu.fourBitPeak);
   EXPECT_EQ(machine->usdPerHour, gpu.price);
@@ -278,6 +283,71 @@ TEST(Catalogue, WrapRules) {
     EXPECT_EQ(wrap(name), std::pair(Rule::MultipleOf, int64_t(4))) << name;
 }
 
+// Every figure that a machine states names its source beside it.
+TEST(Catalogue, EveryFigureHasASource) {
+  for (const std::string &name : catalogueNames()) {
+    Machine machine = *catalogueMachine(name);
+    CatalogueNotes notes = *catalogueNotes(name);
+    EXPECT_FALSE(notes.about.empty()) << name;
+    std::vector<std::string> fields = {"hbm.capacity", "hbm.bandwidth",
+                                       "shape.max"};
+    for (const auto &[type, rate] : machine.flops)
+      fields.push_back("flops." + type);
+    auto addIf = [&](bool isStated, const char *field) {
+      if (isStated)
+        fields.push_back(field);
+    };
+    addIf(machine.vectorFlops.has_value(), "flops.vector");
+    addIf(machine.vmemCapacity.has_value(), "vmem.capacity");
+    addIf(machine.vmemBandwidth.has_value(), "vmem.bandwidth");
+    addIf(machine.hostBandwidth.has_value(), "host.bandwidth");
+    addIf(machine.usdPerHour.has_value(), "price");
+    for (const Network &network : machine.networks) {
+      bool isTorus = network.kind == Network::Kind::Torus;
+      fields.push_back(network.name +
+                       (isTorus ? ".link.bandwidth" : ".bandwidth"));
+      fields.push_back(network.name + ".latency");
+      if (isTorus)
+        fields.push_back(network.name + ".wrap");
+    }
+    for (const std::string &field : fields)
+      EXPECT_FALSE(notes.source(field).empty()) << name << ": " << field;
+    // And nothing is said of fields that are not there.
+    EXPECT_EQ(notes.sources.size(), fields.size()) << name;
+  }
+}
+
+TEST(Catalogue, NotesOfAFile) {
+  CatalogueNotes notes = *catalogueNotes("tpu_v5p");
+  EXPECT_EQ(notes.about.front(),
+            "TPU v5p: a 3D torus of chips, slices joined by the data-centre "
+            "network.");
+  EXPECT_EQ(notes.source("hbm.bandwidth"), "[2]");
+  EXPECT_EQ(notes.source("dcn.bandwidth"), "25 GB/s a host of 4 chips [2]");
+  EXPECT_EQ(notes.source("dcn.per"), "");
+  EXPECT_FALSE(catalogueNotes("tpu"));
+}
+
+// The book's critical intensities: v5e 240 FLOP/B of HBM (RL-03), H100 295
+// (RL-12); v5p 459e12 / 1.8e11 = 2550 on one axis of the torus and 459e12 /
+// 6.25e9 = 73440 between slices; H100 2198 in the node (GP-29), B200 2250e12 /
+// 900e9 = 2500 (GP-38).
+TEST(Catalogue, CriticalIntensities) {
+  auto shaped = [](const char *name, Extents shape) {
+    Machine machine = *catalogueMachine(name);
+    machine.shape = shape;
+    return machine;
+  };
+  EXPECT_NEAR(*hbmIntensity(shaped("tpu_v5e", {}), "bf16"), 240.24, 0.01);
+  EXPECT_NEAR(*hbmIntensity(shaped("tpu_v5e", {}), "int8"), 480.49, 0.01);
+  EXPECT_NEAR(*hbmIntensity(shaped("h100", {}), "bf16"), 295.22, 0.01);
+  Machine v5p = shaped("tpu_v5p", {2, 16, 16, 16});
+  EXPECT_NEAR(*networkIntensity(v5p, "bf16", 0), 2550, 1e-6);
+  EXPECT_NEAR(*networkIntensity(v5p, "bf16", 1), 73440, 1e-6);
+  EXPECT_NEAR(*networkIntensity(shaped("h100", {8}), "bf16", 0), 2197.78, 0.01);
+  EXPECT_NEAR(*networkIntensity(shaped("b200", {8}), "bf16", 0), 2500, 1e-6);
+}
+
 // 459 TFLOP/s is half of 918; v5p's vector units, and those of the GPUs.
 TEST(Catalogue, VectorUnits) {
   auto vector = [](const char *name) {
@@ -297,13 +367,25 @@ TEST(Catalogue, SuperPodAboveTheNode) {
   ASSERT_EQ(h100->networks.size(), 3u);
   EXPECT_EQ(Extents(h100->maxShape), (Extents{4, 32, 8}));
   EXPECT_DOUBLE_EQ(h100->networks[2].bandwidth, 12.8e12); // a leaf's
+  EXPECT_DOUBLE_EQ(h100->networks[2].latency, 8e-6);
 }
 
 // 16 GPUs a rack in two nodes, 192 racks a pod, 8 pods: 24,576 GPUs.
 TEST(Catalogue, Llama3Cluster) {
   std::optional<Machine> machine = catalogueMachine("llama3_h100");
   EXPECT_EQ(Extents(machine->maxShape), (Extents{8, 192, 2, 8}));
+  EXPECT_DOUBLE_EQ(machine->flops.at("bf16"), 9.89e14); // an H100's
+  EXPECT_DOUBLE_EQ(machine->flops.at("f8e4m3"), 1.979e15);
+  EXPECT_DOUBLE_EQ(machine->hbmCapacity, 80e9);
+  EXPECT_DOUBLE_EQ(machine->hbmBandwidth, 3.35e12);
+  EXPECT_EQ(machine->vectorFlops, 3.35e13);
   ASSERT_EQ(machine->networks.size(), 4u);
+  EXPECT_DOUBLE_EQ(machine->networks[0].bandwidth, 450e9);
+  EXPECT_DOUBLE_EQ(machine->networks[2].bandwidth, 50e9);
+  EXPECT_EQ(machine->networks[2].bandwidthPer, "gpu");
+  EXPECT_DOUBLE_EQ(machine->networks[0].latency, 3e-6);
+  for (unsigned level : {1, 2, 3})
+    EXPECT_DOUBLE_EQ(machine->networks[level].latency, 8e-6);
   EXPECT_DOUBLE_EQ(machine->networks[1].bandwidth, 50e9);
   EXPECT_EQ(machine->networks[1].bandwidthPer, "gpu");
   EXPECT_DOUBLE_EQ(machine->networks[3].bandwidth, 7.1e9);

@@ -24,6 +24,7 @@ private:
   void addPart(Operation *first, GroupCostAttr price, int repeat);
   void addCollective(Operation *op, int repeat);
   void add(ReportItem item, Operation *op, int repeat);
+  std::string networkText(const CollectiveCost &cost) const;
 
   const CollectiveModel &model;
   Report &report;
@@ -62,6 +63,11 @@ void ItemCollector::addPart(Operation *first, GroupCostAttr price, int repeat) {
   for (Operation *op : part)
     if (op != leader)
       compute.fused.push_back(functionName(op).str());
+  for (Operation *op : part)
+    if (auto groups = op->getAttrOfType<ArrayAttr>(kPrologues))
+      for (Attribute group : groups)
+        for (Operation *before : parts.lookup(group))
+          compute.prologue.push_back(functionName(before).str());
   compute.cost = groupPrice(price);
   Value result = leader->getResult(0);
   compute.sharding =
@@ -74,6 +80,14 @@ void ItemCollector::addPart(Operation *first, GroupCostAttr price, int repeat) {
   item.seconds = compute.cost.seconds();
   item.detail = std::move(compute);
   add(std::move(item), leader, repeat);
+}
+
+std::string ItemCollector::networkText(const CollectiveCost &cost) const {
+  std::string text;
+  for (auto [i, physical] : llvm::enumerate(model.physical()))
+    if (cost.boundBy() & physicalBit(i))
+      text += (text.empty() ? "" : ",") + physical.name;
+  return text;
 }
 
 void ItemCollector::addCollective(Operation *op, int repeat) {
@@ -89,6 +103,7 @@ void ItemCollector::addCollective(Operation *op, int repeat) {
   });
   collective.operand = operand ? operand.str() : valueName(input);
   collective.cost = collectivePrice(op, model);
+  collective.network = networkText(collective.cost);
   collective.from = notation(mesh, layoutOf(mesh, input.getType()), indices);
   collective.to =
       notation(mesh, layoutOf(mesh, op->getResult(0).getType()), indices);

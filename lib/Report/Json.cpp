@@ -42,14 +42,35 @@ Json hardware(const Report::Hardware &hardware) {
           {"chips", hardware.chips}};
 }
 
+Json levels(const Report::Hardware &hardware) {
+  Json levels = Json::array();
+  for (const Report::Hardware::Level &level : hardware.levels)
+    levels.push_back({{"name", level.name},
+                      {"network", level.network},
+                      {"size", level.size},
+                      {"wraps", level.wraps},
+                      {"bandwidth", number(level.bandwidth)}});
+  return levels;
+}
+
 Json mesh(const Report &report) {
   Json axes = Json::array();
-  for (const Report::Axis &axis : report.mesh)
-    axes.push_back(
-        {{"name", axis.name}, {"size", axis.size}, {"on", strings(axis.on)}});
+  for (const Report::Axis &axis : report.mesh) {
+    Json parts = Json::array();
+    for (const Report::Axis::Part &part : axis.parts)
+      parts.push_back({{"size", part.size}, {"stride", part.stride}});
+    axes.push_back({{"name", axis.name},
+                    {"size", axis.size},
+                    {"on", strings(axis.on)},
+                    {"parts", std::move(parts)}});
+  }
   Json object;
   object["axes"] = std::move(axes);
   object["idle_chips"] = report.idleChips;
+  object["faster"] = nullptr;
+  if (const auto &faster = report.fasterBinding)
+    object["faster"] = {{"mesh", faster->mesh},
+                        {"scheduled_s", number(faster->scheduled)}};
   return object;
 }
 
@@ -188,6 +209,7 @@ void addCompute(Json &object, const ReportItem &item,
   object["sharding"] = compute.sharding;
   object["function"] = compute.function;
   object["fused"] = strings(compute.fused);
+  object["prologue"] = strings(compute.prologue);
   object["vector_flops"] = number(cost.vectorFlops);
   object["critical_intensity"] = number(compute.criticalIntensity());
 }
@@ -210,6 +232,8 @@ void addCollective(Json &object, const ReportItem &item,
   object["exposed_total_s"] = number(double(moved.exposed) / 1e12);
   object["collective_matmul"] =
       moved.matmul.empty() ? Json(nullptr) : Json(moved.matmul);
+  object["network"] =
+      moved.network.empty() ? Json(nullptr) : Json(moved.network);
 }
 
 Json operation(const ReportItem &item) {
@@ -252,6 +276,7 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   object["tokens_per_s"] = number(report.tokensPerSecond);
   object["overlap"] = overlap(report);
   object["rooflines"] = rooflines(report);
+  object["physical"] = levels(report.hardware);
   Json tensors = Json::array(), operations = Json::array();
   for (const ReportTensor &each : report.tensors)
     tensors.push_back(tensor(each));

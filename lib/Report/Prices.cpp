@@ -27,9 +27,18 @@ CollectiveCost shardc::collectivePrice(Operation *collective,
   cost.wireBytes = price.getWireBytes();
   cost.bandwidthSeconds = price.getBandwidthS();
   cost.latencySeconds = price.getLatencyS();
-  for (StringAttr network : price.getNetworks())
-    for (auto [i, physical] : llvm::enumerate(model.physical()))
-      if (physical.name == network.getValue())
-        cost.occupies.push_back(i);
+  auto indicesOf = [&](ArrayRef<StringAttr> names) {
+    SmallVector<unsigned, 4> indices;
+    for (StringAttr name : names)
+      for (auto [i, physical] : llvm::enumerate(model.physical()))
+        if (physical.name == name.getValue())
+          indices.push_back(i);
+    return indices;
+  };
+  cost.occupies = indicesOf(price.getNetworks());
+  // The network that sets the time, whichever its term.
+  ArrayRef<StringAttr> boundBy = price.getBoundBy();
+  for (unsigned i : indicesOf(boundBy.empty() ? price.getNetworks() : boundBy))
+    cost.slowest = cost.longest |= physicalBit(i);
   return cost;
 }

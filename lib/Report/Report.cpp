@@ -8,6 +8,7 @@
 #include "shardc/Report/Report.h"
 #include "Collect.h"
 #include "Names.h"
+#include "shardc/Machine/Rates.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
@@ -327,6 +328,11 @@ void fillHardware(const FlopsByType &work, const CollectiveModel &model,
   hardware.shape.assign(machine.shape.begin(), machine.shape.end());
   hardware.chips = machine.numChips();
   hardware.hbmBandwidth = machine.hbmBandwidth;
+  llvm::SmallVector<double, 4> rates = bandwidthsPerChip(machine);
+  for (auto [i, axis] : llvm::enumerate(model.physical()))
+    hardware.levels.push_back({axis.name, machine.networks[axis.network].name,
+                               axis.size, wraps(machine, i),
+                               rates[axis.network]});
   double most = 0;
   for (const auto &[type, flops] : work) {
     if (flops <= most)
@@ -355,9 +361,12 @@ void fillRooflines(const CollectiveModel &model, Report &report) {
 void fillMesh(const CollectiveModel &model, Report &report) {
   const MeshBinding &binding = model.binding();
   for (auto [axis, parts] : llvm::zip_equal(model.mesh().axes, binding.parts)) {
-    Report::Axis described{axis.name, axis.size, {}};
-    for (const AxisPart &part : parts)
-      described.on.push_back(model.physical()[part.physical].name);
+    Report::Axis described{axis.name, axis.size, {}, {}};
+    for (const AxisPart &part : parts) {
+      const PhysicalAxis &physical = model.physical()[part.physical];
+      described.on.push_back(physical.name);
+      described.parts.push_back({part.size, part.stride, physical.size});
+    }
     report.mesh.push_back(std::move(described));
   }
   report.idleChips = binding.idleChips;

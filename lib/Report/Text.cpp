@@ -45,6 +45,7 @@ private:
 
   std::string hardwareText() const;
   std::string meshText() const;
+  std::string fasterText() const;
   std::string planText() const;
   std::string stepText() const;
   std::string tokensText() const;
@@ -110,6 +111,16 @@ std::string TextPrinter::hardwareText() const {
          formatRate(hardware.hbmBandwidth, "B/s");
 }
 
+/// `x`; `4 of x` if it is a part.
+std::vector<std::string> partTexts(const Report::Axis &axis) {
+  std::vector<std::string> texts;
+  for (auto [name, part] : llvm::zip(axis.on, axis.parts))
+    texts.push_back(part.size == part.whole
+                        ? name
+                        : std::to_string(part.size) + " of " + name);
+  return texts;
+}
+
 std::string TextPrinter::meshText() const {
   if (report.mesh.empty())
     return "none (one device)";
@@ -117,15 +128,23 @@ std::string TextPrinter::meshText() const {
   for (const Report::Axis &axis : report.mesh) {
     text += (text.empty() ? "[" : ", ") + axis.name + "=" +
             std::to_string(axis.size);
-    if (axis.on.size() == 1)
-      text += " on " + axis.on.front();
-    else if (axis.on.size() > 1)
-      text += " on (" + llvm::join(axis.on, ", ") + ")";
+    std::vector<std::string> parts = partTexts(axis);
+    if (parts.size() == 1)
+      text += " on " + parts.front();
+    else if (parts.size() > 1)
+      text += " on (" + llvm::join(parts, ", ") + ")";
   }
   text += "]";
   if (report.idleChips > 0)
     text += ", " + plural(report.idleChips, "chip") + " idle";
   return text;
+}
+
+std::string TextPrinter::fasterText() const {
+  const Report::FasterBinding &faster = *report.fasterBinding;
+  double saved = 1 - faster.scheduled / report.time.scheduled;
+  return "with " + faster.mesh + " this plan takes " +
+         formatTime(faster.scheduled) + ", " + formatPercent(saved) + " less";
 }
 
 std::string TextPrinter::planText() const {
@@ -203,6 +222,8 @@ void TextPrinter::printHead() {
   os << '\n';
   fact("hardware", hardwareText());
   fact("mesh", meshText());
+  if (report.fasterBinding)
+    fact("note", fasterText());
   fact("parameters", formatCount(report.parameters) +
                          (report.parameters < 1000
                               ? ""
@@ -342,9 +363,10 @@ std::string changeText(const ReportCollective &moved) {
   return full.size() <= kRoom ? full : changedEntries(moved);
 }
 
-/// `einsum + silu, mul`.
+/// `einsum + silu, mul`; `cast + einsum` if the einsum casts what it reads.
 std::string computeText(const ReportCompute &compute) {
-  std::string text = compute.function;
+  std::string text = llvm::join(compute.prologue, ", ");
+  text += (text.empty() ? "" : " + ") + compute.function;
   if (!compute.fused.empty())
     text += " + " + llvm::join(compute.fused, ", ");
   return text;
@@ -364,10 +386,11 @@ bool isWithin(const Report &report, int repeat, int outer) {
   return outer < 0;
 }
 
-Cell boundCell(llvm::StringRef bound) {
-  return {bound == "hbm" ? "HBM" : bound.str(),
-          bound == "bandwidth" || bound == "latency" ? Style::Yellow
-                                                     : Style::Plain};
+/// `compute`, `HBM`; of a collective `bandwidth x`: the term and the network.
+Cell boundCell(const ReportItem &item) {
+  if (const ReportCollective *moved = item.collective())
+    return {item.bound().str() + " " + moved->network, Style::Yellow};
+  return item.bound() == "hbm" ? "HBM" : item.bound().str();
 }
 
 void TextPrinter::addItem(Table &table, const ReportItem &item) const {
@@ -386,7 +409,7 @@ void TextPrinter::addItem(Table &table, const ReportItem &item) const {
          moved->cost.bytes > 0 ? formatBytes(runs * moved->cost.bytes) : "",
          free ? "free" : formatTime(time),
          free ? "" : formatTime(exposed),
-         free ? Cell() : boundCell(item.bound()),
+         free ? Cell() : boundCell(item),
          free ? "" : share(exposed)});
     return;
   }
@@ -395,7 +418,7 @@ void TextPrinter::addItem(Table &table, const ReportItem &item) const {
                 formatDigits(item.count),
                 compute.flops() > 0 ? formatScaled(runs * compute.flops()) : "",
                 formatBytes(runs * compute.cost.hbmBytes), formatTime(time), "",
-                boundCell(item.bound()), share(time)});
+                boundCell(item), share(time)});
 }
 
 /// The heading of a repeat, with the sums of its body.

@@ -5,10 +5,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "Permutation.h"
+#include "shardc/Reshard/PermuteCost.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace shardc;
 using namespace shardc::reshard;
+
+AxisList reshard::axisList(AxisSet axes) {
+  AxisList list;
+  for (; axes != 0; axes &= axes - 1)
+    list.push_back(llvm::countr_zero(axes));
+  return list;
+}
 
 Permutation::Permutation(const Mesh &mesh, const Layout &from,
                          const Layout &to) {
@@ -77,4 +85,19 @@ void Permutation::source(const Mesh &mesh, llvm::ArrayRef<int64_t> destination,
       part /= mesh.axes[axis].size;
     }
   }
+}
+
+CollectiveCost Permutation::cost(const CollectiveModel &model,
+                                 double localBytes) const {
+  return model.permuteCost(axisList(axes()), localBytes,
+                           [&](llvm::ArrayRef<int64_t> destination,
+                               llvm::MutableArrayRef<int64_t> origin) {
+                             source(model.mesh(), destination, origin);
+                           });
+}
+
+CollectiveCost shardc::permuteCost(const CollectiveModel &model,
+                                   const Layout &from, const Layout &to,
+                                   double localBytes) {
+  return Permutation(model.mesh(), from, to).cost(model, localBytes);
 }

@@ -8,11 +8,14 @@
 #ifndef SHARDC_LIB_RESHARD_PERMUTATION_H
 #define SHARDC_LIB_RESHARD_PERMUTATION_H
 
-#include "shardc/Sharding/Sharding.h"
+#include "shardc/Cost/Collective.h"
 #include <map>
 #include <vector>
 
 namespace shardc::reshard {
+
+/// The axes of a set, in mesh order.
+AxisList axisList(AxisSet axes);
 
 /// Which coordinates number the same parts before and after: the parts that
 /// the first list of axes counts (major first) are counted by the second.
@@ -35,6 +38,7 @@ public:
   /// all axes of the mesh.
   void source(const Mesh &mesh, llvm::ArrayRef<int64_t> destination,
               llvm::MutableArrayRef<int64_t> source) const;
+  CollectiveCost cost(const CollectiveModel &model, double localBytes) const;
   bool operator<(const Permutation &other) const {
     return exchanges < other.exchanges;
   }

@@ -24,13 +24,6 @@
 using namespace shardc;
 using namespace shardc::reshard;
 
-static AxisList axisList(AxisSet axes) {
-  AxisList list;
-  for (; axes != 0; axes &= axes - 1)
-    list.push_back(llvm::countr_zero(axes));
-  return list;
-}
-
 static Picoseconds addTimes(Picoseconds a, Picoseconds b) {
   Picoseconds sum;
   if (llvm::AddOverflow(a, b, sum))
@@ -160,14 +153,8 @@ const CollectiveCost &Pricer::unitPermuteCost(const Edge &edge) {
   if (edge.permutation >= costs.size())
     costs.resize(edge.permutation + 1);
   std::optional<CollectiveCost> &cost = costs[edge.permutation];
-  if (!cost) {
-    const Permutation &permutation = tables.permutations[edge.permutation];
-    cost = model.permuteCost(axisList(permutation.axes()), /*localBytes=*/1,
-                             [&](llvm::ArrayRef<int64_t> destination,
-                                 llvm::MutableArrayRef<int64_t> source) {
-                               permutation.source(mesh(), destination, source);
-                             });
-  }
+  if (!cost)
+    cost = tables.permutations[edge.permutation].cost(model, /*localBytes=*/1);
   return *cost;
 }
 

@@ -16,6 +16,7 @@
 #include "shardc/Dialect/Shd/IR/Shd.h"
 #include "shardc/Frontend/Frontend.h"
 #include "shardc/Optimizer/Context.h"
+#include "shardc/Pipelines/FasterBinding.h"
 #include "shardc/Pipelines/Pipelines.h"
 #include "shardc/Questions/Questions.h"
 #include "shardc/Report/PlanText.h"
@@ -243,12 +244,14 @@ private:
                     raw_ostream &os);
   OwningOpRef<ModuleOp> readModule(SourceMgr &sourceMgr, MLIRContext &context);
   OwningOpRef<ModuleOp> takeModule(Program &program, MLIRContext &context);
-  LogicalResult plan(ModuleOp module, shd::ProgramOp program);
+  LogicalResult plan(ModuleOp module, shd::ProgramOp program,
+                     OwningOpRef<ModuleOp> &planned);
   LogicalResult run(ModuleOp module,
                     llvm::function_ref<void(OpPassManager &)> buildPipeline);
   ExitStatus printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
                               raw_ostream &os);
-  ExitStatus report(ModuleOp module, shd::ProgramOp program, raw_ostream &os);
+  ExitStatus report(ModuleOp module, shd::ProgramOp program, ModuleOp planned,
+                    raw_ostream &os);
   ExitStatus answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
                              raw_ostream &os);
 
@@ -310,14 +313,19 @@ OwningOpRef<ModuleOp> Driver::takeModule(Program &program,
 }
 
 /// Chooses a plan and makes it explicit; a module that records its plan has
-/// been through that.
-LogicalResult Driver::plan(ModuleOp module, shd::ProgramOp program) {
+/// been through that. Keeps a copy with the plan as `planned` where a report
+/// looks for better bindings.
+LogicalResult Driver::plan(ModuleOp module, shd::ProgramOp program,
+                           OwningOpRef<ModuleOp> &planned) {
   if (program->hasAttr(shd::kPlan))
     return success();
-  return run(module, [&](OpPassManager &manager) {
-    buildPlanPipeline(manager, options.plan());
-    buildLoweringPipeline(manager);
-  });
+  if (failed(run(module, [&](OpPassManager &manager) {
+        buildPlanPipeline(manager, options.plan());
+      })))
+    return failure();
+  if (options.emit == Emit::Cost || options.emit == Emit::Json)
+    planned = module.clone();
+  return run(module, buildLoweringPipeline);
 }
 
 LogicalResult
@@ -349,20 +357,24 @@ ExitStatus Driver::printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
   printPlan(os, *program, sourceMgr, planned, options.overrides());
   if (failed(run(*module, buildLoweringPipeline)))
     return InputError;
-  return report(*module, planned, nulls());
+  return report(*module, planned, /*planned=*/{}, nulls());
 }
 
 /// Prints what was asked for of a planned program.
 ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
-                          raw_ostream &os) {
+                          ModuleOp planned, raw_ostream &os) {
   TimingScope nested = timing.nest("Report");
   std::unique_ptr<PlanningContext> context = createContext(program);
   if (!context)
     return InputError;
   std::optional<int64_t> limit = options.plan().memoryLimit;
   ScheduledProgram scheduled = scheduleProgram(program, context->model, limit);
-  Report report = buildReport(program, context->model, scheduled,
-                              {options.name(), limit, options.timeline});
+  ReportOptions reportOptions{options.name(), limit, options.timeline};
+  Report report =
+      buildReport(program, context->model, scheduled, reportOptions);
+  if (planned)
+    report.fasterBinding = findFasterBinding(planned, program, context->model,
+                                             report, reportOptions);
   if (options.emit == Emit::Ir)
     module->print(os);
   else if (options.emit == Emit::Json)
@@ -414,9 +426,10 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
     return Success;
   }
   shd::ProgramOp program = programOf(*module);
-  if (!program || failed(plan(*module, program)))
+  OwningOpRef<ModuleOp> planned;
+  if (!program || failed(plan(*module, program, planned)))
     return InputError;
-  return report(*module, program, os);
+  return report(*module, program, planned.get(), os);
 }
 
 /// Compiles, and judges the diagnostics instead of showing them.
@@ -482,7 +495,7 @@ static ExitStatus listHardware(const Options &options, raw_ostream &os) {
                             "'; did you mean '" +
                             nearestName(name, candidates) + "'?");
   }
-  printMachine(os, *machine);
+  printMachine(os, *machine, *catalogueNotes(name));
   return Success;
 }
 

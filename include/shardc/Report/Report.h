@@ -43,8 +43,9 @@ struct ReportTensor {
 struct ReportCompute {
   /// What it does, for people: `relu`, `softmax`; else the kind.
   std::string function;
-  /// Functions fused behind the leading operation.
-  std::vector<std::string> fused;
+  /// Functions fused behind the leading operation, and those of elementwise
+  /// operations before it that it computes as it reads their inputs.
+  std::vector<std::string> fused, prologue;
   GroupCost cost;
   /// Sharding of the leading operation's result.
   std::string sharding;
@@ -65,6 +66,9 @@ struct ReportCollective {
   /// The tensor that it moves.
   std::string operand;
   CollectiveCost cost;
+  /// Physical axes of the network that sets its time, joined by commas; empty
+  /// if it is free.
+  std::string network;
   std::string from, to;
   /// Why it is there, as a sentence.
   std::string reason;
@@ -111,6 +115,17 @@ struct Report {
     std::string computeType;
     std::optional<double> peakFlops;
     double hbmBandwidth = 0;
+    /// Torus axes and switched levels, outermost first.
+    struct Level {
+      std::string name, network;
+      int64_t size = 1;
+      /// An axis of a torus that is a ring.
+      bool wraps = false;
+      /// What it leaves one chip, bytes/s: one link of a torus in one
+      /// direction, a chip's share of a switched level.
+      double bandwidth = 0;
+    };
+    std::vector<Level> levels;
   } hardware;
 
   struct Axis {
@@ -118,9 +133,23 @@ struct Report {
     int64_t size = 1;
     /// Physical axes that it lies on, outermost first.
     std::vector<std::string> on;
+    /// The part of each that it takes: `size` of its `whole` positions, which
+    /// are `stride` apart.
+    struct Part {
+      int64_t size = 1, stride = 1, whole = 1;
+    };
+    std::vector<Part> parts;
   };
   std::vector<Axis> mesh;
   int64_t idleChips = 0;
+  /// The same plan in another binding of the mesh, where that is faster.
+  struct FasterBinding {
+    /// As a program says it: `mesh [X=4 on y, Y=4 on x]`.
+    std::string mesh;
+    /// Time of a step there, as scheduled.
+    double scheduled = 0;
+  };
+  std::optional<FasterBinding> fasterBinding;
 
   /// Elements of all weights.
   int64_t parameters = 0;

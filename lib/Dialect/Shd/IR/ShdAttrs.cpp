@@ -378,17 +378,22 @@ void HardwareAttr::print(AsmPrinter &printer) const {
 
 Attribute CollectiveCostAttr::parse(AsmParser &parser, Type) {
   double bytes = 0, wireBytes = 0, bandwidth = 0, latency = 0;
-  SmallVector<StringAttr> networks;
+  SmallVector<StringAttr> networks, boundBy;
+  auto parseBoundBy = [&] {
+    return parser.parseKeyword("bound_by") || parser.parseEqual() ||
+           parseNames(parser, Delimiter::Square, boundBy);
+  };
   if (parser.parseLess() || parseField(parser, "bytes", bytes) ||
       parser.parseComma() || parseField(parser, "wire_bytes", wireBytes) ||
       parser.parseComma() || parseField(parser, "bandwidth_s", bandwidth) ||
       parser.parseComma() || parseField(parser, "latency_s", latency) ||
       parser.parseComma() || parser.parseKeyword("networks") ||
       parser.parseEqual() || parseNames(parser, Delimiter::Square, networks) ||
+      (succeeded(parser.parseOptionalComma()) && parseBoundBy()) ||
       parser.parseGreater())
     return {};
   return get(parser.getContext(), bytes, wireBytes, bandwidth, latency,
-             networks);
+             networks, boundBy);
 }
 
 void CollectiveCostAttr::print(AsmPrinter &printer) const {
@@ -402,7 +407,13 @@ void CollectiveCostAttr::print(AsmPrinter &printer) const {
   printField(printer, "latency_s", getLatencyS());
   printer << ", networks = [";
   printNames(printer, getNetworks());
-  printer << "]>";
+  printer << "]";
+  if (!getBoundBy().empty()) {
+    printer << ", bound_by = [";
+    printNames(printer, getBoundBy());
+    printer << "]";
+  }
+  printer << ">";
 }
 
 Attribute GroupCostAttr::parse(AsmParser &parser, Type) {

@@ -346,6 +346,11 @@ static bool isGroupNumber(Attribute value) {
          !number.getValue().isNegative();
 }
 
+static bool isGroupList(Attribute attr) {
+  auto list = dyn_cast<ArrayAttr>(attr);
+  return list && llvm::all_of(list, isGroupNumber);
+}
+
 static bool isNameList(Attribute value) {
   auto names = dyn_cast<ArrayAttr>(value);
   return names && llvm::all_of(names, llvm::IsaPred<StringAttr>);
@@ -369,6 +374,7 @@ static const AttributeForm attributeForms[] = {
     {kTemporary, isKind<UnitAttr>, "a unit attribute"},
     {kGroup, isGroupNumber, "an integer of at least 0"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
+    {kPrologues, isGroupList, "a list of integers of at least 0"},
     {kCopy, isKind<UnitAttr>, "a unit attribute"},
     {kStore, isKind<UnitAttr>, "a unit attribute"},
     {kOperand, isKind<StringAttr>, "a string"},

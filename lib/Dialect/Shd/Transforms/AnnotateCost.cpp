@@ -30,6 +30,7 @@ public:
 
 private:
   void findPrologues(ProgramOp program);
+  void addPrologue(Operation *user, Attribute group);
   Strategy strategyOf(Operation *op, const ShardingRule &rule) const;
   void add(Operation *op, PartWork &part) const;
   PartWork work(ArrayRef<Operation *> ops) const;
@@ -62,12 +63,22 @@ void GroupPricer::findPrologues(ProgramOp program) {
       if (!direct)
         continue;
       auto &list = prologues[user];
-      if (!llvm::is_contained(list, ops.front()))
-        list.append(ops.begin(), ops.end());
+      if (llvm::is_contained(list, ops.front()))
+        continue;
+      list.append(ops.begin(), ops.end());
+      addPrologue(user, ops.front()->getAttr(kGroup));
     }
     if (everywhere)
       inlined.insert(ops.begin(), ops.end());
   }
+}
+
+void GroupPricer::addPrologue(Operation *user, Attribute group) {
+  SmallVector<Attribute> groups;
+  if (auto known = user->getAttrOfType<ArrayAttr>(kPrologues))
+    llvm::append_range(groups, known);
+  groups.push_back(group);
+  user->setAttr(kPrologues, ArrayAttr::get(user->getContext(), groups));
 }
 
 Strategy GroupPricer::strategyOf(Operation *op,

@@ -67,13 +67,19 @@ ArrayAttr CollectiveInserter::axesAttr(ArrayRef<AxisIndex> axes) {
 }
 
 CollectiveCostAttr CollectiveInserter::costAttr(const CollectiveCost &cost) {
-  SmallVector<StringAttr> networks;
-  for (unsigned axis : cost.occupies)
-    networks.push_back(
-        builder.getStringAttr(context.model.physical()[axis].name));
+  SmallVector<StringAttr> networks, boundBy;
+  for (unsigned axis : cost.occupies) {
+    StringAttr name =
+        builder.getStringAttr(context.model.physical()[axis].name);
+    networks.push_back(name);
+    if (cost.boundBy() & physicalBit(axis))
+      boundBy.push_back(name);
+  }
+  if (boundBy.size() == networks.size())
+    boundBy.clear();
   return CollectiveCostAttr::get(builder.getContext(), cost.bytes,
                                  cost.wireBytes, cost.bandwidthSeconds,
-                                 cost.latencySeconds, networks);
+                                 cost.latencySeconds, networks, boundBy);
 }
 
 void CollectiveInserter::describe(Operation *collective, StringRef operand,

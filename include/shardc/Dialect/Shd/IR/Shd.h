@@ -85,6 +85,9 @@ inline constexpr llvm::StringLiteral kIndices = "shd.indices";
 inline constexpr llvm::StringLiteral kPlan = "shd.plan";
 /// The group's price, on the first operation of each separately costed part.
 inline constexpr llvm::StringLiteral kGroupCost = "shd.group_cost";
+/// The groups (values of shd.group) of elementwise operations that an operation
+/// computes itself while it reads their inputs.
+inline constexpr llvm::StringLiteral kPrologues = "shd.prologues";
 /// Where in the program's text an operation comes from, for printing plans:
 /// the file (index into Program::files), the byte offset of the name that it
 /// defines, the byte offset of each operand's reference (-1: none), and the

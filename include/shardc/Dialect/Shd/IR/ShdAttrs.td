@@ -120,11 +120,13 @@ def Shd_HardwareAttr : Shd_Attr<"Hardware", "hardware"> {
 def Shd_CollectiveCostAttr : Shd_Attr<"CollectiveCost", "cost"> {
   let summary = "Price of one run of a collective on one device";
   let description = [{ Bytes (V of the cost model), bytes sent by one device,
-    seconds of the bandwidth and latency terms, and the physical axes whose
-    networks it occupies. }];
+    seconds of the bandwidth and latency terms, the physical axes whose
+    networks it occupies, and those of the network that sets its time if these
+    are fewer. }];
   let parameters = (ins Shd_Real<>:$bytes, Shd_Real<>:$wire_bytes,
     Shd_Real<>:$bandwidth_s, Shd_Real<>:$latency_s,
-    OptionalArrayRefParameter<"::mlir::StringAttr">:$networks);
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$networks,
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$bound_by);
   let hasCustomAssemblyFormat = 1;
 }
 

@@ -1,0 +1,189 @@
+//===- FasterBinding.cpp - Where else a mesh would better lie -------------===//
+//
+// The plan's collectives are priced under every other binding of the mesh;
+// where that promises a shorter step, the plan is made explicit again under the
+// best ones, with the sequences of collectives that are the cheapest there, and
+// reported on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Pipelines/FasterBinding.h"
+#include "mlir/Pass/PassManager.h"
+#include "shardc/Machine/Bindings.h"
+#include "shardc/Optimizer/Context.h"
+#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Reshard/PermuteCost.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+/// Bindings that are priced; of meshes with many axes fewer, since the terms of
+/// every set of axes are computed for each.
+static constexpr size_t kMostBindings = 1000;
+static constexpr size_t kMostAxisSets = 16384;
+/// Of them, how many are tried in full.
+static constexpr size_t kMostTrials = 3;
+/// Shorter steps than this part of the present one are not worth a note.
+static constexpr double kWorthwhile = 0.999;
+
+namespace {
+
+/// Equal collectives of a plan.
+struct Move {
+  CollectiveKind kind;
+  AxisList axes;
+  double bytes = 0;
+  /// Of a permute.
+  Layout from, to;
+  int64_t count = 0;
+
+  bool isLike(const Move &other) const {
+    return kind == other.kind && axes == other.axes && bytes == other.bytes &&
+           from == other.from && to == other.to;
+  }
+  bool isPermute() const { return kind == CollectiveKind::CollectivePermute; }
+};
+
+} // namespace
+
+static std::optional<Move> moveOf(Operation *op, const Mesh &mesh) {
+  auto price = op->getAttrOfType<CollectiveCostAttr>("cost");
+  if (!price || price.getBytes() == 0)
+    return std::nullopt;
+  Move move{collectiveKind(op), {}, price.getBytes(), {}, {}, 0};
+  for (StringAttr name :
+       op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
+    move.axes.push_back(*mesh.find(name.getValue()));
+  if (move.isPermute()) {
+    auto layoutOf = [&](Value value) {
+      return toLayout(mesh, getSharding(value.getType()));
+    };
+    move.from = layoutOf(op->getOperand(0));
+    move.to = layoutOf(op->getResult(0));
+  }
+  return move;
+}
+
+/// The collectives of a plan; permutes, which take longest to price, last.
+static std::vector<Move> movesOf(ProgramOp program, const Mesh &mesh) {
+  std::vector<Move> moves, permutes;
+  program->walk([&](Operation *op) {
+    if (!isCollective(op))
+      return;
+    std::optional<Move> move = moveOf(op, mesh);
+    if (!move)
+      return;
+    std::vector<Move> &list = move->isPermute() ? permutes : moves;
+    auto known = llvm::find_if(
+        list, [&](const Move &other) { return other.isLike(*move); });
+    if (known == list.end())
+      known = list.insert(known, std::move(*move));
+    known->count += executionCount(op);
+  });
+  llvm::append_range(moves, permutes);
+  return moves;
+}
+
+/// Seconds of all moves, or any number of at least `enough` if they take that
+/// long.
+static double priceMoves(const CollectiveModel &model, ArrayRef<Move> moves,
+                         double enough) {
+  double seconds = 0;
+  for (const Move &move : moves) {
+    if (seconds >= enough)
+      break;
+    CollectiveCost cost =
+        move.isPermute() ? permuteCost(model, move.from, move.to, move.bytes)
+                         : model.cost(move.kind, move.axes, move.bytes);
+    seconds += cost.seconds() * double(move.count);
+  }
+  return seconds;
+}
+
+/// The bindings under which the moves take least, the best first.
+static std::vector<NamedBinding> rankBindings(const CollectiveModel &model,
+                                              ArrayRef<Move> moves) {
+  struct Candidate {
+    double seconds;
+    NamedBinding binding;
+  };
+  const Machine &machine = model.machine();
+  const Mesh &mesh = model.mesh();
+  double most = kWorthwhile * priceMoves(model, moves, HUGE_VAL);
+  std::vector<Candidate> best;
+  size_t limit = std::min(kMostBindings, kMostAxisSets >> mesh.size());
+  for (NamedBinding &each : enumerateBindings(machine, mesh, limit)) {
+    CollectiveModel other(machine, mesh, each.binding);
+    double seconds = priceMoves(other, moves, most);
+    if (seconds >= most)
+      continue;
+    // Behind those that are as good: the search's order decides.
+    auto after = llvm::find_if(best, [&](const Candidate &candidate) {
+      return candidate.seconds > seconds;
+    });
+    best.insert(after, {seconds, std::move(each)});
+    if (best.size() < kMostTrials)
+      continue;
+    best.resize(kMostTrials);
+    most = best.back().seconds;
+  }
+  std::vector<NamedBinding> bindings;
+  for (Candidate &candidate : best)
+    bindings.push_back(std::move(candidate.binding));
+  return bindings;
+}
+
+/// The mesh of a program, bound as a program would ask for it.
+static MeshAttr meshAttr(MLIRContext *context, const Mesh &mesh,
+                         const NamedBinding &binding) {
+  SmallVector<MeshAxisAttr> axes;
+  for (AxisIndex axis : binding.order) {
+    SmallVector<StringAttr> on;
+    for (const std::string &name : binding.on[axis])
+      on.push_back(StringAttr::get(context, name));
+    axes.push_back(MeshAxisAttr::get(context, mesh.axes[axis].name,
+                                     mesh.axes[axis].size, on));
+  }
+  return MeshAttr::get(context, axes);
+}
+
+/// The step's time of a plan under another binding; nothing if it does not fit
+/// in memory there.
+static std::optional<double> timeUnder(ModuleOp planned, const Mesh &mesh,
+                                       const NamedBinding &binding,
+                                       const ReportOptions &options) {
+  OwningOpRef<ModuleOp> module = planned.clone();
+  ProgramOp program = *module->getOps<ProgramOp>().begin();
+  MLIRContext *context = program.getContext();
+  program.setMeshAttr(meshAttr(context, mesh, binding));
+  PassManager manager(context);
+  buildLoweringPipeline(manager);
+  if (failed(manager.run(*module)))
+    return std::nullopt;
+  std::unique_ptr<PlanningContext> bound = createContext(program);
+  if (!bound)
+    return std::nullopt;
+  Report report =
+      buildReport(program, bound->model, profileMemory(program), options);
+  return report.memory.fits ? std::optional(report.time.scheduled)
+                            : std::nullopt;
+}
+
+std::optional<Report::FasterBinding>
+shardc::findFasterBinding(ModuleOp planned, ProgramOp priced,
+                          const CollectiveModel &model, const Report &report,
+                          const ReportOptions &options) {
+  const Mesh &mesh = model.mesh();
+  std::vector<Move> moves = movesOf(priced, mesh);
+  if (moves.empty())
+    return std::nullopt;
+  for (const NamedBinding &binding : rankBindings(model, moves)) {
+    std::optional<double> seconds = timeUnder(planned, mesh, binding, options);
+    if (seconds && *seconds < kWorthwhile * report.time.scheduled)
+      return Report::FasterBinding{toString(mesh, binding), *seconds};
+  }
+  return std::nullopt;
+}

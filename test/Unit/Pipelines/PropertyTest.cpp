@@ -1,0 +1,264 @@
+//===- PropertyTest.cpp - What holds of every report ----------------------===//
+//
+// Laws of cost-model.md on random programs, planned as written and searched.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Planned.h"
+#include "RandomProgram.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace shardc;
+using namespace shardc::test;
+
+namespace {
+
+constexpr unsigned kPrograms = 40;
+/// Times are sums of picoseconds, printed as seconds.
+constexpr double kPicosecond = 1e-12;
+
+/// Calls `check` on random programs that can be planned, with their seeds.
+void onPrograms(
+    OptMode mode,
+    llvm::function_ref<void(const RandomProgram &, const Report &)> check) {
+  unsigned planned = 0;
+  for (unsigned seed = 1; seed <= kPrograms; ++seed) {
+    RandomProgram program(seed);
+    Planned result(program.text(), mode);
+    if (!result)
+      continue;
+    ++planned;
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + program.text());
+    check(program, *result.report);
+  }
+  // Placements that contradict each other are errors; most do not.
+  EXPECT_GE(planned, kPrograms / 2);
+}
+
+double secondsOf(Picoseconds time) { return double(time) / 1e12; }
+
+void expectSum(double total, double sum) {
+  EXPECT_NEAR(total, sum, std::max(kPicosecond, 1e-12 * total));
+}
+
+using Named = std::vector<std::pair<std::string, double>>;
+
+double &entry(Named &named, const std::string &name) {
+  for (auto &[known, value] : named)
+    if (known == name)
+      return value;
+  return named.emplace_back(name, 0).second;
+}
+
+/// Every total of a report, from its items.
+void expectTotals(const Report &report) {
+  double compute = 0, hbm = 0, computeBound = 0, hbmBound = 0, moved = 0;
+  double bytes = 0, flops = 0;
+  Named network, sent, physical;
+  for (const ReportItem &item : report.items) {
+    double runs = double(item.count), total = secondsOf(item.total);
+    EXPECT_EQ(item.total, toPicoseconds(item.seconds) * item.count);
+    if (const ReportCompute *part = item.compute()) {
+      compute += secondsOf(toPicoseconds(part->cost.computeSeconds())) * runs;
+      hbm += secondsOf(toPicoseconds(part->cost.hbmSeconds)) * runs;
+      (item.bound() == "compute" ? computeBound : hbmBound) += total;
+      bytes += part->cost.hbmBytes * runs;
+      flops += part->cost.matrixFlops * runs;
+      EXPECT_EQ(item.seconds,
+                std::max({part->cost.matrixSeconds, part->cost.vectorSeconds,
+                          part->cost.hbmSeconds}));
+      continue;
+    }
+    const ReportCollective &collective = *item.collective();
+    moved += total;
+    EXPECT_EQ(item.seconds, std::max(collective.cost.bandwidthSeconds,
+                                     collective.cost.latencySeconds));
+    std::string axes = llvm::join(collective.axes, ",");
+    entry(network, axes) += total;
+    entry(sent, axes) += collective.cost.wireBytes * runs;
+    for (unsigned axis : collective.cost.occupies)
+      entry(physical, report.hardware.levels[axis].name) += total;
+  }
+  const Report::Time &time = report.time;
+  expectSum(time.compute, compute);
+  expectSum(time.hbm, hbm);
+  expectSum(time.computeBound, computeBound);
+  expectSum(time.hbmBound, hbmBound);
+  expectSum(time.device, computeBound + hbmBound);
+  expectSum(time.collectives, moved);
+  expectSum(time.upper, computeBound + hbmBound + moved);
+  double busiest = 0;
+  for (auto [name, seconds] : time.physical) {
+    expectSum(seconds, entry(physical, name));
+    busiest = std::max(busiest, seconds);
+  }
+  expectSum(time.lower, std::max(time.device, busiest));
+  for (auto [name, seconds] : time.network)
+    expectSum(seconds, entry(network, name));
+  for (auto [name, each] : report.traffic.network)
+    EXPECT_NEAR(each, entry(sent, name), 1e-6 * each);
+  EXPECT_NEAR(report.traffic.hbm, bytes, 1e-9 * bytes);
+  EXPECT_NEAR(report.flops.device, flops, 1e-9 * flops);
+  const Report::Memory &memory = report.memory;
+  EXPECT_EQ(memory.peak, memory.weights + memory.states + memory.inputs +
+                             memory.activations + memory.buffers);
+}
+
+void expectOrderedBounds(const Report &report) {
+  const Report::Time &time = report.time;
+  EXPECT_LE(time.lower, time.scheduled);
+  EXPECT_LE(time.scheduled, time.upper);
+  EXPECT_GE(time.lower, time.device);
+  // Each collective occupies some network; none is busier than the busiest.
+  EXPECT_LE(time.upper,
+            time.lower * double(1 + time.physical.size()) * (1 + 1e-12));
+}
+
+void expectUsefulWork(const Report &report) {
+  double devices = 1;
+  for (const Report::Axis &axis : report.mesh)
+    devices *= double(axis.size);
+  EXPECT_GE(report.flops.device * devices, report.flops.model * (1 - 1e-12));
+  if (report.flops.mfu && report.flops.hfu) {
+    EXPECT_LE(*report.flops.mfu, *report.flops.hfu * (1 + 1e-9));
+    EXPECT_LE(*report.flops.hfu, 1 + 1e-9);
+  }
+}
+
+/// What a step costs, whatever its parts are called and in whatever order.
+void expectSameCost(const Report &a, const Report &b) {
+  expectSum(a.time.upper, b.time.upper);
+  expectSum(a.time.device, b.time.device);
+  expectSum(a.time.collectives, b.time.collectives);
+  EXPECT_NEAR(a.traffic.hbm, b.traffic.hbm, 1e-9 * a.traffic.hbm);
+  EXPECT_NEAR(a.flops.device, b.flops.device, 1e-9 * a.flops.device);
+  EXPECT_EQ(a.flops.model, b.flops.model);
+}
+
+/// True if the two run the same operations and collectives: other prices may
+/// make another sequence of collectives the cheapest.
+bool isSamePlan(const Report &a, const Report &b) {
+  auto describe = [](const ReportItem &item) {
+    const ReportCollective *moved = item.collective();
+    return item.kind + " " + item.name + " " +
+           (moved ? moved->operand + moved->from + moved->to
+                  : item.compute()->sharding);
+  };
+  return llvm::equal(a.items, b.items,
+                     [&](const ReportItem &one, const ReportItem &other) {
+                       return describe(one) == describe(other);
+                     });
+}
+
+void expectNoSlower(const Report &better, const Report &base) {
+  // Each item rounds to a picosecond.
+  double slack = kPicosecond * double(better.items.size() + base.items.size());
+  EXPECT_LE(better.time.upper, base.time.upper + slack);
+  if (!isSamePlan(better, base))
+    return;
+  EXPECT_LE(better.time.lower, base.time.lower + slack);
+  EXPECT_LE(better.time.scheduled, base.time.scheduled + slack);
+}
+
+/// tpu_v5e: 197 TFLOP/s, 820 GB/s, 45 GB/s a link, 1 us a hop.
+constexpr const char *kBetterMachines[] = {
+    "flops.bf16 = 300 TFLOP/s flops.int8 = 600 TOP/s",
+    "hbm.bandwidth = 1500 GB/s",
+    "hbm.capacity = 64 GB",
+    "network ici { link.bandwidth = 90 GB/s }",
+    "network ici { latency = 0 us }",
+    "network ici { wrap = all }",
+};
+
+} // namespace
+
+TEST(Property, ReportsOfPlansAsWritten) {
+  onPrograms(OptMode::None, [](const RandomProgram &, const Report &report) {
+    expectTotals(report);
+    expectOrderedBounds(report);
+    expectUsefulWork(report);
+  });
+}
+
+TEST(Property, ReportsOfSearchedPlans) {
+  onPrograms(OptMode::Optimize,
+             [](const RandomProgram &, const Report &report) {
+               expectTotals(report);
+               expectOrderedBounds(report);
+               expectUsefulWork(report);
+             });
+}
+
+TEST(Property, NamesChangeNothing) {
+  for (OptMode mode : {OptMode::None, OptMode::Optimize})
+    onPrograms(mode, [&](const RandomProgram &program, const Report &report) {
+      Writing renamed;
+      renamed.prefix = "zz_";
+      Planned other(program.text(renamed), mode);
+      ASSERT_TRUE(other);
+      expectSameCost(report, *other.report);
+      EXPECT_EQ(report.time.lower, other.report->time.lower);
+      EXPECT_EQ(report.time.scheduled, other.report->time.scheduled);
+      EXPECT_EQ(report.memory.peak, other.report->memory.peak);
+    });
+}
+
+TEST(Property, OrderOfStatementsChangesNothing) {
+  onPrograms(OptMode::None,
+             [](const RandomProgram &program, const Report &report) {
+               Writing shuffled;
+               shuffled.orderSeed = 17;
+               Planned other(program.text(shuffled), OptMode::None);
+               ASSERT_TRUE(other);
+               expectSameCost(report, *other.report);
+               expectSum(report.time.lower, other.report->time.lower);
+             });
+}
+
+// Of equally cheap sequences of collectives the first in the order of the axes
+// is taken, so that one network may be busier.
+TEST(Property, AxesOfASymmetricTorusAreAlike) {
+  for (OptMode mode : {OptMode::None, OptMode::Optimize})
+    onPrograms(mode, [&](const RandomProgram &program, const Report &report) {
+      Writing swapped;
+      swapped.mesh = {{1, 4}, {0, 4}};
+      Planned other(program.text(swapped), mode);
+      ASSERT_TRUE(other);
+      if (mode == OptMode::None)
+        expectSameCost(report, *other.report);
+      else
+        expectSum(report.time.upper, other.report->time.upper);
+    });
+}
+
+TEST(Property, ABetterMachineIsNoSlower) {
+  for (OptMode mode : {OptMode::None, OptMode::Optimize})
+    onPrograms(mode, [&](const RandomProgram &program, const Report &report) {
+      for (const char *better : kBetterMachines) {
+        SCOPED_TRACE(better);
+        Writing writing;
+        writing.hardware += " { " + std::string(better) + " }";
+        Planned other(program.text(writing), mode);
+        ASSERT_TRUE(other);
+        expectNoSlower(*other.report, report);
+      }
+    });
+}
+
+TEST(Property, AnAxisOfSizeOneIsFree) {
+  onPrograms(OptMode::None, [](const RandomProgram &program, const Report &) {
+    // Both axes of one: no collectives. One of them: none over it alone.
+    Writing alone, one;
+    alone.mesh = {{0, 1}, {1, 1}};
+    one.mesh = {{0, 1}, {1, 4}};
+    Planned device(program.text(alone), OptMode::None);
+    ASSERT_TRUE(device);
+    EXPECT_EQ(device.report->time.collectives, 0);
+    EXPECT_EQ(device.report->time.upper, device.report->time.device);
+    Planned line(program.text(one), OptMode::None);
+    ASSERT_TRUE(line);
+    for (const auto &[axes, seconds] : line.report->time.network)
+      if (axes == "X")
+        EXPECT_EQ(seconds, 0);
+  });
+}

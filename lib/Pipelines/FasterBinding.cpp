@@ -20,12 +20,14 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-/// Bindings that are priced; of meshes with many axes fewer, since the terms of
-/// every set of axes are computed for each.
+/// Bindings that are priced; fewer of meshes with many axes, since the terms of
+/// every set of axes are computed for each, and where permutes route the
+/// messages of many devices.
 static constexpr size_t kMostBindings = 1000;
 static constexpr size_t kMostAxisSets = 16384;
+static constexpr size_t kMostMessages = 1 << 20;
 /// Of them, how many are tried in full.
-static constexpr size_t kMostTrials = 3;
+static constexpr size_t kMostTrials = 2;
 /// Shorter steps than this part of the present one are not worth a note.
 static constexpr double kWorthwhile = 0.999;
 
@@ -115,6 +117,11 @@ static std::vector<NamedBinding> rankBindings(const CollectiveModel &model,
   double most = kWorthwhile * priceMoves(model, moves, HUGE_VAL);
   std::vector<Candidate> best;
   size_t limit = std::min(kMostBindings, kMostAxisSets >> mesh.size());
+  size_t messages =
+      mesh.numDevices() *
+      llvm::count_if(moves, [](const Move &m) { return m.isPermute(); });
+  if (messages > 0)
+    limit = std::min(limit, kMostMessages / messages);
   for (NamedBinding &each : enumerateBindings(machine, mesh, limit)) {
     CollectiveModel other(machine, mesh, each.binding);
     double seconds = priceMoves(other, moves, most);

@@ -6,6 +6,7 @@
 
 #include "Planned.h"
 #include "RandomProgram.h"
+#include "RandomPrograms.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace shardc;
@@ -187,6 +188,31 @@ TEST(Property, ReportsOfSearchedPlans) {
                expectOrderedBounds(report);
                expectUsefulWork(report);
              });
+}
+
+// Loops, casts of weights and partial sums, on the levels of an H100.
+TEST(Property, ReportsOfProgramsWithLoops) {
+  for (unsigned seed = 1; seed <= kPrograms; ++seed) {
+    std::string text = randomProgram(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + text);
+    Planned planned(text);
+    if (!planned)
+      continue; // placements may contradict each other
+    expectTotals(*planned.report);
+    expectOrderedBounds(*planned.report);
+    expectUsefulWork(*planned.report);
+    llvm::StringRef rest(text);
+    ASSERT_TRUE(rest.consume_front("hardware h100[8]"));
+    // 3.35 TB/s, 450 GB/s.
+    for (const char *better : {"hbm.bandwidth = 5 TB/s",
+                               "network nvlink { bandwidth = 900 GB/s }"}) {
+      SCOPED_TRACE(better);
+      Planned other("hardware h100[8] { " + std::string(better) + " }" +
+                    rest.str());
+      ASSERT_TRUE(other);
+      expectNoSlower(*other.report, *planned.report);
+    }
+  }
 }
 
 TEST(Property, NamesChangeNothing) {

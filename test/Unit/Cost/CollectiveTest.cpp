@@ -154,6 +154,16 @@ TEST(TorusTest, ThreeWrappedAxes) {
   expectNear(latencySeconds(chips, kAllGather, {0, 1, 2}), 12e-6);
 }
 
+// Axes of a torus gather together; an all_to_all waits for the longest.
+TEST(TorusTest, BoundBy) {
+  CollectiveModel chips = model(tpuV5p({4, 8, 12}), {4, 8, 12});
+  EXPECT_EQ(chips.cost(kAllGather, {0, 2}, 1e9).boundBy(),
+            physicalBit(0) | physicalBit(2));
+  EXPECT_EQ(chips.cost(kAllToAll, {0, 1}, 1e9).boundBy(), physicalBit(1));
+  EXPECT_EQ(chips.cost(kAllReduce, {0, 1}, 1).boundBy(),
+            physicalBit(0) | physicalBit(1));
+}
+
 // One mesh axis over two physical ones counts both.
 TEST(TorusTest, MeshAxisOverSeveralPhysicalAxes) {
   CollectiveModel chips = model(tpuV5p({4, 4, 4}), {4, 16});
@@ -264,6 +274,17 @@ TEST(SwitchTest, TwoLevels) {
   expectNear(bandwidthSeconds(nodes, kAllToAll, {0, 1}, 1e9), 4.6875e-4);
   expectNear(latencySeconds(nodes, kAllGather, {0, 1}), 25e-6);
   EXPECT_EQ(nodes.cost(kAllGather, {0, 1}, 1).occupies, Occupied({0, 1}));
+}
+
+// The network that sets the time: of a gather over 4 nodes of 8 the node's, of
+// an all_to_all the one above; of the latency 3 x 3 us and 2 x 8 us the latter.
+TEST(SwitchTest, BoundBy) {
+  CollectiveModel nodes = model(h100({4, 8}), {4, 8});
+  EXPECT_EQ(nodes.cost(kAllGather, {0, 1}, 1e9).boundBy(), physicalBit(1));
+  EXPECT_EQ(nodes.cost(kAllToAll, {0, 1}, 1e9).boundBy(), physicalBit(0));
+  EXPECT_EQ(nodes.cost(kAllGather, {0, 1}, 1).boundBy(), physicalBit(0));
+  EXPECT_EQ(nodes.cost(kAllGather, {1}, 1).boundBy(), physicalBit(1));
+  EXPECT_EQ(model(h100({8}), {1, 8}).cost(kAllGather, {0}, 1).boundBy(), 0u);
 }
 
 // Only between the nodes, 8 groups at once, one per GPU of a node: S = 1,

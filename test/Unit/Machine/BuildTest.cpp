@@ -248,6 +248,20 @@ TEST(BuildErrorTest, NamesAreUnique) {
   EXPECT_EQ(buildError(tpu).message, "network 'ici' is given twice");
 }
 
+// A set of physical axes has 64 bits.
+TEST(BuildErrorTest, NoMoreLevelsThanASetHolds) {
+  HardwareDescription tpu = tpuDescription();
+  tpu.fields.pop_back(); // shape.max
+  tpu.networks[0].members.clear();
+  for (unsigned axis = 0; axis < 63; ++axis)
+    tpu.networks[0].members.push_back("a" + std::to_string(axis));
+  EXPECT_EQ(built(tpu).networks.size(), 2u);
+  tpu.networks[0].members.push_back("last");
+  EXPECT_EQ(buildError(tpu).where, 3u);
+  EXPECT_EQ(buildError(tpu).message,
+            "the networks of 'tpu' have more than 64 axes and levels");
+}
+
 TEST(BuildErrorTest, PerNamesAFasterNetwork) {
   HardwareDescription gpu = gpuDescription();
   gpu.networks[1].fields.push_back(word("per", "leaf"));

@@ -173,8 +173,9 @@ static std::optional<double> timeUnder(ModuleOp planned, const Mesh &mesh,
   std::unique_ptr<PlanningContext> bound = createContext(program);
   if (!bound)
     return std::nullopt;
-  Report report =
-      buildReport(program, bound->model, profileMemory(program), options);
+  Report report = buildReport(
+      program, bound->model,
+      scheduleProgram(program, bound->model, options.memoryLimit), options);
   return report.memory.fits ? std::optional(report.time.scheduled)
                             : std::nullopt;
 }

@@ -65,7 +65,10 @@ def main():
             assert point["report"] is None, point
             assert f"error: {point['error']}\n" in single.stderr, point["error"]
             continue
-        assert point["report"] == json.loads(single.stdout), point["set"]
+        report = json.loads(single.stdout)
+        # Other bindings are looked at for a single plan only.
+        report["mesh"]["faster"] = None
+        assert point["report"] == report, point["set"]
         assert ("error" in point) == (single.returncode == 3)
     print(f"{len(points)} points hold")
 

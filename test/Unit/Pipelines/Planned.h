@@ -33,8 +33,9 @@ public:
       return;
     context = createContext(TestProgram::programOf(module));
     if (context)
-      report = buildReport(TestProgram::programOf(module), context->model,
-                           profileMemory(TestProgram::programOf(module)), {});
+      report = buildReport(
+          TestProgram::programOf(module), context->model,
+          scheduleProgram(TestProgram::programOf(module), context->model), {});
   }
 
   /// What cannot be planned as written has no report.

@@ -41,6 +41,7 @@ private:
   void collect(Operation *op);
   Known fromPin(ShardingAttr pin, Type type) const;
   Known &known(Value value);
+  Known &known(OpOperand &operand);
   bool visit(Operation *op);
   bool visitRule(Operation *op, ShardingRuleOpInterface rule);
   bool tie(Value a, Value b);
@@ -51,6 +52,8 @@ private:
   Mesh mesh;
   std::vector<Operation *> ops;
   llvm::DenseMap<Value, Known> values;
+  /// What an operation reads a value as, where the program says so.
+  llvm::DenseMap<OpOperand *, Known> pinnedOperands;
 };
 
 Propagation::Propagation(ProgramOp program) : program(program) {
@@ -65,6 +68,10 @@ void Propagation::collect(Operation *op) {
     values[result] =
         fromPin(isa<RepeatOp>(op) ? ShardingAttr() : getResultPin(op),
                 result.getType());
+  if (isa<ShardingRuleOpInterface>(op))
+    for (OpOperand &operand : op->getOpOperands())
+      if (ShardingAttr pin = getOperandPin(op, operand.getOperandNumber()))
+        pinnedOperands[&operand] = fromPin(pin, operand.get().getType());
   for (Region &region : op->getRegions())
     for (Value argument : region.getArguments())
       values[argument] = fromPin(ShardingAttr(), argument.getType());
@@ -85,6 +92,11 @@ Known Propagation::fromPin(ShardingAttr pin, Type type) const {
 
 Known &Propagation::known(Value value) { return values.find(value)->second; }
 
+Known &Propagation::known(OpOperand &operand) {
+  auto it = pinnedOperands.find(&operand);
+  return it == pinnedOperands.end() ? known(operand.get()) : it->second;
+}
+
 bool Propagation::assign(Known &tensor, unsigned dim, const AxisList &axes,
                          int64_t extent) const {
   if (tensor.dims[dim] || (tensor.used() & axisSet(axes)) ||
@@ -99,13 +111,8 @@ bool Propagation::assign(Known &tensor, unsigned dim, const AxisList &axes,
 bool Propagation::visitRule(Operation *op, ShardingRuleOpInterface interface) {
   ShardingRule rule = interface.getShardingRule();
   SmallVector<Known *, 4> tensors;
-  std::vector<Known> pinned(rule.operands.size());
-  for (unsigned i = 0; i < rule.operands.size(); ++i) {
-    ShardingAttr pin = getOperandPin(op, i);
-    if (pin)
-      pinned[i] = fromPin(pin, op->getOperand(i).getType());
-    tensors.push_back(pin ? &pinned[i] : &known(op->getOperand(i)));
-  }
+  for (unsigned i = 0; i < rule.operands.size(); ++i)
+    tensors.push_back(&known(op->getOpOperand(i)));
   tensors.push_back(&known(op->getResult(0)));
   auto maps = llvm::to_vector(rule.operands);
   maps.push_back(rule.results[0]);

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Optimizer/Graph.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
-#include <algorithm>
 
 using namespace mlir;
 using namespace shardc;
@@ -16,30 +16,57 @@ using namespace shardc::shd;
 
 namespace {
 
-/// What pins say of indices: the axes of each, by name.
-using PinnedAxes = llvm::StringMap<ArrayAttr>;
+/// What pins say of the strategy that a group's operations share: the axes of
+/// each index, by name.
+using PinnedAxes = llvm::StringMap<AxisList>;
+
+/// What pins say of a value's partial sums: it has all of `must` and nothing
+/// outside of `may`.
+struct PartialSums {
+  AxisSet must = 0, may = ~AxisSet(0);
+
+  bool restrict(PartialSums other) {
+    must |= other.must;
+    may &= other.may;
+    return !(must & ~may);
+  }
+};
 
 struct GroupInfo {
   llvm::SmallVector<StringRef, 6> indices;
-  /// Pins of the operations that share the group's strategy (all but the
-  /// leader).
+  /// The operations that share the group's strategy (all but the leader), what
+  /// their pins say, and what they make by that.
+  llvm::SmallVector<Operation *, 4> ops;
   PinnedAxes pinned;
+  llvm::SmallDenseMap<Operation *, PartialSums> made;
   /// Groups whose values this one reads.
   llvm::SmallVector<unsigned, 4> reads;
 };
 
 class GroupAssigner {
 public:
+  explicit GroupAssigner(const Mesh &mesh) : mesh(mesh) {}
   void visit(Block &block);
 
 private:
   void assign(Operation *op);
-  bool mayJoin(Operation *op, unsigned group,
-               ArrayRef<StringRef> indices) const;
-  bool takesPartialSums(Operation *op, unsigned group) const;
-  bool readsTransitively(unsigned reader, unsigned group) const;
+  bool join(Operation *op, unsigned group, ArrayRef<StringRef> indices);
+  bool addPins(Operation *op, GroupInfo &group) const;
+  bool addPin(ShardingAttr pin, ArrayRef<StringRef> names,
+              PinnedAxes &known) const;
+  bool addOperation(Operation *op, GroupInfo &group) const;
+  void removeOperation(Operation *op, GroupInfo &group,
+                       PinnedAxes pinned) const;
+  bool addMade(Operation *op, GroupInfo &group) const;
+  std::optional<PartialSums> readAs(OpOperand &use,
+                                    const GroupInfo &group) const;
+  PartialSums partialSums(ShardingAttr pin) const;
+  PartialSums storedSums(Value value) const;
+  bool readsTransitively(unsigned reader, unsigned group,
+                         llvm::SmallDenseSet<unsigned> &seen) const;
   unsigned startGroup(ArrayRef<StringRef> indices);
 
+  const Mesh &mesh;
   std::vector<GroupInfo> groups;
   llvm::DenseMap<Operation *, unsigned> groupOf;
   llvm::DenseMap<Operation *, unsigned> position;
@@ -65,86 +92,209 @@ llvm::SmallVector<StringRef, 6> iterationIndices(Operation *op) {
   return names;
 }
 
-/// Collects what the pins of `op` say; false if they disagree with `known`
-/// (then `op` needs a strategy of its own).
-bool addPins(Operation *op, PinnedAxes &known) {
-  IndexingAttr indexing = cast<ShardingRuleOpInterface>(op).getIndexing();
-  auto add = [&](ShardingAttr pin, ArrayRef<StringRef> names) {
-    if (!pin)
-      return true;
-    for (auto [dim, name] : llvm::zip(pin.getDims(), names)) {
-      if (dim.getIsOpen())
-        continue;
-      SmallVector<Attribute> axes(dim.getAxes().begin(), dim.getAxes().end());
-      ArrayAttr list = ArrayAttr::get(op->getContext(), axes);
-      if (known.try_emplace(name, list).first->second != list)
-        return false;
-    }
-    return true;
-  };
-  for (unsigned i = 0; i < indexing.getOperands().size(); ++i)
-    if (!add(getOperandPin(op, i), indexing.getOperandIndices(i)))
-      return false;
-  return add(getResultPin(op), indexing.getResultIndices(0));
-}
-
 unsigned GroupAssigner::startGroup(ArrayRef<StringRef> indices) {
   groups.emplace_back().indices.assign(indices.begin(), indices.end());
   return groups.size() - 1;
 }
 
-bool GroupAssigner::readsTransitively(unsigned reader, unsigned group) const {
+bool GroupAssigner::readsTransitively(
+    unsigned reader, unsigned group,
+    llvm::SmallDenseSet<unsigned> &seen) const {
   if (reader <= group)
     return reader == group;
-  for (unsigned read : groups[reader].reads)
-    if (readsTransitively(read, group))
-      return true;
-  return false;
+  if (!seen.insert(reader).second)
+    return false;
+  return llvm::any_of(groups[reader].reads, [&](unsigned read) {
+    return readsTransitively(read, group, seen);
+  });
 }
 
-/// What an operation of the group is pinned to make as a partial sum, `op` must
-/// be able to take and hand on as such: nothing is resharded between operations
-/// that share a strategy.
-bool GroupAssigner::takesPartialSums(Operation *op, unsigned group) const {
-  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
-  for (unsigned i = 0; i < rule.operands.size(); ++i) {
+//===----------------------------------------------------------------------===//
+// Pins
+//===----------------------------------------------------------------------===//
+
+/// False if the pin contradicts what is known: another placement of an index,
+/// or an axis that another index has.
+bool GroupAssigner::addPin(ShardingAttr pin, ArrayRef<StringRef> names,
+                           PinnedAxes &known) const {
+  if (!pin)
+    return true;
+  Layout layout = toLayout(mesh, pin);
+  for (auto [dim, name, axes] : llvm::zip(pin.getDims(), names, layout.dims)) {
+    if (dim.getIsOpen())
+      continue;
+    auto [it, inserted] = known.try_emplace(name, axes);
+    if (!inserted && it->second != axes)
+      return false;
+    for (const auto &other : known)
+      if (inserted && other.first() != name &&
+          (axisSet(other.second) & axisSet(axes)))
+        return false;
+  }
+  return true;
+}
+
+/// Adds what pins say of the layouts in which the operation reads its operands.
+/// Where its own result is stored says nothing yet: the result may move there.
+/// Where another operation of the group has made an operand, that is read as it
+/// is made and must be stored so.
+bool GroupAssigner::addPins(Operation *op, GroupInfo &group) const {
+  IndexingAttr indexing = cast<ShardingRuleOpInterface>(op).getIndexing();
+  for (unsigned i = 0; i < indexing.getOperands().size(); ++i) {
+    llvm::SmallVector<StringRef, 4> names = indexing.getOperandIndices(i);
     Operation *maker = op->getOperand(i).getDefiningOp();
-    auto it = groupOf.find(maker);
-    if (it == groupOf.end() || it->second != group || isLeaderOp(maker))
-      continue;
-    ShardingAttr made = getResultPin(maker);
-    if (!made || made.getPartial().empty())
-      continue;
-    auto agrees = [&](ShardingAttr pin) {
-      return !pin || (pin.isOpen() && pin.getPartial().empty()) ||
-             std::is_permutation(
-                 pin.getPartial().begin(), pin.getPartial().end(),
-                 made.getPartial().begin(), made.getPartial().end());
-    };
-    bool linear = llvm::any_of(rule.linearSets,
-                               [&](uint32_t set) { return set & (1u << i); });
-    if (!linear || !agrees(getOperandPin(op, i)) || !agrees(getResultPin(op)))
+    if (!addPin(getOperandPin(op, i), names, group.pinned) ||
+        (group.made.count(maker) &&
+         !addPin(getResultPin(maker), names, group.pinned)))
       return false;
   }
   return true;
 }
 
-/// The group must cover the operation's indices, and must not have to run both
-/// before and after another group.
-bool GroupAssigner::mayJoin(Operation *op, unsigned group,
-                            ArrayRef<StringRef> indices) const {
+PartialSums GroupAssigner::partialSums(ShardingAttr pin) const {
+  PartialSums sums;
+  if (!pin)
+    return sums;
+  sums.must = toLayout(mesh, pin).partial;
+  if (!pin.isOpen())
+    sums.may = sums.must;
+  return sums;
+}
+
+/// The partial sums with which a value from outside of the group can be read:
+/// moving it adds none.
+PartialSums GroupAssigner::storedSums(Value value) const {
+  ShardingAttr pin;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getArgNumber() == 0)
+      return {};
+    pin = getOperandPin(argument.getOwner()->getParentOp(),
+                        argument.getArgNumber() - 1);
+  } else if (auto repeat = value.getDefiningOp<RepeatOp>()) {
+    pin = getOperandPin(repeat, cast<OpResult>(value).getResultNumber());
+  } else {
+    pin = getResultPin(value.getDefiningOp());
+  }
+  PartialSums sums;
+  sums.may = isa_and_nonnull<DeclareOp>(value.getDefiningOp())
+                 ? 0
+                 : partialSums(pin).may;
+  return sums;
+}
+
+/// The partial sums that an operand is read with; nothing if pins contradict
+/// each other.
+std::optional<PartialSums> GroupAssigner::readAs(OpOperand &use,
+                                                 const GroupInfo &group) const {
+  PartialSums sums =
+      partialSums(getOperandPin(use.getOwner(), use.getOperandNumber()));
+  auto made = group.made.find(use.get().getDefiningOp());
+  bool ok = made == group.made.end()
+                ? sums.restrict(storedSums(use.get()))
+                : sums.restrict(made->second) &&
+                      sums.restrict(partialSums(getResultPin(made->first)));
+  return ok ? std::optional(sums) : std::nullopt;
+}
+
+/// Works out the partial sums of what the operation makes; false if it cannot
+/// take those of its operands, or an index that it needs whole is pinned to
+/// axes.
+bool GroupAssigner::addMade(Operation *op, GroupInfo &group) const {
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  PartialSums result;
+  AxisSet placed = 0;
+  bool openSum = false;
+  for (const Factor &factor : rule.factors) {
+    auto pinned = group.pinned.find(factor.name);
+    AxisSet axes = pinned == group.pinned.end() ? 0 : axisSet(pinned->second);
+    placed |= axes;
+    if (factor.kind == FactorKind::Replicated && axes)
+      return false;
+    if (factor.kind == FactorKind::Reduction ||
+        factor.kind == FactorKind::StatisticReduction) {
+      result.must |= axes;
+      openSum |= pinned == group.pinned.end();
+    }
+  }
+  llvm::SmallVector<PartialSums, 3> operands;
+  for (unsigned i = 0; i < rule.operands.size(); ++i) {
+    std::optional<PartialSums> sums = readAs(op->getOpOperand(i), group);
+    if (!sums)
+      return false;
+    operands.push_back(*sums);
+  }
+  result.may = result.must;
+  for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
+    AxisSet bit = axisBit(axis);
+    uint32_t must = 0, may = 0;
+    for (auto [i, sums] : llvm::enumerate(operands)) {
+      must |= uint32_t(bool(sums.must & bit)) << i;
+      may |= uint32_t(bool(sums.may & bit)) << i;
+    }
+    bool passes =
+        !(placed & bit) && llvm::any_of(rule.linearSets, [&](uint32_t set) {
+          return !(must & ~set) && !(set & ~may);
+        });
+    if (must && !passes)
+      return false;
+    if (must)
+      result.must |= bit;
+    if (must || passes || (openSum && !(placed & bit)))
+      result.may |= bit;
+  }
+  group.made[op] = result;
+  return true;
+}
+
+/// Adds the operation to those that share the group's strategy; false if no
+/// strategy has what their pins ask for.
+bool GroupAssigner::addOperation(Operation *op, GroupInfo &group) const {
+  unsigned numPinned = group.pinned.size();
+  group.ops.push_back(op);
+  if (!addPins(op, group))
+    return false;
+  // What is newly known of an index may change what the others make.
+  auto changed = llvm::ArrayRef(group.ops);
+  if (group.pinned.size() == numPinned)
+    changed = changed.take_back();
+  return llvm::all_of(changed,
+                      [&](Operation *each) { return addMade(each, group); });
+}
+
+/// Takes back the operation that was added last to a group with the pins
+/// `pinned`.
+void GroupAssigner::removeOperation(Operation *op, GroupInfo &group,
+                                    PinnedAxes pinned) const {
+  bool changed = group.pinned.size() != pinned.size();
+  group.ops.pop_back();
+  group.made.erase(op);
+  group.pinned = std::move(pinned);
+  if (changed)
+    for (Operation *each : group.ops)
+      addMade(each, group);
+}
+
+/// The group must cover the operation's indices, must not have to run both
+/// before and after another group, and pins must leave a strategy to share.
+bool GroupAssigner::join(Operation *op, unsigned number,
+                         ArrayRef<StringRef> indices) {
+  GroupInfo &group = groups[number];
   if (!llvm::all_of(indices, [&](StringRef name) {
-        return llvm::is_contained(groups[group].indices, name);
+        return llvm::is_contained(group.indices, name);
       }))
     return false;
+  llvm::SmallDenseSet<unsigned> seen;
   for (Value operand : op->getOperands()) {
     auto it = groupOf.find(operand.getDefiningOp());
-    if (it != groupOf.end() && it->second > group &&
-        readsTransitively(it->second, group))
+    if (it != groupOf.end() && it->second > number &&
+        readsTransitively(it->second, number, seen))
       return false;
   }
-  PinnedAxes pinned = groups[group].pinned;
-  return takesPartialSums(op, group) && addPins(op, pinned);
+  PinnedAxes pinned = group.pinned;
+  if (addOperation(op, group))
+    return true;
+  removeOperation(op, group, std::move(pinned));
+  return false;
 }
 
 void GroupAssigner::assign(Operation *op) {
@@ -160,16 +310,17 @@ void GroupAssigner::assign(Operation *op) {
         latest = def;
     }
     auto it = groupOf.find(latest);
-    if (latest && it != groupOf.end() && mayJoin(op, it->second, indices))
+    if (latest && it != groupOf.end() && join(op, it->second, indices))
       group = it->second;
   }
-  if (!group) {
-    if (isLeader) {
-      IndexingAttr indexing = cast<ShardingRuleOpInterface>(op).getIndexing();
-      group = startGroup(indexing.getResultIndices(0));
-    } else {
-      group = startGroup(indices);
-    }
+  if (!group && isLeader) {
+    IndexingAttr indexing = cast<ShardingRuleOpInterface>(op).getIndexing();
+    group = startGroup(indexing.getResultIndices(0));
+  } else if (!group) {
+    // Pins of one operation that contradict each other are reported where its
+    // strategies are enumerated.
+    group = startGroup(indices);
+    addOperation(op, groups[*group]);
   }
   for (Value operand : op->getOperands()) {
     auto it = groupOf.find(operand.getDefiningOp());
@@ -177,8 +328,6 @@ void GroupAssigner::assign(Operation *op) {
         !llvm::is_contained(groups[*group].reads, it->second))
       groups[*group].reads.push_back(it->second);
   }
-  if (!isLeader)
-    addPins(op, groups[*group].pinned);
   groupOf[op] = *group;
   op->setAttr(kGroup, Builder(op->getContext())
                           .getI64IntegerAttr(2 * *group + (isLeader ? 0 : 1)));
@@ -199,5 +348,6 @@ void GroupAssigner::visit(Block &block) {
 } // namespace
 
 void shardc::assignFusionGroups(ProgramOp program) {
-  GroupAssigner().visit(program.getBody().front());
+  Mesh mesh = program.getMeshAttr() ? toMesh(program.getMeshAttr()) : Mesh();
+  GroupAssigner(mesh).visit(program.getBody().front());
 }

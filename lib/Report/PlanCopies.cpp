@@ -70,20 +70,6 @@ ShardingAttr PlanCopies::resultPin(Operation *op) const {
   return it == storedAs.end() ? getResultPin(op) : it->second;
 }
 
-/// An operation joins a fusion group only if its pins, that of its result too,
-/// place each index as the group's do.
-bool PlanCopies::storesApart(Operation *op) const {
-  auto group = op->getAttrOfType<IntegerAttr>(kGroup);
-  if (!group || group.getInt() % 2 == 0 || madeLayout(op) == resultPin(op))
-    return false;
-  for (Operation *before = op->getPrevNode(); before;
-       before = before->getPrevNode())
-    if (auto other = before->getAttrOfType<IntegerAttr>(kGroup);
-        other && other.getInt() / 2 == group.getInt() / 2)
-      return true;
-  return false;
-}
-
 //===----------------------------------------------------------------------===//
 // Names of values
 //===----------------------------------------------------------------------===//
@@ -459,9 +445,19 @@ void PlanCopies::placeState(UpdateOp update) {
   }
 }
 
+Operation *PlanCopies::copyThatLeaves(OutputOp output) const {
+  Operation *copy = copyOf(output.getValue());
+  auto declared =
+      copy ? copy->getOperand(0).getDefiningOp<DeclareOp>() : DeclareOp();
+  bool assignable = !declared || declared.getKind() == TensorKind::State;
+  return assignable ? nullptr : copy;
+}
+
 /// The list of a scalar cannot be closed, so that its parts are added before it
 /// leaves.
 void PlanCopies::placeOutput(OutputOp output) {
+  if (copyThatLeaves(output))
+    return;
   Operation *copy = copyOf(output.getValue());
   SMLoc loc = model.useLoc(output->getOpOperand(0));
   ShardingAttr pin = getOperandPin(output, 0);

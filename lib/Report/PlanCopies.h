@@ -84,9 +84,10 @@ public:
   /// How the text stores an operation's result: as the plan does, or at once in
   /// the layout in which it is carried on, if nothing else reads it.
   shd::ShardingAttr resultPin(mlir::Operation *op) const;
-  /// True if the operation's fusion with those before it needs the store in
-  /// another layout to be a statement of its own.
-  bool storesApart(mlir::Operation *op) const;
+
+  /// The copy that leaves the program in place of an input or a weight, to
+  /// which nothing can be assigned, or null.
+  mlir::Operation *copyThatLeaves(shd::OutputOp output) const;
 
   /// The value as statements of `frame` call it, if they can name it.
   std::optional<FrameValue> nameOf(PlanFrame *frame, mlir::Value value) const;

@@ -85,11 +85,6 @@ private:
   };
   std::string moveStatement(const Move &move);
   std::string copyStatement(const PlanCopy &copy, const FrameValue &source);
-  std::string storeStatement(mlir::Operation *op, llvm::StringRef name,
-                             llvm::StringRef from);
-  bool mayRename(const PlanStatement &statement, mlir::Operation *op);
-  void editRenamedTarget(const PlanStatement &statement, mlir::Operation *op,
-                         TextEdits &edits);
   std::string rebindingStatement(PlanFrame *frame,
                                  const PlanRebinding &rebinding);
 

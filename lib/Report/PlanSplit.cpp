@@ -65,9 +65,8 @@ private:
   std::vector<Unit> units;
   llvm::DenseMap<Operation *, SMRange> ranges;
   llvm::DenseMap<Operation *, unsigned> unitOf;
-  /// What an operation's value is called, and what it is called before it is
-  /// stored in another layout.
-  llvm::DenseMap<Operation *, std::string> opNames, madeNames;
+  /// What an operation's value is called.
+  llvm::DenseMap<Operation *, std::string> opNames;
   llvm::DenseMap<PlanFrame *, std::string> callNames;
   llvm::SmallPtrSet<Operation *, 4> inlined;
 };
@@ -173,10 +172,7 @@ void StatementSplitter::assignOperations() {
   }
   for (Unit &unit : units)
     unit.kept = printer.collect(unit.ops, unit.requests) &&
-                printer.mayStandTogether(*unit.expr, unit.requests) &&
-                llvm::none_of(unit.ops, [&](Operation *op) {
-                  return printer.copies.storesApart(op);
-                });
+                printer.mayStandTogether(*unit.expr, unit.requests);
 }
 
 //===----------------------------------------------------------------------===//
@@ -240,11 +236,7 @@ std::string StatementSplitter::freshName() {
                                 statement.ast->targets.front().name.text);
 }
 
-/// Names for what the operation makes and, if that is another statement,
-/// stores.
 void StatementSplitter::nameOperation(Operation *op) {
-  if (printer.copies.storesApart(op))
-    madeNames[op] = freshName();
   opNames[op] = op->hasAttr(kTemporary)
                     ? freshName()
                     : statement.ast->targets.front().name.text;
@@ -275,9 +267,6 @@ OperandText StatementSplitter::nameOperand(OpOperand &use) {
 
 std::string StatementSplitter::left(Operation *op, bool &accumulates) {
   auto namer = [&](OpOperand &use) { return nameOperand(use); };
-  if (printer.copies.storesApart(op))
-    return madeNames[op] + typeText(op) +
-           closedList(resultIndices(op), madeLayout(op));
   if (op->hasAttr(kTemporary))
     return opNames[op] + typeText(op) +
            closedList(resultIndices(op), printer.copies.resultPin(op));
@@ -348,13 +337,12 @@ void StatementSplitter::split(TextEdits &edits) {
   findUnits();
   assignOperations();
   chooseInlined();
-  // By three times the place in the program: what an operation makes is
-  // stored, then copied.
+  // By twice the place in the program: what an operation makes is then copied.
   std::vector<std::pair<unsigned, std::string>> lines;
   llvm::SmallVector<std::pair<unsigned, PlanFrame *>, 2> calls;
   for (PlanFrame *call : statement.calls)
     if (isHoisted(call))
-      calls.push_back({3 * model.firstPosition(call), call});
+      calls.push_back({2 * model.firstPosition(call), call});
   llvm::sort(calls, llvm::less_first());
   // Inner calls come first and are named before what uses them.
   for (auto [position, call] : calls)
@@ -367,17 +355,14 @@ void StatementSplitter::split(TextEdits &edits) {
       before.push_back(printer.copyStatement(*copy, copy->source));
     else
       lines.push_back(
-          {3 * model.position(source) + 2,
+          {2 * model.position(source) + 1,
            printer.copyStatement(*copy, {own->second, resultIndices(source)})});
   }
   Unit &root = units.front();
   for (Operation *op : statement.ops) {
     if (units[unitOf.lookup(op)].kept || inlined.contains(op))
       continue;
-    lines.push_back({3 * model.position(op), line(op)});
-    if (printer.copies.storesApart(op))
-      lines.push_back({3 * model.position(op) + 1,
-                       printer.storeStatement(op, opNames[op], madeNames[op])});
+    lines.push_back({2 * model.position(op), line(op)});
   }
   llvm::sort(lines, llvm::less_first());
   for (auto &[position, text] : lines)

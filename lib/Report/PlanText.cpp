@@ -44,14 +44,6 @@ std::string PlanPrinter::copyStatement(const PlanCopy &copy,
                         PlanModel::stored(original), getResultPin(copy.op)});
 }
 
-/// `y[B@X, D] = y_1[B@(X, Y), D]`.
-std::string PlanPrinter::storeStatement(Operation *op, StringRef name,
-                                        StringRef from) {
-  return moveStatement({name.str(), from.str(), resultIndices(op),
-                        op->getResult(0).getType(), madeLayout(op),
-                        copies.resultPin(op)});
-}
-
 std::string PlanPrinter::rebindingStatement(PlanFrame *frame,
                                             const PlanRebinding &rebinding) {
   const FrameValue &value = rebinding.value;
@@ -251,41 +243,10 @@ void PlanPrinter::editCall(PlanFrame *callee, TextEdits &edits) {
     edits.insert(call.arguments.back().range.End, arguments);
 }
 
-/// True if the statement means the same with a new name on its left.
-bool PlanPrinter::mayRename(const PlanStatement &statement, Operation *op) {
-  auto elementwise = dyn_cast<ElementwiseOp>(op);
-  bool converts = elementwise && (elementwise.getFunction() == Function::Cast ||
-                                  elementwise.getFunction() == Function::Copy);
-  return statement.ast->targets.size() == 1 && !statement.ast->accumulate &&
-         !converts && (statement.ast->type || hasNaturalType(op));
-}
-
-/// The statement makes a value of a new name, which is then stored.
-void PlanPrinter::editRenamedTarget(const PlanStatement &statement,
-                                    Operation *op, TextEdits &edits) {
-  const ast::Target &target = statement.ast->targets.front();
-  std::string name = names.numbered(statement.frame, target.name.text);
-  edits.replace(target.name.range, name);
-  if (target.indices)
-    editList(edits, *target.indices, madeLayout(op));
-  else
-    edits.insert(target.name.range.End,
-                 closedList(resultIndices(op), madeLayout(op)));
-  SMRange range = statement.ast->range;
-  StringRef indent = indentOf(range.Start, model.bufferStart(range.Start));
-  edits.insert(range.End, "\n" + indent.str() +
-                              storeStatement(op, target.name.text, name));
-}
-
 void PlanPrinter::printStatement(PlanStatement &statement, TextEdits &edits) {
   Requests requests;
   bool kept = collect(statement.ops, requests) &&
               mayStandTogether(*statement.ast->value, requests);
-  Operation *apart = nullptr;
-  for (Operation *op : statement.ops)
-    if (copies.storesApart(op))
-      apart = op;
-  kept &= !apart || mayRename(statement, apart);
   if (!kept && statement.ast->targets.size() == 1)
     return splitStatement(statement, edits);
   insertBefore(edits, statement.ast->range.Start,
@@ -293,8 +254,6 @@ void PlanPrinter::printStatement(PlanStatement &statement, TextEdits &edits) {
   editReferences(statement.frame, requests, edits);
   for (PlanFrame *callee : statement.calls)
     editCall(callee, edits);
-  if (apart)
-    return editRenamedTarget(statement, apart, edits);
   for (const ast::Target &target : statement.ast->targets)
     editTarget(statement.frame, target, edits);
 }
@@ -340,6 +299,8 @@ void PlanPrinter::printOutput(const ast::OutputDecl &decl, TextEdits &edits) {
   ShardingAttr pin = output ? getOperandPin(output, 0) : ShardingAttr();
   if (!pin)
     return;
+  if (Operation *copy = copies.copyThatLeaves(output))
+    edits.replace(decl.name.range, copies.nameIn(model.fileFrame(), copy));
   if (decl.indices)
     editList(edits, *decl.indices, pin);
   else if (!pin.getDims().empty())
@@ -383,6 +344,7 @@ void PlanPrinter::printItems(PlanFrame *frame,
       break;
     case ast::Item::Kind::Train:
     case ast::Item::Kind::Serve:
+    case ast::Item::Kind::Broken:
       break;
     }
   }

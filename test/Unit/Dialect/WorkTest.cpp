@@ -317,6 +317,10 @@ TEST(Work, ScatterWritesRows) {
   EXPECT_EQ(operandBytes(work), (Bytes{0, 2 * 16 * 4, 2 * 4}));
   EXPECT_EQ(resultBytes(work), 2 * 16 * 4);
   EXPECT_EQ(op.getFusionKind(), FusionKind::Leader);
+  // S on 4 devices: each has a quarter of the rows.
+  work = workOf(op, {{"S", 32 / 4}});
+  EXPECT_EQ(operandBytes(work), (Bytes{0, 4 * 16 * 4, 4 * 4}));
+  EXPECT_EQ(resultBytes(work), 4 * 16 * 4 / 4);
   // Adding reads the rows too.
   Program add(scatter("accumulate"));
   work = workOf(add.get<ScatterOp>(), {{"B", 2}});

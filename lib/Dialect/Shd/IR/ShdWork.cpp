@@ -251,6 +251,18 @@ static bool isView(GatherOp op) {
   });
 }
 
+/// The part of the elements at some positions that a device has, where the
+/// dimensions that the positions count along are sharded.
+static double shareOfPositions(const FactorTable &table, const LocalView &view,
+                               ArrayRef<int64_t> dims) {
+  double share = 1;
+  for (int64_t dim : dims) {
+    unsigned factor = table.operands().front()[dim].front();
+    share *= view.local(factor) / view.global(factor);
+  }
+  return share;
+}
+
 /// Reads the elements that it gathers, of them those that the device has.
 OpWork GatherOp::getWork(ArrayRef<int64_t> localExtents,
                          const Machine &machine) {
@@ -258,11 +270,8 @@ OpWork GatherOp::getWork(ArrayRef<int64_t> localExtents,
     return viewWork(*this);
   FactorTable table = FactorTable::of(*this);
   LocalView view(*this, table, localExtents);
-  double elements = view.resultElements();
-  for (int64_t dim : getDims()) {
-    unsigned factor = table.operands().front()[dim].front();
-    elements *= view.local(factor) / view.global(factor);
-  }
+  double elements =
+      view.resultElements() * shareOfPositions(table, view, getDims());
   OpWork work = view.work();
   work.operandBytes.front() = view.operandBytes(0, elements);
   return work;
@@ -272,13 +281,15 @@ FusionKind GatherOp::getFusionKind() {
   return isView(*this) ? FusionKind::Free : FusionKind::Leader;
 }
 
-/// Writes, in place, the elements that the update names; adding reads them too.
+/// Writes, in place, the elements that the update names, of them those that the
+/// device has; adding reads them too.
 OpWork ScatterOp::getWork(ArrayRef<int64_t> localExtents,
                           const Machine &machine) {
   FactorTable table = FactorTable::of(*this);
   LocalView view(*this, table, localExtents);
   constexpr unsigned update = 1;
-  double elements = view.operandElements(update);
+  double elements =
+      view.operandElements(update) * shareOfPositions(table, view, getDims());
   OpWork work = view.work();
   work.operandBytes.front() =
       getAccumulate() ? view.operandBytes(0, elements) : 0;

@@ -10,6 +10,15 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+Operation *shardc::leaderOf(ArrayRef<Operation *> part) {
+  auto leads = [](Operation *op) {
+    auto cost = dyn_cast<CostOpInterface>(op);
+    return cost && cost.getFusionKind() == FusionKind::Leader;
+  };
+  auto leader = llvm::find_if(part, leads);
+  return leader != part.end() ? *leader : part.front();
+}
+
 namespace {
 
 class ItemCollector {
@@ -33,16 +42,6 @@ private:
   ProgramOrder order;
   ItemIndex index;
 };
-
-/// The operation that a part is named after.
-Operation *leaderOf(ArrayRef<Operation *> part) {
-  auto leads = [](Operation *op) {
-    auto cost = dyn_cast<CostOpInterface>(op);
-    return cost && cost.getFusionKind() == FusionKind::Leader;
-  };
-  auto leader = llvm::find_if(part, leads);
-  return leader != part.end() ? *leader : part.front();
-}
 
 void ItemCollector::add(ReportItem item, Operation *op, int repeat) {
   item.loc = locationText(op->getLoc());

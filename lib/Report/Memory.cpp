@@ -165,6 +165,18 @@ void MemoryProfiler::addValue(const GraphValue &value) {
   addReaders(value, stored, copy);
 }
 
+/// The operation whose row in the report has the cost of `op`.
+static Operation *rowOf(Operation *op) {
+  Attribute group = op->getAttr(kGroup);
+  if (!group)
+    return op;
+  SmallVector<Operation *, 4> part;
+  for (Operation &each : *op->getBlock())
+    if (each.getAttr(kGroup) == group)
+      part.push_back(&each);
+  return leaderOf(part);
+}
+
 LiveTensor MemoryProfiler::describe(const Interval &interval) const {
   Value value = interval.value;
   SmallVector<std::string, 4> indices = indexNames(value);
@@ -192,13 +204,17 @@ MemoryProfile MemoryProfiler::profile(const EarlyBuffers *buffers) {
       result.peakPoint = point;
     }
   }
+  const Chunk *atPeak = nullptr;
   for (const Chunk &chunk : graph.chunks)
-    if (chunk.point <= result.peakPoint) {
-      result.peakName = chunk.kind == Chunk::Kind::Output
-                            ? cast<OutputOp>(chunk.ops.back()).getSym().str()
-                            : valueName(chunk.ops.back()->getResult(0));
-      result.peakLoc = chunk.ops.back()->getLoc();
-    }
+    if (chunk.point <= result.peakPoint)
+      atPeak = &chunk;
+  if (atPeak) {
+    Operation *row = rowOf(atPeak->ops.back());
+    auto output = dyn_cast<OutputOp>(row);
+    result.peakName =
+        output ? output.getSym().str() : valueName(row->getResult(0));
+    result.peakLoc = row->getLoc();
+  }
   for (const Interval &interval : intervals)
     if (interval.begin <= result.peakPoint && result.peakPoint < interval.end)
       result.live.push_back(describe(interval));

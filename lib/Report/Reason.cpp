@@ -155,6 +155,19 @@ std::string Explainer::explainReduction() const {
   return quoted(operand) + " is a partial sum over " + over;
 }
 
+/// Those that read the same layout as the first.
+SmallVector<OpOperand *, 4> readersAlike(ArrayRef<OpOperand *> readers,
+                                         const Mesh &mesh) {
+  auto layout = [&](OpOperand *use) {
+    return layoutOf(mesh, use->get().getType());
+  };
+  SmallVector<OpOperand *, 4> alike;
+  for (OpOperand *reader : readers)
+    if (layout(reader) == layout(readers.front()))
+      alike.push_back(reader);
+  return alike;
+}
+
 /// `einsum 'q', einsum 'k' and 2 more`, and whether it is one operation.
 std::pair<std::string, bool> namesOf(ArrayRef<OpOperand *> readers) {
   std::vector<std::string> names;
@@ -203,7 +216,7 @@ std::string Explainer::explainMove() const {
   if (isa<RepeatOp, YieldOp>(user))
     return quoted(operand) + " is carried between iterations as " + wanted +
            " but is made as " + given;
-  auto [names, single] = namesOf(uses);
+  auto [names, single] = namesOf(readersAlike(uses, mesh));
   return names + (single ? " reads " : " read ") + quoted(operand) + " as " +
          wanted + " but it is stored as " + given;
 }

@@ -697,11 +697,15 @@ void TextPrinter::printLargest() {
 // Advice
 //===----------------------------------------------------------------------===//
 
-/// The collectives for which compute waits longest and why they are there.
+/// The collectives for which compute waits longest and why they are there; less
+/// than a hundredth of the step is not worth a look.
 void TextPrinter::printAdvice() {
+  constexpr double kWorthALook = 0.01;
   std::vector<const ReportItem *> collectives;
   for (const ReportItem &item : report.items)
-    if (item.collective() && item.collective()->exposed > 0)
+    if (item.collective() && item.collective()->exposed > 0 &&
+        double(item.collective()->exposed) / 1e12 >=
+            kWorthALook * report.time.scheduled)
       collectives.push_back(&item);
   if (collectives.empty())
     return;

@@ -98,8 +98,15 @@ std::string shardc::formatDigits(int64_t value) {
 
 std::optional<int64_t> shardc::parseBytes(llvm::StringRef text) {
   text = text.trim();
-  size_t end =
-      text.find_if([](char c) { return !llvm::isDigit(c) && c != '.'; });
+  auto isDigitOrPoint = [](char c) { return llvm::isDigit(c) || c == '.'; };
+  size_t end = text.find_if_not(isDigitOrPoint);
+  llvm::StringRef exponentText = text.drop_front(std::min(end, text.size()));
+  if (exponentText.consume_front_insensitive("e")) {
+    if (!exponentText.consume_front("+"))
+      exponentText.consume_front("-");
+    exponentText = exponentText.drop_while(llvm::isDigit);
+    end = text.size() - exponentText.size();
+  }
   llvm::StringRef number = text.take_front(end);
   llvm::StringRef unit = text.drop_front(number.size()).ltrim();
   double value = 0;

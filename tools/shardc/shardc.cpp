@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Catalogue.h"
+#include "DiagnosticPrinter.h"
 #include "OutputFile.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
@@ -31,6 +32,7 @@
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace mlir;
@@ -265,20 +267,6 @@ private:
 // Compiling
 //===----------------------------------------------------------------------===//
 
-/// The machine of the catalogue that a module names.
-static std::optional<Machine> machineOfModule(shd::HardwareAttr named) {
-  std::optional<Machine> machine = catalogueMachine(named.getName());
-  if (!machine)
-    return std::nullopt;
-  MachineOr<Machine> shaped =
-      withShape(std::move(*machine), named.getShape(), /*where=*/0);
-  if (auto *error = std::get_if<MachineError>(&shaped)) {
-    emitError(UnknownLoc::get(named.getContext())) << error->message;
-    return std::nullopt;
-  }
-  return std::get<Machine>(std::move(shaped));
-}
-
 /// The one program of a module, or null after an error.
 static shd::ProgramOp programOf(ModuleOp module) {
   auto programs = module.getOps<shd::ProgramOp>();
@@ -292,9 +280,11 @@ static shd::ProgramOp programOf(ModuleOp module) {
 OwningOpRef<ModuleOp> Driver::readModule(SourceMgr &sourceMgr,
                                          MLIRContext &context) {
   TimingScope nested = timing.nest("Read");
-  auto *dialect = context.getOrLoadDialect<shd::ShdDialect>();
+  context.getOrLoadDialect<shd::ShdDialect>();
   if (options.readsModule()) {
-    dialect->setMachineLoader(machineOfModule);
+    DialectRegistry registry;
+    registerCatalogue(registry);
+    context.appendDialectRegistry(registry);
     return parseSourceFile<ModuleOp>(sourceMgr, &context);
   }
   std::optional<Program> program =
@@ -451,13 +441,26 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
   context.printOpOnDiagnostic(false);
   if (options.verifyDiagnostics)
     return verify(sourceMgr, context, os);
-  SourceMgrDiagnosticHandler handler(sourceMgr, &context);
+  DiagnosticPrinter printer(sourceMgr, &context);
   if (options.asks())
     return answerQuestions(sourceMgr, context, os);
   return compile(sourceMgr, context, os);
 }
 
+/// What the options say in the language's syntax is no part of the program: an
+/// error in it is one of the command line.
+static bool overridesParse(const Options &options) {
+  if (!options.overridesDeclarations())
+    return true;
+  SourceMgr sourceMgr;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  DiagnosticPrinter printer(sourceMgr, &context);
+  return checkOverrides(sourceMgr, &context, options.overrides());
+}
+
 ExitStatus Driver::run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os) {
+  if (!options.verifyDiagnostics && !overridesParse(options))
+    return CommandLineError;
   if (!options.splitInputFile)
     return runBuffer(std::move(input), os);
   ExitStatus worst = Success;
@@ -547,9 +550,10 @@ static ExitStatus checkCommandLine(const Options &options) {
                             Twine(options.emit.getNumOccurrences()));
   if (ExitStatus status = checkQuestions(options))
     return status;
-  if (options.timeLimit.getNumOccurrences() && !(options.timeLimit >= 0))
-    return commandLineError("--time-limit expects seconds, found a number "
-                            "below 0");
+  bool isTime = options.timeLimit >= 0 && std::isfinite(options.timeLimit);
+  if (options.timeLimit.getNumOccurrences() && !isTime)
+    return commandLineError("--time-limit expects a finite number of seconds "
+                            "from 0 on");
   if (options.jobs == 0)
     return commandLineError("--jobs expects at least one thread, found 0");
   if (options.memoryLimit.getNumOccurrences() &&
@@ -625,9 +629,6 @@ static void installInternalErrorHandlers() {
 int main(int argc, char **argv) {
   InitLLVM initLLVM(argc, argv);
   installInternalErrorHandlers();
-  // Diagnostics may show very long lines.
-  errs().SetBuffered();
-
   WithColor::setAutoDetectFunction(
       [](const raw_ostream &os) { return wantsColour(os.has_colors()); });
 

@@ -23,6 +23,11 @@ struct Overrides {
   bool allowPadding = false;
 };
 
+/// Parses the texts; false after errors in their syntax, which are reported in
+/// buffers that `sourceMgr` gets for them.
+bool checkOverrides(llvm::SourceMgr &sourceMgr, mlir::MLIRContext *context,
+                    const Overrides &overrides);
+
 /// A program, checked and imported.
 struct Program {
   mlir::OwningOpRef<mlir::ModuleOp> module;

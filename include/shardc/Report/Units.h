@@ -37,7 +37,7 @@ std::string formatCount(int64_t count);
 /// `70,553,706,496`.
 std::string formatDigits(int64_t value);
 
-/// Bytes from `80 GB`, `16GiB`, `512`: a number and, optionally, a decimal or
+/// Bytes from `80 GB`, `16GiB`, `1e9`: a number and, optionally, a decimal or
 /// binary prefix and `B`. Nothing if malformed, negative or too large.
 std::optional<int64_t> parseBytes(llvm::StringRef text);
 

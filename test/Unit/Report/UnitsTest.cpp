@@ -69,10 +69,12 @@ TEST(UnitsTest, parsesBytes) {
   EXPECT_EQ(parseBytes("1.5 kB"), 1500);
   EXPECT_EQ(parseBytes("16GiB"), 17179869184);
   EXPECT_EQ(parseBytes("1Ki"), 1024);
+  EXPECT_EQ(parseBytes("1e9"), 1000000000);
+  EXPECT_EQ(parseBytes("1.5E+3 kB"), 1500000);
 }
 
 TEST(UnitsTest, refusesWhatIsNoSize) {
-  for (const char *text : {"", "GB", "-1", "1e3", "1 X", "1 iB", "1 GGB",
+  for (const char *text : {"", "GB", "-1", "1e", "1 X", "1 iB", "1 GGB",
                            "99999999 PB", "1..5", "1 GB/s"})
     EXPECT_EQ(parseBytes(text), std::nullopt) << text;
 }

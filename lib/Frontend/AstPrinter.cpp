@@ -453,6 +453,8 @@ void Printer::print(const Item &item) {
     return printItem(llvm::cast<RepeatStmt>(item));
   case Item::Kind::Assign:
     return printItem(llvm::cast<AssignStmt>(item));
+  case Item::Kind::Broken:
+    return; // files with errors are not printed
   }
 }
 

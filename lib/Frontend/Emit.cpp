@@ -81,6 +81,9 @@ Importer::tensorType(llvm::ArrayRef<const Operand *> operands,
       return nullptr;
     shape.push_back(*extent);
   }
+  if (!checkSize(shape, operands.front()->range,
+                 "the result of this operation, " + toString(names) + ","))
+    return nullptr;
   return mlir::RankedTensorType::get(shape, element);
 }
 

@@ -171,6 +171,19 @@ static std::string nearestCatalogueName(StringRef name) {
   return nearestName(name, candidates).str();
 }
 
+/// Removes the field at `where`; false if that is none.
+static bool removeField(HardwareDescription &description, unsigned where) {
+  auto removeFrom = [&](std::vector<HardwareField> &fields) {
+    return std::erase_if(fields, [&](const HardwareField &field) {
+             return field.where == where;
+           }) != 0;
+  };
+  return removeFrom(description.fields) ||
+         llvm::any_of(description.networks, [&](HardwareNetwork &network) {
+           return removeFrom(network.fields);
+         });
+}
+
 std::optional<Machine> shardc::importMachine(SourceFiles &files,
                                              const ast::HardwareDecl &decl,
                                              const Machine *catalogued) {
@@ -189,18 +202,26 @@ std::optional<Machine> shardc::importMachine(SourceFiles &files,
   std::optional<HardwareDescription> description = describer.describe(decl);
   if (!description)
     return std::nullopt;
-  MachineOr<Machine> machine = buildMachine(*description, catalogued);
-  if (auto *error = std::get_if<MachineError>(&machine)) {
-    mlir::InFlightDiagnostic diagnostic = describer.report(*error);
-    if (!catalogued)
-      diagnostic.attachNote(files.location(decl.name.range))
-          << "'" << decl.name.text
-          << "' is not in the catalogue, so this is a new machine; the nearest "
-             "name is '"
-          << nearestCatalogueName(decl.name.text) << "'";
-    return std::nullopt;
+  // Each wrong field is reported and left out. What the others then lack is no
+  // error of its own.
+  for (bool first = true;; first = false) {
+    MachineOr<Machine> machine = buildMachine(*description, catalogued);
+    auto *error = std::get_if<MachineError>(&machine);
+    if (!error && first)
+      return std::get<Machine>(std::move(machine));
+    bool wrongField = error && removeField(*description, error->where);
+    if (first || wrongField) {
+      mlir::InFlightDiagnostic diagnostic = describer.report(*error);
+      if (first && !catalogued)
+        diagnostic.attachNote(files.location(decl.name.range))
+            << "'" << decl.name.text
+            << "' is not in the catalogue, so this is a new machine; the "
+               "nearest name is '"
+            << nearestCatalogueName(decl.name.text) << "'";
+    }
+    if (!wrongField)
+      return std::nullopt;
   }
-  return std::get<Machine>(std::move(machine));
 }
 
 std::optional<Machine> shardc::importHardware(

@@ -9,6 +9,7 @@
 #include "Imports.h"
 #include "MeshImport.h"
 #include "Parse.h"
+#include "PartialSumChecks.h"
 #include "mlir/IR/Verifier.h"
 #include "shardc/Frontend/ProgramText.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -40,17 +41,9 @@ const ast::MeshDecl *ProgramText::meshDecl() const {
   return mesh ? mesh.get() : findFirst<ast::MeshDecl>(files);
 }
 
-static std::optional<ProgramText> readProgram(SourceFiles &files,
-                                              const Overrides &overrides) {
-  ProgramText text;
-  text.sourceMgr = &files.getSourceMgr();
-  text.allowPadding = overrides.allowPadding;
-  text.files = parseProgram(files);
-  if (text.files.empty())
-    return std::nullopt;
-  unsigned main = files.getSourceMgr().getMainFileID();
-  for (unsigned i = 0; i < text.files.size(); ++i)
-    text.buffers.push_back(main + i);
+/// Parses the texts of options; false after an error.
+static bool readOverrides(SourceFiles &files, const Overrides &overrides,
+                          ProgramText &text) {
   bool ok = true;
   if (overrides.hardware) {
     text.hardware = parseHardwareOverride(files, *overrides.hardware);
@@ -66,7 +59,22 @@ static std::optional<ProgramText> readProgram(SourceFiles &files,
     if (def)
       text.dims.push_back(std::move(*def));
   }
-  if (!ok)
+  return ok;
+}
+
+/// Nothing after an error that leaves nothing to check.
+static std::optional<ProgramText> readProgram(SourceFiles &files,
+                                              const Overrides &overrides) {
+  ProgramText text;
+  text.sourceMgr = &files.getSourceMgr();
+  text.allowPadding = overrides.allowPadding;
+  text.files = parseProgram(files);
+  if (text.files.empty())
+    return std::nullopt;
+  unsigned main = files.getSourceMgr().getMainFileID();
+  for (unsigned i = 0; i < text.files.size(); ++i)
+    text.buffers.push_back(main + i);
+  if (!readOverrides(files, overrides, text))
     return std::nullopt;
   return text;
 }
@@ -75,7 +83,8 @@ std::optional<ProgramText> shardc::readProgram(llvm::SourceMgr &sourceMgr,
                                                mlir::MLIRContext *context,
                                                const Overrides &overrides) {
   SourceFiles files(sourceMgr, context);
-  return ::readProgram(files, overrides);
+  std::optional<ProgramText> text = ::readProgram(files, overrides);
+  return files.hadError() ? std::nullopt : std::move(text);
 }
 
 //===----------------------------------------------------------------------===//
@@ -241,6 +250,8 @@ std::optional<Program> ProgramReader::build() {
   for (const std::unique_ptr<ast::File> &file : text.files)
     sources.push_back(file.get());
   Importer(files, dims, settings).importFiles(sources, op);
+  if (!hadError())
+    checkPartialSums(files, text.buffers, mesh.mesh, op);
   if (hadError() || mlir::failed(mlir::verify(*program.module)))
     return std::nullopt;
   program.mesh = std::move(mesh.mesh);
@@ -258,12 +269,14 @@ std::optional<Program> shardc::importProgram(const ProgramText &text,
 std::optional<Program> shardc::importProgram(llvm::SourceMgr &sourceMgr,
                                              mlir::MLIRContext *context,
                                              const Overrides &overrides) {
-  std::optional<ProgramText> text = readProgram(sourceMgr, context, overrides);
+  SourceFiles files(sourceMgr, context);
+  std::optional<ProgramText> text = ::readProgram(files, overrides);
   if (!text)
     return std::nullopt;
   std::optional<Program> program = importProgram(*text, context);
-  if (program)
-    program->files = std::move(text->files);
+  if (files.hadError() || !program)
+    return std::nullopt;
+  program->files = std::move(text->files);
   return program;
 }
 
@@ -273,4 +286,12 @@ bool shardc::checkSettings(const ProgramText &text, mlir::MLIRContext *context,
   SourceFiles files(*text.sourceMgr, context);
   ProgramReader reader(files, text, settings);
   return reader.readSettings() && !reader.hadError();
+}
+
+bool shardc::checkOverrides(llvm::SourceMgr &sourceMgr,
+                            mlir::MLIRContext *context,
+                            const Overrides &overrides) {
+  SourceFiles files(sourceMgr, context);
+  ProgramText text;
+  return readOverrides(files, overrides, text);
 }

@@ -135,7 +135,8 @@ void Importer::declareTensor(const ast::TensorDecl &decl,
   if (!declaredIndices(decl.indices, binding.indices, extents))
     return;
   auto pin = placements.pin(decl.indices, extents);
-  if (mlir::failed(pin) || !checkSize(decl, extents))
+  if (mlir::failed(pin) ||
+      !checkSize(extents, decl.name.range, "'" + decl.name.text + "'"))
     return;
   auto type = mlir::RankedTensorType::get(
       extents, shd::typeFromName(files.getContext(), decl.type.text));
@@ -152,14 +153,12 @@ void Importer::declareTensor(const ast::TensorDecl &decl,
     states.push_back({decl.name.text, symbol, binding.value, op.getLoc()});
 }
 
-/// The number of elements fits 64 bits.
-bool Importer::checkSize(const ast::TensorDecl &decl,
-                         llvm::ArrayRef<int64_t> extents) {
+bool Importer::checkSize(llvm::ArrayRef<int64_t> extents, llvm::SMRange range,
+                         const llvm::Twine &what) {
   int64_t elements = 1;
   for (int64_t extent : extents)
     if (__builtin_mul_overflow(elements, extent, &elements)) {
-      files.error(decl.name.range)
-          << "'" << decl.name.text << "' has more elements than fit 64 bits";
+      files.error(range) << what << " has more elements than fit 64 bits";
       return false;
     }
   return true;
@@ -174,6 +173,10 @@ void Importer::declareTensors(const Items &items,
   for (const ast::ItemPtr &item : items)
     if (auto *tensor = llvm::dyn_cast<ast::TensorDecl>(item.get()))
       declareTensor(*tensor, states);
+    else if (auto *broken = llvm::dyn_cast<ast::BrokenItem>(item.get());
+             broken && broken->isDeclaration)
+      llvm::for_each(broken->targets,
+                     [&](const ast::Target &target) { poisonTarget(target); });
 }
 
 void Importer::importStatements(const Items &items) {
@@ -182,6 +185,9 @@ void Importer::importStatements(const Items &items) {
       importAssign(*assign);
     else if (auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(item.get()))
       importRepeat(*repeat);
+    else if (auto *broken = llvm::dyn_cast<ast::BrokenItem>(item.get()))
+      llvm::for_each(broken->targets,
+                     [&](const ast::Target &target) { poisonTarget(target); });
 }
 
 void Importer::importBlock(const Items &items) {

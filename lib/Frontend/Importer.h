@@ -44,6 +44,8 @@ public:
                    shd::ProgramOp program);
 
 private:
+  friend class LayerNameChecker;
+
   //===--------------------------------------------------------------------===//
   // State
   //===--------------------------------------------------------------------===//
@@ -118,7 +120,9 @@ private:
   void declareTensors(const Items &items, std::vector<DeclaredState> &states);
   void declareTensor(const ast::TensorDecl &decl,
                      std::vector<DeclaredState> &states);
-  bool checkSize(const ast::TensorDecl &decl, llvm::ArrayRef<int64_t> extents);
+  /// The number of elements of `what` fits 64 bits; false after an error.
+  bool checkSize(llvm::ArrayRef<int64_t> extents, llvm::SMRange range,
+                 const llvm::Twine &what);
   /// Records the updates of states that were assigned.
   void collectUpdates(llvm::ArrayRef<DeclaredState> states);
   void emitUpdates();
@@ -187,11 +191,14 @@ private:
                         shd::ShardingAttr pin, Callee &callee);
   std::optional<llvm::SmallVector<Operand, 2>>
   takeResults(const ast::Expr &call, Callee &callee);
+  /// Reports results that are never assigned; false if there are any.
+  bool checkResults(const ast::LayerDecl &layer,
+                    llvm::function_ref<bool(llvm::StringRef)> isAssigned);
   std::string uniqueCall();
   /// Imports the body of a layer in a scope of its own.
   void importLayerBody(Callee &callee);
-  /// Reports the errors of layers that are never called, where their
-  /// parameters' indices are dims of the file.
+  /// Reports the errors of layers that are never called: all where their
+  /// parameters' indices are dims of the file, else those in names.
   void checkUncalledLayers(shd::ProgramOp program);
   void checkUncalledLayer(const ast::LayerDecl &layer);
 

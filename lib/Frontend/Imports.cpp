@@ -45,6 +45,8 @@ private:
   SourceFiles &files;
   std::vector<std::unique_ptr<ast::File>> result;
   std::vector<Open> open;
+  /// A file or a part of one is missing: nothing else can be checked.
+  bool incomplete = false;
   std::set<llvm::sys::fs::UniqueID> seen;
 };
 
@@ -65,9 +67,8 @@ std::vector<std::unique_ptr<ast::File>> ImportFollower::run() {
   open.push_back({idOf(path), path.str(),
                   directories.empty() ? llvm::sys::path::parent_path(path).str()
                                       : directories.front()});
-  unsigned before = files.numErrors();
   parse(main);
-  if (files.numErrors() != before)
+  if (incomplete)
     result.clear();
   return std::move(result);
 }
@@ -75,8 +76,10 @@ std::vector<std::unique_ptr<ast::File>> ImportFollower::run() {
 /// Parses the innermost open file, then what it imports.
 bool ImportFollower::parse(unsigned buffer) {
   std::unique_ptr<ast::File> file = parseFile(files, buffer);
-  if (!file)
+  if (!file) {
+    incomplete = true;
     return false;
+  }
   const ast::File &parsed = *file;
   result.push_back(std::move(file));
   for (const ast::ItemPtr &item : parsed.items)
@@ -92,6 +95,7 @@ void ImportFollower::follow(const ast::ImportDecl &import) {
     llvm::sys::path::append(path, import.path);
   }
   auto fail = [&](const llvm::Twine &why) {
+    incomplete = true;
     files.error(import.pathRange)
         << "cannot import '" << import.path << "': " << why;
   };
@@ -128,6 +132,7 @@ void ImportFollower::follow(const ast::ImportDecl &import) {
 /// Names the files of a cycle, the first of which `import` imports again.
 void ImportFollower::reportCycle(const ast::ImportDecl &import,
                                  llvm::ArrayRef<Open> cycle) {
+  incomplete = true;
   mlir::InFlightDiagnostic diagnostic = files.error(import.pathRange)
                                         << "import cycle: ";
   for (const Open &each : cycle)
@@ -143,6 +148,7 @@ static StringRef refused(const ast::Item &item) {
   case ast::Item::Kind::Hardware:
   case ast::Item::Kind::Dim:
   case ast::Item::Kind::Layer:
+  case ast::Item::Kind::Broken:
     return "";
   case ast::Item::Kind::Tensor:
     switch (llvm::cast<ast::TensorDecl>(item).tensorKind) {
@@ -176,6 +182,7 @@ void ImportFollower::checkItems(const ast::File &file) {
     StringRef what = refused(*item);
     if (what.empty())
       continue;
+    incomplete = true;
     files.error(item->range)
         << "an imported file may hold only 'dim', 'layer', "
            "'hardware', 'weight' and 'import', found "

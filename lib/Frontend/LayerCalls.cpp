@@ -1,6 +1,6 @@
 //===- LayerCalls.cpp - Calls of layers, inlined --------------------------===//
 
-#include "Importer.h"
+#include "LayerNames.h"
 
 using namespace shardc;
 using ast::Expr;
@@ -228,17 +228,29 @@ bool Importer::bindParameters(const Expr &call, const ast::LayerDecl &layer,
   return ok;
 }
 
+bool Importer::checkResults(
+    const ast::LayerDecl &layer,
+    llvm::function_ref<bool(llvm::StringRef)> isAssigned) {
+  bool ok = true;
+  for (const ast::Name &name : layer.results) {
+    if (isAssigned(name.text))
+      continue;
+    files.error(name.range) << "result '" << name.text << "' of layer '"
+                            << layer.name.text << "' is never assigned";
+    ok = false;
+  }
+  return ok;
+}
+
 /// The results, with the caller's names where the layer's stand for those.
 std::optional<llvm::SmallVector<Operand, 2>>
 Importer::takeResults(const Expr &call, Callee &callee) {
   llvm::SmallVector<Operand, 2> results;
+  if (!checkResults(*callee.frame.layer, [&](llvm::StringRef name) {
+        return callee.scope.hasLocal(name);
+      }))
+    return std::nullopt;
   for (const ast::Name &name : callee.frame.layer->results) {
-    if (!callee.scope.hasLocal(name.text)) {
-      auto diag = files.error(name.range)
-                  << "result '" << name.text << "' of layer '" << call.name
-                  << "' is never assigned";
-      return std::nullopt;
-    }
     const Binding &binding = callee.scope.local(name.text);
     if (!binding.value)
       return std::nullopt;
@@ -321,7 +333,7 @@ void Importer::checkUncalledLayer(const ast::LayerDecl &layer) {
     llvm::SmallVector<int64_t> extents;
     for (const ast::Index &index : parameter.indices.indices) {
       if (parameter.isDim || index.name.empty() || !fileDims.has(index.name))
-        return;
+        return LayerNameChecker(*this, layer).check();
       auto extent = fileDims.extent(index.name, index.range);
       if (!extent)
         return;
@@ -329,13 +341,15 @@ void Importer::checkUncalledLayer(const ast::LayerDecl &layer) {
       binding.indices.push_back(str(index.name));
     }
     if (parameter.isDim)
-      return;
+      return LayerNameChecker(*this, layer).check();
     auto type = mlir::RankedTensorType::get(
         extents, shd::typeFromName(files.getContext(), parameter.type.text));
     binding.value =
         builder.getInsertionBlock()->addArgument(type, builder.getUnknownLoc());
   }
   importLayerBody(callee);
+  checkResults(
+      layer, [&](llvm::StringRef name) { return callee.scope.hasLocal(name); });
 }
 
 void Importer::checkUncalledLayers(shd::ProgramOp program) {

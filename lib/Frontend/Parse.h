@@ -1,7 +1,7 @@
 //===- Parse.h - From text to the AST -------------------------*- C++ -*-===//
 //
 // What the rest of the front end calls of the parser. Syntax errors are
-// reported through `files`; the result is then null.
+// reported through `files`; of an option's text the result is then null.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,8 @@
 
 namespace shardc {
 
-/// Parses one buffer of the source manager.
+/// Parses one buffer of the source manager. Null after an error that leaves no
+/// file to check; errors in single statements leave BrokenItems.
 std::unique_ptr<ast::File> parseFile(SourceFiles &files, unsigned bufferId);
 
 /// The text of `--hardware`: what follows `hardware` in a file. The text

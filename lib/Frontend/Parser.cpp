@@ -138,6 +138,14 @@ bool isItemKeyword(uint32_t type) {
   }
 }
 
+/// Whether an item that begins with `type` can be left out without making
+/// errors of what follows it.
+bool mayBeLeftOut(uint32_t type) {
+  return isName(type) || type == ShdParser::INPUT ||
+         type == ShdParser::WEIGHT || type == ShdParser::STATE ||
+         type == ShdParser::OUTPUT;
+}
+
 bool isReservedWord(uint32_t type) {
   return (type >= ShdParser::IMPORT && type <= ShdParser::IOTA) ||
          type == ShdParser::TYPE;
@@ -302,7 +310,7 @@ public:
     parser.setErrorHandler(strategy);
   }
 
-  /// All items of the file; null after an error.
+  /// All items of the file; null after an error that leaves too little of it.
   std::unique_ptr<ast::File> parseItems();
 
   /// One rule that takes the whole text; null after an error.
@@ -334,6 +342,9 @@ private:
   void openBlock(ast::ItemPtr owner, std::vector<ast::ItemPtr> *body);
   void closeBlock();
   void append(ast::ItemPtr item);
+  void skipBroken();
+  void appendBroken(size_t begin, size_t end);
+  bool hasStatement(size_t begin, size_t end) const;
   void checkPlace(uint32_t type);
 
   void report(const SyntaxError &error);
@@ -363,6 +374,8 @@ private:
   std::vector<Block> blocks;
   /// What follows an error would not be understood.
   bool stopped = false;
+  /// An error has taken more than a declaration of a tensor or a statement.
+  bool incomplete = false;
 };
 
 template <typename Context>
@@ -382,8 +395,9 @@ Context *TextParser::parse(Context *(ShdParser::*rule)()) {
     } catch (const StatementStream::TooLong &) {
       failedAt = stream.index();
       files.error(tokens.range(position))
-          << "statement is too long (more than " << StatementStream::maxTokens
+          << "statement is too long (more than " << TokenArray::maxStatement
           << " words and signs)";
+      stopped = tokens.isCut();
       return nullptr;
     }
   }
@@ -413,13 +427,14 @@ std::unique_ptr<ast::File> TextParser::parseItems() {
     }
   }
   if (!blocks.empty()) {
+    incomplete = true;
     mlir::InFlightDiagnostic diagnostic =
         files.error(tokens.range(position))
         << "expected '}' before the end of the " << what;
     diagnostic.attachNote(files.location(tokens.range(blocks.back().open)))
         << "to match this '{'";
   }
-  if (files.numErrors() != before)
+  if (incomplete)
     return nullptr;
   return std::make_unique<ast::File>(std::move(file));
 }
@@ -457,18 +472,66 @@ void TextParser::parseItem() {
       return statement(&ShdParser::assignStmt);
     reportNoItem();
     failedAt = position;
-    position = nextStatement(position);
+    skipBroken();
   }
+}
+
+/// Leaves out the item at `position`, which failed at `failedAt`.
+void TextParser::skipBroken() {
+  size_t begin = position;
+  position = nextStatement(failedAt);
+  appendBroken(begin, position);
+}
+
+/// An item in place of the tokens from `begin` to `end`. All names may be names
+/// of values that it defines.
+void TextParser::appendBroken(size_t begin, size_t end) {
+  uint32_t type = tokens.type(begin);
+  bool declares =
+      isItemKeyword(type) || type == ShdParser::MESH || type == ShdParser::DIM;
+  if (declares && !mayBeLeftOut(type)) {
+    incomplete = true;
+    return;
+  }
+  auto broken = std::make_unique<ast::BrokenItem>();
+  broken->range = tokens.range(begin);
+  broken->isDeclaration = isItemKeyword(type);
+  for (size_t i = begin; i < end; ++i) {
+    if (isName(tokens.type(i)) && type != ShdParser::OUTPUT)
+      broken->targets.push_back(
+          {{tokens.text(i).str(), tokens.range(i)}, std::nullopt});
+    bool defines = tokens.type(i) == ShdParser::ASSIGN ||
+                   tokens.type(i) == ShdParser::ACCUMULATE;
+    // What follows is read, if it has no statement in it.
+    if (defines && !hasStatement(i + 1, end))
+      break;
+  }
+  append(std::move(broken));
+}
+
+/// Whether the left side of a statement may stand between two tokens.
+bool TextParser::hasStatement(size_t begin, size_t end) const {
+  for (size_t i = begin + 1; i < end; ++i)
+    if (tokens.type(i) == ShdParser::ASSIGN ||
+        tokens.type(i) == ShdParser::ACCUMULATE ||
+        tokens.type(i) == ShdParser::COLON)
+      return true;
+  return false;
 }
 
 template <typename Context>
 void TextParser::statement(Context *(ShdParser::*rule)()) {
-  if (Context *context = parse(rule)) {
-    append(builder.build(context));
-    position = stream.index();
-  } else {
-    position = nextStatement(failedAt);
-  }
+  unsigned before = files.numErrors();
+  Context *context = parse(rule);
+  if (!context)
+    return skipBroken();
+  size_t begin = position;
+  position = stream.index();
+  ast::ItemPtr item = builder.build(context);
+  if (files.numErrors() == before)
+    append(std::move(item));
+  else
+    appendBroken(begin, position);
 }
 
 template <typename Context>
@@ -480,12 +543,15 @@ void TextParser::block(Context *(ShdParser::*rule)()) {
     context = nullptr;
   }
   if (context) {
+    unsigned before = files.numErrors();
     auto owner = builder.build(context);
+    incomplete |= files.numErrors() != before;
     auto *body = &owner->body;
     position = stream.index();
     openBlock(std::move(owner), body);
     return;
   }
+  incomplete = true;
   // The body is still worth checking.
   size_t open = bodyAfter(failedAt);
   if (open == 0) {
@@ -506,6 +572,7 @@ void TextParser::openBlock(ast::ItemPtr owner,
 
 void TextParser::closeBlock() {
   if (blocks.empty()) {
+    incomplete = true;
     files.error(tokens.range(position)) << "'}' closes nothing";
     while (tokens.type(position) == ShdParser::RBRACE)
       ++position;
@@ -528,6 +595,7 @@ void TextParser::checkPlace(uint32_t type) {
       blocks.back().reportedMisplaced)
     return;
   blocks.back().reportedMisplaced = true;
+  incomplete = true;
   mlir::InFlightDiagnostic diagnostic =
       files.error(tokens.range(position))
       << quoted(tokens.text(position))
@@ -821,7 +889,8 @@ std::unique_ptr<ast::File> shardc::parseFile(llvm::SourceMgr &sourceMgr,
                                              unsigned bufferId,
                                              mlir::MLIRContext *context) {
   SourceFiles files(sourceMgr, context);
-  return parseFile(files, bufferId);
+  std::unique_ptr<ast::File> file = parseFile(files, bufferId);
+  return files.hadError() ? nullptr : std::move(file);
 }
 
 std::unique_ptr<ast::HardwareDecl>

@@ -24,6 +24,9 @@ public:
   mlir::FailureOr<shd::ShardingAttr> pin(const ast::IndexList &list,
                                          llvm::ArrayRef<int64_t> extents);
 
+  /// The axis of the mesh that a name means; nothing after an error.
+  std::optional<AxisIndex> axis(const ast::Name &name);
+
 private:
   /// Axes that a list has used so far, and where.
   struct Uses {
@@ -31,7 +34,6 @@ private:
     AxisSet partial = 0;
   };
 
-  std::optional<AxisIndex> axis(const ast::Name &name);
   bool use(const ast::Name &name, AxisIndex axis, bool isPartial, Uses &uses);
   mlir::FailureOr<shd::DimShardingAttr>
   dim(const ast::Index &index, int64_t extent, bool closes, Uses &uses);

@@ -46,6 +46,13 @@ private:
   size_t position = 0;
 };
 
+/// Whether the token cannot occur in the middle of a long statement.
+bool separatesStatements(size_t type) {
+  return type == ShdParser::ASSIGN || type == ShdParser::ACCUMULATE ||
+         type == ShdParser::LBRACE || type == ShdParser::RBRACE ||
+         type <= ShdParser::SERVE;
+}
+
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -62,6 +69,7 @@ void TokenArray::lex() {
   ByteStream input(buffer.drop_front(begin));
   ShdLexer lexer(&input);
   lexer.removeErrorListeners();
+  size_t lastSeparator = 0;
   while (true) {
     std::unique_ptr<antlr4::Token> token = lexer.nextToken();
     if (token->getType() == antlr4::Token::EOF)
@@ -73,6 +81,13 @@ void TokenArray::lex() {
     // The rest of the file is inside the comment.
     if (token->getType() == ShdLexer::OPEN_COMMENT)
       break;
+    // Two statements have one of these between them.
+    if (separatesStatements(token->getType()))
+      lastSeparator = tokens.size();
+    else if (tokens.size() - lastSeparator > 2 * maxStatement) {
+      cut = true;
+      break;
+    }
   }
   tokens.push_back({endOfFile, static_cast<uint32_t>(buffer.size()), 0});
 }
@@ -167,7 +182,7 @@ antlr4::Token *StatementStream::LT(ssize_t k) {
 }
 
 void StatementStream::consume() {
-  if (position - first >= maxTokens)
+  if (position - first >= TokenArray::maxStatement)
     throw TooLong();
   if (position + 1 < tokens.size())
     ++position;

@@ -26,6 +26,8 @@ public:
   /// Type of a token that would nest deeper; no rule of the grammar takes it.
   static constexpr uint32_t tooDeep = 0xFFFE;
   static constexpr uint32_t endOfFile = 0xFFFF;
+  /// Words and signs of one statement.
+  static constexpr size_t maxStatement = 200000;
 
   struct Token {
     uint32_t type;
@@ -50,6 +52,9 @@ public:
   /// Bytes from the start of the token's line.
   unsigned column(size_t index) const;
   llvm::StringRef getBuffer() const { return buffer; }
+  /// True if the text ends in a statement that is longer than `maxStatement`;
+  /// what follows has not been read.
+  bool isCut() const { return cut; }
 
 private:
   void lex();
@@ -57,15 +62,15 @@ private:
 
   llvm::StringRef buffer;
   std::vector<Token> tokens;
+  bool cut = false;
 };
 
 /// What ANTLR's parser reads: the tokens from the start of a statement, made
 /// as it asks for them and freed with the statement.
 class StatementStream final : public antlr4::TokenStream {
 public:
-  /// Thrown when a statement is longer than `maxTokens`.
+  /// Thrown when a statement is longer than TokenArray::maxStatement.
   struct TooLong {};
-  static constexpr size_t maxTokens = 200000;
 
   explicit StatementStream(const TokenArray &tokens) : tokens(tokens) {}
 

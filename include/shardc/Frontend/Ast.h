@@ -170,6 +170,7 @@ struct Item {
     Serve,
     Repeat,
     Assign,
+    Broken,
   };
   explicit Item(Kind kind) : kind(kind) {}
   virtual ~Item() = default;
@@ -299,6 +300,16 @@ struct AssignStmt : Item {
   bool accumulate = false;  // `+=`
   ExprPtr value;
   static bool classof(const Item *i) { return i->kind == Kind::Assign; }
+};
+
+/// Stands in place of a declaration of a tensor or a statement with an error in
+/// its syntax, so that the rest of the file can be checked.
+struct BrokenItem : Item {
+  BrokenItem() : Item(Kind::Broken) {}
+  /// What it may define.
+  std::vector<Target> targets;
+  bool isDeclaration = false;
+  static bool classof(const Item *i) { return i->kind == Kind::Broken; }
 };
 
 /// `name = value` of a train or serve block; values are checked when the block

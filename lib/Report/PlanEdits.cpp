@@ -168,13 +168,10 @@ static void editPartial(TextEdits &edits, const ast::IndexList &list,
 
 void shardc::editList(TextEdits &edits, const ast::IndexList &list,
                       ShardingAttr pin) {
-  // A placement that stays closes the list; one that the plan contradicts goes.
-  bool close =
-      needsClosing(pin) &&
-      llvm::none_of(llvm::zip(list.indices, pin.getDims()), [](auto it) {
-        const auto &[index, dim] = it;
-        return index.placement && agrees(*index.placement, dim);
-      });
+  bool close = needsClosing(pin) &&
+               llvm::none_of(list.indices, [](const ast::Index &index) {
+                 return index.placement && !index.placement->open;
+               });
   for (auto [i, index, dim] : llvm::enumerate(list.indices, pin.getDims())) {
     std::string text;
     if (!dim.getAxes().empty() || (close && i == 0))

@@ -146,9 +146,10 @@ private:
   Statement makeStatement(const ast::Target &target);
   /// True if a left side names elements of a tensor, not all of it.
   bool writesPart(const ast::IndexList &list);
-  /// Names on the left and their pin; false after an error.
+  /// Names on the left and their pin, which fails by itself; false after an
+  /// error in the names.
   bool leftIndices(const ast::IndexList &list, IndexNames &names,
-                   shd::ShardingAttr &pin);
+                   mlir::FailureOr<shd::ShardingAttr> &pin);
   bool checkExisting(const ast::Target &target, const Binding &existing,
                      const Operand &value);
   /// Makes `value` the value of `target`, laid out by `pin`.

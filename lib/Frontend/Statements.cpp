@@ -58,14 +58,11 @@ bool Importer::writesPart(const ast::IndexList &list) {
 }
 
 bool Importer::leftIndices(const ast::IndexList &list, IndexNames &names,
-                           shd::ShardingAttr &pin) {
+                           mlir::FailureOr<shd::ShardingAttr> &pin) {
   llvm::SmallVector<int64_t> extents;
   if (!declaredIndices(list, names, extents))
     return false;
-  auto placed = placements.pin(list, extents);
-  if (mlir::failed(placed))
-    return false;
-  pin = *placed;
+  pin = placements.pin(list, extents);
   return true;
 }
 
@@ -180,7 +177,7 @@ void Importer::importSingle(const ast::AssignStmt &stmt,
   Context context;
   Target wanted;
   wanted.elementType = *type;
-  shd::ShardingAttr pin;
+  mlir::FailureOr<shd::ShardingAttr> pin = shd::ShardingAttr();
   IndexNames names;
   if (target.indices) {
     if (!leftIndices(*target.indices, names, pin))
@@ -200,8 +197,9 @@ void Importer::importSingle(const ast::AssignStmt &stmt,
     names = existing->indices;
     wanted.indices = names;
   }
+  // The right side has errors of its own.
   Operand value = evaluateRight(stmt, context, existing, wanted, names);
-  if (value.isPoison())
+  if (value.isPoison() || mlir::failed(pin))
     return poisonTarget(target);
   if (!target.indices && existing && existing->keepsType() &&
       sameSet(value.indices, existing->indices))
@@ -217,7 +215,7 @@ void Importer::importSingle(const ast::AssignStmt &stmt,
   value = finish(std::move(value), wanted);
   if (value.isPoison())
     return poisonTarget(target);
-  bindTarget(target, std::move(value), pin);
+  bindTarget(target, std::move(value), *pin);
 }
 
 //===----------------------------------------------------------------------===//
@@ -307,7 +305,7 @@ void Importer::importMultiple(const ast::AssignStmt &stmt) {
 void Importer::importResult(const ast::Target &target, Operand result) {
   Context context;
   Target wanted;
-  shd::ShardingAttr pin;
+  mlir::FailureOr<shd::ShardingAttr> pin = shd::ShardingAttr();
   const Binding *existing = scope->find(target.name.text);
   if (existing && existing->value && existing->keepsType())
     wanted.elementType =
@@ -315,7 +313,7 @@ void Importer::importResult(const ast::Target &target, Operand result) {
             .getElementType();
   if (target.indices) {
     IndexNames names;
-    if (!leftIndices(*target.indices, names, pin))
+    if (!leftIndices(*target.indices, names, pin) || mlir::failed(pin))
       return poisonTarget(target);
     context.mode = SumMode::Left;
     context.named = names;
@@ -330,5 +328,5 @@ void Importer::importResult(const ast::Target &target, Operand result) {
       finish(lowerSum(std::move(terms), context, {}, 0, &wanted), wanted);
   if (value.isPoison())
     return poisonTarget(target);
-  bindTarget(target, std::move(value), pin);
+  bindTarget(target, std::move(value), *pin);
 }

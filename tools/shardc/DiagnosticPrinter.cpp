@@ -37,11 +37,22 @@ static raw_ostream &severityLabel(raw_ostream &os,
   llvm_unreachable("unknown severity");
 }
 
+unsigned DiagnosticPrinter::bufferOf(mlir::FileLineColLoc loc) const {
+  for (unsigned id = 1; id <= sourceMgr.getNumBuffers(); ++id)
+    if (sourceMgr.getMemoryBuffer(id)->getBufferIdentifier() ==
+        loc.getFilename().getValue())
+      return id;
+  return 0;
+}
+
 void DiagnosticPrinter::print(mlir::Location loc,
                               mlir::DiagnosticSeverity severity,
                               const llvm::Twine &message) {
   raw_ostream &os = llvm::errs();
   auto place = loc->findInstanceOf<mlir::FileLineColLoc>();
+  unsigned buffer = place ? bufferOf(place) : 0;
+  if (buffer)
+    sourceMgr.PrintIncludeStack(sourceMgr.getParentIncludeLoc(buffer), os);
   if (place)
     llvm::WithColor(os, raw_ostream::SAVEDCOLOR, /*Bold=*/true)
         << place.getFilename().getValue() << ':' << place.getLine() << ':'
@@ -49,8 +60,8 @@ void DiagnosticPrinter::print(mlir::Location loc,
   severityLabel(os, severity);
   llvm::WithColor(os, raw_ostream::SAVEDCOLOR, /*Bold=*/true) << message;
   os << '\n';
-  if (place)
-    printLine(place);
+  if (buffer)
+    printLine(buffer, place);
 }
 
 /// True if `byte` is inside of a character of several bytes.
@@ -71,35 +82,30 @@ static std::string blanksFor(StringRef text) {
   return blanks;
 }
 
-void DiagnosticPrinter::printLine(mlir::FileLineColLoc loc) {
-  for (unsigned id = 1; id <= sourceMgr.getNumBuffers(); ++id) {
-    const llvm::MemoryBuffer *buffer = sourceMgr.getMemoryBuffer(id);
-    if (buffer->getBufferIdentifier() != loc.getFilename().getValue())
-      continue;
-    llvm::SMLoc start =
-        sourceMgr.FindLocForLineAndColumn(id, loc.getLine(), /*ColNo=*/1);
-    if (!start.isValid())
-      return;
-    StringRef line(start.getPointer(),
-                   buffer->getBufferEnd() - start.getPointer());
-    line = line.take_until([](char c) { return c == '\n' || c == '\r'; });
-    size_t caret = std::min<size_t>(loc.getColumn() - 1, line.size());
-    size_t begin = 0, end = line.size();
-    if (line.size() > kShown) {
-      begin = caret > kShown / 2 ? caret - kShown / 2 : 0;
-      end = std::min(line.size(), begin + kShown);
-    }
-    while (begin > 0 && continuesCharacter(line[begin]))
-      --begin;
-    while (end < line.size() && continuesCharacter(line[end]))
-      ++end;
-    StringRef before = begin > 0 ? "..." : "";
-    llvm::errs() << before << line.slice(begin, end)
-                 << (end < line.size() ? "..." : "") << '\n'
-                 << std::string(before.size(), ' ')
-                 << blanksFor(line.slice(begin, caret));
-    llvm::WithColor(llvm::errs(), raw_ostream::GREEN, /*Bold=*/true) << '^';
-    llvm::errs() << '\n';
+void DiagnosticPrinter::printLine(unsigned id, mlir::FileLineColLoc loc) {
+  const llvm::MemoryBuffer *buffer = sourceMgr.getMemoryBuffer(id);
+  llvm::SMLoc start =
+      sourceMgr.FindLocForLineAndColumn(id, loc.getLine(), /*ColNo=*/1);
+  if (!start.isValid())
     return;
+  StringRef line(start.getPointer(),
+                 buffer->getBufferEnd() - start.getPointer());
+  line = line.take_until([](char c) { return c == '\n' || c == '\r'; });
+  size_t caret = std::min<size_t>(loc.getColumn() - 1, line.size());
+  size_t begin = 0, end = line.size();
+  if (line.size() > kShown) {
+    begin = caret > kShown / 2 ? caret - kShown / 2 : 0;
+    end = std::min(line.size(), begin + kShown);
   }
+  while (begin > 0 && continuesCharacter(line[begin]))
+    --begin;
+  while (end < line.size() && continuesCharacter(line[end]))
+    ++end;
+  StringRef before = begin > 0 ? "..." : "";
+  llvm::errs() << before << line.slice(begin, end)
+               << (end < line.size() ? "..." : "") << '\n'
+               << std::string(before.size(), ' ')
+               << blanksFor(line.slice(begin, caret));
+  llvm::WithColor(llvm::errs(), raw_ostream::GREEN, /*Bold=*/true) << '^';
+  llvm::errs() << '\n';
 }

@@ -18,7 +18,9 @@ public:
 private:
   void print(mlir::Location loc, mlir::DiagnosticSeverity severity,
              const llvm::Twine &message);
-  void printLine(mlir::FileLineColLoc loc);
+  /// The buffer that a location is in; 0 if there is none.
+  unsigned bufferOf(mlir::FileLineColLoc loc) const;
+  void printLine(unsigned buffer, mlir::FileLineColLoc loc);
 
   llvm::SourceMgr &sourceMgr;
 };

@@ -68,8 +68,9 @@ shd.program "blocks" mesh <[X = 4]> hardware <"h100", [4]> {
   shd.output "z" %z ["B"] : tensor<64xbf16>
 }
 
-// Pins that place an index differently keep operations apart; the leader has a
-// strategy of its own.
+// Pins that place an index differently keep operations apart: of their operands,
+// and of results that others of the group read. What is only stored otherwise
+// stays. The leader has a strategy of its own.
 // CHECK-LABEL: shd.program "pins"
 shd.program "pins" mesh <[X = 4, Y = 2]> hardware <"h100", [2, 4]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
@@ -80,9 +81,11 @@ shd.program "pins" mesh <[X = 4, Y = 2]> hardware <"h100", [2, 4]> {
   %a = shd.elementwise relu(%h) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{X}, {?}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
   // CHECK: shd.elementwise exp{{.*}}shd.group = 1 : i64
   %b = shd.elementwise exp(%a) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{?}, {Y}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
-  // CHECK: shd.elementwise neg{{.*}}shd.group = 3 : i64
+  // CHECK: shd.elementwise neg{{.*}}shd.group = 1 : i64
   %c = shd.elementwise neg(%b) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{X}, {}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
-  shd.output "c" %c ["B", "F"] : tensor<64x128xbf16>
+  // CHECK: shd.elementwise tanh{{.*}}shd.group = 3 : i64
+  %d = shd.elementwise tanh(%c) <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  shd.output "d" %d ["B", "F"] : tensor<64x128xbf16>
 }
 
 // A group must not have to run both before and after another: z reads w, which
@@ -118,8 +121,8 @@ shd.program "partial_pins" mesh <[X = 4]> hardware <"h100", [4]> {
   // Not linear.
   // CHECK: shd.elementwise relu{{.*}}shd.group = 3 : i64
   %r = shd.elementwise relu(%n) <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
-  // Linear, but asked to be whole.
-  // CHECK: shd.elementwise neg{{.*}}shd.group = 5 : i64
+  // Linear, and added up when it is stored.
+  // CHECK: shd.elementwise neg{{.*}}shd.group = 1 : i64
   %m = shd.elementwise neg(%n) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{}, {}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
   shd.output "r" %r ["B", "F"] : tensor<64x128xbf16>
   shd.output "m" %m ["B", "F"] : tensor<64x128xbf16>

@@ -176,9 +176,18 @@ PartialSums GroupAssigner::storedSums(Value value) const {
     pin = getResultPin(value.getDefiningOp());
   }
   PartialSums sums;
-  sums.may = isa_and_nonnull<DeclareOp>(value.getDefiningOp())
-                 ? 0
-                 : partialSums(pin).may;
+  sums.may = partialSums(pin).may;
+  Operation *maker = value.getDefiningOp();
+  auto group = groupOf.find(maker);
+  if (isa_and_nonnull<DeclareOp>(maker))
+    sums.may = 0;
+  else if (isa_and_nonnull<GatherOp>(maker) && !pin)
+    // Its rows may lie apart, too; they are then added up first.
+    sums.may = storedSums(maker->getOperand(0)).may;
+  else if (maker && group != groupOf.end())
+    if (auto made = groups[group->second].made.find(maker);
+        made != groups[group->second].made.end())
+      sums.may &= made->second.may;
   return sums;
 }
 

@@ -84,7 +84,7 @@ static bool contains(SMRange outer, SMRange inner) {
 
 void StatementSplitter::addArguments(const Expr &call, PlanFrame *callee) {
   for (const ast::Argument &argument : call.arguments) {
-    if (argument.value->kind == Expr::Kind::Ref)
+    if (argument.value->kind == Expr::Kind::Ref && !argument.value->indices)
       continue;
     Unit &unit = units.emplace_back();
     unit.expr = argument.value.get();

@@ -356,13 +356,6 @@ std::string changedEntries(const ReportCollective &moved) {
   return llvm::join(from, ", ") + " -> " + llvm::join(to, ", ");
 }
 
-/// A change of sharding in full if there is room, else what changes.
-std::string changeText(const ReportCollective &moved) {
-  constexpr size_t kRoom = 28;
-  std::string full = moved.from + " -> " + moved.to;
-  return full.size() <= kRoom ? full : changedEntries(moved);
-}
-
 /// `einsum + silu, mul`; `cast + einsum` if the einsum casts what it reads.
 std::string computeText(const ReportCompute &compute) {
   std::string text = llvm::join(compute.prologue, ", ");
@@ -403,7 +396,7 @@ void TextPrinter::addItem(Table &table, const ReportItem &item) const {
         {indent + moved->operand,
          {item.kind + " " + llvm::join(moved->axes, ","),
           free ? Style::Dim : Style::Yellow},
-         changeText(*moved),
+         changedEntries(*moved),
          formatDigits(item.count),
          "",
          moved->cost.bytes > 0 ? formatBytes(runs * moved->cost.bytes) : "",

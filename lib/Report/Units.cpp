@@ -104,6 +104,8 @@ std::optional<int64_t> shardc::parseBytes(llvm::StringRef text) {
   if (exponentText.consume_front_insensitive("e")) {
     if (!exponentText.consume_front("+"))
       exponentText.consume_front("-");
+    if (exponentText.empty() || !llvm::isDigit(exponentText.front()))
+      return std::nullopt;
     exponentText = exponentText.drop_while(llvm::isDigit);
     end = text.size() - exponentText.size();
   }

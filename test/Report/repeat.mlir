@@ -17,8 +17,8 @@
 // CHECK:      Operations
 // CHECK-NEXT: repeat L x 3 24.6 k 8.06 kB 18.0 us 18.0 us 100.0 %
 // CHECK-NEXT: y einsum [B, K]{+X} 3 24.6 k 8.06 kB 9.83 ns HBM 0.1 %
-// CHECK-NEXT: y all_reduce X [B, K]{+X} -> [B, K] 3 1.54 kB 18.0 us 18.0 us latency x 99.9 %
-// CHECK-NEXT: y all_slice X [B, K] -> [B, K@X] 3 free
+// CHECK-NEXT: y all_reduce X {+X} -> {} 3 1.54 kB 18.0 us 18.0 us latency x 99.9 %
+// CHECK-NEXT: y all_slice X K -> K@X 3 free
 // CHECK-NEXT: total 24.6 k 8.06 kB 18.0 us 18.0 us 100.0 %
 // CHECK:      over X 18.0 us 99.9 % 2.30 kB
 // CHECK-NEXT: over Y 0 s 0 % 0 B

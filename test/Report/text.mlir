@@ -31,10 +31,10 @@
 // CHECK-NEXT: output      Out   bf16  [B@X, D@Y]  8192 x 4096   67.1 MB     4.19 MB
 
 // CHECK:      Operations sharding count FLOPs bytes time exposed bound share
-// CHECK-NEXT: Win   all_gather X      [D@X, F@Y] -> [D, F@Y]          1          33.6 MB   559 us  559 us  bandwidth x   36.4 %
+// CHECK-NEXT: Win   all_gather X      D@X -> D          1          33.6 MB   559 us  559 us  bandwidth x   36.4 %
 // CHECK-NEXT: H     einsum + relu     [B@X, F@Y]                      1  68.7 G  67.1 MB   349 us          compute     22.7 %
 // CHECK-NEXT: Out   einsum            [B@X, D]{+Y}                    1  68.7 G  67.1 MB   349 us          compute     22.7 %
-// CHECK-NEXT: Out   reduce_scatter Y  [B@X, D]{+Y} -> [B@X, ..      1          16.8 MB   280 us  280 us  bandwidth y   18.2 %
+// CHECK-NEXT: Out   reduce_scatter Y  D, {+Y} -> D@Y      1          16.8 MB   280 us  280 us  bandwidth y   18.2 %
 // CHECK-NEXT: total                                                       137 G   134 MB  1.54 ms  839 us              100.0 %
 
 // CHECK:      Time of a step

@@ -16,7 +16,7 @@ static int64_t chipsPerQuotedUnit(const Machine &machine,
   auto joins = [&](const Network &other) {
     return is_contained(other.members, network.bandwidthPer);
   };
-  const auto unit = find_if(machine.networks, joins);
+  const auto *unit = find_if(machine.networks, joins);
   if (unit == machine.networks.end())
     return 1; // `chip`
   unsigned unitNetwork = unit - machine.networks.begin();

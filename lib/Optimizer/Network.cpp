@@ -36,6 +36,8 @@ unsigned numberOf(ArrayRef<Layout> sorted, const Layout &layout) {
 /// Beyond these there is no network: strategies of one operation, layouts of
 /// one tensor, and entries of all tables.
 constexpr double kMaxStrategies = 20'000, kMaxLayouts = 400, kMaxEntries = 1e8;
+/// The same of one operation where layouts are fixed.
+constexpr double kMaxFixedStrategies = 200'000;
 /// Beyond these a value has no copies: its layouts times those of its copies.
 constexpr size_t kMaxLabels = 40'000;
 
@@ -106,6 +108,7 @@ private:
   bool staysInGroup(const GraphValue &value) const;
   bool reshardsBeforeStore(const GraphValue &value) const;
 
+  Operation *findWide(double maxStrategies) const;
   bool hasManyLabels() const;
   double countEntries() const;
   void costChunks();
@@ -810,19 +813,22 @@ void NetworkBuilder::costChunks() {
       costGroup(leader, rest);
 }
 
+/// The first operation with more strategies than that, or null.
+Operation *NetworkBuilder::findWide(double maxStrategies) const {
+  for (const Chunk &chunk : network.graph.chunks)
+    for (Operation *op : chunk.ops)
+      if (auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+          rule && countPlacements(context.mesh(),
+                                  rule.getShardingRule().factors.size()) >
+                      maxStrategies)
+        return op;
+  return nullptr;
+}
+
 /// True if an operation has too many strategies, or a tensor too many layouts,
 /// to list them.
 bool NetworkBuilder::hasManyLabels() const {
-  auto isWide = [&](Operation *op) {
-    auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-    return rule && countPlacements(context.mesh(),
-                                   rule.getShardingRule().factors.size()) >
-                       kMaxStrategies;
-  };
-  return llvm::any_of(network.graph.chunks,
-                      [&](const Chunk &chunk) {
-                        return llvm::any_of(chunk.ops, isWide);
-                      }) ||
+  return findWide(kMaxStrategies) ||
          llvm::any_of(network.graph.values, [&](const GraphValue &value) {
            return countPlacements(context.mesh(),
                                   tensorShape(value.value.getType()).rank()) >
@@ -849,6 +855,11 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   network.graph = buildGraph(program);
   if (!options.fixed && hasManyLabels())
     return NoNetwork::TooWide;
+  if (Operation *wide = findWide(kMaxFixedStrategies)) {
+    wide->emitError("a mesh of so many axes has too many ways to run this "
+                    "operation");
+    return NoNetwork::Contradiction;
+  }
   if (failed(buildDomains(program)))
     return NoNetwork::Contradiction;
   addPrologueLabels();

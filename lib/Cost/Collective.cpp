@@ -44,7 +44,7 @@ StringRef shardc::stringify(CollectiveKind kind) {
 }
 
 Picoseconds shardc::toPicoseconds(double seconds) {
-  constexpr double kLargest = 9007199254740992.0; // 2^53
+  constexpr double kLargest = 1152921504606846976.0; // 2^60
   return std::llround(std::min(seconds * 1e12, kLargest));
 }
 

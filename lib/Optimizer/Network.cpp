@@ -2,6 +2,7 @@
 
 #include "shardc/Optimizer/Network.h"
 #include "Prices.h"
+#include "shardc/Cost/Saturating.h"
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -14,12 +15,18 @@ using solver::Variable;
 
 namespace {
 
+/// Sums that are too large stop at what Problem::check() refuses.
 Cost scaled(Picoseconds picoseconds, int64_t count) {
-  return picoseconds == kForbidden ? kForbidden : picoseconds * count;
+  return picoseconds == kForbidden
+             ? kForbidden
+             : std::min(saturatingMultiply(picoseconds, count),
+                        solver::kMaxTotal);
 }
 
 Cost sum(Cost a, Cost b) {
-  return a == kForbidden || b == kForbidden ? kForbidden : a + b;
+  return a == kForbidden || b == kForbidden
+             ? kForbidden
+             : std::min(saturatingAdd(a, b), solver::kMaxTotal);
 }
 
 /// Sorted, each once.
@@ -713,8 +720,8 @@ std::vector<Cost> NetworkBuilder::costsAlone(unsigned chunk,
                                              ArrayRef<PartWork> works) {
   std::vector<Cost> costs;
   for (const PartWork &part : works)
-    costs.push_back(price(part, nullptr, {chunk}) *
-                    network.graph.chunks[chunk].count);
+    costs.push_back(scaled(price(part, nullptr, {chunk}),
+                           network.graph.chunks[chunk].count));
   return costs;
 }
 
@@ -771,8 +778,9 @@ void NetworkBuilder::costGroup(int leader, int rest) {
         reshards = sum(reshards, scaled(pair.picoseconds, value.count));
         buffers += pair.extraBytes;
       }
-      Cost cost = fused ? price(leaders[a], &rests[b], chunks) * value.count
-                        : sum(leaderAlone[a], restAlone[b]);
+      Cost cost =
+          fused ? scaled(price(leaders[a], &rests[b], chunks), value.count)
+                : sum(leaderAlone[a], restAlone[b]);
       table.costs.push_back(sum(cost, reshards));
       bool counts = !fused && table.costs.back() != kForbidden;
       life.push_back(counts && onlyHere

@@ -17,8 +17,9 @@ using namespace shardc;
 static constexpr int64_t kAllValues = 256;
 /// Otherwise samples are this many a doubling.
 static constexpr int64_t kPerOctave = 4;
-/// After so many changes within one period of divisibility, the rest of it is
-/// left: the plan depends on what divides the value, and changes all the time.
+/// After so many changes of the plan within one period of divisibility, others
+/// in it are left: the plan depends on what divides the value, and changes all
+/// the time.
 static constexpr int kChangesPerPeriod = 8;
 /// No more values are planned.
 static constexpr size_t kMostPlanned = 10000;
@@ -73,12 +74,30 @@ std::optional<int64_t> CrossoverSearch::splitAt(int64_t a, int64_t b) const {
   return values.between(a, b);
 }
 
-/// How many neighbours that differ are known in each period of values.
+/// True if there are other layouts or steps, or only one is legal.
+static bool planDiffers(const PlanState &a, const PlanState &b) {
+  return a.legal != b.legal || a.tensors != b.tensors || a.steps != b.steps;
+}
+
+/// True if something else bounds the step or an operation, or only one fits.
+static bool boundDiffers(const PlanState &a, const PlanState &b) {
+  auto boundsOf = [](const PlanState &state) {
+    std::map<std::pair<std::string, std::string>, std::string> bounds;
+    for (const PlanState::Op &op : state.ops)
+      bounds[{op.name + " " + op.kind, op.loc}] += op.bound;
+    return bounds;
+  };
+  return a.legal && b.legal &&
+         (a.bound != b.bound || a.fits != b.fits ||
+          (!planDiffers(a, b) && boundsOf(a) != boundsOf(b)));
+}
+
+/// How many changes of the plan are known in each period of values.
 std::map<int64_t, int> CrossoverSearch::changesByPeriod() const {
   std::map<int64_t, int> changes;
   for (auto it = states.begin(); std::next(it) != states.end(); ++it) {
     auto next = std::next(it);
-    if (!(it->second == next->second) &&
+    if (planDiffers(it->second, next->second) &&
         !values.between(it->first, next->first))
       ++changes[it->first / values.getPeriod()];
   }
@@ -90,9 +109,11 @@ std::vector<int64_t> CrossoverSearch::nextRound() const {
   int64_t period = values.getPeriod();
   std::vector<int64_t> round;
   for (auto it = states.begin(); std::next(it) != states.end(); ++it) {
-    int64_t a = it->first, b = std::next(it)->first;
+    auto next = std::next(it);
+    int64_t a = it->first, b = next->first;
     auto value = splitAt(a, b);
-    if (value && (b - a >= period || changes[a / period] < kChangesPerPeriod))
+    if (value && (b - a >= period || changes[a / period] < kChangesPerPeriod ||
+                  boundDiffers(it->second, next->second)))
       round.push_back(*value);
   }
   return round;

@@ -207,7 +207,7 @@ void ScheduleReader::fillTimes() {
 void ScheduleReader::fillOverlap(const Machine &machine) {
   Report::Overlap &overlap = report.overlap;
   for (auto [body, how] : llvm::enumerate(scheduled.overlap))
-    if (how != shardc::Overlap::Prefetch)
+    if (how > scheduled.unlimited[body])
       overlap.givenUp.push_back({repeatOf(body), how});
   overlap.memoryCosts = toSeconds(scheduled.memoryCosts);
   overlap.collectiveMatmul = machine.collectiveMatmul;
@@ -282,13 +282,15 @@ void fillFlops(const FlopsByType &work, const CollectiveModel &model,
   double step = report.time.scheduled;
   if (step == 0)
     return;
+  // The step is rounded to picoseconds.
   if (std::optional<double> ideal = secondsAtPeak(work, model.machine()))
-    report.flops.mfu = *ideal / (double(model.mesh().numDevices()) * step);
+    report.flops.mfu =
+        std::min(1.0, *ideal / (double(model.mesh().numDevices()) * step));
   double executed = 0;
   for (const ReportItem &item : report.items)
     if (const ReportCompute *compute = item.compute())
       executed += compute->cost.matrixSeconds * double(item.count);
-  report.flops.hfu = executed / step;
+  report.flops.hfu = std::min(1.0, executed / step);
 }
 
 /// Elements of the largest integer input: the tokens of a step.

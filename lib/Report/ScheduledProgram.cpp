@@ -1,9 +1,9 @@
 //===- ScheduledProgram.cpp - A planned program in time -------------------===//
 //
-// Overlap takes memory: what is gathered early is held longer. Every body
-// overlaps as much as fits beside what the others do; lifetimes depend on where
-// collectives are issued, not on when they run, so that a faster network never
-// changes the choice.
+// Overlap takes memory: what is gathered early is held longer. And it takes the
+// networks, so that what is gathered early may delay what is needed sooner. Of
+// the ways to overlap, the fastest that fits is taken: neither more memory nor
+// a faster network ever makes a step longer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,16 @@ public:
       : planned(planned), step(planned.step), profiler(program),
         uses(useRanges(step)) {}
 
-  /// As much overlap as fits, and the memory that it takes.
-  std::pair<std::vector<Overlap>, MemoryProfile> choose(int64_t limit);
+  /// Chooses the fastest overlap that fits; returns the memory that it takes.
+  MemoryProfile choose(int64_t limit, ScheduledProgram &result);
 
 private:
+  struct Choice {
+    std::vector<Overlap> overlap;
+    Picoseconds time = 0;
+  };
+  /// The fastest first; of equal ones that which overlaps more.
+  std::vector<Choice> choices() const;
   MemoryProfile profile(ArrayRef<Overlap> overlap);
   EarlyBuffers earlyBuffers(ArrayRef<Overlap> overlap) const;
   void addEarly(const IssuePoint &point, EarlyBuffer &buffer) const;
@@ -111,31 +117,50 @@ MemoryProfile OverlapChooser::profile(ArrayRef<Overlap> overlap) {
   return profiler.profile(&buffers);
 }
 
-std::pair<std::vector<Overlap>, MemoryProfile>
-OverlapChooser::choose(int64_t limit) {
-  std::vector<Overlap> overlap(step.bodies.size(), Overlap::Prefetch);
-  MemoryProfile memory = profile(overlap);
-  if (memory.peak <= limit || step.collectives.empty())
-    return {std::move(overlap), std::move(memory)};
+std::vector<OverlapChooser::Choice> OverlapChooser::choices() const {
+  // What may differ: the step itself, the first repeat with collectives, and
+  // all others together.
+  constexpr unsigned kMostSets = 3;
+  std::vector<std::optional<unsigned>> setOf(step.bodies.size());
+  unsigned numSets = 0;
   for (const Step::Collective &collective : step.collectives)
-    overlap[collective.body] = Overlap::Serial;
-  memory = profile(overlap);
-  // Repeats first: what they gain counts for every iteration.
-  for (unsigned i = 1; i <= step.bodies.size() && memory.peak <= limit; ++i) {
-    unsigned body = i % step.bodies.size();
-    if (overlap[body] != Overlap::Serial)
-      continue;
-    for (Overlap how : {Overlap::Prefetch, Overlap::Ahead}) {
-      overlap[body] = how;
-      MemoryProfile with = profile(overlap);
-      if (with.peak <= limit) {
-        memory = std::move(with);
-        break;
-      }
-      overlap[body] = Overlap::Serial;
-    }
+    if (std::optional<unsigned> &set = setOf[collective.body]; !set)
+      set = numSets < kMostSets ? numSets++ : kMostSets - 1;
+  unsigned numChoices = 1;
+  for (unsigned set = 0; set < numSets; ++set)
+    numChoices *= 3;
+  std::vector<Choice> result;
+  for (unsigned number = 0; number < numChoices; ++number) {
+    Choice choice;
+    unsigned digits[kMostSets] = {number % 3, number / 3 % 3, number / 9};
+    for (const std::optional<unsigned> &set : setOf)
+      choice.overlap.push_back(set ? Overlap(digits[*set]) : Overlap::Prefetch);
+    choice.time = schedule(step, choice.overlap).scheduled;
+    result.push_back(std::move(choice));
   }
-  return {std::move(overlap), std::move(memory)};
+  llvm::stable_sort(
+      result, [](const Choice &a, const Choice &b) { return a.time < b.time; });
+  return result;
+}
+
+MemoryProfile OverlapChooser::choose(int64_t limit, ScheduledProgram &result) {
+  std::vector<Choice> all = choices();
+  result.unlimited = all.front().overlap;
+  for (const Choice &choice : all) {
+    MemoryProfile memory = profile(choice.overlap);
+    if (memory.peak > limit)
+      continue;
+    result.overlap = choice.overlap;
+    result.memoryCosts = choice.time - all.front().time;
+    return memory;
+  }
+  // What does not fit at all is shown as it takes least.
+  result.overlap.assign(step.bodies.size(), Overlap::Prefetch);
+  for (const Step::Collective &collective : step.collectives)
+    result.overlap[collective.body] = Overlap::Serial;
+  result.memoryCosts =
+      schedule(step, result.overlap).scheduled - all.front().time;
+  return profile(result.overlap);
 }
 
 } // namespace
@@ -145,15 +170,12 @@ ScheduledProgram shardc::scheduleProgram(ProgramOp program,
                                          std::optional<int64_t> memoryLimit) {
   PlannedStep planned = buildStep(program, model);
   ScheduledProgram result{
-      {}, {{}, 0, 0, "", program.getLoc(), {}}, {}, {}, {}, {}, 0};
-  std::tie(result.overlap, result.memory) =
+      {}, {{}, 0, 0, "", program.getLoc(), {}}, {}, {}, {}, {}, {}, 0};
+  result.memory =
       OverlapChooser(program, planned)
-          .choose(memoryLimit.value_or(int64_t(model.machine().hbmCapacity)));
+          .choose(memoryLimit.value_or(int64_t(model.machine().hbmCapacity)),
+                  result);
   result.schedule = schedule(planned.step, result.overlap);
-  std::vector<Overlap> unlimited(result.overlap.size(), Overlap::Prefetch);
-  if (result.overlap != unlimited)
-    result.memoryCosts =
-        result.schedule.scheduled - schedule(planned.step, unlimited).scheduled;
   for (unsigned pair : result.schedule.matmuls)
     result.matmuls.push_back(
         {planned.step.pairs[pair].group, planned.step.pairs[pair].collective});

@@ -28,7 +28,7 @@ enum class CollectiveKind : uint8_t {
 llvm::StringRef stringify(CollectiveKind kind);
 
 /// Integer picoseconds, the unit in which costs are added and compared. Rounded
-/// to the nearest, at most 2^53 (2.5 hours), so that sums stay exact.
+/// to the nearest, at most 2^60 (13 days), which no plan may take.
 using Picoseconds = int64_t;
 Picoseconds toPicoseconds(double seconds);
 

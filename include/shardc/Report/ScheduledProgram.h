@@ -25,6 +25,8 @@ struct ScheduledProgram {
   std::vector<std::pair<unsigned, unsigned>> matmuls;
   /// By body; without collectives, there is nothing to give up.
   std::vector<Overlap> overlap;
+  /// The same if memory did not matter.
+  std::vector<Overlap> unlimited;
   /// How much longer the step takes because memory is not unlimited.
   Picoseconds memoryCosts = 0;
 };

@@ -40,7 +40,7 @@ TEST(CollectiveTest, Names) {
 TEST(CollectiveTest, Picoseconds) {
   EXPECT_EQ(toPicoseconds(1.5e-6), 1500000);
   EXPECT_EQ(toPicoseconds(0.6e-12), 1);
-  EXPECT_EQ(toPicoseconds(1e9), Picoseconds(1) << 53);
+  EXPECT_EQ(toPicoseconds(1e9), Picoseconds(1) << 60);
 }
 
 // V = 1600 over N = 16: V (N - 1) / N = 1500; all_to_all a 16th of it, 93.75.

@@ -63,6 +63,11 @@ void checkSchedule(shd::ProgramOp planned, const CollectiveModel &model,
   ScheduledProgram tight = scheduleProgram(planned, model, programOrder.peak);
   EXPECT_LE(tight.memory.peak, programOrder.peak);
   ScheduledProgram free = scheduleProgram(planned, model, INT64_MAX);
+  // Nor does more memory make it slower.
+  EXPECT_LE(free.schedule.scheduled, tight.schedule.scheduled);
+  EXPECT_EQ(tight.memoryCosts,
+            tight.schedule.scheduled - free.schedule.scheduled);
+  EXPECT_EQ(free.memoryCosts, 0);
   ASSERT_EQ(free.memory.usage.size(), programOrder.usage.size());
   for (auto [overlapped, least] :
        llvm::zip(free.memory.usage, programOrder.usage))

@@ -529,7 +529,13 @@ static ExitStatus checkQuestions(const Options &options) {
     return commandLineError("--emit-csv expects --sweep");
   if (!options.asks())
     return Success;
+  if (options.crossover.getNumOccurrences() > 1)
+    return commandLineError("expected one --crossover, found " +
+                            Twine(options.crossover.getNumOccurrences()));
   StringRef option = sweeps ? "--sweep" : "--crossover";
+  if (options.timeline)
+    return commandLineError("--timeline is of one plan, and " + option +
+                            " makes many");
   if (options.emit != Emit::Cost && options.emit != Emit::Json &&
       options.emit != Emit::Csv)
     return commandLineError(option +

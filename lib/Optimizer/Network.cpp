@@ -115,8 +115,8 @@ private:
   bool staysInGroup(const GraphValue &value) const;
   bool reshardsBeforeStore(const GraphValue &value) const;
 
-  Operation *findWide(double maxStrategies) const;
-  bool hasManyLabels() const;
+  Operation *findWide(double maxStrategies);
+  bool hasManyLabels();
   double countEntries() const;
   void costChunks();
   void costGroup(int leader, int rest);
@@ -822,20 +822,19 @@ void NetworkBuilder::costChunks() {
 }
 
 /// The first operation with more strategies than that, or null.
-Operation *NetworkBuilder::findWide(double maxStrategies) const {
+Operation *NetworkBuilder::findWide(double maxStrategies) {
   for (const Chunk &chunk : network.graph.chunks)
     for (Operation *op : chunk.ops)
-      if (auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-          rule && countPlacements(context.mesh(),
-                                  rule.getShardingRule().factors.size()) >
-                      maxStrategies)
+      if (isa<ShardingRuleOpInterface>(op) &&
+          countPlacements(context.mesh(), ruleOf(op).factors.size()) >
+              maxStrategies)
         return op;
   return nullptr;
 }
 
 /// True if an operation has too many strategies, or a tensor too many layouts,
 /// to list them.
-bool NetworkBuilder::hasManyLabels() const {
+bool NetworkBuilder::hasManyLabels() {
   return findWide(kMaxStrategies) ||
          llvm::any_of(network.graph.values, [&](const GraphValue &value) {
            return countPlacements(context.mesh(),
@@ -861,9 +860,10 @@ double NetworkBuilder::countEntries() const {
 
 std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   network.graph = buildGraph(program);
-  if (!options.fixed && hasManyLabels())
-    return NoNetwork::TooWide;
-  if (Operation *wide = findWide(kMaxFixedStrategies)) {
+  if (!options.fixed) {
+    if (hasManyLabels())
+      return NoNetwork::TooWide;
+  } else if (Operation *wide = findWide(kMaxFixedStrategies)) {
     wide->emitError("a mesh of so many axes has too many ways to run this "
                     "operation");
     return NoNetwork::Contradiction;

@@ -79,17 +79,11 @@ static bool planDiffers(const PlanState &a, const PlanState &b) {
   return a.legal != b.legal || a.tensors != b.tensors || a.steps != b.steps;
 }
 
-/// True if something else bounds the step or an operation, or only one fits.
+/// Of states that differ: true if something else bounds the step, only one
+/// fits, or it is in no more than what bounds the operations of the same plan.
 static bool boundDiffers(const PlanState &a, const PlanState &b) {
-  auto boundsOf = [](const PlanState &state) {
-    std::map<std::pair<std::string, std::string>, std::string> bounds;
-    for (const PlanState::Op &op : state.ops)
-      bounds[{op.name + " " + op.kind, op.loc}] += op.bound;
-    return bounds;
-  };
   return a.legal && b.legal &&
-         (a.bound != b.bound || a.fits != b.fits ||
-          (!planDiffers(a, b) && boundsOf(a) != boundsOf(b)));
+         (a.bound != b.bound || a.fits != b.fits || !planDiffers(a, b));
 }
 
 /// How many changes of the plan are known in each period of values.

@@ -26,16 +26,17 @@ public:
       : planned(planned), step(planned.step), profiler(program),
         uses(useRanges(step)) {}
 
-  /// Chooses the fastest overlap that fits; returns the memory that it takes.
-  MemoryProfile choose(int64_t limit, ScheduledProgram &result);
+  /// Chooses the fastest overlap that fits: its schedule and its memory.
+  void choose(int64_t limit, ScheduledProgram &result);
 
 private:
   struct Choice {
     std::vector<Overlap> overlap;
-    Picoseconds time = 0;
+    Schedule schedule;
   };
   /// The fastest first; of equal ones that which overlaps more.
   std::vector<Choice> choices() const;
+  bool isSerial(const Choice &choice) const;
   MemoryProfile profile(ArrayRef<Overlap> overlap);
   EarlyBuffers earlyBuffers(ArrayRef<Overlap> overlap) const;
   void addEarly(const IssuePoint &point, EarlyBuffer &buffer) const;
@@ -135,32 +136,40 @@ std::vector<OverlapChooser::Choice> OverlapChooser::choices() const {
     unsigned digits[kMostSets] = {number % 3, number / 3 % 3, number / 9};
     for (const std::optional<unsigned> &set : setOf)
       choice.overlap.push_back(set ? Overlap(digits[*set]) : Overlap::Prefetch);
-    choice.time = schedule(step, choice.overlap).scheduled;
+    choice.schedule = schedule(step, choice.overlap);
     result.push_back(std::move(choice));
   }
-  llvm::stable_sort(
-      result, [](const Choice &a, const Choice &b) { return a.time < b.time; });
+  llvm::stable_sort(result, [](const Choice &a, const Choice &b) {
+    return a.schedule.scheduled < b.schedule.scheduled;
+  });
   return result;
 }
 
-MemoryProfile OverlapChooser::choose(int64_t limit, ScheduledProgram &result) {
+bool OverlapChooser::isSerial(const Choice &choice) const {
+  return llvm::all_of(step.collectives, [&](const Step::Collective &each) {
+    return choice.overlap[each.body] == Overlap::Serial;
+  });
+}
+
+void OverlapChooser::choose(int64_t limit, ScheduledProgram &result) {
   std::vector<Choice> all = choices();
+  Picoseconds least = all.front().schedule.scheduled;
   result.unlimited = all.front().overlap;
-  for (const Choice &choice : all) {
-    MemoryProfile memory = profile(choice.overlap);
-    if (memory.peak > limit)
-      continue;
-    result.overlap = choice.overlap;
-    result.memoryCosts = choice.time - all.front().time;
-    return memory;
+  auto take = [&](Choice &choice) {
+    result.overlap = std::move(choice.overlap);
+    result.schedule = std::move(choice.schedule);
+    result.memoryCosts = result.schedule.scheduled - least;
+  };
+  for (Choice &choice : all) {
+    result.memory = profile(choice.overlap);
+    if (result.memory.peak <= limit)
+      return take(choice);
   }
   // What does not fit at all is shown as it takes least.
-  result.overlap.assign(step.bodies.size(), Overlap::Prefetch);
-  for (const Step::Collective &collective : step.collectives)
-    result.overlap[collective.body] = Overlap::Serial;
-  result.memoryCosts =
-      schedule(step, result.overlap).scheduled - all.front().time;
-  return profile(result.overlap);
+  Choice &serial = *llvm::find_if(
+      all, [&](const Choice &choice) { return isSerial(choice); });
+  result.memory = profile(serial.overlap);
+  take(serial);
 }
 
 } // namespace
@@ -171,11 +180,9 @@ ScheduledProgram shardc::scheduleProgram(ProgramOp program,
   PlannedStep planned = buildStep(program, model);
   ScheduledProgram result{
       {}, {{}, 0, 0, "", program.getLoc(), {}}, {}, {}, {}, {}, {}, 0};
-  result.memory =
-      OverlapChooser(program, planned)
-          .choose(memoryLimit.value_or(int64_t(model.machine().hbmCapacity)),
-                  result);
-  result.schedule = schedule(planned.step, result.overlap);
+  OverlapChooser(program, planned)
+      .choose(memoryLimit.value_or(int64_t(model.machine().hbmCapacity)),
+              result);
   for (unsigned pair : result.schedule.matmuls)
     result.matmuls.push_back(
         {planned.step.pairs[pair].group, planned.step.pairs[pair].collective});

@@ -49,13 +49,12 @@ static Cost costLimit(const Network &network) {
 
 Rounds::Rounds(const Problem &problem, const Effort &effort)
     : problem(problem), effort(effort),
-      incumbent(problem, costLimit(solver::buildNetwork(problem))),
-      width(kFirstWidth), maxWidth(effort.searchWidth),
-      workLeft(effort.searchWork), dualLeft(effort.dualWork) {
-  part.network = buildNetwork(problem);
-  part.priceAt.assign(problem.numPoints, 0);
-  part.searched.assign(problem.numPoints, false);
-}
+      part{buildNetwork(problem), -kForbidden,
+           std::vector<double>(problem.numPoints, 0),
+           std::vector<bool>(problem.numPoints, false)},
+      incumbent(problem, costLimit(part.network)), width(kFirstWidth),
+      maxWidth(effort.searchWidth), workLeft(effort.searchWork),
+      dualLeft(effort.dualWork) {}
 
 Solution Rounds::run() {
   contract(part.network, effort.deadline);

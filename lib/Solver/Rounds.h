@@ -88,8 +88,8 @@ private:
 
   const Problem &problem;
   Effort effort;
-  Incumbent incumbent;
   Part part; // at hand
+  Incumbent incumbent;
   /// The others, the least bound last.
   std::vector<Part> open;
   /// Least bound of parts that were given up.

@@ -2,6 +2,7 @@
 
 #include "shardc/Pipelines/Pipelines.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "shardc/Conversion/Passes.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 
 using namespace mlir;
@@ -29,6 +30,10 @@ void shardc::buildLoweringPipeline(OpPassManager &manager) {
   program.addPass(shd::createShdAnnotateCost());
 }
 
+void shardc::buildSpmdPipeline(OpPassManager &manager) {
+  manager.addPass(createConvertShdToSpmd());
+}
+
 namespace {
 struct PlanPipelineOptions : PassPipelineOptions<PlanPipelineOptions> {
   Option<OptMode> mode{
@@ -42,6 +47,7 @@ struct PlanPipelineOptions : PassPipelineOptions<PlanPipelineOptions> {
 } // namespace
 
 void shardc::registerAllPasses() {
+  registerConversionPasses();
   shd::registerShdPasses();
   PassPipelineRegistration<PlanPipelineOptions>(
       "shd-plan",

@@ -2,13 +2,13 @@
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Dialect/Spmd/IR/Spmd.h"
 #include "shardc/Frontend/Frontend.h"
 #include "shardc/Pipelines/Pipelines.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<shardc::shd::ShdDialect>();
+  registry.insert<shardc::shd::ShdDialect, shardc::spmd::SpmdDialect>();
   shardc::registerCatalogue(registry);
   shardc::registerAllPasses();
   mlir::registerTransformsPasses();

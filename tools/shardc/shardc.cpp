@@ -87,7 +87,8 @@ struct Options {
           clEnumValN(Emit::Plan, "emit-plan",
                      "The program text with every @ filled in"),
           clEnumValN(Emit::Spmd, "emit-spmd",
-                     "The per-device program (not supported yet)"),
+                     "The per-device program: local shapes and explicit "
+                     "collectives"),
           clEnumValN(Emit::Jax, "emit-jax",
                      "The per-device program for JAX (not supported yet)"),
           clEnumValN(Emit::Csv, "emit-csv",
@@ -365,7 +366,11 @@ ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
   if (planned)
     report.fasterBinding = findFasterBinding(planned, program, context->model,
                                              report, reportOptions);
-  if (options.emit == Emit::Ir)
+  if (options.emit == Emit::Spmd) {
+    if (failed(run(module, buildSpmdPipeline)))
+      return InputError;
+    module->print(os);
+  } else if (options.emit == Emit::Ir)
     module->print(os);
   else if (options.emit == Emit::Json)
     printJson(os, report);
@@ -504,8 +509,6 @@ static ExitStatus listHardware(const Options &options, raw_ostream &os) {
 
 /// An option that was given and is not there yet, or nothing.
 static std::optional<StringRef> unsupported(const Options &options) {
-  if (options.emit == Emit::Spmd)
-    return "--emit-spmd";
   if (options.emit == Emit::Jax)
     return "--emit-jax";
   if (options.objective == Objective::Scheduled)

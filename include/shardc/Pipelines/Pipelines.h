@@ -19,6 +19,9 @@ void buildPlanPipeline(mlir::OpPassManager &manager,
 /// Makes the decided plan explicit: shardings in types, collectives, costs.
 void buildLoweringPipeline(mlir::OpPassManager &manager);
 
+/// Turns an explicit plan into the program of one device.
+void buildSpmdPipeline(mlir::OpPassManager &manager);
+
 } // namespace shardc
 
 #endif // SHARDC_PIPELINES_PIPELINES_H

@@ -250,10 +250,10 @@ static StringRef valueName(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto repeat = dyn_cast<RepeatOp>(op))
     return carriedInit(repeat, cast<OpResult>(value).getResultNumber());
-  if (auto declare = dyn_cast<DeclareOp>(op))
-    return declare.getSym();
-  if (auto name = op->getAttrOfType<StringAttr>(kName))
-    return name;
+  // What a program declares has its symbol, in the spmd dialect too.
+  for (StringRef attribute : {StringRef("sym"), StringRef(kName)})
+    if (auto name = op->getAttrOfType<StringAttr>(attribute))
+      return name;
   if (auto name = op->getAttrOfType<StringAttr>(kOperand))
     return name;
   return {};

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Verify.h"
+#include "shardc/Cost/Movement.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -683,150 +684,63 @@ LogicalResult ReshardOp::verify() {
 
 LogicalResult StatisticOp::verify() { return verifyValueTypes(*this); }
 
-namespace {
-/// What a collective turns into what, and over which axes.
-struct Movement {
-  Mesh mesh;
-  Layout from, to;
-  AxisSet axes = 0;
-};
-} // namespace
-
-/// Axes and layouts of a collective; both types must have one.
-static LogicalResult readMovement(Operation *op, ArrayAttr axes,
-                                  Movement &movement) {
+/// Axes and layouts of a collective, both of whose types must have one, and
+/// whether it turns the one into the other.
+static LogicalResult verifyCollective(Operation *op, ArrayAttr axisNames) {
   if (failed(verifyValueTypes(op)))
     return failure();
   MeshContext context(op);
   if (!context.mesh)
     return op->emitOpError() << "needs a mesh";
-  movement.mesh = *context.mesh;
-  for (StringRef name : axes.getAsValueRange<StringAttr>()) {
-    std::optional<AxisIndex> axis = movement.mesh.find(name);
+  std::optional<Layout> from =
+      layoutOf(*context.mesh, op->getOperand(0).getType());
+  std::optional<Layout> to =
+      layoutOf(*context.mesh, op->getResult(0).getType());
+  if (!from || !to)
+    return op->emitOpError() << "needs shardings on its types";
+  return shd::detail::verifyMovement(op, *context.mesh, collectiveKind(op),
+                                     *from, *to, axisNames);
+}
+
+LogicalResult shd::detail::verifyMovement(Operation *op, const Mesh &mesh,
+                                          CollectiveKind kind,
+                                          const Layout &from, const Layout &to,
+                                          ArrayAttr axisNames) {
+  AxisSet axes = 0;
+  for (StringRef name : axisNames.getAsValueRange<StringAttr>()) {
+    std::optional<AxisIndex> axis = mesh.find(name);
     if (!axis)
       return op->emitOpError()
              << "axis '" << name << "' is not one of the mesh";
-    if (movement.axes & axisBit(*axis))
+    if (axes & axisBit(*axis))
       return op->emitOpError() << "axis '" << name << "' appears twice";
-    movement.axes |= axisBit(*axis);
+    axes |= axisBit(*axis);
   }
-  std::optional<Layout> from =
-      layoutOf(movement.mesh, op->getOperand(0).getType());
-  std::optional<Layout> to =
-      layoutOf(movement.mesh, op->getResult(0).getType());
-  if (!from || !to)
-    return op->emitOpError() << "needs shardings on its types";
-  movement.from = *from;
-  movement.to = *to;
-  return success();
-}
-
-/// Refuses what a collective does not do, with both layouts.
-static LogicalResult refuse(Operation *op, const Movement &movement,
-                            ArrayAttr axes) {
+  if (performs(mesh, kind, from, to, axes))
+    return success();
   SmallVector<std::string> dims;
-  for (unsigned i = 0; i < movement.from.rank(); ++i)
+  for (unsigned i = 0; i < from.rank(); ++i)
     dims.push_back(std::to_string(i));
-  return op->emitOpError() << "does not turn "
-                           << toString(movement.mesh, movement.from, dims)
-                           << " into "
-                           << toString(movement.mesh, movement.to, dims)
-                           << " over axes " << quoted(names(axes));
-}
-
-static bool isPrefix(ArrayRef<AxisIndex> prefix, ArrayRef<AxisIndex> list) {
-  return prefix.size() <= list.size() &&
-         list.take_front(prefix.size()) == prefix;
-}
-
-/// The axes that dimensions of `longer` have at their minor ends beyond those
-/// of `shorter`; nothing if the dimensions differ otherwise.
-static std::optional<AxisSet> addedAxes(const Layout &shorter,
-                                        const Layout &longer) {
-  AxisSet added = 0;
-  for (auto [prefix, list] : llvm::zip_equal(shorter.dims, longer.dims)) {
-    if (!isPrefix(prefix, list))
-      return std::nullopt;
-    added |= axisSet(ArrayRef(list).drop_front(prefix.size()));
-  }
-  return added;
+  return op->emitOpError() << "does not turn " << toString(mesh, from, dims)
+                           << " into " << toString(mesh, to, dims)
+                           << " over axes " << quoted(names(axisNames));
 }
 
 LogicalResult AllGatherOp::verify() {
-  Movement move;
-  if (failed(readMovement(*this, getAxes(), move)))
-    return failure();
-  if (move.from.partial == move.to.partial &&
-      addedAxes(move.to, move.from) == move.axes)
-    return success();
-  return refuse(*this, move, getAxes());
+  return verifyCollective(*this, getAxes());
 }
-
 LogicalResult AllSliceOp::verify() {
-  Movement move;
-  if (failed(readMovement(*this, getAxes(), move)))
-    return failure();
-  if (move.from.partial == move.to.partial &&
-      addedAxes(move.from, move.to) == move.axes)
-    return success();
-  return refuse(*this, move, getAxes());
+  return verifyCollective(*this, getAxes());
 }
-
-LogicalResult ReduceScatterOp::verify() {
-  Movement move;
-  if (failed(readMovement(*this, getAxes(), move)))
-    return failure();
-  if ((move.from.partial & ~move.to.partial) == move.axes &&
-      (move.to.partial & ~move.from.partial) == 0 &&
-      addedAxes(move.from, move.to) == move.axes)
-    return success();
-  return refuse(*this, move, getAxes());
-}
-
-LogicalResult AllReduceOp::verify() {
-  Movement move;
-  if (failed(readMovement(*this, getAxes(), move)))
-    return failure();
-  if ((move.from.partial & ~move.to.partial) == move.axes &&
-      (move.to.partial & ~move.from.partial) == 0 &&
-      move.from.dims == move.to.dims)
-    return success();
-  return refuse(*this, move, getAxes());
-}
-
 LogicalResult AllToAllOp::verify() {
-  Movement move;
-  if (failed(readMovement(*this, getAxes(), move)))
-    return failure();
-  // Every dimension loses axes at its minor end or gains some there.
-  AxisSet lost = 0, gained = 0;
-  for (auto [before, after] : llvm::zip_equal(move.from.dims, move.to.dims)) {
-    if (isPrefix(after, before))
-      lost |= axisSet(ArrayRef(before).drop_front(after.size()));
-    else if (isPrefix(before, after))
-      gained |= axisSet(ArrayRef(after).drop_front(before.size()));
-    else
-      return refuse(*this, move, getAxes());
-  }
-  if (move.from.partial == move.to.partial && lost == gained &&
-      lost == move.axes)
-    return success();
-  return refuse(*this, move, getAxes());
+  return verifyCollective(*this, getAxes());
 }
-
+LogicalResult ReduceScatterOp::verify() {
+  return verifyCollective(*this, getAxes());
+}
+LogicalResult AllReduceOp::verify() {
+  return verifyCollective(*this, getAxes());
+}
 LogicalResult CollectivePermuteOp::verify() {
-  Movement move;
-  if (failed(readMovement(*this, getAxes(), move)))
-    return failure();
-  AxisSet used = move.from.sharded() | move.to.sharded();
-  bool sameParts = llvm::all_of(
-      llvm::zip_equal(move.from.dims, move.to.dims), [&](const auto &dims) {
-        auto &[before, after] = dims;
-        return move.mesh.groupSize(ArrayRef(before)) ==
-               move.mesh.groupSize(ArrayRef(after));
-      });
-  if (move.from.partial == move.to.partial && sameParts &&
-      (move.axes & ~used) == 0)
-    return success();
-  return refuse(*this, move, getAxes());
+  return verifyCollective(*this, getAxes());
 }

@@ -145,6 +145,10 @@ mlir::LogicalResult verifyIndexing(mlir::Operation *op);
 /// Verifies, if types carry shardings, that they name axes of the mesh and
 /// follow the operation's sharding rule.
 mlir::LogicalResult verifyShardedOp(mlir::Operation *op);
+/// Verifies that a collective over the named axes turns `from` into `to`.
+mlir::LogicalResult verifyMovement(mlir::Operation *op, const Mesh &mesh,
+                                   CollectiveKind kind, const Layout &from,
+                                   const Layout &to, mlir::ArrayAttr axisNames);
 /// Names results as the program does, for printing.
 void nameResults(mlir::Operation *op, mlir::OpAsmSetValueNameFn setName);
 } // namespace detail

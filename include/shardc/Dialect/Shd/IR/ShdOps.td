@@ -3,7 +3,6 @@
 #ifndef SHARDC_DIALECT_SHD_IR_SHDOPS_TD
 #define SHARDC_DIALECT_SHD_IR_SHDOPS_TD
 
-include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
@@ -11,15 +10,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "shardc/Dialect/Shd/IR/ShdAttrs.td"
 include "shardc/Dialect/Shd/IR/ShdEnums.td"
 include "shardc/Dialect/Shd/IR/ShdInterfaces.td"
-
-/// Tensors of the language: every extent is known and at least 1.
-def Shd_Tensor : ConfinedType<
-    StaticShapeTensorOf<[F64, F32, TF32, F16, BF16, F8E4M3FN, F8E5M2, F4E2M1FN,
-                         I32, I16, I8, I<4>, UI8, I1]>,
-    [CPred<"::llvm::all_of(::llvm::cast<::mlir::RankedTensorType>($_self)"
-           ".getShape(), [](int64_t extent) { return extent > 0; })">],
-    "tensor of an element type of the language with extents of at least 1",
-    "::mlir::RankedTensorType">;
+include "shardc/Dialect/Shd/IR/ShdTypes.td"
 
 // Enumeration attributes print a space before themselves: formats that begin
 // with one suppress their own.

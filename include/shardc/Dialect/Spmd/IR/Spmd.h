@@ -1,0 +1,45 @@
+//===- Spmd.h - The spmd dialect -------------------------------*- C++ -*-===//
+
+#ifndef SHARDC_DIALECT_SPMD_IR_SPMD_H
+#define SHARDC_DIALECT_SPMD_IR_SPMD_H
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+
+#include "shardc/Dialect/Spmd/IR/SpmdDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "shardc/Dialect/Spmd/IR/SpmdAttrs.h.inc"
+
+namespace shardc::spmd {
+
+/// Names of the dialect's discardable attributes.
+inline constexpr llvm::StringLiteral kShards = "spmd.shards";
+inline constexpr llvm::StringLiteral kGlobal = "spmd.global";
+
+/// The part of a global tensor that one device holds: extents rounded up, no
+/// encoding. A type without a sharding is whole on every device.
+mlir::RankedTensorType localType(const Mesh &mesh, mlir::Type global);
+
+/// How a global tensor lies on the mesh.
+Layout layoutOf(const Mesh &mesh, mlir::Type global);
+
+/// The mesh of the program around `op`.
+Mesh meshOf(mlir::Operation *op);
+
+/// True for the operations that move data between devices, and slices.
+bool isCollective(mlir::Operation *op);
+CollectiveKind collectiveKind(mlir::Operation *op);
+
+namespace detail {
+/// Verifies that `local` is a device's part of `global`, whose sharding is
+/// closed and of the mesh.
+mlir::LogicalResult verifyPart(mlir::Operation *op, mlir::Type global,
+                               mlir::Type local, llvm::StringRef what);
+} // namespace detail
+
+} // namespace shardc::spmd
+
+#define GET_OP_CLASSES
+#include "shardc/Dialect/Spmd/IR/SpmdOps.h.inc"
+
+#endif // SHARDC_DIALECT_SPMD_IR_SPMD_H

@@ -1,0 +1,38 @@
+//===- SpmdBase.td - The spmd dialect ---------------------*- tablegen -*-===//
+
+#ifndef SHARDC_DIALECT_SPMD_IR_SPMDBASE_TD
+#define SHARDC_DIALECT_SPMD_IR_SPMDBASE_TD
+
+include "mlir/IR/OpBase.td"
+
+def Spmd_Dialect : Dialect {
+  let name = "spmd";
+  let summary = "The program that every device of a mesh runs";
+  let description = [{
+    The `spmd` dialect holds the program of one device: tensors have the shapes
+    that one device holds, and data moves between devices only through
+    collectives over named axes. Whoever executes or exports a plan starts here.
+
+    Computing operations and `repeat` are those of the `shd` dialect, on local
+    tensors. Two discardable attributes say what they are a part of:
+
+    - `spmd.shards`: for each sharded index of the operation, its whole extent
+      and the axes that split it (`#spmd.shard<"V" = 32000 over [X, Y]>`).
+      Operations whose meaning depends on where an index begins (gathers,
+      positions, causal masks, means) need it;
+    - `spmd.global`: the type of the result as the global program has it, with
+      its sharding.
+
+    Attributes of `shd` that name values (`shd.name`, `shd.operand`,
+    `shd.indices`, `shd.temporary`) and fusion groups (`shd.group`) are kept.
+  }];
+  let cppNamespace = "::shardc::spmd";
+  let dependentDialects = ["::shardc::shd::ShdDialect"];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    void registerAttributes();
+  }];
+}
+
+#endif // SHARDC_DIALECT_SPMD_IR_SPMDBASE_TD

@@ -1,0 +1,174 @@
+//===- SpmdOps.td - Operations of the spmd dialect --------*- tablegen -*-===//
+
+#ifndef SHARDC_DIALECT_SPMD_IR_SPMDOPS_TD
+#define SHARDC_DIALECT_SPMD_IR_SPMDOPS_TD
+
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "shardc/Dialect/Shd/IR/ShdAttrs.td"
+include "shardc/Dialect/Shd/IR/ShdEnums.td"
+include "shardc/Dialect/Shd/IR/ShdTypes.td"
+include "shardc/Dialect/Spmd/IR/SpmdAttrs.td"
+
+class Spmd_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Spmd_Dialect, mnemonic, traits>;
+
+/// An operation whose results are printed under their names in the program.
+class Spmd_ValueOp<string mnemonic, list<Trait> traits = []>
+    : Spmd_Op<mnemonic, !listconcat(traits,
+        [DeclareOpInterfaceMethods<OpAsmOpInterface,
+                                   ["getAsmResultNames"]>])> {
+  let extraClassDefinition = [{
+    void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn setName) {
+      ::shardc::shd::detail::nameResults(getOperation(), setName);
+    }
+  }];
+}
+
+/// A global tensor with its sharding, `tensor<64x128xbf16, #shd.sharding<...>>`.
+def Spmd_GlobalType : TypeAttrOf<Shd_Tensor>;
+
+//===----------------------------------------------------------------------===//
+// Program structure
+//===----------------------------------------------------------------------===//
+
+def Spmd_ProgramOp : Spmd_Op<"program",
+    [NoRegionArguments, SingleBlock, NoTerminator, IsolatedFromAbove]> {
+  let summary = "The program of each device of a mesh";
+  let description = [{
+    ```mlir
+    spmd.program "ffn" mesh <[X = 4, Y = 4]> { ... }
+    ```
+    Every device runs it on tensors of its own, in order. Devices are numbered by
+    their coordinates on the mesh, the last axis innermost.
+  }];
+  let arguments = (ins StrAttr:$sym, OptionalAttr<Shd_MeshAttr>:$mesh);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym (`mesh` $mesh^)? attr-dict-with-keyword $body
+  }];
+}
+
+def Spmd_ParameterOp : Spmd_ValueOp<"parameter",
+    [ParentOneOf<["ProgramOp", "::shardc::shd::RepeatOp"]>]> {
+  let summary = "This device's part of an input, a weight or a state";
+  let description = [{
+    `spmd.parameter weight "W" ["D", "F"] of
+    tensor<64x128xbf16, #shd.sharding<[{X}, {} ]>> : tensor<16x128xbf16>`. Inside
+    `shd.repeat`, the part of this iteration's tensor.
+
+    **Constraints:**
+    - (P1) The type is that of a part of the global tensor.
+    - (P2) An input stands directly in the program.
+    - (P3) One index per dimension.
+  }];
+  let arguments = (ins Shd_TensorKindAttr:$kind, StrAttr:$sym,
+    StrArrayAttr:$indices, Spmd_GlobalType:$global);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{
+    `` $kind $sym $indices `of` $global attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Spmd_OutputOp : Spmd_Op<"output", [HasParent<"ProgramOp">]> {
+  let summary = "This device's part of a value that leaves the program";
+  let description = [{
+    **Constraints:**
+    - (O1) The type is that of a part of the global tensor.
+    - (O2) One index per dimension.
+  }];
+  let arguments = (ins StrAttr:$sym, Shd_Tensor:$value, StrArrayAttr:$indices,
+    Spmd_GlobalType:$global);
+  let assemblyFormat = [{
+    $sym $value $indices `of` $global attr-dict `:` type($value)
+  }];
+  let hasVerifier = 1;
+}
+
+def Spmd_UpdateOp : Spmd_Op<"update",
+    [ParentOneOf<["ProgramOp", "::shardc::shd::RepeatOp"]>]> {
+  let summary = "This device's part of a state at the end of the step";
+  let description = [{
+    **Constraints:**
+    - (U1) The state is a parameter of the same region, with the same type.
+    - (U2) It is updated once.
+  }];
+  let arguments = (ins StrAttr:$sym, Shd_Tensor:$value);
+  let assemblyFormat = "$sym $value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+/// `%y = spmd.all_gather %x over ["X"] of G1 to G2 : L1 -> L2`: the devices that
+/// differ only in their coordinates on the axes form a group; each gives its
+/// part of the global tensor G1 and gets its part of G2.
+class Spmd_CollectiveOp<string mnemonic, string text, string semantics>
+    : Spmd_ValueOp<mnemonic, [Pure]> {
+  let summary = text;
+  let description = [{
+    Devices that differ only on `axes` form a group. Each gives its part of the
+    global tensor `from` and gets its part of `to`.
+  }] # semantics # [{
+
+    **Constraints:**
+    - (C1) Operand and result are parts of `from` and `to`, which differ in their
+      shardings only.
+    - (C2) The collective turns the one sharding into the other.
+  }];
+  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes,
+    Spmd_GlobalType:$from, Spmd_GlobalType:$to);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ $input `over` $axes `of` $from `to` $to attr-dict `:`
+    type($input) `->` type($result) }];
+  let hasVerifier = 1;
+}
+
+def Spmd_AllGatherOp : Spmd_CollectiveOp<"all_gather",
+  "Joins the parts of a group", [{
+    The parts are joined along the dimensions at whose minor ends the axes stand.
+  }]>;
+def Spmd_AllSliceOp : Spmd_CollectiveOp<"all_slice",
+  "Keeps this device's part; no data moves", [{
+    Of what every device of the group has, each keeps a part.
+  }]>;
+def Spmd_AllToAllOp : Spmd_CollectiveOp<"all_to_all",
+  "Joins parts along some dimensions and splits others", [{
+    Axes leave the minor ends of dimensions for those of others.
+  }]>;
+def Spmd_ReduceScatterOp : Spmd_CollectiveOp<"reduce_scatter",
+  "Adds up the tensors of a group; each device keeps a part", [{
+    Partial sums over the axes are added; the axes split the sum.
+  }]>;
+def Spmd_CollectivePermuteOp : Spmd_CollectiveOp<"collective_permute",
+  "Every device sends its part to one device", [{
+    The parts stay as they are; which device has which follows the shardings. Axes
+    that only `to` has are coordinates of replicas in `from`: a device takes what
+    it needs from the one whose idle coordinates are its own.
+  }]>;
+
+def Spmd_AllReduceOp : Spmd_ValueOp<"all_reduce", [Pure]> {
+  let summary = "Adds up (or takes the maximum of) the tensors of a group";
+  let description = [{
+    Devices that differ only on `axes` form a group; each gets the sum, or with
+    `max` the elementwise maximum.
+
+    **Constraints:**
+    - (C1) Operand and result are parts of `from` and `to`, which differ in their
+      shardings only.
+    - (C2) The collective turns the one sharding into the other: the axes are
+      partial in `from`.
+  }];
+  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes, UnitAttr:$max,
+    Spmd_GlobalType:$from, Spmd_GlobalType:$to);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ (`max` $max^)? $input `over` $axes `of` $from `to` $to
+    attr-dict `:` type($input) `->` type($result) }];
+  let hasVerifier = 1;
+}
+
+#endif // SHARDC_DIALECT_SPMD_IR_SPMDOPS_TD

@@ -1,0 +1,289 @@
+//===- ShdToSpmd.cpp - convert-shd-to-spmd --------------------------------===//
+//
+// Types become those of one device's parts; operations keep their operands. The
+// collectives turn into those of the spmd dialect; computing operations stay
+// and say which part of each sharded index they work on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Transforms/DialectConversion.h"
+#include "shardc/Conversion/Passes.h"
+
+using namespace mlir;
+using namespace shardc;
+
+namespace shardc {
+#define GEN_PASS_DEF_CONVERTSHDTOSPMD
+#include "shardc/Conversion/Passes.h.inc"
+} // namespace shardc
+
+namespace {
+
+/// From a global tensor to the part that a device of the mesh holds.
+class LocalTypes : public TypeConverter {
+public:
+  explicit LocalTypes(Mesh mesh) : theMesh(std::move(mesh)) {
+    addConversion([](Type type) { return type; });
+    addConversion([this](RankedTensorType type) -> Type {
+      return spmd::localType(theMesh, type);
+    });
+  }
+
+  const Mesh &mesh() const { return theMesh; }
+
+private:
+  Mesh theMesh;
+};
+
+template <typename Op> class Pattern : public OpConversionPattern<Op> {
+public:
+  Pattern(const LocalTypes &types, MLIRContext *context)
+      : OpConversionPattern<Op>(types, context) {}
+
+protected:
+  const LocalTypes &types() const {
+    return *this->template getTypeConverter<LocalTypes>();
+  }
+};
+
+/// The attributes of an operation that say more than what it computes, without
+/// prices and what only planning needed.
+SmallVector<NamedAttribute> keptAttributes(Operation *op) {
+  SmallVector<NamedAttribute> kept;
+  for (NamedAttribute attribute : op->getDiscardableAttrs())
+    if (llvm::is_contained({shd::kName, shd::kTemporary, shd::kGroup,
+                            shd::kOperand, shd::kIndices, shd::kPrologues},
+                           attribute.getName()))
+      kept.push_back(attribute);
+  return kept;
+}
+
+struct ConvertProgram : Pattern<shd::ProgramOp> {
+  using Pattern::Pattern;
+
+  LogicalResult
+  matchAndRewrite(shd::ProgramOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto program = spmd::ProgramOp::create(rewriter, op.getLoc(),
+                                           op.getSymAttr(), op.getMeshAttr());
+    rewriter.inlineRegionBefore(op.getBody(), program.getBody(),
+                                program.getBody().end());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct ConvertDeclare : Pattern<shd::DeclareOp> {
+  using Pattern::Pattern;
+
+  LogicalResult
+  matchAndRewrite(shd::DeclareOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<spmd::ParameterOp>(
+        op, spmd::localType(types().mesh(), op.getType()), op.getKindAttr(),
+        op.getSymAttr(), op.getIndicesAttr(), TypeAttr::get(op.getType()));
+    return success();
+  }
+};
+
+struct ConvertOutput : Pattern<shd::OutputOp> {
+  using Pattern::Pattern;
+
+  LogicalResult
+  matchAndRewrite(shd::OutputOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<spmd::OutputOp>(
+        op, op.getSymAttr(), adaptor.getValue(), op.getIndicesAttr(),
+        TypeAttr::get(op.getValue().getType()));
+    return success();
+  }
+};
+
+struct ConvertUpdate : Pattern<shd::UpdateOp> {
+  using Pattern::Pattern;
+
+  LogicalResult
+  matchAndRewrite(shd::UpdateOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<spmd::UpdateOp>(op, op.getSymAttr(),
+                                                adaptor.getValue());
+    return success();
+  }
+};
+
+struct ConvertRepeat : Pattern<shd::RepeatOp> {
+  using Pattern::Pattern;
+
+  LogicalResult
+  matchAndRewrite(shd::RepeatOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Type> results;
+    if (failed(types().convertTypes(op.getResultTypes(), results)))
+      return failure();
+    auto repeat =
+        shd::RepeatOp::create(rewriter, op.getLoc(), results, op.getIndexAttr(),
+                              op.getCountAttr(), adaptor.getInits());
+    rewriter.inlineRegionBefore(op.getBody(), repeat.getBody(),
+                                repeat.getBody().end());
+    if (failed(rewriter.convertRegionTypes(&repeat.getBody(), types())))
+      return failure();
+    rewriter.replaceOp(op, repeat.getResults());
+    return success();
+  }
+};
+
+/// A collective, with both global types in place of its own.
+template <typename From, typename To> struct ConvertCollective : Pattern<From> {
+  using Pattern<From>::Pattern;
+
+  LogicalResult
+  matchAndRewrite(From op, typename From::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Type to = op.getResult().getType();
+    OperationState state(
+        op.getLoc(), To::getOperationName(), adaptor.getInput(),
+        spmd::localType(this->types().mesh(), to), keptAttributes(op));
+    state.addAttribute("axes", op.getAxesAttr());
+    state.addAttribute("from", TypeAttr::get(op.getInput().getType()));
+    state.addAttribute("to", TypeAttr::get(to));
+    if (Attribute max = op->getAttr("max"))
+      state.addAttribute("max", max);
+    rewriter.replaceOp(op, rewriter.create(state));
+    return success();
+  }
+};
+
+/// What an operation of the program computes, it computes of each part.
+class ConvertCompute : public ConversionPattern {
+public:
+  ConvertCompute(const LocalTypes &types, MLIRContext *context)
+      : ConversionPattern(types, MatchAnyOpTypeTag(), /*benefit=*/1, context),
+        mesh(types.mesh()) {}
+
+  LogicalResult
+  matchAndRewrite(Operation *op, ArrayRef<Value> operands,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!isa<shd::ShardingRuleOpInterface, shd::StatisticOp, shd::ConstantOp,
+             shd::YieldOp>(op))
+      return failure();
+    FailureOr<ArrayAttr> shards = shardsOf(op, rewriter);
+    SmallVector<Type> results;
+    if (failed(shards) ||
+        failed(getTypeConverter()->convertTypes(op->getResultTypes(), results)))
+      return failure();
+    OperationState state(op->getLoc(), op->getName(), operands, results,
+                         keptAttributes(op));
+    state.propertiesAttr = op->getPropertiesAsAttribute();
+    if (!shards->empty())
+      state.addAttribute(spmd::kShards, *shards);
+    if (op->getNumResults() == 1 && shd::getSharding(op->getResultTypes()[0]))
+      state.addAttribute(spmd::kGlobal,
+                         TypeAttr::get(op->getResultTypes().front()));
+    rewriter.replaceOp(op, rewriter.create(state));
+    return success();
+  }
+
+private:
+  FailureOr<ArrayAttr> shardsOf(Operation *op, Builder &builder) const;
+
+  const Mesh &mesh;
+};
+
+/// The layout of a value, if its type has one.
+std::optional<Layout> layoutOf(const Mesh &mesh, Type type) {
+  if (!shd::getSharding(type))
+    return std::nullopt;
+  return spmd::layoutOf(mesh, type);
+}
+
+FailureOr<ArrayAttr> ConvertCompute::shardsOf(Operation *op,
+                                              Builder &builder) const {
+  auto computes = dyn_cast<shd::ShardingRuleOpInterface>(op);
+  if (!computes)
+    return builder.getArrayAttr({});
+  ShardingRule rule = computes.getShardingRule();
+  SmallVector<std::optional<Layout>> operands, results;
+  for (unsigned i = 0; i < rule.operands.size(); ++i)
+    operands.push_back(::layoutOf(mesh, op->getOperand(i).getType()));
+  for (Type type : op->getResultTypes())
+    results.push_back(::layoutOf(mesh, type));
+  std::string why;
+  std::optional<Strategy> strategy =
+      inferStrategy(mesh, rule, operands, results, &why);
+  if (!strategy)
+    return op->emitError() << why;
+  SmallVector<Attribute> shards;
+  for (auto [factor, axes] :
+       llvm::zip_equal(rule.factors, strategy->factorAxes)) {
+    if (axes.empty())
+      continue;
+    SmallVector<StringAttr> names;
+    for (AxisIndex axis : axes)
+      names.push_back(builder.getStringAttr(mesh.axes[axis].name));
+    shards.push_back(spmd::ShardAttr::get(builder.getContext(), factor.name,
+                                          factor.extent, names));
+  }
+  return builder.getArrayAttr(shards);
+}
+
+/// True for what the program of one device may hold of the shd dialect.
+bool isLocal(Operation *op) {
+  auto isWhole = [](Type type) { return !shd::getSharding(type); };
+  return isa<shd::ShardingRuleOpInterface, shd::StatisticOp, shd::ConstantOp,
+             shd::RepeatOp, shd::YieldOp>(op) &&
+         !op->hasAttr(shd::kGroupCost) &&
+         llvm::all_of(op->getOperandTypes(), isWhole) &&
+         llvm::all_of(op->getResultTypes(), isWhole);
+}
+
+class ConvertShdToSpmdPass
+    : public shardc::impl::ConvertShdToSpmdBase<ConvertShdToSpmdPass> {
+public:
+  void runOnOperation() override;
+
+private:
+  LogicalResult convert(shd::ProgramOp program);
+};
+
+/// Shardings must be in the types, and collectives where they differ.
+LogicalResult checkExplicit(shd::ProgramOp program) {
+  WalkResult result = program->walk([](Operation *op) {
+    if (!op->hasAttr(shd::kResultPin) && !op->hasAttr(shd::kOperandPins))
+      return WalkResult::advance();
+    op->emitError("the plan is not explicit; run shd-insert-collectives first");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult ConvertShdToSpmdPass::convert(shd::ProgramOp program) {
+  if (failed(checkExplicit(program)))
+    return failure();
+  LocalTypes types(shd::toMesh(program.getMeshAttr()));
+  RewritePatternSet patterns(&getContext());
+  patterns.add<
+      ConvertProgram, ConvertDeclare, ConvertOutput, ConvertUpdate,
+      ConvertRepeat, ConvertCompute,
+      ConvertCollective<shd::AllGatherOp, spmd::AllGatherOp>,
+      ConvertCollective<shd::AllSliceOp, spmd::AllSliceOp>,
+      ConvertCollective<shd::AllToAllOp, spmd::AllToAllOp>,
+      ConvertCollective<shd::ReduceScatterOp, spmd::ReduceScatterOp>,
+      ConvertCollective<shd::AllReduceOp, spmd::AllReduceOp>,
+      ConvertCollective<shd::CollectivePermuteOp, spmd::CollectivePermuteOp>>(
+      types, &getContext());
+  ConversionTarget target(getContext());
+  target.addLegalDialect<spmd::SpmdDialect>();
+  target.addDynamicallyLegalDialect<shd::ShdDialect>([](Operation *op) {
+    return op->getParentOfType<spmd::ProgramOp>() && isLocal(op);
+  });
+  return applyPartialConversion(program, target, std::move(patterns));
+}
+
+void ConvertShdToSpmdPass::runOnOperation() {
+  for (auto program :
+       llvm::make_early_inc_range(getOperation().getOps<shd::ProgramOp>()))
+    if (failed(convert(program)))
+      return signalPassFailure();
+}
+
+} // namespace

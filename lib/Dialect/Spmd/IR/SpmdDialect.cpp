@@ -1,0 +1,156 @@
+//===- SpmdDialect.cpp - The spmd dialect and its helpers -----------------===//
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "shardc/Dialect/Spmd/IR/Spmd.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::spmd;
+
+#include "shardc/Dialect/Spmd/IR/SpmdDialect.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+/// `X, Y`: bare words.
+static ParseResult parseAxisNames(AsmParser &parser,
+                                  SmallVectorImpl<StringAttr> &axes) {
+  return parser.parseCommaSeparatedList([&]() -> ParseResult {
+    std::string name;
+    if (parser.parseKeywordOrString(&name))
+      return failure();
+    axes.push_back(parser.getBuilder().getStringAttr(name));
+    return success();
+  });
+}
+
+static void printAxisNames(AsmPrinter &printer, ArrayRef<StringAttr> axes) {
+  llvm::interleaveComma(axes, printer, [&](StringAttr axis) {
+    printer.printKeywordOrString(axis);
+  });
+}
+
+#define GET_ATTRDEF_CLASSES
+#include "shardc/Dialect/Spmd/IR/SpmdAttrs.cpp.inc"
+
+void SpmdDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "shardc/Dialect/Spmd/IR/SpmdAttrs.cpp.inc"
+      >();
+}
+
+void SpmdDialect::initialize() {
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "shardc/Dialect/Spmd/IR/SpmdOps.cpp.inc"
+      >();
+}
+
+/// An index of the operation, of which a device has as much as its tensors say.
+static LogicalResult verifyShard(Operation *op, const Mesh &mesh,
+                                 const ShardingRule &rule, ShardAttr shard) {
+  std::optional<unsigned> factor = rule.findFactor(shard.getName());
+  if (!factor)
+    return op->emitOpError() << "'" << kShards << "' names '" << shard.getName()
+                             << "', which is not an index of the operation";
+  AxisList axes;
+  for (StringAttr name : shard.getAxes()) {
+    std::optional<AxisIndex> axis = mesh.find(name);
+    if (!axis)
+      return op->emitOpError() << "'" << kShards << "' names axis '"
+                               << name.getValue() << "', which the mesh lacks";
+    axes.push_back(*axis);
+  }
+  int64_t found = rule.factors[*factor].extent;
+  int64_t expected = localExtent(mesh, shard.getExtent(), axes);
+  if (found != expected)
+    return op->emitOpError() << "index '" << shard.getName() << "' must have "
+                             << expected << " of " << shard.getExtent()
+                             << " elements on a device, but has " << found;
+  return success();
+}
+
+static LogicalResult verifyShards(Operation *op, Attribute value) {
+  auto computes = dyn_cast<shd::ShardingRuleOpInterface>(op);
+  if (!computes)
+    return op->emitOpError()
+           << "'" << kShards << "' belongs to an operation that computes";
+  auto list = dyn_cast<ArrayAttr>(value);
+  if (!list || !llvm::all_of(list, llvm::IsaPred<ShardAttr>))
+    return op->emitOpError() << "'" << kShards << "' must be a list of shards";
+  Mesh mesh = meshOf(op);
+  ShardingRule rule = computes.getShardingRule();
+  for (ShardAttr shard : list.getAsRange<ShardAttr>())
+    if (failed(verifyShard(op, mesh, rule, shard)))
+      return failure();
+  return success();
+}
+
+LogicalResult SpmdDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (!op->getParentOfType<ProgramOp>())
+    return op->emitOpError()
+           << "'" << name << "' belongs to an operation of an spmd.program";
+  if (name == kShards)
+    return verifyShards(op, attribute.getValue());
+  if (name != kGlobal)
+    return op->emitOpError() << "has an unknown attribute '" << name << "'";
+  auto type = dyn_cast<TypeAttr>(attribute.getValue());
+  if (!type || op->getNumResults() != 1 ||
+      !isa<RankedTensorType>(type.getValue()))
+    return op->emitOpError()
+           << "'" << kGlobal << "' must be the tensor type of the one result";
+  return spmd::detail::verifyPart(op, type.getValue(),
+                                  op->getResult(0).getType(), "the result");
+}
+
+//===----------------------------------------------------------------------===//
+// Helpers
+//===----------------------------------------------------------------------===//
+
+Mesh spmd::meshOf(Operation *op) {
+  auto program = dyn_cast<ProgramOp>(op);
+  if (!program)
+    program = op->getParentOfType<ProgramOp>();
+  return program ? shd::toMesh(program.getMeshAttr()) : Mesh();
+}
+
+Layout spmd::layoutOf(const Mesh &mesh, Type global) {
+  if (shd::ShardingAttr sharding = shd::getSharding(global))
+    return shd::toLayout(mesh, sharding);
+  return Layout::replicated(cast<RankedTensorType>(global).getRank());
+}
+
+RankedTensorType spmd::localType(const Mesh &mesh, Type global) {
+  auto type = cast<RankedTensorType>(global);
+  Layout layout = layoutOf(mesh, type);
+  SmallVector<int64_t> extents;
+  for (auto [extent, axes] : llvm::zip_equal(type.getShape(), layout.dims))
+    extents.push_back(localExtent(mesh, extent, axes));
+  return RankedTensorType::get(extents, type.getElementType());
+}
+
+bool spmd::isCollective(Operation *op) {
+  return isa<AllGatherOp, AllSliceOp, AllToAllOp, ReduceScatterOp, AllReduceOp,
+             CollectivePermuteOp>(op);
+}
+
+CollectiveKind spmd::collectiveKind(Operation *op) {
+  return llvm::TypeSwitch<Operation *, CollectiveKind>(op)
+      .Case<AllGatherOp>([](auto) { return CollectiveKind::AllGather; })
+      .Case<AllSliceOp>([](auto) { return CollectiveKind::AllSlice; })
+      .Case<AllToAllOp>([](auto) { return CollectiveKind::AllToAll; })
+      .Case<ReduceScatterOp>([](auto) { return CollectiveKind::ReduceScatter; })
+      .Case<AllReduceOp>([](auto) { return CollectiveKind::AllReduce; })
+      .Case<CollectivePermuteOp>(
+          [](auto) { return CollectiveKind::CollectivePermute; })
+      .Default([](Operation *) -> CollectiveKind {
+        llvm_unreachable("not a collective");
+      });
+}

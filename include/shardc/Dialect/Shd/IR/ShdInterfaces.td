@@ -44,4 +44,38 @@ def Shd_CostOpInterface : OpInterface<"CostOpInterface"> {
   ];
 }
 
+def Shd_EvaluationOpInterface : OpInterface<"EvaluationOpInterface"> {
+  let cppNamespace = "::shardc::shd";
+  let description = [{
+    What an operation computes, in double precision and exact integers. One
+    definition for the whole program and for the part of one device: `ranges`
+    says, for each factor of the sharding rule in its order, which elements the
+    arrays hold (all of them in a whole program; `ranges` is empty for an
+    operation without a rule). Over a factor of kind `reduction` (and
+    `statistic-reduction`), the results of the parts add up to the whole's.
+    Errors are emitted at the operation.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The value of the operation's result, of its shape and element type;
+      `operands` are all operands, statistics last. Without statistics the
+      operation computes them from what it holds.
+    }], "::mlir::FailureOr<::shardc::Tensor>", "evaluate",
+      (ins "::llvm::ArrayRef<const ::shardc::Tensor *>":$operands,
+           "::llvm::ArrayRef<::shardc::FactorRange>":$ranges,
+           "::shardc::PositionPolicy":$policy)>,
+    InterfaceMethod<[{
+      What a device contributes to statistic `number` of the sharding rule;
+      `operands` are the operands and then the statistics before it, on which
+      the devices agree. Only for operations whose rule has statistics.
+    }], "::mlir::FailureOr<::shardc::Tensor>", "evaluateStatistic",
+      (ins "unsigned":$number,
+           "::llvm::ArrayRef<const ::shardc::Tensor *>":$operands,
+           "::llvm::ArrayRef<::shardc::FactorRange>":$ranges,
+           "::shardc::PositionPolicy":$policy), "", [{
+        llvm_unreachable("the operation has no statistics");
+      }]>,
+  ];
+}
+
 #endif // SHARDC_DIALECT_SHD_IR_SHDINTERFACES_TD

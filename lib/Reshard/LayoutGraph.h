@@ -8,7 +8,7 @@
 #ifndef SHARDC_LIB_RESHARD_LAYOUTGRAPH_H
 #define SHARDC_LIB_RESHARD_LAYOUTGRAPH_H
 
-#include "Permutation.h"
+#include "shardc/Reshard/Permutation.h"
 #include "shardc/Cost/Collective.h"
 #include <optional>
 #include <unordered_map>

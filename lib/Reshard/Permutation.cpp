@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Permutation.h"
+#include "shardc/Reshard/Permutation.h"
 #include "shardc/Reshard/PermuteCost.h"
 #include "llvm/ADT/STLExtras.h"
 

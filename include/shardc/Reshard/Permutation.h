@@ -1,12 +1,12 @@
 //===- Permutation.h - Which device holds which part ----------*- C++ -*-===//
 //
-// Private to lib/Reshard: the permutation of devices between two layouts that
-// cut a tensor into the same parts.
+// The permutation of devices between two layouts that cut a tensor into the
+// same parts.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SHARDC_LIB_RESHARD_PERMUTATION_H
-#define SHARDC_LIB_RESHARD_PERMUTATION_H
+#ifndef SHARDC_RESHARD_PERMUTATION_H
+#define SHARDC_RESHARD_PERMUTATION_H
 
 #include "shardc/Cost/Collective.h"
 #include <map>
@@ -53,4 +53,4 @@ private:
 
 } // namespace shardc::reshard
 
-#endif // SHARDC_LIB_RESHARD_PERMUTATION_H
+#endif // SHARDC_RESHARD_PERMUTATION_H

@@ -1,0 +1,57 @@
+//===- Collectives.h - Collectives between devices' memories --*- C++ -*-===//
+//
+// Data moves from device to device in messages only, and every message is
+// counted. cost-model.md section 4 says how many bytes these should be.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_REFERENCE_COLLECTIVES_H
+#define SHARDC_REFERENCE_COLLECTIVES_H
+
+#include "shardc/Cost/Collective.h"
+#include "shardc/Reference/Parts.h"
+#include <memory>
+#include <vector>
+
+namespace shardc {
+
+/// One device's value; values never change.
+using TensorRef = std::shared_ptr<const Tensor>;
+
+/// How all_reduce and reduce_scatter combine.
+enum class Combiner : uint8_t { Sum, Max, Min };
+
+/// Messages that devices sent, and the bits in them.
+struct Traffic {
+  std::vector<int64_t> messages, bits;
+
+  explicit Traffic(unsigned devices) : messages(devices, 0), bits(devices, 0) {}
+  void add(const Traffic &other);
+  int64_t totalBits() const;
+  /// Of the device that sends most.
+  int64_t mostBits() const;
+};
+
+struct Collective {
+  CollectiveKind kind = CollectiveKind::AllGather;
+  AxisList axes;
+  Combiner combiner = Combiner::Sum;
+  /// The global tensor, how it lies before and after.
+  llvm::SmallVector<int64_t, 4> shape;
+  Layout from, to;
+  unsigned elementBits = 0;
+  /// What a device's result is like.
+  llvm::SmallVector<int64_t, 4> localShape;
+};
+
+/// Runs a collective: `parts` has one array per device and is replaced by what
+/// each has afterwards. Null, or what is wrong: a device needs what nobody in
+/// its group has, or devices do not agree.
+std::optional<std::string> runCollective(const Devices &devices,
+                                         const Collective &collective,
+                                         std::vector<TensorRef> &parts,
+                                         Traffic &traffic);
+
+} // namespace shardc
+
+#endif // SHARDC_REFERENCE_COLLECTIVES_H

@@ -1,0 +1,80 @@
+//===- Interpreter.h - Runs programs, whole or on a mesh ------*- C++ -*-===//
+//
+// The reference semantics of programs: a whole program runs on one device that
+// holds everything, the program of one device on a grid of them. Both go
+// through the same evaluation of operations.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_REFERENCE_INTERPRETER_H
+#define SHARDC_REFERENCE_INTERPRETER_H
+
+#include "shardc/Dialect/Spmd/IR/Spmd.h"
+#include "shardc/Reference/Collectives.h"
+#include <functional>
+
+namespace shardc {
+
+/// A tensor that a program declares, in one iteration of the repeats around it
+/// (their numbers, the outermost first).
+struct DeclaredTensor {
+  llvm::StringRef name;
+  shd::TensorKind kind;
+  llvm::ArrayRef<int64_t> iterations;
+  mlir::RankedTensorType type;
+};
+
+/// A value of one operation in one iteration: one array per device.
+struct RunValue {
+  mlir::Operation *op = nullptr;
+  llvm::ArrayRef<int64_t> iterations;
+  llvm::ArrayRef<TensorRef> parts;
+};
+
+struct RunOptions {
+  PositionPolicy positions = PositionPolicy::Error;
+  /// Round every value to its element type, as hardware does; otherwise real
+  /// numbers are doubles.
+  bool roundToDeclared = false;
+  /// The whole of a declared tensor.
+  std::function<Tensor(const DeclaredTensor &)> declared;
+  /// Sees every value of an operation as soon as it is there; may be null.
+  std::function<void(const RunValue &)> observe;
+};
+
+struct RunResult {
+  /// An output, or a state at the end of the step.
+  struct Final {
+    std::string name;
+    bool isState = false;
+    llvm::SmallVector<int64_t, 2> iterations;
+    mlir::Location loc;
+    /// The whole tensor's type, with its sharding.
+    mlir::RankedTensorType global;
+    /// One array per device.
+    std::vector<TensorRef> parts;
+  };
+  std::vector<Final> finals;
+
+  /// A collective that ran, all its runs together; in program order.
+  struct Executed {
+    mlir::Operation *op = nullptr;
+    int64_t runs = 0;
+    Traffic traffic;
+  };
+  std::vector<Executed> collectives;
+};
+
+/// Runs a program without shardings on one device. Errors are emitted where
+/// they happen.
+mlir::FailureOr<RunResult> interpret(shd::ProgramOp program,
+                                     const RunOptions &options);
+
+/// Runs the program of one device on every device of its mesh, each with a
+/// memory of its own.
+mlir::FailureOr<RunResult> interpret(spmd::ProgramOp program,
+                                     const RunOptions &options);
+
+} // namespace shardc
+
+#endif // SHARDC_REFERENCE_INTERPRETER_H

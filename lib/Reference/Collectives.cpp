@@ -1,0 +1,217 @@
+//===- Collectives.cpp - Collectives between devices' memories ------------===//
+//
+// Every collective sends as few bytes as it can: all_gather and all_to_all send
+// each part where it is needed, reduce_scatter sends each device the summands
+// of its part, all_reduce is a reduce_scatter of equal pieces and an all_gather
+// of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Reference/Collectives.h"
+#include "shardc/Reshard/Permutation.h"
+#include "llvm/ADT/STLExtras.h"
+#include <numeric>
+
+using namespace shardc;
+using llvm::ArrayRef;
+using llvm::SmallVector;
+
+void Traffic::add(const Traffic &other) {
+  for (size_t device = 0; device < bits.size(); ++device) {
+    messages[device] += other.messages[device];
+    bits[device] += other.bits[device];
+  }
+}
+
+int64_t Traffic::totalBits() const {
+  return std::accumulate(bits.begin(), bits.end(), int64_t(0));
+}
+
+int64_t Traffic::mostBits() const {
+  return *std::max_element(bits.begin(), bits.end());
+}
+
+namespace {
+
+/// One run of a collective on all groups of its axes.
+class Exchange {
+public:
+  Exchange(const Devices &devices, const Collective &collective,
+           const std::vector<TensorRef> &parts, Traffic &traffic)
+      : devices(devices), collective(collective), parts(parts),
+        traffic(traffic) {}
+
+  /// What every device has afterwards, or the reason in `problem`.
+  std::vector<TensorRef> run();
+
+  std::optional<std::string> problem;
+
+private:
+  Box before(unsigned device) const {
+    return partOf(devices, collective.shape, collective.from, device);
+  }
+  Box after(unsigned device) const {
+    return partOf(devices, collective.shape, collective.to, device);
+  }
+  void send(unsigned from, unsigned to, int64_t elements);
+  bool membersAgree();
+  TensorRef collect(unsigned device, ArrayRef<unsigned> sources);
+  TensorRef slice(unsigned device) { return collect(device, {device}); }
+  TensorRef permute(unsigned device);
+  TensorRef reduceScatter(unsigned device, ArrayRef<unsigned> group);
+  void allReduce(ArrayRef<unsigned> group, std::vector<TensorRef> &results);
+  void combine(const Tensor &from, Tensor &to) const;
+
+  const Devices &devices;
+  const Collective &collective;
+  const std::vector<TensorRef> &parts;
+  Traffic &traffic;
+};
+
+void Exchange::send(unsigned from, unsigned to, int64_t elements) {
+  if (from == to || elements == 0)
+    return;
+  ++traffic.messages[from];
+  traffic.bits[from] += elements * collective.elementBits;
+}
+
+/// All devices bring arrays of one type and shape.
+bool Exchange::membersAgree() {
+  for (unsigned device = 1; device < devices.size(); ++device) {
+    const Tensor &first = *parts.front(), &other = *parts[device];
+    if (first.getElementType() == other.getElementType() &&
+        first.getShape() == other.getShape())
+      continue;
+    problem = "devices " + devices.name(0) + " and " + devices.name(device) +
+              " bring arrays of different types";
+    return false;
+  }
+  return true;
+}
+
+/// The device's part, from the parts of `sources`, its own first.
+TensorRef Exchange::collect(unsigned device, ArrayRef<unsigned> sources) {
+  Box wanted = after(device);
+  Tensor result =
+      emptyPart(parts.front()->getElementType(), wanted, collective.localShape);
+  int64_t missing = numElements(wanted);
+  auto take = [&](unsigned source) {
+    Box held = before(source);
+    std::optional<Box> common = intersect(wanted, held);
+    if (!common)
+      return;
+    copyBox(*parts[source], held, result, wanted, *common);
+    missing -= numElements(*common);
+    send(source, device, numElements(*common));
+  };
+  for (unsigned source : sources)
+    take(source);
+  if (missing != 0 && !problem)
+    problem = "device " + devices.name(device) + " needs " +
+              std::to_string(missing) +
+              " elements that its group does not "
+              "have exactly once";
+  return std::make_shared<const Tensor>(std::move(result));
+}
+
+TensorRef Exchange::permute(unsigned device) {
+  reshard::Permutation permutation(devices.mesh(), collective.from,
+                                   collective.to);
+  SmallVector<int64_t, 4> destination = devices.coordinates(device);
+  SmallVector<int64_t, 4> source(destination.size());
+  permutation.source(devices.mesh(), destination, source);
+  return collect(device, {devices.at(source)});
+}
+
+void Exchange::combine(const Tensor &from, Tensor &to) const {
+  auto apply = [&](auto a, auto b) {
+    switch (collective.combiner) {
+    case Combiner::Sum:
+      return a + b;
+    case Combiner::Max:
+      return std::max(a, b);
+    case Combiner::Min:
+      return std::min(a, b);
+    }
+    llvm_unreachable("unknown combiner");
+  };
+  for (int64_t i = 0; i < to.getNumElements(); ++i)
+    if (to.isReal())
+      to.getReals()[i] = apply(to.getReals()[i], from.getReals()[i]);
+    else
+      to.setInteger(i, apply(to.getInteger(i), from.getInteger(i)));
+}
+
+TensorRef Exchange::reduceScatter(unsigned device, ArrayRef<unsigned> group) {
+  Box wanted = after(device);
+  Tensor result =
+      emptyPart(parts.front()->getElementType(), wanted, collective.localShape);
+  for (unsigned source : group) {
+    auto take = source == group.front() ? copyBox : addBox;
+    take(*parts[source], before(source), result, wanted, wanted);
+    send(source, device, numElements(wanted));
+  }
+  return std::make_shared<const Tensor>(std::move(result));
+}
+
+/// Member i of the group reduces piece i, and gives it to all.
+void Exchange::allReduce(ArrayRef<unsigned> group,
+                         std::vector<TensorRef> &results) {
+  Tensor sum = *parts[group.front()];
+  for (unsigned member : group.drop_front())
+    combine(*parts[member], sum);
+  int64_t elements = numElements(before(group.front()));
+  int64_t pieces = int64_t(group.size());
+  for (auto [i, owner] : llvm::enumerate(group)) {
+    int64_t piece = elements / pieces + (int64_t(i) < elements % pieces);
+    for (unsigned member : group) {
+      send(member, owner, piece);
+      send(owner, member, piece);
+    }
+  }
+  auto result = std::make_shared<const Tensor>(std::move(sum));
+  for (unsigned member : group)
+    results[member] = result;
+}
+
+std::vector<TensorRef> Exchange::run() {
+  std::vector<TensorRef> results(devices.size());
+  if (!membersAgree())
+    return results;
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    SmallVector<unsigned, 8> group = devices.group(device, collective.axes);
+    switch (collective.kind) {
+    case CollectiveKind::AllGather:
+    case CollectiveKind::AllToAll:
+      results[device] = collect(device, group);
+      break;
+    case CollectiveKind::AllSlice:
+      results[device] = slice(device);
+      break;
+    case CollectiveKind::ReduceScatter:
+      results[device] = reduceScatter(device, group);
+      break;
+    case CollectiveKind::AllReduce:
+      if (group.front() == device)
+        allReduce(group, results);
+      break;
+    case CollectiveKind::CollectivePermute:
+      results[device] = permute(device);
+      break;
+    }
+  }
+  return results;
+}
+
+} // namespace
+
+std::optional<std::string> shardc::runCollective(const Devices &devices,
+                                                 const Collective &collective,
+                                                 std::vector<TensorRef> &parts,
+                                                 Traffic &traffic) {
+  Exchange exchange(devices, collective, parts, traffic);
+  std::vector<TensorRef> results = exchange.run();
+  if (!exchange.problem)
+    parts = std::move(results);
+  return exchange.problem;
+}

@@ -1,0 +1,366 @@
+//===- Interpreter.cpp - Runs programs, whole or on a mesh ----------------===//
+//
+// All devices run one program without branches, so they are at the same
+// operation at any time: the interpreter goes through the program once and runs
+// each operation on every device. Only collectives read what others hold.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Reference/Interpreter.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+class Interpreter {
+public:
+  Interpreter(Mesh mesh, const RunOptions &options)
+      : devices(std::move(mesh)), options(options), memories(devices.size()) {}
+
+  FailureOr<RunResult> run(Block &program);
+
+private:
+  using Memory = llvm::DenseMap<Value, TensorRef>;
+
+  LogicalResult runBlock(Block &block);
+  LogicalResult runOperation(Operation *op);
+  LogicalResult declare(Operation *op, DeclaredTensor tensor);
+  LogicalResult finish(Operation *op, StringRef name, bool isState,
+                       Type global);
+  LogicalResult repeat(shd::RepeatOp op);
+  LogicalResult compute(Operation *op);
+  LogicalResult communicate(Operation *op);
+  LogicalResult carry(Operation *op, ValueRange from, ValueRange to);
+  FailureOr<Tensor> evaluate(Operation *op, unsigned device);
+  FailureOr<SmallVector<const Tensor *>> operands(Operation *op,
+                                                  unsigned device);
+  TensorRef read(Operation *op, Value value, unsigned device);
+  void define(Operation *op, std::vector<TensorRef> parts);
+  ArrayRef<FactorRange> rangesOf(Operation *op, unsigned device);
+  std::vector<SmallVector<FactorRange, 4>> computeRanges(Operation *op) const;
+
+  Devices devices;
+  const RunOptions &options;
+  /// What each device holds.
+  std::vector<Memory> memories;
+  /// Of the repeats around the current operation.
+  SmallVector<int64_t, 2> iterations;
+  /// By operation and device.
+  llvm::DenseMap<Operation *, std::vector<SmallVector<FactorRange, 4>>> ranges;
+  llvm::MapVector<Operation *, RunResult::Executed> executed;
+  RunResult result;
+};
+
+//===----------------------------------------------------------------------===//
+// Memories
+//===----------------------------------------------------------------------===//
+
+TensorRef Interpreter::read(Operation *op, Value value, unsigned device) {
+  TensorRef tensor = memories[device].lookup(value);
+  if (!tensor)
+    op->emitError() << "device " << devices.name(device)
+                    << " does not hold an operand";
+  return tensor;
+}
+
+/// Every device gets its part of the operation's one result.
+void Interpreter::define(Operation *op, std::vector<TensorRef> parts) {
+  if (options.observe)
+    options.observe({op, iterations, parts});
+  for (auto [memory, part] : llvm::zip_equal(memories, parts))
+    memory[op->getResult(0)] = std::move(part);
+}
+
+FailureOr<SmallVector<const Tensor *>> Interpreter::operands(Operation *op,
+                                                             unsigned device) {
+  SmallVector<const Tensor *> values;
+  for (Value operand : op->getOperands()) {
+    TensorRef tensor = read(op, operand, device);
+    if (!tensor)
+      return failure();
+    // Memory keeps it alive.
+    values.push_back(tensor.get());
+  }
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Computation
+//===----------------------------------------------------------------------===//
+
+/// The operation that a statistic is of: it takes what the all_reduce of the
+/// statistic makes. And which of its statistics it is.
+std::pair<shd::ShardingRuleOpInterface, unsigned>
+consumerOf(shd::StatisticOp op) {
+  for (Operation *reduce : op->getUsers())
+    for (OpOperand &use : reduce->getResult(0).getUses()) {
+      auto consumer = dyn_cast<shd::ShardingRuleOpInterface>(use.getOwner());
+      if (!consumer || consumer.getStats().empty())
+        continue;
+      unsigned first = consumer.getStats().getBeginOperandIndex();
+      if (use.getOperandNumber() >= first)
+        return {consumer, use.getOperandNumber() - first};
+    }
+  return {nullptr, 0};
+}
+
+std::vector<SmallVector<FactorRange, 4>>
+Interpreter::computeRanges(Operation *op) const {
+  ShardingRule rule = cast<shd::ShardingRuleOpInterface>(op).getShardingRule();
+  SmallVector<AxisList, 6> axes(rule.factors.size());
+  SmallVector<int64_t, 6> extents;
+  for (const Factor &factor : rule.factors)
+    extents.push_back(factor.extent);
+  if (auto shards = op->getAttrOfType<ArrayAttr>(spmd::kShards))
+    for (auto shard : shards.getAsRange<spmd::ShardAttr>()) {
+      unsigned factor = *rule.findFactor(shard.getName());
+      extents[factor] = shard.getExtent();
+      for (StringAttr axis : shard.getAxes())
+        axes[factor].push_back(*devices.mesh().find(axis));
+    }
+  std::vector<SmallVector<FactorRange, 4>> result(devices.size());
+  for (unsigned device = 0; device < devices.size(); ++device)
+    for (auto [extent, list] : llvm::zip_equal(extents, axes))
+      result[device].push_back(
+          partOf(devices.mesh(), extent, list, devices.coordinates(device)));
+  return result;
+}
+
+ArrayRef<FactorRange> Interpreter::rangesOf(Operation *op, unsigned device) {
+  if (!isa<shd::ShardingRuleOpInterface>(op))
+    return {};
+  auto [it, isNew] = ranges.try_emplace(op);
+  if (isNew)
+    it->second = computeRanges(op);
+  return it->second[device];
+}
+
+FailureOr<Tensor> Interpreter::evaluate(Operation *op, unsigned device) {
+  FailureOr<SmallVector<const Tensor *>> values = operands(op, device);
+  if (failed(values))
+    return failure();
+  auto statistic = dyn_cast<shd::StatisticOp>(op);
+  if (!statistic) {
+    auto evaluated = dyn_cast<shd::EvaluationOpInterface>(op);
+    if (!evaluated)
+      return op->emitError() << "'" << op->getName() << "' cannot be run";
+    return evaluated.evaluate(*values, rangesOf(op, device), options.positions);
+  }
+  auto [consumer, number] = consumerOf(statistic);
+  if (!consumer)
+    return op->emitError() << "no operation takes this statistic";
+  return cast<shd::EvaluationOpInterface>(consumer.getOperation())
+      .evaluateStatistic(number, *values, rangesOf(consumer, device),
+                         options.positions);
+}
+
+LogicalResult Interpreter::compute(Operation *op) {
+  std::vector<TensorRef> parts;
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    FailureOr<Tensor> value = evaluate(op, device);
+    if (failed(value))
+      return failure();
+    if (options.roundToDeclared)
+      roundToElement(*value);
+    parts.push_back(std::make_shared<const Tensor>(std::move(*value)));
+  }
+  define(op, std::move(parts));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Communication
+//===----------------------------------------------------------------------===//
+
+Type globalTypeOf(Operation *op, StringRef attribute) {
+  return op->getAttrOfType<TypeAttr>(attribute).getValue();
+}
+
+Collective describe(const Mesh &mesh, Operation *op) {
+  auto from = cast<RankedTensorType>(globalTypeOf(op, "from"));
+  Collective collective;
+  collective.kind = spmd::collectiveKind(op);
+  for (StringRef name :
+       op->getAttrOfType<ArrayAttr>("axes").getAsValueRange<StringAttr>())
+    collective.axes.push_back(*mesh.find(name));
+  if (auto reduce = dyn_cast<spmd::AllReduceOp>(op); reduce && reduce.getMax())
+    collective.combiner = Combiner::Max;
+  llvm::append_range(collective.shape, from.getShape());
+  collective.from = spmd::layoutOf(mesh, from);
+  collective.to = spmd::layoutOf(mesh, globalTypeOf(op, "to"));
+  collective.elementBits = shd::elementBits(from.getElementType());
+  llvm::append_range(
+      collective.localShape,
+      cast<RankedTensorType>(op->getResult(0).getType()).getShape());
+  return collective;
+}
+
+LogicalResult Interpreter::communicate(Operation *op) {
+  std::vector<TensorRef> parts;
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    TensorRef part = read(op, op->getOperand(0), device);
+    if (!part)
+      return failure();
+    parts.push_back(std::move(part));
+  }
+  Traffic traffic(devices.size());
+  if (std::optional<std::string> problem =
+          runCollective(devices, describe(devices.mesh(), op), parts, traffic))
+    return op->emitError() << *problem;
+  if (options.roundToDeclared)
+    for (TensorRef &part : parts) {
+      Tensor rounded = *part;
+      roundToElement(rounded);
+      part = std::make_shared<const Tensor>(std::move(rounded));
+    }
+  auto [it, isNew] = executed.try_emplace(
+      op, RunResult::Executed{op, 0, Traffic(devices.size())});
+  ++it->second.runs;
+  it->second.traffic.add(traffic);
+  define(op, std::move(parts));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+LogicalResult Interpreter::declare(Operation *op, DeclaredTensor tensor) {
+  Tensor whole = options.declared(tensor);
+  if (options.roundToDeclared)
+    roundToElement(whole);
+  auto local = cast<RankedTensorType>(op->getResult(0).getType());
+  Layout layout = spmd::layoutOf(devices.mesh(), tensor.type);
+  std::vector<TensorRef> parts;
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    Box part = partOf(devices, tensor.type.getShape(), layout, device);
+    parts.push_back(
+        std::make_shared<const Tensor>(cut(whole, part, local.getShape())));
+  }
+  define(op, std::move(parts));
+  return success();
+}
+
+LogicalResult Interpreter::finish(Operation *op, StringRef name, bool isState,
+                                  Type global) {
+  RunResult::Final final{name.str(),
+                         isState,
+                         iterations,
+                         op->getLoc(),
+                         cast<RankedTensorType>(global),
+                         {}};
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    TensorRef part = read(op, op->getOperand(0), device);
+    if (!part)
+      return failure();
+    final.parts.push_back(std::move(part));
+  }
+  result.finals.push_back(std::move(final));
+  return success();
+}
+
+/// `to` becomes what `from` is, on every device.
+LogicalResult Interpreter::carry(Operation *op, ValueRange from,
+                                 ValueRange to) {
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    SmallVector<TensorRef> values;
+    for (Value value : from) {
+      values.push_back(read(op, value, device));
+      if (!values.back())
+        return failure();
+    }
+    for (auto [value, tensor] : llvm::zip_equal(to, values))
+      memories[device][value] = tensor;
+  }
+  return success();
+}
+
+LogicalResult Interpreter::repeat(shd::RepeatOp op) {
+  Block &body = op.getBody().front();
+  ValueRange carried(body.getArguments().drop_front());
+  if (failed(carry(op, op.getInits(), carried)))
+    return failure();
+  for (int64_t i = 0; i < op.getCount(); ++i) {
+    Tensor number(cast<RankedTensorType>(op.getIteration().getType()));
+    number.setInteger(0, i);
+    auto shared = std::make_shared<const Tensor>(std::move(number));
+    for (Memory &memory : memories)
+      memory[op.getIteration()] = shared;
+    iterations.push_back(i);
+    if (failed(runBlock(body)) ||
+        failed(carry(op, body.getTerminator()->getOperands(), carried)))
+      return failure();
+    iterations.pop_back();
+  }
+  return carry(op, carried, op.getResults());
+}
+
+/// The type of the state that an update is of.
+Type stateType(spmd::UpdateOp op) {
+  for (auto parameter : op->getBlock()->getOps<spmd::ParameterOp>())
+    if (parameter.getSym() == op.getSym())
+      return parameter.getGlobal();
+  llvm_unreachable("the verifier found the state");
+}
+
+LogicalResult Interpreter::runOperation(Operation *op) {
+  if (spmd::isCollective(op))
+    return communicate(op);
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<shd::DeclareOp>([&](shd::DeclareOp declared) {
+        return declare(op, {declared.getSym(), declared.getKind(), iterations,
+                            declared.getType()});
+      })
+      .Case<spmd::ParameterOp>([&](spmd::ParameterOp parameter) {
+        return declare(op, {parameter.getSym(), parameter.getKind(), iterations,
+                            cast<RankedTensorType>(parameter.getGlobal())});
+      })
+      .Case<shd::OutputOp>([&](shd::OutputOp output) {
+        return finish(op, output.getSym(), false, output.getValue().getType());
+      })
+      .Case<spmd::OutputOp>([&](spmd::OutputOp output) {
+        return finish(op, output.getSym(), false, output.getGlobal());
+      })
+      .Case<shd::UpdateOp>([&](shd::UpdateOp update) {
+        return finish(op, update.getSym(), true, update.getValue().getType());
+      })
+      .Case<spmd::UpdateOp>([&](spmd::UpdateOp update) {
+        return finish(op, update.getSym(), true, stateType(update));
+      })
+      .Case<shd::RepeatOp>(
+          [&](shd::RepeatOp repeated) { return repeat(repeated); })
+      .Default([&](Operation *) { return compute(op); });
+}
+
+LogicalResult Interpreter::runBlock(Block &block) {
+  for (Operation &op : block)
+    if (!isa<shd::YieldOp>(op) && failed(runOperation(&op)))
+      return failure();
+  return success();
+}
+
+FailureOr<RunResult> Interpreter::run(Block &program) {
+  if (failed(runBlock(program)))
+    return failure();
+  program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto it = executed.find(op); it != executed.end())
+      result.collectives.push_back(std::move(it->second));
+  });
+  return std::move(result);
+}
+
+} // namespace
+
+FailureOr<RunResult> shardc::interpret(shd::ProgramOp program,
+                                       const RunOptions &options) {
+  return Interpreter(Mesh(), options).run(program.getBody().front());
+}
+
+FailureOr<RunResult> shardc::interpret(spmd::ProgramOp program,
+                                       const RunOptions &options) {
+  return Interpreter(shd::toMesh(program.getMeshAttr()), options)
+      .run(program.getBody().front());
+}

@@ -87,4 +87,23 @@ def ShdAnnotateCost : Pass<"shd-annotate-cost", "::shardc::shd::ProgramOp"> {
   }];
 }
 
+def ShdShrink : Pass<"shd-shrink", "::shardc::shd::ProgramOp"> {
+  let summary = "Makes a planned program small enough to run";
+  let description = [{
+    Replaces every extent, mesh axis and number of iterations by a small one,
+    with the plan's structure unchanged: the same operations and collectives
+    over the same axes. What axes divide stays divided, products and sums of
+    extents stay so, and different extents stay different and in their order
+    where these allow it (docs/Verification.md). Prices are dropped: they are
+    those of the large program.
+
+    Needs a verified program, after `shd-insert-collectives`. The result computes
+    something else: this is for tests, and what `shardc --verify` does first.
+  }];
+  let options = [
+    Option<"maxAxis", "max-axis", "int64_t", "2",
+           "Devices along an axis, at least 2">,
+  ];
+}
+
 #endif // SHARDC_DIALECT_SHD_TRANSFORMS_PASSES_TD

@@ -264,7 +264,7 @@ shardc::statisticCosts(const CollectiveModel &model, const ShardingRule &rule,
   llvm::SmallVector<int64_t, 6> extents =
       localExtents(model.mesh(), rule, strategy);
   for (const Statistic &statistic : rule.statistics) {
-    double bytes = statistic.elementBits / 8.0;
+    double bytes = elementTypeBits(statistic.elementType) / 8.0;
     for (unsigned factor : statistic.factors)
       bytes *= extents[factor];
     costs.push_back(

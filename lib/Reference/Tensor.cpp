@@ -76,7 +76,9 @@ static double toDouble(APFloat value) {
 int64_t Tensor::wrap(Type integerType, int64_t value) {
   auto type = cast<IntegerType>(integerType);
   unsigned width = type.getWidth();
-  if (type.isUnsigned() || width == 1)
+  if (width == 1)
+    return value != 0;
+  if (type.isUnsigned())
     return static_cast<int64_t>(static_cast<uint64_t>(value) &
                                 llvm::maskTrailingOnes<uint64_t>(width));
   return llvm::SignExtend64(static_cast<uint64_t>(value), width);

@@ -74,9 +74,9 @@ public:
   /// Same element type, shape and elements; NaN equals NaN, 0 equals -0.
   bool operator==(const Tensor &other) const;
 
-  /// The value in the range of an integer type: of its low bits, or the nearest
-  /// integer (ties to even) within the range (NaN: 0). Of bool: 1 if not 0 for
-  /// `saturate`, the lowest bit for `wrap`.
+  /// The value in the range of an integer type: that of its low bits, or the
+  /// nearest integer (ties to even) within the range (NaN: 0). Of bool whether
+  /// it is not 0, so that sums are *or* and products *and*.
   static int64_t wrap(mlir::Type integerType, int64_t value);
   static int64_t saturate(mlir::Type integerType, double value);
   static int64_t saturate(mlir::Type integerType, int64_t value);

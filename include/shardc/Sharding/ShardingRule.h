@@ -41,11 +41,14 @@ struct Factor {
 /// A value that devices must agree on when a Statistic factor is sharded: an
 /// all_reduce of a tensor that has the listed factors.
 struct Statistic {
+  /// What the devices do with their contributions.
+  enum class Combination : uint8_t { Sum, Max, Min };
+
   /// The statistic's name in the IR: `max`, `sum`, `sum_exp`, `sum_square`, ...
   std::string name;
-  /// True if devices take the maximum (or minimum), false if they add.
-  bool isMax = false;
-  unsigned elementBits = 32;
+  Combination combination = Combination::Sum;
+  /// In the language's words.
+  std::string elementType = "f32";
   llvm::SmallVector<unsigned, 4> factors;
 };
 

@@ -41,12 +41,13 @@ std::vector<uint32_t> linear(const ShardingRule &rule) {
   return {rule.linearSets.begin(), rule.linearSets.end()};
 }
 
-/// `max:max:32:0 1`, ...: name, combination, element bits, factors.
+/// `max:max:f32: 0 1; `, ...: name, combination, element type, factors.
 std::string statistics(const ShardingRule &rule) {
+  static constexpr const char *combinations[] = {":sum:", ":max:", ":min:"};
   std::string text;
   for (const Statistic &statistic : rule.statistics) {
-    text += statistic.name + (statistic.isMax ? ":max:" : ":sum:") +
-            std::to_string(statistic.elementBits) + ":";
+    text += statistic.name + combinations[unsigned(statistic.combination)] +
+            statistic.elementType + ":";
     for (unsigned factor : statistic.factors)
       text += " " + std::to_string(factor);
     text += "; ";
@@ -64,7 +65,7 @@ TEST(ShardingRules, Einsum) {
     %b = shd.declare weight "b" ["E", "D", "F"] : tensor<2x16x32xbf16>
     %c = shd.einsum(%a, %b) <[E, B, D], [E, D, F] -> [B, E, F]> : (tensor<2x8x16xbf16>, tensor<2x16x32xbf16>) -> tensor<8x2x32xbf16>)");
   EXPECT_EQ(factors(rule),
-            "E:2:parallel B:8:parallel D:16:reduction F:32:parallel ");
+            "E:2:parallel B:8:parallel D:16:reduction F:f32:parallel ");
   EXPECT_EQ(dims(rule.operands), "0 1 2 | 0 2 3 | ");
   EXPECT_EQ(dims(rule.results), "1 0 3 | ");
   EXPECT_EQ(linear(rule), (std::vector<uint32_t>{0b01, 0b10}));
@@ -172,10 +173,10 @@ TEST(ShardingRules, ReductionsThatCompare) {
     ShardingRule rule = reduceRule(kind, "tensor<4xbf16>");
     EXPECT_EQ(factors(rule), "B:8:statistic D:4:parallel S:16:statistic ");
     EXPECT_EQ(linear(rule), std::vector<uint32_t>{});
-    EXPECT_EQ(statistics(rule), kind + ":max:16: 1; ");
+    EXPECT_EQ(statistics(rule), kind + ":" + kind + ":bf16: 1; ");
   }
   EXPECT_EQ(statistics(reduceRule("argmax", "tensor<4xi32>")),
-            "value:max:16: 1; index:max:32: 1; ");
+            "value:max:bf16: 1; index:min:int32: 1; ");
 }
 
 /// A normalisation of a bf16 tensor over its last index.
@@ -197,13 +198,13 @@ TEST(ShardingRules, Normalisations) {
   EXPECT_EQ(dims(rule.results), "0 1 2 | ");
   EXPECT_EQ(linear(rule), std::vector<uint32_t>{});
   // Computed in f32, with the input's other indices.
-  EXPECT_EQ(statistics(rule), "max:max:32: 0 1; sum_exp:sum:32: 0 1; ");
+  EXPECT_EQ(statistics(rule), "max:max:f32: 0 1; sum_exp:sum:f32: 0 1; ");
   EXPECT_EQ(dims(normalizeRule("logsumexp").results), "0 1 | ");
   EXPECT_EQ(statistics(normalizeRule("logsumexp")),
-            "max:max:32: 0 1; sum_exp:sum:32: 0 1; ");
-  EXPECT_EQ(statistics(normalizeRule("rmsnorm")), "sum_square:sum:32: 0 1; ");
+            "max:max:f32: 0 1; sum_exp:sum:f32: 0 1; ");
+  EXPECT_EQ(statistics(normalizeRule("rmsnorm")), "sum_square:sum:f32: 0 1; ");
   EXPECT_EQ(statistics(normalizeRule("layernorm")),
-            "sum:sum:32: 0 1; sum_square:sum:32: 0 1; ");
+            "sum:sum:f32: 0 1; sum_square:sum:f32: 0 1; ");
 }
 
 TEST(ShardingRules, NormalisationScale) {
@@ -212,7 +213,7 @@ TEST(ShardingRules, NormalisationScale) {
     %g = shd.declare weight "g" ["D"] : tensor<16xbf16>
     %y = shd.normalize rmsnorm(%x, %g) over ["D"] <[B, D], [D] -> [B, D]> : (tensor<8x16xbf16>, tensor<16xbf16>) -> tensor<8x16xbf16>)");
   EXPECT_EQ(dims(rule.operands), "0 1 | 1 | ");
-  EXPECT_EQ(statistics(rule), "sum_square:sum:32: 0; ");
+  EXPECT_EQ(statistics(rule), "sum_square:sum:f32: 0; ");
 }
 
 TEST(ShardingRules, CrossEntropy) {
@@ -220,10 +221,10 @@ TEST(ShardingRules, CrossEntropy) {
     %x = shd.declare input "x" ["B", "V"] : tensor<8x32xbf16>
     %l = shd.declare input "l" ["B"] : tensor<8xi32>
     %y = shd.cross_entropy(%x, %l) over "V" <[B, V], [B] -> [B]> : tensor<8x32xbf16>, tensor<8xi32> -> tensor<8xf32>)");
-  EXPECT_EQ(factors(rule), "B:8:parallel V:32:statistic ");
+  EXPECT_EQ(factors(rule), "B:8:parallel V:f32:statistic ");
   EXPECT_EQ(linear(rule), std::vector<uint32_t>{});
   EXPECT_EQ(statistics(rule),
-            "max:max:32: 0; sum_exp:sum:32: 0; picked:sum:32: 0; ");
+            "max:max:f32: 0; sum_exp:sum:f32: 0; picked:sum:f32: 0; ");
 }
 
 TEST(ShardingRules, AttentionSeparatesTheValuesHeadIndex) {
@@ -234,13 +235,15 @@ TEST(ShardingRules, AttentionSeparatesTheValuesHeadIndex) {
     %v = shd.declare input "v" ["B", "S", "K", "H"] : tensor<2x32x4x16xbf16>
     %at = shd.declare input "at" ["B", "T"] : tensor<2x8xi32>
     %o = shd.attention(%q, %k, %v at %at) over "H", "S" <[B, T, K, G, H], [B, S, K, H], [B, S, K, H], [B, T] -> [B, T, K, G, H]> causal : tensor<2x8x4x3x16xbf16>, tensor<2x32x4x16xbf16>, tensor<2x32x4x16xbf16>, tensor<2x8xi32> -> tensor<2x8x4x3x16xbf16>)");
-  EXPECT_EQ(factors(rule), "B:2:parallel T:8:parallel K:4:parallel "
-                           "G:3:parallel H:16:replicated "
-                           "S:32:statistic-reduction H of values:16:parallel ");
+  EXPECT_EQ(factors(rule),
+            "B:2:parallel T:8:parallel K:4:parallel "
+            "G:3:parallel H:16:replicated "
+            "S:f32:statistic-reduction H of values:16:parallel ");
   EXPECT_EQ(dims(rule.operands), "0 1 2 3 4 | 0 5 2 4 | 0 5 2 6 | 0 1 | ");
   EXPECT_EQ(dims(rule.results), "0 1 2 3 6 | ");
   EXPECT_EQ(linear(rule), std::vector<uint32_t>{0b100});
-  EXPECT_EQ(statistics(rule), "max:max:32: 0 1 2 3; sum_exp:sum:32: 0 1 2 3; ");
+  EXPECT_EQ(statistics(rule),
+            "max:max:f32: 0 1 2 3; sum_exp:sum:f32: 0 1 2 3; ");
 }
 
 TEST(ShardingRules, AttentionWithAnIndexOfValuesOnly) {
@@ -250,7 +253,7 @@ TEST(ShardingRules, AttentionWithAnIndexOfValuesOnly) {
     %v = shd.declare input "v" ["S", "E"] : tensor<32x24xbf16>
     %o = shd.attention(%q, %k, %v) over "H", "S" <[T, H], [S, H], [S, E] -> [T, E]> : tensor<8x16xbf16>, tensor<32x16xbf16>, tensor<32x24xbf16> -> tensor<8x24xbf16>)");
   EXPECT_EQ(factors(rule), "T:8:parallel H:16:replicated "
-                           "S:32:statistic-reduction E:24:parallel ");
+                           "S:f32:statistic-reduction E:24:parallel ");
 }
 
 TEST(ShardingRules, Rope) {
@@ -268,7 +271,7 @@ TEST(ShardingRules, Gather) {
     %idx = shd.declare input "idx" ["B", "T"] : tensor<2x8xi32>
     %y = shd.gather(%x, %idx) <[B, S, D], [B, T] -> [B, T, D]> at [1] : (tensor<2x32x16xbf16>, tensor<2x8xi32>) -> tensor<2x8x16xbf16>)");
   EXPECT_EQ(factors(rule),
-            "B:2:parallel S:32:reduction D:16:parallel T:8:parallel ");
+            "B:2:parallel S:f32:reduction D:16:parallel T:8:parallel ");
   EXPECT_EQ(dims(rule.operands), "0 1 2 | 0 3 | ");
   EXPECT_EQ(dims(rule.results), "0 3 2 | ");
   EXPECT_EQ(linear(rule), std::vector<uint32_t>{0b1});
@@ -283,7 +286,7 @@ TEST(ShardingRules, Scatter) {
     %p = shd.declare input "p" ["T"] : tensor<8xi32>
     %y = shd.scatter(%c, %u, %p) <[B, S, D], [B, T, D], [T] -> [B, S, D]> at [1] : (tensor<2x32x16xbf16>, tensor<2x8x16xbf16>, tensor<8xi32>) -> tensor<2x32x16xbf16>)");
   EXPECT_EQ(factors(rule),
-            "B:2:parallel S:32:parallel D:16:parallel T:8:replicated ");
+            "B:2:parallel S:f32:parallel D:16:parallel T:8:replicated ");
   EXPECT_EQ(dims(rule.operands), "0 1 2 | 0 3 2 | 3 | ");
   EXPECT_EQ(dims(rule.results), "0 1 2 | ");
   // where(written, update, destination) is linear in both together.

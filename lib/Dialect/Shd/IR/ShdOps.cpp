@@ -14,6 +14,24 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+/// ` max`; nothing for a sum.
+static ParseResult parseCombination(OpAsmParser &parser,
+                                    CombinationAttr &combination) {
+  auto value = Combination::Sum;
+  if (succeeded(parser.parseOptionalKeyword("max")))
+    value = Combination::Max;
+  else if (succeeded(parser.parseOptionalKeyword("min")))
+    value = Combination::Min;
+  combination = CombinationAttr::get(parser.getContext(), value);
+  return success();
+}
+
+static void printCombination(OpAsmPrinter &printer, Operation *,
+                             CombinationAttr combination) {
+  if (combination.getValue() != Combination::Sum)
+    printer << ' ' << stringifyCombination(combination.getValue());
+}
+
 #define GET_OP_CLASSES
 #include "shardc/Dialect/Shd/IR/ShdOps.cpp.inc"
 

@@ -57,11 +57,12 @@ public:
   }
 
   /// A statistic with the factors of operand 0 that are parallel.
-  void addStatistic(StringRef name, bool isMax, unsigned elementBits = 32) {
+  void addStatistic(StringRef name, Statistic::Combination combination,
+                    StringRef elementType = "f32") {
     Statistic &statistic = rule.statistics.emplace_back();
     statistic.name = name;
-    statistic.isMax = isMax;
-    statistic.elementBits = elementBits;
+    statistic.combination = combination;
+    statistic.elementType = elementType;
     for (const DimFactors &dim : rule.operands.front())
       for (unsigned factor : dim)
         if (rule.factors[factor].kind == FactorKind::Parallel)
@@ -130,7 +131,7 @@ ShardingRule ElementwiseOp::getShardingRule() {
 ShardingRule ReduceOp::getShardingRule() {
   FactorTable table = FactorTable::of(*this);
   RuleBuilder builder(*this, table);
-  unsigned bits = elementBits(getInput().getType().getElementType());
+  StringRef type = typeName(getInput().getType().getElementType());
   switch (getKind()) {
   case Reduction::Sum:
   case Reduction::Mean:
@@ -138,14 +139,17 @@ ShardingRule ReduceOp::getShardingRule() {
     builder.addLinearSet({0});
     break;
   case Reduction::Max:
+    builder.setKindOfReduced(FactorKind::Statistic);
+    builder.addStatistic("max", Statistic::Combination::Max, type);
+    break;
   case Reduction::Min:
     builder.setKindOfReduced(FactorKind::Statistic);
-    builder.addStatistic(stringifyReduction(getKind()), /*isMax=*/true, bits);
+    builder.addStatistic("min", Statistic::Combination::Min, type);
     break;
   case Reduction::ArgMax:
     builder.setKindOfReduced(FactorKind::Statistic);
-    builder.addStatistic("value", /*isMax=*/true, bits);
-    builder.addStatistic("index", /*isMax=*/true);
+    builder.addStatistic("value", Statistic::Combination::Max, type);
+    builder.addStatistic("index", Statistic::Combination::Min, "int32");
     break;
   }
   return builder.take();
@@ -158,15 +162,15 @@ ShardingRule NormalizeOp::getShardingRule() {
   switch (getKind()) {
   case Normalization::Softmax:
   case Normalization::LogSumExp:
-    builder.addStatistic("max", /*isMax=*/true);
-    builder.addStatistic("sum_exp", /*isMax=*/false);
+    builder.addStatistic("max", Statistic::Combination::Max);
+    builder.addStatistic("sum_exp", Statistic::Combination::Sum);
     break;
   case Normalization::RmsNorm:
-    builder.addStatistic("sum_square", /*isMax=*/false);
+    builder.addStatistic("sum_square", Statistic::Combination::Sum);
     break;
   case Normalization::LayerNorm:
-    builder.addStatistic("sum", /*isMax=*/false);
-    builder.addStatistic("sum_square", /*isMax=*/false);
+    builder.addStatistic("sum", Statistic::Combination::Sum);
+    builder.addStatistic("sum_square", Statistic::Combination::Sum);
     break;
   }
   return builder.take();
@@ -176,9 +180,9 @@ ShardingRule CrossEntropyOp::getShardingRule() {
   FactorTable table = FactorTable::of(*this);
   RuleBuilder builder(*this, table);
   builder.setKind(getClasses(), FactorKind::Statistic);
-  builder.addStatistic("max", /*isMax=*/true);
-  builder.addStatistic("sum_exp", /*isMax=*/false);
-  builder.addStatistic("picked", /*isMax=*/false);
+  builder.addStatistic("max", Statistic::Combination::Max);
+  builder.addStatistic("sum_exp", Statistic::Combination::Sum);
+  builder.addStatistic("picked", Statistic::Combination::Sum);
   return builder.take();
 }
 
@@ -195,8 +199,8 @@ ShardingRule AttentionOp::getShardingRule() {
   builder.setKind(getHead(), FactorKind::Replicated);
   builder.setKind(getKey(), FactorKind::StatisticReduction);
   builder.addLinearSet({kValueOperand});
-  builder.addStatistic("max", /*isMax=*/true);
-  builder.addStatistic("sum_exp", /*isMax=*/false);
+  builder.addStatistic("max", Statistic::Combination::Max);
+  builder.addStatistic("sum_exp", Statistic::Combination::Sum);
   return builder.take();
 }
 

@@ -113,8 +113,8 @@ void CollectiveInserter::emitStep(Value &value, const ReshardStep &step,
     op = ReduceScatterOp::create(builder, loc, type, value, axes, cost);
     break;
   case CollectiveKind::AllReduce:
-    op = AllReduceOp::create(builder, loc, type, value, axes,
-                             /*max=*/false, cost);
+    op = AllReduceOp::create(builder, loc, type, value, axes, Combination::Sum,
+                             cost);
     break;
   case CollectiveKind::CollectivePermute:
     op = CollectivePermuteOp::create(builder, loc, type, value, axes, cost);
@@ -164,6 +164,18 @@ void CollectiveInserter::convertOperand(Operation *op, unsigned operand) {
   op->setOperand(operand, converted);
 }
 
+static Combination toCombination(Statistic::Combination combination) {
+  switch (combination) {
+  case Statistic::Combination::Sum:
+    return Combination::Sum;
+  case Statistic::Combination::Max:
+    return Combination::Max;
+  case Statistic::Combination::Min:
+    return Combination::Min;
+  }
+  llvm_unreachable("a new combination");
+}
+
 Value CollectiveInserter::emitAllReduce(Value value,
                                         const StatisticCost &statistic,
                                         const Layout &layout, Operation *op) {
@@ -171,7 +183,8 @@ Value CollectiveInserter::emitAllReduce(Value value,
                                                        context.mesh(), layout));
   auto reduce = AllReduceOp::create(
       builder, op->getLoc(), type, value, axesAttr(statistic.axes),
-      statistic.statistic->isMax, costAttr(statistic.cost));
+      toCombination(statistic.statistic->combination),
+      costAttr(statistic.cost));
   return reduce.getResult();
 }
 
@@ -198,10 +211,7 @@ void CollectiveInserter::emitStatistics(Operation *op, const ShardingRule &rule,
     Layout local = layout;
     local.partial = axisSet(cost.axes);
     auto sharding = toSharding(builder.getContext(), context.mesh(), local);
-    Type element = cost.statistic->elementBits == 32
-                       ? Type(builder.getF32Type())
-                       : cast<RankedTensorType>(op->getOperand(0).getType())
-                             .getElementType();
+    Type element = typeFromName(op->getContext(), cost.statistic->elementType);
     SmallVector<Value> inputs(op->operand_begin(),
                               op->operand_begin() + numOperands);
     inputs.append(stats);

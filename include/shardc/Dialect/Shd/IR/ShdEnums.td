@@ -55,4 +55,10 @@ def Shd_Normalization : Shd_Enum<"Normalization", "a normalisation", [
 def Shd_NormalizationAttr
     : EnumAttr<Shd_Dialect, Shd_Normalization, "normalization">;
 
+def Shd_Combination : Shd_Enum<"Combination",
+    "what an all_reduce does with the contributions of devices", [
+  I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">,
+  I32EnumAttrCase<"Min", 2, "min">]>;
+def Shd_CombinationAttr : EnumAttr<Shd_Dialect, Shd_Combination, "combination">;
+
 #endif // SHARDC_DIALECT_SHD_IR_SHDENUMS_TD

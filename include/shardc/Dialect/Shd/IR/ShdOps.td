@@ -34,15 +34,22 @@ def Shd_IndexedTrait : NativeOpTrait<"IndexedTrait"> {
   let cppNamespace = "::shardc::shd";
 }
 
-/// An operation that computes one tensor from others by named indices.
-class Shd_ComputeOp<string mnemonic, list<Trait> traits = []>
+/// An operation that computes one tensor from others by named indices;
+/// `evaluation` names methods of its evaluation beyond the result's.
+class Shd_ComputeOp<string mnemonic, list<Trait> traits = [],
+                    list<string> evaluation = []>
     : Shd_ValueOp<mnemonic, !listconcat(traits,
         [Pure, Shd_IndexedTrait,
          DeclareOpInterfaceMethods<Shd_ShardingRuleOpInterface,
                                    ["getShardingRule"]>,
-         DeclareOpInterfaceMethods<Shd_CostOpInterface>])> {
+         DeclareOpInterfaceMethods<Shd_CostOpInterface>,
+         DeclareOpInterfaceMethods<Shd_EvaluationOpInterface, evaluation>])> {
   let hasVerifier = 1;
 }
+
+/// One whose devices agree on statistics where normalised indices are split.
+class Shd_StatisticsOp<string mnemonic, list<Trait> traits = []>
+    : Shd_ComputeOp<mnemonic, traits, ["evaluateStatistic"]>;
 
 //===----------------------------------------------------------------------===//
 // Program structure
@@ -159,7 +166,8 @@ def Shd_YieldOp : Shd_Op<"yield", [Terminator, Pure, HasParent<"RepeatOp">]> {
 //===----------------------------------------------------------------------===//
 
 def Shd_ConstantOp : Shd_ValueOp<"constant",
-    [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
+    [Pure, ConstantLike, AllTypesMatch<["value", "result"]>,
+     DeclareOpInterfaceMethods<Shd_EvaluationOpInterface>]> {
   let summary = "A scalar; costs nothing and is on every device";
   let description = [{
     `shd.constant dense<1.0> : tensor<f32>`.
@@ -210,7 +218,7 @@ def Shd_ElementwiseOp : Shd_ComputeOp<"elementwise"> {
     functional-type($inputs, $result) }];
 }
 
-def Shd_ReduceOp : Shd_ComputeOp<"reduce"> {
+def Shd_ReduceOp : Shd_StatisticsOp<"reduce"> {
   let summary = "Sum, mean, maximum, minimum or argmax over indices";
   let description = [{
     `shd.reduce max(%x) <[B, S] -> [B]> : ...`. Reduces the indices that the
@@ -230,7 +238,7 @@ def Shd_ReduceOp : Shd_ComputeOp<"reduce"> {
     functional-type($input, $result) }];
 }
 
-def Shd_NormalizeOp : Shd_ComputeOp<"normalize", [AttrSizedOperandSegments]> {
+def Shd_NormalizeOp : Shd_StatisticsOp<"normalize", [AttrSizedOperandSegments]> {
   let summary = "softmax, logsumexp, rmsnorm or layernorm over indices";
   let description = [{
     `shd.normalize rmsnorm(%x, %g) over [D] <[B, D], [D] -> [B, D]> : ...`.
@@ -254,7 +262,7 @@ def Shd_NormalizeOp : Shd_ComputeOp<"normalize", [AttrSizedOperandSegments]> {
     functional-type($inputs, $result) }];
 }
 
-def Shd_AttentionOp : Shd_ComputeOp<"attention", [AttrSizedOperandSegments]> {
+def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments]> {
   let summary = "Scaled dot-product attention that never writes its scores";
   let description = [{
     `shd.attention(%q, %k, %v) over "H", "S" query "T" <...> causal : ...`.
@@ -354,7 +362,7 @@ def Shd_RopeOp : Shd_ComputeOp<"rope"> {
     $indexing attr-dict `:` functional-type(operands, results) }];
 }
 
-def Shd_CrossEntropyOp : Shd_ComputeOp<"cross_entropy"> {
+def Shd_CrossEntropyOp : Shd_StatisticsOp<"cross_entropy"> {
   let summary = "One loss per label";
   let description = [{
     `shd.cross_entropy(%logits, %labels) over "V" <[B, V], [B] -> [B]> : ...`.
@@ -482,6 +490,19 @@ def Shd_StatisticOp : Shd_ValueOp<"statistic", [Pure]> {
     `shd.statistic "max"(%x) : ...`: the local value of a statistic of the
     operation that follows, from its operands and the statistics before it; an
     all_reduce makes it agree. Its work is counted with that operation.
+
+    | of | statistics, in order |
+    |---|---|
+    | `reduce` | `max` (largest element), `min` (least); of argmax `value` (largest element) and `index` (least index of an element that is `value`; without one the largest `i32`) |
+    | softmax, logsumexp | `max`, `sum_exp` (sum of e^(x - max)) |
+    | rmsnorm | `sum_square` |
+    | layernorm | `sum`, `sum_square` (of the elements, not of their distances from the mean) |
+    | attention | `max`, `sum_exp` of the scores of keys that are not masked |
+    | cross_entropy | `max`, `sum_exp`, `picked` (the logit at the label, 0 on a device that lacks it) |
+
+    Over no elements at all, a largest element is the least value of the type, a
+    least one the largest. Those of `reduce` have the operand's type, `index`
+    is `i32`, the others are `f32`.
   }];
   let arguments = (ins StrAttr:$kind, Variadic<Shd_Tensor>:$inputs);
   let results = (outs Shd_Tensor:$result);
@@ -514,16 +535,19 @@ def Shd_CollectivePermuteOp : Shd_CollectiveOp<"collective_permute",
 
 def Shd_AllReduceOp : Shd_ValueOp<"all_reduce", [Pure,
     SameOperandsAndResultShape, SameOperandsAndResultElementType]> {
-  let summary = "Resolves partial sums (or maxima) on every device";
+  let summary = "Resolves partial sums (or maxima, minima) on every device";
   let description = [{
-    With `max`, of a statistic: the operand's type then has the axes as partial,
-    whatever the combining function.
+    `shd.all_reduce %y over ["X"] : ...` adds. With `max` or `min`, of a
+    statistic: the operand's type then has the axes as partial, whatever the
+    combination.
   }];
   let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes,
-    UnitAttr:$max, OptionalAttr<Shd_CollectiveCostAttr>:$cost);
+    DefaultValuedAttr<Shd_CombinationAttr,
+                      "::shardc::shd::Combination::Sum">:$combination,
+    OptionalAttr<Shd_CollectiveCostAttr>:$cost);
   let results = (outs Shd_Tensor:$result);
-  let assemblyFormat = [{ (`max` $max^)? $input `over` $axes (`cost` $cost^)?
-    attr-dict `:` type($input) `->` type($result) }];
+  let assemblyFormat = [{ `` custom<Combination>($combination) $input `over` $axes
+    (`cost` $cost^)? attr-dict `:` type($input) `->` type($result) }];
   let hasVerifier = 1;
 }
 

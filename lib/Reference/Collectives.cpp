@@ -125,12 +125,12 @@ TensorRef Exchange::permute(unsigned device) {
 
 void Exchange::combine(const Tensor &from, Tensor &to) const {
   auto apply = [&](auto a, auto b) {
-    switch (collective.combiner) {
-    case Combiner::Sum:
+    switch (collective.combination) {
+    case shd::Combination::Sum:
       return a + b;
-    case Combiner::Max:
+    case shd::Combination::Max:
       return std::max(a, b);
-    case Combiner::Min:
+    case shd::Combination::Min:
       return std::min(a, b);
     }
     llvm_unreachable("unknown combiner");

@@ -186,8 +186,8 @@ Collective describe(const Mesh &mesh, Operation *op) {
   for (StringRef name :
        op->getAttrOfType<ArrayAttr>("axes").getAsValueRange<StringAttr>())
     collective.axes.push_back(*mesh.find(name));
-  if (auto reduce = dyn_cast<spmd::AllReduceOp>(op); reduce && reduce.getMax())
-    collective.combiner = Combiner::Max;
+  if (auto reduce = dyn_cast<spmd::AllReduceOp>(op))
+    collective.combination = reduce.getCombination();
   llvm::append_range(collective.shape, from.getShape());
   collective.from = spmd::layoutOf(mesh, from);
   collective.to = spmd::layoutOf(mesh, globalTypeOf(op, "to"));

@@ -23,6 +23,7 @@
 #include "shardc/Report/PlanText.h"
 #include "shardc/Report/Report.h"
 #include "shardc/Report/Units.h"
+#include "shardc/Verify/Verify.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
@@ -58,6 +59,7 @@ bool wantsColour(bool terminalHasColours) {
   return terminalHasColours && (!noColour || noColour->empty());
 }
 
+enum class Rounding { Exact, Declared };
 enum class Emit { Cost, Json, Ast, Mlir, Ir, Spmd, Plan, Jax, Csv };
 
 cl::OptionCategory emitCategory("1. What to emit");
@@ -158,8 +160,17 @@ struct Options {
       cl::value_desc("NAME"), cl::cat(questionCategory)};
   cl::opt<bool> verify{
       "verify",
-      cl::desc("Run the plan and compare the results (not supported yet)"),
+      cl::desc("Run the plan, with dimensions shrunk, on every device of a "
+               "small mesh, and compare with the unsharded program"),
       cl::cat(questionCategory)};
+  cl::opt<Rounding> rounding{
+      "rounding", cl::desc("Numbers with which --verify computes:"),
+      cl::init(Rounding::Exact), cl::cat(questionCategory),
+      cl::values(clEnumValN(Rounding::Exact, "exact",
+                            "Double precision: results must agree (default)"),
+                 clEnumValN(Rounding::Declared, "declared",
+                            "Each value rounded to its type: measures what "
+                            "the order of sums changes"))};
 
   cl::opt<std::string> listHardware{
       "list-hardware", cl::ValueOptional,
@@ -255,6 +266,8 @@ private:
                               raw_ostream &os);
   ExitStatus report(ModuleOp module, shd::ProgramOp program, ModuleOp planned,
                     raw_ostream &os);
+  ExitStatus verifyByRunning(ModuleOp imported, ModuleOp planned,
+                             raw_ostream &os);
   ExitStatus answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
                              raw_ostream &os);
 
@@ -281,7 +294,7 @@ static shd::ProgramOp programOf(ModuleOp module) {
 OwningOpRef<ModuleOp> Driver::readModule(SourceMgr &sourceMgr,
                                          MLIRContext &context) {
   TimingScope nested = timing.nest("Read");
-  context.getOrLoadDialect<shd::ShdDialect>();
+  context.loadDialect<shd::ShdDialect, spmd::SpmdDialect>();
   if (options.readsModule()) {
     DialectRegistry registry;
     registerCatalogue(registry);
@@ -334,7 +347,7 @@ Driver::run(ModuleOp module,
 /// it needs is known after that.
 ExitStatus Driver::printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
                                     raw_ostream &os) {
-  context.getOrLoadDialect<shd::ShdDialect>();
+  context.loadDialect<shd::ShdDialect, spmd::SpmdDialect>();
   std::optional<Program> program =
       importProgram(sourceMgr, &context, options.overrides());
   if (!program)
@@ -380,6 +393,21 @@ ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
                                                                 : NoPlanFits;
 }
 
+/// `--verify`.
+ExitStatus Driver::verifyByRunning(ModuleOp imported, ModuleOp planned,
+                                   raw_ostream &os) {
+  TimingScope nested = timing.nest("Verify");
+  VerifyOptions verifyOptions;
+  verifyOptions.roundToDeclared = options.rounding == Rounding::Declared;
+  FailureOr<Verification> verification =
+      verifyPlan(imported, planned, verifyOptions);
+  if (failed(verification))
+    return InputError;
+  emitDifferences(*verification);
+  printVerification(os, *verification, options.name());
+  return verification->holds ? Success : InputError;
+}
+
 /// `--sweep` and `--crossover`.
 ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
                                    raw_ostream &os) {
@@ -421,9 +449,13 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
     return Success;
   }
   shd::ProgramOp program = programOf(*module);
-  OwningOpRef<ModuleOp> planned;
+  OwningOpRef<ModuleOp> planned, imported;
+  if (options.verify)
+    imported = module->clone();
   if (!program || failed(plan(*module, program, planned)))
     return InputError;
+  if (options.verify)
+    return verifyByRunning(*imported, *module, os);
   return report(*module, program, planned.get(), os);
 }
 
@@ -517,8 +549,6 @@ static std::optional<StringRef> unsupported(const Options &options) {
     return "--objective=lower";
   if (options.explain.getNumOccurrences())
     return "--explain";
-  if (options.verify)
-    return "--verify";
   return std::nullopt;
 }
 
@@ -559,6 +589,15 @@ static ExitStatus checkCommandLine(const Options &options) {
                             Twine(options.emit.getNumOccurrences()));
   if (ExitStatus status = checkQuestions(options))
     return status;
+  if (options.verify &&
+      (options.emit.getNumOccurrences() || options.asks() || options.timeline))
+    return commandLineError("--verify prints a report of its own; it goes with "
+                            "no --emit-*, --sweep, --crossover or --timeline");
+  if (options.verify && options.readsModule())
+    return commandLineError("--verify expects a .shd file, found '" +
+                            options.input + "'");
+  if (options.rounding.getNumOccurrences() && !options.verify)
+    return commandLineError("--rounding expects --verify");
   bool isTime = options.timeLimit >= 0 && std::isfinite(options.timeLimit);
   if (options.timeLimit.getNumOccurrences() && !isTime)
     return commandLineError("--time-limit expects a finite number of seconds "

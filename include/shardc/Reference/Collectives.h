@@ -8,7 +8,7 @@
 #ifndef SHARDC_REFERENCE_COLLECTIVES_H
 #define SHARDC_REFERENCE_COLLECTIVES_H
 
-#include "shardc/Cost/Collective.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
 #include "shardc/Reference/Parts.h"
 #include <memory>
 #include <vector>
@@ -17,9 +17,6 @@ namespace shardc {
 
 /// One device's value; values never change.
 using TensorRef = std::shared_ptr<const Tensor>;
-
-/// How all_reduce and reduce_scatter combine.
-enum class Combiner : uint8_t { Sum, Max, Min };
 
 /// Messages that devices sent, and the bits in them.
 struct Traffic {
@@ -35,7 +32,8 @@ struct Traffic {
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllGather;
   AxisList axes;
-  Combiner combiner = Combiner::Sum;
+  /// Of all_reduce.
+  shd::Combination combination = shd::Combination::Sum;
   /// The global tensor, how it lies before and after.
   llvm::SmallVector<int64_t, 4> shape;
   Layout from, to;

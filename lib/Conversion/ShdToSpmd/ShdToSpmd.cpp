@@ -146,8 +146,8 @@ template <typename From, typename To> struct ConvertCollective : Pattern<From> {
     state.addAttribute("axes", op.getAxesAttr());
     state.addAttribute("from", TypeAttr::get(op.getInput().getType()));
     state.addAttribute("to", TypeAttr::get(to));
-    if (Attribute max = op->getAttr("max"))
-      state.addAttribute("max", max);
+    if constexpr (std::is_same_v<From, shd::AllReduceOp>)
+      state.addAttribute("combination", op.getCombinationAttr());
     rewriter.replaceOp(op, rewriter.create(state));
     return success();
   }

@@ -152,10 +152,10 @@ def Spmd_CollectivePermuteOp : Spmd_CollectiveOp<"collective_permute",
   }]>;
 
 def Spmd_AllReduceOp : Spmd_ValueOp<"all_reduce", [Pure]> {
-  let summary = "Adds up (or takes the maximum of) the tensors of a group";
+  let summary = "Adds up (or takes the maximum or minimum of) a group's tensors";
   let description = [{
-    Devices that differ only on `axes` form a group; each gets the sum, or with
-    `max` the elementwise maximum.
+    Devices that differ only on `axes` form a group; each gets the
+    elementwise `sum`, `max` or `min`.
 
     **Constraints:**
     - (C1) Operand and result are parts of `from` and `to`, which differ in their
@@ -163,10 +163,10 @@ def Spmd_AllReduceOp : Spmd_ValueOp<"all_reduce", [Pure]> {
     - (C2) The collective turns the one sharding into the other: the axes are
       partial in `from`.
   }];
-  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes, UnitAttr:$max,
+  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes, Shd_CombinationAttr:$combination,
     Spmd_GlobalType:$from, Spmd_GlobalType:$to);
   let results = (outs Shd_Tensor:$result);
-  let assemblyFormat = [{ (`max` $max^)? $input `over` $axes `of` $from `to` $to
+  let assemblyFormat = [{ `` $combination $input `over` $axes `of` $from `to` $to
     attr-dict `:` type($input) `->` type($result) }];
   let hasVerifier = 1;
 }

@@ -1,0 +1,95 @@
+//===- Verify.h - Proof of a plan by execution ----------------*- C++ -*-===//
+//
+// Runs a program whole and, by its plan, on every device of a mesh, and
+// compares the results.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_VERIFY_VERIFY_H
+#define SHARDC_VERIFY_VERIFY_H
+
+#include "shardc/Reference/Interpreter.h"
+
+namespace shardc {
+
+struct VerifyOptions {
+  /// Make extents, mesh and repeats small first.
+  bool shrink = true;
+  /// Round every value to its element type. The order of sums then matters, and
+  /// differences are measured instead of judged.
+  bool roundToDeclared = false;
+  /// Of the random inputs.
+  uint64_t seed = 1;
+};
+
+/// The element in which a device's result is farthest from what it should be.
+struct Difference {
+  /// Of real numbers relative to the largest magnitude of the tensor, but at
+  /// least to 1; of integers 1 for any difference.
+  double size = 0;
+  llvm::SmallVector<int64_t, 4> element;
+  unsigned device = 0;
+  double expected = 0, found = 0;
+};
+
+struct Verification {
+  VerifyOptions options;
+  /// The program's, and that on which it ran.
+  Mesh fullMesh, mesh;
+  /// An index of a declared tensor or a repeat.
+  struct Dim {
+    std::string name;
+    int64_t full = 1, extent = 1;
+  };
+  std::vector<Dim> dims;
+
+  /// An output or a state.
+  struct Result {
+    std::string name;
+    bool isState = false;
+    int64_t elements = 0;
+    /// Of all iterations.
+    Difference largest;
+    /// By more than the order of sums explains.
+    bool differs = false;
+    mlir::Location loc;
+  };
+  std::vector<Result> results;
+  /// Operations run on each device, collectives aside.
+  int64_t operations = 0;
+  RunResult run;
+  /// No result differs.
+  bool holds = true;
+  /// The first operation whose result differs, if one does.
+  struct First {
+    std::string name;
+    mlir::Location loc;
+    Difference difference;
+  };
+  std::optional<First> first;
+  /// The program that ran on each device.
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+/// Verifies `planned`, a program with every collective explicit, against
+/// `imported`, the same program before planning. Both are left as they are.
+/// Failure if one of them cannot be run, which is reported.
+mlir::FailureOr<Verification> verifyPlan(mlir::ModuleOp imported,
+                                         mlir::ModuleOp planned,
+                                         const VerifyOptions &options = {});
+
+/// Emits an error for each result that differs, with the first operation whose
+/// result does.
+void emitDifferences(const Verification &verification);
+
+/// For people: what was run and what came out.
+void printVerification(llvm::raw_ostream &os, const Verification &verification,
+                       llvm::StringRef file);
+
+/// How far `parts` of a tensor of type `global` are from `expected`.
+Difference compare(const Devices &devices, mlir::RankedTensorType global,
+                   const Tensor &expected, llvm::ArrayRef<TensorRef> parts);
+
+} // namespace shardc
+
+#endif // SHARDC_VERIFY_VERIFY_H

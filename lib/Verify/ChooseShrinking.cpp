@@ -9,6 +9,7 @@
 #include "ShrunkAxes.h"
 #include "shardc/Verify/Shrink.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -282,16 +283,25 @@ ExtentProblem ExtentUses::problem(const Mesh &shrunk) const {
   return problem;
 }
 
+/// Axes that are smaller than they were.
+static AxisSet smallerAxes(const Mesh &mesh, const Mesh &shrunk) {
+  AxisSet axes = 0;
+  for (unsigned axis = 0; axis < mesh.size(); ++axis)
+    if (shrunk.axes[axis].size < mesh.axes[axis].size)
+      axes |= axisBit(axis);
+  return axes;
+}
+
 Shrinking ExtentUses::choose(const ShrinkOptions &options) const {
   AxisSet kept = 0;
-  Mesh shrunk;
-  ShrunkExtents extents;
+  Mesh shrunk = shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
+  ShrunkExtents extents = solve(problem(shrunk));
   // Keeping axes keeps extents legal: with all of them, any program is.
-  do {
-    kept |= extents.unmetAxes;
+  while (AxisSet unmet = extents.unmetAxes & smallerAxes(mesh, shrunk)) {
+    kept |= axisBit(llvm::countr_zero(unmet));
     shrunk = shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
     extents = solve(problem(shrunk));
-  } while ((extents.unmetAxes & ~kept) != 0);
+  }
   Shrinking shrinking;
   for (const auto &[use, value] : llvm::zip_equal(placements, extents.values))
     shrinking.extents[use.first] = value;

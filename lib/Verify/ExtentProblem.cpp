@@ -1,9 +1,9 @@
 //===- ExtentProblem.cpp - Small extents that relate as large ones --------===//
 //
-// A depth-first search in ascending order. All that bounds an extent from below
-// are smaller extents, and a combination's parts are smaller than its whole, so
-// the least value is right for every extent but the parts of combinations; only
-// these are tried with several.
+// A depth-first search in ascending order, counts before. All that bounds an
+// extent from below are smaller extents, and a combination's parts are smaller
+// than its whole, so the least value is right for every extent but the parts of
+// combinations; only these are tried with several.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,14 +58,16 @@ public:
     }
   }
 
-  /// Assigns `members`, which ascend and relate to no other extent (but by
-  /// order); false if nothing was found, `values` being undefined then.
+  /// Assigns `members`, which stand in searchOrder and relate to no other
+  /// extent (but by order); false if nothing was found, `values` being
+  /// undefined then.
   bool run(llvm::ArrayRef<unsigned> members) { return assign(members, 1); }
 
 private:
   bool assign(llvm::ArrayRef<unsigned> members, int64_t largest);
   bool isOrdered(unsigned extent) const;
   int64_t lowerBound(unsigned extent, int64_t largest) const;
+  bool isCountsValue(unsigned extent, int64_t value) const;
   std::optional<int64_t> firstFrom(unsigned extent, int64_t bound) const;
   int64_t combine(const ExtentCombination &combination) const;
   std::optional<int64_t> combined(unsigned extent, int64_t bound) const;
@@ -99,21 +101,32 @@ int64_t ExtentSearch::lowerBound(unsigned extent, int64_t largest) const {
   return bound;
 }
 
+/// True if a count has `value` and the extent can be told from it by a larger
+/// one.
+bool ExtentSearch::isCountsValue(unsigned extent, int64_t value) const {
+  if (preferences.order != Preferences::Order::All ||
+      problem.extents[extent].isCount || value >= problem.extents[extent].most)
+    return false;
+  return llvm::any_of(llvm::enumerate(problem.extents), [&](const auto &other) {
+    return other.value().isCount && values[other.index()] == value;
+  });
+}
+
 /// The least value from `bound` on that the extent may take.
 std::optional<int64_t> ExtentSearch::firstFrom(unsigned extent,
                                                int64_t bound) const {
   const ShrinkableExtent &limits = problem.extents[extent];
-  auto isDivided = [&](int64_t value) {
+  auto mustBeUneven = [&](int64_t value) {
     return preferences.uneven && llvm::any_of(limits.uneven, [&](int64_t size) {
              return value % size == 0;
            });
   };
-  // Then it divides every multiple of the step.
-  if (isDivided(limits.step))
+  // Then so is every multiple of the step.
+  if (mustBeUneven(limits.step))
     return std::nullopt;
   for (int64_t value = llvm::divideCeil(bound, limits.step) * limits.step;
        value <= limits.most; value += limits.step)
-    if (!isDivided(value))
+    if (!mustBeUneven(value) && !isCountsValue(extent, value))
       return value;
   return std::nullopt;
 }
@@ -201,12 +214,28 @@ components(const ExtentProblem &problem) {
   return lists;
 }
 
+/// Counts first, so that others can differ from them; wholes after their parts.
+static std::vector<unsigned> searchOrder(const ExtentProblem &problem) {
+  std::vector<unsigned> order(problem.extents.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_partition(order.begin(), order.end(), [&](unsigned extent) {
+    return problem.extents[extent].isCount &&
+           llvm::none_of(problem.combinations,
+                         [&](const ExtentCombination &combination) {
+                           return combination.whole == extent;
+                         }) &&
+           llvm::none_of(problem.distances, [&](ExtentDistance distance) {
+             return distance.larger == extent;
+           });
+  });
+  return order;
+}
+
 ShrunkExtents shardc::solve(const ExtentProblem &problem) {
   using Order = Preferences::Order;
   ShrunkExtents result;
   result.values.resize(problem.extents.size());
-  std::vector<unsigned> all(problem.extents.size());
-  std::iota(all.begin(), all.end(), 0);
+  std::vector<unsigned> all = searchOrder(problem);
   for (Preferences preferences : {Preferences{Order::All, true, true},
                                   Preferences{Order::All, false, true},
                                   Preferences{Order::AmongFree, true, true},

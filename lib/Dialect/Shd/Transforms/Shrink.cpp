@@ -14,7 +14,7 @@ struct ShrinkPass : impl::ShdShrinkBase<ShrinkPass> {
   void runOnOperation() override {
     if (maxAxis < 2) {
       getOperation().emitError("mesh axes must have at least 2 devices, but ")
-          << "max-axis is " << maxAxis;
+          << "max-axis is " << maxAxis.getValue();
       return signalPassFailure();
     }
     applyShrinking(getOperation(), chooseShrinking(getOperation(), {maxAxis}));

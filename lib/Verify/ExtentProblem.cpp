@@ -216,19 +216,22 @@ components(const ExtentProblem &problem) {
 
 /// Counts first, so that others can differ from them; wholes after their parts.
 static std::vector<unsigned> searchOrder(const ExtentProblem &problem) {
-  std::vector<unsigned> order(problem.extents.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_partition(order.begin(), order.end(), [&](unsigned extent) {
-    return problem.extents[extent].isCount &&
-           llvm::none_of(problem.combinations,
-                         [&](const ExtentCombination &combination) {
-                           return combination.whole == extent;
-                         }) &&
-           llvm::none_of(problem.distances, [&](ExtentDistance distance) {
+  auto isBounded = [&](unsigned extent) {
+    return llvm::any_of(problem.combinations,
+                        [&](const ExtentCombination &combination) {
+                          return combination.whole == extent;
+                        }) ||
+           llvm::any_of(problem.distances, [&](const ExtentDistance &distance) {
              return distance.larger == extent;
            });
-  });
-  return order;
+  };
+  std::vector<unsigned> first, rest;
+  for (unsigned extent = 0; extent < problem.extents.size(); ++extent) {
+    bool isFirst = problem.extents[extent].isCount && !isBounded(extent);
+    (isFirst ? first : rest).push_back(extent);
+  }
+  first.insert(first.end(), rest.begin(), rest.end());
+  return first;
 }
 
 ShrunkExtents shardc::solve(const ExtentProblem &problem) {

@@ -27,6 +27,12 @@ config.substitutions.append(
         ),
     )
 )
+config.substitutions.append(
+    (
+        "%random-programs",
+        os.path.join(config.test_exec_root, "Random", "random-programs"),
+    )
+)
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope --dump-input=fail"
 
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)

@@ -36,7 +36,7 @@ static void removeCopies(ModuleOp module) {
 }
 
 OwningOpRef<ModuleOp> PlannedNetwork::lower(ArrayRef<Label> assignment) {
-  applyAssignment(*context, *network, assignment);
+  apply(assignment);
   OwningOpRef<ModuleOp> lowered = program.clone();
   removeCopies(program.module());
   if (!program.run(*lowered, [](OpPassManager &manager) {

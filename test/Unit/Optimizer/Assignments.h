@@ -26,6 +26,11 @@ public:
   const solver::Problem &problem() const { return network->problem; }
   PlanningContext &planning() { return *context; }
 
+  /// Pins on every value and use of the program, as the optimizer writes them.
+  void apply(llvm::ArrayRef<solver::Label> assignment) {
+    applyAssignment(*context, *network, assignment);
+  }
+
   /// The program with the assignment made explicit; null after an error.
   mlir::OwningOpRef<mlir::ModuleOp>
   lower(llvm::ArrayRef<solver::Label> assignment);

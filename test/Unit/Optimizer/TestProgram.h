@@ -1,5 +1,4 @@
-//===- TestProgram.h - Programs on their way through the planner -*- C++
-//-*-===//
+//===- TestProgram.h - Programs on their way to a plan --------*- C++ -*-===//
 //
 // Imports a program and runs the planner's passes on it, for tests.
 //
@@ -22,8 +21,9 @@ namespace shardc::test {
 /// A `.shd` program in memory. `module()` is null if it has errors.
 class TestProgram {
 public:
-  explicit TestProgram(llvm::StringRef text)
-      : TestProgram(llvm::MemoryBuffer::getMemBufferCopy(text, "test.shd")) {}
+  explicit TestProgram(llvm::StringRef text, const Overrides &overrides = {})
+      : TestProgram(llvm::MemoryBuffer::getMemBufferCopy(text, "test.shd"),
+                    overrides) {}
 
   /// A file of models/.
   static std::unique_ptr<TestProgram> ofModel(llvm::StringRef name) {
@@ -40,6 +40,10 @@ public:
   /// What was reported so far, one message a line.
   const std::string &messages() const { return diagnostics; }
 
+  /// With the text that it was read from.
+  const Program &imported() const { return *program; }
+  llvm::SourceMgr &sourceMgr() { return sources; }
+
   mlir::OwningOpRef<mlir::ModuleOp> clone() { return module().clone(); }
 
   /// Runs passes on the programs of `module` and verifies after each.
@@ -55,7 +59,8 @@ public:
   }
 
 private:
-  explicit TestProgram(std::unique_ptr<llvm::MemoryBuffer> buffer)
+  explicit TestProgram(std::unique_ptr<llvm::MemoryBuffer> buffer,
+                       const Overrides &overrides = {})
       : context(mlir::MLIRContext::Threading::DISABLED) {
     context.getDiagEngine().registerHandler([this](mlir::Diagnostic &message) {
       llvm::raw_string_ostream(diagnostics)
@@ -66,7 +71,7 @@ private:
     });
     auto *dialect = context.getOrLoadDialect<shd::ShdDialect>();
     sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-    program = importProgram(sources, &context, {});
+    program = importProgram(sources, &context, overrides);
     if (program)
       dialect->setMachineLoader(
           [this](shd::HardwareAttr) { return program->machine; });

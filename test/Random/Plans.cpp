@@ -1,0 +1,100 @@
+//===- Plans.cpp - Several plans of a program -----------------------------===//
+
+#include "Plans.h"
+#include "Assignments.h"
+#include "mlir/IR/Verifier.h"
+#include "shardc/Pipelines/Pipelines.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::test;
+
+/// Verifiers speak of operations, errors of programs do not.
+static bool isDefect(const std::string &messages) {
+  return messages.find("'shd.") != std::string::npos;
+}
+
+/// Random pins that together make a plan; false if there is none.
+static bool pinAtRandom(TestProgram &text, uint64_t seed) {
+  NetworkOptions options;
+  options.memoryLimit = int64_t(1) << 50;
+  PlannedNetwork network(text, options);
+  if (!network)
+    return false;
+  AssignmentSampler sampler(network.get(), seed);
+  std::optional<std::vector<solver::Label>> assignment = sampler.draw();
+  if (assignment)
+    network.apply(*assignment);
+  return assignment.has_value();
+}
+
+static bool plan(TestProgram &text, const std::string &how, uint64_t seed) {
+  if (how == "random")
+    return pinAtRandom(text, seed);
+  PlanOptions options;
+  options.mode = how == "none"        ? OptMode::None
+                 : how == "propagate" ? OptMode::Propagate
+                                      : OptMode::Optimize;
+  PassManager manager(text.module()->getContext());
+  buildPlanPipeline(manager, options);
+  return succeeded(manager.run(text.module()));
+}
+
+std::unique_ptr<PlannedProgram>
+test::planText(TestProgram &text, const Overrides &overrides,
+               const std::string &how, uint64_t seed, std::string &failure) {
+  std::unique_ptr<PlannedProgram> result(
+      new PlannedProgram{text, overrides, how, text.clone(), {}, {}, {}, {}});
+  if (!plan(text, how, seed)) {
+    if (isDefect(text.messages()))
+      failure = text.messages();
+    return nullptr;
+  }
+  result->planned = text.clone();
+  PassManager lower(text.module()->getContext());
+  buildLoweringPipeline(lower);
+  if (failed(verify(text.module())) || failed(lower.run(text.module()))) {
+    failure = "a plan that cannot be made explicit\n" + text.messages();
+    return nullptr;
+  }
+  result->lowered = text.clone();
+  shd::ProgramOp program = TestProgram::programOf(text.module());
+  result->context = createContext(program);
+  result->report = buildReport(program, result->model(),
+                               scheduleProgram(program, result->model()), {});
+  return result;
+}
+
+Outcome test::onPlans(const std::string &text, const Overrides &overrides,
+                      uint64_t seed,
+                      llvm::function_ref<bool(PlannedProgram &)> check) {
+  Outcome outcome;
+  for (const char *how : {"optimize", "propagate", "none", "random"}) {
+    TestProgram program(text, overrides);
+    outcome.failedPlan = how;
+    if (!program.module()) {
+      outcome.isRejected = true;
+      outcome.messages = program.messages();
+      if (isDefect(program.messages()))
+        outcome.failure = program.messages();
+      return outcome;
+    }
+    if (failed(verify(program.module()))) {
+      outcome.failure = program.messages();
+      return outcome;
+    }
+    std::unique_ptr<PlannedProgram> planned =
+        planText(program, overrides, how, seed, outcome.failure);
+    if (!outcome.failure.empty())
+      return outcome;
+    if (!planned) {
+      ++outcome.impossible;
+      outcome.messages = program.messages();
+      continue;
+    }
+    ++outcome.plans;
+    if (!check(*planned))
+      return outcome;
+  }
+  return outcome;
+}

@@ -168,10 +168,13 @@ static void editPartial(TextEdits &edits, const ast::IndexList &list,
 
 void shardc::editList(TextEdits &edits, const ast::IndexList &list,
                       ShardingAttr pin) {
-  bool close = needsClosing(pin) &&
-               llvm::none_of(list.indices, [](const ast::Index &index) {
-                 return index.placement && !index.placement->open;
-               });
+  // What stays of the list's own placements may close it already.
+  bool close =
+      needsClosing(pin) &&
+      llvm::none_of(llvm::zip(list.indices, pin.getDims()), [](auto pair) {
+        const auto &[index, dim] = pair;
+        return index.placement && agrees(*index.placement, dim);
+      });
   for (auto [i, index, dim] : llvm::enumerate(list.indices, pin.getDims())) {
     std::string text;
     if (!dim.getAxes().empty() || (close && i == 0))

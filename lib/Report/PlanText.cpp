@@ -301,6 +301,10 @@ void PlanPrinter::printOutput(const ast::OutputDecl &decl, TextEdits &edits) {
     return;
   if (Operation *copy = copies.copyThatLeaves(output))
     edits.replace(decl.name.range, copies.nameIn(model.fileFrame(), copy));
+  // An output's list cannot say that it is a partial sum; an open one takes the
+  // layout that the value has.
+  if (!pin.getPartial().empty())
+    return;
   if (decl.indices)
     editList(edits, *decl.indices, pin);
   else if (!pin.getDims().empty())

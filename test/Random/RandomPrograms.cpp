@@ -9,6 +9,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/PrettyStackTrace.h"
 
 using namespace llvm;
 using namespace shardc;
@@ -42,6 +43,7 @@ bool isWanted(StringRef name) {
 /// False after a failure, which is reported with the command that repeats it.
 bool checkProgram(const RandomProgram &program, uint64_t number,
                   const std::string &command, Summary &summary) {
+  PrettyStackTraceFormat crash("%s", command.c_str());
   Overrides overrides;
   overrides.allowPadding = program.allowPadding;
   std::string plan, failed, message;

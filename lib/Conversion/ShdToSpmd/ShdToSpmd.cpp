@@ -46,16 +46,16 @@ protected:
   }
 };
 
-/// The attributes of an operation that say more than what it computes, without
-/// prices and what only planning needed.
+/// True for attributes that say more of an operation than what it computes,
+/// without prices and what only planning needed.
+bool isKept(NamedAttribute attribute) {
+  return llvm::is_contained({shd::kName, shd::kTemporary, shd::kGroup,
+                             shd::kOperand, shd::kIndices, shd::kPrologues},
+                            attribute.getName());
+}
+
 SmallVector<NamedAttribute> keptAttributes(Operation *op) {
-  SmallVector<NamedAttribute> kept;
-  for (NamedAttribute attribute : op->getDiscardableAttrs())
-    if (llvm::is_contained({shd::kName, shd::kTemporary, shd::kGroup,
-                            shd::kOperand, shd::kIndices, shd::kPrologues},
-                           attribute.getName()))
-      kept.push_back(attribute);
-  return kept;
+  return llvm::filter_to_vector(op->getDiscardableAttrs(), isKept);
 }
 
 struct ConvertProgram : Pattern<shd::ProgramOp> {
@@ -137,7 +137,7 @@ template <typename From, typename To> struct ConvertCollective : Pattern<From> {
   using Pattern<From>::Pattern;
 
   LogicalResult
-  matchAndRewrite(From op, typename From::Adaptor adaptor,
+  matchAndRewrite(From op, From::Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Type to = op.getResult().getType();
     OperationState state(
@@ -229,16 +229,20 @@ FailureOr<ArrayAttr> ConvertCompute::shardsOf(Operation *op,
 /// True for what the program of one device may hold of the shd dialect.
 bool isLocal(Operation *op) {
   auto isWhole = [](Type type) { return !shd::getSharding(type); };
+  auto mayStay = [](NamedAttribute attribute) {
+    return isKept(attribute) || attribute.getName() == spmd::kShards ||
+           attribute.getName() == spmd::kGlobal;
+  };
   return isa<shd::ShardingRuleOpInterface, shd::StatisticOp, shd::ConstantOp,
              shd::RepeatOp, shd::YieldOp>(op) &&
-         !op->hasAttr(shd::kGroupCost) &&
+         llvm::all_of(op->getDiscardableAttrs(), mayStay) &&
          llvm::all_of(op->getOperandTypes(), isWhole) &&
          llvm::all_of(op->getResultTypes(), isWhole);
 }
 
 class ConvertShdToSpmdPass
     : public shardc::impl::ConvertShdToSpmdBase<ConvertShdToSpmdPass> {
-public:
+protected:
   void runOnOperation() override;
 
 private:
@@ -247,8 +251,13 @@ private:
 
 /// Shardings must be in the types, and collectives where they differ.
 LogicalResult checkExplicit(shd::ProgramOp program) {
-  WalkResult result = program->walk([](Operation *op) {
-    if (!op->hasAttr(shd::kResultPin) && !op->hasAttr(shd::kOperandPins))
+  auto isOpen = [&](Type type) {
+    return program.getMesh() && cast<RankedTensorType>(type).getRank() > 0 &&
+           !shd::getSharding(type);
+  };
+  WalkResult result = program->walk([&](Operation *op) {
+    if (!op->hasAttr(shd::kResultPin) && !op->hasAttr(shd::kOperandPins) &&
+        llvm::none_of(op->getResultTypes(), isOpen))
       return WalkResult::advance();
     op->emitError("the plan is not explicit; run shd-insert-collectives first");
     return WalkResult::interrupt();

@@ -3,6 +3,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "shardc/Dialect/Spmd/IR/Spmd.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -35,6 +36,16 @@ static void printAxisNames(AsmPrinter &printer, ArrayRef<StringAttr> axes) {
 
 #define GET_ATTRDEF_CLASSES
 #include "shardc/Dialect/Spmd/IR/SpmdAttrs.cpp.inc"
+
+LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                StringRef name, int64_t extent,
+                                ArrayRef<StringAttr>) {
+  // H1
+  if (extent >= 1)
+    return success();
+  return emitError() << "an index must have an extent of at least 1, but '"
+                     << name << "' has " << extent;
+}
 
 void SpmdDialect::registerAttributes() {
   addAttributes<
@@ -75,6 +86,21 @@ static LogicalResult verifyShard(Operation *op, const Mesh &mesh,
   return success();
 }
 
+/// No index and no axis stands in the list twice.
+static LogicalResult verifyOnce(Operation *op, ArrayAttr list) {
+  llvm::SmallSet<StringRef, 8> indices, axes;
+  for (ShardAttr shard : list.getAsRange<ShardAttr>()) {
+    if (!indices.insert(shard.getName()).second)
+      return op->emitOpError()
+             << "'" << kShards << "' names '" << shard.getName() << "' twice";
+    for (StringAttr axis : shard.getAxes())
+      if (!axes.insert(axis).second)
+        return op->emitOpError() << "'" << kShards << "' names axis '"
+                                 << axis.getValue() << "' twice";
+  }
+  return success();
+}
+
 static LogicalResult verifyShards(Operation *op, Attribute value) {
   auto computes = dyn_cast<shd::ShardingRuleOpInterface>(op);
   if (!computes)
@@ -88,7 +114,7 @@ static LogicalResult verifyShards(Operation *op, Attribute value) {
   for (ShardAttr shard : list.getAsRange<ShardAttr>())
     if (failed(verifyShard(op, mesh, rule, shard)))
       return failure();
-  return success();
+  return verifyOnce(op, list);
 }
 
 LogicalResult SpmdDialect::verifyOperationAttribute(Operation *op,

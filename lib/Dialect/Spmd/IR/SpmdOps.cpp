@@ -34,12 +34,9 @@ static LogicalResult verifyAxes(Operation *op, const Mesh &mesh,
 LogicalResult spmd::detail::verifyPart(Operation *op, Type global, Type local,
                                        StringRef what) {
   Mesh mesh = meshOf(op);
-  if (shd::ShardingAttr sharding = shd::getSharding(global)) {
-    if (sharding.isOpen())
-      return op->emitOpError() << "the sharding of " << global << " is open";
+  if (shd::ShardingAttr sharding = shd::getSharding(global))
     if (failed(verifyAxes(op, mesh, sharding)))
       return failure();
-  }
   if (RankedTensorType expected = localType(mesh, global); expected != local)
     return op->emitOpError()
            << what << " must be " << expected << ", a device's part of "
@@ -68,7 +65,14 @@ LogicalResult ParameterOp::verify() {
     return emitOpError() << "input '" << getSym()
                          << "' must stand directly in the program";
   // P3
-  return verifyIndexCount(*this, getIndices(), getType());
+  if (failed(verifyIndexCount(*this, getIndices(), getType())))
+    return failure();
+  // P4
+  if (shd::ShardingAttr sharding = shd::getSharding(getGlobal());
+      sharding && !sharding.getPartial().empty())
+    return emitOpError() << "'" << getSym()
+                         << "' may not be stored as a partial sum";
+  return success();
 }
 
 LogicalResult OutputOp::verify() {
@@ -85,8 +89,13 @@ LogicalResult UpdateOp::verify() {
   for (Operation &op : *(*this)->getBlock()) {
     if (auto parameter = dyn_cast<ParameterOp>(op);
         parameter && parameter.getKind() == shd::TensorKind::State &&
-        parameter.getSym() == getSym())
+        parameter.getSym() == getSym()) {
+      // U1
+      if (state)
+        return emitOpError() << "state '" << getSym()
+                             << "' is a parameter twice in the same region";
       state = parameter;
+    }
     // U2
     if (auto other = dyn_cast<UpdateOp>(op);
         other && other != *this && other.getSym() == getSym())

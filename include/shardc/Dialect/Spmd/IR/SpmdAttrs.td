@@ -12,12 +12,16 @@ def Spmd_ShardAttr : AttrDef<Spmd_Dialect, "Shard"> {
   let description = [{
     `#spmd.shard<"V" = 32000 over [X, Y]>`: the whole extent, and the axes that
     split it, the major one first.
+
+    **Constraints:**
+    - (H1) The extent is at least 1.
   }];
   let parameters = (ins StringRefParameter<"name">:$name, "int64_t":$extent,
     ArrayRefParameter<"::mlir::StringAttr">:$axes);
   let assemblyFormat = [{
     `<` $name `=` $extent `over` ` ` `[` custom<AxisNames>($axes) `]` `>`
   }];
+  let genVerifyDecl = 1;
 }
 
 #endif // SHARDC_DIALECT_SPMD_IR_SPMDATTRS_TD

@@ -19,7 +19,8 @@ def Spmd_Dialect : Dialect {
     - `spmd.shards`: for each sharded index of the operation, its whole extent
       and the axes that split it (`#spmd.shard<"V" = 32000 over [X, Y]>`).
       Operations whose meaning depends on where an index begins (gathers,
-      positions, causal masks, means) need it;
+      positions, causal masks, means) need it. No index and no axis stands there
+      twice;
     - `spmd.global`: the type of the result as the global program has it, with
       its sharding.
 

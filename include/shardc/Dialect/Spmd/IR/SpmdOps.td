@@ -62,6 +62,7 @@ def Spmd_ParameterOp : Spmd_ValueOp<"parameter",
     - (P1) The type is that of a part of the global tensor.
     - (P2) An input stands directly in the program.
     - (P3) One index per dimension.
+    - (P4) It is not stored as a partial sum.
   }];
   let arguments = (ins Shd_TensorKindAttr:$kind, StrAttr:$sym,
     StrArrayAttr:$indices, Spmd_GlobalType:$global);
@@ -92,7 +93,7 @@ def Spmd_UpdateOp : Spmd_Op<"update",
   let summary = "This device's part of a state at the end of the step";
   let description = [{
     **Constraints:**
-    - (U1) The state is a parameter of the same region, with the same type.
+    - (U1) The state is one parameter of the same region, with the same type.
     - (U2) It is updated once.
   }];
   let arguments = (ins StrAttr:$sym, Shd_Tensor:$value);

@@ -1,0 +1,364 @@
+// RUN: shardc-opt %s --split-input-file --verify-diagnostics
+
+// P1
+spmd.program "p" mesh <[X = 4]> {
+  // expected-error @+1 {{the result must be 'tensor<2xf32>', a device's part of 'tensor<8xf32, #shd.sharding<[{X}]>>', but is 'tensor<8xf32>'}}
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<8xf32>
+}
+
+// -----
+
+// P1, the element type
+spmd.program "p" mesh <[X = 4]> {
+  // expected-error @+1 {{the result must be 'tensor<2xf32>', a device's part of 'tensor<8xf32, #shd.sharding<[{X}]>>', but is 'tensor<2xbf16>'}}
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xbf16>
+}
+
+// -----
+
+// P1, an axis that is not there
+spmd.program "p" mesh <[X = 4]> {
+  // expected-error @+1 {{the sharding names axis 'Y', which the mesh lacks}}
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{Y}]>> : tensor<8xf32>
+}
+
+// -----
+
+// P1, a program without a mesh
+spmd.program "p" {
+  // expected-error @+1 {{the sharding names axis 'X', which the mesh lacks}}
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<8xf32>
+}
+
+// -----
+
+// P2
+spmd.program "p" {
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{input 'x' must stand directly in the program}}
+    %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+    shd.yield
+  }
+}
+
+// -----
+
+// P3
+spmd.program "p" {
+  // expected-error @+1 {{has 2 indices for a tensor of 1 dimensions}}
+  %x = spmd.parameter input "x" ["B", "D"] of tensor<8xf32> : tensor<8xf32>
+}
+
+// -----
+
+// P4
+spmd.program "p" mesh <[X = 4]> {
+  // expected-error @+1 {{'x' may not be stored as a partial sum}}
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{}], partial = {X}>> : tensor<8xf32>
+}
+
+// -----
+
+// O1
+spmd.program "p" mesh <[X = 4]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32>
+  // expected-error @+1 {{the value must be 'tensor<8xf32>', a device's part of 'tensor<8xf32>', but is 'tensor<2xf32>'}}
+  spmd.output "x" %x ["B"] of tensor<8xf32> : tensor<2xf32>
+}
+
+// -----
+
+// O2
+spmd.program "p" {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{has 0 indices for a tensor of 1 dimensions}}
+  spmd.output "x" %x [] of tensor<8xf32> : tensor<8xf32>
+}
+
+// -----
+
+// U1
+spmd.program "p" {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{state 'x' is not a parameter of the same region}}
+  spmd.update "x" %x : tensor<8xf32>
+}
+
+// -----
+
+// U1, in another region
+spmd.program "p" {
+  %x = spmd.parameter state "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{state 'x' is not a parameter of the same region}}
+    spmd.update "x" %x : tensor<8xf32>
+    shd.yield
+  }
+}
+
+// -----
+
+// U1, the type
+spmd.program "p" {
+  %x = spmd.parameter state "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  %y = spmd.parameter input "y" ["B"] of tensor<4xf32> : tensor<4xf32>
+  // expected-error @+1 {{state 'x' has type 'tensor<8xf32>', but its value has type 'tensor<4xf32>'}}
+  spmd.update "x" %y : tensor<4xf32>
+}
+
+// -----
+
+// U1, twice
+spmd.program "p" {
+  %x = spmd.parameter state "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  %y = spmd.parameter state "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{state 'x' is a parameter twice in the same region}}
+  spmd.update "x" %y : tensor<8xf32>
+}
+
+// -----
+
+// U2
+spmd.program "p" {
+  %x = spmd.parameter state "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{state 'x' is updated twice}}
+  spmd.update "x" %x : tensor<8xf32>
+  spmd.update "x" %x : tensor<8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{expects parent op to be one of 'spmd.program, shd.repeat'}}
+%x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+
+// -----
+
+spmd.program "p" {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{expects parent op 'spmd.program'}}
+    spmd.output "x" %x ["B"] of tensor<8xf32> : tensor<8xf32>
+    shd.yield
+  }
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 4]> {
+  // expected-error @+1 {{the result must be 'tensor<8xf32>', a device's part of 'tensor<8xf32>', but is 'tensor<8xf32, #shd.sharding<[{X}]>>'}}
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32, #shd.sharding<[{X}]>>
+}
+
+// -----
+
+// C1, shapes
+spmd.program "p" mesh <[X = 4]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32>
+  // expected-error @+1 {{turns 'tensor<8xf32, #shd.sharding<[{X}]>>' into 'tensor<7xf32>', which differ in more than their shardings}}
+  %y = spmd.all_gather %x over ["X"] of tensor<8xf32, #shd.sharding<[{X}]>> to tensor<7xf32> : tensor<2xf32> -> tensor<7xf32>
+}
+
+// -----
+
+// C1, element types
+spmd.program "p" mesh <[X = 4]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32>
+  // expected-error @+1 {{turns 'tensor<8xf32, #shd.sharding<[{X}]>>' into 'tensor<8xf16>', which differ in more than their shardings}}
+  %y = spmd.all_slice %x over ["X"] of tensor<8xf32, #shd.sharding<[{X}]>> to tensor<8xf16> : tensor<2xf32> -> tensor<8xf16>
+}
+
+// -----
+
+// C1, the operand
+spmd.program "p" mesh <[X = 4]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32>
+  // expected-error @+1 {{the operand must be 'tensor<8xf32>', a device's part of 'tensor<8xf32>', but is 'tensor<2xf32>'}}
+  %y = spmd.all_to_all %x over ["X"] of tensor<8xf32> to tensor<8xf32> : tensor<2xf32> -> tensor<8xf32>
+}
+
+// -----
+
+// C1, the result
+spmd.program "p" mesh <[X = 4]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32>
+  // expected-error @+1 {{the result must be 'tensor<8xf32>', a device's part of 'tensor<8xf32>', but is 'tensor<2xf32>'}}
+  %y = spmd.collective_permute %x over ["X"] of tensor<8xf32, #shd.sharding<[{X}]>> to tensor<8xf32> : tensor<2xf32> -> tensor<2xf32>
+}
+
+// -----
+
+// C2, all_gather: only what stands at the minor end
+spmd.program "p" mesh <[X = 2, Y = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X, Y}]>> : tensor<2xf32>
+  // expected-error @+1 {{does not turn [0@(X, Y)] into [0@Y] over axes ['X']}}
+  %y = spmd.all_gather %x over ["X"] of tensor<8xf32, #shd.sharding<[{X, Y}]>> to tensor<8xf32, #shd.sharding<[{Y}]>> : tensor<2xf32> -> tensor<4xf32>
+}
+
+// -----
+
+// C2, all_slice: partial sums stay
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{does not turn [0]{+X} into [0@X] over axes ['X']}}
+  %y = spmd.all_slice %x over ["X"] of tensor<8xf32, #shd.sharding<[{}], partial = {X}>> to tensor<8xf32, #shd.sharding<[{X}]>> : tensor<8xf32> -> tensor<4xf32>
+}
+
+// -----
+
+// C2, all_to_all: an axis that only goes
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B", "D"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<4x4xf32>
+  // expected-error @+1 {{does not turn [0@X, 1] into [0, 1] over axes ['X']}}
+  %y = spmd.all_to_all %x over ["X"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> to tensor<8x4xf32> : tensor<4x4xf32> -> tensor<8x4xf32>
+}
+
+// -----
+
+// C2, reduce_scatter: nothing to add up
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{does not turn [0] into [0@X] over axes ['X']}}
+  %y = spmd.reduce_scatter %x over ["X"] of tensor<8xf32> to tensor<8xf32, #shd.sharding<[{X}]>> : tensor<8xf32> -> tensor<4xf32>
+}
+
+// -----
+
+// C2, all_reduce: nothing to add up
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{does not turn [0] into [0] over axes ['X']}}
+  %y = spmd.all_reduce %x over ["X"] of tensor<8xf32> to tensor<8xf32> : tensor<8xf32> -> tensor<8xf32>
+}
+
+// -----
+
+// C2, collective_permute: parts keep their size
+spmd.program "p" mesh <[X = 2, Y = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<4xf32>
+  // expected-error @+1 {{does not turn [0@X] into [0@(X, Y)] over axes ['X', 'Y']}}
+  %y = spmd.collective_permute %x over ["X", "Y"] of tensor<8xf32, #shd.sharding<[{X}]>> to tensor<8xf32, #shd.sharding<[{X, Y}]>> : tensor<4xf32> -> tensor<2xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<4xf32>
+  // expected-error @+1 {{axis 'Y' is not one of the mesh}}
+  %y = spmd.all_gather %x over ["Y"] of tensor<8xf32, #shd.sharding<[{X}]>> to tensor<8xf32> : tensor<4xf32> -> tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<4xf32>
+  // expected-error @+1 {{axis 'X' appears twice}}
+  %y = spmd.all_gather %x over ["X", "X"] of tensor<8xf32, #shd.sharding<[{X}]>> to tensor<8xf32> : tensor<4xf32> -> tensor<8xf32>
+}
+
+// -----
+
+// Attributes
+
+spmd.program "p" mesh <[X = 2]> {
+  // expected-error @+1 {{'spmd.shards' belongs to an operation that computes}}
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> {spmd.shards = []} : tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{'spmd.shards' must be a list of shards}}
+  %y = shd.elementwise exp(%x) <[B] -> [B]> {spmd.shards = ["B"]} : (tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{'spmd.shards' names 'D', which is not an index of the operation}}
+  %y = shd.elementwise exp(%x) <[B] -> [B]> {spmd.shards = [#spmd.shard<"D" = 16 over [X]>]} : (tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{'spmd.shards' names axis 'Y', which the mesh lacks}}
+  %y = shd.elementwise exp(%x) <[B] -> [B]> {spmd.shards = [#spmd.shard<"B" = 16 over [Y]>]} : (tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{index 'B' must have 9 of 18 elements on a device, but has 8}}
+  %y = shd.elementwise exp(%x) <[B] -> [B]> {spmd.shards = [#spmd.shard<"B" = 18 over [X]>]} : (tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{'spmd.shards' names 'B' twice}}
+  %y = shd.elementwise exp(%x) <[B] -> [B]> {spmd.shards = [#spmd.shard<"B" = 16 over [X]>, #spmd.shard<"B" = 16 over [X]>]} : (tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B", "D"] of tensor<8x8xf32> : tensor<8x8xf32>
+  // expected-error @+1 {{'spmd.shards' names axis 'X' twice}}
+  %y = shd.elementwise exp(%x) <[B, D] -> [B, D]> {spmd.shards = [#spmd.shard<"B" = 16 over [X]>, #spmd.shard<"D" = 16 over [X]>]} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{'spmd.global' must be the tensor type of the one result}}
+  %y = shd.elementwise exp(%x) <[B] -> [B]> {spmd.global = i32} : (tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{'spmd.global' must be the tensor type of the one result}}
+  spmd.output "x" %x ["B"] of tensor<8xf32> {spmd.global = tensor<8xf32>} : tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{the result must be 'tensor<4xf32>', a device's part of 'tensor<8xf32, #shd.sharding<[{X}]>>', but is 'tensor<8xf32>'}}
+  %y = shd.elementwise exp(%x) <[B] -> [B]> {spmd.global = tensor<8xf32, #shd.sharding<[{X}]>>} : (tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  // expected-error @+1 {{has an unknown attribute 'spmd.shrads'}}
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> {spmd.shrads = []} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'spmd.shards' belongs to an operation of an spmd.program}}
+  %x = shd.declare input "x" ["B"] {spmd.shards = []} : tensor<8xf32>
+}
+
+// -----
+
+// expected-error @+1 {{an index must have an extent of at least 1, but 'B' has 0}}
+module attributes {a = #spmd.shard<"B" = 0 over [X]>} {}
+
+// -----
+
+// expected-error @+1 {{expected valid keyword or string}}
+module attributes {a = #spmd.shard<"B" = 2 over [4]>} {}

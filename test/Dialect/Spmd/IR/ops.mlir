@@ -1,0 +1,69 @@
+// RUN: shardc-opt %s | shardc-opt | FileCheck %s
+// RUN: shardc-opt %s --mlir-print-op-generic | shardc-opt | FileCheck %s
+
+// CHECK-LABEL: spmd.program "empty" {
+spmd.program "empty" {
+}
+
+// CHECK-LABEL: spmd.program "structure" mesh <[X = 4, Y = 2]>
+// CHECK-SAME:  attributes {note = "kept"} {
+spmd.program "structure" mesh <[X = 4, Y = 2]> attributes {note = "kept"} {
+  // CHECK-NEXT: %x = spmd.parameter input "x" ["B", "D"] of tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>> : tensor<2x8xbf16>
+  %x = spmd.parameter input "x" ["B", "D"] of tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>> : tensor<2x8xbf16>
+  // CHECK-NEXT: %c = spmd.parameter state "c" ["B"] of tensor<8xi8, #shd.sharding<[{}]>> : tensor<8xi8>
+  %c = spmd.parameter state "c" ["B"] of tensor<8xi8, #shd.sharding<[{}]>> : tensor<8xi8>
+  // CHECK-NEXT: spmd.update "c" %c : tensor<8xi8>
+  spmd.update "c" %c : tensor<8xi8>
+  // CHECK-NEXT: %[[R:.*]] = shd.repeat "L" = 3(%x) : (tensor<2x8xbf16>) -> tensor<2x8xbf16> {
+  %r = shd.repeat "L" = 3(%x) : (tensor<2x8xbf16>) -> tensor<2x8xbf16> {
+  // CHECK-NEXT: ^bb0(%L: tensor<i32>, %[[IN:.*]]: tensor<2x8xbf16>):
+  ^bb0(%i: tensor<i32>, %in: tensor<2x8xbf16>):
+    // CHECK-NEXT: %g = spmd.parameter weight "g" ["D"] of tensor<16xbf16, #shd.sharding<[{Y}]>> : tensor<8xbf16>
+    %g = spmd.parameter weight "g" ["D"] of tensor<16xbf16, #shd.sharding<[{Y}]>> : tensor<8xbf16>
+    // CHECK-NEXT: %s = spmd.parameter state "s" ["D"] of tensor<16xbf16, #shd.sharding<[{Y}]>> : tensor<8xbf16>
+    %s = spmd.parameter state "s" ["D"] of tensor<16xbf16, #shd.sharding<[{Y}]>> : tensor<8xbf16>
+    // CHECK-NEXT: spmd.update "s" %g : tensor<8xbf16>
+    spmd.update "s" %g : tensor<8xbf16>
+    // CHECK-NEXT: %h = shd.elementwise mul(%[[IN]], %g) <[B, D], [D] -> [B, D]> {shd.name = "h", spmd.global = tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, spmd.shards = [#spmd.shard<"B" = 8 over [X]>, #spmd.shard<"D" = 16 over [Y]>]} : (tensor<2x8xbf16>, tensor<8xbf16>) -> tensor<2x8xbf16>
+    %h = shd.elementwise mul(%in, %g) <[B, D], [D] -> [B, D]> {shd.name = "h", spmd.global = tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, spmd.shards = [#spmd.shard<"B" = 8 over [X]>, #spmd.shard<"D" = 16 over [Y]>]} : (tensor<2x8xbf16>, tensor<8xbf16>) -> tensor<2x8xbf16>
+    shd.yield %h : tensor<2x8xbf16>
+  }
+  // CHECK: spmd.output "r" %[[R]] ["B", "D"] of tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>> : tensor<2x8xbf16>
+  spmd.output "r" %r ["B", "D"] of tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>> : tensor<2x8xbf16>
+}
+
+// CHECK-LABEL: spmd.program "collectives"
+spmd.program "collectives" mesh <[X = 4, Y = 2]> {
+  %x = spmd.parameter input "x" ["B", "D"] of tensor<8x16xf32, #shd.sharding<[{X}, {Y}]>> : tensor<2x8xf32>
+  // CHECK: spmd.all_gather %x over ["X"] of tensor<8x16xf32, #shd.sharding<[{X}, {Y}]>> to tensor<8x16xf32, #shd.sharding<[{}, {Y}]>> {shd.indices = ["B", "D"], shd.operand = "x"} : tensor<2x8xf32> -> tensor<8x8xf32>
+  %ag = spmd.all_gather %x over ["X"] of tensor<8x16xf32, #shd.sharding<[{X}, {Y}]>> to tensor<8x16xf32, #shd.sharding<[{}, {Y}]>> {shd.operand = "x", shd.indices = ["B", "D"]} : tensor<2x8xf32> -> tensor<8x8xf32>
+  // CHECK: spmd.all_slice %{{.*}} over ["X"] of tensor<8x16xf32, #shd.sharding<[{}, {Y}]>> to tensor<8x16xf32, #shd.sharding<[{}, {Y, X}]>> : tensor<8x8xf32> -> tensor<8x2xf32>
+  %as = spmd.all_slice %ag over ["X"] of tensor<8x16xf32, #shd.sharding<[{}, {Y}]>> to tensor<8x16xf32, #shd.sharding<[{}, {Y, X}]>> : tensor<8x8xf32> -> tensor<8x2xf32>
+  // CHECK: spmd.all_to_all %x over ["X"] of tensor<8x16xf32, #shd.sharding<[{X}, {Y}]>> to tensor<8x16xf32, #shd.sharding<[{}, {Y, X}]>> : tensor<2x8xf32> -> tensor<8x2xf32>
+  %aa = spmd.all_to_all %x over ["X"] of tensor<8x16xf32, #shd.sharding<[{X}, {Y}]>> to tensor<8x16xf32, #shd.sharding<[{}, {Y, X}]>> : tensor<2x8xf32> -> tensor<8x2xf32>
+  // CHECK: spmd.collective_permute %{{.*}} over ["X", "Y"] of tensor<8x16xf32, #shd.sharding<[{}, {Y, X}]>> to tensor<8x16xf32, #shd.sharding<[{}, {X, Y}]>> : tensor<8x2xf32> -> tensor<8x2xf32>
+  %cp = spmd.collective_permute %as over ["X", "Y"] of tensor<8x16xf32, #shd.sharding<[{}, {Y, X}]>> to tensor<8x16xf32, #shd.sharding<[{}, {X, Y}]>> : tensor<8x2xf32> -> tensor<8x2xf32>
+  %p = shd.reduce sum(%x) <[B, D] -> [B]> {spmd.global = tensor<8xf32, #shd.sharding<[{X}], partial = {Y}>>, spmd.shards = [#spmd.shard<"B" = 8 over [X]>, #spmd.shard<"D" = 16 over [Y]>]} : (tensor<2x8xf32>) -> tensor<2xf32>
+  // CHECK: spmd.reduce_scatter %{{.*}} over ["Y"] of tensor<8xf32, #shd.sharding<[{X}], partial = {Y}>> to tensor<8xf32, #shd.sharding<[{X, Y}]>> : tensor<2xf32> -> tensor<1xf32>
+  %rs = spmd.reduce_scatter %p over ["Y"] of tensor<8xf32, #shd.sharding<[{X}], partial = {Y}>> to tensor<8xf32, #shd.sharding<[{X, Y}]>> : tensor<2xf32> -> tensor<1xf32>
+  // CHECK: spmd.all_reduce %{{.*}} over ["Y"] of tensor<8xf32, #shd.sharding<[{X}], partial = {Y}>> to tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32> -> tensor<2xf32>
+  %ar = spmd.all_reduce %p over ["Y"] of tensor<8xf32, #shd.sharding<[{X}], partial = {Y}>> to tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32> -> tensor<2xf32>
+  %m = shd.statistic "max"(%x) {spmd.global = tensor<8xf32, #shd.sharding<[{X}], partial = {Y}>>} : (tensor<2x8xf32>) -> tensor<2xf32>
+  // CHECK: spmd.all_reduce max %{{.*}} over ["Y"] of
+  %max = spmd.all_reduce max %m over ["Y"] of tensor<8xf32, #shd.sharding<[{X}], partial = {Y}>> to tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32> -> tensor<2xf32>
+}
+
+// Axes of size 1, extents that axes do not divide, scalars, names that need
+// quotes.
+// CHECK-LABEL: spmd.program "corners"
+spmd.program "corners" mesh <[X = 4, "1 Z" = 1]> {
+  // CHECK: %x = spmd.parameter input "x" ["B"] of tensor<6xf32, #shd.sharding<[{X, "1 Z"}]>> : tensor<2xf32>
+  %x = spmd.parameter input "x" ["B"] of tensor<6xf32, #shd.sharding<[{X, "1 Z"}]>> : tensor<2xf32>
+  // CHECK: shd.elementwise exp(%x) <[B] -> [B]> {spmd.shards = [#spmd.shard<"B" = 6 over [X, "1 Z"]>]}
+  %y = shd.elementwise exp(%x) <[B] -> [B]> {spmd.shards = [#spmd.shard<"B" = 6 over [X, "1 Z"]>]} : (tensor<2xf32>) -> tensor<2xf32>
+  %s = shd.reduce sum(%y) <[B] -> []> {spmd.shards = [#spmd.shard<"B" = 6 over [X]>]} : (tensor<2xf32>) -> tensor<f32>
+  // CHECK: spmd.all_reduce %{{.*}} over ["X"] of tensor<f32, #shd.sharding<[], partial = {X}>> to tensor<f32> : tensor<f32> -> tensor<f32>
+  %t = spmd.all_reduce %s over ["X"] of tensor<f32, #shd.sharding<[], partial = {X}>> to tensor<f32> : tensor<f32> -> tensor<f32>
+  // CHECK: spmd.output "t" %{{.*}} [] of tensor<f32> : tensor<f32>
+  spmd.output "t" %t [] of tensor<f32> : tensor<f32>
+}

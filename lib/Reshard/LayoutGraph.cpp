@@ -20,14 +20,14 @@ unsigned PermutationTable::intern(Permutation permutation) {
 }
 
 LayoutGraph::LayoutGraph(const Mesh &mesh, PermutationTable &permutations,
-                         std::vector<Layout> layoutsIn)
+                         std::vector<Layout> layoutsIn,
+                         llvm::ArrayRef<unsigned> padded)
     : mesh(mesh), permutations(permutations), layouts(std::move(layoutsIn)),
       edgesOf(layouts.size()) {
   std::map<std::pair<AxisSet, AxisSet>, unsigned> classIndex;
   for (auto [node, layout] : llvm::enumerate(layouts)) {
     index.emplace(layout, node);
-    for (const AxisList &list : layout.dims)
-      dimParts.push_back(mesh.groupSize(list));
+    addCuts(layout, padded);
     AxisSet sharded = layout.sharded();
     auto [entry, isNew] = classIndex.try_emplace({sharded, layout.partial},
                                                  unsigned(classes.size()));
@@ -35,6 +35,23 @@ LayoutGraph::LayoutGraph(const Mesh &mesh, PermutationTable &permutations,
       classes.push_back({sharded, layout.partial, mesh.groupSize(sharded), {}});
     classes[entry->second].nodes.push_back(node);
     classOf.push_back(entry->second);
+  }
+}
+
+/// Axes that divide an extent cut it by the number of parts alone.
+void LayoutGraph::addCuts(const Layout &layout,
+                          llvm::ArrayRef<unsigned> padded) {
+  for (auto [dim, list] : llvm::enumerate(layout.dims)) {
+    if (!llvm::is_contained(padded, dim)) {
+      cuts.push_back(mesh.groupSize(list));
+      continue;
+    }
+    llvm::SmallVector<int64_t, 4> sizes;
+    for (AxisIndex axis : list)
+      if (mesh.axes[axis].size > 1)
+        sizes.push_back(mesh.axes[axis].size);
+    cuts.push_back(
+        paddedCuts.try_emplace(sizes, paddedCuts.size()).first->second);
   }
 }
 
@@ -92,8 +109,8 @@ static bool isSubset(AxisSet part, AxisSet whole) {
 
 bool LayoutGraph::samePartsPerDim(unsigned a, unsigned b) const {
   size_t rank = layouts[a].rank();
-  auto parts = dimParts.begin();
-  return std::equal(parts + a * rank, parts + (a + 1) * rank, parts + b * rank);
+  auto cut = cuts.begin();
+  return std::equal(cut + a * rank, cut + (a + 1) * rank, cut + b * rank);
 }
 
 std::optional<Move> LayoutGraph::findMove(unsigned fromNode, unsigned toNode,

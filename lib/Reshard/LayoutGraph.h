@@ -8,8 +8,8 @@
 #ifndef SHARDC_LIB_RESHARD_LAYOUTGRAPH_H
 #define SHARDC_LIB_RESHARD_LAYOUTGRAPH_H
 
-#include "shardc/Reshard/Permutation.h"
 #include "shardc/Cost/Collective.h"
+#include "shardc/Reshard/Permutation.h"
 #include <optional>
 #include <unordered_map>
 
@@ -43,9 +43,10 @@ private:
 
 class LayoutGraph {
 public:
-  /// `layouts` are distinct and sorted.
+  /// `layouts` are distinct and sorted. Of a padded dimension the last parts
+  /// are shorter, and how its axes follow each other decides where parts begin.
   LayoutGraph(const Mesh &mesh, PermutationTable &permutations,
-              std::vector<Layout> layouts);
+              std::vector<Layout> layouts, llvm::ArrayRef<unsigned> padded);
 
   unsigned size() const { return layouts.size(); }
   const Layout &layout(unsigned node) const { return layouts[node]; }
@@ -66,12 +67,17 @@ private:
                                const Class &fromClass,
                                const Class &toClass) const;
   bool samePartsPerDim(unsigned a, unsigned b) const;
+  void addCuts(const Layout &layout, llvm::ArrayRef<unsigned> padded);
 
   const Mesh &mesh;
   PermutationTable &permutations;
   std::vector<Layout> layouts;
-  /// Number of parts of each dimension of each node, node by node.
-  std::vector<int64_t> dimParts;
+  /// Where each dimension of each node is cut, node by node: the same number,
+  /// the same parts.
+  std::vector<int64_t> cuts;
+  /// Numbers of the ways in which padded dimensions are cut, by the sizes of
+  /// their axes.
+  std::map<llvm::SmallVector<int64_t, 4>, int64_t> paddedCuts;
   std::vector<Class> classes;
   std::vector<unsigned> classOf;
   std::unordered_map<Layout, unsigned> index;

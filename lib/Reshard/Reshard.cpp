@@ -53,7 +53,7 @@ struct shardc::ReshardTables {
   ReshardTables(const ReshardTables &) = delete;
   ReshardTables &operator=(const ReshardTables &) = delete;
 
-  LayoutGraph &graph(std::vector<Layout> layouts);
+  LayoutGraph &graph(std::vector<Layout> layouts, const DimList &padded);
   /// Of all layouts of the space that divide the shape.
   LayoutGraph &graph(const TensorShape &shape, const SharedSpace &shared);
 
@@ -63,7 +63,9 @@ struct shardc::ReshardTables {
   std::vector<std::optional<CollectiveCost>> unitPermuteCosts;
 
 private:
-  std::map<std::vector<Layout>, std::unique_ptr<LayoutGraph>> graphs;
+  std::map<std::pair<DimList, std::vector<Layout>>,
+           std::unique_ptr<LayoutGraph>>
+      graphs;
   /// By the space and, for each dimension, what the axes have in common with
   /// its extent: that says which of them divide it.
   std::map<std::pair<SharedSpace, std::vector<int64_t>>, LayoutGraph *> known;
@@ -79,15 +81,17 @@ LayoutGraph &ReshardTables::graph(const TensorShape &shape,
   if (!entry)
     entry = &graph(LayoutSpace::ofAxes(shape.rank(), shared.axes,
                                        shared.partial, shared.padded)
-                       .enumerate(mesh, shape));
+                       .enumerate(mesh, shape),
+                   shared.padded);
   return *entry;
 }
 
-LayoutGraph &ReshardTables::graph(std::vector<Layout> layouts) {
-  std::unique_ptr<LayoutGraph> &graph = graphs[layouts];
+LayoutGraph &ReshardTables::graph(std::vector<Layout> layouts,
+                                  const DimList &padded) {
+  std::unique_ptr<LayoutGraph> &graph = graphs[{padded, layouts}];
   if (!graph)
-    graph =
-        std::make_unique<LayoutGraph>(mesh, permutations, std::move(layouts));
+    graph = std::make_unique<LayoutGraph>(mesh, permutations,
+                                          std::move(layouts), padded);
   return *graph;
 }
 
@@ -493,8 +497,11 @@ Search &ReshardPlanner::Cache::findSearch(const TensorShape &shape,
   if (!space) {
     Search *&search = entry.single[{from, to}];
     if (!search)
-      search = makeSearch(shape, tables->graph(pairLayouts(shape, from, to)),
-                          /*mayPad=*/true);
+      search =
+          makeSearch(shape,
+                     tables->graph(pairLayouts(shape, from, to),
+                                   paddedDims(pricer.mesh(), shape, from, to)),
+                     /*mayPad=*/true);
     return *search;
   }
   Search *&search = entry.shared[*space];

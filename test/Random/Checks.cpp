@@ -1,6 +1,7 @@
 //===- Checks.cpp - What must hold of every plan --------------------------===//
 
 #include "Checks.h"
+#include "Execution.h"
 #include "ReportLaws.h"
 #include "mlir/Parser/Parser.h"
 #include "shardc/Report/PlanText.h"
@@ -132,6 +133,9 @@ llvm::ArrayRef<Check> test::checks() {
       {"round-trip", "the IR of every stage as text", roundTrip},
       {"plan-text", "--emit-plan read back", readBack},
       {"report", "totals and bounds of the report", reportLaws},
+      {"values", "sharded and unsharded results", sameValues},
+      {"shrunk", "the same of the shrunk program", sameValuesShrunk},
+      {"collectives", "those priced, emitted and executed", sameCollectives},
   };
   return all;
 }

@@ -24,7 +24,8 @@ unsigned FactorTable::intern(StringRef name, bool ofValues) {
   for (auto [number, entry] : llvm::enumerate(factors))
     if (entry.name == name && entry.ofValues == ofValues)
       return number;
-  factors.push_back({name, extents.lookup(name), ofValues});
+  factors.push_back(
+      {name, ofValues ? valueExtent : extents.lookup(name), ofValues});
   return factors.size() - 1;
 }
 
@@ -74,12 +75,23 @@ FactorTable FactorTable::withParts(ShardingRuleOpInterface op, StringRef whole,
   return table;
 }
 
-FactorTable FactorTable::withValues(ShardingRuleOpInterface op, StringRef head,
-                                    unsigned firstValue) {
+bool shd::isIndexOfValues(Operation *op, StringRef name, unsigned tensor) {
+  auto attention = dyn_cast<AttentionOp>(op);
+  return attention && tensor >= AttentionOp::kValueOperand &&
+         name == attention.getHead();
+}
+
+FactorTable FactorTable::withValues(AttentionOp op) {
   FactorTable table;
   table.collectExtents(op);
-  table.build(op.getIndexing(), [&](StringRef name, unsigned tensor) {
-    return DimFactors{table.intern(name, name == head && tensor >= firstValue)};
+  IndexingAttr indexing = op.getIndexing();
+  for (auto [name, extent] :
+       llvm::zip_equal(indexing.getOperandIndices(AttentionOp::kValueOperand),
+                       op.getV().getType().getShape()))
+    if (name == op.getHead())
+      table.valueExtent = extent;
+  table.build(indexing, [&](StringRef name, unsigned tensor) {
+    return DimFactors{table.intern(name, isIndexOfValues(op, name, tensor))};
   });
   return table;
 }

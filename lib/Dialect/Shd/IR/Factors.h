@@ -29,10 +29,9 @@ public:
   /// Dimensions named `whole` consist of `parts`, which other tensors have.
   static FactorTable withParts(ShardingRuleOpInterface op,
                                llvm::StringRef whole, mlir::ArrayAttr parts);
-  /// The index `head` of the operands from `firstValue` on and of the result is
-  /// another than that of the operands before.
-  static FactorTable withValues(ShardingRuleOpInterface op,
-                                llvm::StringRef head, unsigned firstValue);
+  /// The index `head` of values and result is another than that of queries and
+  /// keys.
+  static FactorTable withValues(AttentionOp op);
 
   llvm::ArrayRef<Entry> entries() const { return factors; }
   llvm::ArrayRef<TensorFactors> operands() const { return operandFactors; }
@@ -51,10 +50,17 @@ private:
 
   /// Of every index that stands in the indexing.
   llvm::SmallDenseMap<llvm::StringRef, int64_t, 8> extents;
+  /// Of the index of values that has the name of `head`.
+  int64_t valueExtent = 1;
   llvm::SmallVector<Entry, 6> factors;
   llvm::SmallVector<TensorFactors, 3> operandFactors;
   llvm::SmallVector<TensorFactors, 1> resultFactors;
 };
+
+/// True for an index of attention's values and result (tensors are numbered
+/// operands first) that only has the name of the index that scores sum over.
+bool isIndexOfValues(mlir::Operation *op, llvm::StringRef name,
+                     unsigned tensor);
 
 /// True if some dimension of `tensor` maps to `factor`.
 bool hasFactor(const TensorFactors &tensor, unsigned factor);

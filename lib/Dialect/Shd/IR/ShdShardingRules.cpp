@@ -194,7 +194,7 @@ ShardingRule CrossEntropyOp::getShardingRule() {
 /// by what the devices agreed on: a part of the sum over keys. A split head
 /// index would make the scores partial sums.
 ShardingRule AttentionOp::getShardingRule() {
-  FactorTable table = FactorTable::withValues(*this, getHead(), kValueOperand);
+  FactorTable table = FactorTable::withValues(*this);
   RuleBuilder builder(*this, table);
   builder.setKind(getHead(), FactorKind::Replicated);
   builder.setKind(getKey(), FactorKind::StatisticReduction);

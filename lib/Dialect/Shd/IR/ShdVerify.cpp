@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Factors.h"
 #include "Verify.h"
 #include "llvm/ADT/SmallSet.h"
+#include <map>
 
 using namespace mlir;
 using namespace shardc;
@@ -81,13 +83,16 @@ static LogicalResult verifyList(Operation *op, const IndexedTensor &tensor) {
 /// I3
 static LogicalResult verifyExtents(Operation *op,
                                    ArrayRef<IndexedTensor> tensors) {
-  llvm::SmallDenseMap<StringRef, std::pair<const IndexedTensor *, int64_t>, 8>
+  // By name, and whether it is of attention's values.
+  std::map<std::pair<StringRef, bool>,
+           std::pair<const IndexedTensor *, int64_t>>
       first;
-  for (const IndexedTensor &tensor : tensors)
+  for (auto [number, tensor] : llvm::enumerate(tensors))
     for (auto [index, extent] :
          llvm::zip_equal(tensor.indices.getAsValueRange<StringAttr>(),
                          tensor.type.getShape())) {
-      auto [entry, isNew] = first.try_emplace(index, &tensor, extent);
+      auto [entry, isNew] = first.try_emplace(
+          {index, isIndexOfValues(op, index, number)}, &tensor, extent);
       auto [other, expected] = entry->second;
       if (extent != expected)
         return op->emitOpError()

@@ -210,7 +210,7 @@ static AttentionSizes attentionSizes(AttentionOp op, const FactorTable &table,
 
 OpWork AttentionOp::getWork(ArrayRef<int64_t> localExtents,
                             const Machine &machine) {
-  FactorTable table = FactorTable::withValues(*this, getHead(), kValueOperand);
+  FactorTable table = FactorTable::withValues(*this);
   LocalView view(*this, table, localExtents);
   AttentionSizes sizes = attentionSizes(*this, table, view);
   // The share of the pairs that the mask keeps, on whole positions.

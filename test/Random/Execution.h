@@ -1,0 +1,22 @@
+//===- Execution.h - What must hold of plans that run ---------*- C++ -*-===//
+
+#ifndef SHARDC_TEST_RANDOM_EXECUTION_H
+#define SHARDC_TEST_RANDOM_EXECUTION_H
+
+#include "Plans.h"
+
+namespace shardc::test {
+
+/// On the mesh as it is, the devices compute what the unsharded program does.
+std::string sameValues(PlannedProgram &plan);
+
+/// The same of the shrunk program.
+std::string sameValuesShrunk(PlannedProgram &plan);
+
+/// What the report prices, what the device's program has and what the devices
+/// execute are the same collectives: kind, axes, bytes and count.
+std::string sameCollectives(PlannedProgram &plan);
+
+} // namespace shardc::test
+
+#endif // SHARDC_TEST_RANDOM_EXECUTION_H

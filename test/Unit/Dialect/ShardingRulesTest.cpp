@@ -65,7 +65,7 @@ TEST(ShardingRules, Einsum) {
     %b = shd.declare weight "b" ["E", "D", "F"] : tensor<2x16x32xbf16>
     %c = shd.einsum(%a, %b) <[E, B, D], [E, D, F] -> [B, E, F]> : (tensor<2x8x16xbf16>, tensor<2x16x32xbf16>) -> tensor<8x2x32xbf16>)");
   EXPECT_EQ(factors(rule),
-            "E:2:parallel B:8:parallel D:16:reduction F:f32:parallel ");
+            "E:2:parallel B:8:parallel D:16:reduction F:32:parallel ");
   EXPECT_EQ(dims(rule.operands), "0 1 2 | 0 2 3 | ");
   EXPECT_EQ(dims(rule.results), "1 0 3 | ");
   EXPECT_EQ(linear(rule), (std::vector<uint32_t>{0b01, 0b10}));
@@ -221,7 +221,7 @@ TEST(ShardingRules, CrossEntropy) {
     %x = shd.declare input "x" ["B", "V"] : tensor<8x32xbf16>
     %l = shd.declare input "l" ["B"] : tensor<8xi32>
     %y = shd.cross_entropy(%x, %l) over "V" <[B, V], [B] -> [B]> : tensor<8x32xbf16>, tensor<8xi32> -> tensor<8xf32>)");
-  EXPECT_EQ(factors(rule), "B:8:parallel V:f32:statistic ");
+  EXPECT_EQ(factors(rule), "B:8:parallel V:32:statistic ");
   EXPECT_EQ(linear(rule), std::vector<uint32_t>{});
   EXPECT_EQ(statistics(rule),
             "max:max:f32: 0; sum_exp:sum:f32: 0; picked:sum:f32: 0; ");
@@ -238,7 +238,7 @@ TEST(ShardingRules, AttentionSeparatesTheValuesHeadIndex) {
   EXPECT_EQ(factors(rule),
             "B:2:parallel T:8:parallel K:4:parallel "
             "G:3:parallel H:16:replicated "
-            "S:f32:statistic-reduction H of values:16:parallel ");
+            "S:32:statistic-reduction H of values:16:parallel ");
   EXPECT_EQ(dims(rule.operands), "0 1 2 3 4 | 0 5 2 4 | 0 5 2 6 | 0 1 | ");
   EXPECT_EQ(dims(rule.results), "0 1 2 3 6 | ");
   EXPECT_EQ(linear(rule), std::vector<uint32_t>{0b100});
@@ -253,7 +253,7 @@ TEST(ShardingRules, AttentionWithAnIndexOfValuesOnly) {
     %v = shd.declare input "v" ["S", "E"] : tensor<32x24xbf16>
     %o = shd.attention(%q, %k, %v) over "H", "S" <[T, H], [S, H], [S, E] -> [T, E]> : tensor<8x16xbf16>, tensor<32x16xbf16>, tensor<32x24xbf16> -> tensor<8x24xbf16>)");
   EXPECT_EQ(factors(rule), "T:8:parallel H:16:replicated "
-                           "S:f32:statistic-reduction E:24:parallel ");
+                           "S:32:statistic-reduction E:24:parallel ");
 }
 
 TEST(ShardingRules, Rope) {
@@ -271,7 +271,7 @@ TEST(ShardingRules, Gather) {
     %idx = shd.declare input "idx" ["B", "T"] : tensor<2x8xi32>
     %y = shd.gather(%x, %idx) <[B, S, D], [B, T] -> [B, T, D]> at [1] : (tensor<2x32x16xbf16>, tensor<2x8xi32>) -> tensor<2x8x16xbf16>)");
   EXPECT_EQ(factors(rule),
-            "B:2:parallel S:f32:reduction D:16:parallel T:8:parallel ");
+            "B:2:parallel S:32:reduction D:16:parallel T:8:parallel ");
   EXPECT_EQ(dims(rule.operands), "0 1 2 | 0 3 | ");
   EXPECT_EQ(dims(rule.results), "0 3 2 | ");
   EXPECT_EQ(linear(rule), std::vector<uint32_t>{0b1});
@@ -286,7 +286,7 @@ TEST(ShardingRules, Scatter) {
     %p = shd.declare input "p" ["T"] : tensor<8xi32>
     %y = shd.scatter(%c, %u, %p) <[B, S, D], [B, T, D], [T] -> [B, S, D]> at [1] : (tensor<2x32x16xbf16>, tensor<2x8x16xbf16>, tensor<8xi32>) -> tensor<2x32x16xbf16>)");
   EXPECT_EQ(factors(rule),
-            "B:2:parallel S:f32:parallel D:16:parallel T:8:replicated ");
+            "B:2:parallel S:32:parallel D:16:parallel T:8:replicated ");
   EXPECT_EQ(dims(rule.operands), "0 1 2 | 0 3 2 | 3 | ");
   EXPECT_EQ(dims(rule.results), "0 1 2 | ");
   // where(written, update, destination) is linear in both together.

@@ -1,0 +1,182 @@
+//===- EvaluationAttentionTest.cpp - Attention and rope -------------------===//
+
+#include "Evaluated.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+namespace {
+
+/// Indices without batch: `tail` begins behind the operands' indices.
+OpText attention(const std::string &tail = "", const std::string &query = "") {
+  return {"shd.attention(%0, %1, %2) over \"H\", \"S\" " + query,
+          {{"TH"}, {"SH"}, {"SD"}},
+          {"TD"},
+          tail,
+          /*bareTypes=*/true};
+}
+
+const std::string byT = "query \"T\"";
+const double log2 = std::log(2.0), log3 = std::log(3.0);
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+TEST(EvaluationAttention, ByHand) {
+  // Scores q k / sqrt 4 with q = [2 0 0 0]: log 1, log 2, log 3; weights 1/6,
+  // 2/6 and 3/6 of values 6, 12 and 18: 1 + 4 + 9.
+  Values q{2, 0, 0, 0};
+  Values k{0, 9, 9, 9, log2, 9, 9, 9, log3, 9, 9, 9};
+  expectNear(evaluate(attention(), {{"T", 1}, {"S", 3}, {"H", 4}, {"D", 2}},
+                      {q, k, {6, 60, 12, 120, 18, 180}}),
+             {14, 140});
+}
+
+TEST(EvaluationAttention, Scale) {
+  // With scale 2: scores 2 log 1 and 2 log 3, so 1 and 9 of 10.
+  expectNear(evaluate(attention("scale 2.0"),
+                      {{"T", 1}, {"S", 2}, {"H", 1}, {"D", 1}},
+                      {{1}, {0, log3}, {10, 20}}),
+             {19});
+}
+
+TEST(EvaluationAttention, Softcap) {
+  // 2 tanh(s / 2) of s = 2 log 3 is 2 * 0.8 = 1.6; of 0 it is 0.
+  double weight = std::exp(1.6) / (1 + std::exp(1.6));
+  expectNear(evaluate(attention("softcap 2.0"),
+                      {{"T", 1}, {"S", 2}, {"H", 1}, {"D", 1}},
+                      {{1}, {0, 2 * log3}, {0, 1}}),
+             {weight});
+}
+
+/// All scores are 0, so each query has the mean of the keys that it sees, and
+/// key s has the value 2^s.
+Values seen(const OpText &text, int64_t queries, std::vector<Values> at = {}) {
+  std::vector<Values> inputs{Values(queries, 0), {0, 0, 0, 0}, {1, 2, 4, 8}};
+  inputs.insert(inputs.end(), at.begin(), at.end());
+  return evaluate(text, {{"T", queries}, {"S", 4}, {"H", 1}, {"D", 1}}, inputs);
+}
+
+TEST(EvaluationAttention, Masks) {
+  expectNear(seen(attention(), 2), {15.0 / 4, 15.0 / 4});
+  expectNear(seen(attention("causal", byT), 4),
+             {1, 3.0 / 2, 7.0 / 3, 15.0 / 4});
+  // The last 2 keys up to the query's position.
+  expectNear(seen(attention("causal window 2", byT), 4),
+             {1, 3.0 / 2, 6.0 / 2, 12.0 / 2});
+}
+
+TEST(EvaluationAttention, Positions) {
+  OpText text = attention("causal window 2");
+  text.head = "shd.attention(%0, %1, %2 at %3) over \"H\", \"S\"";
+  text.operands.push_back({"T", "i32"});
+  // Position 4 sees key 3 alone, 9 none, and none means 0; so does -1.
+  expectNear(seen(text, 5, {{3, 0, 4, 9, -1}}), {12.0 / 2, 1, 8, 0, 0});
+}
+
+TEST(EvaluationAttention, GroupedQueriesAndAValueIndexNamedAsTheHead) {
+  // Two query heads (G) share each key head (K); values have H of their own,
+  // which the result has.
+  OpText text{"shd.attention(%0, %1, %2) over \"H\", \"S\"",
+              {{"TKGH"}, {"SKH"}, {"SKH"}},
+              {"TKGH"},
+              "scale 1.0",
+              /*bareTypes=*/true};
+  // One position, K = 1, G = 2, H = 2, S = 2. q = [1 0], [0 1];
+  // k = [0 log 3], [log 2 0], so scores are (0, log 2) and (log 3, 0):
+  // weights (1/3, 2/3) and (3/4, 1/4) of v = [12 0], [24 36].
+  expectNear(evaluate(text, {{"T", 1}, {"K", 1}, {"G", 2}, {"H", 2}, {"S", 2}},
+                      {{1, 0, 0, 1}, {0, log3, log2, 0}, {12, 0, 24, 36}}),
+             {20, 24, 15, 9});
+}
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+std::vector<Values> inputsOf(const OpText &text, const Extents &extents) {
+  std::vector<Values> inputs;
+  for (auto [i, operand] : llvm::enumerate(text.operands))
+    inputs.push_back(someValues(operand, extents, i + 1));
+  return inputs;
+}
+
+TEST(EvaluationAttention, InParts) {
+  Extents extents{{"B", 2}, {"T", 5}, {"K", 3}, {"G", 2}, {"H", 4}, {"S", 7}};
+  std::vector<std::map<std::string, int64_t>> cases{
+      {{"K", 2}},
+      {{"T", 2}},
+      {{"S", 2}},
+      {{"S", 4}, {"B", 2}},
+      {{"T", 4}, {"S", 3}, {"G", 2}},
+      {{"S", 5}}};
+  for (const char *tail :
+       {"", "causal", "causal window 3", "causal window 2 softcap 1.5"}) {
+    OpText text{"shd.attention(%0, %1, %2) over \"H\", \"S\" query \"T\"",
+                {{"BTKGH"}, {"BSKH"}, {"BSKH"}},
+                {"TBKGH"},
+                tail,
+                /*bareTypes=*/true};
+    for (auto &parts : cases)
+      expectPartsMakeWhole(text, extents, inputsOf(text, extents), parts);
+  }
+}
+
+TEST(EvaluationAttention, ValuesInParts) {
+  OpText text = attention("causal", byT);
+  Extents extents{{"T", 5}, {"H", 2}, {"S", 5}, {"D", 3}};
+  expectPartsMakeWhole(text, extents, inputsOf(text, extents),
+                       {{"D", 2}, {"S", 2}, {"T", 2}});
+}
+
+TEST(EvaluationAttention, PositionsInParts) {
+  OpText text = attention("causal window 2");
+  text.head = "shd.attention(%0, %1, %2 at %3) over \"H\", \"S\"";
+  text.operands.push_back({"T", "i32"});
+  Extents extents{{"T", 5}, {"H", 2}, {"S", 6}, {"D", 3}};
+  std::vector<Values> inputs = inputsOf(text, extents);
+  // Position 20 sees no key on any device.
+  inputs[3] = {5, 0, 20, 3, 6};
+  expectPartsMakeWhole(text, extents, inputs, {{"S", 4}, {"T", 2}});
+}
+
+//===----------------------------------------------------------------------===//
+// Rope
+//===----------------------------------------------------------------------===//
+
+const OpText rope{"shd.rope(%0) over \"H\" positions \"T\"", {{"TH"}}, {"TH"}};
+
+TEST(EvaluationRope, ByHand) {
+  // Frequencies 1 and 10000^(-1/2) = 0.01; (x, y) turns to
+  // (x cos - y sin, y cos + x sin). Position 0 turns nothing.
+  expectNear(evaluate(rope, {{"T", 2}, {"H", 4}}, {{1, 2, 3, 4, 1, 2, 3, 4}}),
+             {1, 2, 3, 4, std::cos(1.0) - 3 * std::sin(1.0),
+              2 * std::cos(0.01) - 4 * std::sin(0.01),
+              3 * std::cos(1.0) + std::sin(1.0),
+              4 * std::cos(0.01) + 2 * std::sin(0.01)});
+}
+
+TEST(EvaluationRope, ThetaAndPositions) {
+  // theta = 4, frequencies 1 and 1/2; position 7.
+  OpText text{"shd.rope(%0, %1) over \"H\"",
+              {{"BH"}, {"B", "i32"}},
+              {"HB"},
+              "{theta = 4.0}"};
+  expectNear(evaluate(text, {{"B", 1}, {"H", 4}}, {{1, 1, 0, 0}, {7}}),
+             {std::cos(7.0), std::cos(3.5), std::sin(7.0), std::sin(3.5)});
+}
+
+TEST(EvaluationRope, InParts) {
+  Extents extents{{"T", 7}, {"H", 4}, {"B", 5}};
+  expectPartsMakeWhole(rope, extents, {someValues({"TH"}, extents, 1)},
+                       {{"T", 3}});
+  OpText text{"shd.rope(%0, %1) over \"H\"", {{"BH"}, {"B", "i32"}}, {"HB"}};
+  expectPartsMakeWhole(text, extents,
+                       {someValues({"BH"}, extents, 2), {5, 0, 2, 9, 4}},
+                       {{"B", 2}});
+}
+
+} // namespace

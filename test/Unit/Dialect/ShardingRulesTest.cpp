@@ -235,10 +235,9 @@ TEST(ShardingRules, AttentionSeparatesTheValuesHeadIndex) {
     %v = shd.declare input "v" ["B", "S", "K", "H"] : tensor<2x32x4x16xbf16>
     %at = shd.declare input "at" ["B", "T"] : tensor<2x8xi32>
     %o = shd.attention(%q, %k, %v at %at) over "H", "S" <[B, T, K, G, H], [B, S, K, H], [B, S, K, H], [B, T] -> [B, T, K, G, H]> causal : tensor<2x8x4x3x16xbf16>, tensor<2x32x4x16xbf16>, tensor<2x32x4x16xbf16>, tensor<2x8xi32> -> tensor<2x8x4x3x16xbf16>)");
-  EXPECT_EQ(factors(rule),
-            "B:2:parallel T:8:parallel K:4:parallel "
-            "G:3:parallel H:16:replicated "
-            "S:32:statistic-reduction H of values:16:parallel ");
+  EXPECT_EQ(factors(rule), "B:2:parallel T:8:parallel K:4:parallel "
+                           "G:3:parallel H:16:replicated "
+                           "S:32:statistic-reduction H of values:16:parallel ");
   EXPECT_EQ(dims(rule.operands), "0 1 2 3 4 | 0 5 2 4 | 0 5 2 6 | 0 1 | ");
   EXPECT_EQ(dims(rule.results), "0 1 2 3 6 | ");
   EXPECT_EQ(linear(rule), std::vector<uint32_t>{0b100});

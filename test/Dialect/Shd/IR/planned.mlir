@@ -44,6 +44,19 @@ shd.program "statistics" mesh <[X = 4]> {
   %y = shd.normalize softmax(%x) over ["S"] <[B, S] -> [B, S]> stats(%max, %sum : tensor<8xf32, #shd.sharding<[{}]>>, tensor<8xf32, #shd.sharding<[{}]>>) : (tensor<8x16xf32, #shd.sharding<[{}, {X}]>>) -> tensor<8x16xf32, #shd.sharding<[{}, {X}]>>
 }
 
+// Of equal maxima the first wins, so devices take the least of their indices.
+// CHECK-LABEL: shd.program "argmax"
+shd.program "argmax" mesh <[X = 4]> {
+  %x = shd.declare input "x" ["B", "S"] : tensor<8x16xbf16, #shd.sharding<[{}, {X}]>>
+  %v = shd.statistic "value"(%x) : (tensor<8x16xbf16, #shd.sharding<[{}, {X}]>>) -> tensor<8xbf16, #shd.sharding<[{}], partial = {X}>>
+  %max = shd.all_reduce max %v over ["X"] : tensor<8xbf16, #shd.sharding<[{}], partial = {X}>> -> tensor<8xbf16, #shd.sharding<[{}]>>
+  %i = shd.statistic "index"(%x, %max) : (tensor<8x16xbf16, #shd.sharding<[{}, {X}]>>, tensor<8xbf16, #shd.sharding<[{}]>>) -> tensor<8xi32, #shd.sharding<[{}], partial = {X}>>
+  // CHECK: shd.all_reduce min %{{.*}} over ["X"] :
+  %min = shd.all_reduce min %i over ["X"] : tensor<8xi32, #shd.sharding<[{}], partial = {X}>> -> tensor<8xi32, #shd.sharding<[{}]>>
+  // CHECK: shd.reduce argmax
+  %y = shd.reduce argmax(%x) <[B, S] -> [B]> stats(%max, %min : tensor<8xbf16, #shd.sharding<[{}]>>, tensor<8xi32, #shd.sharding<[{}]>>) : (tensor<8x16xbf16, #shd.sharding<[{}, {X}]>>) -> tensor<8xi32, #shd.sharding<[{}]>>
+}
+
 // A result's sharding may place what no operand has, and scalars may be plain.
 // CHECK-LABEL: shd.program "scalars"
 shd.program "scalars" mesh <[X = 4, Y = 1]> {

@@ -75,6 +75,27 @@ shd.program "statistics" mesh <[X = 8]> hardware <"h100", [8]> {
   shd.output "p" %p ["B", "V"] {shd.operand_pins = [#shd.sharding<[{}, {X}]>]} : tensor<512x4096xbf16>
 }
 
+// Extreme elements have the operand's type; devices agree on the greatest (the
+// least), and of an argmax then on the least index. 512 indices of int32.
+// CHECK-LABEL: shd.program "extremes"
+shd.program "extremes" mesh <[X = 8]> hardware <"h100", [8]> {
+  %x = shd.declare input "x" ["B", "V"] {shd.result_pin = #shd.sharding<[{}, {X}]>} : tensor<512x4096xi8>
+  // CHECK: %[[M:.*]] = shd.statistic "min"(%x)
+  // CHECK-SAME: -> tensor<512xi8, #shd.sharding<[{{[{][}]}}], partial = {X}>>
+  // CHECK: %[[MIN:.*]] = shd.all_reduce min %[[M]] over ["X"] cost <bytes = 5.12e+02,
+  // CHECK: shd.reduce min(%x) <[B, V] -> [B]> stats(%[[MIN]]
+  %a = shd.reduce min(%x) <[B, V] -> [B]> {shd.name = "a", shd.group = 1 : i64, shd.operand_pins = [#shd.sharding<[{}, {X}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<512x4096xi8>) -> tensor<512xi8>
+  // CHECK: %[[V:.*]] = shd.statistic "value"(%x)
+  // CHECK: %[[MAX:.*]] = shd.all_reduce max %[[V]] over ["X"] cost <bytes = 5.12e+02,
+  // CHECK: %[[I:.*]] = shd.statistic "index"(%x, %[[MAX]])
+  // CHECK-SAME: -> tensor<512xi32, #shd.sharding<[{{[{][}]}}], partial = {X}>>
+  // CHECK: %[[INDEX:.*]] = shd.all_reduce min %[[I]] over ["X"] cost <bytes = 2.048e+03,
+  // CHECK: shd.reduce argmax(%x) <[B, V] -> [B]> stats(%[[MAX]], %[[INDEX]]
+  %b = shd.reduce argmax(%x) <[B, V] -> [B]> {shd.name = "b", shd.group = 1 : i64, shd.operand_pins = [#shd.sharding<[{}, {X}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<512x4096xi8>) -> tensor<512xi32>
+  shd.output "a" %a ["B"] {shd.operand_pins = [#shd.sharding<[{}]>]} : tensor<512xi8>
+  shd.output "b" %b ["B"] {shd.operand_pins = [#shd.sharding<[{}]>]} : tensor<512xi32>
+}
+
 // A carried value has one sharding: what comes in and what is yielded follow.
 // CHECK-LABEL: shd.program "carried"
 shd.program "carried" mesh <[X = 8]> hardware <"h100", [8]> {

@@ -4,7 +4,9 @@
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace shardc;
@@ -82,13 +84,6 @@ int64_t Tensor::wrap(Type integerType, int64_t value) {
     return static_cast<int64_t>(static_cast<uint64_t>(value) &
                                 llvm::maskTrailingOnes<uint64_t>(width));
   return llvm::SignExtend64(static_cast<uint64_t>(value), width);
-}
-
-int64_t Tensor::saturate(Type integerType, int64_t value) {
-  IntegerRange range = rangeOf(integerType);
-  if (integerType.isInteger(1))
-    return value != 0;
-  return std::clamp(value, range.low, range.high);
 }
 
 int64_t Tensor::saturate(Type integerType, double value) {

@@ -79,7 +79,6 @@ public:
   /// it is not 0, so that sums are *or* and products *and*.
   static int64_t wrap(mlir::Type integerType, int64_t value);
   static int64_t saturate(mlir::Type integerType, double value);
-  static int64_t saturate(mlir::Type integerType, int64_t value);
   /// The least and the greatest value of an element type: infinities where it
   /// has them.
   static double lowest(mlir::Type elementType);

@@ -24,7 +24,7 @@ struct RandomProgramOptions {
   /// Every extent is a multiple of this.
   int64_t extentUnit = 1;
   /// Statements at top level.
-  unsigned minStatements = 3, maxStatements = 9;
+  unsigned minStatements = 2, maxStatements = 7;
   /// Elements of a tensor, and of the indices of one product, at most.
   int64_t maxElements = 2048, maxWork = 20000;
   /// Of a hundred references, left sides and declarations, how many are

@@ -79,7 +79,8 @@ ShardingRule makeAttention() {
   rule.operands = {{{0}, {3}}, {{1}, {3}}, {{1}, {2}}};
   rule.results = {{{0}, {2}}};
   rule.linearSets = {0b100};
-  rule.statistics = {{"max", true, 32, {0}}, {"sum", false, 32, {0}}};
+  rule.statistics = {{"max", Statistic::Combination::Max, "f32", {0}},
+                     {"sum", Statistic::Combination::Sum, "f32", {0}}};
   return rule;
 }
 

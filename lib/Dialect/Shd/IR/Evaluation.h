@@ -159,9 +159,13 @@ public:
       llvm::ArrayRef<const Tensor *> operands,
       llvm::ArrayRef<FactorRange> ranges, PositionPolicy policy);
 
+  StatisticValues(StatisticValues &&) = default;
+
   const Tensor &operator[](unsigned number) const { return *values[number]; }
 
 private:
+  StatisticValues() = default;
+
   /// Keeps the addresses of its elements when it is moved.
   std::deque<Tensor> own;
   llvm::SmallVector<const Tensor *, 3> values;

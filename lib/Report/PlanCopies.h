@@ -75,6 +75,9 @@ public:
   /// What a copy is called in a frame. In a frame below that of its statement
   /// it becomes a parameter.
   std::string nameIn(PlanFrame *frame, mlir::Operation *copy);
+
+  /// True if the copy gets a statement: something in one reads it.
+  bool isWritten(mlir::Operation *copy) const { return copies.contains(copy); }
   /// Copies that a frame takes as parameters, in the order in which they were
   /// asked for.
   llvm::ArrayRef<mlir::Operation *> parameters(PlanFrame *frame) const;

@@ -47,8 +47,11 @@ std::string PlanPrinter::copyStatement(const PlanCopy &copy,
 std::string PlanPrinter::rebindingStatement(PlanFrame *frame,
                                             const PlanRebinding &rebinding) {
   const FrameValue &value = rebinding.value;
-  std::string source =
-      rebinding.copy ? copies.nameIn(frame, rebinding.copy) : value.name;
+  // A copy that nothing else reads has no statement; the value is read in its
+  // layout instead.
+  std::string source = copies.isWritten(rebinding.copy)
+                           ? copies.nameIn(frame, rebinding.copy)
+                           : value.name;
   return moveStatement({value.name, source, value.indices, rebinding.type,
                         rebinding.from, rebinding.to});
 }

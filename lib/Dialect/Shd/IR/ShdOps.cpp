@@ -15,8 +15,8 @@ using namespace shardc;
 using namespace shardc::shd;
 
 /// ` max`; nothing for a sum.
-static ParseResult parseCombination(OpAsmParser &parser,
-                                    CombinationAttr &combination) {
+ParseResult shd::parseCombination(OpAsmParser &parser,
+                                  CombinationAttr &combination) {
   auto value = Combination::Sum;
   if (succeeded(parser.parseOptionalKeyword("max")))
     value = Combination::Max;
@@ -26,8 +26,8 @@ static ParseResult parseCombination(OpAsmParser &parser,
   return success();
 }
 
-static void printCombination(OpAsmPrinter &printer, Operation *,
-                             CombinationAttr combination) {
+void shd::printCombination(OpAsmPrinter &printer, Operation *,
+                           CombinationAttr combination) {
   if (combination.getValue() != Combination::Sum)
     printer << ' ' << stringifyCombination(combination.getValue());
 }

@@ -63,6 +63,12 @@ enum class FusionKind : uint8_t {
   Free,
 };
 
+/// ` max`, ` min`, or nothing for a sum: `custom<Combination>` of a format.
+mlir::ParseResult parseCombination(mlir::OpAsmParser &parser,
+                                   CombinationAttr &combination);
+void printCombination(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                      CombinationAttr combination);
+
 /// Names of the dialect's discardable attributes.
 inline constexpr llvm::StringLiteral kResultPin = "shd.result_pin";
 inline constexpr llvm::StringLiteral kOperandPins = "shd.operand_pins";

@@ -156,7 +156,8 @@ def Spmd_AllReduceOp : Spmd_ValueOp<"all_reduce", [Pure]> {
   let summary = "Adds up (or takes the maximum or minimum of) a group's tensors";
   let description = [{
     Devices that differ only on `axes` form a group; each gets the
-    elementwise `sum`, `max` or `min`.
+    elementwise sum, or with `max` or `min` the elementwise maximum or
+    minimum.
 
     **Constraints:**
     - (C1) Operand and result are parts of `from` and `to`, which differ in their
@@ -164,10 +165,11 @@ def Spmd_AllReduceOp : Spmd_ValueOp<"all_reduce", [Pure]> {
     - (C2) The collective turns the one sharding into the other: the axes are
       partial in `from`.
   }];
-  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes, Shd_CombinationAttr:$combination,
+  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes, DefaultValuedAttr<Shd_CombinationAttr,
+                      "::shardc::shd::Combination::Sum">:$combination,
     Spmd_GlobalType:$from, Spmd_GlobalType:$to);
   let results = (outs Shd_Tensor:$result);
-  let assemblyFormat = [{ `` $combination $input `over` $axes `of` $from `to` $to
+  let assemblyFormat = [{ `` custom<Combination>($combination) $input `over` $axes `of` $from `to` $to
     attr-dict `:` type($input) `->` type($result) }];
   let hasVerifier = 1;
 }

@@ -4,6 +4,7 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "shardc/Conversion/Passes.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
+#include "shardc/Dialect/Spmd/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -32,6 +33,7 @@ void shardc::buildLoweringPipeline(OpPassManager &manager) {
 
 void shardc::buildSpmdPipeline(OpPassManager &manager) {
   manager.addPass(createConvertShdToSpmd());
+  manager.addNestedPass<spmd::ProgramOp>(spmd::createSpmdDecomposeMatmuls());
 }
 
 namespace {
@@ -49,6 +51,7 @@ struct PlanPipelineOptions : PassPipelineOptions<PlanPipelineOptions> {
 void shardc::registerAllPasses() {
   registerConversionPasses();
   shd::registerShdPasses();
+  spmd::registerSpmdPasses();
   PassPipelineRegistration<PlanPipelineOptions>(
       "shd-plan",
       "Decide every sharding, then make collectives and costs "

@@ -213,10 +213,12 @@ void ScheduleReader::fillOverlap(const Machine &machine) {
   overlap.collectiveMatmul = machine.collectiveMatmul;
   overlap.matmuls = scheduled.matmuls.size();
   overlap.matmulsSave = toSeconds(scheduled.schedule.matmulsSave);
-  for (auto [matmul, collective] : scheduled.matmuls)
-    std::get<ReportCollective>(
-        report.items[index.lookup(scheduled.collectives[collective])].detail)
-        .matmul = report.items[index.lookup(scheduled.groups[matmul])].name;
+  for (const ScheduledProgram::Matmul &matmul : scheduled.matmuls) {
+    Operation *collective = scheduled.collectives[matmul.collective];
+    std::get<ReportCollective>(report.items[index.lookup(collective)].detail)
+        .matmul =
+        report.items[index.lookup(scheduled.groups[matmul.group])].name;
+  }
 }
 
 void ScheduleReader::fillTimeline() {

@@ -183,10 +183,23 @@ ScheduledProgram shardc::scheduleProgram(ProgramOp program,
   OverlapChooser(program, planned)
       .choose(memoryLimit.value_or(int64_t(model.machine().hbmCapacity)),
               result);
-  for (unsigned pair : result.schedule.matmuls)
+  for (unsigned number : result.schedule.matmuls) {
+    const Step::Pair &pair = planned.step.pairs[number];
     result.matmuls.push_back(
-        {planned.step.pairs[pair].group, planned.step.pairs[pair].collective});
+        {pair.group, pair.collective, planned.matmuls[number]});
+  }
   result.groups = std::move(planned.groups);
   result.collectives = std::move(planned.collectives);
   return result;
+}
+
+void shardc::markCollectiveMatmuls(ProgramOp program,
+                                   const ScheduledProgram &scheduled) {
+  program->walk([](Operation *op) { op->removeAttr(kRing); });
+  Builder builder(program.getContext());
+  for (auto [number, matmul] : llvm::enumerate(scheduled.matmuls)) {
+    Attribute mark = builder.getI64IntegerAttr(int64_t(number));
+    matmul.einsum->setAttr(kRing, mark);
+    scheduled.collectives[matmul.collective]->setAttr(kRing, mark);
+  }
 }

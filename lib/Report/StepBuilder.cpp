@@ -9,6 +9,7 @@
 #include "StepBuilder.h"
 #include "Names.h"
 #include "Prices.h"
+#include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -72,7 +73,6 @@ private:
   void findLate(unsigned group);
   void connectGroup(unsigned group);
   void addPairs(unsigned group);
-  int64_t devicesOf(Operation *collective) const;
 
   const CollectiveModel &model;
   PlannedStep result;
@@ -322,31 +322,31 @@ void StepBuilder::connectGroup(unsigned index) {
 // Collective matmul
 //===----------------------------------------------------------------------===//
 
-int64_t StepBuilder::devicesOf(Operation *collective) const {
-  int64_t devices = 1;
-  for (const std::string &name : collectiveAxes(collective))
-    if (std::optional<AxisIndex> axis = model.mesh().find(name))
-      devices *= model.mesh().axes[*axis].size;
-  return devices;
-}
-
+/// What can run around a ring, and nothing else, is priced as if it did.
 void StepBuilder::addPairs(unsigned index) {
   const Part &part = parts[partOfGroup[index]];
+  const auto *found = llvm::find_if(part.ops, llvm::IsaPred<EinsumOp>);
+  if (found == part.ops.end())
+    return;
+  auto matmul = cast<EinsumOp>(*found);
   auto add = [&](Operation *collective, bool feeds) {
     unsigned number = collectiveIndex.lookup(collective);
-    if (result.step.collectives[number].time > 0)
-      result.step.pairs.push_back(
-          {index, number, feeds, devicesOf(collective)});
+    if (result.step.collectives[number].time == 0)
+      return;
+    std::optional<CollectiveMatmul> ring =
+        matchCollectiveMatmul(model.mesh(), matmul, movementOf(collective));
+    if (!ring)
+      return;
+    int64_t devices = model.mesh().groupSize(ArrayRef(ring->axes));
+    result.step.pairs.push_back({index, number, feeds, devices});
+    result.matmuls.push_back(matmul);
   };
-  auto matmul = llvm::find_if(part.ops, llvm::IsaPred<EinsumOp>);
-  if (matmul == part.ops.end())
-    return;
-  for (Value operand : (*matmul)->getOperands())
-    if (Operation *def = operand.getDefiningOp(); def && isCollective(def))
-      add(def, /*feeds=*/true);
+  for (Value operand : matmul->getOperands())
+    if (auto gather = operand.getDefiningOp<AllGatherOp>())
+      add(gather, /*feeds=*/true);
   for (Operation *op : part.ops)
     for (Operation *user : op->getUsers())
-      if (isCollective(user))
+      if (isa<ReduceScatterOp>(user))
         add(user, /*feeds=*/false);
 }
 

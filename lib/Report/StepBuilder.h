@@ -15,6 +15,8 @@ struct PlannedStep {
   /// By group, the operation that carries its price.
   std::vector<mlir::Operation *> groups;
   std::vector<mlir::Operation *> collectives;
+  /// By pair, the einsum.
+  std::vector<shd::EinsumOp> matmuls;
   /// By body; null for the step itself.
   std::vector<shd::RepeatOp> repeats;
 };

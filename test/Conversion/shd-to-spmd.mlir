@@ -139,6 +139,17 @@ shd.program "unit" mesh <[X = 4, Y = 1]> {
   %e = shd.elementwise exp(%x) <[B, D] -> [B, D]> : (tensor<8x4xf32, #shd.sharding<[{X}, {Y}]>>) -> tensor<8x4xf32, #shd.sharding<[{X}, {}]>>
 }
 
+// Marks of collective matmuls stay.
+// CHECK-LABEL: spmd.program "ring"
+shd.program "ring" mesh <[X = 4]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32, #shd.sharding<[{X}, {}]>>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<16x32xf32, #shd.sharding<[{}, {}]>>
+  // CHECK: spmd.all_gather {{.*}}shd.ring = 0 : i64
+  %g = shd.all_gather %x over ["X"] {shd.ring = 0 : i64} : tensor<8x16xf32, #shd.sharding<[{X}, {}]>> -> tensor<8x16xf32, #shd.sharding<[{}, {}]>>
+  // CHECK: shd.einsum{{.*}}shd.ring = 0 : i64
+  %y = shd.einsum(%g, %w) <[B, D], [D, F] -> [B, F]> {shd.ring = 0 : i64} : (tensor<8x16xf32, #shd.sharding<[{}, {}]>>, tensor<16x32xf32, #shd.sharding<[{}, {}]>>) -> tensor<8x32xf32, #shd.sharding<[{}, {}]>>
+}
+
 // A partial sum passes through what is linear in it: no index has the axis.
 // CHECK-LABEL: spmd.program "linear"
 shd.program "linear" mesh <[X = 4]> {

@@ -380,6 +380,7 @@ ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
     report.fasterBinding = findFasterBinding(planned, program, context->model,
                                              report, reportOptions);
   if (options.emit == Emit::Spmd) {
+    markCollectiveMatmuls(program, scheduled);
     if (failed(run(module, buildSpmdPipeline)))
       return InputError;
     module->print(os);

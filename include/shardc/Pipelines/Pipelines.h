@@ -19,7 +19,8 @@ void buildPlanPipeline(mlir::OpPassManager &manager,
 /// Makes the decided plan explicit: shardings in types, collectives, costs.
 void buildLoweringPipeline(mlir::OpPassManager &manager);
 
-/// Turns an explicit plan into the program of one device.
+/// Turns an explicit plan into the program of one device; what is marked as a
+/// collective matmul (markCollectiveMatmuls) runs in chunks.
 void buildSpmdPipeline(mlir::OpPassManager &manager);
 
 } // namespace shardc

@@ -15,14 +15,20 @@
 namespace shardc {
 
 struct ScheduledProgram {
+  /// A group and a collective that run together.
+  struct Matmul {
+    unsigned group = 0, collective = 0;
+    shd::EinsumOp einsum;
+  };
+
   Schedule schedule;
   MemoryProfile memory;
 
   /// What the schedule's groups and collectives stand for: the operation that
   /// carries the price.
   std::vector<mlir::Operation *> groups, collectives;
-  /// Groups and collectives that run together as collective matmuls.
-  std::vector<std::pair<unsigned, unsigned>> matmuls;
+  /// The collective matmuls.
+  std::vector<Matmul> matmuls;
   /// By body; without collectives, there is nothing to give up.
   std::vector<Overlap> overlap;
   /// The same if memory did not matter.
@@ -37,6 +43,11 @@ struct ScheduledProgram {
 ScheduledProgram
 scheduleProgram(shd::ProgramOp program, const CollectiveModel &model,
                 std::optional<int64_t> memoryLimit = std::nullopt);
+
+/// Marks what runs as a collective matmul, and nothing else, with `shd.ring`:
+/// what was priced so is then lowered so.
+void markCollectiveMatmuls(shd::ProgramOp program,
+                           const ScheduledProgram &scheduled);
 
 } // namespace shardc
 

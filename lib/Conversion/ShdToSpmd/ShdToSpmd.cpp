@@ -50,7 +50,8 @@ protected:
 /// without prices and what only planning needed.
 bool isKept(NamedAttribute attribute) {
   return llvm::is_contained({shd::kName, shd::kTemporary, shd::kGroup,
-                             shd::kOperand, shd::kIndices, shd::kPrologues},
+                             shd::kOperand, shd::kIndices, shd::kPrologues,
+                             shd::kRing},
                             attribute.getName());
 }
 

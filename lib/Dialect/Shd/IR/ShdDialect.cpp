@@ -377,6 +377,7 @@ static const AttributeForm attributeForms[] = {
     {kPrologues, isGroupList, "a list of integers of at least 0"},
     {kCopy, isKind<UnitAttr>, "a unit attribute"},
     {kStore, isKind<UnitAttr>, "a unit attribute"},
+    {kRing, isGroupNumber, "an integer of at least 0"},
     {kOperand, isKind<StringAttr>, "a string"},
     {kIndices, isNameList, "a list of strings"},
     {kPlan, isKind<DictionaryAttr>, "a dictionary"},
@@ -396,6 +397,12 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
     return verifyOperandPins(op, value);
   if (name == kPlan && !isa<ProgramOp>(op))
     return op->emitOpError() << "'" << kPlan << "' belongs to a program";
+  // Collectives of the spmd dialect keep it.
+  if (name == kRing &&
+      !llvm::is_contained({"einsum", "all_gather", "reduce_scatter"},
+                          op->getName().stripDialect()))
+    return op->emitOpError() << "'" << kRing << "' belongs to an einsum, an "
+                             << "all_gather or a reduce_scatter";
   for (const AttributeForm &form : attributeForms) {
     if (form.name != name)
       continue;

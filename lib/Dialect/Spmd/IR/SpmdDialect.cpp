@@ -125,6 +125,12 @@ LogicalResult SpmdDialect::verifyOperationAttribute(Operation *op,
            << "'" << name << "' belongs to an operation of an spmd.program";
   if (name == kShards)
     return verifyShards(op, attribute.getValue());
+  if (name == kRingOf) {
+    if (isa<RingShiftOp>(op) && isa<StringAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError() << "'" << name << "' must be a string on a ring "
+                             << "shift";
+  }
   if (name != kGlobal)
     return op->emitOpError() << "has an unknown attribute '" << name << "'";
   auto type = dyn_cast<TypeAttr>(attribute.getValue());

@@ -143,3 +143,69 @@ LogicalResult AllToAllOp::verify() { return verifyCollective(*this); }
 LogicalResult ReduceScatterOp::verify() { return verifyCollective(*this); }
 LogicalResult AllReduceOp::verify() { return verifyCollective(*this); }
 LogicalResult CollectivePermuteOp::verify() { return verifyCollective(*this); }
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+/// R1
+static LogicalResult verifyRing(Operation *op, ArrayAttr axes) {
+  if (axes.empty())
+    return op->emitOpError() << "a ring must have an axis";
+  Mesh mesh = meshOf(op);
+  AxisSet seen = 0;
+  for (StringRef name : axes.getAsValueRange<StringAttr>()) {
+    std::optional<AxisIndex> axis = mesh.find(name);
+    if (!axis)
+      return op->emitOpError()
+             << "axis '" << name << "' is not one of the mesh";
+    if (seen & axisBit(*axis))
+      return op->emitOpError() << "axis '" << name << "' appears twice";
+    seen |= axisBit(*axis);
+  }
+  return success();
+}
+
+LogicalResult RingPositionOp::verify() {
+  // R1
+  if (failed(verifyRing(*this, getAxes())))
+    return failure();
+  // R2
+  int64_t plus = getPlus();
+  if (plus < 0)
+    return emitOpError() << "must add at least 0, but adds " << plus;
+  return success();
+}
+
+LogicalResult RingShiftOp::verify() { return verifyRing(*this, getAxes()); }
+
+/// K1 and K2, L1 and L2: `whole` consists of parts like `chunk`.
+static LogicalResult verifyParts(Operation *op, RankedTensorType whole,
+                                 RankedTensorType chunk, int64_t dim) {
+  // K1, L1
+  if (dim < 0 || dim >= whole.getRank())
+    return op->emitOpError()
+           << "dimension " << dim << " is not one of " << whole;
+  // K2, L2
+  auto others = [&](RankedTensorType type) {
+    SmallVector<int64_t> shape(type.getShape());
+    if (dim < type.getRank())
+      shape[dim] = 1;
+    return shape;
+  };
+  if (whole.getElementType() == chunk.getElementType() &&
+      others(whole) == others(chunk) &&
+      whole.getDimSize(dim) % chunk.getDimSize(dim) == 0)
+    return success();
+  return op->emitOpError() << whole << " does not consist of parts " << chunk
+                           << " along dimension " << dim;
+}
+
+LogicalResult ChunkOp::verify() {
+  return verifyParts(*this, getInput().getType(), getType(), getDim());
+}
+
+LogicalResult PlaceOp::verify() {
+  return verifyParts(*this, getWhole().getType(), getChunk().getType(),
+                     getDim());
+}

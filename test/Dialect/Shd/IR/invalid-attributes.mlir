@@ -140,6 +140,22 @@ shd.program "p" {
 // -----
 
 shd.program "p" {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x4xf32>
+  %w = shd.declare weight "w" ["D"] : tensor<4xf32>
+  // expected-error @+1 {{'shd.ring' must be an integer of at least 0}}
+  %y = shd.einsum(%x, %w) <[B, D], [D] -> [B]> {shd.ring = "0"} : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.ring' belongs to an einsum, an all_gather or a reduce_scatter}}
+  %x = shd.declare input "x" ["B"] {shd.ring = 0 : i64} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
   // expected-error @+1 {{'shd.temporary' must be a unit attribute}}
   %x = shd.declare input "x" ["B"] {shd.temporary = true} : tensor<8xf32>
 }

@@ -260,6 +260,112 @@ spmd.program "p" mesh <[X = 2]> {
 
 // -----
 
+// R1
+spmd.program "p" mesh <[X = 2]> {
+  %i = shd.constant dense<0> : tensor<i32>
+  // expected-error @+1 {{a ring must have an axis}}
+  %n = spmd.ring_position %i plus 0 over []
+}
+
+// -----
+
+// R1, an axis that is not there
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{axis 'Y' is not one of the mesh}}
+  %s = spmd.ring_shift %x over ["X", "Y"] : tensor<8xf32>
+}
+
+// -----
+
+// R1, an axis twice
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{axis 'X' appears twice}}
+  %s = spmd.ring_shift %x over ["X", "X"] : tensor<8xf32>
+}
+
+// -----
+
+// R2
+spmd.program "p" mesh <[X = 2]> {
+  %i = shd.constant dense<0> : tensor<i32>
+  // expected-error @+1 {{must add at least 0, but adds -1}}
+  %n = spmd.ring_position %i plus -1 over ["X"]
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  // expected-note @+1 {{prior use here}}
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{expects different type than prior uses: 'tensor<i32>' vs 'tensor<8xf32>'}}
+  %n = spmd.ring_position %x plus 0 over ["X"]
+}
+
+// -----
+
+// K1
+spmd.program "p" {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  %i = shd.constant dense<0> : tensor<i32>
+  // expected-error @+1 {{dimension 1 is not one of 'tensor<8xf32>'}}
+  %c = spmd.chunk %x[%i] dim 1 : tensor<8xf32> -> tensor<4xf32>
+}
+
+// -----
+
+// K2, the part does not divide
+spmd.program "p" {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  %i = shd.constant dense<0> : tensor<i32>
+  // expected-error @+1 {{'tensor<8xf32>' does not consist of parts 'tensor<3xf32>' along dimension 0}}
+  %c = spmd.chunk %x[%i] dim 0 : tensor<8xf32> -> tensor<3xf32>
+}
+
+// -----
+
+// K2, the element type
+spmd.program "p" {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  %i = shd.constant dense<0> : tensor<i32>
+  // expected-error @+1 {{'tensor<8xf32>' does not consist of parts 'tensor<4xf16>' along dimension 0}}
+  %c = spmd.chunk %x[%i] dim 0 : tensor<8xf32> -> tensor<4xf16>
+}
+
+// -----
+
+// K2, the rank
+spmd.program "p" {
+  %x = spmd.parameter input "x" ["B", "D"] of tensor<8x4xf32> : tensor<8x4xf32>
+  %i = shd.constant dense<0> : tensor<i32>
+  // expected-error @+1 {{'tensor<8x4xf32>' does not consist of parts 'tensor<8xf32>' along dimension 1}}
+  %c = spmd.chunk %x[%i] dim 1 : tensor<8x4xf32> -> tensor<8xf32>
+}
+
+// -----
+
+// L1
+spmd.program "p" {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  %i = shd.constant dense<0> : tensor<i32>
+  // expected-error @+1 {{dimension -1 is not one of 'tensor<8xf32>'}}
+  %c = spmd.place %x into %x[%i] dim -1 : tensor<8xf32> into tensor<8xf32>
+}
+
+// -----
+
+// L2
+spmd.program "p" {
+  %x = spmd.parameter input "x" ["B", "D"] of tensor<8x4xf32> : tensor<8x4xf32>
+  %y = spmd.parameter input "y" ["B", "D"] of tensor<4x2xf32> : tensor<4x2xf32>
+  %i = shd.constant dense<0> : tensor<i32>
+  // expected-error @+1 {{'tensor<8x4xf32>' does not consist of parts 'tensor<4x2xf32>' along dimension 0}}
+  %c = spmd.place %y into %x[%i] dim 0 : tensor<4x2xf32> into tensor<8x4xf32>
+}
+
+// -----
+
 // Attributes
 
 spmd.program "p" mesh <[X = 2]> {
@@ -344,6 +450,20 @@ spmd.program "p" mesh <[X = 2]> {
 spmd.program "p" mesh <[X = 2]> {
   // expected-error @+1 {{has an unknown attribute 'spmd.shrads'}}
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32> {spmd.shrads = []} : tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  // expected-error @+1 {{'spmd.ring_of' must be a string on a ring shift}}
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> {spmd.ring_of = "all_gather"} : tensor<8xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 2]> {
+  // expected-error @+1 {{'shd.ring' belongs to an einsum, an all_gather or a reduce_scatter}}
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> {shd.ring = 0 : i64} : tensor<8xf32>
 }
 
 // -----

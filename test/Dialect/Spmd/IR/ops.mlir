@@ -67,3 +67,17 @@ spmd.program "corners" mesh <[X = 4, "1 Z" = 1]> {
   // CHECK: spmd.output "t" %{{.*}} [] of tensor<f32> : tensor<f32>
   spmd.output "t" %t [] of tensor<f32> : tensor<f32>
 }
+
+// CHECK-LABEL: spmd.program "rings"
+spmd.program "rings" mesh <[X = 4, Y = 2]> {
+  %x = spmd.parameter input "x" ["B", "D"] of tensor<8x16xf32> : tensor<8x16xf32>
+  %i = shd.constant dense<1> : tensor<i32>
+  // CHECK: %[[N:.*]] = spmd.ring_position %{{.*}} plus 2 over ["Y", "X"]
+  %n = spmd.ring_position %i plus 2 over ["Y", "X"]
+  // CHECK-NEXT: %[[C:.*]] = spmd.chunk %x[%[[N]]] dim 1 : tensor<8x16xf32> -> tensor<8x2xf32>
+  %c = spmd.chunk %x[%n] dim 1 : tensor<8x16xf32> -> tensor<8x2xf32>
+  // CHECK-NEXT: %[[S:.*]] = spmd.ring_shift %[[C]] over ["Y", "X"] {shd.operand = "x", spmd.ring_of = "all_gather"} : tensor<8x2xf32>
+  %s = spmd.ring_shift %c over ["Y", "X"] {shd.operand = "x", spmd.ring_of = "all_gather"} : tensor<8x2xf32>
+  // CHECK-NEXT: spmd.place %[[S]] into %x[%[[N]]] dim 1 : tensor<8x2xf32> into tensor<8x16xf32>
+  %p = spmd.place %s into %x[%n] dim 1 : tensor<8x2xf32> into tensor<8x16xf32>
+}

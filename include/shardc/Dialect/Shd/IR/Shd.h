@@ -88,6 +88,9 @@ inline constexpr llvm::StringLiteral kStore = "shd.store";
 /// On collectives: the name of the tensor that moves, and of its indices.
 inline constexpr llvm::StringLiteral kOperand = "shd.operand";
 inline constexpr llvm::StringLiteral kIndices = "shd.indices";
+/// On a matmul and the collective beside it that run as a collective matmul: a
+/// number that the two share.
+inline constexpr llvm::StringLiteral kRing = "shd.ring";
 /// On the program: status, objective, value_ps and bound_ps of the plan.
 inline constexpr llvm::StringLiteral kPlan = "shd.plan";
 /// The group's price, on the first operation of each separately costed part.

@@ -32,6 +32,9 @@ def Shd_Dialect : Dialect {
       collective before the layout in which a value is stored;
     - `shd.operand`, `shd.indices` on a collective: the name of the tensor that
       it moves and the names of its indices;
+    - `shd.ring` on an einsum and on the all_gather or reduce_scatter beside it
+      that the schedule runs as a collective matmul: a number that the two share
+      and no others;
     - `shd.plan` on the program: status, objective, value and bound of the plan;
     - `shd.file`, `shd.def`, `shd.uses`, `shd.call`: where in the program's text
       an operation comes from, for printing plans.

@@ -16,6 +16,9 @@ namespace shardc::spmd {
 inline constexpr llvm::StringLiteral kShards = "spmd.shards";
 inline constexpr llvm::StringLiteral kGlobal = "spmd.global";
 
+/// On a ring shift: the collective in whose place the ring moves its chunks.
+inline constexpr llvm::StringLiteral kRingOf = "spmd.ring_of";
+
 /// The part of a global tensor that one device holds: extents rounded up, no
 /// encoding. A type without a sharding is whole on every device.
 mlir::RankedTensorType localType(const Mesh &mesh, mlir::Type global);
@@ -26,7 +29,8 @@ Layout layoutOf(const Mesh &mesh, mlir::Type global);
 /// The mesh of the program around `op`.
 Mesh meshOf(mlir::Operation *op);
 
-/// True for the operations that move data between devices, and slices.
+/// True for the operations that turn one sharding into another. Of those that
+/// move data between devices, only ring shifts are none of them.
 bool isCollective(mlir::Operation *op);
 CollectiveKind collectiveKind(mlir::Operation *op);
 

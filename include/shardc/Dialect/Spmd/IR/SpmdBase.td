@@ -14,7 +14,8 @@ def Spmd_Dialect : Dialect {
     collectives over named axes. Whoever executes or exports a plan starts here.
 
     Computing operations and `repeat` are those of the `shd` dialect, on local
-    tensors. Two discardable attributes say what they are a part of:
+    tensors. Two discardable attributes say what they are a part of, a third what
+    a ring moves:
 
     - `spmd.shards`: for each sharded index of the operation, its whole extent
       and the axes that split it (`#spmd.shard<"V" = 32000 over [X, Y]>`).
@@ -22,7 +23,9 @@ def Spmd_Dialect : Dialect {
       positions, causal masks, means) need it. No index and no axis stands there
       twice;
     - `spmd.global`: the type of the result as the global program has it, with
-      its sharding.
+      its sharding;
+    - `spmd.ring_of` on `spmd.ring_shift`: the collective in whose place the ring
+      moves its chunks, `"all_gather"` or `"reduce_scatter"`.
 
     Attributes of `shd` that name values (`shd.name`, `shd.operand`,
     `shd.indices`, `shd.temporary`) and fusion groups (`shd.group`) are kept.

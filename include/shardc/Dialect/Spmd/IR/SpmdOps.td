@@ -174,4 +174,94 @@ def Spmd_AllReduceOp : Spmd_ValueOp<"all_reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+/// What the iteration of a repeat is counted in.
+def Spmd_Number : Type<
+    CPred<"$_self == ::mlir::RankedTensorType::get({}, "
+          "::mlir::IntegerType::get($_self.getContext(), 32))">,
+    "tensor<i32>", "::mlir::RankedTensorType">,
+  BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI32Type())">;
+
+def Spmd_RingPositionOp : Spmd_ValueOp<"ring_position", [Pure]> {
+  let summary = "The number of the chunk that this device works on";
+  let description = [{
+    `spmd.ring_position %i plus 1 over ["X", "Y"]`. The devices that
+    differ only in their coordinates on `axes` form a ring of N. A device's place
+    p on it is the row-major number of those coordinates, the first axis the
+    major one. The result is (p + iteration + plus) mod N.
+
+    **Constraints:**
+    - (R1) The axes are of the mesh, at least one and each once.
+    - (R2) What is added is at least 0.
+  }];
+  let arguments = (ins Spmd_Number:$iteration, I64Attr:$plus,
+    StrArrayAttr:$axes);
+  let results = (outs Spmd_Number:$result);
+  let assemblyFormat = "$iteration `plus` $plus `over` $axes attr-dict";
+  let hasVerifier = 1;
+}
+
+def Spmd_RingShiftOp : Spmd_ValueOp<"ring_shift",
+    [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Every device sends its tensor to the one before it on a ring";
+  let description = [{
+    `spmd.ring_shift %x over ["X", "Y"] : tensor<4x8xbf16>`. On the ring of
+    `spmd.ring_position`, the device at place p gives its tensor to the one at
+    place (p - 1) mod N and gets that of the one at place (p + 1) mod N. Each
+    device sends the bytes of one tensor.
+
+    **Constraints:**
+    - (R1) The axes are of the mesh, at least one and each once.
+  }];
+  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = "$input `over` $axes attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Spmd_ChunkOp : Spmd_ValueOp<"chunk", [Pure]> {
+  let summary = "One of the equal parts of a local tensor";
+  let description = [{
+    `spmd.chunk %x[%n] dim 0 : tensor<16x8xf32> -> tensor<4x8xf32>`. Along the
+    dimension the operand consists of parts with the extent e of the result; the
+    result is part n, the elements [n e, (n + 1) e). No data moves between
+    devices. A number for which there is no part is an error at run time.
+
+    **Constraints:**
+    - (K1) The dimension is one of the operand's.
+    - (K2) The result has the operand's element type and extents, but along the
+      dimension one that divides the operand's.
+  }];
+  let arguments = (ins Shd_Tensor:$input, Spmd_Number:$number, I64Attr:$dim);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ $input `[` $number `]` `dim` $dim attr-dict `:`
+    type($input) `->` type($result) }];
+  let hasVerifier = 1;
+}
+
+def Spmd_PlaceOp : Spmd_ValueOp<"place",
+    [Pure, AllTypesMatch<["whole", "result"]>]> {
+  let summary = "A local tensor with one of its equal parts replaced";
+  let description = [{
+    `spmd.place %c into %x[%n] dim 0 : tensor<4x8xf32> into tensor<16x8xf32>`:
+    `whole`, with the chunk in place of part n, the elements [n e, (n + 1) e)
+    along the dimension, where e is the chunk's extent. Works in place. A number
+    for which there is no part is an error at run time.
+
+    **Constraints:**
+    - (L1) The dimension is one of the whole's.
+    - (L2) The chunk has the whole's element type and extents, but along the
+      dimension one that divides the whole's.
+  }];
+  let arguments = (ins Shd_Tensor:$chunk, Shd_Tensor:$whole,
+    Spmd_Number:$number, I64Attr:$dim);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ $chunk `into` $whole `[` $number `]` `dim` $dim
+    attr-dict `:` type($chunk) `into` type($whole) }];
+  let hasVerifier = 1;
+}
+
 #endif // SHARDC_DIALECT_SPMD_IR_SPMDOPS_TD

@@ -1,0 +1,367 @@
+//===- DecomposeMatmuls.cpp - spmd-decompose-matmuls ----------------------===//
+//
+// What runs where is in the pass's description. The loop moves a chunk and
+// computes with the one before, so that the two overlap.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
+#include "shardc/Dialect/Spmd/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using shardc::shd::CollectiveMatmul;
+using shardc::shd::EinsumOp;
+
+namespace shardc::spmd {
+#define GEN_PASS_DEF_SPMDDECOMPOSEMATMULS
+#include "shardc/Dialect/Spmd/Transforms/Passes.h.inc"
+
+namespace {
+
+shd::IndexingAttr indexingOf(Operation *op) {
+  return cast<shd::ShardingRuleOpInterface>(op).getIndexing();
+}
+
+/// The dimension with an index.
+std::optional<int64_t> dimOf(ArrayRef<StringRef> indices, StringRef index) {
+  const auto *it = llvm::find(indices, index);
+  if (it == indices.end())
+    return std::nullopt;
+  return it - indices.begin();
+}
+
+/// Builds the ring of one matmul and erases what it stands for.
+class RingBuilder {
+public:
+  RingBuilder(const Mesh &mesh, EinsumOp matmul, Operation *collective,
+              const CollectiveMatmul &ring)
+      : matmul(matmul), collective(collective), ring(ring),
+        size(mesh.groupSize(ArrayRef(ring.axes))), builder(matmul),
+        loc(matmul.getLoc()) {
+    SmallVector<StringRef> names;
+    for (AxisIndex axis : ring.axes)
+      names.push_back(mesh.axes[axis].name);
+    axes = builder.getStrArrayAttr(names);
+  }
+
+  void buildGather();
+  void buildScatter();
+
+private:
+  /// What an iteration of a gather carries.
+  struct Gathered {
+    Value chunk, product, whole;
+  };
+
+  shd::RepeatOp addLoop(ValueRange inits, Block *&body);
+  Value number(int64_t value);
+  Value position(Value iteration, int64_t plus);
+  Value shift(Value value);
+  Value zeros(RankedTensorType type, ArrayRef<StringRef> indices);
+  Value add(Value sum, Value term, Operation *like, StringRef without);
+  Value chunkOf(const CollectiveMatmul::Part &part, Value at,
+                const IRMapping &chunks);
+  Gathered useChunk(const Gathered &carried, Value at);
+  Value scatterChunk(Value at);
+  void keepShards(Operation *op, Operation *like, StringRef without);
+
+  EinsumOp matmul;
+  Operation *collective;
+  const CollectiveMatmul &ring;
+  int64_t size;
+  OpBuilder builder;
+  Location loc;
+  ArrayAttr axes;
+};
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+Value RingBuilder::number(int64_t value) {
+  auto type = RankedTensorType::get({}, builder.getI32Type());
+  return shd::ConstantOp::create(
+      builder, loc, type,
+      DenseElementsAttr::get(type, builder.getI32IntegerAttr(int32_t(value))));
+}
+
+Value RingBuilder::position(Value iteration, int64_t plus) {
+  return RingPositionOp::create(builder, loc, iteration.getType(), iteration,
+                                plus, axes);
+}
+
+Value RingBuilder::shift(Value value) {
+  auto op = RingShiftOp::create(builder, collective->getLoc(), value.getType(),
+                                value, axes);
+  for (StringRef name : {shd::kOperand, shd::kIndices})
+    if (Attribute known = collective->getAttr(name))
+      op->setAttr(name, known);
+  op->setAttr(kRingOf,
+              builder.getStringAttr(stringify(collectiveKind(collective))));
+  return op;
+}
+
+Value RingBuilder::zeros(RankedTensorType type, ArrayRef<StringRef> indices) {
+  auto scalar = RankedTensorType::get({}, type.getElementType());
+  Value zero = shd::ConstantOp::create(
+      builder, loc, scalar,
+      DenseElementsAttr::get(scalar,
+                             builder.getZeroAttr(type.getElementType())));
+  auto indexing =
+      shd::IndexingAttr::get(builder.getContext(), {builder.getArrayAttr({})},
+                             {builder.getStrArrayAttr(indices)});
+  return shd::ElementwiseOp::create(builder, loc, type, shd::Function::Copy,
+                                    zero, indexing);
+}
+
+/// The shards of `like` as far as `op` has their indices, without the index
+/// that chunks divide evenly.
+void RingBuilder::keepShards(Operation *op, Operation *like,
+                             StringRef without) {
+  auto known = like->getAttrOfType<ArrayAttr>(kShards);
+  if (!known)
+    return;
+  ShardingRule rule = cast<shd::ShardingRuleOpInterface>(op).getShardingRule();
+  SmallVector<Attribute> kept;
+  for (auto shard : known.getAsRange<ShardAttr>())
+    if (shard.getName() != without && rule.findFactor(shard.getName()))
+      kept.push_back(shard);
+  if (kept.empty())
+    op->removeAttr(kShards);
+  else
+    op->setAttr(kShards, builder.getArrayAttr(kept));
+}
+
+/// The sum of two results of `like`, or of chunks of them.
+Value RingBuilder::add(Value sum, Value term, Operation *like,
+                       StringRef without) {
+  ArrayAttr indices = indexingOf(like).getResults().front();
+  auto indexing = shd::IndexingAttr::get(builder.getContext(),
+                                         {indices, indices}, {indices});
+  auto op = shd::ElementwiseOp::create(builder, loc, sum.getType(),
+                                       shd::Function::Add,
+                                       ValueRange{sum, term}, indexing);
+  if (Attribute group = matmul->getAttr(shd::kGroup))
+    op->setAttr(shd::kGroup, group);
+  keepShards(op, like, without);
+  return op;
+}
+
+/// A chunk of what an operation computes, from chunks of what it takes: those
+/// that are there, and parts of what has the index.
+Value RingBuilder::chunkOf(const CollectiveMatmul::Part &part, Value at,
+                           const IRMapping &chunks) {
+  shd::IndexingAttr indexing = indexingOf(part.op);
+  auto divide = [&](RankedTensorType type, int64_t dim) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] /= size;
+    return type.clone(shape);
+  };
+  SmallVector<Value> operands;
+  for (auto [i, operand] : llvm::enumerate(part.op->getOperands())) {
+    std::optional<int64_t> dim =
+        dimOf(indexing.getOperandIndices(i), part.index);
+    if (Value chunk = chunks.lookupOrNull(operand))
+      operands.push_back(chunk);
+    else if (dim)
+      operands.push_back(ChunkOp::create(
+          builder, loc, divide(cast<RankedTensorType>(operand.getType()), *dim),
+          operand, at, *dim));
+    else
+      operands.push_back(operand);
+  }
+  Operation *copy = builder.clone(*part.op);
+  copy->setOperands(operands);
+  Value result = copy->getResult(0);
+  if (std::optional<int64_t> dim =
+          dimOf(indexing.getResultIndices(0), part.index))
+    result.setType(divide(cast<RankedTensorType>(result.getType()), *dim));
+  copy->removeAttr(shd::kRing);
+  copy->removeAttr(kGlobal);
+  keepShards(copy, part.op, part.index);
+  return result;
+}
+
+/// A loop over all places of the ring but one; the builder goes into its body.
+shd::RepeatOp RingBuilder::addLoop(ValueRange inits, Block *&body) {
+  auto loop = shd::RepeatOp::create(builder, loc, inits.getTypes(),
+                                    builder.getStringAttr("ring"),
+                                    builder.getI64IntegerAttr(size - 1), inits);
+  body = &loop.getBody().emplaceBlock();
+  body->addArgument(RankedTensorType::get({}, builder.getI32Type()), loc);
+  for (Value init : inits)
+    body->addArgument(init.getType(), loc);
+  builder.setInsertionPointToEnd(body);
+  return loop;
+}
+
+//===----------------------------------------------------------------------===//
+// The two rings
+//===----------------------------------------------------------------------===//
+
+/// Computes with the chunk that is here, and keeps it if others read the whole.
+RingBuilder::Gathered RingBuilder::useChunk(const Gathered &carried, Value at) {
+  const CollectiveMatmul::Part &part = ring.parts.front();
+  IRMapping chunks;
+  chunks.map(collective->getResult(0), carried.chunk);
+  Value product = chunkOf(part, at, chunks);
+  Gathered result = carried;
+  if (std::optional<int64_t> dim =
+          dimOf(matmul.getIndexing().getResultIndices(0), part.index))
+    result.product = PlaceOp::create(builder, loc, carried.product.getType(),
+                                     product, carried.product, at, *dim);
+  else
+    result.product = add(carried.product, product, matmul, part.index);
+  if (carried.whole) {
+    unsigned operand = matmul.getLhs() == collective->getResult(0) ? 0 : 1;
+    int64_t dim =
+        *dimOf(matmul.getIndexing().getOperandIndices(operand), part.index);
+    result.whole = PlaceOp::create(builder, loc, carried.whole.getType(),
+                                   carried.chunk, carried.whole, at, dim);
+  }
+  return result;
+}
+
+void RingBuilder::buildGather() {
+  Value gathered = collective->getResult(0);
+  unsigned operand = matmul.getLhs() == gathered ? 0 : 1;
+  shd::IndexingAttr indexing = matmul.getIndexing();
+  SmallVector<Value> inits = {
+      collective->getOperand(0),
+      zeros(matmul.getType(), indexing.getResultIndices(0))};
+  bool hasOthers = !gathered.hasOneUse();
+  if (hasOthers)
+    inits.push_back(zeros(cast<RankedTensorType>(gathered.getType()),
+                          indexing.getOperandIndices(operand)));
+
+  Block *body = nullptr;
+  shd::RepeatOp loop = addLoop(inits, body);
+  auto carriedIn = [&](ValueRange values) {
+    return Gathered{values[0], values[1], hasOthers ? values[2] : Value()};
+  };
+  Value next = shift(body->getArgument(1));
+  Gathered made = useChunk(carriedIn(body->getArguments().drop_front()),
+                           position(body->getArgument(0), 0));
+  SmallVector<Value> yielded = {next, made.product};
+  if (hasOthers)
+    yielded.push_back(made.whole);
+  shd::YieldOp::create(builder, loc, yielded);
+
+  builder.setInsertionPointAfter(loop);
+  Gathered last =
+      useChunk(carriedIn(loop.getResults()), position(number(0), size - 1));
+  Operation *result = last.product.getDefiningOp();
+  for (StringRef name : {StringRef(shd::kName), StringRef(shd::kTemporary),
+                         StringRef(shd::kGroup), StringRef(kGlobal)})
+    if (Attribute known = matmul->getAttr(name))
+      result->setAttr(name, known);
+  matmul.getResult().replaceAllUsesWith(last.product);
+  matmul.erase();
+  if (hasOthers) {
+    for (StringRef name : {shd::kOperand, shd::kIndices})
+      if (Attribute known = collective->getAttr(name))
+        last.whole.getDefiningOp()->setAttr(name, known);
+    last.whole.getDefiningOp()->setAttr(
+        kGlobal, cast<AllGatherOp>(collective).getToAttr());
+    gathered.replaceAllUsesWith(last.whole);
+  }
+  collective->erase();
+}
+
+/// What this device adds to a chunk of the sum.
+Value RingBuilder::scatterChunk(Value at) {
+  IRMapping chunks;
+  for (const CollectiveMatmul::Part &part : ring.parts)
+    chunks.map(part.op->getResult(0), chunkOf(part, at, chunks));
+  return chunks.lookup(ring.parts.back().op->getResult(0));
+}
+
+void RingBuilder::buildScatter() {
+  builder.setInsertionPoint(collective);
+  Value first = scatterChunk(position(number(0), 1));
+  Block *body = nullptr;
+  shd::RepeatOp loop = addLoop(first, body);
+  Value moved = shift(body->getArgument(1));
+  Value own = scatterChunk(position(body->getArgument(0), 2));
+  const CollectiveMatmul::Part &last = ring.parts.back();
+  shd::YieldOp::create(builder, loc, add(moved, own, last.op, last.index));
+  loop->setAttr(kGlobal, cast<ReduceScatterOp>(collective).getToAttr());
+  collective->getResult(0).replaceAllUsesWith(loop.getResult(0));
+  collective->erase();
+  for (const CollectiveMatmul::Part &part : llvm::reverse(ring.parts))
+    part.op->erase();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// What carries one number.
+struct Marked {
+  SmallVector<EinsumOp, 1> matmuls;
+  SmallVector<Operation *, 1> collectives;
+};
+
+shd::Movement movementOf(Operation *collective) {
+  auto type = [&](StringRef name) {
+    return cast<RankedTensorType>(
+        collective->getAttrOfType<TypeAttr>(name).getValue());
+  };
+  return {collective, collectiveKind(collective), type("from"), type("to")};
+}
+
+class DecomposeMatmulsPass
+    : public impl::SpmdDecomposeMatmulsBase<DecomposeMatmulsPass> {
+protected:
+  void runOnOperation() override;
+};
+
+LogicalResult decompose(const Mesh &mesh, const Marked &marked) {
+  Operation *any = marked.matmuls.empty() ? marked.collectives.front()
+                                          : marked.matmuls.front();
+  if (marked.matmuls.size() != 1 || marked.collectives.size() != 1)
+    return any->emitError()
+           << "'" << shd::kRing << "' must mark one einsum and "
+           << "one collective, but marks " << marked.matmuls.size() << " and "
+           << marked.collectives.size();
+  EinsumOp matmul = marked.matmuls.front();
+  Operation *collective = marked.collectives.front();
+  std::optional<CollectiveMatmul> ring =
+      matchCollectiveMatmul(mesh, matmul, movementOf(collective));
+  if (!ring) {
+    InFlightDiagnostic error =
+        matmul.emitError("the einsum and its collective cannot run in chunks "
+                         "around a ring");
+    error.attachNote(collective->getLoc()) << "the collective";
+    return error;
+  }
+  RingBuilder builder(mesh, matmul, collective, *ring);
+  if (isa<AllGatherOp>(collective))
+    builder.buildGather();
+  else
+    builder.buildScatter();
+  return success();
+}
+
+void DecomposeMatmulsPass::runOnOperation() {
+  llvm::MapVector<Attribute, Marked> marks;
+  getOperation()->walk([&](Operation *op) {
+    Attribute mark = op->getAttr(shd::kRing);
+    if (!mark)
+      return;
+    if (auto matmul = dyn_cast<EinsumOp>(op))
+      marks[mark].matmuls.push_back(matmul);
+    else
+      marks[mark].collectives.push_back(op);
+  });
+  Mesh mesh = meshOf(getOperation());
+  for (auto &[mark, marked] : marks)
+    if (failed(decompose(mesh, marked)))
+      return signalPassFailure();
+}
+
+} // namespace
+} // namespace shardc::spmd

@@ -33,6 +33,15 @@ private:
   LogicalResult repeat(shd::RepeatOp op);
   LogicalResult compute(Operation *op);
   LogicalResult communicate(Operation *op);
+  LogicalResult shift(spmd::RingShiftOp op);
+  void count(Operation *op, const Traffic &traffic);
+  FailureOr<std::vector<TensorRef>> readAll(Operation *op, Value value);
+  LogicalResult locate(spmd::RingPositionOp op);
+  FailureOr<Box> partOfNumber(Operation *op, RankedTensorType whole,
+                              RankedTensorType part, int64_t dim, Value number,
+                              unsigned device);
+  LogicalResult takeChunk(spmd::ChunkOp op);
+  LogicalResult placeChunk(spmd::PlaceOp op);
   LogicalResult carry(Operation *op, ValueRange from, ValueRange to);
   FailureOr<Tensor> evaluate(Operation *op, unsigned device);
   FailureOr<SmallVector<const Tensor *>> operands(Operation *op,
@@ -179,13 +188,18 @@ Type globalTypeOf(Operation *op, StringRef attribute) {
   return op->getAttrOfType<TypeAttr>(attribute).getValue();
 }
 
+AxisList axesOf(const Mesh &mesh, ArrayAttr names) {
+  AxisList axes;
+  for (StringRef name : names.getAsValueRange<StringAttr>())
+    axes.push_back(*mesh.find(name));
+  return axes;
+}
+
 Collective describe(const Mesh &mesh, Operation *op) {
   auto from = cast<RankedTensorType>(globalTypeOf(op, "from"));
   Collective collective;
   collective.kind = spmd::collectiveKind(op);
-  for (StringRef name :
-       op->getAttrOfType<ArrayAttr>("axes").getAsValueRange<StringAttr>())
-    collective.axes.push_back(*mesh.find(name));
+  collective.axes = axesOf(mesh, op->getAttrOfType<ArrayAttr>("axes"));
   if (auto reduce = dyn_cast<spmd::AllReduceOp>(op))
     collective.combination = reduce.getCombination();
   llvm::append_range(collective.shape, from.getShape());
@@ -216,11 +230,114 @@ LogicalResult Interpreter::communicate(Operation *op) {
       roundToElement(rounded);
       part = std::make_shared<const Tensor>(std::move(rounded));
     }
-  auto [it, isNew] = executed.try_emplace(
-      op, RunResult::Executed{op, 0, Traffic(devices.size())});
-  ++it->second.runs;
-  it->second.traffic.add(traffic);
+  count(op, traffic);
   define(op, std::move(parts));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+/// The place of a device on its ring.
+int64_t placeOf(ArrayRef<unsigned> ring, unsigned device) {
+  return llvm::find(ring, device) - ring.begin();
+}
+
+LogicalResult Interpreter::shift(spmd::RingShiftOp op) {
+  FailureOr<std::vector<TensorRef>> sent = readAll(op, op.getInput());
+  if (failed(sent))
+    return failure();
+  AxisList axes = axesOf(devices.mesh(), op.getAxes());
+  unsigned bits = shd::elementBits(op.getType().getElementType());
+  Traffic traffic(devices.size());
+  std::vector<TensorRef> received(devices.size());
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    SmallVector<unsigned, 8> ring = devices.group(device, axes);
+    received[device] = (*sent)[ring[(placeOf(ring, device) + 1) % ring.size()]];
+    if (ring.size() == 1)
+      continue;
+    ++traffic.messages[device];
+    traffic.bits[device] += op.getType().getNumElements() * bits;
+  }
+  count(op, traffic);
+  define(op, std::move(received));
+  return success();
+}
+
+LogicalResult Interpreter::locate(spmd::RingPositionOp op) {
+  FailureOr<std::vector<TensorRef>> iteration = readAll(op, op.getIteration());
+  if (failed(iteration))
+    return failure();
+  AxisList axes = axesOf(devices.mesh(), op.getAxes());
+  std::vector<TensorRef> places;
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    SmallVector<unsigned, 8> ring = devices.group(device, axes);
+    Tensor place(op.getType());
+    place.setInteger(0, (placeOf(ring, device) +
+                         (*iteration)[device]->getInteger(0) +
+                         int64_t(op.getPlus())) %
+                            int64_t(ring.size()));
+    places.push_back(std::make_shared<const Tensor>(std::move(place)));
+  }
+  define(op, std::move(places));
+  return success();
+}
+
+/// Where in the whole the part with the device's number lies.
+FailureOr<Box> Interpreter::partOfNumber(Operation *op, RankedTensorType whole,
+                                         RankedTensorType part, int64_t dim,
+                                         Value number, unsigned device) {
+  TensorRef value = read(op, number, device);
+  if (!value)
+    return failure();
+  Box box = wholeBox(whole.getShape());
+  int64_t extent = part.getDimSize(dim);
+  int64_t parts = whole.getDimSize(dim) / extent;
+  if (value->getInteger(0) < 0 || value->getInteger(0) >= parts)
+    return op->emitError() << "device " << devices.name(device)
+                           << " asks for part " << value->getInteger(0)
+                           << " of " << parts;
+  box[dim] = {value->getInteger(0) * extent, extent, whole.getDimSize(dim)};
+  return box;
+}
+
+LogicalResult Interpreter::takeChunk(spmd::ChunkOp op) {
+  FailureOr<std::vector<TensorRef>> wholes = readAll(op, op.getInput());
+  if (failed(wholes))
+    return failure();
+  std::vector<TensorRef> chunks;
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    FailureOr<Box> box = partOfNumber(op, op.getInput().getType(), op.getType(),
+                                      op.getDim(), op.getNumber(), device);
+    if (failed(box))
+      return failure();
+    Tensor chunk(op.getType());
+    copyBox(*(*wholes)[device], wholeBox((*wholes)[device]->getShape()), chunk,
+            *box, *box);
+    chunks.push_back(std::make_shared<const Tensor>(std::move(chunk)));
+  }
+  define(op, std::move(chunks));
+  return success();
+}
+
+LogicalResult Interpreter::placeChunk(spmd::PlaceOp op) {
+  FailureOr<std::vector<TensorRef>> wholes = readAll(op, op.getWhole());
+  FailureOr<std::vector<TensorRef>> chunks = readAll(op, op.getChunk());
+  if (failed(wholes) || failed(chunks))
+    return failure();
+  std::vector<TensorRef> results;
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    FailureOr<Box> box = partOfNumber(op, op.getType(), op.getChunk().getType(),
+                                      op.getDim(), op.getNumber(), device);
+    if (failed(box))
+      return failure();
+    Tensor result = *(*wholes)[device];
+    copyBox(*(*chunks)[device], *box, result, wholeBox(result.getShape()),
+            *box);
+    results.push_back(std::make_shared<const Tensor>(std::move(result)));
+  }
+  define(op, std::move(results));
   return success();
 }
 

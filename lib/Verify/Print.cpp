@@ -55,6 +55,14 @@ static void printResults(raw_ostream &os, const Verification &verification) {
   table.print(os, /*colour=*/false);
 }
 
+/// `all_gather`; `all_gather in chunks` where a ring moves chunks in its place.
+static std::string kindOf(Operation *op) {
+  if (!isa<spmd::RingShiftOp>(op))
+    return stringify(spmd::collectiveKind(op)).str();
+  auto of = op->getAttrOfType<StringAttr>(spmd::kRingOf);
+  return of ? of.str() + " in chunks" : "ring_shift";
+}
+
 static void printCollectives(raw_ostream &os,
                              const Verification &verification) {
   if (verification.run.collectives.empty())
@@ -70,21 +78,20 @@ static void printCollectives(raw_ostream &os,
     int64_t operations = 0, runs = 0;
     double bytes = 0;
   };
-  std::map<std::pair<CollectiveKind, std::string>, Row> rows;
+  std::map<std::pair<std::string, std::string>, Row> rows;
   for (const RunResult::Executed &executed : verification.run.collectives) {
     std::string axes = llvm::join(executed.op->getAttrOfType<ArrayAttr>("axes")
                                       .getAsValueRange<StringAttr>(),
                                   ",");
-    Row &row = rows[{spmd::collectiveKind(executed.op), axes}];
+    Row &row = rows[{kindOf(executed.op), axes}];
     ++row.operations;
     row.runs += executed.runs;
     row.bytes += double(executed.traffic.totalBits()) / 8 /
                  double(executed.traffic.bits.size());
   }
   for (auto &[key, row] : rows)
-    table.addRow({stringify(key.first).str(), key.second,
-                  formatDigits(row.operations), formatDigits(row.runs),
-                  formatBytes(row.bytes)});
+    table.addRow({key.first, key.second, formatDigits(row.operations),
+                  formatDigits(row.runs), formatBytes(row.bytes)});
   table.print(os, /*colour=*/false);
 }
 

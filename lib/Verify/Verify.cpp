@@ -3,6 +3,7 @@
 #include "shardc/Verify/Verify.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Conversion/Passes.h"
+#include "shardc/Dialect/Spmd/Transforms/Passes.h"
 #include "shardc/Verify/Shrink.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/xxhash.h"
@@ -135,6 +136,7 @@ LogicalResult Verifier::prepare(ModuleOp imported, ModuleOp planned) {
   }
   PassManager manager(imported.getContext());
   manager.addPass(createConvertShdToSpmd());
+  manager.addNestedPass<spmd::ProgramOp>(spmd::createSpmdDecomposeMatmuls());
   if (failed(manager.run(*result.module)))
     return failure();
   device = programOf<spmd::ProgramOp>(*result.module);

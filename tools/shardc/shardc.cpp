@@ -398,6 +398,12 @@ ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
 ExitStatus Driver::verifyByRunning(ModuleOp imported, ModuleOp planned,
                                    raw_ostream &os) {
   TimingScope nested = timing.nest("Verify");
+  shd::ProgramOp program = programOf(planned);
+  std::unique_ptr<PlanningContext> context = createContext(program);
+  if (!context)
+    return InputError;
+  markCollectiveMatmuls(program, scheduleProgram(program, context->model,
+                                                 options.plan().memoryLimit));
   VerifyOptions verifyOptions;
   verifyOptions.roundToDeclared = options.rounding == Rounding::Declared;
   FailureOr<Verification> verification =

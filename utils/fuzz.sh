@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Builds the fuzz targets (test/Fuzz) and runs them, one after the other:
+#   utils/fuzz.sh [SECONDS [TARGET...]]     20 s of each target by default
+# What a target finds is left in build-fuzz/found, and the exit status is 1. The
+# corpus in build-fuzz/corpus grows from run to run.
+#   build-fuzz/bin/TARGET FILE              repeats one finding
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. utils/common.sh
+
+seconds=${1:-20}
+shift $(($# > 0))
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+  targets=(fuzz-program fuzz-hardware fuzz-dialects fuzz-questions)
+fi
+
+dir=build-fuzz
+mkdir -p "$dir/found"
+if [ ! -f "$dir/build.ninja" ]; then
+  quietly "$dir/configure.log" cmake --preset fuzz
+fi
+quietly "$dir/build.log" ninja -C "$dir" --quiet "${targets[@]}"
+python3 utils/fuzz-corpus.py "$dir/corpus"
+
+status=0
+for target in "${targets[@]}"; do
+  log=$dir/$target.log
+  # Files that are imported by a relative path are looked for in no folder.
+  if "$dir/bin/$target" "$dir/corpus/$target" -dict="$dir/corpus/$target.dict" \
+    -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=8192 \
+    -artifact_prefix="$dir/found/$target-" -print_final_stats=1 >"$log" 2>&1; then
+    outcome='nothing found'
+  else
+    outcome="FAILED, see $log"
+    status=1
+  fi
+  echo "$target: $(sed -n 's/^stat::number_of_executed_units: //p' "$log") executions, $outcome"
+done
+exit "$status"

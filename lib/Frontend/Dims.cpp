@@ -212,17 +212,21 @@ static void postOrder(const DimExpr &root, Visit visit) {
 
 void DimScope::reportCycle(llvm::ArrayRef<llvm::StringRef> active,
                            llvm::StringRef again) {
-  const auto *first = llvm::find(active, again);
+  constexpr size_t shown = 8;
+  llvm::ArrayRef<llvm::StringRef> cycle(llvm::find(active, again),
+                                        active.end());
   std::string path;
-  for (llvm::StringRef name : llvm::make_range(first, active.end()))
+  for (llvm::StringRef name : cycle.take_front(shown))
     path += name.str() + " -> ";
+  if (cycle.size() > shown)
+    path += "... -> ";
   auto diag = files.error(entries[again].where)
               << "dim '" << again << "' is defined by itself: " << path
               << again;
-  for (llvm::StringRef name : llvm::make_range(std::next(first), active.end()))
+  for (llvm::StringRef name : cycle.take_front(shown).drop_front())
     diag.attachNote(files.location(entries[name].where))
         << "'" << name << "' is defined here";
-  for (llvm::StringRef name : llvm::make_range(first, active.end()))
+  for (llvm::StringRef name : cycle)
     entries[name].state = Entry::State::Failed;
 }
 

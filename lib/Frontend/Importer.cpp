@@ -5,9 +5,14 @@
 using namespace shardc;
 using mlir::StringAttr;
 
+/// Time and memory of every stage grow with the number of operations.
+static constexpr unsigned kMaxOperations = 50000;
+/// Dimensions of a tensor.
+static constexpr size_t kMaxRank = 64;
+
 Importer::Importer(SourceFiles &files, DimScope &fileDims,
                    const ImportSettings &settings)
-    : files(files), builder(files.getContext()),
+    : files(files), builder(files.getContext(), &counter),
       placements(files, *settings.mesh, settings.allowPadding),
       buffers(settings.buffers), fileDims(fileDims), dims(&fileDims) {}
 
@@ -155,6 +160,11 @@ void Importer::declareTensor(const ast::TensorDecl &decl,
 
 bool Importer::checkSize(llvm::ArrayRef<int64_t> extents, llvm::SMRange range,
                          const llvm::Twine &what) {
+  if (extents.size() > kMaxRank) {
+    files.error(range) << what << " has more than " << kMaxRank
+                       << " dimensions";
+    return false;
+  }
   int64_t elements = 1;
   for (int64_t extent : extents)
     if (__builtin_mul_overflow(elements, extent, &elements)) {
@@ -170,17 +180,37 @@ bool Importer::checkSize(llvm::ArrayRef<int64_t> extents, llvm::SMRange range,
 
 void Importer::declareTensors(const Items &items,
                               std::vector<DeclaredState> &states) {
-  for (const ast::ItemPtr &item : items)
+  for (const ast::ItemPtr &item : items) {
+    if (!hasRoom(item->range))
+      return;
     if (auto *tensor = llvm::dyn_cast<ast::TensorDecl>(item.get()))
       declareTensor(*tensor, states);
     else if (auto *broken = llvm::dyn_cast<ast::BrokenItem>(item.get());
              broken && broken->isDeclaration)
       llvm::for_each(broken->targets,
                      [&](const ast::Target &target) { poisonTarget(target); });
+  }
+}
+
+bool Importer::hasRoom(llvm::SMRange next) {
+  if (files.isClosed())
+    return false;
+  if (counter.operations <= kMaxOperations)
+    return true;
+  {
+    auto diag = files.error(next)
+                << "the program has more than " << kMaxOperations
+                << " operations, those of each layer call included";
+    diag.attachNote() << "a `repeat` holds layers that are alike once";
+  }
+  files.close();
+  return false;
 }
 
 void Importer::importStatements(const Items &items) {
-  for (const ast::ItemPtr &item : items)
+  for (const ast::ItemPtr &item : items) {
+    if (!hasRoom(item->range))
+      return;
     if (auto *assign = llvm::dyn_cast<ast::AssignStmt>(item.get()))
       importAssign(*assign);
     else if (auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(item.get()))
@@ -188,6 +218,7 @@ void Importer::importStatements(const Items &items) {
     else if (auto *broken = llvm::dyn_cast<ast::BrokenItem>(item.get()))
       llvm::for_each(broken->targets,
                      [&](const ast::Target &target) { poisonTarget(target); });
+  }
 }
 
 void Importer::importBlock(const Items &items) {
@@ -286,6 +317,9 @@ void Importer::importFiles(llvm::ArrayRef<const ast::File *> sources,
   importStatements(main);
   collectUpdates(states);
   emitUpdates();
+  // The operations of the last statement count too.
+  if (!hasRoom(main.back()->range))
+    return;
   importOutputs(main);
   checkUncalledLayers(program);
 }

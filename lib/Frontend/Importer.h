@@ -117,10 +117,14 @@ private:
   /// Dims, tensors, then statements of a block.
   void importBlock(const Items &items);
   void importStatements(const Items &items);
+  /// False once the program is too large or has too many errors: `next` and
+  /// what follows is not imported.
+  bool hasRoom(llvm::SMRange next);
   void declareTensors(const Items &items, std::vector<DeclaredState> &states);
   void declareTensor(const ast::TensorDecl &decl,
                      std::vector<DeclaredState> &states);
-  /// The number of elements of `what` fits 64 bits; false after an error.
+  /// `what` has not too many dimensions, and the number of its elements fits 64
+  /// bits; false after an error.
   bool checkSize(llvm::ArrayRef<int64_t> extents, llvm::SMRange range,
                  const llvm::Twine &what);
   /// Records the updates of states that were assigned.
@@ -425,6 +429,15 @@ private:
   mlir::Type i32() { return builder.getI32Type(); }
 
   SourceFiles &files;
+  /// Counts the operations that are made.
+  struct Counter : mlir::OpBuilder::Listener {
+    void notifyOperationInserted(mlir::Operation *,
+                                 mlir::OpBuilder::InsertPoint) override {
+      ++operations;
+    }
+    unsigned operations = 0;
+  };
+  Counter counter;
   mlir::OpBuilder builder;
   Placements placements;
   llvm::ArrayRef<unsigned> buffers;

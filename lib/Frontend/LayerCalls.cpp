@@ -16,6 +16,8 @@ static constexpr unsigned kMaxCalls = 100000;
 //===----------------------------------------------------------------------===//
 
 bool Importer::checkCall(const Expr &call, const ast::LayerDecl &layer) {
+  if (!hasRoom(call.nameRange))
+    return false;
   if (call.hasFunctionIndices) {
     files.error(call.nameRange)
         << "layer '" << call.name << "' takes no indices in brackets";

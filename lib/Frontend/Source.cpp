@@ -13,6 +13,13 @@
 using namespace mlir;
 using namespace shardc;
 
+SourceFiles::SourceFiles(llvm::SourceMgr &sourceMgr, MLIRContext *context)
+    : sourceMgr(sourceMgr), context(context),
+      dropRest(context, [this](Diagnostic &diagnostic) {
+        return success(isClosed() &&
+                       diagnostic.getSeverity() == DiagnosticSeverity::Error);
+      }) {}
+
 std::pair<unsigned, unsigned>
 SourceFiles::Buffer::lineAndColumn(llvm::SMLoc loc) const {
   size_t offset = loc.getPointer() - begin;
@@ -61,14 +68,20 @@ Location SourceFiles::location(llvm::SMRange range) {
   return FileLineColRange::get(buffer->name, line, column, endLine, endColumn);
 }
 
-InFlightDiagnostic SourceFiles::error(llvm::SMRange range) {
+InFlightDiagnostic SourceFiles::errorAt(Location loc) {
+  if (errors == maxErrors)
+    emitError(loc) << "more than " << maxErrors
+                   << " errors; the rest of the program is not checked";
   ++errors;
-  return emitError(location(range));
+  return emitError(loc);
+}
+
+InFlightDiagnostic SourceFiles::error(llvm::SMRange range) {
+  return errorAt(location(range));
 }
 
 InFlightDiagnostic SourceFiles::error(llvm::SMLoc loc) {
-  ++errors;
-  return emitError(location(loc));
+  return errorAt(location(loc));
 }
 
 InFlightDiagnostic SourceFiles::warning(llvm::SMRange range) {

@@ -26,8 +26,7 @@ namespace shardc {
 /// long the lines are.
 class SourceFiles {
 public:
-  SourceFiles(llvm::SourceMgr &sourceMgr, mlir::MLIRContext *context)
-      : sourceMgr(sourceMgr), context(context) {}
+  SourceFiles(llvm::SourceMgr &sourceMgr, mlir::MLIRContext *context);
   SourceFiles(const SourceFiles &) = delete;
   SourceFiles &operator=(const SourceFiles &) = delete;
 
@@ -42,6 +41,9 @@ public:
   /// A FileLineColRange; unknown if the range is in no buffer.
   mlir::Location location(llvm::SMRange range);
 
+  /// Errors that are shown; one more says so, and the rest is not.
+  static constexpr unsigned maxErrors = 100;
+
   /// An error at the start of `range`; counted.
   mlir::InFlightDiagnostic error(llvm::SMRange range);
   mlir::InFlightDiagnostic error(llvm::SMLoc loc);
@@ -50,6 +52,9 @@ public:
   /// Errors reported through this object.
   unsigned numErrors() const { return errors; }
   bool hadError() const { return errors != 0; }
+  /// No further error is shown: nothing else needs to be checked.
+  bool isClosed() const { return errors > maxErrors; }
+  void close() { errors = std::max(errors, maxErrors + 1); }
 
 private:
   struct Buffer {
@@ -61,11 +66,13 @@ private:
   };
   /// The buffer that `loc` is in, or null.
   const Buffer *find(llvm::SMLoc loc);
+  mlir::InFlightDiagnostic errorAt(mlir::Location loc);
 
   llvm::SourceMgr &sourceMgr;
   mlir::MLIRContext *context;
   llvm::DenseMap<unsigned, Buffer> buffers;
   unsigned errors = 0;
+  mlir::ScopedDiagnosticHandler dropRest;
 };
 
 /// The range of a whole declaration or expression from its first and last part.

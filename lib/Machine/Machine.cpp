@@ -57,7 +57,9 @@ StringRef shardc::nearestName(StringRef name, ArrayRef<StringRef> candidates,
   StringRef nearest;
   unsigned least = maxDistance;
   for (StringRef candidate : candidates) {
-    unsigned distance = name.edit_distance(candidate);
+    // A distance over the limit is not computed: names may be long.
+    unsigned distance = name.edit_distance(
+        candidate, /*AllowReplacements=*/true, /*MaxEditDistance=*/least);
     if (distance < least || (distance == least && nearest.empty())) {
       least = distance;
       nearest = candidate;

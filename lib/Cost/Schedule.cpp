@@ -18,9 +18,9 @@ using namespace shardc;
 
 __extension__ typedef __int128 Int128;
 
-/// Of a long repeat, so many iterations are simulated, and the last ones of
-/// them tell how it goes on.
-static constexpr int64_t kSimulated = 12, kMeasured = 6;
+/// Of the iterations of a long repeat that are simulated, the last ones tell
+/// how it goes on.
+static constexpr int64_t kMeasured = kSimulatedIterations / 2;
 
 int64_t Step::runs(unsigned body) const {
   int64_t runs = bodies[body].count;
@@ -378,17 +378,18 @@ void Simulator::runBody(unsigned body, int64_t iteration, bool isLast,
 
 void Simulator::runRepeat(unsigned body, bool shown) {
   int64_t count = step.bodies[body].count;
-  int64_t simulated = std::min(count, kSimulated);
+  int64_t simulated = std::min(count, kSimulatedIterations);
   // One in the middle, where the way in and the way out do not show.
   int64_t toShow = simulated / 2;
   Mark half;
   for (int64_t i = 0; i < simulated; ++i) {
     runBody(body, i, i + 1 == count, shown && i == toShow);
-    if (i + 1 == kSimulated - kMeasured && count > kSimulated)
+    if (i + 1 == kSimulatedIterations - kMeasured &&
+        count > kSimulatedIterations)
       half = mark(body);
   }
-  if (count > kSimulated)
-    extrapolate(body, half, count - kSimulated);
+  if (count > kSimulatedIterations)
+    extrapolate(body, half, count - kSimulatedIterations);
 }
 
 //===----------------------------------------------------------------------===//

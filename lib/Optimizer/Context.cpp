@@ -1,6 +1,7 @@
 //===- Context.cpp - What planning a program needs -------------*- C++ -*-===//
 
 #include "shardc/Optimizer/Context.h"
+#include "shardc/Cost/Schedule.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -26,6 +27,31 @@ static LogicalResult checkPeaks(ProgramOp program, const Machine &machine) {
   return failure(failed);
 }
 
+/// Operations that the schedule of a step simulates: those of repeats in each
+/// iteration that is simulated, so repeats within one another multiply.
+static constexpr double kMaxSimulated = 5e6;
+
+/// Adds the operations of a block, simulated `runs` times each; an error where
+/// they become too many.
+static LogicalResult addSimulated(Block &block, double runs, double &sum) {
+  for (Operation &op : block) {
+    sum += runs;
+    if (sum > kMaxSimulated)
+      return op.emitError() << "repeats within one another run more than "
+                            << uint64_t(kMaxSimulated)
+                            << " operations, which are too many to simulate";
+    auto repeat = dyn_cast<RepeatOp>(op);
+    if (!repeat)
+      continue;
+    int64_t simulated =
+        std::min<int64_t>(repeat.getCount(), kSimulatedIterations);
+    if (failed(addSimulated(repeat.getBody().front(), runs * double(simulated),
+                            sum)))
+      return failure();
+  }
+  return success();
+}
+
 std::unique_ptr<PlanningContext> shardc::createContext(ProgramOp program) {
   HardwareAttr hardware = program.getHardwareAttr();
   if (!hardware) {
@@ -41,6 +67,9 @@ std::unique_ptr<PlanningContext> shardc::createContext(ProgramOp program) {
     return nullptr;
   }
   if (failed(checkPeaks(program, *machine)))
+    return nullptr;
+  double simulated = 0;
+  if (failed(addSimulated(program.getBody().front(), /*runs=*/1, simulated)))
     return nullptr;
   Mesh mesh;
   SmallVector<AxisRequest> requests;

@@ -40,10 +40,14 @@ unsigned numberOf(ArrayRef<Layout> sorted, const Layout &layout) {
   return llvm::lower_bound(sorted, layout) - sorted.begin();
 }
 
-/// Beyond these there is no network: strategies of one operation, layouts of
-/// one tensor, and entries of all tables.
+/// Beyond these a mesh is too wide to search: strategies of one operation,
+/// layouts of one tensor, and entries of all tables.
 constexpr double kMaxStrategies = 20'000, kMaxLayouts = 400, kMaxEntries = 1e8;
-/// The same of one operation where layouts are fixed.
+/// Beyond these a program is too large to search: operations, and strategies of
+/// all of them.
+constexpr size_t kMaxOperations = 4'000;
+constexpr double kMaxAllStrategies = 1e6;
+/// Strategies of one operation where layouts are fixed.
 constexpr double kMaxFixedStrategies = 200'000;
 /// Beyond these a value has no copies: its layouts times those of its copies.
 constexpr size_t kMaxLabels = 40'000;
@@ -117,6 +121,7 @@ private:
 
   Operation *findWide(double maxStrategies);
   bool hasManyLabels();
+  bool hasManyOperations();
   double countEntries() const;
   void costChunks();
   void costGroup(int leader, int rest);
@@ -843,6 +848,21 @@ bool NetworkBuilder::hasManyLabels() {
          });
 }
 
+/// True if there are too many operations, or they have too many strategies
+/// together.
+bool NetworkBuilder::hasManyOperations() {
+  size_t operations = 0;
+  double strategies = 0;
+  for (const Chunk &chunk : network.graph.chunks)
+    for (Operation *op : chunk.ops)
+      if (isa<ShardingRuleOpInterface>(op)) {
+        ++operations;
+        strategies +=
+            countPlacements(context.mesh(), ruleOf(op).factors.size());
+      }
+  return operations > kMaxOperations || strategies > kMaxAllStrategies;
+}
+
 /// Entries of the tables between values and their users, and within groups.
 double NetworkBuilder::countEntries() const {
   auto labels = [&](unsigned chunk) {
@@ -863,6 +883,8 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   if (!options.fixed) {
     if (hasManyLabels())
       return NoNetwork::TooWide;
+    if (hasManyOperations())
+      return NoNetwork::TooLarge;
   } else if (Operation *wide = findWide(kMaxFixedStrategies)) {
     wide->emitError("a mesh of so many axes has too many ways to run this "
                     "operation");
@@ -877,7 +899,7 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   for (unsigned i = 0; i < network.values.size(); ++i)
     if (failed(buildValue(i)))
       return NoNetwork::Contradiction;
-  if (countEntries() > kMaxEntries)
+  if (!options.fixed && countEntries() > kMaxEntries)
     return NoNetwork::TooWide;
   for (unsigned i = 0; i < network.values.size(); ++i) {
     connectUses(i);

@@ -15,6 +15,9 @@
 
 namespace shardc {
 
+/// Of a long repeat, so many iterations are simulated.
+inline constexpr int64_t kSimulatedIterations = 12;
+
 /// The step of one device. Groups and collectives are numbered in program
 /// order; so are bodies, an outer one before those in it.
 struct Step {

@@ -63,6 +63,8 @@ enum class NoNetwork {
   Contradiction,
   /// Mesh and tensors have too many axes and dimensions for its tables.
   TooWide,
+  /// It has too many operations for them.
+  TooLarge,
 };
 
 std::variant<PlanNetwork, NoNetwork>

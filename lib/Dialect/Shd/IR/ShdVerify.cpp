@@ -107,8 +107,9 @@ LogicalResult shd::detail::verifyIndexing(Operation *op) {
   // Linear sets hold one bit per operand.
   constexpr unsigned maxOperands = 32;
   if (op->getNumOperands() > maxOperands)
-    return op->emitOpError() << "may have at most " << maxOperands
-                             << " operands, but has " << op->getNumOperands();
+    return op->emitError() << "an operation reads at most " << maxOperands
+                           << " tensors, but this one reads "
+                           << op->getNumOperands();
   SmallVector<IndexedTensor> tensors;
   if (failed(collectTensors(cast<ShardingRuleOpInterface>(op), tensors)))
     return failure();

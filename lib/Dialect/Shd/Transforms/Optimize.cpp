@@ -125,6 +125,9 @@ void OptimizePass::runOnOperation() {
   else if (std::get<NoNetwork>(built) == NoNetwork::TooWide)
     planned = takePropagated("a mesh of so many axes has too many layouts to "
                              "search");
+  else if (std::get<NoNetwork>(built) == NoNetwork::TooLarge)
+    planned = takePropagated("a program of so many operations has too many "
+                             "plans to search");
   if (failed(planned))
     signalPassFailure();
 }

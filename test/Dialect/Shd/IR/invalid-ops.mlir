@@ -965,6 +965,6 @@ shd.program "p" {
 // Linear sets have a bit per operand.
 shd.program "p" {
   %x = shd.declare input "x" ["I"] : tensor<1xf32>
-  // expected-error @+1 {{may have at most 32 operands, but has 33}}
+  // expected-error @+1 {{an operation reads at most 32 tensors, but this one reads 33}}
   %y = shd.concat(%x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x) ["I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I"] into "J" <[I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I] -> [J]> : (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<33xf32>
 }

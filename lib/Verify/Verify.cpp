@@ -4,6 +4,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Conversion/Passes.h"
 #include "shardc/Dialect/Spmd/Transforms/Passes.h"
+#include "shardc/Verify/RunSize.h"
 #include "shardc/Verify/Shrink.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/xxhash.h"
@@ -141,7 +142,11 @@ LogicalResult Verifier::prepare(ModuleOp imported, ModuleOp planned) {
     return failure();
   device = programOf<spmd::ProgramOp>(*result.module);
   result.mesh = shd::toMesh(device.getMeshAttr());
-  return success();
+  double devices = 1;
+  for (const MeshAxis &axis : result.mesh.axes)
+    devices *= double(axis.size);
+  return failure(failed(checkRunSize(whole, /*devices=*/1)) ||
+                 failed(checkRunSize(device, devices)));
 }
 
 RunOptions Verifier::runOptions() const {

@@ -1,0 +1,41 @@
+"""Prints a program that is as large as its limit allows, and a little more."""
+
+import sys
+
+
+def calls():
+    """g16 makes 2^16 operations."""
+    lines = ["hardware tpu_v5e", "dim B = 4", "input x: f32[B]", "layer g0(a: f32[B]) -> (r) { r = relu(a) }"]
+    lines += [f"layer g{i}(a: f32[B]) -> (r) {{ r = g{i - 1}(a) r = g{i - 1}(r) }}" for i in range(1, 17)]
+    return lines + ["y = g16(x)", "output y"]
+
+
+def statements():
+    """One declaration and as many statements as there may be operations."""
+    return ["dim B = 4", "input x: f32[B]"] + ["y = relu(x)"] * 50001 + ["output y"]
+
+
+def errors():
+    return ["dim B = 4", "input x: f32[B]"] + [f"y{i} = nope{i}[B]" for i in range(110)]
+
+
+def search():
+    return ["hardware tpu_v5e[2, 2]", "dim B = 4", "input x: f32[B]"] + ["x1 = relu(x)"] + ["x1 = relu(x1)"] * 4000 + ["output x1"]
+
+
+def repeats():
+    """Three of 100 iterations, and 5,000 operations."""
+    head = ["hardware tpu_v5e", "dim B = 4, I = 100, J = 100, K = 100", "input x: f32[B]", "y = x"]
+    return head + ["repeat I { repeat J { repeat K {"] + ["y = relu(y)"] * 5000 + ["} } }", "output y"]
+
+
+def dimensions():
+    names = ", ".join(f"D{i}" for i in range(65))
+    return ["dim " + names.replace(",", " = 1,") + " = 1", f"input x: f32[{names}]", "output x"]
+
+
+def cycle():
+    return ["dim " + ", ".join(f"D{i} = D{(i + 1) % 100}" for i in range(100))]
+
+
+print("\n".join(globals()[sys.argv[1]]()))

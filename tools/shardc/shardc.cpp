@@ -15,6 +15,7 @@
 #include "mlir/Support/Timing.h"
 #include "mlir/Support/ToolUtilities.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Export/Jax.h"
 #include "shardc/Frontend/Frontend.h"
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Pipelines/FasterBinding.h"
@@ -91,8 +92,9 @@ struct Options {
           clEnumValN(Emit::Spmd, "emit-spmd",
                      "The per-device program: local shapes and explicit "
                      "collectives"),
-          clEnumValN(Emit::Jax, "emit-jax",
-                     "The per-device program for JAX (not supported yet)"),
+          clEnumValN(
+              Emit::Jax, "emit-jax",
+              "The plan as a Python program for JAX, which checks itself"),
           clEnumValN(Emit::Csv, "emit-csv",
                      "A line of figures for each point of --sweep"))};
 
@@ -266,6 +268,8 @@ private:
                               raw_ostream &os);
   ExitStatus report(ModuleOp module, shd::ProgramOp program, ModuleOp planned,
                     raw_ostream &os);
+  LogicalResult printJax(ModuleOp imported, shd::ProgramOp planned,
+                         raw_ostream &os);
   ExitStatus verifyByRunning(ModuleOp imported, ModuleOp planned,
                              raw_ostream &os);
   ExitStatus answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
@@ -388,10 +392,17 @@ ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
     module->print(os);
   else if (options.emit == Emit::Json)
     printJson(os, report);
-  else
+  else if (options.emit != Emit::Jax)
     printText(os, report, options.wantsColour());
   return succeeded(checkFits(report, scheduled.memory.peakLoc)) ? Success
                                                                 : NoPlanFits;
+}
+
+/// `--emit-jax`.
+LogicalResult Driver::printJax(ModuleOp imported, shd::ProgramOp planned,
+                               raw_ostream &os) {
+  TimingScope nested = timing.nest("Export");
+  return exportJax(os, programOf(imported), planned);
 }
 
 /// `--verify`.
@@ -457,12 +468,14 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
   }
   shd::ProgramOp program = programOf(*module);
   OwningOpRef<ModuleOp> planned, imported;
-  if (options.verify)
+  if (options.verify || options.emit == Emit::Jax)
     imported = module->clone();
   if (!program || failed(plan(*module, program, planned)))
     return InputError;
   if (options.verify)
     return verifyByRunning(*imported, *module, os);
+  if (options.emit == Emit::Jax && failed(printJax(*imported, program, os)))
+    return InputError;
   return report(*module, program, planned.get(), os);
 }
 
@@ -548,8 +561,6 @@ static ExitStatus listHardware(const Options &options, raw_ostream &os) {
 
 /// An option that was given and is not there yet, or nothing.
 static std::optional<StringRef> unsupported(const Options &options) {
-  if (options.emit == Emit::Jax)
-    return "--emit-jax";
   if (options.objective == Objective::Scheduled)
     return "--objective=scheduled";
   if (options.objective == Objective::Lower)

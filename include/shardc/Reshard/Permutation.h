@@ -34,6 +34,8 @@ public:
 
   /// Axes along which coordinates change, in mesh order.
   AxisSet axes() const;
+  /// What is exchanged, in the order in which `source` applies it.
+  llvm::ArrayRef<AxisExchange> exchanged() const { return exchanges; }
   /// Coordinates of the device that holds what `destination` receives, over
   /// all axes of the mesh.
   void source(const Mesh &mesh, llvm::ArrayRef<int64_t> destination,

@@ -1,0 +1,349 @@
+//===- Function.cpp - Statements, names and repeats -----------------------===//
+
+#include "Function.h"
+#include "shardc/Optimizer/Names.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::jax;
+
+//===----------------------------------------------------------------------===//
+// Parameters and indices
+//===----------------------------------------------------------------------===//
+
+using Names = IndexedOp::Names;
+
+static Names namesOf(ArrayAttr list) {
+  return llvm::to_vector<4>(list.getAsValueRange<StringAttr>());
+}
+
+SmallVector<Parameter> jax::parametersOf(const PythonFile &file, Block &block) {
+  SmallVector<Parameter> parameters;
+  auto add = [&](auto op, Type global) {
+    Parameter parameter{op,
+                        op.getKind(),
+                        file.parameters.lookup(op.getSym()),
+                        namesOf(op.getIndices()),
+                        cast<RankedTensorType>(global),
+                        {}};
+    for (auto repeat = op->template getParentOfType<shd::RepeatOp>(); repeat;
+         repeat = repeat->template getParentOfType<shd::RepeatOp>())
+      parameter.repeats.insert(parameter.repeats.begin(), repeat);
+    parameters.push_back(std::move(parameter));
+  };
+  block.walk([&](Operation *op) {
+    if (auto parameter = dyn_cast<spmd::ParameterOp>(op))
+      add(parameter, parameter.getGlobal());
+    else if (auto declare = dyn_cast<shd::DeclareOp>(op))
+      add(declare, declare.getType());
+  });
+  return parameters;
+}
+
+spmd::ShardAttr IndexedOp::shardOf(StringRef index) const {
+  if (auto shards = op->getAttrOfType<ArrayAttr>(spmd::kShards))
+    for (auto shard : shards.getAsRange<spmd::ShardAttr>())
+      if (shard.getName() == index)
+        return shard;
+  return {};
+}
+
+/// The extent of an index in the tensors of an operation.
+static int64_t extentOf(shd::ShardingRuleOpInterface op, StringRef index) {
+  shd::IndexingAttr indexing = op.getIndexing();
+  auto find = [&](const Names &names, Value value) -> std::optional<int64_t> {
+    auto *at = llvm::find(names, index);
+    if (at == names.end())
+      return std::nullopt;
+    return cast<RankedTensorType>(value.getType())
+        .getDimSize(at - names.begin());
+  };
+  for (unsigned i = 0; i < indexing.getOperands().size(); ++i)
+    if (auto extent = find(indexing.getOperandIndices(i), op->getOperand(i)))
+      return *extent;
+  return *find(indexing.getResultIndices(0), op->getResult(0));
+}
+
+std::pair<int64_t, int64_t> IndexedOp::extents(StringRef index) const {
+  auto small = cast<shd::ShardingRuleOpInterface>(file.small.lookup(op));
+  auto wholeOf = [&](shd::ShardingRuleOpInterface form) {
+    if (spmd::ShardAttr shard = IndexedOp(file, form).shardOf(index))
+      return shard.getExtent();
+    return extentOf(form, index);
+  };
+  return {wholeOf(op), wholeOf(small)};
+}
+
+std::string IndexedOp::key(StringRef index) const {
+  auto [full, small] = extents(index);
+  return file.sizes.key(index, full, small);
+}
+
+std::string IndexedOp::arguments(StringRef index) const {
+  std::string text = quoted(key(index));
+  if (spmd::ShardAttr shard = shardOf(index))
+    for (StringAttr axis : shard.getAxes())
+      text += cat(", ", quoted(axis));
+  return text;
+}
+
+std::string IndexedOp::whole(StringRef index) const {
+  return cat("size[", quoted(key(index)), "]");
+}
+
+std::string IndexedOp::part(StringRef index) const {
+  if (!isSharded(index))
+    return whole(index);
+  return cat(file.helper("part"), "(", arguments(index), ")");
+}
+
+std::string IndexedOp::start(StringRef index) const {
+  return cat(file.helper("start"), "(", arguments(index), ")");
+}
+
+std::string IndexedOp::positions(StringRef index) const {
+  if (!isSharded(index))
+    return cat("jnp.arange(", whole(index), ")");
+  return cat(file.helper("positions"), "(", arguments(index), ")");
+}
+
+std::string IndexedOp::shape(ArrayRef<StringRef> indices) const {
+  return pythonTuple(llvm::map_to_vector(
+      indices, [&](StringRef index) { return part(index); }));
+}
+
+std::string jax::transposed(const std::string &expression,
+                            ArrayRef<StringRef> from, ArrayRef<StringRef> to) {
+  SmallVector<std::string> order;
+  bool same = true;
+  for (StringRef index : to) {
+    auto *at = llvm::find(from, index);
+    if (at == from.end())
+      continue;
+    same &= size_t(at - from.begin()) == order.size();
+    order.push_back(std::to_string(at - from.begin()));
+  }
+  if (same)
+    return expression;
+  return cat(atom(expression), ".transpose(", commas(order), ")");
+}
+
+std::string jax::aligned(const std::string &expression,
+                         ArrayRef<StringRef> from, ArrayRef<StringRef> to) {
+  std::string text = transposed(expression, from, to);
+  SmallVector<std::string> subscripts;
+  bool inserts = false;
+  for (StringRef index : to) {
+    bool has = llvm::is_contained(from, index);
+    // What lacks the first dimensions is broadcast along them as it is.
+    if (!has && subscripts.empty())
+      continue;
+    inserts |= !has;
+    subscripts.push_back(has ? ":" : "None");
+  }
+  if (!inserts)
+    return text;
+  while (subscripts.back() == ":")
+    subscripts.pop_back();
+  return cat(atom(text), "[", commas(subscripts), "]");
+}
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+void FunctionPrinter::line(const std::string &text) {
+  os.indent(4 * indent) << text << "\n";
+}
+
+/// What a value is called in the program, for people.
+static std::string wantedName(Value value) {
+  Operation *op = value.getDefiningOp();
+  for (StringRef attribute : {shd::kOperand, shd::kName})
+    if (auto name = op->getAttrOfType<StringAttr>(attribute))
+      return name.str();
+  return op->getName().stripDialect().str();
+}
+
+/// `x.2`, the second value of x, is x to people.
+static StringRef withoutCount(StringRef name) {
+  auto [base, count] = name.rsplit('.');
+  unsigned number = 0;
+  return count.getAsInteger(10, number) ? name : base;
+}
+
+void FunctionPrinter::define(Value value, const std::string &expression,
+                             StringRef suffix) {
+  std::string name = names.make(cat(withoutCount(wantedName(value)), suffix));
+  expressions[value] = name;
+  line(cat(name, " = ", expression));
+}
+
+std::string FunctionPrinter::array(Value value) {
+  if (auto constant = value.getDefiningOp<shd::ConstantOp>())
+    return cat("jnp.array(", literal(constant), ", ",
+               file.type(constant.getType().getElementType()), ")");
+  return expressions.at(value);
+}
+
+std::string FunctionPrinter::term(Value value) {
+  if (auto constant = value.getDefiningOp<shd::ConstantOp>())
+    return literal(constant);
+  return expressions.at(value);
+}
+
+/// Partial sums leave one by one, in front of the tensor's dimensions.
+std::string FunctionPrinter::outputValue(Operation *output) {
+  std::string value = array(output->getOperand(0));
+  auto device = dyn_cast<spmd::OutputOp>(output);
+  if (device && spmd::layoutOf(file.mesh, device.getGlobal()).partial)
+    value = cat(atom(value), "[None]");
+  return value;
+}
+
+LogicalResult FunctionPrinter::printOp(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<spmd::ParameterOp, shd::DeclareOp>([&](auto parameter) {
+        expressions[parameter] = file.parameters.lookup(parameter.getSym());
+        return success();
+      })
+      .Case<spmd::OutputOp, shd::OutputOp>([&](auto output) {
+        outputs.push_back({output.getSym().str(), outputValue(output)});
+        return success();
+      })
+      .Case<spmd::UpdateOp, shd::UpdateOp>([&](auto update) {
+        updates.push_back({file.parameters.lookup(update.getSym()),
+                           array(update.getValue())});
+        return success();
+      })
+      .Case([&](shd::RepeatOp repeat) { return printRepeat(repeat); })
+      .Case<shd::ConstantOp, shd::YieldOp>([](auto) { return success(); })
+      .Case(
+          [&](shd::StatisticOp statistic) { return printStatistic(statistic); })
+      .Case([&](shd::ShardingRuleOpInterface compute) {
+        return printCompute(compute);
+      })
+      .Default([&](Operation *other) -> LogicalResult {
+        if (spmd::isCollective(other))
+          return printCollective(other);
+        return other->emitError()
+               << "--emit-jax has no form of '" << other->getName() << "'";
+      });
+}
+
+LogicalResult FunctionPrinter::printBlock(Block &block) {
+  for (Operation &op : block)
+    if (failed(printOp(&op)))
+      return failure();
+  return success();
+}
+
+static SmallVector<std::string>
+secondsOf(ArrayRef<std::pair<std::string, std::string>> pairs) {
+  return llvm::map_to_vector(pairs,
+                             [](const auto &pair) { return pair.second; });
+}
+
+/// A function of the carried values and of what an iteration has of its own,
+/// and a scan of it.
+LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
+  Block &body = repeat.getBody().front();
+  auto small = cast<shd::RepeatOp>(file.small.lookup(repeat));
+  std::string count =
+      cat("size[",
+          quoted(file.sizes.key(repeat.getIndex(), repeat.getCount(),
+                                small.getCount())),
+          "]");
+  SmallVector<std::string> inits, carried, own, stacks;
+  for (Value init : repeat.getInits())
+    inits.push_back(array(init));
+  for (auto [number, argument] : llvm::enumerate(repeat.getCarried())) {
+    std::string name = valueName(repeat.getInits()[number]);
+    if (name.empty())
+      name = wantedName(repeat.getResult(number));
+    carried.push_back(names.make(withoutCount(name)));
+    expressions[argument] = carried.back();
+  }
+  if (!repeat.getIteration().use_empty()) {
+    own.push_back(names.make(repeat.getIndex()));
+    expressions[repeat.getIteration()] = own.back();
+    stacks.push_back(cat(
+        "jnp.arange(", count,
+        ", dtype=", file.type(IntegerType::get(repeat.getContext(), 32)), ")"));
+  }
+  for (const Parameter &parameter : parametersOf(file, body)) {
+    own.push_back(parameter.name);
+    stacks.push_back(parameter.name);
+  }
+  std::string function = names.make(cat("repeat_", repeat.getIndex()));
+  line(cat("def ", function, "(carried, step):"));
+  SmallVector<NamedExpression> outer = std::move(updates);
+  updates.clear();
+  ++indent;
+  if (!carried.empty())
+    line(cat(pythonTuple(carried), " = carried"));
+  if (!own.empty())
+    line(cat(pythonTuple(own), " = step"));
+  if (failed(printBlock(body)))
+    return failure();
+  SmallVector<std::string> yielded;
+  for (Value value : body.getTerminator()->getOperands())
+    yielded.push_back(array(value));
+  line(cat("return ", pythonTuple(yielded), ", ",
+           pythonTuple(secondsOf(updates))));
+  --indent;
+  SmallVector<std::string> results, states;
+  for (auto [number, result] : llvm::enumerate(repeat.getResults())) {
+    results.push_back(names.make(carried[number]));
+    expressions[result] = results.back();
+  }
+  for (const auto &[name, value] : updates) {
+    states.push_back(names.make(name));
+    outer.push_back({name, states.back()});
+  }
+  updates = std::move(outer);
+  line(cat(pythonTuple(results), ", ", pythonTuple(states), " = lax.scan(",
+           function, ", ", pythonTuple(inits), ", ", pythonTuple(stacks),
+           ", length=", count, ")"));
+  return success();
+}
+
+static std::string
+dictionary(ArrayRef<std::pair<std::string, std::string>> entries) {
+  return cat("{",
+             commas(llvm::map_to_vector(entries,
+                                        [](const auto &entry) {
+                                          return cat(quoted(entry.first), ": ",
+                                                     entry.second);
+                                        })),
+             "}");
+}
+
+LogicalResult FunctionPrinter::print(StringRef name, StringRef comment,
+                                     Block &program) {
+  SmallVector<std::string> arguments;
+  for (const Parameter &parameter : parametersOf(file, program))
+    arguments.push_back(parameter.name);
+  os << "def " << name << "(" << commas(arguments) << "):\n";
+  line(cat("\"\"\"", comment, "\"\"\""));
+  if (failed(printBlock(program)))
+    return failure();
+  line(cat("return ", dictionary(outputs), ", ", dictionary(updates)));
+  os << "\n\n";
+  return success();
+}
+
+std::string jax::literal(shd::ConstantOp op) {
+  Type element = op.getType().getElementType();
+  auto value = cast<DenseElementsAttr>(op.getValue());
+  if (isa<FloatType>(element)) {
+    return number(value.getSplatValue<APFloat>());
+  }
+  APInt integer = value.getSplatValue<APInt>();
+  if (element.isInteger(1))
+    return integer.isZero() ? "False" : "True";
+  SmallString<24> text;
+  integer.toString(text, 10, /*Signed=*/!element.isUnsignedInteger());
+  return text.str().str();
+}

@@ -1,0 +1,172 @@
+//===- Function.h - A program as a Python function --------------*- C++ -*-===//
+//
+// Private to lib/Export/Jax: prints the statements of a program, the unsharded
+// one or that of a device. Operations that compute are the same in both.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_EXPORT_JAX_FUNCTION_H
+#define SHARDC_LIB_EXPORT_JAX_FUNCTION_H
+
+#include "PythonFile.h"
+#include "shardc/Dialect/Spmd/IR/Spmd.h"
+
+namespace shardc::jax {
+
+/// An input, weight or state of a program.
+struct Parameter {
+  mlir::Operation *op = nullptr;
+  shd::TensorKind kind;
+  std::string name;
+  llvm::SmallVector<llvm::StringRef, 4> indices;
+  mlir::RankedTensorType global;
+  /// Around its declaration, the outermost first.
+  llvm::SmallVector<shd::RepeatOp, 2> repeats;
+};
+
+/// All parameters of a block, in order.
+llvm::SmallVector<Parameter> parametersOf(const PythonFile &file,
+                                          mlir::Block &block);
+
+/// What an operation calls the dimensions of its tensors, and how much of an
+/// index a device has.
+class IndexedOp {
+public:
+  IndexedOp(PythonFile &file, shd::ShardingRuleOpInterface op)
+      : file(file), op(op) {}
+
+  using Names = llvm::SmallVector<llvm::StringRef, 4>;
+  Names operand(unsigned number) const {
+    return op.getIndexing().getOperandIndices(number);
+  }
+  Names result() const { return op.getIndexing().getResultIndices(0); }
+
+  bool isSharded(llvm::StringRef index) const {
+    return shardOf(index) != nullptr;
+  }
+  /// `size["B"]`
+  std::string whole(llvm::StringRef index) const;
+  /// `part("B", "X")`: how much of it a device has.
+  std::string part(llvm::StringRef index) const;
+  /// `start("B", "X")`: the first that a device has.
+  std::string start(llvm::StringRef index) const;
+  /// `positions("B", "X")`: those that a device has.
+  std::string positions(llvm::StringRef index) const;
+  /// `(part("B", "X"), size["D"])`
+  std::string shape(llvm::ArrayRef<llvm::StringRef> indices) const;
+  /// The whole extent in the program and in its small form.
+  std::pair<int64_t, int64_t> extents(llvm::StringRef index) const;
+
+private:
+  spmd::ShardAttr shardOf(llvm::StringRef index) const;
+  std::string key(llvm::StringRef index) const;
+  /// `"B", "X"`
+  std::string arguments(llvm::StringRef index) const;
+
+  PythonFile &file;
+  // Methods of interfaces are not const.
+  mutable shd::ShardingRuleOpInterface op;
+};
+
+class FunctionPrinter {
+public:
+  FunctionPrinter(PythonFile &file, llvm::raw_ostream &os)
+      : file(file), os(os), names(file.names) {}
+
+  /// Prints the body of `name` with its parameters as arguments.
+  llvm::LogicalResult print(llvm::StringRef name, llvm::StringRef comment,
+                            mlir::Block &program);
+  /// What a value is called, after it was printed.
+  std::string nameOf(mlir::Value value) const {
+    return expressions.lookup(value);
+  }
+
+private:
+  using Names = IndexedOp::Names;
+
+  // Function.cpp
+  void line(const std::string &text);
+  llvm::LogicalResult printBlock(mlir::Block &block);
+  llvm::LogicalResult printOp(mlir::Operation *op);
+  llvm::LogicalResult printRepeat(shd::RepeatOp repeat);
+  std::string outputValue(mlir::Operation *output);
+  /// Gives a value its expression, in a statement of its own.
+  void define(mlir::Value value, const std::string &expression,
+              llvm::StringRef suffix = "");
+  /// The value as an array; constants become arrays.
+  std::string array(mlir::Value value);
+  /// The value as an operand of an operator: constants are literals.
+  std::string term(mlir::Value value);
+
+  // Operations.cpp
+  llvm::LogicalResult printCompute(shd::ShardingRuleOpInterface op);
+  llvm::LogicalResult printStatistic(shd::StatisticOp op);
+  llvm::LogicalResult printEinsum(shd::EinsumOp op);
+  llvm::LogicalResult printElementwise(shd::ElementwiseOp op);
+  llvm::LogicalResult printReduce(shd::ReduceOp op);
+  void printArgMax(shd::ReduceOp op);
+  llvm::LogicalResult printNormalize(shd::NormalizeOp op);
+  llvm::LogicalResult printAttention(shd::AttentionOp op);
+  llvm::LogicalResult printCrossEntropy(shd::CrossEntropyOp op);
+  llvm::LogicalResult printGather(shd::GatherOp op);
+  llvm::LogicalResult printScatter(shd::ScatterOp op);
+  llvm::LogicalResult printRope(shd::RopeOp op);
+  llvm::LogicalResult printSplit(shd::SplitOp op);
+  llvm::LogicalResult printMerge(shd::MergeOp op);
+  llvm::LogicalResult printSlice(shd::SliceOp op);
+  llvm::LogicalResult printConcat(shd::ConcatOp op);
+  llvm::LogicalResult printIota(shd::IotaOp op);
+  std::string statisticValue(shd::StatisticOp statistic,
+                             shd::ShardingRuleOpInterface user);
+  /// The scores of an attention, computed once for its statistics and itself.
+  std::string scores(shd::AttentionOp op);
+  /// Positions along an index of a tensor: known to be in range, or taken
+  /// modulo the extent.
+  std::string position(const IndexedOp &indexed, mlir::Value value,
+                       llvm::StringRef index);
+  /// True if the values are positions of the index by themselves: the inputs
+  /// that `main` makes, and numbers of iterations.
+  bool isInRange(const IndexedOp &indexed, mlir::Value value,
+                 llvm::StringRef index) const;
+
+  /// `expression` of element type `from` as `to`.
+  std::string convert(const std::string &expression, mlir::Type from,
+                      mlir::Type to);
+  /// In f32, or f64 if it is that already.
+  std::string inFloat(mlir::Value value);
+  /// Stores what was computed in `from` as the operation's result.
+  void defineAs(mlir::Value value, const std::string &expression,
+                mlir::Type from);
+
+  // Collectives.cpp
+  llvm::LogicalResult printCollective(mlir::Operation *op);
+
+  PythonFile &file;
+  llvm::raw_ostream &os;
+  PythonNames names;
+  unsigned indent = 1;
+  llvm::DenseMap<mlir::Value, std::string> expressions;
+  llvm::DenseMap<mlir::Operation *, std::string> scoresOf;
+  using NamedExpression = std::pair<std::string, std::string>;
+  llvm::SmallVector<NamedExpression> outputs;
+  /// States that the block being printed has updated.
+  llvm::SmallVector<NamedExpression> updates;
+};
+
+/// `expression` with its dimensions, named `from`, so that it broadcasts to a
+/// tensor of `to`.
+std::string aligned(const std::string &expression,
+                    llvm::ArrayRef<llvm::StringRef> from,
+                    llvm::ArrayRef<llvm::StringRef> to);
+/// `expression` with its dimensions in another order.
+std::string transposed(const std::string &expression,
+                       llvm::ArrayRef<llvm::StringRef> from,
+                       llvm::ArrayRef<llvm::StringRef> to);
+/// The value that `value` is a copy of.
+mlir::Value rootOf(mlir::Value value);
+/// The text of a constant.
+std::string literal(shd::ConstantOp op);
+
+} // namespace shardc::jax
+
+#endif // SHARDC_LIB_EXPORT_JAX_FUNCTION_H

@@ -1,0 +1,197 @@
+//===- Helpers.cpp - Functions that an exported file may define -----------===//
+//
+// Python text. A file gets those that it calls, and those that these call.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PythonFile.h"
+
+using namespace shardc;
+using namespace shardc::jax;
+using llvm::StringRef;
+
+namespace {
+struct Helper {
+  StringRef name;
+  StringRef text;
+};
+} // namespace
+
+/// Each after those that it calls.
+static const Helper kHelpers[] = {
+    {"part", R"(
+def part(index, *axes):
+    """How many elements of an index each device has."""
+    return size[index] // math.prod(MESH[axis] for axis in axes)
+)"},
+    {"start", R"(
+def start(index, *axes):
+    """The first element of an index that this device has."""
+    return lax.axis_index(axes) * part(index, *axes)
+)"},
+    {"positions", R"(
+def positions(index, *axes):
+    """The elements of an index that this device has."""
+    return start(index, *axes) + jnp.arange(part(index, *axes))
+)"},
+    {"einsum", R"(
+def einsum(subscripts, *operands):
+    """Sums accumulate in f32."""
+    return jnp.einsum(subscripts, *operands, preferred_element_type=f32)
+)"},
+    {"saturate", R"(
+def saturate(x, dtype):
+    """Converts to nearest even; what dtype cannot hold becomes its limit."""
+    if jnp.issubdtype(dtype, jnp.integer):
+        limits = jnp.iinfo(dtype)
+        x = jnp.nan_to_num(jnp.round(x), nan=0, posinf=jnp.inf, neginf=-jnp.inf)
+        return jnp.clip(x, int(limits.min), int(limits.max)).astype(dtype)
+    limits = jnp.finfo(dtype)
+    return jnp.clip(x, float(limits.min), float(limits.max)).astype(dtype)
+)"},
+    {"take", R"(
+def take(table, positions, axis, begin):
+    """The slices of a table that positions name, 0 where another device has them."""
+    at = positions - begin
+    inside = (0 <= at) & (at < table.shape[axis])
+    slices = jnp.take(table, jnp.where(inside, at, 0), axis=axis)
+    inside = jnp.expand_dims(inside, tuple(range(axis)))
+    inside = inside.reshape(inside.shape + (1,) * (slices.ndim - inside.ndim))
+    return jnp.where(inside, slices, jnp.zeros_like(slices))
+)"},
+    {"lookup", R"(
+def lookup(table, *positions):
+    """The elements at positions, 0 where another device has them."""
+    inside = [(0 <= at) & (at < n) for at, n in zip(positions, table.shape)]
+    at = tuple(jnp.where(ok, at, 0) for ok, at in zip(inside, positions))
+    found = table[at]
+    return jnp.where(functools.reduce(jnp.logical_and, inside), found, jnp.zeros_like(found))
+)"},
+    {"here", R"(
+def here(at, count):
+    """Positions on this device; others become `count`, which scatters drop."""
+    return jnp.where((0 <= at) & (at < count), at, count)
+)"},
+    {"put_last", R"(
+def put_last(destination, at, update, order):
+    """Writes an update at positions; of equal ones the last in `order` wins."""
+    shape = jnp.broadcast_shapes(update.shape, *(index.shape for index in at))
+    order = jnp.broadcast_to(order, shape)
+    last = jnp.full(destination.shape, -1, order.dtype).at[at].max(order, mode="drop")
+    found = tuple(jnp.broadcast_to(index, shape) for index in at)
+    winner = order == last.at[found].get(mode="fill", fill_value=-2)
+    kept = tuple(jnp.where(winner, index, n) for index, n in zip(found, destination.shape))
+    return destination.at[kept].set(jnp.broadcast_to(update, shape), mode="drop")
+)"},
+    {"pick", R"(
+def pick(x, labels, axis, begin=0):
+    """The element of an axis that each label names, 0 where another device has it."""
+    at = labels - begin
+    inside = (0 <= at) & (at < x.shape[axis])
+    at = jnp.expand_dims(jnp.where(inside, at, 0), axis)
+    return jnp.where(inside, jnp.take_along_axis(x, at, axis).squeeze(axis), 0)
+)"},
+    {"rope", R"(
+def rope(x, positions, axis, theta):
+    """Turns element i of an axis with i + size / 2 by position * theta ** (-2 i / size)."""
+    x = jnp.moveaxis(x.astype(f32), axis, -1)
+    half = x.shape[-1] // 2
+    angle = positions[..., None].astype(f32) * theta ** (-jnp.arange(half, dtype=f32) / half)
+    a, b = x[..., :half], x[..., half:]
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    return jnp.moveaxis(jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1), -1, axis)
+)"},
+    {"split_axes", R"(
+def split_axes(x, axes, dims):
+    """Cuts each dimension by its axes, the major first; one dimension in front counts the parts."""
+    shape, place, rest = [], {}, []
+    for dim, extent in enumerate(x.shape):
+        for axis in dims.get(dim, ()):
+            place[axis] = len(shape)
+            shape.append(MESH[axis])
+            extent //= MESH[axis]
+        rest.append(len(shape))
+        shape.append(extent)
+    x = x.reshape(shape).transpose([place[axis] for axis in axes] + rest)
+    return x.reshape((-1,) + x.shape[len(axes):])
+)"},
+    {"join_axes", R"(
+def join_axes(x, axes, dims):
+    """Undoes split_axes."""
+    x = x.reshape([MESH[axis] for axis in axes] + list(x.shape[1:]))
+    order, shape = [], []
+    for dim, extent in enumerate(x.shape[len(axes):]):
+        group = dims.get(dim, ())
+        order += [axes.index(axis) for axis in group] + [len(axes) + dim]
+        shape.append(math.prod(MESH[axis] for axis in group) * extent)
+    return x.transpose(order).reshape(shape)
+)"},
+    {"all_gather", R"(
+def all_gather(x, dims):
+    """Joins several dimensions, each over its axes, in one collective."""
+    axes = sum(dims.values(), ())
+    return join_axes(lax.all_gather(x, axes, axis=0), axes, dims)
+)"},
+    {"psum_scatter", R"(
+def psum_scatter(x, dims):
+    """Adds up, and splits several dimensions, each over its axes, in one collective."""
+    axes = sum(dims.values(), ())
+    return lax.psum_scatter(split_axes(x, axes, dims), axes, scatter_dimension=0)
+)"},
+    {"all_to_all", R"(
+def all_to_all(x, joined, split):
+    """Joins some dimensions and splits others, each over its axes, in one collective."""
+    axes = tuple(axis for axis in MESH if axis in sum(joined.values(), ()))
+    x = lax.all_to_all(split_axes(x, axes, split), axes, split_axis=0, concat_axis=0, tiled=True)
+    return join_axes(x, axes, joined)
+)"},
+    {"all_slice", R"(
+def all_slice(x, axes, dim):
+    """This device's part of a dimension; no data moves."""
+    extent = x.shape[dim] // lax.axis_size(axes)
+    return lax.dynamic_slice_in_dim(x, lax.axis_index(axes) * extent, extent, dim)
+)"},
+    {"permute", R"(
+def permute(x, axes, *exchanges):
+    """A device takes the part that its coordinates `new` count from where `old` count it."""
+    pairs = []
+    for to, coordinates in enumerate(itertools.product(*(range(MESH[a]) for a in axes))):
+        place = dict(zip(axes, coordinates))
+        origin = dict(place)
+        for old, new in exchanges:
+            part = 0
+            for axis in new:
+                part = part * MESH[axis] + place[axis]
+            for axis in reversed(old):
+                part, origin[axis] = divmod(part, MESH[axis])
+        source = 0
+        for axis in axes:
+            source = source * MESH[axis] + origin[axis]
+        pairs.append((source, to))
+    return lax.ppermute(x, axes, pairs)
+)"},
+};
+
+static bool calls(StringRef text, StringRef name) {
+  return text.contains(cat(" ", name, "(")) ||
+         text.contains(cat("(", name, "("));
+}
+
+std::string jax::helperDefinitions(const std::set<std::string> &helpers) {
+  std::set<std::string> needed = helpers;
+  std::string text;
+  for (const Helper &helper : llvm::reverse(kHelpers)) {
+    if (!needed.count(helper.name.str()))
+      continue;
+    for (const Helper &other : kHelpers)
+      if (other.name != helper.name && calls(helper.text, other.name))
+        needed.insert(other.name.str());
+    text = cat(helper.text, "\n", text);
+  }
+  return text;
+}
+
+void jax::reserveHelperNames(PythonNames &names) {
+  for (const Helper &helper : kHelpers)
+    names.reserve(helper.name);
+}

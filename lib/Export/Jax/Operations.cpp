@@ -1,0 +1,964 @@
+//===- Operations.cpp - Operations that compute, as jnp code --------------===//
+//
+// The meaning of each function is docs/Language.md's. Statistics over a sharded
+// index come from the operation's last operands, if it has any.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Function.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::jax;
+using shd::Function;
+
+using Names = IndexedOp::Names;
+
+//===----------------------------------------------------------------------===//
+// Element types
+//===----------------------------------------------------------------------===//
+
+static Type elementOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType();
+}
+
+static bool isFloat(Type type) { return isa<FloatType>(type); }
+
+/// The type in which elements of `type` are computed with: XLA's CPU has no
+/// arithmetic on 4 bits, and JAX none between types of 8.
+static Type computedIn(Type type) {
+  MLIRContext *context = type.getContext();
+  if (isFloat(type) && type.getIntOrFloatBitWidth() <= 8)
+    return Float32Type::get(context);
+  if (type.isInteger(4))
+    return IntegerType::get(context, 32);
+  return type;
+}
+
+static unsigned rankOf(FloatType type) {
+  // tf32 says that it has 19 bits.
+  return type.getWidth();
+}
+
+/// The type that holds both, as the language has it.
+static Type commonType(Type a, Type b) {
+  if (a == b || (b.isInteger(1)))
+    return a;
+  if (a.isInteger(1))
+    return b;
+  if (isFloat(a) != isFloat(b))
+    return isFloat(a) ? a : b;
+  MLIRContext *context = a.getContext();
+  if (isFloat(a)) {
+    unsigned rankA = rankOf(cast<FloatType>(a));
+    unsigned rankB = rankOf(cast<FloatType>(b));
+    if (rankA == rankB)
+      return Float32Type::get(context);
+    return rankA > rankB ? a : b;
+  }
+  unsigned widthA = a.getIntOrFloatBitWidth();
+  unsigned widthB = b.getIntOrFloatBitWidth();
+  if (a.isUnsignedInteger() == b.isUnsignedInteger())
+    return widthA >= widthB ? a : b;
+  unsigned width = a.isUnsignedInteger() ? std::max(widthB, 2 * widthA)
+                                         : std::max(widthA, 2 * widthB);
+  return IntegerType::get(context, width);
+}
+
+/// The type in which sums of elements of `type` accumulate.
+static Type accumulator(Type type) {
+  if (type.isF64())
+    return type;
+  if (isFloat(type))
+    return Float32Type::get(type.getContext());
+  return IntegerType::get(type.getContext(), 32);
+}
+
+/// Types without an infinity, to which conversions saturate.
+static bool saturates(Type type) {
+  return isa<Float8E4M3FNType, Float4E2M1FNType>(type);
+}
+
+std::string FunctionPrinter::convert(const std::string &expression, Type from,
+                                     Type to) {
+  if (from == to)
+    return expression;
+  if (saturates(to))
+    return cat(file.helper("saturate"), "(", expression, ", ", file.type(to),
+               ")");
+  return cat(atom(expression), ".astype(", file.type(to), ")");
+}
+
+std::string FunctionPrinter::inFloat(Value value) {
+  Type type = elementOf(value);
+  return convert(
+      array(value), type,
+      accumulator(isFloat(type) ? type : Float32Type::get(type.getContext())));
+}
+
+void FunctionPrinter::defineAs(Value value, const std::string &expression,
+                               Type from) {
+  define(value, convert(expression, from, elementOf(value)));
+}
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+static Names namesOf(ArrayAttr list) {
+  return llvm::to_vector<4>(list.getAsValueRange<StringAttr>());
+}
+
+static Names without(const Names &names, ArrayRef<StringRef> dropped) {
+  Names rest;
+  llvm::copy_if(names, std::back_inserter(rest), [&](StringRef name) {
+    return !llvm::is_contained(dropped, name);
+  });
+  return rest;
+}
+
+static unsigned axisOf(const Names &names, StringRef index) {
+  return llvm::find(names, index) - names.begin();
+}
+
+/// `1` or `(0, 2)`: where `indices` stand in `names`.
+static std::string axesOf(const Names &names, ArrayRef<StringRef> indices) {
+  SmallVector<std::string> axes;
+  for (auto [axis, name] : llvm::enumerate(names))
+    if (llvm::is_contained(indices, name))
+      axes.push_back(std::to_string(axis));
+  return axes.size() == 1 ? axes.front() : pythonTuple(axes);
+}
+
+static bool anySharded(const IndexedOp &indexed, ArrayRef<StringRef> indices) {
+  return llvm::any_of(
+      indices, [&](StringRef index) { return indexed.isSharded(index); });
+}
+
+/// Gives each index of an einsum a letter, its own if it is one.
+class Letters {
+public:
+  std::string of(ArrayRef<StringRef> names) {
+    std::string text;
+    for (StringRef name : names)
+      text += letterOf(name);
+    return text;
+  }
+
+private:
+  char letterOf(StringRef name) {
+    auto known = letters.find(name);
+    if (known != letters.end())
+      return known->second;
+    char letter = 0;
+    auto tryLetter = [&](char candidate) {
+      if (!letter && llvm::isAlpha(candidate) && taken.insert(candidate).second)
+        letter = candidate;
+    };
+    for (char candidate : name)
+      tryLetter(candidate);
+    for (char candidate = 'a'; candidate <= 'z'; ++candidate)
+      tryLetter(candidate);
+    for (char candidate = 'A'; candidate <= 'Z'; ++candidate)
+      tryLetter(candidate);
+    return letters[name] = letter;
+  }
+
+  llvm::StringMap<char> letters;
+  std::set<char> taken;
+};
+
+/// `"BD,DF->BF"`
+static std::string subscripts(const Names &a, const Names &b,
+                              const Names &result) {
+  Letters letters;
+  std::string lhs = letters.of(a), rhs = letters.of(b);
+  return quoted(cat(lhs, ",", rhs, "->", letters.of(result)));
+}
+
+/// The statistics that the devices have agreed on.
+static SmallVector<Value> statsOf(shd::ShardingRuleOpInterface op) {
+  return llvm::to_vector(op.getStats());
+}
+
+LogicalResult FunctionPrinter::printCompute(shd::ShardingRuleOpInterface op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](shd::EinsumOp typed) { return printEinsum(typed); })
+      .Case([&](shd::ElementwiseOp typed) { return printElementwise(typed); })
+      .Case([&](shd::ReduceOp typed) { return printReduce(typed); })
+      .Case([&](shd::NormalizeOp typed) { return printNormalize(typed); })
+      .Case([&](shd::AttentionOp typed) { return printAttention(typed); })
+      .Case([&](shd::CrossEntropyOp typed) { return printCrossEntropy(typed); })
+      .Case([&](shd::GatherOp typed) { return printGather(typed); })
+      .Case([&](shd::ScatterOp typed) { return printScatter(typed); })
+      .Case([&](shd::RopeOp typed) { return printRope(typed); })
+      .Case([&](shd::SplitOp typed) { return printSplit(typed); })
+      .Case([&](shd::MergeOp typed) { return printMerge(typed); })
+      .Case([&](shd::SliceOp typed) { return printSlice(typed); })
+      .Case([&](shd::ConcatOp typed) { return printConcat(typed); })
+      .Case([&](shd::IotaOp typed) { return printIota(typed); })
+      .Case([&](shd::ReshardOp typed) {
+        expressions[typed] = array(typed.getInput());
+        return success();
+      })
+      .Default([](Operation *other) -> LogicalResult {
+        return other->emitError()
+               << "--emit-jax has no form of '" << other->getName() << "'";
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Products and elementwise operations
+//===----------------------------------------------------------------------===//
+
+LogicalResult FunctionPrinter::printEinsum(shd::EinsumOp op) {
+  IndexedOp indexed(file, op);
+  Type common = commonType(elementOf(op.getLhs()), elementOf(op.getRhs()));
+  if (common.isInteger(1))
+    return op.emitError("--emit-jax has no sum of products of bool");
+  // XLA multiplies types of 8 bits.
+  Type computed =
+      common.getIntOrFloatBitWidth() == 4 ? computedIn(common) : common;
+  Type sum = accumulator(computed);
+  auto operand = [&](Value value) {
+    return convert(array(value), elementOf(value), computed);
+  };
+  std::string arguments =
+      cat(subscripts(indexed.operand(0), indexed.operand(1), indexed.result()),
+          ", ", operand(op.getLhs()), ", ", operand(op.getRhs()));
+  if (sum.isF32())
+    defineAs(op.getResult(), cat(file.helper("einsum"), "(", arguments, ")"),
+             sum);
+  else
+    defineAs(op.getResult(),
+             cat("jnp.einsum(", arguments,
+                 ", preferred_element_type=", file.type(sum), ")"),
+             sum);
+  return success();
+}
+
+/// What each function of one operand is called.
+static StringRef unaryFunction(Function function) {
+  switch (function) {
+  case Function::Relu:
+    return "jax.nn.relu";
+  case Function::Gelu:
+    return "jax.nn.gelu";
+  case Function::Silu:
+    return "jax.nn.silu";
+  case Function::Sigmoid:
+    return "jax.nn.sigmoid";
+  case Function::Tanh:
+    return "jnp.tanh";
+  case Function::Exp:
+    return "jnp.exp";
+  case Function::Log:
+    return "jnp.log";
+  case Function::Sqrt:
+    return "jnp.sqrt";
+  case Function::Rsqrt:
+    return "lax.rsqrt";
+  case Function::Square:
+    return "jnp.square";
+  case Function::Abs:
+    return "jnp.abs";
+  default:
+    return "";
+  }
+}
+
+static StringRef binaryOperator(Function function) {
+  switch (function) {
+  case Function::Add:
+    return "+";
+  case Function::Sub:
+    return "-";
+  case Function::Mul:
+    return "*";
+  case Function::Div:
+    return "/";
+  case Function::Eq:
+    return "==";
+  case Function::Ne:
+    return "!=";
+  case Function::Lt:
+    return "<";
+  case Function::Le:
+    return "<=";
+  case Function::Gt:
+    return ">";
+  case Function::Ge:
+    return ">=";
+  default:
+    return "";
+  }
+}
+
+/// One function of terms that broadcast to the result.
+static std::string applied(Function function, ArrayRef<std::string> terms) {
+  switch (function) {
+  case Function::Copy:
+  case Function::Cast:
+    return terms[0];
+  case Function::Neg:
+    return cat("-", atom(terms[0]));
+  case Function::Maximum:
+    return cat("jnp.maximum(", commas(terms), ")");
+  case Function::Minimum:
+    return cat("jnp.minimum(", commas(terms), ")");
+  case Function::Where:
+    return cat("jnp.where(", commas(terms), ")");
+  default:
+    if (StringRef sign = binaryOperator(function); !sign.empty())
+      return cat(terms[0], " ", sign, " ", terms[1]);
+    return cat(unaryFunction(function), "(", terms[0], ")");
+  }
+}
+
+/// Conversions that a program asks for saturate; integers are rounded to even.
+static bool isSaturatingCast(Type from, Type to) {
+  if (from.isInteger(1) || to.isInteger(1) || isFloat(to))
+    return false;
+  return isFloat(from) || from != to;
+}
+
+LogicalResult FunctionPrinter::printElementwise(shd::ElementwiseOp op) {
+  IndexedOp indexed(file, op);
+  Function function = op.getFunction();
+  Type result = elementOf(op.getResult());
+  bool compares = function >= Function::Eq && function <= Function::Ge;
+  bool moves = function == Function::Copy || function == Function::Cast;
+  unsigned first = function == Function::Where ? 1 : 0;
+  Type common = compares ? elementOf(op.getInputs()[0]) : result;
+  if (!moves)
+    for (Value input : op.getInputs().drop_front(first))
+      common = commonType(common, elementOf(input));
+  Type computed = moves ? common : computedIn(common);
+
+  Names target = indexed.result();
+  SmallVector<std::string> terms;
+  bool hasArray = false;
+  llvm::StringSet<> covered;
+  for (auto [number, input] : llvm::enumerate(op.getInputs())) {
+    if (auto constant = input.getDefiningOp<shd::ConstantOp>()) {
+      terms.push_back(literal(constant));
+      continue;
+    }
+    hasArray = true;
+    Names from = indexed.operand(number);
+    for (StringRef name : from)
+      covered.insert(name);
+    std::string text = aligned(array(input), from, target);
+    terms.push_back(moves || number < first
+                        ? text
+                        : convert(text, elementOf(input), computed));
+  }
+  Type made = compares ? result : computed;
+  if (moves)
+    made = elementOf(op.getInputs()[0]);
+  if (!hasArray)
+    terms[first] = cat("jnp.array(", terms[first], ", ",
+                       file.type(moves ? made : computed), ")");
+  std::string text = applied(function, terms);
+  if (function == Function::Cast && isSaturatingCast(made, result))
+    text =
+        cat(file.helper("saturate"), "(", text, ", ", file.type(result), ")");
+  else
+    text = convert(text, made, result);
+  if (llvm::any_of(target,
+                   [&](StringRef name) { return !covered.contains(name); }))
+    text = cat("jnp.broadcast_to(", text, ", ", indexed.shape(target), ")");
+  define(op.getResult(), text);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions and normalisations
+//===----------------------------------------------------------------------===//
+
+LogicalResult FunctionPrinter::printReduce(shd::ReduceOp op) {
+  IndexedOp indexed(file, op);
+  Names input = indexed.operand(0), result = indexed.result();
+  Names reduced = without(input, result), kept = without(input, reduced);
+  Type from = elementOf(op.getInput());
+  auto finish = [&](const std::string &text, Type made) {
+    defineAs(op.getResult(), transposed(text, kept, result), made);
+    return success();
+  };
+  SmallVector<Value> stats = statsOf(op);
+  std::string axes = axesOf(input, reduced);
+  switch (op.getKind()) {
+  case shd::Reduction::Sum:
+  case shd::Reduction::Mean: {
+    bool means = op.getKind() == shd::Reduction::Mean;
+    Type sum = accumulator(from);
+    if (means && !isFloat(sum))
+      sum = Float32Type::get(op.getContext());
+    std::string text = cat("jnp.sum(", array(op.getInput()), ", axis=", axes,
+                           ", dtype=", file.type(sum), ")");
+    if (!means)
+      return finish(text, sum);
+    SmallVector<std::string> extents;
+    for (StringRef index : reduced)
+      extents.push_back(indexed.whole(index));
+    return finish(cat(text, " / ",
+                      extents.size() == 1
+                          ? extents.front()
+                          : cat("(", llvm::join(extents, " * "), ")")),
+                  sum);
+  }
+  case shd::Reduction::Max:
+  case shd::Reduction::Min: {
+    if (!stats.empty())
+      return finish(array(stats[0]), from);
+    StringRef name =
+        op.getKind() == shd::Reduction::Max ? "jnp.max(" : "jnp.min(";
+    return finish(cat(name, array(op.getInput()), ", axis=", axes, ")"), from);
+  }
+  case shd::Reduction::ArgMax:
+    if (stats.empty())
+      printArgMax(op);
+    else
+      define(op.getResult(),
+             transposed(cat(array(stats[1]), ".astype(",
+                            file.type(elementOf(op.getResult())), ")"),
+                        kept, result));
+    return success();
+  }
+  llvm_unreachable("a new reduction");
+}
+
+/// Several indices count in row-major order.
+void FunctionPrinter::printArgMax(shd::ReduceOp op) {
+  IndexedOp indexed(file, op);
+  Names input = indexed.operand(0), result = indexed.result();
+  Names reduced = without(input, result);
+  std::string element = file.type(elementOf(op.getResult()));
+  std::string text;
+  if (reduced.size() == 1) {
+    Names kept = without(input, reduced);
+    text = transposed(cat("jnp.argmax(", array(op.getInput()),
+                          ", axis=", axesOf(input, reduced), ")"),
+                      kept, result);
+  } else {
+    Names order = result;
+    order.append(reduced);
+    SmallVector<std::string> shape;
+    for (StringRef index : result)
+      shape.push_back(indexed.part(index));
+    shape.push_back("-1");
+    text = cat("jnp.argmax(", transposed(array(op.getInput()), input, order),
+               ".reshape", pythonTuple(shape), ", axis=-1)");
+  }
+  define(op.getResult(), cat(text, ".astype(", element, ")"));
+}
+
+LogicalResult FunctionPrinter::printNormalize(shd::NormalizeOp op) {
+  IndexedOp indexed(file, op);
+  Names input = indexed.operand(0), over = namesOf(op.getOver());
+  Names kept = without(input, over), result = indexed.result();
+  std::string axes = axesOf(input, over);
+  std::string x = inFloat(op.getInputs()[0]);
+  Type type = accumulator(isFloat(elementOf(op.getInputs()[0]))
+                              ? elementOf(op.getInputs()[0])
+                              : Float32Type::get(op.getContext()));
+  SmallVector<std::string> stats;
+  for (Value stat : op.getStats())
+    stats.push_back(array(stat));
+  auto wide = [&](const std::string &statistic) {
+    return aligned(statistic, kept, input);
+  };
+  SmallVector<std::string> extents;
+  for (StringRef index : over)
+    extents.push_back(indexed.whole(index));
+  std::string count = extents.size() == 1
+                          ? extents.front()
+                          : cat("(", llvm::join(extents, " * "), ")");
+  std::string eps = number(op.getEps());
+  // Scale and bias, by operand number, broadcast to the input.
+  auto parameter = [&](unsigned number) {
+    return aligned(inFloat(op.getInputs()[number]), indexed.operand(number),
+                   input);
+  };
+  std::string text;
+  switch (op.getKind()) {
+  case shd::Normalization::Softmax:
+    text = stats.empty() ? cat("jax.nn.softmax(", x, ", axis=", axes, ")")
+                         : cat("jnp.exp(", x, " - ", wide(stats[0]), ") / ",
+                               wide(stats[1]));
+    break;
+  case shd::Normalization::LogSumExp:
+    text = stats.empty() ? cat("jax.nn.logsumexp(", x, ", axis=", axes, ")")
+                         : cat("jnp.log(", stats[1], ") + ", stats[0]);
+    defineAs(op.getResult(), transposed(text, kept, result), type);
+    return success();
+  case shd::Normalization::RmsNorm: {
+    std::string mean = stats.empty() ? cat("jnp.mean(jnp.square(", x,
+                                           "), axis=", axes, ", keepdims=True)")
+                                     : cat(wide(stats[0]), " / ", count);
+    text = cat(atom(x), " * lax.rsqrt(", mean, " + ", eps, ")");
+    if (op.getInputs().size() > 1)
+      text = cat(text, " * ", parameter(1));
+    break;
+  }
+  case shd::Normalization::LayerNorm: {
+    std::string mean = names.make("mean"), variance = names.make("variance");
+    if (stats.empty()) {
+      line(cat(mean, " = jnp.mean(", x, ", axis=", axes, ", keepdims=True)"));
+      line(
+          cat(variance, " = jnp.var(", x, ", axis=", axes, ", keepdims=True)"));
+    } else {
+      line(cat(mean, " = ", wide(stats[0]), " / ", count));
+      line(cat(variance, " = ", wide(stats[1]), " / ", count, " - jnp.square(",
+               mean, ")"));
+    }
+    text =
+        cat("(", x, " - ", mean, ") * lax.rsqrt(", variance, " + ", eps, ")");
+    if (op.getInputs().size() > 1)
+      text = cat(text, " * ", parameter(1));
+    if (op.getInputs().size() > 2)
+      text = cat(text, " + ", parameter(2));
+    break;
+  }
+  }
+  defineAs(op.getResult(), transposed(text, input, result), type);
+  return success();
+}
+
+LogicalResult FunctionPrinter::printCrossEntropy(shd::CrossEntropyOp op) {
+  IndexedOp indexed(file, op);
+  Names logits = indexed.operand(0), kept = without(logits, {op.getClasses()});
+  std::string axis = axesOf(logits, {op.getClasses()});
+  std::string x = inFloat(op.getLogits());
+  Type type = accumulator(elementOf(op.getLogits()));
+  SmallVector<std::string> stats;
+  for (Value stat : op.getStats())
+    stats.push_back(array(stat));
+  std::string text;
+  if (stats.empty()) {
+    std::string labels =
+        transposed(position(indexed, op.getLabels(), op.getClasses()),
+                   indexed.operand(1), kept);
+    text = cat("jax.nn.logsumexp(", x, ", axis=", axis, ") - ",
+               file.helper("pick"), "(", x, ", ", labels, ", ", axis, ")");
+  } else {
+    text = cat("jnp.log(", stats[1], ") + ", stats[0], " - ", stats[2]);
+  }
+  if (!stats.empty() || kept == indexed.result()) {
+    defineAs(op.getResult(), transposed(text, kept, indexed.result()), type);
+    return success();
+  }
+  defineAs(op.getResult(),
+           transposed(cat("(", text, ")"), kept, indexed.result()), type);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention and positions
+//===----------------------------------------------------------------------===//
+
+/// Indices of the scores: q's without the head, then the keys'.
+static Names scoreIndices(shd::AttentionOp op) {
+  Names names = without(
+      op.getIndexing().getOperandIndices(shd::AttentionOp::kQueryOperand),
+      {op.getHead()});
+  names.push_back(op.getKey());
+  return names;
+}
+
+std::string FunctionPrinter::scores(shd::AttentionOp op) {
+  if (auto known = scoresOf.find(op); known != scoresOf.end())
+    return known->second;
+  IndexedOp indexed(file, op);
+  Names indices = scoreIndices(op);
+  std::string name = names.make("scores");
+  std::string scale = op.getScale()
+                          ? number(*op.getScale())
+                          : cat(indexed.whole(op.getHead()), " ** -0.5");
+  line(cat(name, " = ", file.helper("einsum"), "(",
+           subscripts(indexed.operand(shd::AttentionOp::kQueryOperand),
+                      indexed.operand(shd::AttentionOp::kKeyOperand), indices),
+           ", ", array(op.getQ()), ", ", array(op.getK()), ") * ", scale));
+  if (op.getSoftcap()) {
+    std::string cap = number(*op.getSoftcap());
+    line(cat(name, " = ", cap, " * jnp.tanh(", name, " / ", cap, ")"));
+  }
+  if (op.getCausal() || op.getWindow()) {
+    std::string query =
+        op.getAt()
+            ? aligned(array(op.getAt()),
+                      indexed.operand(shd::AttentionOp::kAtOperand), indices)
+            : aligned(indexed.positions(*op.getQuery()), {*op.getQuery()},
+                      indices);
+    std::string key = names.make("keys"), seen = names.make("seen");
+    line(cat(key, " = ", indexed.positions(op.getKey())));
+    std::string mask = cat(key, " <= ", query);
+    if (op.getWindow()) {
+      auto small = cast<shd::AttentionOp>(file.small.lookup(op));
+      mask =
+          cat("(", mask, ") & (", key, " > ", query, " - ",
+              file.sizes.number("window", *op.getWindow(), *small.getWindow()),
+              ")");
+    }
+    line(cat(seen, " = ", mask));
+    line(cat(name, " = jnp.where(", seen, ", ", name, ", -jnp.inf)"));
+  }
+  return scoresOf[op] = name;
+}
+
+LogicalResult FunctionPrinter::printAttention(shd::AttentionOp op) {
+  IndexedOp indexed(file, op);
+  Names indices = scoreIndices(op);
+  std::string name = scores(op);
+  SmallVector<Value> stats = statsOf(op);
+  std::string weights = names.make("weights");
+  if (stats.empty())
+    line(cat(weights, " = jax.nn.softmax(", name, ", axis=-1)"));
+  else
+    line(cat(weights, " = jnp.exp(", name, " - ", array(stats[0]),
+             "[..., None]) / ", array(stats[1]), "[..., None]"));
+  // The head index of the values is no index of the scores.
+  defineAs(
+      op.getResult(),
+      cat(file.helper("einsum"), "(",
+          subscripts(indices, indexed.operand(shd::AttentionOp::kValueOperand),
+                     indexed.result()),
+          ", ", weights, ", ", array(op.getV()), ")"),
+      accumulator(elementOf(op.getV())));
+  return success();
+}
+
+LogicalResult FunctionPrinter::printRope(shd::RopeOp op) {
+  IndexedOp indexed(file, op);
+  Names input = indexed.operand(0), others = without(input, {op.getHead()});
+  std::string positions =
+      op.getAt() ? aligned(array(op.getAt()), indexed.operand(1), others)
+                 : aligned(indexed.positions(*op.getPositions()),
+                           {*op.getPositions()}, others);
+  std::string rotated =
+      cat(file.helper("rope"), "(", array(op.getInput()), ", ", positions, ", ",
+          axisOf(input, op.getHead()), ", ", number(op.getTheta()), ")");
+  Type type = elementOf(op.getInput());
+  defineAs(op.getResult(), transposed(rotated, input, indexed.result()),
+           accumulator(type));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Gather and scatter
+//===----------------------------------------------------------------------===//
+
+Value jax::rootOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    auto elementwise = dyn_cast<shd::ElementwiseOp>(op);
+    bool copies = isa<shd::ReshardOp>(op) || spmd::isCollective(op) ||
+                  (elementwise && elementwise.getFunction() == Function::Copy);
+    if (!copies)
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+bool FunctionPrinter::isInRange(const IndexedOp &indexed, Value value,
+                                StringRef index) const {
+  value = rootOf(value);
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument)
+    return isa<spmd::ParameterOp, shd::DeclareOp>(value.getDefiningOp());
+  auto repeat = cast<shd::RepeatOp>(argument.getOwner()->getParentOp());
+  auto small = cast<shd::RepeatOp>(file.small.lookup(repeat));
+  auto [extent, smallExtent] = indexed.extents(index);
+  return argument.getArgNumber() == 0 && int64_t(repeat.getCount()) <= extent &&
+         int64_t(small.getCount()) <= smallExtent;
+}
+
+std::string FunctionPrinter::position(const IndexedOp &indexed, Value value,
+                                      StringRef index) {
+  if (isInRange(indexed, value, index))
+    return array(value);
+  return cat("(", array(value), " % ", indexed.whole(index), ")");
+}
+
+LogicalResult FunctionPrinter::printGather(shd::GatherOp op) {
+  IndexedOp indexed(file, op);
+  Names table = indexed.operand(0), result = indexed.result();
+  Names gathered;
+  for (int64_t dim : op.getDims())
+    gathered.push_back(table[dim]);
+  Type type = elementOf(op.getTable());
+  bool sharded = anySharded(indexed, gathered);
+  bool shares = false;
+  for (unsigned i = 0; i < gathered.size(); ++i)
+    for (StringRef name : indexed.operand(i + 1))
+      shares |= llvm::is_contained(table, name);
+  std::string source = array(op.getTable());
+  if (gathered.size() == 1 && !shares) {
+    int64_t dim = op.getDims()[0];
+    std::string at = position(indexed, op.getPositions()[0], gathered[0]);
+    std::string rows =
+        sharded ? cat(file.helper("take"), "(", source, ", ", at, ", ", dim,
+                      ", ", indexed.start(gathered[0]), ")")
+                : cat("jnp.take(", source, ", ", at, ", axis=", dim, ")");
+    Names made(table.begin(), table.begin() + dim);
+    made.append(indexed.operand(1));
+    made.append(table.begin() + dim + 1, table.end());
+    defineAs(op.getResult(), transposed(rows, made, result), type);
+    return success();
+  }
+  SmallVector<std::string> subscript;
+  for (auto [dim, name] : llvm::enumerate(table)) {
+    auto at = llvm::find(op.getDims(), int64_t(dim));
+    if (at == op.getDims().end()) {
+      subscript.push_back(
+          aligned(cat("jnp.arange(", indexed.part(name), ")"), {name}, result));
+      continue;
+    }
+    unsigned number = at - op.getDims().begin();
+    std::string text = position(indexed, op.getPositions()[number], name);
+    if (indexed.isSharded(name))
+      text = cat("(", text, " - ", indexed.start(name), ")");
+    subscript.push_back(aligned(text, indexed.operand(number + 1), result));
+  }
+  defineAs(op.getResult(),
+           sharded ? cat(file.helper("lookup"), "(", source, ", ",
+                         commas(subscript), ")")
+                   : cat(source, "[", commas(subscript), "]"),
+           type);
+  return success();
+}
+
+LogicalResult FunctionPrinter::printScatter(shd::ScatterOp op) {
+  IndexedOp indexed(file, op);
+  Names destination = indexed.operand(0), update = indexed.operand(1);
+  SmallVector<std::string> subscript;
+  Names written, repeated;
+  for (auto [dim, name] : llvm::enumerate(destination)) {
+    auto at = llvm::find(op.getDims(), int64_t(dim));
+    if (at == op.getDims().end()) {
+      subscript.push_back(
+          aligned(cat("jnp.arange(", indexed.part(name), ")"), {name}, update));
+      continue;
+    }
+    unsigned number = at - op.getDims().begin();
+    written.push_back(name);
+    Names indices = indexed.operand(number + 2);
+    for (StringRef index : indices)
+      if (!llvm::is_contained(destination, index) &&
+          !llvm::is_contained(repeated, index))
+        repeated.push_back(index);
+    std::string text = position(indexed, op.getPositions()[number], name);
+    if (indexed.isSharded(name))
+      text = cat(file.helper("here"), "(", text, " - ", indexed.start(name),
+                 ", ", indexed.part(name), ")");
+    subscript.push_back(aligned(text, indices, update));
+  }
+  std::string mode = anySharded(indexed, written) ? ", mode=\"drop\"" : "";
+  std::string at = commas(subscript);
+  Type type = elementOf(op.getResult());
+  std::string source = array(op.getDestination());
+  if (op.getAccumulate()) {
+    Type sum = accumulator(type);
+    defineAs(op.getResult(),
+             cat(atom(convert(source, type, sum)), ".at[", at, "].add(",
+                 convert(array(op.getUpdate()), elementOf(op.getUpdate()), sum),
+                 mode, ")"),
+             sum);
+    return success();
+  }
+  std::string values =
+      convert(array(op.getUpdate()), elementOf(op.getUpdate()), type);
+  if (repeated.empty()) {
+    define(op.getResult(),
+           cat(source, ".at[", at, "].set(", values, mode, ")"));
+    return success();
+  }
+  // Several elements may name one position.
+  SmallVector<std::string> extents;
+  for (StringRef index : repeated)
+    extents.push_back(indexed.part(index));
+  std::string count = llvm::join(extents, " * ");
+  std::string order = cat("jnp.arange(", count, ")");
+  if (repeated.size() > 1)
+    order = cat(order, ".reshape", pythonTuple(extents));
+  define(op.getResult(),
+         cat(file.helper("put_last"), "(", source, ", ", pythonTuple(subscript),
+             ", ", values, ", ", aligned(order, repeated, update), ")"));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Layout of indices
+//===----------------------------------------------------------------------===//
+
+LogicalResult FunctionPrinter::printSplit(shd::SplitOp op) {
+  IndexedOp indexed(file, op);
+  define(op.getResult(), cat(array(op.getInput()), ".reshape",
+                             indexed.shape(indexed.result())));
+  return success();
+}
+
+LogicalResult FunctionPrinter::printMerge(shd::MergeOp op) {
+  IndexedOp indexed(file, op);
+  SmallVector<std::string> shape;
+  for (StringRef index : indexed.result())
+    shape.push_back(index == op.getWhole() ? "-1" : indexed.part(index));
+  define(op.getResult(),
+         cat(array(op.getInput()), ".reshape", pythonTuple(shape)));
+  return success();
+}
+
+LogicalResult FunctionPrinter::printSlice(shd::SliceOp op) {
+  IndexedOp indexed(file, op);
+  auto small = cast<shd::SliceOp>(file.small.lookup(op));
+  auto bound = [&](unsigned end, StringRef name) {
+    return file.sizes.number(cat(op.getPart(), "_", name), op.getRange()[end],
+                             small.getRange()[end]);
+  };
+  SmallVector<std::string> subscript(axisOf(indexed.operand(0), op.getWhole()),
+                                     ":");
+  subscript.push_back(cat(bound(0, "begin"), ":", bound(1, "end")));
+  define(op.getResult(),
+         cat(array(op.getInput()), "[", commas(subscript), "]"));
+  return success();
+}
+
+LogicalResult FunctionPrinter::printConcat(shd::ConcatOp op) {
+  IndexedOp indexed(file, op);
+  Type type = elementOf(op.getResult());
+  SmallVector<std::string> inputs;
+  for (auto [number, input] : llvm::enumerate(op.getInputs())) {
+    Names from = indexed.operand(number);
+    Names target = indexed.result();
+    auto part = cast<StringAttr>(op.getParts()[number]).getValue();
+    llvm::replace(target, StringRef(op.getWhole()), part);
+    inputs.push_back(transposed(convert(array(input), elementOf(input), type),
+                                from, target));
+  }
+  define(op.getResult(), cat("jnp.concatenate(", pythonTuple(inputs), ", axis=",
+                             axisOf(indexed.result(), op.getWhole()), ")"));
+  return success();
+}
+
+LogicalResult FunctionPrinter::printIota(shd::IotaOp op) {
+  IndexedOp indexed(file, op);
+  define(op.getResult(), cat(indexed.positions(indexed.result()[0]), ".astype(",
+                             file.type(elementOf(op.getResult())), ")"));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Statistics
+//===----------------------------------------------------------------------===//
+
+/// The operation that takes a statistic, and its number there.
+static std::pair<shd::ShardingRuleOpInterface, unsigned>
+userOf(shd::StatisticOp statistic) {
+  Value value = statistic;
+  while (true)
+    for (Operation *user : value.getUsers()) {
+      if (spmd::isCollective(user)) {
+        value = user->getResult(0);
+        break;
+      }
+      auto compute = dyn_cast<shd::ShardingRuleOpInterface>(user);
+      if (!compute)
+        continue;
+      auto stats = llvm::to_vector(compute.getStats());
+      auto *at = llvm::find(stats, value);
+      if (at != stats.end())
+        return {compute, unsigned(at - stats.begin())};
+    }
+}
+
+/// This device's part of statistic `kind` over `axes` of `x`; `stats` are those
+/// before it, broadcast to `x`.
+static std::string sumOrMax(StringRef kind, const std::string &x,
+                            const std::string &axes,
+                            ArrayRef<std::string> stats) {
+  if (kind == "max")
+    return cat("jnp.max(", x, ", axis=", axes, ")");
+  if (kind == "sum_exp")
+    return cat("jnp.sum(jnp.exp(", x, " - ", stats[0], "), axis=", axes, ")");
+  if (kind == "sum_square")
+    return cat("jnp.sum(jnp.square(", x, "), axis=", axes, ")");
+  return cat("jnp.sum(", x, ", axis=", axes, ")");
+}
+
+LogicalResult FunctionPrinter::printStatistic(shd::StatisticOp statistic) {
+  auto [user, number] = userOf(statistic);
+  IndexedOp indexed(file, user);
+  StringRef kind = statistic.getKind();
+  auto defineStatistic = [&](const std::string &text) {
+    std::string name = names.make(cat("local_", kind));
+    expressions[statistic] = name;
+    line(cat(name, " = ", text));
+    return success();
+  };
+  unsigned numOperands = user->getNumOperands() - user.getStats().size();
+  SmallVector<Value> before(statistic.getInputs().drop_front(numOperands));
+  Names input = indexed.operand(0);
+  auto wide = [&](const Names &over) {
+    SmallVector<std::string> stats;
+    for (Value value : before)
+      stats.push_back(aligned(array(value), without(input, over), input));
+    return stats;
+  };
+  return llvm::TypeSwitch<Operation *, LogicalResult>(user)
+      .Case([&](shd::NormalizeOp op) {
+        Names over = namesOf(op.getOver());
+        return defineStatistic(sumOrMax(kind, inFloat(op.getInputs()[0]),
+                                        axesOf(input, over), wide(over)));
+      })
+      .Case([&](shd::CrossEntropyOp op) {
+        Names over = {op.getClasses()};
+        std::string axis = axesOf(input, over);
+        if (kind != "picked")
+          return defineStatistic(
+              sumOrMax(kind, inFloat(op.getLogits()), axis, wide(over)));
+        std::string labels =
+            transposed(position(indexed, op.getLabels(), op.getClasses()),
+                       indexed.operand(1), without(input, over));
+        std::string begin = indexed.isSharded(op.getClasses())
+                                ? cat(", ", indexed.start(op.getClasses()))
+                                : std::string();
+        return defineStatistic(cat(file.helper("pick"), "(",
+                                   inFloat(op.getLogits()), ", ", labels, ", ",
+                                   axis, begin, ")"));
+      })
+      .Case([&](shd::AttentionOp op) {
+        std::string name = scores(op);
+        SmallVector<std::string> stats;
+        for (Value value : before)
+          stats.push_back(cat(array(value), "[..., None]"));
+        return defineStatistic(sumOrMax(kind, name, "-1", stats));
+      })
+      .Case([&](shd::ReduceOp op) {
+        Names reduced = without(input, indexed.result());
+        std::string axes = axesOf(input, reduced);
+        if (kind != "index")
+          return defineStatistic(
+              cat(op.getKind() == shd::Reduction::Min ? "jnp.min(" : "jnp.max(",
+                  array(op.getInput()), ", axis=", axes, ")"));
+        // The first position, in row-major order, at which the maximum stands.
+        std::string at;
+        for (StringRef index : reduced) {
+          std::string position =
+              aligned(indexed.positions(index), {index}, input);
+          at = at.empty() ? position
+                          : cat(atom(at), " * ", indexed.whole(index), " + ",
+                                position);
+        }
+        return defineStatistic(cat("jnp.min(jnp.where(", array(op.getInput()),
+                                   " == ", wide(reduced)[0], ", ", at,
+                                   ", jnp.iinfo(jnp.int32).max), axis=", axes,
+                                   ").astype(", file.type(elementOf(statistic)),
+                                   ")"));
+      })
+      .Default([&](Operation *) -> LogicalResult {
+        return statistic.emitError()
+               << "--emit-jax has no form of statistic '" << kind << "'";
+      });
+}

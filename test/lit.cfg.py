@@ -40,3 +40,12 @@ tool_dirs = [config.shardc_tools_dir, config.llvm_tools_dir]
 llvm_config.add_tool_substitutions(
     ["shardc", "shardc-opt", "mlir-opt", "split-file"], tool_dirs
 )
+
+# Made by utils/jax-env.sh. Whole programs are slow to compile: the sanitizers'
+# build folders do without.
+jax = os.path.join(config.shardc_obj_root, "jax-env", "bin", "python")
+if os.path.exists(jax):
+    config.available_features.add("jax")
+for name in ["jax-run", "jax-hlo", "xla-partitioner"]:
+    script = os.path.join(config.shardc_src_root, "utils", name + ".py")
+    config.substitutions.append(("%" + name, "'{}' '{}'".format(jax, script)))

@@ -173,9 +173,29 @@ static StringRef withoutCount(StringRef name) {
   return count.getAsInteger(10, number) ? name : base;
 }
 
+/// `silu`, `softmax`, `sum`, or the name of the operation.
+static std::string functionOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, std::string>(op)
+      .Case([](shd::ElementwiseOp typed) {
+        return shd::stringifyFunction(typed.getFunction()).str();
+      })
+      .Case([](shd::ReduceOp typed) {
+        return shd::stringifyReduction(typed.getKind()).str();
+      })
+      .Case([](shd::NormalizeOp typed) {
+        return shd::stringifyNormalization(typed.getKind()).str();
+      })
+      .Default(
+          [](Operation *other) { return other->getName().stripDialect().str(); });
+}
+
 void FunctionPrinter::define(Value value, const std::string &expression,
                              StringRef suffix) {
-  std::string name = names.make(cat(withoutCount(wantedName(value)), suffix));
+  Operation *op = value.getDefiningOp();
+  std::string wanted = cat(withoutCount(wantedName(value)), suffix);
+  if (op->hasAttr(shd::kTemporary) && suffix.empty())
+    wanted = cat(wanted, "_", functionOf(op));
+  std::string name = names.make(wanted);
   expressions[value] = name;
   line(cat(name, " = ", expression));
 }

@@ -46,6 +46,11 @@ llvm_config.add_tool_substitutions(
 jax = os.path.join(config.shardc_obj_root, "jax-env", "bin", "python")
 if os.path.exists(jax):
     config.available_features.add("jax")
-for name in ["jax-run", "jax-hlo", "xla-partitioner"]:
-    script = os.path.join(config.shardc_src_root, "utils", name + ".py")
-    config.substitutions.append(("%" + name, "'{}' '{}'".format(jax, script)))
+config.substitutions.append(("%jax-python", jax))
+for name, script in [
+    ("%jax-run", "jax_run.py"),
+    ("%jax-hlo", "jax_hlo.py"),
+    ("%xla-partitioner", "xla-partitioner.py"),
+]:
+    path = os.path.join(config.shardc_src_root, "utils", script)
+    config.substitutions.append((name, "'{}' '{}'".format(jax, path)))

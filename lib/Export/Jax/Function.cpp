@@ -1,7 +1,7 @@
 //===- Function.cpp - Statements, names and repeats -----------------------===//
 
 #include "Function.h"
-#include "shardc/Optimizer/Names.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -185,8 +185,9 @@ static std::string functionOf(Operation *op) {
       .Case([](shd::NormalizeOp typed) {
         return shd::stringifyNormalization(typed.getKind()).str();
       })
-      .Default(
-          [](Operation *other) { return other->getName().stripDialect().str(); });
+      .Default([](Operation *other) {
+        return other->getName().stripDialect().str();
+      });
 }
 
 void FunctionPrinter::define(Value value, const std::string &expression,
@@ -265,6 +266,17 @@ secondsOf(ArrayRef<std::pair<std::string, std::string>> pairs) {
                              [](const auto &pair) { return pair.second; });
 }
 
+/// What a carried value is called, after the expression of its initial value.
+static std::string carriedName(StringRef init) {
+  auto [base, count] = init.rsplit('_');
+  unsigned number = 0;
+  if (!count.empty() && !count.getAsInteger(10, number))
+    init = base;
+  bool isName =
+      llvm::all_of(init, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+  return isName ? init.str() : "value";
+}
+
 /// A function of the carried values and of what an iteration has of its own,
 /// and a scan of it.
 LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
@@ -275,14 +287,12 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
           quoted(file.sizes.key(repeat.getIndex(), repeat.getCount(),
                                 small.getCount())),
           "]");
-  SmallVector<std::string> inits, carried, own, stacks;
+  SmallVector<std::string> inits, wanted, carried, own, stacks;
   for (Value init : repeat.getInits())
     inits.push_back(array(init));
   for (auto [number, argument] : llvm::enumerate(repeat.getCarried())) {
-    std::string name = valueName(repeat.getInits()[number]);
-    if (name.empty())
-      name = wantedName(repeat.getResult(number));
-    carried.push_back(names.make(withoutCount(name)));
+    wanted.push_back(carriedName(inits[number]));
+    carried.push_back(names.make(wanted.back()));
     expressions[argument] = carried.back();
   }
   if (!repeat.getIteration().use_empty()) {
@@ -315,7 +325,7 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
   --indent;
   SmallVector<std::string> results, states;
   for (auto [number, result] : llvm::enumerate(repeat.getResults())) {
-    results.push_back(names.make(carried[number]));
+    results.push_back(names.make(wanted[number]));
     expressions[result] = results.back();
   }
   for (const auto &[name, value] : updates) {

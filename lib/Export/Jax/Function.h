@@ -106,6 +106,10 @@ private:
   llvm::LogicalResult printReduce(shd::ReduceOp op);
   void printArgMax(shd::ReduceOp op);
   llvm::LogicalResult printNormalize(shd::NormalizeOp op);
+  std::string normalizedWhole(shd::NormalizeOp op, const std::string &x,
+                              const std::string &axes);
+  std::string normalizedParts(shd::NormalizeOp op, const std::string &x,
+                              llvm::ArrayRef<std::string> stats);
   llvm::LogicalResult printAttention(shd::AttentionOp op);
   llvm::LogicalResult printCrossEntropy(shd::CrossEntropyOp op);
   llvm::LogicalResult printGather(shd::GatherOp op);

@@ -117,6 +117,10 @@ LogicalResult Exporter::checkDivisible() {
 }
 
 LogicalResult Exporter::prepare() {
+  if (unplanned->hasAttr(shd::kPlan))
+    return unplanned.emitError("--emit-jax expects a program without a plan, "
+                               "found one that has it: the "
+                               "unsharded program is no longer there");
   file.mesh = shd::toMesh(planned.getMeshAttr());
   if (failed(checkDivisible()))
     return failure();
@@ -418,9 +422,7 @@ std::string Exporter::specs() {
   return cat(text, "}\n");
 }
 
-static constexpr StringLiteral kImports = R"(import functools
-import itertools
-import math
+static constexpr StringLiteral kOptions = R"(import math
 import os
 import sys
 
@@ -524,10 +526,15 @@ LogicalResult Exporter::run(raw_ostream &os) {
   std::string exact = "jax.config.update(\"jax_enable_x64\", EXACT)\n";
   if (file.types.count("f64"))
     exact = "jax.config.update(\"jax_enable_x64\", True)\n";
-  os << heading() << kImports << "\n"
+  std::string definitions = helperDefinitions(file.helpers);
+  os << heading();
+  for (StringRef module : {"functools", "itertools"})
+    if (StringRef(definitions).contains(cat(module, ".")))
+      os << "import " << module << "\n";
+  os << kOptions << "\n"
      << sizes() << kStart << exact << types() << "\n"
      << tables << "\n"
-     << helperDefinitions(file.helpers) << "\n"
+     << definitions << "\n"
      << functions << kFooter;
   return success();
 }

@@ -91,11 +91,14 @@ std::string FunctionPrinter::convert(const std::string &expression, Type from,
   return cat(atom(expression), ".astype(", file.type(to), ")");
 }
 
-std::string FunctionPrinter::inFloat(Value value) {
+/// The type in which normalisations and losses compute.
+static Type floatTypeOf(Value value) {
   Type type = elementOf(value);
-  return convert(
-      array(value), type,
-      accumulator(isFloat(type) ? type : Float32Type::get(type.getContext())));
+  return type.isF64() ? type : Float32Type::get(type.getContext());
+}
+
+std::string FunctionPrinter::inFloat(Value value) {
+  return convert(array(value), elementOf(value), floatTypeOf(value));
 }
 
 void FunctionPrinter::defineAs(Value value, const std::string &expression,
@@ -378,6 +381,16 @@ LogicalResult FunctionPrinter::printElementwise(shd::ElementwiseOp op) {
 // Reductions and normalisations
 //===----------------------------------------------------------------------===//
 
+/// `size["B"]` or `(size["B"] * size["T"])`: how many elements `indices` count.
+static std::string countOf(const IndexedOp &indexed,
+                           ArrayRef<StringRef> indices) {
+  SmallVector<std::string> extents;
+  for (StringRef index : indices)
+    extents.push_back(indexed.whole(index));
+  std::string product = llvm::join(extents, " * ");
+  return extents.size() == 1 ? product : cat("(", product, ")");
+}
+
 LogicalResult FunctionPrinter::printReduce(shd::ReduceOp op) {
   IndexedOp indexed(file, op);
   Names input = indexed.operand(0), result = indexed.result();
@@ -400,14 +413,7 @@ LogicalResult FunctionPrinter::printReduce(shd::ReduceOp op) {
                            ", dtype=", file.type(sum), ")");
     if (!means)
       return finish(text, sum);
-    SmallVector<std::string> extents;
-    for (StringRef index : reduced)
-      extents.push_back(indexed.whole(index));
-    return finish(cat(text, " / ",
-                      extents.size() == 1
-                          ? extents.front()
-                          : cat("(", llvm::join(extents, " * "), ")")),
-                  sum);
+    return finish(cat(text, " / ", countOf(indexed, reduced)), sum);
   }
   case shd::Reduction::Max:
   case shd::Reduction::Min: {
@@ -455,103 +461,91 @@ void FunctionPrinter::printArgMax(shd::ReduceOp op) {
   define(op.getResult(), cat(text, ".astype(", element, ")"));
 }
 
+/// The value before scale and bias, from what this device holds.
+std::string FunctionPrinter::normalizedWhole(shd::NormalizeOp op,
+                                             const std::string &x,
+                                             const std::string &axes) {
+  switch (op.getKind()) {
+  case shd::Normalization::Softmax:
+    return cat("jax.nn.softmax(", x, ", axis=", axes, ")");
+  case shd::Normalization::LogSumExp:
+    return cat("jax.nn.logsumexp(", x, ", axis=", axes, ")");
+  case shd::Normalization::RmsNorm:
+    return cat(file.helper("rmsnorm"), "(", x, ", ", axes, ", ",
+               number(op.getEps()), ")");
+  case shd::Normalization::LayerNorm:
+    return cat(file.helper("layernorm"), "(", x, ", ", axes, ", ",
+               number(op.getEps()), ")");
+  }
+  llvm_unreachable("a new normalisation");
+}
+
+/// The same from statistics on which the devices agree, which broadcast to `x`.
+std::string FunctionPrinter::normalizedParts(shd::NormalizeOp op,
+                                             const std::string &x,
+                                             ArrayRef<std::string> stats) {
+  IndexedOp indexed(file, op);
+  std::string count = countOf(indexed, namesOf(op.getOver()));
+  std::string eps = number(op.getEps());
+  switch (op.getKind()) {
+  case shd::Normalization::Softmax:
+    return cat("jnp.exp(", x, " - ", stats[0], ") / ", stats[1]);
+  case shd::Normalization::LogSumExp:
+    return cat("jnp.log(", stats[1], ") + ", stats[0]);
+  case shd::Normalization::RmsNorm:
+    return cat(x, " * lax.rsqrt(", stats[0], " / ", count, " + ", eps, ")");
+  case shd::Normalization::LayerNorm: {
+    std::string mean = names.make("mean"), variance = names.make("variance");
+    line(cat(mean, " = ", stats[0], " / ", count));
+    line(cat(variance, " = jnp.maximum(", stats[1], " / ", count,
+             " - jnp.square(", mean, "), 0)"));
+    return cat("(", x, " - ", mean, ") * lax.rsqrt(", variance, " + ", eps,
+               ")");
+  }
+  }
+  llvm_unreachable("a new normalisation");
+}
+
 LogicalResult FunctionPrinter::printNormalize(shd::NormalizeOp op) {
   IndexedOp indexed(file, op);
   Names input = indexed.operand(0), over = namesOf(op.getOver());
-  Names kept = without(input, over), result = indexed.result();
-  std::string axes = axesOf(input, over);
+  Names kept = without(input, over);
+  bool drops = op.getKind() == shd::Normalization::LogSumExp;
   std::string x = inFloat(op.getInputs()[0]);
-  Type type = accumulator(isFloat(elementOf(op.getInputs()[0]))
-                              ? elementOf(op.getInputs()[0])
-                              : Float32Type::get(op.getContext()));
   SmallVector<std::string> stats;
   for (Value stat : op.getStats())
-    stats.push_back(array(stat));
-  auto wide = [&](const std::string &statistic) {
-    return aligned(statistic, kept, input);
-  };
-  SmallVector<std::string> extents;
-  for (StringRef index : over)
-    extents.push_back(indexed.whole(index));
-  std::string count = extents.size() == 1
-                          ? extents.front()
-                          : cat("(", llvm::join(extents, " * "), ")");
-  std::string eps = number(op.getEps());
-  // Scale and bias, by operand number, broadcast to the input.
-  auto parameter = [&](unsigned number) {
-    return aligned(inFloat(op.getInputs()[number]), indexed.operand(number),
-                   input);
-  };
-  std::string text;
-  switch (op.getKind()) {
-  case shd::Normalization::Softmax:
-    text = stats.empty() ? cat("jax.nn.softmax(", x, ", axis=", axes, ")")
-                         : cat("jnp.exp(", x, " - ", wide(stats[0]), ") / ",
-                               wide(stats[1]));
-    break;
-  case shd::Normalization::LogSumExp:
-    text = stats.empty() ? cat("jax.nn.logsumexp(", x, ", axis=", axes, ")")
-                         : cat("jnp.log(", stats[1], ") + ", stats[0]);
-    defineAs(op.getResult(), transposed(text, kept, result), type);
-    return success();
-  case shd::Normalization::RmsNorm: {
-    std::string mean = stats.empty() ? cat("jnp.mean(jnp.square(", x,
-                                           "), axis=", axes, ", keepdims=True)")
-                                     : cat(wide(stats[0]), " / ", count);
-    text = cat(atom(x), " * lax.rsqrt(", mean, " + ", eps, ")");
-    if (op.getInputs().size() > 1)
-      text = cat(text, " * ", parameter(1));
-    break;
-  }
-  case shd::Normalization::LayerNorm: {
-    std::string mean = names.make("mean"), variance = names.make("variance");
-    if (stats.empty()) {
-      line(cat(mean, " = jnp.mean(", x, ", axis=", axes, ", keepdims=True)"));
-      line(
-          cat(variance, " = jnp.var(", x, ", axis=", axes, ", keepdims=True)"));
-    } else {
-      line(cat(mean, " = ", wide(stats[0]), " / ", count));
-      line(cat(variance, " = ", wide(stats[1]), " / ", count, " - jnp.square(",
-               mean, ")"));
-    }
-    text =
-        cat("(", x, " - ", mean, ") * lax.rsqrt(", variance, " + ", eps, ")");
-    if (op.getInputs().size() > 1)
-      text = cat(text, " * ", parameter(1));
-    if (op.getInputs().size() > 2)
-      text = cat(text, " + ", parameter(2));
-    break;
-  }
-  }
-  defineAs(op.getResult(), transposed(text, input, result), type);
+    stats.push_back(aligned(array(stat), kept, drops ? kept : input));
+  std::string text = stats.empty() ? normalizedWhole(op, x, axesOf(input, over))
+                                   : normalizedParts(op, x, stats);
+  for (auto [position, value] : llvm::enumerate(op.getInputs().drop_front()))
+    text = cat(text, position == 0 ? " * " : " + ",
+               aligned(inFloat(value), indexed.operand(position + 1), input));
+  defineAs(op.getResult(),
+           transposed(text, drops ? kept : input, indexed.result()),
+           floatTypeOf(op.getInputs()[0]));
   return success();
 }
 
 LogicalResult FunctionPrinter::printCrossEntropy(shd::CrossEntropyOp op) {
   IndexedOp indexed(file, op);
   Names logits = indexed.operand(0), kept = without(logits, {op.getClasses()});
-  std::string axis = axesOf(logits, {op.getClasses()});
-  std::string x = inFloat(op.getLogits());
-  Type type = accumulator(elementOf(op.getLogits()));
-  SmallVector<std::string> stats;
-  for (Value stat : op.getStats())
-    stats.push_back(array(stat));
   std::string text;
-  if (stats.empty()) {
+  if (op.getStats().empty()) {
+    std::string axis = axesOf(logits, {op.getClasses()});
+    std::string x = inFloat(op.getLogits());
     std::string labels =
         transposed(position(indexed, op.getLabels(), op.getClasses()),
                    indexed.operand(1), kept);
     text = cat("jax.nn.logsumexp(", x, ", axis=", axis, ") - ",
                file.helper("pick"), "(", x, ", ", labels, ", ", axis, ")");
   } else {
+    SmallVector<std::string> stats;
+    for (Value stat : op.getStats())
+      stats.push_back(array(stat));
     text = cat("jnp.log(", stats[1], ") + ", stats[0], " - ", stats[2]);
   }
-  if (!stats.empty() || kept == indexed.result()) {
-    defineAs(op.getResult(), transposed(text, kept, indexed.result()), type);
-    return success();
-  }
-  defineAs(op.getResult(),
-           transposed(cat("(", text, ")"), kept, indexed.result()), type);
+  defineAs(op.getResult(), transposed(text, kept, indexed.result()),
+           floatTypeOf(op.getLogits()));
   return success();
 }
 
@@ -677,6 +671,14 @@ bool FunctionPrinter::isInRange(const IndexedOp &indexed, Value value,
 
 std::string FunctionPrinter::position(const IndexedOp &indexed, Value value,
                                       StringRef index) {
+  if (auto constant = value.getDefiningOp<shd::ConstantOp>()) {
+    auto [extent, smallExtent] = indexed.extents(index);
+    auto number = cast<DenseElementsAttr>(constant.getValue())
+                      .getSplatValue<llvm::APInt>();
+    bool inside = number.ult(uint64_t(std::min(extent, smallExtent)));
+    std::string text = literal(constant);
+    return inside ? text : cat("(", text, " % ", indexed.whole(index), ")");
+  }
   if (isInRange(indexed, value, index))
     return array(value);
   return cat("(", array(value), " % ", indexed.whole(index), ")");

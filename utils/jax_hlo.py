@@ -16,7 +16,7 @@ With --small, the .mlir is that of the small form:
 
 XLA keeps each collective as it is written, with these exceptions, which the
 comparison takes into account:
-- it may combine several into one: the passes that do are disabled;
+- it may combine several into one, which then has several results: each counts;
 - the CPU has sums of 16 bits in 32: element types of sums are not compared;
 - of collectives that do the same twice it keeps one, and it moves those that do
   the same in every iteration out of a loop: reported, and no difference.
@@ -29,13 +29,6 @@ import re
 import sys
 
 import jax_files
-
-COMBINERS = [
-    "all-reduce-combiner",
-    "all-gather-combiner",
-    "reduce-scatter-combiner",
-    "collective-permute-combiner",
-]
 
 # A collective: `groups` is a set of sets of devices, of a permute the set of pairs.
 Collective = collections.namedtuple("Collective", "kind groups elements")
@@ -104,18 +97,36 @@ def planned(path):
 # ---------------------------------------------------------------------------
 
 
-def iota_groups(text):
-    """`[2,4]<=[8]`, `[4,2]<=[2,4]T(1,0)`"""
+def numbered(text):
+    """`[2,4]`, `[2,4]T(1,0)`: the numbers from 0 on in that shape, transposed."""
     import numpy as np
 
-    shape, dims, order = re.match(
-        r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text
-    ).groups()
+    dims, order = re.fullmatch(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", text).groups()
     numbers = lambda list: [int(number) for number in list.split(",")]
     devices = np.arange(math.prod(numbers(dims))).reshape(numbers(dims))
-    if order:
-        devices = devices.transpose(numbers(order))
-    return frozenset(frozenset(map(int, row)) for row in devices.reshape(numbers(shape)))
+    return devices.transpose(numbers(order)) if order else devices
+
+
+def iota_groups(text):
+    """`[2,4]<=[8]`, `[4,2]<=[2,4]T(1,0)`"""
+    shape, devices = text.split("<=")
+    rows = numbered(devices).reshape([int(n) for n in shape[1:-1].split(",")])
+    return frozenset(frozenset(map(int, row)) for row in rows)
+
+
+def mesh_groups(text, line):
+    """`mesh['a'=4,'b'=8] {'b'}`: the devices that differ on the axes in braces."""
+    match = re.fullmatch(
+        r"mesh\[([^\]]*)\](?:, device_ids=\((\[.*\](?:T\([\d,]+\))?)\))? \{([^}]*)\}", text
+    )
+    if not match:
+        sys.exit(f"error: unknown form of replica groups: {line}")
+    mesh = {axis: int(size) for axis, size in re.findall(r"'(\w+)'=(\d+)", match.group(1))}
+    groups = groups_of(mesh, re.findall(r"'(\w+)'", match.group(3)))
+    if not match.group(2):
+        return groups
+    order = numbered(match.group(2)).reshape(-1)
+    return frozenset(frozenset(int(order[device]) for device in group) for group in groups)
 
 
 def compiled_groups(line, devices):
@@ -124,6 +135,8 @@ def compiled_groups(line, devices):
         return frozenset((int(source), int(target)) for source, target in pairs)
     if match := re.search(r"replica_groups=(\[[^ ]*\]<=[^ ]*?)(?:, |$)", line):
         return iota_groups(match.group(1))
+    if match := re.search(r"replica_groups=(mesh\[.*?\})(?:, |$)", line):
+        return mesh_groups(match.group(1), line)
     match = re.search(r"replica_groups=\{(.*?)\}(?:, |$)", line)
     groups = re.findall(r"\{([\d,]+)\}", match.group(1))
     if not groups:
@@ -134,8 +147,8 @@ def compiled_groups(line, devices):
 HLO_KINDS = "all-gather|all-to-all|reduce-scatter|all-reduce|collective-permute"
 
 
-def compiled(hlo, devices):
-    """The collectives that the entry of an HLO module runs, with their counts."""
+def computations_of(hlo):
+    """The lines of each computation by its name, and the name of the entry."""
     computations, entry, name = {}, None, None
     for line in hlo.splitlines():
         if match := re.match(r"(ENTRY )?%?([\w.\-]+) \(.*\{$", line):
@@ -144,21 +157,70 @@ def compiled(hlo, devices):
             entry = name if match.group(1) else entry
         elif name:
             computations[name].append(line)
+    return computations, entry
+
+
+# What hands on the elements of its operand.
+PASSES_ON = r"(?:bitcast|convert|copy|reshape|transpose|get-tuple-element)\("
+
+
+def uses_of(computations, name, value):
+    """What becomes of an instruction's elements: `sliced`, `used`, or `root` if
+    they are the computation's result."""
+    uses = set()
+    for line in computations[name]:
+        target, operation = line.split(" = ", 1) if " = " in line else ("", "")
+        if not re.search(rf"%{re.escape(value)}[,)]", operation):
+            continue
+        if " dynamic-slice(" in operation:
+            uses.add("sliced")
+            continue
+        found = {"root"} if re.search(" " + PASSES_ON, operation) else {"used"}
+        if " fusion(" in operation:
+            inner = re.search(r"calls=%([\w.\-]+)", operation).group(1)
+            operands = re.findall(r"%([\w.\-]+)", operation.split(" fusion(")[1].split(")")[0])
+            parameter = rf"%([\w.\-]+) = .* parameter\({operands.index(value)}\)"
+            inside = re.search(parameter, "\n".join(computations[inner])).group(1)
+            found = uses_of(computations, inner, inside)
+        if "root" in found and not target.lstrip().startswith("ROOT"):
+            found.remove("root")
+            found |= uses_of(computations, name, target.split("%")[-1])
+        uses |= found
+    return uses
+
+
+def compiled(hlo, devices, slices=False):
+    """The collectives that the entry of an HLO module runs, with their counts.
+    With `slices`, a sum of which only slices are used is a reduce-scatter, as
+    other backends than the CPU's make it."""
+    computations, entry = computations_of(hlo)
 
     def shapes(line, operation):
         result = line.split(" = ", 1)[1].split(f" {operation}", 1)[0]
         return re.findall(r"\w+\[[\d,]*\]", result)
 
+    def collectives(name, line):
+        match = re.search(rf" ({HLO_KINDS})(?:-start)?\(", line)
+        if not match:
+            return
+        kind = match.group(1)
+        groups = compiled_groups(line, devices)
+        sizes = [elements(shape) for shape in shapes(line, kind)]
+        if kind == "all-to-all":
+            # One result for each device of the group.
+            sizes = [sum(sizes)]
+        if kind == "reduce-scatter":
+            sizes = [size * len(next(iter(groups))) for size in sizes]
+        value = line.split(" = ", 1)[0].split("%")[-1]
+        if slices and kind == "all-reduce" and uses_of(computations, name, value) == {"sliced"}:
+            kind = "reduce-scatter"
+        for size in sizes:
+            yield Collective(kind, groups, size)
+
     def count(name):
         found = collections.Counter()
         for line in computations[name]:
-            if match := re.search(rf" ({HLO_KINDS})(?:-start)?\(", line):
-                kind = match.group(1)
-                groups = compiled_groups(line, devices)
-                size = sum(map(elements, shapes(line, match.group(1))))
-                if kind == "reduce-scatter":
-                    size *= len(next(iter(groups)))
-                found[Collective(kind, groups, size)] += 1
+            found.update(collectives(name, line))
             times = 1
             if match := re.search(r'"known_trip_count":\{"n":"(\d+)"\}', line):
                 times = int(match.group(1))
@@ -233,9 +295,6 @@ def main():
     parser.add_argument("plan")
     options = parser.parse_args()
     mesh, plan = planned(options.plan)
-    import os
-
-    os.environ["XLA_FLAGS"] = "--xla_disable_hlo_passes=" + ",".join(COMBINERS)
     jax_files.start(devices=math.prod(mesh.values()))
     exported = jax_files.load(options.file, *([] if options.small else ["--full"]))
     if exported.MESH != mesh:

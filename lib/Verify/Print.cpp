@@ -95,6 +95,10 @@ static void printCollectives(raw_ostream &os,
   table.print(os, /*colour=*/false);
 }
 
+static int64_t mostMemory(const Verification &verification) {
+  return *llvm::max_element(verification.run.peak);
+}
+
 static StringRef verdict(const Verification &verification) {
   if (verification.options.roundToDeclared)
     return "measured     ";
@@ -116,6 +120,14 @@ void shardc::printVerification(raw_ostream &os,
      << " on each device, "
      << plural(int64_t(verification.run.collectives.size()), "collective")
      << " between them\n";
+  if (verification.predictedPeak)
+    os << "  memory       " << formatDigits(mostMemory(verification))
+       << " B at the peak on each device"
+       << (mostMemory(verification) == *verification.predictedPeak
+               ? ", as predicted"
+               : "; predicted were " +
+                     formatDigits(*verification.predictedPeak) + " B")
+       << "\n";
   printResults(os, verification);
   printCollectives(os, verification);
 }
@@ -147,6 +159,14 @@ static std::string describe(const Devices &devices,
 
 void shardc::emitDifferences(const Verification &verification) {
   Devices devices(verification.mesh);
+  for (auto [device, peak] : llvm::enumerate(verification.run.peak))
+    if (peak != *verification.predictedPeak) {
+      emitError(verification.module.get().getLoc())
+          << "device " << devices.name(device) << " takes " << peak
+          << " bytes at the peak; predicted were "
+          << *verification.predictedPeak;
+      break;
+    }
   for (const Verification::Result &result : verification.results) {
     if (!result.differs)
       continue;

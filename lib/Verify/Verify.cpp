@@ -4,6 +4,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Conversion/Passes.h"
 #include "shardc/Dialect/Spmd/Transforms/Passes.h"
+#include "shardc/Report/Memory.h"
 #include "shardc/Verify/RunSize.h"
 #include "shardc/Verify/Shrink.h"
 #include "llvm/ADT/StringSet.h"
@@ -94,6 +95,7 @@ private:
   OwningOpRef<ModuleOp> wholeModule;
   shd::ProgramOp whole;
   spmd::ProgramOp device;
+  RunSchedule schedule;
   Verification result;
 };
 
@@ -121,6 +123,26 @@ std::vector<Verification::Dim> dimsOf(shd::ProgramOp program) {
   return dims;
 }
 
+/// The same schedule of the program into which another one was converted,
+/// operation by operation.
+RunSchedule convertSchedule(const RunSchedule &schedule, Operation *from,
+                            Operation *to) {
+  SmallVector<Operation *> before, after;
+  from->walk<WalkOrder::PreOrder>([&](Operation *op) { before.push_back(op); });
+  to->walk<WalkOrder::PreOrder>([&](Operation *op) { after.push_back(op); });
+  llvm::DenseMap<Operation *, Operation *> partner;
+  for (auto [a, b] : llvm::zip_equal(before, after))
+    partner[a] = b;
+  RunSchedule result = schedule;
+  for (EarlyIssue &issue : result) {
+    issue.collective = partner.at(issue.collective);
+    issue.block = &partner.at(issue.block->getParentOp())->getRegion(0).front();
+    if (issue.after)
+      issue.after = partner.at(issue.after);
+  }
+  return result;
+}
+
 LogicalResult Verifier::prepare(ModuleOp imported, ModuleOp planned) {
   wholeModule = imported.clone();
   result.module = planned.clone();
@@ -135,6 +157,12 @@ LogicalResult Verifier::prepare(ModuleOp imported, ModuleOp planned) {
     for (auto [dim, small] : llvm::zip_equal(result.dims, dimsOf(whole)))
       dim.extent = small.extent;
   }
+  auto original = programOf<shd::ProgramOp>(planned);
+  if (options.schedule)
+    result.predictedPeak =
+        profileMemory(explicitPlan, convertSchedule(*options.schedule, original,
+                                                    explicitPlan))
+            .peak;
   PassManager manager(imported.getContext());
   manager.addPass(createConvertShdToSpmd());
   manager.addNestedPass<spmd::ProgramOp>(spmd::createSpmdDecomposeMatmuls());
@@ -142,6 +170,8 @@ LogicalResult Verifier::prepare(ModuleOp imported, ModuleOp planned) {
     return failure();
   device = programOf<spmd::ProgramOp>(*result.module);
   result.mesh = shd::toMesh(device.getMeshAttr());
+  if (options.schedule)
+    schedule = convertSchedule(*options.schedule, original, device);
   double devices = 1;
   for (const MeshAxis &axis : result.mesh.axes)
     devices *= double(axis.size);
@@ -232,12 +262,17 @@ FailureOr<Verification> Verifier::verify(ModuleOp imported, ModuleOp planned) {
   FailureOr<RunResult> expected = interpret(whole, runOptions());
   if (failed(expected))
     return failure();
-  FailureOr<RunResult> found = interpret(device, runOptions());
+  RunOptions run = runOptions();
+  if (options.schedule)
+    run.schedule = &schedule;
+  FailureOr<RunResult> found = interpret(device, run);
   if (failed(found))
     return failure();
   result.run = std::move(*found);
   result.operations = int64_t(computingOperations(device).size());
   compareResults(*expected);
+  for (int64_t peak : result.run.peak)
+    result.holds &= peak == *result.predictedPeak;
   if (!result.holds && failed(findFirst()))
     return failure();
   return std::move(result);

@@ -413,9 +413,11 @@ ExitStatus Driver::verifyByRunning(ModuleOp imported, ModuleOp planned,
   std::unique_ptr<PlanningContext> context = createContext(program);
   if (!context)
     return InputError;
-  markCollectiveMatmuls(program, scheduleProgram(program, context->model,
-                                                 options.plan().memoryLimit));
+  ScheduledProgram scheduled =
+      scheduleProgram(program, context->model, options.plan().memoryLimit);
+  markCollectiveMatmuls(program, scheduled);
   VerifyOptions verifyOptions;
+  verifyOptions.schedule = &scheduled.issues;
   verifyOptions.roundToDeclared = options.rounding == Rounding::Declared;
   FailureOr<Verification> verification =
       verifyPlan(imported, planned, verifyOptions);

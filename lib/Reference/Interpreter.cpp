@@ -224,14 +224,29 @@ Collective describe(const Mesh &mesh, Operation *op) {
   return collective;
 }
 
-LogicalResult Interpreter::communicate(Operation *op) {
+FailureOr<std::vector<TensorRef>> Interpreter::readAll(Operation *op,
+                                                       Value value) {
   std::vector<TensorRef> parts;
   for (unsigned device = 0; device < devices.size(); ++device) {
-    TensorRef part = read(op, op->getOperand(0), device);
-    if (!part)
+    parts.push_back(read(op, value, device));
+    if (!parts.back())
       return failure();
-    parts.push_back(std::move(part));
   }
+  return parts;
+}
+
+void Interpreter::count(Operation *op, const Traffic &traffic) {
+  auto [it, isNew] = executed.try_emplace(
+      op, RunResult::Executed{op, 0, Traffic(devices.size())});
+  ++it->second.runs;
+  it->second.traffic.add(traffic);
+}
+
+LogicalResult Interpreter::communicate(Operation *op) {
+  FailureOr<std::vector<TensorRef>> read = readAll(op, op->getOperand(0));
+  if (failed(read))
+    return failure();
+  std::vector<TensorRef> parts = std::move(*read);
   Traffic traffic(devices.size());
   if (std::optional<std::string> problem =
           runCollective(devices, describe(devices.mesh(), op), parts, traffic))

@@ -417,7 +417,9 @@ ExitStatus Driver::verifyByRunning(ModuleOp imported, ModuleOp planned,
       scheduleProgram(program, context->model, options.plan().memoryLimit);
   markCollectiveMatmuls(program, scheduled);
   VerifyOptions verifyOptions;
-  verifyOptions.schedule = &scheduled.issues;
+  // A ring takes the place of collectives that a schedule would name.
+  if (scheduled.matmuls.empty())
+    verifyOptions.schedule = &scheduled.issues;
   verifyOptions.roundToDeclared = options.rounding == Rounding::Declared;
   FailureOr<Verification> verification =
       verifyPlan(imported, planned, verifyOptions);

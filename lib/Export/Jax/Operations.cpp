@@ -219,8 +219,6 @@ LogicalResult FunctionPrinter::printCompute(shd::ShardingRuleOpInterface op) {
 LogicalResult FunctionPrinter::printEinsum(shd::EinsumOp op) {
   IndexedOp indexed(file, op);
   Type common = commonType(elementOf(op.getLhs()), elementOf(op.getRhs()));
-  if (common.isInteger(1))
-    return op.emitError("--emit-jax has no sum of products of bool");
   // XLA multiplies types of 8 bits.
   Type computed =
       common.getIntOrFloatBitWidth() == 4 ? computedIn(common) : common;

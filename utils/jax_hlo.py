@@ -52,6 +52,7 @@ PLAN_KINDS = {
     "reduce_scatter": "reduce-scatter",
     "all_reduce": "all-reduce",
     "collective_permute": "collective-permute",
+    "ring_shift": "collective-permute",
 }
 
 
@@ -77,13 +78,13 @@ def planned(path):
             counts.append(int(match.group(1)))
         elif text.strip() == "}" and counts:
             counts.pop()
-        match = re.search(r"spmd\.(\w+) .*over \[(.*?)\] of ", text)
+        match = re.search(r"spmd\.(\w+) .*over \[(.*?)\](?: of | \{| :)", text)
         if not match or match.group(1) not in PLAN_KINDS:
             continue
         kind = PLAN_KINDS[match.group(1)]
         axes = re.findall(r'"([^"]*)"', match.group(2))
         taken, given = re.search(
-            r": tensor<([^>]*)> -> tensor<([^>]*)>\s*$", text
+            r": tensor<([^>]*)>(?: -> tensor<([^>]*)>)?\s*$", text
         ).groups()
         size = elements(given if kind == "all-gather" else taken)
         groups = groups_of(mesh, axes)

@@ -402,6 +402,11 @@ ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
 LogicalResult Driver::printJax(ModuleOp imported, shd::ProgramOp planned,
                                raw_ostream &os) {
   TimingScope nested = timing.nest("Export");
+  std::unique_ptr<PlanningContext> context = createContext(planned);
+  if (!context)
+    return failure();
+  markCollectiveMatmuls(planned, scheduleProgram(planned, context->model,
+                                                 options.plan().memoryLimit));
   return exportJax(os, programOf(imported), planned);
 }
 

@@ -148,3 +148,46 @@ LogicalResult FunctionPrinter::printCollective(Operation *op) {
       });
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+void FunctionPrinter::ring(spmd::RingPositionOp op) {
+  std::string axes = file.axisTuple(axesOf(file, op.getAxes()));
+  define(op.getResult(),
+         cat("(lax.axis_index(", axes, ") + ", array(op.getIteration()), " + ",
+             op.getPlus(), ") % lax.axis_size(", axes, ")"));
+}
+
+void FunctionPrinter::ring(spmd::RingShiftOp op) {
+  define(op.getResult(),
+         cat(file.helper("ring_shift"), "(", array(op.getInput()), ", ",
+             file.axisTuple(axesOf(file, op.getAxes())), ")"),
+         "_shifted");
+}
+
+/// How many chunks the operand consists of.
+static int64_t partsOf(spmd::ChunkOp op) {
+  int64_t dim = op.getDim();
+  return op.getInput().getType().getDimSize(dim) /
+         op.getResult().getType().getDimSize(dim);
+}
+
+void FunctionPrinter::ring(spmd::ChunkOp op) {
+  define(op.getResult(),
+         cat(file.helper("chunk"), "(", array(op.getInput()), ", ",
+             array(op.getNumber()), ", ", op.getDim(), ", ",
+             file.sizes.number(
+                 "chunks", partsOf(op),
+                 partsOf(cast<spmd::ChunkOp>(file.small.lookup(op)))),
+             ")"));
+}
+
+void FunctionPrinter::ring(spmd::PlaceOp op) {
+  std::string part = array(op.getChunk());
+  define(op.getResult(),
+         cat("lax.dynamic_update_slice_in_dim(", array(op.getWhole()), ", ",
+             part, ", ", array(op.getNumber()), " * ", part, ".shape[",
+             op.getDim(), "], ", op.getDim(), ")"));
+}

@@ -208,12 +208,6 @@ std::string FunctionPrinter::array(Value value) {
   return expressions.at(value);
 }
 
-std::string FunctionPrinter::term(Value value) {
-  if (auto constant = value.getDefiningOp<shd::ConstantOp>())
-    return literal(constant);
-  return expressions.at(value);
-}
-
 /// Partial sums leave one by one, in front of the tensor's dimensions.
 std::string FunctionPrinter::outputValue(Operation *output) {
   std::string value = array(output->getOperand(0));
@@ -242,6 +236,11 @@ LogicalResult FunctionPrinter::printOp(Operation *op) {
       .Case<shd::ConstantOp, shd::YieldOp>([](auto) { return success(); })
       .Case(
           [&](shd::StatisticOp statistic) { return printStatistic(statistic); })
+      .Case<spmd::RingPositionOp, spmd::RingShiftOp, spmd::ChunkOp,
+            spmd::PlaceOp>([&](auto ofRing) {
+        ring(ofRing);
+        return success();
+      })
       .Case([&](shd::ShardingRuleOpInterface compute) {
         return printCompute(compute);
       })

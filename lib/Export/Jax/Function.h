@@ -95,33 +95,30 @@ private:
               llvm::StringRef suffix = "");
   /// The value as an array; constants become arrays.
   std::string array(mlir::Value value);
-  /// The value as an operand of an operator: constants are literals.
-  std::string term(mlir::Value value);
 
   // Operations.cpp
   llvm::LogicalResult printCompute(shd::ShardingRuleOpInterface op);
   llvm::LogicalResult printStatistic(shd::StatisticOp op);
-  llvm::LogicalResult printEinsum(shd::EinsumOp op);
-  llvm::LogicalResult printElementwise(shd::ElementwiseOp op);
-  llvm::LogicalResult printReduce(shd::ReduceOp op);
-  void printArgMax(shd::ReduceOp op);
-  llvm::LogicalResult printNormalize(shd::NormalizeOp op);
+  void compute(shd::EinsumOp op);
+  void compute(shd::ElementwiseOp op);
+  void compute(shd::ReduceOp op);
+  std::string argMax(shd::ReduceOp op);
+  void compute(shd::NormalizeOp op);
   std::string normalizedWhole(shd::NormalizeOp op, const std::string &x,
                               const std::string &axes);
   std::string normalizedParts(shd::NormalizeOp op, const std::string &x,
                               llvm::ArrayRef<std::string> stats);
-  llvm::LogicalResult printAttention(shd::AttentionOp op);
-  llvm::LogicalResult printCrossEntropy(shd::CrossEntropyOp op);
-  llvm::LogicalResult printGather(shd::GatherOp op);
-  llvm::LogicalResult printScatter(shd::ScatterOp op);
-  llvm::LogicalResult printRope(shd::RopeOp op);
-  llvm::LogicalResult printSplit(shd::SplitOp op);
-  llvm::LogicalResult printMerge(shd::MergeOp op);
-  llvm::LogicalResult printSlice(shd::SliceOp op);
-  llvm::LogicalResult printConcat(shd::ConcatOp op);
-  llvm::LogicalResult printIota(shd::IotaOp op);
-  std::string statisticValue(shd::StatisticOp statistic,
-                             shd::ShardingRuleOpInterface user);
+  void compute(shd::AttentionOp op);
+  void compute(shd::CrossEntropyOp op);
+  void compute(shd::GatherOp op);
+  void compute(shd::ScatterOp op);
+  void compute(shd::RopeOp op);
+  void compute(shd::SplitOp op);
+  void compute(shd::MergeOp op);
+  void compute(shd::SliceOp op);
+  void compute(shd::ConcatOp op);
+  void compute(shd::IotaOp op);
+  void compute(shd::ReshardOp op);
   /// The scores of an attention, computed once for its statistics and itself.
   std::string scores(shd::AttentionOp op);
   /// Positions along an index of a tensor: known to be in range, or taken
@@ -144,6 +141,10 @@ private:
 
   // Collectives.cpp
   llvm::LogicalResult printCollective(mlir::Operation *op);
+  void ring(spmd::RingPositionOp op);
+  void ring(spmd::RingShiftOp op);
+  void ring(spmd::ChunkOp op);
+  void ring(spmd::PlaceOp op);
 
   PythonFile &file;
   llvm::raw_ostream &os;

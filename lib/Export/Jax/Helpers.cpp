@@ -173,6 +173,18 @@ def all_slice(x, axes, dim):
     extent = x.shape[dim] // lax.axis_size(axes)
     return lax.dynamic_slice_in_dim(x, lax.axis_index(axes) * extent, extent, dim)
 )"},
+    {"ring_shift", R"(
+def ring_shift(x, axes):
+    """Every device sends to the one before it on the ring of the axes."""
+    n = lax.axis_size(axes)
+    return lax.ppermute(x, axes, [(place, (place - 1) % n) for place in range(n)])
+)"},
+    {"chunk", R"(
+def chunk(x, number, dim, count):
+    """One of `count` equal parts of a dimension."""
+    extent = x.shape[dim] // count
+    return lax.dynamic_slice_in_dim(x, number * extent, extent, dim)
+)"},
     {"permute", R"(
 def permute(x, axes, *exchanges):
     """A device takes the part that its coordinates `new` count from where `old` count it."""

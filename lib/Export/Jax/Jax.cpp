@@ -11,6 +11,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Conversion/Passes.h"
+#include "shardc/Dialect/Spmd/Transforms/Passes.h"
 #include "shardc/Reshard/Permutation.h"
 #include "shardc/Verify/Shrink.h"
 #include "llvm/ADT/StringExtras.h"
@@ -80,6 +81,7 @@ template <typename Program> static Program programOf(ModuleOp module) {
 static LogicalResult convert(ModuleOp module) {
   PassManager manager(module.getContext());
   manager.addPass(createConvertShdToSpmd());
+  manager.addNestedPass<spmd::ProgramOp>(spmd::createSpmdDecomposeMatmuls());
   return manager.run(module);
 }
 

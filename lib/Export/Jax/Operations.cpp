@@ -37,11 +37,6 @@ static Type computedIn(Type type) {
   return type;
 }
 
-static unsigned rankOf(FloatType type) {
-  // tf32 says that it has 19 bits.
-  return type.getWidth();
-}
-
 /// The type that holds both, as the language has it.
 static Type commonType(Type a, Type b) {
   if (a == b || (b.isInteger(1)))
@@ -52,11 +47,12 @@ static Type commonType(Type a, Type b) {
     return isFloat(a) ? a : b;
   MLIRContext *context = a.getContext();
   if (isFloat(a)) {
-    unsigned rankA = rankOf(cast<FloatType>(a));
-    unsigned rankB = rankOf(cast<FloatType>(b));
-    if (rankA == rankB)
+    // tf32 has 19 bits, between f16 and f32.
+    unsigned widthA = cast<FloatType>(a).getWidth();
+    unsigned widthB = cast<FloatType>(b).getWidth();
+    if (widthA == widthB)
       return Float32Type::get(context);
-    return rankA > rankB ? a : b;
+    return widthA > widthB ? a : b;
   }
   unsigned widthA = a.getIntOrFloatBitWidth();
   unsigned widthB = b.getIntOrFloatBitWidth();
@@ -186,26 +182,20 @@ static SmallVector<Value> statsOf(shd::ShardingRuleOpInterface op) {
   return llvm::to_vector(op.getStats());
 }
 
+void FunctionPrinter::compute(shd::ReshardOp op) {
+  expressions[op] = array(op.getInput());
+}
+
 LogicalResult FunctionPrinter::printCompute(shd::ShardingRuleOpInterface op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](shd::EinsumOp typed) { return printEinsum(typed); })
-      .Case([&](shd::ElementwiseOp typed) { return printElementwise(typed); })
-      .Case([&](shd::ReduceOp typed) { return printReduce(typed); })
-      .Case([&](shd::NormalizeOp typed) { return printNormalize(typed); })
-      .Case([&](shd::AttentionOp typed) { return printAttention(typed); })
-      .Case([&](shd::CrossEntropyOp typed) { return printCrossEntropy(typed); })
-      .Case([&](shd::GatherOp typed) { return printGather(typed); })
-      .Case([&](shd::ScatterOp typed) { return printScatter(typed); })
-      .Case([&](shd::RopeOp typed) { return printRope(typed); })
-      .Case([&](shd::SplitOp typed) { return printSplit(typed); })
-      .Case([&](shd::MergeOp typed) { return printMerge(typed); })
-      .Case([&](shd::SliceOp typed) { return printSlice(typed); })
-      .Case([&](shd::ConcatOp typed) { return printConcat(typed); })
-      .Case([&](shd::IotaOp typed) { return printIota(typed); })
-      .Case([&](shd::ReshardOp typed) {
-        expressions[typed] = array(typed.getInput());
-        return success();
-      })
+      .Case<shd::EinsumOp, shd::ElementwiseOp, shd::ReduceOp, shd::NormalizeOp,
+            shd::AttentionOp, shd::CrossEntropyOp, shd::GatherOp,
+            shd::ScatterOp, shd::RopeOp, shd::SplitOp, shd::MergeOp,
+            shd::SliceOp, shd::ConcatOp, shd::IotaOp, shd::ReshardOp>(
+          [&](auto typed) {
+            compute(typed);
+            return success();
+          })
       .Default([](Operation *other) -> LogicalResult {
         return other->emitError()
                << "--emit-jax has no form of '" << other->getName() << "'";
@@ -216,7 +206,7 @@ LogicalResult FunctionPrinter::printCompute(shd::ShardingRuleOpInterface op) {
 // Products and elementwise operations
 //===----------------------------------------------------------------------===//
 
-LogicalResult FunctionPrinter::printEinsum(shd::EinsumOp op) {
+void FunctionPrinter::compute(shd::EinsumOp op) {
   IndexedOp indexed(file, op);
   Type common = commonType(elementOf(op.getLhs()), elementOf(op.getRhs()));
   // XLA multiplies types of 8 bits.
@@ -237,7 +227,6 @@ LogicalResult FunctionPrinter::printEinsum(shd::EinsumOp op) {
              cat("jnp.einsum(", arguments,
                  ", preferred_element_type=", file.type(sum), ")"),
              sum);
-  return success();
 }
 
 /// What each function of one operand is called.
@@ -325,7 +314,7 @@ static bool isSaturatingCast(Type from, Type to) {
   return isFloat(from) || from != to;
 }
 
-LogicalResult FunctionPrinter::printElementwise(shd::ElementwiseOp op) {
+void FunctionPrinter::compute(shd::ElementwiseOp op) {
   IndexedOp indexed(file, op);
   Function function = op.getFunction();
   Type result = elementOf(op.getResult());
@@ -372,7 +361,6 @@ LogicalResult FunctionPrinter::printElementwise(shd::ElementwiseOp op) {
                    [&](StringRef name) { return !covered.contains(name); }))
     text = cat("jnp.broadcast_to(", text, ", ", indexed.shape(target), ")");
   define(op.getResult(), text);
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -389,14 +377,13 @@ static std::string countOf(const IndexedOp &indexed,
   return extents.size() == 1 ? product : cat("(", product, ")");
 }
 
-LogicalResult FunctionPrinter::printReduce(shd::ReduceOp op) {
+void FunctionPrinter::compute(shd::ReduceOp op) {
   IndexedOp indexed(file, op);
   Names input = indexed.operand(0), result = indexed.result();
   Names reduced = without(input, result), kept = without(input, reduced);
   Type from = elementOf(op.getInput());
   auto finish = [&](const std::string &text, Type made) {
     defineAs(op.getResult(), transposed(text, kept, result), made);
-    return success();
   };
   SmallVector<Value> stats = statsOf(op);
   std::string axes = axesOf(input, reduced);
@@ -422,41 +409,20 @@ LogicalResult FunctionPrinter::printReduce(shd::ReduceOp op) {
     return finish(cat(name, array(op.getInput()), ", axis=", axes, ")"), from);
   }
   case shd::Reduction::ArgMax:
-    if (stats.empty())
-      printArgMax(op);
-    else
-      define(op.getResult(),
-             transposed(cat(array(stats[1]), ".astype(",
-                            file.type(elementOf(op.getResult())), ")"),
-                        kept, result));
-    return success();
+    return define(op.getResult(),
+                  stats.empty() ? argMax(op)
+                                : transposed(array(stats[1]), kept, result));
   }
-  llvm_unreachable("a new reduction");
 }
 
-/// Several indices count in row-major order.
-void FunctionPrinter::printArgMax(shd::ReduceOp op) {
+std::string FunctionPrinter::argMax(shd::ReduceOp op) {
   IndexedOp indexed(file, op);
   Names input = indexed.operand(0), result = indexed.result();
   Names reduced = without(input, result);
-  std::string element = file.type(elementOf(op.getResult()));
-  std::string text;
-  if (reduced.size() == 1) {
-    Names kept = without(input, reduced);
-    text = transposed(cat("jnp.argmax(", array(op.getInput()),
-                          ", axis=", axesOf(input, reduced), ")"),
-                      kept, result);
-  } else {
-    Names order = result;
-    order.append(reduced);
-    SmallVector<std::string> shape;
-    for (StringRef index : result)
-      shape.push_back(indexed.part(index));
-    shape.push_back("-1");
-    text = cat("jnp.argmax(", transposed(array(op.getInput()), input, order),
-               ".reshape", pythonTuple(shape), ", axis=-1)");
-  }
-  define(op.getResult(), cat(text, ".astype(", element, ")"));
+  std::string text = cat("jnp.argmax(", array(op.getInput()),
+                         ", axis=", axesOf(input, reduced), ")");
+  return cat(transposed(text, without(input, reduced), result), ".astype(",
+             file.type(elementOf(op.getResult())), ")");
 }
 
 /// The value before scale and bias, from what this device holds.
@@ -504,7 +470,7 @@ std::string FunctionPrinter::normalizedParts(shd::NormalizeOp op,
   llvm_unreachable("a new normalisation");
 }
 
-LogicalResult FunctionPrinter::printNormalize(shd::NormalizeOp op) {
+void FunctionPrinter::compute(shd::NormalizeOp op) {
   IndexedOp indexed(file, op);
   Names input = indexed.operand(0), over = namesOf(op.getOver());
   Names kept = without(input, over);
@@ -521,10 +487,9 @@ LogicalResult FunctionPrinter::printNormalize(shd::NormalizeOp op) {
   defineAs(op.getResult(),
            transposed(text, drops ? kept : input, indexed.result()),
            floatTypeOf(op.getInputs()[0]));
-  return success();
 }
 
-LogicalResult FunctionPrinter::printCrossEntropy(shd::CrossEntropyOp op) {
+void FunctionPrinter::compute(shd::CrossEntropyOp op) {
   IndexedOp indexed(file, op);
   Names logits = indexed.operand(0), kept = without(logits, {op.getClasses()});
   std::string text;
@@ -544,7 +509,6 @@ LogicalResult FunctionPrinter::printCrossEntropy(shd::CrossEntropyOp op) {
   }
   defineAs(op.getResult(), transposed(text, kept, indexed.result()),
            floatTypeOf(op.getLogits()));
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -600,7 +564,7 @@ std::string FunctionPrinter::scores(shd::AttentionOp op) {
   return scoresOf[op] = name;
 }
 
-LogicalResult FunctionPrinter::printAttention(shd::AttentionOp op) {
+void FunctionPrinter::compute(shd::AttentionOp op) {
   IndexedOp indexed(file, op);
   Names indices = scoreIndices(op);
   std::string name = scores(op);
@@ -619,10 +583,9 @@ LogicalResult FunctionPrinter::printAttention(shd::AttentionOp op) {
                      indexed.result()),
           ", ", weights, ", ", array(op.getV()), ")"),
       accumulator(elementOf(op.getV())));
-  return success();
 }
 
-LogicalResult FunctionPrinter::printRope(shd::RopeOp op) {
+void FunctionPrinter::compute(shd::RopeOp op) {
   IndexedOp indexed(file, op);
   Names input = indexed.operand(0), others = without(input, {op.getHead()});
   std::string positions =
@@ -635,7 +598,6 @@ LogicalResult FunctionPrinter::printRope(shd::RopeOp op) {
   Type type = elementOf(op.getInput());
   defineAs(op.getResult(), transposed(rotated, input, indexed.result()),
            accumulator(type));
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -682,7 +644,7 @@ std::string FunctionPrinter::position(const IndexedOp &indexed, Value value,
   return cat("(", array(value), " % ", indexed.whole(index), ")");
 }
 
-LogicalResult FunctionPrinter::printGather(shd::GatherOp op) {
+void FunctionPrinter::compute(shd::GatherOp op) {
   IndexedOp indexed(file, op);
   Names table = indexed.operand(0), result = indexed.result();
   Names gathered;
@@ -706,7 +668,7 @@ LogicalResult FunctionPrinter::printGather(shd::GatherOp op) {
     made.append(indexed.operand(1));
     made.append(table.begin() + dim + 1, table.end());
     defineAs(op.getResult(), transposed(rows, made, result), type);
-    return success();
+    return;
   }
   SmallVector<std::string> subscript;
   for (auto [dim, name] : llvm::enumerate(table)) {
@@ -727,10 +689,9 @@ LogicalResult FunctionPrinter::printGather(shd::GatherOp op) {
                          commas(subscript), ")")
                    : cat(source, "[", commas(subscript), "]"),
            type);
-  return success();
 }
 
-LogicalResult FunctionPrinter::printScatter(shd::ScatterOp op) {
+void FunctionPrinter::compute(shd::ScatterOp op) {
   IndexedOp indexed(file, op);
   Names destination = indexed.operand(0), update = indexed.operand(1);
   SmallVector<std::string> subscript;
@@ -766,14 +727,14 @@ LogicalResult FunctionPrinter::printScatter(shd::ScatterOp op) {
                  convert(array(op.getUpdate()), elementOf(op.getUpdate()), sum),
                  mode, ")"),
              sum);
-    return success();
+    return;
   }
   std::string values =
       convert(array(op.getUpdate()), elementOf(op.getUpdate()), type);
   if (repeated.empty()) {
     define(op.getResult(),
            cat(source, ".at[", at, "].set(", values, mode, ")"));
-    return success();
+    return;
   }
   // Several elements may name one position.
   SmallVector<std::string> extents;
@@ -786,31 +747,28 @@ LogicalResult FunctionPrinter::printScatter(shd::ScatterOp op) {
   define(op.getResult(),
          cat(file.helper("put_last"), "(", source, ", ", pythonTuple(subscript),
              ", ", values, ", ", aligned(order, repeated, update), ")"));
-  return success();
 }
 
 //===----------------------------------------------------------------------===//
 // Layout of indices
 //===----------------------------------------------------------------------===//
 
-LogicalResult FunctionPrinter::printSplit(shd::SplitOp op) {
+void FunctionPrinter::compute(shd::SplitOp op) {
   IndexedOp indexed(file, op);
   define(op.getResult(), cat(array(op.getInput()), ".reshape",
                              indexed.shape(indexed.result())));
-  return success();
 }
 
-LogicalResult FunctionPrinter::printMerge(shd::MergeOp op) {
+void FunctionPrinter::compute(shd::MergeOp op) {
   IndexedOp indexed(file, op);
   SmallVector<std::string> shape;
   for (StringRef index : indexed.result())
     shape.push_back(index == op.getWhole() ? "-1" : indexed.part(index));
   define(op.getResult(),
          cat(array(op.getInput()), ".reshape", pythonTuple(shape)));
-  return success();
 }
 
-LogicalResult FunctionPrinter::printSlice(shd::SliceOp op) {
+void FunctionPrinter::compute(shd::SliceOp op) {
   IndexedOp indexed(file, op);
   auto small = cast<shd::SliceOp>(file.small.lookup(op));
   auto bound = [&](unsigned end, StringRef name) {
@@ -822,10 +780,9 @@ LogicalResult FunctionPrinter::printSlice(shd::SliceOp op) {
   subscript.push_back(cat(bound(0, "begin"), ":", bound(1, "end")));
   define(op.getResult(),
          cat(array(op.getInput()), "[", commas(subscript), "]"));
-  return success();
 }
 
-LogicalResult FunctionPrinter::printConcat(shd::ConcatOp op) {
+void FunctionPrinter::compute(shd::ConcatOp op) {
   IndexedOp indexed(file, op);
   Type type = elementOf(op.getResult());
   SmallVector<std::string> inputs;
@@ -839,14 +796,12 @@ LogicalResult FunctionPrinter::printConcat(shd::ConcatOp op) {
   }
   define(op.getResult(), cat("jnp.concatenate(", pythonTuple(inputs), ", axis=",
                              axisOf(indexed.result(), op.getWhole()), ")"));
-  return success();
 }
 
-LogicalResult FunctionPrinter::printIota(shd::IotaOp op) {
+void FunctionPrinter::compute(shd::IotaOp op) {
   IndexedOp indexed(file, op);
   define(op.getResult(), cat(indexed.positions(indexed.result()[0]), ".astype(",
                              file.type(elementOf(op.getResult())), ")"));
-  return success();
 }
 
 //===----------------------------------------------------------------------===//

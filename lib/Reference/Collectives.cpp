@@ -54,6 +54,7 @@ private:
     return partOf(devices, collective.shape, collective.to, device);
   }
   void send(unsigned from, unsigned to, int64_t elements);
+  void fail(unsigned device, const std::string &what);
   bool membersAgree();
   TensorRef collect(unsigned device, ArrayRef<unsigned> sources);
   TensorRef slice(unsigned device) { return collect(device, {device}); }
@@ -75,6 +76,12 @@ void Exchange::send(unsigned from, unsigned to, int64_t elements) {
   traffic.bits[from] += elements * collective.elementBits;
 }
 
+/// The first problem is the one that is reported.
+void Exchange::fail(unsigned device, const std::string &what) {
+  if (!problem)
+    problem = "device " + devices.name(device) + " " + what;
+}
+
 /// All devices bring arrays of one type and shape.
 bool Exchange::membersAgree() {
   for (unsigned device = 1; device < devices.size(); ++device) {
@@ -89,28 +96,33 @@ bool Exchange::membersAgree() {
   return true;
 }
 
-/// The device's part, from the parts of `sources`, its own first.
+/// The device's part, from the parts of `sources`, each element from one.
 TensorRef Exchange::collect(unsigned device, ArrayRef<unsigned> sources) {
   Box wanted = after(device);
   Tensor result =
       emptyPart(parts.front()->getElementType(), wanted, collective.localShape);
   int64_t missing = numElements(wanted);
-  auto take = [&](unsigned source) {
+  auto elements = [](int64_t count) {
+    return std::to_string(count) + (count == 1 ? " element" : " elements");
+  };
+  SmallVector<Box, 8> taken;
+  for (unsigned source : sources) {
     Box held = before(source);
     std::optional<Box> common = intersect(wanted, held);
     if (!common)
-      return;
+      continue;
+    for (const Box &other : taken)
+      if (std::optional<Box> twice = intersect(*common, other))
+        fail(device,
+             "gets " + elements(numElements(*twice)) + " of its group twice");
+    taken.push_back(*common);
     copyBox(*parts[source], held, result, wanted, *common);
     missing -= numElements(*common);
     send(source, device, numElements(*common));
-  };
-  for (unsigned source : sources)
-    take(source);
-  if (missing != 0 && !problem)
-    problem = "device " + devices.name(device) + " needs " +
-              std::to_string(missing) +
-              " elements that its group does not "
-              "have exactly once";
+  }
+  if (missing > 0)
+    fail(device,
+         "needs " + elements(missing) + " that its group does not have");
   return std::make_shared<const Tensor>(std::move(result));
 }
 
@@ -147,6 +159,12 @@ TensorRef Exchange::reduceScatter(unsigned device, ArrayRef<unsigned> group) {
   Tensor result =
       emptyPart(parts.front()->getElementType(), wanted, collective.localShape);
   for (unsigned source : group) {
+    if (numElements(wanted) > 0 &&
+        intersect(wanted, before(source)) != wanted) {
+      fail(device, "needs summands that device " + devices.name(source) +
+                       " does not have");
+      break;
+    }
     auto take = source == group.front() ? copyBox : addBox;
     take(*parts[source], before(source), result, wanted, wanted);
     send(source, device, numElements(wanted));

@@ -30,28 +30,64 @@ static std::string plural(int64_t count, StringRef noun) {
   return formatDigits(count) + " " + noun.str() + (count == 1 ? "" : "s");
 }
 
+/// A line of facts; what does not fit goes below its beginning.
+static void printFact(raw_ostream &os, StringRef label, StringRef text) {
+  constexpr size_t kIndent = 15;
+  std::string lines;
+  llvm::raw_string_ostream stream(lines);
+  printWrapped(stream, text, kIndent);
+  os << "  " << llvm::left_justify(label, kIndent - 2)
+     << StringRef(lines).drop_front(kIndent);
+}
+
 static void printSizes(raw_ostream &os, const Verification &verification) {
   const Mesh &full = verification.fullMesh, &run = verification.mesh;
   if (!run.axes.empty())
-    os << "  mesh         " << meshText(run)
-       << (full == run ? "" : " in place of " + meshText(full)) << "\n";
+    printFact(os, "mesh",
+              meshText(run) +
+                  (full == run ? "" : " in place of " + meshText(full)));
   SmallVector<std::string> dims;
   for (const Verification::Dim &dim : verification.dims)
     if (dim.extent != dim.full)
-      dims.push_back(dim.name + "=" + std::to_string(dim.extent));
+      dims.push_back(dim.name + "=" + std::to_string(dim.extent) + " (" +
+                     formatDigits(dim.full) + ")");
   if (!dims.empty())
-    os << "  dims         " << llvm::join(dims, ", ")
-       << " in place of the program's\n";
+    printFact(os, "dims",
+              llvm::join(dims, ", ") + "; in brackets the program's");
+}
+
+static void printNumbers(raw_ostream &os, const Verification &verification) {
+  std::string tolerance = scientific(kVerifyTolerance);
+  printFact(os, "numbers",
+            verification.options.roundToDeclared
+                ? "every value rounded to its type; differences, relative to "
+                  "the tensor's largest magnitude, are measured, not judged"
+                : "doubles; results agree to " + tolerance +
+                      " of the tensor's largest magnitude, integers exactly");
 }
 
 static void printResults(raw_ostream &os, const Verification &verification) {
+  bool hasNaN = llvm::any_of(verification.results, [](const auto &result) {
+    return result.notNumbers > 0;
+  });
   os << "\n";
-  Table table({{}, {}, {Table::Column::Right}, {Table::Column::Right}},
-              {"Result", "", "elements", "largest difference"});
-  for (const Verification::Result &result : verification.results)
-    table.addRow({result.isState ? "state" : "output", result.name,
-                  formatDigits(result.elements),
-                  scientific(result.largest.size)});
+  std::vector<Table::Column> columns = {
+      {}, {}, {Table::Column::Right}, {Table::Column::Right}};
+  std::vector<std::string> heading = {"Result", "", "elements",
+                                      "largest difference"};
+  if (hasNaN) {
+    columns.push_back({Table::Column::Right});
+    heading.push_back("not compared: NaN");
+  }
+  Table table(columns, heading);
+  for (const Verification::Result &result : verification.results) {
+    std::vector<Cell> row = {result.isState ? "state" : "output", result.name,
+                             formatDigits(result.elements),
+                             scientific(result.largest.size)};
+    if (hasNaN)
+      row.push_back(formatDigits(result.notNumbers));
+    table.addRow(std::move(row));
+  }
   table.print(os, /*colour=*/false);
 }
 
@@ -73,7 +109,8 @@ static void printCollectives(raw_ostream &os,
                {Table::Column::Right},
                {Table::Column::Right},
                {Table::Column::Right}},
-              {"Collective", "over", "operations", "runs", "sent per device"});
+              {"Collective", "over", "operations", "runs",
+               "sent per device, all runs"});
   struct Row {
     int64_t operations = 0, runs = 0;
     double bytes = 0;
@@ -95,39 +132,48 @@ static void printCollectives(raw_ostream &os,
   table.print(os, /*colour=*/false);
 }
 
-static int64_t mostMemory(const Verification &verification) {
-  return *llvm::max_element(verification.run.peak);
+static void printVerdict(raw_ostream &os, const Verification &verification) {
+  int64_t devices = verification.mesh.numDevices();
+  if (verification.options.roundToDeclared)
+    return printFact(os, "measured",
+                     plural(devices, "device") +
+                         " and the unsharded program, as hardware rounds");
+  bool differs = llvm::any_of(
+      verification.results, [](const auto &result) { return result.differs; });
+  StringRef computes = devices == 1
+                           ? (differs ? "does not compute" : "computes")
+                       : differs ? "do not compute"
+                                 : "compute";
+  printFact(os, verification.holds ? "verified" : "differs",
+            plural(devices, "device") + " " + computes.str() +
+                " what the unsharded program computes");
 }
 
-static StringRef verdict(const Verification &verification) {
-  if (verification.options.roundToDeclared)
-    return "measured     ";
-  return verification.holds ? "verified     " : "differs      ";
+static void printMemory(raw_ostream &os, const Verification &verification) {
+  if (!verification.predictedPeak)
+    return;
+  int64_t most = *llvm::max_element(verification.run.peak);
+  int64_t predicted = *verification.predictedPeak;
+  printFact(os, "memory",
+            formatDigits(most) + " B at the peak on each device" +
+                (most == predicted
+                     ? ", as predicted"
+                     : "; predicted were " + formatDigits(predicted) + " B"));
 }
 
 void shardc::printVerification(raw_ostream &os,
                                const Verification &verification,
                                StringRef file) {
-  int64_t devices = verification.mesh.numDevices();
-  os << file << "\n  " << verdict(verification) << plural(devices, "device")
-     << (verification.holds ? ""
-         : devices == 1     ? " does not"
-                            : " do not")
-     << " compute" << (verification.holds && devices == 1 ? "s" : "")
-     << " what the unsharded program computes\n";
+  os << file << "\n";
+  printVerdict(os, verification);
   printSizes(os, verification);
-  os << "  operations   " << formatDigits(verification.operations)
-     << " on each device, "
-     << plural(int64_t(verification.run.collectives.size()), "collective")
-     << " between them\n";
-  if (verification.predictedPeak)
-    os << "  memory       " << formatDigits(mostMemory(verification))
-       << " B at the peak on each device"
-       << (mostMemory(verification) == *verification.predictedPeak
-               ? ", as predicted"
-               : "; predicted were " +
-                     formatDigits(*verification.predictedPeak) + " B")
-       << "\n";
+  printNumbers(os, verification);
+  printFact(
+      os, "operations",
+      formatDigits(verification.operations) + " on each device, " +
+          plural(int64_t(verification.run.collectives.size()), "collective") +
+          " between them");
+  printMemory(os, verification);
   printResults(os, verification);
   printCollectives(os, verification);
 }
@@ -175,8 +221,10 @@ void shardc::emitDifferences(const Verification &verification) {
                  << "' differs: " << describe(devices, result.largest);
     if (const auto &first = verification.first)
       error.attachNote(first->loc)
-          << "the first operation whose result differs"
-          << (first->name.empty() ? "" : " makes '" + first->name + "'") << ": "
-          << describe(devices, first->difference);
+          << "the first operation whose result differs is the " << first->kind
+          << (first->name.empty()   ? ""
+              : first->isCollective ? " of '" + first->name + "'"
+                                    : " that makes '" + first->name + "'")
+          << ": " << describe(devices, first->difference);
   }
 }

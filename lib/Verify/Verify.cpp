@@ -7,6 +7,7 @@
 #include "shardc/Report/Memory.h"
 #include "shardc/Verify/RunSize.h"
 #include "shardc/Verify/Shrink.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/xxhash.h"
 
@@ -14,9 +15,6 @@ using namespace mlir;
 using namespace shardc;
 
 namespace {
-
-/// Beyond what another order of sums makes of doubles.
-constexpr double kTolerance = 1e-9;
 
 //===----------------------------------------------------------------------===//
 // Inputs
@@ -74,35 +72,6 @@ Tensor randomTensor(const DeclaredTensor &declared, uint64_t seed) {
 // Both runs
 //===----------------------------------------------------------------------===//
 
-class Verifier {
-public:
-  explicit Verifier(const VerifyOptions &options) : options(options) {
-    result.options = options;
-  }
-
-  FailureOr<Verification> verify(ModuleOp imported, ModuleOp planned);
-
-private:
-  LogicalResult prepare(ModuleOp imported, ModuleOp planned);
-  RunOptions runOptions() const;
-  void compareResults(const RunResult &whole);
-  LogicalResult findFirst();
-  bool differs(const Difference &difference) const {
-    return difference.size > kTolerance;
-  }
-
-  const VerifyOptions &options;
-  OwningOpRef<ModuleOp> wholeModule;
-  shd::ProgramOp whole;
-  spmd::ProgramOp device;
-  RunSchedule schedule;
-  Verification result;
-};
-
-template <typename Program> Program programOf(ModuleOp module) {
-  return *module.getOps<Program>().begin();
-}
-
 /// The indices of what a program declares, and of its repeats, each once.
 std::vector<Verification::Dim> dimsOf(shd::ProgramOp program) {
   std::vector<Verification::Dim> dims;
@@ -121,6 +90,185 @@ std::vector<Verification::Dim> dimsOf(shd::ProgramOp program) {
         add(name, extent);
   });
   return dims;
+}
+
+class Verifier {
+public:
+  Verifier(shd::ProgramOp whole, spmd::ProgramOp device,
+           const VerifyOptions &options, const RunSchedule *schedule = nullptr)
+      : whole(whole), device(device), options(options), schedule(schedule) {
+    result.options = options;
+    result.mesh = result.fullMesh = shd::toMesh(device.getMeshAttr());
+    result.dims = dimsOf(whole);
+  }
+
+  FailureOr<Verification> verify();
+
+private:
+  RunOptions runOptions() const;
+  LogicalResult compareResults(const RunResult &whole);
+  void compareResult(const RunResult::Final &expected,
+                     const RunResult::Final &found);
+  LogicalResult findFirst();
+  void findPartners();
+  Operation *partnerOf(Operation *ofDevice) const;
+  bool differs(const Difference &difference) const {
+    return difference.size > kVerifyTolerance;
+  }
+
+  shd::ProgramOp whole;
+  spmd::ProgramOp device;
+  const VerifyOptions &options;
+  /// Of the device's program; may be null.
+  const RunSchedule *schedule;
+  /// The operation of the whole program that makes what one of the device's
+  /// computes a part of.
+  llvm::DenseMap<Operation *, Operation *> partners;
+  Verification result;
+};
+
+RunOptions Verifier::runOptions() const {
+  RunOptions run;
+  run.positions = PositionPolicy::Wrap;
+  run.roundToDeclared = options.roundToDeclared;
+  run.declared = [this](const DeclaredTensor &tensor) {
+    return randomTensor(tensor, options.seed);
+  };
+  return run;
+}
+
+void Verifier::compareResult(const RunResult::Final &expected,
+                             const RunResult::Final &found) {
+  auto entry = llvm::find_if(result.results, [&](const auto &known) {
+    return known.name == found.name && known.isState == found.isState;
+  });
+  if (entry == result.results.end()) {
+    result.results.push_back(
+        {found.name, found.isState, expected.loc, 0, 0, Difference(), false});
+    entry = std::prev(result.results.end());
+  }
+  const Tensor &wanted = *expected.parts.front();
+  Difference difference =
+      compare(Devices(result.mesh), found.global, wanted, found.parts);
+  entry->elements += wanted.getNumElements();
+  entry->notNumbers += llvm::count_if(
+      wanted.getReals(), [](double value) { return std::isnan(value); });
+  if (difference.size > entry->largest.size)
+    entry->largest = std::move(difference);
+  entry->differs = !options.roundToDeclared && differs(entry->largest);
+  result.holds &= !entry->differs;
+}
+
+LogicalResult Verifier::compareResults(const RunResult &expected) {
+  for (const RunResult::Final &wanted : expected.finals) {
+    auto found = llvm::find_if(result.run.finals, [&](const auto &final) {
+      return final.name == wanted.name && final.isState == wanted.isState &&
+             final.iterations == wanted.iterations;
+    });
+    if (found == result.run.finals.end())
+      return emitError(wanted.loc)
+             << (wanted.isState ? "state" : "output") << " '" << wanted.name
+             << "' is not made by the program of the devices";
+    compareResult(wanted, *found);
+  }
+  return success();
+}
+
+int64_t countOperations(Operation *program) {
+  int64_t count = 0;
+  program->walk([&](shd::EvaluationOpInterface) { ++count; });
+  return count;
+}
+
+/// Operations by what they are and where they come from, in program order.
+using OperationKey = std::pair<StringRef, Location>;
+llvm::MapVector<OperationKey, SmallVector<Operation *>>
+computingOperations(Operation *program) {
+  llvm::MapVector<OperationKey, SmallVector<Operation *>> ops;
+  program->walk<WalkOrder::PreOrder>([&](shd::EvaluationOpInterface op) {
+    ops[{op->getName().getStringRef(), op->getLoc()}].push_back(op);
+  });
+  return ops;
+}
+
+/// Operations that the devices' program splits up have no partner.
+void Verifier::findPartners() {
+  auto ofWhole = computingOperations(whole);
+  for (auto &[key, ofDevice] : computingOperations(device)) {
+    SmallVector<Operation *> wanted = ofWhole.lookup(key);
+    if (wanted.size() == ofDevice.size())
+      for (auto [of, with] : llvm::zip_equal(ofDevice, wanted))
+        partners[of] = with;
+  }
+}
+
+/// Computing operations have partners of their own, collectives that of what
+/// they move. Null if there is none.
+Operation *Verifier::partnerOf(Operation *ofDevice) const {
+  while (ofDevice && spmd::isCollective(ofDevice))
+    ofDevice = ofDevice->getOperand(0).getDefiningOp();
+  return partners.lookup(ofDevice);
+}
+
+/// The whole tensor that an operation of the device's makes a part of.
+RankedTensorType globalTypeOf(Operation *ofDevice) {
+  auto global = ofDevice->getAttrOfType<TypeAttr>(
+      spmd::isCollective(ofDevice) ? "to" : StringRef(spmd::kGlobal));
+  return global ? cast<RankedTensorType>(global.getValue())
+                : RankedTensorType();
+}
+
+std::string nameOf(Operation *op) {
+  for (StringRef attribute : {shd::kName, shd::kOperand})
+    if (auto name = op->getAttrOfType<StringAttr>(attribute))
+      return name.str();
+  return "";
+}
+
+/// Runs both again and compares every operation's result.
+LogicalResult Verifier::findFirst() {
+  findPartners();
+  std::map<std::pair<Operation *, std::vector<int64_t>>, TensorRef> expected;
+  RunOptions run = runOptions();
+  run.observe = [&](const RunValue &value) {
+    expected[{value.op, value.iterations.vec()}] = value.parts.front();
+  };
+  if (failed(interpret(whole, run)))
+    return failure();
+  run.observe = [&](const RunValue &value) {
+    RankedTensorType global = globalTypeOf(value.op);
+    auto it = expected.find({partnerOf(value.op), value.iterations.vec()});
+    if (result.first || !global || it == expected.end())
+      return;
+    Difference difference =
+        compare(Devices(result.mesh), global, *it->second, value.parts);
+    if (differs(difference))
+      result.first =
+          Verification::First{spmd::isCollective(value.op),
+                              value.op->getName().stripDialect().str(),
+                              nameOf(value.op), value.op->getLoc(), difference};
+  };
+  return failure(failed(interpret(device, run)));
+}
+
+FailureOr<Verification> Verifier::verify() {
+  if (failed(checkRunSize(whole, /*devices=*/1)) ||
+      failed(checkRunSize(device, double(result.mesh.numDevices()))))
+    return failure();
+  FailureOr<RunResult> expected = interpret(whole, runOptions());
+  if (failed(expected))
+    return failure();
+  RunOptions run = runOptions();
+  run.schedule = schedule;
+  FailureOr<RunResult> found = interpret(device, run);
+  if (failed(found))
+    return failure();
+  result.run = std::move(*found);
+  result.operations = int64_t(countOperations(device));
+  if (failed(compareResults(*expected)) ||
+      (!result.holds && failed(findFirst())))
+    return failure();
+  return std::move(result);
 }
 
 /// The same schedule of the program into which another one was converted,
@@ -143,144 +291,58 @@ RunSchedule convertSchedule(const RunSchedule &schedule, Operation *from,
   return result;
 }
 
-LogicalResult Verifier::prepare(ModuleOp imported, ModuleOp planned) {
-  wholeModule = imported.clone();
-  result.module = planned.clone();
-  whole = programOf<shd::ProgramOp>(*wholeModule);
-  auto explicitPlan = programOf<shd::ProgramOp>(*result.module);
-  result.fullMesh = shd::toMesh(explicitPlan.getMeshAttr());
-  result.dims = dimsOf(whole);
+template <typename Program> Program programOf(ModuleOp module) {
+  return *module.getOps<Program>().begin();
+}
+
+} // namespace
+
+FailureOr<Verification> shardc::verifyPrograms(shd::ProgramOp whole,
+                                               spmd::ProgramOp device,
+                                               const VerifyOptions &options) {
+  return Verifier(whole, device, options).verify();
+}
+
+FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
+                                           const VerifyOptions &options) {
+  OwningOpRef<ModuleOp> wholeModule = imported.clone();
+  OwningOpRef<ModuleOp> module = planned.clone();
+  auto whole = programOf<shd::ProgramOp>(*wholeModule);
+  auto explicitPlan = programOf<shd::ProgramOp>(*module);
+  Mesh fullMesh = shd::toMesh(explicitPlan.getMeshAttr());
+  std::vector<Verification::Dim> dims = dimsOf(whole);
   if (options.shrink) {
     Shrinking shrinking = chooseShrinking(explicitPlan);
     applyShrinking(explicitPlan, shrinking);
     applyShrinking(whole, shrinking);
-    for (auto [dim, small] : llvm::zip_equal(result.dims, dimsOf(whole)))
-      dim.extent = small.extent;
   }
   auto original = programOf<shd::ProgramOp>(planned);
+  std::optional<int64_t> predictedPeak;
   if (options.schedule)
-    result.predictedPeak =
+    predictedPeak =
         profileMemory(explicitPlan, convertSchedule(*options.schedule, original,
                                                     explicitPlan))
             .peak;
   PassManager manager(imported.getContext());
   manager.addPass(createConvertShdToSpmd());
   manager.addNestedPass<spmd::ProgramOp>(spmd::createSpmdDecomposeMatmuls());
-  if (failed(manager.run(*result.module)))
+  if (failed(manager.run(*module)))
     return failure();
-  device = programOf<spmd::ProgramOp>(*result.module);
-  result.mesh = shd::toMesh(device.getMeshAttr());
+  auto device = programOf<spmd::ProgramOp>(*module);
+  RunSchedule schedule;
   if (options.schedule)
     schedule = convertSchedule(*options.schedule, original, device);
-  double devices = 1;
-  for (const MeshAxis &axis : result.mesh.axes)
-    devices *= double(axis.size);
-  return failure(failed(checkRunSize(whole, /*devices=*/1)) ||
-                 failed(checkRunSize(device, devices)));
-}
-
-RunOptions Verifier::runOptions() const {
-  RunOptions run;
-  run.positions = PositionPolicy::Wrap;
-  run.roundToDeclared = options.roundToDeclared;
-  run.declared = [this](const DeclaredTensor &tensor) {
-    return randomTensor(tensor, options.seed);
-  };
-  return run;
-}
-
-void Verifier::compareResults(const RunResult &expected) {
-  Devices devices(result.mesh);
-  llvm::StringMap<unsigned> known;
-  for (auto [wanted, found] :
-       llvm::zip_equal(expected.finals, result.run.finals)) {
-    Difference difference =
-        compare(devices, found.global, *wanted.parts.front(), found.parts);
-    auto [it, isNew] =
-        known.try_emplace((found.isState ? "state " : "output ") + found.name,
-                          result.results.size());
-    if (isNew)
-      result.results.push_back(
-          {found.name, found.isState, 0, Difference(), false, wanted.loc});
-    Verification::Result &entry = result.results[it->second];
-    entry.elements += found.global.getNumElements();
-    if (difference.size > entry.largest.size)
-      entry.largest = std::move(difference);
-    entry.differs = !options.roundToDeclared && differs(entry.largest);
-    result.holds &= !entry.differs;
-  }
-}
-
-/// Operations that the whole program has too, in program order.
-SmallVector<Operation *> computingOperations(Operation *program) {
-  SmallVector<Operation *> ops;
-  program->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<shd::EvaluationOpInterface>(op))
-      ops.push_back(op);
-  });
-  return ops;
-}
-
-/// Runs both again and compares every operation's result.
-LogicalResult Verifier::findFirst() {
-  SmallVector<Operation *> wanted = computingOperations(whole);
-  SmallVector<Operation *> found = computingOperations(device);
-  if (wanted.size() != found.size())
-    return success();
-  llvm::DenseMap<Operation *, Operation *> partner;
-  for (auto [ofWhole, ofDevice] : llvm::zip_equal(wanted, found))
-    partner[ofDevice] = ofWhole;
-
-  std::map<std::pair<Operation *, std::vector<int64_t>>, TensorRef> expected;
-  RunOptions run = runOptions();
-  run.observe = [&](const RunValue &value) {
-    expected[{value.op, value.iterations.vec()}] = value.parts.front();
-  };
-  if (failed(interpret(whole, run)))
+  FailureOr<Verification> result =
+      Verifier(whole, device, options, options.schedule ? &schedule : nullptr)
+          .verify();
+  if (failed(result))
     return failure();
-  Devices devices(result.mesh);
-  run.observe = [&](const RunValue &value) {
-    auto global = value.op->getAttrOfType<TypeAttr>(spmd::kGlobal);
-    auto it = expected.find({partner.lookup(value.op), value.iterations.vec()});
-    if (result.first || !global || it == expected.end())
-      return;
-    Difference difference =
-        compare(devices, cast<RankedTensorType>(global.getValue()), *it->second,
-                value.parts);
-    if (!differs(difference))
-      return;
-    auto name = value.op->getAttrOfType<StringAttr>(shd::kName);
-    result.first = Verification::First{name ? name.str() : "",
-                                       value.op->getLoc(), difference};
-  };
-  return failure(failed(interpret(device, run)));
-}
-
-FailureOr<Verification> Verifier::verify(ModuleOp imported, ModuleOp planned) {
-  if (failed(prepare(imported, planned)))
-    return failure();
-  FailureOr<RunResult> expected = interpret(whole, runOptions());
-  if (failed(expected))
-    return failure();
-  RunOptions run = runOptions();
-  if (options.schedule)
-    run.schedule = &schedule;
-  FailureOr<RunResult> found = interpret(device, run);
-  if (failed(found))
-    return failure();
-  result.run = std::move(*found);
-  result.operations = int64_t(computingOperations(device).size());
-  compareResults(*expected);
-  for (int64_t peak : result.run.peak)
-    result.holds &= peak == *result.predictedPeak;
-  if (!result.holds && failed(findFirst()))
-    return failure();
-  return std::move(result);
-}
-
-} // namespace
-
-FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
-                                           const VerifyOptions &options) {
-  return Verifier(options).verify(imported, planned);
+  result->predictedPeak = predictedPeak;
+  for (int64_t peak : result->run.peak)
+    result->holds &= peak == *predictedPeak;
+  result->fullMesh = fullMesh;
+  for (auto [dim, before] : llvm::zip_equal(result->dims, dims))
+    dim.full = before.full;
+  result->module = std::move(module);
+  return result;
 }

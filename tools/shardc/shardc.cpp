@@ -431,7 +431,9 @@ ExitStatus Driver::verifyByRunning(ModuleOp imported, ModuleOp planned,
   if (failed(verification))
     return InputError;
   emitDifferences(*verification);
-  printVerification(os, *verification, options.name());
+  auto print =
+      options.emit == Emit::Json ? printVerificationJson : printVerification;
+  print(os, *verification, options.name());
   return verification->holds ? Success : InputError;
 }
 
@@ -616,10 +618,11 @@ static ExitStatus checkCommandLine(const Options &options) {
                             Twine(options.emit.getNumOccurrences()));
   if (ExitStatus status = checkQuestions(options))
     return status;
-  if (options.verify &&
-      (options.emit.getNumOccurrences() || options.asks() || options.timeline))
-    return commandLineError("--verify prints a report of its own; it goes with "
-                            "no --emit-*, --sweep, --crossover or --timeline");
+  bool emitsReport = options.emit == Emit::Cost || options.emit == Emit::Json;
+  if (options.verify && (!emitsReport || options.asks() || options.timeline))
+    return commandLineError(
+        "--verify prints a report of its own, or JSON with --emit-json; it "
+        "goes with no --sweep, --crossover or --timeline");
   if (options.verify && options.readsModule())
     return commandLineError("--verify expects a .shd file, found '" +
                             options.input + "'");

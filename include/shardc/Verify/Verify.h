@@ -12,6 +12,9 @@
 
 namespace shardc {
 
+/// A larger difference of doubles is not one of the order of sums.
+inline constexpr double kVerifyTolerance = 1e-9;
+
 struct VerifyOptions {
   /// Make extents, mesh and repeats small first.
   bool shrink = true;
@@ -50,12 +53,13 @@ struct Verification {
   struct Result {
     std::string name;
     bool isState = false;
-    int64_t elements = 0;
+    mlir::Location loc;
+    /// Of all iterations; so many of them are NaN and prove nothing.
+    int64_t elements = 0, notNumbers = 0;
     /// Of all iterations.
     Difference largest;
     /// By more than the order of sums explains.
     bool differs = false;
-    mlir::Location loc;
   };
   std::vector<Result> results;
   /// Operations run on each device, collectives aside.
@@ -66,14 +70,16 @@ struct Verification {
   std::optional<int64_t> predictedPeak;
   /// No result differs, nor does the memory.
   bool holds = true;
-  /// The first operation whose result differs, if one does.
+  /// The first operation or collective whose result differs, if one does.
   struct First {
-    std::string name;
+    bool isCollective = false;
+    /// `all_reduce`, and the value that it makes or moves.
+    std::string kind, name;
     mlir::Location loc;
     Difference difference;
   };
   std::optional<First> first;
-  /// The program that ran on each device.
+  /// The program that ran on each device, if it was made for this.
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
@@ -84,6 +90,12 @@ mlir::FailureOr<Verification> verifyPlan(mlir::ModuleOp imported,
                                          mlir::ModuleOp planned,
                                          const VerifyOptions &options = {});
 
+/// Verifies the program of each device against the whole one, both as they
+/// are.
+mlir::FailureOr<Verification> verifyPrograms(shd::ProgramOp whole,
+                                             spmd::ProgramOp device,
+                                             const VerifyOptions &options = {});
+
 /// Emits an error for each result that differs, with the first operation whose
 /// result does, and one for a device that takes other memory than predicted.
 void emitDifferences(const Verification &verification);
@@ -91,6 +103,11 @@ void emitDifferences(const Verification &verification);
 /// For people: what was run and what came out.
 void printVerification(llvm::raw_ostream &os, const Verification &verification,
                        llvm::StringRef file);
+
+/// The same for programs: schema shardc.verify/1 of docs/CommandLine.md.
+void printVerificationJson(llvm::raw_ostream &os,
+                           const Verification &verification,
+                           llvm::StringRef file);
 
 /// How far `parts` of a tensor of type `global` are from `expected`.
 Difference compare(const Devices &devices, mlir::RankedTensorType global,

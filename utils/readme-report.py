@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Keeps the report in README.md what shardc prints for the program above it.
+"""Keeps what README.md shows of shardc's output what it prints.
 
 Writes README.md, or with --check prints the difference and fails if there is
-one. The program is the first block marked `shd`, the report the first marked
-`text`."""
+one. The program is the first block marked `shd`; blocks marked `text` are, in
+order, what the commands below print for it."""
 
 import difflib
 import os
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+COMMANDS = [[], ["--verify"]]
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -23,11 +24,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "block.shd"), "w", encoding="utf-8") as file:
             file.write(source)
-        report = subprocess.run([os.path.join(ROOT, "build/bin/shardc"), "block.shd"],
-                                cwd=folder, check=True, capture_output=True,
-                                text=True).stdout
-    current = re.sub(r"```text\n.*?```", lambda _: f"```text\n{report}```",
-                     readme, count=1, flags=re.DOTALL)
+        reports = iter([
+            subprocess.run([os.path.join(ROOT, "build/bin/shardc"), "block.shd", *command],
+                           cwd=folder, check=True, capture_output=True,
+                           text=True).stdout
+            for command in COMMANDS])
+        current = re.sub(r"```text\n.*?```", lambda _: f"```text\n{next(reports)}```",
+                         readme, count=len(COMMANDS), flags=re.DOTALL)
     if "--check" not in sys.argv:
         with open(path, "w", encoding="utf-8") as file:
             file.write(current)

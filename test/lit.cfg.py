@@ -33,6 +33,8 @@ config.substitutions.append(
         os.path.join(config.test_exec_root, "Random", "random-programs"),
     )
 )
+# Of each of the four tests; sanitizers are ten times slower.
+config.substitutions.append(("%random-count", "12" if config.sanitizer else "125"))
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope --dump-input=fail"
 
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)

@@ -30,14 +30,21 @@ static std::string plural(int64_t count, StringRef noun) {
   return formatDigits(count) + " " + noun.str() + (count == 1 ? "" : "s");
 }
 
-/// A line of facts; what does not fit goes below its beginning.
-static void printFact(raw_ostream &os, StringRef label, StringRef text) {
+/// A line of facts; pieces that do not fit go below the first.
+static void printFact(raw_ostream &os, StringRef label,
+                      ArrayRef<std::string> pieces) {
   constexpr size_t kIndent = 15;
-  std::string lines;
-  llvm::raw_string_ostream stream(lines);
-  printWrapped(stream, text, kIndent);
-  os << "  " << llvm::left_justify(label, kIndent - 2)
-     << StringRef(lines).drop_front(kIndent);
+  os << "  " << llvm::left_justify(label, kIndent - 2);
+  size_t column = kIndent;
+  for (const std::string &piece : pieces) {
+    if (column > kIndent && column + 1 + piece.size() > kReportWidth) {
+      os << '\n';
+      os.indent(column = kIndent);
+    }
+    os << (column > kIndent ? " " : "") << piece;
+    column += piece.size() + (column > kIndent);
+  }
+  os << '\n';
 }
 
 static void printSizes(raw_ostream &os, const Verification &verification) {
@@ -50,18 +57,20 @@ static void printSizes(raw_ostream &os, const Verification &verification) {
   for (const Verification::Dim &dim : verification.dims)
     if (dim.extent != dim.full)
       dims.push_back(dim.name + "=" + std::to_string(dim.extent) + " (" +
-                     formatDigits(dim.full) + ")");
-  if (!dims.empty())
-    printFact(os, "dims",
-              llvm::join(dims, ", ") + "; in brackets the program's");
+                     formatDigits(dim.full) + "),");
+  if (dims.empty())
+    return;
+  dims.back().back() = ';';
+  dims.push_back("in brackets the program's");
+  printFact(os, "dims", dims);
 }
 
 static void printNumbers(raw_ostream &os, const Verification &verification) {
   std::string tolerance = scientific(kVerifyTolerance);
   printFact(os, "numbers",
             verification.options.roundToDeclared
-                ? "every value rounded to its type; differences, relative to "
-                  "the tensor's largest magnitude, are measured, not judged"
+                ? "rounded to declared types; differences relative to the "
+                  "largest magnitude are measured, not judged"
                 : "doubles; results agree to " + tolerance +
                       " of the tensor's largest magnitude, integers exactly");
 }

@@ -340,6 +340,20 @@ Graph GraphBuilder::build(ProgramOp program) {
 
 } // namespace
 
+LogicalResult shardc::checkFusionGroups(ProgramOp program) {
+  WalkResult result = program->walk<WalkOrder::PreOrder>([](Operation *op) {
+    bool isGrouped = op->hasAttr(kGroup);
+    if (isCosted(op) && !isGrouped)
+      op->emitError("has no fusion group; run shd-fusion-groups first");
+    else if (isGrouped && !isa<CostOpInterface>(op))
+      op->emitError("has a fusion group, but nothing to price");
+    else
+      return WalkResult::advance();
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 Graph shardc::buildGraph(ProgramOp program) {
   return GraphBuilder().build(program);
 }

@@ -99,6 +99,10 @@ struct Graph {
   llvm::DenseMap<mlir::Operation *, std::pair<uint32_t, uint32_t>> repeatPoints;
 };
 
+/// Success if every operation to price is in a fusion group, and none that has
+/// no price; else an error.
+llvm::LogicalResult checkFusionGroups(shd::ProgramOp program);
+
 /// Builds the graph of a program that has fusion groups and no collectives yet.
 Graph buildGraph(shd::ProgramOp program);
 

@@ -180,7 +180,7 @@ void GroupPricer::price(const FusionGroup &group) {
 struct AnnotateCostPass : impl::ShdAnnotateCostBase<AnnotateCostPass> {
   void runOnOperation() override {
     std::unique_ptr<PlanningContext> context = createContext(getOperation());
-    if (!context)
+    if (!context || failed(checkFusionGroups(getOperation())))
       return signalPassFailure();
     llvm::MapVector<int64_t, FusionGroup> groups;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {

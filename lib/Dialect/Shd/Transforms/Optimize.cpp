@@ -115,7 +115,7 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
 
 void OptimizePass::runOnOperation() {
   std::unique_ptr<PlanningContext> context = createContext(getOperation());
-  if (!context)
+  if (!context || failed(checkFusionGroups(getOperation())))
     return signalPassFailure();
   std::variant<PlanNetwork, NoNetwork> built =
       buildNetwork(*context, getOperation(), networkOptions(*context));

@@ -16,9 +16,10 @@ using namespace mlir;
 using namespace shardc;
 
 /// libLLVM is built without sanitizers: allocators that poison what they keep
-/// in one library must not do it for code in the other.
+/// in one library must not do it for code in the other. The rest is for speed.
 extern "C" const char *__asan_default_options() {
-  return "allow_user_poisoning=0";
+  return "allow_user_poisoning=0:detect_stack_use_after_return=0:"
+         "malloc_context_size=5";
 }
 
 void fuzz::require(bool holds, const llvm::Twine &law) {

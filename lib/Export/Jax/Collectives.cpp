@@ -155,9 +155,12 @@ LogicalResult FunctionPrinter::printCollective(Operation *op) {
 
 void FunctionPrinter::ring(spmd::RingPositionOp op) {
   std::string axes = file.axisTuple(axesOf(file, op.getAxes()));
+  auto small = cast<spmd::RingPositionOp>(file.small.lookup(op));
+  std::string plus =
+      file.sizes.number("ring_offset", op.getPlus(), small.getPlus());
   define(op.getResult(),
          cat("(lax.axis_index(", axes, ") + ", array(op.getIteration()), " + ",
-             op.getPlus(), ") % lax.axis_size(", axes, ")"));
+             plus, ") % lax.axis_size(", axes, ")"));
 }
 
 void FunctionPrinter::ring(spmd::RingShiftOp op) {

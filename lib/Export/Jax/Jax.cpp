@@ -510,6 +510,8 @@ LogicalResult Exporter::run(raw_ostream &os) {
     return failure();
   nameParameters();
   findBounds();
+  // Names of indices first stand for the extents of what is declared.
+  std::string declared = tensors();
   std::string functions;
   llvm::raw_string_ostream functionsOs(functions);
   FunctionPrinter devicePrinter(file, functionsOs);
@@ -524,7 +526,7 @@ LogicalResult Exporter::run(raw_ostream &os) {
   findLayouts(referencePrinter);
   // What every file mentions.
   file.types.insert({"f32", "int32"});
-  std::string tables = cat(tensors(), specs());
+  std::string tables = cat(declared, specs());
   std::string exact = "jax.config.update(\"jax_enable_x64\", EXACT)\n";
   if (file.types.count("f64"))
     exact = "jax.config.update(\"jax_enable_x64\", True)\n";

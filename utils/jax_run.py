@@ -7,6 +7,7 @@ The options are those of the files. Ends with status 1 if a file's results
 differ.
 """
 
+import os
 import sys
 import traceback
 
@@ -16,6 +17,10 @@ import jax_files
 def main():
     options = [word for word in sys.argv[1:] if word.startswith("--")]
     files = [word for word in sys.argv[1:] if not word.startswith("--")]
+    # Compiling takes most of the time.
+    os.environ["XLA_FLAGS"] = (
+        "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    )
     jax_files.start(devices=16)
     failures = 0
     for path in files:

@@ -743,7 +743,7 @@ def measure(shardc, name, keep):
         with open(os.devnull, "w") as nothing, tempfile.TemporaryFile() as errors:
             start = time.monotonic()
             process = subprocess.Popen([shardc, path, *options], stdout=nothing, stderr=errors,
-                                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (90, 90)))
+                                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (30, 30)))
             _, status, usage = os.wait4(process.pid, 0)
             seconds = usage.ru_utime + usage.ru_stime
             errors.seek(0)

@@ -4,8 +4,8 @@ import sys
 
 
 def calls():
-    """g16 makes 2^16 operations."""
-    lines = ["hardware tpu_v5e", "dim B = 4", "input x: f32[B]", "layer g0(a: f32[B]) -> (r) { r = relu(a) }"]
+    """g16 makes 2^17 operations, in as many calls."""
+    lines = ["hardware tpu_v5e", "dim B = 4", "input x: f32[B]", "layer g0(a: f32[B]) -> (r) { r = relu(exp(a)) }"]
     lines += [f"layer g{i}(a: f32[B]) -> (r) {{ r = g{i - 1}(a) r = g{i - 1}(r) }}" for i in range(1, 17)]
     return lines + ["y = g16(x)", "output y"]
 
@@ -20,7 +20,7 @@ def errors():
 
 
 def search():
-    return ["hardware tpu_v5e[2, 2]", "dim B = 4", "input x: f32[B]"] + ["x1 = relu(x)"] + ["x1 = relu(x1)"] * 4000 + ["output x1"]
+    return ["hardware tpu_v5e[2, 2]", "mesh [X=2, Y=2]", "dim B = 4", "input x: f32[B]"] + ["x1 = relu(x)"] + ["x1 = relu(x1)"] * 4000 + ["output x1"]
 
 
 def repeats():

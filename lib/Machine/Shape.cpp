@@ -15,6 +15,9 @@
 using namespace llvm;
 using namespace shardc;
 
+/// Permutations are routed chip by chip.
+static constexpr int64_t kMaxChips = 1 << 20;
+
 namespace {
 
 /// One network's part of a shape: `count` extents from `first` on.
@@ -188,10 +191,11 @@ MachineOr<Machine> shardc::withShape(Machine machine, ArrayRef<int64_t> shape,
                               "' has an extent of " + std::to_string(extent) +
                               ", below 1",
                           ""};
-    if (MulOverflow(chips, extent, chips) || chips > INT32_MAX)
+    if (MulOverflow(chips, extent, chips) || chips > kMaxChips)
       return MachineError{where,
                           "'" + shapeToString(machine.name, shape) +
-                              "' has more chips than can be counted",
+                              "' has more than " + std::to_string(kMaxChips) +
+                              " chips",
                           ""};
   }
   const ShapePart *tooBig = firstThatDoesNotFit(machine, parts, shape);

@@ -43,13 +43,15 @@ TEST(ShapeTest, ExtentsArePositive) {
             "the shape of 'tpu' has an extent of -4, below 1");
 }
 
-// 2^40 x 2^40 overflows 64 bits.
+// 2^20 chips at most; 2^40 x 2^40 overflows 64 bits.
 TEST(ShapeTest, ChipsAreCountable) {
   HardwareDescription tpu = tpuDescription();
   tpu.fields.pop_back();
-  EXPECT_NE(shapeError(tpu, {int64_t(1) << 40, int64_t(1) << 40})
-                .message.find("more chips than can be counted"),
-            std::string::npos);
+  EXPECT_EQ(shaped(tpu, {1 << 10, 1 << 10}).numChips(), 1 << 20);
+  for (int64_t extent : {(int64_t(1) << 10) + 1, int64_t(1) << 40})
+    EXPECT_NE(shapeError(tpu, {extent, extent})
+                  .message.find("has more than 1048576 chips"),
+              std::string::npos);
 }
 
 // cost-model.md section 8: "`h100[64, 8]` is an error that suggests

@@ -144,7 +144,7 @@ LogicalResult PointRunner::needAll(Operation *op, const Iterations &at) {
     if (def && spmd::isCollective(def) && !def->hasAttr(shd::kStore) &&
         !def->hasAttr(shd::kCopy))
       scratchOf[{order.inputsEndWith(op), linearIteration(op->getBlock(), at)}]
-          .push_back({operand, around(operand, at)});
+          .push_back(keyOf(operand, around(operand, at)));
   }
   return success();
 }
@@ -209,7 +209,7 @@ LogicalResult PointRunner::store(Value tensor, const Iterations &at) {
   if (order.isEarly(steps.back()))
     storing[key] = sequence;
   else
-    storedBy[{tensor.getDefiningOp(), key.second}] = sequence;
+    scratchOf[{tensor.getDefiningOp(), key.second}].push_back(sequence);
   return success();
 }
 
@@ -279,7 +279,7 @@ LogicalResult PointRunner::issueAll(ArrayRef<EarlyIssue> issues,
 void PointRunner::dropForms(Value value, const Iterations &at) {
   devices.drop(value, at);
   for (Operation *user : value.getUsers())
-    if (spmd::isCollective(user) && user->getBlock() == value.getParentBlock())
+    if (spmd::isCollective(user))
       dropForms(user->getResult(0), at);
 }
 
@@ -294,16 +294,11 @@ void PointRunner::endPoint(ArrayRef<Operation *> ops, ArrayRef<Value> last,
                            const Iterations &at) {
   meter.sample();
   for (Operation *op : ops) {
-    MemoryMeter::Key run = {op, linearIteration(op->getBlock(), at)};
-    if (auto it = storedBy.find(run); it != storedBy.end())
-      meter.release(it->second);
-    auto it = scratchOf.find(run);
+    auto it = scratchOf.find({op, linearIteration(op->getBlock(), at)});
     if (it == scratchOf.end())
       continue;
-    for (auto &[value, iterations] : it->second) {
-      meter.release(keyOf(value, iterations));
-      devices.drop(value, iterations);
-    }
+    for (MemoryMeter::Key key : it->second)
+      meter.release(key);
     scratchOf.erase(it);
   }
   for (auto &[key, bytes] : copies)

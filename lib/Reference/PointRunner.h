@@ -85,15 +85,13 @@ private:
   /// The collective that is being issued, if compute does not wait for it.
   mlir::Operation *issued = nullptr;
   llvm::DenseMap<MemoryMeter::Key, Sequence> sequences;
-  /// What sequences of collectives made, by the operation whose end ends them.
-  llvm::DenseMap<MemoryMeter::Key,
-                 llvm::SmallVector<std::pair<mlir::Value, Iterations>, 2>>
+  /// Sequences of collectives, by the operation whose end ends them.
+  llvm::DenseMap<MemoryMeter::Key, llvm::SmallVector<MemoryMeter::Key, 2>>
       scratchOf;
   /// Copies of which only the copy itself stays when the current point ends.
   llvm::SmallVector<std::pair<MemoryMeter::Key, DeviceBytes>, 2> copies;
-  /// What collectives take that store a tensor: by tensor, until someone waits
-  /// for them; by the operation that makes it, if compute does at once.
-  llvm::DenseMap<MemoryMeter::Key, MemoryMeter::Key> storing, storedBy;
+  /// What a collective stores and nobody has waited for.
+  llvm::DenseMap<MemoryMeter::Key, MemoryMeter::Key> storing;
   /// Tensors that something has read, in which iteration.
   llvm::DenseSet<MemoryMeter::Key> read, hasRun;
 };

@@ -268,16 +268,6 @@ bool GraphBuilder::isPrologue(const Chunk &chunk) const {
 
 /// Users of a prologue read its inputs, which therefore live on.
 void GraphBuilder::extendPrologueInputs() {
-  for (Chunk &chunk : graph.chunks)
-    chunk.readEnd = chunk.point + 1;
-  for (const GraphValue &value : graph.values)
-    for (const ChunkUse &use : value.uses)
-      if (value.kind == GraphValue::Kind::Computed) {
-        Chunk &maker = graph.chunks[value.chunk];
-        if (maker.prologue)
-          maker.readEnd =
-              std::max(maker.readEnd, graph.chunks[use.chunk].point + 1);
-      }
   for (GraphValue &input : graph.values)
     for (size_t i = 0, size = input.uses.size(); i < size; ++i) {
       unsigned chunk = input.uses[i].chunk;

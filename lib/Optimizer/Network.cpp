@@ -81,8 +81,7 @@ private:
     unsigned numLabels = 0;
     llvm::SmallVector<const std::vector<Layout> *, 2> layouts;
     int64_t count = 1;
-    /// When what is resharded for it is there.
-    uint32_t begin = 0, end = 0;
+    uint32_t point = 0;
     /// False for the rest of the maker's group: it reads what is stored.
     bool readsCopies = true;
   };
@@ -601,7 +600,7 @@ void NetworkBuilder::connect(unsigned index, const Consumer &consumer) {
   }
   unsigned edge =
       addEdge(provider.variable, consumer.variable, std::move(table));
-  addEdgeUsage(edge, consumer.begin, consumer.end, std::move(extra));
+  addEdgeUsage(edge, consumer.point, consumer.point + 1, std::move(extra));
 }
 
 void NetworkBuilder::connectUses(unsigned index) {
@@ -619,8 +618,7 @@ void NetworkBuilder::connectUses(unsigned index) {
     consumer.variable = network.chunkVariable[user];
     consumer.numLabels = network.domains[user].labels.size();
     consumer.count = chunk.count;
-    consumer.begin = chunk.point;
-    consumer.end = chunk.readEnd;
+    consumer.point = chunk.point;
     for (const ChunkUse &use : value.uses)
       if (use.chunk == user) {
         consumer.layouts.push_back(
@@ -646,8 +644,7 @@ void NetworkBuilder::connectFlow(unsigned index, const GraphValue::Flow &flow) {
   consumer.numLabels = layouts.size();
   consumer.layouts.push_back(&layouts);
   consumer.count = flow.count;
-  consumer.begin = flow.point;
-  consumer.end = flow.point + 1;
+  consumer.point = flow.point;
   connect(index, consumer);
 }
 

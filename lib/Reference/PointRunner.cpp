@@ -143,8 +143,7 @@ LogicalResult PointRunner::needAll(Operation *op, const Iterations &at) {
     Operation *def = operand.getDefiningOp();
     if (def && spmd::isCollective(def) && !def->hasAttr(shd::kStore) &&
         !def->hasAttr(shd::kCopy))
-      scratchOf[{order.inputsEndWith(op), linearIteration(op->getBlock(), at)}]
-          .push_back(keyOf(operand, around(operand, at)));
+      scratch.push_back(keyOf(operand, around(operand, at)));
   }
   return success();
 }
@@ -209,7 +208,7 @@ LogicalResult PointRunner::store(Value tensor, const Iterations &at) {
   if (order.isEarly(steps.back()))
     storing[key] = sequence;
   else
-    scratchOf[{tensor.getDefiningOp(), key.second}].push_back(sequence);
+    scratch.push_back(sequence);
   return success();
 }
 
@@ -290,20 +289,14 @@ void PointRunner::dropTensor(Value tensor, const Iterations &at) {
   dropForms(tensor, at);
 }
 
-void PointRunner::endPoint(ArrayRef<Operation *> ops, ArrayRef<Value> last,
-                           const Iterations &at) {
+void PointRunner::endPoint(ArrayRef<Value> last, const Iterations &at) {
   meter.sample();
-  for (Operation *op : ops) {
-    auto it = scratchOf.find({op, linearIteration(op->getBlock(), at)});
-    if (it == scratchOf.end())
-      continue;
-    for (MemoryMeter::Key key : it->second)
-      meter.release(key);
-    scratchOf.erase(it);
-  }
   for (auto &[key, bytes] : copies)
     meter.hold(key, bytes);
+  for (MemoryMeter::Key key : scratch)
+    meter.release(key);
   copies.clear();
+  scratch.clear();
   for (Value tensor : last)
     dropTensor(tensor, at);
 }
@@ -323,7 +316,7 @@ LogicalResult PointRunner::runRepeat(shd::RepeatOp repeat,
     devices.hand(init, around(init, at), argument, first);
   }
   // The entry is over: what only the first iteration begins with goes.
-  endPoint(repeat.getOperation(), order.entryOf(repeat).last, at);
+  endPoint(order.entryOf(repeat).last, at);
   Iterations inside = at;
   inside.push_back(0);
   const auto count = int64_t(repeat.getCount());
@@ -344,7 +337,7 @@ LogicalResult PointRunner::runRepeat(shd::RepeatOp repeat,
          llvm::zip_equal(block.getTerminator()->getOperands(), carried))
       devices.hand(value, around(value, inside), argument, next);
     if (next.back() < count) {
-      endPoint(block.getTerminator(), body.last, inside);
+      endPoint(body.last, inside);
       continue;
     }
     for (auto [argument, result] :
@@ -356,7 +349,9 @@ LogicalResult PointRunner::runRepeat(shd::RepeatOp repeat,
   if (failed(issueAll(order.exitOf(repeat).during, at)))
     return failure();
   --inside.back();
-  endPoint(block.getTerminator(), body.last, inside);
+  meter.sample();
+  for (Value tensor : body.last)
+    dropTensor(tensor, inside);
   return success();
 }
 
@@ -380,7 +375,7 @@ LogicalResult PointRunner::runPoint(const RunPoint &point,
   case RunPoint::Kind::Exit:
     break;
   }
-  endPoint(point.ops, point.last, at);
+  endPoint(point.last, at);
   if (point.kind == RunPoint::Kind::Exit)
     for (Value result : first->getResults())
       if (order.isRead(result))

@@ -60,8 +60,7 @@ private:
   mlir::LogicalResult issue(const EarlyIssue &issue, Iterations at);
   mlir::LogicalResult issueAll(llvm::ArrayRef<EarlyIssue> issues,
                                const Iterations &at);
-  void endPoint(llvm::ArrayRef<mlir::Operation *> ops,
-                llvm::ArrayRef<mlir::Value> last, const Iterations &at);
+  void endPoint(llvm::ArrayRef<mlir::Value> last, const Iterations &at);
 
   mlir::LogicalResult markRun(mlir::Operation *op, const Iterations &at);
   mlir::LogicalResult need(mlir::Value value, Iterations at);
@@ -85,9 +84,8 @@ private:
   /// The collective that is being issued, if compute does not wait for it.
   mlir::Operation *issued = nullptr;
   llvm::DenseMap<MemoryMeter::Key, Sequence> sequences;
-  /// Sequences of collectives, by the operation whose end ends them.
-  llvm::DenseMap<MemoryMeter::Key, llvm::SmallVector<MemoryMeter::Key, 2>>
-      scratchOf;
+  /// What ends with the current point.
+  llvm::SmallVector<MemoryMeter::Key, 4> scratch;
   /// Copies of which only the copy itself stays when the current point ends.
   llvm::SmallVector<std::pair<MemoryMeter::Key, DeviceBytes>, 2> copies;
   /// What a collective stores and nobody has waited for.

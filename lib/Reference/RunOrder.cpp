@@ -151,67 +151,28 @@ bool RunOrder::staysOnChip(Value tensor) const {
          });
 }
 
-/// Who reads the value, as it is or in another form.
-static void addReaders(Value value, SmallVectorImpl<Operation *> &readers) {
-  for (Operation *user : value.getUsers())
-    if (spmd::isCollective(user))
-      addReaders(user->getResult(0), readers);
-    else if (!isa<shd::StatisticOp>(user))
-      readers.push_back(user);
-}
-
-static bool isElementwise(Operation *op) {
-  auto cost = dyn_cast<shd::CostOpInterface>(op);
-  return cost && cost.getFusionKind() == shd::FusionKind::Elementwise;
-}
-
-/// Of elementwise operations with one result, which only einsums and attention
-/// read, those that do. They may compute it themselves, from its inputs.
-static SmallVector<Operation *> prologueReaders(const RunPoint &point) {
-  SmallVector<Operation *> readers;
-  unsigned results = 0;
-  for (Operation *op : point.ops) {
-    if (!isElementwise(op))
-      return {};
-    SmallVector<Operation *> outside;
-    addReaders(op->getResult(0), outside);
-    llvm::erase_if(outside, [&](Operation *reader) {
-      return llvm::is_contained(point.ops, reader);
-    });
-    results += !outside.empty();
-    for (Operation *reader : outside) {
-      if (!isa<shd::EinsumOp, shd::AttentionOp>(reader) ||
-          reader->getBlock() != op->getBlock())
-        return {};
-      readers.push_back(reader);
-    }
-  }
-  return results == 1 ? readers : SmallVector<Operation *>();
-}
-
-void RunOrder::findPrologues(Block &block) {
-  for (const RunPoint &point : bodies[&block].points) {
-    SmallVector<Operation *> readers = prologueReaders(point);
-    if (readers.empty())
+/// Groups whose values every reader outside computes by itself.
+void RunOrder::findInlined(Block &block) {
+  for (RunPoint &point : bodies[&block].points) {
+    if (point.kind != RunPoint::Kind::Operations)
       continue;
-    Operation *last = *llvm::max_element(readers, [&](auto *a, auto *b) {
-      return pointOf.lookup(a) < pointOf.lookup(b);
-    });
-    Attribute group = point.ops.front()->getAttr(shd::kGroup);
-    bool isInlined = true;
-    for (Operation *op : point.ops) {
-      inputsUntil[op] = last;
-      for (Value operand : op->getOperands())
-        if (!llvm::is_contained(point.ops, operand.getDefiningOp()))
-          read(tensorOf(operand), last, /*atEntry=*/false);
-      for (Operation *user : op->getUsers()) {
-        auto groups = user->getAttrOfType<ArrayAttr>(shd::kPrologues);
-        isInlined &= isa<shd::StatisticOp>(user) ||
-                     llvm::is_contained(point.ops, user) ||
-                     (groups && llvm::is_contained(groups, group));
-      }
-    }
-    if (isInlined)
+    SmallVector<Operation *> outside;
+    for (Operation *op : point.ops)
+      for (Operation *user : op->getUsers())
+        if (!llvm::is_contained(point.ops, user))
+          outside.push_back(user);
+    auto computes = [&](Operation *user) {
+      auto groups = user->getAttrOfType<ArrayAttr>(shd::kPrologues);
+      return groups && llvm::is_contained(
+                           groups, point.ops.front()->getAttr(shd::kGroup));
+    };
+    for (Operation *user : outside)
+      if (computes(user))
+        for (Operation *op : point.ops)
+          for (Value operand : op->getOperands())
+            if (!llvm::is_contained(point.ops, operand.getDefiningOp()))
+              read(tensorOf(operand), user, false);
+    if (!outside.empty() && llvm::all_of(outside, computes))
       for (Operation *op : point.ops)
         inlined.insert(op->getResult(0));
   }
@@ -225,7 +186,6 @@ void RunOrder::placeUpdate(spmd::UpdateOp update) {
   bool isHere = tensor.getParentBlock() == block;
   if (isHere && isa_and_nonnull<shd::ShardingRuleOpInterface>(maker)) {
     updates[tensor].push_back(update);
-    inputsUntil[update] = maker;
     return extend(tensor, pointOf.lookup(maker));
   }
   unsigned point = isHere && isa_and_nonnull<shd::RepeatOp>(maker)
@@ -260,7 +220,7 @@ void RunOrder::findReads(Block &block) {
       for (Operation *op : point.ops)
         if (op->getNumResults() > 0)
           extend(op->getResult(0), number);
-  findPrologues(block);
+  findInlined(block);
 }
 
 void RunOrder::placeLast() {

@@ -61,12 +61,6 @@ public:
   const RunPoint &exitOf(shd::RepeatOp repeat) const {
     return body(*repeat->getBlock()).points[pointOf.lookup(repeat)];
   }
-  /// The operation that, when it has run, ends the need of `op` for what it
-  /// reads: itself, or the last reader that may compute it.
-  mlir::Operation *inputsEndWith(mlir::Operation *op) const {
-    auto it = inputsUntil.find(op);
-    return it == inputsUntil.end() ? op : it->second;
-  }
   /// Compute does not wait for the collective when it is issued.
   bool isEarly(mlir::Operation *collective) const {
     return early.contains(collective);
@@ -81,7 +75,7 @@ private:
   void placeUpdate(spmd::UpdateOp update);
   void extend(mlir::Value tensor, unsigned point);
   void addIssue(const EarlyIssue &issue);
-  void findPrologues(mlir::Block &block);
+  void findInlined(mlir::Block &block);
   void placeLast();
 
   spmd::ProgramOp program;
@@ -91,7 +85,6 @@ private:
   /// By tensor, the last point of its block that reads it.
   llvm::DenseMap<mlir::Value, unsigned> reads;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<spmd::UpdateOp, 1>> updates;
-  llvm::DenseMap<mlir::Operation *, mlir::Operation *> inputsUntil;
   llvm::DenseSet<mlir::Value> leaves, inlined;
   llvm::DenseSet<mlir::Operation *> early;
 };

@@ -105,7 +105,7 @@ const EarlyBuffer *MemoryProfiler::earlyBuffer(Operation *maker) const {
 }
 
 void MemoryProfiler::addReader(Value operand, Value stored, Value copy,
-                               uint32_t begin, uint32_t end) {
+                               uint32_t point) {
   Value from = stored;
   for (Value at = operand; at != stored && !(at == copy);
        at = at.getDefiningOp()->getOperand(0))
@@ -114,7 +114,7 @@ void MemoryProfiler::addReader(Value operand, Value stored, Value copy,
   if (operand == stored || operand == copy)
     return;
   SmallVector<Operation *, 2> steps = stepsBetween(from, operand);
-  addBuffer(operand, steps.back(), begin, end, chain(steps).extraBytes());
+  addBuffer(operand, steps.back(), point, point + 1, chain(steps).extraBytes());
 }
 
 void MemoryProfiler::addReaders(const GraphValue &value, Value stored,
@@ -126,10 +126,10 @@ void MemoryProfiler::addReaders(const GraphValue &value, Value stored,
     if (llvm::is_contained(seen, std::pair(use.chunk, operand)))
       continue;
     seen.push_back({use.chunk, operand});
-    addReader(operand, stored, copy, chunk.point, chunk.readEnd);
+    addReader(operand, stored, copy, chunk.point);
   }
   for (const GraphValue::Flow &flow : value.flows)
-    addReader(flow.operand->get(), stored, copy, flow.point, flow.point + 1);
+    addReader(flow.operand->get(), stored, copy, flow.point);
 }
 
 static MemoryKind kindOf(const GraphValue &value) {

@@ -47,7 +47,7 @@ private:
   void addReaders(const GraphValue &value, mlir::Value stored,
                   mlir::Value copy);
   void addReader(mlir::Value operand, mlir::Value stored, mlir::Value copy,
-                 uint32_t begin, uint32_t end);
+                 uint32_t point);
   void addBuffer(mlir::Value value, mlir::Operation *maker, uint32_t begin,
                  uint32_t end, int64_t bytes);
   void add(mlir::Value value, MemoryKind kind, uint32_t begin, uint32_t end,

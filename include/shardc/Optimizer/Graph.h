@@ -36,8 +36,6 @@ struct Chunk {
   int64_t count = 1;
   /// Program point; leader and rest of a group have one together.
   uint32_t point = 0;
-  /// What it reads is there until here (excluded).
-  uint32_t readEnd = 0;
   /// True for a group of elementwise operations that only einsums and attention
   /// use: they read its inputs and it never runs by itself unless a collective
   /// stands between.

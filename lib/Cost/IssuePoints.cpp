@@ -69,17 +69,13 @@ public:
 
 private:
   void placeCollective(unsigned index);
-  /// `level`: how many bodies lie between `body` and the collective's own.
-  void placeReady(unsigned index, unsigned body, UseRange use, Overlap how,
-                  unsigned level);
-  void placeCarried(unsigned index, unsigned body, unsigned producer,
-                    unsigned lastUse);
+  void placeReady(unsigned index, unsigned body, UseRange use, Overlap how);
   /// A body may have no items at all.
   unsigned slotAfter(unsigned body, unsigned item) const {
     return std::min<unsigned>(item + 1, step.bodies[body].items.size());
   }
   /// Before the repeat `body`, in the body around it.
-  void placeEntry(unsigned index, unsigned body, Overlap how, unsigned level);
+  void placeEntry(unsigned index, unsigned body, Overlap how);
 
   const Step &step;
   ArrayRef<Overlap> overlap;
@@ -87,39 +83,17 @@ private:
   std::vector<IssuePoint> points;
 };
 
-void Issuer::placeEntry(unsigned index, unsigned body, Overlap how,
-                        unsigned level) {
+void Issuer::placeEntry(unsigned index, unsigned body, Overlap how) {
   const Step::Body &repeat = step.bodies[body];
-  unsigned item = repeat.itemInParent;
-  const Step::Collective &collective = step.collectives[index];
-  Step::Collective::Source source;
-  if (level < collective.around.size())
-    source = collective.around[level];
   Overlap around = std::max(how, overlap[repeat.parent]);
-  if (around == Overlap::Serial || source.origin == Step::Origin::Ready)
-    return placeReady(index, repeat.parent, {item, item}, around, level + 1);
-  if (source.origin == Step::Origin::Produced)
-    points.push_back({index, repeat.parent, source.producer + 1});
-  else
-    placeCarried(index, repeat.parent, source.producer, item);
-}
-
-/// A collective whose operand an iteration makes for the next one.
-void Issuer::placeCarried(unsigned index, unsigned body, unsigned producer,
-                          unsigned lastUse) {
-  assert(body != 0 && "only repeats carry values");
-  points.push_back({index, body, slotAfter(body, std::max(producer, lastUse)),
-                    /*atStart=*/false, /*next=*/true});
-  points.push_back({index, step.bodies[body].parent,
-                    step.bodies[body].itemInParent, /*atStart=*/false,
-                    /*next=*/false,
-                    overlap[step.bodies[body].parent] == Overlap::Serial});
+  placeReady(index, repeat.parent, {repeat.itemInParent, repeat.itemInParent},
+             around);
 }
 
 /// A collective whose operand is there before the body runs; items `use` of the
 /// body need it.
 void Issuer::placeReady(unsigned index, unsigned body, UseRange use,
-                        Overlap how, unsigned level) {
+                        Overlap how) {
   if (how == Overlap::Serial) {
     points.push_back({index, body, use.first, false, false, /*blocks=*/true});
     return;
@@ -135,11 +109,11 @@ void Issuer::placeReady(unsigned index, unsigned body, UseRange use,
   }
   if (how == Overlap::Prefetch)
     points.push_back({index, body, slotAfter(body, use.last), /*atStart=*/false,
-                      /*next=*/true, /*blocks=*/false, /*prefetch=*/true});
+                      /*next=*/true});
   else
     points.push_back({index, body, unsigned(step.bodies[body].items.size()),
                       /*atStart=*/true, /*next=*/true});
-  placeEntry(index, body, how, level);
+  placeEntry(index, body, how);
 }
 
 void Issuer::placeCollective(unsigned index) {
@@ -152,12 +126,21 @@ void Issuer::placeCollective(unsigned index) {
   }
   switch (collective.origin) {
   case Step::Origin::Ready:
-    return placeReady(index, body, uses[index], overlap[body], /*level=*/0);
+    return placeReady(index, body, uses[index], overlap[body]);
   case Step::Origin::Produced:
     points.push_back({index, body, collective.producer + 1});
     return;
   case Step::Origin::Carried:
-    return placeCarried(index, body, collective.producer, uses[index].last);
+    assert(body != 0 && "only repeats carry values");
+    points.push_back(
+        {index, body,
+         slotAfter(body, std::max(collective.producer, uses[index].last)),
+         /*atStart=*/false, /*next=*/true});
+    points.push_back({index, step.bodies[body].parent,
+                      step.bodies[body].itemInParent, /*atStart=*/false,
+                      /*next=*/false,
+                      overlap[step.bodies[body].parent] == Overlap::Serial});
+    return;
   }
 }
 

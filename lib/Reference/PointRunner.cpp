@@ -126,16 +126,9 @@ LogicalResult PointRunner::readTensor(Value tensor, const Iterations &at) {
   return success();
 }
 
-/// Makes what an operation reads. What it computes of its operands, a statistic
-/// of it reads where it runs itself.
+/// Makes what an operation reads.
 LogicalResult PointRunner::needAll(Operation *op, const Iterations &at) {
-  bool isStatistic = isa<shd::StatisticOp>(op);
   for (Value operand : op->getOperands()) {
-    if (isStatistic) {
-      if (failed(need(operand, at)))
-        return failure();
-      continue;
-    }
     Value tensor = RunOrder::tensorOf(operand);
     if (failed(readTensor(tensor, around(tensor, at))) ||
         failed(need(operand, at)))
@@ -162,8 +155,6 @@ static bool worksInPlace(Operation *op) {
 }
 
 LogicalResult PointRunner::compute(Operation *op, const Iterations &at) {
-  if (issued && op->hasAttr(shd::kGroup))
-    return issued->emitError("is issued before its operand has been made");
   if (failed(markRun(op, at)) || failed(needAll(op, at)) ||
       failed(devices.run(op, at)))
     return failure();
@@ -254,13 +245,8 @@ LogicalResult PointRunner::issue(const EarlyIssue &issue, Iterations at) {
   for (Operation *op = issue.collective->getParentOp();
        op != issue.block->getParentOp(); op = op->getParentOp())
     at.push_back(0);
-  // What the group reads that has just run is there already.
-  if (hasRun.contains(keyOf(result, at)))
-    return success();
-  issued = issue.collective;
-  LogicalResult there = need(result, at);
-  issued = nullptr;
-  return there;
+  // What one group reads that ends with the issue's own point is done.
+  return hasRun.contains(keyOf(result, at)) ? success() : need(result, at);
 }
 
 LogicalResult PointRunner::issueAll(ArrayRef<EarlyIssue> issues,

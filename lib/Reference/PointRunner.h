@@ -81,8 +81,6 @@ private:
   RunOrder order;
   MemoryMeter meter;
   unsigned numDevices;
-  /// The collective that is being issued, if compute does not wait for it.
-  mlir::Operation *issued = nullptr;
   llvm::DenseMap<MemoryMeter::Key, Sequence> sequences;
   /// What ends with the current point.
   llvm::SmallVector<MemoryMeter::Key, 4> scratch;

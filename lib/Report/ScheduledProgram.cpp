@@ -17,6 +17,12 @@ using namespace shardc::shd;
 
 namespace {
 
+/// What is issued for the next iteration while this one may still use its own.
+bool isPrefetch(const Step &step, const IssuePoint &point) {
+  return point.next &&
+         step.collectives[point.collective].origin == Step::Origin::Ready;
+}
+
 RunSchedule issuesOf(ProgramOp program, const PlannedStep &planned,
                      ArrayRef<Overlap> overlap) {
   const Step &step = planned.step;
@@ -34,7 +40,7 @@ RunSchedule issuesOf(ProgramOp program, const PlannedStep &planned,
         issue.after = planned.repeats[item.index];
       else
         issue.after = planned.groups[item.index];
-      issue.during = point.atStart || point.prefetch;
+      issue.during = point.atStart || isPrefetch(step, point);
     }
     issue.next = point.next;
     issue.blocks = point.blocks;

@@ -415,8 +415,7 @@ void NetworkBuilder::addOwnMemory(unsigned index) {
       continue;
     const Layout &copy = variable.layouts[label.copy];
     const PairPrice &price = prices.get(shape, stored, copy);
-    int64_t copyBytes =
-        price.isFree ? 0 : wholeBytes(shape.localBytes(context.mesh(), copy));
+    int64_t copyBytes = wholeBytes(shape.localBytes(context.mesh(), copy));
     addUsage(variable.variable, number, value.firstRead, value.readEnd,
              copyBytes);
     addUsage(variable.variable, number, value.firstRead, value.firstRead + 1,

@@ -22,7 +22,7 @@ const PairPrice &PriceTable::get(const TensorShape &shape, const Layout &from,
   if (const ReshardPlan *plan = planner.plan(shape, from, to)) {
     it->second.picoseconds = plan->picoseconds;
     ReshardMemory memory = memoryOf(*plan);
-    it->second.isFree = memory.isView();
+    it->second.isFree = !memory.moves;
     it->second.extraBytes = memory.extraBytes();
     it->second.storeExtraBytes = memory.storeExtraBytes();
   }

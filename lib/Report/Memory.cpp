@@ -61,12 +61,6 @@ static Value copyOf(Value stored) {
   return {};
 }
 
-/// The operation computes the group while it reads its inputs.
-static bool computes(Operation *user, Attribute group) {
-  auto groups = user->getAttrOfType<ArrayAttr>(kPrologues);
-  return groups && llvm::is_contained(groups, group);
-}
-
 /// Only the rest of its fusion group reads it, in the same kernel, or each of
 /// its users computes it.
 bool MemoryProfiler::staysOnChip(const GraphValue &value) const {
@@ -74,11 +68,8 @@ bool MemoryProfiler::staysOnChip(const GraphValue &value) const {
     return false;
   const Chunk &maker = graph.chunks[value.chunk];
   if (maker.prologue)
-    return llvm::all_of(value.uses, [&](const ChunkUse &use) {
-      Operation *user = graph.chunks[use.chunk].ops[use.op];
-      return user->getOperand(use.operand) == value.value &&
-             computes(user, maker.ops.front()->getAttr(kGroup));
-    });
+    return llvm::none_of(maker.ops,
+                         [](Operation *op) { return op->hasAttr(kGroupCost); });
   if (maker.kind != Chunk::Kind::Leader)
     return false;
   Attribute group = maker.ops.front()->getAttr(kGroup);
@@ -100,8 +91,10 @@ void MemoryProfiler::addBuffer(Value value, Operation *maker, uint32_t begin,
 }
 
 const EarlyBuffer *MemoryProfiler::earlyBuffer(Operation *maker) const {
-  auto it = early.find(maker);
-  return it == early.end() ? nullptr : &it->second;
+  if (!early)
+    return nullptr;
+  auto it = early->find(maker);
+  return it == early->end() ? nullptr : &it->second;
 }
 
 void MemoryProfiler::addReader(Value operand, Value stored, Value copy,
@@ -164,11 +157,10 @@ void MemoryProfiler::addValue(const GraphValue &value) {
   }
   if (copy) {
     SmallVector<Operation *, 2> steps = stepsBetween(stored, copy);
-    ReshardMemory memory = chain(steps);
     addBuffer(copy, steps.back(), value.firstRead, value.readEnd,
-              memory.madeBytes);
-    addBuffer(copy, steps.back(), value.firstRead, value.firstRead + 1,
-              memory.extraBytes() - memory.madeBytes);
+              bytesOf(copy));
+    add(copy, MemoryKind::Buffer, value.firstRead, value.firstRead + 1,
+        chain(steps).extraBytes() - bytesOf(copy));
   }
   addReaders(value, stored, copy);
 }
@@ -192,8 +184,8 @@ LiveTensor MemoryProfiler::describe(const Interval &interval) const {
           notation(mesh, layoutOf(mesh, value.getType()), indices)};
 }
 
-MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule) {
-  early = earlyBuffers(graph, schedule);
+MemoryProfile MemoryProfiler::profile(const EarlyBuffers *buffers) {
+  early = buffers;
   intervals.clear();
   for (const GraphValue &value : graph.values)
     addValue(value);
@@ -241,7 +233,6 @@ int64_t MemoryProfile::atPeak(MemoryKind kind) const {
   return bytes;
 }
 
-MemoryProfile shardc::profileMemory(ProgramOp program,
-                                    const RunSchedule &schedule) {
-  return MemoryProfiler(program).profile(schedule);
+MemoryProfile shardc::profileMemory(ProgramOp program) {
+  return MemoryProfiler(program).profile(nullptr);
 }

@@ -4,7 +4,6 @@
 #define SHARDC_LIB_REPORT_MEMORYPROFILER_H
 
 #include "shardc/Optimizer/Graph.h"
-#include "shardc/Reference/RunSchedule.h"
 #include "shardc/Report/Memory.h"
 #include "shardc/Reshard/ReshardMemory.h"
 
@@ -23,16 +22,15 @@ struct EarlyBuffer {
 /// By collective; those that compute waits for are not in it.
 using EarlyBuffers = llvm::DenseMap<mlir::Operation *, EarlyBuffer>;
 
-/// Where the schedule makes buffers early.
-EarlyBuffers earlyBuffers(const Graph &graph, const RunSchedule &schedule);
-
 /// Memory of one explicit program, under any schedule.
 class MemoryProfiler {
 public:
   explicit MemoryProfiler(shd::ProgramOp program);
 
-  /// An empty schedule is program order.
-  MemoryProfile profile(const RunSchedule &schedule);
+  const Graph &programGraph() const { return graph; }
+
+  /// Without buffers that are made early, in program order.
+  MemoryProfile profile(const EarlyBuffers *early);
 
 private:
   /// Memory taken during [begin, end).
@@ -61,7 +59,7 @@ private:
   shd::ProgramOp program;
   Mesh mesh;
   Graph graph;
-  EarlyBuffers early;
+  const EarlyBuffers *early = nullptr;
   std::vector<Interval> intervals;
 };
 

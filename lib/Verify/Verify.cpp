@@ -4,7 +4,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Conversion/Passes.h"
 #include "shardc/Dialect/Spmd/Transforms/Passes.h"
-#include "shardc/Report/Memory.h"
 #include "shardc/Verify/RunSize.h"
 #include "shardc/Verify/Shrink.h"
 #include "llvm/ADT/MapVector.h"
@@ -95,8 +94,8 @@ std::vector<Verification::Dim> dimsOf(shd::ProgramOp program) {
 class Verifier {
 public:
   Verifier(shd::ProgramOp whole, spmd::ProgramOp device,
-           const VerifyOptions &options, const RunSchedule *schedule = nullptr)
-      : whole(whole), device(device), options(options), schedule(schedule) {
+           const VerifyOptions &options)
+      : whole(whole), device(device), options(options) {
     result.options = options;
     result.mesh = result.fullMesh = shd::toMesh(device.getMeshAttr());
     result.dims = dimsOf(whole);
@@ -119,8 +118,6 @@ private:
   shd::ProgramOp whole;
   spmd::ProgramOp device;
   const VerifyOptions &options;
-  /// Of the device's program; may be null.
-  const RunSchedule *schedule;
   /// The operation of the whole program that makes what one of the device's
   /// computes a part of.
   llvm::DenseMap<Operation *, Operation *> partners;
@@ -258,9 +255,7 @@ FailureOr<Verification> Verifier::verify() {
   FailureOr<RunResult> expected = interpret(whole, runOptions());
   if (failed(expected))
     return failure();
-  RunOptions run = runOptions();
-  run.schedule = schedule;
-  FailureOr<RunResult> found = interpret(device, run);
+  FailureOr<RunResult> found = interpret(device, runOptions());
   if (failed(found))
     return failure();
   result.run = std::move(*found);
@@ -269,26 +264,6 @@ FailureOr<Verification> Verifier::verify() {
       (!result.holds && failed(findFirst())))
     return failure();
   return std::move(result);
-}
-
-/// The same schedule of the program into which another one was converted,
-/// operation by operation.
-RunSchedule convertSchedule(const RunSchedule &schedule, Operation *from,
-                            Operation *to) {
-  SmallVector<Operation *> before, after;
-  from->walk<WalkOrder::PreOrder>([&](Operation *op) { before.push_back(op); });
-  to->walk<WalkOrder::PreOrder>([&](Operation *op) { after.push_back(op); });
-  llvm::DenseMap<Operation *, Operation *> partner;
-  for (auto [a, b] : llvm::zip_equal(before, after))
-    partner[a] = b;
-  RunSchedule result = schedule;
-  for (EarlyIssue &issue : result) {
-    issue.collective = partner.at(issue.collective);
-    issue.block = &partner.at(issue.block->getParentOp())->getRegion(0).front();
-    if (issue.after)
-      issue.after = partner.at(issue.after);
-  }
-  return result;
 }
 
 template <typename Program> Program programOf(ModuleOp module) {
@@ -316,30 +291,15 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
     applyShrinking(explicitPlan, shrinking);
     applyShrinking(whole, shrinking);
   }
-  auto original = programOf<shd::ProgramOp>(planned);
-  std::optional<int64_t> predictedPeak;
-  if (options.schedule)
-    predictedPeak =
-        profileMemory(explicitPlan, convertSchedule(*options.schedule, original,
-                                                    explicitPlan))
-            .peak;
   PassManager manager(imported.getContext());
   manager.addPass(createConvertShdToSpmd());
   manager.addNestedPass<spmd::ProgramOp>(spmd::createSpmdDecomposeMatmuls());
   if (failed(manager.run(*module)))
     return failure();
   auto device = programOf<spmd::ProgramOp>(*module);
-  RunSchedule schedule;
-  if (options.schedule)
-    schedule = convertSchedule(*options.schedule, original, device);
-  FailureOr<Verification> result =
-      Verifier(whole, device, options, options.schedule ? &schedule : nullptr)
-          .verify();
+  FailureOr<Verification> result = Verifier(whole, device, options).verify();
   if (failed(result))
     return failure();
-  result->predictedPeak = predictedPeak;
-  for (int64_t peak : result->run.peak)
-    result->holds &= peak == *predictedPeak;
   result->fullMesh = fullMesh;
   for (auto [dim, before] : llvm::zip_equal(result->dims, dims))
     dim.full = before.full;

@@ -143,7 +143,6 @@ llvm::ArrayRef<Check> test::checks() {
       {"values", "sharded and unsharded results", sameValues},
       {"shrunk", "the same of the shrunk program", sameValuesShrunk},
       {"collectives", "those priced, emitted and executed", sameCollectives},
-      {"peak", "the memory predicted and measured", samePeak},
   };
   return all;
 }

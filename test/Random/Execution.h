@@ -17,10 +17,6 @@ std::string sameValuesShrunk(PlannedProgram &plan);
 /// execute are the same collectives: kind, axes, bytes and count.
 std::string sameCollectives(PlannedProgram &plan);
 
-/// Run in the report's schedule, and in program order, each device takes as
-/// much memory as the report says, to the byte; and computes the same.
-std::string samePeak(PlannedProgram &plan);
-
 } // namespace shardc::test
 
 #endif // SHARDC_TEST_RANDOM_EXECUTION_H

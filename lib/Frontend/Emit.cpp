@@ -283,6 +283,20 @@ Operand Importer::emitReshard(const Operand &input, llvm::SMRange range) {
   return record(op, operands, input.indices, range);
 }
 
+mlir::Value Importer::stored(mlir::Value value, llvm::StringRef name,
+                             mlir::Location loc) {
+  auto argument = llvm::dyn_cast<mlir::BlockArgument>(value);
+  bool isIteration = argument && argument.getArgNumber() == 0;
+  if (!isIteration && !value.getDefiningOp<shd::ConstantOp>())
+    return value;
+  mlir::ArrayAttr none = builder.getArrayAttr({});
+  auto op = shd::ElementwiseOp::create(
+      builder, loc, value.getType(), shd::Function::Copy, value,
+      shd::IndexingAttr::get(files.getContext(), {none}, {none}));
+  op->setAttr(shd::kName, builder.getStringAttr(name));
+  return op;
+}
+
 Operand Importer::finish(Operand value, const Target &target) {
   if (value.isPoison())
     return value;

@@ -243,7 +243,8 @@ void Importer::collectUpdates(llvm::ArrayRef<DeclaredState> states) {
 
 void Importer::emitUpdates() {
   for (const Update &update : updates)
-    shd::UpdateOp::create(builder, update.loc, update.state, update.value);
+    shd::UpdateOp::create(builder, update.loc, update.state,
+                          stored(update.value, update.state, update.loc));
   updates.clear();
 }
 

@@ -406,6 +406,10 @@ private:
   Operand emitReduce(shd::Reduction kind, const Operand &input,
                      IndexNames result, mlir::Type type, llvm::SMRange range);
   Operand emitReshard(const Operand &input, llvm::SMRange range);
+  /// The value as one that a repeat may carry and a state may become: constants
+  /// and iteration numbers are copied.
+  mlir::Value stored(mlir::Value value, llvm::StringRef name,
+                     mlir::Location loc);
   /// The value in the target's order and type, by one more operation if needed;
   /// a bare reference becomes a reshard.
   Operand finish(Operand value, const Target &target);

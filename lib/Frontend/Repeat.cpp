@@ -137,7 +137,8 @@ void Importer::importRepeatBody(const ast::RepeatStmt &stmt,
     if (!value.outer->value)
       continue;
     mlir::Value last = body.local(value.name).value;
-    yielded.push_back(last ? last : block->getArgument(1 + next));
+    yielded.push_back(last ? stored(last, value.name, repeat.getLoc())
+                           : mlir::Value(block->getArgument(1 + next)));
     value.outer->value = last ? repeat.getResult(next) : mlir::Value();
     ++next;
   }
@@ -167,7 +168,8 @@ void Importer::importRepeat(const ast::RepeatStmt &stmt) {
   llvm::SmallVector<mlir::Type> types;
   for (const Carried &value : carried)
     if (value.outer->value) {
-      inits.push_back(value.outer->value);
+      inits.push_back(stored(value.outer->value, value.name,
+                             files.location(stmt.range.Start)));
       types.push_back(value.outer->value.getType());
     }
   auto repeat = shd::RepeatOp::create(builder, files.location(stmt.range.Start),

@@ -73,9 +73,10 @@ public:
 
 private:
   static bool isWholeScalar(Value value) {
+    // Only repeats have arguments, the first of them the iteration's number;
+    // while a conversion runs their blocks may stand nowhere.
     if (auto argument = dyn_cast<BlockArgument>(value))
-      return argument.getArgNumber() == 0 &&
-             isa<RepeatOp>(argument.getOwner()->getParentOp());
+      return argument.getArgNumber() == 0;
     return isa<ConstantOp>(value.getDefiningOp());
   }
 

@@ -39,7 +39,10 @@ public:
   Exchange(const Devices &devices, const Collective &collective,
            const std::vector<TensorRef> &parts, Traffic &traffic)
       : devices(devices), collective(collective), parts(parts),
-        traffic(traffic) {}
+        traffic(traffic) {
+    if (collective.kind == CollectiveKind::CollectivePermute)
+      permutation.emplace(devices.mesh(), collective.from, collective.to);
+  }
 
   /// What every device has afterwards, or the reason in `problem`.
   std::vector<TensorRef> run();
@@ -67,6 +70,8 @@ private:
   const Collective &collective;
   const std::vector<TensorRef> &parts;
   Traffic &traffic;
+  /// Of a collective_permute.
+  std::optional<reshard::Permutation> permutation;
 };
 
 void Exchange::send(unsigned from, unsigned to, int64_t elements) {
@@ -127,11 +132,9 @@ TensorRef Exchange::collect(unsigned device, ArrayRef<unsigned> sources) {
 }
 
 TensorRef Exchange::permute(unsigned device) {
-  reshard::Permutation permutation(devices.mesh(), collective.from,
-                                   collective.to);
   SmallVector<int64_t, 4> destination = devices.coordinates(device);
   SmallVector<int64_t, 4> source(destination.size());
-  permutation.source(devices.mesh(), destination, source);
+  permutation->source(devices.mesh(), destination, source);
   return collect(device, {devices.at(source)});
 }
 

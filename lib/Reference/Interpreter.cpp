@@ -131,10 +131,12 @@ Interpreter::computeRanges(Operation *op) const {
         axes[factor].push_back(*devices.mesh().find(axis));
     }
   std::vector<SmallVector<FactorRange, 4>> result(devices.size());
-  for (unsigned device = 0; device < devices.size(); ++device)
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    SmallVector<int64_t, 4> coordinates = devices.coordinates(device);
     for (auto [extent, list] : llvm::zip_equal(extents, axes))
       result[device].push_back(
-          partOf(devices.mesh(), extent, list, devices.coordinates(device)));
+          partOf(devices.mesh(), extent, list, coordinates));
+  }
   return result;
 }
 

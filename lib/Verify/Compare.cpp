@@ -48,7 +48,7 @@ Difference shardc::compare(const Devices &devices, RankedTensorType global,
   for (unsigned device = 0; device < devices.size(); ++device) {
     Box part = partOf(devices, global.getShape(), layout, device);
     Tensor found = resolved(devices, layout, parts, device);
-    SmallVector<int64_t, 4> wanted, sizes;
+    SmallVector<int64_t, 4> sizes;
     for (const FactorRange &range : part)
       sizes.push_back(range.size);
     Tensor dense(expected.getElementType(), sizes);

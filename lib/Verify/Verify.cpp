@@ -2,8 +2,7 @@
 
 #include "shardc/Verify/Verify.h"
 #include "mlir/Pass/PassManager.h"
-#include "shardc/Conversion/Passes.h"
-#include "shardc/Dialect/Spmd/Transforms/Passes.h"
+#include "shardc/Pipelines/Pipelines.h"
 #include "shardc/Verify/RunSize.h"
 #include "shardc/Verify/Shrink.h"
 #include "llvm/ADT/MapVector.h"
@@ -292,8 +291,7 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
     applyShrinking(whole, shrinking);
   }
   PassManager manager(imported.getContext());
-  manager.addPass(createConvertShdToSpmd());
-  manager.addNestedPass<spmd::ProgramOp>(spmd::createSpmdDecomposeMatmuls());
+  buildSpmdPipeline(manager);
   if (failed(manager.run(*module)))
     return failure();
   auto device = programOf<spmd::ProgramOp>(*module);

@@ -50,17 +50,6 @@ def layernorm(x, axis, eps):
     mean, variance = jnp.mean(x, axis, keepdims=True), jnp.var(x, axis, keepdims=True)
     return (x - mean) * lax.rsqrt(variance + eps)
 )"},
-    {"rmsnorm", R"(
-def rmsnorm(x, axis, eps):
-    """x over its root mean square."""
-    return x * lax.rsqrt(jnp.mean(jnp.square(x), axis=axis, keepdims=True) + eps)
-)"},
-    {"layernorm", R"(
-def layernorm(x, axis, eps):
-    """The distance from the mean over the standard deviation."""
-    mean, variance = jnp.mean(x, axis, keepdims=True), jnp.var(x, axis, keepdims=True)
-    return (x - mean) * lax.rsqrt(variance + eps)
-)"},
     {"saturate", R"(
 def saturate(x, dtype):
     """Converts to nearest even; what dtype cannot hold becomes its limit."""

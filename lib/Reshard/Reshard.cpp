@@ -243,6 +243,8 @@ public:
 
   /// Empty if `target` is the source, nothing if it cannot be reached.
   std::optional<Path> path(unsigned target);
+  /// Of the path to `target`, which can be reached.
+  const ReshardPrice &price(unsigned target);
 
 private:
   struct Label {
@@ -250,11 +252,14 @@ private:
     PathEdge last;
     uint16_t steps = 0;
     bool isFinal = false;
+    /// Once it is final.
+    ReshardPrice price;
   };
   /// Time, steps, node; the cheapest on top.
   using Entry = std::tuple<double, unsigned, unsigned>;
 
   void settleUntil(unsigned target);
+  void finish(unsigned node);
   void relax(unsigned node);
   Path pathTo(unsigned node) const;
   bool breaksTie(PathEdge candidate, unsigned target) const;
@@ -276,6 +281,12 @@ std::optional<Path> PathTree::path(unsigned target) {
   return pathTo(target);
 }
 
+const ReshardPrice &PathTree::price(unsigned target) {
+  settleUntil(target);
+  assert(labels[target].isFinal && "it can be reached");
+  return labels[target].price;
+}
+
 Path PathTree::pathTo(unsigned node) const {
   Path path;
   for (; node != source; node = labels[node].last.source)
@@ -290,9 +301,24 @@ void PathTree::settleUntil(unsigned target) {
     queue.pop();
     if (labels[node].isFinal)
       continue;
-    labels[node].isFinal = true;
+    finish(node);
     relax(node);
   }
+}
+
+/// The cheapest path to `node` is known.
+void PathTree::finish(unsigned node) {
+  Label &label = labels[node];
+  label.isFinal = true;
+  if (node == source)
+    return;
+  PathEdge last = label.last;
+  label.price = labels[last.source].price;
+  label.price.picoseconds =
+      addTimes(label.price.picoseconds,
+               priced.prices(last.source)[last.edge].picoseconds);
+  label.price.memory.add(edge(last).kind, wholeBytes(priced.bytes(last.source)),
+                         wholeBytes(priced.bytes(node)));
 }
 
 void PathTree::relax(unsigned node) {
@@ -359,6 +385,7 @@ struct Search {
   explicit Search(PricedGraph &priced)
       : priced(priced), trees(priced.graph.size()) {}
 
+  PathTree &treeOf(unsigned source);
   Path path(unsigned source, unsigned target);
 
   PricedGraph &priced;
@@ -389,11 +416,15 @@ struct ShapeEntry {
 };
 } // namespace
 
-Path Search::path(unsigned source, unsigned target) {
+PathTree &Search::treeOf(unsigned source) {
   std::unique_ptr<PathTree> &tree = trees[source];
   if (!tree)
     tree = std::make_unique<PathTree>(priced, source);
-  std::optional<Path> path = tree->path(target);
+  return *tree;
+}
+
+Path Search::path(unsigned source, unsigned target) {
+  std::optional<Path> path = treeOf(source).path(target);
   assert(path && "to reduce, gather and slice everything is always possible");
   return std::move(*path);
 }
@@ -530,20 +561,45 @@ static bool isPossible(const Layout &from, const Layout &to) {
   return (to.partial & ~from.partial) == 0;
 }
 
-std::optional<Picoseconds> ReshardPlanner::price(const TensorShape &shape,
-                                                 const Layout &from,
-                                                 const Layout &to) {
-  if (!isPossible(from, to))
-    return std::nullopt;
-  if (from == to)
-    return 0;
-  Search &search = cache->findSearch(shape, cache->shapes[shape], from, to);
-  LayoutGraph &graph = search.priced.graph;
-  Picoseconds total = 0;
-  for (PathEdge step : search.path(*graph.find(from), *graph.find(to)))
-    total = addTimes(total,
-                     search.priced.prices(step.source)[step.edge].picoseconds);
-  return total;
+/// The nodes of layouts; nothing for those that the graph lacks.
+static std::vector<std::optional<unsigned>>
+nodesOf(const LayoutGraph &graph, llvm::ArrayRef<Layout> layouts) {
+  std::vector<std::optional<unsigned>> nodes;
+  for (const Layout &layout : layouts)
+    nodes.push_back(graph.find(layout));
+  return nodes;
+}
+
+std::vector<std::optional<ReshardPrice>>
+ReshardPlanner::prices(const TensorShape &shape, llvm::ArrayRef<Layout> from,
+                       llvm::ArrayRef<Layout> to) {
+  std::vector<std::optional<ReshardPrice>> result(from.size() * to.size());
+  if (result.empty())
+    return result;
+  ShapeEntry &entry = cache->shapes[shape];
+  // Most pairs are of one graph: its nodes are looked up once.
+  Search &common = cache->findSearch(shape, entry, from.front(), to.front());
+  LayoutGraph &graph = common.priced.graph;
+  bool isFull = &common == entry.full;
+  std::vector<std::optional<unsigned>> sources = nodesOf(graph, from),
+                                       targets = nodesOf(graph, to);
+  for (size_t i = 0; i < from.size(); ++i)
+    for (size_t j = 0; j < to.size(); ++j) {
+      std::optional<ReshardPrice> &price = result[i * to.size() + j];
+      if (!isPossible(from[i], to[j]))
+        continue;
+      if (from[i] == to[j]) {
+        price.emplace();
+      } else if (isFull && sources[i] && targets[j]) {
+        price = common.treeOf(*sources[i]).price(*targets[j]);
+      } else {
+        Search &own = cache->findSearch(shape, entry, from[i], to[j]);
+        LayoutGraph &ownGraph = own.priced.graph;
+        price =
+            own.treeOf(*ownGraph.find(from[i])).price(*ownGraph.find(to[j]));
+      }
+    }
+  return result;
 }
 
 /// Appends the collective of `edge` from `source`.

@@ -11,7 +11,7 @@
 #ifndef SHARDC_RESHARD_RESHARD_H
 #define SHARDC_RESHARD_RESHARD_H
 
-#include "shardc/Cost/Collective.h"
+#include "shardc/Reshard/ReshardMemory.h"
 #include <memory>
 
 namespace shardc {
@@ -34,6 +34,12 @@ struct ReshardPlan {
   /// Most bytes alive on one device while it runs, its operand and its result
   /// included (all_reduce works in place).
   double peakBytes = 0;
+};
+
+/// What a plan takes, without its steps.
+struct ReshardPrice {
+  Picoseconds picoseconds = 0;
+  ReshardMemory memory;
 };
 
 /// What planners of one model can share, whatever the sizes of their tensors:
@@ -67,10 +73,11 @@ public:
   const ReshardPlan *plan(const TensorShape &shape, const Layout &from,
                           const Layout &to);
 
-  /// `plan(...)->picoseconds` without making the plan. One search serves all
-  /// targets of `from`, and goes only as far as they need.
-  std::optional<Picoseconds> price(const TensorShape &shape, const Layout &from,
-                                   const Layout &to);
+  /// Prices of plan(shape, from[i], to[j]) at i * to.size() + j; nothing where
+  /// there is no plan. One search serves all targets of a source.
+  std::vector<std::optional<ReshardPrice>> prices(const TensorShape &shape,
+                                                  llvm::ArrayRef<Layout> from,
+                                                  llvm::ArrayRef<Layout> to);
 
 private:
   struct Cache;

@@ -3,7 +3,7 @@
 #ifndef SHARDC_RESHARD_RESHARDMEMORY_H
 #define SHARDC_RESHARD_RESHARDMEMORY_H
 
-#include "shardc/Reshard/Reshard.h"
+#include "shardc/Cost/Collective.h"
 #include <cmath>
 
 namespace shardc {
@@ -34,13 +34,6 @@ struct ReshardMemory {
 
 /// Bytes that count in memory are whole.
 inline int64_t wholeBytes(double bytes) { return int64_t(std::ceil(bytes)); }
-
-inline ReshardMemory memoryOf(const ReshardPlan &plan) {
-  ReshardMemory memory;
-  for (const ReshardStep &step : plan.steps)
-    memory.add(step.kind, wholeBytes(step.fromBytes), wholeBytes(step.toBytes));
-  return memory;
-}
 
 } // namespace shardc
 

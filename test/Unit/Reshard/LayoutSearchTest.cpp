@@ -320,7 +320,7 @@ TEST_P(LayoutSearch, EveryPlanIsCheapest) {
       ASSERT_EQ(plan != nullptr, expected != best.end());
       if (!plan)
         continue;
-      EXPECT_EQ(planner.price(shape, from, to), plan->picoseconds);
+      EXPECT_EQ(priceOf(planner, shape, from, to), plan->picoseconds);
       ASSERT_NEAR(seconds(*plan), expected->second,
                   tolerance(expected->second));
     }
@@ -357,7 +357,7 @@ TEST_P(LayoutSearch, TriangleInequality) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   auto price = [&](unsigned from, unsigned to) -> double {
     std::optional<Picoseconds> price =
-        planner.price(shape, layouts[from], layouts[to]);
+        priceOf(planner, shape, layouts[from], layouts[to]);
     return price ? static_cast<double>(*price) : kNone;
   };
   std::vector<std::vector<double>> prices(layouts.size());

@@ -8,6 +8,7 @@
 #define SHARDC_TEST_UNIT_RESHARD_MODELS_H
 
 #include "shardc/Cost/Collective.h"
+#include "shardc/Reshard/Reshard.h"
 
 namespace shardc::test {
 
@@ -86,6 +87,18 @@ inline CollectiveModel clusterModel(int64_t nodes, int64_t devices) {
   return {machine,
           {{{"X", nodes}, {"Y", devices}}},
           {{{{0, nodes, 1}}, {{1, devices, 1}}}}};
+}
+
+/// The time of the plan from one layout to another, if there is one.
+inline std::optional<Picoseconds> priceOf(ReshardPlanner &planner,
+                                          const TensorShape &shape,
+                                          const Layout &from,
+                                          const Layout &to) {
+  std::optional<ReshardPrice> price =
+      planner.prices(shape, {from}, {to}).front();
+  if (!price)
+    return std::nullopt;
+  return price->picoseconds;
 }
 
 } // namespace shardc::test

@@ -39,6 +39,7 @@ const ReshardPlan &checkedPlan(ReshardPlanner &planner,
   Layout at = from;
   Picoseconds time = 0;
   double wire = 0;
+  ReshardMemory memory;
   for (const ReshardStep &step : plan->steps) {
     EXPECT_EQ(step.from, at);
     EXPECT_EQ(step.fromBytes, shape.localBytes(mesh, step.from));
@@ -48,11 +49,16 @@ const ReshardPlan &checkedPlan(ReshardPlanner &planner,
     at = step.to;
     time += toPicoseconds(step.cost.seconds());
     wire += step.cost.wireBytes;
+    memory.add(step.kind, wholeBytes(step.fromBytes), wholeBytes(step.toBytes));
   }
   EXPECT_EQ(at, to);
   EXPECT_EQ(plan->picoseconds, time);
   EXPECT_EQ(plan->wireBytes, wire);
-  EXPECT_EQ(planner.price(shape, from, to), time);
+  std::optional<ReshardPrice> price =
+      planner.prices(shape, {from}, {to}).front();
+  EXPECT_EQ(price->picoseconds, time);
+  EXPECT_EQ(price->memory.extraBytes(), memory.extraBytes());
+  EXPECT_EQ(price->memory.storeExtraBytes(), memory.storeExtraBytes());
   return *plan;
 }
 
@@ -74,9 +80,9 @@ TEST(ReshardTest, NothingMakesPartialSums) {
   Layout partial{{{}, {}}, axisBit(X)};
   Layout other{{{}, {}}, axisBit(Y)};
   EXPECT_EQ(planner.plan(kMatrix, whole, partial), nullptr);
-  EXPECT_EQ(planner.price(kMatrix, whole, partial), std::nullopt);
-  EXPECT_EQ(planner.price(kMatrix, other, partial), std::nullopt);
-  EXPECT_NE(planner.price(kMatrix, partial, whole), std::nullopt);
+  EXPECT_EQ(priceOf(planner, kMatrix, whole, partial), std::nullopt);
+  EXPECT_EQ(priceOf(planner, kMatrix, other, partial), std::nullopt);
+  EXPECT_NE(priceOf(planner, kMatrix, partial, whole), std::nullopt);
 }
 
 TEST(ReshardTest, GatherOverOneWrappedAxis) {
@@ -269,8 +275,8 @@ TEST(ReshardTest, ShapesOfOneSizeAndDifferentWidthsAreApart) {
   ReshardPlanner planner(model);
   TensorShape narrow{{16384, 16384}, 8};
   Layout from{{{X}, {}}}, to = Layout::replicated(2);
-  EXPECT_EQ(planner.price(kMatrix, from, to), 5965232356);
-  EXPECT_EQ(planner.price(narrow, from, to), 2982616178);
+  EXPECT_EQ(priceOf(planner, kMatrix, from, to), 5965232356);
+  EXPECT_EQ(priceOf(planner, narrow, from, to), 2982616178);
 }
 
 //===----------------------------------------------------------------------===//

@@ -46,8 +46,6 @@ private:
   void pinChunk(unsigned index);
   void pinValue(unsigned index);
   void writeCopy(unsigned index);
-  bool prefersCopy(const TensorShape &shape, const Layout &stored,
-                   const Layout &copy, const Layout &wanted);
   Operation *insertCopy(unsigned index, const Layout &layout);
   Operation *firstReader(const GraphValue &value);
 
@@ -91,14 +89,6 @@ void PlanWriter::pinValue(unsigned index) {
   }
 }
 
-bool PlanWriter::prefersCopy(const TensorShape &shape, const Layout &stored,
-                             const Layout &copy, const Layout &wanted) {
-  const ReshardPlan *fromStored = context.planner.plan(shape, stored, wanted);
-  const ReshardPlan *fromCopy = context.planner.plan(shape, copy, wanted);
-  return fromCopy &&
-         (!fromStored || fromCopy->picoseconds < fromStored->picoseconds);
-}
-
 /// The first operation of the value's own block that reads it (or contains one
 /// that does).
 Operation *PlanWriter::firstReader(const GraphValue &value) {
@@ -132,41 +122,19 @@ Operation *PlanWriter::insertCopy(unsigned index, const Layout &layout) {
 }
 
 void PlanWriter::writeCopy(unsigned index) {
-  int copyIndex = labelOf(index).copy;
-  if (copyIndex < 0)
+  const ValueVariable &variable = network.values[index];
+  if (variable.copies.empty())
     return;
-  const GraphValue &value = network.graph.values[index];
-  const Layout &copy = network.values[index].layouts[copyIndex];
-  const Layout &stored = storedLayout(index);
-  TensorShape shape = tensorShape(value.value.getType());
-  SmallVector<OpOperand *> readers;
-  for (const ChunkUse &use : value.uses) {
-    const Chunk &chunk = network.graph.chunks[use.chunk];
-    const Chunk *maker = value.kind == GraphValue::Kind::Computed
-                             ? &network.graph.chunks[value.chunk]
-                             : nullptr;
-    if (maker && maker->kind == Chunk::Kind::Leader &&
-        maker->group == chunk.group)
-      continue;
-    const Layout &wanted =
-        network.domains[use.chunk]
-            .operands[use.op][use.operand]
-                     [assignment[network.chunkVariable[use.chunk]]];
-    if (prefersCopy(shape, stored, copy, wanted))
-      readers.push_back(&chunk.ops[use.op]->getOpOperand(use.operand));
-  }
-  for (OpOperand &use : Value(value.value).getUses()) {
-    bool flows = isa<YieldOp, UpdateOp, RepeatOp>(use.getOwner());
-    if (!flows)
-      continue;
-    ShardingAttr pin = getOperandPin(use.getOwner(), use.getOperandNumber());
-    if (prefersCopy(shape, stored, copy, toLayout(context.mesh(), pin)))
-      readers.push_back(&use);
-  }
+  solver::Label label = assignment[variable.copyVariable];
+  if (label == 0)
+    return;
   // Also without readers: the network has paid for it.
-  Operation *op = insertCopy(index, copy);
-  for (OpOperand *reader : readers)
-    reader->set(op->getResult(0));
+  Operation *op = insertCopy(index, variable.copies[label - 1]);
+  for (const ReadVariable &read : variable.reads)
+    for (auto [operand, fromCopy] : llvm::zip_equal(
+             read.operands, read.fromCopy[assignment[read.variable]]))
+      if (fromCopy)
+        operand->set(op->getResult(0));
 }
 
 } // namespace

@@ -25,25 +25,39 @@ struct NetworkOptions {
   std::optional<int64_t> memoryLimit;
 };
 
-/// How a value is stored: its layout, and a copy in another.
+/// How a value is stored.
 struct StoredLabel {
   unsigned layout = 0;  // index into ValueVariable::layouts
-  int copy = -1;        // likewise, or -1
   bool inlined = false; // every user computes it: it is never stored
   /// Of a prologue's value: collectives lead from where it is made to where it
   /// is stored, so that its users read it there.
   bool resharded = false;
 };
 
-/// The variable that decides a value's layouts.
+/// What one user reads of a value that may have a copy: the variable between
+/// the two. Its labels say which layouts are wanted, and which of them are made
+/// from the copy.
+struct ReadVariable {
+  solver::Variable variable = 0;
+  llvm::SmallVector<mlir::OpOperand *, 2> operands;
+  /// [label][operand]: read from the copy.
+  std::vector<llvm::SmallVector<bool, 2>> fromCopy;
+};
+
+/// The variables that decide a value's layouts.
 struct ValueVariable {
   solver::Variable variable = 0;
   /// Distinct layouts, and for each label of the variable how the value lies.
   std::vector<Layout> layouts;
   std::vector<StoredLabel> labels;
-  /// True if the variable is the value's own (with a copy decision), false if
-  /// it is the one of the chunk that makes it or of the carried value.
+  /// True if the variable is the value's own, false if it is the one of the
+  /// chunk that makes it or of the carried value.
   bool own = false;
+  /// Layouts that a copy may have; if there are any, label 0 of `copyVariable`
+  /// is no copy and label 1 + i the i-th of them.
+  std::vector<Layout> copies;
+  solver::Variable copyVariable = 0;
+  std::vector<ReadVariable> reads;
 };
 
 struct PlanNetwork {
@@ -52,9 +66,6 @@ struct PlanNetwork {
   std::vector<ChunkDomain> domains;            // per chunk
   std::vector<solver::Variable> chunkVariable; // per chunk
   std::vector<ValueVariable> values;           // per graph value
-  /// False if some values may not be copied, for there are too many layouts:
-  /// then there may be better plans.
-  bool complete = true;
 };
 
 /// Why there is no network.

@@ -68,7 +68,7 @@ bool PlannedNetwork::isCanonical(ArrayRef<Label> assignment) const {
 AssignmentSampler::AssignmentSampler(const PlanNetwork &network, uint64_t seed)
     : problem(network.problem), random(seed),
       position(problem.variables.size(), ~0u),
-      edgesOf(problem.variables.size()), hasCopy(problem.variables.size()) {
+      edgesOf(problem.variables.size()), isCopy(problem.variables.size()) {
   for (auto [index, edge] : llvm::enumerate(problem.edges)) {
     edgesOf[edge.first].push_back(index);
     edgesOf[edge.second].push_back(index);
@@ -78,13 +78,16 @@ AssignmentSampler::AssignmentSampler(const PlanNetwork &network, uint64_t seed)
     if (value.kind == GraphValue::Kind::Computed)
       place(network.chunkVariable[value.chunk]);
     place(variable.variable);
-    auto &copies = hasCopy[variable.variable];
-    if (variable.own)
-      for (const StoredLabel &label : variable.labels)
-        copies.push_back(label.copy >= 0);
+    if (!variable.copies.empty()) {
+      place(variable.copyVariable);
+      isCopy[variable.copyVariable] = true;
+    }
   }
   for (Variable variable : network.chunkVariable)
     place(variable);
+  for (const ValueVariable &variable : network.values)
+    for (const ReadVariable &read : variable.reads)
+      place(read.variable);
 }
 
 void AssignmentSampler::place(Variable variable) {
@@ -94,27 +97,48 @@ void AssignmentSampler::place(Variable variable) {
   order.push_back(variable);
 }
 
+/// Whether labels of the variables placed before `last`, and its own, go with
+/// `label` of `variable`.
+bool AssignmentSampler::isAllowed(Variable variable, Label label,
+                                  ArrayRef<Label> labels, Variable last) const {
+  if (problem.variables[variable].costs[label] == solver::kForbidden)
+    return false;
+  return llvm::all_of(edgesOf[variable], [&](unsigned edge) {
+    const solver::Edge &pair = problem.edges[edge];
+    bool first = pair.first == variable;
+    Variable other = first ? pair.second : pair.first;
+    if (position[other] > position[last])
+      return true;
+    const solver::Table &table = problem.tables[pair.table];
+    return (first ? table.at(label, labels[other])
+                  : table.at(labels[other], label)) != solver::kForbidden;
+  });
+}
+
+/// Whether later neighbours of `variable` still have a label each.
+bool AssignmentSampler::leavesLabels(Variable variable,
+                                     ArrayRef<Label> labels) const {
+  return llvm::all_of(edgesOf[variable], [&](unsigned edge) {
+    const solver::Edge &pair = problem.edges[edge];
+    Variable other = pair.first == variable ? pair.second : pair.first;
+    if (position[other] <= position[variable])
+      return true;
+    size_t count = problem.variables[other].costs.size();
+    return llvm::any_of(llvm::seq<Label>(0, count), [&](Label label) {
+      return isAllowed(other, label, labels, variable);
+    });
+  });
+}
+
 bool AssignmentSampler::tryDraw(std::vector<Label> &labels) {
   for (Variable variable : order) {
     std::vector<Label> plain, copies;
-    const auto &costs = problem.variables[variable].costs;
-    for (Label label = 0; label < costs.size(); ++label) {
-      bool allowed = costs[label] != solver::kForbidden;
-      for (unsigned edge : edgesOf[variable]) {
-        const solver::Edge &pair = problem.edges[edge];
-        bool first = pair.first == variable;
-        Variable other = first ? pair.second : pair.first;
-        if (!allowed || position[other] > position[variable])
-          continue;
-        const solver::Table &table = problem.tables[pair.table];
-        allowed =
-            (first ? table.at(label, labels[other])
-                   : table.at(labels[other], label)) != solver::kForbidden;
-      }
-      if (!allowed)
-        continue;
-      bool copy = !hasCopy[variable].empty() && hasCopy[variable][label];
-      (copy ? copies : plain).push_back(label);
+    size_t count = problem.variables[variable].costs.size();
+    for (Label label = 0; label < count; ++label) {
+      labels[variable] = label;
+      if (isAllowed(variable, label, labels, variable) &&
+          leavesLabels(variable, labels))
+        (isCopy[variable] && label > 0 ? copies : plain).push_back(label);
     }
     if (plain.empty() && copies.empty())
       return false;

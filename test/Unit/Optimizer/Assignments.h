@@ -57,14 +57,19 @@ public:
 private:
   void place(solver::Variable variable);
   bool tryDraw(std::vector<solver::Label> &labels);
+  bool isAllowed(solver::Variable variable, solver::Label label,
+                 llvm::ArrayRef<solver::Label> labels,
+                 solver::Variable last) const;
+  bool leavesLabels(solver::Variable variable,
+                    llvm::ArrayRef<solver::Label> labels) const;
 
   const solver::Problem &problem;
   std::mt19937_64 random;
   std::vector<solver::Variable> order;
   std::vector<unsigned> position;
   std::vector<std::vector<unsigned>> edgesOf;
-  /// Labels of values with a copy: drawn less often.
-  std::vector<std::vector<bool>> hasCopy;
+  /// Copies are drawn less often than none.
+  std::vector<bool> isCopy;
 };
 
 /// The sum of all items of an explicit program: each group and each collective,

@@ -45,8 +45,9 @@ std::string describe(const PlanNetwork &network, ArrayRef<Label> assignment,
     os << value.value.getLoc() << " begin " << value.begin << " first "
        << value.firstRead << " end " << value.end << ": "
        << toString(mesh, variable.layouts[label.layout], names);
-    if (label.copy >= 0)
-      os << " copy " << toString(mesh, variable.layouts[label.copy], names);
+    if (Label copy =
+            variable.copies.empty() ? 0 : assignment[variable.copyVariable])
+      os << " copy " << toString(mesh, variable.copies[copy - 1], names);
     if (label.inlined)
       os << " inlined";
     os << '\n';

@@ -18,15 +18,13 @@ namespace shardc::shd {
 
 namespace {
 
-StringRef statusName(const solver::Solution &solution, bool fixed,
-                     bool complete) {
+StringRef statusName(const solver::Solution &solution, bool fixed) {
   if (solution.status == solver::Status::Infeasible ||
       solution.status == solver::Status::Unknown)
     return "infeasible";
   if (fixed)
     return "fixed";
-  return solution.status == solver::Status::Optimal && complete ? "optimal"
-                                                                : "feasible";
+  return solution.status == solver::Status::Optimal ? "optimal" : "feasible";
 }
 
 struct OptimizePass : impl::ShdOptimizeBase<OptimizePass> {
@@ -107,9 +105,8 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
   applyAssignment(context, network, solution.assignment);
   bool fits = solution.status == solver::Status::Optimal ||
               solution.status == solver::Status::Feasible;
-  record(statusName(solution, fixed, network.complete), solution.cost,
-         fits && network.complete ? std::optional(solution.bound)
-                                  : std::nullopt);
+  record(statusName(solution, fixed), solution.cost,
+         fits ? std::optional(solution.bound) : std::nullopt);
   return success();
 }
 

@@ -1,0 +1,187 @@
+//===- Groups.cpp - Costs of fusion groups ---===//
+
+#include "NetworkBuilder.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+using solver::Cost;
+using solver::kForbidden;
+using solver::Variable;
+
+/// Adds the operations of the prologue that makes `value`, as they run where it
+/// is wanted in `layout`.
+void NetworkBuilder::addPrologue(Value value, const Layout &layout,
+                                 PartWork &part) {
+  const GraphValue &made =
+      network.graph.values[network.graph.valueIndex.lookup(value)];
+  const ChunkDomain &domain = network.domains[made.chunk];
+  const auto &layouts = domain.results[made.op];
+  auto it = llvm::find(layouts, layout);
+  if (it == layouts.end())
+    return; // no way to make it there: the pair is forbidden
+  const ChunkStrategy &strategy = domain.labels[it - layouts.begin()];
+  for (auto [op, opStrategy] :
+       llvm::zip(network.graph.chunks[made.chunk].ops, strategy.ops))
+    addOperation(context, op, ruleOf(op), opStrategy, part);
+}
+
+/// The operation's sharding rule, made once.
+const ShardingRule &NetworkBuilder::ruleOf(Operation *op) {
+  auto [it, isNew] = rules.try_emplace(op);
+  if (isNew)
+    it->second = std::make_unique<ShardingRule>(
+        cast<ShardingRuleOpInterface>(op).getShardingRule());
+  return *it->second;
+}
+
+PartWork NetworkBuilder::work(unsigned index, unsigned label) {
+  const Chunk &chunk = network.graph.chunks[index];
+  const ChunkStrategy &strategy = network.domains[index].labels[label];
+  PartWork part;
+  llvm::SmallSetVector<Value, 2> inlined;
+  for (unsigned operand = 0; strategy.inlined >> operand; ++operand)
+    if (Value value = chunk.ops.front()->getOperand(operand);
+        (strategy.inlined & (1u << operand)) && inlined.insert(value))
+      addPrologue(value, network.domains[index].operands[0][operand][label],
+                  part);
+  for (auto [number, op] : llvm::enumerate(chunk.ops))
+    addOperation(context, op, ruleOf(op), strategy.ops[number], part);
+  return part;
+}
+
+/// True if `chunks` make the value and someone outside reads it from HBM.
+bool NetworkBuilder::neededInHbm(Value value, ArrayRef<unsigned> chunks) const {
+  const GraphValue &info =
+      network.graph.values[network.graph.valueIndex.lookup(value)];
+  if (!llvm::is_contained(chunks, info.chunk))
+    return false;
+  return !info.flows.empty() ||
+         llvm::any_of(info.uses, [&](const ChunkUse &use) {
+           return !llvm::is_contained(chunks, use.chunk);
+         });
+}
+
+Picoseconds NetworkBuilder::price(const PartWork &first, const PartWork *second,
+                                  ArrayRef<unsigned> chunks) const {
+  return toPicoseconds(
+      costParts(context.machine(), first, second, [&](Value value) {
+        return neededInHbm(value, chunks);
+      }).seconds());
+}
+
+std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {
+  std::vector<PartWork> result;
+  for (unsigned label = 0; label < network.domains[chunk].labels.size();
+       ++label)
+    result.push_back(work(chunk, label));
+  return result;
+}
+
+/// What a chunk costs in a step if it is not fused, by label.
+std::vector<Cost> NetworkBuilder::costsAlone(unsigned chunk,
+                                             ArrayRef<PartWork> works) {
+  std::vector<Cost> costs;
+  for (const PartWork &part : works)
+    costs.push_back(scaled(price(part, nullptr, {chunk}),
+                           network.graph.chunks[chunk].count));
+  return costs;
+}
+
+void NetworkBuilder::costGroup(int leader, int rest) {
+  if (leader < 0 || rest < 0) {
+    unsigned chunk = leader < 0 ? rest : leader;
+    if (network.graph.chunks[chunk].prologue)
+      return;
+    for (auto [label, cost] :
+         llvm::enumerate(costsAlone(chunk, works(chunk)))) {
+      Cost &unary =
+          network.problem.variables[network.chunkVariable[chunk]].costs[label];
+      unary = sum(unary, cost);
+    }
+    return;
+  }
+  std::vector<PartWork> leaders = works(leader), rests = works(rest);
+  std::vector<Cost> leaderAlone = costsAlone(leader, leaders),
+                    restAlone = costsAlone(rest, rests);
+  unsigned index = network.graph.valueIndex.lookup(
+      network.graph.chunks[leader].ops.front()->getResult(0));
+  const GraphValue &value = network.graph.values[index];
+  std::optional<Layout> pin = closedPin(value);
+  bool onlyHere = staysInGroup(value);
+  TensorShape shape = shapeOf(index);
+  unsigned chunks[] = {unsigned(leader), unsigned(rest)};
+  std::vector<Layout> storedLayouts =
+      pin ? std::vector<Layout>{*pin}
+          : distinct(network.domains[leader].results[0]);
+  Consumer consumer = consumerOf(value, rest);
+  Layouts wanted;
+  std::vector<unsigned> wantOf;
+  std::vector<Want> wants = distinctWants(consumer, wanted, wantOf);
+  PriceMatrix prices(context.planner, shape, storedLayouts, wanted);
+  solver::Table table;
+  table.rows = leaders.size();
+  table.columns = rests.size();
+  std::vector<int64_t> life, extra;
+  for (unsigned a = 0; a < leaders.size(); ++a) {
+    const Layout &made = network.domains[leader].results[0][a];
+    unsigned stored = pin ? 0 : numberOf(storedLayouts, made);
+    std::vector<ReadPrice> reads;
+    std::vector<bool> reshards;
+    for (const Want &want : wants) {
+      llvm::SmallVector<unsigned, 2> others;
+      llvm::copy_if(want.layouts, std::back_inserter(others), [&](unsigned w) {
+        return wanted[w] != storedLayouts[stored];
+      });
+      reshards.push_back(!others.empty());
+      // Of a pinned value, priced between its variable and the rest.
+      reads.push_back(pin ? ReadPrice{}
+                          : priceReads(prices, stored, others, value.count));
+    }
+    for (unsigned b = 0; b < rests.size(); ++b) {
+      const ReadPrice &read = reads[wantOf[b]];
+      bool fused = made == storedLayouts[stored] && !reshards[wantOf[b]];
+      Cost cost =
+          fused ? scaled(price(leaders[a], &rests[b], chunks), value.count)
+                : sum(leaderAlone[a], restAlone[b]);
+      table.costs.push_back(sum(cost, read.cost));
+      bool counts = !fused && table.costs.back() != kForbidden;
+      life.push_back(counts && onlyHere
+                         ? wholeBytes(shape.localBytes(context.mesh(),
+                                                       storedLayouts[stored]))
+                         : 0);
+      extra.push_back(counts ? read.bytes : 0);
+    }
+  }
+  unsigned edge = addEdge(network.chunkVariable[leader],
+                          network.chunkVariable[rest], std::move(table));
+  if (!value.inPlace)
+    addEdgeUsage(edge, value.begin, value.end, std::move(life));
+  uint32_t point = network.graph.chunks[rest].point;
+  addEdgeUsage(edge, point, point + 1, std::move(extra));
+}
+
+void NetworkBuilder::costChunks() {
+  for (auto [index, chunk] : llvm::enumerate(network.graph.chunks)) {
+    if (chunk.kind == Chunk::Kind::Output)
+      continue;
+    for (auto [number, op] : llvm::enumerate(chunk.ops)) {
+      ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+      if (rule.statistics.empty())
+        continue;
+      const auto &labels = network.domains[index].labels;
+      for (unsigned label = 0; label < labels.size(); ++label) {
+        Cost &unary = network.problem.variables[network.chunkVariable[index]]
+                          .costs[label];
+        for (const StatisticCost &statistic :
+             statisticCosts(context.model, rule, labels[label].ops[number]))
+          unary = sum(unary, scaled(toPicoseconds(statistic.cost.seconds()),
+                                    chunk.count));
+      }
+    }
+  }
+  for (auto [leader, rest] : network.graph.groups)
+    if (leader >= 0 || rest >= 0)
+      costGroup(leader, rest);
+}

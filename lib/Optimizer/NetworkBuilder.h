@@ -1,0 +1,173 @@
+//===- NetworkBuilder.h - Builds the optimizer's problem ------*- C++ -*-===//
+//
+// Private to lib/Optimizer. Network.cpp holds the order of things, Values.cpp
+// the variables of values, Reads.cpp the tables between values and who reads
+// them, Groups.cpp those of fusion groups.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_OPTIMIZER_NETWORKBUILDER_H
+#define SHARDC_LIB_OPTIMIZER_NETWORKBUILDER_H
+
+#include "shardc/Cost/Saturating.h"
+#include "shardc/Optimizer/Network.h"
+
+namespace shardc {
+
+/// Sums that are too large stop at what Problem::check() refuses.
+inline solver::Cost scaled(Picoseconds picoseconds, int64_t count) {
+  return picoseconds == solver::kForbidden
+             ? solver::kForbidden
+             : std::min(saturatingMultiply(picoseconds, count),
+                        solver::kMaxTotal);
+}
+
+inline solver::Cost sum(solver::Cost a, solver::Cost b) {
+  return a == solver::kForbidden || b == solver::kForbidden
+             ? solver::kForbidden
+             : std::min(saturatingAdd(a, b), solver::kMaxTotal);
+}
+
+/// Sorted, each once.
+inline std::vector<Layout> distinct(std::vector<Layout> layouts) {
+  llvm::sort(layouts);
+  layouts.erase(std::unique(layouts.begin(), layouts.end()), layouts.end());
+  return layouts;
+}
+
+inline unsigned numberOf(llvm::ArrayRef<Layout> sorted, const Layout &layout) {
+  return llvm::lower_bound(sorted, layout) - sorted.begin();
+}
+
+/// The user's name of what an operation makes, for messages; empty without one.
+llvm::StringRef nameOfOperation(mlir::Operation *op);
+
+/// What the network needs to know of one reshard.
+struct PairPrice {
+  /// solver::kForbidden if there is no such reshard.
+  Picoseconds picoseconds = solver::kForbidden;
+  /// Nothing to do but slicing.
+  bool isFree = false;
+  int64_t extraBytes = 0;
+  int64_t storeExtraBytes = 0;
+};
+
+/// From each of some layouts to each of others.
+class PriceMatrix {
+public:
+  PriceMatrix(ReshardPlanner &planner, const TensorShape &shape,
+              llvm::ArrayRef<Layout> from, llvm::ArrayRef<Layout> to);
+
+  const PairPrice &at(size_t from, size_t to) const {
+    return pairs[from * columns + to];
+  }
+
+private:
+  size_t columns;
+  std::vector<PairPrice> pairs;
+};
+
+class NetworkBuilder {
+public:
+  NetworkBuilder(PlanningContext &context, const NetworkOptions &options)
+      : context(context), options(options) {}
+
+  std::variant<PlanNetwork, NoNetwork> build(shd::ProgramOp program);
+
+private:
+  /// A consumer's layouts of one value: [use][label].
+  struct Consumer {
+    /// Labels of a leader, where they say what is computed in place; else null.
+    const std::vector<ChunkStrategy> *strategies = nullptr;
+    llvm::SmallVector<mlir::OpOperand *, 2> operands;
+    solver::Variable variable = 0;
+    unsigned numLabels = 0;
+    llvm::SmallVector<const std::vector<Layout> *, 2> layouts;
+    int64_t count = 1;
+    uint32_t point = 0;
+    /// False for the rest of the maker's group: it reads what is stored.
+    bool readsCopies = true;
+  };
+
+  using Layouts = std::vector<Layout>;
+  /// What some labels of a consumer want of a value, for each of its operands.
+  struct Want {
+    llvm::SmallVector<unsigned, 2> layouts;
+    llvm::SmallVector<bool, 2> inlined;
+  };
+  struct ReadPrice {
+    solver::Cost cost = 0;
+    int64_t bytes = 0;
+  };
+
+  llvm::LogicalResult buildDomains(shd::ProgramOp program);
+  void addPrologueLabels();
+  bool isPrologueValue(const GraphValue &value) const {
+    return value.kind == GraphValue::Kind::Computed && !value.uses.empty() &&
+           network.graph.chunks[value.chunk].prologue;
+  }
+  solver::Variable addVariable(llvm::StringRef name, unsigned numLabels);
+  void addUsage(solver::Variable variable, unsigned label, uint32_t begin,
+                uint32_t end, int64_t bytes);
+  void addEdgeUsage(unsigned edge, uint32_t begin, uint32_t end,
+                    std::vector<int64_t> bytes);
+  unsigned addEdge(solver::Variable first, solver::Variable second,
+                   solver::Table table);
+
+  llvm::LogicalResult buildValue(unsigned index);
+  bool needsOwnVariable(const GraphValue &value) const;
+  shd::ShardingAttr pinOf(const GraphValue &value) const;
+  std::optional<Layout> closedPin(const GraphValue &value) const;
+  std::vector<Layout> storedLayouts(unsigned index);
+  std::vector<Layout> copyLayouts(const GraphValue &value);
+  void enumerateLabels(unsigned index, std::vector<Layout> stored);
+  void linkToMaker(unsigned index);
+  void addOwnMemory(unsigned index);
+  void addCopies(unsigned index);
+  void viewMaker(unsigned index);
+
+  Consumer consumerOf(const GraphValue &value, unsigned user) const;
+  void connectUses(unsigned index);
+  void connect(unsigned index, const Consumer &consumer);
+  void connectDirectly(unsigned index, const Consumer &consumer);
+  void connectByRead(unsigned index, const Consumer &consumer);
+  std::vector<Want> distinctWants(const Consumer &consumer, Layouts &wanted,
+                                  std::vector<unsigned> &wantOf) const;
+  static ReadPrice priceReads(const PriceMatrix &prices, unsigned from,
+                              llvm::ArrayRef<unsigned> wants, int64_t count);
+  static bool inlinesAsStored(const Consumer &consumer, const Want &want,
+                              const Layout &layout, const StoredLabel &stored,
+                              llvm::ArrayRef<Layout> wanted);
+  void connectFlow(unsigned index, const GraphValue::Flow &flow);
+  bool isFusedUse(const GraphValue &value, const ChunkUse &use) const;
+  bool staysInGroup(const GraphValue &value) const;
+  bool reshardsBeforeStore(const GraphValue &value) const;
+
+  mlir::Operation *findWide(double maxStrategies);
+  bool hasManyLabels();
+  bool hasManyOperations();
+  double countEntries() const;
+  void costChunks();
+  void costGroup(int leader, int rest);
+  const ShardingRule &ruleOf(mlir::Operation *op);
+  PartWork work(unsigned chunk, unsigned label);
+  void addPrologue(mlir::Value value, const Layout &layout, PartWork &part);
+  Picoseconds price(const PartWork &first, const PartWork *second,
+                    llvm::ArrayRef<unsigned> chunks) const;
+  std::vector<PartWork> works(unsigned chunk);
+  std::vector<solver::Cost> costsAlone(unsigned chunk,
+                                       llvm::ArrayRef<PartWork> works);
+  bool neededInHbm(mlir::Value value, llvm::ArrayRef<unsigned> chunks) const;
+  TensorShape shapeOf(unsigned index) const {
+    return shd::tensorShape(network.graph.values[index].value.getType());
+  }
+
+  PlanningContext &context;
+  const NetworkOptions &options;
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<ShardingRule>> rules;
+  PlanNetwork network;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_OPTIMIZER_NETWORKBUILDER_H

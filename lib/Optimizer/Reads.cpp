@@ -1,0 +1,249 @@
+//===- Reads.cpp - Tables between values and their readers ---===//
+
+#include "NetworkBuilder.h"
+#include "llvm/ADT/SetVector.h"
+#include <map>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+using solver::Cost;
+using solver::kForbidden;
+using solver::Variable;
+
+/// Numbers the layouts that labels of a consumer want, and tells apart what it
+/// computes in place.
+std::vector<NetworkBuilder::Want>
+NetworkBuilder::distinctWants(const Consumer &consumer, Layouts &wanted,
+                              std::vector<unsigned> &wantOf) const {
+  for (const auto *layouts : consumer.layouts)
+    wanted.insert(wanted.end(), layouts->begin(), layouts->end());
+  wanted = distinct(std::move(wanted));
+  std::vector<Want> wants;
+  std::map<std::vector<unsigned>, unsigned> numbers;
+  for (unsigned label = 0; label < consumer.numLabels; ++label) {
+    Want want;
+    std::vector<unsigned> key;
+    for (auto [number, layouts] : llvm::enumerate(consumer.layouts)) {
+      unsigned layout = numberOf(wanted, (*layouts)[label]);
+      bool inlined = consumer.strategies &&
+                     (*consumer.strategies)[label].inlined >>
+                             consumer.operands[number]->getOperandNumber() &
+                         1;
+      want.layouts.push_back(layout);
+      want.inlined.push_back(inlined);
+      key.push_back(2 * layout + inlined);
+    }
+    auto [it, isNew] = numbers.try_emplace(std::move(key), wants.size());
+    if (isNew)
+      wants.push_back(std::move(want));
+    wantOf.push_back(it->second);
+  }
+  return wants;
+}
+
+/// Whether what is wanted goes with how a value is stored, as far as it is
+/// computed in place: users either read it, or compute it where it lies.
+bool NetworkBuilder::inlinesAsStored(const Consumer &consumer, const Want &want,
+                                     const Layout &layout,
+                                     const StoredLabel &stored,
+                                     ArrayRef<Layout> wanted) {
+  if (!consumer.strategies)
+    return true;
+  for (auto [number, inlined] : llvm::zip_equal(want.layouts, want.inlined)) {
+    // How a partial sum comes about is not part of its layout: it is stored.
+    bool direct =
+        wanted[number] == layout && !stored.resharded && !layout.partial;
+    if (inlined != direct || (stored.inlined && !direct))
+      return false;
+  }
+  return true;
+}
+
+/// Prices of what is made from one layout, each distinct one once.
+NetworkBuilder::ReadPrice NetworkBuilder::priceReads(const PriceMatrix &prices,
+                                                     unsigned from,
+                                                     ArrayRef<unsigned> wants,
+                                                     int64_t count) {
+  ReadPrice result;
+  for (auto [position, want] : llvm::enumerate(wants)) {
+    if (llvm::is_contained(wants.take_front(position), want))
+      continue;
+    const PairPrice &price = prices.at(from, want);
+    result.cost = sum(result.cost, scaled(price.picoseconds, count));
+    result.bytes += price.extraBytes;
+  }
+  return result;
+}
+
+/// One table for all uses of a value by one consumer: each distinct layout is
+/// resharded once, from the stored layout.
+void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer) {
+  const ValueVariable &provider = network.values[index];
+  Layouts wanted;
+  std::vector<unsigned> wantOf;
+  std::vector<Want> wants = distinctWants(consumer, wanted, wantOf);
+  PriceMatrix prices(context.planner, shapeOf(index), provider.layouts, wanted);
+  solver::Table table;
+  table.rows = provider.labels.size();
+  table.columns = consumer.numLabels;
+  table.costs.reserve(size_t(table.rows) * table.columns);
+  std::vector<int64_t> extra;
+  extra.reserve(size_t(table.rows) * table.columns);
+  std::vector<ReadPrice> reads(wants.size());
+  for (const StoredLabel &label : provider.labels) {
+    const Layout &stored = provider.layouts[label.layout];
+    for (auto [read, want] : llvm::zip_equal(reads, wants))
+      read =
+          inlinesAsStored(consumer, want, stored, label, wanted)
+              ? priceReads(prices, label.layout, want.layouts, consumer.count)
+              : ReadPrice{kForbidden, 0};
+    for (unsigned column = 0; column < consumer.numLabels; ++column) {
+      const ReadPrice &read = reads[wantOf[column]];
+      table.costs.push_back(read.cost);
+      extra.push_back(read.cost == kForbidden ? 0 : read.bytes);
+    }
+  }
+  unsigned edge =
+      addEdge(provider.variable, consumer.variable, std::move(table));
+  addEdgeUsage(edge, consumer.point, consumer.point + 1, std::move(extra));
+}
+
+/// A variable between a value that may have a copy and one consumer.
+void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer) {
+  ValueVariable &provider = network.values[index];
+  Layouts wanted;
+  std::vector<unsigned> wantOf;
+  std::vector<Want> wants = distinctWants(consumer, wanted, wantOf);
+  ReadVariable &read = provider.reads.emplace_back();
+  read.operands = consumer.operands;
+
+  // Labels: each want with each choice of what comes from the copy.
+  struct ReadLabel {
+    unsigned want;
+    llvm::SmallVector<unsigned, 2> fromStored, fromCopy;
+  };
+  std::vector<ReadLabel> labels;
+  for (auto [number, want] : llvm::enumerate(wants)) {
+    std::vector<unsigned> each(want.layouts.begin(), want.layouts.end());
+    llvm::sort(each);
+    each.erase(std::unique(each.begin(), each.end()), each.end());
+    bool readsOnly = !llvm::is_contained(want.inlined, true);
+    unsigned masks = readsOnly ? 1u << each.size() : 1;
+    for (unsigned mask = 0; mask < masks; ++mask) {
+      ReadLabel &label =
+          labels.emplace_back(ReadLabel{unsigned(number), {}, {}});
+      for (auto [bit, layout] : llvm::enumerate(each))
+        (mask >> bit & 1 ? label.fromCopy : label.fromStored).push_back(layout);
+      auto &flags = read.fromCopy.emplace_back();
+      for (unsigned layout : want.layouts)
+        flags.push_back(llvm::is_contained(label.fromCopy, layout));
+    }
+  }
+  read.variable = addVariable("", labels.size());
+
+  solver::Table stored, copied, consumed;
+  std::vector<int64_t> storedExtra, copiedExtra;
+  stored.rows = provider.labels.size();
+  copied.rows = provider.copies.size() + 1;
+  consumed.rows = consumer.numLabels;
+  stored.columns = copied.columns = consumed.columns = labels.size();
+  auto add = [](solver::Table &table, std::vector<int64_t> &extra,
+                const ReadPrice &price) {
+    table.costs.push_back(price.cost);
+    extra.push_back(price.cost == kForbidden ? 0 : price.bytes);
+  };
+  TensorShape shape = shapeOf(index);
+  PriceMatrix fromStored(context.planner, shape, provider.layouts, wanted),
+      fromCopy(context.planner, shape, provider.copies, wanted);
+  for (const StoredLabel &from : provider.labels)
+    for (const ReadLabel &label : labels)
+      add(stored, storedExtra,
+          inlinesAsStored(consumer, wants[label.want],
+                          provider.layouts[from.layout], from, wanted)
+              ? priceReads(fromStored, from.layout, label.fromStored,
+                           consumer.count)
+              : ReadPrice{kForbidden, 0});
+  for (const ReadLabel &label : labels)
+    add(copied, copiedExtra,
+        ReadPrice{label.fromCopy.empty() ? 0 : kForbidden, 0});
+  for (unsigned copy = 0; copy < provider.copies.size(); ++copy)
+    for (const ReadLabel &label : labels)
+      add(copied, copiedExtra,
+          priceReads(fromCopy, copy, label.fromCopy, consumer.count));
+  for (unsigned row = 0; row < consumer.numLabels; ++row)
+    for (const ReadLabel &label : labels)
+      consumed.costs.push_back(label.want == wantOf[row] ? 0 : kForbidden);
+
+  unsigned edge = addEdge(provider.variable, read.variable, std::move(stored));
+  addEdgeUsage(edge, consumer.point, consumer.point + 1,
+               std::move(storedExtra));
+  edge = addEdge(provider.copyVariable, read.variable, std::move(copied));
+  addEdgeUsage(edge, consumer.point, consumer.point + 1,
+               std::move(copiedExtra));
+  addEdge(consumer.variable, read.variable, std::move(consumed));
+}
+
+void NetworkBuilder::connect(unsigned index, const Consumer &consumer) {
+  const ValueVariable &provider = network.values[index];
+  if (provider.variable == consumer.variable)
+    return; // a carried value that is handed on as it is
+  if (provider.copies.empty() || !consumer.readsCopies)
+    connectDirectly(index, consumer);
+  else
+    connectByRead(index, consumer);
+}
+
+/// All reads of a value by one chunk.
+NetworkBuilder::Consumer NetworkBuilder::consumerOf(const GraphValue &value,
+                                                    unsigned user) const {
+  const Chunk &chunk = network.graph.chunks[user];
+  Consumer consumer;
+  consumer.variable = network.chunkVariable[user];
+  consumer.numLabels = network.domains[user].labels.size();
+  consumer.count = chunk.count;
+  consumer.point = chunk.point;
+  for (const ChunkUse &use : value.uses)
+    if (use.chunk == user) {
+      consumer.layouts.push_back(
+          &network.domains[user].operands[use.op][use.operand]);
+      consumer.operands.push_back(
+          &chunk.ops[use.op]->getOpOperand(use.operand));
+    }
+  return consumer;
+}
+
+void NetworkBuilder::connectUses(unsigned index) {
+  const GraphValue &value = network.graph.values[index];
+  // The rest of a group reads what its leader stores; the pair's table has the
+  // price unless the layout is pinned.
+  bool pinned = closedPin(value).has_value();
+  llvm::SmallSetVector<unsigned, 4> users;
+  for (const ChunkUse &use : value.uses)
+    if (!isFusedUse(value, use) || pinned)
+      users.insert(use.chunk);
+  for (unsigned user : users) {
+    Consumer consumer = consumerOf(value, user);
+    consumer.readsCopies = !llvm::any_of(value.uses, [&](const ChunkUse &use) {
+      return use.chunk == user && isFusedUse(value, use);
+    });
+    if (isPrologueValue(value))
+      consumer.strategies = &network.domains[user].labels;
+    connect(index, consumer);
+  }
+}
+
+void NetworkBuilder::connectFlow(unsigned index, const GraphValue::Flow &flow) {
+  const ValueVariable &target = network.values[flow.target];
+  std::vector<Layout> layouts;
+  for (const StoredLabel &label : target.labels)
+    layouts.push_back(target.layouts[label.layout]);
+  Consumer consumer;
+  consumer.variable = target.variable;
+  consumer.numLabels = layouts.size();
+  consumer.layouts.push_back(&layouts);
+  consumer.operands.push_back(flow.operand);
+  consumer.count = flow.count;
+  consumer.point = flow.point;
+  connect(index, consumer);
+}

@@ -1,0 +1,323 @@
+//===- Values.cpp - Variables of values ---===//
+
+#include "NetworkBuilder.h"
+#include "shardc/Optimizer/Names.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+using solver::Cost;
+using solver::kForbidden;
+using solver::Variable;
+
+/// What the program says of how a value is stored; null: nothing.
+ShardingAttr NetworkBuilder::pinOf(const GraphValue &value) const {
+  if (value.kind == GraphValue::Kind::Result)
+    return {};
+  if (value.kind != GraphValue::Kind::Carried)
+    return getResultPin(value.value.getDefiningOp());
+  auto argument = cast<BlockArgument>(value.value);
+  return getOperandPin(argument.getOwner()->getParentOp(),
+                       argument.getArgNumber() - 1);
+}
+
+/// The layout that a value must be stored in, if its pin leaves no choice.
+std::optional<Layout> NetworkBuilder::closedPin(const GraphValue &value) const {
+  ShardingAttr pin = pinOf(value);
+  if (!pin || pin.isOpen())
+    return std::nullopt;
+  return toLayout(context.mesh(), pin);
+}
+
+/// True for the use of a leader's value by the rest of its group: the pair's
+/// table has its price.
+bool NetworkBuilder::isFusedUse(const GraphValue &value,
+                                const ChunkUse &use) const {
+  if (value.kind != GraphValue::Kind::Computed)
+    return false;
+  const Chunk &maker = network.graph.chunks[value.chunk];
+  const Chunk &user = network.graph.chunks[use.chunk];
+  return maker.kind == Chunk::Kind::Leader && user.group == maker.group;
+}
+
+/// True if only the rest of its group reads the value: fused, it takes no
+/// memory, so the pair's table has its memory.
+bool NetworkBuilder::staysInGroup(const GraphValue &value) const {
+  return value.kind == GraphValue::Kind::Computed && value.flows.empty() &&
+         llvm::all_of(value.uses, [&](const ChunkUse &use) {
+           return isFusedUse(value, use);
+         });
+}
+
+/// True if the value may be stored in another layout than it is made in: always
+/// if that is pinned, and where the plan is free unless its own group reads
+/// what is made.
+bool NetworkBuilder::reshardsBeforeStore(const GraphValue &value) const {
+  if (value.kind != GraphValue::Kind::Computed)
+    return false;
+  if (closedPin(value))
+    return true;
+  bool matters = !value.uses.empty() || !value.flows.empty() || pinOf(value);
+  if (!matters || options.fixed || isPrologueValue(value))
+    return false;
+  const Chunk &maker = network.graph.chunks[value.chunk];
+  return llvm::none_of(
+             value.uses,
+             [&](const ChunkUse &use) { return isFusedUse(value, use); }) &&
+         llvm::none_of(Value(value.value).getUsers(), [&](Operation *user) {
+           return llvm::is_contained(maker.ops, user);
+         });
+}
+
+bool NetworkBuilder::needsOwnVariable(const GraphValue &value) const {
+  if (value.kind == GraphValue::Kind::Declared ||
+      value.kind == GraphValue::Kind::Carried ||
+      (value.kind == GraphValue::Kind::Computed && closedPin(value)))
+    return true;
+  if (isPrologueValue(value))
+    return true;
+  if (options.fixed)
+    return false;
+  // Where memory counts, a value may wait for its reader in a smaller layout.
+  if (options.memoryLimit && reshardsBeforeStore(value))
+    return true;
+  llvm::SmallSetVector<unsigned, 4> users;
+  for (const ChunkUse &use : value.uses)
+    if (!isFusedUse(value, use))
+      users.insert(use.chunk);
+  return value.usedDeeper || users.size() + value.flows.size() > 1;
+}
+
+std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
+  const GraphValue &value = network.graph.values[index];
+  if (std::optional<Layout> pin = closedPin(value))
+    return {*pin};
+  auto admitted = [&](std::vector<Layout> layouts) {
+    if (ShardingAttr pin = pinOf(value))
+      llvm::erase_if(layouts, [&](const Layout &layout) {
+        return !admits(context.mesh(), pin, layout);
+      });
+    return layouts;
+  };
+  switch (value.kind) {
+  case GraphValue::Kind::Declared:
+  case GraphValue::Kind::Carried: {
+    bool partial = value.kind == GraphValue::Kind::Carried;
+    return admitted(enumerateLayouts(context.mesh(), shapeOf(index), partial,
+                                     context.allowPadding));
+  }
+  case GraphValue::Kind::Computed: {
+    std::vector<Layout> layouts =
+        network.domains[value.chunk].results[value.op];
+    if (reshardsBeforeStore(value))
+      llvm::append_range(layouts,
+                         enumerateLayouts(context.mesh(), shapeOf(index),
+                                          /*withPartial=*/false,
+                                          context.allowPadding));
+    return admitted(distinct(std::move(layouts)));
+  }
+  case GraphValue::Kind::Result: {
+    std::vector<Layout> layouts;
+    const ValueVariable &carried = network.values[value.carried];
+    for (const StoredLabel &label : carried.labels)
+      layouts.push_back(carried.layouts[label.layout]);
+    return distinct(std::move(layouts));
+  }
+  }
+  llvm_unreachable("unknown kind of value");
+}
+
+/// Layouts worth copying into: those that some user consumes.
+std::vector<Layout> NetworkBuilder::copyLayouts(const GraphValue &value) {
+  std::vector<Layout> layouts;
+  if (options.fixed)
+    return layouts;
+  llvm::SmallSetVector<unsigned, 4> users;
+  for (const ChunkUse &use : value.uses) {
+    if (isFusedUse(value, use))
+      continue;
+    users.insert(use.chunk);
+    const auto &consumed =
+        network.domains[use.chunk].operands[use.op][use.operand];
+    layouts.insert(layouts.end(), consumed.begin(), consumed.end());
+  }
+  if (users.size() + value.flows.size() < 2 && !value.usedDeeper)
+    return {};
+  llvm::erase_if(layouts, [](const Layout &layout) { return layout.partial; });
+  return distinct(std::move(layouts));
+}
+
+void NetworkBuilder::enumerateLabels(unsigned index,
+                                     std::vector<Layout> stored) {
+  const GraphValue &value = network.graph.values[index];
+  ValueVariable &result = network.values[index];
+  result.own = true;
+  bool isPrologue = isPrologueValue(value);
+  bool mayReshard = isPrologue && closedPin(value);
+  for (unsigned s = 0; s < stored.size(); ++s) {
+    if (isPrologue)
+      result.labels.push_back({s, /*inlined=*/true});
+    result.labels.push_back({s});
+    if (mayReshard)
+      result.labels.push_back({s, /*inlined=*/false, /*resharded=*/true});
+  }
+  result.layouts = std::move(stored);
+  result.variable = addVariable(nameOfOperation(value.value.getDefiningOp()),
+                                result.labels.size());
+}
+
+void NetworkBuilder::addOwnMemory(unsigned index) {
+  const GraphValue &value = network.graph.values[index];
+  if (value.inPlace || staysInGroup(value))
+    return;
+  const ValueVariable &variable = network.values[index];
+  TensorShape shape = shapeOf(index);
+  for (auto [number, label] : llvm::enumerate(variable.labels))
+    if (!label.inlined)
+      addUsage(variable.variable, number, value.begin, value.end,
+               wholeBytes(shape.localBytes(context.mesh(),
+                                           variable.layouts[label.layout])) *
+                   value.multiplicity);
+}
+
+/// The variable of a value's copy: label 0 is none.
+void NetworkBuilder::addCopies(unsigned index) {
+  const GraphValue &value = network.graph.values[index];
+  ValueVariable &variable = network.values[index];
+  variable.copies = copyLayouts(value);
+  if (variable.copies.empty())
+    return;
+  TensorShape shape = shapeOf(index);
+  variable.copyVariable = addVariable("", variable.copies.size() + 1);
+  std::vector<int64_t> copyBytes;
+  for (auto [number, layout] : llvm::enumerate(variable.copies)) {
+    copyBytes.push_back(wholeBytes(shape.localBytes(context.mesh(), layout)));
+    addUsage(variable.copyVariable, number + 1, value.firstRead, value.readEnd,
+             copyBytes.back());
+  }
+  PriceMatrix prices(context.planner, shape, variable.layouts, variable.copies);
+  solver::Table table;
+  table.rows = variable.labels.size();
+  table.columns = variable.copies.size() + 1;
+  std::vector<int64_t> extra;
+  for (const StoredLabel &label : variable.labels) {
+    table.costs.push_back(0);
+    extra.push_back(0);
+    for (unsigned copy = 0; copy < variable.copies.size(); ++copy) {
+      const PairPrice &price = prices.at(label.layout, copy);
+      // What can be sliced for free needs no copy.
+      bool isUseful =
+          !label.inlined && !price.isFree && price.picoseconds != kForbidden;
+      table.costs.push_back(isUseful ? scaled(price.picoseconds, value.count)
+                                     : kForbidden);
+      // The copy itself counts by its own variable.
+      extra.push_back(isUseful ? price.extraBytes - copyBytes[copy] : 0);
+    }
+  }
+  unsigned edge =
+      addEdge(variable.variable, variable.copyVariable, std::move(table));
+  addEdgeUsage(edge, value.firstRead, value.firstRead + 1, std::move(extra));
+}
+
+/// Ties a value's own variable to what decides how it is made.
+void NetworkBuilder::linkToMaker(unsigned index) {
+  const GraphValue &value = network.graph.values[index];
+  const ValueVariable &variable = network.values[index];
+  std::vector<Layout> made;
+  Variable maker;
+  bool reshards = false;
+  if (value.kind == GraphValue::Kind::Computed) {
+    made = network.domains[value.chunk].results[value.op];
+    maker = network.chunkVariable[value.chunk];
+    reshards = reshardsBeforeStore(value);
+  } else if (value.kind == GraphValue::Kind::Result) {
+    const ValueVariable &carried = network.values[value.carried];
+    for (const StoredLabel &label : carried.labels)
+      made.push_back(carried.layouts[label.layout]);
+    maker = carried.variable;
+  } else {
+    return;
+  }
+  // A prologue costs something of its own only if it is not computed by its
+  // users.
+  std::vector<Cost> ownCosts(made.size(), 0);
+  if (isPrologueValue(value))
+    ownCosts = costsAlone(value.chunk, works(value.chunk));
+  std::vector<Layout> sources = distinct(made);
+  PriceMatrix prices(context.planner, shapeOf(index), sources,
+                     variable.layouts);
+  solver::Table table;
+  table.rows = made.size();
+  table.columns = variable.labels.size();
+  std::vector<int64_t> extra;
+  for (auto [row, from] : llvm::enumerate(made)) {
+    unsigned source = numberOf(sources, from);
+    for (const StoredLabel &label : variable.labels) {
+      bool isSame = from == variable.layouts[label.layout];
+      // Of a prologue's value, the label says whether it is resharded.
+      bool mayReshard =
+          isPrologueValue(value) ? label.resharded && !isSame : reshards;
+      const PairPrice *price =
+          mayReshard ? &prices.at(source, label.layout) : nullptr;
+      bool agrees = isSame && !label.resharded;
+      Cost cost = price    ? scaled(price->picoseconds, value.count)
+                  : agrees ? 0
+                           : kForbidden;
+      table.costs.push_back(label.inlined ? cost : sum(cost, ownCosts[row]));
+      extra.push_back(price && table.costs.back() != kForbidden
+                          ? price->storeExtraBytes
+                          : 0);
+    }
+  }
+  unsigned edge = addEdge(maker, variable.variable, std::move(table));
+  addEdgeUsage(edge, value.begin, value.begin + 1, std::move(extra));
+}
+
+/// The value is stored as its maker makes it: its layouts are those of the
+/// maker's labels.
+void NetworkBuilder::viewMaker(unsigned index) {
+  const GraphValue &value = network.graph.values[index];
+  ValueVariable &variable = network.values[index];
+  std::vector<Layout> made;
+  if (value.kind == GraphValue::Kind::Computed) {
+    variable.variable = network.chunkVariable[value.chunk];
+    made = network.domains[value.chunk].results[value.op];
+    ShardingAttr pin = getResultPin(value.value.getDefiningOp());
+    for (auto [label, layout] : llvm::enumerate(made))
+      if (pin && !admits(context.mesh(), pin, layout))
+        network.problem.variables[variable.variable].costs[label] = kForbidden;
+  } else {
+    const ValueVariable &carried = network.values[value.carried];
+    variable.variable = carried.variable;
+    for (const StoredLabel &label : carried.labels)
+      made.push_back(carried.layouts[label.layout]);
+  }
+  variable.layouts = distinct(made);
+  for (const Layout &layout : made)
+    variable.labels.push_back({numberOf(variable.layouts, layout)});
+  if (staysInGroup(value) || value.inPlace)
+    return;
+  TensorShape shape = shapeOf(index);
+  for (auto [label, layout] : llvm::enumerate(made))
+    addUsage(variable.variable, label, value.begin, value.end,
+             wholeBytes(shape.localBytes(context.mesh(), layout)));
+}
+
+LogicalResult NetworkBuilder::buildValue(unsigned index) {
+  Value value = network.graph.values[index].value;
+  if (!needsOwnVariable(network.graph.values[index])) {
+    viewMaker(index);
+    return success();
+  }
+  std::vector<Layout> stored = storedLayouts(index);
+  if (stored.empty())
+    return emitError(value.getLoc())
+           << "'" << valueName(value)
+           << "' cannot be made in the layout that its annotation asks for";
+  enumerateLabels(index, std::move(stored));
+  addOwnMemory(index);
+  addCopies(index);
+  linkToMaker(index);
+  return success();
+}

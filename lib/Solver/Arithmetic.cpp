@@ -47,13 +47,35 @@ SHARDC_CLONES void minOverRows(Scaled *__restrict out,
                                const Scaled *__restrict offsets, size_t rows,
                                size_t columns) {
   for (size_t j = 0; j < columns; ++j)
-    out[j] = matrix[j] - offsets[0];
-  for (size_t i = 1; i < rows; ++i) {
+    out[j] = 2 * kInfinity;
+  // Rows that are left, two at a time.
+  const Scaled *waiting = nullptr;
+  Scaled waitingOffset = 0;
+  for (size_t i = 0; i < rows; ++i) {
     const Scaled *row = matrix + i * columns;
     Scaled offset = offsets[i];
+    if (offset <= -kInfinity)
+      continue;
+    if (!waiting) {
+      waiting = row;
+      waitingOffset = offset;
+      continue;
+    }
     for (size_t j = 0; j < columns; ++j)
-      out[j] = std::min(out[j], row[j] - offset);
+      out[j] = std::min(out[j],
+                        std::min(row[j] - offset, waiting[j] - waitingOffset));
+    waiting = nullptr;
   }
+  if (waiting)
+    for (size_t j = 0; j < columns; ++j)
+      out[j] = std::min(out[j], waiting[j] - waitingOffset);
+}
+
+SHARDC_CLONES void addPriced(Scaled *__restrict out,
+                             const int64_t *__restrict bytes, int64_t price,
+                             unsigned shift, size_t n) {
+  for (size_t j = 0; j < n; ++j)
+    out[j] = std::min(out[j] + (bytes[j] * price >> shift), kInfinity);
 }
 
 } // namespace shardc::solver

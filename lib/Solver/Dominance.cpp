@@ -9,7 +9,7 @@ namespace shardc::solver {
 
 /// Additions that comparing the labels of one node may take; pairs that come
 /// after are not compared.
-static constexpr size_t kMaxWork = 200'000'000;
+static constexpr size_t kMaxWork = 4'000'000;
 
 namespace {
 /// A link seen from one node: rows are that node's labels.

@@ -154,7 +154,8 @@ private:
     value = static_cast<double>(sum + model.offset());
     Vector point(prices.begin(), prices.end());
     Cut cut;
-    cut.slope.assign(excess.begin(), excess.end());
+    for (int64_t bytes : excess)
+      cut.slope.push_back(std::ldexp(double(bytes), -int(kPriceBits)));
     cut.value = value - dot(cut.slope, point);
     cuts.push_back(std::move(cut));
     if (cuts.size() > kMaxCuts)
@@ -182,9 +183,9 @@ private:
       return;
     }
     double reference = std::max(std::abs(value), 1.0);
-    double price = std::max(
-        1.0, reference /
-                 (double(model.getNetwork().slack[worst]) + slope[worst]) / 16);
+    double slack =
+        std::ldexp(double(model.getNetwork().slack[worst]), -int(kPriceBits));
+    double price = std::max(1.0, reference / (slack + slope[worst]) / 16);
     Vector point = center;
     double centerValue = value;
     while (!done() && price < kMaxPrice) {
@@ -209,7 +210,10 @@ private:
   /// A step that changes prices by about a tenth of themselves.
   double stepFor(const Cut &cut) const {
     double size = norm(cut.slope);
-    return size > 0 ? std::max(1.0, 0.1 * norm(center)) / size : 1.0;
+    return size > 0
+               ? std::max(std::ldexp(1.0, kPriceBits), 0.1 * norm(center)) /
+                     size
+               : 1.0;
   }
 
   double modelValue(const Vector &point) const {

@@ -37,6 +37,8 @@ void MessagePassing::updateCosts() {
   prunes = false;
 }
 
+void MessagePassing::restore(const Messages &messages) { current = messages; }
+
 bool MessagePassing::comesAfter(uint32_t variable, uint32_t pair) const {
   const Model::Pair &data = model.pairs()[pair];
   return (data.first == variable ? data.second : data.first) > variable;

@@ -13,11 +13,20 @@ static Scaled scale(Cost cost, unsigned shift) {
   return isForbidden(cost) ? kInfinity : saturate(Int128(cost) << shift);
 }
 
+/// In squares, which stay in the cache.
 static void fillTransposed(ScaledTable &table) {
+  constexpr Label kSide = 16;
   table.transposed.resize(table.costs.size());
-  for (Label i = 0; i < table.rows; ++i)
-    for (Label j = 0; j < table.columns; ++j)
-      table.transposed[size_t(j) * table.rows + i] = table.at(i, j);
+  const Scaled *from = table.costs.data();
+  Scaled *to = table.transposed.data();
+  for (Label row = 0; row < table.rows; row += kSide)
+    for (Label column = 0; column < table.columns; column += kSide) {
+      Label rowEnd = std::min(row + kSide, table.rows);
+      Label columnEnd = std::min(column + kSide, table.columns);
+      for (Label i = row; i < rowEnd; ++i)
+        for (Label j = column; j < columnEnd; ++j)
+          to[size_t(j) * table.rows + i] = from[size_t(i) * table.columns + j];
+    }
 }
 
 static std::shared_ptr<ScaledTable> scaleTable(const Table &table,
@@ -92,13 +101,14 @@ void Model::setPrices(Prices newPrices) {
   pricePairs();
 }
 
-/// bytes * price, saturated: the price of a long interval may be large.
+/// What bytes cost, rounded down and saturated: the price of a long interval
+/// may be large.
 static Scaled priceOf(int64_t bytes, Int128 price) {
   if (price == 0 || bytes == 0)
     return 0;
   if (price >= kInfinity)
     return kInfinity;
-  return saturate(bytes * price);
+  return saturate(bytes * price >> kPriceBits);
 }
 
 void Model::priceNodes() {
@@ -117,22 +127,45 @@ void Model::priceNodes() {
   }
 }
 
+/// What bytes cost added to each cost.
+static void addPriced(std::vector<Scaled> &costs, llvm::ArrayRef<int64_t> bytes,
+                      Int128 price) {
+  int64_t most = *llvm::max_element(bytes);
+  if (most == 0)
+    return;
+  if (price <= kInfinity / most)
+    return addPriced(costs.data(), bytes.data(), int64_t(price), kPriceBits,
+                     costs.size());
+  for (auto [cost, each] : llvm::zip_equal(costs, bytes))
+    cost = addScaled(cost, priceOf(each, price));
+}
+
+/// Tables are made anew only where prices changed.
 void Model::pricePairs() {
   for (Pair &pair : allPairs) {
     const Link &link = network->links[pair.link];
-    pair.table = pair.unpriced;
-    if (link.usages.empty())
+    llvm::SmallVector<Int128, 2> now;
+    for (const PairUsage &usage : link.usages)
+      now.push_back(priceSums[usage.end] - priceSums[usage.begin]);
+    if (llvm::all_of(now, [](Int128 price) { return price == 0; })) {
+      pair.table = pair.unpriced;
       continue;
-    auto table = scaleTable(*link.table, shift);
-    for (const PairUsage &usage : link.usages) {
-      Int128 price = priceSums[usage.end] - priceSums[usage.begin];
-      if (price == 0)
-        continue;
-      for (auto [cost, bytes] : llvm::zip_equal(table->costs, usage.bytes))
-        cost = addScaled(cost, priceOf(bytes, price));
     }
-    fillTransposed(*table);
-    pair.table = std::move(table);
+    if (pair.pricedAt != now) {
+      // Copies of the model may share the table.
+      pair.table = nullptr;
+      if (!pair.priced || pair.priced.use_count() > 1)
+        pair.priced = std::make_shared<ScaledTable>();
+      pair.priced->rows = pair.unpriced->rows;
+      pair.priced->columns = pair.unpriced->columns;
+      pair.priced->costs = pair.unpriced->costs;
+      for (auto [usage, price] : llvm::zip_equal(link.usages, now))
+        if (price > 0)
+          addPriced(pair.priced->costs, usage.bytes, price);
+      fillTransposed(*pair.priced);
+      pair.pricedAt = std::move(now);
+    }
+    pair.table = pair.priced;
   }
 }
 
@@ -159,10 +192,11 @@ void Model::applyMessages(const Messages &messages) {
 }
 
 Int128 Model::offset() const {
-  Int128 sum = Int128(network->constant) << shift;
+  // Rounded down, as all that lowers bounds.
+  Int128 sum = 0;
   for (auto [price, slack] : llvm::zip_equal(prices, network->slack))
     sum -= Int128(price) * slack;
-  return sum;
+  return (Int128(network->constant) << shift) + (sum >> kPriceBits);
 }
 
 Cost Model::boundFor(Int128 leastSum) const {
@@ -173,6 +207,15 @@ Cost Model::boundFor(Int128 leastSum) const {
 
 Int128 Model::sumLimit(Cost upper) const {
   return (Int128(upper - 1) << shift) - offset();
+}
+
+Int128 Model::unpricedSum(llvm::ArrayRef<Label> labels) const {
+  Int128 sum = 0;
+  for (auto [node, label] : llvm::zip_equal(nodes, labels))
+    sum += scale(network->nodes[node].costs[label], shift);
+  for (const Pair &pair : allPairs)
+    sum += pair.unpriced->at(labels[pair.first], labels[pair.second]);
+  return sum;
 }
 
 std::vector<Label> Model::toNodes(llvm::ArrayRef<Label> labels) const {

@@ -16,6 +16,8 @@ static constexpr unsigned kMinDualSteps = 6;
 /// Beyond these, elimination is not exact: entries that one run looks at, and
 /// entries of all its messages.
 static constexpr double kMaxExactWork = 2e9, kMaxExactEntries = 5e7;
+/// Above this, messages prune what they can first.
+static constexpr double kQuickExactWork = 1e7;
 /// Entries that one run with split buckets looks at.
 static constexpr double kMaxSplitWork = 3e7;
 /// Further guides are run while those before took less than this in all.
@@ -89,10 +91,11 @@ bool Rounds::runRound() {
   Model model(part.network, Model::largestShift(part.network));
   EliminationLimits limits;
   Elimination elimination(model, eliminationOrder(model, limits), limits);
-  if (elimination.isExact() && elimination.work() <= kMaxExactWork &&
-      elimination.entries() <= kMaxExactEntries)
+  bool fits = elimination.isExact() && elimination.work() <= kMaxExactWork &&
+              elimination.entries() <= kMaxExactEntries;
+  if (fits && (elimination.work() <= kQuickExactWork || part.isPruned))
     return runExact(model, elimination);
-  return runApproximate();
+  return runApproximate(/*thenExact=*/fits);
 }
 
 bool Rounds::runExact(Model &model, Elimination &elimination) {
@@ -107,8 +110,9 @@ bool Rounds::runExact(Model &model, Elimination &elimination) {
   return false;
 }
 
-/// The same with messages for a bound and split buckets for costs to go.
-bool Rounds::runApproximate() {
+/// The same with messages for a bound and split buckets for costs to go; the
+/// latter only if the next round cannot be exact.
+bool Rounds::runApproximate(bool thenExact) {
   Model model(part.network, Model::largestShift(part.network, kMessageLimit));
   MessageResult dual = ascendByMessages(
       model, startPrices(model.getShift()), dualLeft,
@@ -126,6 +130,9 @@ bool Rounds::runApproximate() {
   if (isDone())
     return false;
   if (prune(model, dual.remaining))
+    return true;
+  part.isPruned = thenExact;
+  if (thenExact)
     return true;
   EliminationLimits limits;
   std::vector<uint32_t> order = eliminationOrder(model, limits);
@@ -162,13 +169,14 @@ Prices Rounds::ascend(Model &model, Elimination &elimination) {
 Prices Rounds::startPrices(unsigned shift) const {
   Prices start;
   for (uint32_t point : part.network.rowPoints)
-    start.push_back(std::ldexp(part.priceAt[point], shift));
+    start.push_back(std::ldexp(part.priceAt[point], shift + kPriceBits));
   return start;
 }
 
 void Rounds::keepPrices(const Prices &prices, unsigned shift) {
   for (auto [point, price] : llvm::zip_equal(part.network.rowPoints, prices))
-    part.priceAt[point] = std::ldexp(static_cast<double>(price), -int(shift));
+    part.priceAt[point] =
+        std::ldexp(static_cast<double>(price), -int(shift + kPriceBits));
   if (!hasPrices && problem.capacity)
     incumbent.setMultipliers(part.priceAt);
   hasPrices = true;

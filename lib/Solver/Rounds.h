@@ -52,6 +52,7 @@ private:
     Cost bound = -kForbidden;    // of assignments in it
     std::vector<double> priceAt; // of the last ascent, per byte at each point
     std::vector<bool> searched;  // points whose rows every search tracks
+    bool isPruned = false;       // messages remove no more labels
   };
   /// Labels of a node for one half of a part; the rest is for the other.
   struct Split {
@@ -61,7 +62,7 @@ private:
 
   bool runRound();
   bool runExact(Model &model, Elimination &elimination);
-  bool runApproximate();
+  bool runApproximate(bool thenExact);
   Guides makeGuides(const Model &model, const Elimination &plan,
                     const Prices &prices);
   bool searchAndPrune(const Guides &guides, llvm::function_ref<Kept()> kept);

@@ -55,10 +55,16 @@ void minPlus(Scaled *out, const Scaled *a, const Scaled *b, Scaled base,
 /// out[j] = min(out[j] + row[j], kInfinity) for n entries.
 void addSaturated(Scaled *out, const Scaled *row, size_t n);
 
-/// out[j] = min over i of matrix[i][j] - offsets[i]; rows >= 1. Rows and
-/// columns may be any sizes; the matrix is row-major.
+/// out[j] = min over i of matrix[i][j] - offsets[i], the matrix row-major; rows
+/// whose offset is -kInfinity or less do not count. At least kInfinity if none
+/// does.
 void minOverRows(Scaled *out, const Scaled *matrix, const Scaled *offsets,
                  size_t rows, size_t columns);
+
+/// out[j] = min(out[j] + bytes[j] * price / 2^shift, kInfinity) for n entries,
+/// quotients rounded down; no product exceeds kInfinity.
+void addPriced(Scaled *out, const int64_t *bytes, int64_t price, unsigned shift,
+               size_t n);
 
 } // namespace shardc::solver
 

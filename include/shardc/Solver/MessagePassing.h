@@ -22,6 +22,9 @@ public:
   /// Takes over the model's costs after its prices changed; messages stay.
   void updateCosts();
 
+  /// Goes on from messages of an earlier pass, once costs are updated.
+  void restore(const Messages &messages);
+
   /// One pass through the variables and one back. The bound is valid after it.
   void sweep();
 

@@ -25,8 +25,9 @@ struct ScaledTable {
   }
 };
 
-/// Scaled units per byte at each row, none negative.
+/// For each row, none negative: 2^-kPriceBits scaled units per byte.
 using Prices = std::vector<int64_t>;
+inline constexpr unsigned kPriceBits = 20;
 
 /// For each pair what was moved from it to the labels of its ends.
 struct Messages {
@@ -40,6 +41,13 @@ public:
     LinkId link = 0;
     std::shared_ptr<const ScaledTable> table;
     std::shared_ptr<const ScaledTable> unpriced;
+    /// The table at the prices of its usages when it was made.
+    std::shared_ptr<ScaledTable> priced;
+    llvm::SmallVector<Int128, 2> pricedAt;
+
+    uint32_t otherThan(uint32_t variable) const {
+      return first == variable ? second : first;
+    }
   };
 
   /// Prices are 0 at first. The network must outlive the model and keep its
@@ -78,6 +86,10 @@ public:
   Int128 sumLimit(Cost upper) const;
   /// What is added to priced sums: the constant less the priced slack.
   Int128 offset() const;
+
+  /// Sum of costs without prices, scaled; kInfinity or more if labels or pairs
+  /// are not allowed.
+  Int128 unpricedSum(llvm::ArrayRef<Label> labels) const;
 
   /// Labels by node (as in project() and recover()) for labels by variable.
   std::vector<Label> toNodes(llvm::ArrayRef<Label> labels) const;

@@ -74,7 +74,9 @@ static std::optional<Cost> leastFitting(const Problem &problem,
 static Prices randomPrices(std::mt19937_64 &random, const Network &network) {
   Prices prices;
   for (size_t row = 0; row < network.slack.size(); ++row)
-    prices.push_back(chance(random, 50) ? 0 : uniform(random, 0, 1 << 21));
+    prices.push_back(chance(random, 50)
+                         ? 0
+                         : uniform(random, 0, int64_t(1) << (kPriceBits + 21)));
   return prices;
 }
 

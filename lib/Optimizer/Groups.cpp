@@ -63,12 +63,13 @@ bool NetworkBuilder::neededInHbm(Value value, ArrayRef<unsigned> chunks) const {
          });
 }
 
-Picoseconds NetworkBuilder::price(const PartWork &first, const PartWork *second,
-                                  ArrayRef<unsigned> chunks) const {
-  return toPicoseconds(
-      costParts(context.machine(), first, second, [&](Value value) {
-        return neededInHbm(value, chunks);
-      }).seconds());
+/// Weighted time of one or two parts that run as one kernel.
+Cost NetworkBuilder::price(const PartWork &first, const PartWork *second,
+                           ArrayRef<unsigned> chunks) const {
+  GroupCost cost =
+      costParts(context.machine(), first, second,
+                [&](Value value) { return neededInHbm(value, chunks); });
+  return scaled(toPicoseconds(cost.seconds()), options.weights.device);
 }
 
 std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {
@@ -119,7 +120,7 @@ void NetworkBuilder::costGroup(int leader, int rest) {
   Layouts wanted;
   std::vector<unsigned> wantOf;
   std::vector<Want> wants = distinctWants(consumer, wanted, wantOf);
-  PriceMatrix prices(context.planner, shape, storedLayouts, wanted);
+  PriceMatrix prices = pricesOf(index, storedLayouts, wanted);
   solver::Table table;
   table.rows = leaders.size();
   table.columns = rests.size();
@@ -176,7 +177,7 @@ void NetworkBuilder::costChunks() {
                           .costs[label];
         for (const StatisticCost &statistic :
              statisticCosts(context.model, rule, labels[label].ops[number]))
-          unary = sum(unary, scaled(toPicoseconds(statistic.cost.seconds()),
+          unary = sum(unary, scaled(weigh(options.weights, statistic.cost),
                                     chunk.count));
       }
     }

@@ -33,14 +33,33 @@ double countPlacements(const Mesh &mesh, unsigned dims) {
 }
 } // namespace
 
-PriceMatrix::PriceMatrix(ReshardPlanner &planner, const TensorShape &shape,
-                         ArrayRef<Layout> from, ArrayRef<Layout> to)
+Cost shardc::weigh(const Weights &weights, Picoseconds time,
+                   ArrayRef<Picoseconds> occupied) {
+  Cost cost = scaled(time, weights.collectives);
+  for (auto [weight, each] : llvm::zip(weights.networks, occupied))
+    cost = sum(cost, scaled(each, weight));
+  return cost;
+}
+
+Cost shardc::weigh(const Weights &weights, const CollectiveCost &cost) {
+  Picoseconds time = toPicoseconds(cost.seconds());
+  llvm::SmallVector<Picoseconds, 4> occupied(weights.networks.size(), 0);
+  for (unsigned network : cost.occupies)
+    if (network < occupied.size())
+      occupied[network] = time;
+  return weigh(weights, time, occupied);
+}
+
+PriceMatrix::PriceMatrix(ReshardPlanner &planner, const Weights &weights,
+                         const TensorShape &shape, ArrayRef<Layout> from,
+                         ArrayRef<Layout> to)
     : columns(to.size()), pairs(from.size() * to.size()) {
   for (auto [pair, price] :
        llvm::zip_equal(pairs, planner.prices(shape, from, to)))
     if (price)
-      pair = {price->picoseconds, !price->memory.moves,
-              price->memory.extraBytes(), price->memory.storeExtraBytes()};
+      pair = {weigh(weights, price->picoseconds, price->occupied),
+              !price->memory.moves, price->memory.extraBytes(),
+              price->memory.storeExtraBytes()};
 }
 
 /// For messages; empty without one.
@@ -176,6 +195,19 @@ double NetworkBuilder::countEntries() const {
   return entries;
 }
 
+/// What no plan of interest uses need not be added up.
+void NetworkBuilder::forbidAboveLimit() {
+  auto forbid = [&](std::vector<Cost> &costs) {
+    for (Cost &cost : costs)
+      if (cost > options.weights.limit)
+        cost = kForbidden;
+  };
+  for (solver::VariableData &variable : network.problem.variables)
+    forbid(variable.costs);
+  for (solver::Table &table : network.problem.tables)
+    forbid(table.costs);
+}
+
 std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   network.graph = buildGraph(program);
   if (!options.fixed) {
@@ -205,6 +237,7 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
       connectFlow(i, flow);
   }
   costChunks();
+  forbidAboveLimit();
   return std::move(network);
 }
 

@@ -28,6 +28,11 @@ inline solver::Cost sum(solver::Cost a, solver::Cost b) {
              : std::min(saturatingAdd(a, b), solver::kMaxTotal);
 }
 
+/// The weighted cost of collectives that take `time` in all, and of one.
+solver::Cost weigh(const Weights &weights, Picoseconds time,
+                   llvm::ArrayRef<Picoseconds> occupied);
+solver::Cost weigh(const Weights &weights, const CollectiveCost &cost);
+
 /// Sorted, each once.
 inline std::vector<Layout> distinct(std::vector<Layout> layouts) {
   llvm::sort(layouts);
@@ -44,8 +49,8 @@ llvm::StringRef nameOfOperation(mlir::Operation *op);
 
 /// What the network needs to know of one reshard.
 struct PairPrice {
-  /// solver::kForbidden if there is no such reshard.
-  Picoseconds picoseconds = solver::kForbidden;
+  /// Weighted; solver::kForbidden if there is no such reshard.
+  solver::Cost cost = solver::kForbidden;
   /// Nothing to do but slicing.
   bool isFree = false;
   int64_t extraBytes = 0;
@@ -55,8 +60,9 @@ struct PairPrice {
 /// From each of some layouts to each of others.
 class PriceMatrix {
 public:
-  PriceMatrix(ReshardPlanner &planner, const TensorShape &shape,
-              llvm::ArrayRef<Layout> from, llvm::ArrayRef<Layout> to);
+  PriceMatrix(ReshardPlanner &planner, const Weights &weights,
+              const TensorShape &shape, llvm::ArrayRef<Layout> from,
+              llvm::ArrayRef<Layout> to);
 
   const PairPrice &at(size_t from, size_t to) const {
     return pairs[from * columns + to];
@@ -147,17 +153,23 @@ private:
   bool hasManyLabels();
   bool hasManyOperations();
   double countEntries() const;
+  void forbidAboveLimit();
   void costChunks();
   void costGroup(int leader, int rest);
   const ShardingRule &ruleOf(mlir::Operation *op);
   PartWork work(unsigned chunk, unsigned label);
   void addPrologue(mlir::Value value, const Layout &layout, PartWork &part);
-  Picoseconds price(const PartWork &first, const PartWork *second,
-                    llvm::ArrayRef<unsigned> chunks) const;
+  solver::Cost price(const PartWork &first, const PartWork *second,
+                     llvm::ArrayRef<unsigned> chunks) const;
   std::vector<PartWork> works(unsigned chunk);
   std::vector<solver::Cost> costsAlone(unsigned chunk,
                                        llvm::ArrayRef<PartWork> works);
   bool neededInHbm(mlir::Value value, llvm::ArrayRef<unsigned> chunks) const;
+  PriceMatrix pricesOf(unsigned value, llvm::ArrayRef<Layout> from,
+                       llvm::ArrayRef<Layout> to) {
+    return PriceMatrix(context.planner, options.weights, shapeOf(value), from,
+                       to);
+  }
   TensorShape shapeOf(unsigned index) const {
     return shd::tensorShape(network.graph.values[index].value.getType());
   }

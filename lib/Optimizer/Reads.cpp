@@ -70,7 +70,7 @@ NetworkBuilder::ReadPrice NetworkBuilder::priceReads(const PriceMatrix &prices,
     if (llvm::is_contained(wants.take_front(position), want))
       continue;
     const PairPrice &price = prices.at(from, want);
-    result.cost = sum(result.cost, scaled(price.picoseconds, count));
+    result.cost = sum(result.cost, scaled(price.cost, count));
     result.bytes += price.extraBytes;
   }
   return result;
@@ -83,7 +83,7 @@ void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer) {
   Layouts wanted;
   std::vector<unsigned> wantOf;
   std::vector<Want> wants = distinctWants(consumer, wanted, wantOf);
-  PriceMatrix prices(context.planner, shapeOf(index), provider.layouts, wanted);
+  PriceMatrix prices = pricesOf(index, provider.layouts, wanted);
   solver::Table table;
   table.rows = provider.labels.size();
   table.columns = consumer.numLabels;
@@ -153,9 +153,8 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer) {
     table.costs.push_back(price.cost);
     extra.push_back(price.cost == kForbidden ? 0 : price.bytes);
   };
-  TensorShape shape = shapeOf(index);
-  PriceMatrix fromStored(context.planner, shape, provider.layouts, wanted),
-      fromCopy(context.planner, shape, provider.copies, wanted);
+  PriceMatrix fromStored = pricesOf(index, provider.layouts, wanted),
+              fromCopy = pricesOf(index, provider.copies, wanted);
   for (const StoredLabel &from : provider.labels)
     for (const ReadLabel &label : labels)
       add(stored, storedExtra,

@@ -196,7 +196,7 @@ void NetworkBuilder::addCopies(unsigned index) {
     addUsage(variable.copyVariable, number + 1, value.firstRead, value.readEnd,
              copyBytes.back());
   }
-  PriceMatrix prices(context.planner, shape, variable.layouts, variable.copies);
+  PriceMatrix prices = pricesOf(index, variable.layouts, variable.copies);
   solver::Table table;
   table.rows = variable.labels.size();
   table.columns = variable.copies.size() + 1;
@@ -208,8 +208,8 @@ void NetworkBuilder::addCopies(unsigned index) {
       const PairPrice &price = prices.at(label.layout, copy);
       // What can be sliced for free needs no copy.
       bool isUseful =
-          !label.inlined && !price.isFree && price.picoseconds != kForbidden;
-      table.costs.push_back(isUseful ? scaled(price.picoseconds, value.count)
+          !label.inlined && !price.isFree && price.cost != kForbidden;
+      table.costs.push_back(isUseful ? scaled(price.cost, value.count)
                                      : kForbidden);
       // The copy itself counts by its own variable.
       extra.push_back(isUseful ? price.extraBytes - copyBytes[copy] : 0);
@@ -245,8 +245,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
   if (isPrologueValue(value))
     ownCosts = costsAlone(value.chunk, works(value.chunk));
   std::vector<Layout> sources = distinct(made);
-  PriceMatrix prices(context.planner, shapeOf(index), sources,
-                     variable.layouts);
+  PriceMatrix prices = pricesOf(index, sources, variable.layouts);
   solver::Table table;
   table.rows = made.size();
   table.columns = variable.labels.size();
@@ -261,7 +260,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
       const PairPrice *price =
           mayReshard ? &prices.at(source, label.layout) : nullptr;
       bool agrees = isSame && !label.resharded;
-      Cost cost = price    ? scaled(price->picoseconds, value.count)
+      Cost cost = price    ? scaled(price->cost, value.count)
                   : agrees ? 0
                            : kForbidden;
       table.costs.push_back(label.inlined ? cost : sum(cost, ownCosts[row]));

@@ -110,6 +110,8 @@ constexpr double kStepFemtoseconds = 4;
 struct Price {
   double femtoseconds = 0;
   Picoseconds picoseconds = 0;
+  /// Physical networks that it occupies, one bit each.
+  uint64_t occupies = 0;
 };
 
 /// Prices single moves, each combination of kind, axes and bytes once.
@@ -182,9 +184,12 @@ Price Pricer::price(const Edge &edge, double fromBytes, double toBytes) {
   auto [entry, isNew] =
       prices.try_emplace({what, llvm::bit_cast<uint64_t>(bytes)});
   if (isNew) {
-    double seconds = cost(edge, fromBytes, toBytes).seconds();
+    CollectiveCost known = cost(edge, fromBytes, toBytes);
+    double seconds = known.seconds();
     entry->second = {std::nearbyint(seconds * 1e15) + kStepFemtoseconds,
                      toPicoseconds(seconds)};
+    for (unsigned network : known.occupies)
+      entry->second.occupies |= uint64_t(1) << network;
   }
   return entry->second;
 }
@@ -313,10 +318,16 @@ void PathTree::finish(unsigned node) {
   if (node == source)
     return;
   PathEdge last = label.last;
+  const Price &step = priced.prices(last.source)[last.edge];
   label.price = labels[last.source].price;
-  label.price.picoseconds =
-      addTimes(label.price.picoseconds,
-               priced.prices(last.source)[last.edge].picoseconds);
+  label.price.picoseconds = addTimes(label.price.picoseconds, step.picoseconds);
+  for (uint64_t left = step.occupies; left != 0; left &= left - 1) {
+    unsigned network = llvm::countr_zero(left);
+    if (label.price.occupied.size() <= network)
+      label.price.occupied.resize(network + 1);
+    label.price.occupied[network] =
+        addTimes(label.price.occupied[network], step.picoseconds);
+  }
   label.price.memory.add(edge(last).kind, wholeBytes(priced.bytes(last.source)),
                          wholeBytes(priced.bytes(node)));
 }

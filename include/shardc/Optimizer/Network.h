@@ -16,6 +16,17 @@
 
 namespace shardc {
 
+/// What a network's costs are: times of the resources, each with a weight.
+/// cost-model.md section 5: with one of `device` and of every collective it is
+/// `upper_s`; of `device` or a physical network alone, a row of `lower_s`.
+struct Weights {
+  int64_t device = 1, collectives = 1;
+  /// Of each physical network; empty: none.
+  llvm::SmallVector<int64_t, 4> networks;
+  /// Labels and pairs that cost more are forbidden.
+  solver::Cost limit = solver::kForbidden;
+};
+
 struct NetworkOptions {
   /// Layouts of named values are decided: no value is resharded once for
   /// several users, and operations use only axes that their tensors are placed
@@ -23,6 +34,7 @@ struct NetworkOptions {
   bool fixed = false;
   /// Bytes per device; none: memory does not matter.
   std::optional<int64_t> memoryLimit;
+  Weights weights;
 };
 
 /// How a value is stored.

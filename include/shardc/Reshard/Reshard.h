@@ -39,6 +39,8 @@ struct ReshardPlan {
 /// What a plan takes, without its steps.
 struct ReshardPrice {
   Picoseconds picoseconds = 0;
+  /// For how long it occupies each physical network; empty: none.
+  llvm::SmallVector<Picoseconds, 4> occupied;
   ReshardMemory memory;
 };
 

@@ -588,6 +588,7 @@ Schedule Simulator::run() {
   result.lower = result.device;
   for (Picoseconds time : busy)
     result.lower = std::max(result.lower, time);
+  result.busy = std::move(busy);
   result.exposed = std::move(exposed);
   settle(result);
   result.timeline = std::move(timeline);

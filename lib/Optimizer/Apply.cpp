@@ -145,3 +145,12 @@ void shardc::applyAssignment(PlanningContext &context,
   if (!network.graph.values.empty())
     PlanWriter(context, network, assignment).write();
 }
+
+void shardc::removeCopies(ProgramOp program) {
+  program.walk([](ReshardOp op) {
+    if (!op->hasAttr(kCopy))
+      return;
+    op.getResult().replaceAllUsesWith(op.getInput());
+    op.erase();
+  });
+}

@@ -63,13 +63,15 @@ bool NetworkBuilder::neededInHbm(Value value, ArrayRef<unsigned> chunks) const {
          });
 }
 
-/// Weighted time of one or two parts that run as one kernel.
+/// Weighted time of one or two parts that run as one kernel, so many times.
 Cost NetworkBuilder::price(const PartWork &first, const PartWork *second,
-                           ArrayRef<unsigned> chunks) const {
+                           ArrayRef<unsigned> chunks, int64_t count) const {
   GroupCost cost =
       costParts(context.machine(), first, second,
                 [&](Value value) { return neededInHbm(value, chunks); });
-  return scaled(toPicoseconds(cost.seconds()), options.weights.device);
+  Cost total = scaled(toPicoseconds(cost.seconds()), count);
+  bool isAbove = options.weights.limit && total > *options.weights.limit;
+  return isAbove ? kForbidden : scaled(total, options.weights.device);
 }
 
 std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {
@@ -85,8 +87,8 @@ std::vector<Cost> NetworkBuilder::costsAlone(unsigned chunk,
                                              ArrayRef<PartWork> works) {
   std::vector<Cost> costs;
   for (const PartWork &part : works)
-    costs.push_back(scaled(price(part, nullptr, {chunk}),
-                           network.graph.chunks[chunk].count));
+    costs.push_back(
+        price(part, nullptr, {chunk}, network.graph.chunks[chunk].count));
   return costs;
 }
 
@@ -120,7 +122,7 @@ void NetworkBuilder::costGroup(int leader, int rest) {
   Layouts wanted;
   std::vector<unsigned> wantOf;
   std::vector<Want> wants = distinctWants(consumer, wanted, wantOf);
-  PriceMatrix prices = pricesOf(index, storedLayouts, wanted);
+  PriceMatrix prices = pricesOf(index, storedLayouts, wanted, value.count);
   solver::Table table;
   table.rows = leaders.size();
   table.columns = rests.size();
@@ -137,15 +139,13 @@ void NetworkBuilder::costGroup(int leader, int rest) {
       });
       reshards.push_back(!others.empty());
       // Of a pinned value, priced between its variable and the rest.
-      reads.push_back(pin ? ReadPrice{}
-                          : priceReads(prices, stored, others, value.count));
+      reads.push_back(pin ? ReadPrice{} : priceReads(prices, stored, others));
     }
     for (unsigned b = 0; b < rests.size(); ++b) {
       const ReadPrice &read = reads[wantOf[b]];
       bool fused = made == storedLayouts[stored] && !reshards[wantOf[b]];
-      Cost cost =
-          fused ? scaled(price(leaders[a], &rests[b], chunks), value.count)
-                : sum(leaderAlone[a], restAlone[b]);
+      Cost cost = fused ? price(leaders[a], &rests[b], chunks, value.count)
+                        : sum(leaderAlone[a], restAlone[b]);
       table.costs.push_back(sum(cost, read.cost));
       bool counts = !fused && table.costs.back() != kForbidden;
       life.push_back(counts && onlyHere
@@ -177,8 +177,8 @@ void NetworkBuilder::costChunks() {
                           .costs[label];
         for (const StatisticCost &statistic :
              statisticCosts(context.model, rule, labels[label].ops[number]))
-          unary = sum(unary, scaled(weigh(options.weights, statistic.cost),
-                                    chunk.count));
+          unary =
+              sum(unary, weigh(options.weights, statistic.cost, chunk.count));
       }
     }
   }

@@ -33,31 +33,43 @@ double countPlacements(const Mesh &mesh, unsigned dims) {
 }
 } // namespace
 
+static bool isAbove(const Weights &weights, Picoseconds total) {
+  return weights.limit && total > *weights.limit;
+}
+
 Cost shardc::weigh(const Weights &weights, Picoseconds time,
-                   ArrayRef<Picoseconds> occupied) {
-  Cost cost = scaled(time, weights.collectives);
-  for (auto [weight, each] : llvm::zip(weights.networks, occupied))
-    cost = sum(cost, scaled(each, weight));
+                   ArrayRef<Picoseconds> occupied, int64_t count) {
+  Cost cost = scaled(scaled(time, count), weights.collectives);
+  for (auto [network, each] : llvm::enumerate(occupied)) {
+    Cost total = scaled(each, count);
+    if (isAbove(weights, total))
+      return kForbidden;
+    if (network < weights.networks.size())
+      cost = sum(cost, scaled(total, weights.networks[network]));
+  }
   return cost;
 }
 
-Cost shardc::weigh(const Weights &weights, const CollectiveCost &cost) {
+Cost shardc::weigh(const Weights &weights, const CollectiveCost &cost,
+                   int64_t count) {
   Picoseconds time = toPicoseconds(cost.seconds());
-  llvm::SmallVector<Picoseconds, 4> occupied(weights.networks.size(), 0);
-  for (unsigned network : cost.occupies)
-    if (network < occupied.size())
-      occupied[network] = time;
-  return weigh(weights, time, occupied);
+  llvm::SmallVector<Picoseconds, 4> occupied;
+  for (unsigned network : cost.occupies) {
+    if (occupied.size() <= network)
+      occupied.resize(network + 1, 0);
+    occupied[network] = time;
+  }
+  return weigh(weights, time, occupied, count);
 }
 
 PriceMatrix::PriceMatrix(ReshardPlanner &planner, const Weights &weights,
                          const TensorShape &shape, ArrayRef<Layout> from,
-                         ArrayRef<Layout> to)
+                         ArrayRef<Layout> to, int64_t count)
     : columns(to.size()), pairs(from.size() * to.size()) {
   for (auto [pair, price] :
        llvm::zip_equal(pairs, planner.prices(shape, from, to)))
     if (price)
-      pair = {weigh(weights, price->picoseconds, price->occupied),
+      pair = {weigh(weights, price->picoseconds, price->occupied, count),
               !price->memory.moves, price->memory.extraBytes(),
               price->memory.storeExtraBytes()};
 }
@@ -195,19 +207,6 @@ double NetworkBuilder::countEntries() const {
   return entries;
 }
 
-/// What no plan of interest uses need not be added up.
-void NetworkBuilder::forbidAboveLimit() {
-  auto forbid = [&](std::vector<Cost> &costs) {
-    for (Cost &cost : costs)
-      if (cost > options.weights.limit)
-        cost = kForbidden;
-  };
-  for (solver::VariableData &variable : network.problem.variables)
-    forbid(variable.costs);
-  for (solver::Table &table : network.problem.tables)
-    forbid(table.costs);
-}
-
 std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   network.graph = buildGraph(program);
   if (!options.fixed) {
@@ -237,7 +236,6 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
       connectFlow(i, flow);
   }
   costChunks();
-  forbidAboveLimit();
   return std::move(network);
 }
 

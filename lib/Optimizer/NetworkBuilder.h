@@ -28,10 +28,12 @@ inline solver::Cost sum(solver::Cost a, solver::Cost b) {
              : std::min(saturatingAdd(a, b), solver::kMaxTotal);
 }
 
-/// The weighted cost of collectives that take `time` in all, and of one.
+/// The weighted cost of collectives that take `time` in all, and of one, run so
+/// many times.
 solver::Cost weigh(const Weights &weights, Picoseconds time,
-                   llvm::ArrayRef<Picoseconds> occupied);
-solver::Cost weigh(const Weights &weights, const CollectiveCost &cost);
+                   llvm::ArrayRef<Picoseconds> occupied, int64_t count);
+solver::Cost weigh(const Weights &weights, const CollectiveCost &cost,
+                   int64_t count);
 
 /// Sorted, each once.
 inline std::vector<Layout> distinct(std::vector<Layout> layouts) {
@@ -57,12 +59,12 @@ struct PairPrice {
   int64_t storeExtraBytes = 0;
 };
 
-/// From each of some layouts to each of others.
+/// From each of some layouts to each of others, so many times.
 class PriceMatrix {
 public:
   PriceMatrix(ReshardPlanner &planner, const Weights &weights,
               const TensorShape &shape, llvm::ArrayRef<Layout> from,
-              llvm::ArrayRef<Layout> to);
+              llvm::ArrayRef<Layout> to, int64_t count);
 
   const PairPrice &at(size_t from, size_t to) const {
     return pairs[from * columns + to];
@@ -140,7 +142,7 @@ private:
   std::vector<Want> distinctWants(const Consumer &consumer, Layouts &wanted,
                                   std::vector<unsigned> &wantOf) const;
   static ReadPrice priceReads(const PriceMatrix &prices, unsigned from,
-                              llvm::ArrayRef<unsigned> wants, int64_t count);
+                              llvm::ArrayRef<unsigned> wants);
   static bool inlinesAsStored(const Consumer &consumer, const Want &want,
                               const Layout &layout, const StoredLabel &stored,
                               llvm::ArrayRef<Layout> wanted);
@@ -153,22 +155,21 @@ private:
   bool hasManyLabels();
   bool hasManyOperations();
   double countEntries() const;
-  void forbidAboveLimit();
   void costChunks();
   void costGroup(int leader, int rest);
   const ShardingRule &ruleOf(mlir::Operation *op);
   PartWork work(unsigned chunk, unsigned label);
   void addPrologue(mlir::Value value, const Layout &layout, PartWork &part);
   solver::Cost price(const PartWork &first, const PartWork *second,
-                     llvm::ArrayRef<unsigned> chunks) const;
+                     llvm::ArrayRef<unsigned> chunks, int64_t count) const;
   std::vector<PartWork> works(unsigned chunk);
   std::vector<solver::Cost> costsAlone(unsigned chunk,
                                        llvm::ArrayRef<PartWork> works);
   bool neededInHbm(mlir::Value value, llvm::ArrayRef<unsigned> chunks) const;
   PriceMatrix pricesOf(unsigned value, llvm::ArrayRef<Layout> from,
-                       llvm::ArrayRef<Layout> to) {
+                       llvm::ArrayRef<Layout> to, int64_t count) {
     return PriceMatrix(context.planner, options.weights, shapeOf(value), from,
-                       to);
+                       to, count);
   }
   TensorShape shapeOf(unsigned index) const {
     return shd::tensorShape(network.graph.values[index].value.getType());

@@ -63,14 +63,13 @@ bool NetworkBuilder::inlinesAsStored(const Consumer &consumer, const Want &want,
 /// Prices of what is made from one layout, each distinct one once.
 NetworkBuilder::ReadPrice NetworkBuilder::priceReads(const PriceMatrix &prices,
                                                      unsigned from,
-                                                     ArrayRef<unsigned> wants,
-                                                     int64_t count) {
+                                                     ArrayRef<unsigned> wants) {
   ReadPrice result;
   for (auto [position, want] : llvm::enumerate(wants)) {
     if (llvm::is_contained(wants.take_front(position), want))
       continue;
     const PairPrice &price = prices.at(from, want);
-    result.cost = sum(result.cost, scaled(price.cost, count));
+    result.cost = sum(result.cost, price.cost);
     result.bytes += price.extraBytes;
   }
   return result;
@@ -83,7 +82,8 @@ void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer) {
   Layouts wanted;
   std::vector<unsigned> wantOf;
   std::vector<Want> wants = distinctWants(consumer, wanted, wantOf);
-  PriceMatrix prices = pricesOf(index, provider.layouts, wanted);
+  PriceMatrix prices =
+      pricesOf(index, provider.layouts, wanted, consumer.count);
   solver::Table table;
   table.rows = provider.labels.size();
   table.columns = consumer.numLabels;
@@ -94,10 +94,9 @@ void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer) {
   for (const StoredLabel &label : provider.labels) {
     const Layout &stored = provider.layouts[label.layout];
     for (auto [read, want] : llvm::zip_equal(reads, wants))
-      read =
-          inlinesAsStored(consumer, want, stored, label, wanted)
-              ? priceReads(prices, label.layout, want.layouts, consumer.count)
-              : ReadPrice{kForbidden, 0};
+      read = inlinesAsStored(consumer, want, stored, label, wanted)
+                 ? priceReads(prices, label.layout, want.layouts)
+                 : ReadPrice{kForbidden, 0};
     for (unsigned column = 0; column < consumer.numLabels; ++column) {
       const ReadPrice &read = reads[wantOf[column]];
       table.costs.push_back(read.cost);
@@ -153,23 +152,23 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer) {
     table.costs.push_back(price.cost);
     extra.push_back(price.cost == kForbidden ? 0 : price.bytes);
   };
-  PriceMatrix fromStored = pricesOf(index, provider.layouts, wanted),
-              fromCopy = pricesOf(index, provider.copies, wanted);
+  PriceMatrix fromStored =
+                  pricesOf(index, provider.layouts, wanted, consumer.count),
+              fromCopy =
+                  pricesOf(index, provider.copies, wanted, consumer.count);
   for (const StoredLabel &from : provider.labels)
     for (const ReadLabel &label : labels)
       add(stored, storedExtra,
           inlinesAsStored(consumer, wants[label.want],
                           provider.layouts[from.layout], from, wanted)
-              ? priceReads(fromStored, from.layout, label.fromStored,
-                           consumer.count)
+              ? priceReads(fromStored, from.layout, label.fromStored)
               : ReadPrice{kForbidden, 0});
   for (const ReadLabel &label : labels)
     add(copied, copiedExtra,
         ReadPrice{label.fromCopy.empty() ? 0 : kForbidden, 0});
   for (unsigned copy = 0; copy < provider.copies.size(); ++copy)
     for (const ReadLabel &label : labels)
-      add(copied, copiedExtra,
-          priceReads(fromCopy, copy, label.fromCopy, consumer.count));
+      add(copied, copiedExtra, priceReads(fromCopy, copy, label.fromCopy));
   for (unsigned row = 0; row < consumer.numLabels; ++row)
     for (const ReadLabel &label : labels)
       consumed.costs.push_back(label.want == wantOf[row] ? 0 : kForbidden);

@@ -196,7 +196,8 @@ void NetworkBuilder::addCopies(unsigned index) {
     addUsage(variable.copyVariable, number + 1, value.firstRead, value.readEnd,
              copyBytes.back());
   }
-  PriceMatrix prices = pricesOf(index, variable.layouts, variable.copies);
+  PriceMatrix prices =
+      pricesOf(index, variable.layouts, variable.copies, value.count);
   solver::Table table;
   table.rows = variable.labels.size();
   table.columns = variable.copies.size() + 1;
@@ -245,7 +246,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
   if (isPrologueValue(value))
     ownCosts = costsAlone(value.chunk, works(value.chunk));
   std::vector<Layout> sources = distinct(made);
-  PriceMatrix prices = pricesOf(index, sources, variable.layouts);
+  PriceMatrix prices = pricesOf(index, sources, variable.layouts, value.count);
   solver::Table table;
   table.rows = made.size();
   table.columns = variable.labels.size();
@@ -260,9 +261,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
       const PairPrice *price =
           mayReshard ? &prices.at(source, label.layout) : nullptr;
       bool agrees = isSame && !label.resharded;
-      Cost cost = price    ? scaled(price->cost, value.count)
-                  : agrees ? 0
-                           : kForbidden;
+      Cost cost = price ? price->cost : agrees ? 0 : kForbidden;
       table.costs.push_back(label.inlined ? cost : sum(cost, ownCosts[row]));
       extra.push_back(price && table.costs.back() != kForbidden
                           ? price->storeExtraBytes

@@ -20,6 +20,8 @@ void shardc::buildPlanPipeline(OpPassManager &manager,
   program.addPass(shd::createShdFusionGroups());
   shd::ShdOptimizeOptions optimize;
   optimize.fixed = fixed;
+  if (!fixed)
+    optimize.objective = options.objective;
   optimize.memoryLimit = options.memoryLimit.value_or(-1);
   optimize.timeLimit = options.timeLimitSeconds.value_or(-1);
   program.addPass(shd::createShdOptimize(optimize));

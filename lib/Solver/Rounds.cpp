@@ -69,8 +69,17 @@ Solution Rounds::run() {
 }
 
 bool Rounds::isDone() const {
-  return part.bound >= incumbent.upper() || effort.deadline.expired() ||
-         (effort.stopAtPlan && incumbent.hasPlan());
+  return part.bound >= incumbent.upper() || isGoodEnough() ||
+         effort.deadline.expired();
+}
+
+/// Of the parts together.
+bool Rounds::isGoodEnough() const {
+  if (!incumbent.hasPlan())
+    return false;
+  double gap = double(incumbent.upper()) - double(incumbent.bound());
+  return effort.stopAtPlan || incumbent.isClosed() ||
+         gap <= effort.tolerance * double(incumbent.upper());
 }
 
 /// The parts together have the least of their bounds.
@@ -362,12 +371,12 @@ void Rounds::chooseSplit(const Guide &guide) {
 void Rounds::branch() {
   maxWidth = std::min(effort.searchWidth, effort.branchWidth);
   while (split && dualLeft > 0 && workLeft > 0 && !effort.deadline.expired() &&
-         !incumbent.isClosed() && !(effort.stopAtPlan && incumbent.hasPlan())) {
+         !incumbent.isClosed() && !isGoodEnough()) {
     openHalves();
     do
       takeNextPart();
     while (!split && !open.empty() && !incumbent.isClosed() &&
-           !effort.deadline.expired());
+           !isGoodEnough() && !effort.deadline.expired());
   }
 }
 

@@ -26,6 +26,8 @@ struct Effort {
   size_t searchWidth = 1 << 10, branchWidth = 1 << 6;
   /// Any plan will do.
   bool stopAtPlan = false;
+  /// A gap of this part of the cost is as good as none.
+  double tolerance = 0;
   Deadline deadline;
 };
 
@@ -76,6 +78,7 @@ private:
   void keepPrices(const Prices &prices, unsigned shift);
   bool observe(const Model &model, llvm::ArrayRef<Label> labels, Cost bound);
   bool isDone() const;
+  bool isGoodEnough() const;
   bool canSearch() const;
 
   void raiseBound(Cost bound);

@@ -13,7 +13,11 @@ static Solution search(const Problem &problem, const Options &options) {
   Effort effort;
   if (options.timeLimitSeconds)
     effort.deadline = Deadline(*options.timeLimitSeconds);
-  Solution solution = Rounds(problem, effort).run();
+  effort.tolerance = options.tolerance;
+  Rounds rounds(problem, effort);
+  for (const std::vector<Label> &start : options.starts)
+    rounds.offer(start);
+  Solution solution = rounds.run();
   bool noPlan = solution.status == Status::Infeasible ||
                 solution.status == Status::Unknown;
   if (!noPlan || !problem.capacity)

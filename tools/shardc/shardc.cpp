@@ -52,7 +52,6 @@ enum ExitStatus {
 };
 
 /// Times that a plan may minimise: cost-model.md section 5.
-enum class Objective { Upper, Scheduled, Lower };
 
 /// Colours on terminals that have them, unless NO_COLOR is set (no-color.org).
 bool wantsColour(bool terminalHasColours) {
@@ -118,10 +117,8 @@ struct Options {
       cl::init(Objective::Upper), cl::cat(planCategory),
       cl::values(
           clEnumValN(Objective::Upper, "upper", "Nothing overlaps (default)"),
-          clEnumValN(Objective::Scheduled, "scheduled",
-                     "As scheduled (not supported yet)"),
-          clEnumValN(Objective::Lower, "lower",
-                     "Perfect overlap (not supported yet)"))};
+          clEnumValN(Objective::Scheduled, "scheduled", "As scheduled"),
+          clEnumValN(Objective::Lower, "lower", "Perfect overlap"))};
   cl::opt<std::string> hardware{
       "hardware", cl::desc("Replace the program's hardware declaration"),
       cl::value_desc("tpu_v5p[8, 8, 16]"), cl::cat(planCategory)};
@@ -202,6 +199,7 @@ struct Options {
   PlanOptions plan() const {
     PlanOptions result;
     result.mode = opt;
+    result.objective = objective;
     if (timeLimit.getNumOccurrences())
       result.timeLimitSeconds = timeLimit;
     if (memoryLimit.getNumOccurrences())
@@ -568,10 +566,6 @@ static ExitStatus listHardware(const Options &options, raw_ostream &os) {
 
 /// An option that was given and is not there yet, or nothing.
 static std::optional<StringRef> unsupported(const Options &options) {
-  if (options.objective == Objective::Scheduled)
-    return "--objective=scheduled";
-  if (options.objective == Objective::Lower)
-    return "--objective=lower";
   if (options.explain.getNumOccurrences())
     return "--explain";
   return std::nullopt;

@@ -148,6 +148,9 @@ struct Timeline {
 
 struct Schedule {
   Picoseconds device = 0, lower = 0, scheduled = 0, upper = 0;
+  /// How long each physical network is busy: lower is the longest of these and
+  /// of device.
+  std::vector<Picoseconds> busy;
   /// For each collective, how long the compute stream waits for it, all runs of
   /// a step together: scheduled = device + their sum.
   std::vector<Picoseconds> exposed;

@@ -23,8 +23,9 @@ struct Weights {
   int64_t device = 1, collectives = 1;
   /// Of each physical network; empty: none.
   llvm::SmallVector<int64_t, 4> networks;
-  /// Labels and pairs that cost more are forbidden.
-  solver::Cost limit = solver::kForbidden;
+  /// What takes longer of the device or of a physical network, whatever its
+  /// weight, is forbidden.
+  std::optional<Picoseconds> limit;
 };
 
 struct NetworkOptions {
@@ -93,6 +94,10 @@ enum class NoNetwork {
 std::variant<PlanNetwork, NoNetwork>
 buildNetwork(PlanningContext &context, shd::ProgramOp program,
              const NetworkOptions &options);
+
+/// Takes back the copies that applyAssignment() inserted, so that another
+/// assignment can be applied: pins are written anew each time.
+void removeCopies(shd::ProgramOp program);
 
 /// Writes an assignment into the program: closed pins everywhere, and copies.
 void applyAssignment(PlanningContext &context, const PlanNetwork &network,

@@ -11,8 +11,12 @@ namespace shardc {
 /// `--opt`: exactly what is annotated, spread what is annotated, or search.
 enum class OptMode { None, Propagate, Optimize };
 
+/// `--objective`: the time to minimise (cost-model.md section 5).
+enum class Objective { Upper, Scheduled, Lower };
+
 struct PlanOptions {
   OptMode mode = OptMode::Optimize;
+  Objective objective = Objective::Upper;
   std::optional<double> timeLimitSeconds;
   /// Bytes per device; the machine's HBM capacity if absent.
   std::optional<int64_t> memoryLimit;

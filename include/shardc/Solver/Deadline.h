@@ -17,6 +17,13 @@ public:
                                std::chrono::duration<double>(seconds))) {}
 
   bool expired() const { return end && Clock::now() >= *end; }
+  /// Not negative; nothing without one.
+  std::optional<double> secondsLeft() const {
+    if (!end)
+      return std::nullopt;
+    std::chrono::duration<double> left = *end - Clock::now();
+    return left.count() > 0 ? left.count() : 0;
+  }
 
 private:
   using Clock = std::chrono::steady_clock;

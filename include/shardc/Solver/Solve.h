@@ -11,6 +11,10 @@ namespace shardc::solver {
 struct Options {
   /// Wall-clock budget; none: only the deterministic work limits apply.
   std::optional<double> timeLimitSeconds;
+  /// Assignments to start from; those that are not allowed do not matter.
+  std::vector<std::vector<Label>> starts;
+  /// A gap of this part of the cost is as good as none.
+  double tolerance = 0;
 };
 
 enum class Status {

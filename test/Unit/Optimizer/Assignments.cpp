@@ -24,21 +24,10 @@ PlannedNetwork::PlannedNetwork(TestProgram &program,
       network = std::get<PlanNetwork>(std::move(built));
 }
 
-/// Takes back the copies that applyAssignment inserted; it writes all pins
-/// anew each time.
-static void removeCopies(ModuleOp module) {
-  module.walk([](shd::ReshardOp op) {
-    if (!op->hasAttr(shd::kCopy))
-      return;
-    op.getResult().replaceAllUsesWith(op.getInput());
-    op.erase();
-  });
-}
-
 OwningOpRef<ModuleOp> PlannedNetwork::lower(ArrayRef<Label> assignment) {
   apply(assignment);
   OwningOpRef<ModuleOp> lowered = program.clone();
-  removeCopies(program.module());
+  program.module().walk([](shd::ProgramOp op) { removeCopies(op); });
   if (!program.run(*lowered, [](OpPassManager &manager) {
         manager.addPass(shd::createShdInsertCollectives());
         manager.addPass(shd::createShdAnnotateCost());

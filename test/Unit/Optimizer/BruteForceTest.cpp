@@ -8,6 +8,7 @@
 #include "Assignments.h"
 #include "RandomPrograms.h"
 #include "shardc/Report/Memory.h"
+#include "shardc/Report/ScheduledProgram.h"
 #include "shardc/Solver/Solve.h"
 #include <gtest/gtest.h>
 
@@ -24,7 +25,26 @@ namespace {
 struct Placed {
   int64_t picoseconds = 0;
   int64_t peak = 0;
+  /// With as much memory as it takes.
+  int64_t lower = 0, scheduled = 0;
+
+  int64_t time(Objective objective) const {
+    return objective == Objective::Lower       ? lower
+           : objective == Objective::Scheduled ? scheduled
+                                               : picoseconds;
+  }
 };
+
+constexpr int64_t kUnlimited = int64_t(1) << 50;
+
+/// What an explicit program takes.
+Placed placedAs(shd::ProgramOp planned) {
+  std::unique_ptr<PlanningContext> context = createContext(planned);
+  Schedule schedule =
+      scheduleProgram(planned, context->model, kUnlimited).schedule;
+  return {totalPicoseconds(planned), profileMemory(planned).peak,
+          schedule.lower, schedule.scheduled};
+}
 
 /// What a program costs whose pins say everything that can be written.
 std::optional<Placed> evaluateAsWritten(TestProgram &program, ModuleOp module) {
@@ -40,7 +60,7 @@ std::optional<Placed> evaluateAsWritten(TestProgram &program, ModuleOp module) {
     return std::nullopt;
   shd::ProgramOp planned = TestProgram::programOf(module);
   auto plan = planned->getAttrOfType<DictionaryAttr>(shd::kPlan);
-  Placed placed{totalPicoseconds(planned), profileMemory(planned).peak};
+  Placed placed = placedAs(planned);
   EXPECT_EQ(plan.getAs<IntegerAttr>("value_ps").getInt(), placed.picoseconds);
   return placed;
 }
@@ -146,12 +166,14 @@ struct Picked {
 /// Runs the whole optimizer; checks that what it says is what the explicit
 /// program costs.
 std::optional<Picked> optimize(TestProgram &program,
-                               std::optional<int64_t> memoryLimit) {
+                               std::optional<int64_t> memoryLimit,
+                               Objective objective = Objective::Upper) {
   OwningOpRef<ModuleOp> module = program.clone();
   if (!program.run(*module, [&](OpPassManager &manager) {
         manager.addPass(shd::createShdFusionGroups());
         shd::ShdOptimizeOptions options;
-        options.memoryLimit = memoryLimit.value_or(int64_t(1) << 50);
+        options.memoryLimit = memoryLimit.value_or(kUnlimited);
+        options.objective = objective;
         manager.addPass(shd::createShdOptimize(options));
         manager.addPass(shd::createShdInsertCollectives());
         manager.addPass(shd::createShdAnnotateCost());
@@ -165,8 +187,9 @@ std::optional<Picked> optimize(TestProgram &program,
   picked.status = plan.getAs<StringAttr>("status").str();
   picked.value = plan.getAs<IntegerAttr>("value_ps").getInt();
   picked.bound = plan.getAs<IntegerAttr>("bound_ps").getInt();
-  picked.placed = {totalPicoseconds(planned), profileMemory(planned).peak};
-  EXPECT_EQ(picked.value, picked.placed.picoseconds);
+  picked.placed = placedAs(planned);
+  if (!memoryLimit || objective == Objective::Upper)
+    EXPECT_EQ(picked.value, picked.placed.time(objective));
   EXPECT_LE(picked.bound, picked.value);
   return picked;
 }
@@ -295,6 +318,28 @@ TEST_P(BruteForce, NoAnnotationIsCheaper) {
     EXPECT_LE(picked->placed.peak, limit);
     EXPECT_EQ(picked->status, "optimal");
     EXPECT_LE(picked->value, *least(limit)) << "limit " << limit;
+  }
+}
+
+/// The bound is below every annotation's time, the plan's time is not above
+/// any, and it is what `upper` finds or better.
+TEST_P(BruteForce, NoAnnotationIsFasterWithOverlap) {
+  TestProgram program(GetParam().text);
+  ASSERT_TRUE(program.module()) << program.messages();
+  std::vector<Placed> variants;
+  forEachVariant(program, 3000,
+                 [&](const Placed &placed) { variants.push_back(placed); });
+  std::optional<Picked> upper = optimize(program, std::nullopt);
+  ASSERT_TRUE(upper);
+  for (Objective objective : {Objective::Lower, Objective::Scheduled}) {
+    std::optional<Picked> picked = optimize(program, std::nullopt, objective);
+    ASSERT_TRUE(picked);
+    EXPECT_LE(picked->value, upper->placed.time(objective));
+    for (const Placed &placed : variants) {
+      ASSERT_LE(picked->bound, placed.time(objective));
+      ASSERT_LE(picked->value, placed.time(objective))
+          << (objective == Objective::Lower ? "lower" : "scheduled");
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ObjectiveSearch.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Network.h"
@@ -17,6 +18,18 @@ namespace shardc::shd {
 #include "shardc/Dialect/Shd/Transforms/Passes.h.inc"
 
 namespace {
+
+StringRef objectiveName(Objective objective) {
+  switch (objective) {
+  case Objective::Upper:
+    return "upper";
+  case Objective::Scheduled:
+    return "scheduled";
+  case Objective::Lower:
+    return "lower";
+  }
+  llvm_unreachable("unknown objective");
+}
 
 StringRef statusName(const solver::Solution &solution, bool fixed) {
   if (solution.status == solver::Status::Infeasible ||
@@ -51,7 +64,7 @@ void OptimizePass::record(StringRef status, std::optional<solver::Cost> value,
     plan.set("value_ps", builder.getI64IntegerAttr(*value));
   if (bound)
     plan.set("bound_ps", builder.getI64IntegerAttr(*bound));
-  plan.set("objective", builder.getStringAttr("upper"));
+  plan.set("objective", builder.getStringAttr(objectiveName(objective)));
   getOperation()->setAttr(kPlan, plan.getDictionary(&getContext()));
 }
 
@@ -93,8 +106,11 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
                              "be added up exactly: expected sums below 2^60 "
                              "picoseconds (13 days) and 2^60 bytes");
   solver::Options options;
-  if (timeLimit >= 0)
+  solver::Deadline deadline;
+  if (timeLimit >= 0) {
     options.timeLimitSeconds = timeLimit;
+    deadline = solver::Deadline(timeLimit);
+  }
   solver::Solution solution = solver::solve(network.problem, options);
   if (solution.assignment.empty() && !network.problem.variables.empty()) {
     if (solution.status == solver::Status::Unknown && !fixed)
@@ -102,9 +118,13 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
     return program.emitError(
         "no plan has the layouts that the annotations ask for");
   }
-  applyAssignment(context, network, solution.assignment);
   bool fits = solution.status == solver::Status::Optimal ||
               solution.status == solver::Status::Feasible;
+  if (fits && objective != Objective::Upper)
+    solution = ObjectiveSearch(context, program, objective,
+                               networkOptions(context), deadline)
+                   .run(network, solution);
+  applyAssignment(context, network, solution.assignment);
   record(statusName(solution, fixed), solution.cost,
          fits ? std::optional(solution.bound) : std::nullopt);
   return success();

@@ -5,6 +5,7 @@
 
 #include "mlir/Pass/Pass.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Optimizer/Options.h"
 
 namespace shardc::shd {
 

@@ -51,6 +51,10 @@ def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
     and copies. Needs `shd-fusion-groups`. Emits an error where annotations
     contradict each other.
 
+    With another `objective` than `upper`, the network is solved again with
+    other weights of device time and of each physical network: each solution is
+    a plan to try, and each bound one of the objective.
+
     With `fixed`, layouts of named values are taken as they are pinned and only
     the way in which each operation gets from its operands to its result is
     chosen; memory is not considered and no copies are made.
@@ -58,6 +62,15 @@ def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
   let options = [
     Option<"fixed", "fixed", "bool", "false",
            "Layouts are decided; only choose how operations get to them">,
+    Option<"objective", "objective", "::shardc::Objective",
+           "::shardc::Objective::Upper", "The time to minimise",
+           [{::llvm::cl::values(
+               clEnumValN(::shardc::Objective::Upper, "upper",
+                          "nothing overlaps"),
+               clEnumValN(::shardc::Objective::Scheduled, "scheduled",
+                          "as scheduled"),
+               clEnumValN(::shardc::Objective::Lower, "lower",
+                          "perfect overlap"))}]>,
     Option<"memoryLimit", "memory-limit", "int64_t", "-1",
            "Bytes per device; the machine's HBM capacity if negative">,
     Option<"timeLimit", "time-limit", "double", "-1",

@@ -1,0 +1,212 @@
+//===- ObjectiveSearch.cpp - Plans for times that are no sums -------------===//
+
+#include "ObjectiveSearch.h"
+#include "mlir/Pass/PassManager.h"
+#include "shardc/Dialect/Shd/Transforms/Passes.h"
+#include "shardc/Report/ScheduledProgram.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+/// Weights are integers that add up to this.
+static constexpr int64_t kUnit = 1024;
+/// Networks solved for a bound, at most.
+static constexpr unsigned kMaxBounds = 8;
+/// Gaps of solutions that are only tried, and of bounds at mixed weights.
+static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
+/// Between the weights of the bound (0) and those of `upper` (1).
+static constexpr double kSurrogates[] = {0.5, 0.125};
+/// Rounds of fictitious play for the next weights.
+static constexpr unsigned kPlays = 20000;
+
+namespace {
+/// What a row of weights gives of a plan's times.
+double meanUnder(ArrayRef<double> weights, ArrayRef<double> rows) {
+  double sum = 0;
+  for (auto [weight, row] : llvm::zip_equal(weights, rows))
+    sum += weight * row;
+  return sum;
+}
+} // namespace
+
+static OwningOpRef<ModuleOp> copyOf(ProgramOp program) {
+  OwningOpRef<ModuleOp> copy = ModuleOp::create(program.getLoc());
+  copy->push_back(program->clone());
+  return copy;
+}
+
+static ProgramOp programOf(ModuleOp module) {
+  return *module.getOps<ProgramOp>().begin();
+}
+
+bool ObjectiveSearch::isKnown(const std::vector<solver::Label> &plan) const {
+  return llvm::any_of(
+      trials, [&](const Trial &trial) { return trial.assignment == plan; });
+}
+
+/// Makes the plan that `module` was given explicit, and schedules it.
+void ObjectiveSearch::addTrial(ModuleOp module,
+                               std::vector<solver::Label> assignment) {
+  PassManager manager(module.getContext());
+  OpPassManager &nested = manager.nest<ProgramOp>();
+  nested.addPass(createShdInsertCollectives());
+  nested.addPass(createShdAnnotateCost());
+  if (failed(manager.run(module)))
+    return;
+  ScheduledProgram scheduled =
+      scheduleProgram(programOf(module), context.model, options.memoryLimit);
+  const Schedule &schedule = scheduled.schedule;
+  Trial trial;
+  trial.assignment = std::move(assignment);
+  trial.rows.push_back(double(schedule.device));
+  trial.rows.insert(trial.rows.end(), schedule.busy.begin(),
+                    schedule.busy.end());
+  trial.value =
+      objective == Objective::Lower ? schedule.lower : schedule.scheduled;
+  trial.upper = schedule.upper;
+  trials.push_back(std::move(trial));
+}
+
+/// The first of the best.
+const ObjectiveSearch::Trial &ObjectiveSearch::best() const {
+  return *llvm::min_element(trials, [](const Trial &a, const Trial &b) {
+    return std::pair(a.value, a.upper) < std::pair(b.value, b.upper);
+  });
+}
+
+Weights ObjectiveSearch::integral(const Rows &weights) const {
+  Weights result;
+  result.collectives = 0;
+  int64_t left = kUnit;
+  for (double weight : llvm::drop_begin(weights)) {
+    int64_t rounded = std::min<int64_t>(left, std::llround(weight * kUnit));
+    result.networks.push_back(rounded);
+    left -= rounded;
+  }
+  result.device = left;
+  return result;
+}
+
+/// Solves the network with other weights; nothing if that is not to be had.
+std::optional<solver::Solution> ObjectiveSearch::solveWith(Weights weights,
+                                                           double tolerance) {
+  if (deadline.expired())
+    return std::nullopt;
+  options.weights = std::move(weights);
+  OwningOpRef<ModuleOp> copy = copyOf(programOf(*unplanned));
+  std::variant<PlanNetwork, NoNetwork> built =
+      buildNetwork(context, programOf(*copy), options);
+  auto *network = std::get_if<PlanNetwork>(&built);
+  if (!network || network->problem.check())
+    return std::nullopt;
+  solver::Options how;
+  how.tolerance = tolerance;
+  how.timeLimitSeconds = deadline.secondsLeft();
+  for (const Trial &trial : trials)
+    how.starts.push_back(trial.assignment);
+  solver::Solution solution = solver::solve(network->problem, how);
+  bool fits = solution.status == solver::Status::Optimal ||
+              solution.status == solver::Status::Feasible;
+  if (fits && !isKnown(solution.assignment)) {
+    applyAssignment(context, *network, solution.assignment);
+    addTrial(*copy, solution.assignment);
+  }
+  return solution;
+}
+
+/// Solves for the least weighted mean.
+void ObjectiveSearch::raiseBound(const Rows &weights) {
+  Weights rounded = integral(weights);
+  bool isPure =
+      rounded.device == kUnit || llvm::is_contained(rounded.networks, kUnit);
+  // A plan of which one row takes longer than the best is no better.
+  rounded.limit = best().value;
+  std::optional<solver::Solution> solution =
+      solveWith(std::move(rounded), isPure ? 0 : kFineGap);
+  if (!solution)
+    return;
+  solver::Cost proven = (solution->bound + kUnit - 1) / kUnit;
+  if (solution->status == solver::Status::Infeasible)
+    proven = best().value;
+  bound = std::max(bound, std::min<solver::Cost>(proven, best().value));
+}
+
+/// Weights at which the known plans bound best: the mixed strategy of who
+/// weighs, in the game against who picks a plan. By fictitious play.
+ObjectiveSearch::Rows ObjectiveSearch::bestWeights() const {
+  size_t size = trials.front().rows.size();
+  Rows counts(size, 0), taken(size, 0), bestFound(size, 0);
+  double bestMean = -1;
+  for (unsigned play = 1; play <= kPlays; ++play) {
+    size_t row = llvm::max_element(taken) - taken.begin();
+    counts[row] += 1;
+    const Trial &answer =
+        *llvm::min_element(trials, [&](const Trial &a, const Trial &b) {
+          return meanUnder(counts, a.rows) < meanUnder(counts, b.rows);
+        });
+    for (auto [sum, each] : llvm::zip_equal(taken, answer.rows))
+      sum += each;
+    double mean = meanUnder(counts, answer.rows) / play;
+    if (mean <= bestMean)
+      continue;
+    bestMean = mean;
+    for (auto [weight, count] : llvm::zip_equal(bestFound, counts))
+      weight = count / play;
+  }
+  return bestFound;
+}
+
+/// Of the many plans of one bound, some leave less to overlap.
+void ObjectiveSearch::trySurrogates(const Rows &weights) {
+  for (double share : kSurrogates) {
+    Rows part;
+    for (double weight : weights)
+      part.push_back(weight * (1 - share));
+    Weights mixed = integral(part); // what is left goes to the device
+    mixed.collectives = std::llround(share * kUnit);
+    mixed.limit = best().value;
+    solveWith(std::move(mixed), kRoughGap);
+  }
+}
+
+solver::Solution ObjectiveSearch::run(const PlanNetwork &network,
+                                      const solver::Solution &first) {
+  unplanned = copyOf(program);
+  applyAssignment(context, network, first.assignment);
+  addTrial(*copyOf(program), first.assignment);
+  removeCopies(program);
+  solver::Solution result = first;
+  if (trials.empty())
+    return result;
+  // Device time alone first: it often binds, and what the known plans say of
+  // weights they say better with its best.
+  size_t numRows = trials.front().rows.size();
+  Rows weights(numRows, 0), last;
+  weights[0] = 1;
+  for (unsigned i = 0; i < kMaxBounds && bound < best().value; ++i) {
+    Picoseconds before = best().value;
+    raiseBound(weights);
+    last = std::exchange(weights, bestWeights());
+    // A better plan forbids more: the same weights may bound better.
+    if (weights == last && best().value == before)
+      break;
+  }
+  // Plans that traded one row for another may be forbidden by now: what is left
+  // is bound by the longest row of the best.
+  Rows longest(numRows, 0);
+  const Rows &rows = best().rows;
+  longest[llvm::max_element(rows) - rows.begin()] = 1;
+  if (bound < best().value)
+    raiseBound(longest);
+  if (bound < best().value)
+    trySurrogates(weights);
+  result.assignment = best().assignment;
+  result.cost = best().value;
+  result.bound = std::min<solver::Cost>(bound, result.cost);
+  result.status = result.bound == result.cost ? solver::Status::Optimal
+                                              : solver::Status::Feasible;
+  return result;
+}

@@ -1,0 +1,69 @@
+//===- ObjectiveSearch.h - Plans for times that are no sums ---*- C++ -*-===//
+//
+// `lower` is the largest of a few sums, device time and the time of each
+// physical network; `scheduled` is at least that. Any weighted mean of the sums
+// is a sum, so the network with these weights has a least cost that bounds
+// both from below, and the plans that reach it are worth a try (Lagrangian
+// relaxation; optimizer.md section 2).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_DIALECT_SHD_TRANSFORMS_OBJECTIVESEARCH_H
+#define SHARDC_LIB_DIALECT_SHD_TRANSFORMS_OBJECTIVESEARCH_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "shardc/Optimizer/Network.h"
+#include "shardc/Optimizer/Options.h"
+#include "shardc/Solver/Deadline.h"
+#include "shardc/Solver/Solve.h"
+
+namespace shardc::shd {
+
+class ObjectiveSearch {
+public:
+  /// `options` are those of the network that is searched first, which minimises
+  /// `upper`.
+  ObjectiveSearch(PlanningContext &context, ProgramOp program,
+                  Objective objective, NetworkOptions options,
+                  solver::Deadline deadline)
+      : context(context), program(program), objective(objective),
+        options(std::move(options)), deadline(deadline) {}
+
+  /// From a plan that fits: the best that is found, its time, and a bound.
+  /// Assignments are of networks of any weights.
+  solver::Solution run(const PlanNetwork &network,
+                       const solver::Solution &first);
+
+private:
+  /// What a plan takes: device time and that of each physical network.
+  using Rows = std::vector<double>;
+  struct Trial {
+    std::vector<solver::Label> assignment;
+    Rows rows;
+    Picoseconds value = 0, upper = 0;
+  };
+
+  bool isKnown(const std::vector<solver::Label> &plan) const;
+  void addTrial(mlir::ModuleOp module, std::vector<solver::Label> assignment);
+  void raiseBound(const Rows &weights);
+  void trySurrogates(const Rows &weights);
+  std::optional<solver::Solution> solveWith(Weights weights, double tolerance);
+  Weights integral(const Rows &weights) const;
+  Rows bestWeights() const;
+  const Trial &best() const;
+
+  PlanningContext &context;
+  ProgramOp program;
+  Objective objective;
+  NetworkOptions options;
+  solver::Deadline deadline;
+  /// The program without the pins of any plan.
+  mlir::OwningOpRef<mlir::ModuleOp> unplanned;
+  std::vector<Trial> trials;
+  solver::Cost bound = 0;
+};
+
+} // namespace shardc::shd
+
+#endif // SHARDC_LIB_DIALECT_SHD_TRANSFORMS_OBJECTIVESEARCH_H

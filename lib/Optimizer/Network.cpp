@@ -89,7 +89,7 @@ Variable NetworkBuilder::addVariable(StringRef name, unsigned numLabels) {
 
 void NetworkBuilder::addUsage(Variable variable, unsigned label, uint32_t begin,
                               uint32_t end, int64_t bytes) {
-  if (!options.memoryLimit || begin >= end || bytes == 0)
+  if (begin >= end || bytes == 0)
     return;
   solver::VariableData &data = network.problem.variables[variable];
   data.usages.resize(data.costs.size());
@@ -98,8 +98,7 @@ void NetworkBuilder::addUsage(Variable variable, unsigned label, uint32_t begin,
 
 void NetworkBuilder::addEdgeUsage(unsigned edge, uint32_t begin, uint32_t end,
                                   std::vector<int64_t> bytes) {
-  if (!options.memoryLimit || begin >= end ||
-      llvm::all_of(bytes, [](int64_t b) { return b == 0; }))
+  if (begin >= end || llvm::all_of(bytes, [](int64_t b) { return b == 0; }))
     return;
   network.problem.edgeUsages.push_back({edge, begin, end, std::move(bytes)});
 }

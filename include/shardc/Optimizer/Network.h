@@ -33,7 +33,8 @@ struct NetworkOptions {
   /// several users, and operations use only axes that their tensors are placed
   /// on.
   bool fixed = false;
-  /// Bytes per device; none: memory does not matter.
+  /// Bytes per device; none: memory only decides between plans that cost the
+  /// same.
   std::optional<int64_t> memoryLimit;
   Weights weights;
 };

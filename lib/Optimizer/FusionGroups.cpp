@@ -61,6 +61,7 @@ private:
   std::optional<PartialSums> readAs(OpOperand &use,
                                     const GroupInfo &group) const;
   PartialSums partialSums(ShardingAttr pin) const;
+  AxisSet apartRows(GatherOp gather) const;
   PartialSums storedSums(Value value) const;
   bool readsTransitively(unsigned reader, unsigned group,
                          llvm::SmallDenseSet<unsigned> &seen) const;
@@ -161,6 +162,16 @@ PartialSums GroupAssigner::partialSums(ShardingAttr pin) const {
   return sums;
 }
 
+/// The axes over which the rows of a gather's table are pinned to lie: what it
+/// reads is a partial sum over them.
+AxisSet GroupAssigner::apartRows(GatherOp gather) const {
+  AxisSet axes = 0;
+  if (ShardingAttr pin = getOperandPin(gather, 0))
+    for (int64_t dim : gather.getDims())
+      axes |= axisSet(toLayout(mesh, pin).dims[dim]);
+  return axes;
+}
+
 /// The partial sums with which a value from outside of the group can be read:
 /// moving it adds none.
 PartialSums GroupAssigner::storedSums(Value value) const {
@@ -181,9 +192,8 @@ PartialSums GroupAssigner::storedSums(Value value) const {
   auto group = groupOf.find(maker);
   if (isa_and_nonnull<DeclareOp>(maker))
     sums.may = 0;
-  else if (isa_and_nonnull<GatherOp>(maker) && !pin)
-    // Its rows may lie apart, too; they are then added up first.
-    sums.may = storedSums(maker->getOperand(0)).may;
+  else if (auto gather = dyn_cast_or_null<GatherOp>(maker); gather && !pin)
+    sums.may = storedSums(gather.getTable()).may | apartRows(gather);
   else if (maker && group != groupOf.end())
     if (auto made = groups[group->second].made.find(maker);
         made != groups[group->second].made.end())

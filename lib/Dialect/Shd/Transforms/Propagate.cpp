@@ -8,6 +8,7 @@
 
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 
@@ -35,6 +36,7 @@ class Propagation {
 public:
   explicit Propagation(ProgramOp program);
   void run();
+  void settleCarried();
   void writePins();
 
 private:
@@ -180,6 +182,34 @@ void Propagation::run() {
   }
 }
 
+/// The operation that gives a carried value its next one, or null.
+static Operation *rebinding(RepeatOp repeat, unsigned number) {
+  Value next = repeat.getBody().front().getTerminator()->getOperand(number);
+  if (auto inner = next.getDefiningOp<RepeatOp>())
+    return rebinding(inner, cast<OpResult>(next).getResultNumber());
+  Operation *maker = next.getDefiningOp();
+  return isa_and_nonnull<ShardingRuleOpInterface>(maker) ? maker : nullptr;
+}
+
+/// A carried value and its rebinding share one layout, or the value would move
+/// in each iteration: that of the rebinding if its author has placed it, else
+/// that of the carried value. Outer repeats come first.
+void Propagation::settleCarried() {
+  llvm::SmallPtrSet<Operation *, 8> settled;
+  for (Operation *op : ops)
+    if (auto repeat = dyn_cast<RepeatOp>(op))
+      for (auto [i, argument] : llvm::enumerate(repeat.getCarried())) {
+        Operation *maker = rebinding(repeat, i);
+        if (!maker)
+          continue;
+        Known &carried = known(argument), &next = known(maker->getResult(0));
+        if (settled.insert(maker).second && !getResultPin(maker))
+          next = carried;
+        else
+          carried = next;
+      }
+}
+
 void Propagation::writePins() {
   auto pinFor = [&](Value value) {
     Layout layout;
@@ -203,6 +233,7 @@ struct PropagatePass : impl::ShdPropagateBase<PropagatePass> {
   void runOnOperation() override {
     Propagation propagation(getOperation());
     propagation.run();
+    propagation.settleCarried();
     propagation.writePins();
   }
 };

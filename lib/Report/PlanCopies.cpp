@@ -193,10 +193,12 @@ PlanCopies::PlanCopies(const PlanModel &model, FreshNames &names,
   planned->walk<WalkOrder::PreOrder>([&](Operation *op) { placeFlows(op); });
 }
 
-/// The items around a reader, it included; for what flows on, the items around
-/// the end of its block.
+/// The items around a reader, it included; for a parameter, those around the
+/// call; for what flows on, the items around the end of its block.
 std::optional<PlanPath> PlanCopies::readerPath(OpOperand &use) const {
   Operation *op = use.getOwner();
+  if (model.isParameter(op))
+    return model.frameOf(op)->caller->path;
   if (PlanStatement *statement = model.statementOf(op))
     return statement->path;
   if (auto repeat = dyn_cast<RepeatOp>(op))

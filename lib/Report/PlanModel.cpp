@@ -132,6 +132,7 @@ void PlanModel::addCall(PlanStatement &statement, const Expr &call) {
   frame->layer = layers.lookup(call.name);
   frame->parent = statement.frame;
   frame->call = &call;
+  frame->caller = &statement;
   std::string name = statement.frame->name.empty()
                          ? std::string()
                          : statement.frame->name + ".";
@@ -141,7 +142,8 @@ void PlanModel::addCall(PlanStatement &statement, const Expr &call) {
   frameByName[frame->name] = frame;
   statement.calls.push_back(frame);
   // Arguments are evaluated in the order of the parameters.
-  llvm::SmallVector<const Expr *> values(frame->layer->parameters.size());
+  auto &values = frame->arguments;
+  values.resize(frame->layer->parameters.size());
   size_t position = 0;
   for (const ast::Argument &argument : call.arguments) {
     size_t slot = position;
@@ -274,6 +276,22 @@ PlanStatement *PlanModel::statement(PlanFrame *frame,
 Operation *PlanModel::definition(PlanFrame *frame, SMLoc loc) const {
   auto it = definitions.find({frame, loc.getPointer()});
   return it == definitions.end() ? nullptr : it->second;
+}
+
+bool PlanModel::isParameter(Operation *op) const {
+  PlanFrame *frame = frameOf(op);
+  return frame && frame->layer &&
+         llvm::any_of(frame->layer->parameters,
+                      [&](const ast::Parameter &parameter) {
+                        return parameter.name.range.Start == defLoc(op);
+                      });
+}
+
+Operation *PlanModel::bareParameter(PlanFrame *call, unsigned parameter) const {
+  const Expr *argument = call->arguments[parameter];
+  if (!argument || argument->kind != Expr::Kind::Ref || argument->indices)
+    return nullptr;
+  return definition(call, call->layer->parameters[parameter].name.range.Start);
 }
 
 std::optional<PlanPath> PlanModel::pathOf(RepeatOp repeat) const {

@@ -17,6 +17,8 @@
 
 namespace shardc {
 
+struct PlanStatement;
+
 /// Text that runs in one scope: the file level, or a layer at one call.
 struct PlanFrame {
   /// Null at file level.
@@ -24,6 +26,10 @@ struct PlanFrame {
   PlanFrame *parent = nullptr;
   /// The call, and its number among the calls of its statement.
   const ast::Expr *call = nullptr;
+  /// The statement with the call, and what it hands to each parameter (null
+  /// where the call says nothing).
+  PlanStatement *caller = nullptr;
+  llvm::SmallVector<const ast::Expr *, 4> arguments;
   /// As `shd.call` names it; empty at file level.
   std::string name;
 };
@@ -96,6 +102,12 @@ public:
     return layers.lookup(name);
   }
   shd::OutputOp output(const ast::OutputDecl &decl) const;
+
+  /// The operation of a parameter that moves what the call gives it bare, or
+  /// null.
+  mlir::Operation *bareParameter(PlanFrame *call, unsigned parameter) const;
+  /// True if the operation moves an argument of its frame to a parameter.
+  bool isParameter(mlir::Operation *op) const;
 
   /// Program order of operations.
   unsigned position(mlir::Operation *op) const { return positions.lookup(op); }

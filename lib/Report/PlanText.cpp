@@ -232,12 +232,16 @@ void PlanPrinter::editTarget(PlanFrame *frame, const ast::Target &target,
 }
 
 /// Renames the call to the layer's copy with its plan and hands it the copies
-/// that the layer reads.
+/// that its parameters and the layer read.
 void PlanPrinter::editCall(PlanFrame *callee, TextEdits &edits) {
   std::string name = variantName(callee);
   const Expr &call = *callee->call;
   if (name != call.name)
     edits.replace(call.nameRange, name);
+  for (auto [i, argument] : llvm::enumerate(callee->arguments))
+    if (Operation *parameter = model.bareParameter(callee, i))
+      if (Operation *copy = wanted(parameter->getOpOperand(0)).second)
+        edits.replace(argument->nameRange, copies.nameIn(callee->parent, copy));
   std::string arguments;
   for (Operation *copy : copies.parameters(callee))
     arguments += ", " + copies.nameIn(callee, copy) + "=" +

@@ -382,8 +382,15 @@ bool PlanCopies::storeAs(Value value, ShardingAttr carried) {
   return false;
 }
 
+/// True if a list cannot say that a value has the layout: that of a scalar has
+/// no index whose placement would close it.
+static bool isUnwritten(ShardingAttr pin) {
+  return pin.getDims().empty() && pin.getPartial().empty();
+}
+
 /// The text gives a carried value the layout of its rebinding; one that an
-/// inner repeat makes, that of its initial value.
+/// inner repeat makes, and one whose rebinding cannot say it, that of its
+/// initial value.
 void PlanCopies::placeRepeat(RepeatOp repeat) {
   auto path = model.pathOf(repeat);
   if (!path)
@@ -397,8 +404,9 @@ void PlanCopies::placeRepeat(RepeatOp repeat) {
     if (!value || !carried)
       continue;
     bool derived = !next.getDefiningOp() || next.getDefiningOp<RepeatOp>();
+    bool fromInit = derived || isUnwritten(carried);
     bool differs = PlanModel::stored(init) != carried;
-    if (copyOf(init) || (derived && differs && !storeAs(init, carried)))
+    if (copyOf(init) || (fromInit && differs && !storeAs(init, carried)))
       repeatEntries[{place.frame, place.item}].push_back(
           {*value, init.getType(), PlanModel::stored(init), carried,
            copyOf(init)});

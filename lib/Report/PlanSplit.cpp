@@ -44,6 +44,9 @@ private:
   Unit &unitAt(SMRange range);
   SMRange textOfOperation(Operation *op);
   PlanFrame *callOf(Value value) const;
+  bool takes(PlanFrame *call, llvm::StringRef name) const;
+  PlanFrame *passingCall(OpOperand &use) const;
+  unsigned placeOf(PlanFrame *call);
 
   std::string freshName();
   void nameOperation(Operation *op);
@@ -163,6 +166,51 @@ PlanFrame *StatementSplitter::callOf(Value value) const {
   return nullptr;
 }
 
+/// True if a name is an argument of the call, or of one among its arguments.
+bool StatementSplitter::takes(PlanFrame *call, llvm::StringRef name) const {
+  return llvm::any_of(call->arguments, [&](const Expr *argument) {
+    if (argument && argument->kind == Expr::Kind::Ref)
+      return argument->name == name;
+    return llvm::any_of(statement.calls, [&](PlanFrame *inner) {
+      return inner->call == argument && takes(inner, name);
+    });
+  });
+}
+
+/// The call that hands on what it takes, as which `use` reads it, or null.
+PlanFrame *StatementSplitter::passingCall(OpOperand &use) const {
+  Operation *reader = use.getOwner();
+  bool isValueSoFar =
+      use.getOperandNumber() == 0 &&
+      (isa<ScatterOp>(reader) ||
+       (statement.ast->accumulate && !reader->hasAttr(kTemporary)));
+  std::optional<FrameValue> value = printer.copies.nameOf(frame, use.get());
+  if (isValueSoFar || !value)
+    return nullptr;
+  for (PlanFrame *call : statement.calls)
+    if (isHoisted(call) && takes(call, value->name))
+      return call;
+  return nullptr;
+}
+
+/// Twice the place in the program; that of a layer which computes nothing is
+/// behind what its arguments are made by.
+unsigned StatementSplitter::placeOf(PlanFrame *call) {
+  if (unsigned first = model.firstPosition(call))
+    return 2 * first;
+  unsigned place = 0;
+  for (const Unit &unit : units) {
+    if (unit.call != call)
+      continue;
+    for (Operation *op : unit.ops)
+      place = std::max(place, 2 * model.position(op) + 1);
+    for (PlanFrame *inner : statement.calls)
+      if (inner != call && contains(unit.range, inner->call->range))
+        place = std::max(place, placeOf(inner) + 1);
+  }
+  return place;
+}
+
 void StatementSplitter::assignOperations() {
   for (Operation *op : statement.ops) {
     SMRange range = textOfOperation(op);
@@ -261,6 +309,8 @@ OperandText StatementSplitter::nameOperand(OpOperand &use) {
             false};
   if (PlanFrame *call = callOf(value); call && isHoisted(call))
     return {callNames[call]};
+  if (PlanFrame *call = passingCall(use))
+    return {callNames[call]};
   // The value so far of what is added to or written into.
   return {statement.ast->targets.front().name.text};
 }
@@ -342,8 +392,8 @@ void StatementSplitter::split(TextEdits &edits) {
   llvm::SmallVector<std::pair<unsigned, PlanFrame *>, 2> calls;
   for (PlanFrame *call : statement.calls)
     if (isHoisted(call))
-      calls.push_back({2 * model.firstPosition(call), call});
-  llvm::sort(calls, llvm::less_first());
+      calls.push_back({placeOf(call), call});
+  llvm::stable_sort(calls, llvm::less_first());
   // Inner calls come first and are named before what uses them.
   for (auto [position, call] : calls)
     lines.push_back({position, callLine(call)});
@@ -364,7 +414,7 @@ void StatementSplitter::split(TextEdits &edits) {
       continue;
     lines.push_back({2 * model.position(op), line(op)});
   }
-  llvm::sort(lines, llvm::less_first());
+  llvm::stable_sort(lines, llvm::less_first());
   for (auto &[position, text] : lines)
     before.push_back(text);
   SMRange range = statement.ast->range;

@@ -234,11 +234,24 @@ std::string StatementSplitter::typeText(Operation *op) const {
   return ": " + typeName(type).str();
 }
 
+/// True if the operation repeats its operands along an index that none of them
+/// has. Inside an expression it would not: the outermost operation does.
+static bool broadcasts(Operation *op) {
+  llvm::SmallVector<std::string, 4> read;
+  for (OpOperand &use : op->getOpOperands())
+    llvm::append_range(read, operandIndices(use));
+  return isa<ElementwiseOp>(op) &&
+         llvm::any_of(resultIndices(op), [&](const std::string &name) {
+           return !llvm::is_contained(read, name);
+         });
+}
+
 /// True if `op` may stand inside `next`, which comes right after it, as what it
 /// is in the statement.
 bool StatementSplitter::mayInline(Operation *op, Operation *next) const {
   if (!op->hasAttr(kTemporary) || !op->hasOneUse() || !isCallShaped(op) ||
-      !hasNaturalType(op) || unitOf.lookup(op) != unitOf.lookup(next))
+      !hasNaturalType(op) || broadcasts(op) ||
+      unitOf.lookup(op) != unitOf.lookup(next))
     return false;
   if (isa<ReshardOp, GatherOp, ScatterOp>(next))
     return false;

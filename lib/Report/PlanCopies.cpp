@@ -127,7 +127,10 @@ std::optional<FrameValue> PlanCopies::nameOf(PlanFrame *frame,
   auto defined = [&](Operation *op) -> std::optional<FrameValue> {
     if (!op || !model.defLoc(op).isValid())
       return std::nullopt;
-    bool shared = isa<DeclareOp>(op) && model.frameOf(op) == model.fileFrame();
+    // Layers see the weights and states of the file, not its inputs.
+    auto declared = dyn_cast<DeclareOp>(op);
+    bool shared = declared && declared.getKind() != TensorKind::Input &&
+                  model.frameOf(op) == model.fileFrame();
     if (!shared && model.frameOf(op) != frame)
       return std::nullopt;
     return FrameValue{model.nameAt(model.defLoc(op)), declaredIndices(op)};
@@ -193,6 +196,14 @@ PlanCopies::PlanCopies(const PlanModel &model, FreshNames &names,
   planned->walk<WalkOrder::PreOrder>([&](Operation *op) { placeFlows(op); });
 }
 
+static DeclareOp stateOf(UpdateOp update) {
+  for (DeclareOp state : update->getBlock()->getOps<DeclareOp>())
+    if (state.getSym() == update.getSym() &&
+        state.getKind() == TensorKind::State)
+      return state;
+  llvm_unreachable("(U1): an update is of a state of its block");
+}
+
 /// The items around a reader, it included; for a parameter, those around the
 /// call; for what flows on, the items around the end of its block.
 std::optional<PlanPath> PlanCopies::readerPath(OpOperand &use) const {
@@ -203,9 +214,22 @@ std::optional<PlanPath> PlanCopies::readerPath(OpOperand &use) const {
     return statement->path;
   if (auto repeat = dyn_cast<RepeatOp>(op))
     return model.pathOf(repeat);
+  if (auto update = dyn_cast<UpdateOp>(op))
+    return endOfState(update);
   if (auto repeat = dyn_cast<RepeatOp>(op->getParentOp()))
     return model.pathOf(repeat);
-  return isa<OutputOp, UpdateOp>(op) ? std::optional(PlanPath()) : std::nullopt;
+  return isa<OutputOp>(op) ? std::optional(PlanPath()) : std::nullopt;
+}
+
+/// The items around the end of the text that declares a state.
+std::optional<PlanPath> PlanCopies::endOfState(UpdateOp update) const {
+  PlanFrame *frame = model.frameOf(stateOf(update));
+  if (auto repeat = dyn_cast<RepeatOp>(update->getParentOp())) {
+    auto path = model.pathOf(repeat);
+    if (!path || path->back().frame == frame)
+      return path;
+  }
+  return frame->layer ? frame->caller->path : PlanPath();
 }
 
 static unsigned numRepeats(llvm::ArrayRef<PlanPlace> path) {
@@ -438,21 +462,16 @@ void PlanCopies::placeState(UpdateOp update) {
   Operation *copy = copyOf(update.getValue());
   if (!copy)
     return;
-  for (DeclareOp state : update->getBlock()->getOps<DeclareOp>()) {
-    if (state.getSym() != update.getSym() ||
-        state.getKind() != TensorKind::State)
-      continue;
-    PlanFrame *frame = model.frameOf(state);
-    SMLoc loc = model.defLoc(state);
-    const ast::Item *around = declaringRepeat(
-        frame->layer ? frame->layer->body : model.file(0).items, loc);
-    ends[{frame, around}].push_back(
-        {{model.nameAt(loc), declaredIndices(state)},
-         state.getResult().getType(),
-         PlanModel::stored(copy->getResult(0)),
-         getOperandPin(update, 0),
-         copy});
-  }
+  DeclareOp state = stateOf(update);
+  PlanFrame *frame = model.frameOf(state);
+  SMLoc loc = model.defLoc(state);
+  const ast::Item *around = declaringRepeat(
+      frame->layer ? frame->layer->body : model.file(0).items, loc);
+  ends[{frame, around}].push_back({{model.nameAt(loc), declaredIndices(state)},
+                                   state.getResult().getType(),
+                                   PlanModel::stored(copy->getResult(0)),
+                                   getOperandPin(update, 0),
+                                   copy});
 }
 
 Operation *PlanCopies::copyThatLeaves(OutputOp output) const {

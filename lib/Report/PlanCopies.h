@@ -104,6 +104,7 @@ private:
   void placeState(shd::UpdateOp update);
   void placeOutput(shd::OutputOp output);
   std::optional<PlanPath> readerPath(mlir::OpOperand &use) const;
+  std::optional<PlanPath> endOfState(shd::UpdateOp update) const;
   std::optional<FrameValue> readName(PlanFrame *frame, mlir::Value value) const;
   mlir::Operation *latestOther(mlir::OpOperand &use) const;
 

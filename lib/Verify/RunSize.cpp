@@ -42,6 +42,19 @@ double elementsOf(Type type) {
   return elements;
 }
 
+/// True if only one of the operation's tensors has the index, and whole, as the
+/// parts of a concatenation: they are gone through one after the other.
+bool standsAlone(const ShardingRule &rule, unsigned factor) {
+  auto has = [&](const auto &dims) {
+    return llvm::any_of(
+        dims, [&](const auto &dim) { return llvm::is_contained(dim, factor); });
+  };
+  return rule.factors[factor].kind == FactorKind::Replicated &&
+         llvm::count_if(rule.operands, has) +
+                 llvm::count_if(rule.results, has) ==
+             1;
+}
+
 /// Combinations of the operation's indices; elements of the tensors that others
 /// read and make.
 double stepsOf(Operation *op) {
@@ -54,8 +67,10 @@ double stepsOf(Operation *op) {
   if (!interface)
     return most;
   double combinations = 1;
-  for (const Factor &factor : interface.getShardingRule().factors)
-    combinations *= double(factor.extent);
+  ShardingRule rule = interface.getShardingRule();
+  for (auto [i, factor] : llvm::enumerate(rule.factors))
+    if (!standsAlone(rule, i))
+      combinations *= double(factor.extent);
   return std::max(most, combinations);
 }
 

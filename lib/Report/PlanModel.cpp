@@ -289,7 +289,13 @@ bool PlanModel::isParameter(Operation *op) const {
 
 Operation *PlanModel::bareParameter(PlanFrame *call, unsigned parameter) const {
   const Expr *argument = call->arguments[parameter];
-  if (!argument || argument->kind != Expr::Kind::Ref || argument->indices)
+  if (!argument || argument->kind != Expr::Kind::Ref)
+    return nullptr;
+  if (const auto &list = argument->indices;
+      list && (list->hasPlacement() ||
+               llvm::any_of(list->indices, [](const ast::Index &index) {
+                 return index.gather != nullptr;
+               })))
     return nullptr;
   return definition(call, call->layer->parameters[parameter].name.range.Start);
 }

@@ -103,8 +103,8 @@ public:
   }
   shd::OutputOp output(const ast::OutputDecl &decl) const;
 
-  /// The operation of a parameter that moves what the call gives it bare, or
-  /// null.
+  /// The operation of a parameter that moves what the call gives it, if that is
+  /// a name whose list, if any, places nothing; or null.
   mlir::Operation *bareParameter(PlanFrame *call, unsigned parameter) const;
   /// True if the operation moves an argument of its frame to a parameter.
   bool isParameter(mlir::Operation *op) const;

@@ -211,6 +211,12 @@ NetworkBuilder::Consumer NetworkBuilder::consumerOf(const GraphValue &value,
   return consumer;
 }
 
+/// True for the tensor of which a part is written: in the value itself, not in
+/// a copy of it.
+static bool writesInto(OpOperand *use) {
+  return isa<ScatterOp>(use->getOwner()) && use->getOperandNumber() == 0;
+}
+
 void NetworkBuilder::connectUses(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   // The rest of a group reads what its leader stores; the pair's table has the
@@ -222,9 +228,10 @@ void NetworkBuilder::connectUses(unsigned index) {
       users.insert(use.chunk);
   for (unsigned user : users) {
     Consumer consumer = consumerOf(value, user);
-    consumer.readsCopies = !llvm::any_of(value.uses, [&](const ChunkUse &use) {
-      return use.chunk == user && isFusedUse(value, use);
-    });
+    consumer.readsCopies = !llvm::any_of(consumer.operands, writesInto) &&
+                           !llvm::any_of(value.uses, [&](const ChunkUse &use) {
+                             return use.chunk == user && isFusedUse(value, use);
+                           });
     if (isPrologueValue(value))
       consumer.strategies = &network.domains[user].labels;
     connect(index, consumer);

@@ -69,13 +69,17 @@ public:
 
 private:
   void placeCollective(unsigned index);
-  void placeReady(unsigned index, unsigned body, UseRange use, Overlap how);
+  /// `level`: how many bodies lie between `body` and the collective's own.
+  void placeReady(unsigned index, unsigned body, UseRange use, Overlap how,
+                  unsigned level);
+  void placeCarried(unsigned index, unsigned body, unsigned producer,
+                    unsigned lastUse);
   /// A body may have no items at all.
   unsigned slotAfter(unsigned body, unsigned item) const {
     return std::min<unsigned>(item + 1, step.bodies[body].items.size());
   }
   /// Before the repeat `body`, in the body around it.
-  void placeEntry(unsigned index, unsigned body, Overlap how);
+  void placeEntry(unsigned index, unsigned body, Overlap how, unsigned level);
 
   const Step &step;
   ArrayRef<Overlap> overlap;
@@ -83,17 +87,39 @@ private:
   std::vector<IssuePoint> points;
 };
 
-void Issuer::placeEntry(unsigned index, unsigned body, Overlap how) {
+void Issuer::placeEntry(unsigned index, unsigned body, Overlap how,
+                        unsigned level) {
   const Step::Body &repeat = step.bodies[body];
+  unsigned item = repeat.itemInParent;
+  const Step::Collective &collective = step.collectives[index];
+  Step::Collective::Source source;
+  if (level < collective.around.size())
+    source = collective.around[level];
   Overlap around = std::max(how, overlap[repeat.parent]);
-  placeReady(index, repeat.parent, {repeat.itemInParent, repeat.itemInParent},
-             around);
+  if (around == Overlap::Serial || source.origin == Step::Origin::Ready)
+    return placeReady(index, repeat.parent, {item, item}, around, level + 1);
+  if (source.origin == Step::Origin::Produced)
+    points.push_back({index, repeat.parent, source.producer + 1});
+  else
+    placeCarried(index, repeat.parent, source.producer, item);
+}
+
+/// A collective whose operand an iteration makes for the next one.
+void Issuer::placeCarried(unsigned index, unsigned body, unsigned producer,
+                          unsigned lastUse) {
+  assert(body != 0 && "only repeats carry values");
+  points.push_back({index, body, slotAfter(body, std::max(producer, lastUse)),
+                    /*atStart=*/false, /*next=*/true});
+  points.push_back({index, step.bodies[body].parent,
+                    step.bodies[body].itemInParent, /*atStart=*/false,
+                    /*next=*/false,
+                    overlap[step.bodies[body].parent] == Overlap::Serial});
 }
 
 /// A collective whose operand is there before the body runs; items `use` of the
 /// body need it.
 void Issuer::placeReady(unsigned index, unsigned body, UseRange use,
-                        Overlap how) {
+                        Overlap how, unsigned level) {
   if (how == Overlap::Serial) {
     points.push_back({index, body, use.first, false, false, /*blocks=*/true});
     return;
@@ -109,11 +135,11 @@ void Issuer::placeReady(unsigned index, unsigned body, UseRange use,
   }
   if (how == Overlap::Prefetch)
     points.push_back({index, body, slotAfter(body, use.last), /*atStart=*/false,
-                      /*next=*/true});
+                      /*next=*/true, /*blocks=*/false, /*prefetch=*/true});
   else
     points.push_back({index, body, unsigned(step.bodies[body].items.size()),
                       /*atStart=*/true, /*next=*/true});
-  placeEntry(index, body, how);
+  placeEntry(index, body, how, level);
 }
 
 void Issuer::placeCollective(unsigned index) {
@@ -126,21 +152,12 @@ void Issuer::placeCollective(unsigned index) {
   }
   switch (collective.origin) {
   case Step::Origin::Ready:
-    return placeReady(index, body, uses[index], overlap[body]);
+    return placeReady(index, body, uses[index], overlap[body], /*level=*/0);
   case Step::Origin::Produced:
     points.push_back({index, body, collective.producer + 1});
     return;
   case Step::Origin::Carried:
-    assert(body != 0 && "only repeats carry values");
-    points.push_back(
-        {index, body,
-         slotAfter(body, std::max(collective.producer, uses[index].last)),
-         /*atStart=*/false, /*next=*/true});
-    points.push_back({index, step.bodies[body].parent,
-                      step.bodies[body].itemInParent, /*atStart=*/false,
-                      /*next=*/false,
-                      overlap[step.bodies[body].parent] == Overlap::Serial});
-    return;
+    return placeCarried(index, body, collective.producer, uses[index].last);
   }
 }
 

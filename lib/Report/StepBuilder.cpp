@@ -65,6 +65,7 @@ private:
              llvm::DenseSet<Value> &seen) const;
   Sources sourcesOf(ValueRange values, bool throughRepeats) const;
   Place placeIn(unsigned body, const Sources &sources) const;
+  Place placeAround(unsigned body, Sources sources) const;
   std::optional<Place> placeOf(unsigned body, unsigned inner,
                                unsigned item) const;
   unsigned producerOfCarried(BlockArgument argument, unsigned body) const;
@@ -266,13 +267,42 @@ StepBuilder::Place StepBuilder::placeIn(unsigned body,
   return place;
 }
 
+/// The same for a body around that of the collective: those in between that
+/// make its operand may move out of their repeats like itself.
+StepBuilder::Place StepBuilder::placeAround(unsigned body,
+                                            Sources sources) const {
+  Place moved;
+  llvm::erase_if(sources.collectives, [&](unsigned index) {
+    const Step::Collective &earlier = result.step.collectives[index];
+    unsigned level = 0, at = earlier.body;
+    for (; at != body && at != 0; at = result.step.bodies[at].parent)
+      ++level;
+    if (at != body || level == 0)
+      return false;
+    if (level <= earlier.around.size()) {
+      const auto &source = earlier.around[level - 1];
+      moved.include({source.origin, source.producer});
+    }
+    return true;
+  });
+  Place place = placeIn(body, sources);
+  place.include(moved);
+  return place;
+}
+
 void StepBuilder::connectCollective(unsigned index) {
   Step::Collective &collective = result.step.collectives[index];
   ValueRange operand = result.collectives[index]->getOperands().take_front(1);
-  Place place =
-      placeIn(collective.body, sourcesOf(operand, /*throughRepeats=*/false));
+  Sources sources = sourcesOf(operand, /*throughRepeats=*/false);
+  Place place = placeIn(collective.body, sources);
   collective.origin = place.origin;
   collective.producer = place.item;
+  for (unsigned body = collective.body;
+       place.origin == Step::Origin::Ready && body != 0;) {
+    body = result.step.bodies[body].parent;
+    place = placeAround(body, sources);
+    collective.around.push_back({place.origin, place.item});
+  }
 }
 
 /// Once it is known which collectives are late.

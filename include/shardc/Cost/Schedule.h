@@ -44,7 +44,7 @@ struct Step {
     llvm::SmallVector<unsigned, 2> waits;
   };
 
-  /// Where the operand of a collective comes from.
+  /// Where the operand of a collective comes from, seen from one body.
   enum class Origin : uint8_t {
     /// It is there before the step (a weight): nothing need run first.
     Ready,
@@ -66,6 +66,13 @@ struct Step {
     /// The item that makes its operand; of a carried one, in the iteration
     /// before.
     unsigned producer = 0;
+    /// Of a ready one, the same in the bodies around its own, the innermost
+    /// first: up to the one that makes or carries the operand.
+    struct Source {
+      Origin origin = Origin::Ready;
+      unsigned producer = 0;
+    };
+    llvm::SmallVector<Source, 1> around;
   };
 
   /// A matmul and the collective, over `devices`, that makes an operand of it
@@ -113,6 +120,8 @@ struct IssuePoint {
   bool next = false;
   /// Compute waits until it has ended.
   bool blocks = false;
+  /// For the next iteration, after the last use in this one.
+  bool prefetch = false;
 };
 
 /// First and last item of its own body that needs a collective's result; its

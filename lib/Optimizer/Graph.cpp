@@ -31,6 +31,9 @@ private:
   void use(Value value, unsigned chunk, unsigned op, unsigned operand);
   void flow(OpOperand &operand, unsigned target, uint32_t point);
   void touch(GraphValue &value, Operation *user, uint32_t point);
+  Operation *outermostRepeat(Value value, Operation *user) const;
+  uint32_t pointOfNeed(Value value, Operation *user, uint32_t point) const;
+  void findBegins();
   void countPoints(Block &block);
   void finish();
   bool isPrologue(const Chunk &chunk) const;
@@ -95,17 +98,29 @@ unsigned GraphBuilder::addValue(Value value, GraphValue::Kind kind) {
   return index;
 }
 
-/// Extends the life of a value to a use at `point`, or to the end of the
-/// outermost repeat around the use that does not contain the definition.
-void GraphBuilder::touch(GraphValue &value, Operation *user, uint32_t point) {
-  Block *home = value.value.getParentBlock();
+/// The outermost repeat around a use that does not contain the definition.
+Operation *GraphBuilder::outermostRepeat(Value value, Operation *user) const {
+  Block *home = value.getParentBlock();
   Operation *outermost = nullptr;
   for (Operation *at = user; at && at->getBlock() != home;
        at = at->getParentOp())
     outermost = at->getParentOp();
+  return outermost;
+}
+
+/// When a value has to be there for a user that runs at `point`.
+uint32_t GraphBuilder::pointOfNeed(Value value, Operation *user,
+                                   uint32_t point) const {
+  Operation *repeat = outermostRepeat(value, user);
+  return repeat ? graph.repeatPoints.lookup(repeat).first : point;
+}
+
+/// Extends the life of a value to a use at `point`, or to the end of the
+/// repeat in which it is.
+void GraphBuilder::touch(GraphValue &value, Operation *user, uint32_t point) {
   uint32_t first = point, last = point;
-  if (outermost) {
-    std::tie(first, last) = graph.repeatPoints.lookup(outermost);
+  if (Operation *repeat = outermostRepeat(value.value, user)) {
+    std::tie(first, last) = graph.repeatPoints.lookup(repeat);
     value.usedDeeper = true;
   }
   value.end = std::max(value.end, last + 1);
@@ -121,14 +136,15 @@ void GraphBuilder::use(Value operand, unsigned chunk, unsigned op,
   GraphValue &value = graph.values[graph.valueIndex.lookup(root)];
   if (value.kind == GraphValue::Kind::Computed && value.chunk == chunk)
     return;
-  value.uses.push_back({chunk, op, number});
+  value.uses.push_back({chunk, op, number, graph.chunks[chunk].point});
 }
 
 void GraphBuilder::flow(OpOperand &operand, unsigned target, uint32_t point) {
   Operation *at = operand.getOwner();
   GraphValue &value =
       graph.values[graph.valueIndex.lookup(rootValue(operand.get()))];
-  value.flows.push_back({target, executionCount(at), point, &operand});
+  value.flows.push_back(
+      {target, executionCount(at), point, point + 1, &operand});
   touch(value, at, point);
 }
 
@@ -268,6 +284,16 @@ bool GraphBuilder::isPrologue(const Chunk &chunk) const {
 
 /// Users of a prologue read its inputs, which therefore live on.
 void GraphBuilder::extendPrologueInputs() {
+  for (Chunk &chunk : graph.chunks)
+    chunk.readEnd = chunk.point + 1;
+  for (const GraphValue &value : graph.values)
+    for (const ChunkUse &use : value.uses)
+      if (value.kind == GraphValue::Kind::Computed) {
+        Chunk &maker = graph.chunks[value.chunk];
+        if (maker.prologue)
+          maker.readEnd =
+              std::max(maker.readEnd, graph.chunks[use.chunk].point + 1);
+      }
   for (GraphValue &input : graph.values)
     for (size_t i = 0, size = input.uses.size(); i < size; ++i) {
       unsigned chunk = input.uses[i].chunk;
@@ -279,6 +305,47 @@ void GraphBuilder::extendPrologueInputs() {
           touch(input, graph.chunks[use.chunk].ops[use.op],
                 graph.chunks[use.chunk].point);
     }
+}
+
+/// A user may stand between an operation and the end of its group: then the
+/// operation runs for it, and what makes its operands.
+void GraphBuilder::findBegins() {
+  std::vector<uint32_t> needed(graph.values.size(), UINT32_MAX);
+  for (size_t i = graph.values.size(); i-- > 0;) {
+    GraphValue &value = graph.values[i];
+    value.begin = std::min({value.begin, value.firstRead, needed[i]});
+    if (value.kind != GraphValue::Kind::Computed)
+      continue;
+    const Chunk &chunk = graph.chunks[value.chunk];
+    bool isUsed = !value.uses.empty() || !value.flows.empty();
+    value.end = isUsed ? std::max(value.end, chunk.point + 1) : value.begin;
+    for (GraphValue::Flow &flow : value.flows)
+      if (graph.values[flow.target].kind == GraphValue::Kind::Declared) {
+        flow.begin = value.begin; // a state is updated at once
+        value.firstRead = std::min(value.firstRead, value.begin);
+      }
+    Operation *op = chunk.ops[value.op];
+    for (Value operand : op->getOperands()) {
+      auto it = graph.valueIndex.find(rootValue(operand));
+      if (it == graph.valueIndex.end())
+        continue;
+      GraphValue &source = graph.values[it->second];
+      uint32_t point = pointOfNeed(source.value, op, value.begin);
+      needed[it->second] = std::min(needed[it->second], point);
+      for (ChunkUse &use : source.uses)
+        if (use.chunk == value.chunk && use.op == value.op) {
+          use.point = value.begin;
+          source.firstRead = std::min(source.firstRead, point);
+        }
+    }
+  }
+}
+
+/// Nothing reads the value, as it is or in another layout.
+bool isDead(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    return isCollective(user) && isDead(user->getResult(0));
+  });
 }
 
 void GraphBuilder::finish() {
@@ -295,10 +362,10 @@ void GraphBuilder::finish() {
     if (auto declared = value.value.getDefiningOp<DeclareOp>();
         declared && declared.getKind() != TensorKind::Input)
       value.end = nextPoint;
-  // A user may stand between the leader that makes a value and the end of the
-  // group.
+  findBegins();
   for (GraphValue &value : graph.values)
-    value.begin = std::min(value.begin, value.firstRead);
+    if (value.kind == GraphValue::Kind::Computed && isDead(value.value))
+      value.end = value.begin + 1; // made all the same
   for (Chunk &chunk : graph.chunks)
     chunk.prologue = isPrologue(chunk);
   extendPrologueInputs();

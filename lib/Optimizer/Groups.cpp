@@ -159,8 +159,7 @@ void NetworkBuilder::costGroup(int leader, int rest) {
                           network.chunkVariable[rest], std::move(table));
   if (!value.inPlace)
     addEdgeUsage(edge, value.begin, value.end, std::move(life));
-  uint32_t point = network.graph.chunks[rest].point;
-  addEdgeUsage(edge, point, point + 1, std::move(extra));
+  addEdgeUsage(edge, consumer.begin, consumer.end, std::move(extra));
 }
 
 void NetworkBuilder::costChunks() {

@@ -70,7 +70,7 @@ PriceMatrix::PriceMatrix(ReshardPlanner &planner, const Weights &weights,
        llvm::zip_equal(pairs, planner.prices(shape, from, to)))
     if (price)
       pair = {weigh(weights, price->picoseconds, price->occupied, count),
-              !price->memory.moves, price->memory.extraBytes(),
+              price->memory.isView(), price->memory.extraBytes(),
               price->memory.storeExtraBytes()};
 }
 

@@ -92,7 +92,8 @@ private:
     unsigned numLabels = 0;
     llvm::SmallVector<const std::vector<Layout> *, 2> layouts;
     int64_t count = 1;
-    uint32_t point = 0;
+    /// When what is resharded for it is there.
+    uint32_t begin = 0, end = 0;
     /// False for the rest of the maker's group: it reads what is stored.
     bool readsCopies = true;
   };

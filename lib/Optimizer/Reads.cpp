@@ -105,7 +105,7 @@ void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer) {
   }
   unsigned edge =
       addEdge(provider.variable, consumer.variable, std::move(table));
-  addEdgeUsage(edge, consumer.point, consumer.point + 1, std::move(extra));
+  addEdgeUsage(edge, consumer.begin, consumer.end, std::move(extra));
 }
 
 /// A variable between a value that may have a copy and one consumer.
@@ -174,11 +174,9 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer) {
       consumed.costs.push_back(label.want == wantOf[row] ? 0 : kForbidden);
 
   unsigned edge = addEdge(provider.variable, read.variable, std::move(stored));
-  addEdgeUsage(edge, consumer.point, consumer.point + 1,
-               std::move(storedExtra));
+  addEdgeUsage(edge, consumer.begin, consumer.end, std::move(storedExtra));
   edge = addEdge(provider.copyVariable, read.variable, std::move(copied));
-  addEdgeUsage(edge, consumer.point, consumer.point + 1,
-               std::move(copiedExtra));
+  addEdgeUsage(edge, consumer.begin, consumer.end, std::move(copiedExtra));
   addEdge(consumer.variable, read.variable, std::move(consumed));
 }
 
@@ -200,9 +198,11 @@ NetworkBuilder::Consumer NetworkBuilder::consumerOf(const GraphValue &value,
   consumer.variable = network.chunkVariable[user];
   consumer.numLabels = network.domains[user].labels.size();
   consumer.count = chunk.count;
-  consumer.point = chunk.point;
+  consumer.begin = chunk.point;
+  consumer.end = chunk.readEnd;
   for (const ChunkUse &use : value.uses)
     if (use.chunk == user) {
+      consumer.begin = std::min(consumer.begin, use.point);
       consumer.layouts.push_back(
           &network.domains[user].operands[use.op][use.operand]);
       consumer.operands.push_back(
@@ -249,6 +249,7 @@ void NetworkBuilder::connectFlow(unsigned index, const GraphValue::Flow &flow) {
   consumer.layouts.push_back(&layouts);
   consumer.operands.push_back(flow.operand);
   consumer.count = flow.count;
-  consumer.point = flow.point;
+  consumer.begin = flow.begin;
+  consumer.end = flow.end;
   connect(index, consumer);
 }

@@ -45,6 +45,7 @@ bool NetworkBuilder::isFusedUse(const GraphValue &value,
 /// memory, so the pair's table has its memory.
 bool NetworkBuilder::staysInGroup(const GraphValue &value) const {
   return value.kind == GraphValue::Kind::Computed && value.flows.empty() &&
+         !value.uses.empty() &&
          llvm::all_of(value.uses, [&](const ChunkUse &use) {
            return isFusedUse(value, use);
          });

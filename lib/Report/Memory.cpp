@@ -61,6 +61,12 @@ static Value copyOf(Value stored) {
   return {};
 }
 
+/// The operation computes the group while it reads its inputs.
+static bool computes(Operation *user, Attribute group) {
+  auto groups = user->getAttrOfType<ArrayAttr>(kPrologues);
+  return groups && llvm::is_contained(groups, group);
+}
+
 /// Only the rest of its fusion group reads it, in the same kernel, or each of
 /// its users computes it.
 bool MemoryProfiler::staysOnChip(const GraphValue &value) const {
@@ -68,9 +74,12 @@ bool MemoryProfiler::staysOnChip(const GraphValue &value) const {
     return false;
   const Chunk &maker = graph.chunks[value.chunk];
   if (maker.prologue)
-    return llvm::none_of(maker.ops,
-                         [](Operation *op) { return op->hasAttr(kGroupCost); });
-  if (maker.kind != Chunk::Kind::Leader)
+    return llvm::all_of(value.uses, [&](const ChunkUse &use) {
+      Operation *user = graph.chunks[use.chunk].ops[use.op];
+      return user->getOperand(use.operand) == value.value &&
+             computes(user, maker.ops.front()->getAttr(kGroup));
+    });
+  if (maker.kind != Chunk::Kind::Leader || value.uses.empty())
     return false;
   Attribute group = maker.ops.front()->getAttr(kGroup);
   return llvm::all_of(value.uses, [&](const ChunkUse &use) {
@@ -82,23 +91,127 @@ bool MemoryProfiler::staysOnChip(const GraphValue &value) const {
 /// what follows it.
 void MemoryProfiler::addBuffer(Value value, Operation *maker, uint32_t begin,
                                uint32_t end, int64_t bytes) {
-  if (const EarlyBuffer *buffer = earlyBuffer(maker)) {
-    begin = std::min(begin, buffer->from);
-    for (auto [from, to] : buffer->also)
-      add(value, MemoryKind::Buffer, from, to, bytes);
+  const EarlyBuffer *buffer = earlyBuffer(maker);
+  addEarly(value, MemoryKind::Buffer, begin, end, bytes,
+           buffer ? *buffer : EarlyBuffer());
+}
+
+/// What program order needs during [begin, end) and a schedule earlier. What is
+/// made for the next iteration is there beside it; not what is made for the
+/// next iterations of two repeats.
+void MemoryProfiler::addEarly(Value value, MemoryKind kind, uint32_t begin,
+                              uint32_t end, int64_t bytes,
+                              const EarlyBuffer &buffer) {
+  add(value, kind, std::min(begin, buffer.from), end, bytes);
+  SmallVector<std::pair<uint32_t, uint32_t>, 2> spans = buffer.also;
+  llvm::sort(spans);
+  uint32_t done = 0;
+  for (auto [from, to] : spans) {
+    add(value, kind, std::max(from, done), to, bytes);
+    done = std::max(done, to);
   }
-  add(value, MemoryKind::Buffer, begin, end, bytes);
+}
+
+/// The operations that read a value, as it is or in another layout, and cost
+/// nothing.
+void MemoryProfiler::addFreeReaders(
+    Value value, SmallVectorImpl<Operation *> &readers) const {
+  for (Operation *user : value.getUsers()) {
+    auto chunk = graph.chunkOf.find(user);
+    if (isCollective(user))
+      addFreeReaders(user->getResult(0), readers);
+    else if (chunk != graph.chunkOf.end() &&
+             graph.chunks[chunk->second].kind == Chunk::Kind::Free)
+      readers.push_back(user);
+  }
+}
+
+/// What a repeat begins with, or an iteration hands on, is there early where
+/// what moves the carried value is made for the next iteration.
+uint32_t MemoryProfiler::earlyFlow(OpOperand &use,
+                                   llvm::DenseSet<Value> &seen) const {
+  bool isYield = isa<YieldOp>(use.getOwner());
+  auto repeat =
+      cast<RepeatOp>(isYield ? use.getOwner()->getParentOp() : use.getOwner());
+  uint32_t entry = graph.repeatPoints.lookup(repeat).first;
+  uint32_t from = UINT32_MAX;
+  for (auto span :
+       earlyUse(repeat.getCarried()[use.getOperandNumber()], seen).also)
+    if ((span.first > entry) == isYield)
+      from = std::min(from, span.first);
+  return from;
+}
+
+/// When a value that costs nothing to make is there for the collectives that
+/// move it or what becomes of it.
+EarlyBuffer MemoryProfiler::earlyUse(Value value,
+                                     llvm::DenseSet<Value> &seen) const {
+  EarlyBuffer result;
+  if (!seen.insert(value).second)
+    return result;
+  auto include = [&](const EarlyBuffer &other) {
+    result.from = std::min(result.from, other.from);
+    result.also.append(other.also);
+  };
+  SmallVector<Value> forms = {value};
+  while (!forms.empty())
+    for (OpOperand &use : forms.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<YieldOp, RepeatOp>(user))
+        result.from = std::min(result.from, earlyFlow(use, seen));
+      // What an operation computes of its operands, it may send early.
+      if (!isCollective(user) && !isa<StatisticOp>(user))
+        continue;
+      if (const EarlyBuffer *buffer = earlyBuffer(user))
+        include(*buffer);
+      forms.push_back(user->getResult(0));
+    }
+  SmallVector<Operation *> readers;
+  addFreeReaders(value, readers);
+  for (Operation *reader : readers)
+    include(earlyUse(reader->getResult(0), seen));
+  return result;
+}
+
+EarlyBuffer MemoryProfiler::earlyUse(Value value) const {
+  llvm::DenseSet<Value> seen;
+  return earlyUse(value, seen);
+}
+
+/// A buffer that is there until something reads the tensor: perhaps an
+/// operation that costs nothing and runs early.
+void MemoryProfiler::addUntilRead(Value value, Value tensor, uint32_t begin,
+                                  uint32_t end, int64_t bytes,
+                                  const EarlyBuffer &buffer) {
+  SmallVector<uint32_t> reads;
+  SmallVector<Operation *> readers;
+  addFreeReaders(tensor, readers);
+  for (Operation *reader : readers) {
+    EarlyBuffer early = earlyUse(reader->getResult(0));
+    reads.push_back(early.from);
+    for (auto span : early.also)
+      reads.push_back(span.first);
+  }
+  auto endOf = [&](uint32_t from, uint32_t to) {
+    for (uint32_t read : reads)
+      if (from <= read && read < to)
+        to = read + 1;
+    return to;
+  };
+  begin = std::min(begin, buffer.from);
+  EarlyBuffer next;
+  for (auto [from, to] : buffer.also)
+    next.also.push_back({from, endOf(from, to)});
+  addEarly(value, MemoryKind::Buffer, begin, endOf(begin, end), bytes, next);
 }
 
 const EarlyBuffer *MemoryProfiler::earlyBuffer(Operation *maker) const {
-  if (!early)
-    return nullptr;
-  auto it = early->find(maker);
-  return it == early->end() ? nullptr : &it->second;
+  auto it = early.find(maker);
+  return it == early.end() ? nullptr : &it->second;
 }
 
 void MemoryProfiler::addReader(Value operand, Value stored, Value copy,
-                               uint32_t point) {
+                               uint32_t begin, uint32_t end) {
   Value from = stored;
   for (Value at = operand; at != stored && !(at == copy);
        at = at.getDefiningOp()->getOperand(0))
@@ -107,22 +220,24 @@ void MemoryProfiler::addReader(Value operand, Value stored, Value copy,
   if (operand == stored || operand == copy)
     return;
   SmallVector<Operation *, 2> steps = stepsBetween(from, operand);
-  addBuffer(operand, steps.back(), point, point + 1, chain(steps).extraBytes());
+  addBuffer(operand, steps.back(), begin, end, chain(steps).extraBytes());
 }
 
 void MemoryProfiler::addReaders(const GraphValue &value, Value stored,
                                 Value copy) {
-  SmallVector<std::pair<unsigned, Value>, 4> seen;
+  llvm::MapVector<std::pair<unsigned, Value>, uint32_t> begins;
   for (const ChunkUse &use : value.uses) {
     const Chunk &chunk = graph.chunks[use.chunk];
     Value operand = chunk.ops[use.op]->getOperand(use.operand);
-    if (llvm::is_contained(seen, std::pair(use.chunk, operand)))
-      continue;
-    seen.push_back({use.chunk, operand});
-    addReader(operand, stored, copy, chunk.point);
+    uint32_t &begin =
+        begins.try_emplace({use.chunk, operand}, use.point).first->second;
+    begin = std::min(begin, use.point);
   }
+  for (auto [reader, begin] : begins)
+    addReader(reader.second, stored, copy, begin,
+              graph.chunks[reader.first].readEnd);
   for (const GraphValue::Flow &flow : value.flows)
-    addReader(flow.operand->get(), stored, copy, flow.point);
+    addReader(flow.operand->get(), stored, copy, flow.begin, flow.end);
 }
 
 static MemoryKind kindOf(const GraphValue &value) {
@@ -140,27 +255,40 @@ static MemoryKind kindOf(const GraphValue &value) {
   llvm_unreachable("unknown kind of tensor");
 }
 
+/// When the block has run in which a value is made, or one iteration of it.
+uint32_t MemoryProfiler::endOfBlock(Value value) const {
+  Operation *owner = value.getParentBlock()->getParentOp();
+  return isa<RepeatOp>(owner) ? graph.repeatPoints.lookup(owner).second + 1
+                              : graph.numPoints;
+}
+
 void MemoryProfiler::addValue(const GraphValue &value) {
   Value stored = storedValue(value.value);
   Value copy = copyOf(stored);
+  bool isFree = value.kind == GraphValue::Kind::Computed &&
+                graph.chunks[value.chunk].kind == Chunk::Kind::Free;
+  EarlyBuffer early = isFree ? earlyUse(value.value) : EarlyBuffer();
   if (!value.inPlace && !staysOnChip(value))
-    add(stored, kindOf(value), value.begin, value.end,
-        bytesOf(stored) * value.multiplicity);
+    addEarly(stored, kindOf(value), value.begin, value.end,
+             bytesOf(stored) * value.multiplicity, early);
   if (stored != value.value) {
     // As made, it is needed until what it becomes is read.
     SmallVector<Operation *, 2> steps = stepsBetween(value.value, stored);
     uint32_t end = value.begin + 1;
     if (earlyBuffer(steps.back()))
-      end = std::max(end, std::min(value.firstRead, graph.numPoints));
-    add(value.value, MemoryKind::Buffer, value.begin, end,
-        chain(steps).storeExtraBytes());
+      end = std::max(end, std::min(value.firstRead, endOfBlock(value.value)));
+    addUntilRead(value.value, value.value, value.begin, end,
+                 chain(steps).storeExtraBytes(), early);
   }
   if (copy) {
     SmallVector<Operation *, 2> steps = stepsBetween(stored, copy);
+    ReshardMemory memory = chain(steps);
     addBuffer(copy, steps.back(), value.firstRead, value.readEnd,
-              bytesOf(copy));
-    add(copy, MemoryKind::Buffer, value.firstRead, value.firstRead + 1,
-        chain(steps).extraBytes() - bytesOf(copy));
+              memory.madeBytes);
+    const EarlyBuffer *buffer = earlyBuffer(steps.back());
+    addUntilRead(copy, value.value, value.firstRead, value.firstRead + 1,
+                 memory.extraBytes() - memory.madeBytes,
+                 buffer ? *buffer : EarlyBuffer());
   }
   addReaders(value, stored, copy);
 }
@@ -184,8 +312,8 @@ LiveTensor MemoryProfiler::describe(const Interval &interval) const {
           notation(mesh, layoutOf(mesh, value.getType()), indices)};
 }
 
-MemoryProfile MemoryProfiler::profile(const EarlyBuffers *buffers) {
-  early = buffers;
+MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule) {
+  early = earlyBuffers(graph, schedule);
   intervals.clear();
   for (const GraphValue &value : graph.values)
     addValue(value);
@@ -233,6 +361,7 @@ int64_t MemoryProfile::atPeak(MemoryKind kind) const {
   return bytes;
 }
 
-MemoryProfile shardc::profileMemory(ProgramOp program) {
-  return MemoryProfiler(program).profile(nullptr);
+MemoryProfile shardc::profileMemory(ProgramOp program,
+                                    const RunSchedule &schedule) {
+  return MemoryProfiler(program).profile(schedule);
 }

@@ -4,8 +4,10 @@
 #define SHARDC_LIB_REPORT_MEMORYPROFILER_H
 
 #include "shardc/Optimizer/Graph.h"
+#include "shardc/Reference/RunSchedule.h"
 #include "shardc/Report/Memory.h"
 #include "shardc/Reshard/ReshardMemory.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace shardc {
 
@@ -22,15 +24,16 @@ struct EarlyBuffer {
 /// By collective; those that compute waits for are not in it.
 using EarlyBuffers = llvm::DenseMap<mlir::Operation *, EarlyBuffer>;
 
+/// Where the schedule makes buffers early.
+EarlyBuffers earlyBuffers(const Graph &graph, const RunSchedule &schedule);
+
 /// Memory of one explicit program, under any schedule.
 class MemoryProfiler {
 public:
   explicit MemoryProfiler(shd::ProgramOp program);
 
-  const Graph &programGraph() const { return graph; }
-
-  /// Without buffers that are made early, in program order.
-  MemoryProfile profile(const EarlyBuffers *early);
+  /// An empty schedule is program order.
+  MemoryProfile profile(const RunSchedule &schedule);
 
 private:
   /// Memory taken during [begin, end).
@@ -45,7 +48,19 @@ private:
   void addReaders(const GraphValue &value, mlir::Value stored,
                   mlir::Value copy);
   void addReader(mlir::Value operand, mlir::Value stored, mlir::Value copy,
-                 uint32_t point);
+                 uint32_t begin, uint32_t end);
+  void addEarly(mlir::Value value, MemoryKind kind, uint32_t begin,
+                uint32_t end, int64_t bytes, const EarlyBuffer &buffer);
+  void addFreeReaders(mlir::Value value,
+                      llvm::SmallVectorImpl<mlir::Operation *> &readers) const;
+  uint32_t earlyFlow(mlir::OpOperand &use,
+                     llvm::DenseSet<mlir::Value> &seen) const;
+  EarlyBuffer earlyUse(mlir::Value value,
+                       llvm::DenseSet<mlir::Value> &seen) const;
+  EarlyBuffer earlyUse(mlir::Value value) const;
+  void addUntilRead(mlir::Value value, mlir::Value tensor, uint32_t begin,
+                    uint32_t end, int64_t bytes, const EarlyBuffer &buffer);
+  uint32_t endOfBlock(mlir::Value value) const;
   void addBuffer(mlir::Value value, mlir::Operation *maker, uint32_t begin,
                  uint32_t end, int64_t bytes);
   void add(mlir::Value value, MemoryKind kind, uint32_t begin, uint32_t end,
@@ -59,7 +74,7 @@ private:
   shd::ProgramOp program;
   Mesh mesh;
   Graph graph;
-  const EarlyBuffers *early = nullptr;
+  EarlyBuffers early;
   std::vector<Interval> intervals;
 };
 

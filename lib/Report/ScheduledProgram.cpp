@@ -17,14 +17,37 @@ using namespace shardc::shd;
 
 namespace {
 
-/// Program points [first, second) of an item or a body.
-using PointRange = std::pair<uint32_t, uint32_t>;
+RunSchedule issuesOf(ProgramOp program, const PlannedStep &planned,
+                     ArrayRef<Overlap> overlap) {
+  const Step &step = planned.step;
+  RunSchedule issues;
+  for (const IssuePoint &point : issuePoints(step, overlap)) {
+    EarlyIssue issue;
+    issue.collective = planned.collectives[point.collective];
+    Operation *owner = program;
+    if (RepeatOp repeat = planned.repeats[point.body])
+      owner = repeat;
+    issue.block = &owner->getRegion(0).front();
+    if (point.slot > 0) {
+      Step::Item item = step.bodies[point.body].items[point.slot - 1];
+      if (item.kind == Step::Item::Repeat)
+        issue.after = planned.repeats[item.index];
+      else
+        issue.after = planned.groups[item.index];
+      issue.during = point.atStart || point.prefetch;
+    }
+    issue.next = point.next;
+    issue.blocks = point.blocks;
+    issues.push_back(issue);
+  }
+  return issues;
+}
 
 class OverlapChooser {
 public:
   OverlapChooser(ProgramOp program, const PlannedStep &planned)
-      : planned(planned), step(planned.step), profiler(program),
-        uses(useRanges(step)) {}
+      : program(program), planned(planned), step(planned.step),
+        profiler(program) {}
 
   /// Chooses the fastest overlap that fits: its schedule and its memory.
   void choose(int64_t limit, ScheduledProgram &result);
@@ -38,84 +61,15 @@ private:
   std::vector<Choice> choices() const;
   bool isSerial(const Choice &choice) const;
   MemoryProfile profile(ArrayRef<Overlap> overlap);
-  EarlyBuffers earlyBuffers(ArrayRef<Overlap> overlap) const;
-  void addEarly(const IssuePoint &point, EarlyBuffer &buffer) const;
-  uint32_t firstPoint(const IssuePoint &point) const;
-  PointRange itemPoints(unsigned body, unsigned item) const;
-  PointRange bodyPoints(unsigned body) const;
 
+  ProgramOp program;
   const PlannedStep &planned;
   const Step &step;
   MemoryProfiler profiler;
-  std::vector<UseRange> uses;
 };
 
-PointRange OverlapChooser::bodyPoints(unsigned body) const {
-  const Graph &graph = profiler.programGraph();
-  if (body == 0)
-    return {0, graph.numPoints};
-  auto [entry, exit] = graph.repeatPoints.lookup(planned.repeats[body]);
-  return {entry + 1, exit};
-}
-
-PointRange OverlapChooser::itemPoints(unsigned body, unsigned item) const {
-  const Graph &graph = profiler.programGraph();
-  Step::Item described = step.bodies[body].items[item];
-  if (described.kind == Step::Item::Repeat) {
-    auto [entry, exit] =
-        graph.repeatPoints.lookup(planned.repeats[described.index]);
-    return {entry, exit + 1};
-  }
-  uint32_t point =
-      graph.chunks[graph.chunkOf.lookup(planned.groups[described.index])].point;
-  return {point, point + 1};
-}
-
-/// The first point at which what is issued there takes memory. What is
-/// prefetched is there beside what the current iteration still uses.
-uint32_t OverlapChooser::firstPoint(const IssuePoint &point) const {
-  if (point.slot == 0)
-    return bodyPoints(point.body).first;
-  auto [first, end] = itemPoints(point.body, point.slot - 1);
-  bool isPrefetch = point.next && step.collectives[point.collective].origin ==
-                                      Step::Origin::Ready;
-  return point.atStart || isPrefetch ? end - 1 : end;
-}
-
-void OverlapChooser::addEarly(const IssuePoint &point,
-                              EarlyBuffer &buffer) const {
-  uint32_t begin = firstPoint(point);
-  const Step::Body &body = step.bodies[point.body];
-  auto [bodyBegin, bodyEnd] = bodyPoints(point.body);
-  if (point.next && body.count > 1)
-    buffer.also.push_back({begin, bodyEnd});
-  if (point.next)
-    begin = bodyBegin;
-  unsigned home = step.collectives[point.collective].body;
-  if (home == point.body) {
-    buffer.from = std::min(buffer.from, begin);
-    return;
-  }
-  // For the first iteration of a repeat in this body.
-  unsigned inner = home;
-  while (step.bodies[inner].parent != point.body)
-    inner = step.bodies[inner].parent;
-  uint32_t entry =
-      itemPoints(point.body, step.bodies[inner].itemInParent).first;
-  buffer.also.push_back({begin, entry + 1});
-}
-
-EarlyBuffers OverlapChooser::earlyBuffers(ArrayRef<Overlap> overlap) const {
-  EarlyBuffers buffers;
-  for (const IssuePoint &point : issuePoints(step, overlap))
-    if (!point.blocks)
-      addEarly(point, buffers[planned.collectives[point.collective]]);
-  return buffers;
-}
-
 MemoryProfile OverlapChooser::profile(ArrayRef<Overlap> overlap) {
-  EarlyBuffers buffers = earlyBuffers(overlap);
-  return profiler.profile(&buffers);
+  return profiler.profile(issuesOf(program, planned, overlap));
 }
 
 std::vector<OverlapChooser::Choice> OverlapChooser::choices() const {
@@ -179,7 +133,7 @@ ScheduledProgram shardc::scheduleProgram(ProgramOp program,
                                          std::optional<int64_t> memoryLimit) {
   PlannedStep planned = buildStep(program, model);
   ScheduledProgram result{
-      {}, {{}, 0, 0, "", program.getLoc(), {}}, {}, {}, {}, {}, {}, 0};
+      {}, {{}, 0, 0, "", program.getLoc(), {}}, {}, {}, {}, {}, {}, {}, 0};
   OverlapChooser(program, planned)
       .choose(memoryLimit.value_or(int64_t(model.machine().hbmCapacity)),
               result);
@@ -188,6 +142,7 @@ ScheduledProgram shardc::scheduleProgram(ProgramOp program,
     result.matmuls.push_back(
         {pair.group, pair.collective, planned.matmuls[number]});
   }
+  result.issues = issuesOf(program, planned, result.overlap);
   result.groups = std::move(planned.groups);
   result.collectives = std::move(planned.collectives);
   return result;

@@ -36,6 +36,8 @@ struct Chunk {
   int64_t count = 1;
   /// Program point; leader and rest of a group have one together.
   uint32_t point = 0;
+  /// What it reads is there until here (excluded).
+  uint32_t readEnd = 0;
   /// True for a group of elementwise operations that only einsums and attention
   /// use: they read its inputs and it never runs by itself unless a collective
   /// stands between.
@@ -47,6 +49,9 @@ struct ChunkUse {
   unsigned chunk = 0;
   /// Index into Chunk::ops and the operand's number.
   unsigned op = 0, operand = 0;
+  /// When the operation runs: before its chunk's point if something reads its
+  /// result earlier.
+  uint32_t point = 0;
 };
 
 /// A tensor that crosses from one chunk to others, or is declared or carried.
@@ -67,7 +72,8 @@ struct GraphValue {
   struct Flow {
     unsigned target = 0; // index into Graph::values
     int64_t count = 1;
-    uint32_t point = 0;
+    /// Program points [begin, end) during which it does.
+    uint32_t begin = 0, end = 0;
     mlir::OpOperand *operand = nullptr;
   };
   llvm::SmallVector<Flow, 1> flows;

@@ -8,6 +8,7 @@
 #define SHARDC_REPORT_MEMORY_H
 
 #include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Reference/RunSchedule.h"
 
 namespace shardc {
 
@@ -36,9 +37,10 @@ struct MemoryProfile {
   int64_t atPeak(MemoryKind kind) const;
 };
 
-/// Memory of a program whose plan is explicit (after shd-annotate-cost), in
-/// program order: what the optimizer counts.
-MemoryProfile profileMemory(shd::ProgramOp program);
+/// Memory of a program whose plan is explicit (after shd-annotate-cost). In
+/// program order (an empty schedule) it is what the optimizer counts.
+MemoryProfile profileMemory(shd::ProgramOp program,
+                            const RunSchedule &schedule = {});
 
 } // namespace shardc
 

@@ -10,6 +10,7 @@
 #define SHARDC_REPORT_SCHEDULEDPROGRAM_H
 
 #include "shardc/Cost/Schedule.h"
+#include "shardc/Reference/RunSchedule.h"
 #include "shardc/Report/Memory.h"
 
 namespace shardc {
@@ -27,6 +28,8 @@ struct ScheduledProgram {
   /// What the schedule's groups and collectives stand for: the operation that
   /// carries the price.
   std::vector<mlir::Operation *> groups, collectives;
+  /// Where the collectives are issued.
+  RunSchedule issues;
   /// The collective matmuls.
   std::vector<Matmul> matmuls;
   /// By body; without collectives, there is nothing to give up.

@@ -10,24 +10,26 @@ namespace shardc {
 
 /// Bytes alive on one device while a sequence of collectives runs: the operand
 /// and the result of each step together, except that all_reduce works in place
-/// (cost-model.md section 6). Slices are views.
+/// (cost-model.md section 6).
 struct ReshardMemory {
-  bool moves = false;
-  int64_t sourceBytes = 0, peakBytes = 0, resultBytes = 0;
+  int64_t peakBytes = 0, resultBytes = 0;
+  /// The same where the source stays as it is: slices of it are views, and the
+  /// first array is a new one. Of what the sequence has made, the last array.
+  int64_t extraPeakBytes = 0, madeBytes = 0;
 
   void add(CollectiveKind kind, int64_t fromBytes, int64_t toBytes) {
-    if (peakBytes == 0)
-      sourceBytes = fromBytes;
-    moves |= kind != CollectiveKind::AllSlice;
-    bool inPlace = kind == CollectiveKind::AllReduce;
-    peakBytes = std::max(peakBytes, fromBytes + (inPlace ? 0 : toBytes));
+    bool isReduce = kind == CollectiveKind::AllReduce;
+    peakBytes = std::max(peakBytes, fromBytes + (isReduce ? 0 : toBytes));
     resultBytes = toBytes;
+    if (madeBytes > 0 ? isReduce : kind == CollectiveKind::AllSlice)
+      return;
+    extraPeakBytes = std::max(extraPeakBytes, madeBytes + toBytes);
+    madeBytes = toBytes;
   }
 
-  /// Beyond the source, where the result is used: at least the result.
-  int64_t extraBytes() const {
-    return moves ? std::max(peakBytes - sourceBytes, resultBytes) : 0;
-  }
+  bool isView() const { return madeBytes == 0; }
+  /// Beyond the source, where the result is used.
+  int64_t extraBytes() const { return extraPeakBytes; }
   /// Beyond the result, where the source is made and goes away.
   int64_t storeExtraBytes() const { return peakBytes - resultBytes; }
 };

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Reference/Interpreter.h"
+#include "PointRunner.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -15,15 +15,27 @@ using namespace shardc;
 
 namespace {
 
-class Interpreter {
+class Interpreter : private OperationRunner {
 public:
   Interpreter(Mesh mesh, const RunOptions &options)
       : devices(std::move(mesh)), options(options), memories(devices.size()) {}
 
-  FailureOr<RunResult> run(Block &program);
+  FailureOr<RunResult> run(Operation *program);
 
 private:
-  using Memory = llvm::DenseMap<Value, TensorRef>;
+  /// By value and, as scheduled, iteration: the next one may have begun.
+  using Key = std::pair<Value, int64_t>;
+  using Memory = llvm::DenseMap<Key, TensorRef>;
+
+  Key keyOf(Value value, ArrayRef<int64_t> iterations) const;
+  LogicalResult runScheduled(spmd::ProgramOp program);
+  LogicalResult run(Operation *op, const Iterations &at) override;
+  bool holds(Value value, const Iterations &at) override;
+  void drop(Value value, const Iterations &at) override;
+  void hand(Value from, const Iterations &fromIterations, Value to,
+            const Iterations &toIterations) override;
+  void number(BlockArgument argument, const Iterations &at) override;
+  DeviceBytes bytes(Value value, const Iterations &at) override;
 
   LogicalResult runBlock(Block &block);
   LogicalResult runOperation(Operation *op);
@@ -68,7 +80,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 TensorRef Interpreter::read(Operation *op, Value value, unsigned device) {
-  TensorRef tensor = memories[device].lookup(value);
+  TensorRef tensor = memories[device].lookup(keyOf(value, iterations));
   if (!tensor)
     op->emitError() << "device " << devices.name(device)
                     << " does not hold an operand";
@@ -80,7 +92,7 @@ void Interpreter::define(Operation *op, std::vector<TensorRef> parts) {
   if (options.observe)
     options.observe({op, iterations, parts});
   for (auto [memory, part] : llvm::zip_equal(memories, parts))
-    memory[op->getResult(0)] = std::move(part);
+    memory[keyOf(op->getResult(0), iterations)] = std::move(part);
 }
 
 FailureOr<SmallVector<const Tensor *>> Interpreter::operands(Operation *op,
@@ -380,12 +392,10 @@ LogicalResult Interpreter::declare(Operation *op, DeclaredTensor tensor) {
 
 LogicalResult Interpreter::finish(Operation *op, StringRef name, bool isState,
                                   Type global) {
-  RunResult::Final final{name.str(),
-                         isState,
-                         iterations,
-                         op->getLoc(),
-                         cast<RankedTensorType>(global),
-                         {}};
+  RunResult::Final final{
+      op,         name.str(),   isState,
+      iterations, op->getLoc(), cast<RankedTensorType>(global),
+      {}};
   for (unsigned device = 0; device < devices.size(); ++device) {
     TensorRef part = read(op, op->getOperand(0), device);
     if (!part)
@@ -407,7 +417,7 @@ LogicalResult Interpreter::carry(Operation *op, ValueRange from,
         return failure();
     }
     for (auto [value, tensor] : llvm::zip_equal(to, values))
-      memories[device][value] = tensor;
+      memories[device][keyOf(value, iterations)] = tensor;
   }
   return success();
 }
@@ -422,7 +432,7 @@ LogicalResult Interpreter::repeat(shd::RepeatOp op) {
     number.setInteger(0, i);
     auto shared = std::make_shared<const Tensor>(std::move(number));
     for (Memory &memory : memories)
-      memory[op.getIteration()] = shared;
+      memory[keyOf(op.getIteration(), iterations)] = shared;
     iterations.push_back(i);
     if (failed(runBlock(body)) ||
         failed(carry(op, body.getTerminator()->getOperands(), carried)))
@@ -476,8 +486,87 @@ LogicalResult Interpreter::runBlock(Block &block) {
   return success();
 }
 
-FailureOr<RunResult> Interpreter::run(Block &program) {
-  if (failed(runBlock(program)))
+//===----------------------------------------------------------------------===//
+// As scheduled
+//===----------------------------------------------------------------------===//
+
+Interpreter::Key Interpreter::keyOf(Value value,
+                                    ArrayRef<int64_t> iterations) const {
+  return {value, options.schedule
+                     ? linearIteration(value.getParentBlock(), iterations)
+                     : 0};
+}
+
+LogicalResult Interpreter::run(Operation *op, const Iterations &at) {
+  iterations = at;
+  return runOperation(op);
+}
+
+bool Interpreter::holds(Value value, const Iterations &at) {
+  return memories.front().contains(keyOf(value, at));
+}
+
+void Interpreter::drop(Value value, const Iterations &at) {
+  for (Memory &memory : memories)
+    memory.erase(keyOf(value, at));
+}
+
+void Interpreter::hand(Value from, const Iterations &fromIterations, Value to,
+                       const Iterations &toIterations) {
+  for (Memory &memory : memories)
+    memory[keyOf(to, toIterations)] =
+        memory.lookup(keyOf(from, fromIterations));
+}
+
+void Interpreter::number(BlockArgument argument, const Iterations &at) {
+  Tensor number(cast<RankedTensorType>(argument.getType()));
+  number.setInteger(0, at.back());
+  auto shared = std::make_shared<const Tensor>(std::move(number));
+  for (Memory &memory : memories)
+    memory[keyOf(argument, at)] = shared;
+}
+
+DeviceBytes Interpreter::bytes(Value value, const Iterations &at) {
+  DeviceBytes result;
+  for (Memory &memory : memories) {
+    TensorRef tensor = memory.lookup(keyOf(value, at));
+    int64_t bits =
+        tensor->getNumElements() * shd::elementBits(tensor->getElementType());
+    result.push_back((bits + 7) / 8);
+  }
+  return result;
+}
+
+/// Where program order would have come to an operation: of each block around
+/// it, how far and in which iteration.
+SmallVector<int64_t> programOrder(Operation *op, ArrayRef<int64_t> iterations) {
+  SmallVector<int64_t> place;
+  for (int64_t iteration : llvm::reverse(iterations)) {
+    place.push_back(
+        std::distance(op->getBlock()->begin(), Block::iterator(op)));
+    place.push_back(iteration);
+    op = op->getParentOp();
+  }
+  place.push_back(std::distance(op->getBlock()->begin(), Block::iterator(op)));
+  return SmallVector<int64_t>(llvm::reverse(place));
+}
+
+/// What is updated and leaves is listed as in program order.
+LogicalResult Interpreter::runScheduled(spmd::ProgramOp program) {
+  PointRunner runner(*this, devices.size(), program, *options.schedule);
+  if (failed(runner.run()))
+    return failure();
+  result.peak = runner.peak();
+  llvm::stable_sort(result.finals, [](const auto &a, const auto &b) {
+    return programOrder(a.op, a.iterations) < programOrder(b.op, b.iterations);
+  });
+  return success();
+}
+
+FailureOr<RunResult> Interpreter::run(Operation *op) {
+  Block &program = op->getRegion(0).front();
+  if (failed(options.schedule ? runScheduled(cast<spmd::ProgramOp>(op))
+                              : runBlock(program)))
     return failure();
   program.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (auto it = executed.find(op); it != executed.end())
@@ -490,11 +579,10 @@ FailureOr<RunResult> Interpreter::run(Block &program) {
 
 FailureOr<RunResult> shardc::interpret(shd::ProgramOp program,
                                        const RunOptions &options) {
-  return Interpreter(Mesh(), options).run(program.getBody().front());
+  return Interpreter(Mesh(), options).run(program);
 }
 
 FailureOr<RunResult> shardc::interpret(spmd::ProgramOp program,
                                        const RunOptions &options) {
-  return Interpreter(shd::toMesh(program.getMeshAttr()), options)
-      .run(program.getBody().front());
+  return Interpreter(shd::toMesh(program.getMeshAttr()), options).run(program);
 }

@@ -61,6 +61,15 @@ static Json results(const Verification &verification) {
   return list;
 }
 
+/// Bytes at the peak, by device.
+static Json memory(const Verification &verification) {
+  if (!verification.predictedPeak)
+    return nullptr;
+  return {{"predicted", *verification.predictedPeak},
+          {"peak", Json(std::vector<int64_t>(verification.run.peak.begin(),
+                                             verification.run.peak.end()))}};
+}
+
 /// In program order; of a ring in place of a collective the kind is
 /// `ring_shift`, and `in_chunks` the collective's.
 static Json collectives(const Verification &verification) {
@@ -115,6 +124,7 @@ void shardc::printVerificationJson(raw_ostream &os,
                     {"run", mesh(verification.mesh)}};
   object["dims"] = dims(verification);
   object["operations"] = verification.operations;
+  object["memory"] = memory(verification);
   object["results"] = results(verification);
   object["collectives"] = collectives(verification);
   object["first_difference"] = first(verification);

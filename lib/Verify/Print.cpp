@@ -158,6 +158,18 @@ static void printVerdict(raw_ostream &os, const Verification &verification) {
                 " what the unsharded program computes");
 }
 
+static void printMemory(raw_ostream &os, const Verification &verification) {
+  if (!verification.predictedPeak)
+    return;
+  int64_t most = *llvm::max_element(verification.run.peak);
+  int64_t predicted = *verification.predictedPeak;
+  printFact(os, "memory",
+            formatDigits(most) + " B at the peak on each device" +
+                (most == predicted
+                     ? ", as predicted"
+                     : "; predicted were " + formatDigits(predicted) + " B"));
+}
+
 void shardc::printVerification(raw_ostream &os,
                                const Verification &verification,
                                StringRef file) {
@@ -170,6 +182,7 @@ void shardc::printVerification(raw_ostream &os,
       formatDigits(verification.operations) + " on each device, " +
           plural(int64_t(verification.run.collectives.size()), "collective") +
           " between them");
+  printMemory(os, verification);
   printResults(os, verification);
   printCollectives(os, verification);
 }
@@ -201,6 +214,14 @@ static std::string describe(const Devices &devices,
 
 void shardc::emitDifferences(const Verification &verification) {
   Devices devices(verification.mesh);
+  for (auto [device, peak] : llvm::enumerate(verification.run.peak))
+    if (peak != *verification.predictedPeak) {
+      emitError(verification.module.get().getLoc())
+          << "device " << devices.name(device) << " takes " << peak
+          << " bytes at the peak; predicted were "
+          << *verification.predictedPeak;
+      break;
+    }
   for (const Verification::Result &result : verification.results) {
     if (!result.differs)
       continue;

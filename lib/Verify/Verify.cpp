@@ -3,6 +3,7 @@
 #include "shardc/Verify/Verify.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Report/Memory.h"
 #include "shardc/Verify/RunSize.h"
 #include "shardc/Verify/Shrink.h"
 #include "llvm/ADT/MapVector.h"
@@ -93,8 +94,8 @@ std::vector<Verification::Dim> dimsOf(shd::ProgramOp program) {
 class Verifier {
 public:
   Verifier(shd::ProgramOp whole, spmd::ProgramOp device,
-           const VerifyOptions &options)
-      : whole(whole), device(device), options(options) {
+           const VerifyOptions &options, const RunSchedule *schedule = nullptr)
+      : whole(whole), device(device), options(options), schedule(schedule) {
     result.options = options;
     result.mesh = result.fullMesh = shd::toMesh(device.getMeshAttr());
     result.dims = dimsOf(whole);
@@ -117,6 +118,8 @@ private:
   shd::ProgramOp whole;
   spmd::ProgramOp device;
   const VerifyOptions &options;
+  /// Of the device's program; may be null.
+  const RunSchedule *schedule;
   /// The operation of the whole program that makes what one of the device's
   /// computes a part of.
   llvm::DenseMap<Operation *, Operation *> partners;
@@ -254,7 +257,9 @@ FailureOr<Verification> Verifier::verify() {
   FailureOr<RunResult> expected = interpret(whole, runOptions());
   if (failed(expected))
     return failure();
-  FailureOr<RunResult> found = interpret(device, runOptions());
+  RunOptions run = runOptions();
+  run.schedule = schedule;
+  FailureOr<RunResult> found = interpret(device, run);
   if (failed(found))
     return failure();
   result.run = std::move(*found);
@@ -263,6 +268,26 @@ FailureOr<Verification> Verifier::verify() {
       (!result.holds && failed(findFirst())))
     return failure();
   return std::move(result);
+}
+
+/// The same schedule of the program into which another one was converted,
+/// operation by operation.
+RunSchedule convertSchedule(const RunSchedule &schedule, Operation *from,
+                            Operation *to) {
+  SmallVector<Operation *> before, after;
+  from->walk<WalkOrder::PreOrder>([&](Operation *op) { before.push_back(op); });
+  to->walk<WalkOrder::PreOrder>([&](Operation *op) { after.push_back(op); });
+  llvm::DenseMap<Operation *, Operation *> partner;
+  for (auto [a, b] : llvm::zip_equal(before, after))
+    partner[a] = b;
+  RunSchedule result = schedule;
+  for (EarlyIssue &issue : result) {
+    issue.collective = partner.at(issue.collective);
+    issue.block = &partner.at(issue.block->getParentOp())->getRegion(0).front();
+    if (issue.after)
+      issue.after = partner.at(issue.after);
+  }
+  return result;
 }
 
 template <typename Program> Program programOf(ModuleOp module) {
@@ -290,14 +315,29 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
     applyShrinking(explicitPlan, shrinking);
     applyShrinking(whole, shrinking);
   }
+  auto original = programOf<shd::ProgramOp>(planned);
+  std::optional<int64_t> predictedPeak;
+  if (options.schedule)
+    predictedPeak =
+        profileMemory(explicitPlan, convertSchedule(*options.schedule, original,
+                                                    explicitPlan))
+            .peak;
   PassManager manager(imported.getContext());
   buildSpmdPipeline(manager);
   if (failed(manager.run(*module)))
     return failure();
   auto device = programOf<spmd::ProgramOp>(*module);
-  FailureOr<Verification> result = Verifier(whole, device, options).verify();
+  RunSchedule schedule;
+  if (options.schedule)
+    schedule = convertSchedule(*options.schedule, original, device);
+  FailureOr<Verification> result =
+      Verifier(whole, device, options, options.schedule ? &schedule : nullptr)
+          .verify();
   if (failed(result))
     return failure();
+  result->predictedPeak = predictedPeak;
+  for (int64_t peak : result->run.peak)
+    result->holds &= peak == *predictedPeak;
   result->fullMesh = fullMesh;
   for (auto [dim, before] : llvm::zip_equal(result->dims, dims))
     dim.full = before.full;

@@ -33,7 +33,7 @@ shd.program "collectives" mesh <[X = 4, Y = 2]> {
   %h = shd.einsum(%a, %b) <[B, D], [D, F] -> [B, F]> : (tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, tensor<16x32xbf16, #shd.sharding<[{Y}, {}]>>) -> tensor<8x32xbf16, #shd.sharding<[{X}, {}], partial = {Y}>>
   // CHECK-NEXT: %[[N:.*]] = shd.elementwise neg(%[[H]]) <[B, F] -> [F, B]> {spmd.global = tensor<32x8xbf16, #shd.sharding<[{}, {X}], partial = {Y}>>, spmd.shards = [#spmd.shard<"B" = 8 over [X]>]} : (tensor<2x32xbf16>) -> tensor<32x2xbf16>
   %n = shd.elementwise neg(%h) <[B, F] -> [F, B]> : (tensor<8x32xbf16, #shd.sharding<[{X}, {}], partial = {Y}>>) -> tensor<32x8xbf16, #shd.sharding<[{}, {X}], partial = {Y}>>
-  // CHECK-NEXT: %[[RS:.*]] = spmd.reduce_scatter %[[N]] over ["Y"] of tensor<32x8xbf16, #shd.sharding<[{}, {X}], partial = {Y}>> to tensor<32x8xbf16, #shd.sharding<[{Y}, {X}]>> {shd.indices = ["F", "B"], shd.operand = "n"} : tensor<32x2xbf16> -> tensor<16x2xbf16>
+  // CHECK-NEXT: %[[RS:.*]] = spmd.reduce_scatter %[[N]] over ["Y"] of tensor<32x8xbf16, #shd.sharding<[{}, {X}], partial = {Y}>> to tensor<32x8xbf16, #shd.sharding<[{Y}, {X}]>> {shd.indices = ["F", "B"], shd.operand = "n", shd.store} : tensor<32x2xbf16> -> tensor<16x2xbf16>
   %rs = shd.reduce_scatter %n over ["Y"] cost <bytes = 1024.0, wire_bytes = 512.0, bandwidth_s = 1.0e-08, latency_s = 1.0e-06, networks = [x, y]> {shd.operand = "n", shd.indices = ["F", "B"], shd.store} : tensor<32x8xbf16, #shd.sharding<[{}, {X}], partial = {Y}>> -> tensor<32x8xbf16, #shd.sharding<[{Y}, {X}]>>
   // CHECK-NEXT: spmd.all_reduce %[[N]] over ["Y"] of tensor<32x8xbf16, #shd.sharding<[{}, {X}], partial = {Y}>> to tensor<32x8xbf16, #shd.sharding<[{}, {X}]>> : tensor<32x2xbf16> -> tensor<32x2xbf16>
   %ar = shd.all_reduce %n over ["Y"] : tensor<32x8xbf16, #shd.sharding<[{}, {X}], partial = {Y}>> -> tensor<32x8xbf16, #shd.sharding<[{}, {X}]>>
@@ -125,7 +125,7 @@ shd.program "single" {
   // CHECK-NEXT: %x = spmd.parameter input "x" ["B"] of tensor<6xf32> : tensor<6xf32>
   %x = shd.declare input "x" ["B"] : tensor<6xf32>
   // CHECK-NEXT: %y = shd.elementwise exp(%x) <[B] -> [B]> {shd.name = "y"} : (tensor<6xf32>) -> tensor<6xf32>
-  %y = shd.elementwise exp(%x) <[B] -> [B]> {shd.name = "y", shd.copy} : (tensor<6xf32>) -> tensor<6xf32>
+  %y = shd.elementwise exp(%x) <[B] -> [B]> {shd.name = "y", shd.def = 3 : i32} : (tensor<6xf32>) -> tensor<6xf32>
   // CHECK-NEXT: spmd.output "y" %y ["B"] of tensor<6xf32> : tensor<6xf32>
   shd.output "y" %y ["B"] : tensor<6xf32>
 }

@@ -17,6 +17,13 @@ std::string sameValuesShrunk(PlannedProgram &plan);
 /// execute are the same collectives: kind, axes, bytes and count.
 std::string sameCollectives(PlannedProgram &plan);
 
+/// Run in program order, each device takes as much memory as the optimizer
+/// counts, to the byte; and computes the same.
+std::string samePeak(PlannedProgram &plan);
+
+/// The same of the report's schedule and memory.
+std::string sameScheduledPeak(PlannedProgram &plan);
+
 } // namespace shardc::test
 
 #endif // SHARDC_TEST_RANDOM_EXECUTION_H

@@ -416,9 +416,13 @@ ExitStatus Driver::verifyByRunning(ModuleOp imported, ModuleOp planned,
   std::unique_ptr<PlanningContext> context = createContext(program);
   if (!context)
     return InputError;
-  markCollectiveMatmuls(program, scheduleProgram(program, context->model,
-                                                 options.plan().memoryLimit));
+  ScheduledProgram scheduled =
+      scheduleProgram(program, context->model, options.plan().memoryLimit);
+  markCollectiveMatmuls(program, scheduled);
   VerifyOptions verifyOptions;
+  // A ring takes the place of collectives that a schedule would name.
+  if (scheduled.matmuls.empty())
+    verifyOptions.schedule = &scheduled.issues;
   verifyOptions.roundToDeclared = options.rounding == Rounding::Declared;
   FailureOr<Verification> verification =
       verifyPlan(imported, planned, verifyOptions);

@@ -11,6 +11,7 @@
 
 #include "shardc/Dialect/Spmd/IR/Spmd.h"
 #include "shardc/Reference/Collectives.h"
+#include "shardc/Reference/RunSchedule.h"
 #include <functional>
 
 namespace shardc {
@@ -38,6 +39,10 @@ struct RunOptions {
   bool roundToDeclared = false;
   /// The whole of a declared tensor.
   std::function<Tensor(const DeclaredTensor &)> declared;
+  /// Run groups as kernels and collectives when they are issued, and measure
+  /// the memory that this takes; null for program order without a measurement.
+  /// Only for programs of one device.
+  const RunSchedule *schedule = nullptr;
   /// Sees every value of an operation as soon as it is there; may be null.
   std::function<void(const RunValue &)> observe;
 };
@@ -45,6 +50,7 @@ struct RunOptions {
 struct RunResult {
   /// An output, or a state at the end of the step.
   struct Final {
+    mlir::Operation *op = nullptr;
     std::string name;
     bool isState = false;
     llvm::SmallVector<int64_t, 2> iterations;
@@ -63,6 +69,9 @@ struct RunResult {
     Traffic traffic;
   };
   std::vector<Executed> collectives;
+
+  /// The most bytes that each device held at once, if measured.
+  llvm::SmallVector<int64_t, 4> peak;
 };
 
 /// Runs a program without shardings on one device. Errors are emitted where

@@ -21,6 +21,9 @@ struct VerifyOptions {
   /// Round every value to its element type. The order of sums then matters, and
   /// differences are measured instead of judged.
   bool roundToDeclared = false;
+  /// Run the planned program, whose operations these are, in this order and
+  /// measure the memory that it takes; null for program order.
+  const RunSchedule *schedule = nullptr;
   /// Of the random inputs.
   uint64_t seed = 1;
 };
@@ -62,7 +65,10 @@ struct Verification {
   /// Operations run on each device, collectives aside.
   int64_t operations = 0;
   RunResult run;
-  /// No result differs.
+  /// What the report's account of memory says that each device of the run takes
+  /// at most; only of runs with a schedule, which measure it.
+  std::optional<int64_t> predictedPeak;
+  /// No result differs, nor does the memory.
   bool holds = true;
   /// The first operation or collective whose result differs, if one does.
   struct First {
@@ -91,7 +97,7 @@ mlir::FailureOr<Verification> verifyPrograms(shd::ProgramOp whole,
                                              const VerifyOptions &options = {});
 
 /// Emits an error for each result that differs, with the first operation whose
-/// result does.
+/// result does, and one for a device that takes other memory than predicted.
 void emitDifferences(const Verification &verification);
 
 /// For people: what was run and what came out.

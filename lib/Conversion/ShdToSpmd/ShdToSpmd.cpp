@@ -51,7 +51,7 @@ protected:
 bool isKept(NamedAttribute attribute) {
   return llvm::is_contained({shd::kName, shd::kTemporary, shd::kGroup,
                              shd::kOperand, shd::kIndices, shd::kPrologues,
-                             shd::kRing},
+                             shd::kCopy, shd::kStore, shd::kRing},
                             attribute.getName());
 }
 

@@ -28,7 +28,10 @@ def Spmd_Dialect : Dialect {
       moves its chunks, `"all_gather"` or `"reduce_scatter"`.
 
     Attributes of `shd` that name values (`shd.name`, `shd.operand`,
-    `shd.indices`, `shd.temporary`) and fusion groups (`shd.group`) are kept.
+    `shd.indices`, `shd.temporary`) are kept, and those that say what takes
+    memory: fusion groups (`shd.group`, `shd.prologues`), and the collectives
+    that make the stored form of a value (`shd.store`) or a copy of it for
+    several readers (`shd.copy`).
   }];
   let cppNamespace = "::shardc::spmd";
   let dependentDialects = ["::shardc::shd::ShdDialect"];

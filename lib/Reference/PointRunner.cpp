@@ -1,0 +1,463 @@
+//===- PointRunner.cpp - Runs a device's program in its schedule ----------===//
+//
+// What a point touches is alive during all of it: memory is given back between
+// points only. A sequence of collectives takes memory for the two arrays that
+// are alive while one of them runs, from when its first is issued until the
+// point that reads what the last one makes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PointRunner.h"
+
+using namespace mlir;
+using namespace shardc;
+
+int64_t shardc::linearIteration(Block *block, ArrayRef<int64_t> iterations) {
+  SmallVector<int64_t, 2> counts;
+  for (auto repeat = dyn_cast<shd::RepeatOp>(block->getParentOp()); repeat;
+       repeat = dyn_cast<shd::RepeatOp>(repeat->getParentOp()))
+    counts.push_back(repeat.getCount());
+  int64_t number = 0;
+  for (auto [count, iteration] :
+       llvm::zip_first(llvm::reverse(counts), iterations))
+    number = number * (count + 1) + iteration;
+  return number;
+}
+
+/// The iteration of what is there in all of them.
+static constexpr int64_t kResident = -1;
+
+/// The iterations of the repeats around a value, which are the first of `at`.
+static Iterations around(Value value, ArrayRef<int64_t> at) {
+  unsigned depth = 0;
+  for (Operation *op = value.getParentBlock()->getParentOp();
+       isa<shd::RepeatOp>(op); op = op->getParentOp())
+    ++depth;
+  return Iterations(at.take_front(depth));
+}
+
+static MemoryMeter::Key keyOf(Value value, const Iterations &at) {
+  return {value.getAsOpaquePointer(),
+          linearIteration(value.getParentBlock(), at)};
+}
+
+static DeviceBytes sum(const DeviceBytes &a, const DeviceBytes &b) {
+  DeviceBytes result;
+  for (auto [x, y] : llvm::zip_equal(a, b))
+    result.push_back(x + y);
+  return result;
+}
+
+static DeviceBytes most(const DeviceBytes &a, const DeviceBytes &b) {
+  DeviceBytes result;
+  for (auto [x, y] : llvm::zip_equal(a, b))
+    result.push_back(std::max(x, y));
+  return result;
+}
+
+static bool isNothing(const DeviceBytes &bytes) {
+  return llvm::all_of(bytes, [](int64_t each) { return each == 0; });
+}
+
+static bool isOfStatistic(Operation *collective) {
+  return isa_and_nonnull<shd::StatisticOp>(
+      collective->getOperand(0).getDefiningOp());
+}
+
+//===----------------------------------------------------------------------===//
+// Making values
+//===----------------------------------------------------------------------===//
+
+/// A carried value that an iteration begins with is what the one before yields.
+LogicalResult PointRunner::bringArgument(BlockArgument argument,
+                                         const Iterations &at) {
+  if (argument.getArgNumber() == 0) {
+    devices.number(argument, at);
+    return success();
+  }
+  auto repeat = cast<shd::RepeatOp>(argument.getOwner()->getParentOp());
+  unsigned carried = argument.getArgNumber() - 1;
+  Iterations before = at;
+  Value from = repeat.getInits()[carried];
+  if (before.back() == 0) {
+    before.pop_back();
+  } else {
+    --before.back();
+    from = argument.getOwner()->getTerminator()->getOperand(carried);
+  }
+  if (failed(need(from, before)))
+    return failure();
+  devices.hand(from, around(from, before), argument, at);
+  return success();
+}
+
+/// Each operation runs once in each iteration; what it made stays to its last
+/// use.
+LogicalResult PointRunner::markRun(Operation *op, const Iterations &at) {
+  if (op->getNumResults() == 0 ||
+      hasRun.insert(keyOf(op->getResult(0), at)).second)
+    return success();
+  return op->emitError("no device holds the result any more when it is read");
+}
+
+LogicalResult PointRunner::need(Value value, Iterations at) {
+  at = around(value, at);
+  if (devices.holds(value, at))
+    return success();
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return bringArgument(argument, at);
+  Operation *op = value.getDefiningOp();
+  return spmd::isCollective(op) ? communicate(op, at) : compute(op, at);
+}
+
+/// Memory that a tensor's readers share: the copy made for them. What it was
+/// stored from is no longer needed.
+LogicalResult PointRunner::readTensor(Value tensor, const Iterations &at) {
+  MemoryMeter::Key key = keyOf(tensor, at);
+  if (!order.isRead(tensor) || !read.insert(key).second)
+    return success();
+  if (auto it = storing.find(key); it != storing.end())
+    meter.release(it->second);
+  Value copy = RunOrder::copyOf(RunOrder::storedForm(tensor));
+  if (!copy)
+    return success();
+  if (failed(need(copy, at)))
+    return failure();
+  MemoryMeter::Key copyKey = keyOf(copy, at);
+  if (!isNothing(sequences[copyKey].taken))
+    copies.push_back({copyKey, devices.bytes(copy, at)});
+  return success();
+}
+
+/// Makes what an operation reads. What it computes of its operands, a statistic
+/// of it reads where it runs itself.
+LogicalResult PointRunner::needAll(Operation *op, const Iterations &at) {
+  bool isStatistic = isa<shd::StatisticOp>(op);
+  for (Value operand : op->getOperands()) {
+    if (isStatistic) {
+      if (failed(need(operand, at)))
+        return failure();
+      continue;
+    }
+    Value tensor = RunOrder::tensorOf(operand);
+    if (failed(readTensor(tensor, around(tensor, at))) ||
+        failed(need(operand, at)))
+      return failure();
+    Operation *def = operand.getDefiningOp();
+    if (def && spmd::isCollective(def) && !def->hasAttr(shd::kStore) &&
+        !def->hasAttr(shd::kCopy))
+      scratchOf[{order.inputsEndWith(op), linearIteration(op->getBlock(), at)}]
+          .push_back({operand, around(operand, at)});
+  }
+  return success();
+}
+
+static bool worksInPlace(Operation *op) {
+  auto scatter = dyn_cast<shd::ScatterOp>(op);
+  if (!scatter)
+    return false;
+  Value destination = RunOrder::tensorOf(op->getOperand(0));
+  Operation *maker = destination.getDefiningOp();
+  if (!maker)
+    return false;
+  auto parameter = dyn_cast<spmd::ParameterOp>(maker);
+  return parameter ? parameter.getKind() == shd::TensorKind::State
+                   : worksInPlace(maker);
+}
+
+LogicalResult PointRunner::compute(Operation *op, const Iterations &at) {
+  bool isInlined =
+      op->getNumResults() == 1 && order.isInlined(op->getResult(0));
+  if (issued && op->hasAttr(shd::kGroup) && !isInlined)
+    return issued->emitError("is issued before its operand has been made");
+  if (failed(markRun(op, at)) || failed(needAll(op, at)) ||
+      failed(devices.run(op, at)))
+    return failure();
+  if (op->getNumResults() == 0 ||
+      isa<spmd::ParameterOp, shd::ConstantOp, shd::StatisticOp>(op))
+    return success();
+  Value result = op->getResult(0);
+  if (failed(store(result, at)))
+    return failure();
+  for (spmd::UpdateOp update : order.updatesWith(result))
+    if (update->getBlock() == op->getBlock() && failed(compute(update, at)))
+      return failure();
+  return success();
+}
+
+/// What an operation has made is stored: as it is, or after collectives.
+LogicalResult PointRunner::store(Value tensor, const Iterations &at) {
+  Value stored = RunOrder::storedForm(tensor);
+  DeviceBytes current = devices.bytes(tensor, at), taken = current;
+  SmallVector<Operation *, 2> steps;
+  for (Value form = stored; form != tensor;
+       form = form.getDefiningOp()->getOperand(0))
+    steps.push_back(form.getDefiningOp());
+  for (Operation *step : llvm::reverse(steps)) {
+    if (failed(need(step->getResult(0), at)))
+      return failure();
+    DeviceBytes made = devices.bytes(step->getResult(0), at);
+    if (!isa<spmd::AllReduceOp>(step))
+      taken = most(taken, sum(current, made));
+    current = made;
+  }
+  if (order.staysOnChip(tensor))
+    return success();
+  MemoryMeter::Key key = keyOf(tensor, at);
+  if (!worksInPlace(tensor.getDefiningOp()))
+    meter.hold(key, current);
+  if (steps.empty())
+    return success();
+  for (auto [all, kept] : llvm::zip_equal(taken, current))
+    all -= kept;
+  MemoryMeter::Key sequence = keyOf(stored, at);
+  meter.hold(sequence, taken);
+  storingNow.push_back({key, sequence, !order.isEarly(steps.back())});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+LogicalResult PointRunner::communicate(Operation *op, const Iterations &at) {
+  if (failed(need(op->getOperand(0), at)))
+    return failure();
+  // What makes the operand may have gone on to store it.
+  if (devices.holds(op->getResult(0), at))
+    return success();
+  if (failed(markRun(op, at)) || failed(devices.run(op, at)))
+    return failure();
+  if (!isOfStatistic(op) && !op->hasAttr(shd::kStore))
+    takeMemory(op, at);
+  return success();
+}
+
+/// Operand and result are alive together. What a value is stored in stays as it
+/// is: the first array is a new one, unless it is a view. all_reduce works in
+/// place on arrays that a sequence has made.
+void PointRunner::takeMemory(Operation *op, const Iterations &at) {
+  Value end = RunOrder::endOfSequence(op->getResult(0));
+  MemoryMeter::Key key = keyOf(end, at);
+  DeviceBytes none(numDevices, 0);
+  auto [it, isNew] = sequences.try_emplace(key, Sequence{none, none});
+  Sequence &sequence = it->second;
+  bool owns = !isNothing(sequence.current);
+  if (owns ? isa<spmd::AllReduceOp>(op) : isa<spmd::AllSliceOp>(op))
+    return;
+  DeviceBytes made = devices.bytes(op->getResult(0), at);
+  sequence.taken = most(sequence.taken, sum(sequence.current, made));
+  sequence.current = made;
+  meter.hold(key, sequence.taken);
+}
+
+LogicalResult PointRunner::issue(const EarlyIssue &issue, Iterations at) {
+  if (issue.next) {
+    auto repeat = cast<shd::RepeatOp>(issue.block->getParentOp());
+    if (++at.back() == int64_t(repeat.getCount()))
+      return success();
+  }
+  // In repeats within the block, for their first iteration.
+  Value result = issue.collective->getResult(0);
+  for (Operation *op = issue.collective->getParentOp();
+       op != issue.block->getParentOp(); op = op->getParentOp())
+    at.push_back(0);
+  // What the group reads that has just run is there already.
+  if (hasRun.contains(keyOf(result, at)))
+    return success();
+  issued = issue.collective;
+  LogicalResult there = need(result, at);
+  issued = nullptr;
+  return there;
+}
+
+LogicalResult PointRunner::issueAll(ArrayRef<EarlyIssue> issues,
+                                    const Iterations &at) {
+  for (const EarlyIssue &each : issues)
+    if (failed(issue(each, at)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Giving memory back
+//===----------------------------------------------------------------------===//
+
+void PointRunner::dropForms(Value value, const Iterations &at) {
+  devices.drop(value, at);
+  for (Operation *user : value.getUsers())
+    if (spmd::isCollective(user) && user->getBlock() == value.getParentBlock())
+      dropForms(user->getResult(0), at);
+}
+
+void PointRunner::dropTensor(Value tensor, const Iterations &at) {
+  meter.release(keyOf(tensor, at));
+  if (Value copy = RunOrder::copyOf(RunOrder::storedForm(tensor)))
+    meter.release(keyOf(copy, at));
+  dropForms(tensor, at);
+}
+
+void PointRunner::dropScratch(Operation *op, const Iterations &at) {
+  auto it = scratchOf.find({op, linearIteration(op->getBlock(), at)});
+  if (it == scratchOf.end())
+    return;
+  for (auto &[value, iterations] : it->second) {
+    meter.release(keyOf(value, iterations));
+    devices.drop(value, iterations);
+  }
+  scratchOf.erase(it);
+}
+
+void PointRunner::endPoint(const RunPoint &point, const Iterations &at) {
+  endPoint(point.ops, point.last, at);
+  for (Operation *update : point.updates)
+    dropScratch(update, at);
+}
+
+void PointRunner::endPoint(ArrayRef<Operation *> ops, ArrayRef<Value> last,
+                           const Iterations &at) {
+  meter.sample();
+  for (Operation *op : ops)
+    dropScratch(op, at);
+  for (const Storing &each : storingNow)
+    if (each.blocks || read.contains(each.tensor))
+      meter.release(each.sequence);
+    else
+      storing[each.tensor] = each.sequence;
+  storingNow.clear();
+  for (auto &[key, bytes] : copies)
+    meter.hold(key, bytes);
+  copies.clear();
+  for (Value tensor : last)
+    dropTensor(tensor, at);
+}
+
+void PointRunner::endIteration(Block &block, const Iterations &at) {
+  const RunBody &body = order.body(block);
+  endPoint(block.getTerminator(), body.last, at);
+  for (Value tensor : body.unread)
+    if (auto it = storing.find(keyOf(tensor, at)); it != storing.end())
+      meter.release(it->second);
+}
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+LogicalResult PointRunner::runRepeat(shd::RepeatOp repeat,
+                                     const Iterations &at) {
+  Block &block = repeat.getBody().front();
+  const RunBody &body = order.body(block);
+  ValueRange carried(block.getArguments().drop_front());
+  for (auto [init, argument] : llvm::zip_equal(repeat.getInits(), carried)) {
+    Iterations first = at;
+    first.push_back(0);
+    devices.hand(init, around(init, at), argument, first);
+  }
+  // The entry is over: what only the first iteration begins with goes.
+  const RunPoint &entry = order.entryOf(repeat);
+  endPoint(entry, at);
+  Iterations inside = at;
+  inside.push_back(0);
+  const auto count = int64_t(repeat.getCount());
+  for (; inside.back() < count; ++inside.back()) {
+    for (Value argument : carried)
+      if (order.isRead(argument))
+        meter.hold(keyOf(argument, inside), devices.bytes(argument, inside));
+    if (inside.back() == 0)
+      for (const EarlyIssue &each : body.first)
+        if (failed(need(each.collective->getResult(0), inside)))
+          return failure();
+    if (failed(runBody(block, inside)) ||
+        failed(needAll(block.getTerminator(), inside)))
+      return failure();
+    Iterations next = inside;
+    ++next.back();
+    for (auto [value, argument] :
+         llvm::zip_equal(block.getTerminator()->getOperands(), carried))
+      devices.hand(value, around(value, inside), argument, next);
+    if (next.back() < count) {
+      endIteration(block, inside);
+      continue;
+    }
+    for (auto [argument, result] :
+         llvm::zip_equal(carried, repeat.getResults())) {
+      devices.hand(argument, next, result, at);
+      devices.drop(argument, next);
+    }
+  }
+  if (failed(issueAll(order.exitOf(repeat).during, at)))
+    return failure();
+  --inside.back();
+  endIteration(block, inside);
+  return success();
+}
+
+LogicalResult PointRunner::runPoint(const RunPoint &point,
+                                    const Iterations &at) {
+  if (failed(issueAll(point.during, at)))
+    return failure();
+  for (Operation *update : point.updates)
+    if (failed(compute(update, at)))
+      return failure();
+  switch (point.kind) {
+  case RunPoint::Kind::Operations:
+    for (Operation *op : point.ops)
+      if ((op->getNumResults() == 0 || !devices.holds(op->getResult(0), at)) &&
+          failed(compute(op, at)))
+        return failure();
+    break;
+  case RunPoint::Kind::Entry:
+    for (Value tensor : point.brought)
+      if (failed(readTensor(tensor, at)) || failed(need(tensor, at)))
+        return failure();
+    // Ends by itself, before the first iteration.
+    return failed(needAll(point.ops.front(), at))
+               ? failure()
+               : runRepeat(cast<shd::RepeatOp>(point.ops.front()), at);
+  case RunPoint::Kind::Exit:
+    break;
+  }
+  endPoint(point, at);
+  if (point.kind == RunPoint::Kind::Exit)
+    for (Value result : point.ops.front()->getResults())
+      if (order.isRead(result))
+        meter.hold(keyOf(result, at), devices.bytes(result, at));
+  return issueAll(point.after, at);
+}
+
+LogicalResult PointRunner::runBody(Block &block, const Iterations &at) {
+  const RunBody &body = order.body(block);
+  if (failed(issueAll(body.before, at)))
+    return failure();
+  for (const RunPoint &point : body.points)
+    if (failed(runPoint(point, at)))
+      return failure();
+  return success();
+}
+
+/// Weights and states of every iteration are there all the time, inputs until
+/// they have been read.
+void PointRunner::holdParameters() {
+  program->walk([&](spmd::ParameterOp parameter) {
+    Value value = parameter.getResult();
+    bool isInput = parameter.getKind() == shd::TensorKind::Input;
+    if (isInput && !order.isRead(value))
+      return;
+    auto type = cast<RankedTensorType>(value.getType());
+    int64_t bits =
+        type.getNumElements() * shd::elementBits(type.getElementType());
+    DeviceBytes bytes(numDevices,
+                      (bits + 7) / 8 * shd::executionCount(parameter));
+    if (isInput)
+      meter.hold(keyOf(value, {}), bytes);
+    else
+      meter.hold({value.getAsOpaquePointer(), kResident}, bytes);
+  });
+}
+
+LogicalResult PointRunner::run() {
+  holdParameters();
+  meter.sample();
+  return runBody(program.getBody().front(), {});
+}

@@ -1,0 +1,115 @@
+//===- PointRunner.h - Runs a device's program in its schedule -*- C++ -*-===//
+//
+// Goes through the points of a program, makes what each needs, issues
+// collectives where the schedule does, and has the devices drop every array
+// after its last use; with an account of what they hold: cost-model.md section
+// 6. Nothing here knows what the report predicts.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_REFERENCE_POINTRUNNER_H
+#define SHARDC_LIB_REFERENCE_POINTRUNNER_H
+
+#include "MemoryMeter.h"
+#include "RunOrder.h"
+
+namespace shardc {
+
+/// Numbers of the iterations of the repeats around an operation, the outermost
+/// first.
+using Iterations = llvm::SmallVector<int64_t, 2>;
+
+/// The devices, which run one operation at a time and hold what they make,
+/// separately for each iteration.
+class OperationRunner {
+public:
+  virtual ~OperationRunner() = default;
+  virtual mlir::LogicalResult run(mlir::Operation *op,
+                                  const Iterations &iterations) = 0;
+  virtual bool holds(mlir::Value value, const Iterations &iterations) = 0;
+  virtual void drop(mlir::Value value, const Iterations &iterations) = 0;
+  /// `to` becomes what `from` is.
+  virtual void hand(mlir::Value from, const Iterations &fromIterations,
+                    mlir::Value to, const Iterations &toIterations) = 0;
+  /// Sets the number of the iteration, an argument of the body.
+  virtual void number(mlir::BlockArgument argument,
+                      const Iterations &iterations) = 0;
+  virtual DeviceBytes bytes(mlir::Value value,
+                            const Iterations &iterations) = 0;
+};
+
+class PointRunner {
+public:
+  PointRunner(OperationRunner &devices, unsigned numDevices,
+              spmd::ProgramOp program, llvm::ArrayRef<EarlyIssue> issues)
+      : devices(devices), program(program), order(program, issues),
+        meter(numDevices), numDevices(numDevices) {}
+
+  mlir::LogicalResult run();
+  const DeviceBytes &peak() const { return meter.peak(); }
+
+private:
+  /// A sequence of collectives: what it has made last, and what it takes.
+  struct Sequence {
+    DeviceBytes current, taken;
+  };
+
+  mlir::LogicalResult runBody(mlir::Block &block, const Iterations &at);
+  mlir::LogicalResult runPoint(const RunPoint &point, const Iterations &at);
+  mlir::LogicalResult runRepeat(shd::RepeatOp repeat, const Iterations &at);
+  mlir::LogicalResult issue(const EarlyIssue &issue, Iterations at);
+  mlir::LogicalResult issueAll(llvm::ArrayRef<EarlyIssue> issues,
+                               const Iterations &at);
+  void dropScratch(mlir::Operation *op, const Iterations &at);
+  void endPoint(const RunPoint &point, const Iterations &at);
+  void endPoint(llvm::ArrayRef<mlir::Operation *> ops,
+                llvm::ArrayRef<mlir::Value> last, const Iterations &at);
+
+  void endIteration(mlir::Block &block, const Iterations &at);
+
+  mlir::LogicalResult markRun(mlir::Operation *op, const Iterations &at);
+  mlir::LogicalResult need(mlir::Value value, Iterations at);
+  mlir::LogicalResult needAll(mlir::Operation *op, const Iterations &at);
+  mlir::LogicalResult bringArgument(mlir::BlockArgument argument,
+                                    const Iterations &at);
+  mlir::LogicalResult readTensor(mlir::Value tensor, const Iterations &at);
+  mlir::LogicalResult compute(mlir::Operation *op, const Iterations &at);
+  mlir::LogicalResult store(mlir::Value tensor, const Iterations &at);
+  mlir::LogicalResult communicate(mlir::Operation *op, const Iterations &at);
+  void takeMemory(mlir::Operation *collective, const Iterations &at);
+  void holdParameters();
+  void dropTensor(mlir::Value tensor, const Iterations &at);
+  void dropForms(mlir::Value value, const Iterations &at);
+
+  OperationRunner &devices;
+  spmd::ProgramOp program;
+  RunOrder order;
+  MemoryMeter meter;
+  unsigned numDevices;
+  /// The collective that is being issued, if compute does not wait for it.
+  mlir::Operation *issued = nullptr;
+  llvm::DenseMap<MemoryMeter::Key, Sequence> sequences;
+  /// What sequences of collectives made, by the operation whose end ends them.
+  llvm::DenseMap<MemoryMeter::Key,
+                 llvm::SmallVector<std::pair<mlir::Value, Iterations>, 2>>
+      scratchOf;
+  /// Copies of which only the copy itself stays when the current point ends.
+  llvm::SmallVector<std::pair<MemoryMeter::Key, DeviceBytes>, 2> copies;
+  /// What collectives take that store a tensor, by tensor, until something
+  /// reads it; and those of the current point, with whether compute waits.
+  llvm::DenseMap<MemoryMeter::Key, MemoryMeter::Key> storing;
+  struct Storing {
+    MemoryMeter::Key tensor, sequence;
+    bool blocks = false;
+  };
+  llvm::SmallVector<Storing, 2> storingNow;
+  /// Tensors that something has read, in which iteration.
+  llvm::DenseSet<MemoryMeter::Key> read, hasRun;
+};
+
+/// Numbers the iterations of the repeats around `block`.
+int64_t linearIteration(mlir::Block *block, llvm::ArrayRef<int64_t> iterations);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_REFERENCE_POINTRUNNER_H

@@ -1,0 +1,305 @@
+//===- RunOrder.cpp - When a device's operations run ----------------------===//
+
+#include "RunOrder.h"
+
+using namespace mlir;
+using namespace shardc;
+
+//===----------------------------------------------------------------------===//
+// Forms of a tensor
+//===----------------------------------------------------------------------===//
+
+static bool isCollective(Operation *op) { return op && spmd::isCollective(op); }
+
+Value RunOrder::tensorOf(Value value) {
+  while (isCollective(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+Value RunOrder::storedForm(Value tensor) {
+  auto isStore = [](Operation *user) { return user->hasAttr(shd::kStore); };
+  for (auto user = llvm::find_if(tensor.getUsers(), isStore);
+       user != tensor.getUsers().end();
+       user = llvm::find_if(tensor.getUsers(), isStore))
+    tensor = user->getResult(0);
+  return tensor;
+}
+
+Value RunOrder::endOfSequence(Value value) {
+  while (value.hasOneUse() && isCollective(*value.getUsers().begin()) &&
+         !value.getDefiningOp()->hasAttr(shd::kCopy))
+    value = value.getUsers().begin()->getResult(0);
+  return value;
+}
+
+Value RunOrder::copyOf(Value stored) {
+  for (Operation *user : stored.getUsers()) {
+    if (!isCollective(user))
+      continue;
+    Value end = endOfSequence(user->getResult(0));
+    if (end.getDefiningOp()->hasAttr(shd::kCopy))
+      return end;
+  }
+  return {};
+}
+
+/// Scalars that every device knows, and what is computed within the operation
+/// that takes it.
+static bool takesMemory(Value tensor) {
+  if (auto argument = dyn_cast<BlockArgument>(tensor))
+    return argument.getArgNumber() != 0;
+  return !isa<shd::ConstantOp, shd::StatisticOp>(tensor.getDefiningOp());
+}
+
+//===----------------------------------------------------------------------===//
+// Points
+//===----------------------------------------------------------------------===//
+
+/// Both parts of a fusion group, the leading operation and what follows it.
+static std::optional<int64_t> groupOf(Operation *op) {
+  auto group = op->getAttrOfType<IntegerAttr>(shd::kGroup);
+  return group ? std::optional(group.getInt() / 2) : std::nullopt;
+}
+
+void RunOrder::addPoint(Block &block, RunPoint point) {
+  std::vector<RunPoint> &points = bodies[&block].points;
+  for (Operation *op : point.ops)
+    pointOf[op] = points.size();
+  points.push_back(std::move(point));
+}
+
+void RunOrder::addOutputs(Block &block) {
+  for (auto output : block.getOps<spmd::OutputOp>())
+    addPoint(block, {RunPoint::Kind::Operations, {output}, {}, {}, {}, {}, {}});
+}
+
+void RunOrder::arrange(Block &block) {
+  bodies.try_emplace(&block);
+  llvm::DenseMap<int64_t, Operation *> lastOf;
+  llvm::DenseMap<int64_t, SmallVector<Operation *, 4>> group;
+  for (Operation &op : block)
+    if (std::optional<int64_t> number = groupOf(&op))
+      lastOf[*number] = &op;
+  for (Operation &op : block) {
+    if (auto repeat = dyn_cast<shd::RepeatOp>(op)) {
+      addPoint(block, {RunPoint::Kind::Entry, {repeat}, {}, {}, {}, {}, {}});
+      addPoint(block, {RunPoint::Kind::Exit, {repeat}, {}, {}, {}, {}, {}});
+      arrange(repeat.getBody().front());
+    } else if (std::optional<int64_t> number = groupOf(&op)) {
+      group[*number].push_back(&op);
+      if (lastOf.lookup(*number) == &op)
+        addPoint(
+            block,
+            {RunPoint::Kind::Operations, group[*number], {}, {}, {}, {}, {}});
+    } else if (isa<shd::ShardingRuleOpInterface>(op)) {
+      addPoint(block, {RunPoint::Kind::Operations, {&op}, {}, {}, {}, {}, {}});
+    }
+  }
+  if (isa<spmd::ProgramOp>(block.getParentOp()))
+    addOutputs(block);
+}
+
+void RunOrder::addIssue(const EarlyIssue &issue) {
+  Block *home = issue.collective->getBlock();
+  if (issue.blocks) {
+    // In program order compute waits where it reads; but what one iteration
+    // issues for the next is there before the first one begins.
+    if (issue.block != home)
+      bodies[home].first.push_back(issue);
+    return;
+  }
+  early.insert(issue.collective);
+  RunBody &body = bodies[issue.block];
+  if (!issue.after) {
+    body.before.push_back(issue);
+    return;
+  }
+  RunPoint &point = body.points[pointOf.lookup(issue.after)];
+  (issue.during ? point.during : point.after).push_back(issue);
+}
+
+//===----------------------------------------------------------------------===//
+// How long tensors are needed
+//===----------------------------------------------------------------------===//
+
+void RunOrder::extend(Value tensor, unsigned point) {
+  auto [it, isNew] = reads.try_emplace(tensor, point);
+  it->second = std::max(it->second, point);
+}
+
+/// A repeat needs what its body reads until it ends, what it begins with only
+/// then.
+void RunOrder::read(Value tensor, Operation *reader, bool atEntry) {
+  if (!takesMemory(tensor))
+    return;
+  Block *home = tensor.getParentBlock();
+  Operation *at = home->findAncestorOpInBlock(*reader);
+  if (isa<shd::YieldOp>(at))
+    return extend(tensor, bodies[home].points.size());
+  unsigned point = pointOf.lookup(at);
+  extend(tensor, at == reader && atEntry ? point - 1 : point);
+  if (at == reader)
+    return;
+  auto &brought = bodies[home].points[point - 1].brought;
+  if (!llvm::is_contained(brought, tensor))
+    brought.push_back(tensor);
+}
+
+bool RunOrder::staysOnChip(Value tensor) const {
+  if (inlined.contains(tensor))
+    return true;
+  Attribute group = tensor.getDefiningOp()->getAttr(shd::kGroup);
+  return group && !tensor.use_empty() &&
+         llvm::all_of(tensor.getUsers(), [&](Operation *user) {
+           return isa<shd::StatisticOp>(user) ||
+                  user->getAttr(shd::kGroup) == group;
+         });
+}
+
+/// Who reads the value, as it is or in another form.
+static void addReaders(Value value, SmallVectorImpl<Operation *> &readers) {
+  for (Operation *user : value.getUsers())
+    if (spmd::isCollective(user))
+      addReaders(user->getResult(0), readers);
+    else if (!isa<shd::StatisticOp>(user))
+      readers.push_back(user);
+}
+
+static bool isElementwise(Operation *op) {
+  auto cost = dyn_cast<shd::CostOpInterface>(op);
+  return cost && cost.getFusionKind() == shd::FusionKind::Elementwise;
+}
+
+/// Of elementwise operations with one result, which only einsums and attention
+/// read, those that do. They may compute it themselves, from its inputs.
+static SmallVector<Operation *> prologueReaders(const RunPoint &point) {
+  SmallVector<Operation *> readers;
+  unsigned results = 0;
+  for (Operation *op : point.ops) {
+    if (!isElementwise(op))
+      return {};
+    SmallVector<Operation *> outside;
+    addReaders(op->getResult(0), outside);
+    llvm::erase_if(outside, [&](Operation *reader) {
+      return llvm::is_contained(point.ops, reader);
+    });
+    results += !outside.empty();
+    for (Operation *reader : outside) {
+      if (!isa<shd::EinsumOp, shd::AttentionOp>(reader) ||
+          reader->getBlock() != op->getBlock())
+        return {};
+      readers.push_back(reader);
+    }
+  }
+  return results == 1 ? readers : SmallVector<Operation *>();
+}
+
+void RunOrder::findPrologues(Block &block) {
+  for (const RunPoint &point : bodies[&block].points) {
+    SmallVector<Operation *> readers = prologueReaders(point);
+    if (readers.empty())
+      continue;
+    Operation *last = *llvm::max_element(readers, [&](auto *a, auto *b) {
+      return pointOf.lookup(a) < pointOf.lookup(b);
+    });
+    Attribute group = point.ops.front()->getAttr(shd::kGroup);
+    bool isInlined = true;
+    for (Operation *op : point.ops) {
+      inputsUntil[op] = last;
+      for (Value operand : op->getOperands())
+        if (!llvm::is_contained(point.ops, operand.getDefiningOp()))
+          read(tensorOf(operand), last, /*atEntry=*/false);
+      for (Operation *user : op->getUsers()) {
+        auto groups = user->getAttrOfType<ArrayAttr>(shd::kPrologues);
+        isInlined &= isa<shd::StatisticOp>(user) ||
+                     llvm::is_contained(point.ops, user) ||
+                     (groups && llvm::is_contained(groups, group));
+      }
+    }
+    if (isInlined)
+      for (Operation *op : point.ops)
+        inlined.insert(op->getResult(0));
+  }
+}
+
+/// A state is updated as soon as its new value is there.
+void RunOrder::placeUpdate(spmd::UpdateOp update) {
+  Value tensor = tensorOf(update.getValue());
+  Operation *maker = tensor.getDefiningOp();
+  Block *block = update->getBlock();
+  bool isHere = tensor.getParentBlock() == block;
+  if (isHere && isa_and_nonnull<shd::ShardingRuleOpInterface>(maker)) {
+    updates[tensor].push_back(update);
+    inputsUntil[update] = maker;
+    return extend(tensor, pointOf.lookup(maker));
+  }
+  unsigned point = isHere && isa_and_nonnull<shd::RepeatOp>(maker)
+                       ? pointOf.lookup(maker) + 1
+                       : 0;
+  if (point == bodies[block].points.size())
+    addPoint(*block, RunPoint());
+  bodies[block].points[point].updates.push_back(update);
+  pointOf[update] = point;
+  read(tensor, update, false);
+}
+
+void RunOrder::findReads(Block &block) {
+  for (Operation &op : block) {
+    if (spmd::isCollective(&op) || isa<shd::StatisticOp>(op))
+      continue;
+    if (auto update = dyn_cast<spmd::UpdateOp>(op)) {
+      placeUpdate(update);
+      continue;
+    }
+    if (auto repeat = dyn_cast<shd::RepeatOp>(op))
+      findReads(repeat.getBody().front());
+    for (Value operand : op.getOperands()) {
+      read(tensorOf(operand), &op, isa<shd::RepeatOp>(op));
+      if (isa<spmd::OutputOp>(op))
+        leaves.insert(tensorOf(operand));
+    }
+  }
+  // What nothing reads is made all the same.
+  for (auto [number, point] : llvm::enumerate(bodies[&block].points))
+    if (point.kind == RunPoint::Kind::Operations)
+      for (Operation *op : point.ops)
+        if (op->getNumResults() > 0) {
+          if (!reads.contains(op->getResult(0)))
+            bodies[&block].unread.push_back(op->getResult(0));
+          extend(op->getResult(0), number);
+        }
+  findPrologues(block);
+}
+
+void RunOrder::placeLast() {
+  program->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto place = [&](Value tensor) {
+      auto it = reads.find(tensor);
+      if (it == reads.end() || leaves.contains(tensor))
+        return;
+      RunBody &body = bodies[tensor.getParentBlock()];
+      if (it->second < body.points.size())
+        body.points[it->second].last.push_back(tensor);
+      else
+        body.last.push_back(tensor);
+    };
+    llvm::for_each(op->getResults(), place);
+    for (Region &region : op->getRegions())
+      llvm::for_each(region.getArguments(), place);
+  });
+}
+
+ArrayRef<spmd::UpdateOp> RunOrder::updatesWith(Value tensor) const {
+  auto it = updates.find(tensor);
+  return it == updates.end() ? ArrayRef<spmd::UpdateOp>() : it->second;
+}
+
+RunOrder::RunOrder(spmd::ProgramOp program, ArrayRef<EarlyIssue> issues)
+    : program(program) {
+  Block &block = program.getBody().front();
+  arrange(block);
+  findReads(block);
+  placeLast();
+  llvm::for_each(issues, [&](const EarlyIssue &issue) { addIssue(issue); });
+}

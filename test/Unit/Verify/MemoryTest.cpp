@@ -1,0 +1,171 @@
+//===- MemoryTest.cpp - Memory predicted and measured ---------------------===//
+//
+// What a device takes at most is counted by hand, predicted from the program's
+// graph and measured on a grid of devices that runs the schedule.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestProgram.h"
+#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Report/ScheduledProgram.h"
+#include "shardc/Verify/Verify.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::test;
+
+namespace {
+
+/// What each device takes, predicted and measured, and how it overlaps.
+struct Memory {
+  int64_t predicted = -1;
+  std::vector<int64_t> measured;
+  std::vector<Overlap> overlap;
+};
+
+/// A planned program and its schedule.
+class Subject {
+public:
+  explicit Subject(StringRef text, int64_t limit = int64_t(1) << 40)
+      : program(text) {
+    if (!program.module())
+      return;
+    imported = program.clone();
+    PlanOptions options;
+    options.mode = OptMode::None;
+    PassManager manager(program.module()->getContext());
+    buildPlanPipeline(manager, options);
+    buildLoweringPipeline(manager);
+    if (failed(manager.run(program.module())))
+      return;
+    shd::ProgramOp planned = TestProgram::programOf(program.module());
+    std::unique_ptr<PlanningContext> context = createContext(planned);
+    scheduled = scheduleProgram(planned, context->model, limit);
+  }
+
+  const std::string &messages() const { return program.messages(); }
+  FailureOr<Verification> verify(const RunSchedule &schedule) {
+    VerifyOptions options;
+    options.shrink = false;
+    options.schedule = &schedule;
+    return verifyPlan(*imported, program.module(), options);
+  }
+  Memory measure() {
+    Memory result;
+    if (!scheduled) {
+      ADD_FAILURE() << messages();
+      return result;
+    }
+    FailureOr<Verification> verification = verify(scheduled->issues);
+    if (failed(verification)) {
+      ADD_FAILURE() << messages();
+      return result;
+    }
+    EXPECT_TRUE(verification->holds) << messages();
+    result.predicted = scheduled->memory.peak;
+    result.measured = {verification->run.peak.begin(),
+                       verification->run.peak.end()};
+    result.overlap = scheduled->overlap;
+    return result;
+  }
+
+  std::optional<ScheduledProgram> scheduled;
+
+private:
+  TestProgram program;
+  OwningOpRef<ModuleOp> imported;
+};
+
+Memory measure(StringRef text, int64_t limit = int64_t(1) << 40) {
+  return Subject(text, limit).measure();
+}
+
+void expectPeak(const Memory &memory, int64_t bytes) {
+  EXPECT_EQ(memory.predicted, bytes);
+  for (int64_t measured : memory.measured)
+    EXPECT_EQ(measured, bytes);
+}
+
+/// Of each weight, a device holds 16 B for each iteration and 32 B as gathered;
+/// x and h are 32 B.
+constexpr const char *kLayers = R"(
+hardware tpu_v5e[2, 2]
+mesh [X=2, Y=2]
+dim B = 8, D = 4, F = 8, L = 3
+input x0: bf16[B@X, D]
+x[B@X, D@()] = x0[B, D]
+repeat L {
+  weight Win:  bf16[D@X, F@Y]
+  weight Wout: bf16[F@Y, D@X]
+  h[B@X, F@Y] = relu(x[B@X, D@()] * Win[D@(), F@Y])
+  x[B@X, D@()] = h[B@X, F@Y] * Wout[F@Y, D@()]
+}
+output x
+)";
+
+// While h is made: weights 3 * 32, x and h, Win as gathered, that of the next
+// iteration and Wout.
+TEST(MemoryTest, Prefetched) {
+  Memory memory = measure(kLayers);
+  ASSERT_EQ(memory.overlap[1], Overlap::Prefetch);
+  expectPeak(memory, 96 + 64 + 3 * 32);
+}
+
+// Win and Wout.
+TEST(MemoryTest, Ahead) {
+  Memory memory = measure(kLayers, 96 + 64 + 2 * 32);
+  ASSERT_EQ(memory.overlap[1], Overlap::Ahead);
+  expectPeak(memory, 96 + 64 + 2 * 32);
+}
+
+// Win alone.
+TEST(MemoryTest, Serial) {
+  Memory memory = measure(kLayers, 96 + 64 + 32);
+  ASSERT_EQ(memory.overlap[1], Overlap::Serial);
+  expectPeak(memory, 96 + 64 + 32);
+}
+
+//===----------------------------------------------------------------------===//
+// What a repeat gathers of values made around it
+//===----------------------------------------------------------------------===//
+
+/// w0 and w are 16 B, w as gathered, v, x0, x and h 32 B.
+constexpr const char *kAround = R"(
+hardware tpu_v5e[2, 2]
+mesh [X=2, Y=2]
+dim B = 8, D = 4, E = 4, L = 3
+input x0: bf16[B@X, D@()]
+input w0: bf16[D@X, E@()]
+input v: bf16[E@(), D@()]
+x[B@X, D@()] = x0[B, D]
+w[D@X, E@()] = relu(w0[D, E])
+repeat L {
+  h[B@X, E@()] = x[B, D] * w[D@(), E]
+  x[B@X, D@()] = h[B, E] * v[E, D]
+}
+output x
+)";
+
+// While h is made: w, v, x and h, w as gathered and for the next iteration.
+TEST(MemoryTest, GatheredAroundARepeat) {
+  Memory memory = measure(kAround);
+  ASSERT_EQ(memory.overlap[1], Overlap::Prefetch);
+  expectPeak(memory, 16 + 32 + 32 + 32 + 2 * 32);
+}
+
+TEST(MemoryTest, IssuedBeforeItsOperand) {
+  Subject subject(kAround);
+  ASSERT_TRUE(subject.scheduled) << subject.messages();
+  RunSchedule schedule = subject.scheduled->issues;
+  for (EarlyIssue &issue : schedule)
+    if (!issue.next)
+      issue.after = nullptr;
+  EXPECT_TRUE(failed(subject.verify(schedule)));
+  EXPECT_NE(subject.messages().find("is issued before its operand has been "
+                                    "made"),
+            std::string::npos)
+      << subject.messages();
+}
+
+} // namespace

@@ -136,7 +136,6 @@ llvm::ArrayRef<Check> test::checks() {
       {"shrunk", "the same of the shrunk program", sameValuesShrunk},
       {"collectives", "those priced, emitted and executed", sameCollectives},
       {"peak", "memory in program order, predicted and measured", samePeak},
-      {"scheduled-peak", "the same as scheduled", sameScheduledPeak},
   };
   return all;
 }

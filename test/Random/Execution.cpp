@@ -189,34 +189,23 @@ std::string test::sameCollectives(PlannedProgram &plan) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-static std::string samePeak(PlannedProgram &plan, const RunSchedule &schedule,
-                            int64_t predicted, StringRef order) {
+std::string test::samePeak(PlannedProgram &plan) {
+  const RunSchedule programOrder;
   VerifyOptions options;
   options.shrink = false;
-  options.schedule = &schedule;
+  options.schedule = &programOrder;
   FailureOr<Verification> verification =
       verifyPlan(*plan.imported, *plan.lowered, options);
   if (failed(verification))
-    return ("does not run " + order + "\n").str() + plan.text.messages();
+    return "does not run\n" + plan.text.messages();
+  int64_t predicted = *verification->predictedPeak;
   for (int64_t measured : verification->run.peak)
     if (measured != predicted)
-      return llvm::formatv("peak {0}: {1} B predicted, {2} B measured\n", order,
-                           predicted, measured);
+      return llvm::formatv("{0} B predicted, {1} B measured\n", predicted,
+                           measured);
   if (!verification->holds) {
     emitDifferences(*verification);
-    return ("values differ " + order + "\n").str() + plan.text.messages();
+    return "values differ\n" + plan.text.messages();
   }
   return "";
-}
-
-std::string test::samePeak(PlannedProgram &plan) {
-  shd::ProgramOp program = TestProgram::programOf(*plan.lowered);
-  return ::samePeak(plan, {}, profileMemory(program).peak, "in program order");
-}
-
-std::string test::sameScheduledPeak(PlannedProgram &plan) {
-  shd::ProgramOp program = TestProgram::programOf(*plan.lowered);
-  ScheduledProgram scheduled = scheduleProgram(program, plan.model());
-  return ::samePeak(plan, scheduled.issues, plan.report->memory.peak,
-                    "as scheduled");
 }

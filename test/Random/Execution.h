@@ -21,9 +21,6 @@ std::string sameCollectives(PlannedProgram &plan);
 /// counts, to the byte; and computes the same.
 std::string samePeak(PlannedProgram &plan);
 
-/// The same of the report's schedule and memory.
-std::string sameScheduledPeak(PlannedProgram &plan);
-
 } // namespace shardc::test
 
 #endif // SHARDC_TEST_RANDOM_EXECUTION_H

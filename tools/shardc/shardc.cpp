@@ -420,9 +420,10 @@ ExitStatus Driver::verifyByRunning(ModuleOp imported, ModuleOp planned,
       scheduleProgram(program, context->model, options.plan().memoryLimit);
   markCollectiveMatmuls(program, scheduled);
   VerifyOptions verifyOptions;
-  // A ring takes the place of collectives that a schedule would name.
+  // What rings take in place of collectives is not modelled.
+  const RunSchedule programOrder;
   if (scheduled.matmuls.empty())
-    verifyOptions.schedule = &scheduled.issues;
+    verifyOptions.schedule = &programOrder;
   verifyOptions.roundToDeclared = options.rounding == Rounding::Declared;
   FailureOr<Verification> verification =
       verifyPlan(imported, planned, verifyOptions);

@@ -40,7 +40,7 @@ config.environment["FILECHECK_OPTS"] = "-enable-var-scope --dump-input=fail"
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 tool_dirs = [config.shardc_tools_dir, config.llvm_tools_dir]
 llvm_config.add_tool_substitutions(
-    ["shardc", "shardc-opt", "mlir-opt", "split-file"], tool_dirs
+    ["shardc", "shardc-opt", "shardc-solve", "mlir-opt", "split-file"], tool_dirs
 )
 
 # Made by utils/jax-env.sh. Whole programs are slow to compile: the sanitizers'

@@ -5,7 +5,7 @@ packages=(
   clang-22 lld-22 libclang-rt-22-dev clang-format-22
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   antlr4 libantlr4-runtime-dev
-  libfmt-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev uuid-dev zlib1g-dev
+  libfmt-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev libsimdjson-dev uuid-dev zlib1g-dev
   cmake ninja-build ccache git python3
 )
 

@@ -10,8 +10,6 @@
 
 namespace shardc::solver {
 
-__extension__ typedef __int128 Wide;
-
 static int64_t narrow(Wide value) {
   assert(value <= std::numeric_limits<int64_t>::max() &&
          value >= std::numeric_limits<int64_t>::min() &&
@@ -19,8 +17,8 @@ static int64_t narrow(Wide value) {
   return static_cast<int64_t>(value);
 }
 
-static std::optional<Cost> totalCost(const Problem &problem,
-                                     llvm::ArrayRef<Label> assignment) {
+std::optional<Wide> totalCost(const Problem &problem,
+                              llvm::ArrayRef<Label> assignment) {
   Wide sum = 0;
   for (size_t v = 0; v < problem.variables.size(); ++v) {
     Cost cost = problem.variables[v].costs[assignment[v]];
@@ -35,7 +33,7 @@ static std::optional<Cost> totalCost(const Problem &problem,
       return std::nullopt;
     sum += cost;
   }
-  return narrow(sum);
+  return sum;
 }
 
 static std::vector<int64_t> usagePerPoint(const Problem &problem,
@@ -74,7 +72,8 @@ Evaluation evaluate(const Problem &problem, llvm::ArrayRef<Label> assignment) {
   assert(assignment.size() == problem.variables.size() &&
          "one label per variable");
   Evaluation result;
-  result.cost = totalCost(problem, assignment);
+  if (std::optional<Wide> cost = totalCost(problem, assignment))
+    result.cost = narrow(*cost);
   result.usage = usagePerPoint(problem, assignment);
   for (size_t t = 0; t < result.usage.size(); ++t)
     if (result.usage[t] > result.peak) {

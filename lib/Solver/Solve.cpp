@@ -11,8 +11,7 @@ namespace shardc::solver {
 static Solution search(const Problem &problem, const Options &options) {
   assert(!problem.check() && "the problem was not checked");
   Effort effort;
-  if (options.timeLimitSeconds)
-    effort.deadline = Deadline(*options.timeLimitSeconds);
+  effort.deadline = Deadline(options.timeLimitSeconds, options.interrupted);
   effort.tolerance = options.tolerance;
   Rounds rounds(problem, effort);
   for (const std::vector<Label> &start : options.starts)

@@ -3,6 +3,7 @@
 #ifndef SHARDC_SOLVER_DEADLINE_H
 #define SHARDC_SOLVER_DEADLINE_H
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 
@@ -15,19 +16,30 @@ public:
   explicit Deadline(double seconds)
       : end(Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                std::chrono::duration<double>(seconds))) {}
+  /// Expires when `flag`, if there is one, becomes true as well.
+  Deadline(std::optional<double> seconds, const std::atomic<bool> *flag)
+      : flag(flag) {
+    if (seconds)
+      end = Deadline(*seconds).end;
+  }
 
-  bool expired() const { return end && Clock::now() >= *end; }
-  /// Not negative; nothing without one.
-  std::optional<double> secondsLeft() const {
+  bool expired() const {
+    return (flag && flag->load(std::memory_order_relaxed)) ||
+           (end && Clock::now() >= *end);
+  }
+
+  /// Seconds that are left, not below 0, if there is a limit.
+  std::optional<double> remaining() const {
     if (!end)
       return std::nullopt;
-    std::chrono::duration<double> left = *end - Clock::now();
-    return left.count() > 0 ? left.count() : 0;
+    return std::max(0.0,
+                    std::chrono::duration<double>(*end - Clock::now()).count());
   }
 
 private:
   using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> end;
+  const std::atomic<bool> *flag = nullptr;
 };
 
 } // namespace shardc::solver

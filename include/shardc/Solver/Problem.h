@@ -90,6 +90,11 @@ struct Evaluation {
 
 Evaluation evaluate(const Problem &problem, llvm::ArrayRef<Label> assignment);
 
+/// The cost alone, where costs may sum to more than check() allows.
+__extension__ typedef __int128 Wide;
+std::optional<Wide> totalCost(const Problem &problem,
+                              llvm::ArrayRef<Label> assignment);
+
 } // namespace shardc::solver
 
 #endif // SHARDC_SOLVER_PROBLEM_H

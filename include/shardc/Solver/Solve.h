@@ -4,7 +4,7 @@
 #define SHARDC_SOLVER_SOLVE_H
 
 #include "shardc/Solver/Problem.h"
-#include <chrono>
+#include <atomic>
 
 namespace shardc::solver {
 
@@ -15,6 +15,8 @@ struct Options {
   std::vector<std::vector<Label>> starts;
   /// A gap of this part of the cost is as good as none.
   double tolerance = 0;
+  /// The best so far is returned soon after this becomes true.
+  const std::atomic<bool> *interrupted = nullptr;
 };
 
 enum class Status {

@@ -104,7 +104,7 @@ std::optional<solver::Solution> ObjectiveSearch::solveWith(Weights weights,
     return std::nullopt;
   solver::Options how;
   how.tolerance = tolerance;
-  how.timeLimitSeconds = deadline.secondsLeft();
+  how.timeLimitSeconds = deadline.remaining();
   for (const Trial &trial : trials)
     how.starts.push_back(trial.assignment);
   solver::Solution solution = solver::solve(network->problem, how);

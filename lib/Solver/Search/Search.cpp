@@ -1,0 +1,452 @@
+//===- Search.cpp - The course of a large-scale search --------------------===//
+//
+// Goes by rounds of independent tasks: ascent of the bound beside walks from
+// the best plans. What a round does is counted in additions, so that it does
+// not depend on threads or on the speed of the machine; rounds grow until the
+// time is over or nothing is left to decide.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Solver/Search.h"
+#include "Carry.h"
+#include "Core.h"
+#include "ExactBound.h"
+#include "Starts.h"
+#include "Tasks.h"
+#include "shardc/Solver/Contract.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cassert>
+
+namespace shardc::solver {
+
+using namespace search;
+
+/// Steps of the ascent before the first plan, and in the first round; fewer
+/// where they take more than so many additions.
+static constexpr unsigned kFirstSteps = 150, kAscentSteps = 2000;
+static constexpr double kFirstWork = 6e8;
+/// Decodings that starts are chosen from, and starts that race.
+static constexpr unsigned kTries = 8, kStarts = 3;
+/// Temperatures of the race, relative to the cost of the best plan.
+static constexpr double kTemperatures[] = {1e-2, 3e-4, 1e-5};
+static constexpr double kRaceCooling = 1e-2, kCycleCooling = 1e-3;
+static constexpr double kCycleHeat[] = {1, 0.1, 10, 0.3, 30, 3};
+/// Additions of a walk in the race: this many passes over all links, at least.
+static constexpr double kRacePasses = 60, kLeastRaceWork = 2e6;
+/// Rounds take longer and longer.
+static constexpr double kGrowth = 1.25;
+/// The scale of steps of the ascent once there is a plan to aim at.
+static constexpr double kLateScale = 0.02;
+/// The network is contracted again once this share of labels is excluded.
+static constexpr double kContractAgain = 0.2;
+/// How much of the time that is left exact elimination may take.
+static constexpr double kCoreShare = 0.3;
+/// Without a time limit: rounds that gain nothing before the search ends.
+static constexpr unsigned kPatience = 8;
+/// Sweeps that make messages anew for a contracted network.
+static constexpr unsigned kFreshSweeps = 30;
+
+namespace {
+class Course {
+public:
+  Course(const Problem &problem, const SearchOptions &options)
+      : problem(problem), options(options),
+        stop(options.timeLimitSeconds, options.interrupted) {}
+
+  SearchResult run() {
+    network = buildNetwork(problem);
+    contract(network, stop);
+    if (network.infeasible()) {
+      solution.status = Status::Infeasible;
+      return solution;
+    }
+    if (rebuild()) {
+      solveCore();
+      firstPlan();
+      race();
+      while (!isClosed() && !stop.expired() && !isStale())
+        round();
+    }
+    return finish();
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // What is known
+  //===--------------------------------------------------------------------===//
+
+  bool hasPlan() const { return !solution.assignment.empty(); }
+  bool isClosed() const {
+    return infeasible ||
+           (hasPlan() && solution.hasBound && solution.bound >= solution.cost);
+  }
+  bool isDone() const { return isClosed() || stop.expired(); }
+  bool isStale() const {
+    return !options.timeLimitSeconds && idleRounds >= kPatience;
+  }
+
+  void report() {
+    if (!options.progress)
+      return;
+    SearchProgress progress;
+    if (hasPlan())
+      progress.cost = solution.cost;
+    if (solution.hasBound)
+      progress.bound = solution.bound;
+    options.progress(progress);
+  }
+
+  /// Plans are evaluated from the problem alone.
+  void offer(const Labels &labels) {
+    std::vector<Label> assignment = recoverLabels(network, *graph, labels);
+    Evaluation evaluation = evaluate(problem, assignment);
+    if (!evaluation.cost || !evaluation.fits ||
+        (hasPlan() && *evaluation.cost >= solution.cost))
+      return;
+    solution.assignment = std::move(assignment);
+    bestLabels = labels;
+    solution.cost = *evaluation.cost;
+    solution.peak = evaluation.peak;
+    report();
+  }
+  void offer(const Plan &plan) {
+    if (!plan.labels.empty())
+      offer(plan.labels);
+  }
+
+  void raiseBound(Cost bound) {
+    if (solution.hasBound && bound <= solution.bound)
+      return;
+    // What was excluded costs more than the best plan.
+    solution.bound = hasPlan() ? std::min(bound, solution.cost) : bound;
+    solution.hasBound = true;
+    report();
+  }
+
+  std::optional<double> target() const {
+    if (!hasPlan())
+      return std::nullopt;
+    return double(solution.cost);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Networks
+  //===--------------------------------------------------------------------===//
+
+  /// The graph of what is left of the network; false if nothing is, in which
+  /// case that is the best plan.
+  bool rebuild() {
+    graph = buildGraph(network);
+    if (!graph)
+      return false;
+    if (graph->size() == 0) {
+      offer(Labels());
+      raiseBound(hasPlan() ? std::min(solution.cost, graph->constant)
+                           : graph->constant);
+      return false;
+    }
+    passWork = double(workOfPass(*graph));
+    ascent.emplace(*graph, *problem.capacity);
+    return true;
+  }
+
+  /// Removes what no better plan uses, and contracts again if that is much.
+  void prune() {
+    Proof proof =
+        prove(*graph, ascent->best(),
+              hasPlan() ? std::optional(solution.cost) : std::nullopt);
+    raiseBound(proof.bound);
+    if (isDone())
+      return;
+    if (!hasPlan()) {
+      if (proof.bound > mostCost())
+        excludeAll();
+      return;
+    }
+    double share =
+        double(llvm::count(proof.excluded, true)) / double(graph->costs.size());
+    if (share < kContractAgain)
+      return;
+    contractWithout(proof.excluded);
+    if (isDone())
+      return;
+    solveCore();
+  }
+
+  /// No plan is better than the best, or there is none at all.
+  void excludeAll() {
+    if (hasPlan())
+      raiseBound(solution.cost);
+    else
+      infeasible = true;
+  }
+
+  /// No assignment costs more.
+  Cost mostCost() const {
+    Cost sum = 0;
+    auto most = [](llvm::ArrayRef<Cost> costs) {
+      Cost result = 0;
+      for (Cost cost : costs)
+        if (cost < kForbidden)
+          result = std::max(result, cost);
+      return result;
+    };
+    for (const VariableData &variable : problem.variables)
+      sum += most(variable.costs);
+    std::vector<Cost> ofTables;
+    for (const Table &table : problem.tables)
+      ofTables.push_back(most(table.costs));
+    for (const Edge &edge : problem.edges)
+      sum += ofTables[edge.table];
+    return sum;
+  }
+
+  void contractWithout(const std::vector<bool> &excluded) {
+    Naming from(network, *graph);
+    Graph before = std::move(*graph);
+    DualPoint point = ascent->best();
+    std::vector<int64_t> tightness = overflow(before, bestLabels);
+    for (uint32_t u = 0; u < before.size(); ++u) {
+      std::vector<bool> keep(before.labels(u));
+      for (uint32_t i = 0; i < keep.size(); ++i)
+        keep[i] = !excluded[before.firstLabel[u] + i];
+      filterLabels(network, before.ids[u], keep);
+    }
+    contract(network, stop);
+    if (network.infeasible()) {
+      excludeAll();
+      return;
+    }
+    if (!rebuild())
+      return;
+    ascent->restart(
+        carry(before, from, point, tightness, *graph, Naming(network, *graph)),
+        kFreshSweeps);
+    ascent->setScale(kLateScale);
+    makeGuide();
+    bestLabels = incumbent();
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Rounds
+  //===--------------------------------------------------------------------===//
+
+  /// Exact elimination, where the network is small enough to try; once for each
+  /// network.
+  void solveCore() {
+    if (isDone() || graph->costs.size() > options.exactLabels)
+      return;
+    Options core;
+    if (std::optional<double> left = stop.remaining())
+      core.timeLimitSeconds = kCoreShare * *left;
+    core.interrupted = options.interrupted;
+    Solution found = solve(coreProblem(network, *graph), core);
+    if (found.status == Status::Infeasible) {
+      excludeAll();
+      return;
+    }
+    if (found.assignment.empty())
+      return;
+    offer(Labels(found.assignment.begin(), found.assignment.end()));
+    if (found.status != Status::Unknown)
+      raiseBound(found.bound + graph->constant);
+  }
+
+  unsigned stepsFor(double work) const {
+    return static_cast<unsigned>(std::clamp(work / (2 * passWork), 20.0, 1e6));
+  }
+
+  void makeGuide() { guide.emplace(*graph, ascent->best().prices); }
+
+  /// Plans of the point's starts, repaired.
+  void repairStarts(unsigned tries, unsigned keep) {
+    makeGuide();
+    starts = makeStarts(*graph, *guide, ascent->best(), tries, keep,
+                        options.seed, stop);
+    std::vector<Plan> plans(starts.size());
+    std::vector<std::function<void()>> tasks;
+    for (size_t k = 0; k < starts.size(); ++k)
+      tasks.push_back([this, k, &plans] {
+        Walk walk(*graph, *guide, starts[k].labels, options.seed + k);
+        repair(*graph, *guide, walk, ascent->best().bound, *problem.capacity,
+               stop);
+        starts[k].labels = walk.state.labels();
+        plans[k] = std::move(walk.best);
+      });
+    runTasks(tasks, options.jobs);
+    for (const Plan &plan : plans)
+      offer(plan);
+  }
+
+  void firstPlan() {
+    if (isDone())
+      return;
+    ascent->run(std::min(kFirstSteps, stepsFor(kFirstWork)), std::nullopt,
+                stop);
+    raiseBound(prove(*graph, ascent->best()).bound);
+    repairStarts(1, 1);
+    if (isDone())
+      return;
+    ascent->run(kAscentSteps, target(), stop);
+    raiseBound(prove(*graph, ascent->best()).bound);
+  }
+
+  double scaleOfCosts() const {
+    return std::max(1.0, hasPlan() ? double(solution.cost)
+                                   : std::abs(ascent->best().bound));
+  }
+
+  /// Short walks from each start at each temperature; the best of them says at
+  /// which temperature to go on.
+  void race() {
+    if (isDone())
+      return;
+    repairStarts(kTries, kStarts);
+    prune();
+    if (isDone())
+      return;
+    repairStarts(kTries, kStarts);
+    double work = std::max(kRacePasses * passWork, kLeastRaceWork);
+    struct Runner {
+      double heat;
+      Plan best;
+    };
+    std::vector<Runner> runners;
+    for (size_t s = 0; s < starts.size(); ++s)
+      for (double temperature : kTemperatures)
+        runners.push_back({temperature, {}});
+    std::vector<std::function<void()>> tasks;
+    tasks.push_back([&] { ascent->run(stepsFor(3 * work), target(), stop); });
+    for (size_t k = 0; k < runners.size(); ++k)
+      tasks.push_back([&, k] {
+        Walk walk(*graph, *guide, starts[k / std::size(kTemperatures)].labels,
+                  options.seed + k);
+        double heat = runners[k].heat * scaleOfCosts();
+        walk.anneal(heat, heat * kRaceCooling, uint64_t(work), stop);
+        runners[k].best = std::move(walk.best);
+      });
+    runTasks(tasks, options.jobs);
+    const Runner *first = &runners.front();
+    for (const Runner &runner : runners) {
+      offer(runner.best);
+      if (runner.best.cost < first->best.cost)
+        first = &runner;
+    }
+    heat = first->heat;
+    roundWork = 2 * work;
+    prune();
+  }
+
+  /// The best plan in the graph. Where contraction kept another label that is
+  /// as good: the one of least cost beside the labels that are left.
+  Labels incumbent() {
+    Labels labels(graph->size(), 0);
+    std::vector<bool> known(graph->size());
+    for (uint32_t u = 0; u < graph->size(); ++u) {
+      const std::vector<Label> &kept = network.nodes[graph->ids[u]].labels;
+      auto found = llvm::lower_bound(kept, solution.assignment[graph->ids[u]]);
+      known[u] =
+          found != kept.end() && *found == solution.assignment[graph->ids[u]];
+      if (known[u])
+        labels[u] = found - kept.begin();
+    }
+    for (uint32_t u = 0; u < graph->size(); ++u)
+      if (!known[u]) {
+        labels[u] = leastLabel(u, labels, known);
+        known[u] = true;
+      }
+    return labels;
+  }
+
+  uint32_t leastLabel(uint32_t node, const Labels &labels,
+                      const std::vector<bool> &known) const {
+    uint32_t first = graph->firstLabel[node], size = graph->labels(node);
+    std::vector<double> costs(size);
+    for (uint32_t i = 0; i < size; ++i)
+      costs[i] = double(graph->costs[first + i]) + guide->priced[first + i];
+    for (const Arc &arc : graph->arcsOf(node))
+      if (known[arc.other]) {
+        const int64_t *column = graph->exactColumn(arc, labels[arc.other]);
+        for (uint32_t i = 0; i < size; ++i)
+          costs[i] += double(column[i]);
+      }
+    return std::min_element(costs.begin(), costs.end()) - costs.begin();
+  }
+
+  /// Walks from the best plan and one from a new start, beside ascent.
+  void round() {
+    Cost before = solution.cost;
+    if (ascent->isDone())
+      ascent->setScale(kLateScale);
+    repairStarts(2, 2);
+    struct Runner {
+      const Labels *from;
+      double heat;
+      Plan best;
+    };
+    std::vector<Runner> runners;
+    if (hasPlan())
+      for (int k : {0, 1})
+        runners.push_back({&bestLabels,
+                           kCycleHeat[(2 * rounds + k) % std::size(kCycleHeat)],
+                           {}});
+    runners.push_back({&starts[rounds % starts.size()].labels, 1, {}});
+    std::vector<std::function<void()>> tasks;
+    tasks.push_back([&] { ascent->run(stepsFor(roundWork), target(), stop); });
+    for (size_t k = 0; k < runners.size(); ++k)
+      tasks.push_back([&, k] {
+        Walk walk(*graph, *guide, *runners[k].from,
+                  options.seed + 1000 * rounds + k);
+        if (!walk.state.fits())
+          repair(*graph, *guide, walk, ascent->best().bound, *problem.capacity,
+                 stop);
+        double hot = heat * scaleOfCosts() * runners[k].heat;
+        walk.anneal(hot, hot * kCycleCooling, uint64_t(roundWork), stop);
+        runners[k].best = std::move(walk.best);
+      });
+    runTasks(tasks, options.jobs);
+    for (const Runner &runner : runners)
+      offer(runner.best);
+    prune();
+    idleRounds = solution.cost == before ? idleRounds + 1 : 0;
+    roundWork *= kGrowth;
+    ++rounds;
+  }
+
+  SearchResult finish() {
+    if (graph && graph->size() && !isClosed())
+      raiseBound(prove(*graph, ascent->best()).bound);
+    if (infeasible) {
+      solution.status = Status::Infeasible;
+    } else if (isClosed()) {
+      solution.status = Status::Optimal;
+      solution.bound = solution.cost;
+    } else if (hasPlan()) {
+      solution.status = Status::Feasible;
+    }
+    return std::move(solution);
+  }
+
+  const Problem &problem;
+  const SearchOptions &options;
+  Deadline stop;
+  Network network;
+  std::optional<Graph> graph;
+  std::optional<Ascent> ascent;
+  std::optional<Guide> guide;
+  std::vector<Start> starts;
+  SearchResult solution;
+  /// The best plan in the graph, or as near to it as the graph allows.
+  Labels bestLabels;
+  bool infeasible = false;
+  double passWork = 0, roundWork = 0, heat = kTemperatures[2];
+  unsigned rounds = 0, idleRounds = 0;
+};
+} // namespace
+
+SearchResult searchLarge(const Problem &problem, const SearchOptions &options) {
+  assert(problem.edgeUsages.empty() && "memory of pairs is not supported");
+  return Course(problem, options).run();
+}
+
+} // namespace shardc::solver

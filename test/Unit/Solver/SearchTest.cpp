@@ -1,0 +1,310 @@
+//===- SearchTest.cpp - The large-scale search ----------------------------===//
+
+#include "shardc/Solver/Search.h"
+#include "BruteForce.h"
+#include "Search/Carry.h"
+#include "Search/ExactBound.h"
+#include "Search/Starts.h"
+#include "shardc/Solver/Contract.h"
+#include "gtest/gtest.h"
+
+using namespace shardc::solver;
+using namespace shardc::solver::search;
+using namespace shardc::solver::test;
+
+static Problem randomGraphProblem(std::mt19937_64 &random, Shape shape) {
+  Problem problem = randomProblem(random, shape);
+  problem.edgeUsages.clear();
+  return problem;
+}
+
+/// A ring of blocks with chords, whose memory is tight.
+static Problem ring(std::mt19937_64 &random, uint32_t size) {
+  Problem problem;
+  problem.numPoints = size;
+  std::vector<int64_t> least(size, 0);
+  for (uint32_t v = 0; v < size; ++v) {
+    VariableData variable;
+    uint32_t begin = v, end = std::min(size, v + 1 + uint32_t(random() % 9));
+    int64_t labels = uniform(random, 2, 9), lowest = 1000;
+    for (int64_t l = 0; l < labels; ++l) {
+      variable.costs.push_back(uniform(random, 0, 1000));
+      int64_t bytes = uniform(random, 10, 100);
+      lowest = std::min(lowest, bytes);
+      variable.usages.push_back({{begin, end, bytes}});
+    }
+    for (uint32_t t = begin; t < end; ++t)
+      least[t] += lowest;
+    problem.variables.push_back(std::move(variable));
+  }
+  problem.capacity = *std::max_element(least.begin(), least.end()) * 3 / 2;
+  auto link = [&](uint32_t a, uint32_t b) {
+    if (a == b)
+      return;
+    Table table;
+    table.rows = problem.variables[a].costs.size();
+    table.columns = problem.variables[b].costs.size();
+    for (uint32_t k = 0; k < table.rows * table.columns; ++k)
+      table.costs.push_back(chance(random, 10) ? kForbidden
+                                               : uniform(random, 0, 500));
+    // Equal positions are always allowed.
+    for (uint32_t k = 0; k < std::min(table.rows, table.columns); ++k)
+      table.costs[k * table.columns + k] = 5;
+    problem.edges.push_back({a, b, uint32_t(problem.tables.size())});
+    problem.tables.push_back(std::move(table));
+  };
+  for (uint32_t v = 0; v < size; ++v) {
+    link(v, (v + 1) % size);
+    link(v, random() % size);
+  }
+  return problem;
+}
+
+TEST(RangeTree, LikeAnArray) {
+  std::mt19937_64 random(3);
+  for (size_t size : {1, 2, 3, 7, 8, 100}) {
+    std::vector<int64_t> plain(size);
+    for (int64_t &value : plain)
+      value = uniform(random, -50, 50);
+    RangeTree tree(plain);
+    for (int step = 0; step < 2000; ++step) {
+      size_t begin = random() % size,
+             end = begin + 1 + random() % (size - begin);
+      int64_t value = uniform(random, -20, 20);
+      tree.add(begin, end, value);
+      for (size_t i = begin; i < end; ++i)
+        plain[i] += value;
+      auto most = std::max_element(plain.begin(), plain.end());
+      ASSERT_EQ(tree.max(), *most);
+      ASSERT_EQ(tree.argmax(), size_t(most - plain.begin()));
+      size_t place = random() % size;
+      ASSERT_EQ(tree.at(place), plain[place]);
+    }
+  }
+}
+
+TEST(Graph, CostAndMemoryAreTheProblems) {
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 300; ++i) {
+    Problem problem = randomGraphProblem(random, {});
+    Network network = buildNetwork(problem);
+    if (network.infeasible())
+      continue;
+    std::optional<Graph> graph = buildGraph(network);
+    ASSERT_TRUE(graph.has_value());
+    Labels labels;
+    for (uint32_t u = 0; u < graph->size(); ++u)
+      labels.push_back(random() % graph->labels(u));
+    Evaluation now = evaluate(problem, recoverLabels(network, *graph, labels));
+    int64_t cost = graphCost(*graph, labels);
+    if (now.cost)
+      EXPECT_EQ(cost + graph->constant, *now.cost);
+    else
+      EXPECT_GE(cost, kWall);
+    if (!problem.capacity)
+      continue;
+    std::vector<int64_t> over = overflow(*graph, labels);
+    for (size_t row = 0; row < over.size(); ++row)
+      EXPECT_EQ(over[row],
+                now.usage[network.rowPoints[row]] - *problem.capacity);
+  }
+}
+
+/// Calls `visit(labels, cost)` for each assignment that fits.
+template <typename Visit>
+static void forEachPlan(const Problem &problem, Visit visit) {
+  std::vector<Label> labels(problem.variables.size(), 0);
+  while (true) {
+    Evaluation now = evaluate(problem, labels);
+    if (now.cost && now.fits)
+      visit(labels, *now.cost);
+    size_t v = 0;
+    while (v < labels.size() &&
+           ++labels[v] == problem.variables[v].costs.size())
+      labels[v++] = 0;
+    if (v == labels.size())
+      return;
+  }
+}
+
+/// Whatever the prices and messages are, the bound holds, and no plan of at
+/// most the cost given uses a label that is excluded.
+static void expectProven(const Problem &problem, const Network &network,
+                         const Graph &graph, const DualPoint &point,
+                         Cost optimum, Cost cost) {
+  Proof proof = prove(graph, point, cost);
+  EXPECT_LE(proof.bound, optimum);
+  forEachPlan(problem, [&](const std::vector<Label> &labels, Cost own) {
+    if (own > cost)
+      return;
+    std::optional<Labels> projected = projectLabels(network, graph, labels);
+    ASSERT_TRUE(projected.has_value());
+    for (uint32_t u = 0; u < graph.size(); ++u)
+      EXPECT_FALSE(proof.excluded[graph.firstLabel[u] + (*projected)[u]]);
+  });
+}
+
+TEST(ExactBound, NeverAboveTheOptimum) {
+  std::mt19937_64 random(5);
+  Shape shape;
+  shape.maxVariables = 5;
+  for (int i = 0; i < 400; ++i) {
+    SCOPED_TRACE(i);
+    Problem problem = randomGraphProblem(random, shape);
+    std::optional<Cost> optimum = bruteForce(problem).cost;
+    Network network = buildNetwork(problem);
+    if (!optimum || !problem.capacity)
+      continue;
+    std::optional<Graph> graph = buildGraph(network);
+    Ascent ascent(*graph, *problem.capacity);
+    ascent.run(60, std::nullopt, {});
+    expectProven(problem, network, *graph, ascent.best(), *optimum,
+                 *optimum + i % 3);
+    DualPoint garbage = ascent.best();
+    for (float &message : garbage.messages)
+      message += float(uniform(random, -30, 30)) / 7;
+    for (double &price : garbage.prices)
+      price = double(uniform(random, -5, 20)) / 3;
+    expectProven(problem, network, *graph, garbage, *optimum, *optimum);
+  }
+}
+
+TEST(ExactBound, TightOnTreesWithoutMemory) {
+  // A chain of three: 0 + 2 + 0 + 1 + 0 is the least sum, found by hand.
+  Problem problem;
+  problem.variables = {{"", {0, 4}, {}}, {"", {3, 0}, {}}, {"", {0, 0}, {}}};
+  problem.tables = {{2, 2, {0, 2, 5, 0}}, {2, 2, {9, 9, 1, 6}}};
+  problem.edges = {{0, 1, 0}, {1, 2, 1}};
+  Network network = buildNetwork(problem);
+  std::optional<Graph> graph = buildGraph(network);
+  Ascent ascent(*graph, 1);
+  ascent.run(5, std::nullopt, {});
+  EXPECT_EQ(prove(*graph, ascent.best()).bound, 3);
+}
+
+TEST(Walk, StateIsThatOfAFreshStart) {
+  std::mt19937_64 random(6);
+  Problem problem = ring(random, 120);
+  ASSERT_EQ(problem.check(), std::nullopt);
+  Network network = buildNetwork(problem);
+  std::optional<Graph> graph = buildGraph(network);
+  Ascent ascent(*graph, *problem.capacity);
+  ascent.run(200, std::nullopt, {});
+  search::Guide guide(*graph, ascent.best().prices);
+  std::vector<Start> starts =
+      makeStarts(*graph, guide, ascent.best(), 4, 2, 1, {});
+  ASSERT_FALSE(starts.empty());
+  Walk walk(*graph, guide, starts[0].labels, 2);
+  ASSERT_TRUE(
+      repair(*graph, guide, walk, ascent.best().bound, *problem.capacity, {}));
+  uint64_t steps = 0;
+  for (int chunk = 0; chunk < 20; ++chunk) {
+    walk.anneal(50, 5, 5'000'000, {});
+    EXPECT_GT(walk.steps, steps);
+    steps = walk.steps;
+    State fresh(*graph, walk.state.labels());
+    ASSERT_TRUE(walk.state.fits());
+    ASSERT_EQ(walk.state.cost(), fresh.cost());
+    ASSERT_EQ(walk.state.overflow(), fresh.overflow());
+    for (uint32_t u = 0; u < graph->size(); ++u)
+      for (uint32_t i = 0; i < graph->labels(u); ++i)
+        ASSERT_EQ(walk.state.costs(u)[i], fresh.costs(u)[i]);
+  }
+  EXPECT_GT(steps, 20'000u);
+  Evaluation best =
+      evaluate(problem, recoverLabels(network, *graph, walk.best.labels));
+  EXPECT_TRUE(best.fits);
+  EXPECT_EQ(best.cost, walk.best.cost + graph->constant);
+}
+
+TEST(Forest, BestGivenTheRest) {
+  // A block of a whole tree has no rest: its best labels are the optimum.
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 100; ++i) {
+    Problem problem;
+    uint32_t size = 2 + random() % 5;
+    for (uint32_t v = 0; v < size; ++v) {
+      problem.variables.emplace_back();
+      for (int64_t l = uniform(random, 1, 4); l > 0; --l)
+        problem.variables.back().costs.push_back(uniform(random, 0, 9));
+      if (v == 0)
+        continue;
+      uint32_t parent = random() % v;
+      Table table;
+      table.rows = problem.variables[parent].costs.size();
+      table.columns = problem.variables[v].costs.size();
+      for (uint32_t k = 0; k < table.rows * table.columns; ++k)
+        table.costs.push_back(uniform(random, 0, 9));
+      problem.edges.push_back({parent, v, v - 1});
+      problem.tables.push_back(std::move(table));
+    }
+    Network network = buildNetwork(problem);
+    std::optional<Graph> graph = buildGraph(network);
+    search::Guide guide(*graph, {});
+    Walk walk(*graph, guide, Labels(size, 0), i);
+    walk.sweepPriced(guide.priced);
+    EXPECT_EQ(walk.state.cost() + graph->constant, bruteForce(problem).cost);
+  }
+}
+
+/// Without exact elimination, so that all else has to do the work.
+static SearchOptions withoutElimination() {
+  SearchOptions options;
+  options.exactLabels = 0;
+  return options;
+}
+
+TEST(Search, SmallProblems) {
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 150; ++i) {
+    SCOPED_TRACE(i);
+    Problem problem = randomGraphProblem(random, {});
+    std::optional<Cost> optimum = bruteForce(problem).cost;
+    SearchResult result = searchLarge(problem, withoutElimination());
+    if (!optimum) {
+      EXPECT_TRUE(result.status == Status::Infeasible ||
+                  result.status == Status::Unknown);
+      EXPECT_TRUE(result.assignment.empty());
+      continue;
+    }
+    ASSERT_FALSE(result.assignment.empty());
+    Evaluation now = evaluate(problem, result.assignment);
+    ASSERT_TRUE(now.fits);
+    EXPECT_EQ(now.cost, result.cost);
+    EXPECT_EQ(result.cost, *optimum);
+    EXPECT_LE(result.bound, *optimum);
+  }
+}
+
+TEST(Search, ThreadsDoNotMatter) {
+  std::mt19937_64 random(9);
+  Problem problem = ring(random, 60);
+  SearchOptions options = withoutElimination();
+  SearchResult one = searchLarge(problem, options);
+  options.jobs = 2;
+  SearchResult two = searchLarge(problem, options);
+  ASSERT_FALSE(one.assignment.empty());
+  EXPECT_EQ(one.assignment, two.assignment);
+  EXPECT_EQ(one.bound, two.bound);
+}
+
+TEST(Carry, BoundStaysNearby) {
+  std::mt19937_64 random(10);
+  Problem problem = ring(random, 100);
+  Network network = buildNetwork(problem);
+  std::optional<Graph> before = buildGraph(network);
+  Ascent ascent(*before, *problem.capacity);
+  ascent.run(300, std::nullopt, {});
+  Naming from(network, *before);
+  std::vector<int64_t> tightness = overflow(*before, Labels(before->size(), 0));
+  contract(network);
+  ASSERT_FALSE(network.infeasible());
+  std::optional<Graph> after = buildGraph(network);
+  ASSERT_LT(after->costs.size(), before->costs.size());
+  Ascent again(*after, *problem.capacity);
+  again.restart(carry(*before, from, ascent.best(), tightness, *after,
+                      Naming(network, *after)),
+                10);
+  // Contraction loses nothing, but prices of rows may move.
+  EXPECT_GT(again.best().bound, 0.9 * ascent.best().bound);
+}

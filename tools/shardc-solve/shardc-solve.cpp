@@ -28,7 +28,7 @@ enum ExitStatus {
 };
 
 /// Answers are checked, written and the process ended in this time.
-constexpr double kReservedSeconds = 0.25;
+constexpr double kReservedSeconds = 0.5;
 
 std::atomic<bool> interrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free,

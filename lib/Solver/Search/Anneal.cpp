@@ -97,14 +97,14 @@ void Walk::setTargets(double temperature) {
     return;
   for (size_t k = 0; k < forest.nodes().size(); ++k) {
     uint32_t node = forest.nodes()[k], size = graph.labels(node);
-    double *target = forest.target(k);
+    float *target = forest.target(k);
     const double *priced = guide.priced.data() + graph.firstLabel[node];
     if (share > 0)
       for (uint32_t i = 0; i < size; ++i)
-        target[i] += share * priced[i];
+        target[i] += static_cast<float>(share * priced[i]);
     if (noise > 0)
       for (uint32_t i = 0; i < size; ++i)
-        target[i] += noise * random.unit();
+        target[i] += static_cast<float>(noise * random.unit());
   }
 }
 
@@ -151,10 +151,10 @@ void Walk::bump() {
       std::max(gain, 1.0) / double(increase) * (0.4 + 0.7 * random.unit());
   for (size_t k = 0; k < nodes.size(); ++k) {
     uint32_t first = graph.firstLabel[nodes[k]];
-    double *target = forest.target(k);
+    float *target = forest.target(k);
     for (uint32_t i = 0; i < graph.labels(nodes[k]); ++i)
       if (int64_t bytes = bytesAt(first + i))
-        target[i] += price * double(bytes);
+        target[i] += static_cast<float>(price * double(bytes));
   }
 }
 
@@ -205,9 +205,9 @@ bool Walk::sweepPriced(const std::vector<double> &priced) {
   forest.load(state);
   for (size_t k = 0; k < forest.nodes().size(); ++k) {
     uint32_t node = forest.nodes()[k];
-    double *target = forest.target(k);
+    float *target = forest.target(k);
     for (uint32_t i = 0; i < graph.labels(node); ++i)
-      target[i] += priced[graph.firstLabel[node] + i];
+      target[i] += static_cast<float>(priced[graph.firstLabel[node] + i]);
   }
   forest.solve();
   bool changed = false;

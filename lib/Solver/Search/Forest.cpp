@@ -108,9 +108,13 @@ void Forest::load(const State &state) {
     for (uint32_t i = 0; i < graph.labels(parent); ++i)
       theirs[i] -= column[i];
   }
-  for (size_t k = 0; k < members.size(); ++k)
-    for (uint32_t i = 0; i < graph.labels(members[k]); ++i)
-      targets[offsets[k] + i] = double(loaded[offsets[k] + i]);
+  for (size_t k = 0; k < members.size(); ++k) {
+    const int64_t *own = loaded.data() + offsets[k];
+    uint32_t size = graph.labels(members[k]);
+    int64_t least = *std::min_element(own, own + size);
+    for (uint32_t i = 0; i < size; ++i)
+      targets[offsets[k] + i] = static_cast<float>(own[i] - least);
+  }
   work += offsets.back();
 }
 
@@ -132,13 +136,13 @@ void Forest::solve() {
   }
   for (size_t k = 0; k < members.size(); ++k) {
     uint32_t size = graph.labels(members[k]);
-    const double *own = sums.data() + offsets[k];
-    const double *row =
+    const float *own = sums.data() + offsets[k];
+    const float *row =
         parentArcs[k] ? graph.roundedRow(*parentArcs[k], chosen[parents[k]])
                       : nullptr;
-    double least = std::numeric_limits<double>::infinity();
+    float least = std::numeric_limits<float>::infinity();
     for (uint32_t i = 0; i < size; ++i) {
-      double cost = row ? own[i] + row[i] : own[i];
+      float cost = row ? own[i] + row[i] : own[i];
       if (cost < least) {
         least = cost;
         chosen[k] = i;
@@ -165,12 +169,14 @@ double Forest::targetGain(const State &state) const {
   double sum = 0;
   for (size_t k = 0; k < members.size(); ++k) {
     uint32_t old = state.labels()[members[k]];
-    sum += targets[offsets[k] + old] - targets[offsets[k] + chosen[k]];
+    sum += double(targets[offsets[k] + old]) -
+           double(targets[offsets[k] + chosen[k]]);
     if (!parentArcs[k])
       continue;
     uint32_t oldParent = state.labels()[members[parents[k]]];
-    sum += graph.roundedRow(*parentArcs[k], oldParent)[old] -
-           graph.roundedRow(*parentArcs[k], chosen[parents[k]])[chosen[k]];
+    sum +=
+        double(graph.roundedRow(*parentArcs[k], oldParent)[old]) -
+        double(graph.roundedRow(*parentArcs[k], chosen[parents[k]])[chosen[k]]);
   }
   return sum;
 }

@@ -37,8 +37,8 @@ public:
   void load(const State &state);
 
   /// Costs of labels of the block's k-th node that solve() goes by, to be
-  /// changed at will: as loaded, in doubles.
-  double *target(size_t k) { return targets.data() + offsets[k]; }
+  /// changed at will: as loaded, less the least of the node.
+  float *target(size_t k) { return targets.data() + offsets[k]; }
   uint32_t label(size_t k) const { return chosen[k]; }
 
   /// Finds the labels of least sum of targets and pairs.
@@ -71,7 +71,7 @@ private:
   std::vector<uint32_t> position; // by node
   std::vector<Candidate> frontier;
   std::vector<int64_t> loaded;
-  std::vector<double> targets, sums, message;
+  std::vector<float> targets, sums, message;
   std::vector<uint32_t> chosen;
 };
 

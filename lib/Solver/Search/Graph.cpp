@@ -87,13 +87,13 @@ private:
     return true;
   }
 
-  static std::vector<double> roundRows(const std::vector<int64_t> &exact,
-                                       uint32_t columns) {
-    std::vector<double> result;
+  static std::vector<float> roundRows(const std::vector<int64_t> &exact,
+                                      uint32_t columns) {
+    std::vector<float> result;
     for (size_t i = 0; i < exact.size(); i += columns) {
-      result.insert(result.end(), exact.begin() + i,
-                    exact.begin() + i + columns);
-      result.resize(result.size() + padded(columns) - columns, double(kWall));
+      for (size_t j = 0; j < columns; ++j)
+        result.push_back(static_cast<float>(exact[i + j]));
+      result.resize(result.size() + padded(columns) - columns, float(kWall));
     }
     return result;
   }
@@ -117,11 +117,8 @@ private:
     for (Label j = 0; j < table.columns; ++j)
       for (Label i = 0; i < table.rows; ++i)
         pairs.exact[1].push_back(pairs.exact[0][size_t(i) * table.columns + j]);
-    for (int side : {0, 1}) {
+    for (int side : {0, 1})
       pairs.rounded[side] = roundRows(pairs.exact[side], pairs.sizes[1 - side]);
-      pairs.single[side].assign(pairs.rounded[side].begin(),
-                                pairs.rounded[side].end());
-    }
     return id;
   }
 

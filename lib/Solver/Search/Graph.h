@@ -21,13 +21,12 @@ namespace shardc::solver::search {
 inline constexpr int64_t kWall = 4 * kMaxLargeCost;
 
 /// A pair table in both orientations: [0] has the first end's labels as rows,
-/// [1] the second's. Rounded rows are padded with
-/// kWall; message passing makes do with floats, which take half the memory.
+/// [1] the second's. Rounded rows are padded with kWall; floats take half the
+/// memory, and what matters is near 0.
 struct PairTable {
   uint32_t sizes[2] = {0, 0};
   std::vector<int64_t> exact[2];
-  std::vector<double> rounded[2];
-  std::vector<float> single[2];
+  std::vector<float> rounded[2];
 };
 
 /// A link seen from one of its ends, whose labels are the table's rows.
@@ -82,7 +81,7 @@ struct Graph {
     return table.exact[arc.side].data() +
            size_t(label) * table.sizes[1 - arc.side];
   }
-  const double *roundedRow(const Arc &arc, uint32_t label) const {
+  const float *roundedRow(const Arc &arc, uint32_t label) const {
     return tables[arc.table].rounded[arc.side].data() +
            size_t(label) * padded(tables[arc.table].sizes[1 - arc.side]);
   }
@@ -92,9 +91,9 @@ struct Graph {
     return table.exact[1 - arc.side].data() +
            size_t(label) * table.sizes[arc.side];
   }
-  const float *singleColumn(const Arc &arc, uint32_t label) const {
+  const float *roundedColumn(const Arc &arc, uint32_t label) const {
     const PairTable &table = tables[arc.table];
-    return table.single[1 - arc.side].data() +
+    return table.rounded[1 - arc.side].data() +
            size_t(label) * padded(table.sizes[arc.side]);
   }
 };

@@ -12,17 +12,17 @@
 namespace shardc::solver::search {
 
 /// `width` columns from `table` on, which stay in registers over all rows.
-template <size_t width, typename T>
+template <size_t width>
 [[gnu::always_inline]] static inline void
-minPlusGroup(T *__restrict out, const T *__restrict base,
-             const T *__restrict table, size_t rows, size_t columns) {
-  T low[width];
+minPlusGroup(float *__restrict out, const float *__restrict base,
+             const float *__restrict table, size_t rows, size_t columns) {
+  float low[width];
   for (size_t k = 0; k < width; ++k)
     low[k] = base[0] + table[k];
   for (size_t i = 1; i < rows; ++i) {
     table += columns;
     for (size_t k = 0; k < width; ++k) {
-      T sum = base[i] + table[k];
+      float sum = base[i] + table[k];
       low[k] = sum < low[k] ? sum : low[k];
     }
   }
@@ -30,10 +30,9 @@ minPlusGroup(T *__restrict out, const T *__restrict base,
     out[k] = low[k];
 }
 
-template <typename T>
 [[gnu::always_inline]] static inline void
-minPlusRows(T *__restrict out, const T *__restrict base,
-            const T *__restrict table, size_t rows, size_t columns) {
+minPlusRows(float *__restrict out, const float *__restrict base,
+            const float *__restrict table, size_t rows, size_t columns) {
   size_t j = 0;
   for (; j + 4 * kLanes <= columns; j += 4 * kLanes)
     minPlusGroup<4 * kLanes>(out + j, base, table + j, rows, columns);
@@ -45,12 +44,6 @@ minPlusRows(T *__restrict out, const T *__restrict base,
     minPlusGroup<2 * kLanes>(out + j, base, table + j, rows, columns);
   for (; j < columns; j += kLanes)
     minPlusGroup<kLanes>(out + j, base, table + j, rows, columns);
-}
-
-SHARDC_CLONES
-void minPlus(double *out, const double *base, const double *table, size_t rows,
-             size_t columns) {
-  minPlusRows(out, base, table, rows, columns);
 }
 
 SHARDC_CLONES

@@ -21,8 +21,6 @@ inline uint32_t padded(uint32_t size) {
 
 /// out[j] = min over i of base[i] + table[i][j]; rows at least 1, columns a
 /// multiple of kLanes.
-void minPlus(double *out, const double *base, const double *table, size_t rows,
-             size_t columns);
 void minPlus(float *out, const float *base, const float *table, size_t rows,
              size_t columns);
 
@@ -38,8 +36,8 @@ float collectMessages(float *belief, const float *own, const float *messages,
                       size_t count, size_t size);
 
 /// out[j] += values[j].
-template <typename T>
-inline void addTo(T *__restrict out, const T *__restrict values, size_t size) {
+inline void addTo(float *__restrict out, const float *__restrict values,
+                  size_t size) {
   for (size_t j = 0; j < size; ++j)
     out[j] += values[j];
 }

@@ -51,7 +51,7 @@ double Sweeps::visit(uint32_t node, bool forward) {
        forward ? arcs.drop_front(before) : arcs.take_front(before))
     sum += sendMessage(messages.data() + arc.outgoing, belief.data(),
                        messages.data() + arc.incoming, share, rest.data(),
-                       graph.tables[arc.table].single[arc.side].data(), size,
+                       graph.tables[arc.table].rounded[arc.side].data(), size,
                        padded(graph.labels(arc.other)));
   return sum;
 }
@@ -82,7 +82,7 @@ Labels Sweeps::decode() const {
         addTo(costs.data(), messages.data() + arc.incoming, size);
         continue;
       }
-      addTo(costs.data(), graph.singleColumn(arc, labels[arc.other]), size);
+      addTo(costs.data(), graph.roundedColumn(arc, labels[arc.other]), size);
     }
     labels[u] =
         std::min_element(costs.begin(), costs.begin() + size) - costs.begin();

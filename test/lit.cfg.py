@@ -17,6 +17,8 @@ llvm_config.use_default_substitutions()
 config.substitutions.append(
     ("%models", os.path.join(config.shardc_src_root, "models"))
 )
+config.substitutions.append(("%utils", os.path.join(config.shardc_src_root, "utils")))
+config.substitutions.append(("%python", "'{}'".format(sys.executable)))
 # Asks a program of test/Book its question and compares the answer with the book's.
 # Without site packages Python starts in a third of the time.
 config.substitutions.append(

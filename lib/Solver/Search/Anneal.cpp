@@ -19,6 +19,16 @@ static constexpr double kPriceShares[] = {0, 0, 0.3, 0.6, 0.9, 1};
 /// How often a block that does not fit is solved again.
 static constexpr unsigned kBumps = 3;
 
+/// Regions of a dive; which part of their nodes each round fixes; how much of
+/// memory's price counts, at first and again where the result does not fit.
+static constexpr double kRegionFrom = 30, kRegionTo = 5000;
+static constexpr double kFractionFrom = 0.03, kFractionTo = 0.3;
+static constexpr double kMostRegionPrice = 1;
+static constexpr double kShareGrowth = 1.6, kShareStep = 0.1;
+static constexpr unsigned kDives = 3;
+/// A region's nodes for each move that follows its dive.
+static constexpr size_t kNodesPerMove = 4;
+
 Guide::Guide(const Graph &graph, const Prices &prices)
     : prices(prices), priced(priceLabels(graph, prices)) {
   size_t count = std::min(graph.slack.size(), kSampledRows);
@@ -160,6 +170,10 @@ void Walk::bump() {
 
 bool Walk::tryMove(double temperature) {
   chooseBlock();
+  return moveBlock(temperature);
+}
+
+bool Walk::moveBlock(double temperature) {
   if (forest.nodes().empty())
     return false;
   forest.load(state);
@@ -192,6 +206,59 @@ void Walk::anneal(double hot, double cold, uint64_t work,
       keepIfBest();
     }
   }
+}
+
+/// A random node, half the time one with many neighbours.
+uint32_t Walk::chooseRoot() {
+  if (graph.arcs.empty() || random.chance(0.5))
+    return random.below(graph.size());
+  return graph.arcs[random.below(graph.arcs.size())].other;
+}
+
+void Walk::diveOnce(Dive &dive, double temperature) {
+  size_t largest = std::min<size_t>(graph.size(), kRegionTo);
+  dive.chooseRegion(
+      chooseRoot(),
+      size_t(random.logUniform(std::min<double>(kRegionFrom, double(largest)),
+                               double(largest))));
+  double share = kMostRegionPrice * random.unit();
+  double fraction = random.logUniform(kFractionFrom, kFractionTo);
+  double allowed = -temperature * std::log(random.positive());
+  Labels before = state.labels();
+  int64_t cost = state.cost();
+  bool fitted = state.fits();
+  for (unsigned attempt = 0; attempt < kDives; ++attempt) {
+    dive.run(state, guide.priced, share, fraction);
+    for (size_t k = 0; k < dive.nodes().size(); ++k)
+      state.change(dive.nodes()[k], dive.label(k));
+    for (size_t k = 0; k < dive.nodes().size() / kNodesPerMove; ++k) {
+      forest.clear();
+      forest.grow(dive.nodes()[random.below(dive.nodes().size())],
+                  kSmallest + random.below(kSmall), Forest::Order::Random,
+                  kFewNeighbours, random);
+      moveBlock(0);
+    }
+    if ((state.fits() || !fitted) && double(state.cost() - cost) <= allowed) {
+      keepIfBest();
+      return;
+    }
+    bool tooLarge = !state.fits();
+    for (uint32_t u = 0; u < graph.size(); ++u)
+      state.change(u, before[u]);
+    if (!tooLarge)
+      return;
+    share = kShareGrowth * share + kShareStep;
+  }
+}
+
+void Walk::diveRegions(double hot, double cold, uint64_t work,
+                       const Deadline &stop) {
+  Dive dive(graph);
+  auto done = [&] { return forest.work + state.work + dive.work; };
+  for (uint64_t begin = done(); done() - begin < work && !stop.expired();
+       ++steps)
+    diveOnce(dive,
+             hot * std::pow(cold / hot, double(done() - begin) / double(work)));
 }
 
 bool Walk::sweepPriced(const std::vector<double> &priced) {

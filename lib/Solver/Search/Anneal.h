@@ -4,6 +4,7 @@
 #ifndef SHARDC_SOLVER_SEARCH_ANNEAL_H
 #define SHARDC_SOLVER_SEARCH_ANNEAL_H
 
+#include "Dive.h"
 #include "Forest.h"
 #include "Sweeps.h"
 #include "shardc/Solver/Deadline.h"
@@ -38,6 +39,11 @@ public:
   /// geometrically from `hot` to `cold`.
   void anneal(double hot, double cold, uint64_t work, const Deadline &stop);
 
+  /// New labels for regions, each followed by moves that may only improve,
+  /// instead of single blocks.
+  void diveRegions(double hot, double cold, uint64_t work,
+                   const Deadline &stop);
+
   /// One pass of exact moves over a forest of all nodes, by priced costs and
   /// whatever the memory; true if anything changed.
   bool sweepPriced(const std::vector<double> &priced);
@@ -51,9 +57,12 @@ private:
   void chooseBlock();
   void setTargets(double temperature);
   bool tryMove(double temperature);
+  bool moveBlock(double temperature);
   bool applyIfFits();
   void bump();
   void keepIfBest();
+  void diveOnce(Dive &dive, double temperature);
+  uint32_t chooseRoot();
 
   const Graph &graph;
   const Guide &guide;

@@ -22,20 +22,20 @@ Ascent::Ascent(const Graph &graph, int64_t limit)
     : graph(graph), sweeps(graph), unit(std::max(1.0, double(limit) / kUnits)),
       prices(graph.slack.size(), 0) {}
 
-void Ascent::restart(const DualPoint &start, unsigned count) {
+void Ascent::restart(const DualPoint &start, unsigned count,
+                     const Deadline &stop) {
   prices = start.prices;
   sweeps.setPrices(prices);
   sweeps.messages = start.messages;
   excess.clear();
   double bound = 0;
-  for (unsigned i = 0; i < count; ++i) {
+  for (unsigned i = 0; i < count && !(i > 0 && stop.expired()); ++i) {
     sweeps.forward();
     bound = sweeps.backward();
   }
   bestPoint = {};
   stale = 0;
-  if (count)
-    keepIfBetter(bound);
+  keepIfBetter(bound);
 }
 
 void Ascent::keepIfBetter(double bound) {
@@ -93,16 +93,6 @@ void Ascent::run(unsigned steps, std::optional<double> target,
          : bestPoint.bound == -std::numeric_limits<double>::infinity()
              ? 0
              : kOptimism * bestPoint.bound);
-}
-
-void Ascent::polish(unsigned count) {
-  prices = bestPoint.prices;
-  sweeps.messages = bestPoint.messages;
-  sweeps.setPrices(prices);
-  for (unsigned i = 0; i < count; ++i) {
-    sweeps.forward();
-    keepIfBetter(sweeps.backward());
-  }
 }
 
 } // namespace shardc::solver::search

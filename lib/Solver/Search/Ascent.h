@@ -28,8 +28,8 @@ public:
   Ascent(const Graph &graph, int64_t limit);
 
   /// Starts at prices and messages that come from another graph of the same
-  /// problem, after some sweeps.
-  void restart(const DualPoint &start, unsigned sweeps);
+  /// problem, after one sweep and more.
+  void restart(const DualPoint &start, unsigned sweeps, const Deadline &stop);
 
   /// Takes `steps` steps towards `target`, the cost of the best plan if there
   /// is one. Step sizes go on from `scale()`.
@@ -37,9 +37,6 @@ public:
 
   /// Starts again with larger or smaller steps.
   void setScale(double value) { scale = value; }
-
-  /// Sweeps at the best prices until they gain little.
-  void polish(unsigned sweeps);
 
   const DualPoint &best() const { return bestPoint; }
   bool isDone() const { return scale <= kLeastScale && stale > 0; }

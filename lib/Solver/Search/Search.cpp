@@ -24,9 +24,9 @@ using namespace search;
 /// Steps of the ascent before the first plan, and in the first round; fewer
 /// where they take more than so many additions.
 static constexpr unsigned kFirstSteps = 150, kAscentSteps = 2000;
-static constexpr double kFirstWork = 6e8;
+static constexpr double kFirstWork = 4e8;
 /// Decodings that starts are chosen from, and starts that race.
-static constexpr unsigned kTries = 8, kStarts = 3;
+static constexpr unsigned kTries = 8, kStarts = 3, kFreshStarts = 3;
 /// Temperatures of the race, relative to the cost of the best plan.
 static constexpr double kTemperatures[] = {1e-2, 3e-4, 1e-5};
 static constexpr double kRaceCooling = 1e-2, kCycleCooling = 1e-3;
@@ -35,14 +35,18 @@ static constexpr double kCycleHeat[] = {1, 0.1, 10, 0.3, 30, 3};
 static constexpr double kRacePasses = 60, kLeastRaceWork = 2e6;
 /// Rounds take longer and longer.
 static constexpr double kGrowth = 1.25;
+/// How much of what kinds of walks gained counts in the next round.
+static constexpr double kMemory = 0.5;
 /// The scale of steps of the ascent once there is a plan to aim at.
 static constexpr double kLateScale = 0.02;
 /// The network is contracted again once this share of labels is excluded.
-static constexpr double kContractAgain = 0.2;
+static constexpr double kContractAgain = 0.15;
 /// How much of the time that is left exact elimination may take.
 static constexpr double kCoreShare = 0.3;
 /// Without a time limit: rounds that gain nothing before the search ends.
 static constexpr unsigned kPatience = 8;
+/// In this last part of the time the network is left as it is.
+static constexpr double kLastShare = 0.05;
 /// Sweeps that make messages anew for a contracted network.
 static constexpr unsigned kFreshSweeps = 30;
 
@@ -81,6 +85,11 @@ private:
            (hasPlan() && solution.hasBound && solution.bound >= solution.cost);
   }
   bool isDone() const { return isClosed() || stop.expired(); }
+  /// What is begun now would not pay any more.
+  bool isNearlyOver() const {
+    return options.timeLimitSeconds &&
+           *stop.remaining() < kLastShare * *options.timeLimitSeconds;
+  }
   bool isStale() const {
     return !options.timeLimitSeconds && idleRounds >= kPatience;
   }
@@ -156,6 +165,7 @@ private:
         prove(*graph, ascent->best(),
               hasPlan() ? std::optional(solution.cost) : std::nullopt);
     raiseBound(proof.bound);
+    provenPoint = ascent->best().bound;
     if (isDone())
       return;
     if (!hasPlan()) {
@@ -165,7 +175,7 @@ private:
     }
     double share =
         double(llvm::count(proof.excluded, true)) / double(graph->costs.size());
-    if (share < kContractAgain)
+    if (share < kContractAgain || isNearlyOver())
       return;
     contractWithout(proof.excluded);
     if (isDone())
@@ -219,9 +229,10 @@ private:
     }
     if (!rebuild())
       return;
+    provenPoint = -std::numeric_limits<double>::infinity();
     ascent->restart(
         carry(before, from, point, tightness, *graph, Naming(network, *graph)),
-        kFreshSweeps);
+        kFreshSweeps, stop);
     ascent->setScale(kLateScale);
     makeGuide();
     bestLabels = incumbent();
@@ -262,7 +273,7 @@ private:
   void repairStarts(unsigned tries, unsigned keep) {
     makeGuide();
     starts = makeStarts(*graph, *guide, ascent->best(), tries, keep,
-                        options.seed, stop);
+                        options.seed + 100 * rounds, stop);
     std::vector<Plan> plans(starts.size());
     std::vector<std::function<void()>> tasks;
     for (size_t k = 0; k < starts.size(); ++k)
@@ -373,24 +384,38 @@ private:
     return std::min_element(costs.begin(), costs.end()) - costs.begin();
   }
 
+  /// What walks are made of, and where they begin.
+  enum class Walker { Forests, Dives, Fresh };
+
+  /// The kind of walk that has gained most of late: it gets one turn more.
+  Walker favourite() const {
+    return static_cast<Walker>(llvm::max_element(earned) - earned.begin());
+  }
+
   /// Walks from the best plan and one from a new start, beside ascent.
   void round() {
     Cost before = solution.cost;
     if (ascent->isDone())
       ascent->setScale(kLateScale);
-    repairStarts(2, 2);
+    repairStarts(kFreshStarts, kFreshStarts);
+    if (isDone())
+      return;
     struct Runner {
+      Walker walker;
       const Labels *from;
       double heat;
       Plan best;
     };
     std::vector<Runner> runners;
-    if (hasPlan())
-      for (int k : {0, 1})
-        runners.push_back({&bestLabels,
-                           kCycleHeat[(2 * rounds + k) % std::size(kCycleHeat)],
-                           {}});
-    runners.push_back({&starts[rounds % starts.size()].labels, 1, {}});
+    const Labels *fresh = &starts[rounds % starts.size()].labels;
+    double cycle = kCycleHeat[rounds % std::size(kCycleHeat)];
+    for (Walker walker :
+         {Walker::Forests, Walker::Dives, Walker::Fresh, favourite()})
+      runners.push_back(
+          {walker,
+           hasPlan() && walker != Walker::Fresh ? &bestLabels : fresh,
+           walker == Walker::Forests ? cycle : 1,
+           {}});
     std::vector<std::function<void()>> tasks;
     tasks.push_back([&] { ascent->run(stepsFor(roundWork), target(), stop); });
     for (size_t k = 0; k < runners.size(); ++k)
@@ -401,12 +426,21 @@ private:
           repair(*graph, *guide, walk, ascent->best().bound, *problem.capacity,
                  stop);
         double hot = heat * scaleOfCosts() * runners[k].heat;
-        walk.anneal(hot, hot * kCycleCooling, uint64_t(roundWork), stop);
+        if (runners[k].walker == Walker::Dives)
+          walk.diveRegions(hot, hot * kCycleCooling, uint64_t(roundWork), stop);
+        else
+          walk.anneal(hot, hot * kCycleCooling, uint64_t(roundWork), stop);
         runners[k].best = std::move(walk.best);
       });
     runTasks(tasks, options.jobs);
-    for (const Runner &runner : runners)
+    for (double &earning : earned)
+      earning *= kMemory;
+    for (const Runner &runner : runners) {
+      if (hasPlan() && !runner.best.labels.empty())
+        earned[static_cast<size_t>(runner.walker)] += std::max<double>(
+            0, double(before - graph->constant - runner.best.cost));
       offer(runner.best);
+    }
     prune();
     idleRounds = solution.cost == before ? idleRounds + 1 : 0;
     roundWork *= kGrowth;
@@ -414,7 +448,8 @@ private:
   }
 
   SearchResult finish() {
-    if (graph && graph->size() && !isClosed())
+    if (graph && graph->size() && !isClosed() &&
+        ascent->best().bound > provenPoint)
       raiseBound(prove(*graph, ascent->best()).bound);
     if (infeasible) {
       solution.status = Status::Infeasible;
@@ -439,8 +474,11 @@ private:
   /// The best plan in the graph, or as near to it as the graph allows.
   Labels bestLabels;
   bool infeasible = false;
+  /// The ascent's bound that has been proven.
+  double provenPoint = -std::numeric_limits<double>::infinity();
   double passWork = 0, roundWork = 0, heat = kTemperatures[2];
   unsigned rounds = 0, idleRounds = 0;
+  std::array<double, 3> earned = {}; // by Walker
 };
 } // namespace
 

@@ -13,6 +13,16 @@ static constexpr double kRise = 1.03, kLeastRise = 0.01;
 static constexpr double kFullViolation = 1e-2; // of the capacity
 static constexpr unsigned kRepairs = 400;
 
+/// By how much prices are multiplied at most, about, in different starts.
+static constexpr double kLeastSpread = 0.003, kMostSpread = 0.3;
+
+static void disturb(Prices &prices, Random &random) {
+  double spread = random.logUniform(kLeastSpread, kMostSpread);
+  for (double &price : prices)
+    if (price > 0)
+      price *= std::exp(spread * (2 * random.unit() - 1));
+}
+
 static double pricedValue(const Guide &guide, const Graph &graph,
                           const State &state) {
   double value = double(state.cost());
@@ -26,16 +36,23 @@ std::vector<Start> makeStarts(const Graph &graph, const Guide &guide,
                               unsigned keep, uint64_t seed,
                               const Deadline &stop) {
   Sweeps sweeps(graph);
-  sweeps.setPrices(point.prices);
-  sweeps.messages = point.messages;
+  Random random(seed);
   std::vector<Start> starts;
   for (unsigned k = 0; k < tries && !(k > 0 && stop.expired()); ++k) {
+    // The first start keeps to the prices; others differ where these are close
+    // to a change.
+    Prices prices = point.prices;
+    if (k > 0)
+      disturb(prices, random);
+    sweeps.setPrices(prices);
+    sweeps.messages = point.messages;
     for (unsigned pass = 0; pass < kPasses; ++pass) {
       sweeps.forward();
       sweeps.backward();
     }
+    std::vector<double> priced = priceLabels(graph, prices);
     Walk walk(graph, guide, sweeps.decode(), seed + k);
-    for (unsigned i = 0; i < kForests && walk.sweepPriced(guide.priced); ++i)
+    for (unsigned i = 0; i < kForests && walk.sweepPriced(priced); ++i)
       ;
     starts.push_back(
         {walk.state.labels(), pricedValue(guide, graph, walk.state)});

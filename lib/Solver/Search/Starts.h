@@ -14,8 +14,9 @@ struct Start {
   double priced = 0;
 };
 
-/// The best `keep` that differ among `tries` decodings of the messages at the
-/// point's prices, each improved by exact moves of forests.
+/// The best `keep` that differ among `tries` decodings of the messages, the
+/// first at the point's prices and others near them, each improved by exact
+/// moves of forests.
 std::vector<Start> makeStarts(const Graph &graph, const Guide &guide,
                               const DualPoint &point, unsigned tries,
                               unsigned keep, uint64_t seed,

@@ -217,6 +217,29 @@ TEST(Walk, StateIsThatOfAFreshStart) {
   EXPECT_EQ(best.cost, walk.best.cost + graph->constant);
 }
 
+TEST(Dive, RegionsKeepTheStateExact) {
+  std::mt19937_64 random(11);
+  Problem problem = ring(random, 80);
+  Network network = buildNetwork(problem);
+  std::optional<Graph> graph = buildGraph(network);
+  Ascent ascent(*graph, *problem.capacity);
+  ascent.run(200, std::nullopt, {});
+  search::Guide guide(*graph, ascent.best().prices);
+  std::vector<Start> starts =
+      makeStarts(*graph, guide, ascent.best(), 1, 1, 1, {});
+  Walk walk(*graph, guide, starts[0].labels, 2);
+  ASSERT_TRUE(
+      repair(*graph, guide, walk, ascent.best().bound, *problem.capacity, {}));
+  int64_t before = walk.state.cost();
+  walk.diveRegions(1e-3, 1e-3, 20'000'000, {});
+  EXPECT_GT(walk.steps, 5u);
+  State fresh(*graph, walk.state.labels());
+  EXPECT_TRUE(walk.state.fits());
+  EXPECT_EQ(walk.state.cost(), fresh.cost());
+  EXPECT_EQ(walk.state.overflow(), fresh.overflow());
+  EXPECT_LE(walk.best.cost, before);
+}
+
 TEST(Forest, BestGivenTheRest) {
   // A block of a whole tree has no rest: its best labels are the optimum.
   std::mt19937_64 random(7);
@@ -304,7 +327,7 @@ TEST(Carry, BoundStaysNearby) {
   Ascent again(*after, *problem.capacity);
   again.restart(carry(*before, from, ascent.best(), tightness, *after,
                       Naming(network, *after)),
-                10);
+                10, {});
   // Contraction loses nothing, but prices of rows may move.
   EXPECT_GT(again.best().bound, 0.9 * ascent.best().bound);
 }

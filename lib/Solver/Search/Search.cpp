@@ -298,8 +298,15 @@ private:
     repairStarts(1, 1);
     if (isDone())
       return;
-    ascent->run(kAscentSteps, target(), stop);
-    raiseBound(prove(*graph, ascent->best()).bound);
+    // A better plan makes for better steps, and is there if time ends soon.
+    for (unsigned done = 0, steps = kFirstSteps; done < kAscentSteps;
+         done += steps, steps = std::min(2 * steps, kAscentSteps - done)) {
+      ascent->run(steps, target(), stop);
+      raiseBound(prove(*graph, ascent->best()).bound);
+      if (isDone())
+        return;
+      repairStarts(1, 1);
+    }
   }
 
   double scaleOfCosts() const {

@@ -28,11 +28,11 @@ static constexpr double kFirstWork = 4e8;
 /// Decodings that starts are chosen from, and starts that race.
 static constexpr unsigned kTries = 8, kStarts = 3, kFreshStarts = 3;
 /// Temperatures of the race, relative to the cost of the best plan.
-static constexpr double kTemperatures[] = {1e-2, 3e-4, 1e-5};
-static constexpr double kRaceCooling = 1e-2, kCycleCooling = 1e-3;
-static constexpr double kCycleHeat[] = {1, 0.1, 10, 0.3, 30, 3};
+static constexpr double kTemperatures[] = {3e-4, 1e-5, 1e-6};
+static constexpr double kCooling = 1e-3;
+static constexpr double kCycleHeat[] = {1, 0.3, 3, 0.1, 10};
 /// Additions of a walk in the race: this many passes over all links, at least.
-static constexpr double kRacePasses = 60, kLeastRaceWork = 2e6;
+static constexpr double kRacePasses = 100, kLeastRaceWork = 2e6;
 /// Rounds take longer and longer.
 static constexpr double kGrowth = 1.25;
 /// How much of what kinds of walks gained counts in the next round.
@@ -340,7 +340,7 @@ private:
         Walk walk(*graph, *guide, starts[k / std::size(kTemperatures)].labels,
                   options.seed + k);
         double heat = runners[k].heat * scaleOfCosts();
-        walk.anneal(heat, heat * kRaceCooling, uint64_t(work), stop);
+        walk.anneal(heat, heat * kCooling, uint64_t(work), stop);
         runners[k].best = std::move(walk.best);
       });
     runTasks(tasks, options.jobs);
@@ -394,7 +394,7 @@ private:
   /// What walks are made of, and where they begin.
   enum class Walker { Forests, Dives, Fresh };
 
-  /// The kind of walk that has gained most of late: it gets one turn more.
+  /// The kind of walk that has gained most of late: it gets a turn more.
   Walker favourite() const {
     return static_cast<Walker>(llvm::max_element(earned) - earned.begin());
   }
@@ -416,8 +416,8 @@ private:
     std::vector<Runner> runners;
     const Labels *fresh = &starts[rounds % starts.size()].labels;
     double cycle = kCycleHeat[rounds % std::size(kCycleHeat)];
-    for (Walker walker :
-         {Walker::Forests, Walker::Dives, Walker::Fresh, favourite()})
+    for (Walker walker : {Walker::Forests, favourite(),
+                          rounds % 2 ? Walker::Dives : Walker::Fresh})
       runners.push_back(
           {walker,
            hasPlan() && walker != Walker::Fresh ? &bestLabels : fresh,
@@ -434,9 +434,9 @@ private:
                  stop);
         double hot = heat * scaleOfCosts() * runners[k].heat;
         if (runners[k].walker == Walker::Dives)
-          walk.diveRegions(hot, hot * kCycleCooling, uint64_t(roundWork), stop);
+          walk.diveRegions(hot, hot * kCooling, uint64_t(roundWork), stop);
         else
-          walk.anneal(hot, hot * kCycleCooling, uint64_t(roundWork), stop);
+          walk.anneal(hot, hot * kCooling, uint64_t(roundWork), stop);
         runners[k].best = std::move(walk.best);
       });
     runTasks(tasks, options.jobs);

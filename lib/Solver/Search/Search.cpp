@@ -28,11 +28,11 @@ static constexpr double kFirstWork = 4e8;
 /// Decodings that starts are chosen from, and starts that race.
 static constexpr unsigned kTries = 8, kStarts = 3, kFreshStarts = 3;
 /// Temperatures of the race, relative to the cost of the best plan.
-static constexpr double kTemperatures[] = {3e-4, 1e-5, 1e-6};
+static constexpr double kTemperatures[] = {1e-2, 3e-4, 1e-5, 1e-6};
 static constexpr double kCooling = 1e-3;
 static constexpr double kCycleHeat[] = {1, 0.3, 3, 0.1, 10};
 /// Additions of a walk in the race: this many passes over all links, at least.
-static constexpr double kRacePasses = 100, kLeastRaceWork = 2e6;
+static constexpr double kRacePasses = 75, kLeastRaceWork = 2e6;
 /// Rounds take longer and longer.
 static constexpr double kGrowth = 1.25;
 /// How much of what kinds of walks gained counts in the next round.
@@ -483,7 +483,7 @@ private:
   bool infeasible = false;
   /// The ascent's bound that has been proven.
   double provenPoint = -std::numeric_limits<double>::infinity();
-  double passWork = 0, roundWork = 0, heat = kTemperatures[2];
+  double passWork = 0, roundWork = 0, heat = std::end(kTemperatures)[-1];
   unsigned rounds = 0, idleRounds = 0;
   std::array<double, 3> earned = {}; // by Walker
 };

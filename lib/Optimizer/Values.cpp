@@ -211,8 +211,7 @@ void NetworkBuilder::addCopies(unsigned index) {
       // What can be sliced for free needs no copy.
       bool isUseful =
           !label.inlined && !price.isFree && price.cost != kForbidden;
-      table.costs.push_back(isUseful ? scaled(price.cost, value.count)
-                                     : kForbidden);
+      table.costs.push_back(isUseful ? price.cost : kForbidden);
       // The copy itself counts by its own variable.
       extra.push_back(isUseful ? price.extraBytes - copyBytes[copy] : 0);
     }

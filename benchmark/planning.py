@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Times the search on every model and prints the table of docs/Performance.md.
+
+For each machine with its mesh and each objective: the wall-clock time of the
+whole command, the plan's time and how far from the best it can be.
+
+    benchmark/planning.py [--shardc build/bin/shardc] [--objective upper ...]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MODELS = ["ffn", "attention", "llama3-8b", "llama3-70b", "llama3-70b-decode",
+          "gemma2-27b", "gpt3-175b", "llama3-405b"]
+MACHINES = [("tpu_v5p[8, 8, 16]", "[X=8, Y=8, Z=16]"),
+            ("tpu_v5e[8, 8]", "[X=8, Y=8]"),
+            ("h100[8, 8]", "[X=8, Y=8]")]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--shardc", default=os.path.join(ROOT, "build/bin/shardc"))
+    parser.add_argument("--objective", nargs="+",
+                        default=["upper", "lower", "scheduled"])
+    options = parser.parse_args()
+    failed = False
+    for objective in options.objective:
+        for machine, mesh in MACHINES:
+            print(f"\n`--objective={objective}` on `{machine}`, `mesh {mesh}`\n")
+            print("| model | s | plan | gap |\n|---|---|---|---|")
+            for name in MODELS:
+                start = time.perf_counter()
+                result = subprocess.run(
+                    [options.shardc, os.path.join(ROOT, "models", name + ".shd"),
+                     f"--hardware={machine}", f"--mesh={mesh}",
+                     f"--objective={objective}", "--emit-json"],
+                    capture_output=True, text=True)
+                seconds = time.perf_counter() - start
+                # 3: no plan fits, which is proven or not.
+                if result.returncode not in (0, 3):
+                    print(result.stderr, file=sys.stderr)
+                    failed = True
+                    continue
+                plan = json.loads(result.stdout)["plan"]
+                value = plan["value_s"]
+                gap = ("optimal" if plan["status"] == "optimal"
+                       else plan["status"] if plan["gap"] is None
+                       else f"{100 * plan['gap']:.2f} %")
+                print(f"| `{name}` | {seconds:.2f} | {1e3 * value:.4g} ms | {gap} |",
+                      flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -278,7 +278,9 @@ TEST(Solve, DenseNetworksEndWithAValidBound) {
     problem.tables.push_back(std::move(table));
     problem.edges.push_back({a, b, TableId(problem.tables.size() - 1)});
   }
-  Solution solution = solve(problem, {0.5});
+  Options options;
+  options.timeLimitSeconds = 0.5;
+  Solution solution = solve(problem, options);
   ASSERT_TRUE(solution.status == Status::Feasible ||
               solution.status == Status::Optimal);
   expectVerified(problem, solution);

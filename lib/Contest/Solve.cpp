@@ -9,26 +9,6 @@ namespace shardc::contest {
 
 using namespace solver;
 
-/// The most that costs can sum to.
-static Wide largestSum(const Problem &problem) {
-  auto largest = [](llvm::ArrayRef<Cost> costs) {
-    Cost result = 0;
-    for (Cost cost : costs)
-      if (cost < kForbidden)
-        result = std::max(result, cost);
-    return result;
-  };
-  std::vector<Cost> ofTables;
-  for (const Table &table : problem.tables)
-    ofTables.push_back(largest(table.costs));
-  Wide sum = 0;
-  for (const VariableData &variable : problem.variables)
-    sum += largest(variable.costs);
-  for (const Edge &edge : problem.edges)
-    sum += ofTables[edge.table];
-  return sum;
-}
-
 std::optional<std::string> checkSums(const Problem &problem) {
   // As Problem::check() has it for bytes; costs may sum to anything.
   constexpr Wide limit = std::numeric_limits<int64_t>::max() / 4;
@@ -69,7 +49,7 @@ double Answer::gap() const {
 
 Answer solve(const Problem &problem, const SearchOptions &options) {
   unsigned shift = 0;
-  for (Wide sum = largestSum(problem); sum >> shift >= kMaxLargeCost;)
+  for (Wide sum = mostCost(problem); sum >> shift >= kMaxLargeCost;)
     ++shift;
   std::optional<Problem> divided;
   if (shift)

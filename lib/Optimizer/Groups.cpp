@@ -1,4 +1,4 @@
-//===- Groups.cpp - Costs of fusion groups ---===//
+//===- Groups.cpp - Costs of fusion groups ----------------------*- C++ -*-===//
 
 #include "NetworkBuilder.h"
 #include "llvm/ADT/SetVector.h"
@@ -8,7 +8,6 @@ using namespace shardc;
 using namespace shardc::shd;
 using solver::Cost;
 using solver::kForbidden;
-using solver::Variable;
 
 /// Adds the operations of the prologue that makes `value`, as they run where it
 /// is wanted in `layout`.
@@ -70,8 +69,8 @@ Cost NetworkBuilder::price(const PartWork &first, const PartWork *second,
       costParts(context.machine(), first, second,
                 [&](Value value) { return neededInHbm(value, chunks); });
   Cost total = scaled(toPicoseconds(cost.seconds()), count);
-  bool isAbove = options.weights.limit && total > *options.weights.limit;
-  return isAbove ? kForbidden : scaled(total, options.weights.device);
+  return options.weights.forbids(total) ? kForbidden
+                                        : scaled(total, options.weights.device);
 }
 
 std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {
@@ -167,7 +166,7 @@ void NetworkBuilder::costChunks() {
     if (chunk.kind == Chunk::Kind::Output)
       continue;
     for (auto [number, op] : llvm::enumerate(chunk.ops)) {
-      ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+      const ShardingRule &rule = ruleOf(op);
       if (rule.statistics.empty())
         continue;
       const auto &labels = network.domains[index].labels;

@@ -1,4 +1,4 @@
-//===- Network.cpp - A program as a cost function network ---===//
+//===- Network.cpp - A program as a cost function network -------*- C++ -*-===//
 
 #include "NetworkBuilder.h"
 
@@ -33,16 +33,12 @@ double countPlacements(const Mesh &mesh, unsigned dims) {
 }
 } // namespace
 
-static bool isAbove(const Weights &weights, Picoseconds total) {
-  return weights.limit && total > *weights.limit;
-}
-
 Cost shardc::weigh(const Weights &weights, Picoseconds time,
                    ArrayRef<Picoseconds> occupied, int64_t count) {
   Cost cost = scaled(scaled(time, count), weights.collectives);
   for (auto [network, each] : llvm::enumerate(occupied)) {
     Cost total = scaled(each, count);
-    if (isAbove(weights, total))
+    if (weights.forbids(total))
       return kForbidden;
     if (network < weights.networks.size())
       cost = sum(cost, scaled(total, weights.networks[network]));

@@ -1,4 +1,4 @@
-//===- Reads.cpp - Tables between values and their readers ---===//
+//===- Reads.cpp - Tables between values and their readers ------*- C++ -*-===//
 
 #include "NetworkBuilder.h"
 #include "llvm/ADT/SetVector.h"
@@ -9,7 +9,6 @@ using namespace shardc;
 using namespace shardc::shd;
 using solver::Cost;
 using solver::kForbidden;
-using solver::Variable;
 
 /// Numbers the layouts that labels of a consumer want, and tells apart what it
 /// computes in place.

@@ -1,4 +1,4 @@
-//===- Values.cpp - Variables of values ---===//
+//===- Values.cpp - Variables of values -------------------------*- C++ -*-===//
 
 #include "NetworkBuilder.h"
 #include "shardc/Optimizer/Names.h"

@@ -220,4 +220,23 @@ std::optional<std::string> Problem::check() const {
   return Checker(*this).run();
 }
 
+Wide mostCost(const Problem &problem) {
+  auto most = [](llvm::ArrayRef<Cost> costs) {
+    Cost result = 0;
+    for (Cost cost : costs)
+      if (cost < kForbidden)
+        result = std::max(result, cost);
+    return result;
+  };
+  std::vector<Cost> ofTables;
+  for (const Table &table : problem.tables)
+    ofTables.push_back(most(table.costs));
+  Wide sum = 0;
+  for (const VariableData &variable : problem.variables)
+    sum += most(variable.costs);
+  for (const Edge &edge : problem.edges)
+    sum += ofTables[edge.table];
+  return sum;
+}
+
 } // namespace shardc::solver

@@ -51,8 +51,6 @@ enum ExitStatus {
   InternalError = 70,
 };
 
-/// Times that a plan may minimise: cost-model.md section 5.
-
 /// Colours on terminals that have them, unless NO_COLOR is set (no-color.org).
 bool wantsColour(bool terminalHasColours) {
   std::optional<std::string> noColour = sys::Process::GetEnv("NO_COLOR");

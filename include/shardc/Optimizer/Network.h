@@ -26,6 +26,8 @@ struct Weights {
   /// What takes longer of the device or of a physical network, whatever its
   /// weight, is forbidden.
   std::optional<Picoseconds> limit;
+
+  bool forbids(Picoseconds time) const { return limit && time > *limit; }
 };
 
 struct NetworkOptions {

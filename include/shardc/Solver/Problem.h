@@ -95,6 +95,9 @@ __extension__ typedef __int128 Wide;
 std::optional<Wide> totalCost(const Problem &problem,
                               llvm::ArrayRef<Label> assignment);
 
+/// No assignment that is allowed costs more.
+Wide mostCost(const Problem &problem);
+
 } // namespace shardc::solver
 
 #endif // SHARDC_SOLVER_PROBLEM_H

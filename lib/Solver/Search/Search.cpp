@@ -169,7 +169,7 @@ private:
     if (isDone())
       return;
     if (!hasPlan()) {
-      if (proof.bound > mostCost())
+      if (proof.bound > mostCost(problem))
         excludeAll();
       return;
     }
@@ -189,26 +189,6 @@ private:
       raiseBound(solution.cost);
     else
       infeasible = true;
-  }
-
-  /// No assignment costs more.
-  Cost mostCost() const {
-    Cost sum = 0;
-    auto most = [](llvm::ArrayRef<Cost> costs) {
-      Cost result = 0;
-      for (Cost cost : costs)
-        if (cost < kForbidden)
-          result = std::max(result, cost);
-      return result;
-    };
-    for (const VariableData &variable : problem.variables)
-      sum += most(variable.costs);
-    std::vector<Cost> ofTables;
-    for (const Table &table : problem.tables)
-      ofTables.push_back(most(table.costs));
-    for (const Edge &edge : problem.edges)
-      sum += ofTables[edge.table];
-    return sum;
   }
 
   void contractWithout(const std::vector<bool> &excluded) {

@@ -62,13 +62,19 @@ bool NetworkBuilder::neededInHbm(Value value, ArrayRef<unsigned> chunks) const {
          });
 }
 
-/// Weighted time of one or two parts that run as one kernel, so many times.
-Cost NetworkBuilder::price(const PartWork &first, const PartWork *second,
-                           ArrayRef<unsigned> chunks, int64_t count) const {
+/// Time of one or two parts that run as one kernel.
+Picoseconds NetworkBuilder::timeOf(const PartWork &first,
+                                   const PartWork *second,
+                                   ArrayRef<unsigned> chunks) const {
   GroupCost cost =
       costParts(context.machine(), first, second,
                 [&](Value value) { return neededInHbm(value, chunks); });
-  Cost total = scaled(toPicoseconds(cost.seconds()), count);
+  return toPicoseconds(cost.seconds());
+}
+
+/// The weighted cost of a kernel that runs so many times.
+Cost NetworkBuilder::weighGroup(Picoseconds time, int64_t count) const {
+  Cost total = scaled(time, count);
   return options.weights.forbids(total) ? kForbidden
                                         : scaled(total, options.weights.device);
 }
@@ -81,32 +87,32 @@ std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {
   return result;
 }
 
-/// What a chunk costs in a step if it is not fused, by label.
-std::vector<Cost> NetworkBuilder::costsAlone(unsigned chunk,
-                                             ArrayRef<PartWork> works) {
-  std::vector<Cost> costs;
+/// What a chunk takes each time if it is not fused, by label.
+std::vector<Picoseconds>
+NetworkBuilder::timesAlone(unsigned chunk, ArrayRef<PartWork> works) const {
+  std::vector<Picoseconds> times;
   for (const PartWork &part : works)
-    costs.push_back(
-        price(part, nullptr, {chunk}, network.graph.chunks[chunk].count));
-  return costs;
+    times.push_back(timeOf(part, nullptr, {chunk}));
+  return times;
 }
 
-void NetworkBuilder::costGroup(int leader, int rest) {
+void NetworkBuilder::costGroup(unsigned group) {
+  auto [leader, rest] = network.graph.groups[group];
+  ChainLink link = {ChainLink::Kind::Group, group, 0};
   if (leader < 0 || rest < 0) {
     unsigned chunk = leader < 0 ? rest : leader;
     if (network.graph.chunks[chunk].prologue)
       return;
-    for (auto [label, cost] :
-         llvm::enumerate(costsAlone(chunk, works(chunk)))) {
-      Cost &unary =
-          network.problem.variables[network.chunkVariable[chunk]].costs[label];
-      unary = sum(unary, cost);
-    }
+    std::vector<Picoseconds> times = timesAlone(chunk, works(chunk));
+    std::vector<Cost> costs;
+    for (Picoseconds time : times)
+      costs.push_back(weighGroup(time, network.graph.chunks[chunk].count));
+    addCosts(network.chunkVariable[chunk], costs, {link, std::move(times)});
     return;
   }
   std::vector<PartWork> leaders = works(leader), rests = works(rest);
-  std::vector<Cost> leaderAlone = costsAlone(leader, leaders),
-                    restAlone = costsAlone(rest, rests);
+  std::vector<Picoseconds> leaderAlone = timesAlone(leader, leaders),
+                           restAlone = timesAlone(rest, rests);
   unsigned index = network.graph.valueIndex.lookup(
       network.graph.chunks[leader].ops.front()->getResult(0));
   const GraphValue &value = network.graph.values[index];
@@ -126,6 +132,7 @@ void NetworkBuilder::costGroup(int leader, int rest) {
   table.rows = leaders.size();
   table.columns = rests.size();
   std::vector<int64_t> life, extra;
+  std::vector<Picoseconds> groupTimes, readTimes;
   for (unsigned a = 0; a < leaders.size(); ++a) {
     const Layout &made = network.domains[leader].results[0][a];
     unsigned stored = pin ? 0 : numberOf(storedLayouts, made);
@@ -143,9 +150,14 @@ void NetworkBuilder::costGroup(int leader, int rest) {
     for (unsigned b = 0; b < rests.size(); ++b) {
       const ReadPrice &read = reads[wantOf[b]];
       bool fused = made == storedLayouts[stored] && !reshards[wantOf[b]];
-      Cost cost = fused ? price(leaders[a], &rests[b], chunks, value.count)
-                        : sum(leaderAlone[a], restAlone[b]);
+      Picoseconds apart = saturatingAdd(leaderAlone[a], restAlone[b]);
+      Picoseconds time = fused ? timeOf(leaders[a], &rests[b], chunks) : apart;
+      Cost cost = fused ? weighGroup(time, value.count)
+                        : sum(weighGroup(leaderAlone[a], value.count),
+                              weighGroup(restAlone[b], value.count));
       table.costs.push_back(sum(cost, read.cost));
+      groupTimes.push_back(time);
+      readTimes.push_back(read.time);
       bool counts = !fused && table.costs.back() != kForbidden;
       life.push_back(counts && onlyHere
                          ? wholeBytes(shape.localBytes(context.mesh(),
@@ -154,8 +166,11 @@ void NetworkBuilder::costGroup(int leader, int rest) {
       extra.push_back(counts ? read.bytes : 0);
     }
   }
-  unsigned edge = addEdge(network.chunkVariable[leader],
-                          network.chunkVariable[rest], std::move(table));
+  unsigned edge = addEdge(
+      network.chunkVariable[leader], network.chunkVariable[rest],
+      std::move(table),
+      {{link, std::move(groupTimes)},
+       {{ChainLink::Kind::Read, index, unsigned(rest)}, std::move(readTimes)}});
   if (!value.inPlace)
     addEdgeUsage(edge, value.begin, value.end, std::move(life));
   addEdgeUsage(edge, consumer.begin, consumer.end, std::move(extra));
@@ -165,22 +180,27 @@ void NetworkBuilder::costChunks() {
   for (auto [index, chunk] : llvm::enumerate(network.graph.chunks)) {
     if (chunk.kind == Chunk::Kind::Output)
       continue;
+    const auto &labels = network.domains[index].labels;
+    std::vector<Cost> costs(labels.size(), 0);
+    std::vector<Picoseconds> times(labels.size(), 0);
     for (auto [number, op] : llvm::enumerate(chunk.ops)) {
       const ShardingRule &rule = ruleOf(op);
       if (rule.statistics.empty())
         continue;
-      const auto &labels = network.domains[index].labels;
-      for (unsigned label = 0; label < labels.size(); ++label) {
-        Cost &unary = network.problem.variables[network.chunkVariable[index]]
-                          .costs[label];
+      for (auto [label, strategy] : llvm::enumerate(labels))
         for (const StatisticCost &statistic :
-             statisticCosts(context.model, rule, labels[label].ops[number]))
-          unary =
-              sum(unary, weigh(options.weights, statistic.cost, chunk.count));
-      }
+             statisticCosts(context.model, rule, strategy.ops[number])) {
+          costs[label] = sum(costs[label], weigh(options.weights,
+                                                 statistic.cost, chunk.count));
+          times[label] = saturatingAdd(times[label],
+                                       toPicoseconds(statistic.cost.seconds()));
+        }
     }
+    addCosts(
+        network.chunkVariable[index], costs,
+        {{ChainLink::Kind::Statistics, unsigned(index), 0}, std::move(times)});
   }
-  for (auto [leader, rest] : network.graph.groups)
-    if (leader >= 0 || rest >= 0)
-      costGroup(leader, rest);
+  for (auto [group, parts] : llvm::enumerate(network.graph.groups))
+    if (parts.first >= 0 || parts.second >= 0)
+      costGroup(group);
 }

@@ -66,8 +66,8 @@ PriceMatrix::PriceMatrix(ReshardPlanner &planner, const Weights &weights,
        llvm::zip_equal(pairs, planner.prices(shape, from, to)))
     if (price)
       pair = {weigh(weights, price->picoseconds, price->occupied, count),
-              price->memory.isView(), price->memory.extraBytes(),
-              price->memory.storeExtraBytes()};
+              price->picoseconds, price->memory.isView(),
+              price->memory.extraBytes(), price->memory.storeExtraBytes()};
 }
 
 /// For messages; empty without one.
@@ -105,6 +105,47 @@ unsigned NetworkBuilder::addEdge(Variable first, Variable second,
   network.problem.edges.push_back(
       {first, second, solver::TableId(network.problem.tables.size() - 1)});
   return network.problem.edges.size() - 1;
+}
+
+/// Adds what a link costs on the chains that are weighed.
+void NetworkBuilder::addToChains(const TimedLink &link,
+                                 std::vector<Cost> &costs) {
+  auto it = options.weights.chain.find(link.link);
+  if (it == options.weights.chain.end())
+    return;
+  for (auto [cost, time] : llvm::zip_equal(costs, link.times))
+    cost = sum(cost, scaled(time, it->second));
+}
+
+/// Keeps how long a link takes, if that is wanted and it ever takes time.
+void NetworkBuilder::keepTimes(TimedLink link, Variable first,
+                               std::optional<Variable> second,
+                               unsigned columns) {
+  if (options.measureLinks &&
+      llvm::any_of(link.times, [](Picoseconds time) { return time > 0; }))
+    network.links.emplace(
+        link.link, LinkTime{first, second, columns, std::move(link.times)});
+}
+
+/// An edge with links of chains.
+unsigned NetworkBuilder::addEdge(Variable first, Variable second,
+                                 solver::Table table,
+                                 std::vector<TimedLink> links) {
+  for (TimedLink &link : links) {
+    addToChains(link, table.costs);
+    keepTimes(std::move(link), first, second, table.columns);
+  }
+  return addEdge(first, second, std::move(table));
+}
+
+/// Costs of a variable's labels that are a link of chains.
+void NetworkBuilder::addCosts(Variable variable, ArrayRef<Cost> costs,
+                              TimedLink link) {
+  std::vector<Cost> &all = network.problem.variables[variable].costs;
+  for (auto [cost, more] : llvm::zip_equal(all, costs))
+    cost = sum(cost, more);
+  addToChains(link, all);
+  keepTimes(std::move(link), variable, std::nullopt, 1);
 }
 
 LogicalResult NetworkBuilder::buildDomains(ProgramOp program) {

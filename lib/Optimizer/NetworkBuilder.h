@@ -53,6 +53,8 @@ llvm::StringRef nameOfOperation(mlir::Operation *op);
 struct PairPrice {
   /// Weighted; solver::kForbidden if there is no such reshard.
   solver::Cost cost = solver::kForbidden;
+  /// One run.
+  Picoseconds time = 0;
   /// Nothing to do but slicing.
   bool isFree = false;
   int64_t extraBytes = 0;
@@ -107,6 +109,8 @@ private:
   struct ReadPrice {
     solver::Cost cost = 0;
     int64_t bytes = 0;
+    /// Of one run, what a chain waits: the longest.
+    Picoseconds time = 0;
   };
 
   llvm::LogicalResult buildDomains(shd::ProgramOp program);
@@ -122,6 +126,18 @@ private:
                     std::vector<int64_t> bytes);
   unsigned addEdge(solver::Variable first, solver::Variable second,
                    solver::Table table);
+  /// A link of chains, and what one run of it takes by a table's entries.
+  struct TimedLink {
+    ChainLink link;
+    std::vector<Picoseconds> times;
+  };
+  unsigned addEdge(solver::Variable first, solver::Variable second,
+                   solver::Table table, std::vector<TimedLink> links);
+  void addCosts(solver::Variable variable, llvm::ArrayRef<solver::Cost> costs,
+                TimedLink link);
+  void addToChains(const TimedLink &link, std::vector<solver::Cost> &costs);
+  void keepTimes(TimedLink link, solver::Variable first,
+                 std::optional<solver::Variable> second, unsigned columns);
 
   llvm::LogicalResult buildValue(unsigned index);
   bool needsOwnVariable(const GraphValue &value) const;
@@ -137,9 +153,12 @@ private:
 
   Consumer consumerOf(const GraphValue &value, unsigned user) const;
   void connectUses(unsigned index);
-  void connect(unsigned index, const Consumer &consumer);
-  void connectDirectly(unsigned index, const Consumer &consumer);
-  void connectByRead(unsigned index, const Consumer &consumer);
+  void connect(unsigned index, const Consumer &consumer, ChainLink link);
+  void connectDirectly(unsigned index, const Consumer &consumer,
+                       ChainLink link);
+  void connectByRead(unsigned index, const Consumer &consumer, ChainLink link);
+  std::vector<Picoseconds> timesThroughCopies(unsigned index,
+                                              const Layouts &wanted);
   std::vector<Want> distinctWants(const Consumer &consumer, Layouts &wanted,
                                   std::vector<unsigned> &wantOf) const;
   static ReadPrice priceReads(const PriceMatrix &prices, unsigned from,
@@ -157,15 +176,16 @@ private:
   bool hasManyOperations();
   double countEntries() const;
   void costChunks();
-  void costGroup(int leader, int rest);
+  void costGroup(unsigned group);
   const ShardingRule &ruleOf(mlir::Operation *op);
   PartWork work(unsigned chunk, unsigned label);
   void addPrologue(mlir::Value value, const Layout &layout, PartWork &part);
-  solver::Cost price(const PartWork &first, const PartWork *second,
-                     llvm::ArrayRef<unsigned> chunks, int64_t count) const;
+  Picoseconds timeOf(const PartWork &first, const PartWork *second,
+                     llvm::ArrayRef<unsigned> chunks) const;
+  solver::Cost weighGroup(Picoseconds time, int64_t count) const;
   std::vector<PartWork> works(unsigned chunk);
-  std::vector<solver::Cost> costsAlone(unsigned chunk,
-                                       llvm::ArrayRef<PartWork> works);
+  std::vector<Picoseconds> timesAlone(unsigned chunk,
+                                      llvm::ArrayRef<PartWork> works) const;
   bool neededInHbm(mlir::Value value, llvm::ArrayRef<unsigned> chunks) const;
   PriceMatrix pricesOf(unsigned value, llvm::ArrayRef<Layout> from,
                        llvm::ArrayRef<Layout> to, int64_t count) {

@@ -70,13 +70,15 @@ NetworkBuilder::ReadPrice NetworkBuilder::priceReads(const PriceMatrix &prices,
     const PairPrice &price = prices.at(from, want);
     result.cost = sum(result.cost, price.cost);
     result.bytes += price.extraBytes;
+    result.time = std::max(result.time, price.time);
   }
   return result;
 }
 
 /// One table for all uses of a value by one consumer: each distinct layout is
 /// resharded once, from the stored layout.
-void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer) {
+void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer,
+                                     ChainLink link) {
   const ValueVariable &provider = network.values[index];
   Layouts wanted;
   std::vector<unsigned> wantOf;
@@ -88,6 +90,7 @@ void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer) {
   table.columns = consumer.numLabels;
   table.costs.reserve(size_t(table.rows) * table.columns);
   std::vector<int64_t> extra;
+  std::vector<Picoseconds> times;
   extra.reserve(size_t(table.rows) * table.columns);
   std::vector<ReadPrice> reads(wants.size());
   for (const StoredLabel &label : provider.labels) {
@@ -95,20 +98,44 @@ void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer) {
     for (auto [read, want] : llvm::zip_equal(reads, wants))
       read = inlinesAsStored(consumer, want, stored, label, wanted)
                  ? priceReads(prices, label.layout, want.layouts)
-                 : ReadPrice{kForbidden, 0};
+                 : ReadPrice{kForbidden};
     for (unsigned column = 0; column < consumer.numLabels; ++column) {
       const ReadPrice &read = reads[wantOf[column]];
       table.costs.push_back(read.cost);
+      times.push_back(read.time);
       extra.push_back(read.cost == kForbidden ? 0 : read.bytes);
     }
   }
-  unsigned edge =
-      addEdge(provider.variable, consumer.variable, std::move(table));
+  unsigned edge = addEdge(provider.variable, consumer.variable,
+                          std::move(table), {{link, std::move(times)}});
   addEdgeUsage(edge, consumer.begin, consumer.end, std::move(extra));
 }
 
+/// The least time in which each wanted layout comes about by way of a copy, by
+/// stored layout.
+std::vector<Picoseconds>
+NetworkBuilder::timesThroughCopies(unsigned index, const Layouts &wanted) {
+  const ValueVariable &value = network.values[index];
+  PriceMatrix toCopy = pricesOf(index, value.layouts, value.copies, 1),
+              fromCopy = pricesOf(index, value.copies, wanted, 1);
+  std::vector<Picoseconds> times;
+  for (unsigned from = 0; from < value.layouts.size(); ++from)
+    for (unsigned want = 0; want < wanted.size(); ++want) {
+      Picoseconds least = kForbidden;
+      for (unsigned copy = 0; copy < value.copies.size(); ++copy) {
+        const PairPrice &first = toCopy.at(from, copy),
+                        &second = fromCopy.at(copy, want);
+        if (first.cost != kForbidden && second.cost != kForbidden)
+          least = std::min(least, saturatingAdd(first.time, second.time));
+      }
+      times.push_back(least == kForbidden ? 0 : least);
+    }
+  return times;
+}
+
 /// A variable between a value that may have a copy and one consumer.
-void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer) {
+void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer,
+                                   ChainLink link) {
   ValueVariable &provider = network.values[index];
   Layouts wanted;
   std::vector<unsigned> wantOf;
@@ -155,16 +182,29 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer) {
                   pricesOf(index, provider.layouts, wanted, consumer.count),
               fromCopy =
                   pricesOf(index, provider.copies, wanted, consumer.count);
+  // The copy takes its time before it is read; which one it is, the table does
+  // not know.
+  bool isLink = options.measureLinks || options.weights.chain.count(link);
+  std::vector<Picoseconds> throughCopy, times;
+  if (isLink)
+    throughCopy = timesThroughCopies(index, wanted);
   for (const StoredLabel &from : provider.labels)
-    for (const ReadLabel &label : labels)
-      add(stored, storedExtra,
+    for (const ReadLabel &label : labels) {
+      ReadPrice price =
           inlinesAsStored(consumer, wants[label.want],
                           provider.layouts[from.layout], from, wanted)
               ? priceReads(fromStored, from.layout, label.fromStored)
-              : ReadPrice{kForbidden, 0});
+              : ReadPrice{kForbidden};
+      add(stored, storedExtra, price);
+      if (isLink)
+        for (unsigned want : label.fromCopy)
+          price.time = std::max(
+              price.time, throughCopy[from.layout * wanted.size() + want]);
+      times.push_back(price.time);
+    }
   for (const ReadLabel &label : labels)
     add(copied, copiedExtra,
-        ReadPrice{label.fromCopy.empty() ? 0 : kForbidden, 0});
+        ReadPrice{label.fromCopy.empty() ? 0 : kForbidden});
   for (unsigned copy = 0; copy < provider.copies.size(); ++copy)
     for (const ReadLabel &label : labels)
       add(copied, copiedExtra, priceReads(fromCopy, copy, label.fromCopy));
@@ -172,21 +212,23 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer) {
     for (const ReadLabel &label : labels)
       consumed.costs.push_back(label.want == wantOf[row] ? 0 : kForbidden);
 
-  unsigned edge = addEdge(provider.variable, read.variable, std::move(stored));
+  unsigned edge = addEdge(provider.variable, read.variable, std::move(stored),
+                          {{link, std::move(times)}});
   addEdgeUsage(edge, consumer.begin, consumer.end, std::move(storedExtra));
   edge = addEdge(provider.copyVariable, read.variable, std::move(copied));
   addEdgeUsage(edge, consumer.begin, consumer.end, std::move(copiedExtra));
   addEdge(consumer.variable, read.variable, std::move(consumed));
 }
 
-void NetworkBuilder::connect(unsigned index, const Consumer &consumer) {
+void NetworkBuilder::connect(unsigned index, const Consumer &consumer,
+                             ChainLink link) {
   const ValueVariable &provider = network.values[index];
   if (provider.variable == consumer.variable)
     return; // a carried value that is handed on as it is
   if (provider.copies.empty() || !consumer.readsCopies)
-    connectDirectly(index, consumer);
+    connectDirectly(index, consumer, link);
   else
-    connectByRead(index, consumer);
+    connectByRead(index, consumer, link);
 }
 
 /// All reads of a value by one chunk.
@@ -233,7 +275,7 @@ void NetworkBuilder::connectUses(unsigned index) {
                            });
     if (isPrologueValue(value))
       consumer.strategies = &network.domains[user].labels;
-    connect(index, consumer);
+    connect(index, consumer, {ChainLink::Kind::Read, index, user});
   }
 }
 
@@ -250,5 +292,5 @@ void NetworkBuilder::connectFlow(unsigned index, const GraphValue::Flow &flow) {
   consumer.count = flow.count;
   consumer.begin = flow.begin;
   consumer.end = flow.end;
-  connect(index, consumer);
+  connect(index, consumer, {ChainLink::Kind::Flow, index, flow.target});
 }

@@ -242,17 +242,19 @@ void NetworkBuilder::linkToMaker(unsigned index) {
   }
   // A prologue costs something of its own only if it is not computed by its
   // users.
-  std::vector<Cost> ownCosts(made.size(), 0);
+  std::vector<Picoseconds> ownTimes(made.size(), 0);
   if (isPrologueValue(value))
-    ownCosts = costsAlone(value.chunk, works(value.chunk));
+    ownTimes = timesAlone(value.chunk, works(value.chunk));
   std::vector<Layout> sources = distinct(made);
   PriceMatrix prices = pricesOf(index, sources, variable.layouts, value.count);
   solver::Table table;
   table.rows = made.size();
   table.columns = variable.labels.size();
   std::vector<int64_t> extra;
+  std::vector<Picoseconds> groupTimes, storeTimes;
   for (auto [row, from] : llvm::enumerate(made)) {
     unsigned source = numberOf(sources, from);
+    Cost ownCost = weighGroup(ownTimes[row], value.count);
     for (const StoredLabel &label : variable.labels) {
       bool isSame = from == variable.layouts[label.layout];
       // Of a prologue's value, the label says whether it is resharded.
@@ -262,13 +264,22 @@ void NetworkBuilder::linkToMaker(unsigned index) {
           mayReshard ? &prices.at(source, label.layout) : nullptr;
       bool agrees = isSame && !label.resharded;
       Cost cost = price ? price->cost : agrees ? 0 : kForbidden;
-      table.costs.push_back(label.inlined ? cost : sum(cost, ownCosts[row]));
+      table.costs.push_back(label.inlined ? cost : sum(cost, ownCost));
+      groupTimes.push_back(label.inlined ? 0 : ownTimes[row]);
+      storeTimes.push_back(price ? price->time : 0);
       extra.push_back(price && table.costs.back() != kForbidden
                           ? price->storeExtraBytes
                           : 0);
     }
   }
-  unsigned edge = addEdge(maker, variable.variable, std::move(table));
+  std::vector<TimedLink> links = {
+      {{ChainLink::Kind::Store, index, 0}, std::move(storeTimes)}};
+  if (isPrologueValue(value))
+    links.push_back({{ChainLink::Kind::Group,
+                      unsigned(network.graph.chunks[value.chunk].group), 0},
+                     std::move(groupTimes)});
+  unsigned edge =
+      addEdge(maker, variable.variable, std::move(table), std::move(links));
   addEdgeUsage(edge, value.begin, value.begin + 1, std::move(extra));
 }
 

@@ -114,8 +114,10 @@ void OverlapChooser::choose(int64_t limit, ScheduledProgram &result) {
     result.schedule = std::move(choice.schedule);
     result.memoryCosts = result.schedule.scheduled - least;
   };
-  for (Choice &choice : all) {
+  for (auto [number, choice] : llvm::enumerate(all)) {
     result.memory = profile(choice.overlap);
+    if (number == 0)
+      result.unlimitedPeak = result.memory.peak;
     if (result.memory.peak <= limit)
       return take(choice);
   }
@@ -133,7 +135,7 @@ ScheduledProgram shardc::scheduleProgram(ProgramOp program,
                                          std::optional<int64_t> memoryLimit) {
   PlannedStep planned = buildStep(program, model);
   ScheduledProgram result{
-      {}, {{}, 0, 0, "", program.getLoc(), {}}, {}, {}, {}, {}, {}, {}, 0};
+      {}, {{}, 0, 0, "", program.getLoc(), {}}, {}, {}, {}, {}, {}, {}, 0, 0};
   OverlapChooser(program, planned)
       .choose(memoryLimit.value_or(int64_t(model.machine().hbmCapacity)),
               result);

@@ -9,6 +9,7 @@
 #ifndef SHARDC_OPTIMIZER_NETWORK_H
 #define SHARDC_OPTIMIZER_NETWORK_H
 
+#include "shardc/Optimizer/Chains.h"
 #include "shardc/Optimizer/Domain.h"
 #include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Solver/Problem.h"
@@ -26,6 +27,8 @@ struct Weights {
   /// What takes longer of the device or of a physical network, whatever its
   /// weight, is forbidden.
   std::optional<Picoseconds> limit;
+  /// Links of chains count this often besides.
+  Chain chain;
 
   bool forbids(Picoseconds time) const { return limit && time > *limit; }
 };
@@ -39,6 +42,8 @@ struct NetworkOptions {
   /// same.
   std::optional<int64_t> memoryLimit;
   Weights weights;
+  /// The times of what chains consist of are wanted: PlanNetwork::links.
+  bool measureLinks = false;
 };
 
 /// How a value is stored.
@@ -82,6 +87,7 @@ struct PlanNetwork {
   std::vector<ChunkDomain> domains;            // per chunk
   std::vector<solver::Variable> chunkVariable; // per chunk
   std::vector<ValueVariable> values;           // per graph value
+  LinkTimes links;
 };
 
 /// Why there is no network.

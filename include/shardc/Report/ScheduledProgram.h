@@ -34,8 +34,9 @@ struct ScheduledProgram {
   std::vector<Matmul> matmuls;
   /// By body; without collectives, there is nothing to give up.
   std::vector<Overlap> overlap;
-  /// The same if memory did not matter.
+  /// The same if memory did not matter, and the bytes that it would take.
   std::vector<Overlap> unlimited;
+  int64_t unlimitedPeak = 0;
   /// How much longer the step takes because memory is not unlimited.
   Picoseconds memoryCosts = 0;
 };

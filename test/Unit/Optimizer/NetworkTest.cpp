@@ -57,8 +57,28 @@ std::string describe(const PlanNetwork &network, ArrayRef<Label> assignment,
 
 /// What must hold of the schedule of an explicit program that takes `upper` one
 /// after the other.
+/// Chains of plans seen so far: no schedule of any plan is shorter than one.
+struct Chains {
+  static constexpr unsigned kMost = 20;
+  std::vector<Chain> chains;
+
+  void add(const PlanNetwork &network, ArrayRef<Label> assignment) {
+    Chain chain = longestChain(network.graph, network.links, assignment,
+                               /*matmulsOverlap=*/false);
+    if (chains.size() < kMost && !llvm::is_contained(chains, chain))
+      chains.push_back(std::move(chain));
+  }
+  Picoseconds longest(const PlanNetwork &network,
+                      ArrayRef<Label> assignment) const {
+    Picoseconds longest = 0;
+    for (const Chain &chain : chains)
+      longest = std::max(longest, lengthOf(chain, network.links, assignment));
+    return longest;
+  }
+};
+
 void checkSchedule(shd::ProgramOp planned, const CollectiveModel &model,
-                   int64_t upper) {
+                   int64_t upper, Picoseconds longestChain) {
   MemoryProfile programOrder = profileMemory(planned);
   // What fits in program order fits as scheduled.
   ScheduledProgram tight = scheduleProgram(planned, model, programOrder.peak);
@@ -76,6 +96,7 @@ void checkSchedule(shd::ProgramOp planned, const CollectiveModel &model,
     const Schedule &schedule = scheduled->schedule;
     EXPECT_EQ(schedule.upper, upper);
     EXPECT_LE(schedule.lower, schedule.scheduled);
+    EXPECT_LE(longestChain, schedule.scheduled);
     EXPECT_LE(schedule.scheduled, schedule.upper);
     Picoseconds sum = schedule.device;
     for (Picoseconds exposed : schedule.exposed)
@@ -86,7 +107,7 @@ void checkSchedule(shd::ProgramOp planned, const CollectiveModel &model,
 
 /// Compares one assignment with its explicit program.
 void checkAssignment(TestProgram &program, PlannedNetwork &network,
-                     ArrayRef<Label> assignment) {
+                     ArrayRef<Label> assignment, Chains &chains) {
   solver::Evaluation expected = evaluate(network.problem(), assignment);
   ASSERT_TRUE(expected.cost);
   OwningOpRef<ModuleOp> lowered = network.lower(assignment);
@@ -101,7 +122,9 @@ void checkAssignment(TestProgram &program, PlannedNetwork &network,
   shd::ProgramOp planned = TestProgram::programOf(*lowered);
   ASSERT_EQ(totalPicoseconds(planned), *expected.cost) << explain();
   ASSERT_EQ(profileMemory(planned).usage, expected.usage) << explain();
-  checkSchedule(planned, network.planning().model, *expected.cost);
+  chains.add(network.get(), assignment);
+  checkSchedule(planned, network.planning().model, *expected.cost,
+                chains.longest(network.get(), assignment));
   ASSERT_FALSE(::testing::Test::HasFailure()) << explain();
 }
 
@@ -110,11 +133,13 @@ bool checkProgram(TestProgram &program, unsigned count) {
   NetworkOptions options;
   // Plenty; with a limit the network has memory.
   options.memoryLimit = int64_t(1) << 50;
+  options.measureLinks = true;
   PlannedNetwork network(program, options);
   if (!network)
     return false;
   EXPECT_EQ(network.problem().check(), std::nullopt);
   AssignmentSampler sampler(network.get(), /*seed=*/1);
+  Chains chains;
   unsigned checked = 0;
   for (unsigned i = 0; i < 2 * count && checked < count; ++i) {
     std::optional<std::vector<Label>> assignment = sampler.draw();
@@ -123,7 +148,7 @@ bool checkProgram(TestProgram &program, unsigned count) {
     if (!network.isCanonical(*assignment))
       continue;
     ++checked;
-    checkAssignment(program, network, *assignment);
+    checkAssignment(program, network, *assignment, chains);
     if (::testing::Test::HasFatalFailure())
       return false;
   }

@@ -14,7 +14,11 @@ using namespace shardc::shd;
 /// Weights are integers that add up to this.
 static constexpr int64_t kUnit = 1024;
 /// Networks solved for a bound, at most.
-static constexpr unsigned kMaxBounds = 8;
+static constexpr unsigned kMaxBounds = 12;
+/// Plans that leave memory free, at most.
+static constexpr unsigned kMaxRooms = 5;
+/// What is left to gain from further weights is not worth it.
+static constexpr double kConverged = 1e-3;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
 static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
 /// Between the weights of the bound (0) and those of `upper` (1).
@@ -57,7 +61,7 @@ void ObjectiveSearch::addTrial(ModuleOp module,
   if (failed(manager.run(module)))
     return;
   ScheduledProgram scheduled =
-      scheduleProgram(programOf(module), context.model, options.memoryLimit);
+      scheduleProgram(programOf(module), context.model, memoryLimit);
   const Schedule &schedule = scheduled.schedule;
   Trial trial;
   trial.assignment = std::move(assignment);
@@ -67,7 +71,27 @@ void ObjectiveSearch::addTrial(ModuleOp module,
   trial.value =
       objective == Objective::Lower ? schedule.lower : schedule.scheduled;
   trial.upper = schedule.upper;
+  trial.memoryCosts = scheduled.memoryCosts;
+  if (memoryLimit)
+    trial.missingBytes = scheduled.unlimitedPeak - *memoryLimit;
+  for (const Chain &chain : chains)
+    trial.rows.push_back(
+        double(lengthOf(chain, network.links, trial.assignment)));
   trials.push_back(std::move(trial));
+  if (objective == Objective::Scheduled)
+    addChain(trials.back().assignment);
+}
+
+/// One more row: the plan's longest chain.
+void ObjectiveSearch::addChain(const std::vector<solver::Label> &assignment) {
+  Chain chain = longestChain(network.graph, network.links, assignment,
+                             context.machine().collectiveMatmul);
+  if (llvm::is_contained(chains, chain))
+    return;
+  for (Trial &trial : trials)
+    trial.rows.push_back(
+        double(lengthOf(chain, network.links, trial.assignment)));
+  chains.push_back(std::move(chain));
 }
 
 /// The first of the best.
@@ -81,10 +105,17 @@ Weights ObjectiveSearch::integral(const Rows &weights) const {
   Weights result;
   result.collectives = 0;
   int64_t left = kUnit;
-  for (double weight : llvm::drop_begin(weights)) {
+  size_t numNetworks = weights.size() - 1 - chains.size();
+  for (auto [row, weight] : llvm::enumerate(llvm::drop_begin(weights))) {
     int64_t rounded = std::min<int64_t>(left, std::llround(weight * kUnit));
-    result.networks.push_back(rounded);
     left -= rounded;
+    if (row < numNetworks) {
+      result.networks.push_back(rounded);
+      continue;
+    }
+    if (rounded > 0)
+      for (auto [link, runs] : chains[row - numNetworks])
+        result.chain[link] += runs * rounded;
   }
   result.device = left;
   return result;
@@ -99,19 +130,19 @@ std::optional<solver::Solution> ObjectiveSearch::solveWith(Weights weights,
   OwningOpRef<ModuleOp> copy = copyOf(programOf(*unplanned));
   std::variant<PlanNetwork, NoNetwork> built =
       buildNetwork(context, programOf(*copy), options);
-  auto *network = std::get_if<PlanNetwork>(&built);
-  if (!network || network->problem.check())
+  auto *weighed = std::get_if<PlanNetwork>(&built);
+  if (!weighed || weighed->problem.check())
     return std::nullopt;
   solver::Options how;
   how.tolerance = tolerance;
   how.timeLimitSeconds = deadline.remaining();
   for (const Trial &trial : trials)
     how.starts.push_back(trial.assignment);
-  solver::Solution solution = solver::solve(network->problem, how);
+  solver::Solution solution = solver::solve(weighed->problem, how);
   bool fits = solution.status == solver::Status::Optimal ||
               solution.status == solver::Status::Feasible;
   if (fits && !isKnown(solution.assignment)) {
-    applyAssignment(context, *network, solution.assignment);
+    applyAssignment(context, *weighed, solution.assignment);
     addTrial(*copy, solution.assignment);
   }
   return solution;
@@ -120,8 +151,8 @@ std::optional<solver::Solution> ObjectiveSearch::solveWith(Weights weights,
 /// Solves for the least weighted mean.
 void ObjectiveSearch::raiseBound(const Rows &weights) {
   Weights rounded = integral(weights);
-  bool isPure =
-      rounded.device == kUnit || llvm::is_contained(rounded.networks, kUnit);
+  bool isPure = llvm::any_of(
+      weights, [](double weight) { return weight > 1 - 0.5 / kUnit; });
   // A plan of which one row takes longer than the best is no better.
   rounded.limit = best().value;
   std::optional<solver::Solution> solution =
@@ -131,15 +162,19 @@ void ObjectiveSearch::raiseBound(const Rows &weights) {
   solver::Cost proven = (solution->bound + kUnit - 1) / kUnit;
   if (solution->status == solver::Status::Infeasible)
     proven = best().value;
-  bound = std::max(bound, std::min<solver::Cost>(proven, best().value));
+  proven = std::min<solver::Cost>(proven, best().value);
+  if (proven <= bound)
+    return;
+  bound = proven;
+  boundWeights = weights;
 }
 
 /// Weights at which the known plans bound best: the mixed strategy of who
 /// weighs, in the game against who picks a plan. By fictitious play.
-ObjectiveSearch::Rows ObjectiveSearch::bestWeights() const {
+ObjectiveSearch::Play ObjectiveSearch::bestWeights() const {
   size_t size = trials.front().rows.size();
-  Rows counts(size, 0), taken(size, 0), bestFound(size, 0);
-  double bestMean = -1;
+  Rows counts(size, 0), taken(size, 0);
+  Play best{Rows(size, 0), -1};
   for (unsigned play = 1; play <= kPlays; ++play) {
     size_t row = llvm::max_element(taken) - taken.begin();
     counts[row] += 1;
@@ -150,13 +185,54 @@ ObjectiveSearch::Rows ObjectiveSearch::bestWeights() const {
     for (auto [sum, each] : llvm::zip_equal(taken, answer.rows))
       sum += each;
     double mean = meanUnder(counts, answer.rows) / play;
-    if (mean <= bestMean)
+    if (mean <= best.mean)
       continue;
-    bestMean = mean;
-    for (auto [weight, count] : llvm::zip_equal(bestFound, counts))
+    best.mean = mean;
+    for (auto [weight, count] : llvm::zip_equal(best.weights, counts))
       weight = count / play;
   }
-  return bestFound;
+  return best;
+}
+
+/// Weights far from any tried are good for the known plans alone: halfway to
+/// those of the bound, if they did not help.
+void ObjectiveSearch::raiseBounds() {
+  bool isCareful = false;
+  for (unsigned i = 0; i < kMaxBounds && bound < best().value; ++i) {
+    Play play = bestWeights();
+    if (play.mean <= bound * (1 + kConverged) && bound > 0)
+      return;
+    boundWeights.resize(play.weights.size(), 0);
+    if (isCareful)
+      for (auto [weight, other] : llvm::zip_equal(play.weights, boundWeights))
+        weight = (weight + other) / 2;
+    solver::Cost last = bound;
+    size_t known = trials.size();
+    raiseBound(play.weights);
+    bool helped = bound > last;
+    if (!helped && trials.size() == known && !isCareful)
+      return;
+    isCareful = !helped;
+  }
+}
+
+/// What fills the memory leaves none to overlap: plans that leave as much as
+/// the best one lacks.
+void ObjectiveSearch::tryWithRoom() {
+  int64_t room = 0, step = 0;
+  for (unsigned i = 0; i < kMaxRooms && memoryLimit; ++i) {
+    const Trial &fullest = best();
+    if (fullest.memoryCosts == 0 || fullest.missingBytes <= 0)
+      return;
+    step = i == 0 ? fullest.missingBytes : std::min(step, fullest.missingBytes);
+    options.memoryLimit = *memoryLimit - std::min(room + step, *memoryLimit);
+    std::optional<solver::Solution> solution = solveWith(Weights(), kRoughGap);
+    options.memoryLimit = memoryLimit;
+    if (solution && solution->status != solver::Status::Infeasible)
+      room += step;
+    else
+      step /= 2;
+  }
 }
 
 /// Of the many plans of one bound, some leave less to overlap.
@@ -172,8 +248,7 @@ void ObjectiveSearch::trySurrogates(const Rows &weights) {
   }
 }
 
-solver::Solution ObjectiveSearch::run(const PlanNetwork &network,
-                                      const solver::Solution &first) {
+solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   unplanned = copyOf(program);
   applyAssignment(context, network, first.assignment);
   addTrial(*copyOf(program), first.assignment);
@@ -181,28 +256,17 @@ solver::Solution ObjectiveSearch::run(const PlanNetwork &network,
   solver::Solution result = first;
   if (trials.empty())
     return result;
-  // Device time alone first: it often binds, and what the known plans say of
-  // weights they say better with its best.
-  size_t numRows = trials.front().rows.size();
-  Rows weights(numRows, 0), last;
-  weights[0] = 1;
-  for (unsigned i = 0; i < kMaxBounds && bound < best().value; ++i) {
-    Picoseconds before = best().value;
-    raiseBound(weights);
-    last = std::exchange(weights, bestWeights());
-    // A better plan forbids more: the same weights may bound better.
-    if (weights == last && best().value == before)
-      break;
-  }
+  tryWithRoom();
+  raiseBounds();
   // Plans that traded one row for another may be forbidden by now: what is left
   // is bound by the longest row of the best.
-  Rows longest(numRows, 0);
   const Rows &rows = best().rows;
+  Rows longest(rows.size(), 0);
   longest[llvm::max_element(rows) - rows.begin()] = 1;
   if (bound < best().value)
     raiseBound(longest);
   if (bound < best().value)
-    trySurrogates(weights);
+    trySurrogates(bestWeights().weights);
   result.assignment = best().assignment;
   result.cost = best().value;
   result.bound = std::min<solver::Cost>(bound, result.cost);

@@ -1,10 +1,11 @@
 //===- ObjectiveSearch.h - Plans for times that are no sums ---*- C++ -*-===//
 //
 // `lower` is the largest of a few sums, device time and the time of each
-// physical network; `scheduled` is at least that. Any weighted mean of the sums
-// is a sum, so the network with these weights has a least cost that bounds
-// both from below, and the plans that reach it are worth a try (Lagrangian
-// relaxation; optimizer.md section 2).
+// physical network; `scheduled` is at least that, and at least any chain of
+// work that waits for each other. Any weighted mean of the sums is a sum, so
+// the network with these weights has a least cost that bounds both from below,
+// and the plans that reach it are worth a try (Lagrangian relaxation;
+// optimizer.md section 2).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,43 +26,64 @@ public:
   /// `options` are those of the network that is searched first, which minimises
   /// `upper`.
   ObjectiveSearch(PlanningContext &context, ProgramOp program,
-                  Objective objective, NetworkOptions options,
-                  solver::Deadline deadline)
-      : context(context), program(program), objective(objective),
-        options(std::move(options)), deadline(deadline) {}
+                  const PlanNetwork &network, Objective objective,
+                  NetworkOptions options, solver::Deadline deadline)
+      : context(context), program(program), network(network),
+        objective(objective), memoryLimit(options.memoryLimit),
+        options(std::move(options)), deadline(deadline) {
+    this->options.measureLinks = false;
+  }
 
   /// From a plan that fits: the best that is found, its time, and a bound.
   /// Assignments are of networks of any weights.
-  solver::Solution run(const PlanNetwork &network,
-                       const solver::Solution &first);
+  solver::Solution run(const solver::Solution &first);
 
 private:
-  /// What a plan takes: device time and that of each physical network.
+  /// What a plan takes: device time, that of each physical network, and that of
+  /// each chain.
   using Rows = std::vector<double>;
   struct Trial {
     std::vector<solver::Label> assignment;
     Rows rows;
     Picoseconds value = 0, upper = 0;
+    /// What memory costs it, and how many bytes more it would take.
+    Picoseconds memoryCosts = 0;
+    int64_t missingBytes = 0;
   };
 
   bool isKnown(const std::vector<solver::Label> &plan) const;
   void addTrial(mlir::ModuleOp module, std::vector<solver::Label> assignment);
+  void addChain(const std::vector<solver::Label> &assignment);
   void raiseBound(const Rows &weights);
   void trySurrogates(const Rows &weights);
   std::optional<solver::Solution> solveWith(Weights weights, double tolerance);
   Weights integral(const Rows &weights) const;
-  Rows bestWeights() const;
+  /// Weights, and what the known plans take at least under them.
+  struct Play {
+    Rows weights;
+    double mean = -1;
+  };
+  Play bestWeights() const;
+  void raiseBounds();
+  void tryWithRoom();
   const Trial &best() const;
 
   PlanningContext &context;
   ProgramOp program;
+  /// Of `upper`; for `scheduled` with what its links take.
+  const PlanNetwork &network;
   Objective objective;
+  std::optional<int64_t> memoryLimit;
   NetworkOptions options;
   solver::Deadline deadline;
   /// The program without the pins of any plan.
   mlir::OwningOpRef<mlir::ModuleOp> unplanned;
   std::vector<Trial> trials;
+  /// The longest of the plans tried.
+  std::vector<Chain> chains;
   solver::Cost bound = 0;
+  /// Those of the bound.
+  Rows boundWeights;
 };
 
 } // namespace shardc::shd

@@ -95,6 +95,7 @@ OptimizePass::networkOptions(const PlanningContext &context) const {
     options.memoryLimit = memoryLimit >= 0
                               ? int64_t(memoryLimit)
                               : int64_t(context.machine().hbmCapacity);
+  options.measureLinks = !fixed && objective == Objective::Scheduled;
   return options;
 }
 
@@ -121,9 +122,9 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
   bool fits = solution.status == solver::Status::Optimal ||
               solution.status == solver::Status::Feasible;
   if (fits && objective != Objective::Upper)
-    solution = ObjectiveSearch(context, program, objective,
+    solution = ObjectiveSearch(context, program, network, objective,
                                networkOptions(context), deadline)
-                   .run(network, solution);
+                   .run(solution);
   applyAssignment(context, network, solution.assignment);
   record(statusName(solution, fixed), solution.cost,
          fits ? std::optional(solution.bound) : std::nullopt);

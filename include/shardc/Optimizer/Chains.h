@@ -1,0 +1,66 @@
+//===- Chains.h - Work that waits for each other --------------*- C++ -*-===//
+//
+// A chain is a part of a step's work that no schedule can overlap: groups in
+// the order of the compute stream, and between two of them the collectives on
+// which the second waits for the first (optimizer.md section 2). It is made of
+// links, each of which has a cost of its own in the network.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_OPTIMIZER_CHAINS_H
+#define SHARDC_OPTIMIZER_CHAINS_H
+
+#include "shardc/Optimizer/Graph.h"
+#include "shardc/Solver/Problem.h"
+#include <map>
+
+namespace shardc {
+
+/// One term of the network's costs.
+struct ChainLink {
+  enum class Kind {
+    Group,      // a fusion group: index into Graph::groups
+    Statistics, // the statistics of a chunk
+    Store,      // of a value: from how it is made to how it is stored
+    Read,       // of a value, by a chunk
+    Flow,       // of a value into another one: a carried value
+  };
+  Kind kind = Kind::Group;
+  unsigned first = 0, second = 0;
+
+  friend auto operator<=>(const ChainLink &, const ChainLink &) = default;
+};
+
+/// How often each link runs on the chain in a step.
+using Chain = std::map<ChainLink, int64_t>;
+
+/// How long one run of a link takes, in picoseconds, by the labels of one or
+/// two variables. A read takes no longer than that, from wherever it reads.
+struct LinkTime {
+  solver::Variable first = 0;
+  /// None if the link depends on the first alone.
+  std::optional<solver::Variable> second;
+  /// Row-major, so many labels of the second.
+  unsigned columns = 1;
+  std::vector<solver::Cost> times;
+
+  solver::Cost of(llvm::ArrayRef<solver::Label> assignment) const {
+    return times[size_t(assignment[first]) * columns +
+                 (second ? assignment[*second] : 0)];
+  }
+};
+using LinkTimes = std::map<ChainLink, LinkTime>;
+
+/// The longest chain of a plan. `matmulsOverlap`: collectives next to einsums
+/// may run at the same time, so that none of them is on a chain.
+Chain longestChain(const Graph &graph, const LinkTimes &times,
+                   llvm::ArrayRef<solver::Label> assignment,
+                   bool matmulsOverlap);
+
+/// What a plan's links on a chain take together, in picoseconds.
+solver::Cost lengthOf(const Chain &chain, const LinkTimes &times,
+                      llvm::ArrayRef<solver::Label> assignment);
+
+} // namespace shardc
+
+#endif // SHARDC_OPTIMIZER_CHAINS_H

@@ -112,10 +112,11 @@ struct Options {
           clEnumValN(OptMode::None, "none", "Exactly what is annotated"))};
   cl::opt<Objective> objective{
       "objective", cl::desc("The time to minimise:"),
-      cl::init(Objective::Upper), cl::cat(planCategory),
+      cl::init(Objective::Scheduled), cl::cat(planCategory),
       cl::values(
-          clEnumValN(Objective::Upper, "upper", "Nothing overlaps (default)"),
-          clEnumValN(Objective::Scheduled, "scheduled", "As scheduled"),
+          clEnumValN(Objective::Scheduled, "scheduled",
+                     "As scheduled (default)"),
+          clEnumValN(Objective::Upper, "upper", "Nothing overlaps"),
           clEnumValN(Objective::Lower, "lower", "Perfect overlap"))};
   cl::opt<std::string> hardware{
       "hardware", cl::desc("Replace the program's hardware declaration"),

@@ -16,7 +16,7 @@ enum class Objective { Upper, Scheduled, Lower };
 
 struct PlanOptions {
   OptMode mode = OptMode::Optimize;
-  Objective objective = Objective::Upper;
+  Objective objective = Objective::Scheduled;
   std::optional<double> timeLimitSeconds;
   /// Bytes per device; the machine's HBM capacity if absent.
   std::optional<int64_t> memoryLimit;

@@ -49,13 +49,15 @@ private:
   NetworkOptions networkOptions(const PlanningContext &context) const;
   LogicalResult solve(PlanningContext &context, const PlanNetwork &network);
   LogicalResult takePropagated(StringRef why);
-  void record(StringRef status, std::optional<solver::Cost> value,
+  void record(StringRef status, Objective of, std::optional<solver::Cost> value,
               std::optional<solver::Cost> bound);
 };
 
 } // namespace
 
-void OptimizePass::record(StringRef status, std::optional<solver::Cost> value,
+/// `of`: the time that value and bound are of.
+void OptimizePass::record(StringRef status, Objective of,
+                          std::optional<solver::Cost> value,
                           std::optional<solver::Cost> bound) {
   Builder builder(&getContext());
   NamedAttrList plan;
@@ -64,7 +66,7 @@ void OptimizePass::record(StringRef status, std::optional<solver::Cost> value,
     plan.set("value_ps", builder.getI64IntegerAttr(*value));
   if (bound)
     plan.set("bound_ps", builder.getI64IntegerAttr(*bound));
-  plan.set("objective", builder.getStringAttr(objectiveName(objective)));
+  plan.set("objective", builder.getStringAttr(objectiveName(of)));
   getOperation()->setAttr(kPlan, plan.getDictionary(&getContext()));
 }
 
@@ -82,8 +84,8 @@ LogicalResult OptimizePass::takePropagated(StringRef why) {
   if (failed(runPipeline(manager, program)))
     return failure();
   auto plan = program->getAttrOfType<DictionaryAttr>(kPlan);
-  record("feasible", plan.getAs<IntegerAttr>("value_ps").getInt(),
-         std::nullopt);
+  record("feasible", Objective::Upper,
+         plan.getAs<IntegerAttr>("value_ps").getInt(), std::nullopt);
   return success();
 }
 
@@ -126,8 +128,8 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
                                networkOptions(context), deadline)
                    .run(solution);
   applyAssignment(context, network, solution.assignment);
-  record(statusName(solution, fixed), solution.cost,
-         fits ? std::optional(solution.bound) : std::nullopt);
+  record(statusName(solution, fixed), fits ? objective : Objective::Upper,
+         solution.cost, fits ? std::optional(solution.bound) : std::nullopt);
   return success();
 }
 

@@ -52,8 +52,9 @@ def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
     contradict each other.
 
     With another `objective` than `upper`, the network is solved again with
-    other weights of device time and of each physical network: each solution is
-    a plan to try, and each bound one of the objective.
+    other weights of device time, of each physical network and of chains of work
+    that waits for each other: each solution is a plan to try, and each bound
+    one of the objective.
 
     With `fixed`, layouts of named values are taken as they are pinned and only
     the way in which each operation gets from its operands to its result is

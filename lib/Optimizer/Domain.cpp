@@ -254,6 +254,41 @@ void shardc::addInlining(ChunkDomain &domain, ArrayRef<unsigned> operands) {
   }
 }
 
+void shardc::addLeaderReads(ChunkDomain &domain,
+                            ArrayRef<std::pair<unsigned, unsigned>> uses) {
+  auto wanted = [&](std::pair<unsigned, unsigned> use, size_t label) {
+    return domain.operands[use.first][use.second][label];
+  };
+  std::vector<size_t> from;
+  std::vector<ChunkStrategy> labels;
+  for (auto [number, label] : llvm::enumerate(domain.labels)) {
+    // In one layout, or it is resharded for some of its uses.
+    bool inOne = llvm::all_of(uses, [&](auto use) {
+      return wanted(use, number) == wanted(uses.front(), number);
+    });
+    for (LeaderRead read :
+         {LeaderRead::Fused, LeaderRead::Stored, LeaderRead::Resharded}) {
+      if (!inOne && read != LeaderRead::Resharded)
+        continue;
+      from.push_back(number);
+      labels.push_back(label);
+      labels.back().leaderRead = read;
+    }
+  }
+  domain.labels = std::move(labels);
+  auto select = [&](std::vector<Layout> &layouts) {
+    std::vector<Layout> selected;
+    for (size_t number : from)
+      selected.push_back(layouts[number]);
+    layouts = std::move(selected);
+  };
+  llvm::for_each(domain.results, select);
+  for (auto &op : domain.operands)
+    for (auto &layouts : op)
+      if (!layouts.empty())
+        select(layouts);
+}
+
 llvm::SmallVector<StatisticCost, 3>
 shardc::statisticCosts(const CollectiveModel &model, const ShardingRule &rule,
                        const Strategy &strategy) {

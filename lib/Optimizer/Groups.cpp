@@ -117,6 +117,8 @@ void NetworkBuilder::costGroup(unsigned group) {
       network.graph.chunks[leader].ops.front()->getResult(0));
   const GraphValue &value = network.graph.values[index];
   std::optional<Layout> pin = closedPin(value);
+  // Then its own variable has what reading it costs.
+  bool isApart = pin || leavesItsGroup(value);
   bool onlyHere = staysInGroup(value);
   TensorShape shape = shapeOf(index);
   unsigned chunks[] = {unsigned(leader), unsigned(rest)};
@@ -124,6 +126,8 @@ void NetworkBuilder::costGroup(unsigned group) {
       pin ? std::vector<Layout>{*pin}
           : distinct(network.domains[leader].results[0]);
   Consumer consumer = consumerOf(value, rest);
+  if (leavesItsGroup(value))
+    consumer.strategies = &network.domains[rest].labels;
   Layouts wanted;
   std::vector<unsigned> wantOf;
   std::vector<Want> wants = distinctWants(consumer, wanted, wantOf);
@@ -137,21 +141,27 @@ void NetworkBuilder::costGroup(unsigned group) {
     const Layout &made = network.domains[leader].results[0][a];
     unsigned stored = pin ? 0 : numberOf(storedLayouts, made);
     std::vector<ReadPrice> reads;
-    std::vector<bool> reshards;
+    std::vector<bool> fuses;
     for (const Want &want : wants) {
-      llvm::SmallVector<unsigned, 2> others;
-      llvm::copy_if(want.layouts, std::back_inserter(others), [&](unsigned w) {
-        return wanted[w] != storedLayouts[stored];
-      });
-      reshards.push_back(!others.empty());
-      // Of a pinned value, priced between its variable and the rest.
-      reads.push_back(pin ? ReadPrice{} : priceReads(prices, stored, others));
+      bool asMade = readsAll(want, made, wanted);
+      fuses.push_back(want.leaderRead == LeaderRead::Any
+                          ? asMade && made == storedLayouts[stored]
+                          : want.leaderRead == LeaderRead::Fused);
+      ReadPrice &read = reads.emplace_back();
+      // What is made and read alike, but stored otherwise, is resharded twice.
+      if ((want.leaderRead == LeaderRead::Fused && !asMade) ||
+          (want.leaderRead == LeaderRead::Stored && asMade))
+        read.cost = kForbidden;
+      else if (!isApart)
+        read = priceReads(prices, stored, want.layouts);
     }
     for (unsigned b = 0; b < rests.size(); ++b) {
       const ReadPrice &read = reads[wantOf[b]];
-      bool fused = made == storedLayouts[stored] && !reshards[wantOf[b]];
+      bool fused = fuses[wantOf[b]];
       Picoseconds apart = saturatingAdd(leaderAlone[a], restAlone[b]);
-      Picoseconds time = fused ? timeOf(leaders[a], &rests[b], chunks) : apart;
+      Picoseconds time = fused && read.cost != kForbidden
+                             ? timeOf(leaders[a], &rests[b], chunks)
+                             : apart;
       Cost cost = fused ? weighGroup(time, value.count)
                         : sum(weighGroup(leaderAlone[a], value.count),
                               weighGroup(restAlone[b], value.count));

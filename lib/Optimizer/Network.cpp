@@ -186,6 +186,24 @@ void NetworkBuilder::addPrologueLabels() {
   }
 }
 
+/// Where a leader's value may be stored otherwise than it is made, the rest of
+/// its group is fused with it or not, whatever its layouts are.
+void NetworkBuilder::addLeaderReadLabels() {
+  for (const GraphValue &value : network.graph.values) {
+    if (!leavesItsGroup(value))
+      continue;
+    unsigned rest =
+        network.graph.groups[network.graph.chunks[value.chunk].group].second;
+    SmallVector<std::pair<unsigned, unsigned>, 2> uses;
+    for (const ChunkUse &use : value.uses)
+      if (isFusedUse(value, use))
+        uses.push_back({use.op, use.operand});
+    addLeaderReads(network.domains[rest], uses);
+    network.problem.variables[network.chunkVariable[rest]].costs.assign(
+        network.domains[rest].labels.size(), 0);
+  }
+}
+
 /// The first operation with more strategies than that, or null.
 Operation *NetworkBuilder::findWide(double maxStrategies) {
   for (const Chunk &chunk : network.graph.chunks)
@@ -258,6 +276,7 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   if (failed(buildDomains(program)))
     return NoNetwork::Contradiction;
   addPrologueLabels();
+  addLeaderReadLabels();
   network.problem.numPoints = network.graph.numPoints;
   network.problem.capacity = options.memoryLimit;
   network.values.resize(network.graph.values.size());

@@ -87,7 +87,7 @@ public:
 private:
   /// A consumer's layouts of one value: [use][label].
   struct Consumer {
-    /// Labels of a leader, where they say what is computed in place; else null.
+    /// The labels, where they say how the value is read; else null.
     const std::vector<ChunkStrategy> *strategies = nullptr;
     llvm::SmallVector<mlir::OpOperand *, 2> operands;
     solver::Variable variable = 0;
@@ -105,6 +105,7 @@ private:
   struct Want {
     llvm::SmallVector<unsigned, 2> layouts;
     llvm::SmallVector<bool, 2> inlined;
+    LeaderRead leaderRead = LeaderRead::Any;
   };
   struct ReadPrice {
     solver::Cost cost = 0;
@@ -115,6 +116,7 @@ private:
 
   llvm::LogicalResult buildDomains(shd::ProgramOp program);
   void addPrologueLabels();
+  void addLeaderReadLabels();
   bool isPrologueValue(const GraphValue &value) const {
     return value.kind == GraphValue::Kind::Computed && !value.uses.empty() &&
            network.graph.chunks[value.chunk].prologue;
@@ -163,12 +165,22 @@ private:
                                   std::vector<unsigned> &wantOf) const;
   static ReadPrice priceReads(const PriceMatrix &prices, unsigned from,
                               llvm::ArrayRef<unsigned> wants);
-  static bool inlinesAsStored(const Consumer &consumer, const Want &want,
-                              const Layout &layout, const StoredLabel &stored,
+  static bool readsAsStored(const Consumer &consumer, const Want &want,
+                            const Layout &layout, const StoredLabel &stored,
+                            llvm::ArrayRef<Layout> wanted);
+  static bool inlinesAsStored(const Want &want, const Layout &layout,
+                              const StoredLabel &stored,
                               llvm::ArrayRef<Layout> wanted);
+  static bool readsAll(const Want &want, const Layout &layout,
+                       llvm::ArrayRef<Layout> wanted) {
+    return llvm::all_of(want.layouts, [&](unsigned number) {
+      return wanted[number] == layout;
+    });
+  }
   void connectFlow(unsigned index, const GraphValue::Flow &flow);
   bool isFusedUse(const GraphValue &value, const ChunkUse &use) const;
   bool staysInGroup(const GraphValue &value) const;
+  bool leavesItsGroup(const GraphValue &value) const;
   bool reshardsBeforeStore(const GraphValue &value) const;
 
   mlir::Operation *findWide(double maxStrategies);

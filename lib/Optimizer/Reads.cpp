@@ -11,7 +11,7 @@ using solver::Cost;
 using solver::kForbidden;
 
 /// Numbers the layouts that labels of a consumer want, and tells apart what it
-/// computes in place.
+/// computes in place and how it reads what its leader makes.
 std::vector<NetworkBuilder::Want>
 NetworkBuilder::distinctWants(const Consumer &consumer, Layouts &wanted,
                               std::vector<unsigned> &wantOf) const {
@@ -22,7 +22,9 @@ NetworkBuilder::distinctWants(const Consumer &consumer, Layouts &wanted,
   std::map<std::vector<unsigned>, unsigned> numbers;
   for (unsigned label = 0; label < consumer.numLabels; ++label) {
     Want want;
-    std::vector<unsigned> key;
+    if (consumer.strategies)
+      want.leaderRead = (*consumer.strategies)[label].leaderRead;
+    std::vector<unsigned> key = {unsigned(want.leaderRead)};
     for (auto [number, layouts] : llvm::enumerate(consumer.layouts)) {
       unsigned layout = numberOf(wanted, (*layouts)[label]);
       bool inlined = consumer.strategies &&
@@ -43,12 +45,9 @@ NetworkBuilder::distinctWants(const Consumer &consumer, Layouts &wanted,
 
 /// Whether what is wanted goes with how a value is stored, as far as it is
 /// computed in place: users either read it, or compute it where it lies.
-bool NetworkBuilder::inlinesAsStored(const Consumer &consumer, const Want &want,
-                                     const Layout &layout,
+bool NetworkBuilder::inlinesAsStored(const Want &want, const Layout &layout,
                                      const StoredLabel &stored,
                                      ArrayRef<Layout> wanted) {
-  if (!consumer.strategies)
-    return true;
   for (auto [number, inlined] : llvm::zip_equal(want.layouts, want.inlined)) {
     // How a partial sum comes about is not part of its layout: it is stored.
     bool direct =
@@ -57,6 +56,25 @@ bool NetworkBuilder::inlinesAsStored(const Consumer &consumer, const Want &want,
       return false;
   }
   return true;
+}
+
+/// Whether a consumer's labels that want this go with how a value is stored.
+bool NetworkBuilder::readsAsStored(const Consumer &consumer, const Want &want,
+                                   const Layout &layout,
+                                   const StoredLabel &stored,
+                                   ArrayRef<Layout> wanted) {
+  if (!consumer.strategies)
+    return true;
+  switch (want.leaderRead) {
+  case LeaderRead::Any:
+    return inlinesAsStored(want, layout, stored, wanted);
+  case LeaderRead::Fused:
+  case LeaderRead::Stored:
+    return readsAll(want, layout, wanted);
+  case LeaderRead::Resharded:
+    return !readsAll(want, layout, wanted);
+  }
+  llvm_unreachable("unknown way of reading");
 }
 
 /// Prices of what is made from one layout, each distinct one once.
@@ -96,7 +114,7 @@ void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer,
   for (const StoredLabel &label : provider.labels) {
     const Layout &stored = provider.layouts[label.layout];
     for (auto [read, want] : llvm::zip_equal(reads, wants))
-      read = inlinesAsStored(consumer, want, stored, label, wanted)
+      read = readsAsStored(consumer, want, stored, label, wanted)
                  ? priceReads(prices, label.layout, want.layouts)
                  : ReadPrice{kForbidden};
     for (unsigned column = 0; column < consumer.numLabels; ++column) {
@@ -191,8 +209,8 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer,
   for (const StoredLabel &from : provider.labels)
     for (const ReadLabel &label : labels) {
       ReadPrice price =
-          inlinesAsStored(consumer, wants[label.want],
-                          provider.layouts[from.layout], from, wanted)
+          readsAsStored(consumer, wants[label.want],
+                        provider.layouts[from.layout], from, wanted)
               ? priceReads(fromStored, from.layout, label.fromStored)
               : ReadPrice{kForbidden};
       add(stored, storedExtra, price);
@@ -261,19 +279,20 @@ static bool writesInto(OpOperand *use) {
 void NetworkBuilder::connectUses(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   // The rest of a group reads what its leader stores; the pair's table has the
-  // price unless the layout is pinned.
-  bool pinned = closedPin(value).has_value();
+  // price where that is what it makes.
+  bool isApart = closedPin(value) || leavesItsGroup(value);
   llvm::SmallSetVector<unsigned, 4> users;
   for (const ChunkUse &use : value.uses)
-    if (!isFusedUse(value, use) || pinned)
+    if (!isFusedUse(value, use) || isApart)
       users.insert(use.chunk);
   for (unsigned user : users) {
     Consumer consumer = consumerOf(value, user);
-    consumer.readsCopies = !llvm::any_of(consumer.operands, writesInto) &&
-                           !llvm::any_of(value.uses, [&](const ChunkUse &use) {
-                             return use.chunk == user && isFusedUse(value, use);
-                           });
-    if (isPrologueValue(value))
+    bool isRest = llvm::any_of(value.uses, [&](const ChunkUse &use) {
+      return use.chunk == user && isFusedUse(value, use);
+    });
+    consumer.readsCopies =
+        !isRest && !llvm::any_of(consumer.operands, writesInto);
+    if (isPrologueValue(value) || (isRest && leavesItsGroup(value)))
       consumer.strategies = &network.domains[user].labels;
     connect(index, consumer, {ChainLink::Kind::Read, index, user});
   }

@@ -51,24 +51,31 @@ bool NetworkBuilder::staysInGroup(const GraphValue &value) const {
          });
 }
 
+/// True if the rest of its group reads a leader's value, and others do too, and
+/// the plan says how it is stored: labels of the rest say how they read it.
+bool NetworkBuilder::leavesItsGroup(const GraphValue &value) const {
+  return !options.fixed && !closedPin(value) && !staysInGroup(value) &&
+         llvm::any_of(value.uses, [&](const ChunkUse &use) {
+           return isFusedUse(value, use);
+         });
+}
+
 /// True if the value may be stored in another layout than it is made in: always
-/// if that is pinned, and where the plan is free unless its own group reads
-/// what is made.
+/// if that is pinned, and where the plan is free unless nothing but its own
+/// group reads it, or what makes it reads it too.
 bool NetworkBuilder::reshardsBeforeStore(const GraphValue &value) const {
   if (value.kind != GraphValue::Kind::Computed)
     return false;
   if (closedPin(value))
     return true;
   bool matters = !value.uses.empty() || !value.flows.empty() || pinOf(value);
-  if (!matters || options.fixed || isPrologueValue(value))
+  if (!matters || options.fixed || isPrologueValue(value) ||
+      staysInGroup(value))
     return false;
   const Chunk &maker = network.graph.chunks[value.chunk];
-  return llvm::none_of(
-             value.uses,
-             [&](const ChunkUse &use) { return isFusedUse(value, use); }) &&
-         llvm::none_of(Value(value.value).getUsers(), [&](Operation *user) {
-           return llvm::is_contained(maker.ops, user);
-         });
+  return llvm::none_of(Value(value.value).getUsers(), [&](Operation *user) {
+    return llvm::is_contained(maker.ops, user);
+  });
 }
 
 bool NetworkBuilder::needsOwnVariable(const GraphValue &value) const {
@@ -80,6 +87,8 @@ bool NetworkBuilder::needsOwnVariable(const GraphValue &value) const {
     return true;
   if (options.fixed)
     return false;
+  if (leavesItsGroup(value))
+    return true;
   // Where memory counts, a value may wait for its reader in a smaller layout.
   if (options.memoryLimit && reshardsBeforeStore(value))
     return true;

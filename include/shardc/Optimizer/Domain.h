@@ -14,6 +14,19 @@
 
 namespace shardc {
 
+/// How the rest of a fusion group reads what its leader makes, where that may
+/// be stored otherwise.
+enum class LeaderRead : uint8_t {
+  /// Follows from the layouts.
+  Any,
+  /// As it is made and stored: the two are one kernel.
+  Fused,
+  /// As it is stored, but not made.
+  Stored,
+  /// In another layout than it is stored in.
+  Resharded,
+};
+
 /// One label of a chunk.
 struct ChunkStrategy {
   /// One per operation of the chunk (empty for outputs).
@@ -21,6 +34,7 @@ struct ChunkStrategy {
   /// Operands of a leader (one bit each) that it computes itself from the
   /// inputs of their prologue.
   uint32_t inlined = 0;
+  LeaderRead leaderRead = LeaderRead::Any;
 };
 
 struct ChunkDomain {
@@ -35,6 +49,12 @@ struct ChunkDomain {
 /// Doubles the labels of a leader for each operand in `operands`: with the
 /// operand read from HBM, and computed in place by its prologue.
 void addInlining(ChunkDomain &domain, llvm::ArrayRef<unsigned> operands);
+
+/// Replaces each label of the rest of a group by one for each way in which it
+/// can read its leader's value, its `uses` of which are operations and their
+/// operands.
+void addLeaderReads(ChunkDomain &domain,
+                    llvm::ArrayRef<std::pair<unsigned, unsigned>> uses);
 
 /// Labels of `chunk` that its pins allow, in a fixed order; with `neighbours`,
 /// those on axes that the operations' tensors bring. Empty if the pins

@@ -286,6 +286,18 @@ b[B, F] = relu(a[B, F]) * (x[B, D] * W2[D, F])
 output a
 output b
 )"},
+    // A partial sum that its own group reads, and others.
+    {"shared_sum", R"(
+hardware tpu_v5e[4, 1]
+mesh [X=4]
+dim B = 64, D = 65536, F = 64
+input x: bf16[B, D@X]
+weight W: bf16[D@X, F]
+h[B, F] = x[B, D] * W[D, F]
+y[B, F] = relu(h[B, F])
+output h[B@(), F@()]
+output y[B@(), F@()]
+)"},
 };
 
 class BruteForce : public ::testing::TestWithParam<TinyProgram> {};

@@ -1,7 +1,7 @@
 //===- EarlyBuffers.cpp - What a schedule makes early ---------------------===//
 //
-// From where collectives are issued to the program points at which what they
-// make takes memory.
+// From where collectives are issued to the moments at which what they make
+// takes memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,36 +13,45 @@ using namespace shardc::shd;
 
 namespace {
 
-/// Program points [first, second) of an operation's group or of a block.
-using PointRange = std::pair<uint32_t, uint32_t>;
+/// Moments [first, second) of an operation's group or of a block.
+using Moments = std::pair<uint32_t, uint32_t>;
 
-PointRange pointsOf(const Graph &graph, Operation *op) {
+Moments momentsOf(const Graph &graph, Operation *op) {
   if (isa<RepeatOp>(op)) {
     auto [entry, exit] = graph.repeatPoints.lookup(op);
-    return {entry, exit + 1};
+    return {entry, exit + kMomentsPerPoint};
   }
   uint32_t point = graph.chunks[graph.chunkOf.lookup(op)].point;
-  return {point, point + 1};
+  return {point, point + kMomentsPerPoint};
 }
 
-PointRange pointsIn(const Graph &graph, Block *block) {
+/// Of one iteration of a repeat, without its end.
+Moments momentsIn(const Graph &graph, Block *block) {
   auto repeat = dyn_cast<RepeatOp>(block->getParentOp());
   if (!repeat)
     return {0, graph.numPoints};
   auto [entry, exit] = graph.repeatPoints.lookup(repeat);
-  return {entry + 1, exit};
+  return {entry + kMomentsPerPoint, exit};
+}
+
+/// When a collective is issued that may run beside `issue.after`: a repeat lets
+/// it when its last iteration ends.
+uint32_t momentOfIssue(const Graph &graph, const EarlyIssue &issue) {
+  auto [begin, end] = momentsOf(graph, issue.after);
+  if (!issue.during)
+    return end;
+  return isa<RepeatOp>(issue.after) ? end - 1 : begin;
 }
 
 void addEarly(const Graph &graph, const EarlyIssue &issue,
               EarlyBuffer &buffer) {
-  auto [blockBegin, blockEnd] = pointsIn(graph, issue.block);
+  auto [blockBegin, blockEnd] = momentsIn(graph, issue.block);
   uint32_t begin = blockBegin;
-  if (issue.after) {
-    uint32_t end = pointsOf(graph, issue.after).second;
-    begin = issue.during ? end - 1 : end;
-  }
+  if (issue.after)
+    begin = momentOfIssue(graph, issue);
   if (issue.next) {
-    // At the end of the iteration it is there beside what that hands on.
+    // At the end of the iteration it is there beside what that hands on; the
+    // last iteration makes none.
     if (cast<RepeatOp>(issue.block->getParentOp()).getCount() > 1)
       buffer.also.push_back({begin, blockEnd + 1});
     begin = blockBegin;
@@ -51,7 +60,8 @@ void addEarly(const Graph &graph, const EarlyIssue &issue,
   if (at == issue.collective)
     buffer.from = std::min(buffer.from, begin);
   else // For the first iteration of this repeat.
-    buffer.also.push_back({begin, pointsOf(graph, at).first + 1});
+    buffer.also.push_back(
+        {begin, momentsOf(graph, at).first + kMomentsPerPoint});
 }
 
 } // namespace

@@ -15,8 +15,26 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+/// Counts the moments of a graph in place of its points.
+static Graph inMoments(Graph graph) {
+  auto scale = [](auto &...points) { ((points *= kMomentsPerPoint), ...); };
+  for (Chunk &chunk : graph.chunks)
+    scale(chunk.point, chunk.readEnd);
+  for (GraphValue &value : graph.values) {
+    scale(value.begin, value.end, value.firstRead, value.readEnd);
+    for (ChunkUse &use : value.uses)
+      scale(use.point);
+    for (GraphValue::Flow &flow : value.flows)
+      scale(flow.begin, flow.end);
+  }
+  for (auto &[repeat, points] : graph.repeatPoints)
+    scale(points.first, points.second);
+  scale(graph.numPoints);
+  return graph;
+}
+
 MemoryProfiler::MemoryProfiler(ProgramOp program)
-    : program(program), graph(buildGraph(program)) {
+    : program(program), graph(inMoments(buildGraph(program))) {
   if (MeshAttr attr = program.getMeshAttr())
     mesh = toMesh(attr);
 }
@@ -142,6 +160,26 @@ uint32_t MemoryProfiler::earlyFlow(OpOperand &use,
   return from;
 }
 
+/// When a value is there for a user, perhaps in a repeat that does not contain
+/// the value, that needs it at `early`: a repeat finds it there; what is made
+/// before for its first iteration needs the same one, not another.
+EarlyBuffer MemoryProfiler::seenFrom(Value value, Operation *user,
+                                     const EarlyBuffer &early) const {
+  Operation *at = value.getParentBlock()->findAncestorOpInBlock(*user);
+  if (at == user)
+    return early;
+  auto [entry, exit] = graph.repeatPoints.lookup(at);
+  EarlyBuffer result;
+  for (auto span : early.also) {
+    bool isInside = entry < span.first && span.second <= exit + 1;
+    if (span.second == entry + kMomentsPerPoint)
+      result.from = std::min(result.from, span.first);
+    else if (!isInside)
+      result.also.push_back(span);
+  }
+  return result;
+}
+
 /// When a value that costs nothing to make is there for the collectives that
 /// move it or what becomes of it.
 EarlyBuffer MemoryProfiler::earlyUse(Value value,
@@ -149,7 +187,8 @@ EarlyBuffer MemoryProfiler::earlyUse(Value value,
   EarlyBuffer result;
   if (!seen.insert(value).second)
     return result;
-  auto include = [&](const EarlyBuffer &other) {
+  auto include = [&](Operation *user, const EarlyBuffer &needed) {
+    EarlyBuffer other = seenFrom(value, user, needed);
     result.from = std::min(result.from, other.from);
     result.also.append(other.also);
   };
@@ -163,13 +202,13 @@ EarlyBuffer MemoryProfiler::earlyUse(Value value,
       if (!isCollective(user) && !isa<StatisticOp>(user))
         continue;
       if (const EarlyBuffer *buffer = earlyBuffer(user))
-        include(*buffer);
+        include(user, *buffer);
       forms.push_back(user->getResult(0));
     }
   SmallVector<Operation *> readers;
   addFreeReaders(value, readers);
   for (Operation *reader : readers)
-    include(earlyUse(reader->getResult(0), seen));
+    include(reader, earlyUse(reader->getResult(0), seen));
   return result;
 }
 
@@ -178,8 +217,8 @@ EarlyBuffer MemoryProfiler::earlyUse(Value value) const {
   return earlyUse(value, seen);
 }
 
-/// A buffer that is there until something reads the tensor: perhaps an
-/// operation that costs nothing and runs early.
+/// A buffer that is there at the point at which it is made and until something
+/// reads the tensor: perhaps an operation that costs nothing and runs early.
 void MemoryProfiler::addUntilRead(Value value, Value tensor, uint32_t begin,
                                   uint32_t end, int64_t bytes,
                                   const EarlyBuffer &buffer) {
@@ -195,7 +234,7 @@ void MemoryProfiler::addUntilRead(Value value, Value tensor, uint32_t begin,
   auto endOf = [&](uint32_t from, uint32_t to) {
     for (uint32_t read : reads)
       if (from <= read && read < to)
-        to = read + 1;
+        to = std::max(read, from - from % kMomentsPerPoint + kMomentsPerPoint);
     return to;
   };
   begin = std::min(begin, buffer.from);
@@ -258,8 +297,9 @@ static MemoryKind kindOf(const GraphValue &value) {
 /// When the block has run in which a value is made, or one iteration of it.
 uint32_t MemoryProfiler::endOfBlock(Value value) const {
   Operation *owner = value.getParentBlock()->getParentOp();
-  return isa<RepeatOp>(owner) ? graph.repeatPoints.lookup(owner).second + 1
-                              : graph.numPoints;
+  return isa<RepeatOp>(owner)
+             ? graph.repeatPoints.lookup(owner).second + kMomentsPerPoint
+             : graph.numPoints;
 }
 
 void MemoryProfiler::addValue(const GraphValue &value) {
@@ -274,7 +314,7 @@ void MemoryProfiler::addValue(const GraphValue &value) {
   if (stored != value.value) {
     // As made, it is needed until what it becomes is read.
     SmallVector<Operation *, 2> steps = stepsBetween(value.value, stored);
-    uint32_t end = value.begin + 1;
+    uint32_t end = value.begin + kMomentsPerPoint;
     if (earlyBuffer(steps.back()))
       end = std::max(end, std::min(value.firstRead, endOfBlock(value.value)));
     addUntilRead(value.value, value.value, value.begin, end,
@@ -286,7 +326,8 @@ void MemoryProfiler::addValue(const GraphValue &value) {
     addBuffer(copy, steps.back(), value.firstRead, value.readEnd,
               memory.madeBytes);
     const EarlyBuffer *buffer = earlyBuffer(steps.back());
-    addUntilRead(copy, value.value, value.firstRead, value.firstRead + 1,
+    addUntilRead(copy, value.value, value.firstRead,
+                 value.firstRead + kMomentsPerPoint,
                  memory.extraBytes() - memory.madeBytes,
                  buffer ? *buffer : EarlyBuffer());
   }
@@ -318,23 +359,32 @@ MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule) {
   for (const GraphValue &value : graph.values)
     addValue(value);
   MemoryProfile result{
-      std::vector<int64_t>(graph.numPoints, 0), 0, 0, "", program.getLoc(), {}};
+      std::vector<int64_t>(graph.numPoints / kMomentsPerPoint, 0),
+      0,
+      0,
+      "",
+      program.getLoc(),
+      {}};
   std::vector<int64_t> change(graph.numPoints + 1, 0);
   for (const Interval &interval : intervals) {
     change[interval.begin] += interval.bytes;
     change[std::min(interval.end, graph.numPoints)] -= interval.bytes;
   }
   int64_t usage = 0;
-  for (unsigned point = 0; point < graph.numPoints; ++point) {
-    result.usage[point] = usage += change[point];
+  uint32_t peakMoment = 0;
+  for (uint32_t moment = 0; moment < graph.numPoints; ++moment) {
+    usage += change[moment];
+    int64_t &atPoint = result.usage[moment / kMomentsPerPoint];
+    atPoint = std::max(atPoint, usage);
     if (usage > result.peak) {
       result.peak = usage;
-      result.peakPoint = point;
+      peakMoment = moment;
     }
   }
+  result.peakPoint = peakMoment / kMomentsPerPoint;
   const Chunk *atPeak = nullptr;
   for (const Chunk &chunk : graph.chunks)
-    if (chunk.point <= result.peakPoint)
+    if (chunk.point <= peakMoment)
       atPeak = &chunk;
   if (atPeak) {
     Operation *row = rowOf(atPeak->ops.back());
@@ -344,7 +394,7 @@ MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule) {
     result.peakLoc = row->getLoc();
   }
   for (const Interval &interval : intervals)
-    if (interval.begin <= result.peakPoint && result.peakPoint < interval.end)
+    if (interval.begin <= peakMoment && peakMoment < interval.end)
       result.live.push_back(describe(interval));
   llvm::sort(result.live, [](const LiveTensor &a, const LiveTensor &b) {
     return std::tuple(-a.bytes, a.kind, a.name, a.sharding) <

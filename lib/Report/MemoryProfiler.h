@@ -11,8 +11,12 @@
 
 namespace shardc {
 
+/// A program point has two moments, which differ at the end of a repeat only:
+/// there an iteration ends that another one follows, and then the last one.
+constexpr uint32_t kMomentsPerPoint = 2;
+
 /// When what a collective makes takes memory, beside the points at which it is
-/// read. In program points.
+/// read. In moments.
 struct EarlyBuffer {
   /// From here to its reader.
   uint32_t from = UINT32_MAX;
@@ -24,7 +28,7 @@ struct EarlyBuffer {
 /// By collective; those that compute waits for are not in it.
 using EarlyBuffers = llvm::DenseMap<mlir::Operation *, EarlyBuffer>;
 
-/// Where the schedule makes buffers early.
+/// Where the schedule makes buffers early; the graph's points are moments.
 EarlyBuffers earlyBuffers(const Graph &graph, const RunSchedule &schedule);
 
 /// Memory of one explicit program, under any schedule.
@@ -36,7 +40,7 @@ public:
   MemoryProfile profile(const RunSchedule &schedule);
 
 private:
-  /// Memory taken during [begin, end).
+  /// Memory taken during the moments [begin, end).
   struct Interval {
     mlir::Value value;
     MemoryKind kind = MemoryKind::Activation;
@@ -55,6 +59,8 @@ private:
                       llvm::SmallVectorImpl<mlir::Operation *> &readers) const;
   uint32_t earlyFlow(mlir::OpOperand &use,
                      llvm::DenseSet<mlir::Value> &seen) const;
+  EarlyBuffer seenFrom(mlir::Value value, mlir::Operation *user,
+                       const EarlyBuffer &early) const;
   EarlyBuffer earlyUse(mlir::Value value,
                        llvm::DenseSet<mlir::Value> &seen) const;
   EarlyBuffer earlyUse(mlir::Value value) const;
@@ -73,6 +79,7 @@ private:
 
   shd::ProgramOp program;
   Mesh mesh;
+  /// With moments in place of points.
   Graph graph;
   EarlyBuffers early;
   std::vector<Interval> intervals;

@@ -62,12 +62,18 @@ static Json results(const Verification &verification) {
 }
 
 /// Bytes at the peak, by device.
+static Json memoryOf(const Verification::Memory &memory) {
+  return {{"predicted", memory.predicted},
+          {"peak", std::vector<int64_t>(memory.measured.begin(),
+                                        memory.measured.end())}};
+}
+
 static Json memory(const Verification &verification) {
-  if (!verification.predictedPeak)
+  if (!verification.inOrder)
     return nullptr;
-  return {{"predicted", *verification.predictedPeak},
-          {"peak", Json(std::vector<int64_t>(verification.run.peak.begin(),
-                                             verification.run.peak.end()))}};
+  Json result = memoryOf(*verification.inOrder);
+  result["scheduled"] = memoryOf(*verification.asScheduled);
+  return result;
 }
 
 /// In program order; of a ring in place of a collective the kind is

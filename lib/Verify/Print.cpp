@@ -158,16 +158,30 @@ static void printVerdict(raw_ostream &os, const Verification &verification) {
                 " what the unsharded program computes");
 }
 
+/// `12 B`, or both where program order and the schedule take different ones.
+static std::string bytesOfBoth(int64_t inOrder, int64_t asScheduled,
+                               StringRef where) {
+  std::string text = formatDigits(inOrder) + " B" + where.str();
+  return inOrder == asScheduled
+             ? text
+             : text + " in program order and " + formatDigits(asScheduled) +
+                   " B as scheduled";
+}
+
 static void printMemory(raw_ostream &os, const Verification &verification) {
-  if (!verification.predictedPeak)
+  if (!verification.inOrder)
     return;
-  int64_t most = *llvm::max_element(verification.run.peak);
-  int64_t predicted = *verification.predictedPeak;
-  printFact(os, "memory",
-            formatDigits(most) + " B at the peak on each device" +
-                (most == predicted
-                     ? ", as predicted"
-                     : "; predicted were " + formatDigits(predicted) + " B"));
+  const Verification::Memory &inOrder = *verification.inOrder,
+                             &asScheduled = *verification.asScheduled;
+  std::string text = bytesOfBoth(*llvm::max_element(inOrder.measured),
+                                 *llvm::max_element(asScheduled.measured),
+                                 " at the peak on each device");
+  if (inOrder.agrees() && asScheduled.agrees())
+    text += ", as predicted";
+  else
+    text += "; predicted were " +
+            bytesOfBoth(inOrder.predicted, asScheduled.predicted, "");
+  printFact(os, "memory", text);
 }
 
 void shardc::printVerification(raw_ostream &os,
@@ -214,14 +228,20 @@ static std::string describe(const Devices &devices,
 
 void shardc::emitDifferences(const Verification &verification) {
   Devices devices(verification.mesh);
-  for (auto [device, peak] : llvm::enumerate(verification.run.peak))
-    if (peak != *verification.predictedPeak) {
-      emitError(verification.module.get().getLoc())
-          << "device " << devices.name(device) << " takes " << peak
-          << " bytes at the peak; predicted were "
-          << *verification.predictedPeak;
-      break;
-    }
+  auto emitMemory = [&](const std::optional<Verification::Memory> &memory,
+                        StringRef how) {
+    if (!memory || memory->agrees())
+      return;
+    const auto *peak = llvm::find_if(memory->measured, [&](int64_t bytes) {
+      return bytes != memory->predicted;
+    });
+    emitError(verification.module.get().getLoc())
+        << "device " << devices.name(peak - memory->measured.begin())
+        << " takes " << *peak << " bytes at the peak " << how
+        << "; predicted were " << memory->predicted;
+  };
+  emitMemory(verification.inOrder, "in program order");
+  emitMemory(verification.asScheduled, "as scheduled");
   for (const Verification::Result &result : verification.results) {
     if (!result.differs)
       continue;

@@ -302,6 +302,37 @@ FailureOr<Verification> shardc::verifyPrograms(shd::ProgramOp whole,
   return Verifier(whole, device, options).verify();
 }
 
+/// Runs the devices' program in program order and in `schedule`: of the
+/// results, those of the first run that does not hold.
+static FailureOr<Verification>
+verifyInBoth(shd::ProgramOp whole, spmd::ProgramOp device,
+             const VerifyOptions &options, const RunSchedule &schedule,
+             Verification::Memory inOrder, Verification::Memory asScheduled) {
+  const RunSchedule programOrder;
+  auto run = [&](const RunSchedule &each, Verification::Memory &memory) {
+    FailureOr<Verification> result =
+        Verifier(whole, device, options, &each).verify();
+    if (succeeded(result))
+      memory.measured = result->run.peak;
+    return result;
+  };
+  FailureOr<Verification> result = run(programOrder, inOrder);
+  if (failed(result))
+    return failure();
+  asScheduled.measured = inOrder.measured;
+  if (!schedule.empty()) {
+    FailureOr<Verification> scheduled = run(schedule, asScheduled);
+    if (failed(scheduled))
+      return failure();
+    if (result->holds)
+      result = std::move(scheduled);
+  }
+  result->holds &= inOrder.agrees() && asScheduled.agrees();
+  result->inOrder = std::move(inOrder);
+  result->asScheduled = std::move(asScheduled);
+  return result;
+}
+
 FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
                                            const VerifyOptions &options) {
   OwningOpRef<ModuleOp> wholeModule = imported.clone();
@@ -316,28 +347,27 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
     applyShrinking(whole, shrinking);
   }
   auto original = programOf<shd::ProgramOp>(planned);
-  std::optional<int64_t> predictedPeak;
-  if (options.schedule)
-    predictedPeak =
+  Verification::Memory inOrder, asScheduled;
+  if (options.schedule) {
+    inOrder.predicted = profileMemory(explicitPlan).peak;
+    asScheduled.predicted =
         profileMemory(explicitPlan, convertSchedule(*options.schedule, original,
                                                     explicitPlan))
             .peak;
+  }
   PassManager manager(imported.getContext());
   buildSpmdPipeline(manager);
   if (failed(manager.run(*module)))
     return failure();
   auto device = programOf<spmd::ProgramOp>(*module);
-  RunSchedule schedule;
-  if (options.schedule)
-    schedule = convertSchedule(*options.schedule, original, device);
   FailureOr<Verification> result =
-      Verifier(whole, device, options, options.schedule ? &schedule : nullptr)
-          .verify();
+      options.schedule
+          ? verifyInBoth(whole, device, options,
+                         convertSchedule(*options.schedule, original, device),
+                         std::move(inOrder), std::move(asScheduled))
+          : Verifier(whole, device, options).verify();
   if (failed(result))
     return failure();
-  result->predictedPeak = predictedPeak;
-  for (int64_t peak : result->run.peak)
-    result->holds &= peak == *predictedPeak;
   result->fullMesh = fullMesh;
   for (auto [dim, before] : llvm::zip_equal(result->dims, dims))
     dim.full = before.full;

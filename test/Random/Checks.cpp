@@ -135,7 +135,8 @@ llvm::ArrayRef<Check> test::checks() {
       {"values", "sharded and unsharded results", sameValues},
       {"shrunk", "the same of the shrunk program", sameValuesShrunk},
       {"collectives", "those priced, emitted and executed", sameCollectives},
-      {"peak", "memory in program order, predicted and measured", samePeak},
+      {"peak", "memory in order and scheduled, predicted and measured",
+       samePeak},
   };
   return all;
 }

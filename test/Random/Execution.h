@@ -17,8 +17,8 @@ std::string sameValuesShrunk(PlannedProgram &plan);
 /// execute are the same collectives: kind, axes, bytes and count.
 std::string sameCollectives(PlannedProgram &plan);
 
-/// Run in program order, each device takes as much memory as the optimizer
-/// counts, to the byte; and computes the same.
+/// Run in program order and in the report's schedule, each device takes as much
+/// memory as is predicted, to the byte; and computes the same.
 std::string samePeak(PlannedProgram &plan);
 
 } // namespace shardc::test

@@ -420,9 +420,8 @@ ExitStatus Driver::verifyByRunning(ModuleOp imported, ModuleOp planned,
   markCollectiveMatmuls(program, scheduled);
   VerifyOptions verifyOptions;
   // What rings take in place of collectives is not modelled.
-  const RunSchedule programOrder;
   if (scheduled.matmuls.empty())
-    verifyOptions.schedule = &programOrder;
+    verifyOptions.schedule = &scheduled.issues;
   verifyOptions.roundToDeclared = options.rounding == Rounding::Declared;
   FailureOr<Verification> verification =
       verifyPlan(imported, planned, verifyOptions);

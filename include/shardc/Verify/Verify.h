@@ -21,8 +21,8 @@ struct VerifyOptions {
   /// Round every value to its element type. The order of sums then matters, and
   /// differences are measured instead of judged.
   bool roundToDeclared = false;
-  /// Run the planned program, whose operations these are, in this order and
-  /// measure the memory that it takes; null for program order.
+  /// Run the planned program, whose operations these are, in program order and
+  /// so, and measure the memory that each takes; null: nothing is measured.
   const RunSchedule *schedule = nullptr;
   /// Of the random inputs.
   uint64_t seed = 1;
@@ -65,9 +65,19 @@ struct Verification {
   /// Operations run on each device, collectives aside.
   int64_t operations = 0;
   RunResult run;
-  /// What the report's account of memory says that each device of the run takes
-  /// at most; only of runs with a schedule, which measure it.
-  std::optional<int64_t> predictedPeak;
+  /// The most that each device takes: what the report's account of memory
+  /// says, and what was measured.
+  struct Memory {
+    int64_t predicted = 0;
+    llvm::SmallVector<int64_t, 4> measured;
+
+    bool agrees() const {
+      return llvm::all_of(measured,
+                          [&](int64_t bytes) { return bytes == predicted; });
+    }
+  };
+  /// In program order and as scheduled, if they were measured.
+  std::optional<Memory> inOrder, asScheduled;
   /// No result differs, nor does the memory.
   bool holds = true;
   /// The first operation or collective whose result differs, if one does.

@@ -1,6 +1,7 @@
 //===- Evaluator.cpp - Plans and prices a program at points ---------------===//
 
 #include "shardc/Questions/Evaluator.h"
+#include "mlir/Pass/PassManager.h"
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Pipelines/Pipelines.h"
 
@@ -10,14 +11,10 @@ using namespace shardc;
 Evaluator::Evaluator(const ProgramText &text, const PlanOptions &options,
                      std::string file)
     : text(text), options(options), file(std::move(file)),
-      context(MLIRContext::Threading::DISABLED), pipeline(&context) {
+      context(MLIRContext::Threading::DISABLED) {
   context.printOpOnDiagnostic(false);
   auto *dialect = context.getOrLoadDialect<shd::ShdDialect>();
   tables = &dialect->addInterface<SharedTables>();
-  // The import verifies the program; the passes are the same at every point.
-  pipeline.enableVerifier(false);
-  buildPlanPipeline(pipeline, options);
-  buildLoweringPipeline(pipeline);
 }
 
 /// Keeps the tables as long as machine, mesh and binding stay the same. Of a
@@ -35,29 +32,65 @@ void Evaluator::shareTables(const Program &program, const Point &point) {
   place = std::move(now);
 }
 
-std::optional<Report> Evaluator::report(const Point &point) {
+/// The import verifies the program; the passes are the same every time.
+static LogicalResult
+run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> buildPipeline) {
+  PassManager manager(module->getContext());
+  manager.enableVerifier(false);
+  buildPipeline(manager);
+  return manager.run(module);
+}
+
+static void applyPins(ArrayRef<Operation *> operations,
+                      ArrayRef<Variant::Pin> pins, const Mesh &mesh) {
+  for (const Variant::Pin &pin : pins) {
+    MLIRContext *context = operations.front()->getContext();
+    setPinAt(operations, pin.place,
+             pin.layout ? shd::toSharding(context, mesh, *pin.layout)
+                        : shd::ShardingAttr());
+  }
+}
+
+std::optional<Report> Evaluator::report(const Point &point,
+                                        const Variant &variant,
+                                        std::vector<Layout> &layouts) {
   std::optional<Program> program = importProgram(text, &context, point);
   if (!program)
     return std::nullopt;
   context.getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
       [machine = program->machine](shd::HardwareAttr) { return machine; });
   shareTables(*program, point);
-  if (failed(pipeline.run(*program->module)))
-    return std::nullopt;
   auto op = *program->module->getOps<shd::ProgramOp>().begin();
+  PlanOptions how = options;
+  if (variant.memoryLimit)
+    how.memoryLimit = variant.memoryLimit;
+  std::vector<Operation *> operations = operationsOf(op);
+  applyPins(operations, variant.pins, program->mesh);
+  if (failed(run(*program->module, [&](OpPassManager &manager) {
+        buildPlanPipeline(manager, how);
+      })))
+    return std::nullopt;
+  for (PinPlace place : variant.watched)
+    layouts.push_back(shd::toLayout(program->mesh, pinAt(operations, place)));
+  if (failed(run(*program->module, buildLoweringPipeline)))
+    return std::nullopt;
   std::unique_ptr<PlanningContext> planning = createContext(op);
   if (!planning)
     return std::nullopt;
   ScheduledProgram scheduled =
-      scheduleProgram(op, planning->model, options.memoryLimit);
+      scheduleProgram(op, planning->model, how.memoryLimit);
   Report report =
-      buildReport(op, planning->model, scheduled, {file, options.memoryLimit});
+      buildReport(op, planning->model, scheduled, {file, how.memoryLimit});
   // Says why, where it does not fit.
   (void)checkFits(report, scheduled.memory.peakLoc);
   return report;
 }
 
-Outcome Evaluator::plan(const Point &point) {
+Outcome Evaluator::plan(const Point &point) { return plan(point, {}); }
+
+Outcome Evaluator::plan(const Variant &variant) { return plan({}, variant); }
+
+Outcome Evaluator::plan(const Point &point, const Variant &variant) {
   Outcome outcome;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
@@ -66,7 +99,7 @@ Outcome Evaluator::plan(const Point &point) {
       outcome.loc = locationText(diagnostic.getLocation());
     }
   });
-  outcome.report = report(point);
+  outcome.report = report(point, variant, outcome.layouts);
   return outcome;
 }
 

@@ -5,6 +5,7 @@
 #include "shardc/Frontend/Question.h"
 #include "shardc/Questions/Crossover.h"
 #include "shardc/Questions/Evaluator.h"
+#include "shardc/Questions/Explain.h"
 #include "llvm/ADT/StringExtras.h"
 #include <set>
 
@@ -18,7 +19,7 @@ static bool isProgramWrong(llvm::ArrayRef<SweepRow> rows, Workers &workers) {
       return false;
   bool same = false;
   workers.run(1, [&](PointPlanner &planner, size_t) {
-    Outcome written = planner.plan({});
+    Outcome written = planner.plan(Point());
     same = !written.report && written.error == rows[0].outcome.error &&
            written.loc == rows[0].outcome.loc;
   });
@@ -110,6 +111,22 @@ static Answer answerCrossover(llvm::raw_ostream &os, const Questions &questions,
   return Answer::Printed;
 }
 
+static Answer answerExplain(llvm::raw_ostream &os, const Questions &questions,
+                            const ProgramText &program,
+                            mlir::MLIRContext *context, Workers &workers) {
+  std::variant<Explanation, NoExplanation> result =
+      explain(program, context, *questions.explain, workers);
+  if (auto *none = std::get_if<NoExplanation>(&result))
+    return *none == NoExplanation::WrongQuestion ? Answer::WrongQuestion
+                                                 : Answer::WrongProgram;
+  const auto &explanation = std::get<Explanation>(result);
+  if (questions.format == SweepFormat::Json)
+    printExplanationJson(os, explanation);
+  else
+    printExplanation(os, explanation, questions.colour);
+  return explanation.plan.fits ? Answer::Printed : Answer::NoPlanFits;
+}
+
 Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
                       const ProgramText &program, mlir::MLIRContext *context) {
   Workers workers(
@@ -118,6 +135,8 @@ Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
                                            questions.file);
       },
       questions.jobs, questions.showProgress);
+  if (questions.explain)
+    return answerExplain(os, questions, program, context, workers);
   if (questions.crossover)
     return answerCrossover(os, questions, program, context, workers);
   return answerSweep(os, questions, program, context, workers);

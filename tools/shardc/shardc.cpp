@@ -154,7 +154,9 @@ struct Options {
                "changes: 'B in 1..1048576'"),
       cl::value_desc("NAME in RANGE"), cl::cat(questionCategory)};
   cl::opt<std::string> explain{
-      "explain", cl::desc("Why a tensor has its sharding (not supported yet)"),
+      "explain",
+      cl::desc("Why a tensor has its sharding: the step's time with each other "
+               "one, planned again, and which @ and what memory bind"),
       cl::value_desc("NAME"), cl::cat(questionCategory)};
   cl::opt<bool> verify{
       "verify",
@@ -211,6 +213,8 @@ struct Options {
     result.sweeps.assign(sweep.begin(), sweep.end());
     if (crossover.getNumOccurrences())
       result.crossover = crossover;
+    if (explain.getNumOccurrences())
+      result.explain = explain;
     result.file = name();
     result.plan = plan();
     result.format = emit == Emit::Json  ? SweepFormat::Json
@@ -229,8 +233,13 @@ struct Options {
   bool wantsColour() const {
     return output == "-" && ::wantsColour(sys::Process::StandardOutHasColors());
   }
-  bool asks() const {
-    return sweep.getNumOccurrences() || crossover.getNumOccurrences();
+  bool asks() const { return !question().empty(); }
+  /// The flag that asks about many plans; empty: none.
+  StringRef question() const {
+    return sweep.getNumOccurrences()       ? "--sweep"
+           : crossover.getNumOccurrences() ? "--crossover"
+           : explain.getNumOccurrences()   ? "--explain"
+                                           : "";
   }
 
   /// Modules are recognised by their suffix; everything else is a program.
@@ -434,7 +443,7 @@ ExitStatus Driver::verifyByRunning(ModuleOp imported, ModuleOp planned,
   return verification->holds ? Success : InputError;
 }
 
-/// `--sweep` and `--crossover`.
+/// `--sweep`, `--crossover` and `--explain`.
 ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
                                    raw_ostream &os) {
   TimingScope nested = timing.nest("Questions");
@@ -448,6 +457,8 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
   case Answer::WrongQuestion:
     return CommandLineError;
   case Answer::WrongProgram:
+  case Answer::NoPlanFits:
+    // The compiler says why.
     return compile(sourceMgr, context, nulls());
   }
   llvm_unreachable("an answer");
@@ -567,27 +578,27 @@ static ExitStatus listHardware(const Options &options, raw_ostream &os) {
   return Success;
 }
 
-/// An option that was given and is not there yet, or nothing.
-static std::optional<StringRef> unsupported(const Options &options) {
-  if (options.explain.getNumOccurrences())
-    return "--explain";
-  return std::nullopt;
-}
-
 /// What the option parser cannot check of questions.
 static ExitStatus checkQuestions(const Options &options) {
   bool sweeps = options.sweep.getNumOccurrences();
-  bool crosses = options.crossover.getNumOccurrences();
+  unsigned crosses = options.crossover.getNumOccurrences();
+  unsigned explains = options.explain.getNumOccurrences();
   if (sweeps && crosses)
     return commandLineError("expected --sweep or --crossover, found both");
+  if (explains && (sweeps || crosses))
+    return commandLineError("--explain is of one plan, and " +
+                            options.question() + " makes many");
   if (options.emit == Emit::Csv && !sweeps)
     return commandLineError("--emit-csv expects --sweep");
-  if (!options.asks())
+  StringRef option = options.question();
+  if (option.empty())
     return Success;
-  if (options.crossover.getNumOccurrences() > 1)
-    return commandLineError("expected one --crossover, found " +
-                            Twine(options.crossover.getNumOccurrences()));
-  StringRef option = sweeps ? "--sweep" : "--crossover";
+  if (crosses > 1 || explains > 1)
+    return commandLineError("expected one " + option + ", found " +
+                            Twine(std::max(crosses, explains)));
+  if (explains && options.opt != OptMode::Optimize)
+    return commandLineError("--explain expects --opt=optimize: nothing else "
+                            "chooses");
   if (options.timeline)
     return commandLineError("--timeline is of one plan, and " + option +
                             " makes many");
@@ -604,8 +615,6 @@ static ExitStatus checkQuestions(const Options &options) {
 
 /// What the option parser cannot check.
 static ExitStatus checkCommandLine(const Options &options) {
-  if (std::optional<StringRef> option = unsupported(options))
-    return commandLineError(*option + " is not supported yet");
   if (options.emit.getNumOccurrences() > 1)
     return commandLineError("expected one --emit-* option, found " +
                             Twine(options.emit.getNumOccurrences()));
@@ -615,7 +624,7 @@ static ExitStatus checkCommandLine(const Options &options) {
   if (options.verify && (!emitsReport || options.asks() || options.timeline))
     return commandLineError(
         "--verify prints a report of its own, or JSON with --emit-json; it "
-        "goes with no --sweep, --crossover or --timeline");
+        "goes with no --sweep, --crossover, --explain or --timeline");
   if (options.verify && options.readsModule())
     return commandLineError("--verify expects a .shd file, found '" +
                             options.input + "'");

@@ -3,7 +3,6 @@
 #ifndef SHARDC_QUESTIONS_EVALUATOR_H
 #define SHARDC_QUESTIONS_EVALUATOR_H
 
-#include "mlir/Pass/PassManager.h"
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Options.h"
 #include "shardc/Questions/Workers.h"
@@ -20,17 +19,19 @@ public:
             std::string file);
 
   Outcome plan(const Point &point) override;
+  Outcome plan(const Variant &variant) override;
   bool isLegal(const Point &point) override;
 
 private:
-  std::optional<Report> report(const Point &point);
+  Outcome plan(const Point &point, const Variant &variant);
+  std::optional<Report> report(const Point &point, const Variant &variant,
+                               std::vector<Layout> &layouts);
   void shareTables(const Program &program, const Point &point);
 
   const ProgramText &text;
   PlanOptions options;
   std::string file;
   mlir::MLIRContext context;
-  mlir::PassManager pipeline;
 
   /// What the shared tables are of.
   struct Place {

@@ -1,6 +1,7 @@
 //===- Questions.h - Questions about many plans ---------------*- C++ -*-===//
 //
-// `--sweep` and `--crossover`: from the texts of the flags to what is printed.
+// `--sweep`, `--crossover` and `--explain`: from the texts of the flags to what
+// is printed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,8 @@ struct Questions {
   std::vector<std::string> sweeps;
   /// Text of `--crossover`.
   std::optional<std::string> crossover;
+  /// Name of `--explain`.
+  std::optional<std::string> explain;
   /// As on the command line.
   std::string file;
   PlanOptions plan;
@@ -25,8 +28,6 @@ struct Questions {
   unsigned jobs = 1;
   bool colour = false;
   bool showProgress = false;
-
-  bool any() const { return !sweeps.empty() || crossover; }
 };
 
 enum class Answer {
@@ -36,6 +37,9 @@ enum class Answer {
   /// No point has a plan, and neither has the program as it is written, for the
   /// same reason. Nothing was printed.
   WrongProgram,
+  /// What is printed is about a program of which no plan fits; an error says
+  /// why.
+  NoPlanFits,
 };
 
 /// Answers one of the questions. Diagnostics of the flags go to `context`.

@@ -9,6 +9,7 @@
 #define SHARDC_QUESTIONS_WORKERS_H
 
 #include "shardc/Frontend/ProgramText.h"
+#include "shardc/Questions/Variant.h"
 #include "shardc/Report/Report.h"
 #include <functional>
 
@@ -24,6 +25,8 @@ struct Outcome {
   /// Why the point is not legal or does not fit in memory, and the place in the
   /// program (`ffn.shd:7:8`); empty if neither.
   std::string error, loc;
+  /// Of the plan, at the places that the variant watches.
+  std::vector<Layout> layouts;
 };
 
 /// Plans points, on one thread.
@@ -31,6 +34,8 @@ class PointPlanner {
 public:
   virtual ~PointPlanner() = default;
   virtual Outcome plan(const Point &point) = 0;
+  /// The same of a variant of the program as it is written.
+  virtual Outcome plan(const Variant &variant) = 0;
   /// True if the program can be imported at the point: all that makes a point
   /// illegal but what planning finds.
   virtual bool isLegal(const Point &point) = 0;

@@ -36,6 +36,9 @@ public:
     ++planned;
     return function(point.front().number);
   }
+  Outcome plan(const Variant &) override {
+    llvm_unreachable("only points are made up");
+  }
   bool isLegal(const Point &point) override {
     return function(point.front().number).report.has_value();
   }

@@ -1,0 +1,142 @@
+//===- Explain.h - Why a tensor has its sharding --------------*- C++ -*-===//
+//
+// `--explain` (docs/CommandLine.md): every other sharding of a tensor is forced
+// and the program planned again, so that differences are true ones; and so for
+// the program without each of its annotations, and without a limit of memory.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_QUESTIONS_EXPLAIN_H
+#define SHARDC_QUESTIONS_EXPLAIN_H
+
+#include "shardc/Optimizer/Options.h"
+#include "shardc/Questions/Workers.h"
+
+namespace shardc {
+
+/// What the time of a plan is made of: of `upper` what everything takes, of
+/// `scheduled` of the collectives only what is exposed, so that the parts add
+/// up to it. `lower` is not their sum: they are what everything takes.
+struct TimeParts {
+  struct Collectives {
+    std::string kind;
+    std::vector<std::string> axes;
+    Picoseconds time = 0;
+
+    bool isLike(const Collectives &other) const {
+      return kind == other.kind && axes == other.axes;
+    }
+  };
+  /// What the operations compute, and how much longer HBM makes them take.
+  Picoseconds compute = 0, hbm = 0;
+  /// By kind and axes.
+  std::vector<Collectives> collectives;
+
+  Picoseconds allCollectives() const;
+  /// What is left when `other` is taken off: of the collectives those that make
+  /// a difference, the largest first.
+  TimeParts minus(const TimeParts &other) const;
+};
+
+TimeParts partsOf(const Report &report);
+
+/// What is compared between plans.
+struct PlanFigures {
+  std::string status;
+  bool fits = false;
+  /// Of the objective; what is proven, if anything is.
+  Picoseconds value = 0;
+  std::optional<Picoseconds> bound;
+  Picoseconds upper = 0, scheduled = 0, lower = 0;
+  TimeParts parts;
+  int64_t peak = 0, allowed = 0;
+  std::string peakName, peakLoc;
+
+  int64_t excess() const { return peak - allowed; }
+};
+
+PlanFigures figuresOf(const Report &report);
+
+/// The best plan with a sharding that was forced.
+struct Alternative {
+  std::string sharding;
+  bool partial = false;
+  /// The one that the plan has.
+  bool chosen = false;
+  /// The tensor's own annotation rules it out; it was replaced.
+  bool forbidden = false;
+  /// Nothing if there is no such plan, for the reason `error` at `loc`.
+  std::optional<PlanFigures> plan;
+  std::string error, loc;
+  /// Its time if memory did not matter.
+  std::optional<Picoseconds> unlimited;
+
+  bool fits() const { return plan && plan->fits; }
+};
+
+/// One tensor of the name that was asked for.
+struct ExplainedTensor {
+  std::string name;
+  /// `input`, `weight`, `state`, `activation` or `output`.
+  std::string kind;
+  std::string sharding, loc;
+  /// What the program says of it, and where; empty: nothing.
+  std::string pin, pinLoc;
+  /// What makes it; empty for what is declared.
+  std::vector<ReportItem> makers;
+  /// Best first; of equal ones the one that the plan has, then the shortest.
+  /// What does not fit follows, then what has no plan.
+  std::vector<Alternative> alternatives;
+};
+
+/// An annotation of the program, and the best plan without it.
+struct PinEffect {
+  /// `In[B@X, D]`, and what it is of: `tensor`, `use` or `output`.
+  std::string text, of;
+  std::string loc;
+  std::optional<PlanFigures> without;
+  /// What the explained tensors are then.
+  std::vector<std::string> shardings;
+};
+
+struct Explanation {
+  std::string file, name, objective;
+  PlanFigures plan;
+  /// The same if memory did not matter.
+  std::optional<PlanFigures> unlimited;
+  std::vector<ExplainedTensor> tensors;
+  std::vector<PinEffect> pins;
+  /// What is wrong with the plan if it does not fit, and where.
+  std::string error, errorLoc;
+
+  /// The annotations without which the step is shorter, or without which a plan
+  /// fits.
+  std::vector<const PinEffect *> bindingPins() const;
+  /// How much of an alternative's difference is for lack of memory.
+  std::optional<Picoseconds> memoryShare(const Alternative &alternative) const;
+};
+
+enum class NoExplanation {
+  /// An error in the question was emitted.
+  WrongQuestion,
+  /// The program has no plan whatever its shardings; nothing was emitted.
+  WrongProgram,
+};
+
+/// Explains every tensor called `name`, which may be the name of several values
+/// (`x` is that of `x`, `x.2`, ...) or of one (`x.2`). The search must be free
+/// to choose (`--opt=optimize`).
+std::variant<Explanation, NoExplanation> explain(const ProgramText &program,
+                                                 mlir::MLIRContext *context,
+                                                 llvm::StringRef name,
+                                                 Workers &workers);
+
+void printExplanation(llvm::raw_ostream &os, const Explanation &explanation,
+                      bool colour);
+/// Schema shardc.explain/1 of docs/CommandLine.md.
+void printExplanationJson(llvm::raw_ostream &os,
+                          const Explanation &explanation);
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_EXPLAIN_H

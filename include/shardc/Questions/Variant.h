@@ -1,0 +1,50 @@
+//===- Variant.h - A program with other annotations -----------*- C++ -*-===//
+//
+// What a question changes in a program to see what becomes of its plan: where
+// the program says `@`, and how much memory a device has.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_QUESTIONS_VARIANT_H
+#define SHARDC_QUESTIONS_VARIANT_H
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+
+namespace shardc {
+
+/// Where a program can say `@`.
+struct PinPlace {
+  /// Position of the operation in the imported program, in program order.
+  unsigned op = 0;
+  /// What it reads; nothing: what it makes.
+  std::optional<unsigned> operand;
+
+  bool operator==(const PinPlace &other) const = default;
+};
+
+/// Operations of a program in program order; `PinPlace::op` counts them.
+std::vector<mlir::Operation *> operationsOf(shd::ProgramOp program);
+
+/// What is said there; null: nothing.
+shd::ShardingAttr pinAt(llvm::ArrayRef<mlir::Operation *> operations,
+                        PinPlace place);
+/// Says something else there, or nothing.
+void setPinAt(llvm::ArrayRef<mlir::Operation *> operations, PinPlace place,
+              shd::ShardingAttr pin);
+
+struct Variant {
+  struct Pin {
+    PinPlace place;
+    /// What is said there instead; nothing: the plan is free there.
+    std::optional<Layout> layout;
+  };
+  std::vector<Pin> pins;
+  /// Bytes per device, in place of those of the options.
+  std::optional<int64_t> memoryLimit;
+  /// Where the plan's layouts are wanted.
+  std::vector<PinPlace> watched;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_VARIANT_H

@@ -1,0 +1,461 @@
+//===- Explain.cpp - Why a tensor has its sharding ------------------------===//
+
+#include "shardc/Questions/Explain.h"
+#include "mlir/IR/Diagnostics.h"
+#include "shardc/Optimizer/Domain.h"
+#include "shardc/Optimizer/Names.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+/// More than any plan takes.
+static constexpr int64_t kNoLimit = int64_t(1) << 59;
+
+//===----------------------------------------------------------------------===//
+// Places in the program
+//===----------------------------------------------------------------------===//
+
+/// What the program calls a tensor for which it can say `@`; empty: none.
+static std::string tensorName(Operation *op) {
+  if (auto declared = dyn_cast<DeclareOp>(op))
+    return declared.getSym().str();
+  if (auto output = dyn_cast<OutputOp>(op))
+    return output.getSym().str();
+  bool isNamed = isa<CostOpInterface>(op) && op->hasAttr(kName) &&
+                 !op->hasAttr(kTemporary);
+  return isNamed ? op->getAttrOfType<StringAttr>(kName).str() : "";
+}
+
+static std::string kindOf(Operation *op) {
+  if (auto declared = dyn_cast<DeclareOp>(op))
+    return stringifyTensorKind(declared.getKind()).str();
+  return isa<OutputOp>(op) ? "output" : "activation";
+}
+
+/// True if `name` is `wanted`, or that of one of its values: `x.2` for `x`.
+static bool isCalled(StringRef name, StringRef wanted) {
+  if (!name.consume_front(wanted))
+    return false;
+  return name.empty() || (name.consume_front(".") && !name.empty() &&
+                          llvm::all_of(name, llvm::isDigit));
+}
+
+/// The name that was probably meant: in a layer (`y.h` for `h`), or misspelt.
+static StringRef likelyName(StringRef wanted, ArrayRef<StringRef> names) {
+  for (StringRef name : names)
+    if (name.ends_with(("." + wanted).str()))
+      return name;
+  return nearestName(wanted, names, std::max<size_t>(1, wanted.size() / 2));
+}
+
+namespace {
+
+/// Where the program's text has the annotations of its operations.
+class SourcePlaces {
+public:
+  explicit SourcePlaces(const ProgramText &text) : text(text) {}
+
+  std::string of(Operation *op, PinPlace place) const {
+    auto uses = op->getAttrOfType<DenseI64ArrayAttr>(kUses);
+    if (place.operand && uses && *place.operand < unsigned(uses.size()))
+      if (std::optional<std::string> found = at(op, uses[*place.operand]))
+        return *found;
+    return locationText(op->getLoc());
+  }
+
+private:
+  std::optional<std::string> at(Operation *op, int64_t offset) const {
+    auto file = op->getAttrOfType<IntegerAttr>(kFile);
+    if (!file || offset < 0 || size_t(file.getInt()) >= text.buffers.size())
+      return std::nullopt;
+    unsigned id = text.buffers[file.getInt()];
+    const llvm::MemoryBuffer *buffer = text.sourceMgr->getMemoryBuffer(id);
+    auto [line, column] = text.sourceMgr->getLineAndColumn(
+        llvm::SMLoc::getFromPointer(buffer->getBufferStart() + offset), id);
+    return (buffer->getBufferIdentifier() + ":" + Twine(line) + ":" +
+            Twine(column))
+        .str();
+  }
+
+  const ProgramText &text;
+};
+
+/// One annotation in the text: in a layer that is called several times it is
+/// one of several operations.
+struct WrittenPin {
+  std::string text, of, loc;
+  std::vector<PinPlace> places;
+};
+
+/// A tensor of the name that was asked for, and the shardings it may have.
+struct Target {
+  PinPlace place;
+  /// What the program says of it; null: nothing.
+  ShardingAttr pin;
+  std::vector<Layout> layouts;
+};
+
+/// A variant that is to be planned, and where its outcome goes.
+struct Task {
+  Variant variant;
+  std::function<void(const Outcome &)> keep;
+};
+
+class Explainer {
+public:
+  Explainer(const ProgramText &text, Program &program, StringRef name,
+            Workers &workers)
+      : text(text), mesh(program.mesh), name(name), workers(workers),
+        op(*program.module->getOps<ProgramOp>().begin()),
+        operations(operationsOf(op)) {}
+
+  bool findTargets();
+  Variant asWritten() const;
+  void collectPins();
+  void enumerateLayouts(ArrayRef<Layout> chosen);
+  Explanation run(const Outcome &written);
+  void emitUnknownName() const;
+
+private:
+  Operation *at(PinPlace place) const { return operations[place.op]; }
+  Value valueAt(PinPlace place) const {
+    return place.operand ? at(place)->getOperand(*place.operand)
+                         : at(place)->getResult(0);
+  }
+  SmallVector<std::string, 4> indicesAt(PinPlace place) const;
+  std::string notation(PinPlace place, const Layout &layout) const;
+  std::string pinText(PinPlace place, ShardingAttr pin) const;
+  void addPin(PinPlace place);
+
+  ExplainedTensor describe(const Target &target, const Layout &chosen,
+                           const Report &report) const;
+  void addTasks(const Target &target, ExplainedTensor &tensor,
+                const PlanFigures &plan, std::vector<Task> &tasks) const;
+  Variant forced(const Target &target, const Layout &layout,
+                 bool unlimited) const;
+  Variant withoutPin(const WrittenPin &pin) const;
+
+  const ProgramText &text;
+  const Mesh &mesh;
+  StringRef name;
+  Workers &workers;
+  ProgramOp op;
+  std::vector<Operation *> operations;
+  std::vector<Target> targets;
+  std::vector<WrittenPin> pins;
+};
+
+} // namespace
+
+SmallVector<std::string, 4> Explainer::indicesAt(PinPlace place) const {
+  Operation *user = at(place);
+  if (!place.operand)
+    return indexNames(user->getResult(0));
+  SmallVector<StringRef> names;
+  if (auto output = dyn_cast<OutputOp>(user))
+    llvm::append_range(names,
+                       output.getIndices().getAsValueRange<StringAttr>());
+  else if (auto ruled = dyn_cast<ShardingRuleOpInterface>(user))
+    llvm::append_range(names,
+                       ruled.getIndexing().getOperandIndices(*place.operand));
+  else
+    return indexNames(user->getOperand(*place.operand));
+  return {names.begin(), names.end()};
+}
+
+std::string Explainer::notation(PinPlace place, const Layout &layout) const {
+  SmallVector<std::string, 4> names = indicesAt(place);
+  names.resize(layout.rank(), "_");
+  return toString(mesh, layout, names);
+}
+
+/// As the program says it.
+std::string Explainer::pinText(PinPlace place, ShardingAttr pin) const {
+  SmallVector<std::string, 4> names = indicesAt(place);
+  names.resize(pin.getDims().size(), "_");
+  for (auto [dim, name] : llvm::zip_equal(pin.getDims(), names))
+    if (dim.getIsOpen())
+      name += "@?";
+  return toString(mesh, toLayout(mesh, pin), names);
+}
+
+bool Explainer::findTargets() {
+  for (auto [number, each] : llvm::enumerate(operations)) {
+    if (std::string found = tensorName(each);
+        found.empty() || !isCalled(found, name))
+      continue;
+    PinPlace place{unsigned(number), std::nullopt};
+    if (isa<OutputOp>(each))
+      place.operand = 0;
+    targets.push_back({place, pinAt(operations, place), {}});
+  }
+  return !targets.empty();
+}
+
+void Explainer::emitUnknownName() const {
+  std::vector<std::string> names;
+  for (Operation *each : operations)
+    if (std::string found = tensorName(each); !found.empty())
+      names.push_back(std::move(found));
+  std::vector<StringRef> candidates(names.begin(), names.end());
+  InFlightDiagnostic diagnostic =
+      emitError(UnknownLoc::get(op->getContext()))
+      << "the program has no tensor and no operation '" << name << "'";
+  if (StringRef likely = likelyName(name, candidates); !likely.empty())
+    diagnostic << "; did you mean '" << likely << "'?";
+}
+
+void Explainer::addPin(PinPlace place) {
+  ShardingAttr pin = pinAt(operations, place);
+  if (!pin)
+    return;
+  std::string loc = SourcePlaces(text).of(at(place), place);
+  auto known = llvm::find_if(
+      pins, [&](const WrittenPin &other) { return other.loc == loc; });
+  if (known == pins.end()) {
+    std::string named = place.operand && !isa<OutputOp>(at(place))
+                            ? valueName(valueAt(place))
+                            : tensorName(at(place));
+    std::string of = isa<OutputOp>(at(place)) ? "output"
+                     : place.operand          ? "use"
+                                              : "tensor";
+    known = pins.insert(pins.end(),
+                        {named + pinText(place, pin), of, std::move(loc), {}});
+  }
+  known->places.push_back(place);
+}
+
+void Explainer::collectPins() {
+  for (auto [number, each] : llvm::enumerate(operations)) {
+    addPin({unsigned(number), std::nullopt});
+    for (unsigned operand = 0; operand < each->getNumOperands(); ++operand)
+      addPin({unsigned(number), operand});
+  }
+}
+
+/// All layouts without partial sums, what the operation can make, and what the
+/// plan has. Takes the targets' own annotations out of the program.
+void Explainer::enumerateLayouts(ArrayRef<Layout> chosen) {
+  std::unique_ptr<PlanningContext> planning = createContext(op);
+  for (Target &target : targets)
+    setPinAt(operations, target.place, {});
+  assignFusionGroups(op);
+  Graph graph = buildGraph(op);
+  for (auto [target, now] : llvm::zip_equal(targets, chosen)) {
+    target.layouts = shardc::enumerateLayouts(
+        mesh, tensorShape(valueAt(target.place).getType()),
+        /*withPartial=*/false, planning->allowPadding);
+    std::vector<Layout> more{now};
+    auto chunk = graph.chunkOf.find(at(target.place));
+    if (!target.place.operand && chunk != graph.chunkOf.end()) {
+      const Chunk &maker = graph.chunks[chunk->second];
+      size_t number =
+          llvm::find(maker.ops, at(target.place)) - maker.ops.begin();
+      llvm::append_range(more, buildDomain(*planning, maker).results[number]);
+      llvm::sort(more);
+    }
+    for (Layout &layout : more)
+      if (!llvm::is_contained(target.layouts, layout))
+        target.layouts.push_back(std::move(layout));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+Variant Explainer::asWritten() const {
+  Variant variant;
+  for (const Target &target : targets)
+    variant.watched.push_back(target.place);
+  return variant;
+}
+
+Variant Explainer::forced(const Target &target, const Layout &layout,
+                          bool unlimited) const {
+  Variant variant;
+  variant.pins.push_back({target.place, layout});
+  if (unlimited)
+    variant.memoryLimit = kNoLimit;
+  return variant;
+}
+
+Variant Explainer::withoutPin(const WrittenPin &pin) const {
+  Variant variant = asWritten();
+  for (PinPlace place : pin.places)
+    variant.pins.push_back({place, std::nullopt});
+  return variant;
+}
+
+ExplainedTensor Explainer::describe(const Target &target, const Layout &chosen,
+                                    const Report &report) const {
+  Operation *maker = at(target.place);
+  ExplainedTensor tensor;
+  tensor.name = tensorName(maker);
+  tensor.kind = kindOf(maker);
+  tensor.sharding = notation(target.place, chosen);
+  tensor.loc = locationText(maker->getLoc());
+  for (const WrittenPin &pin : pins)
+    if (llvm::is_contained(pin.places, target.place)) {
+      tensor.pin = pin.text;
+      tensor.pinLoc = pin.loc;
+    }
+  if (tensor.kind == "activation")
+    for (const ReportItem &item : report.items)
+      if (item.compute() && item.name == tensor.name && item.loc == tensor.loc)
+        tensor.makers.push_back(item);
+  for (const Layout &layout : target.layouts) {
+    Alternative &alternative = tensor.alternatives.emplace_back();
+    alternative.sharding = notation(target.place, layout);
+    alternative.partial = layout.partial != 0;
+    alternative.chosen = layout == chosen;
+    alternative.forbidden = target.pin && !admits(mesh, target.pin, layout);
+  }
+  return tensor;
+}
+
+static void sortAlternatives(std::vector<Alternative> &alternatives) {
+  auto rank = [](const Alternative &each) {
+    int group = each.fits() ? 0 : each.plan ? 1 : 2;
+    int64_t value = !each.plan        ? 0
+                    : each.plan->fits ? each.plan->value
+                                      : each.plan->excess();
+    return std::tuple(group, value, !each.chosen, each.sharding.size(),
+                      StringRef(each.sharding));
+  };
+  llvm::sort(alternatives, [&](const Alternative &a, const Alternative &b) {
+    return rank(a) < rank(b);
+  });
+}
+
+void Explainer::addTasks(const Target &target, ExplainedTensor &tensor,
+                         const PlanFigures &plan,
+                         std::vector<Task> &tasks) const {
+  for (auto [alternative, layout] :
+       llvm::zip_equal(tensor.alternatives, target.layouts)) {
+    if (alternative.chosen) {
+      alternative.plan = plan;
+      continue;
+    }
+    tasks.push_back({forced(target, layout, /*unlimited=*/false),
+                     [&alternative](const Outcome &outcome) {
+                       if (outcome.report)
+                         alternative.plan = figuresOf(*outcome.report);
+                       else
+                         std::tie(alternative.error, alternative.loc) =
+                             std::tie(outcome.error, outcome.loc);
+                     }});
+    tasks.push_back({forced(target, layout, /*unlimited=*/true),
+                     [&alternative](const Outcome &outcome) {
+                       if (outcome.report)
+                         alternative.unlimited =
+                             figuresOf(*outcome.report).value;
+                     }});
+  }
+}
+
+Explanation Explainer::run(const Outcome &written) {
+  Explanation result;
+  result.name = name.str();
+  result.file = written.report->file;
+  result.objective = written.report->plan.objective;
+  result.plan = figuresOf(*written.report);
+  result.error = written.error;
+  result.errorLoc = written.loc;
+
+  std::vector<Task> tasks;
+  Variant unlimited = asWritten();
+  unlimited.memoryLimit = kNoLimit;
+  tasks.push_back({std::move(unlimited), [&](const Outcome &outcome) {
+                     if (outcome.report)
+                       result.unlimited = figuresOf(*outcome.report);
+                   }});
+  for (auto [target, chosen] : llvm::zip_equal(targets, written.layouts))
+    result.tensors.push_back(describe(target, chosen, *written.report));
+  for (auto [target, tensor] : llvm::zip_equal(targets, result.tensors))
+    addTasks(target, tensor, result.plan, tasks);
+  for (const WrittenPin &pin : pins)
+    result.pins.push_back({pin.text, pin.of, pin.loc, std::nullopt, {}});
+  for (auto [pin, effect] : llvm::zip_equal(pins, result.pins))
+    tasks.push_back({withoutPin(pin), [&](const Outcome &outcome) {
+                       if (!outcome.report)
+                         return;
+                       effect.without = figuresOf(*outcome.report);
+                       for (auto [target, layout] :
+                            llvm::zip_equal(targets, outcome.layouts))
+                         effect.shardings.push_back(
+                             notation(target.place, layout));
+                     }});
+  workers.run(tasks.size(), [&](PointPlanner &planner, size_t number) {
+    tasks[number].keep(planner.plan(tasks[number].variant));
+  });
+  for (ExplainedTensor &tensor : result.tensors) {
+    for (Alternative &alternative : tensor.alternatives)
+      if (alternative.chosen && result.unlimited)
+        alternative.unlimited = result.unlimited->value;
+    // Partial sums that the operation could leave, but nothing could take.
+    llvm::erase_if(tensor.alternatives, [](const Alternative &each) {
+      return each.partial && !each.plan;
+    });
+    sortAlternatives(tensor.alternatives);
+  }
+  return result;
+}
+
+std::vector<const PinEffect *> Explanation::bindingPins() const {
+  std::vector<const PinEffect *> binding;
+  for (const PinEffect &pin : pins)
+    if (pin.without && pin.without->fits &&
+        (!plan.fits || pin.without->value < plan.value))
+      binding.push_back(&pin);
+  return binding;
+}
+
+std::optional<Picoseconds>
+Explanation::memoryShare(const Alternative &alternative) const {
+  if (!plan.fits || !unlimited || !alternative.fits() || !alternative.unlimited)
+    return std::nullopt;
+  return (alternative.plan->value - *alternative.unlimited) -
+         (plan.value - unlimited->value);
+}
+
+std::variant<Explanation, NoExplanation>
+shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
+                Workers &workers) {
+  auto *dialect = context->getOrLoadDialect<ShdDialect>();
+  std::optional<Program> program;
+  {
+    // What is wrong with the program is for the compiler to say.
+    ScopedDiagnosticHandler silence(context, [](Diagnostic &) {});
+    program = importProgram(text, context);
+    if (!program)
+      return NoExplanation::WrongProgram;
+  }
+  dialect->setMachineLoader(
+      [machine = program->machine](HardwareAttr) { return machine; });
+  Explainer explainer(text, *program, name, workers);
+  if (!explainer.findTargets()) {
+    explainer.emitUnknownName();
+    return NoExplanation::WrongQuestion;
+  }
+  Outcome written;
+  workers.run(1, [&](PointPlanner &planner, size_t) {
+    written = planner.plan(explainer.asWritten());
+  });
+  if (!written.report)
+    return NoExplanation::WrongProgram;
+  const Report::Plan &plan = written.report->plan;
+  if (plan.status == "feasible" && !plan.bound) {
+    emitError(UnknownLoc::get(context))
+        << "nothing to explain: no plan was searched for, because the "
+           "--time-limit is too short or the mesh has too many axes";
+    return NoExplanation::WrongQuestion;
+  }
+  explainer.collectPins();
+  explainer.enumerateLayouts(written.layouts);
+  return explainer.run(written);
+}

@@ -1,0 +1,407 @@
+//===- ExplainPrint.cpp - Tables and JSON of explanations -----------------===//
+
+#include "shardc/Questions/Explain.h"
+#include "shardc/Report/Table.h"
+#include "shardc/Report/Units.h"
+#include "llvm/ADT/StringExtras.h"
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+using namespace shardc;
+using llvm::StringRef;
+
+static double toSeconds(Picoseconds time) { return double(time) / 1e12; }
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+/// Rows of a table; what is worse is counted.
+static constexpr size_t kMostRows = 40;
+
+static std::string timeText(Picoseconds time) {
+  return formatTime(toSeconds(time));
+}
+
+/// `+3.10 ms`, `-12.0 us`, or `-` for no difference.
+static std::string differenceText(Picoseconds time) {
+  if (time == 0)
+    return "-";
+  return (time < 0 ? "-" : "+") + timeText(std::abs(time));
+}
+
+/// `all_gather Y +280 us, all_reduce X,Y -3.00 us`.
+static std::string collectivesText(const TimeParts &parts) {
+  std::string text;
+  for (const TimeParts::Collectives &each : parts.collectives)
+    text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", each.kind,
+                        llvm::join(each.axes, ","), differenceText(each.time));
+  return text;
+}
+
+static std::string statusText(const PlanFigures &plan) {
+  if (!plan.fits)
+    return "no plan fits";
+  if (plan.status == "optimal")
+    return "optimal";
+  return plan.bound ? "at least " + timeText(*plan.bound) + " is proven"
+                    : "nothing is proven";
+}
+
+/// Text in lines that are indented by `indent`; in the first, a label stands
+/// there, after some blanks.
+static void printLabelled(llvm::raw_ostream &os, size_t blanks, StringRef label,
+                          Style style, StringRef text, size_t indent,
+                          bool colour) {
+  std::string lines;
+  llvm::raw_string_ostream wrapped(lines);
+  printWrapped(wrapped, text, indent);
+  os.indent(blanks);
+  paint(os, label, style, colour);
+  os << StringRef(lines).drop_front(blanks + label.size());
+}
+
+static void printFact(llvm::raw_ostream &os, StringRef name, StringRef text,
+                      bool colour) {
+  printLabelled(os, 2, name, Style::Dim, text, 14, colour);
+}
+
+static std::string memoryText(const Explanation &explanation) {
+  const PlanFigures &plan = explanation.plan;
+  const auto &unlimited = explanation.unlimited;
+  std::string text =
+      fmt::format("{} of {} at '{}'", formatBytes(double(plan.peak)),
+                  formatBytes(double(plan.allowed)), plan.peakName);
+  if (!plan.fits || !unlimited)
+    return text;
+  if (unlimited->value >= plan.value)
+    return text + "; no more of it would make the step shorter";
+  return text +
+         fmt::format("; it binds: without a limit {}, {} less, with {} at "
+                     "'{}' ({})",
+                     timeText(unlimited->value),
+                     timeText(plan.value - unlimited->value),
+                     formatBytes(double(unlimited->peak)), unlimited->peakName,
+                     unlimited->peakLoc);
+}
+
+static std::string withoutText(const Explanation &explanation,
+                               const PinEffect &pin) {
+  const PlanFigures &plan = explanation.plan;
+  std::string text =
+      fmt::format("{} {} ({}): without it ", pin.of == "tensor" ? "" : pin.of,
+                  pin.text, pin.loc);
+  text = StringRef(text).ltrim().str();
+  if (plan.fits)
+    text += fmt::format("{}, {} less", timeText(pin.without->value),
+                        timeText(plan.value - pin.without->value));
+  else
+    text += fmt::format("a plan fits, {}", timeText(pin.without->value));
+  for (auto [tensor, then] :
+       llvm::zip_equal(explanation.tensors, pin.shardings))
+    if (tensor.sharding != then)
+      text += fmt::format("; {} would be {}", tensor.name, then);
+  return text;
+}
+
+static void printPins(llvm::raw_ostream &os, const Explanation &explanation,
+                      bool colour) {
+  if (explanation.pins.empty())
+    return;
+  std::vector<const PinEffect *> binding = explanation.bindingPins();
+  if (binding.empty()) {
+    printFact(os, "pins",
+              "no @ of the program, taken out alone, would make the step "
+              "shorter",
+              colour);
+    return;
+  }
+  StringRef name = "pins";
+  for (const PinEffect *pin : binding) {
+    printFact(os, name, withoutText(explanation, *pin), colour);
+    name = "";
+  }
+}
+
+static void printHead(llvm::raw_ostream &os, const Explanation &explanation,
+                      bool colour) {
+  const PlanFigures &plan = explanation.plan;
+  paint(os,
+        truncate(explanation.file + ": --explain " + explanation.name,
+                 kReportWidth),
+        Style::Bold, colour);
+  os << '\n';
+  printFact(os, "plan",
+            timeText(plan.value) + " of " + explanation.objective + " time, " +
+                statusText(plan),
+            colour);
+  printFact(os, "memory", memoryText(explanation), colour);
+  printPins(os, explanation, colour);
+}
+
+static std::string makersText(const ExplainedTensor &tensor) {
+  std::string text;
+  for (const ReportItem &item : tensor.makers) {
+    const ReportCompute &compute = *item.compute();
+    text += text.empty() ? ", made by " : " and ";
+    text += compute.function;
+    for (const std::string &fused : compute.fused)
+      text += " + " + fused;
+    text += " " + compute.sharding;
+  }
+  return text;
+}
+
+namespace {
+class AlternativeTable {
+public:
+  AlternativeTable(const Explanation &explanation,
+                   const ExplainedTensor &tensor)
+      : explanation(explanation), tensor(tensor),
+        hasMemory(llvm::any_of(tensor.alternatives, [&](const auto &each) {
+          return explanation.memoryShare(each).value_or(0) != 0;
+        })) {}
+
+  void print(llvm::raw_ostream &os, bool colour) const;
+
+private:
+  Table makeTable() const;
+  std::vector<Cell> row(const Alternative &alternative) const;
+  void addFigures(const PlanFigures &plan, const Alternative &alternative,
+                  std::vector<Cell> &cells) const;
+
+  const Explanation &explanation;
+  const ExplainedTensor &tensor;
+  bool hasMemory;
+};
+} // namespace
+
+Table AlternativeTable::makeTable() const {
+  using Column = Table::Column;
+  std::vector<Column> columns = {{Column::Left, 48, true}, {Column::Right},
+                                 {Column::Right},          {Column::Right},
+                                 {Column::Right},          {Column::Right}};
+  std::vector<std::string> heading = {"sharding", "step", "difference",
+                                      "compute",  "HBM",  "collectives"};
+  if (hasMemory) {
+    columns.push_back({Column::Right});
+    heading.emplace_back("for memory");
+  }
+  columns.push_back({Column::Left, kReportWidth, true});
+  heading.emplace_back("which");
+  return Table(std::move(columns), std::move(heading));
+}
+
+void AlternativeTable::addFigures(const PlanFigures &plan,
+                                  const Alternative &alternative,
+                                  std::vector<Cell> &cells) const {
+  if (!explanation.plan.fits) {
+    cells.emplace_back("fits");
+    return;
+  }
+  TimeParts parts = plan.parts.minus(explanation.plan.parts);
+  cells.emplace_back(differenceText(plan.value - explanation.plan.value));
+  cells.emplace_back(differenceText(parts.compute));
+  cells.emplace_back(differenceText(parts.hbm));
+  cells.emplace_back(differenceText(parts.allCollectives()));
+  if (hasMemory)
+    cells.emplace_back(
+        differenceText(explanation.memoryShare(alternative).value_or(0)));
+  cells.emplace_back(collectivesText(parts));
+}
+
+std::vector<Cell> AlternativeTable::row(const Alternative &alternative) const {
+  const char *mark = alternative.chosen      ? "* "
+                     : alternative.forbidden ? "@ "
+                                             : "  ";
+  Style style = alternative.chosen ? Style::Bold : Style::Plain;
+  std::vector<Cell> cells = {{mark + alternative.sharding, style}};
+  if (!alternative.plan) {
+    cells.emplace_back("no plan: " + alternative.error, Style::Yellow,
+                       /*runsOn=*/true);
+    return cells;
+  }
+  const PlanFigures &plan = *alternative.plan;
+  if (!plan.fits) {
+    cells.emplace_back(fmt::format("does not fit: {} at '{}', {} too much",
+                                   formatBytes(double(plan.peak)),
+                                   plan.peakName,
+                                   formatBytes(double(plan.excess()))),
+                       Style::Red, /*runsOn=*/true);
+    return cells;
+  }
+  cells.emplace_back(timeText(plan.value));
+  addFigures(plan, alternative, cells);
+  return cells;
+}
+
+void AlternativeTable::print(llvm::raw_ostream &os, bool colour) const {
+  os << '\n';
+  std::string label = tensor.name + ":";
+  printLabelled(os, 0, label, Style::Bold,
+                tensor.kind + " " + tensor.sharding + makersText(tensor) +
+                    " (" + tensor.loc + ")",
+                label.size() + 1, colour);
+  if (!tensor.pin.empty())
+    printWrapped(os,
+                 fmt::format("the program says {} ({}), which forbids what is "
+                             "marked @",
+                             tensor.pin, tensor.pinLoc),
+                 2);
+  os << '\n';
+  Table table = makeTable();
+  size_t shown = 0;
+  for (const Alternative &alternative : tensor.alternatives) {
+    bool isFirst = shown < kMostRows;
+    if (isFirst || alternative.chosen)
+      table.addRow(row(alternative));
+    shown += isFirst;
+  }
+  table.print(os, colour);
+  if (size_t hidden = tensor.alternatives.size() - shown)
+    os << "  and " << hidden << " more, which --emit-json lists\n";
+}
+
+void shardc::printExplanation(llvm::raw_ostream &os,
+                              const Explanation &explanation, bool colour) {
+  printHead(os, explanation, colour);
+  for (const ExplainedTensor &tensor : explanation.tensors)
+    AlternativeTable(explanation, tensor).print(os, colour);
+  os << "\n  * the plan's; every other one was forced and the program planned "
+        "again; differences are to the plan\n";
+  if (explanation.objective == "lower")
+    os << "  lower time is not the sum of its parts: compute and networks work "
+          "at the same time\n";
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+using Json = nlohmann::ordered_json;
+
+static Json seconds(std::optional<Picoseconds> time) {
+  return time ? Json(toSeconds(*time)) : Json(nullptr);
+}
+
+static Json textOrNull(const std::string &text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+static Json toJson(const TimeParts &parts) {
+  Json collectives = Json::array();
+  for (const TimeParts::Collectives &each : parts.collectives)
+    collectives.push_back({{"kind", each.kind},
+                           {"axes", Json(each.axes)},
+                           {"time_s", seconds(each.time)}});
+  return {{"compute_s", seconds(parts.compute)},
+          {"hbm_s", seconds(parts.hbm)},
+          {"collectives_s", seconds(parts.allCollectives())},
+          {"collectives", std::move(collectives)}};
+}
+
+static Json toJson(const PlanFigures &plan) {
+  Json object;
+  object["status"] = plan.status;
+  object["fits"] = plan.fits;
+  object["value_s"] = seconds(plan.value);
+  object["bound_s"] = seconds(plan.bound);
+  object["lower_s"] = seconds(plan.lower);
+  object["scheduled_s"] = seconds(plan.scheduled);
+  object["upper_s"] = seconds(plan.upper);
+  object["memory"] = {{"peak", plan.peak},
+                      {"allowed", plan.allowed},
+                      {"excess", std::max<int64_t>(0, plan.excess())},
+                      {"at", {{"name", plan.peakName}, {"loc", plan.peakLoc}}}};
+  object["parts"] = toJson(plan.parts);
+  return object;
+}
+
+static Json toJson(const std::optional<PlanFigures> &plan) {
+  return plan ? toJson(*plan) : Json(nullptr);
+}
+
+static Json toJson(const Explanation &explanation,
+                   const Alternative &alternative) {
+  Json object;
+  object["sharding"] = alternative.sharding;
+  object["chosen"] = alternative.chosen;
+  object["forbidden"] = alternative.forbidden;
+  object["fits"] = alternative.fits();
+  object["difference_s"] = nullptr;
+  object["difference"] = nullptr;
+  if (alternative.fits() && explanation.plan.fits) {
+    const PlanFigures &plan = *alternative.plan;
+    object["difference_s"] = seconds(plan.value - explanation.plan.value);
+    object["difference"] = toJson(plan.parts.minus(explanation.plan.parts));
+  }
+  object["memory_s"] = seconds(explanation.memoryShare(alternative));
+  object["unlimited_s"] = seconds(alternative.unlimited);
+  object["plan"] = toJson(alternative.plan);
+  object["error"] = textOrNull(alternative.error);
+  object["loc"] = textOrNull(alternative.loc);
+  return object;
+}
+
+static Json toJson(const Explanation &explanation,
+                   const ExplainedTensor &tensor) {
+  Json object;
+  object["name"] = tensor.name;
+  object["kind"] = tensor.kind;
+  object["sharding"] = tensor.sharding;
+  object["loc"] = tensor.loc;
+  object["pin"] = nullptr;
+  if (!tensor.pin.empty())
+    object["pin"] = {{"text", tensor.pin}, {"loc", tensor.pinLoc}};
+  Json makers = Json::array();
+  for (const ReportItem &item : tensor.makers)
+    makers.push_back({{"kind", item.kind},
+                      {"function", item.compute()->function},
+                      {"fused", Json(item.compute()->fused)},
+                      {"sharding", item.compute()->sharding},
+                      {"bound", item.bound().str()},
+                      {"count", item.count},
+                      {"time_s", item.seconds}});
+  object["makers"] = std::move(makers);
+  Json alternatives = Json::array();
+  for (const Alternative &alternative : tensor.alternatives)
+    alternatives.push_back(toJson(explanation, alternative));
+  object["alternatives"] = std::move(alternatives);
+  return object;
+}
+
+static Json toJson(const Explanation &explanation, const PinEffect &pin) {
+  bool binds = llvm::is_contained(explanation.bindingPins(), &pin);
+  Json object;
+  object["text"] = pin.text;
+  object["of"] = pin.of;
+  object["loc"] = pin.loc;
+  object["binds"] = binds;
+  object["saves_s"] = nullptr;
+  if (pin.without && pin.without->fits && explanation.plan.fits)
+    object["saves_s"] = seconds(explanation.plan.value - pin.without->value);
+  object["shardings"] = Json(pin.shardings);
+  object["without"] = toJson(pin.without);
+  return object;
+}
+
+void shardc::printExplanationJson(llvm::raw_ostream &os,
+                                  const Explanation &explanation) {
+  Json object;
+  object["schema"] = "shardc.explain/1";
+  object["file"] = explanation.file;
+  object["name"] = explanation.name;
+  object["objective"] = explanation.objective;
+  object["plan"] = toJson(explanation.plan);
+  object["unlimited"] = toJson(explanation.unlimited);
+  Json tensors = Json::array(), pins = Json::array();
+  for (const ExplainedTensor &tensor : explanation.tensors)
+    tensors.push_back(toJson(explanation, tensor));
+  for (const PinEffect &pin : explanation.pins)
+    pins.push_back(toJson(explanation, pin));
+  object["tensors"] = std::move(tensors);
+  object["pins"] = std::move(pins);
+  os << object.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false,
+                    Json::error_handler_t::replace)
+     << '\n';
+}

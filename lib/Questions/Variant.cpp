@@ -1,0 +1,28 @@
+//===- Variant.cpp - A program with other annotations ---------------------===//
+
+#include "shardc/Questions/Variant.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+std::vector<Operation *> shardc::operationsOf(ProgramOp program) {
+  std::vector<Operation *> operations;
+  program->walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { operations.push_back(op); });
+  return operations;
+}
+
+ShardingAttr shardc::pinAt(ArrayRef<Operation *> operations, PinPlace place) {
+  Operation *op = operations[place.op];
+  return place.operand ? getOperandPin(op, *place.operand) : getResultPin(op);
+}
+
+void shardc::setPinAt(ArrayRef<Operation *> operations, PinPlace place,
+                      ShardingAttr pin) {
+  Operation *op = operations[place.op];
+  if (place.operand)
+    setOperandPin(op, *place.operand, pin);
+  else
+    setResultPin(op, pin);
+}

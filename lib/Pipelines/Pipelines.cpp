@@ -24,6 +24,7 @@ void shardc::buildPlanPipeline(OpPassManager &manager,
     optimize.objective = options.objective;
   optimize.memoryLimit = options.memoryLimit.value_or(-1);
   optimize.timeLimit = options.timeLimitSeconds.value_or(-1);
+  optimize.priceMemory = options.priceMemory;
   program.addPass(shd::createShdOptimize(optimize));
 }
 

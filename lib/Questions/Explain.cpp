@@ -12,9 +12,6 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-/// More than any plan takes.
-static constexpr int64_t kNoLimit = int64_t(1) << 59;
-
 //===----------------------------------------------------------------------===//
 // Places in the program
 //===----------------------------------------------------------------------===//
@@ -280,7 +277,7 @@ Variant Explainer::forced(const Target &target, const Layout &layout,
   Variant variant;
   variant.pins.push_back({target.place, layout});
   if (unlimited)
-    variant.memoryLimit = kNoLimit;
+    variant.memoryLimit = kNoMemoryLimit;
   return variant;
 }
 
@@ -369,7 +366,7 @@ Explanation Explainer::run(const Outcome &written) {
 
   std::vector<Task> tasks;
   Variant unlimited = asWritten();
-  unlimited.memoryLimit = kNoLimit;
+  unlimited.memoryLimit = kNoMemoryLimit;
   tasks.push_back({std::move(unlimited), [&](const Outcome &outcome) {
                      if (outcome.report)
                        result.unlimited = figuresOf(*outcome.report);

@@ -1,16 +1,14 @@
 //===- ExplainPrint.cpp - Tables and JSON of explanations -----------------===//
 
+#include "PlanFiguresPrint.h"
 #include "shardc/Questions/Explain.h"
 #include "shardc/Report/Table.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/StringExtras.h"
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 using namespace shardc;
 using llvm::StringRef;
-
-static double toSeconds(Picoseconds time) { return double(time) / 1e12; }
 
 //===----------------------------------------------------------------------===//
 // Tables
@@ -18,17 +16,6 @@ static double toSeconds(Picoseconds time) { return double(time) / 1e12; }
 
 /// Rows of a table; what is worse is counted.
 static constexpr size_t kMostRows = 40;
-
-static std::string timeText(Picoseconds time) {
-  return formatTime(toSeconds(time));
-}
-
-/// `+3.10 ms`, `-12.0 us`, or `-` for no difference.
-static std::string differenceText(Picoseconds time) {
-  if (time == 0)
-    return "-";
-  return (time < 0 ? "-" : "+") + timeText(std::abs(time));
-}
 
 /// `all_gather Y +280 us, all_reduce X,Y -3.00 us`.
 static std::string collectivesText(const TimeParts &parts) {
@@ -278,51 +265,12 @@ void shardc::printExplanation(llvm::raw_ostream &os,
 // JSON
 //===----------------------------------------------------------------------===//
 
-using Json = nlohmann::ordered_json;
-
-static Json seconds(std::optional<Picoseconds> time) {
-  return time ? Json(toSeconds(*time)) : Json(nullptr);
-}
-
 static Json textOrNull(const std::string &text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
 
-static Json toJson(const TimeParts &parts) {
-  Json collectives = Json::array();
-  for (const TimeParts::Collectives &each : parts.collectives)
-    collectives.push_back({{"kind", each.kind},
-                           {"axes", Json(each.axes)},
-                           {"time_s", seconds(each.time)}});
-  return {{"compute_s", seconds(parts.compute)},
-          {"hbm_s", seconds(parts.hbm)},
-          {"collectives_s", seconds(parts.allCollectives())},
-          {"collectives", std::move(collectives)}};
-}
-
-static Json toJson(const PlanFigures &plan) {
-  Json object;
-  object["status"] = plan.status;
-  object["fits"] = plan.fits;
-  object["value_s"] = seconds(plan.value);
-  object["bound_s"] = seconds(plan.bound);
-  object["lower_s"] = seconds(plan.lower);
-  object["scheduled_s"] = seconds(plan.scheduled);
-  object["upper_s"] = seconds(plan.upper);
-  object["memory"] = {{"peak", plan.peak},
-                      {"allowed", plan.allowed},
-                      {"excess", std::max<int64_t>(0, plan.excess())},
-                      {"at", {{"name", plan.peakName}, {"loc", plan.peakLoc}}}};
-  object["parts"] = toJson(plan.parts);
-  return object;
-}
-
-static Json toJson(const std::optional<PlanFigures> &plan) {
-  return plan ? toJson(*plan) : Json(nullptr);
-}
-
-static Json toJson(const Explanation &explanation,
-                   const Alternative &alternative) {
+static Json alternativeJson(const Explanation &explanation,
+                            const Alternative &alternative) {
   Json object;
   object["sharding"] = alternative.sharding;
   object["chosen"] = alternative.chosen;
@@ -332,19 +280,19 @@ static Json toJson(const Explanation &explanation,
   object["difference"] = nullptr;
   if (alternative.fits() && explanation.plan.fits) {
     const PlanFigures &plan = *alternative.plan;
-    object["difference_s"] = seconds(plan.value - explanation.plan.value);
+    object["difference_s"] = jsonSeconds(plan.value - explanation.plan.value);
     object["difference"] = toJson(plan.parts.minus(explanation.plan.parts));
   }
-  object["memory_s"] = seconds(explanation.memoryShare(alternative));
-  object["unlimited_s"] = seconds(alternative.unlimited);
+  object["memory_s"] = jsonSeconds(explanation.memoryShare(alternative));
+  object["unlimited_s"] = jsonSeconds(alternative.unlimited);
   object["plan"] = toJson(alternative.plan);
   object["error"] = textOrNull(alternative.error);
   object["loc"] = textOrNull(alternative.loc);
   return object;
 }
 
-static Json toJson(const Explanation &explanation,
-                   const ExplainedTensor &tensor) {
+static Json tensorJson(const Explanation &explanation,
+                       const ExplainedTensor &tensor) {
   Json object;
   object["name"] = tensor.name;
   object["kind"] = tensor.kind;
@@ -365,12 +313,12 @@ static Json toJson(const Explanation &explanation,
   object["makers"] = std::move(makers);
   Json alternatives = Json::array();
   for (const Alternative &alternative : tensor.alternatives)
-    alternatives.push_back(toJson(explanation, alternative));
+    alternatives.push_back(alternativeJson(explanation, alternative));
   object["alternatives"] = std::move(alternatives);
   return object;
 }
 
-static Json toJson(const Explanation &explanation, const PinEffect &pin) {
+static Json pinJson(const Explanation &explanation, const PinEffect &pin) {
   bool binds = llvm::is_contained(explanation.bindingPins(), &pin);
   Json object;
   object["text"] = pin.text;
@@ -379,7 +327,8 @@ static Json toJson(const Explanation &explanation, const PinEffect &pin) {
   object["binds"] = binds;
   object["saves_s"] = nullptr;
   if (pin.without && pin.without->fits && explanation.plan.fits)
-    object["saves_s"] = seconds(explanation.plan.value - pin.without->value);
+    object["saves_s"] =
+        jsonSeconds(explanation.plan.value - pin.without->value);
   object["shardings"] = Json(pin.shardings);
   object["without"] = toJson(pin.without);
   return object;
@@ -396,12 +345,10 @@ void shardc::printExplanationJson(llvm::raw_ostream &os,
   object["unlimited"] = toJson(explanation.unlimited);
   Json tensors = Json::array(), pins = Json::array();
   for (const ExplainedTensor &tensor : explanation.tensors)
-    tensors.push_back(toJson(explanation, tensor));
+    tensors.push_back(tensorJson(explanation, tensor));
   for (const PinEffect &pin : explanation.pins)
-    pins.push_back(toJson(explanation, pin));
+    pins.push_back(pinJson(explanation, pin));
   object["tensors"] = std::move(tensors);
   object["pins"] = std::move(pins);
-  os << object.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false,
-                    Json::error_handler_t::replace)
-     << '\n';
+  printJson(os, object);
 }

@@ -1,6 +1,7 @@
 //===- PlanFigures.cpp - What is compared between plans -------------------===//
 
-#include "shardc/Questions/Explain.h"
+#include "shardc/Questions/PlanFigures.h"
+#include "llvm/ADT/STLExtras.h"
 #include <cmath>
 
 using namespace shardc;

@@ -6,6 +6,7 @@
 #include "shardc/Questions/Crossover.h"
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/Explain.h"
+#include "shardc/Questions/MemoryCurve.h"
 #include "llvm/ADT/StringExtras.h"
 #include <set>
 
@@ -127,6 +128,18 @@ static Answer answerExplain(llvm::raw_ostream &os, const Questions &questions,
   return explanation.plan.fits ? Answer::Printed : Answer::NoPlanFits;
 }
 
+static Answer answerMemoryCurve(llvm::raw_ostream &os,
+                                const Questions &questions, Workers &workers) {
+  std::optional<MemoryCurve> curve = findMemoryCurve(workers);
+  if (!curve)
+    return Answer::WrongProgram;
+  if (questions.format == SweepFormat::Json)
+    printMemoryCurveJson(os, *curve);
+  else
+    printMemoryCurve(os, *curve, questions.colour);
+  return curve->atAllowed().plan.fits ? Answer::Printed : Answer::NoPlanFits;
+}
+
 Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
                       const ProgramText &program, mlir::MLIRContext *context) {
   Workers workers(
@@ -137,6 +150,8 @@ Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
       questions.jobs, questions.showProgress);
   if (questions.explain)
     return answerExplain(os, questions, program, context, workers);
+  if (questions.memoryCurve)
+    return answerMemoryCurve(os, questions, workers);
   if (questions.crossover)
     return answerCrossover(os, questions, program, context, workers);
   return answerSweep(os, questions, program, context, workers);

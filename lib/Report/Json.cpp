@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Optimizer/Options.h"
 #include "shardc/Report/Report.h"
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -147,7 +148,8 @@ Json flops(const Report::Flops &flops) {
           {"per_token", number(flops.perToken)}};
 }
 
-Json memory(const Report::Memory &memory) {
+Json memory(const Report &report) {
+  const Report::Memory &memory = report.memory;
   Json object = {{"peak", memory.peak},
                  {"capacity", memory.capacity},
                  {"fits", memory.fits},
@@ -167,6 +169,12 @@ Json memory(const Report::Memory &memory) {
                     {"sharding", tensor.sharding},
                     {"bytes", tensor.bytes}});
   object["live"] = std::move(live);
+  object["more"] = nullptr;
+  if (memory.withMore)
+    object["more"] = {
+        {"bytes", kMoreMemory},
+        {"value_s", number(*memory.withMore)},
+        {"saves_s", number(report.plan.value - *memory.withMore)}};
   return object;
 }
 
@@ -267,7 +275,7 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   object["price"] = {
       {"usd", number(report.price.usd)},
       {"usd_per_million_tokens", number(report.price.usdPerMillionTokens)}};
-  object["memory"] = memory(report.memory);
+  object["memory"] = memory(report);
   object["traffic"] = {{"hbm", number(report.traffic.hbm)},
                        {"network", byName(report.traffic.network)}};
   object["plan"] = plan(report.plan);

@@ -424,6 +424,8 @@ void fillPlan(ProgramOp program, Report &report) {
   auto bound = record.getAs<IntegerAttr>("bound_ps");
   if (value)
     plan.value = toSeconds(value.getInt());
+  if (auto more = record.getAs<IntegerAttr>("more_memory_ps"))
+    report.memory.withMore = toSeconds(more.getInt());
   if (!value || !bound) {
     plan.bound = plan.gap = std::nullopt;
     return;

@@ -50,6 +50,7 @@ private:
   std::string stepText() const;
   std::string tokensText() const;
   std::string memoryText() const;
+  std::string moreMemoryText() const;
   std::string priceText() const;
   std::string share(double seconds) const;
 
@@ -191,6 +192,14 @@ std::string TextPrinter::memoryText() const {
   return text + (memory.limit ? " allowed" : "") + " per device";
 }
 
+/// What more memory is worth.
+std::string TextPrinter::moreMemoryText() const {
+  double more = *report.memory.withMore;
+  return "1 GiB more per chip would save " +
+         formatTime(report.plan.value - more) + ": " + formatTime(more) +
+         " of " + report.plan.objective + " time";
+}
+
 std::string formatUsd(double usd) {
   return (usd < 1000 ? fmt::format("{:.3g}", usd) : formatScaled(usd)) + " USD";
 }
@@ -236,6 +245,8 @@ void TextPrinter::printHead() {
   if (report.tokens)
     fact("tokens", tokensText());
   fact("memory", memoryText());
+  if (report.memory.withMore)
+    fact("", moreMemoryText());
   if (report.price.usd)
     fact("price", priceText());
 }

@@ -158,6 +158,11 @@ struct Options {
       cl::desc("Why a tensor has its sharding: the step's time with each other "
                "one, planned again, and which @ and what memory bind"),
       cl::value_desc("NAME"), cl::cat(questionCategory)};
+  cl::opt<bool> memoryCurve{
+      "memory-curve",
+      cl::desc("The step's time with less and with more memory per device, "
+               "each planned by itself"),
+      cl::cat(questionCategory)};
   cl::opt<bool> verify{
       "verify",
       cl::desc("Run the plan, with dimensions shrunk, on every device of a "
@@ -215,6 +220,7 @@ struct Options {
       result.crossover = crossover;
     if (explain.getNumOccurrences())
       result.explain = explain;
+    result.memoryCurve = memoryCurve;
     result.file = name();
     result.plan = plan();
     result.format = emit == Emit::Json  ? SweepFormat::Json
@@ -239,6 +245,7 @@ struct Options {
     return sweep.getNumOccurrences()       ? "--sweep"
            : crossover.getNumOccurrences() ? "--crossover"
            : explain.getNumOccurrences()   ? "--explain"
+           : memoryCurve                   ? "--memory-curve"
                                            : "";
   }
 
@@ -333,11 +340,14 @@ LogicalResult Driver::plan(ModuleOp module, shd::ProgramOp program,
                            OwningOpRef<ModuleOp> &planned) {
   if (program->hasAttr(shd::kPlan))
     return success();
+  bool reports = options.emit == Emit::Cost || options.emit == Emit::Json;
+  PlanOptions how = options.plan();
+  how.priceMemory = reports && !options.verify;
   if (failed(run(module, [&](OpPassManager &manager) {
-        buildPlanPipeline(manager, options.plan());
+        buildPlanPipeline(manager, how);
       })))
     return failure();
-  if (options.emit == Emit::Cost || options.emit == Emit::Json)
+  if (reports)
     planned = module.clone();
   return run(module, buildLoweringPipeline);
 }
@@ -443,7 +453,7 @@ ExitStatus Driver::verifyByRunning(ModuleOp imported, ModuleOp planned,
   return verification->holds ? Success : InputError;
 }
 
-/// `--sweep`, `--crossover` and `--explain`.
+/// Questions about many plans.
 ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
                                    raw_ostream &os) {
   TimingScope nested = timing.nest("Questions");
@@ -585,9 +595,11 @@ static ExitStatus checkQuestions(const Options &options) {
   unsigned explains = options.explain.getNumOccurrences();
   if (sweeps && crosses)
     return commandLineError("expected --sweep or --crossover, found both");
-  if (explains && (sweeps || crosses))
-    return commandLineError("--explain is of one plan, and " +
-                            options.question() + " makes many");
+  if ((explains > 0) + options.memoryCurve + (sweeps || crosses) > 1)
+    return commandLineError(
+        Twine(explains ? "--explain" : "--memory-curve") +
+        " is a question by itself: it goes with no --sweep, --crossover or " +
+        (explains ? "--memory-curve" : "--explain"));
   if (options.emit == Emit::Csv && !sweeps)
     return commandLineError("--emit-csv expects --sweep");
   StringRef option = options.question();
@@ -596,9 +608,9 @@ static ExitStatus checkQuestions(const Options &options) {
   if (crosses > 1 || explains > 1)
     return commandLineError("expected one " + option + ", found " +
                             Twine(std::max(crosses, explains)));
-  if (explains && options.opt != OptMode::Optimize)
-    return commandLineError("--explain expects --opt=optimize: nothing else "
-                            "chooses");
+  if ((explains || options.memoryCurve) && options.opt != OptMode::Optimize)
+    return commandLineError(option + " expects --opt=optimize: nothing else "
+                                     "chooses");
   if (options.timeline)
     return commandLineError("--timeline is of one plan, and " + option +
                             " makes many");
@@ -624,7 +636,7 @@ static ExitStatus checkCommandLine(const Options &options) {
   if (options.verify && (!emitsReport || options.asks() || options.timeline))
     return commandLineError(
         "--verify prints a report of its own, or JSON with --emit-json; it "
-        "goes with no --sweep, --crossover, --explain or --timeline");
+        "goes with no --timeline and no question about many plans");
   if (options.verify && options.readsModule())
     return commandLineError("--verify expects a .shd file, found '" +
                             options.input + "'");

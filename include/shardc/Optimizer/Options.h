@@ -14,12 +14,18 @@ enum class OptMode { None, Propagate, Optimize };
 /// `--objective`: the time to minimise (cost-model.md section 5).
 enum class Objective { Upper, Scheduled, Lower };
 
+/// The memory, in bytes per device, that is priced: what a step would gain from
+/// so much more.
+inline constexpr int64_t kMoreMemory = int64_t(1) << 30;
+
 struct PlanOptions {
   OptMode mode = OptMode::Optimize;
   Objective objective = Objective::Scheduled;
   std::optional<double> timeLimitSeconds;
   /// Bytes per device; the machine's HBM capacity if absent.
   std::optional<int64_t> memoryLimit;
+  /// Solve again with kMoreMemory more, where `upper` is minimised.
+  bool priceMemory = false;
 };
 
 } // namespace shardc

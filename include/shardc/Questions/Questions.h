@@ -1,7 +1,7 @@
 //===- Questions.h - Questions about many plans ---------------*- C++ -*-===//
 //
-// `--sweep`, `--crossover` and `--explain`: from the texts of the flags to what
-// is printed.
+// `--sweep`, `--crossover`, `--explain` and `--memory-curve`: from the texts of
+// the flags to what is printed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +21,7 @@ struct Questions {
   std::optional<std::string> crossover;
   /// Name of `--explain`.
   std::optional<std::string> explain;
+  bool memoryCurve = false;
   /// As on the command line.
   std::string file;
   PlanOptions plan;

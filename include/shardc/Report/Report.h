@@ -231,6 +231,9 @@ struct Report {
     std::string peakName, peakLoc;
     /// Alive at the peak, the largest first.
     std::vector<LiveTensor> live;
+    /// Time of a step, of the objective, if a device had kMoreMemory more;
+    /// absent if that is no less, or unknown.
+    std::optional<double> withMore;
 
     int64_t allowed() const { return limit.value_or(capacity); }
   } memory;

@@ -47,10 +47,14 @@ struct OptimizePass : impl::ShdOptimizeBase<OptimizePass> {
 
 private:
   NetworkOptions networkOptions(const PlanningContext &context) const;
-  LogicalResult solve(PlanningContext &context, const PlanNetwork &network);
+  LogicalResult solve(PlanningContext &context, PlanNetwork &network);
+  std::optional<solver::Cost> costWithMore(solver::Problem &problem,
+                                           const solver::Solution &solution,
+                                           solver::Deadline deadline) const;
   LogicalResult takePropagated(StringRef why);
   void record(StringRef status, Objective of, std::optional<solver::Cost> value,
-              std::optional<solver::Cost> bound);
+              std::optional<solver::Cost> bound,
+              std::optional<solver::Cost> withMore = std::nullopt);
 };
 
 } // namespace
@@ -58,7 +62,8 @@ private:
 /// `of`: the time that value and bound are of.
 void OptimizePass::record(StringRef status, Objective of,
                           std::optional<solver::Cost> value,
-                          std::optional<solver::Cost> bound) {
+                          std::optional<solver::Cost> bound,
+                          std::optional<solver::Cost> withMore) {
   Builder builder(&getContext());
   NamedAttrList plan;
   plan.set("status", builder.getStringAttr(status));
@@ -66,6 +71,8 @@ void OptimizePass::record(StringRef status, Objective of,
     plan.set("value_ps", builder.getI64IntegerAttr(*value));
   if (bound)
     plan.set("bound_ps", builder.getI64IntegerAttr(*bound));
+  if (withMore)
+    plan.set("more_memory_ps", builder.getI64IntegerAttr(*withMore));
   plan.set("objective", builder.getStringAttr(objectiveName(of)));
   getOperation()->setAttr(kPlan, plan.getDictionary(&getContext()));
 }
@@ -101,8 +108,27 @@ OptimizePass::networkOptions(const PlanningContext &context) const {
   return options;
 }
 
+/// What the best plan that is found costs if each device has a GiB more;
+/// nothing if that is no less.
+std::optional<solver::Cost>
+OptimizePass::costWithMore(solver::Problem &problem,
+                           const solver::Solution &solution,
+                           solver::Deadline deadline) const {
+  std::optional<int64_t> capacity = problem.capacity;
+  if (!capacity || *capacity >= solver::kMaxTotal - kMoreMemory ||
+      deadline.expired())
+    return std::nullopt;
+  solver::Options options;
+  options.starts.push_back(solution.assignment);
+  options.timeLimitSeconds = deadline.remaining();
+  problem.capacity = *capacity + kMoreMemory;
+  solver::Solution more = solver::solve(problem, options);
+  problem.capacity = capacity;
+  return more.cost < solution.cost ? std::optional(more.cost) : std::nullopt;
+}
+
 LogicalResult OptimizePass::solve(PlanningContext &context,
-                                  const PlanNetwork &network) {
+                                  PlanNetwork &network) {
   ProgramOp program = getOperation();
   if (network.problem.check())
     return program.emitError("times or sizes of this program are too large to "
@@ -129,7 +155,10 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
                    .run(solution);
   applyAssignment(context, network, solution.assignment);
   record(statusName(solution, fixed), fits ? objective : Objective::Upper,
-         solution.cost, fits ? std::optional(solution.bound) : std::nullopt);
+         solution.cost, fits ? std::optional(solution.bound) : std::nullopt,
+         fits && priceMemory && objective == Objective::Upper
+             ? costWithMore(network.problem, solution, deadline)
+             : std::nullopt);
   return success();
 }
 

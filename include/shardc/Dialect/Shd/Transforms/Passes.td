@@ -59,6 +59,9 @@ def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
     With `fixed`, layouts of named values are taken as they are pinned and only
     the way in which each operation gets from its operands to its result is
     chosen; memory is not considered and no copies are made.
+
+    With `price-memory`, a plan that minimises `upper` records the least time
+    with 1 GiB more on each device, where that is less.
   }];
   let options = [
     Option<"fixed", "fixed", "bool", "false",
@@ -76,6 +79,8 @@ def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
            "Bytes per device; the machine's HBM capacity if negative">,
     Option<"timeLimit", "time-limit", "double", "-1",
            "Seconds; no limit if negative">,
+    Option<"priceMemory", "price-memory", "bool", "false",
+           "Also find out what a GiB more per device would gain">,
   ];
 }
 

@@ -17,8 +17,27 @@ bool Incumbent::offer(const std::vector<Label> &assignment) {
     best.cost = *now.cost;
     best.peak = now.peak;
     found = now.fits;
+    tell();
   }
   return now.fits;
+}
+
+void Incumbent::raiseBound(Cost value) {
+  if (value <= proven)
+    return;
+  proven = value;
+  tell();
+}
+
+void Incumbent::tell() const {
+  if (!progress)
+    return;
+  SearchProgress now;
+  if (found)
+    now.cost = best.cost;
+  if (proven > -kForbidden)
+    now.bound = std::min(proven, upper());
+  progress(now);
 }
 
 Solution Incumbent::solution() const {

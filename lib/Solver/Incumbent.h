@@ -14,9 +14,12 @@ namespace shardc::solver {
 
 class Incumbent {
 public:
+  using Progress = std::function<void(const SearchProgress &)>;
+
   /// Every allowed assignment of `problem` costs less than `costLimit`.
-  Incumbent(const Problem &problem, Cost costLimit)
-      : problem(problem), costLimit(costLimit) {}
+  /// `progress`, if there is one, is told of improvements.
+  Incumbent(const Problem &problem, Cost costLimit, Progress progress)
+      : problem(problem), costLimit(costLimit), progress(std::move(progress)) {}
 
   bool hasPlan() const { return found; }
   /// Only assignments that cost less are of interest.
@@ -29,7 +32,7 @@ public:
   bool offer(const std::vector<Label> &assignment);
 
   /// No assignment that fits costs less than both `value` and upper().
-  void raiseBound(Cost value) { proven = std::max(proven, value); }
+  void raiseBound(Cost value);
   /// Nothing that fits costs less than upper().
   void exhaust() { proven = kForbidden; }
 
@@ -40,8 +43,11 @@ public:
   Solution solution() const;
 
 private:
+  void tell() const;
+
   const Problem &problem;
   Cost costLimit;
+  Progress progress;
   Solution best; // of least overflow while nothing fits
   Cost proven = -kForbidden;
   bool found = false;

@@ -8,12 +8,18 @@
 
 namespace shardc::solver {
 
-/// Without regard to cost, the assignment of least peak that was found, or
-/// nothing if all that were found are forbidden. It fits into the capacity of
-/// the problem, which must have one, if that was possible; only if not, peaks
+struct LeastPeak {
+  /// Of least peak among those found; empty if all are forbidden.
+  std::vector<Label> assignment;
+  /// Proven: no assignment that is allowed has a lower peak.
+  int64_t bound = 0;
+};
+
+/// Without regard to cost. The assignment fits into the capacity of the
+/// problem, which must have one, if that was possible; only if not, peaks
 /// between are tried. `knownTooLow` says that nothing fits.
-std::optional<std::vector<Label>>
-findLeastPeak(const Problem &problem, bool knownTooLow, Deadline deadline);
+LeastPeak findLeastPeak(const Problem &problem, bool knownTooLow,
+                        Deadline deadline);
 
 } // namespace shardc::solver
 

@@ -54,9 +54,9 @@ Rounds::Rounds(const Problem &problem, const Effort &effort)
       part{buildNetwork(problem), -kForbidden,
            std::vector<double>(problem.numPoints, 0),
            std::vector<bool>(problem.numPoints, false)},
-      incumbent(problem, costLimit(part.network)), width(kFirstWidth),
-      maxWidth(effort.searchWidth), workLeft(effort.searchWork),
-      dualLeft(effort.dualWork) {}
+      incumbent(problem, costLimit(part.network), effort.progress),
+      width(kFirstWidth), maxWidth(effort.searchWidth),
+      workLeft(effort.searchWork), dualLeft(effort.dualWork) {}
 
 Solution Rounds::run() {
   contract(part.network, effort.deadline);

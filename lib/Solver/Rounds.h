@@ -29,6 +29,8 @@ struct Effort {
   /// A gap of this part of the cost is as good as none.
   double tolerance = 0;
   Deadline deadline;
+  /// Called whenever something improved.
+  std::function<void(const SearchProgress &)> progress = {};
 };
 
 class Rounds {

@@ -13,6 +13,7 @@ static Solution search(const Problem &problem, const Options &options) {
   Effort effort;
   effort.deadline = Deadline(options.timeLimitSeconds, options.interrupted);
   effort.tolerance = options.tolerance;
+  effort.progress = options.progress;
   Rounds rounds(problem, effort);
   for (const std::vector<Label> &start : options.starts)
     rounds.offer(start);
@@ -23,18 +24,18 @@ static Solution search(const Problem &problem, const Options &options) {
     return solution;
 
   bool infeasible = solution.status == Status::Infeasible;
-  std::optional<std::vector<Label>> assignment =
-      findLeastPeak(problem, infeasible, effort.deadline);
-  if (!assignment)
+  LeastPeak least = findLeastPeak(problem, infeasible, effort.deadline);
+  solution.peakBound = least.bound;
+  if (least.assignment.empty() && !problem.variables.empty())
     return solution;
-  Evaluation now = evaluate(problem, *assignment);
+  Evaluation now = evaluate(problem, least.assignment);
   if (!infeasible && now.fits) {
     // A plan to start from may be all that was missing.
     Rounds again(problem, effort);
-    again.offer(*assignment);
+    again.offer(least.assignment);
     return again.run();
   }
-  solution.assignment = std::move(*assignment);
+  solution.assignment = std::move(least.assignment);
   solution.cost = *now.cost;
   solution.peak = now.peak;
   return solution;

@@ -28,6 +28,9 @@ public:
            (end && Clock::now() >= *end);
   }
 
+  /// The flag at which it expires, or null.
+  const std::atomic<bool> *interruption() const { return flag; }
+
   /// Seconds that are left, not below 0, if there is a limit.
   std::optional<double> remaining() const {
     if (!end)

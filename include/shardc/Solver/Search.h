@@ -10,16 +10,8 @@
 #define SHARDC_SOLVER_SEARCH_H
 
 #include "shardc/Solver/Solve.h"
-#include <atomic>
-#include <functional>
 
 namespace shardc::solver {
-
-/// What is known while the search goes on.
-struct SearchProgress {
-  std::optional<Cost> cost;
-  std::optional<Cost> bound;
-};
 
 struct SearchOptions {
   std::optional<double> timeLimitSeconds;

@@ -5,8 +5,15 @@
 
 #include "shardc/Solver/Problem.h"
 #include <atomic>
+#include <functional>
 
 namespace shardc::solver {
+
+/// What is known while a search goes on.
+struct SearchProgress {
+  std::optional<Cost> cost;
+  std::optional<Cost> bound;
+};
 
 struct Options {
   /// Wall-clock budget; none: only the deterministic work limits apply.
@@ -17,6 +24,8 @@ struct Options {
   double tolerance = 0;
   /// The best so far is returned soon after this becomes true.
   const std::atomic<bool> *interrupted = nullptr;
+  /// Called whenever something improved.
+  std::function<void(const SearchProgress &)> progress = {};
 };
 
 enum class Status {
@@ -40,6 +49,8 @@ struct Solution {
   /// Never above the optimum, in exact integers.
   Cost bound = 0;
   int64_t peak = 0;
+  /// If none was found that fits: no assignment has a lower peak.
+  int64_t peakBound = 0;
   /// Shadow price of memory at each point in cost units per byte; may be empty.
   std::vector<double> multipliers;
 };

@@ -36,6 +36,7 @@ static void expectSolved(const Problem &problem) {
   ASSERT_EQ(solution.assignment.size(), problem.variables.size());
   EXPECT_TRUE(evaluate(problem, solution.assignment).cost.has_value());
   EXPECT_EQ(solution.peak, *optimum.leastPeak);
+  EXPECT_EQ(solution.peakBound, *optimum.leastPeak);
 }
 
 TEST(Solve, SmallProblemsWithoutMemory) {
@@ -92,6 +93,7 @@ TEST(Solve, NoVariables) {
   solution = solve(problem);
   EXPECT_EQ(solution.status, Status::Infeasible);
   EXPECT_EQ(solution.peak, 8);
+  EXPECT_EQ(solution.peakBound, 8);
 }
 
 TEST(Solve, NothingFitsIntoNothing) {

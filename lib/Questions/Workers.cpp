@@ -1,52 +1,33 @@
 //===- Workers.cpp - Points, planned on several threads -------------------===//
 
 #include "shardc/Questions/Workers.h"
-#include "llvm/Support/raw_ostream.h"
+#include "shardc/Terminal/ProgressLine.h"
 #include <atomic>
-#include <chrono>
-#include <mutex>
-#include <thread>
 
 using namespace shardc;
 
-/// `shardc: 12 of 1000 points`, rewritten in place.
+/// `1.2 s  12 of 1000 points`.
 class Workers::Progress {
 public:
-  explicit Progress(bool enabled) : enabled(enabled) {}
-  ~Progress() {
-    if (shown)
-      write("");
+  explicit Progress(bool enabled) : line(enabled) {}
+
+  void begin(size_t count) {
+    total += count;
+    show();
   }
-
-  void begin(size_t count) { total += count; }
-
   void advance() {
-    if (!enabled)
-      return;
-    std::lock_guard<std::mutex> lock(mutex);
     ++done;
-    Clock::time_point now = Clock::now();
-    if (now < next)
-      return;
-    next = now + std::chrono::milliseconds(200);
-    shown = true;
-    write("shardc: " + std::to_string(done) + " of " + std::to_string(total) +
-          " points");
+    show();
   }
 
 private:
-  using Clock = std::chrono::steady_clock;
-
-  static void write(llvm::StringRef line) {
-    llvm::errs() << "\r\033[K" << line;
-    llvm::errs().flush();
+  void show() {
+    line.show(std::to_string(done) + " of " + std::to_string(total) +
+              " points");
   }
 
-  bool enabled, shown = false;
-  size_t done = 0, total = 0;
-  /// The first line appears when it has taken a second.
-  Clock::time_point next = Clock::now() + std::chrono::seconds(1);
-  std::mutex mutex;
+  std::atomic<size_t> done = 0, total = 0;
+  ProgressLine line;
 };
 
 Workers::Workers(MakePlanner makePlanner, unsigned jobs, bool showProgress)

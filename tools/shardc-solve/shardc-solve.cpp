@@ -7,13 +7,12 @@
 
 #include "shardc/Contest/Read.h"
 #include "shardc/Contest/Solve.h"
+#include "shardc/Terminal/Interrupt.h"
+#include "shardc/Terminal/ProgressLine.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/Process.h"
 #include "llvm/Support/WithColor.h"
 #include <chrono>
-#include <csignal>
-#include <fmt/format.h>
 
 using namespace llvm;
 using namespace shardc;
@@ -30,12 +29,6 @@ enum ExitStatus {
 /// Answers are checked, written and the process ended in this time.
 constexpr double kReservedSeconds = 0.5;
 
-std::atomic<bool> interrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free,
-              "a signal handler may only use what needs no lock");
-
-void interrupt(int) { interrupted = true; }
-
 class Clock {
 public:
   double seconds() const {
@@ -47,36 +40,6 @@ public:
 private:
   std::chrono::steady_clock::time_point start =
       std::chrono::steady_clock::now();
-};
-
-/// One line that is written over, on terminals only.
-class ProgressLine {
-public:
-  explicit ProgressLine(const Clock &clock) : clock(clock) {}
-  ~ProgressLine() {
-    if (shown)
-      errs() << "\r\033[K";
-  }
-
-  static bool isWanted() { return errs().is_displayed(); }
-
-  void show(const solver::SearchProgress &progress) {
-    std::string line = fmt::format("\r\033[K{:.1f} s", clock.seconds());
-    if (progress.cost)
-      line += fmt::format("  cost {}", *progress.cost);
-    if (progress.bound)
-      line += fmt::format("  bound {}", *progress.bound);
-    if (progress.cost && progress.bound && *progress.cost)
-      line += fmt::format("  gap {:.4f} %",
-                          100 * double(*progress.cost - *progress.bound) /
-                              double(*progress.cost));
-    errs() << line;
-    shown = true;
-  }
-
-private:
-  const Clock &clock;
-  bool shown = false;
 };
 
 struct Settings {
@@ -92,10 +55,19 @@ int fail(const std::string &file, const std::string &message,
   return status;
 }
 
+void show(ProgressLine &line, const solver::SearchProgress &progress) {
+  auto text = [](const std::optional<solver::Cost> &cost) {
+    return cost ? std::optional(std::to_string(*cost)) : std::nullopt;
+  };
+  std::optional<double> gap;
+  if (progress.cost && progress.bound && *progress.cost)
+    gap = double(*progress.cost - *progress.bound) / double(*progress.cost);
+  line.show(text(progress.cost), text(progress.bound), gap);
+}
+
 int run(const Settings &settings) {
   Clock clock;
-  std::signal(SIGINT, interrupt);
-  std::signal(SIGTERM, interrupt);
+  const std::atomic<bool> &interrupted = catchInterrupts();
   std::string error;
   std::optional<std::string> text = contest::loadFile(settings.file, error);
   if (!text)
@@ -107,17 +79,16 @@ int run(const Settings &settings) {
   if (std::optional<std::string> wrong = contest::checkSums(*read.problem))
     return fail(settings.file, *wrong, InputError);
 
-  ProgressLine line(clock);
+  ProgressLine line(ProgressLine::isWanted());
   solver::SearchOptions options;
   options.jobs = settings.jobs;
   options.interrupted = &interrupted;
   if (settings.timeLimit)
     options.timeLimitSeconds =
         std::max(0.0, *settings.timeLimit - clock.seconds() - kReservedSeconds);
-  if (ProgressLine::isWanted())
-    options.progress = [&](const solver::SearchProgress &progress) {
-      line.show(progress);
-    };
+  options.progress = [&](const solver::SearchProgress &progress) {
+    show(line, progress);
+  };
   contest::Answer answer = contest::solve(*read.problem, options);
   outs() << (settings.json ? contest::toJson(answer, clock.seconds())
                            : contest::toText(answer));

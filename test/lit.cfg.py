@@ -1,5 +1,6 @@
 # -*- Python -*-
 import os
+import shutil
 import sys
 
 import lit.formats
@@ -58,3 +59,7 @@ for name, script in [
 ]:
     path = os.path.join(config.shardc_src_root, "utils", script)
     config.substitutions.append((name, "'{}' '{}'".format(jax, path)))
+
+# Another solver, to compare with (utils/toulbar2.py).
+if shutil.which("toulbar2"):
+    config.available_features.add("toulbar2")

@@ -252,6 +252,19 @@ shardc::readSweep(const ProgramText &program, mlir::MLIRContext *context,
   return QuestionReader(program, context, "--sweep").readSweep(text);
 }
 
+std::optional<Setting> shardc::readMachine(const ProgramText &program,
+                                           mlir::MLIRContext *context,
+                                           StringRef text) {
+  SourceFiles files(*program.sourceMgr, context);
+  std::shared_ptr<ast::HardwareDecl> machine =
+      parseHardwareOverride(files, text);
+  if (!machine)
+    return std::nullopt;
+  llvm::SMRange where = machine->range;
+  return Setting{Setting::Kind::Hardware, "hardware", 0, std::move(machine),
+                 where};
+}
+
 std::optional<CrossoverRange> shardc::readCrossover(const ProgramText &program,
                                                     mlir::MLIRContext *context,
                                                     StringRef text) {

@@ -66,6 +66,8 @@ std::optional<Report> Evaluator::report(const Point &point,
     how.memoryLimit = variant.memoryLimit;
   std::vector<Operation *> operations = operationsOf(op);
   applyPins(operations, variant.pins, program->mesh);
+  if (variant.edit)
+    variant.edit(op);
   if (failed(run(*program->module, [&](OpPassManager &manager) {
         buildPlanPipeline(manager, how);
       })))

@@ -178,11 +178,31 @@ Json memory(const Report &report) {
   return object;
 }
 
+Json shortfall(const Report &report) {
+  if (!report.shortfall)
+    return nullptr;
+  Json ways = Json::array();
+  for (const Report::WayOut &way : report.shortfall->waysOut)
+    ways.push_back({{"kind", way.kind},
+                    {"change", way.change},
+                    {"fits", way.fits},
+                    {"status", way.status},
+                    {"peak", way.peak},
+                    {"allowed", way.allowed},
+                    {"scheduled_s", number(way.scheduled)}});
+  const auto &least = report.shortfall->leastLimit;
+  Json object;
+  object["bytes"] = report.memory.peak - report.memory.allowed();
+  object["limit"] = report.memory.peak;
+  object["limit_bound"] = least ? Json(*least) : Json(nullptr);
+  object["ways_out"] = std::move(ways);
+  return object;
+}
+
 Json plan(const Report::Plan &plan) {
-  // Wall time would differ between runs of the same input.
   return {{"status", plan.status},         {"objective", plan.objective},
           {"value_s", number(plan.value)}, {"bound_s", number(plan.bound)},
-          {"gap", number(plan.gap)},       {"search_s", nullptr}};
+          {"gap", number(plan.gap)},       {"search_s", number(plan.search)}};
 }
 
 Json tensor(const ReportTensor &tensor) {
@@ -279,6 +299,7 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   object["traffic"] = {{"hbm", number(report.traffic.hbm)},
                        {"network", byName(report.traffic.network)}};
   object["plan"] = plan(report.plan);
+  object["shortfall"] = shortfall(report);
   object["parameters"] = report.parameters;
   object["tokens"] = report.tokens ? Json(*report.tokens) : Json(nullptr);
   object["tokens_per_s"] = number(report.tokensPerSecond);

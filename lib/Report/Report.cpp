@@ -410,7 +410,7 @@ void fillMemory(const MemoryProfile &profile, const Machine &machine,
 /// A program without a record of its planning had nothing left to plan.
 void fillPlan(ProgramOp program, Report &report) {
   Report::Plan &plan = report.plan;
-  plan = {"fixed", "upper", report.time.upper, report.time.upper, 0};
+  plan = {"fixed", "upper", report.time.upper, report.time.upper, 0, {}};
   auto record = program->getAttrOfType<DictionaryAttr>(kPlan);
   if (!record)
     return;
@@ -420,6 +420,8 @@ void fillPlan(ProgramOp program, Report &report) {
     plan.status = "infeasible";
   if (auto objective = record.getAs<StringAttr>("objective"))
     plan.objective = objective.str();
+  if (auto seconds = record.getAs<FloatAttr>("search_s"))
+    plan.search = seconds.getValueAsDouble();
   auto value = record.getAs<IntegerAttr>("value_ps");
   auto bound = record.getAs<IntegerAttr>("bound_ps");
   if (value)
@@ -436,6 +438,20 @@ void fillPlan(ProgramOp program, Report &report) {
     plan.gap = std::nullopt;
   else
     plan.gap = excess == 0 ? 0 : double(excess) / double(bound.getInt());
+}
+
+/// The plan's peak is of least memory; of a fixed plan, nothing else is to be
+/// had.
+void fillShortfall(ProgramOp program, Report &report) {
+  if (report.memory.fits)
+    return;
+  Report::Shortfall &shortfall = report.shortfall.emplace();
+  auto record = program->getAttrOfType<DictionaryAttr>(kPlan);
+  auto bound = record ? record.getAs<IntegerAttr>("memory_bound") : nullptr;
+  if (report.plan.status == "fixed")
+    shortfall.leastLimit = report.memory.peak;
+  else if (bound && bound.getInt() > 0)
+    shortfall.leastLimit = std::min(bound.getInt(), report.memory.peak);
 }
 
 } // namespace
@@ -467,7 +483,27 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
   fillPrice(model.machine(), report);
   fillMemory(scheduled.memory, model.machine(), options, report);
   fillPlan(program, report);
+  fillShortfall(program, report);
   return report;
+}
+
+std::string shardc::leastLimitText(const Report &report) {
+  int64_t peak = report.memory.peak;
+  std::string text = "the smallest --memory-limit that works is " +
+                     std::to_string(peak) + " (" + formatBytes(double(peak)) +
+                     ")";
+  if (report.plan.status == "fixed")
+    return text + ", which this plan takes";
+  const std::optional<int64_t> &least = report.shortfall->leastLimit;
+  if (!least)
+    return "a --memory-limit of " + std::to_string(peak) + " (" +
+           formatBytes(double(peak)) +
+           ") works; of smaller ones nothing is proven";
+  if (*least == peak)
+    return text + ": proven, no plan takes less";
+  return text + " or less, down to " + std::to_string(*least) +
+         ": proven, no plan takes less than that, " +
+         formatPercent(double(peak - *least) / double(peak)) + " below";
 }
 
 llvm::LogicalResult shardc::checkFits(const Report &report, Location peakLoc) {
@@ -490,5 +526,7 @@ llvm::LogicalResult shardc::checkFits(const Report &report, Location peakLoc) {
     error.attachNote() << stringify(tensor.kind) << " '" << tensor.name << "' "
                        << tensor.sharding << " takes "
                        << formatBytes(double(tensor.bytes)) << " there";
+  if (report.shortfall)
+    error.attachNote() << leastLimitText(report);
   return failure();
 }

@@ -38,6 +38,7 @@ private:
   void printRooflines();
   void printMemory();
   void printLargest();
+  void printShortfall();
   void printAdvice();
 
   void heading(llvm::StringRef text);
@@ -697,6 +698,31 @@ void TextPrinter::printLargest() {
   table.print(os, colour);
 }
 
+/// The least limit and what was tried so that the program fits.
+void TextPrinter::printShortfall() {
+  if (!report.shortfall)
+    return;
+  const Report::Shortfall &shortfall = *report.shortfall;
+  os << '\n';
+  printWrapped(os, leastLimitText(report), 2);
+  if (shortfall.waysOut.empty())
+    return;
+  Table table({{Column::Left, kReportWidth, /*flexible=*/true},
+               {},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right}},
+              {"Ways out, each planned", "", "memory", "of allowed", "step"});
+  for (const Report::WayOut &way : shortfall.waysOut)
+    table.addRow({way.change,
+                  way.fits ? Cell("fits") : Cell("does not fit", Style::Red),
+                  formatBytes(double(way.peak)),
+                  formatPercent(double(way.peak) / double(way.allowed)),
+                  way.fits ? formatTime(way.scheduled) : ""});
+  os << '\n';
+  table.print(os, colour);
+}
+
 //===----------------------------------------------------------------------===//
 // Advice
 //===----------------------------------------------------------------------===//
@@ -752,6 +778,7 @@ void TextPrinter::print() {
   printRooflines();
   printTimeline(os, report, colour);
   printMemory();
+  printShortfall();
   printAdvice();
 }
 

@@ -23,6 +23,12 @@ std::optional<std::vector<Setting>> readSweep(const ProgramText &program,
                                               mlir::MLIRContext *context,
                                               llvm::StringRef text);
 
+/// A machine in place of the program's, as after `hardware`; nothing if the
+/// text is wrong.
+std::optional<Setting> readMachine(const ProgramText &program,
+                                   mlir::MLIRContext *context,
+                                   llvm::StringRef text);
+
 /// The values of `--crossover`.
 struct CrossoverRange {
   Setting::Kind kind = Setting::Kind::Dim;

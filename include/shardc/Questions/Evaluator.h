@@ -20,10 +20,10 @@ public:
 
   Outcome plan(const Point &point) override;
   Outcome plan(const Variant &variant) override;
+  Outcome plan(const Point &point, const Variant &variant);
   bool isLegal(const Point &point) override;
 
 private:
-  Outcome plan(const Point &point, const Variant &variant);
   std::optional<Report> report(const Point &point, const Variant &variant,
                                std::vector<Layout> &layouts);
   void shareTables(const Program &program, const Point &point);

@@ -39,6 +39,8 @@ struct Variant {
     std::optional<Layout> layout;
   };
   std::vector<Pin> pins;
+  /// Changes the imported program in other ways.
+  std::function<void(shd::ProgramOp)> edit;
   /// Bytes per device, in place of those of the options.
   std::optional<int64_t> memoryLimit;
   /// Where the plan's layouts are wanted.

@@ -238,6 +238,28 @@ struct Report {
     int64_t allowed() const { return limit.value_or(capacity); }
   } memory;
 
+  /// What was tried so that the program fits.
+  struct WayOut {
+    /// `limit`, `search`, `pins`, `padding`, `dim` or `mesh`.
+    std::string kind;
+    /// For the command line, `--dim B=64`; of pins: whose go, in words.
+    std::string change;
+    /// Of the plan that is then found.
+    bool fits = false;
+    std::string status;
+    int64_t peak = 0, allowed = 0;
+    double scheduled = 0;
+  };
+  /// Of a plan that does not fit.
+  struct Shortfall {
+    /// No `--memory-limit` below this works, and the plan's peak does; absent
+    /// if nothing is proven.
+    std::optional<int64_t> leastLimit;
+    /// What takes least to do first, each planned.
+    std::vector<WayOut> waysOut;
+  };
+  std::optional<Shortfall> shortfall;
+
   struct Traffic {
     double hbm = 0;
     /// Sent by one device, by mesh axes as in `Time::network`.
@@ -248,6 +270,8 @@ struct Report {
     std::string status, objective;
     double value = 0;
     std::optional<double> bound, gap;
+    /// Seconds; only if they were limited.
+    std::optional<double> search;
   } plan;
 
   struct Repeat {
@@ -301,6 +325,10 @@ struct ReportOptions {
 Report buildReport(shd::ProgramOp program, const CollectiveModel &model,
                    const ScheduledProgram &scheduled,
                    const ReportOptions &options);
+
+/// The smallest limit that the plan of a report with a shortfall fits in, and
+/// what is proven of smaller ones.
+std::string leastLimitText(const Report &report);
 
 /// The report for programs: cli.md, "The JSON report".
 void printJson(llvm::raw_ostream &os, const Report &report);

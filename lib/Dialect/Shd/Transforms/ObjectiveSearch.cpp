@@ -136,6 +136,7 @@ std::optional<solver::Solution> ObjectiveSearch::solveWith(Weights weights,
   solver::Options how;
   how.tolerance = tolerance;
   how.timeLimitSeconds = deadline.remaining();
+  how.interrupted = deadline.interruption();
   for (const Trial &trial : trials)
     how.starts.push_back(trial.assignment);
   solver::Solution solution = solver::solve(weighed->problem, how);
@@ -145,6 +146,8 @@ std::optional<solver::Solution> ObjectiveSearch::solveWith(Weights weights,
     applyAssignment(context, *weighed, solution.assignment);
     addTrial(*copy, solution.assignment);
   }
+  if (progress)
+    progress({best().value, bound});
   return solution;
 }
 

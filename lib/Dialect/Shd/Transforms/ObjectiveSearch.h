@@ -27,10 +27,12 @@ public:
   /// `upper`.
   ObjectiveSearch(PlanningContext &context, ProgramOp program,
                   const PlanNetwork &network, Objective objective,
-                  NetworkOptions options, solver::Deadline deadline)
+                  NetworkOptions options, solver::Deadline deadline,
+                  std::function<void(const solver::SearchProgress &)> progress)
       : context(context), program(program), network(network),
         objective(objective), memoryLimit(options.memoryLimit),
-        options(std::move(options)), deadline(deadline) {
+        options(std::move(options)), deadline(deadline),
+        progress(std::move(progress)) {
     this->options.measureLinks = false;
   }
 
@@ -76,6 +78,7 @@ private:
   std::optional<int64_t> memoryLimit;
   NetworkOptions options;
   solver::Deadline deadline;
+  std::function<void(const solver::SearchProgress &)> progress;
   /// The program without the pins of any plan.
   mlir::OwningOpRef<mlir::ModuleOp> unplanned;
   std::vector<Trial> trials;

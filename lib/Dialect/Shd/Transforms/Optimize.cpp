@@ -9,7 +9,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Network.h"
+#include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Solver/Solve.h"
+#include <chrono>
 
 using namespace mlir;
 
@@ -40,6 +42,18 @@ StringRef statusName(const solver::Solution &solution, bool fixed) {
   return solution.status == solver::Status::Optimal ? "optimal" : "feasible";
 }
 
+/// What is known of a plan.
+struct PlanRecord {
+  StringRef status;
+  /// The time that the value and its bound are of.
+  Objective of = Objective::Upper;
+  std::optional<solver::Cost> value, bound;
+  /// The value with a GiB more on each device.
+  std::optional<solver::Cost> withMore;
+  /// No plan takes less memory, in bytes.
+  std::optional<int64_t> memoryBound;
+};
+
 struct OptimizePass : impl::ShdOptimizeBase<OptimizePass> {
   using ShdOptimizeBase::ShdOptimizeBase;
 
@@ -52,28 +66,33 @@ private:
                                            const solver::Solution &solution,
                                            solver::Deadline deadline) const;
   LogicalResult takePropagated(StringRef why);
-  void record(StringRef status, Objective of, std::optional<solver::Cost> value,
-              std::optional<solver::Cost> bound,
-              std::optional<solver::Cost> withMore = std::nullopt);
+  void record(const PlanRecord &plan);
+  void recordSeconds(double seconds);
 };
 
 } // namespace
 
-/// `of`: the time that value and bound are of.
-void OptimizePass::record(StringRef status, Objective of,
-                          std::optional<solver::Cost> value,
-                          std::optional<solver::Cost> bound,
-                          std::optional<solver::Cost> withMore) {
+void OptimizePass::record(const PlanRecord &record) {
   Builder builder(&getContext());
   NamedAttrList plan;
-  plan.set("status", builder.getStringAttr(status));
-  if (value)
-    plan.set("value_ps", builder.getI64IntegerAttr(*value));
-  if (bound)
-    plan.set("bound_ps", builder.getI64IntegerAttr(*bound));
-  if (withMore)
-    plan.set("more_memory_ps", builder.getI64IntegerAttr(*withMore));
-  plan.set("objective", builder.getStringAttr(objectiveName(of)));
+  plan.set("status", builder.getStringAttr(record.status));
+  if (record.value)
+    plan.set("value_ps", builder.getI64IntegerAttr(*record.value));
+  if (record.bound)
+    plan.set("bound_ps", builder.getI64IntegerAttr(*record.bound));
+  if (record.withMore)
+    plan.set("more_memory_ps", builder.getI64IntegerAttr(*record.withMore));
+  if (record.memoryBound)
+    plan.set("memory_bound", builder.getI64IntegerAttr(*record.memoryBound));
+  plan.set("objective", builder.getStringAttr(objectiveName(record.of)));
+  getOperation()->setAttr(kPlan, plan.getDictionary(&getContext()));
+}
+
+/// How long the search took: only where that decides the plan, since the same
+/// input must give the same report.
+void OptimizePass::recordSeconds(double seconds) {
+  NamedAttrList plan(getOperation()->getAttrOfType<DictionaryAttr>(kPlan));
+  plan.set("search_s", Builder(&getContext()).getF64FloatAttr(seconds));
   getOperation()->setAttr(kPlan, plan.getDictionary(&getContext()));
 }
 
@@ -91,8 +110,10 @@ LogicalResult OptimizePass::takePropagated(StringRef why) {
   if (failed(runPipeline(manager, program)))
     return failure();
   auto plan = program->getAttrOfType<DictionaryAttr>(kPlan);
-  record("feasible", Objective::Upper,
-         plan.getAs<IntegerAttr>("value_ps").getInt(), std::nullopt);
+  PlanRecord propagated;
+  propagated.status = "feasible";
+  propagated.value = plan.getAs<IntegerAttr>("value_ps").getInt();
+  record(propagated);
   return success();
 }
 
@@ -134,13 +155,21 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
     return program.emitError("times or sizes of this program are too large to "
                              "be added up exactly: expected sums below 2^60 "
                              "picoseconds (13 days) and 2^60 bytes");
+  auto start = std::chrono::steady_clock::now();
+  const SearchWatch *watch = SearchWatch::of(&getContext());
   solver::Options options;
-  solver::Deadline deadline;
-  if (timeLimit >= 0) {
+  if (timeLimit >= 0)
     options.timeLimitSeconds = timeLimit;
-    deadline = solver::Deadline(timeLimit);
+  if (watch) {
+    options.interrupted = watch->interrupted;
+    if (objective == Objective::Upper)
+      options.progress = watch->progress;
   }
+  solver::Deadline deadline(options.timeLimitSeconds, options.interrupted);
   solver::Solution solution = solver::solve(network.problem, options);
+  bool interrupted = options.interrupted && *options.interrupted;
+  if (solution.status == solver::Status::Unknown && interrupted)
+    return program.emitError("interrupted before a plan that fits was found");
   if (solution.assignment.empty() && !network.problem.variables.empty()) {
     if (solution.status == solver::Status::Unknown && !fixed)
       return takePropagated("the search found no plan in its time");
@@ -151,14 +180,26 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
               solution.status == solver::Status::Feasible;
   if (fits && objective != Objective::Upper)
     solution = ObjectiveSearch(context, program, network, objective,
-                               networkOptions(context), deadline)
+                               networkOptions(context), deadline,
+                               watch ? watch->progress : nullptr)
                    .run(solution);
   applyAssignment(context, network, solution.assignment);
-  record(statusName(solution, fixed), fits ? objective : Objective::Upper,
-         solution.cost, fits ? std::optional(solution.bound) : std::nullopt,
-         fits && priceMemory && objective == Objective::Upper
-             ? costWithMore(network.problem, solution, deadline)
-             : std::nullopt);
+  PlanRecord plan;
+  plan.status = statusName(solution, fixed);
+  plan.value = solution.cost;
+  if (fits) {
+    plan.of = objective;
+    plan.bound = std::max<solver::Cost>(solution.bound, 0);
+    if (priceMemory && objective == Objective::Upper)
+      plan.withMore = costWithMore(network.problem, solution, deadline);
+  } else {
+    plan.memoryBound = solution.peakBound;
+  }
+  record(plan);
+  if (timeLimit >= 0)
+    recordSeconds(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count());
   return success();
 }
 

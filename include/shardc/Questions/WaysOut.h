@@ -1,0 +1,28 @@
+//===- WaysOut.h - What would make a program fit in memory ----*- C++ -*-===//
+
+#ifndef SHARDC_QUESTIONS_WAYSOUT_H
+#define SHARDC_QUESTIONS_WAYSOUT_H
+
+#include "shardc/Frontend/Frontend.h"
+#include "shardc/Optimizer/Options.h"
+#include "shardc/Report/Report.h"
+#include <atomic>
+
+namespace shardc {
+
+/// Plans the program in the main buffer of `sourceMgr` again with small changes
+/// under which it might fit: the least limit, annotations taken back, padding,
+/// smaller inputs, more devices. `report` is of its plan with `overrides` and
+/// `options`, which does not fit. By `upper` time, and no more plans than a
+/// program of that size takes about two seconds for. What takes least to do
+/// comes first, what fits before what does not. None is planned once
+/// `interrupted` is set.
+std::vector<Report::WayOut> findWaysOut(const llvm::SourceMgr &sourceMgr,
+                                        const Overrides &overrides,
+                                        const PlanOptions &options,
+                                        const Report &report,
+                                        const std::atomic<bool> &interrupted);
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_WAYSOUT_H

@@ -1,0 +1,545 @@
+//===- WaysOut.cpp - What would make a program fit in memory --------------===//
+//
+// Each way is taken as a user would: with other options, or with annotations
+// taken back. What does not fit yet is tried with a larger change.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Questions/WaysOut.h"
+#include "shardc/Frontend/Question.h"
+#include "shardc/Optimizer/Names.h"
+#include "shardc/Questions/Evaluator.h"
+#include "shardc/Solver/Deadline.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SourceMgr.h"
+#include <cmath>
+#include <map>
+#include <set>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+/// Each way is tried with 2, 4 and 8 times as much.
+static constexpr unsigned kMaxSteps = 3;
+/// Dims that are halved, tensors that are opened by themselves.
+static constexpr size_t kMaxDims = 2, kMaxOpened = 3;
+/// Plans in all: so many for a program of one operation on no axis, a tenth for
+/// each axis and each tenfold of operations; none of larger programs.
+static constexpr double kMaxWork = 20'000, kMaxProgram = 100'000;
+static constexpr int kLeastTrials = 2, kMostTrials = 12;
+
+namespace {
+
+/// A program with overrides, parsed in buffers of its own.
+struct Source {
+  Source(const llvm::SourceMgr &original, MLIRContext *context,
+         const Overrides &overrides) {
+    const llvm::MemoryBuffer *main =
+        original.getMemoryBuffer(original.getMainFileID());
+    sourceMgr.setIncludeDirs(original.getIncludeDirs());
+    sourceMgr.AddNewSourceBuffer(
+        llvm::MemoryBuffer::getMemBuffer(main->getMemBufferRef()), {});
+    text = readProgram(sourceMgr, context, overrides);
+  }
+
+  llvm::SourceMgr sourceMgr;
+  std::optional<ProgramText> text;
+};
+
+/// One try: other options, or annotations that are taken back.
+struct Trial {
+  std::string change;
+  Point point;
+  std::function<void(shd::ProgramOp)> edit;
+  /// Null: with the program's own options.
+  std::unique_ptr<Evaluator> evaluator = nullptr;
+  /// The tensor whose annotations are taken back, if it is one.
+  std::string opened = {};
+};
+
+/// A way out, with ever larger changes.
+struct Way {
+  std::string kind;
+  /// Of 1, 2, ...; nothing if that is not possible.
+  std::function<std::optional<Trial>(unsigned step)> trial;
+  unsigned maxSteps = 1;
+  /// Of those of its kind.
+  unsigned rank = 0;
+  /// Those that were tried, and what came of the last.
+  unsigned steps = 0;
+  std::optional<Report::WayOut> found;
+  bool isOver = false;
+};
+
+class WayFinder {
+public:
+  WayFinder(const llvm::SourceMgr &sourceMgr, const Overrides &overrides,
+            const PlanOptions &options, const Report &report,
+            const std::atomic<bool> &interrupted);
+
+  std::vector<Report::WayOut> run();
+
+private:
+  void addMeshes();
+  void addDims();
+  void addPins();
+  void addPadding();
+  void addSearch();
+  void addLimit();
+  void openSingly();
+
+  void tryAll(unsigned steps);
+  bool tryNext(Way &way);
+  int countTrials() const;
+  std::optional<Trial> firstMesh(unsigned step);
+  std::optional<Trial> largerAxis(size_t axis, unsigned step);
+  std::optional<Setting> largerMachine(size_t level, unsigned step);
+  std::string hardwareText(llvm::ArrayRef<int64_t> shape, bool inFull) const;
+  std::string meshText(size_t axis, int64_t size) const;
+  const ProgramText *textWith(const Overrides &other);
+  std::unique_ptr<Evaluator> evaluatorFor(const ProgramText &text,
+                                          const PlanOptions &how) const {
+    return std::make_unique<Evaluator>(text, how, report.file);
+  }
+
+  const llvm::SourceMgr &original;
+  const Overrides &overrides;
+  PlanOptions options;
+  const Report &report;
+  MLIRContext context;
+  ScopedDiagnosticHandler silence;
+  /// As written, and with other overrides.
+  std::vector<std::unique_ptr<Source>> sources;
+  const ProgramText *text = nullptr;
+  std::optional<Program> program;
+  std::unique_ptr<Evaluator> evaluator;
+  std::vector<Way> ways;
+  /// Tensors with annotations, those first that are largest at the peak.
+  std::vector<std::string> pinned;
+  int trialsLeft = 0;
+  solver::Deadline deadline;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Annotations
+//===----------------------------------------------------------------------===//
+
+/// Calls `visit` with each annotated tensor, and a function that takes the
+/// annotation back.
+static void
+visitPins(ProgramOp program,
+          llvm::function_ref<void(Value, llvm::function_ref<void()>)> visit) {
+  program->walk([&](Operation *op) {
+    if (getResultPin(op))
+      visit(op->getResult(0), [&] { setResultPin(op, {}); });
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (getOperandPin(op, i))
+        visit(op->getOperand(i), [&] { setOperandPin(op, i, {}); });
+  });
+}
+
+/// Takes back what is said of a tensor; of all without a name.
+static void openPins(ProgramOp program, StringRef name) {
+  visitPins(program, [&](Value value, llvm::function_ref<void()> open) {
+    if (name.empty() || valueName(value) == name)
+      open();
+  });
+}
+
+/// Tensors with annotations, the largest at the peak first, then those that are
+/// not there.
+static std::vector<std::string> pinnedTensors(ProgramOp program,
+                                              const Report &report) {
+  std::vector<std::string> names;
+  std::set<std::string> rest;
+  visitPins(program, [&](Value value, llvm::function_ref<void()>) {
+    rest.insert(valueName(value));
+  });
+  for (const LiveTensor &tensor : report.memory.live)
+    if (rest.erase(tensor.name))
+      names.push_back(tensor.name);
+  names.insert(names.end(), rest.begin(), rest.end());
+  return names;
+}
+
+static Trial openTrial(const std::string &name) {
+  Trial trial;
+  trial.change = "without the @ of '" + name + "'";
+  trial.edit = [name](ProgramOp op) { openPins(op, name); };
+  trial.opened = name;
+  return trial;
+}
+
+void WayFinder::addPins() {
+  if (options.mode != OptMode::Optimize)
+    return; // what nothing is said of is whole there, or spread to
+  pinned = pinnedTensors(*program->module->getOps<ProgramOp>().begin(), report);
+  if (pinned.empty())
+    return;
+  Way &way = ways.emplace_back();
+  way.kind = "pins";
+  way.trial = [this](unsigned) {
+    return pinned.size() == 1 ? openTrial(pinned[0])
+                              : Trial{"without any @", {}, [](ProgramOp op) {
+                                        openPins(op, "");
+                                      }};
+  };
+}
+
+/// Where the program fits without any annotation, perhaps one is enough.
+void WayFinder::openSingly() {
+  bool fits = llvm::any_of(ways, [](const Way &way) {
+    return way.kind == "pins" && way.found && way.found->fits;
+  });
+  if (!fits || pinned.size() == 1)
+    return;
+  for (const std::string &name :
+       llvm::ArrayRef(pinned).take_front(kMaxOpened)) {
+    Way &way = ways.emplace_back();
+    way.kind = "pins";
+    way.trial = [name](unsigned) { return openTrial(name); };
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+/// The program's text with other overrides; null if they are not legal.
+const ProgramText *WayFinder::textWith(const Overrides &other) {
+  auto source = std::make_unique<Source>(original, &context, other);
+  if (!source->text || !checkSettings(*source->text, &context, {}))
+    return nullptr;
+  sources.push_back(std::move(source));
+  return &*sources.back()->text;
+}
+
+void WayFinder::addSearch() {
+  if (options.mode == OptMode::Optimize)
+    return;
+  Way &way = ways.emplace_back();
+  way.kind = "search";
+  way.trial = [this](unsigned) {
+    PlanOptions searched = options;
+    searched.mode = OptMode::Optimize;
+    return Trial{"--opt=optimize", {}, {}, evaluatorFor(*text, searched)};
+  };
+}
+
+/// The plan at hand is of least memory; with that much there are faster ones.
+void WayFinder::addLimit() {
+  if (options.mode != OptMode::Optimize)
+    return;
+  Way &way = ways.emplace_back();
+  way.kind = "limit";
+  way.trial = [this](unsigned) {
+    PlanOptions enough = options;
+    enough.memoryLimit = report.memory.peak;
+    return Trial{"--memory-limit " + std::to_string(report.memory.peak),
+                 {},
+                 {},
+                 evaluatorFor(*text, enough)};
+  };
+}
+
+/// True if an axis does not divide an extent, so that padding allows more.
+static bool hasRemainders(const Report &report) {
+  return llvm::any_of(report.tensors, [&](const ReportTensor &tensor) {
+    return llvm::any_of(tensor.dims, [&](const ReportTensor::Dim &dim) {
+      return llvm::any_of(report.mesh, [&](const Report::Axis &axis) {
+        return dim.size > 1 && dim.size % axis.size != 0;
+      });
+    });
+  });
+}
+
+void WayFinder::addPadding() {
+  if (overrides.allowPadding || options.mode != OptMode::Optimize ||
+      !hasRemainders(report))
+    return;
+  Way &way = ways.emplace_back();
+  way.kind = "padding";
+  way.trial = [this](unsigned) -> std::optional<Trial> {
+    Overrides padded = overrides;
+    padded.allowPadding = true;
+    const ProgramText *other = textWith(padded);
+    if (!other)
+      return std::nullopt;
+    return Trial{"--allow-padding", {}, {}, evaluatorFor(*other, options)};
+  };
+}
+
+//===----------------------------------------------------------------------===//
+// Smaller inputs
+//===----------------------------------------------------------------------===//
+
+/// Indices of inputs and states that no weight has: what arrives in a step.
+static std::vector<std::string> batchDims(ProgramOp program) {
+  std::set<StringRef> ofWeights;
+  std::vector<std::string> names;
+  auto indicesOf = [](DeclareOp op) {
+    return op.getIndices().getAsValueRange<StringAttr>();
+  };
+  program->walk([&](DeclareOp op) {
+    if (op.getKind() == TensorKind::Weight)
+      for (StringRef index : indicesOf(op))
+        ofWeights.insert(index);
+  });
+  program->walk([&](DeclareOp op) {
+    if (op.getKind() != TensorKind::Weight)
+      for (StringRef index : indicesOf(op))
+        if (!ofWeights.contains(index) && !llvm::is_contained(names, index))
+          names.push_back(index.str());
+  });
+  return names;
+}
+
+void WayFinder::addDims() {
+  std::vector<std::string> names =
+      batchDims(*program->module->getOps<ProgramOp>().begin());
+  size_t added = 0;
+  for (const std::string &name : names) {
+    std::optional<int64_t> extent = writtenExtent(*text, &context, name);
+    if (!extent || *extent % 2 != 0 || added++ == kMaxDims)
+      continue;
+    Way &way = ways.emplace_back();
+    way.kind = "dim";
+    way.maxSteps = kMaxSteps;
+    way.trial = [name, extent = *extent](unsigned step) {
+      std::optional<Trial> trial;
+      if (extent % (int64_t(1) << step) != 0)
+        return trial;
+      int64_t smaller = extent >> step;
+      trial.emplace();
+      trial->change = "--dim " + name + "=" + std::to_string(smaller);
+      trial->point.push_back({Setting::Kind::Dim, name, smaller, nullptr, {}});
+      return trial;
+    };
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// More devices
+//===----------------------------------------------------------------------===//
+
+/// A machine as after `hardware`, with this shape; its fields too, or `{...}`.
+std::string WayFinder::hardwareText(llvm::ArrayRef<int64_t> shape,
+                                    bool inFull) const {
+  const ast::HardwareDecl &decl = *text->hardwareDecl();
+  std::string named = shapeToString(decl.name.text, shape);
+  if (!decl.hasBody)
+    return named;
+  if (!inFull)
+    return named + " {...}";
+  const char *start = decl.shape.empty()
+                          ? decl.name.range.End.getPointer()
+                          : decl.shape.back()->range.End.getPointer();
+  StringRef rest(start, decl.range.End.getPointer() - start);
+  return named + " " +
+         rest.drop_front(std::min(rest.find('{'), rest.size())).str();
+}
+
+/// As after `mesh`, with another size of one axis.
+std::string WayFinder::meshText(size_t axis, int64_t size) const {
+  const ast::MeshDecl &decl = *text->meshDecl();
+  std::vector<std::string> axes;
+  for (auto [i, each] : llvm::enumerate(decl.axes)) {
+    int64_t number = i == axis ? size : report.mesh[i].size;
+    std::string text = each.name.text + "=" + std::to_string(number);
+    std::vector<std::string> on;
+    for (const ast::Name &name : each.on)
+      on.push_back(name.text);
+    if (on.size() == 1)
+      text += " on " + on.front();
+    else if (!on.empty())
+      text += " on (" + llvm::join(on, ", ") + ")";
+    axes.push_back(std::move(text));
+  }
+  return "[" + llvm::join(axes, ", ") + "]";
+}
+
+std::optional<Setting> WayFinder::largerMachine(size_t level, unsigned step) {
+  std::vector<int64_t> shape = report.hardware.shape;
+  shape[level] <<= step;
+  return readMachine(*text, &context, hardwareText(shape, /*inFull=*/true));
+}
+
+/// A mesh axis twice as long for each step: on idle chips, or on a machine that
+/// is as much larger where the axis lies, or else elsewhere.
+std::optional<Trial> WayFinder::largerAxis(size_t axis, unsigned step) {
+  const Report::Axis &old = report.mesh[axis];
+  Setting larger{Setting::Kind::Axis, old.name, old.size << step, nullptr, {}};
+  std::string mesh = "--mesh '" + meshText(axis, larger.number) + "'";
+  if (checkSettings(*text, &context, larger))
+    return Trial{mesh, {larger}, {}};
+  std::vector<size_t> levels;
+  for (bool here : {true, false})
+    for (auto [i, level] : llvm::enumerate(report.hardware.levels))
+      if (llvm::is_contained(old.on, level.name) == here &&
+          i < report.hardware.shape.size())
+        levels.push_back(i);
+  for (size_t level : levels) {
+    std::optional<Setting> machine = largerMachine(level, step);
+    if (!machine)
+      continue;
+    Point point = {*machine, larger};
+    if (!checkSettings(*text, &context, point))
+      continue;
+    std::vector<int64_t> shape = report.hardware.shape;
+    shape[level] <<= step;
+    return Trial{"--hardware '" + hardwareText(shape, /*inFull=*/false) + "' " +
+                     mesh,
+                 std::move(point),
+                 {}};
+  }
+  return std::nullopt;
+}
+
+/// Of a program on one device.
+std::optional<Trial> WayFinder::firstMesh(unsigned step) {
+  int64_t devices = int64_t(1) << step;
+  std::vector<int64_t> shape = {devices};
+  // A torus has a number for each of its axes.
+  for (; shape.size() <= 3; shape.push_back(1)) {
+    Overrides more = overrides;
+    more.hardware = hardwareText(shape, /*inFull=*/true);
+    more.mesh = "[X=" + std::to_string(devices) + "]";
+    if (const ProgramText *other = textWith(more))
+      return Trial{"--hardware '" + hardwareText(shape, /*inFull=*/false) +
+                       "' --mesh '" + *more.mesh + "'",
+                   {},
+                   {},
+                   evaluatorFor(*other, options)};
+  }
+  return std::nullopt;
+}
+
+void WayFinder::addMeshes() {
+  const ast::MeshDecl *mesh = text->meshDecl();
+  if (!text->hardwareDecl() || (mesh && mesh->isAuto))
+    return;
+  auto add = [&](auto trial) {
+    Way &way = ways.emplace_back();
+    way.kind = "mesh";
+    way.maxSteps = kMaxSteps;
+    way.trial = trial;
+  };
+  if (!mesh && report.hardware.chips == 1)
+    add([this](unsigned step) { return firstMesh(step); });
+  for (size_t axis = 0; mesh && axis < mesh->axes.size(); ++axis)
+    add([this, axis](unsigned step) { return largerAxis(axis, step); });
+}
+
+//===----------------------------------------------------------------------===//
+// Trying
+//===----------------------------------------------------------------------===//
+
+WayFinder::WayFinder(const llvm::SourceMgr &sourceMgr,
+                     const Overrides &overrides, const PlanOptions &options,
+                     const Report &report, const std::atomic<bool> &interrupted)
+    : original(sourceMgr), overrides(overrides), options(options),
+      report(report), context(MLIRContext::Threading::DISABLED),
+      silence(&context, [](Diagnostic &) {}),
+      deadline(options.timeLimitSeconds, &interrupted) {
+  this->options.objective = Objective::Upper;
+}
+
+int WayFinder::countTrials() const {
+  size_t axes = llvm::count_if(
+      report.mesh, [](const Report::Axis &axis) { return axis.size > 1; });
+  size_t operations = llvm::count_if(
+      report.items, [](const ReportItem &item) { return item.compute(); });
+  double size = double(operations + 1) * std::pow(10.0, double(axes));
+  if (size > kMaxProgram)
+    return 0;
+  return std::clamp(int(kMaxWork / size), kLeastTrials, kMostTrials);
+}
+
+/// What a tensor becomes whose annotation was taken back.
+static std::string openedText(const std::string &name, const Report &found) {
+  for (const ReportTensor &tensor : found.tensors)
+    if (tensor.name == name)
+      return ": " + name + tensor.sharding;
+  return "";
+}
+
+/// Tries the next step of a way; false if it leads no further.
+bool WayFinder::tryNext(Way &way) {
+  std::optional<Trial> trial = way.trial(++way.steps);
+  if (!trial)
+    return false;
+  --trialsLeft;
+  Evaluator &planner = trial->evaluator ? *trial->evaluator : *evaluator;
+  Variant variant;
+  variant.edit = trial->edit;
+  Outcome outcome = planner.plan(trial->point, variant);
+  if (!outcome.report)
+    return false;
+  const Report &found = *outcome.report;
+  bool fits = found.memory.fits && found.plan.status != "infeasible";
+  // A larger change that takes no less memory is no better.
+  if (way.found && !fits && found.memory.peak >= way.found->peak)
+    return false;
+  way.found = {way.kind,
+               trial->change + openedText(trial->opened, found),
+               fits,
+               found.plan.status,
+               found.memory.peak,
+               found.memory.allowed(),
+               found.time.scheduled};
+  return !fits && way.steps < way.maxSteps;
+}
+
+/// Takes every way so many steps, unless it is over before.
+void WayFinder::tryAll(unsigned steps) {
+  for (Way &way : ways)
+    while (!way.isOver && way.steps < steps && trialsLeft > 0 &&
+           !deadline.expired())
+      way.isOver = !tryNext(way);
+}
+
+std::vector<Report::WayOut> WayFinder::run() {
+  sources.push_back(std::make_unique<Source>(original, &context, overrides));
+  if (!sources.back()->text)
+    return {};
+  text = &*sources.back()->text;
+  program = importProgram(*text, &context);
+  trialsLeft = countTrials();
+  if (!program || trialsLeft == 0)
+    return {};
+  evaluator = evaluatorFor(*text, options);
+  addSearch();
+  addMeshes();
+  addDims();
+  addPins();
+  addPadding();
+  addLimit();
+  // Where few can be tried, one of each kind.
+  std::map<StringRef, unsigned> ofKind;
+  for (Way &way : ways)
+    way.rank = ofKind[way.kind]++;
+  llvm::stable_sort(ways,
+                    [](const Way &a, const Way &b) { return a.rank < b.rank; });
+  tryAll(1);
+  openSingly();
+  for (unsigned steps = 1; steps <= kMaxSteps; ++steps)
+    tryAll(steps);
+  std::vector<Report::WayOut> result;
+  for (bool fits : {true, false})
+    for (StringRef kind : {"search", "pins", "padding", "limit", "dim", "mesh"})
+      for (Way &way : ways)
+        if (way.found && way.found->fits == fits && way.kind == kind)
+          result.push_back(std::move(*way.found));
+  return result;
+}
+
+std::vector<Report::WayOut>
+shardc::findWaysOut(const llvm::SourceMgr &sourceMgr,
+                    const Overrides &overrides, const PlanOptions &options,
+                    const Report &report,
+                    const std::atomic<bool> &interrupted) {
+  return WayFinder(sourceMgr, overrides, options, report, interrupted).run();
+}

@@ -28,6 +28,10 @@ void shardc::buildPlanPipeline(OpPassManager &manager,
   program.addPass(shd::createShdOptimize(optimize));
 }
 
+void shardc::buildUnsolvedPipeline(OpPassManager &manager) {
+  manager.addNestedPass<shd::ProgramOp>(shd::createShdFusionGroups());
+}
+
 void shardc::buildLoweringPipeline(OpPassManager &manager) {
   OpPassManager &program = manager.nest<shd::ProgramOp>();
   program.addPass(shd::createShdInsertCollectives());

@@ -4,6 +4,7 @@
 #define SHARDC_PIPELINES_PIPELINES_H
 
 #include "mlir/Pass/PassManager.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
 #include "shardc/Optimizer/Options.h"
 
 namespace shardc {
@@ -15,6 +16,16 @@ void registerAllPasses();
 /// closed pin (`--emit-plan` prints them).
 void buildPlanPipeline(mlir::OpPassManager &manager,
                        const PlanOptions &options);
+
+/// The same without the search: afterwards the program can be given to
+/// printProblem().
+void buildUnsolvedPipeline(mlir::OpPassManager &manager);
+
+/// `--emit-problem`: the network that `--opt=optimize` solves for the least
+/// `upper` time, in the contest's format (lib/Contest). Emits an error and
+/// prints nothing if there is none, or the format cannot express it.
+mlir::LogicalResult printProblem(llvm::raw_ostream &os, shd::ProgramOp program,
+                                 std::optional<int64_t> memoryLimit);
 
 /// Makes the decided plan explicit: shardings in types, collectives, costs.
 void buildLoweringPipeline(mlir::OpPassManager &manager);

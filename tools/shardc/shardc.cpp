@@ -18,12 +18,16 @@
 #include "shardc/Export/Jax.h"
 #include "shardc/Frontend/Frontend.h"
 #include "shardc/Optimizer/Context.h"
+#include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Pipelines/FasterBinding.h"
 #include "shardc/Pipelines/Pipelines.h"
 #include "shardc/Questions/Questions.h"
+#include "shardc/Questions/WaysOut.h"
 #include "shardc/Report/PlanText.h"
 #include "shardc/Report/Report.h"
 #include "shardc/Report/Units.h"
+#include "shardc/Terminal/Interrupt.h"
+#include "shardc/Terminal/ProgressLine.h"
 #include "shardc/Verify/Verify.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -48,6 +52,8 @@ enum ExitStatus {
   InputError = 1,
   CommandLineError = 2,
   NoPlanFits = 3,
+  /// As a shell has it of a program that SIGINT ended.
+  Interrupted = 130,
   InternalError = 70,
 };
 
@@ -58,7 +64,7 @@ bool wantsColour(bool terminalHasColours) {
 }
 
 enum class Rounding { Exact, Declared };
-enum class Emit { Cost, Json, Ast, Mlir, Ir, Spmd, Plan, Jax, Csv };
+enum class Emit { Cost, Json, Ast, Mlir, Ir, Spmd, Plan, Jax, Csv, Problem };
 
 cl::OptionCategory emitCategory("1. What to emit");
 cl::OptionCategory planCategory("2. How to plan");
@@ -92,6 +98,9 @@ struct Options {
           clEnumValN(
               Emit::Jax, "emit-jax",
               "The plan as a Python program for JAX, which checks itself"),
+          clEnumValN(Emit::Problem, "emit-problem",
+                     "What the search solves for the least upper time, in the "
+                     "contest's JSON, which shardc-solve reads"),
           clEnumValN(Emit::Csv, "emit-csv",
                      "A line of figures for each point of --sweep"))};
 
@@ -239,6 +248,7 @@ struct Options {
   bool wantsColour() const {
     return output == "-" && ::wantsColour(sys::Process::StandardOutHasColors());
   }
+  bool emitsReport() const { return emit == Emit::Cost || emit == Emit::Json; }
   bool asks() const { return !question().empty(); }
   /// The flag that asks about many plans; empty: none.
   StringRef question() const {
@@ -260,8 +270,10 @@ struct Options {
 /// Compiles the texts of one input and remembers the worst outcome.
 class Driver {
 public:
-  Driver(const Options &options, TimingScope &timing)
-      : options(options), timing(timing) {}
+  /// `interrupted` ends searches.
+  Driver(const Options &options, TimingScope &timing,
+         const std::atomic<bool> &interrupted)
+      : options(options), timing(timing), interrupted(interrupted) {}
 
   ExitStatus run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os);
 
@@ -273,14 +285,17 @@ private:
                     raw_ostream &os);
   OwningOpRef<ModuleOp> readModule(SourceMgr &sourceMgr, MLIRContext &context);
   OwningOpRef<ModuleOp> takeModule(Program &program, MLIRContext &context);
+  LogicalResult search(ModuleOp module);
   LogicalResult plan(ModuleOp module, shd::ProgramOp program,
                      OwningOpRef<ModuleOp> &planned);
   LogicalResult run(ModuleOp module,
                     llvm::function_ref<void(OpPassManager &)> buildPipeline);
   ExitStatus printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
                               raw_ostream &os);
-  ExitStatus report(ModuleOp module, shd::ProgramOp program, ModuleOp planned,
-                    raw_ostream &os);
+  ExitStatus report(SourceMgr &sourceMgr, ModuleOp module,
+                    shd::ProgramOp program, ModuleOp planned, raw_ostream &os);
+  ExitStatus printProblem(ModuleOp module, shd::ProgramOp program,
+                          raw_ostream &os);
   LogicalResult printJax(ModuleOp imported, shd::ProgramOp planned,
                          raw_ostream &os);
   ExitStatus verifyByRunning(ModuleOp imported, ModuleOp planned,
@@ -290,6 +305,7 @@ private:
 
   const Options &options;
   TimingScope &timing;
+  const std::atomic<bool> &interrupted;
 };
 
 } // namespace
@@ -297,6 +313,18 @@ private:
 //===----------------------------------------------------------------------===//
 // Compiling
 //===----------------------------------------------------------------------===//
+
+static void showProgress(ProgressLine &line,
+                         const solver::SearchProgress &progress) {
+  auto text = [](const std::optional<solver::Cost> &picoseconds) {
+    return picoseconds ? std::optional(formatTime(double(*picoseconds) / 1e12))
+                       : std::nullopt;
+  };
+  std::optional<double> gap;
+  if (progress.cost && progress.bound && *progress.bound > 0)
+    gap = double(*progress.cost - *progress.bound) / double(*progress.bound);
+  line.show(text(progress.cost), text(progress.bound), gap);
+}
 
 /// The one program of a module, or null after an error.
 static shd::ProgramOp programOf(ModuleOp module) {
@@ -333,6 +361,26 @@ OwningOpRef<ModuleOp> Driver::takeModule(Program &program,
   return std::move(program.module);
 }
 
+/// Runs the planning pipeline; Ctrl-C ends its search, and on a terminal a line
+/// tells how far it is.
+LogicalResult Driver::search(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  ProgressLine line(ProgressLine::isWanted());
+  auto &watch =
+      context->getLoadedDialect<shd::ShdDialect>()->addInterface<SearchWatch>();
+  watch.interrupted = &interrupted;
+  watch.progress = [&line](const solver::SearchProgress &progress) {
+    showProgress(line, progress);
+  };
+  PlanOptions how = options.plan();
+  how.priceMemory = options.emitsReport() && !options.verify;
+  LogicalResult planned = run(module, [&](OpPassManager &manager) {
+    buildPlanPipeline(manager, how);
+  });
+  watch.progress = nullptr;
+  return planned;
+}
+
 /// Chooses a plan and makes it explicit; a module that records its plan has
 /// been through that. Keeps a copy with the plan as `planned` where a report
 /// looks for better bindings.
@@ -340,14 +388,9 @@ LogicalResult Driver::plan(ModuleOp module, shd::ProgramOp program,
                            OwningOpRef<ModuleOp> &planned) {
   if (program->hasAttr(shd::kPlan))
     return success();
-  bool reports = options.emit == Emit::Cost || options.emit == Emit::Json;
-  PlanOptions how = options.plan();
-  how.priceMemory = reports && !options.verify;
-  if (failed(run(module, [&](OpPassManager &manager) {
-        buildPlanPipeline(manager, how);
-      })))
+  if (failed(search(module)))
     return failure();
-  if (reports)
+  if (options.emitsReport())
     planned = module.clone();
   return run(module, buildLoweringPipeline);
 }
@@ -374,19 +417,18 @@ ExitStatus Driver::printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
     return InputError;
   OwningOpRef<ModuleOp> module = takeModule(*program, context);
   shd::ProgramOp planned = programOf(*module);
-  if (!planned || failed(run(*module, [&](OpPassManager &manager) {
-        buildPlanPipeline(manager, options.plan());
-      })))
+  if (!planned || failed(search(*module)))
     return InputError;
   printPlan(os, *program, sourceMgr, planned, options.overrides());
   if (failed(run(*module, buildLoweringPipeline)))
     return InputError;
-  return report(*module, planned, /*planned=*/{}, nulls());
+  return report(sourceMgr, *module, planned, /*planned=*/{}, nulls());
 }
 
 /// Prints what was asked for of a planned program.
-ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
-                          ModuleOp planned, raw_ostream &os) {
+ExitStatus Driver::report(SourceMgr &sourceMgr, ModuleOp module,
+                          shd::ProgramOp program, ModuleOp planned,
+                          raw_ostream &os) {
   TimingScope nested = timing.nest("Report");
   std::unique_ptr<PlanningContext> context = createContext(program);
   if (!context)
@@ -399,6 +441,9 @@ ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
   if (planned)
     report.fasterBinding = findFasterBinding(planned, program, context->model,
                                              report, reportOptions);
+  if (report.shortfall && options.emitsReport() && !options.readsModule())
+    report.shortfall->waysOut = findWaysOut(
+        sourceMgr, options.overrides(), options.plan(), report, interrupted);
   if (options.emit == Emit::Spmd) {
     markCollectiveMatmuls(program, scheduled);
     if (failed(run(module, buildSpmdPipeline)))
@@ -412,6 +457,15 @@ ExitStatus Driver::report(ModuleOp module, shd::ProgramOp program,
     printText(os, report, options.wantsColour());
   return succeeded(checkFits(report, scheduled.memory.peakLoc)) ? Success
                                                                 : NoPlanFits;
+}
+
+/// `--emit-problem`.
+ExitStatus Driver::printProblem(ModuleOp module, shd::ProgramOp program,
+                                raw_ostream &os) {
+  if (failed(run(module, buildUnsolvedPipeline)) ||
+      failed(shardc::printProblem(os, program, options.plan().memoryLimit)))
+    return InputError;
+  return Success;
 }
 
 /// `--emit-jax`.
@@ -496,6 +550,8 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
     return Success;
   }
   shd::ProgramOp program = programOf(*module);
+  if (program && options.emit == Emit::Problem)
+    return printProblem(*module, program, os);
   OwningOpRef<ModuleOp> planned, imported;
   if (options.verify || options.emit == Emit::Jax)
     imported = module->clone();
@@ -505,7 +561,7 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
     return verifyByRunning(*imported, *module, os);
   if (options.emit == Emit::Jax && failed(printJax(*imported, program, os)))
     return InputError;
-  return report(*module, program, planned.get(), os);
+  return report(sourceMgr, *module, program, planned.get(), os);
 }
 
 /// Compiles, and judges the diagnostics instead of showing them.
@@ -632,8 +688,8 @@ static ExitStatus checkCommandLine(const Options &options) {
                             Twine(options.emit.getNumOccurrences()));
   if (ExitStatus status = checkQuestions(options))
     return status;
-  bool emitsReport = options.emit == Emit::Cost || options.emit == Emit::Json;
-  if (options.verify && (!emitsReport || options.asks() || options.timeline))
+  if (options.verify &&
+      (!options.emitsReport() || options.asks() || options.timeline))
     return commandLineError(
         "--verify prints a report of its own, or JSON with --emit-json; it "
         "goes with no --timeline and no question about many plans");
@@ -653,8 +709,13 @@ static ExitStatus checkCommandLine(const Options &options) {
     return commandLineError("--memory-limit expects bytes, such as 12GB, "
                             "found '" +
                             options.memoryLimit + "'");
-  if (options.timeline && options.emit != Emit::Cost &&
-      options.emit != Emit::Json)
+  if (options.emit == Emit::Problem &&
+      (options.opt != OptMode::Optimize ||
+       (options.objective.getNumOccurrences() &&
+        options.objective != Objective::Upper)))
+    return commandLineError("--emit-problem is what --opt=optimize searches "
+                            "for the least --objective=upper");
+  if (options.timeline && !options.emitsReport())
     return commandLineError(
         "--timeline expects the cost report or --emit-json");
   bool needsText = options.emit == Emit::Ast || options.emit == Emit::Plan;
@@ -674,11 +735,17 @@ static ExitStatus compileFile(const Options &options, TimingScope &timing,
   if (options.input.empty())
     return commandLineError("expected a FILE.shd, or - for standard input; "
                             "--help lists the options");
+  // Of many plans, Ctrl-C ends the program: none is the best so far.
+  static const std::atomic<bool> never = false;
+  const std::atomic<bool> &interrupted =
+      options.asks() ? never : catchInterrupts();
   std::string message;
   std::unique_ptr<MemoryBuffer> input = openInputFile(options.input, &message);
   if (!input)
     return commandLineError(message);
-  return Driver(options, timing).run(std::move(input), os);
+  ExitStatus status =
+      Driver(options, timing, interrupted).run(std::move(input), os);
+  return status == InputError && interrupted ? Interrupted : status;
 }
 
 static ExitStatus runShardc(const Options &options) {

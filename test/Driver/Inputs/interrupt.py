@@ -1,0 +1,65 @@
+"""Sends SIGINT to shardc: before it has read the program, twice, and once a
+line on the terminal says that there is a plan.
+
+interrupt.py SHARDC PROGRAM OPTION...
+"""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+command = [sys.argv[1], "-", "--emit-json"] + sys.argv[3:]
+program = open(sys.argv[2], "rb").read()
+
+
+def start(stdout, stderr):
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr)
+
+
+def wait_for_reading(process):
+    """Until it has slept for a while: it waits for its standard input."""
+    asleep = 0
+    while asleep < 5:
+        with open(f"/proc/{process.pid}/stat") as stat:
+            state = stat.read().rpartition(")")[2].split()[0]
+        asleep = asleep + 1 if state == "S" else 0
+        time.sleep(0.02)
+
+
+process = start(subprocess.PIPE, subprocess.PIPE)
+wait_for_reading(process)
+process.send_signal(signal.SIGINT)
+out, err = process.communicate(program)
+print("early:", process.returncode, out, err.decode())
+
+process = start(subprocess.PIPE, subprocess.PIPE)
+wait_for_reading(process)
+process.send_signal(signal.SIGINT)
+time.sleep(0.1)
+process.send_signal(signal.SIGINT)
+print("twice:", signal.Signals(-process.wait()).name)
+
+# The line on the terminal, until there is a plan or the search is over.
+terminal, theirs = pty.openpty()
+report = tempfile.TemporaryFile()
+process = start(report, theirs)
+os.close(theirs)
+process.stdin.write(program)
+process.stdin.close()
+seen = b""
+while b"best" not in seen:
+    try:
+        seen += os.read(terminal, 4096)
+    except OSError:
+        break
+process.send_signal(signal.SIGINT)
+status = process.wait()
+report.seek(0)
+plan = json.load(report)["plan"]
+print("late:", status, plan["status"], plan["bound_s"] <= plan["value_s"])
+print("line:", seen.replace(b"\x1b", b"").decode().strip().split("\r")[-1])

@@ -527,9 +527,13 @@ std::vector<Report::WayOut> WayFinder::run() {
   openSingly();
   for (unsigned steps = 1; steps <= kMaxSteps; ++steps)
     tryAll(steps);
+  // A limit is the user's to raise, unless the machine has no more.
+  bool hasMore = report.memory.peak <= report.memory.capacity;
+  std::vector<StringRef> kinds = {"search", "pins", "padding", "dim", "mesh"};
+  kinds.insert(hasMore ? kinds.begin() + 3 : kinds.end(), "limit");
   std::vector<Report::WayOut> result;
   for (bool fits : {true, false})
-    for (StringRef kind : {"search", "pins", "padding", "limit", "dim", "mesh"})
+    for (StringRef kind : kinds)
       for (Way &way : ways)
         if (way.found && way.found->fits == fits && way.kind == kind)
           result.push_back(std::move(*way.found));

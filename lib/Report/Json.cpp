@@ -299,13 +299,13 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   object["traffic"] = {{"hbm", number(report.traffic.hbm)},
                        {"network", byName(report.traffic.network)}};
   object["plan"] = plan(report.plan);
-  object["shortfall"] = shortfall(report);
   object["parameters"] = report.parameters;
   object["tokens"] = report.tokens ? Json(*report.tokens) : Json(nullptr);
   object["tokens_per_s"] = number(report.tokensPerSecond);
   object["overlap"] = overlap(report);
   object["rooflines"] = rooflines(report);
   object["physical"] = levels(report.hardware);
+  object["shortfall"] = shortfall(report);
   Json tensors = Json::array(), operations = Json::array();
   for (const ReportTensor &each : report.tensors)
     tensors.push_back(tensor(each));

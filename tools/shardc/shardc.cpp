@@ -139,7 +139,9 @@ struct Options {
                             cl::desc("Search for at most S seconds"),
                             cl::value_desc("S"), cl::cat(planCategory)};
   cl::opt<unsigned> jobs{
-      "jobs", cl::desc("Use N threads; the result does not depend on it"),
+      "jobs",
+      cl::desc("Threads of --sweep and --crossover; the result does not "
+               "depend on them"),
       cl::value_desc("N"), cl::init(1), cl::cat(planCategory)};
   cl::opt<bool> allowPadding{
       "allow-padding",
@@ -317,8 +319,9 @@ private:
 static void showProgress(ProgressLine &line,
                          const solver::SearchProgress &progress) {
   auto text = [](const std::optional<solver::Cost> &picoseconds) {
-    return picoseconds ? std::optional(formatTime(double(*picoseconds) / 1e12))
-                       : std::nullopt;
+    return picoseconds.value_or(0) > 0
+               ? std::optional(formatTime(double(*picoseconds) / 1e12))
+               : std::nullopt;
   };
   std::optional<double> gap;
   if (progress.cost && progress.bound && *progress.bound > 0)

@@ -1,7 +1,7 @@
 """Sends SIGINT to shardc: before it has read the program, twice, and once a
 line on the terminal says that there is a plan.
 
-interrupt.py SHARDC PROGRAM OPTION...
+interrupt.py SHARDC PROGRAM LARGE-PROGRAM OPTION...
 """
 
 import json
@@ -13,11 +13,12 @@ import sys
 import tempfile
 import time
 
-command = [sys.argv[1], "-", "--emit-json"] + sys.argv[3:]
-program = open(sys.argv[2], "rb").read()
+shardc, program, large, *options = sys.argv[1:]
+program = open(program, "rb").read()
 
 
-def start(stdout, stderr):
+def start(stdout, stderr, options=[]):
+    command = [shardc, "-", "--emit-json"] + options
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr)
 
 
@@ -47,9 +48,9 @@ print("twice:", signal.Signals(-process.wait()).name)
 # The line on the terminal, until there is a plan or the search is over.
 terminal, theirs = pty.openpty()
 report = tempfile.TemporaryFile()
-process = start(report, theirs)
+process = start(report, theirs, options)
 os.close(theirs)
-process.stdin.write(program)
+process.stdin.write(open(large, "rb").read())
 process.stdin.close()
 seen = b""
 while b"best" not in seen:
@@ -62,4 +63,5 @@ status = process.wait()
 report.seek(0)
 plan = json.load(report)["plan"]
 print("late:", status, plan["status"], plan["bound_s"] <= plan["value_s"])
-print("line:", seen.replace(b"\x1b", b"").decode().strip().split("\r")[-1])
+lines = [line for line in seen.decode().split("\r\x1b[K") if "best" in line]
+print("line:", *lines)

@@ -155,10 +155,10 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
     return program.emitError("times or sizes of this program are too large to "
                              "be added up exactly: expected sums below 2^60 "
                              "picoseconds (13 days) and 2^60 bytes");
-  auto start = std::chrono::steady_clock::now();
-  const SearchWatch *watch = SearchWatch::of(&getContext());
+  // Of fixed layouts there is nothing to search.
+  const SearchWatch *watch = fixed ? nullptr : SearchWatch::of(&getContext());
   solver::Options options;
-  if (timeLimit >= 0)
+  if (!fixed && timeLimit >= 0)
     options.timeLimitSeconds = timeLimit;
   if (watch) {
     options.interrupted = watch->interrupted;
@@ -196,14 +196,12 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
     plan.memoryBound = solution.peakBound;
   }
   record(plan);
-  if (timeLimit >= 0)
-    recordSeconds(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-            .count());
   return success();
 }
 
 void OptimizePass::runOnOperation() {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
   std::unique_ptr<PlanningContext> context = createContext(getOperation());
   if (!context || failed(checkFusionGroups(getOperation())))
     return signalPassFailure();
@@ -219,7 +217,9 @@ void OptimizePass::runOnOperation() {
     planned = takePropagated("a program of so many operations has too many "
                              "plans to search");
   if (failed(planned))
-    signalPassFailure();
+    return signalPassFailure();
+  if (!fixed && timeLimit >= 0)
+    recordSeconds(std::chrono::duration<double>(Clock::now() - start).count());
 }
 
 } // namespace shardc::shd

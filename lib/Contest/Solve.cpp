@@ -49,7 +49,8 @@ double Answer::gap() const {
 
 Answer solve(const Problem &problem, const SearchOptions &options) {
   unsigned shift = 0;
-  for (Wide sum = mostCost(problem); sum >> shift >= kMaxLargeCost;)
+  for (Wide sum = mostCost(problem);
+       !fitsLargeSearch(sum >> shift, problem.edges.size());)
     ++shift;
   std::optional<Problem> divided;
   if (shift)

@@ -46,6 +46,7 @@ struct Settings {
   std::string file;
   std::optional<double> timeLimit;
   unsigned jobs = 1;
+  uint64_t seed = 1;
   bool json = false;
 };
 
@@ -82,6 +83,7 @@ int run(const Settings &settings) {
   ProgressLine line(ProgressLine::isWanted());
   solver::SearchOptions options;
   options.jobs = settings.jobs;
+  options.seed = settings.seed;
   options.interrupted = &interrupted;
   if (settings.timeLimit)
     options.timeLimitSeconds =
@@ -112,6 +114,10 @@ int main(int argc, char **argv) {
       "jobs", cl::value_desc("N"), cl::init(1),
       cl::desc("Threads; the result depends on them only where time ends it"),
       cl::cat(category));
+  cl::opt<uint64_t> seed("seed", cl::init(1), cl::Hidden,
+                         cl::desc("Of the random numbers, to measure what "
+                                  "depends on them"),
+                         cl::cat(category));
   cl::opt<bool> json("json", cl::desc("Print one JSON object"),
                      cl::cat(category));
   cl::HideUnrelatedOptions(category);
@@ -141,6 +147,7 @@ int main(int argc, char **argv) {
   if (timeLimit.getNumOccurrences())
     settings.timeLimit = timeLimit;
   settings.jobs = jobs;
+  settings.seed = seed;
   settings.json = json;
   // Skips teardown of what ends with the process.
   exit(run(settings));

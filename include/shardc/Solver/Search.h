@@ -26,17 +26,22 @@ struct SearchOptions {
   std::function<void(const SearchProgress &)> progress;
 };
 
-/// Costs of a problem may sum to at most this for a large-scale search.
-inline constexpr Cost kMaxLargeCost = Cost(1) << 48;
+/// What stands for a forbidden pair where costs sum to at most `most`: a power
+/// of two, so far above all plans that no pair makes up for one.
+Wide wallAbove(Wide most);
+
+/// Whether a large-scale search can take costs that sum to `most`: it adds up
+/// forbidden pairs, in the worst case all, in 64 bits.
+bool fitsLargeSearch(Wide most, size_t edges);
 
 /// A solution whose bound may be missing.
 struct SearchResult : Solution {
   bool hasBound = false;
 };
 
-/// The problem has passed check(), its costs sum to less than kMaxLargeCost,
-/// and it has no memory on pairs. Goes on until the
-/// plan is proven optimal, the time is over, or it is interrupted.
+/// The problem has passed check(), its costs pass fitsLargeSearch(), and it has
+/// no memory on pairs. Goes on until the plan is proven optimal, the time is
+/// over, or it is interrupted.
 SearchResult searchLarge(const Problem &problem, const SearchOptions &options);
 
 } // namespace shardc::solver

@@ -57,7 +57,7 @@ Walk::Walk(const Graph &graph, const Guide &guide, Labels start, uint64_t seed)
 }
 
 void Walk::keepIfBest() {
-  if (state.fits() && state.cost() < best.cost && state.cost() < kWall)
+  if (state.fits() && state.cost() < best.cost && state.cost() < graph.wall)
     best = {state.labels(), state.cost()};
 }
 

@@ -42,7 +42,7 @@ void Dive::load(const State &state, const std::vector<double> &priced,
     offsets.push_back(offsets.back() + padded(graph.labels(region[k])));
     unfixed.push_back(k);
   }
-  costs.assign(offsets.back(), float(kWall));
+  costs.assign(offsets.back(), kPad);
   margins.assign(count, 0);
   chosen.assign(count, 0);
   std::vector<int64_t> exact(graph.maxLabels);

@@ -5,6 +5,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cassert>
 
 namespace shardc::solver::search {
 
@@ -17,10 +18,12 @@ public:
   std::optional<Graph> run() {
     numberNodes();
     addLabels();
+    setWall();
     if (!addLinks())
       return std::nullopt;
     graph.slack = network.slack;
     graph.constant = network.constant;
+    assert(fitsLargeSearch(graph.wall / 2 - 1, graph.links));
     return std::move(graph);
   }
 
@@ -52,6 +55,24 @@ private:
       graph.maxLabels =
           std::max(graph.maxLabels, static_cast<uint32_t>(node.size()));
     }
+  }
+
+  void setWall() {
+    Wide most = 0;
+    for (Variable v : graph.ids)
+      most += *llvm::max_element(network.nodes[v].costs);
+    for (const Link &link : network.links)
+      if (link.alive)
+        most += mostOf(*link.table);
+    graph.wall = static_cast<int64_t>(wallAbove(most));
+  }
+
+  static Cost mostOf(const Table &table) {
+    Cost most = 0;
+    for (Cost cost : table.costs)
+      if (!isForbidden(cost))
+        most = std::max(most, cost);
+    return most;
   }
 
   bool addLinks() {
@@ -93,7 +114,7 @@ private:
     for (size_t i = 0; i < exact.size(); i += columns) {
       for (size_t j = 0; j < columns; ++j)
         result.push_back(static_cast<float>(exact[i + j]));
-      result.resize(result.size() + padded(columns) - columns, float(kWall));
+      result.resize(result.size() + padded(columns) - columns, kPad);
     }
     return result;
   }
@@ -113,7 +134,7 @@ private:
     pairs.sizes[0] = table.rows;
     pairs.sizes[1] = table.columns;
     for (Cost cost : table.costs)
-      pairs.exact[0].push_back(isForbidden(cost) ? kWall : cost);
+      pairs.exact[0].push_back(isForbidden(cost) ? graph.wall : cost);
     for (Label j = 0; j < table.columns; ++j)
       for (Label i = 0; i < table.rows; ++i)
         pairs.exact[1].push_back(pairs.exact[0][size_t(i) * table.columns + j]);

@@ -15,13 +15,11 @@
 
 namespace shardc::solver::search {
 
-/// Stands for a forbidden pair: a power of two above every plan's cost, so that
-/// it can be added to exact sums and taken away again.
-/// Some thousand of them can be added up.
-inline constexpr int64_t kWall = 4 * kMaxLargeCost;
+/// In the padding of rows of floats: above all that is compared with it.
+inline constexpr float kPad = 0x1p50f;
 
 /// A pair table in both orientations: [0] has the first end's labels as rows,
-/// [1] the second's. Rounded rows are padded with kWall; floats take half the
+/// [1] the second's. Rounded rows are padded with kPad; floats take half the
 /// memory, and what matters is near 0.
 struct PairTable {
   uint32_t sizes[2] = {0, 0};
@@ -63,6 +61,9 @@ struct Graph {
   uint32_t maxLabels = 0;
   std::vector<int64_t> slack;
   int64_t constant = 0;
+  /// Stands for a forbidden pair: above every plan's cost, and added to exact
+  /// sums and taken away again without loss.
+  int64_t wall = 0;
 
   size_t size() const { return ids.size(); }
   uint32_t labels(uint32_t node) const {
@@ -115,7 +116,7 @@ std::optional<Labels> projectLabels(const Network &network, const Graph &graph,
 /// Memory in use less what is available, by row.
 std::vector<int64_t> overflow(const Graph &graph, const Labels &labels);
 
-/// Cost without the graph's constant; kWall and more if a pair is forbidden.
+/// Cost without the graph's constant; the wall and more if a pair is forbidden.
 int64_t graphCost(const Graph &graph, const Labels &labels);
 
 /// Additions that one pass over all links takes: the unit of work.

@@ -124,6 +124,10 @@ private:
   }
 
   void raiseBound(Cost bound) {
+    if (!hasPlan() && bound > mostCost(problem)) {
+      infeasible = true;
+      return;
+    }
     if (solution.hasBound && bound <= solution.bound)
       return;
     // What was excluded costs more than the best plan.
@@ -166,13 +170,8 @@ private:
               hasPlan() ? std::optional(solution.cost) : std::nullopt);
     raiseBound(proof.bound);
     provenPoint = ascent->best().bound;
-    if (isDone())
+    if (isDone() || !hasPlan())
       return;
-    if (!hasPlan()) {
-      if (proof.bound > mostCost(problem))
-        excludeAll();
-      return;
-    }
     double share =
         double(llvm::count(proof.excluded, true)) / double(graph->costs.size());
     if (share < kContractAgain || isNearlyOver())
@@ -468,6 +467,20 @@ private:
   std::array<double, 3> earned = {}; // by Walker
 };
 } // namespace
+
+Wide wallAbove(Wide most) {
+  Wide wall = 2;
+  while (wall <= 2 * most)
+    wall *= 2;
+  return wall;
+}
+
+bool fitsLargeSearch(Wide most, size_t edges) {
+  // Prices and messages of larger costs would lose too much in floating point.
+  constexpr Wide largest = Wide(1) << 48;
+  constexpr Wide limit = std::numeric_limits<int64_t>::max();
+  return most < largest && wallAbove(most) <= limit / (Wide(edges) + 1);
+}
 
 SearchResult searchLarge(const Problem &problem, const SearchOptions &options) {
   assert(problem.edgeUsages.empty() && "memory of pairs is not supported");

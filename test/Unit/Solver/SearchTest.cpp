@@ -100,7 +100,7 @@ TEST(Graph, CostAndMemoryAreTheProblems) {
     if (now.cost)
       EXPECT_EQ(cost + graph->constant, *now.cost);
     else
-      EXPECT_GE(cost, kWall);
+      EXPECT_GE(cost, graph->wall);
     if (!problem.capacity)
       continue;
     std::vector<int64_t> over = overflow(*graph, labels);
@@ -108,6 +108,44 @@ TEST(Graph, CostAndMemoryAreTheProblems) {
       EXPECT_EQ(over[row],
                 now.usage[network.rowPoints[row]] - *problem.capacity);
   }
+}
+
+TEST(FitsLargeSearch, AllPairsForbiddenFitIn64Bits) {
+  // The wall of 2^46 - 1 is 2^47: 2^16 of them are 2^63, one too many.
+  Wide most = (Wide(1) << 46) - 1;
+  EXPECT_EQ(wallAbove(most), Wide(1) << 47);
+  EXPECT_TRUE(fitsLargeSearch(most, (1 << 16) - 2));
+  EXPECT_FALSE(fitsLargeSearch(most, (1 << 16) - 1));
+  EXPECT_EQ(wallAbove(most + 1), Wide(1) << 48);
+  EXPECT_FALSE(fitsLargeSearch(most + 1, (1 << 16) - 2));
+}
+
+TEST(State, ManyForbiddenNeighbours) {
+  // A hub whose label 0 goes with no leaf's label 0.
+  const uint32_t leaves = 20'000;
+  Problem problem;
+  problem.variables.push_back({"", {0, 3}, {}});
+  problem.tables.push_back({2, 2, {kForbidden, 7, 1'000'000'000, 0}});
+  for (uint32_t leaf = 1; leaf <= leaves; ++leaf) {
+    problem.variables.push_back({"", {0, 5}, {}});
+    problem.edges.push_back({0, leaf, 0});
+  }
+  ASSERT_TRUE(fitsLargeSearch(mostCost(problem), problem.edges.size()));
+  Network network = buildNetwork(problem);
+  std::optional<Graph> graph = buildGraph(network);
+  ASSERT_EQ(graph->size(), leaves + 1);
+  ASSERT_GT(graph->wall, mostCost(problem));
+  Labels labels(leaves + 1, 0);
+  labels[0] = 1;
+  State state(*graph, labels);
+  EXPECT_EQ(state.costs(0)[0], leaves * graph->wall);
+  EXPECT_EQ(state.cost(), 3 + leaves * int64_t(1'000'000'000));
+  state.change(0, 0);
+  EXPECT_EQ(state.cost(), leaves * graph->wall);
+  for (uint32_t leaf = 1; leaf <= leaves; ++leaf)
+    state.change(leaf, 1);
+  EXPECT_EQ(state.costs(0)[0], leaves * int64_t(7));
+  EXPECT_EQ(state.cost(), leaves * int64_t(7 + 5));
 }
 
 /// Calls `visit(labels, cost)` for each assignment that fits.
@@ -197,11 +235,9 @@ TEST(Walk, StateIsThatOfAFreshStart) {
   Walk walk(*graph, guide, starts[0].labels, 2);
   ASSERT_TRUE(
       repair(*graph, guide, walk, ascent.best().bound, *problem.capacity, {}));
-  uint64_t steps = 0;
-  for (int chunk = 0; chunk < 20; ++chunk) {
-    walk.anneal(50, 5, 5'000'000, {});
-    EXPECT_GT(walk.steps, steps);
-    steps = walk.steps;
+  for (uint64_t steps = 1000; steps <= 20'000; steps += 1000) {
+    while (walk.steps < steps)
+      walk.anneal(50, 5, 100'000, {});
     State fresh(*graph, walk.state.labels());
     ASSERT_TRUE(walk.state.fits());
     ASSERT_EQ(walk.state.cost(), fresh.cost());
@@ -210,7 +246,7 @@ TEST(Walk, StateIsThatOfAFreshStart) {
       for (uint32_t i = 0; i < graph->labels(u); ++i)
         ASSERT_EQ(walk.state.costs(u)[i], fresh.costs(u)[i]);
   }
-  EXPECT_GT(steps, 20'000u);
+  EXPECT_GT(walk.accepted, 100u);
   Evaluation best =
       evaluate(problem, recoverLabels(network, *graph, walk.best.labels));
   EXPECT_TRUE(best.fits);
@@ -309,6 +345,27 @@ TEST(Search, ThreadsDoNotMatter) {
   ASSERT_FALSE(one.assignment.empty());
   EXPECT_EQ(one.assignment, two.assignment);
   EXPECT_EQ(one.bound, two.bound);
+}
+
+TEST(Search, InterruptedItReturnsTheBestSoFar) {
+  std::mt19937_64 random(12);
+  Problem problem = ring(random, 200);
+  SearchOptions options = withoutElimination();
+  std::atomic<bool> interrupted = false;
+  options.interrupted = &interrupted;
+  std::optional<Cost> last;
+  options.progress = [&](const SearchProgress &progress) {
+    last = progress.cost;
+    interrupted = progress.cost.has_value();
+  };
+  SearchResult result = searchLarge(problem, options);
+  ASSERT_TRUE(interrupted);
+  EXPECT_EQ(result.status, Status::Feasible);
+  EXPECT_EQ(result.cost, *last);
+  Evaluation now = evaluate(problem, result.assignment);
+  EXPECT_TRUE(now.fits);
+  EXPECT_EQ(now.cost, result.cost);
+  EXPECT_LT(result.bound, result.cost);
 }
 
 TEST(Carry, BoundStaysNearby) {

@@ -20,8 +20,8 @@ std::vector<double> priceLabels(const Graph &graph, const Prices &prices) {
 
 Sweeps::Sweeps(const Graph &graph)
     : messages(graph.messageEntries, 0), graph(graph),
-      priced(graph.firstPadded.back(), kPad),
-      belief(padded(graph.maxLabels)), rest(padded(graph.maxLabels)) {
+      priced(graph.firstPadded.back(), kPad), belief(padded(graph.maxLabels)),
+      rest(padded(graph.maxLabels)) {
   setPrices(Prices(graph.slack.size(), 0));
   for (uint32_t u = 0; u < graph.size(); ++u)
     earlier.push_back(llvm::count_if(

@@ -2,40 +2,42 @@
 
 #include "Ascent.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cmath>
 
 namespace shardc::solver::search {
 
-/// Rows are measured in this part of the capacity.
-static constexpr double kUnits = 1e6;
-/// Steps without this relative gain make them shorter.
-static constexpr double kGain = 1e-6;
-static constexpr unsigned kPatience = 25;
-static constexpr double kShrink = 0.7;
-/// Above this scale usage is averaged over fewer steps.
-static constexpr double kFineScale = 0.02;
-static constexpr double kCoarseAverage = 0.3, kFineAverage = 0.09;
-/// Without a plan the bound is taken to be this far from the optimum.
-static constexpr double kOptimism = 1.1;
-static constexpr double kLeastGap = 1e-4;
+/// How much of the last direction each step keeps.
+static constexpr double kMomentum = 0.9;
+/// What a step adds to a price of zero, in parts of the scale.
+static constexpr double kLeastPrice = 1e-3;
+/// Sweeps without prices, whose bound gives the scale.
+static constexpr unsigned kFreeSweeps = 40;
+/// Where that bound says nothing: this part of how far labels' costs differ.
+static constexpr double kSpread = 0.01;
 
 Ascent::Ascent(const Graph &graph, int64_t limit)
-    : graph(graph), sweeps(graph), unit(std::max(1.0, double(limit) / kUnits)),
-      prices(graph.slack.size(), 0) {}
+    : graph(graph), sweeps(graph), limit(std::max(1.0, double(limit))),
+      prices(graph.slack.size(), 0), excess(graph.slack.size(), 0) {
+  plan(kFirstSteps, kFirstRate, kLastRate);
+}
 
 void Ascent::restart(const DualPoint &start, unsigned count,
                      const Deadline &stop) {
   prices = start.prices;
   sweeps.setPrices(prices);
   sweeps.messages = start.messages;
-  excess.clear();
+  scale = start.scale;
+  llvm::fill(excess, 0);
   double bound = 0;
-  for (unsigned i = 0; i < count && !(i > 0 && stop.expired()); ++i) {
-    sweeps.forward();
-    bound = sweeps.backward();
-  }
+  for (unsigned i = 0; i < count && !(i > 0 && stop.expired()); ++i)
+    bound = sweep();
   bestPoint = {};
-  stale = 0;
   keepIfBetter(bound);
+}
+
+double Ascent::sweep() {
+  sweeps.forward();
+  return sweeps.backward();
 }
 
 void Ascent::keepIfBetter(double bound) {
@@ -43,56 +45,64 @@ void Ascent::keepIfBetter(double bound) {
   for (size_t row = 0; row < prices.size(); ++row)
     bound -= prices[row] * double(graph.slack[row]);
   if (bound > bestPoint.bound)
-    bestPoint = {prices, sweeps.messages, bound};
-  if (bound > reference + kGain * std::abs(reference) ||
-      reference == -std::numeric_limits<double>::infinity()) {
-    reference = bound;
-    stale = 0;
-  } else {
-    ++stale;
-  }
+    bestPoint = {prices, sweeps.messages, bound, scale};
 }
 
-void Ascent::averageUsage() {
-  std::vector<int64_t> now = overflow(graph, sweeps.decode());
-  bool first = excess.empty();
-  excess.resize(now.size());
-  double weight =
-      first ? 1 : (scale > kFineScale ? kCoarseAverage : kFineAverage);
-  for (size_t row = 0; row < now.size(); ++row)
-    excess[row] += weight * (double(now[row]) / unit - excess[row]);
+void Ascent::findScale(const Deadline &stop) {
+  double bound = 0, spread = 0;
+  for (unsigned i = 0; i < kFreeSweeps && !(i > 0 && stop.expired()); ++i)
+    bound = sweep();
+  for (uint32_t u = 0; u < graph.size(); ++u)
+    spread += double(
+        *std::max_element(graph.costs.begin() + graph.firstLabel[u],
+                          graph.costs.begin() + graph.firstLabel[u + 1]));
+  scale = std::max({std::abs(bound + double(graph.constant)), kSpread * spread,
+                    1.0}) /
+          limit;
+  keepIfBetter(bound);
 }
 
-void Ascent::step(double target) {
-  sweeps.setPrices(prices);
-  sweeps.forward();
-  keepIfBetter(sweeps.backward());
-  averageUsage();
-  if (stale >= kPatience) {
-    scale = std::max(kShrink * scale, kLeastScale);
-    prices = bestPoint.prices;
-    sweeps.messages = bestPoint.messages;
-    stale = 0;
-  }
-  double norm = 0;
-  for (size_t row = 0; row < prices.size(); ++row)
-    if (excess[row] > 0 || prices[row] > 0)
-      norm += excess[row] * excess[row];
-  if (norm == 0)
+void Ascent::plan(unsigned steps, double from, double to) {
+  rate = from;
+  leastRate = to;
+  cooling = std::pow(to / from, 1.0 / std::max(1u, steps));
+  llvm::fill(excess, 0);
+  if (scale == 0)
     return;
-  double gap = std::max(kLeastGap * std::abs(target), target - bestPoint.bound);
-  double length = scale * gap / norm / unit;
-  for (size_t row = 0; row < prices.size(); ++row)
-    prices[row] = std::max(0.0, prices[row] + length * excess[row]);
+  prices = bestPoint.prices;
+  sweeps.setPrices(prices);
+  sweeps.messages = bestPoint.messages;
 }
 
-void Ascent::run(unsigned steps, std::optional<double> target,
-                 const Deadline &stop) {
+void Ascent::step() {
+  std::vector<int64_t> now = overflow(graph, sweeps.decode());
+  double sum = 0;
+  size_t count = 0;
+  for (size_t row = 0; row < prices.size(); ++row) {
+    excess[row] =
+        kMomentum * excess[row] + (1 - kMomentum) * double(now[row]) / limit;
+    if (prices[row] > 0 || excess[row] > 0) {
+      sum += excess[row] * excess[row];
+      ++count;
+    }
+  }
+  if (sum > 0) {
+    double length = rate / std::sqrt(sum / double(count));
+    for (size_t row = 0; row < prices.size(); ++row)
+      prices[row] =
+          std::max(0.0, prices[row] + length * excess[row] *
+                                          (prices[row] + kLeastPrice * scale));
+    sweeps.setPrices(prices);
+  }
+  keepIfBetter(sweep());
+  rate = std::max(rate * cooling, leastRate);
+}
+
+void Ascent::run(unsigned steps, const Deadline &stop) {
+  if (scale == 0)
+    findScale(stop);
   for (unsigned i = 0; i < steps && !stop.expired(); ++i)
-    step(target ? *target
-         : bestPoint.bound == -std::numeric_limits<double>::infinity()
-             ? 0
-             : kOptimism * bestPoint.bound);
+    step();
 }
 
 } // namespace shardc::solver::search

@@ -1,7 +1,7 @@
 //===- Ascent.h - Prices of memory that raise the bound -------*- C++ -*-===//
 //
 // Lagrangian ascent on the memory rows: one pass of message passing each way
-// per step, the usage of decoded assignments averaged over steps.
+// per step, and steps that are in proportion to the prices themselves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,16 @@ struct DualPoint {
   std::vector<float> messages;
   /// With the graph's constant; in floating point.
   double bound = -std::numeric_limits<double>::infinity();
+  /// The price per byte that prices are measured by; 0: not known yet.
+  double scale = 0;
 };
 
 class Ascent {
 public:
+  /// Of the first steps, which go from prices of zero to good ones.
+  static constexpr unsigned kFirstSteps = 1000;
+  static constexpr double kFirstRate = 0.1, kLastRate = 1e-4;
+
   /// Prices are per byte; `limit` is the problem's capacity in bytes.
   Ascent(const Graph &graph, int64_t limit);
 
@@ -31,32 +37,29 @@ public:
   /// problem, after one sweep and more.
   void restart(const DualPoint &start, unsigned sweeps, const Deadline &stop);
 
-  /// Takes `steps` steps towards `target`, the cost of the best plan if there
-  /// is one. Step sizes go on from `scale()`.
-  void run(unsigned steps, std::optional<double> target, const Deadline &stop);
+  /// Plans `steps` steps from the best point on, whose lengths fall
+  /// geometrically from one part of the prices to another.
+  void plan(unsigned steps, double from, double to);
 
-  /// Starts again with larger or smaller steps.
-  void setScale(double value) { scale = value; }
+  /// Takes the next of the planned steps; those after the last are as short.
+  void run(unsigned steps, const Deadline &stop);
 
   const DualPoint &best() const { return bestPoint; }
-  bool isDone() const { return scale <= kLeastScale && stale > 0; }
 
 private:
-  static constexpr double kLeastScale = 1e-4;
-
-  void step(double target);
+  void findScale(const Deadline &stop);
+  void step();
+  double sweep();
   void keepIfBetter(double bound);
-  void averageUsage();
 
   const Graph &graph;
   Sweeps sweeps;
-  double unit;
+  double limit;
   Prices prices;
-  std::vector<double> excess; // averaged, per row, in units
+  std::vector<double> excess; // with momentum, per row, in parts of the limit
   DualPoint bestPoint;
-  double scale = 1;
-  unsigned stale = 0;
-  double reference = -std::numeric_limits<double>::infinity();
+  double scale = 0;
+  double rate = 0, leastRate = 0, cooling = 1;
 };
 
 } // namespace shardc::solver::search

@@ -21,10 +21,14 @@ namespace shardc::solver {
 
 using namespace search;
 
-/// Steps of the ascent before the first plan, and in the first round; fewer
-/// where they take more than so many additions.
-static constexpr unsigned kFirstSteps = 150, kAscentSteps = 2000;
+/// Steps of the ascent before the first plan; fewer where they take more than
+/// so many additions.
+static constexpr unsigned kFirstSteps = 150;
 static constexpr double kFirstWork = 4e8;
+/// Lengths of its steps once the prices are nearly right, and the relative gain
+/// without which it rests until the network changes.
+static constexpr double kLateRate = 3e-3, kLeastRate = 1e-5;
+static constexpr double kLeastGain = 1e-8;
 /// Decodings that starts are chosen from, and starts that race.
 static constexpr unsigned kTries = 8, kStarts = 3, kFreshStarts = 3;
 /// Temperatures of the race, relative to the cost of the best plan.
@@ -37,8 +41,6 @@ static constexpr double kRacePasses = 75, kLeastRaceWork = 2e6;
 static constexpr double kGrowth = 1.25;
 /// How much of what kinds of walks gained counts in the next round.
 static constexpr double kMemory = 0.5;
-/// The scale of steps of the ascent once there is a plan to aim at.
-static constexpr double kLateScale = 0.02;
 /// The network is contracted again once this share of labels is excluded.
 static constexpr double kContractAgain = 0.15;
 /// How much of the time that is left exact elimination may take.
@@ -136,12 +138,6 @@ private:
     report();
   }
 
-  std::optional<double> target() const {
-    if (!hasPlan())
-      return std::nullopt;
-    return double(solution.cost);
-  }
-
   //===--------------------------------------------------------------------===//
   // Networks
   //===--------------------------------------------------------------------===//
@@ -160,6 +156,7 @@ private:
     }
     passWork = double(workOfPass(*graph));
     ascent.emplace(*graph, *problem.capacity);
+    resting = false;
     return true;
   }
 
@@ -212,7 +209,6 @@ private:
     ascent->restart(
         carry(before, from, point, tightness, *graph, Naming(network, *graph)),
         kFreshSweeps, stop);
-    ascent->setScale(kLateScale);
     makeGuide();
     bestLabels = incumbent();
   }
@@ -271,21 +267,50 @@ private:
   void firstPlan() {
     if (isDone())
       return;
-    ascent->run(std::min(kFirstSteps, stepsFor(kFirstWork)), std::nullopt,
-                stop);
-    raiseBound(prove(*graph, ascent->best()).bound);
-    repairStarts(1, 1);
-    if (isDone())
-      return;
-    // A better plan makes for better steps, and is there if time ends soon.
-    for (unsigned done = 0, steps = kFirstSteps; done < kAscentSteps;
-         done += steps, steps = std::min(2 * steps, kAscentSteps - done)) {
-      ascent->run(steps, target(), stop);
+    unsigned done = std::min(kFirstSteps, stepsFor(kFirstWork));
+    ascent->run(done, stop);
+    while (true) {
       raiseBound(prove(*graph, ascent->best()).bound);
       if (isDone())
         return;
       repairStarts(1, 1);
+      if (done == Ascent::kFirstSteps || isDone())
+        return;
+      unsigned steps = std::min(done, Ascent::kFirstSteps - done);
+      goOn(steps);
+      done += steps;
     }
+  }
+
+  /// Ascent beside a walk from the best plan that takes as long.
+  void goOn(unsigned steps) {
+    Plan found;
+    runTasks({[&] { ascent->run(steps, stop); },
+              [&] {
+                if (!hasPlan())
+                  return;
+                Walk walk(*graph, *guide, bestLabels, options.seed);
+                double hot = heat * scaleOfCosts();
+                walk.anneal(hot, hot * kCooling, uint64_t(2 * passWork * steps),
+                            stop);
+                found = std::move(walk.best);
+              }},
+             options.jobs);
+    offer(found);
+  }
+
+  /// Ascent as one of a round's tasks, unless it is at its end.
+  void addAscent(std::vector<std::function<void()>> &tasks, double work) {
+    if (resting)
+      return;
+    unsigned steps = stepsFor(work);
+    ascent->plan(steps, hasPlan() ? kLateRate : Ascent::kFirstRate, kLeastRate);
+    tasks.push_back([this, steps] {
+      double before = ascent->best().bound;
+      ascent->run(steps, stop);
+      resting = hasPlan() &&
+                ascent->best().bound - before < kLeastGain * std::abs(before);
+    });
   }
 
   double scaleOfCosts() const {
@@ -313,7 +338,7 @@ private:
       for (double temperature : kTemperatures)
         runners.push_back({temperature, {}});
     std::vector<std::function<void()>> tasks;
-    tasks.push_back([&] { ascent->run(stepsFor(3 * work), target(), stop); });
+    addAscent(tasks, 3 * work);
     for (size_t k = 0; k < runners.size(); ++k)
       tasks.push_back([&, k] {
         Walk walk(*graph, *guide, starts[k / std::size(kTemperatures)].labels,
@@ -381,8 +406,6 @@ private:
   /// Walks from the best plan and one from a new start, beside ascent.
   void round() {
     Cost before = solution.cost;
-    if (ascent->isDone())
-      ascent->setScale(kLateScale);
     repairStarts(kFreshStarts, kFreshStarts);
     if (isDone())
       return;
@@ -403,7 +426,7 @@ private:
            walker == Walker::Forests ? cycle : 1,
            {}});
     std::vector<std::function<void()>> tasks;
-    tasks.push_back([&] { ascent->run(stepsFor(roundWork), target(), stop); });
+    addAscent(tasks, roundWork);
     for (size_t k = 0; k < runners.size(); ++k)
       tasks.push_back([&, k] {
         Walk walk(*graph, *guide, *runners[k].from,
@@ -460,6 +483,7 @@ private:
   /// The best plan in the graph, or as near to it as the graph allows.
   Labels bestLabels;
   bool infeasible = false;
+  bool resting = false; // the ascent
   /// The ascent's bound that has been proven.
   double provenPoint = -std::numeric_limits<double>::infinity();
   double passWork = 0, roundWork = 0, heat = std::end(kTemperatures)[-1];

@@ -195,7 +195,7 @@ TEST(ExactBound, NeverAboveTheOptimum) {
       continue;
     std::optional<Graph> graph = buildGraph(network);
     Ascent ascent(*graph, *problem.capacity);
-    ascent.run(60, std::nullopt, {});
+    ascent.run(60, {});
     expectProven(problem, network, *graph, ascent.best(), *optimum,
                  *optimum + i % 3);
     DualPoint garbage = ascent.best();
@@ -216,7 +216,7 @@ TEST(ExactBound, TightOnTreesWithoutMemory) {
   Network network = buildNetwork(problem);
   std::optional<Graph> graph = buildGraph(network);
   Ascent ascent(*graph, 1);
-  ascent.run(5, std::nullopt, {});
+  ascent.run(5, {});
   EXPECT_EQ(prove(*graph, ascent.best()).bound, 3);
 }
 
@@ -227,7 +227,7 @@ TEST(Walk, StateIsThatOfAFreshStart) {
   Network network = buildNetwork(problem);
   std::optional<Graph> graph = buildGraph(network);
   Ascent ascent(*graph, *problem.capacity);
-  ascent.run(200, std::nullopt, {});
+  ascent.run(200, {});
   search::Guide guide(*graph, ascent.best().prices);
   std::vector<Start> starts =
       makeStarts(*graph, guide, ascent.best(), 4, 2, 1, {});
@@ -259,7 +259,7 @@ TEST(Dive, RegionsKeepTheStateExact) {
   Network network = buildNetwork(problem);
   std::optional<Graph> graph = buildGraph(network);
   Ascent ascent(*graph, *problem.capacity);
-  ascent.run(200, std::nullopt, {});
+  ascent.run(200, {});
   search::Guide guide(*graph, ascent.best().prices);
   std::vector<Start> starts =
       makeStarts(*graph, guide, ascent.best(), 1, 1, 1, {});
@@ -374,7 +374,7 @@ TEST(Carry, BoundStaysNearby) {
   Network network = buildNetwork(problem);
   std::optional<Graph> before = buildGraph(network);
   Ascent ascent(*before, *problem.capacity);
-  ascent.run(300, std::nullopt, {});
+  ascent.run(300, {});
   Naming from(network, *before);
   std::vector<int64_t> tightness = overflow(*before, Labels(before->size(), 0));
   contract(network);

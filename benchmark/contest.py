@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Solves the contest's problems and prints a table of cost, bound, gap and time.
 
-contest.py FOLDER [--share 0.5] [--jobs 2] [--shuffle SEED] [FILE-PART...]
+contest.py FOLDER [--share 0.5] [--jobs 2] [--seed N] [--shuffle SEED] [FILE-PART...]
 
 FOLDER holds the contest's .json.gz files. Each may take --share of its official
 time limit. Each answer is evaluated here once more, from the file. --shuffle
@@ -87,6 +87,7 @@ def main():
     parser.add_argument("--share", type=float, default=0.5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--shuffle", type=int, metavar="SEED")
+    parser.add_argument("--seed", type=int, default=1, help="of the solver")
     args = parser.parse_intermixed_args()
     print("| problem | limit s | time s | cost | best team | bound | gap | memory GB |")
     print("|---|---|---|---|---|---|---|---|")
@@ -111,6 +112,7 @@ def main():
                     json.dump({"problem": problem}, file)
             limit = official * args.share
             command = [args.solver, path, "--json", "--time-limit", str(limit)]
+            command += ["--seed", str(args.seed)]
             start = time.monotonic()
             run = subprocess.run(
                 command + ["--jobs", str(args.jobs)], capture_output=True, text=True

@@ -220,6 +220,26 @@ TEST(ExactBound, TightOnTreesWithoutMemory) {
   EXPECT_EQ(prove(*graph, ascent.best()).bound, 3);
 }
 
+TEST(Ascent, PriceOfMemory) {
+  // One of two may use the byte that there is; the other pays 3 or 5. At a price
+  // p the bound is min(p, 3) + min(p, 5) - p: 3 for all p from 3 to 5.
+  Problem problem;
+  problem.numPoints = 1;
+  problem.capacity = 1;
+  problem.variables = {{"", {0, 3}, {{{0, 1, 1}}, {}}},
+                       {"", {0, 5}, {{{0, 1, 1}}, {}}}};
+  ASSERT_EQ(problem.check(), std::nullopt);
+  Network network = buildNetwork(problem);
+  std::optional<Graph> graph = buildGraph(network);
+  Ascent ascent(*graph, 1);
+  ascent.run(Ascent::kFirstSteps, {});
+  EXPECT_NEAR(ascent.best().bound, 3, 1e-3);
+  ASSERT_EQ(ascent.best().prices.size(), 1u);
+  EXPECT_GT(ascent.best().prices[0], 2.99);
+  EXPECT_LT(ascent.best().prices[0], 5.01);
+  EXPECT_EQ(prove(*graph, ascent.best()).bound, 3);
+}
+
 TEST(Walk, StateIsThatOfAFreshStart) {
   std::mt19937_64 random(6);
   Problem problem = ring(random, 120);

@@ -361,8 +361,6 @@ Explanation Explainer::run(const Outcome &written) {
   result.file = written.report->file;
   result.objective = written.report->plan.objective;
   result.plan = figuresOf(*written.report);
-  result.error = written.error;
-  result.errorLoc = written.loc;
 
   std::vector<Task> tasks;
   Variant unlimited = asWritten();

@@ -63,8 +63,6 @@ struct Explanation {
   std::optional<PlanFigures> unlimited;
   std::vector<ExplainedTensor> tensors;
   std::vector<PinEffect> pins;
-  /// What is wrong with the plan if it does not fit, and where.
-  std::string error, errorLoc;
 
   /// The annotations without which the step is shorter, or without which a plan
   /// fits.

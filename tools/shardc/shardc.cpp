@@ -122,11 +122,10 @@ struct Options {
   cl::opt<Objective> objective{
       "objective", cl::desc("The time to minimise:"),
       cl::init(Objective::Scheduled), cl::cat(planCategory),
-      cl::values(
-          clEnumValN(Objective::Scheduled, "scheduled",
-                     "As scheduled (default)"),
-          clEnumValN(Objective::Upper, "upper", "Nothing overlaps"),
-          clEnumValN(Objective::Lower, "lower", "Perfect overlap"))};
+      cl::values(clEnumValN(Objective::Scheduled, "scheduled",
+                            "As scheduled (default)"),
+                 clEnumValN(Objective::Upper, "upper", "Nothing overlaps"),
+                 clEnumValN(Objective::Lower, "lower", "Perfect overlap"))};
   cl::opt<std::string> hardware{
       "hardware", cl::desc("Replace the program's hardware declaration"),
       cl::value_desc("tpu_v5p[8, 8, 16]"), cl::cat(planCategory)};

@@ -376,9 +376,8 @@ LogicalResult Driver::search(ModuleOp module) {
   };
   PlanOptions how = options.plan();
   how.priceMemory = options.emitsReport() && !options.verify;
-  LogicalResult planned = run(module, [&](OpPassManager &manager) {
-    buildPlanPipeline(manager, how);
-  });
+  LogicalResult planned = run(
+      module, [&](OpPassManager &manager) { buildPlanPipeline(manager, how); });
   watch.progress = nullptr;
   return planned;
 }

@@ -221,8 +221,8 @@ TEST(ExactBound, TightOnTreesWithoutMemory) {
 }
 
 TEST(Ascent, PriceOfMemory) {
-  // One of two may use the byte that there is; the other pays 3 or 5. At a price
-  // p the bound is min(p, 3) + min(p, 5) - p: 3 for all p from 3 to 5.
+  // One of two may use the byte that there is; the other pays 3 or 5. At a
+  // price p the bound is min(p, 3) + min(p, 5) - p: 3 for all p from 3 to 5.
   Problem problem;
   problem.numPoints = 1;
   problem.capacity = 1;

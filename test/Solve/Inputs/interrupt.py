@@ -18,10 +18,10 @@ while True:
         break
     if not part:
         break
-    before, shown = b" cost " in shown, shown + part
-    if not before and b" cost " in shown:
+    before, shown = b"best " in shown, shown + part
+    if not before and b"best " in shown:
         process.send_signal(getattr(signal, sys.argv[1]))
 status = process.wait()
-if b" cost " not in shown:
+if b"best " not in shown:
     sys.exit("error: no plan was shown")
 sys.exit(status)

@@ -203,11 +203,11 @@ void GraphBuilder::visitCompute(Operation *op) {
   value.end = value.begin;
   value.firstRead = nextPoint;
   if (isa<ScatterOp>(op)) {
-    const GraphValue &destination =
-        graph.values[graph.valueIndex.lookup(rootValue(op->getOperand(0)))];
-    auto declared = destination.value.getDefiningOp<DeclareOp>();
-    value.inPlace = destination.inPlace ||
-                    (declared && declared.getKind() == TensorKind::State);
+    unsigned into = graph.valueIndex.lookup(rootValue(op->getOperand(0)));
+    auto declared = graph.values[into].value.getDefiningOp<DeclareOp>();
+    value.intoState = declared && declared.getKind() == TensorKind::State
+                          ? into
+                          : graph.values[into].intoState;
   }
 }
 
@@ -341,6 +341,15 @@ void GraphBuilder::findBegins() {
   }
 }
 
+/// Only the rest of its own fusion group reads the value.
+bool staysInGroup(const Graph &graph, const GraphValue &value) {
+  return value.flows.empty() && !value.uses.empty() &&
+         llvm::all_of(value.uses, [&](const ChunkUse &use) {
+           return graph.chunks[use.chunk].group ==
+                  graph.chunks[value.chunk].group;
+         });
+}
+
 /// Nothing reads the value, as it is or in another layout.
 bool isDead(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
@@ -366,6 +375,9 @@ void GraphBuilder::finish() {
   for (GraphValue &value : graph.values)
     if (value.kind == GraphValue::Kind::Computed && isDead(value.value))
       value.end = value.begin + 1; // made all the same
+  for (GraphValue &value : graph.values)
+    if (value.intoState && staysInGroup(graph, value))
+      value.intoState = std::nullopt; // it never becomes the state's
   for (Chunk &chunk : graph.chunks)
     chunk.prologue = isPrologue(chunk);
   extendPrologueInputs();

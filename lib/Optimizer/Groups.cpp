@@ -181,8 +181,7 @@ void NetworkBuilder::costGroup(unsigned group) {
       std::move(table),
       {{link, std::move(groupTimes)},
        {{ChainLink::Kind::Read, index, unsigned(rest)}, std::move(readTimes)}});
-  if (!value.inPlace)
-    addEdgeUsage(edge, value.begin, value.end, std::move(life));
+  addEdgeUsage(edge, value.begin, value.end, std::move(life));
   addEdgeUsage(edge, consumer.begin, consumer.end, std::move(extra));
 }
 

@@ -150,6 +150,7 @@ private:
   void enumerateLabels(unsigned index, std::vector<Layout> stored);
   void linkToMaker(unsigned index);
   void addOwnMemory(unsigned index);
+  void addMemoryBesideState(unsigned index);
   void addCopies(unsigned index);
   void viewMaker(unsigned index);
 

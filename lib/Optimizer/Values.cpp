@@ -179,7 +179,7 @@ void NetworkBuilder::enumerateLabels(unsigned index,
 
 void NetworkBuilder::addOwnMemory(unsigned index) {
   const GraphValue &value = network.graph.values[index];
-  if (value.inPlace || staysInGroup(value))
+  if (value.intoState || staysInGroup(value))
     return;
   const ValueVariable &variable = network.values[index];
   TensorShape shape = shapeOf(index);
@@ -314,7 +314,7 @@ void NetworkBuilder::viewMaker(unsigned index) {
   variable.layouts = distinct(made);
   for (const Layout &layout : made)
     variable.labels.push_back({numberOf(variable.layouts, layout)});
-  if (staysInGroup(value) || value.inPlace)
+  if (staysInGroup(value) || value.intoState)
     return;
   TensorShape shape = shapeOf(index);
   for (auto [label, layout] : llvm::enumerate(made))
@@ -322,10 +322,38 @@ void NetworkBuilder::viewMaker(unsigned index) {
              wholeBytes(shape.localBytes(context.mesh(), layout)));
 }
 
+/// What is written into a state takes memory where it is stored otherwise.
+void NetworkBuilder::addMemoryBesideState(unsigned index) {
+  const GraphValue &value = network.graph.values[index];
+  const ValueVariable &variable = network.values[index];
+  const ValueVariable &state = network.values[*value.intoState];
+  TensorShape shape = shapeOf(index);
+  solver::Table table;
+  table.rows = variable.labels.size();
+  table.columns = state.labels.size();
+  table.costs.assign(size_t(table.rows) * table.columns, 0);
+  std::vector<int64_t> bytes;
+  for (const StoredLabel &label : variable.labels)
+    for (const StoredLabel &home : state.labels) {
+      const Layout &layout = variable.layouts[label.layout];
+      bytes.push_back(
+          layout == state.layouts[home.layout]
+              ? 0
+              : wholeBytes(shape.localBytes(context.mesh(), layout)));
+    }
+  if (llvm::all_of(bytes, [](int64_t each) { return each == 0; }))
+    return;
+  unsigned edge = addEdge(variable.variable, state.variable, std::move(table));
+  addEdgeUsage(edge, value.begin, value.end, std::move(bytes));
+}
+
 LogicalResult NetworkBuilder::buildValue(unsigned index) {
-  Value value = network.graph.values[index].value;
-  if (!needsOwnVariable(network.graph.values[index])) {
+  const GraphValue &graphValue = network.graph.values[index];
+  Value value = graphValue.value;
+  if (!needsOwnVariable(graphValue)) {
     viewMaker(index);
+    if (graphValue.intoState)
+      addMemoryBesideState(index);
     return success();
   }
   std::vector<Layout> stored = storedLayouts(index);
@@ -337,5 +365,7 @@ LogicalResult NetworkBuilder::buildValue(unsigned index) {
   addOwnMemory(index);
   addCopies(index);
   linkToMaker(index);
+  if (graphValue.intoState)
+    addMemoryBesideState(index);
   return success();
 }

@@ -152,17 +152,32 @@ LogicalResult PointRunner::needAll(Operation *op, const Iterations &at) {
   return success();
 }
 
-static bool worksInPlace(Operation *op) {
-  auto scatter = dyn_cast<shd::ScatterOp>(op);
+/// The state that a scatter writes into, perhaps after others, or null.
+static spmd::ParameterOp stateWrittenBy(Operation *op) {
+  auto scatter = dyn_cast_or_null<shd::ScatterOp>(op);
   if (!scatter)
+    return {};
+  Operation *maker = RunOrder::tensorOf(op->getOperand(0)).getDefiningOp();
+  auto parameter = dyn_cast_or_null<spmd::ParameterOp>(maker);
+  if (!parameter)
+    return stateWrittenBy(maker);
+  return parameter.getKind() == shd::TensorKind::State ? parameter
+                                                       : spmd::ParameterOp();
+}
+
+static Layout layoutOf(const Mesh &mesh, Value value) {
+  Operation *maker = value.getDefiningOp();
+  StringRef name = spmd::isCollective(maker) ? "to" : StringRef(spmd::kGlobal);
+  return spmd::layoutOf(mesh, maker->getAttrOfType<TypeAttr>(name).getValue());
+}
+
+/// A scatter into a state changes it where it lies, if the result stays there.
+bool PointRunner::worksInPlace(Value tensor, Value stored) const {
+  spmd::ParameterOp state = stateWrittenBy(tensor.getDefiningOp());
+  if (!state || order.staysInGroup(tensor))
     return false;
-  Value destination = RunOrder::tensorOf(op->getOperand(0));
-  Operation *maker = destination.getDefiningOp();
-  if (!maker)
-    return false;
-  auto parameter = dyn_cast<spmd::ParameterOp>(maker);
-  return parameter ? parameter.getKind() == shd::TensorKind::State
-                   : worksInPlace(maker);
+  Mesh mesh = spmd::meshOf(state);
+  return layoutOf(mesh, stored) == spmd::layoutOf(mesh, state.getGlobal());
 }
 
 LogicalResult PointRunner::compute(Operation *op, const Iterations &at) {
@@ -204,7 +219,7 @@ LogicalResult PointRunner::store(Value tensor, const Iterations &at) {
   if (order.staysOnChip(tensor))
     return success();
   MemoryMeter::Key key = keyOf(tensor, at);
-  if (!worksInPlace(tensor.getDefiningOp()))
+  if (!worksInPlace(tensor, stored))
     meter.hold(key, current);
   if (steps.empty())
     return success();

@@ -75,6 +75,7 @@ private:
   mlir::LogicalResult readTensor(mlir::Value tensor, const Iterations &at);
   mlir::LogicalResult compute(mlir::Operation *op, const Iterations &at);
   mlir::LogicalResult store(mlir::Value tensor, const Iterations &at);
+  bool worksInPlace(mlir::Value tensor, mlir::Value stored) const;
   mlir::LogicalResult communicate(mlir::Operation *op, const Iterations &at);
   void takeMemory(mlir::Operation *collective, const Iterations &at);
   void holdParameters();

@@ -166,6 +166,16 @@ static void addReaders(Value value, SmallVectorImpl<Operation *> &readers) {
       readers.push_back(user);
 }
 
+bool RunOrder::staysInGroup(Value tensor) const {
+  std::optional<int64_t> group = groupOf(tensor.getDefiningOp());
+  SmallVector<Operation *> readers;
+  addReaders(tensor, readers);
+  return group && !readers.empty() &&
+         llvm::all_of(readers, [&](Operation *reader) {
+           return groupOf(reader) == group;
+         });
+}
+
 static bool isElementwise(Operation *op) {
   auto cost = dyn_cast<shd::CostOpInterface>(op);
   return cost && cost.getFusionKind() == shd::FusionKind::Elementwise;

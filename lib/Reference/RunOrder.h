@@ -58,6 +58,8 @@ public:
   bool isRead(mlir::Value tensor) const { return reads.contains(tensor); }
   /// Its group reads it in the same kernel, or each of its readers computes it.
   bool staysOnChip(mlir::Value tensor) const;
+  /// Only the rest of its group reads it, in whatever form.
+  bool staysInGroup(mlir::Value tensor) const;
   /// Its readers compute it.
   bool isInlined(mlir::Value tensor) const { return inlined.contains(tensor); }
   /// Updates of states that happen when their value is made.

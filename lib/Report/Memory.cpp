@@ -79,6 +79,14 @@ static Value copyOf(Value stored) {
   return {};
 }
 
+/// What is written into a state lies where the state does.
+bool MemoryProfiler::isInPlace(const GraphValue &value, Value stored) const {
+  if (!value.intoState)
+    return false;
+  Value state = graph.values[*value.intoState].value;
+  return layoutOf(mesh, stored.getType()) == layoutOf(mesh, state.getType());
+}
+
 /// The operation computes the group while it reads its inputs.
 static bool computes(Operation *user, Attribute group) {
   auto groups = user->getAttrOfType<ArrayAttr>(kPrologues);
@@ -217,6 +225,20 @@ EarlyBuffer MemoryProfiler::earlyUse(Value value) const {
   return earlyUse(value, seen);
 }
 
+/// When a copy is there that `maker` ends: also for what reads the value early.
+EarlyBuffer MemoryProfiler::earlyCopy(Value value, Operation *maker) const {
+  const EarlyBuffer *buffer = earlyBuffer(maker);
+  EarlyBuffer result = buffer ? *buffer : EarlyBuffer();
+  SmallVector<Operation *> readers;
+  addFreeReaders(value, readers);
+  for (Operation *reader : readers) {
+    EarlyBuffer read = seenFrom(value, reader, earlyUse(reader->getResult(0)));
+    result.from = std::min(result.from, read.from);
+    result.also.append(read.also);
+  }
+  return result;
+}
+
 /// A buffer that is there at the point at which it is made and until something
 /// reads the tensor: perhaps an operation that costs nothing and runs early.
 void MemoryProfiler::addUntilRead(Value value, Value tensor, uint32_t begin,
@@ -308,7 +330,7 @@ void MemoryProfiler::addValue(const GraphValue &value) {
   bool isFree = value.kind == GraphValue::Kind::Computed &&
                 graph.chunks[value.chunk].kind == Chunk::Kind::Free;
   EarlyBuffer early = isFree ? earlyUse(value.value) : EarlyBuffer();
-  if (!value.inPlace && !staysOnChip(value))
+  if (!isInPlace(value, stored) && !staysOnChip(value))
     addEarly(stored, kindOf(value), value.begin, value.end,
              bytesOf(stored) * value.multiplicity, early);
   if (stored != value.value) {
@@ -323,13 +345,12 @@ void MemoryProfiler::addValue(const GraphValue &value) {
   if (copy) {
     SmallVector<Operation *, 2> steps = stepsBetween(stored, copy);
     ReshardMemory memory = chain(steps);
-    addBuffer(copy, steps.back(), value.firstRead, value.readEnd,
-              memory.madeBytes);
-    const EarlyBuffer *buffer = earlyBuffer(steps.back());
+    EarlyBuffer shared = earlyCopy(value.value, steps.back());
+    addEarly(copy, MemoryKind::Buffer, value.firstRead, value.readEnd,
+             memory.madeBytes, shared);
     addUntilRead(copy, value.value, value.firstRead,
                  value.firstRead + kMomentsPerPoint,
-                 memory.extraBytes() - memory.madeBytes,
-                 buffer ? *buffer : EarlyBuffer());
+                 memory.extraBytes() - memory.madeBytes, shared);
   }
   addReaders(value, stored, copy);
 }

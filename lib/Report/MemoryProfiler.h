@@ -64,6 +64,7 @@ private:
   EarlyBuffer earlyUse(mlir::Value value,
                        llvm::DenseSet<mlir::Value> &seen) const;
   EarlyBuffer earlyUse(mlir::Value value) const;
+  EarlyBuffer earlyCopy(mlir::Value value, mlir::Operation *maker) const;
   void addUntilRead(mlir::Value value, mlir::Value tensor, uint32_t begin,
                     uint32_t end, int64_t bytes, const EarlyBuffer &buffer);
   uint32_t endOfBlock(mlir::Value value) const;
@@ -75,6 +76,7 @@ private:
   int64_t bytesOf(mlir::Value value) const;
   ReshardMemory chain(llvm::ArrayRef<mlir::Operation *> steps) const;
   bool staysOnChip(const GraphValue &value) const;
+  bool isInPlace(const GraphValue &value, mlir::Value stored) const;
   LiveTensor describe(const Interval &interval) const;
 
   shd::ProgramOp program;

@@ -85,8 +85,9 @@ struct GraphValue {
   uint32_t begin = 0, end = 0, firstRead = 0, readEnd = 0;
   /// Stored this many times on each device (weights of repeat bodies).
   int64_t multiplicity = 1;
-  /// Updated in place (a scatter into a state): takes no memory of its own.
-  bool inPlace = false;
+  /// Of a scatter into a state, which one (index into Graph::values): stored as
+  /// that is, it takes no memory of its own.
+  std::optional<unsigned> intoState;
   /// Used inside a repeat that it is defined outside of.
   bool usedDeeper = false;
 };

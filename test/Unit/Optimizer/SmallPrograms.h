@@ -105,6 +105,23 @@ repeat L {
 }
 output x
 )"},
+    {"written_state", R"(
+hardware tpu_v5e[4, 2]
+mesh [X=4, Y=2]
+dim F = 64, T = 32, E = 16
+state s: f32[F, T]
+state t: f32[F, T]
+input at: int32[]
+input u: f32[F]
+weight W: f32[T, E]
+s[F, at[]] = u[F]
+y[F, E] = s[F, T] * W[T, E]
+e[F, T] = exp(s[F, T])
+t[F, at[]] = u[F]
+t[F, T] = relu(t[F, T])
+output y
+output e
+)"},
     {"running_mean", R"(
 hardware tpu_v5e[4, 1]
 mesh [X=4]

@@ -22,6 +22,7 @@ public:
     }
     PlanOptions options;
     options.mode = mode;
+    options.objective = Objective::Upper;
     mlir::PassManager plan(module->getContext());
     buildPlanPipeline(plan, options);
     if (failed(plan.run(module)))

@@ -147,7 +147,7 @@ TEST_F(FeedForwardTest, memoryAgainstCapacityAndLimit) {
   EXPECT_TRUE(llvm::succeeded(checkFits(report, planned.unknown())));
   EXPECT_TRUE(messages.empty());
   EXPECT_TRUE(llvm::failed(checkFits(limited, planned.unknown())));
-  ASSERT_EQ(messages.size(), 3u);
+  ASSERT_EQ(messages.size(), 4u);
   EXPECT_EQ(messages[0], "the plan does not fit in memory: 'H' needs 30 B on "
                          "every device, 1 B more than the limit of 29 B");
   EXPECT_EQ(messages[1], "weight 'Win' [D@X, F@Y] takes 20 B there");

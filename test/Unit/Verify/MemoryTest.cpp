@@ -308,4 +308,48 @@ TEST(MemoryTest, UnreadInProgramOrder) {
   EXPECT_EQ(measure(kUnread).inOrder, 64 + 512 + 32 + 512);
 }
 
+//===----------------------------------------------------------------------===//
+// Scatters into states
+//===----------------------------------------------------------------------===//
+
+/// s is 64 B on each device; W is 128 B and y 256 B.
+std::string writtenState(StringRef stored) {
+  return (R"(
+hardware tpu_v5e[2, 1]
+mesh [X=2]
+dim F = 8, T = 4, E = 8
+state s: f32[F@X, T]
+input at: int32[]
+input u: f32[F@X]
+weight W: f32[T, E]
+s[)" + stored +
+          R"(, at[]] = u[F]
+y[F@(), E@()] = s[F@(), T@()] * W[T, E]
+output y
+)")
+      .str();
+}
+
+// What is written into s is s. While y is made: s, W, y and s as gathered, 128
+// B.
+TEST(MemoryTest, ScatterInPlace) {
+  expectPeak(measure(writtenState("F@X")), 64 + 128 + 256 + 128);
+}
+
+// Stored whole it is a tensor beside s, 128 B.
+TEST(MemoryTest, ScatterStoredOtherwise) {
+  expectPeak(measure(writtenState("F@()")), 64 + 128 + 256 + 128);
+}
+
+// The same, read by two products. As gathered for each of them, in turn, s is
+// there once, and as stored it is until the second has run: beside both
+// results.
+TEST(MemoryTest, ScatterReadTwice) {
+  std::string second = R"(
+z[F@(), E@()] = s[F@(), T@()] * W[T, E]
+output z
+)";
+  expectPeak(measure(writtenState("F@()") + second), 64 + 128 + 2 * 256 + 128);
+}
+
 } // namespace

@@ -19,6 +19,10 @@ static constexpr unsigned kMaxBounds = 12;
 static constexpr unsigned kMaxRooms = 5;
 /// What is left to gain from further weights is not worth it.
 static constexpr double kConverged = 1e-3;
+/// Networks solved in all: so many that their tables have this many entries,
+/// but some at least.
+static constexpr double kMaxEntries = 8e6;
+static constexpr double kMinNetworks = 3, kMaxNetworks = 30;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
 static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
 /// Between the weights of the bound (0) and those of `upper` (1).
@@ -27,6 +31,15 @@ static constexpr double kSurrogates[] = {0.5, 0.125};
 static constexpr unsigned kPlays = 20000;
 
 namespace {
+/// How many networks like this one may be solved.
+unsigned affordable(const solver::Problem &problem) {
+  double entries = 1;
+  for (const solver::Table &table : problem.tables)
+    entries += table.costs.size();
+  return unsigned(
+      std::clamp(kMaxEntries / entries, kMinNetworks, kMaxNetworks));
+}
+
 /// What a row of weights gives of a plan's times.
 double meanUnder(ArrayRef<double> weights, ArrayRef<double> rows) {
   double sum = 0;
@@ -124,8 +137,9 @@ Weights ObjectiveSearch::integral(const Rows &weights) const {
 /// Solves the network with other weights; nothing if that is not to be had.
 std::optional<solver::Solution> ObjectiveSearch::solveWith(Weights weights,
                                                            double tolerance) {
-  if (deadline.expired())
+  if (deadline.expired() || networksLeft == 0)
     return std::nullopt;
+  --networksLeft;
   options.weights = std::move(weights);
   OwningOpRef<ModuleOp> copy = copyOf(programOf(*unplanned));
   std::variant<PlanNetwork, NoNetwork> built =
@@ -259,6 +273,7 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   solver::Solution result = first;
   if (trials.empty())
     return result;
+  networksLeft = affordable(network.problem);
   tryWithRoom();
   raiseBounds();
   // Plans that traded one row for another may be forbidden by now: what is left

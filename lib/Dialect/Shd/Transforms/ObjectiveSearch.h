@@ -85,6 +85,7 @@ private:
   /// The longest of the plans tried.
   std::vector<Chain> chains;
   solver::Cost bound = 0;
+  unsigned networksLeft = 0;
   /// Those of the bound.
   Rows boundWeights;
 };

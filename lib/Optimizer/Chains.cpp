@@ -108,14 +108,6 @@ private:
 
 } // namespace
 
-static int64_t runsOf(Block *block) {
-  int64_t runs = 1;
-  for (Operation *op = block->getParentOp(); op; op = op->getParentOp())
-    if (auto repeat = dyn_cast<RepeatOp>(op))
-      runs = saturatingMultiply(runs, repeat.getCount());
-  return runs;
-}
-
 ChainFinder::ChainFinder(const Graph &graph, const LinkTimes &times,
                          ArrayRef<Label> assignment, bool matmulsOverlap)
     : graph(graph), times(times), assignment(assignment),
@@ -148,13 +140,10 @@ void ChainFinder::addItems() {
   for (auto [repeat, points] : graph.repeatPoints)
     repeats.push_back({points.first, cast<RepeatOp>(repeat)});
   llvm::sort(repeats, llvm::less_first());
-  Operation *program = nullptr;
-  for (const Chunk &chunk : graph.chunks)
-    if (!program)
-      program = chunk.ops.front()->getParentOfType<ProgramOp>();
-  if (!program)
+  if (graph.chunks.empty())
     return;
-  bodies[&program->getRegion(0).front()];
+  Operation *any = graph.chunks.front().ops.front();
+  bodies[&any->getParentOfType<ProgramOp>().getBody().front()];
   for (auto [point, repeat] : repeats) {
     Block *inner = &repeat.getBody().front();
     bodies[repeat->getBlock()].items.push_back({point, -1, inner});
@@ -169,7 +158,8 @@ void ChainFinder::addItems() {
           {chunk.point, int(group), nullptr});
   }
   for (auto &[block, body] : bodies) {
-    body.runs = runsOf(block);
+    body.runs =
+        saturatingMultiply(executionCount(block->getParentOp()), body.count);
     llvm::sort(body.items,
                [](const Item &a, const Item &b) { return a.point < b.point; });
   }

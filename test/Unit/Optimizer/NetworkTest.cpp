@@ -55,8 +55,6 @@ std::string describe(const PlanNetwork &network, ArrayRef<Label> assignment,
   return text;
 }
 
-/// What must hold of the schedule of an explicit program that takes `upper` one
-/// after the other.
 /// Chains of plans seen so far: no schedule of any plan is shorter than one.
 struct Chains {
   static constexpr unsigned kMost = 20;
@@ -77,6 +75,8 @@ struct Chains {
   }
 };
 
+/// What must hold of the schedule of an explicit program that takes `upper` one
+/// after the other, `longestChain` of it whatever overlaps.
 void checkSchedule(shd::ProgramOp planned, const CollectiveModel &model,
                    int64_t upper, Picoseconds longestChain) {
   MemoryProfile programOrder = profileMemory(planned);

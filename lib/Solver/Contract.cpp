@@ -10,15 +10,17 @@ namespace {
 /// Dominance is looked for when nothing cheaper is left to do.
 class Contraction {
 public:
-  Contraction(Network &network, const Deadline &deadline)
-      : network(network), deadline(deadline), dirty(network.nodes.size(), true),
+  Contraction(Network &network, const Deadline &deadline, Steps steps)
+      : network(network), deadline(deadline), steps(steps),
+        dirty(network.nodes.size(), true),
         comparable(network.nodes.size(), true), rows(network.slack.size()) {}
 
   void run() {
     do {
       do
         settle();
-      while (!network.noLabel && !deadline.expired() && compareLabels());
+      while (steps == Steps::All && !network.noLabel && !deadline.expired() &&
+             compareLabels());
       compressRows(network);
     } while (!network.infeasible() && !deadline.expired() &&
              (removeOversized(network, dirty) || markFreed()));
@@ -76,7 +78,8 @@ private:
     if (network.nodes[node].size() == 1) {
       fixNode(network, node);
       changed = true;
-    } else if (mergeFunctional(network, node) || eliminateNode(network, node)) {
+    } else if (mergeFunctional(network, node) ||
+               (steps != Steps::KeepingAll && eliminateNode(network, node))) {
       changed = true;
     }
     if (!changed)
@@ -98,18 +101,19 @@ private:
 
   Network &network;
   const Deadline &deadline;
+  Steps steps;
   std::vector<bool> dirty;      // to be visited
   std::vector<bool> comparable; // changed since labels were compared
   size_t rows;
 };
 } // namespace
 
-void contract(Network &network, const Deadline &deadline) {
+void contract(Network &network, const Deadline &deadline, Steps steps) {
   if (network.infeasible())
     return;
   compressRows(network);
   if (!network.infeasible())
-    Contraction(network, deadline).run();
+    Contraction(network, deadline, steps).run();
 }
 
 } // namespace shardc::solver

@@ -20,6 +20,8 @@ public:
         costs(orient(link, node, link.table->costs)) {
     for (const PairUsage &usage : link.usages)
       bytes.push_back(orient(link, node, usage.bytes));
+    for (auto row = costs.begin(); row != costs.end(); row += columns)
+      leastAt.push_back(std::min_element(row, row + columns) - row);
   }
 
   size_t size() const { return columns; }
@@ -28,9 +30,11 @@ public:
     return isForbidden(costs[own * columns + other]);
   }
 
-  Cost least(Label own) const {
-    return *std::min_element(costs.begin() + own * columns,
-                             costs.begin() + (own + 1) * columns);
+  Cost least(Label own) const { return costs[own * columns + leastAt[own]]; }
+
+  /// What `better` costs more than `worse` where that costs least.
+  Cost excessAtLeast(Label better, Label worse) const {
+    return costs[better * columns + leastAt[worse]] - least(worse);
   }
 
   /// The most that `better` can cost more than `worse`.
@@ -68,6 +72,7 @@ private:
 
   size_t columns;
   std::vector<Cost> costs;
+  std::vector<Label> leastAt;              // of the neighbour, by own label
   std::vector<std::vector<int64_t>> bytes; // one table per pair usage
 };
 
@@ -119,7 +124,12 @@ public:
         (volumes[better] > volumes[worse] ||
          !usesNoMore(node.usages[better], node.usages[worse])))
       return false;
-    Int128 excess = Int128(node.costs[better]) - node.costs[worse];
+    Int128 excess = Int128(node.costs[better]) - node.costs[worse],
+           least = excess;
+    for (const View &view : views)
+      least += view.excessAtLeast(better, worse);
+    if (least > 0)
+      return false;
     for (const View &view : views) {
       work += view.size();
       excess += view.excess(better, worse);

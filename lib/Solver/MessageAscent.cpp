@@ -29,8 +29,9 @@ static constexpr double kAim = 1.1, kLeastAim = 1e-4;
 /// excess costs this part of the bound more.
 static constexpr double kRaise = 1.1, kRaiseBy = 0.01;
 static constexpr unsigned kMaxRepairs = 10;
-/// Small trees at each price.
+/// Small trees at each price, and what part of a sweep they may look at.
 static constexpr unsigned kTrees = 200;
+static constexpr double kTreeSweeps = 0.5;
 /// Part of all labels.
 static constexpr double kWorthContracting = 0.5;
 static constexpr double kMaxPrice = 1e17;
@@ -78,7 +79,7 @@ private:
       stopped = true;
       return;
     }
-    if (!decode)
+    if (!decode || !observe)
       return;
     std::vector<Label> labels = passing.decode();
     descent.improve(labels);
@@ -128,7 +129,7 @@ private:
       for (int64_t price : now)
         part.push_back(price / 4 * quarters);
       model.setPrices(std::move(part));
-      descent.improveLocally(labels, kTrees,
+      descent.improveLocally(labels, kTrees, kTreeSweeps * entries,
                              [&](llvm::ArrayRef<Label> changed) {
                                Int128 sum = model.unpricedSum(changed);
                                if (sum >= least || !fits(changed))

@@ -4,29 +4,38 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cassert>
+#include <cmath>
 
 namespace shardc::solver {
 
 static constexpr unsigned kLargestShift = 20;
+
+Prices pricesAt(const Network &network, llvm::ArrayRef<double> multipliers,
+                unsigned shift) {
+  Prices prices;
+  for (uint32_t point : network.rowPoints)
+    prices.push_back(std::ldexp(multipliers[point], shift + kPriceBits));
+  return prices;
+}
 
 static Scaled scale(Cost cost, unsigned shift) {
   return isForbidden(cost) ? kInfinity : saturate(Int128(cost) << shift);
 }
 
 /// In squares, which stay in the cache.
-static void fillTransposed(ScaledTable &table) {
+static std::vector<int64_t> transpose(const std::vector<int64_t> &from,
+                                      Label rows, Label columns) {
   constexpr Label kSide = 16;
-  table.transposed.resize(table.costs.size());
-  const Scaled *from = table.costs.data();
-  Scaled *to = table.transposed.data();
-  for (Label row = 0; row < table.rows; row += kSide)
-    for (Label column = 0; column < table.columns; column += kSide) {
-      Label rowEnd = std::min(row + kSide, table.rows);
-      Label columnEnd = std::min(column + kSide, table.columns);
+  std::vector<int64_t> to(from.size());
+  for (Label row = 0; row < rows; row += kSide)
+    for (Label column = 0; column < columns; column += kSide) {
+      Label rowEnd = std::min(row + kSide, rows);
+      Label columnEnd = std::min(column + kSide, columns);
       for (Label i = row; i < rowEnd; ++i)
         for (Label j = column; j < columnEnd; ++j)
-          to[size_t(j) * table.rows + i] = from[size_t(i) * table.columns + j];
+          to[size_t(j) * rows + i] = from[size_t(i) * columns + j];
     }
+  return to;
 }
 
 static std::shared_ptr<ScaledTable> scaleTable(const Table &table,
@@ -37,7 +46,7 @@ static std::shared_ptr<ScaledTable> scaleTable(const Table &table,
   result->costs.reserve(table.costs.size());
   for (Cost cost : table.costs)
     result->costs.push_back(scale(cost, shift));
-  fillTransposed(*result);
+  result->transposed = transpose(result->costs, table.rows, table.columns);
   return result;
 }
 
@@ -159,10 +168,18 @@ void Model::pricePairs() {
       pair.priced->rows = pair.unpriced->rows;
       pair.priced->columns = pair.unpriced->columns;
       pair.priced->costs = pair.unpriced->costs;
-      for (auto [usage, price] : llvm::zip_equal(link.usages, now))
-        if (price > 0)
+      pair.priced->transposed = pair.unpriced->transposed;
+      if (pair.transposedBytes.empty())
+        for (const PairUsage &usage : link.usages)
+          pair.transposedBytes.push_back(
+              std::make_shared<const std::vector<int64_t>>(transpose(
+                  usage.bytes, pair.unpriced->rows, pair.unpriced->columns)));
+      for (auto [usage, transposed, price] :
+           llvm::zip_equal(link.usages, pair.transposedBytes, now))
+        if (price > 0) {
           addPriced(pair.priced->costs, usage.bytes, price);
-      fillTransposed(*pair.priced);
+          addPriced(pair.priced->transposed, *transposed, price);
+        }
       pair.pricedAt = std::move(now);
     }
     pair.table = pair.priced;
@@ -182,7 +199,7 @@ void Model::applyMessages(const Messages &messages) {
                    ? kInfinity
                    : std::min(cost - toFirst[i] - toSecond[j], kInfinity);
       }
-    fillTransposed(*table);
+    table->transposed = transpose(table->costs, table->rows, table->columns);
     pair.table = std::move(table);
     for (auto [cost, part] : llvm::zip_equal(unary[pair.first], toFirst))
       cost = part <= -kInfinity ? kInfinity : addScaled(cost, part);

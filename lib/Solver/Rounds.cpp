@@ -22,14 +22,15 @@ static constexpr double kQuickExactWork = 1e7;
 static constexpr double kMaxSplitWork = 3e7;
 /// Further guides are run while those before took less than this in all.
 static constexpr double kMaxGuideWork = 5e8;
-/// Scaled costs stay below this where messages add up over many sweeps.
-static constexpr Scaled kMessageLimit = Scaled(1) << 50;
 /// Searches of one width, each with more rows than the one before.
 static constexpr unsigned kMaxRowSteps = 40;
 /// States of the first search, and the factor to the next.
 static constexpr size_t kFirstWidth = 16, kWiden = 4;
 /// A round pays if it removes this part of all labels.
 static constexpr double kWorthwhile = 0.03;
+/// Larger networks are compared once messages have pruned them: before, little
+/// is dominated.
+static constexpr size_t kMaxCompared = 500'000;
 /// Prices of further guides, in quarters of the best prices.
 static constexpr int64_t kMultiples[] = {2, 6, 12};
 
@@ -49,6 +50,14 @@ static Cost costLimit(const Network &network) {
   return sum;
 }
 
+static size_t countEntries(const Network &network) {
+  size_t entries = 0;
+  for (const Link &link : network.links)
+    if (link.alive)
+      entries += link.table->costs.size();
+  return entries;
+}
+
 Rounds::Rounds(const Problem &problem, const Effort &effort)
     : problem(problem), effort(effort),
       part{buildNetwork(problem), -kForbidden,
@@ -59,7 +68,9 @@ Rounds::Rounds(const Problem &problem, const Effort &effort)
       workLeft(effort.searchWork), dualLeft(effort.dualWork) {}
 
 Solution Rounds::run() {
-  contract(part.network, effort.deadline);
+  contract(part.network, effort.deadline,
+           countEntries(part.network) > kMaxCompared ? Steps::WithoutDominance
+                                                     : Steps::All);
   for (unsigned round = 0; round < kMaxRounds && dualLeft > 0 && !isDone();
        ++round)
     if (!runRound())
@@ -176,10 +187,7 @@ Prices Rounds::ascend(Model &model, Elimination &elimination) {
 
 /// Prices of the last round, for the rows of this one.
 Prices Rounds::startPrices(unsigned shift) const {
-  Prices start;
-  for (uint32_t point : part.network.rowPoints)
-    start.push_back(std::ldexp(part.priceAt[point], shift + kPriceBits));
-  return start;
+  return pricesAt(part.network, part.priceAt, shift);
 }
 
 void Rounds::keepPrices(const Prices &prices, unsigned shift) {

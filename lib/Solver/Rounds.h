@@ -33,6 +33,9 @@ struct Effort {
   std::function<void(const SearchProgress &)> progress = {};
 };
 
+/// Looking at a state of a search takes as long as at so many table entries.
+inline constexpr double kEntriesPerState = 10;
+
 class Rounds {
 public:
   /// Labels by variable that may stay.
@@ -44,10 +47,16 @@ public:
   void offer(const std::vector<Label> &assignment) {
     incumbent.offer(assignment);
   }
+  /// Starts with prices per byte at each point of the problem.
+  void startAt(const std::vector<double> &prices) { part.priceAt = prices; }
   Solution run();
   /// Of what `effort` allows.
   uint64_t searchWorkDone() const { return effort.searchWork - workLeft; }
   double dualWorkDone() const { return effort.dualWork - dualLeft; }
+  /// In table entries.
+  double workDone() const {
+    return dualWorkDone() + kEntriesPerState * double(searchWorkDone());
+  }
 
 private:
   /// A part of the labels' combinations, and what is known of it.

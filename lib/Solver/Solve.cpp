@@ -17,7 +17,10 @@ static Solution search(const Problem &problem, const Options &options) {
   Rounds rounds(problem, effort);
   for (const std::vector<Label> &start : options.starts)
     rounds.offer(start);
+  if (!options.multipliers.empty())
+    rounds.startAt(options.multipliers);
   Solution solution = rounds.run();
+  solution.work = rounds.workDone();
   bool noPlan = solution.status == Status::Infeasible ||
                 solution.status == Status::Unknown;
   if (!noPlan || !problem.capacity)

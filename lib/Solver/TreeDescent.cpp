@@ -27,11 +27,15 @@ void TreeDescent::improve(std::vector<Label> &labels) {
 }
 
 void TreeDescent::improveLocally(
-    std::vector<Label> &labels, unsigned trees,
+    std::vector<Label> &labels, unsigned trees, double maxEntries,
     llvm::function_ref<bool(llvm::ArrayRef<Label>)> accept) {
-  for (unsigned i = 0; i < trees; ++i) {
+  for (unsigned i = 0; i < trees && maxEntries > 0; ++i) {
     std::vector<Label> changed = labels;
-    if (solveForest(drawTree(), changed) && accept(changed))
+    std::vector<Member> tree = drawTree();
+    for (const Member &member : tree)
+      if (member.parent >= 0)
+        maxEntries -= model.pairs()[member.pair].table->costs.size();
+    if (solveForest(tree, changed) && accept(changed))
       labels = std::move(changed);
   }
 }

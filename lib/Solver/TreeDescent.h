@@ -25,9 +25,10 @@ public:
   /// until several in a row change nothing.
   void improve(std::vector<Label> &labels);
 
-  /// Solves so many small trees at the model's prices; `accept` decides of each
-  /// change whether it stays.
+  /// Solves so many small trees at the model's prices, until their tables have
+  /// `maxEntries`; `accept` decides of each change whether it stays.
   void improveLocally(std::vector<Label> &labels, unsigned trees,
+                      double maxEntries,
                       llvm::function_ref<bool(llvm::ArrayRef<Label>)> accept);
 
 private:

@@ -13,9 +13,19 @@
 
 namespace shardc::solver {
 
-/// All steps below until none applies, or the network is infeasible. What is
-/// left is consistent: each label has an allowed partner on each link.
-void contract(Network &network, const Deadline &deadline = {});
+/// Which of the steps below.
+enum class Steps {
+  All,
+  /// Dominated labels stay: to look for them takes longest.
+  WithoutDominance,
+  /// Every assignment that fits stays: no label goes because another is better.
+  KeepingAll,
+};
+
+/// These steps until none applies, or the network is infeasible. What is left
+/// is consistent: each label has an allowed partner on each link.
+void contract(Network &network, const Deadline &deadline = {},
+              Steps steps = Steps::All);
 
 /// Subtracts what every label of a node uses from the slack, then drops rows
 /// that cannot bind and rows where no more is used than at a neighbouring one.

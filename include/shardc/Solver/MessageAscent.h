@@ -26,11 +26,15 @@ struct MessageResult {
   double work = 0;
 };
 
+/// Scaled costs stay below this, since messages add up over many sweeps.
+inline constexpr Scaled kMessageLimit = Scaled(1) << 50;
+
 /// The limit that prunes labels: asked for whenever it may have improved.
 using UpperBound = std::function<Cost()>;
 
 /// Ascends from `start`, looking at some `maxWork` table entries (but some
-/// sweeps always run); `observe` sees decoded labels every few sweeps.
+/// sweeps always run); `observe`, if there is one, sees decoded labels every
+/// few sweeps.
 MessageResult ascendByMessages(Model &model, Prices start, double maxWork,
                                const UpperBound &upper,
                                const Observer &observe);

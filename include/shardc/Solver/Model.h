@@ -29,6 +29,11 @@ struct ScaledTable {
 using Prices = std::vector<int64_t>;
 inline constexpr unsigned kPriceBits = 20;
 
+/// Prices of a network's rows, from cost units per byte at each point of its
+/// problem.
+Prices pricesAt(const Network &network, llvm::ArrayRef<double> multipliers,
+                unsigned shift);
+
 /// For each pair what was moved from it to the labels of its ends.
 struct Messages {
   std::vector<std::vector<Scaled>> toFirst, toSecond;
@@ -44,6 +49,9 @@ public:
     /// The table at the prices of its usages when it was made.
     std::shared_ptr<ScaledTable> priced;
     llvm::SmallVector<Int128, 2> pricedAt;
+    /// Bytes of the link's usages, column-major, once they were priced.
+    llvm::SmallVector<std::shared_ptr<const std::vector<int64_t>>, 1>
+        transposedBytes;
 
     uint32_t otherThan(uint32_t variable) const {
       return first == variable ? second : first;

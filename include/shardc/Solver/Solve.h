@@ -20,6 +20,8 @@ struct Options {
   std::optional<double> timeLimitSeconds;
   /// Assignments to start from; those that are not allowed do not matter.
   std::vector<std::vector<Label>> starts;
+  /// Shadow prices to start from: Solution::multipliers of a similar problem.
+  std::vector<double> multipliers = {};
   /// A gap of this part of the cost is as good as none.
   double tolerance = 0;
   /// The best so far is returned soon after this becomes true.
@@ -53,6 +55,8 @@ struct Solution {
   int64_t peakBound = 0;
   /// Shadow price of memory at each point in cost units per byte; may be empty.
   std::vector<double> multipliers;
+  /// Table entries looked at; some billion a second.
+  double work = 0;
 };
 
 /// Deterministic: work is counted in sweeps and steps unless a time limit cuts.

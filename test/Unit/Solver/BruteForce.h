@@ -99,16 +99,12 @@ struct Optimum {
   std::optional<int64_t> leastPeak;
 };
 
-/// Tries every assignment.
-inline Optimum bruteForce(const Problem &problem) {
-  Optimum result;
+/// Calls with every assignment and what it comes to.
+template <typename Call>
+void eachAssignment(const Problem &problem, Call call) {
   std::vector<Label> labels(problem.variables.size(), 0);
   while (true) {
-    Evaluation now = evaluate(problem, labels);
-    if (now.cost && now.fits && (!result.cost || *now.cost < *result.cost))
-      result.cost = now.cost;
-    if (now.cost && (!result.leastPeak || now.peak < *result.leastPeak))
-      result.leastPeak = now.peak;
+    call(labels, evaluate(problem, labels));
     size_t v = 0;
     for (; v < labels.size(); ++v) {
       if (++labels[v] < problem.variables[v].costs.size())
@@ -116,8 +112,20 @@ inline Optimum bruteForce(const Problem &problem) {
       labels[v] = 0;
     }
     if (v == labels.size())
-      return result;
+      return;
   }
+}
+
+/// Tries every assignment.
+inline Optimum bruteForce(const Problem &problem) {
+  Optimum result;
+  eachAssignment(problem, [&](const auto &, const Evaluation &now) {
+    if (now.cost && now.fits && (!result.cost || *now.cost < *result.cost))
+      result.cost = now.cost;
+    if (now.cost && (!result.leastPeak || now.peak < *result.leastPeak))
+      result.leastPeak = now.peak;
+  });
+  return result;
 }
 
 } // namespace shardc::solver::test

@@ -74,9 +74,7 @@ Picoseconds NetworkBuilder::timeOf(const PartWork &first,
 
 /// The weighted cost of a kernel that runs so many times.
 Cost NetworkBuilder::weighGroup(Picoseconds time, int64_t count) const {
-  Cost total = scaled(time, count);
-  return options.weights.forbids(total) ? kForbidden
-                                        : scaled(total, options.weights.device);
+  return scaled(scaled(time, count), options.weights.device);
 }
 
 std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {

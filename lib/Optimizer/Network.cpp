@@ -37,11 +37,8 @@ Cost shardc::weigh(const Weights &weights, Picoseconds time,
                    ArrayRef<Picoseconds> occupied, int64_t count) {
   Cost cost = scaled(scaled(time, count), weights.collectives);
   for (auto [network, each] : llvm::enumerate(occupied)) {
-    Cost total = scaled(each, count);
-    if (weights.forbids(total))
-      return kForbidden;
     if (network < weights.networks.size())
-      cost = sum(cost, scaled(total, weights.networks[network]));
+      cost = sum(cost, scaled(scaled(each, count), weights.networks[network]));
   }
   return cost;
 }
@@ -107,16 +104,6 @@ unsigned NetworkBuilder::addEdge(Variable first, Variable second,
   return network.problem.edges.size() - 1;
 }
 
-/// Adds what a link costs on the chains that are weighed.
-void NetworkBuilder::addToChains(const TimedLink &link,
-                                 std::vector<Cost> &costs) {
-  auto it = options.weights.chain.find(link.link);
-  if (it == options.weights.chain.end())
-    return;
-  for (auto [cost, time] : llvm::zip_equal(costs, link.times))
-    cost = sum(cost, scaled(time, it->second));
-}
-
 /// Keeps how long a link takes, if that is wanted and it ever takes time.
 void NetworkBuilder::keepTimes(TimedLink link, Variable first,
                                std::optional<Variable> second,
@@ -131,10 +118,8 @@ void NetworkBuilder::keepTimes(TimedLink link, Variable first,
 unsigned NetworkBuilder::addEdge(Variable first, Variable second,
                                  solver::Table table,
                                  std::vector<TimedLink> links) {
-  for (TimedLink &link : links) {
-    addToChains(link, table.costs);
+  for (TimedLink &link : links)
     keepTimes(std::move(link), first, second, table.columns);
-  }
   return addEdge(first, second, std::move(table));
 }
 
@@ -144,7 +129,6 @@ void NetworkBuilder::addCosts(Variable variable, ArrayRef<Cost> costs,
   std::vector<Cost> &all = network.problem.variables[variable].costs;
   for (auto [cost, more] : llvm::zip_equal(all, costs))
     cost = sum(cost, more);
-  addToChains(link, all);
   keepTimes(std::move(link), variable, std::nullopt, 1);
 }
 

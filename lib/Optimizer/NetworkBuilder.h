@@ -137,7 +137,6 @@ private:
                    solver::Table table, std::vector<TimedLink> links);
   void addCosts(solver::Variable variable, llvm::ArrayRef<solver::Cost> costs,
                 TimedLink link);
-  void addToChains(const TimedLink &link, std::vector<solver::Cost> &costs);
   void keepTimes(TimedLink link, solver::Variable first,
                  std::optional<solver::Variable> second, unsigned columns);
 

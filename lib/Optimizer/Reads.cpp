@@ -202,9 +202,8 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer,
                   pricesOf(index, provider.copies, wanted, consumer.count);
   // The copy takes its time before it is read; which one it is, the table does
   // not know.
-  bool isLink = options.measureLinks || options.weights.chain.count(link);
   std::vector<Picoseconds> throughCopy, times;
-  if (isLink)
+  if (options.measureLinks)
     throughCopy = timesThroughCopies(index, wanted);
   for (const StoredLabel &from : provider.labels)
     for (const ReadLabel &label : labels) {
@@ -214,7 +213,7 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer,
               ? priceReads(fromStored, from.layout, label.fromStored)
               : ReadPrice{kForbidden};
       add(stored, storedExtra, price);
-      if (isLink)
+      if (options.measureLinks)
         for (unsigned want : label.fromCopy)
           price.time = std::max(
               price.time, throughCopy[from.layout * wanted.size() + want]);

@@ -24,13 +24,6 @@ struct Weights {
   int64_t device = 1, collectives = 1;
   /// Of each physical network; empty: none.
   llvm::SmallVector<int64_t, 4> networks;
-  /// What takes longer of the device or of a physical network, whatever its
-  /// weight, is forbidden.
-  std::optional<Picoseconds> limit;
-  /// Links of chains count this often besides.
-  Chain chain;
-
-  bool forbids(Picoseconds time) const { return limit && time > *limit; }
 };
 
 struct NetworkOptions {

@@ -9,6 +9,7 @@
 #include "Assignments.h"
 #include "RandomPrograms.h"
 #include "SmallPrograms.h"
+#include "shardc/Optimizer/TimeRows.h"
 #include "shardc/Report/ScheduledProgram.h"
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -75,10 +76,42 @@ struct Chains {
   }
 };
 
+/// The network's rows, each as a problem of its own.
+struct PureRows {
+  PartialProblem device, collectives;
+  std::vector<PartialProblem> networks;
+
+  PureRows(const TimeRows &times, unsigned numNetworks) {
+    auto row = [&](const RowWeights &weights) {
+      return times.combine(weights, times.allLabels(), {});
+    };
+    device = row({.device = 1, .networks = {}, .chain = {}});
+    collectives = row({.collectives = 1, .networks = {}, .chain = {}});
+    for (unsigned i = 0; i < numNetworks; ++i) {
+      RowWeights weights;
+      weights.networks.resize(i + 1, 0);
+      weights.networks[i] = 1;
+      networks.push_back(row(weights));
+    }
+  }
+
+  /// The explicit program's times are those of the rows.
+  void check(const Schedule &schedule, ArrayRef<Label> assignment) const {
+    auto of = [&](const PartialProblem &row) {
+      return evaluate(row.problem, *row.restrict(assignment)).cost;
+    };
+    EXPECT_EQ(of(device), schedule.device);
+    EXPECT_EQ(of(collectives), schedule.upper - schedule.device);
+    ASSERT_EQ(networks.size(), schedule.busy.size());
+    for (auto [row, busy] : llvm::zip_equal(networks, schedule.busy))
+      EXPECT_EQ(of(row), busy);
+  }
+};
+
 /// What must hold of the schedule of an explicit program that takes `upper` one
 /// after the other, `longestChain` of it whatever overlaps.
-void checkSchedule(shd::ProgramOp planned, const CollectiveModel &model,
-                   int64_t upper, Picoseconds longestChain) {
+Schedule checkSchedule(shd::ProgramOp planned, const CollectiveModel &model,
+                       int64_t upper, Picoseconds longestChain) {
   MemoryProfile programOrder = profileMemory(planned);
   // What fits in program order fits as scheduled.
   ScheduledProgram tight = scheduleProgram(planned, model, programOrder.peak);
@@ -103,11 +136,13 @@ void checkSchedule(shd::ProgramOp planned, const CollectiveModel &model,
       sum += exposed;
     EXPECT_EQ(sum, schedule.scheduled);
   }
+  return free.schedule;
 }
 
 /// Compares one assignment with its explicit program.
 void checkAssignment(TestProgram &program, PlannedNetwork &network,
-                     ArrayRef<Label> assignment, Chains &chains) {
+                     ArrayRef<Label> assignment, Chains &chains,
+                     const PureRows &rows) {
   solver::Evaluation expected = evaluate(network.problem(), assignment);
   ASSERT_TRUE(expected.cost);
   OwningOpRef<ModuleOp> lowered = network.lower(assignment);
@@ -123,8 +158,9 @@ void checkAssignment(TestProgram &program, PlannedNetwork &network,
   ASSERT_EQ(totalPicoseconds(planned), *expected.cost) << explain();
   ASSERT_EQ(profileMemory(planned).usage, expected.usage) << explain();
   chains.add(network.get(), assignment);
-  checkSchedule(planned, network.planning().model, *expected.cost,
-                chains.longest(network.get(), assignment));
+  rows.check(checkSchedule(planned, network.planning().model, *expected.cost,
+                           chains.longest(network.get(), assignment)),
+             assignment);
   ASSERT_FALSE(::testing::Test::HasFailure()) << explain();
 }
 
@@ -138,6 +174,13 @@ bool checkProgram(TestProgram &program, unsigned count) {
   if (!network)
     return false;
   EXPECT_EQ(network.problem().check(), std::nullopt);
+  std::optional<TimeRows> times = TimeRows::build(
+      network.planning(), TestProgram::programOf(program.module()),
+      network.get(), options);
+  EXPECT_TRUE(times);
+  if (!times)
+    return false;
+  PureRows rows(*times, network.planning().model.physical().size());
   AssignmentSampler sampler(network.get(), /*seed=*/1);
   Chains chains;
   unsigned checked = 0;
@@ -148,7 +191,7 @@ bool checkProgram(TestProgram &program, unsigned count) {
     if (!network.isCanonical(*assignment))
       continue;
     ++checked;
-    checkAssignment(program, network, *assignment, chains);
+    checkAssignment(program, network, *assignment, chains, rows);
     if (::testing::Test::HasFatalFailure())
       return false;
   }

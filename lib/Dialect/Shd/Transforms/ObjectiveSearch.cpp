@@ -13,41 +13,41 @@ using namespace shardc::shd;
 
 /// Weights are integers that add up to this.
 static constexpr int64_t kUnit = 1024;
-/// Networks solved for a bound, at most.
-static constexpr unsigned kMaxBounds = 12;
+/// Networks solved for a bound of all plans, and of part of them, at most.
+static constexpr unsigned kMaxBounds = 12, kPartBounds = 2;
 /// Plans that leave memory free, at most.
 static constexpr unsigned kMaxRooms = 5;
 /// What is left to gain from further weights is not worth it.
 static constexpr double kConverged = 1e-3;
-/// Networks solved in all: so many that their tables have this many entries,
-/// but some at least.
-static constexpr double kMaxEntries = 8e6;
-static constexpr double kMinNetworks = 3, kMaxNetworks = 30;
+/// Entries of tables that may be looked at in all; for room in memory; and by
+/// what is done in any case to a problem's entry, and to try a plan.
+static constexpr double kMaxWork = 1e9, kRoomWork = 2.5e8;
+static constexpr double kEntryWork = 30, kTrialWork = 3e6;
+/// Networks that are solved for a bound whatever that takes.
+static constexpr unsigned kMinBounds = 3;
+/// Gaps that branching is worth.
+static constexpr double kWorthBranching = 1e-3;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
 static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
 /// Between the weights of the bound (0) and those of `upper` (1).
 static constexpr double kSurrogates[] = {0.5, 0.125};
-/// Rounds of fictitious play for the next weights.
-static constexpr unsigned kPlays = 20000;
-
-namespace {
-/// How many networks like this one may be solved.
-unsigned affordable(const solver::Problem &problem) {
-  double entries = 1;
-  for (const solver::Table &table : problem.tables)
-    entries += table.costs.size();
-  return unsigned(
-      std::clamp(kMaxEntries / entries, kMinNetworks, kMaxNetworks));
-}
+/// Rounds of fictitious play for the next weights, of all plans and of part.
+static constexpr unsigned kPlays = 20000, kPartPlays = 1000;
 
 /// What a row of weights gives of a plan's times.
-double meanUnder(ArrayRef<double> weights, ArrayRef<double> rows) {
+static double meanUnder(ArrayRef<double> weights, ArrayRef<double> rows) {
   double sum = 0;
   for (auto [weight, row] : llvm::zip_equal(weights, rows))
     sum += weight * row;
   return sum;
 }
-} // namespace
+
+static bool isIn(const solver::LabelSets &labels,
+                 ArrayRef<solver::Label> assignment) {
+  return llvm::all_of(
+      llvm::zip_equal(labels, assignment),
+      [](const auto &pair) { return std::get<0>(pair)[std::get<1>(pair)]; });
+}
 
 static OwningOpRef<ModuleOp> copyOf(ProgramOp program) {
   OwningOpRef<ModuleOp> copy = ModuleOp::create(program.getLoc());
@@ -64,6 +64,15 @@ bool ObjectiveSearch::isKnown(const std::vector<solver::Label> &plan) const {
       trials, [&](const Trial &trial) { return trial.assignment == plan; });
 }
 
+void ObjectiveSearch::tryPlan(const std::vector<solver::Label> &assignment) {
+  if (isKnown(assignment))
+    return;
+  workLeft -= kTrialWork;
+  applyAssignment(context, network, assignment);
+  addTrial(*copyOf(program), assignment);
+  removeCopies(program);
+}
+
 /// Makes the plan that `module` was given explicit, and schedules it.
 void ObjectiveSearch::addTrial(ModuleOp module,
                                std::vector<solver::Label> assignment) {
@@ -74,7 +83,7 @@ void ObjectiveSearch::addTrial(ModuleOp module,
   if (failed(manager.run(module)))
     return;
   ScheduledProgram scheduled =
-      scheduleProgram(programOf(module), context.model, memoryLimit);
+      scheduleProgram(programOf(module), context.model, options.memoryLimit);
   const Schedule &schedule = scheduled.schedule;
   Trial trial;
   trial.assignment = std::move(assignment);
@@ -85,8 +94,8 @@ void ObjectiveSearch::addTrial(ModuleOp module,
       objective == Objective::Lower ? schedule.lower : schedule.scheduled;
   trial.upper = schedule.upper;
   trial.memoryCosts = scheduled.memoryCosts;
-  if (memoryLimit)
-    trial.missingBytes = scheduled.unlimitedPeak - *memoryLimit;
+  if (options.memoryLimit)
+    trial.missingBytes = scheduled.unlimitedPeak - *options.memoryLimit;
   for (const Chain &chain : chains)
     trial.rows.push_back(
         double(lengthOf(chain, network.links, trial.assignment)));
@@ -114,9 +123,82 @@ const ObjectiveSearch::Trial &ObjectiveSearch::best() const {
   });
 }
 
-Weights ObjectiveSearch::integral(const Rows &weights) const {
-  Weights result;
-  result.collectives = 0;
+//===----------------------------------------------------------------------===//
+// Solving
+//===----------------------------------------------------------------------===//
+
+/// Solves a problem and tries its plan; nothing if that is not to be had.
+std::optional<solver::Solution> ObjectiveSearch::solve(PartialProblem &partial,
+                                                       double tolerance) {
+  if (partial.problem.check() || deadline.expired())
+    return std::nullopt;
+  solver::Options how;
+  how.tolerance = tolerance;
+  how.timeLimitSeconds = deadline.remaining();
+  how.interrupted = deadline.interruption();
+  for (const Trial &trial : trials)
+    if (auto start = partial.restrict(trial.assignment))
+      how.starts.push_back(std::move(*start));
+  solver::Solution solution = solver::solve(partial.problem, how);
+  for (const solver::Table &table : partial.problem.tables)
+    workLeft -= kEntryWork * table.costs.size();
+  workLeft -= solution.work;
+  if (solution.status == solver::Status::Optimal ||
+      solution.status == solver::Status::Feasible)
+    tryPlan(partial.expand(solution.assignment));
+  if (progress)
+    progress({best().value, bound});
+  return solution;
+}
+
+/// What fills the memory leaves none to overlap: plans that leave as much as
+/// the best one lacks.
+void ObjectiveSearch::tryWithRoom() {
+  if (!options.memoryLimit)
+    return;
+  solver::LabelSets all = times->allLabels();
+  int64_t room = 0, step = 0;
+  for (unsigned i = 0; i < kMaxRooms; ++i) {
+    const Trial &fullest = best();
+    if (fullest.memoryCosts == 0 || fullest.missingBytes <= 0 ||
+        workLeft < kMaxWork - kRoomWork || deadline.expired())
+      return;
+    step = i == 0 ? fullest.missingBytes : std::min(step, fullest.missingBytes);
+    PartialProblem partial = times->combine(
+        {.device = 1, .collectives = 1, .networks = {}, .chain = {}}, all,
+        {.each = fullest.value});
+    *partial.problem.capacity -= std::min(room + step, *options.memoryLimit);
+    std::optional<solver::Solution> solution = solve(partial, kRoughGap);
+    if (solution && solution->status != solver::Status::Infeasible)
+      room += step;
+    else
+      step /= 2;
+  }
+}
+
+/// Of the many plans of one bound, some leave less to overlap.
+void ObjectiveSearch::trySurrogates(const Region &region) {
+  Rows weights = bestWeights(region, kPlays).weights;
+  for (double share : kSurrogates) {
+    if (workLeft <= 0)
+      return;
+    Rows part;
+    for (double weight : weights)
+      part.push_back(weight * (1 - share));
+    RowWeights mixed = integral(part); // what is left goes to the device
+    mixed.collectives = std::llround(share * kUnit);
+    PartialProblem partial =
+        times->combine(mixed, region.labels, {.each = best().value});
+    solve(partial, kRoughGap);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Bounds
+//===----------------------------------------------------------------------===//
+
+RowWeights ObjectiveSearch::integral(const Rows &weights) const {
+  RowWeights result;
   int64_t left = kUnit;
   size_t numNetworks = weights.size() - 1 - chains.size();
   for (auto [row, weight] : llvm::enumerate(llvm::drop_begin(weights))) {
@@ -134,70 +216,25 @@ Weights ObjectiveSearch::integral(const Rows &weights) const {
   return result;
 }
 
-/// Solves the network with other weights; nothing if that is not to be had.
-std::optional<solver::Solution> ObjectiveSearch::solveWith(Weights weights,
-                                                           double tolerance) {
-  if (deadline.expired() || networksLeft == 0)
-    return std::nullopt;
-  --networksLeft;
-  options.weights = std::move(weights);
-  OwningOpRef<ModuleOp> copy = copyOf(programOf(*unplanned));
-  std::variant<PlanNetwork, NoNetwork> built =
-      buildNetwork(context, programOf(*copy), options);
-  auto *weighed = std::get_if<PlanNetwork>(&built);
-  if (!weighed || weighed->problem.check())
-    return std::nullopt;
-  solver::Options how;
-  how.tolerance = tolerance;
-  how.timeLimitSeconds = deadline.remaining();
-  how.interrupted = deadline.interruption();
+/// Weights at which the known plans of a region bound best: the mixed strategy
+/// of who weighs, in the game against who picks a plan. By fictitious play.
+ObjectiveSearch::Play ObjectiveSearch::bestWeights(const Region &region,
+                                                   unsigned plays) const {
+  SmallVector<const Trial *> plans;
   for (const Trial &trial : trials)
-    how.starts.push_back(trial.assignment);
-  solver::Solution solution = solver::solve(weighed->problem, how);
-  bool fits = solution.status == solver::Status::Optimal ||
-              solution.status == solver::Status::Feasible;
-  if (fits && !isKnown(solution.assignment)) {
-    applyAssignment(context, *weighed, solution.assignment);
-    addTrial(*copy, solution.assignment);
-  }
-  if (progress)
-    progress({best().value, bound});
-  return solution;
-}
-
-/// Solves for the least weighted mean.
-void ObjectiveSearch::raiseBound(const Rows &weights) {
-  Weights rounded = integral(weights);
-  bool isPure = llvm::any_of(
-      weights, [](double weight) { return weight > 1 - 0.5 / kUnit; });
-  // A plan of which one row takes longer than the best is no better.
-  rounded.limit = best().value;
-  std::optional<solver::Solution> solution =
-      solveWith(std::move(rounded), isPure ? 0 : kFineGap);
-  if (!solution)
-    return;
-  solver::Cost proven = (solution->bound + kUnit - 1) / kUnit;
-  if (solution->status == solver::Status::Infeasible)
-    proven = best().value;
-  proven = std::min<solver::Cost>(proven, best().value);
-  if (proven <= bound)
-    return;
-  bound = proven;
-  boundWeights = weights;
-}
-
-/// Weights at which the known plans bound best: the mixed strategy of who
-/// weighs, in the game against who picks a plan. By fictitious play.
-ObjectiveSearch::Play ObjectiveSearch::bestWeights() const {
+    if (isIn(region.labels, trial.assignment))
+      plans.push_back(&trial);
+  if (plans.empty())
+    plans.push_back(&best());
   size_t size = trials.front().rows.size();
   Rows counts(size, 0), taken(size, 0);
   Play best{Rows(size, 0), -1};
-  for (unsigned play = 1; play <= kPlays; ++play) {
+  for (unsigned play = 1; play <= plays; ++play) {
     size_t row = llvm::max_element(taken) - taken.begin();
     counts[row] += 1;
     const Trial &answer =
-        *llvm::min_element(trials, [&](const Trial &a, const Trial &b) {
-          return meanUnder(counts, a.rows) < meanUnder(counts, b.rows);
+        **llvm::min_element(plans, [&](const Trial *a, const Trial *b) {
+          return meanUnder(counts, a->rows) < meanUnder(counts, b->rows);
         });
     for (auto [sum, each] : llvm::zip_equal(taken, answer.rows))
       sum += each;
@@ -211,80 +248,177 @@ ObjectiveSearch::Play ObjectiveSearch::bestWeights() const {
   return best;
 }
 
+/// Solves for the least weighted mean.
+void ObjectiveSearch::raiseBound(Region &region, const Rows &weights) {
+  bool isPure = llvm::any_of(
+      weights, [](double weight) { return weight > 1 - 0.5 / kUnit; });
+  // A plan of which one row takes longer than the best is no better.
+  PartialProblem partial =
+      times->combine(integral(weights), region.labels,
+                     {.each = best().value, .weighed = best().value * kUnit});
+  std::optional<solver::Solution> solution =
+      solve(partial, isPure ? 0 : kFineGap);
+  if (!solution)
+    return;
+  solver::Cost proven = (solution->bound + kUnit - 1) / kUnit;
+  if (solution->status == solver::Status::Infeasible)
+    proven = best().value;
+  if (proven > region.bound) {
+    region.bound = proven;
+    region.weights = weights;
+  }
+  prune(region, partial, *solution);
+}
+
+/// Plans better than the best have a lower mean under any weights.
+void ObjectiveSearch::prune(Region &region, const PartialProblem &partial,
+                            const solver::Solution &solution) {
+  if (region.bound >= best().value)
+    return;
+  solver::Cost limit = (best().value - 1) * kUnit + 1;
+  partial.prune(region.labels,
+                solver::labelsBelow(partial.problem, limit,
+                                    solution.multipliers, workLeft, deadline));
+  if (llvm::any_of(region.labels, [](const std::vector<bool> &labels) {
+        return !llvm::is_contained(labels, true);
+      }))
+    region.bound = best().value;
+}
+
 /// Weights far from any tried are good for the known plans alone: halfway to
 /// those of the bound, if they did not help.
-void ObjectiveSearch::raiseBounds() {
+void ObjectiveSearch::raiseBounds(Region &region, unsigned networks) {
   bool isCareful = false;
-  for (unsigned i = 0; i < kMaxBounds && bound < best().value; ++i) {
-    Play play = bestWeights();
-    if (play.mean <= bound * (1 + kConverged) && bound > 0)
+  for (unsigned i = 0; i < networks && region.bound < best().value; ++i) {
+    if (workLeft <= 0 && i >= kMinBounds)
       return;
-    boundWeights.resize(play.weights.size(), 0);
+    Play play =
+        bestWeights(region, networks == kMaxBounds ? kPlays : kPartPlays);
+    if (play.mean <= region.bound * (1 + kConverged) && region.bound > 0)
+      return;
+    region.weights.resize(play.weights.size(), 0);
     if (isCareful)
-      for (auto [weight, other] : llvm::zip_equal(play.weights, boundWeights))
+      for (auto [weight, other] : llvm::zip_equal(play.weights, region.weights))
         weight = (weight + other) / 2;
-    solver::Cost last = bound;
+    solver::Cost last = region.bound;
     size_t known = trials.size();
-    raiseBound(play.weights);
-    bool helped = bound > last;
+    raiseBound(region, play.weights);
+    bool helped = region.bound > last;
     if (!helped && trials.size() == known && !isCareful)
       return;
     isCareful = !helped;
   }
 }
 
-/// What fills the memory leaves none to overlap: plans that leave as much as
-/// the best one lacks.
-void ObjectiveSearch::tryWithRoom() {
-  int64_t room = 0, step = 0;
-  for (unsigned i = 0; i < kMaxRooms && memoryLimit; ++i) {
-    const Trial &fullest = best();
-    if (fullest.memoryCosts == 0 || fullest.missingBytes <= 0)
-      return;
-    step = i == 0 ? fullest.missingBytes : std::min(step, fullest.missingBytes);
-    options.memoryLimit = *memoryLimit - std::min(room + step, *memoryLimit);
-    std::optional<solver::Solution> solution = solveWith(Weights(), kRoughGap);
-    options.memoryLimit = memoryLimit;
-    if (solution && solution->status != solver::Status::Infeasible)
-      room += step;
-    else
-      step /= 2;
+//===----------------------------------------------------------------------===//
+// Branching
+//===----------------------------------------------------------------------===//
+
+/// Half of a region, which keeps the rest; nothing if it has one plan only.
+/// Halves part two plans of which each is good for another row, where these
+/// differ most.
+std::optional<ObjectiveSearch::Region>
+ObjectiveSearch::takeHalf(Region &region) const {
+  auto least = [&](const Rows &weights) -> const Trial * {
+    const Trial *found = nullptr;
+    for (const Trial &trial : trials)
+      if (isIn(region.labels, trial.assignment) &&
+          (!found ||
+           meanUnder(weights, trial.rows) < meanUnder(weights, found->rows)))
+        found = &trial;
+    return found;
+  };
+  Rows weights = region.weights;
+  weights.resize(trials.front().rows.size(), 0);
+  const Trial *first = least(weights), *second = nullptr;
+  if (first) {
+    Rows longest(first->rows.size(), 0);
+    longest[llvm::max_element(first->rows) - first->rows.begin()] = 1;
+    second = least(longest);
   }
+  size_t variable = 0;
+  solver::Label from = 0, to = 0;
+  if (second && second != first) {
+    std::vector<double> differences =
+        times->differences(first->assignment, second->assignment);
+    for (auto [v, difference] : llvm::enumerate(differences))
+      if (first->assignment[v] == second->assignment[v])
+        difference = -1;
+    variable = llvm::max_element(differences) - differences.begin();
+    std::tie(from, to) =
+        std::minmax(first->assignment[variable], second->assignment[variable]);
+  } else {
+    auto count = [](const std::vector<bool> &labels) {
+      return llvm::count(labels, true);
+    };
+    variable = llvm::max_element(region.labels,
+                                 [&](const auto &a, const auto &b) {
+                                   return count(a) < count(b);
+                                 }) -
+               region.labels.begin();
+    to = region.labels[variable].size() - 1;
+  }
+  // As many labels between the two on each side.
+  std::vector<bool> &labels = region.labels[variable];
+  SmallVector<solver::Label> between;
+  for (solver::Label label = from; label <= to; ++label)
+    if (labels[label])
+      between.push_back(label);
+  if (between.size() < 2)
+    return std::nullopt;
+  solver::Label middle = between[between.size() / 2];
+  Region half = region;
+  for (solver::Label label = 0; label < labels.size(); ++label)
+    (label < middle ? half.labels[variable] : labels)[label] = false;
+  return half;
 }
 
-/// Of the many plans of one bound, some leave less to overlap.
-void ObjectiveSearch::trySurrogates(const Rows &weights) {
-  for (double share : kSurrogates) {
-    Rows part;
-    for (double weight : weights)
-      part.push_back(weight * (1 - share));
-    Weights mixed = integral(part); // what is left goes to the device
-    mixed.collectives = std::llround(share * kUnit);
-    mixed.limit = best().value;
-    solveWith(std::move(mixed), kRoughGap);
+/// Best first: the region of the least bound is parted.
+void ObjectiveSearch::branch(Region root) {
+  std::vector<Region> open = {std::move(root)};
+  while (true) {
+    auto next = llvm::min_element(open, [](const Region &a, const Region &b) {
+      return a.bound < b.bound;
+    });
+    bound =
+        next == open.end() ? best().value : std::min(best().value, next->bound);
+    double gap = double(best().value) - double(bound);
+    if (gap <= kWorthBranching * double(best().value) || workLeft <= 0 ||
+        deadline.expired())
+      return;
+    Region rest = std::move(*next);
+    open.erase(next);
+    std::optional<Region> half = takeHalf(rest);
+    if (!half)
+      continue; // its one plan was tried
+    for (Region *part : {&*half, &rest}) {
+      raiseBound(*part, part->weights);
+      raiseBounds(*part, kPartBounds);
+      open.push_back(std::move(*part));
+    }
   }
 }
 
 solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
-  unplanned = copyOf(program);
-  applyAssignment(context, network, first.assignment);
-  addTrial(*copyOf(program), first.assignment);
-  removeCopies(program);
   solver::Solution result = first;
-  if (trials.empty())
+  times = TimeRows::build(context, program, network, options);
+  workLeft = kMaxWork;
+  tryPlan(first.assignment);
+  if (trials.empty() || !times)
     return result;
-  networksLeft = affordable(network.problem);
   tryWithRoom();
-  raiseBounds();
+  Region all{times->allLabels()};
+  raiseBounds(all, kMaxBounds);
   // Plans that traded one row for another may be forbidden by now: what is left
   // is bound by the longest row of the best.
   const Rows &rows = best().rows;
   Rows longest(rows.size(), 0);
   longest[llvm::max_element(rows) - rows.begin()] = 1;
-  if (bound < best().value)
-    raiseBound(longest);
-  if (bound < best().value)
-    trySurrogates(bestWeights().weights);
+  if (all.bound < best().value && workLeft > 0)
+    raiseBound(all, longest);
+  if (all.bound < best().value)
+    trySurrogates(all);
+  branch(std::move(all));
   result.assignment = best().assignment;
   result.cost = best().value;
   result.bound = std::min<solver::Cost>(bound, result.cost);

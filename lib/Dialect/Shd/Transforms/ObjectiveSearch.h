@@ -14,8 +14,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "shardc/Optimizer/Network.h"
 #include "shardc/Optimizer/Options.h"
+#include "shardc/Optimizer/TimeRows.h"
 #include "shardc/Solver/Deadline.h"
 #include "shardc/Solver/Solve.h"
 
@@ -30,11 +30,8 @@ public:
                   NetworkOptions options, solver::Deadline deadline,
                   std::function<void(const solver::SearchProgress &)> progress)
       : context(context), program(program), network(network),
-        objective(objective), memoryLimit(options.memoryLimit),
-        options(std::move(options)), deadline(deadline),
-        progress(std::move(progress)) {
-    this->options.measureLinks = false;
-  }
+        objective(objective), options(std::move(options)), deadline(deadline),
+        progress(std::move(progress)) {}
 
   /// From a plan that fits: the best that is found, its time, and a bound.
   /// Assignments are of networks of any weights.
@@ -53,41 +50,55 @@ private:
     int64_t missingBytes = 0;
   };
 
-  bool isKnown(const std::vector<solver::Label> &plan) const;
-  void addTrial(mlir::ModuleOp module, std::vector<solver::Label> assignment);
-  void addChain(const std::vector<solver::Label> &assignment);
-  void raiseBound(const Rows &weights);
-  void trySurrogates(const Rows &weights);
-  std::optional<solver::Solution> solveWith(Weights weights, double tolerance);
-  Weights integral(const Rows &weights) const;
+  /// Labels of which some plans are made, and what these take at least.
+  struct Region {
+    solver::LabelSets labels;
+    solver::Cost bound = 0;
+    /// Those of the bound.
+    Rows weights = {};
+  };
   /// Weights, and what the known plans take at least under them.
   struct Play {
     Rows weights;
     double mean = -1;
   };
-  Play bestWeights() const;
-  void raiseBounds();
-  void tryWithRoom();
+
+  bool isKnown(const std::vector<solver::Label> &plan) const;
+  void tryPlan(const std::vector<solver::Label> &assignment);
+  void addTrial(mlir::ModuleOp module, std::vector<solver::Label> assignment);
+  void addChain(const std::vector<solver::Label> &assignment);
   const Trial &best() const;
+
+  std::optional<solver::Solution> solve(PartialProblem &partial,
+                                        double tolerance);
+  void tryWithRoom();
+  void trySurrogates(const Region &region);
+
+  RowWeights integral(const Rows &weights) const;
+  Play bestWeights(const Region &region, unsigned plays) const;
+  void raiseBound(Region &region, const Rows &weights);
+  void raiseBounds(Region &region, unsigned networks);
+  void prune(Region &region, const PartialProblem &partial,
+             const solver::Solution &solution);
+
+  void branch(Region root);
+  std::optional<Region> takeHalf(Region &region) const;
 
   PlanningContext &context;
   ProgramOp program;
   /// Of `upper`; for `scheduled` with what its links take.
   const PlanNetwork &network;
   Objective objective;
-  std::optional<int64_t> memoryLimit;
   NetworkOptions options;
   solver::Deadline deadline;
   std::function<void(const solver::SearchProgress &)> progress;
-  /// The program without the pins of any plan.
-  mlir::OwningOpRef<mlir::ModuleOp> unplanned;
+  std::optional<TimeRows> times;
   std::vector<Trial> trials;
   /// The longest of the plans tried.
   std::vector<Chain> chains;
   solver::Cost bound = 0;
-  unsigned networksLeft = 0;
-  /// Those of the bound.
-  Rows boundWeights;
+  /// Table entries that may still be looked at.
+  double workLeft = 0;
 };
 
 } // namespace shardc::shd

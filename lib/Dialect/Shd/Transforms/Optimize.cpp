@@ -141,6 +141,7 @@ OptimizePass::costWithMore(solver::Problem &problem,
     return std::nullopt;
   solver::Options options;
   options.starts.push_back(solution.assignment);
+  options.multipliers = solution.multipliers;
   options.timeLimitSeconds = deadline.remaining();
   problem.capacity = *capacity + kMoreMemory;
   solver::Solution more = solver::solve(problem, options);

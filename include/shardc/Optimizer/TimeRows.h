@@ -1,0 +1,105 @@
+//===- TimeRows.h - A network's times by resource -------------*- C++ -*-===//
+//
+// cost-model.md section 5: `lower` is the largest of the device's time and of
+// each physical network's; `scheduled` is no less than these and than the
+// length of each chain. All of them are sums over the network, so any weights
+// make a problem of the same variables and labels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_OPTIMIZER_TIMEROWS_H
+#define SHARDC_OPTIMIZER_TIMEROWS_H
+
+#include "shardc/Optimizer/Network.h"
+#include "shardc/Solver/LabelsBelow.h"
+
+namespace shardc {
+
+/// How much each row counts.
+struct RowWeights {
+  int64_t device = 0;
+  /// Of all collectives one after the other.
+  int64_t collectives = 0;
+  /// Of each physical network.
+  llvm::SmallVector<int64_t, 4> networks;
+  /// Links of chains count this often.
+  Chain chain;
+};
+
+/// Entries beyond these are forbidden.
+struct RowLimits {
+  /// Of the device and of each physical network.
+  Picoseconds each = solver::kMaxTotal;
+  /// Of what the weights give.
+  solver::Cost weighed = solver::kMaxTotal;
+
+  solver::Cost apply(solver::Cost cost) const {
+    return cost > weighed ? solver::kForbidden : cost;
+  }
+};
+
+/// A problem of some labels of a network.
+struct PartialProblem {
+  solver::Problem problem;
+  /// The network's label of each label, ascending, by variable.
+  std::vector<std::vector<solver::Label>> labels;
+
+  std::vector<solver::Label>
+  expand(llvm::ArrayRef<solver::Label> assignment) const;
+  /// Nothing if the assignment uses other labels.
+  std::optional<std::vector<solver::Label>> restrict(
+      llvm::ArrayRef<solver::Label> assignment) const;
+  /// Leaves of the network's labels those that are left of the problem's.
+  void prune(solver::LabelSets &network, const solver::LabelSets &left) const;
+};
+
+class TimeRows {
+public:
+  /// Of `network`, which minimises `upper` and was built of `program`; it must
+  /// outlive the rows. Nothing if sums are too large.
+  static std::optional<TimeRows> build(PlanningContext &context,
+                                       shd::ProgramOp program,
+                                       const PlanNetwork &network,
+                                       NetworkOptions options);
+
+  /// The problem of these weights with these labels.
+  PartialProblem combine(const RowWeights &weights,
+                         const solver::LabelSets &labels,
+                         const RowLimits &limits) const;
+
+  solver::LabelSets allLabels() const;
+
+  /// By variable: how much its device time and its collectives differ between
+  /// two assignments, those with its neighbours included.
+  std::vector<double> differences(llvm::ArrayRef<solver::Label> a,
+                                  llvm::ArrayRef<solver::Label> b) const;
+
+private:
+  using Costs = std::vector<solver::Cost>;
+  /// In the order of the network's variables and edges; empty where nothing
+  /// costs anything.
+  struct Row {
+    std::vector<Costs> variables, edges;
+  };
+  /// Of one variable or edge.
+  struct Terms {
+    llvm::ArrayRef<solver::Cost> allowed;
+    llvm::SmallVector<std::pair<const Costs *, int64_t>, 6> weighted;
+    llvm::SmallVector<const Costs *, 6> limited;
+
+    solver::Cost at(size_t entry, const RowLimits &limits) const;
+  };
+
+  explicit TimeRows(const PlanNetwork &network) : network(&network) {}
+  Terms termsOf(std::vector<Costs> Row::*part, size_t index,
+                const RowWeights &weights) const;
+  llvm::ArrayRef<solver::Cost> edgeCosts(size_t edge) const;
+
+  const PlanNetwork *network;
+  Row device, collectives;
+  std::vector<Row> networks;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_OPTIMIZER_TIMEROWS_H

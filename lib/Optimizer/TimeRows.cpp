@@ -1,0 +1,232 @@
+//===- TimeRows.cpp - A network's times by resource -----------------------===//
+
+#include "shardc/Optimizer/TimeRows.h"
+#include "NetworkBuilder.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace shardc;
+using solver::Cost;
+using solver::kForbidden;
+using solver::Label;
+using solver::LabelSets;
+
+//===----------------------------------------------------------------------===//
+// Some labels
+//===----------------------------------------------------------------------===//
+
+std::vector<Label> PartialProblem::expand(ArrayRef<Label> assignment) const {
+  std::vector<Label> result;
+  for (auto [own, label] : llvm::zip_equal(labels, assignment))
+    result.push_back(own[label]);
+  return result;
+}
+
+std::optional<std::vector<Label>>
+    PartialProblem::restrict(ArrayRef<Label> assignment) const {
+  std::vector<Label> result;
+  for (auto [own, label] : llvm::zip_equal(labels, assignment)) {
+    auto found = llvm::lower_bound(own, label);
+    if (found == own.end() || *found != label)
+      return std::nullopt;
+    result.push_back(found - own.begin());
+  }
+  return result;
+}
+
+void PartialProblem::prune(LabelSets &network, const LabelSets &left) const {
+  for (auto [set, own, flags] : llvm::zip_equal(network, labels, left))
+    for (auto [label, isLeft] : llvm::zip_equal(own, flags))
+      if (!isLeft)
+        set[label] = false;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+/// The costs, or none if they are all nothing.
+static std::vector<Cost> unlessZero(ArrayRef<Cost> costs) {
+  if (llvm::all_of(costs, [](Cost c) { return c == 0 || c == kForbidden; }))
+    return {};
+  return costs.vec();
+}
+
+ArrayRef<Cost> TimeRows::edgeCosts(size_t edge) const {
+  const solver::Problem &problem = network->problem;
+  return problem.tables[problem.edges[edge].table].costs;
+}
+
+static void fill(const solver::Problem &problem,
+                 std::vector<std::vector<Cost>> &variables,
+                 std::vector<std::vector<Cost>> &edges) {
+  for (const solver::VariableData &variable : problem.variables)
+    variables.push_back(unlessZero(variable.costs));
+  for (const solver::Edge &edge : problem.edges)
+    edges.push_back(unlessZero(problem.tables[edge.table].costs));
+}
+
+std::optional<TimeRows> TimeRows::build(PlanningContext &context,
+                                        shd::ProgramOp program,
+                                        const PlanNetwork &network,
+                                        NetworkOptions options) {
+  TimeRows result(network);
+  options.measureLinks = false;
+  auto add = [&](Weights weights, Row &row) {
+    options.weights = std::move(weights);
+    std::variant<PlanNetwork, NoNetwork> built =
+        buildNetwork(context, program, options);
+    auto *each = std::get_if<PlanNetwork>(&built);
+    if (!each || each->problem.check())
+      return false;
+    fill(each->problem, row.variables, row.edges);
+    return true;
+  };
+  if (!add({.device = 1, .collectives = 0, .networks = {}}, result.device) ||
+      !add({.device = 0, .collectives = 1, .networks = {}}, result.collectives))
+    return std::nullopt;
+  for (unsigned i = 0; i < context.model.physical().size(); ++i) {
+    Weights weights{.device = 0, .collectives = 0, .networks = {}};
+    weights.networks.resize(i + 1, 0);
+    weights.networks[i] = 1;
+    if (!add(std::move(weights), result.networks.emplace_back()))
+      return std::nullopt;
+  }
+  return result;
+}
+
+TimeRows::Terms TimeRows::termsOf(std::vector<Costs> Row::*part, size_t index,
+                                  const RowWeights &weights) const {
+  Terms terms;
+  auto add = [&](const Row &row, int64_t weight, bool isLimited) {
+    const Costs &costs = (row.*part)[index];
+    if (costs.empty())
+      return;
+    if (weight != 0)
+      terms.weighted.emplace_back(&costs, weight);
+    if (isLimited)
+      terms.limited.push_back(&costs);
+  };
+  add(device, weights.device, true);
+  add(collectives, weights.collectives, false);
+  for (auto [number, row] : llvm::enumerate(networks))
+    add(row, number < weights.networks.size() ? weights.networks[number] : 0,
+        true);
+  return terms;
+}
+
+Cost TimeRows::Terms::at(size_t entry, const RowLimits &limits) const {
+  if (allowed[entry] == kForbidden)
+    return kForbidden;
+  for (const Costs *costs : limited)
+    if ((*costs)[entry] > limits.each)
+      return kForbidden;
+  Cost total = 0;
+  for (auto [costs, weight] : weighted)
+    total = sum(total, scaled((*costs)[entry], weight));
+  return limits.apply(total);
+}
+
+PartialProblem TimeRows::combine(const RowWeights &weights,
+                                 const LabelSets &labels,
+                                 const RowLimits &limits) const {
+  const solver::Problem &whole = network->problem;
+  PartialProblem result;
+  solver::Problem &problem = result.problem;
+  problem.numPoints = whole.numPoints;
+  problem.capacity = whole.capacity;
+  problem.fixedUsage = whole.fixedUsage;
+  for (auto [index, variable] : llvm::enumerate(whole.variables)) {
+    std::vector<Label> &own = result.labels.emplace_back();
+    solver::VariableData &data = problem.variables.emplace_back();
+    data.name = variable.name;
+    Terms terms = termsOf(&Row::variables, index, weights);
+    terms.allowed = variable.costs;
+    for (Label label = 0; label < variable.costs.size(); ++label) {
+      if (!labels[index][label])
+        continue;
+      own.push_back(label);
+      data.costs.push_back(terms.at(label, limits));
+      if (!variable.usages.empty())
+        data.usages.push_back(variable.usages[label]);
+    }
+  }
+  /// Calls with each entry of a table that is left, in order.
+  auto eachEntry = [&](solver::Variable first, solver::Variable second,
+                       auto call) {
+    size_t columns = whole.variables[second].costs.size();
+    for (Label row : result.labels[first])
+      for (Label column : result.labels[second])
+        call(row * columns + column);
+  };
+  auto addEdge = [&](solver::Variable first, solver::Variable second,
+                     auto cost) {
+    problem.edges.push_back(
+        {first, second, solver::TableId(problem.tables.size())});
+    solver::Table &table = problem.tables.emplace_back();
+    table.rows = result.labels[first].size();
+    table.columns = result.labels[second].size();
+    table.costs.reserve(size_t(table.rows) * table.columns);
+    eachEntry(first, second,
+              [&](size_t entry) { table.costs.push_back(cost(entry)); });
+  };
+  for (auto [index, edge] : llvm::enumerate(whole.edges)) {
+    Terms terms = termsOf(&Row::edges, index, weights);
+    terms.allowed = edgeCosts(index);
+    addEdge(edge.first, edge.second,
+            [&](size_t entry) { return terms.at(entry, limits); });
+  }
+  for (const solver::EdgeUsage &usage : whole.edgeUsages) {
+    solver::EdgeUsage &own = problem.edgeUsages.emplace_back();
+    own.edge = usage.edge;
+    own.begin = usage.begin;
+    own.end = usage.end;
+    const solver::Edge &edge = whole.edges[usage.edge];
+    eachEntry(edge.first, edge.second,
+              [&](size_t entry) { own.bytes.push_back(usage.bytes[entry]); });
+  }
+  for (auto [link, runs] : weights.chain) {
+    auto found = network->links.find(link);
+    if (found == network->links.end())
+      continue;
+    const LinkTime &time = found->second;
+    if (time.second)
+      addEdge(time.first, *time.second, [&](size_t entry) {
+        return limits.apply(scaled(time.times[entry], runs));
+      });
+    else
+      for (auto [cost, label] : llvm::zip_equal(
+               problem.variables[time.first].costs, result.labels[time.first]))
+        cost = limits.apply(sum(cost, scaled(time.times[label], runs)));
+  }
+  return result;
+}
+
+LabelSets TimeRows::allLabels() const {
+  LabelSets result;
+  for (const solver::VariableData &variable : network->problem.variables)
+    result.emplace_back(variable.costs.size(), true);
+  return result;
+}
+
+std::vector<double> TimeRows::differences(ArrayRef<Label> a,
+                                          ArrayRef<Label> b) const {
+  const solver::Problem &problem = network->problem;
+  std::vector<double> result(problem.variables.size(), 0);
+  for (const Row *row : {&device, &collectives}) {
+    for (auto [index, costs] : llvm::enumerate(row->variables))
+      if (!costs.empty())
+        result[index] += std::abs(double(costs[a[index]] - costs[b[index]]));
+    for (auto [costs, edge] : llvm::zip_equal(row->edges, problem.edges)) {
+      if (costs.empty())
+        continue;
+      size_t columns = problem.tables[edge.table].columns;
+      double difference =
+          std::abs(double(costs[a[edge.first] * columns + a[edge.second]] -
+                          costs[b[edge.first] * columns + b[edge.second]]));
+      result[edge.first] += difference;
+      result[edge.second] += difference;
+    }
+  }
+  return result;
+}

@@ -46,19 +46,19 @@ uint32_t momentOfIssue(const Graph &graph, const EarlyIssue &issue) {
 void addEarly(const Graph &graph, const EarlyIssue &issue,
               EarlyBuffer &buffer) {
   auto [blockBegin, blockEnd] = momentsIn(graph, issue.block);
-  uint32_t begin = blockBegin;
+  EarlyBuffer::Begin begin = {blockBegin};
   if (issue.after)
-    begin = momentOfIssue(graph, issue);
+    begin.moment = momentOfIssue(graph, issue);
   if (issue.next) {
     // At the end of the iteration it is there beside what that hands on; the
     // last iteration makes none.
     if (cast<RepeatOp>(issue.block->getParentOp()).getCount() > 1)
       buffer.also.push_back({begin, blockEnd + 1});
-    begin = blockBegin;
+    begin = {blockBegin, /*isOlder=*/true};
   }
   Operation *at = issue.block->findAncestorOpInBlock(*issue.collective);
   if (at == issue.collective)
-    buffer.from = std::min(buffer.from, begin);
+    buffer.from.include(begin);
   else // For the first iteration of this repeat.
     buffer.also.push_back(
         {begin, momentsOf(graph, at).first + kMomentsPerPoint});

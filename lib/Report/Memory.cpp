@@ -128,13 +128,15 @@ void MemoryProfiler::addBuffer(Value value, Operation *maker, uint32_t begin,
 void MemoryProfiler::addEarly(Value value, MemoryKind kind, uint32_t begin,
                               uint32_t end, int64_t bytes,
                               const EarlyBuffer &buffer) {
-  add(value, kind, std::min(begin, buffer.from), end, bytes);
-  SmallVector<std::pair<uint32_t, uint32_t>, 2> spans = buffer.also;
-  llvm::sort(spans);
+  add(value, kind, std::min(begin, buffer.from.moment), end, bytes);
+  SmallVector<EarlyBuffer::Span, 2> spans = buffer.also;
+  llvm::stable_sort(spans, [](const auto &a, const auto &b) {
+    return a.begin.moment < b.begin.moment;
+  });
   uint32_t done = 0;
-  for (auto [from, to] : spans) {
-    add(value, kind, std::max(from, done), to, bytes);
-    done = std::max(done, to);
+  for (const EarlyBuffer::Span &span : spans) {
+    add(value, kind, std::max(span.begin.moment, done), span.end, bytes);
+    done = std::max(done, span.end);
   }
 }
 
@@ -161,10 +163,10 @@ uint32_t MemoryProfiler::earlyFlow(OpOperand &use,
       cast<RepeatOp>(isYield ? use.getOwner()->getParentOp() : use.getOwner());
   uint32_t entry = graph.repeatPoints.lookup(repeat).first;
   uint32_t from = UINT32_MAX;
-  for (auto span :
+  for (const EarlyBuffer::Span &span :
        earlyUse(repeat.getCarried()[use.getOperandNumber()], seen).also)
-    if ((span.first > entry) == isYield)
-      from = std::min(from, span.first);
+    if ((span.begin.moment > entry) == isYield)
+      from = std::min(from, span.begin.moment);
   return from;
 }
 
@@ -178,10 +180,10 @@ EarlyBuffer MemoryProfiler::seenFrom(Value value, Operation *user,
     return early;
   auto [entry, exit] = graph.repeatPoints.lookup(at);
   EarlyBuffer result;
-  for (auto span : early.also) {
-    bool isInside = entry < span.first && span.second <= exit + 1;
-    if (span.second == entry + kMomentsPerPoint)
-      result.from = std::min(result.from, span.first);
+  for (const EarlyBuffer::Span &span : early.also) {
+    bool isInside = entry < span.begin.moment && span.end <= exit + 1;
+    if (span.end == entry + kMomentsPerPoint)
+      result.from.include(span.begin);
     else if (!isInside)
       result.also.push_back(span);
   }
@@ -195,28 +197,24 @@ EarlyBuffer MemoryProfiler::earlyUse(Value value,
   EarlyBuffer result;
   if (!seen.insert(value).second)
     return result;
-  auto include = [&](Operation *user, const EarlyBuffer &needed) {
-    EarlyBuffer other = seenFrom(value, user, needed);
-    result.from = std::min(result.from, other.from);
-    result.also.append(other.also);
-  };
   SmallVector<Value> forms = {value};
   while (!forms.empty())
     for (OpOperand &use : forms.pop_back_val().getUses()) {
       Operation *user = use.getOwner();
       if (isa<YieldOp, RepeatOp>(user))
-        result.from = std::min(result.from, earlyFlow(use, seen));
+        result.from.include({earlyFlow(use, seen)});
       // What an operation computes of its operands, it may send early.
       if (!isCollective(user) && !isa<StatisticOp>(user))
         continue;
       if (const EarlyBuffer *buffer = earlyBuffer(user))
-        include(user, *buffer);
+        result.include(seenFrom(value, user, *buffer));
       forms.push_back(user->getResult(0));
     }
   SmallVector<Operation *> readers;
   addFreeReaders(value, readers);
   for (Operation *reader : readers)
-    include(reader, earlyUse(reader->getResult(0), seen));
+    result.include(
+        seenFrom(value, reader, earlyUse(reader->getResult(0), seen)));
   return result;
 }
 
@@ -232,37 +230,41 @@ EarlyBuffer MemoryProfiler::earlyCopy(Value value, Operation *maker) const {
   SmallVector<Operation *> readers;
   addFreeReaders(value, readers);
   for (Operation *reader : readers) {
-    EarlyBuffer read = seenFrom(value, reader, earlyUse(reader->getResult(0)));
-    result.from = std::min(result.from, read.from);
-    result.also.append(read.also);
+    result.include(seenFrom(value, reader, earlyUse(reader->getResult(0))));
   }
   return result;
 }
 
 /// A buffer that is there at the point at which it is made and until something
-/// reads the tensor: perhaps an operation that costs nothing and runs early.
-void MemoryProfiler::addUntilRead(Value value, Value tensor, uint32_t begin,
-                                  uint32_t end, int64_t bytes,
+/// reads the tensor: perhaps an operation that costs nothing and runs early. A
+/// copy is made where it is read: until that point ends.
+void MemoryProfiler::addUntilRead(Value value, Value tensor, bool isCopy,
+                                  uint32_t begin, uint32_t end, int64_t bytes,
                                   const EarlyBuffer &buffer) {
-  SmallVector<uint32_t> reads;
+  auto endOfPoint = [](uint32_t moment) {
+    return moment - moment % kMomentsPerPoint + kMomentsPerPoint;
+  };
+  SmallVector<EarlyBuffer::Begin> reads;
   SmallVector<Operation *> readers;
   addFreeReaders(tensor, readers);
   for (Operation *reader : readers) {
     EarlyBuffer early = earlyUse(reader->getResult(0));
     reads.push_back(early.from);
-    for (auto span : early.also)
-      reads.push_back(span.first);
+    for (const EarlyBuffer::Span &span : early.also)
+      reads.push_back(span.begin);
   }
   auto endOf = [&](uint32_t from, uint32_t to) {
-    for (uint32_t read : reads)
+    for (auto [read, isOlder] : reads)
       if (from <= read && read < to)
-        to = std::max(read, from - from % kMomentsPerPoint + kMomentsPerPoint);
+        to = isOlder && read == from
+                 ? from // it was read in the iteration before
+                 : std::max(isCopy ? endOfPoint(read) : read, endOfPoint(from));
     return to;
   };
-  begin = std::min(begin, buffer.from);
+  begin = std::min(begin, buffer.from.moment);
   EarlyBuffer next;
-  for (auto [from, to] : buffer.also)
-    next.also.push_back({from, endOf(from, to)});
+  for (const EarlyBuffer::Span &span : buffer.also)
+    next.also.push_back({span.begin, endOf(span.begin.moment, span.end)});
   addEarly(value, MemoryKind::Buffer, begin, endOf(begin, end), bytes, next);
 }
 
@@ -339,7 +341,7 @@ void MemoryProfiler::addValue(const GraphValue &value) {
     uint32_t end = value.begin + kMomentsPerPoint;
     if (earlyBuffer(steps.back()))
       end = std::max(end, std::min(value.firstRead, endOfBlock(value.value)));
-    addUntilRead(value.value, value.value, value.begin, end,
+    addUntilRead(value.value, value.value, /*isCopy=*/false, value.begin, end,
                  chain(steps).storeExtraBytes(), early);
   }
   if (copy) {
@@ -348,7 +350,7 @@ void MemoryProfiler::addValue(const GraphValue &value) {
     EarlyBuffer shared = earlyCopy(value.value, steps.back());
     addEarly(copy, MemoryKind::Buffer, value.firstRead, value.readEnd,
              memory.madeBytes, shared);
-    addUntilRead(copy, value.value, value.firstRead,
+    addUntilRead(copy, value.value, /*isCopy=*/true, value.firstRead,
                  value.firstRead + kMomentsPerPoint,
                  memory.extraBytes() - memory.madeBytes, shared);
   }

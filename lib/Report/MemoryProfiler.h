@@ -18,11 +18,30 @@ constexpr uint32_t kMomentsPerPoint = 2;
 /// When what a collective makes takes memory, beside the points at which it is
 /// read. In moments.
 struct EarlyBuffer {
+  struct Begin {
+    uint32_t moment = UINT32_MAX;
+    /// An iteration begins, and it has been there since the one before.
+    bool isOlder = false;
+
+    void include(Begin other) {
+      isOlder = (moment <= other.moment && isOlder) ||
+                (other.moment <= moment && other.isOlder);
+      moment = std::min(moment, other.moment);
+    }
+  };
+  struct Span {
+    Begin begin;
+    uint32_t end = 0; // excluded
+  };
   /// From here to its reader.
-  uint32_t from = UINT32_MAX;
-  /// And during these [begin, end): for the next iteration of a repeat, or
-  /// before the first.
-  llvm::SmallVector<std::pair<uint32_t, uint32_t>, 2> also;
+  Begin from;
+  /// And during these: for the next iteration of a repeat, or before the first.
+  llvm::SmallVector<Span, 2> also;
+
+  void include(const EarlyBuffer &other) {
+    from.include(other.from);
+    also.append(other.also);
+  }
 };
 
 /// By collective; those that compute waits for are not in it.
@@ -65,8 +84,9 @@ private:
                        llvm::DenseSet<mlir::Value> &seen) const;
   EarlyBuffer earlyUse(mlir::Value value) const;
   EarlyBuffer earlyCopy(mlir::Value value, mlir::Operation *maker) const;
-  void addUntilRead(mlir::Value value, mlir::Value tensor, uint32_t begin,
-                    uint32_t end, int64_t bytes, const EarlyBuffer &buffer);
+  void addUntilRead(mlir::Value value, mlir::Value tensor, bool isCopy,
+                    uint32_t begin, uint32_t end, int64_t bytes,
+                    const EarlyBuffer &buffer);
   uint32_t endOfBlock(mlir::Value value) const;
   void addBuffer(mlir::Value value, mlir::Operation *maker, uint32_t begin,
                  uint32_t end, int64_t bytes);

@@ -27,13 +27,14 @@ struct Memory {
 /// A planned program and its schedule.
 class Subject {
 public:
-  explicit Subject(StringRef text, int64_t limit = int64_t(1) << 40)
+  explicit Subject(StringRef text, int64_t limit = int64_t(1) << 40,
+                   OptMode mode = OptMode::None)
       : program(text) {
     if (!program.module())
       return;
     imported = program.clone();
     PlanOptions options;
-    options.mode = OptMode::None;
+    options.mode = mode;
     PassManager manager(program.module()->getContext());
     buildPlanPipeline(manager, options);
     buildLoweringPipeline(manager);
@@ -78,8 +79,9 @@ private:
   OwningOpRef<ModuleOp> imported;
 };
 
-Memory measure(StringRef text, int64_t limit = int64_t(1) << 40) {
-  return Subject(text, limit).measure();
+Memory measure(StringRef text, int64_t limit = int64_t(1) << 40,
+               OptMode mode = OptMode::None) {
+  return Subject(text, limit, mode).measure();
 }
 
 void expectPeak(const Memory &memory, int64_t bytes) {
@@ -350,6 +352,37 @@ z[F@(), E@()] = s[F@(), T@()] * W[T, E]
 output z
 )";
   expectPeak(measure(writtenState("F@()") + second), 64 + 128 + 2 * 256 + 128);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies that something reads early
+//===----------------------------------------------------------------------===//
+
+/// v is 16 B on each device and 32 B as gathered, of which y and w share a copy
+/// of 8 B; a and x are 32 B, w is 8 B as made, 32 B as gathered and 16 B as
+/// stored, as is z, and y 4 B.
+constexpr const char *kSharedCopy = R"(
+hardware tpu_v5e[2, 4]
+mesh [X=2, Y=4]
+dim F = 8
+input a: f32[F@()]
+input v: f32[F@X]
+x[F@()] = relu(a[F@()])
+y[] = v[F@Y] * x[F@Y]
+w[F@X] = v[F@Y]
+z[F@X] = exp(w[F@X])
+output x
+output y
+output z
+)";
+
+// w costs nothing and is made while y is, for z: the copy has been made before,
+// but what it is made from stays until that point ends. Then there are x, v, y,
+// gathered v and the copy, w and its gathered and stored forms.
+TEST(MemoryTest, CopyReadEarly) {
+  Memory memory = measure(kSharedCopy, 140, OptMode::Optimize);
+  ASSERT_EQ(memory.overlap[0], Overlap::Ahead);
+  expectPeak(memory, 32 + 16 + 4 + 32 + 8 + 32 + 16);
 }
 
 } // namespace

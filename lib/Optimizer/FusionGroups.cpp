@@ -41,6 +41,8 @@ struct GroupInfo {
   llvm::SmallDenseMap<Operation *, PartialSums> made;
   /// Groups whose values this one reads.
   llvm::SmallVector<unsigned, 4> reads;
+  /// It ends before a repeat that reads a value of it.
+  bool isOver = false;
 };
 
 class GroupAssigner {
@@ -51,6 +53,7 @@ public:
 private:
   void assign(Operation *op);
   bool join(Operation *op, unsigned group, ArrayRef<StringRef> indices);
+  void endGroupsReadBy(Operation *op);
   bool addPins(Operation *op, GroupInfo &group) const;
   bool addPin(ShardingAttr pin, ArrayRef<StringRef> names,
               PinnedAxes &known) const;
@@ -71,6 +74,8 @@ private:
   std::vector<GroupInfo> groups;
   llvm::DenseMap<Operation *, unsigned> groupOf;
   llvm::DenseMap<Operation *, unsigned> position;
+  /// Operations that cost nothing and whose result a repeat reads.
+  llvm::DenseSet<Operation *> readByRepeat;
 };
 
 bool isLeaderOp(Operation *op) {
@@ -293,12 +298,33 @@ void GroupAssigner::removeOperation(Operation *op, GroupInfo &group,
       addMade(each, group);
 }
 
+/// A repeat, or what is in it, reads the results of groups around it, or what
+/// costs nothing to make of them: these groups must have run.
+void GroupAssigner::endGroupsReadBy(Operation *op) {
+  SmallVector<Operation *> stack = {op};
+  while (!stack.empty()) {
+    Operation *reader = stack.pop_back_val();
+    for (Value operand : reader->getOperands()) {
+      Operation *maker = operand.getDefiningOp();
+      if (!maker || (reader == op && !isa<RepeatOp>(op) &&
+                     maker->getBlock() == op->getBlock()))
+        continue;
+      auto group = groupOf.find(maker);
+      if (group != groupOf.end())
+        groups[group->second].isOver = true;
+      else if (isa<CostOpInterface>(maker) && readByRepeat.insert(maker).second)
+        stack.push_back(maker);
+    }
+  }
+}
+
 /// The group must cover the operation's indices, must not have to run both
-/// before and after another group, and pins must leave a strategy to share.
+/// before and after another group or a repeat, and pins must leave a strategy
+/// to share.
 bool GroupAssigner::join(Operation *op, unsigned number,
                          ArrayRef<StringRef> indices) {
   GroupInfo &group = groups[number];
-  if (!llvm::all_of(indices, [&](StringRef name) {
+  if (group.isOver || !llvm::all_of(indices, [&](StringRef name) {
         return llvm::is_contained(group.indices, name);
       }))
     return false;
@@ -355,6 +381,7 @@ void GroupAssigner::assign(Operation *op) {
 void GroupAssigner::visit(Block &block) {
   for (Operation &op : block) {
     position[&op] = position.size();
+    endGroupsReadBy(&op);
     if (auto cost = dyn_cast<CostOpInterface>(op);
         cost && cost.getFusionKind() != FusionKind::Free)
       assign(&op);

@@ -68,6 +68,38 @@ shd.program "blocks" mesh <[X = 4]> hardware <"h100", [4]> {
   shd.output "z" %z ["B"] : tensor<64xbf16>
 }
 
+// What a repeat begins with, or reads through a view, has been made before it
+// runs: behind it nothing joins that group any more.
+// CHECK-LABEL: shd.program "over"
+shd.program "over" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B"] : tensor<64xbf16>
+  %y = shd.declare input "y" ["B"] : tensor<64xbf16>
+  %u = shd.declare input "u" ["B"] : tensor<64xbf16>
+  // CHECK: shd.elementwise exp{{.*}} {shd.group = 1 : i64}
+  %a = shd.elementwise exp(%x) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
+  // CHECK: shd.elementwise silu{{.*}} {shd.group = 3 : i64}
+  %b = shd.elementwise silu(%y) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
+  // CHECK: shd.elementwise sqrt{{.*}} {shd.group = 5 : i64}
+  %d = shd.elementwise sqrt(%u) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
+  %v = shd.split(%b) "B" into ["P", "Q"] <[B] -> [P, Q]> : (tensor<64xbf16>) -> tensor<8x8xbf16>
+  %r = shd.repeat "L" = 3 (%a) : (tensor<64xbf16>) -> (tensor<64xbf16>) {
+  ^bb0(%i: tensor<i32>, %c: tensor<64xbf16>):
+    // CHECK: shd.elementwise mul{{.*}} {shd.group = 7 : i64}
+    %m = shd.elementwise mul(%v, %v) <[P, Q], [P, Q] -> [P, Q]> : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> tensor<8x8xbf16>
+    shd.yield %c : tensor<64xbf16>
+  }
+  // CHECK: shd.elementwise neg{{.*}} {shd.group = 9 : i64}
+  %e = shd.elementwise neg(%a) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
+  // CHECK: shd.elementwise neg{{.*}} {shd.group = 11 : i64}
+  %f = shd.elementwise neg(%b) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
+  // The repeat does not read this one.
+  // CHECK: shd.elementwise neg{{.*}} {shd.group = 5 : i64}
+  %g = shd.elementwise neg(%d) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
+  shd.output "e" %e ["B"] : tensor<64xbf16>
+  shd.output "f" %f ["B"] : tensor<64xbf16>
+  shd.output "g" %g ["B"] : tensor<64xbf16>
+}
+
 // Pins that place an index differently keep operations apart: of their operands,
 // and of results that others of the group read. What is only stored otherwise
 // stays. The leader has a strategy of its own.

@@ -37,7 +37,8 @@ def ShdFusionGroups : Pass<"shd-fusion-groups", "::shardc::shd::ProgramOp"> {
     reduction or normalisation joins the group of its latest-produced operand if
     its indices are that group's or a subset of them; else it starts one. An
     einsum, attention, gather or scatter always starts one. Pins that make two
-    operations disagree about an index keep them apart.
+    operations disagree about an index keep them apart, and so does a repeat
+    between them that reads the group's results.
 
     Writes `shd.group`. Run it after pins are final and before `shd-optimize`.
   }];

@@ -388,12 +388,13 @@ static Operation *copyOf(Value value) {
   return def && def->hasAttr(kCopy) ? def : nullptr;
 }
 
-/// Stores a value at once as it is carried on, if its author has not placed it
-/// and nothing else reads it.
+/// Stores a value at once as it is carried on, if its author has not placed it,
+/// it does not move to where the plan stores it and nothing else reads it.
 bool PlanCopies::storeAs(Value value, ShardingAttr carried) {
   Operation *op = value.getDefiningOp();
   PlanStatement *statement = op ? model.statementOf(op) : nullptr;
-  if (!statement || !value.hasOneUse() || isa<ScatterOp>(op))
+  if (!statement || !value.hasOneUse() || isa<ScatterOp>(op) ||
+      madeLayout(op) != getResultPin(op))
     return false;
   for (const ast::Target &target : statement->ast->targets) {
     if (target.name.range.Start != model.defLoc(op))

@@ -79,9 +79,8 @@ static bool isNear(double a, double b) {
   return std::abs(a - b) <= 1e-12 + 1e-9 * std::max(std::abs(a), std::abs(b));
 }
 
-/// What `--emit-plan` prints, read back as written, is the same plan. Random
-/// plans have no text: no option asks for one, and in some a state moves inside
-/// of a repeat over its first index, where the text can only write its part.
+/// What `--emit-plan` prints, read back as written, is the same plan. Not every
+/// random plan has a text, and no option asks for one: docs/Verification.md.
 static std::string readBack(PlannedProgram &plan) {
   if (plan.plan == "random")
     return "";

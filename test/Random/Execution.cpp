@@ -194,10 +194,7 @@ std::string test::samePeak(PlannedProgram &plan) {
       scheduleProgram(TestProgram::programOf(*plan.lowered), plan.model());
   VerifyOptions options;
   options.shrink = false;
-  // Of random plans in program order alone: what is left to find of their
-  // schedules, docs/Verification.md says.
-  if (plan.plan != "random")
-    options.schedule = &scheduled.issues;
+  options.schedule = &scheduled.issues;
   FailureOr<Verification> verification =
       verifyPlan(*plan.imported, *plan.lowered, options);
   if (failed(verification))

@@ -64,6 +64,8 @@ std::optional<Report> Evaluator::report(const Point &point,
   PlanOptions how = options;
   if (variant.memoryLimit)
     how.memoryLimit = variant.memoryLimit;
+  if (variant.mode)
+    how.mode = *variant.mode;
   std::vector<Operation *> operations = operationsOf(op);
   applyPins(operations, variant.pins, program->mesh);
   if (variant.edit)
@@ -83,6 +85,8 @@ std::optional<Report> Evaluator::report(const Point &point,
       scheduleProgram(op, planning->model, how.memoryLimit);
   Report report =
       buildReport(op, planning->model, scheduled, {file, how.memoryLimit});
+  if (variant.inspect)
+    variant.inspect(op, operations, *planning, report);
   // Says why, where it does not fit.
   (void)checkFits(report, scheduled.memory.peakLoc);
   return report;

@@ -1,6 +1,7 @@
 //===- Explain.cpp - Why a tensor has its sharding ------------------------===//
 
 #include "shardc/Questions/Explain.h"
+#include "Pins.h"
 #include "mlir/IR/Diagnostics.h"
 #include "shardc/Optimizer/Domain.h"
 #include "shardc/Optimizer/Names.h"
@@ -15,17 +16,6 @@ using namespace shardc::shd;
 //===----------------------------------------------------------------------===//
 // Places in the program
 //===----------------------------------------------------------------------===//
-
-/// What the program calls a tensor for which it can say `@`; empty: none.
-static std::string tensorName(Operation *op) {
-  if (auto declared = dyn_cast<DeclareOp>(op))
-    return declared.getSym().str();
-  if (auto output = dyn_cast<OutputOp>(op))
-    return output.getSym().str();
-  bool isNamed = isa<CostOpInterface>(op) && op->hasAttr(kName) &&
-                 !op->hasAttr(kTemporary);
-  return isNamed ? op->getAttrOfType<StringAttr>(kName).str() : "";
-}
 
 static std::string kindOf(Operation *op) {
   if (auto declared = dyn_cast<DeclareOp>(op))
@@ -51,43 +41,6 @@ static StringRef likelyName(StringRef wanted, ArrayRef<StringRef> names) {
 
 namespace {
 
-/// Where the program's text has the annotations of its operations.
-class SourcePlaces {
-public:
-  explicit SourcePlaces(const ProgramText &text) : text(text) {}
-
-  std::string of(Operation *op, PinPlace place) const {
-    auto uses = op->getAttrOfType<DenseI64ArrayAttr>(kUses);
-    if (place.operand && uses && *place.operand < unsigned(uses.size()))
-      if (std::optional<std::string> found = at(op, uses[*place.operand]))
-        return *found;
-    return locationText(op->getLoc());
-  }
-
-private:
-  std::optional<std::string> at(Operation *op, int64_t offset) const {
-    auto file = op->getAttrOfType<IntegerAttr>(kFile);
-    if (!file || offset < 0 || size_t(file.getInt()) >= text.buffers.size())
-      return std::nullopt;
-    unsigned id = text.buffers[file.getInt()];
-    const llvm::MemoryBuffer *buffer = text.sourceMgr->getMemoryBuffer(id);
-    auto [line, column] = text.sourceMgr->getLineAndColumn(
-        llvm::SMLoc::getFromPointer(buffer->getBufferStart() + offset), id);
-    return (buffer->getBufferIdentifier() + ":" + Twine(line) + ":" +
-            Twine(column))
-        .str();
-  }
-
-  const ProgramText &text;
-};
-
-/// One annotation in the text: in a layer that is called several times it is
-/// one of several operations.
-struct WrittenPin {
-  std::string text, of, loc;
-  std::vector<PinPlace> places;
-};
-
 /// A tensor of the name that was asked for, and the shardings it may have.
 struct Target {
   PinPlace place;
@@ -112,7 +65,7 @@ public:
 
   bool findTargets();
   Variant asWritten() const;
-  void collectPins();
+  void findPins() { pins = collectPins(text, mesh, operations); }
   void enumerateLayouts(ArrayRef<Layout> chosen);
   Explanation run(const Outcome &written);
   void emitUnknownName() const;
@@ -120,13 +73,11 @@ public:
 private:
   Operation *at(PinPlace place) const { return operations[place.op]; }
   Value valueAt(PinPlace place) const {
-    return place.operand ? at(place)->getOperand(*place.operand)
-                         : at(place)->getResult(0);
+    return shardc::valueAt(operations, place);
   }
-  SmallVector<std::string, 4> indicesAt(PinPlace place) const;
-  std::string notation(PinPlace place, const Layout &layout) const;
-  std::string pinText(PinPlace place, ShardingAttr pin) const;
-  void addPin(PinPlace place);
+  std::string notation(PinPlace place, const Layout &layout) const {
+    return notationAt(operations, mesh, place, layout);
+  }
 
   ExplainedTensor describe(const Target &target, const Layout &chosen,
                            const Report &report) const;
@@ -147,38 +98,6 @@ private:
 };
 
 } // namespace
-
-SmallVector<std::string, 4> Explainer::indicesAt(PinPlace place) const {
-  Operation *user = at(place);
-  if (!place.operand)
-    return indexNames(user->getResult(0));
-  SmallVector<StringRef> names;
-  if (auto output = dyn_cast<OutputOp>(user))
-    llvm::append_range(names,
-                       output.getIndices().getAsValueRange<StringAttr>());
-  else if (auto ruled = dyn_cast<ShardingRuleOpInterface>(user))
-    llvm::append_range(names,
-                       ruled.getIndexing().getOperandIndices(*place.operand));
-  else
-    return indexNames(user->getOperand(*place.operand));
-  return {names.begin(), names.end()};
-}
-
-std::string Explainer::notation(PinPlace place, const Layout &layout) const {
-  SmallVector<std::string, 4> names = indicesAt(place);
-  names.resize(layout.rank(), "_");
-  return toString(mesh, layout, names);
-}
-
-/// As the program says it.
-std::string Explainer::pinText(PinPlace place, ShardingAttr pin) const {
-  SmallVector<std::string, 4> names = indicesAt(place);
-  names.resize(pin.getDims().size(), "_");
-  for (auto [dim, name] : llvm::zip_equal(pin.getDims(), names))
-    if (dim.getIsOpen())
-      name += "@?";
-  return toString(mesh, toLayout(mesh, pin), names);
-}
 
 bool Explainer::findTargets() {
   for (auto [number, each] : llvm::enumerate(operations)) {
@@ -204,34 +123,6 @@ void Explainer::emitUnknownName() const {
       << "the program has no tensor and no operation '" << name << "'";
   if (StringRef likely = likelyName(name, candidates); !likely.empty())
     diagnostic << "; did you mean '" << likely << "'?";
-}
-
-void Explainer::addPin(PinPlace place) {
-  ShardingAttr pin = pinAt(operations, place);
-  if (!pin)
-    return;
-  std::string loc = SourcePlaces(text).of(at(place), place);
-  auto known = llvm::find_if(
-      pins, [&](const WrittenPin &other) { return other.loc == loc; });
-  if (known == pins.end()) {
-    std::string named = place.operand && !isa<OutputOp>(at(place))
-                            ? valueName(valueAt(place))
-                            : tensorName(at(place));
-    std::string of = isa<OutputOp>(at(place)) ? "output"
-                     : place.operand          ? "use"
-                                              : "tensor";
-    known = pins.insert(pins.end(),
-                        {named + pinText(place, pin), of, std::move(loc), {}});
-  }
-  known->places.push_back(place);
-}
-
-void Explainer::collectPins() {
-  for (auto [number, each] : llvm::enumerate(operations)) {
-    addPin({unsigned(number), std::nullopt});
-    for (unsigned operand = 0; operand < each->getNumOperands(); ++operand)
-      addPin({unsigned(number), operand});
-  }
 }
 
 /// All layouts without partial sums, what the operation can make, and what the
@@ -282,9 +173,8 @@ Variant Explainer::forced(const Target &target, const Layout &layout,
 }
 
 Variant Explainer::withoutPin(const WrittenPin &pin) const {
-  Variant variant = asWritten();
-  for (PinPlace place : pin.places)
-    variant.pins.push_back({place, std::nullopt});
+  Variant variant = pin.withoutIt();
+  variant.watched = asWritten().watched;
   return variant;
 }
 
@@ -450,7 +340,7 @@ shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
            "--time-limit is too short or the mesh has too many axes";
     return NoExplanation::WrongQuestion;
   }
-  explainer.collectPins();
+  explainer.findPins();
   explainer.enumerateLayouts(written.layouts);
   return explainer.run(written);
 }

@@ -6,6 +6,7 @@
 #include "shardc/Questions/Crossover.h"
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/Explain.h"
+#include "shardc/Questions/Lint.h"
 #include "shardc/Questions/MemoryCurve.h"
 #include "llvm/ADT/StringExtras.h"
 #include <set>
@@ -140,6 +141,21 @@ static Answer answerMemoryCurve(llvm::raw_ostream &os,
   return curve->atAllowed().plan.fits ? Answer::Printed : Answer::NoPlanFits;
 }
 
+static Answer answerLint(llvm::raw_ostream &os, const Questions &questions,
+                         const ProgramText &program, mlir::MLIRContext *context,
+                         Workers &workers) {
+  std::optional<Lint> found = lint(program, context, questions.plan, workers);
+  if (!found)
+    return Answer::WrongProgram;
+  if (questions.format == SweepFormat::Json)
+    printLintJson(os, *found);
+  else
+    printLint(os, *found, questions.colour);
+  if (!found->plan.fits)
+    return Answer::NoPlanFits;
+  return found->findings.empty() ? Answer::Printed : Answer::Findings;
+}
+
 Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
                       const ProgramText &program, mlir::MLIRContext *context) {
   Workers workers(
@@ -152,6 +168,8 @@ Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
     return answerExplain(os, questions, program, context, workers);
   if (questions.memoryCurve)
     return answerMemoryCurve(os, questions, workers);
+  if (questions.lint)
+    return answerLint(os, questions, program, context, workers);
   if (questions.crossover)
     return answerCrossover(os, questions, program, context, workers);
   return answerSweep(os, questions, program, context, workers);

@@ -205,6 +205,17 @@ Json plan(const Report::Plan &plan) {
           {"gap", number(plan.gap)},       {"search_s", number(plan.search)}};
 }
 
+Json notes(const Report &report) {
+  Json notes = Json::array();
+  for (const Report::Note &note : report.notes)
+    notes.push_back({{"kind", note.kind},
+                     {"what", note.text},
+                     {"loc", note.loc},
+                     {"cost_s", number(double(note.cost) / 1e12)},
+                     {"saves_s", number(double(note.saves) / 1e12)}});
+  return notes;
+}
+
 Json tensor(const ReportTensor &tensor) {
   Json dims = Json::array();
   for (const ReportTensor::Dim &dim : tensor.dims)
@@ -306,6 +317,7 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   object["rooflines"] = rooflines(report);
   object["physical"] = levels(report.hardware);
   object["shortfall"] = shortfall(report);
+  object["lint"] = notes(report);
   Json tensors = Json::array(), operations = Json::array();
   for (const ReportTensor &each : report.tensors)
     tensors.push_back(tensor(each));

@@ -40,6 +40,7 @@ private:
   void printLargest();
   void printShortfall();
   void printAdvice();
+  void printNotes();
 
   void heading(llvm::StringRef text);
   void fact(llvm::StringRef name, llvm::StringRef text);
@@ -768,6 +769,23 @@ void TextPrinter::printAdvice() {
   }
 }
 
+/// What the plan seems to do in vain.
+void TextPrinter::printNotes() {
+  if (report.notes.empty())
+    return;
+  heading("Lint (priced, not planned again: --lint tries what helps)");
+  for (const Report::Note &note : report.notes) {
+    std::string text = "- " + note.text;
+    if (note.cost > 0)
+      text += ": " + formatTime(double(note.cost) / 1e12);
+    if (note.saves > 0)
+      text += ", " + formatTime(double(note.saves) / 1e12) + " less without";
+    if (!note.loc.empty())
+      text += " (" + note.loc + ")";
+    printWrapped(os, text, 2);
+  }
+}
+
 void TextPrinter::print() {
   printProblem();
   printHead();
@@ -780,6 +798,7 @@ void TextPrinter::print() {
   printMemory();
   printShortfall();
   printAdvice();
+  printNotes();
 }
 
 } // namespace

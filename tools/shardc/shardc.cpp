@@ -25,6 +25,7 @@
 #include "shardc/Questions/WaysOut.h"
 #include "shardc/Report/PlanText.h"
 #include "shardc/Report/Report.h"
+#include "shardc/Report/Suspects.h"
 #include "shardc/Report/Units.h"
 #include "shardc/Terminal/Interrupt.h"
 #include "shardc/Terminal/ProgressLine.h"
@@ -52,6 +53,8 @@ enum ExitStatus {
   InputError = 1,
   CommandLineError = 2,
   NoPlanFits = 3,
+  /// A finding of `--lint=error`, which is printed: 1 to a shell.
+  LintFound = 0x100 | InputError,
   /// As a shell has it of a program that SIGINT ended.
   Interrupted = 130,
   InternalError = 70,
@@ -64,6 +67,7 @@ bool wantsColour(bool terminalHasColours) {
 }
 
 enum class Rounding { Exact, Declared };
+enum class LintLevel { Report, Error };
 enum class Emit { Cost, Json, Ast, Mlir, Ir, Spmd, Plan, Jax, Csv, Problem };
 
 cl::OptionCategory emitCategory("1. What to emit");
@@ -173,6 +177,17 @@ struct Options {
       cl::desc("The step's time with less and with more memory per device, "
                "each planned by itself"),
       cl::cat(questionCategory)};
+  cl::opt<LintLevel> lint{
+      "lint",
+      cl::ValueOptional,
+      cl::desc("What the plan does in vain, and what helps, each tried:"),
+      cl::init(LintLevel::Report),
+      cl::cat(questionCategory),
+      cl::values(clEnumValN(LintLevel::Report, "", "Report it"),
+                 clEnumValN(LintLevel::Report, "report", "Report it"),
+                 clEnumValN(LintLevel::Error, "error",
+                            "The same, and exit with status 1 if there is "
+                            "anything"))};
   cl::opt<bool> verify{
       "verify",
       cl::desc("Run the plan, with dimensions shrunk, on every device of a "
@@ -231,6 +246,7 @@ struct Options {
     if (explain.getNumOccurrences())
       result.explain = explain;
     result.memoryCurve = memoryCurve;
+    result.lint = lint.getNumOccurrences() > 0;
     result.file = name();
     result.plan = plan();
     result.format = emit == Emit::Json  ? SweepFormat::Json
@@ -257,6 +273,7 @@ struct Options {
            : crossover.getNumOccurrences() ? "--crossover"
            : explain.getNumOccurrences()   ? "--explain"
            : memoryCurve                   ? "--memory-curve"
+           : lint.getNumOccurrences()      ? "--lint"
                                            : "";
   }
 
@@ -442,6 +459,8 @@ ExitStatus Driver::report(SourceMgr &sourceMgr, ModuleOp module,
   if (planned)
     report.fasterBinding = findFasterBinding(planned, program, context->model,
                                              report, reportOptions);
+  if (options.emitsReport())
+    report.notes = findNotes(program, *context, report);
   if (report.shortfall && options.emitsReport() && !options.readsModule())
     report.shortfall->waysOut = findWaysOut(
         sourceMgr, options.overrides(), options.plan(), report, interrupted);
@@ -519,6 +538,8 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
   switch (answer(os, options.questions(), *program, &context)) {
   case Answer::Printed:
     return Success;
+  case Answer::Findings:
+    return options.lint == LintLevel::Error ? LintFound : Success;
   case Answer::WrongQuestion:
     return CommandLineError;
   case Answer::WrongProgram:
@@ -652,11 +673,13 @@ static ExitStatus checkQuestions(const Options &options) {
   unsigned explains = options.explain.getNumOccurrences();
   if (sweeps && crosses)
     return commandLineError("expected --sweep or --crossover, found both");
-  if ((explains > 0) + options.memoryCurve + (sweeps || crosses) > 1)
-    return commandLineError(
-        Twine(explains ? "--explain" : "--memory-curve") +
-        " is a question by itself: it goes with no --sweep, --crossover or " +
-        (explains ? "--memory-curve" : "--explain"));
+  bool lints = options.lint.getNumOccurrences();
+  if ((explains > 0) + options.memoryCurve + lints + (sweeps || crosses) > 1)
+    return commandLineError(Twine(explains              ? "--explain"
+                                  : options.memoryCurve ? "--memory-curve"
+                                                        : "--lint") +
+                            " is a question by itself: it goes with no other "
+                            "one");
   if (options.emit == Emit::Csv && !sweeps)
     return commandLineError("--emit-csv expects --sweep");
   StringRef option = options.question();
@@ -761,7 +784,8 @@ static ExitStatus runShardc(const Options &options) {
                           ? listHardware(options, os)
                           : compileFile(options, timing, os);
   // Parts of a split input that compile are printed whatever the others do.
-  bool complete = status == Success || status == NoPlanFits;
+  bool complete =
+      status == Success || status == NoPlanFits || status == LintFound;
   if (!complete && !options.splitInputFile)
     return status;
   if (Error error = writeOutput(options.output, text))
@@ -808,5 +832,5 @@ int main(int argc, char **argv) {
     return CommandLineError;
   }
   // Skips teardown of what ends with the process.
-  exit(runShardc(options));
+  exit(runShardc(options) & 0xff);
 }

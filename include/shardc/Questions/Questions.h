@@ -1,7 +1,7 @@
 //===- Questions.h - Questions about many plans ---------------*- C++ -*-===//
 //
-// `--sweep`, `--crossover`, `--explain` and `--memory-curve`: from the texts of
-// the flags to what is printed.
+// `--sweep`, `--crossover`, `--explain`, `--memory-curve` and `--lint`: from
+// the texts of the flags to what is printed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +22,7 @@ struct Questions {
   /// Name of `--explain`.
   std::optional<std::string> explain;
   bool memoryCurve = false;
+  bool lint = false;
   /// As on the command line.
   std::string file;
   PlanOptions plan;
@@ -33,6 +34,8 @@ struct Questions {
 
 enum class Answer {
   Printed,
+  /// `--lint` has findings; they were printed.
+  Findings,
   /// Errors in the texts of the flags were emitted.
   WrongQuestion,
   /// No point has a plan, and neither has the program as it is written, for the

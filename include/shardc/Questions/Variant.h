@@ -8,9 +8,11 @@
 #ifndef SHARDC_QUESTIONS_VARIANT_H
 #define SHARDC_QUESTIONS_VARIANT_H
 
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Optimizer/Context.h"
+#include "shardc/Optimizer/Options.h"
 
 namespace shardc {
+struct Report;
 
 /// Where a program can say `@`.
 struct PinPlace {
@@ -43,8 +45,16 @@ struct Variant {
   std::function<void(shd::ProgramOp)> edit;
   /// Bytes per device, in place of those of the options.
   std::optional<int64_t> memoryLimit;
+  /// How to choose, in place of what the options say.
+  std::optional<OptMode> mode;
   /// Where the plan's layouts are wanted.
   std::vector<PinPlace> watched;
+  /// Looks at the plan once it is explicit: `operations` are those of the
+  /// program before that, in its order.
+  std::function<void(shd::ProgramOp,
+                     llvm::ArrayRef<mlir::Operation *> operations,
+                     PlanningContext &, const Report &)>
+      inspect;
 };
 
 } // namespace shardc

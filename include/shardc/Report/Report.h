@@ -274,6 +274,17 @@ struct Report {
     std::optional<double> search;
   } plan;
 
+  /// What the plan seems to do in vain; nothing else was planned to see it.
+  struct Note {
+    /// `gathered-then-sliced`, ... (Suspects.h).
+    std::string kind;
+    std::string text, loc;
+    /// What it takes in a step, and how much less that is if it is priced again
+    /// without it.
+    Picoseconds cost = 0, saves = 0;
+  };
+  std::vector<Note> notes;
+
   struct Repeat {
     std::string index;
     int64_t count = 1;

@@ -1,0 +1,65 @@
+//===- Lint.h - What a plan does in vain ----------------------*- C++ -*-===//
+//
+// `--lint` (docs/CommandLine.md): what a plan seems to do in vain, each with a
+// change that was tried, so that what it saves is true.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_QUESTIONS_LINT_H
+#define SHARDC_QUESTIONS_LINT_H
+
+#include "shardc/Optimizer/Options.h"
+#include "shardc/Questions/PlanFigures.h"
+#include "shardc/Questions/Workers.h"
+
+namespace shardc {
+
+/// What saves less than this part of the step is not said.
+inline constexpr double kLintThreshold = 0.001;
+
+/// Something that can be changed, and what comes of it.
+struct LintFix {
+  /// `pin`, `unpin`, `copy`, `search`, `mesh`, `dim` or `merge`.
+  std::string kind;
+  /// What to write: `H[B@X, F]`, `--dim B=1024`.
+  std::string change, loc;
+  /// Of the step, by the time that is minimised.
+  Picoseconds saves = 0;
+  /// The plan with the change; nothing if the plan was only priced again.
+  std::optional<PlanFigures> plan;
+  /// What it gains besides time; empty: nothing.
+  std::string gain;
+};
+
+struct LintFinding {
+  /// That of a suspect, or `pin-costs`.
+  std::string kind;
+  std::string text, loc;
+  /// What it takes in a step.
+  Picoseconds cost = 0;
+  LintFix fix;
+};
+
+struct Lint {
+  std::string file, objective;
+  PlanFigures plan;
+  /// The plan's time that is minimised.
+  Picoseconds value = 0;
+  /// Places that were looked at, changes that were tried, and those for which
+  /// there were too many.
+  size_t suspects = 0, tried = 0, untried = 0;
+  /// What saves most first.
+  std::vector<LintFinding> findings;
+};
+
+/// Nothing if the program has no plan.
+std::optional<Lint> lint(const ProgramText &text, mlir::MLIRContext *context,
+                         const PlanOptions &options, Workers &workers);
+
+void printLint(llvm::raw_ostream &os, const Lint &lint, bool colour);
+/// Schema shardc.lint/1 of docs/CommandLine.md.
+void printLintJson(llvm::raw_ostream &os, const Lint &lint);
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_LINT_H

@@ -1,0 +1,408 @@
+//===- Lint.cpp - What a plan does in vain --------------------------------===//
+//
+// What the explicit plan shows (Suspects.h), and every annotation, each with
+// the changes that may help; they are planned, and the best one is kept.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Questions/Lint.h"
+#include "Pins.h"
+#include "mlir/IR/Builders.h"
+#include "shardc/Frontend/Question.h"
+#include "shardc/Optimizer/Names.h"
+#include "shardc/Report/Suspects.h"
+#include "shardc/Report/Units.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+/// Changes that are planned; those of what takes longest come first.
+static constexpr size_t kMostTrials = 200;
+
+namespace {
+
+/// A change that is to be tried: a variant of the program, or a point.
+struct Trial {
+  LintFix fix;
+  Variant variant;
+  Point point;
+  /// It need not be faster, only as fast.
+  bool asFastIsEnough = false;
+};
+
+/// What may become a finding.
+struct Candidate {
+  LintFinding finding;
+  std::vector<Trial> trials;
+};
+
+/// Positions of operations in program order.
+using Numbers = llvm::DenseMap<Operation *, unsigned>;
+
+class Linter {
+public:
+  Linter(const ProgramText &text, Program &program, const PlanOptions &options,
+         Workers &workers)
+      : text(text), mesh(program.mesh), options(options), workers(workers),
+        op(*program.module->getOps<ProgramOp>().begin()),
+        operations(operationsOf(op)),
+        pins(collectPins(text, mesh, operations)) {}
+
+  std::optional<Lint> run();
+
+private:
+  Picoseconds valueOf(const PlanFigures &figures) const;
+  Picoseconds threshold() const {
+    return std::max<Picoseconds>(
+        1, Picoseconds(kLintThreshold * double(result.value)));
+  }
+  void collect(ArrayRef<Operation *> planned, const Suspect &suspect);
+  void addPinTrials(Candidate &candidate, ArrayRef<Variant::Pin> pins);
+  void addCopyTrial(Candidate &candidate, const Numbers &numbers,
+                    const Suspect::Copy &copy);
+  std::string nameOfReader(PinPlace place) const {
+    Operation *reader = operations[place.op];
+    return reader->getNumResults() > 0 ? valueName(reader->getResult(0))
+                                       : tensorName(reader);
+  }
+  void addAxisTrials(Candidate &candidate, const std::string &axis);
+  void addDimTrial(Candidate &candidate, const Suspect &suspect);
+  void addWrittenPins();
+  void tryAll();
+  void keep(Candidate &candidate);
+
+  const ProgramText &text;
+  const Mesh &mesh;
+  const PlanOptions &options;
+  Workers &workers;
+  ProgramOp op;
+  std::vector<Operation *> operations;
+  std::vector<WrittenPin> pins;
+  std::vector<Candidate> candidates;
+  bool isOptimal = false;
+  Lint result;
+};
+
+} // namespace
+
+/// Plans that nothing is searched for are compared by that time, too.
+Picoseconds Linter::valueOf(const PlanFigures &figures) const {
+  switch (options.objective) {
+  case Objective::Upper:
+    return figures.upper;
+  case Objective::Scheduled:
+    return figures.scheduled;
+  case Objective::Lower:
+    return figures.lower;
+  }
+  llvm_unreachable("unknown objective");
+}
+
+//===----------------------------------------------------------------------===//
+// Changes
+//===----------------------------------------------------------------------===//
+
+/// Other annotations; and where they take the place of what the program says,
+/// none.
+void Linter::addPinTrials(Candidate &candidate, ArrayRef<Variant::Pin> pins) {
+  bool replaces = llvm::any_of(pins, [&](const Variant::Pin &pin) {
+    return pinAt(operations, pin.place) != nullptr;
+  });
+  // Of plans with more annotations, none is faster than the best with fewer.
+  if (isOptimal && !replaces)
+    return;
+  Trial trial;
+  trial.fix.kind = "pin";
+  trial.fix.loc = placeText(text, operations, pins.front().place);
+  std::vector<std::string> texts;
+  for (const Variant::Pin &pin : pins) {
+    Operation *at = operations[pin.place.op];
+    std::string written = notationAt(operations, mesh, pin.place, *pin.layout);
+    if (!pin.place.operand) {
+      texts.push_back(tensorName(at) + written);
+      continue;
+    }
+    std::string name = valueName(at->getOperand(*pin.place.operand));
+    if (name.empty())
+      return; // the program has no place for it
+    texts.push_back(name + written);
+  }
+  trial.fix.change = llvm::join(texts, " and ");
+  if (pins.front().place.operand)
+    trial.fix.change += " in '" + nameOfReader(pins.front().place) + "'";
+  trial.variant.pins.assign(pins.begin(), pins.end());
+  candidate.trials.push_back(std::move(trial));
+}
+
+/// Takes the copy into a program: as a statement `T2[...] = T` behind the
+/// declaration would.
+static void insertCopy(ProgramOp program, unsigned tensor, ShardingAttr layout,
+                       ArrayRef<PinPlace> readers) {
+  std::vector<Operation *> all = operationsOf(program);
+  Operation *maker = all[tensor];
+  OpBuilder builder(maker->getContext());
+  builder.setInsertionPointAfter(maker);
+  Value value = maker->getResult(0);
+  SmallVector<Attribute> names;
+  for (const std::string &index : indexNames(value))
+    names.push_back(builder.getStringAttr(index));
+  auto list = builder.getArrayAttr(names);
+  auto copy = ReshardOp::create(
+      builder, maker->getLoc(), value.getType(), value,
+      IndexingAttr::get(builder.getContext(), {list}, {list}));
+  copy->setAttr(kName, builder.getStringAttr(valueName(value) + "2"));
+  setResultPin(copy, layout);
+  for (PinPlace reader : readers)
+    all[reader.op]->setOperand(*reader.operand, copy.getResult());
+}
+
+void Linter::addCopyTrial(Candidate &candidate, const Numbers &numbers,
+                          const Suspect::Copy &copy) {
+  // The search has made it if it helps.
+  if (isOptimal || !numbers.contains(copy.of))
+    return;
+  unsigned tensor = numbers.lookup(copy.of);
+  std::vector<PinPlace> readers;
+  for (OpOperand *use : copy.readers)
+    if (auto it = numbers.find(use->getOwner()); it != numbers.end())
+      readers.push_back({it->second, use->getOperandNumber()});
+  if (readers.size() != copy.readers.size())
+    return;
+  llvm::sort(readers, [](PinPlace a, PinPlace b) {
+    return std::pair(a.op, *a.operand) < std::pair(b.op, *b.operand);
+  });
+  std::string name = tensorName(operations[tensor]);
+  PinPlace place{tensor, std::nullopt};
+  std::vector<std::string> users;
+  for (PinPlace reader : readers)
+    if (std::string user = "'" + nameOfReader(reader) + "'";
+        !llvm::is_contained(users, user))
+      users.push_back(std::move(user));
+  Trial trial;
+  trial.fix.kind = "copy";
+  trial.fix.change = name + "2" +
+                     notationAt(operations, mesh, place, copy.layout) + " = " +
+                     name + ", which " + llvm::join(users, ", ") +
+                     (users.size() == 1 ? " reads" : " read");
+  trial.fix.loc = placeText(text, operations, place);
+  trial.variant.edit = [tensor, readers, layout = copy.layout,
+                        mesh = mesh](ProgramOp edited) {
+    insertCopy(edited, tensor, toSharding(edited.getContext(), mesh, layout),
+               readers);
+  };
+  candidate.trials.push_back(std::move(trial));
+}
+
+/// The search, or no annotations; and fewer devices.
+void Linter::addAxisTrials(Candidate &candidate, const std::string &axis) {
+  if (options.mode != OptMode::Optimize) {
+    Trial &trial = candidate.trials.emplace_back();
+    trial.fix.kind = "search";
+    trial.fix.change = "--opt=optimize";
+    trial.variant.mode = OptMode::Optimize;
+  } else if (!pins.empty()) {
+    Trial &trial = candidate.trials.emplace_back();
+    trial.fix.kind = "unpin";
+    trial.fix.change = "without any @";
+    for (const WrittenPin &pin : pins)
+      llvm::append_range(trial.variant.pins, pin.withoutIt().pins);
+  }
+  Trial trial;
+  trial.fix.kind = "mesh";
+  trial.fix.change = "mesh with " + axis + "=1";
+  int64_t devices = mesh.numDevices();
+  int64_t fewer = devices / mesh.axes[*mesh.find(axis)].size;
+  trial.fix.gain =
+      "on " + formatDigits(fewer) + " of " + formatDigits(devices) + " devices";
+  trial.point.push_back({Setting::Kind::Axis, axis, 1, nullptr, {}});
+  trial.asFastIsEnough = true;
+  candidate.trials.push_back(std::move(trial));
+}
+
+void Linter::addDimTrial(Candidate &candidate, const Suspect &suspect) {
+  std::optional<int64_t> extent =
+      writtenExtent(text, op.getContext(), suspect.name);
+  if (!extent)
+    return;
+  Trial trial;
+  trial.fix.kind = "dim";
+  trial.fix.change =
+      "--dim " + suspect.name + "=" + std::to_string(suspect.padded);
+  trial.fix.gain =
+      formatDigits(suspect.padded - *extent) + " more of " + suspect.name;
+  trial.point.push_back(
+      {Setting::Kind::Dim, suspect.name, suspect.padded, nullptr, {}});
+  trial.asFastIsEnough = true;
+  candidate.trials.push_back(std::move(trial));
+}
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+/// `planned` are the operations that the suspect speaks of, in the same order
+/// as those of the program here.
+void Linter::collect(ArrayRef<Operation *> planned, const Suspect &suspect) {
+  Numbers numbers;
+  for (auto [number, each] : llvm::enumerate(planned))
+    numbers[each] = number;
+  Candidate &candidate = candidates.emplace_back();
+  candidate.finding.kind = stringify(suspect.kind).str();
+  candidate.finding.text = suspect.text;
+  candidate.finding.loc = suspect.loc;
+  candidate.finding.cost = suspect.cost;
+  for (const std::vector<Suspect::Pin> &entry : suspect.pins) {
+    std::vector<Variant::Pin> pins;
+    for (const Suspect::Pin &pin : entry)
+      if (auto it = numbers.find(pin.op); it != numbers.end())
+        pins.push_back({{it->second, pin.operand}, pin.layout});
+    if (pins.size() != entry.size())
+      continue;
+    addPinTrials(candidate, pins);
+  }
+  if (suspect.copy)
+    addCopyTrial(candidate, numbers, *suspect.copy);
+  switch (suspect.kind) {
+  case Suspect::Kind::IdleAxis:
+    if (const ast::MeshDecl *decl = text.meshDecl())
+      for (const ast::MeshAxisDecl &axis : decl->axes)
+        if (axis.name.text == suspect.name)
+          candidate.finding.loc = placeText(text, axis.name.range.Start);
+    addAxisTrials(candidate, suspect.name);
+    break;
+  case Suspect::Kind::Padding:
+    addDimTrial(candidate, suspect);
+    break;
+  case Suspect::Kind::LatencyBound: {
+    // Nothing but the price changes: one collective for all.
+    LintFix &fix = candidate.finding.fix;
+    fix.kind = "merge";
+    fix.change = "one collective for all of them";
+    fix.loc = suspect.loc;
+    fix.saves = options.objective == Objective::Scheduled
+                    ? suspect.scheduledSaves.value_or(0)
+                    : suspect.saves;
+    break;
+  }
+  default:
+    break;
+  }
+}
+
+void Linter::addWrittenPins() {
+  for (const WrittenPin &pin : pins) {
+    Candidate &candidate = candidates.emplace_back();
+    candidate.finding.kind = "pin-costs";
+    candidate.finding.text =
+        (pin.of == "tensor" ? "" : pin.of + " ") + pin.text + " costs time";
+    candidate.finding.loc = pin.loc;
+    Trial &trial = candidate.trials.emplace_back();
+    trial.fix.kind = "unpin";
+    trial.fix.change = "without the @ of " + pin.text;
+    trial.fix.loc = pin.loc;
+    trial.variant = pin.withoutIt();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Trying
+//===----------------------------------------------------------------------===//
+
+void Linter::tryAll() {
+  std::vector<Trial *> trials;
+  std::vector<Candidate *> order;
+  for (Candidate &candidate : candidates)
+    order.push_back(&candidate);
+  // Annotations first: they are few.
+  auto rank = [](const Candidate *each) {
+    return each->finding.kind == "pin-costs" ? INT64_MAX : each->finding.cost;
+  };
+  llvm::stable_sort(order, [&](const Candidate *a, const Candidate *b) {
+    return rank(a) > rank(b);
+  });
+  for (Candidate *candidate : order)
+    for (Trial &trial : candidate->trials)
+      trials.push_back(&trial);
+  result.tried = std::min(trials.size(), kMostTrials);
+  result.untried = trials.size() - result.tried;
+  workers.run(result.tried, [&](PointPlanner &planner, size_t number) {
+    Trial &trial = *trials[number];
+    Outcome outcome = trial.point.empty() ? planner.plan(trial.variant)
+                                          : planner.plan(trial.point);
+    if (!outcome.report)
+      return;
+    trial.fix.plan = figuresOf(*outcome.report);
+    trial.fix.saves = result.value - valueOf(*trial.fix.plan);
+  });
+}
+
+/// The trial that saves most; of equal ones the first.
+void Linter::keep(Candidate &candidate) {
+  LintFinding &finding = candidate.finding;
+  bool isWorthwhile = finding.fix.saves >= threshold();
+  for (Trial &trial : candidate.trials) {
+    LintFix &fix = trial.fix;
+    if (!fix.plan || !fix.plan->fits)
+      continue;
+    bool saves = fix.saves >= threshold();
+    bool isEnough = saves || (trial.asFastIsEnough && -fix.saves < threshold());
+    if (!isEnough || (isWorthwhile && fix.saves <= finding.fix.saves))
+      continue;
+    isWorthwhile = true;
+    finding.fix = std::move(fix);
+  }
+  if (!isWorthwhile)
+    return;
+  if (finding.kind == "pin-costs")
+    finding.cost = finding.fix.saves;
+  result.findings.push_back(std::move(finding));
+}
+
+std::optional<Lint> Linter::run() {
+  Variant written;
+  written.inspect = [&](ProgramOp planned, ArrayRef<Operation *> numbered,
+                        PlanningContext &context, const Report &report) {
+    isOptimal = report.plan.status == "optimal";
+    for (const Suspect &suspect :
+         findSuspects(planned, context, report, kLintThreshold))
+      collect(numbered, suspect);
+  };
+  Outcome outcome;
+  workers.run(1, [&](PointPlanner &planner, size_t) {
+    outcome = planner.plan(written);
+  });
+  if (!outcome.report)
+    return std::nullopt;
+  result.file = outcome.report->file;
+  result.objective = options.objective == Objective::Upper   ? "upper"
+                     : options.objective == Objective::Lower ? "lower"
+                                                             : "scheduled";
+  result.plan = figuresOf(*outcome.report);
+  result.value = valueOf(result.plan);
+  if (!result.plan.fits)
+    return std::move(result);
+  addWrittenPins();
+  result.suspects = candidates.size();
+  tryAll();
+  for (Candidate &candidate : candidates)
+    keep(candidate);
+  llvm::stable_sort(result.findings,
+                    [](const LintFinding &a, const LintFinding &b) {
+                      return a.fix.saves > b.fix.saves;
+                    });
+  return std::move(result);
+}
+
+std::optional<Lint> shardc::lint(const ProgramText &text, MLIRContext *context,
+                                 const PlanOptions &options, Workers &workers) {
+  context->getOrLoadDialect<ShdDialect>();
+  // What is wrong with the program is for the compiler to say.
+  ScopedDiagnosticHandler silence(context, [](Diagnostic &) {});
+  std::optional<Program> program = importProgram(text, context);
+  if (!program)
+    return std::nullopt;
+  return Linter(text, *program, options, workers).run();
+}

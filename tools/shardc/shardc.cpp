@@ -21,6 +21,8 @@
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Pipelines/FasterBinding.h"
 #include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Questions/Diff.h"
+#include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/Questions.h"
 #include "shardc/Questions/WaysOut.h"
 #include "shardc/Report/PlanText.h"
@@ -188,6 +190,11 @@ struct Options {
                  clEnumValN(LintLevel::Error, "error",
                             "The same, and exit with status 1 if there is "
                             "anything"))};
+  cl::opt<std::string> diff{
+      "diff",
+      cl::desc("Compare the plan of A with that of FILE: what moved, and what "
+               "each difference costs; both programs or JSON reports"),
+      cl::value_desc("A"), cl::cat(questionCategory)};
   cl::opt<bool> verify{
       "verify",
       cl::desc("Run the plan, with dimensions shrunk, on every device of a "
@@ -274,6 +281,7 @@ struct Options {
            : explain.getNumOccurrences()   ? "--explain"
            : memoryCurve                   ? "--memory-curve"
            : lint.getNumOccurrences()      ? "--lint"
+           : diff.getNumOccurrences()      ? "--diff"
                                            : "";
   }
 
@@ -294,6 +302,8 @@ public:
       : options(options), timing(timing), interrupted(interrupted) {}
 
   ExitStatus run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os);
+  /// `--diff`.
+  ExitStatus diff(raw_ostream &os);
 
 private:
   ExitStatus runBuffer(std::unique_ptr<MemoryBuffer> buffer, raw_ostream &os);
@@ -320,6 +330,7 @@ private:
                              raw_ostream &os);
   ExitStatus answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
                              raw_ostream &os);
+  std::variant<DiffInput, ExitStatus> readDiffInput(StringRef path);
 
   const Options &options;
   TimingScope &timing;
@@ -327,6 +338,22 @@ private:
 };
 
 } // namespace
+
+static ExitStatus commandLineError(const Twine &message) {
+  errs() << "shardc: error: " << message << "\n";
+  return CommandLineError;
+}
+
+/// What the options say in the language's syntax is no part of the program: an
+/// error in it is one of the command line.
+static bool overridesParse(const Options &options) {
+  if (!options.overridesDeclarations())
+    return true;
+  SourceMgr sourceMgr;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  DiagnosticPrinter printer(sourceMgr, &context);
+  return checkOverrides(sourceMgr, &context, options.overrides());
+}
 
 //===----------------------------------------------------------------------===//
 // Compiling
@@ -586,6 +613,57 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
   return report(sourceMgr, *module, program, planned.get(), os);
 }
 
+/// One of the two sides of `--diff`: a program, which is planned, or the JSON
+/// of a report; or why there is none.
+std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path) {
+  std::string message;
+  std::unique_ptr<MemoryBuffer> buffer = openInputFile(path, &message);
+  if (!buffer)
+    return commandLineError(message);
+  if (path.ends_with(".json")) {
+    std::optional<DiffInput> input =
+        DiffInput::fromJson(buffer->getBuffer(), path.str(), message);
+    if (input)
+      return std::move(*input);
+    errs() << path << ": error: " << message << "\n";
+    return InputError;
+  }
+  SourceMgr sourceMgr;
+  sourceMgr.setIncludeDirs({sys::path::parent_path(path).str()});
+  sourceMgr.AddNewSourceBuffer(std::move(buffer), SMLoc());
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  DiagnosticPrinter printer(sourceMgr, &context);
+  std::optional<ProgramText> program =
+      readProgram(sourceMgr, &context, options.overrides());
+  if (!program)
+    return InputError;
+  Outcome outcome =
+      Evaluator(*program, options.plan(), path.str()).plan(Point());
+  if (outcome.report)
+    return DiffInput(*outcome.report);
+  // The compiler says why.
+  return compile(sourceMgr, context, nulls());
+}
+
+ExitStatus Driver::diff(raw_ostream &os) {
+  if (!overridesParse(options))
+    return CommandLineError;
+  std::vector<DiffInput> inputs;
+  for (StringRef path : {StringRef(options.diff), StringRef(options.input)}) {
+    std::variant<DiffInput, ExitStatus> input = readDiffInput(path);
+    if (auto *status = std::get_if<ExitStatus>(&input))
+      return *status;
+    inputs.push_back(std::move(std::get<DiffInput>(input)));
+  }
+  Diff result = shardc::diff(inputs[0], inputs[1], options.objective);
+  if (options.emit == Emit::Json)
+    printDiffJson(os, result);
+  else
+    printDiff(os, result, options.wantsColour());
+  return result.a.fits && result.b.fits ? Success : NoPlanFits;
+}
+
 /// Compiles, and judges the diagnostics instead of showing them.
 ExitStatus Driver::verify(SourceMgr &sourceMgr, MLIRContext &context,
                           raw_ostream &os) {
@@ -611,17 +689,6 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
   return compile(sourceMgr, context, os);
 }
 
-/// What the options say in the language's syntax is no part of the program: an
-/// error in it is one of the command line.
-static bool overridesParse(const Options &options) {
-  if (!options.overridesDeclarations())
-    return true;
-  SourceMgr sourceMgr;
-  MLIRContext context(MLIRContext::Threading::DISABLED);
-  DiagnosticPrinter printer(sourceMgr, &context);
-  return checkOverrides(sourceMgr, &context, options.overrides());
-}
-
 ExitStatus Driver::run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os) {
   if (!options.verifyDiagnostics && !overridesParse(options))
     return CommandLineError;
@@ -640,11 +707,6 @@ ExitStatus Driver::run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os) {
 //===----------------------------------------------------------------------===//
 // The command line
 //===----------------------------------------------------------------------===//
-
-static ExitStatus commandLineError(const Twine &message) {
-  errs() << "shardc: error: " << message << "\n";
-  return CommandLineError;
-}
 
 /// `--list-hardware=NAME`, or with the name as an argument of its own.
 static ExitStatus listHardware(const Options &options, raw_ostream &os) {
@@ -674,10 +736,14 @@ static ExitStatus checkQuestions(const Options &options) {
   if (sweeps && crosses)
     return commandLineError("expected --sweep or --crossover, found both");
   bool lints = options.lint.getNumOccurrences();
-  if ((explains > 0) + options.memoryCurve + lints + (sweeps || crosses) > 1)
+  bool compares = options.diff.getNumOccurrences();
+  if ((explains > 0) + options.memoryCurve + lints + compares +
+          (sweeps || crosses) >
+      1)
     return commandLineError(Twine(explains              ? "--explain"
                                   : options.memoryCurve ? "--memory-curve"
-                                                        : "--lint") +
+                                  : lints               ? "--lint"
+                                                        : "--diff") +
                             " is a question by itself: it goes with no other "
                             "one");
   if (options.emit == Emit::Csv && !sweeps)
@@ -685,6 +751,13 @@ static ExitStatus checkQuestions(const Options &options) {
   StringRef option = options.question();
   if (option.empty())
     return Success;
+  if (compares && options.objective == Objective::Lower)
+    return commandLineError("--diff expects --objective=scheduled or upper: "
+                            "lower time is not the sum of what operations "
+                            "take");
+  if (compares && StringRef(options.diff).ends_with(".mlir"))
+    return commandLineError("--diff expects .shd or .json files, found '" +
+                            options.diff + "'");
   if (crosses > 1 || explains > 1)
     return commandLineError("expected one " + option + ", found " +
                             Twine(std::max(crosses, explains)));
@@ -767,6 +840,8 @@ static ExitStatus compileFile(const Options &options, TimingScope &timing,
   std::unique_ptr<MemoryBuffer> input = openInputFile(options.input, &message);
   if (!input)
     return commandLineError(message);
+  if (options.diff.getNumOccurrences())
+    return Driver(options, timing, interrupted).diff(os);
   ExitStatus status =
       Driver(options, timing, interrupted).run(std::move(input), os);
   return status == InputError && interrupted ? Interrupted : status;

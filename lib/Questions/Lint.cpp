@@ -282,9 +282,11 @@ void Linter::collect(ArrayRef<Operation *> planned, const Suspect &suspect) {
     fix.kind = "merge";
     fix.change = "one collective for all of them";
     fix.loc = suspect.loc;
-    fix.saves = options.objective == Objective::Scheduled
-                    ? suspect.scheduledSaves.value_or(0)
-                    : suspect.saves;
+    // Of lower time, what takes long beside other work may not count.
+    if (options.objective == Objective::Scheduled)
+      fix.saves = suspect.scheduledSaves.value_or(0);
+    else if (options.objective == Objective::Upper)
+      fix.saves = suspect.saves;
     break;
   }
   default:

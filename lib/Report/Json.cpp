@@ -205,6 +205,23 @@ Json plan(const Report::Plan &plan) {
           {"gap", number(plan.gap)},       {"search_s", number(plan.search)}};
 }
 
+/// What a plan that was given takes, and what searching again gains.
+Json given(const Report &report) {
+  if (!report.given)
+    return nullptr;
+  const Report::Given &given = *report.given;
+  Json object;
+  object["file"] = given.file;
+  object["as"] = given.as;
+  object["value_s"] = number(given.value);
+  object["reoptimised_s"] = number(given.reoptimised);
+  object["saves_s"] = nullptr;
+  if (given.value && given.reoptimised)
+    object["saves_s"] =
+        number(std::round((*given.value - *given.reoptimised) * 1e12) / 1e12);
+  return object;
+}
+
 Json notes(const Report &report) {
   Json notes = Json::array();
   for (const Report::Note &note : report.notes)
@@ -318,6 +335,7 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   object["physical"] = levels(report.hardware);
   object["shortfall"] = shortfall(report);
   object["lint"] = notes(report);
+  object["given"] = given(report);
   Json tensors = Json::array(), operations = Json::array();
   for (const ReportTensor &each : report.tensors)
     tensors.push_back(tensor(each));

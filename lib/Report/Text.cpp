@@ -11,6 +11,7 @@
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cmath>
 #include <fmt/format.h>
 #include <set>
 
@@ -53,6 +54,7 @@ private:
   std::string tokensText() const;
   std::string memoryText() const;
   std::string moreMemoryText() const;
+  std::string givenText() const;
   std::string priceText() const;
   std::string share(double seconds) const;
 
@@ -202,6 +204,22 @@ std::string TextPrinter::moreMemoryText() const {
          " of " + report.plan.objective + " time";
 }
 
+/// What a plan that was given takes, and what searching again gains.
+std::string TextPrinter::givenText() const {
+  const Report::Given &given = *report.given;
+  std::string text = "with what '" + given.file + "' says ";
+  text += given.value ? formatTime(*given.value) : "nothing fits";
+  if (!given.reoptimised)
+    return text + "; re-optimised, nothing fits";
+  text += "; re-optimised " + formatTime(*given.reoptimised);
+  if (!given.value)
+    return text;
+  double saves = std::round((*given.value - *given.reoptimised) * 1e12) / 1e12;
+  return text + (saves == 0  ? ", no less"
+                 : saves > 0 ? ", " + formatTime(saves) + " less"
+                             : ", " + formatTime(-saves) + " more");
+}
+
 std::string formatUsd(double usd) {
   return (usd < 1000 ? fmt::format("{:.3g}", usd) : formatScaled(usd)) + " USD";
 }
@@ -240,6 +258,8 @@ void TextPrinter::printHead() {
                               ? ""
                               : " (" + formatDigits(report.parameters) + ")"));
   fact("plan", planText());
+  if (report.given)
+    fact("", givenText());
   fact("step", stepText());
   if (report.flops.mfu && report.flops.model > 0)
     fact("MFU", formatPercent(*report.flops.mfu) + ", HFU " +

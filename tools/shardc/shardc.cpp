@@ -23,6 +23,7 @@
 #include "shardc/Pipelines/Pipelines.h"
 #include "shardc/Questions/Diff.h"
 #include "shardc/Questions/Evaluator.h"
+#include "shardc/Questions/PlanFile.h"
 #include "shardc/Questions/Questions.h"
 #include "shardc/Questions/WaysOut.h"
 #include "shardc/Report/PlanText.h"
@@ -34,6 +35,7 @@
 #include "shardc/Verify/Verify.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/PrettyStackTrace.h"
@@ -70,6 +72,7 @@ bool wantsColour(bool terminalHasColours) {
 
 enum class Rounding { Exact, Declared };
 enum class LintLevel { Report, Error };
+enum class PlanAs { Pins, Start };
 enum class Emit { Cost, Json, Ast, Mlir, Ir, Spmd, Plan, Jax, Csv, Problem };
 
 cl::OptionCategory emitCategory("1. What to emit");
@@ -148,6 +151,23 @@ struct Options {
       cl::desc("Threads of --sweep and --crossover; the result does not "
                "depend on them"),
       cl::value_desc("N"), cl::init(1), cl::cat(planCategory)};
+  cl::opt<std::string> planFile{
+      "plan",
+      cl::desc("Take the shardings of a plan: a program as --emit-plan prints "
+               "it, or the JSON of a report"),
+      cl::value_desc("FILE"), cl::cat(planCategory)};
+  cl::opt<PlanAs> planAs{
+      "plan-as", cl::desc("What --plan is:"), cl::init(PlanAs::Pins),
+      cl::cat(planCategory),
+      cl::values(clEnumValN(PlanAs::Pins, "pins",
+                            "What must hold; the rest is searched (default)"),
+                 clEnumValN(PlanAs::Start, "start",
+                            "What the search starts with: it finds nothing "
+                            "slower"))};
+  cl::list<std::string> freed{
+      "free",
+      cl::desc("Leave open what --plan says of the tensors of this name"),
+      cl::value_desc("'W*'"), cl::cat(planCategory)};
   cl::opt<bool> allowPadding{
       "allow-padding",
       cl::desc("Allow axes that do not divide the extents they split"),
@@ -313,9 +333,11 @@ private:
                     raw_ostream &os);
   OwningOpRef<ModuleOp> readModule(SourceMgr &sourceMgr, MLIRContext &context);
   OwningOpRef<ModuleOp> takeModule(Program &program, MLIRContext &context);
+  std::optional<PlanFile> readPlanFile();
   LogicalResult search(ModuleOp module);
-  LogicalResult plan(ModuleOp module, shd::ProgramOp program,
-                     OwningOpRef<ModuleOp> &planned);
+  LogicalResult searchOnce(ModuleOp module);
+  LogicalResult searchFromPlan(ModuleOp module, const PlanFile &file);
+  LogicalResult plan(ModuleOp module, OwningOpRef<ModuleOp> &planned);
   LogicalResult run(ModuleOp module,
                     llvm::function_ref<void(OpPassManager &)> buildPipeline);
   ExitStatus printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
@@ -335,6 +357,8 @@ private:
   const Options &options;
   TimingScope &timing;
   const std::atomic<bool> &interrupted;
+  /// What came of `--plan`.
+  std::optional<Report::Given> given;
 };
 
 } // namespace
@@ -407,9 +431,62 @@ OwningOpRef<ModuleOp> Driver::takeModule(Program &program,
   return std::move(program.module);
 }
 
+/// What `--plan` names; nothing after an error.
+std::optional<PlanFile> Driver::readPlanFile() {
+  StringRef path = options.planFile;
+  std::string message;
+  std::unique_ptr<MemoryBuffer> buffer = openInputFile(path, &message);
+  if (!buffer) {
+    errs() << path << ": error: " << message << "\n";
+    return std::nullopt;
+  }
+  if (path.ends_with(".json")) {
+    std::optional<PlanFile> plan =
+        readPlanJson(buffer->getBuffer(), path.str(), message);
+    if (!plan)
+      errs() << path << ": error: " << message << "\n";
+    return plan;
+  }
+  SourceMgr sourceMgr;
+  sourceMgr.setIncludeDirs({sys::path::parent_path(path).str()});
+  sourceMgr.AddNewSourceBuffer(std::move(buffer), SMLoc());
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  DiagnosticPrinter printer(sourceMgr, &context);
+  Overrides overrides;
+  overrides.allowPadding = options.allowPadding;
+  std::optional<Program> program =
+      importProgram(sourceMgr, &context, overrides);
+  if (!program)
+    return std::nullopt;
+  return readPlanProgram(programOf(*program->module), path.str());
+}
+
+/// Plans with what the file says, and without; keeps the first as pins, and as
+/// a start the faster one.
+LogicalResult Driver::searchFromPlan(ModuleOp module, const PlanFile &file) {
+  OwningOpRef<ModuleOp> open = module.clone();
+  if (failed(applyPlanFile(programOf(module), file, options.freed)) ||
+      failed(searchOnce(module)) || failed(searchOnce(*open)))
+    return failure();
+  bool asStart = options.planAs == PlanAs::Start;
+  given = {file.file, asStart ? "start" : "pins",
+           plannedSeconds(programOf(module)), plannedSeconds(programOf(*open))};
+  if (asStart)
+    keepFaster(module, *open);
+  return success();
+}
+
+LogicalResult Driver::search(ModuleOp module) {
+  if (!options.planFile.getNumOccurrences())
+    return searchOnce(module);
+  std::optional<PlanFile> file = readPlanFile();
+  return file ? searchFromPlan(module, *file) : failure();
+}
+
 /// Runs the planning pipeline; Ctrl-C ends its search, and on a terminal a line
 /// tells how far it is.
-LogicalResult Driver::search(ModuleOp module) {
+LogicalResult Driver::searchOnce(ModuleOp module) {
   MLIRContext *context = module.getContext();
   ProgressLine line(ProgressLine::isWanted());
   auto &watch =
@@ -429,9 +506,8 @@ LogicalResult Driver::search(ModuleOp module) {
 /// Chooses a plan and makes it explicit; a module that records its plan has
 /// been through that. Keeps a copy with the plan as `planned` where a report
 /// looks for better bindings.
-LogicalResult Driver::plan(ModuleOp module, shd::ProgramOp program,
-                           OwningOpRef<ModuleOp> &planned) {
-  if (program->hasAttr(shd::kPlan))
+LogicalResult Driver::plan(ModuleOp module, OwningOpRef<ModuleOp> &planned) {
+  if (programOf(module)->hasAttr(shd::kPlan))
     return success();
   if (failed(search(module)))
     return failure();
@@ -461,9 +537,9 @@ ExitStatus Driver::printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
   if (!program)
     return InputError;
   OwningOpRef<ModuleOp> module = takeModule(*program, context);
-  shd::ProgramOp planned = programOf(*module);
-  if (!planned || failed(search(*module)))
+  if (!programOf(*module) || failed(search(*module)))
     return InputError;
+  shd::ProgramOp planned = programOf(*module);
   printPlan(os, *program, sourceMgr, planned, options.overrides());
   if (failed(run(*module, buildLoweringPipeline)))
     return InputError;
@@ -486,6 +562,7 @@ ExitStatus Driver::report(SourceMgr &sourceMgr, ModuleOp module,
   if (planned)
     report.fasterBinding = findFasterBinding(planned, program, context->model,
                                              report, reportOptions);
+  report.given = given;
   if (options.emitsReport())
     report.notes = findNotes(program, *context, report);
   if (report.shortfall && options.emitsReport() && !options.readsModule())
@@ -604,8 +681,9 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
   OwningOpRef<ModuleOp> planned, imported;
   if (options.verify || options.emit == Emit::Jax)
     imported = module->clone();
-  if (!program || failed(plan(*module, program, planned)))
+  if (!program || failed(plan(*module, planned)))
     return InputError;
+  program = programOf(*module);
   if (options.verify)
     return verifyByRunning(*imported, *module, os);
   if (options.emit == Emit::Jax && failed(printJax(*imported, program, os)))
@@ -778,6 +856,35 @@ static ExitStatus checkQuestions(const Options &options) {
   return Success;
 }
 
+/// What the option parser cannot check of `--plan`.
+static ExitStatus checkPlanFile(const Options &options) {
+  if (!options.planFile.getNumOccurrences()) {
+    if (options.freed.getNumOccurrences())
+      return commandLineError("--free expects --plan");
+    if (options.planAs.getNumOccurrences())
+      return commandLineError("--plan-as expects --plan");
+    return Success;
+  }
+  if (options.asks())
+    return commandLineError("--plan is for one plan, and " +
+                            options.question() + " makes many");
+  if (options.readsModule() || options.emit == Emit::Ast ||
+      options.emit == Emit::Mlir || options.emit == Emit::Problem)
+    return commandLineError(
+        "--plan expects a .shd file that is planned: it goes with no module, "
+        "and with no --emit-ast, --emit-mlir and --emit-problem");
+  for (const std::string &text : options.freed)
+    if (std::optional<std::string> error = globError(text))
+      return commandLineError("--free '" + text + "' is no pattern: " + *error);
+  if (options.planAs == PlanAs::Start && options.opt != OptMode::Optimize)
+    return commandLineError(
+        "--plan-as=start expects --opt=optimize: nothing else searches");
+  if (!sys::fs::exists(options.planFile))
+    return commandLineError("--plan cannot open '" + options.planFile +
+                            "': no such file");
+  return Success;
+}
+
 /// What the option parser cannot check.
 static ExitStatus checkCommandLine(const Options &options) {
   if (options.emit.getNumOccurrences() > 1)
@@ -812,6 +919,8 @@ static ExitStatus checkCommandLine(const Options &options) {
         options.objective != Objective::Upper)))
     return commandLineError("--emit-problem is what --opt=optimize searches "
                             "for the least --objective=upper");
+  if (ExitStatus status = checkPlanFile(options))
+    return status;
   if (options.timeline && !options.emitsReport())
     return commandLineError(
         "--timeline expects the cost report or --emit-json");

@@ -285,6 +285,16 @@ struct Report {
   };
   std::vector<Note> notes;
 
+  /// Of a program that was planned from a plan (`--plan`).
+  struct Given {
+    /// The plan's file, and how it was taken: `pins` or `start`.
+    std::string file, as;
+    /// Time of a step, of the objective, with what the plan says, and without;
+    /// absent if there is none that fits.
+    std::optional<double> value, reoptimised;
+  };
+  std::optional<Given> given;
+
   struct Repeat {
     std::string index;
     int64_t count = 1;

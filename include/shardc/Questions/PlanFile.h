@@ -1,0 +1,71 @@
+//===- PlanFile.h - Planning from a plan that is there --------*- C++ -*-===//
+//
+// `--plan` (docs/CommandLine.md): what a plan, as the text of --emit-plan or
+// the JSON of a report, says of a program's tensors becomes annotations of the
+// program. Tensors are found by their names.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_QUESTIONS_PLANFILE_H
+#define SHARDC_QUESTIONS_PLANFILE_H
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Frontend/Frontend.h"
+#include <set>
+
+namespace shardc {
+
+/// One sharding that a plan states.
+struct PlannedSharding {
+  enum class Of { Tensor, Use, Output };
+  Of of = Of::Tensor;
+  /// The tensor; of a use what is read, and what reads it as which operand.
+  std::string name, reader;
+  unsigned operand = 0;
+  /// The how manieth of that name.
+  unsigned ordinal = 0;
+  /// Axes of each dimension, and of partial sums.
+  std::vector<std::vector<std::string>> dims;
+  std::vector<std::string> partial;
+};
+
+struct PlanFile {
+  /// As on the command line.
+  std::string file;
+  std::vector<PlannedSharding> shardings;
+  /// All its tensors, without those of statements that only move one: plans add
+  /// such statements.
+  std::set<std::string> names;
+};
+
+/// Of the JSON of a report; nothing if it is no such JSON, which `error` then
+/// says.
+std::optional<PlanFile> readPlanJson(llvm::StringRef json, std::string file,
+                                     std::string &error);
+
+/// Of a program that says everything, as --emit-plan prints it.
+PlanFile readPlanProgram(shd::ProgramOp plan, std::string file);
+
+/// What is wrong with a glob; nothing if it is one.
+std::optional<std::string> globError(llvm::StringRef text);
+
+/// Says in the program what the plan says, in place of what the program says
+/// there; not of what is called like one of the globs `freed`. What the plan
+/// names and the program lacks, or the other way round, is warned of; what
+/// cannot hold (an axis that the mesh lacks, one that does not divide, another
+/// rank), and a glob that fits nothing, is an error.
+llvm::LogicalResult applyPlanFile(shd::ProgramOp program, const PlanFile &plan,
+                                  llvm::ArrayRef<std::string> freed);
+
+/// Time of a step of a program that was planned, by what was minimised; nothing
+/// if the plan does not fit.
+std::optional<double> plannedSeconds(shd::ProgramOp program);
+
+/// Puts into `module` the faster one of its plan and of `open`, the plan of the
+/// same program without what a plan file says; what is proven is then what is
+/// proven of that. `open` is used up.
+void keepFaster(mlir::ModuleOp module, mlir::ModuleOp open);
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_PLANFILE_H

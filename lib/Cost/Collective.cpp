@@ -64,6 +64,26 @@ CollectiveModel::CollectiveModel(Machine machine, Mesh mesh,
       groups.push_back(groupTerms(axes));
 }
 
+CollectiveModel CollectiveModel::optimistic(Machine machine, Mesh mesh,
+                                            ArrayRef<MeshBinding> bindings) {
+  assert(mesh.size() <= kMaxListedAxes && "groups are listed");
+  CollectiveModel best(machine, mesh, bindings.front());
+  best.isRelaxed = true;
+  for (const MeshBinding &binding : bindings) {
+    CollectiveModel other(machine, mesh, binding);
+    for (auto [terms, more] : zip_equal(best.groups, other.groups)) {
+      terms.gather.value = std::min(terms.gather.value, more.gather.value);
+      terms.allReduce.value =
+          std::min(terms.allReduce.value, more.allReduce.value);
+      terms.allToAll.value =
+          std::min(terms.allToAll.value, more.allToAll.value);
+      terms.latency = std::min(terms.latency, more.latency);
+      terms.occupies.clear();
+    }
+  }
+  return best;
+}
+
 CollectiveModel::Level CollectiveModel::makeLevel(unsigned networkIndex,
                                                   double rate) const {
   const Network &network = theMachine.networks[networkIndex];

@@ -124,6 +124,7 @@ public:
   Price price(const Edge &edge, double fromBytes, double toBytes);
 
   const Mesh &mesh() const { return model.mesh(); }
+  bool isOptimistic() const { return model.isOptimistic(); }
 
 private:
   double groupBytes(const Edge &edge, double fromBytes, double toBytes) const;
@@ -311,6 +312,15 @@ void PathTree::settleUntil(unsigned target) {
   }
 }
 
+/// What any sequence of collectives takes at least, whatever the prices: which
+/// one is the cheapest differs from binding to binding.
+static ReshardMemory leastMemory(int64_t fromBytes, int64_t toBytes) {
+  ReshardMemory least;
+  least.peakBytes = std::max(fromBytes, toBytes);
+  least.resultBytes = least.extraPeakBytes = least.madeBytes = toBytes;
+  return least;
+}
+
 /// The cheapest path to `node` is known.
 void PathTree::finish(unsigned node) {
   Label &label = labels[node];
@@ -330,6 +340,9 @@ void PathTree::finish(unsigned node) {
   }
   label.price.memory.add(edge(last).kind, wholeBytes(priced.bytes(last.source)),
                          wholeBytes(priced.bytes(node)));
+  if (priced.pricer.isOptimistic() && !label.price.memory.isView())
+    label.price.memory = leastMemory(wholeBytes(priced.bytes(source)),
+                                     wholeBytes(priced.bytes(node)));
 }
 
 void PathTree::relax(unsigned node) {

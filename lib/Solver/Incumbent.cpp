@@ -6,7 +6,7 @@ namespace shardc::solver {
 
 bool Incumbent::offer(const std::vector<Label> &assignment) {
   Evaluation now = evaluate(problem, assignment);
-  if (!now.cost)
+  if (!now.cost || *now.cost >= costLimit)
     return false;
   std::pair<Cost, int64_t> quality(*now.cost, now.peak);
   bool better =

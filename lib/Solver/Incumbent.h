@@ -16,7 +16,7 @@ class Incumbent {
 public:
   using Progress = std::function<void(const SearchProgress &)>;
 
-  /// Every allowed assignment of `problem` costs less than `costLimit`.
+  /// Only assignments of `problem` that cost less than `costLimit` count.
   /// `progress`, if there is one, is told of improvements.
   Incumbent(const Problem &problem, Cost costLimit, Progress progress)
       : problem(problem), costLimit(costLimit), progress(std::move(progress)) {}

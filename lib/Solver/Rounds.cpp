@@ -63,7 +63,8 @@ Rounds::Rounds(const Problem &problem, const Effort &effort)
       part{buildNetwork(problem), -kForbidden,
            std::vector<double>(problem.numPoints, 0),
            std::vector<bool>(problem.numPoints, false)},
-      incumbent(problem, costLimit(part.network), effort.progress),
+      incumbent(problem, std::min(costLimit(part.network), effort.cutoff),
+                effort.progress),
       width(kFirstWidth), maxWidth(effort.searchWidth),
       workLeft(effort.searchWork), dualLeft(effort.dualWork) {}
 

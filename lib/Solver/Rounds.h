@@ -28,6 +28,8 @@ struct Effort {
   bool stopAtPlan = false;
   /// A gap of this part of the cost is as good as none.
   double tolerance = 0;
+  /// Only what costs less is of interest.
+  Cost cutoff = kForbidden;
   Deadline deadline;
   /// Called whenever something improved.
   std::function<void(const SearchProgress &)> progress = {};
@@ -47,8 +49,12 @@ public:
   void offer(const std::vector<Label> &assignment) {
     incumbent.offer(assignment);
   }
-  /// Starts with prices per byte at each point of the problem.
-  void startAt(const std::vector<double> &prices) { part.priceAt = prices; }
+  /// Starts with prices of memory, per byte at each point.
+  void startWith(const std::vector<double> &prices) {
+    part.priceAt = prices;
+    incumbent.setMultipliers(prices);
+    hasPrices = true;
+  }
   Solution run();
   /// Of what `effort` allows.
   uint64_t searchWorkDone() const { return effort.searchWork - workLeft; }

@@ -14,16 +14,18 @@ static Solution search(const Problem &problem, const Options &options) {
   effort.deadline = Deadline(options.timeLimitSeconds, options.interrupted);
   effort.tolerance = options.tolerance;
   effort.progress = options.progress;
+  if (options.cutoff)
+    effort.cutoff = *options.cutoff;
   Rounds rounds(problem, effort);
   for (const std::vector<Label> &start : options.starts)
     rounds.offer(start);
-  if (!options.multipliers.empty())
-    rounds.startAt(options.multipliers);
+  if (options.multipliers.size() == problem.numPoints)
+    rounds.startWith(options.multipliers);
   Solution solution = rounds.run();
   solution.work = rounds.workDone();
   bool noPlan = solution.status == Status::Infeasible ||
                 solution.status == Status::Unknown;
-  if (!noPlan || !problem.capacity)
+  if (!noPlan || !problem.capacity || options.cutoff)
     return solution;
 
   bool infeasible = solution.status == Status::Infeasible;

@@ -61,6 +61,13 @@ class CollectiveModel {
 public:
   CollectiveModel(Machine machine, Mesh mesh, MeshBinding binding);
 
+  /// Prices each collective as under that of several bindings where it takes
+  /// least, and permutes by what one device sends at least: no plan costs less
+  /// under any of them. What networks are occupied is not known.
+  static CollectiveModel optimistic(Machine machine, Mesh mesh,
+                                    llvm::ArrayRef<MeshBinding> bindings);
+  bool isOptimistic() const { return isRelaxed; }
+
   const Mesh &mesh() const { return theMesh; }
   const Machine &machine() const { return theMachine; }
   const MeshBinding &binding() const { return theBinding; }
@@ -161,6 +168,7 @@ private:
   llvm::SmallVector<Level, 3> levels;
   /// By axis set; empty where the mesh has too many axes to list them.
   std::vector<GroupTerms> groups;
+  bool isRelaxed = false;
 };
 
 } // namespace shardc

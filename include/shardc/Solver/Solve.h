@@ -20,10 +20,14 @@ struct Options {
   std::optional<double> timeLimitSeconds;
   /// Assignments to start from; those that are not allowed do not matter.
   std::vector<std::vector<Label>> starts;
-  /// Shadow prices to start from: Solution::multipliers of a similar problem.
-  std::vector<double> multipliers = {};
   /// A gap of this part of the cost is as good as none.
   double tolerance = 0;
+  /// Only assignments that cost less are of interest: where there is none, that
+  /// is proven as Status::Infeasible.
+  std::optional<Cost> cutoff = {};
+  /// Prices of memory to start from, as `Solution::multipliers` of a problem
+  /// with the same points; empty: none.
+  std::vector<double> multipliers = {};
   /// The best so far is returned soon after this becomes true.
   const std::atomic<bool> *interrupted = nullptr;
   /// Called whenever something improved.

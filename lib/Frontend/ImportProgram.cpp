@@ -109,6 +109,7 @@ private:
   void readDims();
   void readMachine();
   bool readMesh();
+  void noteAutoMesh(const ast::MeshDecl *decl);
   /// The one declaration of a kind that there may be.
   template <typename Decl> const Decl *findOnly(llvm::StringRef what);
   void refuseUnsupported();
@@ -197,19 +198,48 @@ bool ProgramReader::readMesh() {
   const ast::MeshDecl *decl = findOnly<ast::MeshDecl>("mesh");
   if (text.mesh)
     decl = text.mesh.get();
+  for (const Setting &setting : settings)
+    if (setting.kind == Setting::Kind::Mesh)
+      decl = setting.mesh.get();
   auto sizeOf = [&](const ast::MeshAxisDecl &axis) -> std::optional<int64_t> {
     for (const Setting &setting : settings)
       if (setting.kind == Setting::Kind::Axis && setting.name == axis.name.text)
         return setting.number;
     return dims.evaluate(*axis.size);
   };
-  auto imported = importMesh(
-      files, sizeOf, decl, program.machine ? &*program.machine : nullptr,
-      hardwareRange.isValid() ? hardwareRange : startOfFile());
+  auto imported = importMesh(files, sizeOf, decl,
+                             program.machine ? &*program.machine : nullptr);
   if (!imported)
     return false;
   mesh = std::move(*imported);
+  noteAutoMesh(decl);
   return true;
+}
+
+void ProgramReader::noteAutoMesh(const ast::MeshDecl *decl) {
+  if ((decl && !decl->isAuto) || !program.machine ||
+      program.machine->numChips() == 1)
+    return;
+  program.autoMesh.emplace();
+  program.autoMesh->where = decl ? decl->range : hardwareRange;
+  if (decl)
+    for (const ast::Name &name : decl->autoNames)
+      program.autoMesh->names.push_back(name.text);
+}
+
+Setting shardc::meshSetting(const BoundMesh &mesh, llvm::SMRange where) {
+  auto decl = std::make_shared<ast::MeshDecl>();
+  decl->range = where;
+  for (auto [axis, on] : llvm::zip_equal(mesh.mesh.axes, mesh.on)) {
+    ast::MeshAxisDecl &written = decl->axes.emplace_back();
+    written.name = {axis.name, where};
+    written.size = std::make_unique<ast::DimExpr>();
+    written.size->range = where;
+    written.size->integer = axis.size;
+    for (const std::string &name : on)
+      written.on.push_back({name, where});
+  }
+  return {Setting::Kind::Mesh, "mesh", 0, nullptr, where, std::move(decl)};
 }
 
 bool ProgramReader::readSettings() {

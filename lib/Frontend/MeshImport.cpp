@@ -67,27 +67,31 @@ static shd::MeshAttr meshAttr(mlir::MLIRContext *context, const Mesh &mesh,
   return shd::MeshAttr::get(context, axes);
 }
 
+/// Gives `mesh auto[data, model]` these axes, of size 1.
+static void nameAxes(const ast::MeshDecl &decl, ast::MeshDecl &result) {
+  result.range = decl.range;
+  for (const ast::Name &name : decl.autoNames) {
+    ast::MeshAxisDecl &axis = result.axes.emplace_back();
+    axis.name = name;
+    axis.size = std::make_unique<ast::DimExpr>();
+    axis.size->range = name.range;
+    axis.size->integer = 1;
+  }
+}
+
 std::optional<ImportedMesh> shardc::importMesh(SourceFiles &files,
                                                AxisSizes sizeOf,
                                                const ast::MeshDecl *decl,
-                                               const Machine *machine,
-                                               llvm::SMRange where) {
+                                               const Machine *machine) {
   ImportedMesh result;
   if (!decl) {
-    if (!machine || machine->numChips() == 1) {
-      result.attr = meshAttr(files.getContext(), {}, {});
-      return result;
-    }
-    auto diag = files.error(where)
-                << "the program has no mesh, and choosing one is not supported "
-                   "yet";
-    diag.attachNote() << "name the axes, for example `mesh [X="
-                      << machine->numChips() << "]`";
-    return std::nullopt;
+    result.attr = meshAttr(files.getContext(), {}, {});
+    return result;
   }
+  ast::MeshDecl named;
   if (decl->isAuto) {
-    files.error(decl->range) << "`mesh auto` is not supported yet";
-    return std::nullopt;
+    nameAxes(*decl, named);
+    decl = &named;
   }
   llvm::SmallVector<AxisRequest> requests;
   if (!readAxes(files, sizeOf, *decl, result.mesh, requests) ||

@@ -25,12 +25,11 @@ using AxisSizes =
     llvm::function_ref<std::optional<int64_t>(const ast::MeshAxisDecl &)>;
 
 /// Checks the declaration and binds its axes to `machine` (null: not known).
-/// Without a declaration (null) the mesh has no axes, which is right on one
-/// chip only; `where` is then what an error points at. Reports errors.
+/// Those of `mesh auto` have size 1; without a declaration (null) there are
+/// none. Reports errors.
 std::optional<ImportedMesh> importMesh(SourceFiles &files, AxisSizes sizeOf,
                                        const ast::MeshDecl *decl,
-                                       const Machine *machine,
-                                       llvm::SMRange where);
+                                       const Machine *machine);
 
 } // namespace shardc
 

@@ -13,8 +13,9 @@ std::optional<AxisIndex> Placements::axis(const ast::Name &name) {
   auto diag = files.error(name.range)
               << "the mesh has no axis '" << name.text << "'";
   if (mesh.axes.empty()) {
-    diag.attachNote() << "the program has no mesh; write one such as `mesh ["
-                      << name.text << "=4]`";
+    diag.attachNote() << "the program names no axes; write `mesh [" << name.text
+                      << "=4]`, or `mesh auto[" << name.text
+                      << "]` to have the size chosen";
     return std::nullopt;
   }
   std::string known;

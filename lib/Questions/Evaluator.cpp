@@ -4,6 +4,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Questions/MeshChoice.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -57,6 +58,8 @@ std::optional<Report> Evaluator::report(const Point &point,
   std::optional<Program> program = importProgram(text, &context, point);
   if (!program)
     return std::nullopt;
+  if (program->autoMesh)
+    return reportOnBestMesh(point, variant, layouts, *program);
   context.getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
       [machine = program->machine](shd::HardwareAttr) { return machine; });
   shareTables(*program, point);
@@ -90,6 +93,27 @@ std::optional<Report> Evaluator::report(const Point &point,
   // Says why, where it does not fit.
   (void)checkFits(report, scheduled.memory.peakLoc);
   return report;
+}
+
+/// The same of a program with `mesh auto`.
+std::optional<Report> Evaluator::reportOnBestMesh(Point point,
+                                                  const Variant &variant,
+                                                  std::vector<Layout> &layouts,
+                                                  const Program &probe) {
+  MeshChoiceOptions how;
+  how.plan = options;
+  how.file = file;
+  std::string error;
+  std::optional<MeshChoice> choice = chooseMesh(text, point, probe, how, error);
+  if (!choice) {
+    emitError(UnknownLoc::get(&context), error);
+    return std::nullopt;
+  }
+  point.push_back(choice->setting);
+  std::optional<Report> found = report(point, variant, layouts);
+  if (found)
+    addMeshSearch(*found, std::move(choice->search));
+  return found;
 }
 
 Outcome Evaluator::plan(const Point &point) { return plan(point, {}); }

@@ -9,9 +9,9 @@
 #include "shardc/Frontend/Question.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Questions/Evaluator.h"
+#include "shardc/Questions/ProgramSource.h"
 #include "shardc/Solver/Deadline.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SourceMgr.h"
 #include <cmath>
 #include <map>
 #include <set>
@@ -30,22 +30,6 @@ static constexpr double kMaxWork = 20'000, kMaxProgram = 100'000;
 static constexpr int kLeastTrials = 2, kMostTrials = 12;
 
 namespace {
-
-/// A program with overrides, parsed in buffers of its own.
-struct Source {
-  Source(const llvm::SourceMgr &original, MLIRContext *context,
-         const Overrides &overrides) {
-    const llvm::MemoryBuffer *main =
-        original.getMemoryBuffer(original.getMainFileID());
-    sourceMgr.setIncludeDirs(original.getIncludeDirs());
-    sourceMgr.AddNewSourceBuffer(
-        llvm::MemoryBuffer::getMemBuffer(main->getMemBufferRef()), {});
-    text = readProgram(sourceMgr, context, overrides);
-  }
-
-  llvm::SourceMgr sourceMgr;
-  std::optional<ProgramText> text;
-};
 
 /// One try: other options, or annotations that are taken back.
 struct Trial {
@@ -110,7 +94,7 @@ private:
   MLIRContext context;
   ScopedDiagnosticHandler silence;
   /// As written, and with other overrides.
-  std::vector<std::unique_ptr<Source>> sources;
+  std::vector<std::unique_ptr<ProgramSource>> sources;
   const ProgramText *text = nullptr;
   std::optional<Program> program;
   std::unique_ptr<Evaluator> evaluator;
@@ -210,7 +194,7 @@ void WayFinder::openSingly() {
 
 /// The program's text with other overrides; null if they are not legal.
 const ProgramText *WayFinder::textWith(const Overrides &other) {
-  auto source = std::make_unique<Source>(original, &context, other);
+  auto source = std::make_unique<ProgramSource>(original, &context, other);
   if (!source->text || !checkSettings(*source->text, &context, {}))
     return nullptr;
   sources.push_back(std::move(source));
@@ -502,7 +486,8 @@ void WayFinder::tryAll(unsigned steps) {
 }
 
 std::vector<Report::WayOut> WayFinder::run() {
-  sources.push_back(std::make_unique<Source>(original, &context, overrides));
+  sources.push_back(
+      std::make_unique<ProgramSource>(original, &context, overrides));
   if (!sources.back()->text)
     return {};
   text = &*sources.back()->text;

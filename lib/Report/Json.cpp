@@ -54,6 +54,29 @@ Json levels(const Report::Hardware &hardware) {
   return levels;
 }
 
+Json meshSearch(const Report::MeshSearch &search) {
+  Json best = Json::array();
+  for (const Report::MeshSearch::Candidate &mesh : search.best) {
+    Json plan = nullptr;
+    if (mesh.plan)
+      plan = {{"status", mesh.plan->status},
+              {"value_s", number(mesh.plan->value)},
+              {"scheduled_s", number(mesh.plan->scheduled)},
+              {"gap", number(mesh.plan->gap)},
+              {"memory", mesh.plan->peak},
+              {"fits", mesh.plan->fits}};
+    best.push_back({{"mesh", mesh.mesh},
+                    {"plan", std::move(plan)},
+                    {"bound_s", number(mesh.bound)}});
+  }
+  return {{"meshes", search.meshes},
+          {"ruled_out", search.ruledOut},
+          {"open", search.open},
+          {"impossible", search.impossible},
+          {"others_bound_s", number(search.boundOfOthers)},
+          {"best", std::move(best)}};
+}
+
 Json mesh(const Report &report) {
   Json axes = Json::array();
   for (const Report::Axis &axis : report.mesh) {
@@ -72,6 +95,8 @@ Json mesh(const Report &report) {
   if (const auto &faster = report.fasterBinding)
     object["faster"] = {{"mesh", faster->mesh},
                         {"scheduled_s", number(faster->scheduled)}};
+  object["search"] =
+      report.meshSearch ? meshSearch(*report.meshSearch) : Json(nullptr);
   return object;
 }
 

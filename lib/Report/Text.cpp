@@ -32,6 +32,7 @@ private:
   void printProblem();
   void printHead();
   void printPlan();
+  void printMeshes();
   void printItems();
   void printTime();
   void printOverlap();
@@ -98,8 +99,12 @@ std::string listText(llvm::ArrayRef<int64_t> values) {
   return text;
 }
 
-std::string plural(int64_t count, llvm::StringRef noun) {
-  return formatDigits(count) + " " + noun.str() + (count == 1 ? "" : "s");
+std::string plural(int64_t count, llvm::StringRef noun,
+                   llvm::StringRef several = "") {
+  std::string text = formatDigits(count) + " ";
+  if (count == 1)
+    return text + noun.str();
+  return text + (several.empty() ? noun.str() + "s" : several.str());
 }
 
 std::string TextPrinter::hardwareText() const {
@@ -142,6 +147,9 @@ std::string TextPrinter::meshText() const {
   text += "]";
   if (report.idleChips > 0)
     text += ", " + plural(report.idleChips, "chip") + " idle";
+  if (report.meshSearch)
+    text +=
+        ", chosen of " + plural(report.meshSearch->meshes, "mesh", "meshes");
   return text;
 }
 
@@ -157,6 +165,8 @@ std::string TextPrinter::planText() const {
   if (plan.status == "fixed")
     return "fixed: taken as written, nothing is searched";
   std::string objective = " (by " + plan.objective + " time)";
+  if (report.meshSearch)
+    objective = " on any mesh" + objective;
   if (plan.status == "optimal")
     return "optimal: no plan that fits is faster" + objective;
   if (plan.status != "feasible")
@@ -745,6 +755,54 @@ void TextPrinter::printShortfall() {
 }
 
 //===----------------------------------------------------------------------===//
+// Meshes
+//===----------------------------------------------------------------------===//
+
+/// What is known of a mesh that was not planned in full.
+std::string meshBoundText(const Report::MeshSearch::Candidate &mesh) {
+  return mesh.bound ? "at least " + formatTime(*mesh.bound) : "not tried";
+}
+
+/// The chosen mesh and the best few others.
+void TextPrinter::printMeshes() {
+  if (!report.meshSearch)
+    return;
+  const Report::MeshSearch &search = *report.meshSearch;
+  Table table({{Column::Left, kReportWidth, /*flexible=*/true},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {}},
+              {"Meshes", report.plan.objective, "step", "memory", "gap", ""});
+  for (auto [i, mesh] : llvm::enumerate(search.best)) {
+    Cell note(i == 0 ? "chosen" : "");
+    if (!mesh.plan) {
+      table.addRow({mesh.mesh, meshBoundText(mesh), "", "", "", note});
+      continue;
+    }
+    const auto &plan = *mesh.plan;
+    if (!plan.fits)
+      note = Cell(i == 0 ? "chosen, does not fit" : "does not fit", Style::Red);
+    table.addRow({mesh.mesh, formatTime(plan.value), formatTime(plan.scheduled),
+                  formatBytes(double(plan.peak)),
+                  plan.status == "optimal" ? "0 %"
+                  : plan.gap               ? formatPercent(*plan.gap)
+                                           : "",
+                  note});
+  }
+  os << '\n';
+  table.print(os, colour);
+  std::string text = formatDigits(search.ruledOut) + " others proven no faster";
+  if (search.open > 0)
+    text += ", " + formatDigits(search.open) + " not";
+  if (search.impossible > 0)
+    text += ", " + formatDigits(search.impossible) + " without a plan";
+  os << "  of " << plural(search.meshes, "mesh", "meshes") << ", " << text
+     << '\n';
+}
+
+//===----------------------------------------------------------------------===//
 // Advice
 //===----------------------------------------------------------------------===//
 
@@ -810,6 +868,7 @@ void TextPrinter::print() {
   printProblem();
   printHead();
   printPlan();
+  printMeshes();
   printItems();
   printTime();
   printNetwork();

@@ -24,6 +24,7 @@
 #include "shardc/Questions/Diff.h"
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/PlanFile.h"
+#include "shardc/Questions/MeshChoice.h"
 #include "shardc/Questions/Questions.h"
 #include "shardc/Questions/WaysOut.h"
 #include "shardc/Report/PlanText.h"
@@ -332,6 +333,9 @@ private:
   ExitStatus verify(SourceMgr &sourceMgr, MLIRContext &context,
                     raw_ostream &os);
   OwningOpRef<ModuleOp> readModule(SourceMgr &sourceMgr, MLIRContext &context);
+  std::optional<Program> import(SourceMgr &sourceMgr, MLIRContext &context);
+  bool decideMesh(SourceMgr &sourceMgr, MLIRContext &context,
+                  llvm::SMRange where);
   OwningOpRef<ModuleOp> takeModule(Program &program, MLIRContext &context);
   std::optional<PlanFile> readPlanFile();
   LogicalResult search(ModuleOp module);
@@ -359,6 +363,11 @@ private:
   const std::atomic<bool> &interrupted;
   /// What came of `--plan`.
   std::optional<Report::Given> given;
+  /// Those of the options; where the program means `mesh auto`, with the mesh
+  /// that was chosen.
+  Overrides overrides;
+  /// How it was chosen.
+  std::optional<Report::MeshSearch> meshSearch;
 };
 
 } // namespace
@@ -406,6 +415,18 @@ static shd::ProgramOp programOf(ModuleOp module) {
   return {};
 }
 
+/// Where a position of the main file is.
+static Location locationOf(SourceMgr &sourceMgr, MLIRContext &context,
+                           SMLoc loc) {
+  unsigned buffer = sourceMgr.FindBufferContainingLoc(loc);
+  if (buffer == 0)
+    return UnknownLoc::get(&context);
+  auto [line, column] = sourceMgr.getLineAndColumn(loc, buffer);
+  return FileLineColLoc::get(
+      &context, sourceMgr.getMemoryBuffer(buffer)->getBufferIdentifier(), line,
+      column);
+}
+
 OwningOpRef<ModuleOp> Driver::readModule(SourceMgr &sourceMgr,
                                          MLIRContext &context) {
   TimingScope nested = timing.nest("Read");
@@ -416,11 +437,51 @@ OwningOpRef<ModuleOp> Driver::readModule(SourceMgr &sourceMgr,
     context.appendDialectRegistry(registry);
     return parseSourceFile<ModuleOp>(sourceMgr, &context);
   }
-  std::optional<Program> program =
-      importProgram(sourceMgr, &context, options.overrides());
+  std::optional<Program> program = import(sourceMgr, context);
   if (!program)
     return {};
   return takeModule(*program, context);
+}
+
+/// Chooses what `mesh auto` leaves open; false after an error.
+bool Driver::decideMesh(SourceMgr &sourceMgr, MLIRContext &context,
+                        llvm::SMRange where) {
+  TimingScope nested = timing.nest("Mesh");
+  MeshChoiceOptions how;
+  how.plan = options.plan();
+  how.file = options.name();
+  how.jobs = options.jobs;
+  how.showProgress = sys::Process::StandardErrIsDisplayed();
+  how.interrupted = &interrupted;
+  std::string error;
+  std::optional<MeshChoice> choice =
+      chooseMesh(sourceMgr, overrides, how, error);
+  if (!choice) {
+    emitError(locationOf(sourceMgr, context, where.Start),
+              "no mesh of all chips of the machine suits the program; on the "
+              "first one: ")
+        << error;
+    return false;
+  }
+  overrides.mesh = choice->text;
+  meshSearch = std::move(choice->search);
+  return true;
+}
+
+/// Imports the program on its mesh, or the one that is chosen for it.
+std::optional<Program> Driver::import(SourceMgr &sourceMgr,
+                                      MLIRContext &context) {
+  std::optional<Program> program =
+      importProgram(sourceMgr, &context, overrides);
+  if (!program || !program->autoMesh)
+    return program;
+  if (!decideMesh(sourceMgr, context, program->autoMesh->where))
+    return std::nullopt;
+  // Warnings have been given.
+  ScopedDiagnosticHandler silence(&context, [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+  });
+  return importProgram(sourceMgr, &context, overrides);
 }
 
 /// The program's module; from here on passes find its machine.
@@ -532,15 +593,14 @@ Driver::run(ModuleOp module,
 ExitStatus Driver::printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
                                     raw_ostream &os) {
   context.loadDialect<shd::ShdDialect, spmd::SpmdDialect>();
-  std::optional<Program> program =
-      importProgram(sourceMgr, &context, options.overrides());
+  std::optional<Program> program = import(sourceMgr, context);
   if (!program)
     return InputError;
   OwningOpRef<ModuleOp> module = takeModule(*program, context);
   if (!programOf(*module) || failed(search(*module)))
     return InputError;
   shd::ProgramOp planned = programOf(*module);
-  printPlan(os, *program, sourceMgr, planned, options.overrides());
+  printPlan(os, *program, sourceMgr, planned, overrides);
   if (failed(run(*module, buildLoweringPipeline)))
     return InputError;
   return report(sourceMgr, *module, planned, /*planned=*/{}, nulls());
@@ -566,8 +626,10 @@ ExitStatus Driver::report(SourceMgr &sourceMgr, ModuleOp module,
   if (options.emitsReport())
     report.notes = findNotes(program, *context, report);
   if (report.shortfall && options.emitsReport() && !options.readsModule())
-    report.shortfall->waysOut = findWaysOut(
-        sourceMgr, options.overrides(), options.plan(), report, interrupted);
+    report.shortfall->waysOut =
+        findWaysOut(sourceMgr, overrides, options.plan(), report, interrupted);
+  if (meshSearch)
+    addMeshSearch(report, *meshSearch);
   if (options.emit == Emit::Spmd) {
     markCollectiveMatmuls(program, scheduled);
     if (failed(run(module, buildSpmdPipeline)))
@@ -636,9 +698,16 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
                                    raw_ostream &os) {
   TimingScope nested = timing.nest("Questions");
   std::optional<ProgramText> program =
-      readProgram(sourceMgr, &context, options.overrides());
+      readProgram(sourceMgr, &context, overrides);
   if (!program)
     return InputError;
+  // Points of a sweep choose their own meshes.
+  bool isAuto = !program->meshDecl() || program->meshDecl()->isAuto;
+  if (isAuto && !options.sweep.getNumOccurrences()) {
+    if (!import(sourceMgr, context))
+      return InputError;
+    program = readProgram(sourceMgr, &context, overrides);
+  }
   switch (answer(os, options.questions(), *program, &context)) {
   case Answer::Printed:
     return Success;
@@ -752,6 +821,8 @@ ExitStatus Driver::verify(SourceMgr &sourceMgr, MLIRContext &context,
 
 ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
                              raw_ostream &os) {
+  overrides = options.overrides();
+  meshSearch.reset();
   SourceMgr sourceMgr;
   // Where imports are looked for, whatever the buffer is called.
   sourceMgr.setIncludeDirs({sys::path::parent_path(options.input).str()});

@@ -37,6 +37,15 @@ struct Program {
   std::optional<Machine> machine;
   Mesh mesh;
   MeshBinding binding;
+  /// What `mesh auto` says, which a program without a mesh means too. `mesh` is
+  /// then that of one device: axes of the names that are given, of size 1.
+  struct AutoMesh {
+    std::vector<std::string> names;
+    /// `mesh auto`, or else where the machine is named.
+    llvm::SMRange where;
+  };
+  /// Nothing if the program says which mesh it is, or there is one chip.
+  std::optional<AutoMesh> autoMesh;
 };
 
 /// Parses the main file of `sourceMgr`. Syntax errors are emitted as MLIR

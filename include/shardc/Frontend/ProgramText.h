@@ -10,6 +10,7 @@
 #define SHARDC_FRONTEND_PROGRAMTEXT_H
 
 #include "shardc/Frontend/Frontend.h"
+#include "shardc/Machine/Meshes.h"
 
 namespace shardc {
 
@@ -35,19 +36,23 @@ struct ProgramText {
 /// One name with the value that takes the place of the program's and of the
 /// overrides'.
 struct Setting {
-  enum class Kind { Dim, Axis, Hardware };
+  enum class Kind { Dim, Axis, Hardware, Mesh };
   Kind kind = Kind::Dim;
-  /// `hardware` for a machine.
+  /// `hardware` for a machine, `mesh` for a mesh.
   std::string name;
   /// Extent of a dim, size of a mesh axis.
   int64_t number = 0;
   std::shared_ptr<const ast::HardwareDecl> machine;
   /// Where the value is written; what an error about it points at.
   llvm::SMRange where;
+  std::shared_ptr<const ast::MeshDecl> mesh = nullptr;
 
   /// `64`, `tpu_v5e[4, 4]`.
   std::string valueText() const;
 };
+
+/// A mesh in place of the program's, `where` it is declared.
+Setting meshSetting(const BoundMesh &mesh, llvm::SMRange where);
 
 /// Parses the main file of `sourceMgr`, what it imports, and the overrides.
 /// Syntax errors are emitted as diagnostics; nothing if there was any.

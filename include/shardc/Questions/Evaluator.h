@@ -23,15 +23,19 @@ public:
   Outcome plan(const Point &point, const Variant &variant);
   bool isLegal(const Point &point) override;
 
-private:
-  std::optional<Report> report(const Point &point, const Variant &variant,
-                               std::vector<Layout> &layouts);
-  void shareTables(const Program &program, const Point &point);
-
+protected:
   const ProgramText &text;
   PlanOptions options;
   std::string file;
   mlir::MLIRContext context;
+
+private:
+  std::optional<Report> report(const Point &point, const Variant &variant,
+                               std::vector<Layout> &layouts);
+  std::optional<Report> reportOnBestMesh(Point point, const Variant &variant,
+                                         std::vector<Layout> &layouts,
+                                         const Program &probe);
+  void shareTables(const Program &program, const Point &point);
 
   /// What the shared tables are of.
   struct Place {

@@ -151,6 +151,35 @@ struct Report {
   };
   std::optional<FasterBinding> fasterBinding;
 
+  /// How `mesh auto` was decided.
+  struct MeshSearch {
+    struct Candidate {
+      /// `[X=4 on x, Y=8 on (y, z)]`.
+      std::string mesh;
+      /// The best plan there, if it was planned; times in seconds.
+      struct Plan {
+        std::string status;
+        double value = 0, scheduled = 0;
+        std::optional<double> gap;
+        int64_t peak = 0;
+        bool fits = false;
+      };
+      std::optional<Plan> plan;
+      /// No plan there takes less of the objective's time; absent if nothing is
+      /// proven.
+      std::optional<double> bound;
+    };
+    /// The chosen one and some others, the best first.
+    std::vector<Candidate> best;
+    /// Meshes in all; those of a proven bound that is not below the chosen
+    /// plan, those on which there is no plan, and those of which neither is
+    /// known.
+    int64_t meshes = 0, ruledOut = 0, impossible = 0, open = 0;
+    /// Of all meshes but the chosen one; absent if nothing is proven.
+    std::optional<double> boundOfOthers;
+  };
+  std::optional<MeshSearch> meshSearch;
+
   /// Elements of all weights.
   int64_t parameters = 0;
 

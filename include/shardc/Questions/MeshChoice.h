@@ -1,0 +1,56 @@
+//===- MeshChoice.h - The mesh that `mesh auto` chooses -------*- C++ -*-===//
+
+#ifndef SHARDC_QUESTIONS_MESHCHOICE_H
+#define SHARDC_QUESTIONS_MESHCHOICE_H
+
+#include "shardc/Frontend/ProgramText.h"
+#include "shardc/Optimizer/Options.h"
+#include "shardc/Report/Report.h"
+#include "shardc/Solver/Solve.h"
+#include <atomic>
+
+namespace shardc {
+
+struct MeshChoice {
+  /// What the program is imported with in place of `mesh auto`.
+  Setting setting;
+  /// The same for the command line: `[X=4 on x, Y=8 on (y, z)]`.
+  std::string text;
+  Report::MeshSearch search;
+};
+
+struct MeshChoiceOptions {
+  PlanOptions plan;
+  /// What reports call the program.
+  std::string file;
+  unsigned jobs = 1;
+  bool showProgress = false;
+  /// Ends the search, if there is one: the best mesh so far is taken.
+  const std::atomic<bool> *interrupted = nullptr;
+};
+
+/// Plans the program with `settings` on meshes of its machine (Meshes.h) and
+/// takes the one of the least time that fits; of equal ones the one of fewest
+/// axes. A mesh is left as soon as a bound shows that it is no better. `probe`
+/// is the program, imported with the settings, which has `mesh auto`. Nothing
+/// if no mesh is legal, for the reason in `error`.
+std::optional<MeshChoice> chooseMesh(const ProgramText &text,
+                                     llvm::ArrayRef<Setting> settings,
+                                     const Program &probe,
+                                     const MeshChoiceOptions &options,
+                                     std::string &error);
+
+/// The same of the program in the main buffer of `sourceMgr`, which means `mesh
+/// auto` with these overrides.
+std::optional<MeshChoice> chooseMesh(const llvm::SourceMgr &sourceMgr,
+                                     const Overrides &overrides,
+                                     const MeshChoiceOptions &options,
+                                     std::string &error);
+
+/// Makes the report of the plan on the chosen mesh tell of the choice: its
+/// bound is that of all meshes.
+void addMeshSearch(Report &report, Report::MeshSearch search);
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_MESHCHOICE_H

@@ -1,0 +1,534 @@
+//===- MeshChoice.cpp - The mesh that `mesh auto` chooses -----------------===//
+//
+// Best first by bounds. Meshes of the same sizes are bounded together first:
+// each collective at the price of the binding where it is the cheapest. What is
+// not below the best plan so far is left at once; of the rest each binding is
+// solved by itself, again only for what is better. Meshes of few axes come
+// first, since they are quick to solve and their plans often as good. Other
+// times than `upper` are then planned in full on the meshes that looked best.
+//
+// Work is counted, and done in rounds that are the same for any number of
+// threads: what a round may leave is what was known before it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Questions/MeshChoice.h"
+#include "MeshPlanner.h"
+#include "shardc/Questions/PlanFigures.h"
+#include "shardc/Questions/ProgramSource.h"
+#include "shardc/Solver/Deadline.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+using solver::Cost;
+
+/// A mesh takes as much work as its program has operations, times this for each
+/// axis of more than one device.
+static constexpr double kWorkPerAxis = 10;
+/// Work of all bounds, of all plans in full, and of those that are made only to
+/// be shown beside the chosen one.
+static constexpr double kBoundWork = 3e5, kPlanWork = 1e5, kShownWork = 5e3;
+/// Meshes that are solved with the same cutoff.
+static constexpr size_t kRound = 4;
+/// So many bindings of one family are solved at once by themselves.
+static constexpr size_t kFewBindings = 2;
+/// Meshes that are shown.
+static constexpr size_t kShown = 6;
+
+namespace {
+
+/// Meshes of the same sizes.
+struct Family {
+  MeshFamily meshes;
+  /// No plan on any of them takes less, by the objective.
+  Cost bound = 0;
+  double work = 0;
+  bool isRuledOut = false, isImpossible = false;
+};
+
+/// One mesh and what is known of it.
+struct Candidate {
+  size_t family = 0;
+  const NamedBinding *binding = nullptr;
+  BoundMesh mesh;
+  /// By the objective.
+  Cost bound = 0;
+  /// Of the best plan by `upper`, if it is better than all before.
+  std::optional<Cost> upper = {};
+  bool isImpossible = false;
+  std::optional<PlanFigures> plan = {};
+
+  bool fits() const { return plan && plan->fits; }
+};
+
+class MeshSearch {
+public:
+  MeshSearch(const ProgramText &text, llvm::ArrayRef<Setting> settings,
+             const Program &probe, const MeshChoiceOptions &options);
+
+  std::optional<MeshChoice> run(std::string &error);
+
+private:
+  void listCandidates(const Program &probe);
+  bool hasTime() const { return !deadline.expired(); }
+
+  void searchUpper();
+  void boundFamilies(llvm::ArrayRef<size_t> members, bool deviceOnly);
+  void solveCandidates(llvm::ArrayRef<size_t> members);
+  void takeBound(Candidate &candidate, MeshBound result);
+  void boundDevices();
+  void planBest();
+  void planSome(std::vector<size_t> order, double work, bool prunes);
+  void planShown();
+
+  Cost cutoff() const { return best ? *bestCost : solver::kMaxTotal; }
+  void offer(size_t candidate, Cost cost);
+  std::vector<size_t> byPromise() const;
+  Report::MeshSearch summary(size_t chosen) const;
+  Report::MeshSearch::Candidate describe(const Candidate &candidate) const;
+  size_t leastPeak() const;
+
+  llvm::ArrayRef<Setting> settings;
+  const MeshChoiceOptions &options;
+  llvm::SMRange where;
+  solver::Deadline deadline;
+  Workers workers;
+  std::vector<Family> families;
+  /// Those of one family together.
+  std::vector<Candidate> candidates;
+  double boundWork = kBoundWork;
+  /// The best plan that fits, and what it takes; while `upper` is searched, by
+  /// that.
+  std::optional<size_t> best;
+  std::optional<Cost> bestCost;
+  /// Prices of memory of the last solution.
+  std::vector<double> multipliers;
+  std::string firstError;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+/// True if the program places anything on an axis.
+static bool placesAxes(const Program &program) {
+  bool found = false;
+  auto look = [&](shd::ShardingAttr pin) {
+    if (!pin)
+      return;
+    found |= !pin.getPartial().empty() ||
+             llvm::any_of(pin.getDims(), [](shd::DimShardingAttr dim) {
+               return !dim.getAxes().empty();
+             });
+  };
+  (*program.module).walk([&](Operation *each) {
+    if (isa<ModuleOp, shd::ProgramOp>(each))
+      return;
+    look(shd::getResultPin(each));
+    for (unsigned i = 0; i < each->getNumOperands(); ++i)
+      look(shd::getOperandPin(each, i));
+  });
+  return found;
+}
+
+static double countOperations(const Program &program) {
+  double operations = 1;
+  (*program.module).walk([&](shd::ShardingRuleOpInterface) { ++operations; });
+  return operations;
+}
+
+MeshSearch::MeshSearch(const ProgramText &text,
+                       llvm::ArrayRef<Setting> settings, const Program &probe,
+                       const MeshChoiceOptions &options)
+    : settings(settings), options(options), where(probe.autoMesh->where),
+      deadline(options.plan.timeLimitSeconds, options.interrupted),
+      workers(
+          [&] {
+            return std::make_unique<MeshPlanner>(text, options.plan,
+                                                 options.file);
+          },
+          options.jobs, options.showProgress) {
+  listCandidates(probe);
+}
+
+void MeshSearch::listCandidates(const Program &probe) {
+  MeshNames names{probe.autoMesh->names, !placesAxes(probe)};
+  double operations = countOperations(probe);
+  bool searches = options.plan.mode == OptMode::Optimize;
+  for (MeshFamily &meshes : enumerateMeshes(*probe.machine, names)) {
+    Family &family = families.emplace_back();
+    family.meshes = std::move(meshes);
+    family.work =
+        operations *
+        std::pow(kWorkPerAxis, searches ? family.meshes.wideAxes() : 0);
+  }
+  for (size_t i = 0; i < families.size(); ++i)
+    for (const NamedBinding &binding : families[i].meshes.bindings)
+      candidates.push_back({i, &binding,
+                            boundMesh(families[i].meshes, binding,
+                                      /*renamed=*/names.areAlike)});
+}
+
+//===----------------------------------------------------------------------===//
+// The least `upper` time
+//===----------------------------------------------------------------------===//
+
+void MeshSearch::offer(size_t candidate, Cost cost) {
+  if (best && *bestCost <= cost)
+    return;
+  best = candidate;
+  bestCost = cost;
+}
+
+/// Bounds families as long as there is work left.
+void MeshSearch::boundFamilies(llvm::ArrayRef<size_t> members,
+                               bool deviceOnly) {
+  std::vector<size_t> affordable;
+  for (size_t i : members) {
+    if (boundWork < families[i].work || !hasTime())
+      continue;
+    boundWork -= families[i].work;
+    affordable.push_back(i);
+  }
+  std::vector<MeshBound> bounds(affordable.size());
+  workers.run(affordable.size(), [&](PointPlanner &planner, size_t i) {
+    const MeshFamily &family = families[affordable[i]].meshes;
+    bounds[i] = static_cast<MeshPlanner &>(planner).bound(
+        settings,
+        {&family, family.bindings, cutoff(),
+         deviceOnly ? std::vector<double>() : multipliers, deviceOnly},
+        deadline);
+  });
+  for (auto [i, result] : llvm::zip_equal(affordable, bounds)) {
+    Family &family = families[i];
+    if (!result.error.empty() && firstError.empty())
+      firstError = result.error;
+    family.bound = result.bound;
+    family.isRuledOut = result.isRuledOut;
+    family.isImpossible = !result.error.empty() || (result.isRuledOut && !best);
+    if (!deviceOnly && multipliers.empty())
+      multipliers = std::move(result.multipliers);
+  }
+}
+
+void MeshSearch::takeBound(Candidate &candidate, MeshBound result) {
+  if (!result.error.empty() && firstError.empty())
+    firstError = result.error;
+  candidate.bound = std::max(candidate.bound, result.bound);
+  candidate.isImpossible =
+      !result.error.empty() || (result.isRuledOut && !best);
+  candidate.upper = result.cost;
+  if (!result.multipliers.empty() && (result.cost || multipliers.empty()))
+    multipliers = std::move(result.multipliers);
+}
+
+/// Solves meshes one by one, in rounds.
+void MeshSearch::solveCandidates(llvm::ArrayRef<size_t> members) {
+  size_t next = 0;
+  while (next < members.size()) {
+    std::vector<size_t> round;
+    for (; next < members.size() && round.size() < kRound; ++next) {
+      Candidate &candidate = candidates[members[next]];
+      const Family &family = families[candidate.family];
+      candidate.bound = family.bound;
+      candidate.isImpossible = family.isImpossible;
+      bool isOver = family.isRuledOut || family.isImpossible ||
+                    (best && family.bound >= *bestCost);
+      if (isOver || boundWork < family.work || !hasTime())
+        continue;
+      boundWork -= family.work;
+      round.push_back(members[next]);
+    }
+    std::vector<MeshBound> bounds(round.size());
+    workers.run(round.size(), [&](PointPlanner &planner, size_t i) {
+      const Candidate &candidate = candidates[round[i]];
+      bounds[i] = static_cast<MeshPlanner &>(planner).bound(
+          settings,
+          {&families[candidate.family].meshes, *candidate.binding, cutoff(),
+           multipliers, /*deviceOnly=*/false},
+          deadline);
+    });
+    for (auto [i, result] : llvm::zip_equal(round, bounds))
+      takeBound(candidates[i], std::move(result));
+    for (size_t i : round)
+      if (candidates[i].upper)
+        offer(i, *candidates[i].upper);
+  }
+}
+
+void MeshSearch::searchUpper() {
+  for (unsigned wide = 0; wide <= kMaxAutoAxes; ++wide) {
+    std::vector<size_t> level, together;
+    for (auto [i, family] : llvm::enumerate(families)) {
+      if (family.meshes.wideAxes() != wide)
+        continue;
+      level.push_back(i);
+      if (family.meshes.bindings.size() > kFewBindings)
+        together.push_back(i);
+    }
+    boundFamilies(together, /*deviceOnly=*/false);
+    llvm::stable_sort(level, [&](size_t a, size_t b) {
+      return families[a].bound < families[b].bound;
+    });
+    std::vector<size_t> members;
+    for (size_t family : level)
+      for (size_t i = 0; i < candidates.size(); ++i)
+        if (candidates[i].family == family)
+          members.push_back(i);
+    solveCandidates(members);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Plans in full
+//===----------------------------------------------------------------------===//
+
+/// Those that look best first: by `upper`, as far as that is known.
+std::vector<size_t> MeshSearch::byPromise() const {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (!candidates[i].isImpossible)
+      order.push_back(i);
+  llvm::stable_sort(order, [&](size_t a, size_t b) {
+    auto key = [&](size_t i) {
+      const Candidate &candidate = candidates[i];
+      return std::tuple(candidate.upper.value_or(candidate.bound),
+                        !candidate.upper.has_value(),
+                        families[candidate.family].meshes.wideAxes());
+    };
+    return key(a) < key(b);
+  });
+  return order;
+}
+
+/// Of other times than `upper` it is known that the device takes its own. What
+/// is above the best `upper` is above the best of them.
+void MeshSearch::boundDevices() {
+  std::vector<size_t> all;
+  for (size_t i = 0; i < families.size(); ++i)
+    if (!families[i].isImpossible) {
+      families[i].bound = 0;
+      families[i].isRuledOut = false;
+      all.push_back(i);
+    }
+  boundWork = kBoundWork;
+  boundFamilies(all, /*deviceOnly=*/true);
+  for (Candidate &candidate : candidates)
+    candidate.bound = families[candidate.family].bound;
+}
+
+/// Plans meshes in this order in rounds, as long as there is work left, the
+/// first in any case; if `prunes`, without those that a bound rules out.
+void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
+  size_t next = 0;
+  bool isFirst = true;
+  while (next < order.size()) {
+    std::vector<size_t> round;
+    for (; next < order.size() && round.size() < kRound; ++next) {
+      const Candidate &candidate = candidates[order[next]];
+      double takes = families[candidate.family].work;
+      bool isOver =
+          candidate.plan || (prunes && best && candidate.bound >= *bestCost);
+      if (isOver || (!isFirst && (takes > work || !hasTime())))
+        continue;
+      isFirst = false;
+      work -= takes;
+      round.push_back(order[next]);
+    }
+    workers.run(round.size(), [&](PointPlanner &planner, size_t i) {
+      Candidate &candidate = candidates[round[i]];
+      Point point(settings.begin(), settings.end());
+      point.push_back(meshSetting(candidate.mesh, where));
+      if (Outcome outcome = planner.plan(point); outcome.report)
+        candidate.plan = figuresOf(*outcome.report);
+      else
+        candidate.isImpossible = true;
+    });
+    for (size_t i : round) {
+      Candidate &candidate = candidates[i];
+      if (!candidate.plan)
+        continue;
+      candidate.bound =
+          std::max(candidate.bound, candidate.plan->bound.value_or(0));
+      if (prunes && candidate.plan->fits)
+        offer(i, candidate.plan->value);
+    }
+  }
+}
+
+void MeshSearch::planBest() {
+  std::vector<size_t> order = byPromise();
+  if (options.plan.mode == OptMode::Optimize)
+    boundDevices();
+  best.reset();
+  planSome(std::move(order), kPlanWork, /*prunes=*/true);
+}
+
+/// What is shown beside the chosen mesh, as far as that takes little time: one
+/// of each family.
+void MeshSearch::planShown() {
+  std::vector<size_t> order;
+  std::vector<bool> isSeen(families.size(), false);
+  if (best) {
+    isSeen[candidates[*best].family] = true;
+    order.push_back(*best);
+  }
+  for (size_t i : byPromise())
+    if (!isSeen[candidates[i].family] && order.size() < kShown) {
+      isSeen[candidates[i].family] = true;
+      order.push_back(i);
+    }
+  planSome(std::move(order), kShownWork, /*prunes=*/false);
+}
+
+//===----------------------------------------------------------------------===//
+// The choice
+//===----------------------------------------------------------------------===//
+
+static double toSeconds(Cost time) { return double(time) / 1e12; }
+
+Report::MeshSearch::Candidate
+MeshSearch::describe(const Candidate &candidate) const {
+  Report::MeshSearch::Candidate result;
+  result.mesh = toString(candidate.mesh);
+  if (candidate.bound > 0)
+    result.bound = toSeconds(candidate.bound);
+  if (const auto &plan = candidate.plan) {
+    result.plan = {plan->status,
+                   toSeconds(plan->value),
+                   toSeconds(plan->scheduled),
+                   std::nullopt,
+                   plan->peak,
+                   plan->fits};
+    if (plan->bound && *plan->bound > 0)
+      result.plan->gap =
+          double(plan->value - *plan->bound) / double(*plan->bound);
+  }
+  return result;
+}
+
+Report::MeshSearch MeshSearch::summary(size_t chosen) const {
+  Report::MeshSearch result;
+  result.meshes = candidates.size();
+  std::optional<Cost> least;
+  for (auto [i, candidate] : llvm::enumerate(candidates)) {
+    if (candidate.isImpossible) {
+      ++result.impossible;
+      continue;
+    }
+    if (i == chosen)
+      continue;
+    least = std::min(least.value_or(candidate.bound), candidate.bound);
+    if (bestCost && candidate.bound >= *bestCost)
+      ++result.ruledOut;
+    else
+      ++result.open;
+  }
+  if (least.value_or(0) > 0)
+    result.boundOfOthers = toSeconds(*least);
+  // Planned ones first, then those of the least bound.
+  std::vector<size_t> order;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (i != chosen && !candidates[i].isImpossible)
+      order.push_back(i);
+  llvm::stable_sort(order, [&](size_t a, size_t b) {
+    auto key = [&](size_t i) {
+      const Candidate &candidate = candidates[i];
+      return std::tuple(!candidate.fits(), !candidate.plan,
+                        candidate.plan ? candidate.plan->value
+                                       : candidate.bound,
+                        families[candidate.family].meshes.wideAxes());
+    };
+    return key(a) < key(b);
+  });
+  order.insert(order.begin(), chosen);
+  for (size_t i : llvm::ArrayRef(order).take_front(kShown))
+    result.best.push_back(describe(candidates[i]));
+  return result;
+}
+
+/// Where nothing fits: the plan of least memory.
+size_t MeshSearch::leastPeak() const {
+  return std::min_element(candidates.begin(), candidates.end(),
+                          [](const Candidate &a, const Candidate &b) {
+                            auto key = [](const Candidate &candidate) {
+                              return std::pair(
+                                  !candidate.plan,
+                                  candidate.plan ? candidate.plan->peak : 0);
+                            };
+                            return key(a) < key(b);
+                          }) -
+         candidates.begin();
+}
+
+std::optional<MeshChoice> MeshSearch::run(std::string &error) {
+  bool searches = options.plan.mode == OptMode::Optimize;
+  if (searches)
+    searchUpper();
+  if (!searches || (best && options.plan.objective != Objective::Upper))
+    planBest();
+  if (best)
+    planShown();
+  if (!best) {
+    // Nothing fits, or nothing is known: the plans say.
+    std::vector<size_t> all(candidates.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i] = i;
+      candidates[i].isImpossible = false;
+    }
+    planSome(std::move(all), kPlanWork, /*prunes=*/true);
+  }
+  size_t chosen = best ? *best : leastPeak();
+  if (!best && !candidates[chosen].plan) {
+    error = firstError;
+    return std::nullopt;
+  }
+  const BoundMesh &mesh = candidates[chosen].mesh;
+  return MeshChoice{meshSetting(mesh, where), toString(mesh), summary(chosen)};
+}
+
+std::optional<MeshChoice> shardc::chooseMesh(const ProgramText &text,
+                                             llvm::ArrayRef<Setting> settings,
+                                             const Program &probe,
+                                             const MeshChoiceOptions &options,
+                                             std::string &error) {
+  return MeshSearch(text, settings, probe, options).run(error);
+}
+
+std::optional<MeshChoice> shardc::chooseMesh(const llvm::SourceMgr &sourceMgr,
+                                             const Overrides &overrides,
+                                             const MeshChoiceOptions &options,
+                                             std::string &error) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
+  ProgramSource source(sourceMgr, &context, overrides);
+  if (!source.text)
+    return std::nullopt;
+  std::optional<Program> probe = importProgram(*source.text, &context);
+  if (!probe)
+    return std::nullopt;
+  return chooseMesh(*source.text, {}, *probe, options, error);
+}
+
+void shardc::addMeshSearch(Report &report, Report::MeshSearch search) {
+  Report::Plan &plan = report.plan;
+  if (plan.status == "optimal" || plan.status == "feasible") {
+    bool hasOthers = search.ruledOut + search.open > 0;
+    if (hasOthers)
+      plan.bound =
+          plan.bound && search.boundOfOthers
+              ? std::optional(std::min(*plan.bound, *search.boundOfOthers))
+              : std::nullopt;
+    plan.gap = std::nullopt;
+    if (plan.bound && *plan.bound > 0)
+      plan.gap = (plan.value - *plan.bound) / *plan.bound;
+    if (plan.bound && *plan.bound >= plan.value)
+      plan.gap = 0;
+    plan.status = plan.gap && *plan.gap == 0 ? "optimal" : "feasible";
+  }
+  report.meshSearch = std::move(search);
+}

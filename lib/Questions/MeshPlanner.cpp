@@ -1,0 +1,87 @@
+//===- MeshPlanner.cpp - Bounds of a program on many meshes ---------------===//
+//
+// The network of the program on a mesh, solved for the least `upper` time, and
+// only as far as it takes to show that nothing is below the cutoff.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MeshPlanner.h"
+#include "mlir/Pass/PassManager.h"
+#include "shardc/Pipelines/Pipelines.h"
+
+using namespace mlir;
+using namespace shardc;
+
+/// The family's mesh, bound in any way: what is imported depends on the sizes
+/// alone.
+static Setting unbound(const MeshFamily &family) {
+  BoundMesh mesh{family.mesh, {}};
+  mesh.on.resize(family.mesh.size());
+  return meshSetting(mesh, {});
+}
+
+static CollectiveModel modelOf(const Machine &machine, const MeshTask &task) {
+  if (task.bindings.size() == 1)
+    return CollectiveModel(machine, task.family->mesh,
+                           task.bindings.front().binding);
+  std::vector<MeshBinding> bindings;
+  for (const NamedBinding &each : task.bindings)
+    bindings.push_back(each.binding);
+  return CollectiveModel::optimistic(machine, task.family->mesh, bindings);
+}
+
+static void solve(PlanNetwork &network, const MeshTask &task,
+                  solver::Options how, MeshBound &result) {
+  how.cutoff = task.cutoff;
+  how.multipliers = task.multipliers;
+  solver::Solution solution = solver::solve(network.problem, how);
+  result.multipliers = std::move(solution.multipliers);
+  result.isRuledOut = solution.status == solver::Status::Infeasible;
+  result.bound = result.isRuledOut
+                     ? task.cutoff
+                     : std::clamp<solver::Cost>(solution.bound, 0, task.cutoff);
+  if (solution.status == solver::Status::Optimal ||
+      solution.status == solver::Status::Feasible)
+    result.cost = solution.cost;
+}
+
+MeshBound MeshPlanner::bound(ArrayRef<Setting> settings, const MeshTask &task,
+                             const solver::Deadline &deadline) {
+  MeshBound result;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+        result.error.empty())
+      result.error = diagnostic.str();
+  });
+  Point point(settings.begin(), settings.end());
+  point.push_back(unbound(*task.family));
+  std::optional<Program> program = importProgram(text, &context, point);
+  if (!program)
+    return result;
+  context.getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
+      [machine = program->machine](shd::HardwareAttr) { return machine; });
+  PassManager manager(&context);
+  manager.enableVerifier(false);
+  buildUnsolvedPipeline(manager);
+  if (failed(manager.run(*program->module)))
+    return result;
+  auto op = *program->module->getOps<shd::ProgramOp>().begin();
+  PlanningContext planning(modelOf(*program->machine, task),
+                           op.getAllowPadding());
+  NetworkOptions how;
+  how.memoryLimit =
+      options.memoryLimit.value_or(int64_t(program->machine->hbmCapacity));
+  if (task.deviceOnly)
+    how.weights.collectives = 0;
+  std::variant<PlanNetwork, NoNetwork> built = buildNetwork(planning, op, how);
+  auto *network = std::get_if<PlanNetwork>(&built);
+  if (!network || network->problem.check()) {
+    result.isUnknown = true;
+    return result;
+  }
+  solver::Options solverOptions;
+  solverOptions.interrupted = deadline.interruption();
+  solverOptions.timeLimitSeconds = deadline.remaining();
+  solve(*network, task, std::move(solverOptions), result);
+  return result;
+}

@@ -209,6 +209,16 @@ LabelSets TimeRows::allLabels() const {
   return result;
 }
 
+bool TimeRows::isFree(solver::Variable variable) const {
+  return device.variables[variable].empty() &&
+         llvm::all_of(llvm::zip_equal(device.edges, network->problem.edges),
+                      [&](const auto &pair) {
+                        const auto &[costs, edge] = pair;
+                        return costs.empty() || (edge.first != variable &&
+                                                 edge.second != variable);
+                      });
+}
+
 std::vector<double> TimeRows::differences(ArrayRef<Label> a,
                                           ArrayRef<Label> b) const {
   const solver::Problem &problem = network->problem;

@@ -71,6 +71,10 @@ private:
   void addAxisTrials(Candidate &candidate, const std::string &axis);
   void addDimTrial(Candidate &candidate, const Suspect &suspect);
   void addWrittenPins();
+  Trial withoutPins() const;
+  static bool isOfPins(const LintFinding &finding) {
+    return finding.kind == "pin-costs" || finding.kind == "pins-cost";
+  }
   void tryAll();
   void keep(Candidate &candidate);
 
@@ -204,11 +208,7 @@ void Linter::addAxisTrials(Candidate &candidate, const std::string &axis) {
     trial.fix.change = "--opt=optimize";
     trial.variant.mode = OptMode::Optimize;
   } else if (!pins.empty()) {
-    Trial &trial = candidate.trials.emplace_back();
-    trial.fix.kind = "unpin";
-    trial.fix.change = "without any @";
-    for (const WrittenPin &pin : pins)
-      llvm::append_range(trial.variant.pins, pin.withoutIt().pins);
+    candidate.trials.push_back(withoutPins());
   }
   Trial trial;
   trial.fix.kind = "mesh";
@@ -307,6 +307,24 @@ void Linter::addWrittenPins() {
     trial.fix.loc = pin.loc;
     trial.variant = pin.withoutIt();
   }
+  if (pins.size() < 2)
+    return;
+  // What one says may follow from the others.
+  Candidate &all = candidates.emplace_back();
+  all.finding.kind = "pins-cost";
+  all.finding.text =
+      "all " + std::to_string(pins.size()) + " annotations together cost time";
+  all.finding.loc = pins.front().loc;
+  all.trials.push_back(withoutPins());
+}
+
+Trial Linter::withoutPins() const {
+  Trial trial;
+  trial.fix.kind = "unpin";
+  trial.fix.change = "without any @";
+  for (const WrittenPin &pin : pins)
+    llvm::append_range(trial.variant.pins, pin.withoutIt().pins);
+  return trial;
 }
 
 //===----------------------------------------------------------------------===//
@@ -320,7 +338,7 @@ void Linter::tryAll() {
     order.push_back(&candidate);
   // Annotations first: they are few.
   auto rank = [](const Candidate *each) {
-    return each->finding.kind == "pin-costs" ? INT64_MAX : each->finding.cost;
+    return isOfPins(each->finding) ? INT64_MAX : each->finding.cost;
   };
   llvm::stable_sort(order, [&](const Candidate *a, const Candidate *b) {
     return rank(a) > rank(b);
@@ -358,8 +376,15 @@ void Linter::keep(Candidate &candidate) {
   }
   if (!isWorthwhile)
     return;
-  if (finding.kind == "pin-costs")
+  if (isOfPins(finding))
     finding.cost = finding.fix.saves;
+  // Together they are a finding if no one of them costs as much.
+  if (finding.kind == "pins-cost" &&
+      llvm::any_of(result.findings, [&](const LintFinding &other) {
+        return other.kind == "pin-costs" &&
+               other.cost > finding.cost - threshold();
+      }))
+    return;
   result.findings.push_back(std::move(finding));
 }
 

@@ -82,7 +82,7 @@ static bool isNear(double a, double b) {
 /// What `--emit-plan` prints, read back as written, is the same plan. Not every
 /// random plan has a text, and no option asks for one: docs/Verification.md.
 static std::string readBack(PlannedProgram &plan) {
-  if (plan.plan == "random")
+  if (plan.plan == "random" || plan.plan == "scheduled")
     return "";
   std::string text;
   llvm::raw_string_ostream os(text);

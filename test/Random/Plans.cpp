@@ -35,6 +35,8 @@ static bool plan(TestProgram &text, const std::string &how, uint64_t seed) {
   options.mode = how == "none"        ? OptMode::None
                  : how == "propagate" ? OptMode::Propagate
                                       : OptMode::Optimize;
+  if (how == "upper")
+    options.objective = Objective::Upper;
   PassManager manager(text.module()->getContext());
   buildPlanPipeline(manager, options);
   return succeeded(manager.run(text.module()));
@@ -69,7 +71,8 @@ Outcome test::onPlans(const std::string &text, const Overrides &overrides,
                       uint64_t seed,
                       llvm::function_ref<bool(PlannedProgram &)> check) {
   Outcome outcome;
-  for (const char *how : {"optimize", "propagate", "none", "random"}) {
+  for (const char *how :
+       {"scheduled", "upper", "propagate", "none", "random"}) {
     TestProgram program(text, overrides);
     outcome.failedPlan = how;
     if (!program.module()) {

@@ -20,7 +20,8 @@ struct PlannedProgram {
   TestProgram &text;
   /// How `text` was read.
   const Overrides &overrides;
-  /// `optimize`, `propagate`, `none`, or `random` for random legal pins.
+  /// `scheduled` or `upper`, the objective of the search; `propagate`, `none`;
+  /// or `random` for random legal pins.
   std::string plan;
   /// As written; with a closed pin on every value and use; with shardings in
   /// types, collectives and costs.

@@ -68,6 +68,8 @@ public:
                          const RowLimits &limits) const;
 
   solver::LabelSets allLabels() const;
+  /// The device works alike whatever a variable is.
+  bool isFree(solver::Variable variable) const;
 
   /// By variable: how much its device time and its collectives differ between
   /// two assignments, those with its neighbours included.

@@ -32,7 +32,7 @@ struct LintFix {
 };
 
 struct LintFinding {
-  /// That of a suspect, or `pin-costs`.
+  /// That of a suspect, or `pin-costs` or `pins-cost`.
   std::string kind;
   std::string text, loc;
   /// What it takes in a step.

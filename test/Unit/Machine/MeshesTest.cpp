@@ -22,8 +22,8 @@ Texts textsOf(const Machine &machine, const MeshNames &names = {}) {
 TEST(MeshesTest, OfATorus) {
   EXPECT_EQ(textsOf(shaped(tpuDescription(), {2, 4})),
             (Texts{"[X=8 on (x, y)]", "[X=4 on (x, y), Y=2 on y]",
-                   "[X=2 on y, Y=4 on (x, y)]", "[X=4 on y, Y=2 on x]",
-                   "[X=2 on y, Y=2 on y, Z=2 on x]"}));
+                   "[X=4 on y, Y=2 on x]", "[X=2 on y, Y=4 on (y, x)]",
+                   "[X=2 on x, Y=2 on y, Z=2 on y]"}));
 }
 
 /// Halves of a switch are alike, wherever they begin.

@@ -116,11 +116,12 @@ void ObjectiveSearch::addChain(const std::vector<solver::Label> &assignment) {
   chains.push_back(std::move(chain));
 }
 
-/// The first of the best.
+/// The last of the best: the usual one of those that take as long.
 const ObjectiveSearch::Trial &ObjectiveSearch::best() const {
-  return *llvm::min_element(trials, [](const Trial &a, const Trial &b) {
-    return std::pair(a.value, a.upper) < std::pair(b.value, b.upper);
-  });
+  return *llvm::min_element(
+      llvm::reverse(trials), [](const Trial &a, const Trial &b) {
+        return std::pair(a.value, a.upper) < std::pair(b.value, b.upper);
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -191,6 +192,26 @@ void ObjectiveSearch::trySurrogates(const Region &region) {
         times->combine(mixed, region.labels, {.each = best().value});
     solve(partial, kRoughGap);
   }
+}
+
+/// Where something else is waited for, a plan may move in vain. With its
+/// operations as they are, values are laid out for the least `upper`, and of
+/// what takes as long in the usual way.
+void ObjectiveSearch::tidy() {
+  const std::vector<solver::Label> &assignment = best().assignment;
+  solver::LabelSets labels = times->allLabels();
+  for (solver::Variable chunk : network.chunkVariable)
+    if (!times->isFree(chunk)) {
+      labels[chunk].assign(labels[chunk].size(), false);
+      labels[chunk][assignment[chunk]] = true;
+    }
+  PartialProblem partial = times->combine(
+      {.device = 1, .collectives = 1, .networks = {}, .chain = {}}, labels, {});
+  if (partial.problem.check() || deadline.expired())
+    return;
+  solver::Solution solution = solver::solve(partial.problem);
+  if (solution.status == solver::Status::Optimal)
+    tryPlan(partial.expand(solution.assignment));
 }
 
 //===----------------------------------------------------------------------===//
@@ -419,6 +440,7 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   if (all.bound < best().value)
     trySurrogates(all);
   branch(std::move(all));
+  tidy();
   result.assignment = best().assignment;
   result.cost = best().value;
   result.bound = std::min<solver::Cost>(bound, result.cost);

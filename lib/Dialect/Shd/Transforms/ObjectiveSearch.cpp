@@ -116,12 +116,11 @@ void ObjectiveSearch::addChain(const std::vector<solver::Label> &assignment) {
   chains.push_back(std::move(chain));
 }
 
-/// The last of the best: the usual one of those that take as long.
+/// The first of the best.
 const ObjectiveSearch::Trial &ObjectiveSearch::best() const {
-  return *llvm::min_element(
-      llvm::reverse(trials), [](const Trial &a, const Trial &b) {
-        return std::pair(a.value, a.upper) < std::pair(b.value, b.upper);
-      });
+  return *llvm::min_element(trials, [](const Trial &a, const Trial &b) {
+    return std::pair(a.value, a.upper) < std::pair(b.value, b.upper);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,8 +194,7 @@ void ObjectiveSearch::trySurrogates(const Region &region) {
 }
 
 /// Where something else is waited for, a plan may move in vain. With its
-/// operations as they are, values are laid out for the least `upper`, and of
-/// what takes as long in the usual way.
+/// operations as they are, values are laid out for the least `upper`.
 void ObjectiveSearch::tidy() {
   const std::vector<solver::Label> &assignment = best().assignment;
   solver::LabelSets labels = times->allLabels();

@@ -25,8 +25,10 @@ static constexpr double kMaxWork = 1e9, kRoomWork = 2.5e8;
 static constexpr double kEntryWork = 30, kTrialWork = 3e6;
 /// Networks that are solved for a bound whatever that takes.
 static constexpr unsigned kMinBounds = 3;
-/// Gaps that branching is worth.
+/// Gaps that branching is worth; and it ends where so much work closes less
+/// than this part of the gap.
 static constexpr double kWorthBranching = 1e-3;
+static constexpr double kPatience = 4e8, kLeastProgress = 0.05;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
 static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
 /// Between the weights of the bound (0) and those of `upper` (1).
@@ -395,6 +397,7 @@ ObjectiveSearch::takeHalf(Region &region) const {
 /// Best first: the region of the least bound is parted.
 void ObjectiveSearch::branch(Region root) {
   std::vector<Region> open = {std::move(root)};
+  double lastWork = workLeft, lastGap = std::numeric_limits<double>::infinity();
   while (true) {
     auto next = llvm::min_element(open, [](const Region &a, const Region &b) {
       return a.bound < b.bound;
@@ -405,6 +408,12 @@ void ObjectiveSearch::branch(Region root) {
     if (gap <= kWorthBranching * double(best().value) || workLeft <= 0 ||
         deadline.expired())
       return;
+    if (lastWork - workLeft > kPatience) {
+      if (gap > (1 - kLeastProgress) * lastGap)
+        return;
+      lastWork = workLeft;
+      lastGap = gap;
+    }
     Region rest = std::move(*next);
     open.erase(next);
     std::optional<Region> half = takeHalf(rest);

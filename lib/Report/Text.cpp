@@ -793,7 +793,7 @@ void TextPrinter::printMeshes() {
   }
   os << '\n';
   table.print(os, colour);
-  std::string text = formatDigits(search.ruledOut) + " others proven no faster";
+  std::string text = plural(search.ruledOut, "other") + " proven no faster";
   if (search.open > 0)
     text += ", " + formatDigits(search.open) + " not";
   if (search.impossible > 0)

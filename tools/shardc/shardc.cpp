@@ -550,8 +550,7 @@ LogicalResult Driver::search(ModuleOp module) {
 LogicalResult Driver::searchOnce(ModuleOp module) {
   MLIRContext *context = module.getContext();
   ProgressLine line(ProgressLine::isWanted());
-  auto &watch =
-      context->getLoadedDialect<shd::ShdDialect>()->addInterface<SearchWatch>();
+  SearchWatch &watch = SearchWatch::attach(context);
   watch.interrupted = &interrupted;
   watch.progress = [&line](const solver::SearchProgress &progress) {
     showProgress(line, progress);

@@ -22,6 +22,15 @@ public:
     return dialect ? dialect->getRegisteredInterface<SearchWatch>() : nullptr;
   }
 
+  /// The context's watch, which it gets if it has none: a dialect keeps the
+  /// first of its interfaces of one kind.
+  static SearchWatch &attach(mlir::MLIRContext *context) {
+    auto *dialect = context->getLoadedDialect<shd::ShdDialect>();
+    if (auto *watch = dialect->getRegisteredInterface<SearchWatch>())
+      return *watch;
+    return dialect->addInterface<SearchWatch>();
+  }
+
   /// Searches end soon after this becomes true.
   const std::atomic<bool> *interrupted = nullptr;
   /// Told of picoseconds of the objective.

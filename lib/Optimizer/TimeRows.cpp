@@ -66,6 +66,16 @@ static void fill(const solver::Problem &problem,
     edges.push_back(unlessZero(problem.tables[edge.table].costs));
 }
 
+/// What is left of sums of two without the one.
+static std::vector<Cost> without(ArrayRef<Cost> sums, ArrayRef<Cost> part) {
+  std::vector<Cost> result = sums.vec();
+  if (!part.empty())
+    for (auto [sum, cost] : llvm::zip_equal(result, part))
+      if (sum != kForbidden)
+        sum -= cost;
+  return unlessZero(result);
+}
+
 std::optional<TimeRows> TimeRows::build(PlanningContext &context,
                                         shd::ProgramOp program,
                                         const PlanNetwork &network,
@@ -82,9 +92,13 @@ std::optional<TimeRows> TimeRows::build(PlanningContext &context,
     fill(each->problem, row.variables, row.edges);
     return true;
   };
-  if (!add({.device = 1, .collectives = 0, .networks = {}}, result.device) ||
-      !add({.device = 0, .collectives = 1, .networks = {}}, result.collectives))
+  if (!add({.device = 1, .collectives = 0, .networks = {}}, result.device))
     return std::nullopt;
+  for (auto [variable, part] :
+       llvm::zip_equal(network.problem.variables, result.device.variables))
+    result.collectives.variables.push_back(without(variable.costs, part));
+  for (auto [index, part] : llvm::enumerate(result.device.edges))
+    result.collectives.edges.push_back(without(result.edgeCosts(index), part));
   for (unsigned i = 0; i < context.model.physical().size(); ++i) {
     Weights weights{.device = 0, .collectives = 0, .networks = {}};
     weights.networks.resize(i + 1, 0);

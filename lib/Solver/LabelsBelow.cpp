@@ -5,12 +5,9 @@
 #include "shardc/Solver/Elimination.h"
 #include "shardc/Solver/MessageAscent.h"
 #include "llvm/ADT/STLExtras.h"
-#include <cmath>
 
 namespace shardc::solver {
 
-/// Another round pays if the last one removed this part of all labels.
-static constexpr double kWorthwhile = 0.03;
 /// Additions of an elimination that is worth its time.
 static constexpr double kMaxExactWork = 1e7;
 
@@ -46,15 +43,8 @@ struct Left {
 /// By exact elimination: what the best assignment with each label costs.
 static Left leftByElimination(const Model &model, Elimination &elimination,
                               Cost limit) {
-  Left left;
   Int128 room = model.sumLimit(limit) - elimination.run(model);
-  left.exhausted = room < 0;
-  for (llvm::ArrayRef<Scaled> marginals : elimination.minMarginals()) {
-    std::vector<bool> &flags = left.labels.emplace_back();
-    for (Scaled excess : marginals)
-      flags.push_back(excess < kInfinity && excess <= room);
-  }
-  return left;
+  return {elimination.labelsWithin(room), /*exhausted=*/room < 0};
 }
 
 LabelSets labelsBelow(const Problem &problem, Cost limit,
@@ -78,24 +68,16 @@ LabelSets labelsBelow(const Problem &problem, Cost limit,
       MessageResult found = ascendByMessages(
           model, std::move(prices), workLeft, [&] { return limit; }, nullptr);
       workLeft -= found.work;
-      for (auto [point, price] :
-           llvm::zip_equal(network.rowPoints, found.prices))
-        multipliers[point] =
-            std::ldexp(double(price), -int(model.getShift() + kPriceBits));
+      storePrices(network, found.prices, model.getShift(), multipliers);
       left = {std::move(found.remaining), found.exhausted};
     }
     network.noLabel |= left.exhausted;
     if (network.infeasible())
       break;
-    size_t labels = 0, removed = 0;
-    for (auto [variable, flags] : llvm::enumerate(left.labels)) {
-      labels += flags.size();
-      removed += llvm::count(flags, false);
-      filterLabels(network, model.nodeOf(variable), flags);
-    }
+    filterLabels(network, model, left.labels);
     contract(network, deadline, Steps::KeepingAll);
-    again &=
-        removed >= kWorthwhile * labels && workLeft > 0 && !deadline.expired();
+    again &= removedPart(left.labels) >= kWorthwhilePart && workLeft > 0 &&
+             !deadline.expired();
   }
   return labelsLeft(problem, network);
 }

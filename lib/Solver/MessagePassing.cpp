@@ -124,8 +124,8 @@ void MessagePassing::pushAndPull(uint32_t variable, uint32_t index,
   }
 }
 
-std::vector<std::vector<bool>> MessagePassing::remaining() const {
-  std::vector<std::vector<bool>> result;
+LabelSets MessagePassing::remaining() const {
+  LabelSets result;
   for (const std::vector<Scaled> &costs : unary) {
     result.emplace_back();
     for (Scaled cost : costs)

@@ -114,4 +114,14 @@ std::vector<std::vector<Scaled>> Elimination::minMarginals() const {
   return result;
 }
 
+LabelSets Elimination::labelsWithin(Int128 room) const {
+  LabelSets result;
+  for (llvm::ArrayRef<Scaled> marginals : minMarginals()) {
+    std::vector<bool> &flags = result.emplace_back();
+    for (Scaled excess : marginals)
+      flags.push_back(excess < kInfinity && excess <= room);
+  }
+  return result;
+}
+
 } // namespace shardc::solver

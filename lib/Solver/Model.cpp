@@ -18,6 +18,13 @@ Prices pricesAt(const Network &network, llvm::ArrayRef<double> multipliers,
   return prices;
 }
 
+void storePrices(const Network &network, const Prices &prices, unsigned shift,
+                 std::vector<double> &multipliers) {
+  for (auto [point, price] : llvm::zip_equal(network.rowPoints, prices))
+    multipliers[point] =
+        std::ldexp(static_cast<double>(price), -int(shift + kPriceBits));
+}
+
 static Scaled scale(Cost cost, unsigned shift) {
   return isForbidden(cost) ? kInfinity : saturate(Int128(cost) << shift);
 }
@@ -248,6 +255,20 @@ std::vector<Label> Model::fromNodes(llvm::ArrayRef<Label> nodeLabels) const {
   for (Variable node : nodes)
     result.push_back(nodeLabels[node]);
   return result;
+}
+
+void filterLabels(Network &network, const Model &model, const LabelSets &kept) {
+  for (auto [variable, flags] : llvm::enumerate(kept))
+    filterLabels(network, model.nodeOf(variable), flags);
+}
+
+double removedPart(const LabelSets &kept) {
+  size_t labels = 0, removed = 0;
+  for (const std::vector<bool> &flags : kept) {
+    labels += flags.size();
+    removed += llvm::count(flags, false);
+  }
+  return labels == 0 ? 0 : double(removed) / double(labels);
 }
 
 } // namespace shardc::solver

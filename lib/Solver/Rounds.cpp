@@ -4,7 +4,6 @@
 #include "shardc/Solver/Contract.h"
 #include "shardc/Solver/MessageAscent.h"
 #include "llvm/ADT/STLExtras.h"
-#include <cmath>
 
 namespace shardc::solver {
 
@@ -26,8 +25,6 @@ static constexpr double kMaxGuideWork = 5e8;
 static constexpr unsigned kMaxRowSteps = 40;
 /// States of the first search, and the factor to the next.
 static constexpr size_t kFirstWidth = 16, kWiden = 4;
-/// A round pays if it removes this part of all labels.
-static constexpr double kWorthwhile = 0.03;
 /// Larger networks are compared once messages have pruned them: before, little
 /// is dominated.
 static constexpr size_t kMaxCompared = 500'000;
@@ -192,9 +189,7 @@ Prices Rounds::startPrices(unsigned shift) const {
 }
 
 void Rounds::keepPrices(const Prices &prices, unsigned shift) {
-  for (auto [point, price] : llvm::zip_equal(part.network.rowPoints, prices))
-    part.priceAt[point] =
-        std::ldexp(static_cast<double>(price), -int(shift + kPriceBits));
+  storePrices(part.network, prices, shift, part.priceAt);
   if (!hasPrices && problem.capacity)
     incumbent.setMultipliers(part.priceAt);
   hasPrices = true;
@@ -239,7 +234,7 @@ bool Rounds::canSearch() const {
 
 /// Searches ever wider until something closes the gap or enough labels can go.
 bool Rounds::searchAndPrune(const Guides &guides,
-                            llvm::function_ref<Kept()> kept) {
+                            llvm::function_ref<LabelSets()> kept) {
   while (!isDone() && canSearch()) {
     Cost before = incumbent.upper();
     searchRows(guides);
@@ -304,29 +299,16 @@ bool Rounds::addExceeded(const Model &model, llvm::ArrayRef<Label> labels) {
 //===----------------------------------------------------------------------===//
 
 /// Labels that an assignment better than the best plan may use.
-Rounds::Kept Rounds::keptByMarginals(const Guide &guide) const {
-  Int128 room = guide.model.sumLimit(incumbent.upper()) - guide.leastSum;
-  Kept result;
-  for (llvm::ArrayRef<Scaled> marginals : guide.elimination.minMarginals()) {
-    result.emplace_back();
-    for (Scaled excess : marginals)
-      result.back().push_back(excess < kInfinity && excess <= room);
-  }
-  return result;
+LabelSets Rounds::keptByMarginals(const Guide &guide) const {
+  return guide.elimination.labelsWithin(
+      guide.model.sumLimit(incumbent.upper()) - guide.leastSum);
 }
 
 /// Keeps only these labels and contracts, if enough go to start again.
-bool Rounds::prune(const Model &model, const Kept &kept) {
-  size_t labels = 0, removed = 0;
-  for (const std::vector<bool> &flags : kept)
-    for (bool flag : flags) {
-      ++labels;
-      removed += !flag;
-    }
-  if (removed == 0 || removed < kWorthwhile * labels)
+bool Rounds::prune(const Model &model, const LabelSets &kept) {
+  if (removedPart(kept) < kWorthwhilePart)
     return false;
-  for (uint32_t v = 0; v < model.size(); ++v)
-    filterLabels(part.network, model.nodeOf(v), kept[v]);
+  filterLabels(part.network, model, kept);
   contract(part.network, effort.deadline);
   return true;
 }
@@ -351,7 +333,7 @@ static std::vector<double> pricedUsage(const Model &model, const Node &node) {
 /// Parts the labels that may still be used, of the node where they differ most
 /// in what they pay for memory: there the relaxation mixes them.
 void Rounds::chooseSplit(const Guide &guide) {
-  Kept kept = keptByMarginals(guide);
+  LabelSets kept = keptByMarginals(guide);
   double widest = 0;
   for (uint32_t v = 0; v < guide.model.size(); ++v) {
     Variable node = guide.model.nodeOf(v);

@@ -40,9 +40,6 @@ inline constexpr double kEntriesPerState = 10;
 
 class Rounds {
 public:
-  /// Labels by variable that may stay.
-  using Kept = std::vector<std::vector<bool>>;
-
   Rounds(const Problem &problem, const Effort &effort);
 
   /// Starts with a plan that is known.
@@ -84,11 +81,12 @@ private:
   bool runApproximate(bool thenExact);
   Guides makeGuides(const Model &model, const Elimination &plan,
                     const Prices &prices);
-  bool searchAndPrune(const Guides &guides, llvm::function_ref<Kept()> kept);
+  bool searchAndPrune(const Guides &guides,
+                      llvm::function_ref<LabelSets()> kept);
   void searchRows(const Guides &guides);
   bool addExceeded(const Model &model, llvm::ArrayRef<Label> labels);
-  Kept keptByMarginals(const Guide &guide) const;
-  bool prune(const Model &model, const Kept &kept);
+  LabelSets keptByMarginals(const Guide &guide) const;
+  bool prune(const Model &model, const LabelSets &kept);
 
   Prices ascend(Model &model, Elimination &elimination);
   Prices startPrices(unsigned shift) const;

@@ -16,14 +16,9 @@
 namespace shardc {
 
 /// How much each row counts.
-struct RowWeights {
-  int64_t device = 0;
-  /// Of all collectives one after the other.
-  int64_t collectives = 0;
-  /// Of each physical network.
-  llvm::SmallVector<int64_t, 4> networks;
+struct RowWeights : Weights {
   /// Links of chains count this often.
-  Chain chain;
+  Chain chain = {};
 };
 
 /// Entries beyond these are forbidden.

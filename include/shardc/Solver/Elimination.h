@@ -64,6 +64,8 @@ public:
   /// After run(), exact only: for each variable and label the least priced sum
   /// of any assignment that uses it, less the least of all.
   std::vector<std::vector<Scaled>> minMarginals() const;
+  /// The labels of which that is at most `room`.
+  LabelSets labelsWithin(Int128 room) const;
 
 private:
   enum class FactorKind { Unary, Pair, Message };

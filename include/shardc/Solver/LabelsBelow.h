@@ -13,9 +13,6 @@
 
 namespace shardc::solver {
 
-/// Labels by variable.
-using LabelSets = std::vector<std::vector<bool>>;
-
 /// A superset of the labels that are used by any assignment that fits and costs
 /// less than `limit`. Goes from `multipliers`, shadow prices at each point of
 /// the problem, or from none, and takes the table entries that it looks at off

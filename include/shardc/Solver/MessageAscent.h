@@ -19,7 +19,7 @@ struct MessageResult {
   Messages messages;
   Cost bound = 0;
   /// Labels that an assignment below the limit may use, by variable.
-  std::vector<std::vector<bool>> remaining;
+  LabelSets remaining;
   /// No assignment is below the limit.
   bool exhausted = false;
   /// Table entries looked at.

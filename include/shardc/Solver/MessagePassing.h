@@ -34,7 +34,7 @@ public:
   /// From now on labels go for good if sums with them must exceed `limit`.
   void setLimit(Int128 newLimit) { limit = newLimit; }
   /// For each label of each variable whether it is left.
-  std::vector<std::vector<bool>> remaining() const;
+  LabelSets remaining() const;
   /// Some variable has no label left: every sum exceeds the limit.
   bool isExhausted() const { return exhausted; }
 

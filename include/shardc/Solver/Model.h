@@ -33,6 +33,9 @@ inline constexpr unsigned kPriceBits = 20;
 /// problem.
 Prices pricesAt(const Network &network, llvm::ArrayRef<double> multipliers,
                 unsigned shift);
+/// The other way: writes those of the network's points.
+void storePrices(const Network &network, const Prices &prices, unsigned shift,
+                 std::vector<double> &multipliers);
 
 /// For each pair what was moved from it to the labels of its ends.
 struct Messages {
@@ -116,6 +119,15 @@ private:
   std::vector<Pair> allPairs;
   std::vector<std::vector<uint32_t>> incident;
 };
+
+/// Keeps only these labels of the model's variables. The model is of no more
+/// use.
+void filterLabels(Network &network, const Model &model, const LabelSets &kept);
+
+/// Bounding anew pays if this part of all labels is gone.
+inline constexpr double kWorthwhilePart = 0.03;
+/// What part of all labels is not kept.
+double removedPart(const LabelSets &kept);
 
 } // namespace shardc::solver
 

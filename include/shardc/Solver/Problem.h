@@ -26,6 +26,8 @@ inline constexpr Cost kMaxTotal = kForbidden / 2;
 using Variable = uint32_t;
 using TableId = uint32_t;
 using Label = uint32_t;
+/// A flag for each label, by variable.
+using LabelSets = std::vector<std::vector<bool>>;
 
 /// Memory in use over program points [begin, end), in bytes.
 struct Usage {

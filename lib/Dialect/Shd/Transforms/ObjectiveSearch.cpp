@@ -11,10 +11,8 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-/// Weights are integers that add up to this.
-static constexpr int64_t kUnit = 1024;
-/// Networks solved for a bound of all plans, and of part of them, at most.
-static constexpr unsigned kMaxBounds = 12, kPartBounds = 2;
+/// Weights add up to a power of two, at most this.
+static constexpr int64_t kMaxUnit = 1024;
 /// Plans that leave memory free, at most.
 static constexpr unsigned kMaxRooms = 5;
 /// What is left to gain from further weights is not worth it.
@@ -33,8 +31,27 @@ static constexpr double kPatience = 4e8, kLeastProgress = 0.05;
 static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
 /// Between the weights of the bound (0) and those of `upper` (1).
 static constexpr double kSurrogates[] = {0.5, 0.125};
-/// Rounds of fictitious play for the next weights, of all plans and of part.
-static constexpr unsigned kPlays = 20000, kPartPlays = 1000;
+
+/// The largest unit at which sums of costs stay in range, with as much again
+/// for chains.
+static int64_t unitFor(const solver::Problem &problem) {
+  double most = 0;
+  auto add = [&](ArrayRef<solver::Cost> costs) {
+    solver::Cost largest = 0;
+    for (solver::Cost cost : costs)
+      if (cost != solver::kForbidden)
+        largest = std::max(largest, cost);
+    most += double(largest);
+  };
+  for (const solver::VariableData &variable : problem.variables)
+    add(variable.costs);
+  for (const solver::Edge &edge : problem.edges)
+    add(problem.tables[edge.table].costs);
+  int64_t unit = kMaxUnit;
+  while (unit > 1 && 2 * most * double(unit) >= double(solver::kMaxTotal))
+    unit /= 2;
+  return unit;
+}
 
 /// What a row of weights gives of a plan's times.
 static double meanUnder(ArrayRef<double> weights, ArrayRef<double> rows) {
@@ -166,9 +183,7 @@ void ObjectiveSearch::tryWithRoom() {
         workLeft < kMaxWork - kRoomWork || deadline.expired())
       return;
     step = i == 0 ? fullest.missingBytes : std::min(step, fullest.missingBytes);
-    PartialProblem partial = times->combine(
-        {.device = 1, .collectives = 1, .networks = {}, .chain = {}}, all,
-        {.each = fullest.value});
+    PartialProblem partial = times->combine({}, all, {.each = fullest.value});
     *partial.problem.capacity -= std::min(room + step, *options.memoryLimit);
     std::optional<solver::Solution> solution = solve(partial, kRoughGap);
     if (solution && solution->status != solver::Status::Infeasible)
@@ -180,7 +195,7 @@ void ObjectiveSearch::tryWithRoom() {
 
 /// Of the many plans of one bound, some leave less to overlap.
 void ObjectiveSearch::trySurrogates(const Region &region) {
-  Rows weights = bestWeights(region, kPlays).weights;
+  Rows weights = bestWeights(region, kAllPlans.plays).weights;
   for (double share : kSurrogates) {
     if (workLeft <= 0)
       return;
@@ -188,7 +203,7 @@ void ObjectiveSearch::trySurrogates(const Region &region) {
     for (double weight : weights)
       part.push_back(weight * (1 - share));
     RowWeights mixed = integral(part); // what is left goes to the device
-    mixed.collectives = std::llround(share * kUnit);
+    mixed.collectives = std::llround(share * double(unit));
     PartialProblem partial =
         times->combine(mixed, region.labels, {.each = best().value});
     solve(partial, kRoughGap);
@@ -205,13 +220,8 @@ void ObjectiveSearch::tidy() {
       labels[chunk].assign(labels[chunk].size(), false);
       labels[chunk][assignment[chunk]] = true;
     }
-  PartialProblem partial = times->combine(
-      {.device = 1, .collectives = 1, .networks = {}, .chain = {}}, labels, {});
-  if (partial.problem.check() || deadline.expired())
-    return;
-  solver::Solution solution = solver::solve(partial.problem);
-  if (solution.status == solver::Status::Optimal)
-    tryPlan(partial.expand(solution.assignment));
+  PartialProblem partial = times->combine({}, labels, {});
+  solve(partial, 0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -220,10 +230,12 @@ void ObjectiveSearch::tidy() {
 
 RowWeights ObjectiveSearch::integral(const Rows &weights) const {
   RowWeights result;
-  int64_t left = kUnit;
+  result.collectives = 0;
+  int64_t left = unit;
   size_t numNetworks = weights.size() - 1 - chains.size();
   for (auto [row, weight] : llvm::enumerate(llvm::drop_begin(weights))) {
-    int64_t rounded = std::min<int64_t>(left, std::llround(weight * kUnit));
+    int64_t rounded =
+        std::min<int64_t>(left, std::llround(weight * double(unit)));
     left -= rounded;
     if (row < numNetworks) {
       result.networks.push_back(rounded);
@@ -272,16 +284,16 @@ ObjectiveSearch::Play ObjectiveSearch::bestWeights(const Region &region,
 /// Solves for the least weighted mean.
 void ObjectiveSearch::raiseBound(Region &region, const Rows &weights) {
   bool isPure = llvm::any_of(
-      weights, [](double weight) { return weight > 1 - 0.5 / kUnit; });
+      weights, [&](double weight) { return weight > 1 - 0.5 / double(unit); });
   // A plan of which one row takes longer than the best is no better.
   PartialProblem partial =
       times->combine(integral(weights), region.labels,
-                     {.each = best().value, .weighed = best().value * kUnit});
+                     {.each = best().value, .weighed = best().value * unit});
   std::optional<solver::Solution> solution =
       solve(partial, isPure ? 0 : kFineGap);
   if (!solution)
     return;
-  solver::Cost proven = (solution->bound + kUnit - 1) / kUnit;
+  solver::Cost proven = (solution->bound + unit - 1) / unit;
   if (solution->status == solver::Status::Infeasible)
     proven = best().value;
   if (proven > region.bound) {
@@ -296,7 +308,7 @@ void ObjectiveSearch::prune(Region &region, const PartialProblem &partial,
                             const solver::Solution &solution) {
   if (region.bound >= best().value)
     return;
-  solver::Cost limit = (best().value - 1) * kUnit + 1;
+  solver::Cost limit = (best().value - 1) * unit + 1;
   partial.prune(region.labels,
                 solver::labelsBelow(partial.problem, limit,
                                     solution.multipliers, workLeft, deadline));
@@ -308,13 +320,13 @@ void ObjectiveSearch::prune(Region &region, const PartialProblem &partial,
 
 /// Weights far from any tried are good for the known plans alone: halfway to
 /// those of the bound, if they did not help.
-void ObjectiveSearch::raiseBounds(Region &region, unsigned networks) {
+void ObjectiveSearch::raiseBounds(Region &region, const Effort &effort) {
   bool isCareful = false;
-  for (unsigned i = 0; i < networks && region.bound < best().value; ++i) {
+  for (unsigned i = 0; i < effort.networks && region.bound < best().value;
+       ++i) {
     if (workLeft <= 0 && i >= kMinBounds)
       return;
-    Play play =
-        bestWeights(region, networks == kMaxBounds ? kPlays : kPartPlays);
+    Play play = bestWeights(region, effort.plays);
     if (play.mean <= region.bound * (1 + kConverged) && region.bound > 0)
       return;
     region.weights.resize(play.weights.size(), 0);
@@ -421,7 +433,7 @@ void ObjectiveSearch::branch(Region root) {
       continue; // its one plan was tried
     for (Region *part : {&*half, &rest}) {
       raiseBound(*part, part->weights);
-      raiseBounds(*part, kPartBounds);
+      raiseBounds(*part, kPartOfPlans);
       open.push_back(std::move(*part));
     }
   }
@@ -430,13 +442,14 @@ void ObjectiveSearch::branch(Region root) {
 solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   solver::Solution result = first;
   times = TimeRows::build(context, program, network, options);
+  unit = unitFor(network.problem);
   workLeft = kMaxWork;
   tryPlan(first.assignment);
   if (trials.empty() || !times)
     return result;
   tryWithRoom();
   Region all{times->allLabels()};
-  raiseBounds(all, kMaxBounds);
+  raiseBounds(all, kAllPlans);
   // Plans that traded one row for another may be forbidden by now: what is left
   // is bound by the longest row of the best.
   const Rows &rows = best().rows;

@@ -63,6 +63,13 @@ private:
     double mean = -1;
   };
 
+  /// Networks solved for a bound at most, and rounds of play for the weights of
+  /// each.
+  struct Effort {
+    unsigned networks, plays;
+  };
+  static constexpr Effort kAllPlans = {12, 20000}, kPartOfPlans = {2, 1000};
+
   bool isKnown(const std::vector<solver::Label> &plan) const;
   void tryPlan(const std::vector<solver::Label> &assignment);
   void addTrial(mlir::ModuleOp module, std::vector<solver::Label> assignment);
@@ -78,7 +85,7 @@ private:
   RowWeights integral(const Rows &weights) const;
   Play bestWeights(const Region &region, unsigned plays) const;
   void raiseBound(Region &region, const Rows &weights);
-  void raiseBounds(Region &region, unsigned networks);
+  void raiseBounds(Region &region, const Effort &effort);
   void prune(Region &region, const PartialProblem &partial,
              const solver::Solution &solution);
 
@@ -97,6 +104,8 @@ private:
   std::vector<Trial> trials;
   /// The longest of the plans tried.
   std::vector<Chain> chains;
+  /// Weights are integers that add up to this.
+  int64_t unit = 1;
   solver::Cost bound = 0;
   /// Table entries that may still be looked at.
   double workLeft = 0;

@@ -78,8 +78,11 @@ Model::Model(const Network &network, unsigned shift)
     uint32_t first = positions[link.first], second = positions[link.second];
     incident[first].push_back(allPairs.size());
     incident[second].push_back(allPairs.size());
-    allPairs.push_back(
-        {first, second, static_cast<LinkId>(index), table, table});
+    allPairs.push_back({.first = first,
+                        .second = second,
+                        .link = static_cast<LinkId>(index),
+                        .table = table,
+                        .unpriced = table});
   }
   priceNodes();
 }

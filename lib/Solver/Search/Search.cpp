@@ -11,6 +11,7 @@
 #include "Carry.h"
 #include "Core.h"
 #include "ExactBound.h"
+#include "Order.h"
 #include "Starts.h"
 #include "Tasks.h"
 #include "shardc/Solver/Contract.h"
@@ -508,7 +509,15 @@ bool fitsLargeSearch(Wide most, size_t edges) {
 
 SearchResult searchLarge(const Problem &problem, const SearchOptions &options) {
   assert(problem.edgeUsages.empty() && "memory of pairs is not supported");
-  return Course(problem, options).run();
+  std::vector<Variable> order = orderByTime(problem);
+  SearchResult result = Course(reordered(problem, order), options).run();
+  if (result.assignment.empty())
+    return result;
+  std::vector<Label> assignment(order.size());
+  for (auto [variable, label] : llvm::zip_equal(order, result.assignment))
+    assignment[variable] = label;
+  result.assignment = std::move(assignment);
+  return result;
 }
 
 } // namespace shardc::solver

@@ -4,6 +4,7 @@
 #include "BruteForce.h"
 #include "Search/Carry.h"
 #include "Search/ExactBound.h"
+#include "Search/Order.h"
 #include "Search/Starts.h"
 #include "shardc/Solver/Contract.h"
 #include "gtest/gtest.h"
@@ -357,7 +358,7 @@ TEST(Search, SmallProblems) {
 
 TEST(Search, ThreadsDoNotMatter) {
   std::mt19937_64 random(9);
-  Problem problem = ring(random, 60);
+  Problem problem = ring(random, 24);
   SearchOptions options = withoutElimination();
   SearchResult one = searchLarge(problem, options);
   options.jobs = 2;
@@ -386,6 +387,65 @@ TEST(Search, InterruptedItReturnsTheBestSoFar) {
   EXPECT_TRUE(now.fits);
   EXPECT_EQ(now.cost, result.cost);
   EXPECT_LT(result.bound, result.cost);
+}
+
+/// A variable that uses memory over [begin, end), if that is not empty.
+static VariableData liveOver(uint32_t begin, uint32_t end) {
+  VariableData variable;
+  variable.costs = {0};
+  if (begin < end)
+    variable.usages = {{{begin, end, 1}}};
+  return variable;
+}
+
+TEST(Order, IsThatOfTime) {
+  Problem problem;
+  problem.numPoints = 9;
+  // 0 and 1 are there from the start on, 2 uses no memory: they are placed
+  // before the first and after the last neighbour. Nothing is near 6.
+  problem.variables = {liveOver(0, 9), liveOver(0, 3), liveOver(0, 0),
+                       liveOver(6, 9), liveOver(4, 8), liveOver(2, 5),
+                       liveOver(0, 9)};
+  problem.tables = {{1, 1, {0}}};
+  problem.edges = {{0, 3, 0}, {4, 0, 0}, {1, 5, 0}, {5, 2, 0}, {2, 4, 0}};
+  EXPECT_EQ(orderByTime(problem), (std::vector<Variable>{6, 1, 5, 0, 4, 2, 3}));
+  problem.variables.assign(3, liveOver(0, 0));
+  problem.edges = {{0, 2, 0}};
+  EXPECT_EQ(orderByTime(problem), (std::vector<Variable>{0, 1, 2}));
+}
+
+TEST(Order, ReorderedProblemsAreTheSame) {
+  std::mt19937_64 random(13);
+  for (int i = 0; i < 100; ++i) {
+    Problem problem = randomGraphProblem(random, {});
+    std::vector<Variable> order(problem.variables.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    Problem other = reordered(problem, order);
+    std::vector<Label> labels, otherLabels;
+    for (const VariableData &variable : problem.variables)
+      labels.push_back(uniform(random, 0, variable.costs.size() - 1));
+    for (Variable variable : order)
+      otherLabels.push_back(labels[variable]);
+    Evaluation one = evaluate(problem, labels);
+    Evaluation two = evaluate(other, otherLabels);
+    EXPECT_EQ(one.cost, two.cost);
+    EXPECT_EQ(one.peak, two.peak);
+  }
+}
+
+TEST(Search, NumbersOfNodesDoNotMatter) {
+  std::mt19937_64 random(14);
+  Problem problem = ring(random, 32);
+  std::vector<Variable> order(problem.variables.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  SearchResult one = searchLarge(problem, withoutElimination());
+  SearchResult two =
+      searchLarge(reordered(problem, order), withoutElimination());
+  ASSERT_FALSE(one.assignment.empty());
+  EXPECT_EQ(one.cost, two.cost);
+  EXPECT_EQ(one.bound, two.bound);
 }
 
 TEST(Carry, BoundStaysNearby) {

@@ -34,7 +34,7 @@ export ASAN_OPTIONS=strict_string_checks=1:allow_user_poisoning=0
 export UBSAN_OPTIONS=print_stacktrace=1
 # Slow builds try less of what is drawn at random.
 if [ "$preset" = asan ]; then
-  export SHARDC_TEST_PROGRAMS=20 SHARDC_TEST_ASSIGNMENTS=30
+  export SHARDC_TEST_PROGRAMS=10 SHARDC_TEST_ASSIGNMENTS=8
 fi
 
 results=$dir/test/results.json

@@ -36,7 +36,9 @@ config.substitutions.append(
         os.path.join(config.test_exec_root, "Random", "random-programs"),
     )
 )
-# Of each of the four tests; sanitizers are ten times slower.
+# Sanitizers are ten times slower: they do without what runs the same code once
+# more, and with fewer random programs in each of the four tests.
+config.substitutions.append(("%{full}", "true" if config.sanitizer else ""))
 config.substitutions.append(("%random-count", "12" if config.sanitizer else "125"))
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope --dump-input=fail"
 

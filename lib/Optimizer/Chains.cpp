@@ -9,9 +9,16 @@
 // - what is read must be made by the last part of its group and read by the
 //   first part of the other, as the parts are groups of their own if a
 //   collective stands between;
+// - statistics are reduced behind a group that makes what they are taken of,
+// and
+//   before one that only reads it;
 // - a carried value leads on to the next iteration only from the body's last
 //   item, so that iterations that are not simulated take as long as those that
 //   are.
+//
+// Between two items a chain may also wait for a physical network: for all that
+// it carries of what is made by the first item or later and read by the second
+// or earlier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +32,15 @@ using namespace shardc::shd;
 using solver::Cost;
 using solver::Label;
 
+/// Loads are looked for between items that are so far apart at most, since that
+/// takes as long for each item.
+static constexpr int kMaxSpan = 200;
+
 namespace {
 
 class ChainFinder {
 public:
-  ChainFinder(const Graph &graph, const LinkTimes &times,
-              ArrayRef<Label> assignment, bool matmulsOverlap);
+  ChainFinder(const Graph &graph, const ChainTimes &times, bool matmulsOverlap);
 
   Chain find();
 
@@ -50,12 +60,34 @@ private:
     bool isCarried = false;
     Links links;
   };
+  /// Items between which something runs: after the first, or the beginning of
+  /// the step (-1), and before the last.
+  struct Window {
+    int first = -1;
+    unsigned last = 0;
+
+    bool holds(const Window &other) const {
+      return first <= other.first && other.last <= last;
+    }
+  };
+  /// What a physical network carries for an edge in one iteration.
+  struct Load {
+    ChainLoad load;
+    Window window;
+    Cost time = 0;
+  };
+  /// All that one carries in a window.
+  struct Wait {
+    unsigned network = 0;
+    Window window;
+  };
   /// The longest way through items [first, last] of a body, once.
   struct Way {
     Cost time = 0;
-    /// Items, and the routes taken.
+    /// Items, the routes taken, and the waits for networks.
     SmallVector<unsigned, 8> items;
     SmallVector<const Route *, 4> routes;
+    SmallVector<Wait, 2> waits;
   };
   struct Body {
     /// Iterations each time it runs, and runs of an iteration in a step.
@@ -63,6 +95,8 @@ private:
     std::vector<Item> items;
     /// By item.
     std::vector<std::vector<Route>> routes;
+    /// By the first item of the window, and one more.
+    std::vector<std::vector<Load>> loads;
     /// What its iterations take together each time it runs.
     Cost time = 0;
     Way way;
@@ -72,7 +106,11 @@ private:
 
   void addItems();
   void addRoutes(Block *block);
+  void addLoads(Body &body);
+  std::map<ChainLink, Window> windowsOf(const Body &body) const;
   bool isConnected(int group) const;
+  Operation *statisticsTaker(unsigned chunk) const;
+  bool isFedWithin(Operation *taker) const;
   /// The first or the last part of a group.
   unsigned entryOf(int group) const;
   unsigned exitOf(int group) const;
@@ -88,17 +126,32 @@ private:
 
   Cost timeOf(const Links &links) const;
   Cost timeOf(const Item &item) const;
+  /// The best time at an item, and how it comes about: from the item before, or
+  /// over a route or a wait.
+  struct Best {
+    Cost time = 0;
+    const Route *route = nullptr;
+    std::optional<Wait> wait;
+
+    /// The item before on the way; -1: the beginning of the step.
+    int before(unsigned at) const {
+      if (route)
+        return route->from ? int(*route->from) : -1;
+      return wait ? wait->window.first : int(at) - 1;
+    }
+  };
+  void waitForNetworks(const Body &body, unsigned first, unsigned at,
+                       std::vector<Best> &best) const;
   Way longestWay(const Body &body, unsigned first, unsigned last) const;
   void measure(Block *block);
   void collect(Block *block, Chain &chain) const;
   void collect(const Links &links, int64_t runs, Chain &chain) const {
     for (const ChainLink &link : links)
-      chain[link] += runs;
+      chain.links[link] += runs;
   }
 
   const Graph &graph;
-  const LinkTimes &times;
-  ArrayRef<Label> assignment;
+  const ChainTimes &times;
   bool matmulsOverlap;
   /// Values that each chunk reads.
   std::vector<SmallVector<unsigned, 4>> readsOf;
@@ -108,17 +161,19 @@ private:
 
 } // namespace
 
-ChainFinder::ChainFinder(const Graph &graph, const LinkTimes &times,
-                         ArrayRef<Label> assignment, bool matmulsOverlap)
-    : graph(graph), times(times), assignment(assignment),
-      matmulsOverlap(matmulsOverlap), readsOf(graph.chunks.size()) {
+ChainFinder::ChainFinder(const Graph &graph, const ChainTimes &times,
+                         bool matmulsOverlap)
+    : graph(graph), times(times), matmulsOverlap(matmulsOverlap),
+      readsOf(graph.chunks.size()) {
   for (auto [index, value] : llvm::enumerate(graph.values))
     for (const ChunkUse &use : value.uses)
       if (!llvm::is_contained(readsOf[use.chunk], index))
         readsOf[use.chunk].push_back(index);
   addItems();
-  for (auto &[block, body] : bodies)
+  for (auto &[block, body] : bodies) {
     addRoutes(block);
+    addLoads(body);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -203,11 +258,41 @@ void ChainFinder::addRoutes(Block *block) {
   }
 }
 
+/// The only operation of a chunk that may take statistics; null if there is
+/// none or more than one.
+Operation *ChainFinder::statisticsTaker(unsigned chunk) const {
+  Operation *found = nullptr;
+  for (Operation *op : graph.chunks[chunk].ops)
+    if (isa<ReduceOp, NormalizeOp, AttentionOp, CrossEntropyOp>(op)) {
+      if (found)
+        return nullptr;
+      found = op;
+    }
+  return found;
+}
+
+/// True if its own group makes what statistics are taken of: they are reduced
+/// behind the group, else before it.
+bool ChainFinder::isFedWithin(Operation *taker) const {
+  int64_t group = graph.chunks[graph.chunkOf.lookup(taker)].group;
+  return llvm::any_of(taker->getOperands(), [&](Value operand) {
+    auto maker = graph.chunkOf.find(operand.getDefiningOp());
+    return maker != graph.chunkOf.end() &&
+           graph.chunks[maker->second].group == group;
+  });
+}
+
 /// Ways to what a chunk reads.
 void ChainFinder::follow(unsigned chunk, const Links &links, Block *block,
                          bool isCarried, std::vector<Route> &routes) const {
+  Operation *taker = statisticsTaker(chunk);
+  if (taker && isFedWithin(taker))
+    taker = nullptr;
   for (unsigned value : readsOf[chunk]) {
     Links further = links;
+    if (taker &&
+        llvm::is_contained(taker->getOperands(), graph.values[value].value))
+      further.push_back({ChainLink::Kind::Statistics, chunk, 0});
     further.push_back({ChainLink::Kind::Read, value, chunk});
     followValue(value, std::move(further), block, isCarried, routes);
   }
@@ -291,9 +376,69 @@ void ChainFinder::addRoute(const GraphValue &value, Links links, Block *block,
     auto [leader, rest] = graph.groups[graph.chunks[value.chunk].group];
     for (int chunk : {leader, rest})
       if (chunk >= 0)
-        links.push_back({ChainLink::Kind::Statistics, unsigned(chunk), 0});
+        if (Operation *taker = statisticsTaker(chunk);
+            taker && isFedWithin(taker))
+          links.push_back({ChainLink::Kind::Statistics, unsigned(chunk), 0});
   }
   routes.push_back({*from, /*isCarried=*/false, std::move(links)});
+}
+
+//===----------------------------------------------------------------------===//
+// What networks carry between items
+//===----------------------------------------------------------------------===//
+
+/// The narrowest known window of each link.
+std::map<ChainLink, ChainFinder::Window>
+ChainFinder::windowsOf(const Body &body) const {
+  std::map<ChainLink, Window> windows;
+  auto add = [&](const ChainLink &link, Window window) {
+    auto [it, isNew] = windows.try_emplace(link, window);
+    if (!isNew && it->second.holds(window))
+      it->second = window;
+  };
+  for (auto [item, routes] : llvm::enumerate(body.routes))
+    for (const Route &route : routes)
+      if (!route.isCarried)
+        for (const ChainLink &link : route.links)
+          add(link, {route.from ? int(*route.from) : -1, unsigned(item)});
+  // A copy is there before the last of its readers, whichever these are; the
+  // best plans make none that nobody reads.
+  for (auto [index, value] : llvm::enumerate(graph.values)) {
+    std::optional<Window> all;
+    bool isKnown = value.flows.empty();
+    for (const ChunkUse &use : value.uses) {
+      auto it =
+          windows.find({ChainLink::Kind::Read, unsigned(index), use.chunk});
+      isKnown &= it != windows.end();
+      if (!isKnown)
+        break;
+      const Window &window = it->second;
+      if (!all)
+        all = window;
+      all->first = std::min(all->first, window.first);
+      all->last = std::max(all->last, window.last);
+    }
+    if (isKnown && all)
+      add({ChainLink::Kind::Copy, unsigned(index), 0}, *all);
+  }
+  return windows;
+}
+
+void ChainFinder::addLoads(Body &body) {
+  body.loads.resize(body.items.size() + 1);
+  for (auto [link, window] : windowsOf(body)) {
+    auto found = times.edges.find(link);
+    if (found == times.edges.end())
+      continue;
+    for (auto [edge, count] : found->second) {
+      if (count != body.runs)
+        continue;
+      for (unsigned network = 0; network < times.numNetworks; ++network)
+        if (Cost time = times.loadOf({network, edge}))
+          body.loads[window.first + 1].push_back(
+              {{network, edge}, window, time / body.runs});
+    }
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -303,8 +448,8 @@ void ChainFinder::addRoute(const GraphValue &value, Links links, Block *block,
 Cost ChainFinder::timeOf(const Links &links) const {
   Cost sum = 0;
   for (const ChainLink &link : links)
-    if (auto it = times.find(link); it != times.end())
-      sum = saturatingAdd(sum, it->second.of(assignment));
+    if (auto it = times.links.find(link); it != times.links.end())
+      sum = saturatingAdd(sum, it->second.of(times.assignment));
   return sum;
 }
 
@@ -332,10 +477,6 @@ Cost ChainFinder::timeOf(const Item &item) const {
 
 ChainFinder::Way ChainFinder::longestWay(const Body &body, unsigned first,
                                          unsigned last) const {
-  struct Best {
-    Cost time = 0;
-    const Route *route = nullptr; // none: from the item before
-  };
   std::vector<Best> best(last + 1);
   for (unsigned at = first; at <= last; ++at) {
     if (at > first)
@@ -346,20 +487,38 @@ ChainFinder::Way ChainFinder::longestWay(const Body &body, unsigned first,
       Cost before = route.from ? best[*route.from].time : 0;
       Cost time = saturatingAdd(before, timeOf(route.links));
       if (time > best[at].time)
-        best[at] = {time, &route};
+        best[at] = {time, &route, std::nullopt};
     }
+    waitForNetworks(body, first, at, best);
     best[at].time = saturatingAdd(best[at].time, timeOf(body.items[at]));
   }
   Way way;
   way.time = best[last].time;
-  for (unsigned at = last;;) {
+  for (int at = last; at >= int(first); at = best[at].before(at)) {
     way.items.push_back(at);
-    const Route *route = best[at].route;
-    if (route)
-      way.routes.push_back(route);
-    if (route ? !route->from : at == first)
-      return way;
-    at = route ? *route->from : at - 1;
+    if (best[at].route)
+      way.routes.push_back(best[at].route);
+    if (best[at].wait)
+      way.waits.push_back(*best[at].wait);
+  }
+  return way;
+}
+
+/// Comes to an item from an earlier one by what a network carries between them.
+void ChainFinder::waitForNetworks(const Body &body, unsigned first, unsigned at,
+                                  std::vector<Best> &best) const {
+  SmallVector<Cost> carried(times.numNetworks, 0);
+  int earliest = std::max<int>(first == 0 ? -1 : first, int(at) - kMaxSpan);
+  for (int from = int(at) - 1; from >= earliest; --from) {
+    for (const Load &load : body.loads[from + 1])
+      if (load.window.last <= at)
+        carried[load.load.network] =
+            saturatingAdd(carried[load.load.network], load.time);
+    Cost before = from < 0 ? 0 : best[from].time;
+    for (auto [network, time] : llvm::enumerate(carried))
+      if (saturatingAdd(before, time) > best[at].time)
+        best[at] = {before + time, nullptr,
+                    Wait{unsigned(network), {from, at}}};
   }
 }
 
@@ -399,6 +558,11 @@ void ChainFinder::collect(Block *block, Chain &chain) const {
   }
   for (const Route *route : body.way.routes)
     collect(route->links, body.runs, chain);
+  for (const auto &loads : body.loads)
+    for (const Load &load : loads)
+      for (const Wait &wait : body.way.waits)
+        if (wait.network == load.load.network && wait.window.holds(load.window))
+          chain.loads[load.load] += 1;
   if (body.back)
     collect(body.back->links, body.runs - body.runs / body.count, chain);
 }
@@ -434,22 +598,24 @@ Chain ChainFinder::find() {
   collect(program, chain);
   collect(ending, 1, chain);
   // What takes no time in any plan is no matter.
-  for (auto it = chain.begin(); it != chain.end();)
-    it = times.count(it->first) ? std::next(it) : chain.erase(it);
+  std::erase_if(chain.links, [&](const auto &each) {
+    return !times.links.count(each.first);
+  });
   return chain;
 }
 
-Chain shardc::longestChain(const Graph &graph, const LinkTimes &times,
-                           ArrayRef<Label> assignment, bool matmulsOverlap) {
-  return ChainFinder(graph, times, assignment, matmulsOverlap).find();
+Chain shardc::longestChain(const Graph &graph, const ChainTimes &times,
+                           bool matmulsOverlap) {
+  return ChainFinder(graph, times, matmulsOverlap).find();
 }
 
-Cost shardc::lengthOf(const Chain &chain, const LinkTimes &times,
-                      ArrayRef<Label> assignment) {
+Cost shardc::lengthOf(const Chain &chain, const ChainTimes &times) {
   Cost sum = 0;
-  for (auto [link, runs] : chain)
-    if (auto it = times.find(link); it != times.end())
-      sum = saturatingAdd(sum,
-                          saturatingMultiply(it->second.of(assignment), runs));
+  for (auto [link, runs] : chain.links)
+    if (auto it = times.links.find(link); it != times.links.end())
+      sum = saturatingAdd(
+          sum, saturatingMultiply(it->second.of(times.assignment), runs));
+  for (auto [load, weight] : chain.loads)
+    sum = saturatingAdd(sum, saturatingMultiply(times.loadOf(load), weight));
   return sum;
 }

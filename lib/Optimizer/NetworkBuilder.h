@@ -137,6 +137,11 @@ private:
                    solver::Table table, std::vector<TimedLink> links);
   void addCosts(solver::Variable variable, llvm::ArrayRef<solver::Cost> costs,
                 TimedLink link);
+  /// The edge's costs are collectives of the link.
+  void keepEdge(ChainLink link, unsigned edge, int64_t count) {
+    if (options.measureLinks)
+      network.linkEdges[link].push_back({edge, count});
+  }
   void keepTimes(TimedLink link, solver::Variable first,
                  std::optional<solver::Variable> second, unsigned columns);
 

@@ -126,6 +126,7 @@ void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer,
   }
   unsigned edge = addEdge(provider.variable, consumer.variable,
                           std::move(table), {{link, std::move(times)}});
+  keepEdge(link, edge, consumer.count);
   addEdgeUsage(edge, consumer.begin, consumer.end, std::move(extra));
 }
 
@@ -231,8 +232,10 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer,
 
   unsigned edge = addEdge(provider.variable, read.variable, std::move(stored),
                           {{link, std::move(times)}});
+  keepEdge(link, edge, consumer.count);
   addEdgeUsage(edge, consumer.begin, consumer.end, std::move(storedExtra));
   edge = addEdge(provider.copyVariable, read.variable, std::move(copied));
+  keepEdge(link, edge, consumer.count);
   addEdgeUsage(edge, consumer.begin, consumer.end, std::move(copiedExtra));
   addEdge(consumer.variable, read.variable, std::move(consumed));
 }

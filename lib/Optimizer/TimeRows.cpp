@@ -129,6 +129,19 @@ TimeRows::Terms TimeRows::termsOf(std::vector<Costs> Row::*part, size_t index,
   return terms;
 }
 
+/// With the loads of chains.
+TimeRows::Terms TimeRows::termsOfEdge(size_t index,
+                                      const RowWeights &weights) const {
+  Terms terms = termsOf(&Row::edges, index, weights);
+  terms.allowed = edgeCosts(index);
+  for (auto [number, row] : llvm::enumerate(networks)) {
+    auto load = weights.chain.loads.find({unsigned(number), unsigned(index)});
+    if (load != weights.chain.loads.end() && !row.edges[index].empty())
+      terms.weighted.emplace_back(&row.edges[index], load->second);
+  }
+  return terms;
+}
+
 Cost TimeRows::Terms::at(size_t entry, const RowLimits &limits) const {
   if (allowed[entry] == kForbidden)
     return kForbidden;
@@ -185,8 +198,7 @@ PartialProblem TimeRows::combine(const RowWeights &weights,
               [&](size_t entry) { table.costs.push_back(cost(entry)); });
   };
   for (auto [index, edge] : llvm::enumerate(whole.edges)) {
-    Terms terms = termsOf(&Row::edges, index, weights);
-    terms.allowed = edgeCosts(index);
+    Terms terms = termsOfEdge(index, weights);
     addEdge(edge.first, edge.second,
             [&](size_t entry) { return terms.at(entry, limits); });
   }
@@ -199,7 +211,7 @@ PartialProblem TimeRows::combine(const RowWeights &weights,
     eachEntry(edge.first, edge.second,
               [&](size_t entry) { own.bytes.push_back(usage.bytes[entry]); });
   }
-  for (auto [link, runs] : weights.chain) {
+  for (auto [link, runs] : weights.chain.links) {
     auto found = network->links.find(link);
     if (found == network->links.end())
       continue;
@@ -214,6 +226,32 @@ PartialProblem TimeRows::combine(const RowWeights &weights,
         cost = limits.apply(sum(cost, scaled(time.times[label], runs)));
   }
   return result;
+}
+
+Cost TimeRows::loadOf(ChainLoad load, ArrayRef<Label> assignment) const {
+  const Costs &costs = networks[load.network].edges[load.edge];
+  if (costs.empty())
+    return 0;
+  const solver::Edge &edge = network->problem.edges[load.edge];
+  return costs[size_t(assignment[edge.first]) *
+                   network->problem.tables[edge.table].columns +
+               assignment[edge.second]];
+}
+
+Chain TimeRows::longestChain(ArrayRef<Label> assignment, bool matmulsOverlap,
+                             bool withLoads) const {
+  auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
+  unsigned numNetworks = withLoads ? networks.size() : 0;
+  return shardc::longestChain(
+      network->graph,
+      {network->links, network->linkEdges, assignment, numNetworks, load},
+      matmulsOverlap);
+}
+
+Cost TimeRows::lengthOf(const Chain &chain, ArrayRef<Label> assignment) const {
+  auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
+  return shardc::lengthOf(chain, {network->links, network->linkEdges,
+                                  assignment, unsigned(networks.size()), load});
 }
 
 LabelSets TimeRows::allLabels() const {

@@ -227,6 +227,7 @@ void NetworkBuilder::addCopies(unsigned index) {
   }
   unsigned edge =
       addEdge(variable.variable, variable.copyVariable, std::move(table));
+  keepEdge({ChainLink::Kind::Copy, index, 0}, edge, value.count);
   addEdgeUsage(edge, value.firstRead, value.firstRead + 1, std::move(extra));
 }
 
@@ -289,6 +290,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
                      std::move(groupTimes)});
   unsigned edge =
       addEdge(maker, variable.variable, std::move(table), std::move(links));
+  keepEdge({ChainLink::Kind::Store, index, 0}, edge, value.count);
   addEdgeUsage(edge, value.begin, value.begin + 1, std::move(extra));
 }
 

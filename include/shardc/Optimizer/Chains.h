@@ -2,8 +2,9 @@
 //
 // A chain is a part of a step's work that no schedule can overlap: groups in
 // the order of the compute stream, and between two of them the collectives on
-// which the second waits for the first (optimizer.md section 2). It is made of
-// links, each of which has a cost of its own in the network.
+// which the second waits for the first (optimizer.md section 2), or what one
+// physical network carries between the two. It is made of links and of loads,
+// each of which has a cost of its own in the network.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +25,7 @@ struct ChainLink {
     Store,      // of a value: from how it is made to how it is stored
     Read,       // of a value, by a chunk
     Flow,       // of a value into another one: a carried value
+    Copy,       // of a value, for its readers
   };
   Kind kind = Kind::Group;
   unsigned first = 0, second = 0;
@@ -31,8 +33,22 @@ struct ChainLink {
   friend auto operator<=>(const ChainLink &, const ChainLink &) = default;
 };
 
-/// How often each link runs on the chain in a step.
-using Chain = std::map<ChainLink, int64_t>;
+/// What an edge of the network's collectives take of a physical network in a
+/// step.
+struct ChainLoad {
+  unsigned network = 0, edge = 0;
+
+  friend auto operator<=>(const ChainLoad &, const ChainLoad &) = default;
+};
+
+/// Its links and loads, and how often each counts: a link for each of its runs
+/// in a step.
+struct Chain {
+  std::map<ChainLink, int64_t> links;
+  std::map<ChainLoad, int64_t> loads;
+
+  friend bool operator==(const Chain &, const Chain &) = default;
+};
 
 /// How long one run of a link takes, in picoseconds, by the labels of one or
 /// two variables. A read takes no longer than that, from wherever it reads.
@@ -51,15 +67,30 @@ struct LinkTime {
 };
 using LinkTimes = std::map<ChainLink, LinkTime>;
 
+/// An edge whose costs are collectives of a link, and how often these run in a
+/// step.
+struct LinkEdge {
+  unsigned edge = 0;
+  int64_t count = 1;
+};
+using LinkEdges = std::map<ChainLink, llvm::SmallVector<LinkEdge, 2>>;
+
+/// The times of a plan that chains are made of.
+struct ChainTimes {
+  const LinkTimes &links;
+  const LinkEdges &edges;
+  llvm::ArrayRef<solver::Label> assignment;
+  unsigned numNetworks = 0;
+  llvm::function_ref<solver::Cost(ChainLoad)> loadOf;
+};
+
 /// The longest chain of a plan. `matmulsOverlap`: collectives next to einsums
 /// may run at the same time, so that none of them is on a chain.
-Chain longestChain(const Graph &graph, const LinkTimes &times,
-                   llvm::ArrayRef<solver::Label> assignment,
+Chain longestChain(const Graph &graph, const ChainTimes &times,
                    bool matmulsOverlap);
 
-/// What a plan's links on a chain take together, in picoseconds.
-solver::Cost lengthOf(const Chain &chain, const LinkTimes &times,
-                      llvm::ArrayRef<solver::Label> assignment);
+/// What a plan's links and loads on a chain take together, in picoseconds.
+solver::Cost lengthOf(const Chain &chain, const ChainTimes &times);
 
 } // namespace shardc
 

@@ -35,7 +35,8 @@ struct NetworkOptions {
   /// same.
   std::optional<int64_t> memoryLimit;
   Weights weights;
-  /// The times of what chains consist of are wanted: PlanNetwork::links.
+  /// The times of what chains consist of are wanted: PlanNetwork::links and
+  /// linkEdges.
   bool measureLinks = false;
 };
 
@@ -81,6 +82,7 @@ struct PlanNetwork {
   std::vector<solver::Variable> chunkVariable; // per chunk
   std::vector<ValueVariable> values;           // per graph value
   LinkTimes links;
+  LinkEdges linkEdges;
 };
 
 /// Why there is no network.

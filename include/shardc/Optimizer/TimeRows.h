@@ -17,7 +17,7 @@ namespace shardc {
 
 /// How much each row counts.
 struct RowWeights : Weights {
-  /// Links of chains count this often.
+  /// Links and loads of chains count this often.
   Chain chain = {};
 };
 
@@ -66,6 +66,13 @@ public:
   /// The device works alike whatever a variable is.
   bool isFree(solver::Variable variable) const;
 
+  /// The plan's longest chain, of links alone or with loads, and what a plan
+  /// takes on a chain.
+  Chain longestChain(llvm::ArrayRef<solver::Label> assignment,
+                     bool matmulsOverlap, bool withLoads) const;
+  solver::Cost lengthOf(const Chain &chain,
+                        llvm::ArrayRef<solver::Label> assignment) const;
+
   /// By variable: how much its device time and its collectives differ between
   /// two assignments, those with its neighbours included.
   std::vector<double> differences(llvm::ArrayRef<solver::Label> a,
@@ -90,7 +97,10 @@ private:
   explicit TimeRows(const PlanNetwork &network) : network(&network) {}
   Terms termsOf(std::vector<Costs> Row::*part, size_t index,
                 const RowWeights &weights) const;
+  Terms termsOfEdge(size_t index, const RowWeights &weights) const;
   llvm::ArrayRef<solver::Cost> edgeCosts(size_t edge) const;
+  solver::Cost loadOf(ChainLoad load,
+                      llvm::ArrayRef<solver::Label> assignment) const;
 
   const PlanNetwork *network;
   Row device, collectives;

@@ -54,6 +54,16 @@ bool PlannedNetwork::isCanonical(ArrayRef<Label> assignment) const {
   return true;
 }
 
+bool PlannedNetwork::hasUnreadCopy(ArrayRef<Label> assignment) const {
+  return llvm::any_of(network->values, [&](const ValueVariable &value) {
+    if (value.copies.empty() || assignment[value.copyVariable] == 0)
+      return false;
+    return llvm::none_of(value.reads, [&](const ReadVariable &read) {
+      return llvm::is_contained(read.fromCopy[assignment[read.variable]], true);
+    });
+  });
+}
+
 AssignmentSampler::AssignmentSampler(const PlanNetwork &network, uint64_t seed)
     : problem(network.problem), random(seed),
       position(problem.variables.size(), ~0u),

@@ -39,6 +39,9 @@ public:
   /// in place: the explicit program does not store it.
   bool isCanonical(llvm::ArrayRef<solver::Label> assignment) const;
 
+  /// True where a copy is made that nobody reads.
+  bool hasUnreadCopy(llvm::ArrayRef<solver::Label> assignment) const;
+
 private:
   TestProgram &program;
   std::unique_ptr<PlanningContext> context;

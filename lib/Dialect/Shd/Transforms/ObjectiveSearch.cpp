@@ -17,15 +17,18 @@ static constexpr int64_t kMaxUnit = 1024;
 static constexpr unsigned kMaxRooms = 5;
 /// What is left to gain from further weights is not worth it.
 static constexpr double kConverged = 1e-3;
-/// Entries of tables that may be looked at in all; for room in memory; and by
-/// what is done in any case to a problem's entry, and to try a plan.
-static constexpr double kMaxWork = 1e9, kRoomWork = 2.5e8;
+/// Entries of tables that may be looked at in all; for room in memory; once
+/// chains wait for networks; and by what is done in any case to a problem's
+/// entry, and to try a plan.
+static constexpr double kMaxWork = 1e9, kRoomWork = 2.5e8, kLoadWork = 2e8;
 static constexpr double kEntryWork = 30, kTrialWork = 3e6;
 /// Networks that are solved for a bound whatever that takes.
 static constexpr unsigned kMinBounds = 3;
 /// Gaps that branching is worth; and it ends where so much work closes less
 /// than this part of the gap.
 static constexpr double kWorthBranching = 1e-3;
+/// Gaps that chains with networks are worth.
+static constexpr double kWorthLoads = 1e-2;
 static constexpr double kPatience = 4e8, kLeastProgress = 0.05;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
 static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
@@ -116,23 +119,31 @@ void ObjectiveSearch::addTrial(ModuleOp module,
   if (options.memoryLimit)
     trial.missingBytes = scheduled.unlimitedPeak - *options.memoryLimit;
   for (const Chain &chain : chains)
-    trial.rows.push_back(
-        double(lengthOf(chain, network.links, trial.assignment)));
+    trial.rows.push_back(double(times->lengthOf(chain, trial.assignment)));
   trials.push_back(std::move(trial));
   if (objective == Objective::Scheduled)
-    addChain(trials.back().assignment);
+    addChain(trials.back().assignment, /*withLoads=*/false);
+  if (hasLoads)
+    addChain(trials.back().assignment, /*withLoads=*/true);
 }
 
 /// One more row: the plan's longest chain.
-void ObjectiveSearch::addChain(const std::vector<solver::Label> &assignment) {
-  Chain chain = longestChain(network.graph, network.links, assignment,
-                             context.machine().collectiveMatmul);
+void ObjectiveSearch::addChain(const std::vector<solver::Label> &assignment,
+                               bool withLoads) {
+  Chain chain = times->longestChain(
+      assignment, context.machine().collectiveMatmul, withLoads);
   if (llvm::is_contained(chains, chain))
     return;
   for (Trial &trial : trials)
-    trial.rows.push_back(
-        double(lengthOf(chain, network.links, trial.assignment)));
+    trial.rows.push_back(double(times->lengthOf(chain, trial.assignment)));
   chains.push_back(std::move(chain));
+}
+
+/// From now on chains wait for networks too.
+void ObjectiveSearch::addLoads() {
+  hasLoads = true;
+  for (size_t i = 0; i < trials.size(); ++i)
+    addChain(trials[i].assignment, /*withLoads=*/true);
 }
 
 /// The first of the best.
@@ -241,9 +252,13 @@ RowWeights ObjectiveSearch::integral(const Rows &weights) const {
       result.networks.push_back(rounded);
       continue;
     }
-    if (rounded > 0)
-      for (auto [link, runs] : chains[row - numNetworks])
-        result.chain[link] += runs * rounded;
+    const Chain &chain = chains[row - numNetworks];
+    if (rounded == 0)
+      continue;
+    for (auto [link, runs] : chain.links)
+      result.chain.links[link] += runs * rounded;
+    for (auto [load, times] : chain.loads)
+      result.chain.loads[load] += times * rounded;
   }
   result.device = left;
   return result;
@@ -260,18 +275,20 @@ ObjectiveSearch::Play ObjectiveSearch::bestWeights(const Region &region,
   if (plans.empty())
     plans.push_back(&best());
   size_t size = trials.front().rows.size();
+  // How often each row was weighed, what the plans that were picked take in
+  // each row, and what each plan takes in the rows that were weighed.
   Rows counts(size, 0), taken(size, 0);
+  std::vector<double> sums(plans.size(), 0);
   Play best{Rows(size, 0), -1};
   for (unsigned play = 1; play <= plays; ++play) {
     size_t row = llvm::max_element(taken) - taken.begin();
     counts[row] += 1;
-    const Trial &answer =
-        **llvm::min_element(plans, [&](const Trial *a, const Trial *b) {
-          return meanUnder(counts, a->rows) < meanUnder(counts, b->rows);
-        });
-    for (auto [sum, each] : llvm::zip_equal(taken, answer.rows))
+    for (auto [sum, plan] : llvm::zip_equal(sums, plans))
+      sum += plan->rows[row];
+    size_t answer = llvm::min_element(sums) - sums.begin();
+    for (auto [sum, each] : llvm::zip_equal(taken, plans[answer]->rows))
       sum += each;
-    double mean = meanUnder(counts, answer.rows) / play;
+    double mean = sums[answer] / play;
     if (mean <= best.mean)
       continue;
     best.mean = mean;
@@ -439,6 +456,16 @@ void ObjectiveSearch::branch(Region root) {
   }
 }
 
+/// Once more, with chains that wait for networks.
+void ObjectiveSearch::branchWithLoads(Region root) {
+  solver::Cost before = bound;
+  workLeft = kLoadWork;
+  addLoads();
+  raiseBounds(root, kAllPlans);
+  branch(std::move(root));
+  bound = std::max(bound, before);
+}
+
 solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   solver::Solution result = first;
   times = TimeRows::build(context, program, network, options);
@@ -459,7 +486,10 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
     raiseBound(all, longest);
   if (all.bound < best().value)
     trySurrogates(all);
-  branch(std::move(all));
+  branch(all);
+  if (objective == Objective::Scheduled &&
+      best().value - bound > kWorthLoads * double(best().value))
+    branchWithLoads(std::move(all));
   tidy();
   result.assignment = best().assignment;
   result.cost = best().value;

@@ -73,7 +73,8 @@ private:
   bool isKnown(const std::vector<solver::Label> &plan) const;
   void tryPlan(const std::vector<solver::Label> &assignment);
   void addTrial(mlir::ModuleOp module, std::vector<solver::Label> assignment);
-  void addChain(const std::vector<solver::Label> &assignment);
+  void addChain(const std::vector<solver::Label> &assignment, bool withLoads);
+  void addLoads();
   const Trial &best() const;
 
   std::optional<solver::Solution> solve(PartialProblem &partial,
@@ -90,6 +91,7 @@ private:
              const solver::Solution &solution);
 
   void branch(Region root);
+  void branchWithLoads(Region root);
   std::optional<Region> takeHalf(Region &region) const;
 
   PlanningContext &context;
@@ -104,6 +106,7 @@ private:
   std::vector<Trial> trials;
   /// The longest of the plans tried.
   std::vector<Chain> chains;
+  bool hasLoads = false;
   /// Weights are integers that add up to this.
   int64_t unit = 1;
   solver::Cost bound = 0;

@@ -43,6 +43,11 @@ std::string shardc::valueName(Value value) {
   return name ? name.str() : "";
 }
 
+bool shardc::isNamedTensor(Operation *op) {
+  return isa<DeclareOp>(op) || (isa<CostOpInterface>(op) &&
+                                op->hasAttr(kName) && !op->hasAttr(kTemporary));
+}
+
 llvm::SmallVector<std::string, 4> shardc::indexNames(Value value) {
   llvm::SmallVector<std::string, 4> names;
   Operation *op = namingOp(value);

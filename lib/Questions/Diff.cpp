@@ -214,7 +214,7 @@ void Differ::addRest() {
 }
 
 Diff Differ::run() {
-  result.objective = objective == Objective::Scheduled ? "scheduled" : "upper";
+  result.objective = objectiveName(objective);
   result.a = side(a);
   result.b = side(b);
   addTensors();

@@ -114,10 +114,6 @@ static Json tensorJson(const DiffTensor::Side &side) {
   return {{"name", side.name}, {"sharding", side.sharding}, {"loc", side.loc}};
 }
 
-static Json textOrNull(const std::string &text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 void shardc::printDiffJson(llvm::raw_ostream &os, const Diff &diff) {
   Json moved = Json::array(), costs = Json::array();
   for (const DiffTensor &tensor : diff.moved)

@@ -265,10 +265,6 @@ void shardc::printExplanation(llvm::raw_ostream &os,
 // JSON
 //===----------------------------------------------------------------------===//
 
-static Json textOrNull(const std::string &text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 static Json alternativeJson(const Explanation &explanation,
                             const Alternative &alternative) {
   Json object;

@@ -404,9 +404,7 @@ std::optional<Lint> Linter::run() {
   if (!outcome.report)
     return std::nullopt;
   result.file = outcome.report->file;
-  result.objective = options.objective == Objective::Upper   ? "upper"
-                     : options.objective == Objective::Lower ? "lower"
-                                                             : "scheduled";
+  result.objective = objectiveName(options.objective);
   result.plan = figuresOf(*outcome.report);
   result.value = valueOf(result.plan);
   if (!result.plan.fits)

@@ -20,11 +20,6 @@ static std::string statusText(const Lint &lint) {
   return plan.status;
 }
 
-static std::string plural(size_t count, StringRef noun) {
-  return fmt::format("{} {}{}", formatDigits(int64_t(count)), noun.str(),
-                     count == 1 ? "" : "s");
-}
-
 static std::string fixText(const Lint &lint, const LintFix &fix) {
   std::string text = fix.change;
   if (!fix.loc.empty())
@@ -77,10 +72,6 @@ void shardc::printLint(llvm::raw_ostream &os, const Lint &lint, bool colour) {
     printWrapped(os, text + " (" + finding.loc + ")", 2);
     printWrapped(os, fixText(lint, finding.fix), 5);
   }
-}
-
-static Json textOrNull(const std::string &text) {
-  return text.empty() ? Json(nullptr) : Json(text);
 }
 
 void shardc::printLintJson(llvm::raw_ostream &os, const Lint &lint) {

@@ -16,6 +16,7 @@
 #include "MeshPlanner.h"
 #include "shardc/Questions/PlanFigures.h"
 #include "shardc/Questions/ProgramSource.h"
+#include "shardc/Report/Seconds.h"
 #include "shardc/Solver/Deadline.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
@@ -388,8 +389,6 @@ void MeshSearch::planShown() {
 //===----------------------------------------------------------------------===//
 // The choice
 //===----------------------------------------------------------------------===//
-
-static double toSeconds(Cost time) { return double(time) / 1e12; }
 
 Report::MeshSearch::Candidate
 MeshSearch::describe(const Candidate &candidate) const {

@@ -15,9 +15,7 @@ std::string shardc::tensorName(Operation *op) {
     return declared.getSym().str();
   if (auto output = dyn_cast<OutputOp>(op))
     return output.getSym().str();
-  bool isNamed = isa<CostOpInterface>(op) && op->hasAttr(kName) &&
-                 !op->hasAttr(kTemporary);
-  return isNamed ? op->getAttrOfType<StringAttr>(kName).str() : "";
+  return isNamedTensor(op) ? op->getAttrOfType<StringAttr>(kName).str() : "";
 }
 
 Value shardc::valueAt(ArrayRef<Operation *> operations, PinPlace place) {

@@ -1,15 +1,10 @@
 //===- PlanFigures.cpp - What is compared between plans -------------------===//
 
 #include "shardc/Questions/PlanFigures.h"
+#include "shardc/Report/Seconds.h"
 #include "llvm/ADT/STLExtras.h"
-#include <cmath>
 
 using namespace shardc;
-
-/// Reports hold whole picoseconds, in seconds.
-static Picoseconds wholePicoseconds(double seconds) {
-  return std::llround(seconds * 1e12);
-}
 
 Picoseconds TimeParts::allCollectives() const {
   Picoseconds sum = 0;
@@ -68,7 +63,7 @@ TimeParts shardc::partsOf(const Report &report) {
 PlanFigures shardc::figuresOf(const Report &report) {
   PlanFigures figures;
   figures.status = report.plan.status;
-  figures.fits = report.memory.fits && report.plan.status != "infeasible";
+  figures.fits = report.fits();
   figures.upper = wholePicoseconds(report.time.upper);
   figures.scheduled = wholePicoseconds(report.time.scheduled);
   figures.lower = wholePicoseconds(report.time.lower);

@@ -1,11 +1,10 @@
 //===- PlanFiguresPrint.cpp - Times and plans in tables and JSON ----------===//
 
 #include "PlanFiguresPrint.h"
+#include "shardc/Report/Seconds.h"
 #include "shardc/Report/Units.h"
 
 using namespace shardc;
-
-static double toSeconds(Picoseconds time) { return double(time) / 1e12; }
 
 std::string shardc::timeText(Picoseconds time) {
   return formatTime(toSeconds(time));
@@ -15,6 +14,10 @@ std::string shardc::differenceText(Picoseconds time) {
   if (time == 0)
     return "-";
   return (time < 0 ? "-" : "+") + timeText(std::abs(time));
+}
+
+Json shardc::textOrNull(const std::string &text) {
+  return text.empty() ? Json(nullptr) : Json(text);
 }
 
 Json shardc::jsonSeconds(std::optional<Picoseconds> time) {

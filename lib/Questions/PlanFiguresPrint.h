@@ -14,6 +14,8 @@ std::string differenceText(Picoseconds time);
 
 using Json = nlohmann::ordered_json;
 
+/// Null if there is none.
+Json textOrNull(const std::string &text);
 /// In seconds; null if there is none.
 Json jsonSeconds(std::optional<Picoseconds> time);
 Json toJson(const TimeParts &parts);

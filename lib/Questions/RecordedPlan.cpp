@@ -2,30 +2,19 @@
 
 #include "RecordedPlan.h"
 #include "shardc/Cost/Saturating.h"
+#include "shardc/Report/Seconds.h"
 #include "llvm/ADT/StringExtras.h"
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 using namespace shardc;
 using llvm::StringRef;
 using Json = nlohmann::ordered_json;
 
-/// Reports hold whole picoseconds, in seconds.
-static Picoseconds wholePicoseconds(double seconds) {
-  return std::llround(seconds * 1e12);
-}
-
 static std::string shapeText(StringRef name, llvm::ArrayRef<int64_t> shape) {
   std::vector<std::string> sizes;
   for (int64_t size : shape)
     sizes.push_back(std::to_string(size));
   return name.str() + "[" + llvm::join(sizes, ", ") + "]";
-}
-
-/// `einsum + relu`.
-static std::string computeText(std::string function,
-                               llvm::ArrayRef<std::string> fused) {
-  return fused.empty() ? function : function + " + " + llvm::join(fused, ", ");
 }
 
 //===----------------------------------------------------------------------===//
@@ -41,7 +30,7 @@ RecordedPlan shardc::recordOf(const Report &report) {
     axes.push_back(axis.name + "=" + std::to_string(axis.size));
   plan.mesh = "[" + llvm::join(axes, ", ") + "]";
   plan.status = report.plan.status;
-  plan.fits = report.memory.fits && report.plan.status != "infeasible";
+  plan.fits = report.fits();
   plan.upper = wholePicoseconds(report.time.upper);
   plan.scheduled = wholePicoseconds(report.time.scheduled);
   plan.peak = report.memory.peak;
@@ -54,7 +43,8 @@ RecordedPlan shardc::recordOf(const Report &report) {
       op.exposed = moved->exposed;
       op.isCollective = true;
     } else {
-      op.what = computeText(item.compute()->function, item.compute()->fused);
+      op.what =
+          functionsText({}, item.compute()->function, item.compute()->fused);
     }
     plan.ops.push_back(std::move(op));
   }
@@ -180,7 +170,8 @@ RecordedOp RecordReader::op(const Json &object) {
     op.exposed =
         wholePicoseconds(std::min(number(object, "exposed_total_s"), 1e6));
   } else {
-    op.what = computeText(text(object, "function"), texts(object, "fused"));
+    op.what =
+        functionsText({}, text(object, "function"), texts(object, "fused"));
   }
   return op;
 }

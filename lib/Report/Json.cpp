@@ -240,10 +240,7 @@ Json given(const Report &report) {
   object["as"] = given.as;
   object["value_s"] = number(given.value);
   object["reoptimised_s"] = number(given.reoptimised);
-  object["saves_s"] = nullptr;
-  if (given.value && given.reoptimised)
-    object["saves_s"] =
-        number(std::round((*given.value - *given.reoptimised) * 1e12) / 1e12);
+  object["saves_s"] = number(given.saves());
   return object;
 }
 

@@ -9,6 +9,7 @@
 #include "Collect.h"
 #include "Names.h"
 #include "shardc/Machine/Rates.h"
+#include "shardc/Report/Seconds.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
@@ -21,6 +22,26 @@ llvm::StringRef ReportItem::bound() const {
   if (const ReportCollective *moved = collective())
     return moved->cost.latencyBound() ? "latency" : "bandwidth";
   return compute()->cost.bound() == OpBound::Compute ? "compute" : "hbm";
+}
+
+std::string shardc::functionsText(llvm::ArrayRef<std::string> prologue,
+                                  llvm::StringRef function,
+                                  llvm::ArrayRef<std::string> fused) {
+  std::string text = llvm::join(prologue, ", ");
+  text += (text.empty() ? "" : " + ") + function.str();
+  if (!fused.empty())
+    text += " + " + llvm::join(fused, ", ");
+  return text;
+}
+
+std::string Report::chosenMesh() const {
+  return meshSearch ? meshSearch->best.front().mesh : "";
+}
+
+std::optional<double> Report::Given::saves() const {
+  if (!value || !reoptimised)
+    return std::nullopt;
+  return toSeconds(wholePicoseconds(*value - *reoptimised));
 }
 
 std::optional<double> ReportCompute::intensity() const {
@@ -59,8 +80,6 @@ llvm::StringRef shardc::stringify(MemoryKind kind) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-
-double toSeconds(Picoseconds time) { return double(time) / 1e12; }
 
 /// Adds `count` runs of `each`.
 void accumulate(Picoseconds &total, Picoseconds each, int64_t count = 1) {
@@ -508,7 +527,7 @@ std::string shardc::leastLimitText(const Report &report) {
 
 llvm::LogicalResult shardc::checkFits(const Report &report, Location peakLoc) {
   const Report::Memory &memory = report.memory;
-  if (memory.fits && report.plan.status != "infeasible")
+  if (report.fits())
     return success();
   if (memory.fits)
     return emitError(peakLoc, "no plan was found that fits in memory");

@@ -142,17 +142,11 @@ AxisSet SuspectFinder::usedBy(ArrayRef<Operation *> ops) const {
   return used;
 }
 
-/// True if the program can say `@` of what the operation makes.
-static bool isNamed(Operation *op) {
-  return isa<DeclareOp>(op) || (isa<CostOpInterface>(op) &&
-                                op->hasAttr(kName) && !op->hasAttr(kTemporary));
-}
-
 /// The layout, for what made the value behind its collectives.
 void SuspectFinder::addStoredPin(Suspect &suspect, Value value,
                                  const Layout &layout) const {
   Operation *maker = rootValue(value).getDefiningOp();
-  if (maker && isNamed(maker))
+  if (maker && isNamedTensor(maker))
     suspect.pins.push_back({{maker, std::nullopt, layout}});
 }
 
@@ -398,7 +392,7 @@ void SuspectFinder::findIdleAxes() {
 void SuspectFinder::addSplits(Suspect &suspect, Operation *leader,
                               ArrayRef<Operation *> part,
                               AxisSet unused) const {
-  auto named = llvm::find_if(llvm::reverse(part), isNamed);
+  auto named = llvm::find_if(llvm::reverse(part), isNamedTensor);
   auto ruled = dyn_cast<ShardingRuleOpInterface>(leader);
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
     if (!(unused & axisBit(axis)))

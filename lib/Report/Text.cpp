@@ -99,14 +99,6 @@ std::string listText(llvm::ArrayRef<int64_t> values) {
   return text;
 }
 
-std::string plural(int64_t count, llvm::StringRef noun,
-                   llvm::StringRef several = "") {
-  std::string text = formatDigits(count) + " ";
-  if (count == 1)
-    return text + noun.str();
-  return text + (several.empty() ? noun.str() + "s" : several.str());
-}
-
 std::string TextPrinter::hardwareText() const {
   const Report::Hardware &hardware = report.hardware;
   std::string text = hardware.name;
@@ -222,16 +214,12 @@ std::string TextPrinter::givenText() const {
   if (!given.reoptimised)
     return text + "; re-optimised, nothing fits";
   text += "; re-optimised " + formatTime(*given.reoptimised);
-  if (!given.value)
+  std::optional<double> saves = given.saves();
+  if (!saves)
     return text;
-  double saves = std::round((*given.value - *given.reoptimised) * 1e12) / 1e12;
-  return text + (saves == 0  ? ", no less"
-                 : saves > 0 ? ", " + formatTime(saves) + " less"
-                             : ", " + formatTime(-saves) + " more");
-}
-
-std::string formatUsd(double usd) {
-  return (usd < 1000 ? fmt::format("{:.3g}", usd) : formatScaled(usd)) + " USD";
+  return text + (*saves == 0  ? ", no less"
+                 : *saves > 0 ? ", " + formatTime(*saves) + " less"
+                              : ", " + formatTime(-*saves) + " more");
 }
 
 std::string TextPrinter::priceText() const {
@@ -400,12 +388,8 @@ std::string changedEntries(const ReportCollective &moved) {
 }
 
 /// `einsum + silu, mul`; `cast + einsum` if the einsum casts what it reads.
-std::string computeText(const ReportCompute &compute) {
-  std::string text = llvm::join(compute.prologue, ", ");
-  text += (text.empty() ? "" : " + ") + compute.function;
-  if (!compute.fused.empty())
-    text += " + " + llvm::join(compute.fused, ", ");
-  return text;
+std::string functionsOf(const ReportCompute &compute) {
+  return functionsText(compute.prologue, compute.function, compute.fused);
 }
 
 int depthOf(const Report &report, int repeat) {
@@ -450,7 +434,7 @@ void TextPrinter::addItem(Table &table, const ReportItem &item) const {
     return;
   }
   const ReportCompute &compute = *item.compute();
-  table.addRow({indent + item.name, computeText(compute), compute.sharding,
+  table.addRow({indent + item.name, functionsOf(compute), compute.sharding,
                 formatDigits(item.count),
                 compute.flops() > 0 ? formatScaled(runs * compute.flops()) : "",
                 formatBytes(runs * compute.cost.hbmBytes), formatTime(time), "",
@@ -666,7 +650,7 @@ void TextPrinter::printRooflines() {
   });
   constexpr size_t kMost = 8;
   for (const ReportItem *item : llvm::ArrayRef(items).take_front(kMost))
-    add(item->name, computeText(*item->compute()) + ", HBM",
+    add(item->name, functionsOf(*item->compute()) + ", HBM",
         item->compute()->intensity(), *item->compute()->criticalIntensity());
   os << '\n';
   table.print(os, colour);

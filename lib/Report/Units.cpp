@@ -3,6 +3,7 @@
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include <cmath>
 #include <fmt/format.h>
 
@@ -96,6 +97,18 @@ std::string shardc::formatDigits(int64_t value) {
   return digits;
 }
 
+std::string shardc::plural(int64_t count, llvm::StringRef noun,
+                           llvm::StringRef several) {
+  std::string text = formatDigits(count) + " ";
+  if (count == 1)
+    return text + noun.str();
+  return text + (several.empty() ? noun.str() + "s" : several.str());
+}
+
+std::string shardc::formatUsd(double usd) {
+  return (usd < 1000 ? fmt::format("{:.3g}", usd) : formatScaled(usd)) + " USD";
+}
+
 std::optional<int64_t> shardc::parseBytes(llvm::StringRef text) {
   text = text.trim();
   auto isDigitOrPoint = [](char c) { return llvm::isDigit(c) || c == '.'; };
@@ -130,4 +143,39 @@ std::optional<int64_t> shardc::parseBytes(llvm::StringRef text) {
   if (!(bytes < 9.2e18))
     return std::nullopt;
   return int64_t(bytes);
+}
+
+/// A positive number and the unit behind it.
+static std::optional<std::pair<double, llvm::StringRef>>
+splitUnit(llvm::StringRef text) {
+  text = text.trim();
+  size_t end = text.size();
+  while (end > 0 && llvm::isAlpha(text[end - 1]))
+    --end;
+  double value = 0;
+  if (text.take_front(end).rtrim().getAsDouble(value) ||
+      !std::isfinite(value) || value <= 0)
+    return std::nullopt;
+  return std::pair(value, text.drop_front(end));
+}
+
+std::optional<double> shardc::parseSeconds(llvm::StringRef text) {
+  auto split = splitUnit(text);
+  if (!split)
+    return std::nullopt;
+  auto [value, unit] = *split;
+  auto perSecond = llvm::StringSwitch<std::optional<double>>(unit)
+                       .Cases({"", "s"}, 1)
+                       .Case("ms", 1e3)
+                       .Case("us", 1e6)
+                       .Case("ns", 1e9)
+                       .Default(std::nullopt);
+  return perSecond ? std::optional(value / *perSecond) : std::nullopt;
+}
+
+std::optional<double> shardc::parseUsd(llvm::StringRef text) {
+  auto split = splitUnit(text);
+  if (!split || (!split->second.empty() && split->second != "USD"))
+    return std::nullopt;
+  return split->first;
 }

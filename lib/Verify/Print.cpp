@@ -26,10 +26,6 @@ static std::string scientific(double value) {
   return text;
 }
 
-static std::string plural(int64_t count, StringRef noun) {
-  return formatDigits(count) + " " + noun.str() + (count == 1 ? "" : "s");
-}
-
 /// A line of facts; pieces that do not fit go below the first.
 static void printFact(raw_ostream &os, StringRef label,
                       ArrayRef<std::string> pieces) {

@@ -14,6 +14,10 @@ mlir::Value rootValue(mlir::Value value);
 /// Name of a value in reports (a carried value has its initial value's).
 std::string valueName(mlir::Value value);
 
+/// True if the program has a name for the tensor that the operation declares or
+/// makes, and with it a place for an `@`.
+bool isNamedTensor(mlir::Operation *op);
+
 /// Names of the value's indices, as its maker calls them.
 llvm::SmallVector<std::string, 4> indexNames(mlir::Value value);
 

@@ -14,6 +14,19 @@ enum class OptMode { None, Propagate, Optimize };
 /// `--objective`: the time to minimise (cost-model.md section 5).
 enum class Objective { Upper, Scheduled, Lower };
 
+/// As `--objective` calls it.
+inline const char *objectiveName(Objective objective) {
+  switch (objective) {
+  case Objective::Upper:
+    return "upper";
+  case Objective::Scheduled:
+    return "scheduled";
+  case Objective::Lower:
+    return "lower";
+  }
+  return "";
+}
+
 /// The memory, in bytes per device, that is priced: what a step would gain from
 /// so much more.
 inline constexpr int64_t kMoreMemory = int64_t(1) << 30;

@@ -60,6 +60,11 @@ struct ReportCompute {
   std::optional<double> criticalIntensity() const;
 };
 
+/// `convert + einsum + relu`: a compute operation's functions in their order.
+std::string functionsText(llvm::ArrayRef<std::string> prologue,
+                          llvm::StringRef function,
+                          llvm::ArrayRef<std::string> fused);
+
 /// One collective; figures of one run.
 struct ReportCollective {
   std::vector<std::string> axes;
@@ -321,8 +326,16 @@ struct Report {
     /// Time of a step, of the objective, with what the plan says, and without;
     /// absent if there is none that fits.
     std::optional<double> value, reoptimised;
+
+    /// What planning without the plan gains, if both fit.
+    std::optional<double> saves() const;
   };
   std::optional<Given> given;
+
+  /// The plan fits in memory, and is one.
+  bool fits() const { return memory.fits && plan.status != "infeasible"; }
+  /// That of `mesh auto`, as a program says it; empty without.
+  std::string chosenMesh() const;
 
   struct Repeat {
     std::string index;

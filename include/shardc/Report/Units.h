@@ -37,9 +37,24 @@ std::string formatCount(int64_t count);
 /// `70,553,706,496`.
 std::string formatDigits(int64_t value);
 
+/// `1 mesh`, `12 meshes`: digits and a noun, whose plural has an s if none is
+/// given.
+std::string plural(int64_t count, llvm::StringRef noun,
+                   llvm::StringRef several = "");
+
+/// `0.25 USD`, `5.21e-06 USD`.
+std::string formatUsd(double usd);
+
 /// Bytes from `80 GB`, `16GiB`, `1e9`: a number and, optionally, a decimal or
 /// binary prefix and `B`. Nothing if malformed, negative or too large.
 std::optional<int64_t> parseBytes(llvm::StringRef text);
+
+/// Seconds from `1.5`, `2 s`, `350ms`, `3 us`, `5 ns`: a positive number and,
+/// optionally, a unit. Nothing if malformed.
+std::optional<double> parseSeconds(llvm::StringRef text);
+
+/// From `0.002` or `0.002 USD`: positive. Nothing if malformed.
+std::optional<double> parseUsd(llvm::StringRef text);
 
 } // namespace shardc
 

@@ -79,4 +79,28 @@ TEST(UnitsTest, refusesWhatIsNoSize) {
     EXPECT_EQ(parseBytes(text), std::nullopt) << text;
 }
 
+TEST(UnitsTest, parsesTimesAndPrices) {
+  EXPECT_EQ(parseSeconds("1.5"), 1.5);
+  EXPECT_EQ(parseSeconds(" 2 s "), 2);
+  EXPECT_EQ(parseSeconds("350ms"), 0.35);
+  EXPECT_EQ(parseSeconds("1e3 us"), 1e-3);
+  EXPECT_EQ(parseSeconds("8 ns"), 8e-9);
+  for (const char *wrong :
+       {"", "s", "-1", "0", "1 h", "1e400", "nan", "inf", "1 USD", "1 s s"})
+    EXPECT_EQ(parseSeconds(wrong), std::nullopt) << wrong;
+  EXPECT_EQ(parseUsd("0.25"), 0.25);
+  EXPECT_EQ(parseUsd("0.25 USD"), 0.25);
+  for (const char *wrong : {"3 EUR", "", "0", "-1 USD", "2 s"})
+    EXPECT_EQ(parseUsd(wrong), std::nullopt) << wrong;
+}
+
+TEST(UnitsTest, countsAndPrices) {
+  EXPECT_EQ(plural(1, "mesh", "meshes"), "1 mesh");
+  EXPECT_EQ(plural(0, "mesh", "meshes"), "0 meshes");
+  EXPECT_EQ(plural(1200, "chip"), "1,200 chips");
+  EXPECT_EQ(formatUsd(5.2112e-6), "5.21e-06 USD");
+  EXPECT_EQ(formatUsd(19.2), "19.2 USD");
+  EXPECT_EQ(formatUsd(12345), "12.3 k USD");
+}
+
 } // namespace

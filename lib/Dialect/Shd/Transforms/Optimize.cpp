@@ -21,18 +21,6 @@ namespace shardc::shd {
 
 namespace {
 
-StringRef objectiveName(Objective objective) {
-  switch (objective) {
-  case Objective::Upper:
-    return "upper";
-  case Objective::Scheduled:
-    return "scheduled";
-  case Objective::Lower:
-    return "lower";
-  }
-  llvm_unreachable("unknown objective");
-}
-
 StringRef statusName(const solver::Solution &solution, bool fixed) {
   if (solution.status == solver::Status::Infeasible ||
       solution.status == solver::Status::Unknown)

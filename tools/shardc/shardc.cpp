@@ -71,6 +71,11 @@ bool wantsColour(bool terminalHasColours) {
   return terminalHasColours && (!noColour || noColour->empty());
 }
 
+/// What reports and errors call a file of the command line.
+std::string nameOf(StringRef path) {
+  return path == "-" ? "<stdin>" : path.str();
+}
+
 enum class Rounding { Exact, Declared };
 enum class LintLevel { Report, Error };
 enum class PlanAs { Pins, Start };
@@ -287,9 +292,7 @@ struct Options {
   }
 
   /// What reports call the program.
-  std::string name() const {
-    return input == "-" ? "<stdin>" : input.getValue();
-  }
+  std::string name() const { return nameOf(input); }
   bool wantsColour() const {
     return output == "-" && ::wantsColour(sys::Process::StandardOutHasColors());
   }
@@ -312,6 +315,21 @@ struct Options {
     return hardware.getNumOccurrences() || mesh.getNumOccurrences() ||
            dims.getNumOccurrences() || allowPadding;
   }
+};
+
+/// A text that is compiled, in a context of its own.
+struct Source {
+  /// `path` says where imports are looked for, whatever the buffer is called.
+  Source(std::unique_ptr<MemoryBuffer> buffer, StringRef path)
+      : context(MLIRContext::Threading::DISABLED) {
+    manager.setIncludeDirs({sys::path::parent_path(path).str()});
+    manager.AddNewSourceBuffer(std::move(buffer), SMLoc());
+    // Diagnostics speak of the program, not of the operations made from it.
+    context.printOpOnDiagnostic(false);
+  }
+
+  SourceMgr manager;
+  MLIRContext context;
 };
 
 /// Compiles the texts of one input and remembers the worst outcome.
@@ -508,16 +526,12 @@ std::optional<PlanFile> Driver::readPlanFile() {
       errs() << path << ": error: " << message << "\n";
     return plan;
   }
-  SourceMgr sourceMgr;
-  sourceMgr.setIncludeDirs({sys::path::parent_path(path).str()});
-  sourceMgr.AddNewSourceBuffer(std::move(buffer), SMLoc());
-  MLIRContext context(MLIRContext::Threading::DISABLED);
-  context.printOpOnDiagnostic(false);
-  DiagnosticPrinter printer(sourceMgr, &context);
+  Source source(std::move(buffer), path);
+  DiagnosticPrinter printer(source.manager, &source.context);
   Overrides overrides;
   overrides.allowPadding = options.allowPadding;
   std::optional<Program> program =
-      importProgram(sourceMgr, &context, overrides);
+      importProgram(source.manager, &source.context, overrides);
   if (!program)
     return std::nullopt;
   return readPlanProgram(programOf(*program->module), path.str());
@@ -774,22 +788,19 @@ std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path) {
     errs() << path << ": error: " << message << "\n";
     return InputError;
   }
-  SourceMgr sourceMgr;
-  sourceMgr.setIncludeDirs({sys::path::parent_path(path).str()});
-  sourceMgr.AddNewSourceBuffer(std::move(buffer), SMLoc());
-  MLIRContext context(MLIRContext::Threading::DISABLED);
-  context.printOpOnDiagnostic(false);
-  DiagnosticPrinter printer(sourceMgr, &context);
+  overrides = options.overrides();
+  Source source(std::move(buffer), path);
+  DiagnosticPrinter printer(source.manager, &source.context);
   std::optional<ProgramText> program =
-      readProgram(sourceMgr, &context, options.overrides());
+      readProgram(source.manager, &source.context, overrides);
   if (!program)
     return InputError;
   Outcome outcome =
-      Evaluator(*program, options.plan(), path.str()).plan(Point());
+      Evaluator(*program, options.plan(), nameOf(path)).plan(Point());
   if (outcome.report)
     return DiffInput(*outcome.report);
   // The compiler says why.
-  return compile(sourceMgr, context, nulls());
+  return compile(source.manager, source.context, nulls());
 }
 
 ExitStatus Driver::diff(raw_ostream &os) {
@@ -822,19 +833,13 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
                              raw_ostream &os) {
   overrides = options.overrides();
   meshSearch.reset();
-  SourceMgr sourceMgr;
-  // Where imports are looked for, whatever the buffer is called.
-  sourceMgr.setIncludeDirs({sys::path::parent_path(options.input).str()});
-  sourceMgr.AddNewSourceBuffer(std::move(buffer), SMLoc());
-  MLIRContext context(MLIRContext::Threading::DISABLED);
-  // Diagnostics speak of the program, not of the operations made from it.
-  context.printOpOnDiagnostic(false);
+  Source source(std::move(buffer), options.input);
   if (options.verifyDiagnostics)
-    return verify(sourceMgr, context, os);
-  DiagnosticPrinter printer(sourceMgr, &context);
+    return verify(source.manager, source.context, os);
+  DiagnosticPrinter printer(source.manager, &source.context);
   if (options.asks())
-    return answerQuestions(sourceMgr, context, os);
-  return compile(sourceMgr, context, os);
+    return answerQuestions(source.manager, source.context, os);
+  return compile(source.manager, source.context, os);
 }
 
 ExitStatus Driver::run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os) {
@@ -906,6 +911,9 @@ static ExitStatus checkQuestions(const Options &options) {
   if (compares && StringRef(options.diff).ends_with(".mlir"))
     return commandLineError("--diff expects .shd or .json files, found '" +
                             options.diff + "'");
+  if (compares && options.diff == "-" && options.input == "-")
+    return commandLineError("--diff expects two files, found standard input "
+                            "twice");
   if (crosses > 1 || explains > 1)
     return commandLineError("expected one " + option + ", found " +
                             Twine(std::max(crosses, explains)));
@@ -1015,14 +1023,14 @@ static ExitStatus compileFile(const Options &options, TimingScope &timing,
   static const std::atomic<bool> never = false;
   const std::atomic<bool> &interrupted =
       options.asks() ? never : catchInterrupts();
+  Driver driver(options, timing, interrupted);
+  if (options.diff.getNumOccurrences())
+    return driver.diff(os);
   std::string message;
   std::unique_ptr<MemoryBuffer> input = openInputFile(options.input, &message);
   if (!input)
     return commandLineError(message);
-  if (options.diff.getNumOccurrences())
-    return Driver(options, timing, interrupted).diff(os);
-  ExitStatus status =
-      Driver(options, timing, interrupted).run(std::move(input), os);
+  ExitStatus status = driver.run(std::move(input), os);
   return status == InputError && interrupted ? Interrupted : status;
 }
 

@@ -69,20 +69,29 @@ static Answer answerSweep(llvm::raw_ostream &os, const Questions &questions,
   if (isProgramWrong(rows, workers))
     return Answer::WrongProgram;
   std::vector<std::string> names = grid->names();
+  std::optional<Frontier> frontier;
+  if (questions.targets.any())
+    frontier = findFrontier(rows, questions.targets);
+  const Frontier *shown = frontier ? &*frontier : nullptr;
   switch (questions.format) {
   case SweepFormat::Table:
     printSweepTable(os,
                     questions.file + ": " + llvm::join(questions.sweeps, "; "),
                     names, rows, questions.colour);
+    if (frontier)
+      printFrontier(os, names, rows, *frontier, questions.colour);
     break;
   case SweepFormat::Csv:
-    printSweepCsv(os, names, rows);
+    printSweepCsv(os, names, rows, shown);
     break;
   case SweepFormat::Json:
-    printSweepJson(os, rows);
+    printSweepJson(os, rows, shown);
     break;
   }
-  return Answer::Printed;
+  if (!frontier || frontier->chosen)
+    return Answer::Printed;
+  emitError(mlir::UnknownLoc::get(context)) << missText(rows, *frontier);
+  return Answer::NoneMeets;
 }
 
 static Answer answerCrossover(llvm::raw_ostream &os, const Questions &questions,

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Questions/Sweep.h"
+#include "shardc/Questions/Frontier.h"
 #include "shardc/Report/Table.h"
 #include "shardc/Report/Units.h"
 #include <cmath>
@@ -13,10 +13,6 @@
 
 using namespace shardc;
 using llvm::StringRef;
-
-static bool fits(const Report &report) {
-  return report.memory.fits && report.plan.status != "infeasible";
-}
 
 //===----------------------------------------------------------------------===//
 // Tables
@@ -28,7 +24,7 @@ static std::string percentOrNone(std::optional<double> fraction) {
 
 static std::vector<Cell> cellsOf(const Report &report) {
   const Report::Memory &memory = report.memory;
-  bool good = fits(report);
+  bool good = report.fits();
   Style style = good ? Style::Plain : Style::Red;
   return {
       formatTime(report.time.scheduled),
@@ -143,17 +139,21 @@ static const CsvColumn kCsvColumns[] = {
     {"plan.value_s", [](const Report &r) { return exact(r.plan.value); }},
     {"plan.bound_s", [](const Report &r) { return exact(r.plan.bound); }},
     {"plan.gap", [](const Report &r) { return exact(r.plan.gap); }},
+    {"mesh", [](const Report &r) { return r.chosenMesh(); }},
 };
 
 void shardc::printSweepCsv(llvm::raw_ostream &os,
                            llvm::ArrayRef<std::string> names,
-                           llvm::ArrayRef<SweepRow> rows) {
+                           llvm::ArrayRef<SweepRow> rows,
+                           const Frontier *frontier) {
   for (const std::string &name : names)
     os << csvCell(name) << ',';
   for (const CsvColumn &column : kCsvColumns)
     os << column.name << ',';
+  if (frontier)
+    os << "frontier,chosen,";
   os << "error\n";
-  for (const SweepRow &row : rows) {
+  for (auto [i, row] : llvm::enumerate(rows)) {
     for (const Setting &setting : row.point)
       os << csvCell(setting.valueText()) << ',';
     for (const CsvColumn &column : kCsvColumns) {
@@ -161,6 +161,9 @@ void shardc::printSweepCsv(llvm::raw_ostream &os,
         os << csvCell(column.cell(*row.outcome.report));
       os << ',';
     }
+    if (frontier)
+      os << truth(frontier->has(i)) << ',' << truth(frontier->chosen == i)
+         << ',';
     os << csvCell(row.outcome.error) << '\n';
   }
 }
@@ -213,8 +216,27 @@ static void printPoint(llvm::raw_ostream &os, const SweepRow &row) {
   os << "\n    }";
 }
 
+/// Positions among the points.
+static Json position(std::optional<size_t> row) {
+  return row ? Json(*row) : Json(nullptr);
+}
+
+static Json toJson(const Frontier &frontier) {
+  auto number = [](std::optional<double> value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  Json object;
+  object["target_time_s"] = number(frontier.targets.seconds);
+  object["target_price_usd"] = number(frontier.targets.usd);
+  object["points"] = Json(frontier.rows);
+  object["chosen"] = position(frontier.chosen);
+  object["nearest"] = position(frontier.nearest);
+  return object;
+}
+
 void shardc::printSweepJson(llvm::raw_ostream &os,
-                            llvm::ArrayRef<SweepRow> rows) {
+                            llvm::ArrayRef<SweepRow> rows,
+                            const Frontier *frontier) {
   os << "{\n  \"schema\": \"shardc.sweep/1\",\n  \"points\": [";
   StringRef separator = "\n";
   for (const SweepRow &row : rows) {
@@ -222,5 +244,8 @@ void shardc::printSweepJson(llvm::raw_ostream &os,
     printPoint(os, row);
     separator = ",\n";
   }
-  os << "\n  ]\n}\n";
+  os << "\n  ]";
+  if (frontier)
+    os << ",\n  \"frontier\": " << dump(toJson(*frontier));
+  os << "\n}\n";
 }

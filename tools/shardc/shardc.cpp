@@ -190,6 +190,16 @@ struct Options {
                "'B in 64, 128', 'B in 64..4096 * 2', 'B in 64..4096 + 64', "
                "'hardware in tpu_v5e[4, 4], h100[2, 8]'; repeated, a grid"),
       cl::value_desc("NAME in VALUES"), cl::cat(questionCategory)};
+  cl::opt<std::string> targetTime{
+      "target-time",
+      cl::desc("Of a sweep of hardware, the cheapest point that does a step "
+               "within so many seconds, or '20 ms', and the frontier of time "
+               "against price"),
+      cl::value_desc("SECONDS"), cl::cat(questionCategory)};
+  cl::opt<std::string> targetPrice{
+      "target-price",
+      cl::desc("The fastest point whose step costs at most so many USD"),
+      cl::value_desc("USD"), cl::cat(questionCategory)};
   cl::opt<std::string> crossover{
       "crossover",
       cl::desc("Where in a range the bounds, the plan or whether it fits "
@@ -279,6 +289,10 @@ struct Options {
     if (explain.getNumOccurrences())
       result.explain = explain;
     result.memoryCurve = memoryCurve;
+    if (targetTime.getNumOccurrences())
+      result.targets.seconds = parseSeconds(targetTime);
+    if (targetPrice.getNumOccurrences())
+      result.targets.usd = parseUsd(targetPrice);
     result.lint = lint.getNumOccurrences() > 0;
     result.file = name();
     result.plan = plan();
@@ -726,6 +740,8 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
     return Success;
   case Answer::Findings:
     return options.lint == LintLevel::Error ? LintFound : Success;
+  case Answer::NoneMeets:
+    return NoPlanFits;
   case Answer::WrongQuestion:
     return CommandLineError;
   case Answer::WrongProgram:
@@ -881,6 +897,23 @@ static ExitStatus listHardware(const Options &options, raw_ostream &os) {
   return Success;
 }
 
+static ExitStatus checkTargets(const Options &options) {
+  for (const cl::opt<std::string> *target :
+       {&options.targetTime, &options.targetPrice})
+    if (target->getNumOccurrences() && !options.sweep.getNumOccurrences())
+      return commandLineError("--" + target->ArgStr + " expects --sweep");
+  if (options.targetTime.getNumOccurrences() &&
+      !parseSeconds(options.targetTime))
+    return commandLineError("--target-time expects a time, such as 0.5 or "
+                            "'20 ms', found '" +
+                            options.targetTime + "'");
+  if (options.targetPrice.getNumOccurrences() && !parseUsd(options.targetPrice))
+    return commandLineError("--target-price expects a price of a step in USD, "
+                            "such as 0.25, found '" +
+                            options.targetPrice + "'");
+  return Success;
+}
+
 /// What the option parser cannot check of questions.
 static ExitStatus checkQuestions(const Options &options) {
   bool sweeps = options.sweep.getNumOccurrences();
@@ -901,6 +934,8 @@ static ExitStatus checkQuestions(const Options &options) {
                             "one");
   if (options.emit == Emit::Csv && !sweeps)
     return commandLineError("--emit-csv expects --sweep");
+  if (ExitStatus status = checkTargets(options))
+    return status;
   StringRef option = options.question();
   if (option.empty())
     return Success;

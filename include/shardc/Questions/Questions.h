@@ -9,7 +9,7 @@
 #define SHARDC_QUESTIONS_QUESTIONS_H
 
 #include "shardc/Optimizer/Options.h"
-#include "shardc/Questions/Sweep.h"
+#include "shardc/Questions/Frontier.h"
 
 namespace shardc {
 
@@ -22,6 +22,8 @@ struct Questions {
   /// Name of `--explain`.
   std::optional<std::string> explain;
   bool memoryCurve = false;
+  /// Of a sweep: `--target-time` and `--target-price`.
+  Targets targets;
   bool lint = false;
   /// As on the command line.
   std::string file;
@@ -41,6 +43,8 @@ enum class Answer {
   /// No point has a plan, and neither has the program as it is written, for the
   /// same reason. Nothing was printed.
   WrongProgram,
+  /// What is printed has no point that meets the targets; an error says so.
+  NoneMeets,
   /// What is printed is about a program of which no plan fits; an error says
   /// why.
   NoPlanFits,

@@ -46,12 +46,16 @@ std::vector<SweepRow> sweep(const Grid &grid, SweepFormat format,
 void printSweepTable(llvm::raw_ostream &os, llvm::StringRef title,
                      llvm::ArrayRef<std::string> names,
                      llvm::ArrayRef<SweepRow> rows, bool colour);
+struct Frontier;
+
 /// A line for each point after a line of column names; full precision, in SI
-/// units.
+/// units. With a frontier, whether it is on it and whether it is chosen.
 void printSweepCsv(llvm::raw_ostream &os, llvm::ArrayRef<std::string> names,
-                   llvm::ArrayRef<SweepRow> rows);
+                   llvm::ArrayRef<SweepRow> rows,
+                   const Frontier *frontier = nullptr);
 /// Schema shardc.sweep/1 of cli.md.
-void printSweepJson(llvm::raw_ostream &os, llvm::ArrayRef<SweepRow> rows);
+void printSweepJson(llvm::raw_ostream &os, llvm::ArrayRef<SweepRow> rows,
+                    const Frontier *frontier = nullptr);
 
 } // namespace shardc
 

@@ -68,7 +68,7 @@ TEST(Sweep, CsvHasFullPrecisionAndQuotes) {
   std::string text = csv(row);
   auto [heading, line] = llvm::StringRef(text).split('\n');
   EXPECT_TRUE(heading.starts_with("B,hardware.chips,time.scheduled_s,"));
-  EXPECT_TRUE(heading.ends_with(",plan.gap,error"));
+  EXPECT_TRUE(heading.ends_with(",plan.gap,mesh,error"));
   EXPECT_TRUE(line.starts_with("64,1,0.30000000000000004,"));
   EXPECT_TRUE(line.ends_with(",\"needs 1 GB, \"\"more\"\"\"\n"));
   EXPECT_EQ(heading.count(','), line.count(',') - 1);

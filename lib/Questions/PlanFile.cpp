@@ -291,6 +291,8 @@ void shardc::keepFaster(ModuleOp module, ModuleOp open) {
   auto proven = searched->getAttrOfType<DictionaryAttr>(kPlan);
   record.set("status", StringAttr::get(given.getContext(), "feasible"));
   record.erase("bound_ps");
+  if (Attribute seconds = proven.get("search_s"))
+    record.set("search_s", seconds);
   if (other)
     if (Attribute bound = proven.get("bound_ps"))
       record.set("bound_ps", bound);

@@ -371,7 +371,7 @@ private:
   OwningOpRef<ModuleOp> takeModule(Program &program, MLIRContext &context);
   std::optional<PlanFile> readPlanFile();
   LogicalResult search(ModuleOp module);
-  LogicalResult searchOnce(ModuleOp module);
+  LogicalResult searchOnce(ModuleOp module, PlanOptions how);
   LogicalResult searchFromPlan(ModuleOp module, const PlanFile &file);
   LogicalResult plan(ModuleOp module, OwningOpRef<ModuleOp> &planned);
   LogicalResult run(ModuleOp module,
@@ -552,13 +552,17 @@ std::optional<PlanFile> Driver::readPlanFile() {
 }
 
 /// Plans with what the file says, and without; keeps the first as pins, and as
-/// a start the faster one.
+/// a start the faster one. Where the file leaves little open, it is a start
+/// however short the time limit.
 LogicalResult Driver::searchFromPlan(ModuleOp module, const PlanFile &file) {
   OwningOpRef<ModuleOp> open = module.clone();
-  if (failed(applyPlanFile(programOf(module), file, options.freed)) ||
-      failed(searchOnce(module)) || failed(searchOnce(*open)))
-    return failure();
   bool asStart = options.planAs == PlanAs::Start;
+  PlanOptions how = options.plan(), withFile = how;
+  if (asStart && options.freed.empty())
+    withFile.timeLimitSeconds.reset();
+  if (failed(applyPlanFile(programOf(module), file, options.freed)) ||
+      failed(searchOnce(module, withFile)) || failed(searchOnce(*open, how)))
+    return failure();
   given = {file.file, asStart ? "start" : "pins",
            plannedSeconds(programOf(module)), plannedSeconds(programOf(*open))};
   if (asStart)
@@ -568,14 +572,14 @@ LogicalResult Driver::searchFromPlan(ModuleOp module, const PlanFile &file) {
 
 LogicalResult Driver::search(ModuleOp module) {
   if (!options.planFile.getNumOccurrences())
-    return searchOnce(module);
+    return searchOnce(module, options.plan());
   std::optional<PlanFile> file = readPlanFile();
   return file ? searchFromPlan(module, *file) : failure();
 }
 
 /// Runs the planning pipeline; Ctrl-C ends its search, and on a terminal a line
 /// tells how far it is.
-LogicalResult Driver::searchOnce(ModuleOp module) {
+LogicalResult Driver::searchOnce(ModuleOp module, PlanOptions how) {
   MLIRContext *context = module.getContext();
   ProgressLine line(ProgressLine::isWanted());
   SearchWatch &watch = SearchWatch::attach(context);
@@ -583,7 +587,6 @@ LogicalResult Driver::searchOnce(ModuleOp module) {
   watch.progress = [&line](const solver::SearchProgress &progress) {
     showProgress(line, progress);
   };
-  PlanOptions how = options.plan();
   how.priceMemory = options.emitsReport() && !options.verify;
   LogicalResult planned = run(
       module, [&](OpPassManager &manager) { buildPlanPipeline(manager, how); });

@@ -140,6 +140,17 @@ void MemoryProfiler::addEarly(Value value, MemoryKind kind, uint32_t begin,
   }
 }
 
+/// It is no point of the schedule: a view, or a prologue that each of its users
+/// computes.
+bool MemoryProfiler::costsNothing(const Chunk &chunk) const {
+  if (!chunk.prologue)
+    return chunk.kind == Chunk::Kind::Free;
+  return llvm::all_of(chunk.ops, [&](Operation *op) {
+    unsigned value = graph.valueIndex.lookup(op->getResult(0));
+    return staysOnChip(graph.values[value]);
+  });
+}
+
 /// The operations that read a value, as it is or in another layout, and cost
 /// nothing.
 void MemoryProfiler::addFreeReaders(
@@ -149,7 +160,7 @@ void MemoryProfiler::addFreeReaders(
     if (isCollective(user))
       addFreeReaders(user->getResult(0), readers);
     else if (chunk != graph.chunkOf.end() &&
-             graph.chunks[chunk->second].kind == Chunk::Kind::Free)
+             costsNothing(graph.chunks[chunk->second]))
       readers.push_back(user);
   }
 }

@@ -74,6 +74,7 @@ private:
                  uint32_t begin, uint32_t end);
   void addEarly(mlir::Value value, MemoryKind kind, uint32_t begin,
                 uint32_t end, int64_t bytes, const EarlyBuffer &buffer);
+  bool costsNothing(const Chunk &chunk) const;
   void addFreeReaders(mlir::Value value,
                       llvm::SmallVectorImpl<mlir::Operation *> &readers) const;
   uint32_t earlyFlow(mlir::OpOperand &use,

@@ -9,6 +9,8 @@
 
 #include "shardc/Cost/Schedule.h"
 #include "llvm/ADT/STLExtras.h"
+#include <map>
+#include <tuple>
 
 using namespace llvm;
 using namespace shardc;
@@ -69,6 +71,7 @@ public:
 
 private:
   void placeCollective(unsigned index);
+  void delay();
   /// `level`: how many bodies lie between `body` and the collective's own.
   void placeReady(unsigned index, unsigned body, UseRange use, Overlap how,
                   unsigned level);
@@ -161,9 +164,33 @@ void Issuer::placeCollective(unsigned index) {
   }
 }
 
+/// What moves on what others have moved, as a sum of statistics does of several
+/// operands, is issued when the last of those is.
+void Issuer::delay() {
+  std::map<std::tuple<unsigned, unsigned, bool>, IssuePoint *> known;
+  for (IssuePoint &point : points) {
+    if (point.blocks)
+      continue;
+    for (unsigned earlier : step.collectives[point.collective].after) {
+      auto it = known.find({earlier, point.body, point.next});
+      if (it == known.end())
+        continue;
+      const IssuePoint &other = *it->second;
+      if (std::pair(point.slot, !point.atStart) >=
+          std::pair(other.slot, !other.atStart))
+        continue;
+      point.slot = other.slot;
+      point.atStart = other.atStart;
+      point.prefetch = other.prefetch;
+    }
+    known[{point.collective, point.body, point.next}] = &point;
+  }
+}
+
 std::vector<IssuePoint> Issuer::place() {
   for (unsigned i = 0; i < step.collectives.size(); ++i)
     placeCollective(i);
+  delay();
   // What the next iteration needs comes after what this one does.
   llvm::sort(points, [](const IssuePoint &a, const IssuePoint &b) {
     return std::tuple(a.body, a.slot, !a.atStart, a.next, a.collective) <

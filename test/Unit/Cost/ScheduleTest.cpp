@@ -129,6 +129,30 @@ Step repeated(int64_t count, Picoseconds gather1, Picoseconds gather2,
   return step;
 }
 
+TEST(ScheduleTest, whatMovesTwoResultsIsIssuedBehindBoth) {
+  // c needs the sum of what a makes and of a weight. Ahead, the weight is
+  // gathered when b begins, and the sum cannot be issued before that.
+  Step step;
+  step.numNetworks = 2;
+  step.addGroup(0, 10);
+  unsigned gather = addCollective(step, 0, 4, {x}, Step::Origin::Ready, 0);
+  unsigned sum = addCollective(step, 0, 7, {y}, Step::Origin::Produced, 0);
+  step.collectives[sum].after = {gather};
+  step.addGroup(0, 20);
+  unsigned c = step.addGroup(0, 3);
+  step.groups[c].waits = {sum};
+  std::vector<IssuePoint> points = issuePoints(step, {Overlap::Ahead});
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_EQ(points[0].collective, gather);
+  EXPECT_EQ(points[1].collective, sum);
+  for (const IssuePoint &point : points) {
+    EXPECT_EQ(point.slot, 2u);
+    EXPECT_TRUE(point.atStart);
+  }
+  // a [0, 10), the gather [10, 14), the sum [14, 21), b [10, 30), c [30, 33).
+  EXPECT_EQ(run(step, Overlap::Ahead).scheduled, 33);
+}
+
 TEST(ScheduleTest, weightsOfARepeatAreGatheredInTheIterationBefore) {
   // x: W1 [0, 10), W2 [10, 25)
   // first iteration: a [10, 30), b [30, 60); W1 of the next is issued at 30, W2
@@ -435,7 +459,8 @@ TEST(ScheduleProperties, fasterNetworksAndOperationsNeverHurt) {
 
 /// A repeat of groups and collectives, every iteration of it, as a longest path
 /// through all of them: collectives in the order of (the group after whose end
-/// they are issued, iteration, number).
+/// they are issued, not before those whose results they move; iteration;
+/// number).
 Picoseconds simulateInFull(const Step &step) {
   const Step::Body &body = step.bodies[1];
   const auto numGroups = int64_t(body.items.size());
@@ -449,17 +474,22 @@ Picoseconds simulateInFull(const Step &step) {
     }
   };
   std::vector<Run> runs;
-  for (int64_t i = 0; i < body.count; ++i)
+  for (int64_t i = 0; i < body.count; ++i) {
+    std::vector<int64_t> positions;
     for (unsigned c = 0; c < step.collectives.size(); ++c) {
       const Step::Collective &collective = step.collectives[c];
       int64_t after = uses[c].last;
       if (collective.origin == Step::Origin::Carried)
         after = std::max<int64_t>(after, collective.producer);
+      int64_t position = i == 0 ? -1 : (i - 1) * numGroups + after;
       if (collective.origin == Step::Origin::Produced)
-        runs.push_back({i * numGroups + collective.producer, i, c});
-      else
-        runs.push_back({i == 0 ? -1 : (i - 1) * numGroups + after, i, c});
+        position = i * numGroups + collective.producer;
+      for (unsigned earlier : collective.after)
+        position = std::max(position, positions[earlier]);
+      positions.push_back(position);
+      runs.push_back({position, i, c});
     }
+  }
   std::sort(runs.begin(), runs.end());
 
   std::vector<Picoseconds> free(step.numNetworks, 0),

@@ -8,6 +8,7 @@
 
 #include "mlir/Transforms/DialectConversion.h"
 #include "shardc/Conversion/Passes.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -250,24 +251,8 @@ private:
   LogicalResult convert(shd::ProgramOp program);
 };
 
-/// Shardings must be in the types, and collectives where they differ.
-LogicalResult checkExplicit(shd::ProgramOp program) {
-  auto isOpen = [&](Type type) {
-    return program.getMesh() && cast<RankedTensorType>(type).getRank() > 0 &&
-           !shd::getSharding(type);
-  };
-  WalkResult result = program->walk([&](Operation *op) {
-    if (!op->hasAttr(shd::kResultPin) && !op->hasAttr(shd::kOperandPins) &&
-        llvm::none_of(op->getResultTypes(), isOpen))
-      return WalkResult::advance();
-    op->emitError("the plan is not explicit; run shd-insert-collectives first");
-    return WalkResult::interrupt();
-  });
-  return failure(result.wasInterrupted());
-}
-
 LogicalResult ConvertShdToSpmdPass::convert(shd::ProgramOp program) {
-  if (failed(checkExplicit(program)))
+  if (failed(shd::checkExplicit(program)))
     return failure();
   LocalTypes types(shd::toMesh(program.getMeshAttr()));
   RewritePatternSet patterns(&getContext());

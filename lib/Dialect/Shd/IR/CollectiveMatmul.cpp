@@ -1,6 +1,7 @@
 //===- CollectiveMatmul.cpp - Matmuls that run around a ring --------------===//
 
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -41,12 +42,6 @@ private:
 
 } // namespace
 
-static Layout layoutOf(const Mesh &mesh, RankedTensorType type) {
-  ShardingAttr sharding = getSharding(type);
-  return sharding ? toLayout(mesh, sharding)
-                  : Layout::replicated(type.getRank());
-}
-
 /// The dimension with an index.
 static std::optional<unsigned> dimOf(ArrayRef<StringRef> indices,
                                      StringRef index) {
@@ -64,8 +59,8 @@ static IndexingAttr indexingOf(Operation *op) {
 /// divide it evenly, so that every chunk is full.
 bool Matcher::findRing() {
   bool isGather = moved.kind == CollectiveKind::AllGather;
-  Layout parts = layoutOf(mesh, isGather ? moved.from : moved.to);
-  Layout whole = layoutOf(mesh, isGather ? moved.to : moved.from);
+  Layout parts = explicitLayout(mesh, isGather ? moved.from : moved.to);
+  Layout whole = explicitLayout(mesh, isGather ? moved.to : moved.from);
   for (auto [i, fine, coarse] : llvm::enumerate(parts.dims, whole.dims)) {
     if (fine.size() == coarse.size())
       continue;

@@ -1,5 +1,6 @@
 //===- AnnotateCost.cpp - shd-annotate-cost --------------------*- C++ -*-===//
 
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/GroupCosts.h"
@@ -87,7 +88,7 @@ Strategy GroupPricer::strategyOf(Operation *op,
   auto layoutOf = [&](Value value) -> std::optional<Layout> {
     if (!hasLayout(value))
       return std::nullopt;
-    return toLayout(context.mesh(), getSharding(value.getType()));
+    return explicitLayout(context.mesh(), value.getType());
   };
   for (unsigned i = 0; i < rule.operands.size(); ++i)
     operands.push_back(layoutOf(op->getOperand(i)));
@@ -180,7 +181,8 @@ void GroupPricer::price(const FusionGroup &group) {
 struct AnnotateCostPass : impl::ShdAnnotateCostBase<AnnotateCostPass> {
   void runOnOperation() override {
     std::unique_ptr<PlanningContext> context = createContext(getOperation());
-    if (!context || failed(checkFusionGroups(getOperation())))
+    if (!context || failed(checkFusionGroups(getOperation())) ||
+        failed(checkExplicit(getOperation())))
       return signalPassFailure();
     llvm::MapVector<int64_t, FusionGroup> groups;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {

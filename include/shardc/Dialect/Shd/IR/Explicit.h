@@ -1,0 +1,23 @@
+//===- Explicit.h - Programs whose plan is in their types -----*- C++ -*-===//
+//
+// After `shd-insert-collectives` shardings are in the types, and collectives
+// stand where they differ. A program without a mesh needs neither.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_DIALECT_SHD_IR_EXPLICIT_H
+#define SHARDC_DIALECT_SHD_IR_EXPLICIT_H
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+
+namespace shardc::shd {
+
+/// Fails, with an error, where the plan is still to be made explicit.
+llvm::LogicalResult checkExplicit(ProgramOp program);
+
+/// Of a value of an explicit program; one without a sharding is replicated.
+Layout explicitLayout(const Mesh &mesh, mlir::Type type);
+
+} // namespace shardc::shd
+
+#endif // SHARDC_DIALECT_SHD_IR_EXPLICIT_H

@@ -1,0 +1,27 @@
+//===- Explicit.cpp - Programs whose plan is in their types ---------------===//
+
+#include "shardc/Dialect/Shd/IR/Explicit.h"
+
+using namespace mlir;
+using namespace shardc;
+
+LogicalResult shd::checkExplicit(ProgramOp program) {
+  auto isOpen = [&](Type type) {
+    return program.getMesh() && cast<RankedTensorType>(type).getRank() > 0 &&
+           !getSharding(type);
+  };
+  WalkResult result = program->walk([&](Operation *op) {
+    if (!op->hasAttr(kResultPin) && !op->hasAttr(kOperandPins) &&
+        llvm::none_of(op->getResultTypes(), isOpen))
+      return WalkResult::advance();
+    op->emitError("the plan is not explicit; run shd-insert-collectives first");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+Layout shd::explicitLayout(const Mesh &mesh, Type type) {
+  ShardingAttr sharding = getSharding(type);
+  return sharding ? toLayout(mesh, sharding)
+                  : Layout::replicated(cast<RankedTensorType>(type).getRank());
+}

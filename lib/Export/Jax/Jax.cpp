@@ -12,6 +12,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Conversion/Passes.h"
 #include "shardc/Dialect/Spmd/Transforms/Passes.h"
+#include "shardc/Optimizer/Names.h"
 #include "shardc/Reshard/Permutation.h"
 #include "shardc/Verify/Shrink.h"
 #include "llvm/ADT/StringExtras.h"
@@ -100,18 +101,24 @@ static void pair(PythonFile &file, Operation *full, Operation *small) {
 
 /// shard_map wants parts of one size.
 LogicalResult Exporter::checkDivisible() {
-  auto check = [&](Operation *op, Type global) -> LogicalResult {
-    auto type = cast<RankedTensorType>(global);
-    if (divides(file.mesh, shd::tensorShape(type),
-                spmd::layoutOf(file.mesh, type)))
-      return success();
-    return op->emitError("--emit-jax expects axes that divide the extents that "
+  auto check = [&](Value value) -> LogicalResult {
+    auto type = cast<RankedTensorType>(value.getType());
+    Layout layout = spmd::layoutOf(file.mesh, type);
+    SmallVector<std::string, 4> names = indexNames(value);
+    names.resize(type.getRank());
+    for (auto [axes, extent, index] :
+         llvm::zip_equal(layout.dims, type.getShape(), names))
+      if (int64_t devices = file.mesh.groupSize(axes); extent % devices != 0)
+        return emitError(value.getLoc(),
+                         "--emit-jax expects axes that divide the extents that "
                          "they split, found ")
-           << type;
+               << index << " = " << extent << " of '" << valueName(value)
+               << "' on " << devices << " devices";
+    return success();
   };
   WalkResult result = planned->walk([&](Operation *op) {
-    for (Type type : op->getResultTypes())
-      if (isa<RankedTensorType>(type) && failed(check(op, type)))
+    for (Value value : op->getResults())
+      if (isa<RankedTensorType>(value.getType()) && failed(check(value)))
         return WalkResult::interrupt();
     return WalkResult::advance();
   });

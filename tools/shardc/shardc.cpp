@@ -1012,7 +1012,8 @@ static ExitStatus checkCommandLine(const Options &options) {
       (!options.emitsReport() || options.asks() || options.timeline))
     return commandLineError(
         "--verify prints a report of its own, or JSON with --emit-json; it "
-        "goes with no --timeline and no question about many plans");
+        "goes with no other --emit-*, no --timeline and no question about many "
+        "plans");
   if (options.verify && options.readsModule())
     return commandLineError("--verify expects a .shd file, found '" +
                             options.input + "'");

@@ -317,6 +317,18 @@ LogicalResult CollectiveInserter::visit(Block &block) {
   return success();
 }
 
+/// Without a mesh no type has a sharding.
+void removeShardings(ProgramOp program) {
+  auto remove = [](Value value) {
+    value.setType(withSharding(value.getType(), {}));
+  };
+  program.walk([&](Operation *op) {
+    llvm::for_each(op->getResults(), remove);
+    for (Region &region : op->getRegions())
+      llvm::for_each(region.getArguments(), remove);
+  });
+}
+
 struct InsertCollectivesPass
     : impl::ShdInsertCollectivesBase<InsertCollectivesPass> {
   void runOnOperation() override {
@@ -332,6 +344,8 @@ struct InsertCollectivesPass
       op->removeAttr(kMade);
       removeSourceAttributes(op);
     });
+    if (!getOperation().getMeshAttr())
+      removeShardings(getOperation());
   }
 };
 

@@ -116,3 +116,13 @@ shd.program "carried" mesh <[X = 8]> hardware <"h100", [8]> {
   // CHECK: shd.output "r" %[[R]]
   shd.output "r" %r ["B"] {shd.operand_pins = [#shd.sharding<[{}]>]} : tensor<4096xbf16>
 }
+
+// One device, and no mesh: types stay as they are.
+// CHECK-LABEL: shd.program "alone"
+shd.program "alone" hardware <"h100", []> {
+  // CHECK: %x = shd.declare input "x" ["B"] : tensor<64xbf16>{{$}}
+  %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{}]>} : tensor<64xbf16>
+  // CHECK: shd.elementwise exp(%x) {{.*}} : (tensor<64xbf16>) -> tensor<64xbf16>{{$}}
+  %e = shd.elementwise exp(%x) <[B] -> [B]> {shd.group = 1 : i64, shd.operand_pins = [#shd.sharding<[{}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<64xbf16>) -> tensor<64xbf16>
+  shd.output "e" %e ["B"] {shd.operand_pins = [#shd.sharding<[{}]>]} : tensor<64xbf16>
+}

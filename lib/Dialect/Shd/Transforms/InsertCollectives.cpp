@@ -298,6 +298,8 @@ LogicalResult CollectiveInserter::visitRepeat(RepeatOp repeat) {
 
 LogicalResult CollectiveInserter::visit(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (isCollective(&op))
+      return op.emitError("has been inserted before; the plan is explicit");
     if (auto repeat = dyn_cast<RepeatOp>(op)) {
       if (failed(visitRepeat(repeat)))
         return failure();

@@ -38,3 +38,12 @@ shd.program "no_hardware" mesh <[X = 4]> {
   %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{X}]>} : tensor<64xbf16>
   shd.output "x" %x ["B"] {shd.operand_pins = [#shd.sharding<[{}]>]} : tensor<64xbf16>
 }
+
+// -----
+
+shd.program "explicit" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B"] : tensor<64xbf16, #shd.sharding<[{X}]>>
+  // expected-error @+1 {{has been inserted before; the plan is explicit}}
+  %y = shd.all_gather %x over ["X"] : tensor<64xbf16, #shd.sharding<[{X}]>> -> tensor<64xbf16, #shd.sharding<[{}]>>
+  shd.output "y" %y ["B"] : tensor<64xbf16, #shd.sharding<[{}]>>
+}

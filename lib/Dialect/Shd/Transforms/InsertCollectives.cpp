@@ -319,6 +319,23 @@ LogicalResult CollectiveInserter::visit(Block &block) {
   return success();
 }
 
+/// Pins may ask for what types must not have.
+LogicalResult checkExtents(ProgramOp program, const Mesh &mesh) {
+  WalkResult result = program.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (ShardingAttr sharding = getSharding(type);
+          sharding &&
+          !divides(mesh, tensorShape(type), toLayout(mesh, sharding))) {
+        op->emitError("the plan's axes do not divide the extents of the "
+                      "result, whose sharding is ")
+            << sharding;
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// Without a mesh no type has a sharding.
 void removeShardings(ProgramOp program) {
   auto remove = [](Value value) {
@@ -338,7 +355,9 @@ struct InsertCollectivesPass
     if (!context)
       return signalPassFailure();
     CollectiveInserter inserter(*context, &getContext());
-    if (failed(inserter.visit(getOperation().getBody().front())))
+    if (failed(inserter.visit(getOperation().getBody().front())) ||
+        (!getOperation().getAllowPadding() &&
+         failed(checkExtents(getOperation(), context->mesh()))))
       return signalPassFailure();
     getOperation().walk([](Operation *op) {
       op->removeAttr(kResultPin);

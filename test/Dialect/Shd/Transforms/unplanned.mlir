@@ -47,3 +47,18 @@ shd.program "explicit" mesh <[X = 4]> hardware <"h100", [4]> {
   %y = shd.all_gather %x over ["X"] : tensor<64xbf16, #shd.sharding<[{X}]>> -> tensor<64xbf16, #shd.sharding<[{}]>>
   shd.output "y" %y ["B"] : tensor<64xbf16, #shd.sharding<[{}]>>
 }
+
+// -----
+
+shd.program "uneven" mesh <[X = 4]> hardware <"h100", [4]> {
+  // expected-error @+1 {{the plan's axes do not divide the extents of the result, whose sharding is #shd.sharding<[{X}]>}}
+  %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{X}]>} : tensor<6xbf16>
+  shd.output "x" %x ["B"] {shd.operand_pins = [#shd.sharding<[{X}]>]} : tensor<6xbf16>
+}
+
+// -----
+
+shd.program "padded" mesh <[X = 4]> hardware <"h100", [4]> allow_padding {
+  %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{X}]>} : tensor<6xbf16>
+  shd.output "x" %x ["B"] {shd.operand_pins = [#shd.sharding<[{X}]>]} : tensor<6xbf16>
+}

@@ -77,10 +77,10 @@ hardware tpu_v5e[4, 1]
 mesh [X=4]
 dim B = 4096, D = 4096, F = 4096
 input x:   bf16[B@(), D@()]
-input w:   f32[B@X]
+input w:   f32[B@X, D]
 weight W:  bf16[D@(), F@()]
 k[B@(), F@()] = x[B, D] * W[D, F]
-m[] = max[B](w[B])
+m[] = max[B, D](w[B, D])
 output k
 output m
 )");

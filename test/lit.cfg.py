@@ -39,6 +39,8 @@ config.substitutions.append(
 # Sanitizers are ten times slower: they do without what runs the same code once
 # more, and with fewer random programs in each of the four tests.
 config.substitutions.append(("%{full}", "true" if config.sanitizer else ""))
+if config.sanitizer:
+    config.available_features.add("sanitizer")
 config.substitutions.append(("%random-count", "12" if config.sanitizer else "125"))
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope --dump-input=fail"
 

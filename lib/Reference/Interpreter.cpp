@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PointRunner.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -217,8 +218,8 @@ Collective describe(const Mesh &mesh, Operation *op) {
   if (auto reduce = dyn_cast<spmd::AllReduceOp>(op))
     collective.combination = reduce.getCombination();
   llvm::append_range(collective.shape, from.getShape());
-  collective.from = spmd::layoutOf(mesh, from);
-  collective.to = spmd::layoutOf(mesh, globalTypeOf(op, "to"));
+  collective.from = shd::explicitLayout(mesh, from);
+  collective.to = shd::explicitLayout(mesh, globalTypeOf(op, "to"));
   collective.elementBits = shd::elementBits(from.getElementType());
   llvm::append_range(
       collective.localShape,
@@ -379,7 +380,7 @@ LogicalResult Interpreter::declare(Operation *op, DeclaredTensor tensor) {
   if (options.roundToDeclared)
     roundToElement(whole);
   auto local = cast<RankedTensorType>(op->getResult(0).getType());
-  Layout layout = spmd::layoutOf(devices.mesh(), tensor.type);
+  Layout layout = shd::explicitLayout(devices.mesh(), tensor.type);
   std::vector<TensorRef> parts;
   for (unsigned device = 0; device < devices.size(); ++device) {
     Box part = partOf(devices, tensor.type.getShape(), layout, device);

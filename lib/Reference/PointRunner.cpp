@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PointRunner.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -168,7 +169,8 @@ static spmd::ParameterOp stateWrittenBy(Operation *op) {
 static Layout layoutOf(const Mesh &mesh, Value value) {
   Operation *maker = value.getDefiningOp();
   StringRef name = spmd::isCollective(maker) ? "to" : StringRef(spmd::kGlobal);
-  return spmd::layoutOf(mesh, maker->getAttrOfType<TypeAttr>(name).getValue());
+  return shd::explicitLayout(mesh,
+                             maker->getAttrOfType<TypeAttr>(name).getValue());
 }
 
 /// A scatter into a state changes it where it lies, if the result stays there.
@@ -177,7 +179,7 @@ bool PointRunner::worksInPlace(Value tensor, Value stored) const {
   if (!state || order.staysInGroup(tensor))
     return false;
   Mesh mesh = spmd::meshOf(state);
-  return layoutOf(mesh, stored) == spmd::layoutOf(mesh, state.getGlobal());
+  return layoutOf(mesh, stored) == shd::explicitLayout(mesh, state.getGlobal());
 }
 
 LogicalResult PointRunner::compute(Operation *op, const Iterations &at) {

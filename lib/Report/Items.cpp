@@ -3,6 +3,7 @@
 #include "Collect.h"
 #include "Names.h"
 #include "Prices.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -70,7 +71,7 @@ void ItemCollector::addPart(Operation *first, GroupCostAttr price, int repeat) {
   compute.cost = groupPrice(price);
   Value result = leader->getResult(0);
   compute.sharding =
-      notation(model.mesh(), layoutOf(model.mesh(), result.getType()),
+      notation(model.mesh(), explicitLayout(model.mesh(), result.getType()),
                indexNames(result));
 
   ReportItem item;
@@ -103,9 +104,10 @@ void ItemCollector::addCollective(Operation *op, int repeat) {
   collective.operand = operand ? operand.str() : valueName(input);
   collective.cost = collectivePrice(op, model);
   collective.network = networkText(collective.cost);
-  collective.from = notation(mesh, layoutOf(mesh, input.getType()), indices);
+  collective.from =
+      notation(mesh, explicitLayout(mesh, input.getType()), indices);
   collective.to =
-      notation(mesh, layoutOf(mesh, op->getResult(0).getType()), indices);
+      notation(mesh, explicitLayout(mesh, op->getResult(0).getType()), indices);
   collective.reason = collectiveReason(op, mesh, order);
 
   ReportItem item;

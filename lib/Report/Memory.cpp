@@ -9,6 +9,7 @@
 #include "Collect.h"
 #include "MemoryProfiler.h"
 #include "Names.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Reshard/ReshardMemory.h"
 
 using namespace mlir;
@@ -40,8 +41,9 @@ MemoryProfiler::MemoryProfiler(ProgramOp program)
 }
 
 int64_t MemoryProfiler::bytesOf(Value value) const {
-  return wholeBytes(tensorShape(value.getType())
-                        .localBytes(mesh, layoutOf(mesh, value.getType())));
+  return wholeBytes(
+      tensorShape(value.getType())
+          .localBytes(mesh, explicitLayout(mesh, value.getType())));
 }
 
 void MemoryProfiler::add(Value value, MemoryKind kind, uint32_t begin,
@@ -84,7 +86,8 @@ bool MemoryProfiler::isInPlace(const GraphValue &value, Value stored) const {
   if (!value.intoState)
     return false;
   Value state = graph.values[*value.intoState].value;
-  return layoutOf(mesh, stored.getType()) == layoutOf(mesh, state.getType());
+  return explicitLayout(mesh, stored.getType()) ==
+         explicitLayout(mesh, state.getType());
 }
 
 /// The operation computes the group while it reads its inputs.
@@ -384,7 +387,7 @@ LiveTensor MemoryProfiler::describe(const Interval &interval) const {
   Value value = interval.value;
   SmallVector<std::string, 4> indices = indexNames(value);
   return {valueName(value), interval.kind, interval.bytes,
-          notation(mesh, layoutOf(mesh, value.getType()), indices)};
+          notation(mesh, explicitLayout(mesh, value.getType()), indices)};
 }
 
 MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule) {

@@ -76,12 +76,6 @@ std::vector<std::string> shardc::operandIndexNames(OpOperand &operand) {
   return std::vector<std::string>(names.begin(), names.end());
 }
 
-Layout shardc::layoutOf(const Mesh &mesh, Type type) {
-  if (ShardingAttr sharding = getSharding(type))
-    return toLayout(mesh, sharding);
-  return Layout::replicated(cast<RankedTensorType>(type).getRank());
-}
-
 std::string shardc::notation(const Mesh &mesh, const Layout &layout,
                              llvm::ArrayRef<std::string> names) {
   llvm::SmallVector<std::string, 4> all(names);

@@ -34,8 +34,6 @@ std::vector<std::string> operandIndexNames(mlir::OpOperand &operand);
 /// Names of the indices of what a collective moves.
 std::vector<std::string> collectiveIndices(mlir::Operation *op);
 
-/// How a value of `type` lies on the mesh (replicated if nothing is said).
-Layout layoutOf(const Mesh &mesh, mlir::Type type);
 /// `[B@X, D]{+Y}`. Dimensions without a name are called `_`.
 std::string notation(const Mesh &mesh, const Layout &layout,
                      llvm::ArrayRef<std::string> names);

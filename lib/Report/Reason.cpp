@@ -8,6 +8,7 @@
 
 #include "Collect.h"
 #include "Names.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -63,7 +64,7 @@ AxisSet Explainer::axisSetOfCollective() const {
 }
 
 std::string Explainer::sharding(OpOperand &use, Value value) const {
-  return notation(mesh, layoutOf(mesh, value.getType()),
+  return notation(mesh, explicitLayout(mesh, value.getType()),
                   operandIndexNames(use));
 }
 
@@ -90,7 +91,7 @@ Operation *makerOfPartial(Value value, AxisSet over, const Mesh &mesh) {
   while (def) {
     auto carries = [&](Value from) {
       return isa<RankedTensorType>(from.getType()) &&
-             (layoutOf(mesh, from.getType()).partial & over);
+             (explicitLayout(mesh, from.getType()).partial & over);
     };
     auto partial = llvm::find_if(def->getOperands(), carries);
     if (partial == def->operand_end())
@@ -108,7 +109,7 @@ std::vector<std::string> summedIndices(ShardingRuleOpInterface op, AxisSet over,
   SmallVector<StringRef, 4> kept = indexing.getResultIndices(0);
   std::vector<std::string> summed;
   for (unsigned i = 0; i < indexing.getOperands().size(); ++i) {
-    Layout layout = layoutOf(mesh, op->getOperand(i).getType());
+    Layout layout = explicitLayout(mesh, op->getOperand(i).getType());
     for (auto [name, dimAxes] :
          llvm::zip_equal(indexing.getOperandIndices(i), layout.dims))
       if ((axisSet(dimAxes) & over) && !llvm::is_contained(kept, name) &&
@@ -159,7 +160,7 @@ std::string Explainer::explainReduction() const {
 SmallVector<OpOperand *, 4> readersAlike(ArrayRef<OpOperand *> readers,
                                          const Mesh &mesh) {
   auto layout = [&](OpOperand *use) {
-    return layoutOf(mesh, use->get().getType());
+    return explicitLayout(mesh, use->get().getType());
   };
   SmallVector<OpOperand *, 4> alike;
   for (OpOperand *reader : readers)
@@ -195,7 +196,7 @@ std::string Explainer::explainMove() const {
   if (isStore) {
     std::vector<std::string> names = collectiveIndices(collective);
     auto written = [&](Value value) {
-      return notation(mesh, layoutOf(mesh, value.getType()), names);
+      return notation(mesh, explicitLayout(mesh, value.getType()), names);
     };
     return quoted(operand) + " is made as " + written(origin) +
            " but stored as " + written(storedValue(origin));

@@ -4,6 +4,7 @@
 #include "Collect.h"
 #include "Names.h"
 #include "Prices.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Report/Units.h"
@@ -106,7 +107,7 @@ Picoseconds SuspectFinder::timeOfPart(Operation *first) const {
 Picoseconds SuspectFinder::reshardTime(Value value, const Layout &to,
                                        int64_t count) const {
   const ReshardPlan *plan = context.planner.plan(
-      tensorShape(value.getType()), layoutOf(mesh, value.getType()), to);
+      tensorShape(value.getType()), explicitLayout(mesh, value.getType()), to);
   return plan ? saturatingMultiply(plan->picoseconds, count) : 0;
 }
 
@@ -116,7 +117,7 @@ std::string SuspectFinder::operandOf(Operation *collective) const {
 }
 
 std::string SuspectFinder::written(Operation *collective, Value value) const {
-  return notation(mesh, layoutOf(mesh, value.getType()),
+  return notation(mesh, explicitLayout(mesh, value.getType()),
                   collectiveIndices(collective));
 }
 
@@ -133,7 +134,7 @@ AxisSet SuspectFinder::usedBy(ArrayRef<Operation *> ops) const {
   AxisSet used = 0;
   auto include = [&](Value value) {
     if (isa<RankedTensorType>(value.getType()))
-      used |= layoutOf(mesh, value.getType()).used();
+      used |= explicitLayout(mesh, value.getType()).used();
   };
   for (Operation *op : ops) {
     llvm::for_each(op->getOperands(), include);
@@ -168,7 +169,7 @@ void SuspectFinder::findVainMove(Operation *op) {
                         : Suspect::Kind::GatheredThenSliced;
   suspect.cost = suspect.saves = timeOf(op);
   suspect.loc = locationText(op->getLoc());
-  Layout made = layoutOf(mesh, from.getType());
+  Layout made = explicitLayout(mesh, from.getType());
   if (made.partial == 0)
     addStoredPin(suspect, from, made);
   std::vector<std::string> taken;
@@ -177,7 +178,7 @@ void SuspectFinder::findVainMove(Operation *op) {
   // Uses are listed last first.
   for (Operation *slice : llvm::reverse(slices)) {
     Value part = slice->getResult(0);
-    Layout layout = layoutOf(mesh, part.getType());
+    Layout layout = explicitLayout(mesh, part.getType());
     std::string text = written(slice, part);
     if (llvm::is_contained(taken, text))
       continue;
@@ -213,7 +214,7 @@ void SuspectFinder::findRepeatedGathers(ArrayRef<Operation *> gathers) {
       continue;
     Operation *first = list.front();
     Value whole = first->getResult(0);
-    Layout layout = layoutOf(mesh, whole.getType());
+    Layout layout = explicitLayout(mesh, whole.getType());
     Suspect suspect;
     suspect.kind = Suspect::Kind::GatheredTwice;
     suspect.loc = locationText(list[1]->getLoc());
@@ -398,7 +399,7 @@ void SuspectFinder::addSplits(Suspect &suspect, Operation *leader,
     if (!(unused & axisBit(axis)))
       continue;
     auto split = [&](Value value, unsigned dim) {
-      Layout layout = layoutOf(mesh, value.getType());
+      Layout layout = explicitLayout(mesh, value.getType());
       layout.partial = 0;
       layout.dims[dim].push_back(axis);
       return layout;
@@ -476,7 +477,7 @@ void SuspectFinder::findPadding() {
       if (!type)
         return;
       for (auto [name, extent, axes] :
-           llvm::zip(names, type.getShape(), layoutOf(mesh, type).dims)) {
+           llvm::zip(names, type.getShape(), explicitLayout(mesh, type).dims)) {
         int64_t padded =
             localExtent(mesh, extent, axes) * mesh.groupSize(ArrayRef(axes));
         if (padded > of[name].second)

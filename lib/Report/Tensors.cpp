@@ -2,6 +2,7 @@
 
 #include "Collect.h"
 #include "Names.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -50,7 +51,7 @@ ReportTensor TensorCollector::describe(std::string name, llvm::StringRef kind,
                                        llvm::ArrayRef<std::string> names,
                                        Location loc) {
   auto type = cast<RankedTensorType>(value.getType());
-  Layout layout = layoutOf(mesh, type);
+  Layout layout = explicitLayout(mesh, type);
   llvm::SmallVector<std::string, 4> indices(names);
   indices.resize(type.getRank(), "_");
 

@@ -1,5 +1,6 @@
 //===- Compare.cpp - Parts of a tensor against the whole ------------------===//
 
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Verify/Verify.h"
 
 using namespace mlir;
@@ -42,7 +43,7 @@ static double distance(const Tensor &tensor, double expected, double found,
 
 Difference shardc::compare(const Devices &devices, RankedTensorType global,
                            const Tensor &expected, ArrayRef<TensorRef> parts) {
-  Layout layout = spmd::layoutOf(devices.mesh(), global);
+  Layout layout = shd::explicitLayout(devices.mesh(), global);
   double scale = scaleOf(expected);
   Difference largest;
   for (unsigned device = 0; device < devices.size(); ++device) {

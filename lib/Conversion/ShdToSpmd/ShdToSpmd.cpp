@@ -195,7 +195,7 @@ private:
 std::optional<Layout> layoutOf(const Mesh &mesh, Type type) {
   if (!shd::getSharding(type))
     return std::nullopt;
-  return spmd::layoutOf(mesh, type);
+  return shd::explicitLayout(mesh, type);
 }
 
 FailureOr<ArrayAttr> ConvertCompute::shardsOf(Operation *op,

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Function.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Reshard/Permutation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -115,10 +116,10 @@ static std::string permute(PythonFile &file, const std::string &x,
 }
 
 LogicalResult FunctionPrinter::printCollective(Operation *op) {
-  Layout from =
-      spmd::layoutOf(file.mesh, op->getAttrOfType<TypeAttr>("from").getValue());
-  Layout to =
-      spmd::layoutOf(file.mesh, op->getAttrOfType<TypeAttr>("to").getValue());
+  Layout from = shd::explicitLayout(
+      file.mesh, op->getAttrOfType<TypeAttr>("from").getValue());
+  Layout to = shd::explicitLayout(file.mesh,
+                                  op->getAttrOfType<TypeAttr>("to").getValue());
   std::string x = array(op->getOperand(0));
   Value result = op->getResult(0);
   llvm::TypeSwitch<Operation *>(op)

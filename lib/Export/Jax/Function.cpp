@@ -1,6 +1,7 @@
 //===- Function.cpp - Statements, names and repeats -----------------------===//
 
 #include "Function.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -212,7 +213,7 @@ std::string FunctionPrinter::array(Value value) {
 std::string FunctionPrinter::outputValue(Operation *output) {
   std::string value = array(output->getOperand(0));
   auto device = dyn_cast<spmd::OutputOp>(output);
-  if (device && spmd::layoutOf(file.mesh, device.getGlobal()).partial)
+  if (device && shd::explicitLayout(file.mesh, device.getGlobal()).partial)
     value = cat(atom(value), "[None]");
   return value;
 }

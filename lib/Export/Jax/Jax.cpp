@@ -11,6 +11,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Conversion/Passes.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Spmd/Transforms/Passes.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Reshard/Permutation.h"
@@ -103,7 +104,7 @@ static void pair(PythonFile &file, Operation *full, Operation *small) {
 LogicalResult Exporter::checkDivisible() {
   auto check = [&](Value value) -> LogicalResult {
     auto type = cast<RankedTensorType>(value.getType());
-    Layout layout = spmd::layoutOf(file.mesh, type);
+    Layout layout = shd::explicitLayout(file.mesh, type);
     SmallVector<std::string, 4> names = indexNames(value);
     names.resize(type.getRank());
     for (auto [axes, extent, index] :
@@ -266,7 +267,7 @@ void Exporter::findLayouts(const FunctionPrinter &printer) {
     if (op->hasAttr(shd::kTemporary))
       continue;
     Type type = storedValue(placed->getResult(0)).getType();
-    if (spmd::layoutOf(file.mesh, type).partial == 0)
+    if (shd::explicitLayout(file.mesh, type).partial == 0)
       layouts.push_back(
           {printer.nameOf(op->getResult(0)), file.partitionSpec(type)});
   }
@@ -402,7 +403,7 @@ std::string Exporter::specs() {
   text += "}\nOUTPUTS = {\n";
   std::string partial;
   for (auto output : device.full.getBody().front().getOps<spmd::OutputOp>()) {
-    Layout layout = spmd::layoutOf(file.mesh, output.getGlobal());
+    Layout layout = shd::explicitLayout(file.mesh, output.getGlobal());
     std::string spec = file.partitionSpec(output.getGlobal());
     if (layout.partial) {
       AxisList axes = reshard::axisList(layout.partial);

@@ -1,6 +1,7 @@
 //===- PythonFile.cpp - Names, sizes and types of an exported file --------===//
 
 #include "PythonFile.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Spmd/IR/Spmd.h"
 #include "llvm/ADT/StringExtras.h"
 #include <charconv>
@@ -122,7 +123,7 @@ std::string PythonFile::axisTuple(ArrayRef<AxisIndex> axes) const {
 }
 
 std::string PythonFile::partitionSpec(Type global, unsigned repeats) const {
-  Layout layout = spmd::layoutOf(mesh, global);
+  Layout layout = shd::explicitLayout(mesh, global);
   SmallVector<std::string> dims(repeats, "None");
   for (const AxisList &axes : layout.dims)
     dims.push_back(axes.empty() ? "None" : axisTuple(axes));

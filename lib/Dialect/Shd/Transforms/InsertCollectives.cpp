@@ -1,6 +1,7 @@
 //===- InsertCollectives.cpp - shd-insert-collectives ----------*- C++ -*-===//
 
 #include "mlir/IR/Builders.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Domain.h"
@@ -53,10 +54,7 @@ private:
 };
 
 Layout CollectiveInserter::layoutOf(Value value) const {
-  ShardingAttr sharding = getSharding(value.getType());
-  return sharding ? toLayout(context.mesh(), sharding)
-                  : Layout::replicated(
-                        cast<RankedTensorType>(value.getType()).getRank());
+  return explicitLayout(context.mesh(), value.getType());
 }
 
 ArrayAttr CollectiveInserter::axesAttr(ArrayRef<AxisIndex> axes) {

@@ -2,6 +2,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Spmd/IR/Spmd.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -153,15 +154,9 @@ Mesh spmd::meshOf(Operation *op) {
   return program ? shd::toMesh(program.getMeshAttr()) : Mesh();
 }
 
-Layout spmd::layoutOf(const Mesh &mesh, Type global) {
-  if (shd::ShardingAttr sharding = shd::getSharding(global))
-    return shd::toLayout(mesh, sharding);
-  return Layout::replicated(cast<RankedTensorType>(global).getRank());
-}
-
 RankedTensorType spmd::localType(const Mesh &mesh, Type global) {
   auto type = cast<RankedTensorType>(global);
-  Layout layout = layoutOf(mesh, type);
+  Layout layout = shd::explicitLayout(mesh, type);
   SmallVector<int64_t> extents;
   for (auto [extent, axes] : llvm::zip_equal(type.getShape(), layout.dims))
     extents.push_back(localExtent(mesh, extent, axes));

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Spmd/IR/Spmd.h"
 
 using namespace mlir;
@@ -132,9 +133,9 @@ static LogicalResult verifyCollective(Collective op) {
     return failure();
   // C2
   Mesh mesh = meshOf(op);
-  return shd::detail::verifyMovement(op, mesh, collectiveKind(op),
-                                     layoutOf(mesh, from), layoutOf(mesh, to),
-                                     op.getAxes());
+  return shd::detail::verifyMovement(
+      op, mesh, collectiveKind(op), shd::explicitLayout(mesh, from),
+      shd::explicitLayout(mesh, to), op.getAxes());
 }
 
 LogicalResult AllGatherOp::verify() { return verifyCollective(*this); }

@@ -23,9 +23,6 @@ inline constexpr llvm::StringLiteral kRingOf = "spmd.ring_of";
 /// encoding. A type without a sharding is whole on every device.
 mlir::RankedTensorType localType(const Mesh &mesh, mlir::Type global);
 
-/// How a global tensor lies on the mesh.
-Layout layoutOf(const Mesh &mesh, mlir::Type global);
-
 /// The mesh of the program around `op`.
 Mesh meshOf(mlir::Operation *op);
 

@@ -6,6 +6,7 @@
 
 #include "shardc/Optimizer/Options.h"
 #include "shardc/Report/Report.h"
+#include "shardc/Report/Seconds.h"
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -152,13 +153,13 @@ Json timeline(const Report &report) {
     Json events = Json::array();
     for (const Report::Section::Event &event : section.events)
       events.push_back({{"op", event.item},
-                        {"start_s", number(double(event.start) / 1e12)},
-                        {"end_s", number(double(event.end) / 1e12)}});
+                        {"start_s", number(toSeconds(event.start))},
+                        {"end_s", number(toSeconds(event.end))}});
     Json object;
     object["repeat"] = repeatName(report, section.repeat);
     object["iteration"] = section.iteration;
-    object["start_s"] = number(double(section.start) / 1e12);
-    object["end_s"] = number(double(section.end) / 1e12);
+    object["start_s"] = number(toSeconds(section.start));
+    object["end_s"] = number(toSeconds(section.end));
     object["events"] = std::move(events);
     sections.push_back(std::move(object));
   }
@@ -250,8 +251,8 @@ Json notes(const Report &report) {
     notes.push_back({{"kind", note.kind},
                      {"what", note.text},
                      {"loc", note.loc},
-                     {"cost_s", number(double(note.cost) / 1e12)},
-                     {"saves_s", number(double(note.saves) / 1e12)}});
+                     {"cost_s", number(toSeconds(note.cost))},
+                     {"saves_s", number(toSeconds(note.saves))}});
   return notes;
 }
 
@@ -307,7 +308,7 @@ void addCollective(Json &object, const ReportItem &item,
   object["exposed_s"] =
       number(double(moved.exposed) / double(item.count) / 1e12);
   object["reason"] = moved.reason;
-  object["exposed_total_s"] = number(double(moved.exposed) / 1e12);
+  object["exposed_total_s"] = number(toSeconds(moved.exposed));
   object["collective_matmul"] =
       moved.matmul.empty() ? Json(nullptr) : Json(moved.matmul);
   object["network"] =

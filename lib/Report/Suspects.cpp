@@ -7,6 +7,7 @@
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Names.h"
+#include "shardc/Report/Seconds.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -569,7 +570,7 @@ std::vector<Report::Note> shardc::findNotes(ProgramOp program,
       continue;
     Picoseconds saves = suspect.scheduledSaves.value_or(suspect.saves);
     bool isFree = suspect.kind == Suspect::Kind::IdleAxis;
-    if (!isFree && double(saves) / 1e12 < kWorthANote * report.time.scheduled)
+    if (!isFree && toSeconds(saves) < kWorthANote * report.time.scheduled)
       continue;
     notes.push_back({stringify(suspect.kind).str(), suspect.text, suspect.loc,
                      suspect.cost, saves});

@@ -7,6 +7,7 @@
 
 #include "TimelineText.h"
 #include "shardc/Report/Report.h"
+#include "shardc/Report/Seconds.h"
 #include "shardc/Report/Table.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/STLExtras.h"
@@ -415,10 +416,10 @@ Cell boundCell(const ReportItem &item) {
 
 void TextPrinter::addItem(Table &table, const ReportItem &item) const {
   std::string indent(2 * depthOf(report, item.repeat), ' ');
-  double runs = double(item.count), time = double(item.total) / 1e12;
+  double runs = double(item.count), time = toSeconds(item.total);
   if (const ReportCollective *moved = item.collective()) {
     bool free = item.total == 0;
-    double exposed = double(moved->exposed) / 1e12;
+    double exposed = toSeconds(moved->exposed);
     table.addRow(
         {indent + moved->operand,
          {item.kind + " " + llvm::join(moved->axes, ","),
@@ -448,13 +449,13 @@ void TextPrinter::addRepeat(Table &table, int repeat) const {
   for (const ReportItem &item : report.items) {
     if (!isWithin(report, item.repeat, repeat))
       continue;
-    time += double(item.total) / 1e12;
+    time += toSeconds(item.total);
     if (const ReportCompute *compute = item.compute()) {
       flops += compute->flops() * double(item.count);
       bytes += compute->cost.hbmBytes * double(item.count);
-      device += double(item.total) / 1e12;
+      device += toSeconds(item.total);
     } else {
-      exposed += double(item.collective()->exposed) / 1e12;
+      exposed += toSeconds(item.collective()->exposed);
     }
   }
   std::string indent(2 * (depthOf(report, repeat) - 1), ' ');
@@ -797,7 +798,7 @@ void TextPrinter::printAdvice() {
   std::vector<const ReportItem *> collectives;
   for (const ReportItem &item : report.items)
     if (item.collective() && item.collective()->exposed > 0 &&
-        double(item.collective()->exposed) / 1e12 >=
+        toSeconds(item.collective()->exposed) >=
             kWorthALook * report.time.scheduled)
       collectives.push_back(&item);
   if (collectives.empty())
@@ -812,13 +813,13 @@ void TextPrinter::printAdvice() {
   for (auto [i, item] :
        llvm::enumerate(llvm::ArrayRef(collectives).take_front(kMost))) {
     const ReportCollective &moved = *item->collective();
-    double exposed = double(moved.exposed) / 1e12;
+    double exposed = toSeconds(moved.exposed);
     std::string text = std::to_string(i + 1) + ". " + item->kind + " of '" +
                        moved.operand + "' over " + llvm::join(moved.axes, ",") +
                        ": " + formatTime(exposed) + ", " + share(exposed) +
                        " of the step";
     if (moved.exposed < item->total)
-      text += ", of " + formatTime(double(item->total) / 1e12);
+      text += ", of " + formatTime(toSeconds(item->total));
     if (item->count > 1)
       text += ", " + formatDigits(item->count) + " runs";
     if (!moved.matmul.empty())
@@ -839,9 +840,9 @@ void TextPrinter::printNotes() {
   for (const Report::Note &note : report.notes) {
     std::string text = "- " + note.text;
     if (note.cost > 0)
-      text += ": " + formatTime(double(note.cost) / 1e12);
+      text += ": " + formatTime(toSeconds(note.cost));
     if (note.saves > 0)
-      text += ", " + formatTime(double(note.saves) / 1e12) + " less without";
+      text += ", " + formatTime(toSeconds(note.saves)) + " less without";
     if (!note.loc.empty())
       text += " (" + note.loc + ")";
     printWrapped(os, text, 2);

@@ -1,5 +1,6 @@
 //===- CrossoverPrint.cpp - Crossovers as a table and as JSON -------------===//
 
+#include "PlanFiguresPrint.h"
 #include "shardc/Questions/Crossover.h"
 #include "shardc/Report/Table.h"
 #include "shardc/Report/Units.h"
@@ -107,9 +108,6 @@ static Json toJson(const Change &change) {
 
 void shardc::printCrossoverJson(llvm::raw_ostream &os,
                                 const Crossovers &result) {
-  auto orNull = [](std::optional<int64_t> value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
   Json changes = Json::array(), unresolved = Json::array();
   for (const Change &change : result.changes)
     changes.push_back(toJson(change));

@@ -16,6 +16,9 @@ using Json = nlohmann::ordered_json;
 
 /// Null if there is none.
 Json textOrNull(const std::string &text);
+template <typename T> Json orNull(const std::optional<T> &value) {
+  return value ? Json(*value) : Json(nullptr);
+}
 /// In seconds; null if there is none.
 Json jsonSeconds(std::optional<Picoseconds> time);
 Json toJson(const TimeParts &parts);

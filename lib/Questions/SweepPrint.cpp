@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PlanFiguresPrint.h"
 #include "shardc/Questions/Frontier.h"
 #include "shardc/Report/Table.h"
 #include "shardc/Report/Units.h"
@@ -216,21 +217,13 @@ static void printPoint(llvm::raw_ostream &os, const SweepRow &row) {
   os << "\n    }";
 }
 
-/// Positions among the points.
-static Json position(std::optional<size_t> row) {
-  return row ? Json(*row) : Json(nullptr);
-}
-
 static Json toJson(const Frontier &frontier) {
-  auto number = [](std::optional<double> value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
   Json object;
-  object["target_time_s"] = number(frontier.targets.seconds);
-  object["target_price_usd"] = number(frontier.targets.usd);
+  object["target_time_s"] = orNull(frontier.targets.seconds);
+  object["target_price_usd"] = orNull(frontier.targets.usd);
   object["points"] = Json(frontier.rows);
-  object["chosen"] = position(frontier.chosen);
-  object["nearest"] = position(frontier.nearest);
+  object["chosen"] = orNull(frontier.chosen);
+  object["nearest"] = orNull(frontier.nearest);
   return object;
 }
 

@@ -9,7 +9,7 @@
 // - what is read must be made by the last part of its group and read by the
 //   first part of the other, as the parts are groups of their own if a
 //   collective stands between;
-// - statistics are reduced behind a group that makes what they are taken of,
+// - statistics are reduced behind a group that makes what they are taken of;
 // and
 //   before one that only reads it;
 // - a carried value leads on to the next iteration only from the body's last
@@ -426,6 +426,8 @@ ChainFinder::windowsOf(const Body &body) const {
 
 void ChainFinder::addLoads(Body &body) {
   body.loads.resize(body.items.size() + 1);
+  if (times.numNetworks == 0)
+    return;
   for (auto [link, window] : windowsOf(body)) {
     auto found = times.edges.find(link);
     if (found == times.edges.end())

@@ -228,14 +228,19 @@ PartialProblem TimeRows::combine(const RowWeights &weights,
   return result;
 }
 
-Cost TimeRows::loadOf(ChainLoad load, ArrayRef<Label> assignment) const {
-  const Costs &costs = networks[load.network].edges[load.edge];
+Cost TimeRows::edgeCost(const Costs &costs, size_t edge,
+                        ArrayRef<Label> assignment) const {
   if (costs.empty())
     return 0;
-  const solver::Edge &edge = network->problem.edges[load.edge];
-  return costs[size_t(assignment[edge.first]) *
-                   network->problem.tables[edge.table].columns +
-               assignment[edge.second]];
+  const solver::Problem &problem = network->problem;
+  auto [first, second, table] = problem.edges[edge];
+  return costs[size_t(assignment[first]) * problem.tables[table].columns +
+               assignment[second]];
+}
+
+Cost TimeRows::loadOf(ChainLoad load, ArrayRef<Label> assignment) const {
+  return edgeCost(networks[load.network].edges[load.edge], load.edge,
+                  assignment);
 }
 
 Chain TimeRows::longestChain(ArrayRef<Label> assignment, bool matmulsOverlap,
@@ -279,13 +284,10 @@ std::vector<double> TimeRows::differences(ArrayRef<Label> a,
     for (auto [index, costs] : llvm::enumerate(row->variables))
       if (!costs.empty())
         result[index] += std::abs(double(costs[a[index]] - costs[b[index]]));
-    for (auto [costs, edge] : llvm::zip_equal(row->edges, problem.edges)) {
-      if (costs.empty())
-        continue;
-      size_t columns = problem.tables[edge.table].columns;
-      double difference =
-          std::abs(double(costs[a[edge.first] * columns + a[edge.second]] -
-                          costs[b[edge.first] * columns + b[edge.second]]));
+    for (auto [index, edge] : llvm::enumerate(problem.edges)) {
+      const Costs &costs = row->edges[index];
+      double difference = std::abs(
+          double(edgeCost(costs, index, a) - edgeCost(costs, index, b)));
       result[edge.first] += difference;
       result[edge.second] += difference;
     }

@@ -99,6 +99,9 @@ private:
                 const RowWeights &weights) const;
   Terms termsOfEdge(size_t index, const RowWeights &weights) const;
   llvm::ArrayRef<solver::Cost> edgeCosts(size_t edge) const;
+  /// What one edge costs; `costs` are a row's.
+  solver::Cost edgeCost(const Costs &costs, size_t edge,
+                        llvm::ArrayRef<solver::Label> assignment) const;
   solver::Cost loadOf(ChainLoad load,
                       llvm::ArrayRef<solver::Label> assignment) const;
 

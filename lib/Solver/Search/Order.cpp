@@ -89,11 +89,13 @@ std::vector<Variable> orderByTime(const Problem &problem) {
 
 Problem reordered(const Problem &problem, llvm::ArrayRef<Variable> order) {
   Problem result = problem;
+  std::vector<VariableData> variables;
   std::vector<Variable> position(order.size());
   for (auto [index, variable] : llvm::enumerate(order)) {
-    result.variables[index] = problem.variables[variable];
+    variables.push_back(std::move(result.variables[variable]));
     position[variable] = index;
   }
+  result.variables = std::move(variables);
   for (Edge &edge : result.edges) {
     edge.first = position[edge.first];
     edge.second = position[edge.second];

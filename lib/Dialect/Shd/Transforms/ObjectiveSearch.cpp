@@ -27,9 +27,9 @@ static constexpr unsigned kMinBounds = 3;
 /// Gaps that branching is worth; and it ends where so much work closes less
 /// than this part of the gap.
 static constexpr double kWorthBranching = 1e-3;
+static constexpr double kPatience = 4e8, kLeastProgress = 0.05;
 /// Gaps that chains with networks are worth.
 static constexpr double kWorthLoads = 1e-2;
-static constexpr double kPatience = 4e8, kLeastProgress = 0.05;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
 static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
 /// Between the weights of the bound (0) and those of `upper` (1).
@@ -38,20 +38,9 @@ static constexpr double kSurrogates[] = {0.5, 0.125};
 /// The largest unit at which sums of costs stay in range, with as much again
 /// for chains.
 static int64_t unitFor(const solver::Problem &problem) {
-  double most = 0;
-  auto add = [&](ArrayRef<solver::Cost> costs) {
-    solver::Cost largest = 0;
-    for (solver::Cost cost : costs)
-      if (cost != solver::kForbidden)
-        largest = std::max(largest, cost);
-    most += double(largest);
-  };
-  for (const solver::VariableData &variable : problem.variables)
-    add(variable.costs);
-  for (const solver::Edge &edge : problem.edges)
-    add(problem.tables[edge.table].costs);
+  solver::Wide most = solver::mostCost(problem);
   int64_t unit = kMaxUnit;
-  while (unit > 1 && 2 * most * double(unit) >= double(solver::kMaxTotal))
+  while (unit > 1 && 2 * most * unit >= solver::kMaxTotal)
     unit /= 2;
   return unit;
 }

@@ -87,7 +87,7 @@ void shardc::printCrossoverTable(llvm::raw_ostream &os, StringRef file,
 
 using Json = nlohmann::ordered_json;
 
-static Json toJson(const Change &change) {
+static Json jsonOf(const Change &change) {
   Json object = {{"at", change.at},
                  {"before", change.before},
                  {"what", change.what},
@@ -110,7 +110,7 @@ void shardc::printCrossoverJson(llvm::raw_ostream &os,
                                 const Crossovers &result) {
   Json changes = Json::array(), unresolved = Json::array();
   for (const Change &change : result.changes)
-    changes.push_back(toJson(change));
+    changes.push_back(jsonOf(change));
   for (auto [from, to] : result.unresolved)
     unresolved.push_back({from, to});
   Json object;

@@ -217,7 +217,7 @@ static void printPoint(llvm::raw_ostream &os, const SweepRow &row) {
   os << "\n    }";
 }
 
-static Json toJson(const Frontier &frontier) {
+static Json jsonOf(const Frontier &frontier) {
   Json object;
   object["target_time_s"] = orNull(frontier.targets.seconds);
   object["target_price_usd"] = orNull(frontier.targets.usd);
@@ -239,6 +239,6 @@ void shardc::printSweepJson(llvm::raw_ostream &os,
   }
   os << "\n  ]";
   if (frontier)
-    os << ",\n  \"frontier\": " << dump(toJson(*frontier));
+    os << ",\n  \"frontier\": " << dump(jsonOf(*frontier));
   os << "\n}\n";
 }

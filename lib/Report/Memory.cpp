@@ -133,8 +133,8 @@ void MemoryProfiler::addEarly(Value value, MemoryKind kind, uint32_t begin,
                               const EarlyBuffer &buffer) {
   add(value, kind, std::min(begin, buffer.from.moment), end, bytes);
   SmallVector<EarlyBuffer::Span, 2> spans = buffer.also;
-  llvm::stable_sort(spans, [](const auto &a, const auto &b) {
-    return a.begin.moment < b.begin.moment;
+  llvm::sort(spans, [](const auto &a, const auto &b) {
+    return std::tie(a.begin.moment, a.end) < std::tie(b.begin.moment, b.end);
   });
   uint32_t done = 0;
   for (const EarlyBuffer::Span &span : spans) {

@@ -93,8 +93,10 @@ std::vector<OverlapChooser::Choice> OverlapChooser::choices() const {
     choice.schedule = schedule(step, choice.overlap);
     result.push_back(std::move(choice));
   }
-  llvm::stable_sort(result, [](const Choice &a, const Choice &b) {
-    return a.schedule.scheduled < b.schedule.scheduled;
+  // No two choices are the same, so that this is a strict order.
+  llvm::sort(result, [](const Choice &a, const Choice &b) {
+    return std::tie(a.schedule.scheduled, a.overlap) <
+           std::tie(b.schedule.scheduled, b.overlap);
   });
   return result;
 }

@@ -6,20 +6,30 @@
 
 namespace shardc::solver {
 
+/// Which labels of `node` have an allowed partner in this link.
+static std::vector<bool> supportedBy(const Link &link, Variable node) {
+  const Table &table = *link.table;
+  bool isRow = link.first == node;
+  std::vector<bool> result(isRow ? table.rows : table.columns, false);
+  size_t missing = result.size();
+  for (Label i = 0; i < table.rows && missing > 0; ++i)
+    for (Label j = 0; j < table.columns; ++j) {
+      if (isForbidden(table.at(i, j)) || result[isRow ? i : j])
+        continue;
+      result[isRow ? i : j] = true;
+      --missing;
+      if (isRow || missing == 0)
+        break;
+    }
+  return result;
+}
+
 bool makeConsistent(Network &network, Variable node) {
-  const Node &data = network.nodes[node];
-  std::vector<bool> keep(data.size(), true);
-  for (LinkId id : data.links) {
-    const Link &link = network.links[id];
-    std::vector<bool> supported(data.size(), false);
-    const Table &table = *link.table;
-    for (Label i = 0; i < table.rows; ++i)
-      for (Label j = 0; j < table.columns; ++j)
-        if (!isForbidden(table.at(i, j)))
-          supported[link.first == node ? i : j] = true;
-    for (size_t label = 0; label < keep.size(); ++label)
-      keep[label] = keep[label] && supported[label];
-  }
+  std::vector<bool> keep(network.nodes[node].size(), true);
+  for (LinkId id : network.nodes[node].links)
+    for (auto [label, isSupported] :
+         llvm::enumerate(supportedBy(network.links[id], node)))
+      keep[label] = keep[label] && isSupported;
   if (llvm::all_of(keep, [](bool k) { return k; }))
     return false;
   filterLabels(network, node, keep);

@@ -36,6 +36,17 @@ SHARDC_CLONES void minPlus(Scaled *__restrict out, const Scaled *__restrict a,
     out[j] = std::min(out[j], base + a[j] + b[j]);
 }
 
+SHARDC_CLONES void minPlus(Cost *__restrict out, Label *__restrict best,
+                           const Cost *__restrict row, Cost base, Label label,
+                           size_t n) {
+  for (size_t j = 0; j < n; ++j) {
+    Cost cost = base + row[j];
+    bool isLess = cost < out[j];
+    out[j] = isLess ? cost : out[j];
+    best[j] = isLess ? label : best[j];
+  }
+}
+
 SHARDC_CLONES void addSaturated(Scaled *__restrict out,
                                 const Scaled *__restrict row, size_t n) {
   for (size_t j = 0; j < n; ++j)

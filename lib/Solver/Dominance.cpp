@@ -17,9 +17,9 @@ class View {
 public:
   View(const Network &network, Variable node, const Link &link)
       : columns(network.nodes[link.other(node)].size()),
-        costs(orient(link, node, link.table->costs)) {
+        costs(oriented(link, node, link.table->costs)) {
     for (const PairUsage &usage : link.usages)
-      bytes.push_back(orient(link, node, usage.bytes));
+      bytes.push_back(oriented(link, node, usage.bytes));
     for (auto row = costs.begin(); row != costs.end(); row += columns)
       leastAt.push_back(std::min_element(row, row + columns) - row);
   }
@@ -57,19 +57,6 @@ public:
   }
 
 private:
-  template <typename T>
-  static std::vector<T> orient(const Link &link, Variable node,
-                               const std::vector<T> &values) {
-    if (link.first == node)
-      return values;
-    size_t rows = link.table->rows, columns = link.table->columns;
-    std::vector<T> result(values.size());
-    for (size_t i = 0; i < rows; ++i)
-      for (size_t j = 0; j < columns; ++j)
-        result[j * rows + i] = values[i * columns + j];
-    return result;
-  }
-
   size_t columns;
   std::vector<Cost> costs;
   std::vector<Label> leastAt;              // of the neighbour, by own label

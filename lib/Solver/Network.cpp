@@ -73,26 +73,6 @@ Link *findLink(Network &network, Variable a, Variable b) {
   return nullptr;
 }
 
-static std::shared_ptr<const Table>
-transposed(const std::shared_ptr<const Table> &table) {
-  auto result = std::make_shared<Table>();
-  result->rows = table->columns;
-  result->columns = table->rows;
-  result->costs.resize(table->costs.size());
-  for (Label i = 0; i < table->rows; ++i)
-    for (Label j = 0; j < table->columns; ++j)
-      result->costs[size_t(j) * table->rows + i] = table->at(i, j);
-  return result;
-}
-
-static void transpose(PairUsage &usage, size_t rows, size_t columns) {
-  std::vector<int64_t> bytes(usage.bytes.size());
-  for (size_t i = 0; i < rows; ++i)
-    for (size_t j = 0; j < columns; ++j)
-      bytes[j * rows + i] = usage.bytes[i * columns + j];
-  usage.bytes = std::move(bytes);
-}
-
 void addLink(Network &network, Variable first, Variable second,
              std::shared_ptr<const Table> table,
              std::vector<PairUsage> usages) {
@@ -108,8 +88,12 @@ void addLink(Network &network, Variable first, Variable second,
   }
   if (there->first != first) {
     for (PairUsage &usage : usages)
-      transpose(usage, table->rows, table->columns);
-    table = transposed(table);
+      usage.bytes = transposed(usage.bytes, table->rows, table->columns);
+    auto turned = std::make_shared<Table>();
+    turned->rows = table->columns;
+    turned->columns = table->rows;
+    turned->costs = transposed(table->costs, table->rows, table->columns);
+    table = std::move(turned);
   }
   auto sum = std::make_shared<Table>(*there->table);
   for (auto [total, cost] : llvm::zip_equal(sum->costs, table->costs))

@@ -59,17 +59,28 @@ bool removeSeparableLinks(Network &network, Variable node) {
 // Elimination
 //===----------------------------------------------------------------------===//
 
-/// The best label of `node` and its cost, given costs of its links.
-template <typename LinkCost>
-static std::pair<Cost, Label> bestLabel(const Node &node, LinkCost linkCost) {
-  std::pair<Cost, Label> best(kForbidden, 0);
-  for (Label own = 0; own < node.size(); ++own) {
-    Cost cost = addCosts(node.costs[own], linkCost(own));
-    if (cost < best.first)
-      best = {cost, own};
+namespace {
+/// What a node costs at least for each combination of its neighbours' labels,
+/// and the problem's label that reaches it.
+struct Eliminated {
+  std::vector<Cost> costs;
+  std::vector<Label> best;
+
+  /// For all labels of one neighbour; `table` has the node's labels as rows.
+  /// With `base(own)` on top.
+  template <typename Base>
+  void addRow(const Node &node, llvm::ArrayRef<Cost> table, size_t columns,
+              Base base) {
+    size_t begin = costs.size();
+    costs.resize(begin + columns, kForbidden);
+    best.resize(begin + columns, node.labels[0]);
+    for (Label own = 0; own < node.size(); ++own)
+      if (Cost cost = addCosts(node.costs[own], base(own)); !isForbidden(cost))
+        minPlus(&costs[begin], &best[begin], &table[own * columns], cost,
+                node.labels[own], columns);
   }
-  return best;
-}
+};
+} // namespace
 
 static void eliminateLeaf(Network &network, Variable node) {
   const Node &data = network.nodes[node];
@@ -77,16 +88,17 @@ static void eliminateLeaf(Network &network, Variable node) {
   const Link &link = network.links[id];
   Variable parent = link.other(node);
   Node &parentData = network.nodes[parent];
-  Recovery recovery{node, {parent}, {parentData.labels}, {}};
-  std::vector<bool> keep(parentData.size(), true);
-  for (Label label = 0; label < parentData.size(); ++label) {
-    auto [cost, own] = bestLabel(
-        data, [&](Label l) { return pairCost(link, node, l, label); });
-    recovery.best.push_back(data.labels[own]);
-    keep[label] = !isForbidden(cost);
-    parentData.costs[label] = addCosts(parentData.costs[label], cost);
+  Eliminated eliminated;
+  eliminated.addRow(data, oriented(link, node, link.table->costs),
+                    parentData.size(), [](Label) { return Cost(0); });
+  std::vector<bool> keep;
+  for (auto [total, cost] :
+       llvm::zip_equal(parentData.costs, eliminated.costs)) {
+    keep.push_back(!isForbidden(cost));
+    total = addCosts(total, cost);
   }
-  network.recoveries.push_back(std::move(recovery));
+  network.recoveries.push_back(
+      {node, {parent}, {parentData.labels}, std::move(eliminated.best)});
   removeLink(network, id);
   network.nodes[node].alive = false;
   filterLabels(network, parent, keep);
@@ -99,20 +111,17 @@ static void eliminateMiddle(Network &network, Variable node) {
   Variable a = first.other(node), b = second.other(node);
   const auto &aLabels = network.nodes[a].labels;
   const auto &bLabels = network.nodes[b].labels;
-  Recovery recovery{node, {a, b}, {aLabels, bLabels}, {}};
+  std::vector<Cost> rows = oriented(second, node, second.table->costs);
+  Eliminated eliminated;
+  for (Label i = 0; i < aLabels.size(); ++i)
+    eliminated.addRow(data, rows, bLabels.size(),
+                      [&](Label own) { return pairCost(first, node, own, i); });
   auto table = std::make_shared<Table>();
   table->rows = aLabels.size();
   table->columns = bLabels.size();
-  for (Label i = 0; i < table->rows; ++i)
-    for (Label j = 0; j < table->columns; ++j) {
-      auto [cost, own] = bestLabel(data, [&](Label l) {
-        return addCosts(pairCost(first, node, l, i),
-                        pairCost(second, node, l, j));
-      });
-      recovery.best.push_back(data.labels[own]);
-      table->costs.push_back(cost);
-    }
-  network.recoveries.push_back(std::move(recovery));
+  table->costs = std::move(eliminated.costs);
+  network.recoveries.push_back(
+      {node, {a, b}, {aLabels, bLabels}, std::move(eliminated.best)});
   removeLink(network, ids[0]);
   removeLink(network, ids[1]);
   network.nodes[node].alive = false;
@@ -128,8 +137,8 @@ bool eliminateNode(Network &network, Variable node) {
     entries *= network.nodes[network.links[link].other(node)].size();
   switch (data.links.size()) {
   case 0: {
-    auto [cost, own] = bestLabel(data, [](Label) { return Cost(0); });
-    network.constant += cost;
+    size_t own = llvm::min_element(data.costs) - data.costs.begin();
+    network.constant += data.costs[own];
     network.recoveries.push_back({node, {}, {}, {data.labels[own]}});
     data.alive = false;
     return true;

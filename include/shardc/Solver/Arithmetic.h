@@ -52,6 +52,11 @@ void minPlus(Scaled *out, const Scaled *row, Scaled base, size_t n);
 void minPlus(Scaled *out, const Scaled *a, const Scaled *b, Scaled base,
              size_t n);
 
+/// out[j] = min(out[j], base + row[j]) for n entries, and best[j] = label where
+/// that is less than before.
+void minPlus(Cost *out, Label *best, const Cost *row, Cost base, Label label,
+             size_t n);
+
 /// out[j] = min(out[j] + row[j], kInfinity) for n entries.
 void addSaturated(Scaled *out, const Scaled *row, size_t n);
 

@@ -88,7 +88,27 @@ Network buildNetwork(const Problem &problem);
 /// A copy of `network` in which memory does not matter.
 Network withoutMemory(const Network &network);
 
-/// Costs of a link with the labels of `node` as rows.
+/// A row-major matrix of so many rows and columns, by columns.
+template <typename T>
+std::vector<T> transposed(const std::vector<T> &values, size_t rows,
+                          size_t columns) {
+  std::vector<T> result(values.size());
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t j = 0; j < columns; ++j)
+      result[j * rows + i] = values[i * columns + j];
+  return result;
+}
+
+/// Values of a link's pairs with the labels of `node` as rows.
+template <typename T>
+std::vector<T> oriented(const Link &link, Variable node,
+                        const std::vector<T> &values) {
+  return link.first == node
+             ? values
+             : transposed(values, link.table->rows, link.table->columns);
+}
+
+/// What one pair of a link costs.
 Cost pairCost(const Link &link, Variable node, Label own, Label others);
 
 /// The link between two nodes, or null.

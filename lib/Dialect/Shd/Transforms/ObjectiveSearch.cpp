@@ -30,6 +30,8 @@ static constexpr double kWorthBranching = 1e-3;
 static constexpr double kPatience = 4e8, kLeastProgress = 0.05;
 /// Gaps that chains with networks are worth.
 static constexpr double kWorthLoads = 1e-2;
+/// Values of a plan that is worth to be tidied, in those of the best.
+static constexpr double kWorthTidying = 1.25;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
 static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
 /// Between the weights of the bound (0) and those of `upper` (1).
@@ -207,13 +209,17 @@ void ObjectiveSearch::trySurrogates(const Region &region) {
     PartialProblem partial =
         times->combine(mixed, region.labels, {.each = best().value});
     solve(partial, kRoughGap);
+    tidyLast();
   }
 }
 
-/// Where something else is waited for, a plan may move in vain. With its
-/// operations as they are, values are laid out for the least `upper`.
-void ObjectiveSearch::tidy() {
-  const std::vector<solver::Label> &assignment = best().assignment;
+/// Where something else is waited for, a plan may move in vain. With the
+/// operations of the last plan as they are, values are laid out for the least
+/// `upper`.
+void ObjectiveSearch::tidyLast() {
+  if (trials.back().value > kWorthTidying * double(best().value))
+    return;
+  const std::vector<solver::Label> &assignment = trials.back().assignment;
   solver::LabelSets labels = times->allLabels();
   for (solver::Variable chunk : network.chunkVariable)
     if (!times->isFree(chunk)) {
@@ -295,10 +301,13 @@ void ObjectiveSearch::raiseBound(Region &region, const Rows &weights) {
   PartialProblem partial =
       times->combine(integral(weights), region.labels,
                      {.each = best().value, .weighed = best().value * unit});
+  size_t known = trials.size();
   std::optional<solver::Solution> solution =
       solve(partial, isPure ? 0 : kFineGap);
   if (!solution)
     return;
+  if (trials.size() > known)
+    tidyLast();
   solver::Cost proven = (solution->bound + unit - 1) / unit;
   if (solution->status == solver::Status::Infeasible)
     proven = best().value;
@@ -465,6 +474,7 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
     return result;
   tryWithRoom();
   Region all{times->allLabels()};
+  tidyLast();
   raiseBounds(all, kAllPlans);
   // Plans that traded one row for another may be forbidden by now: what is left
   // is bound by the longest row of the best.
@@ -479,7 +489,6 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   if (objective == Objective::Scheduled &&
       best().value - bound > kWorthLoads * double(best().value))
     branchWithLoads(std::move(all));
-  tidy();
   result.assignment = best().assignment;
   result.cost = best().value;
   result.bound = std::min<solver::Cost>(bound, result.cost);

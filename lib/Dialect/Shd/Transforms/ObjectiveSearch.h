@@ -81,7 +81,7 @@ private:
                                         double tolerance);
   void tryWithRoom();
   void trySurrogates(const Region &region);
-  void tidy();
+  void tidyLast();
 
   RowWeights integral(const Rows &weights) const;
   Play bestWeights(const Region &region, unsigned plays) const;

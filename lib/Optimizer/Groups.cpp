@@ -62,10 +62,12 @@ bool NetworkBuilder::neededInHbm(Value value, ArrayRef<unsigned> chunks) const {
          });
 }
 
-/// Time of one or two parts that run as one kernel.
+/// Time of one or two parts that run as one kernel; nothing where nobody asks.
 Picoseconds NetworkBuilder::timeOf(const PartWork &first,
                                    const PartWork *second,
                                    ArrayRef<unsigned> chunks) const {
+  if (!timesGroups())
+    return 0;
   GroupCost cost =
       costParts(context.machine(), first, second,
                 [&](Value value) { return neededInHbm(value, chunks); });
@@ -79,8 +81,10 @@ Cost NetworkBuilder::weighGroup(Picoseconds time, int64_t count) const {
 
 std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {
   std::vector<PartWork> result;
-  for (unsigned label = 0; label < network.domains[chunk].labels.size();
-       ++label)
+  size_t numLabels = network.domains[chunk].labels.size();
+  if (!timesGroups())
+    return std::vector<PartWork>(numLabels);
+  for (unsigned label = 0; label < numLabels; ++label)
     result.push_back(work(chunk, label));
   return result;
 }

@@ -199,6 +199,10 @@ private:
   void addPrologue(mlir::Value value, const Layout &layout, PartWork &part);
   Picoseconds timeOf(const PartWork &first, const PartWork *second,
                      llvm::ArrayRef<unsigned> chunks) const;
+  /// Not for the row of a network.
+  bool timesGroups() const {
+    return options.weights.device != 0 || options.measureLinks;
+  }
   solver::Cost weighGroup(Picoseconds time, int64_t count) const;
   std::vector<PartWork> works(unsigned chunk);
   std::vector<Picoseconds> timesAlone(unsigned chunk,

@@ -130,8 +130,22 @@ LogicalResult PointRunner::readTensor(Value tensor, const Iterations &at) {
   return success();
 }
 
+/// The point runs of an operation whose result a state has, perhaps since it
+/// was issued early: what it was stored from stays to the end of the point.
+LogicalResult PointRunner::readForStates(Operation *op, const Iterations &at) {
+  if (op->getNumResults() == 0 || order.updatesWith(op->getResult(0)).empty())
+    return success();
+  MemoryMeter::Key key = keyOf(op->getResult(0), at);
+  if (auto it = storing.find(key); it != storing.end() && !read.contains(key)) {
+    storingNow.push_back({key, it->second, /*blocks=*/false});
+    storing.erase(it);
+  }
+  return readTensor(op->getResult(0), at);
+}
+
 /// Makes what an operation reads. What it computes of its operands, a statistic
-/// of it reads where it runs itself.
+/// of it reads where it runs itself; and what is issued early for a state, the
+/// state has where the operation stands that made it.
 LogicalResult PointRunner::needAll(Operation *op, const Iterations &at) {
   bool isStatistic = isa<shd::StatisticOp>(op);
   for (Value operand : op->getOperands()) {
@@ -141,7 +155,8 @@ LogicalResult PointRunner::needAll(Operation *op, const Iterations &at) {
       continue;
     }
     Value tensor = RunOrder::tensorOf(operand);
-    if (failed(readTensor(tensor, around(tensor, at))) ||
+    bool readsLater = issued && isa<spmd::UpdateOp>(op);
+    if ((!readsLater && failed(readTensor(tensor, around(tensor, at)))) ||
         failed(need(operand, at)))
       return failure();
     Operation *def = operand.getDefiningOp();
@@ -420,8 +435,9 @@ LogicalResult PointRunner::runPoint(const RunPoint &point,
   switch (point.kind) {
   case RunPoint::Kind::Operations:
     for (Operation *op : point.ops)
-      if ((op->getNumResults() == 0 || !devices.holds(op->getResult(0), at)) &&
-          failed(compute(op, at)))
+      if (((op->getNumResults() == 0 || !devices.holds(op->getResult(0), at)) &&
+           failed(compute(op, at))) ||
+          failed(readForStates(op, at)))
         return failure();
     break;
   case RunPoint::Kind::Entry:

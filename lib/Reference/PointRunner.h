@@ -73,6 +73,7 @@ private:
   mlir::LogicalResult bringArgument(mlir::BlockArgument argument,
                                     const Iterations &at);
   mlir::LogicalResult readTensor(mlir::Value tensor, const Iterations &at);
+  mlir::LogicalResult readForStates(mlir::Operation *op, const Iterations &at);
   mlir::LogicalResult compute(mlir::Operation *op, const Iterations &at);
   mlir::LogicalResult store(mlir::Value tensor, const Iterations &at);
   bool worksInPlace(mlir::Value tensor, mlir::Value stored) const;

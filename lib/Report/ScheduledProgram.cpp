@@ -17,6 +17,57 @@ using namespace shardc::shd;
 
 namespace {
 
+Operation *operationOf(const PlannedStep &planned, Step::Item item) {
+  if (item.kind == Step::Item::Repeat)
+    return planned.repeats[item.index];
+  return planned.groups[item.index];
+}
+
+/// The fusion group, one kernel, that an operation is part of; or nothing.
+std::optional<int64_t> kernelOf(Operation *op) {
+  auto group = op->getAttrOfType<IntegerAttr>(kGroup);
+  return group ? std::optional(group.getInt() / 2) : std::nullopt;
+}
+
+std::optional<int64_t> kernelOf(const PlannedStep &planned, Step::Item item) {
+  return kernelOf(operationOf(planned, item));
+}
+
+/// The last of the first `count` items of a body is part of a kernel that goes
+/// on behind them, and runs where it ends: that kernel.
+std::optional<int64_t> openKernel(const PlannedStep &planned, unsigned body,
+                                  size_t count) {
+  ArrayRef<Step::Item> items = planned.step.bodies[body].items;
+  if (count == 0)
+    return std::nullopt;
+  std::optional<int64_t> kernel = kernelOf(planned, items[count - 1]);
+  bool isOpen = llvm::any_of(items.drop_front(count), [&](Step::Item item) {
+    return kernelOf(planned, item) == kernel;
+  });
+  return isOpen ? kernel : std::nullopt;
+}
+
+/// What a collective moves, in a repeat what it begins with, is made by the
+/// kernel.
+bool isMadeBy(Operation *collective, int64_t kernel) {
+  SmallVector<Value> values = {collective->getOperand(0)};
+  while (!values.empty()) {
+    Value value = values.pop_back_val();
+    Operation *def = value.getDefiningOp();
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      auto repeat = cast<RepeatOp>(argument.getOwner()->getParentOp());
+      if (argument.getArgNumber() > 0)
+        values.push_back(repeat.getInits()[argument.getArgNumber() - 1]);
+    } else if (std::optional<int64_t> number = kernelOf(def)) {
+      if (*number == kernel)
+        return true;
+    } else if (!isa<RepeatOp>(def)) {
+      values.append(def->operand_begin(), def->operand_end());
+    }
+  }
+  return false;
+}
+
 RunSchedule issuesOf(ProgramOp program, const PlannedStep &planned,
                      ArrayRef<Overlap> overlap) {
   const Step &step = planned.step;
@@ -28,14 +79,20 @@ RunSchedule issuesOf(ProgramOp program, const PlannedStep &planned,
     if (RepeatOp repeat = planned.repeats[point.body])
       owner = repeat;
     issue.block = &owner->getRegion(0).front();
-    if (point.slot > 0) {
-      Step::Item item = step.bodies[point.body].items[point.slot - 1];
-      if (item.kind == Step::Item::Repeat)
-        issue.after = planned.repeats[item.index];
-      else
-        issue.after = planned.groups[item.index];
-      issue.during = point.atStart || point.prefetch;
-    }
+    ArrayRef<Step::Item> before =
+        ArrayRef(step.bodies[point.body].items).take_front(point.slot);
+    issue.during = point.atStart || point.prefetch;
+    // Behind or beside a kernel that ends later: when what ends before has.
+    if (point.atStart || !point.next)
+      while (std::optional<int64_t> kernel =
+                 openKernel(planned, point.body, before.size())) {
+        if (isMadeBy(issue.collective, *kernel))
+          break;
+        before = before.drop_back();
+        issue.during = false;
+      }
+    if (!before.empty())
+      issue.after = operationOf(planned, before.back());
     issue.next = point.next;
     issue.blocks = point.blocks;
     issues.push_back(issue);

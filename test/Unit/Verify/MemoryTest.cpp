@@ -385,4 +385,74 @@ TEST(MemoryTest, CopyReadEarly) {
   expectPeak(memory, 32 + 16 + 4 + 32 + 8 + 32 + 16);
 }
 
+//===----------------------------------------------------------------------===//
+// What is issued beside a kernel that ends later
+//===----------------------------------------------------------------------===//
+
+/// The scatter and z are one kernel, priced in two parts and run behind the
+/// repeat. On each device V is 2048 B, Win 1024, W2 4096, Wout 512 and 1024 as
+/// gathered; s is 128, at 4, u 32; x is 256, y 2048, g and h 1024.
+constexpr const char *kAroundKernel = R"(
+hardware tpu_v5e[2, 1]
+mesh [X=2]
+dim B = 8, D = 8, E = 32, F = 32, G = 64, T = 4, L = 1
+input x0: f32[B@(), D@()]
+weight V: f32[D@(), G@()]
+state s: f32[B@(), T@()]
+input at: int32[]
+input u: f32[B@()]
+x[B@(), D@()] = x0[B, D]
+y[B@(), G@()] = x0[B, D] * V[D, G]
+s[B@(), at[]] = u[B]
+repeat L {
+  weight Win: f32[D@(), E@()]
+  weight W2: f32[E@(), F@()]
+  weight Wout: f32[F@X, D@()]
+  g[B@(), E@()] = x[B, D] * Win[D, E]
+  h[B@(), F@()] = g[B, E] * W2[E, F]
+  x[B@(), D@()] = h[B, F] * Wout[F@(), D]
+}
+z[T@(), B@X] = s[B@X, T]
+output x
+output z
+)";
+
+// Wout may not be gathered while y is made, but when it has been: it is there
+// beside the weights, s, at, u, g and h.
+TEST(MemoryTest, IssuedBesideAKernelThatEndsLater) {
+  int64_t most = 2048 + 1024 + 4096 + 512 + 128 + 4 + 32 + 3 * 1024;
+  Memory memory = measure(kAroundKernel, most);
+  ASSERT_EQ(memory.overlap[0], Overlap::Ahead);
+  expectPeak(memory, most);
+}
+
+//===----------------------------------------------------------------------===//
+// States that are moved early
+//===----------------------------------------------------------------------===//
+
+/// s is 256 B on each device, half of it 128 B; V is 256 B, W 2048 B, h 128 B
+/// and y 1024 B.
+constexpr const char *kMovedState = R"(
+hardware tpu_v5e[2, 1]
+mesh [X=2]
+dim D = 8, K = 8, B = 4, C = 8, E = 64
+input a: f32[B@(), C@()]
+weight V: f32[C@(), K@()]
+weight W: f32[K@(), E@()]
+state s: f32[D@(), K@()]
+h[B@(), K@()] = a[B, C] * V[C, K]
+y[B@(), E@()] = h[B, K] * W[K, E]
+s[D@(), K@()] = s[D@X, K]
+output y
+)";
+
+// The half is gathered from the beginning on; compute does not wait for it
+// until the statement is reached. While y is made there are the weights, both
+// forms of what s becomes, s, h and y.
+TEST(MemoryTest, StateGatheredEarly) {
+  Memory memory = measure(kMovedState);
+  ASSERT_EQ(memory.overlap[0], Overlap::Prefetch);
+  expectPeak(memory, 256 + 2048 + 256 + 128 + 256 + 128 + 1024);
+}
+
 } // namespace

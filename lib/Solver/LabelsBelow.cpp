@@ -68,7 +68,8 @@ LabelSets labelsBelow(const Problem &problem, Cost limit,
       MessageResult found = ascendByMessages(
           model, std::move(prices), workLeft, [&] { return limit; }, nullptr);
       workLeft -= found.work;
-      storePrices(network, found.prices, model.getShift(), multipliers);
+      if (!found.exhausted)
+        storePrices(network, found.prices, model.getShift(), multipliers);
       left = {std::move(found.remaining), found.exhausted};
     }
     network.noLabel |= left.exhausted;

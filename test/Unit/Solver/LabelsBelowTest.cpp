@@ -105,3 +105,32 @@ TEST(LabelsBelow, KeepsThePlanOfLayers) {
   }
   EXPECT_LT(countLabels(left), all / 2);
 }
+
+/// Where messages alone show at once that nothing is below the limit: eleven
+/// variables of ten labels, each pair with costs of at least 1000, are too many
+/// to eliminate exactly.
+TEST(LabelsBelow, KeepsNothingFarBelowAllCosts) {
+  std::mt19937_64 random(3);
+  constexpr unsigned kVariables = 11, kLabels = 10;
+  Problem problem;
+  problem.numPoints = 1;
+  problem.capacity = kVariables * 5;
+  for (unsigned v = 0; v < kVariables; ++v) {
+    VariableData &data = problem.variables.emplace_back();
+    for (unsigned label = 0; label < kLabels; ++label) {
+      data.costs.push_back(uniform(random, 0, 100));
+      data.usages.push_back({{0, 1, int64_t(label)}});
+    }
+  }
+  for (unsigned a = 0; a < kVariables; ++a)
+    for (unsigned b = a + 1; b < kVariables; ++b) {
+      problem.edges.push_back({a, b, TableId(problem.tables.size())});
+      Table &table = problem.tables.emplace_back();
+      table.rows = table.columns = kLabels;
+      for (unsigned i = 0; i < kLabels * kLabels; ++i)
+        table.costs.push_back(1000 + uniform(random, 0, 1000));
+    }
+  ASSERT_FALSE(problem.check());
+  double work = 1e7;
+  EXPECT_EQ(countLabels(labelsBelow(problem, 1000, {}, work)), 0u);
+}

@@ -254,14 +254,31 @@ void shardc::addInlining(ChunkDomain &domain, ArrayRef<unsigned> operands) {
   }
 }
 
+void shardc::selectLabels(ChunkDomain &domain, ArrayRef<size_t> numbers) {
+  auto select = [&](auto &list) {
+    if (list.empty())
+      return;
+    std::remove_reference_t<decltype(list)> selected;
+    for (size_t number : numbers)
+      selected.push_back(list[number]);
+    list = std::move(selected);
+  };
+  select(domain.labels);
+  for (auto &layouts : domain.results)
+    select(layouts);
+  for (auto &op : domain.operands)
+    for (auto &layouts : op)
+      select(layouts);
+}
+
 void shardc::addLeaderReads(ChunkDomain &domain,
                             ArrayRef<std::pair<unsigned, unsigned>> uses) {
   auto wanted = [&](std::pair<unsigned, unsigned> use, size_t label) {
     return domain.operands[use.first][use.second][label];
   };
   std::vector<size_t> from;
-  std::vector<ChunkStrategy> labels;
-  for (auto [number, label] : llvm::enumerate(domain.labels)) {
+  std::vector<LeaderRead> reads;
+  for (size_t number = 0; number < domain.labels.size(); ++number) {
     // In one layout, or it is resharded for some of its uses.
     bool inOne = llvm::all_of(uses, [&](auto use) {
       return wanted(use, number) == wanted(uses.front(), number);
@@ -271,22 +288,12 @@ void shardc::addLeaderReads(ChunkDomain &domain,
       if (!inOne && read != LeaderRead::Resharded)
         continue;
       from.push_back(number);
-      labels.push_back(label);
-      labels.back().leaderRead = read;
+      reads.push_back(read);
     }
   }
-  domain.labels = std::move(labels);
-  auto select = [&](std::vector<Layout> &layouts) {
-    std::vector<Layout> selected;
-    for (size_t number : from)
-      selected.push_back(layouts[number]);
-    layouts = std::move(selected);
-  };
-  llvm::for_each(domain.results, select);
-  for (auto &op : domain.operands)
-    for (auto &layouts : op)
-      if (!layouts.empty())
-        select(layouts);
+  selectLabels(domain, from);
+  for (auto [label, read] : llvm::zip_equal(domain.labels, reads))
+    label.leaderRead = read;
 }
 
 llvm::SmallVector<StatisticCost, 3>

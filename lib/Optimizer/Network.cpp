@@ -133,6 +133,14 @@ void NetworkBuilder::addCosts(Variable variable, ArrayRef<Cost> costs,
 }
 
 LogicalResult NetworkBuilder::buildDomains(ProgramOp program) {
+  if (options.within) {
+    network.domains = options.within->domains;
+    for (auto [chunk, domain] :
+         llvm::zip_equal(network.graph.chunks, network.domains))
+      network.chunkVariable.push_back(addVariable(
+          nameOfOperation(chunk.ops.front()), domain.labels.size()));
+    return success();
+  }
   bool failed = false;
   std::optional<NeighbourAxes> neighbours;
   if (options.fixed)
@@ -150,6 +158,8 @@ LogicalResult NetworkBuilder::buildDomains(ProgramOp program) {
         addVariable(nameOfOperation(chunk.ops.front()), domain.labels.size()));
     network.domains.push_back(std::move(domain));
   }
+  addPrologueLabels();
+  addLeaderReadLabels();
   return failure(failed);
 }
 
@@ -247,20 +257,19 @@ double NetworkBuilder::countEntries() const {
 
 std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   network.graph = buildGraph(program);
-  if (!options.fixed) {
+  if (!options.fixed && !options.within) {
     if (hasManyLabels())
       return NoNetwork::TooWide;
     if (hasManyOperations())
       return NoNetwork::TooLarge;
-  } else if (Operation *wide = findWide(kMaxFixedStrategies)) {
+  } else if (Operation *wide =
+                 options.fixed ? findWide(kMaxFixedStrategies) : nullptr) {
     wide->emitError("a mesh of so many axes has too many ways to run this "
                     "operation");
     return NoNetwork::Contradiction;
   }
   if (failed(buildDomains(program)))
     return NoNetwork::Contradiction;
-  addPrologueLabels();
-  addLeaderReadLabels();
   network.problem.numPoints = network.graph.numPoints;
   network.problem.capacity = options.memoryLimit;
   network.values.resize(network.graph.values.size());

@@ -162,7 +162,6 @@ void NetworkBuilder::enumerateLabels(unsigned index,
                                      std::vector<Layout> stored) {
   const GraphValue &value = network.graph.values[index];
   ValueVariable &result = network.values[index];
-  result.own = true;
   bool isPrologue = isPrologueValue(value);
   bool mayReshard = isPrologue && closedPin(value);
   for (unsigned s = 0; s < stored.size(); ++s) {
@@ -173,8 +172,6 @@ void NetworkBuilder::enumerateLabels(unsigned index,
       result.labels.push_back({s, /*inlined=*/false, /*resharded=*/true});
   }
   result.layouts = std::move(stored);
-  result.variable = addVariable(nameOfOperation(value.value.getDefiningOp()),
-                                result.labels.size());
 }
 
 void NetworkBuilder::addOwnMemory(unsigned index) {
@@ -195,7 +192,8 @@ void NetworkBuilder::addOwnMemory(unsigned index) {
 void NetworkBuilder::addCopies(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   ValueVariable &variable = network.values[index];
-  variable.copies = copyLayouts(value);
+  variable.copies = options.within ? options.within->values[index].copies
+                                   : copyLayouts(value);
   if (variable.copies.empty())
     return;
   TensorShape shape = shapeOf(index);
@@ -358,12 +356,21 @@ LogicalResult NetworkBuilder::buildValue(unsigned index) {
       addMemoryBesideState(index);
     return success();
   }
-  std::vector<Layout> stored = storedLayouts(index);
-  if (stored.empty())
-    return emitError(value.getLoc())
-           << "'" << valueName(value)
-           << "' cannot be made in the layout that its annotation asks for";
-  enumerateLabels(index, std::move(stored));
+  ValueVariable &variable = network.values[index];
+  variable.own = true;
+  if (options.within) {
+    variable.layouts = options.within->values[index].layouts;
+    variable.labels = options.within->values[index].labels;
+  } else {
+    std::vector<Layout> stored = storedLayouts(index);
+    if (stored.empty())
+      return emitError(value.getLoc())
+             << "'" << valueName(value)
+             << "' cannot be made in the layout that its annotation asks for";
+    enumerateLabels(index, std::move(stored));
+  }
+  variable.variable = addVariable(nameOfOperation(value.getDefiningOp()),
+                                  variable.labels.size());
   addOwnMemory(index);
   addCopies(index);
   linkToMaker(index);

@@ -2,10 +2,11 @@
 //
 // Best first by bounds. Meshes of the same sizes are bounded together first:
 // each collective at the price of the binding where it is the cheapest. What is
-// not below the best plan so far is left at once; of the rest each binding is
-// solved by itself, again only for what is better. Meshes of few axes come
-// first, since they are quick to solve and their plans often as good. Other
-// times than `upper` are then planned in full on the meshes that looked best.
+// not below the best plan so far is left at once; the rest is halved until each
+// binding is solved by itself, again only for what is better and with the
+// labels that such plans can use at all. Meshes of few axes come first, since
+// they are quick to solve and their plans often as good. Other times than
+// `upper` are then planned in full on the meshes that looked best.
 //
 // Work is counted, and done in rounds that are the same for any number of
 // threads: what a round may leave is what was known before it.
@@ -33,8 +34,10 @@ static constexpr double kWorkPerAxis = 10;
 static constexpr double kBoundWork = 3e5, kPlanWork = 1e5, kShownWork = 5e3;
 /// Meshes that are solved with the same cutoff.
 static constexpr size_t kRound = 4;
-/// So many bindings of one family are solved at once by themselves.
+/// So few bindings are solved each by itself.
 static constexpr size_t kFewBindings = 2;
+/// So much less work is a mesh of which most labels are known to be of no use.
+static constexpr double kFewLabels = 20;
 /// Meshes that are shown.
 static constexpr size_t kShown = 6;
 
@@ -43,10 +46,22 @@ namespace {
 /// Meshes of the same sizes.
 struct Family {
   MeshFamily meshes;
+  /// Its first candidate; the others follow in the bindings' order.
+  size_t first = 0;
   /// No plan on any of them takes less, by the objective.
   Cost bound = 0;
   double work = 0;
   bool isRuledOut = false, isImpossible = false;
+  /// All that better plans on any of them can use, if that is known.
+  std::shared_ptr<const NetworkLabels> labels = {};
+
+  /// Work of one or some of its meshes once all were bounded together.
+  double workOfSome() const { return labels ? work / kFewLabels : work; }
+};
+
+/// Some meshes of a family: so many candidates from `first`.
+struct Group {
+  size_t family = 0, first = 0, size = 0;
 };
 
 /// One mesh and what is known of it.
@@ -77,8 +92,12 @@ private:
 
   void searchUpper();
   void boundFamilies(llvm::ArrayRef<size_t> members, bool deviceOnly);
-  void solveCandidates(llvm::ArrayRef<size_t> members);
-  void takeBound(Candidate &candidate, MeshBound result);
+  void solveGroups(std::vector<Group> open);
+  static void split(const Group &group, std::vector<Group> &open);
+  void takeBound(const Group &group, MeshBound result);
+  llvm::MutableArrayRef<Candidate> membersOf(const Group &group) {
+    return llvm::MutableArrayRef(candidates).slice(group.first, group.size);
+  }
   void boundDevices();
   void planBest();
   void planSome(std::vector<size_t> order, double work, bool prunes);
@@ -167,11 +186,13 @@ void MeshSearch::listCandidates(const Program &probe) {
         operations *
         std::pow(kWorkPerAxis, searches ? family.meshes.wideAxes() : 0);
   }
-  for (size_t i = 0; i < families.size(); ++i)
+  for (size_t i = 0; i < families.size(); ++i) {
+    families[i].first = candidates.size();
     for (const NamedBinding &binding : families[i].meshes.bindings)
       candidates.push_back({i, &binding,
                             boundMesh(families[i].meshes, binding,
                                       /*renamed=*/names.areAlike)});
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,7 +222,7 @@ void MeshSearch::boundFamilies(llvm::ArrayRef<size_t> members,
     bounds[i] = static_cast<MeshPlanner &>(planner).bound(
         settings,
         {&family, family.bindings, cutoff(),
-         deviceOnly ? std::vector<double>() : multipliers, deviceOnly},
+         deviceOnly ? std::vector<double>() : multipliers, nullptr, deviceOnly},
         deadline);
   });
   for (auto [i, result] : llvm::zip_equal(affordable, bounds)) {
@@ -211,53 +232,82 @@ void MeshSearch::boundFamilies(llvm::ArrayRef<size_t> members,
     family.bound = result.bound;
     family.isRuledOut = result.isRuledOut;
     family.isImpossible = !result.error.empty() || (result.isRuledOut && !best);
-    if (!deviceOnly && multipliers.empty())
+    if (deviceOnly)
+      continue;
+    family.labels = std::move(result.labels);
+    if (multipliers.empty())
       multipliers = std::move(result.multipliers);
   }
 }
 
-void MeshSearch::takeBound(Candidate &candidate, MeshBound result) {
+void MeshSearch::takeBound(const Group &group, MeshBound result) {
   if (!result.error.empty() && firstError.empty())
     firstError = result.error;
-  candidate.bound = std::max(candidate.bound, result.bound);
-  candidate.isImpossible =
-      !result.error.empty() || (result.isRuledOut && !best);
-  candidate.upper = result.cost;
-  if (!result.multipliers.empty() && (result.cost || multipliers.empty()))
+  for (Candidate &candidate : membersOf(group)) {
+    candidate.bound = std::max(candidate.bound, result.bound);
+    candidate.isImpossible =
+        !result.error.empty() || (result.isRuledOut && !best);
+  }
+  bool isPlan = group.size == 1 && result.cost;
+  if (isPlan)
+    candidates[group.first].upper = result.cost;
+  if (!result.multipliers.empty() && (isPlan || multipliers.empty()))
     multipliers = std::move(result.multipliers);
 }
 
-/// Solves meshes one by one, in rounds.
-void MeshSearch::solveCandidates(llvm::ArrayRef<size_t> members) {
-  size_t next = 0;
-  while (next < members.size()) {
-    std::vector<size_t> round;
-    for (; next < members.size() && round.size() < kRound; ++next) {
-      Candidate &candidate = candidates[members[next]];
-      const Family &family = families[candidate.family];
-      candidate.bound = family.bound;
-      candidate.isImpossible = family.isImpossible;
+/// The parts of a group that may have a better plan, the first one last.
+void MeshSearch::split(const Group &group, std::vector<Group> &open) {
+  if (group.size <= kFewBindings) {
+    for (size_t i = group.size; i-- > 0;)
+      open.push_back({group.family, group.first + i, 1});
+    return;
+  }
+  size_t half = group.size / 2;
+  open.push_back({group.family, group.first + half, group.size - half});
+  open.push_back({group.family, group.first, half});
+}
+
+/// Solves groups in rounds, the last one first, and parts what is not ruled
+/// out.
+void MeshSearch::solveGroups(std::vector<Group> open) {
+  while (!open.empty()) {
+    std::vector<Group> round;
+    while (!open.empty() && round.size() < kRound) {
+      Group group = open.back();
+      open.pop_back();
+      const Family &family = families[group.family];
+      for (Candidate &candidate : membersOf(group)) {
+        candidate.bound = std::max(candidate.bound, family.bound);
+        candidate.isImpossible = family.isImpossible;
+      }
       bool isOver = family.isRuledOut || family.isImpossible ||
-                    (best && family.bound >= *bestCost);
-      if (isOver || boundWork < family.work || !hasTime())
+                    (best && candidates[group.first].bound >= *bestCost);
+      if (isOver || boundWork < family.workOfSome() || !hasTime())
         continue;
-      boundWork -= family.work;
-      round.push_back(members[next]);
+      boundWork -= family.workOfSome();
+      round.push_back(group);
     }
     std::vector<MeshBound> bounds(round.size());
     workers.run(round.size(), [&](PointPlanner &planner, size_t i) {
-      const Candidate &candidate = candidates[round[i]];
+      const Family &family = families[round[i].family];
+      size_t offset = round[i].first - family.first;
       bounds[i] = static_cast<MeshPlanner &>(planner).bound(
           settings,
-          {&families[candidate.family].meshes, *candidate.binding, cutoff(),
-           multipliers, /*deviceOnly=*/false},
+          {&family.meshes,
+           llvm::ArrayRef(family.meshes.bindings).slice(offset, round[i].size),
+           cutoff(), multipliers, family.labels.get(), /*deviceOnly=*/false},
           deadline);
     });
-    for (auto [i, result] : llvm::zip_equal(round, bounds))
-      takeBound(candidates[i], std::move(result));
-    for (size_t i : round)
-      if (candidates[i].upper)
-        offer(i, *candidates[i].upper);
+    std::vector<Group> halved;
+    for (auto [group, result] : llvm::zip_equal(round, bounds)) {
+      if (group.size > 1 && !result.isRuledOut && result.error.empty())
+        halved.push_back(group);
+      takeBound(group, std::move(result));
+      if (group.size == 1 && candidates[group.first].upper)
+        offer(group.first, *candidates[group.first].upper);
+    }
+    for (const Group &group : llvm::reverse(halved))
+      split(group, open);
   }
 }
 
@@ -268,19 +318,19 @@ void MeshSearch::searchUpper() {
       if (family.meshes.wideAxes() != wide)
         continue;
       level.push_back(i);
-      if (family.meshes.bindings.size() > kFewBindings)
+      if (family.meshes.bindings.size() > 1)
         together.push_back(i);
     }
     boundFamilies(together, /*deviceOnly=*/false);
     llvm::stable_sort(level, [&](size_t a, size_t b) {
       return families[a].bound < families[b].bound;
     });
-    std::vector<size_t> members;
-    for (size_t family : level)
-      for (size_t i = 0; i < candidates.size(); ++i)
-        if (candidates[i].family == family)
-          members.push_back(i);
-    solveCandidates(members);
+    std::vector<Group> open;
+    for (size_t i : llvm::reverse(level)) {
+      Group group{i, families[i].first, families[i].meshes.bindings.size()};
+      split(group, open);
+    }
+    solveGroups(std::move(open));
   }
 }
 

@@ -8,6 +8,8 @@
 #include "MeshPlanner.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Solver/LabelsBelow.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -28,6 +30,28 @@ static CollectiveModel modelOf(const Machine &machine, const MeshTask &task) {
   for (const NamedBinding &each : task.bindings)
     bindings.push_back(each.binding);
   return CollectiveModel::optimistic(machine, task.family->mesh, bindings);
+}
+
+/// Table entries that looking for labels below the cutoff may look at.
+static constexpr double kLabelWork = 1e9;
+
+/// Of the labels that plans below the cutoff can use, a network; nothing if
+/// there is no such plan.
+static std::optional<PlanNetwork>
+buildBelow(const PlanNetwork &whole, PlanningContext &planning,
+           shd::ProgramOp op, NetworkOptions how, const MeshTask &task,
+           const solver::Deadline &deadline, MeshBound &result) {
+  double work = kLabelWork;
+  solver::LabelSets kept = solver::labelsBelow(
+      whole.problem, task.cutoff, task.multipliers, work, deadline);
+  if (llvm::any_of(kept, [](const std::vector<bool> &labels) {
+        return !llvm::is_contained(labels, true);
+      }))
+    return std::nullopt;
+  result.labels =
+      std::make_shared<const NetworkLabels>(selectLabels(whole, kept));
+  how.within = result.labels.get();
+  return std::get<PlanNetwork>(buildNetwork(planning, op, how));
 }
 
 static void solve(PlanNetwork &network, const MeshTask &task,
@@ -69,6 +93,7 @@ MeshBound MeshPlanner::bound(ArrayRef<Setting> settings, const MeshTask &task,
   PlanningContext planning(modelOf(*program->machine, task),
                            op.getAllowPadding());
   NetworkOptions how;
+  how.within = task.within;
   how.memoryLimit =
       options.memoryLimit.value_or(int64_t(program->machine->hbmCapacity));
   if (task.deviceOnly)
@@ -78,6 +103,16 @@ MeshBound MeshPlanner::bound(ArrayRef<Setting> settings, const MeshTask &task,
   if (!network || network->problem.check()) {
     result.isUnknown = true;
     return result;
+  }
+  std::optional<PlanNetwork> below;
+  if (!task.within && task.cutoff < solver::kMaxTotal) {
+    below = buildBelow(*network, planning, op, how, task, deadline, result);
+    if (!below) {
+      result.isRuledOut = true;
+      result.bound = task.cutoff;
+      return result;
+    }
+    network = &*below;
   }
   solver::Options solverOptions;
   solverOptions.interrupted = deadline.interruption();

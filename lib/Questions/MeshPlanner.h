@@ -20,6 +20,8 @@ struct MeshTask {
   solver::Cost cutoff = solver::kMaxTotal;
   /// Prices of memory to start with.
   std::vector<double> multipliers;
+  /// Labels that hold all plans of interest, if they are known.
+  const NetworkLabels *within = nullptr;
   /// The device's time alone, in place of `upper`.
   bool deviceOnly = false;
 };
@@ -36,6 +38,8 @@ struct MeshBound {
   /// Of the best plan found, if one is below the cutoff.
   std::optional<solver::Cost> cost;
   std::vector<double> multipliers;
+  /// All that plans below the cutoff can use, where that was looked for.
+  std::shared_ptr<const NetworkLabels> labels;
 };
 
 /// Plans in full as any evaluator, and bounds without that.

@@ -56,6 +56,9 @@ void addInlining(ChunkDomain &domain, llvm::ArrayRef<unsigned> operands);
 void addLeaderReads(ChunkDomain &domain,
                     llvm::ArrayRef<std::pair<unsigned, unsigned>> uses);
 
+/// Replaces the labels by some of them, each as often as it is listed.
+void selectLabels(ChunkDomain &domain, llvm::ArrayRef<size_t> numbers);
+
 /// Labels of `chunk` that its pins allow, in a fixed order; with `neighbours`,
 /// those on axes that the operations' tensors bring. Empty if the pins
 /// contradict each other.

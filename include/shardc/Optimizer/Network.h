@@ -26,6 +26,8 @@ struct Weights {
   llvm::SmallVector<int64_t, 4> networks;
 };
 
+struct NetworkLabels;
+
 struct NetworkOptions {
   /// Layouts of named values are decided: no value is resharded once for
   /// several users, and operations use only axes that their tensors are placed
@@ -35,6 +37,9 @@ struct NetworkOptions {
   /// same.
   std::optional<int64_t> memoryLimit;
   Weights weights;
+  /// Only these labels, which a network of the same program has on a mesh of
+  /// the same sizes; they are not too many.
+  const NetworkLabels *within = nullptr;
   /// The times of what chains consist of are wanted: PlanNetwork::links and
   /// linkEdges.
   bool measureLinks = false;
@@ -84,6 +89,23 @@ struct PlanNetwork {
   LinkTimes links;
   LinkEdges linkEdges;
 };
+
+/// Some of a network's labels.
+struct NetworkLabels {
+  struct OfValue {
+    std::vector<Layout> layouts;
+    std::vector<StoredLabel> labels;
+    std::vector<Layout> copies;
+  };
+  std::vector<ChunkDomain> domains; // per chunk
+  /// Per graph value; of those that have no variable of their own, nothing.
+  std::vector<OfValue> values;
+};
+
+/// The labels of operations, values and copies that are `kept`: a network of
+/// them has all assignments that use no others, at the same costs.
+NetworkLabels selectLabels(const PlanNetwork &network,
+                           const solver::LabelSets &kept);
 
 /// Why there is no network.
 enum class NoNetwork {

@@ -428,9 +428,9 @@ LogicalResult Interpreter::repeat(shd::RepeatOp op) {
   ValueRange carried(body.getArguments().drop_front());
   if (failed(carry(op, op.getInits(), carried)))
     return failure();
-  for (int64_t i = 0; i < op.getCount(); ++i) {
+  for (uint64_t i = 0; i < op.getCount(); ++i) {
     Tensor number(cast<RankedTensorType>(op.getIteration().getType()));
-    number.setInteger(0, i);
+    number.setInteger(0, int64_t(i));
     auto shared = std::make_shared<const Tensor>(std::move(number));
     for (Memory &memory : memories)
       memory[keyOf(op.getIteration(), iterations)] = shared;

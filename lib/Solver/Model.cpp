@@ -78,11 +78,11 @@ Model::Model(const Network &network, unsigned shift)
     uint32_t first = positions[link.first], second = positions[link.second];
     incident[first].push_back(allPairs.size());
     incident[second].push_back(allPairs.size());
-    allPairs.push_back({.first = first,
-                        .second = second,
-                        .link = static_cast<LinkId>(index),
-                        .table = table,
-                        .unpriced = table});
+    Pair &pair = allPairs.emplace_back();
+    pair.first = first;
+    pair.second = second;
+    pair.link = static_cast<LinkId>(index);
+    pair.table = pair.unpriced = table;
   }
   priceNodes();
 }

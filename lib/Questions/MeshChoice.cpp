@@ -94,11 +94,12 @@ private:
   void boundFamilies(llvm::ArrayRef<size_t> members, bool deviceOnly);
   void solveGroups(std::vector<Group> open);
   static void split(const Group &group, std::vector<Group> &open);
-  void takeBound(const Group &group, MeshBound result);
+  void takeBound(const Group &group, MeshBound result, bool hasCutoff);
   llvm::MutableArrayRef<Candidate> membersOf(const Group &group) {
     return llvm::MutableArrayRef(candidates).slice(group.first, group.size);
   }
   void boundDevices();
+  void planUpper();
   void planBest();
   void planSome(std::vector<size_t> order, double work, bool prunes);
   void planShown();
@@ -240,13 +241,15 @@ void MeshSearch::boundFamilies(llvm::ArrayRef<size_t> members,
   }
 }
 
-void MeshSearch::takeBound(const Group &group, MeshBound result) {
+/// `hasCutoff`: plans were looked for that are better than one known before.
+void MeshSearch::takeBound(const Group &group, MeshBound result,
+                           bool hasCutoff) {
   if (!result.error.empty() && firstError.empty())
     firstError = result.error;
   for (Candidate &candidate : membersOf(group)) {
     candidate.bound = std::max(candidate.bound, result.bound);
     candidate.isImpossible =
-        !result.error.empty() || (result.isRuledOut && !best);
+        !result.error.empty() || (result.isRuledOut && !hasCutoff);
   }
   bool isPlan = group.size == 1 && result.cost;
   if (isPlan)
@@ -298,11 +301,12 @@ void MeshSearch::solveGroups(std::vector<Group> open) {
            cutoff(), multipliers, family.labels.get(), /*deviceOnly=*/false},
           deadline);
     });
+    bool hasCutoff = best.has_value();
     std::vector<Group> halved;
     for (auto [group, result] : llvm::zip_equal(round, bounds)) {
       if (group.size > 1 && !result.isRuledOut && result.error.empty())
         halved.push_back(group);
-      takeBound(group, std::move(result));
+      takeBound(group, std::move(result), hasCutoff);
       if (group.size == 1 && candidates[group.first].upper)
         offer(group.first, *candidates[group.first].upper);
     }
@@ -373,20 +377,23 @@ void MeshSearch::boundDevices() {
 }
 
 /// Plans meshes in this order in rounds, as long as there is work left, the
-/// first in any case; if `prunes`, without those that a bound rules out.
+/// first that has a plan in any case; if `prunes`, without those that a bound
+/// rules out.
 void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
   size_t next = 0;
-  bool isFirst = true;
+  bool isFirst = true; // nothing has a plan yet
   while (next < order.size()) {
     std::vector<size_t> round;
     for (; next < order.size() && round.size() < kRound; ++next) {
       const Candidate &candidate = candidates[order[next]];
       double takes = families[candidate.family].work;
-      bool isOver =
-          candidate.plan || (prunes && best && candidate.bound >= *bestCost);
-      if (isOver || (!isFirst && (takes > work || !hasTime())))
+      if (candidate.plan || (prunes && best && candidate.bound >= *bestCost))
         continue;
-      isFirst = false;
+      bool isAffordable = takes <= work && hasTime();
+      if (isFirst && !isAffordable && !round.empty())
+        break;
+      if (!isFirst && !isAffordable)
+        continue;
       work -= takes;
       round.push_back(order[next]);
     }
@@ -399,6 +406,8 @@ void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
       else
         candidate.isImpossible = true;
     });
+    isFirst &=
+        llvm::none_of(round, [&](size_t i) { return candidates[i].plan; });
     for (size_t i : round) {
       Candidate &candidate = candidates[i];
       if (!candidate.plan)
@@ -409,6 +418,21 @@ void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
         offer(i, candidate.plan->value);
     }
   }
+}
+
+/// In full, a plan may take longer than what was found with few labels: then
+/// the best of those that are planned.
+void MeshSearch::planUpper() {
+  planSome({*best}, kPlanWork, /*prunes=*/false);
+  const Candidate &found = candidates[*best];
+  if (found.fits() && found.plan->value <= *bestCost)
+    return;
+  std::vector<size_t> order = byPromise();
+  best.reset();
+  for (size_t i : order)
+    if (candidates[i].fits())
+      offer(i, candidates[i].plan->value);
+  planSome(std::move(order), kPlanWork, /*prunes=*/true);
 }
 
 void MeshSearch::planBest() {
@@ -520,6 +544,8 @@ std::optional<MeshChoice> MeshSearch::run(std::string &error) {
     searchUpper();
   if (!searches || (best && options.plan.objective != Objective::Upper))
     planBest();
+  else if (best)
+    planUpper();
   if (best)
     planShown();
   if (!best) {

@@ -51,7 +51,12 @@ buildBelow(const PlanNetwork &whole, PlanningContext &planning,
   result.labels =
       std::make_shared<const NetworkLabels>(selectLabels(whole, kept));
   how.within = result.labels.get();
-  return std::get<PlanNetwork>(buildNetwork(planning, op, how));
+  std::variant<PlanNetwork, NoNetwork> built = buildNetwork(planning, op, how);
+  if (auto *below = std::get_if<PlanNetwork>(&built))
+    return std::move(*below);
+  // Without any copies, values meet each of their users in a larger table.
+  result.labels = nullptr;
+  return whole;
 }
 
 static void solve(PlanNetwork &network, const MeshTask &task,

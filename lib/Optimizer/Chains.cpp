@@ -9,9 +9,8 @@
 // - what is read must be made by the last part of its group and read by the
 //   first part of the other, as the parts are groups of their own if a
 //   collective stands between;
-// - statistics are reduced behind a group that makes what they are taken of;
-// and
-//   before one that only reads it;
+// - statistics are reduced behind a group that makes what they are taken of
+//   and before one that only reads it;
 // - a carried value leads on to the next iteration only from the body's last
 //   item, so that iterations that are not simulated take as long as those that
 //   are.

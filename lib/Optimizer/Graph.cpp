@@ -50,10 +50,6 @@ private:
   llvm::DenseMap<std::pair<Block *, Attribute>, unsigned> states;
 };
 
-int64_t groupOf(Operation *op) {
-  return op->getAttrOfType<IntegerAttr>(kGroup).getInt() / 2;
-}
-
 bool isCosted(Operation *op) {
   auto cost = dyn_cast<CostOpInterface>(op);
   return cost && cost.getFusionKind() != FusionKind::Free;
@@ -69,7 +65,7 @@ bool isRest(Operation *op) {
 void GraphBuilder::countPoints(Block &block) {
   for (Operation &op : block)
     if (isCosted(&op))
-      lastOfGroup[groupOf(&op)] = &op;
+      lastOfGroup[*fusionGroupOf(&op)] = &op;
   for (Operation &op : block) {
     if (auto repeat = dyn_cast<RepeatOp>(op)) {
       uint32_t entry = nextPoint++;
@@ -79,7 +75,7 @@ void GraphBuilder::countPoints(Block &block) {
     }
     if (!isa<CostOpInterface>(op) || op.hasAttr(kCopy))
       continue;
-    if (!isCosted(&op) || lastOfGroup.lookup(groupOf(&op)) == &op)
+    if (!isCosted(&op) || lastOfGroup.lookup(*fusionGroupOf(&op)) == &op)
       pointOf[&op] = nextPoint++;
   }
 }
@@ -163,7 +159,7 @@ void GraphBuilder::declare(DeclareOp op) {
 unsigned GraphBuilder::chunkFor(Operation *op, CostOpInterface cost) {
   bool rest = isRest(op);
   if (rest) {
-    auto it = restChunk.find(groupOf(op));
+    auto it = restChunk.find(*fusionGroupOf(op));
     if (it != restChunk.end())
       return it->second;
   }
@@ -171,7 +167,7 @@ unsigned GraphBuilder::chunkFor(Operation *op, CostOpInterface cost) {
   Chunk &chunk = graph.chunks.emplace_back();
   chunk.count = executionCount(op);
   if (isCosted(op)) {
-    chunk.group = groupOf(op);
+    chunk.group = *fusionGroupOf(op);
     chunk.kind = rest ? Chunk::Kind::Rest : Chunk::Kind::Leader;
     chunk.point = pointOf.lookup(lastOfGroup.lookup(chunk.group));
     if (graph.groups.size() <= size_t(chunk.group))
@@ -421,6 +417,12 @@ LogicalResult shardc::checkFusionGroups(ProgramOp program) {
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
+}
+
+std::optional<int64_t> shardc::fusionGroupOf(Operation *op) {
+  auto number = op->getAttrOfType<IntegerAttr>(kGroup);
+  // Both parts of a group have numbers of their own.
+  return number ? std::optional(number.getInt() / 2) : std::nullopt;
 }
 
 Graph shardc::buildGraph(ProgramOp program) {

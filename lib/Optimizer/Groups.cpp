@@ -80,10 +80,10 @@ Cost NetworkBuilder::weighGroup(Picoseconds time, int64_t count) const {
 }
 
 std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {
-  std::vector<PartWork> result;
   size_t numLabels = network.domains[chunk].labels.size();
   if (!timesGroups())
     return std::vector<PartWork>(numLabels);
+  std::vector<PartWork> result;
   for (unsigned label = 0; label < numLabels; ++label)
     result.push_back(work(chunk, label));
   return result;

@@ -9,7 +9,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Pipelines/Pipelines.h"
 #include "shardc/Solver/LabelsBelow.h"
-#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -44,9 +43,7 @@ buildBelow(const PlanNetwork &whole, PlanningContext &planning,
   double work = kLabelWork;
   solver::LabelSets kept = solver::labelsBelow(
       whole.problem, task.cutoff, task.multipliers, work, deadline);
-  if (llvm::any_of(kept, [](const std::vector<bool> &labels) {
-        return !llvm::is_contained(labels, true);
-      }))
+  if (solver::lacksLabels(kept))
     return std::nullopt;
   result.labels =
       std::make_shared<const NetworkLabels>(selectLabels(whole, kept));

@@ -23,14 +23,9 @@ Operation *operationOf(const PlannedStep &planned, Step::Item item) {
   return planned.groups[item.index];
 }
 
-/// The fusion group, one kernel, that an operation is part of; or nothing.
-std::optional<int64_t> kernelOf(Operation *op) {
-  auto group = op->getAttrOfType<IntegerAttr>(kGroup);
-  return group ? std::optional(group.getInt() / 2) : std::nullopt;
-}
-
+/// The fusion group, one kernel, that an item is part of; or nothing.
 std::optional<int64_t> kernelOf(const PlannedStep &planned, Step::Item item) {
-  return kernelOf(operationOf(planned, item));
+  return fusionGroupOf(operationOf(planned, item));
 }
 
 /// The last of the first `count` items of a body is part of a kernel that goes
@@ -58,7 +53,7 @@ bool isMadeBy(Operation *collective, int64_t kernel) {
       auto repeat = cast<RepeatOp>(argument.getOwner()->getParentOp());
       if (argument.getArgNumber() > 0)
         values.push_back(repeat.getInits()[argument.getArgNumber() - 1]);
-    } else if (std::optional<int64_t> number = kernelOf(def)) {
+    } else if (std::optional<int64_t> number = fusionGroupOf(def)) {
       if (*number == kernel)
         return true;
     } else if (!isa<RepeatOp>(def)) {

@@ -11,6 +11,12 @@ namespace shardc::solver {
 /// Additions of an elimination that is worth its time.
 static constexpr double kMaxExactWork = 1e7;
 
+bool lacksLabels(const LabelSets &labels) {
+  return llvm::any_of(labels, [](const std::vector<bool> &flags) {
+    return !llvm::is_contained(flags, true);
+  });
+}
+
 /// Those that are left, and of nodes that were merged those that go with them.
 static LabelSets labelsLeft(const Problem &problem, const Network &network) {
   LabelSets result;

@@ -29,22 +29,6 @@ static Scaled scale(Cost cost, unsigned shift) {
   return isForbidden(cost) ? kInfinity : saturate(Int128(cost) << shift);
 }
 
-/// In squares, which stay in the cache.
-static std::vector<int64_t> transpose(const std::vector<int64_t> &from,
-                                      Label rows, Label columns) {
-  constexpr Label kSide = 16;
-  std::vector<int64_t> to(from.size());
-  for (Label row = 0; row < rows; row += kSide)
-    for (Label column = 0; column < columns; column += kSide) {
-      Label rowEnd = std::min(row + kSide, rows);
-      Label columnEnd = std::min(column + kSide, columns);
-      for (Label i = row; i < rowEnd; ++i)
-        for (Label j = column; j < columnEnd; ++j)
-          to[size_t(j) * rows + i] = from[size_t(i) * columns + j];
-    }
-  return to;
-}
-
 static std::shared_ptr<ScaledTable> scaleTable(const Table &table,
                                                unsigned shift) {
   auto result = std::make_shared<ScaledTable>();
@@ -53,7 +37,7 @@ static std::shared_ptr<ScaledTable> scaleTable(const Table &table,
   result->costs.reserve(table.costs.size());
   for (Cost cost : table.costs)
     result->costs.push_back(scale(cost, shift));
-  result->transposed = transpose(result->costs, table.rows, table.columns);
+  result->transposed = transposed(result->costs, table.rows, table.columns);
   return result;
 }
 
@@ -182,13 +166,13 @@ void Model::pricePairs() {
       if (pair.transposedBytes.empty())
         for (const PairUsage &usage : link.usages)
           pair.transposedBytes.push_back(
-              std::make_shared<const std::vector<int64_t>>(transpose(
+              std::make_shared<const std::vector<int64_t>>(transposed(
                   usage.bytes, pair.unpriced->rows, pair.unpriced->columns)));
-      for (auto [usage, transposed, price] :
+      for (auto [usage, byColumns, price] :
            llvm::zip_equal(link.usages, pair.transposedBytes, now))
         if (price > 0) {
           addPriced(pair.priced->costs, usage.bytes, price);
-          addPriced(pair.priced->transposed, *transposed, price);
+          addPriced(pair.priced->transposed, *byColumns, price);
         }
       pair.pricedAt = std::move(now);
     }
@@ -209,7 +193,7 @@ void Model::applyMessages(const Messages &messages) {
                    ? kInfinity
                    : std::min(cost - toFirst[i] - toSecond[j], kInfinity);
       }
-    table->transposed = transpose(table->costs, table->rows, table->columns);
+    table->transposed = transposed(table->costs, table->rows, table->columns);
     pair.table = std::move(table);
     for (auto [cost, part] : llvm::zip_equal(unary[pair.first], toFirst))
       cost = part <= -kInfinity ? kInfinity : addScaled(cost, part);

@@ -21,6 +21,9 @@ LabelSets labelsBelow(const Problem &problem, Cost limit,
                       std::vector<double> multipliers, double &workLeft,
                       const Deadline &deadline = {});
 
+/// Some variable has no label left: no assignment uses these alone.
+bool lacksLabels(const LabelSets &labels);
+
 } // namespace shardc::solver
 
 #endif // SHARDC_SOLVER_LABELSBELOW_H

@@ -12,6 +12,7 @@
 
 #include "shardc/Solver/Problem.h"
 #include "llvm/ADT/SmallVector.h"
+#include <algorithm>
 #include <memory>
 
 namespace shardc::solver {
@@ -88,14 +89,21 @@ Network buildNetwork(const Problem &problem);
 /// A copy of `network` in which memory does not matter.
 Network withoutMemory(const Network &network);
 
-/// A row-major matrix of so many rows and columns, by columns.
+/// A row-major matrix of so many rows and columns, by columns. In squares,
+/// which stay in the cache.
 template <typename T>
 std::vector<T> transposed(const std::vector<T> &values, size_t rows,
                           size_t columns) {
+  constexpr size_t kSide = 16;
   std::vector<T> result(values.size());
-  for (size_t i = 0; i < rows; ++i)
-    for (size_t j = 0; j < columns; ++j)
-      result[j * rows + i] = values[i * columns + j];
+  for (size_t row = 0; row < rows; row += kSide)
+    for (size_t column = 0; column < columns; column += kSide) {
+      size_t rowEnd = std::min(row + kSide, rows);
+      size_t columnEnd = std::min(column + kSide, columns);
+      for (size_t i = row; i < rowEnd; ++i)
+        for (size_t j = column; j < columnEnd; ++j)
+          result[j * rows + i] = values[i * columns + j];
+    }
   return result;
 }
 

@@ -186,10 +186,10 @@ struct AnnotateCostPass : impl::ShdAnnotateCostBase<AnnotateCostPass> {
       return signalPassFailure();
     llvm::MapVector<int64_t, FusionGroup> groups;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
-      auto number = op->getAttrOfType<IntegerAttr>(kGroup);
+      std::optional<int64_t> number = fusionGroupOf(op);
       if (!number)
         return;
-      FusionGroup &group = groups[number.getInt() / 2];
+      FusionGroup &group = groups[*number];
       if (cast<CostOpInterface>(op).getFusionKind() == FusionKind::Leader)
         group.leader = op;
       else

@@ -208,8 +208,7 @@ void ObjectiveSearch::trySurrogates(const Region &region) {
     mixed.collectives = std::llround(share * double(unit));
     PartialProblem partial =
         times->combine(mixed, region.labels, {.each = best().value});
-    solve(partial, kRoughGap);
-    tidyLast();
+    solveAndTidy(partial, kRoughGap);
   }
 }
 
@@ -228,6 +227,16 @@ void ObjectiveSearch::tidyLast() {
     }
   PartialProblem partial = times->combine({}, labels, {});
   solve(partial, 0);
+}
+
+/// What is known already was tidied when it was new.
+std::optional<solver::Solution>
+ObjectiveSearch::solveAndTidy(PartialProblem &partial, double tolerance) {
+  size_t known = trials.size();
+  std::optional<solver::Solution> solution = solve(partial, tolerance);
+  if (trials.size() > known)
+    tidyLast();
+  return solution;
 }
 
 //===----------------------------------------------------------------------===//
@@ -301,13 +310,10 @@ void ObjectiveSearch::raiseBound(Region &region, const Rows &weights) {
   PartialProblem partial =
       times->combine(integral(weights), region.labels,
                      {.each = best().value, .weighed = best().value * unit});
-  size_t known = trials.size();
   std::optional<solver::Solution> solution =
-      solve(partial, isPure ? 0 : kFineGap);
+      solveAndTidy(partial, isPure ? 0 : kFineGap);
   if (!solution)
     return;
-  if (trials.size() > known)
-    tidyLast();
   solver::Cost proven = (solution->bound + unit - 1) / unit;
   if (solution->status == solver::Status::Infeasible)
     proven = best().value;
@@ -327,9 +333,7 @@ void ObjectiveSearch::prune(Region &region, const PartialProblem &partial,
   partial.prune(region.labels,
                 solver::labelsBelow(partial.problem, limit,
                                     solution.multipliers, workLeft, deadline));
-  if (llvm::any_of(region.labels, [](const std::vector<bool> &labels) {
-        return !llvm::is_contained(labels, true);
-      }))
+  if (solver::lacksLabels(region.labels))
     region.bound = best().value;
 }
 

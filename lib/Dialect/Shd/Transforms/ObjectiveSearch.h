@@ -82,6 +82,8 @@ private:
   void tryWithRoom();
   void trySurrogates(const Region &region);
   void tidyLast();
+  std::optional<solver::Solution> solveAndTidy(PartialProblem &partial,
+                                               double tolerance);
 
   RowWeights integral(const Rows &weights) const;
   Play bestWeights(const Region &region, unsigned plays) const;

@@ -276,20 +276,140 @@ bool TimeRows::isFree(solver::Variable variable) const {
                       });
 }
 
-std::vector<double> TimeRows::differences(ArrayRef<Label> a,
-                                          ArrayRef<Label> b) const {
-  const solver::Problem &problem = network->problem;
-  std::vector<double> result(problem.variables.size(), 0);
-  for (const Row *row : {&device, &collectives}) {
-    for (auto [index, costs] : llvm::enumerate(row->variables))
+//===----------------------------------------------------------------------===//
+// Limits
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Adds points of memory that stand for times to a problem.
+class TimePoints {
+public:
+  /// `whole` is the problem of all labels.
+  TimePoints(PartialProblem &partial, const solver::Problem &whole,
+             Picoseconds limit);
+
+  /// What follows takes its time at one more point.
+  void open();
+  /// What labels of the whole variable take.
+  void takeAt(solver::Variable variable,
+              llvm::function_ref<Cost(size_t label)> time);
+  /// What pairs of labels of the whole variables take, by a whole table's
+  /// entries.
+  void takeBetween(uint32_t edge, llvm::function_ref<Cost(size_t entry)> time);
+  /// A new edge, without costs.
+  uint32_t connect(solver::Variable first, solver::Variable second);
+
+private:
+  /// More than the limit is too much, however much.
+  int64_t bytesOf(Cost time) const { return std::min(time, limit + 1); }
+
+  PartialProblem &partial;
+  solver::Problem &problem;
+  const solver::Problem &whole;
+  Picoseconds limit;
+};
+} // namespace
+
+TimePoints::TimePoints(PartialProblem &partial, const solver::Problem &whole,
+                       Picoseconds limit)
+    : partial(partial), problem(partial.problem), whole(whole), limit(limit) {
+  if (!problem.capacity) {
+    // Memory does not matter, and from now on points do.
+    problem.capacity = limit;
+    problem.numPoints = 0;
+    problem.fixedUsage.clear();
+    problem.edgeUsages.clear();
+    for (solver::VariableData &variable : problem.variables)
+      variable.usages.clear();
+  }
+  problem.fixedUsage.resize(problem.numPoints, 0);
+  // One capacity for all: what is too much of it is in use already.
+  if (int64_t more = limit - *problem.capacity; more > 0) {
+    *problem.capacity += more;
+    for (int64_t &usage : problem.fixedUsage)
+      usage += more;
+  }
+}
+
+void TimePoints::open() {
+  problem.fixedUsage.push_back(*problem.capacity - limit);
+  ++problem.numPoints;
+}
+
+void TimePoints::takeAt(solver::Variable variable,
+                        llvm::function_ref<Cost(size_t label)> time) {
+  solver::VariableData &data = problem.variables[variable];
+  data.usages.resize(data.costs.size());
+  for (auto [usages, label] :
+       llvm::zip_equal(data.usages, partial.labels[variable]))
+    if (int64_t bytes = bytesOf(time(label)); bytes > 0)
+      usages.push_back({problem.numPoints - 1, problem.numPoints, bytes});
+}
+
+void TimePoints::takeBetween(uint32_t edge,
+                             llvm::function_ref<Cost(size_t entry)> time) {
+  auto [first, second, table] = problem.edges[edge];
+  size_t columns = whole.variables[second].costs.size();
+  solver::EdgeUsage usage;
+  usage.edge = edge;
+  usage.begin = problem.numPoints - 1;
+  usage.end = problem.numPoints;
+  for (Label row : partial.labels[first])
+    for (Label column : partial.labels[second])
+      usage.bytes.push_back(bytesOf(time(row * columns + column)));
+  if (llvm::any_of(usage.bytes, [](int64_t bytes) { return bytes > 0; }))
+    problem.edgeUsages.push_back(std::move(usage));
+}
+
+uint32_t TimePoints::connect(solver::Variable first, solver::Variable second) {
+  problem.edges.push_back(
+      {first, second, solver::TableId(problem.tables.size())});
+  solver::Table &table = problem.tables.emplace_back();
+  table.rows = partial.labels[first].size();
+  table.columns = partial.labels[second].size();
+  table.costs.assign(size_t(table.rows) * table.columns, 0);
+  return problem.edges.size() - 1;
+}
+
+PartialProblem TimeRows::limitRows(const RowWeights &weights,
+                                   const LabelSets &labels,
+                                   ArrayRef<Chain> chains,
+                                   const RowLimits &limits) const {
+  PartialProblem result = combine(weights, labels, limits);
+  TimePoints points(result, network->problem, limits.each);
+  SmallVector<const Row *, 4> resources = {&device};
+  for (const Row &row : networks)
+    resources.push_back(&row);
+  for (const Row *row : resources) {
+    points.open();
+    for (auto [variable, costs] : llvm::enumerate(row->variables))
       if (!costs.empty())
-        result[index] += std::abs(double(costs[a[index]] - costs[b[index]]));
-    for (auto [index, edge] : llvm::enumerate(problem.edges)) {
-      const Costs &costs = row->edges[index];
-      double difference = std::abs(
-          double(edgeCost(costs, index, a) - edgeCost(costs, index, b)));
-      result[edge.first] += difference;
-      result[edge.second] += difference;
+        points.takeAt(variable, [&](size_t label) { return costs[label]; });
+    for (auto [edge, costs] : llvm::enumerate(row->edges))
+      if (!costs.empty())
+        points.takeBetween(edge, [&](size_t entry) { return costs[entry]; });
+  }
+  for (const Chain &chain : chains) {
+    points.open();
+    for (auto &[link, runs] : chain.links) {
+      auto found = network->links.find(link);
+      if (found == network->links.end())
+        continue;
+      const LinkTime &time = found->second;
+      auto timeOf = [&, runs = runs](size_t entry) {
+        return scaled(time.times[entry], runs);
+      };
+      if (time.second)
+        points.takeBetween(points.connect(time.first, *time.second), timeOf);
+      else
+        points.takeAt(time.first, timeOf);
+    }
+    for (auto &[load, times] : chain.loads) {
+      const Costs &costs = networks[load.network].edges[load.edge];
+      if (!costs.empty())
+        points.takeBetween(load.edge, [&, times = times](size_t entry) {
+          return scaled(costs[entry], times);
+        });
     }
   }
   return result;

@@ -83,10 +83,11 @@ SHARDC_CLONES void minOverRows(Scaled *__restrict out,
 }
 
 SHARDC_CLONES void addPriced(Scaled *__restrict out,
-                             const int64_t *__restrict bytes, int64_t price,
-                             unsigned shift, size_t n) {
+                             const int64_t *__restrict bytes, int64_t whole,
+                             int64_t part, unsigned shift, size_t n) {
   for (size_t j = 0; j < n; ++j)
-    out[j] = std::min(out[j] + (bytes[j] * price >> shift), kInfinity);
+    out[j] = std::min(out[j] + bytes[j] * whole + (bytes[j] * part >> shift),
+                      kInfinity);
 }
 
 } // namespace shardc::solver

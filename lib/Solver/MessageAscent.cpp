@@ -44,8 +44,11 @@ public:
       : model(model), upper(upper), observe(observe),
         prices(start.begin(), start.end()), means(start.size(), 0),
         passing(model), descent(model) {
-    for (const Model::Pair &pair : model.pairs())
-      entries += 4.0 * pair.table->costs.size();
+    // Two passes in both directions, and prices for both orientations.
+    for (const Model::Pair &pair : model.pairs()) {
+      size_t usages = model.getNetwork().links[pair.link].usages.size();
+      entries += (4.0 + 2.0 * usages) * pair.table->costs.size();
+    }
     steps = std::clamp(std::min(maxWork, kMaxEntries) / entries,
                        double(kMinSteps), double(kMaxSteps));
     model.setPrices(std::move(start));

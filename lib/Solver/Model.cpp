@@ -130,14 +130,15 @@ void Model::priceNodes() {
   }
 }
 
-/// What bytes cost added to each cost.
+/// What bytes, `most` at most, cost added to each cost.
 static void addPriced(std::vector<Scaled> &costs, llvm::ArrayRef<int64_t> bytes,
-                      Int128 price) {
-  int64_t most = *llvm::max_element(bytes);
+                      int64_t most, Int128 price) {
   if (most == 0)
     return;
-  if (price <= kInfinity / most)
-    return addPriced(costs.data(), bytes.data(), int64_t(price), kPriceBits,
+  Int128 whole = price >> kPriceBits;
+  if (whole < kInfinity / most && most <= kInfinity >> kPriceBits)
+    return addPriced(costs.data(), bytes.data(), int64_t(whole),
+                     int64_t(price - (whole << kPriceBits)), kPriceBits,
                      costs.size());
   for (auto [cost, each] : llvm::zip_equal(costs, bytes))
     cost = addScaled(cost, priceOf(each, price));
@@ -163,16 +164,18 @@ void Model::pricePairs() {
       pair.priced->columns = pair.unpriced->columns;
       pair.priced->costs = pair.unpriced->costs;
       pair.priced->transposed = pair.unpriced->transposed;
-      if (pair.transposedBytes.empty())
+      if (pair.usages.empty())
         for (const PairUsage &usage : link.usages)
-          pair.transposedBytes.push_back(
-              std::make_shared<const std::vector<int64_t>>(transposed(
-                  usage.bytes, pair.unpriced->rows, pair.unpriced->columns)));
-      for (auto [usage, byColumns, price] :
-           llvm::zip_equal(link.usages, pair.transposedBytes, now))
+          pair.usages.push_back(std::make_shared<const Bytes>(
+              Bytes{transposed(usage.bytes, pair.unpriced->rows,
+                               pair.unpriced->columns),
+                    *llvm::max_element(usage.bytes)}));
+      for (auto [usage, bytes, price] :
+           llvm::zip_equal(link.usages, pair.usages, now))
         if (price > 0) {
-          addPriced(pair.priced->costs, usage.bytes, price);
-          addPriced(pair.priced->transposed, *byColumns, price);
+          addPriced(pair.priced->costs, usage.bytes, bytes->most, price);
+          addPriced(pair.priced->transposed, bytes->transposed, bytes->most,
+                    price);
         }
       pair.pricedAt = std::move(now);
     }

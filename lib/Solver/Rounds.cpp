@@ -16,7 +16,7 @@ static constexpr unsigned kMinDualSteps = 6;
 /// entries of all its messages.
 static constexpr double kMaxExactWork = 2e9, kMaxExactEntries = 5e7;
 /// Above this, messages prune what they can first.
-static constexpr double kQuickExactWork = 1e7;
+static constexpr double kQuickExactWork = 3e7;
 /// Entries that one run with split buckets looks at.
 static constexpr double kMaxSplitWork = 3e7;
 /// Further guides are run while those before took less than this in all.
@@ -28,6 +28,10 @@ static constexpr size_t kFirstWidth = 16, kWiden = 4;
 /// Larger networks are compared once messages have pruned them: before, little
 /// is dominated.
 static constexpr size_t kMaxCompared = 500'000;
+/// What the slack of a row costs at a high price, in what the best plan does,
+/// and guides of single rows.
+static constexpr int64_t kHighPrice = 64;
+static constexpr size_t kMaxRowGuides = 12;
 /// Prices of further guides, in quarters of the best prices.
 static constexpr int64_t kMultiples[] = {2, 6, 12};
 
@@ -75,6 +79,11 @@ Solution Rounds::run() {
       break;
   branch();
   return incumbent.solution();
+}
+
+/// There is a plan, or only those below a cutoff are of interest.
+bool Rounds::hasUpper() const {
+  return incumbent.hasPlan() || effort.cutoff < kForbidden;
 }
 
 bool Rounds::isDone() const {
@@ -211,9 +220,9 @@ bool Rounds::observe(const Model &model, llvm::ArrayRef<Label> labels,
 Guides Rounds::makeGuides(const Model &model, const Elimination &plan,
                           const Prices &prices) {
   Guides guides;
-  guides.push_back(std::make_unique<Guide>(model, plan, prices));
   if (llvm::all_of(prices, [](int64_t price) { return price == 0; }))
-    return guides;
+    return makeRowGuides(plan);
+  guides.push_back(std::make_unique<Guide>(model, plan, prices));
   for (int64_t quarters : kMultiples) {
     if (plan.work() * guides.size() > kMaxGuideWork)
       break;
@@ -232,6 +241,35 @@ bool Rounds::canSearch() const {
   return width <= maxWidth && lastWork <= workLeft / kWiden;
 }
 
+/// Without prices, and with a high price on each row that the best labels
+/// exceed: what the rest takes there at least.
+Guides Rounds::makeRowGuides(const Elimination &plan) {
+  Model model(part.network,
+              Model::largestShift(part.network, kInfinity / kHighPrice / 4));
+  Prices none(part.network.slack.size(), 0);
+  Guides guides;
+  guides.push_back(std::make_unique<Guide>(model, plan, none));
+  const Guide &first = *guides.front();
+  double least = std::max(double(first.model.sumLimit(incumbent.upper())), 1.0);
+  std::vector<int64_t> excess =
+      excessUsage(first.model, first.elimination.decode());
+  for (auto [row, over] : llvm::enumerate(excess)) {
+    if (over <= 0 && !part.searched[part.network.rowPoints[row]])
+      continue;
+    if (plan.work() * guides.size() > kMaxGuideWork ||
+        guides.size() > kMaxRowGuides)
+      break;
+    Prices prices = none;
+    double slack = std::max<double>(part.network.slack[row], 1);
+    prices[row] =
+        std::llround(std::min({kHighPrice * least, double(kInfinity / 4)}) /
+                     slack * (1 << kPriceBits));
+    guides.push_back(std::make_unique<Guide>(model, plan, prices));
+    dualLeft -= plan.work();
+  }
+  return guides;
+}
+
 /// Searches ever wider until something closes the gap or enough labels can go.
 bool Rounds::searchAndPrune(const Guides &guides,
                             llvm::function_ref<LabelSets()> kept) {
@@ -241,7 +279,7 @@ bool Rounds::searchAndPrune(const Guides &guides,
     bool improved = incumbent.upper() < before;
     if (!improved)
       width *= kWiden;
-    if (!isDone() && incumbent.hasPlan() && prune(guides[0]->model, kept()))
+    if (!isDone() && hasUpper() && prune(guides[0]->model, kept()))
       return true;
     if (improved)
       width *= kWiden;
@@ -317,28 +355,70 @@ bool Rounds::prune(const Model &model, const LabelSets &kept) {
 // Branching
 //===----------------------------------------------------------------------===//
 
-/// What each label of a node pays for memory.
-static std::vector<double> pricedUsage(const Model &model, const Node &node) {
-  std::vector<double> sums(model.getPrices().size() + 1, 0);
-  for (auto [row, price] : llvm::enumerate(model.getPrices()))
-    sums[row + 1] = sums[row] + static_cast<double>(price);
+/// What a use of these rows costs at the model's prices; `sums` are of the rows
+/// before each.
+static double priceOf(llvm::ArrayRef<double> sums, uint32_t begin, uint32_t end,
+                      int64_t bytes) {
+  return static_cast<double>(bytes) * (sums[end] - sums[begin]);
+}
+
+/// What each label of a node pays for memory at least, pairs included, at some
+/// prices of rows.
+static std::vector<double> pricedUsage(const Network &network,
+                                       Variable variable,
+                                       llvm::ArrayRef<double> prices) {
+  const Node &node = network.nodes[variable];
+  std::vector<double> sums(prices.size() + 1, 0);
+  for (auto [row, price] : llvm::enumerate(prices))
+    sums[row + 1] = sums[row] + price;
   std::vector<double> result(node.size(), 0);
   for (size_t label = 0; label < node.usages.size(); ++label)
     for (const Usage &usage : node.usages[label])
-      result[label] += static_cast<double>(usage.bytes) *
-                       (sums[usage.end] - sums[usage.begin]);
+      result[label] += priceOf(sums, usage.begin, usage.end, usage.bytes);
+  for (LinkId id : node.links) {
+    const Link &link = network.links[id];
+    if (link.usages.empty())
+      continue;
+    std::vector<double> pairs(link.table->costs.size(), 0);
+    for (const PairUsage &usage : link.usages)
+      for (auto [sum, bytes] : llvm::zip_equal(pairs, usage.bytes))
+        sum += priceOf(sums, usage.begin, usage.end, bytes);
+    for (auto [sum, cost] : llvm::zip_equal(pairs, link.table->costs))
+      if (cost == kForbidden)
+        sum = std::numeric_limits<double>::infinity();
+    pairs = oriented(link, variable, pairs);
+    size_t others = pairs.size() / node.size();
+    for (size_t label = 0; label < node.size(); ++label)
+      result[label] += *std::min_element(pairs.begin() + label * others,
+                                         pairs.begin() + (label + 1) * others);
+  }
   return result;
+}
+
+/// Prices at which to compare labels: those of the guide, or, if it has none,
+/// of the rows that its best labels exceed.
+static std::vector<double> splitPrices(const Guide &guide) {
+  const Prices &own = guide.model.getPrices();
+  std::vector<double> prices(own.begin(), own.end());
+  if (llvm::any_of(own, [](int64_t price) { return price > 0; }))
+    return prices;
+  for (auto [price, over, slack] : llvm::zip_equal(
+           prices, excessUsage(guide.model, guide.elimination.decode()),
+           guide.model.getNetwork().slack))
+    if (over > 0)
+      price = 1 / std::max<double>(slack, 1);
+  return prices;
 }
 
 /// Parts the labels that may still be used, of the node where they differ most
 /// in what they pay for memory: there the relaxation mixes them.
 void Rounds::chooseSplit(const Guide &guide) {
   LabelSets kept = keptByMarginals(guide);
+  std::vector<double> prices = splitPrices(guide);
   double widest = 0;
   for (uint32_t v = 0; v < guide.model.size(); ++v) {
     Variable node = guide.model.nodeOf(v);
-    std::vector<double> pays =
-        pricedUsage(guide.model, part.network.nodes[node]);
+    std::vector<double> pays = pricedUsage(part.network, node, prices);
     double least = std::numeric_limits<double>::infinity(), most = 0;
     for (auto [label, price] : llvm::enumerate(pays))
       if (kept[v][label]) {

@@ -81,6 +81,7 @@ private:
   bool runApproximate(bool thenExact);
   Guides makeGuides(const Model &model, const Elimination &plan,
                     const Prices &prices);
+  Guides makeRowGuides(const Elimination &plan);
   bool searchAndPrune(const Guides &guides,
                       llvm::function_ref<LabelSets()> kept);
   void searchRows(const Guides &guides);
@@ -92,6 +93,7 @@ private:
   Prices startPrices(unsigned shift) const;
   void keepPrices(const Prices &prices, unsigned shift);
   bool observe(const Model &model, llvm::ArrayRef<Label> labels, Cost bound);
+  bool hasUpper() const;
   bool isDone() const;
   bool isGoodEnough() const;
   bool canSearch() const;

@@ -14,6 +14,10 @@ static Solution search(const Problem &problem, const Options &options) {
   effort.deadline = Deadline(options.timeLimitSeconds, options.interrupted);
   effort.tolerance = options.tolerance;
   effort.progress = options.progress;
+  effort.stopAtPlan = options.anyBelowCutoff;
+  effort.dualWork = std::min(effort.dualWork, options.maxWork);
+  effort.searchWork =
+      std::min(double(effort.searchWork), options.maxWork / kEntriesPerState);
   if (options.cutoff)
     effort.cutoff = *options.cutoff;
   Rounds rounds(problem, effort);

@@ -62,6 +62,14 @@ public:
                          const solver::LabelSets &labels,
                          const RowLimits &limits) const;
 
+  /// The same, where in addition neither a resource nor a chain may take more
+  /// than `limits.each`: to the solver each is one more point of memory, after
+  /// those of the network, and picoseconds are bytes.
+  PartialProblem limitRows(const RowWeights &weights,
+                           const solver::LabelSets &labels,
+                           llvm::ArrayRef<Chain> chains,
+                           const RowLimits &limits) const;
+
   solver::LabelSets allLabels() const;
   /// The device works alike whatever a variable is.
   bool isFree(solver::Variable variable) const;
@@ -72,11 +80,6 @@ public:
                      bool matmulsOverlap, bool withLoads) const;
   solver::Cost lengthOf(const Chain &chain,
                         llvm::ArrayRef<solver::Label> assignment) const;
-
-  /// By variable: how much its device time and its collectives differ between
-  /// two assignments, those with its neighbours included.
-  std::vector<double> differences(llvm::ArrayRef<solver::Label> a,
-                                  llvm::ArrayRef<solver::Label> b) const;
 
 private:
   using Costs = std::vector<solver::Cost>;

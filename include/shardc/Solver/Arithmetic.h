@@ -66,10 +66,11 @@ void addSaturated(Scaled *out, const Scaled *row, size_t n);
 void minOverRows(Scaled *out, const Scaled *matrix, const Scaled *offsets,
                  size_t rows, size_t columns);
 
-/// out[j] = min(out[j] + bytes[j] * price / 2^shift, kInfinity) for n entries,
-/// quotients rounded down; no product exceeds kInfinity.
-void addPriced(Scaled *out, const int64_t *bytes, int64_t price, unsigned shift,
-               size_t n);
+/// out[j] = min(out[j] + bytes[j] * price, kInfinity) for n entries, the price
+/// being `whole` and `part` / 2^shift; products are rounded down, and none
+/// exceeds kInfinity.
+void addPriced(Scaled *out, const int64_t *bytes, int64_t whole, int64_t part,
+               unsigned shift, size_t n);
 
 } // namespace shardc::solver
 

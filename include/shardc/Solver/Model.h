@@ -44,6 +44,11 @@ struct Messages {
 
 class Model {
 public:
+  /// What pairs use, column-major, and the most of it.
+  struct Bytes {
+    std::vector<int64_t> transposed;
+    int64_t most = 0;
+  };
   struct Pair {
     uint32_t first = 0, second = 0; // positions of the model's variables
     LinkId link = 0;
@@ -52,9 +57,8 @@ public:
     /// The table at the prices of its usages when it was made.
     std::shared_ptr<ScaledTable> priced;
     llvm::SmallVector<Int128, 2> pricedAt;
-    /// Bytes of the link's usages, column-major, once they were priced.
-    llvm::SmallVector<std::shared_ptr<const std::vector<int64_t>>, 1>
-        transposedBytes;
+    /// Of the link's usages, once they were priced.
+    llvm::SmallVector<std::shared_ptr<const Bytes>, 1> usages;
 
     uint32_t otherThan(uint32_t variable) const {
       return first == variable ? second : first;

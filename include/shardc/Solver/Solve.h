@@ -22,9 +22,13 @@ struct Options {
   std::vector<std::vector<Label>> starts;
   /// A gap of this part of the cost is as good as none.
   double tolerance = 0;
+  /// Table entries that may be looked at, about; as in `Solution::work`.
+  double maxWork = std::numeric_limits<double>::infinity();
   /// Only assignments that cost less are of interest: where there is none, that
   /// is proven as Status::Infeasible.
   std::optional<Cost> cutoff = {};
+  /// Any assignment that costs less than the cutoff is as good as the best.
+  bool anyBelowCutoff = false;
   /// Prices of memory to start from, as `Solution::multipliers` of a problem
   /// with the same points; empty: none.
   std::vector<double> multipliers = {};

@@ -17,19 +17,28 @@ static constexpr int64_t kMaxUnit = 1024;
 static constexpr unsigned kMaxRooms = 5;
 /// What is left to gain from further weights is not worth it.
 static constexpr double kConverged = 1e-3;
-/// Entries of tables that may be looked at in all; for room in memory; once
-/// chains wait for networks; and by what is done in any case to a problem's
-/// entry, and to try a plan.
-static constexpr double kMaxWork = 1e9, kRoomWork = 2.5e8, kLoadWork = 2e8;
+/// Entries of tables that may be looked at in all; for room in memory; for
+/// weights; for one problem; to prune labels; by what is done in any case to a
+/// problem's entry; and to try a plan.
+static constexpr double kMaxWork = 2.5e9, kRoomWork = 2.5e8,
+                        kWeightsWork = 1.7e9;
+static constexpr double kSolveWork = 3e8, kPruneWork = 3e7;
 static constexpr double kEntryWork = 30, kTrialWork = 3e6;
-/// Networks that are solved for a bound whatever that takes.
-static constexpr unsigned kMinBounds = 3;
-/// Gaps that branching is worth; and it ends where so much work closes less
-/// than this part of the gap.
-static constexpr double kWorthBranching = 1e-3;
-static constexpr double kPatience = 4e8, kLeastProgress = 0.05;
-/// Gaps that chains with networks are worth.
-static constexpr double kWorthLoads = 1e-2;
+/// For one limit, of the work that is left.
+static constexpr double kLimitPart = 0.15;
+/// Weights that are solved for at most, those solved for whatever that takes,
+/// those in a row that may not help, and rounds of play for each.
+static constexpr unsigned kMaxWeights = 12, kMinWeights = 2, kPatience = 4;
+static constexpr unsigned kPlays = 20'000;
+/// How much further from the last weights the next are looked for, if the last
+/// helped, and how near if they did not.
+static constexpr double kFurther = 2, kNearer = 0.25;
+/// What all resources weigh together whatever the play says, the first time.
+static constexpr double kEachWeighs = 0.05;
+/// Labels are pruned once the gap is this part of what it was.
+static constexpr double kWorthPruning = 0.9;
+/// Gaps that are halved before the last picosecond is asked for.
+static constexpr double kWorthHalving = 1e-3;
 /// Values of a plan that is worth to be tidied, in those of the best.
 static constexpr double kWorthTidying = 1.25;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
@@ -148,6 +157,18 @@ const ObjectiveSearch::Trial &ObjectiveSearch::best() const {
 // Solving
 //===----------------------------------------------------------------------===//
 
+/// Solves within the deadline, and counts the work.
+solver::Solution ObjectiveSearch::solveCounted(const PartialProblem &partial,
+                                               solver::Options &how) {
+  how.timeLimitSeconds = deadline.remaining();
+  how.interrupted = deadline.interruption();
+  solver::Solution solution = solver::solve(partial.problem, how);
+  for (const solver::Table &table : partial.problem.tables)
+    workLeft -= kEntryWork * table.costs.size();
+  workLeft -= solution.work;
+  return solution;
+}
+
 /// Solves a problem and tries its plan; nothing if that is not to be had.
 std::optional<solver::Solution> ObjectiveSearch::solve(PartialProblem &partial,
                                                        double tolerance) {
@@ -155,29 +176,27 @@ std::optional<solver::Solution> ObjectiveSearch::solve(PartialProblem &partial,
     return std::nullopt;
   solver::Options how;
   how.tolerance = tolerance;
-  how.timeLimitSeconds = deadline.remaining();
-  how.interrupted = deadline.interruption();
+  how.maxWork = tolerance > 0 ? kSolveWork : std::max(kSolveWork, workLeft / 2);
   for (const Trial &trial : trials)
     if (auto start = partial.restrict(trial.assignment))
       how.starts.push_back(std::move(*start));
-  solver::Solution solution = solver::solve(partial.problem, how);
-  for (const solver::Table &table : partial.problem.tables)
-    workLeft -= kEntryWork * table.costs.size();
-  workLeft -= solution.work;
+  solver::Solution solution = solveCounted(partial, how);
   if (solution.status == solver::Status::Optimal ||
       solution.status == solver::Status::Feasible)
     tryPlan(partial.expand(solution.assignment));
-  if (progress)
-    progress({best().value, bound});
   return solution;
+}
+
+void ObjectiveSearch::tell(const Region &region) const {
+  if (progress)
+    progress({best().value, std::min(region.bound, best().value)});
 }
 
 /// What fills the memory leaves none to overlap: plans that leave as much as
 /// the best one lacks.
-void ObjectiveSearch::tryWithRoom() {
+void ObjectiveSearch::tryWithRoom(const Region &region) {
   if (!options.memoryLimit)
     return;
-  solver::LabelSets all = times->allLabels();
   int64_t room = 0, step = 0;
   for (unsigned i = 0; i < kMaxRooms; ++i) {
     const Trial &fullest = best();
@@ -185,7 +204,8 @@ void ObjectiveSearch::tryWithRoom() {
         workLeft < kMaxWork - kRoomWork || deadline.expired())
       return;
     step = i == 0 ? fullest.missingBytes : std::min(step, fullest.missingBytes);
-    PartialProblem partial = times->combine({}, all, {.each = fullest.value});
+    PartialProblem partial =
+        times->combine({}, region.labels, {.each = fullest.value});
     *partial.problem.capacity -= std::min(room + step, *options.memoryLimit);
     std::optional<solver::Solution> solution = solve(partial, kRoughGap);
     if (solution && solution->status != solver::Status::Infeasible)
@@ -197,7 +217,7 @@ void ObjectiveSearch::tryWithRoom() {
 
 /// Of the many plans of one bound, some leave less to overlap.
 void ObjectiveSearch::trySurrogates(const Region &region) {
-  Rows weights = bestWeights(region, kAllPlans.plays).weights;
+  Rows weights = bestWeights(region).weights;
   for (double share : kSurrogates) {
     if (workLeft <= 0)
       return;
@@ -268,27 +288,50 @@ RowWeights ObjectiveSearch::integral(const Rows &weights) const {
   return result;
 }
 
-/// Weights at which the known plans of a region bound best: the mixed strategy
-/// of who weighs, in the game against who picks a plan. By fictitious play.
-ObjectiveSearch::Play ObjectiveSearch::bestWeights(const Region &region,
-                                                   unsigned plays) const {
+/// The weights that count most of `taken`, none of them further from `center`
+/// than `radius`.
+static std::vector<double> heaviest(ArrayRef<double> taken,
+                                    ArrayRef<double> center, double radius) {
+  std::vector<double> weights;
+  double left = 1;
+  for (double each : center) {
+    weights.push_back(std::max(each - radius, 0.0));
+    left -= weights.back();
+  }
+  auto all = llvm::seq<unsigned>(taken.size());
+  SmallVector<unsigned> rows(all.begin(), all.end());
+  llvm::stable_sort(
+      rows, [&](unsigned a, unsigned b) { return taken[a] > taken[b]; });
+  for (unsigned row : rows) {
+    double more = std::min(left, center[row] + radius - weights[row]);
+    weights[row] += more;
+    left -= more;
+  }
+  return weights;
+}
+
+/// Weights near the region's at which its known plans bound best: the mixed
+/// strategy of who weighs, in the game against who picks a plan. By fictitious
+/// play.
+ObjectiveSearch::Play ObjectiveSearch::bestWeights(const Region &region) const {
   SmallVector<const Trial *> plans;
   for (const Trial &trial : trials)
     if (isIn(region.labels, trial.assignment))
       plans.push_back(&trial);
   if (plans.empty())
     plans.push_back(&best());
-  size_t size = trials.front().rows.size();
-  // How often each row was weighed, what the plans that were picked take in
-  // each row, and what each plan takes in the rows that were weighed.
-  Rows counts(size, 0), taken(size, 0);
+  Rows center = weightsOf(region);
+  // How much each row was weighed, what the plans that were picked take in
+  // each row, and what each plan takes in the rows as they were weighed.
+  Rows weighed(center.size(), 0), taken(center.size(), 0);
   std::vector<double> sums(plans.size(), 0);
-  Play best{Rows(size, 0), -1};
-  for (unsigned play = 1; play <= plays; ++play) {
-    size_t row = llvm::max_element(taken) - taken.begin();
-    counts[row] += 1;
+  Play best{Rows(center.size(), 0), -1};
+  for (unsigned play = 1; play <= kPlays; ++play) {
+    Rows weights = heaviest(taken, center, region.radius);
+    for (auto [sum, weight] : llvm::zip_equal(weighed, weights))
+      sum += weight;
     for (auto [sum, plan] : llvm::zip_equal(sums, plans))
-      sum += plan->rows[row];
+      sum += meanUnder(weights, plan->rows);
     size_t answer = llvm::min_element(sums) - sums.begin();
     for (auto [sum, each] : llvm::zip_equal(taken, plans[answer]->rows))
       sum += each;
@@ -296,22 +339,36 @@ ObjectiveSearch::Play ObjectiveSearch::bestWeights(const Region &region,
     if (mean <= best.mean)
       continue;
     best.mean = mean;
-    for (auto [weight, count] : llvm::zip_equal(best.weights, counts))
-      weight = count / play;
+    for (auto [weight, sum] : llvm::zip_equal(best.weights, weighed))
+      weight = sum / play;
   }
   return best;
 }
 
+/// Those of its bound; at first of all resources alike. Chains that came later
+/// weigh nothing.
+ObjectiveSearch::Rows ObjectiveSearch::weightsOf(const Region &region) const {
+  Rows weights = region.weights;
+  size_t size = trials.front().rows.size(), resources = size - chains.size();
+  if (weights.empty())
+    weights.assign(resources, 1 / double(resources));
+  weights.resize(size, 0);
+  return weights;
+}
+
+/// The weighted mean. A plan of which one row takes longer than the best is no
+/// better.
+PartialProblem ObjectiveSearch::meanOf(const Region &region,
+                                       const Rows &weights) const {
+  return times->combine(integral(weights), region.labels,
+                        {.each = best().value, .weighed = best().value * unit});
+}
+
 /// Solves for the least weighted mean.
-void ObjectiveSearch::raiseBound(Region &region, const Rows &weights) {
-  bool isPure = llvm::any_of(
-      weights, [&](double weight) { return weight > 1 - 0.5 / double(unit); });
-  // A plan of which one row takes longer than the best is no better.
-  PartialProblem partial =
-      times->combine(integral(weights), region.labels,
-                     {.each = best().value, .weighed = best().value * unit});
-  std::optional<solver::Solution> solution =
-      solveAndTidy(partial, isPure ? 0 : kFineGap);
+void ObjectiveSearch::raiseBound(Region &region, const Rows &weights,
+                                 double tolerance) {
+  PartialProblem partial = meanOf(region, weights);
+  std::optional<solver::Solution> solution = solveAndTidy(partial, tolerance);
   if (!solution)
     return;
   solver::Cost proven = (solution->bound + unit - 1) / unit;
@@ -321,151 +378,139 @@ void ObjectiveSearch::raiseBound(Region &region, const Rows &weights) {
     region.bound = proven;
     region.weights = weights;
   }
-  prune(region, partial, *solution);
+  tell(region);
+  prune(region, partial, solution->multipliers);
 }
 
 /// Plans better than the best have a lower mean under any weights.
 void ObjectiveSearch::prune(Region &region, const PartialProblem &partial,
-                            const solver::Solution &solution) {
-  if (region.bound >= best().value)
+                            const std::vector<double> &multipliers) {
+  double gap = double(best().value) - double(region.bound);
+  if (gap <= 0 || gap > kWorthPruning * region.gap)
     return;
+  region.gap = gap;
   solver::Cost limit = (best().value - 1) * unit + 1;
-  partial.prune(region.labels,
-                solver::labelsBelow(partial.problem, limit,
-                                    solution.multipliers, workLeft, deadline));
+  double left = kPruneWork;
+  partial.prune(
+      region.labels,
+      solver::labelsBelow(partial.problem, limit, multipliers, left, deadline));
+  workLeft -= kPruneWork - left;
   if (solver::lacksLabels(region.labels))
     region.bound = best().value;
 }
 
-/// Weights far from any tried are good for the known plans alone: halfway to
-/// those of the bound, if they did not help.
-void ObjectiveSearch::raiseBounds(Region &region, const Effort &effort) {
-  bool isCareful = false;
-  for (unsigned i = 0; i < effort.networks && region.bound < best().value;
-       ++i) {
-    if (workLeft <= 0 && i >= kMinBounds)
+/// With a part of all weights for the resources, in equal shares: a plan of the
+/// least mean does not take at random what costs nothing.
+ObjectiveSearch::Rows ObjectiveSearch::blended(Rows weights,
+                                               double part) const {
+  size_t resources = weights.size() - chains.size();
+  for (auto [row, weight] : llvm::enumerate(weights))
+    weight =
+        (1 - part) * weight + (row < resources ? part / double(resources) : 0);
+  return weights;
+}
+
+/// Weights far from any tried are good for the known plans alone: those that
+/// did not help are looked for nearer.
+void ObjectiveSearch::raiseBounds(Region &region) {
+  unsigned idle = 0;
+  for (unsigned i = 0; i < kMaxWeights && region.bound < best().value; ++i) {
+    if (workLeft <= kMaxWork - kWeightsWork && i >= kMinWeights)
       return;
-    Play play = bestWeights(region, effort.plays);
+    Play play = bestWeights(region);
     if (play.mean <= region.bound * (1 + kConverged) && region.bound > 0)
       return;
-    region.weights.resize(play.weights.size(), 0);
-    if (isCareful)
-      for (auto [weight, other] : llvm::zip_equal(play.weights, region.weights))
-        weight = (weight + other) / 2;
     solver::Cost last = region.bound;
-    size_t known = trials.size();
-    raiseBound(region, play.weights);
+    raiseBound(region,
+               i == 0 ? play.weights : blended(play.weights, kEachWeighs / i),
+               kFineGap);
     bool helped = region.bound > last;
-    if (!helped && trials.size() == known && !isCareful)
+    idle = helped ? 0 : idle + 1;
+    if (idle == kPatience)
       return;
-    isCareful = !helped;
+    region.radius = helped ? std::min(kFurther * region.radius, 1.0)
+                           : kNearer * region.radius;
   }
 }
 
 //===----------------------------------------------------------------------===//
-// Branching
+// Limits
 //===----------------------------------------------------------------------===//
 
-/// Half of a region, which keeps the rest; nothing if it has one plan only.
-/// Halves part two plans of which each is good for another row, where these
-/// differ most.
-std::optional<ObjectiveSearch::Region>
-ObjectiveSearch::takeHalf(Region &region) const {
-  auto least = [&](const Rows &weights) -> const Trial * {
-    const Trial *found = nullptr;
-    for (const Trial &trial : trials)
-      if (isIn(region.labels, trial.assignment) &&
-          (!found ||
-           meanUnder(weights, trial.rows) < meanUnder(weights, found->rows)))
-        found = &trial;
-    return found;
-  };
-  Rows weights = region.weights;
-  weights.resize(trials.front().rows.size(), 0);
-  const Trial *first = least(weights), *second = nullptr;
-  if (first) {
-    Rows longest(first->rows.size(), 0);
-    longest[llvm::max_element(first->rows) - first->rows.begin()] = 1;
-    second = least(longest);
-  }
-  size_t variable = 0;
-  solver::Label from = 0, to = 0;
-  if (second && second != first) {
-    std::vector<double> differences =
-        times->differences(first->assignment, second->assignment);
-    for (auto [v, difference] : llvm::enumerate(differences))
-      if (first->assignment[v] == second->assignment[v])
-        difference = -1;
-    variable = llvm::max_element(differences) - differences.begin();
-    std::tie(from, to) =
-        std::minmax(first->assignment[variable], second->assignment[variable]);
-  } else {
-    auto count = [](const std::vector<bool> &labels) {
-      return llvm::count(labels, true);
-    };
-    variable = llvm::max_element(region.labels,
-                                 [&](const auto &a, const auto &b) {
-                                   return count(a) < count(b);
-                                 }) -
-               region.labels.begin();
-    to = region.labels[variable].size() - 1;
-  }
-  // As many labels between the two on each side.
-  std::vector<bool> &labels = region.labels[variable];
-  SmallVector<solver::Label> between;
-  for (solver::Label label = from; label <= to; ++label)
-    if (labels[label])
-      between.push_back(label);
-  if (between.size() < 2)
+/// A plan of which no row is above `limit`, if one is found; or the proof that
+/// there is none: Status::Infeasible.
+solver::Solution ObjectiveSearch::findWithin(const Region &region,
+                                             Picoseconds limit) {
+  PartialProblem partial =
+      times->limitRows(integral(weightsOf(region)), region.labels, chains,
+                       {.each = limit, .weighed = limit * unit});
+  if (partial.problem.check())
+    return {};
+  solver::Options how;
+  how.anyBelowCutoff = true;
+  how.cutoff = limit * unit + 1;
+  how.maxWork = kLimitPart * workLeft;
+  prices.resize(partial.problem.numPoints, 0);
+  how.multipliers = prices;
+  solver::Solution solution = solveCounted(partial, how);
+  if (!solution.multipliers.empty())
+    prices = solution.multipliers;
+  if (!solution.assignment.empty())
+    solution.assignment = partial.expand(solution.assignment);
+  return solution;
+}
+
+/// The longest row of a plan, once it was tried; nothing if it has no schedule.
+std::optional<Picoseconds>
+ObjectiveSearch::longestRow(const std::vector<solver::Label> &plan) {
+  size_t known = trials.size();
+  tryPlan(plan);
+  if (trials.size() > known)
+    tidyLast();
+  auto trial = llvm::find_if(
+      trials, [&](const Trial &each) { return each.assignment == plan; });
+  if (trial == trials.end())
     return std::nullopt;
-  solver::Label middle = between[between.size() / 2];
-  Region half = region;
-  for (solver::Label label = 0; label < labels.size(); ++label)
-    (label < middle ? half.labels[variable] : labels)[label] = false;
-  return half;
+  return Picoseconds(*llvm::max_element(trial->rows));
 }
 
-/// Best first: the region of the least bound is parted.
-void ObjectiveSearch::branch(Region root) {
-  std::vector<Region> open = {std::move(root)};
-  double lastWork = workLeft, lastGap = std::numeric_limits<double>::infinity();
-  while (true) {
-    auto next = llvm::min_element(open, [](const Region &a, const Region &b) {
-      return a.bound < b.bound;
-    });
-    bound =
-        next == open.end() ? best().value : std::min(best().value, next->bound);
-    double gap = double(best().value) - double(bound);
-    if (gap <= kWorthBranching * double(best().value) || workLeft <= 0 ||
-        deadline.expired())
+/// Halves the gap with limits: either no plan is below one, which is a bound,
+/// or one is found that all rows together do not rule out. It is better than
+/// the best, or it has a chain that is longer than the limit: one more row.
+/// What is neither is as far as rows can tell.
+void ObjectiveSearch::narrow(Region &region) {
+  Picoseconds reach = best().value;
+  while (region.bound < best().value && workLeft > 0 && !deadline.expired()) {
+    bool isOpen =
+        best().value - region.bound > kWorthHalving * double(best().value);
+    Picoseconds most = std::min(best().value, reach) - 1;
+    if (most < region.bound ||
+        (reach < best().value &&
+         double(most - region.bound) < kConverged * double(most)))
       return;
-    if (lastWork - workLeft > kPatience) {
-      if (gap > (1 - kLeastProgress) * lastGap)
-        return;
-      lastWork = workLeft;
-      lastGap = gap;
+    Picoseconds limit =
+        isOpen ? region.bound + (most - region.bound) / 2 : most;
+    solver::Solution found = findWithin(region, limit);
+    if (found.status == solver::Status::Infeasible) {
+      region.bound = limit + 1;
+      tell(region);
+      continue;
     }
-    Region rest = std::move(*next);
-    open.erase(next);
-    std::optional<Region> half = takeHalf(rest);
-    if (!half)
-      continue; // its one plan was tried
-    for (Region *part : {&*half, &rest}) {
-      raiseBound(*part, part->weights);
-      raiseBounds(*part, kPartOfPlans);
-      open.push_back(std::move(*part));
+    reach = std::min(reach, best().value);
+    if (found.status == solver::Status::Unknown) {
+      reach = limit;
+      continue;
     }
+    size_t known = chains.size();
+    std::optional<Picoseconds> longest = longestRow(found.assignment);
+    tell(region);
+    if (longest && *longest > limit && chains.size() > known)
+      continue;
+    if (objective == Objective::Scheduled && !hasLoads)
+      addLoads();
+    else
+      reach = longest ? std::min(limit, *longest) : limit;
   }
-}
-
-/// Once more, with chains that wait for networks.
-void ObjectiveSearch::branchWithLoads(Region root) {
-  solver::Cost before = bound;
-  workLeft = kLoadWork;
-  addLoads();
-  raiseBounds(root, kAllPlans);
-  branch(std::move(root));
-  bound = std::max(bound, before);
 }
 
 solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
@@ -476,26 +521,29 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   tryPlan(first.assignment);
   if (trials.empty() || !times)
     return result;
-  tryWithRoom();
   Region all{times->allLabels()};
   tidyLast();
-  raiseBounds(all, kAllPlans);
+  // The longest row takes no less than the mean of all resources.
+  solver::Cost resources = trials.front().rows.size() - chains.size();
+  all.bound = std::max<solver::Cost>(first.bound, 0) / resources;
+  PartialProblem mean = meanOf(all, bestWeights(all).weights);
+  if (!mean.problem.check())
+    prune(all, mean, {});
+  tryWithRoom(all);
+  raiseBounds(all);
   // Plans that traded one row for another may be forbidden by now: what is left
   // is bound by the longest row of the best.
   const Rows &rows = best().rows;
   Rows longest(rows.size(), 0);
   longest[llvm::max_element(rows) - rows.begin()] = 1;
   if (all.bound < best().value && workLeft > 0)
-    raiseBound(all, longest);
+    raiseBound(all, longest, 0);
   if (all.bound < best().value)
     trySurrogates(all);
-  branch(all);
-  if (objective == Objective::Scheduled &&
-      best().value - bound > kWorthLoads * double(best().value))
-    branchWithLoads(std::move(all));
+  narrow(all);
   result.assignment = best().assignment;
   result.cost = best().value;
-  result.bound = std::min<solver::Cost>(bound, result.cost);
+  result.bound = std::min(all.bound, result.cost);
   result.status = result.bound == result.cost ? solver::Status::Optimal
                                               : solver::Status::Feasible;
   return result;

@@ -50,25 +50,21 @@ private:
     int64_t missingBytes = 0;
   };
 
-  /// Labels of which some plans are made, and what these take at least.
+  /// Labels of which all better plans are made, and what these take at least.
   struct Region {
     solver::LabelSets labels;
     solver::Cost bound = 0;
-    /// Those of the bound.
+    /// Those of the bound, and how far from them better ones may be.
     Rows weights = {};
+    double radius = 1;
+    /// Between the best plan and the bound when labels were last pruned.
+    double gap = std::numeric_limits<double>::infinity();
   };
   /// Weights, and what the known plans take at least under them.
   struct Play {
     Rows weights;
     double mean = -1;
   };
-
-  /// Networks solved for a bound at most, and rounds of play for the weights of
-  /// each.
-  struct Effort {
-    unsigned networks, plays;
-  };
-  static constexpr Effort kAllPlans = {12, 20000}, kPartOfPlans = {2, 1000};
 
   bool isKnown(const std::vector<solver::Label> &plan) const;
   void tryPlan(const std::vector<solver::Label> &assignment);
@@ -77,24 +73,30 @@ private:
   void addLoads();
   const Trial &best() const;
 
+  solver::Solution solveCounted(const PartialProblem &partial,
+                                solver::Options &how);
   std::optional<solver::Solution> solve(PartialProblem &partial,
                                         double tolerance);
-  void tryWithRoom();
+  void tell(const Region &region) const;
+  void tryWithRoom(const Region &region);
   void trySurrogates(const Region &region);
   void tidyLast();
   std::optional<solver::Solution> solveAndTidy(PartialProblem &partial,
                                                double tolerance);
 
   RowWeights integral(const Rows &weights) const;
-  Play bestWeights(const Region &region, unsigned plays) const;
-  void raiseBound(Region &region, const Rows &weights);
-  void raiseBounds(Region &region, const Effort &effort);
+  Rows weightsOf(const Region &region) const;
+  Play bestWeights(const Region &region) const;
+  Rows blended(Rows weights, double part) const;
+  PartialProblem meanOf(const Region &region, const Rows &weights) const;
+  void raiseBound(Region &region, const Rows &weights, double tolerance);
+  void raiseBounds(Region &region);
   void prune(Region &region, const PartialProblem &partial,
-             const solver::Solution &solution);
+             const std::vector<double> &multipliers);
 
-  void branch(Region root);
-  void branchWithLoads(Region root);
-  std::optional<Region> takeHalf(Region &region) const;
+  solver::Solution findWithin(const Region &region, Picoseconds limit);
+  std::optional<Picoseconds> longestRow(const std::vector<solver::Label> &plan);
+  void narrow(Region &region);
 
   PlanningContext &context;
   ProgramOp program;
@@ -111,7 +113,8 @@ private:
   bool hasLoads = false;
   /// Weights are integers that add up to this.
   int64_t unit = 1;
-  solver::Cost bound = 0;
+  /// Of memory and rows, at the last limit.
+  std::vector<double> prices;
   /// Table entries that may still be looked at.
   double workLeft = 0;
 };

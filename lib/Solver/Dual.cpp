@@ -166,11 +166,8 @@ private:
     return point;
   }
 
-  static Prices toIntegers(const Vector &point) {
-    Prices result;
-    for (double price : point)
-      result.push_back(static_cast<int64_t>(std::min(price + 0.5, kMaxPrice)));
-    return result;
+  Prices toIntegers(const Vector &point) const {
+    return roundPrices(model.getNetwork(), point);
   }
 
   /// Doubles the price of the row that is exceeded most until it fits, so that

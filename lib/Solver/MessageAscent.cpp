@@ -94,7 +94,8 @@ private:
 
   /// Raises prices where too much is used until labels fit.
   void repair(std::vector<Label> labels) {
-    Prices now = model.getPrices(), raised = now;
+    Prices now = model.getPrices();
+    std::vector<double> raised(now.begin(), now.end());
     double bound = double(model.boundFor(passing.bound()));
     double unit = std::ldexp(std::max(std::abs(bound), 1.0),
                              model.getShift() + kPriceBits);
@@ -105,12 +106,11 @@ private:
         if (over <= 0)
           continue;
         fits = false;
-        raised[row] = std::llround(std::min(
-            kMaxPrice, kRaise * double(raised[row]) + kRaiseBy * unit / over));
+        raised[row] = kRaise * raised[row] + kRaiseBy * unit / over;
       }
       if (fits)
         break;
-      model.setPrices(raised);
+      model.setPrices(roundPrices(model.getNetwork(), raised));
       descent.improve(labels);
       stopped |= observe(labels, best.bound);
     }
@@ -176,12 +176,9 @@ private:
         std::min(double(upper()), kAim * std::max(double(best.bound), 1.0));
     double size =
         length * scale * std::max(kLeastAim * aim, aim - now) / squares;
-    Prices rounded;
-    for (auto [price, mean] : llvm::zip_equal(prices, means)) {
+    for (auto [price, mean] : llvm::zip_equal(prices, means))
       price = std::clamp(price + size * mean, 0.0, kMaxPrice);
-      rounded.push_back(std::llround(price));
-    }
-    model.setPrices(std::move(rounded));
+    model.setPrices(roundPrices(model.getNetwork(), prices));
     passing.updateCosts();
   }
 

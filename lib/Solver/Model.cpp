@@ -10,12 +10,26 @@ namespace shardc::solver {
 
 static constexpr unsigned kLargestShift = 20;
 
+Prices roundPrices(const Network &network, llvm::ArrayRef<double> prices) {
+  static constexpr double kMost = 1e17;
+  double paid = 0;
+  for (auto [price, slack] : llvm::zip_equal(prices, network.slack))
+    paid += price * std::max<double>(slack, 0);
+  double factor = std::min(1.0, std::ldexp(double(kInfinity / 2), kPriceBits) /
+                                    std::max(paid, 1.0));
+  Prices result;
+  for (double price : prices)
+    result.push_back(
+        static_cast<int64_t>(std::clamp(factor * price + 0.5, 0.0, kMost)));
+  return result;
+}
+
 Prices pricesAt(const Network &network, llvm::ArrayRef<double> multipliers,
                 unsigned shift) {
-  Prices prices;
+  std::vector<double> prices;
   for (uint32_t point : network.rowPoints)
     prices.push_back(std::ldexp(multipliers[point], shift + kPriceBits));
-  return prices;
+  return roundPrices(network, prices);
 }
 
 void storePrices(const Network &network, const Prices &prices, unsigned shift,

@@ -245,12 +245,12 @@ bool Rounds::canSearch() const {
 /// exceed: what the rest takes there at least.
 Guides Rounds::makeRowGuides(const Elimination &plan) {
   Model model(part.network,
-              Model::largestShift(part.network, kInfinity / kHighPrice / 4));
+              Model::largestShift(part.network, kInfinity / kHighPrice / 8));
   Prices none(part.network.slack.size(), 0);
   Guides guides;
   guides.push_back(std::make_unique<Guide>(model, plan, none));
   const Guide &first = *guides.front();
-  double least = std::max(double(first.model.sumLimit(incumbent.upper())), 1.0);
+  double limit = std::max(double(first.model.sumLimit(incumbent.upper())), 1.0);
   std::vector<int64_t> excess =
       excessUsage(first.model, first.elimination.decode());
   for (auto [row, over] : llvm::enumerate(excess)) {
@@ -259,12 +259,11 @@ Guides Rounds::makeRowGuides(const Elimination &plan) {
     if (plan.work() * guides.size() > kMaxGuideWork ||
         guides.size() > kMaxRowGuides)
       break;
-    Prices prices = none;
+    std::vector<double> prices(none.size(), 0);
     double slack = std::max<double>(part.network.slack[row], 1);
-    prices[row] =
-        std::llround(std::min({kHighPrice * least, double(kInfinity / 4)}) /
-                     slack * (1 << kPriceBits));
-    guides.push_back(std::make_unique<Guide>(model, plan, prices));
+    prices[row] = std::ldexp(kHighPrice * limit / slack, kPriceBits);
+    guides.push_back(std::make_unique<Guide>(
+        model, plan, roundPrices(part.network, prices)));
     dualLeft -= plan.work();
   }
   return guides;

@@ -126,7 +126,7 @@ planFrontiers(const Elimination &elimination, llvm::ArrayRef<uint32_t> order) {
 
 class Search {
 public:
-  Search(const Guides &guides, llvm::ArrayRef<uint32_t> rows,
+  Search(llvm::ArrayRef<const Guide *> guides, llvm::ArrayRef<uint32_t> rows,
          llvm::ArrayRef<Scaled> gaps, const StateLimits &limits)
       : guides(guides), model(guides[0]->model),
         elimination(guides[0]->elimination), gaps(gaps), limits(limits),
@@ -134,7 +134,7 @@ public:
         frontiers(planFrontiers(elimination, order)),
         rowPlan(model, order, rows), values(model.size(), 0),
         increases(guides.size()) {
-    for (const std::unique_ptr<Guide> &guide : guides)
+    for (const Guide *guide : guides)
       for (auto [row, price] : llvm::enumerate(guide->model.getPrices()))
         comparesRoom |= price > 0 && !llvm::is_contained(rows, row);
   }
@@ -371,7 +371,7 @@ private:
     }
   }
 
-  const Guides &guides;
+  llvm::ArrayRef<const Guide *> guides;
   const Model &model;             // of the first guide
   const Elimination &elimination; // of the first guide
   llvm::ArrayRef<Scaled> gaps;    // from each guide's least sum to its limit
@@ -403,14 +403,23 @@ StateResult searchStates(const Guides &guides, llvm::ArrayRef<uint32_t> rows,
                          Cost upper, const StateLimits &limits) {
   StateResult result;
   result.bound = upper;
+  llvm::SmallVector<const Guide *> useful;
   std::vector<Scaled> gaps;
   for (const std::unique_ptr<Guide> &guide : guides) {
     Int128 gap = guide->model.sumLimit(upper) - guide->leastSum;
     if (gap < 0)
       return result;
-    gaps.push_back(std::min(saturate(gap), kInfinity - 1));
+    if (!guide->model.tells(upper))
+      continue;
+    useful.push_back(guide.get());
+    gaps.push_back(static_cast<Scaled>(gap));
   }
-  Search search(guides, rows, gaps, limits);
+  if (useful.empty() || useful.front() != guides.front().get()) {
+    result.complete = false;
+    result.bound = guides.front()->model.boundFor(guides.front()->leastSum);
+    return result;
+  }
+  Search search(useful, rows, gaps, limits);
   search.run();
   result.work = search.work;
   if (search.best) {

@@ -29,6 +29,9 @@ struct ScaledTable {
 using Prices = std::vector<int64_t>;
 inline constexpr unsigned kPriceBits = 20;
 
+/// Prices in integers. They are lowered where what fits could pay more than
+/// half of infinity for all rows together.
+Prices roundPrices(const Network &network, llvm::ArrayRef<double> prices);
 /// Prices of a network's rows, from cost units per byte at each point of its
 /// problem.
 Prices pricesAt(const Network &network, llvm::ArrayRef<double> multipliers,
@@ -72,7 +75,7 @@ public:
   /// The largest shift, at most 20, at which sums of costs stay below `limit`;
   /// 0 if there is none.
   static unsigned largestShift(const Network &network,
-                               Scaled limit = kInfinity);
+                               Scaled limit = kInfinity / 8);
 
   /// Undoes applyMessages().
   void setPrices(Prices prices);
@@ -99,6 +102,9 @@ public:
   /// Priced sums above this belong to no assignment that costs less than
   /// `upper` and fits.
   Int128 sumLimit(Cost upper) const;
+  /// Priced sums of what costs less than `upper` and fits stay below infinity,
+  /// at which sums stop: so none of it is taken for forbidden.
+  bool tells(Cost upper) const { return sumLimit(upper) < kInfinity; }
   /// What is added to priced sums: the constant less the priced slack.
   Int128 offset() const;
 

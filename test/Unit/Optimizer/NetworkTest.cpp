@@ -113,16 +113,53 @@ struct PureRows {
     }
   }
 
+  static Picoseconds of(const PartialProblem &row, ArrayRef<Label> assignment) {
+    return evaluate(row.problem, *row.restrict(assignment)).cost.value_or(-1);
+  }
+
   /// The explicit program's times are those of the rows.
   void check(const Schedule &schedule, ArrayRef<Label> assignment) const {
-    auto of = [&](const PartialProblem &row) {
-      return evaluate(row.problem, *row.restrict(assignment)).cost;
-    };
-    EXPECT_EQ(of(device), schedule.device);
-    EXPECT_EQ(of(collectives), schedule.upper - schedule.device);
+    EXPECT_EQ(of(device, assignment), schedule.device);
+    EXPECT_EQ(of(collectives, assignment), schedule.upper - schedule.device);
     ASSERT_EQ(networks.size(), schedule.busy.size());
     for (auto [row, busy] : llvm::zip_equal(networks, schedule.busy))
-      EXPECT_EQ(of(row), busy);
+      EXPECT_EQ(of(row, assignment), busy);
+  }
+};
+
+/// Plans of which neither a resource nor one of some chains takes longer than
+/// the longest of one plan.
+struct LimitedRows {
+  std::vector<Chain> chains;
+  Picoseconds limit;
+  PartialProblem partial;
+
+  static Picoseconds longest(const PureRows &rows, const TimeRows &times,
+                             ArrayRef<Chain> chains,
+                             ArrayRef<Label> assignment) {
+    Picoseconds longest = rows.of(rows.device, assignment);
+    for (const PartialProblem &row : rows.networks)
+      longest = std::max(longest, rows.of(row, assignment));
+    for (const Chain &chain : chains)
+      longest = std::max(longest, times.lengthOf(chain, assignment));
+    return longest;
+  }
+
+  LimitedRows(const PureRows &rows, const TimeRows &times,
+              const std::vector<Chain> &some, ArrayRef<Label> assignment)
+      : chains(some), limit(longest(rows, times, some, assignment)),
+        partial(times.limitRows(RowWeights(), times.allLabels(), some,
+                                {.each = limit})) {
+    EXPECT_EQ(partial.problem.check(), std::nullopt);
+  }
+
+  /// Memory is plenty, so that only times can be too much.
+  void check(const PureRows &rows, const TimeRows &times,
+             ArrayRef<Label> assignment) const {
+    solver::Evaluation now =
+        evaluate(partial.problem, *partial.restrict(assignment));
+    EXPECT_EQ(now.cost && now.fits,
+              longest(rows, times, chains, assignment) <= limit);
   }
 };
 
@@ -203,6 +240,7 @@ bool checkProgram(TestProgram &program, unsigned count) {
   PureRows rows(*times, network.planning().model.physical().size());
   AssignmentSampler sampler(network.get(), /*seed=*/1);
   Chains chains{*times};
+  std::optional<LimitedRows> limited;
   unsigned checked = 0;
   for (unsigned i = 0; i < 2 * count && checked < count; ++i) {
     std::optional<std::vector<Label>> assignment = sampler.draw();
@@ -212,6 +250,9 @@ bool checkProgram(TestProgram &program, unsigned count) {
       continue;
     ++checked;
     checkAssignment(program, network, *assignment, chains, rows);
+    if (!limited)
+      limited.emplace(rows, *times, chains.chains, *assignment);
+    limited->check(rows, *times, *assignment);
     if (::testing::Test::HasFatalFailure())
       return false;
   }

@@ -80,6 +80,99 @@ TEST(Solve, CapacityAtAndBelowTheLeastPeak) {
   }
 }
 
+/// Several rows of which none may exceed the capacity, and their weighted sum
+/// for costs: no prices of the rows raise the bound before the capacity is
+/// below what mixed assignments reach. `factor`: of all bytes.
+static Problem weightedRows(std::mt19937_64 &random, int64_t factor,
+                            llvm::ArrayRef<int64_t> weights) {
+  Problem problem;
+  problem.numPoints = weights.size();
+  size_t numVariables = uniform(random, 2, 7);
+  auto draw = [&](size_t count, auto take) {
+    for (size_t i = 0; i < count; ++i)
+      for (uint32_t row = 0; row < weights.size(); ++row)
+        take(i, row, factor * uniform(random, 0, 30));
+  };
+  for (size_t v = 0; v < numVariables; ++v) {
+    VariableData &variable = problem.variables.emplace_back();
+    size_t labels = uniform(random, 2, 4);
+    variable.costs.resize(labels, 0);
+    variable.usages.resize(labels);
+    draw(labels, [&](size_t label, uint32_t row, int64_t bytes) {
+      variable.usages[label].push_back({row, row + 1, bytes});
+      variable.costs[label] += weights[row] * bytes;
+    });
+  }
+  for (Variable v = 1; v < numVariables; ++v) {
+    Variable other = uniform(random, 0, v - 1);
+    Table &table = problem.tables.emplace_back();
+    table.rows = problem.variables[other].costs.size();
+    table.columns = problem.variables[v].costs.size();
+    size_t entries = size_t(table.rows) * table.columns;
+    table.costs.resize(entries, 0);
+    problem.edges.push_back({other, v, TableId(problem.tables.size() - 1)});
+    size_t first = problem.edgeUsages.size();
+    for (uint32_t row = 0; row < weights.size(); ++row)
+      problem.edgeUsages.push_back({uint32_t(problem.edges.size() - 1), row,
+                                    row + 1, std::vector<int64_t>(entries)});
+    draw(entries, [&](size_t entry, uint32_t row, int64_t bytes) {
+      problem.edgeUsages[first + row].bytes[entry] = bytes;
+      table.costs[entry] += weights[row] * bytes;
+    });
+  }
+  problem.capacity = std::numeric_limits<int64_t>::max() / 4;
+  return problem;
+}
+
+/// Whether all rows can stay within a limit is decided, at the least limit at
+/// which they can and just below.
+TEST(Solve, RowsWithinLimits) {
+  std::mt19937_64 random(11);
+  const int64_t weights[] = {3, 2, 3};
+  for (int i = 0; i < 1500; ++i) {
+    SCOPED_TRACE(i);
+    Problem problem =
+        weightedRows(random, i % 2 == 0 ? 1 : 1'000'000'000'000, weights);
+    int64_t least = *bruteForce(problem).leastPeak;
+    for (int64_t limit : {least - 1, least, least + least / 20}) {
+      problem.capacity = limit;
+      Options options;
+      options.anyBelowCutoff = true;
+      options.cutoff = 8 * limit + 1;
+      Solution solution = solve(problem, options);
+      if (limit < least) {
+        ASSERT_EQ(solution.status, Status::Infeasible);
+        continue;
+      }
+      ASSERT_TRUE(solution.status == Status::Optimal ||
+                  solution.status == Status::Feasible);
+      expectVerified(problem, solution);
+    }
+  }
+}
+
+/// Work that ends at once leaves what is proven valid.
+TEST(Solve, LittleWorkIsEnoughForABound) {
+  std::mt19937_64 random(12);
+  for (int i = 0; i < 500; ++i) {
+    SCOPED_TRACE(i);
+    Problem problem = randomProblem(random, Shape());
+    Optimum optimum = bruteForce(problem);
+    Options options;
+    options.maxWork = i % 10 * 100;
+    Solution solution = solve(problem, options);
+    if (!optimum.cost) {
+      EXPECT_TRUE(solution.status == Status::Infeasible ||
+                  solution.status == Status::Unknown);
+      continue;
+    }
+    EXPECT_NE(solution.status, Status::Infeasible);
+    EXPECT_LE(solution.bound, *optimum.cost);
+    if (solution.status == Status::Optimal)
+      EXPECT_EQ(solution.cost, *optimum.cost);
+  }
+}
+
 TEST(Solve, NoVariables) {
   Problem problem;
   Solution solution = solve(problem);

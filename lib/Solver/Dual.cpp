@@ -77,13 +77,13 @@ public:
       double drop = values[most] - values[least];
       if (drop <= kTolerance * (1 + std::abs(values[least])))
         break;
-      moveWeight(most, least, drop, point);
+      moveWeight(most, least);
     }
     return pricesNow();
   }
 
 private:
-  static constexpr unsigned kMaxIterations = 500;
+  static constexpr unsigned kMaxIterations = 500, kBisections = 40;
   static constexpr double kTolerance = 1e-12;
 
   Vector pricesNow() const {
@@ -93,20 +93,34 @@ private:
     return result;
   }
 
-  void moveWeight(size_t from, size_t to, double drop, const Vector &point) {
-    double curvature = 0;
-    for (size_t r = 0; r < point.size(); ++r) {
-      double change = cuts[to].slope[r] - cuts[from].slope[r];
-      if (point[r] > 0 || change > 0)
-        curvature += change * change;
-    }
+  /// Moves as much as makes the two cuts equal, or all of it.
+  void moveWeight(size_t from, size_t to) {
+    const Cut &high = cuts[from], &low = cuts[to];
+    Vector change(center.size());
+    for (size_t r = 0; r < change.size(); ++r)
+      change[r] = low.slope[r] - high.slope[r];
+    // Falls with the amount.
+    auto difference = [&](double amount) {
+      double sum = high.value - low.value;
+      for (size_t r = 0; r < change.size(); ++r)
+        sum -= change[r] *
+               std::max(0.0,
+                        center[r] + step * (direction[r] + amount * change[r]));
+      return sum;
+    };
     double amount = weights[from];
-    if (curvature > 0)
-      amount = std::min(amount, drop / (step * curvature));
+    if (difference(amount) < 0) {
+      double enough = amount;
+      amount = 0;
+      for (unsigned i = 0; i < kBisections; ++i) {
+        double middle = (amount + enough) / 2;
+        (difference(middle) < 0 ? enough : amount) = middle;
+      }
+    }
     weights[from] -= amount;
     weights[to] += amount;
-    for (size_t r = 0; r < point.size(); ++r)
-      direction[r] += amount * (cuts[to].slope[r] - cuts[from].slope[r]);
+    for (size_t r = 0; r < change.size(); ++r)
+      direction[r] += amount * change[r];
   }
 
   const std::vector<Cut> &cuts;

@@ -244,6 +244,29 @@ TEST(Dual, FindsThePriceOfOneRow) {
   EXPECT_EQ(dual.bound, 3);
 }
 
+TEST(Dual, IsNotSlowedByRowsThatDoNotBind) {
+  // At each of 1000 points 40 tensors of 10 bytes, or of 5 bytes for 100, 200,
+  // ... 4000; 310 bytes fit, at the first point 300, where the 20 cheapest must
+  // shrink: 100 + 200 + ... + 2000 = 21000, and 100000 in any case. Elsewhere
+  // 18 were enough.
+  constexpr uint32_t numPoints = 1000;
+  Problem problem;
+  problem.numPoints = numPoints;
+  problem.capacity = 310;
+  problem.variables.push_back({"", {100000}, {{{0, 1, 10}}}});
+  for (Cost tensor = 1; tensor <= 40; ++tensor)
+    problem.variables.push_back(
+        {"", {0, 100 * tensor}, {{{0, numPoints, 10}}, {{0, numPoints, 5}}}});
+  Network network = buildNetwork(problem);
+  Model model(network, 20);
+  EliminationLimits limits;
+  Elimination elimination(model, eliminationOrder(model, limits), limits);
+  DualResult dual =
+      ascendPrices(model, elimination, Prices(network.slack.size(), 0), 40,
+                   [](llvm::ArrayRef<Label>, Cost) { return false; });
+  EXPECT_EQ(dual.bound, 121000);
+}
+
 TEST(MessagePassing, BoundsAndPrunesSoundly) {
   int pruned = 0;
   onRandomNetworks(

@@ -17,12 +17,17 @@ static constexpr unsigned kMinDualSteps = 6;
 static constexpr double kMaxExactWork = 2e9, kMaxExactEntries = 5e7;
 /// Above this, messages prune what they can first.
 static constexpr double kQuickExactWork = 3e7;
+/// Unless elimination looks at the network's entries so often at most, as in a
+/// long row of layers: a few sweeps of messages.
+static constexpr double kNarrow = 100;
 /// Entries that one run with split buckets looks at.
 static constexpr double kMaxSplitWork = 3e7;
 /// Further guides are run while those before took less than this in all.
 static constexpr double kMaxGuideWork = 5e8;
 /// Searches of one width, each with more rows than the one before.
 static constexpr unsigned kMaxRowSteps = 40;
+/// After so many of them, all rows.
+static constexpr unsigned kFewRowSteps = 4;
 /// States of the first search, and the factor to the next.
 static constexpr size_t kFirstWidth = 16, kWiden = 4;
 /// Larger networks are compared once messages have pruned them: before, little
@@ -120,7 +125,9 @@ bool Rounds::runRound() {
   Elimination elimination(model, eliminationOrder(model, limits), limits);
   bool fits = elimination.isExact() && elimination.work() <= kMaxExactWork &&
               elimination.entries() <= kMaxExactEntries;
-  if (fits && (elimination.work() <= kQuickExactWork || part.isPruned))
+  double quick =
+      std::max(kQuickExactWork, kNarrow * double(countEntries(part.network)));
+  if (fits && (elimination.work() <= quick || part.isPruned))
     return runExact(model, elimination);
   return runApproximate(/*thenExact=*/fits);
 }
@@ -309,7 +316,9 @@ void Rounds::searchRows(const Guides &guides) {
         closePart();
       return;
     }
-    if (!addExceeded(model, *found.labels))
+    if (step == kFewRowSteps)
+      part.searched.assign(part.searched.size(), true);
+    else if (!addExceeded(model, *found.labels))
       return;
   }
 }

@@ -541,6 +541,7 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   if (all.bound < best().value)
     trySurrogates(all);
   narrow(all);
+  result.work += kMaxWork - workLeft;
   result.assignment = best().assignment;
   result.cost = best().value;
   result.bound = std::min(all.bound, result.cost);

@@ -19,6 +19,9 @@ namespace shardc::shd {
 #define GEN_PASS_DEF_SHDOPTIMIZE
 #include "shardc/Dialect/Shd/Transforms/Passes.h.inc"
 
+/// Entries of tables that a search may look at to be worth making once more.
+static constexpr double kMaxRepeatedWork = 5e8;
+
 namespace {
 
 StringRef statusName(const solver::Solution &solution, bool fixed) {
@@ -50,9 +53,16 @@ struct OptimizePass : impl::ShdOptimizeBase<OptimizePass> {
 private:
   NetworkOptions networkOptions(const PlanningContext &context) const;
   LogicalResult solve(PlanningContext &context, PlanNetwork &network);
-  std::optional<solver::Cost> costWithMore(solver::Problem &problem,
-                                           const solver::Solution &solution,
-                                           solver::Deadline deadline) const;
+  std::optional<solver::Cost> valueWithMore(solver::Problem &problem,
+                                            const solver::Solution &best,
+                                            ModuleOp unplanned,
+                                            solver::Deadline deadline);
+  std::optional<solver::Cost> costWithin(int64_t capacity,
+                                         solver::Problem &problem,
+                                         const solver::Solution &known,
+                                         solver::Deadline deadline) const;
+  std::optional<solver::Cost> valueWithin(int64_t capacity, ModuleOp unplanned,
+                                          solver::Deadline deadline) const;
   LogicalResult takePropagated(StringRef why);
   void record(const PlanRecord &plan);
   void recordSeconds(double seconds);
@@ -117,24 +127,58 @@ OptimizePass::networkOptions(const PlanningContext &context) const {
   return options;
 }
 
-/// What the best plan that is found costs if each device has a GiB more;
-/// nothing if that is no less.
+/// What the best plan that is found takes if each device has a GiB more;
+/// nothing if that is no less, or not known: a long search is not made twice.
 std::optional<solver::Cost>
-OptimizePass::costWithMore(solver::Problem &problem,
-                           const solver::Solution &solution,
-                           solver::Deadline deadline) const {
+OptimizePass::valueWithMore(solver::Problem &problem,
+                            const solver::Solution &best, ModuleOp unplanned,
+                            solver::Deadline deadline) {
   std::optional<int64_t> capacity = problem.capacity;
   if (!capacity || *capacity >= solver::kMaxTotal - kMoreMemory ||
-      deadline.expired())
+      best.work > kMaxRepeatedWork || deadline.expired())
     return std::nullopt;
+  std::optional<solver::Cost> value =
+      objective == Objective::Upper
+          ? costWithin(*capacity + kMoreMemory, problem, best, deadline)
+          : valueWithin(*capacity + kMoreMemory, unplanned, deadline);
+  return value && *value < best.cost ? value : std::nullopt;
+}
+
+/// The network solved with another capacity, from what is known.
+std::optional<solver::Cost>
+OptimizePass::costWithin(int64_t capacity, solver::Problem &problem,
+                         const solver::Solution &known,
+                         solver::Deadline deadline) const {
   solver::Options options;
-  options.starts.push_back(solution.assignment);
-  options.multipliers = solution.multipliers;
+  options.starts.push_back(known.assignment);
+  options.multipliers = known.multipliers;
   options.timeLimitSeconds = deadline.remaining();
-  problem.capacity = *capacity + kMoreMemory;
-  solver::Solution more = solver::solve(problem, options);
+  std::optional<int64_t> before = problem.capacity;
   problem.capacity = capacity;
-  return more.cost < solution.cost ? std::optional(more.cost) : std::nullopt;
+  solver::Solution solution = solver::solve(problem, options);
+  problem.capacity = before;
+  return solution.cost;
+}
+
+/// The program planned with another limit.
+std::optional<solver::Cost>
+OptimizePass::valueWithin(int64_t capacity, ModuleOp unplanned,
+                          solver::Deadline deadline) const {
+  ShdOptimizeOptions options;
+  options.objective = objective;
+  options.memoryLimit = capacity;
+  if (timeLimit >= 0)
+    options.timeLimit = deadline.remaining().value_or(0);
+  // What it has to say was said of the program as it is.
+  ScopedDiagnosticHandler silent(unplanned.getContext(),
+                                 [](Diagnostic &) { return success(); });
+  PassManager manager(unplanned.getContext());
+  manager.nest<ProgramOp>().addPass(createShdOptimize(options));
+  if (failed(manager.run(unplanned)))
+    return std::nullopt;
+  auto plan = (*unplanned.getOps<ProgramOp>().begin())
+                  ->getAttrOfType<DictionaryAttr>(kPlan);
+  return plan.getAs<IntegerAttr>("value_ps").getInt();
 }
 
 LogicalResult OptimizePass::solve(PlanningContext &context,
@@ -167,6 +211,11 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
   }
   bool fits = solution.status == solver::Status::Optimal ||
               solution.status == solver::Status::Feasible;
+  OwningOpRef<ModuleOp> unplanned;
+  if (fits && priceMemory && objective != Objective::Upper) {
+    unplanned = ModuleOp::create(program.getLoc());
+    unplanned->push_back(program->clone());
+  }
   if (fits && objective != Objective::Upper)
     solution = ObjectiveSearch(context, program, network, objective,
                                networkOptions(context), deadline,
@@ -179,8 +228,9 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
   if (fits) {
     plan.of = objective;
     plan.bound = std::max<solver::Cost>(solution.bound, 0);
-    if (priceMemory && objective == Objective::Upper)
-      plan.withMore = costWithMore(network.problem, solution, deadline);
+    if (priceMemory)
+      plan.withMore =
+          valueWithMore(network.problem, solution, unplanned.get(), deadline);
   } else {
     plan.memoryBound = solution.peakBound;
   }

@@ -61,8 +61,8 @@ def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
     the way in which each operation gets from its operands to its result is
     chosen; memory is not considered and no copies are made.
 
-    With `price-memory`, a plan that minimises `upper` records the least time
-    with 1 GiB more on each device, where that is less.
+    With `price-memory`, a plan that took a short search records its time with
+    1 GiB more on each device, where that is less.
   }];
   let options = [
     Option<"fixed", "fixed", "bool", "false",

@@ -5,6 +5,9 @@ For each machine with its mesh and each objective: the wall-clock time of the
 whole command, the plan's time and how far from the best it can be.
 
     benchmark/planning.py [--shardc build/bin/shardc] [--objective upper ...]
+                          [--machine 'h100[8, 8]' ...] [--unrolled]
+
+With --unrolled every layer is written out (unroll.py), and its plan its own.
 """
 
 import argparse
@@ -13,6 +16,8 @@ import os
 import subprocess
 import sys
 import time
+
+import unroll
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = ["ffn", "attention", "llama3-8b", "llama3-70b", "llama3-70b-decode",
@@ -27,19 +32,25 @@ def main():
     parser.add_argument("--shardc", default=os.path.join(ROOT, "build/bin/shardc"))
     parser.add_argument("--objective", nargs="+",
                         default=["upper", "lower", "scheduled"])
+    parser.add_argument("--machine", nargs="+", choices=dict(MACHINES),
+                        default=list(dict(MACHINES)))
+    parser.add_argument("--unrolled", action="store_true")
     options = parser.parse_args()
     failed = False
     for objective in options.objective:
-        for machine, mesh in MACHINES:
+        for machine in options.machine:
+            mesh = dict(MACHINES)[machine]
             print(f"\n`--objective={objective}` on `{machine}`, `mesh {mesh}`\n")
             print("| model | s | plan | gap |\n|---|---|---|---|")
             for name in MODELS:
+                path = os.path.join(ROOT, "models", name + ".shd")
+                text = unroll.program(path) if options.unrolled else None
                 start = time.perf_counter()
                 result = subprocess.run(
-                    [options.shardc, os.path.join(ROOT, "models", name + ".shd"),
+                    [options.shardc, "-" if text else path,
                      f"--hardware={machine}", f"--mesh={mesh}",
                      f"--objective={objective}", "--emit-json"],
-                    capture_output=True, text=True)
+                    input=text, capture_output=True, text=True)
                 seconds = time.perf_counter() - start
                 # 3: no plan fits, which is proven or not.
                 if result.returncode not in (0, 3):

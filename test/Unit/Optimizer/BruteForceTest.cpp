@@ -6,9 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assignments.h"
+#include "Plans.h"
 #include "RandomPrograms.h"
-#include "shardc/Report/Memory.h"
-#include "shardc/Report/ScheduledProgram.h"
 #include "shardc/Solver/Solve.h"
 #include <gtest/gtest.h>
 
@@ -21,49 +20,6 @@ namespace {
 //===----------------------------------------------------------------------===//
 // Hand-annotated variants
 //===----------------------------------------------------------------------===//
-
-struct Placed {
-  int64_t picoseconds = 0;
-  int64_t peak = 0;
-  /// With as much memory as it takes.
-  int64_t lower = 0, scheduled = 0;
-
-  int64_t time(Objective objective) const {
-    return objective == Objective::Lower       ? lower
-           : objective == Objective::Scheduled ? scheduled
-                                               : picoseconds;
-  }
-};
-
-constexpr int64_t kUnlimited = int64_t(1) << 50;
-
-/// What an explicit program takes.
-Placed placedAs(shd::ProgramOp planned) {
-  std::unique_ptr<PlanningContext> context = createContext(planned);
-  Schedule schedule =
-      scheduleProgram(planned, context->model, kUnlimited).schedule;
-  return {totalPicoseconds(planned), profileMemory(planned).peak,
-          schedule.lower, schedule.scheduled};
-}
-
-/// What a program costs whose pins say everything that can be written.
-std::optional<Placed> evaluateAsWritten(TestProgram &program, ModuleOp module) {
-  if (!program.run(module, [](OpPassManager &manager) {
-        manager.addPass(shd::createShdReplicateOpen());
-        manager.addPass(shd::createShdFusionGroups());
-        shd::ShdOptimizeOptions options;
-        options.fixed = true;
-        manager.addPass(shd::createShdOptimize(options));
-        manager.addPass(shd::createShdInsertCollectives());
-        manager.addPass(shd::createShdAnnotateCost());
-      }))
-    return std::nullopt;
-  shd::ProgramOp planned = TestProgram::programOf(module);
-  auto plan = planned->getAttrOfType<DictionaryAttr>(shd::kPlan);
-  Placed placed = placedAs(planned);
-  EXPECT_EQ(plan.getAs<IntegerAttr>("value_ps").getInt(), placed.picoseconds);
-  return placed;
-}
 
 /// Every placement of a tensor on the mesh, written down without the compiler's
 /// own enumeration: each axis is on a dimension, carries a partial sum, or is
@@ -156,43 +112,6 @@ void forEachVariant(TestProgram &program, unsigned samples,
 //===----------------------------------------------------------------------===//
 // What the optimizer picks
 //===----------------------------------------------------------------------===//
-
-struct Picked {
-  std::string status;
-  int64_t value = 0, bound = 0;
-  Placed placed;
-};
-
-/// Runs the whole optimizer; checks that what it says is what the explicit
-/// program costs.
-std::optional<Picked> optimize(TestProgram &program,
-                               std::optional<int64_t> memoryLimit,
-                               Objective objective = Objective::Upper) {
-  OwningOpRef<ModuleOp> module = program.clone();
-  if (!program.run(*module, [&](OpPassManager &manager) {
-        manager.addPass(shd::createShdFusionGroups());
-        shd::ShdOptimizeOptions options;
-        options.memoryLimit = memoryLimit.value_or(kUnlimited);
-        options.objective = objective;
-        manager.addPass(shd::createShdOptimize(options));
-        manager.addPass(shd::createShdInsertCollectives());
-        manager.addPass(shd::createShdAnnotateCost());
-      })) {
-    ADD_FAILURE() << program.messages();
-    return std::nullopt;
-  }
-  shd::ProgramOp planned = TestProgram::programOf(*module);
-  auto plan = planned->getAttrOfType<DictionaryAttr>(shd::kPlan);
-  Picked picked;
-  picked.status = plan.getAs<StringAttr>("status").str();
-  picked.value = plan.getAs<IntegerAttr>("value_ps").getInt();
-  picked.bound = plan.getAs<IntegerAttr>("bound_ps").getInt();
-  picked.placed = placedAs(planned);
-  if (!memoryLimit || objective == Objective::Upper)
-    EXPECT_EQ(picked.value, picked.placed.time(objective));
-  EXPECT_LE(picked.bound, picked.value);
-  return picked;
-}
 
 /// One statement or a few, on meshes so small that all annotations can be
 /// tried.
@@ -312,8 +231,8 @@ TEST_P(BruteForce, NoAnnotationIsCheaper) {
   auto least = [&](int64_t limit) {
     std::optional<int64_t> cost;
     for (const Placed &placed : variants)
-      if (placed.peak <= limit && (!cost || placed.picoseconds < *cost))
-        cost = placed.picoseconds;
+      if (placed.peak <= limit && (!cost || placed.upper < *cost))
+        cost = placed.upper;
     return cost;
   };
   int64_t smallest = variants.front().peak, largest = smallest;
@@ -325,7 +244,7 @@ TEST_P(BruteForce, NoAnnotationIsCheaper) {
   // annotation needs.
   for (int64_t limit : {largest, (largest + smallest) / 2,
                         smallest + (largest - smallest) / 8, smallest}) {
-    std::optional<Picked> picked = optimize(program, limit);
+    std::optional<Picked> picked = optimize(program, limit, Objective::Upper);
     ASSERT_TRUE(picked);
     EXPECT_LE(picked->placed.peak, limit);
     EXPECT_EQ(picked->status, "optimal");
@@ -341,10 +260,10 @@ TEST_P(BruteForce, NoAnnotationIsFasterWithOverlap) {
   std::vector<Placed> variants;
   forEachVariant(program, 3000,
                  [&](const Placed &placed) { variants.push_back(placed); });
-  std::optional<Picked> upper = optimize(program, std::nullopt);
+  std::optional<Picked> upper = optimize(program, kUnlimited, Objective::Upper);
   ASSERT_TRUE(upper);
   for (Objective objective : {Objective::Lower, Objective::Scheduled}) {
-    std::optional<Picked> picked = optimize(program, std::nullopt, objective);
+    std::optional<Picked> picked = optimize(program, kUnlimited, objective);
     ASSERT_TRUE(picked);
     EXPECT_LE(picked->value, upper->placed.time(objective));
     for (const Placed &placed : variants) {
@@ -361,12 +280,13 @@ INSTANTIATE_TEST_SUITE_P(Tiny, BruteForce, ::testing::ValuesIn(kTinyPrograms),
 TEST(FeedForwardModel, NoAnnotationIsCheaper) {
   std::unique_ptr<TestProgram> program = TestProgram::ofModel("ffn.shd");
   ASSERT_TRUE(program && program->module());
-  std::optional<Picked> picked = optimize(*program, std::nullopt);
+  std::optional<Picked> picked =
+      optimize(*program, kUnlimited, Objective::Upper);
   ASSERT_TRUE(picked);
   unsigned tried = 0;
   forEachVariant(*program, 1500, [&](const Placed &placed) {
     ++tried;
-    EXPECT_LE(picked->value, placed.picoseconds);
+    EXPECT_LE(picked->value, placed.upper);
   });
   EXPECT_GT(tried, 500u);
   // Megatron's sharding by hand: models/ffn-megatron.shd.
@@ -375,7 +295,7 @@ TEST(FeedForwardModel, NoAnnotationIsCheaper) {
   ASSERT_TRUE(byHand && byHand->module());
   std::optional<Placed> megatron = evaluateAsWritten(*byHand, byHand->module());
   ASSERT_TRUE(megatron) << byHand->messages();
-  EXPECT_LE(picked->value, megatron->picoseconds);
+  EXPECT_LE(picked->value, megatron->upper);
 }
 
 /// The fusion group of each operation, in program order.
@@ -408,9 +328,10 @@ TEST(RandomPrograms, AreNoDearerThanAsWritten) {
     // Annotations may contradict each other.
     if (!placed)
       continue;
-    std::optional<Picked> picked = optimize(program, std::nullopt);
+    std::optional<Picked> picked =
+        optimize(program, kUnlimited, Objective::Upper);
     ASSERT_TRUE(picked);
-    EXPECT_LE(picked->value, placed->picoseconds);
+    EXPECT_LE(picked->value, placed->upper);
     ++compared;
   }
   EXPECT_GT(compared, 40u);
@@ -500,7 +421,7 @@ TEST_P(Exhausted, IsTheLeastOfAllAssignments) {
   TestProgram program(GetParam().text);
   ASSERT_TRUE(program.module()) << program.messages();
   int64_t unlimited = int64_t(1) << 50;
-  std::optional<Picked> free = optimize(program, unlimited);
+  std::optional<Picked> free = optimize(program, unlimited, Objective::Upper);
   ASSERT_TRUE(free);
   for (int64_t limit :
        {unlimited, free->placed.peak - 1, free->placed.peak / 2}) {

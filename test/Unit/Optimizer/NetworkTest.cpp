@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Assignments.h"
+#include "Plans.h"
 #include "RandomPrograms.h"
 #include "SmallPrograms.h"
 #include "shardc/Optimizer/TimeRows.h"
 #include "shardc/Report/ScheduledProgram.h"
-#include <cstdlib>
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -20,15 +20,6 @@ using namespace shardc::test;
 using solver::Label;
 
 namespace {
-
-/// The environment's number, or `usual`.
-unsigned setting(const char *name, unsigned usual) {
-  unsigned count = usual;
-  if (const char *wanted = std::getenv(name))
-    if (llvm::StringRef(wanted).getAsInteger(10, count))
-      ADD_FAILURE() << name << " is no number";
-  return count;
-}
 
 /// How many assignments of each program.
 unsigned numAssignments(unsigned usual) {

@@ -25,6 +25,7 @@ private:
   void visit(Block &block);
   void visitRepeat(RepeatOp repeat);
   void visitCompute(Operation *op);
+  llvm::SmallVector<DeclareOp> declarations(Block &block) const;
   void declare(DeclareOp op);
   unsigned addValue(Value value, GraphValue::Kind kind);
   unsigned chunkFor(Operation *op, CostOpInterface cost);
@@ -41,6 +42,8 @@ private:
 
   Graph graph;
   uint32_t nextPoint = 0;
+  /// Operations in the program's order.
+  llvm::DenseMap<Operation *, unsigned> order;
   /// The operation that ends each fusion group.
   llvm::DenseMap<int64_t, Operation *> lastOfGroup;
   llvm::DenseMap<Operation *, uint32_t> pointOf;
@@ -144,6 +147,23 @@ void GraphBuilder::flow(OpOperand &operand, unsigned target, uint32_t point) {
   touch(value, at, point);
 }
 
+/// Those of a block in the order of their first uses, so that it does not
+/// matter where they stand.
+llvm::SmallVector<DeclareOp> GraphBuilder::declarations(Block &block) const {
+  using Use = std::pair<unsigned, unsigned>;
+  llvm::SmallVector<std::pair<Use, DeclareOp>> found;
+  for (DeclareOp op : block.getOps<DeclareOp>()) {
+    Use first(~0u, 0);
+    for (OpOperand &use : op.getResult().getUses())
+      first = std::min(
+          first, Use(order.lookup(use.getOwner()), use.getOperandNumber()));
+    found.push_back({first, op});
+  }
+  llvm::stable_sort(found, llvm::less_first());
+  return llvm::map_to_vector(found,
+                             [](const auto &pair) { return pair.second; });
+}
+
 void GraphBuilder::declare(DeclareOp op) {
   unsigned index = addValue(op.getResult(), GraphValue::Kind::Declared);
   GraphValue &value = graph.values[index];
@@ -233,10 +253,10 @@ void GraphBuilder::visitRepeat(RepeatOp repeat) {
 }
 
 void GraphBuilder::visit(Block &block) {
+  for (DeclareOp op : declarations(block))
+    declare(op);
   for (Operation &op : block) {
-    if (auto declareOp = dyn_cast<DeclareOp>(op))
-      declare(declareOp);
-    else if (auto repeat = dyn_cast<RepeatOp>(op))
+    if (auto repeat = dyn_cast<RepeatOp>(op))
       visitRepeat(repeat);
     else if (isa<CostOpInterface>(op) && !op.hasAttr(kCopy))
       visitCompute(&op);
@@ -382,6 +402,8 @@ void GraphBuilder::finish() {
 
 Graph GraphBuilder::build(ProgramOp program) {
   Block &body = program.getBody().front();
+  program->walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { order.try_emplace(op, order.size()); });
   countPoints(body);
   // Outputs leave at the end, in the order of their declarations.
   llvm::SmallVector<uint32_t, 4> outputPoints;

@@ -13,7 +13,8 @@ namespace shardc::test {
 /// A program on its way to a report, as the driver takes it.
 class Planned {
 public:
-  explicit Planned(llvm::StringRef text, OptMode mode = OptMode::Optimize)
+  explicit Planned(llvm::StringRef text, OptMode mode = OptMode::Optimize,
+                   Objective objective = Objective::Upper)
       : program(text) {
     mlir::ModuleOp module = program.module();
     if (!module) {
@@ -22,7 +23,7 @@ public:
     }
     PlanOptions options;
     options.mode = mode;
-    options.objective = Objective::Upper;
+    options.objective = objective;
     mlir::PassManager plan(module->getContext());
     buildPlanPipeline(plan, options);
     if (failed(plan.run(module)))

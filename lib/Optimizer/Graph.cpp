@@ -411,6 +411,12 @@ Graph GraphBuilder::build(ProgramOp program) {
     (void)output;
     outputPoints.push_back(nextPoint++);
   }
+  // What a repeat makes of a state is stored as the state is right after it.
+  for (auto [repeat, points] : graph.repeatPoints)
+    if (points.second + 1 == nextPoint) {
+      ++nextPoint;
+      break;
+    }
   visit(body);
   for (auto [output, point] : llvm::zip(outputs, outputPoints)) {
     unsigned index = graph.chunks.size();

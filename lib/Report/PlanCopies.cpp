@@ -264,11 +264,7 @@ Operation *PlanCopies::latestOther(OpOperand &use) const {
   return latest == source ? nullptr : latest;
 }
 
-void PlanCopies::place(Operation *op) {
-  struct Reader {
-    PlanPath path;
-    unsigned position;
-  };
+std::vector<PlanCopies::Reader> PlanCopies::readersOf(Operation *op) const {
   std::vector<Reader> readers;
   for (OpOperand &use : op->getResult(0).getUses()) {
     auto path = readerPath(use);
@@ -287,20 +283,82 @@ void PlanCopies::place(Operation *op) {
         readers.push_back({statement->path, model.position(next)});
         break;
       }
-  if (readers.empty())
+  llvm::stable_sort(readers, [](const Reader &a, const Reader &b) {
+    return a.position < b.position;
+  });
+  return readers;
+}
+
+/// Before item `depth` of the first reader's path.
+void PlanCopies::addCopy(Operation *op, const PlanPath &path, size_t depth,
+                         const std::optional<FrameValue> &source) {
+  auto copy = std::make_unique<PlanCopy>();
+  copy->op = op;
+  copy->frame = path[depth].frame;
+  copy->anchor = path[depth].item;
+  if (source)
+    copy->source = *source;
+  copiesBefore[{copy->frame, copy->anchor}].push_back(copy.get());
+  copies[op] = std::move(copy);
+}
+
+static bool isWithin(llvm::ArrayRef<PlanPlace> path,
+                     llvm::ArrayRef<PlanPlace> around) {
+  return path.size() >= around.size() &&
+         path.take_front(around.size()) == around;
+}
+
+/// A layer that reads a copy of what it returns returns the copy, if that is
+/// what is read behind it.
+bool PlanCopies::placeReturned(Operation *op, llvm::ArrayRef<Reader> readers) {
+  Value value = op->getOperand(0);
+  Operation *maker = value.getDefiningOp();
+  PlanStatement *statement = maker ? model.statementOf(maker) : nullptr;
+  if (!statement)
+    return false;
+  const PlanPath &path = readers.front().path;
+  size_t depth = 0, end = std::min(path.size(), statement->path.size());
+  while (depth < end && path[depth] == statement->path[depth])
+    ++depth;
+  if (depth == end || !path[depth].frame->layer)
+    return false;
+  auto around = llvm::ArrayRef(path).take_front(depth);
+  auto isInside = [&](llvm::ArrayRef<PlanPlace> other) {
+    return isWithin(other, around);
+  };
+  bool staysInside = llvm::all_of(
+      readers, [&](const Reader &reader) { return isInside(reader.path); });
+  if (staysInside || numRepeats(around) != numRepeatsAround(op))
+    return false;
+  for (OpOperand &use : value.getUses())
+    if (auto other = readerPath(use);
+        use.getOwner() != op && other && !isInside(*other))
+      return false;
+  PlanFrame *frame = path[depth].frame;
+  auto source = nameOf(frame, value);
+  if (!source)
+    return false;
+  for (const ast::Name &result : frame->layer->results)
+    if (result.text == source->name) {
+      addCopy(op, path, depth, source);
+      copiesReturned[frame].push_back({&result, op});
+      return true;
+    }
+  return false;
+}
+
+void PlanCopies::place(Operation *op) {
+  std::vector<Reader> readers = readersOf(op);
+  if (readers.empty() || placeReturned(op, readers))
     return;
-  const Reader *first = &readers.front();
-  for (const Reader &reader : readers)
-    if (reader.position < first->position)
-      first = &reader;
-  unsigned repeats = numRepeatsAround(op);
-  for (size_t depth = first->path.size(); depth-- > 0;) {
-    auto around = llvm::ArrayRef(first->path).take_front(depth);
+  const PlanPath &path = readers.front().path;
+  for (size_t depth = path.size(); depth-- > 0;) {
+    auto around = llvm::ArrayRef(path).take_front(depth);
     bool common = llvm::all_of(readers, [&](const Reader &reader) {
-      return llvm::ArrayRef(reader.path).take_front(depth) == around;
+      return isWithin(reader.path, around);
     });
-    PlanFrame *frame = first->path[depth].frame;
-    if (!common || numRepeats(around) != repeats)
+    PlanFrame *frame = path[depth].frame;
+    if (!common || numRepeats(around) != numRepeatsAround(op))
       continue;
     auto source = nameOf(frame, op->getOperand(0));
     PlanStatement *own =
@@ -308,18 +366,9 @@ void PlanCopies::place(Operation *op) {
             ? model.statementOf(op->getOperand(0).getDefiningOp())
             : nullptr;
     bool fromTemporary =
-        own && own->frame == frame && own->ast == first->path[depth].item;
-    if (!source && !fromTemporary)
-      continue;
-    auto copy = std::make_unique<PlanCopy>();
-    copy->op = op;
-    copy->frame = frame;
-    copy->anchor = first->path[depth].item;
-    if (source)
-      copy->source = *source;
-    copiesBefore[{frame, copy->anchor}].push_back(copy.get());
-    copies[op] = std::move(copy);
-    return;
+        own && own->frame == frame && own->ast == path[depth].item;
+    if (source || fromTemporary)
+      return addCopy(op, path, depth, source);
   }
 }
 
@@ -330,7 +379,22 @@ PlanCopies::before(PlanFrame *frame, const ast::Item *item) const {
                                   : it->second;
 }
 
+static bool isBelow(PlanFrame *frame, PlanFrame *above) {
+  while (frame && frame != above)
+    frame = frame->parent;
+  return frame;
+}
+
+bool PlanCopies::isReturnedTo(PlanFrame *frame, Operation *op) const {
+  auto it = copies.find(op);
+  return it != copies.end() && it->second->frame != frame &&
+         isBelow(it->second->frame, frame);
+}
+
 std::string PlanCopies::nameIn(PlanFrame *frame, Operation *op) {
+  if (isReturnedTo(frame, op))
+    if (auto returned = nameOf(frame, op->getOperand(0)))
+      return returned->name;
   auto [it, inserted] = copyNames.try_emplace({frame, op});
   if (!inserted)
     return it->second;
@@ -354,6 +418,12 @@ llvm::ArrayRef<Operation *> PlanCopies::parameters(PlanFrame *frame) const {
   auto it = copyParameters.find(frame);
   return it == copyParameters.end() ? llvm::ArrayRef<Operation *>()
                                     : it->second;
+}
+
+llvm::ArrayRef<PlanCopies::Returned>
+PlanCopies::returned(PlanFrame *frame) const {
+  auto it = copiesReturned.find(frame);
+  return it == copiesReturned.end() ? llvm::ArrayRef<Returned>() : it->second;
 }
 
 std::string PlanCopies::parameterText(PlanFrame *frame, Operation *op) {
@@ -492,7 +562,8 @@ void PlanCopies::placeOutput(OutputOp output) {
   SMLoc loc = model.useLoc(output->getOpOperand(0));
   ShardingAttr pin = getOperandPin(output, 0);
   ShardingAttr stored = PlanModel::stored(output.getValue());
-  if (!loc.isValid() || !pin || !stored)
+  if (!loc.isValid() || !pin || !stored ||
+      (copy && pin == stored && isReturnedTo(model.fileFrame(), copy)))
     return;
   if (copy || (pin.getDims().empty() && pin != stored))
     ends[{model.fileFrame(), nullptr}].push_back(

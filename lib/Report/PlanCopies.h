@@ -81,6 +81,13 @@ public:
   /// Copies that a frame takes as parameters, in the order in which they were
   /// asked for.
   llvm::ArrayRef<mlir::Operation *> parameters(PlanFrame *frame) const;
+  /// Copies that a layer returns in place of the values themselves, and where
+  /// its list of results names these.
+  struct Returned {
+    const ast::Name *result;
+    mlir::Operation *copy;
+  };
+  llvm::ArrayRef<Returned> returned(PlanFrame *frame) const;
   /// `name: bf16[B, T]`.
   std::string parameterText(PlanFrame *frame, mlir::Operation *copy);
 
@@ -97,7 +104,17 @@ public:
 
 private:
   using Key = std::pair<PlanFrame *, const ast::Item *>;
+  /// What reads a copy, or has to stand behind it, in program order.
+  struct Reader {
+    PlanPath path;
+    unsigned position;
+  };
+  std::vector<Reader> readersOf(mlir::Operation *copy) const;
   void place(mlir::Operation *copy);
+  bool placeReturned(mlir::Operation *copy, llvm::ArrayRef<Reader> readers);
+  void addCopy(mlir::Operation *copy, const PlanPath &path, size_t depth,
+               const std::optional<FrameValue> &source);
+  bool isReturnedTo(PlanFrame *frame, mlir::Operation *copy) const;
   void placeFlows(mlir::Operation *op);
   void placeRepeat(shd::RepeatOp repeat);
   bool storeAs(mlir::Value value, shd::ShardingAttr carried);
@@ -116,6 +133,7 @@ private:
   std::map<Key, std::vector<PlanRebinding>> repeatEntries, ends;
   std::map<std::pair<PlanFrame *, mlir::Operation *>, std::string> copyNames;
   std::map<PlanFrame *, llvm::SmallVector<mlir::Operation *, 1>> copyParameters;
+  std::map<PlanFrame *, llvm::SmallVector<Returned, 1>> copiesReturned;
 };
 
 } // namespace shardc

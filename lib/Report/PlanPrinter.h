@@ -12,13 +12,15 @@
 #include "PlanEdits.h"
 #include "PlanExpr.h"
 #include "PlanModel.h"
+#include "shardc/Report/PlanText.h"
 
 namespace shardc {
 
 class PlanPrinter {
 public:
   PlanPrinter(const Program &program, llvm::SourceMgr &sourceMgr,
-              shd::ProgramOp planned, const Overrides &overrides);
+              shd::ProgramOp planned, const Overrides &overrides,
+              const ExplicitOps &explicitOps);
 
   std::string print();
 
@@ -71,6 +73,8 @@ private:
                       TextEdits &edits);
   void editTarget(PlanFrame *frame, const ast::Target &target,
                   TextEdits &edits);
+  void editArgument(PlanFrame *callee, const ast::Expr &argument,
+                    mlir::OpOperand &use, TextEdits &edits);
   void editCall(PlanFrame *callee, TextEdits &edits);
   void insertBefore(TextEdits &edits, llvm::SMLoc loc,
                     llvm::ArrayRef<std::string> lines);
@@ -88,10 +92,14 @@ private:
   std::string rebindingStatement(PlanFrame *frame,
                                  const PlanRebinding &rebinding);
 
+  /// True if the statement is to say how each of its operations runs.
+  bool isExplicit(const PlanStatement &statement) const;
+
   friend class StatementSplitter;
   void splitStatement(PlanStatement &statement, TextEdits &edits);
 
   const Overrides &overrides;
+  const ExplicitOps &explicitOps;
   shd::ProgramOp planned;
   Mesh mesh;
   PlanModel model;

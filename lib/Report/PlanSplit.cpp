@@ -22,7 +22,7 @@ class StatementSplitter {
 public:
   StatementSplitter(PlanPrinter &printer, PlanStatement &statement)
       : printer(printer), model(printer.model), statement(statement),
-        frame(statement.frame) {}
+        frame(statement.frame), isExplicit(printer.isExplicit(statement)) {}
 
   void split(TextEdits &edits);
 
@@ -53,7 +53,13 @@ private:
   void chooseInlined();
   bool mayInline(Operation *op, Operation *next) const;
   OperandText nameOperand(OpOperand &use);
+  /// Statements by twice the place in the program: what an operation makes is
+  /// then stored and copied.
+  using Lines = std::vector<std::pair<unsigned, std::string>>;
+  void addLines(Operation *op, Lines &lines);
   std::string line(Operation *op);
+  std::string move(Operation *op, llvm::StringRef target,
+                   llvm::StringRef source, ShardingAttr from, ShardingAttr to);
   std::string left(Operation *op, bool &accumulates);
   std::string typeText(Operation *op) const;
   std::string callLine(PlanFrame *call);
@@ -65,6 +71,7 @@ private:
   const PlanModel &model;
   PlanStatement &statement;
   PlanFrame *frame;
+  bool isExplicit;
   std::vector<Unit> units;
   llvm::DenseMap<Operation *, SMRange> ranges;
   llvm::DenseMap<Operation *, unsigned> unitOf;
@@ -219,7 +226,7 @@ void StatementSplitter::assignOperations() {
     unitOf[op] = &unit - units.data();
   }
   for (Unit &unit : units)
-    unit.kept = printer.collect(unit.ops, unit.requests) &&
+    unit.kept = !isExplicit && printer.collect(unit.ops, unit.requests) &&
                 printer.mayStandTogether(*unit.expr, unit.requests);
 }
 
@@ -235,22 +242,22 @@ std::string StatementSplitter::typeText(Operation *op) const {
 }
 
 /// True if the operation repeats its operands along an index that none of them
-/// has. Inside an expression it would not: the outermost operation does.
-static bool broadcasts(Operation *op) {
-  llvm::SmallVector<std::string, 4> read;
+/// has, or orders their indices otherwise than they come. Inside an expression
+/// it would not: the outermost operation does.
+static bool arranges(Operation *op) {
+  std::vector<std::string> read;
   for (OpOperand &use : op->getOpOperands())
-    llvm::append_range(read, operandIndices(use));
-  return isa<ElementwiseOp>(op) &&
-         llvm::any_of(resultIndices(op), [&](const std::string &name) {
-           return !llvm::is_contained(read, name);
-         });
+    for (const std::string &name : operandIndices(use))
+      if (!llvm::is_contained(read, name))
+        read.push_back(name);
+  return isa<ElementwiseOp>(op) && resultIndices(op) != read;
 }
 
 /// True if `op` may stand inside `next`, which comes right after it, as what it
 /// is in the statement.
 bool StatementSplitter::mayInline(Operation *op, Operation *next) const {
   if (!op->hasAttr(kTemporary) || !op->hasOneUse() || !isCallShaped(op) ||
-      !hasNaturalType(op) || broadcasts(op) ||
+      !hasNaturalType(op) || arranges(op) || isExplicit ||
       unitOf.lookup(op) != unitOf.lookup(next))
     return false;
   if (isa<ReshardOp, GatherOp, ScatterOp>(next))
@@ -330,20 +337,17 @@ OperandText StatementSplitter::nameOperand(OpOperand &use) {
 
 std::string StatementSplitter::left(Operation *op, bool &accumulates) {
   auto namer = [&](OpOperand &use) { return nameOperand(use); };
-  if (op->hasAttr(kTemporary))
-    return opNames[op] + typeText(op) +
-           closedList(resultIndices(op), printer.copies.resultPin(op));
+  ShardingAttr pin = isExplicit ? madeLayout(op) : printer.copies.resultPin(op);
   const ast::Target &target = statement.ast->targets.front();
   if (auto scatter = dyn_cast<ScatterOp>(op)) {
     accumulates = scatter.getAccumulate();
-    return target.name.text +
-           printGatheredList(op, printer.copies.resultPin(op), namer);
+    return target.name.text + printGatheredList(op, pin, namer);
   }
-  std::string text = target.name.text + typeText(op);
-  if (!target.indices)
-    return text + closedList(resultIndices(op), printer.copies.resultPin(op));
+  std::string text = opNames[op] + typeText(op);
+  if (opNames[op] != target.name.text || !target.indices)
+    return text + closedList(resultIndices(op), pin);
   TextEdits edits;
-  editList(edits, *target.indices, printer.copies.resultPin(op));
+  editList(edits, *target.indices, pin);
   return text + edits.apply(target.indices->range);
 }
 
@@ -352,6 +356,38 @@ std::string StatementSplitter::line(Operation *op) {
   std::string text = left(op, accumulates);
   return text + (accumulates ? " += " : " = ") +
          printExpression(op, [&](OpOperand &use) { return nameOperand(use); });
+}
+
+std::string StatementSplitter::move(Operation *op, llvm::StringRef target,
+                                    llvm::StringRef source, ShardingAttr from,
+                                    ShardingAttr to) {
+  return printer.moveStatement({target.str(), source.str(), resultIndices(op),
+                                op->getResult(0).getType(), from, to});
+}
+
+/// The operation's statement; of an explicit one, how the tensor that a scatter
+/// writes into is read and how the result is made are statements too.
+void StatementSplitter::addLines(Operation *op, Lines &lines) {
+  unsigned place = 2 * model.position(op);
+  if (!isExplicit)
+    return lines.push_back({place, line(op)});
+  std::string &name = opNames[op], stored = name;
+  bool isScatter = isa<ScatterOp>(op);
+  ShardingAttr made = madeLayout(op), kept = printer.copies.resultPin(op);
+  if (isScatter) {
+    OpOperand &whole = op->getOpOperand(0);
+    ShardingAttr read = getOperandPin(op, 0),
+                 before = PlanModel::stored(whole.get());
+    if (read && before && read != before)
+      lines.push_back(
+          {place, move(op, name, nameOperand(whole).text, before, read)});
+  } else if (made != kept) {
+    name = freshName();
+  }
+  lines.push_back({place, line(op)});
+  if (made != kept)
+    lines.push_back({place + 1, move(op, stored, name, made, kept)});
+  name = stored;
 }
 
 //===----------------------------------------------------------------------===//
@@ -400,16 +436,19 @@ void StatementSplitter::split(TextEdits &edits) {
   findUnits();
   assignOperations();
   chooseInlined();
-  // By twice the place in the program: what an operation makes is then copied.
-  std::vector<std::pair<unsigned, std::string>> lines;
-  llvm::SmallVector<std::pair<unsigned, PlanFrame *>, 2> calls;
+  Lines calls, lines;
+  llvm::SmallVector<std::pair<unsigned, PlanFrame *>, 2> hoisted;
   for (PlanFrame *call : statement.calls)
     if (isHoisted(call))
-      calls.push_back({placeOf(call), call});
-  llvm::stable_sort(calls, llvm::less_first());
+      hoisted.push_back({placeOf(call), call});
+  llvm::stable_sort(hoisted, llvm::less_first());
   // Inner calls come first and are named before what uses them.
-  for (auto [position, call] : calls)
-    lines.push_back({position, callLine(call)});
+  for (auto [position, call] : hoisted)
+    calls.push_back({position, callLine(call)});
+  for (Operation *op : statement.ops)
+    if (!units[unitOf.lookup(op)].kept && !inlined.contains(op))
+      addLines(op, lines);
+  llvm::append_range(lines, calls);
   std::vector<std::string> before;
   for (const PlanCopy *copy : printer.copies.before(frame, statement.ast)) {
     Operation *source = copy->op->getOperand(0).getDefiningOp();
@@ -422,11 +461,6 @@ void StatementSplitter::split(TextEdits &edits) {
            printer.copyStatement(*copy, {own->second, resultIndices(source)})});
   }
   Unit &root = units.front();
-  for (Operation *op : statement.ops) {
-    if (units[unitOf.lookup(op)].kept || inlined.contains(op))
-      continue;
-    lines.push_back({2 * model.position(op), line(op)});
-  }
   llvm::stable_sort(lines, llvm::less_first());
   for (auto &[position, text] : lines)
     before.push_back(text);

@@ -231,6 +231,21 @@ void PlanPrinter::editTarget(PlanFrame *frame, const ast::Target &target,
     edits.insert(target.name.range.End, closedList(resultIndices(op), pin));
 }
 
+/// A parameter's own list says how the argument is stored there; where it is to
+/// be said, the argument's list how it comes.
+void PlanPrinter::editArgument(PlanFrame *callee, const Expr &argument,
+                               OpOperand &use, TextEdits &edits) {
+  auto [pin, copy] = wanted(use);
+  if (copy)
+    edits.replace(argument.nameRange, copies.nameIn(callee->parent, copy));
+  if (!pin || !explicitOps.contains(use.getOwner()))
+    return;
+  if (argument.indices)
+    editList(edits, *argument.indices, pin);
+  else
+    edits.insert(argument.nameRange.End, closedList(operandIndices(use), pin));
+}
+
 /// Renames the call to the layer's copy with its plan and hands it the copies
 /// that its parameters and the layer read.
 void PlanPrinter::editCall(PlanFrame *callee, TextEdits &edits) {
@@ -240,8 +255,7 @@ void PlanPrinter::editCall(PlanFrame *callee, TextEdits &edits) {
     edits.replace(call.nameRange, name);
   for (auto [i, argument] : llvm::enumerate(callee->arguments))
     if (Operation *parameter = model.bareParameter(callee, i))
-      if (Operation *copy = wanted(parameter->getOpOperand(0)).second)
-        edits.replace(argument->nameRange, copies.nameIn(callee->parent, copy));
+      editArgument(callee, *argument, parameter->getOpOperand(0), edits);
   std::string arguments;
   for (Operation *copy : copies.parameters(callee))
     arguments += ", " + copies.nameIn(callee, copy) + "=" +
@@ -250,9 +264,14 @@ void PlanPrinter::editCall(PlanFrame *callee, TextEdits &edits) {
     edits.insert(call.arguments.back().range.End, arguments);
 }
 
+bool PlanPrinter::isExplicit(const PlanStatement &statement) const {
+  return llvm::any_of(statement.ops,
+                      [&](Operation *op) { return explicitOps.contains(op); });
+}
+
 void PlanPrinter::printStatement(PlanStatement &statement, TextEdits &edits) {
   Requests requests;
-  bool kept = collect(statement.ops, requests) &&
+  bool kept = !isExplicit(statement) && collect(statement.ops, requests) &&
               mayStandTogether(*statement.ast->value, requests);
   if (!kept && statement.ast->targets.size() == 1)
     return splitStatement(statement, edits);
@@ -376,6 +395,8 @@ std::string PlanPrinter::variantName(PlanFrame *frame) {
   for (const ast::Parameter &parameter : layer.parameters)
     if (Operation *op = model.definition(frame, parameter.name.range.Start))
       editList(edits, parameter.indices, getResultPin(op));
+  for (const PlanCopies::Returned &returned : copies.returned(frame))
+    edits.replace(returned.result->range, copies.nameIn(frame, returned.copy));
   printItems(frame, layer.body, edits);
   printEnd(frame, nullptr, layer.range, edits);
   addParameters(frame, edits);
@@ -522,8 +543,9 @@ std::string PlanPrinter::printFile(size_t index) {
 }
 
 PlanPrinter::PlanPrinter(const Program &program, llvm::SourceMgr &sourceMgr,
-                         ProgramOp planned, const Overrides &overrides)
-    : overrides(overrides), planned(planned),
+                         ProgramOp planned, const Overrides &overrides,
+                         const ExplicitOps &explicitOps)
+    : overrides(overrides), explicitOps(explicitOps), planned(planned),
       mesh(planned.getMeshAttr() ? toMesh(planned.getMeshAttr()) : Mesh()),
       model(program, sourceMgr, planned), names(model),
       copies(model, names, planned) {}
@@ -538,6 +560,8 @@ std::string PlanPrinter::print() {
 
 void shardc::printPlan(llvm::raw_ostream &os, const Program &program,
                        llvm::SourceMgr &sourceMgr, ProgramOp planned,
-                       const Overrides &overrides) {
-  os << PlanPrinter(program, sourceMgr, planned, overrides).print();
+                       const Overrides &overrides,
+                       const ExplicitOps &explicitOps) {
+  os << PlanPrinter(program, sourceMgr, planned, overrides, explicitOps)
+            .print();
 }

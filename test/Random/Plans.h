@@ -28,6 +28,8 @@ struct PlannedProgram {
   mlir::OwningOpRef<mlir::ModuleOp> imported, planned, lowered;
   std::unique_ptr<PlanningContext> context;
   std::optional<Report> report;
+  /// False if it cannot be written as a program.
+  bool hasText = true;
 
   const CollectiveModel &model() const { return context->model; }
 };

@@ -33,6 +33,8 @@ struct Summary {
   unsigned programs = 0, rejected = 0, plans = 0, impossible = 0;
   /// Programs that can be read and have every kind of plan.
   unsigned accepted = 0;
+  /// Plans that cannot be written as programs: random ones and others.
+  unsigned randomWithoutText = 0, withoutText = 0;
   std::map<std::string, unsigned> features;
 };
 
@@ -59,6 +61,9 @@ bool checkProgram(const RandomProgram &program, uint64_t number,
           failed = check.name;
           return false;
         }
+        unsigned &without = planned.plan == "random" ? summary.randomWithoutText
+                                                     : summary.withoutText;
+        without += !planned.hasText;
         return true;
       });
   if (!outcome.failure.empty()) {
@@ -132,8 +137,10 @@ int main(int argc, char **argv) {
       outs() << formatv("{0,8} {1}\n", times, feature);
   if (!printOnly)
     outs() << formatv("{0} programs: {1} rejected, {2} with every plan; {3} "
-                      "plans, {4} impossible\n",
+                      "plans, {4} impossible; without a text: {5} and {6} "
+                      "random\n",
                       summary.programs, summary.rejected, summary.accepted,
-                      summary.plans, summary.impossible);
+                      summary.plans, summary.impossible, summary.withoutText,
+                      summary.randomWithoutText);
   return holds ? 0 : 1;
 }

@@ -21,13 +21,13 @@
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Pipelines/FasterBinding.h"
 #include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Pipelines/WritePlan.h"
 #include "shardc/Questions/Diff.h"
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/MeshChoice.h"
 #include "shardc/Questions/PlanFile.h"
 #include "shardc/Questions/Questions.h"
 #include "shardc/Questions/WaysOut.h"
-#include "shardc/Report/PlanText.h"
 #include "shardc/Report/Report.h"
 #include "shardc/Report/Suspects.h"
 #include "shardc/Report/Units.h"
@@ -630,8 +630,8 @@ ExitStatus Driver::printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
   if (!programOf(*module) || failed(search(*module)))
     return InputError;
   shd::ProgramOp planned = programOf(*module);
-  printPlan(os, *program, sourceMgr, planned, overrides);
-  if (failed(run(*module, buildLoweringPipeline)))
+  if (failed(writePlan(os, *program, sourceMgr, planned, overrides)) ||
+      failed(run(*module, buildLoweringPipeline)))
     return InputError;
   return report(sourceMgr, *module, planned, /*planned=*/{}, nulls());
 }

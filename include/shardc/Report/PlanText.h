@@ -10,8 +10,13 @@
 
 #include "shardc/Dialect/Shd/IR/Shd.h"
 #include "shardc/Frontend/Frontend.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace shardc {
+
+/// Operations whose statements say of each operation how it runs: a statement
+/// for each, and one more where the result is stored otherwise than it is made.
+using ExplicitOps = llvm::SmallPtrSet<mlir::Operation *, 4>;
 
 /// Prints the source of `program` (in the buffers of `sourceMgr`) with the plan
 /// of `planned`: its module after the planning pipeline and before the lowering
@@ -21,7 +26,7 @@ namespace shardc {
 /// files and `overrides` are written into the text.
 void printPlan(llvm::raw_ostream &os, const Program &program,
                llvm::SourceMgr &sourceMgr, shd::ProgramOp planned,
-               const Overrides &overrides);
+               const Overrides &overrides, const ExplicitOps &explicitOps = {});
 
 } // namespace shardc
 

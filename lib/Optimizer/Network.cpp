@@ -17,8 +17,10 @@ constexpr double kMaxStrategies = 20'000, kMaxLayouts = 400, kMaxEntries = 1e8;
 /// all of them.
 constexpr size_t kMaxOperations = 4'000;
 constexpr double kMaxAllStrategies = 1e6;
-/// Strategies of one operation where layouts are fixed.
+/// Where layouts are fixed: strategies of one operation, and those of them that
+/// its neighbours and the extents allow.
 constexpr double kMaxFixedStrategies = 200'000;
+constexpr size_t kMaxAllowedStrategies = 6'000;
 
 /// Ways of placing axes of the mesh on so many dimensions, in all orders.
 double countPlacements(const Mesh &mesh, unsigned dims) {
@@ -132,6 +134,12 @@ void NetworkBuilder::addCosts(Variable variable, ArrayRef<Cost> costs,
   keepTimes(std::move(link), variable, std::nullopt, 1);
 }
 
+static void emitTooWide(Operation *op, size_t limit) {
+  op->emitError("a mesh of so many axes has too many ways to run this "
+                "operation: expected at most ")
+      << limit;
+}
+
 LogicalResult NetworkBuilder::buildDomains(ProgramOp program) {
   if (options.within) {
     network.domains = options.within->domains;
@@ -153,6 +161,9 @@ LogicalResult NetworkBuilder::buildDomains(ProgramOp program) {
           << "no way to run this operation has the layouts that its "
              "annotations ask for";
       failed = true;
+    } else if (options.fixed && domain.labels.size() > kMaxAllowedStrategies) {
+      failed = true;
+      emitTooWide(chunk.ops.front(), kMaxAllowedStrategies);
     }
     network.chunkVariable.push_back(
         addVariable(nameOfOperation(chunk.ops.front()), domain.labels.size()));
@@ -264,8 +275,7 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
       return NoNetwork::TooLarge;
   } else if (Operation *wide =
                  options.fixed ? findWide(kMaxFixedStrategies) : nullptr) {
-    wide->emitError("a mesh of so many axes has too many ways to run this "
-                    "operation");
+    emitTooWide(wide, kMaxFixedStrategies);
     return NoNetwork::Contradiction;
   }
   if (failed(buildDomains(program)))

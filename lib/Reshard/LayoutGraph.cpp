@@ -176,3 +176,13 @@ llvm::ArrayRef<Edge> LayoutGraph::edges(unsigned node) {
   }
   return *edges;
 }
+
+llvm::ArrayRef<EdgeIndex> LayoutGraph::edgesTo(unsigned node) {
+  if (edgesToNode.empty()) {
+    edgesToNode.resize(size());
+    for (unsigned source = 0; source < size(); ++source)
+      for (auto [number, edge] : llvm::enumerate(edges(source)))
+        edgesToNode[edge.target].push_back({source, unsigned(number)});
+  }
+  return edgesToNode[node];
+}

@@ -41,6 +41,12 @@ private:
   std::vector<const Permutation *> permutations;
 };
 
+/// An edge by its place: `edges(source)[edge]`.
+struct EdgeIndex {
+  unsigned source = 0;
+  unsigned edge = 0;
+};
+
 class LayoutGraph {
 public:
   /// `layouts` are distinct and sorted. Of a padded dimension the last parts
@@ -53,6 +59,8 @@ public:
   std::optional<unsigned> find(const Layout &layout) const;
   /// Found when first asked for.
   llvm::ArrayRef<Edge> edges(unsigned node);
+  /// The edges to a node. The first question finds all edges of the graph.
+  llvm::ArrayRef<EdgeIndex> edgesTo(unsigned node);
 
 private:
   /// Nodes that use the same axes: most pairs of such classes have no moves.
@@ -82,6 +90,7 @@ private:
   std::vector<unsigned> classOf;
   std::unordered_map<Layout, unsigned> index;
   std::vector<std::optional<std::vector<Edge>>> edgesOf;
+  std::vector<std::vector<EdgeIndex>> edgesToNode;
 };
 
 } // namespace shardc::reshard

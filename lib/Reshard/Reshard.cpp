@@ -230,85 +230,83 @@ private:
   std::vector<std::optional<std::vector<Price>>> pricesOf;
 };
 
-/// An edge of a path: `edges(source)[edge]`.
-struct PathEdge {
-  unsigned source = 0;
-  unsigned edge = 0;
-};
-using Path = llvm::SmallVector<PathEdge, 4>;
+using Path = llvm::SmallVector<EdgeIndex, 4>;
 
-/// The cheapest paths from one node. Steps count in every edge's price, so that
-/// predecessors are always final before their successors, free moves included.
+/// The cheapest paths from one node, or to it. Steps count in every edge's
+/// price, so that along a path nodes become final in order, free moves
+/// included. Of equally cheap paths the choice does not depend on the
+/// direction.
 class PathTree {
 public:
-  PathTree(PricedGraph &priced, unsigned source)
-      : priced(priced), source(source), labels(priced.graph.size()) {
-    labels[source].femtoseconds = 0;
-    queue.push({0, 0, source});
+  enum class Paths { FromRoot, ToRoot };
+
+  PathTree(PricedGraph &priced, unsigned root, Paths paths)
+      : priced(priced), root(root), paths(paths), labels(priced.graph.size()) {
+    labels[root].femtoseconds = 0;
+    queue.push({0, 0, root});
   }
 
-  /// Empty if `target` is the source, nothing if it cannot be reached.
-  std::optional<Path> path(unsigned target);
-  /// Of the path to `target`, which can be reached.
-  const ReshardPrice &price(unsigned target);
+  /// Between the root and `node`. Empty if that is the root, nothing if there
+  /// is no path.
+  std::optional<Path> path(unsigned node);
+  /// Of the path, which there is.
+  ReshardPrice price(unsigned node);
 
 private:
   struct Label {
     double femtoseconds = std::numeric_limits<double>::infinity();
-    PathEdge last;
+    /// The edge between the node and the next one on the way to the root.
+    EdgeIndex next;
     uint16_t steps = 0;
     bool isFinal = false;
-    /// Once it is final.
-    ReshardPrice price;
   };
   /// Time, steps, node; the cheapest on top.
   using Entry = std::tuple<double, unsigned, unsigned>;
 
-  void settleUntil(unsigned target);
-  void finish(unsigned node);
+  void settleUntil(unsigned node);
   void relax(unsigned node);
-  Path pathTo(unsigned node) const;
-  bool breaksTie(PathEdge candidate, unsigned target) const;
-  const Edge &edge(PathEdge edge) const {
+  void relax(unsigned node, EdgeIndex candidate, unsigned next);
+  Path pathOf(unsigned node) const;
+  bool breaksTie(EdgeIndex candidate, unsigned node, unsigned next) const;
+  const Edge &edge(EdgeIndex edge) const {
     return priced.graph.edges(edge.source)[edge.edge];
   }
 
   PricedGraph &priced;
-  unsigned source;
+  unsigned root;
+  Paths paths;
   std::vector<Label> labels;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
 };
 } // namespace
 
-std::optional<Path> PathTree::path(unsigned target) {
-  settleUntil(target);
-  if (!labels[target].isFinal)
+std::optional<Path> PathTree::path(unsigned node) {
+  settleUntil(node);
+  if (!labels[node].isFinal)
     return std::nullopt;
-  return pathTo(target);
+  return pathOf(node);
 }
 
-const ReshardPrice &PathTree::price(unsigned target) {
-  settleUntil(target);
-  assert(labels[target].isFinal && "it can be reached");
-  return labels[target].price;
-}
-
-Path PathTree::pathTo(unsigned node) const {
+Path PathTree::pathOf(unsigned node) const {
   Path path;
-  for (; node != source; node = labels[node].last.source)
-    path.push_back(labels[node].last);
-  std::reverse(path.begin(), path.end());
+  while (node != root) {
+    EdgeIndex next = labels[node].next;
+    path.push_back(next);
+    node = paths == Paths::FromRoot ? next.source : edge(next).target;
+  }
+  if (paths == Paths::FromRoot)
+    std::reverse(path.begin(), path.end());
   return path;
 }
 
-void PathTree::settleUntil(unsigned target) {
-  while (!labels[target].isFinal && !queue.empty()) {
-    unsigned node = std::get<2>(queue.top());
+void PathTree::settleUntil(unsigned node) {
+  while (!labels[node].isFinal && !queue.empty()) {
+    unsigned nearest = std::get<2>(queue.top());
     queue.pop();
-    if (labels[node].isFinal)
+    if (labels[nearest].isFinal)
       continue;
-    finish(node);
-    relax(node);
+    labels[nearest].isFinal = true;
+    relax(nearest);
   }
 }
 
@@ -321,51 +319,65 @@ static ReshardMemory leastMemory(int64_t fromBytes, int64_t toBytes) {
   return least;
 }
 
-/// The cheapest path to `node` is known.
-void PathTree::finish(unsigned node) {
-  Label &label = labels[node];
-  label.isFinal = true;
-  if (node == source)
-    return;
-  PathEdge last = label.last;
-  const Price &step = priced.prices(last.source)[last.edge];
-  label.price = labels[last.source].price;
-  label.price.picoseconds = addTimes(label.price.picoseconds, step.picoseconds);
+/// A sequence that takes the time of `step` more.
+static void addPrice(ReshardPrice &price, const Price &step) {
+  price.picoseconds = addTimes(price.picoseconds, step.picoseconds);
   for (uint64_t left = step.occupies; left != 0; left &= left - 1) {
     unsigned network = llvm::countr_zero(left);
-    if (label.price.occupied.size() <= network)
-      label.price.occupied.resize(network + 1);
-    label.price.occupied[network] =
-        addTimes(label.price.occupied[network], step.picoseconds);
+    if (price.occupied.size() <= network)
+      price.occupied.resize(network + 1);
+    price.occupied[network] =
+        addTimes(price.occupied[network], step.picoseconds);
   }
-  label.price.memory.add(edge(last).kind, wholeBytes(priced.bytes(last.source)),
-                         wholeBytes(priced.bytes(node)));
-  if (priced.pricer.isOptimistic() && !label.price.memory.isView())
-    label.price.memory = leastMemory(wholeBytes(priced.bytes(source)),
-                                     wholeBytes(priced.bytes(node)));
+}
+
+ReshardPrice PathTree::price(unsigned node) {
+  settleUntil(node);
+  assert(labels[node].isFinal && "there is a path");
+  ReshardPrice price;
+  Path steps = pathOf(node);
+  for (EdgeIndex step : steps) {
+    addPrice(price, priced.prices(step.source)[step.edge]);
+    price.memory.add(edge(step).kind, wholeBytes(priced.bytes(step.source)),
+                     wholeBytes(priced.bytes(edge(step).target)));
+  }
+  if (priced.pricer.isOptimistic() && !price.memory.isView())
+    price.memory =
+        leastMemory(wholeBytes(priced.bytes(steps.front().source)),
+                    wholeBytes(priced.bytes(edge(steps.back()).target)));
+  return price;
 }
 
 void PathTree::relax(unsigned node) {
-  llvm::ArrayRef<Edge> edges = priced.graph.edges(node);
-  llvm::ArrayRef<Price> prices = priced.prices(node);
-  for (unsigned i = 0; i < edges.size(); ++i) {
-    Label &label = labels[edges[i].target];
-    if (label.isFinal)
-      continue;
-    double time = labels[node].femtoseconds + prices[i].femtoseconds;
-    unsigned steps = labels[node].steps + 1;
-    auto current = std::tuple(label.femtoseconds, unsigned(label.steps));
-    if (current < std::tuple(time, steps))
-      continue;
-    bool isCheaper = std::tuple(time, steps) < current;
-    if (!isCheaper && !breaksTie({node, i}, edges[i].target))
-      continue;
-    label.femtoseconds = time;
-    label.steps = steps;
-    label.last = {node, i};
-    if (isCheaper)
-      queue.push({time, steps, edges[i].target});
+  if (paths == Paths::ToRoot) {
+    for (EdgeIndex candidate : priced.graph.edgesTo(node))
+      relax(candidate.source, candidate, node);
+    return;
   }
+  llvm::ArrayRef<Edge> edges = priced.graph.edges(node);
+  for (unsigned i = 0; i < edges.size(); ++i)
+    relax(edges[i].target, {node, i}, node);
+}
+
+/// From `node`, `candidate` leads to `next` on the way to the root.
+void PathTree::relax(unsigned node, EdgeIndex candidate, unsigned next) {
+  Label &label = labels[node];
+  if (label.isFinal)
+    return;
+  double time = labels[next].femtoseconds +
+                priced.prices(candidate.source)[candidate.edge].femtoseconds;
+  unsigned steps = labels[next].steps + 1;
+  auto current = std::tuple(label.femtoseconds, unsigned(label.steps));
+  if (current < std::tuple(time, steps))
+    return;
+  bool isCheaper = std::tuple(time, steps) < current;
+  if (!isCheaper && !breaksTie(candidate, node, next))
+    return;
+  label.femtoseconds = time;
+  label.steps = steps;
+  label.next = candidate;
+  if (isCheaper)
+    queue.push({time, steps, node});
 }
 
 /// The order of the sorted lists of two sets.
@@ -380,12 +392,14 @@ static int compareAxes(AxisSet a, AxisSet b) {
   return (a & ~(first - 1)) == 0 ? -1 : 1;
 }
 
-/// Whether the path to `target` that ends with `candidate` goes before the one
-/// known, of equal price and length: by kinds, then axes, then layouts.
-bool PathTree::breaksTie(PathEdge candidate, unsigned target) const {
-  Path fresh = pathTo(candidate.source);
-  fresh.push_back(candidate);
-  Path known = pathTo(target);
+/// Whether the path of `node` through `candidate` goes before the one known, of
+/// equal price and length: by kinds, then axes, then layouts.
+bool PathTree::breaksTie(EdgeIndex candidate, unsigned node,
+                         unsigned next) const {
+  Path fresh = pathOf(next);
+  fresh.insert(paths == Paths::FromRoot ? fresh.end() : fresh.begin(),
+               candidate);
+  Path known = pathOf(node);
   for (auto [a, b] : llvm::zip_equal(fresh, known))
     if (edge(a).kind != edge(b).kind)
       return edge(a).kind < edge(b).kind;
@@ -404,16 +418,18 @@ bool PathTree::breaksTie(PathEdge candidate, unsigned target) const {
 
 namespace {
 
-/// The searches in one priced graph, by source.
+/// The searches in one priced graph, by source and by target.
 struct Search {
   explicit Search(PricedGraph &priced)
-      : priced(priced), trees(priced.graph.size()) {}
+      : priced(priced), trees(priced.graph.size()),
+        treesTo(priced.graph.size()) {}
 
-  PathTree &treeOf(unsigned source);
+  PathTree &treeFrom(unsigned source);
+  PathTree &treeTo(unsigned target);
   Path path(unsigned source, unsigned target);
 
   PricedGraph &priced;
-  std::vector<std::unique_ptr<PathTree>> trees;
+  std::vector<std::unique_ptr<PathTree>> trees, treesTo;
 };
 
 using LayoutPair = std::pair<Layout, Layout>;
@@ -440,15 +456,23 @@ struct ShapeEntry {
 };
 } // namespace
 
-PathTree &Search::treeOf(unsigned source) {
+PathTree &Search::treeFrom(unsigned source) {
   std::unique_ptr<PathTree> &tree = trees[source];
   if (!tree)
-    tree = std::make_unique<PathTree>(priced, source);
+    tree =
+        std::make_unique<PathTree>(priced, source, PathTree::Paths::FromRoot);
+  return *tree;
+}
+
+PathTree &Search::treeTo(unsigned target) {
+  std::unique_ptr<PathTree> &tree = treesTo[target];
+  if (!tree)
+    tree = std::make_unique<PathTree>(priced, target, PathTree::Paths::ToRoot);
   return *tree;
 }
 
 Path Search::path(unsigned source, unsigned target) {
-  std::optional<Path> path = treeOf(source).path(target);
+  std::optional<Path> path = treeFrom(source).path(target);
   assert(path && "to reduce, gather and slice everything is always possible");
   return std::move(*path);
 }
@@ -605,6 +629,8 @@ ReshardPlanner::prices(const TensorShape &shape, llvm::ArrayRef<Layout> from,
   Search &common = cache->findSearch(shape, entry, from.front(), to.front());
   LayoutGraph &graph = common.priced.graph;
   bool isFull = &common == entry.full;
+  // Sources often come again with other targets: their trees are worth more.
+  bool toTargets = 4 * to.size() < from.size();
   std::vector<std::optional<unsigned>> sources = nodesOf(graph, from),
                                        targets = nodesOf(graph, to);
   for (size_t i = 0; i < from.size(); ++i)
@@ -615,12 +641,15 @@ ReshardPlanner::prices(const TensorShape &shape, llvm::ArrayRef<Layout> from,
       if (from[i] == to[j]) {
         price.emplace();
       } else if (isFull && sources[i] && targets[j]) {
-        price = common.treeOf(*sources[i]).price(*targets[j]);
+        price = toTargets ? common.treeTo(*targets[j]).price(*sources[i])
+                          : common.treeFrom(*sources[i]).price(*targets[j]);
       } else {
         Search &own = cache->findSearch(shape, entry, from[i], to[j]);
         LayoutGraph &ownGraph = own.priced.graph;
-        price =
-            own.treeOf(*ownGraph.find(from[i])).price(*ownGraph.find(to[j]));
+        unsigned source = *ownGraph.find(from[i]),
+                 target = *ownGraph.find(to[j]);
+        price = toTargets ? own.treeTo(target).price(source)
+                          : own.treeFrom(source).price(target);
       }
     }
   return result;
@@ -659,7 +688,7 @@ const ReshardPlan *ReshardPlanner::plan(const TensorShape &shape,
     return &plan;
   Search &search = cache->findSearch(shape, entry, from, to);
   LayoutGraph &graph = search.priced.graph;
-  for (PathEdge step : search.path(*graph.find(from), *graph.find(to)))
+  for (EdgeIndex step : search.path(*graph.find(from), *graph.find(to)))
     addStep(search.priced, step.source, graph.edges(step.source)[step.edge],
             plan);
   return &plan;

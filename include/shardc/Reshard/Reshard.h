@@ -57,7 +57,7 @@ struct ReshardTables;
 /// gathered and sliced.
 class ReshardPlanner {
 public:
-  static constexpr unsigned kMaxLayouts = 5000;
+  static constexpr unsigned kMaxLayouts = 12000;
 
   /// `tables` are those of a planner of an equal model, or null.
   explicit ReshardPlanner(const CollectiveModel &model,

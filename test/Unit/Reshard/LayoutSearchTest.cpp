@@ -327,6 +327,31 @@ TEST_P(LayoutSearch, EveryPlanIsCheapest) {
   }
 }
 
+/// Searched from its target, a plan is the same as from its source.
+TEST_P(LayoutSearch, PricesToOneLayoutAreThoseOfPlans) {
+  CollectiveModel model = GetParam().model();
+  const TensorShape &shape = GetParam().shape;
+  ReshardPlanner planner(model), plans(model);
+  std::vector<Layout> layouts =
+      enumerateLayouts(model.mesh(), shape, /*withPartial=*/true);
+  for (const Layout &to : layouts) {
+    auto prices = planner.prices(shape, layouts, {to});
+    for (auto [from, price] : llvm::zip_equal(layouts, prices)) {
+      const ReshardPlan *plan = plans.plan(shape, from, to);
+      ASSERT_EQ(price.has_value(), plan != nullptr);
+      if (!plan)
+        continue;
+      ReshardMemory memory;
+      for (const ReshardStep &step : plan->steps)
+        memory.add(step.kind, wholeBytes(step.fromBytes),
+                   wholeBytes(step.toBytes));
+      EXPECT_EQ(price->picoseconds, plan->picoseconds);
+      EXPECT_EQ(price->memory.extraBytes(), memory.extraBytes());
+      EXPECT_EQ(price->memory.storeExtraBytes(), memory.storeExtraBytes());
+    }
+  }
+}
+
 TEST_P(SequenceSearch, TiesAreBrokenByStepsKindsAndAxes) {
   CollectiveModel model = GetParam().model();
   const TensorShape &shape = GetParam().shape;

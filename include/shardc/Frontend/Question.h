@@ -13,7 +13,7 @@
 namespace shardc {
 
 /// No question is about more points; each is planned.
-inline constexpr int64_t kMaxPoints = 1'000'000;
+inline constexpr int64_t kMaxPoints = 10'000;
 
 /// The values of one `--sweep`, in order: `B in 64, 128`, `B in 64..65536 * 2`,
 /// `B in 64..4096 + 64`, `hardware in tpu_v5e[4, 4], h100[2, 8]`. The text

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets (test/Fuzz) and runs them, one after the other:
+# Builds the fuzz targets (test/Fuzz) beside the tests with sanitizers and runs
+# them, one after the other:
 #   utils/fuzz.sh [SECONDS [TARGET...]]     20 s of each target by default
-# What a target finds is left in build-fuzz/found, and the exit status is 1. The
-# corpus in build-fuzz/corpus grows from run to run.
-#   build-fuzz/bin/TARGET FILE              repeats one finding
+# What a target finds is left in build-asan/fuzz/found, and the exit status is 1.
+# The corpus in build-asan/fuzz/corpus grows from run to run.
+#   build-asan/bin/TARGET FILE              repeats one finding
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . utils/common.sh
@@ -15,22 +16,23 @@ if [ ${#targets[@]} -eq 0 ]; then
   targets=(fuzz-program fuzz-hardware fuzz-dialects fuzz-questions)
 fi
 
-dir=build-fuzz
-mkdir -p "$dir/found"
+dir=build-asan
+work=$dir/fuzz
+mkdir -p "$work/found"
 if [ ! -f "$dir/build.ninja" ]; then
-  quietly "$dir/configure.log" cmake --preset fuzz
+  quietly "$dir/configure.log" cmake --preset asan
 fi
-quietly "$dir/build.log" ninja -C "$dir" --quiet "${targets[@]}"
-python3 utils/fuzz-corpus.py "$dir/corpus"
+quietly "$work/build.log" ninja -C "$dir" --quiet "${targets[@]}"
+python3 utils/fuzz-corpus.py "$work/corpus"
 
 status=0
 for target in "${targets[@]}"; do
-  log=$dir/$target.log
+  log=$work/$target.log
   # Sanitizers and coverage make an input some hundred times slower: one that
   # takes 0.15 s otherwise took 17 s on a busy machine.
-  if "$dir/bin/$target" "$dir/corpus/$target" -dict="$dir/corpus/$target.dict" \
+  if "$dir/bin/$target" "$work/corpus/$target" -dict="$work/corpus/$target.dict" \
     -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -max_len=8192 \
-    -artifact_prefix="$dir/found/$target-" -print_final_stats=1 >"$log" 2>&1; then
+    -artifact_prefix="$work/found/$target-" -print_final_stats=1 >"$log" 2>&1; then
     outcome='nothing found'
   else
     outcome="FAILED, see $log"

@@ -276,6 +276,25 @@ bool TimeRows::isFree(solver::Variable variable) const {
                       });
 }
 
+std::vector<double> TimeRows::differences(ArrayRef<Label> a,
+                                          ArrayRef<Label> b) const {
+  const solver::Problem &problem = network->problem;
+  std::vector<double> result(problem.variables.size(), 0);
+  for (const Row *row : {&device, &collectives}) {
+    for (auto [index, costs] : llvm::enumerate(row->variables))
+      if (!costs.empty())
+        result[index] += std::abs(double(costs[a[index]] - costs[b[index]]));
+    for (auto [index, edge] : llvm::enumerate(problem.edges)) {
+      const Costs &costs = row->edges[index];
+      double difference = std::abs(
+          double(edgeCost(costs, index, a) - edgeCost(costs, index, b)));
+      result[edge.first] += difference;
+      result[edge.second] += difference;
+    }
+  }
+  return result;
+}
+
 //===----------------------------------------------------------------------===//
 // Limits
 //===----------------------------------------------------------------------===//

@@ -123,7 +123,7 @@ void Model::setPrices(Prices newPrices) {
 static Scaled priceOf(int64_t bytes, Int128 price) {
   if (price == 0 || bytes == 0)
     return 0;
-  if (price >= kInfinity)
+  if (price > (Int128(kInfinity) << kPriceBits) / bytes)
     return kInfinity;
   return saturate(bytes * price >> kPriceBits);
 }

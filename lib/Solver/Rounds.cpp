@@ -4,6 +4,7 @@
 #include "shardc/Solver/Contract.h"
 #include "shardc/Solver/MessageAscent.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cmath>
 
 namespace shardc::solver {
 
@@ -363,10 +364,10 @@ bool Rounds::prune(const Model &model, const LabelSets &kept) {
 // Branching
 //===----------------------------------------------------------------------===//
 
-/// What a use of these rows costs at the model's prices; `sums` are of the rows
-/// before each.
-static double priceOf(llvm::ArrayRef<double> sums, uint32_t begin, uint32_t end,
-                      int64_t bytes) {
+/// What a use of these rows costs; `sums` are of the prices of the rows before
+/// each.
+static double costOfUse(llvm::ArrayRef<double> sums, uint32_t begin,
+                        uint32_t end, int64_t bytes) {
   return static_cast<double>(bytes) * (sums[end] - sums[begin]);
 }
 
@@ -382,7 +383,7 @@ static std::vector<double> pricedUsage(const Network &network,
   std::vector<double> result(node.size(), 0);
   for (size_t label = 0; label < node.usages.size(); ++label)
     for (const Usage &usage : node.usages[label])
-      result[label] += priceOf(sums, usage.begin, usage.end, usage.bytes);
+      result[label] += costOfUse(sums, usage.begin, usage.end, usage.bytes);
   for (LinkId id : node.links) {
     const Link &link = network.links[id];
     if (link.usages.empty())
@@ -390,7 +391,7 @@ static std::vector<double> pricedUsage(const Network &network,
     std::vector<double> pairs(link.table->costs.size(), 0);
     for (const PairUsage &usage : link.usages)
       for (auto [sum, bytes] : llvm::zip_equal(pairs, usage.bytes))
-        sum += priceOf(sums, usage.begin, usage.end, bytes);
+        sum += costOfUse(sums, usage.begin, usage.end, bytes);
     for (auto [sum, cost] : llvm::zip_equal(pairs, link.table->costs))
       if (cost == kForbidden)
         sum = std::numeric_limits<double>::infinity();
@@ -429,7 +430,7 @@ void Rounds::chooseSplit(const Guide &guide) {
     std::vector<double> pays = pricedUsage(part.network, node, prices);
     double least = std::numeric_limits<double>::infinity(), most = 0;
     for (auto [label, price] : llvm::enumerate(pays))
-      if (kept[v][label]) {
+      if (kept[v][label] && std::isfinite(price)) {
         least = std::min(least, price);
         most = std::max(most, price);
       }
@@ -477,7 +478,7 @@ void Rounds::takeNextPart() {
   width = kFirstWidth;
   lastWork = 0;
   contract(part.network, effort.deadline);
-  while (!isDone() && runRound())
+  while (!isDone() && runRound() && dualLeft > 0)
     ;
   if (!split && part.bound < incumbent.upper())
     givenUp = std::min(givenUp, part.bound);

@@ -23,7 +23,7 @@ struct RowWeights : Weights {
 
 /// Entries beyond these are forbidden.
 struct RowLimits {
-  /// Of the device and of each physical network.
+  /// Of the device, of each physical network and of each chain.
   Picoseconds each = solver::kMaxTotal;
   /// Of what the weights give.
   solver::Cost weighed = solver::kMaxTotal;
@@ -80,6 +80,11 @@ public:
                      bool matmulsOverlap, bool withLoads) const;
   solver::Cost lengthOf(const Chain &chain,
                         llvm::ArrayRef<solver::Label> assignment) const;
+
+  /// By variable: how much its device time and its collectives differ between
+  /// two assignments, those with its neighbours included.
+  std::vector<double> differences(llvm::ArrayRef<solver::Label> a,
+                                  llvm::ArrayRef<solver::Label> b) const;
 
 private:
   using Costs = std::vector<solver::Cost>;

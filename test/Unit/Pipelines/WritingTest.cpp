@@ -176,7 +176,8 @@ TEST_P(ModelWriting, Declarations) {
 }
 
 // Labels are in the order of the axes. Where the search for `scheduled` ends
-// with a gap, it has parted them elsewhere by then.
+// with a gap, it has tried other plans by then: no plan is below the other's
+// bound, and they are nearly as good.
 TEST_P(ModelWriting, Axes) {
   std::string text = textOfModel(GetParam().name);
   std::string other = withMesh(text, GetParam().mesh);
@@ -184,8 +185,9 @@ TEST_P(ModelWriting, Axes) {
   auto expected = valueAndBound(text, Objective::Scheduled);
   auto found = valueAndBound(other, Objective::Scheduled);
   ASSERT_TRUE(expected && found);
-  EXPECT_EQ(found->first, expected->first);
-  EXPECT_NEAR(found->second, expected->second, 1e-3 * expected->second);
+  EXPECT_LE(found->second, expected->first);
+  EXPECT_LE(expected->second, found->first);
+  EXPECT_NEAR(found->first, expected->first, 0.02 * expected->first);
 }
 
 constexpr Model kModels[] = {

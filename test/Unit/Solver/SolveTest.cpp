@@ -3,6 +3,7 @@
 #include "shardc/Solver/Solve.h"
 #include "BruteForce.h"
 #include "LayeredNetwork.h"
+#include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
 
 using namespace shardc::solver;
@@ -148,6 +149,49 @@ TEST(Solve, RowsWithinLimits) {
                   solution.status == Status::Feasible);
       expectVerified(problem, solution);
     }
+  }
+}
+
+/// Tensors of one or two bytes stay for good or cost something; at each of many
+/// points one more stays, which nearly fills the memory, or costs something.
+/// Prices are high and add up over the points.
+TEST(Solve, LongLivesInSmallMemory) {
+  std::mt19937_64 random(13);
+  for (int i = 0; i < 400; ++i) {
+    SCOPED_TRACE(i);
+    Problem problem;
+    const int64_t capacity = uniform(random, 3, 6), unit = 1'000'000'000;
+    problem.capacity = capacity;
+    problem.numPoints = uniform(random, 24, 64);
+    const size_t numLong = uniform(random, 1, 3);
+    auto add = [&](int64_t cost, Usage usage) {
+      problem.variables.push_back({"", {0, cost}, {{usage}, {}}});
+    };
+    for (size_t j = 0; j < numLong; ++j)
+      add(unit * problem.numPoints * uniform(random, 1, 50),
+          {0, problem.numPoints, uniform(random, 1, 2)});
+    for (uint32_t point = 0; point < problem.numPoints; ++point)
+      add(unit / 10 * uniform(random, 1, 1000),
+          {point, point + 1, uniform(random, capacity - 1, capacity)});
+    // Of each choice of the long ones the short ones follow.
+    Cost least = kMaxTotal;
+    for (size_t gone = 0; gone < size_t(1) << numLong; ++gone) {
+      Cost cost = 0;
+      int64_t used = 0;
+      for (auto [j, variable] : llvm::enumerate(problem.variables)) {
+        int64_t bytes = variable.usages[0][0].bytes;
+        bool isGone =
+            j < numLong ? (gone >> j & 1) != 0 : used + bytes > capacity;
+        cost += isGone ? variable.costs[1] : 0;
+        used += j < numLong && !isGone ? bytes : 0;
+      }
+      if (used <= capacity)
+        least = std::min(least, cost);
+    }
+    Solution solution = solve(problem);
+    ASSERT_EQ(solution.status, Status::Optimal);
+    EXPECT_EQ(solution.cost, least);
+    expectVerified(problem, solution);
   }
 }
 

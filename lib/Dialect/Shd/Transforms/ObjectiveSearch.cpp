@@ -17,19 +17,18 @@ static constexpr int64_t kMaxUnit = 1024;
 static constexpr unsigned kMaxRooms = 5;
 /// What is left to gain from further weights is not worth it.
 static constexpr double kConverged = 1e-3;
-/// Entries of tables that may be looked at in all; for room in memory; for
-/// weights; for one problem; to prune labels; by what is done in any case to a
-/// problem's entry; and to try a plan.
+/// Entries of tables that may be looked at in all; for room in memory; for one
+/// problem; to prune labels; by what is done in any case to a problem's entry;
+/// and to try a plan.
 static constexpr double kMaxWork = 2.5e9, kRoomWork = 2.5e8,
                         kWeightsWork = 1.7e9;
 static constexpr double kSolveWork = 3e8, kPruneWork = 3e7;
 static constexpr double kEntryWork = 30, kTrialWork = 3e6;
 /// For one limit, of the work that is left.
 static constexpr double kLimitPart = 0.15;
-/// Weights that are solved for at most, those solved for whatever that takes,
-/// those in a row that may not help, and rounds of play for each.
-static constexpr unsigned kMaxWeights = 12, kMinWeights = 2, kPatience = 4;
-static constexpr unsigned kPlays = 20'000;
+/// Weights that are solved for whatever that takes, and those in a row that may
+/// not help.
+static constexpr unsigned kMinWeights = 2, kPatience = 4;
 /// How much further from the last weights the next are looked for, if the last
 /// helped, and how near if they did not.
 static constexpr double kFurther = 2, kNearer = 0.25;
@@ -39,12 +38,14 @@ static constexpr double kEachWeighs = 0.05;
 static constexpr double kWorthPruning = 0.9;
 /// Gaps that are halved before the last picosecond is asked for.
 static constexpr double kWorthHalving = 1e-3;
+/// Branching ends where so much work closes less than this part of the gap.
+static constexpr double kBranchWork = 4e8, kLeastProgress = 0.05;
 /// Values of a plan that is worth to be tidied, in those of the best.
 static constexpr double kWorthTidying = 1.25;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
 static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
 /// Between the weights of the bound (0) and those of `upper` (1).
-static constexpr double kSurrogates[] = {0.5, 0.125};
+static constexpr double kSurrogates[] = {0.5, 0.125, 0.03};
 
 /// The largest unit at which sums of costs stay in range, with as much again
 /// for chains.
@@ -217,11 +218,12 @@ void ObjectiveSearch::tryWithRoom(const Region &region) {
 
 /// Of the many plans of one bound, some leave less to overlap.
 void ObjectiveSearch::trySurrogates(const Region &region) {
-  Rows weights = bestWeights(region).weights;
   for (double share : kSurrogates) {
     if (workLeft <= 0)
       return;
-    Rows part;
+    // Of the known plans alone: none is sought below a bound here.
+    Region whole{region.labels};
+    Rows part, weights = bestWeights(whole, kAllPlans.plays).weights;
     for (double weight : weights)
       part.push_back(weight * (1 - share));
     RowWeights mixed = integral(part); // what is left goes to the device
@@ -313,7 +315,8 @@ static std::vector<double> heaviest(ArrayRef<double> taken,
 /// Weights near the region's at which its known plans bound best: the mixed
 /// strategy of who weighs, in the game against who picks a plan. By fictitious
 /// play.
-ObjectiveSearch::Play ObjectiveSearch::bestWeights(const Region &region) const {
+ObjectiveSearch::Play ObjectiveSearch::bestWeights(const Region &region,
+                                                   unsigned plays) const {
   SmallVector<const Trial *> plans;
   for (const Trial &trial : trials)
     if (isIn(region.labels, trial.assignment))
@@ -326,7 +329,7 @@ ObjectiveSearch::Play ObjectiveSearch::bestWeights(const Region &region) const {
   Rows weighed(center.size(), 0), taken(center.size(), 0);
   std::vector<double> sums(plans.size(), 0);
   Play best{Rows(center.size(), 0), -1};
-  for (unsigned play = 1; play <= kPlays; ++play) {
+  for (unsigned play = 1; play <= plays; ++play) {
     Rows weights = heaviest(taken, center, region.radius);
     for (auto [sum, weight] : llvm::zip_equal(weighed, weights))
       sum += weight;
@@ -412,12 +415,12 @@ ObjectiveSearch::Rows ObjectiveSearch::blended(Rows weights,
 
 /// Weights far from any tried are good for the known plans alone: those that
 /// did not help are looked for nearer.
-void ObjectiveSearch::raiseBounds(Region &region) {
+void ObjectiveSearch::raiseBounds(Region &region, const Effort &effort) {
   unsigned idle = 0;
-  for (unsigned i = 0; i < kMaxWeights && region.bound < best().value; ++i) {
-    if (workLeft <= kMaxWork - kWeightsWork && i >= kMinWeights)
+  for (unsigned i = 0; i < effort.weights && region.bound < best().value; ++i) {
+    if (workLeft <= effort.leave && i >= kMinWeights)
       return;
-    Play play = bestWeights(region);
+    Play play = bestWeights(region, effort.plays);
     if (play.mean <= region.bound * (1 + kConverged) && region.bound > 0)
       return;
     solver::Cost last = region.bound;
@@ -513,6 +516,102 @@ void ObjectiveSearch::narrow(Region &region) {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Branching
+//===----------------------------------------------------------------------===//
+
+/// Half of a region, which keeps the rest; nothing if it has one plan only.
+/// Halves part two plans of which each is good for another row, where these
+/// differ most.
+std::optional<ObjectiveSearch::Region>
+ObjectiveSearch::takeHalf(Region &region) const {
+  auto least = [&](const Rows &weights) -> const Trial * {
+    const Trial *found = nullptr;
+    for (const Trial &trial : trials)
+      if (isIn(region.labels, trial.assignment) &&
+          (!found ||
+           meanUnder(weights, trial.rows) < meanUnder(weights, found->rows)))
+        found = &trial;
+    return found;
+  };
+  const Trial *first = least(weightsOf(region)), *second = nullptr;
+  if (first) {
+    Rows longest(first->rows.size(), 0);
+    longest[llvm::max_element(first->rows) - first->rows.begin()] = 1;
+    second = least(longest);
+  }
+  size_t variable = 0;
+  solver::Label from = 0, to = 0;
+  if (second && second != first) {
+    std::vector<double> differences =
+        times->differences(first->assignment, second->assignment);
+    for (auto [v, difference] : llvm::enumerate(differences))
+      if (first->assignment[v] == second->assignment[v])
+        difference = -1;
+    variable = llvm::max_element(differences) - differences.begin();
+    std::tie(from, to) =
+        std::minmax(first->assignment[variable], second->assignment[variable]);
+  } else {
+    auto count = [](const std::vector<bool> &labels) {
+      return llvm::count(labels, true);
+    };
+    variable = llvm::max_element(region.labels,
+                                 [&](const auto &a, const auto &b) {
+                                   return count(a) < count(b);
+                                 }) -
+               region.labels.begin();
+    to = region.labels[variable].size() - 1;
+  }
+  // As many labels between the two on each side.
+  std::vector<bool> &labels = region.labels[variable];
+  SmallVector<solver::Label> between;
+  for (solver::Label label = from; label <= to; ++label)
+    if (labels[label])
+      between.push_back(label);
+  if (between.size() < 2)
+    return std::nullopt;
+  solver::Label middle = between[between.size() / 2];
+  Region half = region;
+  for (solver::Label label = 0; label < labels.size(); ++label)
+    (label < middle ? half.labels[variable] : labels)[label] = false;
+  return half;
+}
+
+/// Best first: the region of the least bound is parted. What limits cannot tell
+/// apart, halves can, and each has plans of its own to try.
+solver::Cost ObjectiveSearch::branch(Region root) {
+  std::vector<Region> open = {std::move(root)};
+  double lastWork = workLeft, lastGap = std::numeric_limits<double>::infinity();
+  while (true) {
+    auto next = llvm::min_element(open, [](const Region &a, const Region &b) {
+      return a.bound < b.bound;
+    });
+    solver::Cost bound =
+        next == open.end() ? best().value : std::min(best().value, next->bound);
+    double gap = double(best().value - bound);
+    if (gap <= kWorthHalving * double(best().value) || workLeft <= 0 ||
+        deadline.expired())
+      return bound;
+    if (lastWork - workLeft > kBranchWork) {
+      if (gap > (1 - kLeastProgress) * lastGap)
+        return bound;
+      lastWork = workLeft;
+      lastGap = gap;
+    }
+    Region rest = std::move(*next);
+    open.erase(next);
+    std::optional<Region> half = takeHalf(rest);
+    if (!half)
+      continue; // its one plan was tried
+    for (Region *part : {&*half, &rest}) {
+      raiseBound(*part, weightsOf(*part), kFineGap);
+      part->radius = 1;
+      raiseBounds(*part, kPartOfPlans);
+      open.push_back(std::move(*part));
+    }
+  }
+}
+
 solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   solver::Solution result = first;
   times = TimeRows::build(context, program, network, options);
@@ -526,11 +625,11 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   // The longest row takes no less than the mean of all resources.
   solver::Cost resources = trials.front().rows.size() - chains.size();
   all.bound = std::max<solver::Cost>(first.bound, 0) / resources;
-  PartialProblem mean = meanOf(all, bestWeights(all).weights);
+  PartialProblem mean = meanOf(all, bestWeights(all, kAllPlans.plays).weights);
   if (!mean.problem.check())
     prune(all, mean, {});
   tryWithRoom(all);
-  raiseBounds(all);
+  raiseBounds(all, kAllPlans);
   // Plans that traded one row for another may be forbidden by now: what is left
   // is bound by the longest row of the best.
   const Rows &rows = best().rows;
@@ -541,10 +640,11 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   if (all.bound < best().value)
     trySurrogates(all);
   narrow(all);
+  solver::Cost bound = branch(std::move(all));
   result.work += kMaxWork - workLeft;
   result.assignment = best().assignment;
   result.cost = best().value;
-  result.bound = std::min(all.bound, result.cost);
+  result.bound = std::min(bound, result.cost);
   result.status = result.bound == result.cost ? solver::Status::Optimal
                                               : solver::Status::Feasible;
   return result;

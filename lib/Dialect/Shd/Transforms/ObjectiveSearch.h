@@ -66,6 +66,15 @@ private:
     double mean = -1;
   };
 
+  /// Weights that are solved for at most, rounds of play for each, and the work
+  /// that they leave.
+  struct Effort {
+    unsigned weights, plays;
+    double leave;
+  };
+  static constexpr Effort kAllPlans = {12, 20000, 8e8},
+                          kPartOfPlans = {2, 1000, 0};
+
   bool isKnown(const std::vector<solver::Label> &plan) const;
   void tryPlan(const std::vector<solver::Label> &assignment);
   void addTrial(mlir::ModuleOp module, std::vector<solver::Label> assignment);
@@ -86,17 +95,20 @@ private:
 
   RowWeights integral(const Rows &weights) const;
   Rows weightsOf(const Region &region) const;
-  Play bestWeights(const Region &region) const;
+  Play bestWeights(const Region &region, unsigned plays) const;
   Rows blended(Rows weights, double part) const;
   PartialProblem meanOf(const Region &region, const Rows &weights) const;
   void raiseBound(Region &region, const Rows &weights, double tolerance);
-  void raiseBounds(Region &region);
+  void raiseBounds(Region &region, const Effort &effort);
   void prune(Region &region, const PartialProblem &partial,
              const std::vector<double> &multipliers);
 
   solver::Solution findWithin(const Region &region, Picoseconds limit);
   std::optional<Picoseconds> longestRow(const std::vector<solver::Label> &plan);
   void narrow(Region &region);
+
+  solver::Cost branch(Region root);
+  std::optional<Region> takeHalf(Region &region) const;
 
   PlanningContext &context;
   ProgramOp program;

@@ -28,33 +28,34 @@ std::optional<int64_t> kernelOf(const PlannedStep &planned, Step::Item item) {
   return fusionGroupOf(operationOf(planned, item));
 }
 
-/// The last of the first `count` items of a body is part of a kernel that goes
-/// on behind them, and runs where it ends: that kernel.
-std::optional<int64_t> openKernel(const PlannedStep &planned, unsigned body,
-                                  size_t count) {
-  ArrayRef<Step::Item> items = planned.step.bodies[body].items;
-  if (count == 0)
-    return std::nullopt;
-  std::optional<int64_t> kernel = kernelOf(planned, items[count - 1]);
-  bool isOpen = llvm::any_of(items.drop_front(count), [&](Step::Item item) {
-    return kernelOf(planned, item) == kernel;
-  });
-  return isOpen ? kernel : std::nullopt;
+/// The item is part of a kernel that goes on in `behind`: it runs where that
+/// ends.
+bool isOpen(const PlannedStep &planned, Step::Item item,
+            ArrayRef<Step::Item> behind) {
+  std::optional<int64_t> kernel = kernelOf(planned, item);
+  return kernel && llvm::any_of(behind, [&](Step::Item other) {
+           return kernelOf(planned, other) == kernel;
+         });
 }
 
-/// What a collective moves, in a repeat what it begins with, is made by the
-/// kernel.
-bool isMadeBy(Operation *collective, int64_t kernel) {
+/// What a collective moves is made by the kernel: in a repeat what it
+/// begins with, or what an iteration of `next` yields.
+bool isMadeBy(Operation *collective, std::optional<int64_t> kernel,
+              RepeatOp next) {
   SmallVector<Value> values = {collective->getOperand(0)};
   while (!values.empty()) {
     Value value = values.pop_back_val();
     Operation *def = value.getDefiningOp();
     if (auto argument = dyn_cast<BlockArgument>(value)) {
-      auto repeat = cast<RepeatOp>(argument.getOwner()->getParentOp());
+      Block *block = argument.getOwner();
+      auto repeat = cast<RepeatOp>(block->getParentOp());
+      ValueRange made = repeat.getInits();
+      if (repeat == next)
+        made = block->getTerminator()->getOperands();
       if (argument.getArgNumber() > 0)
-        values.push_back(repeat.getInits()[argument.getArgNumber() - 1]);
+        values.push_back(made[argument.getArgNumber() - 1]);
     } else if (std::optional<int64_t> number = fusionGroupOf(def)) {
-      if (*number == kernel)
+      if (number == kernel)
         return true;
     } else if (!isa<RepeatOp>(def)) {
       values.append(def->operand_begin(), def->operand_end());
@@ -63,33 +64,44 @@ bool isMadeBy(Operation *collective, int64_t kernel) {
   return false;
 }
 
+/// Which kernel it is issued behind or beside: one that has run, and if one
+/// that ends later makes what it moves, that one.
+void placeIssue(const PlannedStep &planned, const IssuePoint &point,
+                EarlyIssue &issue) {
+  ArrayRef<Step::Item> items = planned.step.bodies[point.body].items;
+  ArrayRef<Step::Item> before = items.take_front(point.slot);
+  ArrayRef<Step::Item> behind = items.drop_front(point.slot);
+  RepeatOp next = point.next ? planned.repeats[point.body] : RepeatOp();
+  for (Step::Item item : llvm::reverse(before))
+    if (isOpen(planned, item, behind) &&
+        isMadeBy(issue.collective, kernelOf(planned, item), next)) {
+      issue.after = operationOf(planned, item);
+      return;
+    }
+  issue.during = point.atStart || point.prefetch;
+  // Behind or beside a kernel that ends later: when what ends before has.
+  if (point.atStart || !point.next)
+    while (!before.empty() && isOpen(planned, before.back(), behind)) {
+      before = before.drop_back();
+      issue.during = false;
+    }
+  if (!before.empty())
+    issue.after = operationOf(planned, before.back());
+}
+
 RunSchedule issuesOf(ProgramOp program, const PlannedStep &planned,
                      ArrayRef<Overlap> overlap) {
-  const Step &step = planned.step;
   RunSchedule issues;
-  for (const IssuePoint &point : issuePoints(step, overlap)) {
+  for (const IssuePoint &point : issuePoints(planned.step, overlap)) {
     EarlyIssue issue;
     issue.collective = planned.collectives[point.collective];
     Operation *owner = program;
     if (RepeatOp repeat = planned.repeats[point.body])
       owner = repeat;
     issue.block = &owner->getRegion(0).front();
-    ArrayRef<Step::Item> before =
-        ArrayRef(step.bodies[point.body].items).take_front(point.slot);
-    issue.during = point.atStart || point.prefetch;
-    // Behind or beside a kernel that ends later: when what ends before has.
-    if (point.atStart || !point.next)
-      while (std::optional<int64_t> kernel =
-                 openKernel(planned, point.body, before.size())) {
-        if (isMadeBy(issue.collective, *kernel))
-          break;
-        before = before.drop_back();
-        issue.during = false;
-      }
-    if (!before.empty())
-      issue.after = operationOf(planned, before.back());
     issue.next = point.next;
     issue.blocks = point.blocks;
+    placeIssue(planned, point, issue);
     issues.push_back(issue);
   }
   return issues;

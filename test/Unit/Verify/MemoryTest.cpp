@@ -426,6 +426,37 @@ TEST(MemoryTest, IssuedBesideAKernelThatEndsLater) {
   expectPeak(memory, most);
 }
 
+/// h and w are one kernel, priced in two parts and run behind u. On each device
+/// V is 2048 B, W and a 256, c 16 and 32 as gathered, z and u 32; y is 2048, h
+/// 128 and as moved too, w 16.
+constexpr const char *kReadByKernel = R"(
+hardware tpu_v5e[2, 1]
+mesh [X=2]
+dim F = 8, D = 8, T = 8, E = 64
+input a: f32[F@(), D@()]
+input z: f32[F@()]
+weight V: f32[D@(), E@()]
+weight W: f32[D@(), T@()]
+weight c: int32[F@X]
+y[F@(), E@()] = a[F, D] * V[D, E]
+h[F@X, T@()] = a[F@X, D] * W[D, T]
+l[F@()] = cross_entropy[T](h[F@(), T@X], c[F@()])
+u[F@()] = exp(z[F])
+w: f16[F@()] = l[F]
+output u
+output w
+)";
+
+// While y is made there are the weights and inputs. c is gathered while u is
+// made, but the maxima of h, which are issued with it, are there when the
+// kernel has run.
+TEST(MemoryTest, IssuedBesideAnotherKernelThanTheirs) {
+  int64_t most = 2048 + 256 + 16 + 256 + 32 + 2048;
+  Memory memory = measure(kReadByKernel, most);
+  ASSERT_EQ(memory.overlap, std::vector({Overlap::Ahead}));
+  expectPeak(memory, most);
+}
+
 //===----------------------------------------------------------------------===//
 // States that are moved early
 //===----------------------------------------------------------------------===//

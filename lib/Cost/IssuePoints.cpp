@@ -71,7 +71,9 @@ public:
 
 private:
   void placeCollective(unsigned index);
-  void delay();
+  bool waitsHere(const IssuePoint &point) const;
+  void delay(IssuePoint &point, ArrayRef<unsigned> others) const;
+  void delayAll();
   /// `level`: how many bodies lie between `body` and the collective's own.
   void placeReady(unsigned index, unsigned body, UseRange use, Overlap how,
                   unsigned level);
@@ -88,6 +90,9 @@ private:
   ArrayRef<Overlap> overlap;
   std::vector<UseRange> uses;
   std::vector<IssuePoint> points;
+  /// Where those are issued that compute does not wait for: by collective, body
+  /// and whether it is for the next iteration.
+  std::map<std::tuple<unsigned, unsigned, bool>, IssuePoint> placed;
 };
 
 void Issuer::placeEntry(unsigned index, unsigned body, Overlap how,
@@ -164,33 +169,60 @@ void Issuer::placeCollective(unsigned index) {
   }
 }
 
-/// What moves on what others have moved, as a sum of statistics does of several
-/// operands, is issued when the last of those is.
-void Issuer::delay() {
-  std::map<std::tuple<unsigned, unsigned, bool>, IssuePoint *> known;
-  for (IssuePoint &point : points) {
-    if (point.blocks)
+/// Others that it moves on are issued in the iteration that needs them.
+bool Issuer::waitsHere(const IssuePoint &point) const {
+  if (!point.next)
+    return false;
+  const Step::Collective &collective = step.collectives[point.collective];
+  return any_of(collective.afterHere, [&](unsigned other) {
+    return placed.count({other, point.body, false}) &&
+           !placed.count({other, point.body, true});
+  });
+}
+
+void Issuer::delay(IssuePoint &point, ArrayRef<unsigned> others) const {
+  for (unsigned other : others) {
+    auto it = placed.find({other, point.body, point.next});
+    if (it == placed.end())
       continue;
-    for (unsigned earlier : step.collectives[point.collective].after) {
-      auto it = known.find({earlier, point.body, point.next});
-      if (it == known.end())
-        continue;
-      const IssuePoint &other = *it->second;
-      if (std::pair(point.slot, !point.atStart) >=
-          std::pair(other.slot, !other.atStart))
-        continue;
-      point.slot = other.slot;
-      point.atStart = other.atStart;
-      point.prefetch = other.prefetch;
-    }
-    known[{point.collective, point.body, point.next}] = &point;
+    const IssuePoint &last = it->second;
+    if (std::pair(point.slot, !point.atStart) >=
+        std::pair(last.slot, !last.atStart))
+      continue;
+    point.slot = last.slot;
+    point.atStart = last.atStart;
+    point.prefetch = last.prefetch;
   }
+}
+
+/// What moves on what others have moved, as a sum of statistics does of several
+/// operands, is issued when the last of those is, if need be in the iteration
+/// that needs it: then nothing around that issues it.
+void Issuer::delayAll() {
+  std::vector<IssuePoint> delayed;
+  std::optional<unsigned> done;
+  for (IssuePoint point : points) {
+    const Step::Collective &collective = step.collectives[point.collective];
+    if (point.collective == done)
+      continue;
+    if (waitsHere(point)) {
+      done = point.collective;
+      point = {point.collective, point.body, /*slot=*/0};
+      delay(point, collective.afterHere);
+    } else if (!point.blocks) {
+      delay(point, collective.after);
+    }
+    if (!point.blocks)
+      placed[{point.collective, point.body, point.next}] = point;
+    delayed.push_back(point);
+  }
+  points = std::move(delayed);
 }
 
 std::vector<IssuePoint> Issuer::place() {
   for (unsigned i = 0; i < step.collectives.size(); ++i)
     placeCollective(i);
-  delay();
+  delayAll();
   // What the next iteration needs comes after what this one does.
   llvm::sort(points, [](const IssuePoint &a, const IssuePoint &b) {
     return std::tuple(a.body, a.slot, !a.atStart, a.next, a.collective) <

@@ -308,9 +308,10 @@ void StepBuilder::connectCollective(unsigned index) {
 /// Once it is known which collectives are late.
 void StepBuilder::connectToCollectives(unsigned index) {
   Step::Collective &collective = result.step.collectives[index];
-  Sources sources =
-      sourcesOf(result.collectives[index]->getOperands().take_front(1),
-                /*throughRepeats=*/true);
+  ValueRange operand = result.collectives[index]->getOperands().take_front(1);
+  collective.afterHere.append(
+      sourcesOf(operand, /*throughRepeats=*/false).collectives);
+  Sources sources = sourcesOf(operand, /*throughRepeats=*/true);
   collective.after.append(sources.collectives);
   for (unsigned maker : sources.groups)
     for (unsigned earlier : late[maker])

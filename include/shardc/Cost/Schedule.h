@@ -60,6 +60,8 @@ struct Step {
     llvm::SmallVector<unsigned, 4> networks;
     /// Collectives whose results it moves on.
     llvm::SmallVector<unsigned, 1> after;
+    /// Of these, those of its own iteration: not what one before has moved.
+    llvm::SmallVector<unsigned, 1> afterHere;
     /// It stands in `body`, before the item `position`.
     unsigned body = 0, position = 0;
     Origin origin = Origin::Ready;

@@ -231,6 +231,23 @@ TEST(ScheduleTest, carriedValuesLinkIterations) {
   EXPECT_EQ(run(step).scheduled, 3 * (2 + 10 + 4));
 }
 
+TEST(ScheduleTest, whatWaitsForThisIterationIsNotIssuedInTheOneBefore) {
+  // A sum (15, on y) of a carried value and of a weight that is gathered (2, on
+  // x) when a (10) starts: it ends 17 later, and b (20) waits for it.
+  Step step;
+  step.numNetworks = 2;
+  unsigned body = step.addRepeat(0, 3);
+  step.addGroup(body, 10);
+  unsigned gather = addCollective(step, body, 2, {x}, Step::Origin::Ready);
+  unsigned sum = addCollective(step, body, 15, {y}, Step::Origin::Carried, 1);
+  step.collectives[sum].after = step.collectives[sum].afterHere = {gather};
+  unsigned b = step.addGroup(body, 20);
+  step.groups[b].waits = {gather, sum};
+  Schedule result = run(step, Overlap::Ahead);
+  EXPECT_EQ(result.scheduled, 3 * (2 + 15 + 20));
+  EXPECT_EQ(result.exposed, (Times{0, 3 * 7}));
+}
+
 TEST(ScheduleTest, aRepeatMayOnlyMoveValues) {
   // Each iteration gathers what the one before handed on, and a weight that
   // nothing uses: all on x, one after the other.
@@ -371,10 +388,16 @@ void RandomStep::addMoves(Step &step, unsigned body) {
     unsigned producer = origin == Step::Origin::Produced ? draw(items) : items;
     unsigned index =
         addCollective(step, body, draw(40), networks, origin, producer);
-    if (index > 0 && draw(3) == 0 && step.collectives[index - 1].body == body &&
-        step.collectives[index - 1].origin == origin &&
-        step.collectives[index - 1].producer == producer)
+    if (index == 0 || draw(3) != 0)
+      continue;
+    const Step::Collective &earlier = step.collectives[index - 1];
+    bool isAlike = earlier.origin == origin && earlier.producer == producer;
+    bool isReady = earlier.origin == Step::Origin::Ready &&
+                   origin == Step::Origin::Carried;
+    if (earlier.body == body && (isAlike || isReady)) {
       step.collectives[index].after.push_back(index - 1);
+      step.collectives[index].afterHere.push_back(index - 1);
+    }
   }
 }
 

@@ -458,6 +458,40 @@ TEST(MemoryTest, IssuedBesideAnotherKernelThanTheirs) {
 }
 
 //===----------------------------------------------------------------------===//
+// Statistics of what is moved at different times
+//===----------------------------------------------------------------------===//
+
+/// On each device V is 2048 B, each of the three g 8 and 16 as gathered, a 256
+/// and b 32; y is 2048, u 32, x 64 and 128 as gathered.
+constexpr const char *kCarriedStatistic = R"(
+hardware tpu_v5e[2, 2]
+mesh [X=2, Y=2]
+dim B = 8, F = 8, D = 8, E = 64, L = 3
+input x0: f32[B@Y, F@X]
+input a: f32[B@(), D@()]
+input b: f32[B@()]
+weight V: f32[D@(), E@()]
+x[B@Y, F@X] = x0[B, F]
+repeat L {
+  weight g: f32[F@(X, Y)]
+  y[B@(), E@()] = a[B, D] * V[D, E]
+  u[B@()] = exp(b[B])
+  x[B@Y, F@X] = rmsnorm[F](x[B@(), F@X], g[F@X])
+}
+output x
+)";
+
+// x is gathered for the next iteration; its statistics also wait for g, which
+// is gathered while u is made. While y is made there are the weights, a, b,
+// both forms of x and y.
+TEST(MemoryTest, StatisticWaitsForThisIteration) {
+  int64_t most = 2048 + 3 * 8 + 256 + 32 + 64 + 128 + 2048;
+  Memory memory = measure(kCarriedStatistic, most);
+  ASSERT_EQ(memory.overlap, std::vector({Overlap::Prefetch, Overlap::Ahead}));
+  expectPeak(memory, most);
+}
+
+//===----------------------------------------------------------------------===//
 // States that are moved early
 //===----------------------------------------------------------------------===//
 

@@ -34,11 +34,16 @@ std::optional<std::vector<Label>>
   return result;
 }
 
-void PartialProblem::prune(LabelSets &network, const LabelSets &left) const {
-  for (auto [set, own, flags] : llvm::zip_equal(network, labels, left))
-    for (auto [label, isLeft] : llvm::zip_equal(own, flags))
-      if (!isLeft)
-        set[label] = false;
+void PartialProblem::raise(solver::LabelBounds &network,
+                           const solver::LabelBounds &bounds,
+                           int64_t parts) const {
+  for (auto [raised, own, found] : llvm::zip_equal(network, labels, bounds))
+    for (auto [label, bound] : llvm::zip_equal(own, found))
+      raised[label] = std::max(
+          raised[label],
+          bound >= kForbidden
+              ? kForbidden
+              : Cost(llvm::divideCeil(std::max<Cost>(bound, 0), parts)));
 }
 
 //===----------------------------------------------------------------------===//

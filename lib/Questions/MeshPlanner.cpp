@@ -8,7 +8,7 @@
 #include "MeshPlanner.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Pipelines/Pipelines.h"
-#include "shardc/Solver/LabelsBelow.h"
+#include "shardc/Solver/LabelBounds.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -40,9 +40,9 @@ static std::optional<PlanNetwork>
 buildBelow(const PlanNetwork &whole, PlanningContext &planning,
            shd::ProgramOp op, NetworkOptions how, const MeshTask &task,
            const solver::Deadline &deadline, MeshBound &result) {
-  double work = kLabelWork;
-  solver::LabelSets kept = solver::labelsBelow(
-      whole.problem, task.cutoff, task.multipliers, work, deadline);
+  solver::BoundWork work{.messages = kLabelWork};
+  solver::LabelSets kept = solver::labelsBelow(solver::boundLabels(
+      whole.problem, task.cutoff, task.multipliers, work, deadline));
   if (solver::lacksLabels(kept))
     return std::nullopt;
   result.labels =

@@ -48,6 +48,20 @@ SHARDC_CLONES void minPlus(Cost *__restrict out, Label *__restrict best,
 }
 
 SHARDC_CLONES void addSaturated(Scaled *__restrict out,
+                                const Scaled *__restrict row, Scaled base,
+                                size_t n) {
+  for (size_t j = 0; j < n; ++j)
+    out[j] = std::min(base + row[j], kInfinity);
+}
+
+SHARDC_CLONES Scaled leastOf(const Scaled *row, size_t n) {
+  Scaled least = kInfinity;
+  for (size_t j = 0; j < n; ++j)
+    least = std::min(least, row[j]);
+  return least;
+}
+
+SHARDC_CLONES void addSaturated(Scaled *__restrict out,
                                 const Scaled *__restrict row, size_t n) {
   for (size_t j = 0; j < n; ++j)
     out[j] = std::min(out[j] + row[j], kInfinity);

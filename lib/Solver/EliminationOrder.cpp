@@ -1,7 +1,7 @@
 //===- EliminationOrder.cpp - Greedy orders of elimination ----------------===//
 //
 // Simulates elimination on the graph. Two greedy rules are tried; the order
-// whose tables are smaller in total wins.
+// that splits no bucket wins, then that whose tables are smaller in total.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,9 @@ public:
   }
 
   std::vector<uint32_t> order;
-  /// Sum over eliminated variables of their tables' entries.
-  double work = 0;
+  /// Whether buckets were split, and the sum over eliminated variables of their
+  /// tables' entries.
+  std::pair<bool, double> cost = {false, 0};
 
 private:
   using Score = std::pair<double, double>;
@@ -76,7 +77,10 @@ private:
   void eliminate(uint32_t v) {
     order.push_back(v);
     double cluster = clusterSize(v);
-    work += cluster;
+    bool isSplit = cluster > limits.bucketEntries ||
+                   cluster > limits.messageEntries * sizes[v];
+    cost.first |= isSplit;
+    cost.second += cluster;
     std::set<uint32_t> around = std::move(neighbours[v]);
     std::set<uint32_t> affected(around);
     if (rule == Rule::LeastFill)
@@ -89,8 +93,7 @@ private:
     for (uint32_t n : around)
       neighbours[n].erase(v);
     // A bucket beyond the limit is split, which joins fewer of its neighbours.
-    if (cluster <= limits.bucketEntries &&
-        cluster <= limits.messageEntries * sizes[v])
+    if (!isSplit)
       for (uint32_t a : around)
         for (uint32_t b : around)
           if (a != b)
@@ -116,7 +119,7 @@ std::vector<uint32_t> eliminationOrder(const Model &model,
     return std::move(cluster.order);
   Simulation fill(model, Rule::LeastFill, limits);
   fill.run();
-  return fill.work < cluster.work ? std::move(fill.order)
+  return fill.cost < cluster.cost ? std::move(fill.order)
                                   : std::move(cluster.order);
 }
 

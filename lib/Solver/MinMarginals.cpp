@@ -30,8 +30,7 @@ struct Target {
 /// variable.
 static void fillRow(const Cursors &cursors, size_t own, Scaled base,
                     const Scaled *rest, std::vector<Scaled> &row) {
-  for (size_t j = 0; j < row.size(); ++j)
-    row[j] = addScaled(base, rest[j]);
+  addSaturated(row.data(), rest, base, row.size());
   for (const Cursor &cursor : cursors.rows())
     addSaturated(row.data(), cursor.data + own * cursor.ownStride, row.size());
 }
@@ -83,7 +82,7 @@ void Elimination::passDown(size_t index, std::vector<std::vector<Scaled>> &down,
       if (base >= kInfinity)
         continue;
       fillRow(cursors, own, base, &down[index][at], row);
-      Scaled least = *llvm::min_element(row);
+      Scaled least = leastOf(row.data(), row.size());
       marginals[own] = std::min(marginals[own], least);
       collect(targets, own, row, least);
     }

@@ -38,6 +38,9 @@ static constexpr size_t kMaxCompared = 500'000;
 /// and guides of single rows.
 static constexpr int64_t kHighPrice = 64;
 static constexpr size_t kMaxRowGuides = 12;
+/// Where any plan will do, states are merged that have nearly as much left:
+/// first, in steps, and at the finest.
+static constexpr unsigned kFirstShift = 6, kFinerBy = 3, kFinestShift = 12;
 /// Prices of further guides, in quarters of the best prices.
 static constexpr int64_t kMultiples[] = {2, 6, 12};
 
@@ -69,11 +72,12 @@ Rounds::Rounds(const Problem &problem, const Effort &effort)
     : problem(problem), effort(effort),
       part{buildNetwork(problem), -kForbidden,
            std::vector<double>(problem.numPoints, 0),
-           std::vector<bool>(problem.numPoints, false)},
+           std::vector<bool>(problem.numPoints, effort.stopAtPlan)},
       incumbent(problem, std::min(costLimit(part.network), effort.cutoff),
                 effort.progress),
-      width(kFirstWidth), maxWidth(effort.searchWidth),
-      workLeft(effort.searchWork), dualLeft(effort.dualWork) {}
+      mergeShift(effort.stopAtPlan ? kFirstShift : 0), width(kFirstWidth),
+      maxWidth(effort.searchWidth), workLeft(effort.searchWork),
+      dualLeft(effort.dualWork) {}
 
 Solution Rounds::run() {
   contract(part.network, effort.deadline,
@@ -134,15 +138,32 @@ bool Rounds::runRound() {
 }
 
 bool Rounds::runExact(Model &model, Elimination &elimination) {
+  if (elimination.work() > kQuickExactWork && hasUpper() &&
+      pruneFirst(model, elimination))
+    return true;
+  if (isDone())
+    return false;
   Prices prices = ascend(model, elimination);
   if (isDone())
     return false;
   Guides guides = makeGuides(model, elimination, prices);
-  if (searchAndPrune(guides, [&] { return keptByMarginals(*guides[0]); }))
+  const Elimination *forRows = effort.stopAtPlan ? &elimination : nullptr;
+  if (searchAndPrune(
+          guides, [&] { return keptByMarginals(*guides[0]); }, forRows))
     return true;
   if (!isDone())
     chooseSplit(*guides[0]);
   return false;
+}
+
+/// At the prices that are known: what is left may be much quicker.
+bool Rounds::pruneFirst(const Model &model, const Elimination &plan) {
+  Guide guide(model, plan, startPrices(model.getShift()));
+  dualLeft -= 2 * plan.work();
+  if (observe(guide.model, guide.elimination.decode(),
+              guide.model.boundFor(guide.leastSum)))
+    return false;
+  return prune(guide.model, keptByMarginals(guide));
 }
 
 /// The same with messages for a bound and split buckets for costs to go; the
@@ -224,20 +245,33 @@ bool Rounds::observe(const Model &model, llvm::ArrayRef<Label> labels,
 // Search
 //===----------------------------------------------------------------------===//
 
-/// The best prices, and multiples that tell apart what is nearly full.
+/// The best prices, and multiples that tell apart what is nearly full. Without
+/// prices, or where any plan will do, guides of rows may follow, which need
+/// room above all costs.
 Guides Rounds::makeGuides(const Model &model, const Elimination &plan,
                           const Prices &prices) {
+  bool isFree = llvm::all_of(prices, [](int64_t price) { return price == 0; });
   Guides guides;
-  if (llvm::all_of(prices, [](int64_t price) { return price == 0; }))
-    return makeRowGuides(plan);
-  guides.push_back(std::make_unique<Guide>(model, plan, prices));
+  if (isFree || effort.stopAtPlan) {
+    Model low(part.network,
+              Model::largestShift(part.network, kInfinity / kHighPrice / 8));
+    guides.push_back(
+        std::make_unique<Guide>(low, plan, startPrices(low.getShift())));
+  } else {
+    guides.push_back(std::make_unique<Guide>(model, plan, prices));
+  }
+  if (isFree && !effort.stopAtPlan)
+    addRowGuides(plan, guides);
+  if (isFree)
+    return guides;
+  const Guide &first = *guides.front();
   for (int64_t quarters : kMultiples) {
     if (plan.work() * guides.size() > kMaxGuideWork)
       break;
     Prices multiple;
-    for (int64_t price : prices)
+    for (int64_t price : first.model.getPrices())
       multiple.push_back(price / 4 * quarters);
-    guides.push_back(std::make_unique<Guide>(model, plan, multiple));
+    guides.push_back(std::make_unique<Guide>(first.model, plan, multiple));
     dualLeft -= plan.work();
   }
   return guides;
@@ -249,14 +283,9 @@ bool Rounds::canSearch() const {
   return width <= maxWidth && lastWork <= workLeft / kWiden;
 }
 
-/// Without prices, and with a high price on each row that the best labels
-/// exceed: what the rest takes there at least.
-Guides Rounds::makeRowGuides(const Elimination &plan) {
-  Model model(part.network,
-              Model::largestShift(part.network, kInfinity / kHighPrice / 8));
-  Prices none(part.network.slack.size(), 0);
-  Guides guides;
-  guides.push_back(std::make_unique<Guide>(model, plan, none));
+/// A high price on each row that is searched or that the best labels exceed:
+/// what the rest takes there at least.
+void Rounds::addRowGuides(const Elimination &plan, Guides &guides) {
   const Guide &first = *guides.front();
   double limit = std::max(double(first.model.sumLimit(incumbent.upper())), 1.0);
   std::vector<int64_t> excess =
@@ -267,19 +296,21 @@ Guides Rounds::makeRowGuides(const Elimination &plan) {
     if (plan.work() * guides.size() > kMaxGuideWork ||
         guides.size() > kMaxRowGuides)
       break;
-    std::vector<double> prices(none.size(), 0);
+    std::vector<double> prices(excess.size(), 0);
     double slack = std::max<double>(part.network.slack[row], 1);
     prices[row] = std::ldexp(kHighPrice * limit / slack, kPriceBits);
     guides.push_back(std::make_unique<Guide>(
-        model, plan, roundPrices(part.network, prices)));
+        first.model, plan, roundPrices(part.network, prices)));
     dualLeft -= plan.work();
   }
-  return guides;
 }
 
-/// Searches ever wider until something closes the gap or enough labels can go.
-bool Rounds::searchAndPrune(const Guides &guides,
-                            llvm::function_ref<LabelSets()> kept) {
+/// Searches ever wider until something closes the gap or enough labels can go;
+/// with guides of rows too once the first search, which may be all that is
+/// needed, has failed.
+bool Rounds::searchAndPrune(Guides &guides,
+                            llvm::function_ref<LabelSets()> kept,
+                            const Elimination *forRows) {
   while (!isDone() && canSearch()) {
     Cost before = incumbent.upper();
     searchRows(guides);
@@ -288,6 +319,8 @@ bool Rounds::searchAndPrune(const Guides &guides,
       width *= kWiden;
     if (!isDone() && hasUpper() && prune(guides[0]->model, kept()))
       return true;
+    if (forRows && !isDone())
+      addRowGuides(*std::exchange(forRows, nullptr), guides);
     if (improved)
       width *= kWiden;
   }
@@ -305,7 +338,7 @@ void Rounds::searchRows(const Guides &guides) {
         rows.push_back(row);
     StateResult found =
         searchStates(guides, rows, incumbent.upper(),
-                     {width, effort.searchWork, effort.deadline});
+                     {width, effort.searchWork, effort.deadline, mergeShift});
     workLeft -= std::min(workLeft, found.work);
     lastWork = found.work;
     raiseBound(found.bound);
@@ -317,6 +350,8 @@ void Rounds::searchRows(const Guides &guides) {
         closePart();
       return;
     }
+    if (found.isMerged)
+      mergeShift = mergeShift < kFinestShift ? mergeShift + kFinerBy : 0;
     if (step == kFewRowSteps)
       part.searched.assign(part.searched.size(), true);
     else if (!addExceeded(model, *found.labels))

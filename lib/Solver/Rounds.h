@@ -77,13 +77,14 @@ private:
   };
 
   bool runRound();
+  bool pruneFirst(const Model &model, const Elimination &plan);
   bool runExact(Model &model, Elimination &elimination);
   bool runApproximate(bool thenExact);
   Guides makeGuides(const Model &model, const Elimination &plan,
                     const Prices &prices);
-  Guides makeRowGuides(const Elimination &plan);
-  bool searchAndPrune(const Guides &guides,
-                      llvm::function_ref<LabelSets()> kept);
+  void addRowGuides(const Elimination &plan, Guides &guides);
+  bool searchAndPrune(Guides &guides, llvm::function_ref<LabelSets()> kept,
+                      const Elimination *forRows = nullptr);
   void searchRows(const Guides &guides);
   bool addExceeded(const Model &model, llvm::ArrayRef<Label> labels);
   LabelSets keptByMarginals(const Guide &guide) const;
@@ -116,6 +117,7 @@ private:
   /// Least bound of parts that were given up.
   Cost givenUp = kForbidden;
   std::optional<Split> split;
+  unsigned mergeShift;
   size_t width, maxWidth;          // of searches
   uint64_t workLeft, lastWork = 0; // of searches
   double dualLeft;

@@ -8,6 +8,9 @@
 
 namespace shardc::solver {
 
+/// States of a search for any plan below a cutoff.
+static constexpr size_t kWidest = 1 << 17;
+
 static Solution search(const Problem &problem, const Options &options) {
   assert(!problem.check() && "the problem was not checked");
   Effort effort;
@@ -18,6 +21,8 @@ static Solution search(const Problem &problem, const Options &options) {
   effort.dualWork = std::min(effort.dualWork, options.maxWork);
   effort.searchWork =
       std::min(double(effort.searchWork), options.maxWork / kEntriesPerState);
+  if (options.anyBelowCutoff)
+    effort.searchWidth = kWidest;
   if (options.cutoff)
     effort.cutoff = *options.cutoff;
   Rounds rounds(problem, effort);

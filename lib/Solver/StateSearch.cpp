@@ -161,6 +161,7 @@ public:
   Cost bestCost = 0;
   /// The most room that a dropped state had; negative: nothing was dropped.
   Scaled dropped = -1;
+  bool hasMerged = false;
   uint64_t work = 0;
 
 private:
@@ -296,7 +297,7 @@ private:
 
   bool usesNoMore(const Layer &layer, uint32_t a, uint32_t b) const {
     for (size_t c = 0; c < layer.numColumns; ++c)
-      if (layer.usageOf(a)[c] > layer.usageOf(b)[c])
+      if (withMore(layer.usageOf(a)[c]) > layer.usageOf(b)[c])
         return false;
     // Where rows are priced that are no columns, a guide may reject the better
     // of two states.
@@ -306,7 +307,29 @@ private:
     return true;
   }
 
+  /// A little more than what is left of a row.
+  int64_t withMore(int64_t usage) const {
+    return limits.mergeShift == 0 ? usage
+                                  : usage + (usage >> limits.mergeShift);
+  }
+
+  /// A state stands for another too, with what either has left; `usage` is what
+  /// the states of the layer will use.
+  void merge(Layer &layer, uint32_t into, uint32_t other,
+             std::vector<int64_t> &usage) {
+    for (size_t c = 0; c < layer.numColumns; ++c) {
+      int64_t &least = usage[into * layer.numColumns + c];
+      hasMerged |= layer.usageOf(other)[c] < least;
+      least = std::min(least, layer.usageOf(other)[c]);
+    }
+    Scaled *room = layer.room.data() + into * layer.numGuides;
+    for (size_t g = 0; g < layer.numGuides; ++g)
+      room[g] = std::max(room[g], layer.roomOf(other)[g]);
+    layer.leastRoom[into] = *std::min_element(room, room + layer.numGuides);
+  }
+
   void removeDominated(Layer &layer) {
+    std::vector<int64_t> usage = layer.usage;
     size_t width = layer.frontier.size();
     auto compareLabels = [&](uint32_t a, uint32_t b) {
       const Label *left = layer.labelsOf(a), *right = layer.labelsOf(b);
@@ -328,17 +351,22 @@ private:
       if (kept.empty() || compareLabels(kept.back(), state) != 0)
         groupBegin = kept.size();
       size_t end = std::min(kept.size(), groupBegin + kMaxComparisons);
-      bool dominated = false;
-      for (size_t k = groupBegin; k < end && !dominated; ++k)
-        dominated = usesNoMore(layer, kept[k], state);
+      std::optional<uint32_t> better;
+      for (size_t k = groupBegin; k < end && !better; ++k)
+        if (usesNoMore(layer, kept[k], state))
+          better = kept[k];
       // With one column the state before is the hardest to beat.
-      if (!dominated && layer.numColumns == 1 && kept.size() > groupBegin)
-        dominated = usesNoMore(layer, kept.back(), state);
+      if (!better && layer.numColumns == 1 && kept.size() > groupBegin &&
+          usesNoMore(layer, kept.back(), state))
+        better = kept.back();
+      if (better && limits.mergeShift > 0)
+        merge(layer, *better, state, usage);
       work += 1 + end - groupBegin;
-      if (!dominated)
+      if (!better)
         kept.push_back(state);
     }
     llvm::sort(kept);
+    layer.usage = std::move(usage);
     layer.select(kept);
   }
 
@@ -424,6 +452,8 @@ StateResult searchStates(const Guides &guides, llvm::ArrayRef<uint32_t> rows,
   result.work = search.work;
   if (search.best) {
     result.labels = search.best;
+    result.complete = !search.hasMerged;
+    result.isMerged = search.hasMerged && search.dropped < 0;
     result.bound = std::min(upper, search.bestCost);
   }
   if (search.dropped >= 0) {

@@ -12,7 +12,7 @@
 #define SHARDC_OPTIMIZER_TIMEROWS_H
 
 #include "shardc/Optimizer/Network.h"
-#include "shardc/Solver/LabelsBelow.h"
+#include "shardc/Solver/LabelBounds.h"
 
 namespace shardc {
 
@@ -45,8 +45,10 @@ struct PartialProblem {
   /// Nothing if the assignment uses other labels.
   std::optional<std::vector<solver::Label>> restrict(
       llvm::ArrayRef<solver::Label> assignment) const;
-  /// Leaves of the network's labels those that are left of the problem's.
-  void prune(solver::LabelSets &network, const solver::LabelSets &left) const;
+  /// Raises bounds of the network's labels to those of the problem's, which are
+  /// in parts of so many.
+  void raise(solver::LabelBounds &network, const solver::LabelBounds &bounds,
+             int64_t parts) const;
 };
 
 class TimeRows {

@@ -57,6 +57,12 @@ void minPlus(Scaled *out, const Scaled *a, const Scaled *b, Scaled base,
 void minPlus(Cost *out, Label *best, const Cost *row, Cost base, Label label,
              size_t n);
 
+/// out[j] = min(base + row[j], kInfinity) for n entries.
+void addSaturated(Scaled *out, const Scaled *row, Scaled base, size_t n);
+
+/// The least of n entries; at most kInfinity.
+Scaled leastOf(const Scaled *row, size_t n);
+
 /// out[j] = min(out[j] + row[j], kInfinity) for n entries.
 void addSaturated(Scaled *out, const Scaled *row, size_t n);
 

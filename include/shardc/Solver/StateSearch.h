@@ -22,16 +22,24 @@ struct StateLimits {
   /// Additions and comparisons, about; then only what was dropped counts.
   uint64_t work = 1u << 24;
   Deadline deadline;
+  /// Not 0: of two states with labels alike, one that has at most 2^-mergeShift
+  /// less left of each row than the other, and costs no more, stands for both,
+  /// with what either has left. So what is found need not fit, but where
+  /// nothing is found nothing fits.
+  unsigned mergeShift = 0;
 };
 
 struct StateResult {
   /// Labels by the model's variables: the cheapest that was found within the
-  /// capacity of the rows in question.
+  /// capacity of the rows in question, or, of merged states, nearly.
   std::optional<std::vector<Label>> labels;
   /// No assignment that fits costs less than this and less than `upper`.
   Cost bound = 0;
   /// Nothing was dropped: labels, if any, are optimal for these rows.
   bool complete = true;
+  /// Nothing was dropped either, but labels are of a state that stands for
+  /// others.
+  bool isMerged = false;
   uint64_t work = 0;
 };
 

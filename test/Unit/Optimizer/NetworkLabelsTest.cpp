@@ -9,7 +9,7 @@
 #include "Assignments.h"
 #include "RandomPrograms.h"
 #include "SmallPrograms.h"
-#include "shardc/Solver/LabelsBelow.h"
+#include "shardc/Solver/LabelBounds.h"
 #include "shardc/Solver/Solve.h"
 #include <gtest/gtest.h>
 
@@ -116,10 +116,10 @@ TEST(NetworkLabels, OfWhatIsBelowALimitTheBestIsTheBest) {
     ASSERT_TRUE(whole);
     solver::Solution best = solver::solve(whole.problem());
     ASSERT_EQ(best.status, solver::Status::Optimal);
-    double work = 1e8;
-    NetworkLabels labels =
-        selectLabels(whole.get(), solver::labelsBelow(whole.problem(),
-                                                      best.cost + 1, {}, work));
+    solver::BoundWork work{1e8};
+    NetworkLabels labels = selectLabels(
+        whole.get(), solver::labelsBelow(solver::boundLabels(
+                         whole.problem(), best.cost + 1, {}, work)));
     options.within = &labels;
     auto built = buildNetwork(
         whole.planning(), TestProgram::programOf(program.module()), options);

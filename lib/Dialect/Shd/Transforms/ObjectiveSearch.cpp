@@ -17,15 +17,23 @@ static constexpr int64_t kMaxUnit = 1024;
 static constexpr unsigned kMaxRooms = 5;
 /// What is left to gain from further weights is not worth it.
 static constexpr double kConverged = 1e-3;
-/// Entries of tables that may be looked at in all; for room in memory; for one
-/// problem; to prune labels; by what is done in any case to a problem's entry;
-/// and to try a plan.
-static constexpr double kMaxWork = 2.5e9, kRoomWork = 2.5e8,
-                        kWeightsWork = 1.7e9;
-static constexpr double kSolveWork = 3e8, kPruneWork = 3e7;
+/// Entries of tables that may be looked at in all, and the seconds that a limit
+/// must exceed for more; for room in memory; and for one problem, the exact
+/// ones a part of what is left.
+static constexpr double kUsualWork = 3e9, kUsualSeconds = 2, kRoomWork = 2.5e8;
+static constexpr double kSolveWork = 3e8, kExactPart = 0.2, kQuickWork = 1e8;
+/// By what is done in any case to a problem's entry; and to try a plan.
 static constexpr double kEntryWork = 30, kTrialWork = 3e6;
+/// To bound labels: whatever that brings, and exactly for so many times what
+/// the solution took; and before limits, for a part of what is left.
+static constexpr double kPruneWork = 3e7, kPruneFactor = 8;
+static constexpr double kBoundsWork = 1.3e9, kBoundsPart = 0.6;
 /// For one limit, of the work that is left.
-static constexpr double kLimitPart = 0.15;
+static constexpr double kLimitPart = 0.3;
+/// A limit that would close less than this part of the gap is not tried; a plan
+/// that closes more is reason to look for weights again, near the last ones.
+static constexpr double kWorthLimit = 0.125, kMuchBetter = 0.25,
+                        kNextRadius = 0.25;
 /// Weights that are solved for whatever that takes, and those in a row that may
 /// not help.
 static constexpr unsigned kMinWeights = 2, kPatience = 4;
@@ -177,11 +185,13 @@ std::optional<solver::Solution> ObjectiveSearch::solve(PartialProblem &partial,
     return std::nullopt;
   solver::Options how;
   how.tolerance = tolerance;
-  how.maxWork = tolerance > 0 ? kSolveWork : std::max(kSolveWork, workLeft / 2);
+  how.maxWork =
+      tolerance > 0 ? kSolveWork : std::max(kSolveWork, kExactPart * workLeft);
   for (const Trial &trial : trials)
     if (auto start = partial.restrict(trial.assignment))
       how.starts.push_back(std::move(*start));
   solver::Solution solution = solveCounted(partial, how);
+  mostWork = std::max(mostWork, solution.work);
   if (solution.status == solver::Status::Optimal ||
       solution.status == solver::Status::Feasible)
     tryPlan(partial.expand(solution.assignment));
@@ -198,11 +208,12 @@ void ObjectiveSearch::tell(const Region &region) const {
 void ObjectiveSearch::tryWithRoom(const Region &region) {
   if (!options.memoryLimit)
     return;
+  double enough = workLeft - kRoomWork;
   int64_t room = 0, step = 0;
   for (unsigned i = 0; i < kMaxRooms; ++i) {
     const Trial &fullest = best();
     if (fullest.memoryCosts == 0 || fullest.missingBytes <= 0 ||
-        workLeft < kMaxWork - kRoomWork || deadline.expired())
+        workLeft < enough || deadline.expired())
       return;
     step = i == 0 ? fullest.missingBytes : std::min(step, fullest.missingBytes);
     PartialProblem partial =
@@ -218,8 +229,11 @@ void ObjectiveSearch::tryWithRoom(const Region &region) {
 
 /// Of the many plans of one bound, some leave less to overlap.
 void ObjectiveSearch::trySurrogates(const Region &region) {
+  // Without chains, limits find such plans too.
+  if (objective == Objective::Lower && mostWork > kQuickWork)
+    return;
   for (double share : kSurrogates) {
-    if (workLeft <= 0)
+    if (workLeft <= 0 || region.bound >= best().value)
       return;
     // Of the known plans alone: none is sought below a bound here.
     Region whole{region.labels};
@@ -382,22 +396,33 @@ void ObjectiveSearch::raiseBound(Region &region, const Rows &weights,
     region.weights = weights;
   }
   tell(region);
-  prune(region, partial, solution->multipliers);
+  if (proven == region.bound)
+    prune(region, partial, solution->multipliers, solution->work);
 }
 
 /// Plans better than the best have a lower mean under any weights.
 void ObjectiveSearch::prune(Region &region, const PartialProblem &partial,
-                            const std::vector<double> &multipliers) {
+                            const std::vector<double> &multipliers,
+                            double work) {
   double gap = double(best().value) - double(region.bound);
   if (gap <= 0 || gap > kWorthPruning * region.gap)
     return;
   region.gap = gap;
+  boundLabels(region, partial, multipliers, kPruneFactor * work);
+}
+
+/// Raises the bounds of labels to what these weights give, with so much work.
+void ObjectiveSearch::boundLabels(Region &region, const PartialProblem &partial,
+                                  const std::vector<double> &multipliers,
+                                  double work) {
   solver::Cost limit = (best().value - 1) * unit + 1;
-  double left = kPruneWork;
-  partial.prune(
-      region.labels,
-      solver::labelsBelow(partial.problem, limit, multipliers, left, deadline));
-  workLeft -= kPruneWork - left;
+  solver::BoundWork left{.messages = kPruneWork, .elimination = work};
+  partial.raise(
+      region.labelBounds,
+      solver::boundLabels(partial.problem, limit, multipliers, left, deadline),
+      unit);
+  workLeft -= kPruneWork + work - left.sum();
+  region.labels = labelsWithin(region, best().value - 1);
   if (solver::lacksLabels(region.labels))
     region.bound = best().value;
 }
@@ -418,7 +443,7 @@ ObjectiveSearch::Rows ObjectiveSearch::blended(Rows weights,
 void ObjectiveSearch::raiseBounds(Region &region, const Effort &effort) {
   unsigned idle = 0;
   for (unsigned i = 0; i < effort.weights && region.bound < best().value; ++i) {
-    if (workLeft <= effort.leave && i >= kMinWeights)
+    if (workLeft <= effort.leave * maxWork && i >= kMinWeights)
       return;
     Play play = bestWeights(region, effort.plays);
     if (play.mean <= region.bound * (1 + kConverged) && region.bound > 0)
@@ -436,16 +461,42 @@ void ObjectiveSearch::raiseBounds(Region &region, const Effort &effort) {
   }
 }
 
+/// Plans that traded one row for another may be forbidden by now: what is left
+/// is bound by the longest row of the best.
+void ObjectiveSearch::raiseByLongest(Region &region) {
+  if (region.bound >= best().value || workLeft <= 0)
+    return;
+  const Rows &rows = best().rows;
+  Rows longest(rows.size(), 0);
+  longest[llvm::max_element(rows) - rows.begin()] = 1;
+  raiseBound(region, longest, 0);
+}
+
 //===----------------------------------------------------------------------===//
 // Limits
 //===----------------------------------------------------------------------===//
+
+solver::LabelSets ObjectiveSearch::labelsWithin(const Region &region,
+                                                Picoseconds limit) const {
+  solver::LabelSets result = region.labels;
+  for (auto [flags, bounds] : llvm::zip_equal(result, region.labelBounds))
+    for (auto [label, bound] : llvm::enumerate(bounds))
+      if (bound > limit)
+        flags[label] = false;
+  return result;
+}
 
 /// A plan of which no row is above `limit`, if one is found; or the proof that
 /// there is none: Status::Infeasible.
 solver::Solution ObjectiveSearch::findWithin(const Region &region,
                                              Picoseconds limit) {
+  solver::Solution none;
+  none.status = solver::Status::Infeasible;
+  solver::LabelSets labels = labelsWithin(region, limit);
+  if (solver::lacksLabels(labels))
+    return none;
   PartialProblem partial =
-      times->limitRows(integral(weightsOf(region)), region.labels, chains,
+      times->limitRows(integral(weightsOf(region)), labels, chains,
                        {.each = limit, .weighed = limit * unit});
   if (partial.problem.check())
     return {};
@@ -481,18 +532,27 @@ ObjectiveSearch::longestRow(const std::vector<solver::Label> &plan) {
 /// or one is found that all rows together do not rule out. It is better than
 /// the best, or it has a chain that is longer than the limit: one more row.
 /// What is neither is as far as rows can tell.
-void ObjectiveSearch::narrow(Region &region) {
+ObjectiveSearch::Narrowed ObjectiveSearch::narrow(Region &region) {
+  Narrowed end = Narrowed::Unknown;
+  if (region.bound >= best().value || workLeft <= 0)
+    return end;
+  PartialProblem mean = meanOf(region, weightsOf(region));
+  if (!mean.problem.check())
+    boundLabels(region, mean, {},
+                std::min(kBoundsWork, kBoundsPart * workLeft));
   Picoseconds reach = best().value;
+  double enough =
+      double(best().value) - kMuchBetter * double(best().value - region.bound);
   while (region.bound < best().value && workLeft > 0 && !deadline.expired()) {
-    bool isOpen =
-        best().value - region.bound > kWorthHalving * double(best().value);
+    double gap = double(best().value - region.bound);
     Picoseconds most = std::min(best().value, reach) - 1;
     if (most < region.bound ||
         (reach < best().value &&
-         double(most - region.bound) < kConverged * double(most)))
-      return;
-    Picoseconds limit =
-        isOpen ? region.bound + (most - region.bound) / 2 : most;
+         double(most - region.bound) < kWorthLimit * gap))
+      return end;
+    Picoseconds limit = gap > kWorthHalving * double(best().value)
+                            ? region.bound + (most - region.bound) / 2
+                            : most;
     solver::Solution found = findWithin(region, limit);
     if (found.status == solver::Status::Infeasible) {
       region.bound = limit + 1;
@@ -507,13 +567,18 @@ void ObjectiveSearch::narrow(Region &region) {
     size_t known = chains.size();
     std::optional<Picoseconds> longest = longestRow(found.assignment);
     tell(region);
+    if (double(best().value) < enough)
+      return Narrowed::Better;
     if (longest && *longest > limit && chains.size() > known)
       continue;
-    if (objective == Objective::Scheduled && !hasLoads)
+    if (objective == Objective::Scheduled && !hasLoads) {
       addLoads();
-    else
+    } else {
       reach = longest ? std::min(limit, *longest) : limit;
+      end = Narrowed::CannotTell;
+    }
   }
+  return end;
 }
 
 //===----------------------------------------------------------------------===//
@@ -612,36 +677,43 @@ solver::Cost ObjectiveSearch::branch(Region root) {
   }
 }
 
+double ObjectiveSearch::workFor(std::optional<double> seconds) {
+  return kUsualWork * std::max(1.0, seconds.value_or(0) / kUsualSeconds);
+}
+
 solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   solver::Solution result = first;
   times = TimeRows::build(context, program, network, options);
   unit = unitFor(network.problem);
-  workLeft = kMaxWork;
+  workLeft = maxWork;
   tryPlan(first.assignment);
   if (trials.empty() || !times)
     return result;
   Region all{times->allLabels()};
+  for (const std::vector<bool> &labels : all.labels)
+    all.labelBounds.emplace_back(labels.size(), 0);
   tidyLast();
   // The longest row takes no less than the mean of all resources.
   solver::Cost resources = trials.front().rows.size() - chains.size();
   all.bound = std::max<solver::Cost>(first.bound, 0) / resources;
   PartialProblem mean = meanOf(all, bestWeights(all, kAllPlans.plays).weights);
   if (!mean.problem.check())
-    prune(all, mean, {});
-  tryWithRoom(all);
+    boundLabels(all, mean, {}, 0);
   raiseBounds(all, kAllPlans);
-  // Plans that traded one row for another may be forbidden by now: what is left
-  // is bound by the longest row of the best.
-  const Rows &rows = best().rows;
-  Rows longest(rows.size(), 0);
-  longest[llvm::max_element(rows) - rows.begin()] = 1;
-  if (all.bound < best().value && workLeft > 0)
-    raiseBound(all, longest, 0);
-  if (all.bound < best().value)
-    trySurrogates(all);
-  narrow(all);
-  solver::Cost bound = branch(std::move(all));
-  result.work += kMaxWork - workLeft;
+  trySurrogates(all);
+  tryWithRoom(all);
+  raiseByLongest(all);
+  Narrowed end = narrow(all);
+  while (end == Narrowed::Better) {
+    all.radius = kNextRadius;
+    raiseBounds(all, kAllPlans);
+    raiseByLongest(all);
+    end = narrow(all);
+  }
+  solver::Cost bound = all.bound;
+  if (end == Narrowed::Unknown)
+    bound = branch(std::move(all));
+  result.work += maxWork - workLeft;
   result.assignment = best().assignment;
   result.cost = best().value;
   result.bound = std::min(bound, result.cost);

@@ -29,11 +29,16 @@ public:
   /// `upper`.
   ObjectiveSearch(PlanningContext &context, ProgramOp program,
                   const PlanNetwork &network, Objective objective,
-                  NetworkOptions options, solver::Deadline deadline,
+                  NetworkOptions options, double maxWork,
+                  solver::Deadline deadline,
                   std::function<void(const solver::SearchProgress &)> progress)
       : context(context), program(program), network(network),
-        objective(objective), options(std::move(options)), deadline(deadline),
-        progress(std::move(progress)) {}
+        objective(objective), options(std::move(options)), maxWork(maxWork),
+        deadline(deadline), progress(std::move(progress)) {}
+
+  /// Table entries that may be looked at: a fixed number, so that results do
+  /// not depend on the machine, and more if the user gives much time.
+  static double workFor(std::optional<double> seconds);
 
   /// From a plan that fits: the best that is found, its time, and a bound.
   /// Assignments are of networks of any weights.
@@ -55,6 +60,8 @@ private:
   /// Labels of which all better plans are made, and what these take at least.
   struct Region {
     solver::LabelSets labels;
+    /// What better plans with each label take at least.
+    solver::LabelBounds labelBounds = {};
     solver::Cost bound = 0;
     /// Those of the bound, and how far from them better ones may be.
     Rows weights = {};
@@ -68,14 +75,18 @@ private:
     double mean = -1;
   };
 
-  /// Weights that are solved for at most, rounds of play for each, and the work
-  /// that they leave.
+  /// Weights that are solved for at most, rounds of play for each, and the part
+  /// of all work that they leave.
   struct Effort {
     unsigned weights, plays;
     double leave;
   };
-  static constexpr Effort kAllPlans = {12, 20000, 8e8},
+  static constexpr Effort kAllPlans = {12, 20000, 0.3},
                           kPartOfPlans = {2, 1000, 0};
+
+  /// Why limits lead no further: the best plan is much better than it was; the
+  /// solver does not know; or plans keep all rows and are slower.
+  enum class Narrowed { Better, Unknown, CannotTell };
 
   bool isKnown(const std::vector<solver::Label> &plan) const;
   void tryPlan(const std::vector<solver::Label> &assignment);
@@ -103,11 +114,15 @@ private:
   void raiseBound(Region &region, const Rows &weights, double tolerance);
   void raiseBounds(Region &region, const Effort &effort);
   void prune(Region &region, const PartialProblem &partial,
-             const std::vector<double> &multipliers);
+             const std::vector<double> &multipliers, double work);
+  void boundLabels(Region &region, const PartialProblem &partial,
+                   const std::vector<double> &multipliers, double work);
 
+  solver::LabelSets labelsWithin(const Region &region, Picoseconds limit) const;
   solver::Solution findWithin(const Region &region, Picoseconds limit);
   std::optional<Picoseconds> longestRow(const std::vector<solver::Label> &plan);
-  void narrow(Region &region);
+  void raiseByLongest(Region &region);
+  Narrowed narrow(Region &region);
 
   solver::Cost branch(Region root);
   std::optional<Region> takeHalf(Region &region) const;
@@ -118,6 +133,7 @@ private:
   const PlanNetwork &network;
   Objective objective;
   NetworkOptions options;
+  double maxWork;
   solver::Deadline deadline;
   std::function<void(const solver::SearchProgress &)> progress;
   std::optional<TimeRows> times;
@@ -131,6 +147,8 @@ private:
   std::vector<double> prices;
   /// Table entries that may still be looked at.
   double workLeft = 0;
+  /// That one weighted mean took.
+  double mostWork = 0;
 };
 
 } // namespace shardc::shd

@@ -160,6 +160,9 @@ OptimizePass::costWithin(int64_t capacity, solver::Problem &problem,
   return solution.cost;
 }
 
+/// What more memory would save is worth so much of a time limit.
+static constexpr double kMoreSeconds = 5;
+
 /// The program planned with another limit.
 std::optional<solver::Cost>
 OptimizePass::valueWithin(int64_t capacity, ModuleOp unplanned,
@@ -168,7 +171,8 @@ OptimizePass::valueWithin(int64_t capacity, ModuleOp unplanned,
   options.objective = objective;
   options.memoryLimit = capacity;
   if (timeLimit >= 0)
-    options.timeLimit = deadline.remaining().value_or(0);
+    options.timeLimit =
+        std::min(deadline.remaining().value_or(0), kMoreSeconds);
   // What it has to say was said of the program as it is.
   ScopedDiagnosticHandler silent(unplanned.getContext(),
                                  [](Diagnostic &) { return success(); });
@@ -217,10 +221,12 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
     unplanned->push_back(program->clone());
   }
   if (fits && objective != Objective::Upper)
-    solution = ObjectiveSearch(context, program, network, objective,
-                               networkOptions(context), deadline,
-                               watch ? watch->progress : nullptr)
-                   .run(solution);
+    solution =
+        ObjectiveSearch(context, program, network, objective,
+                        networkOptions(context),
+                        ObjectiveSearch::workFor(options.timeLimitSeconds),
+                        deadline, watch ? watch->progress : nullptr)
+            .run(solution);
   applyAssignment(context, network, solution.assignment);
   PlanRecord plan;
   plan.status = statusName(solution, fixed);

@@ -1,6 +1,6 @@
-//===- LabelsBelowTest.cpp - Labels of cheaper assignments ----------------===//
+//===- LabelBoundsTest.cpp - What assignments with a label cost -----------===//
 
-#include "shardc/Solver/LabelsBelow.h"
+#include "shardc/Solver/LabelBounds.h"
 #include "BruteForce.h"
 #include "LayeredNetwork.h"
 #include "shardc/Solver/Solve.h"
@@ -16,23 +16,28 @@ static size_t countLabels(const LabelSets &sets) {
   return count;
 }
 
-/// What every assignment that fits and costs less than `limit` uses, by trying
-/// them all.
-static LabelSets labelsInUse(const Problem &problem, Cost limit) {
-  LabelSets used;
+/// What the best assignment with each label costs, if it fits and costs less
+/// than `limit`, by trying them all.
+static LabelBounds leastCosts(const Problem &problem, Cost limit) {
+  LabelBounds least;
   for (const VariableData &variable : problem.variables)
-    used.emplace_back(variable.costs.size(), false);
+    least.emplace_back(variable.costs.size(), kForbidden);
   eachAssignment(problem, [&](const auto &labels, const Evaluation &now) {
     if (!now.cost || !now.fits || *now.cost >= limit)
       return;
     for (size_t v = 0; v < labels.size(); ++v)
-      used[v][labels[v]] = true;
+      least[v][labels[v]] = std::min(least[v][labels[v]], *now.cost);
   });
-  return used;
+  return least;
+}
+
+static LabelSets labelsLeft(const Problem &problem, Cost limit,
+                            std::vector<double> prices, BoundWork &work) {
+  return labelsBelow(boundLabels(problem, limit, std::move(prices), work));
 }
 
 /// Whatever prices it starts from.
-TEST(LabelsBelow, KeepsWhatCheaperAssignmentsUse) {
+TEST(LabelBounds, KeepsWhatCheaperAssignmentsUse) {
   std::mt19937_64 random(1);
   size_t kept = 0, needed = 0, all = 0;
   for (int i = 0; i < 3000; ++i) {
@@ -48,14 +53,16 @@ TEST(LabelsBelow, KeepsWhatCheaperAssignmentsUse) {
     std::vector<double> prices;
     for (uint32_t t = 0; t < problem.numPoints; ++t)
       prices.push_back(double(uniform(random, 0, 3)));
-    LabelSets used = labelsInUse(problem, limit);
+    LabelBounds least = leastCosts(problem, limit);
+    LabelSets used = labelsBelow(least);
     for (const std::vector<double> &start : {std::vector<double>(), prices}) {
-      double work = 1e7;
-      LabelSets left = labelsBelow(problem, limit, start, work);
-      ASSERT_EQ(left.size(), used.size());
-      for (size_t v = 0; v < used.size(); ++v)
-        for (size_t l = 0; l < used[v].size(); ++l)
-          EXPECT_TRUE(left[v][l] || !used[v][l]) << v << ' ' << l;
+      BoundWork work{1e7};
+      LabelBounds bounds = boundLabels(problem, limit, start, work);
+      ASSERT_EQ(bounds.size(), least.size());
+      for (size_t v = 0; v < least.size(); ++v)
+        for (size_t l = 0; l < least[v].size(); ++l)
+          EXPECT_LE(bounds[v][l], least[v][l]) << v << ' ' << l;
+      LabelSets left = labelsBelow(bounds);
       if (start.empty()) {
         kept += countLabels(left);
         needed += countLabels(used);
@@ -69,7 +76,7 @@ TEST(LabelsBelow, KeepsWhatCheaperAssignmentsUse) {
 }
 
 /// Without memory the bound of each label is exact.
-TEST(LabelsBelow, IsExactWithoutMemory) {
+TEST(LabelBounds, IsExactWithoutMemory) {
   std::mt19937_64 random(2);
   Shape shape;
   shape.memory = false;
@@ -80,24 +87,27 @@ TEST(LabelsBelow, IsExactWithoutMemory) {
     if (!optimum.cost)
       continue;
     Cost limit = *optimum.cost + uniform(random, 0, 8);
-    double work = 1e7;
-    EXPECT_EQ(labelsBelow(problem, limit, {}, work),
-              labelsInUse(problem, limit));
+    BoundWork work{1e7};
+    LabelBounds bounds = boundLabels(problem, limit, {}, work);
+    EXPECT_EQ(bounds, leastCosts(problem, limit));
+    // Of lower limits they tell as much.
+    EXPECT_EQ(labelsBelow(bounds, limit - 2),
+              labelsBelow(leastCosts(problem, limit - 2)));
   }
 }
 
 /// Layers like those of a transformer, in tight memory.
-TEST(LabelsBelow, KeepsThePlanOfLayers) {
+TEST(LabelBounds, KeepsThePlanOfLayers) {
   Problem problem = LayeredNetwork(3).problem;
   Solution free = solve(problem);
   problem.capacity = free.peak * 3 / 4;
   Solution solution = solve(problem);
   ASSERT_TRUE(solution.status == Status::Optimal ||
               solution.status == Status::Feasible);
-  double work = 1e9;
+  BoundWork work{1e9};
   LabelSets left =
-      labelsBelow(problem, solution.cost + 1, solution.multipliers, work);
-  EXPECT_LT(work, 1e9);
+      labelsLeft(problem, solution.cost + 1, solution.multipliers, work);
+  EXPECT_LT(work.sum(), 1e9);
   size_t all = 0;
   for (size_t v = 0; v < left.size(); ++v) {
     EXPECT_TRUE(left[v][solution.assignment[v]]);
@@ -109,7 +119,7 @@ TEST(LabelsBelow, KeepsThePlanOfLayers) {
 /// Where messages alone show at once that nothing is below the limit: eleven
 /// variables of ten labels, each pair with costs of at least 1000, are too many
 /// to eliminate exactly.
-TEST(LabelsBelow, KeepsNothingFarBelowAllCosts) {
+TEST(LabelBounds, KeepsNothingFarBelowAllCosts) {
   std::mt19937_64 random(3);
   constexpr unsigned kVariables = 11, kLabels = 10;
   Problem problem;
@@ -131,6 +141,6 @@ TEST(LabelsBelow, KeepsNothingFarBelowAllCosts) {
         table.costs.push_back(1000 + uniform(random, 0, 1000));
     }
   ASSERT_FALSE(problem.check());
-  double work = 1e7;
-  EXPECT_EQ(countLabels(labelsBelow(problem, 1000, {}, work)), 0u);
+  BoundWork work{1e7};
+  EXPECT_EQ(countLabels(labelsLeft(problem, 1000, {}, work)), 0u);
 }

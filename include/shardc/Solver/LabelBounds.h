@@ -1,0 +1,44 @@
+//===- LabelBounds.h - What assignments with a label cost -----*- C++ -*-===//
+//
+// For objectives that are more than one sum: an assignment whose every sum
+// stays below a limit can use only labels whose bounds under each of them are
+// below it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_SOLVER_LABELBOUNDS_H
+#define SHARDC_SOLVER_LABELBOUNDS_H
+
+#include "shardc/Solver/Deadline.h"
+#include "shardc/Solver/Problem.h"
+
+namespace shardc::solver {
+
+/// By variable and label.
+using LabelBounds = std::vector<std::vector<Cost>>;
+
+/// Table entries that may be looked at, some at least: by message passing,
+/// which excludes labels, and by exact elimination, which bounds each of them.
+struct BoundWork {
+  double messages = 0, elimination = 0;
+
+  double sum() const { return messages + elimination; }
+};
+
+/// What any assignment that fits and uses a label costs at least; kForbidden if
+/// that is not below `limit`. Goes from `multipliers`, shadow prices at each
+/// point of the problem, or from none, and takes the entries that it looks at
+/// off `left`.
+LabelBounds boundLabels(const Problem &problem, Cost limit,
+                        std::vector<double> multipliers, BoundWork &left,
+                        const Deadline &deadline = {});
+
+/// A superset of the labels that assignments below `limit` use.
+LabelSets labelsBelow(const LabelBounds &bounds, Cost limit = kForbidden);
+
+/// Some variable has no label left: no assignment uses these alone.
+bool lacksLabels(const LabelSets &labels);
+
+} // namespace shardc::solver
+
+#endif // SHARDC_SOLVER_LABELBOUNDS_H

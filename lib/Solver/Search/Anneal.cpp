@@ -1,6 +1,7 @@
 //===- Anneal.cpp - Large neighbourhoods that keep memory feasible --------===//
 
 #include "Anneal.h"
+#include "Exchange.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
@@ -27,7 +28,7 @@ static constexpr double kMostRegionPrice = 1;
 static constexpr double kShareGrowth = 1.6, kShareStep = 0.1;
 static constexpr unsigned kDives = 3;
 /// A region's nodes for each move that follows its dive.
-static constexpr size_t kNodesPerMove = 4;
+static constexpr size_t kNodesPerMove = 20;
 
 Guide::Guide(const Graph &graph, const Prices &prices)
     : prices(prices), priced(priceLabels(graph, prices)) {
@@ -224,7 +225,7 @@ void Walk::diveOnce(Dive &dive, double temperature) {
   double share = kMostRegionPrice * random.unit();
   double fraction = random.logUniform(kFractionFrom, kFractionTo);
   double allowed = -temperature * std::log(random.positive());
-  Labels before = state.labels();
+  const Labels before = state.labels();
   int64_t cost = state.cost();
   bool fitted = state.fits();
   for (unsigned attempt = 0; attempt < kDives; ++attempt) {
@@ -238,14 +239,23 @@ void Walk::diveOnce(Dive &dive, double temperature) {
                   kFewNeighbours, random);
       moveBlock(0);
     }
-    if ((state.fits() || !fitted) && double(state.cost() - cost) <= allowed) {
+    bool fits = state.fits();
+    if ((fits || !fitted) && double(state.cost() - cost) <= allowed) {
+      if (fits && fitted)
+        takeBetterParts(graph, state, before);
+      ++accepted;
       keepIfBest();
       return;
     }
-    bool tooLarge = !state.fits();
+    const Labels after = state.labels();
     for (uint32_t u = 0; u < graph.size(); ++u)
       state.change(u, before[u]);
-    if (!tooLarge)
+    if (fitted && takeBetterParts(graph, state, after)) {
+      ++accepted;
+      keepIfBest();
+      return;
+    }
+    if (fits)
       return;
     share = kShareGrowth * share + kShareStep;
   }

@@ -11,6 +11,7 @@
 #include "Carry.h"
 #include "Core.h"
 #include "ExactBound.h"
+#include "Exchange.h"
 #include "Order.h"
 #include "Starts.h"
 #include "Tasks.h"
@@ -31,11 +32,13 @@ static constexpr double kFirstWork = 4e8;
 static constexpr double kLateRate = 3e-3, kLeastRate = 1e-5;
 static constexpr double kLeastGain = 1e-8;
 /// Decodings that starts are chosen from, and starts that race.
-static constexpr unsigned kTries = 8, kStarts = 3, kFreshStarts = 3;
+static constexpr unsigned kTries = 8, kStarts = 3;
 /// Temperatures of the race, relative to the cost of the best plan.
 static constexpr double kTemperatures[] = {1e-2, 3e-4, 1e-5, 1e-6};
 static constexpr double kCooling = 1e-3;
 static constexpr double kCycleHeat[] = {1, 0.3, 3, 0.1, 10};
+/// Of dives: relative to the cost of the best plan for each node.
+static constexpr double kDiveHeat = 1e-2, kDiveCooling = 1e-2;
 /// Additions of a walk in the race: this many passes over all links, at least.
 static constexpr double kRacePasses = 75, kLeastRaceWork = 2e6;
 /// Rounds take longer and longer.
@@ -314,6 +317,19 @@ private:
     });
   }
 
+  /// The better of each pair's parts, by both plans in turn.
+  void exchange(const Plan &plan) {
+    if (plan.labels.empty() || bestLabels.empty())
+      return;
+    const Labels best = bestLabels;
+    for (const auto &[from, other] :
+         {std::pair(&best, &plan.labels), std::pair(&plan.labels, &best)}) {
+      State state(*graph, *from);
+      if (takeBetterParts(*graph, state, *other))
+        offer(state.labels());
+    }
+  }
+
   double scaleOfCosts() const {
     return std::max(1.0, hasPlan() ? double(solution.cost)
                                    : std::abs(ascent->best().bound));
@@ -355,6 +371,8 @@ private:
       if (runner.best.cost < first->best.cost)
         first = &runner;
     }
+    for (const Runner &runner : runners)
+      exchange(runner.best);
     heat = first->heat;
     roundWork = 2 * work;
     prune();
@@ -404,43 +422,54 @@ private:
     return static_cast<Walker>(llvm::max_element(earned) - earned.begin());
   }
 
-  /// Walks from the best plan and one from a new start, beside ascent.
+  struct Runner {
+    Walker walker;
+    double heat;
+    Plan best;
+  };
+
+  /// A walk of its kind from the best plan, or from a new start.
+  void walk(Runner &runner, const DualPoint &point, uint64_t seed) {
+    bool fresh = runner.walker == Walker::Fresh || !hasPlan();
+    Walk walk(
+        *graph, *guide,
+        fresh
+            ? makeStart(*graph, *guide, point, /*disturbed=*/true, seed).labels
+            : bestLabels,
+        seed);
+    if (!walk.state.fits())
+      repair(*graph, *guide, walk, point.bound, *problem.capacity, stop);
+    if (runner.walker == Walker::Dives) {
+      double hot = kDiveHeat * scaleOfCosts() / double(graph->size());
+      walk.diveRegions(hot, hot * kDiveCooling, uint64_t(roundWork), stop);
+    } else {
+      double hot = heat * scaleOfCosts() * runner.heat;
+      walk.anneal(hot, hot * kCooling, uint64_t(roundWork), stop);
+    }
+    runner.best = std::move(walk.best);
+  }
+
+  /// Walks from the best plan and from new starts, beside ascent: four tasks.
   void round() {
     Cost before = solution.cost;
-    repairStarts(kFreshStarts, kFreshStarts);
-    if (isDone())
-      return;
-    struct Runner {
-      Walker walker;
-      const Labels *from;
-      double heat;
-      Plan best;
-    };
+    makeGuide();
     std::vector<Runner> runners;
-    const Labels *fresh = &starts[rounds % starts.size()].labels;
-    double cycle = kCycleHeat[rounds % std::size(kCycleHeat)];
-    for (Walker walker : {Walker::Forests, favourite(),
-                          rounds % 2 ? Walker::Dives : Walker::Fresh})
-      runners.push_back(
-          {walker,
-           hasPlan() && walker != Walker::Fresh ? &bestLabels : fresh,
-           walker == Walker::Forests ? cycle : 1,
-           {}});
+    auto add = [&](Walker walker) {
+      double cycle =
+          kCycleHeat[(rounds + runners.size()) % std::size(kCycleHeat)];
+      runners.push_back({walker, walker == Walker::Forests ? cycle : 1, {}});
+    };
+    add(Walker::Forests);
+    add(favourite());
+    add(rounds % 2 ? Walker::Dives : Walker::Fresh);
+    if (resting)
+      add(favourite());
     std::vector<std::function<void()>> tasks;
+    DualPoint point = ascent->best();
     addAscent(tasks, roundWork);
     for (size_t k = 0; k < runners.size(); ++k)
       tasks.push_back([&, k] {
-        Walk walk(*graph, *guide, *runners[k].from,
-                  options.seed + 1000 * rounds + k);
-        if (!walk.state.fits())
-          repair(*graph, *guide, walk, ascent->best().bound, *problem.capacity,
-                 stop);
-        double hot = heat * scaleOfCosts() * runners[k].heat;
-        if (runners[k].walker == Walker::Dives)
-          walk.diveRegions(hot, hot * kCooling, uint64_t(roundWork), stop);
-        else
-          walk.anneal(hot, hot * kCooling, uint64_t(roundWork), stop);
-        runners[k].best = std::move(walk.best);
+        walk(runners[k], point, options.seed + 1000 * (rounds + 1) + k);
       });
     runTasks(tasks, options.jobs);
     for (double &earning : earned)
@@ -451,6 +480,8 @@ private:
             0, double(before - graph->constant - runner.best.cost));
       offer(runner.best);
     }
+    for (const Runner &runner : runners)
+      exchange(runner.best);
     prune();
     idleRounds = solution.cost == before ? idleRounds + 1 : 0;
     roundWork *= kGrowth;

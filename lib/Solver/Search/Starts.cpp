@@ -16,6 +16,7 @@ static constexpr unsigned kRepairs = 400;
 /// By how much prices are multiplied at most, about, in different starts.
 static constexpr double kLeastSpread = 0.003, kMostSpread = 0.3;
 
+/// Starts differ where prices are close to a change.
 static void disturb(Prices &prices, Random &random) {
   double spread = random.logUniform(kLeastSpread, kMostSpread);
   for (double &price : prices)
@@ -31,32 +32,33 @@ static double pricedValue(const Guide &guide, const Graph &graph,
   return value;
 }
 
+Start makeStart(const Graph &graph, const Guide &guide, const DualPoint &point,
+                bool disturbed, uint64_t seed) {
+  Random random(seed);
+  Prices prices = point.prices;
+  if (disturbed)
+    disturb(prices, random);
+  Sweeps sweeps(graph);
+  sweeps.setPrices(prices);
+  sweeps.messages = point.messages;
+  for (unsigned pass = 0; pass < kPasses; ++pass) {
+    sweeps.forward();
+    sweeps.backward();
+  }
+  std::vector<double> priced = priceLabels(graph, prices);
+  Walk walk(graph, guide, sweeps.decode(), seed);
+  for (unsigned i = 0; i < kForests && walk.sweepPriced(priced); ++i)
+    ;
+  return {walk.state.labels(), pricedValue(guide, graph, walk.state)};
+}
+
 std::vector<Start> makeStarts(const Graph &graph, const Guide &guide,
                               const DualPoint &point, unsigned tries,
                               unsigned keep, uint64_t seed,
                               const Deadline &stop) {
-  Sweeps sweeps(graph);
-  Random random(seed);
   std::vector<Start> starts;
-  for (unsigned k = 0; k < tries && !(k > 0 && stop.expired()); ++k) {
-    // The first start keeps to the prices; others differ where these are close
-    // to a change.
-    Prices prices = point.prices;
-    if (k > 0)
-      disturb(prices, random);
-    sweeps.setPrices(prices);
-    sweeps.messages = point.messages;
-    for (unsigned pass = 0; pass < kPasses; ++pass) {
-      sweeps.forward();
-      sweeps.backward();
-    }
-    std::vector<double> priced = priceLabels(graph, prices);
-    Walk walk(graph, guide, sweeps.decode(), seed + k);
-    for (unsigned i = 0; i < kForests && walk.sweepPriced(priced); ++i)
-      ;
-    starts.push_back(
-        {walk.state.labels(), pricedValue(guide, graph, walk.state)});
-  }
+  for (unsigned k = 0; k < tries && !(k > 0 && stop.expired()); ++k)
+    starts.push_back(makeStart(graph, guide, point, k > 0, seed + k));
   llvm::stable_sort(starts, [](const Start &a, const Start &b) {
     return a.priced < b.priced;
   });

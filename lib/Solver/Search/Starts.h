@@ -14,9 +14,13 @@ struct Start {
   double priced = 0;
 };
 
-/// The best `keep` that differ among `tries` decodings of the messages, the
-/// first at the point's prices and others near them, each improved by exact
-/// moves of forests.
+/// A decoding of the messages at the point's prices, or near them if these are
+/// to be disturbed, improved by exact moves of forests.
+Start makeStart(const Graph &graph, const Guide &guide, const DualPoint &point,
+                bool disturbed, uint64_t seed);
+
+/// The best `keep` that differ among `tries` starts, the first at the point's
+/// prices and others near them.
 std::vector<Start> makeStarts(const Graph &graph, const Guide &guide,
                               const DualPoint &point, unsigned tries,
                               unsigned keep, uint64_t seed,

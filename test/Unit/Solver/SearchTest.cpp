@@ -4,6 +4,7 @@
 #include "BruteForce.h"
 #include "Search/Carry.h"
 #include "Search/ExactBound.h"
+#include "Search/Exchange.h"
 #include "Search/Order.h"
 #include "Search/Starts.h"
 #include "shardc/Solver/Contract.h"
@@ -272,6 +273,50 @@ TEST(Walk, StateIsThatOfAFreshStart) {
       evaluate(problem, recoverLabels(network, *graph, walk.best.labels));
   EXPECT_TRUE(best.fits);
   EXPECT_EQ(best.cost, walk.best.cost + graph->constant);
+}
+
+TEST(Exchange, PartsAreIndependentAndTheBetterOnesAreTaken) {
+  std::mt19937_64 random(16);
+  size_t taken = 0;
+  for (int i = 0; i < 50; ++i) {
+    Network network = buildNetwork(ring(random, 60));
+    std::optional<Graph> graph = buildGraph(network);
+    Labels a, b;
+    for (uint32_t u = 0; u < graph->size(); ++u) {
+      a.push_back(random() % graph->labels(u));
+      b.push_back(chance(random, 20) ? random() % graph->labels(u) : a[u]);
+    }
+    auto costWith = [&](const std::vector<uint32_t> &part) {
+      Labels labels = a;
+      for (uint32_t u : part)
+        labels[u] = b[u];
+      return graphCost(*graph, labels);
+    };
+    int64_t cost = graphCost(*graph, a), sum = 0, gains = 0;
+    for (const std::vector<uint32_t> &part : differingParts(*graph, a, b)) {
+      int64_t change = costWith(part) - cost;
+      sum += change;
+      gains += std::min<int64_t>(change, 0);
+    }
+    EXPECT_EQ(cost + sum, graphCost(*graph, b));
+    // With enough memory all that gain are taken, otherwise what fits.
+    int64_t most = 0;
+    for (int64_t &slack : graph->slack)
+      most = std::max(most, slack);
+    for (bool tight : {false, true}) {
+      for (auto [slack, over] :
+           llvm::zip_equal(graph->slack, overflow(*graph, a)))
+        slack += tight ? over : 100 * most;
+      State state(*graph, a);
+      taken += takeBetterParts(*graph, state, b);
+      EXPECT_TRUE(state.fits());
+      EXPECT_EQ(state.cost(), graphCost(*graph, state.labels()));
+      EXPECT_LE(state.cost(), cost);
+      if (!tight)
+        EXPECT_EQ(state.cost(), cost + gains);
+    }
+  }
+  EXPECT_GT(taken, 50u);
 }
 
 TEST(Dive, RegionsKeepTheStateExact) {

@@ -26,8 +26,9 @@ enum ExitStatus {
   NoPlanFits = 3,
 };
 
-/// Answers are checked, written and the process ended in this time.
-constexpr double kReservedSeconds = 0.5;
+/// Steps that are not cut short are ended, and answers checked and written, in
+/// this time; in more where reading took long.
+constexpr double kReservedSeconds = 0.4, kReservedShare = 0.5;
 
 class Clock {
 public:
@@ -85,9 +86,12 @@ int run(const Settings &settings) {
   options.jobs = settings.jobs;
   options.seed = settings.seed;
   options.interrupted = &interrupted;
-  if (settings.timeLimit)
+  if (settings.timeLimit) {
+    double reading = clock.seconds();
     options.timeLimitSeconds =
-        std::max(0.0, *settings.timeLimit - clock.seconds() - kReservedSeconds);
+        std::max(0.0, *settings.timeLimit - reading - kReservedSeconds -
+                          kReservedShare * reading);
+  }
   options.progress = [&](const solver::SearchProgress &progress) {
     show(line, progress);
   };
@@ -95,7 +99,8 @@ int run(const Settings &settings) {
   outs() << (settings.json ? contest::toJson(answer, clock.seconds())
                            : contest::toText(answer));
   outs().flush();
-  return answer.choices.empty() ? NoPlanFits : Success;
+  // Skips teardown of what ends with the process.
+  exit(answer.choices.empty() ? NoPlanFits : Success);
 }
 
 } // namespace
@@ -149,6 +154,5 @@ int main(int argc, char **argv) {
   settings.jobs = jobs;
   settings.seed = seed;
   settings.json = json;
-  // Skips teardown of what ends with the process.
-  exit(run(settings));
+  return run(settings);
 }

@@ -10,14 +10,15 @@
 #include "shardc/Solver/Search.h"
 #include "Carry.h"
 #include "Core.h"
-#include "ExactBound.h"
 #include "Exchange.h"
 #include "Order.h"
+#include "Probe.h"
 #include "Starts.h"
 #include "Tasks.h"
 #include "shardc/Solver/Contract.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cassert>
+#include <numeric>
 
 namespace shardc::solver {
 
@@ -36,17 +37,23 @@ static constexpr unsigned kTries = 8, kStarts = 3;
 /// Temperatures of the race, relative to the cost of the best plan.
 static constexpr double kTemperatures[] = {1e-2, 3e-4, 1e-5, 1e-6};
 static constexpr double kCooling = 1e-3;
-static constexpr double kCycleHeat[] = {1, 0.3, 3, 0.1, 10};
-/// Of dives: relative to the cost of the best plan for each node.
-static constexpr double kDiveHeat = 1e-2, kDiveCooling = 1e-2;
+/// That of the walk beside the first ascent.
+static constexpr double kBesideHeat = 1e-6;
 /// Additions of a walk in the race: this many passes over all links, at least.
 static constexpr double kRacePasses = 75, kLeastRaceWork = 2e6;
 /// Rounds take longer and longer.
 static constexpr double kGrowth = 1.25;
 /// How much of what kinds of walks gained counts in the next round.
 static constexpr double kMemory = 0.5;
+/// Labels are probed by so many tasks, which all together may take as long as
+/// so many tasks of the round. One gives up when it has tried some and excluded
+/// too few, until the gap has shrunk.
+static constexpr uint32_t kProbes = 8;
+static constexpr double kProbeTasks = 4, kProbeAgain = 0.7;
+static constexpr size_t kProbedNodes = 200;
+static constexpr size_t kTried = 100, kTriedForOne = 50;
 /// The network is contracted again once this share of labels is excluded.
-static constexpr double kContractAgain = 0.15;
+static constexpr double kContractAgain = 0.05;
 /// How much of the time that is left exact elimination may take.
 static constexpr double kCoreShare = 0.3;
 /// Without a time limit: rounds that gain nothing before the search ends.
@@ -57,6 +64,19 @@ static constexpr double kLastShare = 0.05;
 static constexpr unsigned kFreshSweeps = 30;
 
 namespace {
+/// What walks are made of, where they begin, and how hot: relative to the cost
+/// of the best plan, with dives for each node.
+enum class Walker { Forests, Dives, Fresh };
+struct Kind {
+  Walker walker;
+  double heat;
+};
+static constexpr Kind kKinds[] = {
+    {Walker::Forests, 1e-6}, {Walker::Forests, 1e-3}, {Walker::Dives, 1e-2},
+    {Walker::Forests, 1e-4}, {Walker::Forests, 1e-2}, {Walker::Fresh, 1e-3},
+    {Walker::Forests, 1e-5}};
+static constexpr double kDiveCooling = 1e-2;
+
 class Course {
 public:
   Course(const Problem &problem, const SearchOptions &options)
@@ -161,26 +181,68 @@ private:
     passWork = double(workOfPass(*graph));
     ascent.emplace(*graph, *problem.capacity);
     resting = false;
+    excluded.assign(graph->costs.size(), false);
+    beginProbes();
     return true;
   }
 
   /// Removes what no better plan uses, and contracts again if that is much.
   void prune() {
+    Prover prover(*graph, ascent->best());
     Proof proof =
-        prove(*graph, ascent->best(),
-              hasPlan() ? std::optional(solution.cost) : std::nullopt);
+        prover.run(hasPlan() ? std::optional(solution.cost) : std::nullopt);
     raiseBound(proof.bound);
     provenPoint = ascent->best().bound;
-    if (isDone() || !hasPlan())
+    if (isDone() || !hasPlan() || isNearlyOver())
       return;
+    exclude(proof.excluded);
+    probeLabels(prover);
     double share =
-        double(llvm::count(proof.excluded, true)) / double(graph->costs.size());
+        double(llvm::count(excluded, true)) / double(graph->costs.size());
     if (share < kContractAgain || isNearlyOver())
       return;
-    contractWithout(proof.excluded);
+    contractWithout(std::vector(excluded));
     if (isDone())
       return;
     solveCore();
+  }
+
+  void exclude(const std::vector<bool> &labels) {
+    for (size_t label = 0; label < excluded.size(); ++label)
+      excluded[label] = excluded[label] || labels[label];
+  }
+
+  void beginProbes() {
+    nextProbe.resize(kProbes);
+    std::iota(nextProbe.begin(), nextProbe.end(), 0);
+    probedGap = std::numeric_limits<double>::infinity();
+  }
+
+  /// Tries labels alone: each task every so manieth node, from where it ended.
+  void probeLabels(const Prover &prover) {
+    double gap = double(solution.cost) - double(solution.bound);
+    if (gap < kProbeAgain * probedGap)
+      beginProbes();
+    probedGap = std::min(probedGap, gap);
+    std::vector<std::vector<bool>> found(kProbes, excluded);
+    std::vector<std::function<void()>> tasks;
+    for (uint32_t k = 0; k < kProbes; ++k)
+      tasks.push_back([&, k] { probe(prover, nextProbe[k], found[k]); });
+    runTasks(tasks, options.jobs);
+    for (const std::vector<bool> &labels : found)
+      exclude(labels);
+  }
+
+  void probe(const Prover &prover, uint32_t &next, std::vector<bool> &found) {
+    Probe probe(prover, kProbedNodes);
+    double budget = kProbeTasks * roundWork / kProbes;
+    while (next < graph->size() && double(probe.work) < budget &&
+           !stop.expired()) {
+      probe.run(next, solution.cost, found);
+      next += kProbes;
+      if (probe.tried >= kTried && probe.excluded * kTriedForOne < probe.tried)
+        next = graph->size();
+    }
   }
 
   /// No plan is better than the best, or there is none at all.
@@ -294,7 +356,7 @@ private:
                 if (!hasPlan())
                   return;
                 Walk walk(*graph, *guide, bestLabels, options.seed);
-                double hot = heat * scaleOfCosts();
+                double hot = kBesideHeat * scaleOfCosts();
                 walk.anneal(hot, hot * kCooling, uint64_t(2 * passWork * steps),
                             stop);
                 found = std::move(walk.best);
@@ -317,6 +379,13 @@ private:
     });
   }
 
+  void takeOver(llvm::ArrayRef<Plan> plans) {
+    for (const Plan &plan : plans)
+      offer(plan);
+    for (const Plan &plan : plans)
+      exchange(plan);
+  }
+
   /// The better of each pair's parts, by both plans in turn.
   void exchange(const Plan &plan) {
     if (plan.labels.empty() || bestLabels.empty())
@@ -335,8 +404,7 @@ private:
                                    : std::abs(ascent->best().bound));
   }
 
-  /// Short walks from each start at each temperature; the best of them says at
-  /// which temperature to go on.
+  /// Short walks from each start at each temperature.
   void race() {
     if (isDone())
       return;
@@ -346,34 +414,20 @@ private:
       return;
     repairStarts(kTries, kStarts);
     double work = std::max(kRacePasses * passWork, kLeastRaceWork);
-    struct Runner {
-      double heat;
-      Plan best;
-    };
-    std::vector<Runner> runners;
-    for (size_t s = 0; s < starts.size(); ++s)
-      for (double temperature : kTemperatures)
-        runners.push_back({temperature, {}});
+    std::vector<Plan> plans(starts.size() * std::size(kTemperatures));
     std::vector<std::function<void()>> tasks;
     addAscent(tasks, 3 * work);
-    for (size_t k = 0; k < runners.size(); ++k)
+    for (size_t k = 0; k < plans.size(); ++k)
       tasks.push_back([&, k] {
-        Walk walk(*graph, *guide, starts[k / std::size(kTemperatures)].labels,
-                  options.seed + k);
-        double heat = runners[k].heat * scaleOfCosts();
-        walk.anneal(heat, heat * kCooling, uint64_t(work), stop);
-        runners[k].best = std::move(walk.best);
+        auto [start, temperature] =
+            std::div(int64_t(k), int64_t(std::size(kTemperatures)));
+        Walk walk(*graph, *guide, starts[start].labels, options.seed + k);
+        double hot = kTemperatures[temperature] * scaleOfCosts();
+        walk.anneal(hot, hot * kCooling, uint64_t(work), stop);
+        plans[k] = std::move(walk.best);
       });
     runTasks(tasks, options.jobs);
-    const Runner *first = &runners.front();
-    for (const Runner &runner : runners) {
-      offer(runner.best);
-      if (runner.best.cost < first->best.cost)
-        first = &runner;
-    }
-    for (const Runner &runner : runners)
-      exchange(runner.best);
-    heat = first->heat;
+    takeOver(plans);
     roundWork = 2 * work;
     prune();
   }
@@ -414,23 +468,9 @@ private:
     return std::min_element(costs.begin(), costs.end()) - costs.begin();
   }
 
-  /// What walks are made of, and where they begin.
-  enum class Walker { Forests, Dives, Fresh };
-
-  /// The kind of walk that has gained most of late: it gets a turn more.
-  Walker favourite() const {
-    return static_cast<Walker>(llvm::max_element(earned) - earned.begin());
-  }
-
-  struct Runner {
-    Walker walker;
-    double heat;
-    Plan best;
-  };
-
-  /// A walk of its kind from the best plan, or from a new start.
-  void walk(Runner &runner, const DualPoint &point, uint64_t seed) {
-    bool fresh = runner.walker == Walker::Fresh || !hasPlan();
+  /// The best plan of a walk from the best plan so far, or from a new start.
+  Plan walk(const Kind &kind, const DualPoint &point, uint64_t seed) {
+    bool fresh = kind.walker == Walker::Fresh || !hasPlan();
     Walk walk(
         *graph, *guide,
         fresh
@@ -439,49 +479,43 @@ private:
         seed);
     if (!walk.state.fits())
       repair(*graph, *guide, walk, point.bound, *problem.capacity, stop);
-    if (runner.walker == Walker::Dives) {
-      double hot = kDiveHeat * scaleOfCosts() / double(graph->size());
-      walk.diveRegions(hot, hot * kDiveCooling, uint64_t(roundWork), stop);
-    } else {
-      double hot = heat * scaleOfCosts() * runner.heat;
+    double hot = kind.heat * scaleOfCosts();
+    if (kind.walker == Walker::Dives)
+      walk.diveRegions(hot / double(graph->size()),
+                       hot * kDiveCooling / double(graph->size()),
+                       uint64_t(roundWork), stop);
+    else
       walk.anneal(hot, hot * kCooling, uint64_t(roundWork), stop);
-    }
-    runner.best = std::move(walk.best);
+    return std::move(walk.best);
   }
 
-  /// Walks from the best plan and from new starts, beside ascent: four tasks.
+  /// Walks beside ascent, four tasks: two of the kind that has gained most of
+  /// late, the others of all kinds in turn.
   void round() {
     Cost before = solution.cost;
     makeGuide();
-    std::vector<Runner> runners;
-    auto add = [&](Walker walker) {
-      double cycle =
-          kCycleHeat[(rounds + runners.size()) % std::size(kCycleHeat)];
-      runners.push_back({walker, walker == Walker::Forests ? cycle : 1, {}});
-    };
-    add(Walker::Forests);
-    add(favourite());
-    add(rounds % 2 ? Walker::Dives : Walker::Fresh);
-    if (resting)
-      add(favourite());
+    std::vector<size_t> kinds;
+    if (const double *most = llvm::max_element(earned); *most > 0)
+      kinds.assign(2, most - earned.begin());
+    while (kinds.size() < (resting ? 4 : 3))
+      kinds.push_back(turn++ % std::size(kKinds));
+    std::vector<Plan> plans(kinds.size());
     std::vector<std::function<void()>> tasks;
     DualPoint point = ascent->best();
     addAscent(tasks, roundWork);
-    for (size_t k = 0; k < runners.size(); ++k)
+    for (size_t k = 0; k < kinds.size(); ++k)
       tasks.push_back([&, k] {
-        walk(runners[k], point, options.seed + 1000 * (rounds + 1) + k);
+        plans[k] = walk(kKinds[kinds[k]], point,
+                        options.seed + 1000 * (rounds + 1) + k);
       });
     runTasks(tasks, options.jobs);
     for (double &earning : earned)
       earning *= kMemory;
-    for (const Runner &runner : runners) {
-      if (hasPlan() && !runner.best.labels.empty())
-        earned[static_cast<size_t>(runner.walker)] += std::max<double>(
-            0, double(before - graph->constant - runner.best.cost));
-      offer(runner.best);
-    }
-    for (const Runner &runner : runners)
-      exchange(runner.best);
+    for (auto [kind, plan] : llvm::zip_equal(kinds, plans))
+      if (hasPlan() && !plan.labels.empty())
+        earned[kind] +=
+            std::max<double>(0, double(before - graph->constant - plan.cost));
+    takeOver(plans);
     prune();
     idleRounds = solution.cost == before ? idleRounds + 1 : 0;
     roundWork *= kGrowth;
@@ -516,11 +550,18 @@ private:
   Labels bestLabels;
   bool infeasible = false;
   bool resting = false; // the ascent
+  /// Labels of the graph that no better plan uses; each probe's next node, and
+  /// the gap when they began.
+  std::vector<bool> excluded;
+  std::vector<uint32_t> nextProbe;
+  double probedGap = 0;
   /// The ascent's bound that has been proven.
   double provenPoint = -std::numeric_limits<double>::infinity();
-  double passWork = 0, roundWork = 0, heat = std::end(kTemperatures)[-1];
+  double passWork = 0, roundWork = 0;
   unsigned rounds = 0, idleRounds = 0;
-  std::array<double, 3> earned = {}; // by Walker
+  /// What kinds of walks gained of late, and which has its turn.
+  std::array<double, std::size(kKinds)> earned = {};
+  size_t turn = 0;
 };
 } // namespace
 

@@ -6,6 +6,7 @@
 #include "Search/ExactBound.h"
 #include "Search/Exchange.h"
 #include "Search/Order.h"
+#include "Search/Probe.h"
 #include "Search/Starts.h"
 #include "shardc/Solver/Contract.h"
 #include "gtest/gtest.h"
@@ -172,8 +173,14 @@ static void forEachPlan(const Problem &problem, Visit visit) {
 static void expectProven(const Problem &problem, const Network &network,
                          const Graph &graph, const DualPoint &point,
                          Cost optimum, Cost cost) {
-  Proof proof = prove(graph, point, cost);
+  Prover prover(graph, point);
+  Proof proof = prover.run(cost);
   EXPECT_LE(proof.bound, optimum);
+  for (size_t size : {1, 2, 3, 100}) {
+    Probe probe(prover, size);
+    for (uint32_t u = 0; u < graph.size(); ++u)
+      probe.run(u, cost, proof.excluded);
+  }
   forEachPlan(problem, [&](const std::vector<Label> &labels, Cost own) {
     if (own > cost)
       return;

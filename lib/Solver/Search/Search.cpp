@@ -72,9 +72,9 @@ struct Kind {
   double heat;
 };
 static constexpr Kind kKinds[] = {
-    {Walker::Forests, 1e-6}, {Walker::Forests, 1e-3}, {Walker::Dives, 1e-2},
-    {Walker::Forests, 1e-4}, {Walker::Forests, 1e-2}, {Walker::Fresh, 1e-3},
-    {Walker::Forests, 1e-5}};
+    {Walker::Forests, 1e-6}, {Walker::Forests, 1e-4}, {Walker::Dives, 1e-2},
+    {Walker::Fresh, 1e-3},   {Walker::Forests, 1e-5}, {Walker::Forests, 1e-3},
+    {Walker::Fresh, 1e-4}};
 static constexpr double kDiveCooling = 1e-2;
 
 class Course {

@@ -170,16 +170,19 @@ static void forEachPlan(const Problem &problem, Visit visit) {
 
 /// Whatever the prices and messages are, the bound holds, and no plan of at
 /// most the cost given uses a label that is excluded.
-static void expectProven(const Problem &problem, const Network &network,
-                         const Graph &graph, const DualPoint &point,
-                         Cost optimum, Cost cost) {
+/// Returns how many labels only probing excluded.
+static size_t expectProven(const Problem &problem, const Network &network,
+                           const Graph &graph, const DualPoint &point,
+                           Cost optimum, Cost cost) {
   Prover prover(graph, point);
   Proof proof = prover.run(cost);
   EXPECT_LE(proof.bound, optimum);
+  size_t probed = 0;
   for (size_t size : {1, 2, 3, 100}) {
     Probe probe(prover, size);
     for (uint32_t u = 0; u < graph.size(); ++u)
       probe.run(u, cost, proof.excluded);
+    probed += probe.excluded;
   }
   forEachPlan(problem, [&](const std::vector<Label> &labels, Cost own) {
     if (own > cost)
@@ -189,12 +192,14 @@ static void expectProven(const Problem &problem, const Network &network,
     for (uint32_t u = 0; u < graph.size(); ++u)
       EXPECT_FALSE(proof.excluded[graph.firstLabel[u] + (*projected)[u]]);
   });
+  return probed;
 }
 
 TEST(ExactBound, NeverAboveTheOptimum) {
   std::mt19937_64 random(5);
   Shape shape;
   shape.maxVariables = 5;
+  size_t probed = 0;
   for (int i = 0; i < 400; ++i) {
     SCOPED_TRACE(i);
     Problem problem = randomGraphProblem(random, shape);
@@ -205,15 +210,17 @@ TEST(ExactBound, NeverAboveTheOptimum) {
     std::optional<Graph> graph = buildGraph(network);
     Ascent ascent(*graph, *problem.capacity);
     ascent.run(60, {});
-    expectProven(problem, network, *graph, ascent.best(), *optimum,
-                 *optimum + i % 3);
+    probed += expectProven(problem, network, *graph, ascent.best(), *optimum,
+                           *optimum + i % 3);
     DualPoint garbage = ascent.best();
     for (float &message : garbage.messages)
       message += float(uniform(random, -30, 30)) / 7;
     for (double &price : garbage.prices)
       price = double(uniform(random, -5, 20)) / 3;
-    expectProven(problem, network, *graph, garbage, *optimum, *optimum);
+    probed +=
+        expectProven(problem, network, *graph, garbage, *optimum, *optimum);
   }
+  EXPECT_GT(probed, 50u);
 }
 
 TEST(ExactBound, TightOnTreesWithoutMemory) {

@@ -41,10 +41,11 @@ static constexpr double kCooling = 1e-3;
 static constexpr double kBesideHeat = 1e-6;
 /// Additions of a walk in the race: this many passes over all links, at least.
 static constexpr double kRacePasses = 75, kLeastRaceWork = 2e6;
-/// Rounds take longer and longer.
+/// Rounds take longer and longer, and begin anew with a smaller network.
 static constexpr double kGrowth = 1.25;
-/// How much of what kinds of walks gained counts in the next round.
-static constexpr double kMemory = 0.5;
+/// How much of what kinds of walks gained counts in the next round, and which
+/// part of the gap is worth another turn.
+static constexpr double kMemory = 0.5, kWorthwhile = 1e-3;
 /// Labels are probed by so many tasks, which all together may take as long as
 /// so many tasks of the round. One gives up when it has tried some and excluded
 /// too few, until the gap has shrunk.
@@ -109,6 +110,10 @@ private:
   bool isClosed() const {
     return infeasible ||
            (hasPlan() && solution.hasBound && solution.bound >= solution.cost);
+  }
+  /// Between the best plan, if there is one, and the bound.
+  double gap() const {
+    return hasPlan() ? double(solution.cost) - double(solution.bound) : 0;
   }
   bool isDone() const { return isClosed() || stop.expired(); }
   /// What is begun now would not pay any more.
@@ -179,6 +184,7 @@ private:
       return false;
     }
     passWork = double(workOfPass(*graph));
+    roundWork = std::min(roundWork, 2 * raceWork());
     ascent.emplace(*graph, *problem.capacity);
     resting = false;
     excluded.assign(graph->costs.size(), false);
@@ -220,10 +226,9 @@ private:
 
   /// Tries labels alone: each task every so manieth node, from where it ended.
   void probeLabels(const Prover &prover) {
-    double gap = double(solution.cost) - double(solution.bound);
-    if (gap < kProbeAgain * probedGap)
+    if (gap() < kProbeAgain * probedGap)
       beginProbes();
-    probedGap = std::min(probedGap, gap);
+    probedGap = std::min(probedGap, gap());
     std::vector<std::vector<bool>> found(kProbes, excluded);
     std::vector<std::function<void()>> tasks;
     for (uint32_t k = 0; k < kProbes; ++k)
@@ -302,6 +307,10 @@ private:
     offer(Labels(found.assignment.begin(), found.assignment.end()));
     if (found.status != Status::Unknown)
       raiseBound(found.bound + graph->constant);
+  }
+
+  double raceWork() const {
+    return std::max(kRacePasses * passWork, kLeastRaceWork);
   }
 
   unsigned stepsFor(double work) const {
@@ -413,7 +422,7 @@ private:
     if (isDone())
       return;
     repairStarts(kTries, kStarts);
-    double work = std::max(kRacePasses * passWork, kLeastRaceWork);
+    double work = raceWork();
     std::vector<Plan> plans(starts.size() * std::size(kTemperatures));
     std::vector<std::function<void()>> tasks;
     addAscent(tasks, 3 * work);
@@ -495,7 +504,8 @@ private:
     Cost before = solution.cost;
     makeGuide();
     std::vector<size_t> kinds;
-    if (const double *most = llvm::max_element(earned); *most > 0)
+    if (const double *most = llvm::max_element(earned);
+        *most > kWorthwhile * gap())
       kinds.assign(2, most - earned.begin());
     while (kinds.size() < (resting ? 4 : 3))
       kinds.push_back(turn++ % std::size(kKinds));

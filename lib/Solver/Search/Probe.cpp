@@ -94,13 +94,15 @@ Int128 Probe::sweep(uint32_t root, uint32_t label) {
   return sum;
 }
 
-void Probe::run(uint32_t root, int64_t cost, std::vector<bool> &gone) {
+void Probe::run(uint32_t root, int64_t cost, std::vector<bool> &gone,
+                const Deadline &stop) {
   const Graph &graph = costs.graph;
   chooseRegion(root);
   Int128 outside = prover.sum;
   for (uint32_t node : region)
     outside -= prover.lows[node];
-  for (uint32_t label = 0; label < graph.labels(root); ++label) {
+  for (uint32_t label = 0; label < graph.labels(root) && !stop.expired();
+       ++label) {
     if (gone[graph.firstLabel[root] + label])
       continue;
     ++tried;

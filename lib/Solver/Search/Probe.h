@@ -20,7 +20,8 @@ public:
   Probe(const Prover &prover, size_t mostNodes);
 
   /// Adds to `gone` the labels of `root` that no plan of at most `cost` uses.
-  void run(uint32_t root, int64_t cost, std::vector<bool> &gone);
+  void run(uint32_t root, int64_t cost, std::vector<bool> &gone,
+           const Deadline &stop);
 
   uint64_t work = 0;
   size_t tried = 0, excluded = 0; // labels

@@ -243,7 +243,7 @@ private:
     double budget = kProbeTasks * roundWork / kProbes;
     while (next < graph->size() && double(probe.work) < budget &&
            !stop.expired()) {
-      probe.run(next, solution.cost, found);
+      probe.run(next, solution.cost, found, stop);
       next += kProbes;
       if (probe.tried >= kTried && probe.excluded * kTriedForOne < probe.tried)
         next = graph->size();

@@ -181,7 +181,7 @@ static size_t expectProven(const Problem &problem, const Network &network,
   for (size_t size : {1, 2, 3, 100}) {
     Probe probe(prover, size);
     for (uint32_t u = 0; u < graph.size(); ++u)
-      probe.run(u, cost, proof.excluded);
+      probe.run(u, cost, proof.excluded, {});
     probed += probe.excluded;
   }
   forEachPlan(problem, [&](const std::vector<Label> &labels, Cost own) {

@@ -6,6 +6,7 @@ whole command, the plan's time and how far from the best it can be.
 
     benchmark/planning.py [--shardc build/bin/shardc] [--objective upper ...]
                           [--machine 'h100[8, 8]' ...] [--unrolled]
+                          [--time-limit 30]
 
 With --unrolled every layer is written out (unroll.py), and its plan its own.
 """
@@ -20,8 +21,11 @@ import time
 import unroll
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MODELS = ["ffn", "attention", "llama3-8b", "llama3-70b", "llama3-70b-decode",
-          "gemma2-27b", "gpt3-175b", "llama3-405b"]
+DECODE = "llama3-70b-decode"
+# With the dims that are set.
+MODELS = [("ffn", []), ("attention", []), ("llama3-8b", []), ("llama3-70b", []),
+          (DECODE, ["B=32"]), (DECODE, []), (DECODE, ["B=1024"]),
+          ("gemma2-27b", []), ("gpt3-175b", []), ("llama3-405b", [])]
 MACHINES = [("tpu_v5p[8, 8, 16]", "[X=8, Y=8, Z=16]"),
             ("tpu_v5e[8, 8]", "[X=8, Y=8]"),
             ("h100[8, 8]", "[X=8, Y=8]")]
@@ -35,21 +39,25 @@ def main():
     parser.add_argument("--machine", nargs="+", choices=dict(MACHINES),
                         default=list(dict(MACHINES)))
     parser.add_argument("--unrolled", action="store_true")
+    parser.add_argument("--time-limit", metavar="SECONDS")
     options = parser.parse_args()
+    time_limit = ([f"--time-limit={options.time_limit}"]
+                  if options.time_limit else [])
     failed = False
     for objective in options.objective:
         for machine in options.machine:
             mesh = dict(MACHINES)[machine]
             print(f"\n`--objective={objective}` on `{machine}`, `mesh {mesh}`\n")
             print("| model | s | plan | gap |\n|---|---|---|---|")
-            for name in MODELS:
+            for name, dims in MODELS:
                 path = os.path.join(ROOT, "models", name + ".shd")
                 text = unroll.program(path) if options.unrolled else None
                 start = time.perf_counter()
                 result = subprocess.run(
                     [options.shardc, "-" if text else path,
                      f"--hardware={machine}", f"--mesh={mesh}",
-                     f"--objective={objective}", "--emit-json"],
+                     f"--objective={objective}", "--emit-json", *time_limit]
+                    + [f"--dim={dim}" for dim in dims],
                     input=text, capture_output=True, text=True)
                 seconds = time.perf_counter() - start
                 # 3: no plan fits, which is proven or not.
@@ -62,7 +70,8 @@ def main():
                 gap = ("optimal" if plan["status"] == "optimal"
                        else plan["status"] if plan["gap"] is None
                        else f"{100 * plan['gap']:.2f} %")
-                print(f"| `{name}` | {seconds:.2f} | {1e3 * value:.4g} ms | {gap} |",
+                label = f"`{name}`" + "".join(f", `{dim}`" for dim in dims)
+                print(f"| {label} | {seconds:.2f} | {1e3 * value:.4g} ms | {gap} |",
                       flush=True)
     return 1 if failed else 0
 

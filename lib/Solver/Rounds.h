@@ -36,7 +36,7 @@ struct Effort {
 };
 
 /// Looking at a state of a search takes as long as at so many table entries.
-inline constexpr double kEntriesPerState = 10;
+inline constexpr double kEntriesPerState = 6;
 
 class Rounds {
 public:

@@ -8,8 +8,9 @@
 
 namespace shardc::solver {
 
-/// States of a search for any plan below a cutoff.
+/// States and work of a search for any plan below a cutoff.
 static constexpr size_t kWidest = 1 << 17;
+static constexpr uint64_t kLongest = 10'000'000'000;
 
 static Solution search(const Problem &problem, const Options &options) {
   assert(!problem.check() && "the problem was not checked");
@@ -19,10 +20,12 @@ static Solution search(const Problem &problem, const Options &options) {
   effort.progress = options.progress;
   effort.stopAtPlan = options.anyBelowCutoff;
   effort.dualWork = std::min(effort.dualWork, options.maxWork);
+  if (options.anyBelowCutoff) {
+    effort.searchWidth = kWidest;
+    effort.searchWork = kLongest;
+  }
   effort.searchWork =
       std::min(double(effort.searchWork), options.maxWork / kEntriesPerState);
-  if (options.anyBelowCutoff)
-    effort.searchWidth = kWidest;
   if (options.cutoff)
     effort.cutoff = *options.cutoff;
   Rounds rounds(problem, effort);

@@ -531,11 +531,11 @@ ObjectiveSearch::longestRow(const std::vector<solver::Label> &plan) {
 /// Halves the gap with limits: either no plan is below one, which is a bound,
 /// or one is found that all rows together do not rule out. It is better than
 /// the best, or it has a chain that is longer than the limit: one more row.
-/// What is neither is as far as rows can tell.
-ObjectiveSearch::Narrowed ObjectiveSearch::narrow(Region &region) {
-  Narrowed end = Narrowed::Unknown;
+/// What is neither is as far as rows can tell. Ends early, true, once there is
+/// a much better plan.
+bool ObjectiveSearch::narrow(Region &region) {
   if (region.bound >= best().value || workLeft <= 0)
-    return end;
+    return false;
   PartialProblem mean = meanOf(region, weightsOf(region));
   if (!mean.problem.check())
     boundLabels(region, mean, {},
@@ -549,7 +549,7 @@ ObjectiveSearch::Narrowed ObjectiveSearch::narrow(Region &region) {
     if (most < region.bound ||
         (reach < best().value &&
          double(most - region.bound) < kWorthLimit * gap))
-      return end;
+      return false;
     Picoseconds limit = gap > kWorthHalving * double(best().value)
                             ? region.bound + (most - region.bound) / 2
                             : most;
@@ -568,17 +568,16 @@ ObjectiveSearch::Narrowed ObjectiveSearch::narrow(Region &region) {
     std::optional<Picoseconds> longest = longestRow(found.assignment);
     tell(region);
     if (double(best().value) < enough)
-      return Narrowed::Better;
+      return true;
     if (longest && *longest > limit && chains.size() > known)
       continue;
     if (objective == Objective::Scheduled && !hasLoads) {
       addLoads();
     } else {
       reach = longest ? std::min(limit, *longest) : limit;
-      end = Narrowed::CannotTell;
     }
   }
-  return end;
+  return false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -703,16 +702,12 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   trySurrogates(all);
   tryWithRoom(all);
   raiseByLongest(all);
-  Narrowed end = narrow(all);
-  while (end == Narrowed::Better) {
+  while (narrow(all)) {
     all.radius = kNextRadius;
     raiseBounds(all, kAllPlans);
     raiseByLongest(all);
-    end = narrow(all);
   }
-  solver::Cost bound = all.bound;
-  if (end == Narrowed::Unknown)
-    bound = branch(std::move(all));
+  solver::Cost bound = branch(std::move(all));
   result.work += maxWork - workLeft;
   result.assignment = best().assignment;
   result.cost = best().value;

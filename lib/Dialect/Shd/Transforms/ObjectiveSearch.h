@@ -84,10 +84,6 @@ private:
   static constexpr Effort kAllPlans = {12, 20000, 0.3},
                           kPartOfPlans = {2, 1000, 0};
 
-  /// Why limits lead no further: the best plan is much better than it was; the
-  /// solver does not know; or plans keep all rows and are slower.
-  enum class Narrowed { Better, Unknown, CannotTell };
-
   bool isKnown(const std::vector<solver::Label> &plan) const;
   void tryPlan(const std::vector<solver::Label> &assignment);
   void addTrial(mlir::ModuleOp module, std::vector<solver::Label> assignment);
@@ -122,7 +118,7 @@ private:
   solver::Solution findWithin(const Region &region, Picoseconds limit);
   std::optional<Picoseconds> longestRow(const std::vector<solver::Label> &plan);
   void raiseByLongest(Region &region);
-  Narrowed narrow(Region &region);
+  bool narrow(Region &region);
 
   solver::Cost branch(Region root);
   std::optional<Region> takeHalf(Region &region) const;

@@ -300,6 +300,21 @@ std::vector<double> TimeRows::differences(ArrayRef<Label> a,
   return result;
 }
 
+std::vector<double>
+TimeRows::collectiveTimes(ArrayRef<Label> assignment) const {
+  const solver::Problem &problem = network->problem;
+  std::vector<double> result(problem.variables.size(), 0);
+  for (auto [index, costs] : llvm::enumerate(collectives.variables))
+    if (!costs.empty())
+      result[index] += double(costs[assignment[index]]);
+  for (auto [index, edge] : llvm::enumerate(problem.edges)) {
+    double time = double(edgeCost(collectives.edges[index], index, assignment));
+    result[edge.first] += time;
+    result[edge.second] += time;
+  }
+  return result;
+}
+
 //===----------------------------------------------------------------------===//
 // Limits
 //===----------------------------------------------------------------------===//

@@ -89,6 +89,10 @@ public:
   std::vector<double> differences(llvm::ArrayRef<solver::Label> a,
                                   llvm::ArrayRef<solver::Label> b) const;
 
+  /// By variable: the collectives of an assignment that depend on it.
+  std::vector<double>
+  collectiveTimes(llvm::ArrayRef<solver::Label> assignment) const;
+
 private:
   using Costs = std::vector<solver::Cost>;
   /// In the order of the network's variables and edges; empty where nothing

@@ -28,6 +28,8 @@ static constexpr double kEntryWork = 30, kTrialWork = 3e6;
 /// the solution took; and before limits, for a part of what is left.
 static constexpr double kPruneWork = 3e7, kPruneFactor = 8;
 static constexpr double kBoundsWork = 1.3e9, kBoundsPart = 0.6;
+/// For small steps from the best plan, of all work.
+static constexpr double kStepsPart = 0.1;
 /// For one limit, of the work that is left.
 static constexpr double kLimitPart = 0.3;
 /// A limit that would close less than this part of the gap is not tried; a plan
@@ -52,8 +54,10 @@ static constexpr double kBranchWork = 4e8, kLeastProgress = 0.05;
 static constexpr double kWorthTidying = 1.25;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
 static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
-/// Between the weights of the bound (0) and those of `upper` (1).
+/// Between the weights of the bound (0) and those of `upper` (1): for plans of
+/// their own, and for small steps.
 static constexpr double kSurrogates[] = {0.5, 0.125, 0.03};
+static constexpr double kStepShares[] = {1, 0.125};
 
 /// The largest unit at which sums of costs stay in range, with as much again
 /// for chains.
@@ -235,17 +239,22 @@ void ObjectiveSearch::trySurrogates(const Region &region) {
   for (double share : kSurrogates) {
     if (workLeft <= 0 || region.bound >= best().value)
       return;
-    // Of the known plans alone: none is sought below a bound here.
-    Region whole{region.labels};
-    Rows part, weights = bestWeights(whole, kAllPlans.plays).weights;
-    for (double weight : weights)
-      part.push_back(weight * (1 - share));
-    RowWeights mixed = integral(part); // what is left goes to the device
-    mixed.collectives = std::llround(share * double(unit));
-    PartialProblem partial =
-        times->combine(mixed, region.labels, {.each = best().value});
+    PartialProblem partial = times->combine(
+        mixed(region.labels, share), region.labels, {.each = best().value});
     solveAndTidy(partial, kRoughGap);
   }
+}
+
+/// Weights that bound known plans of these labels, and `share` of `upper`.
+RowWeights ObjectiveSearch::mixed(const solver::LabelSets &labels,
+                                  double share) const {
+  // Of the known plans alone: none is sought below a bound here.
+  Rows part, weights = bestWeights(Region{labels}, kAllPlans.plays).weights;
+  for (double weight : weights)
+    part.push_back(weight * (1 - share));
+  RowWeights result = integral(part); // what is left goes to the device
+  result.collectives = std::llround(share * double(unit));
+  return result;
 }
 
 /// Where something else is waited for, a plan may move in vain. With the
@@ -273,6 +282,61 @@ ObjectiveSearch::solveAndTidy(PartialProblem &partial, double tolerance) {
   if (trials.size() > known)
     tidyLast();
   return solution;
+}
+
+/// The operations of a plan that do not touch a variable are as they are, and
+/// that one is something else.
+solver::LabelSets
+ObjectiveSearch::labelsAround(solver::Variable variable,
+                              const std::vector<solver::Label> &plan) const {
+  std::vector<bool> touched(plan.size(), false);
+  touched[variable] = true;
+  for (const solver::Edge &edge : network.problem.edges) {
+    touched[edge.first] = touched[edge.first] || edge.second == variable;
+    touched[edge.second] = touched[edge.second] || edge.first == variable;
+  }
+  solver::LabelSets labels = times->allLabels();
+  for (solver::Variable chunk : network.chunkVariable)
+    if (!times->isFree(chunk) && !touched[chunk]) {
+      labels[chunk].assign(labels[chunk].size(), false);
+      labels[chunk][plan[chunk]] = true;
+    }
+  labels[variable][plan[variable]] = false;
+  return labels;
+}
+
+/// Whether the best plan is better with one variable changed: those whose
+/// collectives take longest first.
+bool ObjectiveSearch::tryNeighbours(const RowWeights &weights, double enough) {
+  const Trial start = best();
+  std::vector<double> taken = times->collectiveTimes(start.assignment);
+  auto all = llvm::seq<solver::Variable>(taken.size());
+  std::vector<solver::Variable> variables(all.begin(), all.end());
+  llvm::stable_sort(variables, [&](solver::Variable a, solver::Variable b) {
+    return taken[a] > taken[b];
+  });
+  for (solver::Variable variable : variables) {
+    if (taken[variable] == 0 || workLeft < enough || deadline.expired())
+      return false;
+    solver::LabelSets labels = labelsAround(variable, start.assignment);
+    if (solver::lacksLabels(labels))
+      continue;
+    PartialProblem partial =
+        times->combine(weights, labels, {.each = start.value});
+    solve(partial, kRoughGap);
+    if (best().value < start.value)
+      return true;
+  }
+  return false;
+}
+
+/// Schedules wait for more than rows know of, so the best plan is improved by
+/// small steps too.
+void ObjectiveSearch::improveBest() {
+  double enough = workLeft - kStepsPart * maxWork;
+  for (double share : kStepShares)
+    while (tryNeighbours(mixed(times->allLabels(), share), enough))
+      ;
 }
 
 //===----------------------------------------------------------------------===//
@@ -702,6 +766,8 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   trySurrogates(all);
   tryWithRoom(all);
   raiseByLongest(all);
+  if (objective == Objective::Scheduled && all.bound < best().value)
+    improveBest();
   while (narrow(all)) {
     all.radius = kNextRadius;
     raiseBounds(all, kAllPlans);

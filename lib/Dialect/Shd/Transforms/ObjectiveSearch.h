@@ -98,7 +98,12 @@ private:
   void tell(const Region &region) const;
   void tryWithRoom(const Region &region);
   void trySurrogates(const Region &region);
+  RowWeights mixed(const solver::LabelSets &labels, double share) const;
   void tidyLast();
+  solver::LabelSets labelsAround(solver::Variable variable,
+                                 const std::vector<solver::Label> &plan) const;
+  bool tryNeighbours(const RowWeights &weights, double enough);
+  void improveBest();
   std::optional<solver::Solution> solveAndTidy(PartialProblem &partial,
                                                double tolerance);
 

@@ -9,7 +9,7 @@
 namespace shardc::solver {
 
 /// Additions of an elimination that is worth its time whatever is left.
-static constexpr double kQuickExactWork = 1e7;
+static constexpr double kSmallWork = 1e7;
 /// Where no exact elimination has looked.
 static constexpr Cost kNothingKnown = -kForbidden;
 
@@ -77,7 +77,7 @@ public:
       Model model(network, Model::largestShift(network, kMessageLimit));
       EliminationLimits limits;
       Elimination elimination(model, eliminationOrder(model, limits), limits);
-      double affordable = std::max(kQuickExactWork, left.elimination / 2);
+      double affordable = std::max(kSmallWork, left.elimination / 2);
       bool isExact = elimination.isExact() && elimination.work() <= affordable;
       if (isExact)
         boundByElimination(model, elimination);

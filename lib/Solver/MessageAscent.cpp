@@ -39,7 +39,7 @@ static constexpr double kMaxPrice = 1e17;
 namespace {
 class MessageAscent {
 public:
-  MessageAscent(Model &model, Prices start, double maxWork,
+  MessageAscent(Model &model, const Prices &start, double maxWork,
                 const UpperBound &upper, const Observer &observe)
       : model(model), upper(upper), observe(observe),
         prices(start.begin(), start.end()), means(start.size(), 0),
@@ -51,7 +51,7 @@ public:
     }
     steps = std::clamp(std::min(maxWork, kMaxEntries) / entries,
                        double(kMinSteps), double(kMaxSteps));
-    model.setPrices(std::move(start));
+    model.setPrices(rounded(prices));
     passing.updateCosts();
   }
 
@@ -73,6 +73,12 @@ public:
   }
 
 private:
+  /// Messages carry what is paid from node to node, and sums of parts of which
+  /// some are negative may not stop at infinity.
+  Prices rounded(llvm::ArrayRef<double> exact) const {
+    return roundPrices(model.getNetwork(), exact, kMessageLimit);
+  }
+
   void sweep(bool decode) {
     best.work += entries;
     passing.setLimit(model.sumLimit(upper()));
@@ -110,7 +116,7 @@ private:
       }
       if (fits)
         break;
-      model.setPrices(roundPrices(model.getNetwork(), raised));
+      model.setPrices(rounded(raised));
       descent.improve(labels);
       stopped |= observe(labels, best.bound);
     }
@@ -178,7 +184,7 @@ private:
         length * scale * std::max(kLeastAim * aim, aim - now) / squares;
     for (auto [price, mean] : llvm::zip_equal(prices, means))
       price = std::clamp(price + size * mean, 0.0, kMaxPrice);
-    model.setPrices(roundPrices(model.getNetwork(), prices));
+    model.setPrices(rounded(prices));
     passing.updateCosts();
   }
 
@@ -244,7 +250,7 @@ private:
 MessageResult ascendByMessages(Model &model, Prices start, double maxWork,
                                const UpperBound &upper,
                                const Observer &observe) {
-  return MessageAscent(model, std::move(start), maxWork, upper, observe).run();
+  return MessageAscent(model, start, maxWork, upper, observe).run();
 }
 
 } // namespace shardc::solver

@@ -10,13 +10,14 @@ namespace shardc::solver {
 
 static constexpr unsigned kLargestShift = 20;
 
-Prices roundPrices(const Network &network, llvm::ArrayRef<double> prices) {
+Prices roundPrices(const Network &network, llvm::ArrayRef<double> prices,
+                   Scaled most) {
   static constexpr double kMost = 1e17;
   double paid = 0;
   for (auto [price, slack] : llvm::zip_equal(prices, network.slack))
     paid += price * std::max<double>(slack, 0);
-  double factor = std::min(1.0, std::ldexp(double(kInfinity / 2), kPriceBits) /
-                                    std::max(paid, 1.0));
+  double factor =
+      std::min(1.0, std::ldexp(double(most), kPriceBits) / std::max(paid, 1.0));
   Prices result;
   for (double price : prices)
     result.push_back(

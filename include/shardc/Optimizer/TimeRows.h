@@ -45,8 +45,8 @@ struct PartialProblem {
   /// Nothing if the assignment uses other labels.
   std::optional<std::vector<solver::Label>> restrict(
       llvm::ArrayRef<solver::Label> assignment) const;
-  /// Raises bounds of the network's labels to those of the problem's, which are
-  /// in parts of so many.
+  /// Raises bounds of the network's labels, none negative, to those of the
+  /// problem's, which are in parts of so many.
   void raise(solver::LabelBounds &network, const solver::LabelBounds &bounds,
              int64_t parts) const;
 };

@@ -25,10 +25,10 @@ struct BoundWork {
   double sum() const { return messages + elimination; }
 };
 
-/// What any assignment that fits and uses a label costs at least; kForbidden if
-/// that is not below `limit`. Goes from `multipliers`, shadow prices at each
-/// point of the problem, or from none, and takes the entries that it looks at
-/// off `left`.
+/// What an assignment that fits, costs less than `limit` and uses a label costs
+/// at least; kForbidden if there is none. Goes from `multipliers`, shadow
+/// prices at each point of the problem, or from none, and takes the entries
+/// that it looks at off `left`.
 LabelBounds boundLabels(const Problem &problem, Cost limit,
                         std::vector<double> multipliers, BoundWork &left,
                         const Deadline &deadline = {});

@@ -17,7 +17,7 @@ namespace shardc::solver {
 struct MessageResult {
   Prices prices;
   Messages messages;
-  Cost bound = 0;
+  Cost bound = -kForbidden;
   /// Labels that an assignment below the limit may use, by variable.
   LabelSets remaining;
   /// No assignment is below the limit.

@@ -30,8 +30,9 @@ using Prices = std::vector<int64_t>;
 inline constexpr unsigned kPriceBits = 20;
 
 /// Prices in integers. They are lowered where what fits could pay more than
-/// half of infinity for all rows together.
-Prices roundPrices(const Network &network, llvm::ArrayRef<double> prices);
+/// `most`, in scaled units, for all rows together.
+Prices roundPrices(const Network &network, llvm::ArrayRef<double> prices,
+                   Scaled most = kInfinity / 2);
 /// Prices of a network's rows, from cost units per byte at each point of its
 /// problem.
 Prices pricesAt(const Network &network, llvm::ArrayRef<double> multipliers,

@@ -22,10 +22,10 @@ struct StateLimits {
   /// Additions and comparisons, about; then only what was dropped counts.
   uint64_t work = 1u << 24;
   Deadline deadline;
-  /// Not 0: of two states with labels alike, one that has at most 2^-mergeShift
-  /// less left of each row than the other, and costs no more, stands for both,
-  /// with what either has left. So what is found need not fit, but where
-  /// nothing is found nothing fits.
+  /// Not 0: of two states with labels alike, one that has, but for rounding, at
+  /// most 2^-mergeShift less left of each row than the other, and costs no
+  /// more, stands for both, with what either has left. So what is found need
+  /// not fit, but where nothing is found nothing fits.
   unsigned mergeShift = 0;
 };
 

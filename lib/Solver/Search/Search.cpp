@@ -224,7 +224,7 @@ private:
     probedGap = std::numeric_limits<double>::infinity();
   }
 
-  /// Tries labels alone: each task every so manieth node, from where it ended.
+  /// Tries labels alone: each task every kProbes-th node, from where it ended.
   void probeLabels(const Prover &prover) {
     if (gap() < kProbeAgain * probedGap)
       beginProbes();

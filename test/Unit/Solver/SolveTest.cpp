@@ -152,6 +152,38 @@ TEST(Solve, RowsWithinLimits) {
   }
 }
 
+/// Less for every label of a variable moves the optimum by as much, below zero
+/// too, where messages bound it.
+TEST(Solve, NegativeCosts) {
+  constexpr Cost kLess = 100'000;
+  constexpr unsigned kVariables = 11, kLabels = 10;
+  std::mt19937_64 random(3);
+  Problem problem;
+  for (unsigned v = 0; v < kVariables; ++v) {
+    VariableData &data = problem.variables.emplace_back();
+    for (unsigned label = 0; label < kLabels; ++label)
+      data.costs.push_back(uniform(random, 0, 100));
+  }
+  for (unsigned a = 0; a < kVariables; ++a)
+    for (unsigned b = a + 1; b < kVariables; ++b) {
+      problem.edges.push_back({a, b, TableId(problem.tables.size())});
+      Table &table = problem.tables.emplace_back();
+      table.rows = table.columns = kLabels;
+      for (unsigned i = 0; i < kLabels * kLabels; ++i)
+        table.costs.push_back(uniform(random, 0, 1000));
+    }
+  Options options;
+  options.maxWork = 1e9;
+  Solution positive = solve(problem, options);
+  for (VariableData &variable : problem.variables)
+    for (Cost &cost : variable.costs)
+      cost -= kLess;
+  Solution negative = solve(problem, options);
+  Cost moved = kVariables * kLess;
+  EXPECT_LE(negative.bound, positive.cost - moved);
+  EXPECT_LE(positive.bound, negative.cost + moved);
+}
+
 /// Tensors of one or two bytes stay for good or cost something; at each of many
 /// points one more stays, which nearly fills the memory, or costs something.
 /// Prices are high and add up over the points.

@@ -234,7 +234,7 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
   if (fits) {
     plan.of = objective;
     plan.bound = std::max<solver::Cost>(solution.bound, 0);
-    if (priceMemory)
+    if (priceMemory && !deadline.expired())
       plan.withMore =
           valueWithMore(network.problem, solution, unplanned.get(), deadline);
   } else {

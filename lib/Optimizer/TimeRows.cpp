@@ -281,37 +281,37 @@ bool TimeRows::isFree(solver::Variable variable) const {
                       });
 }
 
+void TimeRows::addTimes(const Row &row, std::vector<double> &times,
+                        llvm::function_ref<double(const TimeOf &)> of) const {
+  for (auto [index, costs] : llvm::enumerate(row.variables))
+    if (!costs.empty())
+      times[index] += of([&, index = index](ArrayRef<Label> assignment) {
+        return costs[assignment[index]];
+      });
+  for (auto [index, edge] : llvm::enumerate(network->problem.edges)) {
+    double time = of([&, index = index](ArrayRef<Label> assignment) {
+      return edgeCost(row.edges[index], index, assignment);
+    });
+    times[edge.first] += time;
+    times[edge.second] += time;
+  }
+}
+
 std::vector<double> TimeRows::differences(ArrayRef<Label> a,
                                           ArrayRef<Label> b) const {
-  const solver::Problem &problem = network->problem;
-  std::vector<double> result(problem.variables.size(), 0);
-  for (const Row *row : {&device, &collectives}) {
-    for (auto [index, costs] : llvm::enumerate(row->variables))
-      if (!costs.empty())
-        result[index] += std::abs(double(costs[a[index]] - costs[b[index]]));
-    for (auto [index, edge] : llvm::enumerate(problem.edges)) {
-      const Costs &costs = row->edges[index];
-      double difference = std::abs(
-          double(edgeCost(costs, index, a) - edgeCost(costs, index, b)));
-      result[edge.first] += difference;
-      result[edge.second] += difference;
-    }
-  }
+  std::vector<double> result(network->problem.variables.size(), 0);
+  for (const Row *row : {&device, &collectives})
+    addTimes(*row, result, [&](const TimeOf &time) {
+      return std::abs(double(time(a) - time(b)));
+    });
   return result;
 }
 
 std::vector<double>
 TimeRows::collectiveTimes(ArrayRef<Label> assignment) const {
-  const solver::Problem &problem = network->problem;
-  std::vector<double> result(problem.variables.size(), 0);
-  for (auto [index, costs] : llvm::enumerate(collectives.variables))
-    if (!costs.empty())
-      result[index] += double(costs[assignment[index]]);
-  for (auto [index, edge] : llvm::enumerate(problem.edges)) {
-    double time = double(edgeCost(collectives.edges[index], index, assignment));
-    result[edge.first] += time;
-    result[edge.second] += time;
-  }
+  std::vector<double> result(network->problem.variables.size(), 0);
+  addTimes(collectives, result,
+           [&](const TimeOf &time) { return double(time(assignment)); });
   return result;
 }
 

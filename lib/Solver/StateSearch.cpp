@@ -329,7 +329,10 @@ private:
   }
 
   void removeDominated(Layer &layer) {
-    std::vector<int64_t> usage = layer.usage;
+    bool merges = limits.mergeShift > 0;
+    std::vector<int64_t> usage;
+    if (merges)
+      usage = layer.usage;
     size_t width = layer.frontier.size();
     auto compareLabels = [&](uint32_t a, uint32_t b) {
       const Label *left = layer.labelsOf(a), *right = layer.labelsOf(b);
@@ -359,14 +362,15 @@ private:
       if (!better && layer.numColumns == 1 && kept.size() > groupBegin &&
           usesNoMore(layer, kept.back(), state))
         better = kept.back();
-      if (better && limits.mergeShift > 0)
+      if (better && merges)
         merge(layer, *better, state, usage);
       work += 1 + end - groupBegin;
       if (!better)
         kept.push_back(state);
     }
     llvm::sort(kept);
-    layer.usage = std::move(usage);
+    if (merges)
+      layer.usage = std::move(usage);
     layer.select(kept);
   }
 

@@ -117,6 +117,13 @@ private:
   /// What one edge costs; `costs` are a row's.
   solver::Cost edgeCost(const Costs &costs, size_t edge,
                         llvm::ArrayRef<solver::Label> assignment) const;
+  /// What a variable or an edge takes of a row.
+  using TimeOf = llvm::function_ref<solver::Cost(
+      llvm::ArrayRef<solver::Label> assignment)>;
+  /// Adds to each variable what is asked of its own time of a row, and of that
+  /// of its edges.
+  void addTimes(const Row &row, std::vector<double> &times,
+                llvm::function_ref<double(const TimeOf &)> of) const;
   solver::Cost loadOf(ChainLoad load,
                       llvm::ArrayRef<solver::Label> assignment) const;
 

@@ -2,6 +2,7 @@
 
 #include "shardc/Solver/LabelBounds.h"
 #include "BruteForce.h"
+#include "Clique.h"
 #include "LayeredNetwork.h"
 #include "shardc/Solver/Solve.h"
 #include "gtest/gtest.h"
@@ -120,55 +121,16 @@ TEST(LabelBounds, KeepsThePlanOfLayers) {
 /// variables of ten labels, each pair with costs of at least 1000, are too many
 /// to eliminate exactly.
 TEST(LabelBounds, KeepsNothingFarBelowAllCosts) {
-  std::mt19937_64 random(3);
-  constexpr unsigned kVariables = 11, kLabels = 10;
   Problem problem;
   problem.numPoints = 1;
-  problem.capacity = kVariables * 5;
-  for (unsigned v = 0; v < kVariables; ++v) {
-    VariableData &data = problem.variables.emplace_back();
-    for (unsigned label = 0; label < kLabels; ++label) {
-      data.costs.push_back(uniform(random, 0, 100));
+  problem.capacity = kCliqueVariables * 5;
+  addClique(problem, {0, 100}, {1000, 2000});
+  for (VariableData &data : problem.variables)
+    for (Label label = 0; label < kCliqueLabels; ++label)
       data.usages.push_back({{0, 1, int64_t(label)}});
-    }
-  }
-  for (unsigned a = 0; a < kVariables; ++a)
-    for (unsigned b = a + 1; b < kVariables; ++b) {
-      problem.edges.push_back({a, b, TableId(problem.tables.size())});
-      Table &table = problem.tables.emplace_back();
-      table.rows = table.columns = kLabels;
-      for (unsigned i = 0; i < kLabels * kLabels; ++i)
-        table.costs.push_back(1000 + uniform(random, 0, 1000));
-    }
   ASSERT_FALSE(problem.check());
   BoundWork work{1e7};
   EXPECT_EQ(countLabels(labelsLeft(problem, 1000, {}, work)), 0u);
-}
-
-/// Eleven variables of ten labels, each linked to all others: too many to
-/// eliminate exactly. Returns the cost of label 0 of each.
-static Cost addClique(Problem &problem) {
-  std::mt19937_64 random(3);
-  constexpr Variable kVariables = 11, kLabels = 10;
-  Variable first = problem.variables.size();
-  Cost sum = 0;
-  for (Variable a = 0; a < kVariables; ++a) {
-    VariableData &data = problem.variables.emplace_back();
-    for (Label label = 0; label < kLabels; ++label)
-      data.costs.push_back(uniform(random, 0, 3));
-    sum += data.costs[0];
-  }
-  for (Variable a = 0; a < kVariables; ++a)
-    for (Variable b = a + 1; b < kVariables; ++b) {
-      problem.edges.push_back(
-          {first + a, first + b, TableId(problem.tables.size())});
-      Table &table = problem.tables.emplace_back();
-      table.rows = table.columns = kLabels;
-      for (unsigned i = 0; i < kLabels * kLabels; ++i)
-        table.costs.push_back(uniform(random, 0, 30));
-      sum += table.costs[0];
-    }
-  return sum;
 }
 
 /// Prices at which what fits pays more than messages can carry: no label of the
@@ -248,7 +210,7 @@ TEST(LabelBounds, HighPricesForbidNothing) {
   Optimum optimum = bruteForce(problem);
   ASSERT_TRUE(optimum.cost);
   LabelBounds least = leastCosts(problem, *optimum.cost + 1);
-  Cost limit = *optimum.cost + addClique(problem) + 1;
+  Cost limit = *optimum.cost + addClique(problem, {0, 3}, {0, 30}) + 1;
   ASSERT_FALSE(problem.check());
   for (double price : {0.02, 2.0, 200.0}) {
     BoundWork work{1e7};

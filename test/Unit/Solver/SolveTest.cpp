@@ -2,6 +2,7 @@
 
 #include "shardc/Solver/Solve.h"
 #include "BruteForce.h"
+#include "Clique.h"
 #include "LayeredNetwork.h"
 #include "llvm/ADT/STLExtras.h"
 #include "gtest/gtest.h"
@@ -156,22 +157,8 @@ TEST(Solve, RowsWithinLimits) {
 /// too, where messages bound it.
 TEST(Solve, NegativeCosts) {
   constexpr Cost kLess = 100'000;
-  constexpr unsigned kVariables = 11, kLabels = 10;
-  std::mt19937_64 random(3);
   Problem problem;
-  for (unsigned v = 0; v < kVariables; ++v) {
-    VariableData &data = problem.variables.emplace_back();
-    for (unsigned label = 0; label < kLabels; ++label)
-      data.costs.push_back(uniform(random, 0, 100));
-  }
-  for (unsigned a = 0; a < kVariables; ++a)
-    for (unsigned b = a + 1; b < kVariables; ++b) {
-      problem.edges.push_back({a, b, TableId(problem.tables.size())});
-      Table &table = problem.tables.emplace_back();
-      table.rows = table.columns = kLabels;
-      for (unsigned i = 0; i < kLabels * kLabels; ++i)
-        table.costs.push_back(uniform(random, 0, 1000));
-    }
+  addClique(problem, {0, 100}, {0, 1000});
   Options options;
   options.maxWork = 1e9;
   Solution positive = solve(problem, options);
@@ -179,7 +166,7 @@ TEST(Solve, NegativeCosts) {
     for (Cost &cost : variable.costs)
       cost -= kLess;
   Solution negative = solve(problem, options);
-  Cost moved = kVariables * kLess;
+  Cost moved = kCliqueVariables * kLess;
   EXPECT_LE(negative.bound, positive.cost - moved);
   EXPECT_LE(positive.bound, negative.cost + moved);
 }

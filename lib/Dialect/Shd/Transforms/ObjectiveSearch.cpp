@@ -263,14 +263,9 @@ RowWeights ObjectiveSearch::mixed(const solver::LabelSets &labels,
 void ObjectiveSearch::tidyLast() {
   if (trials.back().value > kWorthTidying * double(best().value))
     return;
-  const std::vector<solver::Label> &assignment = trials.back().assignment;
-  solver::LabelSets labels = times->allLabels();
-  for (solver::Variable chunk : network.chunkVariable)
-    if (!times->isFree(chunk)) {
-      labels[chunk].assign(labels[chunk].size(), false);
-      labels[chunk][assignment[chunk]] = true;
-    }
-  PartialProblem partial = times->combine({}, labels, {});
+  const std::vector<solver::Label> &plan = trials.back().assignment;
+  PartialProblem partial = times->combine(
+      {}, labelsAround(plan, std::vector<bool>(plan.size(), false)), {});
   solve(partial, 0);
 }
 
@@ -284,10 +279,22 @@ ObjectiveSearch::solveAndTidy(PartialProblem &partial, double tolerance) {
   return solution;
 }
 
-/// The operations of a plan that do not touch a variable are as they are, and
-/// that one is something else.
+/// The operations of a plan are as they are, but the `touched` ones.
 solver::LabelSets
-ObjectiveSearch::labelsAround(solver::Variable variable,
+ObjectiveSearch::labelsAround(const std::vector<solver::Label> &plan,
+                              const std::vector<bool> &touched) const {
+  solver::LabelSets labels = times->allLabels();
+  for (solver::Variable chunk : network.chunkVariable)
+    if (!times->isFree(chunk) && !touched[chunk]) {
+      labels[chunk].assign(labels[chunk].size(), false);
+      labels[chunk][plan[chunk]] = true;
+    }
+  return labels;
+}
+
+/// A variable is not what it is in a plan, and what does not touch it is.
+solver::LabelSets
+ObjectiveSearch::labelsBeside(solver::Variable variable,
                               const std::vector<solver::Label> &plan) const {
   std::vector<bool> touched(plan.size(), false);
   touched[variable] = true;
@@ -295,12 +302,7 @@ ObjectiveSearch::labelsAround(solver::Variable variable,
     touched[edge.first] = touched[edge.first] || edge.second == variable;
     touched[edge.second] = touched[edge.second] || edge.first == variable;
   }
-  solver::LabelSets labels = times->allLabels();
-  for (solver::Variable chunk : network.chunkVariable)
-    if (!times->isFree(chunk) && !touched[chunk]) {
-      labels[chunk].assign(labels[chunk].size(), false);
-      labels[chunk][plan[chunk]] = true;
-    }
+  solver::LabelSets labels = labelsAround(plan, touched);
   labels[variable][plan[variable]] = false;
   return labels;
 }
@@ -318,7 +320,7 @@ bool ObjectiveSearch::tryNeighbours(const RowWeights &weights, double enough) {
   for (solver::Variable variable : variables) {
     if (taken[variable] == 0 || workLeft < enough || deadline.expired())
       return false;
-    solver::LabelSets labels = labelsAround(variable, start.assignment);
+    solver::LabelSets labels = labelsBeside(variable, start.assignment);
     if (solver::lacksLabels(labels))
       continue;
     PartialProblem partial =

@@ -100,7 +100,9 @@ private:
   void trySurrogates(const Region &region);
   RowWeights mixed(const solver::LabelSets &labels, double share) const;
   void tidyLast();
-  solver::LabelSets labelsAround(solver::Variable variable,
+  solver::LabelSets labelsAround(const std::vector<solver::Label> &plan,
+                                 const std::vector<bool> &touched) const;
+  solver::LabelSets labelsBeside(solver::Variable variable,
                                  const std::vector<solver::Label> &plan) const;
   bool tryNeighbours(const RowWeights &weights, double enough);
   void improveBest();

@@ -41,7 +41,7 @@ class ChainFinder {
 public:
   ChainFinder(const Graph &graph, const ChainTimes &times, bool matmulsOverlap);
 
-  Chain find();
+  std::vector<Chain> find();
 
 private:
   using Links = SmallVector<ChainLink, 6>;
@@ -143,7 +143,10 @@ private:
                        std::vector<Best> &best) const;
   Way longestWay(const Body &body, unsigned first, unsigned last) const;
   void measure(Block *block);
-  void collect(Block *block, Chain &chain) const;
+  /// With waits for this network, if one is given, whatever was waited for.
+  Chain collect(const Links &ending, std::optional<unsigned> network) const;
+  void collect(Block *block, std::optional<unsigned> network,
+               Chain &chain) const;
   void collect(const Links &links, int64_t runs, Chain &chain) const {
     for (const ChainLink &link : links)
       chain.links[link] += runs;
@@ -435,9 +438,10 @@ void ChainFinder::addLoads(Body &body) {
       if (count != body.runs)
         continue;
       for (unsigned network = 0; network < times.numNetworks; ++network)
-        if (Cost time = times.loadOf({network, edge}))
-          body.loads[window.first + 1].push_back(
-              {{network, edge}, window, time / body.runs});
+        body.loads[window.first + 1].push_back(
+            {{network, edge},
+             window,
+             times.loadOf({network, edge}) / body.runs});
     }
   }
 }
@@ -547,12 +551,13 @@ void ChainFinder::measure(Block *block) {
     }
 }
 
-void ChainFinder::collect(Block *block, Chain &chain) const {
+void ChainFinder::collect(Block *block, std::optional<unsigned> network,
+                          Chain &chain) const {
   const Body &body = bodies.find(block)->second;
   for (unsigned number : body.way.items) {
     const Item &item = body.items[number];
     if (item.body)
-      collect(item.body, chain);
+      collect(item.body, network, chain);
     else
       collect(linksOf(graph, item.group, isConnected(item.group)), body.runs,
               chain);
@@ -562,16 +567,28 @@ void ChainFinder::collect(Block *block, Chain &chain) const {
   for (const auto &loads : body.loads)
     for (const Load &load : loads)
       for (const Wait &wait : body.way.waits)
-        if (wait.network == load.load.network && wait.window.holds(load.window))
+        if (network.value_or(wait.network) == load.load.network &&
+            wait.window.holds(load.window))
           chain.loads[load.load] += 1;
   if (body.back)
     collect(body.back->links, body.runs - body.runs / body.count, chain);
 }
 
-Chain ChainFinder::find() {
+Chain ChainFinder::collect(const Links &ending,
+                           std::optional<unsigned> network) const {
   Chain chain;
+  collect(bodies.front().first, network, chain);
+  collect(ending, 1, chain);
+  // What takes no time in any plan is no matter.
+  std::erase_if(chain.links, [&](const auto &each) {
+    return !times.links.count(each.first);
+  });
+  return chain;
+}
+
+std::vector<Chain> ChainFinder::find() {
   if (bodies.empty())
-    return chain;
+    return {Chain()};
   for (auto &[block, body] : llvm::reverse(bodies))
     measure(block);
   Block *program = bodies.front().first;
@@ -596,17 +613,17 @@ Chain ChainFinder::find() {
       ending = route.links;
     }
   }
-  collect(program, chain);
-  collect(ending, 1, chain);
-  // What takes no time in any plan is no matter.
-  std::erase_if(chain.links, [&](const auto &each) {
-    return !times.links.count(each.first);
-  });
-  return chain;
+  std::vector<Chain> chains = {collect(ending, std::nullopt)};
+  if (!chains.front().loads.empty())
+    for (unsigned network = 0; network < times.numNetworks; ++network)
+      if (Chain chain = collect(ending, network); chain != chains.front())
+        chains.push_back(std::move(chain));
+  return chains;
 }
 
-Chain shardc::longestChain(const Graph &graph, const ChainTimes &times,
-                           bool matmulsOverlap) {
+std::vector<Chain> shardc::longestChains(const Graph &graph,
+                                         const ChainTimes &times,
+                                         bool matmulsOverlap) {
   return ChainFinder(graph, times, matmulsOverlap).find();
 }
 

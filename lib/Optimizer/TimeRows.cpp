@@ -248,11 +248,12 @@ Cost TimeRows::loadOf(ChainLoad load, ArrayRef<Label> assignment) const {
                   assignment);
 }
 
-Chain TimeRows::longestChain(ArrayRef<Label> assignment, bool matmulsOverlap,
-                             bool withLoads) const {
+std::vector<Chain> TimeRows::longestChains(ArrayRef<Label> assignment,
+                                          bool matmulsOverlap,
+                                          bool withLoads) const {
   auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
   unsigned numNetworks = withLoads ? networks.size() : 0;
-  return shardc::longestChain(
+  return shardc::longestChains(
       network->graph,
       {network->links, network->linkEdges, assignment, numNetworks, load},
       matmulsOverlap);

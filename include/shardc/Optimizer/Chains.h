@@ -84,10 +84,12 @@ struct ChainTimes {
   llvm::function_ref<solver::Cost(ChainLoad)> loadOf;
 };
 
-/// The longest chain of a plan. `matmulsOverlap`: collectives next to einsums
-/// may run at the same time, so that none of them is on a chain.
-Chain longestChain(const Graph &graph, const ChainTimes &times,
-                   bool matmulsOverlap);
+/// The longest chain of a plan; if it waits for networks, then the same with
+/// each network for all of these: plans that differ in which axis carries what
+/// have one of them. `matmulsOverlap`: collectives next to einsums may run at
+/// the same time, so that none of them is on a chain.
+std::vector<Chain> longestChains(const Graph &graph, const ChainTimes &times,
+                                 bool matmulsOverlap);
 
 /// What a plan's links and loads on a chain take together, in picoseconds.
 solver::Cost lengthOf(const Chain &chain, const ChainTimes &times);

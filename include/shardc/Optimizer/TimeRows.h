@@ -77,10 +77,10 @@ public:
   /// The device works alike whatever a variable is.
   bool isFree(solver::Variable variable) const;
 
-  /// The plan's longest chain, of links alone or with loads, and what a plan
-  /// takes on a chain.
-  Chain longestChain(llvm::ArrayRef<solver::Label> assignment,
-                     bool matmulsOverlap, bool withLoads) const;
+  /// The plan's longest chain, of links alone, or with loads and then with each
+  /// network; and what a plan takes on a chain.
+  std::vector<Chain> longestChains(llvm::ArrayRef<solver::Label> assignment,
+                                   bool matmulsOverlap, bool withLoads) const;
   solver::Cost lengthOf(const Chain &chain,
                         llvm::ArrayRef<solver::Label> assignment) const;
 

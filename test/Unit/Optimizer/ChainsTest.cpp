@@ -35,8 +35,10 @@ Measured measure(const char *text) {
   EXPECT_TRUE(times);
   Measured measured;
   for (bool withLoads : {false, true}) {
-    Chain chain = times->longestChain(plan.assignment, /*matmulsOverlap=*/false,
-                                      withLoads);
+    Chain chain = times
+                      ->longestChains(plan.assignment, /*matmulsOverlap=*/false,
+                                      withLoads)
+                      .front();
     (withLoads ? measured.withLoads : measured.ofLinks) =
         times->lengthOf(chain, plan.assignment);
   }

@@ -56,23 +56,23 @@ RowWeights noWeights() {
 
 /// Chains of plans seen so far: no schedule of any plan is shorter than one.
 struct Chains {
-  static constexpr unsigned kMost = 20;
+  static constexpr unsigned kMost = 40;
   const TimeRows &times;
   std::vector<Chain> chains = {};
 
   void add(ArrayRef<Label> assignment) {
-    for (bool withLoads : {false, true}) {
-      Chain chain =
-          times.longestChain(assignment, /*matmulsOverlap=*/false, withLoads);
-      if (chains.size() >= kMost || llvm::is_contained(chains, chain))
-        continue;
-      RowWeights weights = noWeights();
-      weights.chain = chain;
-      PartialProblem row = times.combine(weights, times.allLabels(), {});
-      EXPECT_EQ(evaluate(row.problem, *row.restrict(assignment)).cost,
-                times.lengthOf(chain, assignment));
-      chains.push_back(std::move(chain));
-    }
+    for (bool withLoads : {false, true})
+      for (Chain &chain : times.longestChains(
+               assignment, /*matmulsOverlap=*/false, withLoads)) {
+        if (chains.size() >= kMost || llvm::is_contained(chains, chain))
+          continue;
+        RowWeights weights = noWeights();
+        weights.chain = chain;
+        PartialProblem row = times.combine(weights, times.allLabels(), {});
+        EXPECT_EQ(evaluate(row.problem, *row.restrict(assignment)).cost,
+                  times.lengthOf(chain, assignment));
+        chains.push_back(std::move(chain));
+      }
   }
   Picoseconds longest(ArrayRef<Label> assignment) const {
     Picoseconds longest = 0;

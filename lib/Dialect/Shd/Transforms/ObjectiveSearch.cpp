@@ -135,28 +135,29 @@ void ObjectiveSearch::addTrial(ModuleOp module,
     trial.rows.push_back(double(times->lengthOf(chain, trial.assignment)));
   trials.push_back(std::move(trial));
   if (objective == Objective::Scheduled)
-    addChain(trials.back().assignment, /*withLoads=*/false);
+    addChains(trials.back().assignment, /*withLoads=*/false);
   if (hasLoads)
-    addChain(trials.back().assignment, /*withLoads=*/true);
+    addChains(trials.back().assignment, /*withLoads=*/true);
 }
 
-/// One more row: the plan's longest chain.
-void ObjectiveSearch::addChain(const std::vector<solver::Label> &assignment,
-                               bool withLoads) {
-  Chain chain = times->longestChain(
-      assignment, context.machine().collectiveMatmul, withLoads);
-  if (llvm::is_contained(chains, chain))
-    return;
-  for (Trial &trial : trials)
-    trial.rows.push_back(double(times->lengthOf(chain, trial.assignment)));
-  chains.push_back(std::move(chain));
+/// More rows: the plan's longest chain, with each network.
+void ObjectiveSearch::addChains(const std::vector<solver::Label> &assignment,
+                                bool withLoads) {
+  for (Chain &chain : times->longestChains(
+           assignment, context.machine().collectiveMatmul, withLoads)) {
+    if (llvm::is_contained(chains, chain))
+      continue;
+    for (Trial &trial : trials)
+      trial.rows.push_back(double(times->lengthOf(chain, trial.assignment)));
+    chains.push_back(std::move(chain));
+  }
 }
 
 /// From now on chains wait for networks too.
 void ObjectiveSearch::addLoads() {
   hasLoads = true;
   for (size_t i = 0; i < trials.size(); ++i)
-    addChain(trials[i].assignment, /*withLoads=*/true);
+    addChains(trials[i].assignment, /*withLoads=*/true);
 }
 
 /// The first of the best.

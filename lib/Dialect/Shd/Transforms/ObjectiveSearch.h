@@ -87,7 +87,7 @@ private:
   bool isKnown(const std::vector<solver::Label> &plan) const;
   void tryPlan(const std::vector<solver::Label> &assignment);
   void addTrial(mlir::ModuleOp module, std::vector<solver::Label> assignment);
-  void addChain(const std::vector<solver::Label> &assignment, bool withLoads);
+  void addChains(const std::vector<solver::Label> &assignment, bool withLoads);
   void addLoads();
   const Trial &best() const;
 

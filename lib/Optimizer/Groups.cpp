@@ -62,27 +62,18 @@ bool NetworkBuilder::neededInHbm(Value value, ArrayRef<unsigned> chunks) const {
          });
 }
 
-/// Time of one or two parts that run as one kernel; nothing where nobody asks.
+/// Time of one or two parts that run as one kernel.
 Picoseconds NetworkBuilder::timeOf(const PartWork &first,
                                    const PartWork *second,
                                    ArrayRef<unsigned> chunks) const {
-  if (!timesGroups())
-    return 0;
   GroupCost cost =
       costParts(context.machine(), first, second,
                 [&](Value value) { return neededInHbm(value, chunks); });
   return toPicoseconds(cost.seconds());
 }
 
-/// The weighted cost of a kernel that runs so many times.
-Cost NetworkBuilder::weighGroup(Picoseconds time, int64_t count) const {
-  return scaled(scaled(time, count), options.weights.device);
-}
-
 std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {
   size_t numLabels = network.domains[chunk].labels.size();
-  if (!timesGroups())
-    return std::vector<PartWork>(numLabels);
   std::vector<PartWork> result;
   for (unsigned label = 0; label < numLabels; ++label)
     result.push_back(work(chunk, label));
@@ -106,9 +97,9 @@ void NetworkBuilder::costGroup(unsigned group) {
     if (network.graph.chunks[chunk].prologue)
       return;
     std::vector<Picoseconds> times = timesAlone(chunk, works(chunk));
-    std::vector<Cost> costs;
+    std::vector<Costs> costs;
     for (Picoseconds time : times)
-      costs.push_back(weighGroup(time, network.graph.chunks[chunk].count));
+      costs.push_back(scale.kernel(time, network.graph.chunks[chunk].count));
     addCosts(network.chunkVariable[chunk], costs, {link, std::move(times)});
     return;
   }
@@ -134,9 +125,7 @@ void NetworkBuilder::costGroup(unsigned group) {
   std::vector<unsigned> wantOf;
   std::vector<Want> wants = distinctWants(consumer, wanted, wantOf);
   PriceMatrix prices = pricesOf(index, storedLayouts, wanted, value.count);
-  solver::Table table;
-  table.rows = leaders.size();
-  table.columns = rests.size();
+  CostTable table = tableOf(leaders.size(), rests.size());
   std::vector<int64_t> life, extra;
   std::vector<Picoseconds> groupTimes, readTimes;
   for (unsigned a = 0; a < leaders.size(); ++a) {
@@ -149,11 +138,11 @@ void NetworkBuilder::costGroup(unsigned group) {
       fuses.push_back(want.leaderRead == LeaderRead::Any
                           ? asMade && made == storedLayouts[stored]
                           : want.leaderRead == LeaderRead::Fused);
-      ReadPrice &read = reads.emplace_back();
+      ReadPrice &read = reads.emplace_back(ReadPrice{scale.none()});
       // What is made and read alike, but stored otherwise, is resharded twice.
       if ((want.leaderRead == LeaderRead::Fused && !asMade) ||
           (want.leaderRead == LeaderRead::Stored && asMade))
-        read.cost = kForbidden;
+        read.costs = scale.forbidden();
       else if (!isApart)
         read = priceReads(prices, stored, want.layouts);
     }
@@ -161,16 +150,16 @@ void NetworkBuilder::costGroup(unsigned group) {
       const ReadPrice &read = reads[wantOf[b]];
       bool fused = fuses[wantOf[b]];
       Picoseconds apart = saturatingAdd(leaderAlone[a], restAlone[b]);
-      Picoseconds time = fused && read.cost != kForbidden
+      bool isForbidden = read.costs.isForbidden();
+      Picoseconds time = fused && !isForbidden
                              ? timeOf(leaders[a], &rests[b], chunks)
                              : apart;
-      Cost cost = fused ? weighGroup(time, value.count)
-                        : sum(weighGroup(leaderAlone[a], value.count),
-                              weighGroup(restAlone[b], value.count));
-      table.costs.push_back(sum(cost, read.cost));
+      Costs costs = scale.kernel(time, value.count);
+      costs += read.costs;
+      table.append(costs);
       groupTimes.push_back(time);
       readTimes.push_back(read.time);
-      bool counts = !fused && table.costs.back() != kForbidden;
+      bool counts = !fused && !isForbidden;
       life.push_back(counts && onlyHere
                          ? wholeBytes(shape.localBytes(context.mesh(),
                                                        storedLayouts[stored]))
@@ -192,7 +181,7 @@ void NetworkBuilder::costChunks() {
     if (chunk.kind == Chunk::Kind::Output)
       continue;
     const auto &labels = network.domains[index].labels;
-    std::vector<Cost> costs(labels.size(), 0);
+    std::vector<Costs> costs(labels.size(), scale.none());
     std::vector<Picoseconds> times(labels.size(), 0);
     for (auto [number, op] : llvm::enumerate(chunk.ops)) {
       const ShardingRule &rule = ruleOf(op);
@@ -201,8 +190,7 @@ void NetworkBuilder::costChunks() {
       for (auto [label, strategy] : llvm::enumerate(labels))
         for (const StatisticCost &statistic :
              statisticCosts(context.model, rule, strategy.ops[number])) {
-          costs[label] = sum(costs[label], weigh(options.weights,
-                                                 statistic.cost, chunk.count));
+          costs[label] += scale.collective(statistic.cost, chunk.count);
           times[label] = saturatingAdd(times[label],
                                        toPicoseconds(statistic.cost.seconds()));
         }

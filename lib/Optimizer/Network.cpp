@@ -35,18 +35,26 @@ double countPlacements(const Mesh &mesh, unsigned dims) {
 }
 } // namespace
 
-Cost shardc::weigh(const Weights &weights, Picoseconds time,
-                   ArrayRef<Picoseconds> occupied, int64_t count) {
-  Cost cost = scaled(scaled(time, count), weights.collectives);
-  for (auto [network, each] : llvm::enumerate(occupied)) {
-    if (network < weights.networks.size())
-      cost = sum(cost, scaled(scaled(each, count), weights.networks[network]));
-  }
-  return cost;
+Costs CostScale::kernel(Picoseconds time, int64_t count) const {
+  Costs costs = none();
+  costs.weighed() = scaled(scaled(time, count), weights.device);
+  if (!costs.resources().empty())
+    costs.resources().front() = scaled(time, count);
+  return costs;
 }
 
-Cost shardc::weigh(const Weights &weights, const CollectiveCost &cost,
-                   int64_t count) {
+Costs CostScale::collectives(Picoseconds time, ArrayRef<Picoseconds> occupied,
+                             int64_t count) const {
+  Costs costs = none();
+  costs.weighed() = scaled(scaled(time, count), weights.collectives);
+  if (!costs.resources().empty())
+    for (auto [busy, each] :
+         llvm::zip(costs.resources().drop_front(), occupied))
+      busy = scaled(each, count);
+  return costs;
+}
+
+Costs CostScale::collective(const CollectiveCost &cost, int64_t count) const {
   Picoseconds time = toPicoseconds(cost.seconds());
   llvm::SmallVector<Picoseconds, 4> occupied;
   for (unsigned network : cost.occupies) {
@@ -54,17 +62,18 @@ Cost shardc::weigh(const Weights &weights, const CollectiveCost &cost,
       occupied.resize(network + 1, 0);
     occupied[network] = time;
   }
-  return weigh(weights, time, occupied, count);
+  return collectives(time, occupied, count);
 }
 
-PriceMatrix::PriceMatrix(ReshardPlanner &planner, const Weights &weights,
+PriceMatrix::PriceMatrix(ReshardPlanner &planner, const CostScale &scale,
                          const TensorShape &shape, ArrayRef<Layout> from,
                          ArrayRef<Layout> to, int64_t count)
-    : columns(to.size()), pairs(from.size() * to.size()) {
+    : columns(to.size()),
+      pairs(from.size() * to.size(), PairPrice{scale.forbidden()}) {
   for (auto [pair, price] :
        llvm::zip_equal(pairs, planner.prices(shape, from, to)))
     if (price)
-      pair = {weigh(weights, price->picoseconds, price->occupied, count),
+      pair = {scale.collectives(price->picoseconds, price->occupied, count),
               price->picoseconds, price->memory.isView(),
               price->memory.extraBytes(), price->memory.storeExtraBytes()};
 }
@@ -79,6 +88,8 @@ Variable NetworkBuilder::addVariable(StringRef name, unsigned numLabels) {
   solver::VariableData &data = network.problem.variables.emplace_back();
   data.name = name.str();
   data.costs.assign(numLabels, 0);
+  for (ResourceTimes &resource : network.resources)
+    resource.variables.emplace_back();
   return network.problem.variables.size() - 1;
 }
 
@@ -98,9 +109,20 @@ void NetworkBuilder::addEdgeUsage(unsigned edge, uint32_t begin, uint32_t end,
   network.problem.edgeUsages.push_back({edge, begin, end, std::move(bytes)});
 }
 
+/// The costs, or none if they are all nothing.
+static std::vector<Cost> unlessZero(std::vector<Cost> costs) {
+  if (llvm::all_of(costs, [](Cost c) { return c == 0 || c == kForbidden; }))
+    return {};
+  return costs;
+}
+
 unsigned NetworkBuilder::addEdge(Variable first, Variable second,
-                                 solver::Table table) {
-  network.problem.tables.push_back(std::move(table));
+                                 CostTable table) {
+  for (auto [resource, costs] :
+       llvm::zip_equal(network.resources, llvm::drop_begin(table.costs)))
+    resource.edges.push_back(unlessZero(std::move(costs)));
+  network.problem.tables.push_back(
+      {table.rows, table.columns, std::move(table.costs.front())});
   network.problem.edges.push_back(
       {first, second, solver::TableId(network.problem.tables.size() - 1)});
   return network.problem.edges.size() - 1;
@@ -118,7 +140,7 @@ void NetworkBuilder::keepTimes(TimedLink link, Variable first,
 
 /// An edge with links of chains.
 unsigned NetworkBuilder::addEdge(Variable first, Variable second,
-                                 solver::Table table,
+                                 CostTable table,
                                  std::vector<TimedLink> links) {
   for (TimedLink &link : links)
     keepTimes(std::move(link), first, second, table.columns);
@@ -126,11 +148,16 @@ unsigned NetworkBuilder::addEdge(Variable first, Variable second,
 }
 
 /// Costs of a variable's labels that are a link of chains.
-void NetworkBuilder::addCosts(Variable variable, ArrayRef<Cost> costs,
+void NetworkBuilder::addCosts(Variable variable, ArrayRef<Costs> costs,
                               TimedLink link) {
-  std::vector<Cost> &all = network.problem.variables[variable].costs;
-  for (auto [cost, more] : llvm::zip_equal(all, costs))
-    cost = sum(cost, more);
+  auto add = [&](std::vector<Cost> &all, size_t number) {
+    all.resize(costs.size(), 0);
+    for (auto [cost, more] : llvm::zip_equal(all, costs))
+      cost = sum(cost, more.all()[number]);
+  };
+  add(network.problem.variables[variable].costs, 0);
+  for (auto [number, resource] : llvm::enumerate(network.resources))
+    add(resource.variables[variable], number + 1);
   keepTimes(std::move(link), variable, std::nullopt, 1);
 }
 
@@ -268,6 +295,7 @@ double NetworkBuilder::countEntries() const {
 
 std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   network.graph = buildGraph(program);
+  network.resources.resize(scale.none().resources().size());
   if (!options.fixed && !options.within) {
     if (hasManyLabels())
       return NoNetwork::TooWide;
@@ -294,6 +322,9 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
       connectFlow(i, flow);
   }
   costChunks();
+  for (ResourceTimes &resource : network.resources)
+    for (std::vector<Cost> &costs : resource.variables)
+      costs = unlessZero(std::move(costs));
   return std::move(network);
 }
 

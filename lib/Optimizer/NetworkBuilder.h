@@ -28,12 +28,69 @@ inline solver::Cost sum(solver::Cost a, solver::Cost b) {
              : std::min(saturatingAdd(a, b), solver::kMaxTotal);
 }
 
-/// The weighted cost of collectives that take `time` in all, and of one, run so
-/// many times.
-solver::Cost weigh(const Weights &weights, Picoseconds time,
-                   llvm::ArrayRef<Picoseconds> occupied, int64_t count);
-solver::Cost weigh(const Weights &weights, const CollectiveCost &cost,
-                   int64_t count);
+/// What something costs: weighed, as the problem has it, then, where resources
+/// are measured, how long it occupies the device and each physical network. All
+/// are forbidden, or none.
+class Costs {
+public:
+  explicit Costs(size_t size, solver::Cost each = 0) : each(size, each) {}
+
+  bool isForbidden() const { return each.front() == solver::kForbidden; }
+  llvm::ArrayRef<solver::Cost> all() const { return each; }
+  solver::Cost &weighed() { return each.front(); }
+  /// None if resources are not measured.
+  llvm::MutableArrayRef<solver::Cost> resources() {
+    return llvm::MutableArrayRef(each).drop_front();
+  }
+  Costs &operator+=(const Costs &other) {
+    for (auto [cost, more] : llvm::zip_equal(each, other.each))
+      cost = sum(cost, more);
+    return *this;
+  }
+
+private:
+  llvm::SmallVector<solver::Cost, 6> each;
+};
+
+/// A table of them.
+struct CostTable {
+  uint32_t rows = 0, columns = 0;
+  /// Weighed, then of each resource; row-major.
+  std::vector<std::vector<solver::Cost>> costs;
+
+  CostTable(const Costs &none, size_t rows, size_t columns)
+      : rows(rows), columns(columns), costs(none.all().size()) {
+    for (std::vector<solver::Cost> &list : costs)
+      list.reserve(rows * columns);
+  }
+  void append(const Costs &entry) {
+    for (auto [list, cost] : llvm::zip_equal(costs, entry.all()))
+      list.push_back(cost);
+  }
+};
+
+/// How so many runs of something count.
+class CostScale {
+public:
+  CostScale(const PlanningContext &context, const NetworkOptions &options)
+      : weights(options.weights),
+        size(1 + (options.measureResources
+                      ? 1 + context.model.physical().size()
+                      : 0)) {}
+
+  Costs none() const { return Costs(size); }
+  Costs forbidden() const { return Costs(size, solver::kForbidden); }
+  /// A kernel.
+  Costs kernel(Picoseconds time, int64_t count) const;
+  /// Collectives that take `time` in all, and occupy each network so long.
+  Costs collectives(Picoseconds time, llvm::ArrayRef<Picoseconds> occupied,
+                    int64_t count) const;
+  Costs collective(const CollectiveCost &cost, int64_t count) const;
+
+private:
+  Weights weights;
+  size_t size;
+};
 
 /// Sorted, each once.
 inline std::vector<Layout> distinct(std::vector<Layout> layouts) {
@@ -51,8 +108,8 @@ llvm::StringRef nameOfOperation(mlir::Operation *op);
 
 /// What the network needs to know of one reshard.
 struct PairPrice {
-  /// Weighted; solver::kForbidden if there is no such reshard.
-  solver::Cost cost = solver::kForbidden;
+  /// Forbidden if there is no such reshard.
+  Costs costs;
   /// One run.
   Picoseconds time = 0;
   /// Nothing to do but slicing.
@@ -64,7 +121,7 @@ struct PairPrice {
 /// From each of some layouts to each of others, so many times.
 class PriceMatrix {
 public:
-  PriceMatrix(ReshardPlanner &planner, const Weights &weights,
+  PriceMatrix(ReshardPlanner &planner, const CostScale &scale,
               const TensorShape &shape, llvm::ArrayRef<Layout> from,
               llvm::ArrayRef<Layout> to, int64_t count);
 
@@ -80,7 +137,7 @@ private:
 class NetworkBuilder {
 public:
   NetworkBuilder(PlanningContext &context, const NetworkOptions &options)
-      : context(context), options(options) {}
+      : context(context), options(options), scale(context, options) {}
 
   std::variant<PlanNetwork, NoNetwork> build(shd::ProgramOp program);
 
@@ -108,7 +165,7 @@ private:
     LeaderRead leaderRead = LeaderRead::Any;
   };
   struct ReadPrice {
-    solver::Cost cost = 0;
+    Costs costs;
     int64_t bytes = 0;
     /// Of one run, what a chain waits: the longest.
     Picoseconds time = 0;
@@ -127,15 +184,15 @@ private:
   void addEdgeUsage(unsigned edge, uint32_t begin, uint32_t end,
                     std::vector<int64_t> bytes);
   unsigned addEdge(solver::Variable first, solver::Variable second,
-                   solver::Table table);
+                   CostTable table);
   /// A link of chains, and what one run of it takes by a table's entries.
   struct TimedLink {
     ChainLink link;
     std::vector<Picoseconds> times;
   };
   unsigned addEdge(solver::Variable first, solver::Variable second,
-                   solver::Table table, std::vector<TimedLink> links);
-  void addCosts(solver::Variable variable, llvm::ArrayRef<solver::Cost> costs,
+                   CostTable table, std::vector<TimedLink> links);
+  void addCosts(solver::Variable variable, llvm::ArrayRef<Costs> costs,
                 TimedLink link);
   /// The edge's costs are collectives of the link.
   void keepEdge(ChainLink link, unsigned edge, int64_t count) {
@@ -168,8 +225,11 @@ private:
                                               const Layouts &wanted);
   std::vector<Want> distinctWants(const Consumer &consumer, Layouts &wanted,
                                   std::vector<unsigned> &wantOf) const;
-  static ReadPrice priceReads(const PriceMatrix &prices, unsigned from,
-                              llvm::ArrayRef<unsigned> wants);
+  ReadPrice priceReads(const PriceMatrix &prices, unsigned from,
+                       llvm::ArrayRef<unsigned> wants) const;
+  CostTable tableOf(size_t rows, size_t columns) const {
+    return CostTable(scale.none(), rows, columns);
+  }
   static bool readsAsStored(const Consumer &consumer, const Want &want,
                             const Layout &layout, const StoredLabel &stored,
                             llvm::ArrayRef<Layout> wanted);
@@ -199,19 +259,13 @@ private:
   void addPrologue(mlir::Value value, const Layout &layout, PartWork &part);
   Picoseconds timeOf(const PartWork &first, const PartWork *second,
                      llvm::ArrayRef<unsigned> chunks) const;
-  /// Not for the row of a network.
-  bool timesGroups() const {
-    return options.weights.device != 0 || options.measureLinks;
-  }
-  solver::Cost weighGroup(Picoseconds time, int64_t count) const;
   std::vector<PartWork> works(unsigned chunk);
   std::vector<Picoseconds> timesAlone(unsigned chunk,
                                       llvm::ArrayRef<PartWork> works) const;
   bool neededInHbm(mlir::Value value, llvm::ArrayRef<unsigned> chunks) const;
   PriceMatrix pricesOf(unsigned value, llvm::ArrayRef<Layout> from,
                        llvm::ArrayRef<Layout> to, int64_t count) {
-    return PriceMatrix(context.planner, options.weights, shapeOf(value), from,
-                       to, count);
+    return PriceMatrix(context.planner, scale, shapeOf(value), from, to, count);
   }
   TensorShape shapeOf(unsigned index) const {
     return shd::tensorShape(network.graph.values[index].value.getType());
@@ -219,6 +273,7 @@ private:
 
   PlanningContext &context;
   const NetworkOptions &options;
+  const CostScale scale;
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<ShardingRule>> rules;
   PlanNetwork network;
 };

@@ -78,15 +78,15 @@ bool NetworkBuilder::readsAsStored(const Consumer &consumer, const Want &want,
 }
 
 /// Prices of what is made from one layout, each distinct one once.
-NetworkBuilder::ReadPrice NetworkBuilder::priceReads(const PriceMatrix &prices,
-                                                     unsigned from,
-                                                     ArrayRef<unsigned> wants) {
-  ReadPrice result;
+NetworkBuilder::ReadPrice
+NetworkBuilder::priceReads(const PriceMatrix &prices, unsigned from,
+                           ArrayRef<unsigned> wants) const {
+  ReadPrice result{scale.none()};
   for (auto [position, want] : llvm::enumerate(wants)) {
     if (llvm::is_contained(wants.take_front(position), want))
       continue;
     const PairPrice &price = prices.at(from, want);
-    result.cost = sum(result.cost, price.cost);
+    result.costs += price.costs;
     result.bytes += price.extraBytes;
     result.time = std::max(result.time, price.time);
   }
@@ -103,25 +103,22 @@ void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer,
   std::vector<Want> wants = distinctWants(consumer, wanted, wantOf);
   PriceMatrix prices =
       pricesOf(index, provider.layouts, wanted, consumer.count);
-  solver::Table table;
-  table.rows = provider.labels.size();
-  table.columns = consumer.numLabels;
-  table.costs.reserve(size_t(table.rows) * table.columns);
+  CostTable table = tableOf(provider.labels.size(), consumer.numLabels);
   std::vector<int64_t> extra;
   std::vector<Picoseconds> times;
   extra.reserve(size_t(table.rows) * table.columns);
-  std::vector<ReadPrice> reads(wants.size());
+  std::vector<ReadPrice> reads(wants.size(), ReadPrice{scale.none()});
   for (const StoredLabel &label : provider.labels) {
     const Layout &stored = provider.layouts[label.layout];
     for (auto [read, want] : llvm::zip_equal(reads, wants))
       read = readsAsStored(consumer, want, stored, label, wanted)
                  ? priceReads(prices, label.layout, want.layouts)
-                 : ReadPrice{kForbidden};
+                 : ReadPrice{scale.forbidden()};
     for (unsigned column = 0; column < consumer.numLabels; ++column) {
       const ReadPrice &read = reads[wantOf[column]];
-      table.costs.push_back(read.cost);
+      table.append(read.costs);
       times.push_back(read.time);
-      extra.push_back(read.cost == kForbidden ? 0 : read.bytes);
+      extra.push_back(read.costs.isForbidden() ? 0 : read.bytes);
     }
   }
   unsigned edge = addEdge(provider.variable, consumer.variable,
@@ -144,7 +141,7 @@ NetworkBuilder::timesThroughCopies(unsigned index, const Layouts &wanted) {
       for (unsigned copy = 0; copy < value.copies.size(); ++copy) {
         const PairPrice &first = toCopy.at(from, copy),
                         &second = fromCopy.at(copy, want);
-        if (first.cost != kForbidden && second.cost != kForbidden)
+        if (!first.costs.isForbidden() && !second.costs.isForbidden())
           least = std::min(least, saturatingAdd(first.time, second.time));
       }
       times.push_back(least == kForbidden ? 0 : least);
@@ -186,16 +183,15 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer,
   }
   read.variable = addVariable("", labels.size());
 
-  solver::Table stored, copied, consumed;
+  CostTable stored = tableOf(provider.labels.size(), labels.size()),
+            copied = tableOf(provider.copies.size() + 1, labels.size()),
+            consumed = tableOf(consumer.numLabels, labels.size());
+  const Costs none = scale.none(), forbidden = scale.forbidden();
   std::vector<int64_t> storedExtra, copiedExtra;
-  stored.rows = provider.labels.size();
-  copied.rows = provider.copies.size() + 1;
-  consumed.rows = consumer.numLabels;
-  stored.columns = copied.columns = consumed.columns = labels.size();
-  auto add = [](solver::Table &table, std::vector<int64_t> &extra,
+  auto add = [](CostTable &table, std::vector<int64_t> &extra,
                 const ReadPrice &price) {
-    table.costs.push_back(price.cost);
-    extra.push_back(price.cost == kForbidden ? 0 : price.bytes);
+    table.append(price.costs);
+    extra.push_back(price.costs.isForbidden() ? 0 : price.bytes);
   };
   PriceMatrix fromStored =
                   pricesOf(index, provider.layouts, wanted, consumer.count),
@@ -212,7 +208,7 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer,
           readsAsStored(consumer, wants[label.want],
                         provider.layouts[from.layout], from, wanted)
               ? priceReads(fromStored, from.layout, label.fromStored)
-              : ReadPrice{kForbidden};
+              : ReadPrice{forbidden};
       add(stored, storedExtra, price);
       if (options.measureLinks)
         for (unsigned want : label.fromCopy)
@@ -222,13 +218,13 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer,
     }
   for (const ReadLabel &label : labels)
     add(copied, copiedExtra,
-        ReadPrice{label.fromCopy.empty() ? 0 : kForbidden});
+        ReadPrice{label.fromCopy.empty() ? none : forbidden});
   for (unsigned copy = 0; copy < provider.copies.size(); ++copy)
     for (const ReadLabel &label : labels)
       add(copied, copiedExtra, priceReads(fromCopy, copy, label.fromCopy));
   for (unsigned row = 0; row < consumer.numLabels; ++row)
     for (const ReadLabel &label : labels)
-      consumed.costs.push_back(label.want == wantOf[row] ? 0 : kForbidden);
+      consumed.append(label.want == wantOf[row] ? none : forbidden);
 
   unsigned edge = addEdge(provider.variable, read.variable, std::move(stored),
                           {{link, std::move(times)}});

@@ -50,74 +50,35 @@ void PartialProblem::raise(solver::LabelBounds &network,
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// The costs, or none if they are all nothing.
-static std::vector<Cost> unlessZero(ArrayRef<Cost> costs) {
-  if (llvm::all_of(costs, [](Cost c) { return c == 0 || c == kForbidden; }))
-    return {};
-  return costs.vec();
-}
-
 ArrayRef<Cost> TimeRows::edgeCosts(size_t edge) const {
   const solver::Problem &problem = network->problem;
   return problem.tables[problem.edges[edge].table].costs;
 }
 
-static void fill(const solver::Problem &problem,
-                 std::vector<std::vector<Cost>> &variables,
-                 std::vector<std::vector<Cost>> &edges) {
-  for (const solver::VariableData &variable : problem.variables)
-    variables.push_back(unlessZero(variable.costs));
-  for (const solver::Edge &edge : problem.edges)
-    edges.push_back(unlessZero(problem.tables[edge.table].costs));
-}
-
-/// What is left of sums of two without the one.
+/// What is left of sums of two without the one; empty if that is nothing.
 static std::vector<Cost> without(ArrayRef<Cost> sums, ArrayRef<Cost> part) {
-  std::vector<Cost> result = sums.vec();
-  if (!part.empty())
-    for (auto [sum, cost] : llvm::zip_equal(result, part))
-      if (sum != kForbidden)
-        sum -= cost;
-  return unlessZero(result);
-}
-
-std::optional<TimeRows> TimeRows::build(PlanningContext &context,
-                                        shd::ProgramOp program,
-                                        const PlanNetwork &network,
-                                        NetworkOptions options) {
-  TimeRows result(network);
-  options.measureLinks = false;
-  auto add = [&](Weights weights, Row &row) {
-    options.weights = std::move(weights);
-    std::variant<PlanNetwork, NoNetwork> built =
-        buildNetwork(context, program, options);
-    auto *each = std::get_if<PlanNetwork>(&built);
-    if (!each || each->problem.check())
-      return false;
-    fill(each->problem, row.variables, row.edges);
-    return true;
-  };
-  if (!add({.device = 1, .collectives = 0, .networks = {}}, result.device))
-    return std::nullopt;
-  for (auto [variable, part] :
-       llvm::zip_equal(network.problem.variables, result.device.variables))
-    result.collectives.variables.push_back(without(variable.costs, part));
-  for (auto [index, part] : llvm::enumerate(result.device.edges))
-    result.collectives.edges.push_back(without(result.edgeCosts(index), part));
-  for (unsigned i = 0; i < context.model.physical().size(); ++i) {
-    Weights weights{.device = 0, .collectives = 0, .networks = {}};
-    weights.networks.resize(i + 1, 0);
-    weights.networks[i] = 1;
-    if (!add(std::move(weights), result.networks.emplace_back()))
-      return std::nullopt;
+  std::vector<Cost> result;
+  bool isZero = true;
+  for (auto [index, sum] : llvm::enumerate(sums)) {
+    bool isForbidden = sum == kForbidden;
+    result.push_back(isForbidden || part.empty() ? sum : sum - part[index]);
+    isZero &= isForbidden || result.back() == 0;
   }
-  return result;
+  return isZero ? std::vector<Cost>() : result;
 }
 
-TimeRows::Terms TimeRows::termsOf(std::vector<Costs> Row::*part, size_t index,
+TimeRows::TimeRows(const PlanNetwork &network) : network(&network) {
+  for (auto [variable, part] :
+       llvm::zip_equal(network.problem.variables, device().variables))
+    collectives.variables.push_back(without(variable.costs, part));
+  for (auto [index, part] : llvm::enumerate(device().edges))
+    collectives.edges.push_back(without(edgeCosts(index), part));
+}
+
+TimeRows::Terms TimeRows::termsOf(std::vector<Costs> ResourceTimes::*part, size_t index,
                                   const RowWeights &weights) const {
   Terms terms;
-  auto add = [&](const Row &row, int64_t weight, bool isLimited) {
+  auto add = [&](const ResourceTimes &row, int64_t weight, bool isLimited) {
     const Costs &costs = (row.*part)[index];
     if (costs.empty())
       return;
@@ -126,9 +87,9 @@ TimeRows::Terms TimeRows::termsOf(std::vector<Costs> Row::*part, size_t index,
     if (isLimited)
       terms.limited.push_back(&costs);
   };
-  add(device, weights.device, true);
+  add(device(), weights.device, true);
   add(collectives, weights.collectives, false);
-  for (auto [number, row] : llvm::enumerate(networks))
+  for (auto [number, row] : llvm::enumerate(networks()))
     add(row, number < weights.networks.size() ? weights.networks[number] : 0,
         true);
   return terms;
@@ -137,9 +98,9 @@ TimeRows::Terms TimeRows::termsOf(std::vector<Costs> Row::*part, size_t index,
 /// With the loads of chains.
 TimeRows::Terms TimeRows::termsOfEdge(size_t index,
                                       const RowWeights &weights) const {
-  Terms terms = termsOf(&Row::edges, index, weights);
+  Terms terms = termsOf(&ResourceTimes::edges, index, weights);
   terms.allowed = edgeCosts(index);
-  for (auto [number, row] : llvm::enumerate(networks)) {
+  for (auto [number, row] : llvm::enumerate(networks())) {
     auto load = weights.chain.loads.find({unsigned(number), unsigned(index)});
     if (load != weights.chain.loads.end() && !row.edges[index].empty())
       terms.weighted.emplace_back(&row.edges[index], load->second);
@@ -172,7 +133,7 @@ PartialProblem TimeRows::combine(const RowWeights &weights,
     std::vector<Label> &own = result.labels.emplace_back();
     solver::VariableData &data = problem.variables.emplace_back();
     data.name = variable.name;
-    Terms terms = termsOf(&Row::variables, index, weights);
+    Terms terms = termsOf(&ResourceTimes::variables, index, weights);
     terms.allowed = variable.costs;
     for (Label label = 0; label < variable.costs.size(); ++label) {
       if (!labels[index][label])
@@ -244,7 +205,7 @@ Cost TimeRows::edgeCost(const Costs &costs, size_t edge,
 }
 
 Cost TimeRows::loadOf(ChainLoad load, ArrayRef<Label> assignment) const {
-  return edgeCost(networks[load.network].edges[load.edge], load.edge,
+  return edgeCost(networks()[load.network].edges[load.edge], load.edge,
                   assignment);
 }
 
@@ -252,7 +213,7 @@ std::vector<Chain> TimeRows::longestChains(ArrayRef<Label> assignment,
                                           bool matmulsOverlap,
                                           bool withLoads) const {
   auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
-  unsigned numNetworks = withLoads ? networks.size() : 0;
+  unsigned numNetworks = withLoads ? networks().size() : 0;
   return shardc::longestChains(
       network->graph,
       {network->links, network->linkEdges, assignment, numNetworks, load},
@@ -262,7 +223,7 @@ std::vector<Chain> TimeRows::longestChains(ArrayRef<Label> assignment,
 Cost TimeRows::lengthOf(const Chain &chain, ArrayRef<Label> assignment) const {
   auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
   return shardc::lengthOf(chain, {network->links, network->linkEdges,
-                                  assignment, unsigned(networks.size()), load});
+                                  assignment, unsigned(networks().size()), load});
 }
 
 LabelSets TimeRows::allLabels() const {
@@ -273,8 +234,8 @@ LabelSets TimeRows::allLabels() const {
 }
 
 bool TimeRows::isFree(solver::Variable variable) const {
-  return device.variables[variable].empty() &&
-         llvm::all_of(llvm::zip_equal(device.edges, network->problem.edges),
+  return device().variables[variable].empty() &&
+         llvm::all_of(llvm::zip_equal(device().edges, network->problem.edges),
                       [&](const auto &pair) {
                         const auto &[costs, edge] = pair;
                         return costs.empty() || (edge.first != variable &&
@@ -282,7 +243,7 @@ bool TimeRows::isFree(solver::Variable variable) const {
                       });
 }
 
-void TimeRows::addTimes(const Row &row, std::vector<double> &times,
+void TimeRows::addTimes(const ResourceTimes &row, std::vector<double> &times,
                         llvm::function_ref<double(const TimeOf &)> of) const {
   for (auto [index, costs] : llvm::enumerate(row.variables))
     if (!costs.empty())
@@ -301,7 +262,7 @@ void TimeRows::addTimes(const Row &row, std::vector<double> &times,
 std::vector<double> TimeRows::differences(ArrayRef<Label> a,
                                           ArrayRef<Label> b) const {
   std::vector<double> result(network->problem.variables.size(), 0);
-  for (const Row *row : {&device, &collectives})
+  for (const ResourceTimes *row : {&device(), &collectives})
     addTimes(*row, result, [&](const TimeOf &time) {
       return std::abs(double(time(a) - time(b)));
     });
@@ -417,10 +378,10 @@ PartialProblem TimeRows::limitRows(const RowWeights &weights,
                                    const RowLimits &limits) const {
   PartialProblem result = combine(weights, labels, limits);
   TimePoints points(result, network->problem, limits.each);
-  SmallVector<const Row *, 4> resources = {&device};
-  for (const Row &row : networks)
+  SmallVector<const ResourceTimes *, 4> resources = {&device()};
+  for (const ResourceTimes &row : networks())
     resources.push_back(&row);
-  for (const Row *row : resources) {
+  for (const ResourceTimes *row : resources) {
     points.open();
     for (auto [variable, costs] : llvm::enumerate(row->variables))
       if (!costs.empty())
@@ -445,7 +406,7 @@ PartialProblem TimeRows::limitRows(const RowWeights &weights,
         points.takeAt(time.first, timeOf);
     }
     for (auto &[load, times] : chain.loads) {
-      const Costs &costs = networks[load.network].edges[load.edge];
+      const Costs &costs = networks()[load.network].edges[load.edge];
       if (!costs.empty())
         points.takeBetween(load.edge, [&, times = times](size_t entry) {
           return scaled(costs[entry], times);

@@ -206,19 +206,18 @@ void NetworkBuilder::addCopies(unsigned index) {
   }
   PriceMatrix prices =
       pricesOf(index, variable.layouts, variable.copies, value.count);
-  solver::Table table;
-  table.rows = variable.labels.size();
-  table.columns = variable.copies.size() + 1;
+  CostTable table = tableOf(variable.labels.size(), variable.copies.size() + 1);
+  const Costs none = scale.none(), forbidden = scale.forbidden();
   std::vector<int64_t> extra;
   for (const StoredLabel &label : variable.labels) {
-    table.costs.push_back(0);
+    table.append(none);
     extra.push_back(0);
     for (unsigned copy = 0; copy < variable.copies.size(); ++copy) {
       const PairPrice &price = prices.at(label.layout, copy);
       // What can be sliced for free needs no copy.
       bool isUseful =
-          !label.inlined && !price.isFree && price.cost != kForbidden;
-      table.costs.push_back(isUseful ? price.cost : kForbidden);
+          !label.inlined && !price.isFree && !price.costs.isForbidden();
+      table.append(isUseful ? price.costs : forbidden);
       // The copy itself counts by its own variable.
       extra.push_back(isUseful ? price.extraBytes - copyBytes[copy] : 0);
     }
@@ -255,14 +254,13 @@ void NetworkBuilder::linkToMaker(unsigned index) {
     ownTimes = timesAlone(value.chunk, works(value.chunk));
   std::vector<Layout> sources = distinct(made);
   PriceMatrix prices = pricesOf(index, sources, variable.layouts, value.count);
-  solver::Table table;
-  table.rows = made.size();
-  table.columns = variable.labels.size();
+  CostTable table = tableOf(made.size(), variable.labels.size());
+  const Costs none = scale.none(), forbidden = scale.forbidden();
   std::vector<int64_t> extra;
   std::vector<Picoseconds> groupTimes, storeTimes;
   for (auto [row, from] : llvm::enumerate(made)) {
     unsigned source = numberOf(sources, from);
-    Cost ownCost = weighGroup(ownTimes[row], value.count);
+    Costs own = scale.kernel(ownTimes[row], value.count);
     for (const StoredLabel &label : variable.labels) {
       bool isSame = from == variable.layouts[label.layout];
       // Of a prologue's value, the label says whether it is resharded.
@@ -271,13 +269,14 @@ void NetworkBuilder::linkToMaker(unsigned index) {
       const PairPrice *price =
           mayReshard ? &prices.at(source, label.layout) : nullptr;
       bool agrees = isSame && !label.resharded;
-      Cost cost = price ? price->cost : agrees ? 0 : kForbidden;
-      table.costs.push_back(label.inlined ? cost : sum(cost, ownCost));
+      Costs costs = price ? price->costs : agrees ? none : forbidden;
+      if (!label.inlined)
+        costs += own;
+      table.append(costs);
       groupTimes.push_back(label.inlined ? 0 : ownTimes[row]);
       storeTimes.push_back(price ? price->time : 0);
-      extra.push_back(price && table.costs.back() != kForbidden
-                          ? price->storeExtraBytes
-                          : 0);
+      extra.push_back(
+          price && !costs.isForbidden() ? price->storeExtraBytes : 0);
     }
   }
   std::vector<TimedLink> links = {
@@ -328,13 +327,12 @@ void NetworkBuilder::addMemoryBesideState(unsigned index) {
   const ValueVariable &variable = network.values[index];
   const ValueVariable &state = network.values[*value.intoState];
   TensorShape shape = shapeOf(index);
-  solver::Table table;
-  table.rows = variable.labels.size();
-  table.columns = state.labels.size();
-  table.costs.assign(size_t(table.rows) * table.columns, 0);
+  CostTable table = tableOf(variable.labels.size(), state.labels.size());
+  const Costs none = scale.none();
   std::vector<int64_t> bytes;
   for (const StoredLabel &label : variable.labels)
     for (const StoredLabel &home : state.labels) {
+      table.append(none);
       const Layout &layout = variable.layouts[label.layout];
       bytes.push_back(
           layout == state.layouts[home.layout]

@@ -17,13 +17,17 @@
 
 namespace shardc {
 
-/// What a network's costs are: times of the resources, each with a weight.
-/// cost-model.md section 5: with one of `device` and of every collective it is
-/// `upper_s`; of `device` or a physical network alone, a row of `lower_s`.
+/// What a network's costs are: times of the device and of every collective,
+/// each with a weight. cost-model.md section 5: with one of both it is
+/// `upper_s`.
 struct Weights {
   int64_t device = 1, collectives = 1;
-  /// Of each physical network; empty: none.
-  llvm::SmallVector<int64_t, 4> networks;
+};
+
+/// What one resource is busy: the device, or a physical network. In the order
+/// of the network's variables and edges; empty where it never is.
+struct ResourceTimes {
+  std::vector<std::vector<solver::Cost>> variables, edges;
 };
 
 struct NetworkLabels;
@@ -40,6 +44,8 @@ struct NetworkOptions {
   /// Only these labels, which a network of the same program has on a mesh of
   /// the same sizes; they are not too many.
   const NetworkLabels *within = nullptr;
+  /// The times of resources are wanted: PlanNetwork::resources.
+  bool measureResources = false;
   /// The times of what chains consist of are wanted: PlanNetwork::links and
   /// linkEdges.
   bool measureLinks = false;
@@ -86,6 +92,8 @@ struct PlanNetwork {
   std::vector<ChunkDomain> domains;            // per chunk
   std::vector<solver::Variable> chunkVariable; // per chunk
   std::vector<ValueVariable> values;           // per graph value
+  /// Of the device, then of each physical network.
+  std::vector<ResourceTimes> resources;
   LinkTimes links;
   LinkEdges linkEdges;
 };

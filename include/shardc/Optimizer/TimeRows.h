@@ -18,6 +18,8 @@ namespace shardc {
 
 /// How much each row counts.
 struct RowWeights : Weights {
+  /// Of each physical network; none: nothing.
+  llvm::SmallVector<int64_t, 4> networks = {};
   /// Links and loads of chains count this often.
   Chain chain = {};
 };
@@ -53,12 +55,9 @@ struct PartialProblem {
 
 class TimeRows {
 public:
-  /// Of `network`, which minimises `upper` and was built of `program`; it must
-  /// outlive the rows. Nothing if sums are too large.
-  static std::optional<TimeRows> build(PlanningContext &context,
-                                       shd::ProgramOp program,
-                                       const PlanNetwork &network,
-                                       NetworkOptions options);
+  /// Of `network`, which minimises `upper` and has its resources measured; it
+  /// must outlive the rows.
+  explicit TimeRows(const PlanNetwork &network);
 
   /// The problem of these weights with these labels.
   PartialProblem combine(const RowWeights &weights,
@@ -95,11 +94,6 @@ public:
 
 private:
   using Costs = std::vector<solver::Cost>;
-  /// In the order of the network's variables and edges; empty where nothing
-  /// costs anything.
-  struct Row {
-    std::vector<Costs> variables, edges;
-  };
   /// Of one variable or edge.
   struct Terms {
     llvm::ArrayRef<solver::Cost> allowed;
@@ -109,8 +103,11 @@ private:
     solver::Cost at(size_t entry, const RowLimits &limits) const;
   };
 
-  explicit TimeRows(const PlanNetwork &network) : network(&network) {}
-  Terms termsOf(std::vector<Costs> Row::*part, size_t index,
+  const ResourceTimes &device() const { return network->resources.front(); }
+  llvm::ArrayRef<ResourceTimes> networks() const {
+    return llvm::ArrayRef(network->resources).drop_front();
+  }
+  Terms termsOf(std::vector<Costs> ResourceTimes::*part, size_t index,
                 const RowWeights &weights) const;
   Terms termsOfEdge(size_t index, const RowWeights &weights) const;
   llvm::ArrayRef<solver::Cost> edgeCosts(size_t edge) const;
@@ -122,14 +119,13 @@ private:
       llvm::ArrayRef<solver::Label> assignment)>;
   /// Adds to each variable what is asked of its own time of a row, and of that
   /// of its edges.
-  void addTimes(const Row &row, std::vector<double> &times,
+  void addTimes(const ResourceTimes &row, std::vector<double> &times,
                 llvm::function_ref<double(const TimeOf &)> of) const;
   solver::Cost loadOf(ChainLoad load,
                       llvm::ArrayRef<solver::Label> assignment) const;
 
   const PlanNetwork *network;
-  Row device, collectives;
-  std::vector<Row> networks;
+  ResourceTimes collectives;
 };
 
 } // namespace shardc

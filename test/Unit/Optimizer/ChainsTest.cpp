@@ -25,22 +25,19 @@ Measured measure(const char *text) {
   }
   NetworkOptions options;
   options.fixed = true;
-  options.measureLinks = true;
+  options.measureResources = options.measureLinks = true;
   PlannedNetwork network(program, options);
   EXPECT_TRUE(network);
   solver::Solution plan = solver::solve(network.problem());
-  std::optional<TimeRows> times = TimeRows::build(
-      network.planning(), TestProgram::programOf(program.module()),
-      network.get(), options);
-  EXPECT_TRUE(times);
+  TimeRows times(network.get());
   Measured measured;
   for (bool withLoads : {false, true}) {
     Chain chain = times
-                      ->longestChains(plan.assignment, /*matmulsOverlap=*/false,
+                      .longestChains(plan.assignment, /*matmulsOverlap=*/false,
                                       withLoads)
                       .front();
     (withLoads ? measured.withLoads : measured.ofLinks) =
-        times->lengthOf(chain, plan.assignment);
+        times.lengthOf(chain, plan.assignment);
   }
   OwningOpRef<ModuleOp> lowered = network.lower(plan.assignment);
   EXPECT_TRUE(lowered);

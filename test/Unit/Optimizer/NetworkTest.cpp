@@ -217,20 +217,15 @@ bool checkProgram(TestProgram &program, unsigned count) {
   NetworkOptions options;
   // Plenty; with a limit the network has memory.
   options.memoryLimit = int64_t(1) << 50;
-  options.measureLinks = true;
+  options.measureResources = options.measureLinks = true;
   PlannedNetwork network(program, options);
   if (!network)
     return false;
   EXPECT_EQ(network.problem().check(), std::nullopt);
-  std::optional<TimeRows> times = TimeRows::build(
-      network.planning(), TestProgram::programOf(program.module()),
-      network.get(), options);
-  EXPECT_TRUE(times);
-  if (!times)
-    return false;
-  PureRows rows(*times, network.planning().model.physical().size());
+  TimeRows times(network.get());
+  PureRows rows(times, network.planning().model.physical().size());
   AssignmentSampler sampler(network.get(), /*seed=*/1);
-  Chains chains{*times};
+  Chains chains{times};
   std::optional<LimitedRows> limited;
   unsigned checked = 0;
   for (unsigned i = 0; i < 2 * count && checked < count; ++i) {
@@ -242,8 +237,8 @@ bool checkProgram(TestProgram &program, unsigned count) {
     ++checked;
     checkAssignment(program, network, *assignment, chains, rows);
     if (!limited)
-      limited.emplace(rows, *times, chains.chains, *assignment);
-    limited->check(rows, *times, *assignment);
+      limited.emplace(rows, times, chains.chains, *assignment);
+    limited->check(rows, times, *assignment);
     if (::testing::Test::HasFatalFailure())
       return false;
   }

@@ -20,10 +20,10 @@ static constexpr double kConverged = 1e-3;
 /// Entries of tables that may be looked at in all, and the seconds that a limit
 /// must exceed for more; for room in memory; and for one problem, the exact
 /// ones a part of what is left.
-static constexpr double kUsualWork = 3e9, kUsualSeconds = 2, kRoomWork = 2.5e8;
+static constexpr double kUsualWork = 4e9, kUsualSeconds = 2, kRoomWork = 2.5e8;
 static constexpr double kSolveWork = 3e8, kExactPart = 0.2, kQuickWork = 1e8;
 /// By what is done in any case to a problem's entry; and to try a plan.
-static constexpr double kEntryWork = 30, kTrialWork = 3e6;
+static constexpr double kEntryWork = 80, kTrialWork = 3e7;
 /// To bound labels: whatever that brings, and exactly for so many times what
 /// the solution took; and before limits, for a part of what is left.
 static constexpr double kPruneWork = 3e7, kPruneFactor = 8;
@@ -49,7 +49,7 @@ static constexpr double kWorthPruning = 0.9;
 /// Gaps that are halved before the last picosecond is asked for.
 static constexpr double kWorthHalving = 1e-3;
 /// Branching ends where so much work closes less than this part of the gap.
-static constexpr double kBranchWork = 4e8, kLeastProgress = 0.05;
+static constexpr double kBranchWork = 2e8, kLeastProgress = 0.05;
 /// Values of a plan that is worth to be tidied, in those of the best.
 static constexpr double kWorthTidying = 1.25;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
@@ -118,7 +118,7 @@ void ObjectiveSearch::addTrial(ModuleOp module,
   if (failed(manager.run(module)))
     return;
   ScheduledProgram scheduled =
-      scheduleProgram(programOf(module), context.model, options.memoryLimit);
+      scheduleProgram(programOf(module), context.model, memoryLimit);
   const Schedule &schedule = scheduled.schedule;
   Trial trial;
   trial.assignment = std::move(assignment);
@@ -129,10 +129,10 @@ void ObjectiveSearch::addTrial(ModuleOp module,
       objective == Objective::Lower ? schedule.lower : schedule.scheduled;
   trial.upper = schedule.upper;
   trial.memoryCosts = scheduled.memoryCosts;
-  if (options.memoryLimit)
-    trial.missingBytes = scheduled.unlimitedPeak - *options.memoryLimit;
+  if (memoryLimit)
+    trial.missingBytes = scheduled.unlimitedPeak - *memoryLimit;
   for (const Chain &chain : chains)
-    trial.rows.push_back(double(times->lengthOf(chain, trial.assignment)));
+    trial.rows.push_back(double(times.lengthOf(chain, trial.assignment)));
   trials.push_back(std::move(trial));
   if (objective == Objective::Scheduled)
     addChains(trials.back().assignment, /*withLoads=*/false);
@@ -143,12 +143,12 @@ void ObjectiveSearch::addTrial(ModuleOp module,
 /// More rows: the plan's longest chain, with each network.
 void ObjectiveSearch::addChains(const std::vector<solver::Label> &assignment,
                                 bool withLoads) {
-  for (Chain &chain : times->longestChains(
+  for (Chain &chain : times.longestChains(
            assignment, context.machine().collectiveMatmul, withLoads)) {
     if (llvm::is_contained(chains, chain))
       continue;
     for (Trial &trial : trials)
-      trial.rows.push_back(double(times->lengthOf(chain, trial.assignment)));
+      trial.rows.push_back(double(times.lengthOf(chain, trial.assignment)));
     chains.push_back(std::move(chain));
   }
 }
@@ -211,7 +211,7 @@ void ObjectiveSearch::tell(const Region &region) const {
 /// What fills the memory leaves none to overlap: plans that leave as much as
 /// the best one lacks.
 void ObjectiveSearch::tryWithRoom(const Region &region) {
-  if (!options.memoryLimit)
+  if (!memoryLimit)
     return;
   double enough = workLeft - kRoomWork;
   int64_t room = 0, step = 0;
@@ -222,8 +222,8 @@ void ObjectiveSearch::tryWithRoom(const Region &region) {
       return;
     step = i == 0 ? fullest.missingBytes : std::min(step, fullest.missingBytes);
     PartialProblem partial =
-        times->combine({}, region.labels, {.each = fullest.value});
-    *partial.problem.capacity -= std::min(room + step, *options.memoryLimit);
+        times.combine({}, region.labels, {.each = fullest.value});
+    *partial.problem.capacity -= std::min(room + step, *memoryLimit);
     std::optional<solver::Solution> solution = solve(partial, kRoughGap);
     if (solution && solution->status != solver::Status::Infeasible)
       room += step;
@@ -240,7 +240,7 @@ void ObjectiveSearch::trySurrogates(const Region &region) {
   for (double share : kSurrogates) {
     if (workLeft <= 0 || region.bound >= best().value)
       return;
-    PartialProblem partial = times->combine(
+    PartialProblem partial = times.combine(
         mixed(region.labels, share), region.labels, {.each = best().value});
     solveAndTidy(partial, kRoughGap);
   }
@@ -265,7 +265,7 @@ void ObjectiveSearch::tidyLast() {
   if (trials.back().value > kWorthTidying * double(best().value))
     return;
   const std::vector<solver::Label> &plan = trials.back().assignment;
-  PartialProblem partial = times->combine(
+  PartialProblem partial = times.combine(
       {}, labelsAround(plan, std::vector<bool>(plan.size(), false)), {});
   solve(partial, 0);
 }
@@ -284,9 +284,9 @@ ObjectiveSearch::solveAndTidy(PartialProblem &partial, double tolerance) {
 solver::LabelSets
 ObjectiveSearch::labelsAround(const std::vector<solver::Label> &plan,
                               const std::vector<bool> &touched) const {
-  solver::LabelSets labels = times->allLabels();
+  solver::LabelSets labels = times.allLabels();
   for (solver::Variable chunk : network.chunkVariable)
-    if (!times->isFree(chunk) && !touched[chunk]) {
+    if (!times.isFree(chunk) && !touched[chunk]) {
       labels[chunk].assign(labels[chunk].size(), false);
       labels[chunk][plan[chunk]] = true;
     }
@@ -312,7 +312,7 @@ ObjectiveSearch::labelsBeside(solver::Variable variable,
 /// collectives take longest first.
 bool ObjectiveSearch::tryNeighbours(const RowWeights &weights, double enough) {
   const Trial start = best();
-  std::vector<double> taken = times->collectiveTimes(start.assignment);
+  std::vector<double> taken = times.collectiveTimes(start.assignment);
   auto all = llvm::seq<solver::Variable>(taken.size());
   std::vector<solver::Variable> variables(all.begin(), all.end());
   llvm::stable_sort(variables, [&](solver::Variable a, solver::Variable b) {
@@ -325,7 +325,7 @@ bool ObjectiveSearch::tryNeighbours(const RowWeights &weights, double enough) {
     if (solver::lacksLabels(labels))
       continue;
     PartialProblem partial =
-        times->combine(weights, labels, {.each = start.value});
+        times.combine(weights, labels, {.each = start.value});
     solve(partial, kRoughGap);
     if (best().value < start.value)
       return true;
@@ -338,7 +338,7 @@ bool ObjectiveSearch::tryNeighbours(const RowWeights &weights, double enough) {
 void ObjectiveSearch::improveBest() {
   double enough = workLeft - kStepsPart * maxWork;
   for (double share : kStepShares)
-    while (tryNeighbours(mixed(times->allLabels(), share), enough))
+    while (tryNeighbours(mixed(times.allLabels(), share), enough))
       ;
 }
 
@@ -444,7 +444,7 @@ ObjectiveSearch::Rows ObjectiveSearch::weightsOf(const Region &region) const {
 /// better.
 PartialProblem ObjectiveSearch::meanOf(const Region &region,
                                        const Rows &weights) const {
-  return times->combine(integral(weights), region.labels,
+  return times.combine(integral(weights), region.labels,
                         {.each = best().value, .weighed = best().value * unit});
 }
 
@@ -563,7 +563,7 @@ solver::Solution ObjectiveSearch::findWithin(const Region &region,
   if (solver::lacksLabels(labels))
     return none;
   PartialProblem partial =
-      times->limitRows(integral(weightsOf(region)), labels, chains,
+      times.limitRows(integral(weightsOf(region)), labels, chains,
                        {.each = limit, .weighed = limit * unit});
   if (partial.problem.check())
     return {};
@@ -675,7 +675,7 @@ ObjectiveSearch::takeHalf(Region &region) const {
   solver::Label from = 0, to = 0;
   if (second && second != first) {
     std::vector<double> differences =
-        times->differences(first->assignment, second->assignment);
+        times.differences(first->assignment, second->assignment);
     for (auto [v, difference] : llvm::enumerate(differences))
       if (first->assignment[v] == second->assignment[v])
         difference = -1;
@@ -749,13 +749,12 @@ double ObjectiveSearch::workFor(std::optional<double> seconds) {
 
 solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   solver::Solution result = first;
-  times = TimeRows::build(context, program, network, options);
   unit = unitFor(network.problem);
   workLeft = maxWork;
   tryPlan(first.assignment);
-  if (trials.empty() || !times)
+  if (trials.empty())
     return result;
-  Region all{times->allLabels()};
+  Region all{times.allLabels()};
   for (const std::vector<bool> &labels : all.labels)
     all.labelBounds.emplace_back(labels.size(), 0);
   tidyLast();

@@ -25,16 +25,14 @@ namespace shardc::shd {
 
 class ObjectiveSearch {
 public:
-  /// `options` are those of the network that is searched first, which minimises
-  /// `upper`.
+  /// `network` minimises `upper` and has its resources measured.
   ObjectiveSearch(PlanningContext &context, ProgramOp program,
-                  const PlanNetwork &network, Objective objective,
-                  NetworkOptions options, double maxWork,
-                  solver::Deadline deadline,
+                  const PlanNetwork &network, Objective objective, std::optional<int64_t> memoryLimit,
+                  double maxWork, solver::Deadline deadline,
                   std::function<void(const solver::SearchProgress &)> progress)
       : context(context), program(program), network(network),
-        objective(objective), options(std::move(options)), maxWork(maxWork),
-        deadline(deadline), progress(std::move(progress)) {}
+        times(network), objective(objective), memoryLimit(memoryLimit),
+        maxWork(maxWork), deadline(deadline), progress(std::move(progress)) {}
 
   /// Table entries that may be looked at: a fixed number, so that results do
   /// not depend on the machine, and more if the user gives much time.
@@ -134,12 +132,12 @@ private:
   ProgramOp program;
   /// Of `upper`; for `scheduled` with what its links take.
   const PlanNetwork &network;
+  TimeRows times;
   Objective objective;
-  NetworkOptions options;
+  std::optional<int64_t> memoryLimit;
   double maxWork;
   solver::Deadline deadline;
   std::function<void(const solver::SearchProgress &)> progress;
-  std::optional<TimeRows> times;
   std::vector<Trial> trials;
   /// The longest of the plans tried.
   std::vector<Chain> chains;

@@ -123,6 +123,7 @@ OptimizePass::networkOptions(const PlanningContext &context) const {
     options.memoryLimit = memoryLimit >= 0
                               ? int64_t(memoryLimit)
                               : int64_t(context.machine().hbmCapacity);
+  options.measureResources = !fixed && objective != Objective::Upper;
   options.measureLinks = !fixed && objective == Objective::Scheduled;
   return options;
 }
@@ -223,7 +224,7 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
   if (fits && objective != Objective::Upper)
     solution =
         ObjectiveSearch(context, program, network, objective,
-                        networkOptions(context),
+                        networkOptions(context).memoryLimit,
                         ObjectiveSearch::workFor(options.timeLimitSeconds),
                         deadline, watch ? watch->progress : nullptr)
             .run(solution);

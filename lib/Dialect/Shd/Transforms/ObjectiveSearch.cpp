@@ -232,13 +232,19 @@ void ObjectiveSearch::tryWithRoom(const Region &region) {
   }
 }
 
+/// What is left is hardly worth halving.
+bool ObjectiveSearch::isNearlyClosed(const Region &region) const {
+  return double(best().value - region.bound) <=
+         kWorthHalving * double(best().value);
+}
+
 /// Of the many plans of one bound, some leave less to overlap.
 void ObjectiveSearch::trySurrogates(const Region &region) {
   // Without chains, limits find such plans too.
   if (objective == Objective::Lower && mostWork > kQuickWork)
     return;
   for (double share : kSurrogates) {
-    if (workLeft <= 0 || region.bound >= best().value)
+    if (workLeft <= 0 || isNearlyClosed(region))
       return;
     PartialProblem partial = times.combine(
         mixed(region.labels, share), region.labels, {.each = best().value});
@@ -603,10 +609,12 @@ ObjectiveSearch::longestRow(const std::vector<solver::Label> &plan) {
 bool ObjectiveSearch::narrow(Region &region) {
   if (region.bound >= best().value || workLeft <= 0)
     return false;
-  PartialProblem mean = meanOf(region, weightsOf(region));
-  if (!mean.problem.check())
-    boundLabels(region, mean, {},
-                std::min(kBoundsWork, kBoundsPart * workLeft));
+  if (!isNearlyClosed(region)) {
+    PartialProblem mean = meanOf(region, weightsOf(region));
+    if (!mean.problem.check())
+      boundLabels(region, mean, {},
+                  std::min(kBoundsWork, kBoundsPart * workLeft));
+  }
   Picoseconds reach = best().value;
   double enough =
       double(best().value) - kMuchBetter * double(best().value - region.bound);
@@ -617,9 +625,9 @@ bool ObjectiveSearch::narrow(Region &region) {
         (reach < best().value &&
          double(most - region.bound) < kWorthLimit * gap))
       return false;
-    Picoseconds limit = gap > kWorthHalving * double(best().value)
-                            ? region.bound + (most - region.bound) / 2
-                            : most;
+    Picoseconds limit = isNearlyClosed(region)
+                            ? most
+                            : region.bound + (most - region.bound) / 2;
     solver::Solution found = findWithin(region, limit);
     if (found.status == solver::Status::Infeasible) {
       region.bound = limit + 1;

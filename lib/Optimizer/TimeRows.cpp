@@ -10,6 +10,7 @@ using solver::Cost;
 using solver::kForbidden;
 using solver::Label;
 using solver::LabelSets;
+using solver::Variable;
 
 //===----------------------------------------------------------------------===//
 // Some labels
@@ -275,6 +276,21 @@ TimeRows::collectiveTimes(ArrayRef<Label> assignment) const {
   addTimes(collectives, result,
            [&](const TimeOf &time) { return double(time(assignment)); });
   return result;
+}
+
+std::vector<Cost> TimeRows::busyTimes(Variable variable,
+                                      ArrayRef<Label> assignment) const {
+  std::vector<Cost> times;
+  for (const ResourceTimes &resource : network->resources) {
+    const Costs &own = resource.variables[variable];
+    times.push_back(own.empty() ? 0 : own[assignment[variable]]);
+    for (auto [index, edge] : llvm::enumerate(network->problem.edges))
+      if (edge.first == variable || edge.second == variable)
+        times.back() =
+            sum(times.back(),
+                edgeCost(resource.edges[index], index, assignment));
+  }
+  return times;
 }
 
 //===----------------------------------------------------------------------===//

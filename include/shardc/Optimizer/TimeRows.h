@@ -92,6 +92,11 @@ public:
   std::vector<double>
   collectiveTimes(llvm::ArrayRef<solver::Label> assignment) const;
 
+  /// How long each resource is busy with a variable and its edges.
+  std::vector<solver::Cost>
+  busyTimes(solver::Variable variable,
+            llvm::ArrayRef<solver::Label> assignment) const;
+
 private:
   using Costs = std::vector<solver::Cost>;
   /// Of one variable or edge.

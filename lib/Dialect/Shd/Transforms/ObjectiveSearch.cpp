@@ -20,7 +20,7 @@ static constexpr double kConverged = 1e-3;
 /// Entries of tables that may be looked at in all, and the seconds that a limit
 /// must exceed for more; for room in memory; and for one problem, the exact
 /// ones a part of what is left.
-static constexpr double kUsualWork = 4e9, kUsualSeconds = 2, kRoomWork = 2.5e8;
+static constexpr double kUsualWork = 2.8e9, kUsualSeconds = 2, kRoomWork = 2.5e8;
 static constexpr double kSolveWork = 3e8, kExactPart = 0.2, kQuickWork = 1e8;
 /// By what is done in any case to a problem's entry; and to try a plan.
 static constexpr double kEntryWork = 80, kTrialWork = 3e7;
@@ -310,42 +310,63 @@ ObjectiveSearch::labelsBeside(solver::Variable variable,
     touched[edge.second] = touched[edge.second] || edge.first == variable;
   }
   solver::LabelSets labels = labelsAround(plan, touched);
-  labels[variable][plan[variable]] = false;
+  std::vector<solver::Cost> now = times.busyTimes(variable, plan);
+  std::vector<solver::Label> changed = plan;
+  for (solver::Label label = 0; label < labels[variable].size(); ++label) {
+    changed[variable] = label;
+    if (times.busyTimes(variable, changed) == now)
+      labels[variable][label] = false;
+  }
   return labels;
 }
 
-/// Whether the best plan is better with one variable changed: those whose
-/// collectives take longest first.
-bool ObjectiveSearch::tryNeighbours(const RowWeights &weights, double enough) {
-  const Trial start = best();
+/// A plan with one variable changed, those whose collectives take longest
+/// first, until that is better; false if there is no work left for it.
+bool ObjectiveSearch::tryNeighbours(const Trial &start, double enough) {
   std::vector<double> taken = times.collectiveTimes(start.assignment);
   auto all = llvm::seq<solver::Variable>(taken.size());
   std::vector<solver::Variable> variables(all.begin(), all.end());
   llvm::stable_sort(variables, [&](solver::Variable a, solver::Variable b) {
     return taken[a] > taken[b];
   });
-  for (solver::Variable variable : variables) {
-    if (taken[variable] == 0 || workLeft < enough || deadline.expired())
-      return false;
-    solver::LabelSets labels = labelsBeside(variable, start.assignment);
-    if (solver::lacksLabels(labels))
-      continue;
-    PartialProblem partial =
-        times.combine(weights, labels, {.each = start.value});
-    solve(partial, kRoughGap);
-    if (best().value < start.value)
-      return true;
+  for (double share : kStepShares) {
+    RowWeights weights = mixed(times.allLabels(), share);
+    for (solver::Variable variable : variables) {
+      if (workLeft < enough || deadline.expired())
+        return false;
+      if (taken[variable] == 0)
+        break;
+      solver::LabelSets labels = labelsBeside(variable, start.assignment);
+      if (solver::lacksLabels(labels))
+        continue;
+      size_t known = trials.size();
+      PartialProblem partial =
+          times.combine(weights, labels, {.each = start.value});
+      solve(partial, kRoughGap);
+      if (trials.size() > known && trials.back().value < start.value)
+        return true;
+    }
   }
-  return false;
+  return true;
 }
 
-/// Schedules wait for more than rows know of, so the best plan is improved by
-/// small steps too.
-void ObjectiveSearch::improveBest() {
-  double enough = workLeft - kStepsPart * maxWork;
-  for (double share : kStepShares)
-    while (tryNeighbours(mixed(times.allLabels(), share), enough))
-      ;
+/// Schedules wait for more than rows know of, so plans are improved by small
+/// steps too: always the best from which none was made.
+void ObjectiveSearch::improve(double work) {
+  double enough = workLeft - work;
+  while (true) {
+    const Trial *start = nullptr;
+    for (const Trial &trial : trials)
+      if (!improved.count(trial.value) &&
+          (!start || trial.value < start->value))
+        start = &trial;
+    if (!start)
+      return;
+    Trial from = *start;
+    if (!tryNeighbours(from, enough))
+      return;
+    improved.insert(from.value);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -719,8 +740,8 @@ ObjectiveSearch::takeHalf(Region &region) const {
 /// Best first: the region of the least bound is parted. What limits cannot tell
 /// apart, halves can, and each has plans of its own to try.
 solver::Cost ObjectiveSearch::branch(Region root) {
+  double lastWork = workLeft, lastGap = double(best().value - root.bound);
   std::vector<Region> open = {std::move(root)};
-  double lastWork = workLeft, lastGap = std::numeric_limits<double>::infinity();
   while (true) {
     auto next = llvm::min_element(open, [](const Region &a, const Region &b) {
       return a.bound < b.bound;
@@ -777,12 +798,14 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   tryWithRoom(all);
   raiseByLongest(all);
   if (objective == Objective::Scheduled && all.bound < best().value)
-    improveBest();
+    improve(kStepsPart * maxWork);
   while (narrow(all)) {
     all.radius = kNextRadius;
     raiseBounds(all, kAllPlans);
     raiseByLongest(all);
   }
+  if (objective == Objective::Scheduled && !isNearlyClosed(all))
+    improve(workLeft);
   solver::Cost bound = branch(std::move(all));
   result.work += maxWork - workLeft;
   result.assignment = best().assignment;

@@ -20,6 +20,7 @@
 #include "shardc/Optimizer/TimeRows.h"
 #include "shardc/Solver/Deadline.h"
 #include "shardc/Solver/Solve.h"
+#include <set>
 
 namespace shardc::shd {
 
@@ -103,8 +104,8 @@ private:
                                  const std::vector<bool> &touched) const;
   solver::LabelSets labelsBeside(solver::Variable variable,
                                  const std::vector<solver::Label> &plan) const;
-  bool tryNeighbours(const RowWeights &weights, double enough);
-  void improveBest();
+  bool tryNeighbours(const Trial &start, double enough);
+  void improve(double work);
   std::optional<solver::Solution> solveAndTidy(PartialProblem &partial,
                                                double tolerance);
 
@@ -140,6 +141,8 @@ private:
   solver::Deadline deadline;
   std::function<void(const solver::SearchProgress &)> progress;
   std::vector<Trial> trials;
+  /// Values of those from which small steps were made.
+  std::set<Picoseconds> improved;
   /// The longest of the plans tried.
   std::vector<Chain> chains;
   bool hasLoads = false;

@@ -21,7 +21,7 @@ static constexpr double kConverged = 1e-3;
 /// must exceed for more; for room in memory; and for one problem, the exact
 /// ones a part of what is left.
 static constexpr double kUsualWork = 2.8e9, kUsualSeconds = 2, kRoomWork = 2.5e8;
-static constexpr double kSolveWork = 3e8, kExactPart = 0.2, kQuickWork = 1e8;
+static constexpr double kSolveWork = 6e7, kExactPart = 0.2, kQuickWork = 1e8;
 /// By what is done in any case to a problem's entry; and to try a plan.
 static constexpr double kEntryWork = 80, kTrialWork = 3e7;
 /// To bound labels: whatever that brings, and exactly for so many times what

@@ -151,9 +151,8 @@ void NetworkBuilder::costGroup(unsigned group) {
       bool fused = fuses[wantOf[b]];
       Picoseconds apart = saturatingAdd(leaderAlone[a], restAlone[b]);
       bool isForbidden = read.costs.isForbidden();
-      Picoseconds time = fused && !isForbidden
-                             ? timeOf(leaders[a], &rests[b], chunks)
-                             : apart;
+      Picoseconds time =
+          fused && !isForbidden ? timeOf(leaders[a], &rests[b], chunks) : apart;
       Costs costs = scale.kernel(time, value.count);
       costs += read.costs;
       table.append(costs);

@@ -74,9 +74,8 @@ class CostScale {
 public:
   CostScale(const PlanningContext &context, const NetworkOptions &options)
       : weights(options.weights),
-        size(1 + (options.measureResources
-                      ? 1 + context.model.physical().size()
-                      : 0)) {}
+        size(1 + (options.measureResources ? 1 + context.model.physical().size()
+                                           : 0)) {}
 
   Costs none() const { return Costs(size); }
   Costs forbidden() const { return Costs(size, solver::kForbidden); }

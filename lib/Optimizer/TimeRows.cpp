@@ -76,7 +76,8 @@ TimeRows::TimeRows(const PlanNetwork &network) : network(&network) {
     collectives.edges.push_back(without(edgeCosts(index), part));
 }
 
-TimeRows::Terms TimeRows::termsOf(std::vector<Costs> ResourceTimes::*part, size_t index,
+TimeRows::Terms TimeRows::termsOf(std::vector<Costs> ResourceTimes::*part,
+                                  size_t index,
                                   const RowWeights &weights) const {
   Terms terms;
   auto add = [&](const ResourceTimes &row, int64_t weight, bool isLimited) {
@@ -211,8 +212,8 @@ Cost TimeRows::loadOf(ChainLoad load, ArrayRef<Label> assignment) const {
 }
 
 std::vector<Chain> TimeRows::longestChains(ArrayRef<Label> assignment,
-                                          bool matmulsOverlap,
-                                          bool withLoads) const {
+                                           bool matmulsOverlap,
+                                           bool withLoads) const {
   auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
   unsigned numNetworks = withLoads ? networks().size() : 0;
   return shardc::longestChains(
@@ -223,8 +224,9 @@ std::vector<Chain> TimeRows::longestChains(ArrayRef<Label> assignment,
 
 Cost TimeRows::lengthOf(const Chain &chain, ArrayRef<Label> assignment) const {
   auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
-  return shardc::lengthOf(chain, {network->links, network->linkEdges,
-                                  assignment, unsigned(networks().size()), load});
+  return shardc::lengthOf(chain,
+                          {network->links, network->linkEdges, assignment,
+                           unsigned(networks().size()), load});
 }
 
 LabelSets TimeRows::allLabels() const {
@@ -286,9 +288,8 @@ std::vector<Cost> TimeRows::busyTimes(Variable variable,
     times.push_back(own.empty() ? 0 : own[assignment[variable]]);
     for (auto [index, edge] : llvm::enumerate(network->problem.edges))
       if (edge.first == variable || edge.second == variable)
-        times.back() =
-            sum(times.back(),
-                edgeCost(resource.edges[index], index, assignment));
+        times.back() = sum(times.back(),
+                           edgeCost(resource.edges[index], index, assignment));
   }
   return times;
 }

@@ -275,8 +275,8 @@ void NetworkBuilder::linkToMaker(unsigned index) {
       table.append(costs);
       groupTimes.push_back(label.inlined ? 0 : ownTimes[row]);
       storeTimes.push_back(price ? price->time : 0);
-      extra.push_back(
-          price && !costs.isForbidden() ? price->storeExtraBytes : 0);
+      extra.push_back(price && !costs.isForbidden() ? price->storeExtraBytes
+                                                    : 0);
     }
   }
   std::vector<TimedLink> links = {

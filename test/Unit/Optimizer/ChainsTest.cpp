@@ -32,10 +32,10 @@ Measured measure(const char *text) {
   TimeRows times(network.get());
   Measured measured;
   for (bool withLoads : {false, true}) {
-    Chain chain = times
-                      .longestChains(plan.assignment, /*matmulsOverlap=*/false,
-                                      withLoads)
-                      .front();
+    Chain chain =
+        times
+            .longestChains(plan.assignment, /*matmulsOverlap=*/false, withLoads)
+            .front();
     (withLoads ? measured.withLoads : measured.ofLinks) =
         times.lengthOf(chain, plan.assignment);
   }

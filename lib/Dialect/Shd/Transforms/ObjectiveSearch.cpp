@@ -20,7 +20,8 @@ static constexpr double kConverged = 1e-3;
 /// Entries of tables that may be looked at in all, and the seconds that a limit
 /// must exceed for more; for room in memory; and for one problem, the exact
 /// ones a part of what is left.
-static constexpr double kUsualWork = 2.8e9, kUsualSeconds = 2, kRoomWork = 2.5e8;
+static constexpr double kUsualWork = 2.8e9, kUsualSeconds = 2,
+                        kRoomWork = 2.5e8;
 static constexpr double kSolveWork = 6e7, kExactPart = 0.2, kQuickWork = 1e8;
 /// By what is done in any case to a problem's entry; and to try a plan.
 static constexpr double kEntryWork = 80, kTrialWork = 3e7;
@@ -28,8 +29,13 @@ static constexpr double kEntryWork = 80, kTrialWork = 3e7;
 /// the solution took; and before limits, for a part of what is left.
 static constexpr double kPruneWork = 3e7, kPruneFactor = 8;
 static constexpr double kBoundsWork = 1.3e9, kBoundsPart = 0.6;
-/// For small steps from the best plan, of all work.
-static constexpr double kStepsPart = 0.1;
+/// For small steps from the best plan, of all work: of `lower`, where they are
+/// most of what finds plans, and of `scheduled`.
+static constexpr double kLowerStepsPart = 0.25, kStepsPart = 0.1;
+/// A small step to a limit: which part it is below the plan, how many edges
+/// away variables may change, and work for one.
+static constexpr unsigned kStepsToZero = 200, kReach = 3;
+static constexpr double kStepWork = 6e7;
 /// For one limit, of the work that is left.
 static constexpr double kLimitPart = 0.3;
 /// A limit that would close less than this part of the gap is not tried; a plan
@@ -44,8 +50,9 @@ static constexpr unsigned kMinWeights = 2, kPatience = 4;
 static constexpr double kFurther = 2, kNearer = 0.25;
 /// What all resources weigh together whatever the play says, the first time.
 static constexpr double kEachWeighs = 0.05;
-/// Labels are pruned once the gap is this part of what it was.
-static constexpr double kWorthPruning = 0.9;
+/// Labels are pruned once the gap is this part of what it was, at weights that
+/// leave a gap of so many times the least.
+static constexpr double kWorthPruning = 0.9, kUsefulGap = 1.3;
 /// Gaps that are halved before the last picosecond is asked for.
 static constexpr double kWorthHalving = 1e-3;
 /// Branching ends where so much work closes less than this part of the gap.
@@ -303,13 +310,7 @@ ObjectiveSearch::labelsAround(const std::vector<solver::Label> &plan,
 solver::LabelSets
 ObjectiveSearch::labelsBeside(solver::Variable variable,
                               const std::vector<solver::Label> &plan) const {
-  std::vector<bool> touched(plan.size(), false);
-  touched[variable] = true;
-  for (const solver::Edge &edge : network.problem.edges) {
-    touched[edge.first] = touched[edge.first] || edge.second == variable;
-    touched[edge.second] = touched[edge.second] || edge.first == variable;
-  }
-  solver::LabelSets labels = labelsAround(plan, touched);
+  solver::LabelSets labels = labelsAround(plan, around(variable, 1));
   std::vector<solver::Cost> now = times.busyTimes(variable, plan);
   std::vector<solver::Label> changed = plan;
   for (solver::Label label = 0; label < labels[variable].size(); ++label) {
@@ -320,22 +321,29 @@ ObjectiveSearch::labelsBeside(solver::Variable variable,
   return labels;
 }
 
-/// A plan with one variable changed, those whose collectives take longest
-/// first, until that is better; false if there is no work left for it.
-bool ObjectiveSearch::tryNeighbours(const Trial &start, double enough) {
-  std::vector<double> taken = times.collectiveTimes(start.assignment);
-  auto all = llvm::seq<solver::Variable>(taken.size());
-  std::vector<solver::Variable> variables(all.begin(), all.end());
+/// The variables that collectives of a plan depend on, those of the longest
+/// first.
+std::vector<solver::Variable>
+ObjectiveSearch::longestFirst(const Trial &plan) const {
+  std::vector<double> taken = times.collectiveTimes(plan.assignment);
+  std::vector<solver::Variable> variables;
+  for (auto [variable, time] : llvm::enumerate(taken))
+    if (time > 0)
+      variables.push_back(variable);
   llvm::stable_sort(variables, [&](solver::Variable a, solver::Variable b) {
     return taken[a] > taken[b];
   });
+  return variables;
+}
+
+/// A plan with one variable changed, until that is better; false if there is no
+/// work left for it.
+bool ObjectiveSearch::tryNeighbours(const Trial &start, double enough) {
   for (double share : kStepShares) {
     RowWeights weights = mixed(times.allLabels(), share);
-    for (solver::Variable variable : variables) {
+    for (solver::Variable variable : longestFirst(start)) {
       if (workLeft < enough || deadline.expired())
         return false;
-      if (taken[variable] == 0)
-        break;
       solver::LabelSets labels = labelsBeside(variable, start.assignment);
       if (solver::lacksLabels(labels))
         continue;
@@ -350,20 +358,65 @@ bool ObjectiveSearch::tryNeighbours(const Trial &start, double enough) {
   return true;
 }
 
-/// Schedules wait for more than rows know of, so plans are improved by small
-/// steps too: always the best from which none was made.
+/// The variables so many edges from one.
+std::vector<bool> ObjectiveSearch::around(solver::Variable variable,
+                                          unsigned reach) const {
+  std::vector<bool> result(network.problem.variables.size(), false);
+  result[variable] = true;
+  for (unsigned i = 0; i < reach; ++i) {
+    std::vector<bool> last = result;
+    for (const solver::Edge &edge : network.problem.edges) {
+      result[edge.first] = result[edge.first] || last[edge.second];
+      result[edge.second] = result[edge.second] || last[edge.first];
+    }
+  }
+  return result;
+}
+
+/// A plan with some variables changed, of which no row is above a limit, until
+/// that is better; false if there is no work left for it.
+bool ObjectiveSearch::tryLimits(const Trial &start, double enough) {
+  Picoseconds limit = start.value - start.value / kStepsToZero;
+  for (solver::Variable variable : longestFirst(start)) {
+    if (workLeft < enough || deadline.expired())
+      return false;
+    Region near{times.allLabels()};
+    for (auto [labels, label, isNear] : llvm::zip_equal(
+             near.labels, start.assignment, around(variable, kReach)))
+      if (!isNear) {
+        labels.assign(labels.size(), false);
+        labels[label] = true;
+      }
+    size_t known = trials.size();
+    solver::Solution found = findWithin(near, limit, kStepWork);
+    if (!found.assignment.empty())
+      tryPlan(found.assignment);
+    if (trials.size() > known && trials.back().value < start.value)
+      return true;
+  }
+  return true;
+}
+
+/// No weights may have the best plan as the least, and schedules wait for more
+/// than rows know of: plans are improved by small steps too, always the best
+/// from which none was made.
 void ObjectiveSearch::improve(double work) {
   double enough = workLeft - work;
   while (true) {
     const Trial *start = nullptr;
     for (const Trial &trial : trials)
       if (!improved.count(trial.value) &&
+          trial.value <= kWorthTidying * double(best().value) &&
           (!start || trial.value < start->value))
         start = &trial;
     if (!start)
       return;
     Trial from = *start;
-    if (!tryNeighbours(from, enough))
+    size_t known = trials.size();
+    if (objective == Objective::Scheduled && !tryNeighbours(from, enough))
+      return;
+    bool isBetter = trials.size() > known && trials.back().value < from.value;
+    if (!isBetter && !tryLimits(from, enough))
       return;
     improved.insert(from.value);
   }
@@ -472,7 +525,7 @@ ObjectiveSearch::Rows ObjectiveSearch::weightsOf(const Region &region) const {
 PartialProblem ObjectiveSearch::meanOf(const Region &region,
                                        const Rows &weights) const {
   return times.combine(integral(weights), region.labels,
-                        {.each = best().value, .weighed = best().value * unit});
+                       {.each = best().value, .weighed = best().value * unit});
 }
 
 /// Solves for the least weighted mean.
@@ -490,15 +543,18 @@ void ObjectiveSearch::raiseBound(Region &region, const Rows &weights,
     region.weights = weights;
   }
   tell(region);
-  if (proven == region.bound)
-    prune(region, partial, solution->multipliers, solution->work);
+  prune(region, partial, proven, solution->multipliers, solution->work);
 }
 
-/// Plans better than the best have a lower mean under any weights.
+/// Plans better than the best have a lower mean under any weights, of which
+/// `proven` is the least.
 void ObjectiveSearch::prune(Region &region, const PartialProblem &partial,
+                            solver::Cost proven,
                             const std::vector<double> &multipliers,
                             double work) {
-  double gap = double(best().value) - double(region.bound);
+  double gap = double(best().value) - double(proven);
+  if (gap > kUsefulGap * double(best().value - region.bound))
+    return;
   if (gap <= 0 || gap > kWorthPruning * region.gap)
     return;
   region.gap = gap;
@@ -573,7 +629,7 @@ void ObjectiveSearch::raiseByLongest(Region &region) {
 solver::LabelSets ObjectiveSearch::labelsWithin(const Region &region,
                                                 Picoseconds limit) const {
   solver::LabelSets result = region.labels;
-  for (auto [flags, bounds] : llvm::zip_equal(result, region.labelBounds))
+  for (auto [flags, bounds] : llvm::zip(result, region.labelBounds))
     for (auto [label, bound] : llvm::enumerate(bounds))
       if (bound > limit)
         flags[label] = false;
@@ -583,7 +639,7 @@ solver::LabelSets ObjectiveSearch::labelsWithin(const Region &region,
 /// A plan of which no row is above `limit`, if one is found; or the proof that
 /// there is none: Status::Infeasible.
 solver::Solution ObjectiveSearch::findWithin(const Region &region,
-                                             Picoseconds limit) {
+                                             Picoseconds limit, double work) {
   solver::Solution none;
   none.status = solver::Status::Infeasible;
   solver::LabelSets labels = labelsWithin(region, limit);
@@ -591,13 +647,13 @@ solver::Solution ObjectiveSearch::findWithin(const Region &region,
     return none;
   PartialProblem partial =
       times.limitRows(integral(weightsOf(region)), labels, chains,
-                       {.each = limit, .weighed = limit * unit});
+                      {.each = limit, .weighed = limit * unit});
   if (partial.problem.check())
     return {};
   solver::Options how;
   how.anyBelowCutoff = true;
   how.cutoff = limit * unit + 1;
-  how.maxWork = kLimitPart * workLeft;
+  how.maxWork = work;
   prices.resize(partial.problem.numPoints, 0);
   how.multipliers = prices;
   solver::Solution solution = solveCounted(partial, how);
@@ -649,7 +705,7 @@ bool ObjectiveSearch::narrow(Region &region) {
     Picoseconds limit = isNearlyClosed(region)
                             ? most
                             : region.bound + (most - region.bound) / 2;
-    solver::Solution found = findWithin(region, limit);
+    solver::Solution found = findWithin(region, limit, kLimitPart * workLeft);
     if (found.status == solver::Status::Infeasible) {
       region.bound = limit + 1;
       tell(region);
@@ -793,6 +849,12 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   PartialProblem mean = meanOf(all, bestWeights(all, kAllPlans.plays).weights);
   if (!mean.problem.check())
     boundLabels(all, mean, {}, 0);
+  if (objective == Objective::Lower)
+    raiseBounds(all, kOnePlan);
+  if (objective == Objective::Lower && !isNearlyClosed(all)) {
+    improve(kLowerStepsPart * maxWork);
+    raiseBound(all, weightsOf(all), kFineGap);
+  }
   raiseBounds(all, kAllPlans);
   trySurrogates(all);
   tryWithRoom(all);

@@ -28,12 +28,13 @@ class ObjectiveSearch {
 public:
   /// `network` minimises `upper` and has its resources measured.
   ObjectiveSearch(PlanningContext &context, ProgramOp program,
-                  const PlanNetwork &network, Objective objective, std::optional<int64_t> memoryLimit,
-                  double maxWork, solver::Deadline deadline,
+                  const PlanNetwork &network, Objective objective,
+                  std::optional<int64_t> memoryLimit, double maxWork,
+                  solver::Deadline deadline,
                   std::function<void(const solver::SearchProgress &)> progress)
-      : context(context), program(program), network(network),
-        times(network), objective(objective), memoryLimit(memoryLimit),
-        maxWork(maxWork), deadline(deadline), progress(std::move(progress)) {}
+      : context(context), program(program), network(network), times(network),
+        objective(objective), memoryLimit(memoryLimit), maxWork(maxWork),
+        deadline(deadline), progress(std::move(progress)) {}
 
   /// Table entries that may be looked at: a fixed number, so that results do
   /// not depend on the machine, and more if the user gives much time.
@@ -59,7 +60,7 @@ private:
   /// Labels of which all better plans are made, and what these take at least.
   struct Region {
     solver::LabelSets labels;
-    /// What better plans with each label take at least.
+    /// What better plans with each label take at least; none: not known.
     solver::LabelBounds labelBounds = {};
     solver::Cost bound = 0;
     /// Those of the bound, and how far from them better ones may be.
@@ -81,7 +82,7 @@ private:
     double leave;
   };
   static constexpr Effort kAllPlans = {12, 20000, 0.3},
-                          kPartOfPlans = {2, 1000, 0};
+                          kOnePlan = {1, 20000, 0}, kPartOfPlans = {2, 1000, 0};
 
   bool isKnown(const std::vector<solver::Label> &plan) const;
   void tryPlan(const std::vector<solver::Label> &assignment);
@@ -104,7 +105,10 @@ private:
                                  const std::vector<bool> &touched) const;
   solver::LabelSets labelsBeside(solver::Variable variable,
                                  const std::vector<solver::Label> &plan) const;
+  std::vector<bool> around(solver::Variable variable, unsigned reach) const;
+  std::vector<solver::Variable> longestFirst(const Trial &plan) const;
   bool tryNeighbours(const Trial &start, double enough);
+  bool tryLimits(const Trial &start, double enough);
   void improve(double work);
   std::optional<solver::Solution> solveAndTidy(PartialProblem &partial,
                                                double tolerance);
@@ -116,13 +120,14 @@ private:
   PartialProblem meanOf(const Region &region, const Rows &weights) const;
   void raiseBound(Region &region, const Rows &weights, double tolerance);
   void raiseBounds(Region &region, const Effort &effort);
-  void prune(Region &region, const PartialProblem &partial,
+  void prune(Region &region, const PartialProblem &partial, solver::Cost proven,
              const std::vector<double> &multipliers, double work);
   void boundLabels(Region &region, const PartialProblem &partial,
                    const std::vector<double> &multipliers, double work);
 
   solver::LabelSets labelsWithin(const Region &region, Picoseconds limit) const;
-  solver::Solution findWithin(const Region &region, Picoseconds limit);
+  solver::Solution findWithin(const Region &region, Picoseconds limit,
+                              double work);
   std::optional<Picoseconds> longestRow(const std::vector<solver::Label> &plan);
   void raiseByLongest(Region &region);
   bool narrow(Region &region);

@@ -55,8 +55,8 @@ static constexpr double kEachWeighs = 0.05;
 static constexpr double kWorthPruning = 0.9, kUsefulGap = 1.3;
 /// Gaps that are halved before the last picosecond is asked for.
 static constexpr double kWorthHalving = 1e-3;
-/// Branching ends where so much work closes less than this part of the gap.
-static constexpr double kBranchWork = 2e8, kLeastProgress = 0.05;
+/// Branching ends where this part of all work closes less than that of the gap.
+static constexpr double kBranchPart = 0.07, kLeastProgress = 0.05;
 /// Values of a plan that is worth to be tidied, in those of the best.
 static constexpr double kWorthTidying = 1.25;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
@@ -808,7 +808,7 @@ solver::Cost ObjectiveSearch::branch(Region root) {
     if (gap <= kWorthHalving * double(best().value) || workLeft <= 0 ||
         deadline.expired())
       return bound;
-    if (lastWork - workLeft > kBranchWork) {
+    if (lastWork - workLeft > kBranchPart * maxWork) {
       if (gap > (1 - kLeastProgress) * lastGap)
         return bound;
       lastWork = workLeft;

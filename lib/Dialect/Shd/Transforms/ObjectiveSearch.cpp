@@ -53,12 +53,14 @@ static constexpr double kEachWeighs = 0.05;
 /// Labels are pruned once the gap is this part of what it was, at weights that
 /// leave a gap of so many times the least.
 static constexpr double kWorthPruning = 0.9, kUsefulGap = 1.3;
-/// Gaps that are halved before the last picosecond is asked for.
-static constexpr double kWorthHalving = 1e-3;
+/// Gaps that are halved before the last picosecond is asked for, and those that
+/// small steps are for, whatever work is left.
+static constexpr double kWorthHalving = 1e-3, kWorthImproving = 0.01;
 /// Branching ends where this part of all work closes less than that of the gap.
 static constexpr double kBranchPart = 0.07, kLeastProgress = 0.05;
-/// Values of a plan that is worth to be tidied, in those of the best.
-static constexpr double kWorthTidying = 1.25;
+/// Values of plans that are worth to be tidied, and of those that small steps
+/// start from, in that of the best.
+static constexpr double kWorthTidying = 2, kWorthSteps = 1.25;
 /// Gaps of solutions that are only tried, and of bounds at mixed weights.
 static constexpr double kRoughGap = 1e-3, kFineGap = 1e-5;
 /// Between the weights of the bound (0) and those of `upper` (1): for plans of
@@ -239,10 +241,14 @@ void ObjectiveSearch::tryWithRoom(const Region &region) {
   }
 }
 
+/// What is left, in values of the best plan.
+double ObjectiveSearch::gapOf(const Region &region) const {
+  return double(best().value - region.bound) / double(best().value);
+}
+
 /// What is left is hardly worth halving.
 bool ObjectiveSearch::isNearlyClosed(const Region &region) const {
-  return double(best().value - region.bound) <=
-         kWorthHalving * double(best().value);
+  return gapOf(region) <= kWorthHalving;
 }
 
 /// Of the many plans of one bound, some leave less to overlap.
@@ -376,7 +382,8 @@ std::vector<bool> ObjectiveSearch::around(solver::Variable variable,
 /// A plan with some variables changed, of which no row is above a limit, until
 /// that is better; false if there is no work left for it.
 bool ObjectiveSearch::tryLimits(const Trial &start, double enough) {
-  Picoseconds limit = start.value - start.value / kStepsToZero;
+  auto longest = Picoseconds(*llvm::max_element(start.rows));
+  Picoseconds limit = longest - longest / kStepsToZero;
   for (solver::Variable variable : longestFirst(start)) {
     if (workLeft < enough || deadline.expired())
       return false;
@@ -389,7 +396,8 @@ bool ObjectiveSearch::tryLimits(const Trial &start, double enough) {
       }
     size_t known = trials.size();
     solver::Solution found = findWithin(near, limit, kStepWork);
-    if (!found.assignment.empty())
+    if (found.status == solver::Status::Optimal ||
+        found.status == solver::Status::Feasible)
       tryPlan(found.assignment);
     if (trials.size() > known && trials.back().value < start.value)
       return true;
@@ -406,7 +414,7 @@ void ObjectiveSearch::improve(double work) {
     const Trial *start = nullptr;
     for (const Trial &trial : trials)
       if (!improved.count(trial.value) &&
-          trial.value <= kWorthTidying * double(best().value) &&
+          trial.value <= kWorthSteps * double(best().value) &&
           (!start || trial.value < start->value))
         start = &trial;
     if (!start)
@@ -866,7 +874,7 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
     raiseBounds(all, kAllPlans);
     raiseByLongest(all);
   }
-  if (objective == Objective::Scheduled && !isNearlyClosed(all))
+  if (objective == Objective::Scheduled && gapOf(all) > kWorthImproving)
     improve(workLeft);
   solver::Cost bound = branch(std::move(all));
   result.work += maxWork - workLeft;

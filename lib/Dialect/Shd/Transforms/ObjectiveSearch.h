@@ -97,6 +97,7 @@ private:
                                         double tolerance);
   void tell(const Region &region) const;
   void tryWithRoom(const Region &region);
+  double gapOf(const Region &region) const;
   bool isNearlyClosed(const Region &region) const;
   void trySurrogates(const Region &region);
   RowWeights mixed(const solver::LabelSets &labels, double share) const;

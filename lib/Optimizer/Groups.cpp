@@ -1,4 +1,5 @@
-//===- Groups.cpp - Costs of fusion groups ----------------------*- C++ -*-===//
+//===- Groups.cpp - EntryCosts of fusion groups ----------------------*- C++
+//-*-===//
 
 #include "NetworkBuilder.h"
 #include "llvm/ADT/SetVector.h"
@@ -6,8 +7,6 @@
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
-using solver::Cost;
-using solver::kForbidden;
 
 /// Adds the operations of the prologue that makes `value`, as they run where it
 /// is wanted in `layout`.
@@ -97,7 +96,7 @@ void NetworkBuilder::costGroup(unsigned group) {
     if (network.graph.chunks[chunk].prologue)
       return;
     std::vector<Picoseconds> times = timesAlone(chunk, works(chunk));
-    std::vector<Costs> costs;
+    std::vector<EntryCosts> costs;
     for (Picoseconds time : times)
       costs.push_back(scale.kernel(time, network.graph.chunks[chunk].count));
     addCosts(network.chunkVariable[chunk], costs, {link, std::move(times)});
@@ -153,7 +152,7 @@ void NetworkBuilder::costGroup(unsigned group) {
       bool isForbidden = read.costs.isForbidden();
       Picoseconds time =
           fused && !isForbidden ? timeOf(leaders[a], &rests[b], chunks) : apart;
-      Costs costs = scale.kernel(time, value.count);
+      EntryCosts costs = scale.kernel(time, value.count);
       costs += read.costs;
       table.append(costs);
       groupTimes.push_back(time);
@@ -180,7 +179,7 @@ void NetworkBuilder::costChunks() {
     if (chunk.kind == Chunk::Kind::Output)
       continue;
     const auto &labels = network.domains[index].labels;
-    std::vector<Costs> costs(labels.size(), scale.none());
+    std::vector<EntryCosts> costs(labels.size(), scale.none());
     std::vector<Picoseconds> times(labels.size(), 0);
     for (auto [number, op] : llvm::enumerate(chunk.ops)) {
       const ShardingRule &rule = ruleOf(op);

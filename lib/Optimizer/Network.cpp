@@ -35,17 +35,18 @@ double countPlacements(const Mesh &mesh, unsigned dims) {
 }
 } // namespace
 
-Costs CostScale::kernel(Picoseconds time, int64_t count) const {
-  Costs costs = none();
+EntryCosts CostScale::kernel(Picoseconds time, int64_t count) const {
+  EntryCosts costs = none();
   costs.weighed() = scaled(scaled(time, count), weights.device);
   if (!costs.resources().empty())
     costs.resources().front() = scaled(time, count);
   return costs;
 }
 
-Costs CostScale::collectives(Picoseconds time, ArrayRef<Picoseconds> occupied,
-                             int64_t count) const {
-  Costs costs = none();
+EntryCosts CostScale::collectives(Picoseconds time,
+                                  ArrayRef<Picoseconds> occupied,
+                                  int64_t count) const {
+  EntryCosts costs = none();
   costs.weighed() = scaled(scaled(time, count), weights.collectives);
   if (!costs.resources().empty())
     for (auto [busy, each] :
@@ -54,7 +55,8 @@ Costs CostScale::collectives(Picoseconds time, ArrayRef<Picoseconds> occupied,
   return costs;
 }
 
-Costs CostScale::collective(const CollectiveCost &cost, int64_t count) const {
+EntryCosts CostScale::collective(const CollectiveCost &cost,
+                                 int64_t count) const {
   Picoseconds time = toPicoseconds(cost.seconds());
   llvm::SmallVector<Picoseconds, 4> occupied;
   for (unsigned network : cost.occupies) {
@@ -147,8 +149,8 @@ unsigned NetworkBuilder::addEdge(Variable first, Variable second,
   return addEdge(first, second, std::move(table));
 }
 
-/// Costs of a variable's labels that are a link of chains.
-void NetworkBuilder::addCosts(Variable variable, ArrayRef<Costs> costs,
+/// EntryCosts of a variable's labels that are a link of chains.
+void NetworkBuilder::addCosts(Variable variable, ArrayRef<EntryCosts> costs,
                               TimedLink link) {
   auto add = [&](std::vector<Cost> &all, size_t number) {
     all.resize(costs.size(), 0);
@@ -295,7 +297,7 @@ double NetworkBuilder::countEntries() const {
 
 std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   network.graph = buildGraph(program);
-  network.resources.resize(scale.none().resources().size());
+  network.resources.resize(scale.numResources());
   if (!options.fixed && !options.within) {
     if (hasManyLabels())
       return NoNetwork::TooWide;

@@ -31,9 +31,9 @@ inline solver::Cost sum(solver::Cost a, solver::Cost b) {
 /// What something costs: weighed, as the problem has it, then, where resources
 /// are measured, how long it occupies the device and each physical network. All
 /// are forbidden, or none.
-class Costs {
+class EntryCosts {
 public:
-  explicit Costs(size_t size, solver::Cost each = 0) : each(size, each) {}
+  explicit EntryCosts(size_t size, solver::Cost each = 0) : each(size, each) {}
 
   bool isForbidden() const { return each.front() == solver::kForbidden; }
   llvm::ArrayRef<solver::Cost> all() const { return each; }
@@ -42,7 +42,7 @@ public:
   llvm::MutableArrayRef<solver::Cost> resources() {
     return llvm::MutableArrayRef(each).drop_front();
   }
-  Costs &operator+=(const Costs &other) {
+  EntryCosts &operator+=(const EntryCosts &other) {
     for (auto [cost, more] : llvm::zip_equal(each, other.each))
       cost = sum(cost, more);
     return *this;
@@ -58,12 +58,12 @@ struct CostTable {
   /// Weighed, then of each resource; row-major.
   std::vector<std::vector<solver::Cost>> costs;
 
-  CostTable(const Costs &none, size_t rows, size_t columns)
-      : rows(rows), columns(columns), costs(none.all().size()) {
+  CostTable(size_t rows, size_t columns, size_t numResources)
+      : rows(rows), columns(columns), costs(1 + numResources) {
     for (std::vector<solver::Cost> &list : costs)
       list.reserve(rows * columns);
   }
-  void append(const Costs &entry) {
+  void append(const EntryCosts &entry) {
     for (auto [list, cost] : llvm::zip_equal(costs, entry.all()))
       list.push_back(cost);
   }
@@ -74,21 +74,25 @@ class CostScale {
 public:
   CostScale(const PlanningContext &context, const NetworkOptions &options)
       : weights(options.weights),
-        size(1 + (options.measureResources ? 1 + context.model.physical().size()
-                                           : 0)) {}
+        resources(options.measureResources ? 1 + context.model.physical().size()
+                                           : 0) {}
 
-  Costs none() const { return Costs(size); }
-  Costs forbidden() const { return Costs(size, solver::kForbidden); }
+  size_t numResources() const { return resources; }
+
+  EntryCosts none() const { return EntryCosts(1 + resources); }
+  EntryCosts forbidden() const {
+    return EntryCosts(1 + resources, solver::kForbidden);
+  }
   /// A kernel.
-  Costs kernel(Picoseconds time, int64_t count) const;
+  EntryCosts kernel(Picoseconds time, int64_t count) const;
   /// Collectives that take `time` in all, and occupy each network so long.
-  Costs collectives(Picoseconds time, llvm::ArrayRef<Picoseconds> occupied,
-                    int64_t count) const;
-  Costs collective(const CollectiveCost &cost, int64_t count) const;
+  EntryCosts collectives(Picoseconds time, llvm::ArrayRef<Picoseconds> occupied,
+                         int64_t count) const;
+  EntryCosts collective(const CollectiveCost &cost, int64_t count) const;
 
 private:
   Weights weights;
-  size_t size;
+  size_t resources;
 };
 
 /// Sorted, each once.
@@ -108,7 +112,7 @@ llvm::StringRef nameOfOperation(mlir::Operation *op);
 /// What the network needs to know of one reshard.
 struct PairPrice {
   /// Forbidden if there is no such reshard.
-  Costs costs;
+  EntryCosts costs;
   /// One run.
   Picoseconds time = 0;
   /// Nothing to do but slicing.
@@ -164,7 +168,7 @@ private:
     LeaderRead leaderRead = LeaderRead::Any;
   };
   struct ReadPrice {
-    Costs costs;
+    EntryCosts costs;
     int64_t bytes = 0;
     /// Of one run, what a chain waits: the longest.
     Picoseconds time = 0;
@@ -191,7 +195,7 @@ private:
   };
   unsigned addEdge(solver::Variable first, solver::Variable second,
                    CostTable table, std::vector<TimedLink> links);
-  void addCosts(solver::Variable variable, llvm::ArrayRef<Costs> costs,
+  void addCosts(solver::Variable variable, llvm::ArrayRef<EntryCosts> costs,
                 TimedLink link);
   /// The edge's costs are collectives of the link.
   void keepEdge(ChainLink link, unsigned edge, int64_t count) {
@@ -227,7 +231,7 @@ private:
   ReadPrice priceReads(const PriceMatrix &prices, unsigned from,
                        llvm::ArrayRef<unsigned> wants) const;
   CostTable tableOf(size_t rows, size_t columns) const {
-    return CostTable(scale.none(), rows, columns);
+    return CostTable(rows, columns, scale.numResources());
   }
   static bool readsAsStored(const Consumer &consumer, const Want &want,
                             const Layout &layout, const StoredLabel &stored,

@@ -7,7 +7,6 @@
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
-using solver::Cost;
 using solver::kForbidden;
 
 /// Numbers the layouts that labels of a consumer want, and tells apart what it
@@ -186,7 +185,7 @@ void NetworkBuilder::connectByRead(unsigned index, const Consumer &consumer,
   CostTable stored = tableOf(provider.labels.size(), labels.size()),
             copied = tableOf(provider.copies.size() + 1, labels.size()),
             consumed = tableOf(consumer.numLabels, labels.size());
-  const Costs none = scale.none(), forbidden = scale.forbidden();
+  const EntryCosts none = scale.none(), forbidden = scale.forbidden();
   std::vector<int64_t> storedExtra, copiedExtra;
   auto add = [](CostTable &table, std::vector<int64_t> &extra,
                 const ReadPrice &price) {

@@ -216,10 +216,16 @@ std::vector<Chain> TimeRows::longestChains(ArrayRef<Label> assignment,
                                            bool withLoads) const {
   auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
   unsigned numNetworks = withLoads ? networks().size() : 0;
-  return shardc::longestChains(
+  std::vector<Chain> chains = shardc::longestChains(
       network->graph,
       {network->links, network->linkEdges, assignment, numNetworks, load},
       matmulsOverlap);
+  // What never occupies the network is no matter.
+  for (Chain &chain : chains)
+    std::erase_if(chain.loads, [&](const auto &each) {
+      return networks()[each.first.network].edges[each.first.edge].empty();
+    });
+  return chains;
 }
 
 Cost TimeRows::lengthOf(const Chain &chain, ArrayRef<Label> assignment) const {

@@ -7,7 +7,6 @@
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
-using solver::Cost;
 using solver::kForbidden;
 using solver::Variable;
 
@@ -207,7 +206,7 @@ void NetworkBuilder::addCopies(unsigned index) {
   PriceMatrix prices =
       pricesOf(index, variable.layouts, variable.copies, value.count);
   CostTable table = tableOf(variable.labels.size(), variable.copies.size() + 1);
-  const Costs none = scale.none(), forbidden = scale.forbidden();
+  const EntryCosts none = scale.none(), forbidden = scale.forbidden();
   std::vector<int64_t> extra;
   for (const StoredLabel &label : variable.labels) {
     table.append(none);
@@ -255,12 +254,12 @@ void NetworkBuilder::linkToMaker(unsigned index) {
   std::vector<Layout> sources = distinct(made);
   PriceMatrix prices = pricesOf(index, sources, variable.layouts, value.count);
   CostTable table = tableOf(made.size(), variable.labels.size());
-  const Costs none = scale.none(), forbidden = scale.forbidden();
+  const EntryCosts none = scale.none(), forbidden = scale.forbidden();
   std::vector<int64_t> extra;
   std::vector<Picoseconds> groupTimes, storeTimes;
   for (auto [row, from] : llvm::enumerate(made)) {
     unsigned source = numberOf(sources, from);
-    Costs own = scale.kernel(ownTimes[row], value.count);
+    EntryCosts own = scale.kernel(ownTimes[row], value.count);
     for (const StoredLabel &label : variable.labels) {
       bool isSame = from == variable.layouts[label.layout];
       // Of a prologue's value, the label says whether it is resharded.
@@ -269,7 +268,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
       const PairPrice *price =
           mayReshard ? &prices.at(source, label.layout) : nullptr;
       bool agrees = isSame && !label.resharded;
-      Costs costs = price ? price->costs : agrees ? none : forbidden;
+      EntryCosts costs = price ? price->costs : agrees ? none : forbidden;
       if (!label.inlined)
         costs += own;
       table.append(costs);
@@ -328,7 +327,7 @@ void NetworkBuilder::addMemoryBesideState(unsigned index) {
   const ValueVariable &state = network.values[*value.intoState];
   TensorShape shape = shapeOf(index);
   CostTable table = tableOf(variable.labels.size(), state.labels.size());
-  const Costs none = scale.none();
+  const EntryCosts none = scale.none();
   std::vector<int64_t> bytes;
   for (const StoredLabel &label : variable.labels)
     for (const StoredLabel &home : state.labels) {

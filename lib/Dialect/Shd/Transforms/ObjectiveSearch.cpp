@@ -32,10 +32,12 @@ static constexpr double kBoundsWork = 1.3e9, kBoundsPart = 0.6;
 /// For small steps from the best plan, of all work: of `lower`, where they are
 /// most of what finds plans, and of `scheduled`.
 static constexpr double kLowerStepsPart = 0.25, kStepsPart = 0.1;
-/// A small step to a limit: which part it is below the plan, how many edges
-/// away variables may change, and work for one.
-static constexpr unsigned kStepsToZero = 200, kReach = 3;
-static constexpr double kStepWork = 6e7;
+/// And of what limits have left.
+static constexpr double kAgainPart = 0.8;
+/// A step to a limit: by which part that is below the longest row, work for it,
+/// and how many edges away variables may change.
+static constexpr double kStepPart = 0.005, kStepWork = 6e7;
+static constexpr unsigned kReach = 3;
 /// For one limit, of the work that is left.
 static constexpr double kLimitPart = 0.3;
 /// A limit that would close less than this part of the gap is not tried; a plan
@@ -91,6 +93,11 @@ static bool isIn(const solver::LabelSets &labels,
   return llvm::all_of(
       llvm::zip_equal(labels, assignment),
       [](const auto &pair) { return std::get<0>(pair)[std::get<1>(pair)]; });
+}
+
+static bool isPlan(const solver::Solution &solution) {
+  return solution.status == solver::Status::Optimal ||
+         solution.status == solver::Status::Feasible;
 }
 
 static OwningOpRef<ModuleOp> copyOf(ProgramOp program) {
@@ -206,8 +213,7 @@ std::optional<solver::Solution> ObjectiveSearch::solve(PartialProblem &partial,
       how.starts.push_back(std::move(*start));
   solver::Solution solution = solveCounted(partial, how);
   mostWork = std::max(mostWork, solution.work);
-  if (solution.status == solver::Status::Optimal ||
-      solution.status == solver::Status::Feasible)
+  if (isPlan(solution))
     tryPlan(partial.expand(solution.assignment));
   return solution;
 }
@@ -222,12 +228,12 @@ void ObjectiveSearch::tell(const Region &region) const {
 void ObjectiveSearch::tryWithRoom(const Region &region) {
   if (!memoryLimit)
     return;
-  double enough = workLeft - kRoomWork;
+  double leave = workLeft - kRoomWork;
   int64_t room = 0, step = 0;
   for (unsigned i = 0; i < kMaxRooms; ++i) {
     const Trial &fullest = best();
     if (fullest.memoryCosts == 0 || fullest.missingBytes <= 0 ||
-        workLeft < enough || deadline.expired())
+        workLeft < leave || deadline.expired())
       return;
     step = i == 0 ? fullest.missingBytes : std::min(step, fullest.missingBytes);
     PartialProblem partial =
@@ -312,7 +318,8 @@ ObjectiveSearch::labelsAround(const std::vector<solver::Label> &plan,
   return labels;
 }
 
-/// A variable is not what it is in a plan, and what does not touch it is.
+/// A variable occupies some resource otherwise than in a plan, and what does
+/// not touch it is as it is.
 solver::LabelSets
 ObjectiveSearch::labelsBeside(solver::Variable variable,
                               const std::vector<solver::Label> &plan) const {
@@ -342,13 +349,13 @@ ObjectiveSearch::longestFirst(const Trial &plan) const {
   return variables;
 }
 
-/// A plan with one variable changed, until that is better; false if there is no
-/// work left for it.
-bool ObjectiveSearch::tryNeighbours(const Trial &start, double enough) {
+/// Plans with one variable changed, its neighbours as that wants them, until
+/// one is better; false if no more work than `leave` is left.
+bool ObjectiveSearch::stepByWeights(const Trial &start, double leave) {
   for (double share : kStepShares) {
     RowWeights weights = mixed(times.allLabels(), share);
     for (solver::Variable variable : longestFirst(start)) {
-      if (workLeft < enough || deadline.expired())
+      if (workLeft < leave || deadline.expired())
         return false;
       solver::LabelSets labels = labelsBeside(variable, start.assignment);
       if (solver::lacksLabels(labels))
@@ -379,13 +386,14 @@ std::vector<bool> ObjectiveSearch::around(solver::Variable variable,
   return result;
 }
 
-/// A plan with some variables changed, of which no row is above a limit, until
-/// that is better; false if there is no work left for it.
-bool ObjectiveSearch::tryLimits(const Trial &start, double enough) {
+/// Plans with some variables changed, of which no row is above a limit, until
+/// one is better; false if no more work than `leave` is left.
+bool ObjectiveSearch::stepToLimit(const Trial &start, double leave) {
   auto longest = Picoseconds(*llvm::max_element(start.rows));
-  Picoseconds limit = longest - longest / kStepsToZero;
+  auto limit = Picoseconds((1 - kStepPart) * double(longest));
+  std::vector<double> prices;
   for (solver::Variable variable : longestFirst(start)) {
-    if (workLeft < enough || deadline.expired())
+    if (workLeft < leave || deadline.expired())
       return false;
     Region near{times.allLabels()};
     for (auto [labels, label, isNear] : llvm::zip_equal(
@@ -395,9 +403,8 @@ bool ObjectiveSearch::tryLimits(const Trial &start, double enough) {
         labels[label] = true;
       }
     size_t known = trials.size();
-    solver::Solution found = findWithin(near, limit, kStepWork);
-    if (found.status == solver::Status::Optimal ||
-        found.status == solver::Status::Feasible)
+    solver::Solution found = findWithin(near, limit, kStepWork, prices);
+    if (isPlan(found))
       tryPlan(found.assignment);
     if (trials.size() > known && trials.back().value < start.value)
       return true;
@@ -408,8 +415,8 @@ bool ObjectiveSearch::tryLimits(const Trial &start, double enough) {
 /// No weights may have the best plan as the least, and schedules wait for more
 /// than rows know of: plans are improved by small steps too, always the best
 /// from which none was made.
-void ObjectiveSearch::improve(double work) {
-  double enough = workLeft - work;
+void ObjectiveSearch::improve(const Region &region, double work) {
+  double leave = workLeft - work;
   while (true) {
     const Trial *start = nullptr;
     for (const Trial &trial : trials)
@@ -421,12 +428,13 @@ void ObjectiveSearch::improve(double work) {
       return;
     Trial from = *start;
     size_t known = trials.size();
-    if (objective == Objective::Scheduled && !tryNeighbours(from, enough))
+    if (objective == Objective::Scheduled && !stepByWeights(from, leave))
       return;
     bool isBetter = trials.size() > known && trials.back().value < from.value;
-    if (!isBetter && !tryLimits(from, enough))
+    if (!isBetter && !stepToLimit(from, leave))
       return;
     improved.insert(from.value);
+    tell(region);
   }
 }
 
@@ -645,9 +653,11 @@ solver::LabelSets ObjectiveSearch::labelsWithin(const Region &region,
 }
 
 /// A plan of which no row is above `limit`, if one is found; or the proof that
-/// there is none: Status::Infeasible.
+/// there is none: Status::Infeasible. `prices` of memory and rows are where it
+/// starts, and where it ended.
 solver::Solution ObjectiveSearch::findWithin(const Region &region,
-                                             Picoseconds limit, double work) {
+                                             Picoseconds limit, double work,
+                                             std::vector<double> &prices) {
   solver::Solution none;
   none.status = solver::Status::Infeasible;
   solver::LabelSets labels = labelsWithin(region, limit);
@@ -667,8 +677,11 @@ solver::Solution ObjectiveSearch::findWithin(const Region &region,
   solver::Solution solution = solveCounted(partial, how);
   if (!solution.multipliers.empty())
     prices = solution.multipliers;
-  if (!solution.assignment.empty())
+  // What does not fit is no plan.
+  if (isPlan(solution))
     solution.assignment = partial.expand(solution.assignment);
+  else
+    solution.assignment.clear();
   return solution;
 }
 
@@ -713,7 +726,8 @@ bool ObjectiveSearch::narrow(Region &region) {
     Picoseconds limit = isNearlyClosed(region)
                             ? most
                             : region.bound + (most - region.bound) / 2;
-    solver::Solution found = findWithin(region, limit, kLimitPart * workLeft);
+    solver::Solution found =
+        findWithin(region, limit, kLimitPart * workLeft, prices);
     if (found.status == solver::Status::Infeasible) {
       region.bound = limit + 1;
       tell(region);
@@ -836,6 +850,28 @@ solver::Cost ObjectiveSearch::branch(Region root) {
   }
 }
 
+/// What weights have as the least plan may be far from the best for `lower`:
+/// other weights are worth more once there is a better one.
+void ObjectiveSearch::improveFirst(Region &region) {
+  raiseBounds(region, kOneWeights);
+  if (isNearlyClosed(region))
+    return;
+  Picoseconds before = best().value;
+  improve(region, kLowerStepsPart * maxWork);
+  if (best().value < before)
+    raiseBound(region, weightsOf(region), kFineGap);
+}
+
+/// Where limits lead no further, plans may; true if lower limits are of
+/// interest then.
+bool ObjectiveSearch::improveAgain(const Region &region) {
+  if (objective != Objective::Scheduled || gapOf(region) <= kWorthImproving)
+    return false;
+  Picoseconds before = best().value;
+  improve(region, kAgainPart * workLeft);
+  return best().value < before;
+}
+
 double ObjectiveSearch::workFor(std::optional<double> seconds) {
   return kUsualWork * std::max(1.0, seconds.value_or(0) / kUsualSeconds);
 }
@@ -858,24 +894,20 @@ solver::Solution ObjectiveSearch::run(const solver::Solution &first) {
   if (!mean.problem.check())
     boundLabels(all, mean, {}, 0);
   if (objective == Objective::Lower)
-    raiseBounds(all, kOnePlan);
-  if (objective == Objective::Lower && !isNearlyClosed(all)) {
-    improve(kLowerStepsPart * maxWork);
-    raiseBound(all, weightsOf(all), kFineGap);
-  }
+    improveFirst(all);
   raiseBounds(all, kAllPlans);
   trySurrogates(all);
   tryWithRoom(all);
   raiseByLongest(all);
   if (objective == Objective::Scheduled && all.bound < best().value)
-    improve(kStepsPart * maxWork);
-  while (narrow(all)) {
-    all.radius = kNextRadius;
-    raiseBounds(all, kAllPlans);
-    raiseByLongest(all);
-  }
-  if (objective == Objective::Scheduled && gapOf(all) > kWorthImproving)
-    improve(workLeft);
+    improve(all, kStepsPart * maxWork);
+  do
+    while (narrow(all)) {
+      all.radius = kNextRadius;
+      raiseBounds(all, kAllPlans);
+      raiseByLongest(all);
+    }
+  while (improveAgain(all));
   solver::Cost bound = branch(std::move(all));
   result.work += maxWork - workLeft;
   result.assignment = best().assignment;

@@ -66,7 +66,8 @@ private:
     /// Those of the bound, and how far from them better ones may be.
     Rows weights = {};
     double radius = 1;
-    /// Between the best plan and the bound when labels were last pruned.
+    /// From the best plan to what the weights prove with which labels were last
+    /// pruned.
     double gap = std::numeric_limits<double>::infinity();
   };
   /// Weights, and what the known plans take at least under them.
@@ -82,7 +83,8 @@ private:
     double leave;
   };
   static constexpr Effort kAllPlans = {12, 20000, 0.3},
-                          kOnePlan = {1, 20000, 0}, kPartOfPlans = {2, 1000, 0};
+                          kOneWeights = {1, 20000, 0},
+                          kPartOfPlans = {2, 1000, 0};
 
   bool isKnown(const std::vector<solver::Label> &plan) const;
   void tryPlan(const std::vector<solver::Label> &assignment);
@@ -108,9 +110,11 @@ private:
                                  const std::vector<solver::Label> &plan) const;
   std::vector<bool> around(solver::Variable variable, unsigned reach) const;
   std::vector<solver::Variable> longestFirst(const Trial &plan) const;
-  bool tryNeighbours(const Trial &start, double enough);
-  bool tryLimits(const Trial &start, double enough);
-  void improve(double work);
+  bool stepByWeights(const Trial &start, double leave);
+  bool stepToLimit(const Trial &start, double leave);
+  void improve(const Region &region, double work);
+  void improveFirst(Region &region);
+  bool improveAgain(const Region &region);
   std::optional<solver::Solution> solveAndTidy(PartialProblem &partial,
                                                double tolerance);
 
@@ -128,7 +132,7 @@ private:
 
   solver::LabelSets labelsWithin(const Region &region, Picoseconds limit) const;
   solver::Solution findWithin(const Region &region, Picoseconds limit,
-                              double work);
+                              double work, std::vector<double> &prices);
   std::optional<Picoseconds> longestRow(const std::vector<solver::Label> &plan);
   void raiseByLongest(Region &region);
   bool narrow(Region &region);

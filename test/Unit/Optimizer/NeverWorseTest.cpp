@@ -57,7 +57,6 @@ void expectNoWorse(TestProgram &program, int64_t limit,
     double slack = objective == Objective::Lower ? kLowerSlack : 0;
     for (const Placed &other : others)
       if (other.peak <= limit) {
-        ASSERT_LE(picked->placed.peak, limit);
         ASSERT_LE(picked->value, double(other.time(objective)) * (1 + slack));
         ASSERT_LE(picked->bound, other.time(objective));
       }

@@ -55,9 +55,11 @@ static constexpr double kEachWeighs = 0.05;
 /// Labels are pruned once the gap is this part of what it was, at weights that
 /// leave a gap of so many times the least.
 static constexpr double kWorthPruning = 0.9, kUsefulGap = 1.3;
-/// Gaps that are halved before the last picosecond is asked for, and those that
-/// small steps are for, whatever work is left.
-static constexpr double kWorthHalving = 1e-3, kWorthImproving = 0.01;
+/// Gaps that are halved before the last picosecond is asked for, those that are
+/// not nearly closed, and those that small steps are for, whatever work is
+/// left.
+static constexpr double kWorthHalving = 0.005, kNearlyClosed = 1e-3,
+                        kWorthImproving = 0.01;
 /// Branching ends where this part of all work closes less than that of the gap.
 static constexpr double kBranchPart = 0.07, kLeastProgress = 0.05;
 /// Values of plans that are worth to be tidied, and of those that small steps
@@ -252,9 +254,9 @@ double ObjectiveSearch::gapOf(const Region &region) const {
   return double(best().value - region.bound) / double(best().value);
 }
 
-/// What is left is hardly worth halving.
+/// What is left is hardly worth other plans.
 bool ObjectiveSearch::isNearlyClosed(const Region &region) const {
-  return gapOf(region) <= kWorthHalving;
+  return gapOf(region) <= kNearlyClosed;
 }
 
 /// Of the many plans of one bound, some leave less to overlap.
@@ -723,7 +725,7 @@ bool ObjectiveSearch::narrow(Region &region) {
         (reach < best().value &&
          double(most - region.bound) < kWorthLimit * gap))
       return false;
-    Picoseconds limit = isNearlyClosed(region)
+    Picoseconds limit = gapOf(region) <= kWorthHalving
                             ? most
                             : region.bound + (most - region.bound) / 2;
     solver::Solution found =
@@ -827,7 +829,7 @@ solver::Cost ObjectiveSearch::branch(Region root) {
     solver::Cost bound =
         next == open.end() ? best().value : std::min(best().value, next->bound);
     double gap = double(best().value - bound);
-    if (gap <= kWorthHalving * double(best().value) || workLeft <= 0 ||
+    if (gap <= kNearlyClosed * double(best().value) || workLeft <= 0 ||
         deadline.expired())
       return bound;
     if (lastWork - workLeft > kBranchPart * maxWork) {

@@ -18,11 +18,12 @@ static constexpr unsigned kMaxRooms = 5;
 /// What is left to gain from further weights is not worth it.
 static constexpr double kConverged = 1e-3;
 /// Entries of tables that may be looked at in all, and the seconds that a limit
-/// must exceed for more; for room in memory; and for one problem, the exact
-/// ones a part of what is left.
+/// must exceed for more; for room in memory; and for one problem, more if there
+/// is more in all, the exact ones a part of what is left.
 static constexpr double kUsualWork = 2.8e9, kUsualSeconds = 2,
                         kRoomWork = 2.5e8;
-static constexpr double kSolveWork = 6e7, kExactPart = 0.2, kQuickWork = 1e8;
+static constexpr double kSolveWork = 6e7, kMostSolveWork = 3e8,
+                        kExactPart = 0.2, kQuickWork = 1e8;
 /// By what is done in any case to a problem's entry; and to try a plan.
 static constexpr double kEntryWork = 80, kTrialWork = 3e7;
 /// To bound labels: whatever that brings, and exactly for so many times what
@@ -35,9 +36,9 @@ static constexpr double kLowerStepsPart = 0.25, kStepsPart = 0.1;
 /// And of what limits have left.
 static constexpr double kAgainPart = 0.8;
 /// A step to a limit: by which part that is below the longest row, work for it,
-/// and how many edges away variables may change.
+/// and how many edges away variables may change at most.
 static constexpr double kStepPart = 0.005, kStepWork = 6e7;
-static constexpr unsigned kReach = 3;
+static constexpr unsigned kMostReach = 6;
 /// For one limit, of the work that is left.
 static constexpr double kLimitPart = 0.3;
 /// A limit that would close less than this part of the gap is not tried; a plan
@@ -208,8 +209,8 @@ std::optional<solver::Solution> ObjectiveSearch::solve(PartialProblem &partial,
     return std::nullopt;
   solver::Options how;
   how.tolerance = tolerance;
-  how.maxWork =
-      tolerance > 0 ? kSolveWork : std::max(kSolveWork, kExactPart * workLeft);
+  double work = std::min(kMostSolveWork, kSolveWork * maxWork / kUsualWork);
+  how.maxWork = tolerance > 0 ? work : std::max(work, kExactPart * workLeft);
   for (const Trial &trial : trials)
     if (auto start = partial.restrict(trial.assignment))
       how.starts.push_back(std::move(*start));
@@ -399,13 +400,14 @@ bool ObjectiveSearch::stepToLimit(const Trial &start, double leave) {
       return false;
     Region near{times.allLabels()};
     for (auto [labels, label, isNear] : llvm::zip_equal(
-             near.labels, start.assignment, around(variable, kReach)))
+             near.labels, start.assignment, around(variable, reach)))
       if (!isNear) {
         labels.assign(labels.size(), false);
         labels[label] = true;
       }
     size_t known = trials.size();
-    solver::Solution found = findWithin(near, limit, kStepWork, prices);
+    solver::Solution found =
+        findWithin(near, limit, kStepWork * maxWork / kUsualWork, prices);
     if (isPlan(found))
       tryPlan(found.assignment);
     if (trials.size() > known && trials.back().value < start.value)
@@ -864,14 +866,23 @@ void ObjectiveSearch::improveFirst(Region &region) {
     raiseBound(region, weightsOf(region), kFineGap);
 }
 
-/// Where limits lead no further, plans may; true if lower limits are of
-/// interest then.
+/// Where limits lead no further, plans may, in ever wider steps; true if lower
+/// limits are of interest then.
 bool ObjectiveSearch::improveAgain(const Region &region) {
-  if (objective != Objective::Scheduled || gapOf(region) <= kWorthImproving)
+  if (gapOf(region) <= kWorthImproving)
     return false;
   Picoseconds before = best().value;
-  improve(region, kAgainPart * workLeft);
-  return best().value < before;
+  double leave = (1 - kAgainPart) * workLeft;
+  while (workLeft > leave && !deadline.expired()) {
+    improve(region, workLeft - leave);
+    if (best().value < before)
+      return true;
+    if (workLeft <= leave || reach == kMostReach)
+      return false;
+    ++reach;
+    improved.clear();
+  }
+  return false;
 }
 
 double ObjectiveSearch::workFor(std::optional<double> seconds) {

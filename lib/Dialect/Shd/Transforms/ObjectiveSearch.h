@@ -153,6 +153,8 @@ private:
   std::vector<Trial> trials;
   /// Values of those from which small steps were made.
   std::set<Picoseconds> improved;
+  /// How many edges away steps to limits may change variables.
+  unsigned reach = 3;
   /// The longest of the plans tried.
   std::vector<Chain> chains;
   bool hasLoads = false;

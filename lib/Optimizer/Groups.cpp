@@ -1,5 +1,4 @@
-//===- Groups.cpp - EntryCosts of fusion groups ----------------------*- C++
-//-*-===//
+//===- Groups.cpp - Costs of fusion groups ----------------------*- C++ -*-===//
 
 #include "NetworkBuilder.h"
 #include "llvm/ADT/SetVector.h"

@@ -111,13 +111,6 @@ void NetworkBuilder::addEdgeUsage(unsigned edge, uint32_t begin, uint32_t end,
   network.problem.edgeUsages.push_back({edge, begin, end, std::move(bytes)});
 }
 
-/// The costs, or none if they are all nothing.
-static std::vector<Cost> unlessZero(std::vector<Cost> costs) {
-  if (llvm::all_of(costs, [](Cost c) { return c == 0 || c == kForbidden; }))
-    return {};
-  return costs;
-}
-
 unsigned NetworkBuilder::addEdge(Variable first, Variable second,
                                  CostTable table) {
   for (auto [resource, costs] :
@@ -149,7 +142,7 @@ unsigned NetworkBuilder::addEdge(Variable first, Variable second,
   return addEdge(first, second, std::move(table));
 }
 
-/// EntryCosts of a variable's labels that are a link of chains.
+/// Costs of a variable's labels that are a link of chains.
 void NetworkBuilder::addCosts(Variable variable, ArrayRef<EntryCosts> costs,
                               TimedLink link) {
   auto add = [&](std::vector<Cost> &all, size_t number) {

@@ -28,6 +28,15 @@ inline solver::Cost sum(solver::Cost a, solver::Cost b) {
              : std::min(saturatingAdd(a, b), solver::kMaxTotal);
 }
 
+/// The costs, or none if they are all nothing.
+inline std::vector<solver::Cost> unlessZero(std::vector<solver::Cost> costs) {
+  if (llvm::all_of(costs, [](solver::Cost cost) {
+        return cost == 0 || cost == solver::kForbidden;
+      }))
+    return {};
+  return costs;
+}
+
 /// What something costs: weighed, as the problem has it, then, where resources
 /// are measured, how long it occupies the device and each physical network. All
 /// are forbidden, or none.

@@ -58,14 +58,12 @@ ArrayRef<Cost> TimeRows::edgeCosts(size_t edge) const {
 
 /// What is left of sums of two without the one; empty if that is nothing.
 static std::vector<Cost> without(ArrayRef<Cost> sums, ArrayRef<Cost> part) {
-  std::vector<Cost> result;
-  bool isZero = true;
-  for (auto [index, sum] : llvm::enumerate(sums)) {
-    bool isForbidden = sum == kForbidden;
-    result.push_back(isForbidden || part.empty() ? sum : sum - part[index]);
-    isZero &= isForbidden || result.back() == 0;
-  }
-  return isZero ? std::vector<Cost>() : result;
+  std::vector<Cost> result = sums.vec();
+  if (!part.empty())
+    for (auto [sum, cost] : llvm::zip_equal(result, part))
+      if (sum != kForbidden)
+        sum -= cost;
+  return unlessZero(std::move(result));
 }
 
 TimeRows::TimeRows(const PlanNetwork &network) : network(&network) {

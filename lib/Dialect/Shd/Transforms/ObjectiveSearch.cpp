@@ -98,6 +98,11 @@ static bool isIn(const solver::LabelSets &labels,
       [](const auto &pair) { return std::get<0>(pair)[std::get<1>(pair)]; });
 }
 
+static void keepOnly(std::vector<bool> &labels, solver::Label label) {
+  labels.assign(labels.size(), false);
+  labels[label] = true;
+}
+
 static bool isPlan(const solver::Solution &solution) {
   return solution.status == solver::Status::Optimal ||
          solution.status == solver::Status::Feasible;
@@ -136,8 +141,8 @@ void ObjectiveSearch::addTrial(ModuleOp module,
   nested.addPass(createShdAnnotateCost());
   if (failed(manager.run(module)))
     return;
-  ScheduledProgram scheduled =
-      scheduleProgram(programOf(module), context.model, memoryLimit);
+  ScheduledProgram scheduled = scheduleProgram(programOf(module), context.model,
+                                               network.problem.capacity);
   const Schedule &schedule = scheduled.schedule;
   Trial trial;
   trial.assignment = std::move(assignment);
@@ -148,8 +153,8 @@ void ObjectiveSearch::addTrial(ModuleOp module,
       objective == Objective::Lower ? schedule.lower : schedule.scheduled;
   trial.upper = schedule.upper;
   trial.memoryCosts = scheduled.memoryCosts;
-  if (memoryLimit)
-    trial.missingBytes = scheduled.unlimitedPeak - *memoryLimit;
+  if (network.problem.capacity)
+    trial.missingBytes = scheduled.unlimitedPeak - *network.problem.capacity;
   for (const Chain &chain : chains)
     trial.rows.push_back(double(times.lengthOf(chain, trial.assignment)));
   trials.push_back(std::move(trial));
@@ -229,7 +234,7 @@ void ObjectiveSearch::tell(const Region &region) const {
 /// What fills the memory leaves none to overlap: plans that leave as much as
 /// the best one lacks.
 void ObjectiveSearch::tryWithRoom(const Region &region) {
-  if (!memoryLimit)
+  if (!network.problem.capacity)
     return;
   double leave = workLeft - kRoomWork;
   int64_t room = 0, step = 0;
@@ -241,7 +246,8 @@ void ObjectiveSearch::tryWithRoom(const Region &region) {
     step = i == 0 ? fullest.missingBytes : std::min(step, fullest.missingBytes);
     PartialProblem partial =
         times.combine({}, region.labels, {.each = fullest.value});
-    *partial.problem.capacity -= std::min(room + step, *memoryLimit);
+    *partial.problem.capacity -=
+        std::min(room + step, *network.problem.capacity);
     std::optional<solver::Solution> solution = solve(partial, kRoughGap);
     if (solution && solution->status != solver::Status::Infeasible)
       room += step;
@@ -277,10 +283,12 @@ void ObjectiveSearch::trySurrogates(const Region &region) {
 /// Weights that bound known plans of these labels, and `share` of `upper`.
 RowWeights ObjectiveSearch::mixed(const solver::LabelSets &labels,
                                   double share) const {
+  Rows part(trials.front().rows.size(), 0);
   // Of the known plans alone: none is sought below a bound here.
-  Rows part, weights = bestWeights(Region{labels}, kAllPlans.plays).weights;
-  for (double weight : weights)
-    part.push_back(weight * (1 - share));
+  if (share < 1)
+    part = bestWeights(Region{labels}, kAllPlans.plays).weights;
+  for (double &weight : part)
+    weight *= 1 - share;
   RowWeights result = integral(part); // what is left goes to the device
   result.collectives = std::llround(share * double(unit));
   return result;
@@ -314,10 +322,8 @@ ObjectiveSearch::labelsAround(const std::vector<solver::Label> &plan,
                               const std::vector<bool> &touched) const {
   solver::LabelSets labels = times.allLabels();
   for (solver::Variable chunk : network.chunkVariable)
-    if (!times.isFree(chunk) && !touched[chunk]) {
-      labels[chunk].assign(labels[chunk].size(), false);
-      labels[chunk][plan[chunk]] = true;
-    }
+    if (!times.isFree(chunk) && !touched[chunk])
+      keepOnly(labels[chunk], plan[chunk]);
   return labels;
 }
 
@@ -352,12 +358,18 @@ ObjectiveSearch::longestFirst(const Trial &plan) const {
   return variables;
 }
 
+/// Of more trials than were known, the last is better.
+bool ObjectiveSearch::hasBetter(size_t known, const Trial &than) const {
+  return trials.size() > known && trials.back().value < than.value;
+}
+
 /// Plans with one variable changed, its neighbours as that wants them, until
 /// one is better; false if no more work than `leave` is left.
 bool ObjectiveSearch::stepByWeights(const Trial &start, double leave) {
+  std::vector<solver::Variable> variables = longestFirst(start);
   for (double share : kStepShares) {
     RowWeights weights = mixed(times.allLabels(), share);
-    for (solver::Variable variable : longestFirst(start)) {
+    for (solver::Variable variable : variables) {
       if (workLeft < leave || deadline.expired())
         return false;
       solver::LabelSets labels = labelsBeside(variable, start.assignment);
@@ -367,7 +379,7 @@ bool ObjectiveSearch::stepByWeights(const Trial &start, double leave) {
       PartialProblem partial =
           times.combine(weights, labels, {.each = start.value});
       solve(partial, kRoughGap);
-      if (trials.size() > known && trials.back().value < start.value)
+      if (hasBetter(known, start))
         return true;
     }
   }
@@ -401,16 +413,14 @@ bool ObjectiveSearch::stepToLimit(const Trial &start, double leave) {
     Region near{times.allLabels()};
     for (auto [labels, label, isNear] : llvm::zip_equal(
              near.labels, start.assignment, around(variable, reach)))
-      if (!isNear) {
-        labels.assign(labels.size(), false);
-        labels[label] = true;
-      }
+      if (!isNear)
+        keepOnly(labels, label);
     size_t known = trials.size();
     solver::Solution found =
         findWithin(near, limit, kStepWork * maxWork / kUsualWork, prices);
     if (isPlan(found))
       tryPlan(found.assignment);
-    if (trials.size() > known && trials.back().value < start.value)
+    if (hasBetter(known, start))
       return true;
   }
   return true;
@@ -434,8 +444,7 @@ void ObjectiveSearch::improve(const Region &region, double work) {
     size_t known = trials.size();
     if (objective == Objective::Scheduled && !stepByWeights(from, leave))
       return;
-    bool isBetter = trials.size() > known && trials.back().value < from.value;
-    if (!isBetter && !stepToLimit(from, leave))
+    if (!hasBetter(known, from) && !stepToLimit(from, leave))
       return;
     improved.insert(from.value);
     tell(region);

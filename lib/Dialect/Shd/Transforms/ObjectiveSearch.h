@@ -29,12 +29,11 @@ public:
   /// `network` minimises `upper` and has its resources measured.
   ObjectiveSearch(PlanningContext &context, ProgramOp program,
                   const PlanNetwork &network, Objective objective,
-                  std::optional<int64_t> memoryLimit, double maxWork,
-                  solver::Deadline deadline,
+                  double maxWork, solver::Deadline deadline,
                   std::function<void(const solver::SearchProgress &)> progress)
       : context(context), program(program), network(network), times(network),
-        objective(objective), memoryLimit(memoryLimit), maxWork(maxWork),
-        deadline(deadline), progress(std::move(progress)) {}
+        objective(objective), maxWork(maxWork), deadline(deadline),
+        progress(std::move(progress)) {}
 
   /// Table entries that may be looked at: a fixed number, so that results do
   /// not depend on the machine, and more if the user gives much time.
@@ -110,6 +109,7 @@ private:
                                  const std::vector<solver::Label> &plan) const;
   std::vector<bool> around(solver::Variable variable, unsigned reach) const;
   std::vector<solver::Variable> longestFirst(const Trial &plan) const;
+  bool hasBetter(size_t known, const Trial &than) const;
   bool stepByWeights(const Trial &start, double leave);
   bool stepToLimit(const Trial &start, double leave);
   void improve(const Region &region, double work);
@@ -146,7 +146,6 @@ private:
   const PlanNetwork &network;
   TimeRows times;
   Objective objective;
-  std::optional<int64_t> memoryLimit;
   double maxWork;
   solver::Deadline deadline;
   std::function<void(const solver::SearchProgress &)> progress;

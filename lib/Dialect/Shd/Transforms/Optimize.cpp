@@ -224,7 +224,6 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
   if (fits && objective != Objective::Upper)
     solution =
         ObjectiveSearch(context, program, network, objective,
-                        networkOptions(context).memoryLimit,
                         ObjectiveSearch::workFor(options.timeLimitSeconds),
                         deadline, watch ? watch->progress : nullptr)
             .run(solution);

@@ -59,3 +59,10 @@ llvm::SmallVector<std::string, 4> shardc::indexNames(Value value) {
       names.push_back(name.str());
   return names;
 }
+
+std::string shardc::notation(const Mesh &mesh, const Layout &layout,
+                             llvm::ArrayRef<std::string> names) {
+  llvm::SmallVector<std::string, 4> all(names);
+  all.resize(layout.rank(), "_");
+  return toString(mesh, layout, all);
+}

@@ -23,18 +23,10 @@ ItemIndex collectItems(shd::ProgramOp program, const CollectiveModel &model,
 /// Position of each operation in program order.
 using ProgramOrder = llvm::DenseMap<mlir::Operation *, unsigned>;
 
-/// Of operations that are costed together, the one that their row is named
-/// after.
-mlir::Operation *leaderOf(llvm::ArrayRef<mlir::Operation *> part);
-
 /// Why a collective of a planned program is there: what made its operand
 /// partial, or who reads it in another layout. A sentence without a full stop.
 std::string collectiveReason(mlir::Operation *collective, const Mesh &mesh,
                              const ProgramOrder &order);
-
-/// The value as it is stored for its users: what the collectives that belong to
-/// its production make of it.
-mlir::Value storedValue(mlir::Value value);
 
 } // namespace shardc
 

@@ -2,23 +2,14 @@
 
 #include "Collect.h"
 #include "Names.h"
-#include "Prices.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Schedule/Prices.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
-
-Operation *shardc::leaderOf(ArrayRef<Operation *> part) {
-  auto leads = [](Operation *op) {
-    auto cost = dyn_cast<CostOpInterface>(op);
-    return cost && cost.getFusionKind() == FusionKind::Leader;
-  };
-  auto leader = llvm::find_if(part, leads);
-  return leader != part.end() ? *leader : part.front();
-}
 
 namespace {
 

@@ -76,13 +76,6 @@ std::vector<std::string> shardc::operandIndexNames(OpOperand &operand) {
   return std::vector<std::string>(names.begin(), names.end());
 }
 
-std::string shardc::notation(const Mesh &mesh, const Layout &layout,
-                             llvm::ArrayRef<std::string> names) {
-  llvm::SmallVector<std::string, 4> all(names);
-  all.resize(layout.rank(), "_");
-  return toString(mesh, layout, all);
-}
-
 std::string shardc::locationText(Location loc) {
   auto place = loc->findInstanceOf<FileLineColRange>();
   if (!place)

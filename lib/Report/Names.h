@@ -34,10 +34,6 @@ std::vector<std::string> operandIndexNames(mlir::OpOperand &operand);
 /// Names of the indices of what a collective moves.
 std::vector<std::string> collectiveIndices(mlir::Operation *op);
 
-/// `[B@X, D]{+Y}`. Dimensions without a name are called `_`.
-std::string notation(const Mesh &mesh, const Layout &layout,
-                     llvm::ArrayRef<std::string> names);
-
 /// `a`, `a and b`, `a, b and c`.
 std::string joinWords(llvm::ArrayRef<std::string> words);
 

@@ -8,14 +8,6 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-Value shardc::storedValue(Value value) {
-  auto isStore = [](Operation *user) { return user->hasAttr(kStore); };
-  for (auto users = value.getUsers(); llvm::any_of(users, isStore);
-       users = value.getUsers())
-    value = (*llvm::find_if(users, isStore))->getResult(0);
-  return value;
-}
-
 namespace {
 
 class TensorCollector {

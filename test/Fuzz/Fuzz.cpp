@@ -6,7 +6,7 @@
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Pipelines/FasterBinding.h"
 #include "shardc/Pipelines/Pipelines.h"
-#include "shardc/Report/PlanText.h"
+#include "shardc/PlanText/PlanText.h"
 #include "shardc/Report/Report.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"

@@ -4,7 +4,7 @@
 #include "Execution.h"
 #include "ReportLaws.h"
 #include "mlir/Parser/Parser.h"
-#include "shardc/Pipelines/WritePlan.h"
+#include "shardc/PlanText/WritePlan.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

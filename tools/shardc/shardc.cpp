@@ -21,7 +21,7 @@
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Pipelines/FasterBinding.h"
 #include "shardc/Pipelines/Pipelines.h"
-#include "shardc/Pipelines/WritePlan.h"
+#include "shardc/PlanText/WritePlan.h"
 #include "shardc/Questions/Diff.h"
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/MeshChoice.h"

@@ -21,6 +21,10 @@ bool isNamedTensor(mlir::Operation *op);
 /// Names of the value's indices, as its maker calls them.
 llvm::SmallVector<std::string, 4> indexNames(mlir::Value value);
 
+/// `[B@X, D]{+Y}`. Dimensions without a name are called `_`.
+std::string notation(const Mesh &mesh, const Layout &layout,
+                     llvm::ArrayRef<std::string> names);
+
 } // namespace shardc
 
 #endif // SHARDC_OPTIMIZER_NAMES_H

@@ -11,7 +11,7 @@
 
 #include "shardc/Dialect/Spmd/IR/Spmd.h"
 #include "shardc/Reference/Collectives.h"
-#include "shardc/Reference/RunSchedule.h"
+#include "shardc/Schedule/RunSchedule.h"
 #include <functional>
 
 namespace shardc {

@@ -3,8 +3,8 @@
 #ifndef SHARDC_REFERENCE_PARTS_H
 #define SHARDC_REFERENCE_PARTS_H
 
-#include "shardc/Reference/Tensor.h"
 #include "shardc/Sharding/Sharding.h"
+#include "shardc/Tensor/Tensor.h"
 #include <optional>
 
 namespace shardc {

@@ -11,7 +11,7 @@
 
 #include "shardc/Cost/Collective.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"
-#include "shardc/Report/ScheduledProgram.h"
+#include "shardc/Schedule/ScheduledProgram.h"
 #include <string>
 #include <variant>
 #include <vector>

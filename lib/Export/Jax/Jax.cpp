@@ -15,7 +15,7 @@
 #include "shardc/Dialect/Spmd/Transforms/Passes.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Reshard/Permutation.h"
-#include "shardc/Verify/Shrink.h"
+#include "shardc/Shrink/Shrink.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -241,19 +241,6 @@ void Exporter::findBounds() {
   });
 }
 
-/// Where the plan stores the result of an operation: behind the collectives
-/// that are marked as storing it.
-static Value storedValue(Value value) {
-  while (true) {
-    auto users = value.getUsers();
-    auto store = llvm::find_if(
-        users, [](Operation *user) { return user->hasAttr(shd::kStore); });
-    if (store == users.end())
-      return value;
-    value = store->getResult(0);
-  }
-}
-
 void Exporter::findLayouts(const FunctionPrinter &printer) {
   auto valuesOf = [](Operation *program) {
     SmallVector<Operation *> values;
@@ -266,7 +253,7 @@ void Exporter::findLayouts(const FunctionPrinter &printer) {
   for (auto [op, placed] : llvm::zip_equal(before, after)) {
     if (op->hasAttr(shd::kTemporary))
       continue;
-    Type type = storedValue(placed->getResult(0)).getType();
+    Type type = shd::storedValue(placed->getResult(0)).getType();
     if (shd::explicitLayout(file.mesh, type).partial == 0)
       layouts.push_back(
           {printer.nameOf(op->getResult(0)), file.partitionSpec(type)});

@@ -2,7 +2,7 @@
 
 #include "Assignments.h"
 #include "shardc/Optimizer/TimeRows.h"
-#include "shardc/Report/ScheduledProgram.h"
+#include "shardc/Schedule/ScheduledProgram.h"
 #include "shardc/Solver/Solve.h"
 #include <gtest/gtest.h>
 

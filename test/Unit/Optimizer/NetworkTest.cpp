@@ -11,7 +11,7 @@
 #include "RandomPrograms.h"
 #include "SmallPrograms.h"
 #include "shardc/Optimizer/TimeRows.h"
-#include "shardc/Report/ScheduledProgram.h"
+#include "shardc/Schedule/ScheduledProgram.h"
 #include <gtest/gtest.h>
 
 using namespace mlir;

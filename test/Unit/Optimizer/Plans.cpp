@@ -2,8 +2,8 @@
 
 #include "Plans.h"
 #include "Assignments.h"
-#include "shardc/Report/Memory.h"
-#include "shardc/Report/ScheduledProgram.h"
+#include "shardc/Schedule/Memory.h"
+#include "shardc/Schedule/ScheduledProgram.h"
 #include <cstdlib>
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "TestProgram.h"
 #include "shardc/Pipelines/Pipelines.h"
-#include "shardc/Report/ScheduledProgram.h"
+#include "shardc/Schedule/ScheduledProgram.h"
 #include "shardc/Verify/Verify.h"
 #include "gtest/gtest.h"
 

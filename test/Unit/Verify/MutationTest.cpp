@@ -11,7 +11,7 @@
 #include "mlir/IR/Builders.h"
 #include "shardc/Conversion/Passes.h"
 #include "shardc/Pipelines/Pipelines.h"
-#include "shardc/Verify/Shrink.h"
+#include "shardc/Shrink/Shrink.h"
 #include "shardc/Verify/Verify.h"
 #include <gtest/gtest.h>
 

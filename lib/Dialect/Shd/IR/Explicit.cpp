@@ -25,3 +25,20 @@ Layout shd::explicitLayout(const Mesh &mesh, Type type) {
   return sharding ? toLayout(mesh, sharding)
                   : Layout::replicated(cast<RankedTensorType>(type).getRank());
 }
+
+Operation *shardc::shd::leaderOf(ArrayRef<Operation *> part) {
+  auto leads = [](Operation *op) {
+    auto cost = dyn_cast<CostOpInterface>(op);
+    return cost && cost.getFusionKind() == FusionKind::Leader;
+  };
+  auto leader = llvm::find_if(part, leads);
+  return leader != part.end() ? *leader : part.front();
+}
+
+Value shardc::shd::storedValue(Value value) {
+  auto isStore = [](Operation *user) { return user->hasAttr(kStore); };
+  for (auto users = value.getUsers(); llvm::any_of(users, isStore);
+       users = value.getUsers())
+    value = (*llvm::find_if(users, isStore))->getResult(0);
+  return value;
+}

@@ -3,7 +3,7 @@
 #include "ObjectiveSearch.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
-#include "shardc/Report/ScheduledProgram.h"
+#include "shardc/Schedule/ScheduledProgram.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 

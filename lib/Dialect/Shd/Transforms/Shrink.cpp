@@ -1,6 +1,6 @@
 //===- Shrink.cpp - shd-shrink ---------------------------------*- C++ -*-===//
 
-#include "shardc/Verify/Shrink.h"
+#include "shardc/Shrink/Shrink.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 
 namespace shardc::shd {

@@ -18,6 +18,14 @@ llvm::LogicalResult checkExplicit(ProgramOp program);
 /// Of a value of an explicit program; one without a sharding is replicated.
 Layout explicitLayout(const Mesh &mesh, mlir::Type type);
 
+/// Of operations that are costed together, the one that their row is named
+/// after.
+mlir::Operation *leaderOf(llvm::ArrayRef<mlir::Operation *> part);
+
+/// The value as it is stored for its users: what the collectives that belong to
+/// its production make of it.
+mlir::Value storedValue(mlir::Value value);
+
 } // namespace shardc::shd
 
 #endif // SHARDC_DIALECT_SHD_IR_EXPLICIT_H

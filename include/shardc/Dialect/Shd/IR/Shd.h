@@ -15,8 +15,8 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "shardc/Cost/Collective.h"
 #include "shardc/Cost/Operation.h"
-#include "shardc/Reference/Tensor.h"
 #include "shardc/Sharding/ShardingRule.h"
+#include "shardc/Tensor/Tensor.h"
 
 #include <functional>
 

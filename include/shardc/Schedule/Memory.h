@@ -1,0 +1,47 @@
+//===- Memory.h - Memory of a planned program over time -------*- C++ -*-===//
+//
+// What one device holds at each point of the step: cost-model.md section 6.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_SCHEDULE_MEMORY_H
+#define SHARDC_SCHEDULE_MEMORY_H
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Schedule/RunSchedule.h"
+
+namespace shardc {
+
+enum class MemoryKind : uint8_t { Weight, State, Input, Activation, Buffer };
+
+/// One tensor in memory.
+struct LiveTensor {
+  std::string name;
+  MemoryKind kind = MemoryKind::Activation;
+  int64_t bytes = 0;
+  /// In the language's notation.
+  std::string sharding;
+};
+
+struct MemoryProfile {
+  /// Bytes at each point (one per costed operation, in program order).
+  std::vector<int64_t> usage;
+  int64_t peak = 0;
+  unsigned peakPoint = 0;
+  /// Name and location of the operation at the peak.
+  std::string peakName;
+  mlir::Location peakLoc;
+  /// What is alive there, the largest first.
+  std::vector<LiveTensor> live;
+
+  int64_t atPeak(MemoryKind kind) const;
+};
+
+/// Memory of a program whose plan is explicit (after shd-annotate-cost). In
+/// program order (an empty schedule) it is what the optimizer counts.
+MemoryProfile profileMemory(shd::ProgramOp program,
+                            const RunSchedule &schedule = {});
+
+} // namespace shardc
+
+#endif // SHARDC_SCHEDULE_MEMORY_H

@@ -1,0 +1,58 @@
+//===- ScheduledProgram.h - A planned program in time ---------*- C++ -*-===//
+//
+// The schedule of a program whose plan is explicit, with as much overlap as its
+// memory allows, and the memory that it then takes: cost-model.md sections 5
+// and 6.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_SCHEDULE_SCHEDULEDPROGRAM_H
+#define SHARDC_SCHEDULE_SCHEDULEDPROGRAM_H
+
+#include "shardc/Cost/Schedule.h"
+#include "shardc/Schedule/Memory.h"
+#include "shardc/Schedule/RunSchedule.h"
+
+namespace shardc {
+
+struct ScheduledProgram {
+  /// A group and a collective that run together.
+  struct Matmul {
+    unsigned group = 0, collective = 0;
+    shd::EinsumOp einsum;
+  };
+
+  Schedule schedule;
+  MemoryProfile memory;
+
+  /// What the schedule's groups and collectives stand for: the operation that
+  /// carries the price.
+  std::vector<mlir::Operation *> groups, collectives;
+  /// Where the collectives are issued.
+  RunSchedule issues;
+  /// The collective matmuls.
+  std::vector<Matmul> matmuls;
+  /// By body; without collectives, there is nothing to give up.
+  std::vector<Overlap> overlap;
+  /// The same if memory did not matter, and the bytes that it would take.
+  std::vector<Overlap> unlimited;
+  int64_t unlimitedPeak = 0;
+  /// How much longer the step takes because memory is not unlimited.
+  Picoseconds memoryCosts = 0;
+};
+
+/// Schedules a program after shd-annotate-cost. Whatever `memoryLimit` is
+/// (none: what the machine has), what fits in program order fits as scheduled;
+/// of what does not, nothing overlaps.
+ScheduledProgram
+scheduleProgram(shd::ProgramOp program, const CollectiveModel &model,
+                std::optional<int64_t> memoryLimit = std::nullopt);
+
+/// Marks what runs as a collective matmul, and nothing else, with `shd.ring`:
+/// what was priced so is then lowered so.
+void markCollectiveMatmuls(shd::ProgramOp program,
+                           const ScheduledProgram &scheduled);
+
+} // namespace shardc
+
+#endif // SHARDC_SCHEDULE_SCHEDULEDPROGRAM_H

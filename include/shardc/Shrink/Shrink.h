@@ -1,0 +1,48 @@
+//===- Shrink.h - Programs small enough to run ----------------*- C++ -*-===//
+//
+// A planned program and the program that it was planned from, made so small
+// that both run in a second, with the plan's structure unchanged. Shrinking is
+// a map on extents, so both programs shrink alike. docs/Verification.md says
+// what it keeps.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_SHRINK_SHRINK_H
+#define SHARDC_SHRINK_SHRINK_H
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include <map>
+
+namespace shardc {
+
+struct ShrinkOptions {
+  /// Mesh axes are at most this large, and at least 2 if they were: a plan over
+  /// an axis of size 1 would have no collectives there.
+  int64_t maxAxis = 2;
+};
+
+struct Shrinking {
+  /// What each extent of a tensor becomes.
+  std::map<int64_t, int64_t> extents;
+  /// What each number of iterations becomes.
+  std::map<int64_t, int64_t> counts;
+  /// The size of each mesh axis.
+  llvm::SmallVector<int64_t> axes;
+
+  /// What `extent` becomes; itself if the planned program lacks it.
+  int64_t extent(int64_t extent) const;
+};
+
+/// Decides from a program with shardings in its types and every collective
+/// explicit. Deterministic; a program whose constraints leave no room keeps its
+/// extents, and its axes where those extents need them.
+Shrinking chooseShrinking(shd::ProgramOp planned,
+                          const ShrinkOptions &options = {});
+
+/// Rewrites types, the mesh, counts, ranges and windows, and drops prices,
+/// which are of the large program. What verified before verifies after.
+void applyShrinking(shd::ProgramOp program, const Shrinking &shrinking);
+
+} // namespace shardc
+
+#endif // SHARDC_SHRINK_SHRINK_H

@@ -1,0 +1,65 @@
+//===- PlanEdits.h - Changes to a program's text ---------------*- C++ -*-===//
+//
+// Replacements and insertions in a source buffer, which leave everything else
+// as its author wrote it, and the notation that plans are written in.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_PLANTEXT_PLANEDITS_H
+#define SHARDC_LIB_PLANTEXT_PLANEDITS_H
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Frontend/Ast.h"
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+/// Changes to one buffer. Two changes do not overlap; insertions at one place
+/// stand in the order in which they were added, before what is replaced there.
+class TextEdits {
+public:
+  void replace(llvm::SMRange range, llvm::StringRef text);
+  void insert(llvm::SMLoc at, llvm::StringRef text);
+  void erase(llvm::SMRange range) { replace(range, ""); }
+
+  /// The text of `range` with the changes inside it, those at its ends too.
+  std::string apply(llvm::SMRange range) const;
+
+private:
+  struct Edit {
+    const char *begin, *end;
+    std::string text;
+  };
+  std::vector<Edit> edits;
+};
+
+/// `text` as it stands in the buffer.
+llvm::StringRef textOf(llvm::SMRange range);
+
+/// The white space before the first token of the line of `loc`, which lies in a
+/// buffer that starts at `bufferStart`.
+llvm::StringRef indentOf(llvm::SMLoc loc, const char *bufferStart);
+
+/// The first character at or after `loc` (and before `end`) that is neither
+/// white space nor in a comment; `end` if there is none.
+const char *skipSpace(const char *loc, const char *end);
+
+/// The comments in `range`, each as it was written.
+std::vector<std::string> commentsIn(llvm::SMRange range);
+
+/// `@X`, `@(X, Y)`, `@()`.
+std::string placementText(shd::DimShardingAttr dim);
+
+/// `[B@X, D]{+Y}`: the list with one `@` at least, so that it is closed; `[]`
+/// and `[]{+Y}` without indices. Open dimensions count as not sharded.
+std::string closedList(llvm::ArrayRef<std::string> indices,
+                       shd::ShardingAttr pin);
+
+/// Fills in the placements of a list that the program has.
+void editList(TextEdits &edits, const ast::IndexList &list,
+              shd::ShardingAttr pin);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_PLANTEXT_PLANEDITS_H

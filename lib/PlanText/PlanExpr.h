@@ -1,0 +1,50 @@
+//===- PlanExpr.h - Operations as expressions of the language --*- C++ -*-===//
+//
+// Prints one operation so that reading it back makes the same operation. Used
+// where a statement is taken apart.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_PLANTEXT_PLANEXPR_H
+#define SHARDC_LIB_PLANTEXT_PLANEXPR_H
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <string>
+
+namespace shardc {
+
+/// What an operand is called where it is read.
+struct OperandText {
+  std::string text;
+  /// True if `text` is a name, to be followed by its index list; false if it is
+  /// a whole expression.
+  bool isName = true;
+};
+
+using OperandNamer = llvm::function_ref<OperandText(mlir::OpOperand &)>;
+
+/// The operation as the right side of a statement. A scatter is its update.
+std::string printExpression(mlir::Operation *op, OperandNamer namer);
+
+/// The index list of a gather's table or a scatter's destination, placed as
+/// `pin` says; dimensions that positions read hold those.
+std::string printGatheredList(mlir::Operation *op, shd::ShardingAttr pin,
+                              OperandNamer namer);
+
+/// True if the expression is a name or call, which stands anywhere in another
+/// expression without changing what that means.
+bool isCallShaped(mlir::Operation *op);
+
+/// True if a statement without an element type gives the result the type that
+/// it has here.
+bool hasNaturalType(mlir::Operation *op);
+
+/// Index names of an operand as the operation calls them.
+std::vector<std::string> operandIndices(mlir::OpOperand &operand);
+/// Index names of the operation's result.
+std::vector<std::string> resultIndices(mlir::Operation *op);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_PLANTEXT_PLANEXPR_H

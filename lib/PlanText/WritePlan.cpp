@@ -1,0 +1,177 @@
+//===- WritePlan.cpp - Plans as text that is read back --------------------===//
+
+#include "shardc/PlanText/WritePlan.h"
+#include "ComparePlans.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/IRMapping.h"
+#include "shardc/Optimizer/Names.h"
+#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/PlanText/PlanText.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+static ProgramOp programOf(ModuleOp module) {
+  return *module.getOps<ProgramOp>().begin();
+}
+
+static LogicalResult
+runPasses(ModuleOp module,
+          llvm::function_ref<void(OpPassManager &)> buildPipeline) {
+  PassManager manager(module.getContext());
+  buildPipeline(manager);
+  return manager.run(module);
+}
+
+namespace {
+/// What the text of a plan is read as.
+struct ReadPlan {
+  /// The plan made explicit; null if the text is refused.
+  OwningOpRef<ModuleOp> module;
+  /// Why it is refused.
+  std::string refusal;
+};
+} // namespace
+
+static ReadPlan readPlan(StringRef text, MLIRContext *context,
+                         const Overrides &overrides) {
+  ReadPlan plan;
+  ScopedDiagnosticHandler quiet(context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+        plan.refusal.empty())
+      plan.refusal = diagnostic.str();
+    return success();
+  });
+  llvm::SourceMgr sourceMgr;
+  sourceMgr.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(text), {});
+  // The text says everything else.
+  Overrides alone;
+  alone.allowPadding = overrides.allowPadding;
+  std::optional<Program> program = importProgram(sourceMgr, context, alone);
+  if (!program)
+    return plan;
+  PlanOptions asWritten;
+  asWritten.mode = OptMode::None;
+  if (succeeded(runPasses(*program->module,
+                          [&](OpPassManager &manager) {
+                            buildPlanPipeline(manager, asWritten);
+                          })) &&
+      succeeded(runPasses(*program->module, buildLoweringPipeline)))
+    plan.module = std::move(program->module);
+  return plan;
+}
+
+/// `all_gather of 'W'`.
+static std::string describe(Operation *op) {
+  StringRef kind = op->getName().stripDialect();
+  std::string name = op->getNumResults() ? valueName(op->getResult(0)) : "";
+  if (auto output = dyn_cast<OutputOp>(op))
+    name = output.getSym().str();
+  else if (auto update = dyn_cast<UpdateOp>(op))
+    name = update.getSym().str();
+  return kind.str() + (name.empty() ? "" : " of '" + name + "'");
+}
+
+static InFlightDiagnostic emitNoText(Location loc) {
+  return emitError(loc) << "this plan cannot be written as a program: ";
+}
+
+/// The operations of the plan whose text is to say more where it is read with
+/// another `op`: those before and behind a collective, or the operation itself.
+static SmallVector<Operation *> responsibleFor(Operation *op) {
+  SmallVector<Operation *> result;
+  if (!isCollective(op))
+    return {op};
+  if (Operation *maker = rootValue(op->getResult(0)).getDefiningOp())
+    result.push_back(maker);
+  for (Operation *user : op->getUsers())
+    llvm::append_range(result, isCollective(user) ? responsibleFor(user)
+                                                  : SmallVector{user});
+  return result;
+}
+
+namespace {
+/// Writes a plan and says more of it until it is read back as it is.
+class PlanWriter {
+public:
+  PlanWriter(ProgramOp planned, const Overrides &overrides)
+      : planned(planned), overrides(overrides) {}
+
+  FailureOr<std::string> write(const Program &program,
+                               llvm::SourceMgr &sourceMgr);
+
+private:
+  LogicalResult lower();
+  bool sayMore(Operation *op);
+  LogicalResult report(const PlanDifference &difference);
+
+  ProgramOp planned;
+  const Overrides &overrides;
+  OwningOpRef<ModuleOp> lowered;
+  /// Operations of the plan, by what they are once it is explicit.
+  llvm::DenseMap<Operation *, Operation *> plannedOf;
+  ExplicitOps explicitOps;
+};
+} // namespace
+
+LogicalResult PlanWriter::lower() {
+  IRMapping mapping;
+  lowered =
+      cast<ModuleOp>(planned->getParentOfType<ModuleOp>()->clone(mapping));
+  for (auto [from, to] : mapping.getOperationMap())
+    plannedOf[to] = from;
+  return runPasses(*lowered, buildLoweringPipeline);
+}
+
+/// False if nothing more can be said.
+bool PlanWriter::sayMore(Operation *op) {
+  bool isMore = false;
+  for (Operation *each : responsibleFor(op))
+    if (Operation *from = plannedOf.lookup(each))
+      isMore |= explicitOps.insert(from).second;
+  return isMore;
+}
+
+LogicalResult PlanWriter::report(const PlanDifference &difference) {
+  if (difference.in)
+    return emitNoText(difference.in->getLoc())
+           << "read back, its " << describe(difference.in)
+           << " would be another";
+  return emitNoText(planned.getLoc())
+         << "read back, it would have another " << describe(difference.other);
+}
+
+FailureOr<std::string> PlanWriter::write(const Program &program,
+                                         llvm::SourceMgr &sourceMgr) {
+  if (failed(lower()))
+    return failure();
+  while (true) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    printPlan(stream, program, sourceMgr, planned, overrides, explicitOps);
+    ReadPlan read = readPlan(text, planned.getContext(), overrides);
+    if (!read.module)
+      return emitNoText(planned.getLoc())
+             << "its text is refused: " << read.refusal;
+    auto difference =
+        comparePlans(programOf(*lowered), programOf(*read.module));
+    if (!difference)
+      return text;
+    if (!difference->in || !sayMore(difference->in))
+      return report(*difference);
+  }
+}
+
+LogicalResult shardc::writePlan(llvm::raw_ostream &os, const Program &program,
+                                llvm::SourceMgr &sourceMgr, ProgramOp planned,
+                                const Overrides &overrides) {
+  FailureOr<std::string> text =
+      PlanWriter(planned, overrides).write(program, sourceMgr);
+  if (failed(text))
+    return failure();
+  os << *text;
+  return success();
+}

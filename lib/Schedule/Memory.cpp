@@ -1,0 +1,453 @@
+//===- Memory.cpp - Memory of a planned program over time ------*- C++ -*-===//
+//
+// Lifetimes come from the program's graph, layouts from the types of the
+// explicit program, and from the schedule where buffers are made earlier than
+// program order needs them: cost-model.md section 6.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MemoryProfiler.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Optimizer/Names.h"
+#include "shardc/Reshard/ReshardMemory.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+/// Counts the moments of a graph in place of its points.
+static Graph inMoments(Graph graph) {
+  auto scale = [](auto &...points) { ((points *= kMomentsPerPoint), ...); };
+  for (Chunk &chunk : graph.chunks)
+    scale(chunk.point, chunk.readEnd);
+  for (GraphValue &value : graph.values) {
+    scale(value.begin, value.end, value.firstRead, value.readEnd);
+    for (ChunkUse &use : value.uses)
+      scale(use.point);
+    for (GraphValue::Flow &flow : value.flows)
+      scale(flow.begin, flow.end);
+  }
+  for (auto &[repeat, points] : graph.repeatPoints)
+    scale(points.first, points.second);
+  scale(graph.numPoints);
+  return graph;
+}
+
+MemoryProfiler::MemoryProfiler(ProgramOp program)
+    : program(program), graph(inMoments(buildGraph(program))) {
+  if (MeshAttr attr = program.getMeshAttr())
+    mesh = toMesh(attr);
+}
+
+int64_t MemoryProfiler::bytesOf(Value value) const {
+  return wholeBytes(
+      tensorShape(value.getType())
+          .localBytes(mesh, explicitLayout(mesh, value.getType())));
+}
+
+void MemoryProfiler::add(Value value, MemoryKind kind, uint32_t begin,
+                         uint32_t end, int64_t bytes) {
+  if (begin < end && bytes != 0)
+    intervals.push_back({value, kind, bytes, begin, end});
+}
+
+/// The collectives that lead from `from` to `to`, the last first.
+static SmallVector<Operation *, 2> stepsBetween(Value from, Value to) {
+  SmallVector<Operation *, 2> steps;
+  for (; to != from; to = to.getDefiningOp()->getOperand(0))
+    steps.push_back(to.getDefiningOp());
+  return steps;
+}
+
+ReshardMemory MemoryProfiler::chain(ArrayRef<Operation *> steps) const {
+  ReshardMemory memory;
+  for (Operation *step : llvm::reverse(steps))
+    memory.add(collectiveKind(step), bytesOf(step->getOperand(0)),
+               bytesOf(step->getResult(0)));
+  return memory;
+}
+
+/// The copy made of a stored value for several users, or null.
+static Value copyOf(Value stored) {
+  for (Operation *user : stored.getUsers()) {
+    if (!isCollective(user))
+      continue;
+    if (user->hasAttr(kCopy))
+      return user->getResult(0);
+    if (Value copy = copyOf(user->getResult(0)))
+      return copy;
+  }
+  return {};
+}
+
+/// What is written into a state lies where the state does.
+bool MemoryProfiler::isInPlace(const GraphValue &value, Value stored) const {
+  if (!value.intoState)
+    return false;
+  Value state = graph.values[*value.intoState].value;
+  return explicitLayout(mesh, stored.getType()) ==
+         explicitLayout(mesh, state.getType());
+}
+
+/// The operation computes the group while it reads its inputs.
+static bool computes(Operation *user, Attribute group) {
+  auto groups = user->getAttrOfType<ArrayAttr>(kPrologues);
+  return groups && llvm::is_contained(groups, group);
+}
+
+/// Only the rest of its fusion group reads it, in the same kernel, or each of
+/// its users computes it.
+bool MemoryProfiler::staysOnChip(const GraphValue &value) const {
+  if (value.kind != GraphValue::Kind::Computed || !value.flows.empty())
+    return false;
+  const Chunk &maker = graph.chunks[value.chunk];
+  if (maker.prologue)
+    return llvm::all_of(value.uses, [&](const ChunkUse &use) {
+      Operation *user = graph.chunks[use.chunk].ops[use.op];
+      return user->getOperand(use.operand) == value.value &&
+             computes(user, maker.ops.front()->getAttr(kGroup));
+    });
+  if (maker.kind != Chunk::Kind::Leader || value.uses.empty())
+    return false;
+  Attribute group = maker.ops.front()->getAttr(kGroup);
+  return llvm::all_of(value.uses, [&](const ChunkUse &use) {
+    return graph.chunks[use.chunk].ops[use.op]->getAttr(kGroup) == group;
+  });
+}
+
+/// A buffer that program order needs during [begin, end), made by `maker` and
+/// what follows it.
+void MemoryProfiler::addBuffer(Value value, Operation *maker, uint32_t begin,
+                               uint32_t end, int64_t bytes) {
+  const EarlyBuffer *buffer = earlyBuffer(maker);
+  addEarly(value, MemoryKind::Buffer, begin, end, bytes,
+           buffer ? *buffer : EarlyBuffer());
+}
+
+/// What program order needs during [begin, end) and a schedule earlier. What is
+/// made for the next iteration is there beside it; not what is made for the
+/// next iterations of two repeats.
+void MemoryProfiler::addEarly(Value value, MemoryKind kind, uint32_t begin,
+                              uint32_t end, int64_t bytes,
+                              const EarlyBuffer &buffer) {
+  add(value, kind, std::min(begin, buffer.from.moment), end, bytes);
+  SmallVector<EarlyBuffer::Span, 2> spans = buffer.also;
+  llvm::sort(spans, [](const auto &a, const auto &b) {
+    return std::tie(a.begin.moment, a.end) < std::tie(b.begin.moment, b.end);
+  });
+  uint32_t done = 0;
+  for (const EarlyBuffer::Span &span : spans) {
+    add(value, kind, std::max(span.begin.moment, done), span.end, bytes);
+    done = std::max(done, span.end);
+  }
+}
+
+/// It is no point of the schedule: a view, or a prologue that each of its users
+/// computes.
+bool MemoryProfiler::costsNothing(const Chunk &chunk) const {
+  if (!chunk.prologue)
+    return chunk.kind == Chunk::Kind::Free;
+  return llvm::all_of(chunk.ops, [&](Operation *op) {
+    unsigned value = graph.valueIndex.lookup(op->getResult(0));
+    return staysOnChip(graph.values[value]);
+  });
+}
+
+/// The operations that read a value, as it is or in another layout, and cost
+/// nothing.
+void MemoryProfiler::addFreeReaders(
+    Value value, SmallVectorImpl<Operation *> &readers) const {
+  for (Operation *user : value.getUsers()) {
+    auto chunk = graph.chunkOf.find(user);
+    if (isCollective(user))
+      addFreeReaders(user->getResult(0), readers);
+    else if (chunk != graph.chunkOf.end() &&
+             costsNothing(graph.chunks[chunk->second]))
+      readers.push_back(user);
+  }
+}
+
+/// What a repeat begins with, or an iteration hands on, is there early where
+/// what moves the carried value is made for the next iteration.
+uint32_t MemoryProfiler::earlyFlow(OpOperand &use,
+                                   llvm::DenseSet<Value> &seen) const {
+  bool isYield = isa<YieldOp>(use.getOwner());
+  auto repeat =
+      cast<RepeatOp>(isYield ? use.getOwner()->getParentOp() : use.getOwner());
+  uint32_t entry = graph.repeatPoints.lookup(repeat).first;
+  uint32_t from = UINT32_MAX;
+  for (const EarlyBuffer::Span &span :
+       earlyUse(repeat.getCarried()[use.getOperandNumber()], seen).also)
+    if ((span.begin.moment > entry) == isYield)
+      from = std::min(from, span.begin.moment);
+  return from;
+}
+
+/// When a value is there for a user, perhaps in a repeat that does not contain
+/// the value, that needs it at `early`: a repeat finds it there; what is made
+/// before for its first iteration needs the same one, not another.
+EarlyBuffer MemoryProfiler::seenFrom(Value value, Operation *user,
+                                     const EarlyBuffer &early) const {
+  Operation *at = value.getParentBlock()->findAncestorOpInBlock(*user);
+  if (at == user)
+    return early;
+  auto [entry, exit] = graph.repeatPoints.lookup(at);
+  EarlyBuffer result;
+  for (const EarlyBuffer::Span &span : early.also) {
+    bool isInside = entry < span.begin.moment && span.end <= exit + 1;
+    if (span.end == entry + kMomentsPerPoint)
+      result.from.include(span.begin);
+    else if (!isInside)
+      result.also.push_back(span);
+  }
+  return result;
+}
+
+/// When a value that costs nothing to make is there for the collectives that
+/// move it or what becomes of it.
+EarlyBuffer MemoryProfiler::earlyUse(Value value,
+                                     llvm::DenseSet<Value> &seen) const {
+  EarlyBuffer result;
+  if (!seen.insert(value).second)
+    return result;
+  SmallVector<Value> forms = {value};
+  while (!forms.empty())
+    for (OpOperand &use : forms.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<YieldOp, RepeatOp>(user))
+        result.from.include({earlyFlow(use, seen)});
+      // What an operation computes of its operands, it may send early.
+      if (!isCollective(user) && !isa<StatisticOp>(user))
+        continue;
+      if (const EarlyBuffer *buffer = earlyBuffer(user))
+        result.include(seenFrom(value, user, *buffer));
+      forms.push_back(user->getResult(0));
+    }
+  SmallVector<Operation *> readers;
+  addFreeReaders(value, readers);
+  for (Operation *reader : readers)
+    result.include(
+        seenFrom(value, reader, earlyUse(reader->getResult(0), seen)));
+  return result;
+}
+
+EarlyBuffer MemoryProfiler::earlyUse(Value value) const {
+  llvm::DenseSet<Value> seen;
+  return earlyUse(value, seen);
+}
+
+/// When a copy is there that `maker` ends: also for what reads the value early.
+EarlyBuffer MemoryProfiler::earlyCopy(Value value, Operation *maker) const {
+  const EarlyBuffer *buffer = earlyBuffer(maker);
+  EarlyBuffer result = buffer ? *buffer : EarlyBuffer();
+  SmallVector<Operation *> readers;
+  addFreeReaders(value, readers);
+  for (Operation *reader : readers) {
+    result.include(seenFrom(value, reader, earlyUse(reader->getResult(0))));
+  }
+  return result;
+}
+
+/// A buffer that is there at the point at which it is made and until something
+/// reads the tensor: perhaps an operation that costs nothing and runs early. A
+/// copy is made where it is read: until that point ends.
+void MemoryProfiler::addUntilRead(Value value, Value tensor, bool isCopy,
+                                  uint32_t begin, uint32_t end, int64_t bytes,
+                                  const EarlyBuffer &buffer) {
+  auto endOfPoint = [](uint32_t moment) {
+    return moment - moment % kMomentsPerPoint + kMomentsPerPoint;
+  };
+  SmallVector<EarlyBuffer::Begin> reads;
+  SmallVector<Operation *> readers;
+  addFreeReaders(tensor, readers);
+  for (Operation *reader : readers) {
+    EarlyBuffer early = earlyUse(reader->getResult(0));
+    reads.push_back(early.from);
+    for (const EarlyBuffer::Span &span : early.also)
+      reads.push_back(span.begin);
+  }
+  auto endOf = [&](uint32_t from, uint32_t to) {
+    for (auto [read, isOlder] : reads)
+      if (from <= read && read < to)
+        to = isOlder && read == from
+                 ? from // it was read in the iteration before
+                 : std::max(isCopy ? endOfPoint(read) : read, endOfPoint(from));
+    return to;
+  };
+  begin = std::min(begin, buffer.from.moment);
+  EarlyBuffer next;
+  for (const EarlyBuffer::Span &span : buffer.also)
+    next.also.push_back({span.begin, endOf(span.begin.moment, span.end)});
+  addEarly(value, MemoryKind::Buffer, begin, endOf(begin, end), bytes, next);
+}
+
+const EarlyBuffer *MemoryProfiler::earlyBuffer(Operation *maker) const {
+  auto it = early.find(maker);
+  return it == early.end() ? nullptr : &it->second;
+}
+
+void MemoryProfiler::addReader(Value operand, Value stored, Value copy,
+                               uint32_t begin, uint32_t end) {
+  Value from = stored;
+  for (Value at = operand; at != stored && !(at == copy);
+       at = at.getDefiningOp()->getOperand(0))
+    if (at.getDefiningOp()->getOperand(0) == copy)
+      from = copy;
+  if (operand == stored || operand == copy)
+    return;
+  SmallVector<Operation *, 2> steps = stepsBetween(from, operand);
+  addBuffer(operand, steps.back(), begin, end, chain(steps).extraBytes());
+}
+
+void MemoryProfiler::addReaders(const GraphValue &value, Value stored,
+                                Value copy) {
+  llvm::MapVector<std::pair<unsigned, Value>, uint32_t> begins;
+  for (const ChunkUse &use : value.uses) {
+    const Chunk &chunk = graph.chunks[use.chunk];
+    Value operand = chunk.ops[use.op]->getOperand(use.operand);
+    uint32_t &begin =
+        begins.try_emplace({use.chunk, operand}, use.point).first->second;
+    begin = std::min(begin, use.point);
+  }
+  for (auto [reader, begin] : begins)
+    addReader(reader.second, stored, copy, begin,
+              graph.chunks[reader.first].readEnd);
+  for (const GraphValue::Flow &flow : value.flows)
+    addReader(flow.operand->get(), stored, copy, flow.begin, flow.end);
+}
+
+static MemoryKind kindOf(const GraphValue &value) {
+  auto declared = value.value.getDefiningOp<DeclareOp>();
+  if (!declared)
+    return MemoryKind::Activation;
+  switch (declared.getKind()) {
+  case TensorKind::Input:
+    return MemoryKind::Input;
+  case TensorKind::Weight:
+    return MemoryKind::Weight;
+  case TensorKind::State:
+    return MemoryKind::State;
+  }
+  llvm_unreachable("unknown kind of tensor");
+}
+
+/// When the block has run in which a value is made, or one iteration of it.
+uint32_t MemoryProfiler::endOfBlock(Value value) const {
+  Operation *owner = value.getParentBlock()->getParentOp();
+  return isa<RepeatOp>(owner)
+             ? graph.repeatPoints.lookup(owner).second + kMomentsPerPoint
+             : graph.numPoints;
+}
+
+void MemoryProfiler::addValue(const GraphValue &value) {
+  Value stored = storedValue(value.value);
+  Value copy = copyOf(stored);
+  bool isFree = value.kind == GraphValue::Kind::Computed &&
+                graph.chunks[value.chunk].kind == Chunk::Kind::Free;
+  EarlyBuffer early = isFree ? earlyUse(value.value) : EarlyBuffer();
+  if (!isInPlace(value, stored) && !staysOnChip(value))
+    addEarly(stored, kindOf(value), value.begin, value.end,
+             bytesOf(stored) * value.multiplicity, early);
+  if (stored != value.value) {
+    // As made, it is needed until what it becomes is read.
+    SmallVector<Operation *, 2> steps = stepsBetween(value.value, stored);
+    uint32_t end = value.begin + kMomentsPerPoint;
+    if (earlyBuffer(steps.back()))
+      end = std::max(end, std::min(value.firstRead, endOfBlock(value.value)));
+    addUntilRead(value.value, value.value, /*isCopy=*/false, value.begin, end,
+                 chain(steps).storeExtraBytes(), early);
+  }
+  if (copy) {
+    SmallVector<Operation *, 2> steps = stepsBetween(stored, copy);
+    ReshardMemory memory = chain(steps);
+    EarlyBuffer shared = earlyCopy(value.value, steps.back());
+    addEarly(copy, MemoryKind::Buffer, value.firstRead, value.readEnd,
+             memory.madeBytes, shared);
+    addUntilRead(copy, value.value, /*isCopy=*/true, value.firstRead,
+                 value.firstRead + kMomentsPerPoint,
+                 memory.extraBytes() - memory.madeBytes, shared);
+  }
+  addReaders(value, stored, copy);
+}
+
+/// The operation whose row in the report has the cost of `op`.
+static Operation *rowOf(Operation *op) {
+  Attribute group = op->getAttr(kGroup);
+  if (!group)
+    return op;
+  SmallVector<Operation *, 4> part;
+  for (Operation &each : *op->getBlock())
+    if (each.getAttr(kGroup) == group)
+      part.push_back(&each);
+  return leaderOf(part);
+}
+
+LiveTensor MemoryProfiler::describe(const Interval &interval) const {
+  Value value = interval.value;
+  SmallVector<std::string, 4> indices = indexNames(value);
+  return {valueName(value), interval.kind, interval.bytes,
+          notation(mesh, explicitLayout(mesh, value.getType()), indices)};
+}
+
+MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule) {
+  early = earlyBuffers(graph, schedule);
+  intervals.clear();
+  for (const GraphValue &value : graph.values)
+    addValue(value);
+  MemoryProfile result{
+      std::vector<int64_t>(graph.numPoints / kMomentsPerPoint, 0),
+      0,
+      0,
+      "",
+      program.getLoc(),
+      {}};
+  std::vector<int64_t> change(graph.numPoints + 1, 0);
+  for (const Interval &interval : intervals) {
+    change[interval.begin] += interval.bytes;
+    change[std::min(interval.end, graph.numPoints)] -= interval.bytes;
+  }
+  int64_t usage = 0;
+  uint32_t peakMoment = 0;
+  for (uint32_t moment = 0; moment < graph.numPoints; ++moment) {
+    usage += change[moment];
+    int64_t &atPoint = result.usage[moment / kMomentsPerPoint];
+    atPoint = std::max(atPoint, usage);
+    if (usage > result.peak) {
+      result.peak = usage;
+      peakMoment = moment;
+    }
+  }
+  result.peakPoint = peakMoment / kMomentsPerPoint;
+  const Chunk *atPeak = nullptr;
+  for (const Chunk &chunk : graph.chunks)
+    if (chunk.point <= peakMoment)
+      atPeak = &chunk;
+  if (atPeak) {
+    Operation *row = rowOf(atPeak->ops.back());
+    auto output = dyn_cast<OutputOp>(row);
+    result.peakName =
+        output ? output.getSym().str() : valueName(row->getResult(0));
+    result.peakLoc = row->getLoc();
+  }
+  for (const Interval &interval : intervals)
+    if (interval.begin <= peakMoment && peakMoment < interval.end)
+      result.live.push_back(describe(interval));
+  llvm::sort(result.live, [](const LiveTensor &a, const LiveTensor &b) {
+    return std::tuple(-a.bytes, a.kind, a.name, a.sharding) <
+           std::tuple(-b.bytes, b.kind, b.name, b.sharding);
+  });
+  return result;
+}
+
+int64_t MemoryProfile::atPeak(MemoryKind kind) const {
+  int64_t bytes = 0;
+  for (const LiveTensor &tensor : live)
+    if (tensor.kind == kind)
+      bytes += tensor.bytes;
+  return bytes;
+}
+
+MemoryProfile shardc::profileMemory(ProgramOp program,
+                                    const RunSchedule &schedule) {
+  return MemoryProfiler(program).profile(schedule);
+}

@@ -1,0 +1,228 @@
+//===- ScheduledProgram.cpp - A planned program in time -------------------===//
+//
+// Overlap takes memory: what is gathered early is held longer. And it takes the
+// networks, so that what is gathered early may delay what is needed sooner. Of
+// the ways to overlap, the fastest that fits is taken: neither more memory nor
+// a faster network ever makes a step longer.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Schedule/ScheduledProgram.h"
+#include "MemoryProfiler.h"
+#include "StepBuilder.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+namespace {
+
+Operation *operationOf(const PlannedStep &planned, Step::Item item) {
+  if (item.kind == Step::Item::Repeat)
+    return planned.repeats[item.index];
+  return planned.groups[item.index];
+}
+
+/// The fusion group, one kernel, that an item is part of; or nothing.
+std::optional<int64_t> kernelOf(const PlannedStep &planned, Step::Item item) {
+  return fusionGroupOf(operationOf(planned, item));
+}
+
+/// The item is part of a kernel that goes on in `behind`: it runs where that
+/// ends.
+bool isOpen(const PlannedStep &planned, Step::Item item,
+            ArrayRef<Step::Item> behind) {
+  std::optional<int64_t> kernel = kernelOf(planned, item);
+  return kernel && llvm::any_of(behind, [&](Step::Item other) {
+           return kernelOf(planned, other) == kernel;
+         });
+}
+
+/// What a collective moves is made by the kernel: in a repeat what it
+/// begins with, or what an iteration of `next` yields.
+bool isMadeBy(Operation *collective, std::optional<int64_t> kernel,
+              RepeatOp next) {
+  SmallVector<Value> values = {collective->getOperand(0)};
+  while (!values.empty()) {
+    Value value = values.pop_back_val();
+    Operation *def = value.getDefiningOp();
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      Block *block = argument.getOwner();
+      auto repeat = cast<RepeatOp>(block->getParentOp());
+      ValueRange made = repeat.getInits();
+      if (repeat == next)
+        made = block->getTerminator()->getOperands();
+      if (argument.getArgNumber() > 0)
+        values.push_back(made[argument.getArgNumber() - 1]);
+    } else if (std::optional<int64_t> number = fusionGroupOf(def)) {
+      if (number == kernel)
+        return true;
+    } else if (!isa<RepeatOp>(def)) {
+      values.append(def->operand_begin(), def->operand_end());
+    }
+  }
+  return false;
+}
+
+/// Which kernel it is issued behind or beside: one that has run, and if one
+/// that ends later makes what it moves, that one.
+void placeIssue(const PlannedStep &planned, const IssuePoint &point,
+                EarlyIssue &issue) {
+  ArrayRef<Step::Item> items = planned.step.bodies[point.body].items;
+  ArrayRef<Step::Item> before = items.take_front(point.slot);
+  ArrayRef<Step::Item> behind = items.drop_front(point.slot);
+  RepeatOp next = point.next ? planned.repeats[point.body] : RepeatOp();
+  for (Step::Item item : llvm::reverse(before))
+    if (isOpen(planned, item, behind) &&
+        isMadeBy(issue.collective, kernelOf(planned, item), next)) {
+      issue.after = operationOf(planned, item);
+      return;
+    }
+  issue.during = point.atStart || point.prefetch;
+  // Behind or beside a kernel that ends later: when what ends before has.
+  if (point.atStart || !point.next)
+    while (!before.empty() && isOpen(planned, before.back(), behind)) {
+      before = before.drop_back();
+      issue.during = false;
+    }
+  if (!before.empty())
+    issue.after = operationOf(planned, before.back());
+}
+
+RunSchedule issuesOf(ProgramOp program, const PlannedStep &planned,
+                     ArrayRef<Overlap> overlap) {
+  RunSchedule issues;
+  for (const IssuePoint &point : issuePoints(planned.step, overlap)) {
+    EarlyIssue issue;
+    issue.collective = planned.collectives[point.collective];
+    Operation *owner = program;
+    if (RepeatOp repeat = planned.repeats[point.body])
+      owner = repeat;
+    issue.block = &owner->getRegion(0).front();
+    issue.next = point.next;
+    issue.blocks = point.blocks;
+    placeIssue(planned, point, issue);
+    issues.push_back(issue);
+  }
+  return issues;
+}
+
+class OverlapChooser {
+public:
+  OverlapChooser(ProgramOp program, const PlannedStep &planned)
+      : program(program), planned(planned), step(planned.step),
+        profiler(program) {}
+
+  /// Chooses the fastest overlap that fits: its schedule and its memory.
+  void choose(int64_t limit, ScheduledProgram &result);
+
+private:
+  struct Choice {
+    std::vector<Overlap> overlap;
+    Schedule schedule;
+  };
+  /// The fastest first; of equal ones that which overlaps more.
+  std::vector<Choice> choices() const;
+  bool isSerial(const Choice &choice) const;
+  MemoryProfile profile(ArrayRef<Overlap> overlap);
+
+  ProgramOp program;
+  const PlannedStep &planned;
+  const Step &step;
+  MemoryProfiler profiler;
+};
+
+MemoryProfile OverlapChooser::profile(ArrayRef<Overlap> overlap) {
+  return profiler.profile(issuesOf(program, planned, overlap));
+}
+
+std::vector<OverlapChooser::Choice> OverlapChooser::choices() const {
+  // What may differ: the step itself, the first repeat with collectives, and
+  // all others together.
+  constexpr unsigned kMostSets = 3;
+  std::vector<std::optional<unsigned>> setOf(step.bodies.size());
+  unsigned numSets = 0;
+  for (const Step::Collective &collective : step.collectives)
+    if (std::optional<unsigned> &set = setOf[collective.body]; !set)
+      set = numSets < kMostSets ? numSets++ : kMostSets - 1;
+  unsigned numChoices = 1;
+  for (unsigned set = 0; set < numSets; ++set)
+    numChoices *= 3;
+  std::vector<Choice> result;
+  for (unsigned number = 0; number < numChoices; ++number) {
+    Choice choice;
+    unsigned digits[kMostSets] = {number % 3, number / 3 % 3, number / 9};
+    for (const std::optional<unsigned> &set : setOf)
+      choice.overlap.push_back(set ? Overlap(digits[*set]) : Overlap::Prefetch);
+    choice.schedule = schedule(step, choice.overlap);
+    result.push_back(std::move(choice));
+  }
+  // No two choices are the same, so that this is a strict order.
+  llvm::sort(result, [](const Choice &a, const Choice &b) {
+    return std::tie(a.schedule.scheduled, a.overlap) <
+           std::tie(b.schedule.scheduled, b.overlap);
+  });
+  return result;
+}
+
+bool OverlapChooser::isSerial(const Choice &choice) const {
+  return llvm::all_of(step.collectives, [&](const Step::Collective &each) {
+    return choice.overlap[each.body] == Overlap::Serial;
+  });
+}
+
+void OverlapChooser::choose(int64_t limit, ScheduledProgram &result) {
+  std::vector<Choice> all = choices();
+  Picoseconds least = all.front().schedule.scheduled;
+  result.unlimited = all.front().overlap;
+  auto take = [&](Choice &choice) {
+    result.overlap = std::move(choice.overlap);
+    result.schedule = std::move(choice.schedule);
+    result.memoryCosts = result.schedule.scheduled - least;
+  };
+  for (auto [number, choice] : llvm::enumerate(all)) {
+    result.memory = profile(choice.overlap);
+    if (number == 0)
+      result.unlimitedPeak = result.memory.peak;
+    if (result.memory.peak <= limit)
+      return take(choice);
+  }
+  // What does not fit at all is shown as it takes least.
+  Choice &serial = *llvm::find_if(
+      all, [&](const Choice &choice) { return isSerial(choice); });
+  result.memory = profile(serial.overlap);
+  take(serial);
+}
+
+} // namespace
+
+ScheduledProgram shardc::scheduleProgram(ProgramOp program,
+                                         const CollectiveModel &model,
+                                         std::optional<int64_t> memoryLimit) {
+  PlannedStep planned = buildStep(program, model);
+  ScheduledProgram result{
+      {}, {{}, 0, 0, "", program.getLoc(), {}}, {}, {}, {}, {}, {}, {}, 0, 0};
+  OverlapChooser(program, planned)
+      .choose(memoryLimit.value_or(int64_t(model.machine().hbmCapacity)),
+              result);
+  for (unsigned number : result.schedule.matmuls) {
+    const Step::Pair &pair = planned.step.pairs[number];
+    result.matmuls.push_back(
+        {pair.group, pair.collective, planned.matmuls[number]});
+  }
+  result.issues = issuesOf(program, planned, result.overlap);
+  result.groups = std::move(planned.groups);
+  result.collectives = std::move(planned.collectives);
+  return result;
+}
+
+void shardc::markCollectiveMatmuls(ProgramOp program,
+                                   const ScheduledProgram &scheduled) {
+  program->walk([](Operation *op) { op->removeAttr(kRing); });
+  Builder builder(program.getContext());
+  for (auto [number, matmul] : llvm::enumerate(scheduled.matmuls)) {
+    Attribute mark = builder.getI64IntegerAttr(int64_t(number));
+    matmul.einsum->setAttr(kRing, mark);
+    scheduled.collectives[matmul.collective]->setAttr(kRing, mark);
+  }
+}

@@ -1,0 +1,321 @@
+//===- ChooseShrinking.cpp - What the extents of a plan must keep ---------===//
+//
+// Collects what a planned program needs of its extents and mesh axes, and
+// solves for small ones.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ExtentProblem.h"
+#include "ShrunkAxes.h"
+#include "shardc/Shrink/Shrink.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+namespace {
+/// What a program says of its extents; extents of 1 stay and are left out of
+/// all but `combinations`.
+class ExtentUses {
+public:
+  explicit ExtentUses(ProgramOp program) : mesh(toMesh(program.getMeshAttr())) {
+    program.getBody().walk([&](Operation *op) { visit(op); });
+  }
+
+  Shrinking choose(const ShrinkOptions &options) const;
+
+private:
+  using Parts = SmallVector<int64_t, 3>;
+  using Combination = std::pair<int64_t, Parts>;
+
+  void visit(Operation *op);
+  void visitType(Type type);
+  void visitMergedDims(ShardingRuleOpInterface op);
+  void visitMergedDim(const ShardingRule &rule, const Strategy &strategy,
+                      const DimFactors &dim);
+  void visitConcat(ConcatOp op);
+  void visitSlice(SliceOp op);
+  void visitPermute(CollectivePermuteOp op);
+  void visitPosition(Value table, int64_t dim, Value position);
+  void addCombination(std::set<Combination> &to, int64_t whole, Parts parts);
+  std::optional<Layout> layoutOf(Value value) const;
+  ExtentProblem problem(const Mesh &shrunk) const;
+
+  Mesh mesh;
+  /// The sets of axes that split an extent; empty: no axis does.
+  std::map<int64_t, std::set<AxisSet>> placements;
+  /// Extents that axes split down to one element, where axes of another index
+  /// follow in the same dimension.
+  std::set<std::pair<int64_t, AxisSet>> exhausted;
+  std::set<Combination> products, sums;
+  /// By how much one extent exceeds another.
+  std::map<std::pair<int64_t, int64_t>, int64_t> distances;
+  std::set<int64_t> even, counts, selectedByCount;
+  EqualGroups equalGroups;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Reading the program
+//===----------------------------------------------------------------------===//
+
+/// Null if the value has dimensions, but no sharding.
+std::optional<Layout> ExtentUses::layoutOf(Value value) const {
+  if (ShardingAttr sharding = getSharding(value.getType()))
+    return toLayout(mesh, sharding);
+  if (cast<RankedTensorType>(value.getType()).getRank() == 0)
+    return Layout::replicated(0);
+  return std::nullopt;
+}
+
+static int64_t extentOf(ArrayRef<StringRef> indices, Value value,
+                        StringRef index) {
+  return cast<RankedTensorType>(value.getType())
+      .getDimSize(llvm::find(indices, index) - indices.begin());
+}
+
+void ExtentUses::visitType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return;
+  ShardingAttr sharding = getSharding(tensor);
+  Layout layout = sharding ? toLayout(mesh, sharding)
+                           : Layout::replicated(tensor.getRank());
+  for (auto [extent, axes] : llvm::zip_equal(tensor.getShape(), layout.dims)) {
+    if (extent == 1)
+      continue;
+    std::set<AxisSet> &known = placements[extent];
+    if (!axes.empty())
+      known.insert(axisSet(axes));
+  }
+}
+
+void ExtentUses::addCombination(std::set<Combination> &to, int64_t whole,
+                                Parts parts) {
+  // One part is the whole, and so is the only part of a product that counts.
+  bool isTrivial = parts.size() < 2 || llvm::is_contained(parts, whole);
+  if (isTrivial)
+    return;
+  llvm::sort(parts);
+  to.insert({whole, parts});
+}
+
+/// A device's part of a merged dimension is contiguous: where an index is split
+/// although one before it in the same dimension is split too, that one is down
+/// to one element, and must be afterwards.
+void ExtentUses::visitMergedDim(const ShardingRule &rule,
+                                const Strategy &strategy,
+                                const DimFactors &dim) {
+  Parts parts;
+  int64_t whole = 1;
+  for (unsigned factor : dim) {
+    parts.push_back(rule.factors[factor].extent);
+    whole *= parts.back();
+  }
+  addCombination(products, whole, parts);
+  bool isLaterSplit = false;
+  for (unsigned factor : llvm::reverse(dim)) {
+    AxisSet axes = axisSet(strategy.factorAxes[factor]);
+    if (isLaterSplit && axes != 0)
+      exhausted.insert({rule.factors[factor].extent, axes});
+    isLaterSplit |= axes != 0;
+  }
+}
+
+void ExtentUses::visitMergedDims(ShardingRuleOpInterface op) {
+  ShardingRule rule = op.getShardingRule();
+  SmallVector<std::optional<Layout>> operands, results;
+  for (unsigned i = 0; i < rule.operands.size(); ++i)
+    operands.push_back(layoutOf(op->getOperand(i)));
+  for (Value result : op->getResults())
+    results.push_back(layoutOf(result));
+  std::optional<Strategy> strategy =
+      inferStrategy(mesh, rule, operands, results);
+  assert(strategy && "an operation that verifies has a strategy");
+  for (const auto &tensors :
+       {ArrayRef<TensorFactors>(rule.operands), ArrayRef(rule.results)})
+    for (const TensorFactors &tensor : tensors)
+      for (const DimFactors &dim : tensor)
+        if (dim.size() > 1)
+          visitMergedDim(rule, *strategy, dim);
+}
+
+void ExtentUses::visitConcat(ConcatOp op) {
+  Parts parts;
+  for (auto [i, part] :
+       llvm::enumerate(op.getParts().getAsValueRange<StringAttr>()))
+    parts.push_back(extentOf(op.getIndexing().getOperandIndices(i),
+                             op.getInputs()[i], part));
+  addCombination(sums,
+                 extentOf(op.getIndexing().getResultIndices(0), op.getResult(),
+                          op.getWhole()),
+                 parts);
+}
+
+/// A range that neither begins nor ends with the whole has elements on both
+/// sides.
+void ExtentUses::visitSlice(SliceOp op) {
+  int64_t whole = extentOf(op.getIndexing().getOperandIndices(0), op.getInput(),
+                           op.getWhole());
+  int64_t begin = op.getRange()[0], end = op.getRange()[1];
+  int64_t length = end - begin;
+  if (length == whole)
+    return;
+  int64_t &distance = distances[{length, whole}];
+  distance = std::max<int64_t>(distance, begin > 0 && end < whole ? 2 : 1);
+}
+
+/// Parts keep their sizes, so axes that take each other's places split alike.
+void ExtentUses::visitPermute(CollectivePermuteOp op) {
+  std::optional<Layout> from = layoutOf(op.getInput());
+  std::optional<Layout> to = layoutOf(op.getResult());
+  for (auto [before, after] : llvm::zip_equal(from->dims, to->dims)) {
+    AxisSet common = axisSet(before) & axisSet(after);
+    AxisSet left = axisSet(before) & ~common;
+    AxisSet entered = axisSet(after) & ~common;
+    if (left != 0)
+      equalGroups.insert({left, entered});
+  }
+}
+
+/// Tensors stacked along a repeated index and read (or written) at the
+/// iteration's number.
+void ExtentUses::visitPosition(Value table, int64_t dim, Value position) {
+  auto number = dyn_cast<BlockArgument>(position);
+  if (!number || number.getArgNumber() != 0)
+    return;
+  auto repeat = dyn_cast<RepeatOp>(number.getOwner()->getParentOp());
+  int64_t extent = cast<RankedTensorType>(table.getType()).getDimSize(dim);
+  if (repeat && int64_t(repeat.getCount()) == extent)
+    selectedByCount.insert(extent);
+}
+
+void ExtentUses::visit(Operation *op) {
+  for (Type type : op->getResultTypes())
+    visitType(type);
+  for (Region &region : op->getRegions())
+    for (Type type : region.getArgumentTypes())
+      visitType(type);
+  auto visitPositions = [&](Value table, ArrayRef<int64_t> dims,
+                            ValueRange positions) {
+    for (auto [dim, position] : llvm::zip_equal(dims, positions))
+      visitPosition(table, dim, position);
+  };
+  TypeSwitch<Operation *>(op)
+      .Case([&](RepeatOp typed) { counts.insert(typed.getCount()); })
+      .Case([&](RopeOp typed) {
+        even.insert(extentOf(typed.getIndexing().getOperandIndices(0),
+                             typed.getInput(), typed.getHead()));
+      })
+      .Case<SplitOp, MergeOp>([&](auto typed) { visitMergedDims(typed); })
+      .Case([&](ConcatOp typed) { visitConcat(typed); })
+      .Case([&](SliceOp typed) { visitSlice(typed); })
+      .Case([&](CollectivePermuteOp typed) { visitPermute(typed); })
+      .Case([&](GatherOp typed) {
+        visitPositions(typed.getTable(), typed.getDims(), typed.getPositions());
+      })
+      .Case([&](ScatterOp typed) {
+        visitPositions(typed.getDestination(), typed.getDims(),
+                       typed.getPositions());
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Solving
+//===----------------------------------------------------------------------===//
+
+/// What the axes that split an extent ask of it.
+static void addPlacement(ShrinkableExtent &extent, const Mesh &mesh,
+                         const Mesh &shrunk, AxisSet axes) {
+  int64_t before = mesh.groupSize(axes), after = shrunk.groupSize(axes);
+  bool isDivided = extent.original % before == 0;
+  extent.axes |= axes;
+  if (isDivided)
+    extent.divideBy(after);
+  else
+    extent.uneven.push_back(after);
+  if (extent.original > before)
+    extent.preferred =
+        std::max(extent.preferred, isDivided ? 2 * after : after + 1);
+}
+
+ExtentProblem ExtentUses::problem(const Mesh &shrunk) const {
+  ExtentProblem problem;
+  std::map<int64_t, unsigned> numbers;
+  for (const auto &[original, axes] : placements) {
+    numbers[original] = problem.extents.size();
+    ShrinkableExtent &extent = problem.extents.emplace_back(original);
+    extent.isCount = selectedByCount.count(original);
+    for (AxisSet set : axes)
+      addPlacement(extent, mesh, shrunk, set);
+    if (extent.isCount)
+      extent.preferred = extent.least;
+    if (even.count(original))
+      extent.divideBy(2);
+  }
+  for (auto [extent, axes] : exhausted)
+    problem.extents[numbers[extent]].fixTo(shrunk.groupSize(axes));
+  auto addCombinations = [&](const std::set<Combination> &from,
+                             ExtentCombination::Kind kind) {
+    for (const auto &[whole, parts] : from) {
+      ExtentCombination &combination =
+          problem.combinations.emplace_back(kind, numbers[whole]);
+      for (int64_t part : parts) {
+        if (part == 1)
+          ++combination.ones;
+        else
+          combination.parts.push_back(numbers[part]);
+      }
+    }
+  };
+  addCombinations(products, ExtentCombination::Kind::Product);
+  addCombinations(sums, ExtentCombination::Kind::Sum);
+  for (auto [pair, least] : distances) {
+    auto [smaller, larger] = pair;
+    if (smaller == 1)
+      problem.extents[numbers[larger]].least =
+          std::max<int64_t>(problem.extents[numbers[larger]].least, 1 + least);
+    else
+      problem.distances.push_back({numbers[smaller], numbers[larger], least});
+  }
+  return problem;
+}
+
+/// Axes that are smaller than they were.
+static AxisSet smallerAxes(const Mesh &mesh, const Mesh &shrunk) {
+  AxisSet axes = 0;
+  for (unsigned axis = 0; axis < mesh.size(); ++axis)
+    if (shrunk.axes[axis].size < mesh.axes[axis].size)
+      axes |= axisBit(axis);
+  return axes;
+}
+
+Shrinking ExtentUses::choose(const ShrinkOptions &options) const {
+  AxisSet kept = 0;
+  Mesh shrunk = shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
+  ShrunkExtents extents = solve(problem(shrunk));
+  // Keeping axes keeps extents legal: with all of them, any program is.
+  while (AxisSet unmet = extents.unmetAxes & smallerAxes(mesh, shrunk)) {
+    kept |= axisBit(llvm::countr_zero(unmet));
+    shrunk = shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
+    extents = solve(problem(shrunk));
+  }
+  Shrinking shrinking;
+  for (const auto &[use, value] : llvm::zip_equal(placements, extents.values))
+    shrinking.extents[use.first] = value;
+  for (int64_t count : counts)
+    shrinking.counts[count] = selectedByCount.count(count)
+                                  ? shrinking.extent(count)
+                                  : std::min<int64_t>(count, 2);
+  for (const MeshAxis &axis : shrunk.axes)
+    shrinking.axes.push_back(axis.size);
+  return shrinking;
+}
+
+Shrinking shardc::chooseShrinking(ProgramOp planned,
+                                  const ShrinkOptions &options) {
+  assert(options.maxAxis >= 2 && "collectives need axes of at least 2 devices");
+  return ExtentUses(planned).choose(options);
+}

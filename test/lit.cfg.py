@@ -36,6 +36,12 @@ config.substitutions.append(
         os.path.join(config.test_exec_root, "Random", "random-programs"),
     )
 )
+config.substitutions.append(
+    (
+        "%shardc-test-opt",
+        os.path.join(config.test_exec_root, "TestOps", "shardc-test-opt"),
+    )
+)
 # Sanitizers are ten times slower: they do without what runs the same code once
 # more, and with fewer random programs in each of the four tests.
 config.substitutions.append(("%{full}", "true" if config.sanitizer else ""))

@@ -7,6 +7,10 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+Value shardc::groupValue(Operation *leader) {
+  return leader->getResults().front();
+}
+
 bool shardc::hasLayout(Value value) {
   if (isa_and_nonnull<ConstantOp>(value.getDefiningOp()))
     return false;
@@ -211,19 +215,22 @@ void GraphBuilder::visitCompute(Operation *op) {
   IndexingAttr indexing = cast<ShardingRuleOpInterface>(op).getIndexing();
   for (unsigned i = 0; i < indexing.getOperands().size(); ++i)
     use(op->getOperand(i), index, number, i);
-  GraphValue &value =
-      graph.values[addValue(op->getResult(0), GraphValue::Kind::Computed)];
-  value.chunk = index;
-  value.op = number;
-  value.begin = chunk.point;
-  value.end = value.begin;
-  value.firstRead = nextPoint;
-  if (isa<ScatterOp>(op)) {
+  for (Value result : op->getResults()) {
+    GraphValue &value =
+        graph.values[addValue(result, GraphValue::Kind::Computed)];
+    value.chunk = index;
+    value.op = number;
+    value.begin = chunk.point;
+    value.end = value.begin;
+    value.firstRead = nextPoint;
+  }
+  if (auto scatter = dyn_cast<ScatterOp>(op)) {
     unsigned into = graph.valueIndex.lookup(rootValue(op->getOperand(0)));
     auto declared = graph.values[into].value.getDefiningOp<DeclareOp>();
-    value.intoState = declared && declared.getKind() == TensorKind::State
-                          ? into
-                          : graph.values[into].intoState;
+    graph.values[graph.valueIndex.lookup(scatter.getResult())].intoState =
+        declared && declared.getKind() == TensorKind::State
+            ? into
+            : graph.values[into].intoState;
   }
 }
 
@@ -278,21 +285,22 @@ void GraphBuilder::visit(Block &block) {
 bool GraphBuilder::isPrologue(const Chunk &chunk) const {
   if (chunk.kind != Chunk::Kind::Rest || graph.groups[chunk.group].first >= 0)
     return false;
+  Block *block = chunk.ops.front()->getBlock();
+  auto readsPrologue = [&](const ChunkUse &use) {
+    const Chunk &user = graph.chunks[use.chunk];
+    return user.kind == Chunk::Kind::Leader &&
+           isa<EinsumOp, AttentionOp>(user.ops.front()) &&
+           user.ops.front()->getBlock() == block;
+  };
   unsigned used = 0;
   for (Operation *op : chunk.ops) {
     if (cast<CostOpInterface>(op).getFusionKind() != FusionKind::Elementwise)
       return false;
-    const GraphValue &value =
-        graph.values[graph.valueIndex.lookup(op->getResult(0))];
-    if (!value.flows.empty())
-      return false;
-    used += !value.uses.empty();
-    for (const ChunkUse &use : value.uses) {
-      const Chunk &user = graph.chunks[use.chunk];
-      if (user.kind != Chunk::Kind::Leader ||
-          !isa<EinsumOp, AttentionOp>(user.ops.front()) ||
-          user.ops.front()->getBlock() != op->getBlock())
+    for (Value result : op->getResults()) {
+      const GraphValue &value = graph.values[graph.valueIndex.lookup(result)];
+      if (!value.flows.empty() || !llvm::all_of(value.uses, readsPrologue))
         return false;
+      used += !value.uses.empty();
     }
   }
   return used == 1;
@@ -316,10 +324,11 @@ void GraphBuilder::extendPrologueInputs() {
       if (!graph.chunks[chunk].prologue)
         continue;
       for (Operation *op : graph.chunks[chunk].ops)
-        for (const ChunkUse &use :
-             graph.values[graph.valueIndex.lookup(op->getResult(0))].uses)
-          touch(input, graph.chunks[use.chunk].ops[use.op],
-                graph.chunks[use.chunk].point);
+        for (Value result : op->getResults())
+          for (const ChunkUse &use :
+               graph.values[graph.valueIndex.lookup(result)].uses)
+            touch(input, graph.chunks[use.chunk].ops[use.op],
+                  graph.chunks[use.chunk].point);
     }
 }
 
@@ -369,7 +378,7 @@ bool staysInGroup(const Graph &graph, const GraphValue &value) {
 /// Nothing reads the value, as it is or in another layout.
 bool isDead(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
-    return isCollective(user) && isDead(user->getResult(0));
+    return isCollective(user) && isDead(onlyResult(user));
   });
 }
 

@@ -64,7 +64,7 @@ static std::optional<Move> moveOf(Operation *op, const Mesh &mesh) {
       return toLayout(mesh, getSharding(value.getType()));
     };
     move.from = layoutOf(op->getOperand(0));
-    move.to = layoutOf(op->getResult(0));
+    move.to = layoutOf(onlyResult(op));
   }
   return move;
 }

@@ -67,7 +67,8 @@ static ReadPlan readPlan(StringRef text, MLIRContext *context,
 /// `all_gather of 'W'`.
 static std::string describe(Operation *op) {
   StringRef kind = op->getName().stripDialect();
-  std::string name = op->getNumResults() ? valueName(op->getResult(0)) : "";
+  std::string name =
+      op->getNumResults() > 0 ? valueName(op->getResults().front()) : "";
   if (auto output = dyn_cast<OutputOp>(op))
     name = output.getSym().str();
   else if (auto update = dyn_cast<UpdateOp>(op))
@@ -85,7 +86,7 @@ static SmallVector<Operation *> responsibleFor(Operation *op) {
   SmallVector<Operation *> result;
   if (!isCollective(op))
     return {op};
-  if (Operation *maker = rootValue(op->getResult(0)).getDefiningOp())
+  if (Operation *maker = rootValue(onlyResult(op)).getDefiningOp())
     result.push_back(maker);
   for (Operation *user : op->getUsers())
     llvm::append_range(result, isCollective(user) ? responsibleFor(user)

@@ -141,9 +141,9 @@ void Explainer::enumerateLayouts(ArrayRef<Layout> chosen) {
     auto chunk = graph.chunkOf.find(at(target.place));
     if (!target.place.operand && chunk != graph.chunkOf.end()) {
       const Chunk &maker = graph.chunks[chunk->second];
-      size_t number =
-          llvm::find(maker.ops, at(target.place)) - maker.ops.begin();
-      llvm::append_range(more, buildDomain(*planning, maker).results[number]);
+      const GraphValue &made =
+          graph.values[graph.valueIndex.lookup(valueAt(target.place))];
+      llvm::append_range(more, buildDomain(*planning, maker).layoutsOf(made));
       llvm::sort(more);
     }
     for (Layout &layout : more)

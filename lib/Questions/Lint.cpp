@@ -65,7 +65,7 @@ private:
                     const Suspect::Copy &copy);
   std::string nameOfReader(PinPlace place) const {
     Operation *reader = operations[place.op];
-    return reader->getNumResults() > 0 ? valueName(reader->getResult(0))
+    return reader->getNumResults() > 0 ? valueName(reader->getResults().front())
                                        : tensorName(reader);
   }
   void addAxisTrials(Candidate &candidate, const std::string &axis);
@@ -149,7 +149,7 @@ static void insertCopy(ProgramOp program, unsigned tensor, ShardingAttr layout,
   Operation *maker = all[tensor];
   OpBuilder builder(maker->getContext());
   builder.setInsertionPointAfter(maker);
-  Value value = maker->getResult(0);
+  Value value = onlyResult(maker);
   SmallVector<Attribute> names;
   for (const std::string &index : indexNames(value))
     names.push_back(builder.getStringAttr(index));
@@ -158,7 +158,7 @@ static void insertCopy(ProgramOp program, unsigned tensor, ShardingAttr layout,
       builder, maker->getLoc(), value.getType(), value,
       IndexingAttr::get(builder.getContext(), {list}, {list}));
   copy->setAttr(kName, builder.getStringAttr(valueName(value) + "2"));
-  setResultPin(copy, layout);
+  setResultPin(copy.getResult(), layout);
   for (PinPlace reader : readers)
     all[reader.op]->setOperand(*reader.operand, copy.getResult());
 }
@@ -179,6 +179,8 @@ void Linter::addCopyTrial(Candidate &candidate, const Numbers &numbers,
     return std::pair(a.op, *a.operand) < std::pair(b.op, *b.operand);
   });
   std::string name = tensorName(operations[tensor]);
+  if (name.empty())
+    return; // the program has no place for it
   PinPlace place{tensor, std::nullopt};
   std::vector<std::string> users;
   for (PinPlace reader : readers)

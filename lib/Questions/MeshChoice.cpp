@@ -149,7 +149,8 @@ static bool placesAxes(const Program &program) {
   (*program.module).walk([&](Operation *each) {
     if (isa<ModuleOp, shd::ProgramOp>(each))
       return;
-    look(shd::getResultPin(each));
+    for (Value made : each->getResults())
+      look(shd::getResultPin(made));
     for (unsigned i = 0; i < each->getNumOperands(); ++i)
       look(shd::getOperandPin(each, i));
   });

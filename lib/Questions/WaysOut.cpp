@@ -117,8 +117,9 @@ static void
 visitPins(ProgramOp program,
           llvm::function_ref<void(Value, llvm::function_ref<void()>)> visit) {
   program->walk([&](Operation *op) {
-    if (getResultPin(op))
-      visit(op->getResult(0), [&] { setResultPin(op, {}); });
+    for (Value result : op->getResults())
+      if (getResultPin(result))
+        visit(result, [&] { setResultPin(result, {}); });
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       if (getOperandPin(op, i))
         visit(op->getOperand(i), [&] { setOperandPin(op, i, {}); });

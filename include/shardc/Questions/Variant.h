@@ -18,7 +18,7 @@ struct Report;
 struct PinPlace {
   /// Position of the operation in the imported program, in program order.
   unsigned op = 0;
-  /// What it reads; nothing: what it makes.
+  /// What it reads; nothing: the one tensor that it makes.
   std::optional<unsigned> operand;
 
   bool operator==(const PinPlace &other) const = default;

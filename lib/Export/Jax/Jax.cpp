@@ -253,10 +253,12 @@ void Exporter::findLayouts(const FunctionPrinter &printer) {
   for (auto [op, placed] : llvm::zip_equal(before, after)) {
     if (op->hasAttr(shd::kTemporary))
       continue;
-    Type type = shd::storedValue(placed->getResult(0)).getType();
-    if (shd::explicitLayout(file.mesh, type).partial == 0)
-      layouts.push_back(
-          {printer.nameOf(op->getResult(0)), file.partitionSpec(type)});
+    for (auto [value, made] :
+         llvm::zip_equal(op->getResults(), placed->getResults())) {
+      Type type = shd::storedValue(made).getType();
+      if (shd::explicitLayout(file.mesh, type).partial == 0)
+        layouts.push_back({printer.nameOf(value), file.partitionSpec(type)});
+    }
   }
 }
 

@@ -49,10 +49,9 @@ protected:
       return tensor;
     };
     options.observe = [this](const RunValue &value) {
-      auto name = value.op->getAttrOfType<StringAttr>(shd::kName);
-      if (!name)
+      std::string key = shd::getResultName(value.value).str();
+      if (key.empty())
         return;
-      std::string key = name.str();
       for (int64_t iteration : value.iterations)
         key += "." + std::to_string(iteration);
       observed[key] = partsOf(value.parts);

@@ -11,7 +11,7 @@ using namespace shardc::shd;
 Movement shd::movementOf(Operation *collective) {
   return {collective, collectiveKind(collective),
           cast<RankedTensorType>(collective->getOperand(0).getType()),
-          cast<RankedTensorType>(collective->getResult(0).getType())};
+          cast<RankedTensorType>(onlyResult(collective).getType())};
 }
 
 namespace {
@@ -75,7 +75,7 @@ bool Matcher::findRing() {
 
 /// Where the ring runs, the matmul's place, nobody has read the result yet.
 bool Matcher::matchGather() {
-  Value gathered = moved.op->getResult(0);
+  Value gathered = onlyResult(moved.op);
   bool isLhs = matmul.getLhs() == gathered;
   if (isLhs == (matmul.getRhs() == gathered) ||
       moved.op->getBlock() != matmul->getBlock())

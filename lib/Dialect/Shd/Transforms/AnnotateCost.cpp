@@ -92,7 +92,8 @@ Strategy GroupPricer::strategyOf(Operation *op,
   };
   for (unsigned i = 0; i < rule.operands.size(); ++i)
     operands.push_back(layoutOf(op->getOperand(i)));
-  results.push_back(layoutOf(op->getResult(0)));
+  for (Value result : op->getResults())
+    results.push_back(layoutOf(result));
   std::optional<Strategy> strategy =
       inferStrategy(context.mesh(), rule, operands, results);
   assert(strategy && "the verifier has checked the operation's shardings");
@@ -145,7 +146,7 @@ bool isReadOutside(Value value,
                    llvm::function_ref<bool(Operation *)> isInside) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     return !isa<StatisticOp>(user) && !isInside(user) &&
-           (!isCollective(user) || isReadOutside(user->getResult(0), isInside));
+           (!isCollective(user) || isReadOutside(onlyResult(user), isInside));
   });
 }
 

@@ -29,11 +29,6 @@ class Shd_ValueOp<string mnemonic, list<Trait> traits = []>
   }];
 }
 
-/// Verifies I1 to I3 before anything else that the operation verifies.
-def Shd_IndexedTrait : NativeOpTrait<"IndexedTrait"> {
-  let cppNamespace = "::shardc::shd";
-}
-
 /// An operation that computes one tensor from others by named indices;
 /// `evaluation` names methods of its evaluation beyond the result's.
 class Shd_ComputeOp<string mnemonic, list<Trait> traits = [],

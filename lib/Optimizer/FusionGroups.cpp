@@ -1,8 +1,9 @@
 //===- FusionGroups.cpp - Which operations fuse ----------------*- C++ -*-===//
 //
-// Fusion groups are fixed by the program, in its order (cost-model.md section
-// 2): a light operation joins the group of its latest-produced operand if its
-// indices are that group's or a subset of them; else it starts one.
+// Fusion groups are fixed by the program, in its order
+// (docs/CostModel.md#2-one-operation-on-one-device): a light operation joins
+// the group of its latest-produced operand if its indices are that group's or a
+// subset of them; else it starts one.
 //
 //===----------------------------------------------------------------------===//
 

@@ -64,7 +64,8 @@ namespace shardc::shd {
 /// What an operation computes: a tensor for each of its results.
 using TensorList = llvm::SmallVector<Tensor, 1>;
 
-/// How an operation takes part in fusion (cost-model.md section 2).
+/// How an operation takes part in fusion
+/// (docs/CostModel.md#2-one-operation-on-one-device).
 enum class FusionKind : uint8_t {
   /// Always starts a group: einsum, attention, gather, scatter.
   Leader,

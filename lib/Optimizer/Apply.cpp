@@ -63,9 +63,10 @@ void PlanWriter::pinChunk(unsigned index) {
     for (auto [operand, layouts] : llvm::enumerate(domain.operands[number]))
       if (!layouts.empty())
         setOperandPin(op, operand, sharding(layouts[label]));
-    for (auto [result, layouts] :
-         llvm::zip(op->getResults(), domain.results[number]))
-      setMade(result, sharding(layouts[label]));
+    for (OpResult result : op->getResults())
+      setMade(
+          result,
+          sharding(domain.results[number][result.getResultNumber()][label]));
   }
 }
 

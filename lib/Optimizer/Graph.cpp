@@ -339,9 +339,17 @@ void GraphBuilder::findBegins() {
   std::vector<uint32_t> needed(graph.values.size(), UINT32_MAX);
   for (size_t i = graph.values.size(); i-- > 0;) {
     GraphValue &value = graph.values[i];
-    value.begin = std::min({value.begin, value.firstRead, needed[i]});
+    auto beginOf = [&](size_t at) {
+      const GraphValue &each = graph.values[at];
+      return std::min({each.begin, each.firstRead, needed[at]});
+    };
+    value.begin = beginOf(i);
     if (value.kind != GraphValue::Kind::Computed)
       continue;
+    // An operation makes its results at once.
+    for (Value result : value.value.getDefiningOp()->getResults())
+      value.begin =
+          std::min(value.begin, beginOf(graph.valueIndex.lookup(result)));
     const Chunk &chunk = graph.chunks[value.chunk];
     bool isUsed = !value.uses.empty() || !value.flows.empty();
     value.end = isUsed ? std::max(value.end, chunk.point + 1) : value.begin;

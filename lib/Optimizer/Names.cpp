@@ -43,8 +43,9 @@ std::string shardc::valueName(Value value) {
 }
 
 bool shardc::isNamedTensor(Operation *op) {
-  return isa<DeclareOp>(op) || (isa<CostOpInterface>(op) &&
-                                op->hasAttr(kName) && !op->hasAttr(kTemporary));
+  return isa<DeclareOp>(op) ||
+         (isa<CostOpInterface>(op) && op->getNumResults() == 1 &&
+          op->hasAttr(kName) && !op->hasAttr(kTemporary));
 }
 
 llvm::SmallVector<std::string, 4> shardc::indexNames(Value value) {

@@ -5,6 +5,7 @@
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Schedule/Prices.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

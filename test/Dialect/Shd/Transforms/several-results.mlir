@@ -8,9 +8,9 @@
 // RUN: %shardc-test-opt %s --pass-pipeline='builtin.module(shd.program(shd-fusion-groups,shd-optimize,shd-insert-collectives,shd-annotate-cost),convert-shd-to-spmd)' | FileCheck %s --check-prefix=SPMD
 
 // The columns of x are split over 8 devices. So are those of y; s is a partial
-// sum on each device, which an all_reduce adds up for its output.
+// sum on each device, which an all_reduce adds up, since s is stored whole.
 // PARSED-LABEL: shd.program "leader"
-// PARSED: test.double_and_sum(%x) <[B, D] -> [B, D], [B]> leader {shd.name = ["y", "s"]}
+// PARSED: test.double_and_sum(%x) <[B, D] -> [B, D], [B]> leader {shd.name = ["y", "s"], shd.result_pin = [unit, #shd.sharding<[{}]>]}
 // SPREAD-LABEL: shd.program "leader"
 // SPREAD: test.double_and_sum
 // SPREAD-SAME: shd.result_pin = [#shd.sharding<[{}, {X}]>, #shd.sharding<[{}]>]
@@ -18,12 +18,12 @@
 // PLAN: test.double_and_sum
 // PLAN-SAME: shd.made = [#shd.sharding<[{}, {X}]>, #shd.sharding<[{}], partial = {X}>]
 // PLAN-SAME: shd.operand_pins = [#shd.sharding<[{}, {X}]>]
-// PLAN-SAME: shd.result_pin = [#shd.sharding<[{}, {X}]>, #shd.sharding<[{}]{{.*}}>]
+// PLAN-SAME: shd.result_pin = [#shd.sharding<[{}, {X}]>, #shd.sharding<[{}]>]
 // CHECK-LABEL: shd.program "leader"
 // One device has 1024 columns: 2 FLOP for each of its 4096 * 1024 elements. It
 // reads and writes these, 4 B each, and writes the 4096 sums: 33570816 B.
 // CHECK: %[[R:.*]]:2 = test.double_and_sum(%x)
-// CHECK-SAME: shd.group_cost = #shd.group_cost<matrix_flops = 0.{{0*}}e+00, vector_flops = 8388608.{{0*}}, hbm_bytes = 33570816.{{0*}}
+// CHECK-SAME: shd.group_cost = #shd.group_cost<flops = 0.0{{[0-9e+]*}}, vector_flops = 8.388608e+06, hbm_bytes = 3.3570816e+07
 // CHECK-SAME: -> (tensor<4096x8192xf32, #shd.sharding<[{}, {X}]>>, tensor<4096xf32, #shd.sharding<[{}], partial = {X}>>)
 // CHECK: %[[S:.*]] = shd.all_reduce %[[R]]#1 over ["X"]
 // CHECK-SAME: shd.indices = ["B"], shd.operand = "s"
@@ -37,7 +37,7 @@
 // SPMD-SAME: (tensor<4096x1024xf32>) -> (tensor<4096x1024xf32>, tensor<4096xf32>)
 shd.program "leader" mesh <[X = 8]> hardware <"h100", [8]> {
   %x = shd.declare input "x" ["B", "D"] {shd.result_pin = #shd.sharding<[{}, {X}]>} : tensor<4096x8192xf32>
-  %y, %s = test.double_and_sum(%x) <[B, D] -> [B, D], [B]> leader {shd.name = ["y", "s"]} : (tensor<4096x8192xf32>) -> (tensor<4096x8192xf32>, tensor<4096xf32>)
+  %y, %s = test.double_and_sum(%x) <[B, D] -> [B, D], [B]> leader {shd.name = ["y", "s"], shd.result_pin = [unit, #shd.sharding<[{}]>]} : (tensor<4096x8192xf32>) -> (tensor<4096x8192xf32>, tensor<4096xf32>)
   shd.output "y" %y ["B", "D"] {shd.operand_pins = [#shd.sharding<[{}, {X}]>]} : tensor<4096x8192xf32>
   shd.output "s" %s ["B"] {shd.operand_pins = [#shd.sharding<[{}]>]} : tensor<4096xf32>
 }

@@ -218,8 +218,8 @@ void GraphBuilder::visitCompute(Operation *op) {
   value.begin = chunk.point;
   value.end = value.begin;
   value.firstRead = nextPoint;
-  if (isa<ScatterOp>(op)) {
-    unsigned into = graph.valueIndex.lookup(rootValue(op->getOperand(0)));
+  if (OpOperand *whole = inPlaceOperand(op)) {
+    unsigned into = graph.valueIndex.lookup(rootValue(whole->get()));
     auto declared = graph.values[into].value.getDefiningOp<DeclareOp>();
     value.intoState = declared && declared.getKind() == TensorKind::State
                           ? into
@@ -290,7 +290,7 @@ bool GraphBuilder::isPrologue(const Chunk &chunk) const {
     for (const ChunkUse &use : value.uses) {
       const Chunk &user = graph.chunks[use.chunk];
       if (user.kind != Chunk::Kind::Leader ||
-          !isa<EinsumOp, AttentionOp>(user.ops.front()) ||
+          !cast<CostOpInterface>(user.ops.front()).readsPrologues() ||
           user.ops.front()->getBlock() != op->getBlock())
         return false;
     }
@@ -445,12 +445,6 @@ LogicalResult shardc::checkFusionGroups(ProgramOp program) {
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
-}
-
-std::optional<int64_t> shardc::fusionGroupOf(Operation *op) {
-  auto number = op->getAttrOfType<IntegerAttr>(kGroup);
-  // Both parts of a group have numbers of their own.
-  return number ? std::optional(number.getInt() / 2) : std::nullopt;
 }
 
 Graph shardc::buildGraph(ProgramOp program) {

@@ -176,7 +176,7 @@ FailureOr<Tensor> Interpreter::evaluate(Operation *op, unsigned device) {
   auto [consumer, number] = consumerOf(statistic);
   if (!consumer)
     return op->emitError() << "no operation takes this statistic";
-  return cast<shd::EvaluationOpInterface>(consumer.getOperation())
+  return cast<shd::StatisticsOpInterface>(consumer.getOperation())
       .evaluateStatistic(number, *values, rangesOf(consumer, device),
                          options.positions);
 }

@@ -36,12 +36,6 @@ config.substitutions.append(
         os.path.join(config.test_exec_root, "Random", "random-programs"),
     )
 )
-config.substitutions.append(
-    (
-        "%shardc-test-opt",
-        os.path.join(config.test_exec_root, "TestOps", "shardc-test-opt"),
-    )
-)
 # Sanitizers are ten times slower: they do without what runs the same code once
 # more, and with fewer random programs in each of the four tests.
 config.substitutions.append(("%{full}", "true" if config.sanitizer else ""))
@@ -54,6 +48,10 @@ llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 tool_dirs = [config.shardc_tools_dir, config.llvm_tools_dir]
 llvm_config.add_tool_substitutions(
     ["shardc", "shardc-opt", "shardc-solve", "mlir-opt", "split-file"], tool_dirs
+)
+# shardc-opt with operations that no pass knows.
+llvm_config.add_tool_substitutions(
+    ["shardc-test-opt"], [os.path.join(config.test_exec_root, "lib")]
 )
 
 # Made by utils/jax-env.sh. Whole programs are slow to compile: the sanitizers'

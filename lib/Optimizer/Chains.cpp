@@ -23,6 +23,7 @@
 
 #include "shardc/Optimizer/Chains.h"
 #include "shardc/Cost/Saturating.h"
+#include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -229,7 +230,7 @@ bool ChainFinder::isConnected(int group) const {
   if (leader < 0)
     return true;
   Operation *first = graph.chunks[leader].ops.front();
-  if (matmulsOverlap && isa<EinsumOp>(first))
+  if (matmulsOverlap && mayBecomeRing(first))
     return false;
   if (rest < 0)
     return true;
@@ -265,7 +266,7 @@ void ChainFinder::addRoutes(Block *block) {
 Operation *ChainFinder::statisticsTaker(unsigned chunk) const {
   Operation *found = nullptr;
   for (Operation *op : graph.chunks[chunk].ops)
-    if (isa<ReduceOp, NormalizeOp, AttentionOp, CrossEntropyOp>(op)) {
+    if (isa<StatisticsOpInterface>(op)) {
       if (found)
         return nullptr;
       found = op;

@@ -65,7 +65,7 @@ private:
   std::optional<PartialSums> readAs(OpOperand &use,
                                     const GroupInfo &group) const;
   PartialSums partialSums(ShardingAttr pin) const;
-  AxisSet apartRows(GatherOp gather) const;
+  AxisSet apartRows(PositionsOpInterface reader) const;
   PartialSums storedSums(Value value) const;
   bool readsTransitively(unsigned reader, unsigned group,
                          llvm::SmallDenseSet<unsigned> &seen) const;
@@ -177,12 +177,12 @@ PartialSums GroupAssigner::partialSums(ShardingAttr pin) const {
   return sums;
 }
 
-/// The axes over which the rows of a gather's table are pinned to lie: what it
-/// reads is a partial sum over them.
-AxisSet GroupAssigner::apartRows(GatherOp gather) const {
+/// The axes over which the rows of a table are pinned to lie: what is read at
+/// positions is a partial sum over them.
+AxisSet GroupAssigner::apartRows(PositionsOpInterface reader) const {
   AxisSet axes = 0;
-  if (ShardingAttr pin = getOperandPin(gather, 0))
-    for (int64_t dim : gather.getDims())
+  if (ShardingAttr pin = getOperandPin(reader, 0))
+    for (int64_t dim : reader.getDims())
       axes |= axisSet(toLayout(mesh, pin).dims[dim]);
   return axes;
 }
@@ -207,8 +207,9 @@ PartialSums GroupAssigner::storedSums(Value value) const {
   auto group = groupOf.find(maker);
   if (isa_and_nonnull<DeclareOp>(maker))
     sums.may = 0;
-  else if (auto gather = dyn_cast_or_null<GatherOp>(maker); gather && !pin)
-    sums.may = storedSums(gather.getTable()).may | apartRows(gather);
+  else if (maker && !pin && readsAtPositions(maker))
+    sums.may = storedSums(maker->getOperand(0)).may |
+               apartRows(cast<PositionsOpInterface>(maker));
   else if (maker && group != groupOf.end())
     if (auto made = groups[group->second].made.find(value);
         made != groups[group->second].made.end())
@@ -393,8 +394,9 @@ void GroupAssigner::assign(Operation *op) {
       groups[*group].reads.push_back(it->second);
   }
   groupOf[op] = *group;
-  op->setAttr(kGroup, Builder(op->getContext())
-                          .getI64IntegerAttr(2 * *group + (isLeader ? 0 : 1)));
+  op->setAttr(kGroup,
+              GroupAttr::get(op->getContext(), *group,
+                             isLeader ? GroupPart::First : GroupPart::Rest));
 }
 
 void GroupAssigner::visit(Block &block) {

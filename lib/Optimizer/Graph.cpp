@@ -224,10 +224,10 @@ void GraphBuilder::visitCompute(Operation *op) {
     value.end = value.begin;
     value.firstRead = nextPoint;
   }
-  if (auto scatter = dyn_cast<ScatterOp>(op)) {
-    unsigned into = graph.valueIndex.lookup(rootValue(op->getOperand(0)));
+  if (OpOperand *whole = inPlaceOperand(op)) {
+    unsigned into = graph.valueIndex.lookup(rootValue(whole->get()));
     auto declared = graph.values[into].value.getDefiningOp<DeclareOp>();
-    graph.values[graph.valueIndex.lookup(scatter.getResult())].intoState =
+    graph.values[graph.valueIndex.lookup(onlyResult(op))].intoState =
         declared && declared.getKind() == TensorKind::State
             ? into
             : graph.values[into].intoState;
@@ -290,7 +290,7 @@ bool GraphBuilder::isPrologue(const Chunk &chunk) const {
   auto readsPrologue = [&](const ChunkUse &use) {
     const Chunk &user = graph.chunks[use.chunk];
     return user.kind == Chunk::Kind::Leader &&
-           isa<EinsumOp, AttentionOp>(user.ops.front()) &&
+           cast<CostOpInterface>(user.ops.front()).readsPrologues() &&
            user.ops.front()->getBlock() == block;
   };
   unsigned used = 0;
@@ -463,12 +463,6 @@ LogicalResult shardc::checkFusionGroups(ProgramOp program) {
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
-}
-
-std::optional<int64_t> shardc::fusionGroupOf(Operation *op) {
-  auto number = op->getAttrOfType<IntegerAttr>(kGroup);
-  // Both parts of a group have numbers of their own.
-  return number ? std::optional(number.getInt() / 2) : std::nullopt;
 }
 
 Graph shardc::buildGraph(ProgramOp program) {

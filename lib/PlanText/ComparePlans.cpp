@@ -48,7 +48,11 @@ private:
 static Operation *freeSource(Operation *op) {
   if (isa_and_nonnull<AllSliceOp>(op))
     return freeSource(op->getOperand(0).getDefiningOp());
-  return isa_and_nonnull<ConstantOp, IotaOp>(op) ? op : nullptr;
+  if (!op || op->getNumOperands() > 0)
+    return nullptr;
+  auto cost = dyn_cast<CostOpInterface>(op);
+  bool isFree = cost && cost.getFusionKind() == FusionKind::Free;
+  return isFree || isa<ConstantOp>(op) ? op : nullptr;
 }
 
 /// True for attributes that say what an operation computes or costs.

@@ -157,7 +157,7 @@ std::optional<FrameValue> PlanCopies::readName(PlanFrame *frame,
       Operation *reader = use.getOwner();
       SMLoc loc = model.useLoc(use);
       if (!loc.isValid() || model.frameOf(reader) != frame ||
-          isa<GatherOp>(reader))
+          readsAtPositions(reader))
         continue;
       FrameValue result{model.nameAt(loc), operandIndices(use)};
       if (!frame->layer)
@@ -431,7 +431,7 @@ std::string PlanCopies::parameterText(PlanFrame *frame, Operation *op) {
   for (OpOperand &use : onlyResult(op).getUses())
     if (model.statementOf(use.getOwner()) &&
         model.frameOf(use.getOwner()) == frame &&
-        !isa<GatherOp>(use.getOwner())) {
+        !readsAtPositions(use.getOwner())) {
       indices = operandIndices(use);
       break;
     }
@@ -463,7 +463,7 @@ static Operation *copyOf(Value value) {
 bool PlanCopies::storeAs(Value value, ShardingAttr carried) {
   Operation *op = value.getDefiningOp();
   PlanStatement *statement = op ? model.statementOf(op) : nullptr;
-  if (!statement || !value.hasOneUse() || isa<ScatterOp>(op) ||
+  if (!statement || !value.hasOneUse() || inPlaceOperand(op) ||
       madeLayout(op) != getResultPin(value))
     return false;
   for (const ast::Target &target : statement->ast->targets) {

@@ -178,7 +178,7 @@ FailureOr<shd::TensorList> Interpreter::evaluate(Operation *op,
   if (!consumer)
     return op->emitError() << "no operation takes this statistic";
   FailureOr<Tensor> value =
-      cast<shd::EvaluationOpInterface>(consumer.getOperation())
+      cast<shd::StatisticsOpInterface>(consumer.getOperation())
           .evaluateStatistic(number, *values, rangesOf(consumer, device),
                              options.positions);
   if (failed(value))

@@ -173,12 +173,13 @@ LogicalResult PointRunner::needAll(Operation *op, const Iterations &at) {
   return success();
 }
 
-/// The state that a scatter writes into, perhaps after others, or null.
+/// The state into which an operation writes in place, perhaps after others, or
+/// null.
 static spmd::ParameterOp stateWrittenBy(Operation *op) {
-  auto scatter = dyn_cast_or_null<shd::ScatterOp>(op);
-  if (!scatter)
+  OpOperand *whole = op ? shd::inPlaceOperand(op) : nullptr;
+  if (!whole)
     return {};
-  Operation *maker = RunOrder::tensorOf(op->getOperand(0)).getDefiningOp();
+  Operation *maker = RunOrder::tensorOf(whole->get()).getDefiningOp();
   auto parameter = dyn_cast_or_null<spmd::ParameterOp>(maker);
   if (!parameter)
     return stateWrittenBy(maker);
@@ -193,7 +194,7 @@ static Layout layoutOf(const Mesh &mesh, Value value) {
   return shd::explicitLayout(mesh, type.getValue());
 }
 
-/// A scatter into a state changes it where it lies, if the result stays there.
+/// Writing into a state changes it where it lies, if the result stays there.
 bool PointRunner::worksInPlace(Value tensor, Value stored) const {
   spmd::ParameterOp state = stateWrittenBy(tensor.getDefiningOp());
   if (!state || order.staysInGroup(tensor))

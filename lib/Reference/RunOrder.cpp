@@ -56,12 +56,6 @@ static bool takesMemory(Value tensor) {
 // Points
 //===----------------------------------------------------------------------===//
 
-/// Both parts of a fusion group, the leading operation and what follows it.
-static std::optional<int64_t> groupOf(Operation *op) {
-  auto group = op->getAttrOfType<IntegerAttr>(shd::kGroup);
-  return group ? std::optional(group.getInt() / 2) : std::nullopt;
-}
-
 void RunOrder::addPoint(Block &block, RunPoint point) {
   std::vector<RunPoint> &points = bodies[&block].points;
   for (Operation *op : point.ops)
@@ -79,14 +73,14 @@ void RunOrder::arrange(Block &block) {
   llvm::DenseMap<int64_t, Operation *> lastOf;
   llvm::DenseMap<int64_t, SmallVector<Operation *, 4>> group;
   for (Operation &op : block)
-    if (std::optional<int64_t> number = groupOf(&op))
+    if (std::optional<int64_t> number = shd::fusionGroupOf(&op))
       lastOf[*number] = &op;
   for (Operation &op : block) {
     if (auto repeat = dyn_cast<shd::RepeatOp>(op)) {
       addPoint(block, {RunPoint::Kind::Entry, {repeat}, {}, {}, {}, {}, {}});
       addPoint(block, {RunPoint::Kind::Exit, {repeat}, {}, {}, {}, {}, {}});
       arrange(repeat.getBody().front());
-    } else if (std::optional<int64_t> number = groupOf(&op)) {
+    } else if (std::optional<int64_t> number = shd::fusionGroupOf(&op)) {
       group[*number].push_back(&op);
       if (lastOf.lookup(*number) == &op)
         addPoint(
@@ -167,18 +161,23 @@ static void addReaders(Value value, SmallVectorImpl<Operation *> &readers) {
 }
 
 bool RunOrder::staysInGroup(Value tensor) const {
-  std::optional<int64_t> group = groupOf(tensor.getDefiningOp());
+  std::optional<int64_t> group = shd::fusionGroupOf(tensor.getDefiningOp());
   SmallVector<Operation *> readers;
   addReaders(tensor, readers);
   return group && !readers.empty() &&
          llvm::all_of(readers, [&](Operation *reader) {
-           return groupOf(reader) == group;
+           return shd::fusionGroupOf(reader) == group;
          });
 }
 
 static bool isElementwise(Operation *op) {
   auto cost = dyn_cast<shd::CostOpInterface>(op);
   return cost && cost.getFusionKind() == shd::FusionKind::Elementwise;
+}
+
+static bool readsPrologues(Operation *op) {
+  auto cost = dyn_cast<shd::CostOpInterface>(op);
+  return cost && cost.readsPrologues();
 }
 
 /// Of elementwise operations with one result, which only einsums and attention
@@ -197,8 +196,7 @@ static SmallVector<Operation *> prologueReaders(const RunPoint &point) {
       });
       results += !outside.empty();
       for (Operation *reader : outside) {
-        if (!isa<shd::EinsumOp, shd::AttentionOp>(reader) ||
-            reader->getBlock() != op->getBlock())
+        if (!readsPrologues(reader) || reader->getBlock() != op->getBlock())
           return {};
         readers.push_back(reader);
       }

@@ -29,11 +29,8 @@ llvm::StringRef shardc::mnemonic(Operation *op) {
 }
 
 llvm::StringRef shardc::functionName(Operation *op) {
-  return llvm::TypeSwitch<Operation *, llvm::StringRef>(op)
-      .Case([](ElementwiseOp e) { return stringifyFunction(e.getFunction()); })
-      .Case([](ReduceOp r) { return stringifyReduction(r.getKind()); })
-      .Case([](NormalizeOp n) { return stringifyNormalization(n.getKind()); })
-      .Default([](Operation *other) { return mnemonic(other); });
+  auto computed = dyn_cast<ShardingRuleOpInterface>(op);
+  return computed ? computed.getFunctionName() : mnemonic(op);
 }
 
 std::string shardc::nameOf(Operation *op) {

@@ -146,7 +146,7 @@ std::string Explainer::explainReduction() const {
         summedIndices(ruled, axisSetOfCollective(), mesh);
     std::string sharded = summed.size() > 1 ? ", which are sharded over "
                                             : ", which is sharded over ";
-    if (isa<GatherOp>(maker) && !summed.empty())
+    if (readsAtPositions(maker) && !summed.empty())
       return described(maker) + " reads along " + joinWords(summed) + sharded +
              over + ": each device has only its rows";
     if (!summed.empty())

@@ -109,10 +109,6 @@ struct Graph {
   llvm::DenseMap<mlir::Operation *, std::pair<uint32_t, uint32_t>> repeatPoints;
 };
 
-/// The fusion group that an operation is part of: index into Graph::groups; or
-/// nothing.
-std::optional<int64_t> fusionGroupOf(mlir::Operation *op);
-
 /// Success if every operation to price is in a fusion group, and none that has
 /// no price; else an error.
 llvm::LogicalResult checkFusionGroups(shd::ProgramOp program);

@@ -181,19 +181,9 @@ static StringRef withoutCount(StringRef name) {
 
 /// `silu`, `softmax`, `sum`, or the name of the operation.
 static std::string functionOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, std::string>(op)
-      .Case([](shd::ElementwiseOp typed) {
-        return shd::stringifyFunction(typed.getFunction()).str();
-      })
-      .Case([](shd::ReduceOp typed) {
-        return shd::stringifyReduction(typed.getKind()).str();
-      })
-      .Case([](shd::NormalizeOp typed) {
-        return shd::stringifyNormalization(typed.getKind()).str();
-      })
-      .Default([](Operation *other) {
-        return other->getName().stripDialect().str();
-      });
+  auto computed = dyn_cast<shd::ShardingRuleOpInterface>(op);
+  return (computed ? computed.getFunctionName() : op->getName().stripDialect())
+      .str();
 }
 
 void FunctionPrinter::define(Value value, const std::string &expression,

@@ -325,8 +325,10 @@ void Grid::agreeOn(unsigned number) {
   std::vector<std::optional<double>> agreed(count);
   std::vector<Tensor> contributions;
   for (auto [device, tensors] : llvm::zip_equal(devices, memory)) {
-    FailureOr<Tensor> value = local.op().evaluateStatistic(
-        number, pointersTo(tensors), device.ranges, policy);
+    FailureOr<Tensor> value =
+        cast<StatisticsOpInterface>(*local.op())
+            .evaluateStatistic(number, pointersTo(tensors), device.ranges,
+                               policy);
     ASSERT_TRUE(succeeded(value)) << local.errors();
     EXPECT_EQ(value->getElementType(),
               typeFromName(value->getElementType().getContext(),

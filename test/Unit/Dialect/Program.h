@@ -3,7 +3,7 @@
 #ifndef SHARDC_TEST_UNIT_DIALECT_PROGRAM_H
 #define SHARDC_TEST_UNIT_DIALECT_PROGRAM_H
 
-#include "TestOps.h"
+#include "TestDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"

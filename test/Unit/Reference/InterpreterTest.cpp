@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Reference/Interpreter.h"
-#include "TestOps.h"
+#include "TestDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include <cmath>
@@ -32,8 +32,8 @@ using Parts = std::vector<Values>;
 class InterpreterTest : public testing::Test {
 protected:
   InterpreterTest() {
-    context.loadDialect<shd::ShdDialect, spmd::SpmdDialect,
-                        test::TestDialect>();
+    context
+        .loadDialect<shd::ShdDialect, spmd::SpmdDialect, test::TestDialect>();
     context.getDiagEngine().registerHandler([this](Diagnostic &message) {
       auto loc = dyn_cast<FileLineColLoc>(message.getLocation());
       errors += (loc ? std::to_string(loc.getLine()) + ": " : "") +

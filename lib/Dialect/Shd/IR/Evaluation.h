@@ -165,7 +165,7 @@ class StatisticValues {
 public:
   /// Those among `operands`, else what the operation itself contributes.
   static mlir::FailureOr<StatisticValues>
-  get(EvaluationOpInterface op, const ShardingRule &rule,
+  get(StatisticsOpInterface op, const ShardingRule &rule,
       llvm::ArrayRef<const Tensor *> operands,
       llvm::ArrayRef<FactorRange> ranges, PositionPolicy policy);
 

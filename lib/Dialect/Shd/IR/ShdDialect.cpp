@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Builders.h"
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -270,6 +270,20 @@ CollectiveKind shd::collectiveKind(Operation *op) {
       });
 }
 
+OpOperand *shd::inPlaceOperand(Operation *op) {
+  auto cost = dyn_cast<CostOpInterface>(op);
+  return cost ? cost.getInPlaceOperand() : nullptr;
+}
+
+bool shd::readsAtPositions(Operation *op) {
+  return isa<PositionsOpInterface>(op) && !inPlaceOperand(op);
+}
+
+std::optional<int64_t> shd::fusionGroupOf(Operation *op) {
+  auto group = op->getAttrOfType<GroupAttr>(kGroup);
+  return group ? std::optional(group.getNumber()) : std::nullopt;
+}
+
 int64_t shd::executionCount(Operation *op) {
   uint64_t count = 1;
   for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
@@ -403,8 +417,7 @@ static LogicalResult verifyName(Operation *op, Attribute value) {
                            << "each result";
 }
 
-/// Fusion groups number pairs of leader and rest, so they are not negative.
-static bool isGroupNumber(Attribute value) {
+static bool isRingNumber(Attribute value) {
   auto number = dyn_cast<IntegerAttr>(value);
   return number && number.getType().isSignlessInteger() &&
          !number.getValue().isNegative();
@@ -412,7 +425,7 @@ static bool isGroupNumber(Attribute value) {
 
 static bool isGroupList(Attribute attr) {
   auto list = dyn_cast<ArrayAttr>(attr);
-  return list && llvm::all_of(list, isGroupNumber);
+  return list && llvm::all_of(list, llvm::IsaPred<GroupAttr>);
 }
 
 static bool isNameList(Attribute value) {
@@ -435,12 +448,12 @@ struct AttributeForm {
 
 static const AttributeForm attributeForms[] = {
     {kTemporary, isKind<UnitAttr>, "a unit attribute"},
-    {kGroup, isGroupNumber, "an integer of at least 0"},
+    {kGroup, isKind<GroupAttr>, "a part of a fusion group"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
-    {kPrologues, isGroupList, "a list of integers of at least 0"},
+    {kPrologues, isGroupList, "a list of parts of fusion groups"},
     {kCopy, isKind<UnitAttr>, "a unit attribute"},
     {kStore, isKind<UnitAttr>, "a unit attribute"},
-    {kRing, isGroupNumber, "an integer of at least 0"},
+    {kRing, isRingNumber, "an integer of at least 0"},
     {kOperand, isKind<StringAttr>, "a string"},
     {kIndices, isNameList, "a list of strings"},
     {kPlan, isKind<DictionaryAttr>, "a dictionary"},
@@ -449,6 +462,13 @@ static const AttributeForm attributeForms[] = {
     {kUses, isKind<DenseI64ArrayAttr>, "a list of integers"},
     {kCall, isKind<StringAttr>, "a string"},
 };
+
+/// Collectives of the spmd dialect keep the mark of a ring.
+static bool mayBelongToRing(Operation *op) {
+  return mayBecomeRing(op) ||
+         llvm::is_contained({"all_gather", "reduce_scatter"},
+                            op->getName().stripDialect());
+}
 
 LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
                                                    NamedAttribute attribute) {
@@ -462,10 +482,7 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
     return verifyName(op, value);
   if (name == kPlan && !isa<ProgramOp>(op))
     return op->emitOpError() << "'" << kPlan << "' belongs to a program";
-  // Collectives of the spmd dialect keep it.
-  if (name == kRing &&
-      !llvm::is_contained({"einsum", "all_gather", "reduce_scatter"},
-                          op->getName().stripDialect()))
+  if (name == kRing && !mayBelongToRing(op))
     return op->emitOpError() << "'" << kRing << "' belongs to an einsum, an "
                              << "all_gather or a reduce_scatter";
   for (const AttributeForm &form : attributeForms) {

@@ -38,7 +38,7 @@ Tensor shd::makeStatistic(Operation *op, const IterationSpace &space,
 }
 
 FailureOr<StatisticValues>
-StatisticValues::get(EvaluationOpInterface op, const ShardingRule &rule,
+StatisticValues::get(StatisticsOpInterface op, const ShardingRule &rule,
                      Operands operands, Ranges ranges, PositionPolicy policy) {
   StatisticValues result;
   size_t numOperands = rule.operands.size();

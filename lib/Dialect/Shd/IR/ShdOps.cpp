@@ -300,6 +300,10 @@ static bool isComparison(Function function) {
   return function >= Function::Eq && function <= Function::Ge;
 }
 
+StringRef ElementwiseOp::getFunctionName() {
+  return stringifyFunction(getFunction());
+}
+
 LogicalResult ElementwiseOp::verify() {
   // W1
   Names result = getIndexing().getResultIndices(0);
@@ -329,6 +333,8 @@ LogicalResult ElementwiseOp::verify() {
 // Reductions and normalisations
 //===----------------------------------------------------------------------===//
 
+StringRef ReduceOp::getFunctionName() { return stringifyReduction(getKind()); }
+
 LogicalResult ReduceOp::verify() {
   // X1
   return verifySubset(*this, getIndexing().getResultIndices(0),
@@ -348,6 +354,10 @@ static unsigned maxInputs(Normalization kind) {
     return 3;
   }
   llvm_unreachable("a new normalisation");
+}
+
+StringRef NormalizeOp::getFunctionName() {
+  return stringifyNormalization(getKind());
 }
 
 LogicalResult NormalizeOp::verify() {

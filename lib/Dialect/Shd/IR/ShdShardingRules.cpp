@@ -11,18 +11,28 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+/// A rule all of whose factors are parallel.
+static ShardingRule parallelRule(const FactorTable &table) {
+  ShardingRule rule;
+  for (const FactorTable::Entry &entry : table.entries())
+    rule.factors.push_back(
+        {entry.ofValues ? (entry.name + " of values").str() : entry.name.str(),
+         entry.extent, FactorKind::Parallel});
+  rule.operands.assign(table.operands().begin(), table.operands().end());
+  rule.results.assign(table.results().begin(), table.results().end());
+  return rule;
+}
+
+ShardingRule shd::parallelRule(ShardingRuleOpInterface op) {
+  return ::parallelRule(FactorTable::of(op));
+}
+
 namespace {
 /// Turns a factor table into a rule and marks what is not parallel.
 class RuleBuilder {
 public:
-  RuleBuilder(Operation *op, const FactorTable &table) : op(op), table(table) {
-    for (const FactorTable::Entry &entry : table.entries())
-      rule.factors.push_back({entry.ofValues ? (entry.name + " of values").str()
-                                             : entry.name.str(),
-                              entry.extent, FactorKind::Parallel});
-    rule.operands.assign(table.operands().begin(), table.operands().end());
-    rule.results.assign(table.results().begin(), table.results().end());
-  }
+  RuleBuilder(Operation *op, const FactorTable &table)
+      : op(op), table(table), rule(::parallelRule(table)) {}
 
   void setKind(StringRef index, FactorKind kind) {
     rule.factors[table.find(index)].kind = kind;

@@ -226,12 +226,7 @@ void CollectiveInserter::emitStatistics(Operation *op, const ShardingRule &rule,
         indices);
     stats.push_back(reduced);
   }
-  TypeSwitch<Operation *>(op)
-      .Case<ReduceOp, NormalizeOp, AttentionOp, CrossEntropyOp>(
-          [&](auto typed) { typed.getStatsMutable().assign(stats); })
-      .Default([](Operation *) {
-        llvm_unreachable("an operation with statistics takes them");
-      });
+  cast<StatisticsOpInterface>(op).getStatsMutable().assign(stats);
 }
 
 /// Moves a result from how it is made to how it is stored, for all who read it.

@@ -1,4 +1,4 @@
-// RUN: %shardc-test-opt %s -split-input-file -verify-diagnostics
+// RUN: shardc-test-opt %s -split-input-file -verify-diagnostics
 
 shd.program "p" {
   %x = shd.declare input "x" ["B", "D"] : tensor<4x8xf32>

@@ -1,11 +1,11 @@
 // An operation of another dialect, with two results: passes know it by its
 // interfaces.
-// RUN: %shardc-test-opt %s | FileCheck %s --check-prefix=PARSED
-// RUN: %shardc-test-opt %s --pass-pipeline='builtin.module(shd.program(shd-propagate))' | FileCheck %s --check-prefix=SPREAD
-// RUN: %shardc-test-opt %s --pass-pipeline='builtin.module(shd.program(shd-fusion-groups))' | FileCheck %s --check-prefix=GROUPS
-// RUN: %shardc-test-opt %s --pass-pipeline='builtin.module(shd.program(shd-fusion-groups,shd-optimize))' | FileCheck %s --check-prefix=PLAN
-// RUN: %shardc-test-opt %s --pass-pipeline='builtin.module(shd.program(shd-fusion-groups,shd-optimize,shd-insert-collectives,shd-annotate-cost))' | FileCheck %s
-// RUN: %shardc-test-opt %s --pass-pipeline='builtin.module(shd.program(shd-fusion-groups,shd-optimize,shd-insert-collectives,shd-annotate-cost),convert-shd-to-spmd)' | FileCheck %s --check-prefix=SPMD
+// RUN: shardc-test-opt %s | FileCheck %s --check-prefix=PARSED
+// RUN: shardc-test-opt %s --pass-pipeline='builtin.module(shd.program(shd-propagate))' | FileCheck %s --check-prefix=SPREAD
+// RUN: shardc-test-opt %s --pass-pipeline='builtin.module(shd.program(shd-fusion-groups))' | FileCheck %s --check-prefix=GROUPS
+// RUN: shardc-test-opt %s --pass-pipeline='builtin.module(shd.program(shd-fusion-groups,shd-optimize))' | FileCheck %s --check-prefix=PLAN
+// RUN: shardc-test-opt %s --pass-pipeline='builtin.module(shd.program(shd-fusion-groups,shd-optimize,shd-insert-collectives,shd-annotate-cost))' | FileCheck %s
+// RUN: shardc-test-opt %s --pass-pipeline='builtin.module(shd.program(shd-fusion-groups,shd-optimize,shd-insert-collectives,shd-annotate-cost),convert-shd-to-spmd)' | FileCheck %s --check-prefix=SPMD
 
 // The columns of x are split over 8 devices. So are those of y; s is a partial
 // sum on each device, which an all_reduce adds up, since s is stored whole.

@@ -15,6 +15,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "shardc/Cost/Collective.h"
 #include "shardc/Cost/Operation.h"
+#include "shardc/Sharding/ExtentRules.h"
 #include "shardc/Sharding/ShardingRule.h"
 #include "shardc/Tensor/Tensor.h"
 
@@ -92,9 +93,8 @@ inline constexpr llvm::StringLiteral kOperandPins = "shd.operand_pins";
 inline constexpr llvm::StringLiteral kMade = "shd.made";
 inline constexpr llvm::StringLiteral kName = "shd.name";
 inline constexpr llvm::StringLiteral kTemporary = "shd.temporary";
-/// Fusion group g: 2 g on its leader, 2 g + 1 on the operations that follow;
-/// once costs are annotated, operations with the same value are costed
-/// together.
+/// The part of a fusion group that an operation is in (GroupAttr); once costs
+/// are annotated, operations of the same part are costed together.
 inline constexpr llvm::StringLiteral kGroup = "shd.group";
 /// Marks a copy that the optimizer makes once for several users.
 inline constexpr llvm::StringLiteral kCopy = "shd.copy";
@@ -111,7 +111,7 @@ inline constexpr llvm::StringLiteral kRing = "shd.ring";
 inline constexpr llvm::StringLiteral kPlan = "shd.plan";
 /// The group's price, on the first operation of each separately costed part.
 inline constexpr llvm::StringLiteral kGroupCost = "shd.group_cost";
-/// The groups (values of shd.group) of elementwise operations that an operation
+/// The parts (values of shd.group) of elementwise operations that an operation
 /// computes itself while it reads their inputs.
 inline constexpr llvm::StringLiteral kPrologues = "shd.prologues";
 /// Where in the program's text an operation comes from, for printing plans:
@@ -174,6 +174,9 @@ void removeSourceAttributes(mlir::Operation *op);
 bool isCollective(mlir::Operation *op);
 CollectiveKind collectiveKind(mlir::Operation *op);
 
+/// The number of the operation's fusion group, whichever part it is in.
+std::optional<int64_t> fusionGroupOf(mlir::Operation *op);
+
 /// Product of the counts of the repeats around `op`.
 int64_t executionCount(mlir::Operation *op);
 
@@ -203,6 +206,20 @@ public:
 } // namespace shardc::shd
 
 #include "shardc/Dialect/Shd/IR/ShdInterfaces.h.inc"
+
+namespace shardc::shd {
+
+/// CostOpInterface::getInPlaceOperand of any operation.
+mlir::OpOperand *inPlaceOperand(mlir::Operation *op);
+/// True for an operation that reads elements of its first operand at positions
+/// (and does not write there).
+bool readsAtPositions(mlir::Operation *op);
+
+/// What a sharding rule begins with: a parallel factor for each index of the
+/// operation's indexing, in order of first appearance, operands first.
+ShardingRule parallelRule(ShardingRuleOpInterface op);
+
+} // namespace shardc::shd
 
 #define GET_OP_CLASSES
 #include "shardc/Dialect/Shd/IR/ShdOps.h.inc"

@@ -26,10 +26,11 @@ def Shd_Dialect : Dialect {
 
     - `shd.name`: the name that reports use (the statement's left side);
     - `shd.temporary`: the value is an intermediate result inside a statement;
-    - `shd.group`: fusion group g is 2 g on its leader and 2 g + 1 on what
-      follows (`shd-fusion-groups`); after `shd-annotate-cost`, operations with
-      the same number are costed together, and the first of them carries
-      `shd.group_cost`;
+    - `shd.group`: the part of a fusion group that the operation is in
+      (`shd-fusion-groups`); after `shd-annotate-cost`, operations of the same
+      part are costed together, and the first of them carries `shd.group_cost`;
+    - `shd.prologues`: the parts of elementwise operations that an operation
+      computes itself while it reads their inputs;
     - `shd.made`: the layout in which the plan lets an operation make its result,
       where that may differ from the one in which the value is stored;
     - `shd.copy`, `shd.store`: a copy made once for several users, and the last

@@ -310,7 +310,7 @@ static StringRef valueName(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto repeat = dyn_cast<RepeatOp>(op))
     return carriedInit(repeat, cast<OpResult>(value).getResultNumber());
-  // What a program declares has its symbol, in the spmd dialect too.
+  // Declared tensors are named by their symbols, in the spmd dialect too.
   if (auto symbol = op->getAttrOfType<StringAttr>("sym"))
     return symbol;
   if (StringRef name = getResultName(value); !name.empty())
@@ -345,7 +345,7 @@ static LogicalResult verifyPin(Operation *op, Twine what, ShardingAttr pin,
                                Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
-    return op->emitOpError() << what << " is on a value that is no tensor";
+    return op->emitOpError() << what << " applies only to tensors";
   // S1
   if (pin.getDims().size() != size_t(tensor.getRank()))
     return op->emitOpError()

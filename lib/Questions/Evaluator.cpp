@@ -1,9 +1,7 @@
 //===- Evaluator.cpp - Plans and prices a program at points ---------------===//
 
 #include "shardc/Questions/Evaluator.h"
-#include "mlir/Pass/PassManager.h"
-#include "shardc/Optimizer/Context.h"
-#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/MeshChoice.h"
 
 using namespace mlir;
@@ -33,15 +31,6 @@ void Evaluator::shareTables(const Program &program, const Point &point) {
   place = std::move(now);
 }
 
-/// The import verifies the program; the passes are the same every time.
-static LogicalResult
-run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> buildPipeline) {
-  PassManager manager(module->getContext());
-  manager.enableVerifier(false);
-  buildPipeline(manager);
-  return manager.run(module);
-}
-
 static void applyPins(ArrayRef<Operation *> operations,
                       ArrayRef<Variant::Pin> pins, const Mesh &mesh) {
   for (const Variant::Pin &pin : pins) {
@@ -60,38 +49,31 @@ std::optional<Report> Evaluator::report(const Point &point,
     return std::nullopt;
   if (program->autoMesh)
     return reportOnBestMesh(point, variant, layouts, *program);
-  context.getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
-      [machine = program->machine](shd::HardwareAttr) { return machine; });
-  shareTables(*program, point);
-  auto op = *program->module->getOps<shd::ProgramOp>().begin();
-  PlanOptions how = options;
+  CompileOptions how{options};
+  how.verifyPasses = false;
   if (variant.memoryLimit)
-    how.memoryLimit = variant.memoryLimit;
+    how.plan.memoryLimit = variant.memoryLimit;
   if (variant.mode)
-    how.mode = *variant.mode;
+    how.plan.mode = *variant.mode;
+  Compilation compilation(std::move(*program), std::move(how));
+  const Mesh &mesh = compilation.source().mesh;
+  shareTables(compilation.source(), point);
+  shd::ProgramOp op = compilation.program();
   std::vector<Operation *> operations = operationsOf(op);
-  applyPins(operations, variant.pins, program->mesh);
+  applyPins(operations, variant.pins, mesh);
   if (variant.edit)
     variant.edit(op);
-  if (failed(run(*program->module, [&](OpPassManager &manager) {
-        buildPlanPipeline(manager, how);
-      })))
+  if (failed(compilation.plan()))
     return std::nullopt;
   for (PinPlace place : variant.watched)
-    layouts.push_back(shd::toLayout(program->mesh, pinAt(operations, place)));
-  if (failed(run(*program->module, buildLoweringPipeline)))
+    layouts.push_back(shd::toLayout(mesh, pinAt(operations, place)));
+  std::optional<Report> report = buildReport(compilation, {file, std::nullopt});
+  if (!report)
     return std::nullopt;
-  std::unique_ptr<PlanningContext> planning = createContext(op);
-  if (!planning)
-    return std::nullopt;
-  ScheduledProgram scheduled =
-      scheduleProgram(op, planning->model, how.memoryLimit);
-  Report report =
-      buildReport(op, planning->model, scheduled, {file, how.memoryLimit});
   if (variant.inspect)
-    variant.inspect(op, operations, *planning, report);
+    variant.inspect(op, operations, *compilation.planning(), *report);
   // Says why, where it does not fit.
-  (void)checkFits(report, scheduled.memory.peakLoc);
+  (void)checkFits(*report, compilation.schedule()->memory.peakLoc);
   return report;
 }
 

@@ -574,10 +574,12 @@ std::optional<MeshChoice> shardc::chooseMesh(const ProgramText &text,
   return MeshSearch(text, settings, probe, options).run(error);
 }
 
-std::optional<MeshChoice> shardc::chooseMesh(const llvm::SourceMgr &sourceMgr,
-                                             const Overrides &overrides,
-                                             const MeshChoiceOptions &options,
-                                             std::string &error) {
+/// The same of the program in the main buffer of `sourceMgr`, which means `mesh
+/// auto` with these overrides.
+static std::optional<MeshChoice> chooseMeshOf(const llvm::SourceMgr &sourceMgr,
+                                              const Overrides &overrides,
+                                              const MeshChoiceOptions &options,
+                                              std::string &error) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
   ProgramSource source(sourceMgr, &context, overrides);
@@ -587,6 +589,44 @@ std::optional<MeshChoice> shardc::chooseMesh(const llvm::SourceMgr &sourceMgr,
   if (!probe)
     return std::nullopt;
   return chooseMesh(*source.text, {}, *probe, options, error);
+}
+
+/// Where a position of a buffer is.
+static Location locationOf(llvm::SourceMgr &sourceMgr, MLIRContext *context,
+                           llvm::SMLoc loc) {
+  unsigned buffer = sourceMgr.FindBufferContainingLoc(loc);
+  if (buffer == 0)
+    return UnknownLoc::get(context);
+  auto [line, column] = sourceMgr.getLineAndColumn(loc, buffer);
+  return FileLineColLoc::get(
+      context, sourceMgr.getMemoryBuffer(buffer)->getBufferIdentifier(), line,
+      column);
+}
+
+std::optional<Program>
+shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
+                         Overrides &overrides, const MeshChoiceOptions &options,
+                         std::optional<Report::MeshSearch> &search) {
+  std::optional<Program> program = importProgram(sourceMgr, context, overrides);
+  if (!program || !program->autoMesh)
+    return program;
+  std::string error;
+  std::optional<MeshChoice> choice =
+      chooseMeshOf(sourceMgr, overrides, options, error);
+  if (!choice) {
+    emitError(locationOf(sourceMgr, context, program->autoMesh->where.Start),
+              "no mesh of all chips of the machine suits the program; on the "
+              "first one: ")
+        << error;
+    return std::nullopt;
+  }
+  overrides.mesh = choice->text;
+  search = std::move(choice->search);
+  // Warnings have been given.
+  ScopedDiagnosticHandler silence(context, [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+  });
+  return importProgram(sourceMgr, context, overrides);
 }
 
 void shardc::addMeshSearch(Report &report, Report::MeshSearch search) {

@@ -1,4 +1,4 @@
-//===- Evaluator.cpp - Plans and prices a program at points ---------------===//
+//===- Evaluator.cpp - Plans and prices variants of a program -------------===//
 
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Pipelines/Compilation.h"
@@ -18,9 +18,9 @@ Evaluator::Evaluator(const ProgramText &text, const PlanOptions &options,
 
 /// Keeps the tables as long as machine, mesh and binding stay the same. Of a
 /// machine a point can change the declaration and the shape.
-void Evaluator::shareTables(const Program &program, const Point &point) {
+void Evaluator::shareTables(const Program &program, const Variant &variant) {
   Place now{nullptr, {}, program.mesh, program.binding.parts};
-  for (const Setting &setting : point)
+  for (const Setting &setting : variant.point)
     if (setting.machine)
       now.machine = setting.machine.get();
   if (program.machine)
@@ -41,14 +41,14 @@ static void applyPins(ArrayRef<Operation *> operations,
   }
 }
 
-std::optional<Report> Evaluator::report(const Point &point,
-                                        const Variant &variant,
+std::optional<Report> Evaluator::report(const Variant &variant,
                                         std::vector<Layout> &layouts) {
-  std::optional<Program> program = importProgram(text, &context, point);
+  std::optional<Program> program =
+      importProgram(textOf(variant), &context, variant.point);
   if (!program)
     return std::nullopt;
   if (program->autoMesh)
-    return reportOnBestMesh(point, variant, layouts, *program);
+    return reportOnBestMesh(variant, layouts, *program);
   CompileOptions how{options};
   how.verifyPasses = false;
   if (variant.memoryLimit)
@@ -57,7 +57,7 @@ std::optional<Report> Evaluator::report(const Point &point,
     how.plan.mode = *variant.mode;
   Compilation compilation(std::move(*program), std::move(how));
   const Mesh &mesh = compilation.source().mesh;
-  shareTables(compilation.source(), point);
+  shareTables(compilation.source(), variant);
   shd::ProgramOp op = compilation.program();
   std::vector<Operation *> operations = operationsOf(op);
   applyPins(operations, variant.pins, mesh);
@@ -78,31 +78,27 @@ std::optional<Report> Evaluator::report(const Point &point,
 }
 
 /// The same of a program with `mesh auto`.
-std::optional<Report> Evaluator::reportOnBestMesh(Point point,
-                                                  const Variant &variant,
+std::optional<Report> Evaluator::reportOnBestMesh(Variant variant,
                                                   std::vector<Layout> &layouts,
                                                   const Program &probe) {
   MeshChoiceOptions how;
   how.plan = options;
   how.file = file;
   std::string error;
-  std::optional<MeshChoice> choice = chooseMesh(text, point, probe, how, error);
+  std::optional<MeshChoice> choice =
+      chooseMesh(textOf(variant), variant.point, probe, how, error);
   if (!choice) {
     emitError(UnknownLoc::get(&context), error);
     return std::nullopt;
   }
-  point.push_back(choice->setting);
-  std::optional<Report> found = report(point, variant, layouts);
+  variant.point.push_back(choice->setting);
+  std::optional<Report> found = report(variant, layouts);
   if (found)
     addMeshSearch(*found, std::move(choice->search));
   return found;
 }
 
-Outcome Evaluator::plan(const Point &point) { return plan(point, {}); }
-
-Outcome Evaluator::plan(const Variant &variant) { return plan({}, variant); }
-
-Outcome Evaluator::plan(const Point &point, const Variant &variant) {
+Outcome Evaluator::plan(const Variant &variant) {
   Outcome outcome;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
@@ -111,7 +107,7 @@ Outcome Evaluator::plan(const Point &point, const Variant &variant) {
       outcome.loc = locationText(diagnostic.getLocation());
     }
   });
-  outcome.report = report(point, variant, outcome.layouts);
+  outcome.report = report(variant, outcome.layouts);
   return outcome;
 }
 

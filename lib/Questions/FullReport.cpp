@@ -8,9 +8,10 @@
 using namespace mlir;
 using namespace shardc;
 
-std::optional<Report>
-shardc::buildFullReport(Compilation &compilation, const ReportOptions &options,
-                        std::optional<ReportedText> text) {
+std::optional<Report> shardc::buildFullReport(Compilation &compilation,
+                                              const ReportOptions &options,
+                                              std::optional<ReportedText> text,
+                                              unsigned jobs) {
   OwningOpRef<ModuleOp> planned;
   if (compilation.stage() < Compilation::Stage::Explicit) {
     if (failed(compilation.plan()))
@@ -25,11 +26,11 @@ shardc::buildFullReport(Compilation &compilation, const ReportOptions &options,
   report->notes =
       findNotes(compilation.program(), *compilation.planning(), *report);
   if (report->shortfall && text) {
-    static const std::atomic<bool> never = false;
     const CompileOptions &how = compilation.options();
     report->shortfall->waysOut =
         findWaysOut(text->sourceMgr, text->overrides, how.plan, *report,
-                    how.interrupted ? *how.interrupted : never);
+                    {jobs, /*showProgress=*/false, how.plan.timeLimitSeconds,
+                     how.interrupted});
   }
   return report;
 }

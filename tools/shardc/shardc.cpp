@@ -521,9 +521,10 @@ ExitStatus Driver::report(SourceMgr &sourceMgr, Compilation &compilation,
   std::optional<ReportedText> text;
   if (!options.readsModule())
     text.emplace(ReportedText{sourceMgr, overrides});
-  std::optional<Report> report = options.emitsReport()
-                                     ? buildFullReport(compilation, how, text)
-                                     : buildReport(compilation, how);
+  std::optional<Report> report =
+      options.emitsReport()
+          ? buildFullReport(compilation, how, text, options.jobs)
+          : buildReport(compilation, how);
   if (!report)
     return InputError;
   report->given = given;
@@ -674,7 +675,7 @@ std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path) {
   if (!program)
     return InputError;
   Outcome outcome =
-      Evaluator(*program, options.plan(), nameOf(path)).plan(Point());
+      Evaluator(*program, options.plan(), nameOf(path)).plan(Variant());
   if (outcome.report)
     return DiffInput(*outcome.report);
   // The compiler says why.

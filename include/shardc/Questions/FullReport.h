@@ -17,11 +17,12 @@ struct ReportedText {
 /// `--emit-cost` and `--emit-json`: the report of a plan, with what other plans
 /// promise: a faster binding of the mesh, what the plan does in vain, and,
 /// where it does not fit in memory, changes with which it would. The last needs
-/// the `text`; a faster binding needs a plan that is not yet explicit. Nothing
-/// after an error.
+/// the `text` and is tried on `jobs` threads; a faster binding needs a plan
+/// that is not yet explicit. Nothing after an error.
 std::optional<Report> buildFullReport(Compilation &compilation,
                                       const ReportOptions &options,
-                                      std::optional<ReportedText> text);
+                                      std::optional<ReportedText> text,
+                                      unsigned jobs);
 
 } // namespace shardc
 

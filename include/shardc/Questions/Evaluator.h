@@ -38,7 +38,7 @@ private:
     return variant.text ? *variant.text : text;
   }
 
-  /// What the shared tables are of.
+  /// The machine, mesh and binding of the shared tables.
   struct Place {
     const ast::HardwareDecl *machine = nullptr;
     llvm::SmallVector<int64_t, 4> shape;

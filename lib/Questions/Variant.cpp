@@ -1,4 +1,4 @@
-//===- Variant.cpp - A program with other annotations ---------------------===//
+//===- Variant.cpp - A program with something changed ---------------------===//
 
 #include "shardc/Questions/Variant.h"
 

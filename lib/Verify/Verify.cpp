@@ -1,8 +1,7 @@
 //===- Verify.cpp - Proof of a plan by execution --------------------------===//
 
 #include "shardc/Verify/Verify.h"
-#include "mlir/Pass/PassManager.h"
-#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Schedule/Memory.h"
 #include "shardc/Shrink/Shrink.h"
 #include "shardc/Verify/RunSize.h"
@@ -360,11 +359,10 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
                                                     explicitPlan))
             .peak;
   }
-  PassManager manager(imported.getContext());
-  buildSpmdPipeline(manager);
-  if (failed(manager.run(*module)))
+  Compilation compilation(std::move(module), Compilation::Stage::Explicit);
+  if (failed(compilation.convertToSpmd()))
     return failure();
-  auto device = programOf<spmd::ProgramOp>(*module);
+  auto device = programOf<spmd::ProgramOp>(compilation.module());
   FailureOr<Verification> result =
       options.schedule
           ? verifyInBoth(whole, device, options,
@@ -376,6 +374,17 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
   result->fullMesh = fullMesh;
   for (auto [dim, before] : llvm::zip_equal(result->dims, dims))
     dim.full = before.full;
-  result->module = std::move(module);
+  result->module = compilation.takeModule();
   return result;
+}
+
+FailureOr<Verification> shardc::verifyPlan(ModuleOp imported,
+                                           Compilation &compilation,
+                                           VerifyOptions options) {
+  const ScheduledProgram *scheduled = compilation.schedule();
+  if (!scheduled || failed(compilation.markMatmuls()))
+    return failure();
+  // What rings take in place of collectives is not modelled.
+  options.schedule = scheduled->matmuls.empty() ? &scheduled->issues : nullptr;
+  return verifyPlan(imported, compilation.module(), options);
 }

@@ -1,6 +1,7 @@
 //===- AnnotateCost.cpp - shd-annotate-cost --------------------*- C++ -*-===//
 
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/GroupCosts.h"
@@ -182,25 +183,31 @@ void GroupPricer::price(const FusionGroup &group) {
 struct AnnotateCostPass : impl::ShdAnnotateCostBase<AnnotateCostPass> {
   void runOnOperation() override {
     std::unique_ptr<PlanningContext> context = createContext(getOperation());
-    if (!context || failed(checkFusionGroups(getOperation())) ||
-        failed(checkExplicit(getOperation())))
-      return signalPassFailure();
-    llvm::MapVector<int64_t, FusionGroup> groups;
-    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
-      std::optional<int64_t> number = fusionGroupOf(op);
-      if (!number)
-        return;
-      FusionGroup &group = groups[*number];
-      if (cast<CostOpInterface>(op).getFusionKind() == FusionKind::Leader)
-        group.leader = op;
-      else
-        group.rest.push_back(op);
-    });
-    GroupPricer pricer(*context, getOperation());
-    for (auto &[number, group] : groups)
-      pricer.price(group);
+    if (!context || failed(annotateCost(*context, getOperation())))
+      signalPassFailure();
   }
 };
 
 } // namespace
+
+LogicalResult annotateCost(PlanningContext &context, ProgramOp program) {
+  if (failed(checkFusionGroups(program)) || failed(checkExplicit(program)))
+    return failure();
+  llvm::MapVector<int64_t, FusionGroup> groups;
+  program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    std::optional<int64_t> number = fusionGroupOf(op);
+    if (!number)
+      return;
+    FusionGroup &group = groups[*number];
+    if (cast<CostOpInterface>(op).getFusionKind() == FusionKind::Leader)
+      group.leader = op;
+    else
+      group.rest.push_back(op);
+  });
+  GroupPricer pricer(context, program);
+  for (auto &[number, group] : groups)
+    pricer.price(group);
+  return success();
+}
+
 } // namespace shardc::shd

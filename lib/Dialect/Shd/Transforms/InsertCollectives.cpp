@@ -2,6 +2,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Domain.h"
@@ -356,23 +357,28 @@ struct InsertCollectivesPass
     : impl::ShdInsertCollectivesBase<InsertCollectivesPass> {
   void runOnOperation() override {
     std::unique_ptr<PlanningContext> context = createContext(getOperation());
-    if (!context)
-      return signalPassFailure();
-    CollectiveInserter inserter(*context, &getContext());
-    if (failed(inserter.visit(getOperation().getBody().front())) ||
-        (!getOperation().getAllowPadding() &&
-         failed(checkExtents(getOperation(), context->mesh()))))
-      return signalPassFailure();
-    getOperation().walk([](Operation *op) {
-      op->removeAttr(kResultPin);
-      op->removeAttr(kOperandPins);
-      op->removeAttr(kMade);
-      removeSourceAttributes(op);
-    });
-    if (!getOperation().getMeshAttr())
-      removeShardings(getOperation());
+    if (!context || failed(insertCollectives(*context, getOperation())))
+      signalPassFailure();
   }
 };
 
 } // namespace
+
+LogicalResult insertCollectives(PlanningContext &context, ProgramOp program) {
+  CollectiveInserter inserter(context, program.getContext());
+  if (failed(inserter.visit(program.getBody().front())) ||
+      (!program.getAllowPadding() &&
+       failed(checkExtents(program, context.mesh()))))
+    return failure();
+  program.walk([](Operation *op) {
+    op->removeAttr(kResultPin);
+    op->removeAttr(kOperandPins);
+    op->removeAttr(kMade);
+    removeSourceAttributes(op);
+  });
+  if (!program.getMeshAttr())
+    removeShardings(program);
+  return success();
+}
+
 } // namespace shardc::shd

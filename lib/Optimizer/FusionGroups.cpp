@@ -195,7 +195,7 @@ PartialSums GroupAssigner::storedSums(Value value) const {
   sums.may = partialSums(pin).may;
   Operation *maker = value.getDefiningOp();
   auto group = groupOf.find(maker);
-  if (isa_and_nonnull<DeclareOp>(maker))
+  if (declarationOf(value))
     sums.may = 0;
   else if (auto gather = dyn_cast_or_null<GatherOp>(maker); gather && !pin)
     sums.may = storedSums(gather.getTable()).may | apartRows(gather);

@@ -27,6 +27,8 @@ static Operation *namingOp(Value value) {
       value = repeat.getInits()[argument.getArgNumber() - 1];
     } else if (auto repeat = value.getDefiningOp<RepeatOp>()) {
       value = repeat.getInits()[cast<OpResult>(value).getResultNumber()];
+    } else if (auto part = value.getDefiningOp<PartOp>()) {
+      value = part.getSource();
     } else {
       return value.getDefiningOp();
     }
@@ -44,8 +46,8 @@ std::string shardc::valueName(Value value) {
 }
 
 bool shardc::isNamedTensor(Operation *op) {
-  return isa<DeclareOp>(op) || (isa<CostOpInterface>(op) &&
-                                op->hasAttr(kName) && !op->hasAttr(kTemporary));
+  return introducedBy(op) || (isa<CostOpInterface>(op) && op->hasAttr(kName) &&
+                              !op->hasAttr(kTemporary));
 }
 
 llvm::SmallVector<std::string, 4> shardc::indexNames(Value value) {
@@ -57,6 +59,10 @@ llvm::SmallVector<std::string, 4> shardc::indexNames(Value value) {
   else if (auto compute = dyn_cast_or_null<ShardingRuleOpInterface>(op))
     for (StringRef name : compute.getIndexing().getResultIndices(0))
       names.push_back(name.str());
+  // A part lacks the first indices of the stacked tensor.
+  size_t rank = cast<RankedTensorType>(value.getType()).getRank();
+  if (names.size() > rank)
+    names.erase(names.begin(), names.end() - rank);
   return names;
 }
 

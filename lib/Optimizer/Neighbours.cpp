@@ -40,7 +40,7 @@ void NeighbourAxes::collect(Operation *op) {
           fromPin(getOperandPin(repeat, i), argument.getType());
     return;
   }
-  if (!isa<DeclareOp, ShardingRuleOpInterface>(op))
+  if (!isa<DeclareOp, PartOp, ShardingRuleOpInterface>(op))
     return;
   dims[op->getResult(0)] =
       fromPin(getResultPin(op), op->getResult(0).getType());

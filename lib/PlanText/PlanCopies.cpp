@@ -75,13 +75,10 @@ ShardingAttr PlanCopies::resultPin(Operation *op) const {
 //===----------------------------------------------------------------------===//
 
 static std::vector<std::string> declaredIndices(Operation *op) {
-  auto declared = dyn_cast<DeclareOp>(op);
-  if (!declared)
+  if (!introducedBy(op))
     return resultIndices(op);
-  std::vector<std::string> names;
-  for (StringRef name : declared.getIndices().getAsValueRange<StringAttr>())
-    names.push_back(name.str());
-  return names;
+  auto names = indexNames(op->getResult(0));
+  return {names.begin(), names.end()};
 }
 
 /// The operation that gives a carried value its next one.
@@ -128,7 +125,7 @@ std::optional<FrameValue> PlanCopies::nameOf(PlanFrame *frame,
     if (!op || !model.defLoc(op).isValid())
       return std::nullopt;
     // Layers see the weights and states of the file, not its inputs.
-    auto declared = dyn_cast<DeclareOp>(op);
+    DeclareOp declared = introducedBy(op);
     bool shared = declared && declared.getKind() != TensorKind::Input &&
                   model.frameOf(op) == model.fileFrame();
     if (!shared && model.frameOf(op) != frame)
@@ -196,12 +193,8 @@ PlanCopies::PlanCopies(const PlanModel &model, FreshNames &names,
   planned->walk<WalkOrder::PreOrder>([&](Operation *op) { placeFlows(op); });
 }
 
-static DeclareOp stateOf(UpdateOp update) {
-  for (DeclareOp state : update->getBlock()->getOps<DeclareOp>())
-    if (state.getSym() == update.getSym() &&
-        state.getKind() == TensorKind::State)
-      return state;
-  llvm_unreachable("(U1): an update is of a state of its block");
+static Operation *stateOf(UpdateOp update) {
+  return introducerOf(update.getDeclaration());
 }
 
 /// The items around a reader, it included; for a parameter, those around the
@@ -533,13 +526,13 @@ void PlanCopies::placeState(UpdateOp update) {
   Operation *copy = copyOf(update.getValue());
   if (!copy)
     return;
-  DeclareOp state = stateOf(update);
+  Operation *state = stateOf(update);
   PlanFrame *frame = model.frameOf(state);
   SMLoc loc = model.defLoc(state);
   const ast::Item *around = declaringRepeat(
       frame->layer ? frame->layer->body : model.file(0).items, loc);
   ends[{frame, around}].push_back({{model.nameAt(loc), declaredIndices(state)},
-                                   state.getResult().getType(),
+                                   state->getResult(0).getType(),
                                    PlanModel::stored(copy->getResult(0)),
                                    getOperandPin(update, 0),
                                    copy});

@@ -117,7 +117,8 @@ static void
 visitPins(ProgramOp program,
           llvm::function_ref<void(Value, llvm::function_ref<void()>)> visit) {
   program->walk([&](Operation *op) {
-    if (getResultPin(op))
+    // What is said of a part is said of its whole.
+    if (!isa<PartOp>(op) && getResultPin(op))
       visit(op->getResult(0), [&] { setResultPin(op, {}); });
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       if (getOperandPin(op, i))
@@ -265,7 +266,9 @@ static std::vector<std::string> batchDims(ProgramOp program) {
   std::set<StringRef> ofWeights;
   std::vector<std::string> names;
   auto indicesOf = [](DeclareOp op) {
-    return op.getIndices().getAsValueRange<StringAttr>();
+    return llvm::drop_begin(
+        llvm::to_vector(op.getIndices().getAsValueRange<StringAttr>()),
+        op.getStacked());
   };
   program->walk([&](DeclareOp op) {
     if (op.getKind() == TensorKind::Weight)

@@ -20,10 +20,13 @@ static int64_t extentOf(ArrayRef<StringRef> indices, Value value,
       .getDimSize(llvm::find(indices, index) - indices.begin());
 }
 
+int64_t Shrinking::count(int64_t count) const {
+  auto known = counts.find(count);
+  return known == counts.end() ? count : known->second;
+}
+
 static void shrinkRepeat(RepeatOp op, const Shrinking &shrinking) {
-  auto known = shrinking.counts.find(op.getCount());
-  if (known != shrinking.counts.end())
-    op.setCount(known->second);
+  op.setCount(shrinking.count(op.getCount()));
 }
 
 /// A range at the start or the end of the whole stays there, one within it
@@ -65,10 +68,10 @@ static void shrinkType(Value value, const Shrinking &shrinking) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type)
     return;
-  SmallVector<int64_t> shape =
-      llvm::map_to_vector(type.getShape(), [&](int64_t extent) {
-        return shrinking.extent(extent);
-      });
+  SmallVector<int64_t> shape;
+  for (auto [dim, extent] : llvm::enumerate(type.getShape()))
+    shape.push_back(dim < stackedDims(value) ? shrinking.count(extent)
+                                             : shrinking.extent(extent));
   value.setType(type.clone(shape));
 }
 

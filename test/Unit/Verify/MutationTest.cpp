@@ -575,10 +575,8 @@ TEST(Mutations, ValuesThatAreOthers) {
   EXPECT_EQ(expectNoticed(subject, isOp<spmd::UpdateOp>,
                           {{"the value before",
                             [](Operation *op) {
-                              for (auto state :
-                                   op->getBlock()->getOps<spmd::ParameterOp>())
-                                if (state.getKind() == shd::TensorKind::State)
-                                  op->setOperand(0, state);
+                              auto update = cast<spmd::UpdateOp>(op);
+                              update.getValueMutable().set(update.getState());
                               return true;
                             }}}),
             1u);

@@ -168,7 +168,26 @@ RankedTensorType shd::withSharding(Type tensorType, ShardingAttr sharding) {
 // Pins
 //===----------------------------------------------------------------------===//
 
+static ShardingAttr withoutFirst(ShardingAttr pin, unsigned dims) {
+  return pin ? ShardingAttr::get(pin.getContext(),
+                                 pin.getDims().drop_front(dims),
+                                 pin.getPartial())
+             : pin;
+}
+
+static ShardingAttr withFirst(ShardingAttr pin, unsigned dims) {
+  if (!pin)
+    return pin;
+  auto whole = DimShardingAttr::get(pin.getContext(), {}, /*isOpen=*/false);
+  SmallVector<DimShardingAttr> all(dims, whole);
+  llvm::append_range(all, pin.getDims());
+  return ShardingAttr::get(pin.getContext(), all, pin.getPartial());
+}
+
 ShardingAttr shd::getResultPin(Operation *op) {
+  if (auto part = dyn_cast<PartOp>(op))
+    return withoutFirst(getResultPin(part.getSource().getDefiningOp()),
+                        part.getAt().size());
   return op->getAttrOfType<ShardingAttr>(kResultPin);
 }
 
@@ -178,6 +197,9 @@ ShardingAttr shd::getOperandPin(Operation *op, unsigned operand) {
 }
 
 void shd::setResultPin(Operation *op, ShardingAttr pin) {
+  if (auto part = dyn_cast<PartOp>(op))
+    return setResultPin(part.getSource().getDefiningOp(),
+                        withFirst(pin, part.getAt().size()));
   if (pin)
     op->setAttr(kResultPin, pin);
   else
@@ -250,6 +272,8 @@ static StringRef valueName(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto repeat = dyn_cast<RepeatOp>(op))
     return carriedInit(repeat, cast<OpResult>(value).getResultNumber());
+  if (auto part = dyn_cast<PartOp>(op))
+    return valueName(part.getSource());
   // What a program declares has its symbol, in the spmd dialect too.
   for (StringRef attribute : {StringRef("sym"), StringRef(kName)})
     if (auto name = op->getAttrOfType<StringAttr>(attribute))

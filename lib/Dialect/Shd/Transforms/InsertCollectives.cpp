@@ -309,6 +309,9 @@ LogicalResult CollectiveInserter::visit(Block &block) {
     } else if (isa<DeclareOp>(op)) {
       if (ShardingAttr pin = getResultPin(&op))
         setType(op.getResult(0), pin);
+    } else if (auto part = dyn_cast<PartOp>(op)) {
+      part.getResult().setType(
+          partType(part.getSource().getType(), part.getAt().size()));
     } else if (isa<OutputOp, UpdateOp, YieldOp>(op)) {
       for (unsigned i = 0; i < op.getNumOperands(); ++i)
         convertOperand(&op, i);

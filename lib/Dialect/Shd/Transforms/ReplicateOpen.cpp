@@ -51,7 +51,8 @@ void pinCarried(RepeatOp repeat) {
     pin = close(pin, init.getType());
     setOperandPin(repeat, i, pin);
     Operation *maker = yielded.getDefiningOp();
-    if (maker && !isa<RepeatOp, DeclareOp>(maker) && !getResultPin(maker))
+    if (maker && !isa<RepeatOp, DeclareOp, PartOp>(maker) &&
+        !getResultPin(maker))
       setResultPin(maker, pin);
   }
 }

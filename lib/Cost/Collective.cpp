@@ -1,8 +1,9 @@
 //===- Collective.cpp - Time of collectives on real networks --------------===//
 //
-// cost-model.md section 4. A group's collectives cost time in proportion to V,
-// so each set of mesh axes is reduced to seconds per byte once. One network at
-// a time contributes, from the fastest out; the slowest sets the time.
+// docs/CostModel.md#4-collectives. A group's collectives cost time in
+// proportion to V, so each set of mesh axes is reduced to seconds per byte
+// once. One network at a time contributes, from the fastest out; the slowest
+// sets the time.
 //
 //   torus   one device receives through all its links: V / sum of W_i, where a
 //           line counts N / (N - 1) W_one, and a part that shares its links
@@ -151,8 +152,8 @@ int64_t CollectiveModel::levelMembers(const Level &level, AxisSet axes) const {
   return members;
 }
 
-/// The torus row of section 4's first table; `below` are the group's members
-/// in one member of the torus.
+/// The torus row of docs/CostModel.md#4-collectives' first table; `below` are
+/// the group's members in one member of the torus.
 void CollectiveModel::addTorus(const Level &level, AxisSet axes, int64_t below,
                                GroupTerms &terms) const {
   double members = levelMembers(level, axes);
@@ -184,7 +185,8 @@ void CollectiveModel::addTorus(const Level &level, AxisSet axes, int64_t below,
   terms.longest.include(level.latency * hops, all);
 }
 
-/// One level of section 4's second table; `below` is its S_i.
+/// One level of docs/CostModel.md#4-collectives' second table; `below` is its
+/// S_i.
 void CollectiveModel::addSwitch(const Level &level, AxisSet axes, int64_t below,
                                 GroupTerms &terms) const {
   int64_t members = levelMembers(level, axes);

@@ -1,9 +1,9 @@
 //===- IssuePoints.cpp - Where collectives are issued ---------------------===//
 //
 // The places of the compute stream at which each collective is issued, which
-// depend on the program and on memory but not on times (cost-model.md section
-// 5). What a repeat needs before its first iteration, the body around it
-// issues, in the way in which it issues its own.
+// depend on the program and on memory but not on times
+// (docs/CostModel.md#the-schedule). What a repeat needs before its first
+// iteration, the body around it issues, in the way in which it issues its own.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,8 @@
 //===- Operation.cpp - Time of a fusion group on one device ---------------===//
 //
-// The roofline of one fusion group: cost-model.md section 2, How to Scale Your
-// Model chapter 1.
+// The roofline of one fusion group:
+// docs/CostModel.md#2-one-operation-on-one-device, How to Scale Your Model
+// chapter 1.
 //
 //===----------------------------------------------------------------------===//
 

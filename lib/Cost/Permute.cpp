@@ -2,8 +2,8 @@
 //
 // Routes every message of a permutation: through tori by dimension-ordered
 // shortest paths, counting what each directed link carries, and through
-// switched levels by noting which are crossed (cost-model.md section 4). The
-// innermost network is passed first.
+// switched levels by noting which are crossed
+// (docs/CostModel.md#4-collectives). The innermost network is passed first.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
 //===- Schedule.cpp - When a step's work runs -----------------------------===//
 //
-// cost-model.md section 5. Every collective is issued at fixed places of the
-// compute stream (IssuePoints.cpp); the simulation walks the stream once. What
-// starts, starts at the end of what it waited for or when the compute stream
-// got there, so that idle time is charged by walking back from one collective
-// to the one that it waited for.
+// docs/CostModel.md#the-schedule. Every collective is issued at fixed places of
+// the compute stream (IssuePoints.cpp); the simulation walks the stream once.
+// What starts, starts at the end of what it waited for or when the compute
+// stream got there, so that idle time is charged by walking back from one
+// collective to the one that it waited for.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- ContractionOrder.h - In which order to multiply ---------*- C++ -*-===//
 //
-// The order of least FLOPs for a product of several tensors (language.md
-// section 4). No MLIR.
+// The order of least FLOPs for a product of several tensors
+// (docs/Language.md#6-statements-and-indices). No MLIR.
 //
 //===----------------------------------------------------------------------===//
 

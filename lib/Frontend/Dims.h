@@ -1,8 +1,8 @@
 //===- Dims.h - Extents of indices -----------------------------*- C++ -*-===//
 //
 // The dims of a file, layer call or block: integer arithmetic over names that
-// may be defined in any order (language.md section 3). Nothing here recurses on
-// the length of a definition or of a chain of definitions.
+// may be defined in any order (docs/Language.md#4-dimensions). Nothing here
+// recurses on the length of a definition or of a chain of definitions.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,6 +1,6 @@
 //===- ElementTypes.h - Common types and literals --------------*- C++ -*-===//
 //
-// Which element type a result has (language.md section 4, "Element types"), and
+// The element type of a result (docs/Language.md#7-element-types), and
 // literals, which adopt the type of the other operands.
 //
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,7 @@
 //===- FunctionTable.h - The language's functions --------------*- C++ -*-===//
 //
-// Names, brackets and parameters of the functions (language.md section 7).
+// Names, brackets and parameters of the functions
+// (docs/Language.md#8-functions).
 //
 //===----------------------------------------------------------------------===//
 

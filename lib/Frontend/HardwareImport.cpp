@@ -35,7 +35,7 @@ struct Prefix {
 };
 } // namespace
 
-/// Units of language.md section 2.
+/// Units of docs/Language.md#11-describing-a-machine.
 static constexpr Unit kUnits[] = {
     {"FLOP/s", Quantity::FlopsPerSecond, 1, true},
     {"OP/s", Quantity::FlopsPerSecond, 1, true},

@@ -41,7 +41,8 @@ struct Operand {
   }
 };
 
-/// Which indices the products of an expression sum (language.md section 4).
+/// Which indices the products of an expression sum
+/// (docs/Language.md#6-statements-and-indices).
 enum class SumMode {
   /// Those that the left side lacks.
   Left,

@@ -1,7 +1,7 @@
 //===- Placements.h - From `@` to pins -------------------------*- C++ -*-===//
 //
-// Checks what is written with `@` and `{+}` (language.md section 5) and makes
-// the pins that the dialect carries.
+// Checks what is written with `@` and `{+}` (docs/Language.md#9-sharding) and
+// makes the pins that the dialect carries.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
 //===- Products.cpp - Sums of products to operations ----------------------===//
 //
-// Products sum, sums broadcast (language.md section 4). A product of several
-// factors becomes contractions of two, in the order of least FLOPs; an index is
-// summed by the first contraction after which nothing else has it. A sum that
-// is a factor is computed before the contraction where that means the same, and
-// otherwise the product is multiplied out.
+// Products sum, sums broadcast (docs/Language.md#6-statements-and-indices). A
+// product of several factors becomes contractions of two, in the order of least
+// FLOPs; an index is summed by the first contraction after which nothing else
+// has it. A sum that is a factor is computed before the contraction where that
+// means the same, and otherwise the product is multiplied out.
 //
 //===----------------------------------------------------------------------===//
 

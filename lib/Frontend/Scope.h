@@ -2,7 +2,7 @@
 //
 // Names of tensors at one point of the program: file level, a repeat's body, a
 // layer call. A layer sees the file's weights and states and nothing else of
-// its callers (language.md section 6).
+// its callers (docs/Language.md#10-layers-repetition-imports).
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,7 +31,8 @@ static std::optional<bool> flag(SourceFiles &files, const Expr *expr) {
   return std::nullopt;
 }
 
-/// Finds the index of q along which positions run (language.md section 7).
+/// Finds the index of q along which positions run
+/// (docs/Language.md#8-functions).
 bool Importer::findQueryIndex(const Expr &call, AttentionShape &shape) {
   if (shape.at.value || !(shape.causal || shape.window))
     return true;

@@ -2,7 +2,7 @@
 //
 // Binds logical mesh axes to parts of physical axes: as the program says, else
 // to whole physical axes in order where the sizes allow, else row-major with
-// the last mesh axis innermost (language.md section 3).
+// the last mesh axis innermost (docs/Language.md#3-machine-and-mesh).
 //
 //===----------------------------------------------------------------------===//
 

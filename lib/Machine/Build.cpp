@@ -1,7 +1,7 @@
 //===- Build.cpp - Machines from hardware descriptions --------------------===//
 //
 // Which fields a hardware file may have, of what quantity, and which it must
-// have: language.md section 8.
+// have: docs/Language.md#11-describing-a-machine.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,8 @@
 //===- Machine.cpp - Peaks, names and physical axes of machines -----------===//
 //
 // The facts about a machine that need no checking: its peaks with the fallbacks
-// of cost-model.md section 2, and its levels in the order of its shape.
+// of docs/CostModel.md#2-one-operation-on-one-device, and its levels in the
+// order of its shape.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,8 @@
 //===- Shape.cpp - Shapes of machines -------------------------------------===//
 //
 // `hardware h100[4, 8]`: one number per torus axis and per switch, outermost
-// first, within what the catalogue says can be built (language.md section 3).
+// first, within what the catalogue says can be built
+// (docs/Language.md#3-machine-and-mesh).
 //
 //===----------------------------------------------------------------------===//
 

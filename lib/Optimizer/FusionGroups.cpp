@@ -1,8 +1,9 @@
 //===- FusionGroups.cpp - Which operations fuse ----------------*- C++ -*-===//
 //
-// Fusion groups are fixed by the program, in its order (cost-model.md section
-// 2): a light operation joins the group of its latest-produced operand if its
-// indices are that group's or a subset of them; else it starts one.
+// Fusion groups are fixed by the program, in its order
+// (docs/CostModel.md#2-one-operation-on-one-device): a light operation joins
+// the group of its latest-produced operand if its indices are that group's or a
+// subset of them; else it starts one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,6 +97,15 @@ llvm::SmallVector<StringRef, 6> iterationIndices(Operation *op) {
   for (unsigned i = 0; i < indexing.getResults().size(); ++i)
     add(indexing.getResultIndices(i));
   return names;
+}
+
+/// Indices of what a leader leaves for its group: of the elements that it
+/// writes, which for a scatter are those of the update.
+llvm::SmallVector<StringRef, 4> writtenIndices(Operation *leader) {
+  IndexingAttr indexing = cast<ShardingRuleOpInterface>(leader).getIndexing();
+  constexpr unsigned update = 1;
+  return isa<ScatterOp>(leader) ? indexing.getOperandIndices(update)
+                                : indexing.getResultIndices(0);
 }
 
 unsigned GroupAssigner::startGroup(ArrayRef<StringRef> indices) {
@@ -359,8 +369,7 @@ void GroupAssigner::assign(Operation *op) {
       group = it->second;
   }
   if (!group && isLeader) {
-    IndexingAttr indexing = cast<ShardingRuleOpInterface>(op).getIndexing();
-    group = startGroup(indexing.getResultIndices(0));
+    group = startGroup(writtenIndices(op));
   } else if (!group) {
     // Pins of one operation that contradict each other are reported where its
     // strategies are enumerated.

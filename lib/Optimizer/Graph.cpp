@@ -290,8 +290,9 @@ void GraphBuilder::visit(Block &block) {
   }
 }
 
-/// Cost-model.md section 2: "a group of elementwise operations and casts only,
-/// used only by einsums or attention, is a prologue of each user".
+/// A group of elementwise operations and casts that only einsums or attention
+/// use is a prologue of each user
+/// (docs/CostModel.md#2-one-operation-on-one-device).
 bool GraphBuilder::isPrologue(const Chunk &chunk) const {
   if (chunk.kind != Chunk::Kind::Rest || graph.groups[chunk.group].first >= 0)
     return false;

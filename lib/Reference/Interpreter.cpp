@@ -493,6 +493,14 @@ LogicalResult Interpreter::runOperation(Operation *op) {
       })
       .Case<shd::RepeatOp>(
           [&](shd::RepeatOp repeated) { return repeat(repeated); })
+      .Case<spmd::RingShiftOp>(
+          [&](spmd::RingShiftOp shifted) { return shift(shifted); })
+      .Case<spmd::RingPositionOp>(
+          [&](spmd::RingPositionOp position) { return locate(position); })
+      .Case<spmd::ChunkOp>(
+          [&](spmd::ChunkOp chunk) { return takeChunk(chunk); })
+      .Case<spmd::PlaceOp>(
+          [&](spmd::PlaceOp place) { return placeChunk(place); })
       .Default([&](Operation *) { return compute(op); });
 }
 

@@ -2,8 +2,9 @@
 //
 // Goes through the points of a program, makes what each needs, issues
 // collectives where the schedule does, and has the devices drop every array
-// after its last use; with an account of what they hold: cost-model.md section
-// 6. Nothing here knows what the report predicts.
+// after its last use; with an account of what they hold:
+// docs/CostModel.md#6-memory-of-one-device. Nothing here knows what the report
+// predicts.
 //
 //===----------------------------------------------------------------------===//
 

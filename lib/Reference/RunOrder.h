@@ -2,7 +2,8 @@
 //
 // The points of a device's program: fusion groups, each one kernel, in the
 // order in which they end, and what is issued between them. And how long its
-// tensors are needed. cost-model.md sections 5 and 6.
+// tensors are needed. docs/CostModel.md#the-schedule and
+// docs/CostModel.md#6-memory-of-one-device.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,6 +1,7 @@
 //===- Json.cpp - The report for programs ---------------------------------===//
 //
-// Schema shardc.cost/1 of cli.md. Keys in its order; what is unknown is null.
+// Schema shardc.cost/1 of docs/CommandLine.md#the-json-report, keys in its
+// order. Unknown figures are null.
 //
 //===----------------------------------------------------------------------===//
 

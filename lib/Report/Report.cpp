@@ -154,7 +154,7 @@ void Totals::add(const ReportItem &item) {
     addCompute(item, item.compute()->cost);
 }
 
-/// cost-model.md section 5; ties go to the network, then to HBM.
+/// docs/CostModel.md#5-the-time-of-a-step; ties go to the network, then to HBM.
 std::string Totals::boundOfStep(Picoseconds busiest) const {
   if (busiest > 0 && busiest >= saturatingAdd(computeBound, hbmBound))
     return "network";

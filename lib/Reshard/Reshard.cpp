@@ -137,7 +137,7 @@ private:
 };
 } // namespace
 
-/// V of cost-model.md section 4.
+/// V of docs/CostModel.md#4-collectives.
 double Pricer::groupBytes(const Edge &edge, double fromBytes,
                           double toBytes) const {
   switch (edge.kind) {

@@ -2,7 +2,7 @@
 //
 // Lifetimes come from the program's graph, layouts from the types of the
 // explicit program, and from the schedule where buffers are made earlier than
-// program order needs them: cost-model.md section 6.
+// program order needs them: docs/CostModel.md#6-memory-of-one-device.
 //
 //===----------------------------------------------------------------------===//
 

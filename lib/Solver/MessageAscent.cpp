@@ -161,7 +161,7 @@ private:
     bestMessages = passing.messages();
   }
 
-  /// A subgradient step along averaged usage (solver.md section 2).
+  /// A subgradient step along averaged usage (docs/Solver.md#prices-and-bound).
   void step() {
     std::vector<int64_t> excess = excessUsage(model, passing.leastLabels());
     double weight = length > kFine ? kCoarseWeight : kFineWeight;

@@ -2,7 +2,7 @@
 //
 // Private to the solver: local search whose moves are exact. Of a random
 // induced forest all labels are chosen at once by dynamic programming, given
-// those of the other variables (recipe: solver.md section 3).
+// those of the other variables (docs/Solver.md#plans).
 //
 //===----------------------------------------------------------------------===//
 

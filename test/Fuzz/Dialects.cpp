@@ -66,7 +66,8 @@ static void runPipeline(Quiet &quiet, ModuleOp module, bool propagate) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  llvm::StringRef text(reinterpret_cast<const char *>(data), size);
+  // MLIR's lexer reads one character beyond the text, which has to be a NUL.
+  std::string text(reinterpret_cast<const char *>(data), size);
   Quiet quiet;
   DialectRegistry registry;
   registerCatalogue(registry);

@@ -69,7 +69,7 @@ static double localBytes(Type type) {
          shd::elementBits(tensor.getElementType()) / 8;
 }
 
-/// From the local shapes, by the formulas of cost-model.md section 4.
+/// From the local shapes, by the formulas of docs/CostModel.md#4-collectives.
 static Listed emitted(Operation *op) {
   Mesh mesh = spmd::meshOf(op);
   Listed result;

@@ -52,7 +52,7 @@ using namespace shardc;
 
 namespace {
 
-/// language.md section 10.
+/// Exit statuses: docs/Language.md#13-diagnostics-and-exit-status.
 enum ExitStatus {
   Success = 0,
   InputError = 1,

@@ -1,7 +1,8 @@
 //===- Collective.h - Time of collectives on real networks ----*- C++ -*-===//
 //
-// The roofline of each collective on tori and switched levels: cost-model.md
-// section 4, How to Scale Your Model chapters 2, 3 and 12.
+// The roofline of each collective on tori and switched levels:
+// docs/CostModel.md#4-collectives, How to Scale Your Model chapters 2, 3 and
+// 12.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +15,7 @@
 namespace shardc {
 
 /// The six collectives, in the order that breaks ties between equally cheap
-/// sequences (cost-model.md section 3).
+/// sequences (docs/CostModel.md#3-shardings).
 enum class CollectiveKind : uint8_t {
   AllGather,
   AllSlice,
@@ -37,7 +38,7 @@ using PhysicalSet = uint64_t;
 inline PhysicalSet physicalBit(unsigned axis) { return PhysicalSet(1) << axis; }
 
 struct CollectiveCost {
-  /// V of cost-model.md section 4.
+  /// V of docs/CostModel.md#4-collectives.
   double bytes = 0;
   /// Sent by one device.
   double wireBytes = 0;
@@ -105,7 +106,8 @@ private:
     unsigned firstPhysical = 0;
     unsigned numPhysical = 1;
     /// Share of one device, bytes/s: of one torus link in one direction; else
-    /// w_i of cost-model.md section 4 (of a full mesh, over all its links).
+    /// w_i of docs/CostModel.md#4-collectives (of a full mesh, over all its
+    /// links).
     double rate = 0;
     /// Links of one member of a full mesh.
     int64_t meshLinks = 1;

@@ -8,7 +8,7 @@
 namespace shardc {
 
 /// True if one collective of the kind over `axes` turns `from` into `to`:
-/// cost-model.md section 3.
+/// docs/CostModel.md#3-shardings.
 bool performs(const Mesh &mesh, CollectiveKind kind, const Layout &from,
               const Layout &to, AxisSet axes);
 

@@ -1,6 +1,7 @@
 //===- Operation.h - Time of a fusion group on one device -----*- C++ -*-===//
 //
-// The roofline of one fusion group: cost-model.md section 2.
+// The roofline of one fusion group:
+// docs/CostModel.md#2-one-operation-on-one-device.
 //
 //===----------------------------------------------------------------------===//
 

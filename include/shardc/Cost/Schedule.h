@@ -1,6 +1,6 @@
 //===- Schedule.h - When a step's work runs -------------------*- C++ -*-===//
 //
-// The deterministic schedule of cost-model.md section 5, over a plain
+// The deterministic schedule of docs/CostModel.md#the-schedule, over a plain
 // description of the step: fusion groups on one compute stream, collectives on
 // the physical networks that they occupy. The order in which a network runs its
 // collectives follows from the program and never from times, so the length of

@@ -1,8 +1,8 @@
 //===- Ast.h - Abstract syntax of .shd files ------------------*- C++ -*-===//
 //
-// What the parser makes of a file (language.md), before names are resolved.
-// Every node has the range of source text that it came from; nodes are owned by
-// their parents. No MLIR.
+// The abstract syntax tree of a file (docs/Language.md), before names are
+// resolved. Every node has the range of source text that it came from; parents
+// own their children. No MLIR.
 //
 //===----------------------------------------------------------------------===//
 

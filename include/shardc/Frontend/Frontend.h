@@ -1,6 +1,6 @@
 //===- Frontend.h - From .shd text to the shd dialect ---------*- C++ -*-===//
 //
-// Parse, check, import (language.md). The only library with ANTLR in it.
+// Parse, check, import (docs/Language.md). The only library with ANTLR in it.
 //
 //===----------------------------------------------------------------------===//
 

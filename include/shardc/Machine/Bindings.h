@@ -1,8 +1,8 @@
 //===- Bindings.h - The bindings that a program may ask for ---*- C++ -*-===//
 //
 // Lists the ways in which mesh axes can lie on a machine by naming physical
-// axes (language.md section 3), so that a faster one than the program's can be
-// found and written down.
+// axes (docs/Language.md#3-machine-and-mesh), so that a faster one than the
+// program's can be found and written down.
 //
 //===----------------------------------------------------------------------===//
 

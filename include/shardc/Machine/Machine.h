@@ -2,8 +2,8 @@
 //
 // A machine as the cost model sees it: peaks, memory, networks from the fastest
 // to the slowest, and the binding of logical mesh axes to physical ones. Filled
-// from hardware files (language.md section 8); no MLIR, no parsing.
-// Units: FLOP/s, bytes, bytes/s, seconds, USD/h; all per chip.
+// from hardware files (docs/Language.md#11-describing-a-machine); no MLIR, no
+// parsing. Units: FLOP/s, bytes, bytes/s, seconds, USD/h; all per chip.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,9 +100,9 @@ struct Machine {
   llvm::SmallVector<Network, 3> networks;
 
   int64_t numChips() const;
-  /// Peak of a compute type with the fallbacks of cost-model.md section 2
-  /// (f16 = bf16; f8 and int8 share; int4 and f4 fall back to int8, then bf16;
-  /// f32 and tf32 run at bf16's). Nothing if no fallback is stated.
+  /// Peak of a compute type (docs/CostModel.md#2-one-operation-on-one-device):
+  /// f16 falls back to bf16, int4 and f4 to int8, then bf16; f8 and int8 share
+  /// theirs; f32 and tf32 run at bf16's. Nothing if no fallback is stated.
   std::optional<double> peak(llvm::StringRef type) const;
 };
 
@@ -136,9 +136,9 @@ std::string shapeToString(llvm::StringRef name, llvm::ArrayRef<int64_t> shape);
 MachineOr<Machine> buildMachine(const HardwareDescription &description,
                                 const Machine *base);
 
-/// Gives the machine a shape (language.md section 3): empty is one chip; checks
-/// the number of extents, positivity, and the catalogue's limits (with the
-/// shape that was probably meant).
+/// Gives the machine a shape (docs/Language.md#3-machine-and-mesh): empty is
+/// one chip; checks the number of extents, positivity, and the catalogue's
+/// limits (with the shape that was probably meant).
 MachineOr<Machine> withShape(Machine machine, llvm::ArrayRef<int64_t> shape,
                              unsigned where);
 
@@ -177,9 +177,10 @@ struct AxisRequest {
   unsigned where = 0;
 };
 
-/// Binds mesh axes as requested or by language.md's default: to whole physical
-/// axes in order where the sizes allow, otherwise row-major, the last mesh axis
-/// innermost. `requests` has one entry per mesh axis.
+/// Binds mesh axes as requested or by default
+/// (docs/Language.md#3-machine-and-mesh): to whole physical axes in order where
+/// the sizes allow, otherwise row-major, the last mesh axis innermost.
+/// `requests` has one entry per mesh axis.
 MachineOr<MeshBinding> bindMesh(const Machine &machine, const Mesh &mesh,
                                 llvm::ArrayRef<AxisRequest> requests,
                                 unsigned where);

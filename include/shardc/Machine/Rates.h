@@ -1,8 +1,8 @@
 //===- Rates.h - What a machine's networks give one chip ------*- C++ -*-===//
 //
 // Bandwidths of networks as one chip sees them, and the arithmetic intensities
-// at which memory and networks keep up with the matrix units: cost-model.md
-// section 4, How to Scale Your Model chapters 1 and 5.
+// at which memory and networks keep up with the matrix units:
+// docs/CostModel.md#4-collectives, How to Scale Your Model chapters 1 and 5.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +15,9 @@ namespace shardc {
 
 /// Bytes/s that each network of the machine's shape gives one chip while all
 /// chips use it, the fastest first. Of a torus: one link in one direction. Of a
-/// switched level: w_i of cost-model.md section 4, what the link of one of its
-/// members leaves each chip below, no more than the level's switches and the
-/// levels between let through. Of a full mesh: all links of the chip.
+/// switched level: w_i of docs/CostModel.md#4-collectives, what the link of one
+/// of its members leaves each chip below, no more than the level's switches and
+/// the levels between let through. Of a full mesh: all links of the chip.
 llvm::SmallVector<double, 4> bandwidthsPerChip(const Machine &machine);
 
 /// How many members a level can have: what the catalogue says, or the shape if

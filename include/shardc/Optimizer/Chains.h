@@ -2,9 +2,9 @@
 //
 // A chain is a part of a step's work that no schedule can overlap: groups in
 // the order of the compute stream, and between two of them the collectives on
-// which the second waits for the first (optimizer.md section 2), or what one
-// physical network carries between the two. It is made of links and of loads,
-// each of which has a cost of its own in the network.
+// which the second waits for the first (docs/Optimizer.md#3-what-is-proven), or
+// what one physical network carries between the two. It is made of links and of
+// loads, each of which has a cost of its own in the network.
 //
 //===----------------------------------------------------------------------===//
 

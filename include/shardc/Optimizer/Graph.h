@@ -3,7 +3,8 @@
 // Chunks (operations that share one strategy), the values between them, and the
 // program points at which memory is counted. A fusion group is a leading
 // einsum, attention, gather or scatter (one chunk) and what follows it
-// (another); cost-model.md section 2, optimizer.md section 1.
+// (another); docs/CostModel.md#2-one-operation-on-one-device,
+// docs/Optimizer.md#2-the-problem.
 //
 //===----------------------------------------------------------------------===//
 

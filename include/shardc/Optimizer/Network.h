@@ -1,8 +1,9 @@
 //===- Network.h - A program as a cost function network -------*- C++ -*-===//
 //
-// Builds the optimizer's problem from a program's graph (optimizer.md section
-// 1) and writes an assignment of it back as closed pins. For any assignment the
-// network's costs sum to the report's `upper_s` and its memory to the report's.
+// Builds the optimizer's problem from a program's graph
+// (docs/Optimizer.md#2-the-problem) and writes an assignment of it back as
+// closed pins. For any assignment the network's costs sum to the report's
+// `upper_s` and its memory to the report's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +19,8 @@
 namespace shardc {
 
 /// What a network's costs are: times of the device and of every collective,
-/// each with a weight. cost-model.md section 5: with one of both it is
-/// `upper_s`.
+/// each with a weight. docs/CostModel.md#5-the-time-of-a-step: with one of both
+/// it is `upper_s`.
 struct Weights {
   int64_t device = 1, collectives = 1;
 };

@@ -11,7 +11,8 @@ namespace shardc {
 /// `--opt`: exactly what is annotated, spread what is annotated, or search.
 enum class OptMode { None, Propagate, Optimize };
 
-/// `--objective`: the time to minimise (cost-model.md section 5).
+/// `--objective`: the time to minimise
+/// (docs/CostModel.md#5-the-time-of-a-step).
 enum class Objective { Upper, Scheduled, Lower };
 
 /// As `--objective` calls it.

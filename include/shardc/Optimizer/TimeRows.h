@@ -1,10 +1,10 @@
 //===- TimeRows.h - A network's times by resource -------------*- C++ -*-===//
 //
-// cost-model.md section 5: `lower` is the largest of the device's time and of
-// each physical network's; `scheduled` is no less than these and than the
-// length of each chain. All of them are sums over the network, so any weights
-// make a problem of the same variables and labels, and a limit on all of them
-// one with more points of memory.
+// docs/CostModel.md#5-the-time-of-a-step: `lower` is the largest of the
+// device's time and of each physical network's; `scheduled` is no less than
+// these and than the length of each chain. All of them are sums over the
+// network, so any weights make a problem of the same variables and labels, and
+// a limit on all of them one with more points of memory.
 //
 //===----------------------------------------------------------------------===//
 

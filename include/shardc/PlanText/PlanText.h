@@ -1,7 +1,8 @@
 //===- PlanText.h - A plan written into the program -----------*- C++ -*-===//
 //
-// `--emit-plan` (cli.md): the program's own text with every `@` filled in, so
-// that reading it back with `--opt=none` gives the same plan at the same cost.
+// `--emit-plan` (docs/CommandLine.md#what-to-print): the program's own text
+// with every `@` filled in, so that reading it back with `--opt=none` gives the
+// same plan at the same cost.
 //
 //===----------------------------------------------------------------------===//
 

@@ -73,7 +73,7 @@ Crossovers findCrossovers(const CrossoverRange &range,
 
 void printCrossoverTable(llvm::raw_ostream &os, llvm::StringRef file,
                          const Crossovers &result, bool colour);
-/// Schema shardc.crossover/1 of cli.md.
+/// Schema shardc.crossover/1 of docs/CommandLine.md#crossovers.
 void printCrossoverJson(llvm::raw_ostream &os, const Crossovers &result);
 
 } // namespace shardc

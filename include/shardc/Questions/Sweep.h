@@ -53,7 +53,7 @@ struct Frontier;
 void printSweepCsv(llvm::raw_ostream &os, llvm::ArrayRef<std::string> names,
                    llvm::ArrayRef<SweepRow> rows,
                    const Frontier *frontier = nullptr);
-/// Schema shardc.sweep/1 of cli.md.
+/// Schema shardc.sweep/1 of docs/CommandLine.md#sweeps.
 void printSweepJson(llvm::raw_ostream &os, llvm::ArrayRef<SweepRow> rows,
                     const Frontier *frontier = nullptr);
 

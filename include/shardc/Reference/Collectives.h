@@ -1,7 +1,7 @@
 //===- Collectives.h - Collectives between devices' memories --*- C++ -*-===//
 //
 // Data moves from device to device in messages only, and every message is
-// counted. cost-model.md section 4 says how many bytes these should be.
+// counted. docs/CostModel.md#4-collectives says how many bytes these should be.
 //
 //===----------------------------------------------------------------------===//
 

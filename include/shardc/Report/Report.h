@@ -2,7 +2,9 @@
 //
 // Every fact that `--emit-cost` and `--emit-json` print, computed once. Times
 // in seconds, sizes in bytes, for one device and one step unless a name says
-// otherwise; what is unknown is absent. See cost-model.md sections 5 and 6.
+// otherwise; what is unknown is absent. See
+// docs/CostModel.md#5-the-time-of-a-step and
+// docs/CostModel.md#6-memory-of-one-device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -393,7 +395,7 @@ Report buildReport(shd::ProgramOp program, const CollectiveModel &model,
 /// what is proven of smaller ones.
 std::string leastLimitText(const Report &report);
 
-/// The report for programs: cli.md, "The JSON report".
+/// The report for programs: docs/CommandLine.md#the-json-report.
 void printJson(llvm::raw_ostream &os, const Report &report);
 
 /// The report for people, at most 120 columns; escapes for colours only if

@@ -1,7 +1,7 @@
 //===- Suspects.h - What a plan seems to do in vain -----------*- C++ -*-===//
 //
 // Patterns in a program whose plan is explicit that often mean lost time:
-// docs/CommandLine.md, "Lint". Found without planning anything; each with what
+// docs/CommandLine.md#lint. Found without planning anything; each with what
 // it takes, and with the shardings under which it might go away.
 //
 //===----------------------------------------------------------------------===//

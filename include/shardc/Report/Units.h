@@ -1,7 +1,7 @@
 //===- Units.h - Figures for people ---------------------------*- C++ -*-===//
 //
 // Scales and rounds figures for the text report: three significant digits and a
-// decimal prefix. 1 GB is 1e9 bytes (cost-model.md section 1).
+// decimal prefix. 1 GB is 1e9 bytes (docs/CostModel.md#1-conventions).
 //
 //===----------------------------------------------------------------------===//
 

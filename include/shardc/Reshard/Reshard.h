@@ -2,7 +2,7 @@
 //
 // Turns one layout of a tensor into another by the cheapest sequence of
 // all_gather, all_slice, all_to_all, reduce_scatter, all_reduce and
-// collective_permute (cost-model.md section 3). One planner serves the
+// collective_permute (docs/CostModel.md#3-shardings). One planner serves the
 // optimizer's prices and the pass that emits collectives: what is priced is
 // what is emitted. Pure and memoised; the same for every objective.
 //

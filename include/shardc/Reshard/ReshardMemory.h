@@ -10,7 +10,7 @@ namespace shardc {
 
 /// Bytes alive on one device while a sequence of collectives runs: the operand
 /// and the result of each step together, except that all_reduce works in place
-/// (cost-model.md section 6).
+/// (docs/CostModel.md#6-memory-of-one-device).
 struct ReshardMemory {
   int64_t peakBytes = 0, resultBytes = 0;
   /// The same where the source stays as it is: slices of it are views, and the

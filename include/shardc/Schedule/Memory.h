@@ -1,6 +1,7 @@
 //===- Memory.h - Memory of a planned program over time -------*- C++ -*-===//
 //
-// What one device holds at each point of the step: cost-model.md section 6.
+// What one device holds at each point of the step:
+// docs/CostModel.md#6-memory-of-one-device.
 //
 //===----------------------------------------------------------------------===//
 

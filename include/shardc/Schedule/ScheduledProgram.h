@@ -1,8 +1,8 @@
 //===- ScheduledProgram.h - A planned program in time ---------*- C++ -*-===//
 //
 // The schedule of a program whose plan is explicit, with as much overlap as its
-// memory allows, and the memory that it then takes: cost-model.md sections 5
-// and 6.
+// memory allows, and the memory that it then takes:
+// docs/CostModel.md#the-schedule and docs/CostModel.md#6-memory-of-one-device.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- Contract.h - Shrinking a network without loss ----------*- C++ -*-===//
 //
 // Each step keeps at least one optimal assignment, in cost and in memory; most
-// keep all of them. See How the solver works: optimizer.md section 3, step 1.
+// keep all of them: docs/Optimizer.md#4-how-it-is-solved, step 1.
 //
 //===----------------------------------------------------------------------===//
 

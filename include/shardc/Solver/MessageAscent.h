@@ -2,7 +2,7 @@
 //
 // For networks whose elimination tables do not fit: maximises the Lagrangian
 // bound with one sweep of messages per step and steps in proportion to the
-// prices (recipe and constants: solver.md section 8). Bounds are exact.
+// prices (docs/Solver.md#prices-and-bound). Bounds are exact.
 //
 //===----------------------------------------------------------------------===//
 

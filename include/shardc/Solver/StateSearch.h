@@ -3,7 +3,8 @@
 // Assigns variables in reverse order of elimination. A state is what the rest
 // depends on: labels of the frontier, cost, and usage of a few memory rows. It
 // goes if its cost to go exceeds the best plan, or if another state of the same
-// frontier costs and uses no more (Pareto states, optimizer.md section 3).
+// frontier costs and uses no more (Pareto states,
+// docs/Optimizer.md#4-how-it-is-solved).
 //
 //===----------------------------------------------------------------------===//
 

@@ -319,7 +319,7 @@ TEST(SwitchTest, ThreeLevels) {
 }
 
 // Between leaves only: the traffic leaves through the node's NIC as well, so it
-// occupies both levels (cost-model.md section 5). 3/4 / 50e9.
+// occupies both levels (docs/CostModel.md#5-the-time-of-a-step). 3/4 / 50e9.
 TEST(SwitchTest, OuterLevelsShareTheEgress) {
   CollectiveModel pod = model(h100({4, 32, 8}), {4, 32, 8});
   CollectiveCost cost = pod.cost(kAllGather, {0}, 1e9);

@@ -2,8 +2,8 @@
 //
 // The time of a collective is what its busiest directed link carries, if every
 // step is pipelined with the next. Here chunks are moved one by one, links are
-// counted, and the formulas of cost-model.md section 4 compared. They agree
-// exactly but for two conventions of the book:
+// counted, and the formulas of docs/CostModel.md#4-collectives compared. They
+// agree exactly but for two conventions of the book:
 //
 //   ring   V / W_bidi counts the device's own shard as if it were received:
 //          (N - 1) / N of it crosses links. The book's own algorithm, in which
@@ -78,8 +78,8 @@ protected:
       all.push_back(axis);
     return chips.cost(kind, all, bytes);
   }
-  /// V / sum of W_i as cost-model.md has it, with what a ring receives counted
-  /// as it is: 2 W_one N / (N - 1).
+  /// V / sum of W_i as docs/CostModel.md#4-collectives has it, with what a ring
+  /// receives counted as it is: 2 W_one N / (N - 1).
   double exactGather() const {
     double inbound = 0;
     for (const Axis &axis : shape.axes)

@@ -27,7 +27,7 @@ TEST_P(ElementTypes, HaveNamesAndWidths) {
   EXPECT_EQ(elementBits(type), GetParam().bits);
 }
 
-// language.md section 2, widths of cost-model.md section 1.
+// docs/Language.md#7-element-types, widths of docs/CostModel.md#1-conventions.
 INSTANTIATE_TEST_SUITE_P(
     Language, ElementTypes,
     testing::Values(

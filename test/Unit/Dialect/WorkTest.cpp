@@ -1,6 +1,7 @@
 //===- WorkTest.cpp - FLOPs and bytes of operations -----------------------===//
 //
-// Work on one device from local extents, against cost-model.md section 2.
+// Work on one device from local extents, against
+// docs/CostModel.md#2-one-operation-on-one-device.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,6 +1,7 @@
 //===- CatalogueTest.cpp - The embedded hardware files --------------------===//
 //
-// Every figure of the tables of cost-model.md section 8, copied from that page.
+// Every figure of the catalogue, copied from its source:
+// docs/CostModel.md#8-where-a-machines-figures-come-from.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,9 +12,9 @@ Machine withPeaks(std::map<std::string, double> flops) {
   return machine;
 }
 
-// cost-model.md section 2: "f16 = bf16; f8 and int8 share one where one is
-// stated; int4 and f4 fall back to int8, then bf16; f32 and tf32 run at
-// bf16's".
+// docs/CostModel.md#2-one-operation-on-one-device: f16 is bf16's; f8 and int8
+// share theirs; int4 and f4 fall back to int8, then bf16; f32 and tf32 run at
+// bf16's.
 TEST(PeakTest, FallsBackToStatedPeaks) {
   Machine machine = withPeaks({{"bf16", 2}, {"int8", 4}});
   EXPECT_EQ(machine.peak("bf16"), 2);
@@ -54,7 +54,7 @@ TEST(PeakTest, StatedPeaksWin) {
   EXPECT_EQ(machine.peak("int4"), 4);
 }
 
-// cost-model.md section 1; the nibble types are half a byte.
+// docs/CostModel.md#1-conventions; the nibble types are half a byte.
 TEST(ElementTypeTest, Widths) {
   EXPECT_EQ(elementTypeBits("f64"), 64u);
   EXPECT_EQ(elementTypeBits("tf32"), 32u);

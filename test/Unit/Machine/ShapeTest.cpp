@@ -54,8 +54,7 @@ TEST(ShapeTest, ChipsAreCountable) {
               std::string::npos);
 }
 
-// cost-model.md section 8: "`h100[64, 8]` is an error that suggests
-// `h100[2, 32, 8]`".
+// docs/Language.md#3-machine-and-mesh: 64 nodes are more than one leaf holds.
 TEST(ShapeTest, TooManyNodesSuggestLeaves) {
   MachineError found = shapeError(gpuDescription(), {64, 8});
   EXPECT_EQ(found.where, 42u);

@@ -1,6 +1,7 @@
 //===- PropertyTest.cpp - What holds of every report ----------------------===//
 //
-// Laws of cost-model.md on random programs, planned as written and searched.
+// Laws of docs/CostModel.md#5-the-time-of-a-step on random programs, planned as
+// written and searched.
 //
 //===----------------------------------------------------------------------===//
 

@@ -126,7 +126,7 @@ TEST_F(Lists, EveryPrintedListIsClosed) {
   EXPECT_EQ(closedList({"B", "D"}, pin({"X", ""})), "[B@X, D]");
   EXPECT_EQ(closedList({"B", "D"}, pin({"", "X Y"})), "[B, D@(X, Y)]");
   EXPECT_EQ(closedList({"B", "D"}, pin({"", ""})), "[B@(), D]");
-  // A partial sum does not close a list (language.md section 5).
+  // A partial sum does not close a list (docs/Language.md#9-sharding).
   EXPECT_EQ(closedList({"B", "D"}, pin({"", ""}, "X")), "[B@(), D]{+X}");
   EXPECT_EQ(closedList({"B"}, pin({"Z"}, "X Y")), "[B@Z]{+X, +Y}");
   EXPECT_EQ(closedList({}, pin({})), "[]");

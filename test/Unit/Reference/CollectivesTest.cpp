@@ -1,7 +1,8 @@
 //===- CollectivesTest.cpp - Collectives between devices' memories --------===//
 //
 // Values are those of the tensor that the parts stand for; bytes those of
-// cost-model.md section 4, for the N members of a group and V as it says there.
+// docs/CostModel.md#4-collectives, for the N members of a group and V as it
+// says there.
 //
 //===----------------------------------------------------------------------===//
 

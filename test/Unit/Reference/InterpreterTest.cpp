@@ -9,6 +9,7 @@
 #include "mlir/Parser/Parser.h"
 #include <cmath>
 #include <gtest/gtest.h>
+#include <set>
 
 using namespace mlir;
 using namespace shardc;
@@ -212,6 +213,68 @@ spmd.program "states" mesh <[X = 2]> {
   ASSERT_EQ(result.collectives.size(), 1u);
   EXPECT_EQ(result.collectives.front().runs, 6);
   EXPECT_EQ(result.collectives.front().traffic.totalBits(), 6 * 2 * 32);
+}
+
+//===----------------------------------------------------------------------===//
+// The dialect
+//===----------------------------------------------------------------------===//
+
+constexpr StringLiteral kRings = R"(
+spmd.program "rings" mesh <[X = 2, Y = 2]> {
+  %x = spmd.parameter input "x" ["D"] of tensor<8xi32, #shd.sharding<[{Y, X}]>> : tensor<2xi32>
+  %w = spmd.parameter weight "w" ["E"] of tensor<4xi32> : tensor<4xi32>
+  %i = shd.constant dense<1> : tensor<i32>
+  %s = spmd.ring_shift %x over ["Y", "X"] {shd.name = "s"} : tensor<2xi32>
+  %n = spmd.ring_position %i plus 2 over ["Y", "X"] {shd.name = "n"}
+  %c = spmd.chunk %w[%n] dim 0 {shd.name = "c"} : tensor<4xi32> -> tensor<1xi32>
+  %m = spmd.ring_position %i plus 0 over ["Y", "X"] {shd.name = "m"}
+  %p = spmd.place %c into %w[%m] dim 0 {shd.name = "p"} : tensor<1xi32> into tensor<4xi32>
+})";
+
+/// The devices (0, 0), (0, 1), (1, 0), (1, 1) stand at places 0, 2, 1, 3 of the
+/// ring and hold elements 2 p and 2 p + 1 of x; each gets those of place p + 1.
+TEST_F(InterpreterTest, Rings) {
+  inputs = {{"x", {0, 1, 2, 3, 4, 5, 6, 7}}, {"w", {10, 11, 12, 13}}};
+  ASSERT_TRUE(run(kRings)) << errors;
+  EXPECT_EQ(observed["s"], (Parts{{2, 3}, {6, 7}, {4, 5}, {0, 1}}));
+  // p + 1 + 2 and p + 1, modulo 4.
+  EXPECT_EQ(observed["n"], (Parts{{3}, {1}, {0}, {2}}));
+  EXPECT_EQ(observed["m"], (Parts{{1}, {3}, {2}, {0}}));
+  EXPECT_EQ(observed["c"], (Parts{{13}, {11}, {10}, {12}}));
+  EXPECT_EQ(observed["p"], (Parts{{10, 13, 12, 13},
+                                  {10, 11, 12, 11},
+                                  {10, 11, 10, 13},
+                                  {12, 11, 12, 13}}));
+  ASSERT_EQ(result.collectives.size(), 1u);
+  EXPECT_EQ(result.collectives.front().traffic.bits,
+            (std::vector<int64_t>{64, 64, 64, 64}));
+}
+
+/// Every operation of the dialect is in a program that runs.
+TEST_F(InterpreterTest, EveryOperationRuns) {
+  constexpr StringLiteral collectives = R"(
+spmd.program "collectives" mesh <[X = 2]> {
+  %x = spmd.parameter state "x" ["D", "E"] of tensor<2x2xi32, #shd.sharding<[{X}, {}]>> : tensor<1x2xi32>
+  %a = spmd.all_to_all %x over ["X"] of tensor<2x2xi32, #shd.sharding<[{X}, {}]>> to tensor<2x2xi32, #shd.sharding<[{}, {X}]>> : tensor<1x2xi32> -> tensor<2x1xi32>
+  %g = spmd.all_gather %a over ["X"] of tensor<2x2xi32, #shd.sharding<[{}, {X}]>> to tensor<2x2xi32> : tensor<2x1xi32> -> tensor<2x2xi32>
+  %s = spmd.all_slice %g over ["X"] of tensor<2x2xi32> to tensor<2x2xi32, #shd.sharding<[{X}, {}]>> : tensor<2x2xi32> -> tensor<1x2xi32>
+  %p = spmd.collective_permute %s over ["X"] of tensor<2x2xi32, #shd.sharding<[{X}, {}]>> to tensor<2x2xi32, #shd.sharding<[{X}, {}]>> : tensor<1x2xi32> -> tensor<1x2xi32>
+  %r = shd.reduce sum(%a) <[D, E] -> [D]> : (tensor<2x1xi32>) -> tensor<2xi32>
+  %t = spmd.reduce_scatter %r over ["X"] of tensor<2xi32, #shd.sharding<[{}], partial = {X}>> to tensor<2xi32, #shd.sharding<[{X}]>> : tensor<2xi32> -> tensor<1xi32>
+  spmd.update "x" %p : tensor<1x2xi32>
+})";
+  inputs = {{"x", {1, 2, 3, 4, 5, 6, 7, 8}}, {"w", {5, 6, 7, 8}}};
+  std::set<StringRef> ran;
+  for (StringRef text : {kDot, collectives, kRings}) {
+    inputs["x"].resize(text == StringRef(kRings) ? 8 : 4);
+    ASSERT_TRUE(run(text)) << errors;
+    module->walk(
+        [&](Operation *op) { ran.insert(op->getName().getStringRef()); });
+  }
+  for (RegisteredOperationName name :
+       context.getRegisteredOperationsByDialect("spmd"))
+    EXPECT_TRUE(ran.count(name.getStringRef()))
+        << name.getStringRef().str() << " is in no program that runs";
 }
 
 /// Softmax of 0 and log 3, twice: exponentials sum to 1 + 3 on each device and

@@ -78,9 +78,9 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// The feed-forward block of language.md section 1 with Win gathered over X
-/// (FSDP) and the sum over F scattered over Y. For 16 chips, B = 8192, D =
-/// 4096, F = 16384:
+/// The feed-forward block of docs/Language.md#1-a-first-program with Win
+/// gathered over X (FSDP) and the sum over F scattered over Y. For 16 chips, B
+/// = 8192, D = 4096, F = 16384:
 ///
 ///   all_gather X of Win: V = 4096 * 4096 * 2 B = 33554432 B, wire 3/4 of it;
 ///     a line of 4: V * 3/4 / 4.5e10 B/s = 559.24 us, latency 3 hops = 3 us

@@ -1,7 +1,7 @@
 //===- ShdShardingRules.cpp - What each operation allows ------------------===//
 //
-// Sharding rules: cost-model.md section 3, How to Scale Your Model chapter 3.
-// Indices are parallel unless an operation says otherwise.
+// Sharding rules: docs/CostModel.md#3-shardings, How to Scale Your Model
+// chapter 3. Indices are parallel unless an operation says otherwise.
 //
 //===----------------------------------------------------------------------===//
 

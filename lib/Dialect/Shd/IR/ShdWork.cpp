@@ -1,6 +1,7 @@
 //===- ShdWork.cpp - What each operation does on one device ---------------===//
 //
-// FLOPs and bytes from local extents: cost-model.md section 2.
+// FLOPs and bytes from local extents:
+// docs/CostModel.md#2-one-operation-on-one-device.
 //
 //===----------------------------------------------------------------------===//
 

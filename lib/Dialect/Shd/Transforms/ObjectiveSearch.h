@@ -5,9 +5,9 @@
 // work that waits for each other. Any weighted mean of the sums is a sum, so
 // the network with these weights has a least cost that bounds both from below,
 // and the plans that reach it are worth a try (Lagrangian relaxation;
-// optimizer.md section 2). Then limits on all sums together are met, which is a
-// plan to try, or refuted, which is a bound; and what they cannot tell apart is
-// parted.
+// docs/Optimizer.md#3-what-is-proven). Then limits on all sums together are
+// met, which is a plan to try, or refuted, which is a bound; and what they
+// cannot tell apart is parted.
 //
 //===----------------------------------------------------------------------===//
 

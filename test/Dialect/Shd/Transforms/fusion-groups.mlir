@@ -159,3 +159,16 @@ shd.program "partial_pins" mesh <[X = 4]> hardware <"h100", [4]> {
   shd.output "r" %r ["B", "F"] : tensor<64x128xbf16>
   shd.output "m" %m ["B", "F"] : tensor<64x128xbf16>
 }
+
+// What follows a scatter has the indices of what that writes, its update's.
+// CHECK-LABEL: shd.program "scatter"
+shd.program "scatter" mesh <[X = 4]> hardware <"h100", [4]> {
+  %c = shd.declare state "c" ["B", "S"] : tensor<64x32xi8>
+  %u = shd.declare input "u" ["B"] : tensor<64xi8>
+  %p = shd.declare input "p" ["B"] : tensor<64xi32>
+  // CHECK: shd.scatter{{.*}} {shd.group = 0 : i64}
+  %d = shd.scatter(%c, %u, %p) <[B, S], [B], [B] -> [B, S]> at [1] : (tensor<64x32xi8>, tensor<64xi8>, tensor<64xi32>) -> tensor<64x32xi8>
+  // CHECK: shd.elementwise cast{{.*}} {shd.group = 3 : i64}
+  %e = shd.elementwise cast(%d) <[B, S] -> [B, S]> : (tensor<64x32xi8>) -> tensor<64x32xbf16>
+  shd.output "e" %e ["B", "S"] : tensor<64x32xbf16>
+}

@@ -51,7 +51,8 @@ shardc::shd::ShdDialect::loadMachine(HardwareAttr hardware) const {
 
 namespace shardc::shd {
 
-/// How an operation takes part in fusion (cost-model.md section 2).
+/// How an operation takes part in fusion
+/// (docs/CostModel.md#2-one-operation-on-one-device).
 enum class FusionKind : uint8_t {
   /// Always starts a group: einsum, attention, gather, scatter.
   Leader,

@@ -30,8 +30,9 @@ def Shd_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
 def Shd_CostOpInterface : OpInterface<"CostOpInterface"> {
   let cppNamespace = "::shardc::shd";
   let description = [{
-    What an operation does on one device, given the local extent of each factor
-    of its sharding rule, and how it fuses (cost-model.md section 2).
+    FLOPs and bytes of an operation on one device, given the local extent of
+    each factor of its sharding rule, and how it fuses
+    (docs/CostModel.md#2-one-operation-on-one-device).
   }];
   let methods = [
     InterfaceMethod<"FLOPs, and bytes of operands (without statistics) and "

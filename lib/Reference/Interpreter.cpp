@@ -447,9 +447,9 @@ LogicalResult Interpreter::repeat(shd::RepeatOp op) {
   ValueRange carried(body.getArguments().drop_front());
   if (failed(carry(op, op.getInits(), carried)))
     return failure();
-  for (uint64_t i = 0; i < op.getCount(); ++i) {
+  for (int64_t i = 0; i < int64_t(op.getCount()); ++i) {
     Tensor number(cast<RankedTensorType>(op.getIteration().getType()));
-    number.setInteger(0, int64_t(i));
+    number.setInteger(0, op.numberOf(i));
     auto shared = std::make_shared<const Tensor>(std::move(number));
     for (Memory &memory : memories)
       memory[keyOf(op.getIteration(), iterations)] = shared;
@@ -545,7 +545,8 @@ void Interpreter::hand(Value from, const Iterations &fromIterations, Value to,
 
 void Interpreter::number(BlockArgument argument, const Iterations &at) {
   Tensor number(cast<RankedTensorType>(argument.getType()));
-  number.setInteger(0, at.back());
+  auto repeat = cast<shd::RepeatOp>(argument.getOwner()->getParentOp());
+  number.setInteger(0, repeat.numberOf(at.back()));
   auto shared = std::make_shared<const Tensor>(std::move(number));
   for (Memory &memory : memories)
     memory[keyOf(argument, at)] = shared;

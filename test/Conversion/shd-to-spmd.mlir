@@ -92,8 +92,8 @@ shd.program "repeat" mesh <[X = 4]> {
     // CHECK-NEXT: shd.yield %[[A]], %[[M]] : tensor<2xf32>, tensor<i32>
     shd.yield %a, %m : tensor<8xf32, #shd.sharding<[{X}]>>, tensor<i32>
   }
-  // CHECK: shd.repeat "M" = 2() : () -> () {
-  shd.repeat "M" = 2() : () -> () {
+  // CHECK: shd.repeat "M" = 2 reverse() : () -> () {
+  shd.repeat "M" = 2 reverse() : () -> () {
   ^bb0(%j: tensor<i32>):
     // CHECK: shd.part %h[%M] {spmd.global = tensor<16xf32, #shd.sharding<[{X}]>>} : tensor<2x4xf32> -> tensor<4xf32>
     %h = shd.part %hs[%j] : tensor<2x16xf32, #shd.sharding<[{}, {X}]>> -> tensor<16xf32, #shd.sharding<[{X}]>>

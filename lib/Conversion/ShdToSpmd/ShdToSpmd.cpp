@@ -123,9 +123,9 @@ struct ConvertRepeat : Pattern<shd::RepeatOp> {
     SmallVector<Type> results;
     if (failed(types().convertTypes(op.getResultTypes(), results)))
       return failure();
-    auto repeat =
-        shd::RepeatOp::create(rewriter, op.getLoc(), results, op.getIndexAttr(),
-                              op.getCountAttr(), adaptor.getInits());
+    auto repeat = shd::RepeatOp::create(
+        rewriter, op.getLoc(), results, op.getIndexAttr(), op.getCountAttr(),
+        op.getReverseAttr(), adaptor.getInits());
     rewriter.inlineRegionBefore(op.getBody(), repeat.getBody(),
                                 repeat.getBody().end());
     if (failed(rewriter.convertRegionTypes(&repeat.getBody(), types())))

@@ -379,7 +379,8 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
   updates = std::move(outer);
   line(cat(pythonTuple(results), ", ", pythonTuple(states), " = lax.scan(",
            function, ", ", pythonTuple(inits), ", ", pythonTuple(stacks),
-           ", length=", count, ")"));
+           ", length=", count, repeat.getReverse() ? ", reverse=True" : "",
+           ")"));
   return success();
 }
 

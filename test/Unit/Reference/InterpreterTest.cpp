@@ -277,6 +277,27 @@ spmd.program "collectives" mesh <[X = 2]> {
         << name.getStringRef().str() << " is in no program that runs";
 }
 
+/// The last iteration runs first: ((0 * 2 + 7) * 2 + 6) * 2 + 5 = 45, where
+/// forwards it were ((0 * 2 + 5) * 2 + 6) * 2 + 7 = 39.
+TEST_F(InterpreterTest, ReverseRepeats) {
+  inputs = {{"w", {5, 6, 7}}};
+  ASSERT_TRUE(run(R"(
+spmd.program "reverse" {
+  %w = spmd.parameter weight "w" ["L"] of tensor<3xi32> stacked 1 : tensor<3xi32>
+  %zero = shd.constant dense<0> : tensor<i32>
+  %two = shd.constant dense<2> : tensor<i32>
+  %y = shd.repeat "L" = 3 reverse(%zero) : (tensor<i32>) -> tensor<i32> {
+  ^bb0(%l: tensor<i32>, %c: tensor<i32>):
+    %p = shd.part %w[%l] : tensor<3xi32> -> tensor<i32>
+    %d = shd.elementwise mul(%c, %two) <[], [] -> []> : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %e = shd.elementwise add(%d, %p) <[], [] -> []> : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    shd.yield %e : tensor<i32>
+  }
+  spmd.output "y" %y [] of tensor<i32> : tensor<i32>
+})")) << errors;
+  EXPECT_EQ(final("y"), (Parts{{45}}));
+}
+
 /// Softmax of 0 and log 3, twice: exponentials sum to 1 + 3 on each device and
 /// to 8 on both.
 TEST_F(InterpreterTest, Statistics) {

@@ -45,8 +45,8 @@ shd.program "structure" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]> allow
     // CHECK: shd.yield %x_1, %[[IN]] : tensor<8x16xbf16>, tensor<bf16>
     shd.yield %in, %s : tensor<8x16xbf16>, tensor<bf16>
   }
-  // CHECK: shd.repeat "M" = 2() : () -> () {
-  shd.repeat "M" = 2() : () -> () {
+  // CHECK: shd.repeat "M" = 2 reverse() : () -> () {
+  shd.repeat "M" = 2 reverse () : () -> () {
   // CHECK-NEXT: ^bb0(%M: tensor<i32>):
   ^bb0(%j: tensor<i32>):
     // CHECK-NEXT: shd.yield

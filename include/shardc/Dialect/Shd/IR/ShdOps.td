@@ -169,6 +169,8 @@ def Shd_RepeatOp : Shd_ValueOp<"repeat", [SingleBlock,
     ```
     The first block argument is the iteration's number; the others are the
     carried values, each with one type and one sharding on entry and exit.
+    Iterations run from number 0 on, or with `reverse` (`"L" = 80 reverse (%x)`)
+    from the last number down to 0.
 
     **Constraints:**
     - (R1) The count is at least 1.
@@ -176,17 +178,21 @@ def Shd_RepeatOp : Shd_ValueOp<"repeat", [SingleBlock,
       in number and type.
     - (R3) The first block argument is a `tensor<i32>`.
   }];
-  let arguments = (ins StrAttr:$index, I64Attr:$count,
+  let arguments = (ins StrAttr:$index, I64Attr:$count, UnitAttr:$reverse,
     Variadic<Shd_Tensor>:$inits);
   let results = (outs Variadic<Shd_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = [{ $index `=` $count `(` $inits `)` attr-dict `:`
-    functional-type($inits, $results) $body }];
+  let assemblyFormat = [{ $index `=` $count (`reverse` $reverse^)? `(` $inits
+    `)` attr-dict `:` functional-type($inits, $results) $body }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     mlir::BlockArgument getIteration() { return getBody().getArgument(0); }
     llvm::ArrayRef<mlir::BlockArgument> getCarried() {
       return getBody().getArguments().drop_front();
+    }
+    /// The number of the iteration that runs behind `step` others.
+    int64_t numberOf(int64_t step) {
+      return getReverse() ? int64_t(getCount()) - 1 - step : step;
     }
   }];
 }

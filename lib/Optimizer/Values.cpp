@@ -12,13 +12,8 @@ using solver::Variable;
 
 /// What the program says of how a value is stored; null: nothing.
 ShardingAttr NetworkBuilder::pinOf(const GraphValue &value) const {
-  if (value.kind == GraphValue::Kind::Result)
-    return {};
-  if (value.kind != GraphValue::Kind::Carried)
-    return getResultPin(value.value.getDefiningOp());
-  auto argument = cast<BlockArgument>(value.value);
-  return getOperandPin(argument.getOwner()->getParentOp(),
-                       argument.getArgNumber() - 1);
+  return value.kind == GraphValue::Kind::Result ? ShardingAttr()
+                                                : getStoredPin(value.value);
 }
 
 /// The layout that a value must be stored in, if its pin leaves no choice.

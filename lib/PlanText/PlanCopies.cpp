@@ -493,16 +493,14 @@ void PlanCopies::placeRepeat(RepeatOp repeat) {
       continue;
     bool derived = !next.getDefiningOp() || next.getDefiningOp<RepeatOp>();
     bool fromInit = derived || isUnwritten(carried);
-    bool differs = PlanModel::stored(init) != carried;
+    bool differs = getStoredPin(init) != carried;
     if (copyOf(init) || (fromInit && differs && !storeAs(init, carried)))
       repeatEntries[{place.frame, place.item}].push_back(
-          {*value, init.getType(), PlanModel::stored(init), carried,
-           copyOf(init)});
-    bool moves = !derived && PlanModel::stored(next) != carried;
+          {*value, init.getType(), getStoredPin(init), carried, copyOf(init)});
+    bool moves = !derived && getStoredPin(next) != carried;
     if (copyOf(next) || (moves && !storeAs(next, carried)))
-      ends[{place.frame, place.item}].push_back({*value, next.getType(),
-                                                 PlanModel::stored(next),
-                                                 carried, copyOf(next)});
+      ends[{place.frame, place.item}].push_back(
+          {*value, next.getType(), getStoredPin(next), carried, copyOf(next)});
   }
 }
 
@@ -533,7 +531,7 @@ void PlanCopies::placeState(UpdateOp update) {
       frame->layer ? frame->layer->body : model.file(0).items, loc);
   ends[{frame, around}].push_back({{model.nameAt(loc), declaredIndices(state)},
                                    state->getResult(0).getType(),
-                                   PlanModel::stored(copy->getResult(0)),
+                                   getStoredPin(copy->getResult(0)),
                                    getOperandPin(update, 0),
                                    copy});
 }
@@ -554,7 +552,7 @@ void PlanCopies::placeOutput(OutputOp output) {
   Operation *copy = copyOf(output.getValue());
   SMLoc loc = model.useLoc(output->getOpOperand(0));
   ShardingAttr pin = getOperandPin(output, 0);
-  ShardingAttr stored = PlanModel::stored(output.getValue());
+  ShardingAttr stored = getStoredPin(output.getValue());
   if (!loc.isValid() || !pin || !stored ||
       (copy && pin == stored && isReturnedTo(model.fileFrame(), copy)))
     return;

@@ -269,7 +269,7 @@ bool StatementSplitter::mayInline(Operation *op, Operation *next) const {
   if (use.getOwner() != next)
     return false;
   auto [pin, copy] = printer.wanted(use);
-  return !copy && pin == PlanModel::stored(op->getResult(0)) &&
+  return !copy && pin == getStoredPin(op->getResult(0)) &&
          pin == madeLayout(op);
 }
 
@@ -377,7 +377,7 @@ void StatementSplitter::addLines(Operation *op, Lines &lines) {
   if (isScatter) {
     OpOperand &whole = op->getOpOperand(0);
     ShardingAttr read = getOperandPin(op, 0),
-                 before = PlanModel::stored(whole.get());
+                 before = getStoredPin(whole.get());
     if (read && before && read != before)
       lines.push_back(
           {place, move(op, name, nameOperand(whole).text, before, read)});

@@ -186,8 +186,7 @@ static ShardingAttr withFirst(ShardingAttr pin, unsigned dims) {
 
 ShardingAttr shd::getResultPin(Operation *op) {
   if (auto part = dyn_cast<PartOp>(op))
-    return withoutFirst(getResultPin(part.getSource().getDefiningOp()),
-                        part.getAt().size());
+    return withoutFirst(getStoredPin(part.getSource()), part.getAt().size());
   return op->getAttrOfType<ShardingAttr>(kResultPin);
 }
 
@@ -204,6 +203,17 @@ void shd::setResultPin(Operation *op, ShardingAttr pin) {
     op->setAttr(kResultPin, pin);
   else
     op->removeAttr(kResultPin);
+}
+
+ShardingAttr shd::getStoredPin(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getArgNumber() == 0
+               ? ShardingAttr()
+               : getOperandPin(argument.getOwner()->getParentOp(),
+                               argument.getArgNumber() - 1);
+  if (auto repeat = value.getDefiningOp<RepeatOp>())
+    return getOperandPin(repeat, cast<OpResult>(value).getResultNumber());
+  return getResultPin(value.getDefiningOp());
 }
 
 void shd::setOperandPin(Operation *op, unsigned operand, ShardingAttr pin) {

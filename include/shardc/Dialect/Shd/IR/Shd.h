@@ -140,6 +140,10 @@ ShardingAttr getOperandPin(mlir::Operation *op, unsigned operand);
 void setResultPin(mlir::Operation *op, ShardingAttr pin);
 void setOperandPin(mlir::Operation *op, unsigned operand, ShardingAttr pin);
 
+/// What is said of how a value is stored, whatever makes it: of what a repeat
+/// carries, on the repeat. Null: nothing.
+ShardingAttr getStoredPin(mlir::Value value);
+
 /// Drops what only `--emit-plan` needs: where in the program's text an
 /// operation and its operands stand.
 void removeSourceAttributes(mlir::Operation *op);

@@ -576,7 +576,10 @@ TEST(Mutations, ValuesThatAreOthers) {
                           {{"the value before",
                             [](Operation *op) {
                               auto update = cast<spmd::UpdateOp>(op);
-                              update.getValueMutable().set(update.getState());
+                              for (Operation *user :
+                                   update.getState().getUsers())
+                                if (auto part = dyn_cast<shd::PartOp>(user))
+                                  update.getValueMutable().set(part);
                               return true;
                             }}}),
             1u);
@@ -590,6 +593,24 @@ TEST(Mutations, ValuesThatAreOthers) {
                               return true;
                             }}}),
             2u);
+}
+
+TEST(Mutations, PartsOfOtherIterations) {
+  Subject subject(kStructure);
+  EXPECT_EQ(expectNoticed(subject, isOp<shd::PartOp>,
+                          {{"the first part",
+                            [](Operation *op) {
+                              OpBuilder builder(op);
+                              auto type = RankedTensorType::get(
+                                  {}, builder.getI32Type());
+                              auto first = shd::ConstantOp::create(
+                                  builder, op->getLoc(),
+                                  DenseElementsAttr::get(type, int32_t(0)));
+                              cast<shd::PartOp>(op).getAtMutable().assign(
+                                  first.getResult());
+                              return true;
+                            }}}),
+            1u);
 }
 
 TEST(Mutations, IterationsThatAreMissing) {

@@ -146,16 +146,49 @@ void Importer::declareTensor(const ast::TensorDecl &decl,
   auto type = mlir::RankedTensorType::get(
       extents, shd::typeFromName(files.getContext(), decl.type.text));
   StringAttr symbol = uniqueName(pathTo(decl.name.text));
-  auto op = shd::DeclareOp::create(
-      builder, files.location(decl.name.range.Start), type,
-      dialectKind(binding.kind), symbol, strings(binding.indices));
+  mlir::Operation *op =
+      createTensor(files.location(decl.name.range.Start), type,
+                   dialectKind(binding.kind), symbol, binding.indices);
   op->setAttr(shd::kFile,
               builder.getI64IntegerAttr(fileOf(decl.name.range.Start)));
   op->setAttr(shd::kCall, str(frame->call));
   setDefinition(op, decl.name.range.Start, *pin);
-  binding.value = op.getResult();
+  binding.value = op->getResult(0);
   if (binding.kind == Binding::Kind::State)
-    states.push_back({decl.name.text, symbol, binding.value, op.getLoc()});
+    states.push_back({decl.name.text, symbol, binding.value, op->getLoc()});
+}
+
+mlir::Operation *Importer::createTensor(mlir::Location loc,
+                                        mlir::RankedTensorType type,
+                                        shd::TensorKind kind, StringAttr symbol,
+                                        llvm::ArrayRef<StringAttr> indices) {
+  llvm::SmallVector<shd::RepeatOp> repeats;
+  for (mlir::Operation *at = builder.getInsertionBlock()->getParentOp();
+       auto repeat = llvm::dyn_cast<shd::RepeatOp>(at); at = at->getParentOp())
+    repeats.insert(repeats.begin(), repeat);
+  IndexNames names;
+  llvm::SmallVector<int64_t> shape;
+  llvm::SmallVector<mlir::Value> numbers;
+  for (shd::RepeatOp repeat : repeats) {
+    names.push_back(repeat.getIndexAttr());
+    shape.push_back(int64_t(repeat.getCount()));
+    numbers.push_back(repeat.getIteration());
+  }
+  llvm::append_range(names, indices);
+  llvm::append_range(shape, type.getShape());
+  auto create = [&] {
+    return shd::DeclareOp::create(builder, loc, type.clone(shape), kind, symbol,
+                                  strings(names), repeats.size());
+  };
+  if (repeats.empty())
+    return create();
+  shd::DeclareOp declared;
+  {
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(repeats.front());
+    declared = create();
+  }
+  return shd::PartOp::create(builder, loc, type, declared, numbers);
 }
 
 bool Importer::checkSize(llvm::ArrayRef<int64_t> extents, llvm::SMRange range,
@@ -237,14 +270,19 @@ void Importer::collectUpdates(llvm::ArrayRef<DeclaredState> states) {
   for (const DeclaredState &state : states) {
     mlir::Value last = scope->local(state.name).value;
     if (last && last != state.initial)
-      updates.push_back({state.symbol, last, state.loc});
+      updates.push_back({state.symbol, state.initial, last, state.loc});
   }
 }
 
 void Importer::emitUpdates() {
-  for (const Update &update : updates)
-    shd::UpdateOp::create(builder, update.loc, update.state,
-                          stored(update.value, update.state, update.loc));
+  for (const Update &update : updates) {
+    mlir::ValueRange numbers;
+    if (auto part = update.state.getDefiningOp<shd::PartOp>())
+      numbers = part.getAt();
+    shd::UpdateOp::create(builder, update.loc,
+                          stored(update.value, update.name, update.loc),
+                          shd::wholeOf(update.state), numbers);
+  }
   updates.clear();
 }
 

@@ -79,8 +79,9 @@ private:
 
   /// A state's value at the end of the region that declares it.
   struct Update {
-    mlir::StringAttr state;
-    mlir::Value value;
+    mlir::StringAttr name;
+    /// The declared tensor, or in a repeat the part of an iteration.
+    mlir::Value state, value;
     mlir::Location loc;
   };
 
@@ -123,6 +124,11 @@ private:
   void declareTensors(const Items &items, std::vector<DeclaredState> &states);
   void declareTensor(const ast::TensorDecl &decl,
                      std::vector<DeclaredState> &states);
+  /// Declares a tensor; in repeats a stacked one, of which it reads the part.
+  /// Returns the operation that makes a tensor of the type where it stands.
+  mlir::Operation *createTensor(mlir::Location loc, mlir::RankedTensorType type,
+                                shd::TensorKind kind, mlir::StringAttr symbol,
+                                llvm::ArrayRef<mlir::StringAttr> indices);
   /// `what` has not too many dimensions, and the number of its elements fits 64
   /// bits; false after an error.
   bool checkSize(llvm::ArrayRef<int64_t> extents, llvm::SMRange range,

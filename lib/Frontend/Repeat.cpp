@@ -173,6 +173,7 @@ void Importer::importRepeat(const ast::RepeatStmt &stmt) {
     }
   auto repeat = shd::RepeatOp::create(builder, files.location(stmt.range.Start),
                                       types, str(stmt.index.text),
-                                      builder.getI64IntegerAttr(*count), inits);
+                                      builder.getI64IntegerAttr(*count),
+                                      /*reverse=*/nullptr, inits);
   importRepeatBody(stmt, repeat, carried);
 }

@@ -40,7 +40,7 @@ private:
     const ValueVariable &variable = network.values[value];
     return variable.labels[assignment[variable.variable]];
   }
-  const Layout &storedLayout(unsigned value) const {
+  Layout storedLayout(unsigned value) const {
     return network.values[value].layouts[labelOf(value).layout];
   }
   void pinChunk(unsigned index);
@@ -73,11 +73,13 @@ void PlanWriter::pinChunk(unsigned index) {
 /// Pins how a value is stored, and where it flows into a state, how that is.
 void PlanWriter::pinValue(unsigned index) {
   const GraphValue &value = network.graph.values[index];
-  ShardingAttr stored = sharding(storedLayout(index));
+  Layout layout = storedLayout(index);
+  ShardingAttr stored = sharding(layout);
   for (const GraphValue::Flow &flow : value.flows)
     if (isa<UpdateOp>(flow.operand->getOwner()))
-      setOperandPin(flow.operand->getOwner(), flow.operand->getOperandNumber(),
-                    sharding(storedLayout(flow.target)));
+      setOperandPin(
+          flow.operand->getOwner(), flow.operand->getOperandNumber(),
+          sharding(partLayout(storedLayout(flow.target), layout.rank())));
   if (value.kind == GraphValue::Kind::Carried) {
     auto argument = cast<BlockArgument>(value.value);
     Operation *repeat = argument.getOwner()->getParentOp();

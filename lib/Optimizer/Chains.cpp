@@ -313,6 +313,7 @@ void ChainFinder::followValue(unsigned index, Links links, Block *block,
   case GraphValue::Kind::Result:
     return addRoute(value, std::move(links), block, routes);
   case GraphValue::Kind::Declared:
+  case GraphValue::Kind::Part:
     // A collective at the beginning of a repeat may be issued before it.
     if (block == bodies.front().first)
       routes.push_back({std::nullopt, /*isCarried=*/false, std::move(links)});

@@ -181,22 +181,15 @@ AxisSet GroupAssigner::apartRows(PositionsOpInterface reader) const {
 /// The partial sums with which a value from outside of the group can be read:
 /// moving it adds none.
 PartialSums GroupAssigner::storedSums(Value value) const {
-  ShardingAttr pin;
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (argument.getArgNumber() == 0)
-      return {};
-    pin = getOperandPin(argument.getOwner()->getParentOp(),
-                        argument.getArgNumber() - 1);
-  } else if (auto repeat = value.getDefiningOp<RepeatOp>()) {
-    pin = getOperandPin(repeat, cast<OpResult>(value).getResultNumber());
-  } else {
-    pin = getResultPin(value);
-  }
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (argument && argument.getArgNumber() == 0)
+    return {};
+  ShardingAttr pin = getStoredPin(value);
   PartialSums sums;
   sums.may = partialSums(pin).may;
   Operation *maker = value.getDefiningOp();
   auto group = groupOf.find(maker);
-  if (isa_and_nonnull<DeclareOp>(maker))
+  if (declarationOf(value))
     sums.may = 0;
   else if (maker && !pin && readsAtPositions(maker))
     sums.may = storedSums(maker->getOperand(0)).may |

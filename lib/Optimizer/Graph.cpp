@@ -29,8 +29,9 @@ private:
   void visit(Block &block);
   void visitRepeat(RepeatOp repeat);
   void visitCompute(Operation *op);
-  llvm::SmallVector<DeclareOp> declarations(Block &block) const;
+  llvm::SmallVector<Operation *> tensorsOf(Block &block) const;
   void declare(DeclareOp op);
+  void addPart(PartOp op);
   unsigned addValue(Value value, GraphValue::Kind kind);
   unsigned chunkFor(Operation *op, CostOpInterface cost);
   void use(Value value, unsigned chunk, unsigned op, unsigned operand);
@@ -53,8 +54,6 @@ private:
   llvm::DenseMap<Operation *, uint32_t> pointOf;
   llvm::DenseMap<int64_t, unsigned> restChunk;
   llvm::SmallVector<OutputOp, 4> outputs;
-  /// The states that each block declares, by name.
-  llvm::DenseMap<std::pair<Block *, Attribute>, unsigned> states;
 };
 
 bool isCosted(Operation *op) {
@@ -151,17 +150,27 @@ void GraphBuilder::flow(OpOperand &operand, unsigned target, uint32_t point) {
   touch(value, at, point);
 }
 
-/// Those of a block in the order of their first uses, so that it does not
-/// matter where they stand.
-llvm::SmallVector<DeclareOp> GraphBuilder::declarations(Block &block) const {
+/// Only parts of the tensor are read.
+bool isReadByParts(DeclareOp op) {
+  return !isReadWhole(op) &&
+         llvm::any_of(op->getUsers(), llvm::IsaPred<PartOp>);
+}
+
+/// The declared tensors that a block reads and the parts of stacked ones, in
+/// the order of their first uses, so that it does not matter where they stand.
+llvm::SmallVector<Operation *> GraphBuilder::tensorsOf(Block &block) const {
   using Use = std::pair<unsigned, unsigned>;
-  llvm::SmallVector<std::pair<Use, DeclareOp>> found;
-  for (DeclareOp op : block.getOps<DeclareOp>()) {
+  llvm::SmallVector<std::pair<Use, Operation *>> found;
+  for (Operation &op : block) {
+    auto declare = dyn_cast<DeclareOp>(op);
+    if (!isa<PartOp>(op) && (!declare || isReadByParts(declare)))
+      continue;
     Use first(~0u, 0);
-    for (OpOperand &use : op.getResult().getUses())
-      first = std::min(
-          first, Use(order.lookup(use.getOwner()), use.getOperandNumber()));
-    found.push_back({first, op});
+    for (OpOperand &use : op.getResult(0).getUses())
+      if (!isa<UpdateOp>(use.getOwner()))
+        first = std::min(
+            first, Use(order.lookup(use.getOwner()), use.getOperandNumber()));
+    found.push_back({first, &op});
   }
   llvm::stable_sort(found, llvm::less_first());
   return llvm::map_to_vector(found,
@@ -172,12 +181,18 @@ void GraphBuilder::declare(DeclareOp op) {
   unsigned index = addValue(op.getResult(), GraphValue::Kind::Declared);
   GraphValue &value = graph.values[index];
   value.firstRead = nextPoint;
-  if (op.getKind() == TensorKind::State)
-    states[{op->getBlock(), op.getSymAttr()}] = index;
-  if (op.getKind() == TensorKind::Input)
-    return;
-  value.multiplicity = value.count;
-  value.end = nextPoint;
+  if (op.getKind() != TensorKind::Input)
+    value.end = nextPoint;
+}
+
+/// A stacked tensor of which only parts are read comes with the first of them.
+void GraphBuilder::addPart(PartOp op) {
+  Value source = op.getSource();
+  if (!graph.valueIndex.contains(source))
+    declare(source.getDefiningOp<DeclareOp>());
+  unsigned index = addValue(op.getResult(), GraphValue::Kind::Part);
+  graph.values[index].whole = graph.valueIndex.lookup(source);
+  graph.values[index].firstRead = nextPoint;
 }
 
 unsigned GraphBuilder::chunkFor(Operation *op, CostOpInterface cost) {
@@ -226,6 +241,8 @@ void GraphBuilder::visitCompute(Operation *op) {
   }
   if (OpOperand *whole = inPlaceOperand(op)) {
     unsigned into = graph.valueIndex.lookup(rootValue(whole->get()));
+    while (graph.values[into].kind == GraphValue::Kind::Part)
+      into = graph.values[into].whole;
     auto declared = graph.values[into].value.getDefiningOp<DeclareOp>();
     graph.values[graph.valueIndex.lookup(onlyResult(op))].intoState =
         declared && declared.getKind() == TensorKind::State
@@ -260,8 +277,11 @@ void GraphBuilder::visitRepeat(RepeatOp repeat) {
 }
 
 void GraphBuilder::visit(Block &block) {
-  for (DeclareOp op : declarations(block))
-    declare(op);
+  for (Operation *op : tensorsOf(block))
+    if (auto part = dyn_cast<PartOp>(op))
+      addPart(part);
+    else
+      declare(cast<DeclareOp>(op));
   for (Operation &op : block) {
     if (auto repeat = dyn_cast<RepeatOp>(op))
       visitRepeat(repeat);
@@ -270,11 +290,8 @@ void GraphBuilder::visit(Block &block) {
     else if (auto output = dyn_cast<OutputOp>(op))
       outputs.push_back(output);
     else if (auto update = dyn_cast<UpdateOp>(op)) {
-      auto state = states.find({&block, update.getSymAttr()});
-      if (state == states.end())
-        continue;
       Value root = rootValue(update.getValue());
-      flow(update.getValueMutable(), state->second,
+      flow(update.getValueMutable(), graph.valueIndex.lookup(update.getState()),
            graph.values[graph.valueIndex.lookup(root)].begin);
     }
   }

@@ -27,6 +27,8 @@ static OpResult namedValue(Value value) {
       value = repeat.getInits()[argument.getArgNumber() - 1];
     } else if (auto repeat = value.getDefiningOp<RepeatOp>()) {
       value = repeat.getInits()[cast<OpResult>(value).getResultNumber()];
+    } else if (auto part = value.getDefiningOp<PartOp>()) {
+      value = part.getSource();
     } else {
       return cast<OpResult>(value);
     }
@@ -43,7 +45,7 @@ std::string shardc::valueName(Value value) {
 }
 
 bool shardc::isNamedTensor(Operation *op) {
-  return isa<DeclareOp>(op) ||
+  return introducedBy(op) ||
          (isa<CostOpInterface>(op) && op->getNumResults() == 1 &&
           op->hasAttr(kName) && !op->hasAttr(kTemporary));
 }
@@ -60,6 +62,10 @@ llvm::SmallVector<std::string, 4> shardc::indexNames(Value value) {
     for (StringRef name :
          compute.getIndexing().getResultIndices(named.getResultNumber()))
       names.push_back(name.str());
+  // A part lacks the first indices of the stacked tensor.
+  size_t rank = cast<RankedTensorType>(value.getType()).getRank();
+  if (names.size() > rank)
+    names.erase(names.begin(), names.end() - rank);
   return names;
 }
 

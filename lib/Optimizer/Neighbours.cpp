@@ -40,7 +40,7 @@ void NeighbourAxes::collect(Operation *op) {
           fromPin(getOperandPin(repeat, i), argument.getType());
     return;
   }
-  if (!isa<DeclareOp, ShardingRuleOpInterface>(op))
+  if (!isa<DeclareOp, PartOp, ShardingRuleOpInterface>(op))
     return;
   for (Value result : op->getResults())
     dims[result] = fromPin(getResultPin(result), result.getType());

@@ -246,8 +246,9 @@ Operation *NetworkBuilder::findWide(double maxStrategies) {
 bool NetworkBuilder::hasManyLabels() {
   return findWide(kMaxStrategies) ||
          llvm::any_of(network.graph.values, [&](const GraphValue &value) {
+           unsigned rank = tensorShape(value.value.getType()).rank();
            return countPlacements(context.mesh(),
-                                  tensorShape(value.value.getType()).rank()) >
+                                  rank - stackedDims(value.value)) >
                   kMaxLayouts;
          });
 }

@@ -218,6 +218,7 @@ private:
   bool needsOwnVariable(const GraphValue &value) const;
   shd::ShardingAttr pinOf(const GraphValue &value) const;
   std::optional<Layout> closedPin(const GraphValue &value) const;
+  std::vector<Layout> declaredLayouts(unsigned index) const;
   std::vector<Layout> storedLayouts(unsigned index);
   std::vector<Layout> copyLayouts(const GraphValue &value);
   void enumerateLabels(unsigned index, std::vector<Layout> stored);
@@ -226,6 +227,7 @@ private:
   void addMemoryBesideState(unsigned index);
   void addCopies(unsigned index);
   void viewMaker(unsigned index);
+  void viewWhole(unsigned index);
 
   Consumer consumerOf(const GraphValue &value, unsigned user) const;
   void connectUses(unsigned index);

@@ -43,9 +43,8 @@ NetworkLabels shardc::selectLabels(const PlanNetwork &network,
   }
   for (const ValueVariable &value : network.values) {
     NetworkLabels::OfValue &left = result.values.emplace_back();
-    if (!value.own)
-      continue;
-    left = selectStored(value, kept[value.variable]);
+    if (value.own)
+      left = selectStored(value, kept[value.variable]);
     // Label 0 is no copy.
     for (auto [number, layout] : llvm::enumerate(value.copies))
       if (kept[value.copyVariable][number + 1])

@@ -297,9 +297,10 @@ void NetworkBuilder::connectUses(unsigned index) {
 
 void NetworkBuilder::connectFlow(unsigned index, const GraphValue::Flow &flow) {
   const ValueVariable &target = network.values[flow.target];
+  unsigned rank = shapeOf(index).rank();
   std::vector<Layout> layouts;
   for (const StoredLabel &label : target.labels)
-    layouts.push_back(target.layouts[label.layout]);
+    layouts.push_back(partLayout(target.layouts[label.layout], rank));
   Consumer consumer;
   consumer.variable = target.variable;
   consumer.numLabels = layouts.size();

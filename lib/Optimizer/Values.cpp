@@ -12,13 +12,8 @@ using solver::Variable;
 
 /// What the program says of how a value is stored; null: nothing.
 ShardingAttr NetworkBuilder::pinOf(const GraphValue &value) const {
-  if (value.kind == GraphValue::Kind::Result)
-    return {};
-  if (value.kind != GraphValue::Kind::Carried)
-    return getResultPin(value.value);
-  auto argument = cast<BlockArgument>(value.value);
-  return getOperandPin(argument.getOwner()->getParentOp(),
-                       argument.getArgNumber() - 1);
+  return value.kind == GraphValue::Kind::Result ? ShardingAttr()
+                                                : getStoredPin(value.value);
 }
 
 /// The layout that a value must be stored in, if its pin leaves no choice.
@@ -98,6 +93,19 @@ bool NetworkBuilder::needsOwnVariable(const GraphValue &value) const {
   return value.usedDeeper || users.size() + value.flows.size() > 1;
 }
 
+/// No axis splits the first dimensions of a stacked tensor: its layouts are
+/// those of its parts.
+std::vector<Layout> NetworkBuilder::declaredLayouts(unsigned index) const {
+  unsigned stacked = stackedDims(network.graph.values[index].value);
+  TensorShape part = shapeOf(index);
+  part.extents.erase(part.extents.begin(), part.extents.begin() + stacked);
+  std::vector<Layout> layouts = enumerateLayouts(
+      context.mesh(), part, /*withPartial=*/false, context.allowPadding);
+  for (Layout &layout : layouts)
+    layout.dims.insert(layout.dims.begin(), stacked, AxisList());
+  return layouts;
+}
+
 std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   if (std::optional<Layout> pin = closedPin(value))
@@ -111,11 +119,13 @@ std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
   };
   switch (value.kind) {
   case GraphValue::Kind::Declared:
-  case GraphValue::Kind::Carried: {
-    bool partial = value.kind == GraphValue::Kind::Carried;
-    return admitted(enumerateLayouts(context.mesh(), shapeOf(index), partial,
+    return admitted(declaredLayouts(index));
+  case GraphValue::Kind::Carried:
+    return admitted(enumerateLayouts(context.mesh(), shapeOf(index),
+                                     /*withPartial=*/true,
                                      context.allowPadding));
-  }
+  case GraphValue::Kind::Part:
+    llvm_unreachable("a part is stored as its whole is");
   case GraphValue::Kind::Computed: {
     std::vector<Layout> layouts = network.domains[value.chunk].layoutsOf(value);
     if (reshardsBeforeStore(value))
@@ -182,8 +192,7 @@ void NetworkBuilder::addOwnMemory(unsigned index) {
     if (!label.inlined)
       addUsage(variable.variable, number, value.begin, value.end,
                wholeBytes(shape.localBytes(context.mesh(),
-                                           variable.layouts[label.layout])) *
-                   value.multiplicity);
+                                           variable.layouts[label.layout])));
 }
 
 /// The variable of a value's copy: label 0 is none.
@@ -319,6 +328,19 @@ void NetworkBuilder::viewMaker(unsigned index) {
              wholeBytes(shape.localBytes(context.mesh(), layout)));
 }
 
+/// The value is stored as the stacked one that it is a part of, which has the
+/// memory too.
+void NetworkBuilder::viewWhole(unsigned index) {
+  const ValueVariable &whole =
+      network.values[network.graph.values[index].whole];
+  ValueVariable &variable = network.values[index];
+  unsigned rank = shapeOf(index).rank();
+  variable.variable = whole.variable;
+  variable.labels = whole.labels;
+  for (const Layout &layout : whole.layouts)
+    variable.layouts.push_back(partLayout(layout, rank));
+}
+
 /// What is written into a state takes memory where it is stored otherwise.
 void NetworkBuilder::addMemoryBesideState(unsigned index) {
   const GraphValue &value = network.graph.values[index];
@@ -333,7 +355,7 @@ void NetworkBuilder::addMemoryBesideState(unsigned index) {
       table.append(none);
       const Layout &layout = variable.layouts[label.layout];
       bytes.push_back(
-          layout == state.layouts[home.layout]
+          layout == partLayout(state.layouts[home.layout], shape.rank())
               ? 0
               : wholeBytes(shape.localBytes(context.mesh(), layout)));
     }
@@ -346,6 +368,11 @@ void NetworkBuilder::addMemoryBesideState(unsigned index) {
 LogicalResult NetworkBuilder::buildValue(unsigned index) {
   const GraphValue &graphValue = network.graph.values[index];
   Value value = graphValue.value;
+  if (graphValue.kind == GraphValue::Kind::Part) {
+    viewWhole(index);
+    addCopies(index);
+    return success();
+  }
   if (!needsOwnVariable(graphValue)) {
     viewMaker(index);
     if (graphValue.intoState)

@@ -75,13 +75,10 @@ ShardingAttr PlanCopies::resultPin(Operation *op) const {
 //===----------------------------------------------------------------------===//
 
 static std::vector<std::string> declaredIndices(Operation *op) {
-  auto declared = dyn_cast<DeclareOp>(op);
-  if (!declared)
+  if (!introducedBy(op))
     return resultIndices(op);
-  std::vector<std::string> names;
-  for (StringRef name : declared.getIndices().getAsValueRange<StringAttr>())
-    names.push_back(name.str());
-  return names;
+  auto names = indexNames(op->getResult(0));
+  return {names.begin(), names.end()};
 }
 
 /// The operation that gives a carried value its next one.
@@ -128,7 +125,7 @@ std::optional<FrameValue> PlanCopies::nameOf(PlanFrame *frame,
     if (!op || !model.defLoc(op).isValid())
       return std::nullopt;
     // Layers see the weights and states of the file, not its inputs.
-    auto declared = dyn_cast<DeclareOp>(op);
+    DeclareOp declared = introducedBy(op);
     bool shared = declared && declared.getKind() != TensorKind::Input &&
                   model.frameOf(op) == model.fileFrame();
     if (!shared && model.frameOf(op) != frame)
@@ -196,12 +193,8 @@ PlanCopies::PlanCopies(const PlanModel &model, FreshNames &names,
   planned->walk<WalkOrder::PreOrder>([&](Operation *op) { placeFlows(op); });
 }
 
-static DeclareOp stateOf(UpdateOp update) {
-  for (DeclareOp state : update->getBlock()->getOps<DeclareOp>())
-    if (state.getSym() == update.getSym() &&
-        state.getKind() == TensorKind::State)
-      return state;
-  llvm_unreachable("(U1): an update is of a state of its block");
+static Operation *stateOf(UpdateOp update) {
+  return introducerOf(update.getDeclaration());
 }
 
 /// The items around a reader, it included; for a parameter, those around the
@@ -500,16 +493,14 @@ void PlanCopies::placeRepeat(RepeatOp repeat) {
       continue;
     bool derived = !next.getDefiningOp() || next.getDefiningOp<RepeatOp>();
     bool fromInit = derived || isUnwritten(carried);
-    bool differs = PlanModel::stored(init) != carried;
+    bool differs = getStoredPin(init) != carried;
     if (copyOf(init) || (fromInit && differs && !storeAs(init, carried)))
       repeatEntries[{place.frame, place.item}].push_back(
-          {*value, init.getType(), PlanModel::stored(init), carried,
-           copyOf(init)});
-    bool moves = !derived && PlanModel::stored(next) != carried;
+          {*value, init.getType(), getStoredPin(init), carried, copyOf(init)});
+    bool moves = !derived && getStoredPin(next) != carried;
     if (copyOf(next) || (moves && !storeAs(next, carried)))
-      ends[{place.frame, place.item}].push_back({*value, next.getType(),
-                                                 PlanModel::stored(next),
-                                                 carried, copyOf(next)});
+      ends[{place.frame, place.item}].push_back(
+          {*value, next.getType(), getStoredPin(next), carried, copyOf(next)});
   }
 }
 
@@ -533,14 +524,14 @@ void PlanCopies::placeState(UpdateOp update) {
   Operation *copy = copyOf(update.getValue());
   if (!copy)
     return;
-  DeclareOp state = stateOf(update);
+  Operation *state = stateOf(update);
   PlanFrame *frame = model.frameOf(state);
   SMLoc loc = model.defLoc(state);
   const ast::Item *around = declaringRepeat(
       frame->layer ? frame->layer->body : model.file(0).items, loc);
   ends[{frame, around}].push_back({{model.nameAt(loc), declaredIndices(state)},
                                    state.getResult().getType(),
-                                   PlanModel::stored(onlyResult(copy)),
+                                   getStoredPin(onlyResult(copy)),
                                    getOperandPin(update, 0),
                                    copy});
 }
@@ -561,7 +552,7 @@ void PlanCopies::placeOutput(OutputOp output) {
   Operation *copy = copyOf(output.getValue());
   SMLoc loc = model.useLoc(output->getOpOperand(0));
   ShardingAttr pin = getOperandPin(output, 0);
-  ShardingAttr stored = PlanModel::stored(output.getValue());
+  ShardingAttr stored = getStoredPin(output.getValue());
   if (!loc.isValid() || !pin || !stored ||
       (copy && pin == stored && isReturnedTo(model.fileFrame(), copy)))
     return;

@@ -316,14 +316,3 @@ OutputOp PlanModel::output(const ast::OutputDecl &decl) const {
   return dyn_cast_or_null<OutputOp>(
       outputs.lookup(decl.name.range.Start.getPointer()));
 }
-
-ShardingAttr PlanModel::stored(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return argument.getArgNumber() == 0
-               ? ShardingAttr()
-               : getOperandPin(argument.getOwner()->getParentOp(),
-                               argument.getArgNumber() - 1);
-  if (auto repeat = value.getDefiningOp<RepeatOp>())
-    return getOperandPin(repeat, cast<OpResult>(value).getResultNumber());
-  return getResultPin(value);
-}

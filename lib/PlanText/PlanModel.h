@@ -116,9 +116,6 @@ public:
     return firstPositions.lookup(call);
   }
 
-  /// How a value is stored; null for constants and iteration numbers.
-  static shd::ShardingAttr stored(mlir::Value value);
-
 private:
   using Items = std::vector<ast::ItemPtr>;
   void collectLayers(const Items &items);

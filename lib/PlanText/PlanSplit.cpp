@@ -254,7 +254,7 @@ bool StatementSplitter::mayInline(Operation *op, Operation *next) const {
   if (use.getOwner() != next)
     return false;
   auto [pin, copy] = printer.wanted(use);
-  return !copy && pin == PlanModel::stored(onlyResult(op)) &&
+  return !copy && pin == getStoredPin(onlyResult(op)) &&
          pin == madeLayout(op);
 }
 
@@ -361,7 +361,7 @@ void StatementSplitter::addLines(Operation *op, Lines &lines) {
   ShardingAttr made = madeLayout(op), kept = printer.copies.resultPin(op);
   if (whole) {
     ShardingAttr read = getOperandPin(op, whole->getOperandNumber()),
-                 before = PlanModel::stored(whole->get());
+                 before = getStoredPin(whole->get());
     if (read && before && read != before)
       lines.push_back(
           {place, move(op, name, nameOperand(*whole).text, before, read)});

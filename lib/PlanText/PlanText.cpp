@@ -41,7 +41,7 @@ std::string PlanPrinter::copyStatement(const PlanCopy &copy,
   Value original = copy.op->getOperand(0);
   return moveStatement({copies.nameIn(copy.frame, copy.op), source.name,
                         source.indices, original.getType(),
-                        PlanModel::stored(original),
+                        getStoredPin(original),
                         getResultPin(onlyResult(copy.op))});
 }
 
@@ -96,7 +96,7 @@ std::pair<ShardingAttr, Operation *> PlanPrinter::wanted(OpOperand &use) {
 /// nothing moves, or the operation itself only moves it, whichever way is
 /// cheapest.
 bool PlanPrinter::movesFreely(OpOperand &use, ShardingAttr pin) const {
-  return PlanModel::stored(use.get()) == pin ||
+  return getStoredPin(use.get()) == pin ||
          (isa<ReshardOp>(use.getOwner()) &&
           copies.resultPin(use.getOwner()) == pin);
 }

@@ -18,7 +18,7 @@ using namespace shardc::shd;
 //===----------------------------------------------------------------------===//
 
 static std::string kindOf(Operation *op) {
-  if (auto declared = dyn_cast<DeclareOp>(op))
+  if (DeclareOp declared = introducedBy(op))
     return stringifyTensorKind(declared.getKind()).str();
   return isa<OutputOp>(op) ? "output" : "activation";
 }

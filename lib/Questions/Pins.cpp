@@ -11,7 +11,7 @@ using namespace shardc;
 using namespace shardc::shd;
 
 std::string shardc::tensorName(Operation *op) {
-  if (auto declared = dyn_cast<DeclareOp>(op))
+  if (DeclareOp declared = introducedBy(op))
     return declared.getSym().str();
   if (auto output = dyn_cast<OutputOp>(op))
     return output.getSym().str();
@@ -100,10 +100,11 @@ Variant WrittenPin::withoutIt() const {
 static void addPin(const ProgramText &text, const Mesh &mesh,
                    ArrayRef<Operation *> operations, PinPlace place,
                    std::vector<WrittenPin> &pins) {
-  ShardingAttr pin = pinAt(operations, place);
-  if (!pin)
-    return;
   Operation *op = operations[place.op];
+  ShardingAttr pin = pinAt(operations, place);
+  bool isElsewhere = isa<DeclareOp, PartOp>(op) && !introducedBy(op);
+  if (!pin || isElsewhere)
+    return;
   std::string loc = placeText(text, operations, place);
   auto known = llvm::find_if(
       pins, [&](const WrittenPin &other) { return other.loc == loc; });

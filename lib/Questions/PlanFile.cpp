@@ -49,6 +49,8 @@ static std::vector<NamedPlace> namedPlaces(ArrayRef<Operation *> operations) {
       continue;
     unsigned ordinal = seen[{Of::Tensor, name}]++;
     places.push_back({{Of::Tensor, name, "", 0, ordinal}, {number, {}}});
+    if (introducedBy(op))
+      continue;
     for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
       if (std::string read = valueName(op->getOperand(operand)); !read.empty())
         places.push_back(
@@ -157,10 +159,8 @@ LogicalResult PlanApplier::apply(const PlannedSharding &sharding,
   // Of weights and states in a repeat, a report has its index in front.
   size_t rank = type ? type.getRank() : 0;
   size_t outer = 0;
-  if (isa<DeclareOp>(operations[place.op]))
-    for (Operation *at = operations[place.op];
-         (at = at->getParentOp()) && !isa<ProgramOp>(at);)
-      outer += isa<RepeatOp>(at);
+  if (auto part = dyn_cast<PartOp>(operations[place.op]))
+    outer = part.getAt().size();
   size_t given = sharding.dims.size();
   if (!type || (given != rank && given != rank + outer))
     return emitError(loc) << subject << " has " << rank

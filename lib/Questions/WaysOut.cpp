@@ -106,8 +106,9 @@ static void
 visitPins(ProgramOp program,
           llvm::function_ref<void(Value, llvm::function_ref<void()>)> visit) {
   program->walk([&](Operation *op) {
+    // What is said of a part is said of its whole.
     for (Value result : op->getResults())
-      if (getResultPin(result))
+      if (!isa<PartOp>(op) && getResultPin(result))
         visit(result, [&] { setResultPin(result, {}); });
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       if (getOperandPin(op, i))
@@ -255,7 +256,9 @@ static std::vector<std::string> batchDims(ProgramOp program) {
   std::set<StringRef> ofWeights;
   std::vector<std::string> names;
   auto indicesOf = [](DeclareOp op) {
-    return op.getIndices().getAsValueRange<StringAttr>();
+    return llvm::drop_begin(
+        llvm::to_vector(op.getIndices().getAsValueRange<StringAttr>()),
+        op.getStacked());
   };
   program->walk([&](DeclareOp op) {
     if (op.getKind() == TensorKind::Weight)

@@ -41,6 +41,7 @@ private:
   LogicalResult runBlock(Block &block);
   LogicalResult runOperation(Operation *op);
   LogicalResult declare(Operation *op, DeclaredTensor tensor);
+  LogicalResult takePart(shd::PartOp op);
   LogicalResult finish(Operation *op, StringRef name, bool isState,
                        Type global);
   LogicalResult repeat(shd::RepeatOp op);
@@ -401,6 +402,24 @@ LogicalResult Interpreter::declare(Operation *op, DeclaredTensor tensor) {
   return success();
 }
 
+LogicalResult Interpreter::takePart(shd::PartOp op) {
+  std::vector<TensorRef> parts;
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    FailureOr<SmallVector<const Tensor *>> values = operands(op, device);
+    if (failed(values))
+      return failure();
+    int64_t number = 0;
+    for (auto [position, extent] : llvm::zip_first(
+             llvm::drop_begin(*values),
+             cast<RankedTensorType>(op.getSource().getType()).getShape()))
+      number = number * extent + position->getInteger(0);
+    parts.push_back(std::make_shared<const Tensor>(
+        partOfStack(*values->front(), number, op.getType())));
+  }
+  define(op, std::move(parts));
+  return success();
+}
+
 LogicalResult Interpreter::finish(Operation *op, StringRef name, bool isState,
                                   Type global) {
   RunResult::Final final{
@@ -438,9 +457,9 @@ LogicalResult Interpreter::repeat(shd::RepeatOp op) {
   ValueRange carried(body.getArguments().drop_front());
   if (failed(carry(op, op.getInits(), carried)))
     return failure();
-  for (uint64_t i = 0; i < op.getCount(); ++i) {
+  for (int64_t i = 0; i < int64_t(op.getCount()); ++i) {
     Tensor number(cast<RankedTensorType>(op.getIteration().getType()));
-    number.setInteger(0, int64_t(i));
+    number.setInteger(0, op.numberOf(i));
     auto shared = std::make_shared<const Tensor>(std::move(number));
     for (Memory &memory : memories)
       memory[keyOf(op.getIteration(), iterations)] = shared;
@@ -453,26 +472,21 @@ LogicalResult Interpreter::repeat(shd::RepeatOp op) {
   return carry(op, carried, op.getResults());
 }
 
-/// The type of the state that an update is of.
-Type stateType(spmd::UpdateOp op) {
-  for (auto parameter : op->getBlock()->getOps<spmd::ParameterOp>())
-    if (parameter.getSym() == op.getSym())
-      return parameter.getGlobal();
-  llvm_unreachable("the verifier found the state");
-}
-
 LogicalResult Interpreter::runOperation(Operation *op) {
   if (spmd::isCollective(op))
     return communicate(op);
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<shd::DeclareOp>([&](shd::DeclareOp declared) {
-        return declare(op, {declared.getSym(), declared.getKind(), iterations,
-                            declared.getType()});
+        return declare(op,
+                       {declared.getSym(), declared.getKind(),
+                        unsigned(declared.getStacked()), declared.getType()});
       })
       .Case<spmd::ParameterOp>([&](spmd::ParameterOp parameter) {
-        return declare(op, {parameter.getSym(), parameter.getKind(), iterations,
+        return declare(op, {parameter.getSym(), parameter.getKind(),
+                            unsigned(parameter.getStacked()),
                             cast<RankedTensorType>(parameter.getGlobal())});
       })
+      .Case<shd::PartOp>([&](shd::PartOp part) { return takePart(part); })
       .Case<shd::OutputOp>([&](shd::OutputOp output) {
         return finish(op, output.getSym(), false, output.getValue().getType());
       })
@@ -483,7 +497,9 @@ LogicalResult Interpreter::runOperation(Operation *op) {
         return finish(op, update.getSym(), true, update.getValue().getType());
       })
       .Case<spmd::UpdateOp>([&](spmd::UpdateOp update) {
-        return finish(op, update.getSym(), true, stateType(update));
+        return finish(op, update.getSym(), true,
+                      shd::partType(update.getParameter().getGlobal(),
+                                    update.getAt().size()));
       })
       .Case<shd::RepeatOp>(
           [&](shd::RepeatOp repeated) { return repeat(repeated); })
@@ -539,7 +555,8 @@ void Interpreter::hand(Value from, const Iterations &fromIterations, Value to,
 
 void Interpreter::number(BlockArgument argument, const Iterations &at) {
   Tensor number(cast<RankedTensorType>(argument.getType()));
-  number.setInteger(0, at.back());
+  auto repeat = cast<shd::RepeatOp>(argument.getOwner()->getParentOp());
+  number.setInteger(0, repeat.numberOf(at.back()));
   auto shared = std::make_shared<const Tensor>(std::move(number));
   for (Memory &memory : memories)
     memory[keyOf(argument, at)] = shared;

@@ -83,6 +83,19 @@ Box shardc::partOf(const Devices &devices, ArrayRef<int64_t> shape,
   return box;
 }
 
+Tensor shardc::partOfStack(const Tensor &stacked, int64_t number,
+                           mlir::RankedTensorType part) {
+  Tensor result(part);
+  int64_t size = result.getNumElements();
+  if (result.isReal())
+    llvm::copy(stacked.getReals().slice(number * size, size),
+               result.getReals().begin());
+  else
+    llvm::copy(stacked.getIntegers().slice(number * size, size),
+               result.getIntegers().begin());
+  return result;
+}
+
 Box shardc::wholeBox(ArrayRef<int64_t> shape) {
   Box box;
   for (int64_t extent : shape)

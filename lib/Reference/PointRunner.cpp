@@ -153,7 +153,7 @@ LogicalResult PointRunner::readForStates(Operation *op, const Iterations &at) {
 /// state has where the operation stands that made it.
 LogicalResult PointRunner::needAll(Operation *op, const Iterations &at) {
   bool isStatistic = isa<shd::StatisticOp>(op);
-  for (Value operand : op->getOperands()) {
+  for (Value operand : RunOrder::read(op)) {
     if (isStatistic) {
       if (failed(need(operand, at)))
         return failure();
@@ -179,7 +179,8 @@ static spmd::ParameterOp stateWrittenBy(Operation *op) {
   OpOperand *whole = op ? shd::inPlaceOperand(op) : nullptr;
   if (!whole)
     return {};
-  Operation *maker = RunOrder::tensorOf(whole->get()).getDefiningOp();
+  Operation *maker =
+      shd::wholeOf(RunOrder::tensorOf(whole->get())).getDefiningOp();
   auto parameter = dyn_cast_or_null<spmd::ParameterOp>(maker);
   if (!parameter)
     return stateWrittenBy(maker);
@@ -200,7 +201,9 @@ bool PointRunner::worksInPlace(Value tensor, Value stored) const {
   if (!state || order.staysInGroup(tensor))
     return false;
   Mesh mesh = spmd::meshOf(state);
-  return layoutOf(mesh, stored) == shd::explicitLayout(mesh, state.getGlobal());
+  Layout layout = layoutOf(mesh, stored);
+  return layout == shd::partLayout(shd::explicitLayout(mesh, state.getGlobal()),
+                                   layout.rank());
 }
 
 LogicalResult PointRunner::compute(Operation *op, const Iterations &at) {
@@ -212,7 +215,8 @@ LogicalResult PointRunner::compute(Operation *op, const Iterations &at) {
       failed(devices.run(op, at)))
     return failure();
   if (op->getNumResults() == 0 ||
-      isa<spmd::ParameterOp, shd::ConstantOp, shd::StatisticOp>(op))
+      isa<spmd::ParameterOp, shd::PartOp, shd::ConstantOp, shd::StatisticOp>(
+          op))
     return success();
   for (Value result : op->getResults()) {
     if (failed(store(result, at)))
@@ -477,8 +481,7 @@ LogicalResult PointRunner::runBody(Block &block, const Iterations &at) {
   return success();
 }
 
-/// Weights and states of every iteration are there all the time, inputs until
-/// they have been read.
+/// Weights and states are there all the time, inputs until they have been read.
 void PointRunner::holdParameters() {
   program->walk([&](spmd::ParameterOp parameter) {
     Value value = parameter.getResult();
@@ -488,8 +491,7 @@ void PointRunner::holdParameters() {
     auto type = cast<RankedTensorType>(value.getType());
     int64_t bits =
         type.getNumElements() * shd::elementBits(type.getElementType());
-    DeviceBytes bytes(numDevices,
-                      (bits + 7) / 8 * shd::executionCount(parameter));
+    DeviceBytes bytes(numDevices, (bits + 7) / 8);
     if (isInput)
       meter.hold(keyOf(value, {}), bytes);
     else

@@ -11,6 +11,11 @@ using namespace shardc;
 
 static bool isCollective(Operation *op) { return op && spmd::isCollective(op); }
 
+OperandRange RunOrder::read(Operation *op) {
+  return op->getOperands().take_front(
+      isa<spmd::UpdateOp>(op) ? 1 : op->getNumOperands());
+}
+
 Value RunOrder::tensorOf(Value value) {
   while (isCollective(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);

@@ -47,6 +47,8 @@ public:
   const RunBody &body(mlir::Block &block) const {
     return bodies.find(&block)->second;
   }
+  /// The operands that an operation reads: of a state that it updates, nothing.
+  static mlir::OperandRange read(mlir::Operation *op);
   /// The tensor of which a value is a form: what it was before any collective.
   static mlir::Value tensorOf(mlir::Value value);
   /// The form in which a tensor is stored, and the copy made of it for several

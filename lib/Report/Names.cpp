@@ -40,6 +40,7 @@ std::string shardc::nameOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::string>(op)
       .Case<DeclareOp, OutputOp, UpdateOp>(
           [](auto named) { return named.getSym().str(); })
+      .Case([](PartOp part) { return valueName(part.getResult()); })
       .Case([](RepeatOp repeat) { return repeat.getIndex().str(); })
       .Default([](Operation *other) { return mnemonic(other).str(); });
 }

@@ -231,7 +231,7 @@ void SuspectFinder::findRepeatedGathers(ArrayRef<Operation *> gathers) {
                    written(first, collectiveInput(first)) + " to " +
                    written(first, whole);
     // Declared tensors arrive as the program says.
-    if (isa_and_nonnull<DeclareOp>(copy.of)) {
+    if (isa_and_nonnull<DeclareOp, PartOp>(copy.of)) {
       if (llvm::none_of(copy.readers, [](OpOperand *use) {
             return isCollective(use->getOwner());
           }))

@@ -23,7 +23,6 @@ private:
   void addNamed(Value value);
   ReportTensor describe(std::string name, llvm::StringRef kind, Value value,
                         llvm::ArrayRef<std::string> indices, Location loc);
-  void storePerIteration(Operation *op, ReportTensor &tensor);
 
   const Mesh &mesh;
   Report &report;
@@ -69,28 +68,11 @@ ReportTensor TensorCollector::describe(std::string name, llvm::StringRef kind,
   return tensor;
 }
 
-/// Weights and states of a repeat body are stored with its index in front.
-void TensorCollector::storePerIteration(Operation *op, ReportTensor &tensor) {
-  for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
-       repeat = repeat->getParentOfType<RepeatOp>()) {
-    int64_t count = repeat.getCount();
-    std::string index = repeat.getIndex().str();
-    tensor.dims.insert(tensor.dims.begin(), {index, count, {}});
-    bool scalar = tensor.sharding.starts_with("[]");
-    tensor.sharding.insert(1, scalar ? index : index + ", ");
-    tensor.globalBytes *= double(count);
-    tensor.localBytes *= double(count);
-  }
-}
-
 void TensorCollector::addDeclared(DeclareOp declare) {
-  TensorKind kind = declare.getKind();
   ReportTensor tensor = describe(
-      declare.getSym().str(), stringifyTensorKind(kind), declare.getResult(),
-      indexNames(declare.getResult()), declare.getLoc());
-  if (kind != TensorKind::Input)
-    storePerIteration(declare, tensor);
-  if (kind == TensorKind::Weight) {
+      declare.getSym().str(), stringifyTensorKind(declare.getKind()),
+      declare.getResult(), indexNames(declare.getResult()), declare.getLoc());
+  if (declare.getKind() == TensorKind::Weight) {
     int64_t elements = 1;
     for (const ReportTensor::Dim &dim : tensor.dims)
       elements = saturatingMultiply(elements, dim.size);
@@ -115,7 +97,7 @@ void TensorCollector::addNamed(Value value) {
 }
 
 void TensorCollector::visit(Operation *op) {
-  if (auto declare = dyn_cast<DeclareOp>(op))
+  if (DeclareOp declare = introducedBy(op))
     return addDeclared(declare);
   if (auto output = dyn_cast<OutputOp>(op))
     return addOutput(output);

@@ -85,8 +85,9 @@ bool MemoryProfiler::isInPlace(const GraphValue &value, Value stored) const {
   if (!value.intoState)
     return false;
   Value state = graph.values[*value.intoState].value;
-  return explicitLayout(mesh, stored.getType()) ==
-         explicitLayout(mesh, state.getType());
+  Layout layout = explicitLayout(mesh, stored.getType());
+  return layout ==
+         partLayout(explicitLayout(mesh, state.getType()), layout.rank());
 }
 
 /// The operation computes the group while it reads its inputs.
@@ -348,9 +349,10 @@ void MemoryProfiler::addValue(const GraphValue &value) {
   bool isFree = value.kind == GraphValue::Kind::Computed &&
                 graph.chunks[value.chunk].kind == Chunk::Kind::Free;
   EarlyBuffer early = isFree ? earlyUse(value.value) : EarlyBuffer();
-  if (!isInPlace(value, stored) && !staysOnChip(value))
-    addEarly(stored, kindOf(value), value.begin, value.end,
-             bytesOf(stored) * value.multiplicity, early);
+  bool isView = value.kind == GraphValue::Kind::Part;
+  if (!isView && !isInPlace(value, stored) && !staysOnChip(value))
+    addEarly(stored, kindOf(value), value.begin, value.end, bytesOf(stored),
+             early);
   if (stored != value.value) {
     // As made, it is needed until what it becomes is read.
     SmallVector<Operation *, 2> steps = stepsBetween(value.value, stored);

@@ -13,10 +13,13 @@ int64_t Shrinking::extent(int64_t extent) const {
   return known == extents.end() ? extent : known->second;
 }
 
+int64_t Shrinking::count(int64_t count) const {
+  auto known = counts.find(count);
+  return known == counts.end() ? count : known->second;
+}
+
 static void shrinkRepeat(RepeatOp op, const Shrinking &shrinking) {
-  auto known = shrinking.counts.find(op.getCount());
-  if (known != shrinking.counts.end())
-    op.setCount(known->second);
+  op.setCount(shrinking.count(op.getCount()));
 }
 
 static void shrinkAttributes(Operation *op, const Shrinking &shrinking) {
@@ -35,10 +38,10 @@ static void shrinkType(Value value, const Shrinking &shrinking) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type)
     return;
-  SmallVector<int64_t> shape =
-      llvm::map_to_vector(type.getShape(), [&](int64_t extent) {
-        return shrinking.extent(extent);
-      });
+  SmallVector<int64_t> shape;
+  for (auto [dim, extent] : llvm::enumerate(type.getShape()))
+    shape.push_back(dim < stackedDims(value) ? shrinking.count(extent)
+                                             : shrinking.extent(extent));
   value.setType(type.clone(shape));
 }
 

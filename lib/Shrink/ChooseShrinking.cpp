@@ -30,7 +30,7 @@ private:
   using Combination = std::pair<int64_t, Parts>;
 
   void visit(Operation *op);
-  void visitType(Type type);
+  void visitType(Type type, unsigned stacked = 0);
   void visitMergedDims(ShardingRuleOpInterface op);
   void visitPositions(PositionsOpInterface op);
   void visitMergedDim(const ShardingRule &rule, const Strategy &strategy,
@@ -69,14 +69,16 @@ std::optional<Layout> ExtentUses::layoutOf(Value value) const {
   return std::nullopt;
 }
 
-void ExtentUses::visitType(Type type) {
+/// Without the dimensions of a stack, which are as long as repeats run.
+void ExtentUses::visitType(Type type, unsigned stacked) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
     return;
   ShardingAttr sharding = getSharding(tensor);
   Layout layout = sharding ? toLayout(mesh, sharding)
                            : Layout::replicated(tensor.getRank());
-  for (auto [extent, axes] : llvm::zip_equal(tensor.getShape(), layout.dims)) {
+  for (auto [extent, axes] : llvm::drop_begin(
+           llvm::zip_equal(tensor.getShape(), layout.dims), stacked)) {
     if (extent == 1)
       continue;
     std::set<AxisSet> &known = placements[extent];
@@ -189,8 +191,14 @@ void ExtentUses::visitPositions(PositionsOpInterface op) {
 }
 
 void ExtentUses::visit(Operation *op) {
-  for (Type type : op->getResultTypes())
-    visitType(type);
+  for (Value result : op->getResults()) {
+    visitType(result.getType(), stackedDims(result));
+    if (stackedDims(result) > 0 && isReadWhole(result))
+      for (int64_t count : cast<RankedTensorType>(result.getType())
+                               .getShape()
+                               .take_front(stackedDims(result)))
+        selectedByCount.insert(count);
+  }
   for (Region &region : op->getRegions())
     for (Type type : region.getArgumentTypes())
       visitType(type);

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Verify/RunSize.h"
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Dialect/Spmd/IR/Spmd.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -55,11 +55,22 @@ bool standsAlone(const ShardingRule &rule, unsigned factor) {
              1;
 }
 
+/// What an operation reads as a whole: of a stacked tensor that it reads or
+/// writes a part of, only that.
+TypeRange movedTypes(Operation *op) {
+  TypeRange types = op->getOperandTypes();
+  if (isa<shd::PartOp>(op))
+    return {};
+  if (isa<shd::UpdateOp, spmd::UpdateOp>(op))
+    return types.take_front(1);
+  return types;
+}
+
 /// Combinations of the operation's indices; elements of the tensors that others
 /// read and make.
 double stepsOf(Operation *op) {
   double most = 1;
-  for (Type type : op->getOperandTypes())
+  for (Type type : movedTypes(op))
     most = std::max(most, elementsOf(type));
   for (Type type : op->getResultTypes())
     most = std::max(most, elementsOf(type));
@@ -93,7 +104,7 @@ LogicalResult SizeCheck::add(Operation *op, double runs) {
     elements += elementsOf(type) * devices;
   // Outputs and states are kept for every iteration.
   if (op->getNumResults() == 0)
-    for (Type type : op->getOperandTypes())
+    for (Type type : movedTypes(op))
       elements += elementsOf(type) * runs * devices;
   if (elements > limits.elements)
     return fail(op, "elements of memory", limits.elements);

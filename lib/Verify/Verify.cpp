@@ -18,13 +18,14 @@ namespace {
 // Inputs
 //===----------------------------------------------------------------------===//
 
-/// Random bits that depend on a tensor's name, its iteration and the element
-/// only, so that both programs read the same. SplitMix64.
+/// Random bits that depend on a tensor's name, the iterations that have a part
+/// and the element only, so that both programs read the same. SplitMix64.
 class Generator {
 public:
-  Generator(const DeclaredTensor &tensor, uint64_t seed) : state(seed) {
-    state ^= llvm::xxh3_64bits(tensor.name);
-    for (int64_t iteration : tensor.iterations)
+  Generator(StringRef name, ArrayRef<int64_t> iterations, uint64_t seed)
+      : state(seed) {
+    state ^= llvm::xxh3_64bits(name);
+    for (int64_t iteration : iterations)
       state = next() ^ uint64_t(iteration);
   }
 
@@ -52,17 +53,31 @@ int64_t randomInteger(IntegerType type, Generator &generator) {
   return int64_t((bits >> 8) & ((bits & 1) ? 7 : 63));
 }
 
+/// The numbers of the iterations that have part `number` of a stack.
+SmallVector<int64_t, 2> iterationsOf(ArrayRef<int64_t> stack, int64_t number) {
+  SmallVector<int64_t, 2> iterations(stack.size());
+  for (size_t i = stack.size(); i-- > 0; number /= stack[i])
+    iterations[i] = number % stack[i];
+  return iterations;
+}
+
 /// Reals from -1 to 1; integers that are mostly positions near the beginning.
 Tensor randomTensor(const DeclaredTensor &declared, uint64_t seed) {
   Tensor tensor(declared.type);
-  Generator generator(declared, seed);
-  for (int64_t i = 0; i < tensor.getNumElements(); ++i)
-    if (tensor.isReal())
-      tensor.setReal(i, generator.real());
-    else
-      tensor.setInteger(
-          i,
-          randomInteger(cast<IntegerType>(tensor.getElementType()), generator));
+  ArrayRef<int64_t> shape = declared.type.getShape();
+  ArrayRef<int64_t> stack = shape.take_front(declared.stacked);
+  int64_t size = numElements(shape.drop_front(declared.stacked));
+  int64_t element = 0;
+  for (int64_t part = 0, parts = numElements(stack); part < parts; ++part) {
+    Generator generator(declared.name, iterationsOf(stack, part), seed);
+    for (int64_t end = element + size; element < end; ++element)
+      if (tensor.isReal())
+        tensor.setReal(element, generator.real());
+      else
+        tensor.setInteger(
+            element, randomInteger(cast<IntegerType>(tensor.getElementType()),
+                                   generator));
+  }
   return tensor;
 }
 

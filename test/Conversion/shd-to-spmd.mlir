@@ -14,8 +14,8 @@ shd.program "structure" mesh <[X = 4, Y = 2]> hardware <"tpu_v5e", [4, 2]> attri
   %w = shd.declare weight "w" ["D", "F"] : tensor<16x32xbf16, #shd.sharding<[{Y}, {}]>>
   // CHECK-NEXT: %c = spmd.parameter state "c" ["F"] of tensor<32xbf16, #shd.sharding<[{X, Y}]>> : tensor<4xbf16>
   %c = shd.declare state "c" ["F"] : tensor<32xbf16, #shd.sharding<[{X, Y}]>>
-  // CHECK-NEXT: spmd.update "c" %c : tensor<4xbf16>
-  shd.update "c" %c : tensor<32xbf16, #shd.sharding<[{X, Y}]>>
+  // CHECK-NEXT: spmd.update %c = %c : tensor<4xbf16>, tensor<4xbf16>
+  shd.update %c = %c : tensor<32xbf16, #shd.sharding<[{X, Y}]>>, tensor<32xbf16, #shd.sharding<[{X, Y}]>>
   // CHECK-NEXT: %[[ONE:.*]] = shd.constant dense<1.000000e+00> : tensor<bf16>
   %one = shd.constant dense<1.0> : tensor<bf16>
   // CHECK-NEXT: %y = shd.elementwise mul(%x, %[[ONE]]) <[B, D], [] -> [B, D]> {shd.group = #shd.group<1>, shd.name = "y", shd.temporary, spmd.global = tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, spmd.shards = [#spmd.shard<"B" = 8 over [X]>, #spmd.shard<"D" = 16 over [Y]>]} : (tensor<2x8xbf16>, tensor<bf16>) -> tensor<2x8xbf16>
@@ -69,33 +69,34 @@ shd.program "statistics" mesh <[X = 4]> {
 }
 
 // Carried values are local inside and outside; the iteration's number is the
-// same everywhere; what is declared inside is this iteration's.
+// same everywhere; of stacked tensors, devices have parts of every iteration's.
 // CHECK-LABEL: spmd.program "repeat"
 shd.program "repeat" mesh <[X = 4]> {
   %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X}]>>
   %z = shd.constant dense<0> : tensor<i32>
+  // CHECK: %s = spmd.parameter state "s" ["L", "B"] of tensor<3x8xf32, #shd.sharding<[{}, {X}]>> stacked 1 : tensor<3x2xf32>
+  %ss = shd.declare state "s" ["L", "B"] stacked 1 : tensor<3x8xf32, #shd.sharding<[{}, {X}]>>
+  %hs = shd.declare weight "h" ["M", "D"] stacked 1 : tensor<2x16xf32, #shd.sharding<[{}, {X}]>>
   // CHECK: %x_0:2 = shd.repeat "L" = 3(%x, %{{.*}}) : (tensor<2xf32>, tensor<i32>) -> (tensor<2xf32>, tensor<i32>) {
   %r:2 = shd.repeat "L" = 3(%x, %z) : (tensor<8xf32, #shd.sharding<[{X}]>>, tensor<i32>) -> (tensor<8xf32, #shd.sharding<[{X}]>>, tensor<i32>) {
   // CHECK-NEXT: ^bb0(%[[I:.*]]: tensor<i32>, %[[C:.*]]: tensor<2xf32>, %[[N:.*]]: tensor<i32>):
   ^bb0(%i: tensor<i32>, %c: tensor<8xf32, #shd.sharding<[{X}]>>, %n: tensor<i32>):
-    // CHECK-NEXT: %g = spmd.parameter weight "g" ["D"] of tensor<16xf32, #shd.sharding<[{X}]>> : tensor<4xf32>
-    %g = shd.declare weight "g" ["D"] : tensor<16xf32, #shd.sharding<[{X}]>>
-    // CHECK-NEXT: %s = spmd.parameter state "s" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32>
-    %s = shd.declare state "s" ["B"] : tensor<8xf32, #shd.sharding<[{X}]>>
-    // CHECK-NEXT: %[[A:.*]] = shd.elementwise add(%[[C]], %s) <[B], [B] -> [B]>
+    // CHECK-NEXT: %[[S:.*]] = shd.part %s[%[[I]]] {spmd.global = tensor<8xf32, #shd.sharding<[{X}]>>} : tensor<3x2xf32> -> tensor<2xf32>
+    %s = shd.part %ss[%i] : tensor<3x8xf32, #shd.sharding<[{}, {X}]>> -> tensor<8xf32, #shd.sharding<[{X}]>>
+    // CHECK-NEXT: %[[A:.*]] = shd.elementwise add(%[[C]], %[[S]]) <[B], [B] -> [B]>
     %a = shd.elementwise add(%c, %s) <[B], [B] -> [B]> : (tensor<8xf32, #shd.sharding<[{X}]>>, tensor<8xf32, #shd.sharding<[{X}]>>) -> tensor<8xf32, #shd.sharding<[{X}]>>
-    // CHECK-NEXT: spmd.update "s" %[[A]] : tensor<2xf32>
-    shd.update "s" %a : tensor<8xf32, #shd.sharding<[{X}]>>
+    // CHECK-NEXT: spmd.update %s[%[[I]]] = %[[A]] : tensor<3x2xf32>, tensor<2xf32>
+    shd.update %ss[%i] = %a : tensor<3x8xf32, #shd.sharding<[{}, {X}]>>, tensor<8xf32, #shd.sharding<[{X}]>>
     // CHECK-NEXT: %[[M:.*]] = shd.elementwise add(%[[N]], %[[I]]) <[], [] -> []> : (tensor<i32>, tensor<i32>) -> tensor<i32>
     %m = shd.elementwise add(%n, %i) <[], [] -> []> : (tensor<i32>, tensor<i32>) -> tensor<i32>
     // CHECK-NEXT: shd.yield %[[A]], %[[M]] : tensor<2xf32>, tensor<i32>
     shd.yield %a, %m : tensor<8xf32, #shd.sharding<[{X}]>>, tensor<i32>
   }
-  // CHECK: shd.repeat "M" = 2() : () -> () {
-  shd.repeat "M" = 2() : () -> () {
+  // CHECK: shd.repeat "M" = 2 reverse() : () -> () {
+  shd.repeat "M" = 2 reverse() : () -> () {
   ^bb0(%j: tensor<i32>):
-    // CHECK: %h = spmd.parameter weight "h" ["D"] of tensor<16xf32, #shd.sharding<[{X}]>> : tensor<4xf32>
-    %h = shd.declare weight "h" ["D"] : tensor<16xf32, #shd.sharding<[{X}]>>
+    // CHECK: shd.part %h[%M] {spmd.global = tensor<16xf32, #shd.sharding<[{X}]>>} : tensor<2x4xf32> -> tensor<4xf32>
+    %h = shd.part %hs[%j] : tensor<2x16xf32, #shd.sharding<[{}, {X}]>> -> tensor<16xf32, #shd.sharding<[{X}]>>
     shd.yield
   }
   // CHECK: spmd.output "r" %x_0#0 ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32>

@@ -60,6 +60,7 @@ struct GraphValue {
   mlir::Value value;
   enum class Kind {
     Declared, // shd.declare
+    Part,     // shd.part
     Computed, // made by a chunk
     Carried,  // block argument of a repeat
     Result,   // result of a repeat
@@ -84,12 +85,12 @@ struct GraphValue {
   llvm::SmallVector<Flow, 1> flows;
   /// Result: the carried value whose sharding it has.
   unsigned carried = 0;
+  /// Part: the stacked value that it is a view of.
+  unsigned whole = 0;
   int64_t count = 1;
   /// Program points [begin, end) during which its memory is in use; copies live
   /// [firstRead, readEnd).
   uint32_t begin = 0, end = 0, firstRead = 0, readEnd = 0;
-  /// Stored this many times on each device (weights of repeat bodies).
-  int64_t multiplicity = 1;
   /// The state that a scatter writes (index into Graph::values): stored as that
   /// is, the result takes no memory of its own.
   std::optional<unsigned> intoState;

@@ -16,12 +16,12 @@
 
 namespace shardc {
 
-/// A tensor that a program declares, in one iteration of the repeats around it
-/// (their numbers, the outermost first).
+/// A tensor that a program declares, and of how many repeats the indices stand
+/// in front.
 struct DeclaredTensor {
   llvm::StringRef name;
   shd::TensorKind kind;
-  llvm::ArrayRef<int64_t> iterations;
+  unsigned stacked;
   mlir::RankedTensorType type;
 };
 
@@ -53,6 +53,7 @@ struct RunResult {
     mlir::Operation *op = nullptr;
     std::string name;
     bool isState = false;
+    /// Of each repeat around it, how many iterations ran before.
     llvm::SmallVector<int64_t, 2> iterations;
     mlir::Location loc;
     /// The whole tensor's type, with its sharding.

@@ -64,6 +64,11 @@ Tensor emptyPart(mlir::Type elementType, const Box &part,
 Tensor cut(const Tensor &whole, const Box &part,
            llvm::ArrayRef<int64_t> localShape);
 
+/// Part `number` of a stacked tensor, in row-major order of the dimensions that
+/// the part lacks.
+Tensor partOfStack(const Tensor &stacked, int64_t number,
+                   mlir::RankedTensorType part);
+
 /// All of a tensor.
 Box wholeBox(llvm::ArrayRef<int64_t> shape);
 

@@ -31,6 +31,8 @@ struct Shrinking {
 
   /// The small extent for `extent`; itself if the planned program lacks it.
   int64_t extent(int64_t extent) const;
+  /// What `count` becomes, likewise.
+  int64_t count(int64_t count) const;
 };
 
 /// Decides from a program with shardings in its types and every collective

@@ -83,7 +83,8 @@ struct ConvertDeclare : Pattern<shd::DeclareOp> {
                   ConversionPatternRewriter &rewriter) const override {
     rewriter.replaceOpWithNewOp<spmd::ParameterOp>(
         op, spmd::localType(types().mesh(), op.getType()), op.getKindAttr(),
-        op.getSymAttr(), op.getIndicesAttr(), TypeAttr::get(op.getType()));
+        op.getSymAttr(), op.getIndicesAttr(), TypeAttr::get(op.getType()),
+        op.getStackedAttr());
     return success();
   }
 };
@@ -107,8 +108,8 @@ struct ConvertUpdate : Pattern<shd::UpdateOp> {
   LogicalResult
   matchAndRewrite(shd::UpdateOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<spmd::UpdateOp>(op, op.getSymAttr(),
-                                                adaptor.getValue());
+    rewriter.replaceOpWithNewOp<spmd::UpdateOp>(
+        op, adaptor.getValue(), adaptor.getState(), adaptor.getAt());
     return success();
   }
 };
@@ -122,9 +123,9 @@ struct ConvertRepeat : Pattern<shd::RepeatOp> {
     SmallVector<Type> results;
     if (failed(types().convertTypes(op.getResultTypes(), results)))
       return failure();
-    auto repeat =
-        shd::RepeatOp::create(rewriter, op.getLoc(), results, op.getIndexAttr(),
-                              op.getCountAttr(), adaptor.getInits());
+    auto repeat = shd::RepeatOp::create(
+        rewriter, op.getLoc(), results, op.getIndexAttr(), op.getCountAttr(),
+        op.getReverseAttr(), adaptor.getInits());
     rewriter.inlineRegionBefore(op.getBody(), repeat.getBody(),
                                 repeat.getBody().end());
     if (failed(rewriter.convertRegionTypes(&repeat.getBody(), types())))
@@ -166,7 +167,7 @@ public:
   matchAndRewrite(Operation *op, ArrayRef<Value> operands,
                   ConversionPatternRewriter &rewriter) const override {
     if (!isa<shd::ShardingRuleOpInterface, shd::StatisticOp, shd::ConstantOp,
-             shd::YieldOp>(op))
+             shd::PartOp, shd::YieldOp>(op))
       return failure();
     FailureOr<ArrayAttr> shards = shardsOf(op, rewriter);
     SmallVector<Type> results;
@@ -238,7 +239,7 @@ bool isLocal(Operation *op) {
            attribute.getName() == spmd::kGlobal;
   };
   return isa<shd::ShardingRuleOpInterface, shd::StatisticOp, shd::ConstantOp,
-             shd::RepeatOp, shd::YieldOp>(op) &&
+             shd::PartOp, shd::RepeatOp, shd::YieldOp>(op) &&
          llvm::all_of(op->getDiscardableAttrs(), mayStay) &&
          llvm::all_of(op->getOperandTypes(), isWhole) &&
          llvm::all_of(op->getResultTypes(), isWhole);

@@ -22,15 +22,9 @@ static Names namesOf(ArrayAttr list) {
 SmallVector<Parameter> jax::parametersOf(const PythonFile &file, Block &block) {
   SmallVector<Parameter> parameters;
   auto add = [&](auto op, Type global) {
-    Parameter parameter{op,
-                        op.getKind(),
-                        file.parameters.lookup(op.getSym()),
+    Parameter parameter{op, op.getKind(), file.parameters.lookup(op.getSym()),
                         namesOf(op.getIndices()),
-                        cast<RankedTensorType>(global),
-                        {}};
-    for (auto repeat = op->template getParentOfType<shd::RepeatOp>(); repeat;
-         repeat = repeat->template getParentOfType<shd::RepeatOp>())
-      parameter.repeats.insert(parameter.repeats.begin(), repeat);
+                        cast<RankedTensorType>(global)};
     parameters.push_back(std::move(parameter));
   };
   block.walk([&](Operation *op) {
@@ -228,6 +222,10 @@ LogicalResult FunctionPrinter::printOp(Operation *op) {
                            array(update.getValue())});
         return success();
       })
+      .Case([&](shd::PartOp part) {
+        printPart(part);
+        return success();
+      })
       .Case([&](shd::RepeatOp repeat) { return printRepeat(repeat); })
       .Case<shd::ConstantOp, shd::YieldOp>([](auto) { return success(); })
       .Case(
@@ -272,6 +270,43 @@ static std::string carriedName(StringRef init) {
   return isName ? init.str() : "value";
 }
 
+/// Everything that the body reads of them are parts of its iteration, and of
+/// those inside of it.
+SmallVector<Value> FunctionPrinter::scannedBy(shd::RepeatOp repeat) const {
+  SmallVector<Value> scanned;
+  repeat.getBody().walk([&](shd::PartOp part) {
+    Value source = part.getSource();
+    size_t known = narrowed.lookup(source).size();
+    bool isMine = part.getAt().size() > known &&
+                  part.getAt()[known] == repeat.getIteration();
+    auto isPart = [&](Operation *user) {
+      auto other = dyn_cast<shd::PartOp>(user);
+      return !repeat->isAncestor(user) ||
+             isa<shd::UpdateOp, spmd::UpdateOp>(user) ||
+             (other && other.getAt().take_front(known + 1) ==
+                           part.getAt().take_front(known + 1));
+    };
+    if (isMine && !llvm::is_contained(scanned, source) &&
+        llvm::all_of(source.getUsers(), isPart))
+      scanned.push_back(source);
+  });
+  return scanned;
+}
+
+/// What the scans around it have narrowed the tensor down to is indexed with
+/// the other numbers.
+void FunctionPrinter::printPart(shd::PartOp part) {
+  std::string text = array(part.getSource());
+  auto numbers =
+      llvm::drop_begin(part.getAt(), narrowed.lookup(part.getSource()).size());
+  if (!numbers.empty())
+    text = cat(atom(text), "[",
+               commas(llvm::map_to_vector(
+                   numbers, [&](Value number) { return array(number); })),
+               "]");
+  expressions[part] = text;
+}
+
 /// A function of the carried values and of what an iteration has of its own,
 /// and a scan of it.
 LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
@@ -290,16 +325,23 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
     carried.push_back(names.make(wanted.back()));
     expressions[argument] = carried.back();
   }
-  if (!repeat.getIteration().use_empty()) {
+  SmallVector<Value> scanned = scannedBy(repeat);
+  auto isScanned = [&](Operation *user) {
+    auto part = dyn_cast<shd::PartOp>(user);
+    return isa<shd::UpdateOp, spmd::UpdateOp>(user) ||
+           (part && llvm::is_contained(scanned, part.getSource()));
+  };
+  if (!llvm::all_of(repeat.getIteration().getUsers(), isScanned)) {
     own.push_back(names.make(repeat.getIndex()));
     expressions[repeat.getIteration()] = own.back();
     stacks.push_back(cat(
         "jnp.arange(", count,
         ", dtype=", file.type(IntegerType::get(repeat.getContext(), 32)), ")"));
   }
-  for (const Parameter &parameter : parametersOf(file, body)) {
-    own.push_back(parameter.name);
-    stacks.push_back(parameter.name);
+  for (Value stack : scanned) {
+    own.push_back(array(stack));
+    stacks.push_back(array(stack));
+    narrowed[stack].push_back(repeat.getIteration());
   }
   std::string function = names.make(cat("repeat_", repeat.getIndex()));
   line(cat("def ", function, "(carried, step):"));
@@ -318,6 +360,8 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
   line(cat("return ", pythonTuple(yielded), ", ",
            pythonTuple(secondsOf(updates))));
   --indent;
+  for (Value stack : scanned)
+    narrowed[stack].pop_back();
   SmallVector<std::string> results, states;
   for (auto [number, result] : llvm::enumerate(repeat.getResults())) {
     results.push_back(names.make(wanted[number]));
@@ -330,7 +374,8 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
   updates = std::move(outer);
   line(cat(pythonTuple(results), ", ", pythonTuple(states), " = lax.scan(",
            function, ", ", pythonTuple(inits), ", ", pythonTuple(stacks),
-           ", length=", count, ")"));
+           ", length=", count, repeat.getReverse() ? ", reverse=True" : "",
+           ")"));
   return success();
 }
 

@@ -20,8 +20,6 @@ struct Parameter {
   std::string name;
   llvm::SmallVector<llvm::StringRef, 4> indices;
   mlir::RankedTensorType global;
-  /// Around its declaration, the outermost first.
-  llvm::SmallVector<shd::RepeatOp, 2> repeats;
 };
 
 /// All parameters of a block, in order.
@@ -89,6 +87,9 @@ private:
   llvm::LogicalResult printBlock(mlir::Block &block);
   llvm::LogicalResult printOp(mlir::Operation *op);
   llvm::LogicalResult printRepeat(shd::RepeatOp repeat);
+  void printPart(shd::PartOp part);
+  /// The stacked tensors of which each iteration of a repeat gets its part.
+  llvm::SmallVector<mlir::Value> scannedBy(shd::RepeatOp repeat) const;
   std::string outputValue(mlir::Operation *output);
   /// Gives a value its expression, in a statement of its own.
   void define(mlir::Value value, const std::string &expression,
@@ -156,6 +157,9 @@ private:
   llvm::SmallVector<NamedExpression> outputs;
   /// States that the block being printed has updated.
   llvm::SmallVector<NamedExpression> updates;
+  /// Of stacked tensors, the numbers of the repeats around whose iterations
+  /// what a name stands for has been narrowed down to.
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 2>> narrowed;
 };
 
 /// `expression` with its dimensions, named `from`, so that it broadcasts to a

@@ -343,14 +343,6 @@ std::string Exporter::types() const {
   return cat(text, "FLOATS = ", pythonTuple(floats), "\n");
 }
 
-static SmallVector<StringRef> storedIndices(const Parameter &parameter) {
-  SmallVector<StringRef> indices;
-  for (shd::RepeatOp repeat : parameter.repeats)
-    indices.push_back(repeat.getIndex());
-  indices.append(parameter.indices.begin(), parameter.indices.end());
-  return indices;
-}
-
 std::string Exporter::tensors() {
   std::string text =
       "# Inputs, weights and states: element type, indices, and for integers "
@@ -361,10 +353,6 @@ std::string Exporter::tensors() {
        parametersOf(file, global.full.getBody().front())) {
     auto small = cast<shd::DeclareOp>(file.small.lookup(parameter.op));
     SmallVector<std::string> keys;
-    for (shd::RepeatOp repeat : parameter.repeats)
-      keys.push_back(quoted(file.sizes.key(
-          repeat.getIndex(), repeat.getCount(),
-          cast<shd::RepeatOp>(file.small.lookup(repeat)).getCount())));
     for (auto [index, extent, smallExtent] :
          llvm::zip_equal(parameter.indices, parameter.global.getShape(),
                          small.getType().getShape()))
@@ -385,9 +373,9 @@ std::string Exporter::specs() {
   for (const Parameter &parameter :
        parametersOf(file, device.full.getBody().front()))
     text += cat("    ", quoted(parameter.name), ": ",
-                file.partitionSpec(parameter.global, parameter.repeats.size()),
-                ",  # ", shd::stringifyTensorKind(parameter.kind), " [",
-                llvm::join(storedIndices(parameter), ", "), "]\n");
+                file.partitionSpec(parameter.global), ",  # ",
+                shd::stringifyTensorKind(parameter.kind), " [",
+                llvm::join(parameter.indices, ", "), "]\n");
   text += "}\nOUTPUTS = {\n";
   std::string partial;
   for (auto output : device.full.getBody().front().getOps<spmd::OutputOp>()) {

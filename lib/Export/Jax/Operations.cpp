@@ -607,7 +607,8 @@ void FunctionPrinter::compute(shd::RopeOp op) {
 Value jax::rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     auto elementwise = dyn_cast<shd::ElementwiseOp>(op);
-    bool copies = isa<shd::ReshardOp>(op) || spmd::isCollective(op) ||
+    bool copies = isa<shd::ReshardOp, shd::PartOp>(op) ||
+                  spmd::isCollective(op) ||
                   (elementwise && elementwise.getFunction() == Function::Copy);
     if (!copies)
       break;

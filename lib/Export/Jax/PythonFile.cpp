@@ -122,9 +122,9 @@ std::string PythonFile::axisTuple(ArrayRef<AxisIndex> axes) const {
   return cat("(", axisNames(axes), ")");
 }
 
-std::string PythonFile::partitionSpec(Type global, unsigned repeats) const {
+std::string PythonFile::partitionSpec(Type global) const {
   Layout layout = shd::explicitLayout(mesh, global);
-  SmallVector<std::string> dims(repeats, "None");
+  SmallVector<std::string> dims;
   for (const AxisList &axes : layout.dims)
     dims.push_back(axes.empty() ? "None" : axisTuple(axes));
   return cat("P(", commas(dims), ")");

@@ -89,8 +89,8 @@ struct PythonFile {
     helpers.insert(name.str());
     return name;
   }
-  /// `P("X", None)`, with `repeats` dimensions in front.
-  std::string partitionSpec(mlir::Type global, unsigned repeats = 0) const;
+  /// `P("X", None)`.
+  std::string partitionSpec(mlir::Type global) const;
   /// `"X", "Y"`
   std::string axisNames(llvm::ArrayRef<AxisIndex> axes) const;
   /// `"X"` or `("X", "Y")`

@@ -62,7 +62,7 @@ std::vector<Operation *> namedTensors(ModuleOp module) {
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     bool computed =
         isa<shd::ShardingRuleOpInterface>(op) && !op->hasAttr(shd::kTemporary);
-    if (isa<shd::DeclareOp>(op) || computed)
+    if (shd::introducedBy(op) || computed)
       ops.push_back(op);
   });
   return ops;
@@ -70,7 +70,7 @@ std::vector<Operation *> namedTensors(ModuleOp module) {
 
 /// An input is whole, and what leaves is unless the program says otherwise.
 bool mayBePartial(Operation *op) {
-  return !isa<shd::DeclareOp>(op) &&
+  return !shd::introducedBy(op) &&
          llvm::none_of(op->getUsers(), [](Operation *user) {
            return isa<shd::OutputOp>(user);
          });

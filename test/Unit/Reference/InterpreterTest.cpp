@@ -43,8 +43,6 @@ protected:
     options.declared = [this](const DeclaredTensor &declared) {
       Tensor tensor(declared.type);
       std::string name = declared.name.str();
-      for (int64_t iteration : declared.iterations)
-        name += "." + std::to_string(iteration);
       const Values &values = inputs.at(name);
       EXPECT_EQ(size_t(tensor.getNumElements()), values.size()) << name;
       for (auto [i, value] : llvm::enumerate(values))
@@ -204,22 +202,21 @@ spmd.program "fibonacci" mesh <[X = 2]> {
 
 /// Each iteration has a state of its own; collectives count their runs.
 TEST_F(InterpreterTest, StatesOfIterations) {
-  inputs = {{"s.0.0", {1, 2}}, {"s.0.1", {3, 4}}, {"s.0.2", {5, 6}},
-            {"s.1.0", {7, 8}}, {"s.1.1", {9, 0}}, {"s.1.2", {1, 1}},
-            {"t", {50, 60}}};
+  inputs = {{"s", {1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 1}}, {"t", {50, 60}}};
   ASSERT_TRUE(run(R"(
 spmd.program "states" mesh <[X = 2]> {
   %t = spmd.parameter state "t" ["D"] of tensor<2xi32, #shd.sharding<[{X}]>> : tensor<1xi32>
-  spmd.update "t" %t : tensor<1xi32>
+  %ss = spmd.parameter state "s" ["L", "M", "D"] of tensor<2x3x2xi32, #shd.sharding<[{}, {}, {X}]>> stacked 2 : tensor<2x3x1xi32>
+  spmd.update %t = %t : tensor<1xi32>, tensor<1xi32>
   shd.repeat "L" = 2() : () -> () {
   ^bb0(%l: tensor<i32>):
     shd.repeat "M" = 3() : () -> () {
     ^bb0(%m: tensor<i32>):
-      %s = spmd.parameter state "s" ["D"] of tensor<2xi32, #shd.sharding<[{X}]>> : tensor<1xi32>
+      %s = shd.part %ss[%l, %m] : tensor<2x3x1xi32> -> tensor<1xi32>
       %g = spmd.all_gather %s over ["X"] of tensor<2xi32, #shd.sharding<[{X}]>> to tensor<2xi32, #shd.sharding<[{}]>> {shd.name = "g"} : tensor<1xi32> -> tensor<2xi32>
       %a = shd.elementwise add(%s, %l) <[D], [] -> [D]> : (tensor<1xi32>, tensor<i32>) -> tensor<1xi32>
       %b = shd.elementwise mul(%a, %m) <[D], [] -> [D]> : (tensor<1xi32>, tensor<i32>) -> tensor<1xi32>
-      spmd.update "s" %b : tensor<1xi32>
+      spmd.update %ss[%l, %m] = %b : tensor<2x3x1xi32>, tensor<1xi32>
       shd.yield
     }
     shd.yield
@@ -301,6 +298,27 @@ spmd.program "collectives" mesh <[X = 2]> {
         << name.getStringRef().str() << " is in no program that runs";
 }
 
+/// The last iteration runs first: ((0 * 2 + 7) * 2 + 6) * 2 + 5 = 45, where
+/// forwards it were ((0 * 2 + 5) * 2 + 6) * 2 + 7 = 39.
+TEST_F(InterpreterTest, ReverseRepeats) {
+  inputs = {{"w", {5, 6, 7}}};
+  ASSERT_TRUE(run(R"(
+spmd.program "reverse" {
+  %w = spmd.parameter weight "w" ["L"] of tensor<3xi32> stacked 1 : tensor<3xi32>
+  %zero = shd.constant dense<0> : tensor<i32>
+  %two = shd.constant dense<2> : tensor<i32>
+  %y = shd.repeat "L" = 3 reverse(%zero) : (tensor<i32>) -> tensor<i32> {
+  ^bb0(%l: tensor<i32>, %c: tensor<i32>):
+    %p = shd.part %w[%l] : tensor<3xi32> -> tensor<i32>
+    %d = shd.elementwise mul(%c, %two) <[], [] -> []> : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %e = shd.elementwise add(%d, %p) <[], [] -> []> : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    shd.yield %e : tensor<i32>
+  }
+  spmd.output "y" %y [] of tensor<i32> : tensor<i32>
+})")) << errors;
+  EXPECT_EQ(final("y"), (Parts{{45}}));
+}
+
 /// Softmax of 0 and log 3, twice: exponentials sum to 1 + 3 on each device and
 /// to 8 on both.
 TEST_F(InterpreterTest, Statistics) {
@@ -347,7 +365,7 @@ TEST_F(InterpreterTest, WholePrograms) {
 shd.program "whole" {
   %x = shd.declare state "x" ["D"] : tensor<2xf32>
   %y = shd.elementwise add(%x, %x) <[D], [D] -> [D]> : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-  shd.update "x" %y : tensor<2xf32>
+  shd.update %x = %y : tensor<2xf32>, tensor<2xf32>
   shd.output "y" %y ["D"] : tensor<2xf32>
 })")) << errors;
   ASSERT_EQ(result.finals.size(), 2u);

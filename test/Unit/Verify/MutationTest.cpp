@@ -570,10 +570,11 @@ TEST(Mutations, ValuesThatAreOthers) {
   EXPECT_EQ(expectNoticed(subject, isOp<spmd::UpdateOp>,
                           {{"the value before",
                             [](Operation *op) {
-                              for (auto state :
-                                   op->getBlock()->getOps<spmd::ParameterOp>())
-                                if (state.getKind() == shd::TensorKind::State)
-                                  op->setOperand(0, state);
+                              auto update = cast<spmd::UpdateOp>(op);
+                              for (Operation *user :
+                                   update.getState().getUsers())
+                                if (auto part = dyn_cast<shd::PartOp>(user))
+                                  update.getValueMutable().set(part);
                               return true;
                             }}}),
             1u);
@@ -587,6 +588,24 @@ TEST(Mutations, ValuesThatAreOthers) {
                               return true;
                             }}}),
             2u);
+}
+
+TEST(Mutations, PartsOfOtherIterations) {
+  Subject subject(kStructure);
+  EXPECT_EQ(expectNoticed(subject, isOp<shd::PartOp>,
+                          {{"the first part",
+                            [](Operation *op) {
+                              OpBuilder builder(op);
+                              auto type = RankedTensorType::get(
+                                  {}, builder.getI32Type());
+                              auto first = shd::ConstantOp::create(
+                                  builder, op->getLoc(),
+                                  DenseElementsAttr::get(type, int32_t(0)));
+                              cast<shd::PartOp>(op).getAtMutable().assign(
+                                  first.getResult());
+                              return true;
+                            }}}),
+            1u);
 }
 
 TEST(Mutations, IterationsThatAreMissing) {

@@ -209,7 +209,25 @@ void shd::setResultAttr(Value result, StringRef name, Attribute value) {
   setOrRemove(op, name, value);
 }
 
+static ShardingAttr withoutFirst(ShardingAttr pin, unsigned dims) {
+  return pin ? ShardingAttr::get(pin.getContext(),
+                                 pin.getDims().drop_front(dims),
+                                 pin.getPartial())
+             : pin;
+}
+
+static ShardingAttr withFirst(ShardingAttr pin, unsigned dims) {
+  if (!pin)
+    return pin;
+  auto whole = DimShardingAttr::get(pin.getContext(), {}, /*isOpen=*/false);
+  SmallVector<DimShardingAttr> all(dims, whole);
+  llvm::append_range(all, pin.getDims());
+  return ShardingAttr::get(pin.getContext(), all, pin.getPartial());
+}
+
 ShardingAttr shd::getResultPin(Value result) {
+  if (auto part = result.getDefiningOp<PartOp>())
+    return withoutFirst(getStoredPin(part.getSource()), part.getAt().size());
   return dyn_cast_or_null<ShardingAttr>(getResultAttr(result, kResultPin));
 }
 
@@ -228,11 +246,24 @@ ShardingAttr shd::getOperandPin(Operation *op, unsigned operand) {
 }
 
 void shd::setResultPin(Value result, ShardingAttr pin) {
+  if (auto part = result.getDefiningOp<PartOp>())
+    return setResultPin(part.getSource(), withFirst(pin, part.getAt().size()));
   setResultAttr(result, kResultPin, pin);
 }
 
 void shd::setMade(Value result, ShardingAttr layout) {
   setResultAttr(result, kMade, layout);
+}
+
+ShardingAttr shd::getStoredPin(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getArgNumber() == 0
+               ? ShardingAttr()
+               : getOperandPin(argument.getOwner()->getParentOp(),
+                               argument.getArgNumber() - 1);
+  if (auto repeat = value.getDefiningOp<RepeatOp>())
+    return getOperandPin(repeat, cast<OpResult>(value).getResultNumber());
+  return getResultPin(value);
 }
 
 void shd::setOperandPin(Operation *op, unsigned operand, ShardingAttr pin) {
@@ -310,6 +341,8 @@ static StringRef valueName(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto repeat = dyn_cast<RepeatOp>(op))
     return carriedInit(repeat, cast<OpResult>(value).getResultNumber());
+  if (auto part = dyn_cast<PartOp>(op))
+    return valueName(part.getSource());
   // Declared tensors are named by their symbols, in the spmd dialect too.
   if (auto symbol = op->getAttrOfType<StringAttr>("sym"))
     return symbol;

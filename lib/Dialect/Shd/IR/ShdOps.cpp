@@ -160,9 +160,9 @@ LogicalResult DeclareOp::verify() {
   if (failed(verifyIndexCount(*this, getIndices(), getType())))
     return failure();
   // D2
-  if (getKind() == TensorKind::Input && !isa<ProgramOp>((*this)->getParentOp()))
-    return emitOpError() << "input '" << getSym()
-                         << "' must stand directly in the program";
+  if (failed(shd::detail::verifyStacked(*this, getStacked(), getType(),
+                                        getKind() == TensorKind::Input)))
+    return failure();
   // D3
   if (ShardingAttr sharding = getSharding(getType());
       sharding && !sharding.getPartial().empty())
@@ -178,31 +178,23 @@ LogicalResult OutputOp::verify() {
   return verifyValueTypes(*this);
 }
 
+LogicalResult PartOp::verify() {
+  if (getAt().empty())
+    return emitOpError() << "needs the number of an iteration";
+  return shd::detail::verifyPartOf(*this, getSource(), getAt(), getType());
+}
+
 LogicalResult UpdateOp::verify() {
-  DeclareOp state;
-  for (Operation &op : *(*this)->getBlock()) {
-    if (auto declare = dyn_cast<DeclareOp>(op);
-        declare && declare.getKind() == TensorKind::State &&
-        declare.getSym() == getSym()) {
-      // U1
-      if (state)
-        return emitOpError() << "state '" << getSym()
-                             << "' is declared twice in the same region";
-      state = declare;
-    }
-    // U2
-    if (auto other = dyn_cast<UpdateOp>(op);
-        other && other != *this && other.getSym() == getSym())
-      return emitOpError() << "state '" << getSym() << "' is updated twice";
-  }
   // U1
-  if (!state)
-    return emitOpError() << "state '" << getSym()
-                         << "' is not declared in the same region";
-  if (state.getType() != getValue().getType())
-    return emitOpError() << "state '" << getSym() << "' has type "
-                         << state.getType() << ", but its value has type "
-                         << getValue().getType();
+  DeclareOp state = getDeclaration();
+  if (!state || state.getKind() != TensorKind::State)
+    return emitOpError() << "is of a tensor that is no declared state";
+  if (failed(shd::detail::verifyPartOf(*this, state, getAt(),
+                                       getValue().getType())) ||
+      // U2
+      failed(shd::detail::verifyUpdatedOnce(*this, getStateMutable(), getAt(),
+                                            state.getSym())))
+    return failure();
   return verifyValueTypes(*this);
 }
 

@@ -316,6 +316,9 @@ LogicalResult CollectiveInserter::visit(Block &block) {
     } else if (auto declare = dyn_cast<DeclareOp>(op)) {
       if (ShardingAttr pin = getResultPin(declare.getResult()))
         setType(declare.getResult(), pin);
+    } else if (auto part = dyn_cast<PartOp>(op)) {
+      part.getResult().setType(
+          partType(part.getSource().getType(), part.getAt().size()));
     } else if (isa<OutputOp, UpdateOp, YieldOp>(op)) {
       for (unsigned i = 0; i < op.getNumOperands(); ++i)
         convertOperand(&op, i);

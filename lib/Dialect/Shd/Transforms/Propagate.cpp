@@ -70,6 +70,9 @@ void Propagation::collect(Operation *op) {
     values[result] =
         fromPin(isa<RepeatOp>(op) ? ShardingAttr() : getResultPin(result),
                 result.getType());
+  // No axis splits the first dimensions of a stacked tensor.
+  for (Value result : op->getResults())
+    std::fill_n(values[result].dims.begin(), stackedDims(result), AxisList());
   if (isa<ShardingRuleOpInterface>(op))
     for (OpOperand &operand : op->getOpOperands())
       if (ShardingAttr pin = getOperandPin(op, operand.getOperandNumber()))
@@ -140,16 +143,19 @@ bool Propagation::visitRule(Operation *op, ShardingRuleOpInterface interface) {
   return changed;
 }
 
-/// Two values that share one sharding.
+/// Two values that share one sharding: that of a part is the last dimensions of
+/// its whole's.
 bool Propagation::tie(Value a, Value b) {
   Known &left = known(a), &right = known(b);
   auto type = cast<RankedTensorType>(a.getType());
+  size_t first = right.dims.size() - left.dims.size();
   bool changed = false;
   for (unsigned d = 0; d < left.dims.size(); ++d) {
+    std::optional<AxisList> &other = right.dims[first + d];
     if (left.dims[d] && !left.dims[d]->empty())
-      changed |= assign(right, d, *left.dims[d], type.getDimSize(d));
-    else if (right.dims[d] && !right.dims[d]->empty())
-      changed |= assign(left, d, *right.dims[d], type.getDimSize(d));
+      changed |= assign(right, first + d, *left.dims[d], type.getDimSize(d));
+    else if (other && !other->empty())
+      changed |= assign(left, d, *other, type.getDimSize(d));
   }
   return changed;
 }
@@ -157,6 +163,8 @@ bool Propagation::tie(Value a, Value b) {
 bool Propagation::visit(Operation *op) {
   if (auto rule = dyn_cast<ShardingRuleOpInterface>(op))
     return visitRule(op, rule);
+  if (auto part = dyn_cast<PartOp>(op))
+    return tie(part, part.getSource());
   auto repeat = dyn_cast<RepeatOp>(op);
   if (!repeat)
     return false;

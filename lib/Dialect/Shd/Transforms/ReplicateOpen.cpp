@@ -25,32 +25,20 @@ ShardingAttr close(ShardingAttr pin, Type type) {
   return ShardingAttr::get(context, dims, pin.getPartial());
 }
 
-/// The pin of a value: its operation's, or the repeat's if it is carried.
-ShardingAttr pinOf(Value value) {
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (argument.getArgNumber() == 0)
-      return {};
-    return getOperandPin(argument.getOwner()->getParentOp(),
-                         argument.getArgNumber() - 1);
-  }
-  if (auto repeat = value.getDefiningOp<RepeatOp>())
-    return getOperandPin(repeat, cast<OpResult>(value).getResultNumber());
-  return getResultPin(value);
-}
-
 void pinCarried(RepeatOp repeat) {
   Operation *yield = repeat.getBody().front().getTerminator();
   for (auto [i, init] : llvm::enumerate(repeat.getInits())) {
     Value yielded = yield->getOperand(i);
     ShardingAttr pin = getOperandPin(repeat, i);
     if (!pin && yielded.getDefiningOp())
-      pin = pinOf(yielded);
+      pin = getStoredPin(yielded);
     if (!pin)
-      pin = pinOf(init);
+      pin = getStoredPin(init);
     pin = close(pin, init.getType());
     setOperandPin(repeat, i, pin);
     Operation *maker = yielded.getDefiningOp();
-    if (maker && !isa<RepeatOp, DeclareOp>(maker) && !getResultPin(yielded))
+    if (maker && !isa<RepeatOp, DeclareOp, PartOp>(maker) &&
+        !getResultPin(yielded))
       setResultPin(yielded, pin);
   }
 }

@@ -61,10 +61,10 @@ LogicalResult ParameterOp::verify() {
                                       "the result")))
     return failure();
   // P2
-  if (getKind() == shd::TensorKind::Input &&
-      !isa<ProgramOp>((*this)->getParentOp()))
-    return emitOpError() << "input '" << getSym()
-                         << "' must stand directly in the program";
+  if (failed(shd::detail::verifyStacked(*this, getStacked(),
+                                        cast<RankedTensorType>(getGlobal()),
+                                        getKind() == shd::TensorKind::Input)))
+    return failure();
   // P3
   if (failed(verifyIndexCount(*this, getIndices(), getType())))
     return failure();
@@ -86,31 +86,17 @@ LogicalResult OutputOp::verify() {
 }
 
 LogicalResult UpdateOp::verify() {
-  ParameterOp state;
-  for (Operation &op : *(*this)->getBlock()) {
-    if (auto parameter = dyn_cast<ParameterOp>(op);
-        parameter && parameter.getKind() == shd::TensorKind::State &&
-        parameter.getSym() == getSym()) {
-      // U1
-      if (state)
-        return emitOpError() << "state '" << getSym()
-                             << "' is a parameter twice in the same region";
-      state = parameter;
-    }
-    // U2
-    if (auto other = dyn_cast<UpdateOp>(op);
-        other && other != *this && other.getSym() == getSym())
-      return emitOpError() << "state '" << getSym() << "' is updated twice";
-  }
   // U1
-  if (!state)
-    return emitOpError() << "state '" << getSym()
-                         << "' is not a parameter of the same region";
-  if (state.getType() != getValue().getType())
-    return emitOpError() << "state '" << getSym() << "' has type "
-                         << state.getType() << ", but its value has type "
-                         << getValue().getType();
-  return success();
+  ParameterOp state = getParameter();
+  if (!state || state.getKind() != shd::TensorKind::State)
+    return emitOpError() << "is of a tensor that is no parameter that is a "
+                            "state";
+  if (failed(shd::detail::verifyPartOf(*this, state, getAt(),
+                                       getValue().getType())))
+    return failure();
+  // U2
+  return shd::detail::verifyUpdatedOnce(*this, getStateMutable(), getAt(),
+                                        state.getSym());
 }
 
 //===----------------------------------------------------------------------===//

@@ -189,7 +189,8 @@ Value RingBuilder::chunkOf(const CollectiveMatmul::Part &part, Value at,
 shd::RepeatOp RingBuilder::addLoop(ValueRange inits, Block *&body) {
   auto loop = shd::RepeatOp::create(builder, loc, inits.getTypes(),
                                     builder.getStringAttr("ring"),
-                                    builder.getI64IntegerAttr(size - 1), inits);
+                                    builder.getI64IntegerAttr(size - 1),
+                                    /*reverse=*/nullptr, inits);
   body = &loop.getBody().emplaceBlock();
   body->addArgument(RankedTensorType::get({}, builder.getI32Type()), loc);
   for (Value init : inits)

@@ -30,14 +30,26 @@ shd.program "p" {
 
 // -----
 
-// D2
+// D2, an input
 shd.program "p" {
-  shd.repeat "L" = 2() : () -> () {
-  ^bb0(%i: tensor<i32>):
-    // expected-error @+1 {{input 'x' must stand directly in the program}}
-    %x = shd.declare input "x" ["B"] : tensor<8xf32>
-    shd.yield
-  }
+  // expected-error @+1 {{an input is not stacked}}
+  %x = shd.declare input "x" ["L", "B"] stacked 1 : tensor<2x8xf32>
+}
+
+// -----
+
+// D2, too many dimensions
+shd.program "p" {
+  // expected-error @+1 {{is stacked along 3 dimensions, but has 2}}
+  %x = shd.declare weight "x" ["L", "B"] stacked 3 : tensor<2x8xf32>
+}
+
+// -----
+
+// D2, split
+shd.program "p" mesh <[X = 2]> {
+  // expected-error @+1 {{is split along a dimension of the stack}}
+  %x = shd.declare weight "x" ["L", "B"] stacked 1 : tensor<2x8xf32, #shd.sharding<[{X}, {}]>>
 }
 
 // -----
@@ -50,7 +62,7 @@ shd.program "p" mesh <[X = 2]> {
 
 // -----
 
-// expected-error @+1 {{expects parent op to be one of 'shd.program, shd.repeat'}}
+// expected-error @+1 {{expects parent op 'shd.program'}}
 %x = shd.declare input "x" ["B"] : tensor<8xf32>
 
 // -----
@@ -64,24 +76,113 @@ shd.program "p" {
 
 // -----
 
-// U1, another kind of declaration
+// Q1, no number of an iteration
 shd.program "p" {
-  %x = shd.declare weight "x" ["B"] : tensor<8xf32>
-  // expected-error @+1 {{state 'x' is not declared in the same region}}
-  shd.update "x" %x : tensor<8xf32>
+  %x = shd.declare weight "x" ["L", "B"] stacked 1 : tensor<2x8xf32>
+  %i = shd.constant dense<0> : tensor<i32>
+  // expected-error @+1 {{needs numbers of repeats inside of which the tensor is not made, the outermost first}}
+  %y = shd.part %x[%i] : tensor<2x8xf32> -> tensor<8xf32>
 }
 
 // -----
 
-// U1, another region
+// Q1, none at all
 shd.program "p" {
-  %x = shd.declare state "x" ["B"] : tensor<8xf32>
+  %x = shd.declare weight "x" ["L", "B"] stacked 1 : tensor<2x8xf32>
+  // expected-error @+1 {{needs the number of an iteration}}
+  %y = shd.part %x[] : tensor<2x8xf32> -> tensor<2x8xf32>
+}
+
+// -----
+
+// Q1, the innermost first
+shd.program "p" {
+  %x = shd.declare weight "x" ["M", "L", "B"] stacked 2 : tensor<3x2x8xf32>
   shd.repeat "L" = 2() : () -> () {
   ^bb0(%i: tensor<i32>):
-    // expected-error @+1 {{state 'x' is not declared in the same region}}
-    shd.update "x" %x : tensor<8xf32>
+    shd.repeat "M" = 3() : () -> () {
+    ^bb0(%j: tensor<i32>):
+      // expected-error @+1 {{needs numbers of repeats inside of which the tensor is not made, the outermost first}}
+      %y = shd.part %x[%j, %i] : tensor<3x2x8xf32> -> tensor<8xf32>
+      shd.yield
+    }
     shd.yield
   }
+}
+
+// -----
+
+// Q2
+shd.program "p" {
+  %x = shd.declare weight "x" ["L", "B"] stacked 1 : tensor<3x8xf32>
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{the repeat of 'L' runs 2 times, but the tensor has 3 parts}}
+    %y = shd.part %x[%i] : tensor<3x8xf32> -> tensor<8xf32>
+    shd.yield
+  }
+}
+
+// -----
+
+// Q3, the type
+shd.program "p" {
+  %x = shd.declare weight "x" ["L", "B"] stacked 1 : tensor<2x8xf32>
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{the part must have type 'tensor<8xf32>', but has 'tensor<8xbf16>'}}
+    %y = shd.part %x[%i] : tensor<2x8xf32> -> tensor<8xbf16>
+    shd.yield
+  }
+}
+
+// -----
+
+// Q3, split
+shd.program "p" mesh <[X = 2]> {
+  %x = shd.declare weight "x" ["L", "B"] : tensor<2x8xf32, #shd.sharding<[{X}, {}]>>
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{the tensor is split along its parts}}
+    %y = shd.part %x[%i] : tensor<2x8xf32, #shd.sharding<[{X}, {}]>> -> tensor<8xf32, #shd.sharding<[{}]>>
+    shd.yield
+  }
+}
+
+// -----
+
+// More numbers than dimensions
+shd.program "p" {
+  %x = shd.declare weight "x" ["L"] stacked 1 : tensor<2xf32>
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    shd.repeat "M" = 2() : () -> () {
+    ^bb0(%j: tensor<i32>):
+      // expected-error @+1 {{names 2 iterations, but the tensor has 1 dimensions}}
+      %y = shd.part %x[%i, %j] : tensor<2xf32> -> tensor<f32>
+      shd.yield
+    }
+    shd.yield
+  }
+}
+
+// -----
+
+// U1, another kind of declaration
+shd.program "p" {
+  %x = shd.declare weight "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{is of a tensor that is no declared state}}
+  shd.update %x = %x : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// U1, what is computed
+shd.program "p" {
+  %x = shd.declare state "x" ["B"] : tensor<8xf32>
+  %y = shd.elementwise exp(%x) <[B] -> [B]> : (tensor<8xf32>) -> tensor<8xf32>
+  // expected-error @+1 {{is of a tensor that is no declared state}}
+  shd.update %y = %x : tensor<8xf32>, tensor<8xf32>
 }
 
 // -----
@@ -90,18 +191,21 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare state "x" ["B"] : tensor<8xf32>
   %y = shd.declare input "y" ["B"] : tensor<8xbf16>
-  // expected-error @+1 {{state 'x' has type 'tensor<8xf32>', but its value has type 'tensor<8xbf16>'}}
-  shd.update "x" %y : tensor<8xbf16>
+  // expected-error @+1 {{the part must have type 'tensor<8xf32>', but has 'tensor<8xbf16>'}}
+  shd.update %x = %y : tensor<8xf32>, tensor<8xbf16>
 }
 
 // -----
 
-// U1, twice declared
+// U2, each iteration
 shd.program "p" {
   %x = shd.declare state "x" ["B"] : tensor<8xf32>
-  %y = shd.declare state "x" ["B"] : tensor<8xf32>
-  // expected-error @+1 {{state 'x' is declared twice in the same region}}
-  shd.update "x" %y : tensor<8xf32>
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{state 'x' is updated in 1 repeats, but 0 are named}}
+    shd.update %x = %x : tensor<8xf32>, tensor<8xf32>
+    shd.yield
+  }
 }
 
 // -----
@@ -110,8 +214,8 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare state "x" ["B"] : tensor<8xf32>
   // expected-error @+1 {{state 'x' is updated twice}}
-  shd.update "x" %x : tensor<8xf32>
-  shd.update "x" %x : tensor<8xf32>
+  shd.update %x = %x : tensor<8xf32>, tensor<8xf32>
+  shd.update %x = %x : tensor<8xf32>, tensor<8xf32>
 }
 
 // -----
@@ -180,7 +284,7 @@ shd.program "p" {
   // expected-error @+1 {{must end in a 'shd.yield'}}
   shd.repeat "L" = 2() : () -> () {
   ^bb0(%i: tensor<i32>):
-    %g = shd.declare weight "g" ["B"] : tensor<8xf32>
+    %g = shd.constant dense<1.0> : tensor<f32>
   }
 }
 

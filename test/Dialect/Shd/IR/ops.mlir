@@ -16,21 +16,37 @@ shd.program "structure" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]> allow
   %x = shd.declare input "x" ["B", "D"] : tensor<8x16xbf16>
   // CHECK-NEXT: %c = shd.declare state "c" ["B"] {shd.result_pin = #shd.sharding<[{X}]>} : tensor<8xi8>
   %c = shd.declare state "c" ["B"] {shd.result_pin = #shd.sharding<[{X}]>} : tensor<8xi8>
-  // CHECK-NEXT: shd.update "c" %c : tensor<8xi8>
-  shd.update "c" %c : tensor<8xi8>
+  // CHECK-NEXT: shd.update %c = %c : tensor<8xi8>, tensor<8xi8>
+  shd.update %c = %c : tensor<8xi8>, tensor<8xi8>
+  // CHECK-NEXT: %g = shd.declare weight "g" ["L", "D"] stacked 1 : tensor<80x16xf32>
+  %g = shd.declare weight "g" ["L", "D"] stacked 1 : tensor<80x16xf32>
+  // CHECK-NEXT: %s = shd.declare state "s" ["L", "M", "D"] stacked 2 : tensor<80x2x16xf32>
+  %state = shd.declare state "s" ["L", "M", "D"] stacked 2 : tensor<80x2x16xf32>
   // CHECK-NEXT: %[[ONE:.*]] = shd.constant dense<1.000000e+00> : tensor<bf16>
   %one = shd.constant dense<1.0> : tensor<bf16>
   // CHECK-NEXT: %x_0:2 = shd.repeat "L" = 80(%x, %[[ONE]]) : (tensor<8x16xbf16>, tensor<bf16>) -> (tensor<8x16xbf16>, tensor<bf16>) {
   %y:2 = shd.repeat "L" = 80(%x, %one) : (tensor<8x16xbf16>, tensor<bf16>) -> (tensor<8x16xbf16>, tensor<bf16>) {
   // CHECK-NEXT: ^bb0(%L: tensor<i32>, %x_1: tensor<8x16xbf16>, %[[IN:.*]]: tensor<bf16>):
   ^bb0(%i: tensor<i32>, %in: tensor<8x16xbf16>, %s: tensor<bf16>):
-    // CHECK-NEXT: %g = shd.declare weight "g" ["D"] : tensor<16xf32>
-    %g = shd.declare weight "g" ["D"] : tensor<16xf32>
-    // CHECK-NEXT: shd.yield %x_1, %[[IN]] : tensor<8x16xbf16>, tensor<bf16>
+    // CHECK-NEXT: %g_2 = shd.part %g[%L] : tensor<80x16xf32> -> tensor<16xf32>
+    %g_i = shd.part %g[%i] : tensor<80x16xf32> -> tensor<16xf32>
+    // CHECK-NEXT: %s_3 = shd.part %s[%L] : tensor<80x2x16xf32> -> tensor<2x16xf32>
+    %s_i = shd.part %state[%i] : tensor<80x2x16xf32> -> tensor<2x16xf32>
+    // CHECK-NEXT: shd.repeat "M" = 2() : () -> () {
+    shd.repeat "M" = 2() : () -> () {
+    // CHECK-NEXT: ^bb0(%M: tensor<i32>):
+    ^bb0(%j: tensor<i32>):
+      // CHECK-NEXT: %s_4 = shd.part %s_3[%M] : tensor<2x16xf32> -> tensor<16xf32>
+      %s_ij = shd.part %s_i[%j] : tensor<2x16xf32> -> tensor<16xf32>
+      // CHECK-NEXT: shd.update %s[%L, %M] = %s_4 : tensor<80x2x16xf32>, tensor<16xf32>
+      shd.update %state[%i, %j] = %s_ij : tensor<80x2x16xf32>, tensor<16xf32>
+      shd.yield
+    }
+    // CHECK: shd.yield %x_1, %[[IN]] : tensor<8x16xbf16>, tensor<bf16>
     shd.yield %in, %s : tensor<8x16xbf16>, tensor<bf16>
   }
-  // CHECK: shd.repeat "M" = 2() : () -> () {
-  shd.repeat "M" = 2() : () -> () {
+  // CHECK: shd.repeat "M" = 2 reverse() : () -> () {
+  shd.repeat "M" = 2 reverse () : () -> () {
   // CHECK-NEXT: ^bb0(%M: tensor<i32>):
   ^bb0(%j: tensor<i32>):
     // CHECK-NEXT: shd.yield

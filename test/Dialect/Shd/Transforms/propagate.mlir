@@ -42,11 +42,13 @@ shd.program "carried" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]> {
   %x = shd.declare input "x" ["B", "D"] {shd.result_pin = #shd.sharding<[{X}, {}]>} : tensor<64x32xbf16>
   // CHECK: shd.elementwise silu{{.*}}shd.result_pin = #shd.sharding<[{X}, {Y}]>
   %a = shd.elementwise silu(%x) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // What is known of a part is known of the tensor.
+  // CHECK: %g = {{.*}}shd.result_pin = #shd.sharding<[{}, {Y}]>
+  %gs = shd.declare weight "g" ["L", "D"] stacked 1 : tensor<3x32xbf16>
   // CHECK: shd.repeat{{.*}}shd.operand_pins = [#shd.sharding<[{X}, {Y}]>]
   %y = shd.repeat "L" = 3 (%a) : (tensor<64x32xbf16>) -> (tensor<64x32xbf16>) {
   ^bb0(%i: tensor<i32>, %c: tensor<64x32xbf16>):
-    // CHECK: %g = {{.*}}shd.result_pin = #shd.sharding<[{Y}]>
-    %g = shd.declare weight "g" ["D"] : tensor<32xbf16>
+    %g = shd.part %gs[%i] : tensor<3x32xbf16> -> tensor<32xbf16>
     // CHECK: shd.elementwise mul{{.*}}shd.result_pin = #shd.sharding<[{X}, {Y}]>
     %b = shd.elementwise mul(%c, %g) <[B, D], [D] -> [B, D]> {shd.result_pin = #shd.sharding<[{?}, {Y}]>} : (tensor<64x32xbf16>, tensor<32xbf16>) -> tensor<64x32xbf16>
     shd.yield %b : tensor<64x32xbf16>

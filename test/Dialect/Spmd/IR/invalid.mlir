@@ -32,14 +32,18 @@ spmd.program "p" {
 
 // -----
 
-// P2
+// P2, an input
 spmd.program "p" {
-  shd.repeat "L" = 2() : () -> () {
-  ^bb0(%i: tensor<i32>):
-    // expected-error @+1 {{input 'x' must stand directly in the program}}
-    %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
-    shd.yield
-  }
+  // expected-error @+1 {{an input is not stacked}}
+  %x = spmd.parameter input "x" ["L", "B"] of tensor<2x8xf32> stacked 1 : tensor<2x8xf32>
+}
+
+// -----
+
+// P2, split
+spmd.program "p" mesh <[X = 2]> {
+  // expected-error @+1 {{is split along a dimension of the stack}}
+  %x = spmd.parameter weight "x" ["L", "B"] of tensor<2x8xf32, #shd.sharding<[{X}, {}]>> stacked 1 : tensor<1x8xf32>
 }
 
 // -----
@@ -81,21 +85,8 @@ spmd.program "p" {
 // U1
 spmd.program "p" {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
-  // expected-error @+1 {{state 'x' is not a parameter of the same region}}
-  spmd.update "x" %x : tensor<8xf32>
-}
-
-// -----
-
-// U1, in another region
-spmd.program "p" {
-  %x = spmd.parameter state "x" ["B"] of tensor<8xf32> : tensor<8xf32>
-  shd.repeat "L" = 2() : () -> () {
-  ^bb0(%i: tensor<i32>):
-    // expected-error @+1 {{state 'x' is not a parameter of the same region}}
-    spmd.update "x" %x : tensor<8xf32>
-    shd.yield
-  }
+  // expected-error @+1 {{is of a tensor that is no parameter that is a state}}
+  spmd.update %x = %x : tensor<8xf32>, tensor<8xf32>
 }
 
 // -----
@@ -104,18 +95,21 @@ spmd.program "p" {
 spmd.program "p" {
   %x = spmd.parameter state "x" ["B"] of tensor<8xf32> : tensor<8xf32>
   %y = spmd.parameter input "y" ["B"] of tensor<4xf32> : tensor<4xf32>
-  // expected-error @+1 {{state 'x' has type 'tensor<8xf32>', but its value has type 'tensor<4xf32>'}}
-  spmd.update "x" %y : tensor<4xf32>
+  // expected-error @+1 {{the part must have type 'tensor<8xf32>', but has 'tensor<4xf32>'}}
+  spmd.update %x = %y : tensor<8xf32>, tensor<4xf32>
 }
 
 // -----
 
-// U1, twice
+// U2, each iteration
 spmd.program "p" {
   %x = spmd.parameter state "x" ["B"] of tensor<8xf32> : tensor<8xf32>
-  %y = spmd.parameter state "x" ["B"] of tensor<8xf32> : tensor<8xf32>
-  // expected-error @+1 {{state 'x' is a parameter twice in the same region}}
-  spmd.update "x" %y : tensor<8xf32>
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{state 'x' is updated in 1 repeats, but 0 are named}}
+    spmd.update %x = %x : tensor<8xf32>, tensor<8xf32>
+    shd.yield
+  }
 }
 
 // -----
@@ -124,13 +118,13 @@ spmd.program "p" {
 spmd.program "p" {
   %x = spmd.parameter state "x" ["B"] of tensor<8xf32> : tensor<8xf32>
   // expected-error @+1 {{state 'x' is updated twice}}
-  spmd.update "x" %x : tensor<8xf32>
-  spmd.update "x" %x : tensor<8xf32>
+  spmd.update %x = %x : tensor<8xf32>, tensor<8xf32>
+  spmd.update %x = %x : tensor<8xf32>, tensor<8xf32>
 }
 
 // -----
 
-// expected-error @+1 {{expects parent op to be one of 'spmd.program, shd.repeat'}}
+// expected-error @+1 {{expects parent op 'spmd.program'}}
 %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
 
 // -----

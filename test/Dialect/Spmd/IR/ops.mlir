@@ -12,19 +12,21 @@ spmd.program "structure" mesh <[X = 4, Y = 2]> attributes {note = "kept"} {
   %x = spmd.parameter input "x" ["B", "D"] of tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>> : tensor<2x8xbf16>
   // CHECK-NEXT: %c = spmd.parameter state "c" ["B"] of tensor<8xi8, #shd.sharding<[{}]>> : tensor<8xi8>
   %c = spmd.parameter state "c" ["B"] of tensor<8xi8, #shd.sharding<[{}]>> : tensor<8xi8>
-  // CHECK-NEXT: spmd.update "c" %c : tensor<8xi8>
-  spmd.update "c" %c : tensor<8xi8>
+  // CHECK-NEXT: spmd.update %c = %c : tensor<8xi8>, tensor<8xi8>
+  spmd.update %c = %c : tensor<8xi8>, tensor<8xi8>
+  // CHECK-NEXT: %g = spmd.parameter weight "g" ["L", "D"] of tensor<3x16xbf16, #shd.sharding<[{}, {Y}]>> stacked 1 : tensor<3x8xbf16>
+  %gs = spmd.parameter weight "g" ["L", "D"] of tensor<3x16xbf16, #shd.sharding<[{}, {Y}]>> stacked 1 : tensor<3x8xbf16>
+  // CHECK-NEXT: %s = spmd.parameter state "s" ["L", "D"] of tensor<3x16xbf16, #shd.sharding<[{}, {Y}]>> stacked 1 : tensor<3x8xbf16>
+  %ss = spmd.parameter state "s" ["L", "D"] of tensor<3x16xbf16, #shd.sharding<[{}, {Y}]>> stacked 1 : tensor<3x8xbf16>
   // CHECK-NEXT: %[[R:.*]] = shd.repeat "L" = 3(%x) : (tensor<2x8xbf16>) -> tensor<2x8xbf16> {
   %r = shd.repeat "L" = 3(%x) : (tensor<2x8xbf16>) -> tensor<2x8xbf16> {
   // CHECK-NEXT: ^bb0(%L: tensor<i32>, %[[IN:.*]]: tensor<2x8xbf16>):
   ^bb0(%i: tensor<i32>, %in: tensor<2x8xbf16>):
-    // CHECK-NEXT: %g = spmd.parameter weight "g" ["D"] of tensor<16xbf16, #shd.sharding<[{Y}]>> : tensor<8xbf16>
-    %g = spmd.parameter weight "g" ["D"] of tensor<16xbf16, #shd.sharding<[{Y}]>> : tensor<8xbf16>
-    // CHECK-NEXT: %s = spmd.parameter state "s" ["D"] of tensor<16xbf16, #shd.sharding<[{Y}]>> : tensor<8xbf16>
-    %s = spmd.parameter state "s" ["D"] of tensor<16xbf16, #shd.sharding<[{Y}]>> : tensor<8xbf16>
-    // CHECK-NEXT: spmd.update "s" %g : tensor<8xbf16>
-    spmd.update "s" %g : tensor<8xbf16>
-    // CHECK-NEXT: %h = shd.elementwise mul(%[[IN]], %g) <[B, D], [D] -> [B, D]> {shd.name = "h", spmd.global = tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, spmd.shards = [#spmd.shard<"B" = 8 over [X]>, #spmd.shard<"D" = 16 over [Y]>]} : (tensor<2x8xbf16>, tensor<8xbf16>) -> tensor<2x8xbf16>
+    // CHECK-NEXT: %[[G:.*]] = shd.part %g[%L] : tensor<3x8xbf16> -> tensor<8xbf16>
+    %g = shd.part %gs[%i] : tensor<3x8xbf16> -> tensor<8xbf16>
+    // CHECK-NEXT: spmd.update %s[%L] = %[[G]] : tensor<3x8xbf16>, tensor<8xbf16>
+    spmd.update %ss[%i] = %g : tensor<3x8xbf16>, tensor<8xbf16>
+    // CHECK-NEXT: %h = shd.elementwise mul(%[[IN]], %[[G]]) <[B, D], [D] -> [B, D]> {shd.name = "h", spmd.global = tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, spmd.shards = [#spmd.shard<"B" = 8 over [X]>, #spmd.shard<"D" = 16 over [Y]>]} : (tensor<2x8xbf16>, tensor<8xbf16>) -> tensor<2x8xbf16>
     %h = shd.elementwise mul(%in, %g) <[B, D], [D] -> [B, D]> {shd.name = "h", spmd.global = tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, spmd.shards = [#spmd.shard<"B" = 8 over [X]>, #spmd.shard<"D" = 16 over [Y]>]} : (tensor<2x8xbf16>, tensor<8xbf16>) -> tensor<2x8xbf16>
     shd.yield %h : tensor<2x8xbf16>
   }

@@ -140,15 +140,18 @@ spmd.program "fused" mesh <[X = 2, Y = 2]> {
 // CHECK-LABEL: spmd.program "repeat"
 spmd.program "repeat" mesh <[X = 4]> {
   %x = spmd.parameter input "x" ["B", "D"] of tensor<8x16xf32, #shd.sharding<[{X}, {}]>> : tensor<2x16xf32>
+  %w1s = spmd.parameter weight "w1" ["L", "D", "F"] of tensor<5x16x32xf32, #shd.sharding<[{}, {}, {X}]>> stacked 1 : tensor<5x16x8xf32>
+  %w2s = spmd.parameter weight "w2" ["L", "F", "D"] of tensor<5x32x16xf32, #shd.sharding<[{}, {X}, {}]>> stacked 1 : tensor<5x8x16xf32>
   // CHECK: shd.repeat "L" = 5(%x)
   %r = shd.repeat "L" = 5(%x) : (tensor<2x16xf32>) -> tensor<2x16xf32> {
   ^bb0(%i: tensor<i32>, %c: tensor<2x16xf32>):
-    %w1 = spmd.parameter weight "w1" ["D", "F"] of tensor<16x32xf32, #shd.sharding<[{}, {X}]>> : tensor<16x8xf32>
-    %w2 = spmd.parameter weight "w2" ["F", "D"] of tensor<32x16xf32, #shd.sharding<[{X}, {}]>> : tensor<8x16xf32>
+    // CHECK: %[[W2:.*]] = shd.part %w2[%L]
+    %w1 = shd.part %w1s[%i] : tensor<5x16x8xf32> -> tensor<16x8xf32>
+    %w2 = shd.part %w2s[%i] : tensor<5x8x16xf32> -> tensor<8x16xf32>
     // CHECK: %[[FIRST:.*]]:2 = shd.repeat "ring" = 3(
     // CHECK: shd.yield
     // CHECK: %[[H:.*]] = spmd.place
-    // CHECK: shd.einsum(%{{.*}}, %w2)
+    // CHECK: shd.einsum(%{{.*}}, %[[W2]])
     // CHECK: %[[SECOND:.*]] = shd.repeat "ring" = 3(
     // CHECK: spmd.chunk %[[H]][%{{.*}}] dim 0 : tensor<8x8xf32> -> tensor<2x8xf32>
     // CHECK: shd.yield %[[SECOND]] : tensor<2x16xf32>

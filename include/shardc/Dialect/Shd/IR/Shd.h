@@ -153,7 +153,8 @@ mlir::Attribute getResultAttr(mlir::Value result, llvm::StringRef name);
 void setResultAttr(mlir::Value result, llvm::StringRef name,
                    mlir::Attribute value);
 
-/// Pins of a result and of an operand (null: nothing said).
+/// Pins of a result and of an operand (null: nothing said). The pin of a part
+/// is that of the stacked tensor, and the other way around.
 ShardingAttr getResultPin(mlir::Value result);
 ShardingAttr getOperandPin(mlir::Operation *op, unsigned operand);
 void setResultPin(mlir::Value result, ShardingAttr pin);
@@ -165,6 +166,10 @@ void setMade(mlir::Value result, ShardingAttr layout);
 
 /// The program's name of what an operation that computes makes; empty without.
 llvm::StringRef getResultName(mlir::Value result);
+
+/// The pin of how a value is stored, whatever makes it; that of a carried value
+/// is on the repeat. Null: nothing said.
+ShardingAttr getStoredPin(mlir::Value value);
 
 /// Drops what only `--emit-plan` needs: where in the program's text an
 /// operation and its operands stand.
@@ -180,9 +185,27 @@ std::optional<int64_t> fusionGroupOf(mlir::Operation *op);
 /// Product of the counts of the repeats around `op`.
 int64_t executionCount(mlir::Operation *op);
 
+/// The last `rank` dimensions: of a part, where the stacked tensor lies so.
+Layout partLayout(const Layout &layout, unsigned rank);
+/// The type without its first `dims` dimensions; partial sums stay.
+mlir::RankedTensorType partType(mlir::Type stacked, unsigned dims);
+
 namespace detail {
 /// Verifies indexing (I1 to I3).
 mlir::LogicalResult verifyIndexing(mlir::Operation *op);
+/// Verifies that the iterations with the numbers `at` have a part of `stacked`
+/// of type `part` (Q1 to Q3).
+mlir::LogicalResult verifyPartOf(mlir::Operation *op, mlir::Value stacked,
+                                 mlir::ValueRange at, mlir::Type part);
+/// Verifies that a tensor can be stacked along its first dimensions.
+mlir::LogicalResult verifyStacked(mlir::Operation *op, int64_t dims,
+                                  mlir::RankedTensorType type, bool isInput);
+/// Verifies that each iteration around an update writes a part of its own, and
+/// nothing else updates the state.
+mlir::LogicalResult verifyUpdatedOnce(mlir::Operation *op,
+                                      mlir::OpOperand &state,
+                                      mlir::ValueRange at,
+                                      llvm::StringRef name);
 /// Verifies, if types carry shardings, that they name axes of the mesh and
 /// follow the operation's sharding rule.
 mlir::LogicalResult verifyShardedOp(mlir::Operation *op);
@@ -223,5 +246,29 @@ ShardingRule parallelRule(ShardingRuleOpInterface op);
 
 #define GET_OP_CLASSES
 #include "shardc/Dialect/Shd/IR/ShdOps.h.inc"
+
+namespace shardc::shd {
+
+/// The first dimensions of a value that stand for iterations.
+unsigned stackedDims(mlir::Value value);
+/// Something reads more of a stacked value than a part.
+bool isReadWhole(mlir::Value value);
+
+/// The tensor of which a value is a part, or the value itself.
+mlir::Value wholeOf(mlir::Value value);
+
+/// The declaration that an operation introduces where it stands: its own, or if
+/// it reads the first part of a stacked tensor, that tensor's. Null for others:
+/// with it each declared tensor is met once, where the program's text has it.
+DeclareOp introducedBy(mlir::Operation *op);
+
+/// What introduces a declared tensor: the operation that reads its first part,
+/// or if none does, its own.
+mlir::Operation *introducerOf(DeclareOp declare);
+
+/// The declared tensor that a value is, or is a part of; or null.
+DeclareOp declarationOf(mlir::Value value);
+
+} // namespace shardc::shd
 
 #endif // SHARDC_DIALECT_SHD_IR_SHD_H

@@ -70,23 +70,48 @@ def Shd_ProgramOp : Shd_Op<"program",
     (`allow_padding` $allow_padding^)? attr-dict-with-keyword $body }];
 }
 
-def Shd_DeclareOp : Shd_ValueOp<"declare",
-    [ParentOneOf<["ProgramOp", "RepeatOp"]>]> {
+def Shd_DeclareOp : Shd_ValueOp<"declare", [HasParent<"ProgramOp">]> {
   let summary = "An input, a weight or a state";
   let description = [{
-    `shd.declare weight "Win" [D, F] : tensor<4096x16384xbf16>`. Inside
-    `shd.repeat`, the tensor of this iteration: it is stored with the repeated
-    index in front.
+    `shd.declare weight "Win" [D, F] : tensor<4096x16384xbf16>`. Of a tensor that
+    every iteration of a repeat has for itself, the parts are stacked with the
+    index of the repeat in front (of nested repeats, the outermost first):
+    `shd.declare weight "Wq" [L, D, K] stacked 1 : tensor<80x4096x2048xbf16>`. All
+    parts are there during the whole step; `shd.part` reads one.
 
     **Constraints:**
     - (D1) One index per dimension.
-    - (D2) An input stands directly in the program.
+    - (D2) Only weights and states are stacked, along dimensions that they have
+      and no axis splits.
     - (D3) It is not stored as a partial sum.
   }];
   let arguments = (ins Shd_TensorKindAttr:$kind, StrAttr:$sym,
-    StrArrayAttr:$indices);
+    StrArrayAttr:$indices, DefaultValuedOptionalAttr<I64Attr, "0">:$stacked);
   let results = (outs Shd_Tensor:$result);
-  let assemblyFormat = "`` $kind $sym $indices attr-dict `:` type($result)";
+  let assemblyFormat = [{ `` $kind $sym $indices (`stacked` $stacked^)?
+    attr-dict `:` type($result) }];
+  let hasVerifier = 1;
+}
+
+def Shd_PartOp : Shd_ValueOp<"part", [Pure]> {
+  let summary = "The part of a stacked tensor that belongs to an iteration";
+  let description = [{
+    `shd.part %Wq[%i] : tensor<80x4096x2048xbf16> -> tensor<4096x2048xbf16>`. A
+    view: it costs nothing and takes no memory of its own, is stored as the
+    tensor is, and reports call it by the tensor's name. Several parts of one
+    tensor may be read, in several repeats.
+
+    **Constraints:**
+    - (Q1) The numbers are those of different repeats around the operation, the
+      outermost first, and the tensor is made outside of these.
+    - (Q2) They run as often as the tensor's first dimensions are long.
+    - (Q3) The result is the rest of the tensor; no axis splits the first
+      dimensions.
+  }];
+  let arguments = (ins Shd_Tensor:$source, Variadic<Shd_Number>:$at);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ $source `[` $at `]` attr-dict `:` type($source) `->`
+    type($result) }];
   let hasVerifier = 1;
 }
 
@@ -106,16 +131,27 @@ def Shd_UpdateOp : Shd_Op<"update",
     [ParentOneOf<["ProgramOp", "RepeatOp"]>]> {
   let summary = "The value that a state has at the end of the step";
   let description = [{
-    `shd.update "kc" %kc_2 : tensor<...>`, in the region that declares the
-    state. The value is stored as the state is.
+    `shd.update %s = %s_2 : tensor<...>, tensor<...>`, and of a stacked state the
+    part that an iteration writes: `shd.update %kc[%i] = %kc_2 : ...`. The value
+    is stored as the state is.
 
     **Constraints:**
-    - (U1) The state is declared once in the same region, with the same type.
-    - (U2) It is updated once.
+    - (U1) The tensor is a declared state, and the value has the type of the part
+      that it replaces, as in Q1 to Q3.
+    - (U2) It is updated by one operation, in each iteration of the repeats whose
+      numbers it names, and of no others.
   }];
-  let arguments = (ins StrAttr:$sym, Shd_Tensor:$value);
-  let assemblyFormat = "$sym $value attr-dict `:` type($value)";
+  let arguments = (ins Shd_Tensor:$value, Shd_Tensor:$state,
+    Variadic<Shd_Number>:$at);
+  let assemblyFormat = [{ $state (`[` $at^ `]`)? `=` $value attr-dict `:`
+    type($state) `,` type($value) }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    DeclareOp getDeclaration() {
+      return getState().getDefiningOp<DeclareOp>();
+    }
+    llvm::StringRef getSym() { return getDeclaration().getSym(); }
+  }];
 }
 
 def Shd_RepeatOp : Shd_ValueOp<"repeat", [SingleBlock,
@@ -131,6 +167,8 @@ def Shd_RepeatOp : Shd_ValueOp<"repeat", [SingleBlock,
     ```
     The first block argument is the iteration's number; the others are the
     carried values, each with one type and one sharding on entry and exit.
+    Iterations run from number 0 on, or with `reverse` (`"L" = 80 reverse (%x)`)
+    from the last number down to 0.
 
     **Constraints:**
     - (R1) The count is at least 1.
@@ -138,17 +176,21 @@ def Shd_RepeatOp : Shd_ValueOp<"repeat", [SingleBlock,
       in number and type.
     - (R3) The first block argument is a `tensor<i32>`.
   }];
-  let arguments = (ins StrAttr:$index, I64Attr:$count,
+  let arguments = (ins StrAttr:$index, I64Attr:$count, UnitAttr:$reverse,
     Variadic<Shd_Tensor>:$inits);
   let results = (outs Variadic<Shd_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = [{ $index `=` $count `(` $inits `)` attr-dict `:`
-    functional-type($inits, $results) $body }];
+  let assemblyFormat = [{ $index `=` $count (`reverse` $reverse^)? `(` $inits
+    `)` attr-dict `:` functional-type($inits, $results) $body }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     mlir::BlockArgument getIteration() { return getBody().getArgument(0); }
     llvm::ArrayRef<mlir::BlockArgument> getCarried() {
       return getBody().getArguments().drop_front();
+    }
+    /// The number of the iteration that runs behind `step` others.
+    int64_t numberOf(int64_t step) {
+      return getReverse() ? int64_t(getCount()) - 1 - step : step;
     }
   }];
 }

@@ -14,4 +14,12 @@ def Shd_Tensor : ConfinedType<
     "tensor of an element type of the language with extents of at least 1",
     "::mlir::RankedTensorType">;
 
+/// The number of an iteration.
+def Shd_Number
+    : Type<CPred<"$_self == ::mlir::RankedTensorType::get({}, "
+                 "::mlir::IntegerType::get($_self.getContext(), 32))">,
+           "number of an iteration", "::mlir::RankedTensorType">,
+      BuildableType<"::mlir::RankedTensorType::get({}, "
+                    "$_builder.getI32Type())">;
+
 #endif // SHARDC_DIALECT_SHD_IR_SHDTYPES_TD

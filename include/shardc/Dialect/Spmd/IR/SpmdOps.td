@@ -50,25 +50,27 @@ def Spmd_ProgramOp : Spmd_Op<"program",
   }];
 }
 
-def Spmd_ParameterOp : Spmd_ValueOp<"parameter",
-    [ParentOneOf<["ProgramOp", "::shardc::shd::RepeatOp"]>]> {
+def Spmd_ParameterOp : Spmd_ValueOp<"parameter", [HasParent<"ProgramOp">]> {
   let summary = "This device's part of an input, a weight or a state";
   let description = [{
     `spmd.parameter weight "W" ["D", "F"] of
-    tensor<64x128xbf16, #shd.sharding<[{X}, {} ]>> : tensor<16x128xbf16>`. Inside
-    `shd.repeat`, the part of this iteration's tensor.
+    tensor<64x128xbf16, #shd.sharding<[{X}, {} ]>> : tensor<16x128xbf16>`.
+    `stacked` as in `shd.declare`; `shd.part` reads the part of an iteration.
 
     **Constraints:**
     - (P1) The type is that of a part of the global tensor.
-    - (P2) An input stands directly in the program.
+    - (P2) Only weights and states are stacked, along dimensions that they have
+      and no axis splits.
     - (P3) One index per dimension.
     - (P4) It is not stored as a partial sum.
   }];
   let arguments = (ins Shd_TensorKindAttr:$kind, StrAttr:$sym,
-    StrArrayAttr:$indices, Spmd_GlobalType:$global);
+    StrArrayAttr:$indices, Spmd_GlobalType:$global,
+    DefaultValuedOptionalAttr<I64Attr, "0">:$stacked);
   let results = (outs Shd_Tensor:$result);
   let assemblyFormat = [{
-    `` $kind $sym $indices `of` $global attr-dict `:` type($result)
+    `` $kind $sym $indices `of` $global (`stacked` $stacked^)? attr-dict `:`
+    type($result)
   }];
   let hasVerifier = 1;
 }
@@ -92,13 +94,25 @@ def Spmd_UpdateOp : Spmd_Op<"update",
     [ParentOneOf<["ProgramOp", "::shardc::shd::RepeatOp"]>]> {
   let summary = "This device's part of a state at the end of the step";
   let description = [{
+    `spmd.update %kc[%i] = %kc_2 : ...`, as `shd.update`.
+
     **Constraints:**
-    - (U1) The state is one parameter of the same region, with the same type.
-    - (U2) It is updated once.
+    - (U1) The tensor is a parameter that is a state, and the value has the type
+      of the part that it replaces.
+    - (U2) It is updated by one operation, in each iteration of the repeats whose
+      numbers it names, and of no others.
   }];
-  let arguments = (ins StrAttr:$sym, Shd_Tensor:$value);
-  let assemblyFormat = "$sym $value attr-dict `:` type($value)";
+  let arguments = (ins Shd_Tensor:$value, Shd_Tensor:$state,
+    Variadic<Shd_Number>:$at);
+  let assemblyFormat = [{ $state (`[` $at^ `]`)? `=` $value attr-dict `:`
+    type($state) `,` type($value) }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ParameterOp getParameter() {
+      return getState().getDefiningOp<ParameterOp>();
+    }
+    llvm::StringRef getSym() { return getParameter().getSym(); }
+  }];
 }
 
 //===----------------------------------------------------------------------===//

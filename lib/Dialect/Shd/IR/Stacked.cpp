@@ -1,0 +1,165 @@
+//===- Stacked.cpp - Tensors that are stacked along repeats ---------------===//
+//
+// Where parts lie in them, how they are found, and what must hold of those who
+// read and write parts.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+Layout shd::partLayout(const Layout &layout, unsigned rank) {
+  assert(rank <= layout.rank() && "a part has some of the dimensions");
+  Layout part;
+  part.dims.append(layout.dims.end() - rank, layout.dims.end());
+  part.partial = layout.partial;
+  return part;
+}
+
+RankedTensorType shd::partType(Type stacked, unsigned dims) {
+  auto type = cast<RankedTensorType>(stacked);
+  ShardingAttr sharding = getSharding(type);
+  if (sharding)
+    sharding = ShardingAttr::get(type.getContext(),
+                                 sharding.getDims().drop_front(dims),
+                                 sharding.getPartial());
+  return RankedTensorType::get(type.getShape().drop_front(dims),
+                               type.getElementType(), sharding);
+}
+
+unsigned shd::stackedDims(Value value) {
+  auto declare = value.getDefiningOp<DeclareOp>();
+  return declare ? declare.getStacked() : 0;
+}
+
+bool shd::isReadWhole(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    return !isa<PartOp>(user) && user->getName().stripDialect() != "update";
+  });
+}
+
+Value shd::wholeOf(Value value) {
+  while (auto part = value.getDefiningOp<PartOp>())
+    value = part.getSource();
+  return value;
+}
+
+DeclareOp shd::declarationOf(Value value) {
+  return wholeOf(value).getDefiningOp<DeclareOp>();
+}
+
+/// The part that is read first in program order, or null.
+static PartOp firstPartOf(DeclareOp declare) {
+  PartOp first;
+  auto isBefore = [](Operation *a, Operation *b) {
+    Block *common = a->getBlock();
+    while (!common->findAncestorOpInBlock(*b))
+      common = common->getParentOp()->getBlock();
+    return common->findAncestorOpInBlock(*a)->isBeforeInBlock(
+        common->findAncestorOpInBlock(*b));
+  };
+  for (Operation *user : declare->getUsers())
+    if (auto part = dyn_cast<PartOp>(user);
+        part && (!first || isBefore(part, first)))
+      first = part;
+  return first;
+}
+
+Operation *shd::introducerOf(DeclareOp declare) {
+  PartOp part = firstPartOf(declare);
+  return part ? part.getOperation() : declare.getOperation();
+}
+
+DeclareOp shd::introducedBy(Operation *op) {
+  auto declare = dyn_cast<DeclareOp>(op);
+  if (auto part = dyn_cast<PartOp>(op))
+    declare = part.getSource().getDefiningOp<DeclareOp>();
+  return declare && introducerOf(declare) == op ? declare : DeclareOp();
+}
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+/// True if an axis splits one of the first dimensions.
+static bool splitsFirst(RankedTensorType type, unsigned dims) {
+  ShardingAttr sharding = getSharding(type);
+  return sharding && llvm::any_of(sharding.getDims().take_front(dims),
+                                  [](DimShardingAttr dim) {
+                                    return !dim.getAxes().empty();
+                                  });
+}
+
+LogicalResult shd::detail::verifyStacked(Operation *op, int64_t dims,
+                                         RankedTensorType type, bool isInput) {
+  if (dims == 0)
+    return success();
+  if (isInput)
+    return op->emitOpError() << "an input is not stacked";
+  if (dims < 0 || dims > type.getRank())
+    return op->emitOpError() << "is stacked along " << dims
+                             << " dimensions, but has " << type.getRank();
+  if (splitsFirst(type, dims))
+    return op->emitOpError() << "is split along a dimension of the stack";
+  return success();
+}
+
+/// The repeat whose iteration has the number, or null.
+static RepeatOp repeatOf(Value number) {
+  auto argument = dyn_cast<BlockArgument>(number);
+  return argument && argument.getArgNumber() == 0
+             ? dyn_cast<RepeatOp>(argument.getOwner()->getParentOp())
+             : RepeatOp();
+}
+
+LogicalResult shd::detail::verifyPartOf(Operation *op, Value stacked,
+                                        ValueRange at, Type part) {
+  auto type = cast<RankedTensorType>(stacked.getType());
+  if (at.size() > size_t(type.getRank()))
+    return op->emitOpError()
+           << "names " << at.size() << " iterations, but the tensor has "
+           << type.getRank() << " dimensions";
+  Operation *outside = stacked.getParentBlock()->getParentOp();
+  for (auto [number, extent] : llvm::zip_first(at, type.getShape())) {
+    // Q1
+    RepeatOp repeat = repeatOf(number);
+    if (!repeat || !outside->isProperAncestor(repeat))
+      return op->emitOpError()
+             << "needs numbers of repeats inside of which the tensor is not "
+                "made, the outermost first";
+    outside = repeat;
+    // Q2
+    if (int64_t(repeat.getCount()) != extent)
+      return op->emitOpError()
+             << "the repeat of '" << repeat.getIndex() << "' runs "
+             << repeat.getCount() << " times, but the tensor has " << extent
+             << " parts";
+  }
+  // Q3
+  if (splitsFirst(type, at.size()))
+    return op->emitOpError() << "the tensor is split along its parts";
+  if (RankedTensorType expected = partType(type, at.size()); expected != part)
+    return op->emitOpError()
+           << "the part must have type " << expected << ", but has " << part;
+  return success();
+}
+
+LogicalResult shd::detail::verifyUpdatedOnce(Operation *op, OpOperand &state,
+                                             ValueRange at, StringRef name) {
+  size_t around = 0;
+  for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
+       repeat = repeat->getParentOfType<RepeatOp>())
+    ++around;
+  if (around != at.size())
+    return op->emitOpError()
+           << "state '" << name << "' is updated in " << around
+           << " repeats, but " << at.size() << " are named";
+  for (OpOperand &use : state.get().getUses())
+    if (use.getOwner() != op && use.getOwner()->getName() == op->getName() &&
+        use.getOperandNumber() == state.getOperandNumber())
+      return op->emitOpError() << "state '" << name << "' is updated twice";
+  return success();
+}

@@ -99,15 +99,6 @@ llvm::SmallVector<StringRef, 6> iterationIndices(Operation *op) {
   return names;
 }
 
-/// Indices of what a leader leaves for its group: of the elements that it
-/// writes, which for a scatter are those of the update.
-llvm::SmallVector<StringRef, 4> writtenIndices(Operation *leader) {
-  IndexingAttr indexing = cast<ShardingRuleOpInterface>(leader).getIndexing();
-  constexpr unsigned update = 1;
-  return isa<ScatterOp>(leader) ? indexing.getOperandIndices(update)
-                                : indexing.getResultIndices(0);
-}
-
 unsigned GroupAssigner::startGroup(ArrayRef<StringRef> indices) {
   groups.emplace_back().indices.assign(indices.begin(), indices.end());
   return groups.size() - 1;
@@ -370,7 +361,7 @@ void GroupAssigner::assign(Operation *op) {
       group = it->second;
   }
   if (!group && isLeader) {
-    group = startGroup(writtenIndices(op));
+    group = startGroup(cast<ShardingRuleOpInterface>(op).getWrittenIndices());
   } else if (!group) {
     // Pins of one operation that contradict each other are reported where its
     // strategies are enumerated.

@@ -9,7 +9,7 @@
 
 // PLAN-LABEL: shd.program "outer"
 // SPMD-LABEL: spmd.program "outer"
-shd.program "outer" mesh <[X = 4]> hardware <"tpu_v5e", [4]> {
+shd.program "outer" mesh <[X = 4]> hardware <"h100", [4]> {
   %x = shd.declare input "x" ["B", "I"] {shd.result_pin = #shd.sharding<[{}, {}]>} : tensor<64x128xi8>
   %y = shd.declare weight "y" ["B", "J"] {shd.result_pin = #shd.sharding<[{}, {X}]>} : tensor<64x256xbf16>
   %c = shd.elementwise cast(%x) <[B, I] -> [B, I]> : (tensor<64x128xi8>) -> tensor<64x128xbf16>

@@ -8,7 +8,10 @@
 #ifndef SHARDC_TEST_LIB_TESTOPS_TD
 #define SHARDC_TEST_LIB_TESTOPS_TD
 
-include "shardc/Dialect/Shd/IR/ShdOps.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "shardc/Dialect/Shd/IR/ShdAttrs.td"
+include "shardc/Dialect/Shd/IR/ShdInterfaces.td"
+include "shardc/Dialect/Shd/IR/ShdTypes.td"
 
 def Test_Dialect : Dialect {
   let name = "test";

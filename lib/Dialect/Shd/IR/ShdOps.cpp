@@ -548,6 +548,11 @@ LogicalResult GatherOp::verify() {
                          "the result");
 }
 
+/// Those of the update.
+SmallVector<StringRef, 4> ScatterOp::getWrittenIndices() {
+  return getIndexing().getOperandIndices(1);
+}
+
 LogicalResult ScatterOp::verify() {
   // C1
   Names remaining;

@@ -166,9 +166,9 @@ shd.program "scatter" mesh <[X = 4]> hardware <"h100", [4]> {
   %c = shd.declare state "c" ["B", "S"] : tensor<64x32xi8>
   %u = shd.declare input "u" ["B"] : tensor<64xi8>
   %p = shd.declare input "p" ["B"] : tensor<64xi32>
-  // CHECK: shd.scatter{{.*}} {shd.group = 0 : i64}
+  // CHECK: shd.scatter{{.*}} {shd.group = #shd.group<0>}
   %d = shd.scatter(%c, %u, %p) <[B, S], [B], [B] -> [B, S]> at [1] : (tensor<64x32xi8>, tensor<64xi8>, tensor<64xi32>) -> tensor<64x32xi8>
-  // CHECK: shd.elementwise cast{{.*}} {shd.group = 3 : i64}
+  // CHECK: shd.elementwise cast{{.*}} {shd.group = #shd.group<1, rest>}
   %e = shd.elementwise cast(%d) <[B, S] -> [B, S]> : (tensor<64x32xi8>) -> tensor<64x32xbf16>
   shd.output "e" %e ["B", "S"] : tensor<64x32xbf16>
 }

@@ -5,6 +5,11 @@
 
 include "mlir/IR/OpBase.td"
 
+/// Verifies I1 to I3 before anything else that the operation verifies.
+def Shd_IndexedTrait : NativeOpTrait<"IndexedTrait"> {
+  let cppNamespace = "::shardc::shd";
+}
+
 def Shd_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let cppNamespace = "::shardc::shd";
   let description = [{
@@ -21,6 +26,11 @@ def Shd_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
       "::mlir::OperandRange", "getStats", (ins), "", [{
         return $_op.getOperation()->getOperands().take_back(0);
       }]>,
+    InterfaceMethod<[{
+      Index names of the elements that it writes, which are what its fusion
+      group goes on with: the result's, unless it writes only a part of that.
+    }], "::llvm::SmallVector<::llvm::StringRef, 4>", "getWrittenIndices", (ins),
+      "", [{ return $_op.getIndexing().getResultIndices(0); }]>,
     InterfaceMethod<"The name of what it computes, for reports: `softmax`.",
       "::llvm::StringRef", "getFunctionName", (ins), "", [{
         return $_op.getOperation()->getName().stripDialect();

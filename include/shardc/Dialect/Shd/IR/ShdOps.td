@@ -29,11 +29,6 @@ class Shd_ValueOp<string mnemonic, list<Trait> traits = []>
   }];
 }
 
-/// Verifies I1 to I3 before anything else that the operation verifies.
-def Shd_IndexedTrait : NativeOpTrait<"IndexedTrait"> {
-  let cppNamespace = "::shardc::shd";
-}
-
 /// An operation that computes one tensor from others by named indices; `rule`
 /// and `cost` name what it answers otherwise than most operations.
 class Shd_ComputeOp<string mnemonic, list<Trait> traits = [],
@@ -331,8 +326,8 @@ def Shd_GatherOp : Shd_ComputeOp<"gather",
 }
 
 def Shd_ScatterOp : Shd_ComputeOp<"scatter",
-    [DeclareOpInterfaceMethods<Shd_PositionsOpInterface>], [],
-    ["getInPlaceOperand"]> {
+    [DeclareOpInterfaceMethods<Shd_PositionsOpInterface>],
+    ["getWrittenIndices"], ["getInPlaceOperand"]> {
   let summary = "Writes elements at positions given by integer tensors";
   let description = [{
     `shd.scatter(%kc, %k, %pos) <[B, S, K, H], [B, K, H], [B] -> [B, S, K, H]>

@@ -14,6 +14,6 @@ shd.program "outer" mesh <[X = 4]> hardware <"h100", [4]> {
   %y = shd.declare weight "y" ["B", "J"] {shd.result_pin = #shd.sharding<[{}, {X}]>} : tensor<64x256xbf16>
   %c = shd.elementwise cast(%x) <[B, I] -> [B, I]> : (tensor<64x128xi8>) -> tensor<64x128xbf16>
   %o = test.scaled_outer(%c, %y) by 5.0e-01 <[B, I], [B, J] -> [B, I, J]> : (tensor<64x128xbf16>, tensor<64x256xbf16>) -> tensor<64x128x256xbf16>
-  %s = test.share(%o) over "J" <[B, I, J] -> [B, I, J]> : (tensor<64x128x256xbf16>) -> tensor<64x128x256xbf16>
+  %s = test.share(%o) over "J" <[B, I, J] -> [B, I, J]> {shd.operand_pins = [#shd.sharding<[{}, {}, {X}]>]} : (tensor<64x128x256xbf16>) -> tensor<64x128x256xbf16>
   shd.output "s" %s ["B", "I", "J"] {shd.operand_pins = [#shd.sharding<[{}, {}, {X}]>]} : tensor<64x128x256xbf16>
 }

@@ -469,7 +469,7 @@ static SmallVector<ChainLink, 6> linksOf(const Graph &graph, int group,
   if (leader < 0 || rest < 0 || !isConnected)
     return links;
   unsigned value =
-      graph.valueIndex.lookup(graph.chunks[leader].ops.front()->getResult(0));
+      graph.valueIndex.lookup(groupValue(graph.chunks[leader].ops.front()));
   links.push_back({ChainLink::Kind::Store, value, 0});
   links.push_back({ChainLink::Kind::Read, value, unsigned(rest)});
   return links;

@@ -39,7 +39,7 @@ struct GroupInfo {
   /// their pins say, and what they make by that.
   llvm::SmallVector<Operation *, 4> ops;
   PinnedAxes pinned;
-  llvm::SmallDenseMap<Operation *, PartialSums> made;
+  llvm::SmallDenseMap<Value, PartialSums> made;
   /// Groups whose values this one reads.
   llvm::SmallVector<unsigned, 4> reads;
   /// It ends before a repeat that reads a value of it.
@@ -149,10 +149,10 @@ bool GroupAssigner::addPins(Operation *op, GroupInfo &group) const {
   IndexingAttr indexing = cast<ShardingRuleOpInterface>(op).getIndexing();
   for (unsigned i = 0; i < indexing.getOperands().size(); ++i) {
     llvm::SmallVector<StringRef, 4> names = indexing.getOperandIndices(i);
-    Operation *maker = op->getOperand(i).getDefiningOp();
+    Value operand = op->getOperand(i);
     if (!addPin(getOperandPin(op, i), names, group.pinned) ||
-        (group.made.count(maker) &&
-         !addPin(getResultPin(maker), names, group.pinned)))
+        (group.made.count(operand) &&
+         !addPin(getResultPin(operand), names, group.pinned)))
       return false;
   }
   return true;
@@ -190,7 +190,7 @@ PartialSums GroupAssigner::storedSums(Value value) const {
   } else if (auto repeat = value.getDefiningOp<RepeatOp>()) {
     pin = getOperandPin(repeat, cast<OpResult>(value).getResultNumber());
   } else {
-    pin = getResultPin(value.getDefiningOp());
+    pin = getResultPin(value);
   }
   PartialSums sums;
   sums.may = partialSums(pin).may;
@@ -202,7 +202,7 @@ PartialSums GroupAssigner::storedSums(Value value) const {
     sums.may = storedSums(maker->getOperand(0)).may |
                apartRows(cast<PositionsOpInterface>(maker));
   else if (maker && group != groupOf.end())
-    if (auto made = groups[group->second].made.find(maker);
+    if (auto made = groups[group->second].made.find(value);
         made != groups[group->second].made.end())
       sums.may &= made->second.may;
   return sums;
@@ -214,7 +214,7 @@ std::optional<PartialSums> GroupAssigner::readAs(OpOperand &use,
                                                  const GroupInfo &group) const {
   PartialSums sums =
       partialSums(getOperandPin(use.getOwner(), use.getOperandNumber()));
-  auto made = group.made.find(use.get().getDefiningOp());
+  auto made = group.made.find(use.get());
   bool ok = made == group.made.end()
                 ? sums.restrict(storedSums(use.get()))
                 : sums.restrict(made->second) &&
@@ -227,21 +227,23 @@ std::optional<PartialSums> GroupAssigner::readAs(OpOperand &use,
 /// axes.
 bool GroupAssigner::addMade(Operation *op, GroupInfo &group) const {
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
-  PartialSums result;
   AxisSet placed = 0;
-  bool openSum = false;
-  for (const Factor &factor : rule.factors) {
+  SmallVector<PartialSums, 1> results(rule.results.size(), {0, 0});
+  for (auto [number, factor] : llvm::enumerate(rule.factors)) {
     auto pinned = group.pinned.find(factor.name);
-    AxisSet axes = pinned == group.pinned.end() ? 0 : axisSet(pinned->second);
+    bool isPinned = pinned != group.pinned.end();
+    AxisSet axes = isPinned ? axisSet(pinned->second) : 0;
     placed |= axes;
     if (factor.kind == FactorKind::Replicated && axes)
       return false;
-    if (factor.kind == FactorKind::Reduction ||
-        factor.kind == FactorKind::StatisticReduction) {
-      result.must |= axes;
-      openSum |= pinned == group.pinned.end();
-    }
+    for (auto [i, result] : llvm::enumerate(results))
+      if (leavesPartialSums(rule, number, i)) {
+        result.must |= axes;
+        result.may |= isPinned ? axes : ~AxisSet(0);
+      }
   }
+  for (PartialSums &result : results)
+    result.may = (result.may & ~placed) | result.must;
   llvm::SmallVector<PartialSums, 3> operands;
   for (unsigned i = 0; i < rule.operands.size(); ++i) {
     std::optional<PartialSums> sums = readAs(op->getOpOperand(i), group);
@@ -249,7 +251,6 @@ bool GroupAssigner::addMade(Operation *op, GroupInfo &group) const {
       return false;
     operands.push_back(*sums);
   }
-  result.may = result.must;
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
     AxisSet bit = axisBit(axis);
     uint32_t must = 0, may = 0;
@@ -263,12 +264,14 @@ bool GroupAssigner::addMade(Operation *op, GroupInfo &group) const {
         });
     if (must && !passes)
       return false;
-    if (must)
-      result.must |= bit;
-    if (must || passes || (openSum && !(placed & bit)))
-      result.may |= bit;
+    for (auto [i, result] : llvm::enumerate(results))
+      if (!rule.isComplete(i)) {
+        result.must |= must ? bit : 0;
+        result.may |= must || passes ? bit : 0;
+      }
   }
-  group.made[op] = result;
+  for (auto [value, result] : llvm::zip_equal(op->getResults(), results))
+    group.made[value] = result;
   return true;
 }
 
@@ -293,7 +296,8 @@ void GroupAssigner::removeOperation(Operation *op, GroupInfo &group,
                                     PinnedAxes pinned) const {
   bool changed = group.pinned.size() != pinned.size();
   group.ops.pop_back();
-  group.made.erase(op);
+  for (Value result : op->getResults())
+    group.made.erase(result);
   group.pinned = std::move(pinned);
   if (changed)
     for (Operation *each : group.ops)
@@ -322,7 +326,8 @@ void GroupAssigner::endGroupsReadBy(Operation *op) {
 
 /// The group must cover the operation's indices, must not have to run both
 /// before and after another group or a repeat, and pins must leave a strategy
-/// to share.
+/// to share. Of what the leader makes, the operation reads the first result
+/// only: through one value the two become one kernel.
 bool GroupAssigner::join(Operation *op, unsigned number,
                          ArrayRef<StringRef> indices) {
   GroupInfo &group = groups[number];
@@ -332,9 +337,14 @@ bool GroupAssigner::join(Operation *op, unsigned number,
     return false;
   llvm::SmallDenseSet<unsigned> seen;
   for (Value operand : op->getOperands()) {
-    auto it = groupOf.find(operand.getDefiningOp());
-    if (it != groupOf.end() && it->second > number &&
-        readsTransitively(it->second, number, seen))
+    Operation *maker = operand.getDefiningOp();
+    auto it = groupOf.find(maker);
+    if (it == groupOf.end())
+      continue;
+    bool isApart = isLeaderOp(maker) && operand != groupValue(maker);
+    if (it->second == number ? isApart
+                             : it->second > number &&
+                                   readsTransitively(it->second, number, seen))
       return false;
   }
   PinnedAxes pinned = group.pinned;

@@ -15,7 +15,7 @@ ShardingAttr NetworkBuilder::pinOf(const GraphValue &value) const {
   if (value.kind == GraphValue::Kind::Result)
     return {};
   if (value.kind != GraphValue::Kind::Carried)
-    return getResultPin(value.value.getDefiningOp());
+    return getResultPin(value.value);
   auto argument = cast<BlockArgument>(value.value);
   return getOperandPin(argument.getOwner()->getParentOp(),
                        argument.getArgNumber() - 1);
@@ -117,8 +117,7 @@ std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
                                      context.allowPadding));
   }
   case GraphValue::Kind::Computed: {
-    std::vector<Layout> layouts =
-        network.domains[value.chunk].results[value.op];
+    std::vector<Layout> layouts = network.domains[value.chunk].layoutsOf(value);
     if (reshardsBeforeStore(value))
       llvm::append_range(layouts,
                          enumerateLayouts(context.mesh(), shapeOf(index),
@@ -235,7 +234,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
   Variable maker;
   bool reshards = false;
   if (value.kind == GraphValue::Kind::Computed) {
-    made = network.domains[value.chunk].results[value.op];
+    made = network.domains[value.chunk].layoutsOf(value);
     maker = network.chunkVariable[value.chunk];
     reshards = reshardsBeforeStore(value);
   } else if (value.kind == GraphValue::Kind::Result) {
@@ -298,8 +297,8 @@ void NetworkBuilder::viewMaker(unsigned index) {
   std::vector<Layout> made;
   if (value.kind == GraphValue::Kind::Computed) {
     variable.variable = network.chunkVariable[value.chunk];
-    made = network.domains[value.chunk].results[value.op];
-    ShardingAttr pin = getResultPin(value.value.getDefiningOp());
+    made = network.domains[value.chunk].layoutsOf(value);
+    ShardingAttr pin = getResultPin(value.value);
     for (auto [label, layout] : llvm::enumerate(made))
       if (pin && !admits(context.mesh(), pin, layout))
         network.problem.variables[variable.variable].costs[label] = kForbidden;

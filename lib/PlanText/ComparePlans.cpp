@@ -84,7 +84,7 @@ std::string NumberedProgram::keyOf(Operation *op) {
 void NumberedProgram::add(Operation *op) {
   // What a statement moves are the collectives around it.
   if (isa<ReshardOp>(op)) {
-    values[op->getResult(0)] = values.lookup(op->getOperand(0));
+    values[onlyResult(op)] = values.lookup(op->getOperand(0));
     return;
   }
   std::string key = keyOf(op);

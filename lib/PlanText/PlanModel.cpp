@@ -325,5 +325,5 @@ ShardingAttr PlanModel::stored(Value value) {
                                argument.getArgNumber() - 1);
   if (auto repeat = value.getDefiningOp<RepeatOp>())
     return getOperandPin(repeat, cast<OpResult>(value).getResultNumber());
-  return getResultPin(value.getDefiningOp());
+  return getResultPin(value);
 }

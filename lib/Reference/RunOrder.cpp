@@ -22,14 +22,14 @@ Value RunOrder::storedForm(Value tensor) {
   for (auto user = llvm::find_if(tensor.getUsers(), isStore);
        user != tensor.getUsers().end();
        user = llvm::find_if(tensor.getUsers(), isStore))
-    tensor = user->getResult(0);
+    tensor = onlyResult(*user);
   return tensor;
 }
 
 Value RunOrder::endOfSequence(Value value) {
   while (value.hasOneUse() && isCollective(*value.getUsers().begin()) &&
          !value.getDefiningOp()->hasAttr(shd::kCopy))
-    value = value.getUsers().begin()->getResult(0);
+    value = onlyResult(*value.getUsers().begin());
   return value;
 }
 
@@ -37,7 +37,7 @@ Value RunOrder::copyOf(Value stored) {
   for (Operation *user : stored.getUsers()) {
     if (!isCollective(user))
       continue;
-    Value end = endOfSequence(user->getResult(0));
+    Value end = endOfSequence(onlyResult(user));
     if (end.getDefiningOp()->hasAttr(shd::kCopy))
       return end;
   }
@@ -155,7 +155,7 @@ bool RunOrder::staysOnChip(Value tensor) const {
 static void addReaders(Value value, SmallVectorImpl<Operation *> &readers) {
   for (Operation *user : value.getUsers())
     if (spmd::isCollective(user))
-      addReaders(user->getResult(0), readers);
+      addReaders(onlyResult(user), readers);
     else if (!isa<shd::StatisticOp>(user))
       readers.push_back(user);
 }
@@ -188,16 +188,18 @@ static SmallVector<Operation *> prologueReaders(const RunPoint &point) {
   for (Operation *op : point.ops) {
     if (!isElementwise(op))
       return {};
-    SmallVector<Operation *> outside;
-    addReaders(op->getResult(0), outside);
-    llvm::erase_if(outside, [&](Operation *reader) {
-      return llvm::is_contained(point.ops, reader);
-    });
-    results += !outside.empty();
-    for (Operation *reader : outside) {
-      if (!readsPrologues(reader) || reader->getBlock() != op->getBlock())
-        return {};
-      readers.push_back(reader);
+    for (Value result : op->getResults()) {
+      SmallVector<Operation *> outside;
+      addReaders(result, outside);
+      llvm::erase_if(outside, [&](Operation *reader) {
+        return llvm::is_contained(point.ops, reader);
+      });
+      results += !outside.empty();
+      for (Operation *reader : outside) {
+        if (!readsPrologues(reader) || reader->getBlock() != op->getBlock())
+          return {};
+        readers.push_back(reader);
+      }
     }
   }
   return results == 1 ? readers : SmallVector<Operation *>();
@@ -227,7 +229,7 @@ void RunOrder::findPrologues(Block &block) {
     }
     if (isInlined)
       for (Operation *op : point.ops)
-        inlined.insert(op->getResult(0));
+        inlined.insert(op->result_begin(), op->result_end());
   }
 }
 
@@ -272,10 +274,10 @@ void RunOrder::findReads(Block &block) {
   for (auto [number, point] : llvm::enumerate(bodies[&block].points))
     if (point.kind == RunPoint::Kind::Operations)
       for (Operation *op : point.ops)
-        if (op->getNumResults() > 0) {
-          if (!reads.contains(op->getResult(0)))
-            bodies[&block].unread.push_back(op->getResult(0));
-          extend(op->getResult(0), number);
+        for (Value result : op->getResults()) {
+          if (!reads.contains(result))
+            bodies[&block].unread.push_back(result);
+          extend(result, number);
         }
   findPrologues(block);
 }

@@ -34,8 +34,9 @@ llvm::StringRef shardc::functionName(Operation *op) {
 }
 
 std::string shardc::nameOf(Operation *op) {
-  if (auto name = op->getAttrOfType<StringAttr>(kName))
-    return name.str();
+  if (op->getNumResults() > 0)
+    if (StringRef name = getResultName(op->getResults().front()); !name.empty())
+      return name.str();
   return llvm::TypeSwitch<Operation *, std::string>(op)
       .Case<DeclareOp, OutputOp, UpdateOp>(
           [](auto named) { return named.getSym().str(); })

@@ -31,7 +31,7 @@ static double localBytes(Type type, const TensorFactors &dims,
   return bytes;
 }
 
-/// Work that touches every operand and the result in full.
+/// Work that touches every operand and result in full.
 static OpWork fullWork(shd::ShardingRuleOpInterface op,
                        ArrayRef<int64_t> localExtents) {
   ShardingRule rule = op.getShardingRule();
@@ -39,8 +39,8 @@ static OpWork fullWork(shd::ShardingRuleOpInterface op,
   for (auto [i, dims] : llvm::enumerate(rule.operands))
     work.operandBytes.push_back(
         localBytes(op->getOperand(i).getType(), dims, localExtents));
-  work.resultBytes.push_back(localBytes(op->getResult(0).getType(),
-                                        rule.results.front(), localExtents));
+  for (auto [type, dims] : llvm::zip_equal(op->getResultTypes(), rule.results))
+    work.resultBytes.push_back(localBytes(type, dims, localExtents));
   return work;
 }
 
@@ -104,16 +104,17 @@ shd::FusionKind ScaledOuterOp::getFusionKind() {
 
 bool ScaledOuterOp::readsPrologues() { return true; }
 
-FailureOr<Tensor> ScaledOuterOp::evaluate(Operands operands, Ranges ranges,
-                                          PositionPolicy policy) {
+FailureOr<shd::TensorList>
+ScaledOuterOp::evaluate(Operands operands, Ranges ranges, PositionPolicy) {
   double scale = getScale().convertToDouble();
-  Tensor result(getResult().getType());
+  shd::TensorList results(1, Tensor(getResult().getType()));
+  Tensor &result = results.front();
   forEachPoint(getShardingRule(), operands, result, ranges,
                [&](ArrayRef<int64_t> at) {
                  result.setReal(at[2], scale * operands[0]->getReal(at[0]) *
                                            operands[1]->getReal(at[1]));
                });
-  return result;
+  return results;
 }
 
 //===----------------------------------------------------------------------===//
@@ -164,21 +165,64 @@ FailureOr<Tensor> ShareOp::evaluateStatistic(unsigned number, Operands operands,
   return sums;
 }
 
-FailureOr<Tensor> ShareOp::evaluate(Operands operands, Ranges ranges,
-                                    PositionPolicy policy) {
+FailureOr<shd::TensorList> ShareOp::evaluate(Operands operands, Ranges ranges,
+                                             PositionPolicy policy) {
   FailureOr<Tensor> own;
   if (operands.size() == 1)
     own = evaluateStatistic(0, operands, ranges, policy);
   const Tensor &sums = operands.size() == 1 ? *own : *operands[1];
   ShardingRule rule = getShardingRule();
-  Tensor result(getResult().getType());
+  shd::TensorList results(1, Tensor(getResult().getType()));
+  Tensor &result = results.front();
   rule.operands.push_back(ruleOfStatistic(rule).results.front());
   forEachPoint(rule, {operands[0], &sums}, result, ranges,
                [&](ArrayRef<int64_t> at) {
                  result.setReal(at[2], operands[0]->getReal(at[0]) /
                                            sums.getReal(at[1]));
                });
-  return result;
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// double_and_sum
+//===----------------------------------------------------------------------===//
+
+/// Indices that the sum lacks leave it a partial sum where they are split.
+ShardingRule DoubleAndSumOp::getShardingRule() {
+  ShardingRule rule = shd::parallelRule(*this);
+  for (auto [number, factor] : llvm::enumerate(rule.factors))
+    if (!hasFactor(rule.results[1], number))
+      factor.kind = FactorKind::Reduction;
+  rule.linearSets = {0b1};
+  return rule;
+}
+
+OpWork DoubleAndSumOp::getWork(ArrayRef<int64_t> localExtents,
+                               const Machine &) {
+  OpWork work = fullWork(*this, localExtents);
+  work.vectorFlops = 2 * iterations(localExtents);
+  return work;
+}
+
+shd::FusionKind DoubleAndSumOp::getFusionKind() {
+  return getLeader() ? shd::FusionKind::Leader : shd::FusionKind::Reduction;
+}
+
+FailureOr<shd::TensorList>
+DoubleAndSumOp::evaluate(Operands operands, Ranges ranges, PositionPolicy) {
+  shd::TensorList results;
+  for (Type type : getResultTypes())
+    results.emplace_back(cast<RankedTensorType>(type));
+  Tensor &doubled = results[0], &sums = results[1];
+  ShardingRule rule = getShardingRule();
+  forEachPoint(rule, operands, doubled, ranges, [&](ArrayRef<int64_t> at) {
+    doubled.setReal(at[1], 2 * operands[0]->getReal(at[0]));
+  });
+  rule.results.front() = rule.results[1];
+  forEachPoint(rule, operands, sums, ranges, [&](ArrayRef<int64_t> at) {
+    sums.setReal(at[1], sums.getReal(at[1]) + operands[0]->getReal(at[0]));
+  });
+  return results;
 }
 
 #define GET_OP_CLASSES

@@ -57,4 +57,18 @@ def Test_ShareOp : Test_ComputeOp<"share",
     functional-type($input, $result) }];
 }
 
+def Test_DoubleAndSumOp : Test_ComputeOp<"double_and_sum"> {
+  let summary = "Twice each element, and the sums over some indices";
+  let description = [{
+    `test.double_and_sum(%x) <[B, D] -> [B, D], [B]> : ...`: two results, one of
+    which is a partial sum where an index that the other keeps is split. With
+    `leader`, it starts a fusion group; else it joins one.
+  }];
+  let arguments = (ins Shd_Tensor:$input, Shd_IndexingAttr:$indexing,
+    UnitAttr:$leader);
+  let results = (outs Shd_Tensor:$doubled, Shd_Tensor:$sum);
+  let assemblyFormat = [{ `(` $input `)` $indexing (`leader` $leader^)? attr-dict
+    `:` functional-type($input, results) }];
+}
+
 #endif // SHARDC_TEST_LIB_TESTOPS_TD

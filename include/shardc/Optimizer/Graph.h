@@ -67,6 +67,10 @@ struct GraphValue {
   Kind kind = Kind::Computed;
   /// Computed: the chunk and the operation in it.
   unsigned chunk = 0, op = 0;
+  /// Computed: which result of the operation it is.
+  unsigned result() const {
+    return llvm::cast<mlir::OpResult>(value).getResultNumber();
+  }
   llvm::SmallVector<ChunkUse, 2> uses;
   /// Values into which it flows unchanged: carried values (as the initial or
   /// the yielded one) and states (their value at the end of the step).
@@ -111,6 +115,10 @@ llvm::LogicalResult checkFusionGroups(shd::ProgramOp program);
 
 /// Builds the graph of a program that has fusion groups and no collectives yet.
 Graph buildGraph(shd::ProgramOp program);
+
+/// What a fusion group's leader makes for the rest of it: its first result. Who
+/// reads another one is in another group.
+mlir::Value groupValue(mlir::Operation *leader);
 
 /// Layouts are per value: true if the operand has one (scalar constants and the
 /// iteration's number are on every device and have none).

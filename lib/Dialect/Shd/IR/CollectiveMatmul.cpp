@@ -11,7 +11,7 @@ using namespace shardc::shd;
 Movement shd::movementOf(Operation *collective) {
   return {collective, collectiveKind(collective),
           cast<RankedTensorType>(collective->getOperand(0).getType()),
-          cast<RankedTensorType>(collective->getResult(0).getType())};
+          cast<RankedTensorType>(onlyResult(collective).getType())};
 }
 
 bool shd::mayBecomeRing(Operation *op) {
@@ -24,7 +24,7 @@ std::optional<unsigned> shd::movedOperand(Operation *matmul,
                                           Operation *collective) {
   std::optional<unsigned> found;
   for (OpOperand &operand : matmul->getOpOperands()) {
-    if (operand.get() != collective->getResult(0))
+    if (operand.get() != onlyResult(collective))
       continue;
     if (found)
       return std::nullopt;
@@ -95,7 +95,7 @@ bool Matcher::findRing() {
 
 /// Where the ring runs, the matmul's place, nobody has read the result yet.
 bool Matcher::matchGather() {
-  Value gathered = moved.op->getResult(0);
+  Value gathered = onlyResult(moved.op);
   std::optional<unsigned> operand = movedOperand(matmul, moved.op);
   if (!operand || moved.op->getBlock() != matmul->getBlock())
     return false;

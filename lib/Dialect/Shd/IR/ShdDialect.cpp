@@ -168,8 +168,58 @@ RankedTensorType shd::withSharding(Type tensorType, ShardingAttr sharding) {
 // Pins
 //===----------------------------------------------------------------------===//
 
-ShardingAttr shd::getResultPin(Operation *op) {
-  return op->getAttrOfType<ShardingAttr>(kResultPin);
+Attribute shd::getResultAttr(Value result, StringRef name) {
+  auto typed = cast<OpResult>(result);
+  Attribute value = typed.getOwner()->getAttr(name);
+  if (!value || typed.getOwner()->getNumResults() == 1)
+    return value;
+  auto list = dyn_cast<ArrayAttr>(value);
+  if (!list || typed.getResultNumber() >= list.size())
+    return {}; // the verifier refuses it
+  Attribute entry = list[typed.getResultNumber()];
+  return isa<UnitAttr>(entry) ? Attribute() : entry;
+}
+
+/// `list` with another entry, `unit` for null; null if nothing else is left.
+static ArrayAttr withEntry(MLIRContext *context, ArrayAttr list, size_t size,
+                           size_t position, Attribute value) {
+  Attribute nothing = UnitAttr::get(context);
+  SmallVector<Attribute> entries(size, nothing);
+  if (list)
+    llvm::copy(list.getValue().take_front(size), entries.begin());
+  entries[position] = value ? value : nothing;
+  return llvm::all_of(entries, llvm::IsaPred<UnitAttr>)
+             ? nullptr
+             : ArrayAttr::get(context, entries);
+}
+
+static void setOrRemove(Operation *op, StringRef name, Attribute value) {
+  if (value)
+    op->setAttr(name, value);
+  else
+    op->removeAttr(name);
+}
+
+void shd::setResultAttr(Value result, StringRef name, Attribute value) {
+  auto typed = cast<OpResult>(result);
+  Operation *op = typed.getOwner();
+  if (op->getNumResults() != 1)
+    value = withEntry(op->getContext(), op->getAttrOfType<ArrayAttr>(name),
+                      op->getNumResults(), typed.getResultNumber(), value);
+  setOrRemove(op, name, value);
+}
+
+ShardingAttr shd::getResultPin(Value result) {
+  return dyn_cast_or_null<ShardingAttr>(getResultAttr(result, kResultPin));
+}
+
+ShardingAttr shd::getMade(Value result) {
+  return dyn_cast_or_null<ShardingAttr>(getResultAttr(result, kMade));
+}
+
+StringRef shd::getResultName(Value result) {
+  auto name = dyn_cast_or_null<StringAttr>(getResultAttr(result, kName));
+  return name ? name.getValue() : StringRef();
 }
 
 ShardingAttr shd::getOperandPin(Operation *op, unsigned operand) {
@@ -177,23 +227,19 @@ ShardingAttr shd::getOperandPin(Operation *op, unsigned operand) {
   return pins ? dyn_cast<ShardingAttr>(pins[operand]) : nullptr;
 }
 
-void shd::setResultPin(Operation *op, ShardingAttr pin) {
-  if (pin)
-    op->setAttr(kResultPin, pin);
-  else
-    op->removeAttr(kResultPin);
+void shd::setResultPin(Value result, ShardingAttr pin) {
+  setResultAttr(result, kResultPin, pin);
+}
+
+void shd::setMade(Value result, ShardingAttr layout) {
+  setResultAttr(result, kMade, layout);
 }
 
 void shd::setOperandPin(Operation *op, unsigned operand, ShardingAttr pin) {
-  Attribute nothing = UnitAttr::get(op->getContext());
-  SmallVector<Attribute> pins(op->getNumOperands(), nothing);
-  if (auto known = op->getAttrOfType<ArrayAttr>(kOperandPins))
-    llvm::copy(known.getValue().take_front(pins.size()), pins.begin());
-  pins[operand] = pin ? Attribute(pin) : nothing;
-  if (llvm::all_of(pins, llvm::IsaPred<UnitAttr>))
-    op->removeAttr(kOperandPins);
-  else
-    op->setAttr(kOperandPins, ArrayAttr::get(op->getContext(), pins));
+  setOrRemove(op, kOperandPins,
+              withEntry(op->getContext(),
+                        op->getAttrOfType<ArrayAttr>(kOperandPins),
+                        op->getNumOperands(), operand, pin));
 }
 
 //===----------------------------------------------------------------------===//
@@ -265,9 +311,10 @@ static StringRef valueName(Value value) {
   if (auto repeat = dyn_cast<RepeatOp>(op))
     return carriedInit(repeat, cast<OpResult>(value).getResultNumber());
   // Declared tensors are named by their symbols, in the spmd dialect too.
-  for (StringRef attribute : {StringRef("sym"), StringRef(kName)})
-    if (auto name = op->getAttrOfType<StringAttr>(attribute))
-      return name;
+  if (auto symbol = op->getAttrOfType<StringAttr>("sym"))
+    return symbol;
+  if (StringRef name = getResultName(value); !name.empty())
+    return name;
   if (auto name = op->getAttrOfType<StringAttr>(kOperand))
     return name;
   return {};
@@ -322,35 +369,52 @@ static LogicalResult verifyPin(Operation *op, Twine what, ShardingAttr pin,
   return verifyAxes(pin.getPartial());
 }
 
-/// `shd.result_pin` and `shd.made`.
-static LogicalResult verifyResultPin(Operation *op, StringRef name,
-                                     Attribute value) {
-  auto pin = dyn_cast<ShardingAttr>(value);
-  if (!pin)
-    return op->emitOpError() << "'" << name << "' must be a sharding";
-  if (op->getNumResults() != 1)
-    return op->emitOpError() << "'" << name << "' needs one result, but the "
-                             << "operation has " << op->getNumResults();
-  return verifyPin(op, "'" + Twine(name) + "'", pin,
-                   op->getResult(0).getType());
-}
-
-static LogicalResult verifyOperandPins(Operation *op, Attribute value) {
+/// A pin, or nothing, for each of some values: operands or results.
+static LogicalResult verifyPins(Operation *op, StringRef name, Attribute value,
+                                TypeRange types, StringRef values) {
   auto pins = dyn_cast<ArrayAttr>(value);
   if (!pins || !llvm::all_of(pins, llvm::IsaPred<ShardingAttr, UnitAttr>))
     return op->emitOpError()
-           << "'" << kOperandPins << "' must be a list of shardings and 'unit'";
-  if (pins.size() != op->getNumOperands())
-    return op->emitOpError() << "'" << kOperandPins << "' has " << pins.size()
-                             << " entries, but the operation has "
-                             << op->getNumOperands() << " operands";
-  for (auto [position, entry] : llvm::enumerate(pins))
+           << "'" << name << "' must be a list of shardings and 'unit'";
+  if (pins.size() != types.size())
+    return op->emitOpError()
+           << "'" << name << "' has " << pins.size()
+           << " entries, but the operation has " << types.size() << values;
+  for (auto [position, entry, type] : llvm::enumerate(pins, types))
     if (auto pin = dyn_cast<ShardingAttr>(entry))
-      if (failed(verifyPin(
-              op, "'" + Twine(kOperandPins) + "' entry " + Twine(position), pin,
-              op->getOperand(position).getType())))
+      if (failed(verifyPin(op, "'" + Twine(name) + "' entry " + Twine(position),
+                           pin, type)))
         return failure();
   return success();
+}
+
+/// `shd.result_pin` and `shd.made`.
+static LogicalResult verifyResultPin(Operation *op, StringRef name,
+                                     Attribute value) {
+  if (op->getNumResults() > 1)
+    return verifyPins(op, name, value, op->getResultTypes(), " results");
+  auto pin = dyn_cast<ShardingAttr>(value);
+  if (!pin)
+    return op->emitOpError() << "'" << name << "' must be a sharding";
+  if (op->getNumResults() == 0)
+    return op->emitOpError()
+           << "'" << name << "' needs a result, but the operation has none";
+  return verifyPin(op, "'" + Twine(name) + "'", pin, onlyResult(op).getType());
+}
+
+/// `shd.name`: a string, or one for each of several results.
+static LogicalResult verifyName(Operation *op, Attribute value) {
+  if (op->getNumResults() <= 1)
+    return isa<StringAttr>(value)
+               ? success()
+               : op->emitOpError() << "'" << kName << "' must be a string";
+  auto names = dyn_cast<ArrayAttr>(value);
+  if (names && names.size() == op->getNumResults() &&
+      llvm::all_of(names, llvm::IsaPred<StringAttr, UnitAttr>))
+    return success();
+  return op->emitOpError() << "'" << kName
+                           << "' must be a list of a string or 'unit' for "
+                           << "each result";
 }
 
 static bool isRingNumber(Attribute value) {
@@ -383,7 +447,6 @@ struct AttributeForm {
 } // namespace
 
 static const AttributeForm attributeForms[] = {
-    {kName, isKind<StringAttr>, "a string"},
     {kTemporary, isKind<UnitAttr>, "a unit attribute"},
     {kGroup, isKind<GroupAttr>, "a part of a fusion group"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
@@ -414,7 +477,9 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
   if (name == kResultPin || name == kMade)
     return verifyResultPin(op, name, value);
   if (name == kOperandPins)
-    return verifyOperandPins(op, value);
+    return verifyPins(op, name, value, op->getOperandTypes(), " operands");
+  if (name == kName)
+    return verifyName(op, value);
   if (name == kPlan && !isa<ProgramOp>(op))
     return op->emitOpError() << "'" << kPlan << "' belongs to a program";
   if (name == kRing && !mayBelongToRing(op))

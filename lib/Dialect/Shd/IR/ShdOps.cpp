@@ -132,7 +132,7 @@ static LogicalResult verifyIntegers(Operation *op, Value value,
 
 /// The result has the element type of `operands`, the first of the operation.
 static LogicalResult verifySameElementType(Operation *op, ValueRange operands) {
-  Type expected = elementType(op->getResult(0));
+  Type expected = elementType(onlyResult(op));
   for (auto [i, operand] : llvm::enumerate(operands))
     if (elementType(operand) != expected)
       return op->emitOpError() << describeOperand(i) << " has element type "
@@ -727,8 +727,7 @@ static LogicalResult verifyCollective(Operation *op, ArrayAttr axisNames) {
     return op->emitOpError() << "needs a mesh";
   std::optional<Layout> from =
       layoutOf(*context.mesh, op->getOperand(0).getType());
-  std::optional<Layout> to =
-      layoutOf(*context.mesh, op->getResult(0).getType());
+  std::optional<Layout> to = layoutOf(*context.mesh, onlyResult(op).getType());
   if (!from || !to)
     return op->emitOpError() << "needs shardings on its types";
   return shd::detail::verifyMovement(op, *context.mesh, collectiveKind(op),

@@ -41,12 +41,11 @@ public:
     for (StringRef index : indices.getAsValueRange<StringAttr>())
       setKind(index, kind);
   }
-  /// Sets the kind of the factors that no result has.
+  /// Sets the kind of the factors that the result lacks.
   void setKindOfReduced(FactorKind kind) {
+    assert(rule.results.size() == 1 && "which result lacks them?");
     for (auto [number, factor] : llvm::enumerate(rule.factors))
-      if (!llvm::any_of(rule.results, [&](const TensorFactors &result) {
-            return hasFactor(result, number);
-          }))
+      if (!hasFactor(rule.results.front(), number))
         factor.kind = kind;
   }
 

@@ -29,7 +29,7 @@ public:
     return bytes(op->getOperand(operand).getType(), elements);
   }
   double resultBytes(double elements) const {
-    return bytes(op->getResult(0).getType(), elements);
+    return bytes(onlyResult(op).getType(), elements);
   }
 
   /// Product of the local extents of all factors.

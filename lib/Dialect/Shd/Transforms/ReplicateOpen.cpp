@@ -35,7 +35,7 @@ ShardingAttr pinOf(Value value) {
   }
   if (auto repeat = value.getDefiningOp<RepeatOp>())
     return getOperandPin(repeat, cast<OpResult>(value).getResultNumber());
-  return getResultPin(value.getDefiningOp());
+  return getResultPin(value);
 }
 
 void pinCarried(RepeatOp repeat) {
@@ -50,8 +50,8 @@ void pinCarried(RepeatOp repeat) {
     pin = close(pin, init.getType());
     setOperandPin(repeat, i, pin);
     Operation *maker = yielded.getDefiningOp();
-    if (maker && !isa<RepeatOp, DeclareOp>(maker) && !getResultPin(maker))
-      setResultPin(maker, pin);
+    if (maker && !isa<RepeatOp, DeclareOp>(maker) && !getResultPin(yielded))
+      setResultPin(yielded, pin);
   }
 }
 
@@ -63,7 +63,8 @@ struct ReplicateOpenPass : impl::ShdReplicateOpenBase<ReplicateOpenPass> {
         pinCarried(repeat);
       else if (isa<DeclareOp>(op) ||
                (isa<ShardingRuleOpInterface>(op) && !op->hasAttr(kTemporary)))
-        setResultPin(op, close(getResultPin(op), op->getResult(0).getType()));
+        for (Value result : op->getResults())
+          setResultPin(result, close(getResultPin(result), result.getType()));
     });
   }
 };

@@ -175,7 +175,7 @@ Value RingBuilder::chunkOf(const CollectiveMatmul::Part &part, Value at,
   }
   Operation *copy = builder.clone(*part.op);
   copy->setOperands(operands);
-  Value result = copy->getResult(0);
+  Value result = onlyResult(copy);
   if (std::optional<int64_t> dim =
           dimOf(indexing.getResultIndices(0), part.index))
     result.setType(divide(cast<RankedTensorType>(result.getType()), *dim));
@@ -206,7 +206,7 @@ shd::RepeatOp RingBuilder::addLoop(ValueRange inits, Block *&body) {
 RingBuilder::Gathered RingBuilder::useChunk(const Gathered &carried, Value at) {
   const CollectiveMatmul::Part &part = ring.parts.front();
   IRMapping chunks;
-  chunks.map(collective->getResult(0), carried.chunk);
+  chunks.map(onlyResult(collective), carried.chunk);
   Value product = chunkOf(part, at, chunks);
   Gathered result = carried;
   if (std::optional<int64_t> dim =
@@ -226,12 +226,12 @@ RingBuilder::Gathered RingBuilder::useChunk(const Gathered &carried, Value at) {
 }
 
 void RingBuilder::buildGather() {
-  Value gathered = collective->getResult(0);
+  Value gathered = onlyResult(collective);
   unsigned operand = *shd::movedOperand(matmul, collective);
   shd::IndexingAttr indexing = matmul.getIndexing();
   SmallVector<Value> inits = {
       collective->getOperand(0),
-      zeros(cast<RankedTensorType>(matmul->getResult(0).getType()),
+      zeros(cast<RankedTensorType>(onlyResult(matmul).getType()),
             indexing.getResultIndices(0))};
   bool hasOthers = !gathered.hasOneUse();
   if (hasOthers)
@@ -259,7 +259,7 @@ void RingBuilder::buildGather() {
                          StringRef(shd::kGroup), StringRef(kGlobal)})
     if (Attribute known = matmul->getAttr(name))
       result->setAttr(name, known);
-  matmul->getResult(0).replaceAllUsesWith(last.product);
+  onlyResult(matmul).replaceAllUsesWith(last.product);
   matmul.erase();
   if (hasOthers) {
     for (StringRef name : {shd::kOperand, shd::kIndices})
@@ -276,8 +276,8 @@ void RingBuilder::buildGather() {
 Value RingBuilder::scatterChunk(Value at) {
   IRMapping chunks;
   for (const CollectiveMatmul::Part &part : ring.parts)
-    chunks.map(part.op->getResult(0), chunkOf(part, at, chunks));
-  return chunks.lookup(ring.parts.back().op->getResult(0));
+    chunks.map(onlyResult(part.op), chunkOf(part, at, chunks));
+  return chunks.lookup(onlyResult(ring.parts.back().op));
 }
 
 void RingBuilder::buildScatter() {
@@ -290,7 +290,7 @@ void RingBuilder::buildScatter() {
   const CollectiveMatmul::Part &last = ring.parts.back();
   shd::YieldOp::create(builder, loc, add(moved, own, last.op, last.index));
   loop->setAttr(kGlobal, cast<ReduceScatterOp>(collective).getToAttr());
-  collective->getResult(0).replaceAllUsesWith(loop.getResult(0));
+  onlyResult(collective).replaceAllUsesWith(onlyResult(loop));
   collective->erase();
   for (const CollectiveMatmul::Part &part : llvm::reverse(ring.parts))
     part.op->erase();

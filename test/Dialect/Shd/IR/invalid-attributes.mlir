@@ -95,7 +95,7 @@ shd.program "p" mesh <[X = 2]> {
 
 shd.program "p" {
   %x = shd.declare input "x" ["B"] : tensor<8xf32>
-  // expected-error @+1 {{'shd.result_pin' needs one result, but the operation has 0}}
+  // expected-error @+1 {{'shd.result_pin' needs a result, but the operation has none}}
   shd.output "x" %x ["B"] {shd.result_pin = #shd.sharding<[{}]>} : tensor<8xf32>
 }
 

@@ -21,6 +21,10 @@
 
 #include <functional>
 
+namespace shardc {
+mlir::Value onlyResult(mlir::Operation *op);
+} // namespace shardc
+
 namespace shardc::shd {
 class HardwareAttr;
 
@@ -45,12 +49,21 @@ inline llvm::hash_code hash_value(const Real &real) {
 #define GET_ATTRDEF_CLASSES
 #include "shardc/Dialect/Shd/IR/ShdAttrs.h.inc"
 
+/// The result of an operation that has one, such as a collective.
+inline mlir::Value shardc::onlyResult(mlir::Operation *op) {
+  assert(op->getNumResults() == 1 && "the operation has one result");
+  return op->getResult(0);
+}
+
 inline std::optional<shardc::Machine>
 shardc::shd::ShdDialect::loadMachine(HardwareAttr hardware) const {
   return machineLoader ? machineLoader(hardware) : std::nullopt;
 }
 
 namespace shardc::shd {
+
+/// What an operation computes: a tensor for each of its results.
+using TensorList = llvm::SmallVector<Tensor, 1>;
 
 /// How an operation takes part in fusion
 /// (docs/CostModel.md#2-one-operation-on-one-device).
@@ -71,7 +84,9 @@ mlir::ParseResult parseCombination(mlir::OpAsmParser &parser,
 void printCombination(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                       CombinationAttr combination);
 
-/// Names of the dialect's discardable attributes.
+/// Names of the dialect's discardable attributes. `kResultPin`, `kMade` and
+/// `kName` say something of each result: of one result the attribute itself, of
+/// several a list with `unit` for nothing (getResultAttr).
 inline constexpr llvm::StringLiteral kResultPin = "shd.result_pin";
 inline constexpr llvm::StringLiteral kOperandPins = "shd.operand_pins";
 /// The layout that the plan lets an operation make, before it is stored.
@@ -133,11 +148,23 @@ ShardingAttr getSharding(mlir::Type tensorType);
 mlir::RankedTensorType withSharding(mlir::Type tensorType,
                                     ShardingAttr sharding);
 
-/// Pins of an operation (null: nothing said).
-ShardingAttr getResultPin(mlir::Operation *op);
+/// What an attribute says of one result of an operation (null: nothing).
+mlir::Attribute getResultAttr(mlir::Value result, llvm::StringRef name);
+void setResultAttr(mlir::Value result, llvm::StringRef name,
+                   mlir::Attribute value);
+
+/// Pins of a result and of an operand (null: nothing said).
+ShardingAttr getResultPin(mlir::Value result);
 ShardingAttr getOperandPin(mlir::Operation *op, unsigned operand);
-void setResultPin(mlir::Operation *op, ShardingAttr pin);
+void setResultPin(mlir::Value result, ShardingAttr pin);
 void setOperandPin(mlir::Operation *op, unsigned operand, ShardingAttr pin);
+
+/// The layout that the plan lets an operation make, before it is stored.
+ShardingAttr getMade(mlir::Value result);
+void setMade(mlir::Value result, ShardingAttr layout);
+
+/// The program's name of what an operation that computes makes; empty without.
+llvm::StringRef getResultName(mlir::Value result);
 
 /// Drops what only `--emit-plan` needs: where in the program's text an
 /// operation and its operands stand.

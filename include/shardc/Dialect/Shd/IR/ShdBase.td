@@ -18,6 +18,10 @@ def Shd_Dialect : Dialect {
     - `shd.operand_pins`, one entry per operand (a sharding, or `unit` for
       nothing said): the layout that the operation consumes at this use.
 
+    What is said of the result of an operation is, where it has several results,
+    a list with an entry for each, or `unit`: `shd.result_pin`, `shd.name` and
+    `shd.made`.
+
     Other discardable attributes:
 
     - `shd.name`: the name that reports use (the statement's left side);

@@ -124,10 +124,10 @@ def Shd_EvaluationOpInterface : OpInterface<"EvaluationOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{
-      The value of the operation's result, of its shape and element type;
+      The values of the operation's results, of their shapes and element types;
       `operands` are all operands, statistics last. Without statistics the
       operation computes them from what it holds.
-    }], "::mlir::FailureOr<::shardc::Tensor>", "evaluate",
+    }], "::mlir::FailureOr<::shardc::shd::TensorList>", "evaluate",
       (ins "::llvm::ArrayRef<const ::shardc::Tensor *>":$operands,
            "::llvm::ArrayRef<::shardc::FactorRange>":$ranges,
            "::shardc::PositionPolicy":$policy)>,

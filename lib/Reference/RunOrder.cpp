@@ -185,8 +185,8 @@ static bool readsPrologues(Operation *op) {
   return cost && cost.readsPrologues();
 }
 
-/// The einsums and attentions that alone read the result of a point of
-/// elementwise operations: they may compute it themselves, from its inputs.
+/// The operations that alone read the result of a point of elementwise
+/// operations: they may compute it themselves, from its inputs.
 static SmallVector<Operation *> prologueReaders(const RunPoint &point) {
   SmallVector<Operation *> readers;
   unsigned results = 0;

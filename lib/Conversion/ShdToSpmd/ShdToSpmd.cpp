@@ -275,9 +275,6 @@ LogicalResult ConvertShdToSpmdPass::convert(shd::ProgramOp program) {
   target.markUnknownOpDynamicallyLegal([](Operation *op) {
     return op->getParentOfType<spmd::ProgramOp>() && isLocal(op);
   });
-  target.markUnknownOpDynamicallyLegal([](Operation *op) {
-    return !isa<shd::ShardingRuleOpInterface>(op) || isLocal(op);
-  });
   return applyPartialConversion(program, target, std::move(patterns));
 }
 

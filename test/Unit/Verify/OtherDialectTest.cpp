@@ -25,7 +25,7 @@ shd.program "outer" mesh <[X = 2, Y = 2]> hardware <"tpu_v5e", [2, 2]> {
   %y = shd.declare weight "y" ["B", "J"] {shd.result_pin = #shd.sharding<[{}, {X}]>} : tensor<8x6xf32>
   %c = shd.elementwise cast(%x) <[B, I] -> [B, I]> : (tensor<8x4xi8>) -> tensor<8x4xf32>
   %o = test.scaled_outer(%c, %y) by 5.0e-01 <[B, I], [B, J] -> [B, I, J]> : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<8x4x6xf32>
-  %s = test.share(%o) over "J" <[B, I, J] -> [B, I, J]> : (tensor<8x4x6xf32>) -> tensor<8x4x6xf32>
+  %s = test.share(%o) over "J" <[B, I, J] -> [B, I, J]> {shd.operand_pins = [#shd.sharding<[{Y}, {}, {X}]>]} : (tensor<8x4x6xf32>) -> tensor<8x4x6xf32>
   shd.output "s" %s ["B", "I", "J"] {shd.operand_pins = [#shd.sharding<[{Y}, {}, {X}]>]} : tensor<8x4x6xf32>
 }
 )";

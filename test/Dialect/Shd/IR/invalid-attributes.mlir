@@ -152,7 +152,7 @@ shd.program "p" {
 
 // -----
 
-// expected-error @+2 {{expected ::shardc::shd::GroupPart to be one of: first, rest}}
+// expected-error @+2 {{expected one of [first, rest] for a part of a fusion group, got: middle}}
 // expected-error @+1 {{failed to parse Shd_GroupAttr parameter 'part'}}
 "test.op"() {a = #shd.group<0, middle>} : () -> ()
 

@@ -31,7 +31,6 @@ class Shd_ValueOp<string mnemonic, list<Trait> traits = []>
 
 /// An operation that computes tensors from others by named indices; `rule` and
 /// `cost` name what it answers otherwise than most operations.
-/// and `cost` name what it answers otherwise than most operations.
 class Shd_ComputeOp<string mnemonic, list<Trait> traits = [],
                     list<string> rule = [], list<string> cost = []>
     : Shd_ValueOp<mnemonic, !listconcat(traits,

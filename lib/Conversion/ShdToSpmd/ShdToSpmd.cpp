@@ -270,8 +270,7 @@ LogicalResult ConvertShdToSpmdPass::convert(shd::ProgramOp program) {
       types, &getContext());
   ConversionTarget target(getContext());
   target.addLegalDialect<spmd::SpmdDialect>();
-  // Operations that compute may be of any dialect.
-  target.markUnknownOpDynamicallyLegal([](Operation *op) {
+  target.addDynamicallyLegalDialect<shd::ShdDialect>([](Operation *op) {
     return op->getParentOfType<spmd::ProgramOp>() && isLocal(op);
   });
   target.markUnknownOpDynamicallyLegal([](Operation *op) {

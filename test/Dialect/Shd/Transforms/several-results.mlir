@@ -22,12 +22,12 @@
 // CHECK-LABEL: shd.program "leader"
 // One device has 1024 columns: 2 FLOP for each of its 4096 * 1024 elements. It
 // reads and writes these, 4 B each, and writes the 4096 sums: 33570816 B.
-// CHECK: %[[R:.*]]:2 = test.double_and_sum(%x)
+// CHECK: %[[Y:.*]], %[[P:.*]] = test.double_and_sum(%x)
 // CHECK-SAME: shd.group_cost = #shd.group_cost<flops = 0.0{{[0-9e+]*}}, vector_flops = 8.388608e+06, hbm_bytes = 3.3570816e+07
 // CHECK-SAME: -> (tensor<4096x8192xf32, #shd.sharding<[{}, {X}]>>, tensor<4096xf32, #shd.sharding<[{}], partial = {X}>>)
-// CHECK: %[[S:.*]] = shd.all_reduce %[[R]]#1 over ["X"]
+// CHECK: %[[S:.*]] = shd.all_reduce %[[P]] over ["X"]
 // CHECK-SAME: shd.indices = ["B"], shd.operand = "s"
-// CHECK: shd.output "y" %[[R]]#0
+// CHECK: shd.output "y" %[[Y]]
 // CHECK: shd.output "s" %[[S]]
 // SPMD-LABEL: spmd.program "leader"
 // SPMD: test.double_and_sum
@@ -45,10 +45,10 @@ shd.program "leader" mesh <[X = 8]> hardware <"h100", [8]> {
 // What reads the leader's first result joins its group; what reads another one
 // does not, and so moves it for itself.
 // GROUPS-LABEL: shd.program "groups"
-// GROUPS: test.double_and_sum{{.*}} {shd.group = 0 : i64}
-// GROUPS: shd.elementwise neg{{.*}} {shd.group = 1 : i64}
-// GROUPS: shd.elementwise exp{{.*}} {shd.group = 3 : i64}
-// GROUPS: shd.elementwise mul{{.*}} {shd.group = 3 : i64}
+// GROUPS: test.double_and_sum{{.*}} {shd.group = #shd.group<0>}
+// GROUPS: shd.elementwise neg{{.*}} {shd.group = #shd.group<0, rest>}
+// GROUPS: shd.elementwise exp{{.*}} {shd.group = #shd.group<1, rest>}
+// GROUPS: shd.elementwise mul{{.*}} {shd.group = #shd.group<1, rest>}
 // CHECK-LABEL: shd.program "groups"
 // CHECK: shd.output "z"
 shd.program "groups" mesh <[X = 8]> hardware <"h100", [8]> {
@@ -63,8 +63,8 @@ shd.program "groups" mesh <[X = 8]> hardware <"h100", [8]> {
 
 // Behind a leader: both results are of one group, and each may leave it.
 // GROUPS-LABEL: shd.program "behind"
-// GROUPS: test.double_and_sum{{.*}} {shd.group = 1 : i64}
-// GROUPS: shd.elementwise div{{.*}} {shd.group = 1 : i64}
+// GROUPS: test.double_and_sum{{.*}} {shd.group = #shd.group<0, rest>}
+// GROUPS: shd.elementwise div{{.*}} {shd.group = #shd.group<0, rest>}
 // CHECK-LABEL: shd.program "behind"
 // CHECK: test.double_and_sum
 // CHECK-SAME: -> (tensor<4096x8192xf32, #shd.sharding<[{X}, {}]>>, tensor<4096xf32, #shd.sharding<[{X}]>>)

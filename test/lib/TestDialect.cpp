@@ -54,6 +54,8 @@ static double iterations(ArrayRef<int64_t> localExtents) {
 static void forEachPoint(const ShardingRule &rule, Operands operands,
                          const Tensor &result, Ranges ranges,
                          llvm::function_ref<void(ArrayRef<int64_t>)> visit) {
+  if (llvm::any_of(ranges, [](FactorRange range) { return range.size == 0; }))
+    return;
   SmallVector<SmallVector<int64_t, 6>> strides;
   auto addStrides = [&](const TensorFactors &dims, const Tensor &tensor) {
     auto &each = strides.emplace_back(rule.factors.size(), 0);

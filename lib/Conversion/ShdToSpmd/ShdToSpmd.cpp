@@ -271,8 +271,7 @@ LogicalResult ConvertShdToSpmdPass::convert(shd::ProgramOp program) {
       types, &getContext());
   ConversionTarget target(getContext());
   target.addLegalDialect<spmd::SpmdDialect>();
-  // Operations that compute may be of any dialect.
-  target.markUnknownOpDynamicallyLegal([](Operation *op) {
+  target.addDynamicallyLegalDialect<shd::ShdDialect>([](Operation *op) {
     return op->getParentOfType<spmd::ProgramOp>() && isLocal(op);
   });
   return applyPartialConversion(program, target, std::move(patterns));

@@ -22,12 +22,12 @@
 // CHECK-LABEL: shd.program "leader"
 // One device has 1024 columns: 2 FLOP for each of its 4096 * 1024 elements. It
 // reads and writes these, 4 B each, and writes the 4096 sums: 33570816 B.
-// CHECK: %[[R:.*]]:2 = test.double_and_sum(%x)
+// CHECK: %[[Y:.*]], %[[P:.*]] = test.double_and_sum(%x)
 // CHECK-SAME: shd.group_cost = #shd.group_cost<flops = 0.0{{[0-9e+]*}}, vector_flops = 8.388608e+06, hbm_bytes = 3.3570816e+07
 // CHECK-SAME: -> (tensor<4096x8192xf32, #shd.sharding<[{}, {X}]>>, tensor<4096xf32, #shd.sharding<[{}], partial = {X}>>)
-// CHECK: %[[S:.*]] = shd.all_reduce %[[R]]#1 over ["X"]
+// CHECK: %[[S:.*]] = shd.all_reduce %[[P]] over ["X"]
 // CHECK-SAME: shd.indices = ["B"], shd.operand = "s"
-// CHECK: shd.output "y" %[[R]]#0
+// CHECK: shd.output "y" %[[Y]]
 // CHECK: shd.output "s" %[[S]]
 // SPMD-LABEL: spmd.program "leader"
 // SPMD: test.double_and_sum

@@ -29,8 +29,13 @@ class Shd_ValueOp<string mnemonic, list<Trait> traits = []>
   }];
 }
 
+<<<<<<< HEAD
 /// An operation that computes tensors from others by named indices; `rule`
 /// and `cost` name what it answers otherwise than most operations.
+=======
+/// An operation that computes tensors from others by named indices; `rule` and
+/// `cost` name what it answers otherwise than most operations.
+>>>>>>> types
 class Shd_ComputeOp<string mnemonic, list<Trait> traits = [],
                     list<string> rule = [], list<string> cost = []>
     : Shd_ValueOp<mnemonic, !listconcat(traits,

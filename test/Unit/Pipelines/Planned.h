@@ -31,7 +31,7 @@ public:
     report = buildReport(*compilation, {});
   }
 
-  /// What cannot be planned as written has no report.
+  /// A program that cannot be planned as written has no report.
   explicit operator bool() const { return report.has_value(); }
 
   TestProgram program;

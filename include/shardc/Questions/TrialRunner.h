@@ -19,12 +19,12 @@ namespace shardc {
 /// What comes of planning a variant.
 struct Outcome {
   /// Nothing if the variant is not legal, or its trial never began.
-  std::optional<Report> report;
+  std::optional<Report> report = {};
   /// Why the variant is not legal or does not fit in memory, and the place in
   /// the program (`ffn.shd:7:8`); empty if neither.
-  std::string error, loc;
+  std::string error = {}, loc = {};
   /// Layouts of the plan, at the places that the variant watches.
-  std::vector<Layout> layouts;
+  std::vector<Layout> layouts = {};
 };
 
 /// Plans variants, on one thread.
@@ -43,7 +43,7 @@ struct TrialOptions {
   /// Tell on standard error how far the trials are, once they take long.
   bool showProgress = false;
   /// From the making of the runner; plan() begins no trial after it.
-  std::optional<double> timeLimitSeconds;
+  std::optional<double> timeLimitSeconds = {};
   /// The same once it becomes true.
   const std::atomic<bool> *interrupted = nullptr;
 };

@@ -77,6 +77,13 @@ std::optional<Region> shardc::split(Region &region, const PlanSolver &solver,
   return half;
 }
 
+static solver::Cost leastBound(llvm::ArrayRef<Region> regions) {
+  solver::Cost least = solver::kMaxTotal;
+  for (const Region &region : regions)
+    least = std::min(least, region.bound);
+  return least;
+}
+
 solver::Cost shardc::branchAndBound(Region root, PlanSolver &solver,
                                     WeightBounds &weights) {
   double lastWork = solver.work.remaining();
@@ -103,7 +110,11 @@ solver::Cost shardc::branchAndBound(Region root, PlanSolver &solver,
     std::optional<Region> half = split(rest, solver, weights);
     if (!half)
       continue; // its one plan was tried
+    // The first half stands beside the second, the second beside open parts.
+    solver::Cost sibling = rest.bound;
     for (Region *part : {&*half, &rest}) {
+      part->outside = std::min(leastBound(open), sibling);
+      sibling = solver::kMaxTotal;
       weights.raiseByOwn(*part);
       part->radius = 1;
       weights.raiseMany(*part, kPartWeights);

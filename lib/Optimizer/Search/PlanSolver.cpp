@@ -101,5 +101,6 @@ bool PlanSolver::isNearlyClosed(const Region &region) const {
 
 void PlanSolver::reportProgress(const Region &region) const {
   if (options.progress)
-    options.progress({best(), std::min(region.bound, best())});
+    options.progress(
+        {best(), std::min({region.bound, region.outside, best()})});
 }

@@ -18,6 +18,8 @@ struct Region {
   solver::LabelBounds labelBounds = {};
   /// Picoseconds that better plans take at least.
   solver::Cost bound = 0;
+  /// The same of the plans outside, in other parts of the search space.
+  solver::Cost outside = solver::kMaxTotal;
   /// Weights of rows that gave the bound, and how far from them better ones are
   /// looked for.
   Rows weights = {};

@@ -236,7 +236,6 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
       solution = std::move(*found);
       minimised = objective;
     }
-    removeCopies(program);
   }
   applyAssignment(context, network, solution.assignment);
   PlanRecord plan;

@@ -25,11 +25,11 @@ static EvaluatedPlan summarize(const ScheduledProgram &scheduled) {
 
 std::optional<EvaluatedPlan>
 PlanEvaluator::operator()(ArrayRef<solver::Label> assignment) const {
-  removeCopies(program);
   applyAssignment(context, network, assignment);
   OwningOpRef<ModuleOp> module = ModuleOp::create(program->getLoc());
   auto copy = cast<ProgramOp>(program->clone());
   module->push_back(copy);
+  removeCopies(program);
   if (failed(insertCollectives(context, copy)) ||
       failed(annotateCost(context, copy)))
     return std::nullopt;

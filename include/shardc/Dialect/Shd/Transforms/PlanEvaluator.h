@@ -8,8 +8,8 @@
 namespace shardc::shd {
 
 /// Makes assignments of a program's network explicit on a copy and schedules
-/// that: the callback of searchObjective(). Leaves the last assignment's pins
-/// and copies in the program.
+/// that: the callback of searchObjective(). Of an assignment only its pins stay
+/// in the program, no copies: the network's graph reads operands.
 class PlanEvaluator {
 public:
   PlanEvaluator(PlanningContext &context, ProgramOp program,

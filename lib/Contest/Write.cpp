@@ -87,8 +87,8 @@ void Writer::connect(uint32_t node, uint32_t of,
   edges.push_back(std::move(edge));
 }
 
-/// What a variable uses over several intervals: over one as the node itself,
-/// over each other as a node that follows it.
+/// Writes a variable's usage over several intervals: over the first as the node
+/// itself, over each other as a node that follows it.
 void Writer::addIntervals(uint32_t node, const VariableData &variable) {
   std::map<Interval, std::vector<int64_t>> byInterval;
   for (auto [label, usages] : llvm::enumerate(variable.usages))

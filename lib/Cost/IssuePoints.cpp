@@ -46,7 +46,7 @@ std::vector<UseRange> shardc::useRanges(const Step &step) {
   for (const Step::Group &group : step.groups)
     for (unsigned collective : group.waits)
       add(collective, group.body, group.item, group.item);
-  // What moves a result on uses it where its own result is used.
+  // A collective that moves a result on uses it where its own result is used.
   std::vector<UseRange> result(step.collectives.size());
   for (unsigned i = step.collectives.size(); i-- > 0;) {
     const Step::Collective &collective = step.collectives[i];
@@ -195,9 +195,9 @@ void Issuer::delay(IssuePoint &point, ArrayRef<unsigned> others) const {
   }
 }
 
-/// What moves on what others have moved, as a sum of statistics does of several
-/// operands, is issued when the last of those is, if need be in the iteration
-/// that needs it: then nothing around that issues it.
+/// A collective that consumes other collectives, as a sum of statistics does
+/// for several operands, is issued after the last of them, if need be in the
+/// iteration that needs it: then no body around that issues it.
 void Issuer::delayAll() {
   std::vector<IssuePoint> delayed;
   std::optional<unsigned> done;
@@ -223,7 +223,7 @@ std::vector<IssuePoint> Issuer::place() {
   for (unsigned i = 0; i < step.collectives.size(); ++i)
     placeCollective(i);
   delayAll();
-  // What the next iteration needs comes after what this one does.
+  // Collectives for this iteration come before those for the next one.
   llvm::sort(points, [](const IssuePoint &a, const IssuePoint &b) {
     return std::tuple(a.body, a.slot, !a.atStart, a.next, a.collective) <
            std::tuple(b.body, b.slot, !b.atStart, b.next, b.collective);

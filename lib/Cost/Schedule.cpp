@@ -2,9 +2,9 @@
 //
 // docs/CostModel.md#the-schedule. Every collective is issued at fixed places of
 // the compute stream (IssuePoints.cpp); the simulation walks the stream once.
-// What starts, starts at the end of what it waited for or when the compute
-// stream got there, so that idle time is charged by walking back from one
-// collective to the one that it waited for.
+// Anything starts at the end of what it waited for, or when the compute stream
+// reached it; so idle time is charged by walking back from one collective to
+// the one that it waited for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@ using namespace shardc;
 
 __extension__ typedef __int128 Int128;
 
-/// Of the iterations of a long repeat that are simulated, the last ones tell
-/// how it goes on.
+/// The last simulated iterations of a long repeat, from which the others are
+/// extrapolated.
 static constexpr int64_t kMeasured = kSimulatedIterations / 2;
 
 int64_t Step::runs(unsigned body) const {
@@ -412,7 +412,7 @@ Simulator::Mark Simulator::mark(unsigned body) const {
   return result;
 }
 
-/// What `more` iterations add if the measured ones added `to` - `from`.
+/// The growth over `more` iterations if the measured ones added `to` - `from`.
 static Picoseconds growth(Picoseconds from, Picoseconds to, int64_t more) {
   Int128 grown = Int128(more) * (to - from) / kMeasured;
   return Picoseconds(std::min<Int128>(grown, INT64_MAX));
@@ -476,7 +476,7 @@ void Simulator::extrapolateCharges(const Mark &half, int64_t more) {
     charge(collective, share);
     rest -= share;
   }
-  // What rounding left over.
+  // The remainder of rounding.
   if (rest > 0)
     charge(measured.front().first, rest);
 }

@@ -1,6 +1,6 @@
 //===- AstPrinter.cpp - The AST as an indented tree -----------------------===//
 //
-// What --emit-ast prints: one node a line, children two columns further in,
+// Output of --emit-ast: one node a line, children two columns further in,
 // attributes after the node's name. Every field of the AST appears.
 //
 //===----------------------------------------------------------------------===//

@@ -43,7 +43,7 @@ static constexpr Entry kEntries[] = {
 // Notes
 //===----------------------------------------------------------------------===//
 
-/// What a comment line says, or nothing if `line` is none.
+/// The text of a comment line, or nothing if `line` is not one.
 static std::optional<std::string> commentText(StringRef line) {
   line = line.trim();
   if (!line.consume_front("//"))

@@ -221,7 +221,7 @@ void DimScope::reportCycle(llvm::ArrayRef<llvm::StringRef> active,
   if (cycle.size() > shown)
     path += "... -> ";
   auto diag = files.error(entries[again].where)
-              << "dim '" << again << "' is defined by itself: " << path
+              << "circular definition of dim '" << again << "': " << path
               << again;
   for (llvm::StringRef name : cycle.take_front(shown).drop_front())
     diag.attachNote(files.location(entries[name].where))

@@ -73,7 +73,8 @@ Importer::tensorType(llvm::ArrayRef<const Operand *> operands,
   for (StringAttr name : names) {
     auto *known = llvm::find_if(
         *extents, [&](auto &entry) { return entry.first == name; });
-    // What no operand has is broadcast along a dim of the left side.
+    // A result index that no operand has broadcasts along a dim of the left
+    // side.
     std::optional<int64_t> extent =
         known != extents->end() ? std::optional(known->second)
                                 : dims->extent(name, dims->definition(name));
@@ -187,12 +188,11 @@ bool Importer::checkPartialResult(mlir::Operation *op, shd::ShardingAttr pin,
       return true;
   }
   auto diag = files.error(name.range)
-              << "'" << name.text << "' cannot be a partial sum over "
-              << pin.getPartial().front().getValue()
-              << ": the operation that makes it adds nothing up";
-  diag.attachNote()
-      << "sums over an index, and operations that are linear in a "
-         "partial sum, leave one";
+              << "`{+" << pin.getPartial().front().getValue()
+              << "}` needs a reduction; the defining operation of '"
+              << name.text << "' has none";
+  diag.attachNote() << "a sum over an index, or an operation that is linear in "
+                       "a partial sum, gives one";
   return false;
 }
 

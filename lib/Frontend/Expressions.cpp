@@ -77,7 +77,8 @@ Operand Importer::evaluateLeaf(const Expr &expr, const Context &context,
   case Kind::None:
   case Kind::Type:
     files.error(expr.range)
-        << "a value that only options of functions take stands here";
+        << "true, false, none and element types are allowed only as options "
+           "of functions";
     return {};
   default:
     return evaluateComparison(expr, context, hint);
@@ -130,8 +131,7 @@ std::optional<Scalar> Importer::evaluateConstant(const Expr &expr, bool *none) {
   unsigned errors = files.numErrors();
   Operand value = evaluate(expr, context);
   if (!value.number && files.numErrors() == errors && !value.isPoison())
-    files.error(expr.range) << "this has to be a number that is known when the "
-                               "program is compiled";
+    files.error(expr.range) << "expected a compile-time constant";
   return value.number;
 }
 

@@ -29,7 +29,7 @@ enum class FunctionKind : uint8_t {
   Concat,
 };
 
-/// What stands between a function's brackets.
+/// The form of a function's brackets.
 enum class BracketKind : uint8_t { None, Names, Group, Range };
 
 struct FunctionParameter {

@@ -44,9 +44,8 @@ Operand Importer::evaluateCall(const Expr &call, const Context &context,
   if (!results)
     return {};
   if (results->size() != 1) {
-    files.error(call.range)
-        << "layer '" << call.name << "' has " << results->size()
-        << " results, but one value stands here";
+    files.error(call.range) << "layer '" << call.name << "' has "
+                            << results->size() << " results, expected one here";
     return {};
   }
   return results->front();
@@ -65,7 +64,7 @@ Operand Importer::evaluateIndexFunction(const Expr &call) {
   const ast::FunctionIndex &index = call.functionIndices[0];
   if (index.placement) {
     files.error(index.placement->range)
-        << "a function's own brackets take no placement";
+        << "placements are not allowed in the brackets of a function";
     return {};
   }
   if (call.name == "iota")
@@ -87,7 +86,7 @@ bool Importer::checkBrackets(const Expr &call, const FunctionInfo &info) {
   if (count < info.minBrackets || count > info.maxBrackets) {
     if (count == 0)
       return fail(call.nameRange,
-                  "'" + info.name + "' needs the indices that it works along");
+                  "'" + info.name + "' needs indices in brackets");
     if (info.maxBrackets == 0)
       return fail(call.functionIndices[0].range,
                   "'" + info.name + "' takes no indices in brackets");
@@ -101,12 +100,12 @@ bool Importer::checkBrackets(const Expr &call, const FunctionInfo &info) {
   for (const ast::FunctionIndex &index : call.functionIndices) {
     if (index.placement) {
       files.error(index.placement->range)
-          << "a function's own brackets take no placement";
+          << "placements are not allowed in the brackets of a function";
       return false;
     }
     if (index.kind != kinds[unsigned(info.brackets)])
       return fail(index.range,
-                  "'" + info.name + "' is not written with these brackets");
+                  "'" + info.name + "' takes another form of brackets");
   }
   return true;
 }
@@ -149,7 +148,7 @@ Importer::matchParameters(const Expr &call, const FunctionInfo &info) {
   for (auto [slot, parameter] : llvm::zip(slots, info.parameters))
     if (ok && parameter.required && !slot)
       fail(call.range,
-           "'" + info.name + "' lacks its argument '" + parameter.name + "'");
+           "missing argument '" + parameter.name + "' of '" + info.name + "'");
   if (!ok)
     return std::nullopt;
   return slots;
@@ -266,7 +265,7 @@ bool Importer::requireIndices(const Operand &operand, IndexNamesRef names,
 bool Importer::requireIntegers(const Operand &operand, llvm::StringRef what) {
   if (isInteger(operand.elementType()))
     return true;
-  files.error(operand.range) << what << " are integers, but these are "
+  files.error(operand.range) << what << " must be integers, but are "
                              << shd::typeName(operand.elementType());
   return false;
 }
@@ -370,7 +369,7 @@ Operand Importer::functionElementwise(const Expr &call,
     return {};
   if (function == shd::Function::Where && !isBool(arguments[0].elementType())) {
     auto diag = files.error(arguments[0].range)
-                << "the condition of 'where' is bool, but this is "
+                << "the condition of 'where' must be bool, but is "
                 << shd::typeName(arguments[0].elementType());
     diag.attachNote() << "compare it, for example `x != 0`";
     return {};

@@ -193,9 +193,8 @@ std::optional<Machine> shardc::importMachine(SourceFiles &files,
     files.error(decl.name.range)
             .append("unknown hardware '", decl.name.text, "'")
             .attachNote()
-        << "the nearest name in the catalogue is '"
-        << nearestCatalogueName(decl.name.text)
-        << "'; --list-hardware prints them all";
+        << "did you mean '" << nearestCatalogueName(decl.name.text)
+        << "'? --list-hardware prints the catalogue";
     return std::nullopt;
   }
   Describer describer(files);

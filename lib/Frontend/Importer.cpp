@@ -84,7 +84,7 @@ bool Importer::declaredIndices(const ast::IndexList &list, IndexNames &names,
   bool ok = true;
   for (const ast::Index &index : list.indices) {
     if (index.name.empty()) {
-      files.error(index.range) << "an index is the name of a dim here";
+      files.error(index.range) << "expected the name of a dim as an index";
       ok = false;
       continue;
     }
@@ -267,7 +267,8 @@ void Importer::importOutput(const ast::OutputDecl &output) {
   if (output.indices) {
     llvm::SMRange range = output.name.range;
     if (writesPart(*output.indices)) {
-      files.error(range) << "an output's indices are names of dims";
+      files.error(range)
+          << "expected names of dims as the indices of an output";
       return;
     }
     auto bound = bindList(*output.indices, output.name.text, range, *binding);
@@ -295,7 +296,7 @@ void Importer::importOutputs(const Items &items) {
         seen.try_emplace(output->name.text, output->name.range);
     if (!inserted) {
       auto diag = files.error(output->name.range)
-                  << "'" << output->name.text << "' is an output twice";
+                  << "output '" << output->name.text << "' is declared twice";
       diag.attachNote(files.location(it->second)) << "first here";
       continue;
     }

@@ -25,7 +25,7 @@
 
 namespace shardc {
 
-/// What the program is imported with.
+/// The mesh and options of an import.
 struct ImportSettings {
   const Mesh *mesh = nullptr;
   bool allowPadding = false;
@@ -68,7 +68,7 @@ private:
   struct Statement {
     explicit Statement(mlir::Location loc) : loc(loc) {}
     mlir::Location loc;
-    /// What reports call its operations.
+    /// The name of its operations in reports.
     mlir::StringAttr name;
     /// LEFT of the layer calls in it.
     std::string left;
@@ -249,7 +249,7 @@ private:
                        unsigned outerFactors);
   IndexNames summedIndices(const Product &product, const Context &context,
                            const IndexNames &outside, unsigned outerFactors);
-  /// What the steps of one product share.
+  /// State that the steps of one product share.
   struct Contraction {
     const IndexNames *summed = nullptr;
     /// Element type of intermediate results.

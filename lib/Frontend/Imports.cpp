@@ -113,8 +113,7 @@ void ImportFollower::follow(const ast::ImportDecl &import) {
   if (!seen.insert(id).second)
     return;
   if (open.size() > maxDepth)
-    return fail("more than " + llvm::Twine(maxDepth) +
-                " files import one another");
+    return fail("imports nest deeper than " + llvm::Twine(maxDepth) + " files");
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/true);
   if (!buffer)
@@ -140,8 +139,8 @@ void ImportFollower::reportCycle(const ast::ImportDecl &import,
   diagnostic << "'" << llvm::sys::path::filename(cycle.front().path) << "'";
 }
 
-/// What an error calls an item that an imported file may not hold; empty if it
-/// may.
+/// The word in errors for an item that an imported file may not hold; empty if
+/// it may.
 static StringRef refused(const ast::Item &item) {
   switch (item.kind) {
   case ast::Item::Kind::Import:

@@ -86,8 +86,8 @@ Importer::matchArguments(const Expr &call, const ast::LayerDecl &layer) {
   }
   for (auto [value, parameter] : llvm::zip(values, layer.parameters))
     if (ok && !value)
-      fail(call.range, "the call of layer '" + call.name +
-                           "' lacks its parameter '" + parameter.name.text +
+      fail(call.range, "missing argument for parameter '" +
+                           parameter.name.text + "' of layer '" + call.name +
                            "'");
   if (!ok)
     return std::nullopt;
@@ -129,7 +129,7 @@ bool Importer::bindParameterDims(const ast::Parameter &parameter,
   for (auto [index, outer, extent] :
        llvm::zip(list, argument.indices, argument.extents())) {
     if (index.name.empty()) {
-      files.error(index.range) << "a parameter's index is a name";
+      files.error(index.range) << "expected a name as the index of a parameter";
       return false;
     }
     StringAttr name = str(index.name);

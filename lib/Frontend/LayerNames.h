@@ -31,7 +31,7 @@ private:
 
   Importer &importer;
   const ast::LayerDecl &layer;
-  /// What the layer sees of the file.
+  /// The names of the file that the layer sees.
   Scope scope;
   /// Other names that mean something at the current place.
   llvm::StringSet<> known;

@@ -26,7 +26,7 @@ struct Operand {
   shd::ShardingAttr pin;
   /// Byte offset of the reference in its file, or -1 for intermediate results.
   int64_t use = -1;
-  /// What errors call it: the name of the reference, or empty.
+  /// Its name in errors: that of the reference, or empty.
   llvm::StringRef label;
   llvm::SMRange range;
   /// A reference as written: no operation of this statement made it.
@@ -61,7 +61,7 @@ struct Context {
   bool isPosition = false;
 };
 
-/// What the last operation of a statement should produce where it can.
+/// Wishes for the result of a statement's last operation.
 struct Target {
   /// Nothing: as they come.
   std::optional<IndexNames> indices;

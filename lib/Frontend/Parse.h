@@ -1,7 +1,7 @@
 //===- Parse.h - From text to the AST -------------------------*- C++ -*-===//
 //
-// What the rest of the front end calls of the parser. Syntax errors are
-// reported through `files`; of an option's text the result is then null.
+// The parser's interface to the rest of the front end. Syntax errors are
+// reported through `files`; for an option's text the result is then null.
 //
 //===----------------------------------------------------------------------===//
 

@@ -78,7 +78,7 @@ private:
     return result;
   }
 
-  /// What could stand where a prediction died several tokens ahead.
+  /// Tokens that could stand where a prediction failed several tokens ahead.
   static TokenSet expectedAt(antlr4::Parser &parser,
                              const antlr4::NoViableAltException &e) {
     TokenSet result;
@@ -189,7 +189,7 @@ std::string alternatives(llvm::ArrayRef<std::string> list) {
   return result;
 }
 
-/// What a name is the name of, in a rule of the grammar.
+/// The kind of thing that a name names, in a rule of the grammar.
 StringRef nameIn(size_t rule) {
   switch (rule) {
   case ShdParser::RulePlacement:
@@ -207,8 +207,8 @@ StringRef nameIn(size_t rule) {
   }
 }
 
-/// What the elements of a bracketed list are; empty if the rule has no list
-/// that may be empty.
+/// The kind of a bracketed list's elements; empty if the rule has no list that
+/// may be empty.
 StringRef elementIn(size_t rule) {
   switch (rule) {
   case ShdParser::RuleBrackets:
@@ -372,7 +372,7 @@ private:
   size_t failedAt = 0;
   ast::File file;
   std::vector<Block> blocks;
-  /// What follows an error would not be understood.
+  /// The parser cannot make sense of text behind this error.
   bool stopped = false;
   /// An error has taken more than a declaration of a tensor or a statement.
   bool incomplete = false;
@@ -502,7 +502,7 @@ void TextParser::appendBroken(size_t begin, size_t end) {
           {{tokens.text(i).str(), tokens.range(i)}, std::nullopt});
     bool defines = tokens.type(i) == ShdParser::ASSIGN ||
                    tokens.type(i) == ShdParser::ACCUMULATE;
-    // What follows is read, if it has no statement in it.
+    // The rest is read if it has no statement in it.
     if (defines && !hasStatement(i + 1, end))
       break;
   }
@@ -573,7 +573,7 @@ void TextParser::openBlock(ast::ItemPtr owner,
 void TextParser::closeBlock() {
   if (blocks.empty()) {
     incomplete = true;
-    files.error(tokens.range(position)) << "'}' closes nothing";
+    files.error(tokens.range(position)) << "unmatched '}'";
     while (tokens.type(position) == ShdParser::RBRACE)
       ++position;
     return;

@@ -81,13 +81,12 @@ AxisSet PartialSumChecker::read(OpOperand &use) {
   if (AxisSet missing = asked & ~held) {
     llvm::SMRange range = rangeOfUse(use);
     if (range.isValid()) {
-      auto diag = files.error(range)
-                  << "this value is no partial sum over " << namesOf(missing)
-                  << ", so it cannot be read as one";
+      auto diag = files.error(range) << "this value is not a partial sum over "
+                                     << namesOf(missing);
       if (Operation *maker = use.get().getDefiningOp())
         diag.attachNote(maker->getLoc())
-            << "what makes it sums no index that may be on " << namesOf(missing)
-            << ", and reads no partial sum over it";
+            << "its defining operation sums no index that may be sharded over "
+            << namesOf(missing) << ", and reads no partial sum over it";
     }
     held |= missing;
   }
@@ -131,7 +130,7 @@ AxisSet PartialSumChecker::stored(Operation *op, ShardingAttr pin, AxisSet made,
                 << "'" << (name ? name.getValue() : "")
                 << "' cannot be a partial sum over " << namesOf(missing);
     diag.attachNote()
-        << "what makes it sums no index that is placed there, and "
+        << "its defining operation sums no index that is placed there, and "
            "reads no partial sum over it";
   }
   return pin.isOpen() ? made | asked : asked;

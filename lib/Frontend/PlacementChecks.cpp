@@ -6,7 +6,7 @@ using namespace shardc;
 using mlir::StringAttr;
 
 namespace {
-/// What one annotated operand says of one axis or index.
+/// The placement of one axis or index by one annotated operand.
 struct Said {
   const Operand *operand = nullptr;
   /// Null for a partial sum.

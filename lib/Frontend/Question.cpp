@@ -7,9 +7,11 @@
 
 #include "shardc/Frontend/Question.h"
 #include "Dims.h"
+#include "HardwareImport.h"
 #include "Names.h"
 #include "Parse.h"
 #include "Source.h"
+#include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace shardc;
@@ -131,8 +133,8 @@ bool QuestionReader::checkRange(const ast::Question &question) {
     return false;
   if (question.last->integer >= first.integer)
     return true;
-  files.error(first.range) << "a range goes up, but " << first.integer
-                           << " is larger than " << question.last->integer;
+  files.error(first.range) << "expected an ascending range, found "
+                           << first.integer << ".." << question.last->integer;
   return false;
 }
 
@@ -250,6 +252,23 @@ std::optional<std::vector<Setting>>
 shardc::readSweep(const ProgramText &program, mlir::MLIRContext *context,
                   StringRef text) {
   return QuestionReader(program, context, "--sweep").readSweep(text);
+}
+
+bool shardc::checkMachines(const ProgramText &program,
+                           mlir::MLIRContext *context,
+                           llvm::ArrayRef<Setting> settings) {
+  SourceFiles files(*program.sourceMgr, context);
+  bool ok = true;
+  for (const Setting &setting : settings) {
+    if (!setting.machine)
+      continue;
+    std::optional<Machine> catalogued =
+        catalogueMachine(setting.machine->name.text);
+    ok &= importMachine(files, *setting.machine,
+                        catalogued ? &*catalogued : nullptr)
+              .has_value();
+  }
+  return ok;
 }
 
 std::optional<Setting> shardc::readMachine(const ProgramText &program,

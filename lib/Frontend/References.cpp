@@ -22,7 +22,7 @@ void Importer::reportUnknownTensor(llvm::StringRef name, llvm::SMRange range) {
     bool later = assigned->second.Start.getPointer() > range.Start.getPointer();
     diag.attachNote(files.location(assigned->second))
         << (later ? "it is first assigned here"
-                  : "it is assigned here, where this place cannot see it");
+                  : "it is assigned here, in another scope");
     return;
   }
   auto diag = files.error(range) << "unknown tensor '" << name << "'";
@@ -112,7 +112,7 @@ Operand Importer::evaluatePosition(const ast::Expr &expr, int64_t extent) {
   if (position.number) {
     std::optional<int64_t> value = position.number->asInteger();
     if (!value) {
-      files.error(expr.range) << "an index position is an integer, but this is "
+      files.error(expr.range) << "expected an integer as index position, found "
                               << toString(*position.number);
       return {};
     }
@@ -126,8 +126,7 @@ Operand Importer::evaluatePosition(const ast::Expr &expr, int64_t extent) {
   }
   if (!isInteger(position.elementType())) {
     files.error(expr.range)
-        << "an index position is an integer tensor, but this "
-           "is "
+        << "expected an integer tensor as index position, found "
         << shd::typeName(position.elementType());
     return {};
   }

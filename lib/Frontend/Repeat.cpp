@@ -157,8 +157,7 @@ void Importer::importRepeat(const ast::RepeatStmt &stmt) {
     return;
   if (iterationNumber(stmt.index.text, stmt.index.range)) {
     auto diag = files.error(stmt.index.range)
-                << "a repeat of '" << stmt.index.text
-                << "' stands inside of another one";
+                << "nested repeats over '" << stmt.index.text << "'";
     diag.attachNote() << "give it an index of its own, for example `dim "
                       << stmt.index.text << "2 = " << stmt.index.text << "`";
     return;

@@ -46,7 +46,8 @@ void Importer::poisonTarget(const ast::Target &target) {
     binding = &scope->local(target.name.text);
     binding->where = target.name.range;
   }
-  // What keeps its type can still be checked against.
+  // Keeps the value of a binding that keeps its type: later assignments are
+  // checked against it.
   if (!binding->keepsType())
     binding->value = nullptr;
 }
@@ -111,7 +112,8 @@ void Importer::bindTarget(const ast::Target &target, Operand value,
   Binding *existing = scope->find(target.name.text);
   if (existing && !checkExisting(target, *existing, value))
     return poisonTarget(target);
-  // What a layer returns has its own statement; a placement needs one here.
+  // The result of a layer has a statement of its own; a placement needs one
+  // here.
   if (!isTemporary(value.value.getDefiningOp()) && pin)
     value = emitReshard(value, value.range);
   mlir::Operation *op = value.value.getDefiningOp();
@@ -159,8 +161,10 @@ void Importer::importSingle(const ast::AssignStmt &stmt,
   bool isPart = target.indices && writesPart(*target.indices);
   if (!existing && (stmt.accumulate || isPart)) {
     auto diag = files.error(target.name.range)
-                << "there is no '" << target.name.text << "' here "
-                << (stmt.accumulate ? "to add to" : "of which to write a part");
+                << (stmt.accumulate ? "cannot add to undefined tensor '"
+                                    : "cannot assign to a part of undefined "
+                                      "tensor '")
+                << target.name.text << "'";
     if (auto near = likelyName(target.name.text, scope->visibleNames()))
       diag.attachNote() << "did you mean '" << *near << "'?";
     return poisonTarget(target);
@@ -279,7 +283,7 @@ void Importer::importMultiple(const ast::AssignStmt &stmt) {
   if (stmt.accumulate || call->kind != Expr::Kind::Call ||
       !layers.contains(call->name)) {
     files.error(stmt.value->range)
-        << "several names on the left take the results of one layer call";
+        << "several names on the left of '=' need one layer call on the right";
     return poison();
   }
   statement.emplace(files.location(stmt.targets[0].name.range.Start));

@@ -27,7 +27,7 @@ static std::optional<bool> flag(SourceFiles &files, const Expr *expr) {
     return false;
   if (expr->kind == Expr::Kind::True)
     return true;
-  files.error(expr->range) << "'causal' is true or false";
+  files.error(expr->range) << "'causal' expects true or false";
   return std::nullopt;
 }
 
@@ -128,14 +128,15 @@ bool Importer::readAttentionOptions(const Slots &slots, AttentionShape &shape) {
     shape.window = window->asInteger();
     shape.causal = true;
     if (shape.window.value_or(0) < 1) {
-      files.error(slots[4]->range) << "a window is an integer of at least 1";
+      files.error(slots[4]->range)
+          << "'window' expects an integer of at least 1";
       ok = false;
     }
   }
   if (scale)
     shape.scale = scale->value();
   if (softcap && !(softcap->value() > 0)) {
-    files.error(slots[7]->range) << "a softcap is greater than 0";
+    files.error(slots[7]->range) << "'softcap' expects a number greater than 0";
     ok = false;
   }
   if (softcap)
@@ -226,7 +227,7 @@ Operand Importer::functionRope(const Expr &call, const Slots &slots,
   if (x.extents()[dim] % 2 != 0) {
     files.error(call.range)
         << "'rope' pairs the elements of '" << head.getValue()
-        << "', so its extent is even, but it is " << x.extents()[dim];
+        << "', so its extent must be even, but is " << x.extents()[dim];
     return {};
   }
   llvm::SmallVector<const Operand *> operands{&x};

@@ -65,8 +65,8 @@ private:
   bool cut = false;
 };
 
-/// What ANTLR's parser reads: the tokens from the start of a statement, made
-/// as it asks for them and freed with the statement.
+/// Input of ANTLR's parser: the tokens from the start of a statement, made on
+/// demand and freed with the statement.
 class StatementStream final : public antlr4::TokenStream {
 public:
   /// Thrown when a statement is longer than TokenArray::maxStatement.

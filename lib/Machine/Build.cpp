@@ -9,6 +9,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
@@ -64,29 +65,57 @@ static MachineError unexpected(const HardwareField &field,
           ""};
 }
 
-enum class Zero { Refused, Allowed };
+/// The figures of a quantity that prices stay finite and exact with: far beyond
+/// any machine on both sides, and sizes below 2^60 B, which sums count up to.
+struct Range {
+  double least, most;
+  StringRef unit;
+};
+
+static Range rangeOf(Quantity quantity) {
+  switch (quantity) {
+  case Quantity::None:
+    break;
+  case Quantity::FlopsPerSecond:
+    return {1, 1e24, "FLOP/s"};
+  case Quantity::Bytes:
+    return {1, 1e18, "B"};
+  case Quantity::BytesPerSecond:
+    return {1, 1e24, "B/s"};
+  case Quantity::Seconds:
+    return {0, 1e3, "s"};
+  case Quantity::UsdPerHour:
+    return {0, 1e12, "USD/h"};
+  }
+  llvm_unreachable("a plain number has no range");
+}
+
+static std::string withUnit(double number, StringRef unit) {
+  std::string text;
+  raw_string_ostream os(text);
+  os << llvm::format("%g ", number) << unit;
+  return text;
+}
 
 static MaybeError readQuantity(const HardwareField &field, Quantity expected,
-                               double &value, Zero zero = Zero::Refused) {
+                               double &value) {
   if (!field.word.empty() || !field.list.empty() || field.quantity != expected)
     return unexpected(field, describe(expected));
-  bool inRange =
-      field.number > 0 || (field.number == 0 && zero == Zero::Allowed);
-  if (!inRange || !std::isfinite(field.number)) {
-    StringRef bound =
-        zero == Zero::Allowed ? "at least zero" : "more than zero";
-    return MachineError{
-        field.where,
-        ("field '" + field.name + "' must be finite and " + bound).str(), ""};
-  }
+  Range range = rangeOf(expected);
+  if (!(field.number >= range.least && field.number <= range.most))
+    return MachineError{field.where,
+                        "field '" + field.name + "' expects " +
+                            withUnit(range.least, range.unit) + " to " +
+                            withUnit(range.most, range.unit) + ", found " +
+                            withUnit(field.number, range.unit),
+                        ""};
   value = field.number;
   return std::nullopt;
 }
 
 static MaybeError readQuantity(const HardwareField &field, Quantity expected,
-                               std::optional<double> &value,
-                               Zero zero = Zero::Refused) {
-  return readQuantity(field, expected, value.emplace(), zero);
+                               std::optional<double> &value) {
+  return readQuantity(field, expected, value.emplace());
 }
 
 static MaybeError readFlag(const HardwareField &field, bool &value) {
@@ -171,8 +200,7 @@ static constexpr FieldSpec<Machine> kMachineFields[] = {
      }},
     {"price",
      [](const HardwareField &field, Machine &machine) {
-       return readQuantity(field, Quantity::UsdPerHour, machine.usdPerHour,
-                           Zero::Allowed);
+       return readQuantity(field, Quantity::UsdPerHour, machine.usdPerHour);
      }},
     {"shape.max",
      [](const HardwareField &field, Machine &machine) {
@@ -185,7 +213,7 @@ static constexpr FieldSpec<Machine> kMachineFields[] = {
 };
 
 static MaybeError readLatency(const HardwareField &field, Network &network) {
-  return readQuantity(field, Quantity::Seconds, network.latency, Zero::Allowed);
+  return readQuantity(field, Quantity::Seconds, network.latency);
 }
 
 static MaybeError readBandwidth(const HardwareField &field, Network &network) {

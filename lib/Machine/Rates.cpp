@@ -53,7 +53,7 @@ SmallVector<double, 4> shardc::bandwidthsPerChip(const Machine &machine) {
     }
     if (network.kind == Network::Kind::Switch) {
       rate = std::min(rate, egressLimit);
-      // What leaves a node leaves it through the same NIC at every level.
+      // Traffic leaves a node through the same NIC at every level.
       if (index > 0)
         egressLimit = rate;
     }

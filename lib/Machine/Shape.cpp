@@ -49,7 +49,7 @@ static SmallVector<ShapePart, 3> coveredNetworks(const Machine &machine,
   return left == 0 ? parts : SmallVector<ShapePart, 3>();
 }
 
-/// What the catalogue allows for these extents; empty where it does not say.
+/// The catalogue's limits of these extents; empty where it states none.
 static ArrayRef<int64_t> limitsOf(const Machine &machine, const ShapePart &part,
                                   size_t extents) {
   size_t fromInnermost = extents - part.first;

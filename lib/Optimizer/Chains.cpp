@@ -2,7 +2,7 @@
 //
 // The compute stream runs the items of a body, its groups and repeats, in
 // program order, so that the sum of their times is a chain. Where an item reads
-// what an earlier one makes, through collectives, a chain may go that way
+// what an earlier one makes, through collectives, a chain may go that path
 // instead: it leaves out what lies between and counts the collectives. Such
 // steps are only taken where the second item waits for the first in every plan:
 //
@@ -51,7 +51,7 @@ private:
     int group = -1;
     Block *body = nullptr;
   };
-  /// A way from an item of a body to the one that waits for it.
+  /// A path from an item of a body to the one that waits for it.
   struct Route {
     /// None: from the beginning of the step.
     std::optional<unsigned> from;
@@ -80,8 +80,8 @@ private:
     unsigned network = 0;
     Window window;
   };
-  /// The longest way through items [first, last] of a body, once.
-  struct Way {
+  /// The longest path through items [first, last] of a body, once.
+  struct Path {
     Cost time = 0;
     /// Items, the routes taken, and the waits for networks.
     SmallVector<unsigned, 8> items;
@@ -98,8 +98,8 @@ private:
     std::vector<std::vector<Load>> loads;
     /// What its iterations take together each time it runs.
     Cost time = 0;
-    Way way;
-    /// From the last item to the first on the way of the next iteration.
+    Path path;
+    /// From the last item to the first on the path of the next iteration.
     const Route *back = nullptr;
   };
 
@@ -132,7 +132,7 @@ private:
     const Route *route = nullptr;
     std::optional<Wait> wait;
 
-    /// The item before on the way; -1: the beginning of the step.
+    /// The item before on the path; -1: the beginning of the step.
     int before(unsigned at) const {
       if (route)
         return route->from ? int(*route->from) : -1;
@@ -141,7 +141,7 @@ private:
   };
   void waitForNetworks(const Body &body, unsigned first, unsigned at,
                        std::vector<Best> &best) const;
-  Way longestWay(const Body &body, unsigned first, unsigned last) const;
+  Path longestPath(const Body &body, unsigned first, unsigned last) const;
   void measure(Block *block);
   /// With waits for this network, if one is given, whatever was waited for.
   Chain collect(const Links &ending, std::optional<unsigned> network) const;
@@ -179,7 +179,7 @@ ChainFinder::ChainFinder(const Graph &graph, const ChainTimes &times,
 }
 
 //===----------------------------------------------------------------------===//
-// Items and the ways between them
+// Items and the paths between them
 //===----------------------------------------------------------------------===//
 
 unsigned ChainFinder::entryOf(int group) const {
@@ -252,7 +252,7 @@ void ChainFinder::addRoutes(Block *block) {
     if (item.group < 0 || !isConnected(item.group))
       continue;
     follow(entryOf(item.group), {}, block, /*isCarried=*/false, routes);
-    // What runs later is no way here.
+    // What runs later is no path here.
     unsigned here = &item - body.items.data();
     llvm::erase_if(routes, [&](const Route &route) {
       return !route.isCarried && route.from && *route.from >= here;
@@ -447,7 +447,7 @@ void ChainFinder::addLoads(Body &body) {
 }
 
 //===----------------------------------------------------------------------===//
-// The longest way
+// The longest path
 //===----------------------------------------------------------------------===//
 
 Cost ChainFinder::timeOf(const Links &links) const {
@@ -480,8 +480,8 @@ Cost ChainFinder::timeOf(const Item &item) const {
   return timeOf(linksOf(graph, item.group, isConnected(item.group)));
 }
 
-ChainFinder::Way ChainFinder::longestWay(const Body &body, unsigned first,
-                                         unsigned last) const {
+ChainFinder::Path ChainFinder::longestPath(const Body &body, unsigned first,
+                                           unsigned last) const {
   std::vector<Best> best(last + 1);
   for (unsigned at = first; at <= last; ++at) {
     if (at > first)
@@ -497,16 +497,16 @@ ChainFinder::Way ChainFinder::longestWay(const Body &body, unsigned first,
     waitForNetworks(body, first, at, best);
     best[at].time = saturatingAdd(best[at].time, timeOf(body.items[at]));
   }
-  Way way;
-  way.time = best[last].time;
+  Path path;
+  path.time = best[last].time;
   for (int at = last; at >= int(first); at = best[at].before(at)) {
-    way.items.push_back(at);
+    path.items.push_back(at);
     if (best[at].route)
-      way.routes.push_back(best[at].route);
+      path.routes.push_back(best[at].route);
     if (best[at].wait)
-      way.waits.push_back(*best[at].wait);
+      path.waits.push_back(*best[at].wait);
   }
-  return way;
+  return path;
 }
 
 /// Comes to an item from an earlier one by what a network carries between them.
@@ -527,26 +527,26 @@ void ChainFinder::waitForNetworks(const Body &body, unsigned first, unsigned at,
   }
 }
 
-/// The longest way through all iterations of a body.
+/// The longest path through all iterations of a body.
 void ChainFinder::measure(Block *block) {
   Body &body = bodies[block];
   if (body.items.empty())
     return;
   unsigned last = body.items.size() - 1;
-  body.way = longestWay(body, 0, last);
-  body.time = saturatingMultiply(body.way.time, body.count);
+  body.path = longestPath(body, 0, last);
+  body.time = saturatingMultiply(body.path.time, body.count);
   for (auto [first, routes] : llvm::enumerate(body.routes))
     for (const Route &route : routes) {
       if (!route.isCarried)
         continue;
-      Way way = longestWay(body, first, last);
+      Path path = longestPath(body, first, last);
       Cost time = saturatingAdd(
-          saturatingMultiply(way.time, body.count),
+          saturatingMultiply(path.time, body.count),
           saturatingMultiply(timeOf(route.links), body.count - 1));
       if (time <= body.time)
         continue;
       body.time = time;
-      body.way = std::move(way);
+      body.path = std::move(path);
       body.back = &route;
     }
 }
@@ -554,7 +554,7 @@ void ChainFinder::measure(Block *block) {
 void ChainFinder::collect(Block *block, std::optional<unsigned> network,
                           Chain &chain) const {
   const Body &body = bodies.find(block)->second;
-  for (unsigned number : body.way.items) {
+  for (unsigned number : body.path.items) {
     const Item &item = body.items[number];
     if (item.body)
       collect(item.body, network, chain);
@@ -562,11 +562,11 @@ void ChainFinder::collect(Block *block, std::optional<unsigned> network,
       collect(linksOf(graph, item.group, isConnected(item.group)), body.runs,
               chain);
   }
-  for (const Route *route : body.way.routes)
+  for (const Route *route : body.path.routes)
     collect(route->links, body.runs, chain);
   for (const auto &loads : body.loads)
     for (const Load &load : loads)
-      for (const Wait &wait : body.way.waits)
+      for (const Wait &wait : body.path.waits)
         if (network.value_or(wait.network) == load.load.network &&
             wait.window.holds(load.window))
           chain.loads[load.load] += 1;
@@ -604,12 +604,12 @@ std::vector<Chain> ChainFinder::find() {
     for (const Route &route : routes) {
       if (!route.from)
         continue;
-      Way way = longestWay(body, 0, *route.from);
-      Cost time = saturatingAdd(way.time, timeOf(route.links));
+      Path path = longestPath(body, 0, *route.from);
+      Cost time = saturatingAdd(path.time, timeOf(route.links));
       if (time <= longest)
         continue;
       longest = time;
-      body.way = std::move(way);
+      body.path = std::move(path);
       ending = route.links;
     }
   }

@@ -157,8 +157,8 @@ void NetworkBuilder::addCosts(Variable variable, ArrayRef<EntryCosts> costs,
 }
 
 static void emitTooWide(Operation *op, size_t limit) {
-  op->emitError("a mesh of so many axes has too many ways to run this "
-                "operation: expected at most ")
+  op->emitError("too many strategies of this operation on a mesh of so many "
+                "axes: expected at most ")
       << limit;
 }
 
@@ -180,8 +180,7 @@ LogicalResult NetworkBuilder::buildDomains(ProgramOp program) {
         buildDomain(context, chunk, neighbours ? &*neighbours : nullptr);
     if (domain.labels.empty()) {
       chunk.ops.front()->emitError()
-          << "no way to run this operation has the layouts that its "
-             "annotations ask for";
+          << "no strategy of this operation has the annotated layouts";
       failed = true;
     } else if (options.fixed && domain.labels.size() > kMaxAllowedStrategies) {
       failed = true;

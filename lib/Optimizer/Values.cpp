@@ -363,7 +363,7 @@ LogicalResult NetworkBuilder::buildValue(unsigned index) {
     if (stored.empty())
       return emitError(value.getLoc())
              << "'" << valueName(value)
-             << "' cannot be made in the layout that its annotation asks for";
+             << "' cannot be produced in its annotated layout";
     enumerateLabels(index, std::move(stored));
   }
   variable.variable = addVariable(nameOfOperation(value.getDefiningOp()),

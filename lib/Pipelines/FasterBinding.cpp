@@ -26,7 +26,7 @@ using namespace shardc::shd;
 static constexpr size_t kMostBindings = 1000;
 static constexpr size_t kMostAxisSets = 16384;
 static constexpr size_t kMostMessages = 1 << 20;
-/// Of them, how many are tried in full.
+/// How many of them are tried in full.
 static constexpr size_t kMostTrials = 2;
 /// Shorter steps than this part of the present one are not worth a note.
 static constexpr double kWorthwhile = 0.999;
@@ -38,7 +38,7 @@ struct Move {
   CollectiveKind kind;
   AxisList axes;
   double bytes = 0;
-  /// Of a permute.
+  /// The layouts of a permute.
   Layout from, to;
   int64_t count = 0;
 

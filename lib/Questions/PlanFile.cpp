@@ -244,7 +244,7 @@ LogicalResult PlanApplier::run(ArrayRef<std::string> freed) {
     if (!glob.fits)
       return emitError(UnknownLoc::get(program.getContext()))
              << "--free '" << glob.text
-             << "' fits no name that program and plan share";
+             << "' matches no tensor of both the program and the plan";
   std::set<std::string> onlyPlan, onlyProgram;
   for (const std::string &name : plan.names)
     if (!inProgram.contains(name))

@@ -65,6 +65,9 @@ static Answer answerSweep(llvm::raw_ostream &os, const Questions &questions,
   std::optional<Grid> grid = readGrid(questions, program, context);
   if (!grid)
     return Answer::WrongQuestion;
+  for (size_t axis = 0; axis < grid->numAxes(); ++axis)
+    if (!checkMachines(program, context, grid->values(axis)))
+      return Answer::WrongMachine;
   std::vector<SweepRow> rows = sweep(*grid, questions.format, workers);
   if (isProgramWrong(rows, workers))
     return Answer::WrongProgram;

@@ -44,7 +44,7 @@ public:
       permutation.emplace(devices.mesh(), collective.from, collective.to);
   }
 
-  /// What every device has afterwards, or the reason in `problem`.
+  /// The result of every device, or nothing and the reason in `problem`.
   std::vector<TensorRef> run();
 
   std::optional<std::string> problem;
@@ -70,7 +70,7 @@ private:
   const Collective &collective;
   const std::vector<TensorRef> &parts;
   Traffic &traffic;
-  /// Of a collective_permute.
+  /// The routes of a collective_permute.
   std::optional<reshard::Permutation> permutation;
 };
 

@@ -66,9 +66,9 @@ private:
 
   Devices devices;
   const RunOptions &options;
-  /// What each device holds.
+  /// The memory of each device.
   std::vector<Memory> memories;
-  /// Of the repeats around the current operation.
+  /// Iterations of the repeats around the current operation.
   SmallVector<int64_t, 2> iterations;
   /// By operation and device.
   llvm::DenseMap<Operation *, std::vector<SmallVector<FactorRange, 4>>> ranges;
@@ -560,7 +560,7 @@ SmallVector<int64_t> programOrder(Operation *op, ArrayRef<int64_t> iterations) {
   return SmallVector<int64_t>(llvm::reverse(place));
 }
 
-/// What is updated and leaves is listed as in program order.
+/// Updates and outputs are listed as in program order.
 LogicalResult Interpreter::runScheduled(spmd::ProgramOp program) {
   PointRunner runner(*this, devices.size(), program, *options.schedule);
   if (failed(runner.run()))

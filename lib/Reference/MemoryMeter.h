@@ -11,11 +11,10 @@ namespace shardc {
 /// Bytes, by device.
 using DeviceBytes = llvm::SmallVector<int64_t, 4>;
 
-/// What the devices hold, by the use that each piece of memory has, and the
-/// most that they ever held.
+/// Memory in use on the devices, by the use of each piece, and its peak.
 class MemoryMeter {
 public:
-  /// Of what, and in which iteration.
+  /// The owner of the memory, and its iteration.
   using Key = std::pair<const void *, int64_t>;
 
   explicit MemoryMeter(unsigned devices)

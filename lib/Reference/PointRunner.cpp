@@ -1,6 +1,6 @@
 //===- PointRunner.cpp - Runs a device's program in its schedule ----------===//
 //
-// What a point touches is alive during all of it: memory is given back between
+// Arrays that a point touches live during all of it: memory is freed between
 // points only. A sequence of collectives takes memory for the two arrays that
 // are alive while one of them runs, from when its first is issued until the
 // point that reads what the last one makes.
@@ -217,7 +217,7 @@ LogicalResult PointRunner::compute(Operation *op, const Iterations &at) {
   return success();
 }
 
-/// What an operation has made is stored: as it is, or after collectives.
+/// Stores the result of an operation: as it is, or after collectives.
 LogicalResult PointRunner::store(Value tensor, const Iterations &at) {
   Value stored = RunOrder::storedForm(tensor);
   DeviceBytes current = devices.bytes(tensor, at), taken = current;
@@ -255,7 +255,7 @@ LogicalResult PointRunner::store(Value tensor, const Iterations &at) {
 LogicalResult PointRunner::communicate(Operation *op, const Iterations &at) {
   if (failed(need(op->getOperand(0), at)))
     return failure();
-  // What makes the operand may have gone on to store it.
+  // The operation that made the operand may have stored the result too.
   if (devices.holds(op->getResult(0), at))
     return success();
   if (failed(markRun(op, at)) || failed(devices.run(op, at)))
@@ -294,7 +294,7 @@ LogicalResult PointRunner::issue(const EarlyIssue &issue, Iterations at) {
   for (Operation *op = issue.collective->getParentOp();
        op != issue.block->getParentOp(); op = op->getParentOp())
     at.push_back(0);
-  // What the group reads that has just run is there already.
+  // Results of the group that has just run are there already.
   if (hasRun.contains(keyOf(result, at)))
     return success();
   issued = issue.collective;

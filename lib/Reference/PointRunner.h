@@ -92,13 +92,14 @@ private:
   /// The collective that is being issued, if compute does not wait for it.
   mlir::Operation *issued = nullptr;
   llvm::DenseMap<MemoryMeter::Key, Sequence> sequences;
-  /// What sequences of collectives made, by the operation whose end ends them.
+  /// Results of sequences of collectives, by the operation after which they are
+  /// freed.
   llvm::DenseMap<MemoryMeter::Key,
                  llvm::SmallVector<std::pair<mlir::Value, Iterations>, 2>>
       scratchOf;
   /// Copies of which only the copy itself stays when the current point ends.
   llvm::SmallVector<std::pair<MemoryMeter::Key, DeviceBytes>, 2> copies;
-  /// What collectives take that store a tensor, by tensor, until something
+  /// Memory of collectives that store a tensor, by tensor, until something
   /// reads it; and those of the current point, with whether compute waits.
   llvm::DenseMap<MemoryMeter::Key, MemoryMeter::Key> storing;
   struct Storing {

@@ -181,8 +181,8 @@ static bool isElementwise(Operation *op) {
   return cost && cost.getFusionKind() == shd::FusionKind::Elementwise;
 }
 
-/// Of elementwise operations with one result, which only einsums and attention
-/// read, those that do. They may compute it themselves, from its inputs.
+/// The einsums and attentions that alone read the result of a point of
+/// elementwise operations: they may compute it themselves, from its inputs.
 static SmallVector<Operation *> prologueReaders(const RunPoint &point) {
   SmallVector<Operation *> readers;
   unsigned results = 0;
@@ -270,7 +270,7 @@ void RunOrder::findReads(Block &block) {
         leaves.insert(tensorOf(operand));
     }
   }
-  // What nothing reads is made all the same.
+  // Results that nothing reads are computed all the same.
   for (auto [number, point] : llvm::enumerate(bodies[&block].points))
     if (point.kind == RunPoint::Kind::Operations)
       for (Operation *op : point.ops)

@@ -15,8 +15,8 @@
 
 namespace shardc {
 
-/// What runs at once: the operations of a fusion group, an operation that is in
-/// none, an output, or the beginning or the end of a repeat.
+/// One step of the run: the operations of a fusion group, an operation that is
+/// in none, an output, or the beginning or the end of a repeat.
 struct RunPoint {
   enum class Kind : uint8_t { Operations, Entry, Exit } kind = Kind::Operations;
   llvm::SmallVector<mlir::Operation *, 4> ops;
@@ -24,7 +24,7 @@ struct RunPoint {
   llvm::SmallVector<EarlyIssue, 2> during, after;
   /// Tensors that nothing reads later.
   llvm::SmallVector<mlir::Value, 4> last;
-  /// Of a repeat's beginning: tensors of the block that its body reads.
+  /// For a repeat's beginning: tensors of the block that its body reads.
   llvm::SmallVector<mlir::Value, 4> brought;
   /// Updates of states with what has been there before.
   llvm::SmallVector<mlir::Operation *, 1> updates;

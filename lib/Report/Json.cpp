@@ -232,7 +232,7 @@ Json plan(const Report::Plan &plan) {
           {"gap", number(plan.gap)},       {"search_s", number(plan.search)}};
 }
 
-/// What a plan that was given takes, and what searching again gains.
+/// The time of a given plan, and what a new search gains.
 Json given(const Report &report) {
   if (!report.given)
     return nullptr;
@@ -305,7 +305,7 @@ void addCollective(Json &object, const ReportItem &item,
   object["bound"] = item.bound().str();
   object["from"] = moved.from;
   object["to"] = moved.to;
-  // Of one run, as every figure; runs differ, so their mean.
+  // The mean over all runs, which differ: figures are of one run.
   object["exposed_s"] =
       number(double(moved.exposed) / double(item.count) / 1e12);
   object["reason"] = moved.reason;

@@ -103,7 +103,7 @@ private:
   void addCollective(const ReportItem &item, const ReportCollective &moved);
   std::string boundOfStep(Picoseconds busiest) const;
 
-  /// What collectives over the same mesh axes take together.
+  /// The time of all collectives over the same mesh axes.
   struct Network {
     std::string axes;
     Picoseconds time = 0;
@@ -189,7 +189,7 @@ void Totals::finish() {
 // The schedule
 //===----------------------------------------------------------------------===//
 
-/// What the schedule says of the report's items.
+/// Fills in the schedule's figures of the report's items.
 class ScheduleReader {
 public:
   ScheduleReader(const ScheduledProgram &scheduled, const ItemIndex &index,

@@ -231,7 +231,7 @@ void SuspectFinder::findRepeatedGathers(ArrayRef<Operation *> gathers) {
                    std::to_string(list.size()) + " times, from " +
                    written(first, collectiveInput(first)) + " to " +
                    written(first, whole);
-    // What is declared arrives as the program says.
+    // Declared tensors arrive as the program says.
     if (isa_and_nonnull<DeclareOp>(copy.of)) {
       if (llvm::none_of(copy.readers, [](OpOperand *use) {
             return isCollective(use->getOwner());

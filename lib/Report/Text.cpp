@@ -153,6 +153,14 @@ std::string TextPrinter::fasterText() const {
          formatTime(faster.scheduled) + ", " + formatPercent(saved) + " less";
 }
 
+/// A bound below half of the plan's time says little of the best plan.
+static constexpr double kTellingGap = 1;
+
+static std::string gapText(double gap) {
+  return gap > kTellingGap ? "> " + formatPercent(kTellingGap)
+                           : formatPercent(gap);
+}
+
 std::string TextPrinter::planText() const {
   const Report::Plan &plan = report.plan;
   if (plan.status == "fixed")
@@ -164,10 +172,14 @@ std::string TextPrinter::planText() const {
     return "optimal: no plan that fits is faster" + objective;
   if (plan.status != "feasible")
     return plan.status;
-  if (plan.gap)
-    return "feasible: at most " + formatPercent(*plan.gap) +
-           " slower than the best" + objective;
-  return "feasible: how much slower than the best is not known" + objective;
+  if (!plan.gap)
+    return "feasible: how much slower than the best is not known" + objective;
+  if (*plan.gap > kTellingGap)
+    return "feasible: little is known of the best; proven is only that it "
+           "takes at least " +
+           formatTime(*plan.bound) + objective;
+  return "feasible: at most " + formatPercent(*plan.gap) +
+         " slower than the best" + objective;
 }
 
 std::string TextPrinter::stepText() const {
@@ -199,7 +211,7 @@ std::string TextPrinter::memoryText() const {
   return text + (memory.limit ? " allowed" : "") + " per device";
 }
 
-/// What more memory is worth.
+/// The worth of more memory.
 std::string TextPrinter::moreMemoryText() const {
   double more = *report.memory.withMore;
   return "1 GiB more per chip would save " +
@@ -207,7 +219,7 @@ std::string TextPrinter::moreMemoryText() const {
          " of " + report.plan.objective + " time";
 }
 
-/// What a plan that was given takes, and what searching again gains.
+/// The time of a given plan, and what a new search gains.
 std::string TextPrinter::givenText() const {
   const Report::Given &given = *report.given;
   std::string text = "with what '" + given.file + "' says ";
@@ -366,7 +378,7 @@ std::vector<std::string> entriesOf(llvm::StringRef sharding,
   return entries;
 }
 
-/// What differs between two shardings of a tensor: `B, N@X -> B@X, N`.
+/// The dimensions that differ between two shardings: `B, N@X -> B@X, N`.
 std::string changedEntries(const ReportCollective &moved) {
   llvm::StringRef partialFrom, partialTo;
   std::vector<std::string> from, to;
@@ -557,7 +569,7 @@ void TextPrinter::printTime() {
   printOverlap();
 }
 
-/// What overlaps less than it could, and what overlaps more.
+/// Overlap that was given up for memory, and collective matmuls.
 void TextPrinter::printOverlap() {
   const Report::Overlap &overlap = report.overlap;
   for (const Report::Overlap::GivenUp &body : overlap.givenUp) {
@@ -743,7 +755,7 @@ void TextPrinter::printShortfall() {
 // Meshes
 //===----------------------------------------------------------------------===//
 
-/// What is known of a mesh that was not planned in full.
+/// The bound of a mesh that was not planned in full.
 std::string meshBoundText(const Report::MeshSearch::Candidate &mesh) {
   return mesh.bound ? "at least " + formatTime(*mesh.bound) : "not tried";
 }
@@ -772,7 +784,7 @@ void TextPrinter::printMeshes() {
     table.addRow({mesh.mesh, formatTime(plan.value), formatTime(plan.scheduled),
                   formatBytes(double(plan.peak)),
                   plan.status == "optimal" ? "0 %"
-                  : plan.gap               ? formatPercent(*plan.gap)
+                  : plan.gap               ? gapText(*plan.gap)
                                            : "",
                   note});
   }
@@ -832,7 +844,7 @@ void TextPrinter::printAdvice() {
   }
 }
 
-/// What the plan seems to do in vain.
+/// Work that the plan seems to do in vain.
 void TextPrinter::printNotes() {
   if (report.notes.empty())
     return;

@@ -38,7 +38,7 @@ private:
   void printHeading();
   void printChart();
   void printEvents();
-  /// What runs on the compute stream, or on a network.
+  /// The events on the compute stream, or on a network.
   std::vector<const Event *> eventsOn(std::optional<unsigned> network) const;
   std::string row(llvm::ArrayRef<const Event *> events) const;
   double busyShare(llvm::ArrayRef<const Event *> events) const;

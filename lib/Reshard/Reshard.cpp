@@ -54,7 +54,7 @@ struct shardc::ReshardTables {
   ReshardTables &operator=(const ReshardTables &) = delete;
 
   LayoutGraph &graph(std::vector<Layout> layouts, const DimList &padded);
-  /// Of all layouts of the space that divide the shape.
+  /// The graph of all layouts of the space that divide the shape.
   LayoutGraph &graph(const TensorShape &shape, const SharedSpace &shared);
 
   Mesh mesh;
@@ -101,10 +101,10 @@ namespace {
 // Prices of moves
 //===----------------------------------------------------------------------===//
 
-/// What a search compares: integral femtoseconds, exact up to 2^53 (9 s), with
-/// a few added for each step. Sequences whose exact times are equal may differ
-/// by the rounding of their steps, half a femtosecond each; the addition makes
-/// the one with fewer steps win nevertheless.
+/// The search compares integral femtoseconds, exact up to 2^53 (9 s), with a
+/// few added for each step. Sequences whose exact times are equal may differ by
+/// the rounding of their steps, half a femtosecond each; the addition makes the
+/// one with fewer steps win nevertheless.
 constexpr double kStepFemtoseconds = 4;
 
 struct Price {
@@ -249,7 +249,7 @@ public:
   /// Between the root and `node`. Empty if that is the root, nothing if there
   /// is no path.
   std::optional<Path> path(unsigned node);
-  /// Of the path, which there is.
+  /// The price of the path to a node that has one.
   ReshardPrice price(unsigned node);
 
 private:
@@ -310,8 +310,8 @@ void PathTree::settleUntil(unsigned node) {
   }
 }
 
-/// What any sequence of collectives takes at least, whatever the prices: which
-/// one is the cheapest differs from binding to binding.
+/// A lower bound on the memory of any sequence of collectives, whatever the
+/// prices: which one is the cheapest differs from binding to binding.
 static ReshardMemory leastMemory(int64_t fromBytes, int64_t toBytes) {
   ReshardMemory least;
   least.peakBytes = std::max(fromBytes, toBytes);
@@ -446,7 +446,8 @@ struct ShapeHash {
   }
 };
 
-/// What is known of one shape. The maps are only looked up in, never walked.
+/// Cached searches for one shape. Its maps are never iterated, since their
+/// order depends on hashes.
 struct ShapeEntry {
   /// The search over all axes of the mesh without padding, where it exists.
   Search *full = nullptr;

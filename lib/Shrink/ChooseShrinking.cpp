@@ -16,8 +16,8 @@ using namespace shardc;
 using namespace shardc::shd;
 
 namespace {
-/// What a program says of its extents; extents of 1 stay and are left out of
-/// all but `combinations`.
+/// The constraints of a program on its extents; extents of 1 stay and are left
+/// out of all but `combinations`.
 class ExtentUses {
 public:
   explicit ExtentUses(ProgramOp program) : mesh(toMesh(program.getMeshAttr())) {
@@ -226,7 +226,7 @@ void ExtentUses::visit(Operation *op) {
 // Solving
 //===----------------------------------------------------------------------===//
 
-/// What the axes that split an extent ask of it.
+/// Adds the constraints of the axes that split an extent.
 static void addPlacement(ShrinkableExtent &extent, const Mesh &mesh,
                          const Mesh &shrunk, AxisSet axes) {
   int64_t before = mesh.groupSize(axes), after = shrunk.groupSize(axes);

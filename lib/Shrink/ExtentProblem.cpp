@@ -36,7 +36,7 @@ namespace {
 struct Preferences {
   enum class Order : uint8_t {
     None,
-    /// Of extents that neither a combination nor a fixed value determines.
+    /// Extents that neither a combination nor a fixed value determines.
     AmongFree,
     All,
   };

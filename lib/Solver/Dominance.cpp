@@ -32,7 +32,8 @@ public:
 
   Cost least(Label own) const { return costs[own * columns + leastAt[own]]; }
 
-  /// What `better` costs more than `worse` where that costs least.
+  /// The excess cost of `better` over `worse` at the column where `worse` costs
+  /// least.
   Cost excessAtLeast(Label better, Label worse) const {
     return costs[better * columns + leastAt[worse]] - least(worse);
   }

@@ -17,7 +17,7 @@ bool Incumbent::offer(const std::vector<Label> &assignment) {
     best.cost = *now.cost;
     best.peak = now.peak;
     found = now.fits;
-    tell();
+    reportProgress();
   }
   return now.fits;
 }
@@ -26,10 +26,10 @@ void Incumbent::raiseBound(Cost value) {
   if (value <= proven)
     return;
   proven = value;
-  tell();
+  reportProgress();
 }
 
-void Incumbent::tell() const {
+void Incumbent::reportProgress() const {
   if (!progress)
     return;
   SearchProgress now;

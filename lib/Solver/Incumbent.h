@@ -43,7 +43,7 @@ public:
   Solution solution() const;
 
 private:
-  void tell() const;
+  void reportProgress() const;
 
   const Problem &problem;
   Cost costLimit;

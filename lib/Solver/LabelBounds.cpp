@@ -29,8 +29,8 @@ LabelSets labelsBelow(const LabelBounds &bounds, Cost limit) {
   return result;
 }
 
-/// Of nodes that were merged, labels have the bounds of those that they go
-/// with; of nodes that had one label, those of all assignments.
+/// Labels of merged nodes have the bounds of the labels that they follow from;
+/// labels of nodes that had one label, the bound of all assignments.
 static void recoverBounds(const Network &network, Cost ofAll,
                           LabelBounds &bounds) {
   for (const Recovery &step : llvm::reverse(network.recoveries)) {
@@ -94,7 +94,8 @@ private:
     return pricesAt(network, multipliers, model.getShift());
   }
 
-  /// What the best assignment with each label costs. Sums stop at infinity.
+  /// The least cost of an assignment with each label. Sums saturate at
+  /// infinity.
   void boundByElimination(Model &model, Elimination &elimination) {
     left.elimination -= 2 * elimination.work();
     model.setPrices(pricesOf(model));
@@ -138,7 +139,7 @@ private:
   const Deadline &deadline;
   Network network;
   LabelBounds bounds;
-  /// Of all assignments.
+  /// Lower bound of all assignments.
   Cost least = kNothingKnown;
 };
 } // namespace

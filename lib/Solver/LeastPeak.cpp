@@ -18,7 +18,8 @@ static constexpr unsigned kMaxSteps = 64;
 static constexpr unsigned kMaxPeakPoints = 4, kMaxDescents = 8;
 /// Bisection ends when this many times the uncertainty is below the peak.
 static constexpr int64_t kPrecision = 1000;
-/// Of all steps together, and of one step: searches and ascents.
+/// Work of all steps together, and of one step: entries of searches and
+/// ascents.
 static constexpr uint64_t kMaxWork = 400'000'000, kStepWork = 50'000'000;
 static constexpr double kMaxDualWork = 1e10, kDualStepWork = 2e9;
 
@@ -47,7 +48,7 @@ static Int128 volumeUnit(const Problem &problem) {
   return total / kMaxVolume + 1;
 }
 
-/// What is allowed costs nothing.
+/// Sets allowed costs to zero: any allowed assignment will do.
 static void clearCosts(std::vector<Table> &tables) {
   for (Table &table : tables)
     for (Cost &cost : table.costs)
@@ -189,7 +190,7 @@ void PeakSearch::boundAtPeaks() {
   }
 }
 
-/// What no search finds counts as too low, whether that is proven or not.
+/// A limit at which the search finds nothing counts as too low, proven or not.
 void PeakSearch::bisect() {
   int64_t tooLow = std::max(*problem.capacity, bound - 1);
   for (unsigned step = 0; step < kMaxSteps && canGoOn() &&

@@ -9,7 +9,8 @@
 namespace shardc::solver {
 
 struct LeastPeak {
-  /// Of least peak among those found; empty if all are forbidden.
+  /// The assignment of least peak among those found; empty if all are
+  /// forbidden.
   std::vector<Label> assignment;
   /// Proven: no assignment that is allowed has a lower peak.
   int64_t bound = 0;

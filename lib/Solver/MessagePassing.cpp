@@ -86,7 +86,7 @@ void MessagePassing::visit(uint32_t variable, bool forward) {
   for (uint32_t p : pairs)
     if (comesAfter(variable, p) == forward)
       pushAndPull(variable, p, chains);
-  // What was pushed leaves the variable, once for each pair.
+  // Costs that were pushed leave the variable, once for each pair.
   int64_t pushed = forward ? after : before;
   for (Scaled &cost : unary[variable])
     if (cost < kInfinity)

@@ -119,8 +119,8 @@ void Model::setPrices(Prices newPrices) {
   pricePairs();
 }
 
-/// What bytes cost, rounded down and saturated: the price of a long interval
-/// may be large.
+/// The price of bytes, rounded down and saturated: a long interval's may be
+/// large.
 static Scaled priceOf(int64_t bytes, Int128 price) {
   if (price == 0 || bytes == 0)
     return 0;
@@ -145,7 +145,7 @@ void Model::priceNodes() {
   }
 }
 
-/// What bytes, `most` at most, cost added to each cost.
+/// Adds the price of bytes, at most `most`, to each cost.
 static void addPriced(std::vector<Scaled> &costs, llvm::ArrayRef<int64_t> bytes,
                       int64_t most, Int128 price) {
   if (most == 0)

@@ -57,7 +57,7 @@ private:
     return true;
   }
 
-  /// Of the variable's label with its neighbours'.
+  /// Cost of the variable's label with its neighbours'.
   Cost costOf(Variable v) const {
     Cost sum = problem.variables[v].costs[assignment[v]];
     for (uint32_t number : edgesOf[v]) {

@@ -60,8 +60,8 @@ bool removeSeparableLinks(Network &network, Variable node) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a node costs at least for each combination of its neighbours' labels,
-/// and the problem's label that reaches it.
+/// The least cost of a node for each combination of its neighbours' labels, and
+/// the problem's label that reaches it.
 struct Eliminated {
   std::vector<Cost> costs;
   std::vector<Label> best;

@@ -34,8 +34,8 @@ static constexpr size_t kFirstWidth = 16, kWiden = 4;
 /// Larger networks are compared once messages have pruned them: before, little
 /// is dominated.
 static constexpr size_t kMaxCompared = 500'000;
-/// What the slack of a row costs at a high price, in what the best plan does,
-/// and guides of single rows.
+/// The slack of a row at a high price, in costs of the best plan; and the most
+/// guides of single rows.
 static constexpr int64_t kHighPrice = 64;
 static constexpr size_t kMaxRowGuides = 12;
 /// Where any plan will do, states are merged that have nearly as much left:
@@ -101,7 +101,7 @@ bool Rounds::isDone() const {
          effort.deadline.expired();
 }
 
-/// Of the parts together.
+/// Whether the gap of all parts together is small enough.
 bool Rounds::isGoodEnough() const {
   if (!incumbent.hasPlan())
     return false;
@@ -399,14 +399,14 @@ bool Rounds::prune(const Model &model, const LabelSets &kept) {
 // Branching
 //===----------------------------------------------------------------------===//
 
-/// What a use of these rows costs; `sums` are of the prices of the rows before
-/// each.
+/// The price of a use of these rows; `sums` are prefix sums of the rows'
+/// prices.
 static double costOfUse(llvm::ArrayRef<double> sums, uint32_t begin,
                         uint32_t end, int64_t bytes) {
   return static_cast<double>(bytes) * (sums[end] - sums[begin]);
 }
 
-/// What each label of a node pays for memory at least, pairs included, at some
+/// A lower bound on each label's price of memory, pairs included, at some
 /// prices of rows.
 static std::vector<double> pricedUsage(const Network &network,
                                        Variable variable,
@@ -501,7 +501,7 @@ void Rounds::openHalves() {
     filterLabels(half.network, split->node, labels);
   }
   split.reset();
-  // Of equal bounds the one opened last goes first.
+  // Among equal bounds the part opened last goes first.
   llvm::stable_sort(
       open, [](const Part &a, const Part &b) { return a.bound > b.bound; });
 }

@@ -53,7 +53,7 @@ public:
     hasPrices = true;
   }
   Solution run();
-  /// Of what `effort` allows.
+  /// Work done of that which `effort` allows.
   uint64_t searchWorkDone() const { return effort.searchWork - workLeft; }
   double dualWorkDone() const { return effort.dualWork - dualLeft; }
   /// In table entries.

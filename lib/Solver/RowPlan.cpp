@@ -141,7 +141,7 @@ void RowPlan::planFutures() {
 // Columns
 //===----------------------------------------------------------------------===//
 
-/// Of items with equal past and future only the tightest matters.
+/// Keeps only the tightest of items with equal past and future.
 void RowPlan::mergeEqual(size_t step) {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, size_t> known;
   std::vector<Item> merged;

@@ -38,8 +38,8 @@ public:
     uint32_t from = 0, to = 0, profile = 0;
     int64_t offset = 0;
   };
-  /// What assigning one variable does. Rows of one profile see the same usage
-  /// of each of its labels; profile 0 is none.
+  /// The effect of assigning one variable. Rows of one profile see the same
+  /// usage of each of its labels; profile 0 is none.
   struct Step {
     size_t numProfiles = 1;
     std::vector<int64_t> own; // by label, then profile

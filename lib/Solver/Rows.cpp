@@ -7,7 +7,7 @@
 namespace shardc::solver {
 
 //===----------------------------------------------------------------------===//
-// What every label uses
+// Usage of every label
 //===----------------------------------------------------------------------===//
 
 /// Combines two lists row by row; `op(0, 0)` must be 0.

@@ -61,7 +61,7 @@ private:
   }
 };
 
-/// What stays of a layer for reading back the labels.
+/// The part of a layer that is kept to read back the labels.
 struct Trace {
   std::vector<uint32_t> parent;
   std::vector<Label> own;
@@ -213,7 +213,7 @@ private:
     return to;
   }
 
-  /// What each label of `variable` costs given its separator.
+  /// The cost of each label of `variable` given its separator.
   void priceLabels(uint32_t variable) {
     for (auto [guide, increase] : llvm::zip_equal(guides, increases))
       guide->elimination.increases(variable, values, increase);
@@ -284,7 +284,7 @@ private:
         return false;
       after[move.to] = std::max(after[move.to], value);
     }
-    // What cannot bind any more makes no difference between states.
+    // Constraints that cannot bind any more do not distinguish states.
     for (size_t c = 0; c < after.size(); ++c)
       if (after[c] <= step.thresholds[c])
         after[c] = kNeverBinds;
@@ -414,7 +414,7 @@ private:
   bool comparesRoom = false;
   std::vector<Trace> traces;
   bool expired = false;
-  // Of the state at hand:
+  // For the current state:
   std::vector<Label> values;                  // by variable
   std::vector<std::vector<Scaled>> increases; // by guide, then label
   std::vector<Cost> trueCosts;                // by label

@@ -6,7 +6,7 @@
 using namespace mlir;
 using namespace shardc;
 
-/// What a device's part stands for: partial sums over some axes are added up.
+/// A device's part with its partial sums added up.
 static Tensor resolved(const Devices &devices, const Layout &layout,
                        ArrayRef<TensorRef> parts, unsigned device) {
   AxisList partial;

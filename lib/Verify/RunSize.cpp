@@ -14,7 +14,7 @@ using namespace shardc;
 
 namespace {
 
-/// What an operation takes however small its tensors are, in steps.
+/// Steps of an operation however small its tensors are.
 constexpr double kOverhead = 1000;
 
 /// Goes through a program in its order and adds up.
@@ -91,7 +91,7 @@ LogicalResult SizeCheck::add(Operation *op, double runs) {
     return fail(op, "steps", limits.steps);
   for (Type type : op->getResultTypes())
     elements += elementsOf(type) * devices;
-  // What leaves the program is kept of every iteration.
+  // Outputs and states are kept for every iteration.
   if (op->getNumResults() == 0)
     for (Type type : op->getOperandTypes())
       elements += elementsOf(type) * runs * devices;

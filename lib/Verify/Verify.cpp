@@ -118,7 +118,7 @@ private:
   shd::ProgramOp whole;
   spmd::ProgramOp device;
   const VerifyOptions &options;
-  /// Of the device's program; may be null.
+  /// The schedule of the device's program; may be null.
   const RunSchedule *schedule;
   /// The operation of the whole program that makes what one of the device's
   /// computes a part of.

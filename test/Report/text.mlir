@@ -23,6 +23,10 @@
 // CHECK-NEXT: step        1.54 ms, bound by compute; 698 us with perfect overlap, 1.54 ms with none
 // CHECK-NEXT: MFU         45.4 %, HFU 45.4 %
 
+// A bound below half of the plan's time says little.
+// RUN: sed 's/bound_ps = 1200/bound_ps = 700/' %s > %t.mlir && shardc %t.mlir | FileCheck %s --check-prefix=WEAK
+// WEAK: plan        feasible: little is known of the best; proven is only that it takes at least 700 ps (by upper time)
+
 // CHECK:      Plan shape global per device
 // CHECK-NEXT: input       In    bf16  [B@X, D]    8192 x 4096   67.1 MB     16.8 MB
 // CHECK-NEXT: weight      Win   bf16  [D@X, F@Y]  4096 x 16384   134 MB     8.39 MB

@@ -1,4 +1,4 @@
-//===- Catalogue.cpp - What --list-hardware prints ------------------------===//
+//===- Catalogue.cpp - Tables of the hardware catalogue -------------------===//
 //
 // Figures are printed as the hardware files state them: as many digits as
 // needed, with decimal prefixes. Intensities follow from them, to four digits.
@@ -63,7 +63,7 @@ static std::string shapeOf(llvm::ArrayRef<int64_t> shape) {
          "]";
 }
 
-static StringRef kindOf(const Network &network) {
+StringRef shardc::kindOf(const Network &network) {
   switch (network.kind) {
   case Network::Kind::Torus:
     return "torus";
@@ -95,9 +95,7 @@ static std::string intensityOf(std::optional<double> flopsPerByte) {
                               : fmt::format("{:.0f}", *flopsPerByte);
 }
 
-/// The machine in its largest shape, with one of each level of which the
-/// catalogue gives no largest number: what its networks leave each chip.
-static Machine inLargestShape(Machine machine) {
+Machine shardc::inLargestShape(Machine machine) {
   size_t levels = 0;
   for (const Network &network : machine.networks)
     levels += network.members.size();
@@ -160,7 +158,7 @@ void shardc::printCatalogue(llvm::raw_ostream &os) {
         "one wrapped axis. --list-hardware=NAME: all figures and sources\n";
 }
 
-static std::string wrapOf(const Network &network) {
+std::string shardc::wrapOf(const Network &network) {
   switch (network.wrap) {
   case Network::WrapRule::None:
     return "none";

@@ -1,6 +1,6 @@
-//===- Catalogue.h - What --list-hardware prints ---------------*- C++ -*-===//
+//===- Catalogue.h - Printing the hardware catalogue -----------*- C++ -*-===//
 //
-// Tables of the hardware catalogue for people.
+// Output of --list-hardware (docs/CommandLine.md#the-json-of---list-hardware).
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +23,20 @@ void printCatalogue(llvm::raw_ostream &os);
 /// follow from them.
 void printMachine(llvm::raw_ostream &os, const Machine &machine,
                   const CatalogueNotes &notes);
+
+/// Machines of the catalogue in JSON, schema shardc.hardware/1.
+void printCatalogueJson(llvm::raw_ostream &os,
+                        llvm::ArrayRef<std::string> names);
+
+/// The machine in its largest shape, with one member of each level that the
+/// catalogue does not limit: critical intensities are stated there.
+Machine inLargestShape(Machine machine);
+
+/// `torus`, `switch` or `mesh`.
+llvm::StringRef kindOf(const Network &network);
+
+/// The field `wrap` of a torus, as in a hardware file.
+std::string wrapOf(const Network &network);
 
 } // namespace shardc
 

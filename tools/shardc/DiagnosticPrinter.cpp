@@ -16,6 +16,7 @@ DiagnosticPrinter::DiagnosticPrinter(llvm::SourceMgr &sourceMgr,
                                      mlir::MLIRContext *context)
     : ScopedDiagnosticHandler(context), sourceMgr(sourceMgr) {
   setHandler([this](mlir::Diagnostic &diagnostic) {
+    shown = mlir::LocationAttr();
     print(diagnostic.getLocation(), diagnostic.getSeverity(), diagnostic.str());
     for (mlir::Diagnostic &note : diagnostic.getNotes())
       print(note.getLocation(), note.getSeverity(), note.str());
@@ -60,8 +61,10 @@ void DiagnosticPrinter::print(mlir::Location loc,
   severityLabel(os, severity);
   llvm::WithColor(os, raw_ostream::SAVEDCOLOR, /*Bold=*/true) << message;
   os << '\n';
-  if (buffer)
+  // Notes on the place above speak of the line that stands there.
+  if (buffer && place != shown)
     printLine(buffer, place);
+  shown = place;
 }
 
 /// True if `byte` is inside of a character of several bytes.

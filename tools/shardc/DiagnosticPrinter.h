@@ -9,8 +9,8 @@
 namespace shardc {
 
 /// Prints the diagnostics of a context to standard error, each with its source
-/// line and a caret. Long lines are clipped around the caret, and carets stand
-/// right below text that is not ASCII.
+/// line and a caret, once for notes on one place. Long lines are clipped around
+/// the caret, and carets stand right below text that is not ASCII.
 class DiagnosticPrinter : public mlir::ScopedDiagnosticHandler {
 public:
   DiagnosticPrinter(llvm::SourceMgr &sourceMgr, mlir::MLIRContext *context);
@@ -23,6 +23,8 @@ private:
   void printLine(unsigned buffer, mlir::FileLineColLoc loc);
 
   llvm::SourceMgr &sourceMgr;
+  /// The last place whose line the current diagnostic has printed, or null.
+  mlir::LocationAttr shown;
 };
 
 } // namespace shardc

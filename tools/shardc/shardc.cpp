@@ -98,7 +98,7 @@ struct Options {
       cl::values(
           clEnumValN(Emit::Cost, "emit-cost",
                      "The cost report for people (default)"),
-          clEnumValN(Emit::Json, "emit-json", "The same facts for programs"),
+          clEnumValN(Emit::Json, "emit-json", "The same report as JSON"),
           clEnumValN(Emit::Ast, "emit-ast", "The parsed program"),
           clEnumValN(Emit::Mlir, "emit-mlir",
                      "The program in the shd dialect, before any sharding "
@@ -114,26 +114,27 @@ struct Options {
               Emit::Jax, "emit-jax",
               "The plan as a Python program for JAX, which checks itself"),
           clEnumValN(Emit::Problem, "emit-problem",
-                     "What the search solves for the least upper time, in the "
-                     "contest's JSON, which shardc-solve reads"),
+                     "The optimization problem for the least upper time, in "
+                     "the contest's JSON that shardc-solve reads"),
           clEnumValN(Emit::Csv, "emit-csv",
                      "A line of figures for each point of --sweep"))};
 
   cl::opt<bool> timeline{
       "timeline",
-      cl::desc("Add to the report what runs when: compute and each network"),
+      cl::desc("Add a timeline of compute and of each network to the report"),
       cl::cat(emitCategory)};
 
   cl::opt<OptMode> opt{
-      "opt", cl::desc("How to choose what the program leaves open:"),
+      "opt", cl::desc("How to choose shardings that the program leaves open:"),
       cl::init(OptMode::Optimize), cl::cat(planCategory),
       cl::values(
           clEnumValN(OptMode::Optimize, "optimize",
                      "The least estimated time that fits in memory "
                      "(default)"),
           clEnumValN(OptMode::Propagate, "propagate",
-                     "Spread what is annotated, search nothing"),
-          clEnumValN(OptMode::None, "none", "Exactly what is annotated"))};
+                     "Spread annotations through the program, search nothing"),
+          clEnumValN(OptMode::None, "none",
+                     "Only the annotated shardings; all else is whole"))};
   cl::opt<Objective> objective{
       "objective", cl::desc("The time to minimise:"),
       cl::init(Objective::Scheduled), cl::cat(planCategory),
@@ -154,8 +155,8 @@ struct Options {
                             cl::value_desc("S"), cl::cat(planCategory)};
   cl::opt<unsigned> jobs{
       "jobs",
-      cl::desc("Threads of --sweep and --crossover; the result does not "
-               "depend on them"),
+      cl::desc("Threads for questions about many plans and for mesh auto; the "
+               "result does not depend on their number"),
       cl::value_desc("N"), cl::init(1), cl::cat(planCategory)};
   cl::opt<std::string> planFile{
       "plan",
@@ -163,16 +164,17 @@ struct Options {
                "it, or the JSON of a report"),
       cl::value_desc("FILE"), cl::cat(planCategory)};
   cl::opt<PlanAs> planAs{
-      "plan-as", cl::desc("What --plan is:"), cl::init(PlanAs::Pins),
+      "plan-as", cl::desc("How to use --plan:"), cl::init(PlanAs::Pins),
       cl::cat(planCategory),
-      cl::values(clEnumValN(PlanAs::Pins, "pins",
-                            "What must hold; the rest is searched (default)"),
-                 clEnumValN(PlanAs::Start, "start",
-                            "What the search starts with: it finds nothing "
-                            "slower"))};
+      cl::values(
+          clEnumValN(
+              PlanAs::Pins, "pins",
+              "Its shardings are constraints; the rest is searched (default)"),
+          clEnumValN(PlanAs::Start, "start",
+                     "The search starts from it: the result is never slower"))};
   cl::list<std::string> freed{
       "free",
-      cl::desc("Leave open what --plan says of the tensors of this name"),
+      cl::desc("Leave open --plan's shardings of tensors whose name matches"),
       cl::value_desc("'W*'"), cl::cat(planCategory)};
   cl::opt<bool> allowPadding{
       "allow-padding",
@@ -186,50 +188,51 @@ struct Options {
 
   cl::list<std::string> sweep{
       "sweep",
-      cl::desc("Report at several values of a dim, a mesh axis or hardware: "
-               "'B in 64, 128', 'B in 64..4096 * 2', 'B in 64..4096 + 64', "
+      cl::desc("Plan at several values of a dim, a mesh axis or hardware: 'B "
+               "in 64, 128', 'B in 64..4096 * 2', 'B in 64..4096 + 64', "
                "'hardware in tpu_v5e[4, 4], h100[2, 8]'; repeated, a grid"),
       cl::value_desc("NAME in VALUES"), cl::cat(questionCategory)};
   cl::opt<std::string> targetTime{
       "target-time",
-      cl::desc("Of a sweep of hardware, the cheapest point that does a step "
-               "within so many seconds, or '20 ms', and the frontier of time "
-               "against price"),
+      cl::desc("Pick the cheapest point of --sweep whose step takes at most "
+               "this time (seconds, or '20 ms'), and print the frontier of "
+               "time against price"),
       cl::value_desc("SECONDS"), cl::cat(questionCategory)};
   cl::opt<std::string> targetPrice{
       "target-price",
-      cl::desc("The fastest point whose step costs at most so many USD"),
+      cl::desc("Pick the fastest point of --sweep whose step costs at most "
+               "this much"),
       cl::value_desc("USD"), cl::cat(questionCategory)};
   cl::opt<std::string> crossover{
       "crossover",
-      cl::desc("Where in a range the bounds, the plan or whether it fits "
-               "changes: 'B in 1..1048576'"),
+      cl::desc("Find where in a range the bottlenecks, the plan or its fit in "
+               "memory change: 'B in 1..1048576'"),
       cl::value_desc("NAME in RANGE"), cl::cat(questionCategory)};
   cl::opt<std::string> explain{
       "explain",
-      cl::desc("Why a tensor has its sharding: the step's time with each other "
-               "one, planned again, and which @ and what memory bind"),
+      cl::desc("Explain a tensor's sharding: plan again with each other one, "
+               "and show which @ bind and whether memory does"),
       cl::value_desc("NAME"), cl::cat(questionCategory)};
-  cl::opt<bool> memoryCurve{
-      "memory-curve",
-      cl::desc("The step's time with less and with more memory per device, "
-               "each planned by itself"),
-      cl::cat(questionCategory)};
+  cl::opt<bool> memoryCurve{"memory-curve",
+                            cl::desc("Plan with less and with more memory per "
+                                     "device, and show the time of each step"),
+                            cl::cat(questionCategory)};
   cl::opt<LintLevel> lint{
       "lint",
       cl::ValueOptional,
-      cl::desc("What the plan does in vain, and what helps, each tried:"),
+      cl::desc("Find work that the plan does in vain, and try what helps:"),
       cl::init(LintLevel::Report),
       cl::cat(questionCategory),
-      cl::values(clEnumValN(LintLevel::Report, "", "Report it"),
-                 clEnumValN(LintLevel::Report, "report", "Report it"),
-                 clEnumValN(LintLevel::Error, "error",
-                            "The same, and exit with status 1 if there is "
-                            "anything"))};
+      cl::values(
+          clEnumValN(LintLevel::Report, "", "Report it"),
+          clEnumValN(LintLevel::Report, "report", "Report it"),
+          clEnumValN(
+              LintLevel::Error, "error",
+              "Report it, and exit with status 1 if there is a finding"))};
   cl::opt<std::string> diff{
       "diff",
-      cl::desc("Compare the plan of A with that of FILE: what moved, and what "
-               "each difference costs; both programs or JSON reports"),
+      cl::desc("Compare the plans of A and FILE, programs or JSON reports: "
+               "which tensors moved, and the cost of each difference"),
       cl::value_desc("A"), cl::cat(questionCategory)};
   cl::opt<bool> verify{
       "verify",
@@ -237,7 +240,7 @@ struct Options {
                "small mesh, and compare with the unsharded program"),
       cl::cat(questionCategory)};
   cl::opt<Rounding> rounding{
-      "rounding", cl::desc("Numbers with which --verify computes:"),
+      "rounding", cl::desc("Arithmetic of --verify:"),
       cl::init(Rounding::Exact), cl::cat(questionCategory),
       cl::values(clEnumValN(Rounding::Exact, "exact",
                             "Double precision: results must agree (default)"),
@@ -747,6 +750,8 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
     return NoPlanFits;
   case Answer::WrongQuestion:
     return CommandLineError;
+  case Answer::WrongMachine:
+    return InputError;
   case Answer::WrongProgram:
   case Answer::NoPlanFits:
     // The compiler says why.
@@ -882,10 +887,14 @@ ExitStatus Driver::run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os) {
 
 /// `--list-hardware=NAME`, or with the name as an argument of its own.
 static ExitStatus listHardware(const Options &options, raw_ostream &os) {
+  if (!options.emitsReport())
+    return commandLineError("--list-hardware prints a table, or JSON with "
+                            "--emit-json");
+  bool isJson = options.emit == Emit::Json;
   std::string name =
       options.listHardware.empty() ? options.input : options.listHardware;
   if (name.empty()) {
-    printCatalogue(os);
+    isJson ? printCatalogueJson(os, catalogueNames()) : printCatalogue(os);
     return Success;
   }
   std::optional<Machine> machine = catalogueMachine(name);
@@ -896,7 +905,10 @@ static ExitStatus listHardware(const Options &options, raw_ostream &os) {
                             "'; did you mean '" +
                             nearestName(name, candidates) + "'?");
   }
-  printMachine(os, *machine, *catalogueNotes(name));
+  if (isJson)
+    printCatalogueJson(os, name);
+  else
+    printMachine(os, *machine, *catalogueNotes(name));
   return Success;
 }
 
@@ -933,8 +945,7 @@ static ExitStatus checkQuestions(const Options &options) {
                                   : options.memoryCurve ? "--memory-curve"
                                   : lints               ? "--lint"
                                                         : "--diff") +
-                            " is a question by itself: it goes with no other "
-                            "one");
+                            " cannot be combined with other questions");
   if (options.emit == Emit::Csv && !sweeps)
     return commandLineError("--emit-csv expects --sweep");
   if (ExitStatus status = checkTargets(options))
@@ -956,11 +967,10 @@ static ExitStatus checkQuestions(const Options &options) {
     return commandLineError("expected one " + option + ", found " +
                             Twine(std::max(crosses, explains)));
   if ((explains || options.memoryCurve) && options.opt != OptMode::Optimize)
-    return commandLineError(option + " expects --opt=optimize: nothing else "
-                                     "chooses");
+    return commandLineError(option +
+                            " expects --opt=optimize: no other mode searches");
   if (options.timeline)
-    return commandLineError("--timeline is of one plan, and " + option +
-                            " makes many");
+    return commandLineError("--timeline cannot be combined with " + option);
   if (options.emit != Emit::Cost && options.emit != Emit::Json &&
       options.emit != Emit::Csv)
     return commandLineError(option +
@@ -982,19 +992,19 @@ static ExitStatus checkPlanFile(const Options &options) {
     return Success;
   }
   if (options.asks())
-    return commandLineError("--plan is for one plan, and " +
-                            options.question() + " makes many");
+    return commandLineError("--plan cannot be combined with " +
+                            options.question());
   if (options.readsModule() || options.emit == Emit::Ast ||
       options.emit == Emit::Mlir || options.emit == Emit::Problem)
-    return commandLineError(
-        "--plan expects a .shd file that is planned: it goes with no module, "
-        "and with no --emit-ast, --emit-mlir and --emit-problem");
+    return commandLineError("--plan cannot be combined with a module, "
+                            "--emit-ast, --emit-mlir or --emit-problem");
   for (const std::string &text : options.freed)
     if (std::optional<std::string> error = globError(text))
-      return commandLineError("--free '" + text + "' is no pattern: " + *error);
+      return commandLineError("invalid pattern for --free: '" + text +
+                              "': " + *error);
   if (options.planAs == PlanAs::Start && options.opt != OptMode::Optimize)
     return commandLineError(
-        "--plan-as=start expects --opt=optimize: nothing else searches");
+        "--plan-as=start expects --opt=optimize: no other mode searches");
   if (!sys::fs::exists(options.planFile))
     return commandLineError("--plan cannot open '" + options.planFile +
                             "': no such file");
@@ -1011,8 +1021,8 @@ static ExitStatus checkCommandLine(const Options &options) {
   if (options.verify &&
       (!options.emitsReport() || options.asks() || options.timeline))
     return commandLineError(
-        "--verify prints a report of its own, or JSON with --emit-json; it "
-        "goes with no other --emit-*, no --timeline and no question about many "
+        "--verify prints its own report, or JSON with --emit-json; it cannot "
+        "be combined with another --emit-*, --timeline or questions about many "
         "plans");
   if (options.verify && options.readsModule())
     return commandLineError("--verify expects a .shd file, found '" +
@@ -1034,8 +1044,8 @@ static ExitStatus checkCommandLine(const Options &options) {
       (options.opt != OptMode::Optimize ||
        (options.objective.getNumOccurrences() &&
         options.objective != Objective::Upper)))
-    return commandLineError("--emit-problem is what --opt=optimize searches "
-                            "for the least --objective=upper");
+    return commandLineError(
+        "--emit-problem expects --opt=optimize and --objective=upper");
   if (ExitStatus status = checkPlanFile(options))
     return status;
   if (options.timeline && !options.emitsReport())

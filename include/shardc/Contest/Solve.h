@@ -21,7 +21,7 @@ struct Answer {
   double gap() const;
 };
 
-/// What of the problem is too large to be added up, or nothing.
+/// A message about a sum of the problem that overflows, or nothing.
 std::optional<std::string> checkSums(const solver::Problem &problem);
 
 /// The problem has passed checkSums(). Costs that sum to more than the solver

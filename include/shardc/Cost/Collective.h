@@ -74,7 +74,7 @@ public:
   const MeshBinding &binding() const { return theBinding; }
   llvm::ArrayRef<PhysicalAxis> physical() const { return thePhysical; }
 
-  /// What one device can send over a physical axis, bytes/s: both ways along a
+  /// Bytes/s that one device can send over a physical axis: both ways along a
   /// ring of a torus.
   double bandwidth(unsigned physical) const;
 
@@ -116,7 +116,7 @@ private:
     llvm::SmallVector<bool, 3> wraps;
   };
 
-  /// What a group's collectives cost per byte of V, and at least.
+  /// Cost of a group's collectives: per byte of V, and the latency floor.
   struct GroupTerms {
     /// A term, and the network that sets it.
     struct Term {

@@ -12,8 +12,8 @@
 
 namespace shardc {
 
-/// What one operation does on one device, from local extents. Bytes are not
-/// here: fusion decides which operands and results touch HBM.
+/// The work of one operation on one device, from local extents. Without bytes:
+/// fusion decides which operands and results touch HBM.
 struct OpWork {
   /// FLOPs on the matrix units, and the type that they run in ("bf16").
   double matrixFlops = 0;

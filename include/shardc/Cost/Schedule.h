@@ -15,13 +15,13 @@
 
 namespace shardc {
 
-/// Of a long repeat, so many iterations are simulated.
+/// Iterations of a long repeat that are simulated.
 inline constexpr int64_t kSimulatedIterations = 12;
 
 /// The step of one device. Groups and collectives are numbered in program
 /// order; so are bodies, an outer one before those in it.
 struct Step {
-  /// What the compute stream runs, one after the other.
+  /// One entry of the compute stream, which runs them one after the other.
   struct Item {
     enum Kind : uint8_t { Group, Repeat } kind = Group;
     /// Into `groups` or `bodies`.
@@ -31,7 +31,8 @@ struct Step {
   /// The step itself (the first) or what a `repeat` runs.
   struct Body {
     int64_t count = 1;
-    /// Of a repeat: the body around it, and its item there.
+    /// For the body of a repeat: the body around it, and the repeat's item
+    /// there.
     unsigned parent = 0, itemInParent = 0;
     std::vector<Item> items;
   };
@@ -60,7 +61,8 @@ struct Step {
     llvm::SmallVector<unsigned, 4> networks;
     /// Collectives whose results it moves on.
     llvm::SmallVector<unsigned, 1> after;
-    /// Of these, those of its own iteration: not what one before has moved.
+    /// The subset of `after` in its own iteration: not results of an earlier
+    /// one.
     llvm::SmallVector<unsigned, 1> afterHere;
     /// It stands in `body`, before the item `position`.
     unsigned body = 0, position = 0;
@@ -68,8 +70,8 @@ struct Step {
     /// The item that makes its operand; of a carried one, in the iteration
     /// before.
     unsigned producer = 0;
-    /// Of a ready one, the same in the bodies around its own, the innermost
-    /// first: up to the one that makes or carries the operand.
+    /// For a ready collective, the same in the bodies around its own, the
+    /// innermost first: up to the one that makes or carries the operand.
     struct Source {
       Origin origin = Origin::Ready;
       unsigned producer = 0;
@@ -138,7 +140,7 @@ std::vector<UseRange> useRanges(const Step &step);
 std::vector<IssuePoint> issuePoints(const Step &step,
                                     llvm::ArrayRef<Overlap> overlap);
 
-/// What ran when.
+/// Start and end of all that ran.
 struct Timeline {
   struct Event {
     bool isGroup = false;

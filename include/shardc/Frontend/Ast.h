@@ -306,7 +306,7 @@ struct AssignStmt : Item {
 /// its syntax, so that the rest of the file can be checked.
 struct BrokenItem : Item {
   BrokenItem() : Item(Kind::Broken) {}
-  /// What it may define.
+  /// The tensors that it may define.
   std::vector<Target> targets;
   bool isDeclaration = false;
   static bool classof(const Item *i) { return i->kind == Kind::Broken; }
@@ -352,11 +352,11 @@ struct Question {
   Name name;
   /// Those listed; of a range the first.
   std::vector<Value> values;
-  /// Of a range.
+  /// The last value of a range.
   std::optional<Value> last;
   Step step = Step::None;
   Value by;
-  /// Of `hardware`.
+  /// The values of `hardware`.
   std::vector<std::unique_ptr<HardwareDecl>> machines;
 };
 

@@ -37,8 +37,8 @@ struct Program {
   std::optional<Machine> machine;
   Mesh mesh;
   MeshBinding binding;
-  /// What `mesh auto` says, which a program without a mesh means too. `mesh` is
-  /// then that of one device: axes of the names that are given, of size 1.
+  /// Set by `mesh auto`, and by a program without a mesh. `mesh` is then that
+  /// of one device: axes with the given names, of size 1.
   struct AutoMesh {
     std::vector<std::string> names;
     /// `mesh auto`, or else where the machine is named.

@@ -16,7 +16,7 @@ namespace shardc {
 
 /// The files of a program and the texts of its overrides.
 struct ProgramText {
-  /// Of the buffers that the syntax stands in.
+  /// Holds the buffers that the syntax points into.
   llvm::SourceMgr *sourceMgr = nullptr;
   /// Main file first, then imported ones, and the buffer of each.
   std::vector<std::unique_ptr<ast::File>> files;

@@ -1,7 +1,7 @@
 //===- Question.h - The texts of --sweep and --crossover ------*- C++ -*-===//
 //
-// What a question about many plans asks for, checked against the program: which
-// dim, mesh axis or machine takes which values.
+// The texts of --sweep and --crossover, checked against the program: which dim,
+// mesh axis or machine takes which values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +22,11 @@ inline constexpr int64_t kMaxPoints = 10'000;
 std::optional<std::vector<Setting>> readSweep(const ProgramText &program,
                                               mlir::MLIRContext *context,
                                               llvm::StringRef text);
+
+/// Reports each of the machines that cannot be built in any shape: an unknown
+/// name, a wrong field. False if there is one.
+bool checkMachines(const ProgramText &program, mlir::MLIRContext *context,
+                   llvm::ArrayRef<Setting> settings);
 
 /// A machine in place of the program's, as after `hardware`; nothing if the
 /// text is wrong.

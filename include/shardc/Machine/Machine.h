@@ -45,7 +45,7 @@ struct HardwareNetwork {
   unsigned where = 0;
 };
 
-/// What a hardware declaration says, as parsed.
+/// A hardware declaration, as parsed.
 struct HardwareDescription {
   std::string name;
   std::vector<HardwareField> fields;
@@ -65,8 +65,8 @@ struct Network {
   llvm::SmallVector<std::string, 3> members;
   /// Torus: one link, one direction. Otherwise each way per member, as quoted.
   double bandwidth = 0;
-  /// What `bandwidth` is quoted per, when not per member: what a faster network
-  /// joins (`gpu`), or `chip`. Empty: per member.
+  /// The unit that `bandwidth` is quoted per, if not per member: a member of a
+  /// faster network (`gpu`), or `chip`. Empty: per member.
   std::string bandwidthPer;
   /// Capacity of the level's own switches, bytes/s each way in total; 0: none.
   double switchBandwidth = 0;
@@ -106,7 +106,7 @@ struct Machine {
   std::optional<double> peak(llvm::StringRef type) const;
 };
 
-/// What is wrong with a description, at which field; `note` may carry a fix.
+/// An error in a description, at a field; `note` may carry a fix.
 struct MachineError {
   unsigned where = 0;
   std::string message;
@@ -171,7 +171,7 @@ struct MeshBinding {
   int64_t idleChips = 0;
 };
 
-/// What the program says of one mesh axis: names of physical axes, or none.
+/// The `on` of one mesh axis: names of physical axes, or none.
 struct AxisRequest {
   llvm::SmallVector<std::string, 2> on;
   unsigned where = 0;

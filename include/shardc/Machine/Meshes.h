@@ -27,7 +27,7 @@ struct MeshFamily {
 };
 
 struct MeshNames {
-  /// Of the axes; empty: as many as wanted, called X, Y, Z.
+  /// Names of the axes; empty: any number of axes, called X, Y, Z.
   std::vector<std::string> names;
   /// Nothing tells one axis from another but its name: sizes in descending
   /// order stand for all orders.

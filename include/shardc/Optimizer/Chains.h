@@ -33,7 +33,7 @@ struct ChainLink {
   friend auto operator<=>(const ChainLink &, const ChainLink &) = default;
 };
 
-/// What an edge of the network's collectives take of a physical network in a
+/// The time for which the collectives of an edge occupy a physical network in a
 /// step.
 struct ChainLoad {
   unsigned network = 0, edge = 0;
@@ -91,7 +91,7 @@ struct ChainTimes {
 std::vector<Chain> longestChains(const Graph &graph, const ChainTimes &times,
                                  bool matmulsOverlap);
 
-/// What a plan's links and loads on a chain take together, in picoseconds.
+/// The length of a chain under a plan: its links and loads, in picoseconds.
 solver::Cost lengthOf(const Chain &chain, const ChainTimes &times);
 
 } // namespace shardc

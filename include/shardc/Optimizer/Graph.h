@@ -37,7 +37,7 @@ struct Chunk {
   int64_t count = 1;
   /// Program point; leader and rest of a group have one together.
   uint32_t point = 0;
-  /// What it reads is there until here (excluded).
+  /// The point up to which its operands live (excluded).
   uint32_t readEnd = 0;
   /// True for a group of elementwise operations that only einsums and attention
   /// use: they read its inputs and it never runs by itself unless a collective
@@ -86,8 +86,8 @@ struct GraphValue {
   uint32_t begin = 0, end = 0, firstRead = 0, readEnd = 0;
   /// Stored this many times on each device (weights of repeat bodies).
   int64_t multiplicity = 1;
-  /// Of a scatter into a state, which one (index into Graph::values): stored as
-  /// that is, it takes no memory of its own.
+  /// The state that a scatter writes (index into Graph::values): stored as that
+  /// is, the result takes no memory of its own.
   std::optional<unsigned> intoState;
   /// Used inside a repeat that it is defined outside of.
   bool usedDeeper = false;

@@ -18,15 +18,16 @@
 
 namespace shardc {
 
-/// What a network's costs are: times of the device and of every collective,
-/// each with a weight. docs/CostModel.md#5-the-time-of-a-step: with one of both
-/// it is `upper_s`.
+/// Weights of the network's costs: of device time and of the time of
+/// collectives. With one for both, the costs add up to `upper_s`
+/// (docs/CostModel.md#5-the-time-of-a-step).
 struct Weights {
   int64_t device = 1, collectives = 1;
 };
 
-/// What one resource is busy: the device, or a physical network. In the order
-/// of the network's variables and edges; empty where it never is.
+/// The busy time of one resource, the device or a physical network, by label.
+/// In the order of the network's variables and edges; empty where it is never
+/// busy.
 struct ResourceTimes {
   std::vector<std::vector<solver::Cost>> variables, edges;
 };
@@ -56,14 +57,14 @@ struct NetworkOptions {
 struct StoredLabel {
   unsigned layout = 0;  // index into ValueVariable::layouts
   bool inlined = false; // every user computes it: it is never stored
-  /// Of a prologue's value: collectives lead from where it is made to where it
-  /// is stored, so that its users read it there.
+  /// For a prologue's value: collectives lead from its produced to its stored
+  /// layout, so that users read it as stored.
   bool resharded = false;
 };
 
-/// What one user reads of a value that may have a copy: the variable between
-/// the two. Its labels say which layouts are wanted, and which of them are made
-/// from the copy.
+/// The variable between a value that may have a copy and one of its users. Its
+/// labels say which layouts the user reads, and which of them are made from the
+/// copy.
 struct ReadVariable {
   solver::Variable variable = 0;
   llvm::SmallVector<mlir::OpOperand *, 2> operands;
@@ -93,7 +94,7 @@ struct PlanNetwork {
   std::vector<ChunkDomain> domains;            // per chunk
   std::vector<solver::Variable> chunkVariable; // per chunk
   std::vector<ValueVariable> values;           // per graph value
-  /// Of the device, then of each physical network.
+  /// The device's, then those of each physical network.
   std::vector<ResourceTimes> resources;
   LinkTimes links;
   LinkEdges linkEdges;

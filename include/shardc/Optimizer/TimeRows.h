@@ -18,7 +18,7 @@ namespace shardc {
 
 /// How much each row counts.
 struct RowWeights : Weights {
-  /// Of each physical network; none: nothing.
+  /// Weight of each physical network; empty: 0.
   llvm::SmallVector<int64_t, 4> networks = {};
   /// Links and loads of chains count this often.
   Chain chain = {};
@@ -26,9 +26,9 @@ struct RowWeights : Weights {
 
 /// Entries beyond these are forbidden.
 struct RowLimits {
-  /// Of the device, of each physical network and of each chain.
+  /// Limit of the device's time, of each physical network's and of each chain.
   Picoseconds each = solver::kMaxTotal;
-  /// Of what the weights give.
+  /// Limit of the weighted sum.
   solver::Cost weighed = solver::kMaxTotal;
 
   solver::Cost apply(solver::Cost cost) const {
@@ -55,8 +55,8 @@ struct PartialProblem {
 
 class TimeRows {
 public:
-  /// Of `network`, which minimises `upper` and has its resources measured; it
-  /// must outlive the rows.
+  /// The rows of `network`, which minimises `upper` and has its resources
+  /// measured; it must outlive them.
   explicit TimeRows(const PlanNetwork &network);
 
   /// The problem of these weights with these labels.
@@ -99,7 +99,7 @@ public:
 
 private:
   using Costs = std::vector<solver::Cost>;
-  /// Of one variable or edge.
+  /// The terms of one variable or edge.
   struct Terms {
     llvm::ArrayRef<solver::Cost> allowed;
     llvm::SmallVector<std::pair<const Costs *, int64_t>, 6> weighted;
@@ -116,10 +116,10 @@ private:
                 const RowWeights &weights) const;
   Terms termsOfEdge(size_t index, const RowWeights &weights) const;
   llvm::ArrayRef<solver::Cost> edgeCosts(size_t edge) const;
-  /// What one edge costs; `costs` are a row's.
+  /// The cost of one edge; `costs` are a row's.
   solver::Cost edgeCost(const Costs &costs, size_t edge,
                         llvm::ArrayRef<solver::Label> assignment) const;
-  /// What a variable or an edge takes of a row.
+  /// The time of a variable or an edge in a row.
   using TimeOf = llvm::function_ref<solver::Cost(
       llvm::ArrayRef<solver::Label> assignment)>;
   /// Adds to each variable what is asked of its own time of a row, and of that

@@ -13,11 +13,11 @@
 
 namespace shardc {
 
-/// What is compared between values.
+/// The facts of a plan that are compared between values.
 struct PlanState {
   struct Op {
     std::string name, kind, loc;
-    /// Of a collective: what it moves.
+    /// The tensor that a collective moves.
     std::string operand;
     std::string bound;
   };
@@ -42,12 +42,12 @@ struct Change {
   int64_t at = 0, before = 0;
   /// `time.bound`, `op.bound`, `plan` or `memory.fits`.
   std::string what;
-  /// Of `op.bound`: the operation.
+  /// The operation of `op.bound`.
   PlanState::Op op;
   std::string from, to;
 };
 
-/// What is different between the states of two values, the step first.
+/// The differences between the states of two values, those of the step first.
 std::vector<Change> changesBetween(int64_t before, const PlanState &from,
                                    int64_t at, const PlanState &to);
 

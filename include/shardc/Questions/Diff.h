@@ -17,7 +17,7 @@ namespace shardc {
 
 struct RecordedPlan;
 
-/// What is said of one of the two plans.
+/// Figures of one of the two plans.
 struct DiffSide {
   std::string file, hardware, mesh, status;
   bool fits = true;

@@ -37,7 +37,7 @@ private:
                                          const Program &probe);
   void shareTables(const Program &program, const Point &point);
 
-  /// What the shared tables are of.
+  /// The machine, mesh and binding of the shared tables.
   struct Place {
     const ast::HardwareDecl *machine = nullptr;
     llvm::SmallVector<int64_t, 4> shape;

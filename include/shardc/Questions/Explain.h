@@ -37,12 +37,12 @@ struct ExplainedTensor {
   /// `input`, `weight`, `state`, `activation` or `output`.
   std::string kind;
   std::string sharding, loc;
-  /// What the program says of it, and where; empty: nothing.
+  /// Its annotation in the program, and where; empty: none.
   std::string pin, pinLoc;
-  /// What makes it; empty for what is declared.
+  /// The operations that make it; none for a declared tensor.
   std::vector<ReportItem> makers;
   /// Best first; of equal ones the one that the plan has, then the shortest.
-  /// What does not fit follows, then what has no plan.
+  /// Shardings with which nothing fits follow, then those without a plan.
   std::vector<Alternative> alternatives;
 };
 
@@ -52,7 +52,7 @@ struct PinEffect {
   std::string text, of;
   std::string loc;
   std::optional<PlanFigures> without;
-  /// What the explained tensors are then.
+  /// The shardings of the explained tensors then.
   std::vector<std::string> shardings;
 };
 

@@ -14,7 +14,7 @@
 
 namespace shardc {
 
-/// What a step may take, as scheduled, and cost.
+/// Upper limits on the scheduled time and on the price of a step.
 struct Targets {
   std::optional<double> seconds, usd;
 
@@ -24,10 +24,10 @@ struct Targets {
 struct Frontier {
   Targets targets;
   /// Rows that no other one beats in both; faster ones first, which are dearer.
-  /// Of rows that are equal, the first.
+  /// Only the first of equal rows.
   std::vector<size_t> rows;
-  /// Of the others, those that one here beats, those that fit and have no
-  /// price, and those that do not fit or are not legal.
+  /// How many other rows one of these beats, have no price, and do not fit or
+  /// are not legal.
   size_t beaten = 0, unpriced = 0, unfit = 0;
   /// The cheapest that takes no longer than the target; if there is only one
   /// for the price, the fastest. Nothing if no row meets the targets.

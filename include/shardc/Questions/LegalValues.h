@@ -28,7 +28,7 @@ public:
   int64_t size() const;
   int64_t first() const { return listed.empty() ? low : listed.front(); }
   int64_t last() const { return listed.empty() ? high : listed.back(); }
-  /// Of values that are not listed, otherwise 1.
+  /// The step of a range, 1 for listed values.
   int64_t getStep() const { return step; }
   int64_t getPeriod() const { return steps.front(); }
 

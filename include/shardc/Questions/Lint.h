@@ -14,28 +14,28 @@
 
 namespace shardc {
 
-/// What saves less than this part of the step is not said.
+/// Findings that save a smaller share of the step are not reported.
 inline constexpr double kLintThreshold = 0.001;
 
 /// Something that can be changed, and what comes of it.
 struct LintFix {
   /// `pin`, `unpin`, `copy`, `search`, `mesh`, `dim` or `merge`.
   std::string kind;
-  /// What to write: `H[B@X, F]`, `--dim B=1024`.
+  /// The text to write: `H[B@X, F]`, `--dim B=1024`.
   std::string change, loc;
-  /// Of the step, by the time that is minimised.
+  /// Time saved in a step, by the objective.
   Picoseconds saves = 0;
   /// The plan with the change; nothing if the plan was only priced again.
   std::optional<PlanFigures> plan;
-  /// What it gains besides time; empty: nothing.
+  /// A gain besides time; empty: none.
   std::string gain;
 };
 
 struct LintFinding {
-  /// That of a suspect, or `pin-costs` or `pins-cost`.
+  /// The kind of a suspect, or `pin-costs` or `pins-cost`.
   std::string kind;
   std::string text, loc;
-  /// What it takes in a step.
+  /// Its time in a step.
   Picoseconds cost = 0;
   LintFix fix;
 };
@@ -48,7 +48,7 @@ struct Lint {
   /// Places that were looked at, changes that were tried, and those for which
   /// there were too many.
   size_t suspects = 0, tried = 0, untried = 0;
-  /// What saves most first.
+  /// Those that save most first.
   std::vector<LintFinding> findings;
 };
 

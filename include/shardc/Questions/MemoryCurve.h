@@ -20,7 +20,8 @@ struct MemoryCurve {
     PlanFigures plan;
   };
   std::string file, objective;
-  /// What the machine or `--memory-limit` allows; its point is among `points`.
+  /// The limit of the machine or of `--memory-limit`; its point is among
+  /// `points`.
   int64_t allowed = 0;
   /// The limit ascends.
   std::vector<Point> points;

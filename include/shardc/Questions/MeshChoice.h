@@ -12,7 +12,7 @@
 namespace shardc {
 
 struct MeshChoice {
-  /// What the program is imported with in place of `mesh auto`.
+  /// The mesh that replaces `mesh auto` on import.
   Setting setting;
   /// The same for the command line: `[X=4 on x, Y=8 on (y, z)]`.
   std::string text;
@@ -21,7 +21,7 @@ struct MeshChoice {
 
 struct MeshChoiceOptions {
   PlanOptions plan;
-  /// What reports call the program.
+  /// The name of the program in reports.
   std::string file;
   unsigned jobs = 1;
   bool showProgress = false;

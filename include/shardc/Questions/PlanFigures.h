@@ -10,9 +10,9 @@ namespace shardc {
 /// More memory than any plan takes.
 inline constexpr int64_t kNoMemoryLimit = int64_t(1) << 59;
 
-/// What the time of a plan is made of: of `upper` what everything takes, of
-/// `scheduled` of the collectives only what is exposed, so that the parts add
-/// up to it. `lower` is not their sum: they are what everything takes.
+/// The parts of a plan's time. For `upper` they are the times of everything,
+/// for `scheduled` collectives count as far as they are exposed; so the parts
+/// add up. For `lower` they are the times of everything and do not.
 struct TimeParts {
   struct Collectives {
     std::string kind;
@@ -23,24 +23,24 @@ struct TimeParts {
       return kind == other.kind && axes == other.axes;
     }
   };
-  /// What the operations compute, and how much longer HBM makes them take.
+  /// Compute time of the operations, and how much longer HBM makes them take.
   Picoseconds compute = 0, hbm = 0;
   /// By kind and axes.
   std::vector<Collectives> collectives;
 
   Picoseconds allCollectives() const;
-  /// What is left when `other` is taken off: of the collectives those that make
-  /// a difference, the largest first.
+  /// The difference to `other`: only collectives that differ, the largest
+  /// first.
   TimeParts minus(const TimeParts &other) const;
 };
 
 TimeParts partsOf(const Report &report);
 
-/// What is compared between plans.
+/// The figures that are compared between plans.
 struct PlanFigures {
   std::string status;
   bool fits = false;
-  /// Of the objective; what is proven, if anything is.
+  /// The objective's value, and its proven lower bound if there is one.
   Picoseconds value = 0;
   std::optional<Picoseconds> bound;
   Picoseconds upper = 0, scheduled = 0, lower = 0;

@@ -38,15 +38,14 @@ struct PlanFile {
   std::set<std::string> names;
 };
 
-/// Of the JSON of a report; nothing if it is no such JSON, which `error` then
-/// says.
+/// Reads the JSON of a report; nothing, and why in `error`, if it is not one.
 std::optional<PlanFile> readPlanJson(llvm::StringRef json, std::string file,
                                      std::string &error);
 
-/// Of a program that says everything, as --emit-plan prints it.
+/// Reads a program with every annotation, as --emit-plan prints it.
 PlanFile readPlanProgram(shd::ProgramOp plan, std::string file);
 
-/// What is wrong with a glob; nothing if it is one.
+/// The error in a glob, or nothing.
 std::optional<std::string> globError(llvm::StringRef text);
 
 /// Says in the program what the plan says, in place of what the program says

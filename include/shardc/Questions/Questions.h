@@ -13,7 +13,7 @@
 
 namespace shardc {
 
-/// What is asked of one program.
+/// The questions of a command line about one program.
 struct Questions {
   /// Texts of `--sweep`, in order.
   std::vector<std::string> sweeps;
@@ -22,7 +22,7 @@ struct Questions {
   /// Name of `--explain`.
   std::optional<std::string> explain;
   bool memoryCurve = false;
-  /// Of a sweep: `--target-time` and `--target-price`.
+  /// `--target-time` and `--target-price` of a sweep.
   Targets targets;
   bool lint = false;
   /// As on the command line.
@@ -40,13 +40,14 @@ enum class Answer {
   Findings,
   /// Errors in the texts of the flags were emitted.
   WrongQuestion,
+  /// Errors in machines of a sweep were emitted.
+  WrongMachine,
   /// No point has a plan, and neither has the program as it is written, for the
   /// same reason. Nothing was printed.
   WrongProgram,
-  /// What is printed has no point that meets the targets; an error says so.
+  /// Printed, with an error: no point meets the targets.
   NoneMeets,
-  /// What is printed is about a program of which no plan fits; an error says
-  /// why.
+  /// Printed, with an error: no plan of the program fits.
   NoPlanFits,
 };
 

@@ -20,6 +20,9 @@ public:
 
   /// Names of the axes.
   std::vector<std::string> names() const;
+  /// The values of an axis.
+  llvm::ArrayRef<Setting> values(size_t axis) const { return axes[axis]; }
+  size_t numAxes() const { return axes.size(); }
   /// Number of points; at most `kMaxPoints` and one.
   size_t size() const;
   Point at(size_t index) const;
@@ -32,7 +35,7 @@ enum class SweepFormat { Table, Csv, Json };
 
 struct SweepRow {
   Point point;
-  /// Of a table and CSV, the report is without its tensors and items.
+  /// For a table and CSV, the report is without its tensors and items.
   Outcome outcome;
   /// The whole report as JSON.
   std::string json;

@@ -1,7 +1,7 @@
 //===- Variant.h - A program with other annotations -----------*- C++ -*-===//
 //
-// What a question changes in a program to see what becomes of its plan: where
-// the program says `@`, and how much memory a device has.
+// The changes that a question makes to a program before planning it again: its
+// annotations, and the memory of a device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ struct Report;
 struct PinPlace {
   /// Position of the operation in the imported program, in program order.
   unsigned op = 0;
-  /// What it reads; nothing: what it makes.
+  /// The operand that it places; nothing: the result.
   std::optional<unsigned> operand;
 
   bool operator==(const PinPlace &other) const = default;
@@ -27,7 +27,7 @@ struct PinPlace {
 /// Operations of a program in program order; `PinPlace::op` counts them.
 std::vector<mlir::Operation *> operationsOf(shd::ProgramOp program);
 
-/// What is said there; null: nothing.
+/// The annotation there, or null.
 shd::ShardingAttr pinAt(llvm::ArrayRef<mlir::Operation *> operations,
                         PinPlace place);
 /// Says something else there, or nothing.
@@ -37,7 +37,7 @@ void setPinAt(llvm::ArrayRef<mlir::Operation *> operations, PinPlace place,
 struct Variant {
   struct Pin {
     PinPlace place;
-    /// What is said there instead; nothing: the plan is free there.
+    /// The new annotation there; nothing: the plan is free.
     std::optional<Layout> layout;
   };
   std::vector<Pin> pins;

@@ -1,7 +1,7 @@
 //===- Workers.h - Points, planned on several threads ---------*- C++ -*-===//
 //
-// What a question about many plans is made of: points, what comes of planning
-// one, and the threads that plan them.
+// Questions about many plans: points, the outcome of planning one, and the
+// threads that plan them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,17 +15,17 @@
 
 namespace shardc {
 
-/// What is set at a point, in the order of the question.
+/// The settings of a point, in the order of the question.
 using Point = std::vector<Setting>;
 
-/// What comes of planning a point.
+/// The outcome of planning a point.
 struct Outcome {
   /// Nothing if the point is not legal.
   std::optional<Report> report;
   /// Why the point is not legal or does not fit in memory, and the place in the
   /// program (`ffn.shd:7:8`); empty if neither.
   std::string error, loc;
-  /// Of the plan, at the places that the variant watches.
+  /// Layouts of the plan at the places that the variant watches.
   std::vector<Layout> layouts;
 };
 

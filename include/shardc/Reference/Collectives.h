@@ -25,20 +25,20 @@ struct Traffic {
   explicit Traffic(unsigned devices) : messages(devices, 0), bits(devices, 0) {}
   void add(const Traffic &other);
   int64_t totalBits() const;
-  /// Of the device that sends most.
+  /// Bits sent by the device that sends most.
   int64_t mostBits() const;
 };
 
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllGather;
   AxisList axes;
-  /// Of all_reduce.
+  /// How an all_reduce combines summands.
   shd::Combination combination = shd::Combination::Sum;
   /// The global tensor, how it lies before and after.
   llvm::SmallVector<int64_t, 4> shape;
   Layout from, to;
   unsigned elementBits = 0;
-  /// What a device's result is like.
+  /// The shape of a device's result.
   llvm::SmallVector<int64_t, 4> localShape;
 };
 

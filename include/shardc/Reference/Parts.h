@@ -41,7 +41,7 @@ FactorRange partOf(const Mesh &mesh, int64_t extent,
 /// A range of each dimension of a global tensor.
 using Box = llvm::SmallVector<FactorRange, 4>;
 
-/// What of a tensor a device has.
+/// The part of a tensor that a device holds.
 Box partOf(const Devices &devices, llvm::ArrayRef<int64_t> shape,
            const Layout &layout, unsigned device);
 

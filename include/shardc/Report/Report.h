@@ -43,7 +43,7 @@ struct ReportTensor {
 
 /// One separately costed part of a fusion group; figures of one run.
 struct ReportCompute {
-  /// What it does, for people: `relu`, `softmax`; else the kind.
+  /// Its function, for people: `relu`, `softmax`; else the kind.
   std::string function;
   /// Functions fused behind the leading operation, and those of elementwise
   /// operations before it that it computes as it reads their inputs.
@@ -92,9 +92,9 @@ struct ReportItem {
   std::string loc;
   /// Runs in a step.
   int64_t count = 1;
-  /// Of one run.
+  /// Time of one run.
   double seconds = 0;
-  /// Of all runs of a step.
+  /// Time of all runs of a step.
   Picoseconds total = 0;
   /// Index of the innermost enclosing repeat in `Report::repeats`, or -1.
   int repeat = -1;
@@ -128,8 +128,8 @@ struct Report {
       int64_t size = 1;
       /// An axis of a torus that is a ring.
       bool wraps = false;
-      /// What it leaves one chip, bytes/s: one link of a torus in one
-      /// direction, a chip's share of a switched level.
+      /// Bytes/s for one chip: one link of a torus in one direction, a chip's
+      /// share of a switched level.
       double bandwidth = 0;
     };
     std::vector<Level> levels;
@@ -182,7 +182,7 @@ struct Report {
     /// plan, those on which there is no plan, and those of which neither is
     /// known.
     int64_t meshes = 0, ruledOut = 0, impossible = 0, open = 0;
-    /// Of all meshes but the chosen one; absent if nothing is proven.
+    /// Bound of all meshes but the chosen one; absent if nothing is proven.
     std::optional<double> boundOfOthers;
   };
   std::optional<MeshSearch> meshSearch;
@@ -192,7 +192,7 @@ struct Report {
 
   struct Time {
     double lower = 0, scheduled = 0, upper = 0;
-    /// What of the collectives' times compute waits for: scheduled - device.
+    /// Time for which compute waits for collectives: scheduled - device.
     double exposed = 0;
     /// Sums over operations of their compute and their HBM time.
     double compute = 0, hbm = 0;
@@ -211,8 +211,8 @@ struct Report {
 
   /// How collectives overlap with operations.
   struct Overlap {
-    /// What could not start as early as it might, for lack of memory: the index
-    /// of a repeat, or none for what is outside; and what happens instead.
+    /// Overlap given up for lack of memory: the index of a repeat, or -1 for
+    /// operations outside of repeats; and what happens instead.
     struct GivenUp {
       int repeat = -1;
       shardc::Overlap instead = shardc::Overlap::Serial;
@@ -223,7 +223,7 @@ struct Report {
     /// Pairs that run as collective matmuls, and what they save.
     int64_t matmuls = 0;
     double matmulsSave = 0;
-    /// Of the machine.
+    /// Whether the machine has it.
     bool collectiveMatmul = false;
   } overlap;
 
@@ -234,10 +234,10 @@ struct Report {
   struct Flops {
     /// Executed by one device in einsums and attention.
     double device = 0;
-    /// Of the whole mesh, each useful product once.
+    /// FLOPs of the whole mesh, each useful product once.
     double model = 0;
     std::optional<double> mfu, hfu;
-    /// Of the model.
+    /// FLOPs of the model.
     std::optional<double> perToken;
   } flops;
 
@@ -260,7 +260,7 @@ struct Report {
   struct Memory {
     int64_t peak = 0;
     int64_t capacity = 0;
-    /// What `--memory-limit` allows, if given: `fits` then compares with it.
+    /// The `--memory-limit`, if given: `fits` then compares with it.
     std::optional<int64_t> limit;
     bool fits = true;
     int64_t weights = 0, states = 0, inputs = 0, activations = 0, buffers = 0;
@@ -274,24 +274,24 @@ struct Report {
     int64_t allowed() const { return limit.value_or(capacity); }
   } memory;
 
-  /// What was tried so that the program fits.
+  /// A change that was tried so that the program fits.
   struct WayOut {
     /// `limit`, `search`, `pins`, `padding`, `dim` or `mesh`.
     std::string kind;
     /// For the command line, `--dim B=64`; of pins: whose go, in words.
     std::string change;
-    /// Of the plan that is then found.
+    /// The plan that is then found.
     bool fits = false;
     std::string status;
     int64_t peak = 0, allowed = 0;
     double scheduled = 0;
   };
-  /// Of a plan that does not fit.
+  /// Facts of a plan that does not fit.
   struct Shortfall {
     /// No `--memory-limit` below this works, and the plan's peak does; absent
     /// if nothing is proven.
     std::optional<int64_t> leastLimit;
-    /// What takes least to do first, each planned.
+    /// The smallest changes first, each planned.
     std::vector<WayOut> waysOut;
   };
   std::optional<Shortfall> shortfall;
@@ -310,18 +310,17 @@ struct Report {
     std::optional<double> search;
   } plan;
 
-  /// What the plan seems to do in vain; nothing else was planned to see it.
+  /// Work that the plan seems to do in vain, found without another plan.
   struct Note {
     /// `gathered-then-sliced`, ... (Suspects.h).
     std::string kind;
     std::string text, loc;
-    /// What it takes in a step, and how much less that is if it is priced again
-    /// without it.
+    /// Its time in a step, and the time saved if the step is priced without it.
     Picoseconds cost = 0, saves = 0;
   };
   std::vector<Note> notes;
 
-  /// Of a program that was planned from a plan (`--plan`).
+  /// Facts of a program that was planned from a plan (`--plan`).
   struct Given {
     /// The plan's file, and how it was taken: `pins` or `start`.
     std::string file, as;
@@ -329,14 +328,14 @@ struct Report {
     /// absent if there is none that fits.
     std::optional<double> value, reoptimised;
 
-    /// What planning without the plan gains, if both fit.
+    /// The time that planning without the plan saves, if both fit.
     std::optional<double> saves() const;
   };
   std::optional<Given> given;
 
   /// The plan fits in memory, and is one.
   bool fits() const { return memory.fits && plan.status != "infeasible"; }
-  /// That of `mesh auto`, as a program says it; empty without.
+  /// The mesh that `mesh auto` chose, as a program says it; empty without.
   std::string chosenMesh() const;
 
   struct Repeat {
@@ -358,7 +357,7 @@ struct Report {
       unsigned item = 0;
       Picoseconds start = 0, end = 0;
     };
-    /// What ran then at least in part, in the order of starting.
+    /// Everything that ran then at least in part, in the order of starting.
     std::vector<Event> events;
   };
   /// Only if asked for.

@@ -14,7 +14,7 @@ namespace shardc {
 
 inline double toSeconds(Picoseconds time) { return double(time) / 1e12; }
 
-/// Of the seconds of a report, however long; toPicoseconds is of prices.
+/// For seconds of a report, however long; toPicoseconds is for prices.
 inline Picoseconds wholePicoseconds(double seconds) {
   return std::llround(seconds * 1e12);
 }

@@ -27,7 +27,7 @@ struct Suspect {
   /// A layout in place of what the program says at an operation.
   struct Pin {
     mlir::Operation *op = nullptr;
-    /// What it reads; nothing: what it makes.
+    /// The operand that it places; nothing: the result.
     std::optional<unsigned> operand;
     Layout layout;
   };
@@ -40,15 +40,15 @@ struct Suspect {
 
   Kind kind = Kind::IdleAxis;
   std::string text, loc;
-  /// What it takes, all runs of a step together.
+  /// Its time, all runs of a step together.
   Picoseconds cost = 0;
   /// How much less everything takes, one after the other, without it: the rest
   /// of the plan as it is, what remains priced again.
   Picoseconds saves = 0;
   /// How much shorter the step is, as scheduled, where that is known.
   std::optional<Picoseconds> scheduledSaves;
-  /// What may avoid it, each by itself: all pins of an entry together, or a
-  /// copy of what is declared.
+  /// Changes that may avoid it, each by itself: all pins of an entry together,
+  /// or a copy of a declared tensor.
   std::vector<std::vector<Pin>> pins;
   std::optional<Copy> copy;
   /// The axis that does nothing; the index that is padded, and to what.
@@ -59,8 +59,8 @@ struct Suspect {
 /// `gathered-then-sliced`, ...
 llvm::StringRef stringify(Suspect::Kind kind);
 
-/// What takes at least `least` of the step, or no time of its own, in program
-/// order. The program is the same afterwards.
+/// Suspects that take at least `least` of the step, or no time of their own, in
+/// program order. Leaves the program as it was.
 std::vector<Suspect> findSuspects(shd::ProgramOp program,
                                   PlanningContext &context,
                                   const Report &report, double least);

@@ -34,7 +34,7 @@ public:
 
   /// Axes along which coordinates change, in mesh order.
   AxisSet axes() const;
-  /// What is exchanged, in the order in which `source` applies it.
+  /// The exchanges, in the order in which `source` applies them.
   llvm::ArrayRef<AxisExchange> exchanged() const { return exchanges; }
   /// Coordinates of the device that holds what `destination` receives, over
   /// all axes of the mesh.

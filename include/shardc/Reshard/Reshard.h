@@ -36,7 +36,7 @@ struct ReshardPlan {
   double peakBytes = 0;
 };
 
-/// What a plan takes, without its steps.
+/// The price of a plan, without its steps.
 struct ReshardPrice {
   Picoseconds picoseconds = 0;
   /// For how long it occupies each physical network; empty: none.
@@ -44,9 +44,9 @@ struct ReshardPrice {
   ReshardMemory memory;
 };
 
-/// What planners of one model can share, whatever the sizes of their tensors:
-/// which collective turns one layout into another, and how permutations load
-/// the links. For one thread at a time.
+/// Tables that planners of one model share, whatever the sizes of their
+/// tensors: which collective turns one layout into another, and how
+/// permutations load the links. For one thread at a time.
 struct ReshardTables;
 
 /// A shortest path over the layouts of a tensor, one collective an edge. Where

@@ -1,6 +1,6 @@
 //===- Memory.h - Memory of a planned program over time -------*- C++ -*-===//
 //
-// What one device holds at each point of the step:
+// Memory in use on one device at each point of the step:
 // docs/CostModel.md#6-memory-of-one-device.
 //
 //===----------------------------------------------------------------------===//
@@ -32,7 +32,7 @@ struct MemoryProfile {
   /// Name and location of the operation at the peak.
   std::string peakName;
   mlir::Location peakLoc;
-  /// What is alive there, the largest first.
+  /// The live tensors there, the largest first.
   std::vector<LiveTensor> live;
 
   int64_t atPeak(MemoryKind kind) const;

@@ -7,10 +7,11 @@
 
 namespace shardc {
 
-/// Of one run of a fusion group, or of the part of it that is costed by itself.
+/// The price of one run of a fusion group, or of a part that is costed by
+/// itself.
 GroupCost groupPrice(shd::GroupCostAttr price);
 
-/// Of one run of a collective; nothing for one that is free.
+/// The price of one run of a collective; nothing for a free one.
 CollectiveCost collectivePrice(mlir::Operation *collective,
                                const CollectiveModel &model);
 

@@ -1,7 +1,7 @@
 //===- RunSchedule.h - Where collectives are issued -----------*- C++ -*-===//
 //
-// What a schedule (docs/CostModel.md#the-schedule) means to those who run a
-// program: the order in which collectives start, without times.
+// The part of a schedule (docs/CostModel.md#the-schedule) that an interpreter
+// follows: the order in which collectives start, without times.
 //
 //===----------------------------------------------------------------------===//
 

@@ -25,8 +25,8 @@ struct ScheduledProgram {
   Schedule schedule;
   MemoryProfile memory;
 
-  /// What the schedule's groups and collectives stand for: the operation that
-  /// carries the price.
+  /// The operations behind the schedule's groups and collectives: those that
+  /// carry the price.
   std::vector<mlir::Operation *> groups, collectives;
   /// Where the collectives are issued.
   RunSchedule issues;

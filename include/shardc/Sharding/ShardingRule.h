@@ -1,9 +1,10 @@
 //===- ShardingRule.h - Factors and strategies of operations --*- C++ -*-===//
 //
-// What an operation allows: its iteration space as named factors, how they map
-// to the dimensions of operands and results, and what sharding each implies.
-// Propagation, enumeration of strategies and partitioning all go through it.
-// No MLIR. See Shardy's sharding rules and How to Scale Your Model, chapter 3.
+// The shardings that an operation allows: its iteration space as named factors,
+// how they map to the dimensions of operands and results, and what sharding
+// each implies. Propagation, enumeration of strategies and partitioning all go
+// through it. No MLIR. See Shardy's sharding rules and How to Scale Your Model,
+// chapter 3.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +17,7 @@
 
 namespace shardc {
 
-/// What placing a factor on an axis means.
+/// The effect of placing a factor on an axis.
 enum class FactorKind : uint8_t {
   /// Every device computes its part; nothing to communicate.
   Parallel,
@@ -41,7 +42,7 @@ struct Factor {
 /// A value that devices must agree on when a Statistic factor is sharded: an
 /// all_reduce of a tensor that has the listed factors.
 struct Statistic {
-  /// What the devices do with their contributions.
+  /// How the devices combine their contributions.
   enum class Combination : uint8_t { Sum, Max, Min };
 
   /// The statistic's name in the IR: `max`, `sum`, `sum_exp`, `sum_square`, ...

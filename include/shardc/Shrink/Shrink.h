@@ -22,14 +22,14 @@ struct ShrinkOptions {
 };
 
 struct Shrinking {
-  /// What each extent of a tensor becomes.
+  /// The small extent for each extent of a tensor.
   std::map<int64_t, int64_t> extents;
-  /// What each number of iterations becomes.
+  /// The small count for each number of iterations.
   std::map<int64_t, int64_t> counts;
   /// The size of each mesh axis.
   llvm::SmallVector<int64_t> axes;
 
-  /// What `extent` becomes; itself if the planned program lacks it.
+  /// The small extent for `extent`; itself if the planned program lacks it.
   int64_t extent(int64_t extent) const;
 };
 

@@ -15,7 +15,7 @@
 
 namespace shardc::solver {
 
-/// What labels of a model's variables use of each row, less the slack.
+/// Usage of each row by labels of a model's variables, less the slack.
 std::vector<int64_t> excessUsage(const Model &model,
                                  llvm::ArrayRef<Label> labels);
 

@@ -25,8 +25,8 @@ struct BoundWork {
   double sum() const { return messages + elimination; }
 };
 
-/// What an assignment that fits, costs less than `limit` and uses a label costs
-/// at least; kForbidden if there is none. Goes from `multipliers`, shadow
+/// For each label, a lower bound on assignments that use it, fit and cost less
+/// than `limit`; kForbidden if there is none. Starts from `multipliers`, shadow
 /// prices at each point of the problem, or from none, and takes the entries
 /// that it looks at off `left`.
 LabelBounds boundLabels(const Problem &problem, Cost limit,

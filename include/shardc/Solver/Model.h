@@ -48,7 +48,7 @@ struct Messages {
 
 class Model {
 public:
-  /// What pairs use, column-major, and the most of it.
+  /// The usage of pairs, column-major, and its maximum.
   struct Bytes {
     std::vector<int64_t> transposed;
     int64_t most = 0;
@@ -61,7 +61,7 @@ public:
     /// The table at the prices of its usages when it was made.
     std::shared_ptr<ScaledTable> priced;
     llvm::SmallVector<Int128, 2> pricedAt;
-    /// Of the link's usages, once they were priced.
+    /// Bytes of the link's usages, once they were priced.
     llvm::SmallVector<std::shared_ptr<const Bytes>, 1> usages;
 
     uint32_t otherThan(uint32_t variable) const {
@@ -106,7 +106,7 @@ public:
   /// Priced sums of what costs less than `upper` and fits stay below infinity,
   /// at which sums stop: so none of it is taken for forbidden.
   bool tells(Cost upper) const { return sumLimit(upper) < kInfinity; }
-  /// What is added to priced sums: the constant less the priced slack.
+  /// The offset of priced sums: the constant less the priced slack.
   Int128 offset() const;
 
   /// Sum of costs without prices, scaled; kInfinity or more if labels or pairs
@@ -137,7 +137,7 @@ void filterLabels(Network &network, const Model &model, const LabelSets &kept);
 
 /// Bounding anew pays if this part of all labels is gone.
 inline constexpr double kWorthwhilePart = 0.03;
-/// What part of all labels is not kept.
+/// The share of all labels that is not kept.
 double removedPart(const LabelSets &kept);
 
 } // namespace shardc::solver

@@ -116,7 +116,7 @@ std::vector<T> oriented(const Link &link, Variable node,
              : transposed(values, link.table->rows, link.table->columns);
 }
 
-/// What one pair of a link costs.
+/// The cost of one pair of a link.
 Cost pairCost(const Link &link, Variable node, Label own, Label others);
 
 /// The link between two nodes, or null.

@@ -75,7 +75,7 @@ struct Problem {
   /// Memory in use at each point whatever is chosen; empty: none.
   std::vector<int64_t> fixedUsage;
 
-  /// What is wrong with the problem, or nothing.
+  /// The first error in the problem, or nothing.
   std::optional<std::string> check() const;
 };
 

@@ -26,8 +26,8 @@ struct SearchOptions {
   std::function<void(const SearchProgress &)> progress;
 };
 
-/// What stands for a forbidden pair where costs sum to at most `most`: a power
-/// of two, so far above all plans that no pair makes up for one.
+/// The finite cost of a forbidden pair where costs sum to at most `most`: a
+/// power of two, so far above all plans that no other saving outweighs one.
 Wide wallAbove(Wide most);
 
 /// Whether a large-scale search can take costs that sum to `most`: it adds up

@@ -9,7 +9,7 @@
 
 namespace shardc::solver {
 
-/// What is known while a search goes on.
+/// Incumbent and bound while a search goes on.
 struct SearchProgress {
   std::optional<Cost> cost;
   std::optional<Cost> bound;

@@ -1,8 +1,8 @@
 //===- Tensor.h - Values of tensors, for evaluation -------------*- C++ -*-===//
 //
-// What the reference interpreter computes with: dense tensors on which real
-// types are held in double precision and integers exactly, and the part of an
-// operation's iteration space that one device has.
+// Values of the reference interpreter: dense tensors that hold real types in
+// double precision and integers exactly, and the part of an operation's
+// iteration space that one device has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -114,7 +114,8 @@ struct FactorRange {
   bool operator==(const FactorRange &other) const = default;
 };
 
-/// What a position outside of [0, whole) of a gather, a scatter or a label is.
+/// Meaning of a position outside of [0, whole) in a gather, a scatter or a
+/// label.
 enum class PositionPolicy : uint8_t {
   /// An error of the operation.
   Error,

@@ -25,7 +25,8 @@ public:
 
   /// From any thread.
   void show(std::string what);
-  /// What a search knows: the best plan, the bound, and the gap in parts.
+  /// The state of a search: the best plan, the bound, and the gap as a
+  /// fraction.
   void show(const std::optional<std::string> &best,
             const std::optional<std::string> &bound, std::optional<double> gap);
 

@@ -24,14 +24,14 @@ struct VerifyOptions {
   /// Run the planned program, whose operations these are, in program order and
   /// so, and measure the memory that each takes; null: nothing is measured.
   const RunSchedule *schedule = nullptr;
-  /// Of the random inputs.
+  /// Seed of the random inputs.
   uint64_t seed = 1;
 };
 
 /// The element in which a device's result is farthest from what it should be.
 struct Difference {
-  /// Of real numbers relative to the largest magnitude of the tensor, but at
-  /// least to 1; of integers 1 for any difference.
+  /// For real numbers relative to the largest magnitude of the tensor, but at
+  /// least to 1; for integers 1 for any difference.
   double size = 0;
   llvm::SmallVector<int64_t, 4> element;
   unsigned device = 0;
@@ -54,9 +54,9 @@ struct Verification {
     std::string name;
     bool isState = false;
     mlir::Location loc;
-    /// Of all iterations; so many of them are NaN and prove nothing.
+    /// Elements of all iterations; those that are NaN prove nothing.
     int64_t elements = 0, notNumbers = 0;
-    /// Of all iterations.
+    /// The largest difference in all iterations.
     Difference largest;
     /// By more than the order of sums explains.
     bool differs = false;

@@ -155,7 +155,7 @@ template <typename From, typename To> struct ConvertCollective : Pattern<From> {
   }
 };
 
-/// What an operation of the program computes, it computes of each part.
+/// An operation computes on a device's parts what it computes on whole tensors.
 class ConvertCompute : public ConversionPattern {
 public:
   ConvertCompute(const LocalTypes &types, MLIRContext *context)

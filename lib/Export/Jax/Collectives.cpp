@@ -22,7 +22,7 @@ struct DimAxes {
 };
 } // namespace
 
-/// What dimensions of `longer` have beyond those of `shorter`.
+/// The axes that dimensions of `longer` have beyond those of `shorter`.
 static SmallVector<DimAxes> added(const Layout &shorter, const Layout &longer) {
   SmallVector<DimAxes> result;
   for (unsigned dim = 0; dim < longer.rank(); ++dim) {

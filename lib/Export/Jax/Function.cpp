@@ -137,7 +137,7 @@ std::string jax::aligned(const std::string &expression,
   bool inserts = false;
   for (StringRef index : to) {
     bool has = llvm::is_contained(from, index);
-    // What lacks the first dimensions is broadcast along them as it is.
+    // NumPy broadcasts along missing first dimensions.
     if (!has && subscripts.empty())
       continue;
     inserts |= !has;
@@ -158,7 +158,7 @@ void FunctionPrinter::line(const std::string &text) {
   os.indent(4 * indent) << text << "\n";
 }
 
-/// What a value is called in the program, for people.
+/// The name of a value in the program, for people.
 static std::string wantedName(Value value) {
   Operation *op = value.getDefiningOp();
   for (StringRef attribute : {shd::kOperand, shd::kName})
@@ -249,7 +249,7 @@ LogicalResult FunctionPrinter::printOp(Operation *op) {
         if (spmd::isCollective(other))
           return printCollective(other);
         return other->emitError()
-               << "--emit-jax has no form of '" << other->getName() << "'";
+               << "--emit-jax does not support '" << other->getName() << "'";
       });
 }
 
@@ -266,7 +266,7 @@ secondsOf(ArrayRef<std::pair<std::string, std::string>> pairs) {
                              [](const auto &pair) { return pair.second; });
 }
 
-/// What a carried value is called, after the expression of its initial value.
+/// The name of a carried value, after the expression of its initial value.
 static std::string carriedName(StringRef init) {
   auto [base, count] = init.rsplit('_');
   unsigned number = 0;

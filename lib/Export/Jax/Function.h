@@ -28,8 +28,8 @@ struct Parameter {
 llvm::SmallVector<Parameter> parametersOf(const PythonFile &file,
                                           mlir::Block &block);
 
-/// What an operation calls the dimensions of its tensors, and how much of an
-/// index a device has.
+/// The index names of an operation's dimensions, and how much of an index a
+/// device has.
 class IndexedOp {
 public:
   IndexedOp(PythonFile &file, shd::ShardingRuleOpInterface op)
@@ -76,7 +76,7 @@ public:
   /// Prints the body of `name` with its parameters as arguments.
   llvm::LogicalResult print(llvm::StringRef name, llvm::StringRef comment,
                             mlir::Block &program);
-  /// What a value is called, after it was printed.
+  /// The Python name of a value that was printed.
   std::string nameOf(mlir::Value value) const {
     return expressions.lookup(value);
   }

@@ -56,7 +56,8 @@ private:
   Forms<spmd::ProgramOp> device;
   SmallVector<int64_t> smallAxes;
   PythonFile file;
-  /// What positions an integer input holds: a key of the table of sizes.
+  /// The index whose positions an integer input holds: a key of the table of
+  /// sizes.
   llvm::StringMap<std::string> bounds;
   /// The layout of each named value of the unsharded program.
   SmallVector<std::pair<std::string, std::string>> layouts;
@@ -310,7 +311,7 @@ std::string Exporter::sizes() const {
              "\n");
 }
 
-/// What each element type is in JAX, which has no tf32.
+/// The dtype of an element type in JAX, which has no tf32.
 static StringRef dtypeOf(StringRef type) {
   return llvm::StringSwitch<StringRef>(type)
       .Case("f64", "jnp.float64")
@@ -519,7 +520,7 @@ LogicalResult Exporter::run(raw_ostream &os) {
                                     global.full.getBody().front())))
     return failure();
   findLayouts(referencePrinter);
-  // What every file mentions.
+  // Types that every file mentions.
   file.types.insert({"f32", "int32"});
   std::string tables = cat(declared, specs());
   std::string exact = "jax.config.update(\"jax_enable_x64\", EXACT)\n";

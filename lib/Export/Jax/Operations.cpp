@@ -198,7 +198,7 @@ LogicalResult FunctionPrinter::printCompute(shd::ShardingRuleOpInterface op) {
           })
       .Default([](Operation *other) -> LogicalResult {
         return other->emitError()
-               << "--emit-jax has no form of '" << other->getName() << "'";
+               << "--emit-jax does not support '" << other->getName() << "'";
       });
 }
 
@@ -229,7 +229,7 @@ void FunctionPrinter::compute(shd::EinsumOp op) {
              sum);
 }
 
-/// What each function of one operand is called.
+/// The JAX name of each function of one operand.
 static StringRef unaryFunction(Function function) {
   switch (function) {
   case Function::Relu:
@@ -914,6 +914,6 @@ LogicalResult FunctionPrinter::printStatistic(shd::StatisticOp statistic) {
       })
       .Default([&](Operation *) -> LogicalResult {
         return statistic.emitError()
-               << "--emit-jax has no form of statistic '" << kind << "'";
+               << "--emit-jax does not support statistic '" << kind << "'";
       });
 }

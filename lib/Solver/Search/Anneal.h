@@ -11,11 +11,11 @@
 
 namespace shardc::solver::search {
 
-/// What all walks over a graph share.
+/// State that all walks over a graph share.
 struct Guide {
   /// Prices of memory at the best bound known.
   Prices prices;
-  /// What the labels' memory costs at these prices.
+  /// The price of the labels' memory at these prices.
   std::vector<double> priced;
   /// Sampled rows, and the nodes that may use memory at each.
   std::vector<uint32_t> rows;

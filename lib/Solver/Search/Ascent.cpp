@@ -8,7 +8,7 @@ namespace shardc::solver::search {
 
 /// How much of the last direction each step keeps.
 static constexpr double kMomentum = 0.9;
-/// What a step adds to a price of zero, in parts of the scale.
+/// The first increase of a price of zero, as a fraction of the scale.
 static constexpr double kLeastPrice = 1e-3;
 /// Sweeps without prices, whose bound gives the scale.
 static constexpr unsigned kFreeSweeps = 40;

@@ -26,7 +26,8 @@ struct DualPoint {
 
 class Ascent {
 public:
-  /// Of the first steps, which go from prices of zero to good ones.
+  /// Number and rates of the first steps, which go from prices of zero to good
+  /// ones.
   static constexpr unsigned kFirstSteps = 1000;
   static constexpr double kFirstRate = 0.1, kLastRate = 1e-4;
 

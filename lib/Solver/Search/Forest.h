@@ -44,10 +44,10 @@ public:
   /// Finds the labels of least sum of targets and pairs.
   void solve();
 
-  /// What choosing the solved labels changes in the true cost.
+  /// The change in true cost from choosing the solved labels.
   int64_t change(const State &state) const;
 
-  /// What choosing them gains in targets and pairs over the labels as they are.
+  /// The gain of choosing them, in targets and pairs, over the current labels.
   double targetGain(const State &state) const;
 
   uint64_t work = 0;

@@ -1,7 +1,7 @@
 //===- Graph.h - A contracted network in flat arrays ----------*- C++ -*-===//
 //
-// What the large-scale search works on: the live nodes of a Network, numbered
-// in the order of their ids, with costs, memory and pairs side by side.
+// The data of the large-scale search: the live nodes of a Network, numbered in
+// the order of their ids, with costs, memory and pairs side by side.
 //
 //===----------------------------------------------------------------------===//
 

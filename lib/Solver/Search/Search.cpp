@@ -37,7 +37,7 @@ static constexpr unsigned kTries = 8, kStarts = 3;
 /// Temperatures of the race, relative to the cost of the best plan.
 static constexpr double kTemperatures[] = {1e-2, 3e-4, 1e-5, 1e-6};
 static constexpr double kCooling = 1e-3;
-/// That of the walk beside the first ascent.
+/// Heat of the walk beside the first ascent.
 static constexpr double kBesideHeat = 1e-6;
 /// Additions of a walk in the race: this many passes over all links, at least.
 static constexpr double kRacePasses = 75, kLeastRaceWork = 2e6;
@@ -65,8 +65,8 @@ static constexpr double kLastShare = 0.05;
 static constexpr unsigned kFreshSweeps = 30;
 
 namespace {
-/// What walks are made of, where they begin, and how hot: relative to the cost
-/// of the best plan, with dives for each node.
+/// Kinds of walks: their moves, where they begin, and their heat relative to
+/// the cost of the incumbent (of dives, for each node).
 enum class Walker { Forests, Dives, Fresh };
 struct Kind {
   Walker walker;
@@ -78,9 +78,9 @@ static constexpr Kind kKinds[] = {
     {Walker::Fresh, 1e-4}};
 static constexpr double kDiveCooling = 1e-2;
 
-class Course {
+class LargeSearch {
 public:
-  Course(const Problem &problem, const SearchOptions &options)
+  LargeSearch(const Problem &problem, const SearchOptions &options)
       : problem(problem), options(options),
         stop(options.timeLimitSeconds, options.interrupted) {}
 
@@ -103,7 +103,7 @@ public:
 
 private:
   //===--------------------------------------------------------------------===//
-  // What is known
+  // State of the search
   //===--------------------------------------------------------------------===//
 
   bool hasPlan() const { return !solution.assignment.empty(); }
@@ -116,7 +116,7 @@ private:
     return hasPlan() ? double(solution.cost) - double(solution.bound) : 0;
   }
   bool isDone() const { return isClosed() || stop.expired(); }
-  /// What is begun now would not pay any more.
+  /// Too little time is left for anything new to pay.
   bool isNearlyOver() const {
     return options.timeLimitSeconds &&
            *stop.remaining() < kLastShare * *options.timeLimitSeconds;
@@ -161,7 +161,7 @@ private:
     }
     if (solution.hasBound && bound <= solution.bound)
       return;
-    // What was excluded costs more than the best plan.
+    // Excluded labels cost more than the best plan.
     solution.bound = hasPlan() ? std::min(bound, solution.cost) : bound;
     solution.hasBound = true;
     report();
@@ -569,7 +569,7 @@ private:
   double provenPoint = -std::numeric_limits<double>::infinity();
   double passWork = 0, roundWork = 0;
   unsigned rounds = 0, idleRounds = 0;
-  /// What kinds of walks gained of late, and which has its turn.
+  /// Recent gains of each kind of walk, and whose turn it is.
   std::array<double, std::size(kKinds)> earned = {};
   size_t turn = 0;
 };
@@ -592,7 +592,7 @@ bool fitsLargeSearch(Wide most, size_t edges) {
 SearchResult searchLarge(const Problem &problem, const SearchOptions &options) {
   assert(problem.edgeUsages.empty() && "memory of pairs is not supported");
   std::vector<Variable> order = orderByTime(problem);
-  SearchResult result = Course(reordered(problem, order), options).run();
+  SearchResult result = LargeSearch(reordered(problem, order), options).run();
   if (result.assignment.empty())
     return result;
   std::vector<Label> assignment(order.size());

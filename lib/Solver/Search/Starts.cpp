@@ -92,7 +92,7 @@ bool repair(const Graph &graph, const Guide &guide, Walk &walk, double bound,
                       kLeastRise * rise * typical *
                           std::min(1.0, double(excess) /
                                             (kFullViolation * double(limit)));
-    // What takes long needs larger steps.
+    // A long ascent needs larger steps.
     rise *= 1.02;
     walk.sweepPriced(priceLabels(graph, prices));
   }

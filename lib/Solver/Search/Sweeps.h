@@ -15,7 +15,7 @@ namespace shardc::solver::search {
 /// Rows' prices per byte.
 using Prices = std::vector<double>;
 
-/// What each label's memory costs at `prices`.
+/// The price of each label's memory at `prices`.
 std::vector<double> priceLabels(const Graph &graph, const Prices &prices);
 
 class Sweeps {

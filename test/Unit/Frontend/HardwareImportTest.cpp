@@ -114,8 +114,8 @@ TEST_F(HardwareImport, UnknownName) {
   EXPECT_FALSE(import("hardware tpu_v5pp[4]"));
   EXPECT_EQ(source.errors,
             std::vector<std::string>{
-                "1:10: unknown hardware 'tpu_v5pp' | 1:10: the nearest name in "
-                "the catalogue is 'tpu_v5p'; --list-hardware prints them all"});
+                "1:10: unknown hardware 'tpu_v5pp' | 1:10: did you mean "
+                "'tpu_v5p'? --list-hardware prints the catalogue"});
 }
 
 TEST_F(HardwareImport, NewMachineThatLacksAField) {

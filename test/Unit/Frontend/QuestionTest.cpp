@@ -94,7 +94,7 @@ TEST_F(QuestionText, Crossovers) {
   EXPECT_EQ(crossover("hardware in h100"),
             "1:1: --crossover expects a dim or a mesh axis, found 'hardware'");
   EXPECT_EQ(crossover("B in 8..2"),
-            "1:6: a range goes up, but 8 is larger than 2");
+            "1:6: expected an ascending range, found 8..2");
   EXPECT_EQ(crossover("B in 0..2"),
             "1:6: expected a value of 'B' of at least 1, found 0");
 }

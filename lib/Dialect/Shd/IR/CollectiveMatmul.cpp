@@ -33,9 +33,9 @@ private:
   const Mesh &mesh;
   EinsumOp matmul;
   const Movement &moved;
-  /// Of the tensor that moves: the dimension of the chunks.
+  /// The dimension of the chunks in the tensor that moves.
   unsigned dim = 0;
-  /// What lies between the matmul and a reduce_scatter, the matmul included.
+  /// The operations from the matmul to a reduce_scatter, the matmul included.
   llvm::SetVector<Operation *> chain;
   CollectiveMatmul result;
 };

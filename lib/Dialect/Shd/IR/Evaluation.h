@@ -150,7 +150,7 @@ inline double expBelow(double x, double greatest) {
                                                        : std::exp(x - greatest);
 }
 
-/// What the operation uses as statistics.
+/// The statistics of an operation.
 class StatisticValues {
 public:
   /// Those among `operands`, else what the operation itself contributes.

@@ -20,7 +20,8 @@ public:
   struct Entry {
     llvm::StringRef name;
     int64_t extent = 1;
-    /// Of two indices of one name, the one that only values and result have.
+    /// True for the one of two indices of a name that only values and result
+    /// have.
     bool ofValues = false;
   };
 
@@ -48,9 +49,9 @@ private:
   unsigned intern(llvm::StringRef name, bool ofValues = false);
   void collectExtents(ShardingRuleOpInterface op);
 
-  /// Of every index that stands in the indexing.
+  /// Extents of all indices in the indexing.
   llvm::SmallDenseMap<llvm::StringRef, int64_t, 8> extents;
-  /// Of the index of values that has the name of `head`.
+  /// Extent of the index of values that has the name of `head`.
   int64_t valueExtent = 1;
   llvm::SmallVector<Entry, 6> factors;
   llvm::SmallVector<TensorFactors, 3> operandFactors;

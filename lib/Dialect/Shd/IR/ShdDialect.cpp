@@ -250,7 +250,7 @@ static StringRef valueName(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto repeat = dyn_cast<RepeatOp>(op))
     return carriedInit(repeat, cast<OpResult>(value).getResultNumber());
-  // What a program declares has its symbol, in the spmd dialect too.
+  // Declared tensors are named by their symbols, in the spmd dialect too.
   for (StringRef attribute : {StringRef("sym"), StringRef(kName)})
     if (auto name = op->getAttrOfType<StringAttr>(attribute))
       return name;
@@ -284,7 +284,7 @@ static LogicalResult verifyPin(Operation *op, Twine what, ShardingAttr pin,
                                Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
-    return op->emitOpError() << what << " is on a value that is no tensor";
+    return op->emitOpError() << what << " applies only to tensors";
   // S1
   if (pin.getDims().size() != size_t(tensor.getRank()))
     return op->emitOpError()

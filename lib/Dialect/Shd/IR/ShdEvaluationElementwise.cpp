@@ -1,6 +1,6 @@
 //===- ShdEvaluationElementwise.cpp - What functions of elements compute --===//
 //
-// Of integers exactly where the result is of integers too, else in double
+// Integer results of integers are computed exactly, all others in double
 // precision.
 //
 //===----------------------------------------------------------------------===//

@@ -173,8 +173,8 @@ static Tensor minimumStatistic(Operation *op, const IterationSpace &space,
   return result;
 }
 
-/// Of the elements that equal the maximum, the first in row-major order of the
-/// whole; where there is none, the greatest integer.
+/// The position of the first element, in row-major order of the whole, that
+/// equals the maximum; where there is none, the greatest integer.
 static Tensor indexStatistic(Operation *op, const IterationSpace &space,
                              const Tensor &input, const Tensor &maxima) {
   constexpr unsigned number = 1;

@@ -1,7 +1,7 @@
 //===- ShdOps.cpp - Operations of the shd dialect -------------------------===//
 //
-// What each operation verifies; the labels are those of its description.
-// Indexing and shardings are verified for all operations in ShdVerify.cpp.
+// Verifiers of the operations; labels are those of their descriptions. Indexing
+// and shardings are verified for all operations in ShdVerify.cpp.
 //
 //===----------------------------------------------------------------------===//
 

@@ -160,7 +160,7 @@ FusionKind CrossEntropyOp::getFusionKind() { return FusionKind::Reduction; }
 namespace {
 /// Sizes of an attention on one device; where the mask matters, on all.
 struct AttentionSizes {
-  /// Of q, but for the query positions and the head index.
+  /// Product of q's extents without the query positions and the head index.
   double batch = 1;
   double globalQueries = 1, localQueries = 1;
   double globalKeys = 1, localKeys = 1;

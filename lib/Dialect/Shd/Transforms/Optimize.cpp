@@ -33,7 +33,7 @@ StringRef statusName(const solver::Solution &solution, bool fixed) {
   return solution.status == solver::Status::Optimal ? "optimal" : "feasible";
 }
 
-/// What is known of a plan.
+/// Status, value and bounds of a plan.
 struct PlanRecord {
   StringRef status;
   /// The time that the value and its bound are of.
@@ -94,7 +94,7 @@ void OptimizePass::recordSeconds(double seconds) {
   getOperation()->setAttr(kPlan, plan.getDictionary(&getContext()));
 }
 
-/// What `--opt=propagate` gives, where the search gives nothing.
+/// Falls back to the plan of `--opt=propagate` where the search has none.
 LogicalResult OptimizePass::takePropagated(StringRef why) {
   ProgramOp program = getOperation();
   program.emitWarning() << why << "; this is the propagated plan";
@@ -128,8 +128,8 @@ OptimizePass::networkOptions(const PlanningContext &context) const {
   return options;
 }
 
-/// What the best plan that is found takes if each device has a GiB more;
-/// nothing if that is no less, or not known: a long search is not made twice.
+/// The value of the best plan with a GiB more on each device; nothing if that
+/// is no less, or not known: a long search is not made twice.
 std::optional<solver::Cost>
 OptimizePass::valueWithMore(solver::Problem &problem,
                             const solver::Solution &best, ModuleOp unplanned,
@@ -161,7 +161,7 @@ OptimizePass::costWithin(int64_t capacity, solver::Problem &problem,
   return solution.cost;
 }
 
-/// What more memory would save is worth so much of a time limit.
+/// Seconds of a time limit that may be spent on the worth of more memory.
 static constexpr double kMoreSeconds = 5;
 
 /// The program planned with another limit.
@@ -174,7 +174,7 @@ OptimizePass::valueWithin(int64_t capacity, ModuleOp unplanned,
   if (timeLimit >= 0)
     options.timeLimit =
         std::min(deadline.remaining().value_or(0), kMoreSeconds);
-  // What it has to say was said of the program as it is.
+  // Its diagnostics have been emitted for the program itself.
   ScopedDiagnosticHandler silent(unplanned.getContext(),
                                  [](Diagnostic &) { return success(); });
   PassManager manager(unplanned.getContext());
@@ -193,7 +193,7 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
     return program.emitError("times or sizes of this program are too large to "
                              "be added up exactly: expected sums below 2^60 "
                              "picoseconds (13 days) and 2^60 bytes");
-  // Of fixed layouts there is nothing to search.
+  // Fixed layouts leave nothing to search.
   const SearchWatch *watch = fixed ? nullptr : SearchWatch::of(&getContext());
   solver::Options options;
   if (!fixed && timeLimit >= 0)
@@ -210,9 +210,8 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
     return program.emitError("interrupted before a plan that fits was found");
   if (solution.assignment.empty() && !network.problem.variables.empty()) {
     if (solution.status == solver::Status::Unknown && !fixed)
-      return takePropagated("the search found no plan in its time");
-    return program.emitError(
-        "no plan has the layouts that the annotations ask for");
+      return takePropagated("the search found no plan within the time limit");
+    return program.emitError("no plan has the annotated layouts");
   }
   bool fits = solution.status == solver::Status::Optimal ||
               solution.status == solver::Status::Feasible;

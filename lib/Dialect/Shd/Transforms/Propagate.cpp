@@ -18,7 +18,7 @@ namespace shardc::shd {
 
 namespace {
 
-/// What is known of one tensor: per dimension its axes, or nothing.
+/// The known sharding of one tensor: its axes by dimension, or nothing.
 struct Known {
   SmallVector<std::optional<AxisList>, 4> dims;
   AxisSet partial = 0;
@@ -54,7 +54,7 @@ private:
   Mesh mesh;
   std::vector<Operation *> ops;
   llvm::DenseMap<Value, Known> values;
-  /// What an operation reads a value as, where the program says so.
+  /// The annotated layouts in which operations read values.
   llvm::DenseMap<OpOperand *, Known> pinnedOperands;
 };
 
@@ -162,8 +162,8 @@ bool Propagation::visit(Operation *op) {
   bool changed = false;
   Operation *yield = repeat.getBody().front().getTerminator();
   for (auto [i, argument] : llvm::enumerate(repeat.getCarried())) {
-    // What is said of the rebinding goes before what is said of the initial
-    // value, as in shd-replicate-open.
+    // An annotation of the rebinding goes before one of the initial value, as
+    // in shd-replicate-open.
     changed |= tie(argument, yield->getOperand(i));
     changed |= tie(argument, repeat.getInits()[i]);
     changed |= tie(argument, repeat.getResults()[i]);

@@ -25,8 +25,7 @@ ShardingAttr close(ShardingAttr pin, Type type) {
   return ShardingAttr::get(context, dims, pin.getPartial());
 }
 
-/// What is said of a value: by its operation, or if it is carried, by the
-/// repeat's pin.
+/// The pin of a value: its operation's, or the repeat's if it is carried.
 ShardingAttr pinOf(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     if (argument.getArgNumber() == 0)

@@ -1,6 +1,6 @@
 //===- SpmdOps.cpp - Operations of the spmd dialect -----------------------===//
 //
-// What each operation verifies; the labels are those of its description.
+// Verifiers of the operations; labels are those of their descriptions.
 //
 //===----------------------------------------------------------------------===//
 

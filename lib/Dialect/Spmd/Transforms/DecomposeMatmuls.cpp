@@ -1,7 +1,7 @@
 //===- DecomposeMatmuls.cpp - spmd-decompose-matmuls ----------------------===//
 //
-// What runs where is in the pass's description. The loop moves a chunk and
-// computes with the one before, so that the two overlap.
+// The pass's description shows the loops. A loop moves one chunk and computes
+// with the one before, so that the two overlap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ public:
   void buildScatter();
 
 private:
-  /// What an iteration of a gather carries.
+  /// The values that an iteration of a gather carries.
   struct Gathered {
     Value chunk, product, whole;
   };
@@ -271,7 +271,7 @@ void RingBuilder::buildGather() {
   collective->erase();
 }
 
-/// What this device adds to a chunk of the sum.
+/// This device's summand of a chunk.
 Value RingBuilder::scatterChunk(Value at) {
   IRMapping chunks;
   for (const CollectiveMatmul::Part &part : ring.parts)
@@ -299,7 +299,7 @@ void RingBuilder::buildScatter() {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// What carries one number.
+/// The operations that carry one number.
 struct Marked {
   SmallVector<EinsumOp, 1> matmuls;
   SmallVector<Operation *, 1> collectives;

@@ -21,7 +21,7 @@ shd.program "unknown_hardware" mesh <[X = 4]> hardware <"abacus", [4]> {
 shd.program "contradiction" mesh <[X = 2, Y = 4]> hardware <"h100", [8]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
   %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
-  // expected-error @+1 {{no way to run this operation has the layouts that its annotations ask for}}
+  // expected-error @+1 {{no strategy of this operation has the annotated layouts}}
   %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.operand_pins = [#shd.sharding<[{?}, {X}]>, #shd.sharding<[{Y}, {?}]>]} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
   shd.output "h" %h ["B", "F"] : tensor<64x128xbf16>
 }
@@ -31,7 +31,7 @@ shd.program "contradiction" mesh <[X = 2, Y = 4]> hardware <"h100", [8]> {
 // A partial sum goes through nothing that is not linear.
 shd.program "not_linear" mesh <[X = 4]> hardware <"h100", [4]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
-  // expected-error @+1 {{no way to run this operation has the layouts that its annotations ask for}}
+  // expected-error @+1 {{no strategy of this operation has the annotated layouts}}
   %r = shd.elementwise relu(%x) <[B, D] -> [B, D]> {shd.operand_pins = [#shd.sharding<[{}, {}], partial = {X}>]} : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
   shd.output "r" %r ["B", "D"] : tensor<64x32xbf16>
 }
@@ -39,7 +39,7 @@ shd.program "not_linear" mesh <[X = 4]> hardware <"h100", [4]> {
 // -----
 
 // A whole value cannot become a partial sum.
-// expected-error @+1 {{no plan has the layouts that the annotations ask for}}
+// expected-error @+1 {{no plan has the annotated layouts}}
 shd.program "no_such_reshard" mesh <[X = 4]> hardware <"h100", [4]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
   %n = shd.elementwise neg(%x) <[B, D] -> [B, D]> {shd.operand_pins = [#shd.sharding<[{}, {}], partial = {X}>]} : (tensor<64x32xbf16>) -> tensor<64x32xbf16>

@@ -57,7 +57,7 @@ CASES = [
     ("comment", b"x = y\n/* " + b"* " * (TEN_MB // 2), 2, 1, "comment is not closed"),
     ("comments", b"x = y\n" + b"/* " * (TEN_MB // 3), 2, 1, "comment is not closed"),
     ("wide-comment", "x = y\n// {}\n]".format("漢" * (TEN_MB // 3)).encode(), 3, 1, "before ']'"),
-    ("braces", b"}" * N, 1, 1, "'}' closes nothing"),
+    ("braces", b"}" * N, 1, 1, "unmatched '}'"),
 ]
 
 

@@ -15,11 +15,11 @@ namespace shardc::shd {
 /// Fails, with an error, where the plan is still to be made explicit.
 llvm::LogicalResult checkExplicit(ProgramOp program);
 
-/// Of a value of an explicit program; one without a sharding is replicated.
+/// The layout of a value of an explicit program; without a sharding it is
+/// replicated.
 Layout explicitLayout(const Mesh &mesh, mlir::Type type);
 
-/// Of operations that are costed together, the one that their row is named
-/// after.
+/// The operation that names the row of operations that are costed together.
 mlir::Operation *leaderOf(llvm::ArrayRef<mlir::Operation *> part);
 
 /// The value as it is stored for its users: what the collectives that belong to

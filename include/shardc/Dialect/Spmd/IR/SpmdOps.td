@@ -178,7 +178,7 @@ def Spmd_AllReduceOp : Spmd_ValueOp<"all_reduce", [Pure]> {
 // Rings
 //===----------------------------------------------------------------------===//
 
-/// What the iteration of a repeat is counted in.
+/// The type of a repeat's iteration number.
 def Spmd_Number : Type<
     CPred<"$_self == ::mlir::RankedTensorType::get({}, "
           "::mlir::IntegerType::get($_self.getContext(), 32))">,

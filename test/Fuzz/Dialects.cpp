@@ -22,7 +22,7 @@ static std::string print(ModuleOp module, bool generic) {
   return text;
 }
 
-/// What is printed reads back as the same module.
+/// Printed text reads back as the same module.
 static void checkRoundTrip(ModuleOp module, bool generic) {
   std::string text = print(module, generic);
   OwningOpRef<ModuleOp> read =

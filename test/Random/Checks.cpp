@@ -79,8 +79,8 @@ static bool isNear(double a, double b) {
   return std::abs(a - b) <= 1e-12 + 1e-9 * std::max(std::abs(a), std::abs(b));
 }
 
-/// What `--emit-plan` prints, read back as written, is the same plan; a plan
-/// without a text is said to be one, at a place in the program.
+/// The output of `--emit-plan`, read back as written, is the same plan; for a
+/// plan without a text there is an error at a place in the program.
 static std::string readBack(PlannedProgram &plan) {
   std::string text;
   llvm::raw_string_ostream os(text);

@@ -16,9 +16,9 @@ namespace shardc::test {
 struct Check {
   /// As `--check` names it.
   const char *name;
-  /// What it compares, in half a sentence.
+  /// The compared facts, in half a sentence.
   const char *what;
-  /// What does not hold; empty if all does.
+  /// The first violation; empty if all holds.
   std::string (*run)(PlannedProgram &);
 };
 

@@ -125,8 +125,8 @@ static std::vector<Listed> emitted(ModuleOp module) {
   return result;
 }
 
-/// What the grid counted. All devices send alike on average; of a permute those
-/// that send, as some may keep what they have.
+/// The grid's counts, on average over all devices; for a permute over those
+/// that send, as some may keep their part.
 static Listed executed(const RunResult::Executed &ran) {
   Listed result = emitted(ran.op);
   bool permutes = result.kind == "collective_permute";

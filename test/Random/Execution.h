@@ -13,8 +13,8 @@ std::string sameValues(PlannedProgram &plan);
 /// The same of the shrunk program.
 std::string sameValuesShrunk(PlannedProgram &plan);
 
-/// What the report prices, what the device's program has and what the devices
-/// execute are the same collectives: kind, axes, bytes and count.
+/// The report prices, the device's program has and the devices execute the same
+/// collectives: kind, axes, bytes and count.
 std::string sameCollectives(PlannedProgram &plan);
 
 /// Run in program order and in the report's schedule, each device takes as much

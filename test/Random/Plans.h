@@ -1,7 +1,7 @@
 //===- Plans.h - Several plans of a program -------------------*- C++ -*-===//
 //
-// What checks of random programs look at: a program, a plan of it at every
-// stage, and what it is said to cost.
+// Subjects of checks of random programs: a program, a plan of it at every
+// stage, and its report.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ struct PlannedProgram {
   const CollectiveModel &model() const { return context->model; }
 };
 
-/// What became of a program.
+/// Outcome of a program.
 struct Outcome {
   /// Its text has errors.
   bool isRejected = false;

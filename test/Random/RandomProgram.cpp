@@ -86,7 +86,7 @@ struct Axis {
 /// Mesh axes, the major one first.
 using Axes = std::vector<unsigned>;
 
-/// What a name stands for.
+/// The value of a name.
 struct Value {
   std::string name;
   Type type = Type::BF16;
@@ -244,7 +244,7 @@ private:
   std::vector<Layer> layers;
   std::vector<std::string> outputNames;
 
-  // Of one statement.
+  // Placements of one statement.
   std::map<unsigned, Axes> placement;
   Axes freeAxes;
   Dims used; // indices that it has taken
@@ -530,7 +530,7 @@ template <typename Predicate> Value *Generator::find(Predicate predicate) {
   for (const auto &value : visible)
     if (predicate(*value))
       found.push_back(value.get());
-  // What was made last is used most.
+  // Recent values are used most.
   if (found.empty())
     return nullptr;
   size_t first = chance(50) && found.size() > 3 ? found.size() - 3 : 0;
@@ -1531,7 +1531,7 @@ void Generator::scatterStatement() {
   for (unsigned dim : all)
     parts.push_back(dims[dim].name);
   parts[place] = positions(at).text;
-  // What is written has every index that the left side names.
+  // The right side has every index that the left side names.
   Expression right = bounded(floatLeaf(rest), 1);
   bool adds = chance(50);
   line(target->name + "[" + llvm::join(parts, ", ") + "]" +
@@ -1651,7 +1651,8 @@ void Generator::callStatement() {
   count("call");
 }
 
-/// What is made inside stays inside; what is assigned and was there is carried.
+/// Values made inside stay inside; names that existed and are assigned are
+/// carried.
 void Generator::repeat() {
   std::vector<Value *> carried;
   for (const auto &value : visible) {

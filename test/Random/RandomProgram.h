@@ -15,7 +15,7 @@
 
 namespace shardc::test {
 
-/// What kinds of programs to make.
+/// Kinds of programs to generate.
 struct RandomProgramOptions {
   /// `tpu_v5e[4, 4]`; a machine that fits the mesh where it is empty.
   std::string hardware;
@@ -27,8 +27,7 @@ struct RandomProgramOptions {
   unsigned minStatements = 2, maxStatements = 7;
   /// Elements of a tensor, and of the indices of one product, at most.
   int64_t maxElements = 2048, maxWork = 20000;
-  /// Of a hundred references, left sides and declarations, how many are
-  /// annotated.
+  /// Percentage of references, left sides and declarations that are annotated.
   unsigned annotated = 25;
   /// Only products, sums, elementwise functions, reductions, normalisations,
   /// casts of weights and repeats: programs with small search spaces.

@@ -10,7 +10,7 @@ using namespace shardc;
 using namespace shardc::solver;
 using namespace shardc::solver::test;
 
-/// What is read back of what is written.
+/// The problem written and read back.
 static Problem rewritten(const Problem &problem) {
   std::string text;
   llvm::raw_string_ostream os(text);

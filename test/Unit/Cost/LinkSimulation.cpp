@@ -44,7 +44,7 @@ int64_t LinkSimulation::gatherAlong(unsigned axis, double fraction,
                                     Opposite opposite, Shares &shares) {
   int64_t size = axes[axis].size;
   int64_t steps = axes[axis].isRing ? size / 2 : size - 1;
-  // What arrived in the last step from below (1) and from above (0).
+  // Shares that arrived in the last step from below (1) and from above (0).
   Shares moving[2] = {shares, shares};
   for (int64_t step = 1; step <= steps; ++step) {
     bool meets = axes[axis].isRing && 2 * step == size;

@@ -74,7 +74,7 @@ private:
   int64_t chips = 1;
   /// Units by chip, axis and direction.
   std::vector<double> loads;
-  /// What has arrived where it belongs: [chip][shard].
+  /// Shares that arrived at their destination: [chip][shard].
   Shares delivered;
   int64_t longest = 0;
 };

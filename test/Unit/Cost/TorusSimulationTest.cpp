@@ -207,7 +207,7 @@ class SharedLinks {
 public:
   SharedLinks(int64_t chips, int64_t stride) : upward(chips), stride(stride) {}
 
-  /// What a virtual link carries, upwards from the chip at `position`.
+  /// Adds the load of a virtual link, upwards from the chip at `position`.
   void add(int64_t position, double units) {
     for (int64_t hop = 0; hop < stride; ++hop)
       upward[(position + hop) % upward.size()] += units;

@@ -49,7 +49,7 @@ public:
   std::vector<FactorRange> wholeRanges() const;
   /// Operand `number` with these elements in row-major order.
   Tensor operand(unsigned number, const Values &values);
-  /// What was said, of errors.
+  /// Messages of errors.
   const std::string &errors() const { return said; }
 
   mlir::FailureOr<Tensor> run(llvm::ArrayRef<Tensor> operands,

@@ -140,7 +140,7 @@ TEST(EvaluationElementwise, CastsToIntegers) {
 TEST(EvaluationElementwise, CastsToReals) {
   EXPECT_EQ(cast("i8", "f32", {-3, 4}), (Values{-3, 4}));
   EXPECT_EQ(cast("i1", "f32", {0, 1}), (Values{0, 1}));
-  // What rounding does is not the cast's, but saturation is.
+  // The cast does not round, but it saturates.
   EXPECT_EQ(cast("f32", "f8E4M3FN", {1000, -infinity, 0.3}),
             (Values{448, -448, 0.3}));
   EXPECT_EQ(cast("f32", "f4E2M1FN", {7, -7}), (Values{6, -6}));

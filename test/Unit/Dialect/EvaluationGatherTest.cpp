@@ -125,7 +125,7 @@ TEST(EvaluationScatter, LastOfEqualPositions) {
   EXPECT_EQ(evaluate(scatterTwo(""), extents, inputs), (Values{7, 8, 4}));
   EXPECT_EQ(evaluate(scatterTwo("accumulate"), extents, inputs),
             (Values{7, 8, 19}));
-  // Of 1 and 2 at (0, 0) and (1, 0), and 3 at (0, 1), the last is 2.
+  // Among 1 and 2 at (0, 0) and (1, 0), and 3 at (0, 1), the last is 2.
   inputs[2] = {2, 2, 2, 0};
   EXPECT_EQ(evaluate(scatterTwo(""), extents, inputs), (Values{4, 8, 2}));
 }

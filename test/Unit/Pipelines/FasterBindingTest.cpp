@@ -58,7 +58,7 @@ TEST(FasterBinding, WholeAxesOutOfOrder) {
   ASSERT_TRUE(planned);
   std::optional<Report::FasterBinding> faster = planned.fasterBinding();
   ASSERT_TRUE(faster);
-  // What it says is what a program gets that says it.
+  // A program with the `mesh` line of the note gets the time of the note.
   Planned bound(gather("tpu_v5e[8, 16]", faster->mesh.substr(5)),
                 OptMode::None);
   ASSERT_TRUE(bound);

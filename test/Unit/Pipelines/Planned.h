@@ -40,7 +40,7 @@ public:
           scheduleProgram(TestProgram::programOf(module), context->model), {});
   }
 
-  /// What cannot be planned as written has no report.
+  /// A program that cannot be planned as written has no report.
   explicit operator bool() const { return report.has_value(); }
 
   std::optional<Report::FasterBinding> fasterBinding() {

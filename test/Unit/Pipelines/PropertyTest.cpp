@@ -41,7 +41,8 @@ void expectSum(double total, double sum) {
   EXPECT_NEAR(total, sum, std::max(kPicosecond, 1e-12 * total));
 }
 
-/// What a step costs, whatever its parts are called and in whatever order.
+/// The cost of a step is the same, whatever the names and the order of its
+/// parts.
 void expectSameCost(const Report &a, const Report &b) {
   expectSum(a.time.upper, b.time.upper);
   expectSum(a.time.device, b.time.device);
@@ -150,8 +151,8 @@ TEST(Property, OrderOfStatementsChangesNothing) {
              });
 }
 
-// Of equally cheap sequences of collectives the first in the order of the axes
-// is taken, so that one network may be busier.
+// The first of equally cheap sequences of collectives, in the order of the
+// axes, is taken, so that one network may be busier.
 TEST(Property, AxesOfASymmetricTorusAreAlike) {
   for (OptMode mode : {OptMode::None, OptMode::Optimize})
     onPrograms(mode, [&](const RandomProgram &program, const Report &report) {

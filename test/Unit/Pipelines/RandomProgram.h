@@ -45,7 +45,7 @@ private:
     const char *type = "bf16";
     std::vector<Index> indices;
     bool isPlaced = false;
-    /// Of a statement: what it computes from other values.
+    /// The operation of a statement on other values.
     enum class Operation { Product, Sum, Function, Reduce, Normalize };
     Operation operation = Operation::Product;
     const char *function = "";

@@ -19,7 +19,7 @@ namespace {
 
 constexpr Objective kObjectives[] = {Objective::Upper, Objective::Scheduled};
 
-/// What is said of the plan of a program; nothing if it has none.
+/// Value and bound of the plan of a program; nothing if it has none.
 std::optional<std::pair<double, double>> valueAndBound(llvm::StringRef text,
                                                        Objective objective) {
   Planned planned(text, OptMode::Optimize, objective);

@@ -20,7 +20,7 @@ TEST(TimeParts, MinusMatchesCollectivesByKindAndAxes) {
   TimeParts difference = a.minus(b);
   EXPECT_EQ(difference.compute, 6);
   EXPECT_EQ(difference.hbm, 0);
-  // What is equal is left out, the largest change comes first.
+  // Equal entries are left out, the largest change comes first.
   ASSERT_EQ(difference.collectives.size(), 2u);
   EXPECT_TRUE(difference.collectives[0].isLike(moved("all_gather", "Y", 0)));
   EXPECT_EQ(difference.collectives[0].time, -9);

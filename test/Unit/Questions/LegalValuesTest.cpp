@@ -27,7 +27,7 @@ TEST(LegalValues, Progressions) {
 
 TEST(LegalValues, BetweenIsRound) {
   LegalValues values(1, 1000, 0, 1, 64);
-  // Of [250, 750] the multiples of 64 are 256, ..., 704; 512 is nearest to 500.
+  // In [250, 750] the multiples of 64 are 256, ..., 704; 512 is nearest to 500.
   EXPECT_EQ(values.between(1, 1000), 512);
   // [103, 107] has 104 = 8 * 13, the roundest.
   EXPECT_EQ(values.between(102, 108), 104);

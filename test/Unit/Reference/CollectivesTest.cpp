@@ -25,8 +25,8 @@ Layout layout(Dims dims, AxisSet partial = 0) {
   return {std::move(dims), partial};
 }
 
-/// What a collective made of a tensor 1, 2, 3, ...; partial sums of member m of
-/// n are (m + 1) times that.
+/// The results of a collective on a tensor 1, 2, 3, ...; partial sums of member
+/// m of n are (m + 1) times that.
 class CollectivesTest : public testing::Test {
 protected:
   Devices devices{Mesh{{{"X", 2}, {"Y", 3}, {"Z", 2}}}};
@@ -322,7 +322,7 @@ TEST_F(CollectivesTest, IntegersWrap) {
   EXPECT_EQ(Tensor::wrap(type, 240), -16);
 }
 
-/// Of int4, 6 elements in V are 3 B.
+/// 6 elements of int4 in V are 3 B.
 TEST_F(CollectivesTest, HalfBytes) {
   type = builder.getIntegerType(4);
   expectParts(collective(CollectiveKind::AllGather, {Y}, {6}, layout({{Y}}),
@@ -362,7 +362,7 @@ TEST_F(CollectivesTest, GroupHasElementsTwice) {
             "device (X=0, Y=0, Z=0) gets 2 elements of its group twice");
 }
 
-/// What a device does not have it cannot keep.
+/// A device cannot keep elements that it does not hold.
 TEST_F(CollectivesTest, SliceOfWhatIsNotThere) {
   Collective run = collective(CollectiveKind::AllSlice, {Y}, {6}, layout({{X}}),
                               layout({{Y}}));

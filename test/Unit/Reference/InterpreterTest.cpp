@@ -160,8 +160,7 @@ spmd.program "add" mesh <[X = 2]> {
   EXPECT_EQ(final("y"), (Parts{{2}, {2 + 0x4p-7}}));
 }
 
-/// Of two carried values each takes the other's place: 1 1, 1 2, 2 3, 3 5, 5 8,
-/// 8 13.
+/// Two carried values take each other's places: 1 1, 1 2, 2 3, 3 5, 5 8, 8 13.
 TEST_F(InterpreterTest, CarriedValues) {
   inputs = {{"x", {1, 1}}};
   ASSERT_TRUE(run(R"(

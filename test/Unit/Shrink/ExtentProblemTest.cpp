@@ -140,7 +140,7 @@ private:
       extent.fixTo(2 + pick(2));
   }
 
-  /// What the original extents allow.
+  /// Adds the relations that hold between the original extents.
   void relate(ExtentProblem &problem, unsigned whole) {
     auto original = [&](unsigned extent) {
       return problem.extents[extent].original;

@@ -1,6 +1,6 @@
 //===- ShrinkTest.cpp - Programs small enough to run ----------------------===//
 //
-// What shrinking must keep, on every model and on random programs, planned in
+// Invariants of shrinking, on every model and on random programs, planned in
 // every way. Cases worked by hand are in
 // test/Dialect/Shd/Transforms/shrink.mlir.
 //

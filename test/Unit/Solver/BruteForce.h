@@ -17,7 +17,7 @@ inline bool chance(std::mt19937_64 &random, int percent) {
   return uniform(random, 0, 99) < percent;
 }
 
-/// What random problems look like.
+/// Sizes and features of random problems.
 struct Shape {
   int64_t minVariables = 1, maxVariables = 6;
   int64_t maxDomain = 4;

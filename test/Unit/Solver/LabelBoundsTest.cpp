@@ -17,7 +17,7 @@ static size_t countLabels(const LabelSets &sets) {
   return count;
 }
 
-/// What the best assignment with each label costs, if it fits and costs less
+/// The least cost of an assignment with each label that fits and costs less
 /// than `limit`, by trying them all.
 static LabelBounds leastCosts(const Problem &problem, Cost limit) {
   LabelBounds least;
@@ -91,7 +91,7 @@ TEST(LabelBounds, IsExactWithoutMemory) {
     BoundWork work{1e7};
     LabelBounds bounds = boundLabels(problem, limit, {}, work);
     EXPECT_EQ(bounds, leastCosts(problem, limit));
-    // Of lower limits they tell as much.
+    // They are exact for lower limits, too.
     EXPECT_EQ(labelsBelow(bounds, limit - 2),
               labelsBelow(leastCosts(problem, limit - 2)));
   }

@@ -192,7 +192,7 @@ TEST(Solve, LongLivesInSmallMemory) {
     for (uint32_t point = 0; point < problem.numPoints; ++point)
       add(unit / 10 * uniform(random, 1, 1000),
           {point, point + 1, uniform(random, capacity - 1, capacity)});
-    // Of each choice of the long ones the short ones follow.
+    // Each choice of the long ones determines the short ones.
     Cost least = kMaxTotal;
     for (size_t gone = 0; gone < size_t(1) << numLong; ++gone) {
       Cost cost = 0;

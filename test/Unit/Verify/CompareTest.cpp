@@ -76,7 +76,7 @@ TEST_F(CompareTest, TheLargestDifference) {
   EXPECT_EQ(difference.found, -7);
 }
 
-/// Of small tensors the absolute difference counts.
+/// For small tensors the absolute difference counts.
 TEST_F(CompareTest, SmallNumbers) {
   Difference difference = run(global({2}, {""}), {1e-3, 0}, {2},
                               {{1e-3, 0}, {1e-3, 0}, {1e-3, 0}, {1e-3, 0.25}});

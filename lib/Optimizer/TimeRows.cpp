@@ -56,7 +56,7 @@ ArrayRef<Cost> TimeRows::edgeCosts(size_t edge) const {
   return problem.tables[problem.edges[edge].table].costs;
 }
 
-/// What is left of sums of two without the one; empty if that is nothing.
+/// Sums of two terms less one of them; empty if nothing is left.
 static std::vector<Cost> without(ArrayRef<Cost> sums, ArrayRef<Cost> part) {
   std::vector<Cost> result = sums.vec();
   if (!part.empty())
@@ -218,7 +218,7 @@ std::vector<Chain> TimeRows::longestChains(ArrayRef<Label> assignment,
       network->graph,
       {network->links, network->linkEdges, assignment, numNetworks, load},
       matmulsOverlap);
-  // What never occupies the network is no matter.
+  // Loads that never occupy the network do not matter.
   for (Chain &chain : chains)
     std::erase_if(chain.loads, [&](const auto &each) {
       return networks()[each.first.network].edges[each.first.edge].empty();
@@ -310,13 +310,13 @@ public:
   TimePoints(PartialProblem &partial, const solver::Problem &whole,
              Picoseconds limit);
 
-  /// What follows takes its time at one more point.
+  /// Opens one more point, which takes the times that follow.
   void open();
-  /// What labels of the whole variable take.
+  /// Adds times of labels of the whole variable.
   void takeAt(solver::Variable variable,
               llvm::function_ref<Cost(size_t label)> time);
-  /// What pairs of labels of the whole variables take, by a whole table's
-  /// entries.
+  /// Adds times of pairs of labels of the whole variables, by entries of the
+  /// whole table.
   void takeBetween(uint32_t edge, llvm::function_ref<Cost(size_t entry)> time);
   /// A new edge, without costs.
   uint32_t connect(solver::Variable first, solver::Variable second);

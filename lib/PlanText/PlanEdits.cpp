@@ -168,7 +168,7 @@ static void editPartial(TextEdits &edits, const ast::IndexList &list,
 
 void shardc::editList(TextEdits &edits, const ast::IndexList &list,
                       ShardingAttr pin) {
-  // What stays of the list's own placements may close it already.
+  // The remaining placements of the list may close it already.
   bool close =
       needsClosing(pin) &&
       llvm::none_of(llvm::zip(list.indices, pin.getDims()), [](auto pair) {

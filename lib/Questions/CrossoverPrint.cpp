@@ -14,7 +14,7 @@ using llvm::StringRef;
 // For people
 //===----------------------------------------------------------------------===//
 
-/// What a change is about, in words.
+/// The subject of a change, in words.
 static std::string subjectOf(const Change &change) {
   if (change.what == "time.bound")
     return "the step is bound by";

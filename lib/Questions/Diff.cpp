@@ -172,7 +172,7 @@ void Differ::addTensors() {
       result.moved.push_back({tensor.name, tensor.kind, {}, sideOf(tensor)});
 }
 
-/// What `a` calls a tensor of `b`, or of a statistic of it: `S.max`.
+/// The name in `a` of a tensor of `b`, or of a statistic of it: `S.max`.
 std::string Differ::nameInA(StringRef name) const {
   if (auto it = renamed.find(name.str()); it != renamed.end())
     return it->second;
@@ -202,7 +202,7 @@ void Differ::addCosts(const RecordedPlan &plan, bool isB) {
   }
 }
 
-/// What a report that was changed by hand has more than its operations.
+/// Time of a report that was changed by hand beyond its operations.
 void Differ::addRest() {
   DiffCost rest{"", "the rest", false, result.a.value, result.b.value, "", ""};
   for (const DiffCost &cost : result.costs) {

@@ -29,7 +29,7 @@ static double excess(const SweepRow &row, const Targets &targets) {
   return factor;
 }
 
-/// Of the frontier, which goes from fast to cheap.
+/// Picks a row of the frontier, which goes from fast to cheap.
 static void choose(Frontier &frontier, llvm::ArrayRef<SweepRow> rows) {
   double least = HUGE_VAL;
   for (size_t row : frontier.rows) {
@@ -63,7 +63,7 @@ Frontier shardc::findFrontier(llvm::ArrayRef<SweepRow> rows,
     return std::pair(timeOf(rows[a]), priceOf(rows[a])) <
            std::pair(timeOf(rows[b]), priceOf(rows[b]));
   });
-  // What comes before is no slower.
+  // Earlier rows are no slower.
   for (size_t row : priced) {
     if (result.rows.empty() ||
         priceOf(rows[row]) < priceOf(rows[result.rows.back()]))

@@ -10,11 +10,11 @@
 
 namespace shardc {
 
-/// What is asked of a mesh.
+/// A planning task for a mesh.
 struct MeshTask {
   const MeshFamily *family = nullptr;
-  /// Of the family. Of several the least time that any of them could have: no
-  /// plan on one of them costs less.
+  /// Bindings of the family. For several, prices are the least of any of them:
+  /// no plan on one of them costs less.
   llvm::ArrayRef<NamedBinding> bindings;
   /// Only plans that cost less are of interest.
   solver::Cost cutoff = solver::kMaxTotal;
@@ -35,7 +35,7 @@ struct MeshBound {
   bool isRuledOut = false;
   /// No plan that fits costs less.
   solver::Cost bound = 0;
-  /// Of the best plan found, if one is below the cutoff.
+  /// Cost of the best plan found, if one is below the cutoff.
   std::optional<solver::Cost> cost;
   std::vector<double> multipliers;
   /// All that plans below the cutoff can use, where that was looked for.

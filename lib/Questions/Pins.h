@@ -13,7 +13,7 @@
 
 namespace shardc {
 
-/// What the program calls a tensor for which it can say `@`; empty: none.
+/// The program's name of a tensor that can be annotated; empty: none.
 std::string tensorName(mlir::Operation *op);
 
 /// The value that a place is about.

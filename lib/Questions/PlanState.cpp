@@ -46,7 +46,8 @@ PlanState shardc::stateOf(const Outcome &outcome) {
   return state;
 }
 
-/// What only one of the two lists has, each as often as it has it more.
+/// Entries that only one of the two lists has, each as often as it occurs more
+/// there.
 static std::string only(llvm::ArrayRef<std::string> list,
                         llvm::ArrayRef<std::string> other) {
   std::multiset<std::string> rest(other.begin(), other.end());

@@ -18,7 +18,7 @@ static std::string shapeText(StringRef name, llvm::ArrayRef<int64_t> shape) {
 }
 
 //===----------------------------------------------------------------------===//
-// Of a report
+// From a report
 //===----------------------------------------------------------------------===//
 
 RecordedPlan shardc::recordOf(const Report &report) {
@@ -52,7 +52,7 @@ RecordedPlan shardc::recordOf(const Report &report) {
 }
 
 //===----------------------------------------------------------------------===//
-// Of its JSON
+// From its JSON
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -106,7 +106,7 @@ std::string RecordReader::text(const Json &object, const char *key) {
 
 double RecordReader::number(const Json &object, const char *key) {
   const Json &value = member(object, key);
-  // What is larger than this is no time and no size of a report.
+  // Larger numbers are no times or sizes of a report.
   constexpr double kMost = 1e18;
   if (value.is_number())
     if (double number = value.get<double>();

@@ -1,7 +1,7 @@
 //===- RecordedPlan.h - A plan as a report has it -------------*- C++ -*-===//
 //
-// What comparing plans and planning from one need: of a report that was just
-// made, or of the JSON of one that was made before.
+// The facts of a plan that comparing plans and planning from one need: from a
+// report that was just made, or from the JSON of an earlier one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 namespace shardc {
 
 struct RecordedOp {
-  /// Of an operation; of a collective, of the tensor that it moves.
+  /// The name of an operation, or of the tensor that a collective moves.
   std::string name;
   /// `einsum + relu`, `all_gather X,Y`.
   std::string what;

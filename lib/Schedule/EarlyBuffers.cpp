@@ -25,7 +25,7 @@ Moments momentsOf(const Graph &graph, Operation *op) {
   return {point, point + kMomentsPerPoint};
 }
 
-/// Of one iteration of a repeat, without its end.
+/// Moments of one iteration of a repeat, without its end.
 Moments momentsIn(const Graph &graph, Block *block) {
   auto repeat = dyn_cast<RepeatOp>(block->getParentOp());
   if (!repeat)

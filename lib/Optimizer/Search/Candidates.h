@@ -46,7 +46,7 @@ public:
       : times(times), capacity(capacity), evaluate(evaluate), options(options),
         work(work) {}
 
-  /// What became of a proposed plan. References to candidates stay valid.
+  /// The outcome of a proposed plan. References to candidates stay valid.
   struct Proposal {
     /// Null if the plan was refused.
     const Candidate *candidate = nullptr;
@@ -64,7 +64,7 @@ public:
   bool empty() const { return candidates.empty(); }
   /// In the order in which they were evaluated.
   const std::deque<Candidate> &all() const { return candidates; }
-  /// Those that use only these labels.
+  /// Candidates that use only these labels.
   std::vector<const Candidate *> within(const solver::LabelSets &labels) const;
   /// The fastest; of equal ones that of the least `upper`, and of these the
   /// first.
@@ -74,7 +74,7 @@ public:
     return candidates.front().rows.size() - rowsOfChains.size();
   }
   size_t numRows() const { return candidates.front().rows.size(); }
-  /// Those of the rows after the resources.
+  /// The chains of the rows after the resources.
   llvm::ArrayRef<Chain> chains() const { return rowsOfChains; }
 
   /// From now on chains wait for what networks carry, too; not at first, since

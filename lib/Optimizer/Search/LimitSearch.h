@@ -31,7 +31,7 @@ public:
   bool narrow(Region &region);
 
 private:
-  /// What scheduling a plan within a limit shows.
+  /// The outcome of scheduling a plan within a limit.
   struct Scheduled {
     /// None if the plan was refused.
     std::optional<Picoseconds> longestRow;

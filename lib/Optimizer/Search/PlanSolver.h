@@ -33,7 +33,7 @@ public:
   PlanSolver(const PlanSolver &) = delete;
   PlanSolver &operator=(const PlanSolver &) = delete;
 
-  /// What became of a problem.
+  /// The outcome of solving a problem.
   struct Solved {
     solver::Solution solution;
     CandidatePool::Proposal proposal;

@@ -7,7 +7,7 @@
 
 namespace shardc {
 
-/// Of the many plans of one bound, some leave less to overlap: tries plans
+/// Many plans share one bound, and some leave less to overlap: tries plans
 /// between the bound's weights and those of `upper`.
 void tryMixedWeights(PlanSolver &solver, const WeightBounds &weights,
                      const Region &region);

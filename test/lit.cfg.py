@@ -49,6 +49,10 @@ tool_dirs = [config.shardc_tools_dir, config.llvm_tools_dir]
 llvm_config.add_tool_substitutions(
     ["shardc", "shardc-opt", "shardc-solve", "mlir-opt", "split-file"], tool_dirs
 )
+# shardc-opt with operations that no pass knows.
+llvm_config.add_tool_substitutions(
+    ["shardc-test-opt"], [os.path.join(config.test_exec_root, "lib")]
+)
 
 # Made by utils/jax-env.sh. Whole programs are slow to compile: the sanitizers'
 # build folders do without.

@@ -127,7 +127,7 @@ Operand Importer::record(mlir::Operation *op,
   op->setDiscardableAttrs(attrs);
 
   Operand made;
-  made.value = op->getResult(0);
+  made.value = onlyResult(op);
   made.indices = std::move(result);
   made.range = range;
   if (pinned && !checkPartialUse(op, operands))
@@ -205,7 +205,7 @@ void Importer::setDefinition(mlir::Operation *op, llvm::SMLoc def,
   op->removeAttr(shd::kTemporary);
   op->setAttr(shd::kDef, builder.getI64IntegerAttr(offsetOf(def)));
   if (pin)
-    shd::setResultPin(op, pin);
+    shd::setResultPin(onlyResult(op), pin);
 }
 
 //===----------------------------------------------------------------------===//

@@ -125,9 +125,8 @@ AxisSet PartialSumChecker::stored(Operation *op, ShardingAttr pin, AxisSet made,
   AxisSet asked = toLayout(mesh, pin).partial;
   AxisSet missing = asked & ~made;
   if (llvm::SMRange range = rangeAt(op, offset); missing && range.isValid()) {
-    auto name = op->getAttrOfType<StringAttr>(kName);
     auto diag = files.error(range)
-                << "'" << (name ? name.getValue() : "")
+                << "'" << getResultName(onlyResult(op))
                 << "' cannot be a partial sum over " << namesOf(missing);
     diag.attachNote()
         << "its defining operation sums no index that is placed there, and "
@@ -150,8 +149,8 @@ void PartialSumChecker::visit(ShardingRuleOpInterface op) {
     made |= passed;
   }
   auto def = op->getAttrOfType<IntegerAttr>(kDef);
-  sums[op->getResult(0)] =
-      stored(op, getResultPin(op), made, def ? def.getInt() : -1);
+  sums[onlyResult(op)] =
+      stored(op, getResultPin(onlyResult(op)), made, def ? def.getInt() : -1);
 }
 
 void PartialSumChecker::visit(Block &block) {

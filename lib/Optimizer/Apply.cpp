@@ -63,8 +63,10 @@ void PlanWriter::pinChunk(unsigned index) {
     for (auto [operand, layouts] : llvm::enumerate(domain.operands[number]))
       if (!layouts.empty())
         setOperandPin(op, operand, sharding(layouts[label]));
-    if (chunk.kind != Chunk::Kind::Output)
-      op->setAttr(kMade, sharding(domain.results[number][label]));
+    for (OpResult result : op->getResults())
+      setMade(
+          result,
+          sharding(domain.results[number][result.getResultNumber()][label]));
   }
 }
 
@@ -84,10 +86,8 @@ void PlanWriter::pinValue(unsigned index) {
     setOperandPin(repeat, argument.getArgNumber() - 1, stored);
     setOperandPin(argument.getOwner()->getTerminator(),
                   argument.getArgNumber() - 1, stored);
-  } else if (value.kind == GraphValue::Kind::Declared) {
-    setResultPin(value.value.getDefiningOp(), stored);
-  } else if (value.kind == GraphValue::Kind::Computed) {
-    setResultPin(value.value.getDefiningOp(), stored);
+  } else if (value.kind != GraphValue::Kind::Result) {
+    setResultPin(value.value, stored);
   }
 }
 
@@ -119,7 +119,7 @@ Operation *PlanWriter::insertCopy(unsigned index, const Layout &layout) {
   copy->setAttr(kCopy, builder.getUnitAttr());
   copy->setAttr(kName, builder.getStringAttr(valueName(value.value)));
   setOperandPin(copy, 0, sharding(storedLayout(index)));
-  setResultPin(copy, sharding(layout));
+  setResultPin(copy.getResult(), sharding(layout));
   return copy;
 }
 
@@ -136,7 +136,7 @@ void PlanWriter::writeCopy(unsigned index) {
     for (auto [operand, fromCopy] : llvm::zip_equal(
              read.operands, read.fromCopy[assignment[read.variable]]))
       if (fromCopy)
-        operand->set(op->getResult(0));
+        operand->set(onlyResult(op));
 }
 
 } // namespace

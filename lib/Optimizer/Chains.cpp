@@ -23,6 +23,7 @@
 
 #include "shardc/Optimizer/Chains.h"
 #include "shardc/Cost/Saturating.h"
+#include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -229,7 +230,7 @@ bool ChainFinder::isConnected(int group) const {
   if (leader < 0)
     return true;
   Operation *first = graph.chunks[leader].ops.front();
-  if (matmulsOverlap && isa<EinsumOp>(first))
+  if (matmulsOverlap && mayBecomeRing(first))
     return false;
   if (rest < 0)
     return true;
@@ -265,7 +266,7 @@ void ChainFinder::addRoutes(Block *block) {
 Operation *ChainFinder::statisticsTaker(unsigned chunk) const {
   Operation *found = nullptr;
   for (Operation *op : graph.chunks[chunk].ops)
-    if (isa<ReduceOp, NormalizeOp, AttentionOp, CrossEntropyOp>(op)) {
+    if (isa<StatisticsOpInterface>(op)) {
       if (found)
         return nullptr;
       found = op;
@@ -469,7 +470,7 @@ static SmallVector<ChainLink, 6> linksOf(const Graph &graph, int group,
   if (leader < 0 || rest < 0 || !isConnected)
     return links;
   unsigned value =
-      graph.valueIndex.lookup(graph.chunks[leader].ops.front()->getResult(0));
+      graph.valueIndex.lookup(groupValue(graph.chunks[leader].ops.front()));
   links.push_back({ChainLink::Kind::Store, value, 0});
   links.push_back({ChainLink::Kind::Read, value, unsigned(rest)});
   return links;

@@ -24,12 +24,12 @@ private:
 
   void addFactors(const ShardingRule &rule);
   void addOrigins(unsigned op);
-  bool isInternal(Value value) const { return producer.count(value); }
+  bool isInternal(Value value) const { return made.contains(value); }
   std::optional<ChunkStrategy> specialise(const Strategy &shared) const;
   std::optional<Strategy> strategyOf(unsigned op, const Strategy &shared,
-                                     ArrayRef<Layout> made) const;
-  bool passThrough(unsigned op, ArrayRef<Layout> made, const Strategy &shared,
-                   Strategy &strategy) const;
+                                     ArrayRef<Layout> layouts) const;
+  bool passThrough(unsigned op, ArrayRef<Layout> layouts,
+                   const Strategy &shared, Strategy &strategy) const;
   bool admitsPins(unsigned op, const Strategy &strategy) const;
   void append(ChunkDomain &domain, ChunkStrategy strategy) const;
 
@@ -42,7 +42,8 @@ private:
   std::vector<Origin> origins;
   /// [operation][factor]: axes that it may be placed on; empty: all.
   std::vector<llvm::SmallVector<AxisSet, 6>> allowed;
-  llvm::DenseMap<Value, unsigned> producer;
+  /// What the chunk's operations make, numbered in their order.
+  llvm::DenseMap<Value, unsigned> made;
 };
 
 ChunkSpace::ChunkSpace(const PlanningContext &context, const Chunk &chunk,
@@ -54,7 +55,8 @@ ChunkSpace::ChunkSpace(const PlanningContext &context, const Chunk &chunk,
     addOrigins(rules.size() - 1);
     if (neighbours)
       allowed.push_back(neighbours->axesOf(op, rules.back()));
-    producer[op->getResult(0)] = rules.size() - 1;
+    for (Value result : op->getResults())
+      made.try_emplace(result, made.size());
   }
 }
 
@@ -90,16 +92,15 @@ void ChunkSpace::addOrigins(unsigned op) {
 
 /// Operands made inside that are partial sums must be exactly (part of) one
 /// linear set, whose other operands then come in as partial sums as well.
-bool ChunkSpace::passThrough(unsigned op, ArrayRef<Layout> made,
+bool ChunkSpace::passThrough(unsigned op, ArrayRef<Layout> layouts,
                              const Strategy &shared, Strategy &strategy) const {
   const ShardingRule &rule = rules[op];
   for (AxisIndex axis = 0; axis < context.mesh().size(); ++axis) {
     uint32_t partial = 0, internal = 0;
     for (unsigned i = 0; i < rule.operands.size(); ++i)
-      if (auto it = producer.find(chunk.ops[op]->getOperand(i));
-          it != producer.end()) {
+      if (auto it = made.find(chunk.ops[op]->getOperand(i)); it != made.end()) {
         internal |= 1u << i;
-        if (made[it->second].partial & axisBit(axis))
+        if (layouts[it->second].partial & axisBit(axis))
           partial |= 1u << i;
       }
     std::optional<unsigned> chosen;
@@ -131,7 +132,7 @@ bool ChunkSpace::admitsPins(unsigned op, const Strategy &strategy) const {
 
 std::optional<Strategy> ChunkSpace::strategyOf(unsigned op,
                                                const Strategy &shared,
-                                               ArrayRef<Layout> made) const {
+                                               ArrayRef<Layout> layouts) const {
   Strategy strategy;
   for (auto [own, factor] : llvm::enumerate(sharedFactor[op])) {
     strategy.factorAxes.push_back(shared.factorAxes[factor]);
@@ -139,20 +140,20 @@ std::optional<Strategy> ChunkSpace::strategyOf(unsigned op,
         (axisSet(strategy.factorAxes.back()) & ~allowed[op][own]))
       return std::nullopt;
   }
-  if (!passThrough(op, made, shared, strategy) ||
+  if (!passThrough(op, layouts, shared, strategy) ||
       checkStrategy(context.mesh(), rules[op], strategy,
                     context.allowPadding) ||
       !admitsPins(op, strategy))
     return std::nullopt;
   for (unsigned i = 0; i < rules[op].operands.size(); ++i) {
-    auto it = producer.find(chunk.ops[op]->getOperand(i));
-    if (it == producer.end())
+    auto it = made.find(chunk.ops[op]->getOperand(i));
+    if (it == made.end())
       continue;
     // Nothing is resharded inside a chunk.
-    Operation *maker = chunk.ops[it->second];
-    ShardingAttr pin = getResultPin(maker);
-    if (!(operandLayout(rules[op], strategy, i) == made[it->second]) ||
-        (pin && !admits(context.mesh(), pin, made[it->second])))
+    const Layout &layout = layouts[it->second];
+    ShardingAttr pin = getResultPin(it->first);
+    if (!(operandLayout(rules[op], strategy, i) == layout) ||
+        (pin && !admits(context.mesh(), pin, layout)))
       return std::nullopt;
   }
   return strategy;
@@ -161,12 +162,13 @@ std::optional<Strategy> ChunkSpace::strategyOf(unsigned op,
 std::optional<ChunkStrategy>
 ChunkSpace::specialise(const Strategy &shared) const {
   ChunkStrategy result;
-  llvm::SmallVector<Layout, 4> made;
+  llvm::SmallVector<Layout, 4> layouts;
   for (unsigned op = 0; op < rules.size(); ++op) {
-    std::optional<Strategy> strategy = strategyOf(op, shared, made);
+    std::optional<Strategy> strategy = strategyOf(op, shared, layouts);
     if (!strategy)
       return std::nullopt;
-    made.push_back(resultLayout(rules[op], *strategy, 0));
+    for (unsigned i = 0; i < rules[op].results.size(); ++i)
+      layouts.push_back(resultLayout(rules[op], *strategy, i));
     result.ops.push_back(std::move(*strategy));
   }
   return result;
@@ -174,7 +176,8 @@ ChunkSpace::specialise(const Strategy &shared) const {
 
 void ChunkSpace::append(ChunkDomain &domain, ChunkStrategy strategy) const {
   for (unsigned op = 0; op < rules.size(); ++op) {
-    domain.results[op].push_back(resultLayout(rules[op], strategy.ops[op], 0));
+    for (auto [number, layouts] : llvm::enumerate(domain.results[op]))
+      layouts.push_back(resultLayout(rules[op], strategy.ops[op], number));
     for (unsigned i = 0; i < rules[op].operands.size(); ++i)
       if (hasLayout(chunk.ops[op]->getOperand(i)))
         domain.operands[op][i].push_back(
@@ -187,8 +190,10 @@ ChunkDomain ChunkSpace::enumerate() {
   ChunkDomain domain;
   domain.results.resize(rules.size());
   domain.operands.resize(rules.size());
-  for (unsigned op = 0; op < rules.size(); ++op)
+  for (unsigned op = 0; op < rules.size(); ++op) {
     domain.operands[op].resize(rules[op].operands.size());
+    domain.results[op].resize(rules[op].results.size());
+  }
   // Divisibility is checked per operation; here only the axes are placed.
   for (const Strategy &strategy :
        enumerateStrategies(context.mesh(), shared, context.allowPadding))
@@ -208,7 +213,7 @@ ChunkDomain outputDomain(const PlanningContext &context, OutputOp output) {
   const Mesh &mesh = context.mesh();
   ShardingAttr pin = getOperandPin(output, 0);
   ShardingAttr stored = output.getValue().getDefiningOp()
-                            ? getResultPin(output.getValue().getDefiningOp())
+                            ? getResultPin(output.getValue())
                             : ShardingAttr();
   if (pin && !pin.isOpen()) {
     layouts.push_back(toLayout(mesh, pin));
@@ -246,11 +251,10 @@ void shardc::addInlining(ChunkDomain &domain, ArrayRef<unsigned> operands) {
     twice(domain.labels);
     for (size_t i = size; i < domain.labels.size(); ++i)
       domain.labels[i].inlined |= 1u << operand;
-    for (auto &layouts : domain.results)
-      twice(layouts);
-    for (auto &op : domain.operands)
-      for (auto &layouts : op)
-        twice(layouts);
+    for (auto *tensors : {&domain.results, &domain.operands})
+      for (auto &op : *tensors)
+        for (auto &layouts : op)
+          twice(layouts);
   }
 }
 
@@ -264,11 +268,10 @@ void shardc::selectLabels(ChunkDomain &domain, ArrayRef<size_t> numbers) {
     list = std::move(selected);
   };
   select(domain.labels);
-  for (auto &layouts : domain.results)
-    select(layouts);
-  for (auto &op : domain.operands)
-    for (auto &layouts : op)
-      select(layouts);
+  for (auto *tensors : {&domain.results, &domain.operands})
+    for (auto &op : *tensors)
+      for (auto &layouts : op)
+        select(layouts);
 }
 
 void shardc::addLeaderReads(ChunkDomain &domain,

@@ -39,7 +39,7 @@ struct GroupInfo {
   /// their pins say, and what they make by that.
   llvm::SmallVector<Operation *, 4> ops;
   PinnedAxes pinned;
-  llvm::SmallDenseMap<Operation *, PartialSums> made;
+  llvm::SmallDenseMap<Value, PartialSums> made;
   /// Groups whose values this one reads.
   llvm::SmallVector<unsigned, 4> reads;
   /// It ends before a repeat that reads a value of it.
@@ -65,7 +65,7 @@ private:
   std::optional<PartialSums> readAs(OpOperand &use,
                                     const GroupInfo &group) const;
   PartialSums partialSums(ShardingAttr pin) const;
-  AxisSet apartRows(GatherOp gather) const;
+  AxisSet apartRows(PositionsOpInterface reader) const;
   PartialSums storedSums(Value value) const;
   bool readsTransitively(unsigned reader, unsigned group,
                          llvm::SmallDenseSet<unsigned> &seen) const;
@@ -97,15 +97,6 @@ llvm::SmallVector<StringRef, 6> iterationIndices(Operation *op) {
   for (unsigned i = 0; i < indexing.getResults().size(); ++i)
     add(indexing.getResultIndices(i));
   return names;
-}
-
-/// Indices of what a leader leaves for its group: of the elements that it
-/// writes, which for a scatter are those of the update.
-llvm::SmallVector<StringRef, 4> writtenIndices(Operation *leader) {
-  IndexingAttr indexing = cast<ShardingRuleOpInterface>(leader).getIndexing();
-  constexpr unsigned update = 1;
-  return isa<ScatterOp>(leader) ? indexing.getOperandIndices(update)
-                                : indexing.getResultIndices(0);
 }
 
 unsigned GroupAssigner::startGroup(ArrayRef<StringRef> indices) {
@@ -158,10 +149,10 @@ bool GroupAssigner::addPins(Operation *op, GroupInfo &group) const {
   IndexingAttr indexing = cast<ShardingRuleOpInterface>(op).getIndexing();
   for (unsigned i = 0; i < indexing.getOperands().size(); ++i) {
     llvm::SmallVector<StringRef, 4> names = indexing.getOperandIndices(i);
-    Operation *maker = op->getOperand(i).getDefiningOp();
+    Value operand = op->getOperand(i);
     if (!addPin(getOperandPin(op, i), names, group.pinned) ||
-        (group.made.count(maker) &&
-         !addPin(getResultPin(maker), names, group.pinned)))
+        (group.made.count(operand) &&
+         !addPin(getResultPin(operand), names, group.pinned)))
       return false;
   }
   return true;
@@ -177,12 +168,12 @@ PartialSums GroupAssigner::partialSums(ShardingAttr pin) const {
   return sums;
 }
 
-/// The axes over which the rows of a gather's table are pinned to lie: what it
-/// reads is a partial sum over them.
-AxisSet GroupAssigner::apartRows(GatherOp gather) const {
+/// The axes over which the rows of a table are pinned to lie: what is read at
+/// positions is a partial sum over them.
+AxisSet GroupAssigner::apartRows(PositionsOpInterface reader) const {
   AxisSet axes = 0;
-  if (ShardingAttr pin = getOperandPin(gather, 0))
-    for (int64_t dim : gather.getDims())
+  if (ShardingAttr pin = getOperandPin(reader, 0))
+    for (int64_t dim : reader.getDims())
       axes |= axisSet(toLayout(mesh, pin).dims[dim]);
   return axes;
 }
@@ -200,10 +191,11 @@ PartialSums GroupAssigner::storedSums(Value value) const {
   auto group = groupOf.find(maker);
   if (declarationOf(value))
     sums.may = 0;
-  else if (auto gather = dyn_cast_or_null<GatherOp>(maker); gather && !pin)
-    sums.may = storedSums(gather.getTable()).may | apartRows(gather);
+  else if (maker && !pin && readsAtPositions(maker))
+    sums.may = storedSums(maker->getOperand(0)).may |
+               apartRows(cast<PositionsOpInterface>(maker));
   else if (maker && group != groupOf.end())
-    if (auto made = groups[group->second].made.find(maker);
+    if (auto made = groups[group->second].made.find(value);
         made != groups[group->second].made.end())
       sums.may &= made->second.may;
   return sums;
@@ -215,7 +207,7 @@ std::optional<PartialSums> GroupAssigner::readAs(OpOperand &use,
                                                  const GroupInfo &group) const {
   PartialSums sums =
       partialSums(getOperandPin(use.getOwner(), use.getOperandNumber()));
-  auto made = group.made.find(use.get().getDefiningOp());
+  auto made = group.made.find(use.get());
   bool ok = made == group.made.end()
                 ? sums.restrict(storedSums(use.get()))
                 : sums.restrict(made->second) &&
@@ -228,21 +220,23 @@ std::optional<PartialSums> GroupAssigner::readAs(OpOperand &use,
 /// axes.
 bool GroupAssigner::addMade(Operation *op, GroupInfo &group) const {
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
-  PartialSums result;
   AxisSet placed = 0;
-  bool openSum = false;
-  for (const Factor &factor : rule.factors) {
+  SmallVector<PartialSums, 1> results(rule.results.size(), {0, 0});
+  for (auto [number, factor] : llvm::enumerate(rule.factors)) {
     auto pinned = group.pinned.find(factor.name);
-    AxisSet axes = pinned == group.pinned.end() ? 0 : axisSet(pinned->second);
+    bool isPinned = pinned != group.pinned.end();
+    AxisSet axes = isPinned ? axisSet(pinned->second) : 0;
     placed |= axes;
     if (factor.kind == FactorKind::Replicated && axes)
       return false;
-    if (factor.kind == FactorKind::Reduction ||
-        factor.kind == FactorKind::StatisticReduction) {
-      result.must |= axes;
-      openSum |= pinned == group.pinned.end();
-    }
+    for (auto [i, result] : llvm::enumerate(results))
+      if (leavesPartialSums(rule, number, i)) {
+        result.must |= axes;
+        result.may |= isPinned ? axes : ~AxisSet(0);
+      }
   }
+  for (PartialSums &result : results)
+    result.may = (result.may & ~placed) | result.must;
   llvm::SmallVector<PartialSums, 3> operands;
   for (unsigned i = 0; i < rule.operands.size(); ++i) {
     std::optional<PartialSums> sums = readAs(op->getOpOperand(i), group);
@@ -250,7 +244,6 @@ bool GroupAssigner::addMade(Operation *op, GroupInfo &group) const {
       return false;
     operands.push_back(*sums);
   }
-  result.may = result.must;
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
     AxisSet bit = axisBit(axis);
     uint32_t must = 0, may = 0;
@@ -264,12 +257,14 @@ bool GroupAssigner::addMade(Operation *op, GroupInfo &group) const {
         });
     if (must && !passes)
       return false;
-    if (must)
-      result.must |= bit;
-    if (must || passes || (openSum && !(placed & bit)))
-      result.may |= bit;
+    for (auto [i, result] : llvm::enumerate(results))
+      if (!rule.isComplete(i)) {
+        result.must |= must ? bit : 0;
+        result.may |= must || passes ? bit : 0;
+      }
   }
-  group.made[op] = result;
+  for (auto [value, result] : llvm::zip_equal(op->getResults(), results))
+    group.made[value] = result;
   return true;
 }
 
@@ -294,7 +289,8 @@ void GroupAssigner::removeOperation(Operation *op, GroupInfo &group,
                                     PinnedAxes pinned) const {
   bool changed = group.pinned.size() != pinned.size();
   group.ops.pop_back();
-  group.made.erase(op);
+  for (Value result : op->getResults())
+    group.made.erase(result);
   group.pinned = std::move(pinned);
   if (changed)
     for (Operation *each : group.ops)
@@ -323,7 +319,8 @@ void GroupAssigner::endGroupsReadBy(Operation *op) {
 
 /// The group must cover the operation's indices, must not have to run both
 /// before and after another group or a repeat, and pins must leave a strategy
-/// to share.
+/// to share. Of what the leader makes, the operation reads the first result
+/// only: through one value the two become one kernel.
 bool GroupAssigner::join(Operation *op, unsigned number,
                          ArrayRef<StringRef> indices) {
   GroupInfo &group = groups[number];
@@ -333,9 +330,14 @@ bool GroupAssigner::join(Operation *op, unsigned number,
     return false;
   llvm::SmallDenseSet<unsigned> seen;
   for (Value operand : op->getOperands()) {
-    auto it = groupOf.find(operand.getDefiningOp());
-    if (it != groupOf.end() && it->second > number &&
-        readsTransitively(it->second, number, seen))
+    Operation *maker = operand.getDefiningOp();
+    auto it = groupOf.find(maker);
+    if (it == groupOf.end())
+      continue;
+    bool isApart = isLeaderOp(maker) && operand != groupValue(maker);
+    if (it->second == number ? isApart
+                             : it->second > number &&
+                                   readsTransitively(it->second, number, seen))
       return false;
   }
   PinnedAxes pinned = group.pinned;
@@ -362,7 +364,7 @@ void GroupAssigner::assign(Operation *op) {
       group = it->second;
   }
   if (!group && isLeader) {
-    group = startGroup(writtenIndices(op));
+    group = startGroup(cast<ShardingRuleOpInterface>(op).getWrittenIndices());
   } else if (!group) {
     // Pins of one operation that contradict each other are reported where its
     // strategies are enumerated.
@@ -376,8 +378,9 @@ void GroupAssigner::assign(Operation *op) {
       groups[*group].reads.push_back(it->second);
   }
   groupOf[op] = *group;
-  op->setAttr(kGroup, Builder(op->getContext())
-                          .getI64IntegerAttr(2 * *group + (isLeader ? 0 : 1)));
+  op->setAttr(kGroup,
+              GroupAttr::get(op->getContext(), *group,
+                             isLeader ? GroupPart::First : GroupPart::Rest));
 }
 
 void GroupAssigner::visit(Block &block) {

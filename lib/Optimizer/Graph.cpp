@@ -7,6 +7,10 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+Value shardc::groupValue(Operation *leader) {
+  return leader->getResults().front();
+}
+
 bool shardc::hasLayout(Value value) {
   if (isa_and_nonnull<ConstantOp>(value.getDefiningOp()))
     return false;
@@ -226,21 +230,24 @@ void GraphBuilder::visitCompute(Operation *op) {
   IndexingAttr indexing = cast<ShardingRuleOpInterface>(op).getIndexing();
   for (unsigned i = 0; i < indexing.getOperands().size(); ++i)
     use(op->getOperand(i), index, number, i);
-  GraphValue &value =
-      graph.values[addValue(op->getResult(0), GraphValue::Kind::Computed)];
-  value.chunk = index;
-  value.op = number;
-  value.begin = chunk.point;
-  value.end = value.begin;
-  value.firstRead = nextPoint;
-  if (isa<ScatterOp>(op)) {
-    unsigned into = graph.valueIndex.lookup(rootValue(op->getOperand(0)));
+  for (Value result : op->getResults()) {
+    GraphValue &value =
+        graph.values[addValue(result, GraphValue::Kind::Computed)];
+    value.chunk = index;
+    value.op = number;
+    value.begin = chunk.point;
+    value.end = value.begin;
+    value.firstRead = nextPoint;
+  }
+  if (OpOperand *whole = inPlaceOperand(op)) {
+    unsigned into = graph.valueIndex.lookup(rootValue(whole->get()));
     while (graph.values[into].kind == GraphValue::Kind::Part)
       into = graph.values[into].whole;
     auto declared = graph.values[into].value.getDefiningOp<DeclareOp>();
-    value.intoState = declared && declared.getKind() == TensorKind::State
-                          ? into
-                          : graph.values[into].intoState;
+    graph.values[graph.valueIndex.lookup(onlyResult(op))].intoState =
+        declared && declared.getKind() == TensorKind::State
+            ? into
+            : graph.values[into].intoState;
   }
 }
 
@@ -296,21 +303,22 @@ void GraphBuilder::visit(Block &block) {
 bool GraphBuilder::isPrologue(const Chunk &chunk) const {
   if (chunk.kind != Chunk::Kind::Rest || graph.groups[chunk.group].first >= 0)
     return false;
+  Block *block = chunk.ops.front()->getBlock();
+  auto readsPrologue = [&](const ChunkUse &use) {
+    const Chunk &user = graph.chunks[use.chunk];
+    return user.kind == Chunk::Kind::Leader &&
+           cast<CostOpInterface>(user.ops.front()).readsPrologues() &&
+           user.ops.front()->getBlock() == block;
+  };
   unsigned used = 0;
   for (Operation *op : chunk.ops) {
     if (cast<CostOpInterface>(op).getFusionKind() != FusionKind::Elementwise)
       return false;
-    const GraphValue &value =
-        graph.values[graph.valueIndex.lookup(op->getResult(0))];
-    if (!value.flows.empty())
-      return false;
-    used += !value.uses.empty();
-    for (const ChunkUse &use : value.uses) {
-      const Chunk &user = graph.chunks[use.chunk];
-      if (user.kind != Chunk::Kind::Leader ||
-          !isa<EinsumOp, AttentionOp>(user.ops.front()) ||
-          user.ops.front()->getBlock() != op->getBlock())
+    for (Value result : op->getResults()) {
+      const GraphValue &value = graph.values[graph.valueIndex.lookup(result)];
+      if (!value.flows.empty() || !llvm::all_of(value.uses, readsPrologue))
         return false;
+      used += !value.uses.empty();
     }
   }
   return used == 1;
@@ -334,10 +342,11 @@ void GraphBuilder::extendPrologueInputs() {
       if (!graph.chunks[chunk].prologue)
         continue;
       for (Operation *op : graph.chunks[chunk].ops)
-        for (const ChunkUse &use :
-             graph.values[graph.valueIndex.lookup(op->getResult(0))].uses)
-          touch(input, graph.chunks[use.chunk].ops[use.op],
-                graph.chunks[use.chunk].point);
+        for (Value result : op->getResults())
+          for (const ChunkUse &use :
+               graph.values[graph.valueIndex.lookup(result)].uses)
+            touch(input, graph.chunks[use.chunk].ops[use.op],
+                  graph.chunks[use.chunk].point);
     }
 }
 
@@ -347,9 +356,17 @@ void GraphBuilder::findBegins() {
   std::vector<uint32_t> needed(graph.values.size(), UINT32_MAX);
   for (size_t i = graph.values.size(); i-- > 0;) {
     GraphValue &value = graph.values[i];
-    value.begin = std::min({value.begin, value.firstRead, needed[i]});
+    auto beginOf = [&](size_t at) {
+      const GraphValue &each = graph.values[at];
+      return std::min({each.begin, each.firstRead, needed[at]});
+    };
+    value.begin = beginOf(i);
     if (value.kind != GraphValue::Kind::Computed)
       continue;
+    // An operation makes its results at once.
+    for (Value result : value.value.getDefiningOp()->getResults())
+      value.begin =
+          std::min(value.begin, beginOf(graph.valueIndex.lookup(result)));
     const Chunk &chunk = graph.chunks[value.chunk];
     bool isUsed = !value.uses.empty() || !value.flows.empty();
     value.end = isUsed ? std::max(value.end, chunk.point + 1) : value.begin;
@@ -387,7 +404,7 @@ bool staysInGroup(const Graph &graph, const GraphValue &value) {
 /// Nothing reads the value, as it is or in another layout.
 bool isDead(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
-    return isCollective(user) && isDead(user->getResult(0));
+    return isCollective(user) && isDead(onlyResult(user));
   });
 }
 
@@ -463,12 +480,6 @@ LogicalResult shardc::checkFusionGroups(ProgramOp program) {
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
-}
-
-std::optional<int64_t> shardc::fusionGroupOf(Operation *op) {
-  auto number = op->getAttrOfType<IntegerAttr>(kGroup);
-  // Both parts of a group have numbers of their own.
-  return number ? std::optional(number.getInt() / 2) : std::nullopt;
 }
 
 Graph shardc::buildGraph(ProgramOp program) {

@@ -48,8 +48,11 @@ void shardc::addOperation(const PlanningContext &context, Operation *op,
     else
       part.reads.push_back(std::move(read));
   }
-  part.writes.push_back({op->getResult(0), resultLayout(rule, strategy, 0),
-                         work.resultBytes.front()});
+  for (auto [result, bytes] :
+       llvm::zip_equal(op->getResults(), work.resultBytes))
+    part.writes.push_back(
+        {result, resultLayout(rule, strategy, result.getResultNumber()),
+         bytes});
 }
 
 GroupCost shardc::costParts(const Machine &machine, const PartWork &first,

@@ -14,7 +14,7 @@ void NetworkBuilder::addPrologue(Value value, const Layout &layout,
   const GraphValue &made =
       network.graph.values[network.graph.valueIndex.lookup(value)];
   const ChunkDomain &domain = network.domains[made.chunk];
-  const auto &layouts = domain.results[made.op];
+  const auto &layouts = domain.layoutsOf(made);
   auto it = llvm::find(layouts, layout);
   if (it == layouts.end())
     return; // no way to make it there: the pair is forbidden
@@ -105,7 +105,7 @@ void NetworkBuilder::costGroup(unsigned group) {
   std::vector<Picoseconds> leaderAlone = timesAlone(leader, leaders),
                            restAlone = timesAlone(rest, rests);
   unsigned index = network.graph.valueIndex.lookup(
-      network.graph.chunks[leader].ops.front()->getResult(0));
+      groupValue(network.graph.chunks[leader].ops.front()));
   const GraphValue &value = network.graph.values[index];
   std::optional<Layout> pin = closedPin(value);
   // Then its own variable has what reading it costs.
@@ -115,7 +115,7 @@ void NetworkBuilder::costGroup(unsigned group) {
   unsigned chunks[] = {unsigned(leader), unsigned(rest)};
   std::vector<Layout> storedLayouts =
       pin ? std::vector<Layout>{*pin}
-          : distinct(network.domains[leader].results[0]);
+          : distinct(network.domains[leader].layoutsOf(value));
   Consumer consumer = consumerOf(value, rest);
   if (leavesItsGroup(value))
     consumer.strategies = &network.domains[rest].labels;
@@ -127,7 +127,7 @@ void NetworkBuilder::costGroup(unsigned group) {
   std::vector<int64_t> life, extra;
   std::vector<Picoseconds> groupTimes, readTimes;
   for (unsigned a = 0; a < leaders.size(); ++a) {
-    const Layout &made = network.domains[leader].results[0][a];
+    const Layout &made = network.domains[leader].layoutsOf(value)[a];
     unsigned stored = pin ? 0 : numberOf(storedLayouts, made);
     std::vector<ReadPrice> reads;
     std::vector<bool> fuses;

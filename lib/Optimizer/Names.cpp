@@ -15,49 +15,52 @@ Value shardc::rootValue(Value value) {
   return value;
 }
 
-/// The declaration or operation that named a value: through repeats, the one
-/// that made its initial value.
-static Operation *namingOp(Value value) {
+/// What a declaration or an operation has made of a value, and named: through
+/// repeats, the initial value.
+static OpResult namedValue(Value value) {
   while (true) {
     value = rootValue(value);
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       auto repeat = cast<RepeatOp>(argument.getOwner()->getParentOp());
       if (argument.getArgNumber() == 0)
-        return nullptr;
+        return {};
       value = repeat.getInits()[argument.getArgNumber() - 1];
     } else if (auto repeat = value.getDefiningOp<RepeatOp>()) {
       value = repeat.getInits()[cast<OpResult>(value).getResultNumber()];
     } else if (auto part = value.getDefiningOp<PartOp>()) {
       value = part.getSource();
     } else {
-      return value.getDefiningOp();
+      return cast<OpResult>(value);
     }
   }
 }
 
 std::string shardc::valueName(Value value) {
-  Operation *op = namingOp(value);
-  if (!op)
+  OpResult named = namedValue(value);
+  if (!named)
     return "";
-  if (auto declared = dyn_cast<DeclareOp>(op))
+  if (auto declared = dyn_cast<DeclareOp>(named.getOwner()))
     return declared.getSym().str();
-  auto name = op->getAttrOfType<StringAttr>(kName);
-  return name ? name.str() : "";
+  return getResultName(named).str();
 }
 
 bool shardc::isNamedTensor(Operation *op) {
-  return introducedBy(op) || (isa<CostOpInterface>(op) && op->hasAttr(kName) &&
-                              !op->hasAttr(kTemporary));
+  return introducedBy(op) ||
+         (isa<CostOpInterface>(op) && op->getNumResults() == 1 &&
+          op->hasAttr(kName) && !op->hasAttr(kTemporary));
 }
 
 llvm::SmallVector<std::string, 4> shardc::indexNames(Value value) {
   llvm::SmallVector<std::string, 4> names;
-  Operation *op = namingOp(value);
-  if (auto declared = dyn_cast_or_null<DeclareOp>(op))
+  OpResult named = namedValue(value);
+  if (!named)
+    return names;
+  if (auto declared = dyn_cast<DeclareOp>(named.getOwner()))
     for (StringRef name : declared.getIndices().getAsValueRange<StringAttr>())
       names.push_back(name.str());
-  else if (auto compute = dyn_cast_or_null<ShardingRuleOpInterface>(op))
-    for (StringRef name : compute.getIndexing().getResultIndices(0))
+  else if (auto compute = dyn_cast<ShardingRuleOpInterface>(named.getOwner()))
+    for (StringRef name :
+         compute.getIndexing().getResultIndices(named.getResultNumber()))
       names.push_back(name.str());
   // A part lacks the first indices of the stacked tensor.
   size_t rank = cast<RankedTensorType>(value.getType()).getRank();

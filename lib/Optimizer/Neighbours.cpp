@@ -8,7 +8,7 @@ using namespace shardc::shd;
 
 static bool isTemporary(Value value) {
   Operation *def = value.getDefiningOp();
-  return def && def->hasAttr(kTemporary) && !getResultPin(def);
+  return def && def->hasAttr(kTemporary) && !getResultPin(value);
 }
 
 NeighbourAxes::NeighbourAxes(ProgramOp program, const Mesh &mesh) : mesh(mesh) {
@@ -42,10 +42,10 @@ void NeighbourAxes::collect(Operation *op) {
   }
   if (!isa<DeclareOp, PartOp, ShardingRuleOpInterface>(op))
     return;
-  dims[op->getResult(0)] =
-      fromPin(getResultPin(op), op->getResult(0).getType());
+  for (Value result : op->getResults())
+    dims[result] = fromPin(getResultPin(result), result.getType());
   if (isa<ShardingRuleOpInterface>(op) &&
-      (isTemporary(op->getResult(0)) ||
+      (llvm::any_of(op->getResults(), isTemporary) ||
        llvm::any_of(op->getOperands(), isTemporary)))
     open.push_back(op);
 }
@@ -64,8 +64,9 @@ NeighbourAxes::axesOf(Operation *op, const ShardingRule &rule) const {
       add(map, it->second);
     add(map, fromPin(getOperandPin(op, i), operand.getType()));
   }
-  if (auto it = dims.find(op->getResult(0)); it != dims.end())
-    add(rule.results[0], it->second);
+  for (auto [result, map] : llvm::zip_equal(op->getResults(), rule.results))
+    if (auto it = dims.find(result); it != dims.end())
+      add(map, it->second);
   return axes;
 }
 
@@ -87,6 +88,7 @@ bool NeighbourAxes::spread(Operation *op) {
   };
   for (auto [i, map] : llvm::enumerate(rule.operands))
     give(op->getOperand(i), map);
-  give(op->getResult(0), rule.results[0]);
+  for (auto [result, map] : llvm::zip_equal(op->getResults(), rule.results))
+    give(result, map);
   return changed;
 }

@@ -82,8 +82,8 @@ PriceMatrix::PriceMatrix(ReshardPlanner &planner, const CostScale &scale,
 
 /// For messages; empty without one.
 StringRef shardc::nameOfOperation(Operation *op) {
-  auto name = op ? op->getAttrOfType<StringAttr>(kName) : StringAttr();
-  return name ? name.getValue() : "";
+  return op && op->getNumResults() > 0 ? getResultName(op->getResults().front())
+                                       : "";
 }
 
 Variable NetworkBuilder::addVariable(StringRef name, unsigned numLabels) {

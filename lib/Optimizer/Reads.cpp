@@ -270,7 +270,7 @@ NetworkBuilder::Consumer NetworkBuilder::consumerOf(const GraphValue &value,
 /// True for the tensor of which a part is written: in the value itself, not in
 /// a copy of it.
 static bool writesInto(OpOperand *use) {
-  return isa<ScatterOp>(use->getOwner()) && use->getOperandNumber() == 0;
+  return inPlaceOperand(use->getOwner()) == use;
 }
 
 void NetworkBuilder::connectUses(unsigned index) {

@@ -127,8 +127,7 @@ std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
   case GraphValue::Kind::Part:
     llvm_unreachable("a part is stored as its whole is");
   case GraphValue::Kind::Computed: {
-    std::vector<Layout> layouts =
-        network.domains[value.chunk].results[value.op];
+    std::vector<Layout> layouts = network.domains[value.chunk].layoutsOf(value);
     if (reshardsBeforeStore(value))
       llvm::append_range(layouts,
                          enumerateLayouts(context.mesh(), shapeOf(index),
@@ -244,7 +243,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
   Variable maker;
   bool reshards = false;
   if (value.kind == GraphValue::Kind::Computed) {
-    made = network.domains[value.chunk].results[value.op];
+    made = network.domains[value.chunk].layoutsOf(value);
     maker = network.chunkVariable[value.chunk];
     reshards = reshardsBeforeStore(value);
   } else if (value.kind == GraphValue::Kind::Result) {
@@ -307,8 +306,8 @@ void NetworkBuilder::viewMaker(unsigned index) {
   std::vector<Layout> made;
   if (value.kind == GraphValue::Kind::Computed) {
     variable.variable = network.chunkVariable[value.chunk];
-    made = network.domains[value.chunk].results[value.op];
-    ShardingAttr pin = getResultPin(value.value.getDefiningOp());
+    made = network.domains[value.chunk].layoutsOf(value);
+    ShardingAttr pin = getResultPin(value.value);
     for (auto [label, layout] : llvm::enumerate(made))
       if (pin && !admits(context.mesh(), pin, layout))
         network.problem.variables[variable.variable].costs[label] = kForbidden;

@@ -48,7 +48,11 @@ private:
 static Operation *freeSource(Operation *op) {
   if (isa_and_nonnull<AllSliceOp>(op))
     return freeSource(op->getOperand(0).getDefiningOp());
-  return isa_and_nonnull<ConstantOp, IotaOp>(op) ? op : nullptr;
+  if (!op || op->getNumOperands() > 0)
+    return nullptr;
+  auto cost = dyn_cast<CostOpInterface>(op);
+  bool isFree = cost && cost.getFusionKind() == FusionKind::Free;
+  return isFree || isa<ConstantOp>(op) ? op : nullptr;
 }
 
 /// True for attributes that say what an operation computes or costs.
@@ -80,7 +84,7 @@ std::string NumberedProgram::keyOf(Operation *op) {
 void NumberedProgram::add(Operation *op) {
   // What a statement moves are the collectives around it.
   if (isa<ReshardOp>(op)) {
-    values[op->getResult(0)] = values.lookup(op->getOperand(0));
+    values[onlyResult(op)] = values.lookup(op->getOperand(0));
     return;
   }
   std::string key = keyOf(op);

@@ -61,13 +61,13 @@ std::string FreshNames::plain(PlanFrame *frame, llvm::StringRef base) {
 //===----------------------------------------------------------------------===//
 
 ShardingAttr shardc::madeLayout(Operation *op) {
-  auto made = op->getAttrOfType<ShardingAttr>(kMade);
-  return made ? made : getResultPin(op);
+  ShardingAttr made = getMade(onlyResult(op));
+  return made ? made : getResultPin(onlyResult(op));
 }
 
 ShardingAttr PlanCopies::resultPin(Operation *op) const {
   auto it = storedAs.find(op);
-  return it == storedAs.end() ? getResultPin(op) : it->second;
+  return it == storedAs.end() ? getResultPin(onlyResult(op)) : it->second;
 }
 
 //===----------------------------------------------------------------------===//
@@ -154,7 +154,7 @@ std::optional<FrameValue> PlanCopies::readName(PlanFrame *frame,
       Operation *reader = use.getOwner();
       SMLoc loc = model.useLoc(use);
       if (!loc.isValid() || model.frameOf(reader) != frame ||
-          isa<GatherOp>(reader))
+          readsAtPositions(reader))
         continue;
       FrameValue result{model.nameAt(loc), operandIndices(use)};
       if (!frame->layer)
@@ -174,7 +174,7 @@ std::optional<FrameValue> PlanCopies::readName(PlanFrame *frame,
     return result;
   for (Operation *user : value.getUsers())
     if (user->hasAttr(kCopy))
-      if (auto result = named(user->getResult(0)))
+      if (auto result = named(onlyResult(user)))
         return result;
   return std::nullopt;
 }
@@ -259,7 +259,7 @@ Operation *PlanCopies::latestOther(OpOperand &use) const {
 
 std::vector<PlanCopies::Reader> PlanCopies::readersOf(Operation *op) const {
   std::vector<Reader> readers;
-  for (OpOperand &use : op->getResult(0).getUses()) {
+  for (OpOperand &use : onlyResult(op).getUses()) {
     auto path = readerPath(use);
     if (!path)
       continue;
@@ -395,7 +395,7 @@ std::string PlanCopies::nameIn(PlanFrame *frame, Operation *op) {
   const PlanCopy *copy = found == copies.end() ? nullptr : found->second.get();
   std::string base = copy && !copy->source.name.empty()
                          ? copy->source.name
-                         : valueName(op->getResult(0));
+                         : valueName(onlyResult(op));
   llvm::replace(base, '.', '_');
   it->second = names.plain(frame, base + "_copy");
   if (copy && copy->frame != frame && frame->parent) {
@@ -421,14 +421,14 @@ PlanCopies::returned(PlanFrame *frame) const {
 
 std::string PlanCopies::parameterText(PlanFrame *frame, Operation *op) {
   std::vector<std::string> indices = copies[op]->source.indices;
-  for (OpOperand &use : op->getResult(0).getUses())
+  for (OpOperand &use : onlyResult(op).getUses())
     if (model.statementOf(use.getOwner()) &&
         model.frameOf(use.getOwner()) == frame &&
-        !isa<GatherOp>(use.getOwner())) {
+        !readsAtPositions(use.getOwner())) {
       indices = operandIndices(use);
       break;
     }
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto type = cast<RankedTensorType>(onlyResult(op).getType());
   return nameIn(frame, op) + ": " + typeName(type.getElementType()).str() +
          "[" + llvm::join(indices, ", ") + "]";
 }
@@ -456,8 +456,8 @@ static Operation *copyOf(Value value) {
 bool PlanCopies::storeAs(Value value, ShardingAttr carried) {
   Operation *op = value.getDefiningOp();
   PlanStatement *statement = op ? model.statementOf(op) : nullptr;
-  if (!statement || !value.hasOneUse() || isa<ScatterOp>(op) ||
-      madeLayout(op) != getResultPin(op))
+  if (!statement || !value.hasOneUse() || inPlaceOperand(op) ||
+      madeLayout(op) != getResultPin(value))
     return false;
   for (const ast::Target &target : statement->ast->targets) {
     if (target.name.range.Start != model.defLoc(op))
@@ -531,7 +531,7 @@ void PlanCopies::placeState(UpdateOp update) {
       frame->layer ? frame->layer->body : model.file(0).items, loc);
   ends[{frame, around}].push_back({{model.nameAt(loc), declaredIndices(state)},
                                    state->getResult(0).getType(),
-                                   getStoredPin(copy->getResult(0)),
+                                   getStoredPin(onlyResult(copy)),
                                    getOperandPin(update, 0),
                                    copy});
 }

@@ -120,9 +120,7 @@ std::string ExpressionPrinter::operands(unsigned first, unsigned last) {
 /// `[B@X, pos[B], D]`: the dimensions of operand 0; positions are the last
 /// operands.
 std::string ExpressionPrinter::gatheredList(ShardingAttr pin) {
-  ArrayRef<int64_t> dims = llvm::TypeSwitch<Operation *, ArrayRef<int64_t>>(op)
-                               .Case<GatherOp, ScatterOp>(
-                                   [](auto typed) { return typed.getDims(); });
+  ArrayRef<int64_t> dims = cast<PositionsOpInterface>(op).getDims();
   std::vector<std::string> entries = operandIndices(op->getOpOperand(0));
   unsigned first = op->getNumOperands() - dims.size();
   for (auto [i, dim] : llvm::enumerate(dims))
@@ -300,6 +298,26 @@ bool shardc::isCallShaped(Operation *op) {
              SplitOp, MergeOp, SliceOp, ConcatOp, IotaOp>(op);
 }
 
+bool shardc::takesExpressions(Operation *op) {
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  bool isCopy = elementwise && elementwise.getFunction() == Function::Copy;
+  return !isCopy && !isa<ReshardOp, PositionsOpInterface>(op);
+}
+
+bool shardc::arrangesIndices(Operation *op) {
+  std::vector<std::string> read;
+  for (OpOperand &use : op->getOpOperands())
+    for (const std::string &name : operandIndices(use))
+      if (!llvm::is_contained(read, name))
+        read.push_back(name);
+  return isa<ElementwiseOp>(op) && resultIndices(op) != read;
+}
+
+bool shardc::addsInPlace(Operation *op) {
+  auto scatter = dyn_cast<ScatterOp>(op);
+  return scatter && scatter.getAccumulate();
+}
+
 bool shardc::hasNaturalType(Operation *op) {
   if (auto elementwise = dyn_cast<ElementwiseOp>(op)) {
     Function function = elementwise.getFunction();
@@ -312,7 +330,7 @@ bool shardc::hasNaturalType(Operation *op) {
   if (auto reduce = dyn_cast<ReduceOp>(op);
       reduce && reduce.getKind() == Reduction::ArgMax)
     return true;
-  Type type = getElementTypeOrSelf(op->getResult(0).getType());
+  Type type = getElementTypeOrSelf(onlyResult(op).getType());
   bool isWhere = isa<ElementwiseOp>(op) &&
                  cast<ElementwiseOp>(op).getFunction() == Function::Where;
   unsigned first = isWhere ? 1 : 0;

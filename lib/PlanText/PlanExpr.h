@@ -36,6 +36,18 @@ std::string printGatheredList(mlir::Operation *op, shd::ShardingAttr pin,
 /// expression without changing what that means.
 bool isCallShaped(mlir::Operation *op);
 
+/// True if operands of the expression may be whole expressions: they are not
+/// where a statement reads or writes at positions, or only moves a value.
+bool takesExpressions(mlir::Operation *op);
+
+/// True if the operation repeats its operands along an index that none of them
+/// has, or orders their indices otherwise than they come. Inside an expression
+/// it would not: the outermost operation does.
+bool arrangesIndices(mlir::Operation *op);
+
+/// True if an operation adds to what it writes into in place (`+=`).
+bool addsInPlace(mlir::Operation *op);
+
 /// True if a statement without an element type gives the result the type that
 /// it has here.
 bool hasNaturalType(mlir::Operation *op);

@@ -188,9 +188,9 @@ bool StatementSplitter::takes(PlanFrame *call, llvm::StringRef name) const {
 PlanFrame *StatementSplitter::passingCall(OpOperand &use) const {
   Operation *reader = use.getOwner();
   bool isValueSoFar =
-      use.getOperandNumber() == 0 &&
-      (isa<ScatterOp>(reader) ||
-       (statement.ast->accumulate && !reader->hasAttr(kTemporary)));
+      inPlaceOperand(reader) == &use ||
+      (use.getOperandNumber() == 0 && statement.ast->accumulate &&
+       !reader->hasAttr(kTemporary));
   std::optional<FrameValue> value = printer.copies.nameOf(frame, use.get());
   if (isValueSoFar || !value)
     return nullptr;
@@ -237,39 +237,24 @@ void StatementSplitter::assignOperations() {
 std::string StatementSplitter::typeText(Operation *op) const {
   if (hasNaturalType(op))
     return "";
-  Type type = getElementTypeOrSelf(op->getResult(0).getType());
+  Type type = getElementTypeOrSelf(onlyResult(op).getType());
   return ": " + typeName(type).str();
-}
-
-/// True if the operation repeats its operands along an index that none of them
-/// has, or orders their indices otherwise than they come. Inside an expression
-/// it would not: the outermost operation does.
-static bool arranges(Operation *op) {
-  std::vector<std::string> read;
-  for (OpOperand &use : op->getOpOperands())
-    for (const std::string &name : operandIndices(use))
-      if (!llvm::is_contained(read, name))
-        read.push_back(name);
-  return isa<ElementwiseOp>(op) && resultIndices(op) != read;
 }
 
 /// True if `op` may stand inside `next`, which comes right after it, as what it
 /// is in the statement.
 bool StatementSplitter::mayInline(Operation *op, Operation *next) const {
   if (!op->hasAttr(kTemporary) || !op->hasOneUse() || !isCallShaped(op) ||
-      !hasNaturalType(op) || arranges(op) || isExplicit ||
+      !hasNaturalType(op) || arrangesIndices(op) || isExplicit ||
       unitOf.lookup(op) != unitOf.lookup(next))
     return false;
-  if (isa<ReshardOp, GatherOp, ScatterOp>(next))
+  if (!takesExpressions(next))
     return false;
-  auto elementwise = dyn_cast<ElementwiseOp>(next);
-  if (elementwise && elementwise.getFunction() == Function::Copy)
-    return false;
-  OpOperand &use = *op->getResult(0).getUses().begin();
+  OpOperand &use = *onlyResult(op).getUses().begin();
   if (use.getOwner() != next)
     return false;
   auto [pin, copy] = printer.wanted(use);
-  return !copy && pin == getStoredPin(op->getResult(0)) &&
+  return !copy && pin == getStoredPin(onlyResult(op)) &&
          pin == madeLayout(op);
 }
 
@@ -339,8 +324,8 @@ std::string StatementSplitter::left(Operation *op, bool &accumulates) {
   auto namer = [&](OpOperand &use) { return nameOperand(use); };
   ShardingAttr pin = isExplicit ? madeLayout(op) : printer.copies.resultPin(op);
   const ast::Target &target = statement.ast->targets.front();
-  if (auto scatter = dyn_cast<ScatterOp>(op)) {
-    accumulates = scatter.getAccumulate();
+  if (inPlaceOperand(op)) {
+    accumulates = addsInPlace(op);
     return target.name.text + printGatheredList(op, pin, namer);
   }
   std::string text = opNames[op] + typeText(op);
@@ -362,7 +347,7 @@ std::string StatementSplitter::move(Operation *op, llvm::StringRef target,
                                     llvm::StringRef source, ShardingAttr from,
                                     ShardingAttr to) {
   return printer.moveStatement({target.str(), source.str(), resultIndices(op),
-                                op->getResult(0).getType(), from, to});
+                                onlyResult(op).getType(), from, to});
 }
 
 /// The operation's statement; of an explicit one, how the tensor that a scatter
@@ -372,15 +357,14 @@ void StatementSplitter::addLines(Operation *op, Lines &lines) {
   if (!isExplicit)
     return lines.push_back({place, line(op)});
   std::string &name = opNames[op], stored = name;
-  bool isScatter = isa<ScatterOp>(op);
+  OpOperand *whole = inPlaceOperand(op);
   ShardingAttr made = madeLayout(op), kept = printer.copies.resultPin(op);
-  if (isScatter) {
-    OpOperand &whole = op->getOpOperand(0);
-    ShardingAttr read = getOperandPin(op, 0),
-                 before = getStoredPin(whole.get());
+  if (whole) {
+    ShardingAttr read = getOperandPin(op, whole->getOperandNumber()),
+                 before = getStoredPin(whole->get());
     if (read && before && read != before)
       lines.push_back(
-          {place, move(op, name, nameOperand(whole).text, before, read)});
+          {place, move(op, name, nameOperand(*whole).text, before, read)});
   } else if (made != kept) {
     name = freshName();
   }

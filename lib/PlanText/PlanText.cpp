@@ -41,7 +41,8 @@ std::string PlanPrinter::copyStatement(const PlanCopy &copy,
   Value original = copy.op->getOperand(0);
   return moveStatement({copies.nameIn(copy.frame, copy.op), source.name,
                         source.indices, original.getType(),
-                        getStoredPin(original), getResultPin(copy.op)});
+                        getStoredPin(original),
+                        getResultPin(onlyResult(copy.op))});
 }
 
 std::string PlanPrinter::rebindingStatement(PlanFrame *frame,
@@ -104,7 +105,8 @@ bool PlanPrinter::movesFreely(OpOperand &use, ShardingAttr pin) const {
 /// something has no place in the text.
 bool PlanPrinter::collect(llvm::ArrayRef<Operation *> ops, Requests &requests) {
   for (Operation *op : ops) {
-    if (op->hasAttr(kTemporary) && madeLayout(op) != getResultPin(op))
+    if (op->hasAttr(kTemporary) &&
+        madeLayout(op) != getResultPin(onlyResult(op)))
       return false;
     for (OpOperand &use : op->getOpOperands()) {
       auto [pin, copy] = wanted(use);
@@ -316,7 +318,7 @@ void PlanPrinter::printEnd(PlanFrame *frame, const ast::Item *body,
 void PlanPrinter::printTensor(PlanFrame *frame, const ast::TensorDecl &tensor,
                               TextEdits &edits) {
   Operation *op = model.definition(frame, tensor.name.range.Start);
-  if (ShardingAttr pin = op ? getResultPin(op) : ShardingAttr())
+  if (ShardingAttr pin = op ? getResultPin(onlyResult(op)) : ShardingAttr())
     editList(edits, tensor.indices, pin);
 }
 
@@ -394,7 +396,7 @@ std::string PlanPrinter::variantName(PlanFrame *frame) {
   TextEdits edits;
   for (const ast::Parameter &parameter : layer.parameters)
     if (Operation *op = model.definition(frame, parameter.name.range.Start))
-      editList(edits, parameter.indices, getResultPin(op));
+      editList(edits, parameter.indices, getResultPin(onlyResult(op)));
   for (const PlanCopies::Returned &returned : copies.returned(frame))
     edits.replace(returned.result->range, copies.nameIn(frame, returned.copy));
   printItems(frame, layer.body, edits);

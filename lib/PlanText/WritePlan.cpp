@@ -5,7 +5,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/IRMapping.h"
 #include "shardc/Optimizer/Names.h"
-#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/PlanText/PlanText.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -14,23 +14,11 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-static ProgramOp programOf(ModuleOp module) {
-  return *module.getOps<ProgramOp>().begin();
-}
-
-static LogicalResult
-runPasses(ModuleOp module,
-          llvm::function_ref<void(OpPassManager &)> buildPipeline) {
-  PassManager manager(module.getContext());
-  buildPipeline(manager);
-  return manager.run(module);
-}
-
 namespace {
 /// What the text of a plan is read as.
 struct ReadPlan {
-  /// The plan made explicit; null if the text is refused.
-  OwningOpRef<ModuleOp> module;
+  /// The plan made explicit; nothing if the text is refused.
+  std::optional<Compilation> compilation;
   /// Why it is refused.
   std::string refusal;
 };
@@ -50,24 +38,20 @@ static ReadPlan readPlan(StringRef text, MLIRContext *context,
   // The text says everything else.
   Overrides alone;
   alone.allowPadding = overrides.allowPadding;
-  std::optional<Program> program = importProgram(sourceMgr, context, alone);
-  if (!program)
-    return plan;
   PlanOptions asWritten;
   asWritten.mode = OptMode::None;
-  if (succeeded(runPasses(*program->module,
-                          [&](OpPassManager &manager) {
-                            buildPlanPipeline(manager, asWritten);
-                          })) &&
-      succeeded(runPasses(*program->module, buildLoweringPipeline)))
-    plan.module = std::move(program->module);
+  std::optional<Compilation> read =
+      Compilation::import(sourceMgr, context, alone, {asWritten});
+  if (read && succeeded(read->lower()))
+    plan.compilation = std::move(read);
   return plan;
 }
 
 /// `all_gather of 'W'`.
 static std::string describe(Operation *op) {
   StringRef kind = op->getName().stripDialect();
-  std::string name = op->getNumResults() ? valueName(op->getResult(0)) : "";
+  std::string name =
+      op->getNumResults() > 0 ? valueName(op->getResults().front()) : "";
   if (auto output = dyn_cast<OutputOp>(op))
     name = output.getSym().str();
   else if (auto update = dyn_cast<UpdateOp>(op))
@@ -85,7 +69,7 @@ static SmallVector<Operation *> responsibleFor(Operation *op) {
   SmallVector<Operation *> result;
   if (!isCollective(op))
     return {op};
-  if (Operation *maker = rootValue(op->getResult(0)).getDefiningOp())
+  if (Operation *maker = rootValue(onlyResult(op)).getDefiningOp())
     result.push_back(maker);
   for (Operation *user : op->getUsers())
     llvm::append_range(result, isCollective(user) ? responsibleFor(user)
@@ -110,7 +94,7 @@ private:
 
   ProgramOp planned;
   const Overrides &overrides;
-  OwningOpRef<ModuleOp> lowered;
+  std::optional<Compilation> lowered;
   /// Operations of the plan, by what they are once it is explicit.
   llvm::DenseMap<Operation *, Operation *> plannedOf;
   ExplicitOps explicitOps;
@@ -119,11 +103,12 @@ private:
 
 LogicalResult PlanWriter::lower() {
   IRMapping mapping;
-  lowered =
-      cast<ModuleOp>(planned->getParentOfType<ModuleOp>()->clone(mapping));
+  lowered.emplace(
+      cast<ModuleOp>(planned->getParentOfType<ModuleOp>()->clone(mapping)),
+      Compilation::Stage::Planned);
   for (auto [from, to] : mapping.getOperationMap())
     plannedOf[to] = from;
-  return runPasses(*lowered, buildLoweringPipeline);
+  return lowered->lower();
 }
 
 /// False if nothing more can be said.
@@ -153,11 +138,11 @@ FailureOr<std::string> PlanWriter::write(const Program &program,
     llvm::raw_string_ostream stream(text);
     printPlan(stream, program, sourceMgr, planned, overrides, explicitOps);
     ReadPlan read = readPlan(text, planned.getContext(), overrides);
-    if (!read.module)
+    if (!read.compilation)
       return emitNoText(planned.getLoc())
              << "its text is refused: " << read.refusal;
     auto difference =
-        comparePlans(programOf(*lowered), programOf(*read.module));
+        comparePlans(lowered->program(), read.compilation->program());
     if (!difference)
       return text;
     if (!difference->in || !sayMore(difference->in))

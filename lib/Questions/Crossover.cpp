@@ -30,8 +30,8 @@ namespace {
 class CrossoverSearch {
 public:
   CrossoverSearch(const CrossoverRange &range, const LegalValues &values,
-                  Workers &workers, Crossovers &result)
-      : range(range), values(values), workers(workers), result(result) {}
+                  TrialRunner &runner, Crossovers &result)
+      : range(range), values(values), runner(runner), result(result) {}
 
   void run();
 
@@ -44,7 +44,7 @@ private:
 
   const CrossoverRange &range;
   const LegalValues &values;
-  Workers &workers;
+  TrialRunner &runner;
   Crossovers &result;
   std::map<int64_t, PlanState> states;
   std::string firstError;
@@ -55,8 +55,8 @@ private:
 void CrossoverSearch::plan(llvm::ArrayRef<int64_t> batch) {
   std::vector<PlanState> planned(batch.size());
   std::vector<std::string> errors(batch.size());
-  workers.run(batch.size(), [&](PointPlanner &planner, size_t i) {
-    Outcome outcome = planner.plan({range.at(batch[i])});
+  runner.run(batch.size(), [&](TrialPlanner &planner, size_t i) {
+    Outcome outcome = planner.plan(Variant::at({range.at(batch[i])}));
     planned[i] = stateOf(outcome);
     errors[i] = std::move(outcome.error);
   });
@@ -153,13 +153,14 @@ void CrossoverSearch::run() {
 }
 
 Crossovers shardc::findCrossovers(const CrossoverRange &range,
-                                  const LegalValues &values, Workers &workers) {
+                                  const LegalValues &values,
+                                  TrialRunner &runner) {
   Crossovers result;
   result.name = range.name;
   result.low = range.low;
   result.high = range.high;
   if (values.empty())
     return result;
-  CrossoverSearch(range, values, workers, result).run();
+  CrossoverSearch(range, values, runner, result).run();
   return result;
 }

@@ -1,9 +1,7 @@
-//===- Evaluator.cpp - Plans and prices a program at points ---------------===//
+//===- Evaluator.cpp - Plans and prices variants of a program -------------===//
 
 #include "shardc/Questions/Evaluator.h"
-#include "mlir/Pass/PassManager.h"
-#include "shardc/Optimizer/Context.h"
-#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/MeshChoice.h"
 
 using namespace mlir;
@@ -20,9 +18,9 @@ Evaluator::Evaluator(const ProgramText &text, const PlanOptions &options,
 
 /// Keeps the tables as long as machine, mesh and binding stay the same. Of a
 /// machine a point can change the declaration and the shape.
-void Evaluator::shareTables(const Program &program, const Point &point) {
+void Evaluator::shareTables(const Program &program, const Variant &variant) {
   Place now{nullptr, {}, program.mesh, program.binding.parts};
-  for (const Setting &setting : point)
+  for (const Setting &setting : variant.point)
     if (setting.machine)
       now.machine = setting.machine.get();
   if (program.machine)
@@ -31,15 +29,6 @@ void Evaluator::shareTables(const Program &program, const Point &point) {
     return;
   tables->reshard = nullptr;
   place = std::move(now);
-}
-
-/// The import verifies the program; the passes are the same every time.
-static LogicalResult
-run(ModuleOp module, llvm::function_ref<void(OpPassManager &)> buildPipeline) {
-  PassManager manager(module->getContext());
-  manager.enableVerifier(false);
-  buildPipeline(manager);
-  return manager.run(module);
 }
 
 static void applyPins(ArrayRef<Operation *> operations,
@@ -52,75 +41,64 @@ static void applyPins(ArrayRef<Operation *> operations,
   }
 }
 
-std::optional<Report> Evaluator::report(const Point &point,
-                                        const Variant &variant,
+std::optional<Report> Evaluator::report(const Variant &variant,
                                         std::vector<Layout> &layouts) {
-  std::optional<Program> program = importProgram(text, &context, point);
+  std::optional<Program> program =
+      importProgram(textOf(variant), &context, variant.point);
   if (!program)
     return std::nullopt;
   if (program->autoMesh)
-    return reportOnBestMesh(point, variant, layouts, *program);
-  context.getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
-      [machine = program->machine](shd::HardwareAttr) { return machine; });
-  shareTables(*program, point);
-  auto op = *program->module->getOps<shd::ProgramOp>().begin();
-  PlanOptions how = options;
+    return reportOnBestMesh(variant, layouts, *program);
+  CompileOptions how{options};
+  how.verifyPasses = false;
   if (variant.memoryLimit)
-    how.memoryLimit = variant.memoryLimit;
+    how.plan.memoryLimit = variant.memoryLimit;
   if (variant.mode)
-    how.mode = *variant.mode;
+    how.plan.mode = *variant.mode;
+  Compilation compilation(std::move(*program), std::move(how));
+  const Mesh &mesh = compilation.source().mesh;
+  shareTables(compilation.source(), variant);
+  shd::ProgramOp op = compilation.program();
   std::vector<Operation *> operations = operationsOf(op);
-  applyPins(operations, variant.pins, program->mesh);
+  applyPins(operations, variant.pins, mesh);
   if (variant.edit)
     variant.edit(op);
-  if (failed(run(*program->module, [&](OpPassManager &manager) {
-        buildPlanPipeline(manager, how);
-      })))
+  if (failed(compilation.plan()))
     return std::nullopt;
   for (PinPlace place : variant.watched)
-    layouts.push_back(shd::toLayout(program->mesh, pinAt(operations, place)));
-  if (failed(run(*program->module, buildLoweringPipeline)))
+    layouts.push_back(shd::toLayout(mesh, pinAt(operations, place)));
+  std::optional<Report> report = buildReport(compilation, {file, std::nullopt});
+  if (!report)
     return std::nullopt;
-  std::unique_ptr<PlanningContext> planning = createContext(op);
-  if (!planning)
-    return std::nullopt;
-  ScheduledProgram scheduled =
-      scheduleProgram(op, planning->model, how.memoryLimit);
-  Report report =
-      buildReport(op, planning->model, scheduled, {file, how.memoryLimit});
   if (variant.inspect)
-    variant.inspect(op, operations, *planning, report);
+    variant.inspect(op, operations, *compilation.planning(), *report);
   // Says why, where it does not fit.
-  (void)checkFits(report, scheduled.memory.peakLoc);
+  (void)checkFits(*report, compilation.schedule()->memory.peakLoc);
   return report;
 }
 
 /// The same of a program with `mesh auto`.
-std::optional<Report> Evaluator::reportOnBestMesh(Point point,
-                                                  const Variant &variant,
+std::optional<Report> Evaluator::reportOnBestMesh(Variant variant,
                                                   std::vector<Layout> &layouts,
                                                   const Program &probe) {
   MeshChoiceOptions how;
   how.plan = options;
   how.file = file;
   std::string error;
-  std::optional<MeshChoice> choice = chooseMesh(text, point, probe, how, error);
+  std::optional<MeshChoice> choice =
+      chooseMesh(textOf(variant), variant.point, probe, how, error);
   if (!choice) {
     emitError(UnknownLoc::get(&context), error);
     return std::nullopt;
   }
-  point.push_back(choice->setting);
-  std::optional<Report> found = report(point, variant, layouts);
+  variant.point.push_back(choice->setting);
+  std::optional<Report> found = report(variant, layouts);
   if (found)
     addMeshSearch(*found, std::move(choice->search));
   return found;
 }
 
-Outcome Evaluator::plan(const Point &point) { return plan(point, {}); }
-
-Outcome Evaluator::plan(const Variant &variant) { return plan({}, variant); }
-
-Outcome Evaluator::plan(const Point &point, const Variant &variant) {
+Outcome Evaluator::plan(const Variant &variant) {
   Outcome outcome;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
@@ -129,7 +107,7 @@ Outcome Evaluator::plan(const Point &point, const Variant &variant) {
       outcome.loc = locationText(diagnostic.getLocation());
     }
   });
-  outcome.report = report(point, variant, outcome.layouts);
+  outcome.report = report(variant, outcome.layouts);
   return outcome;
 }
 

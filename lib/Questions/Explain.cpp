@@ -58,8 +58,8 @@ struct Task {
 class Explainer {
 public:
   Explainer(const ProgramText &text, Program &program, StringRef name,
-            Workers &workers)
-      : text(text), mesh(program.mesh), name(name), workers(workers),
+            TrialRunner &runner)
+      : text(text), mesh(program.mesh), name(name), runner(runner),
         op(*program.module->getOps<ProgramOp>().begin()),
         operations(operationsOf(op)) {}
 
@@ -90,7 +90,7 @@ private:
   const ProgramText &text;
   const Mesh &mesh;
   StringRef name;
-  Workers &workers;
+  TrialRunner &runner;
   ProgramOp op;
   std::vector<Operation *> operations;
   std::vector<Target> targets;
@@ -141,9 +141,9 @@ void Explainer::enumerateLayouts(ArrayRef<Layout> chosen) {
     auto chunk = graph.chunkOf.find(at(target.place));
     if (!target.place.operand && chunk != graph.chunkOf.end()) {
       const Chunk &maker = graph.chunks[chunk->second];
-      size_t number =
-          llvm::find(maker.ops, at(target.place)) - maker.ops.begin();
-      llvm::append_range(more, buildDomain(*planning, maker).results[number]);
+      const GraphValue &made =
+          graph.values[graph.valueIndex.lookup(valueAt(target.place))];
+      llvm::append_range(more, buildDomain(*planning, maker).layoutsOf(made));
       llvm::sort(more);
     }
     for (Layout &layout : more)
@@ -275,9 +275,11 @@ Explanation Explainer::run(const Outcome &written) {
                          effect.shardings.push_back(
                              notation(target.place, layout));
                      }});
-  workers.run(tasks.size(), [&](PointPlanner &planner, size_t number) {
-    tasks[number].keep(planner.plan(tasks[number].variant));
-  });
+  std::vector<Variant> variants;
+  for (Task &task : tasks)
+    variants.push_back(std::move(task.variant));
+  for (auto [task, outcome] : llvm::zip_equal(tasks, runner.plan(variants)))
+    task.keep(outcome);
   for (ExplainedTensor &tensor : result.tensors) {
     for (Alternative &alternative : tensor.alternatives)
       if (alternative.chosen && result.unlimited)
@@ -310,7 +312,7 @@ Explanation::memoryShare(const Alternative &alternative) const {
 
 std::variant<Explanation, NoExplanation>
 shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
-                Workers &workers) {
+                TrialRunner &runner) {
   auto *dialect = context->getOrLoadDialect<ShdDialect>();
   std::optional<Program> program;
   {
@@ -322,15 +324,12 @@ shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
   }
   dialect->setMachineLoader(
       [machine = program->machine](HardwareAttr) { return machine; });
-  Explainer explainer(text, *program, name, workers);
+  Explainer explainer(text, *program, name, runner);
   if (!explainer.findTargets()) {
     explainer.emitUnknownName();
     return NoExplanation::WrongQuestion;
   }
-  Outcome written;
-  workers.run(1, [&](PointPlanner &planner, size_t) {
-    written = planner.plan(explainer.asWritten());
-  });
+  Outcome written = runner.plan(explainer.asWritten());
   if (!written.report)
     return NoExplanation::WrongProgram;
   const Report::Plan &plan = written.report->plan;

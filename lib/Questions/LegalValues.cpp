@@ -129,8 +129,8 @@ namespace {
 /// Tests values of one range.
 class Prober {
 public:
-  Prober(const CrossoverRange &range, Workers &workers)
-      : range(range), workers(workers) {}
+  Prober(const CrossoverRange &range, TrialRunner &runner)
+      : range(range), runner(runner) {}
 
   /// Which of the values are legal.
   std::vector<int64_t> filter(llvm::ArrayRef<int64_t> values);
@@ -143,13 +143,13 @@ public:
 
 private:
   const CrossoverRange &range;
-  Workers &workers;
+  TrialRunner &runner;
 };
 } // namespace
 
 std::vector<int64_t> Prober::filter(llvm::ArrayRef<int64_t> values) {
   std::vector<char> legal(values.size());
-  workers.run(values.size(), [&](PointPlanner &planner, size_t i) {
+  runner.run(values.size(), [&](TrialPlanner &planner, size_t i) {
     legal[i] = planner.isLegal({range.at(values[i])});
   });
   std::vector<int64_t> result;
@@ -234,8 +234,8 @@ static LegalValues intersect(const CrossoverRange &range, int64_t anchor,
 LegalValues shardc::findLegalValues(const ProgramText &program,
                                     mlir::MLIRContext *context,
                                     const CrossoverRange &range,
-                                    Workers &workers) {
-  Prober prober(range, workers);
+                                    TrialRunner &runner) {
+  Prober prober(range, runner);
   bool isShort = (range.high - range.low) / range.step < kShortRange;
   if (isShort || !range.listed.empty())
     return LegalValues(prober.filter(valuesOf(range)));

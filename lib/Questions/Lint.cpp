@@ -24,11 +24,10 @@ static constexpr size_t kMostTrials = 200;
 
 namespace {
 
-/// A change that is to be tried: a variant of the program, or a point.
+/// A change that is to be tried.
 struct Trial {
   LintFix fix;
   Variant variant;
-  Point point;
   /// It need not be faster, only as fast.
   bool asFastIsEnough = false;
 };
@@ -45,8 +44,8 @@ using Numbers = llvm::DenseMap<Operation *, unsigned>;
 class Linter {
 public:
   Linter(const ProgramText &text, Program &program, const PlanOptions &options,
-         Workers &workers)
-      : text(text), mesh(program.mesh), options(options), workers(workers),
+         TrialRunner &runner)
+      : text(text), mesh(program.mesh), options(options), runner(runner),
         op(*program.module->getOps<ProgramOp>().begin()),
         operations(operationsOf(op)),
         pins(collectPins(text, mesh, operations)) {}
@@ -65,7 +64,7 @@ private:
                     const Suspect::Copy &copy);
   std::string nameOfReader(PinPlace place) const {
     Operation *reader = operations[place.op];
-    return reader->getNumResults() > 0 ? valueName(reader->getResult(0))
+    return reader->getNumResults() > 0 ? valueName(reader->getResults().front())
                                        : tensorName(reader);
   }
   void addAxisTrials(Candidate &candidate, const std::string &axis);
@@ -81,7 +80,7 @@ private:
   const ProgramText &text;
   const Mesh &mesh;
   const PlanOptions &options;
-  Workers &workers;
+  TrialRunner &runner;
   ProgramOp op;
   std::vector<Operation *> operations;
   std::vector<WrittenPin> pins;
@@ -149,7 +148,7 @@ static void insertCopy(ProgramOp program, unsigned tensor, ShardingAttr layout,
   Operation *maker = all[tensor];
   OpBuilder builder(maker->getContext());
   builder.setInsertionPointAfter(maker);
-  Value value = maker->getResult(0);
+  Value value = onlyResult(maker);
   SmallVector<Attribute> names;
   for (const std::string &index : indexNames(value))
     names.push_back(builder.getStringAttr(index));
@@ -158,7 +157,7 @@ static void insertCopy(ProgramOp program, unsigned tensor, ShardingAttr layout,
       builder, maker->getLoc(), value.getType(), value,
       IndexingAttr::get(builder.getContext(), {list}, {list}));
   copy->setAttr(kName, builder.getStringAttr(valueName(value) + "2"));
-  setResultPin(copy, layout);
+  setResultPin(copy.getResult(), layout);
   for (PinPlace reader : readers)
     all[reader.op]->setOperand(*reader.operand, copy.getResult());
 }
@@ -179,6 +178,8 @@ void Linter::addCopyTrial(Candidate &candidate, const Numbers &numbers,
     return std::pair(a.op, *a.operand) < std::pair(b.op, *b.operand);
   });
   std::string name = tensorName(operations[tensor]);
+  if (name.empty())
+    return; // the program has no place for it
   PinPlace place{tensor, std::nullopt};
   std::vector<std::string> users;
   for (PinPlace reader : readers)
@@ -217,7 +218,7 @@ void Linter::addAxisTrials(Candidate &candidate, const std::string &axis) {
   int64_t fewer = devices / mesh.axes[*mesh.find(axis)].size;
   trial.fix.gain =
       "on " + formatDigits(fewer) + " of " + formatDigits(devices) + " devices";
-  trial.point.push_back({Setting::Kind::Axis, axis, 1, nullptr, {}});
+  trial.variant.point.push_back({Setting::Kind::Axis, axis, 1, nullptr, {}});
   trial.asFastIsEnough = true;
   candidate.trials.push_back(std::move(trial));
 }
@@ -233,7 +234,7 @@ void Linter::addDimTrial(Candidate &candidate, const Suspect &suspect) {
       "--dim " + suspect.name + "=" + std::to_string(suspect.padded);
   trial.fix.gain =
       formatDigits(suspect.padded - *extent) + " more of " + suspect.name;
-  trial.point.push_back(
+  trial.variant.point.push_back(
       {Setting::Kind::Dim, suspect.name, suspect.padded, nullptr, {}});
   trial.asFastIsEnough = true;
   candidate.trials.push_back(std::move(trial));
@@ -348,15 +349,16 @@ void Linter::tryAll() {
       trials.push_back(&trial);
   result.tried = std::min(trials.size(), kMostTrials);
   result.untried = trials.size() - result.tried;
-  workers.run(result.tried, [&](PointPlanner &planner, size_t number) {
-    Trial &trial = *trials[number];
-    Outcome outcome = trial.point.empty() ? planner.plan(trial.variant)
-                                          : planner.plan(trial.point);
+  trials.resize(result.tried);
+  std::vector<Variant> variants;
+  for (Trial *trial : trials)
+    variants.push_back(std::move(trial->variant));
+  for (auto [trial, outcome] : llvm::zip_equal(trials, runner.plan(variants))) {
     if (!outcome.report)
-      return;
-    trial.fix.plan = figuresOf(*outcome.report);
-    trial.fix.saves = result.value - valueOf(*trial.fix.plan);
-  });
+      continue;
+    trial->fix.plan = figuresOf(*outcome.report);
+    trial->fix.saves = result.value - valueOf(*trial->fix.plan);
+  }
 }
 
 /// The trial that saves most; of equal ones the first.
@@ -397,10 +399,7 @@ std::optional<Lint> Linter::run() {
          findSuspects(planned, context, report, kLintThreshold))
       collect(numbered, suspect);
   };
-  Outcome outcome;
-  workers.run(1, [&](PointPlanner &planner, size_t) {
-    outcome = planner.plan(written);
-  });
+  Outcome outcome = runner.plan(written);
   if (!outcome.report)
     return std::nullopt;
   result.file = outcome.report->file;
@@ -422,12 +421,13 @@ std::optional<Lint> Linter::run() {
 }
 
 std::optional<Lint> shardc::lint(const ProgramText &text, MLIRContext *context,
-                                 const PlanOptions &options, Workers &workers) {
+                                 const PlanOptions &options,
+                                 TrialRunner &runner) {
   context->getOrLoadDialect<ShdDialect>();
   // What is wrong with the program is for the compiler to say.
   ScopedDiagnosticHandler silence(context, [](Diagnostic &) {});
   std::optional<Program> program = importProgram(text, context);
   if (!program)
     return std::nullopt;
-  return Linter(text, *program, options, workers).run();
+  return Linter(text, *program, options, runner).run();
 }

@@ -42,14 +42,12 @@ const MemoryCurve::Point &MemoryCurve::atAllowed() const {
       points, [&](const Point &point) { return point.limit == allowed; });
 }
 
-std::optional<MemoryCurve> shardc::findMemoryCurve(Workers &workers) {
+std::optional<MemoryCurve> shardc::findMemoryCurve(TrialRunner &runner) {
   // With nothing allowed, what is shown is the plan that takes least.
   const Variant ends[] = {withLimit(kNoMemoryLimit), withLimit(0), Variant()};
-  Outcome unlimited, least, written;
-  Outcome *outcomes[] = {&unlimited, &least, &written};
-  workers.run(3, [&](PointPlanner &planner, size_t number) {
-    *outcomes[number] = planner.plan(ends[number]);
-  });
+  std::vector<Outcome> atEnds = runner.plan(ends);
+  const Outcome &unlimited = atEnds[0], &least = atEnds[1],
+                &written = atEnds[2];
   if (!unlimited.report || !least.report || !written.report)
     return std::nullopt;
 
@@ -60,11 +58,10 @@ std::optional<MemoryCurve> shardc::findMemoryCurve(Workers &workers) {
   curve.unlimited = figuresOf(*unlimited.report);
   std::vector<int64_t> limits = curveLimits(
       least.report->memory.peak, curve.unlimited.peak, curve.allowed);
-  std::vector<Outcome> plans(limits.size());
-  workers.run(limits.size(), [&](PointPlanner &planner, size_t number) {
-    plans[number] = planner.plan(withLimit(limits[number]));
-  });
-  for (auto [limit, plan] : llvm::zip_equal(limits, plans))
+  std::vector<Variant> variants;
+  for (int64_t limit : limits)
+    variants.push_back(withLimit(limit));
+  for (auto [limit, plan] : llvm::zip_equal(limits, runner.plan(variants)))
     if (plan.report)
       curve.points.push_back({limit, figuresOf(*plan.report)});
   return curve;

@@ -88,7 +88,7 @@ public:
 
 private:
   void listCandidates(const Program &probe);
-  bool hasTime() const { return !deadline.expired(); }
+  bool hasTime() const { return runner.hasTime(); }
 
   void searchUpper();
   void boundFamilies(llvm::ArrayRef<size_t> members, bool deviceOnly);
@@ -114,8 +114,7 @@ private:
   llvm::ArrayRef<Setting> settings;
   const MeshChoiceOptions &options;
   llvm::SMRange where;
-  solver::Deadline deadline;
-  Workers workers;
+  TrialRunner runner;
   std::vector<Family> families;
   /// Those of one family together.
   std::vector<Candidate> candidates;
@@ -149,7 +148,8 @@ static bool placesAxes(const Program &program) {
   (*program.module).walk([&](Operation *each) {
     if (isa<ModuleOp, shd::ProgramOp>(each))
       return;
-    look(shd::getResultPin(each));
+    for (Value made : each->getResults())
+      look(shd::getResultPin(made));
     for (unsigned i = 0; i < each->getNumOperands(); ++i)
       look(shd::getOperandPin(each, i));
   });
@@ -166,13 +166,13 @@ MeshSearch::MeshSearch(const ProgramText &text,
                        llvm::ArrayRef<Setting> settings, const Program &probe,
                        const MeshChoiceOptions &options)
     : settings(settings), options(options), where(probe.autoMesh->where),
-      deadline(options.plan.timeLimitSeconds, options.interrupted),
-      workers(
+      runner(
           [&] {
             return std::make_unique<MeshPlanner>(text, options.plan,
                                                  options.file);
           },
-          options.jobs, options.showProgress) {
+          {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
+           options.interrupted}) {
   listCandidates(probe);
 }
 
@@ -218,13 +218,13 @@ void MeshSearch::boundFamilies(llvm::ArrayRef<size_t> members,
     affordable.push_back(i);
   }
   std::vector<MeshBound> bounds(affordable.size());
-  workers.run(affordable.size(), [&](PointPlanner &planner, size_t i) {
+  runner.run(affordable.size(), [&](TrialPlanner &planner, size_t i) {
     const MeshFamily &family = families[affordable[i]].meshes;
     bounds[i] = static_cast<MeshPlanner &>(planner).bound(
         settings,
         {&family, family.bindings, cutoff(),
          deviceOnly ? std::vector<double>() : multipliers, nullptr, deviceOnly},
-        deadline);
+        runner.deadline());
   });
   for (auto [i, result] : llvm::zip_equal(affordable, bounds)) {
     Family &family = families[i];
@@ -291,7 +291,7 @@ void MeshSearch::solveGroups(std::vector<Group> open) {
       round.push_back(group);
     }
     std::vector<MeshBound> bounds(round.size());
-    workers.run(round.size(), [&](PointPlanner &planner, size_t i) {
+    runner.run(round.size(), [&](TrialPlanner &planner, size_t i) {
       const Family &family = families[round[i].family];
       size_t offset = round[i].first - family.first;
       bounds[i] = static_cast<MeshPlanner &>(planner).bound(
@@ -299,7 +299,7 @@ void MeshSearch::solveGroups(std::vector<Group> open) {
           {&family.meshes,
            llvm::ArrayRef(family.meshes.bindings).slice(offset, round[i].size),
            cutoff(), multipliers, family.labels.get(), /*deviceOnly=*/false},
-          deadline);
+          runner.deadline());
     });
     bool hasCutoff = best.has_value();
     std::vector<Group> halved;
@@ -397,11 +397,12 @@ void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
       work -= takes;
       round.push_back(order[next]);
     }
-    workers.run(round.size(), [&](PointPlanner &planner, size_t i) {
+    runner.run(round.size(), [&](TrialPlanner &planner, size_t i) {
       Candidate &candidate = candidates[round[i]];
       Point point(settings.begin(), settings.end());
       point.push_back(meshSetting(candidate.mesh, where));
-      if (Outcome outcome = planner.plan(point); outcome.report)
+      if (Outcome outcome = planner.plan(Variant::at(std::move(point)));
+          outcome.report)
         candidate.plan = figuresOf(*outcome.report);
       else
         candidate.isImpossible = true;
@@ -574,10 +575,12 @@ std::optional<MeshChoice> shardc::chooseMesh(const ProgramText &text,
   return MeshSearch(text, settings, probe, options).run(error);
 }
 
-std::optional<MeshChoice> shardc::chooseMesh(const llvm::SourceMgr &sourceMgr,
-                                             const Overrides &overrides,
-                                             const MeshChoiceOptions &options,
-                                             std::string &error) {
+/// The same of the program in the main buffer of `sourceMgr`, which means `mesh
+/// auto` with these overrides.
+static std::optional<MeshChoice> chooseMeshOf(const llvm::SourceMgr &sourceMgr,
+                                              const Overrides &overrides,
+                                              const MeshChoiceOptions &options,
+                                              std::string &error) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
   ProgramSource source(sourceMgr, &context, overrides);
@@ -587,6 +590,44 @@ std::optional<MeshChoice> shardc::chooseMesh(const llvm::SourceMgr &sourceMgr,
   if (!probe)
     return std::nullopt;
   return chooseMesh(*source.text, {}, *probe, options, error);
+}
+
+/// Where a position of a buffer is.
+static Location locationOf(llvm::SourceMgr &sourceMgr, MLIRContext *context,
+                           llvm::SMLoc loc) {
+  unsigned buffer = sourceMgr.FindBufferContainingLoc(loc);
+  if (buffer == 0)
+    return UnknownLoc::get(context);
+  auto [line, column] = sourceMgr.getLineAndColumn(loc, buffer);
+  return FileLineColLoc::get(
+      context, sourceMgr.getMemoryBuffer(buffer)->getBufferIdentifier(), line,
+      column);
+}
+
+std::optional<Program>
+shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
+                         Overrides &overrides, const MeshChoiceOptions &options,
+                         std::optional<Report::MeshSearch> &search) {
+  std::optional<Program> program = importProgram(sourceMgr, context, overrides);
+  if (!program || !program->autoMesh)
+    return program;
+  std::string error;
+  std::optional<MeshChoice> choice =
+      chooseMeshOf(sourceMgr, overrides, options, error);
+  if (!choice) {
+    emitError(locationOf(sourceMgr, context, program->autoMesh->where.Start),
+              "no mesh of all chips of the machine suits the program; on the "
+              "first one: ")
+        << error;
+    return std::nullopt;
+  }
+  overrides.mesh = choice->text;
+  search = std::move(choice->search);
+  // Warnings have been given.
+  ScopedDiagnosticHandler silence(context, [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+  });
+  return importProgram(sourceMgr, context, overrides);
 }
 
 void shardc::addMeshSearch(Report &report, Report::MeshSearch search) {

@@ -6,8 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MeshPlanner.h"
-#include "mlir/Pass/PassManager.h"
-#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Solver/LabelBounds.h"
 
 using namespace mlir;
@@ -84,20 +83,17 @@ MeshBound MeshPlanner::bound(ArrayRef<Setting> settings, const MeshTask &task,
   std::optional<Program> program = importProgram(text, &context, point);
   if (!program)
     return result;
-  context.getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
-      [machine = program->machine](shd::HardwareAttr) { return machine; });
-  PassManager manager(&context);
-  manager.enableVerifier(false);
-  buildUnsolvedPipeline(manager);
-  if (failed(manager.run(*program->module)))
+  CompileOptions unverified;
+  unverified.verifyPasses = false;
+  Compilation compilation(std::move(*program), std::move(unverified));
+  if (failed(compilation.prepareNetwork()))
     return result;
-  auto op = *program->module->getOps<shd::ProgramOp>().begin();
-  PlanningContext planning(modelOf(*program->machine, task),
-                           op.getAllowPadding());
+  shd::ProgramOp op = compilation.program();
+  const Machine &machine = *compilation.source().machine;
+  PlanningContext planning(modelOf(machine, task), op.getAllowPadding());
   NetworkOptions how;
   how.within = task.within;
-  how.memoryLimit =
-      options.memoryLimit.value_or(int64_t(program->machine->hbmCapacity));
+  how.memoryLimit = options.memoryLimit.value_or(int64_t(machine.hbmCapacity));
   if (task.deviceOnly)
     how.weights.collectives = 0;
   std::variant<PlanNetwork, NoNetwork> built = buildNetwork(planning, op, how);

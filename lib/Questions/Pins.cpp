@@ -15,19 +15,19 @@ std::string shardc::tensorName(Operation *op) {
     return declared.getSym().str();
   if (auto output = dyn_cast<OutputOp>(op))
     return output.getSym().str();
-  return isNamedTensor(op) ? op->getAttrOfType<StringAttr>(kName).str() : "";
+  return isNamedTensor(op) ? getResultName(onlyResult(op)).str() : "";
 }
 
 Value shardc::valueAt(ArrayRef<Operation *> operations, PinPlace place) {
   Operation *op = operations[place.op];
-  return place.operand ? op->getOperand(*place.operand) : op->getResult(0);
+  return place.operand ? op->getOperand(*place.operand) : onlyResult(op);
 }
 
 static SmallVector<std::string, 4> indicesAt(ArrayRef<Operation *> operations,
                                              PinPlace place) {
   Operation *user = operations[place.op];
   if (!place.operand)
-    return indexNames(user->getResult(0));
+    return indexNames(onlyResult(user));
   SmallVector<StringRef> names;
   if (auto output = dyn_cast<OutputOp>(user))
     llvm::append_range(names,

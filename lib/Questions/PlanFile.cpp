@@ -268,7 +268,9 @@ std::optional<std::string> shardc::globError(StringRef text) {
   return llvm::toString(pattern.takeError());
 }
 
-std::optional<double> shardc::plannedSeconds(ProgramOp program) {
+/// Time of a step of a program that was planned, by what was minimised; nothing
+/// if the plan does not fit.
+static std::optional<double> plannedSeconds(ProgramOp program) {
   auto record = program->getAttrOfType<DictionaryAttr>(kPlan);
   auto value = record.getAs<IntegerAttr>("value_ps");
   auto status = record.getAs<StringAttr>("status");
@@ -277,7 +279,10 @@ std::optional<double> shardc::plannedSeconds(ProgramOp program) {
   return double(value.getInt()) / 1e12;
 }
 
-void shardc::keepFaster(ModuleOp module, ModuleOp open) {
+/// Puts into `module` the faster one of its plan and of `open`, the plan of the
+/// same program without what a plan file says; what is proven is then what is
+/// proven of that. `open` is used up.
+static void keepFaster(ModuleOp module, ModuleOp open) {
   ProgramOp given = *module.getOps<ProgramOp>().begin();
   ProgramOp searched = *open.getOps<ProgramOp>().begin();
   std::optional<double> value = plannedSeconds(given);
@@ -302,4 +307,29 @@ void shardc::keepFaster(ModuleOp module, ModuleOp open) {
 LogicalResult shardc::applyPlanFile(ProgramOp program, const PlanFile &plan,
                                     ArrayRef<std::string> freed) {
   return PlanApplier(program, plan).run(freed);
+}
+
+std::optional<Report::Given> shardc::planWithFile(Compilation &compilation,
+                                                  const PlanFile &file,
+                                                  PlanFileUse use,
+                                                  ArrayRef<std::string> freed) {
+  Compilation open(compilation.clone(), Compilation::Stage::Imported,
+                   compilation.options());
+  bool isStart = use == PlanFileUse::Start;
+  // Where the file leaves little open, it is a start however short the time.
+  std::optional<double> &limit = compilation.options().plan.timeLimitSeconds;
+  if (isStart && freed.empty())
+    limit.reset();
+  LogicalResult planned = applyPlanFile(compilation.program(), file, freed);
+  if (succeeded(planned))
+    planned = compilation.plan();
+  limit = open.options().plan.timeLimitSeconds;
+  if (failed(planned) || failed(open.plan()))
+    return std::nullopt;
+  Report::Given given{file.file, isStart ? "start" : "pins",
+                      plannedSeconds(compilation.program()),
+                      plannedSeconds(open.program())};
+  if (isStart)
+    keepFaster(compilation.module(), open.module());
+  return given;
 }

@@ -14,18 +14,14 @@
 using namespace shardc;
 
 /// True if every point fails as the program itself does.
-static bool isProgramWrong(llvm::ArrayRef<SweepRow> rows, Workers &workers) {
+static bool isProgramWrong(llvm::ArrayRef<SweepRow> rows, TrialRunner &runner) {
   for (const SweepRow &row : rows)
     if (row.outcome.report || row.outcome.error != rows[0].outcome.error ||
         row.outcome.loc != rows[0].outcome.loc)
       return false;
-  bool same = false;
-  workers.run(1, [&](PointPlanner &planner, size_t) {
-    Outcome written = planner.plan(Point());
-    same = !written.report && written.error == rows[0].outcome.error &&
-           written.loc == rows[0].outcome.loc;
-  });
-  return same;
+  Outcome written = runner.plan(Variant());
+  return !written.report && written.error == rows[0].outcome.error &&
+         written.loc == rows[0].outcome.loc;
 }
 
 /// The grid of all `--sweep` flags; nothing after an error.
@@ -61,15 +57,15 @@ static std::optional<Grid> readGrid(const Questions &questions,
 
 static Answer answerSweep(llvm::raw_ostream &os, const Questions &questions,
                           const ProgramText &program,
-                          mlir::MLIRContext *context, Workers &workers) {
+                          mlir::MLIRContext *context, TrialRunner &runner) {
   std::optional<Grid> grid = readGrid(questions, program, context);
   if (!grid)
     return Answer::WrongQuestion;
   for (size_t axis = 0; axis < grid->numAxes(); ++axis)
     if (!checkMachines(program, context, grid->values(axis)))
       return Answer::WrongMachine;
-  std::vector<SweepRow> rows = sweep(*grid, questions.format, workers);
-  if (isProgramWrong(rows, workers))
+  std::vector<SweepRow> rows = sweep(*grid, questions.format, runner);
+  if (isProgramWrong(rows, runner))
     return Answer::WrongProgram;
   std::vector<std::string> names = grid->names();
   std::optional<Frontier> frontier;
@@ -99,21 +95,19 @@ static Answer answerSweep(llvm::raw_ostream &os, const Questions &questions,
 
 static Answer answerCrossover(llvm::raw_ostream &os, const Questions &questions,
                               const ProgramText &program,
-                              mlir::MLIRContext *context, Workers &workers) {
+                              mlir::MLIRContext *context, TrialRunner &runner) {
   std::optional<CrossoverRange> range =
       readCrossover(program, context, *questions.crossover);
   if (!range)
     return Answer::WrongQuestion;
-  LegalValues values = findLegalValues(program, context, *range, workers);
-  Crossovers result = findCrossovers(*range, values, workers);
+  LegalValues values = findLegalValues(program, context, *range, runner);
+  Crossovers result = findCrossovers(*range, values, runner);
   if (!result.first) {
     // Say why, of one value.
     SweepRow row;
     row.point = {range->at(range->low)};
-    workers.run(1, [&](PointPlanner &planner, size_t) {
-      row.outcome = planner.plan(row.point);
-    });
-    if (isProgramWrong(row, workers))
+    row.outcome = runner.plan(Variant::at(row.point));
+    if (isProgramWrong(row, runner))
       return Answer::WrongProgram;
     if (result.error.empty())
       result.error = row.outcome.error;
@@ -127,9 +121,9 @@ static Answer answerCrossover(llvm::raw_ostream &os, const Questions &questions,
 
 static Answer answerExplain(llvm::raw_ostream &os, const Questions &questions,
                             const ProgramText &program,
-                            mlir::MLIRContext *context, Workers &workers) {
+                            mlir::MLIRContext *context, TrialRunner &runner) {
   std::variant<Explanation, NoExplanation> result =
-      explain(program, context, *questions.explain, workers);
+      explain(program, context, *questions.explain, runner);
   if (auto *none = std::get_if<NoExplanation>(&result))
     return *none == NoExplanation::WrongQuestion ? Answer::WrongQuestion
                                                  : Answer::WrongProgram;
@@ -142,8 +136,9 @@ static Answer answerExplain(llvm::raw_ostream &os, const Questions &questions,
 }
 
 static Answer answerMemoryCurve(llvm::raw_ostream &os,
-                                const Questions &questions, Workers &workers) {
-  std::optional<MemoryCurve> curve = findMemoryCurve(workers);
+                                const Questions &questions,
+                                TrialRunner &runner) {
+  std::optional<MemoryCurve> curve = findMemoryCurve(runner);
   if (!curve)
     return Answer::WrongProgram;
   if (questions.format == SweepFormat::Json)
@@ -155,8 +150,8 @@ static Answer answerMemoryCurve(llvm::raw_ostream &os,
 
 static Answer answerLint(llvm::raw_ostream &os, const Questions &questions,
                          const ProgramText &program, mlir::MLIRContext *context,
-                         Workers &workers) {
-  std::optional<Lint> found = lint(program, context, questions.plan, workers);
+                         TrialRunner &runner) {
+  std::optional<Lint> found = lint(program, context, questions.plan, runner);
   if (!found)
     return Answer::WrongProgram;
   if (questions.format == SweepFormat::Json)
@@ -170,19 +165,19 @@ static Answer answerLint(llvm::raw_ostream &os, const Questions &questions,
 
 Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
                       const ProgramText &program, mlir::MLIRContext *context) {
-  Workers workers(
+  TrialRunner runner(
       [&] {
         return std::make_unique<Evaluator>(program, questions.plan,
                                            questions.file);
       },
-      questions.jobs, questions.showProgress);
+      {questions.jobs, questions.showProgress});
   if (questions.explain)
-    return answerExplain(os, questions, program, context, workers);
+    return answerExplain(os, questions, program, context, runner);
   if (questions.memoryCurve)
-    return answerMemoryCurve(os, questions, workers);
+    return answerMemoryCurve(os, questions, runner);
   if (questions.lint)
-    return answerLint(os, questions, program, context, workers);
+    return answerLint(os, questions, program, context, runner);
   if (questions.crossover)
-    return answerCrossover(os, questions, program, context, workers);
-  return answerSweep(os, questions, program, context, workers);
+    return answerCrossover(os, questions, program, context, runner);
+  return answerSweep(os, questions, program, context, runner);
 }

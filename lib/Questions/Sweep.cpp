@@ -40,12 +40,12 @@ static void dropDetail(Report &report) {
 }
 
 std::vector<SweepRow> shardc::sweep(const Grid &grid, SweepFormat format,
-                                    Workers &workers) {
+                                    TrialRunner &runner) {
   std::vector<SweepRow> rows(grid.size());
-  workers.run(rows.size(), [&](PointPlanner &planner, size_t i) {
+  runner.run(rows.size(), [&](TrialPlanner &planner, size_t i) {
     SweepRow &row = rows[i];
     row.point = grid.at(i);
-    row.outcome = planner.plan(row.point);
+    row.outcome = planner.plan(Variant::at(row.point));
     if (!row.outcome.report)
       return;
     if (format == SweepFormat::Json) {

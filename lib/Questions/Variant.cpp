@@ -1,4 +1,4 @@
-//===- Variant.cpp - A program with other annotations ---------------------===//
+//===- Variant.cpp - A program with something changed ---------------------===//
 
 #include "shardc/Questions/Variant.h"
 
@@ -15,7 +15,10 @@ std::vector<Operation *> shardc::operationsOf(ProgramOp program) {
 
 ShardingAttr shardc::pinAt(ArrayRef<Operation *> operations, PinPlace place) {
   Operation *op = operations[place.op];
-  return place.operand ? getOperandPin(op, *place.operand) : getResultPin(op);
+  if (place.operand)
+    return getOperandPin(op, *place.operand);
+  return op->getNumResults() == 1 ? getResultPin(onlyResult(op))
+                                  : ShardingAttr();
 }
 
 void shardc::setPinAt(ArrayRef<Operation *> operations, PinPlace place,
@@ -24,5 +27,5 @@ void shardc::setPinAt(ArrayRef<Operation *> operations, PinPlace place,
   if (place.operand)
     setOperandPin(op, *place.operand, pin);
   else
-    setResultPin(op, pin);
+    setResultPin(onlyResult(op), pin);
 }

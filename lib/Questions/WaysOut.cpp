@@ -10,7 +10,6 @@
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/ProgramSource.h"
-#include "shardc/Solver/Deadline.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 #include <map>
@@ -31,13 +30,10 @@ static constexpr int kLeastTrials = 2, kMostTrials = 12;
 
 namespace {
 
-/// One try: other options, or annotations that are taken back.
+/// One change that is to be tried.
 struct Trial {
   std::string change;
-  Point point;
-  std::function<void(shd::ProgramOp)> edit;
-  /// Null: with the program's own options.
-  std::unique_ptr<Evaluator> evaluator = nullptr;
+  Variant variant = {};
   /// The tensor whose annotations are taken back, if it is one.
   std::string opened = {};
 };
@@ -59,8 +55,7 @@ struct Way {
 class WayFinder {
 public:
   WayFinder(const llvm::SourceMgr &sourceMgr, const Overrides &overrides,
-            const PlanOptions &options, const Report &report,
-            const std::atomic<bool> &interrupted);
+            const PlanOptions &options, const Report &report, TrialOptions how);
 
   std::vector<Report::WayOut> run();
 
@@ -74,7 +69,7 @@ private:
   void openSingly();
 
   void tryAll(unsigned steps);
-  bool tryNext(Way &way);
+  bool takeOutcome(Way &way, const Trial &trial, const Outcome &outcome);
   int countTrials() const;
   std::optional<Trial> firstMesh(unsigned step);
   std::optional<Trial> largerAxis(size_t axis, unsigned step);
@@ -82,11 +77,6 @@ private:
   std::string hardwareText(llvm::ArrayRef<int64_t> shape, bool inFull) const;
   std::string meshText(size_t axis, int64_t size) const;
   const ProgramText *textWith(const Overrides &other);
-  std::unique_ptr<Evaluator> evaluatorFor(const ProgramText &text,
-                                          const PlanOptions &how) const {
-    return std::make_unique<Evaluator>(text, how, report.file);
-  }
-
   const llvm::SourceMgr &original;
   const Overrides &overrides;
   PlanOptions options;
@@ -97,12 +87,11 @@ private:
   std::vector<std::unique_ptr<ProgramSource>> sources;
   const ProgramText *text = nullptr;
   std::optional<Program> program;
-  std::unique_ptr<Evaluator> evaluator;
   std::vector<Way> ways;
   /// Tensors with annotations, those first that are largest at the peak.
   std::vector<std::string> pinned;
   int trialsLeft = 0;
-  solver::Deadline deadline;
+  TrialRunner runner;
 };
 
 } // namespace
@@ -118,8 +107,11 @@ visitPins(ProgramOp program,
           llvm::function_ref<void(Value, llvm::function_ref<void()>)> visit) {
   program->walk([&](Operation *op) {
     // What is said of a part is said of its whole.
-    if (!isa<PartOp>(op) && getResultPin(op))
-      visit(op->getResult(0), [&] { setResultPin(op, {}); });
+    if (isa<PartOp>(op))
+      return;
+    for (Value result : op->getResults())
+      if (getResultPin(result))
+        visit(result, [&] { setResultPin(result, {}); });
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       if (getOperandPin(op, i))
         visit(op->getOperand(i), [&] { setOperandPin(op, i, {}); });
@@ -150,12 +142,15 @@ static std::vector<std::string> pinnedTensors(ProgramOp program,
   return names;
 }
 
+/// The program without what it says of a tensor; of all without a name.
+static Variant withoutPins(const std::string &name) {
+  Variant variant;
+  variant.edit = [name](ProgramOp op) { openPins(op, name); };
+  return variant;
+}
+
 static Trial openTrial(const std::string &name) {
-  Trial trial;
-  trial.change = "without the @ of '" + name + "'";
-  trial.edit = [name](ProgramOp op) { openPins(op, name); };
-  trial.opened = name;
-  return trial;
+  return {"without the @ of '" + name + "'", withoutPins(name), name};
 }
 
 void WayFinder::addPins() {
@@ -168,9 +163,7 @@ void WayFinder::addPins() {
   way.kind = "pins";
   way.trial = [this](unsigned) {
     return pinned.size() == 1 ? openTrial(pinned[0])
-                              : Trial{"without any @", {}, [](ProgramOp op) {
-                                        openPins(op, "");
-                                      }};
+                              : Trial{"without any @", withoutPins("")};
   };
 }
 
@@ -208,9 +201,9 @@ void WayFinder::addSearch() {
   Way &way = ways.emplace_back();
   way.kind = "search";
   way.trial = [this](unsigned) {
-    PlanOptions searched = options;
+    Variant searched;
     searched.mode = OptMode::Optimize;
-    return Trial{"--opt=optimize", {}, {}, evaluatorFor(*text, searched)};
+    return Trial{"--opt=optimize", searched};
   };
 }
 
@@ -221,12 +214,10 @@ void WayFinder::addLimit() {
   Way &way = ways.emplace_back();
   way.kind = "limit";
   way.trial = [this](unsigned) {
-    PlanOptions enough = options;
+    Variant enough;
     enough.memoryLimit = report.memory.peak;
     return Trial{"--memory-limit " + std::to_string(report.memory.peak),
-                 {},
-                 {},
-                 evaluatorFor(*text, enough)};
+                 enough};
   };
 }
 
@@ -250,10 +241,11 @@ void WayFinder::addPadding() {
   way.trial = [this](unsigned) -> std::optional<Trial> {
     Overrides padded = overrides;
     padded.allowPadding = true;
-    const ProgramText *other = textWith(padded);
-    if (!other)
+    Variant variant;
+    variant.text = textWith(padded);
+    if (!variant.text)
       return std::nullopt;
-    return Trial{"--allow-padding", {}, {}, evaluatorFor(*other, options)};
+    return Trial{"--allow-padding", variant};
   };
 }
 
@@ -296,14 +288,13 @@ void WayFinder::addDims() {
     way.kind = "dim";
     way.maxSteps = kMaxSteps;
     way.trial = [name, extent = *extent](unsigned step) {
-      std::optional<Trial> trial;
       if (extent % (int64_t(1) << step) != 0)
-        return trial;
+        return std::optional<Trial>();
       int64_t smaller = extent >> step;
-      trial.emplace();
-      trial->change = "--dim " + name + "=" + std::to_string(smaller);
-      trial->point.push_back({Setting::Kind::Dim, name, smaller, nullptr, {}});
-      return trial;
+      Setting setting{Setting::Kind::Dim, name, smaller, nullptr, {}};
+      return std::optional(
+          Trial{"--dim " + name + "=" + std::to_string(smaller),
+                Variant::at({std::move(setting)})});
     };
   }
 }
@@ -361,7 +352,7 @@ std::optional<Trial> WayFinder::largerAxis(size_t axis, unsigned step) {
   Setting larger{Setting::Kind::Axis, old.name, old.size << step, nullptr, {}};
   std::string mesh = "--mesh '" + meshText(axis, larger.number) + "'";
   if (checkSettings(*text, &context, larger))
-    return Trial{mesh, {larger}, {}};
+    return Trial{mesh, Variant::at({larger})};
   std::vector<size_t> levels;
   for (bool here : {true, false})
     for (auto [i, level] : llvm::enumerate(report.hardware.levels))
@@ -379,8 +370,7 @@ std::optional<Trial> WayFinder::largerAxis(size_t axis, unsigned step) {
     shape[level] <<= step;
     return Trial{"--hardware '" + hardwareText(shape, /*inFull=*/false) + "' " +
                      mesh,
-                 std::move(point),
-                 {}};
+                 Variant::at(std::move(point))};
   }
   return std::nullopt;
 }
@@ -394,12 +384,12 @@ std::optional<Trial> WayFinder::firstMesh(unsigned step) {
     Overrides more = overrides;
     more.hardware = hardwareText(shape, /*inFull=*/true);
     more.mesh = "[X=" + std::to_string(devices) + "]";
-    if (const ProgramText *other = textWith(more))
+    Variant variant;
+    variant.text = textWith(more);
+    if (variant.text)
       return Trial{"--hardware '" + hardwareText(shape, /*inFull=*/false) +
                        "' --mesh '" + *more.mesh + "'",
-                   {},
-                   {},
-                   evaluatorFor(*other, options)};
+                   variant};
   }
   return std::nullopt;
 }
@@ -426,11 +416,16 @@ void WayFinder::addMeshes() {
 
 WayFinder::WayFinder(const llvm::SourceMgr &sourceMgr,
                      const Overrides &overrides, const PlanOptions &options,
-                     const Report &report, const std::atomic<bool> &interrupted)
+                     const Report &report, TrialOptions how)
     : original(sourceMgr), overrides(overrides), options(options),
       report(report), context(MLIRContext::Threading::DISABLED),
       silence(&context, [](Diagnostic &) {}),
-      deadline(options.timeLimitSeconds, &interrupted) {
+      runner(
+          [this] {
+            return std::make_unique<Evaluator>(*text, this->options,
+                                               this->report.file);
+          },
+          how) {
   this->options.objective = Objective::Upper;
 }
 
@@ -453,16 +448,9 @@ static std::string openedText(const std::string &name, const Report &found) {
   return "";
 }
 
-/// Tries the next step of a way; false if it leads no further.
-bool WayFinder::tryNext(Way &way) {
-  std::optional<Trial> trial = way.trial(++way.steps);
-  if (!trial)
-    return false;
-  --trialsLeft;
-  Evaluator &planner = trial->evaluator ? *trial->evaluator : *evaluator;
-  Variant variant;
-  variant.edit = trial->edit;
-  Outcome outcome = planner.plan(trial->point, variant);
+/// What came of the last step of a way; false if it leads no further.
+bool WayFinder::takeOutcome(Way &way, const Trial &trial,
+                            const Outcome &outcome) {
   if (!outcome.report)
     return false;
   const Report &found = *outcome.report;
@@ -471,7 +459,7 @@ bool WayFinder::tryNext(Way &way) {
   if (way.found && !fits && found.memory.peak >= way.found->peak)
     return false;
   way.found = {way.kind,
-               trial->change + openedText(trial->opened, found),
+               trial.change + openedText(trial.opened, found),
                fits,
                found.plan.status,
                found.memory.peak,
@@ -480,12 +468,26 @@ bool WayFinder::tryNext(Way &way) {
   return !fits && way.steps < way.maxSteps;
 }
 
-/// Takes every way so many steps, unless it is over before.
+/// Takes every way its next step, unless it is over or has taken so many.
 void WayFinder::tryAll(unsigned steps) {
-  for (Way &way : ways)
-    while (!way.isOver && way.steps < steps && trialsLeft > 0 &&
-           !deadline.expired())
-      way.isOver = !tryNext(way);
+  std::vector<Way *> taken;
+  std::vector<Trial> trials;
+  std::vector<Variant> variants;
+  for (Way &way : ways) {
+    if (way.isOver || way.steps >= steps || trialsLeft == 0)
+      continue;
+    std::optional<Trial> trial = way.trial(++way.steps);
+    way.isOver = !trial;
+    if (!trial)
+      continue;
+    --trialsLeft;
+    taken.push_back(&way);
+    variants.push_back(trial->variant);
+    trials.push_back(std::move(*trial));
+  }
+  for (auto [way, trial, outcome] :
+       llvm::zip_equal(taken, trials, runner.plan(variants)))
+    way->isOver = !takeOutcome(*way, trial, outcome);
 }
 
 std::vector<Report::WayOut> WayFinder::run() {
@@ -498,7 +500,6 @@ std::vector<Report::WayOut> WayFinder::run() {
   trialsLeft = countTrials();
   if (!program || trialsLeft == 0)
     return {};
-  evaluator = evaluatorFor(*text, options);
   addSearch();
   addMeshes();
   addDims();
@@ -531,7 +532,6 @@ std::vector<Report::WayOut> WayFinder::run() {
 std::vector<Report::WayOut>
 shardc::findWaysOut(const llvm::SourceMgr &sourceMgr,
                     const Overrides &overrides, const PlanOptions &options,
-                    const Report &report,
-                    const std::atomic<bool> &interrupted) {
-  return WayFinder(sourceMgr, overrides, options, report, interrupted).run();
+                    const Report &report, const TrialOptions &how) {
+  return WayFinder(sourceMgr, overrides, options, report, how).run();
 }

@@ -57,11 +57,11 @@ private:
   LogicalResult takeChunk(spmd::ChunkOp op);
   LogicalResult placeChunk(spmd::PlaceOp op);
   LogicalResult carry(Operation *op, ValueRange from, ValueRange to);
-  FailureOr<Tensor> evaluate(Operation *op, unsigned device);
+  FailureOr<shd::TensorList> evaluate(Operation *op, unsigned device);
   FailureOr<SmallVector<const Tensor *>> operands(Operation *op,
                                                   unsigned device);
   TensorRef read(Operation *op, Value value, unsigned device);
-  void define(Operation *op, std::vector<TensorRef> parts);
+  void define(Value value, std::vector<TensorRef> parts);
   ArrayRef<FactorRange> rangesOf(Operation *op, unsigned device);
   std::vector<SmallVector<FactorRange, 4>> computeRanges(Operation *op) const;
 
@@ -89,12 +89,12 @@ TensorRef Interpreter::read(Operation *op, Value value, unsigned device) {
   return tensor;
 }
 
-/// Every device gets its part of the operation's one result.
-void Interpreter::define(Operation *op, std::vector<TensorRef> parts) {
+/// Every device gets its part of an operation's result.
+void Interpreter::define(Value value, std::vector<TensorRef> parts) {
   if (options.observe)
-    options.observe({op, iterations, parts});
+    options.observe({cast<OpResult>(value), iterations, parts});
   for (auto [memory, part] : llvm::zip_equal(memories, parts))
-    memory[keyOf(op->getResult(0), iterations)] = std::move(part);
+    memory[keyOf(value, iterations)] = std::move(part);
 }
 
 FailureOr<SmallVector<const Tensor *>> Interpreter::operands(Operation *op,
@@ -119,7 +119,7 @@ FailureOr<SmallVector<const Tensor *>> Interpreter::operands(Operation *op,
 std::pair<shd::ShardingRuleOpInterface, unsigned>
 consumerOf(shd::StatisticOp op) {
   for (Operation *reduce : op->getUsers())
-    for (OpOperand &use : reduce->getResult(0).getUses()) {
+    for (OpOperand &use : onlyResult(reduce).getUses()) {
       auto consumer = dyn_cast<shd::ShardingRuleOpInterface>(use.getOwner());
       if (!consumer || consumer.getStats().empty())
         continue;
@@ -163,7 +163,8 @@ ArrayRef<FactorRange> Interpreter::rangesOf(Operation *op, unsigned device) {
   return it->second[device];
 }
 
-FailureOr<Tensor> Interpreter::evaluate(Operation *op, unsigned device) {
+FailureOr<shd::TensorList> Interpreter::evaluate(Operation *op,
+                                                 unsigned device) {
   FailureOr<SmallVector<const Tensor *>> values = operands(op, device);
   if (failed(values))
     return failure();
@@ -177,22 +178,31 @@ FailureOr<Tensor> Interpreter::evaluate(Operation *op, unsigned device) {
   auto [consumer, number] = consumerOf(statistic);
   if (!consumer)
     return op->emitError() << "no operation takes this statistic";
-  return cast<shd::EvaluationOpInterface>(consumer.getOperation())
-      .evaluateStatistic(number, *values, rangesOf(consumer, device),
-                         options.positions);
+  FailureOr<Tensor> value =
+      cast<shd::StatisticsOpInterface>(consumer.getOperation())
+          .evaluateStatistic(number, *values, rangesOf(consumer, device),
+                             options.positions);
+  if (failed(value))
+    return failure();
+  shd::TensorList results;
+  results.push_back(std::move(*value));
+  return results;
 }
 
 LogicalResult Interpreter::compute(Operation *op) {
-  std::vector<TensorRef> parts;
+  SmallVector<std::vector<TensorRef>, 1> parts(op->getNumResults());
   for (unsigned device = 0; device < devices.size(); ++device) {
-    FailureOr<Tensor> value = evaluate(op, device);
-    if (failed(value))
+    FailureOr<shd::TensorList> values = evaluate(op, device);
+    if (failed(values))
       return failure();
-    if (options.roundToDeclared)
-      roundToElement(*value);
-    parts.push_back(std::make_shared<const Tensor>(std::move(*value)));
+    for (auto [list, value] : llvm::zip_equal(parts, *values)) {
+      if (options.roundToDeclared)
+        roundToElement(value);
+      list.push_back(std::make_shared<const Tensor>(std::move(value)));
+    }
   }
-  define(op, std::move(parts));
+  for (auto [result, list] : llvm::zip_equal(op->getResults(), parts))
+    define(result, std::move(list));
   return success();
 }
 
@@ -224,7 +234,7 @@ Collective describe(const Mesh &mesh, Operation *op) {
   collective.elementBits = shd::elementBits(from.getElementType());
   llvm::append_range(
       collective.localShape,
-      cast<RankedTensorType>(op->getResult(0).getType()).getShape());
+      cast<RankedTensorType>(onlyResult(op).getType()).getShape());
   return collective;
 }
 
@@ -262,7 +272,7 @@ LogicalResult Interpreter::communicate(Operation *op) {
       part = std::make_shared<const Tensor>(std::move(rounded));
     }
   count(op, traffic);
-  define(op, std::move(parts));
+  define(onlyResult(op), std::move(parts));
   return success();
 }
 
@@ -292,7 +302,7 @@ LogicalResult Interpreter::shift(spmd::RingShiftOp op) {
     traffic.bits[device] += op.getType().getNumElements() * bits;
   }
   count(op, traffic);
-  define(op, std::move(received));
+  define(onlyResult(op), std::move(received));
   return success();
 }
 
@@ -311,7 +321,7 @@ LogicalResult Interpreter::locate(spmd::RingPositionOp op) {
                             int64_t(ring.size()));
     places.push_back(std::make_shared<const Tensor>(std::move(place)));
   }
-  define(op, std::move(places));
+  define(onlyResult(op), std::move(places));
   return success();
 }
 
@@ -348,7 +358,7 @@ LogicalResult Interpreter::takeChunk(spmd::ChunkOp op) {
             *box, *box);
     chunks.push_back(std::make_shared<const Tensor>(std::move(chunk)));
   }
-  define(op, std::move(chunks));
+  define(onlyResult(op), std::move(chunks));
   return success();
 }
 
@@ -368,7 +378,7 @@ LogicalResult Interpreter::placeChunk(spmd::PlaceOp op) {
             *box);
     results.push_back(std::make_shared<const Tensor>(std::move(result)));
   }
-  define(op, std::move(results));
+  define(onlyResult(op), std::move(results));
   return success();
 }
 
@@ -380,7 +390,7 @@ LogicalResult Interpreter::declare(Operation *op, DeclaredTensor tensor) {
   Tensor whole = options.declared(tensor);
   if (options.roundToDeclared)
     roundToElement(whole);
-  auto local = cast<RankedTensorType>(op->getResult(0).getType());
+  auto local = cast<RankedTensorType>(onlyResult(op).getType());
   Layout layout = shd::explicitLayout(devices.mesh(), tensor.type);
   std::vector<TensorRef> parts;
   for (unsigned device = 0; device < devices.size(); ++device) {
@@ -388,7 +398,7 @@ LogicalResult Interpreter::declare(Operation *op, DeclaredTensor tensor) {
     parts.push_back(
         std::make_shared<const Tensor>(cut(whole, part, local.getShape())));
   }
-  define(op, std::move(parts));
+  define(onlyResult(op), std::move(parts));
   return success();
 }
 

@@ -96,7 +96,7 @@ LogicalResult PointRunner::bringArgument(BlockArgument argument,
 /// use.
 LogicalResult PointRunner::markRun(Operation *op, const Iterations &at) {
   if (op->getNumResults() == 0 ||
-      hasRun.insert(keyOf(op->getResult(0), at)).second)
+      hasRun.insert(keyOf(op->getResults().front(), at)).second)
     return success();
   return op->emitError("no device holds the result any more when it is read");
 }
@@ -130,17 +130,22 @@ LogicalResult PointRunner::readTensor(Value tensor, const Iterations &at) {
   return success();
 }
 
-/// The point runs of an operation whose result a state has, perhaps since it
-/// was issued early: what it was stored from stays to the end of the point.
+/// The point runs of an operation a result of which a state has, perhaps since
+/// it was issued early: what it was stored from stays to the end of the point.
 LogicalResult PointRunner::readForStates(Operation *op, const Iterations &at) {
-  if (op->getNumResults() == 0 || order.updatesWith(op->getResult(0)).empty())
-    return success();
-  MemoryMeter::Key key = keyOf(op->getResult(0), at);
-  if (auto it = storing.find(key); it != storing.end() && !read.contains(key)) {
-    storingNow.push_back({key, it->second, /*blocks=*/false});
-    storing.erase(it);
+  for (Value result : op->getResults()) {
+    if (order.updatesWith(result).empty())
+      continue;
+    MemoryMeter::Key key = keyOf(result, at);
+    if (auto it = storing.find(key);
+        it != storing.end() && !read.contains(key)) {
+      storingNow.push_back({key, it->second, /*blocks=*/false});
+      storing.erase(it);
+    }
+    if (failed(readTensor(result, at)))
+      return failure();
   }
-  return readTensor(op->getResult(0), at);
+  return success();
 }
 
 /// Makes what an operation reads. What it computes of its operands, a statistic
@@ -168,13 +173,14 @@ LogicalResult PointRunner::needAll(Operation *op, const Iterations &at) {
   return success();
 }
 
-/// The state that a scatter writes into, perhaps after others, or null.
+/// The state into which an operation writes in place, perhaps after others, or
+/// null.
 static spmd::ParameterOp stateWrittenBy(Operation *op) {
-  auto scatter = dyn_cast_or_null<shd::ScatterOp>(op);
-  if (!scatter)
+  OpOperand *whole = op ? shd::inPlaceOperand(op) : nullptr;
+  if (!whole)
     return {};
   Operation *maker =
-      shd::wholeOf(RunOrder::tensorOf(op->getOperand(0))).getDefiningOp();
+      shd::wholeOf(RunOrder::tensorOf(whole->get())).getDefiningOp();
   auto parameter = dyn_cast_or_null<spmd::ParameterOp>(maker);
   if (!parameter)
     return stateWrittenBy(maker);
@@ -185,11 +191,11 @@ static spmd::ParameterOp stateWrittenBy(Operation *op) {
 static Layout layoutOf(const Mesh &mesh, Value value) {
   Operation *maker = value.getDefiningOp();
   StringRef name = spmd::isCollective(maker) ? "to" : StringRef(spmd::kGlobal);
-  return shd::explicitLayout(mesh,
-                             maker->getAttrOfType<TypeAttr>(name).getValue());
+  auto type = cast<TypeAttr>(shd::getResultAttr(value, name));
+  return shd::explicitLayout(mesh, type.getValue());
 }
 
-/// A scatter into a state changes it where it lies, if the result stays there.
+/// Writing into a state changes it where it lies, if the result stays there.
 bool PointRunner::worksInPlace(Value tensor, Value stored) const {
   spmd::ParameterOp state = stateWrittenBy(tensor.getDefiningOp());
   if (!state || order.staysInGroup(tensor))
@@ -201,8 +207,8 @@ bool PointRunner::worksInPlace(Value tensor, Value stored) const {
 }
 
 LogicalResult PointRunner::compute(Operation *op, const Iterations &at) {
-  bool isInlined =
-      op->getNumResults() == 1 && order.isInlined(op->getResult(0));
+  bool isInlined = llvm::any_of(
+      op->getResults(), [&](Value result) { return order.isInlined(result); });
   if (issued && op->hasAttr(shd::kGroup) && !isInlined)
     return issued->emitError("is issued before its operand has been made");
   if (failed(markRun(op, at)) || failed(needAll(op, at)) ||
@@ -212,12 +218,13 @@ LogicalResult PointRunner::compute(Operation *op, const Iterations &at) {
       isa<spmd::ParameterOp, shd::PartOp, shd::ConstantOp, shd::StatisticOp>(
           op))
     return success();
-  Value result = op->getResult(0);
-  if (failed(store(result, at)))
-    return failure();
-  for (spmd::UpdateOp update : order.updatesWith(result))
-    if (update->getBlock() == op->getBlock() && failed(compute(update, at)))
+  for (Value result : op->getResults()) {
+    if (failed(store(result, at)))
       return failure();
+    for (spmd::UpdateOp update : order.updatesWith(result))
+      if (update->getBlock() == op->getBlock() && failed(compute(update, at)))
+        return failure();
+  }
   return success();
 }
 
@@ -230,9 +237,9 @@ LogicalResult PointRunner::store(Value tensor, const Iterations &at) {
        form = form.getDefiningOp()->getOperand(0))
     steps.push_back(form.getDefiningOp());
   for (Operation *step : llvm::reverse(steps)) {
-    if (failed(need(step->getResult(0), at)))
+    if (failed(need(onlyResult(step), at)))
       return failure();
-    DeviceBytes made = devices.bytes(step->getResult(0), at);
+    DeviceBytes made = devices.bytes(onlyResult(step), at);
     if (!isa<spmd::AllReduceOp>(step))
       taken = most(taken, sum(current, made));
     current = made;
@@ -260,7 +267,7 @@ LogicalResult PointRunner::communicate(Operation *op, const Iterations &at) {
   if (failed(need(op->getOperand(0), at)))
     return failure();
   // The operation that made the operand may have stored the result too.
-  if (devices.holds(op->getResult(0), at))
+  if (devices.holds(onlyResult(op), at))
     return success();
   if (failed(markRun(op, at)) || failed(devices.run(op, at)))
     return failure();
@@ -273,7 +280,7 @@ LogicalResult PointRunner::communicate(Operation *op, const Iterations &at) {
 /// is: the first array is a new one, unless it is a view. all_reduce works in
 /// place on arrays that a sequence has made.
 void PointRunner::takeMemory(Operation *op, const Iterations &at) {
-  Value end = RunOrder::endOfSequence(op->getResult(0));
+  Value end = RunOrder::endOfSequence(onlyResult(op));
   MemoryMeter::Key key = keyOf(end, at);
   DeviceBytes none(numDevices, 0);
   auto [it, isNew] = sequences.try_emplace(key, Sequence{none, none});
@@ -281,7 +288,7 @@ void PointRunner::takeMemory(Operation *op, const Iterations &at) {
   bool owns = !isNothing(sequence.current);
   if (owns ? isa<spmd::AllReduceOp>(op) : isa<spmd::AllSliceOp>(op))
     return;
-  DeviceBytes made = devices.bytes(op->getResult(0), at);
+  DeviceBytes made = devices.bytes(onlyResult(op), at);
   sequence.taken = most(sequence.taken, sum(sequence.current, made));
   sequence.current = made;
   meter.hold(key, sequence.taken);
@@ -294,7 +301,7 @@ LogicalResult PointRunner::issue(const EarlyIssue &issue, Iterations at) {
       return success();
   }
   // In repeats within the block, for their first iteration.
-  Value result = issue.collective->getResult(0);
+  Value result = onlyResult(issue.collective);
   for (Operation *op = issue.collective->getParentOp();
        op != issue.block->getParentOp(); op = op->getParentOp())
     at.push_back(0);
@@ -323,7 +330,7 @@ void PointRunner::dropForms(Value value, const Iterations &at) {
   devices.drop(value, at);
   for (Operation *user : value.getUsers())
     if (spmd::isCollective(user) && user->getBlock() == value.getParentBlock())
-      dropForms(user->getResult(0), at);
+      dropForms(onlyResult(user), at);
 }
 
 void PointRunner::dropTensor(Value tensor, const Iterations &at) {
@@ -402,7 +409,7 @@ LogicalResult PointRunner::runRepeat(shd::RepeatOp repeat,
         meter.hold(keyOf(argument, inside), devices.bytes(argument, inside));
     if (inside.back() == 0)
       for (const EarlyIssue &each : body.first)
-        if (failed(need(each.collective->getResult(0), inside)))
+        if (failed(need(onlyResult(each.collective), inside)))
           return failure();
     if (failed(runBody(block, inside)) ||
         failed(needAll(block.getTerminator(), inside)))
@@ -439,7 +446,8 @@ LogicalResult PointRunner::runPoint(const RunPoint &point,
   switch (point.kind) {
   case RunPoint::Kind::Operations:
     for (Operation *op : point.ops)
-      if (((op->getNumResults() == 0 || !devices.holds(op->getResult(0), at)) &&
+      if (((op->getNumResults() == 0 ||
+            !devices.holds(op->getResults().front(), at)) &&
            failed(compute(op, at))) ||
           failed(readForStates(op, at)))
         return failure();

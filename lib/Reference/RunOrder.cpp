@@ -27,14 +27,14 @@ Value RunOrder::storedForm(Value tensor) {
   for (auto user = llvm::find_if(tensor.getUsers(), isStore);
        user != tensor.getUsers().end();
        user = llvm::find_if(tensor.getUsers(), isStore))
-    tensor = user->getResult(0);
+    tensor = onlyResult(*user);
   return tensor;
 }
 
 Value RunOrder::endOfSequence(Value value) {
   while (value.hasOneUse() && isCollective(*value.getUsers().begin()) &&
          !value.getDefiningOp()->hasAttr(shd::kCopy))
-    value = value.getUsers().begin()->getResult(0);
+    value = onlyResult(*value.getUsers().begin());
   return value;
 }
 
@@ -42,7 +42,7 @@ Value RunOrder::copyOf(Value stored) {
   for (Operation *user : stored.getUsers()) {
     if (!isCollective(user))
       continue;
-    Value end = endOfSequence(user->getResult(0));
+    Value end = endOfSequence(onlyResult(user));
     if (end.getDefiningOp()->hasAttr(shd::kCopy))
       return end;
   }
@@ -61,12 +61,6 @@ static bool takesMemory(Value tensor) {
 // Points
 //===----------------------------------------------------------------------===//
 
-/// Both parts of a fusion group, the leading operation and what follows it.
-static std::optional<int64_t> groupOf(Operation *op) {
-  auto group = op->getAttrOfType<IntegerAttr>(shd::kGroup);
-  return group ? std::optional(group.getInt() / 2) : std::nullopt;
-}
-
 void RunOrder::addPoint(Block &block, RunPoint point) {
   std::vector<RunPoint> &points = bodies[&block].points;
   for (Operation *op : point.ops)
@@ -84,14 +78,14 @@ void RunOrder::arrange(Block &block) {
   llvm::DenseMap<int64_t, Operation *> lastOf;
   llvm::DenseMap<int64_t, SmallVector<Operation *, 4>> group;
   for (Operation &op : block)
-    if (std::optional<int64_t> number = groupOf(&op))
+    if (std::optional<int64_t> number = shd::fusionGroupOf(&op))
       lastOf[*number] = &op;
   for (Operation &op : block) {
     if (auto repeat = dyn_cast<shd::RepeatOp>(op)) {
       addPoint(block, {RunPoint::Kind::Entry, {repeat}, {}, {}, {}, {}, {}});
       addPoint(block, {RunPoint::Kind::Exit, {repeat}, {}, {}, {}, {}, {}});
       arrange(repeat.getBody().front());
-    } else if (std::optional<int64_t> number = groupOf(&op)) {
+    } else if (std::optional<int64_t> number = shd::fusionGroupOf(&op)) {
       group[*number].push_back(&op);
       if (lastOf.lookup(*number) == &op)
         addPoint(
@@ -166,24 +160,29 @@ bool RunOrder::staysOnChip(Value tensor) const {
 static void addReaders(Value value, SmallVectorImpl<Operation *> &readers) {
   for (Operation *user : value.getUsers())
     if (spmd::isCollective(user))
-      addReaders(user->getResult(0), readers);
+      addReaders(onlyResult(user), readers);
     else if (!isa<shd::StatisticOp>(user))
       readers.push_back(user);
 }
 
 bool RunOrder::staysInGroup(Value tensor) const {
-  std::optional<int64_t> group = groupOf(tensor.getDefiningOp());
+  std::optional<int64_t> group = shd::fusionGroupOf(tensor.getDefiningOp());
   SmallVector<Operation *> readers;
   addReaders(tensor, readers);
   return group && !readers.empty() &&
          llvm::all_of(readers, [&](Operation *reader) {
-           return groupOf(reader) == group;
+           return shd::fusionGroupOf(reader) == group;
          });
 }
 
 static bool isElementwise(Operation *op) {
   auto cost = dyn_cast<shd::CostOpInterface>(op);
   return cost && cost.getFusionKind() == shd::FusionKind::Elementwise;
+}
+
+static bool readsPrologues(Operation *op) {
+  auto cost = dyn_cast<shd::CostOpInterface>(op);
+  return cost && cost.readsPrologues();
 }
 
 /// The einsums and attentions that alone read the result of a point of
@@ -194,17 +193,18 @@ static SmallVector<Operation *> prologueReaders(const RunPoint &point) {
   for (Operation *op : point.ops) {
     if (!isElementwise(op))
       return {};
-    SmallVector<Operation *> outside;
-    addReaders(op->getResult(0), outside);
-    llvm::erase_if(outside, [&](Operation *reader) {
-      return llvm::is_contained(point.ops, reader);
-    });
-    results += !outside.empty();
-    for (Operation *reader : outside) {
-      if (!isa<shd::EinsumOp, shd::AttentionOp>(reader) ||
-          reader->getBlock() != op->getBlock())
-        return {};
-      readers.push_back(reader);
+    for (Value result : op->getResults()) {
+      SmallVector<Operation *> outside;
+      addReaders(result, outside);
+      llvm::erase_if(outside, [&](Operation *reader) {
+        return llvm::is_contained(point.ops, reader);
+      });
+      results += !outside.empty();
+      for (Operation *reader : outside) {
+        if (!readsPrologues(reader) || reader->getBlock() != op->getBlock())
+          return {};
+        readers.push_back(reader);
+      }
     }
   }
   return results == 1 ? readers : SmallVector<Operation *>();
@@ -234,7 +234,7 @@ void RunOrder::findPrologues(Block &block) {
     }
     if (isInlined)
       for (Operation *op : point.ops)
-        inlined.insert(op->getResult(0));
+        inlined.insert(op->result_begin(), op->result_end());
   }
 }
 
@@ -279,10 +279,10 @@ void RunOrder::findReads(Block &block) {
   for (auto [number, point] : llvm::enumerate(bodies[&block].points))
     if (point.kind == RunPoint::Kind::Operations)
       for (Operation *op : point.ops)
-        if (op->getNumResults() > 0) {
-          if (!reads.contains(op->getResult(0)))
-            bodies[&block].unread.push_back(op->getResult(0));
-          extend(op->getResult(0), number);
+        for (Value result : op->getResults()) {
+          if (!reads.contains(result))
+            bodies[&block].unread.push_back(result);
+          extend(result, number);
         }
   findPrologues(block);
 }

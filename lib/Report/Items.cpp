@@ -5,6 +5,7 @@
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Schedule/Prices.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -60,10 +61,15 @@ void ItemCollector::addPart(Operation *first, GroupCostAttr price, int repeat) {
         for (Operation *before : parts.lookup(group))
           compute.prologue.push_back(functionName(before).str());
   compute.cost = groupPrice(price);
-  Value result = leader->getResult(0);
-  compute.sharding =
-      notation(model.mesh(), explicitLayout(model.mesh(), result.getType()),
-               indexNames(result));
+  compute.sharding = llvm::join(
+      llvm::map_range(leader->getResults(),
+                      [&](Value result) {
+                        return notation(
+                            model.mesh(),
+                            explicitLayout(model.mesh(), result.getType()),
+                            indexNames(result));
+                      }),
+      ", ");
 
   ReportItem item;
   item.name = nameOf(leader);
@@ -98,7 +104,7 @@ void ItemCollector::addCollective(Operation *op, int repeat) {
   collective.from =
       notation(mesh, explicitLayout(mesh, input.getType()), indices);
   collective.to =
-      notation(mesh, explicitLayout(mesh, op->getResult(0).getType()), indices);
+      notation(mesh, explicitLayout(mesh, onlyResult(op).getType()), indices);
   collective.reason = collectiveReason(op, mesh, order);
 
   ReportItem item;

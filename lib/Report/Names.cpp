@@ -29,16 +29,14 @@ llvm::StringRef shardc::mnemonic(Operation *op) {
 }
 
 llvm::StringRef shardc::functionName(Operation *op) {
-  return llvm::TypeSwitch<Operation *, llvm::StringRef>(op)
-      .Case([](ElementwiseOp e) { return stringifyFunction(e.getFunction()); })
-      .Case([](ReduceOp r) { return stringifyReduction(r.getKind()); })
-      .Case([](NormalizeOp n) { return stringifyNormalization(n.getKind()); })
-      .Default([](Operation *other) { return mnemonic(other); });
+  auto computed = dyn_cast<ShardingRuleOpInterface>(op);
+  return computed ? computed.getFunctionName() : mnemonic(op);
 }
 
 std::string shardc::nameOf(Operation *op) {
-  if (auto name = op->getAttrOfType<StringAttr>(kName))
-    return name.str();
+  if (op->getNumResults() > 0)
+    if (StringRef name = getResultName(op->getResults().front()); !name.empty())
+      return name.str();
   return llvm::TypeSwitch<Operation *, std::string>(op)
       .Case<DeclareOp, OutputOp, UpdateOp>(
           [](auto named) { return named.getSym().str(); })

@@ -72,7 +72,7 @@ SmallVector<OpOperand *, 4> Explainer::readers(Value value) const {
   SmallVector<OpOperand *, 4> found;
   for (OpOperand &use : value.getUses()) {
     if (isCollective(use.getOwner()))
-      found.append(readers(use.getOwner()->getResult(0)));
+      found.append(readers(onlyResult(use.getOwner())));
     else
       found.push_back(&use);
   }
@@ -128,7 +128,7 @@ std::string described(Operation *op) {
 
 std::string Explainer::explainStatistic(StatisticOp statistic) const {
   Operation *user = nullptr;
-  for (OpOperand *reader : readers(collective->getResult(0)))
+  for (OpOperand *reader : readers(onlyResult(collective)))
     if (!user && !isa<StatisticOp>(reader->getOwner()))
       user = reader->getOwner();
   std::string text = "the devices along " + joinWords(axes) + " agree on the " +
@@ -146,7 +146,7 @@ std::string Explainer::explainReduction() const {
         summedIndices(ruled, axisSetOfCollective(), mesh);
     std::string sharded = summed.size() > 1 ? ", which are sharded over "
                                             : ", which is sharded over ";
-    if (isa<GatherOp>(maker) && !summed.empty())
+    if (readsAtPositions(maker) && !summed.empty())
       return described(maker) + " reads along " + joinWords(summed) + sharded +
              over + ": each device has only its rows";
     if (!summed.empty())
@@ -201,7 +201,7 @@ std::string Explainer::explainMove() const {
     return quoted(operand) + " is made as " + written(origin) +
            " but stored as " + written(storedValue(origin));
   }
-  SmallVector<OpOperand *, 4> uses = readers(collective->getResult(0));
+  SmallVector<OpOperand *, 4> uses = readers(onlyResult(collective));
   if (uses.empty())
     return "nothing reads " + quoted(operand) + " in this layout";
   OpOperand &first = *uses.front();

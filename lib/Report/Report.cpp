@@ -9,6 +9,7 @@
 #include "Collect.h"
 #include "Names.h"
 #include "shardc/Machine/Rates.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Report/Seconds.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/StringExtras.h"
@@ -504,6 +505,16 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
   fillPlan(program, report);
   fillShortfall(program, report);
   return report;
+}
+
+std::optional<Report> shardc::buildReport(Compilation &compilation,
+                                          ReportOptions options) {
+  const ScheduledProgram *scheduled = compilation.schedule();
+  if (!scheduled)
+    return std::nullopt;
+  options.memoryLimit = compilation.options().plan.memoryLimit;
+  return buildReport(compilation.program(), compilation.planning()->model,
+                     *scheduled, options);
 }
 
 std::string shardc::leastLimitText(const Report &report) {

@@ -161,7 +161,7 @@ void SuspectFinder::findVainMove(Operation *op) {
   auto reduce = dyn_cast<AllReduceOp>(op);
   if (!isa<AllGatherOp>(op) && !reduce)
     return;
-  Value from = collectiveInput(op), whole = op->getResult(0);
+  Value from = collectiveInput(op), whole = onlyResult(op);
   if (whole.use_empty() ||
       !llvm::all_of(whole.getUsers(), llvm::IsaPred<AllSliceOp>))
     return;
@@ -178,7 +178,7 @@ void SuspectFinder::findVainMove(Operation *op) {
                                   whole.getUsers().end());
   // Uses are listed last first.
   for (Operation *slice : llvm::reverse(slices)) {
-    Value part = slice->getResult(0);
+    Value part = onlyResult(slice);
     Layout layout = explicitLayout(mesh, part.getType());
     std::string text = written(slice, part);
     if (llvm::is_contained(taken, text))
@@ -201,8 +201,7 @@ void SuspectFinder::findRepeatedGathers(ArrayRef<Operation *> gathers) {
   for (Operation *op : gathers) {
     auto known = llvm::find_if(alike, [&](const auto &list) {
       return collectiveInput(list.front()) == collectiveInput(op) &&
-             list.front()->getResult(0).getType() ==
-                 op->getResult(0).getType() &&
+             onlyResult(list.front()).getType() == onlyResult(op).getType() &&
              list.front()->getBlock() == op->getBlock();
     });
     if (known == alike.end())
@@ -214,7 +213,7 @@ void SuspectFinder::findRepeatedGathers(ArrayRef<Operation *> gathers) {
     if (list.size() < 2)
       continue;
     Operation *first = list.front();
-    Value whole = first->getResult(0);
+    Value whole = onlyResult(first);
     Layout layout = explicitLayout(mesh, whole.getType());
     Suspect suspect;
     suspect.kind = Suspect::Kind::GatheredTwice;
@@ -222,7 +221,7 @@ void SuspectFinder::findRepeatedGathers(ArrayRef<Operation *> gathers) {
     Suspect::Copy copy{rootValue(whole).getDefiningOp(), layout, {}};
     for (Operation *op : list) {
       suspect.cost = saturatingAdd(suspect.cost, timeOf(op));
-      for (OpOperand &use : op->getResult(0).getUses())
+      for (OpOperand &use : onlyResult(op).getUses())
         copy.readers.push_back(&use);
     }
     suspect.saves = suspect.cost - timeOf(first);
@@ -265,7 +264,7 @@ static bool areAlike(Operation *a, Operation *b) {
   auto key = [](Operation *op) {
     auto reduce = dyn_cast<AllReduceOp>(op);
     return std::tuple(collectiveKind(op), collectiveAxes(op),
-                      typeName(getElementTypeOrSelf(op->getResult(0))),
+                      typeName(getElementTypeOrSelf(onlyResult(op))),
                       reduce ? int(reduce.getCombination()) : -1);
   };
   return key(a) == key(b);
@@ -406,7 +405,7 @@ void SuspectFinder::addSplits(Suspect &suspect, Operation *leader,
       return layout;
     };
     if (named != llvm::reverse(part).end()) {
-      Value result = (*named)->getResult(0);
+      Value result = onlyResult(*named);
       unsigned rank = cast<RankedTensorType>(result.getType()).getRank();
       for (unsigned dim = 0; dim < rank; ++dim)
         if (Layout layout = split(result, dim);
@@ -487,7 +486,8 @@ void SuspectFinder::findPadding() {
     };
     for (unsigned i = 0; i < indexing.getOperands().size(); ++i)
       include(op->getOperand(i), indexing.getOperandIndices(i));
-    include(op->getResult(0), indexing.getResultIndices(0));
+    for (OpResult result : op->getResults())
+      include(result, indexing.getResultIndices(result.getResultNumber()));
     for (auto &[name, extents] : of) {
       auto [extent, padded] = extents;
       if (padded <= extent)

@@ -20,7 +20,7 @@ public:
 private:
   void addDeclared(DeclareOp declare);
   void addOutput(OutputOp output);
-  void addNamed(Operation *op);
+  void addNamed(Value value);
   ReportTensor describe(std::string name, llvm::StringRef kind, Value value,
                         llvm::ArrayRef<std::string> indices, Location loc);
 
@@ -87,14 +87,13 @@ void TensorCollector::addOutput(OutputOp output) {
                operandIndexNames(output.getValueMutable()), output.getLoc()));
 }
 
-void TensorCollector::addNamed(Operation *op) {
-  Value stored = storedValue(op->getResult(0));
-  std::string name = nameOf(op);
+void TensorCollector::addNamed(Value value) {
+  Value stored = storedValue(value);
+  std::string name = getResultName(value).str();
   if (isOutputOfItsName(stored, name))
     return;
   report.tensors.push_back(describe(std::move(name), "activation", stored,
-                                    indexNames(op->getResult(0)),
-                                    op->getLoc()));
+                                    indexNames(value), value.getLoc()));
 }
 
 void TensorCollector::visit(Operation *op) {
@@ -102,9 +101,11 @@ void TensorCollector::visit(Operation *op) {
     return addDeclared(declare);
   if (auto output = dyn_cast<OutputOp>(op))
     return addOutput(output);
-  if (op->getNumResults() == 1 && op->hasAttr(kName) &&
-      !op->hasAttr(kTemporary) && !op->hasAttr(kCopy))
-    addNamed(op);
+  if (op->hasAttr(kTemporary) || op->hasAttr(kCopy))
+    return;
+  for (Value result : op->getResults())
+    if (!getResultName(result).empty())
+      addNamed(result);
 }
 
 } // namespace

@@ -63,7 +63,7 @@ ReshardMemory MemoryProfiler::chain(ArrayRef<Operation *> steps) const {
   ReshardMemory memory;
   for (Operation *step : llvm::reverse(steps))
     memory.add(collectiveKind(step), bytesOf(step->getOperand(0)),
-               bytesOf(step->getResult(0)));
+               bytesOf(onlyResult(step)));
   return memory;
 }
 
@@ -73,8 +73,8 @@ static Value copyOf(Value stored) {
     if (!isCollective(user))
       continue;
     if (user->hasAttr(kCopy))
-      return user->getResult(0);
-    if (Value copy = copyOf(user->getResult(0)))
+      return onlyResult(user);
+    if (Value copy = copyOf(onlyResult(user)))
       return copy;
   }
   return {};
@@ -148,9 +148,11 @@ void MemoryProfiler::addEarly(Value value, MemoryKind kind, uint32_t begin,
 bool MemoryProfiler::costsNothing(const Chunk &chunk) const {
   if (!chunk.prologue)
     return chunk.kind == Chunk::Kind::Free;
+  auto isOnChip = [&](Value value) {
+    return staysOnChip(graph.values[graph.valueIndex.lookup(value)]);
+  };
   return llvm::all_of(chunk.ops, [&](Operation *op) {
-    unsigned value = graph.valueIndex.lookup(op->getResult(0));
-    return staysOnChip(graph.values[value]);
+    return llvm::all_of(op->getResults(), isOnChip);
   });
 }
 
@@ -161,7 +163,7 @@ void MemoryProfiler::addFreeReaders(
   for (Operation *user : value.getUsers()) {
     auto chunk = graph.chunkOf.find(user);
     if (isCollective(user))
-      addFreeReaders(user->getResult(0), readers);
+      addFreeReaders(onlyResult(user), readers);
     else if (chunk != graph.chunkOf.end() &&
              costsNothing(graph.chunks[chunk->second]))
       readers.push_back(user);
@@ -222,13 +224,13 @@ EarlyBuffer MemoryProfiler::earlyUse(Value value,
         continue;
       if (const EarlyBuffer *buffer = earlyBuffer(user))
         result.include(seenFrom(value, user, *buffer));
-      forms.push_back(user->getResult(0));
+      forms.push_back(onlyResult(user));
     }
   SmallVector<Operation *> readers;
   addFreeReaders(value, readers);
   for (Operation *reader : readers)
-    result.include(
-        seenFrom(value, reader, earlyUse(reader->getResult(0), seen)));
+    for (Value made : reader->getResults())
+      result.include(seenFrom(value, reader, earlyUse(made, seen)));
   return result;
 }
 
@@ -243,9 +245,9 @@ EarlyBuffer MemoryProfiler::earlyCopy(Value value, Operation *maker) const {
   EarlyBuffer result = buffer ? *buffer : EarlyBuffer();
   SmallVector<Operation *> readers;
   addFreeReaders(value, readers);
-  for (Operation *reader : readers) {
-    result.include(seenFrom(value, reader, earlyUse(reader->getResult(0))));
-  }
+  for (Operation *reader : readers)
+    for (Value made : reader->getResults())
+      result.include(seenFrom(value, reader, earlyUse(made)));
   return result;
 }
 
@@ -261,12 +263,13 @@ void MemoryProfiler::addUntilRead(Value value, Value tensor, bool isCopy,
   SmallVector<EarlyBuffer::Begin> reads;
   SmallVector<Operation *> readers;
   addFreeReaders(tensor, readers);
-  for (Operation *reader : readers) {
-    EarlyBuffer early = earlyUse(reader->getResult(0));
-    reads.push_back(early.from);
-    for (const EarlyBuffer::Span &span : early.also)
-      reads.push_back(span.begin);
-  }
+  for (Operation *reader : readers)
+    for (Value made : reader->getResults()) {
+      EarlyBuffer early = earlyUse(made);
+      reads.push_back(early.from);
+      for (const EarlyBuffer::Span &span : early.also)
+        reads.push_back(span.begin);
+    }
   auto endOf = [&](uint32_t from, uint32_t to) {
     for (auto [read, isOlder] : reads)
       if (from <= read && read < to)
@@ -428,7 +431,7 @@ MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule) {
     Operation *row = rowOf(atPeak->ops.back());
     auto output = dyn_cast<OutputOp>(row);
     result.peakName =
-        output ? output.getSym().str() : valueName(row->getResult(0));
+        output ? output.getSym().str() : valueName(row->getResults().front());
     result.peakLoc = row->getLoc();
   }
   for (const Interval &interval : intervals)

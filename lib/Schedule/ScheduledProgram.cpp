@@ -222,7 +222,7 @@ void shardc::markCollectiveMatmuls(ProgramOp program,
   Builder builder(program.getContext());
   for (auto [number, matmul] : llvm::enumerate(scheduled.matmuls)) {
     Attribute mark = builder.getI64IntegerAttr(int64_t(number));
-    matmul.einsum->setAttr(kRing, mark);
+    matmul.op->setAttr(kRing, mark);
     scheduled.collectives[matmul.collective]->setAttr(kRing, mark);
   }
 }

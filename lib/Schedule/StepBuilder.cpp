@@ -356,10 +356,10 @@ void StepBuilder::connectGroup(unsigned index) {
 /// What can run around a ring, and nothing else, is priced as if it did.
 void StepBuilder::addPairs(unsigned index) {
   const Part &part = parts[partOfGroup[index]];
-  const auto *found = llvm::find_if(part.ops, llvm::IsaPred<EinsumOp>);
+  const auto *found = llvm::find_if(part.ops, mayBecomeRing);
   if (found == part.ops.end())
     return;
-  auto matmul = cast<EinsumOp>(*found);
+  auto matmul = cast<ShardingRuleOpInterface>(*found);
   auto add = [&](Operation *collective, bool feeds) {
     unsigned number = collectiveIndex.lookup(collective);
     if (result.step.collectives[number].time == 0)

@@ -16,7 +16,7 @@ struct PlannedStep {
   std::vector<mlir::Operation *> groups;
   std::vector<mlir::Operation *> collectives;
   /// By pair, the einsum.
-  std::vector<shd::EinsumOp> matmuls;
+  std::vector<mlir::Operation *> matmuls;
   /// By body; null for the step itself.
   std::vector<shd::RepeatOp> repeats;
 };

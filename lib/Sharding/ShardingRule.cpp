@@ -24,9 +24,19 @@ std::optional<unsigned> ShardingRule::findFactor(llvm::StringRef name) const {
 // From a strategy to layouts
 //===----------------------------------------------------------------------===//
 
-static bool leavesPartialSums(FactorKind kind) {
-  return kind == FactorKind::Reduction ||
-         kind == FactorKind::StatisticReduction;
+bool shardc::hasFactor(const TensorFactors &tensor, unsigned factor) {
+  return llvm::any_of(tensor, [&](const DimFactors &dim) {
+    return llvm::is_contained(dim, factor);
+  });
+}
+
+bool shardc::leavesPartialSums(const ShardingRule &rule, unsigned factor,
+                               unsigned result) {
+  FactorKind kind = rule.factors[factor].kind;
+  bool isSummed =
+      kind == FactorKind::Reduction || kind == FactorKind::StatisticReduction;
+  return isSummed && !rule.isComplete(result) &&
+         !hasFactor(rule.results[result], factor);
 }
 
 static bool needsStatistics(FactorKind kind) {
@@ -55,9 +65,11 @@ Layout shardc::operandLayout(const ShardingRule &rule, const Strategy &strategy,
 Layout shardc::resultLayout(const ShardingRule &rule, const Strategy &strategy,
                             unsigned result) {
   Layout layout = placeDims(rule.results[result], strategy);
-  for (auto [factor, axes] : llvm::zip_equal(rule.factors, strategy.factorAxes))
-    if (leavesPartialSums(factor.kind))
-      layout.partial |= axisSet(axes);
+  if (rule.isComplete(result))
+    return layout;
+  for (unsigned factor = 0; factor < rule.factors.size(); ++factor)
+    if (leavesPartialSums(rule, factor, result))
+      layout.partial |= axisSet(strategy.factorAxes[factor]);
   for (auto [axis, set] : strategy.passThrough)
     layout.partial |= axisBit(axis);
   return layout;

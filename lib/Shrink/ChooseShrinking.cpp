@@ -8,7 +8,6 @@
 #include "ExtentProblem.h"
 #include "ShrunkAxes.h"
 #include "shardc/Shrink/Shrink.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/ADT/bit.h"
 
 using namespace mlir;
@@ -33,10 +32,10 @@ private:
   void visit(Operation *op);
   void visitType(Type type, unsigned stacked = 0);
   void visitMergedDims(ShardingRuleOpInterface op);
+  void visitPositions(PositionsOpInterface op);
   void visitMergedDim(const ShardingRule &rule, const Strategy &strategy,
                       const DimFactors &dim);
-  void visitConcat(ConcatOp op);
-  void visitSlice(SliceOp op);
+  void visitRules(ExtentsOpInterface op);
   void visitPermute(CollectivePermuteOp op);
   void visitPosition(Value table, int64_t dim, Value position);
   void addCombination(std::set<Combination> &to, int64_t whole, Parts parts);
@@ -68,12 +67,6 @@ std::optional<Layout> ExtentUses::layoutOf(Value value) const {
   if (cast<RankedTensorType>(value.getType()).getRank() == 0)
     return Layout::replicated(0);
   return std::nullopt;
-}
-
-static int64_t extentOf(ArrayRef<StringRef> indices, Value value,
-                        StringRef index) {
-  return cast<RankedTensorType>(value.getType())
-      .getDimSize(llvm::find(indices, index) - indices.begin());
 }
 
 /// Without the dimensions of a stack, which are as long as repeats run.
@@ -126,8 +119,19 @@ void ExtentUses::visitMergedDim(const ShardingRule &rule,
   }
 }
 
+static bool hasMergedDims(const ShardingRule &rule) {
+  auto isMerged = [](const TensorFactors &tensor) {
+    return llvm::any_of(tensor,
+                        [](const DimFactors &dim) { return dim.size() > 1; });
+  };
+  return llvm::any_of(rule.operands, isMerged) ||
+         llvm::any_of(rule.results, isMerged);
+}
+
 void ExtentUses::visitMergedDims(ShardingRuleOpInterface op) {
   ShardingRule rule = op.getShardingRule();
+  if (!hasMergedDims(rule))
+    return;
   SmallVector<std::optional<Layout>> operands, results;
   for (unsigned i = 0; i < rule.operands.size(); ++i)
     operands.push_back(layoutOf(op->getOperand(i)));
@@ -144,29 +148,16 @@ void ExtentUses::visitMergedDims(ShardingRuleOpInterface op) {
           visitMergedDim(rule, *strategy, dim);
 }
 
-void ExtentUses::visitConcat(ConcatOp op) {
-  Parts parts;
-  for (auto [i, part] :
-       llvm::enumerate(op.getParts().getAsValueRange<StringAttr>()))
-    parts.push_back(extentOf(op.getIndexing().getOperandIndices(i),
-                             op.getInputs()[i], part));
-  addCombination(sums,
-                 extentOf(op.getIndexing().getResultIndices(0), op.getResult(),
-                          op.getWhole()),
-                 parts);
-}
-
-/// A range that neither begins nor ends with the whole has elements on both
-/// sides.
-void ExtentUses::visitSlice(SliceOp op) {
-  int64_t whole = extentOf(op.getIndexing().getOperandIndices(0), op.getInput(),
-                           op.getWhole());
-  int64_t begin = op.getRange()[0], end = op.getRange()[1];
-  int64_t length = end - begin;
-  if (length == whole)
-    return;
-  int64_t &distance = distances[{length, whole}];
-  distance = std::max<int64_t>(distance, begin > 0 && end < whole ? 2 : 1);
+void ExtentUses::visitRules(ExtentsOpInterface op) {
+  ExtentRules rules;
+  op.collectExtentRules(rules);
+  even.insert(rules.even.begin(), rules.even.end());
+  for (const ExtentRules::Sum &sum : rules.sums)
+    addCombination(sums, sum.whole, sum.parts);
+  for (const ExtentRules::Distance &each : rules.distances) {
+    int64_t &distance = distances[{each.part, each.whole}];
+    distance = std::max(distance, each.least);
+  }
 }
 
 /// Parts keep their sizes, so axes that take each other's places split alike.
@@ -194,6 +185,11 @@ void ExtentUses::visitPosition(Value table, int64_t dim, Value position) {
     selectedByCount.insert(extent);
 }
 
+void ExtentUses::visitPositions(PositionsOpInterface op) {
+  for (auto [dim, position] : llvm::zip_equal(op.getDims(), op.getPositions()))
+    visitPosition(op->getOperand(0), dim, position);
+}
+
 void ExtentUses::visit(Operation *op) {
   for (Value result : op->getResults()) {
     visitType(result.getType(), stackedDims(result));
@@ -206,28 +202,16 @@ void ExtentUses::visit(Operation *op) {
   for (Region &region : op->getRegions())
     for (Type type : region.getArgumentTypes())
       visitType(type);
-  auto visitPositions = [&](Value table, ArrayRef<int64_t> dims,
-                            ValueRange positions) {
-    for (auto [dim, position] : llvm::zip_equal(dims, positions))
-      visitPosition(table, dim, position);
-  };
-  TypeSwitch<Operation *>(op)
-      .Case([&](RepeatOp typed) { counts.insert(typed.getCount()); })
-      .Case([&](RopeOp typed) {
-        even.insert(extentOf(typed.getIndexing().getOperandIndices(0),
-                             typed.getInput(), typed.getHead()));
-      })
-      .Case<SplitOp, MergeOp>([&](auto typed) { visitMergedDims(typed); })
-      .Case([&](ConcatOp typed) { visitConcat(typed); })
-      .Case([&](SliceOp typed) { visitSlice(typed); })
-      .Case([&](CollectivePermuteOp typed) { visitPermute(typed); })
-      .Case([&](GatherOp typed) {
-        visitPositions(typed.getTable(), typed.getDims(), typed.getPositions());
-      })
-      .Case([&](ScatterOp typed) {
-        visitPositions(typed.getDestination(), typed.getDims(),
-                       typed.getPositions());
-      });
+  if (auto repeat = dyn_cast<RepeatOp>(op))
+    counts.insert(repeat.getCount());
+  if (auto permute = dyn_cast<CollectivePermuteOp>(op))
+    visitPermute(permute);
+  if (auto computed = dyn_cast<ShardingRuleOpInterface>(op))
+    visitMergedDims(computed);
+  if (auto ruled = dyn_cast<ExtentsOpInterface>(op))
+    visitRules(ruled);
+  if (auto positioned = dyn_cast<PositionsOpInterface>(op))
+    visitPositions(positioned);
 }
 
 //===----------------------------------------------------------------------===//

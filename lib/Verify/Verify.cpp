@@ -1,8 +1,7 @@
 //===- Verify.cpp - Proof of a plan by execution --------------------------===//
 
 #include "shardc/Verify/Verify.h"
-#include "mlir/Pass/PassManager.h"
-#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Schedule/Memory.h"
 #include "shardc/Shrink/Shrink.h"
 #include "shardc/Verify/RunSize.h"
@@ -224,43 +223,48 @@ Operation *Verifier::partnerOf(Operation *ofDevice) const {
   return partners.lookup(ofDevice);
 }
 
-/// The whole tensor that an operation of the device's makes a part of.
-RankedTensorType globalTypeOf(Operation *ofDevice) {
-  auto global = ofDevice->getAttrOfType<TypeAttr>(
-      spmd::isCollective(ofDevice) ? "to" : StringRef(spmd::kGlobal));
+/// The whole tensor of which an operation of the device's makes a part.
+RankedTensorType globalTypeOf(OpResult ofDevice) {
+  bool isMoved = spmd::isCollective(ofDevice.getOwner());
+  auto global = dyn_cast_or_null<TypeAttr>(
+      shd::getResultAttr(ofDevice, isMoved ? "to" : StringRef(spmd::kGlobal)));
   return global ? cast<RankedTensorType>(global.getValue())
                 : RankedTensorType();
 }
 
-std::string nameOf(Operation *op) {
-  for (StringRef attribute : {shd::kName, shd::kOperand})
-    if (auto name = op->getAttrOfType<StringAttr>(attribute))
-      return name.str();
-  return "";
+std::string nameOf(OpResult value) {
+  if (StringRef name = shd::getResultName(value); !name.empty())
+    return name.str();
+  auto moved = value.getOwner()->getAttrOfType<StringAttr>(shd::kOperand);
+  return moved ? moved.str() : "";
 }
 
 /// Runs both again and compares every operation's result.
 LogicalResult Verifier::findFirst() {
   findPartners();
-  std::map<std::pair<Operation *, std::vector<int64_t>>, TensorRef> expected;
+  using Key = std::tuple<Operation *, unsigned, std::vector<int64_t>>;
+  auto keyOf = [](Operation *op, const RunValue &value) {
+    return Key(op, value.value.getResultNumber(), value.iterations.vec());
+  };
+  std::map<Key, TensorRef> expected;
   RunOptions run = runOptions();
   run.observe = [&](const RunValue &value) {
-    expected[{value.op, value.iterations.vec()}] = value.parts.front();
+    expected[keyOf(value.value.getOwner(), value)] = value.parts.front();
   };
   if (failed(interpret(whole, run)))
     return failure();
   run.observe = [&](const RunValue &value) {
-    RankedTensorType global = globalTypeOf(value.op);
-    auto it = expected.find({partnerOf(value.op), value.iterations.vec()});
+    Operation *op = value.value.getOwner();
+    RankedTensorType global = globalTypeOf(value.value);
+    auto it = expected.find(keyOf(partnerOf(op), value));
     if (result.first || !global || it == expected.end())
       return;
     Difference difference =
         compare(Devices(result.mesh), global, *it->second, value.parts);
     if (differs(difference))
-      result.first =
-          Verification::First{spmd::isCollective(value.op),
-                              value.op->getName().stripDialect().str(),
-                              nameOf(value.op), value.op->getLoc(), difference};
+      result.first = Verification::First{
+          spmd::isCollective(op), op->getName().stripDialect().str(),
+          nameOf(value.value), op->getLoc(), difference};
   };
   return failure(failed(interpret(device, run)));
 }
@@ -370,11 +374,10 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
                                                     explicitPlan))
             .peak;
   }
-  PassManager manager(imported.getContext());
-  buildSpmdPipeline(manager);
-  if (failed(manager.run(*module)))
+  Compilation compilation(std::move(module), Compilation::Stage::Explicit);
+  if (failed(compilation.convertToSpmd()))
     return failure();
-  auto device = programOf<spmd::ProgramOp>(*module);
+  auto device = programOf<spmd::ProgramOp>(compilation.module());
   FailureOr<Verification> result =
       options.schedule
           ? verifyInBoth(whole, device, options,
@@ -386,6 +389,17 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
   result->fullMesh = fullMesh;
   for (auto [dim, before] : llvm::zip_equal(result->dims, dims))
     dim.full = before.full;
-  result->module = std::move(module);
+  result->module = compilation.takeModule();
   return result;
+}
+
+FailureOr<Verification> shardc::verifyPlan(ModuleOp imported,
+                                           Compilation &compilation,
+                                           VerifyOptions options) {
+  const ScheduledProgram *scheduled = compilation.schedule();
+  if (!scheduled || failed(compilation.markMatmuls()))
+    return failure();
+  // What rings take in place of collectives is not modelled.
+  options.schedule = scheduled->matmuls.empty() ? &scheduled->issues : nullptr;
+  return verifyPlan(imported, compilation.module(), options);
 }

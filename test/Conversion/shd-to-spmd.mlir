@@ -18,8 +18,8 @@ shd.program "structure" mesh <[X = 4, Y = 2]> hardware <"tpu_v5e", [4, 2]> attri
   shd.update %c = %c : tensor<32xbf16, #shd.sharding<[{X, Y}]>>, tensor<32xbf16, #shd.sharding<[{X, Y}]>>
   // CHECK-NEXT: %[[ONE:.*]] = shd.constant dense<1.000000e+00> : tensor<bf16>
   %one = shd.constant dense<1.0> : tensor<bf16>
-  // CHECK-NEXT: %y = shd.elementwise mul(%x, %[[ONE]]) <[B, D], [] -> [B, D]> {shd.group = 2 : i32, shd.name = "y", shd.temporary, spmd.global = tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, spmd.shards = [#spmd.shard<"B" = 8 over [X]>, #spmd.shard<"D" = 16 over [Y]>]} : (tensor<2x8xbf16>, tensor<bf16>) -> tensor<2x8xbf16>
-  %y = shd.elementwise mul(%x, %one) <[B, D], [] -> [B, D]> {shd.name = "y", shd.temporary, shd.group = 2 : i32, shd.group_cost = #shd.group_cost<flops = 0.0, vector_flops = 0.0, hbm_bytes = 1.0e-01, matrix_s = 1.0, vector_s = 0.0, hbm_s = 2.5e-07>} : (tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, tensor<bf16>) -> tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>
+  // CHECK-NEXT: %y = shd.elementwise mul(%x, %[[ONE]]) <[B, D], [] -> [B, D]> {shd.group = #shd.group<1>, shd.name = "y", shd.temporary, spmd.global = tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, spmd.shards = [#spmd.shard<"B" = 8 over [X]>, #spmd.shard<"D" = 16 over [Y]>]} : (tensor<2x8xbf16>, tensor<bf16>) -> tensor<2x8xbf16>
+  %y = shd.elementwise mul(%x, %one) <[B, D], [] -> [B, D]> {shd.name = "y", shd.temporary, shd.group = #shd.group<1>, shd.group_cost = #shd.group_cost<flops = 0.0, vector_flops = 0.0, hbm_bytes = 1.0e-01, matrix_s = 1.0, vector_s = 0.0, hbm_s = 2.5e-07>} : (tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, tensor<bf16>) -> tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>
   // CHECK-NEXT: spmd.output "y" %y ["B", "D"] of tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>> : tensor<2x8xbf16>
   shd.output "y" %y ["B", "D"] : tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>
 }

@@ -3,11 +3,8 @@
 #include "Fuzz.h"
 #include "mlir/IR/Verifier.h"
 #include "shardc/Dialect/Spmd/IR/Spmd.h"
-#include "shardc/Optimizer/Context.h"
-#include "shardc/Pipelines/FasterBinding.h"
-#include "shardc/Pipelines/Pipelines.h"
 #include "shardc/PlanText/PlanText.h"
-#include "shardc/Report/Report.h"
+#include "shardc/Questions/FasterBinding.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include <cstdlib>
@@ -61,49 +58,53 @@ fuzz::runPasses(Quiet &quiet, ModuleOp module,
   return success();
 }
 
+/// Runs a stage of a compilation as runPasses() does passes.
+static LogicalResult runStage(fuzz::Quiet &quiet, Compilation &compilation,
+                              LogicalResult (Compilation::*stage)()) {
+  unsigned before = quiet.errors;
+  if (failed((compilation.*stage)())) {
+    fuzz::require(quiet.errors != before, "a stage that fails emits an error");
+    return failure();
+  }
+  fuzz::require(succeeded(verify(compilation.module())),
+                "what a stage leaves verifies");
+  return success();
+}
+
 /// The report in all its forms, and what follows it.
-static void report(ModuleOp module, ModuleOp planned,
-                   const PlanOptions &options) {
-  shd::ProgramOp program = *module.getOps<shd::ProgramOp>().begin();
-  std::unique_ptr<PlanningContext> context = createContext(program);
-  fuzz::require(context != nullptr, "a planned program has a machine");
-  ScheduledProgram scheduled =
-      scheduleProgram(program, context->model, options.memoryLimit);
-  ReportOptions reportOptions{"input.shd", options.memoryLimit,
-                              /*timeline=*/true};
-  Report report =
-      buildReport(program, context->model, scheduled, reportOptions);
-  report.fasterBinding = findFasterBinding(planned, program, context->model,
-                                           report, reportOptions);
-  printText(llvm::nulls(), report, /*colour=*/false);
-  printJson(llvm::nulls(), report);
-  (void)checkFits(report, scheduled.memory.peakLoc);
+static void report(Compilation &compilation, ModuleOp planned) {
+  ReportOptions options{"input.shd", std::nullopt, /*timeline=*/true};
+  std::optional<Report> report = buildReport(compilation, options);
+  fuzz::require(report.has_value(), "a planned program has a machine");
+  report->fasterBinding = findFasterBinding(planned, compilation, *report);
+  printText(llvm::nulls(), *report, /*colour=*/false);
+  printJson(llvm::nulls(), *report);
+  (void)checkFits(*report, compilation.schedule()->memory.peakLoc);
 }
 
 void fuzz::compile(llvm::StringRef text, const PlanOptions &options) {
   Quiet quiet;
   llvm::SourceMgr sourceMgr;
   setText(sourceMgr, text);
-  std::optional<Program> program =
-      importProgram(sourceMgr, &quiet.context, /*overrides=*/{});
-  require(program.has_value() == (quiet.errors == 0),
+  CompileOptions how{options};
+  // A program that does not verify is a defect of the pass, not an error.
+  how.verifyPasses = false;
+  std::optional<Compilation> compilation = Compilation::import(
+      sourceMgr, &quiet.context, /*overrides=*/{}, std::move(how));
+  require(compilation.has_value() == (quiet.errors == 0),
           "a program is imported unless there is an error");
-  if (!program)
+  if (!compilation)
     return;
-  ModuleOp module = *program->module;
-  require(succeeded(verify(module)), "an imported program verifies");
-  quiet.context.getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
-      [machine = program->machine](shd::HardwareAttr) { return machine; });
-  if (failed(runPasses(quiet, module, [&](OpPassManager &manager) {
-        buildPlanPipeline(manager, options);
-      })))
+  require(succeeded(verify(compilation->module())),
+          "an imported program verifies");
+  if (failed(runStage(quiet, *compilation, &Compilation::plan)))
     return;
-  OwningOpRef<ModuleOp> planned = module.clone();
-  printPlan(llvm::nulls(), *program, sourceMgr,
-            *module.getOps<shd::ProgramOp>().begin(), /*overrides=*/{});
-  require(succeeded(runPasses(quiet, module, buildLoweringPipeline)),
+  OwningOpRef<ModuleOp> planned = compilation->clone();
+  printPlan(llvm::nulls(), compilation->source(), sourceMgr,
+            compilation->program(), /*overrides=*/{});
+  require(succeeded(runStage(quiet, *compilation, &Compilation::lower)),
           "a plan can be made explicit");
-  report(module, *planned, options);
-  if (succeeded(runPasses(quiet, module, buildSpmdPipeline)))
-    module->print(llvm::nulls());
+  report(*compilation, *planned);
+  if (succeeded(runStage(quiet, *compilation, &Compilation::convertToSpmd)))
+    compilation->module()->print(llvm::nulls());
 }

@@ -42,7 +42,7 @@ static std::string firstDifference(llvm::StringRef a, llvm::StringRef b) {
 static std::string roundTrip(PlannedProgram &plan) {
   std::pair<const char *, ModuleOp> stages[] = {{"imported", *plan.imported},
                                                 {"planned", *plan.planned},
-                                                {"lowered", *plan.lowered}};
+                                                {"lowered", plan.lowered()}};
   for (auto [stage, module] : stages) {
     std::string text = print(module);
     OwningOpRef<ModuleOp> read =

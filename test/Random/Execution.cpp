@@ -17,7 +17,7 @@ static std::string verify(PlannedProgram &plan, bool shrink) {
   VerifyOptions options;
   options.shrink = shrink;
   FailureOr<Verification> verification =
-      verifyPlan(*plan.imported, *plan.lowered, options);
+      verifyPlan(*plan.imported, plan.lowered(), options);
   if (failed(verification))
     return "does not run\n" + plan.text.messages();
   if (verification->holds)
@@ -168,11 +168,11 @@ std::string test::sameCollectives(PlannedProgram &plan) {
   VerifyOptions options;
   options.shrink = false;
   FailureOr<Verification> verification =
-      verifyPlan(*plan.imported, *plan.lowered, options);
+      verifyPlan(*plan.imported, plan.lowered(), options);
   if (failed(verification))
     return "does not run\n" + plan.text.messages();
   // Padding is priced and need not be sent.
-  bool bytesToo = !TestProgram::programOf(*plan.lowered).getAllowPadding();
+  bool bytesToo = !TestProgram::programOf(plan.lowered()).getAllowPadding();
   std::vector<Listed> inReport = priced(*plan.report);
   std::string difference =
       disagreement(inReport, emitted(*verification->module),
@@ -191,12 +191,12 @@ std::string test::sameCollectives(PlannedProgram &plan) {
 
 std::string test::samePeak(PlannedProgram &plan) {
   ScheduledProgram scheduled =
-      scheduleProgram(TestProgram::programOf(*plan.lowered), plan.model());
+      scheduleProgram(TestProgram::programOf(plan.lowered()), plan.model());
   VerifyOptions options;
   options.shrink = false;
   options.schedule = &scheduled.issues;
   FailureOr<Verification> verification =
-      verifyPlan(*plan.imported, *plan.lowered, options);
+      verifyPlan(*plan.imported, plan.lowered(), options);
   if (failed(verification))
     return "does not run\n" + plan.text.messages();
   if (verification->holds)

@@ -3,7 +3,6 @@
 #include "Plans.h"
 #include "Assignments.h"
 #include "mlir/IR/Verifier.h"
-#include "shardc/Pipelines/Pipelines.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -28,42 +27,50 @@ static bool pinAtRandom(TestProgram &text, uint64_t seed) {
   return assignment.has_value();
 }
 
-static bool plan(TestProgram &text, const std::string &how, uint64_t seed) {
-  if (how == "random")
-    return pinAtRandom(text, seed);
+static PlanOptions optionsOf(const std::string &how) {
   PlanOptions options;
   options.mode = how == "none"        ? OptMode::None
                  : how == "propagate" ? OptMode::Propagate
                                       : OptMode::Optimize;
   if (how == "upper")
     options.objective = Objective::Upper;
-  PassManager manager(text.module()->getContext());
-  buildPlanPipeline(manager, options);
-  return succeeded(manager.run(text.module()));
+  return options;
+}
+
+/// The text planned; nothing if it cannot be.
+static std::optional<Compilation> plan(TestProgram &text,
+                                       const std::string &how, uint64_t seed) {
+  bool isRandom = how == "random";
+  if (isRandom && !pinAtRandom(text, seed))
+    return std::nullopt;
+  Compilation compilation(text.clone(),
+                          isRandom ? Compilation::Stage::Planned
+                                   : Compilation::Stage::Imported,
+                          {optionsOf(how)});
+  if (failed(compilation.plan()))
+    return std::nullopt;
+  return compilation;
 }
 
 std::unique_ptr<PlannedProgram>
 test::planText(TestProgram &text, const Overrides &overrides,
                const std::string &how, uint64_t seed, std::string &failure) {
-  std::unique_ptr<PlannedProgram> result(
-      new PlannedProgram{text, overrides, how, text.clone(), {}, {}, {}, {}});
-  if (!plan(text, how, seed)) {
+  OwningOpRef<ModuleOp> imported = text.clone();
+  std::optional<Compilation> compilation = plan(text, how, seed);
+  if (!compilation) {
     if (isDefect(text.messages()))
       failure = text.messages();
     return nullptr;
   }
-  result->planned = text.clone();
-  PassManager lower(text.module()->getContext());
-  buildLoweringPipeline(lower);
-  if (failed(verify(text.module())) || failed(lower.run(text.module()))) {
+  std::unique_ptr<PlannedProgram> result(
+      new PlannedProgram{text, overrides, how, std::move(imported),
+                         compilation->clone(), std::move(*compilation)});
+  Compilation &explicitPlan = result->compilation;
+  if (failed(verify(explicitPlan.module())) || failed(explicitPlan.lower())) {
     failure = "a plan that cannot be made explicit\n" + text.messages();
     return nullptr;
   }
-  result->lowered = text.clone();
-  shd::ProgramOp program = TestProgram::programOf(text.module());
-  result->context = createContext(program);
-  result->report = buildReport(program, result->model(),
-                               scheduleProgram(program, result->model()), {});
+  result->report = buildReport(explicitPlan, {});
   return result;
 }
 

@@ -10,6 +10,7 @@
 
 #include "RandomProgram.h"
 #include "TestProgram.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Report/Report.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -23,15 +24,16 @@ struct PlannedProgram {
   /// `scheduled` or `upper`, the objective of the search; `propagate`, `none`;
   /// or `random` for random legal pins.
   std::string plan;
-  /// As written; with a closed pin on every value and use; with shardings in
-  /// types, collectives and costs.
-  mlir::OwningOpRef<mlir::ModuleOp> imported, planned, lowered;
-  std::unique_ptr<PlanningContext> context;
-  std::optional<Report> report;
+  /// As written, and with a closed pin on every value and use.
+  mlir::OwningOpRef<mlir::ModuleOp> imported, planned;
+  Compilation compilation;
+  std::optional<Report> report = {};
   /// False if it cannot be written as a program.
   bool hasText = true;
 
-  const CollectiveModel &model() const { return context->model; }
+  /// With shardings in types, collectives and costs.
+  mlir::ModuleOp lowered() { return compilation.module(); }
+  const CollectiveModel &model() { return compilation.planning()->model; }
 };
 
 /// Outcome of a program.

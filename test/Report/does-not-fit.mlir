@@ -38,7 +38,7 @@ shd.program "p" hardware <"tpu_v5e", []>
   %x = shd.declare input "x" ["B", "D"] : tensor<8x4096xbf16> loc("p.shd":3:8)
   %w = shd.declare weight "w" ["D", "F"] : tensor<4096x4096xbf16> loc("p.shd":4:8)
   %y = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]>
-    {shd.name = "y", shd.group = 0 : i64,
+    {shd.name = "y", shd.group = #shd.group<0>,
      shd.group_cost = #shd.group_cost<flops = 268435456.0, vector_flops = 0.0, hbm_bytes = 33685504.0, matrix_s = 1.362617e-6, vector_s = 0.0, hbm_s = 4.107988e-5>}
     : (tensor<8x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<8x4096xbf16> loc("p.shd":5:1)
   shd.output "y" %y ["B", "F"] : tensor<8x4096xbf16> loc("p.shd":6:8)

@@ -73,7 +73,7 @@ shd.program "loop" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]>
     %w = shd.part %ws[%i] : tensor<3x64x64xbf16, #shd.sharding<[{}, {X}, {}]>>
       -> tensor<64x64xbf16, #shd.sharding<[{X}, {}]>> loc("loop.shd":6:10)
     %p = shd.einsum(%x_in, %w) <[B, J], [J, K] -> [B, K]>
-      {shd.name = "y", shd.group = 0 : i64,
+      {shd.name = "y", shd.group = #shd.group<0>,
        shd.group_cost = #shd.group_cost<flops = 8192.0, vector_flops = 0.0, hbm_bytes = 2688.0, matrix_s = 4.16e-11, vector_s = 0.0, hbm_s = 3.278e-9>}
       : (tensor<4x64xbf16, #shd.sharding<[{}, {X}]>>,
          tensor<64x64xbf16, #shd.sharding<[{X}, {}]>>)

@@ -97,17 +97,17 @@ shd.program "ffn" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]>
     : tensor<4096x16384xbf16, #shd.sharding<[{X}, {Y}]>>
     -> tensor<4096x16384xbf16, #shd.sharding<[{}, {Y}]>> loc("ffn.shd":10:1)
   %h0 = shd.einsum(%in, %win_x) <[B, D], [D, F] -> [B, F]>
-    {shd.name = "H", shd.temporary, shd.group = 0 : i64,
+    {shd.name = "H", shd.temporary, shd.group = #shd.group<0>,
      shd.group_cost = #shd.group_cost<flops = 68719476736.0, vector_flops = 0.0, hbm_bytes = 67108864.0, matrix_s = 3.4882983e-4, vector_s = 0.0, hbm_s = 8.184008e-5>}
     : (tensor<8192x4096xbf16, #shd.sharding<[{X}, {}]>>,
        tensor<4096x16384xbf16, #shd.sharding<[{}, {Y}]>>)
     -> tensor<8192x16384xbf16, #shd.sharding<[{X}, {Y}]>> loc("ffn.shd":10:20)
   %h = shd.elementwise relu(%h0) <[B, F] -> [B, F]>
-    {shd.name = "H", shd.group = 0 : i64}
+    {shd.name = "H", shd.group = #shd.group<0>}
     : (tensor<8192x16384xbf16, #shd.sharding<[{X}, {Y}]>>)
     -> tensor<8192x16384xbf16, #shd.sharding<[{X}, {Y}]>> loc("ffn.shd":10:1)
   %out = shd.einsum(%h, %wout) <[B, F], [F, D] -> [B, D]>
-    {shd.name = "Out", shd.group = 2 : i64,
+    {shd.name = "Out", shd.group = #shd.group<1>,
      shd.group_cost = #shd.group_cost<flops = 68719476736.0, vector_flops = 0.0, hbm_bytes = 67108864.0, matrix_s = 3.4882983e-4, vector_s = 0.0, hbm_s = 8.184008e-5>}
     : (tensor<8192x16384xbf16, #shd.sharding<[{X}, {Y}]>>,
        tensor<16384x4096xbf16, #shd.sharding<[{Y}, {}]>>)

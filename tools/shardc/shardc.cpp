@@ -17,19 +17,16 @@
 #include "shardc/Dialect/Shd/IR/Shd.h"
 #include "shardc/Export/Jax.h"
 #include "shardc/Frontend/Frontend.h"
-#include "shardc/Optimizer/Context.h"
-#include "shardc/Optimizer/SearchWatch.h"
-#include "shardc/Pipelines/FasterBinding.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Pipelines/Pipelines.h"
 #include "shardc/PlanText/WritePlan.h"
 #include "shardc/Questions/Diff.h"
 #include "shardc/Questions/Evaluator.h"
+#include "shardc/Questions/FullReport.h"
 #include "shardc/Questions/MeshChoice.h"
 #include "shardc/Questions/PlanFile.h"
 #include "shardc/Questions/Questions.h"
-#include "shardc/Questions/WaysOut.h"
 #include "shardc/Report/Report.h"
-#include "shardc/Report/Suspects.h"
 #include "shardc/Report/Units.h"
 #include "shardc/Terminal/Interrupt.h"
 #include "shardc/Terminal/ProgressLine.h"
@@ -78,7 +75,6 @@ std::string nameOf(StringRef path) {
 
 enum class Rounding { Exact, Declared };
 enum class LintLevel { Report, Error };
-enum class PlanAs { Pins, Start };
 enum class Emit { Cost, Json, Ast, Mlir, Ir, Spmd, Plan, Jax, Csv, Problem };
 
 cl::OptionCategory emitCategory("1. What to emit");
@@ -163,14 +159,14 @@ struct Options {
       cl::desc("Take the shardings of a plan: a program as --emit-plan prints "
                "it, or the JSON of a report"),
       cl::value_desc("FILE"), cl::cat(planCategory)};
-  cl::opt<PlanAs> planAs{
-      "plan-as", cl::desc("How to use --plan:"), cl::init(PlanAs::Pins),
+  cl::opt<PlanFileUse> planAs{
+      "plan-as", cl::desc("How to use --plan:"), cl::init(PlanFileUse::Pins),
       cl::cat(planCategory),
       cl::values(
           clEnumValN(
-              PlanAs::Pins, "pins",
+              PlanFileUse::Pins, "pins",
               "Its shardings are constraints; the rest is searched (default)"),
-          clEnumValN(PlanAs::Start, "start",
+          clEnumValN(PlanFileUse::Start, "start",
                      "The search starts from it: the result is never slower"))};
   cl::list<std::string> freed{
       "free",
@@ -343,6 +339,7 @@ struct Source {
     manager.AddNewSourceBuffer(std::move(buffer), SMLoc());
     // Diagnostics speak of the program, not of the operations made from it.
     context.printOpOnDiagnostic(false);
+    context.loadDialect<shd::ShdDialect, spmd::SpmdDialect>();
   }
 
   SourceMgr manager;
@@ -367,28 +364,17 @@ private:
                      raw_ostream &os);
   ExitStatus verify(SourceMgr &sourceMgr, MLIRContext &context,
                     raw_ostream &os);
-  OwningOpRef<ModuleOp> readModule(SourceMgr &sourceMgr, MLIRContext &context);
+  CompileOptions compileOptions();
   std::optional<Program> import(SourceMgr &sourceMgr, MLIRContext &context);
-  bool decideMesh(SourceMgr &sourceMgr, MLIRContext &context,
-                  llvm::SMRange where);
-  OwningOpRef<ModuleOp> takeModule(Program &program, MLIRContext &context);
+  std::optional<Compilation> begin(SourceMgr &sourceMgr, MLIRContext &context);
   std::optional<PlanFile> readPlanFile();
-  LogicalResult search(ModuleOp module);
-  LogicalResult searchOnce(ModuleOp module, PlanOptions how);
-  LogicalResult searchFromPlan(ModuleOp module, const PlanFile &file);
-  LogicalResult plan(ModuleOp module, OwningOpRef<ModuleOp> &planned);
-  LogicalResult run(ModuleOp module,
-                    llvm::function_ref<void(OpPassManager &)> buildPipeline);
-  ExitStatus printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
-                              raw_ostream &os);
-  ExitStatus report(SourceMgr &sourceMgr, ModuleOp module,
-                    shd::ProgramOp program, ModuleOp planned, raw_ostream &os);
-  ExitStatus printProblem(ModuleOp module, shd::ProgramOp program,
-                          raw_ostream &os);
-  LogicalResult printJax(ModuleOp imported, shd::ProgramOp planned,
+  LogicalResult plan(Compilation &compilation);
+  ExitStatus report(SourceMgr &sourceMgr, Compilation &compilation,
+                    raw_ostream &os);
+  ExitStatus printProblem(Compilation &compilation, raw_ostream &os);
+  LogicalResult printJax(ModuleOp imported, Compilation &compilation,
                          raw_ostream &os);
-  ExitStatus verifyByRunning(ModuleOp imported, ModuleOp planned,
-                             raw_ostream &os);
+  ExitStatus verifyByRunning(Compilation &compilation, raw_ostream &os);
   ExitStatus answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
                              raw_ostream &os);
   std::variant<DiffInput, ExitStatus> readDiffInput(StringRef path);
@@ -440,91 +426,56 @@ static void showProgress(ProgressLine &line,
   line.show(text(progress.cost), text(progress.bound), gap);
 }
 
-/// The one program of a module, or null after an error.
-static shd::ProgramOp programOf(ModuleOp module) {
-  auto programs = module.getOps<shd::ProgramOp>();
-  if (hasSingleElement(programs))
-    return *programs.begin();
-  module.emitError("expected one shd.program, found ")
-      << std::distance(programs.begin(), programs.end());
-  return {};
+/// Timing, options of MLIR, Ctrl-C, and on a terminal a line that tells how far
+/// a search is.
+CompileOptions Driver::compileOptions() {
+  CompileOptions how{options.plan()};
+  how.plan.priceMemory = options.emitsReport() && !options.verify;
+  how.interrupted = &interrupted;
+  how.configure = [this](PassManager &manager) {
+    manager.enableTiming(timing);
+    return applyPassManagerCLOptions(manager);
+  };
+  how.beginProgress = [] {
+    auto line = std::make_shared<ProgressLine>(ProgressLine::isWanted());
+    return [line](const solver::SearchProgress &progress) {
+      showProgress(*line, progress);
+    };
+  };
+  return how;
 }
 
-/// Where a position of the main file is.
-static Location locationOf(SourceMgr &sourceMgr, MLIRContext &context,
-                           SMLoc loc) {
-  unsigned buffer = sourceMgr.FindBufferContainingLoc(loc);
-  if (buffer == 0)
-    return UnknownLoc::get(&context);
-  auto [line, column] = sourceMgr.getLineAndColumn(loc, buffer);
-  return FileLineColLoc::get(
-      &context, sourceMgr.getMemoryBuffer(buffer)->getBufferIdentifier(), line,
-      column);
-}
-
-OwningOpRef<ModuleOp> Driver::readModule(SourceMgr &sourceMgr,
-                                         MLIRContext &context) {
+/// Imports the program on its mesh, or the one that is chosen for it.
+std::optional<Program> Driver::import(SourceMgr &sourceMgr,
+                                      MLIRContext &context) {
   TimingScope nested = timing.nest("Read");
-  context.loadDialect<shd::ShdDialect, spmd::SpmdDialect>();
-  if (options.readsModule()) {
-    DialectRegistry registry;
-    registerCatalogue(registry);
-    context.appendDialectRegistry(registry);
-    return parseSourceFile<ModuleOp>(sourceMgr, &context);
-  }
-  std::optional<Program> program = import(sourceMgr, context);
-  if (!program)
-    return {};
-  return takeModule(*program, context);
-}
-
-/// Chooses what `mesh auto` leaves open; false after an error.
-bool Driver::decideMesh(SourceMgr &sourceMgr, MLIRContext &context,
-                        llvm::SMRange where) {
-  TimingScope nested = timing.nest("Mesh");
   MeshChoiceOptions how;
   how.plan = options.plan();
   how.file = options.name();
   how.jobs = options.jobs;
   how.showProgress = sys::Process::StandardErrIsDisplayed();
   how.interrupted = &interrupted;
-  std::string error;
-  std::optional<MeshChoice> choice =
-      chooseMesh(sourceMgr, overrides, how, error);
-  if (!choice) {
-    emitError(locationOf(sourceMgr, context, where.Start),
-              "no mesh of all chips of the machine suits the program; on the "
-              "first one: ")
-        << error;
-    return false;
-  }
-  overrides.mesh = choice->text;
-  meshSearch = std::move(choice->search);
-  return true;
+  return importOnBestMesh(sourceMgr, &context, overrides, how, meshSearch);
 }
 
-/// Imports the program on its mesh, or the one that is chosen for it.
-std::optional<Program> Driver::import(SourceMgr &sourceMgr,
-                                      MLIRContext &context) {
-  std::optional<Program> program =
-      importProgram(sourceMgr, &context, overrides);
-  if (!program || !program->autoMesh)
-    return program;
-  if (!decideMesh(sourceMgr, context, program->autoMesh->where))
-    return std::nullopt;
-  // Warnings have been given.
-  ScopedDiagnosticHandler silence(&context, [](Diagnostic &diagnostic) {
-    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
-  });
-  return importProgram(sourceMgr, &context, overrides);
-}
-
-/// The program's module; from here on passes find its machine.
-OwningOpRef<ModuleOp> Driver::takeModule(Program &program,
+/// Reads a module, or imports a program.
+std::optional<Compilation> Driver::begin(SourceMgr &sourceMgr,
                                          MLIRContext &context) {
-  context.getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
-      [machine = program.machine](shd::HardwareAttr) { return machine; });
-  return std::move(program.module);
+  if (!options.readsModule()) {
+    std::optional<Program> program = import(sourceMgr, context);
+    if (!program)
+      return std::nullopt;
+    return Compilation(std::move(*program), compileOptions());
+  }
+  TimingScope nested = timing.nest("Read");
+  DialectRegistry registry;
+  registerCatalogue(registry);
+  context.appendDialectRegistry(registry);
+  auto module = parseSourceFile<ModuleOp>(sourceMgr, &context);
+  if (!module)
+    return std::nullopt;
+  Compilation::Stage stage = Compilation::stageOf(*module);
+  return Compilation(std::move(module), stage, compileOptions());
 }
 
 /// What `--plan` names; nothing after an error.
@@ -547,176 +498,83 @@ std::optional<PlanFile> Driver::readPlanFile() {
   DiagnosticPrinter printer(source.manager, &source.context);
   Overrides overrides;
   overrides.allowPadding = options.allowPadding;
-  std::optional<Program> program =
-      importProgram(source.manager, &source.context, overrides);
-  if (!program)
+  std::optional<Compilation> plan =
+      Compilation::import(source.manager, &source.context, overrides);
+  if (!plan)
     return std::nullopt;
-  return readPlanProgram(programOf(*program->module), path.str());
+  return readPlanProgram(plan->program(), path.str());
 }
 
-/// Plans with what the file says, and without; keeps the first as pins, and as
-/// a start the faster one. Where the file leaves little open, it is a start
-/// however short the time limit.
-LogicalResult Driver::searchFromPlan(ModuleOp module, const PlanFile &file) {
-  OwningOpRef<ModuleOp> open = module.clone();
-  bool asStart = options.planAs == PlanAs::Start;
-  PlanOptions how = options.plan(), withFile = how;
-  if (asStart && options.freed.empty())
-    withFile.timeLimitSeconds.reset();
-  if (failed(applyPlanFile(programOf(module), file, options.freed)) ||
-      failed(searchOnce(module, withFile)) || failed(searchOnce(*open, how)))
-    return failure();
-  given = {file.file, asStart ? "start" : "pins",
-           plannedSeconds(programOf(module)), plannedSeconds(programOf(*open))};
-  if (asStart)
-    keepFaster(module, *open);
-  return success();
-}
-
-LogicalResult Driver::search(ModuleOp module) {
+/// Chooses a plan, with what `--plan` names.
+LogicalResult Driver::plan(Compilation &compilation) {
   if (!options.planFile.getNumOccurrences())
-    return searchOnce(module, options.plan());
+    return compilation.plan();
   std::optional<PlanFile> file = readPlanFile();
-  return file ? searchFromPlan(module, *file) : failure();
-}
-
-/// Runs the planning pipeline; Ctrl-C ends its search, and on a terminal a line
-/// tells how far it is.
-LogicalResult Driver::searchOnce(ModuleOp module, PlanOptions how) {
-  MLIRContext *context = module.getContext();
-  ProgressLine line(ProgressLine::isWanted());
-  SearchWatch &watch = SearchWatch::attach(context);
-  watch.interrupted = &interrupted;
-  watch.progress = [&line](const solver::SearchProgress &progress) {
-    showProgress(line, progress);
-  };
-  how.priceMemory = options.emitsReport() && !options.verify;
-  LogicalResult planned = run(
-      module, [&](OpPassManager &manager) { buildPlanPipeline(manager, how); });
-  watch.progress = nullptr;
-  return planned;
-}
-
-/// Chooses a plan and makes it explicit; a module that records its plan has
-/// been through that. Keeps a copy with the plan as `planned` where a report
-/// looks for better bindings.
-LogicalResult Driver::plan(ModuleOp module, OwningOpRef<ModuleOp> &planned) {
-  if (programOf(module)->hasAttr(shd::kPlan))
-    return success();
-  if (failed(search(module)))
+  if (!file)
     return failure();
-  if (options.emitsReport())
-    planned = module.clone();
-  return run(module, buildLoweringPipeline);
-}
-
-LogicalResult
-Driver::run(ModuleOp module,
-            llvm::function_ref<void(OpPassManager &)> buildPipeline) {
-  PassManager manager(module->getContext());
-  if (failed(applyPassManagerCLOptions(manager)))
-    return failure();
-  manager.enableTiming(timing);
-  buildPipeline(manager);
-  return manager.run(module);
-}
-
-/// `--emit-plan`: the text is that of the plan before it is made explicit; what
-/// it needs is known after that.
-ExitStatus Driver::printPlannedText(SourceMgr &sourceMgr, MLIRContext &context,
-                                    raw_ostream &os) {
-  context.loadDialect<shd::ShdDialect, spmd::SpmdDialect>();
-  std::optional<Program> program = import(sourceMgr, context);
-  if (!program)
-    return InputError;
-  OwningOpRef<ModuleOp> module = takeModule(*program, context);
-  if (!programOf(*module) || failed(search(*module)))
-    return InputError;
-  shd::ProgramOp planned = programOf(*module);
-  if (failed(writePlan(os, *program, sourceMgr, planned, overrides)) ||
-      failed(run(*module, buildLoweringPipeline)))
-    return InputError;
-  return report(sourceMgr, *module, planned, /*planned=*/{}, nulls());
+  given = planWithFile(compilation, *file, options.planAs, options.freed);
+  return success(given.has_value());
 }
 
 /// Prints what was asked for of a planned program.
-ExitStatus Driver::report(SourceMgr &sourceMgr, ModuleOp module,
-                          shd::ProgramOp program, ModuleOp planned,
+ExitStatus Driver::report(SourceMgr &sourceMgr, Compilation &compilation,
                           raw_ostream &os) {
   TimingScope nested = timing.nest("Report");
-  std::unique_ptr<PlanningContext> context = createContext(program);
-  if (!context)
+  ReportOptions how{options.name(), std::nullopt, options.timeline};
+  std::optional<ReportedText> text;
+  if (!options.readsModule())
+    text.emplace(ReportedText{sourceMgr, overrides});
+  std::optional<Report> report =
+      options.emitsReport()
+          ? buildFullReport(compilation, how, text, options.jobs)
+          : buildReport(compilation, how);
+  if (!report)
     return InputError;
-  std::optional<int64_t> limit = options.plan().memoryLimit;
-  ScheduledProgram scheduled = scheduleProgram(program, context->model, limit);
-  ReportOptions reportOptions{options.name(), limit, options.timeline};
-  Report report =
-      buildReport(program, context->model, scheduled, reportOptions);
-  if (planned)
-    report.fasterBinding = findFasterBinding(planned, program, context->model,
-                                             report, reportOptions);
-  report.given = given;
-  if (options.emitsReport())
-    report.notes = findNotes(program, *context, report);
-  if (report.shortfall && options.emitsReport() && !options.readsModule())
-    report.shortfall->waysOut =
-        findWaysOut(sourceMgr, overrides, options.plan(), report, interrupted);
+  report->given = given;
   if (meshSearch)
-    addMeshSearch(report, *meshSearch);
-  if (options.emit == Emit::Spmd) {
-    markCollectiveMatmuls(program, scheduled);
-    if (failed(run(module, buildSpmdPipeline)))
-      return InputError;
-    module->print(os);
-  } else if (options.emit == Emit::Ir)
-    module->print(os);
+    addMeshSearch(*report, *meshSearch);
+  Location peakLoc = compilation.schedule()->memory.peakLoc;
+  if (options.emit == Emit::Spmd && (failed(compilation.markMatmuls()) ||
+                                     failed(compilation.convertToSpmd())))
+    return InputError;
+  if (options.emit == Emit::Spmd || options.emit == Emit::Ir)
+    compilation.module()->print(os);
   else if (options.emit == Emit::Json)
-    printJson(os, report);
-  else if (options.emit != Emit::Jax)
-    printText(os, report, options.wantsColour());
-  return succeeded(checkFits(report, scheduled.memory.peakLoc)) ? Success
-                                                                : NoPlanFits;
+    printJson(os, *report);
+  else if (options.emit == Emit::Cost)
+    printText(os, *report, options.wantsColour());
+  return succeeded(checkFits(*report, peakLoc)) ? Success : NoPlanFits;
 }
 
 /// `--emit-problem`.
-ExitStatus Driver::printProblem(ModuleOp module, shd::ProgramOp program,
-                                raw_ostream &os) {
-  if (failed(run(module, buildUnsolvedPipeline)) ||
-      failed(shardc::printProblem(os, program, options.plan().memoryLimit)))
+ExitStatus Driver::printProblem(Compilation &compilation, raw_ostream &os) {
+  if (failed(compilation.prepareNetwork()) ||
+      failed(shardc::printProblem(os, compilation.program(),
+                                  options.plan().memoryLimit)))
     return InputError;
   return Success;
 }
 
 /// `--emit-jax`.
-LogicalResult Driver::printJax(ModuleOp imported, shd::ProgramOp planned,
+LogicalResult Driver::printJax(ModuleOp imported, Compilation &compilation,
                                raw_ostream &os) {
   TimingScope nested = timing.nest("Export");
-  std::unique_ptr<PlanningContext> context = createContext(planned);
-  if (!context)
+  if (failed(compilation.markMatmuls()))
     return failure();
-  markCollectiveMatmuls(planned, scheduleProgram(planned, context->model,
-                                                 options.plan().memoryLimit));
-  return exportJax(os, programOf(imported), planned);
+  return exportJax(os, *imported.getOps<shd::ProgramOp>().begin(),
+                   compilation.program());
 }
 
 /// `--verify`.
-ExitStatus Driver::verifyByRunning(ModuleOp imported, ModuleOp planned,
-                                   raw_ostream &os) {
-  TimingScope nested = timing.nest("Verify");
-  shd::ProgramOp program = programOf(planned);
-  std::unique_ptr<PlanningContext> context = createContext(program);
-  if (!context)
+ExitStatus Driver::verifyByRunning(Compilation &compilation, raw_ostream &os) {
+  OwningOpRef<ModuleOp> imported = compilation.clone();
+  if (failed(plan(compilation)))
     return InputError;
-  ScheduledProgram scheduled =
-      scheduleProgram(program, context->model, options.plan().memoryLimit);
-  markCollectiveMatmuls(program, scheduled);
-  VerifyOptions verifyOptions;
-  // What rings take in place of collectives is not modelled.
-  if (scheduled.matmuls.empty())
-    verifyOptions.schedule = &scheduled.issues;
-  verifyOptions.roundToDeclared = options.rounding == Rounding::Declared;
+  TimingScope nested = timing.nest("Verify");
+  VerifyOptions how;
+  how.roundToDeclared = options.rounding == Rounding::Declared;
   FailureOr<Verification> verification =
-      verifyPlan(imported, planned, verifyOptions);
+      verifyPlan(*imported, compilation, how);
   if (failed(verification))
     return InputError;
   emitDifferences(*verification);
@@ -771,30 +629,32 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
     ast::print(os, *file);
     return Success;
   }
-  if (options.emit == Emit::Plan)
-    return printPlannedText(sourceMgr, context, os);
-  OwningOpRef<ModuleOp> module = readModule(sourceMgr, context);
-  if (!module)
+  std::optional<Compilation> compilation = begin(sourceMgr, context);
+  if (!compilation)
     return InputError;
   if (options.emit == Emit::Mlir) {
-    module->walk(shd::removeSourceAttributes);
-    module->print(os);
+    compilation->module().walk(shd::removeSourceAttributes);
+    compilation->module()->print(os);
     return Success;
   }
-  shd::ProgramOp program = programOf(*module);
-  if (program && options.emit == Emit::Problem)
-    return printProblem(*module, program, os);
-  OwningOpRef<ModuleOp> planned, imported;
-  if (options.verify || options.emit == Emit::Jax)
-    imported = module->clone();
-  if (!program || failed(plan(*module, planned)))
-    return InputError;
-  program = programOf(*module);
+  if (options.emit == Emit::Problem)
+    return printProblem(*compilation, os);
   if (options.verify)
-    return verifyByRunning(*imported, *module, os);
-  if (options.emit == Emit::Jax && failed(printJax(*imported, program, os)))
+    return verifyByRunning(*compilation, os);
+  OwningOpRef<ModuleOp> imported;
+  if (options.emit == Emit::Jax)
+    imported = compilation->clone();
+  if (failed(plan(*compilation)))
     return InputError;
-  return report(sourceMgr, *module, program, planned.get(), os);
+  // The text is that of the plan before it is made explicit.
+  if (options.emit == Emit::Plan &&
+      failed(writePlan(os, compilation->source(), sourceMgr,
+                       compilation->program(), overrides)))
+    return InputError;
+  if (options.emit == Emit::Jax &&
+      failed(printJax(*imported, *compilation, os)))
+    return InputError;
+  return report(sourceMgr, *compilation, os);
 }
 
 /// One of the two sides of `--diff`: a program, which is planned, or the JSON
@@ -820,7 +680,7 @@ std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path) {
   if (!program)
     return InputError;
   Outcome outcome =
-      Evaluator(*program, options.plan(), nameOf(path)).plan(Point());
+      Evaluator(*program, options.plan(), nameOf(path)).plan(Variant());
   if (outcome.report)
     return DiffInput(*outcome.report);
   // The compiler says why.
@@ -1002,7 +862,7 @@ static ExitStatus checkPlanFile(const Options &options) {
     if (std::optional<std::string> error = globError(text))
       return commandLineError("invalid pattern for --free: '" + text +
                               "': " + *error);
-  if (options.planAs == PlanAs::Start && options.opt != OptMode::Optimize)
+  if (options.planAs == PlanFileUse::Start && options.opt != OptMode::Optimize)
     return commandLineError(
         "--plan-as=start expects --opt=optimize: no other mode searches");
   if (!sys::fs::exists(options.planFile))

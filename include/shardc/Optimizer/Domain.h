@@ -39,11 +39,16 @@ struct ChunkStrategy {
 
 struct ChunkDomain {
   std::vector<ChunkStrategy> labels;
-  /// [operation][label]: the layout that the label produces.
-  std::vector<std::vector<Layout>> results;
+  /// [operation][result][label]: the layout that the label produces.
+  std::vector<std::vector<std::vector<Layout>>> results;
   /// [operation][operand][label]: the layout that the label consumes; empty for
   /// operands without a layout.
   std::vector<std::vector<std::vector<Layout>>> operands;
+
+  /// By label, the layouts in which a value of the chunk is made.
+  const std::vector<Layout> &layoutsOf(const GraphValue &value) const {
+    return results[value.op][value.result()];
+  }
 };
 
 /// Doubles the labels of a leader for each operand in `operands`: with the

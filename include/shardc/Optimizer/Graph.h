@@ -68,6 +68,10 @@ struct GraphValue {
   Kind kind = Kind::Computed;
   /// Computed: the chunk and the operation in it.
   unsigned chunk = 0, op = 0;
+  /// Computed: which result of the operation it is.
+  unsigned result() const {
+    return llvm::cast<mlir::OpResult>(value).getResultNumber();
+  }
   llvm::SmallVector<ChunkUse, 2> uses;
   /// Values into which it flows unchanged: carried values (as the initial or
   /// the yielded one) and states (their value at the end of the step).
@@ -106,16 +110,16 @@ struct Graph {
   llvm::DenseMap<mlir::Operation *, std::pair<uint32_t, uint32_t>> repeatPoints;
 };
 
-/// The fusion group that an operation is part of: index into Graph::groups; or
-/// nothing.
-std::optional<int64_t> fusionGroupOf(mlir::Operation *op);
-
 /// Success if every operation to price is in a fusion group, and none that has
 /// no price; else an error.
 llvm::LogicalResult checkFusionGroups(shd::ProgramOp program);
 
 /// Builds the graph of a program that has fusion groups and no collectives yet.
 Graph buildGraph(shd::ProgramOp program);
+
+/// What a fusion group's leader makes for the rest of it: its first result. Who
+/// reads another one is in another group.
+mlir::Value groupValue(mlir::Operation *leader);
 
 /// Layouts are per value: true if the operand has one (scalar constants and the
 /// iteration's number are on every device and have none).

@@ -69,7 +69,7 @@ struct Crossovers {
 
 /// Plans samples of the values, and bisects between those that differ.
 Crossovers findCrossovers(const CrossoverRange &range,
-                          const LegalValues &values, Workers &workers);
+                          const LegalValues &values, TrialRunner &runner);
 
 void printCrossoverTable(llvm::raw_ostream &os, llvm::StringRef file,
                          const Crossovers &result, bool colour);

@@ -1,26 +1,24 @@
-//===- Evaluator.h - Plans and prices a program at points -----*- C++ -*-===//
+//===- Evaluator.h - Plans and prices variants of a program ---*- C++ -*-===//
 
 #ifndef SHARDC_QUESTIONS_EVALUATOR_H
 #define SHARDC_QUESTIONS_EVALUATOR_H
 
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Options.h"
-#include "shardc/Questions/Workers.h"
+#include "shardc/Questions/TrialRunner.h"
 
 namespace shardc {
 
-/// Takes a program through the whole compiler at one point after the other, in
-/// a context and with pipelines of its own. What the compiler has to say of a
-/// point is kept, never printed.
-class Evaluator : public PointPlanner {
+/// Takes one variant of a program after the other through the whole compiler,
+/// in a context of its own. What the compiler has to say of a variant is kept,
+/// never printed.
+class Evaluator : public TrialPlanner {
 public:
   /// `file` is what reports call the program.
   Evaluator(const ProgramText &text, const PlanOptions &options,
             std::string file);
 
-  Outcome plan(const Point &point) override;
   Outcome plan(const Variant &variant) override;
-  Outcome plan(const Point &point, const Variant &variant);
   bool isLegal(const Point &point) override;
 
 protected:
@@ -30,12 +28,15 @@ protected:
   mlir::MLIRContext context;
 
 private:
-  std::optional<Report> report(const Point &point, const Variant &variant,
+  std::optional<Report> report(const Variant &variant,
                                std::vector<Layout> &layouts);
-  std::optional<Report> reportOnBestMesh(Point point, const Variant &variant,
+  std::optional<Report> reportOnBestMesh(Variant variant,
                                          std::vector<Layout> &layouts,
                                          const Program &probe);
-  void shareTables(const Program &program, const Point &point);
+  void shareTables(const Program &program, const Variant &variant);
+  const ProgramText &textOf(const Variant &variant) const {
+    return variant.text ? *variant.text : text;
+  }
 
   /// The machine, mesh and binding of the shared tables.
   struct Place {

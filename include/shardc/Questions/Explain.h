@@ -10,7 +10,7 @@
 #define SHARDC_QUESTIONS_EXPLAIN_H
 
 #include "shardc/Questions/PlanFigures.h"
-#include "shardc/Questions/Workers.h"
+#include "shardc/Questions/TrialRunner.h"
 
 namespace shardc {
 
@@ -84,7 +84,7 @@ enum class NoExplanation {
 std::variant<Explanation, NoExplanation> explain(const ProgramText &program,
                                                  mlir::MLIRContext *context,
                                                  llvm::StringRef name,
-                                                 Workers &workers);
+                                                 TrialRunner &runner);
 
 void printExplanation(llvm::raw_ostream &os, const Explanation &explanation,
                       bool colour);

@@ -8,7 +8,7 @@
 #define SHARDC_QUESTIONS_LEGALVALUES_H
 
 #include "shardc/Frontend/Question.h"
-#include "shardc/Questions/Workers.h"
+#include "shardc/Questions/TrialRunner.h"
 
 namespace shardc {
 
@@ -55,7 +55,7 @@ private:
 /// Single values of it may be illegal for other reasons.
 LegalValues findLegalValues(const ProgramText &program,
                             mlir::MLIRContext *context,
-                            const CrossoverRange &range, Workers &workers);
+                            const CrossoverRange &range, TrialRunner &runner);
 
 } // namespace shardc
 

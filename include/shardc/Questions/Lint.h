@@ -10,7 +10,7 @@
 
 #include "shardc/Optimizer/Options.h"
 #include "shardc/Questions/PlanFigures.h"
-#include "shardc/Questions/Workers.h"
+#include "shardc/Questions/TrialRunner.h"
 
 namespace shardc {
 
@@ -54,7 +54,7 @@ struct Lint {
 
 /// Nothing if the program has no plan.
 std::optional<Lint> lint(const ProgramText &text, mlir::MLIRContext *context,
-                         const PlanOptions &options, Workers &workers);
+                         const PlanOptions &options, TrialRunner &runner);
 
 void printLint(llvm::raw_ostream &os, const Lint &lint, bool colour);
 /// Schema shardc.lint/1 of docs/CommandLine.md.

@@ -9,7 +9,7 @@
 #define SHARDC_QUESTIONS_MEMORYCURVE_H
 
 #include "shardc/Questions/PlanFigures.h"
-#include "shardc/Questions/Workers.h"
+#include "shardc/Questions/TrialRunner.h"
 
 namespace shardc {
 
@@ -37,7 +37,7 @@ struct MemoryCurve {
 std::vector<int64_t> curveLimits(int64_t least, int64_t most, int64_t allowed);
 
 /// Nothing if the program has no plan however much memory there is.
-std::optional<MemoryCurve> findMemoryCurve(Workers &workers);
+std::optional<MemoryCurve> findMemoryCurve(TrialRunner &runner);
 
 void printMemoryCurve(llvm::raw_ostream &os, const MemoryCurve &curve,
                       bool colour);

@@ -40,12 +40,13 @@ std::optional<MeshChoice> chooseMesh(const ProgramText &text,
                                      const MeshChoiceOptions &options,
                                      std::string &error);
 
-/// The same of the program in the main buffer of `sourceMgr`, which means `mesh
-/// auto` with these overrides.
-std::optional<MeshChoice> chooseMesh(const llvm::SourceMgr &sourceMgr,
-                                     const Overrides &overrides,
-                                     const MeshChoiceOptions &options,
-                                     std::string &error);
+/// Imports the program in the main buffer of `sourceMgr`; where it means `mesh
+/// auto`, on the mesh that is chosen, which `overrides` then name and `search`
+/// tells of. Nothing after an error.
+std::optional<Program>
+importOnBestMesh(llvm::SourceMgr &sourceMgr, mlir::MLIRContext *context,
+                 Overrides &overrides, const MeshChoiceOptions &options,
+                 std::optional<Report::MeshSearch> &search);
 
 /// Makes the report of the plan on the chosen mesh tell of the choice: its
 /// bound is that of all meshes.

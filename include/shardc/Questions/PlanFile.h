@@ -9,8 +9,8 @@
 #ifndef SHARDC_QUESTIONS_PLANFILE_H
 #define SHARDC_QUESTIONS_PLANFILE_H
 
-#include "shardc/Dialect/Shd/IR/Shd.h"
-#include "shardc/Frontend/Frontend.h"
+#include "shardc/Pipelines/Compilation.h"
+#include "shardc/Report/Report.h"
 #include <set>
 
 namespace shardc {
@@ -56,14 +56,15 @@ std::optional<std::string> globError(llvm::StringRef text);
 llvm::LogicalResult applyPlanFile(shd::ProgramOp program, const PlanFile &plan,
                                   llvm::ArrayRef<std::string> freed);
 
-/// Time of a step of a program that was planned, by what was minimised; nothing
-/// if the plan does not fit.
-std::optional<double> plannedSeconds(shd::ProgramOp program);
+/// What a plan file is to the search: annotations, or where it starts.
+enum class PlanFileUse { Pins, Start };
 
-/// Puts into `module` the faster one of its plan and of `open`, the plan of the
-/// same program without what a plan file says; what is proven is then what is
-/// proven of that. `open` is used up.
-void keepFaster(mlir::ModuleOp module, mlir::ModuleOp open);
+/// Plans an imported program with what the file says, and without; keeps the
+/// first as pins, and as a start the faster one, with what is proven of the
+/// other. Nothing after an error.
+std::optional<Report::Given> planWithFile(Compilation &compilation,
+                                          const PlanFile &file, PlanFileUse use,
+                                          llvm::ArrayRef<std::string> freed);
 
 } // namespace shardc
 

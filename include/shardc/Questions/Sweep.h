@@ -7,7 +7,7 @@
 #ifndef SHARDC_QUESTIONS_SWEEP_H
 #define SHARDC_QUESTIONS_SWEEP_H
 
-#include "shardc/Questions/Workers.h"
+#include "shardc/Questions/TrialRunner.h"
 
 namespace shardc {
 
@@ -43,7 +43,7 @@ struct SweepRow {
 
 /// Plans every point.
 std::vector<SweepRow> sweep(const Grid &grid, SweepFormat format,
-                            Workers &workers);
+                            TrialRunner &runner);
 
 /// A line for each point, at most 120 columns.
 void printSweepTable(llvm::raw_ostream &os, llvm::StringRef title,

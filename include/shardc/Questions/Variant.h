@@ -1,15 +1,17 @@
-//===- Variant.h - A program with other annotations -----------*- C++ -*-===//
+//===- Variant.h - A program with something changed -----------*- C++ -*-===//
 //
-// The changes that a question makes to a program before planning it again: its
-// annotations, and the memory of a device.
+// The changes that a question makes to a program before planning it again:
+// values of dims, its mesh and machine, its annotations, and how it is planned.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_QUESTIONS_VARIANT_H
 #define SHARDC_QUESTIONS_VARIANT_H
 
+#include "shardc/Frontend/ProgramText.h"
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Options.h"
+#include <functional>
 
 namespace shardc {
 struct Report;
@@ -18,7 +20,7 @@ struct Report;
 struct PinPlace {
   /// Position of the operation in the imported program, in program order.
   unsigned op = 0;
-  /// The operand that it places; nothing: the result.
+  /// The operand that it places; nothing: the only result.
   std::optional<unsigned> operand;
 
   bool operator==(const PinPlace &other) const = default;
@@ -34,27 +36,42 @@ shd::ShardingAttr pinAt(llvm::ArrayRef<mlir::Operation *> operations,
 void setPinAt(llvm::ArrayRef<mlir::Operation *> operations, PinPlace place,
               shd::ShardingAttr pin);
 
+/// What is set, in the order of the question.
+using Point = std::vector<Setting>;
+
+/// One change of a program, of any kind. Nothing changed: the program as it is
+/// written, planned as the options say.
 struct Variant {
   struct Pin {
     PinPlace place;
     /// The new annotation there; nothing: the plan is free.
     std::optional<Layout> layout;
   };
-  std::vector<Pin> pins;
+  /// Set in place of what the program and its overrides say.
+  Point point = {};
+  std::vector<Pin> pins = {};
   /// Changes the imported program in other ways.
-  std::function<void(shd::ProgramOp)> edit;
+  std::function<void(shd::ProgramOp)> edit = {};
+  /// Another text of the program, in place of the runner's.
+  const ProgramText *text = nullptr;
   /// Bytes per device, in place of those of the options.
-  std::optional<int64_t> memoryLimit;
+  std::optional<int64_t> memoryLimit = {};
   /// How to choose, in place of what the options say.
-  std::optional<OptMode> mode;
+  std::optional<OptMode> mode = {};
   /// Where the plan's layouts are wanted.
-  std::vector<PinPlace> watched;
+  std::vector<PinPlace> watched = {};
   /// Looks at the plan once it is explicit: `operations` are those of the
   /// program before that, in its order.
   std::function<void(shd::ProgramOp,
                      llvm::ArrayRef<mlir::Operation *> operations,
                      PlanningContext &, const Report &)>
-      inspect;
+      inspect = {};
+
+  static Variant at(Point point) {
+    Variant variant;
+    variant.point = std::move(point);
+    return variant;
+  }
 };
 
 } // namespace shardc

@@ -5,8 +5,7 @@
 
 #include "shardc/Frontend/Frontend.h"
 #include "shardc/Optimizer/Options.h"
-#include "shardc/Report/Report.h"
-#include <atomic>
+#include "shardc/Questions/TrialRunner.h"
 
 namespace shardc {
 
@@ -15,13 +14,12 @@ namespace shardc {
 /// smaller inputs, more devices. `report` is of its plan with `overrides` and
 /// `options`, which does not fit. By `upper` time, and no more plans than a
 /// program of that size takes about two seconds for. What takes least to do
-/// comes first, what fits before what does not. None is planned once
-/// `interrupted` is set.
+/// comes first, what fits before what does not.
 std::vector<Report::WayOut> findWaysOut(const llvm::SourceMgr &sourceMgr,
                                         const Overrides &overrides,
                                         const PlanOptions &options,
                                         const Report &report,
-                                        const std::atomic<bool> &interrupted);
+                                        const TrialOptions &how);
 
 } // namespace shardc
 

@@ -25,9 +25,9 @@ struct DeclaredTensor {
   mlir::RankedTensorType type;
 };
 
-/// A value of one operation in one iteration: one array per device.
+/// A result of one operation in one iteration: one array per device.
 struct RunValue {
-  mlir::Operation *op = nullptr;
+  mlir::OpResult value;
   llvm::ArrayRef<int64_t> iterations;
   llvm::ArrayRef<TensorRef> parts;
 };

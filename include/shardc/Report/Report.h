@@ -19,6 +19,7 @@
 #include <vector>
 
 namespace shardc {
+class Compilation;
 
 /// One tensor: declared, named by a statement, or an output.
 struct ReportTensor {
@@ -389,6 +390,9 @@ struct ReportOptions {
 Report buildReport(shd::ProgramOp program, const CollectiveModel &model,
                    const ScheduledProgram &scheduled,
                    const ReportOptions &options);
+/// The same of a compilation, with its memory limit; nothing after an error.
+std::optional<Report> buildReport(Compilation &compilation,
+                                  ReportOptions options);
 
 /// The smallest limit that the plan of a report with a shortfall fits in, and
 /// what is proven of smaller ones.

@@ -19,7 +19,7 @@ struct ScheduledProgram {
   /// A group and a collective that run together.
   struct Matmul {
     unsigned group = 0, collective = 0;
-    shd::EinsumOp einsum;
+    mlir::Operation *op = nullptr;
   };
 
   Schedule schedule;

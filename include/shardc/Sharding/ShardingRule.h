@@ -21,7 +21,7 @@ namespace shardc {
 enum class FactorKind : uint8_t {
   /// Every device computes its part; nothing to communicate.
   Parallel,
-  /// The factor is summed over: the results become partial sums.
+  /// The factor is summed over: results that lack it become partial sums.
   Reduction,
   /// The factor is normalised over: devices agree on statistics (all_reduce of
   /// each `Statistic`), the result is complete.
@@ -67,7 +67,13 @@ struct ShardingRule {
   /// results. A product has one set per factor, a sum one set of all terms.
   llvm::SmallVector<uint32_t, 2> linearSets;
   llvm::SmallVector<Statistic, 2> statistics;
+  /// Results (bit per result) that are no partial sums where others are: made
+  /// of statistics and of operands that are in no linear set.
+  uint32_t completeResults = 0;
 
+  bool isComplete(unsigned result) const {
+    return completeResults & (uint32_t(1) << result);
+  }
   std::optional<unsigned> findFactor(llvm::StringRef name) const;
 };
 
@@ -80,6 +86,12 @@ struct Strategy {
 
   bool operator==(const Strategy &other) const = default;
 };
+
+/// True if some dimension of `tensor` maps to `factor`.
+bool hasFactor(const TensorFactors &tensor, unsigned factor);
+/// True if sharding `factor` makes partial sums of result `result`.
+bool leavesPartialSums(const ShardingRule &rule, unsigned factor,
+                       unsigned result);
 
 /// The layout in which the strategy consumes operand `operand`.
 Layout operandLayout(const ShardingRule &rule, const Strategy &strategy,

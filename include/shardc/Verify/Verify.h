@@ -11,6 +11,7 @@
 #include "shardc/Reference/Interpreter.h"
 
 namespace shardc {
+class Compilation;
 
 /// A larger difference of doubles is not one of the order of sums.
 inline constexpr double kVerifyTolerance = 1e-9;
@@ -99,6 +100,12 @@ struct Verification {
 mlir::FailureOr<Verification> verifyPlan(mlir::ModuleOp imported,
                                          mlir::ModuleOp planned,
                                          const VerifyOptions &options = {});
+
+/// The same of a compilation, as it is scheduled and with its collective
+/// matmuls, in place of the schedule of the options.
+mlir::FailureOr<Verification> verifyPlan(mlir::ModuleOp imported,
+                                         Compilation &compilation,
+                                         VerifyOptions options = {});
 
 /// Verifies the program of each device against the whole one, both as they
 /// are.

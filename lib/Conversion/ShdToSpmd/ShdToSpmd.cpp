@@ -179,10 +179,12 @@ public:
     state.propertiesAttr = op->getPropertiesAsAttribute();
     if (!shards->empty())
       state.addAttribute(spmd::kShards, *shards);
-    if (op->getNumResults() == 1 && shd::getSharding(op->getResultTypes()[0]))
-      state.addAttribute(spmd::kGlobal,
-                         TypeAttr::get(op->getResultTypes().front()));
-    rewriter.replaceOp(op, rewriter.create(state));
+    Operation *local = rewriter.create(state);
+    for (auto [result, global] :
+         llvm::zip_equal(local->getResults(), op->getResultTypes()))
+      if (shd::getSharding(global))
+        shd::setResultAttr(result, spmd::kGlobal, TypeAttr::get(global));
+    rewriter.replaceOp(op, local);
     return success();
   }
 
@@ -269,8 +271,12 @@ LogicalResult ConvertShdToSpmdPass::convert(shd::ProgramOp program) {
       types, &getContext());
   ConversionTarget target(getContext());
   target.addLegalDialect<spmd::SpmdDialect>();
-  target.addDynamicallyLegalDialect<shd::ShdDialect>([](Operation *op) {
+  // Operations that compute may be of any dialect.
+  target.markUnknownOpDynamicallyLegal([](Operation *op) {
     return op->getParentOfType<spmd::ProgramOp>() && isLocal(op);
+  });
+  target.markUnknownOpDynamicallyLegal([](Operation *op) {
+    return !isa<shd::ShardingRuleOpInterface>(op) || isLocal(op);
   });
   return applyPartialConversion(program, target, std::move(patterns));
 }

@@ -121,7 +121,7 @@ LogicalResult FunctionPrinter::printCollective(Operation *op) {
   Layout to = shd::explicitLayout(file.mesh,
                                   op->getAttrOfType<TypeAttr>("to").getValue());
   std::string x = array(op->getOperand(0));
-  Value result = op->getResult(0);
+  Value result = onlyResult(op);
   llvm::TypeSwitch<Operation *>(op)
       .Case([&](spmd::AllGatherOp) {
         define(result, gather(file, x, added(to, from)), "_gathered");

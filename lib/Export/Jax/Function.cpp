@@ -57,7 +57,11 @@ static int64_t extentOf(shd::ShardingRuleOpInterface op, StringRef index) {
   for (unsigned i = 0; i < indexing.getOperands().size(); ++i)
     if (auto extent = find(indexing.getOperandIndices(i), op->getOperand(i)))
       return *extent;
-  return *find(indexing.getResultIndices(0), op->getResult(0));
+  for (OpResult result : op->getResults())
+    if (auto extent =
+            find(indexing.getResultIndices(result.getResultNumber()), result))
+      return *extent;
+  llvm_unreachable("an index of the operation");
 }
 
 std::pair<int64_t, int64_t> IndexedOp::extents(StringRef index) const {
@@ -155,9 +159,10 @@ void FunctionPrinter::line(const std::string &text) {
 /// The name of a value in the program, for people.
 static std::string wantedName(Value value) {
   Operation *op = value.getDefiningOp();
-  for (StringRef attribute : {shd::kOperand, shd::kName})
-    if (auto name = op->getAttrOfType<StringAttr>(attribute))
-      return name.str();
+  if (auto moved = op->getAttrOfType<StringAttr>(shd::kOperand))
+    return moved.str();
+  if (StringRef name = shd::getResultName(value); !name.empty())
+    return name.str();
   return op->getName().stripDialect().str();
 }
 
@@ -170,19 +175,9 @@ static StringRef withoutCount(StringRef name) {
 
 /// `silu`, `softmax`, `sum`, or the name of the operation.
 static std::string functionOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, std::string>(op)
-      .Case([](shd::ElementwiseOp typed) {
-        return shd::stringifyFunction(typed.getFunction()).str();
-      })
-      .Case([](shd::ReduceOp typed) {
-        return shd::stringifyReduction(typed.getKind()).str();
-      })
-      .Case([](shd::NormalizeOp typed) {
-        return shd::stringifyNormalization(typed.getKind()).str();
-      })
-      .Default([](Operation *other) {
-        return other->getName().stripDialect().str();
-      });
+  auto computed = dyn_cast<shd::ShardingRuleOpInterface>(op);
+  return (computed ? computed.getFunctionName() : op->getName().stripDialect())
+      .str();
 }
 
 void FunctionPrinter::define(Value value, const std::string &expression,

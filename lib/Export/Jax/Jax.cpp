@@ -9,11 +9,9 @@
 #include "shardc/Export/Jax.h"
 #include "Function.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/Pass/PassManager.h"
-#include "shardc/Conversion/Passes.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
-#include "shardc/Dialect/Spmd/Transforms/Passes.h"
 #include "shardc/Optimizer/Names.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Reshard/Permutation.h"
 #include "shardc/Shrink/Shrink.h"
 #include "llvm/ADT/StringExtras.h"
@@ -80,12 +78,12 @@ template <typename Program> static Program programOf(ModuleOp module) {
   return *module.getOps<Program>().begin();
 }
 
-/// Turns a planned program into that of a device.
-static LogicalResult convert(ModuleOp module) {
-  PassManager manager(module.getContext());
-  manager.addPass(createConvertShdToSpmd());
-  manager.addNestedPass<spmd::ProgramOp>(spmd::createSpmdDecomposeMatmuls());
-  return manager.run(module);
+/// Turns an explicit plan into the program of a device.
+static LogicalResult convert(OwningOpRef<ModuleOp> &module) {
+  Compilation compilation(std::move(module), Compilation::Stage::Explicit);
+  LogicalResult converted = compilation.convertToSpmd();
+  module = compilation.takeModule();
+  return converted;
 }
 
 /// Operations of two programs that differ in extents only, one by one.
@@ -145,7 +143,7 @@ LogicalResult Exporter::prepare() {
   device.module = isolated(planned);
   device.smallModule = isolated(planned);
   applyShrinking(programOf<shd::ProgramOp>(*device.smallModule), shrinking);
-  if (failed(convert(*device.module)) || failed(convert(*device.smallModule)))
+  if (failed(convert(device.module)) || failed(convert(device.smallModule)))
     return failure();
   device.full = programOf<spmd::ProgramOp>(*device.module);
   device.small = programOf<spmd::ProgramOp>(*device.smallModule);
@@ -254,10 +252,12 @@ void Exporter::findLayouts(const FunctionPrinter &printer) {
   for (auto [op, placed] : llvm::zip_equal(before, after)) {
     if (op->hasAttr(shd::kTemporary))
       continue;
-    Type type = shd::storedValue(placed->getResult(0)).getType();
-    if (shd::explicitLayout(file.mesh, type).partial == 0)
-      layouts.push_back(
-          {printer.nameOf(op->getResult(0)), file.partitionSpec(type)});
+    for (auto [value, made] :
+         llvm::zip_equal(op->getResults(), placed->getResults())) {
+      Type type = shd::storedValue(made).getType();
+      if (shd::explicitLayout(file.mesh, type).partial == 0)
+        layouts.push_back({printer.nameOf(value), file.partitionSpec(type)});
+    }
   }
 }
 

@@ -816,7 +816,7 @@ userOf(shd::StatisticOp statistic) {
   while (true)
     for (Operation *user : value.getUsers()) {
       if (spmd::isCollective(user)) {
-        value = user->getResult(0);
+        value = onlyResult(user);
         break;
       }
       auto compute = dyn_cast<shd::ShardingRuleOpInterface>(user);

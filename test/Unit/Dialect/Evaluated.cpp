@@ -52,8 +52,16 @@ std::string OpText::program(const Extents &extents) const {
   }
   std::string inputs = llvm::join(types, ", ");
   std::string result = typeText(*this, this->result, extents);
-  text += "%result = " + head + " <" + llvm::join(lists, ", ");
-  text += (lists.empty() ? "-> " : " -> ") + listText(this->result.indices, "");
+  std::string resultList = listText(this->result.indices, "");
+  for (const TensorText &other : otherResults) {
+    result += ", " + typeText(*this, other, extents);
+    resultList += ", " + listText(other.indices, "");
+  }
+  if (!otherResults.empty())
+    result = "(" + result + ")";
+  text += "%result:" + std::to_string(1 + otherResults.size()) + " = " + head +
+          " <" + llvm::join(lists, ", ");
+  text += (lists.empty() ? "-> " : " -> ") + resultList;
   text += "> " + tail + " : ";
   if (operands.empty())
     return text + result;
@@ -93,9 +101,9 @@ static std::vector<const Tensor *> pointersTo(ArrayRef<Tensor> tensors) {
   return pointers;
 }
 
-FailureOr<Tensor> Evaluated::run(ArrayRef<Tensor> operands,
-                                 ArrayRef<FactorRange> ranges,
-                                 PositionPolicy policy) {
+FailureOr<TensorList> Evaluated::run(ArrayRef<Tensor> operands,
+                                     ArrayRef<FactorRange> ranges,
+                                     PositionPolicy policy) {
   return found.evaluate(pointersTo(operands), ranges, policy);
 }
 
@@ -114,13 +122,25 @@ static std::vector<Tensor> operandsOf(Evaluated &op,
   return operands;
 }
 
+std::vector<Values> shd::evaluateAll(const OpText &text, const Extents &extents,
+                                     const std::vector<Values> &inputs,
+                                     PositionPolicy policy) {
+  Evaluated op(text, extents);
+  FailureOr<TensorList> results =
+      op.run(operandsOf(op, inputs), op.wholeRanges(), policy);
+  EXPECT_TRUE(succeeded(results)) << op.errors();
+  std::vector<Values> values;
+  if (succeeded(results))
+    for (const Tensor &result : *results)
+      values.push_back(valuesOf(result));
+  return values;
+}
+
 Values shd::evaluate(const OpText &text, const Extents &extents,
                      const std::vector<Values> &inputs, PositionPolicy policy) {
-  Evaluated op(text, extents);
-  FailureOr<Tensor> result =
-      op.run(operandsOf(op, inputs), op.wholeRanges(), policy);
-  EXPECT_TRUE(succeeded(result)) << op.errors();
-  return succeeded(result) ? valuesOf(*result) : Values();
+  std::vector<Values> all = evaluateAll(text, extents, inputs, policy);
+  EXPECT_EQ(all.size(), 1u);
+  return all.empty() ? Values() : all.front();
 }
 
 std::string shd::errorOf(const OpText &text, const Extents &extents,
@@ -203,8 +223,10 @@ private:
   /// False for a device that has the same elements as another for a statistic
   /// and differs from it in other factors.
   bool contributes(const Device &device, const Statistic &statistic) const;
-  /// True if the devices along a factor agree on their result.
-  bool isAgreed(unsigned factor) const;
+  /// True if the devices along a factor agree on a result.
+  bool isAgreed(unsigned factor, unsigned result) const;
+  void compareResult(unsigned number, const Tensor &expected,
+                     ArrayRef<TensorList> results);
 
   std::map<std::string, int64_t> parts;
   Extents extents;
@@ -303,8 +325,10 @@ void Grid::agreeOn(unsigned number) {
   std::vector<std::optional<double>> agreed(count);
   std::vector<Tensor> contributions;
   for (auto [device, tensors] : llvm::zip_equal(devices, memory)) {
-    FailureOr<Tensor> value = local.op().evaluateStatistic(
-        number, pointersTo(tensors), device.ranges, policy);
+    FailureOr<Tensor> value =
+        cast<StatisticsOpInterface>(*local.op())
+            .evaluateStatistic(number, pointersTo(tensors), device.ranges,
+                               policy);
     ASSERT_TRUE(succeeded(value)) << local.errors();
     EXPECT_EQ(value->getElementType(),
               typeFromName(value->getElementType().getContext(),
@@ -331,13 +355,37 @@ void Grid::agreeOn(unsigned number) {
   }
 }
 
-bool Grid::isAgreed(unsigned factor) const {
-  bool inResult =
-      llvm::any_of(whole.rule().results[0], [&](const DimFactors &dim) {
-        return llvm::is_contained(dim, factor);
-      });
-  return whole.rule().factors[factor].kind == FactorKind::Statistic &&
-         !inResult;
+bool Grid::isAgreed(unsigned factor, unsigned result) const {
+  return !hasFactor(whole.rule().results[result], factor) &&
+         !leavesPartialSums(whole.rule(), factor, result);
+}
+
+void Grid::compareResult(unsigned number, const Tensor &expected,
+                         ArrayRef<TensorList> results) {
+  Values sum(expected.getNumElements(), 0);
+  for (auto [device, list] : llvm::zip_equal(devices, results)) {
+    const Tensor &result = list[number];
+    EXPECT_EQ(result.getElementType(),
+              getElementTypeOrSelf(local.op()->getResult(number)));
+    // Devices that agree have the same result; it counts once.
+    bool counts = true;
+    for (unsigned factor = 0; factor < device.part.size(); ++factor)
+      counts &= !isAgreed(factor, number) || device.part[factor] == 0;
+    int64_t inRange = 0, nonZero = 0;
+    forEachElement(whole.rule().results[number], whole.rule(), local.rule(),
+                   device.ranges, [&](int64_t inPart, int64_t inWhole) {
+                     double value = result.getReal(inPart);
+                     inRange += value != 0;
+                     if (counts)
+                       sum[inWhole] += value;
+                     else
+                       EXPECT_NEAR(value, expected.getReal(inWhole), 1e-12);
+                   });
+    for (double value : valuesOf(result))
+      nonZero += value != 0;
+    EXPECT_EQ(nonZero, inRange) << "padding of a result must be 0";
+  }
+  expectNear(sum, valuesOf(expected));
 }
 
 void Grid::run() {
@@ -349,34 +397,17 @@ void Grid::run() {
   if (agrees)
     for (unsigned i = 0; i < whole.rule().statistics.size(); ++i)
       agreeOn(i);
-  FailureOr<Tensor> expected =
+  FailureOr<TensorList> expected =
       whole.run(wholeOperands, whole.wholeRanges(), policy);
   ASSERT_TRUE(succeeded(expected)) << whole.errors();
-  Values sum(expected->getNumElements(), 0);
+  std::vector<TensorList> results;
   for (auto [device, tensors] : llvm::zip_equal(devices, memory)) {
-    FailureOr<Tensor> result = local.run(tensors, device.ranges, policy);
-    ASSERT_TRUE(succeeded(result)) << local.errors();
-    EXPECT_EQ(result->getElementType(),
-              getElementTypeOrSelf(local.op()->getResult(0)));
-    // Devices that agree have the same result; it counts once.
-    bool counts = true;
-    for (unsigned factor = 0; factor < device.part.size(); ++factor)
-      counts &= !isAgreed(factor) || device.part[factor] == 0;
-    int64_t inRange = 0, nonZero = 0;
-    forEachElement(whole.rule().results[0], whole.rule(), local.rule(),
-                   device.ranges, [&](int64_t inPart, int64_t inWhole) {
-                     double value = result->getReal(inPart);
-                     inRange += value != 0;
-                     if (counts)
-                       sum[inWhole] += value;
-                     else
-                       EXPECT_NEAR(value, expected->getReal(inWhole), 1e-12);
-                   });
-    for (double value : valuesOf(*result))
-      nonZero += value != 0;
-    EXPECT_EQ(nonZero, inRange) << "padding of a result must be 0";
+    FailureOr<TensorList> parts = local.run(tensors, device.ranges, policy);
+    ASSERT_TRUE(succeeded(parts)) << local.errors();
+    results.push_back(std::move(*parts));
   }
-  expectNear(sum, valuesOf(*expected));
+  for (auto [number, whole] : llvm::enumerate(*expected))
+    compareResult(number, whole, results);
 }
 
 void shd::expectPartsMakeWhole(const OpText &text, const Extents &extents,

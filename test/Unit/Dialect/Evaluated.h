@@ -33,6 +33,8 @@ struct OpText {
   bool bareTypes = false;
   /// Indices that others make together.
   std::map<std::string, std::string> merged = {};
+  /// Results after the first.
+  std::vector<TensorText> otherResults = {};
 
   /// The program with these extents (merged ones follow).
   std::string program(const Extents &extents) const;
@@ -52,9 +54,9 @@ public:
   /// Messages of errors.
   const std::string &errors() const { return said; }
 
-  mlir::FailureOr<Tensor> run(llvm::ArrayRef<Tensor> operands,
-                              llvm::ArrayRef<FactorRange> ranges,
-                              PositionPolicy policy = PositionPolicy::Error);
+  mlir::FailureOr<TensorList>
+  run(llvm::ArrayRef<Tensor> operands, llvm::ArrayRef<FactorRange> ranges,
+      PositionPolicy policy = PositionPolicy::Error);
 
 private:
   Program program;
@@ -66,7 +68,12 @@ private:
 
 Values valuesOf(const Tensor &tensor);
 
-/// The result of the whole operation, in row-major order.
+/// The results of the whole operation, in row-major order.
+std::vector<Values> evaluateAll(const OpText &text, const Extents &extents,
+                                const std::vector<Values> &inputs,
+                                PositionPolicy policy = PositionPolicy::Error);
+
+/// Of an operation with one result.
 Values evaluate(const OpText &text, const Extents &extents,
                 const std::vector<Values> &inputs,
                 PositionPolicy policy = PositionPolicy::Error);

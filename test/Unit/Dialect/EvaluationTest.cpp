@@ -10,11 +10,11 @@ namespace {
 
 double constant(const std::string &text) {
   Program program("%c = shd.constant " + text);
-  FailureOr<Tensor> value =
+  FailureOr<TensorList> values =
       program.get<ConstantOp>().evaluate({}, {}, PositionPolicy::Error);
-  EXPECT_TRUE(succeeded(value));
-  EXPECT_EQ(value->getRank(), 0u);
-  return value->getReal(0);
+  EXPECT_TRUE(succeeded(values));
+  EXPECT_EQ(values->front().getRank(), 0u);
+  return values->front().getReal(0);
 }
 
 TEST(Evaluation, Constants) {

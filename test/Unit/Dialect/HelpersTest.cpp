@@ -119,16 +119,18 @@ TEST(Helpers, Pins) {
   auto pin = ShardingAttr::get(
       &program.context,
       {DimShardingAttr::get(&program.context, {}, /*isOpen=*/true)}, {});
-  EXPECT_FALSE(getResultPin(add));
+  Value result = onlyResult(add);
+  EXPECT_FALSE(getResultPin(result));
   EXPECT_FALSE(getOperandPin(add, 1));
   setOperandPin(add, 1, pin);
   EXPECT_FALSE(getOperandPin(add, 0));
   EXPECT_EQ(getOperandPin(add, 1), pin);
   setOperandPin(add, 1, nullptr);
   EXPECT_FALSE(add->hasAttr(kOperandPins));
-  setResultPin(add, pin);
-  EXPECT_EQ(getResultPin(add), pin);
-  setResultPin(add, nullptr);
+  setResultPin(result, pin);
+  EXPECT_EQ(getResultPin(result), pin);
+  EXPECT_EQ(add->getAttr(kResultPin), pin);
+  setResultPin(result, nullptr);
   EXPECT_FALSE(add->hasAttr(kResultPin));
 }
 

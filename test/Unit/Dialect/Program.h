@@ -3,6 +3,7 @@
 #ifndef SHARDC_TEST_UNIT_DIALECT_PROGRAM_H
 #define SHARDC_TEST_UNIT_DIALECT_PROGRAM_H
 
+#include "TestDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"
@@ -15,7 +16,7 @@ class Program {
 public:
   /// `body` stands between the braces of a `shd.program`.
   explicit Program(llvm::StringRef body, llvm::StringRef header = "") {
-    context.loadDialect<ShdDialect>();
+    context.loadDialect<ShdDialect, test::TestDialect>();
     std::string text =
         ("shd.program \"test\" " + header + " {\n" + body + "\n}\n").str();
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);

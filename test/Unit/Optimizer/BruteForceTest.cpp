@@ -86,7 +86,7 @@ void forEachVariant(TestProgram &program, unsigned samples,
   std::vector<std::vector<shd::ShardingAttr>> choices;
   double total = 1;
   for (Operation *op : namedTensors(original)) {
-    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    auto type = cast<RankedTensorType>(onlyResult(op).getType());
     choices.push_back(
         placements(context, mesh, type.getShape(), mayBePartial(op)));
     total *= choices.back().size();
@@ -103,7 +103,7 @@ void forEachVariant(TestProgram &program, unsigned samples,
     OwningOpRef<ModuleOp> variant = program.clone();
     for (auto [op, position, list] :
          llvm::zip(namedTensors(*variant), index, choices))
-      shd::setResultPin(op, list[position]);
+      shd::setResultPin(onlyResult(op), list[position]);
     if (std::optional<Placed> placed = evaluateAsWritten(program, *variant))
       visit(*placed);
   }

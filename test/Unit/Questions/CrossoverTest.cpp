@@ -1,7 +1,7 @@
 //===- CrossoverTest.cpp - Searches over made-up outcomes -----------------===//
 
 #include "shardc/Questions/Crossover.h"
-#include "FakePlanner.h"
+#include "FakeRunner.h"
 #include "gtest/gtest.h"
 
 using namespace shardc;
@@ -30,11 +30,11 @@ static std::vector<std::string> textOf(const Crossovers &result) {
 using Lines = std::vector<std::string>;
 
 TEST(Crossover, FindsTheFirstValueOfEachState) {
-  FakeWorkers workers([](int64_t n) {
+  FakeRunner runner([](int64_t n) {
     return boundBy(n < 241 ? "hbm" : n < 100'000 ? "network" : "compute");
   });
-  Crossovers result = findCrossovers(rangeOf(1, kMany),
-                                     LegalValues(1, kMany, 0, 1, 1), workers);
+  Crossovers result =
+      findCrossovers(rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), runner);
   EXPECT_EQ(textOf(result), (Lines{"240..241: hbm -> network",
                                    "99999..100000: network -> compute"}));
   EXPECT_EQ(result.first, 1);
@@ -43,15 +43,15 @@ TEST(Crossover, FindsTheFirstValueOfEachState) {
   EXPECT_FALSE(result.complete);
   EXPECT_TRUE(result.unresolved.empty());
   // 4 samples a doubling and 2 searches, not a million plans.
-  EXPECT_LT(workers.planned, 82 + 2 * 24);
+  EXPECT_LT(runner.planned, 82 + 2 * 24);
 }
 
 TEST(Crossover, LooksAtMultiplesOnly) {
-  FakeWorkers workers([](int64_t n) {
+  FakeRunner runner([](int64_t n) {
     return n % 48 == 0 ? boundBy(n < 241 ? "hbm" : "compute") : illegal();
   });
-  Crossovers result = findCrossovers(
-      rangeOf(1, kMany), LegalValues(1, kMany, 48, 48, 96), workers);
+  Crossovers result = findCrossovers(rangeOf(1, kMany),
+                                     LegalValues(1, kMany, 48, 48, 96), runner);
   EXPECT_EQ(textOf(result), (Lines{"240..288: hbm -> compute"}));
 }
 
@@ -61,47 +61,47 @@ TEST(Crossover, PassesOverIllegalValues) {
     return n >= 5000 && n < 7000 ? illegal()
                                  : boundBy(n < 6000 ? "hbm" : "compute");
   };
-  FakeWorkers workers(outcome);
-  Crossovers result = findCrossovers(rangeOf(1, kMany),
-                                     LegalValues(1, kMany, 0, 1, 1), workers);
+  FakeRunner runner(outcome);
+  Crossovers result =
+      findCrossovers(rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), runner);
   EXPECT_EQ(textOf(result), (Lines{"4999..7000: hbm -> compute"}));
 }
 
 TEST(Crossover, IllegalValuesAreNoChange) {
-  FakeWorkers workers([](int64_t n) {
+  FakeRunner runner([](int64_t n) {
     return n >= 5000 && n < 7000 ? illegal() : boundBy("hbm");
   });
   EXPECT_TRUE(
-      findCrossovers(rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), workers)
+      findCrossovers(rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), runner)
           .changes.empty());
 }
 
 TEST(Crossover, ShortRangesAreComplete) {
   // Changes at every value: a search between samples would miss them.
-  FakeWorkers workers(
+  FakeRunner runner(
       [](int64_t n) { return boundBy(n % 2 ? "hbm" : "compute"); });
   Crossovers result =
-      findCrossovers(rangeOf(1, 200), LegalValues(1, 200, 0, 1, 1), workers);
+      findCrossovers(rangeOf(1, 200), LegalValues(1, 200, 0, 1, 1), runner);
   EXPECT_EQ(result.changes.size(), 199u);
   EXPECT_TRUE(result.complete);
 }
 
 TEST(Crossover, SeesStatesThatLastAQuarterOfADoubling) {
   // 1000 * 2^(1/4) = 1189.2: the state comes and goes.
-  FakeWorkers workers([](int64_t n) {
+  FakeRunner runner([](int64_t n) {
     return boundBy(n >= 1000 && n < 1190 ? "network" : "hbm");
   });
-  Crossovers result = findCrossovers(rangeOf(1, kMany),
-                                     LegalValues(1, kMany, 0, 1, 1), workers);
+  Crossovers result =
+      findCrossovers(rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), runner);
   EXPECT_EQ(textOf(result),
             (Lines{"999..1000: hbm -> network", "1189..1190: network -> hbm"}));
 }
 
 TEST(Crossover, ListedValues) {
-  FakeWorkers workers(
+  FakeRunner runner(
       [](int64_t n) { return boundBy(n < 5 ? "hbm" : "compute"); });
   Crossovers result = findCrossovers(
-      rangeOf(1, 64), LegalValues({1, 2, 4, 8, 16, 32, 64}), workers);
+      rangeOf(1, 64), LegalValues({1, 2, 4, 8, 16, 32, 64}), runner);
   EXPECT_EQ(textOf(result), (Lines{"4..8: hbm -> compute"}));
 }
 
@@ -111,9 +111,9 @@ TEST(Crossover, DoesNotDependOnThreads) {
   };
   std::vector<Lines> results;
   for (unsigned jobs : {1, 4}) {
-    FakeWorkers workers(outcome, jobs);
+    FakeRunner runner(outcome, jobs);
     results.push_back(textOf(findCrossovers(
-        rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 6), workers)));
+        rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 6), runner)));
   }
   EXPECT_EQ(results[0], results[1]);
 }
@@ -121,9 +121,9 @@ TEST(Crossover, DoesNotDependOnThreads) {
 TEST(Crossover, ValuesOfManyChangesAreExact) {
   // Too many changes to find all; those found hold.
   auto bound = [](int64_t n) { return n / 64 % 2 ? "hbm" : "network"; };
-  FakeWorkers workers([&](int64_t n) { return boundBy(bound(n)); });
-  Crossovers result = findCrossovers(rangeOf(1, kMany),
-                                     LegalValues(1, kMany, 0, 1, 1), workers);
+  FakeRunner runner([&](int64_t n) { return boundBy(bound(n)); });
+  Crossovers result =
+      findCrossovers(rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), runner);
   EXPECT_FALSE(result.changes.empty());
   for (const Change &change : result.changes) {
     EXPECT_EQ(change.before, change.at - 1);
@@ -135,10 +135,10 @@ TEST(Crossover, ValuesOfManyChangesAreExact) {
 
 TEST(Crossover, StopsWhereEveryValueDiffers) {
   static const char *bounds[] = {"a", "b", "c", "d", "e", "f", "g"};
-  FakeWorkers workers([](int64_t n) { return boundBy(bounds[n % 7]); });
-  Crossovers result = findCrossovers(
-      rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 4096), workers);
-  EXPECT_LT(workers.planned, 10'000);
+  FakeRunner runner([](int64_t n) { return boundBy(bounds[n % 7]); });
+  Crossovers result = findCrossovers(rangeOf(1, kMany),
+                                     LegalValues(1, kMany, 0, 1, 4096), runner);
+  EXPECT_LT(runner.planned, 10'000);
   EXPECT_FALSE(result.unresolved.empty());
   for (const Change &change : result.changes) {
     EXPECT_EQ(change.before, change.at - 1);
@@ -147,12 +147,12 @@ TEST(Crossover, StopsWhereEveryValueDiffers) {
 }
 
 TEST(Crossover, NothingIsLegal) {
-  FakeWorkers workers([](int64_t) { return illegal(); });
-  Crossovers result = findCrossovers(rangeOf(1, kMany),
-                                     LegalValues(1, kMany, 0, 1, 1), workers);
+  FakeRunner runner([](int64_t) { return illegal(); });
+  Crossovers result =
+      findCrossovers(rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), runner);
   EXPECT_EQ(result.first, std::nullopt);
   EXPECT_EQ(result.error, "not divisible");
-  EXPECT_EQ(findCrossovers(rangeOf(1, 9), LegalValues(), workers).first,
+  EXPECT_EQ(findCrossovers(rangeOf(1, 9), LegalValues(), runner).first,
             std::nullopt);
 }
 

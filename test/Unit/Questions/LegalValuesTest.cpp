@@ -1,7 +1,7 @@
 //===- LegalValuesTest.cpp - The values that a crossover looks at ---------===//
 
 #include "shardc/Questions/LegalValues.h"
-#include "FakePlanner.h"
+#include "FakeRunner.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -65,13 +65,13 @@ protected:
         llvm::MemoryBuffer::getMemBufferCopy(program, "a.shd"), llvm::SMLoc());
     auto text = readProgram(sourceMgr, &context, {});
     EXPECT_TRUE(text);
-    FakeWorkers workers(std::move(outcome));
+    FakeRunner runner(std::move(outcome));
     CrossoverRange range;
     range.name = "B";
     range.low = 1;
     range.high = high;
     range.step = step;
-    return findLegalValues(*text, &context, range, workers);
+    return findLegalValues(*text, &context, range, runner);
   }
 
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};

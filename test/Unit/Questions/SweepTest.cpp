@@ -1,7 +1,7 @@
 //===- SweepTest.cpp - Grids and what is printed of them ------------------===//
 
 #include "shardc/Questions/Sweep.h"
-#include "FakePlanner.h"
+#include "FakeRunner.h"
 #include "shardc/Frontend/Question.h"
 #include "gtest/gtest.h"
 
@@ -38,12 +38,12 @@ TEST(Grid, SizeDoesNotOverflow) {
 
 TEST(Sweep, RowsAreInTheOrderOfTheGrid) {
   for (unsigned jobs : {1, 3}) {
-    FakeWorkers workers(
+    FakeRunner runner(
         [](int64_t n) {
           return n == 3 ? illegal() : boundBy(n < 4 ? "hbm" : "compute");
         },
         jobs);
-    auto rows = sweep(Grid({axis("B", {5, 3, 1})}), SweepFormat::Csv, workers);
+    auto rows = sweep(Grid({axis("B", {5, 3, 1})}), SweepFormat::Csv, runner);
     ASSERT_EQ(rows.size(), 3u);
     EXPECT_EQ(rows[0].outcome.report->time.bound, "compute");
     EXPECT_FALSE(rows[1].outcome.report);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Reference/Interpreter.h"
+#include "TestDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include <cmath>
@@ -31,7 +32,8 @@ using Parts = std::vector<Values>;
 class InterpreterTest : public testing::Test {
 protected:
   InterpreterTest() {
-    context.loadDialect<shd::ShdDialect, spmd::SpmdDialect>();
+    context
+        .loadDialect<shd::ShdDialect, spmd::SpmdDialect, test::TestDialect>();
     context.getDiagEngine().registerHandler([this](Diagnostic &message) {
       auto loc = dyn_cast<FileLineColLoc>(message.getLocation());
       errors += (loc ? std::to_string(loc.getLine()) + ": " : "") +
@@ -48,10 +50,9 @@ protected:
       return tensor;
     };
     options.observe = [this](const RunValue &value) {
-      auto name = value.op->getAttrOfType<StringAttr>(shd::kName);
-      if (!name)
+      std::string key = shd::getResultName(value.value).str();
+      if (key.empty())
         return;
-      std::string key = name.str();
       for (int64_t iteration : value.iterations)
         key += "." + std::to_string(iteration);
       observed[key] = partsOf(value.parts);
@@ -140,6 +141,27 @@ TEST_F(InterpreterTest, PartialSums) {
   EXPECT_EQ(reduce.traffic.bits, (std::vector<int64_t>{32, 32}));
   EXPECT_EQ(reduce.traffic.messages, (std::vector<int64_t>{1, 1}));
   EXPECT_FALSE(result.finals.front().isState);
+}
+
+/// Each device doubles its columns, and sums them.
+TEST_F(InterpreterTest, SeveralResults) {
+  constexpr StringLiteral text = R"(
+spmd.program "two" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B", "D"] of tensor<2x2xf32, #shd.sharding<[{}, {X}]>> : tensor<2x1xf32>
+  %y:2 = test.double_and_sum(%x) <[B, D] -> [B, D], [B]> {shd.name = ["y", "p"],
+      spmd.shards = [#spmd.shard<"D" = 2 over [X]>],
+      spmd.global = [tensor<2x2xf32, #shd.sharding<[{}, {X}]>>, tensor<2xf32, #shd.sharding<[{}], partial = {X}>>]}
+    : (tensor<2x1xf32>) -> (tensor<2x1xf32>, tensor<2xf32>)
+  %s = spmd.all_reduce %y#1 over ["X"] of tensor<2xf32, #shd.sharding<[{}], partial = {X}>> to tensor<2xf32> : tensor<2xf32> -> tensor<2xf32>
+  spmd.output "y" %y#0 ["B", "D"] of tensor<2x2xf32, #shd.sharding<[{}, {X}]>> : tensor<2x1xf32>
+  spmd.output "s" %s ["B"] of tensor<2xf32> : tensor<2xf32>
+})";
+  inputs = {{"x", {1, 2, 3, 4}}};
+  ASSERT_TRUE(run(text)) << errors;
+  EXPECT_EQ(observed["y"], (Parts{{2, 6}, {4, 8}}));
+  EXPECT_EQ(observed["p"], (Parts{{1, 3}, {2, 4}}));
+  EXPECT_EQ(final("y"), (Parts{{2, 6}, {4, 8}}));
+  EXPECT_EQ(final("s"), (Parts{{3, 7}, {3, 7}}));
 }
 
 /// 1 + 2^-8 lies between the bf16 numbers 1 and 1 + 2^-7, and rounds to even.

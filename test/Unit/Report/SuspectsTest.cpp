@@ -38,9 +38,8 @@ static std::string einsum(const std::string &name, const std::string &a,
                           int rows = 4096) {
   return "%" + name + " = shd.einsum(%" + a + ", %" + b +
          ") <[B, D], [D, F] -> [B, F]> {shd.name = \"" + name +
-         "\", shd.group = " + (name == "y" ? "0" : "1") +
-         " : i64, shd.group_cost = #shd.group_cost<flops = 1.0e9, vector_flops "
-         "= "
+         "\", shd.group = #shd.group<0" + (name == "y" ? "" : ", rest") +
+         ">, shd.group_cost = #shd.group_cost<flops = 1.0e9, vector_flops = "
          "0.0, hbm_bytes = 1.0e6, matrix_s = 4.0e-4, vector_s = 0.0, hbm_s = "
          "1.0e-5>} : (" +
          tensor(layoutA, rows) + ", " + tensor(layoutB) + ") -> " +

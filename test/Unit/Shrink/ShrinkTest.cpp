@@ -12,7 +12,7 @@
 #include "SmallPrograms.h"
 #include "TestProgram.h"
 #include "mlir/IR/Verifier.h"
-#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -32,13 +32,12 @@ struct Pair {
   Pair(TestProgram &program, OptMode mode, bool allowPadding = false)
       : imported(program.clone()) {
     TestProgram::programOf(*imported).setAllowPadding(allowPadding);
-    planned = imported->clone();
-    PassManager manager((*planned)->getContext());
     PlanOptions options;
     options.mode = mode;
-    buildPlanPipeline(manager, options);
-    buildLoweringPipeline(manager);
-    isPlanned = succeeded(manager.run(*planned));
+    Compilation compilation(imported->clone(), Compilation::Stage::Imported,
+                            {options});
+    isPlanned = succeeded(compilation.lower());
+    planned = compilation.takeModule();
   }
   explicit operator bool() const { return isPlanned; }
 

@@ -6,8 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TestProgram.h"
-#include "shardc/Pipelines/Pipelines.h"
-#include "shardc/Schedule/ScheduledProgram.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Verify/Verify.h"
 #include "gtest/gtest.h"
 
@@ -32,17 +31,15 @@ public:
       : program(text) {
     if (!program.module())
       return;
-    imported = program.clone();
-    PlanOptions options;
-    options.mode = mode;
-    PassManager manager(program.module()->getContext());
-    buildPlanPipeline(manager, options);
-    buildLoweringPipeline(manager);
-    if (failed(manager.run(program.module())))
+    PlanOptions planOptions;
+    planOptions.mode = mode;
+    compilation.emplace(program.clone(), Compilation::Stage::Imported,
+                        CompileOptions{planOptions});
+    if (failed(compilation->lower()))
       return;
-    shd::ProgramOp planned = TestProgram::programOf(program.module());
-    std::unique_ptr<PlanningContext> context = createContext(planned);
-    scheduled = scheduleProgram(planned, context->model, limit);
+    // Whatever the plan was made for.
+    compilation->options().plan.memoryLimit = limit;
+    scheduled = compilation->schedule();
   }
 
   const std::string &messages() const { return program.messages(); }
@@ -50,7 +47,7 @@ public:
     VerifyOptions options;
     options.shrink = false;
     options.schedule = &schedule;
-    return verifyPlan(*imported, program.module(), options);
+    return verifyPlan(program.module(), compilation->module(), options);
   }
   Memory measure() {
     Memory result;
@@ -72,11 +69,11 @@ public:
     return result;
   }
 
-  std::optional<ScheduledProgram> scheduled;
+  const ScheduledProgram *scheduled = nullptr;
 
 private:
   TestProgram program;
-  OwningOpRef<ModuleOp> imported;
+  std::optional<Compilation> compilation;
 };
 
 Memory measure(StringRef text, int64_t limit = int64_t(1) << 40,

@@ -9,8 +9,7 @@
 
 #include "TestProgram.h"
 #include "mlir/IR/Builders.h"
-#include "shardc/Conversion/Passes.h"
-#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Shrink/Shrink.h"
 #include "shardc/Verify/Verify.h"
 #include <gtest/gtest.h>
@@ -34,25 +33,21 @@ public:
       return;
     }
     wholeModule = this->program->clone();
-    deviceModule = wholeModule->clone();
-    PassManager plan(deviceModule->getContext());
     PlanOptions options;
     options.mode = mode;
-    buildPlanPipeline(plan, options);
-    buildLoweringPipeline(plan);
-    if (failed(plan.run(*deviceModule))) {
+    Compilation compilation(wholeModule->clone(), Compilation::Stage::Imported,
+                            {options});
+    if (failed(compilation.lower())) {
       ADD_FAILURE() << messages();
       return;
     }
     if (shrink) {
-      shd::ProgramOp planned = TestProgram::programOf(*deviceModule);
-      Shrinking shrinking = chooseShrinking(planned);
-      applyShrinking(planned, shrinking);
+      Shrinking shrinking = chooseShrinking(compilation.program());
+      applyShrinking(compilation.program(), shrinking);
       applyShrinking(whole(), shrinking);
     }
-    PassManager convert(deviceModule->getContext());
-    convert.addPass(createConvertShdToSpmd());
-    EXPECT_TRUE(succeeded(convert.run(*deviceModule))) << messages();
+    EXPECT_TRUE(succeeded(compilation.convertToSpmd())) << messages();
+    deviceModule = compilation.takeModule();
   }
 
   const std::string &messages() const { return program->messages(); }

@@ -7,7 +7,7 @@
 
 #include "shardc/Verify/Verify.h"
 #include "TestProgram.h"
-#include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Pipelines/Compilation.h"
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -21,13 +21,12 @@ struct Planned {
   explicit Planned(StringRef text, bool allowPadding = false)
       : program(text, overrides(allowPadding)) {
     EXPECT_TRUE(program.module()) << program.messages();
-    lowered = program.clone();
-    PassManager manager((*lowered)->getContext());
-    PlanOptions options;
-    options.mode = OptMode::None;
-    buildPlanPipeline(manager, options);
-    buildLoweringPipeline(manager);
-    EXPECT_TRUE(succeeded(manager.run(*lowered))) << program.messages();
+    PlanOptions asWritten;
+    asWritten.mode = OptMode::None;
+    Compilation compilation(program.clone(), Compilation::Stage::Imported,
+                            {asWritten});
+    EXPECT_TRUE(succeeded(compilation.lower())) << program.messages();
+    lowered = compilation.takeModule();
   }
 
   static Overrides overrides(bool allowPadding) {

@@ -11,14 +11,34 @@ using namespace shardc::shd;
 Movement shd::movementOf(Operation *collective) {
   return {collective, collectiveKind(collective),
           cast<RankedTensorType>(collective->getOperand(0).getType()),
-          cast<RankedTensorType>(collective->getResult(0).getType())};
+          cast<RankedTensorType>(onlyResult(collective).getType())};
+}
+
+bool shd::mayBecomeRing(Operation *op) {
+  auto cost = dyn_cast<CostOpInterface>(op);
+  return cost && cost.getFusionKind() == FusionKind::Leader &&
+         cost.runsInChunks();
+}
+
+std::optional<unsigned> shd::movedOperand(Operation *matmul,
+                                          Operation *collective) {
+  std::optional<unsigned> found;
+  for (OpOperand &operand : matmul->getOpOperands()) {
+    if (operand.get() != onlyResult(collective))
+      continue;
+    if (found)
+      return std::nullopt;
+    found = operand.getOperandNumber();
+  }
+  return found;
 }
 
 namespace {
 
 class Matcher {
 public:
-  Matcher(const Mesh &mesh, EinsumOp matmul, const Movement &moved)
+  Matcher(const Mesh &mesh, ShardingRuleOpInterface matmul,
+          const Movement &moved)
       : mesh(mesh), matmul(matmul), moved(moved) {}
 
   std::optional<CollectiveMatmul> match();
@@ -31,7 +51,7 @@ private:
   bool cutChain();
 
   const Mesh &mesh;
-  EinsumOp matmul;
+  ShardingRuleOpInterface matmul;
   const Movement &moved;
   /// The dimension of the chunks in the tensor that moves.
   unsigned dim = 0;
@@ -75,17 +95,16 @@ bool Matcher::findRing() {
 
 /// Where the ring runs, the matmul's place, nobody has read the result yet.
 bool Matcher::matchGather() {
-  Value gathered = moved.op->getResult(0);
-  bool isLhs = matmul.getLhs() == gathered;
-  if (isLhs == (matmul.getRhs() == gathered) ||
-      moved.op->getBlock() != matmul->getBlock())
+  Value gathered = onlyResult(moved.op);
+  std::optional<unsigned> operand = movedOperand(matmul, moved.op);
+  if (!operand || moved.op->getBlock() != matmul->getBlock())
     return false;
   for (Operation *user : gathered.getUsers()) {
     Operation *here = matmul->getBlock()->findAncestorOpInBlock(*user);
     if (here != matmul && here->isBeforeInBlock(matmul))
       return false;
   }
-  StringRef index = matmul.getIndexing().getOperandIndices(isLhs ? 0 : 1)[dim];
+  StringRef index = matmul.getIndexing().getOperandIndices(*operand)[dim];
   result.parts.push_back({matmul, StringAttr::get(matmul.getContext(), index)});
   return true;
 }
@@ -95,8 +114,10 @@ bool Matcher::matchGather() {
 bool Matcher::collectChain() {
   Attribute group = matmul->getAttr(kGroup);
   auto mayJoin = [&](Operation *op) {
-    return isa<ElementwiseOp>(op) && group && op->getAttr(kGroup) == group &&
-           op->getBlock() == matmul->getBlock();
+    auto cost = dyn_cast<CostOpInterface>(op);
+    return cost && cost.runsInChunks() &&
+           cost.getFusionKind() == FusionKind::Elementwise && group &&
+           op->getAttr(kGroup) == group && op->getBlock() == matmul->getBlock();
   };
   chain.insert(matmul);
   for (unsigned i = 0; i < chain.size(); ++i)
@@ -153,7 +174,7 @@ std::optional<CollectiveMatmul> Matcher::match() {
 }
 
 std::optional<CollectiveMatmul>
-shd::matchCollectiveMatmul(const Mesh &mesh, EinsumOp matmul,
+shd::matchCollectiveMatmul(const Mesh &mesh, ShardingRuleOpInterface matmul,
                            const Movement &moved) {
   return Matcher(mesh, matmul, moved).match();
 }

@@ -34,7 +34,9 @@ public:
   FactorStrides operandStrides(unsigned operand) const {
     return stridesOf(rule.operands[operand]);
   }
-  FactorStrides resultStrides() const { return stridesOf(rule.results[0]); }
+  FactorStrides resultStrides(unsigned result = 0) const {
+    return stridesOf(rule.results[result]);
+  }
   FactorStrides statisticStrides(unsigned number) const;
   /// Those of a tensor that is not there, or that has one element.
   FactorStrides noStrides() const {
@@ -48,7 +50,9 @@ public:
   FactorList operandFactors(unsigned operand) const {
     return factorsOf(rule.operands[operand]);
   }
-  FactorList resultFactors() const { return factorsOf(rule.results[0]); }
+  FactorList resultFactors(unsigned result = 0) const {
+    return factorsOf(rule.results[result]);
+  }
   FactorList statisticFactors(unsigned number) const {
     return llvm::to_vector<8>(rule.statistics[number].factors);
   }
@@ -122,8 +126,14 @@ private:
 
 /// The element type of a statistic.
 mlir::Type statisticType(mlir::Operation *op, const Statistic &statistic);
-/// A tensor of the type of the operation's result.
+/// A tensor of the type of the operation's only result.
 Tensor makeResult(mlir::Operation *op);
+/// What an operation with one result computes.
+inline TensorList oneResult(Tensor result) {
+  TensorList results;
+  results.push_back(std::move(result));
+  return results;
+}
 /// A tensor for a statistic of the rule, full of `value`.
 Tensor makeStatistic(mlir::Operation *op, const IterationSpace &space,
                      unsigned number, double value);
@@ -155,7 +165,7 @@ class StatisticValues {
 public:
   /// Those among `operands`, else what the operation itself contributes.
   static mlir::FailureOr<StatisticValues>
-  get(EvaluationOpInterface op, const ShardingRule &rule,
+  get(StatisticsOpInterface op, const ShardingRule &rule,
       llvm::ArrayRef<const Tensor *> operands,
       llvm::ArrayRef<FactorRange> ranges, PositionPolicy policy);
 

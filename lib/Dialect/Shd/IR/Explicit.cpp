@@ -39,6 +39,6 @@ Value shardc::shd::storedValue(Value value) {
   auto isStore = [](Operation *user) { return user->hasAttr(kStore); };
   for (auto users = value.getUsers(); llvm::any_of(users, isStore);
        users = value.getUsers())
-    value = (*llvm::find_if(users, isStore))->getResult(0);
+    value = onlyResult((*llvm::find_if(users, isStore)));
   return value;
 }

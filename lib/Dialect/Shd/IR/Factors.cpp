@@ -95,9 +95,3 @@ FactorTable FactorTable::withValues(AttentionOp op) {
   });
   return table;
 }
-
-bool shd::hasFactor(const TensorFactors &tensor, unsigned factor) {
-  return llvm::any_of(tensor, [&](const DimFactors &dim) {
-    return llvm::is_contained(dim, factor);
-  });
-}

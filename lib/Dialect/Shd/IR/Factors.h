@@ -63,9 +63,6 @@ private:
 bool isIndexOfValues(mlir::Operation *op, llvm::StringRef name,
                      unsigned tensor);
 
-/// True if some dimension of `tensor` maps to `factor`.
-bool hasFactor(const TensorFactors &tensor, unsigned factor);
-
 } // namespace shardc::shd
 
 #endif // SHARDC_LIB_DIALECT_SHD_IR_FACTORS_H

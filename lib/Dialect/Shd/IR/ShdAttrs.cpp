@@ -416,6 +416,15 @@ void CollectiveCostAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
+LogicalResult GroupAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t number, GroupPart) {
+  // F1
+  if (number < 0)
+    return emitError() << "a fusion group must have a number of at least 0, "
+                       << "but has " << number;
+  return success();
+}
+
 Attribute GroupCostAttr::parse(AsmParser &parser, Type) {
   double flops = 0, vectorFlops = 0, hbmBytes = 0;
   double matrix = 0, vector = 0, hbm = 0;

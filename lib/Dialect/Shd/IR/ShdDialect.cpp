@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Builders.h"
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -184,10 +184,60 @@ static ShardingAttr withFirst(ShardingAttr pin, unsigned dims) {
   return ShardingAttr::get(pin.getContext(), all, pin.getPartial());
 }
 
-ShardingAttr shd::getResultPin(Operation *op) {
-  if (auto part = dyn_cast<PartOp>(op))
+Attribute shd::getResultAttr(Value result, StringRef name) {
+  auto typed = cast<OpResult>(result);
+  Attribute value = typed.getOwner()->getAttr(name);
+  if (!value || typed.getOwner()->getNumResults() == 1)
+    return value;
+  auto list = dyn_cast<ArrayAttr>(value);
+  if (!list || typed.getResultNumber() >= list.size())
+    return {}; // the verifier refuses it
+  Attribute entry = list[typed.getResultNumber()];
+  return isa<UnitAttr>(entry) ? Attribute() : entry;
+}
+
+/// `list` with another entry, `unit` for null; null if nothing else is left.
+static ArrayAttr withEntry(MLIRContext *context, ArrayAttr list, size_t size,
+                           size_t position, Attribute value) {
+  Attribute nothing = UnitAttr::get(context);
+  SmallVector<Attribute> entries(size, nothing);
+  if (list)
+    llvm::copy(list.getValue().take_front(size), entries.begin());
+  entries[position] = value ? value : nothing;
+  return llvm::all_of(entries, llvm::IsaPred<UnitAttr>)
+             ? nullptr
+             : ArrayAttr::get(context, entries);
+}
+
+static void setOrRemove(Operation *op, StringRef name, Attribute value) {
+  if (value)
+    op->setAttr(name, value);
+  else
+    op->removeAttr(name);
+}
+
+void shd::setResultAttr(Value result, StringRef name, Attribute value) {
+  auto typed = cast<OpResult>(result);
+  Operation *op = typed.getOwner();
+  if (op->getNumResults() != 1)
+    value = withEntry(op->getContext(), op->getAttrOfType<ArrayAttr>(name),
+                      op->getNumResults(), typed.getResultNumber(), value);
+  setOrRemove(op, name, value);
+}
+
+ShardingAttr shd::getResultPin(Value result) {
+  if (auto part = result.getDefiningOp<PartOp>())
     return withoutFirst(getStoredPin(part.getSource()), part.getAt().size());
-  return op->getAttrOfType<ShardingAttr>(kResultPin);
+  return dyn_cast_or_null<ShardingAttr>(getResultAttr(result, kResultPin));
+}
+
+ShardingAttr shd::getMade(Value result) {
+  return dyn_cast_or_null<ShardingAttr>(getResultAttr(result, kMade));
+}
+
+StringRef shd::getResultName(Value result) {
+  auto name = dyn_cast_or_null<StringAttr>(getResultAttr(result, kName));
+  return name ? name.getValue() : StringRef();
 }
 
 ShardingAttr shd::getOperandPin(Operation *op, unsigned operand) {
@@ -195,14 +245,15 @@ ShardingAttr shd::getOperandPin(Operation *op, unsigned operand) {
   return pins ? dyn_cast<ShardingAttr>(pins[operand]) : nullptr;
 }
 
-void shd::setResultPin(Operation *op, ShardingAttr pin) {
-  if (auto part = dyn_cast<PartOp>(op))
-    return setResultPin(part.getSource().getDefiningOp(),
+void shd::setResultPin(Value result, ShardingAttr pin) {
+  if (auto part = result.getDefiningOp<PartOp>())
+    return setResultPin(part.getSource(),
                         withFirst(pin, part.getAt().size()));
-  if (pin)
-    op->setAttr(kResultPin, pin);
-  else
-    op->removeAttr(kResultPin);
+  setResultAttr(result, kResultPin, pin);
+}
+
+void shd::setMade(Value result, ShardingAttr layout) {
+  setResultAttr(result, kMade, layout);
 }
 
 ShardingAttr shd::getStoredPin(Value value) {
@@ -213,19 +264,14 @@ ShardingAttr shd::getStoredPin(Value value) {
                                argument.getArgNumber() - 1);
   if (auto repeat = value.getDefiningOp<RepeatOp>())
     return getOperandPin(repeat, cast<OpResult>(value).getResultNumber());
-  return getResultPin(value.getDefiningOp());
+  return getResultPin(value);
 }
 
 void shd::setOperandPin(Operation *op, unsigned operand, ShardingAttr pin) {
-  Attribute nothing = UnitAttr::get(op->getContext());
-  SmallVector<Attribute> pins(op->getNumOperands(), nothing);
-  if (auto known = op->getAttrOfType<ArrayAttr>(kOperandPins))
-    llvm::copy(known.getValue().take_front(pins.size()), pins.begin());
-  pins[operand] = pin ? Attribute(pin) : nothing;
-  if (llvm::all_of(pins, llvm::IsaPred<UnitAttr>))
-    op->removeAttr(kOperandPins);
-  else
-    op->setAttr(kOperandPins, ArrayAttr::get(op->getContext(), pins));
+  setOrRemove(op, kOperandPins,
+              withEntry(op->getContext(),
+                        op->getAttrOfType<ArrayAttr>(kOperandPins),
+                        op->getNumOperands(), operand, pin));
 }
 
 //===----------------------------------------------------------------------===//
@@ -254,6 +300,20 @@ CollectiveKind shd::collectiveKind(Operation *op) {
       .Default([](Operation *) -> CollectiveKind {
         llvm_unreachable("not a collective");
       });
+}
+
+OpOperand *shd::inPlaceOperand(Operation *op) {
+  auto cost = dyn_cast<CostOpInterface>(op);
+  return cost ? cost.getInPlaceOperand() : nullptr;
+}
+
+bool shd::readsAtPositions(Operation *op) {
+  return isa<PositionsOpInterface>(op) && !inPlaceOperand(op);
+}
+
+std::optional<int64_t> shd::fusionGroupOf(Operation *op) {
+  auto group = op->getAttrOfType<GroupAttr>(kGroup);
+  return group ? std::optional(group.getNumber()) : std::nullopt;
 }
 
 int64_t shd::executionCount(Operation *op) {
@@ -285,9 +345,10 @@ static StringRef valueName(Value value) {
   if (auto part = dyn_cast<PartOp>(op))
     return valueName(part.getSource());
   // Declared tensors are named by their symbols, in the spmd dialect too.
-  for (StringRef attribute : {StringRef("sym"), StringRef(kName)})
-    if (auto name = op->getAttrOfType<StringAttr>(attribute))
-      return name;
+  if (auto symbol = op->getAttrOfType<StringAttr>("sym"))
+    return symbol;
+  if (StringRef name = getResultName(value); !name.empty())
+    return name;
   if (auto name = op->getAttrOfType<StringAttr>(kOperand))
     return name;
   return {};
@@ -342,39 +403,55 @@ static LogicalResult verifyPin(Operation *op, Twine what, ShardingAttr pin,
   return verifyAxes(pin.getPartial());
 }
 
-/// `shd.result_pin` and `shd.made`.
-static LogicalResult verifyResultPin(Operation *op, StringRef name,
-                                     Attribute value) {
-  auto pin = dyn_cast<ShardingAttr>(value);
-  if (!pin)
-    return op->emitOpError() << "'" << name << "' must be a sharding";
-  if (op->getNumResults() != 1)
-    return op->emitOpError() << "'" << name << "' needs one result, but the "
-                             << "operation has " << op->getNumResults();
-  return verifyPin(op, "'" + Twine(name) + "'", pin,
-                   op->getResult(0).getType());
-}
-
-static LogicalResult verifyOperandPins(Operation *op, Attribute value) {
+/// A pin, or nothing, for each of some values: operands or results.
+static LogicalResult verifyPins(Operation *op, StringRef name, Attribute value,
+                                TypeRange types, StringRef values) {
   auto pins = dyn_cast<ArrayAttr>(value);
   if (!pins || !llvm::all_of(pins, llvm::IsaPred<ShardingAttr, UnitAttr>))
     return op->emitOpError()
-           << "'" << kOperandPins << "' must be a list of shardings and 'unit'";
-  if (pins.size() != op->getNumOperands())
-    return op->emitOpError() << "'" << kOperandPins << "' has " << pins.size()
-                             << " entries, but the operation has "
-                             << op->getNumOperands() << " operands";
-  for (auto [position, entry] : llvm::enumerate(pins))
+           << "'" << name << "' must be a list of shardings and 'unit'";
+  if (pins.size() != types.size())
+    return op->emitOpError()
+           << "'" << name << "' has " << pins.size()
+           << " entries, but the operation has " << types.size() << values;
+  for (auto [position, entry, type] : llvm::enumerate(pins, types))
     if (auto pin = dyn_cast<ShardingAttr>(entry))
-      if (failed(verifyPin(
-              op, "'" + Twine(kOperandPins) + "' entry " + Twine(position), pin,
-              op->getOperand(position).getType())))
+      if (failed(verifyPin(op, "'" + Twine(name) + "' entry " + Twine(position),
+                           pin, type)))
         return failure();
   return success();
 }
 
-/// Fusion groups number pairs of leader and rest, so they are not negative.
-static bool isGroupNumber(Attribute value) {
+/// `shd.result_pin` and `shd.made`.
+static LogicalResult verifyResultPin(Operation *op, StringRef name,
+                                     Attribute value) {
+  if (op->getNumResults() > 1)
+    return verifyPins(op, name, value, op->getResultTypes(), " results");
+  auto pin = dyn_cast<ShardingAttr>(value);
+  if (!pin)
+    return op->emitOpError() << "'" << name << "' must be a sharding";
+  if (op->getNumResults() == 0)
+    return op->emitOpError()
+           << "'" << name << "' needs a result, but the operation has none";
+  return verifyPin(op, "'" + Twine(name) + "'", pin, onlyResult(op).getType());
+}
+
+/// `shd.name`: a string, or one for each of several results.
+static LogicalResult verifyName(Operation *op, Attribute value) {
+  if (op->getNumResults() <= 1)
+    return isa<StringAttr>(value)
+               ? success()
+               : op->emitOpError() << "'" << kName << "' must be a string";
+  auto names = dyn_cast<ArrayAttr>(value);
+  if (names && names.size() == op->getNumResults() &&
+      llvm::all_of(names, llvm::IsaPred<StringAttr, UnitAttr>))
+    return success();
+  return op->emitOpError() << "'" << kName
+                           << "' must be a list of a string or 'unit' for "
+                           << "each result";
+}
+
+static bool isRingNumber(Attribute value) {
   auto number = dyn_cast<IntegerAttr>(value);
   return number && number.getType().isSignlessInteger() &&
          !number.getValue().isNegative();
@@ -382,7 +459,7 @@ static bool isGroupNumber(Attribute value) {
 
 static bool isGroupList(Attribute attr) {
   auto list = dyn_cast<ArrayAttr>(attr);
-  return list && llvm::all_of(list, isGroupNumber);
+  return list && llvm::all_of(list, llvm::IsaPred<GroupAttr>);
 }
 
 static bool isNameList(Attribute value) {
@@ -404,14 +481,13 @@ struct AttributeForm {
 } // namespace
 
 static const AttributeForm attributeForms[] = {
-    {kName, isKind<StringAttr>, "a string"},
     {kTemporary, isKind<UnitAttr>, "a unit attribute"},
-    {kGroup, isGroupNumber, "an integer of at least 0"},
+    {kGroup, isKind<GroupAttr>, "a part of a fusion group"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
-    {kPrologues, isGroupList, "a list of integers of at least 0"},
+    {kPrologues, isGroupList, "a list of parts of fusion groups"},
     {kCopy, isKind<UnitAttr>, "a unit attribute"},
     {kStore, isKind<UnitAttr>, "a unit attribute"},
-    {kRing, isGroupNumber, "an integer of at least 0"},
+    {kRing, isRingNumber, "an integer of at least 0"},
     {kOperand, isKind<StringAttr>, "a string"},
     {kIndices, isNameList, "a list of strings"},
     {kPlan, isKind<DictionaryAttr>, "a dictionary"},
@@ -421,6 +497,13 @@ static const AttributeForm attributeForms[] = {
     {kCall, isKind<StringAttr>, "a string"},
 };
 
+/// Collectives of the spmd dialect keep the mark of a ring.
+static bool mayBelongToRing(Operation *op) {
+  return mayBecomeRing(op) ||
+         llvm::is_contained({"all_gather", "reduce_scatter"},
+                            op->getName().stripDialect());
+}
+
 LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
                                                    NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -428,13 +511,12 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
   if (name == kResultPin || name == kMade)
     return verifyResultPin(op, name, value);
   if (name == kOperandPins)
-    return verifyOperandPins(op, value);
+    return verifyPins(op, name, value, op->getOperandTypes(), " operands");
+  if (name == kName)
+    return verifyName(op, value);
   if (name == kPlan && !isa<ProgramOp>(op))
     return op->emitOpError() << "'" << kPlan << "' belongs to a program";
-  // Collectives of the spmd dialect keep it.
-  if (name == kRing &&
-      !llvm::is_contained({"einsum", "all_gather", "reduce_scatter"},
-                          op->getName().stripDialect()))
+  if (name == kRing && !mayBelongToRing(op))
     return op->emitOpError() << "'" << kRing << "' belongs to an einsum, an "
                              << "all_gather or a reduce_scatter";
   for (const AttributeForm &form : attributeForms) {

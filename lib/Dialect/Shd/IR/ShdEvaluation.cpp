@@ -103,7 +103,7 @@ FactorList shd::without(ArrayRef<unsigned> list, ArrayRef<unsigned> dropped) {
 //===----------------------------------------------------------------------===//
 
 Tensor shd::makeResult(Operation *op) {
-  return Tensor(cast<RankedTensorType>(op->getResult(0).getType()));
+  return Tensor(cast<RankedTensorType>(onlyResult(op).getType()));
 }
 
 ArrayRef<double> shd::asReals(const Tensor &tensor,
@@ -158,7 +158,7 @@ static Tensor rearrange(ShardingRuleOpInterface op, Operands operands,
 // Constants and products
 //===----------------------------------------------------------------------===//
 
-FailureOr<Tensor> ConstantOp::evaluate(Operands, Ranges, PositionPolicy) {
+FailureOr<TensorList> ConstantOp::evaluate(Operands, Ranges, PositionPolicy) {
   auto value = dyn_cast<DenseElementsAttr>(getValue());
   if (!value)
     return emitOpError() << "must be dense to be evaluated";
@@ -173,7 +173,7 @@ FailureOr<Tensor> ConstantOp::evaluate(Operands, Ranges, PositionPolicy) {
     llvm::APInt number = *value.value_begin<llvm::APInt>();
     result.setInteger(0, static_cast<int64_t>(number.getZExtValue()));
   }
-  return result;
+  return oneResult(std::move(result));
 }
 
 namespace {
@@ -217,8 +217,8 @@ static void contract(const EinsumLoops &loops, ArrayRef<Number> lhs,
   });
 }
 
-FailureOr<Tensor> EinsumOp::evaluate(Operands operands, Ranges ranges,
-                                     PositionPolicy) {
+FailureOr<TensorList> EinsumOp::evaluate(Operands operands, Ranges ranges,
+                                         PositionPolicy) {
   IterationSpace space(*this, ranges);
   EinsumLoops loops(space);
   Tensor result = makeResult(*this);
@@ -228,35 +228,35 @@ FailureOr<Tensor> EinsumOp::evaluate(Operands operands, Ranges ranges,
              [&](int64_t at, uint64_t sum) {
                result.setInteger(at, static_cast<int64_t>(sum));
              });
-    return result;
+    return oneResult(std::move(result));
   }
   std::vector<double> lhsStorage, rhsStorage;
   contract(loops, asReals(lhs, lhsStorage), asReals(rhs, rhsStorage),
            [&](int64_t at, double sum) { result.setReal(at, sum); });
-  return result;
+  return oneResult(std::move(result));
 }
 
 //===----------------------------------------------------------------------===//
 // Layout of indices
 //===----------------------------------------------------------------------===//
 
-FailureOr<Tensor> SplitOp::evaluate(Operands operands, Ranges ranges,
-                                    PositionPolicy) {
-  return rearrange(*this, operands, ranges);
+FailureOr<TensorList> SplitOp::evaluate(Operands operands, Ranges ranges,
+                                        PositionPolicy) {
+  return oneResult(rearrange(*this, operands, ranges));
 }
 
-FailureOr<Tensor> MergeOp::evaluate(Operands operands, Ranges ranges,
-                                    PositionPolicy) {
-  return rearrange(*this, operands, ranges);
+FailureOr<TensorList> MergeOp::evaluate(Operands operands, Ranges ranges,
+                                        PositionPolicy) {
+  return oneResult(rearrange(*this, operands, ranges));
 }
 
-FailureOr<Tensor> ReshardOp::evaluate(Operands operands, Ranges ranges,
-                                      PositionPolicy) {
-  return rearrange(*this, operands, ranges);
+FailureOr<TensorList> ReshardOp::evaluate(Operands operands, Ranges ranges,
+                                          PositionPolicy) {
+  return oneResult(rearrange(*this, operands, ranges));
 }
 
-FailureOr<Tensor> SliceOp::evaluate(Operands operands, Ranges ranges,
-                                    PositionPolicy) {
+FailureOr<TensorList> SliceOp::evaluate(Operands operands, Ranges ranges,
+                                        PositionPolicy) {
   IterationSpace space(*this, ranges);
   Tensor result = makeResult(*this);
   FactorStrides input = space.operandStrides(0);
@@ -264,11 +264,11 @@ FailureOr<Tensor> SliceOp::evaluate(Operands operands, Ranges ranges,
   input[space.find(getPart())] = step;
   copyElements(space, space.resultFactors(), *operands[0], input,
                getRange()[0] * step, result, space.resultStrides(), 0);
-  return result;
+  return oneResult(std::move(result));
 }
 
-FailureOr<Tensor> ConcatOp::evaluate(Operands operands, Ranges ranges,
-                                     PositionPolicy) {
+FailureOr<TensorList> ConcatOp::evaluate(Operands operands, Ranges ranges,
+                                         PositionPolicy) {
   IterationSpace space(*this, ranges);
   Tensor result = makeResult(*this);
   FactorStrides strides = space.resultStrides();
@@ -282,12 +282,13 @@ FailureOr<Tensor> ConcatOp::evaluate(Operands operands, Ranges ranges,
                  space.operandStrides(i), 0, result, partStrides, start);
     start += space.range(factor).whole * step;
   }
-  return result;
+  return oneResult(std::move(result));
 }
 
-FailureOr<Tensor> IotaOp::evaluate(Operands, Ranges ranges, PositionPolicy) {
+FailureOr<TensorList> IotaOp::evaluate(Operands, Ranges ranges,
+                                       PositionPolicy) {
   Tensor result = makeResult(*this);
   for (int64_t i = 0; i < ranges[0].size; ++i)
     result.setInteger(i, ranges[0].offset + i);
-  return result;
+  return oneResult(std::move(result));
 }

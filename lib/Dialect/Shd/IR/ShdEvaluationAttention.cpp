@@ -157,8 +157,8 @@ FailureOr<Tensor> AttentionOp::evaluateStatistic(unsigned number,
 
 /// The part of the sum over keys that this device's keys make; 0 for a query
 /// all of whose keys are masked.
-FailureOr<Tensor> AttentionOp::evaluate(Operands operands, Ranges ranges,
-                                        PositionPolicy policy) {
+FailureOr<TensorList> AttentionOp::evaluate(Operands operands, Ranges ranges,
+                                            PositionPolicy policy) {
   Attention attention(*this, operands, ranges);
   FailureOr<StatisticValues> stats = StatisticValues::get(
       *this, attention.getSpace().getRule(), operands, ranges, policy);
@@ -177,7 +177,7 @@ FailureOr<Tensor> AttentionOp::evaluate(Operands operands, Ranges ranges,
       weights.push_back(expBelow(score, greatest) / sum);
     attention.combine(weights, query, result);
   });
-  return result;
+  return oneResult(std::move(result));
 }
 
 //===----------------------------------------------------------------------===//
@@ -185,8 +185,8 @@ FailureOr<Tensor> AttentionOp::evaluate(Operands operands, Ranges ranges,
 //===----------------------------------------------------------------------===//
 
 /// Elements i and i + H/2 of the head turn by position * theta^(-2 i / H).
-FailureOr<Tensor> RopeOp::evaluate(Operands operands, Ranges ranges,
-                                   PositionPolicy) {
+FailureOr<TensorList> RopeOp::evaluate(Operands operands, Ranges ranges,
+                                       PositionPolicy) {
   IterationSpace space(*this, ranges);
   unsigned head = space.find(getHead());
   FactorStrides positions = space.noStrides();
@@ -222,5 +222,5 @@ FailureOr<Tensor> RopeOp::evaluate(Operands operands, Ranges ranges,
                      y * std::cos(angle) + x * std::sin(angle));
     }
   });
-  return result;
+  return oneResult(std::move(result));
 }

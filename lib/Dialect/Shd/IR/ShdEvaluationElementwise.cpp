@@ -169,8 +169,8 @@ static void evaluateReals(Function function, const IterationSpace &space,
   });
 }
 
-FailureOr<Tensor> ElementwiseOp::evaluate(Operands operands, Ranges ranges,
-                                          PositionPolicy) {
+FailureOr<TensorList> ElementwiseOp::evaluate(Operands operands, Ranges ranges,
+                                              PositionPolicy) {
   IterationSpace space(*this, ranges);
   Tensor result = makeResult(*this);
   bool exact = isExact(operands, result) &&
@@ -179,5 +179,5 @@ FailureOr<Tensor> ElementwiseOp::evaluate(Operands operands, Ranges ranges,
     evaluateIntegers(getFunction(), space, operands, result);
   else
     evaluateReals(getFunction(), space, operands, result);
-  return result;
+  return oneResult(std::move(result));
 }

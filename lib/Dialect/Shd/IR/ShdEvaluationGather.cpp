@@ -71,8 +71,8 @@ static FailureOr<Places> findPlaces(ShardingRuleOpInterface op,
 }
 
 /// Elements that another device has count as 0.
-FailureOr<Tensor> GatherOp::evaluate(Operands operands, Ranges ranges,
-                                     PositionPolicy policy) {
+FailureOr<TensorList> GatherOp::evaluate(Operands operands, Ranges ranges,
+                                         PositionPolicy policy) {
   constexpr unsigned firstPosition = 1;
   IterationSpace space(*this, ranges);
   FailureOr<Places> places =
@@ -87,7 +87,7 @@ FailureOr<Tensor> GatherOp::evaluate(Operands operands, Ranges ranges,
     if (int64_t place = places->offsets[at[2]]; place >= 0)
       result.setReal(at[0], operands[0]->getReal(at[1] + place));
   });
-  return result;
+  return oneResult(std::move(result));
 }
 
 /// The indices of the update in the order in which the left side of the
@@ -120,8 +120,8 @@ static Tensor copyOf(const IterationSpace &space, const Tensor &tensor,
 
 /// Writes what falls into this device's part, in row-major order of the left
 /// side's indices: the last of equal positions wins.
-FailureOr<Tensor> ScatterOp::evaluate(Operands operands, Ranges ranges,
-                                      PositionPolicy policy) {
+FailureOr<TensorList> ScatterOp::evaluate(Operands operands, Ranges ranges,
+                                          PositionPolicy policy) {
   constexpr unsigned firstPosition = 2;
   IterationSpace space(*this, ranges);
   FailureOr<Places> places =
@@ -145,5 +145,5 @@ FailureOr<Tensor> ScatterOp::evaluate(Operands operands, Ranges ranges,
     else
       result.setInteger(to, result.getInteger(to) + update.getInteger(at[1]));
   });
-  return result;
+  return oneResult(std::move(result));
 }

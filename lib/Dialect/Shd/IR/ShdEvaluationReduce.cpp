@@ -38,7 +38,7 @@ Tensor shd::makeStatistic(Operation *op, const IterationSpace &space,
 }
 
 FailureOr<StatisticValues>
-StatisticValues::get(EvaluationOpInterface op, const ShardingRule &rule,
+StatisticValues::get(StatisticsOpInterface op, const ShardingRule &rule,
                      Operands operands, Ranges ranges, PositionPolicy policy) {
   StatisticValues result;
   size_t numOperands = rule.operands.size();
@@ -205,18 +205,18 @@ static Tensor indexStatistic(Operation *op, const IterationSpace &space,
   return result;
 }
 
-FailureOr<Tensor> ReduceOp::evaluate(Operands operands, Ranges ranges,
-                                     PositionPolicy policy) {
+FailureOr<TensorList> ReduceOp::evaluate(Operands operands, Ranges ranges,
+                                         PositionPolicy policy) {
   IterationSpace space(*this, ranges);
   const ShardingRule &rule = space.getRule();
   if (rule.statistics.empty())
-    return evaluateSum(*this, space, *operands[0]);
+    return oneResult(evaluateSum(*this, space, *operands[0]));
   FailureOr<StatisticValues> stats =
       StatisticValues::get(*this, rule, operands, ranges, policy);
   if (failed(stats))
     return failure();
   unsigned last = rule.statistics.size() - 1;
-  return copyStatistic(*this, space, last, (*stats)[last]);
+  return oneResult(copyStatistic(*this, space, last, (*stats)[last]));
 }
 
 FailureOr<Tensor> ReduceOp::evaluateStatistic(unsigned number,
@@ -302,8 +302,8 @@ static double normalize(NormalizeOp op, double x, double count,
   llvm_unreachable("a new normalisation");
 }
 
-FailureOr<Tensor> NormalizeOp::evaluate(Operands operands, Ranges ranges,
-                                        PositionPolicy policy) {
+FailureOr<TensorList> NormalizeOp::evaluate(Operands operands, Ranges ranges,
+                                            PositionPolicy policy) {
   IterationSpace space(*this, ranges);
   FailureOr<StatisticValues> stats =
       StatisticValues::get(*this, space.getRule(), operands, ranges, policy);
@@ -330,7 +330,7 @@ FailureOr<Tensor> NormalizeOp::evaluate(Operands operands, Ranges ranges,
       value += bias->getReal(at[4]);
     result.setReal(at[0], value);
   });
-  return result;
+  return oneResult(std::move(result));
 }
 
 //===----------------------------------------------------------------------===//
@@ -384,8 +384,8 @@ FailureOr<Tensor> CrossEntropyOp::evaluateStatistic(unsigned number,
   }
 }
 
-FailureOr<Tensor> CrossEntropyOp::evaluate(Operands operands, Ranges ranges,
-                                           PositionPolicy policy) {
+FailureOr<TensorList> CrossEntropyOp::evaluate(Operands operands, Ranges ranges,
+                                               PositionPolicy policy) {
   IterationSpace space(*this, ranges);
   FailureOr<StatisticValues> stats =
       StatisticValues::get(*this, space.getRule(), operands, ranges, policy);
@@ -399,5 +399,5 @@ FailureOr<Tensor> CrossEntropyOp::evaluate(Operands operands, Ranges ranges,
         logSumExp((*stats)[0].getReal(at[1]), (*stats)[1].getReal(at[1]));
     result.setReal(at[0], logSum - (*stats)[2].getReal(at[1]));
   });
-  return result;
+  return oneResult(std::move(result));
 }

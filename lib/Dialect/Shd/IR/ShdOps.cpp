@@ -132,7 +132,7 @@ static LogicalResult verifyIntegers(Operation *op, Value value,
 
 /// The result has the element type of `operands`, the first of the operation.
 static LogicalResult verifySameElementType(Operation *op, ValueRange operands) {
-  Type expected = elementType(op->getResult(0));
+  Type expected = elementType(onlyResult(op));
   for (auto [i, operand] : llvm::enumerate(operands))
     if (elementType(operand) != expected)
       return op->emitOpError() << describeOperand(i) << " has element type "
@@ -292,6 +292,10 @@ static bool isComparison(Function function) {
   return function >= Function::Eq && function <= Function::Ge;
 }
 
+StringRef ElementwiseOp::getFunctionName() {
+  return stringifyFunction(getFunction());
+}
+
 LogicalResult ElementwiseOp::verify() {
   // W1
   Names result = getIndexing().getResultIndices(0);
@@ -321,6 +325,8 @@ LogicalResult ElementwiseOp::verify() {
 // Reductions and normalisations
 //===----------------------------------------------------------------------===//
 
+StringRef ReduceOp::getFunctionName() { return stringifyReduction(getKind()); }
+
 LogicalResult ReduceOp::verify() {
   // X1
   return verifySubset(*this, getIndexing().getResultIndices(0),
@@ -340,6 +346,10 @@ static unsigned maxInputs(Normalization kind) {
     return 3;
   }
   llvm_unreachable("a new normalisation");
+}
+
+StringRef NormalizeOp::getFunctionName() {
+  return stringifyNormalization(getKind());
 }
 
 LogicalResult NormalizeOp::verify() {
@@ -530,6 +540,11 @@ LogicalResult GatherOp::verify() {
                          "the result");
 }
 
+/// Those of the update.
+SmallVector<StringRef, 4> ScatterOp::getWrittenIndices() {
+  return getIndexing().getOperandIndices(1);
+}
+
 LogicalResult ScatterOp::verify() {
   // C1
   Names remaining;
@@ -704,8 +719,7 @@ static LogicalResult verifyCollective(Operation *op, ArrayAttr axisNames) {
     return op->emitOpError() << "needs a mesh";
   std::optional<Layout> from =
       layoutOf(*context.mesh, op->getOperand(0).getType());
-  std::optional<Layout> to =
-      layoutOf(*context.mesh, op->getResult(0).getType());
+  std::optional<Layout> to = layoutOf(*context.mesh, onlyResult(op).getType());
   if (!from || !to)
     return op->emitOpError() << "needs shardings on its types";
   return shd::detail::verifyMovement(op, *context.mesh, collectiveKind(op),

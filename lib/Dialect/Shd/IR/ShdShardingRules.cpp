@@ -11,18 +11,28 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+/// A rule all of whose factors are parallel.
+static ShardingRule parallelRule(const FactorTable &table) {
+  ShardingRule rule;
+  for (const FactorTable::Entry &entry : table.entries())
+    rule.factors.push_back(
+        {entry.ofValues ? (entry.name + " of values").str() : entry.name.str(),
+         entry.extent, FactorKind::Parallel});
+  rule.operands.assign(table.operands().begin(), table.operands().end());
+  rule.results.assign(table.results().begin(), table.results().end());
+  return rule;
+}
+
+ShardingRule shd::parallelRule(ShardingRuleOpInterface op) {
+  return ::parallelRule(FactorTable::of(op));
+}
+
 namespace {
 /// Turns a factor table into a rule and marks what is not parallel.
 class RuleBuilder {
 public:
-  RuleBuilder(Operation *op, const FactorTable &table) : op(op), table(table) {
-    for (const FactorTable::Entry &entry : table.entries())
-      rule.factors.push_back({entry.ofValues ? (entry.name + " of values").str()
-                                             : entry.name.str(),
-                              entry.extent, FactorKind::Parallel});
-    rule.operands.assign(table.operands().begin(), table.operands().end());
-    rule.results.assign(table.results().begin(), table.results().end());
-  }
+  RuleBuilder(Operation *op, const FactorTable &table)
+      : op(op), table(table), rule(::parallelRule(table)) {}
 
   void setKind(StringRef index, FactorKind kind) {
     rule.factors[table.find(index)].kind = kind;
@@ -31,12 +41,11 @@ public:
     for (StringRef index : indices.getAsValueRange<StringAttr>())
       setKind(index, kind);
   }
-  /// Sets the kind of the factors that no result has.
+  /// Sets the kind of the factors that the result lacks.
   void setKindOfReduced(FactorKind kind) {
+    assert(rule.results.size() == 1 && "which result lacks them?");
     for (auto [number, factor] : llvm::enumerate(rule.factors))
-      if (!llvm::any_of(rule.results, [&](const TensorFactors &result) {
-            return hasFactor(result, number);
-          }))
+      if (!hasFactor(rule.results.front(), number))
         factor.kind = kind;
   }
 

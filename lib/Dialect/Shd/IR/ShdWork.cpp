@@ -29,7 +29,7 @@ public:
     return bytes(op->getOperand(operand).getType(), elements);
   }
   double resultBytes(double elements) const {
-    return bytes(op->getResult(0).getType(), elements);
+    return bytes(onlyResult(op).getType(), elements);
   }
 
   /// Product of the local extents of all factors.
@@ -112,6 +112,10 @@ OpWork EinsumOp::getWork(ArrayRef<int64_t> localExtents,
 
 FusionKind EinsumOp::getFusionKind() { return FusionKind::Leader; }
 
+bool EinsumOp::readsPrologues() { return true; }
+
+bool EinsumOp::runsInChunks() { return true; }
+
 OpWork ElementwiseOp::getWork(ArrayRef<int64_t> localExtents,
                               const Machine &machine) {
   FactorTable table = FactorTable::of(*this);
@@ -124,6 +128,8 @@ OpWork ElementwiseOp::getWork(ArrayRef<int64_t> localExtents,
 }
 
 FusionKind ElementwiseOp::getFusionKind() { return FusionKind::Elementwise; }
+
+bool ElementwiseOp::runsInChunks() { return true; }
 
 //===----------------------------------------------------------------------===//
 // Reductions and normalisations
@@ -235,6 +241,8 @@ OpWork AttentionOp::getWork(ArrayRef<int64_t> localExtents,
 
 FusionKind AttentionOp::getFusionKind() { return FusionKind::Leader; }
 
+bool AttentionOp::readsPrologues() { return true; }
+
 OpWork RopeOp::getWork(ArrayRef<int64_t> localExtents, const Machine &machine) {
   return vectorWork(*this, localExtents, 1);
 }
@@ -299,6 +307,8 @@ OpWork ScatterOp::getWork(ArrayRef<int64_t> localExtents,
 }
 
 FusionKind ScatterOp::getFusionKind() { return FusionKind::Leader; }
+
+OpOperand *ScatterOp::getInPlaceOperand() { return &getDestinationMutable(); }
 
 //===----------------------------------------------------------------------===//
 // Layout of indices

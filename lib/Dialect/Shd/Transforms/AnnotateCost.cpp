@@ -1,6 +1,7 @@
 //===- AnnotateCost.cpp - shd-annotate-cost --------------------*- C++ -*-===//
 
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/GroupCosts.h"
@@ -92,7 +93,8 @@ Strategy GroupPricer::strategyOf(Operation *op,
   };
   for (unsigned i = 0; i < rule.operands.size(); ++i)
     operands.push_back(layoutOf(op->getOperand(i)));
-  results.push_back(layoutOf(op->getResult(0)));
+  for (Value result : op->getResults())
+    results.push_back(layoutOf(result));
   std::optional<Strategy> strategy =
       inferStrategy(context.mesh(), rule, operands, results);
   assert(strategy && "the verifier has checked the operation's shardings");
@@ -145,7 +147,7 @@ bool isReadOutside(Value value,
                    llvm::function_ref<bool(Operation *)> isInside) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     return !isa<StatisticOp>(user) && !isInside(user) &&
-           (!isCollective(user) || isReadOutside(user->getResult(0), isInside));
+           (!isCollective(user) || isReadOutside(onlyResult(user), isInside));
   });
 }
 
@@ -181,25 +183,31 @@ void GroupPricer::price(const FusionGroup &group) {
 struct AnnotateCostPass : impl::ShdAnnotateCostBase<AnnotateCostPass> {
   void runOnOperation() override {
     std::unique_ptr<PlanningContext> context = createContext(getOperation());
-    if (!context || failed(checkFusionGroups(getOperation())) ||
-        failed(checkExplicit(getOperation())))
-      return signalPassFailure();
-    llvm::MapVector<int64_t, FusionGroup> groups;
-    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
-      std::optional<int64_t> number = fusionGroupOf(op);
-      if (!number)
-        return;
-      FusionGroup &group = groups[*number];
-      if (cast<CostOpInterface>(op).getFusionKind() == FusionKind::Leader)
-        group.leader = op;
-      else
-        group.rest.push_back(op);
-    });
-    GroupPricer pricer(*context, getOperation());
-    for (auto &[number, group] : groups)
-      pricer.price(group);
+    if (!context || failed(annotateCost(*context, getOperation())))
+      signalPassFailure();
   }
 };
 
 } // namespace
+
+LogicalResult annotateCost(PlanningContext &context, ProgramOp program) {
+  if (failed(checkFusionGroups(program)) || failed(checkExplicit(program)))
+    return failure();
+  llvm::MapVector<int64_t, FusionGroup> groups;
+  program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    std::optional<int64_t> number = fusionGroupOf(op);
+    if (!number)
+      return;
+    FusionGroup &group = groups[*number];
+    if (cast<CostOpInterface>(op).getFusionKind() == FusionKind::Leader)
+      group.leader = op;
+    else
+      group.rest.push_back(op);
+  });
+  GroupPricer pricer(context, program);
+  for (auto &[number, group] : groups)
+    pricer.price(group);
+  return success();
+}
+
 } // namespace shardc::shd

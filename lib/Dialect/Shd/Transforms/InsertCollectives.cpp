@@ -2,6 +2,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Domain.h"
@@ -31,6 +32,7 @@ private:
   void emitStep(Value &value, const ReshardStep &step, Location loc);
   void convertOperand(Operation *op, unsigned operand);
   LogicalResult visitCompute(Operation *op);
+  void store(Value result, const Layout &made, const Layout &stored);
   void visitCopy(ReshardOp op);
   LogicalResult visitRepeat(RepeatOp repeat);
   void emitStatistics(Operation *op, const ShardingRule &rule,
@@ -119,7 +121,7 @@ void CollectiveInserter::emitStep(Value &value, const ReshardStep &step,
     break;
   }
   describe(op, name, indices);
-  value = op->getResult(0);
+  value = onlyResult(op);
 }
 
 /// Emits the cheapest sequence from the layout that `value` has; the builder
@@ -218,44 +220,20 @@ void CollectiveInserter::emitStatistics(Operation *op, const ShardingRule &rule,
                             RankedTensorType::get(extents, element, sharding),
                             cost.statistic->name, inputs);
     Value reduced = emitAllReduce(statistic.getResult(), cost, layout, op);
-    auto name = op->getAttrOfType<StringAttr>(kName);
-    describe(reduced.getDefiningOp(),
-             (name ? name.getValue() : "").str() + "." + cost.statistic->name,
-             indices);
+    describe(
+        reduced.getDefiningOp(),
+        (getResultName(op->getResults().front()) + "." + cost.statistic->name)
+            .str(),
+        indices);
     stats.push_back(reduced);
   }
-  TypeSwitch<Operation *>(op)
-      .Case<ReduceOp, NormalizeOp, AttentionOp, CrossEntropyOp>(
-          [&](auto typed) { typed.getStatsMutable().assign(stats); })
-      .Default([](Operation *) {
-        llvm_unreachable("an operation with statistics takes them");
-      });
+  cast<StatisticsOpInterface>(op).getStatsMutable().assign(stats);
 }
 
-LogicalResult CollectiveInserter::visitCompute(Operation *op) {
-  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
-  SmallVector<std::optional<Layout>> operands, results;
-  ShardingAttr storedPin = getResultPin(op);
-  if (!storedPin)
-    return op->emitError("has no plan; run shd-optimize first");
-  for (unsigned i = 0; i < rule.operands.size(); ++i) {
-    convertOperand(op, i);
-    Value operand = op->getOperand(i);
-    operands.push_back(hasLayout(operand)
-                           ? std::optional<Layout>(layoutOf(operand))
-                           : std::nullopt);
-  }
-  Layout stored = toLayout(context.mesh(), storedPin);
-  auto madePin = op->getAttrOfType<ShardingAttr>(kMade);
-  results.push_back(madePin ? toLayout(context.mesh(), madePin) : stored);
-  std::string why;
-  std::optional<Strategy> strategy =
-      inferStrategy(context.mesh(), rule, operands, results, &why);
-  if (!strategy)
-    return op->emitError() << why;
-  emitStatistics(op, rule, *strategy);
-  Layout made = resultLayout(rule, *strategy, 0);
-  Value result = op->getResult(0);
+/// Moves a result from how it is made to how it is stored, for all who read it.
+void CollectiveInserter::store(Value result, const Layout &made,
+                               const Layout &stored) {
+  Operation *op = result.getDefiningOp();
   setType(result, toSharding(op->getContext(), context.mesh(), made));
   builder.setInsertionPointAfter(op);
   SmallVector<OpOperand *> uses;
@@ -267,6 +245,34 @@ LogicalResult CollectiveInserter::visitCompute(Operation *op) {
     at.getDefiningOp()->setAttr(kStore, builder.getUnitAttr());
   for (OpOperand *use : uses)
     use->set(converted);
+}
+
+LogicalResult CollectiveInserter::visitCompute(Operation *op) {
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  SmallVector<std::optional<Layout>> operands, results;
+  SmallVector<Layout, 1> stored;
+  for (Value result : op->getResults()) {
+    ShardingAttr pin = getResultPin(result), made = getMade(result);
+    if (!pin)
+      return op->emitError("has no plan; run shd-optimize first");
+    stored.push_back(toLayout(context.mesh(), pin));
+    results.push_back(made ? toLayout(context.mesh(), made) : stored.back());
+  }
+  for (unsigned i = 0; i < rule.operands.size(); ++i) {
+    convertOperand(op, i);
+    Value operand = op->getOperand(i);
+    operands.push_back(hasLayout(operand)
+                           ? std::optional<Layout>(layoutOf(operand))
+                           : std::nullopt);
+  }
+  std::string why;
+  std::optional<Strategy> strategy =
+      inferStrategy(context.mesh(), rule, operands, results, &why);
+  if (!strategy)
+    return op->emitError() << why;
+  emitStatistics(op, rule, *strategy);
+  for (auto [i, result] : llvm::enumerate(op->getResults()))
+    store(result, resultLayout(rule, *strategy, i), stored[i]);
   return success();
 }
 
@@ -275,7 +281,8 @@ void CollectiveInserter::visitCopy(ReshardOp op) {
   builder.setInsertionPoint(op);
   Value input = op.getInput();
   Value copy =
-      reshard(input, toLayout(context.mesh(), getResultPin(op)), op.getLoc());
+      reshard(input, toLayout(context.mesh(), getResultPin(op.getResult())),
+              op.getLoc());
   if (copy != input)
     copy.getDefiningOp()->setAttr(kCopy, builder.getUnitAttr());
   op.getResult().replaceAllUsesWith(copy);
@@ -306,9 +313,9 @@ LogicalResult CollectiveInserter::visit(Block &block) {
     } else if (isa<ShardingRuleOpInterface>(op)) {
       if (failed(visitCompute(&op)))
         return failure();
-    } else if (isa<DeclareOp>(op)) {
-      if (ShardingAttr pin = getResultPin(&op))
-        setType(op.getResult(0), pin);
+    } else if (auto declare = dyn_cast<DeclareOp>(op)) {
+      if (ShardingAttr pin = getResultPin(declare.getResult()))
+        setType(declare.getResult(), pin);
     } else if (auto part = dyn_cast<PartOp>(op)) {
       part.getResult().setType(
           partType(part.getSource().getType(), part.getAt().size()));
@@ -353,23 +360,28 @@ struct InsertCollectivesPass
     : impl::ShdInsertCollectivesBase<InsertCollectivesPass> {
   void runOnOperation() override {
     std::unique_ptr<PlanningContext> context = createContext(getOperation());
-    if (!context)
-      return signalPassFailure();
-    CollectiveInserter inserter(*context, &getContext());
-    if (failed(inserter.visit(getOperation().getBody().front())) ||
-        (!getOperation().getAllowPadding() &&
-         failed(checkExtents(getOperation(), context->mesh()))))
-      return signalPassFailure();
-    getOperation().walk([](Operation *op) {
-      op->removeAttr(kResultPin);
-      op->removeAttr(kOperandPins);
-      op->removeAttr(kMade);
-      removeSourceAttributes(op);
-    });
-    if (!getOperation().getMeshAttr())
-      removeShardings(getOperation());
+    if (!context || failed(insertCollectives(*context, getOperation())))
+      signalPassFailure();
   }
 };
 
 } // namespace
+
+LogicalResult insertCollectives(PlanningContext &context, ProgramOp program) {
+  CollectiveInserter inserter(context, program.getContext());
+  if (failed(inserter.visit(program.getBody().front())) ||
+      (!program.getAllowPadding() &&
+       failed(checkExtents(program, context.mesh()))))
+    return failure();
+  program.walk([](Operation *op) {
+    op->removeAttr(kResultPin);
+    op->removeAttr(kOperandPins);
+    op->removeAttr(kMade);
+    removeSourceAttributes(op);
+  });
+  if (!program.getMeshAttr())
+    removeShardings(program);
+  return success();
+}
+
 } // namespace shardc::shd

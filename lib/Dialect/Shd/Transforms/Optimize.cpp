@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ObjectiveSearch.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
+#include "shardc/Dialect/Shd/Transforms/PlanEvaluator.h"
 #include "shardc/Optimizer/Network.h"
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Solver/Solve.h"
@@ -220,18 +220,28 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
     unplanned = ModuleOp::create(program.getLoc());
     unplanned->push_back(program->clone());
   }
-  if (fits && objective != Objective::Upper)
-    solution =
-        ObjectiveSearch(context, program, network, objective,
-                        ObjectiveSearch::workFor(options.timeLimitSeconds),
-                        deadline, watch ? watch->progress : nullptr)
-            .run(solution);
+  Objective minimised = Objective::Upper;
+  if (fits && objective != Objective::Upper) {
+    ObjectiveSearchOptions search;
+    search.objective = objective;
+    search.matmulsOverlap = context.machine().collectiveMatmul;
+    search.maxWork = searchWorkFor(options.timeLimitSeconds);
+    search.deadline = deadline;
+    if (watch)
+      search.progress = watch->progress;
+    PlanEvaluator evaluate(context, program, network);
+    // A plan that cannot be made explicit stays the one of the least `upper`.
+    if (auto found = searchObjective(network, solution, evaluate, search)) {
+      solution = std::move(*found);
+      minimised = objective;
+    }
+  }
   applyAssignment(context, network, solution.assignment);
   PlanRecord plan;
   plan.status = statusName(solution, fixed);
   plan.value = solution.cost;
   if (fits) {
-    plan.of = objective;
+    plan.of = minimised;
     plan.bound = std::max<solver::Cost>(solution.bound, 0);
     if (priceMemory && !deadline.expired())
       plan.withMore =

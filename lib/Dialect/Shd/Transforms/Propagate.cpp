@@ -8,7 +8,7 @@
 
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 
@@ -68,7 +68,7 @@ void Propagation::collect(Operation *op) {
   ops.push_back(op);
   for (Value result : op->getResults())
     values[result] =
-        fromPin(isa<RepeatOp>(op) ? ShardingAttr() : getResultPin(op),
+        fromPin(isa<RepeatOp>(op) ? ShardingAttr() : getResultPin(result),
                 result.getType());
   // No axis splits the first dimensions of a stacked tensor.
   for (Value result : op->getResults())
@@ -111,16 +111,17 @@ bool Propagation::assign(Known &tensor, unsigned dim, const AxisList &axes,
   return true;
 }
 
-/// Each factor takes the longest axes that an operand or the result has and
+/// Each factor takes the longest axes that an operand or a result has and
 /// gives them to the tensors that nothing is known of.
 bool Propagation::visitRule(Operation *op, ShardingRuleOpInterface interface) {
   ShardingRule rule = interface.getShardingRule();
   SmallVector<Known *, 4> tensors;
   for (unsigned i = 0; i < rule.operands.size(); ++i)
     tensors.push_back(&known(op->getOpOperand(i)));
-  tensors.push_back(&known(op->getResult(0)));
+  for (Value result : op->getResults())
+    tensors.push_back(&known(result));
   auto maps = llvm::to_vector(rule.operands);
-  maps.push_back(rule.results[0]);
+  llvm::append_range(maps, rule.results);
 
   bool changed = false;
   for (unsigned f = 0; f < rule.factors.size(); ++f) {
@@ -190,28 +191,27 @@ void Propagation::run() {
   }
 }
 
-/// The operation that gives a carried value its next one, or null.
-static Operation *rebinding(RepeatOp repeat, unsigned number) {
+/// What an operation makes as the next one of a carried value, or null.
+static Value rebinding(RepeatOp repeat, unsigned number) {
   Value next = repeat.getBody().front().getTerminator()->getOperand(number);
   if (auto inner = next.getDefiningOp<RepeatOp>())
     return rebinding(inner, cast<OpResult>(next).getResultNumber());
-  Operation *maker = next.getDefiningOp();
-  return isa_and_nonnull<ShardingRuleOpInterface>(maker) ? maker : nullptr;
+  return next.getDefiningOp<ShardingRuleOpInterface>() ? next : Value();
 }
 
 /// A carried value and its rebinding share one layout, or the value would move
 /// in each iteration: that of the rebinding if its author has placed it, else
 /// that of the carried value. Outer repeats come first.
 void Propagation::settleCarried() {
-  llvm::SmallPtrSet<Operation *, 8> settled;
+  llvm::DenseSet<Value> settled;
   for (Operation *op : ops)
     if (auto repeat = dyn_cast<RepeatOp>(op))
       for (auto [i, argument] : llvm::enumerate(repeat.getCarried())) {
-        Operation *maker = rebinding(repeat, i);
-        if (!maker)
+        Value made = rebinding(repeat, i);
+        if (!made)
           continue;
-        Known &carried = known(argument), &next = known(maker->getResult(0));
-        if (settled.insert(maker).second && !getResultPin(maker))
+        Known &carried = known(argument), &next = known(made);
+        if (settled.insert(made).second && !getResultPin(made))
           next = carried;
         else
           carried = next;
@@ -230,7 +230,8 @@ void Propagation::writePins() {
   for (Operation *op : ops) {
     if (isa<DeclareOp>(op) ||
         (isa<ShardingRuleOpInterface>(op) && !op->hasAttr(kTemporary)))
-      setResultPin(op, pinFor(op->getResult(0)));
+      for (Value result : op->getResults())
+        setResultPin(result, pinFor(result));
     if (auto repeat = dyn_cast<RepeatOp>(op))
       for (auto [i, argument] : llvm::enumerate(repeat.getCarried()))
         setOperandPin(op, i, pinFor(argument));

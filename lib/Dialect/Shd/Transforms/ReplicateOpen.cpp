@@ -38,8 +38,8 @@ void pinCarried(RepeatOp repeat) {
     setOperandPin(repeat, i, pin);
     Operation *maker = yielded.getDefiningOp();
     if (maker && !isa<RepeatOp, DeclareOp, PartOp>(maker) &&
-        !getResultPin(maker))
-      setResultPin(maker, pin);
+        !getResultPin(yielded))
+      setResultPin(yielded, pin);
   }
 }
 
@@ -51,7 +51,8 @@ struct ReplicateOpenPass : impl::ShdReplicateOpenBase<ReplicateOpenPass> {
         pinCarried(repeat);
       else if (isa<DeclareOp>(op) ||
                (isa<ShardingRuleOpInterface>(op) && !op->hasAttr(kTemporary)))
-        setResultPin(op, close(getResultPin(op), op->getResult(0).getType()));
+        for (Value result : op->getResults())
+          setResultPin(result, close(getResultPin(result), result.getType()));
     });
   }
 };

@@ -118,6 +118,30 @@ static LogicalResult verifyShards(Operation *op, Attribute value) {
   return verifyOnce(op, list);
 }
 
+/// The type of the whole tensor of which each result is a part.
+static LogicalResult verifyGlobal(Operation *op, Attribute value) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  bool isList = op->getNumResults() > 1 && list;
+  ArrayRef<Attribute> entries = isList ? list.getValue() : ArrayRef(value);
+  auto isValid = [&](Attribute entry) {
+    auto type = dyn_cast<TypeAttr>(entry);
+    return (type && isa<RankedTensorType>(type.getValue())) ||
+           (isList && isa<UnitAttr>(entry));
+  };
+  if (entries.size() != op->getNumResults() || !llvm::all_of(entries, isValid))
+    return op->emitOpError()
+           << "'" << kGlobal << "' must be the tensor type of each result";
+  for (auto [i, entry, result] : llvm::enumerate(entries, op->getResults())) {
+    std::string what =
+        isList ? ("result " + Twine(i)).str() : std::string("the result");
+    if (auto type = dyn_cast<TypeAttr>(entry))
+      if (failed(spmd::detail::verifyPart(op, type.getValue(), result.getType(),
+                                          what)))
+        return failure();
+  }
+  return success();
+}
+
 LogicalResult SpmdDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -134,13 +158,7 @@ LogicalResult SpmdDialect::verifyOperationAttribute(Operation *op,
   }
   if (name != kGlobal)
     return op->emitOpError() << "has an unknown attribute '" << name << "'";
-  auto type = dyn_cast<TypeAttr>(attribute.getValue());
-  if (!type || op->getNumResults() != 1 ||
-      !isa<RankedTensorType>(type.getValue()))
-    return op->emitOpError()
-           << "'" << kGlobal << "' must be the tensor type of the one result";
-  return spmd::detail::verifyPart(op, type.getValue(),
-                                  op->getResult(0).getType(), "the result");
+  return verifyGlobal(op, attribute.getValue());
 }
 
 //===----------------------------------------------------------------------===//

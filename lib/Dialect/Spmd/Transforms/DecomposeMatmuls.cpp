@@ -13,7 +13,7 @@
 
 using namespace mlir;
 using shardc::shd::CollectiveMatmul;
-using shardc::shd::EinsumOp;
+using shardc::shd::ShardingRuleOpInterface;
 
 namespace shardc::spmd {
 #define GEN_PASS_DEF_SPMDDECOMPOSEMATMULS
@@ -36,8 +36,8 @@ std::optional<int64_t> dimOf(ArrayRef<StringRef> indices, StringRef index) {
 /// Builds the ring of one matmul and erases what it stands for.
 class RingBuilder {
 public:
-  RingBuilder(const Mesh &mesh, EinsumOp matmul, Operation *collective,
-              const CollectiveMatmul &ring)
+  RingBuilder(const Mesh &mesh, ShardingRuleOpInterface matmul,
+              Operation *collective, const CollectiveMatmul &ring)
       : matmul(matmul), collective(collective), ring(ring),
         size(mesh.groupSize(ArrayRef(ring.axes))), builder(matmul),
         loc(matmul.getLoc()) {
@@ -68,7 +68,7 @@ private:
   Value scatterChunk(Value at);
   void keepShards(Operation *op, Operation *like, StringRef without);
 
-  EinsumOp matmul;
+  ShardingRuleOpInterface matmul;
   Operation *collective;
   const CollectiveMatmul &ring;
   int64_t size;
@@ -175,7 +175,7 @@ Value RingBuilder::chunkOf(const CollectiveMatmul::Part &part, Value at,
   }
   Operation *copy = builder.clone(*part.op);
   copy->setOperands(operands);
-  Value result = copy->getResult(0);
+  Value result = onlyResult(copy);
   if (std::optional<int64_t> dim =
           dimOf(indexing.getResultIndices(0), part.index))
     result.setType(divide(cast<RankedTensorType>(result.getType()), *dim));
@@ -207,7 +207,7 @@ shd::RepeatOp RingBuilder::addLoop(ValueRange inits, Block *&body) {
 RingBuilder::Gathered RingBuilder::useChunk(const Gathered &carried, Value at) {
   const CollectiveMatmul::Part &part = ring.parts.front();
   IRMapping chunks;
-  chunks.map(collective->getResult(0), carried.chunk);
+  chunks.map(onlyResult(collective), carried.chunk);
   Value product = chunkOf(part, at, chunks);
   Gathered result = carried;
   if (std::optional<int64_t> dim =
@@ -217,7 +217,7 @@ RingBuilder::Gathered RingBuilder::useChunk(const Gathered &carried, Value at) {
   else
     result.product = add(carried.product, product, matmul, part.index);
   if (carried.whole) {
-    unsigned operand = matmul.getLhs() == collective->getResult(0) ? 0 : 1;
+    unsigned operand = *shd::movedOperand(matmul, collective);
     int64_t dim =
         *dimOf(matmul.getIndexing().getOperandIndices(operand), part.index);
     result.whole = PlaceOp::create(builder, loc, carried.whole.getType(),
@@ -227,12 +227,13 @@ RingBuilder::Gathered RingBuilder::useChunk(const Gathered &carried, Value at) {
 }
 
 void RingBuilder::buildGather() {
-  Value gathered = collective->getResult(0);
-  unsigned operand = matmul.getLhs() == gathered ? 0 : 1;
+  Value gathered = onlyResult(collective);
+  unsigned operand = *shd::movedOperand(matmul, collective);
   shd::IndexingAttr indexing = matmul.getIndexing();
   SmallVector<Value> inits = {
       collective->getOperand(0),
-      zeros(matmul.getType(), indexing.getResultIndices(0))};
+      zeros(cast<RankedTensorType>(onlyResult(matmul).getType()),
+            indexing.getResultIndices(0))};
   bool hasOthers = !gathered.hasOneUse();
   if (hasOthers)
     inits.push_back(zeros(cast<RankedTensorType>(gathered.getType()),
@@ -259,7 +260,7 @@ void RingBuilder::buildGather() {
                          StringRef(shd::kGroup), StringRef(kGlobal)})
     if (Attribute known = matmul->getAttr(name))
       result->setAttr(name, known);
-  matmul.getResult().replaceAllUsesWith(last.product);
+  onlyResult(matmul).replaceAllUsesWith(last.product);
   matmul.erase();
   if (hasOthers) {
     for (StringRef name : {shd::kOperand, shd::kIndices})
@@ -276,8 +277,8 @@ void RingBuilder::buildGather() {
 Value RingBuilder::scatterChunk(Value at) {
   IRMapping chunks;
   for (const CollectiveMatmul::Part &part : ring.parts)
-    chunks.map(part.op->getResult(0), chunkOf(part, at, chunks));
-  return chunks.lookup(ring.parts.back().op->getResult(0));
+    chunks.map(onlyResult(part.op), chunkOf(part, at, chunks));
+  return chunks.lookup(onlyResult(ring.parts.back().op));
 }
 
 void RingBuilder::buildScatter() {
@@ -290,7 +291,7 @@ void RingBuilder::buildScatter() {
   const CollectiveMatmul::Part &last = ring.parts.back();
   shd::YieldOp::create(builder, loc, add(moved, own, last.op, last.index));
   loop->setAttr(kGlobal, cast<ReduceScatterOp>(collective).getToAttr());
-  collective->getResult(0).replaceAllUsesWith(loop.getResult(0));
+  onlyResult(collective).replaceAllUsesWith(onlyResult(loop));
   collective->erase();
   for (const CollectiveMatmul::Part &part : llvm::reverse(ring.parts))
     part.op->erase();
@@ -302,7 +303,7 @@ void RingBuilder::buildScatter() {
 
 /// The operations that carry one number.
 struct Marked {
-  SmallVector<EinsumOp, 1> matmuls;
+  SmallVector<ShardingRuleOpInterface, 1> matmuls;
   SmallVector<Operation *, 1> collectives;
 };
 
@@ -328,7 +329,7 @@ LogicalResult decompose(const Mesh &mesh, const Marked &marked) {
            << "'" << shd::kRing << "' must mark one einsum and "
            << "one collective, but marks " << marked.matmuls.size() << " and "
            << marked.collectives.size();
-  EinsumOp matmul = marked.matmuls.front();
+  ShardingRuleOpInterface matmul = marked.matmuls.front();
   Operation *collective = marked.collectives.front();
   std::optional<CollectiveMatmul> ring =
       matchCollectiveMatmul(mesh, matmul, movementOf(collective));
@@ -353,7 +354,7 @@ void DecomposeMatmulsPass::runOnOperation() {
     Attribute mark = op->getAttr(shd::kRing);
     if (!mark)
       return;
-    if (auto matmul = dyn_cast<EinsumOp>(op))
+    if (auto matmul = dyn_cast<ShardingRuleOpInterface>(op))
       marks[mark].matmuls.push_back(matmul);
     else
       marks[mark].collectives.push_back(op);

@@ -95,7 +95,7 @@ shd.program "p" mesh <[X = 2]> {
 
 shd.program "p" {
   %x = shd.declare input "x" ["B"] : tensor<8xf32>
-  // expected-error @+1 {{'shd.result_pin' needs one result, but the operation has 0}}
+  // expected-error @+1 {{'shd.result_pin' needs a result, but the operation has none}}
   shd.output "x" %x ["B"] {shd.result_pin = #shd.sharding<[{}]>} : tensor<8xf32>
 }
 
@@ -133,9 +133,28 @@ shd.program "p" {
 // -----
 
 shd.program "p" {
-  // expected-error @+1 {{'shd.group' must be an integer of at least 0}}
-  %x = shd.declare input "x" ["B"] {shd.group = -1 : i32} : tensor<8xf32>
+  // expected-error @+1 {{'shd.group' must be a part of a fusion group}}
+  %x = shd.declare input "x" ["B"] {shd.group = 0 : i64} : tensor<8xf32>
 }
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.prologues' must be a list of parts of fusion groups}}
+  %x = shd.declare input "x" ["B"] {shd.prologues = [1 : i64]} : tensor<8xf32>
+}
+
+// -----
+
+// F1
+// expected-error @+1 {{a fusion group must have a number of at least 0, but has -1}}
+"test.op"() {a = #shd.group<-1>} : () -> ()
+
+// -----
+
+// expected-error @+2 {{expected ::shardc::shd::GroupPart to be one of: first, rest}}
+// expected-error @+1 {{failed to parse Shd_GroupAttr parameter 'part'}}
+"test.op"() {a = #shd.group<0, middle>} : () -> ()
 
 // -----
 

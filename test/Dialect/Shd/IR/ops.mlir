@@ -61,8 +61,8 @@ shd.program "products" {
   %a = shd.declare input "a" ["B", "D"] : tensor<8x16xbf16>
   %b = shd.declare weight "b" ["D", "F"] : tensor<16x32xbf16>
   %p = shd.declare input "p" ["B", "F"] : tensor<8x32xi1>
-  // CHECK: %h = shd.einsum(%a, %b) <[B, D], [D, F] -> [B, F]> {shd.group = 0 : i32, shd.name = "h"} : (tensor<8x16xbf16>, tensor<16x32xbf16>) -> tensor<8x32xf32>
-  %h = shd.einsum(%a, %b) <[B, D], [D, F] -> [B, F]> {shd.name = "h", shd.group = 0 : i32} : (tensor<8x16xbf16>, tensor<16x32xbf16>) -> tensor<8x32xf32>
+  // CHECK: %h = shd.einsum(%a, %b) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<0>, shd.name = "h"} : (tensor<8x16xbf16>, tensor<16x32xbf16>) -> tensor<8x32xf32>
+  %h = shd.einsum(%a, %b) <[B, D], [D, F] -> [B, F]> {shd.name = "h", shd.group = #shd.group<0>} : (tensor<8x16xbf16>, tensor<16x32xbf16>) -> tensor<8x32xf32>
   // CHECK-NEXT: %[[SILU:.*]] = shd.elementwise silu(%h) <[B, F] -> [B, F]> {shd.temporary} : (tensor<8x32xf32>) -> tensor<8x32xf32>
   %s = shd.elementwise silu(%h) <[B, F] -> [B, F]> {shd.temporary} : (tensor<8x32xf32>) -> tensor<8x32xf32>
   // CHECK-NEXT: %[[WHERE:.*]] = shd.elementwise where(%p, %[[SILU]], %h) <[B, F], [B, F], [B, F] -> [B, F]>

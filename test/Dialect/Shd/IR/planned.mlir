@@ -8,7 +8,7 @@ shd.program "matmul" mesh <[X = 4, Y = 2]> hardware <"tpu_v5e", [4, 2]> {
   // CHECK: %a = shd.declare input "a" ["B", "D"] : tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>
   %a = shd.declare input "a" ["B", "D"] : tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>
   %b = shd.declare weight "b" ["D", "F"] : tensor<16x32xbf16, #shd.sharding<[{Y}, {}]>>
-  %h = shd.einsum(%a, %b) <[B, D], [D, F] -> [B, F]> {shd.group = 2 : i32, shd.group_cost = #shd.group_cost<flops = 4.096e+03, vector_flops = 0.0, hbm_bytes = 1.0e-01, matrix_s = 1.0, vector_s = 0.0, hbm_s = 2.5e-07>} : (tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, tensor<16x32xbf16, #shd.sharding<[{Y}, {}]>>) -> tensor<8x32xbf16, #shd.sharding<[{X}, {}], partial = {Y}>>
+  %h = shd.einsum(%a, %b) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<1>, shd.group_cost = #shd.group_cost<flops = 4.096e+03, vector_flops = 0.0, hbm_bytes = 1.0e-01, matrix_s = 1.0, vector_s = 0.0, hbm_s = 2.5e-07>} : (tensor<8x16xbf16, #shd.sharding<[{X}, {Y}]>>, tensor<16x32xbf16, #shd.sharding<[{Y}, {}]>>) -> tensor<8x32xbf16, #shd.sharding<[{X}, {}], partial = {Y}>>
   // CHECK: shd.group_cost = #shd.group_cost<flops = 4.096e+03, vector_flops = 0.0e+00, hbm_bytes = 1.0e-01, matrix_s = 1.0e+00, vector_s = 0.0e+00, hbm_s = 2.5e-07>
   // CHECK-SAME: partial = {Y}
   // A sum over a sharded index stays partial through linear operations.

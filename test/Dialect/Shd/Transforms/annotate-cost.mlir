@@ -10,11 +10,11 @@
 shd.program "fused" mesh <[X = 8]> hardware <"h100", [8]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<4096x8192xbf16, #shd.sharding<[{X}, {}]>>
   %w = shd.declare weight "w" ["D", "F"] : tensor<8192x16384xbf16, #shd.sharding<[{}, {}]>>
-  // CHECK: shd.einsum{{.*}}shd.group = 0 : i64, shd.group_cost = #shd.group_cost<flops = 1.37438953472e+11, vector_flops = 8.388608e+06, hbm_bytes = 2.9360128e+08, matrix_s = 1.389675970394{{[0-9]*}}e-04, vector_s = 2.504062089552{{[0-9]*}}e-07, hbm_s = 8.764217313432{{[0-9]*}}e-05>
-  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.group = 0 : i64} : (tensor<4096x8192xbf16, #shd.sharding<[{X}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
+  // CHECK: shd.einsum{{.*}}shd.group = #shd.group<0>, shd.group_cost = #shd.group_cost<flops = 1.37438953472e+11, vector_flops = 8.388608e+06, hbm_bytes = 2.9360128e+08, matrix_s = 1.389675970394{{[0-9]*}}e-04, vector_s = 2.504062089552{{[0-9]*}}e-07, hbm_s = 8.764217313432{{[0-9]*}}e-05>
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<0>} : (tensor<4096x8192xbf16, #shd.sharding<[{X}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
   // What is costed with the leader has its number.
-  // CHECK: shd.elementwise relu{{.*}} {shd.group = 0 : i64} :
-  %r = shd.elementwise relu(%h) <[B, F] -> [B, F]> {shd.group = 1 : i64} : (tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
+  // CHECK: shd.elementwise relu{{.*}} {shd.group = #shd.group<0>} :
+  %r = shd.elementwise relu(%h) <[B, F] -> [B, F]> {shd.group = #shd.group<0, rest>} : (tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
   shd.output "r" %r ["B", "F"] : tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
 }
 
@@ -27,11 +27,11 @@ shd.program "fused" mesh <[X = 8]> hardware <"h100", [8]> {
 shd.program "split" mesh <[X = 8]> hardware <"h100", [8]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<4096x8192xbf16, #shd.sharding<[{}, {X}]>>
   %w = shd.declare weight "w" ["D", "F"] : tensor<8192x16384xbf16, #shd.sharding<[{X}, {}]>>
-  // CHECK: shd.einsum{{.*}}shd.group = 0 : i64, shd.group_cost = #shd.group_cost<flops = 1.37438953472e+11, vector_flops = 0.0{{[0-9e+]*}}, hbm_bytes = 1.76160768e+08,
-  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.group = 0 : i64} : (tensor<4096x8192xbf16, #shd.sharding<[{}, {X}]>>, tensor<8192x16384xbf16, #shd.sharding<[{X}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{}, {}], partial = {X}>>
+  // CHECK: shd.einsum{{.*}}shd.group = #shd.group<0>, shd.group_cost = #shd.group_cost<flops = 1.37438953472e+11, vector_flops = 0.0{{[0-9e+]*}}, hbm_bytes = 1.76160768e+08,
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<0>} : (tensor<4096x8192xbf16, #shd.sharding<[{}, {X}]>>, tensor<8192x16384xbf16, #shd.sharding<[{X}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{}, {}], partial = {X}>>
   %s = shd.reduce_scatter %h over ["X"] : tensor<4096x16384xbf16, #shd.sharding<[{}, {}], partial = {X}>> -> tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
-  // CHECK: shd.elementwise relu{{.*}}shd.group = 1 : i64, shd.group_cost = #shd.group_cost<flops = 0.0{{[0-9e+]*}}, vector_flops = 8.388608e+06, hbm_bytes = 3.3554432e+07, matrix_s = 0.0{{[0-9e+]*}}, vector_s = 2.504062089552{{[0-9]*}}e-07, hbm_s = 1.00162483582{{[0-9]*}}e-05>
-  %r = shd.elementwise relu(%s) <[B, F] -> [B, F]> {shd.group = 1 : i64} : (tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
+  // CHECK: shd.elementwise relu{{.*}}shd.group = #shd.group<0, rest>, shd.group_cost = #shd.group_cost<flops = 0.0{{[0-9e+]*}}, vector_flops = 8.388608e+06, hbm_bytes = 3.3554432e+07, matrix_s = 0.0{{[0-9e+]*}}, vector_s = 2.504062089552{{[0-9]*}}e-07, hbm_s = 1.00162483582{{[0-9]*}}e-05>
+  %r = shd.elementwise relu(%s) <[B, F] -> [B, F]> {shd.group = #shd.group<0, rest>} : (tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
   shd.output "r" %r ["B", "F"] : tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
 }
 
@@ -42,8 +42,8 @@ shd.program "read_outside" mesh <[X = 8]> hardware <"h100", [8]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<4096x8192xbf16, #shd.sharding<[{X}, {}]>>
   %w = shd.declare weight "w" ["D", "F"] : tensor<8192x16384xbf16, #shd.sharding<[{}, {}]>>
   // CHECK: shd.einsum{{.*}}hbm_bytes = 3.10378496e+08,
-  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.group = 0 : i64} : (tensor<4096x8192xbf16, #shd.sharding<[{X}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
-  %r = shd.elementwise relu(%h) <[B, F] -> [B, F]> {shd.group = 1 : i64} : (tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<0>} : (tensor<4096x8192xbf16, #shd.sharding<[{X}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
+  %r = shd.elementwise relu(%h) <[B, F] -> [B, F]> {shd.group = #shd.group<0, rest>} : (tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>) -> tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
   shd.output "h" %h ["B", "F"] : tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
   shd.output "r" %r ["B", "F"] : tensor<4096x16384xbf16, #shd.sharding<[{X}, {}]>>
 }
@@ -56,12 +56,12 @@ shd.program "read_outside" mesh <[X = 8]> hardware <"h100", [8]> {
 shd.program "prologue" mesh <[X = 8]> hardware <"h100", [8]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<64x8192xbf16, #shd.sharding<[{}, {}]>>
   %w = shd.declare weight "w" ["D", "F"] : tensor<8192x16384xi8, #shd.sharding<[{}, {X}]>>
-  // CHECK: shd.elementwise cast{{.*}} {shd.group = 1 : i64} :
-  %c = shd.elementwise cast(%w) <[D, F] -> [D, F]> {shd.group = 1 : i64} : (tensor<8192x16384xi8, #shd.sharding<[{}, {X}]>>) -> tensor<8192x16384xbf16, #shd.sharding<[{}, {X}]>>
+  // CHECK: shd.elementwise cast{{.*}} {shd.group = #shd.group<0, rest>} :
+  %c = shd.elementwise cast(%w) <[D, F] -> [D, F]> {shd.group = #shd.group<0, rest>} : (tensor<8192x16384xi8, #shd.sharding<[{}, {X}]>>) -> tensor<8192x16384xbf16, #shd.sharding<[{}, {X}]>>
   // CHECK: shd.einsum{{.*}}vector_flops = 0.0{{[0-9e+]*}}, hbm_bytes = 1.8087936e+07,
-  %y = shd.einsum(%x, %c) <[B, D], [D, F] -> [B, F]> {shd.group = 2 : i64} : (tensor<64x8192xbf16, #shd.sharding<[{}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {X}]>>) -> tensor<64x16384xbf16, #shd.sharding<[{}, {X}]>>
+  %y = shd.einsum(%x, %c) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<1>} : (tensor<64x8192xbf16, #shd.sharding<[{}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {X}]>>) -> tensor<64x16384xbf16, #shd.sharding<[{}, {X}]>>
   // CHECK: shd.einsum{{.*}}vector_flops = 0.0{{[0-9e+]*}}, hbm_bytes = 1.8087936e+07,
-  %z = shd.einsum(%x, %c) <[B, D], [D, F] -> [B, F]> {shd.group = 4 : i64} : (tensor<64x8192xbf16, #shd.sharding<[{}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {X}]>>) -> tensor<64x16384xbf16, #shd.sharding<[{}, {X}]>>
+  %z = shd.einsum(%x, %c) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<2>} : (tensor<64x8192xbf16, #shd.sharding<[{}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {X}]>>) -> tensor<64x16384xbf16, #shd.sharding<[{}, {X}]>>
   shd.output "y" %y ["B", "F"] : tensor<64x16384xbf16, #shd.sharding<[{}, {X}]>>
   shd.output "z" %z ["B", "F"] : tensor<64x16384xbf16, #shd.sharding<[{}, {X}]>>
 }
@@ -73,13 +73,13 @@ shd.program "stored_prologue" mesh <[X = 8]> hardware <"h100", [8]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<64x8192xbf16, #shd.sharding<[{}, {}]>>
   %w = shd.declare weight "w" ["D", "F"] : tensor<8192x16384xi8, #shd.sharding<[{}, {X}]>>
   // CHECK: shd.elementwise cast{{.*}}vector_flops = 0.0{{[0-9e+]*}}, hbm_bytes = 5.0331648e+07,
-  %c = shd.elementwise cast(%w) <[D, F] -> [D, F]> {shd.group = 1 : i64} : (tensor<8192x16384xi8, #shd.sharding<[{}, {X}]>>) -> tensor<8192x16384xbf16, #shd.sharding<[{}, {X}]>>
+  %c = shd.elementwise cast(%w) <[D, F] -> [D, F]> {shd.group = #shd.group<0, rest>} : (tensor<8192x16384xi8, #shd.sharding<[{}, {X}]>>) -> tensor<8192x16384xbf16, #shd.sharding<[{}, {X}]>>
   // CHECK: shd.einsum{{.*}}vector_flops = 0.0{{[0-9e+]*}}, hbm_bytes = 1.8087936e+07,
-  %y = shd.einsum(%x, %c) <[B, D], [D, F] -> [B, F]> {shd.group = 2 : i64} : (tensor<64x8192xbf16, #shd.sharding<[{}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {X}]>>) -> tensor<64x16384xbf16, #shd.sharding<[{}, {X}]>>
+  %y = shd.einsum(%x, %c) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<1>} : (tensor<64x8192xbf16, #shd.sharding<[{}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {X}]>>) -> tensor<64x16384xbf16, #shd.sharding<[{}, {X}]>>
   %g = shd.all_gather %c over ["X"] : tensor<8192x16384xbf16, #shd.sharding<[{}, {X}]>> -> tensor<8192x16384xbf16, #shd.sharding<[{}, {}]>>
   // x, 8192 * 16384 bf16 and z (64 x 16384): 1048576 + 268435456 + 2097152 B.
   // CHECK: shd.einsum{{.*}}vector_flops = 0.0{{[0-9e+]*}}, hbm_bytes = 2.71581184e+08,
-  %z = shd.einsum(%x, %g) <[B, D], [D, F] -> [B, F]> {shd.group = 4 : i64} : (tensor<64x8192xbf16, #shd.sharding<[{}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {}]>>) -> tensor<64x16384xbf16, #shd.sharding<[{}, {}]>>
+  %z = shd.einsum(%x, %g) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<2>} : (tensor<64x8192xbf16, #shd.sharding<[{}, {}]>>, tensor<8192x16384xbf16, #shd.sharding<[{}, {}]>>) -> tensor<64x16384xbf16, #shd.sharding<[{}, {}]>>
   shd.output "y" %y ["B", "F"] : tensor<64x16384xbf16, #shd.sharding<[{}, {X}]>>
   shd.output "z" %z ["B", "F"] : tensor<64x16384xbf16, #shd.sharding<[{}, {}]>>
 }

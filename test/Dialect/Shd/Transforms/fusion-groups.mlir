@@ -7,19 +7,19 @@ shd.program "feed_forward" mesh <[X = 4]> hardware <"h100", [4]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
   %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
   %g = shd.declare weight "g" ["F"] : tensor<128xbf16>
-  // CHECK: shd.einsum{{.*}} {shd.group = 0 : i64}
+  // CHECK: shd.einsum{{.*}} {shd.group = #shd.group<0>}
   %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
   // An elementwise operation joins the group of its latest operand.
-  // CHECK: shd.elementwise relu{{.*}} {shd.group = 1 : i64}
+  // CHECK: shd.elementwise relu{{.*}} {shd.group = #shd.group<0, rest>}
   %r = shd.elementwise relu(%h) <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
   // So does a normalisation of its indices.
-  // CHECK: shd.normalize rmsnorm{{.*}}shd.group = 1 : i64
+  // CHECK: shd.normalize rmsnorm{{.*}}shd.group = #shd.group<0, rest>
   %n = shd.normalize rmsnorm(%r, %g) over ["F"] <[B, F], [F] -> [B, F]> : (tensor<64x128xbf16>, tensor<128xbf16>) -> tensor<64x128xbf16>
   // And one whose indices are a subset of the group's.
-  // CHECK: shd.reduce sum{{.*}} {shd.group = 1 : i64}
+  // CHECK: shd.reduce sum{{.*}} {shd.group = #shd.group<0, rest>}
   %s = shd.reduce sum(%n) <[B, F] -> [B]> : (tensor<64x128xbf16>) -> tensor<64xbf16>
   // Its latest operand is the sum, not n.
-  // CHECK: shd.elementwise mul{{.*}} {shd.group = 1 : i64}
+  // CHECK: shd.elementwise mul{{.*}} {shd.group = #shd.group<0, rest>}
   %m = shd.elementwise mul(%n, %s) <[B, F], [B] -> [B, F]> : (tensor<64x128xbf16>, tensor<64xbf16>) -> tensor<64x128xbf16>
   shd.output "m" %m ["B", "F"] : tensor<64x128xbf16>
 }
@@ -30,21 +30,21 @@ shd.program "own_group" mesh <[X = 4]> hardware <"h100", [4]> {
   %t = shd.declare input "t" ["T"] : tensor<16xbf16>
   %w = shd.declare weight "w" ["D", "E"] : tensor<32x32xbf16>
   // What reads only declared tensors starts a group.
-  // CHECK: shd.elementwise silu{{.*}} {shd.group = 1 : i64}
+  // CHECK: shd.elementwise silu{{.*}} {shd.group = #shd.group<0, rest>}
   %a = shd.elementwise silu(%x) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
   // An einsum always does.
-  // CHECK: shd.einsum{{.*}} {shd.group = 2 : i64}
+  // CHECK: shd.einsum{{.*}} {shd.group = #shd.group<1>}
   %b = shd.einsum(%a, %w) <[B, D], [D, E] -> [B, E]> : (tensor<64x32xbf16>, tensor<32x32xbf16>) -> tensor<64x32xbf16>
   // An index that the group lacks: a group of its own.
-  // CHECK: shd.elementwise add{{.*}} {shd.group = 5 : i64}
+  // CHECK: shd.elementwise add{{.*}} {shd.group = #shd.group<2, rest>}
   %c = shd.elementwise add(%b, %t) <[B, E], [T] -> [B, T, E]> : (tensor<64x32xbf16>, tensor<16xbf16>) -> tensor<64x16x32xbf16>
   // Which may hold what has fewer indices.
-  // CHECK: shd.reduce max{{.*}} {shd.group = 5 : i64}
+  // CHECK: shd.reduce max{{.*}} {shd.group = #shd.group<2, rest>}
   %d = shd.reduce max(%c) <[B, T, E] -> [B]> : (tensor<64x16x32xbf16>) -> tensor<64xbf16>
   // Views cost nothing and belong to no group; what reads them starts one.
   // CHECK: shd.split
   // CHECK-NOT: shd.group
-  // CHECK: shd.elementwise exp{{.*}} {shd.group = 7 : i64}
+  // CHECK: shd.elementwise exp{{.*}} {shd.group = #shd.group<3, rest>}
   %e = shd.split(%b) "E" into ["P", "Q"] <[B, E] -> [B, P, Q]> : (tensor<64x32xbf16>) -> tensor<64x8x4xbf16>
   %f = shd.elementwise exp(%e) <[B, P, Q] -> [B, P, Q]> : (tensor<64x8x4xbf16>) -> tensor<64x8x4xbf16>
   shd.output "d" %d ["B"] : tensor<64xbf16>
@@ -55,15 +55,15 @@ shd.program "own_group" mesh <[X = 4]> hardware <"h100", [4]> {
 // CHECK-LABEL: shd.program "blocks"
 shd.program "blocks" mesh <[X = 4]> hardware <"h100", [4]> {
   %x = shd.declare input "x" ["B"] : tensor<64xbf16>
-  // CHECK: shd.elementwise exp{{.*}} {shd.group = 1 : i64}
+  // CHECK: shd.elementwise exp{{.*}} {shd.group = #shd.group<0, rest>}
   %a = shd.elementwise exp(%x) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
   %y = shd.repeat "L" = 3 (%a) : (tensor<64xbf16>) -> (tensor<64xbf16>) {
   ^bb0(%i: tensor<i32>, %c: tensor<64xbf16>):
-    // CHECK: shd.elementwise add{{.*}} {shd.group = 3 : i64}
+    // CHECK: shd.elementwise add{{.*}} {shd.group = #shd.group<1, rest>}
     %b = shd.elementwise add(%c, %a) <[B], [B] -> [B]> : (tensor<64xbf16>, tensor<64xbf16>) -> tensor<64xbf16>
     shd.yield %b : tensor<64xbf16>
   }
-  // CHECK: shd.elementwise tanh{{.*}} {shd.group = 5 : i64}
+  // CHECK: shd.elementwise tanh{{.*}} {shd.group = #shd.group<2, rest>}
   %z = shd.elementwise tanh(%y) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
   shd.output "z" %z ["B"] : tensor<64xbf16>
 }
@@ -75,25 +75,25 @@ shd.program "over" mesh <[X = 4]> hardware <"h100", [4]> {
   %x = shd.declare input "x" ["B"] : tensor<64xbf16>
   %y = shd.declare input "y" ["B"] : tensor<64xbf16>
   %u = shd.declare input "u" ["B"] : tensor<64xbf16>
-  // CHECK: shd.elementwise exp{{.*}} {shd.group = 1 : i64}
+  // CHECK: shd.elementwise exp{{.*}} {shd.group = #shd.group<0, rest>}
   %a = shd.elementwise exp(%x) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
-  // CHECK: shd.elementwise silu{{.*}} {shd.group = 3 : i64}
+  // CHECK: shd.elementwise silu{{.*}} {shd.group = #shd.group<1, rest>}
   %b = shd.elementwise silu(%y) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
-  // CHECK: shd.elementwise sqrt{{.*}} {shd.group = 5 : i64}
+  // CHECK: shd.elementwise sqrt{{.*}} {shd.group = #shd.group<2, rest>}
   %d = shd.elementwise sqrt(%u) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
   %v = shd.split(%b) "B" into ["P", "Q"] <[B] -> [P, Q]> : (tensor<64xbf16>) -> tensor<8x8xbf16>
   %r = shd.repeat "L" = 3 (%a) : (tensor<64xbf16>) -> (tensor<64xbf16>) {
   ^bb0(%i: tensor<i32>, %c: tensor<64xbf16>):
-    // CHECK: shd.elementwise mul{{.*}} {shd.group = 7 : i64}
+    // CHECK: shd.elementwise mul{{.*}} {shd.group = #shd.group<3, rest>}
     %m = shd.elementwise mul(%v, %v) <[P, Q], [P, Q] -> [P, Q]> : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> tensor<8x8xbf16>
     shd.yield %c : tensor<64xbf16>
   }
-  // CHECK: shd.elementwise neg{{.*}} {shd.group = 9 : i64}
+  // CHECK: shd.elementwise neg{{.*}} {shd.group = #shd.group<4, rest>}
   %e = shd.elementwise neg(%a) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
-  // CHECK: shd.elementwise neg{{.*}} {shd.group = 11 : i64}
+  // CHECK: shd.elementwise neg{{.*}} {shd.group = #shd.group<5, rest>}
   %f = shd.elementwise neg(%b) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
   // The repeat does not read this one.
-  // CHECK: shd.elementwise neg{{.*}} {shd.group = 5 : i64}
+  // CHECK: shd.elementwise neg{{.*}} {shd.group = #shd.group<2, rest>}
   %g = shd.elementwise neg(%d) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
   shd.output "e" %e ["B"] : tensor<64xbf16>
   shd.output "f" %f ["B"] : tensor<64xbf16>
@@ -107,15 +107,15 @@ shd.program "over" mesh <[X = 4]> hardware <"h100", [4]> {
 shd.program "pins" mesh <[X = 4, Y = 2]> hardware <"h100", [2, 4]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
   %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
-  // CHECK: shd.einsum{{.*}}shd.group = 0 : i64
+  // CHECK: shd.einsum{{.*}}shd.group = #shd.group<0>
   %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{Y}, {}]>} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
-  // CHECK: shd.elementwise relu{{.*}}shd.group = 1 : i64
+  // CHECK: shd.elementwise relu{{.*}}shd.group = #shd.group<0, rest>
   %a = shd.elementwise relu(%h) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{X}, {?}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
-  // CHECK: shd.elementwise exp{{.*}}shd.group = 1 : i64
+  // CHECK: shd.elementwise exp{{.*}}shd.group = #shd.group<0, rest>
   %b = shd.elementwise exp(%a) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{?}, {Y}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
-  // CHECK: shd.elementwise neg{{.*}}shd.group = 1 : i64
+  // CHECK: shd.elementwise neg{{.*}}shd.group = #shd.group<0, rest>
   %c = shd.elementwise neg(%b) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{X}, {}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
-  // CHECK: shd.elementwise tanh{{.*}}shd.group = 3 : i64
+  // CHECK: shd.elementwise tanh{{.*}}shd.group = #shd.group<1, rest>
   %d = shd.elementwise tanh(%c) <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
   shd.output "d" %d ["B", "F"] : tensor<64x128xbf16>
 }
@@ -127,14 +127,14 @@ shd.program "order" mesh <[X = 4]> hardware <"h100", [4]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
   %u = shd.declare weight "u" ["D", "E"] : tensor<32x32xbf16>
   %p = shd.declare input "p" ["B"] : tensor<64xbf16>
-  // CHECK: shd.elementwise exp{{.*}} {shd.group = 1 : i64}
+  // CHECK: shd.elementwise exp{{.*}} {shd.group = #shd.group<0, rest>}
   %y = shd.elementwise exp(%x) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
-  // CHECK: shd.einsum{{.*}} {shd.group = 2 : i64}
+  // CHECK: shd.einsum{{.*}} {shd.group = #shd.group<1>}
   %w = shd.einsum(%y, %u) <[B, D], [D, E] -> [B, E]> : (tensor<64x32xbf16>, tensor<32x32xbf16>) -> tensor<64x32xbf16>
-  // CHECK: shd.elementwise tanh{{.*}} {shd.group = 1 : i64}
+  // CHECK: shd.elementwise tanh{{.*}} {shd.group = #shd.group<0, rest>}
   %v = shd.elementwise tanh(%y) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
   // The latest operand is v, of group 0, but w's group runs after that.
-  // CHECK: shd.elementwise add{{.*}} {shd.group = 5 : i64}
+  // CHECK: shd.elementwise add{{.*}} {shd.group = #shd.group<2, rest>}
   %z = shd.elementwise add(%w, %v) <[B, D], [B, D] -> [B, D]> : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
   shd.output "z" %z ["B", "D"] : tensor<64x32xbf16>
 }
@@ -144,17 +144,17 @@ shd.program "order" mesh <[X = 4]> hardware <"h100", [4]> {
 shd.program "partial_pins" mesh <[X = 4]> hardware <"h100", [4]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
   %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
-  // CHECK: shd.einsum{{.*}}shd.group = 0 : i64
+  // CHECK: shd.einsum{{.*}}shd.group = #shd.group<0>
   %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{}, {}], partial = {X}>} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
-  // CHECK: shd.elementwise add{{.*}}shd.group = 1 : i64
+  // CHECK: shd.elementwise add{{.*}}shd.group = #shd.group<0, rest>
   %a = shd.elementwise add(%h, %h) <[B, F], [B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{}, {}], partial = {X}>} : (tensor<64x128xbf16>, tensor<64x128xbf16>) -> tensor<64x128xbf16>
-  // CHECK: shd.elementwise neg{{.*}}shd.group = 1 : i64
+  // CHECK: shd.elementwise neg{{.*}}shd.group = #shd.group<0, rest>
   %n = shd.elementwise neg(%a) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{}, {}], partial = {X}>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
   // Not linear.
-  // CHECK: shd.elementwise relu{{.*}}shd.group = 3 : i64
+  // CHECK: shd.elementwise relu{{.*}}shd.group = #shd.group<1, rest>
   %r = shd.elementwise relu(%n) <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
   // Linear, and added up when it is stored.
-  // CHECK: shd.elementwise neg{{.*}}shd.group = 1 : i64
+  // CHECK: shd.elementwise neg{{.*}}shd.group = #shd.group<0, rest>
   %m = shd.elementwise neg(%n) <[B, F] -> [B, F]> {shd.result_pin = #shd.sharding<[{}, {}]>} : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
   shd.output "r" %r ["B", "F"] : tensor<64x128xbf16>
   shd.output "m" %m ["B", "F"] : tensor<64x128xbf16>
@@ -166,9 +166,9 @@ shd.program "scatter" mesh <[X = 4]> hardware <"h100", [4]> {
   %c = shd.declare state "c" ["B", "S"] : tensor<64x32xi8>
   %u = shd.declare input "u" ["B"] : tensor<64xi8>
   %p = shd.declare input "p" ["B"] : tensor<64xi32>
-  // CHECK: shd.scatter{{.*}} {shd.group = 0 : i64}
+  // CHECK: shd.scatter{{.*}} {shd.group = #shd.group<0>}
   %d = shd.scatter(%c, %u, %p) <[B, S], [B], [B] -> [B, S]> at [1] : (tensor<64x32xi8>, tensor<64xi8>, tensor<64xi32>) -> tensor<64x32xi8>
-  // CHECK: shd.elementwise cast{{.*}} {shd.group = 3 : i64}
+  // CHECK: shd.elementwise cast{{.*}} {shd.group = #shd.group<1, rest>}
   %e = shd.elementwise cast(%d) <[B, S] -> [B, S]> : (tensor<64x32xi8>) -> tensor<64x32xbf16>
   shd.output "e" %e ["B", "S"] : tensor<64x32xbf16>
 }

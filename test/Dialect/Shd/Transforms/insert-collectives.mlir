@@ -21,13 +21,13 @@ shd.program "gather_and_scatter" mesh <[X = 8]> hardware <"h100", [8]> {
   // CHECK-SAME: tensor<4096x8192xbf16, #shd.sharding<[{X}, {}]>> -> tensor<4096x8192xbf16, #shd.sharding<[{}, {}]>>
   // CHECK: %[[H:.*]] = shd.einsum(%[[XG]], %w1)
   // CHECK-SAME: -> tensor<4096x16384xbf16, #shd.sharding<[{}, {X}]>>
-  %h = shd.einsum(%x, %w1) <[B, D], [D, F] -> [B, F]> {shd.name = "h", shd.group = 0 : i64, shd.operand_pins = [#shd.sharding<[{}, {}]>, #shd.sharding<[{}, {X}]>], shd.made = #shd.sharding<[{}, {X}]>, shd.result_pin = #shd.sharding<[{}, {X}]>} : (tensor<4096x8192xbf16>, tensor<8192x16384xbf16>) -> tensor<4096x16384xbf16>
+  %h = shd.einsum(%x, %w1) <[B, D], [D, F] -> [B, F]> {shd.name = "h", shd.group = #shd.group<0>, shd.operand_pins = [#shd.sharding<[{}, {}]>, #shd.sharding<[{}, {X}]>], shd.made = #shd.sharding<[{}, {X}]>, shd.result_pin = #shd.sharding<[{}, {X}]>} : (tensor<4096x8192xbf16>, tensor<8192x16384xbf16>) -> tensor<4096x16384xbf16>
   // CHECK: %[[Y:.*]] = shd.einsum(%[[H]], %w2)
   // CHECK-SAME: -> tensor<4096x8192xbf16, #shd.sharding<[{}, {}], partial = {X}>>
   // CHECK: %[[YS:.*]] = shd.reduce_scatter %[[Y]] over ["X"] cost <bytes = 6.7108864e+07, wire_bytes = 5.8720256e+07, bandwidth_s = 1.304894577777777{{[0-9]}}e-04, latency_s = 9.0{{[0-9]*}}e-06, networks = [gpu]>
   // CHECK-SAME: shd.operand = "y", shd.store
   // CHECK-SAME: -> tensor<4096x8192xbf16, #shd.sharding<[{X}, {}]>>
-  %y = shd.einsum(%h, %w2) <[B, F], [F, D] -> [B, D]> {shd.name = "y", shd.group = 2 : i64, shd.operand_pins = [#shd.sharding<[{}, {X}]>, #shd.sharding<[{X}, {}]>], shd.made = #shd.sharding<[{}, {}], partial = {X}>, shd.result_pin = #shd.sharding<[{X}, {}]>} : (tensor<4096x16384xbf16>, tensor<16384x8192xbf16>) -> tensor<4096x8192xbf16>
+  %y = shd.einsum(%h, %w2) <[B, F], [F, D] -> [B, D]> {shd.name = "y", shd.group = #shd.group<1>, shd.operand_pins = [#shd.sharding<[{}, {X}]>, #shd.sharding<[{X}, {}]>], shd.made = #shd.sharding<[{}, {}], partial = {X}>, shd.result_pin = #shd.sharding<[{X}, {}]>} : (tensor<4096x16384xbf16>, tensor<16384x8192xbf16>) -> tensor<4096x8192xbf16>
   // CHECK: shd.output "y" %[[YS]]
   shd.output "y" %y ["B", "D"] {shd.operand_pins = [#shd.sharding<[{X}, {}]>]} : tensor<4096x8192xbf16>
 }
@@ -46,12 +46,12 @@ shd.program "shared" mesh <[X = 8]> hardware <"h100", [8]> {
   // CHECK-NOT: shd.reshard
   // CHECK: %[[X1:.*]] = shd.all_gather %x over ["X"]
   // CHECK: %[[A:.*]] = shd.elementwise mul(%[[X1]], %[[WG]])
-  %a = shd.elementwise mul(%x, %wc) <[B], [B] -> [B]> {shd.group = 1 : i64, shd.operand_pins = [#shd.sharding<[{}]>, #shd.sharding<[{}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<4096xbf16>, tensor<4096xbf16>) -> tensor<4096xbf16>
+  %a = shd.elementwise mul(%x, %wc) <[B], [B] -> [B]> {shd.group = #shd.group<0, rest>, shd.operand_pins = [#shd.sharding<[{}]>, #shd.sharding<[{}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<4096xbf16>, tensor<4096xbf16>) -> tensor<4096xbf16>
   // CHECK-NEXT: %[[B:.*]] = shd.elementwise add(%[[A]], %[[X1]])
-  %b = shd.elementwise add(%a, %x) <[B], [B] -> [B]> {shd.group = 1 : i64, shd.operand_pins = [#shd.sharding<[{}]>, #shd.sharding<[{}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<4096xbf16>, tensor<4096xbf16>) -> tensor<4096xbf16>
+  %b = shd.elementwise add(%a, %x) <[B], [B] -> [B]> {shd.group = #shd.group<0, rest>, shd.operand_pins = [#shd.sharding<[{}]>, #shd.sharding<[{}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<4096xbf16>, tensor<4096xbf16>) -> tensor<4096xbf16>
   // CHECK-NEXT: %[[X2:.*]] = shd.all_gather %x over ["X"]
   // CHECK-NEXT: %[[C:.*]] = shd.elementwise sub(%[[X2]], %[[WG]])
-  %c = shd.elementwise sub(%x, %wc) <[B], [B] -> [B]> {shd.group = 3 : i64, shd.operand_pins = [#shd.sharding<[{}]>, #shd.sharding<[{}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<4096xbf16>, tensor<4096xbf16>) -> tensor<4096xbf16>
+  %c = shd.elementwise sub(%x, %wc) <[B], [B] -> [B]> {shd.group = #shd.group<1, rest>, shd.operand_pins = [#shd.sharding<[{}]>, #shd.sharding<[{}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<4096xbf16>, tensor<4096xbf16>) -> tensor<4096xbf16>
   shd.output "b" %b ["B"] {shd.operand_pins = [#shd.sharding<[{}]>]} : tensor<4096xbf16>
   // CHECK: %[[CS:.*]] = shd.all_slice %[[C]] over ["X"]
   // CHECK-NEXT: shd.output "c" %[[CS]]
@@ -71,7 +71,7 @@ shd.program "statistics" mesh <[X = 8]> hardware <"h100", [8]> {
   // CHECK: %[[SUM:.*]] = shd.all_reduce %[[S]] over ["X"]
   // CHECK-SAME: shd.operand = "p.sum_exp"
   // CHECK: shd.normalize softmax(%x) over ["V"] <[B, V] -> [B, V]> stats(%[[MAX]], %[[SUM]]
-  %p = shd.normalize softmax(%x) over ["V"] <[B, V] -> [B, V]> {shd.name = "p", shd.group = 1 : i64, shd.operand_pins = [#shd.sharding<[{}, {X}]>], shd.made = #shd.sharding<[{}, {X}]>, shd.result_pin = #shd.sharding<[{}, {X}]>} : (tensor<512x4096xbf16>) -> tensor<512x4096xbf16>
+  %p = shd.normalize softmax(%x) over ["V"] <[B, V] -> [B, V]> {shd.name = "p", shd.group = #shd.group<0, rest>, shd.operand_pins = [#shd.sharding<[{}, {X}]>], shd.made = #shd.sharding<[{}, {X}]>, shd.result_pin = #shd.sharding<[{}, {X}]>} : (tensor<512x4096xbf16>) -> tensor<512x4096xbf16>
   shd.output "p" %p ["B", "V"] {shd.operand_pins = [#shd.sharding<[{}, {X}]>]} : tensor<512x4096xbf16>
 }
 
@@ -84,14 +84,14 @@ shd.program "extremes" mesh <[X = 8]> hardware <"h100", [8]> {
   // CHECK-SAME: -> tensor<512xi8, #shd.sharding<[{{[{][}]}}], partial = {X}>>
   // CHECK: %[[MIN:.*]] = shd.all_reduce min %[[M]] over ["X"] cost <bytes = 5.12e+02,
   // CHECK: shd.reduce min(%x) <[B, V] -> [B]> stats(%[[MIN]]
-  %a = shd.reduce min(%x) <[B, V] -> [B]> {shd.name = "a", shd.group = 1 : i64, shd.operand_pins = [#shd.sharding<[{}, {X}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<512x4096xi8>) -> tensor<512xi8>
+  %a = shd.reduce min(%x) <[B, V] -> [B]> {shd.name = "a", shd.group = #shd.group<0, rest>, shd.operand_pins = [#shd.sharding<[{}, {X}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<512x4096xi8>) -> tensor<512xi8>
   // CHECK: %[[V:.*]] = shd.statistic "value"(%x)
   // CHECK: %[[MAX:.*]] = shd.all_reduce max %[[V]] over ["X"] cost <bytes = 5.12e+02,
   // CHECK: %[[I:.*]] = shd.statistic "index"(%x, %[[MAX]])
   // CHECK-SAME: -> tensor<512xi32, #shd.sharding<[{{[{][}]}}], partial = {X}>>
   // CHECK: %[[INDEX:.*]] = shd.all_reduce min %[[I]] over ["X"] cost <bytes = 2.048e+03,
   // CHECK: shd.reduce argmax(%x) <[B, V] -> [B]> stats(%[[MAX]], %[[INDEX]]
-  %b = shd.reduce argmax(%x) <[B, V] -> [B]> {shd.name = "b", shd.group = 1 : i64, shd.operand_pins = [#shd.sharding<[{}, {X}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<512x4096xi8>) -> tensor<512xi32>
+  %b = shd.reduce argmax(%x) <[B, V] -> [B]> {shd.name = "b", shd.group = #shd.group<0, rest>, shd.operand_pins = [#shd.sharding<[{}, {X}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<512x4096xi8>) -> tensor<512xi32>
   shd.output "a" %a ["B"] {shd.operand_pins = [#shd.sharding<[{}]>]} : tensor<512xi8>
   shd.output "b" %b ["B"] {shd.operand_pins = [#shd.sharding<[{}]>]} : tensor<512xi32>
 }
@@ -108,7 +108,7 @@ shd.program "carried" mesh <[X = 8]> hardware <"h100", [8]> {
     // CHECK: ^bb0(%{{.*}}: tensor<i32>, %[[C:.*]]: tensor<4096xbf16, #shd.sharding<[{}]>>):
     // CHECK: %[[S:.*]] = shd.all_slice %[[C]] over ["X"]
     // CHECK: %[[E:.*]] = shd.elementwise exp(%[[S]])
-    %e = shd.elementwise exp(%c) <[B] -> [B]> {shd.group = 1 : i64, shd.operand_pins = [#shd.sharding<[{X}]>], shd.made = #shd.sharding<[{X}]>, shd.result_pin = #shd.sharding<[{X}]>} : (tensor<4096xbf16>) -> tensor<4096xbf16>
+    %e = shd.elementwise exp(%c) <[B] -> [B]> {shd.group = #shd.group<0, rest>, shd.operand_pins = [#shd.sharding<[{X}]>], shd.made = #shd.sharding<[{X}]>, shd.result_pin = #shd.sharding<[{X}]>} : (tensor<4096xbf16>) -> tensor<4096xbf16>
     // CHECK: %[[G:.*]] = shd.all_gather %[[E]] over ["X"]
     // CHECK: shd.yield %[[G]]
     shd.yield %e : tensor<4096xbf16> {shd.operand_pins = [#shd.sharding<[{}]>]}
@@ -123,6 +123,6 @@ shd.program "alone" hardware <"h100", []> {
   // CHECK: %x = shd.declare input "x" ["B"] : tensor<64xbf16>{{$}}
   %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{}]>} : tensor<64xbf16>
   // CHECK: shd.elementwise exp(%x) {{.*}} : (tensor<64xbf16>) -> tensor<64xbf16>{{$}}
-  %e = shd.elementwise exp(%x) <[B] -> [B]> {shd.group = 1 : i64, shd.operand_pins = [#shd.sharding<[{}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<64xbf16>) -> tensor<64xbf16>
+  %e = shd.elementwise exp(%x) <[B] -> [B]> {shd.group = #shd.group<0, rest>, shd.operand_pins = [#shd.sharding<[{}]>], shd.made = #shd.sharding<[{}]>, shd.result_pin = #shd.sharding<[{}]>} : (tensor<64xbf16>) -> tensor<64xbf16>
   shd.output "e" %e ["B"] {shd.operand_pins = [#shd.sharding<[{}]>]} : tensor<64xbf16>
 }

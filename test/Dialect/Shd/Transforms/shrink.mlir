@@ -14,9 +14,9 @@ shd.program "feed_forward" mesh <[X = 4 on (x), Y = 4]> hardware <"tpu_v5e", [4,
   // THREE: shd.declare input "x" ["B", "D"] : tensor<6x2xbf16,
   %x = shd.declare input "x" ["B", "D"] : tensor<8192x4096xbf16, #shd.sharding<[{X}, {}]>>
   %w = shd.declare weight "w" ["D", "F"] : tensor<4096x16384xbf16, #shd.sharding<[{}, {Y}]>>
-  // CHECK: shd.einsum{{.*}} {shd.group = 0 : i64} : (tensor<4x2xbf16, {{.*}}>, tensor<2x6xbf16, {{.*}}>) -> tensor<4x6xbf16,
+  // CHECK: shd.einsum{{.*}} {shd.group = #shd.group<0>} : (tensor<4x2xbf16, {{.*}}>, tensor<2x6xbf16, {{.*}}>) -> tensor<4x6xbf16,
   // THREE: shd.einsum{{.*}} -> tensor<6x9xbf16,
-  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.group = 0 : i64, shd.group_cost = #shd.group_cost<flops = 1.0, vector_flops = 0.0, hbm_bytes = 1.0, matrix_s = 1.0, vector_s = 0.0, hbm_s = 1.0>} : (tensor<8192x4096xbf16, #shd.sharding<[{X}, {}]>>, tensor<4096x16384xbf16, #shd.sharding<[{}, {Y}]>>) -> tensor<8192x16384xbf16, #shd.sharding<[{X}, {Y}]>>
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<0>, shd.group_cost = #shd.group_cost<flops = 1.0, vector_flops = 0.0, hbm_bytes = 1.0, matrix_s = 1.0, vector_s = 0.0, hbm_s = 1.0>} : (tensor<8192x4096xbf16, #shd.sharding<[{X}, {}]>>, tensor<4096x16384xbf16, #shd.sharding<[{}, {Y}]>>) -> tensor<8192x16384xbf16, #shd.sharding<[{X}, {Y}]>>
   // CHECK: shd.all_gather %{{.*}} over ["Y"] : tensor<4x6xbf16, {{.*}}> -> tensor<4x6xbf16,
   %g = shd.all_gather %h over ["Y"] cost <bytes = 1.0, wire_bytes = 1.0, bandwidth_s = 1.0, latency_s = 0.0, networks = [y]> : tensor<8192x16384xbf16, #shd.sharding<[{X}, {Y}]>> -> tensor<8192x16384xbf16, #shd.sharding<[{X}, {}]>>
   shd.output "g" %g ["B", "F"] : tensor<8192x16384xbf16, #shd.sharding<[{X}, {}]>>

@@ -14,6 +14,6 @@ shd.program "no_group" mesh <[X = 4]> hardware <"h100", [4]> {
 
 shd.program "no_price" mesh <[X = 4]> hardware <"h100", [4]> {
   // expected-error @+1 {{has a fusion group, but nothing to price}}
-  %x = shd.declare input "x" ["B"] {shd.group = 0 : i64} : tensor<64xbf16>
+  %x = shd.declare input "x" ["B"] {shd.group = #shd.group<0>} : tensor<64xbf16>
   shd.output "x" %x ["B"] : tensor<64xbf16>
 }

@@ -419,7 +419,7 @@ spmd.program "p" mesh <[X = 2]> {
 
 spmd.program "p" mesh <[X = 2]> {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
-  // expected-error @+1 {{'spmd.global' must be the tensor type of the one result}}
+  // expected-error @+1 {{'spmd.global' must be the tensor type of each result}}
   %y = shd.elementwise exp(%x) <[B] -> [B]> {spmd.global = i32} : (tensor<8xf32>) -> tensor<8xf32>
 }
 
@@ -427,7 +427,7 @@ spmd.program "p" mesh <[X = 2]> {
 
 spmd.program "p" mesh <[X = 2]> {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
-  // expected-error @+1 {{'spmd.global' must be the tensor type of the one result}}
+  // expected-error @+1 {{'spmd.global' must be the tensor type of each result}}
   spmd.output "x" %x ["B"] of tensor<8xf32> {spmd.global = tensor<8xf32>} : tensor<8xf32>
 }
 

@@ -87,8 +87,8 @@ spmd.program "p" mesh <[X = 4]> {
   %w = spmd.parameter weight "w" ["D"] of tensor<16xf32, #shd.sharding<[{X}]>> : tensor<4xf32>
   %v = spmd.parameter weight "v" ["F"] of tensor<32xf32> : tensor<32xf32>
   // expected-error @+1 {{cannot run in chunks}}
-  %p = shd.einsum(%x, %w) <[B, D], [D] -> [B]> {shd.group = 0 : i64, shd.ring = 0 : i64} : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8xf32>
-  %q = shd.elementwise mul(%p, %v) <[B], [F] -> [B, F]> {shd.group = 0 : i64} : (tensor<8xf32>, tensor<32xf32>) -> tensor<8x32xf32>
+  %p = shd.einsum(%x, %w) <[B, D], [D] -> [B]> {shd.group = #shd.group<0>, shd.ring = 0 : i64} : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  %q = shd.elementwise mul(%p, %v) <[B], [F] -> [B, F]> {shd.group = #shd.group<0>} : (tensor<8xf32>, tensor<32xf32>) -> tensor<8x32xf32>
   // expected-note @+1 {{the collective}}
   %y = spmd.reduce_scatter %q over ["X"] of tensor<8x32xf32, #shd.sharding<[{}, {}], partial = {X}>> to tensor<8x32xf32, #shd.sharding<[{}, {X}]>> {shd.ring = 0 : i64} : tensor<8x32xf32> -> tensor<8x8xf32>
 }
@@ -100,8 +100,8 @@ spmd.program "p" mesh <[X = 4]> {
   %x = spmd.parameter input "x" ["B", "D"] of tensor<8x16xf32, #shd.sharding<[{}, {X}]>> : tensor<8x4xf32>
   %w = spmd.parameter weight "w" ["D", "F"] of tensor<16x32xf32, #shd.sharding<[{X}, {}]>> : tensor<4x32xf32>
   // expected-error @+1 {{cannot run in chunks}}
-  %p = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.group = 0 : i64, shd.ring = 0 : i64} : (tensor<8x4xf32>, tensor<4x32xf32>) -> tensor<8x32xf32>
-  %n = shd.elementwise neg(%p) <[B, F] -> [B, F]> {shd.group = 2 : i64} : (tensor<8x32xf32>) -> tensor<8x32xf32>
+  %p = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<0>, shd.ring = 0 : i64} : (tensor<8x4xf32>, tensor<4x32xf32>) -> tensor<8x32xf32>
+  %n = shd.elementwise neg(%p) <[B, F] -> [B, F]> {shd.group = #shd.group<1>} : (tensor<8x32xf32>) -> tensor<8x32xf32>
   // expected-note @+1 {{the collective}}
   %y = spmd.reduce_scatter %n over ["X"] of tensor<8x32xf32, #shd.sharding<[{}, {}], partial = {X}>> to tensor<8x32xf32, #shd.sharding<[{X}, {}]>> {shd.ring = 0 : i64} : tensor<8x32xf32> -> tensor<2x32xf32>
 }

@@ -14,17 +14,17 @@ spmd.program "summed" mesh <[X = 4]> {
   // CHECK-NEXT:   %[[NEXT:.*]] = spmd.ring_shift %[[C]] over ["X"] {shd.indices = ["B", "D"], shd.operand = "x", spmd.ring_of = "all_gather"} : tensor<8x4xbf16>
   // CHECK-NEXT:   %[[AT:.*]] = spmd.ring_position %[[I]] plus 0 over ["X"]
   // CHECK-NEXT:   %[[W:.*]] = spmd.chunk %w[%[[AT]]] dim 0 : tensor<16x32xbf16> -> tensor<4x32xbf16>
-  // CHECK-NEXT:   %[[P:.*]] = shd.einsum(%[[C]], %[[W]]) <[B, D], [D, F] -> [B, F]> {shd.group = 0 : i64, shd.name = "y"} : (tensor<8x4xbf16>, tensor<4x32xbf16>) -> tensor<8x32xbf16>
-  // CHECK-NEXT:   %[[ADDED:.*]] = shd.elementwise add(%[[SUM]], %[[P]]) <[B, F], [B, F] -> [B, F]> {shd.group = 0 : i64}
+  // CHECK-NEXT:   %[[P:.*]] = shd.einsum(%[[C]], %[[W]]) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<0>, shd.name = "y"} : (tensor<8x4xbf16>, tensor<4x32xbf16>) -> tensor<8x32xbf16>
+  // CHECK-NEXT:   %[[ADDED:.*]] = shd.elementwise add(%[[SUM]], %[[P]]) <[B, F], [B, F] -> [B, F]> {shd.group = #shd.group<0>}
   // CHECK-NEXT:   shd.yield %[[NEXT]], %[[ADDED]]
   // CHECK-NEXT: }
   // CHECK-NEXT: %[[ZERO:.*]] = shd.constant dense<0> : tensor<i32>
   // CHECK-NEXT: %[[LAST:.*]] = spmd.ring_position %[[ZERO]] plus 3 over ["X"]
   // CHECK-NEXT: %[[W3:.*]] = spmd.chunk %w[%[[LAST]]] dim 0
   // CHECK-NEXT: %[[P3:.*]] = shd.einsum(%[[LOOP]]#0, %[[W3]])
-  // CHECK-NEXT: %[[Y:.*]] = shd.elementwise add(%[[LOOP]]#1, %[[P3]]) <[B, F], [B, F] -> [B, F]> {shd.group = 0 : i64, shd.name = "y", spmd.global = tensor<8x32xbf16, #shd.sharding<[{}, {}]>>} : (tensor<8x32xbf16>, tensor<8x32xbf16>) -> tensor<8x32xbf16>
+  // CHECK-NEXT: %[[Y:.*]] = shd.elementwise add(%[[LOOP]]#1, %[[P3]]) <[B, F], [B, F] -> [B, F]> {shd.group = #shd.group<0>, shd.name = "y", spmd.global = tensor<8x32xbf16, #shd.sharding<[{}, {}]>>} : (tensor<8x32xbf16>, tensor<8x32xbf16>) -> tensor<8x32xbf16>
   // CHECK-NEXT: spmd.output "y" %[[Y]]
-  %y = shd.einsum(%g, %w) <[B, D], [D, F] -> [B, F]> {shd.group = 0 : i64, shd.name = "y", shd.ring = 0 : i64, spmd.global = tensor<8x32xbf16, #shd.sharding<[{}, {}]>>} : (tensor<8x16xbf16>, tensor<16x32xbf16>) -> tensor<8x32xbf16>
+  %y = shd.einsum(%g, %w) <[B, D], [D, F] -> [B, F]> {shd.group = #shd.group<0>, shd.name = "y", shd.ring = 0 : i64, spmd.global = tensor<8x32xbf16, #shd.sharding<[{}, {}]>>} : (tensor<8x16xbf16>, tensor<16x32xbf16>) -> tensor<8x32xbf16>
   spmd.output "y" %y ["B", "F"] of tensor<8x32xbf16> : tensor<8x32xbf16>
 }
 
@@ -121,17 +121,17 @@ spmd.program "fused" mesh <[X = 2, Y = 2]> {
   %t = spmd.parameter weight "t" ["B"] of tensor<8xf32> : tensor<8xf32>
   // CHECK:      %[[AT1:.*]] = spmd.ring_position %{{.*}} plus 1 over ["X"]
   // CHECK-NEXT: %[[W1:.*]] = spmd.chunk %w[%[[AT1]]] dim 1 : tensor<8x16xf32> -> tensor<8x8xf32>
-  // CHECK-NEXT: %[[P1:.*]] = shd.einsum(%x, %[[W1]]) <[B, D], [D, F] -> [F, B]> {shd.group = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK-NEXT: %[[P1:.*]] = shd.einsum(%x, %[[W1]]) <[B, D], [D, F] -> [F, B]> {shd.group = #shd.group<0>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   // CHECK-NEXT: %[[S1:.*]] = spmd.chunk %s[%[[AT1]]] dim 0 : tensor<16xf32> -> tensor<8xf32>
   // CHECK-NEXT: %[[A1:.*]] = shd.elementwise mul(%[[P1]], %[[S1]]) <[G, B], [G] -> [B, G]>
   // CHECK-NEXT: %[[B1:.*]] = shd.elementwise mul(%[[A1]], %t) <[B, G], [B] -> [B, G]>
   // CHECK-NEXT: %[[C1:.*]] = shd.elementwise sub(%[[B1]], %[[P1]]) <[B, F], [F, B] -> [B, F]>
   // CHECK-NEXT: shd.repeat "ring" = 1(%[[C1]])
-  // CHECK:        shd.elementwise add(%{{.*}}, %{{.*}}) <[B, F], [B, F] -> [B, F]> {shd.group = 0 : i64}
-  %p = shd.einsum(%x, %w) <[B, D], [D, F] -> [F, B]> {shd.group = 0 : i64, shd.ring = 0 : i64} : (tensor<8x8xf32>, tensor<8x16xf32>) -> tensor<16x8xf32>
-  %a = shd.elementwise mul(%p, %s) <[G, B], [G] -> [B, G]> {shd.group = 0 : i64} : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8x16xf32>
-  %b = shd.elementwise mul(%a, %t) <[B, G], [B] -> [B, G]> {shd.group = 0 : i64} : (tensor<8x16xf32>, tensor<8xf32>) -> tensor<8x16xf32>
-  %c = shd.elementwise sub(%b, %p) <[B, F], [F, B] -> [B, F]> {shd.group = 0 : i64, spmd.shards = [#spmd.shard<"F" = 32 over [Y]>]} : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x16xf32>
+  // CHECK:        shd.elementwise add(%{{.*}}, %{{.*}}) <[B, F], [B, F] -> [B, F]> {shd.group = #shd.group<0>}
+  %p = shd.einsum(%x, %w) <[B, D], [D, F] -> [F, B]> {shd.group = #shd.group<0>, shd.ring = 0 : i64} : (tensor<8x8xf32>, tensor<8x16xf32>) -> tensor<16x8xf32>
+  %a = shd.elementwise mul(%p, %s) <[G, B], [G] -> [B, G]> {shd.group = #shd.group<0>} : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8x16xf32>
+  %b = shd.elementwise mul(%a, %t) <[B, G], [B] -> [B, G]> {shd.group = #shd.group<0>} : (tensor<8x16xf32>, tensor<8xf32>) -> tensor<8x16xf32>
+  %c = shd.elementwise sub(%b, %p) <[B, F], [F, B] -> [B, F]> {shd.group = #shd.group<0>, spmd.shards = [#spmd.shard<"F" = 32 over [Y]>]} : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x16xf32>
   %y = spmd.reduce_scatter %c over ["X"] of tensor<8x32xf32, #shd.sharding<[{}, {Y}], partial = {X}>> to tensor<8x32xf32, #shd.sharding<[{}, {Y, X}]>> {shd.ring = 0 : i64} : tensor<8x16xf32> -> tensor<8x8xf32>
   spmd.output "y" %y ["B", "F"] of tensor<8x32xf32, #shd.sharding<[{}, {Y, X}]>> : tensor<8x8xf32>
 }

@@ -41,6 +41,15 @@ struct CollectiveMatmul {
   llvm::SmallVector<Part, 2> parts;
 };
 
+/// True for an operation that leads its fusion group and runs in chunks: beside
+/// the right collective it may run as a collective matmul.
+bool mayBecomeRing(mlir::Operation *op);
+
+/// The number of the operand of `matmul` that is the collective's result;
+/// nothing if none is, or more than one.
+std::optional<unsigned> movedOperand(mlir::Operation *matmul,
+                                     mlir::Operation *collective);
+
 /// Nothing if the two cannot run as one. They can if all axes of the collective
 /// join or split one dimension, which they divide evenly, and
 /// - the collective is an all_gather, one operand of the matmul is its result,
@@ -49,7 +58,8 @@ struct CollectiveMatmul {
 ///   operations of its fusion group make of it, which nobody else reads, and
 ///   none of them broadcasts along that dimension.
 std::optional<CollectiveMatmul>
-matchCollectiveMatmul(const Mesh &mesh, EinsumOp matmul, const Movement &moved);
+matchCollectiveMatmul(const Mesh &mesh, ShardingRuleOpInterface matmul,
+                      const Movement &moved);
 
 } // namespace shardc::shd
 

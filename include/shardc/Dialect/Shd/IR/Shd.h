@@ -15,10 +15,15 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "shardc/Cost/Collective.h"
 #include "shardc/Cost/Operation.h"
+#include "shardc/Sharding/ExtentRules.h"
 #include "shardc/Sharding/ShardingRule.h"
 #include "shardc/Tensor/Tensor.h"
 
 #include <functional>
+
+namespace shardc {
+mlir::Value onlyResult(mlir::Operation *op);
+} // namespace shardc
 
 namespace shardc::shd {
 class HardwareAttr;
@@ -44,12 +49,21 @@ inline llvm::hash_code hash_value(const Real &real) {
 #define GET_ATTRDEF_CLASSES
 #include "shardc/Dialect/Shd/IR/ShdAttrs.h.inc"
 
+/// The result of an operation that has one, such as a collective.
+inline mlir::Value shardc::onlyResult(mlir::Operation *op) {
+  assert(op->getNumResults() == 1 && "the operation has one result");
+  return op->getResult(0);
+}
+
 inline std::optional<shardc::Machine>
 shardc::shd::ShdDialect::loadMachine(HardwareAttr hardware) const {
   return machineLoader ? machineLoader(hardware) : std::nullopt;
 }
 
 namespace shardc::shd {
+
+/// What an operation computes: a tensor for each of its results.
+using TensorList = llvm::SmallVector<Tensor, 1>;
 
 /// How an operation takes part in fusion
 /// (docs/CostModel.md#2-one-operation-on-one-device).
@@ -70,16 +84,17 @@ mlir::ParseResult parseCombination(mlir::OpAsmParser &parser,
 void printCombination(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                       CombinationAttr combination);
 
-/// Names of the dialect's discardable attributes.
+/// Names of the dialect's discardable attributes. `kResultPin`, `kMade` and
+/// `kName` say something of each result: of one result the attribute itself, of
+/// several a list with `unit` for nothing (getResultAttr).
 inline constexpr llvm::StringLiteral kResultPin = "shd.result_pin";
 inline constexpr llvm::StringLiteral kOperandPins = "shd.operand_pins";
 /// The layout that the plan lets an operation make, before it is stored.
 inline constexpr llvm::StringLiteral kMade = "shd.made";
 inline constexpr llvm::StringLiteral kName = "shd.name";
 inline constexpr llvm::StringLiteral kTemporary = "shd.temporary";
-/// Fusion group g: 2 g on its leader, 2 g + 1 on the operations that follow;
-/// once costs are annotated, operations with the same value are costed
-/// together.
+/// The part of a fusion group that an operation is in (GroupAttr); once costs
+/// are annotated, operations of the same part are costed together.
 inline constexpr llvm::StringLiteral kGroup = "shd.group";
 /// Marks a copy that the optimizer makes once for several users.
 inline constexpr llvm::StringLiteral kCopy = "shd.copy";
@@ -96,7 +111,7 @@ inline constexpr llvm::StringLiteral kRing = "shd.ring";
 inline constexpr llvm::StringLiteral kPlan = "shd.plan";
 /// The group's price, on the first operation of each separately costed part.
 inline constexpr llvm::StringLiteral kGroupCost = "shd.group_cost";
-/// The groups (values of shd.group) of elementwise operations that an operation
+/// The parts (values of shd.group) of elementwise operations that an operation
 /// computes itself while it reads their inputs.
 inline constexpr llvm::StringLiteral kPrologues = "shd.prologues";
 /// Where in the program's text an operation comes from, for printing plans:
@@ -133,16 +148,28 @@ ShardingAttr getSharding(mlir::Type tensorType);
 mlir::RankedTensorType withSharding(mlir::Type tensorType,
                                     ShardingAttr sharding);
 
-/// Pins of an operation (null: nothing said). That of a part is what is said of
-/// the stacked tensor, and the other way around.
-ShardingAttr getResultPin(mlir::Operation *op);
+/// What an attribute says of one result of an operation (null: nothing).
+mlir::Attribute getResultAttr(mlir::Value result, llvm::StringRef name);
+void setResultAttr(mlir::Value result, llvm::StringRef name,
+                   mlir::Attribute value);
+
+/// Pins of a result and of an operand (null: nothing said). The pin of a part
+/// is what is said of the stacked tensor, and the other way around.
+ShardingAttr getResultPin(mlir::Value result);
 ShardingAttr getOperandPin(mlir::Operation *op, unsigned operand);
-void setResultPin(mlir::Operation *op, ShardingAttr pin);
+void setResultPin(mlir::Value result, ShardingAttr pin);
 void setOperandPin(mlir::Operation *op, unsigned operand, ShardingAttr pin);
 
 /// What is said of how a value is stored, whatever makes it: of what a repeat
 /// carries, on the repeat. Null: nothing.
 ShardingAttr getStoredPin(mlir::Value value);
+
+/// The layout that the plan lets an operation make, before it is stored.
+ShardingAttr getMade(mlir::Value result);
+void setMade(mlir::Value result, ShardingAttr layout);
+
+/// The program's name of what an operation that computes makes; empty without.
+llvm::StringRef getResultName(mlir::Value result);
 
 /// Drops what only `--emit-plan` needs: where in the program's text an
 /// operation and its operands stand.
@@ -151,6 +178,9 @@ void removeSourceAttributes(mlir::Operation *op);
 /// True for the explicit collectives (and not for shd.reshard).
 bool isCollective(mlir::Operation *op);
 CollectiveKind collectiveKind(mlir::Operation *op);
+
+/// The number of the operation's fusion group, whichever part it is in.
+std::optional<int64_t> fusionGroupOf(mlir::Operation *op);
 
 /// Product of the counts of the repeats around `op`.
 int64_t executionCount(mlir::Operation *op);
@@ -199,6 +229,20 @@ public:
 } // namespace shardc::shd
 
 #include "shardc/Dialect/Shd/IR/ShdInterfaces.h.inc"
+
+namespace shardc::shd {
+
+/// CostOpInterface::getInPlaceOperand of any operation.
+mlir::OpOperand *inPlaceOperand(mlir::Operation *op);
+/// True for an operation that reads elements of its first operand at positions
+/// (and does not write there).
+bool readsAtPositions(mlir::Operation *op);
+
+/// What a sharding rule begins with: a parallel factor for each index of the
+/// operation's indexing, in order of first appearance, operands first.
+ShardingRule parallelRule(ShardingRuleOpInterface op);
+
+} // namespace shardc::shd
 
 #define GET_OP_CLASSES
 #include "shardc/Dialect/Shd/IR/ShdOps.h.inc"

@@ -6,6 +6,7 @@
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/TensorEncoding.td"
 include "shardc/Dialect/Shd/IR/ShdBase.td"
+include "shardc/Dialect/Shd/IR/ShdEnums.td"
 
 class Shd_Attr<string name, string attrMnemonic, list<Trait> traits = []>
     : AttrDef<Shd_Dialect, name, traits> {
@@ -128,6 +129,23 @@ def Shd_CollectiveCostAttr : Shd_Attr<"CollectiveCost", "cost"> {
     OptionalArrayRefParameter<"::mlir::StringAttr">:$networks,
     OptionalArrayRefParameter<"::mlir::StringAttr">:$bound_by);
   let hasCustomAssemblyFormat = 1;
+}
+
+def Shd_GroupAttr : Shd_Attr<"Group", "group"> {
+  let summary = "A part of a fusion group";
+  let description = [{
+    `#shd.group<3>` is the first part of fusion group 3: its leader and, once
+    costs are annotated, all that is costed with it. `#shd.group<3, rest>` is
+    what follows the leader and is costed apart, or all of a group without one.
+
+    **Constraints:**
+    - (F1) The number is at least 0.
+  }];
+  let parameters = (ins "int64_t":$number,
+    DefaultValuedParameter<"::shardc::shd::GroupPart",
+                           "::shardc::shd::GroupPart::First">:$part);
+  let assemblyFormat = "`<` $number (`,` $part^)? `>`";
+  let genVerifyDecl = 1;
 }
 
 def Shd_GroupCostAttr : Shd_Attr<"GroupCost", "group_cost"> {

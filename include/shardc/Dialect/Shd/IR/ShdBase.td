@@ -18,14 +18,19 @@ def Shd_Dialect : Dialect {
     - `shd.operand_pins`, one entry per operand (a sharding, or `unit` for
       nothing said): the layout that the operation consumes at this use.
 
+    What is said of the result of an operation is, where it has several results,
+    a list with an entry for each, or `unit`: `shd.result_pin`, `shd.name` and
+    `shd.made`.
+
     Other discardable attributes:
 
     - `shd.name`: the name that reports use (the statement's left side);
     - `shd.temporary`: the value is an intermediate result inside a statement;
-    - `shd.group`: fusion group g is 2 g on its leader and 2 g + 1 on what
-      follows (`shd-fusion-groups`); after `shd-annotate-cost`, operations with
-      the same number are costed together, and the first of them carries
-      `shd.group_cost`;
+    - `shd.group`: the part of a fusion group that the operation is in
+      (`shd-fusion-groups`); after `shd-annotate-cost`, operations of the same
+      part are costed together, and the first of them carries `shd.group_cost`;
+    - `shd.prologues`: the parts of elementwise operations that an operation
+      computes itself while it reads their inputs;
     - `shd.made`: the layout in which the plan lets an operation make its result,
       where that may differ from the one in which the value is stored;
     - `shd.copy`, `shd.store`: a copy made once for several users, and the last

@@ -61,4 +61,7 @@ def Shd_Combination : Shd_Enum<"Combination",
   I32EnumAttrCase<"Min", 2, "min">]>;
 def Shd_CombinationAttr : EnumAttr<Shd_Dialect, Shd_Combination, "combination">;
 
+def Shd_GroupPart : Shd_Enum<"GroupPart", "a part of a fusion group", [
+  I32EnumAttrCase<"First", 0, "first">, I32EnumAttrCase<"Rest", 1, "rest">]>;
+
 #endif // SHARDC_DIALECT_SHD_IR_SHDENUMS_TD

@@ -5,6 +5,11 @@
 
 include "mlir/IR/OpBase.td"
 
+/// Verifies I1 to I3 before anything else that the operation verifies.
+def Shd_IndexedTrait : NativeOpTrait<"IndexedTrait"> {
+  let cppNamespace = "::shardc::shd";
+}
+
 def Shd_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let cppNamespace = "::shardc::shd";
   let description = [{
@@ -20,6 +25,15 @@ def Shd_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
     InterfaceMethod<"What devices agreed on: the last operands, if any.",
       "::mlir::OperandRange", "getStats", (ins), "", [{
         return $_op.getOperation()->getOperands().take_back(0);
+      }]>,
+    InterfaceMethod<[{
+      Index names of the elements that it writes, which are what its fusion
+      group goes on with: the result's, unless it writes only a part of that.
+    }], "::llvm::SmallVector<::llvm::StringRef, 4>", "getWrittenIndices", (ins),
+      "", [{ return $_op.getIndexing().getResultIndices(0); }]>,
+    InterfaceMethod<"The name of what it computes, for reports: `softmax`.",
+      "::llvm::StringRef", "getFunctionName", (ins), "", [{
+        return $_op.getOperation()->getName().stripDialect();
       }]>,
   ];
   // After the operation's own verifier, on which the sharding rule relies.
@@ -42,6 +56,58 @@ def Shd_CostOpInterface : OpInterface<"CostOpInterface"> {
            "const ::shardc::Machine &":$machine)>,
     InterfaceMethod<"How it takes part in fusion.",
       "::shardc::shd::FusionKind", "getFusionKind">,
+    InterfaceMethod<[{
+      True if, as a leader, it can compute elementwise operations while it reads
+      their inputs (a prologue), so that their results need no memory.
+    }], "bool", "readsPrologues", (ins), "", [{ return false; }]>,
+    InterfaceMethod<[{
+      True if it can run in chunks along any index that is not kept whole:
+      parts of its operands give parts of its result or, along an index that the
+      result lacks, terms of a sum. A leader that can do so may run as a
+      collective matmul, and elementwise operations behind it may join.
+    }], "bool", "runsInChunks", (ins), "", [{ return false; }]>,
+    InterfaceMethod<[{
+      The operand in whose memory the result is made, by writing a part of it;
+      null if the result takes memory of its own.
+    }], "::mlir::OpOperand *", "getInPlaceOperand", (ins), "", [{
+      return nullptr;
+    }]>,
+  ];
+}
+
+def Shd_StatisticsOpInterface : OpInterface<"StatisticsOpInterface"> {
+  let cppNamespace = "::shardc::shd";
+  let description = [{
+    An operation whose devices agree on statistics (those of its sharding rule)
+    where the indices that it normalises are split, and which takes them as its
+    last operands.
+  }];
+  let methods = [
+    InterfaceMethod<"What devices agreed on, to set it.",
+      "::mlir::MutableOperandRange", "getStatsMutable">,
+    InterfaceMethod<[{
+      What a device contributes to statistic `number` of the sharding rule;
+      `operands` are the operands and then the statistics before it, on which
+      the devices agree. `ranges` and errors are as for `evaluate`.
+    }], "::mlir::FailureOr<::shardc::Tensor>", "evaluateStatistic",
+      (ins "unsigned":$number,
+           "::llvm::ArrayRef<const ::shardc::Tensor *>":$operands,
+           "::llvm::ArrayRef<::shardc::FactorRange>":$ranges,
+           "::shardc::PositionPolicy":$policy)>,
+  ];
+}
+
+def Shd_PositionsOpInterface : OpInterface<"PositionsOpInterface"> {
+  let cppNamespace = "::shardc::shd";
+  let description = [{
+    An operation that reads elements of its first operand at positions that its
+    last operands hold, or writes them in place.
+  }];
+  let methods = [
+    InterfaceMethod<"The dimensions of the first operand that are selected.",
+      "::llvm::ArrayRef<int64_t>", "getDims">,
+    InterfaceMethod<"An operand of positions for each of `getDims`.",
+      "::mlir::OperandRange", "getPositions">,
   ];
 }
 
@@ -58,24 +124,32 @@ def Shd_EvaluationOpInterface : OpInterface<"EvaluationOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{
-      The value of the operation's result, of its shape and element type;
+      The values of the operation's results, of their shapes and element types;
       `operands` are all operands, statistics last. Without statistics the
       operation computes them from what it holds.
-    }], "::mlir::FailureOr<::shardc::Tensor>", "evaluate",
+    }], "::mlir::FailureOr<::shardc::shd::TensorList>", "evaluate",
       (ins "::llvm::ArrayRef<const ::shardc::Tensor *>":$operands,
            "::llvm::ArrayRef<::shardc::FactorRange>":$ranges,
            "::shardc::PositionPolicy":$policy)>,
+  ];
+}
+
+def Shd_ExtentsOpInterface : OpInterface<"ExtentsOpInterface"> {
+  let cppNamespace = "::shardc::shd";
+  let description = [{
+    An operation whose extents must keep more than its sharding rule says, or
+    whose attributes hold sizes or positions along an index. Tools that make a
+    program small (`docs/Verification.md`) ask it; types are rewritten by them.
+  }];
+  let methods = [
+    InterfaceMethod<"Adds what its extents must keep.",
+      "void", "collectExtentRules", (ins "::shardc::ExtentRules &":$rules), "",
+      [{ return; }]>,
     InterfaceMethod<[{
-      What a device contributes to statistic `number` of the sharding rule;
-      `operands` are the operands and then the statistics before it, on which
-      the devices agree. Only for operations whose rule has statistics.
-    }], "::mlir::FailureOr<::shardc::Tensor>", "evaluateStatistic",
-      (ins "unsigned":$number,
-           "::llvm::ArrayRef<const ::shardc::Tensor *>":$operands,
-           "::llvm::ArrayRef<::shardc::FactorRange>":$ranges,
-           "::shardc::PositionPolicy":$policy), "", [{
-        llvm_unreachable("the operation has no statistics");
-      }]>,
+      Rewrites attributes for types in which each extent will be `newExtent` of
+      what it still is.
+    }], "void", "resizeAttributes",
+      (ins "::llvm::function_ref<int64_t(int64_t)>":$newExtent), "", [{ return; }]>,
   ];
 }
 

@@ -29,27 +29,25 @@ class Shd_ValueOp<string mnemonic, list<Trait> traits = []>
   }];
 }
 
-/// Verifies I1 to I3 before anything else that the operation verifies.
-def Shd_IndexedTrait : NativeOpTrait<"IndexedTrait"> {
-  let cppNamespace = "::shardc::shd";
-}
-
-/// An operation that computes one tensor from others by named indices;
-/// `evaluation` names methods of its evaluation beyond the result's.
+/// An operation that computes tensors from others by named indices; `rule` and
+/// `cost` name what it answers otherwise than most operations.
+/// and `cost` name what it answers otherwise than most operations.
 class Shd_ComputeOp<string mnemonic, list<Trait> traits = [],
-                    list<string> evaluation = []>
+                    list<string> rule = [], list<string> cost = []>
     : Shd_ValueOp<mnemonic, !listconcat(traits,
         [Pure, Shd_IndexedTrait,
          DeclareOpInterfaceMethods<Shd_ShardingRuleOpInterface,
-                                   ["getShardingRule"]>,
-         DeclareOpInterfaceMethods<Shd_CostOpInterface>,
-         DeclareOpInterfaceMethods<Shd_EvaluationOpInterface, evaluation>])> {
+                                   !listconcat(["getShardingRule"], rule)>,
+         DeclareOpInterfaceMethods<Shd_CostOpInterface, cost>,
+         DeclareOpInterfaceMethods<Shd_EvaluationOpInterface>])> {
   let hasVerifier = 1;
 }
 
 /// One whose devices agree on statistics where normalised indices are split.
-class Shd_StatisticsOp<string mnemonic, list<Trait> traits = []>
-    : Shd_ComputeOp<mnemonic, traits, ["evaluateStatistic"]>;
+class Shd_StatisticsOp<string mnemonic, list<Trait> traits = [],
+                       list<string> rule = [], list<string> cost = []>
+    : Shd_ComputeOp<mnemonic, !listconcat(traits,
+        [DeclareOpInterfaceMethods<Shd_StatisticsOpInterface>]), rule, cost>;
 
 //===----------------------------------------------------------------------===//
 // Program structure
@@ -224,7 +222,8 @@ def Shd_ConstantOp : Shd_ValueOp<"constant",
   let hasVerifier = 1;
 }
 
-def Shd_EinsumOp : Shd_ComputeOp<"einsum"> {
+def Shd_EinsumOp : Shd_ComputeOp<"einsum", [], [],
+                                 ["readsPrologues", "runsInChunks"]> {
   let summary = "A product of two tensors that sums some index";
   let description = [{
     `shd.einsum(%in, %w) <[B, D], [D, F] -> [B, F]> : ...`. Indices that the
@@ -241,7 +240,8 @@ def Shd_EinsumOp : Shd_ComputeOp<"einsum"> {
     functional-type(operands, results) }];
 }
 
-def Shd_ElementwiseOp : Shd_ComputeOp<"elementwise"> {
+def Shd_ElementwiseOp : Shd_ComputeOp<"elementwise", [], ["getFunctionName"],
+                                      ["runsInChunks"]> {
   let summary = "One function of each element; operands are broadcast by name";
   let description = [{
     `shd.elementwise silu(%g) <[B, F] -> [B, F]> : ...`. An operand that lacks
@@ -260,7 +260,7 @@ def Shd_ElementwiseOp : Shd_ComputeOp<"elementwise"> {
     functional-type($inputs, $result) }];
 }
 
-def Shd_ReduceOp : Shd_StatisticsOp<"reduce"> {
+def Shd_ReduceOp : Shd_StatisticsOp<"reduce", [], ["getFunctionName"]> {
   let summary = "Sum, mean, maximum, minimum or argmax over indices";
   let description = [{
     `shd.reduce max(%x) <[B, S] -> [B]> : ...`. Reduces the indices that the
@@ -280,7 +280,8 @@ def Shd_ReduceOp : Shd_StatisticsOp<"reduce"> {
     functional-type($input, $result) }];
 }
 
-def Shd_NormalizeOp : Shd_StatisticsOp<"normalize", [AttrSizedOperandSegments]> {
+def Shd_NormalizeOp : Shd_StatisticsOp<"normalize", [AttrSizedOperandSegments],
+                                       ["getFunctionName"]> {
   let summary = "softmax, logsumexp, rmsnorm or layernorm over indices";
   let description = [{
     `shd.normalize rmsnorm(%x, %g) over [D] <[B, D], [D] -> [B, D]> : ...`.
@@ -304,7 +305,9 @@ def Shd_NormalizeOp : Shd_StatisticsOp<"normalize", [AttrSizedOperandSegments]> 
     functional-type($inputs, $result) }];
 }
 
-def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments]> {
+def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<Shd_ExtentsOpInterface, ["resizeAttributes"]>],
+    [], ["readsPrologues"]> {
   let summary = "Scaled dot-product attention that never writes its scores";
   let description = [{
     `shd.attention(%q, %k, %v) over "H", "S" query "T" <...> causal : ...`.
@@ -343,7 +346,8 @@ def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments]> 
   }];
 }
 
-def Shd_GatherOp : Shd_ComputeOp<"gather"> {
+def Shd_GatherOp : Shd_ComputeOp<"gather",
+    [DeclareOpInterfaceMethods<Shd_PositionsOpInterface>]> {
   let summary = "Reads elements at positions given by integer tensors";
   let description = [{
     `shd.gather(%emb, %tokens) <[V, D], [B, T] -> [B, T, D]> at [0] : ...`:
@@ -364,7 +368,9 @@ def Shd_GatherOp : Shd_ComputeOp<"gather"> {
     functional-type(operands, results) }];
 }
 
-def Shd_ScatterOp : Shd_ComputeOp<"scatter"> {
+def Shd_ScatterOp : Shd_ComputeOp<"scatter",
+    [DeclareOpInterfaceMethods<Shd_PositionsOpInterface>],
+    ["getWrittenIndices"], ["getInPlaceOperand"]> {
   let summary = "Writes elements at positions given by integer tensors";
   let description = [{
     `shd.scatter(%kc, %k, %pos) <[B, S, K, H], [B, K, H], [B] -> [B, S, K, H]>
@@ -383,7 +389,9 @@ def Shd_ScatterOp : Shd_ComputeOp<"scatter"> {
     (`accumulate` $accumulate^)? attr-dict `:` functional-type(operands, results) }];
 }
 
-def Shd_RopeOp : Shd_ComputeOp<"rope"> {
+def Shd_RopeOp : Shd_ComputeOp<"rope",
+    [DeclareOpInterfaceMethods<Shd_ExtentsOpInterface,
+                               ["collectExtentRules"]>]> {
   let summary = "Rotary position embedding";
   let description = [{
     `shd.rope(%q) over "H" positions "T" <[B, T, N, H] -> [B, T, N, H]> : ...`,
@@ -459,7 +467,9 @@ def Shd_MergeOp : Shd_ComputeOp<"merge"> {
     `:` functional-type($input, $result) }];
 }
 
-def Shd_SliceOp : Shd_ComputeOp<"slice"> {
+def Shd_SliceOp : Shd_ComputeOp<"slice",
+    [DeclareOpInterfaceMethods<Shd_ExtentsOpInterface,
+                               ["collectExtentRules", "resizeAttributes"]>]> {
   let summary = "A range of one index, under another name";
   let description = [{
     `shd.slice(%x) "I" [2, 6] into "J" <[I, D] -> [J, D]> : ...`; the end is
@@ -476,7 +486,9 @@ def Shd_SliceOp : Shd_ComputeOp<"slice"> {
     attr-dict `:` functional-type($input, $result) }];
 }
 
-def Shd_ConcatOp : Shd_ComputeOp<"concat"> {
+def Shd_ConcatOp : Shd_ComputeOp<"concat",
+    [DeclareOpInterfaceMethods<Shd_ExtentsOpInterface,
+                               ["collectExtentRules"]>]> {
   let summary = "Tensors one after the other along an index";
   let description = [{
     `shd.concat(%x, %y) ["I1", "I2"] into "I" <[I1, D], [I2, D] -> [I, D]>`.

@@ -3,15 +3,12 @@
 // The plan's collectives are priced under every other binding of the mesh;
 // where that promises a shorter step, the plan is made explicit again under the
 // best ones, with the sequences of collectives that are the cheapest there, and
-// reported on.
+// scheduled.
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Pipelines/FasterBinding.h"
-#include "mlir/Pass/PassManager.h"
+#include "shardc/Questions/FasterBinding.h"
 #include "shardc/Machine/Bindings.h"
-#include "shardc/Optimizer/Context.h"
-#include "shardc/Pipelines/Pipelines.h"
 #include "shardc/Reshard/PermuteCost.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
@@ -64,7 +61,7 @@ static std::optional<Move> moveOf(Operation *op, const Mesh &mesh) {
       return toLayout(mesh, getSharding(value.getType()));
     };
     move.from = layoutOf(op->getOperand(0));
-    move.to = layoutOf(op->getResult(0));
+    move.to = layoutOf(onlyResult(op));
   }
   return move;
 }
@@ -161,35 +158,26 @@ static MeshAttr meshAttr(MLIRContext *context, const Mesh &mesh,
 /// in memory there.
 static std::optional<double> timeUnder(ModuleOp planned, const Mesh &mesh,
                                        const NamedBinding &binding,
-                                       const ReportOptions &options) {
-  OwningOpRef<ModuleOp> module = planned.clone();
-  ProgramOp program = *module->getOps<ProgramOp>().begin();
-  MLIRContext *context = program.getContext();
-  program.setMeshAttr(meshAttr(context, mesh, binding));
-  PassManager manager(context);
-  buildLoweringPipeline(manager);
-  if (failed(manager.run(*module)))
-    return std::nullopt;
-  std::unique_ptr<PlanningContext> bound = createContext(program);
-  if (!bound)
-    return std::nullopt;
-  Report report = buildReport(
-      program, bound->model,
-      scheduleProgram(program, bound->model, options.memoryLimit), options);
-  return report.memory.fits ? std::optional(report.time.scheduled)
-                            : std::nullopt;
+                                       const PlanOptions &plan) {
+  Compilation compilation(planned.clone(), Compilation::Stage::Planned, {plan});
+  ProgramOp program = compilation.program();
+  program.setMeshAttr(meshAttr(program.getContext(), mesh, binding));
+  std::optional<Report> report = buildReport(compilation, {});
+  return report && report->memory.fits ? std::optional(report->time.scheduled)
+                                       : std::nullopt;
 }
 
 std::optional<Report::FasterBinding>
-shardc::findFasterBinding(ModuleOp planned, ProgramOp priced,
-                          const CollectiveModel &model, const Report &report,
-                          const ReportOptions &options) {
+shardc::findFasterBinding(ModuleOp planned, Compilation &compilation,
+                          const Report &report) {
+  const CollectiveModel &model = compilation.planning()->model;
   const Mesh &mesh = model.mesh();
-  std::vector<Move> moves = movesOf(priced, mesh);
+  std::vector<Move> moves = movesOf(compilation.program(), mesh);
   if (moves.empty())
     return std::nullopt;
   for (const NamedBinding &binding : rankBindings(model, moves)) {
-    std::optional<double> seconds = timeUnder(planned, mesh, binding, options);
+    std::optional<double> seconds =
+        timeUnder(planned, mesh, binding, compilation.options().plan);
     if (seconds && *seconds < kWorthwhile * report.time.scheduled)
       return Report::FasterBinding{toString(mesh, binding), *seconds};
   }

@@ -1,14 +1,14 @@
-//===- FakePlanner.h - Outcomes that a function makes up -------*- C++ -*-===//
+//===- FakeRunner.h - Outcomes that a function makes up -------*- C++ -*-===//
 //
 // Stands in for the compiler: what a point comes to is a function of its first
 // value.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SHARDC_TEST_UNIT_QUESTIONS_FAKEPLANNER_H
-#define SHARDC_TEST_UNIT_QUESTIONS_FAKEPLANNER_H
+#ifndef SHARDC_TEST_UNIT_QUESTIONS_FAKERUNNER_H
+#define SHARDC_TEST_UNIT_QUESTIONS_FAKERUNNER_H
 
-#include "shardc/Questions/Workers.h"
+#include "shardc/Questions/TrialRunner.h"
 #include <atomic>
 
 namespace shardc::test {
@@ -25,19 +25,16 @@ inline Outcome illegal() {
   return {std::nullopt, "not divisible", "a.shd:1:1"};
 }
 
-class FakePlanner : public PointPlanner {
+class FakePlanner : public TrialPlanner {
 public:
   using Function = std::function<Outcome(int64_t)>;
 
   FakePlanner(Function function, std::atomic<int> &planned)
       : function(std::move(function)), planned(planned) {}
 
-  Outcome plan(const Point &point) override {
+  Outcome plan(const Variant &variant) override {
     ++planned;
-    return function(point.front().number);
-  }
-  Outcome plan(const Variant &) override {
-    llvm_unreachable("only points are made up");
+    return function(variant.point.front().number);
   }
   bool isLegal(const Point &point) override {
     return function(point.front().number).report.has_value();
@@ -48,19 +45,19 @@ private:
   std::atomic<int> &planned;
 };
 
-/// Workers whose planners are `function`; `planned` counts the points.
-class FakeWorkers : public Workers {
+/// A runner whose planners are `function`; `planned` counts the points.
+class FakeRunner : public TrialRunner {
 public:
-  explicit FakeWorkers(FakePlanner::Function function, unsigned jobs = 1)
-      : Workers(
+  explicit FakeRunner(FakePlanner::Function function, unsigned jobs = 1)
+      : TrialRunner(
             [this, function] {
               return std::make_unique<FakePlanner>(function, planned);
             },
-            jobs, /*showProgress=*/false) {}
+            {jobs, /*showProgress=*/false}) {}
 
   std::atomic<int> planned = 0;
 };
 
 } // namespace shardc::test
 
-#endif // SHARDC_TEST_UNIT_QUESTIONS_FAKEPLANNER_H
+#endif // SHARDC_TEST_UNIT_QUESTIONS_FAKERUNNER_H

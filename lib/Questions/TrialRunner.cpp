@@ -1,13 +1,13 @@
-//===- Workers.cpp - Points, planned on several threads -------------------===//
+//===- TrialRunner.cpp - Variants of a program, planned -------------------===//
 
-#include "shardc/Questions/Workers.h"
+#include "shardc/Questions/TrialRunner.h"
 #include "shardc/Terminal/ProgressLine.h"
 #include <atomic>
 
 using namespace shardc;
 
 /// `1.2 s  12 of 1000 points`.
-class Workers::Progress {
+class TrialRunner::Progress {
 public:
   explicit Progress(bool enabled) : line(enabled) {}
 
@@ -30,20 +30,21 @@ private:
   ProgressLine line;
 };
 
-Workers::Workers(MakePlanner makePlanner, unsigned jobs, bool showProgress)
-    : makePlanner(std::move(makePlanner)), planners(jobs),
-      progress(std::make_unique<Progress>(showProgress)) {}
+TrialRunner::TrialRunner(MakePlanner makePlanner, TrialOptions options)
+    : makePlanner(std::move(makePlanner)), planners(options.jobs),
+      progress(std::make_unique<Progress>(options.showProgress)),
+      limit(options.timeLimitSeconds, options.interrupted) {}
 
-Workers::~Workers() = default;
+TrialRunner::~TrialRunner() = default;
 
-PointPlanner &Workers::planner(unsigned worker) {
+TrialPlanner &TrialRunner::planner(unsigned worker) {
   if (!planners[worker])
     planners[worker] = makePlanner();
   return *planners[worker];
 }
 
-void Workers::run(size_t count,
-                  llvm::function_ref<void(PointPlanner &, size_t)> work) {
+void TrialRunner::run(size_t count,
+                      llvm::function_ref<void(TrialPlanner &, size_t)> work) {
   progress->begin(count);
   std::atomic<size_t> next = 0;
   auto runWorker = [&](unsigned worker) {
@@ -58,4 +59,17 @@ void Workers::run(size_t count,
   runWorker(0);
   for (std::thread &thread : threads)
     thread.join();
+}
+
+std::vector<Outcome> TrialRunner::plan(llvm::ArrayRef<Variant> variants) {
+  std::vector<Outcome> outcomes(variants.size());
+  run(variants.size(), [&](TrialPlanner &planner, size_t i) {
+    if (hasTime())
+      outcomes[i] = planner.plan(variants[i]);
+  });
+  return outcomes;
+}
+
+Outcome TrialRunner::plan(const Variant &variant) {
+  return std::move(plan(llvm::ArrayRef(variant)).front());
 }

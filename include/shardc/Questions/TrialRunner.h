@@ -1,0 +1,82 @@
+//===- TrialRunner.h - Variants of a program, planned ---------*- C++ -*-===//
+//
+// All questions about many plans are made of trials: variants of a program in,
+// what comes of planning each out, in the same order. A runner has threads, a
+// line on the terminal and a time limit for all trials together. What it
+// returns does not depend on the number of threads.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_QUESTIONS_TRIALRUNNER_H
+#define SHARDC_QUESTIONS_TRIALRUNNER_H
+
+#include "shardc/Questions/Variant.h"
+#include "shardc/Report/Report.h"
+#include "shardc/Solver/Deadline.h"
+
+namespace shardc {
+
+/// What comes of planning a variant.
+struct Outcome {
+  /// Nothing if the variant is not legal, or its trial never began.
+  std::optional<Report> report;
+  /// Why the variant is not legal or does not fit in memory, and the place in
+  /// the program (`ffn.shd:7:8`); empty if neither.
+  std::string error, loc;
+  /// Layouts of the plan, at the places that the variant watches.
+  std::vector<Layout> layouts;
+};
+
+/// Plans variants, on one thread.
+class TrialPlanner {
+public:
+  virtual ~TrialPlanner() = default;
+  virtual Outcome plan(const Variant &variant) = 0;
+  /// True if the program can be imported at the point: all that makes a point
+  /// illegal but what planning finds.
+  virtual bool isLegal(const Point &point) = 0;
+};
+
+struct TrialOptions {
+  /// Threads, each with a planner of its own.
+  unsigned jobs = 1;
+  /// Tell on standard error how far the trials are, once they take long.
+  bool showProgress = false;
+  /// From the making of the runner; plan() begins no trial after it.
+  std::optional<double> timeLimitSeconds;
+  /// The same once it becomes true.
+  const std::atomic<bool> *interrupted = nullptr;
+};
+
+class TrialRunner {
+public:
+  using MakePlanner = std::function<std::unique_ptr<TrialPlanner>()>;
+
+  explicit TrialRunner(MakePlanner makePlanner, TrialOptions options = {});
+  ~TrialRunner();
+
+  /// Plans each variant by itself; outcomes are in the order of the variants.
+  std::vector<Outcome> plan(llvm::ArrayRef<Variant> variants);
+  Outcome plan(const Variant &variant);
+
+  /// Calls `work` for 0, 1, ... `count` - 1, on any thread and in any order,
+  /// whatever the time: for work that is more or less than to plan a variant.
+  void run(size_t count, llvm::function_ref<void(TrialPlanner &, size_t)> work);
+
+  bool hasTime() const { return !limit.expired(); }
+  const solver::Deadline &deadline() const { return limit; }
+
+private:
+  class Progress;
+  TrialPlanner &planner(unsigned worker);
+
+  MakePlanner makePlanner;
+  /// One a thread, made when first needed.
+  std::vector<std::unique_ptr<TrialPlanner>> planners;
+  std::unique_ptr<Progress> progress;
+  solver::Deadline limit;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_TRIALRUNNER_H

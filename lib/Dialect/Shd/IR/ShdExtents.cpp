@@ -1,0 +1,82 @@
+//===- ShdExtents.cpp - What operations ask of extents --------------------===//
+//
+// Beyond their sharding rules, and how attributes that hold sizes or positions
+// follow when extents change.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+using NewExtent = llvm::function_ref<int64_t(int64_t)>;
+
+/// Extent of an index of an operand or result.
+static int64_t extentOf(ArrayRef<StringRef> indices, Value value,
+                        StringRef index) {
+  return cast<RankedTensorType>(value.getType())
+      .getDimSize(llvm::find(indices, index) - indices.begin());
+}
+
+//===----------------------------------------------------------------------===//
+// Attention and positions
+//===----------------------------------------------------------------------===//
+
+/// A window that hides keys still hides some.
+void AttentionOp::resizeAttributes(NewExtent newExtent) {
+  if (!getWindow())
+    return;
+  int64_t keys =
+      extentOf(getIndexing().getOperandIndices(kKeyOperand), getK(), getKey());
+  int64_t window = *getWindow(), resized = newExtent(keys);
+  setWindow(window >= keys
+                ? resized
+                : std::min(window, std::max<int64_t>(resized / 2, 1)));
+}
+
+/// Each element has one with which it pairs.
+void RopeOp::collectExtentRules(ExtentRules &rules) {
+  rules.even.push_back(
+      extentOf(getIndexing().getOperandIndices(0), getInput(), getHead()));
+}
+
+//===----------------------------------------------------------------------===//
+// Layout of indices
+//===----------------------------------------------------------------------===//
+
+static int64_t wholeOf(SliceOp op) {
+  return extentOf(op.getIndexing().getOperandIndices(0), op.getInput(),
+                  op.getWhole());
+}
+
+/// A range that neither begins nor ends with the whole has elements on both
+/// sides.
+void SliceOp::collectExtentRules(ExtentRules &rules) {
+  int64_t whole = wholeOf(*this);
+  int64_t begin = getRange()[0], end = getRange()[1];
+  if (end - begin < whole)
+    rules.distances.push_back(
+        {end - begin, whole, begin > 0 && end < whole ? 2 : 1});
+}
+
+/// A range at the start or the end of the whole stays there, one within it
+/// stays within.
+void SliceOp::resizeAttributes(NewExtent newExtent) {
+  int64_t whole = wholeOf(*this);
+  int64_t begin = getRange()[0], end = getRange()[1];
+  int64_t length = newExtent(end - begin);
+  int64_t room = newExtent(whole) - length;
+  int64_t resized = begin == 0 ? 0 : end == whole ? room : room / 2;
+  setRange({resized, resized + length});
+}
+
+void ConcatOp::collectExtentRules(ExtentRules &rules) {
+  ExtentRules::Sum &sum = rules.sums.emplace_back();
+  sum.whole =
+      extentOf(getIndexing().getResultIndices(0), getResult(), getWhole());
+  for (auto [i, part] :
+       llvm::enumerate(getParts().getAsValueRange<StringAttr>()))
+    sum.parts.push_back(
+        extentOf(getIndexing().getOperandIndices(i), getInputs()[i], part));
+}

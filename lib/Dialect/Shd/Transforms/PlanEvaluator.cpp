@@ -1,0 +1,38 @@
+//===- PlanEvaluator.cpp - Schedules of a network's assignments -----------===//
+
+#include "shardc/Dialect/Shd/Transforms/PlanEvaluator.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
+#include "shardc/Schedule/ScheduledProgram.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+static EvaluatedPlan summarize(const ScheduledProgram &scheduled) {
+  const Schedule &schedule = scheduled.schedule;
+  EvaluatedPlan plan;
+  plan.busy.push_back(schedule.device);
+  plan.busy.insert(plan.busy.end(), schedule.busy.begin(), schedule.busy.end());
+  plan.upper = schedule.upper;
+  plan.lower = schedule.lower;
+  plan.scheduled = schedule.scheduled;
+  plan.memoryCosts = scheduled.memoryCosts;
+  plan.unlimitedPeak = scheduled.unlimitedPeak;
+  return plan;
+}
+
+std::optional<EvaluatedPlan>
+PlanEvaluator::operator()(ArrayRef<solver::Label> assignment) const {
+  applyAssignment(context, network, assignment);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(program->getLoc());
+  auto copy = cast<ProgramOp>(program->clone());
+  module->push_back(copy);
+  removeCopies(program);
+  if (failed(insertCollectives(context, copy)) ||
+      failed(annotateCost(context, copy)))
+    return std::nullopt;
+  return summarize(
+      scheduleProgram(copy, context.model, network.problem.capacity));
+}

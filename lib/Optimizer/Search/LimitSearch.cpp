@@ -1,0 +1,125 @@
+//===- LimitSearch.cpp - Limits on all rows together ----------------------===//
+
+#include "LimitSearch.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace shardc;
+using solver::Label;
+
+/// Work units (table entries) for exact elimination of labels before the first
+/// limit, and at most this part of what is left: lower limits need no second
+/// look then.
+static constexpr double kBoundsWork = 1.3e9, kBoundsPart = 0.6;
+/// Part of the remaining work for one limit.
+static constexpr double kLimitPart = 0.3;
+/// A limit that would close less than this part of the gap is not tried.
+static constexpr double kWorthLimit = 0.125;
+/// Part of the gap that a plan must close for the search to return to weights.
+static constexpr double kMuchBetter = 0.25;
+/// From this gap on, in values of the incumbent, the limit is one picosecond
+/// below the incumbent: proofs of it take little longer than those of limits
+/// half way.
+static constexpr double kWorthHalving = 0.005;
+
+solver::Solution LimitSearch::findWithin(const Region &region,
+                                         Picoseconds limit, double work,
+                                         std::vector<double> &prices) {
+  solver::Solution none;
+  none.status = solver::Status::Infeasible;
+  solver::LabelSets labels = weights.labelsWithin(region, limit);
+  if (solver::lacksLabels(labels))
+    return none;
+  int64_t unit = weights.unit();
+  PartialProblem partial = solver.times.limitRows(
+      weights.integral(weights.weightsOf(region)), labels,
+      solver.candidates.chains(), {.each = limit, .weighed = limit * unit});
+  if (partial.problem.check())
+    return {};
+  solver::Options how;
+  how.anyBelowCutoff = true;
+  how.cutoff = limit * unit + 1;
+  how.maxWork = work;
+  prices.resize(partial.problem.numPoints, 0);
+  how.multipliers = prices;
+  solver::Solution solution = solver.solveCounted(partial, how);
+  if (!solution.multipliers.empty())
+    prices = solution.multipliers;
+  // An assignment that does not fit is no plan.
+  if (isPlan(solution))
+    solution.assignment = partial.expand(solution.assignment);
+  else
+    solution.assignment.clear();
+  return solution;
+}
+
+LimitSearch::Scheduled LimitSearch::schedule(const std::vector<Label> &plan) {
+  size_t known = solver.candidates.chains().size();
+  CandidatePool::Proposal proposal = solver.candidates.propose(plan);
+  if (!proposal.candidate)
+    return {};
+  if (proposal.isNew)
+    solver.polish(*proposal.candidate);
+  return {proposal.candidate->longestRow(),
+          solver.candidates.chains().size() > known};
+}
+
+/// The limit that halves the gap below `horizon`; none if what it could prove
+/// is not worth it.
+std::optional<Picoseconds> LimitSearch::nextLimit(const Region &region,
+                                                  Picoseconds horizon) const {
+  Picoseconds best = solver.best();
+  Picoseconds most = std::min(best, horizon) - 1;
+  if (most < region.bound)
+    return std::nullopt;
+  double gap = double(best - region.bound);
+  if (horizon < best && double(most - region.bound) < kWorthLimit * gap)
+    return std::nullopt;
+  if (solver.gapOf(region) <= kWorthHalving)
+    return most;
+  return region.bound + (most - region.bound) / 2;
+}
+
+/// A plan that keeps the limit is better than the incumbent; or it has a chain
+/// that is longer than the limit, which is one more row; or no row tells it
+/// from a better one, and only lower limits can still be proven.
+bool LimitSearch::narrow(Region &region) {
+  if (region.bound >= solver.best() || solver.work.isSpent())
+    return false;
+  if (!solver.isNearlyClosed(region))
+    weights.boundLabels(
+        region, std::min(kBoundsWork, kBoundsPart * solver.work.remaining()));
+  /// Limits at or above this are not known to be refutable.
+  Picoseconds horizon = solver.best();
+  double enough = double(solver.best()) -
+                  kMuchBetter * double(solver.best() - region.bound);
+  while (region.bound < solver.best() && !solver.work.isSpent() &&
+         !solver.work.isTimeUp()) {
+    std::optional<Picoseconds> limit = nextLimit(region, horizon);
+    if (!limit)
+      return false;
+    solver::Solution found = findWithin(
+        region, *limit, kLimitPart * solver.work.remaining(), prices);
+    if (found.status == solver::Status::Infeasible) {
+      region.bound = *limit + 1;
+      solver.reportProgress(region);
+      continue;
+    }
+    horizon = std::min(horizon, solver.best());
+    if (found.status == solver::Status::Unknown) {
+      horizon = *limit;
+      continue;
+    }
+    Scheduled plan = schedule(found.assignment);
+    solver.reportProgress(region);
+    if (double(solver.best()) < enough)
+      return true;
+    if (plan.longestRow && *plan.longestRow > *limit && plan.addsRows)
+      continue;
+    if (solver.options.objective == Objective::Scheduled &&
+        !solver.candidates.hasNetworkWaits())
+      solver.candidates.addNetworkWaits();
+    else
+      horizon = plan.longestRow ? std::min(*limit, *plan.longestRow) : *limit;
+  }
+  return false;
+}

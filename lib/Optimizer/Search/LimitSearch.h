@@ -1,0 +1,53 @@
+//===- LimitSearch.h - Limits on all rows together ------------*- C++ -*-===//
+//
+// A weighted mean is a weak bound where plans trade one row against another. So
+// all rows are limited together: to the solver each is one more point of
+// memory. Either no plan keeps a limit, which is a bound, or one is found that
+// is worth scheduling.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_OPTIMIZER_SEARCH_LIMITSEARCH_H
+#define SHARDC_LIB_OPTIMIZER_SEARCH_LIMITSEARCH_H
+
+#include "WeightBounds.h"
+
+namespace shardc {
+
+class LimitSearch {
+public:
+  LimitSearch(PlanSolver &solver, WeightBounds &weights)
+      : solver(solver), weights(weights) {}
+
+  /// A plan of the region of which no row is above `limit`, if one is found; or
+  /// the proof that there is none: Status::Infeasible. Starts from `prices`, of
+  /// memory and rows, and leaves where it ended.
+  solver::Solution findWithin(const Region &region, Picoseconds limit,
+                              double work, std::vector<double> &prices);
+
+  /// Halves the region's gap with limits, until no lower one is of interest;
+  /// true as soon as a plan is so much better that weights are worth another
+  /// look.
+  bool narrow(Region &region);
+
+private:
+  /// What scheduling a plan within a limit shows.
+  struct Scheduled {
+    /// None if the plan was refused.
+    std::optional<Picoseconds> longestRow;
+    /// The plan, or how it was polished, has chains that were not known.
+    bool addsRows = false;
+  };
+  Scheduled schedule(const std::vector<solver::Label> &plan);
+  std::optional<Picoseconds> nextLimit(const Region &region,
+                                       Picoseconds horizon) const;
+
+  PlanSolver &solver;
+  WeightBounds &weights;
+  /// At the last limit.
+  std::vector<double> prices;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_OPTIMIZER_SEARCH_LIMITSEARCH_H

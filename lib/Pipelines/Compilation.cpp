@@ -1,0 +1,154 @@
+//===- Compilation.cpp - One program through all stages -------------------===//
+
+#include "shardc/Pipelines/Compilation.h"
+#include "mlir/Pass/PassManager.h"
+#include "shardc/Optimizer/SearchWatch.h"
+#include "shardc/Pipelines/Pipelines.h"
+
+using namespace mlir;
+using namespace shardc;
+
+Compilation::Compilation(Program program, CompileOptions options)
+    : imported(std::move(program)), how(std::move(options)),
+      reached(Stage::Imported) {
+  module().getContext()->getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
+      [machine = imported.machine](shd::HardwareAttr) { return machine; });
+}
+
+Compilation::Compilation(OwningOpRef<ModuleOp> module, Stage stage,
+                         CompileOptions options)
+    : how(std::move(options)), reached(stage) {
+  imported.module = std::move(module);
+}
+
+Compilation::Stage Compilation::stageOf(ModuleOp module) {
+  for (auto program : module.getOps<shd::ProgramOp>())
+    if (program->hasAttr(shd::kPlan))
+      return Stage::Explicit;
+  return Stage::Imported;
+}
+
+std::optional<Compilation> Compilation::import(llvm::SourceMgr &sourceMgr,
+                                               MLIRContext *context,
+                                               const Overrides &overrides,
+                                               CompileOptions options) {
+  std::optional<Program> program = importProgram(sourceMgr, context, overrides);
+  if (!program)
+    return std::nullopt;
+  return Compilation(std::move(*program), std::move(options));
+}
+
+shd::ProgramOp Compilation::program() {
+  auto programs = module().getOps<shd::ProgramOp>();
+  return programs.empty() ? shd::ProgramOp() : *programs.begin();
+}
+
+/// Emits an error unless the module has one program.
+static LogicalResult checkOneProgram(ModuleOp module) {
+  auto programs = module.getOps<shd::ProgramOp>();
+  if (llvm::hasSingleElement(programs))
+    return success();
+  return module.emitError("expected one shd.program, found ")
+         << std::distance(programs.begin(), programs.end());
+}
+
+LogicalResult
+Compilation::run(llvm::function_ref<void(OpPassManager &)> buildPipeline) {
+  PassManager manager(module().getContext());
+  manager.enableVerifier(how.verifyPasses);
+  if (how.configure && failed(how.configure(manager)))
+    return failure();
+  buildPipeline(manager);
+  return manager.run(module());
+}
+
+/// Reaches `stage`, which follows the present one.
+LogicalResult
+Compilation::advance(Stage stage,
+                     llvm::function_ref<void(OpPassManager &)> buildPipeline) {
+  if (hasFailed || failed(run(buildPipeline))) {
+    hasFailed = true;
+    return failure();
+  }
+  reached = stage;
+  return success();
+}
+
+LogicalResult Compilation::prepareNetwork() {
+  assert(reached == Stage::Imported && "the network is that of a search");
+  if (failed(checkOneProgram(module())))
+    return failure();
+  return run(buildUnsolvedPipeline);
+}
+
+namespace {
+/// Who is told of the searches of a context, while it lives.
+class Watching {
+public:
+  Watching(MLIRContext *context, const CompileOptions &how) {
+    if (!how.interrupted && !how.beginProgress)
+      return;
+    watch = &SearchWatch::attach(context);
+    watch->interrupted = how.interrupted;
+    if (how.beginProgress)
+      watch->progress = how.beginProgress();
+  }
+  ~Watching() {
+    if (watch)
+      watch->progress = nullptr;
+  }
+
+private:
+  SearchWatch *watch = nullptr;
+};
+} // namespace
+
+LogicalResult Compilation::plan() {
+  if (reached >= Stage::Planned)
+    return success();
+  if (hasFailed || failed(checkOneProgram(module())))
+    return failure();
+  Watching watching(module().getContext(), how);
+  return advance(Stage::Planned, [&](OpPassManager &manager) {
+    buildPlanPipeline(manager, how.plan);
+  });
+}
+
+LogicalResult Compilation::lower() {
+  if (reached >= Stage::Explicit)
+    return success();
+  if (failed(plan()))
+    return failure();
+  return advance(Stage::Explicit, buildLoweringPipeline);
+}
+
+const ScheduledProgram *Compilation::schedule() {
+  if (scheduled)
+    return &*scheduled;
+  assert(reached <= Stage::Explicit && "schedules are of the explicit plan");
+  if (failed(lower()) || failed(checkOneProgram(module())))
+    return nullptr;
+  context = createContext(program());
+  if (!context) {
+    hasFailed = true;
+    return nullptr;
+  }
+  scheduled = scheduleProgram(program(), context->model, how.plan.memoryLimit);
+  return &*scheduled;
+}
+
+LogicalResult Compilation::markMatmuls() {
+  const ScheduledProgram *inTime = schedule();
+  if (!inTime)
+    return failure();
+  markCollectiveMatmuls(program(), *inTime);
+  return success();
+}
+
+LogicalResult Compilation::convertToSpmd() {
+  if (reached == Stage::Spmd)
+    return success();
+  if (failed(lower()))
+    return failure();
+  return advance(Stage::Spmd, buildSpmdPipeline);
+}

@@ -247,8 +247,7 @@ ShardingAttr shd::getOperandPin(Operation *op, unsigned operand) {
 
 void shd::setResultPin(Value result, ShardingAttr pin) {
   if (auto part = result.getDefiningOp<PartOp>())
-    return setResultPin(part.getSource(),
-                        withFirst(pin, part.getAt().size()));
+    return setResultPin(part.getSource(), withFirst(pin, part.getAt().size()));
   setResultAttr(result, kResultPin, pin);
 }
 

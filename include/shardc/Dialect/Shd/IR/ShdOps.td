@@ -73,10 +73,9 @@ def Shd_ProgramOp : Shd_Op<"program",
 def Shd_DeclareOp : Shd_ValueOp<"declare", [HasParent<"ProgramOp">]> {
   let summary = "An input, a weight or a state";
   let description = [{
-    `shd.declare weight "Win" [D, F] : tensor<4096x16384xbf16>`. Of a tensor that
-    every iteration of a repeat has for itself, the parts are stacked with the
-    index of the repeat in front (of nested repeats, the outermost first):
-    `shd.declare weight "Wq" [L, D, K] stacked 1 : tensor<80x4096x2048xbf16>`. All
+    `shd.declare weight "Win" [D, F] : tensor<4096x16384xbf16>`. A tensor of which
+    each iteration of a repeat has a part is stacked with the index of the repeat
+    in front (the outermost of nested repeats first): `shd.declare weight "Wq" [L, D, K] stacked 1 : tensor<80x4096x2048xbf16>`. All
     parts are there during the whole step; `shd.part` reads one.
 
     **Constraints:**

@@ -75,7 +75,8 @@ def Shd_DeclareOp : Shd_ValueOp<"declare", [HasParent<"ProgramOp">]> {
   let description = [{
     `shd.declare weight "Win" [D, F] : tensor<4096x16384xbf16>`. A tensor of which
     each iteration of a repeat has a part is stacked with the index of the repeat
-    in front (the outermost of nested repeats first): `shd.declare weight "Wq" [L, D, K] stacked 1 : tensor<80x4096x2048xbf16>`. All
+    in front (the outermost of nested repeats first):
+    `shd.declare weight "Wq" [L, D, K] stacked 1 : tensor<80x4096x2048xbf16>`. All
     parts are there during the whole step; `shd.part` reads one.
 
     **Constraints:**

@@ -254,8 +254,7 @@ bool StatementSplitter::mayInline(Operation *op, Operation *next) const {
   if (use.getOwner() != next)
     return false;
   auto [pin, copy] = printer.wanted(use);
-  return !copy && pin == getStoredPin(onlyResult(op)) &&
-         pin == madeLayout(op);
+  return !copy && pin == getStoredPin(onlyResult(op)) && pin == madeLayout(op);
 }
 
 void StatementSplitter::chooseInlined() {

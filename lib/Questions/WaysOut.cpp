@@ -106,9 +106,11 @@ static void
 visitPins(ProgramOp program,
           llvm::function_ref<void(Value, llvm::function_ref<void()>)> visit) {
   program->walk([&](Operation *op) {
-    // What is said of a part is said of its whole.
+    // The pin of a part is that of its whole.
+    if (isa<PartOp>(op))
+      return;
     for (Value result : op->getResults())
-      if (!isa<PartOp>(op) && getResultPin(result))
+      if (getResultPin(result))
         visit(result, [&] { setResultPin(result, {}); });
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       if (getOperandPin(op, i))
@@ -256,9 +258,10 @@ static std::vector<std::string> batchDims(ProgramOp program) {
   std::set<StringRef> ofWeights;
   std::vector<std::string> names;
   auto indicesOf = [](DeclareOp op) {
-    return llvm::drop_begin(
-        llvm::to_vector(op.getIndices().getAsValueRange<StringAttr>()),
-        op.getStacked());
+    llvm::SmallVector<StringRef> names(
+        op.getIndices().getAsValueRange<StringAttr>());
+    names.erase(names.begin(), names.begin() + op.getStacked());
+    return names;
   };
   program->walk([&](DeclareOp op) {
     if (op.getKind() == TensorKind::Weight)

@@ -416,7 +416,7 @@ LogicalResult Interpreter::takePart(shd::PartOp op) {
     parts.push_back(std::make_shared<const Tensor>(
         partOfStack(*values->front(), number, op.getType())));
   }
-  define(op, std::move(parts));
+  define(op.getResult(), std::move(parts));
   return success();
 }
 

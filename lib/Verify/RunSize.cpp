@@ -55,8 +55,8 @@ bool standsAlone(const ShardingRule &rule, unsigned factor) {
              1;
 }
 
-/// What an operation reads as a whole: of a stacked tensor that it reads or
-/// writes a part of, only that.
+/// The types of the operands that an operation reads as a whole, without
+/// stacked tensors of which it reads or writes a part.
 TypeRange movedTypes(Operation *op) {
   TypeRange types = op->getOperandTypes();
   if (isa<shd::PartOp>(op))

@@ -53,7 +53,7 @@ struct RunResult {
     mlir::Operation *op = nullptr;
     std::string name;
     bool isState = false;
-    /// Of each repeat around it, how many iterations ran before.
+    /// How many iterations of each repeat around it ran before.
     llvm::SmallVector<int64_t, 2> iterations;
     mlir::Location loc;
     /// The whole tensor's type, with its sharding.

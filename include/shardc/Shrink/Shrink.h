@@ -31,7 +31,8 @@ struct Shrinking {
 
   /// The small extent for `extent`; itself if the planned program lacks it.
   int64_t extent(int64_t extent) const;
-  /// What `count` becomes, likewise.
+  /// The smaller number of iterations for `count`; itself if the program lacks
+  /// it.
   int64_t count(int64_t count) const;
 };
 

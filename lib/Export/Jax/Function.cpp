@@ -293,8 +293,8 @@ SmallVector<Value> FunctionPrinter::scannedBy(shd::RepeatOp repeat) const {
   return scanned;
 }
 
-/// What the scans around it have narrowed the tensor down to is indexed with
-/// the other numbers.
+/// The scans around it have narrowed the tensor down; the other numbers index
+/// the rest.
 void FunctionPrinter::printPart(shd::PartOp part) {
   std::string text = array(part.getSource());
   auto numbers =

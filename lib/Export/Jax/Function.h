@@ -157,8 +157,8 @@ private:
   llvm::SmallVector<NamedExpression> outputs;
   /// States that the block being printed has updated.
   llvm::SmallVector<NamedExpression> updates;
-  /// Of stacked tensors, the numbers of the repeats around whose iterations
-  /// what a name stands for has been narrowed down to.
+  /// Stacked tensors whose names stand for the parts of some iterations, with
+  /// the numbers of these.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 2>> narrowed;
 };
 

@@ -151,11 +151,7 @@ TEST(ObjectiveSearch, BoundsWithoutWork) {
   });
 }
 
-<<<<<<< HEAD
-/// What is told while a search goes on holds, too, for its parts as well.
-=======
 /// Bounds and times that are told while a search goes on hold.
->>>>>>> search
 TEST(ObjectiveSearch, ProgressIsProven) {
   forEachSearch([](const RandomNetwork &network, const solver::Solution &first,
                    ObjectiveSearchOptions &options) {

@@ -168,6 +168,22 @@ RankedTensorType shd::withSharding(Type tensorType, ShardingAttr sharding) {
 // Pins
 //===----------------------------------------------------------------------===//
 
+static ShardingAttr withoutFirst(ShardingAttr pin, unsigned dims) {
+  return pin ? ShardingAttr::get(pin.getContext(),
+                                 pin.getDims().drop_front(dims),
+                                 pin.getPartial())
+             : pin;
+}
+
+static ShardingAttr withFirst(ShardingAttr pin, unsigned dims) {
+  if (!pin)
+    return pin;
+  auto whole = DimShardingAttr::get(pin.getContext(), {}, /*isOpen=*/false);
+  SmallVector<DimShardingAttr> all(dims, whole);
+  llvm::append_range(all, pin.getDims());
+  return ShardingAttr::get(pin.getContext(), all, pin.getPartial());
+}
+
 Attribute shd::getResultAttr(Value result, StringRef name) {
   auto typed = cast<OpResult>(result);
   Attribute value = typed.getOwner()->getAttr(name);
@@ -207,22 +223,6 @@ void shd::setResultAttr(Value result, StringRef name, Attribute value) {
     value = withEntry(op->getContext(), op->getAttrOfType<ArrayAttr>(name),
                       op->getNumResults(), typed.getResultNumber(), value);
   setOrRemove(op, name, value);
-}
-
-static ShardingAttr withoutFirst(ShardingAttr pin, unsigned dims) {
-  return pin ? ShardingAttr::get(pin.getContext(),
-                                 pin.getDims().drop_front(dims),
-                                 pin.getPartial())
-             : pin;
-}
-
-static ShardingAttr withFirst(ShardingAttr pin, unsigned dims) {
-  if (!pin)
-    return pin;
-  auto whole = DimShardingAttr::get(pin.getContext(), {}, /*isOpen=*/false);
-  SmallVector<DimShardingAttr> all(dims, whole);
-  llvm::append_range(all, pin.getDims());
-  return ShardingAttr::get(pin.getContext(), all, pin.getPartial());
 }
 
 ShardingAttr shd::getResultPin(Value result) {

@@ -1,7 +1,7 @@
 //===- Stacked.cpp - Tensors that are stacked along repeats ---------------===//
 //
-// Where parts lie in them, how they are found, and what must hold of those who
-// read and write parts.
+// The layouts and types of their parts, how declarations and parts find each
+// other, and the constraints on operations that read and write parts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -42,7 +42,7 @@ shd.program "carried" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]> {
   %x = shd.declare input "x" ["B", "D"] {shd.result_pin = #shd.sharding<[{X}, {}]>} : tensor<64x32xbf16>
   // CHECK: shd.elementwise silu{{.*}}shd.result_pin = #shd.sharding<[{X}, {Y}]>
   %a = shd.elementwise silu(%x) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
-  // What is known of a part is known of the tensor.
+  // The sharding of a part is that of the tensor.
   // CHECK: %g = {{.*}}shd.result_pin = #shd.sharding<[{}, {Y}]>
   %gs = shd.declare weight "g" ["L", "D"] stacked 1 : tensor<3x32xbf16>
   // CHECK: shd.repeat{{.*}}shd.operand_pins = [#shd.sharding<[{X}, {Y}]>]

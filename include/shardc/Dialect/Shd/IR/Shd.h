@@ -160,16 +160,16 @@ ShardingAttr getOperandPin(mlir::Operation *op, unsigned operand);
 void setResultPin(mlir::Value result, ShardingAttr pin);
 void setOperandPin(mlir::Operation *op, unsigned operand, ShardingAttr pin);
 
+/// The pin of a stored value, whatever makes it; that of a carried value is on
+/// the repeat. Null: nothing.
+ShardingAttr getStoredPin(mlir::Value value);
+
 /// The layout that the plan lets an operation make, before it is stored.
 ShardingAttr getMade(mlir::Value result);
 void setMade(mlir::Value result, ShardingAttr layout);
 
 /// The program's name of what an operation that computes makes; empty without.
 llvm::StringRef getResultName(mlir::Value result);
-
-/// The pin of how a value is stored, whatever makes it; that of a carried value
-/// is on the repeat. Null: nothing said.
-ShardingAttr getStoredPin(mlir::Value value);
 
 /// Drops what only `--emit-plan` needs: where in the program's text an
 /// operation and its operands stand.
@@ -262,8 +262,8 @@ mlir::Value wholeOf(mlir::Value value);
 /// with it each declared tensor is met once, where the program's text has it.
 DeclareOp introducedBy(mlir::Operation *op);
 
-/// What introduces a declared tensor: the operation that reads its first part,
-/// or if none does, its own.
+/// The operation that introduces a declared tensor: it reads the first part, or
+/// if nothing does, it is the declaration.
 mlir::Operation *introducerOf(DeclareOp declare);
 
 /// The declared tensor that a value is, or is a part of; or null.

@@ -29,13 +29,8 @@ class Shd_ValueOp<string mnemonic, list<Trait> traits = []>
   }];
 }
 
-<<<<<<< HEAD
-/// An operation that computes tensors from others by named indices; `rule`
-/// and `cost` name what it answers otherwise than most operations.
-=======
 /// An operation that computes tensors from others by named indices; `rule` and
 /// `cost` name what it answers otherwise than most operations.
->>>>>>> types
 class Shd_ComputeOp<string mnemonic, list<Trait> traits = [],
                     list<string> rule = [], list<string> cost = []>
     : Shd_ValueOp<mnemonic, !listconcat(traits,
@@ -77,9 +72,9 @@ def Shd_ProgramOp : Shd_Op<"program",
 def Shd_DeclareOp : Shd_ValueOp<"declare", [HasParent<"ProgramOp">]> {
   let summary = "An input, a weight or a state";
   let description = [{
-    `shd.declare weight "Win" [D, F] : tensor<4096x16384xbf16>`. Of a tensor that
-    every iteration of a repeat has for itself, the parts are stacked with the
-    index of the repeat in front (of nested repeats, the outermost first):
+    `shd.declare weight "Win" [D, F] : tensor<4096x16384xbf16>`. A tensor of which
+    each iteration of a repeat has a part is stacked with the index of the repeat
+    in front (the outermost of nested repeats first):
     `shd.declare weight "Wq" [L, D, K] stacked 1 : tensor<80x4096x2048xbf16>`. All
     parts are there during the whole step; `shd.part` reads one.
 

@@ -45,7 +45,7 @@ void RopeOp::collectExtentRules(ExtentRules &rules) {
 // Layout of indices
 //===----------------------------------------------------------------------===//
 
-static int64_t wholeOf(SliceOp op) {
+static int64_t slicedExtent(SliceOp op) {
   return extentOf(op.getIndexing().getOperandIndices(0), op.getInput(),
                   op.getWhole());
 }
@@ -53,7 +53,7 @@ static int64_t wholeOf(SliceOp op) {
 /// A range that neither begins nor ends with the whole has elements on both
 /// sides.
 void SliceOp::collectExtentRules(ExtentRules &rules) {
-  int64_t whole = wholeOf(*this);
+  int64_t whole = slicedExtent(*this);
   int64_t begin = getRange()[0], end = getRange()[1];
   if (end - begin < whole)
     rules.distances.push_back(
@@ -63,7 +63,7 @@ void SliceOp::collectExtentRules(ExtentRules &rules) {
 /// A range at the start or the end of the whole stays there, one within it
 /// stays within.
 void SliceOp::resizeAttributes(NewExtent newExtent) {
-  int64_t whole = wholeOf(*this);
+  int64_t whole = slicedExtent(*this);
   int64_t begin = getRange()[0], end = getRange()[1];
   int64_t length = newExtent(end - begin);
   int64_t room = newExtent(whole) - length;

@@ -530,7 +530,7 @@ void PlanCopies::placeState(UpdateOp update) {
   const ast::Item *around = declaringRepeat(
       frame->layer ? frame->layer->body : model.file(0).items, loc);
   ends[{frame, around}].push_back({{model.nameAt(loc), declaredIndices(state)},
-                                   state.getResult().getType(),
+                                   state->getResult(0).getType(),
                                    getStoredPin(onlyResult(copy)),
                                    getOperandPin(update, 0),
                                    copy});

@@ -57,7 +57,7 @@ static bool matters(NamedAttribute attribute) {
   return !name.starts_with("shd.") && name != "sym" && name != "indices";
 }
 
-/// What an operation does, to which values.
+/// An operation's kind, attributes and operands as one text.
 std::string NumberedProgram::keyOf(Operation *op) {
   std::string key;
   llvm::raw_string_ostream os(key);
@@ -78,7 +78,7 @@ std::string NumberedProgram::keyOf(Operation *op) {
 }
 
 void NumberedProgram::add(Operation *op) {
-  // What a statement moves are the collectives around it.
+  // A reshard stands for the collectives around it.
   if (isa<ReshardOp>(op)) {
     values[op->getResult(0)] = values.lookup(op->getOperand(0));
     return;

@@ -27,7 +27,7 @@ runPasses(ModuleOp module,
 }
 
 namespace {
-/// What the text of a plan is read as.
+/// The plan that the text of a plan is read as.
 struct ReadPlan {
   /// The plan made explicit; null if the text is refused.
   OwningOpRef<ModuleOp> module;

@@ -70,7 +70,7 @@ private:
       return first <= other.first && other.last <= last;
     }
   };
-  /// What a physical network carries for an edge in one iteration.
+  /// Time for which an edge occupies a physical network in one iteration.
   struct Load {
     ChainLoad load;
     Window window;
@@ -97,7 +97,7 @@ private:
     std::vector<std::vector<Route>> routes;
     /// By the first item of the window, and one more.
     std::vector<std::vector<Load>> loads;
-    /// What its iterations take together each time it runs.
+    /// Time of all its iterations each time it runs.
     Cost time = 0;
     Path path;
     /// From the last item to the first on the path of the next iteration.
@@ -253,7 +253,7 @@ void ChainFinder::addRoutes(Block *block) {
     if (item.group < 0 || !isConnected(item.group))
       continue;
     follow(entryOf(item.group), {}, block, /*isCarried=*/false, routes);
-    // What runs later is no path here.
+    // Routes to later items only.
     unsigned here = &item - body.items.data();
     llvm::erase_if(routes, [&](const Route &route) {
       return !route.isCarried && route.from && *route.from >= here;
@@ -581,7 +581,7 @@ Chain ChainFinder::collect(const Links &ending,
   Chain chain;
   collect(bodies.front().first, network, chain);
   collect(ending, 1, chain);
-  // What takes no time in any plan is no matter.
+  // Links that take no time in any plan do not matter.
   std::erase_if(chain.links, [&](const auto &each) {
     return !times.links.count(each.first);
   });
@@ -595,7 +595,7 @@ std::vector<Chain> ChainFinder::find() {
     measure(block);
   Block *program = bodies.front().first;
   Body &body = bodies.front().second;
-  // What leaves at the end may be waited for too.
+  // The step also waits for values that leave at its end.
   Links ending;
   Cost longest = body.time;
   for (auto [index, chunk] : llvm::enumerate(graph.chunks)) {

@@ -17,12 +17,10 @@ using namespace shardc::shd;
 
 namespace {
 
-/// What pins say of the strategy that a group's operations share: the axes of
-/// each index, by name.
+/// Pinned axes of the strategy that a group's operations share: by index name.
 using PinnedAxes = llvm::StringMap<AxisList>;
 
-/// What pins say of a value's partial sums: it has all of `must` and nothing
-/// outside of `may`.
+/// Pinned partial sums of a value: all of `must` and nothing outside of `may`.
 struct PartialSums {
   AxisSet must = 0, may = ~AxisSet(0);
 
@@ -275,7 +273,7 @@ bool GroupAssigner::addOperation(Operation *op, GroupInfo &group) const {
   group.ops.push_back(op);
   if (!addPins(op, group))
     return false;
-  // What is newly known of an index may change what the others make.
+  // A newly pinned index may change the results of the others.
   auto changed = llvm::ArrayRef(group.ops);
   if (group.pinned.size() == numPinned)
     changed = changed.take_back();

@@ -446,7 +446,7 @@ Graph GraphBuilder::build(ProgramOp program) {
     (void)output;
     outputPoints.push_back(nextPoint++);
   }
-  // What a repeat makes of a state is stored as the state is right after it.
+  // A state that a repeat updates is stored as the state is right after it.
   for (auto [repeat, points] : graph.repeatPoints)
     if (points.second + 1 == nextPoint) {
       ++nextPoint;

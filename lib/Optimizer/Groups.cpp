@@ -78,7 +78,7 @@ std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {
   return result;
 }
 
-/// What a chunk takes each time if it is not fused, by label.
+/// Times of one run of a chunk that is not fused, by label.
 std::vector<Picoseconds>
 NetworkBuilder::timesAlone(unsigned chunk, ArrayRef<PartWork> works) const {
   std::vector<Picoseconds> times;
@@ -137,7 +137,8 @@ void NetworkBuilder::costGroup(unsigned group) {
                           ? asMade && made == storedLayouts[stored]
                           : want.leaderRead == LeaderRead::Fused);
       ReadPrice &read = reads.emplace_back(ReadPrice{scale.none()});
-      // What is made and read alike, but stored otherwise, is resharded twice.
+      // A value that is made and read alike, but stored otherwise, is resharded
+      // twice.
       if ((want.leaderRead == LeaderRead::Fused && !asMade) ||
           (want.leaderRead == LeaderRead::Stored && asMade))
         read.costs = scale.forbidden();

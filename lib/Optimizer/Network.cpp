@@ -277,7 +277,7 @@ double NetworkBuilder::countEntries() const {
   for (auto [value, variable] : llvm::zip(network.graph.values, network.values))
     for (const ChunkUse &use : value.uses) {
       double stored = variable.labels.size(), copies = variable.copies.size();
-      // What is read of a value with copies comes from it or from the copy.
+      // A user of a value with copies reads the value or the copy.
       entries += copies == 0
                      ? stored * labels(use.chunk)
                      : 2 * copies * (stored + copies + labels(use.chunk));

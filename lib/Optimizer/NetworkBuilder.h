@@ -37,9 +37,9 @@ inline std::vector<solver::Cost> unlessZero(std::vector<solver::Cost> costs) {
   return costs;
 }
 
-/// What something costs: weighed, as the problem has it, then, where resources
-/// are measured, how long it occupies the device and each physical network. All
-/// are forbidden, or none.
+/// Costs of a label or pair: weighted, as the problem has it; then, where
+/// resources are measured, its time on the device and on each physical network.
+/// All are forbidden, or none.
 class EntryCosts {
 public:
   explicit EntryCosts(size_t size, solver::Cost each = 0) : each(size, each) {}
@@ -118,7 +118,7 @@ inline unsigned numberOf(llvm::ArrayRef<Layout> sorted, const Layout &layout) {
 /// The user's name of what an operation makes, for messages; empty without one.
 llvm::StringRef nameOfOperation(mlir::Operation *op);
 
-/// What the network needs to know of one reshard.
+/// Price and memory of one reshard in the network.
 struct PairPrice {
   /// Forbidden if there is no such reshard.
   EntryCosts costs;
@@ -170,7 +170,7 @@ private:
   };
 
   using Layouts = std::vector<Layout>;
-  /// What some labels of a consumer want of a value, for each of its operands.
+  /// Layouts in which some labels of a consumer read a value, by operand.
   struct Want {
     llvm::SmallVector<unsigned, 2> layouts;
     llvm::SmallVector<bool, 2> inlined;
@@ -179,7 +179,7 @@ private:
   struct ReadPrice {
     EntryCosts costs;
     int64_t bytes = 0;
-    /// Of one run, what a chain waits: the longest.
+    /// The longest wait of a chain for one run.
     Picoseconds time = 0;
   };
 

@@ -10,7 +10,7 @@ using namespace shardc::shd;
 using solver::kForbidden;
 using solver::Variable;
 
-/// What the program says of how a value is stored; null: nothing.
+/// The annotated stored layout of a value, or null.
 ShardingAttr NetworkBuilder::pinOf(const GraphValue &value) const {
   return value.kind == GraphValue::Kind::Result ? ShardingAttr()
                                                 : getStoredPin(value.value);
@@ -221,7 +221,7 @@ void NetworkBuilder::addCopies(unsigned index) {
     extra.push_back(0);
     for (unsigned copy = 0; copy < variable.copies.size(); ++copy) {
       const PairPrice &price = prices.at(label.layout, copy);
-      // What can be sliced for free needs no copy.
+      // A layout that a free slice gives needs no copy.
       bool isUseful =
           !label.inlined && !price.isFree && !price.costs.isForbidden();
       table.append(isUseful ? price.costs : forbidden);
@@ -270,7 +270,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
     EntryCosts own = scale.kernel(ownTimes[row], value.count);
     for (const StoredLabel &label : variable.labels) {
       bool isSame = from == variable.layouts[label.layout];
-      // Of a prologue's value, the label says whether it is resharded.
+      // For a prologue's value, the label says whether it is resharded.
       bool mayReshard =
           isPrologueValue(value) ? label.resharded && !isSame : reshards;
       const PairPrice *price =
@@ -341,7 +341,7 @@ void NetworkBuilder::viewWhole(unsigned index) {
     variable.layouts.push_back(partLayout(layout, rank));
 }
 
-/// What is written into a state takes memory where it is stored otherwise.
+/// The result of a write into a state takes memory if it is stored otherwise.
 void NetworkBuilder::addMemoryBesideState(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   const ValueVariable &variable = network.values[index];

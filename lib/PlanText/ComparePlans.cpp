@@ -61,7 +61,7 @@ static bool matters(NamedAttribute attribute) {
   return !name.starts_with("shd.") && name != "sym" && name != "indices";
 }
 
-/// What an operation does, to which values.
+/// An operation's kind, attributes and operands as one text.
 std::string NumberedProgram::keyOf(Operation *op) {
   std::string key;
   llvm::raw_string_ostream os(key);
@@ -82,7 +82,7 @@ std::string NumberedProgram::keyOf(Operation *op) {
 }
 
 void NumberedProgram::add(Operation *op) {
-  // What a statement moves are the collectives around it.
+  // A reshard stands for the collectives around it.
   if (isa<ReshardOp>(op)) {
     values[onlyResult(op)] = values.lookup(op->getOperand(0));
     return;

@@ -145,8 +145,8 @@ std::optional<FrameValue> PlanCopies::nameOf(PlanFrame *frame,
   return readName(frame, value);
 }
 
-/// What the references of a frame to the value call it. A parameter's indices
-/// are those of its declaration.
+/// The name of the value in references of a frame. A parameter's indices are
+/// those of its declaration.
 std::optional<FrameValue> PlanCopies::readName(PlanFrame *frame,
                                                Value value) const {
   auto named = [&](Value read) -> std::optional<FrameValue> {

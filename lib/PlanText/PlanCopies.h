@@ -72,8 +72,8 @@ public:
   llvm::ArrayRef<PlanRebinding> rebindingsAtEnd(PlanFrame *frame,
                                                 const ast::Item *repeat) const;
 
-  /// What a copy is called in a frame. In a frame below that of its statement
-  /// it becomes a parameter.
+  /// The name of a copy in a frame. In a frame below that of its statement it
+  /// becomes a parameter.
   std::string nameIn(PlanFrame *frame, mlir::Operation *copy);
 
   /// True if the copy gets a statement: something in one reads it.
@@ -104,7 +104,7 @@ public:
 
 private:
   using Key = std::pair<PlanFrame *, const ast::Item *>;
-  /// What reads a copy, or has to stand behind it, in program order.
+  /// A reader of a copy, or a statement that must follow it, in program order.
   struct Reader {
     PlanPath path;
     unsigned position;

@@ -14,7 +14,7 @@
 
 namespace shardc {
 
-/// What an operand is called where it is read.
+/// The text of an operand where it is read.
 struct OperandText {
   std::string text;
   /// True if `text` is a name, to be followed by its index list; false if it is

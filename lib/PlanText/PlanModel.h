@@ -111,7 +111,7 @@ public:
 
   /// Program order of operations.
   unsigned position(mlir::Operation *op) const { return positions.lookup(op); }
-  /// Of the first operation of a call.
+  /// The position of the first operation of a call.
   unsigned firstPosition(PlanFrame *call) const {
     return firstPositions.lookup(call);
   }

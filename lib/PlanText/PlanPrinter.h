@@ -25,7 +25,7 @@ public:
   std::string print();
 
 private:
-  /// What the plan says of one reference in the text.
+  /// The plan's annotation of one reference in the text.
   struct Request {
     shd::ShardingAttr pin;
     /// The copy to read instead, or null.

@@ -75,7 +75,7 @@ private:
   std::vector<Unit> units;
   llvm::DenseMap<Operation *, SMRange> ranges;
   llvm::DenseMap<Operation *, unsigned> unitOf;
-  /// What an operation's value is called.
+  /// The name of an operation's value.
   llvm::DenseMap<Operation *, std::string> opNames;
   llvm::DenseMap<PlanFrame *, std::string> callNames;
   llvm::SmallPtrSet<Operation *, 4> inlined;

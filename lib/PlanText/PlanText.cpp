@@ -85,7 +85,7 @@ bool PlanPrinter::Request::add(ShardingAttr otherPin, Operation *otherCopy) {
   return pin == otherPin && copy == otherCopy;
 }
 
-/// What the plan says of the operand: its pin, and the copy that it reads.
+/// The plan of an operand: its pin, and the copy that it reads.
 std::pair<ShardingAttr, Operation *> PlanPrinter::wanted(OpOperand &use) {
   ShardingAttr pin = getOperandPin(use.getOwner(), use.getOperandNumber());
   Operation *def = use.get().getDefiningOp();
@@ -529,7 +529,7 @@ std::string PlanPrinter::printFile(size_t index) {
   std::vector<const ast::LayerDecl *> outer;
   std::swap(outer, layerItems);
   printItems(model.fileFrame(), items, edits);
-  // Of imported files the layers are known once the main file's calls are.
+  // Layers of imported files are known once the main file's calls are.
   if (index == 0) {
     std::string end;
     for (const PlanRebinding &rebinding :

@@ -15,7 +15,7 @@ using namespace shardc;
 using namespace shardc::shd;
 
 namespace {
-/// What the text of a plan is read as.
+/// The plan that the text of a plan is read as.
 struct ReadPlan {
   /// The plan made explicit; nothing if the text is refused.
   std::optional<Compilation> compilation;

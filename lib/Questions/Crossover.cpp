@@ -79,8 +79,8 @@ static bool planDiffers(const PlanState &a, const PlanState &b) {
   return a.legal != b.legal || a.tensors != b.tensors || a.steps != b.steps;
 }
 
-/// Of states that differ: true if something else bounds the step, only one
-/// fits, or it is in no more than what bounds the operations of the same plan.
+/// For states that differ: true if the step has another bottleneck, only one
+/// fits, or only bottlenecks of operations differ in the same plan.
 static bool boundDiffers(const PlanState &a, const PlanState &b) {
   return a.legal && b.legal &&
          (a.bound != b.bound || a.fits != b.fits || !planDiffers(a, b));

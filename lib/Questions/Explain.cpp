@@ -44,7 +44,7 @@ namespace {
 /// A tensor of the name that was asked for, and the shardings it may have.
 struct Target {
   PinPlace place;
-  /// What the program says of it; null: nothing.
+  /// Its annotation, or null.
   ShardingAttr pin;
   std::vector<Layout> layouts;
 };

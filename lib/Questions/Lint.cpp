@@ -1,7 +1,7 @@
 //===- Lint.cpp - What a plan does in vain --------------------------------===//
 //
-// What the explicit plan shows (Suspects.h), and every annotation, each with
-// the changes that may help; they are planned, and the best one is kept.
+// Suspects of the explicit plan (Suspects.h), and every annotation, each with
+// changes that may help. The changes are planned, and the best one is kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ struct Trial {
   bool asFastIsEnough = false;
 };
 
-/// What may become a finding.
+/// A candidate for a finding.
 struct Candidate {
   LintFinding finding;
   std::vector<Trial> trials;
@@ -114,7 +114,7 @@ void Linter::addPinTrials(Candidate &candidate, ArrayRef<Variant::Pin> pins) {
   bool replaces = llvm::any_of(pins, [&](const Variant::Pin &pin) {
     return pinAt(operations, pin.place) != nullptr;
   });
-  // Of plans with more annotations, none is faster than the best with fewer.
+  // No plan with more annotations is faster than the best with fewer.
   if (isOptimal && !replaces)
     return;
   Trial trial;
@@ -283,7 +283,7 @@ void Linter::collect(ArrayRef<Operation *> planned, const Suspect &suspect) {
     fix.kind = "merge";
     fix.change = "one collective for all of them";
     fix.loc = suspect.loc;
-    // Of lower time, what takes long beside other work may not count.
+    // Under `lower`, time beside other work may not count.
     if (options.objective == Objective::Scheduled)
       fix.saves = suspect.scheduledSaves.value_or(0);
     else if (options.objective == Objective::Upper)
@@ -310,7 +310,7 @@ void Linter::addWrittenPins() {
   }
   if (pins.size() < 2)
     return;
-  // What one says may follow from the others.
+  // An annotation may follow from the others.
   Candidate &all = candidates.emplace_back();
   all.finding.kind = "pins-cost";
   all.finding.text =

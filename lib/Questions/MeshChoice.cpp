@@ -71,7 +71,7 @@ struct Candidate {
   BoundMesh mesh;
   /// By the objective.
   Cost bound = 0;
-  /// Of the best plan by `upper`, if it is better than all before.
+  /// The best plan's `upper` time, if it is better than all before.
   std::optional<Cost> upper = {};
   bool isImpossible = false;
   std::optional<PlanFigures> plan = {};
@@ -360,8 +360,8 @@ std::vector<size_t> MeshSearch::byPromise() const {
   return order;
 }
 
-/// Of other times than `upper` it is known that the device takes its own. What
-/// is above the best `upper` is above the best of them.
+/// Device time bounds the other objectives from below. A mesh above the best
+/// `upper` is above their best, too.
 void MeshSearch::boundDevices() {
   std::vector<size_t> all;
   for (size_t i = 0; i < families.size(); ++i)
@@ -444,8 +444,8 @@ void MeshSearch::planBest() {
   planSome(std::move(order), kPlanWork, /*prunes=*/true);
 }
 
-/// What is shown beside the chosen mesh, as far as that takes little time: one
-/// of each family.
+/// Plans the meshes shown beside the chosen one, as far as that takes little
+/// time: one of each family.
 void MeshSearch::planShown() {
   std::vector<size_t> order;
   std::vector<bool> isSeen(families.size(), false);

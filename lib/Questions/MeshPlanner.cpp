@@ -33,7 +33,7 @@ static CollectiveModel modelOf(const Machine &machine, const MeshTask &task) {
 /// Table entries that looking for labels below the cutoff may look at.
 static constexpr double kLabelWork = 1e9;
 
-/// Of the labels that plans below the cutoff can use, a network; nothing if
+/// A network of the labels that plans below the cutoff can use; nothing if
 /// there is no such plan.
 static std::optional<PlanNetwork>
 buildBelow(const PlanNetwork &whole, PlanningContext &planning,

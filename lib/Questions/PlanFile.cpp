@@ -16,7 +16,7 @@ using Of = PlannedSharding::Of;
 
 namespace {
 
-/// What a place is called, in the program and in the plan alike.
+/// The name of a place, in the program and in the plan alike.
 struct PlaceName {
   Of of = Of::Tensor;
   std::string name, reader;
@@ -156,7 +156,7 @@ LogicalResult PlanApplier::apply(const PlannedSharding &sharding,
   Value value = valueAt(operations, place);
   auto type = dyn_cast<RankedTensorType>(value.getType());
   std::string subject = "'" + sharding.name + "'";
-  // Of weights and states in a repeat, a report has its index in front.
+  // A report has the repeat's index in front of its weights and states.
   size_t rank = type ? type.getRank() : 0;
   size_t outer = 0;
   if (auto part = dyn_cast<PartOp>(operations[place.op]))

@@ -41,10 +41,10 @@ struct Trial {
 /// A way out, with ever larger changes.
 struct Way {
   std::string kind;
-  /// Of 1, 2, ...; nothing if that is not possible.
+  /// The variant of step 1, 2, ...; nothing if that is not possible.
   std::function<std::optional<Trial>(unsigned step)> trial;
   unsigned maxSteps = 1;
-  /// Of those of its kind.
+  /// Rank among those of its kind.
   unsigned rank = 0;
   /// Those that were tried, and what came of the last.
   unsigned steps = 0;
@@ -376,7 +376,7 @@ std::optional<Trial> WayFinder::largerAxis(size_t axis, unsigned step) {
   return std::nullopt;
 }
 
-/// Of a program on one device.
+/// The first mesh for a program on one device.
 std::optional<Trial> WayFinder::firstMesh(unsigned step) {
   int64_t devices = int64_t(1) << step;
   std::vector<int64_t> shape = {devices};
@@ -441,7 +441,7 @@ int WayFinder::countTrials() const {
   return std::clamp(int(kMaxWork / size), kLeastTrials, kMostTrials);
 }
 
-/// What a tensor becomes whose annotation was taken back.
+/// The new sharding of a tensor whose annotation was taken out.
 static std::string openedText(const std::string &name, const Report &found) {
   for (const ReportTensor &tensor : found.tensors)
     if (tensor.name == name)

@@ -80,7 +80,7 @@ static Value copyOf(Value stored) {
   return {};
 }
 
-/// What is written into a state lies where the state does.
+/// True if the result of a write into a state lies where the state does.
 bool MemoryProfiler::isInPlace(const GraphValue &value, Value stored) const {
   if (!value.intoState)
     return false;
@@ -125,9 +125,9 @@ void MemoryProfiler::addBuffer(Value value, Operation *maker, uint32_t begin,
            buffer ? *buffer : EarlyBuffer());
 }
 
-/// What program order needs during [begin, end) and a schedule earlier. What is
-/// made for the next iteration is there beside it; not what is made for the
-/// next iterations of two repeats.
+/// Adds a value that program order needs during [begin, end) and a schedule
+/// earlier. A value for the next iteration lives beside it; values for the next
+/// iterations of two repeats do not.
 void MemoryProfiler::addEarly(Value value, MemoryKind kind, uint32_t begin,
                               uint32_t end, int64_t bytes,
                               const EarlyBuffer &buffer) {
@@ -170,8 +170,8 @@ void MemoryProfiler::addFreeReaders(
   }
 }
 
-/// What a repeat begins with, or an iteration hands on, is there early where
-/// what moves the carried value is made for the next iteration.
+/// Earliest live point of a loop-carried value (initial or yielded) whose
+/// reshard is prefetched for the next iteration.
 uint32_t MemoryProfiler::earlyFlow(OpOperand &use,
                                    llvm::DenseSet<Value> &seen) const {
   bool isYield = isa<YieldOp>(use.getOwner());
@@ -219,7 +219,8 @@ EarlyBuffer MemoryProfiler::earlyUse(Value value,
       Operation *user = use.getOwner();
       if (isa<YieldOp, RepeatOp>(user))
         result.from.include({earlyFlow(use, seen)});
-      // What an operation computes of its operands, it may send early.
+      // Statistics and collectives of an operation's operands may be issued
+      // early.
       if (!isCollective(user) && !isa<StatisticOp>(user))
         continue;
       if (const EarlyBuffer *buffer = earlyBuffer(user))

@@ -38,8 +38,8 @@ bool isOpen(const PlannedStep &planned, Step::Item item,
          });
 }
 
-/// What a collective moves is made by the kernel: in a repeat what it
-/// begins with, or what an iteration of `next` yields.
+/// True if the kernel makes the operand of a collective: in a repeat its
+/// initial value, or the value that an iteration of `next` yields.
 bool isMadeBy(Operation *collective, std::optional<int64_t> kernel,
               RepeatOp next) {
   SmallVector<Value> values = {collective->getOperand(0)};
@@ -137,8 +137,8 @@ MemoryProfile OverlapChooser::profile(ArrayRef<Overlap> overlap) {
 }
 
 std::vector<OverlapChooser::Choice> OverlapChooser::choices() const {
-  // What may differ: the step itself, the first repeat with collectives, and
-  // all others together.
+  // Sets of bodies that may overlap differently: the step itself, the first
+  // repeat with collectives, and all others together.
   constexpr unsigned kMostSets = 3;
   std::vector<std::optional<unsigned>> setOf(step.bodies.size());
   unsigned numSets = 0;
@@ -187,7 +187,7 @@ void OverlapChooser::choose(int64_t limit, ScheduledProgram &result) {
     if (result.memory.peak <= limit)
       return take(choice);
   }
-  // What does not fit at all is shown as it takes least.
+  // A step that never fits is shown with its least memory.
   Choice &serial = *llvm::find_if(
       all, [&](const Choice &choice) { return isSerial(choice); });
   result.memory = profile(serial.overlap);

@@ -35,8 +35,8 @@ private:
     SmallVector<Operation *, 4> ops;
   };
 
-  /// What makes a value. The first collectives behind it count, not what lies
-  /// behind those.
+  /// The sources of a value: the nearest collectives, groups and repeats that
+  /// make it, not those behind collectives.
   struct Sources {
     SmallVector<unsigned, 2> collectives, groups, repeats;
     SmallVector<BlockArgument, 1> carried;
@@ -353,7 +353,7 @@ void StepBuilder::connectGroup(unsigned index) {
 // Collective matmul
 //===----------------------------------------------------------------------===//
 
-/// What can run around a ring, and nothing else, is priced as if it did.
+/// Prices as collective matmuls exactly the pairs that can run around a ring.
 void StepBuilder::addPairs(unsigned index) {
   const Part &part = parts[partOfGroup[index]];
   const auto *found = llvm::find_if(part.ops, mayBecomeRing);

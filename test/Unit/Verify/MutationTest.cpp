@@ -599,7 +599,7 @@ TEST(Mutations, PartsOfOtherIterations) {
                               auto type = RankedTensorType::get(
                                   {}, builder.getI32Type());
                               auto first = shd::ConstantOp::create(
-                                  builder, op->getLoc(),
+                                  builder, op->getLoc(), type,
                                   DenseElementsAttr::get(type, int32_t(0)));
                               cast<shd::PartOp>(op).getAtMutable().assign(
                                   first.getResult());

@@ -391,13 +391,14 @@ static Operation *rowOf(Operation *op) {
 LiveTensor MemoryProfiler::describe(const Interval &interval) const {
   Value value = interval.value;
   // As the program has it, which names the parts of stacked tensors.
-  SmallVector<std::string, 4> indices = indexNames(value);
   unsigned stacked = stackedDims(value);
-  indices.erase(indices.begin(),
-                indices.begin() + std::min<size_t>(stacked, indices.size()));
+  SmallVector<std::string, 4> indices = indexNames(value);
   Layout layout = explicitLayout(mesh, value.getType());
+  Layout part = partLayout(layout, layout.rank() - stacked);
   return {valueName(value), interval.kind, interval.bytes,
-          notation(mesh, partLayout(layout, layout.rank() - stacked), indices)};
+          notation(mesh, part,
+                   ArrayRef(indices).take_back(
+                       std::min<size_t>(part.rank(), indices.size())))};
 }
 
 MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule) {

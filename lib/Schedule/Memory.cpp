@@ -390,9 +390,14 @@ static Operation *rowOf(Operation *op) {
 
 LiveTensor MemoryProfiler::describe(const Interval &interval) const {
   Value value = interval.value;
+  // As the program has it, which names the parts of stacked tensors.
   SmallVector<std::string, 4> indices = indexNames(value);
+  unsigned stacked = stackedDims(value);
+  indices.erase(indices.begin(),
+                indices.begin() + std::min<size_t>(stacked, indices.size()));
+  Layout layout = explicitLayout(mesh, value.getType());
   return {valueName(value), interval.kind, interval.bytes,
-          notation(mesh, explicitLayout(mesh, value.getType()), indices)};
+          notation(mesh, partLayout(layout, layout.rank() - stacked), indices)};
 }
 
 MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule) {

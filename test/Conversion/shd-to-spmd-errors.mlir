@@ -24,12 +24,10 @@ shd.program "p" mesh <[X = 2]> {
 // -----
 
 shd.program "p" mesh <[X = 2]> {
-  %x = shd.declare weight "x" ["L", "B"] stacked 1 : tensor<2x8xf32, #shd.sharding<[{}, {X}]>>
   shd.repeat "L" = 2() : () -> () {
   ^bb0(%i: tensor<i32>):
-    %y = shd.part %x[%i] : tensor<2x8xf32, #shd.sharding<[{}, {X}]>> -> tensor<8xf32, #shd.sharding<[{X}]>>
     // expected-error @+1 {{the plan is not explicit; run shd-insert-collectives first}}
-    %z = shd.elementwise exp(%y) <[B] -> [B]> : (tensor<8xf32, #shd.sharding<[{X}]>>) -> tensor<8xf32>
+    %x = shd.iota <-> [B]> : tensor<8xi32>
     shd.yield
   }
 }

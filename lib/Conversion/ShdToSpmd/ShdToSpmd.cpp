@@ -274,6 +274,10 @@ LogicalResult ConvertShdToSpmdPass::convert(shd::ProgramOp program) {
   target.addDynamicallyLegalDialect<shd::ShdDialect>([](Operation *op) {
     return op->getParentOfType<spmd::ProgramOp>() && isLocal(op);
   });
+  // Operations that compute may be of any dialect.
+  target.markUnknownOpDynamicallyLegal([](Operation *op) {
+    return !isa<shd::ShardingRuleOpInterface>(op) || isLocal(op);
+  });
   return applyPartialConversion(program, target, std::move(patterns));
 }
 

@@ -76,7 +76,7 @@ shd.program "read_by_its_group" mesh <[X = 4]> hardware <"h100", [4]> {
 // CHECK-SAME: value_ps = 1982776290 : i64
 shd.program "two_repeats" mesh <[X = 8]> hardware <"h100", [8]> {
   %x = shd.declare input "x" ["B", "D"] {shd.result_pin = #shd.sharding<[{X}, {}]>} : tensor<4096x8192xbf16>
-  // CHECK: %w = shd.declare weight "w" ["L", "D", "F"] {shd.result_pin = #shd.sharding<[{}, {X}, {}]>} stacked 1
+  // CHECK: %w = shd.declare weight "w" ["L", "D", "F"] stacked 1 {shd.result_pin = #shd.sharding<[{}, {X}, {}]>}
   %w = shd.declare weight "w" ["L", "D", "F"] stacked 1 {shd.result_pin = #shd.sharding<[{}, {X}, {}]>} : tensor<3x8192x8192xbf16>
   %y = shd.repeat "L" = 3(%x) {shd.operand_pins = [#shd.sharding<[{X}, {}]>]} : (tensor<4096x8192xbf16>) -> tensor<4096x8192xbf16> {
   ^bb0(%i: tensor<i32>, %c: tensor<4096x8192xbf16>):

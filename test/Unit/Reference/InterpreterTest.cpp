@@ -282,7 +282,7 @@ spmd.program "collectives" mesh <[X = 2]> {
   %p = spmd.collective_permute %s over ["X"] of tensor<2x2xi32, #shd.sharding<[{X}, {}]>> to tensor<2x2xi32, #shd.sharding<[{X}, {}]>> : tensor<1x2xi32> -> tensor<1x2xi32>
   %r = shd.reduce sum(%a) <[D, E] -> [D]> : (tensor<2x1xi32>) -> tensor<2xi32>
   %t = spmd.reduce_scatter %r over ["X"] of tensor<2xi32, #shd.sharding<[{}], partial = {X}>> to tensor<2xi32, #shd.sharding<[{X}]>> : tensor<2xi32> -> tensor<1xi32>
-  spmd.update "x" %p : tensor<1x2xi32>
+  spmd.update %x = %p : tensor<1x2xi32>, tensor<1x2xi32>
 })";
   inputs = {{"x", {1, 2, 3, 4, 5, 6, 7, 8}}, {"w", {5, 6, 7, 8}}};
   std::set<StringRef> ran;

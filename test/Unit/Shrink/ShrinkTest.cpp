@@ -52,7 +52,8 @@ struct Dimension {
   bool operator==(const Dimension &) const = default;
 };
 
-/// Every dimension of every value, in program order.
+/// Every dimension of every value, in program order, without those of stacks,
+/// which are as long as repeats run.
 std::vector<Dimension> dimensionsOf(shd::ProgramOp program) {
   std::vector<Dimension> dimensions;
   Mesh mesh = shd::toMesh(program.getMeshAttr());
@@ -61,7 +62,8 @@ std::vector<Dimension> dimensionsOf(shd::ProgramOp program) {
     shd::ShardingAttr sharding = shd::getSharding(type);
     Layout layout = sharding ? shd::toLayout(mesh, sharding)
                              : Layout::replicated(type.getRank());
-    for (auto [extent, axes] : llvm::zip_equal(type.getShape(), layout.dims))
+    auto dims = llvm::zip_equal(type.getShape(), layout.dims);
+    for (auto [extent, axes] : llvm::drop_begin(dims, shd::stackedDims(value)))
       dimensions.push_back({extent, mesh.groupSize(axes)});
   };
   program.getBody().walk([&](Operation *op) {

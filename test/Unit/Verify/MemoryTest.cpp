@@ -386,21 +386,20 @@ TEST(MemoryTest, CopyReadEarly) {
 // What is issued beside a kernel that ends later
 //===----------------------------------------------------------------------===//
 
-/// The scatter and z are one kernel, priced in two parts and run behind the
-/// repeat. On each device V is 2048 B, Win 1024, W2 4096, Wout 512 and 1024 as
-/// gathered; s is 128, at 4, u 32; x is 256, y 2048, g and h 1024.
+/// s and z are one kernel, priced in two parts and run behind the repeat. On
+/// each device V is 2048 B, Win 1024, W2 4096, Wout 512 and 1024 as gathered; u
+/// is 32, k 16; x is 256, y 2048, g and h 1024.
 constexpr const char *kAroundKernel = R"(
 hardware tpu_v5e[2, 1]
 mesh [X=2]
-dim B = 8, D = 8, E = 32, F = 32, G = 64, T = 4, L = 1
+dim B = 8, C = 1, D = 8, E = 32, F = 32, G = 64, T = 4, L = 1
 input x0: f32[B@(), D@()]
 weight V: f32[D@(), G@()]
-state s: f32[B@(), T@()]
-input at: int32[]
-input u: f32[B@()]
+input u: f32[B@(), C@()]
+input k: f32[C@(), T@()]
 x[B@(), D@()] = x0[B, D]
 y[B@(), G@()] = x0[B, D] * V[D, G]
-s[B@(), at[]] = u[B]
+s[B@(), T@()] = u[B, C] * k[C, T]
 repeat L {
   weight Win: f32[D@(), E@()]
   weight W2: f32[E@(), F@()]
@@ -415,9 +414,9 @@ output z
 )";
 
 // Wout may not be gathered while y is made, but when it has been: it is there
-// beside the weights, s, at, u, g and h.
+// beside the weights, u, k, g and h.
 TEST(MemoryTest, IssuedBesideAKernelThatEndsLater) {
-  int64_t most = 2048 + 1024 + 4096 + 512 + 128 + 4 + 32 + 3 * 1024;
+  int64_t most = 2048 + 1024 + 4096 + 512 + 32 + 16 + 3 * 1024;
   Memory memory = measure(kAroundKernel, most);
   ASSERT_EQ(memory.overlap[0], Overlap::Ahead);
   expectPeak(memory, most);

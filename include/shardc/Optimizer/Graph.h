@@ -117,8 +117,8 @@ llvm::LogicalResult checkFusionGroups(shd::ProgramOp program);
 /// Builds the graph of a program that has fusion groups and no collectives yet.
 Graph buildGraph(shd::ProgramOp program);
 
-/// What a fusion group's leader makes for the rest of it: its first result. Who
-/// reads another one is in another group.
+/// The result of a fusion group's leader that the rest of the group reads: its
+/// first. Readers of another result are in another group.
 mlir::Value groupValue(mlir::Operation *leader);
 
 /// Layouts are per value: true if the operand has one (scalar constants and the

@@ -81,8 +81,8 @@ public:
   }
   /// The program of the module; null if it has none, as that of one device.
   shd::ProgramOp program();
-  /// What the module was imported from: files, machine and mesh. Empty if the
-  /// compilation started with a module.
+  /// The imported program: files, machine and mesh. Empty if the compilation
+  /// started with a module.
   const Program &source() const { return imported; }
   /// May be changed before the stage that reads them.
   CompileOptions &options() { return how; }

@@ -56,7 +56,7 @@ std::optional<std::string> globError(llvm::StringRef text);
 llvm::LogicalResult applyPlanFile(shd::ProgramOp program, const PlanFile &plan,
                                   llvm::ArrayRef<std::string> freed);
 
-/// What a plan file is to the search: annotations, or where it starts.
+/// How the search uses a plan file: as annotations, or as its start.
 enum class PlanFileUse { Pins, Start };
 
 /// Plans an imported program with what the file says, and without; keeps the

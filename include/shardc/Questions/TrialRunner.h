@@ -16,7 +16,7 @@
 
 namespace shardc {
 
-/// What comes of planning a variant.
+/// The result of planning a variant.
 struct Outcome {
   /// Nothing if the variant is not legal, or its trial never began.
   std::optional<Report> report = {};

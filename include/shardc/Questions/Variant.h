@@ -36,7 +36,7 @@ shd::ShardingAttr pinAt(llvm::ArrayRef<mlir::Operation *> operations,
 void setPinAt(llvm::ArrayRef<mlir::Operation *> operations, PinPlace place,
               shd::ShardingAttr pin);
 
-/// What is set, in the order of the question.
+/// The settings of a variant, in the order of the question.
 using Point = std::vector<Setting>;
 
 /// One change of a program, of any kind. Nothing changed: the program as it is

@@ -62,7 +62,7 @@ shardc::shd::ShdDialect::loadMachine(HardwareAttr hardware) const {
 
 namespace shardc::shd {
 
-/// What an operation computes: a tensor for each of its results.
+/// The tensors that an operation computes, one for each of its results.
 using TensorList = llvm::SmallVector<Tensor, 1>;
 
 /// How an operation takes part in fusion
@@ -148,7 +148,7 @@ ShardingAttr getSharding(mlir::Type tensorType);
 mlir::RankedTensorType withSharding(mlir::Type tensorType,
                                     ShardingAttr sharding);
 
-/// What an attribute says of one result of an operation (null: nothing).
+/// The entry of an attribute for one result of an operation, or null.
 mlir::Attribute getResultAttr(mlir::Value result, llvm::StringRef name);
 void setResultAttr(mlir::Value result, llvm::StringRef name,
                    mlir::Attribute value);
@@ -238,8 +238,8 @@ mlir::OpOperand *inPlaceOperand(mlir::Operation *op);
 /// (and does not write there).
 bool readsAtPositions(mlir::Operation *op);
 
-/// What a sharding rule begins with: a parallel factor for each index of the
-/// operation's indexing, in order of first appearance, operands first.
+/// A rule with one parallel factor for each index of the operation's indexing,
+/// in order of first appearance, operands first; operations start from it.
 ShardingRule parallelRule(ShardingRuleOpInterface op);
 
 } // namespace shardc::shd

@@ -273,7 +273,8 @@ std::optional<Program> ProgramReader::build() {
   llvm::StringRef path =
       mlir::cast<mlir::FileLineColLoc>(loc).getFilename().getValue();
   auto op = shd::ProgramOp::create(builder, loc, llvm::sys::path::stem(path),
-                                   mesh.attr, hardware, text.allowPadding);
+                                   mesh.attr, hardware, text.allowPadding,
+                                   /*training=*/shd::TrainingAttr());
   op.getBody().emplaceBlock();
   ImportSettings settings{&mesh.mesh, text.allowPadding, text.buffers};
   std::vector<const ast::File *> sources;

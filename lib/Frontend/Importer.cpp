@@ -178,7 +178,8 @@ mlir::Operation *Importer::createTensor(mlir::Location loc,
   llvm::append_range(shape, type.getShape());
   auto create = [&] {
     return shd::DeclareOp::create(builder, loc, type.clone(shape), kind, symbol,
-                                  strings(names), repeats.size());
+                                  strings(names), repeats.size(),
+                                  /*of=*/mlir::StringAttr());
   };
   if (repeats.empty())
     return create();

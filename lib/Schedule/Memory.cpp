@@ -331,6 +331,10 @@ static MemoryKind kindOf(const GraphValue &value) {
   case TensorKind::Weight:
     return MemoryKind::Weight;
   case TensorKind::State:
+  case TensorKind::Gradient:
+  case TensorKind::Saved:
+  case TensorKind::Moment:
+  case TensorKind::Master:
     return MemoryKind::State;
   }
   llvm_unreachable("unknown kind of tensor");

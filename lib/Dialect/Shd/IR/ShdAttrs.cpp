@@ -425,6 +425,26 @@ LogicalResult GroupAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult TrainingAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, StringRef, Optimizer,
+    Type moments, Type master, Type gradients, Type reduce, FloatAttr,
+    FloatAttr, FloatAttr, FloatAttr, FloatAttr, FloatAttr, StringAttr,
+    int64_t microbatches, Remat remat, int64_t every, FloatAttr tokens,
+    ArrayRef<StringAttr>, DictionaryAttr) {
+  // B1
+  for (Type type : {moments, master, gradients, reduce})
+    if (type && !isa<FloatType>(type))
+      return emitError() << type << " is no type of real numbers";
+  // B2
+  if (microbatches < 0 || every < 0)
+    return emitError() << "counts must be at least 0";
+  if ((remat == Remat::Every) != (every > 0))
+    return emitError() << "every(k) needs a k of at least 1";
+  if (!(tokens.getValueAsDouble() > 0))
+    return emitError() << "the number of tokens must be positive";
+  return success();
+}
+
 Attribute GroupCostAttr::parse(AsmParser &parser, Type) {
   double flops = 0, vectorFlops = 0, hbmBytes = 0;
   double matrix = 0, vector = 0, hbm = 0;

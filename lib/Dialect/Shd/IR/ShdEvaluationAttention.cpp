@@ -213,7 +213,7 @@ FailureOr<TensorList> RopeOp::evaluate(Operands operands, Ranges ranges,
     auto position =
         static_cast<double>(getAt() ? operands[1]->getInteger(at[2]) : at[2]);
     for (int64_t i = 0; i < half; ++i) {
-      double angle = position * frequencies[i];
+      double angle = (getInverse() ? -position : position) * frequencies[i];
       double x = input.getReal(at[1] + i * from[head]);
       double y = input.getReal(at[1] + (i + half) * from[head]);
       result.setReal(at[0] + i * to[head],

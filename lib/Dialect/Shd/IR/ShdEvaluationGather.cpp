@@ -28,22 +28,22 @@ static FactorList positionFactors(const IterationSpace &space, unsigned first) {
   return factors;
 }
 
-/// The dimensions `dims` of operand 0 at the positions in the operands from
-/// `first` on. Every position is looked at once.
-static FailureOr<Places> findPlaces(ShardingRuleOpInterface op,
-                                    const IterationSpace &space,
-                                    Operands operands, unsigned first,
-                                    ArrayRef<int64_t> dims,
-                                    PositionPolicy policy) {
+/// The dimensions `dims` of the tensor with the indices `names` and the strides
+/// `table`, at the positions in the operands from `first` on. Every position is
+/// looked at once.
+static FailureOr<Places>
+findPlaces(ShardingRuleOpInterface op, const IterationSpace &space,
+           ArrayRef<StringRef> names, const FactorStrides &table,
+           Operands operands, unsigned first, ArrayRef<int64_t> dims,
+           PositionPolicy policy) {
   constexpr int64_t elsewhere = -1;
   FactorList factors = positionFactors(space, first);
   Places places;
   places.strides = space.packedStrides(factors);
   places.offsets.assign(space.size(factors), 0);
-  FactorStrides table = space.operandStrides(0);
   bool ok = true;
   for (auto [i, dim] : llvm::enumerate(dims)) {
-    StringRef index = op.getIndexing().getOperandIndices(0)[dim];
+    StringRef index = names[dim];
     unsigned factor = space.find(index);
     const FactorRange &range = space.range(factor);
     const Tensor &positions = *operands[first + i];
@@ -75,8 +75,9 @@ FailureOr<TensorList> GatherOp::evaluate(Operands operands, Ranges ranges,
                                          PositionPolicy policy) {
   constexpr unsigned firstPosition = 1;
   IterationSpace space(*this, ranges);
-  FailureOr<Places> places =
-      findPlaces(*this, space, operands, firstPosition, getDims(), policy);
+  FailureOr<Places> places = findPlaces(
+      *this, space, getIndexing().getOperandIndices(0), space.operandStrides(0),
+      operands, firstPosition, getDims(), policy);
   if (failed(places))
     return failure();
   Tensor result = makeResult(*this);
@@ -124,8 +125,9 @@ FailureOr<TensorList> ScatterOp::evaluate(Operands operands, Ranges ranges,
                                           PositionPolicy policy) {
   constexpr unsigned firstPosition = 2;
   IterationSpace space(*this, ranges);
-  FailureOr<Places> places =
-      findPlaces(*this, space, operands, firstPosition, getDims(), policy);
+  FailureOr<Places> places = findPlaces(
+      *this, space, getIndexing().getOperandIndices(0), space.operandStrides(0),
+      operands, firstPosition, getDims(), policy);
   if (failed(places))
     return failure();
   Tensor result = copyOf(space, *operands[0], *this);
@@ -144,6 +146,27 @@ FailureOr<TensorList> ScatterOp::evaluate(Operands operands, Ranges ranges,
       result.setReal(to, result.getReal(to) + update.getReal(at[1]));
     else
       result.setInteger(to, result.getInteger(to) + update.getInteger(at[1]));
+  });
+  return oneResult(std::move(result));
+}
+
+FailureOr<TensorList> ScatterSumOp::evaluate(Operands operands, Ranges ranges,
+                                         PositionPolicy policy) {
+  constexpr unsigned firstPosition = 1;
+  IterationSpace space(*this, ranges);
+  FailureOr<Places> places = findPlaces(
+      *this, space, getIndexing().getResultIndices(0), space.resultStrides(),
+      operands, firstPosition, getDims(), policy);
+  if (failed(places))
+    return failure();
+  Tensor result = makeResult(*this);
+  Loop<3> loop(
+      space, space.operandFactors(0),
+      {space.resultStrides(), space.operandStrides(0), places->strides});
+  loop.run([&](const Loop<3>::Offsets &at) {
+    if (int64_t place = places->offsets[at[2]]; place >= 0)
+      result.setReal(at[0] + place, result.getReal(at[0] + place) +
+                                        operands[0]->getReal(at[1]));
   });
   return oneResult(std::move(result));
 }

@@ -165,9 +165,18 @@ LogicalResult DeclareOp::verify() {
     return failure();
   // D3
   if (ShardingAttr sharding = getSharding(getType());
-      sharding && !sharding.getPartial().empty())
+      sharding && !sharding.getPartial().empty() &&
+      getKind() != TensorKind::Gradient)
     return emitOpError() << "'" << getSym()
                          << "' may not be stored as a partial sum";
+  // D4
+  bool isOfWeight = getKind() == TensorKind::Gradient ||
+                    getKind() == TensorKind::Moment ||
+                    getKind() == TensorKind::Master;
+  if (isOfWeight != getOf().has_value())
+    return emitOpError() << "'" << getSym() << "' "
+                         << (isOfWeight ? "needs the weight that it is of"
+                                        : "is not of a weight");
   return verifyValueTypes(*this);
 }
 
@@ -179,7 +188,9 @@ LogicalResult OutputOp::verify() {
 }
 
 LogicalResult PartOp::verify() {
-  if (getAt().empty())
+  // Q4
+  auto buffer = getSource().getDefiningOp<DeclareOp>();
+  if (getAt().empty() && !(buffer && buffer.isBuffer()))
     return emitOpError() << "needs the number of an iteration";
   return shd::detail::verifyPartOf(*this, getSource(), getAt(), getType());
 }
@@ -187,12 +198,13 @@ LogicalResult PartOp::verify() {
 LogicalResult UpdateOp::verify() {
   // U1
   DeclareOp state = getDeclaration();
-  if (!state || state.getKind() != TensorKind::State)
+  if (!state || state.getKind() == TensorKind::Input)
     return emitOpError() << "is of a tensor that is no declared state";
   if (failed(shd::detail::verifyPartOf(*this, state, getAt(),
                                        getValue().getType())) ||
       // U2
-      failed(shd::detail::verifyUpdatedOnce(*this, getStateMutable(), getAt(),
+      failed(shd::detail::verifyUpdatedOnce(*this, state.isBuffer(),
+                                            getStateMutable(), getAt(),
                                             state.getSym())))
     return failure();
   return verifyValueTypes(*this);
@@ -492,12 +504,12 @@ LogicalResult RopeOp::verify() {
 // Gather and scatter
 //===----------------------------------------------------------------------===//
 
-/// One dimension of operand 0 per position tensor; fills the indices that are
-/// left of operand 0 and those of the positions.
+/// One dimension of the table (called `tableName`) per position tensor; fills
+/// the indices that are left of the table and those of the positions.
 static LogicalResult verifyPositions(ShardingRuleOpInterface op,
+                                     const Names &table, StringRef tableName,
                                      ArrayRef<int64_t> dims,
                                      OperandRange positions, Names &remaining) {
-  Names table = op.getIndexing().getOperandIndices(0);
   if (positions.empty())
     return op->emitOpError() << "needs positions";
   if (dims.size() != positions.size())
@@ -507,7 +519,7 @@ static LogicalResult verifyPositions(ShardingRuleOpInterface op,
   for (int64_t dim : dims) {
     if (dim < 0 || dim >= int64_t(table.size()))
       return op->emitOpError() << "dimension " << dim << " is not one of the "
-                               << table.size() << " of operand 0";
+                               << table.size() << " of " << tableName;
     if (llvm::is_contained(gathered, table[dim]))
       return op->emitOpError() << "dimension " << dim << " appears twice";
     gathered.push_back(table[dim]);
@@ -531,7 +543,9 @@ static LogicalResult verifyPositions(ShardingRuleOpInterface op,
 LogicalResult GatherOp::verify() {
   // G1
   Names remaining;
-  if (failed(verifyPositions(*this, getDims(), getPositions(), remaining)))
+  if (failed(verifyPositions(*this, getIndexing().getOperandIndices(0),
+                             describeOperand(0), getDims(), getPositions(),
+                             remaining)))
     return failure();
   // G2
   if (failed(verifySameElementType(*this, getTable())))
@@ -548,7 +562,9 @@ SmallVector<StringRef, 4> ScatterOp::getWrittenIndices() {
 LogicalResult ScatterOp::verify() {
   // C1
   Names remaining;
-  if (failed(verifyPositions(*this, getDims(), getPositions(), remaining)) ||
+  if (failed(verifyPositions(*this, getIndexing().getOperandIndices(0),
+                             describeOperand(0), getDims(), getPositions(),
+                             remaining)) ||
       failed(verifySameNames(*this, getIndexing().getOperandIndices(1),
                              remaining, "operand 1")))
     return failure();
@@ -556,6 +572,20 @@ LogicalResult ScatterOp::verify() {
     return failure();
   // C2
   return verifyKeepsIndices(*this);
+}
+
+LogicalResult ScatterSumOp::verify() {
+  // Y1
+  Names remaining;
+  if (failed(verifyPositions(*this, getIndexing().getResultIndices(0),
+                             describeResult(*this, 0), getDims(),
+                             getPositions(), remaining)))
+    return failure();
+  if (failed(verifySameElementType(*this, getUpdate())))
+    return failure();
+  // Y2
+  return verifySameNames(*this, getIndexing().getOperandIndices(0), remaining,
+                         "operand 0");
 }
 
 //===----------------------------------------------------------------------===//

@@ -248,6 +248,15 @@ ShardingRule ScatterOp::getShardingRule() {
   return builder.take();
 }
 
+/// Each device adds its elements to the rows that it has.
+ShardingRule ScatterSumOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  builder.setKindOfReduced(FactorKind::Reduction);
+  builder.addLinearSet({0});
+  return builder.take();
+}
+
 //===----------------------------------------------------------------------===//
 // Layout of indices
 //===----------------------------------------------------------------------===//

@@ -262,11 +262,11 @@ static bool isView(GatherOp op) {
 
 /// The part of the elements at some positions that a device has, where the
 /// dimensions that the positions count along are sharded.
-static double shareOfPositions(const FactorTable &table, const LocalView &view,
-                               ArrayRef<int64_t> dims) {
+static double shareOfPositions(const TensorFactors &tensor,
+                               const LocalView &view, ArrayRef<int64_t> dims) {
   double share = 1;
   for (int64_t dim : dims) {
-    unsigned factor = table.operands().front()[dim].front();
+    unsigned factor = tensor[dim].front();
     share *= view.local(factor) / view.global(factor);
   }
   return share;
@@ -279,8 +279,8 @@ OpWork GatherOp::getWork(ArrayRef<int64_t> localExtents,
     return viewWork(*this);
   FactorTable table = FactorTable::of(*this);
   LocalView view(*this, table, localExtents);
-  double elements =
-      view.resultElements() * shareOfPositions(table, view, getDims());
+  double elements = view.resultElements() *
+                    shareOfPositions(table.operands().front(), view, getDims());
   OpWork work = view.work();
   work.operandBytes.front() = view.operandBytes(0, elements);
   return work;
@@ -297,8 +297,8 @@ OpWork ScatterOp::getWork(ArrayRef<int64_t> localExtents,
   FactorTable table = FactorTable::of(*this);
   LocalView view(*this, table, localExtents);
   constexpr unsigned update = 1;
-  double elements =
-      view.operandElements(update) * shareOfPositions(table, view, getDims());
+  double elements = view.operandElements(update) *
+                    shareOfPositions(table.operands().front(), view, getDims());
   OpWork work = view.work();
   work.operandBytes.front() =
       getAccumulate() ? view.operandBytes(0, elements) : 0;
@@ -309,6 +309,23 @@ OpWork ScatterOp::getWork(ArrayRef<int64_t> localExtents,
 FusionKind ScatterOp::getFusionKind() { return FusionKind::Leader; }
 
 OpOperand *ScatterOp::getInPlaceOperand() { return &getDestinationMutable(); }
+
+/// Fills the result with zeros, then reads and writes the elements that it adds
+/// to, of them those that the device has.
+OpWork ScatterSumOp::getWork(ArrayRef<int64_t> localExtents,
+                             const Machine &machine) {
+  FactorTable table = FactorTable::of(*this);
+  LocalView view(*this, table, localExtents);
+  double elements = view.operandElements(0) *
+                    shareOfPositions(table.results().front(), view, getDims());
+  OpWork work = view.work();
+  work.vectorFlops = elements;
+  work.resultBytes.front() =
+      view.resultBytes(view.resultElements() + 2 * elements);
+  return work;
+}
+
+FusionKind ScatterSumOp::getFusionKind() { return FusionKind::Leader; }
 
 //===----------------------------------------------------------------------===//
 // Layout of indices

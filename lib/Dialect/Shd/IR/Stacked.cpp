@@ -147,13 +147,14 @@ LogicalResult shd::detail::verifyPartOf(Operation *op, Value stacked,
   return success();
 }
 
-LogicalResult shd::detail::verifyUpdatedOnce(Operation *op, OpOperand &state,
+LogicalResult shd::detail::verifyUpdatedOnce(Operation *op, bool isBuffer,
+                                             OpOperand &state,
                                              ValueRange at, StringRef name) {
   size_t around = 0;
   for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
        repeat = repeat->getParentOfType<RepeatOp>())
     ++around;
-  if (around != at.size())
+  if (isBuffer ? around < at.size() : around != at.size())
     return op->emitOpError()
            << "state '" << name << "' is updated in " << around
            << " repeats, but " << at.size() << " are named";

@@ -70,7 +70,8 @@ LogicalResult ParameterOp::verify() {
     return failure();
   // P4
   if (shd::ShardingAttr sharding = shd::getSharding(getGlobal());
-      sharding && !sharding.getPartial().empty())
+      sharding && !sharding.getPartial().empty() &&
+      getKind() != shd::TensorKind::Gradient)
     return emitOpError() << "'" << getSym()
                          << "' may not be stored as a partial sum";
   return success();
@@ -88,14 +89,15 @@ LogicalResult OutputOp::verify() {
 LogicalResult UpdateOp::verify() {
   // U1
   ParameterOp state = getParameter();
-  if (!state || state.getKind() != shd::TensorKind::State)
+  if (!state || state.getKind() == shd::TensorKind::Input)
     return emitOpError() << "is of a tensor that is no parameter that is a "
                             "state";
   if (failed(shd::detail::verifyPartOf(*this, state, getAt(),
                                        getValue().getType())))
     return failure();
   // U2
-  return shd::detail::verifyUpdatedOnce(*this, getStateMutable(), getAt(),
+  return shd::detail::verifyUpdatedOnce(*this, shd::isBuffer(state.getKind()),
+                                        getStateMutable(), getAt(),
                                         state.getSym());
 }
 

@@ -26,6 +26,7 @@ mlir::Value onlyResult(mlir::Operation *op);
 } // namespace shardc
 
 namespace shardc::shd {
+class GradientBuilder;
 class HardwareAttr;
 
 /// A number that an attribute holds; uniqued by its bits.
@@ -61,6 +62,11 @@ shardc::shd::ShdDialect::loadMachine(HardwareAttr hardware) const {
 }
 
 namespace shardc::shd {
+
+/// True for tensors that the step writes before it reads them.
+inline bool isBuffer(TensorKind kind) {
+  return kind == TensorKind::Gradient || kind == TensorKind::Saved;
+}
 
 /// The tensors that an operation computes, one for each of its results.
 using TensorList = llvm::SmallVector<Tensor, 1>;
@@ -202,7 +208,7 @@ mlir::LogicalResult verifyStacked(mlir::Operation *op, int64_t dims,
                                   mlir::RankedTensorType type, bool isInput);
 /// Verifies that each iteration around an update writes a part of its own, and
 /// nothing else updates the state.
-mlir::LogicalResult verifyUpdatedOnce(mlir::Operation *op,
+mlir::LogicalResult verifyUpdatedOnce(mlir::Operation *op, bool isBuffer,
                                       mlir::OpOperand &state,
                                       mlir::ValueRange at,
                                       llvm::StringRef name);

@@ -156,4 +156,39 @@ def Shd_GroupCostAttr : Shd_Attr<"GroupCost", "group_cost"> {
   let hasCustomAssemblyFormat = 1;
 }
 
+def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
+  let summary = "How the program is trained";
+  let description = [{
+    The `train` block of a program: the output that is the loss, and how
+    `shd-differentiate`, `shd-add-optimizer` and `shd-microbatch` make a training
+    step of it. `moments` and `master` are absent where the optimizer keeps none,
+    `reduce` where gradients are sent in the type in which they accumulate,
+    `batch` where the first index of the inputs is the batch. 0 microbatches and
+    `remat = auto` leave the choice to the search.
+
+    **Constraints:**
+    - (B1) Element types are of real numbers.
+    - (B2) `microbatches` and `every` are at least 0, `tokens` is positive.
+  }];
+  let parameters = (ins StringRefParameter<"">:$loss,
+    DefaultValuedParameter<"::shardc::shd::Optimizer",
+                           "::shardc::shd::Optimizer::AdamW">:$optimizer,
+    OptionalParameter<"::mlir::Type">:$moments,
+    OptionalParameter<"::mlir::Type">:$master,
+    "::mlir::Type":$gradients, OptionalParameter<"::mlir::Type">:$reduce,
+    "::mlir::FloatAttr":$lr, "::mlir::FloatAttr":$beta1,
+    "::mlir::FloatAttr":$beta2, "::mlir::FloatAttr":$eps,
+    "::mlir::FloatAttr":$decay, OptionalParameter<"::mlir::FloatAttr">:$clip,
+    OptionalParameter<"::mlir::StringAttr">:$batch,
+    DefaultValuedParameter<"int64_t", "0">:$microbatches,
+    DefaultValuedParameter<"::shardc::shd::Remat",
+                           "::shardc::shd::Remat::Auto">:$remat,
+    DefaultValuedParameter<"int64_t", "0">:$every,
+    "::mlir::FloatAttr":$tokens,
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$frozen,
+    OptionalParameter<"::mlir::DictionaryAttr">:$save);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // SHARDC_DIALECT_SHD_IR_SHDATTRS_TD

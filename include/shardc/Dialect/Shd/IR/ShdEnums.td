@@ -14,7 +14,13 @@ class Shd_Enum<string name, string summary, list<I32EnumAttrCase> cases>
 
 def Shd_TensorKind : Shd_Enum<"TensorKind", "what a declared tensor is for", [
   I32EnumAttrCase<"Input", 0, "input">, I32EnumAttrCase<"Weight", 1, "weight">,
-  I32EnumAttrCase<"State", 2, "state">]>;
+  I32EnumAttrCase<"State", 2, "state">,
+  // Buffers: written by the step before it reads them.
+  I32EnumAttrCase<"Gradient", 3, "gradient">,
+  I32EnumAttrCase<"Saved", 4, "saved">,
+  // The optimizer's state.
+  I32EnumAttrCase<"Moment", 5, "moment">,
+  I32EnumAttrCase<"Master", 6, "master">]>;
 def Shd_TensorKindAttr : EnumAttr<Shd_Dialect, Shd_TensorKind, "tensor_kind">;
 
 def Shd_Function : Shd_Enum<"Function", "an elementwise function", [
@@ -54,6 +60,15 @@ def Shd_Normalization : Shd_Enum<"Normalization", "a normalisation", [
   I32EnumAttrCase<"LayerNorm", 3, "layernorm">]>;
 def Shd_NormalizationAttr
     : EnumAttr<Shd_Dialect, Shd_Normalization, "normalization">;
+
+def Shd_Optimizer : Shd_Enum<"Optimizer", "an optimizer", [
+  I32EnumAttrCase<"AdamW", 0, "adamw">, I32EnumAttrCase<"Sgd", 1, "sgd">]>;
+def Shd_OptimizerAttr : EnumAttr<Shd_Dialect, Shd_Optimizer, "optimizer">;
+
+def Shd_Remat : Shd_Enum<"Remat", "what the backward pass recomputes", [
+  I32EnumAttrCase<"Auto", 0, "auto">, I32EnumAttrCase<"None", 1, "none">,
+  I32EnumAttrCase<"Full", 2, "full">, I32EnumAttrCase<"Every", 3, "every">]>;
+def Shd_RematAttr : EnumAttr<Shd_Dialect, Shd_Remat, "remat">;
 
 def Shd_Combination : Shd_Enum<"Combination",
     "what an all_reduce does with the contributions of devices", [

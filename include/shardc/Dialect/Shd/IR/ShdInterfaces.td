@@ -153,4 +153,19 @@ def Shd_ExtentsOpInterface : OpInterface<"ExtentsOpInterface"> {
   ];
 }
 
+def Shd_GradientOpInterface : OpInterface<"GradientOpInterface"> {
+  let cppNamespace = "::shardc::shd";
+  let description = [{
+    The derivative of an operation, for `shd-differentiate`: builds, from the
+    gradients of its results, those of the operands that need one
+    (docs/Training.md#gradients). Operands of integers never need one.
+  }];
+  let methods = [
+    InterfaceMethod<"Gives `builder` the gradient of each operand that it "
+                    "wants; fails with an error at the operation.",
+      "::llvm::LogicalResult", "buildGradient",
+      (ins "::shardc::shd::GradientBuilder &":$builder)>,
+  ];
+}
+
 #endif // SHARDC_DIALECT_SHD_IR_SHDINTERFACES_TD

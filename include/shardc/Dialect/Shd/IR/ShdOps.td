@@ -38,7 +38,8 @@ class Shd_ComputeOp<string mnemonic, list<Trait> traits = [],
          DeclareOpInterfaceMethods<Shd_ShardingRuleOpInterface,
                                    !listconcat(["getShardingRule"], rule)>,
          DeclareOpInterfaceMethods<Shd_CostOpInterface, cost>,
-         DeclareOpInterfaceMethods<Shd_EvaluationOpInterface>])> {
+         DeclareOpInterfaceMethods<Shd_EvaluationOpInterface>,
+         DeclareOpInterfaceMethods<Shd_GradientOpInterface>])> {
   let hasVerifier = 1;
 }
 
@@ -60,17 +61,20 @@ def Shd_ProgramOp : Shd_Op<"program",
     shd.program "ffn" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]> { ... }
     ```
     Statements run in order. Without a mesh, the compiler has yet to choose one.
-    With `allow_padding`, axes need not divide the extents that they split.
+    With `allow_padding`, axes need not divide the extents that they split. A
+    program with `training` becomes a step that trains its weights.
   }];
   let arguments = (ins StrAttr:$sym, OptionalAttr<Shd_MeshAttr>:$mesh,
-    OptionalAttr<Shd_HardwareAttr>:$hardware, UnitAttr:$allow_padding);
+    OptionalAttr<Shd_HardwareAttr>:$hardware, UnitAttr:$allow_padding,
+    OptionalAttr<Shd_TrainingAttr>:$training);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{ $sym (`mesh` $mesh^)? (`hardware` $hardware^)?
-    (`allow_padding` $allow_padding^)? attr-dict-with-keyword $body }];
+    (`allow_padding` $allow_padding^)? (`training` $training^)?
+    attr-dict-with-keyword $body }];
 }
 
 def Shd_DeclareOp : Shd_ValueOp<"declare", [HasParent<"ProgramOp">]> {
-  let summary = "An input, a weight or a state";
+  let summary = "An input, a weight, a state or a buffer";
   let description = [{
     `shd.declare weight "Win" [D, F] : tensor<4096x16384xbf16>`. A tensor of which
     each iteration of a repeat has a part is stacked with the index of the repeat
@@ -78,18 +82,28 @@ def Shd_DeclareOp : Shd_ValueOp<"declare", [HasParent<"ProgramOp">]> {
     `shd.declare weight "Wq" [L, D, K] stacked 1 : tensor<80x4096x2048xbf16>`. All
     parts are there during the whole step; `shd.part` reads one.
 
+    A `gradient` and what is `saved` for the backward pass are buffers: zeros at
+    the beginning of a step, which writes them (`shd.update`) and then reads them
+    (`shd.part`). A `moment` or `master` copy is the optimizer's state `of` a
+    weight, a `gradient` that of the loss.
+
     **Constraints:**
     - (D1) One index per dimension.
-    - (D2) Only weights and states are stacked, along dimensions that they have
-      and no axis splits.
-    - (D3) It is not stored as a partial sum.
+    - (D2) Inputs are not stacked, others along dimensions that they have and no
+      axis splits.
+    - (D3) Only a gradient is stored as a partial sum.
+    - (D4) Gradients, moments and master copies are of a weight, others of none.
   }];
   let arguments = (ins Shd_TensorKindAttr:$kind, StrAttr:$sym,
-    StrArrayAttr:$indices, DefaultValuedOptionalAttr<I64Attr, "0">:$stacked);
+    StrArrayAttr:$indices, DefaultValuedOptionalAttr<I64Attr, "0">:$stacked,
+    OptionalAttr<StrAttr>:$of);
   let results = (outs Shd_Tensor:$result);
   let assemblyFormat = [{ `` $kind $sym $indices (`stacked` $stacked^)?
-    attr-dict `:` type($result) }];
+    (`of` $of^)? attr-dict `:` type($result) }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool isBuffer() { return shardc::shd::isBuffer(getKind()); }
+  }];
 }
 
 def Shd_PartOp : Shd_ValueOp<"part", [Pure]> {
@@ -98,7 +112,9 @@ def Shd_PartOp : Shd_ValueOp<"part", [Pure]> {
     `shd.part %Wq[%i] : tensor<80x4096x2048xbf16> -> tensor<4096x2048xbf16>`. A
     view: it costs nothing and takes no memory of its own, is stored as the
     tensor is, and reports call it by the tensor's name. Several parts of one
-    tensor may be read, in several repeats.
+    tensor may be read, in several repeats. Of a buffer it is what the updates
+    that run before it have left there; `shd.part %g[]` is all of one that is not
+    stacked.
 
     **Constraints:**
     - (Q1) The numbers are those of different repeats around the operation, the
@@ -106,6 +122,7 @@ def Shd_PartOp : Shd_ValueOp<"part", [Pure]> {
     - (Q2) They run as often as the tensor's first dimensions are long.
     - (Q3) The result is the rest of the tensor; no axis splits the first
       dimensions.
+    - (Q4) Only of a buffer is all of it read.
   }];
   let arguments = (ins Shd_Tensor:$source, Variadic<Shd_Number>:$at);
   let results = (outs Shd_Tensor:$result);
@@ -128,17 +145,17 @@ def Shd_OutputOp : Shd_Op<"output", [HasParent<"ProgramOp">]> {
 
 def Shd_UpdateOp : Shd_Op<"update",
     [ParentOneOf<["ProgramOp", "RepeatOp"]>]> {
-  let summary = "The value that a state has at the end of the step";
+  let summary = "The value that a tensor has at the end of the step";
   let description = [{
-    `shd.update %s = %s_2 : tensor<...>, tensor<...>`, and of a stacked state the
-    part that an iteration writes: `shd.update %kc[%i] = %kc_2 : ...`. The value
-    is stored as the state is.
+    `shd.update %s = %s_2 : tensor<...>, tensor<...>`, and of a stacked tensor
+    the part that an iteration writes: `shd.update %kc[%i] = %kc_2 : ...`. The
+    value is stored as the tensor is. A buffer has it from there on.
 
     **Constraints:**
-    - (U1) The tensor is a declared state, and the value has the type of the part
-      that it replaces, as in Q1 to Q3.
+    - (U1) The tensor is declared and no input, and the value has the type of the
+      part that it replaces, as in Q1 to Q3.
     - (U2) It is updated by one operation, in each iteration of the repeats whose
-      numbers it names, and of no others.
+      numbers it names; others are around it only if it is a buffer.
   }];
   let arguments = (ins Shd_Tensor:$value, Shd_Tensor:$state,
     Variadic<Shd_Number>:$at);
@@ -388,6 +405,27 @@ def Shd_ScatterOp : Shd_ComputeOp<"scatter",
     (`accumulate` $accumulate^)? attr-dict `:` functional-type(operands, results) }];
 }
 
+def Shd_ScatterSumOp : Shd_ComputeOp<"scatter_sum"> {
+  let summary = "Adds elements at positions given by integer tensors to zeros";
+  let description = [{
+    `shd.scatter_sum(%g, %tokens) <[B, T, D], [B, T] -> [V, D]> at [0] : ...`:
+    the gradient of a gather. Each element of the first operand is added to the
+    element of the result that `positions[i]` names in dimension `dims[i]`;
+    elements that nothing is added to are 0. Over indices that the result lacks
+    it is a reduction.
+
+    **Constraints:**
+    - (Y1) One dimension of the result per position tensor, integer tensors.
+    - (Y2) The first operand has the result's other indices and the positions'.
+  }];
+  let arguments = (ins Shd_Tensor:$update,
+    Variadic<Shd_Tensor>:$positions, Shd_IndexingAttr:$indexing,
+    DenseI64ArrayAttr:$dims);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` operands `)` $indexing `at` $dims attr-dict `:`
+    functional-type(operands, results) }];
+}
+
 def Shd_RopeOp : Shd_ComputeOp<"rope",
     [DeclareOpInterfaceMethods<Shd_ExtentsOpInterface,
                                ["collectExtentRules"]>]> {
@@ -405,10 +443,10 @@ def Shd_RopeOp : Shd_ComputeOp<"rope",
   }];
   let arguments = (ins Shd_Tensor:$input, Optional<Shd_Tensor>:$at,
     Shd_IndexingAttr:$indexing, StrAttr:$head, OptionalAttr<StrAttr>:$positions,
-    DefaultValuedAttr<F64Attr, "10000.0">:$theta);
+    DefaultValuedAttr<F64Attr, "10000.0">:$theta, UnitAttr:$inverse);
   let results = (outs Shd_Tensor:$result);
   let assemblyFormat = [{ `(` operands `)` `over` $head (`positions` $positions^)?
-    $indexing attr-dict `:` functional-type(operands, results) }];
+    $indexing (`inverse` $inverse^)? attr-dict `:` functional-type(operands, results) }];
 }
 
 def Shd_CrossEntropyOp : Shd_StatisticsOp<"cross_entropy"> {

@@ -59,10 +59,10 @@ def Spmd_ParameterOp : Spmd_ValueOp<"parameter", [HasParent<"ProgramOp">]> {
 
     **Constraints:**
     - (P1) The type is that of a part of the global tensor.
-    - (P2) Only weights and states are stacked, along dimensions that they have
-      and no axis splits.
+    - (P2) Inputs are not stacked, others along dimensions that they have and no
+      axis splits.
     - (P3) One index per dimension.
-    - (P4) It is not stored as a partial sum.
+    - (P4) Only a gradient is stored as a partial sum.
   }];
   let arguments = (ins Shd_TensorKindAttr:$kind, StrAttr:$sym,
     StrArrayAttr:$indices, Spmd_GlobalType:$global,
@@ -97,10 +97,10 @@ def Spmd_UpdateOp : Spmd_Op<"update",
     `spmd.update %kc[%i] = %kc_2 : ...`, as `shd.update`.
 
     **Constraints:**
-    - (U1) The tensor is a parameter that is a state, and the value has the type
+    - (U1) The tensor is a parameter that is no input, and the value has the type
       of the part that it replaces.
     - (U2) It is updated by one operation, in each iteration of the repeats whose
-      numbers it names, and of no others.
+      numbers it names; others are around it only if it is a buffer.
   }];
   let arguments = (ins Shd_Tensor:$value, Shd_Tensor:$state,
     Variadic<Shd_Number>:$at);

@@ -1,0 +1,417 @@
+//===- ShdGradients.cpp - The gradient of each operation ------------------===//
+//
+// Reverse mode: docs/Training.md#gradients. At ties max, min, maximum and
+// minimum share their gradient equally, as JAX does; relu and abs have
+// gradient 0 at 0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Dialect/Shd/IR/Gradient.h"
+#include <numbers>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+using Names = SmallVector<StringRef, 4>;
+
+//===----------------------------------------------------------------------===//
+// Products and elementwise operations
+//===----------------------------------------------------------------------===//
+
+LogicalResult EinsumOp::buildGradient(GradientBuilder &builder) {
+  NamedTensor gradient = builder.gradient();
+  for (unsigned i : {0, 1})
+    if (builder.wants(i))
+      builder.giveProduct(i, gradient, builder.operand(1 - i));
+  return success();
+}
+
+/// The tanh form: y = x (1 + t) / 2 with t = tanh(c (x + 0.044715 x^3)).
+static NamedTensor geluGradient(const NamedTensor &x, const NamedTensor &g) {
+  GradientBuilder &builder = *x.builder;
+  const double c = std::sqrt(2 / std::numbers::pi), cubic = 0.044715;
+  NamedTensor square = builder.elementwise(Function::Square, {x});
+  NamedTensor t =
+      builder.elementwise(Function::Tanh, {c * (x * (1.0 + cubic * square))});
+  NamedTensor slope = c * (1.0 + (3 * cubic) * square);
+  NamedTensor inner =
+      (1.0 - builder.elementwise(Function::Square, {t})) * slope;
+  return g * (0.5 * (1.0 + (t + x * inner)));
+}
+
+/// y = x s with s = sigmoid(x), so y' = s (1 + x (1 - s)).
+static NamedTensor siluGradient(const NamedTensor &x, const NamedTensor &g) {
+  NamedTensor s = x.builder->elementwise(Function::Sigmoid, {x});
+  return g * (s * (1.0 + x * (1.0 - s)));
+}
+
+static NamedTensor compare(Function comparison, const NamedTensor &a,
+                           const NamedTensor &b) {
+  GradientBuilder &builder = *a.builder;
+  return builder.elementwise(comparison, {a, b},
+                             builder.getBuilder().getI1Type());
+}
+
+static NamedTensor compare(Function comparison, const NamedTensor &a,
+                           double b) {
+  return compare(comparison, a, a.builder->constant(b, a.getElementType()));
+}
+
+/// `g` where the condition holds, else 0.
+static NamedTensor select(const NamedTensor &condition, const NamedTensor &g) {
+  return g.builder->where(condition, g,
+                          g.builder->constant(0, g.getElementType()));
+}
+
+/// The gradient of maximum's or minimum's operand `own`.
+static NamedTensor extremeGradient(Function comparison, const NamedTensor &own,
+                                   const NamedTensor &other,
+                                   const NamedTensor &g) {
+  return g.builder->where(compare(comparison, own, other), g,
+                          select(compare(Function::Eq, own, other), 0.5 * g));
+}
+
+/// The gradient of a function of one operand x with result y.
+static NamedTensor unaryGradient(Function function, const NamedTensor &x,
+                                 const NamedTensor &y, const NamedTensor &g) {
+  GradientBuilder &builder = *g.builder;
+  switch (function) {
+  case Function::Copy:
+  case Function::Cast:
+    return g;
+  case Function::Neg:
+    return -g;
+  case Function::Relu: // y > 0 exactly where x > 0: the pre-activation may die
+    return select(compare(Function::Gt, y, 0), g);
+  case Function::Gelu:
+    return geluGradient(x, g);
+  case Function::Silu:
+    return siluGradient(x, g);
+  case Function::Sigmoid:
+    return g * (y * (1.0 - y));
+  case Function::Tanh:
+    return g * (1.0 - builder.elementwise(Function::Square, {y}));
+  case Function::Exp:
+    return g * y;
+  case Function::Log:
+    return g / x;
+  case Function::Sqrt:
+    return 0.5 * (g / y);
+  case Function::Rsqrt:
+    return -0.5 * (g * (y * builder.elementwise(Function::Square, {y})));
+  case Function::Square:
+    return 2.0 * (g * x);
+  case Function::Abs:
+    return builder.where(compare(Function::Gt, x, 0), g,
+                         select(compare(Function::Lt, x, 0), -g));
+  default:
+    llvm_unreachable("a new function of one operand");
+  }
+}
+
+LogicalResult ElementwiseOp::buildGradient(GradientBuilder &builder) {
+  NamedTensor g = builder.gradient();
+  auto give = [&](unsigned operand, auto gradient) {
+    if (builder.wants(operand))
+      builder.give(operand, gradient());
+  };
+  auto operand = [&](unsigned i) { return builder.operand(i); };
+  Function function = getFunction();
+  switch (function) {
+  case Function::Add:
+    give(0, [&] { return g; });
+    give(1, [&] { return g; });
+    break;
+  case Function::Sub:
+    give(0, [&] { return g; });
+    give(1, [&] { return -g; });
+    break;
+  case Function::Mul:
+    give(0, [&] { return g * operand(1); });
+    give(1, [&] { return g * operand(0); });
+    break;
+  case Function::Div:
+    give(0, [&] { return g / operand(1); });
+    give(1, [&] { return -(g * (builder.result() / operand(1))); });
+    break;
+  case Function::Maximum:
+  case Function::Minimum: {
+    Function wins = function == Function::Maximum ? Function::Gt : Function::Lt;
+    for (unsigned i : {0, 1})
+      give(i, [&] {
+        return extremeGradient(wins, operand(i), operand(1 - i), g);
+      });
+    break;
+  }
+  case Function::Where: {
+    NamedTensor zero = builder.constant(0, g.getElementType());
+    give(1, [&] { return builder.where(operand(0), g, zero); });
+    give(2, [&] { return builder.where(operand(0), zero, g); });
+    break;
+  }
+  case Function::Eq:
+  case Function::Ne:
+  case Function::Lt:
+  case Function::Le:
+  case Function::Gt:
+  case Function::Ge:
+    break; // a step function: no gradient passes
+  default:
+    give(0, [&] {
+      return unaryGradient(function, operand(0), builder.result(), g);
+    });
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+/// Elements that reach the extreme share its gradient equally.
+static NamedTensor extremesGradient(const NamedTensor &x, const NamedTensor &y,
+                                    const NamedTensor &g) {
+  GradientBuilder &builder = *g.builder;
+  NamedTensor reaches = compare(Function::Eq, x, y);
+  NamedTensor ones = select(reaches, builder.constant(1, g.getElementType()));
+  return select(reaches, g / builder.sumTo(ones, g.indices));
+}
+
+LogicalResult ReduceOp::buildGradient(GradientBuilder &builder) {
+  if (!builder.wants(0))
+    return success();
+  NamedTensor x = builder.operand(0), g = builder.gradient();
+  switch (getKind()) {
+  case Reduction::Sum:
+    builder.give(0, g);
+    break;
+  case Reduction::Mean: {
+    double count = 1;
+    for (StringRef index : x.indices)
+      if (!llvm::is_contained(g.indices, index))
+        count *= double(x.extent(index));
+    builder.give(0, (1 / count) * g);
+    break;
+  }
+  case Reduction::Max:
+  case Reduction::Min:
+    builder.give(0, extremesGradient(x, builder.result(), g));
+    break;
+  case Reduction::ArgMax:
+    break; // integers
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Positions
+//===----------------------------------------------------------------------===//
+
+/// A rotation's transpose is its inverse.
+LogicalResult RopeOp::buildGradient(GradientBuilder &builder) {
+  if (!builder.wants(0))
+    return success();
+  NamedTensor g = builder.gradient(), x = builder.operand(0);
+  IndexingAttr indexing = getIndexing();
+  SmallVector<ArrayAttr, 2> lists(indexing.getOperands());
+  lists.front() = indexing.getResults().front();
+  auto turned =
+      IndexingAttr::get(getContext(), lists, indexing.getOperands().front());
+  UnitAttr inverse = getInverse() ? UnitAttr() : UnitAttr::get(getContext());
+  auto type = RankedTensorType::get(x.getType().getShape(), g.getElementType());
+  builder.give(0, builder.create<RopeOp>(
+                      x.indices, type, g.value, getAt(), turned, getHeadAttr(),
+                      getPositionsAttr(), getThetaAttr(), inverse));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Gather and scatter
+//===----------------------------------------------------------------------===//
+
+/// Every gathered element adds its gradient to the row that it came from.
+LogicalResult GatherOp::buildGradient(GradientBuilder &builder) {
+  if (!builder.wants(0))
+    return success();
+  NamedTensor table = builder.operand(0);
+  // Rows add up in the type of the table's gradient.
+  NamedTensor g = builder.cast(builder.gradient(), builder.gradientType(0));
+  SmallVector<NamedTensor, 2> operands = {g};
+  for (unsigned i = 0; i < getPositions().size(); ++i)
+    operands.push_back(builder.operand(i + 1));
+  auto type =
+      RankedTensorType::get(table.getType().getShape(), g.getElementType());
+  builder.give(0, builder.create<ScatterSumOp>(
+                      table.indices, type, g.value, getPositions(),
+                      builder.indexing(operands, table.indices), getDims()));
+  return success();
+}
+
+/// What is written passes to the update, what is kept to the destination. Of
+/// updates at equal positions only the last, which stays, has a gradient.
+LogicalResult ScatterOp::buildGradient(GradientBuilder &builder) {
+  NamedTensor g = builder.gradient(), update = builder.operand(1);
+  SmallVector<NamedTensor, 3> positions;
+  for (unsigned i = 0; i < getPositions().size(); ++i)
+    positions.push_back(builder.operand(i + 2));
+  auto gather = [&](const NamedTensor &table) {
+    SmallVector<NamedTensor, 4> operands = {table};
+    llvm::append_range(operands, positions);
+    auto type = RankedTensorType::get(update.getType().getShape(),
+                                      table.getElementType());
+    return builder.create<GatherOp>(
+        update.indices, type, table.value, getPositions(),
+        builder.indexing(operands, update.indices), getDims());
+  };
+  auto scatter = [&](const NamedTensor &destination,
+                     const NamedTensor &written) {
+    SmallVector<NamedTensor, 4> operands = {destination, written};
+    llvm::append_range(operands, positions);
+    return builder.create<ScatterOp>(
+        g.indices, destination.getType(), destination.value, written.value,
+        getPositions(), builder.indexing(operands, destination.indices),
+        getDims(), /*accumulate=*/false);
+  };
+  if (builder.wants(0)) {
+    NamedTensor zeros =
+        builder.broadcastTo(builder.constant(0, g.getElementType()), update);
+    builder.give(0, getAccumulate() ? g : scatter(g, zeros));
+  }
+  if (!builder.wants(1))
+    return success();
+  NamedTensor taken = gather(g);
+  // Elements that differ in an index of the destination never meet.
+  Names meeting;
+  for (StringRef index : update.indices)
+    if (!llvm::is_contained(g.indices, index))
+      meeting.push_back(index);
+  if (!getAccumulate() && !meeting.empty()) {
+    // Of the numbers of the elements that meet, a scatter leaves the last.
+    NamedTensor numbers =
+        builder.broadcastTo(builder.numberElements(update, meeting), update);
+    Type integer = numbers.getElementType();
+    NamedTensor stayed = gather(scatter(
+        builder.broadcastTo(builder.constant(-1, integer), g), numbers));
+    taken = select(compare(Function::Eq, stayed, numbers), taken);
+  }
+  builder.give(1, taken);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Layout of indices
+//===----------------------------------------------------------------------===//
+
+LogicalResult SplitOp::buildGradient(GradientBuilder &builder) {
+  if (!builder.wants(0))
+    return success();
+  NamedTensor g = builder.gradient(), x = builder.operand(0);
+  auto type = RankedTensorType::get(x.getType().getShape(), g.getElementType());
+  builder.give(0, builder.create<MergeOp>(x.indices, type, g.value,
+                                          getPartsAttr(), getWholeAttr(),
+                                          builder.indexing(g, x.indices)));
+  return success();
+}
+
+LogicalResult MergeOp::buildGradient(GradientBuilder &builder) {
+  if (!builder.wants(0))
+    return success();
+  NamedTensor g = builder.gradient(), x = builder.operand(0);
+  auto type = RankedTensorType::get(x.getType().getShape(), g.getElementType());
+  builder.give(0, builder.create<SplitOp>(x.indices, type, g.value,
+                                          getWholeAttr(), getPartsAttr(),
+                                          builder.indexing(g, x.indices)));
+  return success();
+}
+
+/// Zeros around the slice.
+LogicalResult SliceOp::buildGradient(GradientBuilder &builder) {
+  if (!builder.wants(0))
+    return success();
+  NamedTensor g = builder.gradient(), x = builder.operand(0);
+  int64_t begin = getRange()[0], end = getRange()[1];
+  SmallVector<NamedTensor, 3> pieces;
+  Names parts;
+  auto add = [&](const NamedTensor &piece, StringRef part) {
+    pieces.push_back(piece);
+    parts.push_back(part);
+  };
+  std::string before = (getPart() + ".before").str();
+  std::string behind = (getPart() + ".behind").str();
+  if (begin > 0)
+    add(builder.zerosLike(g, getPart(), before, begin), before);
+  add(g, getPart());
+  if (int64_t whole = x.extent(getWhole()); end < whole)
+    add(builder.zerosLike(g, getPart(), behind, whole - end), behind);
+  if (pieces.size() == 1) {
+    g.indices[llvm::find(g.indices, getPart()) - g.indices.begin()] =
+        getWhole();
+    builder.give(0, g);
+    return success();
+  }
+  SmallVector<Value, 3> values;
+  for (const NamedTensor &piece : pieces)
+    values.push_back(piece.value);
+  auto type = RankedTensorType::get(x.getType().getShape(), g.getElementType());
+  builder.give(0, builder.create<ConcatOp>(
+                      x.indices, type, values,
+                      builder.getBuilder().getStrArrayAttr(parts),
+                      getWholeAttr(), builder.indexing(pieces, x.indices)));
+  return success();
+}
+
+LogicalResult ConcatOp::buildGradient(GradientBuilder &builder) {
+  NamedTensor g = builder.gradient();
+  int64_t begin = 0;
+  for (auto [i, part] : llvm::enumerate(getParts().getAsRange<StringAttr>())) {
+    NamedTensor x = builder.operand(i);
+    int64_t end = begin + x.extent(part);
+    if (builder.wants(i)) {
+      auto type =
+          RankedTensorType::get(x.getType().getShape(), g.getElementType());
+      builder.give(i,
+                   builder.create<SliceOp>(
+                       x.indices, type, g.value, getWholeAttr(),
+                       builder.getBuilder().getDenseI64ArrayAttr({begin, end}),
+                       part, builder.indexing(g, x.indices)));
+    }
+    begin = end;
+  }
+  return success();
+}
+
+LogicalResult ReshardOp::buildGradient(GradientBuilder &builder) {
+  if (builder.wants(0))
+    builder.give(0, builder.gradient());
+  return success();
+}
+
+/// Integers.
+LogicalResult IotaOp::buildGradient(GradientBuilder &) { return success(); }
+
+/// TODO
+LogicalResult NormalizeOp::buildGradient(GradientBuilder &) {
+  return emitOpError("todo");
+}
+LogicalResult AttentionOp::buildGradient(GradientBuilder &) {
+  return emitOpError("todo");
+}
+LogicalResult CrossEntropyOp::buildGradient(GradientBuilder &) {
+  return emitOpError("todo");
+}
+
+LogicalResult ScatterSumOp::buildGradient(GradientBuilder &builder) {
+  if (!builder.wants(0))
+    return success();
+  NamedTensor g = builder.gradient(), update = builder.operand(0);
+  SmallVector<NamedTensor, 2> operands = {g};
+  for (unsigned i = 0; i < getPositions().size(); ++i)
+    operands.push_back(builder.operand(i + 1));
+  auto type =
+      RankedTensorType::get(update.getType().getShape(), g.getElementType());
+  builder.give(0, builder.create<GatherOp>(
+                      update.indices, type, g.value, getPositions(),
+                      builder.indexing(operands, update.indices), getDims()));
+  return success();
+}

@@ -103,15 +103,20 @@ partial      : '{' '+' axes+=name (',' '+' axes+=name)* '}' ;
 
 // ---- training, serving
 trainBlock   : 'train' '{' items+=trainItem* '}' ;
-trainItem    : key=name ('=' settingValue | tensor=name dims) ;
+trainItem
+  : key=name '=' settingValue (',' settingValue)*
+  | key=name placed+=placedTensor (',' placed+=placedTensor)*
+  ;
+placedTensor : name dims? ;
 serveBlock   : 'serve' '{' settings+=setting* '}' ;
 setting      : name '=' settingValue ;
 settingValue
-  : ONE_F_ONE_B | TYPE | 'true' | 'false' | 'none'
+  : ONE_F_ONE_B ('(' integer ')')?
+  | TYPE | 'true' | 'false' | 'none' | STRING | REAL
   | dimExpr
   | name '(' namedValue (',' namedValue)* ')'
   ;
-namedValue   : name '=' (TYPE | dimExpr | 'none') ;
+namedValue   : name '=' (TYPE | 'none' | REAL | dimExpr) ;
 
 // ---- questions: the texts of --sweep and --crossover
 question

@@ -415,21 +415,53 @@ AstBuilder::build(Parser::RepeatHeadContext *context) {
 // Training and serving
 //===----------------------------------------------------------------------===//
 
-ast::Setting AstBuilder::setting(Parser::NameContext *key,
-                                 Parser::SettingValueContext *value) {
-  SMRange where = range(value);
-  return {name(key), text(where).str(), where};
+ast::SettingValue AstBuilder::settingValue(antlr4::ParserRuleContext *context,
+                                           Parser::DimExprContext *number) {
+  ast::SettingValue result;
+  result.range = range(context);
+  result.text = text(result.range).str();
+  if (number)
+    result.number = extent(number);
+  return result;
+}
+
+ast::SettingValue
+AstBuilder::settingValue(Parser::SettingValueContext *context) {
+  ast::SettingValue result = settingValue(context, context->dimExpr());
+  if (!context->namedValue().empty())
+    result.function = name(context->name()).text;
+  for (Parser::NamedValueContext *each : context->namedValue()) {
+    ast::SettingValue value = settingValue(each, each->dimExpr());
+    ast::Name key = name(each->name());
+    // What stands behind the `=`.
+    value.text = StringRef(value.text).split('=').second.trim().str();
+    result.arguments.push_back({key, std::move(value)});
+  }
+  return result;
+}
+
+ast::Setting
+AstBuilder::setting(Parser::NameContext *key,
+                    const std::vector<Parser::SettingValueContext *> &values) {
+  ast::Setting result{name(key), {}};
+  for (Parser::SettingValueContext *value : values)
+    result.values.push_back(settingValue(value));
+  return result;
 }
 
 ast::ItemPtr AstBuilder::build(Parser::TrainBlockContext *context) {
   auto result = std::make_unique<ast::TrainBlock>();
   result->range = range(context);
   for (Parser::TrainItemContext *item : context->items) {
-    if (Parser::SettingValueContext *value = item->settingValue())
-      result->settings.push_back(setting(item->key, value));
-    else
+    if (!item->settingValue().empty())
+      result->settings.push_back(setting(item->key, item->settingValue()));
+    for (Parser::PlacedTensorContext *placed : item->placed) {
+      std::optional<ast::IndexList> indices;
+      if (Parser::DimsContext *written = placed->dims())
+        indices = dims(written);
       result->placings.push_back(
-          {name(item->key), name(item->tensor), dims(item->dims())});
+          {name(item->key), name(placed->name()), std::move(indices)});
+    }
   }
   return result;
 }
@@ -438,7 +470,7 @@ ast::ItemPtr AstBuilder::build(Parser::ServeBlockContext *context) {
   auto result = std::make_unique<ast::ServeBlock>();
   result->range = range(context);
   for (Parser::SettingContext *each : context->settings)
-    result->settings.push_back(setting(each->name(), each->settingValue()));
+    result->settings.push_back(setting(each->name(), {each->settingValue()}));
   return result;
 }
 

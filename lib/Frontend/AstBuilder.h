@@ -79,8 +79,12 @@ private:
   std::optional<ast::Partial> partial(Parser::PartialContext *context);
   ast::IndexList dims(Parser::DimsContext *context);
   ast::Parameter parameter(Parser::ParamContext *context);
-  ast::Setting setting(Parser::NameContext *key,
-                       Parser::SettingValueContext *value);
+  ast::SettingValue settingValue(antlr4::ParserRuleContext *context,
+                                 Parser::DimExprContext *number);
+  ast::SettingValue settingValue(Parser::SettingValueContext *context);
+  ast::Setting
+  setting(Parser::NameContext *key,
+          const std::vector<Parser::SettingValueContext *> &values);
 
   ast::Target target(Parser::TargetContext *context);
   ExprTree expr(Parser::ExprContext *context);

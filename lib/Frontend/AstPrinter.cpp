@@ -378,7 +378,11 @@ void Printer::printItem(const LayerDecl &item) {
 }
 
 void Printer::print(const Setting &setting) {
-  line("setting ") << setting.name.text << " = " << setting.value << "\n";
+  line("setting ") << setting.name.text << " = ";
+  llvm::interleaveComma(setting.values, os, [&](const SettingValue &value) {
+    os << value.text;
+  });
+  os << "\n";
 }
 
 void Printer::printItem(const TrainBlock &item) {
@@ -389,7 +393,8 @@ void Printer::printItem(const TrainBlock &item) {
   for (const Placing &placing : item.placings) {
     line("placing ") << placing.what.text << " " << placing.tensor.text << "\n";
     Inner ofPlacing(*this);
-    print(placing.indices);
+    if (placing.indices)
+      print(*placing.indices);
   }
 }
 

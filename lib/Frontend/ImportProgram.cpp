@@ -250,9 +250,11 @@ bool ProgramReader::readSettings() {
 }
 
 void ProgramReader::refuseUnsupported() {
-  if (auto *train = findOnly<ast::TrainBlock>("train"))
-    files.error(train->range) << "`train` is not supported yet";
-  if (auto *serve = findOnly<ast::ServeBlock>("serve"))
+  auto *train = findOnly<ast::TrainBlock>("train");
+  auto *serve = findOnly<ast::ServeBlock>("serve");
+  if (serve && train)
+    files.error(serve->range) << "`train` and `serve` exclude each other";
+  else if (serve)
     files.error(serve->range) << "`serve` is not supported yet";
 }
 

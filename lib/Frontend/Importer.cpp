@@ -362,5 +362,8 @@ void Importer::importFiles(llvm::ArrayRef<const ast::File *> sources,
   if (!hasRoom(main.back()->range))
     return;
   importOutputs(main);
+  for (const ast::ItemPtr &item : main)
+    if (auto *block = llvm::dyn_cast<ast::TrainBlock>(item.get()))
+      importTraining(*block, program);
   checkUncalledLayers(program);
 }

@@ -115,6 +115,9 @@ private:
   void collectAssignedNames(const Items &items);
   void importOutputs(const Items &items);
   void importOutput(const ast::OutputDecl &output);
+  /// Sets what the `train` block says of the program (Training.cpp).
+  void importTraining(const ast::TrainBlock &block, shd::ProgramOp program);
+  void importLoss(const ast::Setting &setting, shd::ProgramOp program);
   /// Dims, tensors, then statements of a block.
   void importBlock(const Items &items);
   void importStatements(const Items &items);

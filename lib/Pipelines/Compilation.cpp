@@ -13,12 +13,26 @@ Compilation::Compilation(Program program, CompileOptions options)
       reached(Stage::Imported) {
   module().getContext()->getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
       [machine = imported.machine](shd::HardwareAttr) { return machine; });
+  makeStep();
 }
 
 Compilation::Compilation(OwningOpRef<ModuleOp> module, Stage stage,
                          CompileOptions options)
     : how(std::move(options)), reached(stage) {
   imported.module = std::move(module);
+  makeStep();
+}
+
+/// A program that is trained becomes a step, once.
+void Compilation::makeStep() {
+  if (reached != Stage::Imported || !program() || !program().getTraining())
+    return;
+  auto declared = program().getBody().getOps<shd::DeclareOp>();
+  bool isStep = llvm::any_of(declared, [](shd::DeclareOp declare) {
+    return declare.getKind() == shd::TensorKind::Gradient;
+  });
+  if (!isStep)
+    hasFailed = failed(run(buildTrainingPipeline));
 }
 
 Compilation::Stage Compilation::stageOf(ModuleOp module) {
@@ -35,7 +49,10 @@ std::optional<Compilation> Compilation::import(llvm::SourceMgr &sourceMgr,
   std::optional<Program> program = importProgram(sourceMgr, context, overrides);
   if (!program)
     return std::nullopt;
-  return Compilation(std::move(*program), std::move(options));
+  Compilation compilation(std::move(*program), std::move(options));
+  if (compilation.hasFailed)
+    return std::nullopt;
+  return compilation;
 }
 
 shd::ProgramOp Compilation::program() {
@@ -76,7 +93,7 @@ Compilation::advance(Stage stage,
 
 LogicalResult Compilation::prepareNetwork() {
   assert(reached == Stage::Imported && "the network is that of a search");
-  if (failed(checkOneProgram(module())))
+  if (hasFailed || failed(checkOneProgram(module())))
     return failure();
   return run(buildUnsolvedPipeline);
 }

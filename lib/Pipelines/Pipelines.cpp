@@ -28,6 +28,12 @@ void shardc::buildPlanPipeline(OpPassManager &manager,
   program.addPass(shd::createShdOptimize(optimize));
 }
 
+void shardc::buildTrainingPipeline(OpPassManager &manager) {
+  OpPassManager &program = manager.nest<shd::ProgramOp>();
+  program.addPass(shd::createShdDifferentiate());
+  program.addPass(shd::createShdAddOptimizer());
+}
+
 void shardc::buildUnsolvedPipeline(OpPassManager &manager) {
   manager.addNestedPass<shd::ProgramOp>(shd::createShdFusionGroups());
 }

@@ -312,18 +312,34 @@ struct BrokenItem : Item {
   static bool classof(const Item *i) { return i->kind == Kind::Broken; }
 };
 
-/// `name = value` of a train or serve block; values are checked when the block
-/// is built.
-struct Setting {
-  Name name;
-  std::string value; // source text
-  llvm::SMRange valueRange;
+struct SettingArgument;
+
+/// A value of a train or serve block; it is checked when the block is imported.
+struct SettingValue {
+  llvm::SMRange range;
+  std::string text; // of the source
+  /// Where it is arithmetic, a name, or `every(4)`.
+  DimExprPtr number;
+  /// `adamw(moments=f32)`.
+  std::string function;
+  std::vector<SettingArgument> arguments;
 };
 
-/// `gradient W[D@X, F]`.
+struct SettingArgument {
+  Name name;
+  SettingValue value;
+};
+
+/// `name = value, value` of a train or serve block.
+struct Setting {
+  Name name;
+  std::vector<SettingValue> values;
+};
+
+/// `gradient W[D@X, F]`, `save h`.
 struct Placing {
   Name what, tensor;
-  IndexList indices;
+  std::optional<IndexList> indices;
 };
 
 struct TrainBlock : Item {

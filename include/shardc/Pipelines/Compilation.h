@@ -45,7 +45,8 @@ struct CompileOptions {
 class Compilation {
 public:
   enum class Stage {
-    /// As written, before any sharding decision.
+    /// As written, before any sharding decision; a program that is trained is
+    /// the whole step.
     Imported,
     /// Every value and use has a closed pin.
     Planned,
@@ -107,6 +108,7 @@ public:
   llvm::LogicalResult convertToSpmd();
 
 private:
+  void makeStep();
   llvm::LogicalResult
   run(llvm::function_ref<void(mlir::OpPassManager &)> buildPipeline);
   llvm::LogicalResult

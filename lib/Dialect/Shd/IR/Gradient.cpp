@@ -30,6 +30,7 @@ void shd::nameGradient(Operation *op, StringRef name) {
     for (Value result : op->getResults())
       setResultAttr(result, kName, builder.getStringAttr(name + ".grad"));
   op->setAttr(kTemporary, builder.getUnitAttr());
+  setPhase(op, Phase::Backward);
 }
 
 //===----------------------------------------------------------------------===//

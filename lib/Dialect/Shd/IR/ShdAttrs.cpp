@@ -430,7 +430,8 @@ LogicalResult TrainingAttr::verify(
     Type moments, Type master, Type gradients, Type reduce, FloatAttr,
     FloatAttr, FloatAttr, FloatAttr, FloatAttr, FloatAttr, StringAttr,
     int64_t microbatches, Remat remat, int64_t every, FloatAttr tokens,
-    ArrayRef<StringAttr>, DictionaryAttr) {
+    ArrayRef<StringAttr>, DictionaryAttr, DictionaryAttr, DictionaryAttr,
+    DictionaryAttr) {
   // B1
   for (Type type : {moments, master, gradients, reduce})
     if (type && !isa<FloatType>(type))

@@ -235,6 +235,15 @@ ShardingAttr shd::getMade(Value result) {
   return dyn_cast_or_null<ShardingAttr>(getResultAttr(result, kMade));
 }
 
+Phase shd::getPhase(Operation *op) {
+  auto phase = op->getAttrOfType<PhaseAttr>(kPhase);
+  return phase ? phase.getValue() : Phase::Forward;
+}
+
+void shd::setPhase(Operation *op, Phase phase) {
+  op->setAttr(kPhase, PhaseAttr::get(op->getContext(), phase));
+}
+
 StringRef shd::getResultName(Value result) {
   auto name = dyn_cast_or_null<StringAttr>(getResultAttr(result, kName));
   return name ? name.getValue() : StringRef();
@@ -481,6 +490,7 @@ struct AttributeForm {
 
 static const AttributeForm attributeForms[] = {
     {kTemporary, isKind<UnitAttr>, "a unit attribute"},
+    {kPhase, isKind<PhaseAttr>, "a phase"},
     {kGroup, isKind<GroupAttr>, "a part of a fusion group"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
     {kPrologues, isGroupList, "a list of parts of fusion groups"},

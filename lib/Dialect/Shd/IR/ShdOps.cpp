@@ -171,9 +171,8 @@ LogicalResult DeclareOp::verify() {
                          << "' may not be stored as a partial sum";
   // D4
   bool isOfWeight = getKind() == TensorKind::Gradient ||
-                    getKind() == TensorKind::Moment ||
                     getKind() == TensorKind::Master;
-  if (isOfWeight != getOf().has_value())
+  if (getKind() != TensorKind::Moment && isOfWeight != getOf().has_value())
     return emitOpError() << "'" << getSym() << "' "
                          << (isOfWeight ? "needs the weight that it is of"
                                         : "is not of a weight");

@@ -107,6 +107,9 @@ inline constexpr llvm::StringLiteral kCopy = "shd.copy";
 /// Marks the last collective between an operation's result and the layout in
 /// which its value is stored.
 inline constexpr llvm::StringLiteral kStore = "shd.store";
+/// The phase of a training step that an operation belongs to; without, the
+/// forward pass.
+inline constexpr llvm::StringLiteral kPhase = "shd.phase";
 /// On collectives: the name of the tensor that moves, and of its indices.
 inline constexpr llvm::StringLiteral kOperand = "shd.operand";
 inline constexpr llvm::StringLiteral kIndices = "shd.indices";
@@ -173,6 +176,9 @@ ShardingAttr getStoredPin(mlir::Value value);
 /// The layout that the plan lets an operation make, before it is stored.
 ShardingAttr getMade(mlir::Value result);
 void setMade(mlir::Value result, ShardingAttr layout);
+
+Phase getPhase(mlir::Operation *op);
+void setPhase(mlir::Operation *op, Phase phase);
 
 /// The program's name of what an operation that computes makes; empty without.
 llvm::StringRef getResultName(mlir::Value result);

@@ -164,7 +164,8 @@ def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
     step of it. `moments` and `master` are absent where the optimizer keeps none,
     `reduce` where gradients are sent in the type in which they accumulate,
     `batch` where the first index of the inputs is the batch. 0 microbatches and
-    `remat = auto` leave the choice to the search.
+    `remat = auto` leave the choice to the search. `save` names what is saved, and
+    nothing else is; it and the other pins map names to shardings or `unit`.
 
     **Constraints:**
     - (B1) Element types are of real numbers.
@@ -186,7 +187,10 @@ def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
     DefaultValuedParameter<"int64_t", "0">:$every,
     "::mlir::FloatAttr":$tokens,
     OptionalArrayRefParameter<"::mlir::StringAttr">:$frozen,
-    OptionalParameter<"::mlir::DictionaryAttr">:$save);
+    OptionalParameter<"::mlir::DictionaryAttr">:$save,
+    OptionalParameter<"::mlir::DictionaryAttr">:$gradient_pins,
+    OptionalParameter<"::mlir::DictionaryAttr">:$moment_pins,
+    OptionalParameter<"::mlir::DictionaryAttr">:$master_pins);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -70,6 +70,13 @@ def Shd_Remat : Shd_Enum<"Remat", "what the backward pass recomputes", [
   I32EnumAttrCase<"Full", 2, "full">, I32EnumAttrCase<"Every", 3, "every">]>;
 def Shd_RematAttr : EnumAttr<Shd_Dialect, Shd_Remat, "remat">;
 
+def Shd_Phase : Shd_Enum<"Phase", "the part of a training step", [
+  I32EnumAttrCase<"Forward", 0, "forward">,
+  I32EnumAttrCase<"Backward", 1, "backward">,
+  I32EnumAttrCase<"Recompute", 2, "recompute">,
+  I32EnumAttrCase<"Update", 3, "update">]>;
+def Shd_PhaseAttr : EnumAttr<Shd_Dialect, Shd_Phase, "phase">;
+
 def Shd_Combination : Shd_Enum<"Combination",
     "what an all_reduce does with the contributions of devices", [
   I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">,

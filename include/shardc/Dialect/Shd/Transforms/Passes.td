@@ -30,6 +30,36 @@ def ShdReplicateOpen : Pass<"shd-replicate-open", "::shardc::shd::ProgramOp"> {
   }];
 }
 
+def ShdDifferentiate : Pass<"shd-differentiate", "::shardc::shd::ProgramOp"> {
+  let summary = "Appends the backward pass: the gradient of every trained weight";
+  let description = [{
+    Reverse-mode differentiation of the loss with respect to the weights that are
+    not frozen, by the operations' `GradientOpInterface`; a program without
+    `training` stays as it is. A value that several operations read sums their
+    gradients. Gradients of activations have the element type of the activation,
+    gradients of weights the type `gradients`, and each of these ends in a buffer
+    of kind `gradient`. A repeat becomes a repeat in reverse; what its iterations
+    read of the forward pass is saved in buffers or recomputed, as `save` and
+    `remat` say (`auto`: results of einsums, attention and gathers are saved).
+
+    Run it after the import. Emits an error where the loss is no scalar, depends
+    on no trained weight, or an operation on the way has no derivative.
+  }];
+}
+
+def ShdAddOptimizer : Pass<"shd-add-optimizer", "::shardc::shd::ProgramOp"> {
+  let summary = "Appends the optimizer's update of every weight with a gradient";
+  let description = [{
+    Declares moments and master copies as `training` says and appends, for each
+    weight, the elementwise operations that read gradient, moments and master
+    copy (or weight) and write them and the weight. Weights that are stacked
+    along the same repeats are updated in one repeat. With `clip`, gradients are
+    scaled so that their global norm is at most that.
+
+    Run it after `shd-differentiate` and `shd-microbatch`.
+  }];
+}
+
 def ShdFusionGroups : Pass<"shd-fusion-groups", "::shardc::shd::ProgramOp"> {
   let summary = "Decides which operations fuse";
   let description = [{

@@ -1,0 +1,599 @@
+//===- Differentiate.cpp - shd-differentiate -------------------*- C++ -*-===//
+//
+// Reverse-mode differentiation. The operations between the trained weights and
+// the loss are visited from the last to the first; each gives its operands
+// gradients (GradientOpInterface), and a value that several operations read
+// sums what they give. A repeat becomes a repeat in reverse whose carried
+// values are the gradients of the carried values; what its iterations read of
+// the forward pass they find in buffers stacked along the repeat, or recompute.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/IRMapping.h"
+#include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/Transforms/Passes.h"
+#include "shardc/Optimizer/Names.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/GlobPattern.h"
+
+using namespace mlir;
+
+namespace shardc::shd {
+#define GEN_PASS_DEF_SHDDIFFERENTIATE
+#include "shardc/Dialect/Shd/Transforms/Passes.h.inc"
+
+namespace {
+
+/// A repeat of the forward pass while its gradient is built.
+struct Frame {
+  RepeatOp forward, backward;
+  Frame *outer = nullptr;
+  /// Values of the forward iteration as the backward iteration has them.
+  llvm::DenseMap<Value, Value> available;
+  /// The last of the operations that make these, at the start of the body.
+  Operation *lastMade = nullptr;
+};
+
+class Differentiation : private BackwardScope {
+public:
+  Differentiation(ProgramOp program, TrainingAttr training)
+      : program(program), training(training), builder(program.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  FailureOr<OutputOp> findLoss();
+  LogicalResult findTrained();
+  void findActive(Block &block);
+  LogicalResult visit(Block &block);
+  LogicalResult visit(Operation &op);
+  struct Carried;
+  std::optional<Carried> findCarried(RepeatOp repeat);
+  LogicalResult fillBody(const Carried &carried, Frame &frame);
+  LogicalResult visitRepeat(RepeatOp repeat);
+  void visitPart(PartOp part);
+  void give(Value value, Value gradient);
+  Value gradientOf(Value value);
+  Value castTo(Value value, Type type);
+  Value zeros(Value like, Type elementType);
+  DeclareOp declareLike(DeclareOp weight);
+
+  bool isWanted(Value value) override;
+  Type gradientType(Value value) override;
+  Value read(Value value, OpBuilder &at) override;
+  Frame *frameOf(Value value) const;
+  Value bring(Value value, Frame &frame);
+  bool isKept(Value value) const;
+  Value keep(Value value, Frame &frame);
+  Value remake(Value value, Frame &frame);
+  std::string freeName(StringRef name);
+
+  ProgramOp program;
+  TrainingAttr training;
+  OpBuilder builder;
+  SmallVector<DeclareOp> weights;
+  /// Values that depend on a trained weight.
+  llvm::DenseSet<Value> active;
+  /// The gradients that the operations visited so far give each value.
+  llvm::DenseMap<Value, SmallVector<Value, 2>> contributions;
+  /// The innermost repeat whose gradient is built.
+  Frame *innermost = nullptr;
+  llvm::StringSet<> names;
+};
+
+//===----------------------------------------------------------------------===//
+// What is differentiated
+//===----------------------------------------------------------------------===//
+
+FailureOr<OutputOp> Differentiation::findLoss() {
+  for (auto output : program.getBody().getOps<OutputOp>()) {
+    if (output.getSym() != training.getLoss())
+      continue;
+    auto type = cast<RankedTensorType>(output.getValue().getType());
+    if (type.getRank() == 0 && isa<FloatType>(type.getElementType()))
+      return output;
+    return output.emitError("the loss '")
+           << output.getSym() << "' must be a scalar of real numbers, but is "
+           << typeName(type.getElementType()) << " with " << type.getRank()
+           << " dimensions";
+  }
+  return program.emitError("no output is called '")
+         << training.getLoss() << "', the loss";
+}
+
+/// The weights to train: all that no pattern names.
+LogicalResult Differentiation::findTrained() {
+  std::vector<llvm::GlobPattern> patterns;
+  for (StringAttr text : training.getFrozen()) {
+    auto pattern = llvm::GlobPattern::create(text.getValue());
+    if (!pattern)
+      return program.emitError("invalid pattern for frozen weights: '")
+             << text.getValue() << "': " << llvm::toString(pattern.takeError());
+    patterns.push_back(std::move(*pattern));
+  }
+  for (auto declare : program.getBody().getOps<DeclareOp>()) {
+    names.insert(declare.getSym());
+    bool isFrozen = llvm::any_of(patterns, [&](const auto &pattern) {
+      return pattern.match(declare.getSym());
+    });
+    if (declare.getKind() == TensorKind::Weight && !isFrozen &&
+        isa<FloatType>(declare.getType().getElementType())) {
+      weights.push_back(declare);
+      active.insert(declare.getResult());
+    }
+  }
+  return success();
+}
+
+/// A carried value that depends on a weight in one iteration does so in all.
+void Differentiation::findActive(Block &block) {
+  for (Operation &op : block) {
+    if (auto repeat = dyn_cast<RepeatOp>(op)) {
+      Block &body = repeat.getBody().front();
+      Operation *yield = body.getTerminator();
+      for (bool changed = true; changed;) {
+        changed = false;
+        for (auto [argument, init, yielded, result] :
+             llvm::zip_equal(repeat.getCarried(), repeat.getInits(),
+                             yield->getOperands(), repeat.getResults()))
+          if (active.contains(init) || active.contains(yielded)) {
+            changed |= active.insert(argument).second;
+            active.insert(result);
+          }
+        findActive(body);
+        for (auto [argument, yielded] :
+             llvm::zip_equal(repeat.getCarried(), yield->getOperands()))
+          changed |= active.contains(yielded) && !active.contains(argument);
+      }
+    } else if (llvm::any_of(op.getOperands(), [&](Value operand) {
+                 return active.contains(operand);
+               })) {
+      active.insert_range(op.getResults());
+    }
+  }
+}
+
+bool Differentiation::isWanted(Value value) {
+  return active.contains(value) &&
+         isa<FloatType>(getElementTypeOrSelf(value.getType()));
+}
+
+Type Differentiation::gradientType(Value value) {
+  return declarationOf(value) ? training.getGradients()
+                              : getElementTypeOrSelf(value.getType());
+}
+
+//===----------------------------------------------------------------------===//
+// Values of the forward pass
+//===----------------------------------------------------------------------===//
+
+/// The repeat in whose forward body a value is made, if its gradient is being
+/// built.
+Frame *Differentiation::frameOf(Value value) const {
+  for (Frame *frame = innermost; frame; frame = frame->outer)
+    if (frame->forward.getBody().isAncestor(value.getParentRegion()))
+      return frame;
+  return nullptr;
+}
+
+Value Differentiation::read(Value value, OpBuilder &) {
+  Frame *frame = frameOf(value);
+  return frame ? bring(value, *frame) : value;
+}
+
+Value Differentiation::bring(Value value, Frame &frame) {
+  if (Value known = frame.available.lookup(value))
+    return known;
+  Value here = value == frame.forward.getIteration()
+                   ? Value(frame.backward.getIteration())
+               : isKept(value) ? keep(value, frame)
+                               : remake(value, frame);
+  frame.available[value] = here;
+  return here;
+}
+
+/// Views, constants and what is broadcast from these are made anew; results of
+/// repeats are always kept.
+static bool isRemade(Operation *op) {
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  return isa<PartOp, ConstantOp, IotaOp>(op) ||
+         (elementwise && elementwise.getFunction() == Function::Copy &&
+          elementwise.getInputs().front().getDefiningOp<ConstantOp>());
+}
+
+bool Differentiation::isKept(Value value) const {
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<RepeatOp>(op))
+    return true;
+  if (isRemade(op))
+    return false;
+  if (DictionaryAttr save = training.getSave())
+    return !op->hasAttr(kTemporary) && save.contains(getResultName(value));
+  switch (training.getRemat()) {
+  case Remat::None:
+    return true;
+  case Remat::Full:
+  case Remat::Every:
+    return false;
+  case Remat::Auto: // what is cheap to compute is recomputed
+    auto cost = dyn_cast<CostOpInterface>(op);
+    return cost && cost.getFusionKind() == FusionKind::Leader;
+  }
+  llvm_unreachable("unknown remat");
+}
+
+std::string Differentiation::freeName(StringRef name) {
+  std::string free = name.str();
+  for (unsigned number = 2; !names.insert(free).second; ++number)
+    free = (name + "." + Twine(number)).str();
+  return free;
+}
+
+/// Each forward iteration leaves the value in a buffer, where the backward
+/// iteration finds it.
+Value Differentiation::keep(Value value, Frame &frame) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<std::string> indices;
+  SmallVector<int64_t> shape;
+  SmallVector<Value> numbers, backwardNumbers;
+  Frame *outermost = &frame;
+  for (Frame *each = &frame; each; each = each->outer) {
+    indices.insert(indices.begin(), each->forward.getIndex().str());
+    shape.insert(shape.begin(), int64_t(each->forward.getCount()));
+    numbers.insert(numbers.begin(), each->forward.getIteration());
+    backwardNumbers.insert(backwardNumbers.begin(),
+                           each->backward.getIteration());
+    outermost = each;
+  }
+  llvm::append_range(indices, indexNames(value));
+  llvm::append_range(shape, type.getShape());
+  Location loc = value.getLoc();
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(outermost->forward);
+  auto buffer =
+      DeclareOp::create(builder, loc, type.clone(shape), TensorKind::Saved,
+                        freeName(valueName(value) + ".saved"),
+                        builder.getStrArrayAttr(SmallVector<StringRef>(
+                            indices.begin(), indices.end())),
+                        numbers.size(), /*of=*/StringAttr());
+  builder.setInsertionPoint(frame.forward.getBody().front().getTerminator());
+  UpdateOp::create(builder, loc, value, buffer, numbers);
+  if (frame.lastMade)
+    builder.setInsertionPointAfter(frame.lastMade);
+  else
+    builder.setInsertionPointToStart(&frame.backward.getBody().front());
+  auto part = PartOp::create(builder, loc, type, buffer, backwardNumbers);
+  frame.lastMade = part;
+  return part;
+}
+
+/// Runs the value's operation again, after what it reads.
+Value Differentiation::remake(Value value, Frame &frame) {
+  Operation *op = value.getDefiningOp();
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, read(operand, builder));
+  OpBuilder::InsertionGuard guard(builder);
+  if (frame.lastMade)
+    builder.setInsertionPointAfter(frame.lastMade);
+  else
+    builder.setInsertionPointToStart(&frame.backward.getBody().front());
+  Operation *again = builder.clone(*op, mapping);
+  removeSourceAttributes(again);
+  if (isa<CostOpInterface>(op))
+    setPhase(again, Phase::Recompute);
+  frame.lastMade = again;
+  for (auto [before, after] :
+       llvm::zip_equal(op->getResults(), again->getResults()))
+    frame.available[before] = after;
+  return frame.available[value];
+}
+
+//===----------------------------------------------------------------------===//
+// Sums of gradients
+//===----------------------------------------------------------------------===//
+
+void Differentiation::give(Value value, Value gradient) {
+  contributions[value].push_back(gradient);
+}
+
+static IndexingAttr sameIndices(Value value, unsigned operands) {
+  auto names = indexNames(value);
+  Builder builder(value.getContext());
+  ArrayAttr list = builder.getStrArrayAttr(
+      SmallVector<StringRef>(names.begin(), names.end()));
+  return IndexingAttr::get(value.getContext(),
+                           SmallVector<ArrayAttr>(operands, list), list);
+}
+
+/// The sum of what a value's readers gave, or null if they gave nothing.
+Value Differentiation::gradientOf(Value value) {
+  auto found = contributions.find(value);
+  if (found == contributions.end())
+    return nullptr;
+  SmallVector<Value, 2> parts = std::move(found->second);
+  contributions.erase(found);
+  IndexingAttr indexing = sameIndices(value, 2);
+  Value sum = parts.front();
+  for (Value part : llvm::drop_begin(parts)) {
+    auto add =
+        ElementwiseOp::create(builder, value.getLoc(), sum.getType(),
+                              Function::Add, ValueRange{sum, part}, indexing);
+    nameGradient(add, valueName(value));
+    sum = add.getResult();
+  }
+  return sum;
+}
+
+Value Differentiation::castTo(Value value, Type type) {
+  auto from = cast<RankedTensorType>(value.getType());
+  if (from.getElementType() == type)
+    return value;
+  auto cast =
+      ElementwiseOp::create(builder, value.getLoc(), from.clone(type),
+                            Function::Cast, value, sameIndices(value, 1));
+  nameGradient(cast, getResultName(value));
+  return cast.getResult();
+}
+
+Value Differentiation::zeros(Value like, Type elementType) {
+  auto scalar = RankedTensorType::get({}, elementType);
+  auto zero = ConstantOp::create(
+      builder, like.getLoc(), scalar,
+      DenseElementsAttr::get(scalar,
+                             Attribute(builder.getFloatAttr(elementType, 0))));
+  auto type = cast<RankedTensorType>(like.getType()).clone(elementType);
+  if (type.getRank() == 0)
+    return zero.getResult();
+  IndexingAttr same = sameIndices(like, 1);
+  auto indexing = IndexingAttr::get(
+      builder.getContext(), builder.getStrArrayAttr({}), same.getResults());
+  auto copy = ElementwiseOp::create(builder, like.getLoc(), type,
+                                    Function::Copy, zero.getResult(), indexing);
+  nameGradient(copy, valueName(like));
+  return copy.getResult();
+}
+
+//===----------------------------------------------------------------------===//
+// From the last operation to the first
+//===----------------------------------------------------------------------===//
+
+/// The buffer for the gradient of a weight.
+DeclareOp Differentiation::declareLike(DeclareOp weight) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfter(weight);
+  auto buffer = DeclareOp::create(
+      builder, weight.getLoc(), weight.getType().clone(training.getGradients()),
+      TensorKind::Gradient, freeName((weight.getSym() + ".grad").str()),
+      weight.getIndices(), weight.getStacked(), weight.getSymAttr());
+  return buffer;
+}
+
+/// The gradient of a weight's part goes where the weight's is stacked. Several
+/// parts in one iteration are one part.
+void Differentiation::visitPart(PartOp part) {
+  Value gradient = gradientOf(part);
+  auto weight = part.getSource().getDefiningOp<DeclareOp>();
+  if (!gradient || !weight)
+    return;
+  for (auto other : part->getBlock()->getOps<PartOp>())
+    if (other.getSource() == part.getSource() &&
+        other.getAt() == part.getAt()) {
+      if (other != part)
+        return give(other, gradient);
+      break;
+    }
+  SmallVector<Value> numbers;
+  for (Value number : part.getAt())
+    numbers.push_back(read(number, builder));
+  UpdateOp::create(builder, part.getLoc(), gradient, declareLike(weight),
+                   numbers);
+}
+
+LogicalResult Differentiation::visit(Operation &op) {
+  if (auto repeat = dyn_cast<RepeatOp>(op))
+    return visitRepeat(repeat);
+  if (auto part = dyn_cast<PartOp>(op)) {
+    visitPart(part);
+    return success();
+  }
+  SmallVector<Value, 2> gradients;
+  for (Value result : op.getResults())
+    gradients.push_back(gradientOf(result));
+  if (llvm::none_of(gradients, [](Value gradient) { return bool(gradient); }))
+    return success();
+  if (llvm::none_of(op.getOperands(),
+                    [&](Value operand) { return isWanted(operand); }))
+    return success();
+  auto differentiable = dyn_cast<GradientOpInterface>(op);
+  if (!differentiable)
+    return op.emitError("has no derivative, but the loss depends on it");
+  GradientBuilder gradientBuilder(builder, cast<ShardingRuleOpInterface>(op),
+                                  gradients, *this);
+  if (failed(differentiable.buildGradient(gradientBuilder)))
+    return failure();
+  for (auto [operand, gradient] :
+       llvm::zip_equal(op.getOperands(), gradientBuilder.getGradients()))
+    if (gradient) {
+      if (Operation *maker = gradient.getDefiningOp();
+          maker && isa<ShardingRuleOpInterface>(maker))
+        nameGradient(maker, valueName(operand));
+      give(operand, gradient);
+    }
+  return success();
+}
+
+LogicalResult Differentiation::visit(Block &block) {
+  SmallVector<Operation *> forward;
+  for (Operation &op : block)
+    if (!isa<DeclareOp, OutputOp, UpdateOp, YieldOp>(op))
+      forward.push_back(&op);
+  for (Operation *op : llvm::reverse(forward))
+    if (failed(visit(*op)))
+      return failure();
+  return success();
+}
+
+/// Values from outside, other than stacked tensors, whose gradients the body
+/// adds to.
+static llvm::SetVector<Value> outsideValues(RepeatOp repeat) {
+  llvm::SetVector<Value> values;
+  repeat.getBody().walk([&](Operation *op) {
+    if (isa<PartOp, UpdateOp>(op))
+      return;
+    for (Value operand : op->getOperands())
+      if (!repeat.getBody().isAncestor(operand.getParentRegion()))
+        values.insert(operand);
+  });
+  return values;
+}
+
+/// What a repeat in reverse carries: gradients of carried values, then sums for
+/// values from outside.
+struct Differentiation::Carried {
+  SmallVector<unsigned> numbers;
+  SmallVector<Value> outside, inits;
+};
+
+/// Nothing if the loss depends on no result of the repeat.
+std::optional<Differentiation::Carried>
+Differentiation::findCarried(RepeatOp repeat) {
+  bool isReached = llvm::any_of(repeat.getResults(), [&](Value result) {
+    return isWanted(result) && contributions.contains(result);
+  });
+  if (!isReached)
+    return std::nullopt;
+  Carried carried;
+  for (auto [number, result] : llvm::enumerate(repeat.getResults())) {
+    if (!isWanted(result))
+      continue;
+    Value gradient = gradientOf(result);
+    carried.numbers.push_back(number);
+    carried.inits.push_back(gradient ? gradient
+                                     : zeros(result, gradientType(result)));
+  }
+  for (Value value : outsideValues(repeat))
+    if (isWanted(value)) {
+      carried.outside.push_back(value);
+      carried.inits.push_back(zeros(value, training.getGradients()));
+    }
+  return carried;
+}
+
+LogicalResult Differentiation::fillBody(const Carried &carried, Frame &frame) {
+  OpBuilder::InsertionGuard guard(builder);
+  Block &body = frame.backward.getBody().emplaceBlock();
+  body.addArgument(frame.forward.getIteration().getType(),
+                   frame.forward.getLoc());
+  for (Value init : carried.inits)
+    body.addArgument(init.getType(), init.getLoc());
+  builder.setInsertionPointToStart(&body);
+  Block &forward = frame.forward.getBody().front();
+  for (auto [number, argument] :
+       llvm::zip(carried.numbers, frame.backward.getCarried()))
+    give(forward.getTerminator()->getOperand(number), argument);
+  if (failed(visit(forward)))
+    return failure();
+  SmallVector<Value> yielded;
+  for (unsigned number : carried.numbers) {
+    Value argument = frame.forward.getCarried()[number];
+    Value gradient = gradientOf(argument);
+    yielded.push_back(gradient ? gradient
+                               : zeros(argument, gradientType(argument)));
+  }
+  auto sums = frame.backward.getCarried().drop_front(carried.numbers.size());
+  for (auto [value, sum] : llvm::zip_equal(carried.outside, sums)) {
+    Value more = gradientOf(value);
+    give(value, sum);
+    if (more)
+      give(value, castTo(more, training.getGradients()));
+    yielded.push_back(gradientOf(value));
+  }
+  YieldOp::create(builder, frame.forward.getLoc(), yielded);
+  return success();
+}
+
+LogicalResult Differentiation::visitRepeat(RepeatOp repeat) {
+  std::optional<Carried> carried = findCarried(repeat);
+  if (!carried)
+    return success();
+  // What later operations gave to values from outside waits until the repeat's
+  // own part is there.
+  SmallVector<SmallVector<Value, 2>> later;
+  for (Value value : carried->outside) {
+    later.push_back(std::move(contributions[value]));
+    contributions.erase(value);
+  }
+  Frame frame;
+  frame.forward = repeat;
+  frame.backward = RepeatOp::create(
+      builder, repeat.getLoc(), ValueRange(carried->inits).getTypes(),
+      repeat.getIndexAttr(), repeat.getCountAttr(),
+      repeat.getReverse() ? UnitAttr() : builder.getUnitAttr(), carried->inits);
+  frame.outer = innermost;
+  innermost = &frame;
+  LogicalResult filled = fillBody(*carried, frame);
+  innermost = frame.outer;
+  if (failed(filled))
+    return failure();
+  for (auto [value, gradients] : llvm::zip_equal(carried->outside, later))
+    if (!gradients.empty())
+      contributions[value] = std::move(gradients);
+  for (auto [number, gradient] :
+       llvm::zip(carried->numbers, frame.backward.getResults()))
+    if (isWanted(repeat.getInits()[number]))
+      give(repeat.getInits()[number], gradient);
+  auto sums = frame.backward.getResults().drop_front(carried->numbers.size());
+  for (auto [value, gradient] : llvm::zip_equal(carried->outside, sums))
+    give(value, castTo(gradient, gradientType(value)));
+  return success();
+}
+
+LogicalResult Differentiation::run() {
+  FailureOr<OutputOp> output = findLoss();
+  if (failed(output) || failed(findTrained()))
+    return failure();
+  WalkResult updates = program.walk([](UpdateOp update) {
+    update.emitError("a program that is trained may not update the state '")
+        << update.getSym() << "'";
+    return WalkResult::interrupt();
+  });
+  if (updates.wasInterrupted())
+    return failure();
+  Block &block = program.getBody().front();
+  Value loss = output->getValue();
+  findActive(block);
+  if (!isWanted(loss))
+    return output->emitError("the loss '")
+           << output->getSym() << "' depends on no weight that is trained";
+  builder.setInsertionPointToEnd(&block);
+  auto type = cast<RankedTensorType>(loss.getType());
+  auto one = ConstantOp::create(
+      builder, output->getLoc(), type,
+      DenseElementsAttr::get(
+          type, Attribute(builder.getFloatAttr(type.getElementType(), 1))));
+  give(loss, one);
+  if (failed(visit(block)))
+    return failure();
+  for (DeclareOp weight : weights)
+    if (Value gradient = gradientOf(weight))
+      UpdateOp::create(builder, weight.getLoc(), gradient, declareLike(weight),
+                       ValueRange());
+  return success();
+}
+
+struct DifferentiatePass : impl::ShdDifferentiateBase<DifferentiatePass> {
+  using ShdDifferentiateBase::ShdDifferentiateBase;
+  void runOnOperation() override {
+    ProgramOp program = getOperation();
+    std::optional<TrainingAttr> training = program.getTraining();
+    if (training && failed(Differentiation(program, *training).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace shardc::shd

@@ -1,0 +1,379 @@
+//===- Training.cpp - The train block -------------------------------------===//
+//
+// What a program's `train` block says (docs/Language.md#12-training), as an
+// attribute of the program. Fields are independent: each error is reported.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Importer.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace shardc;
+
+namespace {
+
+/// Reads the fields of a train block, the loss and the placings aside.
+class TrainReader {
+public:
+  TrainReader(SourceFiles &files, DimScope &dims)
+      : files(files), dims(dims), context(files.getContext()) {}
+
+  void read(const ast::Setting &setting);
+  void save(llvm::StringRef name, mlir::Attribute pin) {
+    saved.set(name, pin);
+    savesSome = true;
+  }
+  void pin(llvm::StringRef what, llvm::StringRef name, shd::ShardingAttr pin) {
+    (what == "gradient"  ? gradientPins
+     : what == "moments" ? momentPins
+                         : masterPins)
+        .set(name, pin);
+  }
+  shd::TrainingAttr take(llvm::StringRef loss);
+
+private:
+  bool isNew(const ast::Name &name);
+  const ast::SettingValue *only(const ast::Setting &setting);
+  void refuse(const ast::SettingValue &value, const llvm::Twine &expected);
+  void readType(const ast::Setting &setting, mlir::Type &type);
+  std::optional<mlir::Type> typeOf(const ast::SettingValue &value,
+                                   bool mayBeNone);
+  std::optional<double> real(const ast::SettingValue &value, bool isPositive);
+  void readOptimizer(const ast::SettingValue &value);
+  void readArgument(const ast::Name &name, const ast::SettingValue &value);
+  void readMicrobatches(const ast::SettingValue &value);
+  void readRemat(const ast::SettingValue &value);
+  void readFrozen(const ast::Setting &setting);
+  void refuseUnbuilt(const ast::Setting &setting, llvm::StringRef only);
+  mlir::FloatAttr number(double value) {
+    return mlir::FloatAttr::get(mlir::Float64Type::get(context), value);
+  }
+  static mlir::DictionaryAttr orNull(const mlir::NamedAttrList &list,
+                                     mlir::MLIRContext *context) {
+    return list.empty() ? mlir::DictionaryAttr() : list.getDictionary(context);
+  }
+
+  SourceFiles &files;
+  DimScope &dims;
+  mlir::MLIRContext *context;
+  llvm::StringMap<llvm::SMRange> seen;
+  shd::Optimizer optimizer = shd::Optimizer::AdamW;
+  mlir::Type moments = f32(), master = f32(), gradients = f32(), reduce;
+  /// PyTorch's defaults; `beta1` of sgd is its momentum.
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0.01;
+  std::optional<double> clip;
+  mlir::StringAttr batch;
+  int64_t microbatches = 0, every = 0;
+  shd::Remat remat = shd::Remat::Auto;
+  double tokens = 1e12;
+  llvm::SmallVector<mlir::StringAttr> frozen;
+  mlir::NamedAttrList saved, gradientPins, momentPins, masterPins;
+  bool savesSome = false;
+
+  mlir::Type f32() { return mlir::Float32Type::get(context); }
+};
+
+bool TrainReader::isNew(const ast::Name &name) {
+  auto [it, inserted] = seen.try_emplace(name.text, name.range);
+  if (inserted)
+    return true;
+  auto diag = files.error(name.range)
+              << "'" << name.text << "' is set twice in the train block";
+  diag.attachNote(files.location(it->second)) << "first here";
+  return false;
+}
+
+void TrainReader::refuse(const ast::SettingValue &value,
+                         const llvm::Twine &expected) {
+  files.error(value.range) << "expected " << expected.str() << ", found '"
+                           << value.text << "'";
+}
+
+const ast::SettingValue *TrainReader::only(const ast::Setting &setting) {
+  if (setting.values.size() == 1)
+    return &setting.values.front();
+  files.error(setting.values[1].range)
+      << "'" << setting.name.text << "' has one value";
+  return nullptr;
+}
+
+/// Nothing after an error; a null type for `none`.
+std::optional<mlir::Type> TrainReader::typeOf(const ast::SettingValue &value,
+                                              bool mayBeNone) {
+  if (value.text == "none" && mayBeNone)
+    return mlir::Type();
+  mlir::Type type = shd::typeFromName(context, value.text);
+  if (type && isFloat(type))
+    return type;
+  refuse(value, mayBeNone ? "a type of real numbers or none"
+                          : "a type of real numbers");
+  return std::nullopt;
+}
+
+std::optional<double> TrainReader::real(const ast::SettingValue &value,
+                                        bool isPositive) {
+  double result = 0;
+  std::string digits = value.text;
+  llvm::erase(digits, '_');
+  if (value.number) {
+    std::optional<int64_t> integer = dims.evaluate(*value.number);
+    if (!integer)
+      return std::nullopt;
+    result = double(*integer);
+  } else if (llvm::StringRef(digits).getAsDouble(result)) {
+    refuse(value, "a number");
+    return std::nullopt;
+  }
+  if (result > 0 || (!isPositive && result >= 0))
+    return result;
+  refuse(value, isPositive ? "a number above 0" : "a number of at least 0");
+  return std::nullopt;
+}
+
+void TrainReader::readArgument(const ast::Name &name,
+                               const ast::SettingValue &value) {
+  bool isAdam = optimizer == shd::Optimizer::AdamW;
+  if (name.text == "master" || name.text == (isAdam ? "moments" : "momentum")) {
+    if (auto type = typeOf(value, /*mayBeNone=*/true))
+      (name.text == "master" ? master : moments) = *type;
+    return;
+  }
+  double *field = llvm::StringSwitch<double *>(name.text)
+                      .Case("lr", &lr)
+                      .Case("decay", &decay)
+                      .Case("beta1", &beta1)
+                      .Case("beta2", isAdam ? &beta2 : nullptr)
+                      .Case("eps", isAdam ? &eps : nullptr)
+                      .Default(nullptr);
+  if (!field) {
+    files.error(name.range) << "optimizer '" << (isAdam ? "adamw" : "sgd")
+                            << "' has no '" << name.text << "'";
+    return;
+  }
+  std::optional<double> read = real(value, /*isPositive=*/false);
+  if (read && (field == &beta1 || field == &beta2) && *read >= 1)
+    return refuse(value, "a number below 1");
+  if (read)
+    *field = *read;
+}
+
+void TrainReader::readOptimizer(const ast::SettingValue &value) {
+  llvm::StringRef name = value.function.empty()
+                             ? llvm::StringRef(value.text)
+                             : llvm::StringRef(value.function);
+  std::optional<shd::Optimizer> found = shd::symbolizeOptimizer(name);
+  if (!found)
+    return refuse(value, "optimizer adamw or sgd");
+  optimizer = *found;
+  if (optimizer == shd::Optimizer::Sgd)
+    decay = 0;
+  for (const auto &[key, argument] : value.arguments)
+    readArgument(key, argument);
+}
+
+void TrainReader::readMicrobatches(const ast::SettingValue &value) {
+  microbatches = 0;
+  if (value.text == "auto")
+    return;
+  if (!value.number)
+    return refuse(value, "a number of microbatches or auto");
+  std::optional<int64_t> count = dims.evaluate(*value.number);
+  if (count && *count < 1)
+    return refuse(value, "at least one microbatch");
+  microbatches = count.value_or(0);
+}
+
+void TrainReader::readRemat(const ast::SettingValue &value) {
+  const ast::DimExpr *call = value.number.get();
+  if (call && call->kind == ast::DimExpr::Kind::Call && call->name == "every") {
+    files.error(value.range) << "`remat = every(k)` is not supported yet";
+    return;
+  }
+  std::optional<shd::Remat> found = shd::symbolizeRemat(value.text);
+  if (!found || *found == shd::Remat::Every)
+    return refuse(value, "auto, none, full or every(k)");
+  remat = *found;
+}
+
+/// Names, and patterns in quotes.
+void TrainReader::readFrozen(const ast::Setting &setting) {
+  for (const ast::SettingValue &value : setting.values) {
+    llvm::StringRef text = value.text;
+    if (text == "none" && setting.values.size() == 1)
+      return;
+    bool isName =
+        value.number && value.number->kind == ast::DimExpr::Kind::Name;
+    if (!isName && !(text.consume_front("\"") && text.consume_back("\"")))
+      refuse(value, "the name of a weight, or a pattern in quotes");
+    frozen.push_back(mlir::StringAttr::get(context, text));
+  }
+}
+
+/// Fields of which only the default is built.
+void TrainReader::refuseUnbuilt(const ast::Setting &setting,
+                                llvm::StringRef built) {
+  for (const ast::SettingValue &value : setting.values)
+    if (value.text != built)
+      files.error(value.range) << "`" << setting.name.text << " = "
+                               << value.text << "` is not supported yet";
+}
+
+void TrainReader::read(const ast::Setting &setting) {
+  llvm::StringRef name = setting.name.text;
+  if (!isNew(setting.name))
+    return;
+  if (name == "frozen")
+    return readFrozen(setting);
+  if (name == "schedule" || name == "update")
+    return refuseUnbuilt(setting, "auto");
+  if (name == "offload")
+    return refuseUnbuilt(setting, "none");
+  static constexpr llvm::StringLiteral names[] = {
+      "loss",   "optimizer", "gradients", "reduce",       "clip",
+      "batch",  "remat",     "tokens",    "microbatches", "schedule",
+      "frozen", "offload",   "update"};
+  if (!llvm::is_contained(names, name)) {
+    auto diag = files.error(setting.name.range)
+                << "a train block has no field '" << name << "'";
+    llvm::SmallVector<llvm::StringRef> known(std::begin(names),
+                                             std::end(names));
+    if (auto near = likelyName(name, known))
+      diag.attachNote() << "did you mean '" << *near << "'?";
+    return;
+  }
+  const ast::SettingValue *value = only(setting);
+  if (!value)
+    return;
+  if (name == "optimizer")
+    return readOptimizer(*value);
+  if (name == "microbatches")
+    return readMicrobatches(*value);
+  if (name == "remat")
+    return readRemat(*value);
+  if (name == "gradients" || name == "reduce") {
+    if (auto type = typeOf(*value, /*mayBeNone=*/false))
+      (name == "gradients" ? gradients : reduce) = *type;
+  } else if (name == "clip" || name == "tokens") {
+    if (name == "clip" && value->text == "none")
+      return;
+    if (std::optional<double> read = real(*value, /*isPositive=*/true)) {
+      if (name == "clip")
+        clip = read;
+      else
+        tokens = *read;
+    }
+  } else if (name == "batch") {
+    if (!dims.has(value->text))
+      return refuse(*value, "the name of a dim");
+    batch = mlir::StringAttr::get(context, value->text);
+  }
+}
+
+shd::TrainingAttr TrainReader::take(llvm::StringRef loss) {
+  return shd::TrainingAttr::get(
+      context, loss, optimizer, moments, master, gradients, reduce, number(lr),
+      number(beta1), number(beta2), number(eps), number(decay),
+      clip ? number(*clip) : mlir::FloatAttr(), batch, microbatches, remat,
+      every, number(tokens), frozen,
+      savesSome ? saved.getDictionary(context) : mlir::DictionaryAttr(),
+      orNull(gradientPins, context), orNull(momentPins, context),
+      orNull(masterPins, context));
+}
+
+} // namespace
+
+/// The loss leaves the program, whether it is declared as an output or not.
+void Importer::importLoss(const ast::Setting &setting, shd::ProgramOp program) {
+  const ast::SettingValue &value = setting.values.front();
+  for (auto output : program.getBody().getOps<shd::OutputOp>())
+    if (output.getSym() == value.text)
+      return;
+  ast::OutputDecl output;
+  output.name = {value.text, value.range};
+  importOutput(output);
+  statement.reset();
+}
+
+void Importer::importTraining(const ast::TrainBlock &block,
+                              shd::ProgramOp program) {
+  TrainReader reader(files, *dims);
+  const ast::Setting *loss = nullptr;
+  for (const ast::Setting &setting : block.settings) {
+    if (setting.name.text == "loss" && !loss)
+      loss = &setting;
+    reader.read(setting);
+  }
+  if (!loss) {
+    files.error(block.range) << "a train block needs a loss: `loss = NAME`";
+    return;
+  }
+  importLoss(*loss, program);
+  llvm::StringMap<shd::DeclareOp> weights;
+  llvm::StringMap<mlir::Value> values;
+  for (auto declare : program.getBody().getOps<shd::DeclareOp>())
+    if (declare.getKind() == shd::TensorKind::Weight)
+      weights[declare.getSym()] = declare;
+  program->walk([&](mlir::Operation *op) {
+    for (mlir::Value result : op->getResults())
+      if (!op->hasAttr(shd::kTemporary))
+        if (llvm::StringRef name = shd::getResultName(result); !name.empty())
+          values.try_emplace(name, result);
+  });
+  for (const ast::Placing &placing : block.placings) {
+    llvm::StringRef what = placing.what.text, name = placing.tensor.text;
+    bool ofWeight = what == "gradient" || what == "moments" || what == "master";
+    if (what == "offload") {
+      files.error(placing.what.range) << "`offload` is not supported yet";
+      continue;
+    }
+    if (!ofWeight && what != "save") {
+      files.error(placing.what.range)
+          << "expected save, gradient, moments or master, found '" << what
+          << "'";
+      continue;
+    }
+    llvm::SmallVector<llvm::StringRef> known;
+    for (const auto &entry : weights)
+      known.push_back(entry.first());
+    if (!ofWeight)
+      for (const auto &entry : values)
+        known.push_back(entry.first());
+    llvm::sort(known);
+    if (!llvm::is_contained(known, name)) {
+      auto diag = files.error(placing.tensor.range)
+                  << "no " << (ofWeight ? "weight" : "value") << " is called '"
+                  << name << "'";
+      if (auto near = likelyName(name, known))
+        diag.attachNote() << "did you mean '" << *near << "'?";
+      continue;
+    }
+    shd::ShardingAttr pin;
+    if (placing.indices) {
+      mlir::RankedTensorType type;
+      unsigned stacked = 0;
+      if (shd::DeclareOp weight = weights.lookup(name)) {
+        type = weight.getType();
+        stacked = weight.getStacked();
+      } else {
+        type = mlir::cast<mlir::RankedTensorType>(values[name].getType());
+      }
+      llvm::ArrayRef<int64_t> extents = type.getShape().drop_front(stacked);
+      if (placing.indices->indices.size() != extents.size()) {
+        files.error(placing.indices->range)
+            << "'" << name << "' has " << counted(extents.size(), "index")
+            << ", but " << placing.indices->indices.size() << " are written";
+        continue;
+      }
+      auto made = placements.pin(*placing.indices, extents);
+      if (mlir::failed(made))
+        continue;
+      pin = *made;
+    }
+    if (!ofWeight)
+      reader.save(name, pin ? mlir::Attribute(pin)
+                            : mlir::UnitAttr::get(builder.getContext()));
+    else if (pin)
+      reader.pin(what, name, pin);
+  }
+  program.setTrainingAttr(reader.take(loss->values.front().text));
+}

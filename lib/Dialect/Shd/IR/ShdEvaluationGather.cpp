@@ -151,7 +151,7 @@ FailureOr<TensorList> ScatterOp::evaluate(Operands operands, Ranges ranges,
 }
 
 FailureOr<TensorList> ScatterSumOp::evaluate(Operands operands, Ranges ranges,
-                                         PositionPolicy policy) {
+                                             PositionPolicy policy) {
   constexpr unsigned firstPosition = 1;
   IterationSpace space(*this, ranges);
   FailureOr<Places> places = findPlaces(

@@ -173,7 +173,9 @@ LogicalResult ElementwiseOp::buildGradient(GradientBuilder &builder) {
 static NamedTensor extremesGradient(const NamedTensor &x, const NamedTensor &y,
                                     const NamedTensor &g) {
   GradientBuilder &builder = *g.builder;
-  NamedTensor reaches = compare(Function::Eq, x, y);
+  // Rounding keeps the order, so the extreme is still reached behind it.
+  NamedTensor reaches =
+      compare(Function::Eq, builder.cast(x, y.getElementType()), y);
   NamedTensor ones = select(reaches, builder.constant(1, g.getElementType()));
   return select(reaches, g / builder.sumTo(ones, g.indices));
 }
@@ -201,6 +203,121 @@ LogicalResult ReduceOp::buildGradient(GradientBuilder &builder) {
   case Reduction::ArgMax:
     break; // integers
   }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Normalisations and losses
+//===----------------------------------------------------------------------===//
+
+/// x' = y (g - sum(g y)).
+static NamedTensor softmaxGradient(const NamedTensor &y, const NamedTensor &g,
+                                   ArrayRef<StringRef> kept) {
+  return y * (g - y.builder->sumTo(g * y, kept));
+}
+
+namespace {
+/// What normalises the elements of rmsnorm and layernorm, computed again from
+/// the input: a statistic is cheaper than a value of the input's size.
+struct Normalized {
+  /// The distance from the mean (of rmsnorm: from 0).
+  NamedTensor distance;
+  /// The inverse of the root mean square or of the standard deviation.
+  NamedTensor inverse;
+};
+} // namespace
+
+static Normalized normalizedAgain(NormalizeOp op, const NamedTensor &x,
+                                  ArrayRef<StringRef> kept) {
+  GradientBuilder &builder = *x.builder;
+  double eps = op.getEps().convertToDouble();
+  auto square = [&](const NamedTensor &tensor) {
+    return builder.elementwise(Function::Square, {tensor});
+  };
+  NamedTensor variance = builder.reduce(Reduction::Mean, square(x), kept);
+  NamedTensor distance = x;
+  if (op.getKind() == Normalization::LayerNorm) {
+    // Both means at once, as the forward operation has its statistics.
+    NamedTensor mean = builder.reduce(Reduction::Mean, x, kept);
+    distance = x - mean;
+    NamedTensor difference = variance - square(mean);
+    variance = builder.elementwise(
+        Function::Maximum,
+        {difference, builder.constant(0, difference.getElementType())});
+  }
+  return {distance, builder.elementwise(Function::Rsqrt, {eps + variance})};
+}
+
+/// With z = distance * inverse and h = g * scale: x' = inverse (h - mean(h) -
+/// z mean(h z)), without mean(h) for rmsnorm.
+static void giveNormGradients(NormalizeOp op, GradientBuilder &builder,
+                              ArrayRef<StringRef> kept) {
+  bool hasScale = op.getInputs().size() > 1;
+  if (op.getInputs().size() > 2 && builder.wants(2))
+    builder.give(2, builder.gradient());
+  bool wantsScale = hasScale && builder.wants(1);
+  if (!builder.wants(0) && !wantsScale)
+    return;
+  NamedTensor g = builder.toFloat(builder.gradient());
+  auto [distance, inverse] =
+      normalizedAgain(op, builder.toFloat(builder.operand(0)), kept);
+  NamedTensor z = distance * inverse;
+  if (wantsScale)
+    builder.give(1, g * z);
+  if (!builder.wants(0))
+    return;
+  NamedTensor h = hasScale ? g * builder.toFloat(builder.operand(1)) : g;
+  NamedTensor slope = h - z * builder.reduce(Reduction::Mean, h * z, kept);
+  if (op.getKind() == Normalization::LayerNorm)
+    slope = slope - builder.reduce(Reduction::Mean, h, kept);
+  builder.give(0, slope * inverse);
+}
+
+LogicalResult NormalizeOp::buildGradient(GradientBuilder &builder) {
+  Names kept = builder.operand(0).indices;
+  llvm::erase_if(kept, [&](StringRef index) {
+    return llvm::is_contained(getOver().getAsValueRange<StringAttr>(), index);
+  });
+  switch (getKind()) {
+  case Normalization::Softmax:
+    if (builder.wants(0))
+      builder.give(0,
+                   softmaxGradient(builder.toFloat(builder.result()),
+                                   builder.toFloat(builder.gradient()), kept));
+    break;
+  case Normalization::LogSumExp:
+    if (builder.wants(0))
+      builder.give(
+          0, builder.toFloat(builder.gradient()) *
+                 builder.elementwise(Function::Exp,
+                                     {builder.toFloat(builder.operand(0)) -
+                                      builder.toFloat(builder.result())}));
+    break;
+  case Normalization::RmsNorm:
+  case Normalization::LayerNorm:
+    giveNormGradients(*this, builder, kept);
+    break;
+  }
+  return success();
+}
+
+/// The softmax of the logits, less 1 at the label.
+LogicalResult CrossEntropyOp::buildGradient(GradientBuilder &builder) {
+  if (!builder.wants(0))
+    return success();
+  NamedTensor x = builder.toFloat(builder.operand(0));
+  NamedTensor labels = builder.operand(1);
+  auto type = RankedTensorType::get(x.getType().getShape(), x.getElementType());
+  Builder &attributes = builder.getBuilder();
+  NamedTensor likely = builder.create<NormalizeOp>(
+      x.indices, type, Normalization::Softmax, x.value,
+      attributes.getStrArrayAttr(getClasses()), ValueRange(),
+      builder.indexing(x, x.indices), llvm::APFloat(0.0));
+  NamedTensor classes = builder.numberElements(x, getClasses());
+  NamedTensor isLabel = compare(Function::Eq, classes,
+                                builder.cast(labels, classes.getElementType()));
+  NamedTensor surplus = likely - builder.cast(isLabel, x.getElementType());
+  builder.give(0, surplus * builder.toFloat(builder.gradient()));
   return success();
 }
 
@@ -368,13 +485,18 @@ LogicalResult ConcatOp::buildGradient(GradientBuilder &builder) {
     NamedTensor x = builder.operand(i);
     int64_t end = begin + x.extent(part);
     if (builder.wants(i)) {
-      auto type =
-          RankedTensorType::get(x.getType().getShape(), g.getElementType());
+      // A slice keeps the order of dimensions.
+      Names names = g.indices;
+      SmallVector<int64_t, 4> shape(g.getType().getShape());
+      auto at = llvm::find(names, getWhole()) - names.begin();
+      names[at] = part;
+      shape[at] = end - begin;
+      auto type = RankedTensorType::get(shape, g.getElementType());
       builder.give(i,
                    builder.create<SliceOp>(
-                       x.indices, type, g.value, getWholeAttr(),
+                       names, type, g.value, getWholeAttr(),
                        builder.getBuilder().getDenseI64ArrayAttr({begin, end}),
-                       part, builder.indexing(g, x.indices)));
+                       part, builder.indexing(g, names)));
     }
     begin = end;
   }
@@ -390,14 +512,7 @@ LogicalResult ReshardOp::buildGradient(GradientBuilder &builder) {
 /// Integers.
 LogicalResult IotaOp::buildGradient(GradientBuilder &) { return success(); }
 
-/// TODO
-LogicalResult NormalizeOp::buildGradient(GradientBuilder &) {
-  return emitOpError("todo");
-}
 LogicalResult AttentionOp::buildGradient(GradientBuilder &) {
-  return emitOpError("todo");
-}
-LogicalResult CrossEntropyOp::buildGradient(GradientBuilder &) {
   return emitOpError("todo");
 }
 

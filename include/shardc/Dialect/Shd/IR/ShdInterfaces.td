@@ -161,6 +161,14 @@ def Shd_GradientOpInterface : OpInterface<"GradientOpInterface"> {
     (docs/Training.md#gradients). Operands of integers never need one.
   }];
   let methods = [
+    InterfaceMethod<[{
+      Makes the operation give, as further results, what its derivative reads;
+      called once before the derivative is built. Replaces the operation if
+      need be, and returns the one that stands there afterwards.
+    }], "::mlir::Operation *", "prepareGradient",
+      (ins "::mlir::OpBuilder &":$builder), "", [{
+        return $_op.getOperation();
+      }]>,
     InterfaceMethod<"Gives `builder` the gradient of each operand that it "
                     "wants; fails with an error at the operation.",
       "::llvm::LogicalResult", "buildGradient",

@@ -430,6 +430,69 @@ TEST(Gradients, CrossEntropy) {
 // Positions
 //===----------------------------------------------------------------------===//
 
+/// Tails that use every attribute; with positions, the tail alone.
+TEST(Gradients, Attention) {
+  Extents extents{{"B", 2}, {"T", 3}, {"K", 2}, {"G", 2},
+                  {"H", 2}, {"S", 4}, {"D", 3}};
+  for (const char *tail :
+       {"", "causal", "causal window 2", "scale 0.7", "causal softcap 1.5"})
+    for (bool ownIndex : {false, true})
+      compare({"shd.attention(%0, %1, %2) over \"H\", \"S\" query \"T\"",
+               {{"BTKGH"}, {"BSKH"}, {ownIndex ? "SBKD" : "BSKH"}},
+               {ownIndex ? "BKGTD" : "BTKGH"},
+               tail,
+               /*bareTypes=*/true},
+              extents);
+  // Values that lack an index of the keys, and one without indices of its own.
+  compare({"shd.attention(%0, %1, %2) over \"H\", \"S\"",
+           {{"TKGH"}, {"KSH"}, {"SD"}},
+           {"TKGD"},
+           "",
+           /*bareTypes=*/true},
+          extents);
+  compare({"shd.attention(%0, %1, %2) over \"H\", \"S\"",
+           {{"TH"}, {"SH"}, {"S"}},
+           {"T"},
+           "",
+           /*bareTypes=*/true},
+          extents);
+  OpText text{"shd.attention(%0, %1, %2 at %3) over \"H\", \"S\"",
+              {{"BTH"}, {"SH"}, {"SD"}, {"T", "i32"}},
+              {"BTD"},
+              "causal window 2",
+              /*bareTypes=*/true};
+  std::vector<Values> inputs = inputsOf(text, extents);
+  // The last sees no key.
+  inputs[3] = {3, 0, 9};
+  Gradient positions(text, extents, inputs);
+  positions.compare();
+  EXPECT_EQ(positions.count<AttentionGradOp>(), 1u);
+  // Only keys need a gradient: one operation still.
+  Gradient ofKeys(text, extents, inputs, "f32", {0, 2});
+  ofKeys.compare();
+  EXPECT_EQ(ofKeys.typeOf(1), "f32");
+}
+
+/// The operation in attention's place says the same of its first result.
+TEST(Gradients, PrepareAttention) {
+  Program program(R"(
+    %q = shd.declare input "q" ["T", "N", "H"] : tensor<8x2x16xbf16>
+    %k = shd.declare input "k" ["S", "N", "H"] : tensor<4x2x16xbf16>
+    %o = shd.attention(%q, %k, %k) over "H", "S" <[T, N, H], [S, N, H], [S, N, H] -> [N, T, H]> {shd.name = "o", shd.def = 7} : tensor<8x2x16xbf16>, tensor<4x2x16xbf16>, tensor<4x2x16xbf16> -> tensor<2x8x16xbf16>
+    shd.output "o" %o ["N", "T", "H"] : tensor<2x8x16xbf16>)");
+  OpBuilder builder(&program.context);
+  program.get<AttentionOp>().prepareGradient(builder);
+  auto op = program.get<AttentionOp>();
+  EXPECT_TRUE(succeeded(verify(*program.module)));
+  EXPECT_EQ(program.get<OutputOp>().getValue(), op.getResult());
+  EXPECT_EQ(op.getLogsumexp().getType(),
+            RankedTensorType::get({8, 2}, builder.getF32Type()));
+  EXPECT_EQ(getResultName(op.getResult()), "o");
+  EXPECT_EQ(getResultName(op.getLogsumexp()), "o.logsumexp");
+  EXPECT_TRUE(op->hasAttr(kDef));
+  EXPECT_EQ(op.prepareGradient(builder), op.getOperation());
+}
+
 TEST(Gradients, Rope) {
   Extents extents{{"B", 2}, {"T", 3}, {"H", 4}};
   for (const char *tail : {"", "inverse"})

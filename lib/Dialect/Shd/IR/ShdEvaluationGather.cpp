@@ -150,6 +150,7 @@ FailureOr<TensorList> ScatterOp::evaluate(Operands operands, Ranges ranges,
   return oneResult(std::move(result));
 }
 
+/// Adds what falls into this device's part of the result.
 FailureOr<TensorList> ScatterSumOp::evaluate(Operands operands, Ranges ranges,
                                              PositionPolicy policy) {
   constexpr unsigned firstPosition = 1;

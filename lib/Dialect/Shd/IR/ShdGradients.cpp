@@ -322,8 +322,84 @@ LogicalResult CrossEntropyOp::buildGradient(GradientBuilder &builder) {
 }
 
 //===----------------------------------------------------------------------===//
-// Positions
+// Attention and positions
 //===----------------------------------------------------------------------===//
+
+/// The operation that gives its logsumexp too, in place of one that does not.
+Operation *AttentionOp::prepareGradient(OpBuilder &builder) {
+  if (getLogsumexp())
+    return *this;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(*this);
+  Names queries;
+  SmallVector<int64_t, 4> shape;
+  for (auto [index, extent] :
+       llvm::zip_equal(getIndexing().getOperandIndices(kQueryOperand),
+                       getQ().getType().getShape()))
+    if (index != getHead()) {
+      queries.push_back(index);
+      shape.push_back(extent);
+    }
+  SmallVector<ArrayAttr, 2> results(getIndexing().getResults());
+  results.push_back(builder.getStrArrayAttr(queries));
+  auto op = AttentionOp::create(
+      builder, getLoc(), getResult().getType(),
+      RankedTensorType::get(shape, builder.getF32Type()), getQ(), getK(),
+      getV(), getAt(), getStats(),
+      IndexingAttr::get(getContext(), getIndexing().getOperands(), results),
+      getHeadAttr(), getKeyAttr(), getQueryAttr(), getCausalAttr(),
+      getWindowAttr(), getScaleAttr(), getSoftcapAttr());
+  for (NamedAttribute attr : (*this)->getDiscardableAttrs())
+    op->setDiscardableAttr(attr.getName(), attr.getValue());
+  // With several results, a list says something of each.
+  for (StringRef name : {kResultPin, kMade, kName}) {
+    op->removeDiscardableAttr(name);
+    if (Attribute value = getResultAttr(getResult(), name))
+      setResultAttr(op.getResult(), name, value);
+  }
+  if (StringRef name = getResultName(getResult()); !name.empty())
+    setResultAttr(op.getLogsumexp(), kName,
+                  builder.getStringAttr(name + ".logsumexp"));
+  getResult().replaceAllUsesWith(op.getResult());
+  erase();
+  return op;
+}
+
+/// One operation for all three, which computes the scores again.
+LogicalResult AttentionOp::buildGradient(GradientBuilder &builder) {
+  constexpr unsigned differentiated = 3;
+  auto wants = [&](unsigned i) { return builder.wants(i); };
+  if (llvm::none_of(llvm::seq(differentiated), wants))
+    return success();
+  if (!getLogsumexp())
+    return emitOpError() << "needs its logsumexp as a result to have a "
+                         << "derivative";
+  NamedTensor g = builder.gradient();
+  SmallVector<NamedTensor, 7> operands;
+  SmallVector<Type, 3> types;
+  for (unsigned i = 0; i < differentiated; ++i) {
+    NamedTensor operand = operands.emplace_back(builder.operand(i));
+    Type type = wants(i) ? builder.gradientType(i) : g.getElementType();
+    types.push_back(RankedTensorType::get(operand.getType().getShape(), type));
+  }
+  operands.append({builder.result(0), g, builder.result(1)});
+  if (getAt())
+    operands.push_back(builder.operand(kAtOperand));
+  SmallVector<ArrayAttr, 3> lists(
+      ArrayRef(getIndexing().getOperands()).take_front(differentiated));
+  auto indexing = IndexingAttr::get(
+      getContext(), builder.indexing(operands, {}).getOperands(), lists);
+  NamedTensor first = builder.create<AttentionGradOp>(
+      operands.front().indices, types[0], types[1], types[2], getQ(), getK(),
+      getV(), getResult(), g.value, getLogsumexp(), getAt(), indexing,
+      getHeadAttr(), getKeyAttr(), getQueryAttr(), getCausalAttr(),
+      getWindowAttr(), getScaleAttr(), getSoftcapAttr());
+  Operation *op = first.value.getDefiningOp();
+  for (unsigned i = 0; i < differentiated; ++i)
+    if (wants(i))
+      builder.give(i, {&builder, op->getResult(i), operands[i].indices});
+  return success();
+}
 
 /// A rotation's transpose is its inverse.
 LogicalResult RopeOp::buildGradient(GradientBuilder &builder) {
@@ -512,10 +588,11 @@ LogicalResult ReshardOp::buildGradient(GradientBuilder &builder) {
 /// Integers.
 LogicalResult IotaOp::buildGradient(GradientBuilder &) { return success(); }
 
-LogicalResult AttentionOp::buildGradient(GradientBuilder &) {
-  return emitOpError("todo");
+LogicalResult AttentionGradOp::buildGradient(GradientBuilder &) {
+  return emitOpError() << "has no derivative";
 }
 
+/// Where the elements are, as a gather reads them.
 LogicalResult ScatterSumOp::buildGradient(GradientBuilder &builder) {
   if (!builder.wants(0))
     return success();

@@ -187,8 +187,8 @@ Operand Importer::emitAttention(const Expr &call, const AttentionShape &shape,
     return value ? builder.getF64FloatAttr(*value) : mlir::FloatAttr();
   };
   auto op = shd::AttentionOp::create(
-      builder, statement->loc, type, shape.q.value, shape.k.value,
-      shape.v.value, shape.at.value, mlir::ValueRange(),
+      builder, statement->loc, type, /*logsumexp=*/mlir::Type(), shape.q.value,
+      shape.k.value, shape.v.value, shape.at.value, mlir::ValueRange(),
       indexing(operands, shape.result), shape.head, shape.key, shape.query,
       shape.causal ? builder.getUnitAttr() : mlir::UnitAttr(),
       shape.window ? builder.getI64IntegerAttr(*shape.window)

@@ -274,7 +274,8 @@ void addModelWork(Operation *op, const Machine &machine, FlopsByType &flops) {
     extents.push_back(factor.extent);
   OpWork work = cost.getWork(extents, machine);
   if (work.matrixFlops > 0)
-    flops[work.computeType] += work.matrixFlops * double(executionCount(op));
+    flops[work.computeType] +=
+        work.modelFlops.value_or(work.matrixFlops) * double(executionCount(op));
 }
 
 FlopsByType modelWork(ProgramOp program, const Machine &machine) {

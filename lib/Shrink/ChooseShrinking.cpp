@@ -187,7 +187,7 @@ void ExtentUses::visitPosition(Value table, int64_t dim, Value position) {
 
 void ExtentUses::visitPositions(PositionsOpInterface op) {
   for (auto [dim, position] : llvm::zip_equal(op.getDims(), op.getPositions()))
-    visitPosition(op->getOperand(0), dim, position);
+    visitPosition(op.getPositioned(), dim, position);
 }
 
 void ExtentUses::visit(Operation *op) {

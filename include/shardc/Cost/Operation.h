@@ -18,6 +18,9 @@ struct OpWork {
   /// FLOPs on the matrix units, and the type that they run in ("bf16").
   double matrixFlops = 0;
   std::string computeType;
+  /// Those of `matrixFlops` that the model needs, where the operation also
+  /// computes again what it did not keep; without a value all of them.
+  std::optional<double> modelFlops;
   /// FLOPs on the vector units.
   double vectorFlops = 0;
   /// Bytes of each operand and result that the operation touches if it is in

@@ -57,7 +57,7 @@ std::string OpText::program(const Extents &extents) const {
     result += ", " + typeText(*this, other, extents);
     resultList += ", " + listText(other.indices, "");
   }
-  if (!otherResults.empty())
+  if (!otherResults.empty() && !bareTypes)
     result = "(" + result + ")";
   text += "%result:" + std::to_string(1 + otherResults.size()) + " = " + head +
           " <" + llvm::join(lists, ", ");
@@ -378,7 +378,7 @@ void Grid::compareResult(unsigned number, const Tensor &expected,
                      inRange += value != 0;
                      if (counts)
                        sum[inWhole] += value;
-                     else
+                     else if (value != expected.getReal(inWhole))
                        EXPECT_NEAR(value, expected.getReal(inWhole), 1e-12);
                    });
     for (double value : valuesOf(result))

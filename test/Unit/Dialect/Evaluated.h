@@ -29,7 +29,7 @@ struct OpText {
   std::vector<TensorText> operands;
   TensorText result;
   std::string tail = {};
-  /// Types are printed as `a, b -> c`, not as `(a, b) -> c`.
+  /// Types are printed as `a, b -> c, d`, not as `(a, b) -> (c, d)`.
   bool bareTypes = false;
   /// Indices that others make together.
   std::map<std::string, std::string> merged = {};

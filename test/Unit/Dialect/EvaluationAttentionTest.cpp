@@ -144,6 +144,99 @@ TEST(EvaluationAttention, PositionsInParts) {
 }
 
 //===----------------------------------------------------------------------===//
+// Logsumexp and gradients
+//===----------------------------------------------------------------------===//
+
+TEST(EvaluationAttention, LogSumExp) {
+  // Scores of query 0: 0; of query 1: log 1 and log 3.
+  OpText text = attention("causal scale 1.0", byT);
+  text.otherResults = {{"T", "f32"}};
+  std::vector<Values> results =
+      evaluateAll(text, {{"T", 2}, {"S", 2}, {"H", 1}, {"D", 1}},
+                  {{1, 1}, {0, log3}, {4, 8}});
+  ASSERT_EQ(results.size(), 2u);
+  expectNear(results[0], {4, 7});
+  expectNear(results[1], {0, 2 * log2});
+}
+
+TEST(EvaluationAttention, LogSumExpInParts) {
+  Extents extents{{"T", 5}, {"N", 2}, {"H", 2}, {"S", 6}, {"D", 3}};
+  OpText text{"shd.attention(%0, %1, %2 at %3) over \"H\", \"S\"",
+              {{"TNH"}, {"SH"}, {"SD"}, {"T", "i32"}},
+              {"NTD"},
+              "causal window 2 softcap 1.5",
+              /*bareTypes=*/true};
+  text.otherResults = {{"NT", "f32"}};
+  std::vector<Values> inputs = inputsOf(text, extents);
+  // The third sees no key.
+  inputs[3] = {5, 0, 20, 3, 6};
+  expectPartsMakeWhole(text, extents, inputs, {{"S", 4}, {"T", 2}});
+  expectPartsMakeWhole(text, extents, inputs, {{"D", 2}, {"N", 2}, {"S", 2}});
+}
+
+OpText attentionGrad(const std::vector<TensorText> &operands,
+                     const std::string &query, const std::string &tail) {
+  OpText text{"shd.attention_grad(%0, %1, %2, %3, %4, %5" +
+                  std::string(operands.size() > 6 ? " at %6" : "") +
+                  ") over \"H\", \"S\" " + query,
+              operands,
+              operands[0],
+              tail};
+  text.otherResults = {operands[1], operands[2]};
+  return text;
+}
+
+TEST(EvaluationAttention, GradientByHand) {
+  // Scores log 1 and log 3, so weights 1/4 and 3/4 of values 4 and 8: o = 7.
+  // With g = 2: v' = 1/2, 3/2; the weights' gradients are 8 and 16, less g o =
+  // 14: the scores' 1/4 (-6) and 3/4 2. q' = sum s' k, k' = s' q.
+  OpText text = attentionGrad(
+      {{"TH"}, {"SH"}, {"SD"}, {"TD"}, {"TD"}, {"T", "f32"}}, "", "scale 1.0");
+  std::vector<Values> results =
+      evaluateAll(text, {{"T", 1}, {"S", 2}, {"H", 1}, {"D", 1}},
+                  {{1}, {0, log3}, {4, 8}, {7}, {2}, {2 * log2}});
+  ASSERT_EQ(results.size(), 3u);
+  expectNear(results[0], {1.5 * log3});
+  expectNear(results[1], {-1.5, 1.5});
+  expectNear(results[2], {0.5, 1.5});
+}
+
+TEST(EvaluationAttention, GradientInParts) {
+  Extents extents{{"B", 2}, {"T", 5}, {"K", 3}, {"G", 2},
+                  {"H", 4}, {"S", 7}, {"D", 2}};
+  std::vector<std::map<std::string, int64_t>> cases{
+      {{"K", 2}}, {{"T", 2}}, {{"S", 2}},
+      {{"S", 4}, {"B", 2}}, {{"T", 4}, {"S", 3}, {"G", 2}}};
+  for (const char *tail :
+       {"", "causal", "causal window 3", "causal window 2 softcap 1.5"}) {
+    // Numbers that belong together are not needed.
+    OpText text = attentionGrad({{"BTKGH"},
+                                 {"BSKH"},
+                                 {"BSKH"},
+                                 {"TBKGH"},
+                                 {"TBKGH"},
+                                 {"KBTG", "f32"}},
+                                "query \"T\"", tail);
+    std::vector<Values> inputs = inputsOf(text, extents);
+    for (auto &parts : cases)
+      expectPartsMakeWhole(text, extents, inputs, parts);
+  }
+  // Values without an index of the keys, and positions.
+  OpText text = attentionGrad({{"TKH"},
+                               {"SKH"},
+                               {"SD"},
+                               {"TKD"},
+                               {"TKD"},
+                               {"TK", "f32"},
+                               {"T", "i32"}},
+                              "", "causal window 2");
+  std::vector<Values> inputs = inputsOf(text, extents);
+  inputs[6] = {5, 0, 20, 3, 6};
+  expectPartsMakeWhole(text, extents, inputs,
+                       {{"S", 4}, {"T", 2}, {"K", 3}});
+}
+
+//===----------------------------------------------------------------------===//
 // Rope
 //===----------------------------------------------------------------------===//
 

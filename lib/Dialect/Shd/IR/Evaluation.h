@@ -126,8 +126,9 @@ private:
 
 /// The element type of a statistic.
 mlir::Type statisticType(mlir::Operation *op, const Statistic &statistic);
-/// A tensor of the type of the operation's only result.
+/// A tensor of the type of the operation's only result, or of one of several.
 Tensor makeResult(mlir::Operation *op);
+Tensor makeResult(mlir::Operation *op, unsigned number);
 /// What an operation with one result computes.
 inline TensorList oneResult(Tensor result) {
   TensorList results;

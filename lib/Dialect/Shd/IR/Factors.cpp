@@ -76,18 +76,19 @@ FactorTable FactorTable::withParts(ShardingRuleOpInterface op, StringRef whole,
 }
 
 bool shd::isIndexOfValues(Operation *op, StringRef name, unsigned tensor) {
-  auto attention = dyn_cast<AttentionOp>(op);
-  return attention && tensor >= AttentionOp::kValueOperand &&
-         name == attention.getHead();
+  auto attention = dyn_cast<AttentionOpInterface>(op);
+  return attention && name == attention.getHead() &&
+         attention.hasValues(tensor);
 }
 
-FactorTable FactorTable::withValues(AttentionOp op) {
+FactorTable FactorTable::withValues(AttentionOpInterface op) {
+  auto indexed = cast<ShardingRuleOpInterface>(op.getOperation());
   FactorTable table;
-  table.collectExtents(op);
-  IndexingAttr indexing = op.getIndexing();
+  table.collectExtents(indexed);
+  IndexingAttr indexing = indexed.getIndexing();
   for (auto [name, extent] :
        llvm::zip_equal(indexing.getOperandIndices(AttentionOp::kValueOperand),
-                       op.getV().getType().getShape()))
+                       cast<RankedTensorType>(op.getV().getType()).getShape()))
     if (name == op.getHead())
       table.valueExtent = extent;
   table.build(indexing, [&](StringRef name, unsigned tensor) {

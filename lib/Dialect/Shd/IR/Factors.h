@@ -32,7 +32,7 @@ public:
                                llvm::StringRef whole, mlir::ArrayAttr parts);
   /// The index `head` of values and result is another than that of queries and
   /// keys.
-  static FactorTable withValues(AttentionOp op);
+  static FactorTable withValues(AttentionOpInterface op);
 
   llvm::ArrayRef<Entry> entries() const { return factors; }
   llvm::ArrayRef<TensorFactors> operands() const { return operandFactors; }

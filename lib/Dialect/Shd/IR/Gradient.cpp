@@ -112,14 +112,17 @@ void GradientBuilder::giveProduct(unsigned number, const NamedTensor &a,
   NamedTensor like = operand(number);
   Names all = unionOf(a.indices, b.indices);
   Names kept = intersection(like.indices, all);
-  if (kept.size() == all.size())
-    return give(number, a * b);
   SmallVector<int64_t, 4> shape;
   for (StringRef name : kept)
     shape.push_back(like.extent(name));
+  auto type = RankedTensorType::get(shape, gradientType(number));
   NamedTensor product =
-      create<EinsumOp>(kept, RankedTensorType::get(shape, gradientType(number)),
-                       a.value, b.value, indexing({a, b}, kept));
+      kept.size() == all.size()
+          ? create<ElementwiseOp>(kept, type, Function::Mul,
+                                  ValueRange{a.value, b.value},
+                                  indexing({a, b}, kept))
+          : create<EinsumOp>(kept, type, a.value, b.value,
+                             indexing({a, b}, kept));
   gradients[number] = broadcastTo(product, like).value;
 }
 
@@ -154,8 +157,21 @@ NamedTensor GradientBuilder::constant(double value, Type elementType) {
           : Attribute(builder.getIntegerAttr(elementType, int64_t(value)));
   auto elements = DenseElementsAttr::get(type, number);
   return {this,
-          ConstantOp::create(builder, forward->getLoc(), type, elements).getResult(),
+          ConstantOp::create(builder, forward->getLoc(), type, elements)
+              .getResult(),
           {}};
+}
+
+/// The widest of the operands' element types; a condition has no say.
+static Type widestType(ArrayRef<NamedTensor> operands) {
+  Type widest = operands.back().getElementType();
+  for (const NamedTensor &operand : llvm::drop_end(operands)) {
+    Type type = operand.getElementType();
+    if (isa<FloatType>(type) && isa<FloatType>(widest) &&
+        type.getIntOrFloatBitWidth() > widest.getIntOrFloatBitWidth())
+      widest = type;
+  }
+  return widest;
 }
 
 NamedTensor GradientBuilder::elementwise(Function function,
@@ -173,7 +189,7 @@ NamedTensor GradientBuilder::elementwise(Function function,
   for (const NamedTensor &operand : operands)
     values.push_back(operand.value);
   if (!elementType)
-    elementType = operands.back().getElementType();
+    elementType = widestType(operands);
   return create<ElementwiseOp>(names, RankedTensorType::get(shape, elementType),
                                function, values, indexing(operands, names));
 }
@@ -191,6 +207,11 @@ NamedTensor GradientBuilder::cast(const NamedTensor &tensor, Type elementType) {
 
 NamedTensor GradientBuilder::sumTo(const NamedTensor &tensor,
                                    ArrayRef<StringRef> indices) {
+  return reduce(Reduction::Sum, tensor, indices);
+}
+
+NamedTensor GradientBuilder::reduce(Reduction kind, const NamedTensor &tensor,
+                                    ArrayRef<StringRef> indices) {
   Names kept = intersection(indices, tensor.indices);
   if (kept.size() == tensor.indices.size())
     return tensor;
@@ -198,8 +219,13 @@ NamedTensor GradientBuilder::sumTo(const NamedTensor &tensor,
   for (StringRef name : kept)
     shape.push_back(tensor.extent(name));
   return create<ReduceOp>(
-      kept, RankedTensorType::get(shape, tensor.getElementType()),
-      Reduction::Sum, tensor.value, ValueRange(), indexing(tensor, kept));
+      kept, RankedTensorType::get(shape, tensor.getElementType()), kind,
+      tensor.value, ValueRange(), indexing(tensor, kept));
+}
+
+NamedTensor GradientBuilder::toFloat(const NamedTensor &tensor) {
+  return tensor.getElementType().isF64() ? tensor
+                                         : cast(tensor, builder.getF32Type());
 }
 
 NamedTensor GradientBuilder::broadcastTo(const NamedTensor &tensor,
@@ -228,13 +254,13 @@ NamedTensor GradientBuilder::zerosLike(const NamedTensor &like, StringRef index,
 NamedTensor GradientBuilder::numberElements(const NamedTensor &like,
                                             ArrayRef<StringRef> indices) {
   Type integer = builder.getI32Type();
-  NamedTensor numbers = constant(0, integer);
+  std::optional<NamedTensor> numbers;
   for (StringRef index : indices) {
     NamedTensor count = create<IotaOp>(
         index, RankedTensorType::get(like.extent(index), integer),
         indexing({}, index));
     NamedTensor stride = constant(double(like.extent(index)), integer);
-    numbers = numbers * stride + count;
+    numbers = numbers ? *numbers * stride + count : count;
   }
-  return numbers;
+  return *numbers;
 }

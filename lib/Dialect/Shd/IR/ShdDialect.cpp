@@ -316,7 +316,9 @@ OpOperand *shd::inPlaceOperand(Operation *op) {
 }
 
 bool shd::readsAtPositions(Operation *op) {
-  return isa<PositionsOpInterface>(op) && !inPlaceOperand(op);
+  auto positions = dyn_cast<PositionsOpInterface>(op);
+  return positions && !inPlaceOperand(op) &&
+         positions.getPositioned() == op->getOperand(0);
 }
 
 std::optional<int64_t> shd::fusionGroupOf(Operation *op) {

@@ -106,6 +106,10 @@ Tensor shd::makeResult(Operation *op) {
   return Tensor(cast<RankedTensorType>(onlyResult(op).getType()));
 }
 
+Tensor shd::makeResult(Operation *op, unsigned number) {
+  return Tensor(cast<RankedTensorType>(op->getResult(number).getType()));
+}
+
 ArrayRef<double> shd::asReals(const Tensor &tensor,
                               std::vector<double> &storage) {
   if (tensor.isReal())

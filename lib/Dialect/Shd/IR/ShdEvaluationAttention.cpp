@@ -18,30 +18,47 @@ static constexpr double kMasked = -std::numeric_limits<double>::infinity();
 
 namespace {
 /// A query: its scores, minus infinity where keys are masked, and where its
-/// statistics and the first of its values and results stand.
+/// statistics, its first element, and the first of its keys, values and results
+/// stand.
 struct Query {
   ArrayRef<double> scores;
-  int64_t statistic = 0, value = 0, result = 0;
+  int64_t statistic = 0, query = 0, key = 0, value = 0, result = 0;
 };
 
 /// The scores of each query with the keys that a device has.
 class Attention {
 public:
-  Attention(AttentionOp op, Operands operands, Ranges ranges);
+  Attention(AttentionOpInterface op, Operands operands, Ranges ranges);
 
   const IterationSpace &getSpace() const { return space; }
 
-  void forEachQuery(llvm::function_ref<void(const Query &)> visit);
+  /// `statistics` and `results` are the strides of tensors with an element for
+  /// each query, and for each query and index of the values.
+  void forEachQuery(const FactorStrides &statistics,
+                    const FactorStrides &results,
+                    llvm::function_ref<void(const Query &)> visit);
 
   /// `sum_i weights[i] v[i]` of the values of one query, for each element of
   /// the result that belongs to it.
   void combine(ArrayRef<double> weights, const Query &query, Tensor &result);
 
+  /// Adds to the gradients of q, k and v what one query contributes. `weights`
+  /// are those of its keys; `output` is attention's result.
+  void addGradients(ArrayRef<double> weights, const Query &query,
+                    const Tensor &output, const Tensor &gradient,
+                    MutableArrayRef<Tensor> results);
+
 private:
+  /// The indices that values have and scores lack.
+  FactorList ownOfValues() const {
+    FactorList ofValues =
+        without(space.operandFactors(AttentionOp::kValueOperand), queryFactors);
+    return without(ofValues, key);
+  }
+
   void computeScores(int64_t query, int64_t firstKey, int64_t position);
   bool isMasked(int64_t key, int64_t position) const;
 
-  AttentionOp op;
   IterationSpace space;
   unsigned head, key;
   FactorList queryFactors;
@@ -49,16 +66,33 @@ private:
   ArrayRef<double> q, k, v;
   FactorStrides qStrides, kStrides, vStrides;
   const Tensor *at;
+  /// Strides in `at`, or along the index that counts positions.
+  FactorStrides positions;
+  int64_t firstPosition = 0;
   bool causal;
   std::optional<int64_t> window;
-  double scale, softcap;
+  double scale;
+  std::optional<double> softcap;
   std::vector<double> scores;
 };
 } // namespace
 
-Attention::Attention(AttentionOp op, Operands operands, Ranges ranges)
-    : op(op), space(op, ranges), head(space.find(op.getHead())),
-      key(space.find(op.getKey())),
+static std::optional<double>
+asDouble(const std::optional<llvm::APFloat> &real) {
+  return real ? std::optional(real->convertToDouble()) : std::nullopt;
+}
+
+/// Without positions, the index along which they run counts.
+static std::optional<unsigned> queryFactor(AttentionOpInterface op,
+                                           const IterationSpace &space) {
+  if (auto query = op.getQuery())
+    return space.find(*query);
+  return std::nullopt;
+}
+
+Attention::Attention(AttentionOpInterface op, Operands operands, Ranges ranges)
+    : space(cast<ShardingRuleOpInterface>(op.getOperation()), ranges),
+      head(space.find(op.getHead())), key(space.find(op.getKey())),
       queryFactors(
           without(space.operandFactors(AttentionOp::kQueryOperand), head)),
       q(asReals(*operands[AttentionOp::kQueryOperand], qStorage)),
@@ -67,13 +101,19 @@ Attention::Attention(AttentionOp op, Operands operands, Ranges ranges)
       qStrides(space.operandStrides(AttentionOp::kQueryOperand)),
       kStrides(space.operandStrides(AttentionOp::kKeyOperand)),
       vStrides(space.operandStrides(AttentionOp::kValueOperand)),
-      at(op.getAt() ? operands[AttentionOp::kAtOperand] : nullptr),
+      at(op.getAt() ? operands[op.getAtOperand()] : nullptr),
+      positions(at ? space.operandStrides(op.getAtOperand())
+                   : space.noStrides()),
       causal(op.getCausal()), window(op.getWindow()),
-      scale(op.getScale()
-                ? op.getScale()->convertToDouble()
-                : 1 / std::sqrt(static_cast<double>(space.whole(head)))),
-      softcap(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0),
-      scores(space.range(key).size) {}
+      scale(
+          asDouble(op.getScale())
+              .value_or(1 / std::sqrt(static_cast<double>(space.whole(head))))),
+      softcap(asDouble(op.getSoftcap())), scores(space.range(key).size) {
+  if (std::optional<unsigned> query = queryFactor(op, space)) {
+    positions = space.counting(*query);
+    firstPosition = space.range(*query).offset;
+  }
+}
 
 /// Positions of keys and queries are those in the whole tensors.
 bool Attention::isMasked(int64_t key, int64_t position) const {
@@ -94,36 +134,25 @@ void Attention::computeScores(int64_t query, int64_t firstKey,
     for (int64_t h = 0; h < headSize; ++h)
       score += q[query + h * qStrides[head]] * k[atKey + h * kStrides[head]];
     score *= scale;
-    scores[i] = op.getSoftcap() ? softcap * std::tanh(score / softcap) : score;
+    scores[i] = softcap ? *softcap * std::tanh(score / *softcap) : score;
   }
 }
 
-void Attention::forEachQuery(llvm::function_ref<void(const Query &)> visit) {
-  FactorStrides positions = space.noStrides();
-  int64_t firstPosition = 0;
-  if (at) {
-    positions = space.operandStrides(AttentionOp::kAtOperand);
-  } else if (auto query = op.getQuery()) {
-    unsigned factor = space.find(*query);
-    positions = space.counting(factor);
-    firstPosition = space.range(factor).offset;
-  }
+void Attention::forEachQuery(const FactorStrides &statistics,
+                             const FactorStrides &results,
+                             llvm::function_ref<void(const Query &)> visit) {
   Loop<6> loop(space, queryFactors,
-               {space.statisticStrides(0), space.resultStrides(), qStrides,
-                kStrides, vStrides, positions});
+               {statistics, results, qStrides, kStrides, vStrides, positions});
   loop.run({0, 0, 0, 0, 0, firstPosition}, [&](const Loop<6>::Offsets &offset) {
     computeScores(offset[2], offset[3],
                   at ? at->getInteger(offset[5]) : offset[5]);
-    visit({scores, offset[0], offset[4], offset[1]});
+    visit({scores, offset[0], offset[2], offset[3], offset[4], offset[1]});
   });
 }
 
 void Attention::combine(ArrayRef<double> weights, const Query &query,
                         Tensor &result) {
-  FactorList ofValues =
-      without(space.operandFactors(AttentionOp::kValueOperand), queryFactors);
-  Loop<2> loop(space, without(ofValues, key),
-               {space.resultStrides(), vStrides});
+  Loop<2> loop(space, ownOfValues(), {space.resultStrides(), vStrides});
   loop.run({query.result, query.value}, [&](const Loop<2>::Offsets &offset) {
     double sum = 0;
     int64_t value = offset[1];
@@ -136,6 +165,50 @@ void Attention::combine(ArrayRef<double> weights, const Query &query,
   });
 }
 
+/// With weights p: v' = p g; the weights' p' = g . v; the scores' p (p' - g .
+/// o), as softmax's gradient has it, since sum p p' = g . o.
+void Attention::addGradients(ArrayRef<double> weights, const Query &query,
+                             const Tensor &output, const Tensor &gradient,
+                             MutableArrayRef<Tensor> results) {
+  Tensor &dq = results[0], &dk = results[1], &dv = results[2];
+  auto add = [](Tensor &to, int64_t at, double value) {
+    to.setReal(at, to.getReal(at) + value);
+  };
+  std::vector<double> slopes(weights.size(), 0);
+  double mean = 0;
+  // The gradient lies as the output does, those of operands as these.
+  Loop<2> own(
+      space, ownOfValues(),
+      {space.operandStrides(AttentionGradOp::kOutputOperand), vStrides});
+  own.run({query.result, query.value}, [&](const Loop<2>::Offsets &at) {
+    double g = gradient.getReal(at[0]);
+    mean += g * output.getReal(at[0]);
+    int64_t value = at[1];
+    for (auto [weight, slope] : llvm::zip_equal(weights, slopes)) {
+      slope += g * v[value];
+      add(dv, value, weight * g);
+      value += vStrides[key];
+    }
+  });
+  for (auto [i, weight] : llvm::enumerate(weights)) {
+    if (weight == 0)
+      continue;
+    double slope = scale * weight * (slopes[i] - mean);
+    if (softcap) {
+      double tanh = query.scores[i] / *softcap;
+      slope *= 1 - tanh * tanh;
+    }
+    int64_t atQuery = query.query;
+    int64_t atKey = query.key + static_cast<int64_t>(i) * kStrides[key];
+    for (int64_t h = 0; h < space.range(head).size; ++h) {
+      add(dq, atQuery, slope * k[atKey]);
+      add(dk, atKey, slope * q[atQuery]);
+      atQuery += qStrides[head];
+      atKey += kStrides[head];
+    }
+  }
+}
+
 FailureOr<Tensor> AttentionOp::evaluateStatistic(unsigned number,
                                                  Operands operands,
                                                  Ranges ranges,
@@ -145,12 +218,29 @@ FailureOr<Tensor> AttentionOp::evaluateStatistic(unsigned number,
   const Tensor *maxima =
       number == 0 ? nullptr : operands[space.getRule().operands.size()];
   Tensor result = makeStatistic(*this, space, number, maxima ? 0 : kMasked);
-  attention.forEachQuery([&](const Query &query) {
-    double value = result.getReal(query.statistic);
-    for (double score : query.scores)
-      value = maxima ? value + expBelow(score, maxima->getReal(query.statistic))
+  attention.forEachQuery(
+      space.statisticStrides(0), space.noStrides(), [&](const Query &query) {
+        double value = result.getReal(query.statistic);
+        for (double score : query.scores)
+          value =
+              maxima ? value + expBelow(score, maxima->getReal(query.statistic))
                      : maximum(value, score);
-    result.setReal(query.statistic, value);
+        result.setReal(query.statistic, value);
+      });
+  return result;
+}
+
+/// The logsumexp of each query's scores.
+static Tensor logSumExps(AttentionOp op, const IterationSpace &space,
+                         const Tensor &maxima, const Tensor &sums) {
+  constexpr unsigned number = 1;
+  Tensor result = makeResult(op, number);
+  Loop<2> loop(space, space.resultFactors(number),
+               {space.resultStrides(number), space.statisticStrides(0)});
+  loop.run([&](const Loop<2>::Offsets &at) {
+    double sum = sums.getReal(at[1]);
+    result.setReal(at[0],
+                   sum == 0 ? kMasked : maxima.getReal(at[1]) + std::log(sum));
   });
   return result;
 }
@@ -160,24 +250,52 @@ FailureOr<Tensor> AttentionOp::evaluateStatistic(unsigned number,
 FailureOr<TensorList> AttentionOp::evaluate(Operands operands, Ranges ranges,
                                             PositionPolicy policy) {
   Attention attention(*this, operands, ranges);
-  FailureOr<StatisticValues> stats = StatisticValues::get(
-      *this, attention.getSpace().getRule(), operands, ranges, policy);
+  const IterationSpace &space = attention.getSpace();
+  FailureOr<StatisticValues> stats =
+      StatisticValues::get(*this, space.getRule(), operands, ranges, policy);
   if (failed(stats))
     return failure();
   const Tensor &maxima = (*stats)[0], &sums = (*stats)[1];
-  Tensor result = makeResult(*this);
+  Tensor result = makeResult(*this, 0);
   std::vector<double> weights;
-  attention.forEachQuery([&](const Query &query) {
-    double greatest = maxima.getReal(query.statistic);
-    double sum = sums.getReal(query.statistic);
-    if (sum == 0)
-      return;
-    weights.clear();
-    for (double score : query.scores)
-      weights.push_back(expBelow(score, greatest) / sum);
-    attention.combine(weights, query, result);
-  });
-  return oneResult(std::move(result));
+  attention.forEachQuery(space.statisticStrides(0), space.resultStrides(),
+                         [&](const Query &query) {
+                           double greatest = maxima.getReal(query.statistic);
+                           double sum = sums.getReal(query.statistic);
+                           if (sum == 0)
+                             return;
+                           weights.clear();
+                           for (double score : query.scores)
+                             weights.push_back(expBelow(score, greatest) / sum);
+                           attention.combine(weights, query, result);
+                         });
+  TensorList results = oneResult(std::move(result));
+  if (getLogsumexp())
+    results.push_back(logSumExps(*this, space, maxima, sums));
+  return results;
+}
+
+/// Sums over the keys (of dq) and queries (of dk and dv) that this device has.
+FailureOr<TensorList> AttentionGradOp::evaluate(Operands operands,
+                                                Ranges ranges, PositionPolicy) {
+  Attention attention(*this, operands, ranges);
+  const IterationSpace &space = attention.getSpace();
+  const Tensor &logSumExps = *operands[kLogSumExpOperand];
+  TensorList results;
+  for (unsigned i = 0; i < getNumResults(); ++i)
+    results.push_back(makeResult(*this, i));
+  std::vector<double> weights;
+  attention.forEachQuery(
+      space.operandStrides(kLogSumExpOperand),
+      space.operandStrides(kOutputOperand), [&](const Query &query) {
+        weights.clear();
+        for (double score : query.scores)
+          weights.push_back(
+              expBelow(score, logSumExps.getReal(query.statistic)));
+        attention.addGradients(weights, query, *operands[kOutputOperand],
+                               *operands[kGradientOperand], results);
+      });
+  return results;
 }
 
 //===----------------------------------------------------------------------===//

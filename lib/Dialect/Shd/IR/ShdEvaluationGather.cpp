@@ -150,8 +150,9 @@ FailureOr<TensorList> ScatterOp::evaluate(Operands operands, Ranges ranges,
   return oneResult(std::move(result));
 }
 
+/// Adds what falls into this device's part of the result.
 FailureOr<TensorList> ScatterSumOp::evaluate(Operands operands, Ranges ranges,
-                                         PositionPolicy policy) {
+                                             PositionPolicy policy) {
   constexpr unsigned firstPosition = 1;
   IterationSpace space(*this, ranges);
   FailureOr<Places> places = findPlaces(

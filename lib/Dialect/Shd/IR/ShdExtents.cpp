@@ -24,15 +24,24 @@ static int64_t extentOf(ArrayRef<StringRef> indices, Value value,
 //===----------------------------------------------------------------------===//
 
 /// A window that hides keys still hides some.
-void AttentionOp::resizeAttributes(NewExtent newExtent) {
-  if (!getWindow())
+template <typename Op> static void resizeWindow(Op op, NewExtent newExtent) {
+  if (!op.getWindow())
     return;
   int64_t keys =
-      extentOf(getIndexing().getOperandIndices(kKeyOperand), getK(), getKey());
-  int64_t window = *getWindow(), resized = newExtent(keys);
-  setWindow(window >= keys
-                ? resized
-                : std::min(window, std::max<int64_t>(resized / 2, 1)));
+      extentOf(op.getIndexing().getOperandIndices(AttentionOp::kKeyOperand),
+               op.getK(), op.getKey());
+  int64_t window = *op.getWindow(), resized = newExtent(keys);
+  op.setWindow(window >= keys
+                   ? resized
+                   : std::min(window, std::max<int64_t>(resized / 2, 1)));
+}
+
+void AttentionOp::resizeAttributes(NewExtent newExtent) {
+  resizeWindow(*this, newExtent);
+}
+
+void AttentionGradOp::resizeAttributes(NewExtent newExtent) {
+  resizeWindow(*this, newExtent);
 }
 
 /// Each element has one with which it pairs.

@@ -173,7 +173,9 @@ LogicalResult ElementwiseOp::buildGradient(GradientBuilder &builder) {
 static NamedTensor extremesGradient(const NamedTensor &x, const NamedTensor &y,
                                     const NamedTensor &g) {
   GradientBuilder &builder = *g.builder;
-  NamedTensor reaches = compare(Function::Eq, x, y);
+  // Rounding keeps the order, so the extreme is still reached behind it.
+  NamedTensor reaches =
+      compare(Function::Eq, builder.cast(x, y.getElementType()), y);
   NamedTensor ones = select(reaches, builder.constant(1, g.getElementType()));
   return select(reaches, g / builder.sumTo(ones, g.indices));
 }
@@ -205,8 +207,199 @@ LogicalResult ReduceOp::buildGradient(GradientBuilder &builder) {
 }
 
 //===----------------------------------------------------------------------===//
-// Positions
+// Normalisations and losses
 //===----------------------------------------------------------------------===//
+
+/// x' = y (g - sum(g y)).
+static NamedTensor softmaxGradient(const NamedTensor &y, const NamedTensor &g,
+                                   ArrayRef<StringRef> kept) {
+  return y * (g - y.builder->sumTo(g * y, kept));
+}
+
+namespace {
+/// What normalises the elements of rmsnorm and layernorm, computed again from
+/// the input: a statistic is cheaper than a value of the input's size.
+struct Normalized {
+  /// The distance from the mean (of rmsnorm: from 0).
+  NamedTensor distance;
+  /// The inverse of the root mean square or of the standard deviation.
+  NamedTensor inverse;
+};
+} // namespace
+
+static Normalized normalizedAgain(NormalizeOp op, const NamedTensor &x,
+                                  ArrayRef<StringRef> kept) {
+  GradientBuilder &builder = *x.builder;
+  double eps = op.getEps().convertToDouble();
+  auto square = [&](const NamedTensor &tensor) {
+    return builder.elementwise(Function::Square, {tensor});
+  };
+  NamedTensor variance = builder.reduce(Reduction::Mean, square(x), kept);
+  NamedTensor distance = x;
+  if (op.getKind() == Normalization::LayerNorm) {
+    // Both means at once, as the forward operation has its statistics.
+    NamedTensor mean = builder.reduce(Reduction::Mean, x, kept);
+    distance = x - mean;
+    NamedTensor difference = variance - square(mean);
+    variance = builder.elementwise(
+        Function::Maximum,
+        {difference, builder.constant(0, difference.getElementType())});
+  }
+  return {distance, builder.elementwise(Function::Rsqrt, {eps + variance})};
+}
+
+/// With z = distance * inverse and h = g * scale: x' = inverse (h - mean(h) -
+/// z mean(h z)), without mean(h) for rmsnorm.
+static void giveNormGradients(NormalizeOp op, GradientBuilder &builder,
+                              ArrayRef<StringRef> kept) {
+  bool hasScale = op.getInputs().size() > 1;
+  if (op.getInputs().size() > 2 && builder.wants(2))
+    builder.give(2, builder.gradient());
+  bool wantsScale = hasScale && builder.wants(1);
+  if (!builder.wants(0) && !wantsScale)
+    return;
+  NamedTensor g = builder.toFloat(builder.gradient());
+  auto [distance, inverse] =
+      normalizedAgain(op, builder.toFloat(builder.operand(0)), kept);
+  NamedTensor z = distance * inverse;
+  if (wantsScale)
+    builder.give(1, g * z);
+  if (!builder.wants(0))
+    return;
+  NamedTensor h = hasScale ? g * builder.toFloat(builder.operand(1)) : g;
+  NamedTensor slope = h - z * builder.reduce(Reduction::Mean, h * z, kept);
+  if (op.getKind() == Normalization::LayerNorm)
+    slope = slope - builder.reduce(Reduction::Mean, h, kept);
+  builder.give(0, slope * inverse);
+}
+
+LogicalResult NormalizeOp::buildGradient(GradientBuilder &builder) {
+  Names kept = builder.operand(0).indices;
+  llvm::erase_if(kept, [&](StringRef index) {
+    return llvm::is_contained(getOver().getAsValueRange<StringAttr>(), index);
+  });
+  switch (getKind()) {
+  case Normalization::Softmax:
+    if (builder.wants(0))
+      builder.give(0,
+                   softmaxGradient(builder.toFloat(builder.result()),
+                                   builder.toFloat(builder.gradient()), kept));
+    break;
+  case Normalization::LogSumExp:
+    if (builder.wants(0))
+      builder.give(
+          0, builder.toFloat(builder.gradient()) *
+                 builder.elementwise(Function::Exp,
+                                     {builder.toFloat(builder.operand(0)) -
+                                      builder.toFloat(builder.result())}));
+    break;
+  case Normalization::RmsNorm:
+  case Normalization::LayerNorm:
+    giveNormGradients(*this, builder, kept);
+    break;
+  }
+  return success();
+}
+
+/// The softmax of the logits, less 1 at the label.
+LogicalResult CrossEntropyOp::buildGradient(GradientBuilder &builder) {
+  if (!builder.wants(0))
+    return success();
+  NamedTensor x = builder.toFloat(builder.operand(0));
+  NamedTensor labels = builder.operand(1);
+  auto type = RankedTensorType::get(x.getType().getShape(), x.getElementType());
+  Builder &attributes = builder.getBuilder();
+  NamedTensor likely = builder.create<NormalizeOp>(
+      x.indices, type, Normalization::Softmax, x.value,
+      attributes.getStrArrayAttr(getClasses()), ValueRange(),
+      builder.indexing(x, x.indices), llvm::APFloat(0.0));
+  NamedTensor classes = builder.numberElements(x, getClasses());
+  NamedTensor isLabel = compare(Function::Eq, classes,
+                                builder.cast(labels, classes.getElementType()));
+  NamedTensor surplus = likely - builder.cast(isLabel, x.getElementType());
+  builder.give(0, surplus * builder.toFloat(builder.gradient()));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention and positions
+//===----------------------------------------------------------------------===//
+
+/// The operation that gives its logsumexp too, in place of one that does not.
+Operation *AttentionOp::prepareGradient(OpBuilder &builder) {
+  if (getLogsumexp())
+    return *this;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(*this);
+  Names queries;
+  SmallVector<int64_t, 4> shape;
+  for (auto [index, extent] :
+       llvm::zip_equal(getIndexing().getOperandIndices(kQueryOperand),
+                       getQ().getType().getShape()))
+    if (index != getHead()) {
+      queries.push_back(index);
+      shape.push_back(extent);
+    }
+  SmallVector<ArrayAttr, 2> results(getIndexing().getResults());
+  results.push_back(builder.getStrArrayAttr(queries));
+  auto op = AttentionOp::create(
+      builder, getLoc(), getResult().getType(),
+      RankedTensorType::get(shape, builder.getF32Type()), getQ(), getK(),
+      getV(), getAt(), getStats(),
+      IndexingAttr::get(getContext(), getIndexing().getOperands(), results),
+      getHeadAttr(), getKeyAttr(), getQueryAttr(), getCausalAttr(),
+      getWindowAttr(), getScaleAttr(), getSoftcapAttr());
+  for (NamedAttribute attr : (*this)->getDiscardableAttrs())
+    op->setDiscardableAttr(attr.getName(), attr.getValue());
+  // With several results, a list says something of each.
+  for (StringRef name : {kResultPin, kMade, kName}) {
+    op->removeDiscardableAttr(name);
+    if (Attribute value = getResultAttr(getResult(), name))
+      setResultAttr(op.getResult(), name, value);
+  }
+  if (StringRef name = getResultName(getResult()); !name.empty())
+    setResultAttr(op.getLogsumexp(), kName,
+                  builder.getStringAttr(name + ".logsumexp"));
+  getResult().replaceAllUsesWith(op.getResult());
+  erase();
+  return op;
+}
+
+/// One operation for all three, which computes the scores again.
+LogicalResult AttentionOp::buildGradient(GradientBuilder &builder) {
+  constexpr unsigned differentiated = 3;
+  auto wants = [&](unsigned i) { return builder.wants(i); };
+  if (llvm::none_of(llvm::seq(differentiated), wants))
+    return success();
+  if (!getLogsumexp())
+    return emitOpError() << "needs its logsumexp as a result to have a "
+                         << "derivative";
+  NamedTensor g = builder.gradient();
+  SmallVector<NamedTensor, 7> operands;
+  SmallVector<Type, 3> types;
+  for (unsigned i = 0; i < differentiated; ++i) {
+    NamedTensor operand = operands.emplace_back(builder.operand(i));
+    Type type = wants(i) ? builder.gradientType(i) : g.getElementType();
+    types.push_back(RankedTensorType::get(operand.getType().getShape(), type));
+  }
+  operands.append({builder.result(0), g, builder.result(1)});
+  if (getAt())
+    operands.push_back(builder.operand(kAtOperand));
+  SmallVector<ArrayAttr, 3> lists(
+      ArrayRef(getIndexing().getOperands()).take_front(differentiated));
+  auto indexing = IndexingAttr::get(
+      getContext(), builder.indexing(operands, {}).getOperands(), lists);
+  NamedTensor first = builder.create<AttentionGradOp>(
+      operands.front().indices, types[0], types[1], types[2], getQ(), getK(),
+      getV(), getResult(), g.value, getLogsumexp(), getAt(), indexing,
+      getHeadAttr(), getKeyAttr(), getQueryAttr(), getCausalAttr(),
+      getWindowAttr(), getScaleAttr(), getSoftcapAttr());
+  Operation *op = first.value.getDefiningOp();
+  for (unsigned i = 0; i < differentiated; ++i)
+    if (wants(i))
+      builder.give(i, {&builder, op->getResult(i), operands[i].indices});
+  return success();
+}
 
 /// A rotation's transpose is its inverse.
 LogicalResult RopeOp::buildGradient(GradientBuilder &builder) {
@@ -368,13 +561,18 @@ LogicalResult ConcatOp::buildGradient(GradientBuilder &builder) {
     NamedTensor x = builder.operand(i);
     int64_t end = begin + x.extent(part);
     if (builder.wants(i)) {
-      auto type =
-          RankedTensorType::get(x.getType().getShape(), g.getElementType());
+      // A slice keeps the order of dimensions.
+      Names names = g.indices;
+      SmallVector<int64_t, 4> shape(g.getType().getShape());
+      auto at = llvm::find(names, getWhole()) - names.begin();
+      names[at] = part;
+      shape[at] = end - begin;
+      auto type = RankedTensorType::get(shape, g.getElementType());
       builder.give(i,
                    builder.create<SliceOp>(
-                       x.indices, type, g.value, getWholeAttr(),
+                       names, type, g.value, getWholeAttr(),
                        builder.getBuilder().getDenseI64ArrayAttr({begin, end}),
-                       part, builder.indexing(g, x.indices)));
+                       part, builder.indexing(g, names)));
     }
     begin = end;
   }
@@ -390,17 +588,11 @@ LogicalResult ReshardOp::buildGradient(GradientBuilder &builder) {
 /// Integers.
 LogicalResult IotaOp::buildGradient(GradientBuilder &) { return success(); }
 
-/// TODO
-LogicalResult NormalizeOp::buildGradient(GradientBuilder &) {
-  return emitOpError("todo");
-}
-LogicalResult AttentionOp::buildGradient(GradientBuilder &) {
-  return emitOpError("todo");
-}
-LogicalResult CrossEntropyOp::buildGradient(GradientBuilder &) {
-  return emitOpError("todo");
+LogicalResult AttentionGradOp::buildGradient(GradientBuilder &) {
+  return emitOpError() << "has no derivative";
 }
 
+/// Where the elements are, as a gather reads them.
 LogicalResult ScatterSumOp::buildGradient(GradientBuilder &builder) {
   if (!builder.wants(0))
     return success();

@@ -202,9 +202,8 @@ LogicalResult UpdateOp::verify() {
   if (failed(shd::detail::verifyPartOf(*this, state, getAt(),
                                        getValue().getType())) ||
       // U2
-      failed(shd::detail::verifyUpdatedOnce(*this, state.isBuffer(),
-                                            getStateMutable(), getAt(),
-                                            state.getSym())))
+      failed(shd::detail::verifyUpdatedOnce(
+          *this, state.isBuffer(), getStateMutable(), getAt(), state.getSym())))
     return failure();
   return verifyValueTypes(*this);
 }
@@ -405,7 +404,7 @@ LogicalResult CrossEntropyOp::verify() {
 //===----------------------------------------------------------------------===//
 
 /// T1 and T2
-static LogicalResult verifyScores(AttentionOp op, const Names &q,
+static LogicalResult verifyScores(AttentionOpInterface op, const Names &q,
                                   const Names &k, const Names &v) {
   StringRef head = op.getHead(), key = op.getKey();
   // T1
@@ -415,50 +414,61 @@ static LogicalResult verifyScores(AttentionOp op, const Names &q,
       failed(verifyHas(op, v, key, "v's")))
     return failure();
   if (llvm::is_contained(q, key))
-    return op.emitOpError()
+    return op->emitOpError()
            << "index '" << key << "', along which keys run, is one of q's";
   // T2
   if (failed(verifySubset(op, without(k, key), q, "k", "q's")))
     return failure();
   for (StringRef name : v)
     if (llvm::is_contained(q, name) && !llvm::is_contained(k, name))
-      return op.emitOpError()
+      return op->emitOpError()
              << "index '" << name << "' of v is one of q's, but not of k's";
   return success();
 }
 
 /// T3 and T4
-static LogicalResult verifyMask(AttentionOp op, const Names &q,
+static LogicalResult verifyMask(AttentionOpInterface op, const Names &q,
                                 const Names &k) {
   // T3
   if (std::optional<uint64_t> window = op.getWindow()) {
     if (int64_t(*window) < 1)
-      return op.emitOpError()
+      return op->emitOpError()
              << "a window must be at least 1, but is " << int64_t(*window);
     if (!op.getCausal())
-      return op.emitOpError() << "a window needs 'causal'";
+      return op->emitOpError() << "a window needs 'causal'";
   }
   // T4
   if (op.getQuery() && op.getAt())
-    return op.emitOpError() << "has both positions and the index '"
-                            << *op.getQuery() << "' along which they run";
+    return op->emitOpError() << "has both positions and the index '"
+                             << *op.getQuery() << "' along which they run";
   if (op.getCausal() && !op.getQuery() && !op.getAt())
-    return op.emitOpError() << "'causal' needs positions or the index along "
-                            << "which they run";
+    return op->emitOpError() << "'causal' needs positions or the index along "
+                             << "which they run";
   if (auto query = op.getQuery()) {
     if (failed(verifyHas(op, q, *query, "q's")))
       return failure();
     if (llvm::is_contained(k, *query))
-      return op.emitOpError() << "index '" << *query
-                              << "', along which queries run, is one of k's";
+      return op->emitOpError() << "index '" << *query
+                               << "', along which queries run, is one of k's";
   }
   if (!op.getAt())
     return success();
   if (failed(verifyIntegers(op, op.getAt(), "positions")))
     return failure();
+  auto indexed = cast<ShardingRuleOpInterface>(op.getOperation());
   return verifySubset(
-      op, op.getIndexing().getOperandIndices(AttentionOp::kAtOperand),
+      op, indexed.getIndexing().getOperandIndices(op.getAtOperand()),
       without(q, op.getHead()), "the positions", "q's");
+}
+
+/// T6
+static LogicalResult verifyLogSumExp(Operation *op, Value value,
+                                     ArrayRef<StringRef> found,
+                                     ArrayRef<StringRef> expected) {
+  if (!elementType(value).isF32())
+    return op->emitOpError() << "the logsumexp must be f32, but is "
+                             << typeName(elementType(value));
+  return verifySameNames(op, found, expected, "the logsumexp");
 }
 
 LogicalResult AttentionOp::verify() {
@@ -468,9 +478,55 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifyScores(*this, q, k, v)) || failed(verifyMask(*this, q, k)))
     return failure();
   // T5
-  return verifySameNames(*this, getIndexing().getResultIndices(0),
-                         unionOf(without(q, getHead()), without(v, getKey())),
-                         "the result");
+  Names queries = without(q, getHead());
+  if (failed(verifySameNames(*this, getIndexing().getResultIndices(0),
+                             unionOf(queries, without(v, getKey())),
+                             describeResult(*this, 0))))
+    return failure();
+  // T6
+  if (!getLogsumexp())
+    return success();
+  return verifyLogSumExp(*this, getLogsumexp(),
+                         getIndexing().getResultIndices(1), queries);
+}
+
+/// The same names in the same order.
+static LogicalResult verifySameList(Operation *op, const Names &found,
+                                    const Names &expected, const Twine &what) {
+  if (found == expected)
+    return success();
+  return op->emitOpError() << what << " must have the indices "
+                           << quoted(expected) << ", in this order, but has "
+                           << quoted(found);
+}
+
+LogicalResult AttentionGradOp::verify() {
+  IndexingAttr indexing = getIndexing();
+  Names q = indexing.getOperandIndices(kQueryOperand);
+  Names k = indexing.getOperandIndices(kKeyOperand);
+  Names v = indexing.getOperandIndices(kValueOperand);
+  // B1
+  if (failed(verifyScores(*this, q, k, v)) || failed(verifyMask(*this, q, k)))
+    return failure();
+  // B2
+  Names queries = without(q, getHead());
+  Names output = indexing.getOperandIndices(kOutputOperand);
+  if (failed(verifySameNames(*this, output,
+                             unionOf(queries, without(v, getKey())),
+                             describeOperand(kOutputOperand))) ||
+      failed(verifySameList(*this, indexing.getOperandIndices(kGradientOperand),
+                            output, describeOperand(kGradientOperand))) ||
+      failed(verifyLogSumExp(*this, getLogsumexp(),
+                             indexing.getOperandIndices(kLogSumExpOperand),
+                             queries)))
+    return failure();
+  // B3
+  for (unsigned i : {kQueryOperand, kKeyOperand, kValueOperand})
+    if (failed(verifySameList(*this, indexing.getResultIndices(i),
+                              indexing.getOperandIndices(i),
+                              describeResult(*this, i))))
+      return failure();
+  return success();
 }
 
 LogicalResult RopeOp::verify() {
@@ -572,6 +628,8 @@ LogicalResult ScatterOp::verify() {
   // C2
   return verifyKeepsIndices(*this);
 }
+
+Value ScatterSumOp::getPositioned() { return getResult(); }
 
 LogicalResult ScatterSumOp::verify() {
   // Y1

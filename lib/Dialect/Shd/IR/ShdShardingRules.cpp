@@ -41,12 +41,24 @@ public:
     for (StringRef index : indices.getAsValueRange<StringAttr>())
       setKind(index, kind);
   }
-  /// Sets the kind of the factors that the result lacks.
+  /// Sets the kind of the factors that some result lacks.
   void setKindOfReduced(FactorKind kind) {
-    assert(rule.results.size() == 1 && "which result lacks them?");
     for (auto [number, factor] : llvm::enumerate(rule.factors))
-      if (!hasFactor(rule.results.front(), number))
+      for (const TensorFactors &result : rule.results)
+        if (!hasFactor(result, number))
+          factor.kind = kind;
+  }
+  /// Sets the kind of the factors that neither stand in `tensor` nor are that
+  /// of `index`.
+  void setKindOfOthers(const TensorFactors &tensor, StringRef index,
+                       FactorKind kind) {
+    for (auto [number, factor] : llvm::enumerate(rule.factors))
+      if (!hasFactor(tensor, number) && number != table.find(index))
         factor.kind = kind;
+  }
+  /// A result that is no partial sum where others are.
+  void setComplete(unsigned result) {
+    rule.completeResults |= uint32_t(1) << result;
   }
 
   /// The operation is linear in `operands` jointly. Constants and iteration
@@ -211,6 +223,21 @@ ShardingRule AttentionOp::getShardingRule() {
   builder.addLinearSet({kValueOperand});
   builder.addStatistic("max", Statistic::Combination::Max);
   builder.addStatistic("sum_exp", Statistic::Combination::Sum);
+  if (getLogsumexp())
+    builder.setComplete(1);
+  return builder.take();
+}
+
+/// A device has the weights of its queries and keys, since the logsumexp is
+/// known; but their gradients need whole rows of the values.
+ShardingRule AttentionGradOp::getShardingRule() {
+  FactorTable table = FactorTable::withValues(*this);
+  RuleBuilder builder(*this, table);
+  builder.setKindOfReduced(FactorKind::Reduction);
+  builder.setKindOfOthers(table.operands()[kQueryOperand], getKey(),
+                          FactorKind::Replicated);
+  builder.setKind(getHead(), FactorKind::Replicated);
+  builder.addLinearSet({kGradientOperand});
   return builder.take();
 }
 

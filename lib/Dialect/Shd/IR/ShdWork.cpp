@@ -22,14 +22,16 @@ public:
   double operandElements(unsigned operand) const {
     return elements(table.operands()[operand]);
   }
-  double resultElements() const { return elements(table.results().front()); }
+  double resultElements(unsigned result = 0) const {
+    return elements(table.results()[result]);
+  }
 
-  /// Bytes of `elements` of an operand's (or the result's) type.
+  /// Bytes of `elements` of an operand's (or a result's) type.
   double operandBytes(unsigned operand, double elements) const {
     return bytes(op->getOperand(operand).getType(), elements);
   }
-  double resultBytes(double elements) const {
-    return bytes(onlyResult(op).getType(), elements);
+  double resultBytes(double elements, unsigned result = 0) const {
+    return bytes(op->getResult(result).getType(), elements);
   }
 
   /// Product of the local extents of all factors.
@@ -41,12 +43,13 @@ public:
     return table.entries()[factor].extent;
   }
 
-  /// Work that touches every operand and the result in full.
+  /// Work that touches every operand and result in full.
   OpWork work() const {
     OpWork work;
     for (unsigned i = 0; i < table.operands().size(); ++i)
       work.operandBytes.push_back(operandBytes(i, operandElements(i)));
-    work.resultBytes.push_back(resultBytes(resultElements()));
+    for (unsigned i = 0; i < table.results().size(); ++i)
+      work.resultBytes.push_back(resultBytes(resultElements(i), i));
     return work;
   }
 
@@ -177,21 +180,23 @@ struct AttentionSizes {
 
 /// Factors along which query positions run: `query`, or those of the tensor of
 /// positions that k lacks.
-static DimFactors queryFactors(AttentionOp op, const FactorTable &table) {
+static DimFactors queryFactors(AttentionOpInterface op,
+                               const FactorTable &table) {
   DimFactors queries;
   if (!op.getAt()) {
     if (auto query = op.getQuery())
       queries.push_back(table.find(*query));
     return queries;
   }
-  for (const DimFactors &dim : table.operands()[AttentionOp::kAtOperand])
+  for (const DimFactors &dim : table.operands()[op.getAtOperand()])
     for (unsigned factor : dim)
       if (!hasFactor(table.operands()[AttentionOp::kKeyOperand], factor))
         queries.push_back(factor);
   return queries;
 }
 
-static AttentionSizes attentionSizes(AttentionOp op, const FactorTable &table,
+static AttentionSizes attentionSizes(AttentionOpInterface op,
+                                     const FactorTable &table,
                                      const LocalView &view) {
   AttentionSizes sizes;
   unsigned head = table.find(op.getHead()), key = table.find(op.getKey());
@@ -215,33 +220,58 @@ static AttentionSizes attentionSizes(AttentionOp op, const FactorTable &table,
   return sizes;
 }
 
-OpWork AttentionOp::getWork(ArrayRef<int64_t> localExtents,
-                            const Machine &machine) {
-  FactorTable table = FactorTable::withValues(*this);
-  LocalView view(*this, table, localExtents);
-  AttentionSizes sizes = attentionSizes(*this, table, view);
+/// The work of the forward operation: every operand and result once, of keys
+/// and values the positions that some query reads.
+static OpWork attentionWork(AttentionOpInterface op,
+                            ArrayRef<int64_t> localExtents) {
+  FactorTable table = FactorTable::withValues(op);
+  LocalView view(op, table, localExtents);
+  AttentionSizes sizes = attentionSizes(op, table, view);
   // The share of the pairs that the mask keeps, on whole positions.
   double allPairs = sizes.globalQueries * sizes.globalKeys;
   double kept = attentionPairs(sizes.globalQueries, sizes.globalKeys,
-                               getCausal(), getWindow()) /
+                               op.getCausal(), op.getWindow()) /
                 allPairs;
   double pairs = sizes.localQueries * sizes.localKeys * kept;
   OpWork work = view.work();
   work.matrixFlops = 2 * sizes.batch * pairs * (sizes.head + sizes.values);
-  work.computeType = computeTypeOf(machine, {getQ(), getK(), getV()});
   // The positions that some query of the window reads.
-  if (std::optional<uint64_t> window = getWindow()) {
+  if (std::optional<uint64_t> window = op.getWindow()) {
     double reach = double(*window) + sizes.globalQueries - 1;
     double read = std::min(1.0, reach / sizes.globalKeys);
-    work.operandBytes[kKeyOperand] *= read;
-    work.operandBytes[kValueOperand] *= read;
+    work.operandBytes[AttentionOp::kKeyOperand] *= read;
+    work.operandBytes[AttentionOp::kValueOperand] *= read;
   }
+  return work;
+}
+
+OpWork AttentionOp::getWork(ArrayRef<int64_t> localExtents,
+                            const Machine &machine) {
+  OpWork work = attentionWork(*this, localExtents);
+  work.computeType = computeTypeOf(machine, {getQ(), getK(), getV()});
   return work;
 }
 
 FusionKind AttentionOp::getFusionKind() { return FusionKind::Leader; }
 
 bool AttentionOp::readsPrologues() { return true; }
+
+/// Four products as large as the forward operation's two (weights with the
+/// gradient, the gradient with values, scores' gradients with keys and with
+/// queries), and the scores again.
+OpWork AttentionGradOp::getWork(ArrayRef<int64_t> localExtents,
+                                const Machine &machine) {
+  OpWork work = attentionWork(*this, localExtents);
+  work.modelFlops = 2 * work.matrixFlops;
+  work.matrixFlops *= 2.5;
+  work.computeType =
+      computeTypeOf(machine, {getQ(), getK(), getV(), getGradient()});
+  return work;
+}
+
+FusionKind AttentionGradOp::getFusionKind() { return FusionKind::Leader; }
+
+bool AttentionGradOp::readsPrologues() { return true; }
 
 OpWork RopeOp::getWork(ArrayRef<int64_t> localExtents, const Machine &machine) {
   return vectorWork(*this, localExtents, 1);

@@ -148,8 +148,8 @@ LogicalResult shd::detail::verifyPartOf(Operation *op, Value stacked,
 }
 
 LogicalResult shd::detail::verifyUpdatedOnce(Operation *op, bool isBuffer,
-                                             OpOperand &state,
-                                             ValueRange at, StringRef name) {
+                                             OpOperand &state, ValueRange at,
+                                             StringRef name) {
   size_t around = 0;
   for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
        repeat = repeat->getParentOfType<RepeatOp>())

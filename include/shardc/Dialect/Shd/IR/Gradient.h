@@ -22,8 +22,8 @@ class GradientBuilder;
 void nameGradient(mlir::Operation *op, llvm::StringRef name);
 
 /// A tensor and the names of its indices. The operators build elementwise
-/// operations; operands are broadcast by name, and numbers take the element
-/// type of the other operand.
+/// operations; operands are broadcast by name, the result has the wider element
+/// type, and numbers take that of the other operand.
 struct NamedTensor {
   GradientBuilder *builder = nullptr;
   mlir::Value value;
@@ -53,8 +53,8 @@ public:
   virtual bool isWanted(mlir::Value value) = 0;
   /// The element type in which a value's gradient is held.
   virtual mlir::Type gradientType(mlir::Value value) = 0;
-  /// A value as the backward pass has it at the insertion point of `builder`: of
-  /// one of the forward pass what was kept, or is recomputed.
+  /// A value as the backward pass has it at the insertion point of `builder`:
+  /// of one of the forward pass what was kept, or is recomputed.
   virtual mlir::Value read(mlir::Value value, mlir::OpBuilder &builder) = 0;
 };
 
@@ -107,6 +107,11 @@ public:
   NamedTensor where(const NamedTensor &condition, const NamedTensor &a,
                     const NamedTensor &b);
   NamedTensor cast(const NamedTensor &tensor, mlir::Type elementType);
+  /// The tensor in the type in which normalisations and losses compute: f32, or
+  /// f64 if it is that already.
+  NamedTensor toFloat(const NamedTensor &tensor);
+  NamedTensor reduce(Reduction kind, const NamedTensor &tensor,
+                     llvm::ArrayRef<llvm::StringRef> indices);
   /// Sums over the indices that are not in `indices`.
   NamedTensor sumTo(const NamedTensor &tensor,
                     llvm::ArrayRef<llvm::StringRef> indices);
@@ -114,7 +119,8 @@ public:
   /// be more than it has; `like` has their extents.
   NamedTensor broadcastTo(const NamedTensor &tensor, const NamedTensor &like);
 
-  /// Builds any operation of the dialect and names it after the forward one.
+  /// Builds any operation of the dialect and names it after the forward one;
+  /// its first result.
   template <typename Op, typename... Args>
   NamedTensor create(llvm::ArrayRef<llvm::StringRef> indices, Args &&...args) {
     auto op =

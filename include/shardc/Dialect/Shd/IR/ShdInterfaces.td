@@ -101,13 +101,45 @@ def Shd_PositionsOpInterface : OpInterface<"PositionsOpInterface"> {
   let cppNamespace = "::shardc::shd";
   let description = [{
     An operation that reads elements of its first operand at positions that its
-    last operands hold, or writes them in place.
+    last operands hold, or writes them: in place, or in a tensor of its own.
   }];
   let methods = [
-    InterfaceMethod<"The dimensions of the first operand that are selected.",
+    InterfaceMethod<"The tensor whose elements the positions name: the first "
+                    "operand, or the result.",
+      "::mlir::Value", "getPositioned", (ins), "", [{
+        return $_op.getOperation()->getOperand(0);
+      }]>,
+    InterfaceMethod<"The dimensions of that tensor that are selected.",
       "::llvm::ArrayRef<int64_t>", "getDims">,
     InterfaceMethod<"An operand of positions for each of `getDims`.",
       "::mlir::OperandRange", "getPositions">,
+  ];
+}
+
+def Shd_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
+  let cppNamespace = "::shardc::shd";
+  let description = [{
+    Attention and its gradient: the scores, and how they are masked.
+  }];
+  let methods = [
+    InterfaceMethod<"", "::mlir::Value", "getQ">,
+    InterfaceMethod<"", "::mlir::Value", "getK">,
+    InterfaceMethod<"", "::mlir::Value", "getV">,
+    InterfaceMethod<"Positions of queries, or null.", "::mlir::Value", "getAt">,
+    InterfaceMethod<"The number of the operand that holds them.", "unsigned",
+                    "getAtOperand">,
+    InterfaceMethod<"The index that scores sum over.", "::llvm::StringRef",
+                    "getHead">,
+    InterfaceMethod<"", "::llvm::StringRef", "getKey">,
+    InterfaceMethod<"", "::std::optional<::llvm::StringRef>", "getQuery">,
+    InterfaceMethod<"", "bool", "getCausal">,
+    InterfaceMethod<"", "::std::optional<uint64_t>", "getWindow">,
+    InterfaceMethod<"", "::std::optional<::llvm::APFloat>", "getScale">,
+    InterfaceMethod<"", "::std::optional<::llvm::APFloat>", "getSoftcap">,
+    InterfaceMethod<[{
+      True for a tensor (operands, then results) in which an index of `head`'s
+      name is one of the values.
+    }], "bool", "hasValues", (ins "unsigned":$tensor)>,
   ];
 }
 
@@ -161,6 +193,14 @@ def Shd_GradientOpInterface : OpInterface<"GradientOpInterface"> {
     (docs/Training.md#gradients). Operands of integers never need one.
   }];
   let methods = [
+    InterfaceMethod<[{
+      Makes the operation give, as further results, what its derivative reads;
+      called once before the derivative is built. Replaces the operation if
+      need be, and returns the one that stands there afterwards.
+    }], "::mlir::Operation *", "prepareGradient",
+      (ins "::mlir::OpBuilder &":$builder), "", [{
+        return $_op.getOperation();
+      }]>,
     InterfaceMethod<"Gives `builder` the gradient of each operand that it "
                     "wants; fails with an error at the operation.",
       "::llvm::LogicalResult", "buildGradient",

@@ -29,25 +29,28 @@ class Shd_ValueOp<string mnemonic, list<Trait> traits = []>
   }];
 }
 
-/// An operation that computes tensors from others by named indices; `rule` and
-/// `cost` name what it answers otherwise than most operations.
+/// An operation that computes tensors from others by named indices; `rule`,
+/// `cost` and `gradient` name what it answers otherwise than most operations.
 class Shd_ComputeOp<string mnemonic, list<Trait> traits = [],
-                    list<string> rule = [], list<string> cost = []>
+                    list<string> rule = [], list<string> cost = [],
+                    list<string> gradient = []>
     : Shd_ValueOp<mnemonic, !listconcat(traits,
         [Pure, Shd_IndexedTrait,
          DeclareOpInterfaceMethods<Shd_ShardingRuleOpInterface,
                                    !listconcat(["getShardingRule"], rule)>,
          DeclareOpInterfaceMethods<Shd_CostOpInterface, cost>,
          DeclareOpInterfaceMethods<Shd_EvaluationOpInterface>,
-         DeclareOpInterfaceMethods<Shd_GradientOpInterface>])> {
+         DeclareOpInterfaceMethods<Shd_GradientOpInterface, gradient>])> {
   let hasVerifier = 1;
 }
 
 /// One whose devices agree on statistics where normalised indices are split.
 class Shd_StatisticsOp<string mnemonic, list<Trait> traits = [],
-                       list<string> rule = [], list<string> cost = []>
+                       list<string> rule = [], list<string> cost = [],
+                       list<string> gradient = []>
     : Shd_ComputeOp<mnemonic, !listconcat(traits,
-        [DeclareOpInterfaceMethods<Shd_StatisticsOpInterface>]), rule, cost>;
+        [DeclareOpInterfaceMethods<Shd_StatisticsOpInterface>]), rule, cost,
+        gradient>;
 
 //===----------------------------------------------------------------------===//
 // Program structure
@@ -323,8 +326,9 @@ def Shd_NormalizeOp : Shd_StatisticsOp<"normalize", [AttrSizedOperandSegments],
 }
 
 def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
+    Shd_AttentionOpInterface,
     DeclareOpInterfaceMethods<Shd_ExtentsOpInterface, ["resizeAttributes"]>],
-    [], ["readsPrologues"]> {
+    [], ["readsPrologues"], ["prepareGradient"]> {
   let summary = "Scaled dot-product attention that never writes its scores";
   let description = [{
     `shd.attention(%q, %k, %v) over "H", "S" query "T" <...> causal : ...`.
@@ -334,6 +338,10 @@ def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
     and positions matter; `at` gives positions otherwise. Where v has an index
     of `head`'s name, it is the result's, not the one that scores sum over.
 
+    A second result is each query's logsumexp of its scores (minus infinity where
+    every key is masked), which `attention_grad` reads. Over a split key index
+    the first result is a partial sum, the second is whole.
+
     **Constraints:**
     - (T1) `head` is an index of q and k; `key` of k and v and not of q.
     - (T2) k's other indices are q's; v's are k's or new ones.
@@ -341,6 +349,7 @@ def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
     - (T4) `query` is an index of q that k lacks; `at` holds integers and has
       indices of q. `causal` needs one of the two.
     - (T5) The result has the indices named above.
+    - (T6) The logsumexp is f32 and has q's indices without `head`.
   }];
   let arguments = (ins Shd_Tensor:$q, Shd_Tensor:$k,
     Shd_Tensor:$v, Optional<Shd_Tensor>:$at,
@@ -348,18 +357,71 @@ def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
     StrAttr:$head, StrAttr:$key, OptionalAttr<StrAttr>:$query,
     UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
     OptionalAttr<F64Attr>:$scale, OptionalAttr<F64Attr>:$softcap);
-  let results = (outs Shd_Tensor:$result);
+  let results = (outs Shd_Tensor:$result, Optional<Shd_Tensor>:$logsumexp);
   let assemblyFormat = [{ `(` $q `,` $k `,` $v (`at` $at^)? `)` `over` $head
     `,` $key (`query` $query^)? $indexing (`causal` $causal^)?
     (`window` $window^)? (`scale` $scale^)? (`softcap` $softcap^)?
     (`stats` `(` $stats^ `:` type($stats) `)`)? attr-dict `:`
-    type($q) `,` type($k) `,` type($v) (`,` type($at)^)? `->` type($result) }];
+    type($q) `,` type($k) `,` type($v) (`,` type($at)^)? `->` type($result)
+    (`,` type($logsumexp)^)? }];
   let extraClassDeclaration = [{
     /// Positions of operands; `at` is there only if positions are given.
     static constexpr unsigned kQueryOperand = 0;
     static constexpr unsigned kKeyOperand = 1;
     static constexpr unsigned kValueOperand = 2;
     static constexpr unsigned kAtOperand = 3;
+    unsigned getAtOperand() { return kAtOperand; }
+    bool hasValues(unsigned tensor) { return tensor >= kValueOperand; }
+  }];
+}
+
+def Shd_AttentionGradOp : Shd_ComputeOp<"attention_grad",
+    [Shd_AttentionOpInterface,
+     DeclareOpInterfaceMethods<Shd_ExtentsOpInterface, ["resizeAttributes"]>],
+    [], ["readsPrologues"]> {
+  let summary = "The gradients of attention's queries, keys and values";
+  let description = [{
+    `shd.attention_grad(%q, %k, %v, %o, %do, %lse) over "H", "S" query "T" <...>
+    causal : (...) -> (...)`: gradients of q, k and v from the result of
+    `shd.attention`, the gradient of that and its logsumexp; with the same
+    attributes. The scores are computed again, and never written. Over a split
+    key index the gradient of q is a partial sum; over a split index of q that k
+    (v) lacks, that of k (v).
+
+    **Constraints:**
+    - (B1) q, k, v, positions and attributes are as those of attention (T1 to T4).
+    - (B2) The fourth and fifth operand have the indices of attention's result
+      (T5) in one order, the sixth is its logsumexp (T6).
+    - (B3) The results have the indices of q, k and v, in their order.
+  }];
+  let arguments = (ins Shd_Tensor:$q, Shd_Tensor:$k, Shd_Tensor:$v,
+    Shd_Tensor:$output, Shd_Tensor:$gradient, Shd_Tensor:$logsumexp,
+    Optional<Shd_Tensor>:$at, Shd_IndexingAttr:$indexing,
+    StrAttr:$head, StrAttr:$key, OptionalAttr<StrAttr>:$query,
+    UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+    OptionalAttr<F64Attr>:$scale, OptionalAttr<F64Attr>:$softcap);
+  let results = (outs Shd_Tensor:$dq, Shd_Tensor:$dk, Shd_Tensor:$dv);
+  let assemblyFormat = [{ `(` $q `,` $k `,` $v `,` $output `,` $gradient `,`
+    $logsumexp (`at` $at^)? `)` `over` $head `,` $key (`query` $query^)? $indexing
+    (`causal` $causal^)? (`window` $window^)? (`scale` $scale^)?
+    (`softcap` $softcap^)? attr-dict `:` functional-type(operands, results) }];
+  let extraClassDeclaration = [{
+    /// Positions of operands; `at` is there only if positions are given.
+    static constexpr unsigned kQueryOperand = 0;
+    static constexpr unsigned kKeyOperand = 1;
+    static constexpr unsigned kValueOperand = 2;
+    static constexpr unsigned kOutputOperand = 3;
+    static constexpr unsigned kGradientOperand = 4;
+    static constexpr unsigned kLogSumExpOperand = 5;
+    static constexpr unsigned kAtOperand = 6;
+    /// Positions of results.
+    static constexpr unsigned kValueResult = 2;
+    unsigned getAtOperand() { return kAtOperand; }
+    bool hasValues(unsigned tensor) {
+      unsigned operands = (*this)->getNumOperands();
+      return tensor < operands ? tensor >= kValueOperand
+                               : tensor == operands + kValueResult;
+    }
   }];
 }
 
@@ -406,7 +468,8 @@ def Shd_ScatterOp : Shd_ComputeOp<"scatter",
     (`accumulate` $accumulate^)? attr-dict `:` functional-type(operands, results) }];
 }
 
-def Shd_ScatterSumOp : Shd_ComputeOp<"scatter_sum"> {
+def Shd_ScatterSumOp : Shd_ComputeOp<"scatter_sum",
+    [DeclareOpInterfaceMethods<Shd_PositionsOpInterface, ["getPositioned"]>]> {
   let summary = "Adds elements at positions given by integer tensors to zeros";
   let description = [{
     `shd.scatter_sum(%g, %tokens) <[B, T, D], [B, T] -> [V, D]> at [0] : ...`:

@@ -48,6 +48,7 @@ private:
   FailureOr<OutputOp> findLoss();
   LogicalResult findTrained();
   void findActive(Block &block);
+  void prepare();
   LogicalResult visit(Block &block);
   LogicalResult visit(Operation &op);
   struct Carried;
@@ -552,6 +553,22 @@ LogicalResult Differentiation::visitRepeat(RepeatOp repeat) {
   return success();
 }
 
+/// Active operations give what their derivatives read.
+void Differentiation::prepare() {
+  SmallVector<GradientOpInterface> ops;
+  program.walk([&](GradientOpInterface op) {
+    if (llvm::any_of(op->getResults(),
+                     [&](Value result) { return isWanted(result); }))
+      ops.push_back(op);
+  });
+  for (GradientOpInterface op : ops) {
+    for (Value result : op->getResults())
+      active.erase(result);
+    builder.setInsertionPoint(op);
+    active.insert_range(op.prepareGradient(builder)->getResults());
+  }
+}
+
 LogicalResult Differentiation::run() {
   FailureOr<OutputOp> output = findLoss();
   if (failed(output) || failed(findTrained()))
@@ -569,6 +586,7 @@ LogicalResult Differentiation::run() {
   if (!isWanted(loss))
     return output->emitError("the loss '")
            << output->getSym() << "' depends on no weight that is trained";
+  prepare();
   builder.setInsertionPointToEnd(&block);
   auto type = cast<RankedTensorType>(loss.getType());
   auto one = ConstantOp::create(

@@ -47,6 +47,21 @@ def ShdDifferentiate : Pass<"shd-differentiate", "::shardc::shd::ProgramOp"> {
   }];
 }
 
+def ShdMicrobatch : Pass<"shd-microbatch", "::shardc::shd::ProgramOp"> {
+  let summary = "Runs forward and backward pass once for each part of the batch";
+  let description = [{
+    With `microbatches = m` above 1, puts the program into a repeat of m
+    iterations, each with 1/m of the batch, and adds up the loss and the
+    gradients, whose buffers are read m times and written m times. The batch
+    splits with the microbatch minor, so that its sharding needs no
+    communication where m divides each device's part.
+
+    Run it after `shd-differentiate`. Emits an error where the batch is not
+    parallel until sums or means remove it, the loss is not linear in these, or m
+    does not divide the batch.
+  }];
+}
+
 def ShdAddOptimizer : Pass<"shd-add-optimizer", "::shardc::shd::ProgramOp"> {
   let summary = "Appends the optimizer's update of every weight with a gradient";
   let description = [{

@@ -1,0 +1,479 @@
+//===- Microbatch.cpp - shd-microbatch -------------------------*- C++ -*-===//
+//
+// Gradient accumulation: forward and backward pass run once for each part of
+// the batch, in a repeat, and add up loss and gradients. The dimensions that
+// are split are found from the inputs' along the factors of sharding rules.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/Transforms/Passes.h"
+#include "shardc/Optimizer/Names.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace shardc::shd {
+#define GEN_PASS_DEF_SHDMICROBATCH
+#include "shardc/Dialect/Shd/Transforms/Passes.h.inc"
+
+namespace {
+
+/// Finds, for each value, the dimension along which it is split.
+class BatchDims {
+public:
+  explicit BatchDims(ProgramOp program) : program(program) {}
+
+  /// Starts with a dimension of an input.
+  LogicalResult add(Value value, unsigned dim);
+  /// Follows them through the program; fails where a value would be split along
+  /// two dimensions, or no value of an operation can be.
+  LogicalResult spread();
+  std::optional<unsigned> of(Value value) const {
+    auto it = dims.find(value);
+    return it == dims.end() ? std::nullopt : std::optional(it->second);
+  }
+  ArrayRef<std::pair<Value, unsigned>> all() const {
+    return dims.getArrayRef();
+  }
+
+private:
+  LogicalResult visit(Operation *op);
+  LogicalResult visitRuled(ShardingRuleOpInterface op);
+  LogicalResult unite(ValueRange values);
+  LogicalResult unitePart(Value whole, Value part);
+
+  ProgramOp program;
+  llvm::MapVector<Value, unsigned> dims;
+  bool changed = false;
+};
+
+LogicalResult BatchDims::add(Value value, unsigned dim) {
+  auto [it, isNew] = dims.try_emplace(value, dim);
+  changed |= isNew;
+  if (it->second == dim)
+    return success();
+  return emitError(value.getLoc())
+         << "'" << valueName(value)
+         << "' has the batch in two dimensions, so that its parts depend on "
+            "each other; use microbatches = 1";
+}
+
+/// Values of one type that are one after the other.
+LogicalResult BatchDims::unite(ValueRange values) {
+  for (Value value : values)
+    if (std::optional<unsigned> dim = of(value))
+      for (Value other : values)
+        if (failed(add(other, *dim)))
+          return failure();
+  return success();
+}
+
+LogicalResult BatchDims::unitePart(Value whole, Value part) {
+  unsigned stacked = cast<RankedTensorType>(whole.getType()).getRank() -
+                     cast<RankedTensorType>(part.getType()).getRank();
+  if (std::optional<unsigned> dim = of(part))
+    return add(whole, *dim + stacked);
+  std::optional<unsigned> dim = of(whole);
+  return dim && *dim >= stacked ? add(part, *dim - stacked) : success();
+}
+
+/// A factor of one of the operation's dimensions has the batch: so have all of
+/// its dimensions.
+LogicalResult BatchDims::visitRuled(ShardingRuleOpInterface op) {
+  ShardingRule rule = op.getShardingRule();
+  SmallVector<std::pair<Value, const TensorFactors *>> tensors;
+  for (auto [i, factors] : llvm::enumerate(rule.operands))
+    tensors.push_back({op->getOperand(i), &factors});
+  for (auto [i, factors] : llvm::enumerate(rule.results))
+    tensors.push_back({op->getResult(i), &factors});
+  llvm::SmallDenseSet<unsigned, 2> split;
+  for (auto &[value, factors] : tensors)
+    if (std::optional<unsigned> dim = of(value);
+        dim && !(*factors)[*dim].empty())
+      split.insert((*factors)[*dim].front());
+  for (unsigned factor : split)
+    if (rule.factors[factor].kind != FactorKind::Parallel &&
+        rule.factors[factor].kind != FactorKind::Reduction)
+      return op.emitError()
+             << "reads the whole batch at once along '"
+             << rule.factors[factor].name << "'; use microbatches = 1";
+  for (auto &[value, factors] : tensors)
+    for (auto [dim, list] : llvm::enumerate(*factors))
+      if (!list.empty() && split.contains(list.front()) &&
+          failed(add(value, dim)))
+        return failure();
+  return success();
+}
+
+LogicalResult BatchDims::visit(Operation *op) {
+  if (auto repeat = dyn_cast<RepeatOp>(op)) {
+    Operation *yield = repeat.getBody().front().getTerminator();
+    for (auto [init, argument, yielded, result] :
+         llvm::zip_equal(repeat.getInits(), repeat.getCarried(),
+                         yield->getOperands(), repeat.getResults()))
+      if (failed(unite({init, argument, yielded, result})))
+        return failure();
+    return success();
+  }
+  if (auto part = dyn_cast<PartOp>(op))
+    return unitePart(part.getSource(), part.getResult());
+  if (auto update = dyn_cast<UpdateOp>(op))
+    return unitePart(update.getState(), update.getValue());
+  if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op))
+    return visitRuled(ruled);
+  return success();
+}
+
+LogicalResult BatchDims::spread() {
+  do {
+    changed = false;
+    WalkResult result = program.walk([&](Operation *op) {
+      return failed(visit(op)) ? WalkResult::interrupt()
+                               : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  } while (changed);
+  return success();
+}
+
+class Microbatching {
+public:
+  Microbatching(ProgramOp program, TrainingAttr training)
+      : program(program), training(training), count(training.getMicrobatches()),
+        builder(program.getContext()), dims(program) {}
+
+  LogicalResult run();
+
+private:
+  /// How the parts' values make the value of the whole batch.
+  enum class Joins { Whole, Batch, Mean, Sum };
+
+  LogicalResult findInputs();
+  LogicalResult check();
+  FailureOr<Joins> joinsOf(ShardingRuleOpInterface op);
+  LogicalResult checkForward(Block &block);
+  OutputOp findLoss();
+  void moveIntoRepeat(OutputOp loss);
+  void takePartOf(DeclareOp input, RepeatOp repeat);
+  void accumulate(UpdateOp update);
+  void resize();
+  Value scalarOp(Function function, Value a, Value b, StringRef name);
+
+  ProgramOp program;
+  TrainingAttr training;
+  int64_t count;
+  OpBuilder builder;
+  BatchDims dims;
+  llvm::DenseMap<Value, Joins> joins;
+  SmallVector<DeclareOp> inputs;
+};
+
+//===----------------------------------------------------------------------===//
+// What is legal
+//===----------------------------------------------------------------------===//
+
+/// The inputs with the batch; without a name it is the first index of each.
+LogicalResult Microbatching::findInputs() {
+  StringAttr batch = training.getBatch();
+  for (auto input : program.getBody().getOps<DeclareOp>()) {
+    if (input.getKind() != TensorKind::Input)
+      continue;
+    ArrayAttr indices = input.getIndices();
+    if (!training.getBatch()) {
+      auto first =
+          indices.empty() ? StringAttr() : cast<StringAttr>(indices[0]);
+      if (!first || (batch && first != batch))
+        return input.emitError(
+            "microbatches need the index of the batch, which "
+            "is not the first of every input; give the train "
+            "block a `batch = NAME`");
+      batch = first;
+    }
+    const auto *at = llvm::find(indices.getValue(), Attribute(batch));
+    if (at == indices.end())
+      continue;
+    unsigned dim = at - indices.begin();
+    int64_t extent = input.getType().getDimSize(dim);
+    if (extent % count != 0)
+      return input.emitError() << count << " microbatches do not divide "
+                               << batch.getValue() << " = " << extent;
+    inputs.push_back(input);
+    if (failed(dims.add(input.getResult(), dim)))
+      return failure();
+  }
+  if (inputs.empty())
+    return program.emitError("no input has the index of the batch");
+  return success();
+}
+
+static bool isMean(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce && reduce.getKind() == Reduction::Mean;
+}
+
+/// True for operations whose result, of means, is the mean of the results.
+static bool isAffine(Operation *op) {
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  return elementwise && (elementwise.getFunction() == Function::Add ||
+                         elementwise.getFunction() == Function::Sub);
+}
+
+static bool passesOn(Operation *op) {
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  return isa<ReshardOp>(op) ||
+         (elementwise && (elementwise.getFunction() == Function::Cast ||
+                          elementwise.getFunction() == Function::Copy));
+}
+
+FailureOr<Microbatching::Joins>
+Microbatching::joinsOf(ShardingRuleOpInterface op) {
+  bool hasBatch = false;
+  uint32_t joined = 0;
+  Joins how = Joins::Whole;
+  ShardingRule rule = op.getShardingRule();
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    Joins each = joins.lookup(operand);
+    hasBatch |= each == Joins::Batch;
+    if (each != Joins::Mean && each != Joins::Sum)
+      continue;
+    if (how != Joins::Whole && how != each)
+      return op.emitError("adds sums and means over the batch, which "
+                          "microbatches cannot; use microbatches = 1");
+    how = each;
+    joined |= uint32_t(1) << i;
+  }
+  if (joined == 0) {
+    if (!hasBatch)
+      return Joins::Whole;
+    for (Value result : op->getResults())
+      if (!dims.of(result))
+        return isMean(op) ? Joins::Mean : Joins::Sum;
+    return Joins::Batch;
+  }
+  if (!hasBatch &&
+      (passesOn(op) || llvm::is_contained(rule.linearSets, joined) ||
+       (how == Joins::Mean && isAffine(op))))
+    return how;
+  return op.emitError("is not linear in a sum over the batch, which "
+                      "microbatches need; use microbatches = 1");
+}
+
+/// The forward pass up to the loss: the batch is parallel until sums or means
+/// remove it, and what follows is linear in these.
+LogicalResult Microbatching::checkForward(Block &block) {
+  for (Operation &op : block) {
+    if (getPhase(&op) != Phase::Forward)
+      continue;
+    if (auto repeat = dyn_cast<RepeatOp>(op)) {
+      for (auto [argument, init] :
+           llvm::zip_equal(repeat.getCarried(), repeat.getInits()))
+        joins[argument] = joins.lookup(init);
+      Block &body = repeat.getBody().front();
+      // Twice: what is yielded is what the next iteration begins with.
+      for (unsigned i = 0; i < 2; ++i) {
+        if (failed(checkForward(body)))
+          return failure();
+        for (auto [argument, yielded] : llvm::zip_equal(
+                 repeat.getCarried(), body.getTerminator()->getOperands()))
+          joins[argument] = joins.lookup(yielded);
+      }
+      for (auto [result, argument] :
+           llvm::zip_equal(repeat.getResults(), repeat.getCarried()))
+        joins[result] = joins.lookup(argument);
+    } else if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op)) {
+      FailureOr<Joins> how = joinsOf(ruled);
+      if (failed(how))
+        return failure();
+      for (Value result : op.getResults())
+        joins[result] = *how;
+    }
+  }
+  return success();
+}
+
+OutputOp Microbatching::findLoss() {
+  for (auto output : program.getBody().getOps<OutputOp>())
+    if (output.getSym() == training.getLoss())
+      return output;
+  return {};
+}
+
+LogicalResult Microbatching::check() {
+  for (auto [value, dim] : dims.all()) {
+    auto declare = value.getDefiningOp<DeclareOp>();
+    if (declare && declare.getKind() != TensorKind::Input &&
+        declare.getKind() != TensorKind::Saved)
+      return declare.emitError()
+             << "'" << declare.getSym()
+             << "' has the index of the batch; use microbatches = 1";
+    if (value.getDefiningOp<IotaOp>())
+      return emitError(value.getLoc(),
+                       "counts along the batch; use microbatches = 1");
+  }
+  for (auto output : program.getBody().getOps<OutputOp>())
+    if (output.getSym() != training.getLoss())
+      return output.emitError()
+             << "output '" << output.getSym()
+             << "' is not the loss, which is all that leaves a step in "
+                "microbatches";
+  for (DeclareOp input : inputs)
+    joins[input.getResult()] = Joins::Batch;
+  return checkForward(program.getBody().front());
+}
+
+//===----------------------------------------------------------------------===//
+// The repeat
+//===----------------------------------------------------------------------===//
+
+/// Every value that has the batch has a microbatch of it.
+void Microbatching::resize() {
+  for (auto [value, dim] : dims.all()) {
+    if (auto declare = value.getDefiningOp<DeclareOp>();
+        declare && declare.getKind() == TensorKind::Input)
+      continue;
+    auto type = cast<RankedTensorType>(value.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] /= count;
+    Value(value).setType(type.clone(shape));
+  }
+}
+
+/// `B -> (B', M)` with the microbatch minor, so that a device that has a part
+/// of the batch has a part of each microbatch.
+void Microbatching::takePartOf(DeclareOp input, RepeatOp repeat) {
+  unsigned dim = *dims.of(input.getResult());
+  auto type = input.getType();
+  auto names = indexNames(input.getResult());
+  SmallVector<StringRef> whole(names.begin(), names.end());
+  SmallVector<StringRef> parts = whole, micro = whole;
+  std::string all = names[dim] + ".all";
+  whole[dim] = all;
+  parts.insert(parts.begin() + dim + 1, repeat.getIndex());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] /= count;
+  auto microType = type.clone(shape);
+  shape.insert(shape.begin() + dim + 1, count);
+  auto list = [&](ArrayRef<StringRef> strings) {
+    return builder.getStrArrayAttr(strings);
+  };
+  MLIRContext *context = builder.getContext();
+  auto mark = [&](Operation *op) {
+    op->setAttr(kName, input.getSymAttr());
+    op->setAttr(kTemporary, builder.getUnitAttr());
+  };
+  builder.setInsertionPoint(repeat);
+  auto split = SplitOp::create(
+      builder, input.getLoc(), type.clone(shape), input.getResult(),
+      builder.getStringAttr(all), list({parts[dim], repeat.getIndex()}),
+      IndexingAttr::get(context, list(whole), list(parts)));
+  mark(split);
+  builder.setInsertionPointToStart(&repeat.getBody().front());
+  auto part = GatherOp::create(
+      builder, input.getLoc(), microType, split.getResult(),
+      ValueRange(repeat.getIteration()),
+      IndexingAttr::get(context, {list(parts), list({})}, list(micro)),
+      builder.getDenseI64ArrayAttr({int64_t(dim) + 1}));
+  mark(part);
+  input.getResult().replaceUsesWithIf(part.getResult(), [&](OpOperand &use) {
+    return use.getOwner() != split;
+  });
+}
+
+/// The buffer has the sum of the gradients so far.
+void Microbatching::accumulate(UpdateOp update) {
+  builder.setInsertionPoint(update);
+  Value gradient = update.getValue();
+  ArrayAttr list = builder.getArrayAttr(
+      update.getDeclaration().getIndices().getValue().drop_front(
+          update.getAt().size()));
+  auto before = PartOp::create(builder, update.getLoc(), gradient.getType(),
+                               update.getState(), update.getAt());
+  auto sum = ElementwiseOp::create(
+      builder, update.getLoc(), gradient.getType(), Function::Add,
+      ValueRange{before, gradient},
+      IndexingAttr::get(builder.getContext(), {list, list}, list));
+  nameGradient(sum, *update.getDeclaration().getOf());
+  update.getValueMutable().assign(sum.getResult());
+}
+
+Value Microbatching::scalarOp(Function function, Value a, Value b,
+                              StringRef name) {
+  ArrayAttr none = builder.getStrArrayAttr({});
+  auto op = ElementwiseOp::create(
+      builder, a.getLoc(), a.getType(), function, ValueRange{a, b},
+      IndexingAttr::get(builder.getContext(), {none, none}, none));
+  op->setAttr(kName, builder.getStringAttr(name));
+  op->setAttr(kTemporary, builder.getUnitAttr());
+  return op.getResult();
+}
+
+void Microbatching::moveIntoRepeat(OutputOp loss) {
+  Block &block = program.getBody().front();
+  SmallVector<Operation *> moved;
+  for (Operation &op : block)
+    if (!isa<DeclareOp, OutputOp>(op))
+      moved.push_back(&op);
+  Value last = loss.getValue();
+  auto type = cast<RankedTensorType>(last.getType());
+  auto constant = [&](double value) -> Value {
+    return ConstantOp::create(
+        builder, loss.getLoc(), type,
+        DenseElementsAttr::get(type, Attribute(builder.getFloatAttr(
+                                         type.getElementType(), value))));
+  };
+  builder.setInsertionPointToEnd(&block);
+  Value zero = constant(0);
+  auto repeat = RepeatOp::create(builder, loss.getLoc(), TypeRange(type),
+                                 builder.getStringAttr("microbatch"),
+                                 builder.getI64IntegerAttr(count),
+                                 /*reverse=*/UnitAttr(), ValueRange(zero));
+  Block &body = repeat.getBody().emplaceBlock();
+  body.addArgument(RankedTensorType::get({}, builder.getI32Type()),
+                   loss.getLoc());
+  Value sum = body.addArgument(type, loss.getLoc());
+  for (Operation *op : moved)
+    op->moveBefore(&body, body.end());
+  builder.setInsertionPointToEnd(&body);
+  if (joins.lookup(last) == Joins::Mean)
+    last = scalarOp(Function::Mul, last, constant(1.0 / double(count)),
+                    loss.getSym());
+  YieldOp::create(
+      builder, loss.getLoc(),
+      ValueRange(scalarOp(Function::Add, sum, last, loss.getSym())));
+  loss.getValueMutable().assign(onlyResult(repeat));
+  loss->moveAfter(repeat);
+  for (DeclareOp input : inputs)
+    takePartOf(input, repeat);
+  SmallVector<UpdateOp> updates;
+  repeat.walk([&](UpdateOp update) {
+    if (update.getDeclaration().getKind() == TensorKind::Gradient)
+      updates.push_back(update);
+  });
+  llvm::for_each(updates, [&](UpdateOp update) { accumulate(update); });
+}
+
+LogicalResult Microbatching::run() {
+  if (count <= 1)
+    return success();
+  if (failed(findInputs()) || failed(dims.spread()) || failed(check()))
+    return failure();
+  resize();
+  moveIntoRepeat(findLoss());
+  return success();
+}
+
+struct MicrobatchPass : impl::ShdMicrobatchBase<MicrobatchPass> {
+  using ShdMicrobatchBase::ShdMicrobatchBase;
+  void runOnOperation() override {
+    ProgramOp program = getOperation();
+    std::optional<TrainingAttr> training = program.getTraining();
+    if (training && failed(Microbatching(program, *training).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace shardc::shd

@@ -28,6 +28,9 @@ using ProgramOrder = llvm::DenseMap<mlir::Operation *, unsigned>;
 std::string collectiveReason(mlir::Operation *collective, const Mesh &mesh,
                              const ProgramOrder &order);
 
+/// The plan in one line: `data parallel 8 (X: ZeRO-3) x tensor parallel 4 (Y)`.
+std::string planInWords(shd::ProgramOp program, const Mesh &mesh);
+
 } // namespace shardc
 
 #endif // SHARDC_LIB_REPORT_COLLECT_H

@@ -38,6 +38,7 @@ private:
 
 void ItemCollector::add(ReportItem item, Operation *op, int repeat) {
   item.loc = locationText(op->getLoc());
+  item.phase = getPhase(op);
   item.count = executionCount(op);
   item.repeat = repeat;
   item.total = saturatingMultiply(toPicoseconds(item.seconds), item.count);

@@ -116,6 +116,36 @@ Json time(const Report::Time &time) {
           {"exposed_s", number(time.exposed)}};
 }
 
+/// Sums to the time of the step as scheduled.
+Json phases(const Report &report) {
+  const Report::Training &training = *report.training;
+  return {{"forward", number(training.forward)},
+          {"backward", number(training.backward)},
+          {"recompute", number(training.recompute)},
+          {"update", number(training.update)},
+          {"pipeline", 0},
+          {"exposed", number(report.time.exposed)}};
+}
+
+Json training(const Report &report) {
+  if (!report.training)
+    return nullptr;
+  const Report::Training &training = *report.training;
+  constexpr double kSecondsPerDay = 86400;
+  Json object;
+  object["microbatches"] = training.microbatches;
+  object["remat"] = training.remat;
+  object["every"] = training.every > 0 ? Json(training.every) : Json(nullptr);
+  object["schedule"] = nullptr;
+  object["stages"] = 1;
+  object["tokens_per_s"] = number(report.tokensPerSecond);
+  object["tokens"] = number(training.tokens);
+  object["days"] = training.seconds ? number(*training.seconds / kSecondsPerDay)
+                                    : Json(nullptr);
+  object["usd"] = number(training.usd);
+  return object;
+}
+
 Json repeatName(const Report &report, int repeat) {
   return repeat < 0 ? Json(nullptr) : Json(report.repeats[repeat].index);
 }
@@ -171,6 +201,7 @@ Json flops(const Report::Flops &flops) {
   return {{"device", number(flops.device)},
           {"model", number(flops.model)},
           {"mfu", number(flops.mfu)},
+          {"mfu_full_attention", number(flops.mfuFullAttention)},
           {"hfu", number(flops.hfu)},
           {"per_token", number(flops.perToken)}};
 }
@@ -343,6 +374,8 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   object["hardware"] = hardware(report.hardware);
   object["mesh"] = mesh(report);
   object["time"] = time(report.time);
+  if (report.training)
+    object["time"]["phases_s"] = phases(report);
   object["flops"] = flops(report.flops);
   object["price"] = {
       {"usd", number(report.price.usd)},
@@ -351,7 +384,11 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   object["traffic"] = {{"hbm", number(report.traffic.hbm)},
                        {"network", byName(report.traffic.network)}};
   object["plan"] = plan(report.plan);
-  object["parameters"] = report.parameters;
+  object["words"] = report.words;
+  object["parameters"] = {{"total", report.parameters},
+                          {"active", report.parameters},
+                          {"trained", report.trainedParameters}};
+  object["training"] = training(report);
   object["tokens"] = report.tokens ? Json(*report.tokens) : Json(nullptr);
   object["tokens_per_s"] = number(report.tokensPerSecond);
   object["overlap"] = overlap(report);

@@ -263,10 +263,11 @@ void ScheduleReader::fillTimeline() {
 
 using FlopsByType = std::map<std::string, double>;
 
-/// Adds a product on global extents, once per run.
+/// Adds a product on global extents, once per run; what is recomputed is no
+/// work of the model.
 void addModelWork(Operation *op, const Machine &machine, FlopsByType &flops) {
   auto cost = dyn_cast<CostOpInterface>(op);
-  if (!cost)
+  if (!cost || getPhase(op) == Phase::Recompute)
     return;
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
   llvm::SmallVector<int64_t, 6> extents;
@@ -284,6 +285,19 @@ FlopsByType modelWork(ProgramOp program, const Machine &machine) {
   return flops;
 }
 
+/// The same, with all of the scores of causal attention.
+FlopsByType modelWorkFullAttention(ProgramOp program, const Machine &machine) {
+  FlopsByType flops;
+  program->walk([&](Operation *op) {
+    if (!isa<AttentionOp, AttentionGradOp>(op) || !op->hasAttr("causal"))
+      return addModelWork(op, machine, flops);
+    Attribute causal = op->removeAttr("causal");
+    addModelWork(op, machine, flops);
+    op->setAttr("causal", causal);
+  });
+  return flops;
+}
+
 /// Seconds that `flops` take one chip at the peaks of their types; nothing if a
 /// peak is not stated.
 std::optional<double> secondsAtPeak(const FlopsByType &flops,
@@ -298,17 +312,25 @@ std::optional<double> secondsAtPeak(const FlopsByType &flops,
   return seconds;
 }
 
-void fillFlops(const FlopsByType &work, const CollectiveModel &model,
-               Report &report) {
+/// The step is rounded to picoseconds.
+std::optional<double> utilization(const FlopsByType &work,
+                                  const CollectiveModel &model, double step) {
+  std::optional<double> ideal = secondsAtPeak(work, model.machine());
+  if (!ideal)
+    return std::nullopt;
+  return std::min(1.0, *ideal / (double(model.mesh().numDevices()) * step));
+}
+
+void fillFlops(ProgramOp program, const FlopsByType &work,
+               const CollectiveModel &model, Report &report) {
   for (const auto &[type, flops] : work)
     report.flops.model += flops;
   double step = report.time.scheduled;
   if (step == 0)
     return;
-  // The step is rounded to picoseconds.
-  if (std::optional<double> ideal = secondsAtPeak(work, model.machine()))
-    report.flops.mfu =
-        std::min(1.0, *ideal / (double(model.mesh().numDevices()) * step));
+  report.flops.mfu = utilization(work, model, step);
+  report.flops.mfuFullAttention = utilization(
+      modelWorkFullAttention(program, model.machine()), model, step);
   double executed = 0;
   for (const ReportItem &item : report.items)
     if (const ReportCompute *compute = item.compute())
@@ -475,6 +497,36 @@ void fillShortfall(ProgramOp program, Report &report) {
     shortfall.leastLimit = std::min(bound.getInt(), report.memory.peak);
 }
 
+//===----------------------------------------------------------------------===//
+// Training
+//===----------------------------------------------------------------------===//
+
+void fillTraining(ProgramOp program, const Machine &machine, Report &report) {
+  std::optional<TrainingAttr> attr = program.getTraining();
+  if (!attr)
+    return;
+  Report::Training &training = report.training.emplace();
+  training.microbatches = std::max<int64_t>(1, attr->getMicrobatches());
+  training.remat =
+      attr->getSave() ? "save" : stringifyRemat(attr->getRemat()).str();
+  training.every = attr->getEvery();
+  training.tokens = attr->getTokens().getValueAsDouble();
+  if (report.tokensPerSecond) {
+    training.seconds = training.tokens / *report.tokensPerSecond;
+    if (machine.usdPerHour)
+      training.usd = double(machine.numChips()) * *machine.usdPerHour *
+                     *training.seconds / 3600;
+  }
+  Picoseconds phases[4] = {};
+  for (const ReportItem &item : report.items)
+    if (item.compute())
+      accumulate(phases[unsigned(item.phase)], item.total);
+  training.forward = toSeconds(phases[unsigned(Phase::Forward)]);
+  training.backward = toSeconds(phases[unsigned(Phase::Backward)]);
+  training.recompute = toSeconds(phases[unsigned(Phase::Recompute)]);
+  training.update = toSeconds(phases[unsigned(Phase::Update)]);
+}
+
 } // namespace
 
 Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
@@ -498,12 +550,14 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
 
   FlopsByType work = modelWork(program, model.machine());
   fillHardware(work, model, report);
-  fillFlops(work, model, report);
+  fillFlops(program, work, model, report);
   fillRooflines(model, report);
   fillTokens(report);
   fillPrice(model.machine(), report);
   fillMemory(scheduled.memory, model.machine(), options, report);
   fillPlan(program, report);
+  fillTraining(program, model.machine(), report);
+  report.words = planInWords(program, model.mesh());
   fillShortfall(program, report);
   return report;
 }

@@ -78,6 +78,9 @@ void TensorCollector::addDeclared(DeclareOp declare) {
       elements = saturatingMultiply(elements, dim.size);
     report.parameters = saturatingAdd(report.parameters, elements);
   }
+  if (declare.getKind() == TensorKind::Gradient)
+    report.trainedParameters = saturatingAdd(
+        report.trainedParameters, declare.getType().getNumElements());
   report.tensors.push_back(std::move(tensor));
 }
 

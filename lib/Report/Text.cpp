@@ -36,6 +36,7 @@ private:
   void printMeshes();
   void printItems();
   void printTime();
+  void printPhases();
   void printOverlap();
   void printNetwork();
   void printRooflines();
@@ -58,6 +59,8 @@ private:
   std::string moreMemoryText() const;
   std::string givenText() const;
   std::string priceText() const;
+  std::string trainingText() const;
+  std::string utilizationText() const;
   std::string share(double seconds) const;
 
   void addItem(Table &table, const ReportItem &item) const;
@@ -247,6 +250,34 @@ std::string TextPrinter::priceText() const {
   return text;
 }
 
+std::string TextPrinter::utilizationText() const {
+  const Report::Flops &flops = report.flops;
+  std::string text =
+      formatPercent(*flops.mfu) + ", HFU " + formatPercent(*flops.hfu);
+  if (report.training && flops.mfuFullAttention != flops.mfu)
+    text += "; MFU " + formatPercent(*flops.mfuFullAttention) +
+            " counting all of causal attention's scores";
+  return text;
+}
+
+/// How it trains, and what all of the tokens take.
+std::string TextPrinter::trainingText() const {
+  const Report::Training &training = *report.training;
+  std::string text =
+      plural(training.microbatches, "microbatch", "microbatches") + ", remat " +
+      training.remat;
+  if (training.every > 0)
+    text += "(" + std::to_string(training.every) + ")";
+  if (!training.seconds)
+    return text;
+  constexpr double kSecondsPerDay = 86400;
+  text += "; " + formatScaled(training.tokens) + " tokens take " +
+          formatScaled(*training.seconds / kSecondsPerDay) + " days";
+  if (training.usd)
+    text += " and " + formatUsd(*training.usd);
+  return text;
+}
+
 void TextPrinter::printProblem() {
   const Report::Memory &memory = report.memory;
   if (memory.fits)
@@ -268,15 +299,17 @@ void TextPrinter::printHead() {
                          (report.parameters < 1000
                               ? ""
                               : " (" + formatDigits(report.parameters) + ")"));
+  fact("in words", report.words);
   fact("plan", planText());
   if (report.given)
     fact("", givenText());
   fact("step", stepText());
   if (report.flops.mfu && report.flops.model > 0)
-    fact("MFU", formatPercent(*report.flops.mfu) + ", HFU " +
-                    formatPercent(*report.flops.hfu));
+    fact("MFU", utilizationText());
   if (report.tokens)
     fact("tokens", tokensText());
+  if (report.training)
+    fact("training", trainingText());
   fact("memory", memoryText());
   if (report.memory.withMore)
     fact("", moreMemoryText());
@@ -566,7 +599,27 @@ void TextPrinter::printTime() {
   add("upper", time.upper, "operations and collectives one after the other");
   os << '\n';
   table.print(os, colour);
+  printPhases();
   printOverlap();
+}
+
+/// The same time by the phases of a training step.
+void TextPrinter::printPhases() {
+  if (!report.training)
+    return;
+  const Report::Training &training = *report.training;
+  Table table({{}, {Column::Right}, {Column::Right}, {}},
+              {"Phases of the step"});
+  auto add = [&](const char *name, double seconds, std::string what = "") {
+    table.addRow({name, formatTime(seconds), share(seconds), std::move(what)});
+  };
+  add("forward", training.forward);
+  add("backward", training.backward);
+  add("recomputation", training.recompute);
+  add("update", training.update);
+  add("exposed collectives", report.time.exposed);
+  os << '\n';
+  table.print(os, colour);
 }
 
 /// Overlap that was given up for memory, and collective matmuls.

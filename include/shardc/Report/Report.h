@@ -99,6 +99,7 @@ struct ReportItem {
   Picoseconds total = 0;
   /// Index of the innermost enclosing repeat in `Report::repeats`, or -1.
   int repeat = -1;
+  shd::Phase phase = shd::Phase::Forward;
   std::variant<ReportCompute, ReportCollective> detail;
 
   const ReportCompute *compute() const {
@@ -188,8 +189,25 @@ struct Report {
   };
   std::optional<MeshSearch> meshSearch;
 
-  /// Elements of all weights.
-  int64_t parameters = 0;
+  /// The plan in the words people use.
+  std::string words;
+
+  /// Elements of all weights, and of those that are trained.
+  int64_t parameters = 0, trainedParameters = 0;
+
+  /// Facts of a training step.
+  struct Training {
+    int64_t microbatches = 1;
+    /// `auto`, `none`, `full` or `every`; and the k of the last.
+    std::string remat;
+    int64_t every = 0;
+    /// Tokens of a whole run; its time and price, where known.
+    double tokens = 0;
+    std::optional<double> seconds, usd;
+    /// Device time of each phase.
+    double forward = 0, backward = 0, recompute = 0, update = 0;
+  };
+  std::optional<Training> training;
 
   struct Time {
     double lower = 0, scheduled = 0, upper = 0;
@@ -238,6 +256,9 @@ struct Report {
     /// FLOPs of the whole mesh, each useful product once.
     double model = 0;
     std::optional<double> mfu, hfu;
+    /// MFU where causal attention counts as if nothing were masked, as most
+    /// published figures do.
+    std::optional<double> mfuFullAttention;
     /// FLOPs of the model.
     std::optional<double> perToken;
   } flops;

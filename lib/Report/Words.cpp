@@ -1,0 +1,211 @@
+//===- Words.cpp - The plan in the words people use -----------------------===//
+//
+// Data, sequence and tensor parallelism are indices on mesh axes: for each
+// axis, what share of the matrix work has it on an index of the batch, of a
+// sequence, or on another one; and for data parallelism, which kinds of tensors
+// carry the axis too (ZeRO; docs/Training.md#words).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Collect.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Optimizer/Names.h"
+#include "shardc/Report/Units.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+namespace {
+
+/// What an axis does in part of the matrix work.
+struct AxisUse {
+  double data = 0, sequence = 0, tensor = 0, none = 0;
+  /// Elementwise work on sequences that carry the axis.
+  bool splitsSequences = false;
+  double total() const { return data + sequence + tensor + none; }
+};
+
+class PlanInWords {
+public:
+  PlanInWords(ProgramOp program, const Mesh &mesh)
+      : program(program), mesh(mesh), uses(mesh.size()) {}
+
+  std::string text();
+
+private:
+  void findIndices();
+  void visit(Operation *op);
+  std::string axisText(AxisIndex axis);
+  std::string zeroText(AxisIndex axis);
+  double shareOf(TensorKind kind, AxisIndex axis);
+  std::string savedText();
+
+  ProgramOp program;
+  const Mesh &mesh;
+  std::vector<AxisUse> uses;
+  llvm::StringSet<> batch, sequence;
+};
+
+/// The first index of an input is the batch; what follows in integer inputs,
+/// and what attention runs along, are sequences.
+void PlanInWords::findIndices() {
+  for (auto input : program.getBody().getOps<DeclareOp>()) {
+    if (input.getKind() != TensorKind::Input)
+      continue;
+    bool isInteger = isa<IntegerType>(input.getType().getElementType());
+    for (auto [i, name] :
+         llvm::enumerate(input.getIndices().getAsValueRange<StringAttr>()))
+      if (i == 0)
+        batch.insert(name);
+      else if (isInteger)
+        sequence.insert(name);
+  }
+  auto addSequence = [&](StringRef name) {
+    if (!batch.contains(name))
+      sequence.insert(name);
+  };
+  program->walk([&](AttentionOp op) {
+    addSequence(op.getKey());
+    if (std::optional<StringRef> query = op.getQuery())
+      addSequence(*query);
+  });
+}
+
+void PlanInWords::visit(Operation *op) {
+  auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+  auto cost = op->getAttrOfType<GroupCostAttr>(kGroupCost);
+  if (!ruled || !cost)
+    return;
+  // Axes of each index, in operands and results.
+  llvm::StringMap<AxisSet> axes;
+  IndexingAttr indexing = ruled.getIndexing();
+  auto add = [&](ArrayRef<StringRef> names, Type type) {
+    Layout layout = explicitLayout(mesh, type);
+    for (auto [name, dim] : llvm::zip(names, layout.dims))
+      axes[name] |= axisSet(dim);
+  };
+  for (unsigned i = 0; i < indexing.getOperands().size(); ++i)
+    add(indexing.getOperandIndices(i), op->getOperand(i).getType());
+  for (auto [i, result] : llvm::enumerate(op->getResults()))
+    add(indexing.getResultIndices(i), result.getType());
+  double work = double(cost.getMatrixS()) * double(executionCount(op));
+  for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
+    bool onBatch = false, onSequence = false, onOther = false;
+    for (const auto &entry : axes)
+      if (entry.second & axisBit(axis))
+        (batch.contains(entry.first())      ? onBatch
+         : sequence.contains(entry.first()) ? onSequence
+                                            : onOther) = true;
+    AxisUse &use = uses[axis];
+    if (work == 0)
+      use.splitsSequences |= onSequence;
+    else
+      (onOther      ? use.tensor
+       : onBatch    ? use.data
+       : onSequence ? use.sequence
+                    : use.none) += work;
+  }
+}
+
+/// The share of the bytes of tensors of a kind that the axis splits.
+double PlanInWords::shareOf(TensorKind kind, AxisIndex axis) {
+  double split = 0, all = 0;
+  for (auto declare : program.getBody().getOps<DeclareOp>()) {
+    if (declare.getKind() != kind)
+      continue;
+    double bytes = tensorShape(declare.getType()).globalBytes();
+    all += bytes;
+    for (const AxisList &dim : explicitLayout(mesh, declare.getType()).dims)
+      if (llvm::is_contained(dim, axis))
+        split += bytes;
+  }
+  return all > 0 ? split / all : 0;
+}
+
+/// Rajbhandari et al. (2020): what carries the data axis.
+std::string PlanInWords::zeroText(AxisIndex axis) {
+  constexpr double kMost = 0.9;
+  bool trains = program.getTraining().has_value();
+  if (shareOf(TensorKind::Weight, axis) >= kMost)
+    return trains ? "ZeRO-3" : "weights gathered";
+  if (!trains)
+    return "";
+  if (shareOf(TensorKind::Gradient, axis) >= kMost)
+    return "ZeRO-2";
+  bool splitsState = shareOf(TensorKind::Moment, axis) >= kMost ||
+                     shareOf(TensorKind::Master, axis) >= kMost;
+  return splitsState ? "ZeRO-1" : "";
+}
+
+std::string PlanInWords::axisText(AxisIndex axis) {
+  const AxisUse &use = uses[axis];
+  std::string name = mesh.axes[axis].name;
+  std::string size = std::to_string(mesh.axes[axis].size);
+  std::string tensor =
+      use.splitsSequences ? "tensor and sequence parallel" : "tensor parallel";
+  const std::pair<double, std::string> parts[] = {
+      {use.data, "data parallel"},
+      {use.sequence, "context parallel"},
+      {use.tensor, tensor},
+      {use.none, "replicated"}};
+  constexpr double kAll = 0.99, kSome = 0.01;
+  if (use.total() == 0)
+    return "no matrix work on " + name;
+  for (const auto &[work, words] : parts)
+    if (work >= kAll * use.total()) {
+      std::string zero = work == use.data ? zeroText(axis) : "";
+      return words + " " + size + " (" + name +
+             (zero.empty() ? "" : ": " + zero) + ")";
+    }
+  SmallVector<std::string> list;
+  for (const auto &[work, words] : parts)
+    if (work >= kSome * use.total())
+      list.push_back(formatPercent(work / use.total()) + " " + words);
+  std::string zero = zeroText(axis);
+  return "mixed " + size + " (" + name + ": " + llvm::join(list, ", ") +
+         (zero.empty() ? "" : "; " + zero) + ")";
+}
+
+std::string PlanInWords::savedText() {
+  SmallVector<std::string> names;
+  for (auto declare : program.getBody().getOps<DeclareOp>()) {
+    if (declare.getKind() != TensorKind::Saved)
+      continue;
+    StringRef name = declare.getSym();
+    name = name.take_front(name.rfind(".saved"));
+    if (!llvm::is_contained(names, name))
+      names.push_back(name.str());
+  }
+  bool recomputes = false;
+  program->walk(
+      [&](Operation *op) { recomputes |= getPhase(op) == Phase::Recompute; });
+  if (names.empty())
+    return "";
+  llvm::sort(names);
+  return "; keeps " + llvm::join(names, ", ") +
+         (recomputes ? ", recomputes the rest" : "");
+}
+
+std::string PlanInWords::text() {
+  findIndices();
+  program->walk([&](Operation *op) { visit(op); });
+  SmallVector<std::string> parts;
+  for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
+    if (mesh.axes[axis].size > 1)
+      parts.push_back(axisText(axis));
+  std::string text = parts.empty() ? "one device" : llvm::join(parts, " x ");
+  if (std::optional<TrainingAttr> training = program.getTraining();
+      training && training->getMicrobatches() > 1)
+    text +=
+        " x " + std::to_string(training->getMicrobatches()) + " microbatches";
+  return text + savedText();
+}
+
+} // namespace
+
+std::string shardc::planInWords(ProgramOp program, const Mesh &mesh) {
+  return PlanInWords(program, mesh).text();
+}

@@ -189,7 +189,9 @@ AstBuilder::partial(Parser::PartialContext *context) {
   return ast::Partial{range(context), names(context->axes)};
 }
 
-ast::IndexList AstBuilder::dims(Parser::DimsContext *context) {
+/// `isGradient`: only gradients are stored as partial sums.
+ast::IndexList AstBuilder::dims(Parser::DimsContext *context,
+                                bool isGradient) {
   ast::IndexList result;
   result.range = range(context);
   for (Parser::PlacedNameContext *each : context->names) {
@@ -199,9 +201,12 @@ ast::IndexList AstBuilder::dims(Parser::DimsContext *context) {
     index.name = std::move(indexName.text);
     index.placement = placement(each->placement());
   }
-  if (Parser::PartialContext *sum = context->partial())
+  Parser::PartialContext *sum = context->partial();
+  if (sum && !isGradient)
     files.error(range(sum)) << "a partial sum stands only on the left of a "
                                "statement and at a use, not in a declaration";
+  else if (sum)
+    result.partial = partial(sum);
   return result;
 }
 
@@ -458,7 +463,7 @@ ast::ItemPtr AstBuilder::build(Parser::TrainBlockContext *context) {
     for (Parser::PlacedTensorContext *placed : item->placed) {
       std::optional<ast::IndexList> indices;
       if (Parser::DimsContext *written = placed->dims())
-        indices = dims(written);
+        indices = dims(written, text(range(item->key)) == "gradient");
       result->placings.push_back(
           {name(item->key), name(placed->name()), std::move(indices)});
     }

@@ -77,7 +77,7 @@ private:
 
   std::optional<ast::Placement> placement(Parser::PlacementContext *context);
   std::optional<ast::Partial> partial(Parser::PartialContext *context);
-  ast::IndexList dims(Parser::DimsContext *context);
+  ast::IndexList dims(Parser::DimsContext *context, bool isGradient = false);
   ast::Parameter parameter(Parser::ParamContext *context);
   ast::SettingValue settingValue(antlr4::ParserRuleContext *context,
                                  Parser::DimExprContext *number);

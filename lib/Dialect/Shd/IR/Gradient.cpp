@@ -33,6 +33,19 @@ void shd::nameGradient(Operation *op, StringRef name) {
   setPhase(op, Phase::Backward);
 }
 
+void shd::pinParts(DeclareOp declare, DictionaryAttr pins, StringRef name) {
+  auto pin = pins ? pins.getAs<ShardingAttr>(name) : ShardingAttr();
+  if (!pin)
+    return;
+  MLIRContext *context = declare.getContext();
+  SmallVector<DimShardingAttr> dims(
+      declare.getStacked(),
+      DimShardingAttr::get(context, {}, /*isOpen=*/false));
+  llvm::append_range(dims, pin.getDims());
+  setResultPin(declare.getResult(),
+               ShardingAttr::get(context, dims, pin.getPartial()));
+}
+
 //===----------------------------------------------------------------------===//
 // Named tensors
 //===----------------------------------------------------------------------===//

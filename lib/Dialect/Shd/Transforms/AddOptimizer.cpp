@@ -156,15 +156,18 @@ DeclareOp OptimizerBuilder::declare(DeclareOp like, TensorKind kind, Type type,
 void OptimizerBuilder::declareState(Trained &trained) {
   DeclareOp weight = trained.weight;
   if (Type type = training.getMaster();
-      type && type != weight.getType().getElementType())
+      type && type != weight.getType().getElementType()) {
     trained.master =
         declare(weight, TensorKind::Master, type, weight.getSym() + ".master");
+    pinParts(trained.master, training.getMasterPins(), weight.getSym());
+  }
   Type type = training.getMoments();
   if (!type)
     return;
   auto add = [&](const char *name) {
     trained.moments.push_back(
         declare(weight, TensorKind::Moment, type, weight.getSym() + name));
+    pinParts(trained.moments.back(), training.getMomentPins(), weight.getSym());
   };
   if (training.getOptimizer() == Optimizer::Sgd)
     return add(".momentum");

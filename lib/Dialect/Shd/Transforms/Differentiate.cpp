@@ -260,6 +260,7 @@ Value Differentiation::keep(Value value, Frame &frame) {
                         builder.getStrArrayAttr(SmallVector<StringRef>(
                             indices.begin(), indices.end())),
                         numbers.size(), /*of=*/StringAttr());
+  pinParts(buffer, training.getSave(), valueName(value));
   builder.setInsertionPoint(frame.forward.getBody().front().getTerminator());
   UpdateOp::create(builder, loc, value, buffer, numbers);
   if (frame.lastMade)
@@ -370,6 +371,7 @@ DeclareOp Differentiation::declareLike(DeclareOp weight) {
       builder, weight.getLoc(), weight.getType().clone(training.getGradients()),
       TensorKind::Gradient, freeName((weight.getSym() + ".grad").str()),
       weight.getIndices(), weight.getStacked(), weight.getSymAttr());
+  pinParts(buffer, training.getGradientPins(), weight.getSym());
   return buffer;
 }
 
@@ -574,8 +576,8 @@ LogicalResult Differentiation::run() {
   if (failed(output) || failed(findTrained()))
     return failure();
   WalkResult updates = program.walk([](UpdateOp update) {
-    update.emitError("a program that is trained may not update the state '")
-        << update.getSym() << "'";
+    update.emitError("the state '")
+        << update.getSym() << "' is updated, which a training step cannot";
     return WalkResult::interrupt();
   });
   if (updates.wasInterrupted())

@@ -97,8 +97,9 @@ LogicalResult BatchDims::visitRuled(ShardingRuleOpInterface op) {
     if (rule.factors[factor].kind != FactorKind::Parallel &&
         rule.factors[factor].kind != FactorKind::Reduction)
       return op.emitError()
-             << "reads the whole batch at once along '"
-             << rule.factors[factor].name << "'; use microbatches = 1";
+             << "'" << getResultName(op->getResult(0)) << "' needs all of '"
+             << rule.factors[factor].name
+             << "' at once, which is the batch; use microbatches = 1";
   for (auto &[value, factors] : tensors)
     for (auto [dim, list] : llvm::enumerate(*factors))
       if (!list.empty() && split.contains(list.front()) &&
@@ -240,8 +241,10 @@ Microbatching::joinsOf(ShardingRuleOpInterface op) {
     if (each != Joins::Mean && each != Joins::Sum)
       continue;
     if (how != Joins::Whole && how != each)
-      return op.emitError("adds sums and means over the batch, which "
-                          "microbatches cannot; use microbatches = 1");
+      return op.emitError()
+             << "'" << getResultName(op->getResult(0))
+             << "' is made of a sum and of a mean over the batch, which "
+                "microbatches cannot be; use microbatches = 1";
     how = each;
     joined |= uint32_t(1) << i;
   }
@@ -257,8 +260,9 @@ Microbatching::joinsOf(ShardingRuleOpInterface op) {
       (passesOn(op) || llvm::is_contained(rule.linearSets, joined) ||
        (how == Joins::Mean && isAffine(op))))
     return how;
-  return op.emitError("is not linear in a sum over the batch, which "
-                      "microbatches need; use microbatches = 1");
+  return op.emitError() << "'" << getResultName(op->getResult(0))
+                        << "' is not linear in a sum over the batch, which "
+                           "microbatches need; use microbatches = 1";
 }
 
 /// The forward pass up to the loss: the batch is parallel until sums or means

@@ -21,6 +21,11 @@ class GradientBuilder;
 /// gradient it is part of.
 void nameGradient(mlir::Operation *op, llvm::StringRef name);
 
+/// Lays a declared tensor out as the entry of `pins` for `name` says of each of
+/// its parts; `pins` and the entry may be absent.
+void pinParts(DeclareOp declare, mlir::DictionaryAttr pins,
+              llvm::StringRef name);
+
 /// A tensor and the names of its indices. The operators build elementwise
 /// operations; operands are broadcast by name, the result has the wider element
 /// type, and numbers take that of the other operand.

@@ -145,9 +145,9 @@ LogicalResult ElementwiseOp::buildGradient(GradientBuilder &builder) {
     break;
   }
   case Function::Where: {
-    NamedTensor zero = builder.constant(0, g.getElementType());
-    give(1, [&] { return builder.where(operand(0), g, zero); });
-    give(2, [&] { return builder.where(operand(0), zero, g); });
+    auto zero = [&] { return builder.constant(0, g.getElementType()); };
+    give(1, [&] { return builder.where(operand(0), g, zero()); });
+    give(2, [&] { return builder.where(operand(0), zero(), g); });
     break;
   }
   case Function::Eq:
@@ -395,9 +395,16 @@ LogicalResult AttentionOp::buildGradient(GradientBuilder &builder) {
       getHeadAttr(), getKeyAttr(), getQueryAttr(), getCausalAttr(),
       getWindowAttr(), getScaleAttr(), getSoftcapAttr());
   Operation *op = first.value.getDefiningOp();
-  for (unsigned i = 0; i < differentiated; ++i)
+  for (unsigned i = 0; i < differentiated; ++i) {
+    // Three results of one operation need names of their own.
+    Value operand = (*this)->getOperand(i);
+    StringRef name = isa<OpResult>(operand) ? getResultName(operand) : "";
+    if (!name.empty())
+      setResultAttr(op->getResult(i), kName,
+                    StringAttr::get(getContext(), name + ".grad"));
     if (wants(i))
       builder.give(i, {&builder, op->getResult(i), operands[i].indices});
+  }
   return success();
 }
 
@@ -427,14 +434,13 @@ LogicalResult RopeOp::buildGradient(GradientBuilder &builder) {
 LogicalResult GatherOp::buildGradient(GradientBuilder &builder) {
   if (!builder.wants(0))
     return success();
-  NamedTensor table = builder.operand(0);
-  // Rows add up in the type of the table's gradient.
-  NamedTensor g = builder.cast(builder.gradient(), builder.gradientType(0));
+  NamedTensor table = builder.operand(0), g = builder.gradient();
   SmallVector<NamedTensor, 2> operands = {g};
   for (unsigned i = 0; i < getPositions().size(); ++i)
     operands.push_back(builder.operand(i + 1));
-  auto type =
-      RankedTensorType::get(table.getType().getShape(), g.getElementType());
+  // Rows add up in the type of the table's gradient.
+  auto type = RankedTensorType::get(table.getType().getShape(),
+                                    builder.gradientType(0));
   builder.give(0, builder.create<ScatterSumOp>(
                       table.indices, type, g.value, getPositions(),
                       builder.indexing(operands, table.indices), getDims()));

@@ -61,13 +61,13 @@ std::string FreshNames::plain(PlanFrame *frame, llvm::StringRef base) {
 //===----------------------------------------------------------------------===//
 
 ShardingAttr shardc::madeLayout(Operation *op) {
-  ShardingAttr made = getMade(onlyResult(op));
-  return made ? made : getResultPin(onlyResult(op));
+  ShardingAttr made = getMade(op->getResult(0));
+  return made ? made : getResultPin(op->getResult(0));
 }
 
 ShardingAttr PlanCopies::resultPin(Operation *op) const {
   auto it = storedAs.find(op);
-  return it == storedAs.end() ? getResultPin(onlyResult(op)) : it->second;
+  return it == storedAs.end() ? getResultPin(op->getResult(0)) : it->second;
 }
 
 //===----------------------------------------------------------------------===//

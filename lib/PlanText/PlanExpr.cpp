@@ -330,7 +330,7 @@ bool shardc::hasNaturalType(Operation *op) {
   if (auto reduce = dyn_cast<ReduceOp>(op);
       reduce && reduce.getKind() == Reduction::ArgMax)
     return true;
-  Type type = getElementTypeOrSelf(onlyResult(op).getType());
+  Type type = getElementTypeOrSelf(op->getResult(0).getType());
   bool isWhere = isa<ElementwiseOp>(op) &&
                  cast<ElementwiseOp>(op).getFunction() == Function::Where;
   unsigned first = isWhere ? 1 : 0;

@@ -237,7 +237,7 @@ void StatementSplitter::assignOperations() {
 std::string StatementSplitter::typeText(Operation *op) const {
   if (hasNaturalType(op))
     return "";
-  Type type = getElementTypeOrSelf(onlyResult(op).getType());
+  Type type = getElementTypeOrSelf(op->getResult(0).getType());
   return ": " + typeName(type).str();
 }
 
@@ -250,11 +250,12 @@ bool StatementSplitter::mayInline(Operation *op, Operation *next) const {
     return false;
   if (!takesExpressions(next))
     return false;
-  OpOperand &use = *onlyResult(op).getUses().begin();
+  OpOperand &use = *op->getResult(0).getUses().begin();
   if (use.getOwner() != next)
     return false;
   auto [pin, copy] = printer.wanted(use);
-  return !copy && pin == getStoredPin(onlyResult(op)) && pin == madeLayout(op);
+  return !copy && pin == getStoredPin(op->getResult(0)) &&
+         pin == madeLayout(op);
 }
 
 void StatementSplitter::chooseInlined() {
@@ -346,7 +347,7 @@ std::string StatementSplitter::move(Operation *op, llvm::StringRef target,
                                     llvm::StringRef source, ShardingAttr from,
                                     ShardingAttr to) {
   return printer.moveStatement({target.str(), source.str(), resultIndices(op),
-                                onlyResult(op).getType(), from, to});
+                                op->getResult(0).getType(), from, to});
 }
 
 /// The operation's statement; of an explicit one, how the tensor that a scatter

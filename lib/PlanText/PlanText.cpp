@@ -106,7 +106,7 @@ bool PlanPrinter::movesFreely(OpOperand &use, ShardingAttr pin) const {
 bool PlanPrinter::collect(llvm::ArrayRef<Operation *> ops, Requests &requests) {
   for (Operation *op : ops) {
     if (op->hasAttr(kTemporary) &&
-        madeLayout(op) != getResultPin(onlyResult(op)))
+        madeLayout(op) != getResultPin(op->getResult(0)))
       return false;
     for (OpOperand &use : op->getOpOperands()) {
       auto [pin, copy] = wanted(use);
@@ -318,7 +318,7 @@ void PlanPrinter::printEnd(PlanFrame *frame, const ast::Item *body,
 void PlanPrinter::printTensor(PlanFrame *frame, const ast::TensorDecl &tensor,
                               TextEdits &edits) {
   Operation *op = model.definition(frame, tensor.name.range.Start);
-  if (ShardingAttr pin = op ? getResultPin(onlyResult(op)) : ShardingAttr())
+  if (ShardingAttr pin = op ? getResultPin(op->getResult(0)) : ShardingAttr())
     editList(edits, tensor.indices, pin);
 }
 

@@ -405,7 +405,7 @@ void SuspectFinder::addSplits(Suspect &suspect, Operation *leader,
       return layout;
     };
     if (named != llvm::reverse(part).end()) {
-      Value result = onlyResult(*named);
+      Value result = (*named)->getResult(0);
       unsigned rank = cast<RankedTensorType>(result.getType()).getRank();
       for (unsigned dim = 0; dim < rank; ++dim)
         if (Layout layout = split(result, dim);

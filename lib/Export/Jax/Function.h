@@ -37,7 +37,9 @@ public:
   Names operand(unsigned number) const {
     return op.getIndexing().getOperandIndices(number);
   }
-  Names result() const { return op.getIndexing().getResultIndices(0); }
+  Names result(unsigned number = 0) const {
+    return op.getIndexing().getResultIndices(number);
+  }
 
   bool isSharded(llvm::StringRef index) const {
     return shardOf(index) != nullptr;
@@ -110,9 +112,24 @@ private:
   std::string normalizedParts(shd::NormalizeOp op, const std::string &x,
                               llvm::ArrayRef<std::string> stats);
   void compute(shd::AttentionOp op);
+  void compute(shd::AttentionGradOp op);
   void compute(shd::CrossEntropyOp op);
   void compute(shd::GatherOp op);
   void compute(shd::ScatterOp op);
+  void compute(shd::ScatterSumOp op);
+  /// Where positions name the elements that a scatter writes or adds to.
+  struct Places {
+    std::string subscript;
+    /// One expression for each dimension.
+    llvm::SmallVector<std::string> dims;
+    /// ` mode="drop"`, with a comma before, where a device has but a part.
+    std::string mode;
+    /// The positions' indices that the written tensor lacks.
+    Names repeated;
+  };
+  /// Of a tensor of `written` indices; broadcast to a tensor of `update` ones.
+  Places placesOf(const IndexedOp &indexed, shd::PositionsOpInterface op,
+                  const Names &written, const Names &update);
   void compute(shd::RopeOp op);
   void compute(shd::SplitOp op);
   void compute(shd::MergeOp op);
@@ -121,7 +138,7 @@ private:
   void compute(shd::IotaOp op);
   void compute(shd::ReshardOp op);
   /// The scores of an attention, computed once for its statistics and itself.
-  std::string scores(shd::AttentionOp op);
+  std::string scores(shd::AttentionOpInterface op);
   /// Positions along an index of a tensor: known to be in range, or taken
   /// modulo the extent.
   std::string position(const IndexedOp &indexed, mlir::Value value,

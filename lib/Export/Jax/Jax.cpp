@@ -221,22 +221,22 @@ void Exporter::findBounds() {
     bounds[declare.getSym()] = file.sizes.key(index, full, small);
   };
   global.full->walk([&](Operation *op) {
-    auto indexing = [&](shd::ShardingRuleOpInterface typed, int64_t dim) {
-      return typed.getIndexing().getOperandIndices(0)[dim];
-    };
-    if (auto gather = dyn_cast<shd::GatherOp>(op))
+    if (auto positioned = dyn_cast<shd::PositionsOpInterface>(op)) {
+      auto typed = cast<shd::ShardingRuleOpInterface>(op);
+      shd::IndexingAttr indexing = typed.getIndexing();
+      bool isOperand = positioned.getPositioned() == op->getOperand(0);
+      IndexedOp::Names names = isOperand ? indexing.getOperandIndices(0)
+                                         : indexing.getResultIndices(0);
       for (auto [value, dim] :
-           llvm::zip_equal(gather.getPositions(), gather.getDims()))
-        note(gather, value, indexing(gather, dim));
-    if (auto scatter = dyn_cast<shd::ScatterOp>(op))
-      for (auto [value, dim] :
-           llvm::zip_equal(scatter.getPositions(), scatter.getDims()))
-        note(scatter, value, indexing(scatter, dim));
+           llvm::zip_equal(positioned.getPositions(), positioned.getDims()))
+        note(typed, value, names[dim]);
+    }
     if (auto loss = dyn_cast<shd::CrossEntropyOp>(op))
       note(loss, loss.getLabels(), loss.getClasses());
-    if (auto attention = dyn_cast<shd::AttentionOp>(op))
+    if (auto attention = dyn_cast<shd::AttentionOpInterface>(op))
       if (attention.getAt())
-        note(attention, attention.getAt(), attention.getKey());
+        note(cast<shd::ShardingRuleOpInterface>(op), attention.getAt(),
+             attention.getKey());
   });
 }
 

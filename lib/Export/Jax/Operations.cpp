@@ -189,13 +189,13 @@ void FunctionPrinter::compute(shd::ReshardOp op) {
 LogicalResult FunctionPrinter::printCompute(shd::ShardingRuleOpInterface op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<shd::EinsumOp, shd::ElementwiseOp, shd::ReduceOp, shd::NormalizeOp,
-            shd::AttentionOp, shd::CrossEntropyOp, shd::GatherOp,
-            shd::ScatterOp, shd::RopeOp, shd::SplitOp, shd::MergeOp,
-            shd::SliceOp, shd::ConcatOp, shd::IotaOp, shd::ReshardOp>(
-          [&](auto typed) {
-            compute(typed);
-            return success();
-          })
+            shd::AttentionOp, shd::AttentionGradOp, shd::CrossEntropyOp,
+            shd::GatherOp, shd::ScatterOp, shd::ScatterSumOp, shd::RopeOp,
+            shd::SplitOp, shd::MergeOp, shd::SliceOp, shd::ConcatOp,
+            shd::IotaOp, shd::ReshardOp>([&](auto typed) {
+        compute(typed);
+        return success();
+      })
       .Default([](Operation *other) -> LogicalResult {
         return other->emitError()
                << "--emit-jax does not support '" << other->getName() << "'";
@@ -516,43 +516,48 @@ void FunctionPrinter::compute(shd::CrossEntropyOp op) {
 //===----------------------------------------------------------------------===//
 
 /// Indices of the scores: q's without the head, then the keys'.
-static Names scoreIndices(shd::AttentionOp op) {
-  Names names = without(
-      op.getIndexing().getOperandIndices(shd::AttentionOp::kQueryOperand),
-      {op.getHead()});
+static Names scoreIndices(shd::AttentionOpInterface op,
+                          const IndexedOp &indexed) {
+  Names names =
+      without(indexed.operand(shd::AttentionOp::kQueryOperand), {op.getHead()});
   names.push_back(op.getKey());
   return names;
 }
 
-std::string FunctionPrinter::scores(shd::AttentionOp op) {
+/// The number by which scores are multiplied.
+static std::string scaleOf(shd::AttentionOpInterface op,
+                           const IndexedOp &indexed) {
+  return op.getScale() ? number(*op.getScale())
+                       : cat(indexed.whole(op.getHead()), " ** -0.5");
+}
+
+std::string FunctionPrinter::scores(shd::AttentionOpInterface op) {
   if (auto known = scoresOf.find(op); known != scoresOf.end())
     return known->second;
-  IndexedOp indexed(file, op);
-  Names indices = scoreIndices(op);
+  IndexedOp indexed(file,
+                    cast<shd::ShardingRuleOpInterface>(op.getOperation()));
+  Names indices = scoreIndices(op, indexed);
   std::string name = names.make("scores");
-  std::string scale = op.getScale()
-                          ? number(*op.getScale())
-                          : cat(indexed.whole(op.getHead()), " ** -0.5");
   line(cat(name, " = ", file.helper("einsum"), "(",
            subscripts(indexed.operand(shd::AttentionOp::kQueryOperand),
                       indexed.operand(shd::AttentionOp::kKeyOperand), indices),
-           ", ", array(op.getQ()), ", ", array(op.getK()), ") * ", scale));
+           ", ", array(op.getQ()), ", ", array(op.getK()), ") * ",
+           scaleOf(op, indexed)));
   if (op.getSoftcap()) {
     std::string cap = number(*op.getSoftcap());
     line(cat(name, " = ", cap, " * jnp.tanh(", name, " / ", cap, ")"));
   }
   if (op.getCausal() || op.getWindow()) {
     std::string query =
-        op.getAt()
-            ? aligned(array(op.getAt()),
-                      indexed.operand(shd::AttentionOp::kAtOperand), indices)
-            : aligned(indexed.positions(*op.getQuery()), {*op.getQuery()},
-                      indices);
+        op.getAt() ? aligned(array(op.getAt()),
+                             indexed.operand(op.getAtOperand()), indices)
+                   : aligned(indexed.positions(*op.getQuery()),
+                             {*op.getQuery()}, indices);
     std::string key = names.make("keys"), seen = names.make("seen");
     line(cat(key, " = ", indexed.positions(op.getKey())));
     std::string mask = cat(key, " <= ", query);
     if (op.getWindow()) {
-      auto small = cast<shd::AttentionOp>(file.small.lookup(op));
+      auto small = cast<shd::AttentionOpInterface>(file.small.lookup(op));
       mask =
           cat("(", mask, ") & (", key, " > ", query, " - ",
               file.sizes.number("window", *op.getWindow(), *small.getWindow()),
@@ -566,7 +571,7 @@ std::string FunctionPrinter::scores(shd::AttentionOp op) {
 
 void FunctionPrinter::compute(shd::AttentionOp op) {
   IndexedOp indexed(file, op);
-  Names indices = scoreIndices(op);
+  Names indices = scoreIndices(op, indexed);
   std::string name = scores(op);
   SmallVector<Value> stats = statsOf(op);
   std::string weights = names.make("weights");
@@ -583,6 +588,51 @@ void FunctionPrinter::compute(shd::AttentionOp op) {
                      indexed.result()),
           ", ", weights, ", ", array(op.getV()), ")"),
       accumulator(elementOf(op.getV())));
+  if (!op.getLogsumexp())
+    return;
+  std::string logSumExp =
+      stats.empty() ? cat("jax.nn.logsumexp(", name, ", axis=-1)")
+                    : cat("jnp.log(", array(stats[1]), ") + ", array(stats[0]));
+  define(op.getLogsumexp(),
+         transposed(logSumExp, without(indices, {op.getKey()}),
+                    indexed.result(1)));
+}
+
+/// With weights p: v' = p g; p' = g . v; the scores' gradient p (p' - g . o).
+void FunctionPrinter::compute(shd::AttentionGradOp op) {
+  IndexedOp indexed(file, op);
+  Names indices = scoreIndices(op, indexed);
+  Names queries = without(indices, {op.getKey()});
+  auto operand = [&](unsigned number) { return indexed.operand(number); };
+  auto product = [&](const Names &a, const std::string &x, const Names &b,
+                     const std::string &y, const Names &result) {
+    return cat(file.helper("einsum"), "(", subscripts(a, b, result), ", ", x,
+               ", ", y, ")");
+  };
+  Names q = operand(op.kQueryOperand), k = operand(op.kKeyOperand);
+  Names v = operand(op.kValueOperand), output = operand(op.kOutputOperand);
+  std::string name = scores(op), gradient = array(op.getGradient());
+  std::string weights = names.make("weights"), mean = names.make("mean");
+  std::string slopes = names.make("slopes");
+  line(cat(
+      weights, " = jnp.exp(", name, " - ",
+      aligned(array(op.getLogsumexp()), operand(op.kLogSumExpOperand), indices),
+      ")"));
+  line(cat(mean, " = ",
+           product(output, gradient, output, array(op.getOutput()), queries)));
+  line(cat(slopes, " = ",
+           product(output, gradient, v, array(op.getV()), indices)));
+  line(
+      cat(slopes, " = ", weights, " * (", slopes, " - ", mean, "[..., None])"));
+  if (op.getSoftcap()) // masked scores are minus infinity
+    line(cat(slopes, " = jnp.where(", name, " == -jnp.inf, 0, ", slopes,
+             " * (1 - jnp.square(", name, " / ", number(*op.getSoftcap()),
+             ")))"));
+  line(cat(slopes, " = ", slopes, " * ", scaleOf(op, indexed)));
+  Type made = Float32Type::get(op.getContext());
+  defineAs(op.getDq(), product(indices, slopes, k, array(op.getK()), q), made);
+  defineAs(op.getDk(), product(indices, slopes, q, array(op.getQ()), k), made);
+  defineAs(op.getDv(), product(indices, weights, output, gradient, v), made);
 }
 
 void FunctionPrinter::compute(shd::RopeOp op) {
@@ -592,6 +642,8 @@ void FunctionPrinter::compute(shd::RopeOp op) {
       op.getAt() ? aligned(array(op.getAt()), indexed.operand(1), others)
                  : aligned(indexed.positions(*op.getPositions()),
                            {*op.getPositions()}, others);
+  if (op.getInverse())
+    positions = cat("-", atom(positions), ".astype(f32)");
   std::string rotated =
       cat(file.helper("rope"), "(", array(op.getInput()), ", ", positions, ", ",
           axisOf(input, op.getHead()), ", ", number(op.getTheta()), ")");
@@ -692,33 +744,56 @@ void FunctionPrinter::compute(shd::GatherOp op) {
            type);
 }
 
-void FunctionPrinter::compute(shd::ScatterOp op) {
-  IndexedOp indexed(file, op);
-  Names destination = indexed.operand(0), update = indexed.operand(1);
-  SmallVector<std::string> subscript;
-  Names written, repeated;
-  for (auto [dim, name] : llvm::enumerate(destination)) {
-    auto at = llvm::find(op.getDims(), int64_t(dim));
-    if (at == op.getDims().end()) {
-      subscript.push_back(
+FunctionPrinter::Places FunctionPrinter::placesOf(const IndexedOp &indexed,
+                                                  shd::PositionsOpInterface op,
+                                                  const Names &written,
+                                                  const Names &update) {
+  Places places;
+  ArrayRef<int64_t> dims = op.getDims();
+  for (auto [dim, name] : llvm::enumerate(written)) {
+    const int64_t *at = llvm::find(dims, int64_t(dim));
+    if (at == dims.end()) {
+      places.dims.push_back(
           aligned(cat("jnp.arange(", indexed.part(name), ")"), {name}, update));
       continue;
     }
-    unsigned number = at - op.getDims().begin();
-    written.push_back(name);
-    Names indices = indexed.operand(number + 2);
+    unsigned number = at - dims.begin();
+    Names indices =
+        indexed.operand(op.getPositions().getBeginOperandIndex() + number);
     for (StringRef index : indices)
-      if (!llvm::is_contained(destination, index) &&
-          !llvm::is_contained(repeated, index))
-        repeated.push_back(index);
+      if (!llvm::is_contained(written, index) &&
+          !llvm::is_contained(places.repeated, index))
+        places.repeated.push_back(index);
     std::string text = position(indexed, op.getPositions()[number], name);
-    if (indexed.isSharded(name))
+    if (indexed.isSharded(name)) {
       text = cat(file.helper("here"), "(", text, " - ", indexed.start(name),
                  ", ", indexed.part(name), ")");
-    subscript.push_back(aligned(text, indices, update));
+      places.mode = ", mode=\"drop\"";
+    }
+    places.dims.push_back(aligned(text, indices, update));
   }
-  std::string mode = anySharded(indexed, written) ? ", mode=\"drop\"" : "";
-  std::string at = commas(subscript);
+  places.subscript = commas(places.dims);
+  return places;
+}
+
+/// Adds to zeros.
+void FunctionPrinter::compute(shd::ScatterSumOp op) {
+  IndexedOp indexed(file, op);
+  Places places = placesOf(indexed, op, indexed.result(), indexed.operand(0));
+  Type sum = accumulator(elementOf(op.getResult()));
+  defineAs(op.getResult(),
+           cat("jnp.zeros(", indexed.shape(indexed.result()), ", ",
+               file.type(sum), ").at[", places.subscript, "].add(",
+               convert(array(op.getUpdate()), elementOf(op.getUpdate()), sum),
+               places.mode, ")"),
+           sum);
+}
+
+void FunctionPrinter::compute(shd::ScatterOp op) {
+  IndexedOp indexed(file, op);
+  Names update = indexed.operand(1);
+  Places places = placesOf(indexed, op, indexed.operand(0), update);
+  const auto &[at, subscript, mode, repeated] = places;
   Type type = elementOf(op.getResult());
   std::string source = array(op.getDestination());
   if (op.getAccumulate()) {

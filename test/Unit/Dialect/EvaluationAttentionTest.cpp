@@ -179,9 +179,7 @@ OpText attentionGrad(const std::vector<TensorText> &operands,
   OpText text{"shd.attention_grad(%0, %1, %2, %3, %4, %5" +
                   std::string(operands.size() > 6 ? " at %6" : "") +
                   ") over \"H\", \"S\" " + query,
-              operands,
-              operands[0],
-              tail};
+              operands, operands[0], tail};
   text.otherResults = {operands[1], operands[2]};
   return text;
 }
@@ -205,35 +203,28 @@ TEST(EvaluationAttention, GradientInParts) {
   Extents extents{{"B", 2}, {"T", 5}, {"K", 3}, {"G", 2},
                   {"H", 4}, {"S", 7}, {"D", 2}};
   std::vector<std::map<std::string, int64_t>> cases{
-      {{"K", 2}}, {{"T", 2}}, {{"S", 2}},
-      {{"S", 4}, {"B", 2}}, {{"T", 4}, {"S", 3}, {"G", 2}}};
+      {{"K", 2}},
+      {{"T", 2}},
+      {{"S", 2}},
+      {{"S", 4}, {"B", 2}},
+      {{"T", 4}, {"S", 3}, {"G", 2}}};
   for (const char *tail :
        {"", "causal", "causal window 3", "causal window 2 softcap 1.5"}) {
     // Numbers that belong together are not needed.
-    OpText text = attentionGrad({{"BTKGH"},
-                                 {"BSKH"},
-                                 {"BSKH"},
-                                 {"TBKGH"},
-                                 {"TBKGH"},
-                                 {"KBTG", "f32"}},
-                                "query \"T\"", tail);
+    OpText text = attentionGrad(
+        {{"BTKGH"}, {"BSKH"}, {"BSKH"}, {"TBKGH"}, {"TBKGH"}, {"KBTG", "f32"}},
+        "query \"T\"", tail);
     std::vector<Values> inputs = inputsOf(text, extents);
     for (auto &parts : cases)
       expectPartsMakeWhole(text, extents, inputs, parts);
   }
   // Values without an index of the keys, and positions.
-  OpText text = attentionGrad({{"TKH"},
-                               {"SKH"},
-                               {"SD"},
-                               {"TKD"},
-                               {"TKD"},
-                               {"TK", "f32"},
-                               {"T", "i32"}},
-                              "", "causal window 2");
+  OpText text = attentionGrad(
+      {{"TKH"}, {"SKH"}, {"SD"}, {"TKD"}, {"TKD"}, {"TK", "f32"}, {"T", "i32"}},
+      "", "causal window 2");
   std::vector<Values> inputs = inputsOf(text, extents);
   inputs[6] = {5, 0, 20, 3, 6};
-  expectPartsMakeWhole(text, extents, inputs,
-                       {{"S", 4}, {"T", 2}, {"K", 3}});
+  expectPartsMakeWhole(text, extents, inputs, {{"S", 4}, {"T", 2}, {"K", 3}});
 }
 
 //===----------------------------------------------------------------------===//

@@ -157,4 +157,49 @@ TEST(EvaluationScatter, InParts) {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Scatter sum
+//===----------------------------------------------------------------------===//
+
+const OpText scatterSum{
+    "shd.scatter_sum(%0, %1)", {{"BTD"}, {"BT", "i32"}}, {"VD"}, "at [0]"};
+
+TEST(EvaluationScatterSum, AddsEqualPositions) {
+  // Rows 2, 0, 2 of 3: [1 2] + [5 6] in row 2, [3 4] in row 0.
+  EXPECT_EQ(evaluate(scatterSum, {{"B", 1}, {"T", 3}, {"V", 3}, {"D", 2}},
+                     {{1, 2, 3, 4, 5, 6}, {2, 0, 2}}),
+            (Values{3, 4, 0, 0, 6, 8}));
+}
+
+TEST(EvaluationScatterSum, SharedIndexAndScalarPosition) {
+  // y[B, pos[B, T], one] += x[B, T].
+  OpText text{"shd.scatter_sum(%0, %1, %2)",
+              {{"TB"}, {"BT", "i32"}, {"", "i32"}},
+              {"BIJ"},
+              "at [1, 2]"};
+  EXPECT_EQ(evaluate(text, {{"B", 2}, {"T", 2}, {"I", 2}, {"J", 2}},
+                     {{1, 2, 3, 4}, {0, 0, 1, 0}, {1}}),
+            (Values{0, 4, 0, 0, 0, 4, 0, 2}));
+}
+
+TEST(EvaluationScatterSum, PositionsOutOfRange) {
+  Extents extents{{"B", 1}, {"T", 1}, {"V", 3}, {"D", 1}};
+  EXPECT_EQ(errorOf(scatterSum, extents, {{1}, {3}}),
+            "'shd.scatter_sum' op position 3 is not in index 'V' of extent 3");
+  EXPECT_EQ(evaluate(scatterSum, extents, {{1}, {-1}}, PositionPolicy::Wrap),
+            (Values{0, 0, 1}));
+}
+
+TEST(EvaluationScatterSum, InParts) {
+  Extents extents{{"V", 7}, {"D", 3}, {"B", 3}, {"T", 2}};
+  std::vector<Values> inputs{someValues({"BTD"}, extents, 1),
+                             {6, 0, 3, 3, 5, 1}};
+  for (std::map<std::string, int64_t> parts :
+       {std::map<std::string, int64_t>{{"V", 2}},
+        {{"V", 4}, {"D", 2}},
+        {{"B", 2}, {"V", 3}},
+        {{"T", 2}, {"B", 3}}})
+    expectPartsMakeWhole(scatterSum, extents, inputs, parts);
+}
+
 } // namespace

@@ -493,6 +493,27 @@ TEST(Gradients, PrepareAttention) {
   EXPECT_EQ(op.prepareGradient(builder), op.getOperation());
 }
 
+TEST(Gradients, AttentionThatWasNotPrepared) {
+  Program program(R"(
+    %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+    %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+    %o = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [S, H] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> -> tensor<8x16xf32>)");
+  std::string said;
+  ScopedDiagnosticHandler handler(&program.context, [&](Diagnostic &error) {
+    said = error.str();
+    return success();
+  });
+  auto op = program.get<AttentionOp>();
+  OpBuilder builder(&program.context);
+  TestScope scope({});
+  GradientBuilder gradient(builder,
+                           cast<ShardingRuleOpInterface>(op.getOperation()),
+                           op->getResults(), scope);
+  EXPECT_TRUE(failed(op.buildGradient(gradient)));
+  EXPECT_EQ(said, "'shd.attention' op needs its logsumexp as a result to have "
+                  "a derivative");
+}
+
 TEST(Gradients, Rope) {
   Extents extents{{"B", 2}, {"T", 3}, {"H", 4}};
   for (const char *tail : {"", "inverse"})

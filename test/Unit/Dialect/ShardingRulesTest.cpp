@@ -255,6 +255,75 @@ TEST(ShardingRules, AttentionWithAnIndexOfValuesOnly) {
                            "S:32:statistic-reduction E:24:parallel ");
 }
 
+TEST(ShardingRules, AttentionWithItsLogSumExp) {
+  // Over S the result is a partial sum; the logsumexp is what devices agreed
+  // on.
+  ShardingRule rule = ruleOf<AttentionOp>(R"(
+    %q = shd.declare input "q" ["T", "H"] : tensor<8x16xbf16>
+    %k = shd.declare input "k" ["S", "H"] : tensor<32x16xbf16>
+    %v = shd.declare input "v" ["S", "E"] : tensor<32x24xbf16>
+    %o, %l = shd.attention(%q, %k, %v) over "H", "S" <[T, H], [S, H], [S, E] -> [T, E], [T]> : tensor<8x16xbf16>, tensor<32x16xbf16>, tensor<32x24xbf16> -> tensor<8x24xbf16>, tensor<8xf32>)");
+  EXPECT_EQ(dims(rule.results), "0 3 | 0 | ");
+  Strategy strategy;
+  strategy.factorAxes = {{}, {}, {0}, {}};
+  EXPECT_EQ(resultLayout(rule, strategy, 0), (Layout{{{}, {}}, 1}));
+  EXPECT_EQ(resultLayout(rule, strategy, 1), (Layout{{{}}, 0}));
+  // Values that are a partial sum make another, and leave the scores alone.
+  Strategy passing;
+  passing.factorAxes = {{}, {}, {}, {}};
+  passing.passThrough = {{0, 0}};
+  EXPECT_EQ(resultLayout(rule, passing, 0), (Layout{{{}, {}}, 1}));
+  EXPECT_EQ(resultLayout(rule, passing, 1), (Layout{{{}}, 0}));
+}
+
+TEST(ShardingRules, AttentionGrad) {
+  ShardingRule rule = ruleOf<AttentionGradOp>(R"(
+    %q = shd.declare input "q" ["B", "T", "K", "G", "H"] : tensor<2x8x4x3x16xbf16>
+    %k = shd.declare input "k" ["B", "S", "K", "H"] : tensor<2x32x4x16xbf16>
+    %v = shd.declare input "v" ["B", "S", "K", "H"] : tensor<2x32x4x16xbf16>
+    %l = shd.declare input "l" ["B", "T", "K", "G"] : tensor<2x8x4x3xf32>
+    %dq, %dk, %dv = shd.attention_grad(%q, %k, %v, %q, %q, %l) over "H", "S" query "T" <[B, T, K, G, H], [B, S, K, H], [B, S, K, H], [B, T, K, G, H], [B, T, K, G, H], [B, T, K, G] -> [B, T, K, G, H], [B, S, K, H], [B, S, K, H]> causal : (tensor<2x8x4x3x16xbf16>, tensor<2x32x4x16xbf16>, tensor<2x32x4x16xbf16>, tensor<2x8x4x3x16xbf16>, tensor<2x8x4x3x16xbf16>, tensor<2x8x4x3xf32>) -> (tensor<2x8x4x3x16xbf16>, tensor<2x32x4x16xbf16>, tensor<2x32x4x16xbf16>))");
+  EXPECT_EQ(factors(rule), "B:2:parallel T:8:reduction K:4:parallel "
+                           "G:3:reduction H:16:replicated "
+                           "S:32:reduction H of values:16:replicated ");
+  EXPECT_EQ(dims(rule.operands), "0 1 2 3 4 | 0 5 2 4 | 0 5 2 6 | 0 1 2 3 6 | "
+                                 "0 1 2 3 6 | 0 1 2 3 | ");
+  EXPECT_EQ(dims(rule.results), "0 1 2 3 4 | 0 5 2 4 | 0 5 2 6 | ");
+  EXPECT_EQ(linear(rule), std::vector<uint32_t>{0b10000});
+  EXPECT_EQ(statistics(rule), "");
+  // T on the first axis, S on the second.
+  Strategy strategy;
+  strategy.factorAxes = {{}, {0}, {}, {}, {}, {1}, {}};
+  EXPECT_EQ(resultLayout(rule, strategy, 0).partial, AxisSet(2));
+  EXPECT_EQ(resultLayout(rule, strategy, 1).partial, AxisSet(1));
+  EXPECT_EQ(resultLayout(rule, strategy, 2).partial, AxisSet(1));
+}
+
+TEST(ShardingRules, AttentionGradOfValuesThatHeadsShare) {
+  // Every K has the same values: their gradient sums over it.
+  ShardingRule rule = ruleOf<AttentionGradOp>(R"(
+    %q = shd.declare input "q" ["T", "K", "H"] : tensor<8x4x16xbf16>
+    %k = shd.declare input "k" ["S", "K", "H"] : tensor<32x4x16xbf16>
+    %v = shd.declare input "v" ["S", "E"] : tensor<32x24xbf16>
+    %o = shd.declare input "o" ["T", "K", "E"] : tensor<8x4x24xbf16>
+    %l = shd.declare input "l" ["T", "K"] : tensor<8x4xf32>
+    %dq, %dk, %dv = shd.attention_grad(%q, %k, %v, %o, %o, %l) over "H", "S" <[T, K, H], [S, K, H], [S, E], [T, K, E], [T, K, E], [T, K] -> [T, K, H], [S, K, H], [S, E]> : (tensor<8x4x16xbf16>, tensor<32x4x16xbf16>, tensor<32x24xbf16>, tensor<8x4x24xbf16>, tensor<8x4x24xbf16>, tensor<8x4xf32>) -> (tensor<8x4x16xbf16>, tensor<32x4x16xbf16>, tensor<32x24xbf16>))");
+  EXPECT_EQ(factors(rule), "T:8:reduction K:4:reduction H:16:replicated "
+                           "S:32:reduction E:24:replicated ");
+}
+
+TEST(ShardingRules, ScatterSum) {
+  // Rows on an axis: a device adds to those that it has. B and T sum.
+  ShardingRule rule = ruleOf<ScatterSumOp>(R"(
+    %x = shd.declare input "x" ["B", "T", "D"] : tensor<2x8x16xbf16>
+    %at = shd.declare input "at" ["B", "T"] : tensor<2x8xi32>
+    %y = shd.scatter_sum(%x, %at) <[B, T, D], [B, T] -> [V, D]> at [0] : (tensor<2x8x16xbf16>, tensor<2x8xi32>) -> tensor<32x16xbf16>)");
+  EXPECT_EQ(factors(rule),
+            "B:2:reduction T:8:reduction D:16:parallel V:32:parallel ");
+  EXPECT_EQ(dims(rule.results), "3 2 | ");
+  EXPECT_EQ(linear(rule), std::vector<uint32_t>{0b1});
+}
+
 TEST(ShardingRules, Rope) {
   ShardingRule rule = ruleOf<RopeOp>(R"(
     %x = shd.declare input "x" ["T", "H"] : tensor<8x16xbf16>

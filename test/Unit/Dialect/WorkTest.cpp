@@ -249,6 +249,43 @@ TEST(Work, AttentionOfOnePositionPerSequence) {
   EXPECT_EQ(operandBytes(work)[1], 4 * 3 * 16 * 2);
 }
 
+TEST(Work, AttentionWithItsLogSumExp) {
+  Program program(R"(
+    %q = shd.declare input "q" ["T", "H"] : tensor<8x16xbf16>
+    %k = shd.declare input "k" ["S", "H"] : tensor<32x16xbf16>
+    %o, %l = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [S, H] -> [T, H], [T]> : tensor<8x16xbf16>, tensor<32x16xbf16>, tensor<32x16xbf16> -> tensor<8x16xbf16>, tensor<8xf32>)");
+  OpWork work = workOf(program.get<AttentionOp>());
+  EXPECT_EQ(Bytes(work.resultBytes.begin(), work.resultBytes.end()),
+            (Bytes{8 * 16 * 2, 8 * 4}));
+  EXPECT_FALSE(work.modelFlops);
+}
+
+TEST(Work, AttentionGrad) {
+  Program program(R"(
+    %q = shd.declare input "q" ["B", "T", "H"] : tensor<4x8x16xbf16>
+    %k = shd.declare input "k" ["B", "S", "H"] : tensor<4x32x16xbf16>
+    %v = shd.declare input "v" ["B", "S", "E"] : tensor<4x32x24xbf16>
+    %o = shd.declare input "o" ["B", "T", "E"] : tensor<4x8x24xbf16>
+    %l = shd.declare input "l" ["B", "T"] : tensor<4x8xf32>
+    %dq, %dk, %dv = shd.attention_grad(%q, %k, %v, %o, %o, %l) over "H", "S" query "T" <[B, T, H], [B, S, H], [B, S, E], [B, T, E], [B, T, E], [B, T] -> [B, T, H], [B, S, H], [B, S, E]> causal window 4 : (tensor<4x8x16xbf16>, tensor<4x32x16xbf16>, tensor<4x32x24xbf16>, tensor<4x8x24xbf16>, tensor<4x8x24xbf16>, tensor<4x8xf32>) -> (tensor<4x8x16xbf16>, tensor<4x32x16xf32>, tensor<4x32x24xbf16>))");
+  auto op = program.get<AttentionGradOp>();
+  // Forward: 2 x batch 4 x 8 queries of 4 keys x (16 + 24).
+  double forward = 2. * 4 * (8 * 4) * (16 + 24);
+  OpWork work = workOf(op);
+  EXPECT_EQ(work.matrixFlops, 2.5 * forward);
+  EXPECT_EQ(*work.modelFlops, 2 * forward);
+  EXPECT_EQ(work.computeType, "bf16");
+  // 4 + 8 - 1 = 11 positions of k and v are read, and all are written.
+  EXPECT_EQ(operandBytes(work),
+            (Bytes{4 * 8 * 16 * 2, 4 * 11 * 16 * 2, 4 * 11 * 24 * 2,
+                   4 * 8 * 24 * 2, 4 * 8 * 24 * 2, 4 * 8 * 4}));
+  EXPECT_EQ(Bytes(work.resultBytes.begin(), work.resultBytes.end()),
+            (Bytes{4 * 8 * 16 * 2, 4 * 32 * 16 * 4, 4 * 32 * 24 * 2}));
+  EXPECT_EQ(op.getFusionKind(), FusionKind::Leader);
+  // Half of T and half of S: a quarter of the pairs.
+  EXPECT_EQ(workOf(op, {{"T", 4}, {"S", 16}}).matrixFlops, 2.5 * forward / 4);
+}
+
 TEST(Work, Rope) {
   Program program(R"(
     %x = shd.declare input "x" ["B", "T", "H"] : tensor<4x8x16xbf16>
@@ -327,6 +364,24 @@ TEST(Work, ScatterWritesRows) {
   work = workOf(add.get<ScatterOp>(), {{"B", 2}});
   EXPECT_EQ(operandBytes(work), (Bytes{2 * 16 * 4, 2 * 16 * 4, 2 * 4}));
   EXPECT_EQ(resultBytes(work), 2 * 16 * 4);
+}
+
+TEST(Work, ScatterSumFillsAndAdds) {
+  Program program(R"(
+    %u = shd.declare input "u" ["B", "T", "D"] : tensor<4x8x16xbf16>
+    %p = shd.declare input "p" ["B", "T"] : tensor<4x8xi32>
+    %y = shd.scatter_sum(%u, %p) <[B, T, D], [B, T] -> [V, D]> at [0] : (tensor<4x8x16xbf16>, tensor<4x8xi32>) -> tensor<1024x16xf32>)");
+  auto op = program.get<ScatterSumOp>();
+  // 1024 rows are filled, 4 * 8 read, added to and written.
+  OpWork work = workOf(op);
+  EXPECT_EQ(work.vectorFlops, 4 * 8 * 16);
+  EXPECT_EQ(operandBytes(work), (Bytes{4 * 8 * 16 * 2, 4 * 8 * 4}));
+  EXPECT_EQ(resultBytes(work), (1024 + 2 * 4 * 8) * 16 * 4);
+  EXPECT_EQ(op.getFusionKind(), FusionKind::Leader);
+  // V on 4 devices: a quarter of the rows, and of the updates.
+  work = workOf(op, {{"V", 256}});
+  EXPECT_EQ(work.vectorFlops, 4 * 8 * 16 / 4);
+  EXPECT_EQ(resultBytes(work), (256 + 2 * 4 * 8 / 4) * 16 * 4);
 }
 
 TEST(Work, Concat) {

@@ -236,9 +236,15 @@ NamedTensor GradientBuilder::reduce(Reduction kind, const NamedTensor &tensor,
       tensor.value, ValueRange(), indexing(tensor, kept));
 }
 
+Type GradientBuilder::floatType(ArrayRef<NamedTensor> operands) {
+  for (const NamedTensor &operand : operands)
+    if (operand.getElementType().isF64())
+      return builder.getF64Type();
+  return builder.getF32Type();
+}
+
 NamedTensor GradientBuilder::toFloat(const NamedTensor &tensor) {
-  return tensor.getElementType().isF64() ? tensor
-                                         : cast(tensor, builder.getF32Type());
+  return cast(tensor, floatType(tensor));
 }
 
 NamedTensor GradientBuilder::broadcastTo(const NamedTensor &tensor,

@@ -425,13 +425,14 @@ LogicalResult GroupAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult TrainingAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, StringRef, Optimizer,
-    Type moments, Type master, Type gradients, Type reduce, FloatAttr,
-    FloatAttr, FloatAttr, FloatAttr, FloatAttr, FloatAttr, StringAttr,
-    int64_t microbatches, Remat remat, int64_t every, FloatAttr tokens,
-    ArrayRef<StringAttr>, DictionaryAttr, DictionaryAttr, DictionaryAttr,
-    DictionaryAttr) {
+LogicalResult
+TrainingAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef,
+                     Optimizer, Type moments, Type master, Type gradients,
+                     Type reduce, FloatAttr, FloatAttr, FloatAttr, FloatAttr,
+                     FloatAttr, FloatAttr, StringAttr, int64_t microbatches,
+                     Remat remat, int64_t every, FloatAttr tokens,
+                     ArrayRef<StringAttr>, DictionaryAttr, DictionaryAttr,
+                     DictionaryAttr, DictionaryAttr) {
   // B1
   for (Type type : {moments, master, gradients, reduce})
     if (type && !isa<FloatType>(type))

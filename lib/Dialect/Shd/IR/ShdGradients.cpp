@@ -145,9 +145,9 @@ LogicalResult ElementwiseOp::buildGradient(GradientBuilder &builder) {
     break;
   }
   case Function::Where: {
-    NamedTensor zero = builder.constant(0, g.getElementType());
-    give(1, [&] { return builder.where(operand(0), g, zero); });
-    give(2, [&] { return builder.where(operand(0), zero, g); });
+    auto zero = [&] { return builder.constant(0, g.getElementType()); };
+    give(1, [&] { return builder.where(operand(0), g, zero()); });
+    give(2, [&] { return builder.where(operand(0), zero(), g); });
     break;
   }
   case Function::Eq:
@@ -210,10 +210,22 @@ LogicalResult ReduceOp::buildGradient(GradientBuilder &builder) {
 // Normalisations and losses
 //===----------------------------------------------------------------------===//
 
+// An operation fuses with the group of its latest operand. So that one kernel
+// makes a gradient, chains of operations read what is their own (the
+// statistics, the normalised input) in each step, and cast nothing beforehand
+// that another kernel would write in f32.
+
+/// The product in the type in which normalisations compute.
+static NamedTensor productInFloat(const NamedTensor &a, const NamedTensor &b) {
+  GradientBuilder &builder = *a.builder;
+  return builder.elementwise(Function::Mul, {a, b}, builder.floatType({a, b}));
+}
+
 /// x' = y (g - sum(g y)).
 static NamedTensor softmaxGradient(const NamedTensor &y, const NamedTensor &g,
                                    ArrayRef<StringRef> kept) {
-  return y * (g - y.builder->sumTo(g * y, kept));
+  NamedTensor sum = y.builder->sumTo(productInFloat(g, y), kept);
+  return (g - sum) * y;
 }
 
 namespace {
@@ -232,13 +244,15 @@ static Normalized normalizedAgain(NormalizeOp op, const NamedTensor &x,
   GradientBuilder &builder = *x.builder;
   double eps = op.getEps().convertToDouble();
   auto square = [&](const NamedTensor &tensor) {
-    return builder.elementwise(Function::Square, {tensor});
+    return builder.elementwise(Function::Square, {tensor},
+                               builder.floatType({tensor}));
   };
   NamedTensor variance = builder.reduce(Reduction::Mean, square(x), kept);
   NamedTensor distance = x;
   if (op.getKind() == Normalization::LayerNorm) {
     // Both means at once, as the forward operation has its statistics.
-    NamedTensor mean = builder.reduce(Reduction::Mean, x, kept);
+    NamedTensor mean =
+        builder.reduce(Reduction::Mean, builder.toFloat(x), kept);
     distance = x - mean;
     NamedTensor difference = variance - square(mean);
     variance = builder.elementwise(
@@ -248,8 +262,8 @@ static Normalized normalizedAgain(NormalizeOp op, const NamedTensor &x,
   return {distance, builder.elementwise(Function::Rsqrt, {eps + variance})};
 }
 
-/// With z = distance * inverse and h = g * scale: x' = inverse (h - mean(h) -
-/// z mean(h z)), without mean(h) for rmsnorm.
+/// With d = distance and u = inverse * scale * g: x' = u - mean(u) -
+/// d inverse^2 mean(u d), without mean(u) for rmsnorm.
 static void giveNormGradients(NormalizeOp op, GradientBuilder &builder,
                               ArrayRef<StringRef> kept) {
   bool hasScale = op.getInputs().size() > 1;
@@ -258,19 +272,22 @@ static void giveNormGradients(NormalizeOp op, GradientBuilder &builder,
   bool wantsScale = hasScale && builder.wants(1);
   if (!builder.wants(0) && !wantsScale)
     return;
-  NamedTensor g = builder.toFloat(builder.gradient());
-  auto [distance, inverse] =
-      normalizedAgain(op, builder.toFloat(builder.operand(0)), kept);
-  NamedTensor z = distance * inverse;
+  NamedTensor g = builder.gradient();
+  auto [distance, inverse] = normalizedAgain(op, builder.operand(0), kept);
   if (wantsScale)
-    builder.give(1, g * z);
+    builder.give(1, (distance * inverse) * g);
   if (!builder.wants(0))
     return;
-  NamedTensor h = hasScale ? g * builder.toFloat(builder.operand(1)) : g;
-  NamedTensor slope = h - z * builder.reduce(Reduction::Mean, h * z, kept);
+  NamedTensor u = hasScale ? (inverse * builder.operand(1)) * g : inverse * g;
+  auto mean = [&](const NamedTensor &tensor) {
+    return builder.reduce(Reduction::Mean, tensor, kept);
+  };
+  NamedTensor share =
+      builder.elementwise(Function::Square, {inverse}) * mean(u * distance);
+  NamedTensor slope = u - share * distance;
   if (op.getKind() == Normalization::LayerNorm)
-    slope = slope - builder.reduce(Reduction::Mean, h, kept);
-  builder.give(0, slope * inverse);
+    slope = slope - mean(u);
+  builder.give(0, slope);
 }
 
 LogicalResult NormalizeOp::buildGradient(GradientBuilder &builder) {
@@ -282,16 +299,16 @@ LogicalResult NormalizeOp::buildGradient(GradientBuilder &builder) {
   case Normalization::Softmax:
     if (builder.wants(0))
       builder.give(0,
-                   softmaxGradient(builder.toFloat(builder.result()),
-                                   builder.toFloat(builder.gradient()), kept));
+                   softmaxGradient(builder.result(), builder.gradient(), kept));
     break;
   case Normalization::LogSumExp:
-    if (builder.wants(0))
-      builder.give(
-          0, builder.toFloat(builder.gradient()) *
-                 builder.elementwise(Function::Exp,
-                                     {builder.toFloat(builder.operand(0)) -
-                                      builder.toFloat(builder.result())}));
+    if (builder.wants(0)) {
+      NamedTensor x = builder.operand(0), y = builder.result();
+      NamedTensor logs =
+          builder.elementwise(Function::Sub, {x, y}, builder.floatType({x, y}));
+      builder.give(0, builder.elementwise(Function::Exp, {logs}) *
+                          builder.gradient());
+    }
     break;
   case Normalization::RmsNorm:
   case Normalization::LayerNorm:
@@ -305,19 +322,18 @@ LogicalResult NormalizeOp::buildGradient(GradientBuilder &builder) {
 LogicalResult CrossEntropyOp::buildGradient(GradientBuilder &builder) {
   if (!builder.wants(0))
     return success();
-  NamedTensor x = builder.toFloat(builder.operand(0));
-  NamedTensor labels = builder.operand(1);
-  auto type = RankedTensorType::get(x.getType().getShape(), x.getElementType());
-  Builder &attributes = builder.getBuilder();
-  NamedTensor likely = builder.create<NormalizeOp>(
-      x.indices, type, Normalization::Softmax, x.value,
-      attributes.getStrArrayAttr(getClasses()), ValueRange(),
-      builder.indexing(x, x.indices), llvm::APFloat(0.0));
+  NamedTensor x = builder.operand(0), labels = builder.operand(1);
   NamedTensor classes = builder.numberElements(x, getClasses());
   NamedTensor isLabel = compare(Function::Eq, classes,
                                 builder.cast(labels, classes.getElementType()));
-  NamedTensor surplus = likely - builder.cast(isLabel, x.getElementType());
-  builder.give(0, surplus * builder.toFloat(builder.gradient()));
+  auto type =
+      RankedTensorType::get(x.getType().getShape(), builder.floatType({x}));
+  NamedTensor likely = builder.create<NormalizeOp>(
+      x.indices, type, Normalization::Softmax, x.value,
+      builder.getBuilder().getStrArrayAttr(getClasses()), ValueRange(),
+      builder.indexing(x, x.indices), llvm::APFloat(0.0));
+  NamedTensor surplus = builder.where(isLabel, (-1.0) + likely, likely);
+  builder.give(0, surplus * builder.gradient());
   return success();
 }
 
@@ -395,9 +411,16 @@ LogicalResult AttentionOp::buildGradient(GradientBuilder &builder) {
       getHeadAttr(), getKeyAttr(), getQueryAttr(), getCausalAttr(),
       getWindowAttr(), getScaleAttr(), getSoftcapAttr());
   Operation *op = first.value.getDefiningOp();
-  for (unsigned i = 0; i < differentiated; ++i)
+  for (unsigned i = 0; i < differentiated; ++i) {
+    // Three results of one operation need names of their own.
+    Value operand = (*this)->getOperand(i);
+    StringRef name = isa<OpResult>(operand) ? getResultName(operand) : "";
+    if (!name.empty())
+      setResultAttr(op->getResult(i), kName,
+                    StringAttr::get(getContext(), name + ".grad"));
     if (wants(i))
       builder.give(i, {&builder, op->getResult(i), operands[i].indices});
+  }
   return success();
 }
 
@@ -427,14 +450,13 @@ LogicalResult RopeOp::buildGradient(GradientBuilder &builder) {
 LogicalResult GatherOp::buildGradient(GradientBuilder &builder) {
   if (!builder.wants(0))
     return success();
-  NamedTensor table = builder.operand(0);
-  // Rows add up in the type of the table's gradient.
-  NamedTensor g = builder.cast(builder.gradient(), builder.gradientType(0));
+  NamedTensor table = builder.operand(0), g = builder.gradient();
   SmallVector<NamedTensor, 2> operands = {g};
   for (unsigned i = 0; i < getPositions().size(); ++i)
     operands.push_back(builder.operand(i + 1));
-  auto type =
-      RankedTensorType::get(table.getType().getShape(), g.getElementType());
+  // Rows add up in the type of the table's gradient.
+  auto type = RankedTensorType::get(table.getType().getShape(),
+                                    builder.gradientType(0));
   builder.give(0, builder.create<ScatterSumOp>(
                       table.indices, type, g.value, getPositions(),
                       builder.indexing(operands, table.indices), getDims()));

@@ -638,8 +638,6 @@ LogicalResult ScatterSumOp::verify() {
                              describeResult(*this, 0), getDims(),
                              getPositions(), remaining)))
     return failure();
-  if (failed(verifySameElementType(*this, getUpdate())))
-    return failure();
   // Y2
   return verifySameNames(*this, getIndexing().getOperandIndices(0), remaining,
                          "operand 0");

@@ -170,7 +170,7 @@ shd.program "p" {
 
 // U1, another kind of declaration
 shd.program "p" {
-  %x = shd.declare weight "x" ["B"] : tensor<8xf32>
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
   // expected-error @+1 {{is of a tensor that is no declared state}}
   shd.update %x = %x : tensor<8xf32>, tensor<8xf32>
 }
@@ -682,6 +682,105 @@ shd.program "p" {
 
 // -----
 
+// T6, element type
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{the logsumexp must be f32, but is bf16}}
+  %y, %l = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [S, H] -> [T, H], [T]> : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>, tensor<8xbf16>
+}
+
+// -----
+
+// T6, indices
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
+  // expected-error @+1 {{the logsumexp must have the indices ['T'], but has ['S']}}
+  %y, %l = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [S, H] -> [T, H], [S]> : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>, tensor<8xf32>
+}
+
+// -----
+
+// B1, as T1
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %o = shd.declare input "o" ["T", "E"] : tensor<8x2xf32>
+  %v = shd.declare input "v" ["S", "E"] : tensor<4x2xf32>
+  %l = shd.declare input "l" ["T"] : tensor<8xf32>
+  // expected-error @+1 {{index 'S' is not one of k's}}
+  %y:3 = shd.attention_grad(%q, %k, %v, %o, %o, %l) over "H", "S" <[T, H], [G, H], [S, E], [T, E], [T, E], [T] -> [T, H], [G, H], [S, E]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>, tensor<8x2xf32>, tensor<8x2xf32>, tensor<8xf32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>)
+}
+
+// -----
+
+// B1, as T3
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %o = shd.declare input "o" ["T", "E"] : tensor<8x2xf32>
+  %v = shd.declare input "v" ["S", "E"] : tensor<4x2xf32>
+  %l = shd.declare input "l" ["T"] : tensor<8xf32>
+  // expected-error @+1 {{a window needs 'causal'}}
+  %y:3 = shd.attention_grad(%q, %k, %v, %o, %o, %l) over "H", "S" <[T, H], [S, H], [S, E], [T, E], [T, E], [T] -> [T, H], [S, H], [S, E]> window 2 : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>, tensor<8x2xf32>, tensor<8x2xf32>, tensor<8xf32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>)
+}
+
+// -----
+
+// B2, output
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %o = shd.declare input "o" ["T", "E"] : tensor<8x2xf32>
+  %v = shd.declare input "v" ["S", "E"] : tensor<4x2xf32>
+  %l = shd.declare input "l" ["T"] : tensor<8xf32>
+  // expected-error @+1 {{operand 3 must have the indices ['T', 'E'], but has ['S', 'E']}}
+  %y:3 = shd.attention_grad(%q, %k, %v, %v, %o, %l) over "H", "S" <[T, H], [S, H], [S, E], [S, E], [T, E], [T] -> [T, H], [S, H], [S, E]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<8x2xf32>, tensor<8xf32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>)
+}
+
+// -----
+
+// B2, order of the gradient
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %o = shd.declare input "o" ["T", "E"] : tensor<8x2xf32>
+  %v = shd.declare input "v" ["S", "E"] : tensor<4x2xf32>
+  %g = shd.declare input "g" ["E", "T"] : tensor<2x8xf32>
+  %l = shd.declare input "l" ["T"] : tensor<8xf32>
+  // expected-error @+1 {{operand 4 must have the indices ['T', 'E'], in this order, but has ['E', 'T']}}
+  %y:3 = shd.attention_grad(%q, %k, %v, %o, %g, %l) over "H", "S" <[T, H], [S, H], [S, E], [T, E], [E, T], [T] -> [T, H], [S, H], [S, E]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>, tensor<8x2xf32>, tensor<2x8xf32>, tensor<8xf32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>)
+}
+
+// -----
+
+// B2, logsumexp
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %o = shd.declare input "o" ["T", "E"] : tensor<8x2xf32>
+  %v = shd.declare input "v" ["S", "E"] : tensor<4x2xf32>
+  %l = shd.declare input "l" ["S"] : tensor<4xf32>
+  // expected-error @+1 {{the logsumexp must have the indices ['T'], but has ['S']}}
+  %y:3 = shd.attention_grad(%q, %k, %v, %o, %o, %l) over "H", "S" <[T, H], [S, H], [S, E], [T, E], [T, E], [S] -> [T, H], [S, H], [S, E]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>, tensor<8x2xf32>, tensor<8x2xf32>, tensor<4xf32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>)
+}
+
+// -----
+
+// B3
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %o = shd.declare input "o" ["T", "E"] : tensor<8x2xf32>
+  %v = shd.declare input "v" ["S", "E"] : tensor<4x2xf32>
+  %l = shd.declare input "l" ["T"] : tensor<8xf32>
+  // expected-error @+1 {{result 1 must have the indices ['S', 'H'], in this order, but has ['H', 'S']}}
+  %y:3 = shd.attention_grad(%q, %k, %v, %o, %o, %l) over "H", "S" <[T, H], [S, H], [S, E], [T, E], [T, E], [T] -> [T, H], [H, S], [S, E]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>, tensor<8x2xf32>, tensor<8x2xf32>, tensor<8xf32>) -> (tensor<8x16xf32>, tensor<16x4xf32>, tensor<4x2xf32>)
+}
+
+// -----
+
 // G1, count
 shd.program "p" {
   %x = shd.declare weight "x" ["V", "D"] : tensor<8x16xf32>
@@ -801,6 +900,36 @@ shd.program "p" {
   %p = shd.declare input "p" ["B"] : tensor<4xi32>
   // expected-error @+1 {{the result must have the indices ['B', 'S'] of operand 0, but has ['S', 'B']}}
   %y = shd.scatter(%c, %u, %p) <[B, S], [B], [B] -> [S, B]> at [1] : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xi32>) -> tensor<8x4xf32>
+}
+
+// -----
+
+// Y1
+shd.program "p" {
+  %u = shd.declare input "u" ["B", "D"] : tensor<4x16xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xi32>
+  // expected-error @+1 {{dimension 2 is not one of the 2 of the result}}
+  %y = shd.scatter_sum(%u, %p) <[B, D], [B] -> [V, D]> at [2] : (tensor<4x16xf32>, tensor<4xi32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// Y1, integers
+shd.program "p" {
+  %u = shd.declare input "u" ["B", "D"] : tensor<4x16xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xf32>
+  // expected-error @+1 {{positions must be integers, but are f32}}
+  %y = shd.scatter_sum(%u, %p) <[B, D], [B] -> [V, D]> at [0] : (tensor<4x16xf32>, tensor<4xf32>) -> tensor<8x16xf32>
+}
+
+// -----
+
+// Y2
+shd.program "p" {
+  %u = shd.declare input "u" ["D"] : tensor<16xf32>
+  %p = shd.declare input "p" ["B"] : tensor<4xi32>
+  // expected-error @+1 {{operand 0 must have the indices ['D', 'B'], but has ['D']}}
+  %y = shd.scatter_sum(%u, %p) <[D], [B] -> [V, D]> at [0] : (tensor<16xf32>, tensor<4xi32>) -> tensor<8x16xf32>
 }
 
 // -----

@@ -111,10 +111,18 @@ shd.program "attention" {
   %1 = shd.attention(%q, %k, %v) over "H", "S" query "T" <[B, T, N, H], [B, S, N, H], [B, S, N, H] -> [B, T, N, H]> causal window 4 scale 0.125 softcap 50.0 stats(%s, %s : tensor<2x8x4xf32>, tensor<2x8x4xf32>) : tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16> -> tensor<2x8x4x16xbf16>
   // CHECK-NEXT: shd.attention(%q, %k, %v at %at) over "H", "S" <[B, T, N, H], [B, S, N, H], [B, S, N, H], [B, T] -> [B, T, N, H]> causal : tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8xi32> -> tensor<2x8x4x16xbf16>
   %2 = shd.attention(%q, %k, %v at %at) over "H", "S" <[B, T, N, H], [B, S, N, H], [B, S, N, H], [B, T] -> [B, T, N, H]> causal : tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8xi32> -> tensor<2x8x4x16xbf16>
+  // CHECK-NEXT: %{{.*}}:2 = shd.attention(%q, %k, %v) over "H", "S" <[B, T, N, H], [B, S, N, H], [B, S, N, H] -> [B, T, N, H], [B, N, T]> stats(%s, %s : tensor<2x8x4xf32>, tensor<2x8x4xf32>) : tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16> -> tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>
+  %5:2 = shd.attention(%q, %k, %v) over "H", "S" <[B, T, N, H], [B, S, N, H], [B, S, N, H] -> [B, T, N, H], [B, N, T]> stats(%s, %s : tensor<2x8x4xf32>, tensor<2x8x4xf32>) : tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16> -> tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>
+  // CHECK-NEXT: %{{.*}}:3 = shd.attention_grad(%q, %k, %v, %q, %q, %s) over "H", "S" query "T" <[B, T, N, H], [B, S, N, H], [B, S, N, H], [B, T, N, H], [B, T, N, H], [B, T, N] -> [B, T, N, H], [B, S, N, H], [B, S, N, H]> causal window 4 scale 1.250000e-01 softcap 5.000000e+01 : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4xf32>) -> (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xf32>)
+  %6:3 = shd.attention_grad(%q, %k, %v, %q, %q, %s) over "H", "S" query "T" <[B, T, N, H], [B, S, N, H], [B, S, N, H], [B, T, N, H], [B, T, N, H], [B, T, N] -> [B, T, N, H], [B, S, N, H], [B, S, N, H]> causal window 4 scale 0.125 softcap 50.0 : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4xf32>) -> (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xf32>)
+  // CHECK-NEXT: %{{.*}}:3 = shd.attention_grad(%q, %k, %v, %q, %q, %s at %at) over "H", "S" <[B, T, N, H], [B, S, N, H], [B, S, N, H], [B, T, N, H], [B, T, N, H], [B, T, N], [B, T] -> [B, T, N, H], [B, S, N, H], [B, S, N, H]> causal :
+  %7:3 = shd.attention_grad(%q, %k, %v, %q, %q, %s at %at) over "H", "S" <[B, T, N, H], [B, S, N, H], [B, S, N, H], [B, T, N, H], [B, T, N, H], [B, T, N], [B, T] -> [B, T, N, H], [B, S, N, H], [B, S, N, H]> causal : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4xf32>, tensor<2x8xi32>) -> (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>)
   // CHECK-NEXT: shd.rope(%q) over "H" positions "T" <[B, T, N, H] -> [B, T, N, H]> : (tensor<2x8x4x16xbf16>) -> tensor<2x8x4x16xbf16>
   %3 = shd.rope(%q) over "H" positions "T" <[B, T, N, H] -> [B, T, N, H]> : (tensor<2x8x4x16xbf16>) -> tensor<2x8x4x16xbf16>
   // CHECK-NEXT: shd.rope(%q, %at) over "H" <[B, T, N, H], [B, T] -> [B, T, N, H]> {theta = 5.000000e+05 : f64} : (tensor<2x8x4x16xbf16>, tensor<2x8xi32>) -> tensor<2x8x4x16xbf16>
   %4 = shd.rope(%q, %at) over "H" <[B, T, N, H], [B, T] -> [B, T, N, H]> {theta = 500000.0 : f64} : (tensor<2x8x4x16xbf16>, tensor<2x8xi32>) -> tensor<2x8x4x16xbf16>
+  // CHECK-NEXT: shd.rope(%q) over "H" positions "T" <[B, T, N, H] -> [B, T, N, H]> inverse :
+  %8 = shd.rope(%q) over "H" positions "T" <[B, T, N, H] -> [B, T, N, H]> inverse : (tensor<2x8x4x16xbf16>) -> tensor<2x8x4x16xbf16>
 }
 
 // CHECK-LABEL: shd.program "positions"
@@ -133,6 +141,8 @@ shd.program "positions" {
   %2 = shd.scatter(%kc, %k, %pos) <[B, S, K], [B, K], [B] -> [B, S, K]> at [1] : (tensor<2x64x4xbf16>, tensor<2x4xbf16>, tensor<2xi32>) -> tensor<2x64x4xbf16>
   // CHECK-NEXT: shd.scatter(%kc, %k, %pos) <[B, S, K], [B, K], [B] -> [B, S, K]> at [1] accumulate : (tensor<2x64x4xbf16>, tensor<2x4xbf16>, tensor<2xi32>) -> tensor<2x64x4xbf16>
   %3 = shd.scatter(%kc, %k, %pos) <[B, S, K], [B, K], [B] -> [B, S, K]> at [1] accumulate : (tensor<2x64x4xbf16>, tensor<2x4xbf16>, tensor<2xi32>) -> tensor<2x64x4xbf16>
+  // CHECK-NEXT: shd.scatter_sum(%k, %pos) <[B, K], [B] -> [S, K]> at [0] : (tensor<2x4xbf16>, tensor<2xi32>) -> tensor<64x4xbf16>
+  %4 = shd.scatter_sum(%k, %pos) <[B, K], [B] -> [S, K]> at [0] : (tensor<2x4xbf16>, tensor<2xi32>) -> tensor<64x4xbf16>
 }
 
 // CHECK-LABEL: shd.program "indices"

@@ -94,6 +94,9 @@ shd.program "window" mesh <[X = 4]> {
   %b = shd.attention(%q, %k, %k) over "H", "S" query "T" <[T, H], [S, H], [S, H] -> [T, H]> causal window 1 : tensor<64x16xf32, #shd.sharding<[{X}, {}]>>, tensor<64x16xf32, #shd.sharding<[{}, {}]>>, tensor<64x16xf32, #shd.sharding<[{}, {}]>> -> tensor<64x16xf32, #shd.sharding<[{X}, {}]>>
   // CHECK: shd.attention{{.*}} window 4 : tensor<4x2xf32,
   %c = shd.attention(%q, %k, %k) over "H", "S" query "T" <[T, H], [S, H], [S, H] -> [T, H]> causal window 100 : tensor<64x16xf32, #shd.sharding<[{X}, {}]>>, tensor<64x16xf32, #shd.sharding<[{}, {}]>>, tensor<64x16xf32, #shd.sharding<[{}, {}]>> -> tensor<64x16xf32, #shd.sharding<[{X}, {}]>>
+  %l = shd.declare input "l" ["T"] : tensor<64xf32, #shd.sharding<[{X}]>>
+  // CHECK: shd.attention_grad{{.*}} window 2 : (tensor<4x2xf32,
+  %d:3 = shd.attention_grad(%q, %k, %k, %q, %q, %l) over "H", "S" query "T" <[T, H], [S, H], [S, H], [T, H], [T, H], [T] -> [T, H], [S, H], [S, H]> causal window 48 : (tensor<64x16xf32, #shd.sharding<[{X}, {}]>>, tensor<64x16xf32, #shd.sharding<[{}, {}]>>, tensor<64x16xf32, #shd.sharding<[{}, {}]>>, tensor<64x16xf32, #shd.sharding<[{X}, {}]>>, tensor<64x16xf32, #shd.sharding<[{X}, {}]>>, tensor<64xf32, #shd.sharding<[{X}]>>) -> (tensor<64x16xf32, #shd.sharding<[{X}, {}]>>, tensor<64x16xf32, #shd.sharding<[{}, {}], partial = {X}>>, tensor<64x16xf32, #shd.sharding<[{}, {}], partial = {X}>>)
   shd.output "a" %a ["T", "H"] : tensor<64x16xf32, #shd.sharding<[{X}, {}]>>
   shd.output "b" %b ["T", "H"] : tensor<64x16xf32, #shd.sharding<[{X}, {}]>>
   shd.output "c" %c ["T", "H"] : tensor<64x16xf32, #shd.sharding<[{X}, {}]>>
@@ -120,6 +123,23 @@ shd.program "stacked" {
     shd.yield %d : tensor<8x1xf32>
   }
   shd.output "y" %y ["D", "U"] : tensor<8x1xf32>
+}
+
+// Each of 2 iterations adds to a row of its own.
+// CHECK-LABEL: shd.program "rows" {
+shd.program "rows" {
+  %x = shd.declare input "x" ["D"] : tensor<8xf32>
+  %zero = shd.constant dense<0.0> : tensor<f32>
+  %z = shd.elementwise copy(%zero) <[] -> [L, D]> : (tensor<f32>) -> tensor<5x8xf32>
+  // CHECK: shd.repeat "L" = 2(
+  %y = shd.repeat "L" = 5 (%z) : (tensor<5x8xf32>) -> tensor<5x8xf32> {
+  ^bb0(%i: tensor<i32>, %c: tensor<5x8xf32>):
+    // CHECK: shd.scatter_sum({{.*}}) -> tensor<2x3xf32>
+    %r = shd.scatter_sum(%x, %i) <[D], [] -> [L, D]> at [0] : (tensor<8xf32>, tensor<i32>) -> tensor<5x8xf32>
+    %s = shd.elementwise add(%c, %r) <[L, D], [L, D] -> [L, D]> : (tensor<5x8xf32>, tensor<5x8xf32>) -> tensor<5x8xf32>
+    shd.yield %s : tensor<5x8xf32>
+  }
+  shd.output "y" %y ["L", "D"] : tensor<5x8xf32>
 }
 
 // Where X takes the place of Y and Z, it must be as large as both together: the

@@ -112,8 +112,9 @@ public:
   NamedTensor where(const NamedTensor &condition, const NamedTensor &a,
                     const NamedTensor &b);
   NamedTensor cast(const NamedTensor &tensor, mlir::Type elementType);
-  /// The tensor in the type in which normalisations and losses compute: f32, or
-  /// f64 if it is that already.
+  /// The type in which normalisations and losses compute: f32, or f64 if an
+  /// operand has it; and a tensor in this type.
+  mlir::Type floatType(llvm::ArrayRef<NamedTensor> operands);
   NamedTensor toFloat(const NamedTensor &tensor);
   NamedTensor reduce(Reduction kind, const NamedTensor &tensor,
                      llvm::ArrayRef<llvm::StringRef> indices);

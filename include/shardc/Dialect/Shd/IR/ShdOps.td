@@ -476,7 +476,7 @@ def Shd_ScatterSumOp : Shd_ComputeOp<"scatter_sum",
     the gradient of a gather. Each element of the first operand is added to the
     element of the result that `positions[i]` names in dimension `dims[i]`;
     elements that nothing is added to are 0. Over indices that the result lacks
-    it is a reduction.
+    it is a reduction. Sums are of the result's element type.
 
     **Constraints:**
     - (Y1) One dimension of the result per position tensor, integer tensors.

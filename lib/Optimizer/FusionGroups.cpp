@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Optimizer/Graph.h"
+#include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -79,6 +80,15 @@ private:
 
 bool isLeaderOp(Operation *op) {
   return cast<CostOpInterface>(op).getFusionKind() == FusionKind::Leader;
+}
+
+/// The operation that makes an operand; of a part of a buffer, the one that
+/// makes its value.
+Operation *makerOf(Value operand) {
+  if (auto part = operand.getDefiningOp<PartOp>())
+    if (UpdateOp update = updateBefore(part))
+      return rootValue(update.getValue()).getDefiningOp();
+  return operand.getDefiningOp();
 }
 
 /// Names of an operation's iteration space.
@@ -187,7 +197,8 @@ PartialSums GroupAssigner::storedSums(Value value) const {
   sums.may = partialSums(pin).may;
   Operation *maker = value.getDefiningOp();
   auto group = groupOf.find(maker);
-  if (declarationOf(value))
+  if (DeclareOp declared = declarationOf(value);
+      declared && declared.getKind() != TensorKind::Gradient)
     sums.may = 0;
   else if (maker && !pin && readsAtPositions(maker))
     sums.may = storedSums(maker->getOperand(0)).may |
@@ -301,8 +312,11 @@ void GroupAssigner::endGroupsReadBy(Operation *op) {
   SmallVector<Operation *> stack = {op};
   while (!stack.empty()) {
     Operation *reader = stack.pop_back_val();
-    for (Value operand : reader->getOperands()) {
-      Operation *maker = operand.getDefiningOp();
+    SmallVector<Value> operands(reader->getOperands());
+    if (isa<PartOp>(reader))
+      operands = {reader->getResult(0)};
+    for (Value operand : operands) {
+      Operation *maker = makerOf(operand);
       if (!maker || (reader == op && !isa<RepeatOp>(op) &&
                      maker->getBlock() == op->getBlock()))
         continue;
@@ -328,11 +342,13 @@ bool GroupAssigner::join(Operation *op, unsigned number,
     return false;
   llvm::SmallDenseSet<unsigned> seen;
   for (Value operand : op->getOperands()) {
-    Operation *maker = operand.getDefiningOp();
+    Operation *maker = makerOf(operand);
     auto it = groupOf.find(maker);
     if (it == groupOf.end())
       continue;
-    bool isApart = isLeaderOp(maker) && operand != groupValue(maker);
+    // A buffer is written when a kernel ends.
+    bool isApart = maker != operand.getDefiningOp() ||
+                   (isLeaderOp(maker) && operand != groupValue(maker));
     if (it->second == number ? isApart
                              : it->second > number &&
                                    readsTransitively(it->second, number, seen))
@@ -353,7 +369,8 @@ void GroupAssigner::assign(Operation *op) {
     Operation *latest = nullptr;
     for (Value operand : op->getOperands()) {
       Operation *def = operand.getDefiningOp();
-      if (def && def->getBlock() == op->getBlock() && !isa<ConstantOp>(def) &&
+      if (def && def->getBlock() == op->getBlock() &&
+          !isa<ConstantOp, PartOp>(def) &&
           (!latest || position.lookup(def) > position.lookup(latest)))
         latest = def;
     }
@@ -370,7 +387,7 @@ void GroupAssigner::assign(Operation *op) {
     addOperation(op, groups[*group]);
   }
   for (Value operand : op->getOperands()) {
-    auto it = groupOf.find(operand.getDefiningOp());
+    auto it = groupOf.find(makerOf(operand));
     if (it != groupOf.end() && it->second != *group &&
         !llvm::is_contained(groups[*group].reads, it->second))
       groups[*group].reads.push_back(it->second);

@@ -44,6 +44,11 @@ private:
   void finish();
   bool isPrologue(const Chunk &chunk) const;
   void extendPrologueInputs();
+  void findPartsOfBuffers();
+  bool isReplaced(const GraphValue &tensor, const GraphValue &by) const;
+  bool isReplaced(unsigned declared, UpdateOp update,
+                  const GraphValue &by) const;
+  void findReplaced();
 
   Graph graph;
   uint32_t nextPoint = 0;
@@ -54,6 +59,8 @@ private:
   llvm::DenseMap<Operation *, uint32_t> pointOf;
   llvm::DenseMap<int64_t, unsigned> restChunk;
   llvm::SmallVector<OutputOp, 4> outputs;
+  /// By value that updates a buffer, the parts that are read of it from there.
+  llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> partsOfBuffers;
 };
 
 bool isCosted(Operation *op) {
@@ -157,11 +164,16 @@ bool isReadByParts(DeclareOp op) {
 }
 
 /// The declared tensors that a block reads and the parts of stacked ones, in
-/// the order of their first uses, so that it does not matter where they stand.
+/// the order of their first uses, so that it does not matter where they stand;
+/// and those that it updates before anything reads a part.
 llvm::SmallVector<Operation *> GraphBuilder::tensorsOf(Block &block) const {
   using Use = std::pair<unsigned, unsigned>;
   llvm::SmallVector<std::pair<Use, Operation *>> found;
   for (Operation &op : block) {
+    if (auto update = dyn_cast<UpdateOp>(op);
+        update && isReadByParts(update.getDeclaration()))
+      found.push_back({Use(order.lookup(update), update->getNumOperands()),
+                       update.getDeclaration()});
     auto declare = dyn_cast<DeclareOp>(op);
     if (!isa<PartOp>(op) && (!declare || isReadByParts(declare)))
       continue;
@@ -280,7 +292,7 @@ void GraphBuilder::visit(Block &block) {
   for (Operation *op : tensorsOf(block))
     if (auto part = dyn_cast<PartOp>(op))
       addPart(part);
-    else
+    else if (!graph.valueIndex.contains(onlyResult(op)))
       declare(cast<DeclareOp>(op));
   for (Operation &op : block) {
     if (auto repeat = dyn_cast<RepeatOp>(op))
@@ -350,6 +362,17 @@ void GraphBuilder::extendPrologueInputs() {
     }
 }
 
+/// Parts of a buffer are read when the value that they are has been made.
+void GraphBuilder::findPartsOfBuffers() {
+  for (auto [index, value] : llvm::enumerate(graph.values)) {
+    auto part = value.value.getDefiningOp<PartOp>();
+    UpdateOp update = part ? updateBefore(part) : UpdateOp();
+    if (update && update->getBlock()->findAncestorOpInBlock(*part))
+      partsOfBuffers[graph.valueIndex.lookup(rootValue(update.getValue()))]
+          .push_back(index);
+  }
+}
+
 /// A user may stand between an operation and the end of its group: then the
 /// operation runs for it, and what makes its operands.
 void GraphBuilder::findBegins() {
@@ -358,7 +381,14 @@ void GraphBuilder::findBegins() {
     GraphValue &value = graph.values[i];
     auto beginOf = [&](size_t at) {
       const GraphValue &each = graph.values[at];
-      return std::min({each.begin, each.firstRead, needed[at]});
+      uint32_t begin = std::min({each.begin, each.firstRead, needed[at]});
+      if (auto parts = partsOfBuffers.find(at); parts != partsOfBuffers.end())
+        for (unsigned part : parts->second)
+          begin = std::min(begin,
+                           pointOfNeed(each.value,
+                                       graph.values[part].value.getDefiningOp(),
+                                       graph.values[part].firstRead));
+      return begin;
     };
     value.begin = beginOf(i);
     if (value.kind != GraphValue::Kind::Computed)
@@ -408,6 +438,70 @@ bool isDead(Value value) {
   });
 }
 
+/// True if all that is read of a declared tensor, or of a part, is read before
+/// the value is made that replaces it, or by elementwise operations of the same
+/// kernel.
+bool GraphBuilder::isReplaced(const GraphValue &tensor,
+                              const GraphValue &by) const {
+  auto isBefore = [&](Operation *user, uint32_t point) {
+    Operation *repeat = outermostRepeat(tensor.value, user);
+    return (repeat ? graph.repeatPoints.lookup(repeat).second : point) <
+           by.begin;
+  };
+  auto isInKernel = [&](const ChunkUse &use) {
+    const Chunk &user = graph.chunks[use.chunk];
+    Operation *op = user.ops[use.op];
+    if (op == by.value.getDefiningOp() &&
+        inPlaceOperand(op) == &op->getOpOperand(use.operand))
+      return true;
+    return user.kind == Chunk::Kind::Rest &&
+           user.group == graph.chunks[by.chunk].group &&
+           op->getBlock() == Value(tensor.value).getParentBlock() &&
+           cast<CostOpInterface>(op).getFusionKind() == FusionKind::Elementwise;
+  };
+  return llvm::all_of(tensor.uses,
+                      [&](const ChunkUse &use) {
+                        const Chunk &user = graph.chunks[use.chunk];
+                        return user.kind != Chunk::Kind::Output &&
+                               (isBefore(user.ops[use.op], user.readEnd - 1) ||
+                                isInKernel(use));
+                      }) &&
+         llvm::all_of(tensor.flows, [&](const GraphValue::Flow &flow) {
+           Operation *user = flow.operand->getOwner();
+           return !isa<UpdateOp>(user) && isBefore(user, flow.end - 1);
+         });
+}
+
+/// A part of a buffer that stands behind the update is not the old one.
+bool GraphBuilder::isReplaced(unsigned declared, UpdateOp update,
+                              const GraphValue &by) const {
+  return llvm::all_of(llvm::enumerate(graph.values), [&](const auto &each) {
+    const GraphValue &tensor = each.value();
+    unsigned whole = each.index();
+    while (graph.values[whole].kind == GraphValue::Kind::Part)
+      whole = graph.values[whole].whole;
+    auto part = Value(tensor.value).getDefiningOp<PartOp>();
+    return whole != declared || (part && updateBefore(part)) ||
+           isReplaced(tensor, by);
+  });
+}
+
+/// A value that replaces a declared tensor or a part of it is made there if
+/// nothing else needs the old one: the state of an optimizer, a buffer.
+void GraphBuilder::findReplaced() {
+  for (GraphValue &value : graph.values) {
+    if (value.kind != GraphValue::Kind::Computed)
+      continue;
+    for (const GraphValue::Flow &flow : value.flows) {
+      auto update = dyn_cast<UpdateOp>(flow.operand->getOwner());
+      if (!value.intoState && update &&
+          update->getBlock() == value.value.getParentBlock() &&
+          isReplaced(flow.target, update, value))
+        value.intoState = flow.target;
+    }
+  }
+}
+
 void GraphBuilder::finish() {
   for (GraphValue &value : graph.values)
     for (const ChunkUse &use : value.uses) {
@@ -422,6 +516,7 @@ void GraphBuilder::finish() {
     if (auto declared = value.value.getDefiningOp<DeclareOp>();
         declared && declared.getKind() != TensorKind::Input)
       value.end = nextPoint;
+  findPartsOfBuffers();
   findBegins();
   for (GraphValue &value : graph.values)
     if (value.kind == GraphValue::Kind::Computed && isDead(value.value))
@@ -432,6 +527,7 @@ void GraphBuilder::finish() {
   for (Chunk &chunk : graph.chunks)
     chunk.prologue = isPrologue(chunk);
   extendPrologueInputs();
+  findReplaced();
   graph.numPoints = nextPoint;
 }
 

@@ -94,13 +94,17 @@ bool NetworkBuilder::needsOwnVariable(const GraphValue &value) const {
 }
 
 /// No axis splits the first dimensions of a stacked tensor: its layouts are
-/// those of its parts.
+/// those of its parts. A gradient may wait for its reduction.
 std::vector<Layout> NetworkBuilder::declaredLayouts(unsigned index) const {
-  unsigned stacked = stackedDims(network.graph.values[index].value);
+  auto declare =
+      cast<DeclareOp>(network.graph.values[index].value.getDefiningOp());
+  unsigned stacked = declare.getStacked();
   TensorShape part = shapeOf(index);
   part.extents.erase(part.extents.begin(), part.extents.begin() + stacked);
   std::vector<Layout> layouts = enumerateLayouts(
-      context.mesh(), part, /*withPartial=*/false, context.allowPadding);
+      context.mesh(), part,
+      /*withPartial=*/declare.getKind() == TensorKind::Gradient,
+      context.allowPadding);
   for (Layout &layout : layouts)
     layout.dims.insert(layout.dims.begin(), stacked, AxisList());
   return layouts;
@@ -341,7 +345,8 @@ void NetworkBuilder::viewWhole(unsigned index) {
     variable.layouts.push_back(partLayout(layout, rank));
 }
 
-/// The result of a write into a state takes memory if it is stored otherwise.
+/// The result of a write into a tensor, or what replaces it, takes memory if it
+/// is stored otherwise.
 void NetworkBuilder::addMemoryBesideState(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   const ValueVariable &variable = network.values[index];

@@ -250,7 +250,8 @@ Operation *PlanCopies::latestOther(OpOperand &use) const {
   Operation *latest = nullptr;
   for (Value operand : reader->getOperands()) {
     Operation *def = rootValue(operand).getDefiningOp();
-    if (def && def->getBlock() == reader->getBlock() && !isa<ConstantOp>(def) &&
+    if (def && def->getBlock() == reader->getBlock() &&
+        !isa<ConstantOp, PartOp>(def) &&
         (!latest || model.position(def) > model.position(latest)))
       latest = def;
   }

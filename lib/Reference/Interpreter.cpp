@@ -41,7 +41,10 @@ private:
   LogicalResult runBlock(Block &block);
   LogicalResult runOperation(Operation *op);
   LogicalResult declare(Operation *op, DeclaredTensor tensor);
+  FailureOr<int64_t> numberOfPart(Operation *op, RankedTensorType stacked,
+                                  ValueRange at, unsigned device);
   LogicalResult takePart(shd::PartOp op);
+  template <typename UpdateOp> LogicalResult write(UpdateOp op);
   LogicalResult finish(Operation *op, StringRef name, bool isState,
                        Type global);
   LogicalResult repeat(shd::RepeatOp op);
@@ -386,11 +389,18 @@ LogicalResult Interpreter::placeChunk(spmd::PlaceOp op) {
 // Structure
 //===----------------------------------------------------------------------===//
 
+/// Buffers are zeros until the step writes them.
 LogicalResult Interpreter::declare(Operation *op, DeclaredTensor tensor) {
+  auto local = cast<RankedTensorType>(onlyResult(op).getType());
+  if (shd::isBuffer(tensor.kind)) {
+    define(onlyResult(op),
+           std::vector<TensorRef>(devices.size(),
+                                  std::make_shared<Tensor>(local)));
+    return success();
+  }
   Tensor whole = options.declared(tensor);
   if (options.roundToDeclared)
     roundToElement(whole);
-  auto local = cast<RankedTensorType>(onlyResult(op).getType());
   Layout layout = shd::explicitLayout(devices.mesh(), tensor.type);
   std::vector<TensorRef> parts;
   for (unsigned device = 0; device < devices.size(); ++device) {
@@ -402,21 +412,53 @@ LogicalResult Interpreter::declare(Operation *op, DeclaredTensor tensor) {
   return success();
 }
 
+FailureOr<int64_t> Interpreter::numberOfPart(Operation *op,
+                                             RankedTensorType stacked,
+                                             ValueRange at, unsigned device) {
+  int64_t number = 0;
+  for (auto [iteration, extent] : llvm::zip_first(at, stacked.getShape())) {
+    TensorRef position = read(op, iteration, device);
+    if (!position)
+      return failure();
+    number = number * extent + position->getInteger(0);
+  }
+  return number;
+}
+
 LogicalResult Interpreter::takePart(shd::PartOp op) {
+  auto stacked = cast<RankedTensorType>(op.getSource().getType());
   std::vector<TensorRef> parts;
   for (unsigned device = 0; device < devices.size(); ++device) {
-    FailureOr<SmallVector<const Tensor *>> values = operands(op, device);
-    if (failed(values))
+    TensorRef source = read(op, op.getSource(), device);
+    FailureOr<int64_t> number = numberOfPart(op, stacked, op.getAt(), device);
+    if (!source || failed(number))
       return failure();
-    int64_t number = 0;
-    for (auto [position, extent] : llvm::zip_first(
-             llvm::drop_begin(*values),
-             cast<RankedTensorType>(op.getSource().getType()).getShape()))
-      number = number * extent + position->getInteger(0);
     parts.push_back(std::make_shared<const Tensor>(
-        partOfStack(*values->front(), number, op.getType())));
+        partOfStack(*source, *number, op.getType())));
   }
   define(op.getResult(), std::move(parts));
+  return success();
+}
+
+/// Changes a buffer on every device.
+template <typename UpdateOp> LogicalResult Interpreter::write(UpdateOp op) {
+  auto stacked = cast<RankedTensorType>(op.getState().getType());
+  for (unsigned device = 0; device < devices.size(); ++device) {
+    TensorRef &buffer =
+        memories[device][keyOf(op.getState(), /*iterations=*/{})];
+    TensorRef value = read(op, op.getValue(), device);
+    FailureOr<int64_t> number = numberOfPart(op, stacked, op.getAt(), device);
+    if (!value || failed(number))
+      return failure();
+    if (op.getAt().empty()) {
+      buffer = value;
+      continue;
+    }
+    // Devices begin with one array of zeros.
+    if (buffer.use_count() > 1)
+      buffer = std::make_shared<Tensor>(*buffer);
+    setPartOfStack(const_cast<Tensor &>(*buffer), *number, *value);
+  }
   return success();
 }
 
@@ -494,9 +536,13 @@ LogicalResult Interpreter::runOperation(Operation *op) {
         return finish(op, output.getSym(), false, output.getGlobal());
       })
       .Case<shd::UpdateOp>([&](shd::UpdateOp update) {
+        if (update.getDeclaration().isBuffer())
+          return write(update);
         return finish(op, update.getSym(), true, update.getValue().getType());
       })
       .Case<spmd::UpdateOp>([&](spmd::UpdateOp update) {
+        if (shd::isBuffer(update.getParameter().getKind()))
+          return write(update);
         return finish(op, update.getSym(), true,
                       shd::partType(update.getParameter().getGlobal(),
                                     update.getAt().size()));

@@ -96,6 +96,15 @@ Tensor shardc::partOfStack(const Tensor &stacked, int64_t number,
   return result;
 }
 
+void shardc::setPartOfStack(Tensor &stacked, int64_t number,
+                            const Tensor &part) {
+  int64_t first = number * part.getNumElements();
+  if (part.isReal())
+    llvm::copy(part.getReals(), stacked.getReals().begin() + first);
+  else
+    llvm::copy(part.getIntegers(), stacked.getIntegers().begin() + first);
+}
+
 Box shardc::wholeBox(ArrayRef<int64_t> shape) {
   Box box;
   for (int64_t extent : shape)

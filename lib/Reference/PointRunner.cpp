@@ -28,13 +28,17 @@ int64_t shardc::linearIteration(Block *block, ArrayRef<int64_t> iterations) {
 /// The iteration of what is there in all of them.
 static constexpr int64_t kResident = -1;
 
+static unsigned depthOf(Block *block) {
+  unsigned depth = 0;
+  for (Operation *op = block->getParentOp(); isa<shd::RepeatOp>(op);
+       op = op->getParentOp())
+    ++depth;
+  return depth;
+}
+
 /// The iterations of the repeats around a value, which are the first of `at`.
 static Iterations around(Value value, ArrayRef<int64_t> at) {
-  unsigned depth = 0;
-  for (Operation *op = value.getParentBlock()->getParentOp();
-       isa<shd::RepeatOp>(op); op = op->getParentOp())
-    ++depth;
-  return Iterations(at.take_front(depth));
+  return Iterations(at.take_front(depthOf(value.getParentBlock())));
 }
 
 static MemoryMeter::Key keyOf(Value value, const Iterations &at) {
@@ -195,10 +199,17 @@ static Layout layoutOf(const Mesh &mesh, Value value) {
   return shd::explicitLayout(mesh, type.getValue());
 }
 
-/// Writing into a state changes it where it lies, if the result stays there.
+/// Writing into a state changes it where it lies, if the result stays there. So
+/// does a value that replaces a tensor or a part of it, if nothing else needs
+/// the old one.
 bool PointRunner::worksInPlace(Value tensor, Value stored) const {
   spmd::ParameterOp state = stateWrittenBy(tensor.getDefiningOp());
-  if (!state || order.staysInGroup(tensor))
+  if (order.staysInGroup(tensor))
+    return false;
+  for (spmd::UpdateOp update : order.updatesWith(tensor))
+    if (!state && order.replaces(update, tensor))
+      state = update.getParameter();
+  if (!state)
     return false;
   Mesh mesh = spmd::meshOf(state);
   Layout layout = layoutOf(mesh, stored);
@@ -206,7 +217,30 @@ bool PointRunner::worksInPlace(Value tensor, Value stored) const {
                                    layout.rank());
 }
 
+/// What program order has before an operation by way of a buffer.
+LogicalResult PointRunner::computeBefore(Operation *op, const Iterations &at) {
+  if (auto part = dyn_cast<shd::PartOp>(op))
+    if (spmd::UpdateOp update = RunOrder::updateOf(part))
+      return compute(update, Iterations(ArrayRef(at).take_front(
+                                 depthOf(update->getBlock()))));
+  auto update = dyn_cast<spmd::UpdateOp>(op);
+  if (!update || !shd::isBuffer(update.getParameter().getKind()))
+    return success();
+  for (shd::PartOp part : RunOrder::partsBefore(update))
+    if (order.isRead(part) && failed(need(part, around(part, at))))
+      return failure();
+  for (Value number : update.getAt())
+    if (failed(need(number, at)))
+      return failure();
+  return need(update.getState(), {});
+}
+
 LogicalResult PointRunner::compute(Operation *op, const Iterations &at) {
+  if (isa<spmd::UpdateOp>(op) &&
+      !updated.insert({op, linearIteration(op->getBlock(), at)}).second)
+    return success();
+  if (failed(computeBefore(op, at)))
+    return failure();
   bool isInlined = llvm::any_of(
       op->getResults(), [&](Value result) { return order.isInlined(result); });
   if (issued && op->hasAttr(shd::kGroup) && !isInlined)

@@ -76,6 +76,7 @@ private:
   mlir::LogicalResult readTensor(mlir::Value tensor, const Iterations &at);
   mlir::LogicalResult readForStates(mlir::Operation *op, const Iterations &at);
   mlir::LogicalResult compute(mlir::Operation *op, const Iterations &at);
+  mlir::LogicalResult computeBefore(mlir::Operation *op, const Iterations &at);
   mlir::LogicalResult store(mlir::Value tensor, const Iterations &at);
   bool worksInPlace(mlir::Value tensor, mlir::Value stored) const;
   mlir::LogicalResult communicate(mlir::Operation *op, const Iterations &at);
@@ -109,6 +110,8 @@ private:
   llvm::SmallVector<Storing, 2> storingNow;
   /// Tensors that something has read, in which iteration.
   llvm::DenseSet<MemoryMeter::Key> read, hasRun;
+  /// Updates that have been made, in which iteration.
+  llvm::DenseSet<std::pair<mlir::Operation *, int64_t>> updated;
 };
 
 /// Numbers the iterations of the repeats around `block`.

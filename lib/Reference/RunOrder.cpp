@@ -287,11 +287,17 @@ void RunOrder::findReads(Block &block) {
   findPrologues(block);
 }
 
+static bool isOfBuffer(spmd::ParameterOp parameter) {
+  return parameter && shd::isBuffer(parameter.getKind());
+}
+
+/// Buffers stay: something may write them after the last reader.
 void RunOrder::placeLast() {
   program->walk<WalkOrder::PreOrder>([&](Operation *op) {
     auto place = [&](Value tensor) {
       auto it = reads.find(tensor);
-      if (it == reads.end() || leaves.contains(tensor))
+      if (it == reads.end() || leaves.contains(tensor) ||
+          isOfBuffer(tensor.getDefiningOp<spmd::ParameterOp>()))
         return;
       RunBody &body = bodies[tensor.getParentBlock()];
       if (it->second < body.points.size())
@@ -308,6 +314,113 @@ void RunOrder::placeLast() {
 ArrayRef<spmd::UpdateOp> RunOrder::updatesWith(Value tensor) const {
   auto it = updates.find(tensor);
   return it == updates.end() ? ArrayRef<spmd::UpdateOp>() : it->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors that are updated
+//===----------------------------------------------------------------------===//
+
+/// The part of the tensor itself that a part of a part is taken of.
+static shd::PartOp outermostPart(shd::PartOp part) {
+  while (auto outer = part.getSource().getDefiningOp<shd::PartOp>())
+    part = outer;
+  return part;
+}
+
+SmallVector<shd::PartOp, 1> RunOrder::partsBefore(spmd::UpdateOp update) {
+  SmallVector<shd::PartOp, 1> parts;
+  for (Operation *user : update.getState().getUsers())
+    if (auto part = dyn_cast<shd::PartOp>(user);
+        part && part->getBlock()->findAncestorOpInBlock(*update) &&
+        shd::standsBefore(part, update))
+      parts.push_back(part);
+  return parts;
+}
+
+/// The update of the buffer that stands before a part of it, or null.
+static spmd::UpdateOp earlierUpdate(shd::PartOp part) {
+  part = outermostPart(part);
+  auto parameter = part.getSource().getDefiningOp<spmd::ParameterOp>();
+  if (!isOfBuffer(parameter))
+    return {};
+  for (OpOperand &use : parameter->getUses())
+    if (auto update = dyn_cast<spmd::UpdateOp>(use.getOwner());
+        update && use == update.getStateMutable())
+      return shd::standsBefore(update, part) ? update : spmd::UpdateOp();
+  return {};
+}
+
+spmd::UpdateOp RunOrder::updateOf(shd::PartOp part) {
+  spmd::UpdateOp update = earlierUpdate(part);
+  return update && update->getBlock()->findAncestorOpInBlock(*part)
+             ? update
+             : spmd::UpdateOp();
+}
+
+/// The point at which an operation runs: its own, or that of an operation
+/// before the end of its group that needs what it makes.
+unsigned RunOrder::firstPoint(Operation *op) const {
+  unsigned first = pointOf.lookup(op);
+  SmallVector<Operation *> readers;
+  for (Value result : op->getResults())
+    addReaders(result, readers);
+  for (Operation *reader : readers) {
+    Operation *at = op->getBlock()->findAncestorOpInBlock(*reader);
+    if (isa<shd::YieldOp, spmd::UpdateOp>(at))
+      continue;
+    if (isa<shd::RepeatOp>(at))
+      first = std::min(first, pointOf.lookup(at) - 1);
+    else if (isa<shd::ShardingRuleOpInterface>(at))
+      first = std::min(first, firstPoint(at));
+  }
+  return first;
+}
+
+/// True if `reader` has read the tensor, or the part of it that `part` takes,
+/// when `maker` runs.
+bool RunOrder::isReadBefore(Operation *reader, Operation *part,
+                            Operation *maker) const {
+  Block *common = part->getBlock();
+  while (!common->findAncestorOpInBlock(*maker))
+    common = common->getParentOp()->getBlock();
+  Operation *at = common->findAncestorOpInBlock(*reader);
+  Operation *made = common->findAncestorOpInBlock(*maker);
+  if (isa<shd::YieldOp, spmd::UpdateOp>(at))
+    return false;
+  unsigned read = pointOf.lookup(inputsEndWith(at));
+  if (at == reader && isa<shd::RepeatOp>(at))
+    --read;
+  return read < (made == maker ? firstPoint(maker) : pointOf.lookup(made));
+}
+
+bool RunOrder::replaces(spmd::UpdateOp update, Value tensor) const {
+  Operation *maker = tensor.getDefiningOp();
+  std::optional<int64_t> group = shd::fusionGroupOf(maker);
+  SmallVector<Value> views = {update.getState()};
+  while (!views.empty()) {
+    Value view = views.pop_back_val();
+    Operation *part = view.getDefiningOp();
+    SmallVector<Operation *> readers;
+    addReaders(view, readers);
+    for (Operation *reader : readers) {
+      if (auto inner = dyn_cast<shd::PartOp>(reader)) {
+        if (!earlierUpdate(inner))
+          views.push_back(inner);
+        continue;
+      }
+      if (auto other = dyn_cast<spmd::UpdateOp>(reader);
+          other && other.getState() == view)
+        continue;
+      OpOperand *inPlace = shd::inPlaceOperand(reader);
+      bool isInKernel =
+          (reader == maker && inPlace && tensorOf(inPlace->get()) == view) ||
+          (group && shd::fusionGroupOf(reader) == group &&
+           isElementwise(reader) && reader->getBlock() == part->getBlock());
+      if (!isInKernel && !isReadBefore(reader, part, maker))
+        return false;
+    }
+  }
+  return true;
 }
 
 RunOrder::RunOrder(spmd::ProgramOp program, ArrayRef<EarlyIssue> issues)

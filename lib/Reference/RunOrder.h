@@ -67,6 +67,15 @@ public:
   bool isInlined(mlir::Value tensor) const { return inlined.contains(tensor); }
   /// Updates of states that happen when their value is made.
   llvm::ArrayRef<spmd::UpdateOp> updatesWith(mlir::Value tensor) const;
+  /// The parts of a buffer that are read in the block of an update, or around
+  /// it, as they were before.
+  static llvm::SmallVector<shd::PartOp, 1> partsBefore(spmd::UpdateOp update);
+  /// The update that gives a part of a buffer its value, in the block of the
+  /// part or around it; or null.
+  static spmd::UpdateOp updateOf(shd::PartOp part);
+  /// True if nothing but the kernel that makes `tensor`, element by element,
+  /// reads from then on what `update` replaces by it.
+  bool replaces(spmd::UpdateOp update, mlir::Value tensor) const;
   const RunPoint &entryOf(shd::RepeatOp repeat) const {
     return body(*repeat->getBlock()).points[pointOf.lookup(repeat) - 1];
   }
@@ -91,6 +100,9 @@ private:
   void findReads(mlir::Block &block);
   void read(mlir::Value tensor, mlir::Operation *reader, bool atEntry);
   void placeUpdate(spmd::UpdateOp update);
+  unsigned firstPoint(mlir::Operation *op) const;
+  bool isReadBefore(mlir::Operation *reader, mlir::Operation *part,
+                    mlir::Operation *maker) const;
   void extend(mlir::Value tensor, unsigned point);
   void addIssue(const EarlyIssue &issue);
   void findPrologues(mlir::Block &block);

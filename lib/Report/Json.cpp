@@ -208,16 +208,13 @@ Json flops(const Report::Flops &flops) {
 
 Json memory(const Report &report) {
   const Report::Memory &memory = report.memory;
-  Json object = {{"peak", memory.peak},
-                 {"capacity", memory.capacity},
-                 {"fits", memory.fits},
-                 {"weights", memory.weights},
-                 {"gradients", 0},
-                 {"optimizer", 0},
-                 {"states", memory.states},
-                 {"inputs", memory.inputs},
-                 {"activations", memory.activations},
-                 {"buffers", memory.buffers}};
+  Json object = {
+      {"peak", memory.peak},           {"capacity", memory.capacity},
+      {"fits", memory.fits},           {"weights", memory.weights},
+      {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
+      {"saved", memory.saved},         {"activations", memory.activations},
+      {"inputs", memory.inputs},       {"states", memory.states},
+      {"buffers", memory.buffers},     {"reserved", 0}};
   object["limit"] = memory.limit ? Json(*memory.limit) : Json(nullptr);
   object["at"] = {{"name", memory.peakName}, {"loc", memory.peakLoc}};
   Json live = Json::array();
@@ -297,6 +294,8 @@ Json tensor(const ReportTensor &tensor) {
   Json object;
   object["name"] = tensor.name;
   object["kind"] = tensor.kind;
+  if (!tensor.of.empty())
+    object["of"] = tensor.of;
   object["dtype"] = tensor.dtype;
   object["dims"] = std::move(dims);
   object["partial"] = strings(tensor.partial);

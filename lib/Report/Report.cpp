@@ -72,6 +72,12 @@ llvm::StringRef shardc::stringify(MemoryKind kind) {
     return "activation";
   case MemoryKind::Buffer:
     return "communication buffer";
+  case MemoryKind::Gradient:
+    return "gradient";
+  case MemoryKind::Optimizer:
+    return "optimizer";
+  case MemoryKind::Saved:
+    return "saved";
   }
   llvm_unreachable("a kind of tensor in memory");
 }
@@ -441,6 +447,9 @@ void fillMemory(const MemoryProfile &profile, const Machine &machine,
   memory.limit = options.memoryLimit;
   memory.fits = memory.peak <= memory.allowed();
   memory.weights = profile.atPeak(MemoryKind::Weight);
+  memory.gradients = profile.atPeak(MemoryKind::Gradient);
+  memory.optimizer = profile.atPeak(MemoryKind::Optimizer);
+  memory.saved = profile.atPeak(MemoryKind::Saved);
   memory.states = profile.atPeak(MemoryKind::State);
   memory.inputs = profile.atPeak(MemoryKind::Input);
   memory.activations = profile.atPeak(MemoryKind::Activation);

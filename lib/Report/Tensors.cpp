@@ -72,6 +72,10 @@ void TensorCollector::addDeclared(DeclareOp declare) {
   ReportTensor tensor = describe(
       declare.getSym().str(), stringifyTensorKind(declare.getKind()),
       declare.getResult(), indexNames(declare.getResult()), declare.getLoc());
+  if (declare.getOf())
+    tensor.of = declare.getOf()->str();
+  else if (declare.getKind() == TensorKind::Saved)
+    tensor.of = tensor.name;
   if (declare.getKind() == TensorKind::Weight) {
     int64_t elements = 1;
     for (const ReportTensor::Dim &dim : tensor.dims)

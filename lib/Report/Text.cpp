@@ -345,7 +345,8 @@ std::vector<bool> TextPrinter::activationsToShow() const {
 std::vector<size_t> TextPrinter::tensorsByKind() const {
   std::vector<size_t> order;
   for (llvm::StringRef kind :
-       {"input", "weight", "state", "activation", "output"})
+       {"input", "weight", "gradient", "master", "moment", "saved", "state",
+        "activation", "output"})
     for (auto [i, tensor] : llvm::enumerate(report.tensors))
       if (tensor.kind == kind)
         order.push_back(i);
@@ -737,6 +738,9 @@ void TextPrinter::printMemory() {
   };
   std::pair<const char *, int64_t> kinds[] = {
       {"weights", memory.weights},
+      {"gradients", memory.gradients},
+      {"optimizer", memory.optimizer},
+      {"saved", memory.saved},
       {"states", memory.states},
       {"inputs", memory.inputs},
       {"activations", memory.activations},

@@ -331,11 +331,14 @@ static MemoryKind kindOf(const GraphValue &value) {
   case TensorKind::Weight:
     return MemoryKind::Weight;
   case TensorKind::State:
+    return MemoryKind::State;
   case TensorKind::Gradient:
+    return MemoryKind::Gradient;
   case TensorKind::Saved:
+    return MemoryKind::Saved;
   case TensorKind::Moment:
   case TensorKind::Master:
-    return MemoryKind::State;
+    return MemoryKind::Optimizer;
   }
   llvm_unreachable("unknown kind of tensor");
 }

@@ -57,6 +57,9 @@ bool isMadeBy(Operation *collective, std::optional<int64_t> kernel,
     } else if (std::optional<int64_t> number = fusionGroupOf(def)) {
       if (number == kernel)
         return true;
+    } else if (auto part = dyn_cast<PartOp>(def)) {
+      if (UpdateOp update = updateBefore(part))
+        values.push_back(update.getValue());
     } else if (!isa<RepeatOp>(def)) {
       values.append(def->operand_begin(), def->operand_end());
     }

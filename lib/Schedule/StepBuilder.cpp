@@ -40,6 +40,8 @@ private:
   struct Sources {
     SmallVector<unsigned, 2> collectives, groups, repeats;
     SmallVector<BlockArgument, 1> carried;
+    /// Parts of buffers that are updated only later.
+    SmallVector<PartOp, 1> older;
   };
 
   /// Where an operand comes from, seen from one body.
@@ -69,6 +71,8 @@ private:
   std::optional<Place> placeOf(unsigned body, unsigned inner,
                                unsigned item) const;
   unsigned producerOfCarried(BlockArgument argument, unsigned body) const;
+  unsigned producerOf(Value value, unsigned body) const;
+  std::optional<unsigned> producerOfOlder(PartOp part, unsigned body) const;
   void connectCollective(unsigned index);
   void connectToCollectives(unsigned index);
   void findLate(unsigned group);
@@ -156,7 +160,8 @@ void StepBuilder::visit(Block &block, unsigned body) {
 //===----------------------------------------------------------------------===//
 
 /// Results of repeats are what the last iteration yields; `throughRepeats`:
-/// carried values are what they begin as and what iterations yield.
+/// carried values are what they begin as and what iterations yield. A part of a
+/// buffer is the value with which it was updated before.
 void StepBuilder::trace(Value value, bool throughRepeats, Sources &sources,
                         llvm::DenseSet<Value> &seen) const {
   SmallVector<Value> stack = {value};
@@ -187,6 +192,14 @@ void StepBuilder::trace(Value value, bool throughRepeats, Sources &sources,
       if (throughRepeats)
         stack.push_back(repeat.getBody().front().getTerminator()->getOperand(
             cast<OpResult>(at).getResultNumber()));
+    } else if (auto part = dyn_cast<PartOp>(def)) {
+      if (UpdateOp update = updateBefore(part)) {
+        stack.push_back(update.getValue());
+        if (auto repeat = dyn_cast<RepeatOp>(update->getParentOp()))
+          sources.repeats.push_back(bodyIndex.lookup(repeat));
+      } else if (declarationOf(part) && declarationOf(part).isBuffer()) {
+        sources.older.push_back(part);
+      }
     } else {
       stack.append(def->operand_begin(), def->operand_end());
     }
@@ -217,15 +230,15 @@ StepBuilder::placeOf(unsigned body, unsigned inner, unsigned item) const {
 /// The item of `body` at whose end its next iteration may read `argument`.
 unsigned StepBuilder::producerOfCarried(BlockArgument argument,
                                         unsigned body) const {
-  Value yielded = argument.getOwner()->getTerminator()->getOperand(
-      argument.getArgNumber() - 1);
-  while (Operation *def = yielded.getDefiningOp()) {
-    if (!isCollective(def))
-      break;
-    yielded = def->getOperand(0);
-  }
+  return producerOf(argument.getOwner()->getTerminator()->getOperand(
+                        argument.getArgNumber() - 1),
+                    body);
+}
+
+/// The item of `body` that makes a value, or its last one.
+unsigned StepBuilder::producerOf(Value value, unsigned body) const {
   Place place;
-  Sources sources = sourcesOf(yielded, /*throughRepeats=*/false);
+  Sources sources = sourcesOf(rootValue(value), /*throughRepeats=*/false);
   for (unsigned group : sources.groups) {
     const Step::Group &made = result.step.groups[group];
     place.include(placeOf(body, made.body, made.item).value_or(Place()));
@@ -238,6 +251,31 @@ unsigned StepBuilder::producerOfCarried(BlockArgument argument,
   unsigned items = result.step.bodies[body].items.size();
   return place.origin == Step::Origin::Produced ? place.item
                                                 : std::max(items, 1u) - 1;
+}
+
+/// True if each iteration of the repeat has a part of its own.
+static bool isOwn(PartOp part, UpdateOp update, RepeatOp repeat) {
+  Value number = repeat.getIteration();
+  bool isNamed = llvm::is_contained(update.getAt(), number);
+  for (; part; part = part.getSource().getDefiningOp<PartOp>())
+    if (llvm::is_contained(part.getAt(), number))
+      return isNamed;
+  return false;
+}
+
+/// The item of `body` at whose end its next iteration may read a part that is
+/// updated later; nothing if it is no iteration of `body` that hands it on.
+std::optional<unsigned> StepBuilder::producerOfOlder(PartOp part,
+                                                     unsigned body) const {
+  RepeatOp repeat = result.repeats[body];
+  UpdateOp update = updateOf(declarationOf(part));
+  if (!repeat || !update || !repeat->isAncestor(update) ||
+      isOwn(part, update, repeat))
+    return std::nullopt;
+  Operation *at = repeat.getBody().front().findAncestorOpInBlock(*update);
+  if (auto inner = dyn_cast<RepeatOp>(at))
+    return result.step.bodies[bodyIndex.lookup(inner)].itemInParent;
+  return producerOf(update.getValue(), body);
 }
 
 StepBuilder::Place StepBuilder::placeIn(unsigned body,
@@ -264,6 +302,9 @@ StepBuilder::Place StepBuilder::placeIn(unsigned body,
     if (bodyIndex.lookup(repeat) == body)
       place.include({Step::Origin::Carried, producerOfCarried(argument, body)});
   }
+  for (PartOp part : sources.older)
+    if (std::optional<unsigned> item = producerOfOlder(part, body))
+      place.include({Step::Origin::Carried, *item});
   return place;
 }
 

@@ -91,8 +91,9 @@ struct GraphValue {
   /// Program points [begin, end) during which its memory is in use; copies live
   /// [firstRead, readEnd).
   uint32_t begin = 0, end = 0, firstRead = 0, readEnd = 0;
-  /// The state that a scatter writes (index into Graph::values): stored as that
-  /// is, the result takes no memory of its own.
+  /// The declared tensor that a scatter writes or that the value replaces, when
+  /// nothing reads the old one any more (index into Graph::values): stored as
+  /// that is, the value takes no memory of its own.
   std::optional<unsigned> intoState;
   /// Used inside a repeat that it is defined outside of.
   bool usedDeeper = false;

@@ -37,7 +37,7 @@ struct RunOptions {
   /// Round every value to its element type, as hardware does; otherwise real
   /// numbers are doubles.
   bool roundToDeclared = false;
-  /// The whole of a declared tensor.
+  /// The whole of a declared tensor that is no buffer.
   std::function<Tensor(const DeclaredTensor &)> declared;
   /// Run groups as kernels and collectives when they are issued, and measure
   /// the memory that this takes; null for program order without a measurement.
@@ -48,7 +48,8 @@ struct RunOptions {
 };
 
 struct RunResult {
-  /// An output, or a state at the end of the step.
+  /// An output, or a state at the end of the step: of the program, of the
+  /// optimizer, or a weight.
   struct Final {
     mlir::Operation *op = nullptr;
     std::string name;

@@ -69,6 +69,9 @@ Tensor cut(const Tensor &whole, const Box &part,
 Tensor partOfStack(const Tensor &stacked, int64_t number,
                    mlir::RankedTensorType part);
 
+/// Writes it.
+void setPartOfStack(Tensor &stacked, int64_t number, const Tensor &part);
+
 /// All of a tensor.
 Box wholeBox(llvm::ArrayRef<int64_t> shape);
 

@@ -29,8 +29,12 @@ struct ReportTensor {
     std::vector<std::string> axes;
   };
   std::string name;
-  /// `input`, `weight`, `state`, `output` or `activation`.
+  /// `input`, `weight`, `gradient`, `master`, `moment`, `saved`, `state`,
+  /// `output` or `activation`.
   std::string kind;
+  /// The tensor that a gradient, a master copy, a moment or what is saved
+  /// belongs to.
+  std::string of;
   std::string dtype;
   /// As stored: weights and states of a `repeat` have its index in front.
   std::vector<Dim> dims;
@@ -285,7 +289,8 @@ struct Report {
     /// The `--memory-limit`, if given: `fits` then compares with it.
     std::optional<int64_t> limit;
     bool fits = true;
-    int64_t weights = 0, states = 0, inputs = 0, activations = 0, buffers = 0;
+    int64_t weights = 0, gradients = 0, optimizer = 0, saved = 0, states = 0,
+            inputs = 0, activations = 0, buffers = 0;
     std::string peakName, peakLoc;
     /// Alive at the peak, the largest first.
     std::vector<LiveTensor> live;

@@ -13,7 +13,18 @@
 
 namespace shardc {
 
-enum class MemoryKind : uint8_t { Weight, State, Input, Activation, Buffer };
+enum class MemoryKind : uint8_t {
+  Weight,
+  State,
+  Input,
+  Activation,
+  Buffer,
+  Gradient,
+  /// Moments and master copies.
+  Optimizer,
+  /// What the forward pass keeps for the backward pass.
+  Saved
+};
 
 /// One tensor in memory.
 struct LiveTensor {

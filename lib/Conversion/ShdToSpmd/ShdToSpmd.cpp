@@ -84,7 +84,7 @@ struct ConvertDeclare : Pattern<shd::DeclareOp> {
     rewriter.replaceOpWithNewOp<spmd::ParameterOp>(
         op, spmd::localType(types().mesh(), op.getType()), op.getKindAttr(),
         op.getSymAttr(), op.getIndicesAttr(), TypeAttr::get(op.getType()),
-        op.getStackedAttr());
+        op.getStackedAttr(), op.getOfAttr());
     return success();
   }
 };

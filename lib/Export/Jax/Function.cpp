@@ -22,6 +22,8 @@ static Names namesOf(ArrayAttr list) {
 SmallVector<Parameter> jax::parametersOf(const PythonFile &file, Block &block) {
   SmallVector<Parameter> parameters;
   auto add = [&](auto op, Type global) {
+    if (shd::isBuffer(op.getKind()))
+      return;
     Parameter parameter{op, op.getKind(), file.parameters.lookup(op.getSym()),
                         namesOf(op.getIndices()),
                         cast<RankedTensorType>(global)};
@@ -207,10 +209,79 @@ std::string FunctionPrinter::outputValue(Operation *output) {
   return value;
 }
 
+static Type globalTypeOf(shd::DeclareOp op) { return op.getType(); }
+static Type globalTypeOf(spmd::ParameterOp op) { return op.getGlobal(); }
+
+static bool isOfBuffer(shd::UpdateOp op) {
+  return op.getDeclaration().isBuffer();
+}
+static bool isOfBuffer(spmd::UpdateOp op) {
+  return shd::isBuffer(op.getParameter().getKind());
+}
+static bool isOfBuffer(Operation *op) {
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<shd::UpdateOp, spmd::UpdateOp>(
+          [](auto update) { return isOfBuffer(update); })
+      .Default(false);
+}
+
+void FunctionPrinter::printBuffer(Operation *op, RankedTensorType global,
+                                  ArrayAttr indices) {
+  Operation *smallForm = file.small.lookup(op);
+  auto parameter = dyn_cast<spmd::ParameterOp>(smallForm);
+  auto small = cast<RankedTensorType>(
+      parameter ? parameter.getGlobal()
+                : cast<shd::DeclareOp>(smallForm).getType());
+  Layout layout = shd::explicitLayout(file.mesh, global);
+  SmallVector<std::string> extents;
+  for (auto [index, full, smallExtent, axes] :
+       llvm::zip_equal(indices.getAsValueRange<StringAttr>(), global.getShape(),
+                       small.getShape(), layout.dims)) {
+    std::string text = quoted(file.sizes.key(index, full, smallExtent));
+    if (axes.empty()) {
+      extents.push_back(cat("size[", text, "]"));
+      continue;
+    }
+    for (AxisIndex axis : axes)
+      text += cat(", ", quoted(file.mesh.axes[axis].name));
+    extents.push_back(cat(file.helper("part"), "(", text, ")"));
+  }
+  std::string name =
+      file.parameters.lookup(op->getAttrOfType<StringAttr>("sym").getValue());
+  expressions[onlyResult(op)] = name;
+  line(cat(name, " = jnp.zeros(", pythonTuple(extents), ", ",
+           file.type(global.getElementType()), ")"));
+}
+
+/// A buffer changes from here on; other tensors have the value when the step
+/// ends.
+template <typename UpdateOp>
+void FunctionPrinter::printUpdate(UpdateOp update) {
+  std::string value = array(update.getValue());
+  std::string name = file.parameters.lookup(update.getSym());
+  if (!isOfBuffer(update)) {
+    updates.push_back({name, value});
+    return;
+  }
+  std::string &buffer = expressions[update.getState()];
+  if (!update.getAt().empty())
+    value =
+        cat(buffer, ".at[",
+            commas(llvm::map_to_vector(
+                update.getAt(), [&](Value number) { return array(number); })),
+            "].set(", value, ")");
+  buffer = names.make(name);
+  line(cat(buffer, " = ", value));
+}
+
 LogicalResult FunctionPrinter::printOp(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<spmd::ParameterOp, shd::DeclareOp>([&](auto parameter) {
-        expressions[parameter] = file.parameters.lookup(parameter.getSym());
+        if (shd::isBuffer(parameter.getKind()))
+          printBuffer(op, cast<RankedTensorType>(globalTypeOf(parameter)),
+                      parameter.getIndices());
+        else
+          expressions[parameter] = file.parameters.lookup(parameter.getSym());
         return success();
       })
       .Case<spmd::OutputOp, shd::OutputOp>([&](auto output) {
@@ -218,8 +289,7 @@ LogicalResult FunctionPrinter::printOp(Operation *op) {
         return success();
       })
       .Case<spmd::UpdateOp, shd::UpdateOp>([&](auto update) {
-        updates.push_back({file.parameters.lookup(update.getSym()),
-                           array(update.getValue())});
+        printUpdate(update);
         return success();
       })
       .Case([&](shd::PartOp part) {
@@ -270,6 +340,16 @@ static std::string carriedName(StringRef init) {
   return isName ? init.str() : "value";
 }
 
+/// The buffers that a repeat changes.
+static SmallVector<Value> buffersOf(shd::RepeatOp repeat) {
+  SmallVector<Value> buffers;
+  repeat.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isOfBuffer(op))
+      buffers.push_back(op->getOperand(1));
+  });
+  return buffers;
+}
+
 /// Everything that the body reads of them are parts of its iteration, and of
 /// those inside of it.
 SmallVector<Value> FunctionPrinter::scannedBy(shd::RepeatOp repeat) const {
@@ -282,7 +362,7 @@ SmallVector<Value> FunctionPrinter::scannedBy(shd::RepeatOp repeat) const {
     auto isPart = [&](Operation *user) {
       auto other = dyn_cast<shd::PartOp>(user);
       return !repeat->isAncestor(user) ||
-             isa<shd::UpdateOp, spmd::UpdateOp>(user) ||
+             (isa<shd::UpdateOp, spmd::UpdateOp>(user) && !isOfBuffer(user)) ||
              (other && other.getAt().take_front(known + 1) ==
                            part.getAt().take_front(known + 1));
     };
@@ -320,7 +400,13 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
   SmallVector<std::string> inits, wanted, carried, own, stacks;
   for (Value init : repeat.getInits())
     inits.push_back(array(init));
-  for (auto [number, argument] : llvm::enumerate(repeat.getCarried())) {
+  SmallVector<Value> arguments(repeat.getCarried());
+  SmallVector<Value> buffers = buffersOf(repeat);
+  for (Value buffer : buffers) {
+    inits.push_back(array(buffer));
+    arguments.push_back(buffer);
+  }
+  for (auto [number, argument] : llvm::enumerate(arguments)) {
     wanted.push_back(carriedName(inits[number]));
     carried.push_back(names.make(wanted.back()));
     expressions[argument] = carried.back();
@@ -328,7 +414,7 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
   SmallVector<Value> scanned = scannedBy(repeat);
   auto isScanned = [&](Operation *user) {
     auto part = dyn_cast<shd::PartOp>(user);
-    return isa<shd::UpdateOp, spmd::UpdateOp>(user) ||
+    return (isa<shd::UpdateOp, spmd::UpdateOp>(user) && !isOfBuffer(user)) ||
            (part && llvm::is_contained(scanned, part.getSource()));
   };
   if (!llvm::all_of(repeat.getIteration().getUsers(), isScanned)) {
@@ -357,13 +443,17 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
   SmallVector<std::string> yielded;
   for (Value value : body.getTerminator()->getOperands())
     yielded.push_back(array(value));
+  for (Value buffer : buffers)
+    yielded.push_back(array(buffer));
   line(cat("return ", pythonTuple(yielded), ", ",
            pythonTuple(secondsOf(updates))));
   --indent;
   for (Value stack : scanned)
     narrowed[stack].pop_back();
   SmallVector<std::string> results, states;
-  for (auto [number, result] : llvm::enumerate(repeat.getResults())) {
+  SmallVector<Value> made(repeat.getResults());
+  llvm::append_range(made, buffers);
+  for (auto [number, result] : llvm::enumerate(made)) {
     results.push_back(names.make(wanted[number]));
     expressions[result] = results.back();
   }

@@ -13,7 +13,7 @@
 
 namespace shardc::jax {
 
-/// An input, weight or state of a program.
+/// An input, a weight or a state of a program or its optimizer.
 struct Parameter {
   mlir::Operation *op = nullptr;
   shd::TensorKind kind;
@@ -22,7 +22,7 @@ struct Parameter {
   mlir::RankedTensorType global;
 };
 
-/// All parameters of a block, in order.
+/// All parameters of a block, in order; buffers are arrays of its own.
 llvm::SmallVector<Parameter> parametersOf(const PythonFile &file,
                                           mlir::Block &block);
 
@@ -90,6 +90,10 @@ private:
   llvm::LogicalResult printOp(mlir::Operation *op);
   llvm::LogicalResult printRepeat(shd::RepeatOp repeat);
   void printPart(shd::PartOp part);
+  /// Zeros of the extents that a device has.
+  void printBuffer(mlir::Operation *op, mlir::RankedTensorType global,
+                   mlir::ArrayAttr indices);
+  template <typename UpdateOp> void printUpdate(UpdateOp update);
   /// The stacked tensors of which each iteration of a repeat gets its part.
   llvm::SmallVector<mlir::Value> scannedBy(shd::RepeatOp repeat) const;
   std::string outputValue(mlir::Operation *output);

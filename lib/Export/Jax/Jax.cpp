@@ -398,6 +398,8 @@ std::string Exporter::specs() {
   text += cat("}\nPARTIAL = [", partial, "]\n");
   SmallVector<std::string> states;
   device.full->walk([&](spmd::UpdateOp update) {
+    if (shd::isBuffer(update.getParameter().getKind()))
+      return;
     states.push_back(quoted(file.parameters.lookup(update.getSym())));
   });
   text += cat("STATES = [", commas(states), "]\n");

@@ -10,6 +10,7 @@
 #include "Plans.h"
 #include "RandomPrograms.h"
 #include "SmallPrograms.h"
+#include "TrainingSteps.h"
 #include "shardc/Optimizer/TimeRows.h"
 #include "shardc/Schedule/ScheduledProgram.h"
 #include <gtest/gtest.h>
@@ -256,6 +257,19 @@ TEST_P(SmallProgramNetwork, SumsToTheExplicitProgram) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, SmallProgramNetwork,
                          ::testing::ValuesIn(kSmallPrograms),
+                         [](const auto &info) { return info.param.name; });
+
+class TrainingNetwork : public ::testing::TestWithParam<TrainingStep> {};
+
+TEST_P(TrainingNetwork, SumsToTheExplicitProgram) {
+  std::unique_ptr<TestProgram> program =
+      TestProgram::ofModule(textOf(GetParam()));
+  ASSERT_TRUE(program->module()) << program->messages();
+  EXPECT_TRUE(checkProgram(*program, numAssignments(200)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, TrainingNetwork,
+                         ::testing::ValuesIn(kTrainingSteps),
                          [](const auto &info) { return info.param.name; });
 
 TEST(RandomProgramNetwork, SumsToTheExplicitProgram) {

@@ -9,6 +9,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Frontend/Frontend.h"
@@ -32,6 +33,11 @@ public:
     if (!buffer)
       return nullptr;
     return std::unique_ptr<TestProgram>(new TestProgram(std::move(*buffer)));
+  }
+
+  /// A module in the textual form of the shd dialect.
+  static std::unique_ptr<TestProgram> ofModule(llvm::StringRef text) {
+    return std::unique_ptr<TestProgram>(new TestProgram(ModuleText{text}));
   }
 
   mlir::ModuleOp module() {
@@ -59,9 +65,11 @@ public:
   }
 
 private:
-  explicit TestProgram(std::unique_ptr<llvm::MemoryBuffer> buffer,
-                       const Overrides &overrides = {})
-      : context(mlir::MLIRContext::Threading::DISABLED) {
+  struct ModuleText {
+    llvm::StringRef text;
+  };
+
+  TestProgram() : context(mlir::MLIRContext::Threading::DISABLED) {
     context.getDiagEngine().registerHandler([this](mlir::Diagnostic &message) {
       llvm::raw_string_ostream(diagnostics)
           << message.getLocation() << ": " << message << '\n';
@@ -69,6 +77,24 @@ private:
         llvm::raw_string_ostream(diagnostics) << "note: " << note << '\n';
       return mlir::success();
     });
+  }
+
+  explicit TestProgram(ModuleText module) : TestProgram() {
+    mlir::DialectRegistry registry;
+    registry.insert<shd::ShdDialect>();
+    registerCatalogue(registry);
+    context.appendDialectRegistry(registry);
+    auto parsed =
+        mlir::parseSourceString<mlir::ModuleOp>(module.text, &context);
+    if (!parsed)
+      return;
+    program.emplace();
+    program->module = std::move(parsed);
+  }
+
+  explicit TestProgram(std::unique_ptr<llvm::MemoryBuffer> buffer,
+                       const Overrides &overrides = {})
+      : TestProgram() {
     auto *dialect = context.getOrLoadDialect<shd::ShdDialect>();
     sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
     program = importProgram(sources, &context, overrides);

@@ -170,12 +170,9 @@ LogicalResult DeclareOp::verify() {
     return emitOpError() << "'" << getSym()
                          << "' may not be stored as a partial sum";
   // D4
-  bool isOfWeight = getKind() == TensorKind::Gradient ||
-                    getKind() == TensorKind::Master;
-  if (getKind() != TensorKind::Moment && isOfWeight != getOf().has_value())
-    return emitOpError() << "'" << getSym() << "' "
-                         << (isOfWeight ? "needs the weight that it is of"
-                                        : "is not of a weight");
+  if (failed(shd::detail::verifyOfWeight(*this, getKind(), getSym(),
+                                         getOf().has_value())))
+    return failure();
   return verifyValueTypes(*this);
 }
 
@@ -187,9 +184,11 @@ LogicalResult OutputOp::verify() {
 }
 
 LogicalResult PartOp::verify() {
-  // Q4
-  auto buffer = getSource().getDefiningOp<DeclareOp>();
-  if (getAt().empty() && !(buffer && buffer.isBuffer()))
+  // Q4, of a declaration in any dialect.
+  Operation *source = getSource().getDefiningOp();
+  auto kind =
+      source ? source->getAttrOfType<TensorKindAttr>("kind") : TensorKindAttr();
+  if (getAt().empty() && !(kind && isBuffer(kind.getValue())))
     return emitOpError() << "needs the number of an iteration";
   return shd::detail::verifyPartOf(*this, getSource(), getAt(), getType());
 }

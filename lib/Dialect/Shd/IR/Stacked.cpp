@@ -51,21 +51,41 @@ DeclareOp shd::declarationOf(Value value) {
   return wholeOf(value).getDefiningOp<DeclareOp>();
 }
 
+bool shd::standsBefore(Operation *a, Operation *b) {
+  Block *common = a->getBlock();
+  while (!common->findAncestorOpInBlock(*b))
+    common = common->getParentOp()->getBlock();
+  return common->findAncestorOpInBlock(*a)->isBeforeInBlock(
+      common->findAncestorOpInBlock(*b));
+}
+
 /// The part that is read first in program order, or null.
 static PartOp firstPartOf(DeclareOp declare) {
   PartOp first;
-  auto isBefore = [](Operation *a, Operation *b) {
-    Block *common = a->getBlock();
-    while (!common->findAncestorOpInBlock(*b))
-      common = common->getParentOp()->getBlock();
-    return common->findAncestorOpInBlock(*a)->isBeforeInBlock(
-        common->findAncestorOpInBlock(*b));
-  };
   for (Operation *user : declare->getUsers())
     if (auto part = dyn_cast<PartOp>(user);
-        part && (!first || isBefore(part, first)))
+        part && (!first || standsBefore(part, first)))
       first = part;
   return first;
+}
+
+UpdateOp shd::updateOf(DeclareOp declare) {
+  for (OpOperand &use : declare->getUses())
+    if (auto update = dyn_cast<UpdateOp>(use.getOwner());
+        update && use == update.getStateMutable())
+      return update;
+  return {};
+}
+
+UpdateOp shd::updateBefore(PartOp part) {
+  DeclareOp declare = declarationOf(part);
+  if (!declare || !declare.isBuffer())
+    return {};
+  // A part of a part is taken where that is.
+  while (auto outer = part.getSource().getDefiningOp<PartOp>())
+    part = outer;
+  UpdateOp update = updateOf(declare);
+  return update && standsBefore(update, part) ? update : UpdateOp();
 }
 
 Operation *shd::introducerOf(DeclareOp declare) {
@@ -105,6 +125,18 @@ LogicalResult shd::detail::verifyStacked(Operation *op, int64_t dims,
   if (splitsFirst(type, dims))
     return op->emitOpError() << "is split along a dimension of the stack";
   return success();
+}
+
+LogicalResult shd::detail::verifyOfWeight(Operation *op, TensorKind kind,
+                                          StringRef name, bool isOf) {
+  bool isOfWeight =
+      kind == TensorKind::Gradient || kind == TensorKind::Master;
+  // A moment may be of none: the number of the step.
+  if (kind == TensorKind::Moment || isOfWeight == isOf)
+    return success();
+  return op->emitOpError() << "'" << name << "' "
+                           << (isOfWeight ? "needs the weight that it is of"
+                                          : "is not of a weight");
 }
 
 /// The repeat whose iteration has the number, or null.

@@ -74,7 +74,9 @@ LogicalResult ParameterOp::verify() {
       getKind() != shd::TensorKind::Gradient)
     return emitOpError() << "'" << getSym()
                          << "' may not be stored as a partial sum";
-  return success();
+  // P5
+  return shd::detail::verifyOfWeight(*this, getKind(), getSym(),
+                                     getOf().has_value());
 }
 
 LogicalResult OutputOp::verify() {

@@ -62,6 +62,30 @@ shd.program "p" mesh <[X = 2]> {
 
 // -----
 
+// D3, no gradient
+shd.program "p" mesh <[X = 2]> {
+  // expected-error @+1 {{'x' may not be stored as a partial sum}}
+  %x = shd.declare saved "x" ["B"] : tensor<8xf32, #shd.sharding<[{}], partial = {X}>>
+}
+
+// -----
+
+// D4, of nothing
+shd.program "p" {
+  // expected-error @+1 {{'x' needs the weight that it is of}}
+  %x = shd.declare moment "x" ["B"] : tensor<8xf32>
+}
+
+// -----
+
+// D4, of a weight
+shd.program "p" {
+  // expected-error @+1 {{'x' is not of a weight}}
+  %x = shd.declare saved "x" ["B"] of "w" : tensor<8xf32>
+}
+
+// -----
+
 // expected-error @+1 {{expects parent op 'shd.program'}}
 %x = shd.declare input "x" ["B"] : tensor<8xf32>
 
@@ -168,6 +192,15 @@ shd.program "p" {
 
 // -----
 
+// Q4
+shd.program "p" {
+  %x = shd.declare weight "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{needs the number of an iteration}}
+  %y = shd.part %x[] : tensor<8xf32> -> tensor<8xf32>
+}
+
+// -----
+
 // U1, another kind of declaration
 shd.program "p" {
   %x = shd.declare input "x" ["B"] : tensor<8xf32>
@@ -206,6 +239,35 @@ shd.program "p" {
     shd.update %x = %x : tensor<8xf32>, tensor<8xf32>
     shd.yield
   }
+}
+
+// -----
+
+// U2, a weight in a repeat whose number is not named
+shd.program "p" {
+  %x = shd.declare weight "x" ["L", "B"] stacked 1 : tensor<2x8xf32>
+  %y = shd.declare input "y" ["B"] : tensor<8xf32>
+  shd.repeat "M" = 4() : () -> () {
+  ^bb0(%n: tensor<i32>):
+    shd.repeat "L" = 2() : () -> () {
+    ^bb0(%i: tensor<i32>):
+      // expected-error @+1 {{state 'x' is updated in 2 repeats, but 1 are named}}
+      shd.update %x[%i] = %y : tensor<2x8xf32>, tensor<8xf32>
+      shd.yield
+    }
+    shd.yield
+  }
+}
+
+// -----
+
+// U2, a buffer
+shd.program "p" {
+  %x = shd.declare saved "x" ["B"] : tensor<8xf32>
+  %y = shd.declare input "y" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{state 'x' is updated twice}}
+  shd.update %x = %y : tensor<8xf32>, tensor<8xf32>
+  shd.update %x = %y : tensor<8xf32>, tensor<8xf32>
 }
 
 // -----

@@ -56,6 +56,33 @@ shd.program "structure" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]> allow
   shd.output "y" %y#0 ["B", "D"] {shd.operand_pins = [#shd.sharding<[{?}, {}]>]} : tensor<8x16xbf16>
 }
 
+// CHECK-LABEL: shd.program "buffers"
+shd.program "buffers" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // CHECK: %g = shd.declare gradient "g" ["L", "B"] stacked 1 of "w" {shd.result_pin = #shd.sharding<[{}, {}], partial = {X}>} : tensor<2x8xf32>
+  %g = shd.declare gradient "g" ["L", "B"] stacked 1 of "w" {shd.result_pin = #shd.sharding<[{}, {}], partial = {X}>} : tensor<2x8xf32>
+  // CHECK-NEXT: %h = shd.declare saved "h" ["B"] : tensor<8xf32>
+  %h = shd.declare saved "h" ["B"] : tensor<8xf32>
+  // CHECK-NEXT: %m = shd.declare moment "m" ["B"] of "w" : tensor<8xf32>
+  %m = shd.declare moment "m" ["B"] of "w" : tensor<8xf32>
+  // CHECK-NEXT: %p = shd.declare master "p" ["B"] of "w" : tensor<8xf32>
+  %p = shd.declare master "p" ["B"] of "w" : tensor<8xf32>
+  shd.repeat "M" = 4() : () -> () {
+  ^bb0(%n: tensor<i32>):
+    // CHECK: shd.update %h = %x : tensor<8xf32>, tensor<8xf32>
+    shd.update %h = %x : tensor<8xf32>, tensor<8xf32>
+    shd.repeat "L" = 2() : () -> () {
+    ^bb0(%i: tensor<i32>):
+      // CHECK: %[[H:.*]] = shd.part %h[] : tensor<8xf32> -> tensor<8xf32>
+      %h_i = shd.part %h[] : tensor<8xf32> -> tensor<8xf32>
+      // CHECK-NEXT: shd.update %g[%L] = %[[H]] : tensor<2x8xf32>, tensor<8xf32>
+      shd.update %g[%i] = %h_i : tensor<2x8xf32>, tensor<8xf32>
+      shd.yield
+    }
+    shd.yield
+  }
+}
+
 // CHECK-LABEL: shd.program "products"
 shd.program "products" {
   %a = shd.declare input "a" ["B", "D"] : tensor<8x16xbf16>

@@ -64,6 +64,14 @@ spmd.program "p" mesh <[X = 4]> {
 
 // -----
 
+// P5
+spmd.program "p" {
+  // expected-error @+1 {{'x' needs the weight that it is of}}
+  %x = spmd.parameter moment "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+}
+
+// -----
+
 // O1
 spmd.program "p" mesh <[X = 4]> {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32>

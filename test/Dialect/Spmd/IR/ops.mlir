@@ -16,6 +16,8 @@ spmd.program "structure" mesh <[X = 4, Y = 2]> attributes {note = "kept"} {
   spmd.update %c = %c : tensor<8xi8>, tensor<8xi8>
   // CHECK-NEXT: %g = spmd.parameter weight "g" ["L", "D"] of tensor<3x16xbf16, #shd.sharding<[{}, {Y}]>> stacked 1 : tensor<3x8xbf16>
   %gs = spmd.parameter weight "g" ["L", "D"] of tensor<3x16xbf16, #shd.sharding<[{}, {Y}]>> stacked 1 : tensor<3x8xbf16>
+  // CHECK-NEXT: %m = spmd.parameter moment "m" of "g" ["L", "D"] of tensor<3x16xf32> stacked 1 : tensor<3x16xf32>
+  %m = spmd.parameter moment "m" of "g" ["L", "D"] of tensor<3x16xf32> stacked 1 : tensor<3x16xf32>
   // CHECK-NEXT: %s = spmd.parameter state "s" ["L", "D"] of tensor<3x16xbf16, #shd.sharding<[{}, {Y}]>> stacked 1 : tensor<3x8xbf16>
   %ss = spmd.parameter state "s" ["L", "D"] of tensor<3x16xbf16, #shd.sharding<[{}, {Y}]>> stacked 1 : tensor<3x8xbf16>
   // CHECK-NEXT: %[[R:.*]] = shd.repeat "L" = 3(%x) : (tensor<2x8xbf16>) -> tensor<2x8xbf16> {

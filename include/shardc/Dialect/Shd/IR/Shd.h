@@ -212,6 +212,9 @@ mlir::LogicalResult verifyPartOf(mlir::Operation *op, mlir::Value stacked,
 /// Verifies that a tensor can be stacked along its first dimensions.
 mlir::LogicalResult verifyStacked(mlir::Operation *op, int64_t dims,
                                   mlir::RankedTensorType type, bool isInput);
+/// Verifies that what belongs to a weight names it, and nothing else does.
+mlir::LogicalResult verifyOfWeight(mlir::Operation *op, TensorKind kind,
+                                   llvm::StringRef name, bool isOf);
 /// Verifies that each iteration around an update writes a part of its own, and
 /// nothing else updates the state.
 mlir::LogicalResult verifyUpdatedOnce(mlir::Operation *op, bool isBuffer,
@@ -280,6 +283,17 @@ mlir::Operation *introducerOf(DeclareOp declare);
 
 /// The declared tensor that a value is, or is a part of; or null.
 DeclareOp declarationOf(mlir::Value value);
+
+/// True if `a` stands before `b` in the text of the program, perhaps in other
+/// repeats; neither is in the other.
+bool standsBefore(mlir::Operation *a, mlir::Operation *b);
+
+/// The operation that updates a declared tensor, or null.
+UpdateOp updateOf(DeclareOp declare);
+
+/// The update whose value a part of a buffer is in the same iteration of the
+/// repeats around both: the one that stands before the part; or null.
+UpdateOp updateBefore(PartOp part);
 
 } // namespace shardc::shd
 

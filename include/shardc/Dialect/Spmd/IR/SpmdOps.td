@@ -51,11 +51,13 @@ def Spmd_ProgramOp : Spmd_Op<"program",
 }
 
 def Spmd_ParameterOp : Spmd_ValueOp<"parameter", [HasParent<"ProgramOp">]> {
-  let summary = "This device's part of an input, a weight or a state";
+  let summary = "This device's part of an input, a weight, a state or a buffer";
   let description = [{
     `spmd.parameter weight "W" ["D", "F"] of
     tensor<64x128xbf16, #shd.sharding<[{X}, {} ]>> : tensor<16x128xbf16>`.
     `stacked` as in `shd.declare`; `shd.part` reads the part of an iteration.
+    A gradient, a moment or a master copy names the weight that it is of:
+    `spmd.parameter moment "W_m" of "W" ["D", "F"] of ...`.
 
     **Constraints:**
     - (P1) The type is that of a part of the global tensor.
@@ -63,13 +65,15 @@ def Spmd_ParameterOp : Spmd_ValueOp<"parameter", [HasParent<"ProgramOp">]> {
       axis splits.
     - (P3) One index per dimension.
     - (P4) Only a gradient is stored as a partial sum.
+    - (P5) Gradients, moments and master copies are of a weight, others of none.
   }];
   let arguments = (ins Shd_TensorKindAttr:$kind, StrAttr:$sym,
     StrArrayAttr:$indices, Spmd_GlobalType:$global,
-    DefaultValuedOptionalAttr<I64Attr, "0">:$stacked);
+    DefaultValuedOptionalAttr<I64Attr, "0">:$stacked,
+    OptionalAttr<StrAttr>:$of);
   let results = (outs Shd_Tensor:$result);
   let assemblyFormat = [{
-    `` $kind $sym $indices `of` $global (`stacked` $stacked^)? attr-dict `:`
+    `` $kind $sym (`of` $of^)? $indices `of` $global (`stacked` $stacked^)? attr-dict `:`
     type($result)
   }];
   let hasVerifier = 1;

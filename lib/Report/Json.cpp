@@ -212,8 +212,8 @@ Json memory(const Report &report) {
       {"peak", memory.peak},           {"capacity", memory.capacity},
       {"fits", memory.fits},           {"weights", memory.weights},
       {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
-      {"saved", memory.saved},         {"activations", memory.activations},
-      {"inputs", memory.inputs},       {"states", memory.states},
+      {"saved", memory.saved},         {"states", memory.states},
+      {"inputs", memory.inputs},       {"activations", memory.activations},
       {"buffers", memory.buffers},     {"reserved", 0}};
   object["limit"] = memory.limit ? Json(*memory.limit) : Json(nullptr);
   object["at"] = {{"name", memory.peakName}, {"loc", memory.peakLoc}};

@@ -25,10 +25,12 @@
 // JSON-NEXT:   "weights": 33554432,
 // JSON-NEXT:   "gradients": 0,
 // JSON-NEXT:   "optimizer": 0,
+// JSON-NEXT:   "saved": 0,
 // JSON-NEXT:   "states": 0,
 // JSON-NEXT:   "inputs": 65536,
 // JSON-NEXT:   "activations": 65536,
 // JSON-NEXT:   "buffers": 0,
+// JSON-NEXT:   "reserved": 0,
 // JSON-NEXT:   "limit": 33000000,
 
 // FITS-NOT: does not fit

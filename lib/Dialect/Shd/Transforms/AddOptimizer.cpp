@@ -279,7 +279,7 @@ void OptimizerBuilder::scaleByNorm() {
     return;
   Arithmetic in(builder, program.getLoc(), builder.getStrArrayAttr({}),
                 "gradients.norm");
-  Value sum = forEach(in.constant(0),
+  Value sum = forEach(in.apply(Function::Copy, in.constant(0)),
                       [&](Trained &trained, ValueRange numbers, Value carried) {
                         return squares(trained, numbers, carried);
                       });

@@ -348,8 +348,6 @@ Value Differentiation::zeros(Value like, Type elementType) {
       DenseElementsAttr::get(scalar,
                              Attribute(builder.getFloatAttr(elementType, 0))));
   auto type = cast<RankedTensorType>(like.getType()).clone(elementType);
-  if (type.getRank() == 0)
-    return zero.getResult();
   IndexingAttr same = sameIndices(like, 1);
   auto indexing = IndexingAttr::get(
       builder.getContext(), builder.getStrArrayAttr({}), same.getResults());

@@ -429,11 +429,16 @@ void Microbatching::moveIntoRepeat(OutputOp loss) {
                                          type.getElementType(), value))));
   };
   builder.setInsertionPointToEnd(&block);
-  Value zero = constant(0);
-  auto repeat = RepeatOp::create(builder, loss.getLoc(), TypeRange(type),
-                                 builder.getStringAttr("microbatch"),
-                                 builder.getI64IntegerAttr(count),
-                                 /*reverse=*/UnitAttr(), ValueRange(zero));
+  ArrayAttr none = builder.getStrArrayAttr({});
+  auto zero = ElementwiseOp::create(
+      builder, loss.getLoc(), type, Function::Copy, ValueRange(constant(0)),
+      IndexingAttr::get(builder.getContext(), {none}, none));
+  zero->setAttr(kName, loss.getSymAttr());
+  zero->setAttr(kTemporary, builder.getUnitAttr());
+  auto repeat = RepeatOp::create(
+      builder, loss.getLoc(), TypeRange(type),
+      builder.getStringAttr("microbatch"), builder.getI64IntegerAttr(count),
+      /*reverse=*/UnitAttr(), ValueRange(zero.getResult()));
   Block &body = repeat.getBody().emplaceBlock();
   body.addArgument(RankedTensorType::get({}, builder.getI32Type()),
                    loss.getLoc());

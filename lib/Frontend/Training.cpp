@@ -134,7 +134,8 @@ void TrainReader::readArgument(const ast::Name &name,
                                const ast::SettingValue &value) {
   bool isAdam = optimizer == shd::Optimizer::AdamW;
   if (name.text == "master" || name.text == (isAdam ? "moments" : "momentum")) {
-    if (auto type = typeOf(value, /*mayBeNone=*/true))
+    bool mayBeNone = name.text != "moments";
+    if (auto type = typeOf(value, mayBeNone))
       (name.text == "master" ? master : moments) = *type;
     return;
   }

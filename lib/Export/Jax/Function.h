@@ -117,6 +117,7 @@ private:
                               llvm::ArrayRef<std::string> stats);
   void compute(shd::AttentionOp op);
   void compute(shd::AttentionGradOp op);
+  void compute(shd::AdamWOp op);
   void compute(shd::CrossEntropyOp op);
   void compute(shd::GatherOp op);
   void compute(shd::ScatterOp op);

@@ -8,6 +8,7 @@
 #include "Function.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <fmt/format.h>
 
 using namespace mlir;
 using namespace shardc;
@@ -192,7 +193,7 @@ LogicalResult FunctionPrinter::printCompute(shd::ShardingRuleOpInterface op) {
             shd::AttentionOp, shd::AttentionGradOp, shd::CrossEntropyOp,
             shd::GatherOp, shd::ScatterOp, shd::ScatterSumOp, shd::RopeOp,
             shd::SplitOp, shd::MergeOp, shd::SliceOp, shd::ConcatOp,
-            shd::IotaOp, shd::ReshardOp>([&](auto typed) {
+            shd::IotaOp, shd::ReshardOp, shd::AdamWOp>([&](auto typed) {
         compute(typed);
         return success();
       })
@@ -872,6 +873,40 @@ void FunctionPrinter::compute(shd::ConcatOp op) {
   }
   define(op.getResult(), cat("jnp.concatenate(", pythonTuple(inputs), ", axis=",
                              axisOf(indexed.result(), op.getWhole()), ")"));
+}
+
+void FunctionPrinter::compute(shd::AdamWOp op) {
+  auto number = [](FloatAttr attribute) {
+    return fmt::format("{}", attribute.getValueAsDouble());
+  };
+  auto real = [&](Value value) {
+    return cat(array(value), ".astype(jnp.float32)");
+  };
+  std::string g = names.make("g"), p = names.make("p"), m = names.make("m"),
+              v = names.make("v"), direction = names.make("direction");
+  line(cat(g, " = ", real(op.getGradient()),
+           op.getScale() ? cat(" * ", array(op.getScale())) : ""));
+  line(cat(p, " = ", real(op.getWeight())));
+  std::string beta1 = number(op.getBeta1Attr()),
+              beta2 = number(op.getBeta2Attr());
+  line(cat(m, " = ", beta1, " * ", real(op.getM()), " + (1 - ", beta1, ") * ",
+           g));
+  line(cat(v, " = ", beta2, " * ", real(op.getV()), " + (1 - ", beta2, ") * ",
+           g, " * ", g));
+  line(cat(direction, " = ", m, " / ", array(op.getCorrection1()),
+           " / (jnp.sqrt(", v, " / ", array(op.getCorrection2()), ") + ",
+           number(op.getEpsAttr()), ")"));
+  line(cat(p, " = ", p, " - ", number(op.getLrAttr()), " * (", direction, " + ",
+           number(op.getDecayAttr()), " * ", p, ")"));
+  auto store = [&](Value value, const std::string &expression) {
+    define(value,
+           cat(expression, ".astype(", file.type(elementOf(value)), ")"));
+  };
+  store(op.getUpdated(), p);
+  store(op.getNewM(), m);
+  store(op.getNewV(), v);
+  if (Value rounded = op.getRounded())
+    store(rounded, p);
 }
 
 void FunctionPrinter::compute(shd::IotaOp op) {

@@ -181,3 +181,30 @@ FailureOr<TensorList> ElementwiseOp::evaluate(Operands operands, Ranges ranges,
     evaluateReals(getFunction(), space, operands, result);
   return oneResult(std::move(result));
 }
+
+FailureOr<TensorList> AdamWOp::evaluate(Operands operands, Ranges,
+                                        PositionPolicy) {
+  auto real = [](FloatAttr attribute) { return attribute.getValueAsDouble(); };
+  double lr = real(getLrAttr()), decay = real(getDecayAttr());
+  double beta1 = real(getBeta1Attr()), beta2 = real(getBeta2Attr());
+  const Tensor &gradient = *operands[0], &weight = *operands[1];
+  double c1 = operands[4]->getReal(0), c2 = operands[5]->getReal(0);
+  double scale = getScale() ? operands[6]->getReal(0) : 1;
+  TensorList results;
+  for (unsigned i = 0; i < (*this)->getNumResults(); ++i)
+    results.push_back(makeResult(*this, i));
+  // All tensors have one shape.
+  for (int64_t at = 0; at < gradient.getNumElements(); ++at) {
+    double g = scale * gradient.getReal(at), p = weight.getReal(at);
+    double m = beta1 * operands[2]->getReal(at) + (1 - beta1) * g;
+    double v = beta2 * operands[3]->getReal(at) + (1 - beta2) * g * g;
+    double direction = m / c1 / (std::sqrt(v / c2) + real(getEpsAttr()));
+    p -= lr * (direction + decay * p);
+    results[0].setReal(at, p);
+    results[1].setReal(at, m);
+    results[2].setReal(at, v);
+    if (getRounded())
+      results[3].setReal(at, p);
+  }
+  return results;
+}

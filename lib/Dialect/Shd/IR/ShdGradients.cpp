@@ -323,17 +323,26 @@ LogicalResult CrossEntropyOp::buildGradient(GradientBuilder &builder) {
   if (!builder.wants(0))
     return success();
   NamedTensor x = builder.operand(0), labels = builder.operand(1);
-  NamedTensor classes = builder.numberElements(x, getClasses());
-  NamedTensor isLabel = compare(Function::Eq, classes,
-                                builder.cast(labels, classes.getElementType()));
   auto type =
       RankedTensorType::get(x.getType().getShape(), builder.floatType({x}));
+  Builder &attributes = builder.getBuilder();
   NamedTensor likely = builder.create<NormalizeOp>(
       x.indices, type, Normalization::Softmax, x.value,
-      builder.getBuilder().getStrArrayAttr(getClasses()), ValueRange(),
+      attributes.getStrArrayAttr(getClasses()), ValueRange(),
       builder.indexing(x, x.indices), llvm::APFloat(0.0));
-  NamedTensor surplus = builder.where(isLabel, (-1.0) + likely, likely);
-  builder.give(0, surplus * builder.gradient());
+  // The softmax times the gradient, less the gradient at the label.
+  NamedTensor g = builder.gradient();
+  NamedTensor product = builder.cast(likely * g, builder.gradientType(0));
+  NamedTensor atLabel = builder.cast(-g, builder.gradientType(0));
+  int64_t dim =
+      llvm::find(product.indices, getClasses()) - product.indices.begin();
+  builder.give(0, builder.create<ScatterOp>(
+                      product.indices, product.getType(), product.value,
+                      atLabel.value, labels.value,
+                      builder.indexing({product, atLabel, labels},
+                                       product.indices),
+                      attributes.getDenseI64ArrayAttr(dim),
+                      /*accumulate=*/true));
   return success();
 }
 
@@ -605,6 +614,10 @@ LogicalResult ReshardOp::buildGradient(GradientBuilder &builder) {
   if (builder.wants(0))
     builder.give(0, builder.gradient());
   return success();
+}
+
+LogicalResult AdamWOp::buildGradient(GradientBuilder &) {
+  return emitOpError("has no derivative");
 }
 
 /// Integers.

@@ -642,6 +642,21 @@ LogicalResult ScatterSumOp::verify() {
                          "operand 0");
 }
 
+LogicalResult AdamWOp::verify() {
+  // O2
+  constexpr unsigned kTensors = 4;
+  Names names = getIndexing().getOperandIndices(0);
+  for (unsigned i = 0; i < getNumOperands(); ++i)
+    if (getIndexing().getOperandIndices(i) != (i < kTensors ? names : Names()))
+      return emitOpError() << describeOperand(i) << " must have the indices of "
+                           << (i < kTensors ? "operand 0" : "a scalar");
+  for (unsigned i = 0; i < (*this)->getNumResults(); ++i)
+    if (getIndexing().getResultIndices(i) != names)
+      return emitOpError() << "result " << i
+                           << " must have the indices of operand 0";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Layout of indices
 //===----------------------------------------------------------------------===//

@@ -249,6 +249,9 @@ ShardingRule RopeOp::getShardingRule() {
   return builder.take();
 }
 
+/// Element by element.
+ShardingRule AdamWOp::getShardingRule() { return parallelRule(*this); }
+
 //===----------------------------------------------------------------------===//
 // Gather and scatter
 //===----------------------------------------------------------------------===//

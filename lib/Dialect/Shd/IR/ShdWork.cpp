@@ -134,6 +134,20 @@ FusionKind ElementwiseOp::getFusionKind() { return FusionKind::Elementwise; }
 
 bool ElementwiseOp::runsInChunks() { return true; }
 
+/// Arithmetic functions for each element.
+static constexpr double kAdamWFlops = 16;
+
+OpWork AdamWOp::getWork(ArrayRef<int64_t> localExtents,
+                        const Machine &machine) {
+  FactorTable table = FactorTable::of(*this);
+  LocalView view(*this, table, localExtents);
+  OpWork work = view.work();
+  work.vectorFlops = kAdamWFlops * view.resultElements();
+  return work;
+}
+
+FusionKind AdamWOp::getFusionKind() { return FusionKind::Elementwise; }
+
 //===----------------------------------------------------------------------===//
 // Reductions and normalisations
 //===----------------------------------------------------------------------===//

@@ -129,8 +129,7 @@ LogicalResult shd::detail::verifyStacked(Operation *op, int64_t dims,
 
 LogicalResult shd::detail::verifyOfWeight(Operation *op, TensorKind kind,
                                           StringRef name, bool isOf) {
-  bool isOfWeight =
-      kind == TensorKind::Gradient || kind == TensorKind::Master;
+  bool isOfWeight = kind == TensorKind::Gradient || kind == TensorKind::Master;
   // A moment may be of none: the number of the step.
   if (kind == TensorKind::Moment || isOfWeight == isOf)
     return success();

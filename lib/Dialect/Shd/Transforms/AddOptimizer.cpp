@@ -121,13 +121,8 @@ private:
   void write(DeclareOp declare, Value value, ValueRange numbers);
   ArrayAttr partIndices(DeclareOp declare);
   Value squares(Trained &trained, ValueRange numbers, Value sum);
-  void update(Trained &trained, ValueRange numbers);
-  Value adamw(Arithmetic &in, Trained &trained, ValueRange numbers, Value g,
-              Value p);
-  Value sgd(Arithmetic &in, Trained &trained, ValueRange numbers, Value g,
-            Value p);
-  Value moment(Arithmetic &in, DeclareOp state, ValueRange numbers, double keep,
-               double add, Value value);
+  void adamw(Trained &trained, ValueRange numbers);
+  void sgd(Trained &trained, ValueRange numbers);
   void countStep();
   void scaleByNorm();
 
@@ -291,7 +286,7 @@ void OptimizerBuilder::scaleByNorm() {
 
 /// The number of the step, from 1, and Adam's corrections for it.
 void OptimizerBuilder::countStep() {
-  if (training.getOptimizer() != Optimizer::AdamW || !training.getMoments())
+  if (training.getOptimizer() != Optimizer::AdamW)
     return;
   Arithmetic in(builder, program.getLoc(), builder.getStrArrayAttr({}),
                 "optimizer.step");
@@ -316,46 +311,48 @@ void OptimizerBuilder::countStep() {
   correction2 = correction(training.getBeta2());
 }
 
-/// keep * old + add * value, which the state becomes.
-Value OptimizerBuilder::moment(Arithmetic &in, DeclareOp state,
-                               ValueRange numbers, double keep, double add,
-                               Value value) {
-  Value old = in.toF32(part(state, numbers));
-  if (add != 1)
-    value = in.apply(Function::Mul, value, add);
-  Value now =
-      in.apply(Function::Add, {in.apply(Function::Mul, old, keep), value});
-  write(state, in.cast(now, state.getType().getElementType()), numbers);
-  return now;
+/// Moments, master copy and weight in one operation.
+void OptimizerBuilder::adamw(Trained &trained, ValueRange numbers) {
+  DeclareOp weight = trained.weight;
+  DeclareOp stored = trained.master ? trained.master : weight;
+  SmallVector<Value, 7> operands = {part(trained.gradient, numbers),
+                                    part(stored, numbers),
+                                    part(trained.moments[0], numbers),
+                                    part(trained.moments[1], numbers),
+                                    correction1,
+                                    correction2};
+  SmallVector<Type, 4> results;
+  for (Value each : ArrayRef<Value>(operands).slice(1, 3))
+    results.push_back(each.getType());
+  if (trained.master)
+    results.push_back(partType(weight.getType(), numbers.size()));
+  if (scale)
+    operands.push_back(scale);
+  ArrayAttr indices = partIndices(weight), none = builder.getStrArrayAttr({});
+  SmallVector<ArrayAttr, 7> lists(4, indices);
+  lists.resize(operands.size(), none);
+  auto op = AdamWOp::create(
+      builder, weight.getLoc(), results[0], results[1], results[2],
+      trained.master ? results[3] : Type(), operands[0], operands[1],
+      operands[2], operands[3], operands[4], operands[5], scale,
+      IndexingAttr::get(builder.getContext(), lists,
+                        SmallVector<ArrayAttr, 4>(results.size(), indices)),
+      training.getLr(), training.getBeta1(), training.getBeta2(),
+      training.getEps(), training.getDecay());
+  for (Value result : op->getResults())
+    setResultAttr(result, kName,
+                  builder.getStringAttr(weight.getSym() + ".update"));
+  op->setAttr(kTemporary, builder.getUnitAttr());
+  setPhase(op, Phase::Update);
+  write(stored, op.getUpdated(), numbers);
+  write(trained.moments[0], op.getNewM(), numbers);
+  write(trained.moments[1], op.getNewV(), numbers);
+  if (trained.master)
+    write(weight, op.getRounded(), numbers);
 }
 
-/// Loshchilov and Hutter (2019): the direction in which the weight goes.
-Value OptimizerBuilder::adamw(Arithmetic &in, Trained &trained,
-                              ValueRange numbers, Value g, Value p) {
-  double beta1 = training.getBeta1().getValueAsDouble();
-  double beta2 = training.getBeta2().getValueAsDouble();
-  if (trained.moments.empty())
-    return g;
-  Value m = moment(in, trained.moments[0], numbers, beta1, 1 - beta1, g);
-  Value v = moment(in, trained.moments[1], numbers, beta2, 1 - beta2,
-                   in.apply(Function::Square, g));
-  Value root =
-      in.apply(Function::Sqrt, in.apply(Function::Div, {v, correction2}));
-  Value below =
-      in.apply(Function::Add, root, training.getEps().getValueAsDouble());
-  return in.apply(Function::Div,
-                  {in.apply(Function::Div, {m, correction1}), below});
-}
-
-Value OptimizerBuilder::sgd(Arithmetic &in, Trained &trained,
-                            ValueRange numbers, Value g, Value p) {
-  if (trained.moments.empty())
-    return g;
-  return moment(in, trained.moments[0], numbers,
-                training.getBeta1().getValueAsDouble(), 1, g);
-}
-
-void OptimizerBuilder::update(Trained &trained, ValueRange numbers) {
+/// The momentum is the mean of gradients that PyTorch's is.
+void OptimizerBuilder::sgd(Trained &trained, ValueRange numbers) {
   DeclareOp weight = trained.weight;
   Arithmetic in(builder, weight.getLoc(), partIndices(weight),
                 (weight.getSym() + ".update").str());
@@ -364,14 +361,17 @@ void OptimizerBuilder::update(Trained &trained, ValueRange numbers) {
     g = in.apply(Function::Mul, {g, scale});
   DeclareOp stored = trained.master ? trained.master : weight;
   Value p = in.toF32(part(stored, numbers));
-  Value direction = training.getOptimizer() == Optimizer::AdamW
-                        ? adamw(in, trained, numbers, g, p)
-                        : sgd(in, trained, numbers, g, p);
   if (double decay = training.getDecay().getValueAsDouble())
-    direction =
-        in.apply(Function::Add, {direction, in.apply(Function::Mul, p, decay)});
-  Value step =
-      in.apply(Function::Mul, direction, training.getLr().getValueAsDouble());
+    g = in.apply(Function::Add, {g, in.apply(Function::Mul, p, decay)});
+  if (!trained.moments.empty()) {
+    DeclareOp momentum = trained.moments.front();
+    Value old = in.toF32(part(momentum, numbers));
+    g = in.apply(Function::Add,
+                 {g, in.apply(Function::Mul, old,
+                              training.getBeta1().getValueAsDouble())});
+    write(momentum, in.cast(g, momentum.getType().getElementType()), numbers);
+  }
+  Value step = in.apply(Function::Mul, g, training.getLr().getValueAsDouble());
   Value now = in.apply(Function::Sub, {p, step});
   if (trained.master)
     write(trained.master,
@@ -387,7 +387,10 @@ void OptimizerBuilder::run() {
   scaleByNorm();
   countStep();
   forEach(nullptr, [&](Trained &trained, ValueRange numbers, Value) {
-    update(trained, numbers);
+    if (training.getOptimizer() == Optimizer::AdamW)
+      adamw(trained, numbers);
+    else
+      sgd(trained, numbers);
     return Value();
   });
 }

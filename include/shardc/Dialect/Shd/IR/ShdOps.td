@@ -532,6 +532,36 @@ def Shd_CrossEntropyOp : Shd_StatisticsOp<"cross_entropy"> {
     type($labels) `->` type($result) }];
 }
 
+def Shd_AdamWOp : Shd_ComputeOp<"adamw"> {
+  let summary = "One step of AdamW for one tensor";
+  let description = [{
+    `%p, %m, %v, %w = shd.adamw(%g, %master, %m0, %v0, %c1, %c2) <...> lr 0.001
+    beta 0.9 0.999 eps 1e-8 decay 0.01 : ...` (Loshchilov and Hutter, 2019),
+    computed in f32:
+
+    ```
+    m = beta1 m0 + (1 - beta1) g      v = beta2 v0 + (1 - beta2) g^2
+    p = p0 - lr (m / c1 / (sqrt(v / c2) + eps) + decay p0)
+    ```
+
+    `c1` and `c2` are 1 - beta^t at step t. A seventh operand scales the gradient
+    first. The results are p and, in their own types, both moments; a fourth, if
+    it is there, is p rounded to another type.
+
+    **Constraints:**
+    - (O2) Gradient, weight and moments have one shape and the same indices, and
+      so have the results; the other operands are scalars.
+  }];
+  let arguments = (ins Shd_Tensor:$gradient, Shd_Tensor:$weight, Shd_Tensor:$m,
+    Shd_Tensor:$v, Shd_Tensor:$correction1, Shd_Tensor:$correction2,
+    Optional<Shd_Tensor>:$scale, Shd_IndexingAttr:$indexing, F64Attr:$lr,
+    F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$decay);
+  let results = (outs Shd_Tensor:$updated, Shd_Tensor:$new_m,
+    Shd_Tensor:$new_v, Optional<Shd_Tensor>:$rounded);
+  let assemblyFormat = [{ `(` operands `)` $indexing `lr` $lr `beta` $beta1
+    $beta2 `eps` $eps `decay` $decay attr-dict `:` functional-type(operands, results) }];
+}
+
 //===----------------------------------------------------------------------===//
 // Layout of indices
 //===----------------------------------------------------------------------===//

@@ -77,6 +77,13 @@ static std::string computeTypeOf(const Machine &machine, ValueRange factors) {
   return computeType(machine, types);
 }
 
+double shd::detail::flopsOfSizes(Operation *op, ArrayRef<FactorRange> ranges) {
+  SmallVector<int64_t, 6> sizes;
+  for (const FactorRange &range : ranges)
+    sizes.push_back(range.size);
+  return cast<CostOpInterface>(op).getWork(sizes, Machine()).matrixFlops;
+}
+
 /// The work of a view: nothing is moved.
 static OpWork viewWork(ShardingRuleOpInterface op) {
   OpWork work;
@@ -129,6 +136,8 @@ OpWork ElementwiseOp::getWork(ArrayRef<int64_t> localExtents,
 
 FusionKind ElementwiseOp::getFusionKind() { return FusionKind::Elementwise; }
 
+bool ElementwiseOp::isCast() { return getFunction() == Function::Cast; }
+
 bool ElementwiseOp::runsInChunks() { return true; }
 
 //===----------------------------------------------------------------------===//
@@ -159,6 +168,8 @@ OpWork CrossEntropyOp::getWork(ArrayRef<int64_t> localExtents,
 
 FusionKind CrossEntropyOp::getFusionKind() { return FusionKind::Reduction; }
 
+int64_t CrossEntropyOp::getRowChunks() { return int64_t(getChunks()); }
+
 //===----------------------------------------------------------------------===//
 // Attention and positions
 //===----------------------------------------------------------------------===//
@@ -168,10 +179,13 @@ namespace {
 struct AttentionSizes {
   /// Product of q's extents without the query positions and the head index.
   double batch = 1;
-  double globalQueries = 1, localQueries = 1;
-  double globalKeys = 1, localKeys = 1;
+  AttentionExtents extents;
   /// Lengths of the dot products of q with k and of scores with v.
   double head = 1, values = 1;
+
+  double flopsOf(double pairs) const {
+    return 2 * batch * pairs * (head + values);
+  }
 };
 } // namespace
 
@@ -198,8 +212,8 @@ static AttentionSizes attentionSizes(AttentionOp op, const FactorTable &table,
   const TensorFactors &q = table.operands()[AttentionOp::kQueryOperand];
   DimFactors queries = queryFactors(op, table);
   for (unsigned factor : queries) {
-    sizes.globalQueries *= view.global(factor);
-    sizes.localQueries *= view.local(factor);
+    sizes.extents.globalQueries *= view.global(factor);
+    sizes.extents.localQueries *= view.local(factor);
   }
   for (const DimFactors &dim : q)
     for (unsigned factor : dim)
@@ -210,8 +224,8 @@ static AttentionSizes attentionSizes(AttentionOp op, const FactorTable &table,
       if (factor != key && !hasFactor(q, factor))
         sizes.values *= view.local(factor);
   sizes.head = view.local(head);
-  sizes.globalKeys = view.global(key);
-  sizes.localKeys = view.local(key);
+  sizes.extents.globalKeys = view.global(key);
+  sizes.extents.localKeys = view.local(key);
   return sizes;
 }
 
@@ -220,23 +234,48 @@ OpWork AttentionOp::getWork(ArrayRef<int64_t> localExtents,
   FactorTable table = FactorTable::withValues(*this);
   LocalView view(*this, table, localExtents);
   AttentionSizes sizes = attentionSizes(*this, table, view);
-  // The share of the pairs that the mask keeps, on whole positions.
-  double allPairs = sizes.globalQueries * sizes.globalKeys;
-  double kept = attentionPairs(sizes.globalQueries, sizes.globalKeys,
-                               getCausal(), getWindow()) /
-                allPairs;
-  double pairs = sizes.localQueries * sizes.localKeys * kept;
+  double pairs = busiestAttentionPairs(sizes.extents, getCausal(), getWindow());
   OpWork work = view.work();
-  work.matrixFlops = 2 * sizes.batch * pairs * (sizes.head + sizes.values);
+  work.matrixFlops = sizes.flopsOf(pairs);
   work.computeType = computeTypeOf(machine, {getQ(), getK(), getV()});
-  // The positions that some query of the window reads.
+  // The positions that some query of the device reads, within its window.
   if (std::optional<uint64_t> window = getWindow()) {
-    double reach = double(*window) + sizes.globalQueries - 1;
-    double read = std::min(1.0, reach / sizes.globalKeys);
+    double reach = double(*window) + sizes.extents.localQueries - 1;
+    double read = std::min(1.0, reach / sizes.extents.localKeys);
     work.operandBytes[kKeyOperand] *= read;
     work.operandBytes[kValueOperand] *= read;
   }
   return work;
+}
+
+/// Queries without positions of their own, and those that data place, count as
+/// at the last positions of the keys.
+double AttentionOp::getExecutedFlops(ArrayRef<FactorRange> ranges) {
+  FactorTable table = FactorTable::withValues(*this);
+  SmallVector<int64_t, 6> sizesOf;
+  for (const FactorRange &range : ranges)
+    sizesOf.push_back(range.size);
+  AttentionSizes sizes =
+      attentionSizes(*this, table, LocalView(*this, table, sizesOf));
+  // Of several factors the positions run along the first as the major one.
+  double first = 0, queries = 1, allQueries = 1;
+  for (unsigned factor : queryFactors(*this, table)) {
+    first =
+        first * double(ranges[factor].whole) + double(ranges[factor].offset);
+    queries *= double(ranges[factor].size);
+    allQueries *= double(ranges[factor].whole);
+  }
+  const FactorRange &keys = ranges[table.find(getKey())];
+  bool isMasked = getCausal() || getWindow();
+  double whole = double(keys.whole);
+  if (!isMasked || allQueries > whole)
+    return sizes.flopsOf(
+        attentionPairs(allQueries, whole, getCausal(), getWindow()) *
+        (queries / allQueries) * (double(keys.size) / whole));
+  first += whole - allQueries;
+  return sizes.flopsOf(maskedPairs(first, first + queries, double(keys.offset),
+                                   double(keys.offset + keys.size),
+                                   getWindow()));
 }
 
 FusionKind AttentionOp::getFusionKind() { return FusionKind::Leader; }
@@ -290,6 +329,8 @@ FusionKind GatherOp::getFusionKind() {
   return isView(*this) ? FusionKind::Free : FusionKind::Leader;
 }
 
+bool GatherOp::holdsRows() { return true; }
+
 /// Writes, in place, the elements that the update names, of them those that the
 /// device has; adding reads them too.
 OpWork ScatterOp::getWork(ArrayRef<int64_t> localExtents,
@@ -307,6 +348,8 @@ OpWork ScatterOp::getWork(ArrayRef<int64_t> localExtents,
 }
 
 FusionKind ScatterOp::getFusionKind() { return FusionKind::Leader; }
+
+bool ScatterOp::holdsRows() { return true; }
 
 OpOperand *ScatterOp::getInPlaceOperand() { return &getDestinationMutable(); }
 
@@ -326,6 +369,8 @@ OpWork ScatterSumOp::getWork(ArrayRef<int64_t> localExtents,
 }
 
 FusionKind ScatterSumOp::getFusionKind() { return FusionKind::Leader; }
+
+bool ScatterSumOp::holdsRows() { return true; }
 
 //===----------------------------------------------------------------------===//
 // Layout of indices

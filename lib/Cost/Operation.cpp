@@ -8,6 +8,7 @@
 
 #include "shardc/Cost/Operation.h"
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <tuple>
 
@@ -54,14 +55,63 @@ std::string shardc::computeType(const Machine &machine,
   return best == types.end() ? std::string() : best->str();
 }
 
+/// The keys of [begin, end) before each position up to `position`, as an area:
+/// half of a query's own key counts.
+static double keysBefore(double position, double begin, double end) {
+  double inside = std::clamp(position, begin, end) - begin;
+  double beyond = std::max(0.0, position - end);
+  return inside * inside / 2 + beyond * (end - begin);
+}
+
+double shardc::maskedPairs(double first, double last, double begin, double end,
+                           std::optional<int64_t> window) {
+  double pairs = keysBefore(last, begin, end) - keysBefore(first, begin, end);
+  if (window)
+    pairs -= keysBefore(last - double(*window), begin, end) -
+             keysBefore(first - double(*window), begin, end);
+  return pairs;
+}
+
 double shardc::attentionPairs(double queries, double keys, bool causal,
                               std::optional<int64_t> window) {
-  if (keys == 0)
-    return 0;
-  double keysPerQuery = keys;
-  if (causal || window)
-    keysPerQuery *= std::max(0.5, 1 - queries / (2 * keys));
+  if (!causal && !window)
+    return queries * keys;
+  if (queries <= keys)
+    return maskedPairs(keys - queries, keys, 0, keys, window);
+  // Data say where more queries than keys stand.
+  double keysPerQuery = keys / 2;
   if (window)
     keysPerQuery = std::min(keysPerQuery, static_cast<double>(*window));
   return queries * keysPerQuery;
+}
+
+double shardc::busiestAttentionPairs(const AttentionExtents &extents,
+                                     bool causal,
+                                     std::optional<int64_t> window) {
+  double queries = extents.globalQueries, keys = extents.globalKeys;
+  double localQueries = std::min(queries, extents.localQueries);
+  double localKeys = std::min(keys, extents.localKeys);
+  if (queries == 0 || keys == 0)
+    return 0;
+  if ((!causal && !window) || queries > keys)
+    return attentionPairs(queries, keys, causal, window) *
+           (localQueries / queries) * (localKeys / keys);
+  double parts = std::ceil(queries / localQueries);
+  double keyParts = std::ceil(keys / localKeys);
+  // Later queries see more and earlier keys are seen more, but padding may
+  // leave the last part few queries, and within a window the parts that lie
+  // side by side see most.
+  bool isAligned = window && keyParts > 1;
+  double firstPart = isAligned ? 0 : std::max(0.0, parts - 2);
+  double most = 0;
+  for (double part = firstPart; part < parts; ++part) {
+    double first = keys - queries + part * localQueries;
+    double last = std::min(first + localQueries, keys);
+    for (double keyPart = 0; keyPart < (isAligned ? keyParts : 1); ++keyPart) {
+      double begin = keyPart * localKeys;
+      double end = std::min(begin + localKeys, keys);
+      most = std::max(most, maskedPairs(first, last, begin, end, window));
+    }
+  }
+  return most;
 }

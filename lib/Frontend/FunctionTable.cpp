@@ -25,7 +25,8 @@ static const FunctionParameter kAttention[] = {{"q"},
                                                {"softcap", false}};
 static const FunctionParameter kRope[] = {
     {"x"}, {"at", false}, {"theta", false}};
-static const FunctionParameter kLabels[] = {{"logits"}, {"labels"}};
+static const FunctionParameter kLabels[] = {
+    {"logits"}, {"labels"}, {"chunks", false}};
 static const FunctionParameter kExperts[] = {{"x"}, {"gates"}, {"k", false}};
 
 static FunctionInfo elementwise(llvm::StringRef name, Function function,
@@ -111,7 +112,7 @@ static const std::vector<FunctionInfo> &table() {
                  "rope[T, H](x, theta=10000) or rope[H](x, at=pos[B])"),
       structured("cross_entropy", FunctionKind::CrossEntropy,
                  BracketKind::Names, 1, 1, kLabels,
-                 "cross_entropy[V](logits, labels)"),
+                 "cross_entropy[V](logits, labels, chunks=none)"),
       structured("dispatch", FunctionKind::Experts, BracketKind::Names, 2, 2,
                  kExperts, "dispatch[E, C](x, gates, k=2)"),
       structured("combine", FunctionKind::Experts, BracketKind::Names, 2, 2,

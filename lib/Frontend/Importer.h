@@ -346,6 +346,8 @@ private:
                             const Context &context, const Target *hint);
   Operand functionRope(const ast::Expr &call, const Slots &slots,
                        const Context &context);
+  std::optional<int64_t> readChunks(const ast::Expr *expr,
+                                    llvm::ArrayRef<int64_t> labels);
   Operand functionCrossEntropy(const ast::Expr &call, const Slots &slots,
                                const Context &context, const Target *hint);
   Operand functionSplit(const ast::Expr &call, const Slots &slots,

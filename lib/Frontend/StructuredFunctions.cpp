@@ -1,6 +1,7 @@
 //===- StructuredFunctions.cpp - Attention, rope, losses, layout ----------===//
 
 #include "Importer.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace shardc;
 using ast::Expr;
@@ -251,6 +252,37 @@ Operand Importer::functionRope(const Expr &call, const Slots &slots,
   return record(op, operands, x.indices, call.range);
 }
 
+/// `chunks=8`, `chunks=all`; nothing (and an error) for anything else.
+std::optional<int64_t> Importer::readChunks(const Expr *expr,
+                                            llvm::ArrayRef<int64_t> labels) {
+  if (!expr)
+    return shd::kNoChunks;
+  if (expr->kind == Expr::Kind::Ref && !expr->indices && expr->name == "all")
+    return shd::kAllChunks;
+  bool none = false;
+  std::optional<Scalar> number = evaluateConstant(*expr, &none);
+  if (none)
+    return shd::kNoChunks;
+  if (!number)
+    return std::nullopt;
+  std::optional<int64_t> chunks = number->asInteger();
+  if (!chunks || *chunks < 1) {
+    files.error(expr->range)
+        << "'chunks' expects 'all' or an integer of at least 1";
+    return std::nullopt;
+  }
+  uint64_t count = 1;
+  for (int64_t extent : labels)
+    count = llvm::SaturatingMultiply<uint64_t>(count, extent);
+  if (count % uint64_t(*chunks) != 0) {
+    files.error(expr->range)
+        << "'chunks' is " << *chunks << ", which does not divide the " << count
+        << " labels";
+    return std::nullopt;
+  }
+  return chunks;
+}
+
 Operand Importer::functionCrossEntropy(const Expr &call, const Slots &slots,
                                        const Context &context,
                                        const Target *hint) {
@@ -271,8 +303,9 @@ Operand Importer::functionCrossEntropy(const Expr &call, const Slots &slots,
                 << "' have " << toString(result);
     return {};
   }
+  std::optional<int64_t> chunks = readChunks(slots[2], labels.extents());
   llvm::SmallVector<const Operand *> operands{&logits, &labels};
-  if (!checkPlacements(operands, "cross_entropy"))
+  if (!chunks || !checkPlacements(operands, "cross_entropy"))
     return {};
   Type element = resultType(floatFor(logits.elementType()), hint);
   mlir::RankedTensorType type = tensorType(operands, result, element);
@@ -280,7 +313,8 @@ Operand Importer::functionCrossEntropy(const Expr &call, const Slots &slots,
     return {};
   auto op = shd::CrossEntropyOp::create(
       builder, statement->loc, type, logits.value, labels.value,
-      mlir::ValueRange(), indexing(operands, result), over[0]);
+      mlir::ValueRange(), indexing(operands, result), over[0],
+      builder.getI64IntegerAttr(*chunks));
   return record(op, operands, result, call.range);
 }
 

@@ -1,9 +1,10 @@
 //===- FusionGroups.cpp - Which operations fuse ----------------*- C++ -*-===//
 //
-// Fusion groups are fixed by the program, in its order
+// Fusion groups are fixed by dependences
 // (docs/CostModel.md#2-one-operation-on-one-device): a light operation joins
 // the group of its latest-produced operand if its indices are that group's or a
-// subset of them; else it starts one.
+// subset of them; else it starts one. Row operations join no group whose kernel
+// works on tiles, that of an einsum or attention.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,15 +33,27 @@ struct PartialSums {
   }
 };
 
+/// A row operation of a group.
+struct RowOperation {
+  Operation *op;
+  /// The indices that it reads whole, sorted.
+  llvm::SmallVector<StringRef, 2> rows;
+};
+
 struct GroupInfo {
   llvm::SmallVector<StringRef, 6> indices;
+  /// The einsum or attention that leads it, whose tiles hold no whole rows.
+  Operation *tiled = nullptr;
+  llvm::SmallVector<RowOperation, 1> rowOps;
   /// The operations that share the group's strategy (all but the leader), what
   /// their pins say, and what they make by that.
   llvm::SmallVector<Operation *, 4> ops;
   PinnedAxes pinned;
   llvm::SmallDenseMap<Value, PartialSums> made;
-  /// Groups whose values this one reads.
-  llvm::SmallVector<unsigned, 4> reads;
+  /// Groups whose values this one reads, and those that read its own.
+  llvm::SmallVector<unsigned, 4> reads, readers;
+  /// The last of the groups that it reads, directly or not, and itself.
+  unsigned latestRead = 0;
   /// It ends before a repeat that reads a value of it.
   bool isOver = false;
 };
@@ -53,6 +66,13 @@ public:
 private:
   void assign(Operation *op);
   bool join(Operation *op, unsigned group, ArrayRef<StringRef> indices);
+  bool mayHoldRows(Operation *op, unsigned group) const;
+  bool mayJoinTiles(Operation *op, const GroupInfo &group) const;
+  bool isReadIn(unsigned group, Operation *op, Operation *joining) const;
+  bool startsRows(Operation *cast) const;
+  Operation *latestOperand(Operation *op) const;
+  unsigned depthOf(Operation *op) const;
+  void addRead(unsigned reader, unsigned group);
   void endGroupsReadBy(Operation *op);
   bool addPins(Operation *op, GroupInfo &group) const;
   bool addPin(ShardingAttr pin, ArrayRef<StringRef> names,
@@ -73,7 +93,8 @@ private:
   const Mesh &mesh;
   std::vector<GroupInfo> groups;
   llvm::DenseMap<Operation *, unsigned> groupOf;
-  llvm::DenseMap<Operation *, unsigned> position;
+  /// Operations on the longest way from inputs, weights and carried values.
+  llvm::DenseMap<Operation *, unsigned> depth;
   /// Operations that cost nothing and whose result a repeat reads.
   llvm::DenseSet<Operation *> readByRepeat;
 };
@@ -108,16 +129,37 @@ llvm::SmallVector<StringRef, 6> iterationIndices(Operation *op) {
 }
 
 unsigned GroupAssigner::startGroup(ArrayRef<StringRef> indices) {
-  groups.emplace_back().indices.assign(indices.begin(), indices.end());
+  GroupInfo &group = groups.emplace_back();
+  group.indices.assign(indices.begin(), indices.end());
+  group.latestRead = groups.size() - 1;
   return groups.size() - 1;
+}
+
+/// A group that other operations join later may read a younger one.
+void GroupAssigner::addRead(unsigned reader, unsigned group) {
+  if (reader == group || llvm::is_contained(groups[reader].reads, group))
+    return;
+  groups[reader].reads.push_back(group);
+  groups[group].readers.push_back(reader);
+  SmallVector<unsigned> changed = {reader};
+  while (!changed.empty()) {
+    GroupInfo &info = groups[changed.pop_back_val()];
+    unsigned latest = info.latestRead;
+    for (unsigned read : info.reads)
+      latest = std::max(latest, groups[read].latestRead);
+    if (latest == info.latestRead)
+      continue;
+    info.latestRead = latest;
+    llvm::append_range(changed, info.readers);
+  }
 }
 
 bool GroupAssigner::readsTransitively(
     unsigned reader, unsigned group,
     llvm::SmallDenseSet<unsigned> &seen) const {
-  if (reader <= group)
-    return reader == group;
-  if (!seen.insert(reader).second)
+  if (reader == group)
+    return true;
+  if (groups[reader].latestRead < group || !seen.insert(reader).second)
     return false;
   return llvm::any_of(groups[reader].reads, [&](unsigned read) {
     return readsTransitively(read, group, seen);
@@ -306,6 +348,106 @@ void GroupAssigner::removeOperation(Operation *op, GroupInfo &group,
       addMade(each, group);
 }
 
+//===----------------------------------------------------------------------===//
+// Row operations
+//===----------------------------------------------------------------------===//
+
+bool isRowOp(Operation *op) {
+  auto cost = dyn_cast<CostOpInterface>(op);
+  return cost && cost.getFusionKind() == FusionKind::Reduction;
+}
+
+int64_t rowChunks(Operation *op) {
+  return isRowOp(op) ? cast<CostOpInterface>(op).getRowChunks() : kNoChunks;
+}
+
+bool isRowFactor(const Factor &factor) {
+  return factor.kind == FactorKind::Reduction ||
+         factor.kind == FactorKind::Statistic ||
+         factor.kind == FactorKind::StatisticReduction;
+}
+
+/// The indices that a row operation reads whole.
+SmallVector<StringRef, 2> rowsOf(Operation *op) {
+  // The names live as long as the operation's attributes do.
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  SmallVector<StringRef, 2> rows;
+  for (StringRef name : iterationIndices(op))
+    if (std::optional<unsigned> factor = rule.findFactor(name))
+      if (isRowFactor(rule.factors[*factor]))
+        rows.push_back(name);
+  llvm::sort(rows);
+  return rows;
+}
+
+/// A reduction that tiles of rows can do in parts, one operation at the end: a
+/// sum, a mean, a maximum.
+bool isReduction(Operation *op) {
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  if (rule.statistics.size() > 1)
+    return false;
+  for (auto [number, factor] : llvm::enumerate(rule.factors))
+    for (const TensorFactors &result : rule.results)
+      if (isRowFactor(factor) && hasFactor(result, number))
+        return false;
+  return true;
+}
+
+/// True if the operation's results are read in the group, by an operation that
+/// is in it or by `joining`.
+bool GroupAssigner::isReadIn(unsigned group, Operation *op,
+                             Operation *joining) const {
+  return llvm::any_of(op->getUsers(), [&](Operation *user) {
+    auto it = groupOf.find(user);
+    return user == joining || (it != groupOf.end() && it->second == group);
+  });
+}
+
+/// Behind a product, a row operation joins only if the program asks for it by
+/// chunks; behind that, reductions of its results.
+bool GroupAssigner::mayJoinTiles(Operation *op, const GroupInfo &group) const {
+  if (group.rowOps.empty())
+    return rowChunks(op) != kNoChunks &&
+           cast<CostOpInterface>(group.tiled).runsInChunks();
+  const RowOperation &first = group.rowOps.front();
+  if (rowChunks(op) != kNoChunks)
+    return rowChunks(op) == rowChunks(first.op) && rowsOf(op) == first.rows;
+  return isReduction(op) && llvm::none_of(first.rows, [&](StringRef name) {
+           return llvm::is_contained(iterationIndices(op), name);
+         });
+}
+
+/// A group holds row operations over one set of indices, and reductions over
+/// others that nobody in it reads.
+bool GroupAssigner::mayHoldRows(Operation *op, unsigned number) const {
+  const GroupInfo &group = groups[number];
+  if (isRowOp(op) && group.tiled && !mayJoinTiles(op, group))
+    return false;
+  SmallVector<RowOperation, 2> rowOps(group.rowOps.begin(), group.rowOps.end());
+  if (isRowOp(op))
+    rowOps.push_back({op, rowsOf(op)});
+  return rowOps.empty() || llvm::any_of(rowOps, [&](const RowOperation &kept) {
+           return llvm::all_of(rowOps, [&](const RowOperation &other) {
+             return other.rows == kept.rows ||
+                    (isReduction(other.op) && !isReadIn(number, other.op, op));
+           });
+         });
+}
+
+/// A widening cast that only row operations read is theirs, so that they read
+/// the narrow type, unless they are in the product's group themselves.
+bool GroupAssigner::startsRows(Operation *op) const {
+  auto cost = cast<CostOpInterface>(op);
+  if (!cost.isCast() || op->use_empty() ||
+      elementBits(getElementTypeOrSelf(onlyResult(op))) <=
+          elementBits(getElementTypeOrSelf(op->getOperand(0))))
+    return false;
+  return llvm::all_of(op->getUsers(), isRowOp) &&
+         llvm::any_of(op->getUsers(), [](Operation *user) {
+           return rowChunks(user) == kNoChunks;
+         });
+}
+
 /// A repeat, or what is in it, reads the results of groups around it, or what
 /// costs nothing to make of them: these groups must have run.
 void GroupAssigner::endGroupsReadBy(Operation *op) {
@@ -336,9 +478,12 @@ void GroupAssigner::endGroupsReadBy(Operation *op) {
 bool GroupAssigner::join(Operation *op, unsigned number,
                          ArrayRef<StringRef> indices) {
   GroupInfo &group = groups[number];
-  if (group.isOver || !llvm::all_of(indices, [&](StringRef name) {
-        return llvm::is_contained(group.indices, name);
-      }))
+  if (group.isOver || (group.tiled && startsRows(op)) ||
+      !llvm::all_of(indices,
+                    [&](StringRef name) {
+                      return llvm::is_contained(group.indices, name);
+                    }) ||
+      !mayHoldRows(op, number))
     return false;
   llvm::SmallDenseSet<unsigned> seen;
   for (Value operand : op->getOperands()) {
@@ -350,15 +495,46 @@ bool GroupAssigner::join(Operation *op, unsigned number,
     bool isApart = maker != operand.getDefiningOp() ||
                    (isLeaderOp(maker) && operand != groupValue(maker));
     if (it->second == number ? isApart
-                             : it->second > number &&
-                                   readsTransitively(it->second, number, seen))
+                             : readsTransitively(it->second, number, seen))
       return false;
   }
   PinnedAxes pinned = group.pinned;
-  if (addOperation(op, group))
+  if (addOperation(op, group)) {
+    if (isRowOp(op))
+      group.rowOps.push_back({op, rowsOf(op)});
     return true;
+  }
   removeOperation(op, group, std::move(pinned));
   return false;
+}
+
+/// Views cost nothing and are no deeper than what they show; a repeat is deeper
+/// than all that it reads.
+unsigned GroupAssigner::depthOf(Operation *op) const {
+  unsigned deepest = 0;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        deepest = std::max(deepest, depth.lookup(def));
+  });
+  auto cost = dyn_cast<CostOpInterface>(op);
+  bool counts =
+      isa<RepeatOp>(op) || (cost && cost.getFusionKind() != FusionKind::Free);
+  return deepest + (counts ? 1 : 0);
+}
+
+/// The operand that is produced last, by dependences: the deepest, of equally
+/// deep ones the leftmost.
+Operation *GroupAssigner::latestOperand(Operation *op) const {
+  Operation *latest = nullptr;
+  for (Value operand : op->getOperands()) {
+    Operation *def = operand.getDefiningOp();
+    if (def && def->getBlock() == op->getBlock() &&
+        !isa<ConstantOp, PartOp>(def) &&
+        (!latest || depth.lookup(def) > depth.lookup(latest)))
+      latest = def;
+  }
+  return latest;
 }
 
 void GroupAssigner::assign(Operation *op) {
@@ -366,32 +542,25 @@ void GroupAssigner::assign(Operation *op) {
   bool isLeader = isLeaderOp(op);
   std::optional<unsigned> group;
   if (!isLeader) {
-    Operation *latest = nullptr;
-    for (Value operand : op->getOperands()) {
-      Operation *def = operand.getDefiningOp();
-      if (def && def->getBlock() == op->getBlock() &&
-          !isa<ConstantOp, PartOp>(def) &&
-          (!latest || position.lookup(def) > position.lookup(latest)))
-        latest = def;
-    }
-    auto it = groupOf.find(latest);
-    if (latest && it != groupOf.end() && join(op, it->second, indices))
+    auto it = groupOf.find(latestOperand(op));
+    if (it != groupOf.end() && join(op, it->second, indices))
       group = it->second;
   }
   if (!group && isLeader) {
     group = startGroup(cast<ShardingRuleOpInterface>(op).getWrittenIndices());
+    if (!cast<CostOpInterface>(op).holdsRows())
+      groups[*group].tiled = op;
   } else if (!group) {
     // Pins of one operation that contradict each other are reported where its
     // strategies are enumerated.
     group = startGroup(indices);
     addOperation(op, groups[*group]);
+    if (isRowOp(op))
+      groups[*group].rowOps.push_back({op, rowsOf(op)});
   }
-  for (Value operand : op->getOperands()) {
-    auto it = groupOf.find(makerOf(operand));
-    if (it != groupOf.end() && it->second != *group &&
-        !llvm::is_contained(groups[*group].reads, it->second))
-      groups[*group].reads.push_back(it->second);
-  }
+  for (Value operand : op->getOperands())
+    if (auto it = groupOf.find(makerOf(operand)); it != groupOf.end())
+      addRead(*group, it->second);
   groupOf[op] = *group;
   op->setAttr(kGroup,
               GroupAttr::get(op->getContext(), *group,
@@ -400,7 +569,6 @@ void GroupAssigner::assign(Operation *op) {
 
 void GroupAssigner::visit(Block &block) {
   for (Operation &op : block) {
-    position[&op] = position.size();
     endGroupsReadBy(&op);
     if (auto cost = dyn_cast<CostOpInterface>(op);
         cost && cost.getFusionKind() != FusionKind::Free)
@@ -408,6 +576,7 @@ void GroupAssigner::visit(Block &block) {
     for (Region &region : op.getRegions())
       for (Block &inner : region)
         visit(inner);
+    depth[&op] = depthOf(&op);
   }
 }
 

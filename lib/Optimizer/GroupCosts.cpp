@@ -1,12 +1,53 @@
 //===- GroupCosts.cpp - Roofline of fused operations -----------*- C++ -*-===//
 
 #include "shardc/Optimizer/GroupCosts.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Names.h"
 
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
+
+Strategy shardc::explicitStrategy(const Mesh &mesh, Operation *op,
+                                  const ShardingRule &rule) {
+  SmallVector<std::optional<Layout>> operands, results;
+  auto layoutOf = [&](Value value) -> std::optional<Layout> {
+    if (!hasLayout(value))
+      return std::nullopt;
+    return explicitLayout(mesh, value.getType());
+  };
+  for (unsigned i = 0; i < rule.operands.size(); ++i)
+    operands.push_back(layoutOf(op->getOperand(i)));
+  for (Value result : op->getResults())
+    results.push_back(layoutOf(result));
+  std::optional<Strategy> strategy =
+      inferStrategy(mesh, rule, operands, results);
+  assert(strategy && "the verifier has checked the operation's shardings");
+  return *strategy;
+}
+
+DeviceFlops shardc::deviceFlops(const Mesh &mesh, Operation *op) {
+  auto cost = dyn_cast<CostOpInterface>(op);
+  if (!cost)
+    return {};
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  SmallVector<int64_t, 6> extents;
+  for (const Factor &factor : rule.factors)
+    extents.push_back(factor.extent);
+  // The type that the units compute in does not matter here.
+  Machine machine;
+  double all = cost.getWork(extents, machine).matrixFlops;
+  if (all == 0)
+    return {};
+  Strategy strategy = explicitStrategy(mesh, op, rule);
+  double parts = 1;
+  for (const AxisList &axes : strategy.factorAxes)
+    for (AxisIndex axis : axes)
+      parts *= double(mesh.axes[axis].size);
+  return {cost.getWork(localExtents(mesh, rule, strategy), machine).matrixFlops,
+          all / parts};
+}
 
 static const PartWork::Access *findAccess(ArrayRef<PartWork::Access> list,
                                           const PartWork::Access &wanted) {
@@ -53,6 +94,42 @@ void shardc::addOperation(const PlanningContext &context, Operation *op,
     part.writes.push_back(
         {result, resultLayout(rule, strategy, result.getResultNumber()),
          bytes});
+}
+
+/// The indices along which a chunked row operation is cut: those of its result.
+static SmallVector<std::string, 4> chunkedIndices(ArrayRef<Operation *> rest) {
+  for (Operation *op : rest)
+    if (separateChunks(op) != kNoChunks)
+      return indexNames(op->getResults().front());
+  return {};
+}
+
+PartWork shardc::inChunks(PartWork part, Operation *leader,
+                          ArrayRef<Operation *> rest) {
+  int64_t chunks = separateChunks(rest);
+  if (chunks == kNoChunks)
+    return part;
+  SmallVector<std::string, 4> cut = chunkedIndices(rest);
+  auto isCut = [&](auto names) {
+    return llvm::any_of(names, [&](const auto &name) {
+      return llvm::any_of(cut, [&](const std::string &each) {
+        return StringRef(each) == StringRef(name);
+      });
+    });
+  };
+  IndexingAttr indexing = cast<ShardingRuleOpInterface>(leader).getIndexing();
+  for (PartWork::Access &read : part.reads) {
+    // The inputs of a prologue have their own names.
+    bool isOperand = false, isWhole = true;
+    for (unsigned i = 0; i < indexing.getOperands().size(); ++i)
+      if (rootValue(leader->getOperand(i)) == read.value) {
+        isOperand = true;
+        isWhole &= !isCut(indexing.getOperandIndices(i));
+      }
+    if (isOperand ? isWhole : !isCut(indexNames(read.value)))
+      read.bytes *= double(chunks);
+  }
+  return part;
 }
 
 GroupCost shardc::costParts(const Machine &machine, const PartWork &first,

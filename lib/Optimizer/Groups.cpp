@@ -104,6 +104,15 @@ void NetworkBuilder::costGroup(unsigned group) {
   std::vector<PartWork> leaders = works(leader), rests = works(rest);
   std::vector<Picoseconds> leaderAlone = timesAlone(leader, leaders),
                            restAlone = timesAlone(rest, rests);
+  // In chunks they are kernels of their own, but one value stays small.
+  ArrayRef<Operation *> restOps = network.graph.chunks[rest].ops;
+  int64_t chunks = separateChunks(restOps);
+  std::vector<Picoseconds> leaderInChunks;
+  for (const PartWork &part : leaders)
+    if (chunks != kNoChunks)
+      leaderInChunks.push_back(timeOf(
+          inChunks(part, network.graph.chunks[leader].ops.front(), restOps),
+          nullptr, {unsigned(leader)}));
   unsigned index = network.graph.valueIndex.lookup(
       groupValue(network.graph.chunks[leader].ops.front()));
   const GraphValue &value = network.graph.values[index];
@@ -112,7 +121,6 @@ void NetworkBuilder::costGroup(unsigned group) {
   bool isApart = pin || leavesItsGroup(value);
   bool onlyHere = staysInGroup(value);
   TensorShape shape = shapeOf(index);
-  unsigned chunks[] = {unsigned(leader), unsigned(rest)};
   std::vector<Layout> storedLayouts =
       pin ? std::vector<Layout>{*pin}
           : distinct(network.domains[leader].layoutsOf(value));
@@ -150,18 +158,24 @@ void NetworkBuilder::costGroup(unsigned group) {
       bool fused = fuses[wantOf[b]];
       Picoseconds apart = saturatingAdd(leaderAlone[a], restAlone[b]);
       bool isForbidden = read.costs.isForbidden();
-      Picoseconds time =
-          fused && !isForbidden ? timeOf(leaders[a], &rests[b], chunks) : apart;
+      bool together = fused && !isForbidden;
+      Picoseconds time = !together ? apart
+                         : chunks != kNoChunks
+                             ? saturatingAdd(leaderInChunks[a], restAlone[b])
+                             : timeOf(leaders[a], &rests[b],
+                                      {unsigned(leader), unsigned(rest)});
       EntryCosts costs = scale.kernel(time, value.count);
       costs += read.costs;
       table.append(costs);
       groupTimes.push_back(time);
       readTimes.push_back(read.time);
       bool counts = !fused && !isForbidden;
-      life.push_back(counts && onlyHere
-                         ? wholeBytes(shape.localBytes(context.mesh(),
-                                                       storedLayouts[stored]))
-                         : 0);
+      bool isStored = counts || (together && chunks != kNoChunks);
+      int64_t bytes =
+          wholeBytes(shape.localBytes(context.mesh(), storedLayouts[stored]));
+      if (!counts && isStored)
+        bytes = llvm::divideCeil(bytes, chunks);
+      life.push_back(isStored && onlyHere ? bytes : 0);
       extra.push_back(counts ? read.bytes : 0);
     }
   }

@@ -218,6 +218,18 @@ std::string ExpressionPrinter::attention(AttentionOp attention) {
   return text + ")";
 }
 
+/// `, chunks=8`; nothing without chunks.
+static std::string chunksText(CrossEntropyOp loss) {
+  switch (int64_t chunks = loss.getRowChunks()) {
+  case kNoChunks:
+    return "";
+  case kAllChunks:
+    return ", chunks=all";
+  default:
+    return ", chunks=" + std::to_string(chunks);
+  }
+}
+
 std::string ExpressionPrinter::rope(RopeOp rope) {
   SmallVector<StringRef> names;
   if (rope.getPositions())
@@ -255,7 +267,7 @@ std::string ExpressionPrinter::print() {
       .Case([&](RopeOp r) { return rope(r); })
       .Case([&](CrossEntropyOp loss) {
         return "cross_entropy" + brackets(loss.getClasses()) + "(" +
-               operands(0, 2) + ")";
+               operands(0, 2) + chunksText(loss) + ")";
       })
       .Case([&](SplitOp split) {
         return "split[" + split.getWhole().str() + " -> " +

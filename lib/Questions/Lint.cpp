@@ -70,9 +70,14 @@ private:
   void addAxisTrials(Candidate &candidate, const std::string &axis);
   void addDimTrial(Candidate &candidate, const Suspect &suspect);
   void addWrittenPins();
+  void addUnchunkedLosses();
   Trial withoutPins() const;
   static bool isOfPins(const LintFinding &finding) {
     return finding.kind == "pin-costs" || finding.kind == "pins-cost";
+  }
+  /// Known by what the change saves alone.
+  static bool isOfChange(const LintFinding &finding) {
+    return isOfPins(finding) || finding.kind == "unfused-loss";
   }
   void tryAll();
   void keep(Candidate &candidate);
@@ -319,6 +324,25 @@ void Linter::addWrittenPins() {
   all.trials.push_back(withoutPins());
 }
 
+/// Logits that are written and read again, where a fused kernel would not.
+void Linter::addUnchunkedLosses() {
+  for (unsigned number : unchunkedLosses(operations)) {
+    Operation *loss = operations[number];
+    std::string logits = valueName(loss->getOperand(0));
+    Candidate &candidate = candidates.emplace_back();
+    candidate.finding.kind = "unfused-loss";
+    candidate.finding.text = "the logits" +
+                             (logits.empty() ? "" : " '" + logits + "'") +
+                             " are written for a cross_entropy, and read again";
+    candidate.finding.loc = locationText(loss->getLoc());
+    Trial &trial = candidate.trials.emplace_back();
+    trial.fix.kind = "chunks";
+    trial.fix.change = "cross_entropy(..., chunks=all)";
+    trial.fix.loc = candidate.finding.loc;
+    trial.variant = Variant::inChunks({number}, kAllChunks);
+  }
+}
+
 Trial Linter::withoutPins() const {
   Trial trial;
   trial.fix.kind = "unpin";
@@ -339,7 +363,7 @@ void Linter::tryAll() {
     order.push_back(&candidate);
   // Annotations first: they are few.
   auto rank = [](const Candidate *each) {
-    return isOfPins(each->finding) ? INT64_MAX : each->finding.cost;
+    return isOfChange(each->finding) ? INT64_MAX : each->finding.cost;
   };
   llvm::stable_sort(order, [&](const Candidate *a, const Candidate *b) {
     return rank(a) > rank(b);
@@ -378,7 +402,7 @@ void Linter::keep(Candidate &candidate) {
   }
   if (!isWorthwhile)
     return;
-  if (isOfPins(finding))
+  if (isOfChange(finding))
     finding.cost = finding.fix.saves;
   // Together they are a finding if no one of them costs as much.
   if (finding.kind == "pins-cost" &&
@@ -409,6 +433,7 @@ std::optional<Lint> Linter::run() {
   if (!result.plan.fits)
     return std::move(result);
   addWrittenPins();
+  addUnchunkedLosses();
   result.suspects = candidates.size();
   tryAll();
   for (Candidate &candidate : candidates)

@@ -29,3 +29,40 @@ void shardc::setPinAt(ArrayRef<Operation *> operations, PinPlace place,
   else
     setResultPin(onlyResult(op), pin);
 }
+
+/// The leader behind elementwise operations, or null.
+static Operation *productOf(Value value) {
+  Operation *maker = value.getDefiningOp();
+  while (auto cost = dyn_cast_or_null<CostOpInterface>(maker)) {
+    if (cost.getFusionKind() == FusionKind::Leader)
+      return cost.runsInChunks() ? maker : nullptr;
+    if (cost.getFusionKind() != FusionKind::Elementwise)
+      return nullptr;
+    maker = maker->getOperand(0).getDefiningOp();
+  }
+  return nullptr;
+}
+
+std::vector<unsigned>
+shardc::unchunkedLosses(llvm::ArrayRef<Operation *> operations) {
+  std::vector<unsigned> losses;
+  for (auto [number, op] : llvm::enumerate(operations))
+    if (auto loss = dyn_cast<CrossEntropyOp>(op);
+        loss && loss.getRowChunks() == kNoChunks && productOf(loss.getLogits()))
+      losses.push_back(number);
+  return losses;
+}
+
+int64_t shardc::numLabels(Operation *loss) {
+  return cast<CrossEntropyOp>(loss).getLabels().getType().getNumElements();
+}
+
+Variant Variant::inChunks(std::vector<unsigned> losses, int64_t chunks) {
+  Variant variant;
+  variant.edit = [losses, chunks](ProgramOp program) {
+    std::vector<Operation *> operations = operationsOf(program);
+    for (unsigned number : losses)
+      cast<CrossEntropyOp>(operations[number]).setChunks(chunks);
+  };
+  return variant;
+}

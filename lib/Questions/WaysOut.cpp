@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -64,6 +65,7 @@ private:
   void addDims();
   void addPins();
   void addPadding();
+  void addChunks();
   void addSearch();
   void addLimit();
   void openSingly();
@@ -246,6 +248,32 @@ void WayFinder::addPadding() {
     if (!variant.text)
       return std::nullopt;
     return Trial{"--allow-padding", variant};
+  };
+}
+
+/// Logits take a part of their memory where product and loss run in chunks, and
+/// none in one kernel.
+void WayFinder::addChunks() {
+  std::vector<Operation *> operations =
+      operationsOf(*program->module->getOps<ProgramOp>().begin());
+  std::vector<unsigned> losses = unchunkedLosses(operations);
+  if (losses.empty())
+    return;
+  int64_t labels = 0;
+  for (unsigned number : losses)
+    labels = std::gcd(labels, numLabels(operations[number]));
+  constexpr int64_t kChunks[] = {8, 64};
+  Way &way = ways.emplace_back();
+  way.kind = "chunks";
+  way.maxSteps = kMaxSteps;
+  way.trial = [losses, labels, kChunks](unsigned step) -> std::optional<Trial> {
+    bool isAll = step > std::size(kChunks);
+    int64_t chunks = isAll ? kAllChunks : kChunks[step - 1];
+    if (!isAll && labels % chunks != 0)
+      chunks = kAllChunks;
+    std::string text = chunks == kAllChunks ? "all" : std::to_string(chunks);
+    return Trial{"cross_entropy(..., chunks=" + text + ")",
+                 Variant::inChunks(losses, chunks)};
   };
 }
 
@@ -506,6 +534,7 @@ std::vector<Report::WayOut> WayFinder::run() {
   addDims();
   addPins();
   addPadding();
+  addChunks();
   addLimit();
   // Where few can be tried, one of each kind.
   std::map<StringRef, unsigned> ofKind;
@@ -519,8 +548,9 @@ std::vector<Report::WayOut> WayFinder::run() {
     tryAll(steps);
   // A limit is the user's to raise, unless the machine has no more.
   bool hasMore = report.memory.peak <= report.memory.capacity;
-  std::vector<StringRef> kinds = {"search", "pins", "padding", "dim", "mesh"};
-  kinds.insert(hasMore ? kinds.begin() + 3 : kinds.end(), "limit");
+  std::vector<StringRef> kinds = {"search", "pins", "padding",
+                                  "chunks", "dim",  "mesh"};
+  kinds.insert(hasMore ? kinds.begin() + 4 : kinds.end(), "limit");
   std::vector<Report::WayOut> result;
   for (bool fits : {true, false})
     for (StringRef kind : kinds)

@@ -61,6 +61,7 @@ private:
   LogicalResult placeChunk(spmd::PlaceOp op);
   LogicalResult carry(Operation *op, ValueRange from, ValueRange to);
   FailureOr<shd::TensorList> evaluate(Operation *op, unsigned device);
+  void countWork(Operation *op);
   FailureOr<SmallVector<const Tensor *>> operands(Operation *op,
                                                   unsigned device);
   TensorRef read(Operation *op, Value value, unsigned device);
@@ -77,6 +78,7 @@ private:
   /// By operation and device.
   llvm::DenseMap<Operation *, std::vector<SmallVector<FactorRange, 4>>> ranges;
   llvm::MapVector<Operation *, RunResult::Executed> executed;
+  llvm::MapVector<Operation *, RunResult::Work> work;
   RunResult result;
 };
 
@@ -192,7 +194,24 @@ FailureOr<shd::TensorList> Interpreter::evaluate(Operation *op,
   return results;
 }
 
+void Interpreter::countWork(Operation *op) {
+  auto cost = dyn_cast<shd::CostOpInterface>(op);
+  if (!cost || !isa<shd::ShardingRuleOpInterface>(op))
+    return;
+  SmallVector<double, 4> flops;
+  for (unsigned device = 0; device < devices.size(); ++device)
+    flops.push_back(cost.getExecutedFlops(rangesOf(op, device)));
+  if (llvm::all_of(flops, [](double each) { return each == 0; }))
+    return;
+  RunResult::Work &sum = work[op];
+  sum.op = op;
+  sum.flops.resize(devices.size());
+  for (auto [total, each] : llvm::zip_equal(sum.flops, flops))
+    total += each;
+}
+
 LogicalResult Interpreter::compute(Operation *op) {
+  countWork(op);
   SmallVector<std::vector<TensorRef>, 1> parts(op->getNumResults());
   for (unsigned device = 0; device < devices.size(); ++device) {
     FailureOr<shd::TensorList> values = evaluate(op, device);
@@ -651,6 +670,8 @@ FailureOr<RunResult> Interpreter::run(Operation *op) {
                               : runBlock(program)))
     return failure();
   program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto it = work.find(op); it != work.end())
+      result.work.push_back(std::move(it->second));
     if (auto it = executed.find(op); it != executed.end())
       result.collectives.push_back(std::move(it->second));
   });

@@ -281,8 +281,12 @@ LogicalResult PointRunner::store(Value tensor, const Iterations &at) {
   if (order.staysOnChip(tensor))
     return success();
   MemoryMeter::Key key = keyOf(tensor, at);
-  if (!worksInPlace(tensor, stored))
-    meter.hold(key, current);
+  if (!worksInPlace(tensor, stored)) {
+    DeviceBytes kept = current;
+    for (int64_t &bytes : kept)
+      bytes = shd::bytesOfChunk(tensor, bytes);
+    meter.hold(key, kept);
+  }
   if (steps.empty())
     return success();
   for (auto [all, kept] : llvm::zip_equal(taken, current))

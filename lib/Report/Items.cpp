@@ -3,6 +3,7 @@
 #include "Collect.h"
 #include "Names.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Schedule/Prices.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -62,6 +63,8 @@ void ItemCollector::addPart(Operation *first, GroupCostAttr price, int repeat) {
         for (Operation *before : parts.lookup(group))
           compute.prologue.push_back(functionName(before).str());
   compute.cost = groupPrice(price);
+  for (Operation *op : part)
+    compute.meanMatrixFlops += deviceFlops(model.mesh(), op).mean;
   compute.sharding = llvm::join(
       llvm::map_range(leader->getResults(),
                       [&](Value result) {

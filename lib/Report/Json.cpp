@@ -203,7 +203,9 @@ Json flops(const Report::Flops &flops) {
           {"mfu", number(flops.mfu)},
           {"mfu_full_attention", number(flops.mfuFullAttention)},
           {"hfu", number(flops.hfu)},
-          {"per_token", number(flops.perToken)}};
+          {"per_token", number(flops.perToken)},
+          {"device_mean", number(flops.mean)},
+          {"imbalance", number(flops.imbalance())}};
 }
 
 Json memory(const Report &report) {
@@ -322,6 +324,7 @@ void addCompute(Json &object, const ReportItem &item,
   object["prologue"] = strings(compute.prologue);
   object["vector_flops"] = number(cost.vectorFlops);
   object["critical_intensity"] = number(compute.criticalIntensity());
+  object["imbalance"] = number(compute.imbalance());
 }
 
 void addCollective(Json &object, const ReportItem &item,

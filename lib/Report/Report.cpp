@@ -132,6 +132,7 @@ void Totals::addCompute(const ReportItem &item, const GroupCost &cost) {
   accumulate(cost.bound() == OpBound::Compute ? computeBound : hbmBound,
              item.total);
   report.flops.device += cost.matrixFlops * double(item.count);
+  report.flops.mean += item.compute()->meanMatrixFlops * double(item.count);
   report.traffic.hbm += cost.hbmBytes * double(item.count);
 }
 
@@ -340,7 +341,8 @@ void fillFlops(ProgramOp program, const FlopsByType &work,
   double executed = 0;
   for (const ReportItem &item : report.items)
     if (const ReportCompute *compute = item.compute())
-      executed += compute->cost.matrixSeconds * double(item.count);
+      executed += compute->cost.matrixSeconds / compute->imbalance() *
+                  double(item.count);
   report.flops.hfu = std::min(1.0, executed / step);
 }
 

@@ -359,8 +359,8 @@ void MemoryProfiler::addValue(const GraphValue &value) {
   EarlyBuffer early = isFree ? earlyUse(value.value) : EarlyBuffer();
   bool isView = value.kind == GraphValue::Kind::Part;
   if (!isView && !isInPlace(value, stored) && !staysOnChip(value))
-    addEarly(stored, kindOf(value), value.begin, value.end, bytesOf(stored),
-             early);
+    addEarly(stored, kindOf(value), value.begin, value.end,
+             bytesOfChunk(value.value, bytesOf(stored)), early);
   if (stored != value.value) {
     // As made, it is needed until what it becomes is read.
     SmallVector<Operation *, 2> steps = stepsBetween(value.value, stored);

@@ -76,6 +76,16 @@ static Json memory(const Verification &verification) {
   return result;
 }
 
+/// FLOPs of each device, and those of the busiest one of each operation.
+static Json flops(const Verification &verification) {
+  if (!verification.flops)
+    return nullptr;
+  const Verification::Flops &flops = *verification.flops;
+  return {{"predicted", flops.predicted},
+          {"executed",
+           std::vector<double>(flops.executed.begin(), flops.executed.end())}};
+}
+
 /// In program order; of a ring in place of a collective the kind is
 /// `ring_shift`, and `in_chunks` the collective's.
 static Json collectives(const Verification &verification) {
@@ -131,6 +141,7 @@ void shardc::printVerificationJson(raw_ostream &os,
   object["dims"] = dims(verification);
   object["operations"] = verification.operations;
   object["memory"] = memory(verification);
+  object["flops"] = flops(verification);
   object["results"] = results(verification);
   object["collectives"] = collectives(verification);
   object["first_difference"] = first(verification);

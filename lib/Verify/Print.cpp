@@ -180,6 +180,20 @@ static void printMemory(raw_ostream &os, const Verification &verification) {
   printFact(os, "memory", text);
 }
 
+static void printFlops(raw_ostream &os, const Verification &verification) {
+  if (!verification.flops)
+    return;
+  const Verification::Flops &flops = *verification.flops;
+  double most = *llvm::max_element(flops.executed);
+  double least = *llvm::min_element(flops.executed);
+  std::string text = formatScaled(most) + " on ";
+  text += least == most ? "each device"
+                        : "the busiest device, " + formatScaled(least) +
+                              " on the least busy";
+  printFact(os, "FLOPs",
+            text + (flops.wrong ? "; not as predicted" : ", as predicted"));
+}
+
 void shardc::printVerification(raw_ostream &os,
                                const Verification &verification,
                                StringRef file) {
@@ -193,6 +207,7 @@ void shardc::printVerification(raw_ostream &os,
           plural(int64_t(verification.run.collectives.size()), "collective") +
           " between them");
   printMemory(os, verification);
+  printFlops(os, verification);
   printResults(os, verification);
   printCollectives(os, verification);
 }
@@ -222,6 +237,12 @@ static std::string describe(const Devices &devices,
   return text;
 }
 
+static std::string exactText(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.12g", value);
+  return text;
+}
+
 void shardc::emitDifferences(const Verification &verification) {
   Devices devices(verification.mesh);
   auto emitMemory = [&](const std::optional<Verification::Memory> &memory,
@@ -238,6 +259,13 @@ void shardc::emitDifferences(const Verification &verification) {
   };
   emitMemory(verification.inOrder, "in program order");
   emitMemory(verification.asScheduled, "as scheduled");
+  if (verification.flops && verification.flops->wrong) {
+    const Verification::Flops::Wrong &wrong = *verification.flops->wrong;
+    emitError(wrong.loc) << "the busiest device executes "
+                         << exactText(wrong.executed)
+                         << " FLOPs; predicted were "
+                         << exactText(wrong.predicted);
+  }
   for (const Verification::Result &result : verification.results) {
     if (!result.differs)
       continue;

@@ -1,6 +1,7 @@
 //===- Verify.cpp - Proof of a plan by execution --------------------------===//
 
 #include "shardc/Verify/Verify.h"
+#include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Schedule/Memory.h"
 #include "shardc/Shrink/Shrink.h"
@@ -309,6 +310,48 @@ RunSchedule convertSchedule(const RunSchedule &schedule, Operation *from,
   return result;
 }
 
+/// FLOPs of each operation's busiest device in all of its runs, in program
+/// order; 0 for others.
+std::vector<double> predictFlops(shd::ProgramOp program) {
+  Mesh mesh = shd::toMesh(program.getMeshAttr());
+  std::vector<double> flops;
+  program->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    flops.push_back(deviceFlops(mesh, op).busiest *
+                    double(shd::executionCount(op)));
+  });
+  return flops;
+}
+
+/// Compares what was executed with the prediction, operation by operation;
+/// nothing if the devices' program has others.
+std::optional<Verification::Flops>
+compareFlops(ArrayRef<double> predicted, spmd::ProgramOp device,
+             ArrayRef<RunResult::Work> executed) {
+  std::vector<Operation *> ops;
+  device->walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
+  if (ops.size() != predicted.size())
+    return std::nullopt;
+  llvm::DenseMap<Operation *, ArrayRef<double>> ofOp;
+  for (const RunResult::Work &work : executed)
+    ofOp[work.op] = work.flops;
+  Verification::Flops result;
+  result.executed.assign(shd::toMesh(device.getMeshAttr()).numDevices(), 0);
+  for (auto [op, expected] : llvm::zip_equal(ops, predicted)) {
+    result.predicted += expected;
+    double most = 0;
+    for (auto [total, flops] :
+         llvm::zip_first(ofOp.lookup(op), result.executed)) {
+      flops += total;
+      most = std::max(most, total);
+    }
+    bool agrees =
+        std::abs(most - expected) <= kVerifyTolerance * std::max(1.0, expected);
+    if (!agrees && !result.wrong)
+      result.wrong = {op->getLoc(), expected, most};
+  }
+  return result;
+}
+
 template <typename Program> Program programOf(ModuleOp module) {
   return *module.getOps<Program>().begin();
 }
@@ -366,6 +409,7 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
     applyShrinking(whole, shrinking);
   }
   auto original = programOf<shd::ProgramOp>(planned);
+  std::vector<double> flops = predictFlops(explicitPlan);
   Verification::Memory inOrder, asScheduled;
   if (options.schedule) {
     inOrder.predicted = profileMemory(explicitPlan).peak;
@@ -386,6 +430,9 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
           : Verifier(whole, device, options).verify();
   if (failed(result))
     return failure();
+  result->flops = compareFlops(flops, device, result->run.work);
+  if (result->flops)
+    result->holds &= !result->flops->wrong;
   result->fullMesh = fullMesh;
   for (auto [dim, before] : llvm::zip_equal(result->dims, dims))
     dim.full = before.full;

@@ -1319,7 +1319,12 @@ void Generator::lossStatement() {
   Expression logits = bounded(chance(40) ? product(all, 0) : floatLeaf(all), 1);
   Expression right = logits;
   right.text = "cross_entropy[" + dims[v].name + "](" + logits.text + ", " +
-               positions(indices).text + ")";
+               positions(indices).text;
+  if (chance(20))
+    right.text += ", chunks=all";
+  else if (!indices.empty() && chance(30))
+    right.text += ", chunks=" + dims[indices.front()].name;
+  right.text += ")";
   right.exact = false;
   right.magnitude = 1.5;
   count("cross_entropy");

@@ -66,11 +66,27 @@ std::optional<std::string> missingPeak(const Machine &machine,
 std::string computeType(const Machine &machine,
                         llvm::ArrayRef<llvm::StringRef> types);
 
-/// Fraction of T x S query-key pairs that attention computes, times T x S:
-/// all of them; causal, S * T * max(1/2, 1 - T / 2S); a window caps the keys of
-/// each query at `window`.
+/// Query-key pairs that attention computes. Causal, with the queries at the
+/// last positions, those below the diagonal, half of it included: S * T * (1 -
+/// T / 2S), and never less than half of all; a window leaves each query
+/// `window` keys.
 double attentionPairs(double queries, double keys, bool causal,
                       std::optional<int64_t> window);
+/// The pairs of the queries at positions [first, last) with the keys of [begin,
+/// end), under a causal mask and perhaps a window.
+double maskedPairs(double first, double last, double begin, double end,
+                   std::optional<int64_t> window);
+
+/// The queries and keys of an attention, on all devices and on one.
+struct AttentionExtents {
+  double globalQueries = 1, localQueries = 1;
+  double globalKeys = 1, localKeys = 1;
+};
+/// The pairs of the device that computes most, where consecutive queries and
+/// keys lie on one device: causal, the one with the last queries and the first
+/// keys.
+double busiestAttentionPairs(const AttentionExtents &extents, bool causal,
+                             std::optional<int64_t> window);
 
 } // namespace shardc
 

@@ -13,6 +13,17 @@
 
 namespace shardc {
 
+/// The strategy of an operation whose plan is in its types.
+Strategy explicitStrategy(const Mesh &mesh, mlir::Operation *op,
+                          const ShardingRule &rule);
+
+/// FLOPs on the matrix units of one run of an operation whose plan is in its
+/// types: those of the busiest device, and of a device on average.
+struct DeviceFlops {
+  double busiest = 0, mean = 0;
+};
+DeviceFlops deviceFlops(const Mesh &mesh, mlir::Operation *op);
+
 /// HBM traffic and FLOPs of operations under one strategy.
 struct PartWork {
   struct Access {
@@ -31,6 +42,12 @@ struct PartWork {
 void addOperation(const PlanningContext &context, mlir::Operation *op,
                   const ShardingRule &rule, const Strategy &strategy,
                   PartWork &part);
+
+/// The work of a leader in the chunks of the row operation behind it, in
+/// `rest`: each reads the operands again that have no index of the chunks, as
+/// the weight of a product. All of it without chunks.
+PartWork inChunks(PartWork part, mlir::Operation *leader,
+                  llvm::ArrayRef<mlir::Operation *> rest);
 
 /// Roofline of one or two parts that run as one kernel: what the first makes
 /// and the second reads stays on the chip; `needed` says which values must be

@@ -36,6 +36,13 @@ shd::ShardingAttr pinAt(llvm::ArrayRef<mlir::Operation *> operations,
 void setPinAt(llvm::ArrayRef<mlir::Operation *> operations, PinPlace place,
               shd::ShardingAttr pin);
 
+/// Losses that write the logits of a product and read them again, for want of
+/// `chunks`.
+std::vector<unsigned>
+unchunkedLosses(llvm::ArrayRef<mlir::Operation *> operations);
+/// The number of labels of a loss.
+int64_t numLabels(mlir::Operation *loss);
+
 /// The settings of a variant, in the order of the question.
 using Point = std::vector<Setting>;
 
@@ -66,6 +73,9 @@ struct Variant {
                      llvm::ArrayRef<mlir::Operation *> operations,
                      PlanningContext &, const Report &)>
       inspect = {};
+
+  /// These losses (positions of operations) in so many chunks.
+  static Variant inChunks(std::vector<unsigned> losses, int64_t chunks);
 
   static Variant at(Point point) {
     Variant variant;

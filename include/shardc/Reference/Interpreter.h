@@ -72,6 +72,14 @@ struct RunResult {
   };
   std::vector<Executed> collectives;
 
+  /// An operation that used the matrix units: FLOPs of each device, all runs
+  /// together; in program order.
+  struct Work {
+    mlir::Operation *op = nullptr;
+    llvm::SmallVector<double, 4> flops;
+  };
+  std::vector<Work> work;
+
   /// The most bytes that each device held at once, if measured.
   llvm::SmallVector<int64_t, 4> peak;
 };

@@ -46,6 +46,9 @@ struct ReportTensor {
   std::string loc;
 };
 
+/// From there on devices execute different FLOPs, not rounded ones.
+inline constexpr double kLeastImbalance = 1 + 1e-9;
+
 /// One separately costed part of a fusion group; figures of one run.
 struct ReportCompute {
   /// Its function, for people: `relu`, `softmax`; else the kind.
@@ -54,8 +57,16 @@ struct ReportCompute {
   /// operations before it that it computes as it reads their inputs.
   std::vector<std::string> fused, prologue;
   GroupCost cost;
+  /// Of the FLOPs on the matrix units, which are the busiest device's, the mean
+  /// of all devices.
+  double meanMatrixFlops = 0;
   /// Sharding of the leading operation's result.
   std::string sharding;
+
+  /// The busiest device's FLOPs over the mean; 1 if all execute alike.
+  double imbalance() const {
+    return meanMatrixFlops > 0 ? cost.matrixFlops / meanMatrixFlops : 1;
+  }
 
   /// FLOPs on the matrix units, or if there are none on the vector units.
   double flops() const {
@@ -255,8 +266,9 @@ struct Report {
   std::optional<double> tokensPerSecond;
 
   struct Flops {
-    /// Executed by one device in einsums and attention.
-    double device = 0;
+    /// Executed by the busiest device in einsums and attention, and by a device
+    /// on average.
+    double device = 0, mean = 0;
     /// FLOPs of the whole mesh, each useful product once.
     double model = 0;
     std::optional<double> mfu, hfu;
@@ -265,6 +277,9 @@ struct Report {
     std::optional<double> mfuFullAttention;
     /// FLOPs of the model.
     std::optional<double> perToken;
+
+    /// The busiest device's FLOPs over the mean; 1 if all execute alike.
+    double imbalance() const { return mean > 0 ? device / mean : 1; }
   } flops;
 
   /// The step against one of the machine's critical intensities: FLOPs of the

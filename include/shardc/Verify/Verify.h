@@ -79,7 +79,22 @@ struct Verification {
   };
   /// In program order and as scheduled, if they were measured.
   std::optional<Memory> inOrder, asScheduled;
-  /// No result differs, nor does the memory.
+  /// FLOPs on the matrix units, all runs of all operations together: those of
+  /// the busiest device for each operation, as the report has them, and those
+  /// that each device executed.
+  struct Flops {
+    double predicted = 0;
+    llvm::SmallVector<double, 4> executed;
+    /// The first operation whose busiest device executed others, if any.
+    struct Wrong {
+      mlir::Location loc;
+      double predicted = 0, executed = 0;
+    };
+    std::optional<Wrong> wrong;
+  };
+  /// If they were counted.
+  std::optional<Flops> flops;
+  /// No result differs, nor do the memory and the FLOPs.
   bool holds = true;
   /// The first operation or collective whose result differs, if one does.
   struct First {

@@ -52,7 +52,7 @@ protected:
 bool isKept(NamedAttribute attribute) {
   return llvm::is_contained({shd::kName, shd::kTemporary, shd::kGroup,
                              shd::kOperand, shd::kIndices, shd::kPrologues,
-                             shd::kCopy, shd::kStore, shd::kRing},
+                             shd::kCopy, shd::kStore, shd::kRing, shd::kChunks},
                             attribute.getName());
 }
 

@@ -493,6 +493,11 @@ void FunctionPrinter::compute(shd::NormalizeOp op) {
 void FunctionPrinter::compute(shd::CrossEntropyOp op) {
   IndexedOp indexed(file, op);
   Names logits = indexed.operand(0), kept = without(logits, {op.getClasses()});
+  if (int64_t chunks = op.getRowChunks())
+    line(cat("# The plan counts on ",
+             chunks == shd::kAllChunks
+                 ? "one kernel with the product that makes the logits."
+                 : cat(std::to_string(chunks), " chunks of the labels.")));
   std::string text;
   if (op.getStats().empty()) {
     std::string axis = axesOf(logits, {op.getClasses()});

@@ -120,12 +120,45 @@ TEST(AttentionPairsTest, Causal) {
   EXPECT_EQ(attentionPairs(4096, 1024, true, std::nullopt), 4096 * 512);
 }
 
-// A window of 128 keys caps the 512 that a causal mask leaves; one of 4096 does
-// not. A window implies the mask.
+// A window leaves each query 128 keys but the first 128, half as many: 1024 x
+// 128 - 128 x 128 / 2; one of 4096 hides none. A window implies the mask.
 TEST(AttentionPairsTest, Window) {
-  EXPECT_EQ(attentionPairs(1024, 1024, true, 128), 1024 * 128);
+  EXPECT_EQ(attentionPairs(1024, 1024, true, 128), 1024 * 128 - 8192);
   EXPECT_EQ(attentionPairs(1024, 1024, false, 4096), 1024 * 512);
   EXPECT_EQ(attentionPairs(1, 8192, true, 128), 128);
+}
+
+// T = S = 64 on c devices: the last one's 64 / c queries see 64 - 64 / 2c keys,
+// 2 - 1/c times the mean of 64 x 32 / c.
+TEST(BusiestPairsTest, CausalQueries) {
+  for (double parts : {1, 2, 4, 8, 64})
+    EXPECT_EQ(busiestAttentionPairs({64, 64 / parts, 64, 64}, true, {}),
+              (2 - 1 / parts) * 64 * 32 / parts)
+        << parts;
+  EXPECT_EQ(busiestAttentionPairs({64, 16, 64, 64}, false, {}), 16 * 64);
+}
+
+// The first keys are seen most: by 32 queries all 32 of them, and below the
+// diagonal half of 32 x 32.
+TEST(BusiestPairsTest, CausalKeys) {
+  EXPECT_EQ(busiestAttentionPairs({64, 64, 64, 32}, true, {}), 32 * 32 + 512);
+  // The last half of the queries sees them all.
+  EXPECT_EQ(busiestAttentionPairs({64, 32, 64, 32}, true, {}), 32 * 32);
+}
+
+// 10 positions on 4 devices are 3, 3, 3 and 1: the third has 3 queries, which
+// see 6 to 9 keys, 7.5 on average; the last one's sees 9.5.
+TEST(BusiestPairsTest, Padding) {
+  EXPECT_EQ(busiestAttentionPairs({10, 3, 10, 10}, true, {}), 22.5);
+}
+
+// A window of 8 keys: all devices but the first have 16 queries of 8 keys. Keys
+// on 4 devices: those of a device that has all 8 of the last query.
+TEST(BusiestPairsTest, Window) {
+  EXPECT_EQ(busiestAttentionPairs({64, 16, 64, 64}, true, 8), 16 * 8);
+  EXPECT_EQ(busiestAttentionPairs({1, 1, 64, 16}, true, 8), 8);
+  // 16 consecutive queries and their own keys: the first 8 see 4 on average.
+  EXPECT_EQ(busiestAttentionPairs({64, 16, 64, 16}, true, 8), 8 * 4 + 8 * 8);
 }
 
 } // namespace

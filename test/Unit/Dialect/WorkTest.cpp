@@ -196,9 +196,23 @@ TEST(Work, CausalAttention) {
   Program prefix(attention(8, 32, "query \"T\"", "causal"));
   auto op = prefix.get<AttentionOp>();
   EXPECT_EQ(workOf(op).matrixFlops, 4. * 4 * 6 * 224 * 16);
-  // The mask is global: a quarter of T and half of S have 224 / 8 pairs.
+  // The busiest device counts: the last 2 queries see 32 - 1 keys on average,
+  // and all of the first 16.
+  EXPECT_EQ(workOf(op, {{"T", 2}}).matrixFlops, 4. * 4 * 6 * (2 * 31) * 16);
   EXPECT_EQ(workOf(op, {{"T", 2}, {"S", 16}}).matrixFlops,
-            4. * 4 * 6 * 28 * 16);
+            4. * 4 * 6 * (2 * 16) * 16);
+  // By device: queries at 24 to 26 and at 30 to 32, the first or last 16 keys.
+  auto executed = [&](int64_t query, int64_t key) {
+    std::vector<FactorRange> ranges;
+    for (const Factor &factor : op.getShardingRule().factors)
+      ranges.push_back({0, factor.extent, factor.extent});
+    ranges[*op.getShardingRule().findFactor("T")] = {query, 2, 8};
+    ranges[*op.getShardingRule().findFactor("S")] = {key, 16, 32};
+    return op.getExecutedFlops(ranges);
+  };
+  EXPECT_EQ(executed(0, 0), 4. * 4 * 6 * (2 * 16) * 16);
+  EXPECT_EQ(executed(0, 16), 4. * 4 * 6 * (2 * 9) * 16);
+  EXPECT_EQ(executed(6, 16), 4. * 4 * 6 * (2 * 15) * 16);
   // One query: all 32 keys but half of one.
   Program decode(attention(1, 32, "query \"T\"", "causal"));
   EXPECT_EQ(workOf(decode.get<AttentionOp>()).matrixFlops,
@@ -206,18 +220,19 @@ TEST(Work, CausalAttention) {
 }
 
 TEST(Work, WindowedAttention) {
-  // min(24, 32 * 7/8 = 28) keys for each of 8 queries.
+  // 24 keys for each of 8 queries, which see 24 to 32.
   Program wide(attention(8, 32, "query \"T\"", "causal window 24"));
   OpWork work = workOf(wide.get<AttentionOp>());
   EXPECT_EQ(work.matrixFlops, 4. * 4 * 6 * (8 * 24) * 16);
   // min(32, 24 + 8 - 1 = 31) positions of k and v.
   EXPECT_EQ(operandBytes(work), (Bytes{4 * 8 * 6 * 16 * 2, 4 * 31 * 2 * 16 * 2,
                                        4 * 31 * 2 * 16 * 2}));
-  // min(4, 28) keys; 4 + 8 - 1 = 11 positions. Half of S: half of them.
+  // 4 keys; 4 + 8 - 1 = 11 positions: all on the device with the last half of
+  // S.
   Program narrow(attention(8, 32, "query \"T\"", "causal window 4"));
   work = workOf(narrow.get<AttentionOp>(), {{"S", 16}});
-  EXPECT_EQ(work.matrixFlops, 4. * 4 * 6 * (8 * 4 / 2) * 16);
-  EXPECT_EQ(operandBytes(work)[1], 4 * 11 * 2 * 16 * 2 / 2.);
+  EXPECT_EQ(work.matrixFlops, 4. * 4 * 6 * (8 * 4) * 16);
+  EXPECT_EQ(operandBytes(work)[1], 4 * 11 * 2 * 16 * 2);
 }
 
 TEST(Work, AttentionAtPositions) {

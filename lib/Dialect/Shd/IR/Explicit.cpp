@@ -35,6 +35,20 @@ Operation *shardc::shd::leaderOf(ArrayRef<Operation *> part) {
   return leader != part.end() ? *leader : part.front();
 }
 
+int64_t shardc::shd::separateChunks(ArrayRef<Operation *> rest) {
+  for (Operation *op : rest)
+    if (auto cost = dyn_cast<CostOpInterface>(op);
+        cost && cost.getRowChunks() > kNoChunks)
+      return cost.getRowChunks();
+  return kNoChunks;
+}
+
+int64_t shardc::shd::bytesOfChunk(Value value, int64_t bytes) {
+  Operation *maker = value.getDefiningOp();
+  auto chunks = maker ? maker->getAttrOfType<IntegerAttr>(kChunks) : nullptr;
+  return chunks ? llvm::divideCeil(bytes, chunks.getInt()) : bytes;
+}
+
 Value shardc::shd::storedValue(Value value) {
   auto isStore = [](Operation *user) { return user->hasAttr(kStore); };
   for (auto users = value.getUsers(); llvm::any_of(users, isStore);

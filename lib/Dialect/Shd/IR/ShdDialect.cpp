@@ -467,6 +467,12 @@ static bool isRingNumber(Attribute value) {
          !number.getValue().isNegative();
 }
 
+static bool isChunkNumber(Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isSignlessInteger() &&
+         number.getValue().isStrictlyPositive();
+}
+
 static bool isGroupList(Attribute attr) {
   auto list = dyn_cast<ArrayAttr>(attr);
   return list && llvm::all_of(list, llvm::IsaPred<GroupAttr>);
@@ -499,6 +505,7 @@ static const AttributeForm attributeForms[] = {
     {kCopy, isKind<UnitAttr>, "a unit attribute"},
     {kStore, isKind<UnitAttr>, "a unit attribute"},
     {kRing, isRingNumber, "an integer of at least 0"},
+    {kChunks, isChunkNumber, "an integer of at least 1"},
     {kOperand, isKind<StringAttr>, "a string"},
     {kIndices, isNameList, "a list of strings"},
     {kPlan, isKind<DictionaryAttr>, "a dictionary"},

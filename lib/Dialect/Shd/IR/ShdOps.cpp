@@ -14,6 +14,27 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+/// ` chunks 8`, ` chunks all`; nothing for none.
+ParseResult shd::parseRowChunks(OpAsmParser &parser, IntegerAttr &chunks) {
+  int64_t number = kNoChunks;
+  if (succeeded(parser.parseOptionalKeyword("chunks"))) {
+    if (succeeded(parser.parseOptionalKeyword("all")))
+      number = kAllChunks;
+    else if (parser.parseInteger(number))
+      return failure();
+  }
+  chunks = parser.getBuilder().getI64IntegerAttr(number);
+  return success();
+}
+
+void shd::printRowChunks(OpAsmPrinter &printer, Operation *,
+                         IntegerAttr chunks) {
+  if (chunks.getInt() == kAllChunks)
+    printer << " chunks all";
+  else if (chunks.getInt() != kNoChunks)
+    printer << " chunks " << chunks.getInt();
+}
+
 /// ` max`; nothing for a sum.
 ParseResult shd::parseCombination(OpAsmParser &parser,
                                   CombinationAttr &combination) {
@@ -394,8 +415,15 @@ LogicalResult CrossEntropyOp::verify() {
   if (failed(verifyIntegers(*this, getLabels(), "labels")) ||
       failed(verifySameNames(*this, labels, others, "operand 1")))
     return failure();
-  return verifySameNames(*this, getIndexing().getResultIndices(0), others,
-                         "the result");
+  if (failed(verifySameNames(*this, getIndexing().getResultIndices(0), others,
+                             "the result")))
+    return failure();
+  // L3
+  int64_t chunks = getRowChunks();
+  if (chunks < 0 && chunks != kAllChunks)
+    return emitOpError() << "expects a positive number of chunks or 'all', got "
+                         << chunks;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -80,6 +80,13 @@ static std::string computeTypeOf(const Machine &machine, ValueRange factors) {
   return computeType(machine, types);
 }
 
+double shd::detail::flopsOfSizes(Operation *op, ArrayRef<FactorRange> ranges) {
+  SmallVector<int64_t, 6> sizes;
+  for (const FactorRange &range : ranges)
+    sizes.push_back(range.size);
+  return cast<CostOpInterface>(op).getWork(sizes, Machine()).matrixFlops;
+}
+
 /// The work of a view: nothing is moved.
 static OpWork viewWork(ShardingRuleOpInterface op) {
   OpWork work;
@@ -132,6 +139,8 @@ OpWork ElementwiseOp::getWork(ArrayRef<int64_t> localExtents,
 
 FusionKind ElementwiseOp::getFusionKind() { return FusionKind::Elementwise; }
 
+bool ElementwiseOp::isCast() { return getFunction() == Function::Cast; }
+
 bool ElementwiseOp::runsInChunks() { return true; }
 
 /// Arithmetic functions for each element.
@@ -176,6 +185,8 @@ OpWork CrossEntropyOp::getWork(ArrayRef<int64_t> localExtents,
 
 FusionKind CrossEntropyOp::getFusionKind() { return FusionKind::Reduction; }
 
+int64_t CrossEntropyOp::getRowChunks() { return int64_t(getChunks()); }
+
 //===----------------------------------------------------------------------===//
 // Attention and positions
 //===----------------------------------------------------------------------===//
@@ -185,10 +196,13 @@ namespace {
 struct AttentionSizes {
   /// Product of q's extents without the query positions and the head index.
   double batch = 1;
-  double globalQueries = 1, localQueries = 1;
-  double globalKeys = 1, localKeys = 1;
+  AttentionExtents extents;
   /// Lengths of the dot products of q with k and of scores with v.
   double head = 1, values = 1;
+
+  double flopsOf(double pairs) const {
+    return 2 * batch * pairs * (head + values);
+  }
 };
 } // namespace
 
@@ -217,8 +231,8 @@ static AttentionSizes attentionSizes(AttentionOpInterface op,
   const TensorFactors &q = table.operands()[AttentionOp::kQueryOperand];
   DimFactors queries = queryFactors(op, table);
   for (unsigned factor : queries) {
-    sizes.globalQueries *= view.global(factor);
-    sizes.localQueries *= view.local(factor);
+    sizes.extents.globalQueries *= view.global(factor);
+    sizes.extents.localQueries *= view.local(factor);
   }
   for (const DimFactors &dim : q)
     for (unsigned factor : dim)
@@ -229,8 +243,8 @@ static AttentionSizes attentionSizes(AttentionOpInterface op,
       if (factor != key && !hasFactor(q, factor))
         sizes.values *= view.local(factor);
   sizes.head = view.local(head);
-  sizes.globalKeys = view.global(key);
-  sizes.localKeys = view.local(key);
+  sizes.extents.globalKeys = view.global(key);
+  sizes.extents.localKeys = view.local(key);
   return sizes;
 }
 
@@ -241,18 +255,13 @@ static OpWork attentionWork(AttentionOpInterface op,
   FactorTable table = FactorTable::withValues(op);
   LocalView view(op, table, localExtents);
   AttentionSizes sizes = attentionSizes(op, table, view);
-  // The share of the pairs that the mask keeps, on whole positions.
-  double allPairs = sizes.globalQueries * sizes.globalKeys;
-  double kept = attentionPairs(sizes.globalQueries, sizes.globalKeys,
-                               op.getCausal(), op.getWindow()) /
-                allPairs;
-  double pairs = sizes.localQueries * sizes.localKeys * kept;
   OpWork work = view.work();
-  work.matrixFlops = 2 * sizes.batch * pairs * (sizes.head + sizes.values);
-  // The positions that some query of the window reads.
+  work.matrixFlops = sizes.flopsOf(
+      busiestAttentionPairs(sizes.extents, op.getCausal(), op.getWindow()));
+  // The positions that some query of the device reads, within its window.
   if (std::optional<uint64_t> window = op.getWindow()) {
-    double reach = double(*window) + sizes.globalQueries - 1;
-    double read = std::min(1.0, reach / sizes.globalKeys);
+    double reach = double(*window) + sizes.extents.localQueries - 1;
+    double read = std::min(1.0, reach / sizes.extents.localKeys);
     work.operandBytes[AttentionOp::kKeyOperand] *= read;
     work.operandBytes[AttentionOp::kValueOperand] *= read;
   }
@@ -266,9 +275,47 @@ OpWork AttentionOp::getWork(ArrayRef<int64_t> localExtents,
   return work;
 }
 
+/// Queries without positions of their own, and those that data place, count as
+/// at the last positions of the keys.
+static double executedFlops(AttentionOpInterface op,
+                            ArrayRef<FactorRange> ranges) {
+  FactorTable table = FactorTable::withValues(op);
+  SmallVector<int64_t, 6> sizesOf;
+  for (const FactorRange &range : ranges)
+    sizesOf.push_back(range.size);
+  AttentionSizes sizes =
+      attentionSizes(op, table, LocalView(op, table, sizesOf));
+  // Of several factors the positions run along the first as the major one.
+  double first = 0, queries = 1, allQueries = 1;
+  for (unsigned factor : queryFactors(op, table)) {
+    first =
+        first * double(ranges[factor].whole) + double(ranges[factor].offset);
+    queries *= double(ranges[factor].size);
+    allQueries *= double(ranges[factor].whole);
+  }
+  const FactorRange &keys = ranges[table.find(op.getKey())];
+  bool isMasked = op.getCausal() || op.getWindow();
+  double whole = double(keys.whole);
+  if (!isMasked || allQueries > whole)
+    return sizes.flopsOf(
+        attentionPairs(allQueries, whole, op.getCausal(), op.getWindow()) *
+        (queries / allQueries) * (double(keys.size) / whole));
+  first += whole - allQueries;
+  return sizes.flopsOf(maskedPairs(first, first + queries, double(keys.offset),
+                                   double(keys.offset + keys.size),
+                                   op.getWindow()));
+}
+
+double AttentionOp::getExecutedFlops(ArrayRef<FactorRange> ranges) {
+  return executedFlops(*this, ranges);
+}
+
 FusionKind AttentionOp::getFusionKind() { return FusionKind::Leader; }
 
 bool AttentionOp::readsPrologues() { return true; }
+
+/// FLOPs of the gradient for each of attention's.
+static constexpr double kAttentionGradient = 2.5;
 
 /// Four products as large as the forward operation's two (weights with the
 /// gradient, the gradient with values, scores' gradients with keys and with
@@ -277,10 +324,14 @@ OpWork AttentionGradOp::getWork(ArrayRef<int64_t> localExtents,
                                 const Machine &machine) {
   OpWork work = attentionWork(*this, localExtents);
   work.modelFlops = 2 * work.matrixFlops;
-  work.matrixFlops *= 2.5;
+  work.matrixFlops *= kAttentionGradient;
   work.computeType =
       computeTypeOf(machine, {getQ(), getK(), getV(), getGradient()});
   return work;
+}
+
+double AttentionGradOp::getExecutedFlops(ArrayRef<FactorRange> ranges) {
+  return kAttentionGradient * executedFlops(*this, ranges);
 }
 
 FusionKind AttentionGradOp::getFusionKind() { return FusionKind::Leader; }
@@ -334,6 +385,8 @@ FusionKind GatherOp::getFusionKind() {
   return isView(*this) ? FusionKind::Free : FusionKind::Leader;
 }
 
+bool GatherOp::holdsRows() { return true; }
+
 /// Writes, in place, the elements that the update names, of them those that the
 /// device has; adding reads them too.
 OpWork ScatterOp::getWork(ArrayRef<int64_t> localExtents,
@@ -351,6 +404,8 @@ OpWork ScatterOp::getWork(ArrayRef<int64_t> localExtents,
 }
 
 FusionKind ScatterOp::getFusionKind() { return FusionKind::Leader; }
+
+bool ScatterOp::holdsRows() { return true; }
 
 OpOperand *ScatterOp::getInPlaceOperand() { return &getDestinationMutable(); }
 
@@ -370,6 +425,8 @@ OpWork ScatterSumOp::getWork(ArrayRef<int64_t> localExtents,
 }
 
 FusionKind ScatterSumOp::getFusionKind() { return FusionKind::Leader; }
+
+bool ScatterSumOp::holdsRows() { return true; }
 
 //===----------------------------------------------------------------------===//
 // Layout of indices

@@ -33,9 +33,11 @@ public:
 private:
   void findPrologues(ProgramOp program);
   void addPrologue(Operation *user, Attribute group);
-  Strategy strategyOf(Operation *op, const ShardingRule &rule) const;
   void add(Operation *op, PartWork &part) const;
   PartWork work(ArrayRef<Operation *> ops) const;
+  GroupCost cost(ArrayRef<Operation *> ops, ArrayRef<Operation *> more,
+                 ArrayRef<Operation *> inChunksWith = {}) const;
+  void priceInChunks(const FusionGroup &group, int64_t chunks);
   void attach(ArrayRef<Operation *> ops, const GroupCost &cost) const;
 
   PlanningContext &context;
@@ -83,27 +85,10 @@ void GroupPricer::addPrologue(Operation *user, Attribute group) {
   user->setAttr(kPrologues, ArrayAttr::get(user->getContext(), groups));
 }
 
-Strategy GroupPricer::strategyOf(Operation *op,
-                                 const ShardingRule &rule) const {
-  SmallVector<std::optional<Layout>> operands, results;
-  auto layoutOf = [&](Value value) -> std::optional<Layout> {
-    if (!hasLayout(value))
-      return std::nullopt;
-    return explicitLayout(context.mesh(), value.getType());
-  };
-  for (unsigned i = 0; i < rule.operands.size(); ++i)
-    operands.push_back(layoutOf(op->getOperand(i)));
-  for (Value result : op->getResults())
-    results.push_back(layoutOf(result));
-  std::optional<Strategy> strategy =
-      inferStrategy(context.mesh(), rule, operands, results);
-  assert(strategy && "the verifier has checked the operation's shardings");
-  return *strategy;
-}
-
 void GroupPricer::add(Operation *op, PartWork &part) const {
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
-  addOperation(context, op, rule, strategyOf(op, rule), part);
+  addOperation(context, op, rule, explicitStrategy(context.mesh(), op, rule),
+               part);
 }
 
 PartWork GroupPricer::work(ArrayRef<Operation *> ops) const {
@@ -151,18 +136,36 @@ bool isReadOutside(Value value,
   });
 }
 
-void GroupPricer::price(const FusionGroup &group) {
-  auto cost = [&](ArrayRef<Operation *> ops, ArrayRef<Operation *> more) {
-    PartWork first = work(ops), second = work(more);
-    auto isInside = [&](Operation *op) {
-      return llvm::is_contained(ops, op) || llvm::is_contained(more, op);
-    };
-    auto needed = [&](Value value) {
-      return isInside(value.getDefiningOp()) && isReadOutside(value, isInside);
-    };
-    return costParts(context.machine(), first, more.empty() ? nullptr : &second,
-                     needed);
+GroupCost GroupPricer::cost(ArrayRef<Operation *> ops,
+                            ArrayRef<Operation *> more,
+                            ArrayRef<Operation *> inChunksWith) const {
+  PartWork first = work(ops), second = work(more);
+  if (!inChunksWith.empty())
+    first = inChunks(std::move(first), ops.front(), inChunksWith);
+  auto isInside = [&](Operation *op) {
+    return llvm::is_contained(ops, op) || llvm::is_contained(more, op);
   };
+  auto needed = [&](Value value) {
+    return isInside(value.getDefiningOp()) && isReadOutside(value, isInside);
+  };
+  return costParts(context.machine(), first, more.empty() ? nullptr : &second,
+                   needed);
+}
+
+/// Both parts run for each chunk. The leader's result takes the memory of one
+/// if nobody else reads it.
+void GroupPricer::priceInChunks(const FusionGroup &group, int64_t chunks) {
+  attach(group.leader, cost(group.leader, {}, group.rest));
+  attach(group.rest, cost(group.rest, {}));
+  auto isInside = [&](Operation *op) {
+    return llvm::is_contained(group.rest, op);
+  };
+  if (!isReadOutside(groupValue(group.leader), isInside))
+    group.leader->setAttr(
+        kChunks, Builder(group.leader->getContext()).getI64IntegerAttr(chunks));
+}
+
+void GroupPricer::price(const FusionGroup &group) {
   if (!group.leader) {
     if (!inlined.contains(group.rest.front()))
       attach(group.rest, cost(group.rest, {}));
@@ -170,7 +173,11 @@ void GroupPricer::price(const FusionGroup &group) {
   }
   if (group.rest.empty())
     return attach(group.leader, cost(group.leader, {}));
-  if (isSplit(group)) {
+  bool isApart = isSplit(group);
+  if (int64_t chunks = separateChunks(group.rest);
+      chunks != kNoChunks && !isApart)
+    return priceInChunks(group, chunks);
+  if (isApart) {
     attach(group.leader, cost(group.leader, {}));
     attach(group.rest, cost(group.rest, {}));
     return;

@@ -591,6 +591,16 @@ shd.program "p" {
 
 // -----
 
+// L3
+shd.program "p" {
+  %x = shd.declare input "x" ["B", "V"] : tensor<8x16xf32>
+  %l = shd.declare input "l" ["B"] : tensor<8xi32>
+  // expected-error @+1 {{expects a positive number of chunks or 'all', got -2}}
+  %y = shd.cross_entropy(%x, %l) over "V" chunks -2 <[B, V], [B] -> [B]> : tensor<8x16xf32>, tensor<8xi32> -> tensor<8xf32>
+}
+
+// -----
+
 // T1, head
 shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>

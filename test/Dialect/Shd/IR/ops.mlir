@@ -121,6 +121,10 @@ shd.program "normalisations" {
   %3 = shd.normalize layernorm(%x, %g, %b) over ["B", "D"] <[B, D], [D], [D] -> [B, D]> : (tensor<8x16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
   // CHECK-NEXT: shd.cross_entropy(%x, %l) over "D" <[B, D], [B] -> [B]> : tensor<8x16xf32>, tensor<8xi32> -> tensor<8xf32>
   %4 = shd.cross_entropy(%x, %l) over "D" <[B, D], [B] -> [B]> : tensor<8x16xf32>, tensor<8xi32> -> tensor<8xf32>
+  // CHECK-NEXT: shd.cross_entropy(%x, %l) over "D" chunks 4 <[B, D], [B] -> [B]> : tensor<8x16xf32>, tensor<8xi32> -> tensor<8xf32>
+  %c4 = shd.cross_entropy(%x, %l) over "D" chunks 4 <[B, D], [B] -> [B]> : tensor<8x16xf32>, tensor<8xi32> -> tensor<8xf32>
+  // CHECK-NEXT: shd.cross_entropy(%x, %l) over "D" chunks all <[B, D], [B] -> [B]> : tensor<8x16xf32>, tensor<8xi32> -> tensor<8xf32>
+  %ca = shd.cross_entropy(%x, %l) over "D" chunks all <[B, D], [B] -> [B]> : tensor<8x16xf32>, tensor<8xi32> -> tensor<8xf32>
   // CHECK-NEXT: shd.cross_entropy(%x, %l) over "D" <[B, D], [B] -> [B]> stats(%s, %s, %s : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) : tensor<8x16xf32>, tensor<8xi32> -> tensor<8xf32>
   %5 = shd.cross_entropy(%x, %l) over "D" <[B, D], [B] -> [B]> stats(%s, %s, %s : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) : tensor<8x16xf32>, tensor<8xi32> -> tensor<8xf32>
 }

@@ -12,14 +12,14 @@ shd.program "feed_forward" mesh <[X = 4]> hardware <"h100", [4]> {
   // An elementwise operation joins the group of its latest operand.
   // CHECK: shd.elementwise relu{{.*}} {shd.group = #shd.group<0, rest>}
   %r = shd.elementwise relu(%h) <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
-  // So does a normalisation of its indices.
-  // CHECK: shd.normalize rmsnorm{{.*}}shd.group = #shd.group<0, rest>
+  // A row operation does not: tiles of a product hold no whole rows.
+  // CHECK: shd.normalize rmsnorm{{.*}}shd.group = #shd.group<1, rest>
   %n = shd.normalize rmsnorm(%r, %g) over ["F"] <[B, F], [F] -> [B, F]> : (tensor<64x128xbf16>, tensor<128xbf16>) -> tensor<64x128xbf16>
-  // And one whose indices are a subset of the group's.
-  // CHECK: shd.reduce sum{{.*}} {shd.group = #shd.group<0, rest>}
+  // It joins one of rows over the same index, of which it has some.
+  // CHECK: shd.reduce sum{{.*}} {shd.group = #shd.group<1, rest>}
   %s = shd.reduce sum(%n) <[B, F] -> [B]> : (tensor<64x128xbf16>) -> tensor<64xbf16>
   // Its latest operand is the sum, not n.
-  // CHECK: shd.elementwise mul{{.*}} {shd.group = #shd.group<0, rest>}
+  // CHECK: shd.elementwise mul{{.*}} {shd.group = #shd.group<1, rest>}
   %m = shd.elementwise mul(%n, %s) <[B, F], [B] -> [B, F]> : (tensor<64x128xbf16>, tensor<64xbf16>) -> tensor<64x128xbf16>
   shd.output "m" %m ["B", "F"] : tensor<64x128xbf16>
 }
@@ -49,6 +49,100 @@ shd.program "own_group" mesh <[X = 4]> hardware <"h100", [4]> {
   %f = shd.elementwise exp(%e) <[B, P, Q] -> [B, P, Q]> : (tensor<64x8x4xbf16>) -> tensor<64x8x4xbf16>
   shd.output "d" %d ["B"] : tensor<64xbf16>
   shd.output "f" %f ["B", "P", "Q"] : tensor<64x8x4xbf16>
+}
+
+// The latest operand is the deepest one, wherever it stands.
+// CHECK-LABEL: shd.program "depth"
+shd.program "depth" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %u = shd.declare input "u" ["B", "D"] : tensor<64x32xbf16>
+  // CHECK: shd.elementwise exp{{.*}} {shd.group = #shd.group<0, rest>}
+  %a = shd.elementwise exp(%x) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // CHECK: shd.elementwise neg{{.*}} {shd.group = #shd.group<0, rest>}
+  %b = shd.elementwise neg(%a) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // CHECK: shd.elementwise tanh{{.*}} {shd.group = #shd.group<1, rest>}
+  %c = shd.elementwise tanh(%u) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // A declaration is not produced.
+  %v = shd.declare input "v" ["B", "D"] : tensor<64x32xbf16>
+  // CHECK: shd.elementwise mul{{.*}} {shd.group = #shd.group<0, rest>}
+  %d = shd.elementwise mul(%b, %c) <[B, D], [B, D] -> [B, D]> : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // CHECK: shd.elementwise add{{.*}} {shd.group = #shd.group<0, rest>}
+  %e = shd.elementwise add(%v, %d) <[B, D], [B, D] -> [B, D]> : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // Group 0 reads c's group, which cannot read it in turn.
+  // CHECK: shd.elementwise sub{{.*}} {shd.group = #shd.group<2, rest>}
+  %i = shd.elementwise sub(%c, %a) <[B, D], [B, D] -> [B, D]> : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // Of equally deep ones it is the leftmost.
+  // CHECK: shd.elementwise silu{{.*}} {shd.group = #shd.group<3, rest>}
+  %j = shd.elementwise silu(%v) <[B, D] -> [B, D]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // CHECK: shd.elementwise add{{.*}} {shd.group = #shd.group<1, rest>}
+  %f = shd.elementwise add(%c, %j) <[B, D], [B, D] -> [B, D]> : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  shd.output "i" %i ["B", "D"] : tensor<64x32xbf16>
+  shd.output "e" %e ["B", "D"] : tensor<64x32xbf16>
+  shd.output "f" %f ["B", "D"] : tensor<64x32xbf16>
+}
+
+// CHECK-LABEL: shd.program "rows"
+shd.program "rows" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %t = shd.declare input "t" ["B"] : tensor<64xi32>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
+  %e = shd.declare weight "e" ["V", "F"] : tensor<16x128xbf16>
+  // A row operation joins the group of a gather.
+  // CHECK: shd.gather{{.*}} {shd.group = #shd.group<0>}
+  %g = shd.gather(%e, %t) <[V, F], [B] -> [B, F]> at [0] : (tensor<16x128xbf16>, tensor<64xi32>) -> tensor<64x128xbf16>
+  // CHECK: shd.normalize rmsnorm{{.*}}shd.group = #shd.group<0, rest>
+  %n = shd.normalize rmsnorm(%g) over ["F"] <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  // CHECK: shd.einsum{{.*}} {shd.group = #shd.group<1>}
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  // A widening cast that only row operations read is theirs; of one that others
+  // read too, the product writes the wide type.
+  // CHECK: shd.elementwise cast{{.*}} {shd.group = #shd.group<2, rest>}
+  %c = shd.elementwise cast(%h) <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xf32>
+  // CHECK: shd.normalize softmax{{.*}}shd.group = #shd.group<2, rest>
+  %s = shd.normalize softmax(%c) over ["F"] <[B, F] -> [B, F]> : (tensor<64x128xf32>) -> tensor<64x128xf32>
+  // CHECK: shd.elementwise cast{{.*}} {shd.group = #shd.group<1, rest>}
+  %k = shd.elementwise cast(%h) <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xf32>
+  // CHECK: shd.elementwise exp{{.*}} {shd.group = #shd.group<1, rest>}
+  %l = shd.elementwise exp(%k) <[B, F] -> [B, F]> : (tensor<64x128xf32>) -> tensor<64x128xf32>
+  // CHECK: shd.reduce max{{.*}} {shd.group = #shd.group<3, rest>}
+  %m = shd.reduce max(%k) <[B, F] -> [B]> : (tensor<64x128xf32>) -> tensor<64xf32>
+  // A reduction over other indices joins if nobody in the group reads it: the
+  // last one does not, for it reads that.
+  // CHECK: shd.reduce sum{{.*}} {shd.group = #shd.group<2, rest>}
+  %q = shd.reduce sum(%s) <[B, F] -> [F]> : (tensor<64x128xf32>) -> tensor<128xf32>
+  // CHECK: shd.elementwise mul{{.*}} {shd.group = #shd.group<4, rest>}
+  %r = shd.elementwise mul(%s, %q) <[B, F], [F] -> [B, F]> : (tensor<64x128xf32>, tensor<128xf32>) -> tensor<64x128xf32>
+  // No row operation over others that is more than a reduction does.
+  // CHECK: shd.normalize softmax{{.*}}shd.group = #shd.group<5, rest>
+  %p = shd.normalize softmax(%n) over ["B"] <[B, F] -> [B, F]> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  shd.output "l" %l ["B", "F"] : tensor<64x128xf32>
+  shd.output "m" %m ["B"] : tensor<64xf32>
+  shd.output "r" %r ["B", "F"] : tensor<64x128xf32>
+  shd.output "p" %p ["B", "F"] : tensor<64x128xbf16>
+}
+
+// A loss in chunks is behind its product, with a soft cap and a cast between
+// them, and the mean of the losses behind it.
+// CHECK-LABEL: shd.program "chunks"
+shd.program "chunks" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %t = shd.declare input "t" ["B"] : tensor<64xi32>
+  %w = shd.declare weight "w" ["D", "V"] : tensor<32x128xbf16>
+  // CHECK: shd.einsum{{.*}} {shd.group = #shd.group<0>}
+  %h = shd.einsum(%x, %w) <[B, D], [D, V] -> [B, V]> : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  // CHECK: shd.elementwise tanh{{.*}} {shd.group = #shd.group<0, rest>}
+  %a = shd.elementwise tanh(%h) <[B, V] -> [B, V]> : (tensor<64x128xbf16>) -> tensor<64x128xbf16>
+  // CHECK: shd.elementwise cast{{.*}} {shd.group = #shd.group<0, rest>}
+  %c = shd.elementwise cast(%a) <[B, V] -> [B, V]> : (tensor<64x128xbf16>) -> tensor<64x128xf32>
+  // CHECK: shd.cross_entropy{{.*}} chunks 8 {{.*}}{shd.group = #shd.group<0, rest>}
+  %l = shd.cross_entropy(%c, %t) over "V" chunks 8 <[B, V], [B] -> [B]> : tensor<64x128xf32>, tensor<64xi32> -> tensor<64xf32>
+  // CHECK: shd.reduce mean{{.*}} {shd.group = #shd.group<0, rest>}
+  %m = shd.reduce mean(%l) <[B] -> []> : (tensor<64xf32>) -> tensor<f32>
+  // Other row operations read the logits from HBM.
+  // CHECK: shd.normalize logsumexp{{.*}}shd.group = #shd.group<1, rest>
+  %n = shd.normalize logsumexp(%a) over ["V"] <[B, V] -> [B]> : (tensor<64x128xbf16>) -> tensor<64xbf16>
+  shd.output "m" %m [] : tensor<f32>
+  shd.output "n" %n ["B"] : tensor<64xbf16>
 }
 
 // A body does not fuse with what is outside.

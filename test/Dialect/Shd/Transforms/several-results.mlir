@@ -61,10 +61,11 @@ shd.program "groups" mesh <[X = 8]> hardware <"h100", [8]> {
   shd.output "m" %m ["B"] : tensor<4096xf32>
 }
 
-// Behind a leader: both results are of one group, and each may leave it.
+// A row operation behind a product starts a group: both results are of that,
+// and each may leave it.
 // GROUPS-LABEL: shd.program "behind"
-// GROUPS: test.double_and_sum{{.*}} {shd.group = #shd.group<0, rest>}
-// GROUPS: shd.elementwise div{{.*}} {shd.group = #shd.group<0, rest>}
+// GROUPS: test.double_and_sum{{.*}} {shd.group = #shd.group<1, rest>}
+// GROUPS: shd.elementwise div{{.*}} {shd.group = #shd.group<1, rest>}
 // CHECK-LABEL: shd.program "behind"
 // CHECK: test.double_and_sum
 // CHECK-SAME: -> (tensor<4096x8192xf32, #shd.sharding<[{X}, {}]>>, tensor<4096xf32, #shd.sharding<[{X}]>>)

@@ -78,11 +78,29 @@ enum class FusionKind : uint8_t {
   Leader,
   /// Joins a group; alone it may be a prologue of einsums and attention.
   Elementwise,
-  /// Joins a group: reductions, normalisations, losses.
+  /// Row operations, which read whole rows: reductions, normalisations, losses.
+  /// They join a group whose kernel holds rows.
   Reduction,
   /// Costs nothing and belongs to no group: views, iota, reshard.
   Free,
 };
+
+/// Chunks of a row operation and the product that makes its operand
+/// (CostOpInterface::getRowChunks): each in kernels of its own, or both in one.
+inline constexpr int64_t kNoChunks = 0, kAllChunks = -1;
+
+/// The chunks in which a row operation among those behind a leader runs with
+/// it, each in kernels of their own; kNoChunks if all run as one kernel.
+int64_t separateChunks(llvm::ArrayRef<mlir::Operation *> rest);
+/// The part of a value's bytes that are there at once: of one made in chunks
+/// (kChunks), one of them.
+int64_t bytesOfChunk(mlir::Value value, int64_t bytes);
+
+/// ` chunks 8`, ` chunks all`, or nothing: `custom<RowChunks>` of a format.
+mlir::ParseResult parseRowChunks(mlir::OpAsmParser &parser,
+                                 mlir::IntegerAttr &chunks);
+void printRowChunks(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                    mlir::IntegerAttr chunks);
 
 /// ` max`, ` min`, or nothing for a sum: `custom<Combination>` of a format.
 mlir::ParseResult parseCombination(mlir::OpAsmParser &parser,
@@ -102,6 +120,9 @@ inline constexpr llvm::StringLiteral kTemporary = "shd.temporary";
 /// The part of a fusion group that an operation is in (GroupAttr); once costs
 /// are annotated, operations of the same part are costed together.
 inline constexpr llvm::StringLiteral kGroup = "shd.group";
+/// On a leader, once costs are annotated: it and the row operation behind it
+/// run in so many chunks, and its result takes that part of its memory.
+inline constexpr llvm::StringLiteral kChunks = "shd.chunks";
 /// Marks a copy that the optimizer makes once for several users.
 inline constexpr llvm::StringLiteral kCopy = "shd.copy";
 /// Marks the last collective between an operation's result and the layout in
@@ -224,6 +245,10 @@ mlir::LogicalResult verifyUpdatedOnce(mlir::Operation *op, bool isBuffer,
 /// Verifies, if types carry shardings, that they name axes of the mesh and
 /// follow the operation's sharding rule.
 mlir::LogicalResult verifyShardedOp(mlir::Operation *op);
+
+/// FLOPs on the matrix units if every device's work depends on the sizes of its
+/// parts alone.
+double flopsOfSizes(mlir::Operation *op, llvm::ArrayRef<FactorRange> ranges);
 /// Verifies that a collective over the named axes turns `from` into `to`.
 mlir::LogicalResult verifyMovement(mlir::Operation *op, const Mesh &mesh,
                                    CollectiveKind kind, const Layout &from,

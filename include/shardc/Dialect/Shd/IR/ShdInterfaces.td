@@ -54,12 +54,30 @@ def Shd_CostOpInterface : OpInterface<"CostOpInterface"> {
       "::shardc::OpWork", "getWork",
       (ins "::llvm::ArrayRef<int64_t>":$localExtents,
            "const ::shardc::Machine &":$machine)>,
+    InterfaceMethod<[{
+      FLOPs on the matrix units of the device that has these elements of each
+      factor: as many as `getWork` says for the busiest one, which counts.
+    }], "double", "getExecutedFlops",
+      (ins "::llvm::ArrayRef<::shardc::FactorRange>":$ranges), "", [{
+        return ::shardc::shd::detail::flopsOfSizes($_op, ranges);
+      }]>,
     InterfaceMethod<"How it takes part in fusion.",
       "::shardc::shd::FusionKind", "getFusionKind">,
     InterfaceMethod<[{
       True if, as a leader, it can compute elementwise operations while it reads
       their inputs (a prologue), so that their results need no memory.
     }], "bool", "readsPrologues", (ins), "", [{ return false; }]>,
+    InterfaceMethod<[{
+      True if its kernel, as a leader, holds whole rows of its result, so that
+      row operations behind it may join its group. Tiles of a product hold none.
+    }], "bool", "holdsRows", (ins), "", [{ return false; }]>,
+    InterfaceMethod<"True if it changes nothing but the type of its elements.",
+      "bool", "isCast", (ins), "", [{ return false; }]>,
+    InterfaceMethod<[{
+      For a row operation, the number of chunks in which it runs together with
+      the product that makes its operand: kNoChunks if it does not,
+      kAllChunks if one kernel does both.
+    }], "int64_t", "getRowChunks", (ins), "", [{ return kNoChunks; }]>,
     InterfaceMethod<[{
       True if it can run in chunks along any index that is not kept whole:
       parts of its operands give parts of its result or, along an index that the

@@ -261,7 +261,7 @@ def Shd_EinsumOp : Shd_ComputeOp<"einsum", [], [],
 }
 
 def Shd_ElementwiseOp : Shd_ComputeOp<"elementwise", [], ["getFunctionName"],
-                                      ["runsInChunks"]> {
+                                      ["runsInChunks", "isCast"]> {
   let summary = "One function of each element; operands are broadcast by name";
   let description = [{
     `shd.elementwise silu(%g) <[B, F] -> [B, F]> : ...`. An operand that lacks
@@ -328,7 +328,7 @@ def Shd_NormalizeOp : Shd_StatisticsOp<"normalize", [AttrSizedOperandSegments],
 def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
     Shd_AttentionOpInterface,
     DeclareOpInterfaceMethods<Shd_ExtentsOpInterface, ["resizeAttributes"]>],
-    [], ["readsPrologues"], ["prepareGradient"]> {
+    [], ["readsPrologues", "getExecutedFlops"], ["prepareGradient"]> {
   let summary = "Scaled dot-product attention that never writes its scores";
   let description = [{
     `shd.attention(%q, %k, %v) over "H", "S" query "T" <...> causal : ...`.
@@ -378,7 +378,7 @@ def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
 def Shd_AttentionGradOp : Shd_ComputeOp<"attention_grad",
     [Shd_AttentionOpInterface,
      DeclareOpInterfaceMethods<Shd_ExtentsOpInterface, ["resizeAttributes"]>],
-    [], ["readsPrologues"]> {
+    [], ["readsPrologues", "getExecutedFlops"]> {
   let summary = "The gradients of attention's queries, keys and values";
   let description = [{
     `shd.attention_grad(%q, %k, %v, %o, %do, %lse) over "H", "S" query "T" <...>
@@ -426,7 +426,7 @@ def Shd_AttentionGradOp : Shd_ComputeOp<"attention_grad",
 }
 
 def Shd_GatherOp : Shd_ComputeOp<"gather",
-    [DeclareOpInterfaceMethods<Shd_PositionsOpInterface>]> {
+    [DeclareOpInterfaceMethods<Shd_PositionsOpInterface>], [], ["holdsRows"]> {
   let summary = "Reads elements at positions given by integer tensors";
   let description = [{
     `shd.gather(%emb, %tokens) <[V, D], [B, T] -> [B, T, D]> at [0] : ...`:
@@ -449,7 +449,7 @@ def Shd_GatherOp : Shd_ComputeOp<"gather",
 
 def Shd_ScatterOp : Shd_ComputeOp<"scatter",
     [DeclareOpInterfaceMethods<Shd_PositionsOpInterface>],
-    ["getWrittenIndices"], ["getInPlaceOperand"]> {
+    ["getWrittenIndices"], ["holdsRows", "getInPlaceOperand"]> {
   let summary = "Writes elements at positions given by integer tensors";
   let description = [{
     `shd.scatter(%kc, %k, %pos) <[B, S, K, H], [B, K, H], [B] -> [B, S, K, H]>
@@ -469,7 +469,8 @@ def Shd_ScatterOp : Shd_ComputeOp<"scatter",
 }
 
 def Shd_ScatterSumOp : Shd_ComputeOp<"scatter_sum",
-    [DeclareOpInterfaceMethods<Shd_PositionsOpInterface, ["getPositioned"]>]> {
+    [DeclareOpInterfaceMethods<Shd_PositionsOpInterface, ["getPositioned"]>],
+    [], ["holdsRows"]> {
   let summary = "Adds elements at positions given by integer tensors to zeros";
   let description = [{
     `shd.scatter_sum(%g, %tokens) <[B, T, D], [B, T] -> [V, D]> at [0] : ...`:
@@ -513,21 +514,26 @@ def Shd_RopeOp : Shd_ComputeOp<"rope",
     $indexing (`inverse` $inverse^)? attr-dict `:` functional-type(operands, results) }];
 }
 
-def Shd_CrossEntropyOp : Shd_StatisticsOp<"cross_entropy"> {
+def Shd_CrossEntropyOp : Shd_StatisticsOp<"cross_entropy", [], [],
+                                          ["getRowChunks"]> {
   let summary = "One loss per label";
   let description = [{
     `shd.cross_entropy(%logits, %labels) over "V" <[B, V], [B] -> [B]> : ...`.
-    Computed in f32.
+    Computed in f32. `over "V" chunks 8` runs the product that makes the logits
+    and the loss in eight chunks of the labels, `chunks all` both in one kernel
+    (docs/CostModel.md#2-one-operation-on-one-device); the values are the same.
 
     **Constraints:**
     - (L1) `classes` is an index of the logits and not of the labels.
     - (L2) Labels are integers with the result's indices, the logits' others.
+    - (L3) `chunks` is 0 (none), positive, or -1 (`all`).
   }];
   let arguments = (ins Shd_Tensor:$logits, Shd_Tensor:$labels,
     Variadic<Shd_Tensor>:$stats, Shd_IndexingAttr:$indexing,
-    StrAttr:$classes);
+    StrAttr:$classes, DefaultValuedAttr<I64Attr, "kNoChunks">:$chunks);
   let results = (outs Shd_Tensor:$result);
-  let assemblyFormat = [{ `(` $logits `,` $labels `)` `over` $classes $indexing
+  let assemblyFormat = [{ `(` $logits `,` $labels `)` `over` $classes
+    custom<RowChunks>($chunks) $indexing
     (`stats` `(` $stats^ `:` type($stats) `)`)? attr-dict `:` type($logits) `,`
     type($labels) `->` type($result) }];
 }

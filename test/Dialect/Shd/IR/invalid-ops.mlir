@@ -73,7 +73,7 @@ shd.program "p" mesh <[X = 2]> {
 // D4, of nothing
 shd.program "p" {
   // expected-error @+1 {{'x' needs the weight that it is of}}
-  %x = shd.declare moment "x" ["B"] : tensor<8xf32>
+  %x = shd.declare master "x" ["B"] : tensor<8xf32>
 }
 
 // -----

@@ -67,7 +67,7 @@ spmd.program "p" mesh <[X = 4]> {
 // P5
 spmd.program "p" {
   // expected-error @+1 {{'x' needs the weight that it is of}}
-  %x = spmd.parameter moment "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  %x = spmd.parameter master "x" ["B"] of tensor<8xf32> : tensor<8xf32>
 }
 
 // -----

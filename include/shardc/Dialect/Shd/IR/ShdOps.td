@@ -95,8 +95,8 @@ def Shd_DeclareOp : Shd_ValueOp<"declare", [HasParent<"ProgramOp">]> {
     - (D2) Inputs are not stacked, others along dimensions that they have and no
       axis splits.
     - (D3) Only a gradient is stored as a partial sum.
-    - (D4) Gradients and master copies are of a weight, inputs, weights, states and
-      what is saved of none.
+    - (D4) Gradients and master copies are of a weight, moments may be, others are
+      of none.
   }];
   let arguments = (ins Shd_TensorKindAttr:$kind, StrAttr:$sym,
     StrArrayAttr:$indices, DefaultValuedOptionalAttr<I64Attr, "0">:$stacked,

@@ -65,7 +65,8 @@ def Spmd_ParameterOp : Spmd_ValueOp<"parameter", [HasParent<"ProgramOp">]> {
       axis splits.
     - (P3) One index per dimension.
     - (P4) Only a gradient is stored as a partial sum.
-    - (P5) Gradients, moments and master copies are of a weight, others of none.
+    - (P5) Gradients and master copies are of a weight, moments may be, others are
+      of none.
   }];
   let arguments = (ins Shd_TensorKindAttr:$kind, StrAttr:$sym,
     StrArrayAttr:$indices, Spmd_GlobalType:$global,

@@ -48,8 +48,7 @@ private:
 };
 
 /// A prologue is computed by each user that reads its value directly; it runs
-/// by itself only if a collective stands between it and some user, or if it
-/// makes partial sums.
+/// by itself only if a collective moves it, or if it makes partial sums.
 void GroupPricer::findPrologues(ProgramOp program) {
   Graph graph = buildGraph(program);
   for (const GraphValue &value : graph.values) {
@@ -59,7 +58,9 @@ void GroupPricer::findPrologues(ProgramOp program) {
     const auto &ops = graph.chunks[value.chunk].ops;
     ShardingAttr sharding = getSharding(value.value.getType());
     bool isPartial = sharding && !sharding.getPartial().empty();
-    bool everywhere = true;
+    // A collective needs it, also one that makes a copy that nobody reads.
+    bool everywhere =
+        llvm::none_of(Value(value.value).getUsers(), isCollective);
     for (const ChunkUse &use : value.uses) {
       Operation *user = graph.chunks[use.chunk].ops[use.op];
       bool direct = user->getOperand(use.operand) == value.value && !isPartial;

@@ -55,7 +55,13 @@
 // JSON-NEXT:   "gap": 0,
 // JSON-NEXT:   "search_s": null
 // JSON-NEXT: },
-// JSON-NEXT: "parameters": 12288,
+// JSON-NEXT: "words": "tensor parallel 4 (X) x replicated 4 (Y)",
+// JSON-NEXT: "parameters": {
+// JSON-NEXT:   "total": 12288,
+// JSON-NEXT:   "active": 12288,
+// JSON-NEXT:   "trained": 0
+// JSON-NEXT: },
+// JSON-NEXT: "training": null,
 
 shd.program "loop" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]>
     attributes {shd.plan = {status = "fixed", objective = "upper",

@@ -19,6 +19,7 @@
 // CHECK-NEXT: hardware    tpu_v5e[4, 4]: 16 chips, each 197 TFLOP/s bf16, 16.0 GB HBM at 820 GB/s
 // CHECK-NEXT: mesh        [X=4 on x, Y=4 on y]
 // CHECK-NEXT: parameters  134 million (134,217,728)
+// CHECK-NEXT: in words    data parallel 4 (X) x tensor parallel 4 (Y)
 // CHECK-NEXT: plan        feasible: at most 25.0 % slower than the best (by upper time)
 // CHECK-NEXT: step        1.54 ms, bound by compute; 698 us with perfect overlap, 1.54 ms with none
 // CHECK-NEXT: MFU         45.4 %, HFU 45.4 %

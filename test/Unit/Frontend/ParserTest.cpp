@@ -73,8 +73,14 @@ TEST(Parser, SettingsKeepTheirText) {
   auto file = parseFile(source.files, id);
   ASSERT_TRUE(file);
   const ast::Setting &setting = item<ast::TrainBlock>(*file, 0).settings[0];
-  EXPECT_EQ(setting.value, "adamw( moments = f32 )");
-  EXPECT_EQ(textOf(setting.valueRange), setting.value);
+  ASSERT_EQ(setting.values.size(), 1u);
+  const ast::SettingValue &value = setting.values.front();
+  EXPECT_EQ(value.text, "adamw( moments = f32 )");
+  EXPECT_EQ(textOf(value.range), value.text);
+  EXPECT_EQ(value.function, "adamw");
+  ASSERT_EQ(value.arguments.size(), 1u);
+  EXPECT_EQ(value.arguments.front().name.text, "moments");
+  EXPECT_EQ(value.arguments.front().value.text, "f32");
 }
 
 TEST(Parser, PublicEntryReports) {

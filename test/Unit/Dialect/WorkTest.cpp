@@ -297,8 +297,8 @@ TEST(Work, AttentionGrad) {
   EXPECT_EQ(Bytes(work.resultBytes.begin(), work.resultBytes.end()),
             (Bytes{4 * 8 * 16 * 2, 4 * 32 * 16 * 4, 4 * 32 * 24 * 2}));
   EXPECT_EQ(op.getFusionKind(), FusionKind::Leader);
-  // Half of T and half of S: the queries stand at the last 8 of 32 positions, so
-  // the half of the keys that has position 16 on has all of their windows.
+  // Half of T and half of S: the queries stand at the last 8 of 32 positions,
+  // so the half of the keys that has position 16 on has all of their windows.
   EXPECT_EQ(workOf(op, {{"T", 4}, {"S", 16}}).matrixFlops, 2.5 * forward / 2);
 }
 

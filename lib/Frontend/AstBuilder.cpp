@@ -190,8 +190,7 @@ AstBuilder::partial(Parser::PartialContext *context) {
 }
 
 /// `isGradient`: only gradients are stored as partial sums.
-ast::IndexList AstBuilder::dims(Parser::DimsContext *context,
-                                bool isGradient) {
+ast::IndexList AstBuilder::dims(Parser::DimsContext *context, bool isGradient) {
   ast::IndexList result;
   result.range = range(context);
   for (Parser::PlacedNameContext *each : context->names) {

@@ -379,9 +379,8 @@ void Printer::printItem(const LayerDecl &item) {
 
 void Printer::print(const Setting &setting) {
   line("setting ") << setting.name.text << " = ";
-  llvm::interleaveComma(setting.values, os, [&](const SettingValue &value) {
-    os << value.text;
-  });
+  llvm::interleaveComma(setting.values, os,
+                        [&](const SettingValue &value) { os << value.text; });
   os << "\n";
 }
 

@@ -455,6 +455,8 @@ private:
   Counter counter;
   mlir::OpBuilder builder;
   Placements placements;
+  /// Names that repeats save for the backward pass; absent if none says so.
+  std::optional<std::vector<std::string>> savedInRepeats;
   llvm::ArrayRef<unsigned> buffers;
 
   llvm::StringMap<const ast::LayerDecl *> layers;

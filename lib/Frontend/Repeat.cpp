@@ -94,13 +94,17 @@ Importer::findCarried(const ast::RepeatStmt &stmt) {
 //===----------------------------------------------------------------------===//
 
 void Importer::checkSaved(const ast::RepeatStmt &stmt, Scope &body) {
-  for (const ast::Name &name : stmt.save)
+  if (stmt.hasSave && !savedInRepeats)
+    savedInRepeats.emplace();
+  for (const ast::Name &name : stmt.save) {
+    savedInRepeats->push_back(name.text);
     if (!body.hasLocal(name.text)) {
       auto diag = files.error(name.range)
                   << "'" << name.text << "' is not assigned in the repeat";
       if (auto near = likelyName(name.text, body.visibleNames()))
         diag.attachNote() << "did you mean '" << *near << "'?";
     }
+  }
 }
 
 void Importer::importRepeatBody(const ast::RepeatStmt &stmt,

@@ -23,6 +23,7 @@ public:
     saved.set(name, pin);
     savesSome = true;
   }
+  void saveOnlyNamed() { savesSome = true; }
   void pin(llvm::StringRef what, llvm::StringRef name, shd::ShardingAttr pin) {
     (what == "gradient"  ? gradientPins
      : what == "moments" ? momentPins
@@ -69,6 +70,7 @@ private:
   llvm::SmallVector<mlir::StringAttr> frozen;
   mlir::NamedAttrList saved, gradientPins, momentPins, masterPins;
   bool savesSome = false;
+  llvm::SMRange reduceRange;
 
   mlir::Type f32() { return mlir::Float32Type::get(context); }
 };
@@ -254,6 +256,8 @@ void TrainReader::read(const ast::Setting &setting) {
   if (name == "gradients" || name == "reduce") {
     if (auto type = typeOf(*value, /*mayBeNone=*/false))
       (name == "gradients" ? gradients : reduce) = *type;
+    if (name == "reduce")
+      reduceRange = value->range;
   } else if (name == "clip" || name == "tokens") {
     if (name == "clip" && value->text == "none")
       return;
@@ -271,6 +275,10 @@ void TrainReader::read(const ast::Setting &setting) {
 }
 
 shd::TrainingAttr TrainReader::take(llvm::StringRef loss) {
+  if (reduce && reduce != gradients)
+    files.error(reduceRange) << "gradients are sent in the type in which they "
+                                "accumulate; another `reduce` is not supported "
+                                "yet";
   return shd::TrainingAttr::get(
       context, loss, optimizer, moments, master, gradients, reduce, number(lr),
       number(beta1), number(beta2), number(eps), number(decay),
@@ -320,6 +328,11 @@ void Importer::importTraining(const ast::TrainBlock &block,
         if (llvm::StringRef name = shd::getResultName(result); !name.empty())
           values.try_emplace(name, result);
   });
+  if (savedInRepeats) {
+    reader.saveOnlyNamed();
+    for (const std::string &name : *savedInRepeats)
+      reader.save(name, mlir::UnitAttr::get(builder.getContext()));
+  }
   for (const ast::Placing &placing : block.placings) {
     llvm::StringRef what = placing.what.text, name = placing.tensor.text;
     bool ofWeight = what == "gradient" || what == "moments" || what == "master";

@@ -48,6 +48,7 @@ private:
 
   void heading(llvm::StringRef text);
   void fact(llvm::StringRef name, llvm::StringRef text);
+  void wrappedFact(llvm::StringRef name, llvm::StringRef text);
 
   std::string hardwareText() const;
   std::string meshText() const;
@@ -85,6 +86,20 @@ void TextPrinter::fact(llvm::StringRef name, llvm::StringRef text) {
   os.indent(2);
   os << llvm::left_justify(name, 12);
   os << truncate(text, kReportWidth - 14) << '\n';
+}
+
+/// A fact of several lines if need be.
+void TextPrinter::wrappedFact(llvm::StringRef name, llvm::StringRef text) {
+  constexpr size_t kWidth = kReportWidth - 14;
+  while (text.size() > kWidth) {
+    size_t end = text.rfind(' ', kWidth);
+    if (end == llvm::StringRef::npos)
+      break;
+    fact(name, text.take_front(end));
+    text = text.drop_front(end + 1);
+    name = "";
+  }
+  fact(name, text);
 }
 
 std::string TextPrinter::share(double seconds) const {
@@ -326,7 +341,7 @@ void TextPrinter::printHead() {
                          (report.parameters < 1000
                               ? ""
                               : " (" + formatDigits(report.parameters) + ")"));
-  fact("in words", report.words);
+  wrappedFact("in words", report.words);
   fact("plan", planText());
   if (report.given)
     fact("", givenText());

@@ -8,31 +8,53 @@
 using namespace mlir;
 using namespace shardc;
 
+/// Makes a step of each program of the module that is trained and is none yet.
+static LogicalResult makeSteps(ModuleOp module) {
+  auto isDue = [](shd::ProgramOp program) {
+    return program.getTraining() &&
+           llvm::none_of(program.getBody().getOps<shd::DeclareOp>(),
+                         [](shd::DeclareOp declare) {
+                           return declare.getKind() ==
+                                  shd::TensorKind::Gradient;
+                         });
+  };
+  if (llvm::none_of(module.getOps<shd::ProgramOp>(), isDue))
+    return success();
+  PassManager manager(module.getContext());
+  buildTrainingPipeline(manager);
+  return manager.run(module);
+}
+
+static std::optional<Program> withStep(std::optional<Program> program) {
+  if (program && failed(makeSteps(*program->module)))
+    return std::nullopt;
+  return program;
+}
+
+std::optional<Program> shardc::importStep(const ProgramText &text,
+                                          MLIRContext *context,
+                                          ArrayRef<Setting> settings) {
+  return withStep(importProgram(text, context, settings));
+}
+
+std::optional<Program> shardc::importStep(llvm::SourceMgr &sourceMgr,
+                                          MLIRContext *context,
+                                          const Overrides &overrides) {
+  return withStep(importProgram(sourceMgr, context, overrides));
+}
+
 Compilation::Compilation(Program program, CompileOptions options)
     : imported(std::move(program)), how(std::move(options)),
       reached(Stage::Imported) {
   module().getContext()->getLoadedDialect<shd::ShdDialect>()->setMachineLoader(
       [machine = imported.machine](shd::HardwareAttr) { return machine; });
-  makeStep();
 }
 
 Compilation::Compilation(OwningOpRef<ModuleOp> module, Stage stage,
                          CompileOptions options)
     : how(std::move(options)), reached(stage) {
   imported.module = std::move(module);
-  makeStep();
-}
-
-/// A program that is trained becomes a step, once.
-void Compilation::makeStep() {
-  if (reached != Stage::Imported || !program() || !program().getTraining())
-    return;
-  auto declared = program().getBody().getOps<shd::DeclareOp>();
-  bool isStep = llvm::any_of(declared, [](shd::DeclareOp declare) {
-    return declare.getKind() == shd::TensorKind::Gradient;
-  });
-  if (!isStep)
-    hasFailed = failed(run(buildTrainingPipeline));
+  hasFailed = reached == Stage::Imported && failed(makeSteps(this->module()));
 }
 
 Compilation::Stage Compilation::stageOf(ModuleOp module) {
@@ -46,13 +68,10 @@ std::optional<Compilation> Compilation::import(llvm::SourceMgr &sourceMgr,
                                                MLIRContext *context,
                                                const Overrides &overrides,
                                                CompileOptions options) {
-  std::optional<Program> program = importProgram(sourceMgr, context, overrides);
+  std::optional<Program> program = importStep(sourceMgr, context, overrides);
   if (!program)
     return std::nullopt;
-  Compilation compilation(std::move(*program), std::move(options));
-  if (compilation.hasFailed)
-    return std::nullopt;
-  return compilation;
+  return Compilation(std::move(*program), std::move(options));
 }
 
 shd::ProgramOp Compilation::program() {

@@ -44,7 +44,7 @@ static void applyPins(ArrayRef<Operation *> operations,
 std::optional<Report> Evaluator::report(const Variant &variant,
                                         std::vector<Layout> &layouts) {
   std::optional<Program> program =
-      importProgram(textOf(variant), &context, variant.point);
+      importStep(textOf(variant), &context, variant.point);
   if (!program)
     return std::nullopt;
   if (program->autoMesh)
@@ -114,5 +114,5 @@ Outcome Evaluator::plan(const Variant &variant) {
 bool Evaluator::isLegal(const Point &point) {
   ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
   return checkSettings(text, &context, point) &&
-         importProgram(text, &context, point).has_value();
+         importStep(text, &context, point).has_value();
 }

@@ -5,6 +5,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "shardc/Optimizer/Domain.h"
 #include "shardc/Optimizer/Names.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SourceMgr.h"
@@ -318,7 +319,7 @@ shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
   {
     // What is wrong with the program is for the compiler to say.
     ScopedDiagnosticHandler silence(context, [](Diagnostic &) {});
-    program = importProgram(text, context);
+    program = importStep(text, context);
     if (!program)
       return NoExplanation::WrongProgram;
   }

@@ -10,6 +10,7 @@
 #include "mlir/IR/Builders.h"
 #include "shardc/Frontend/Question.h"
 #include "shardc/Optimizer/Names.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Report/Suspects.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/DenseMap.h"
@@ -451,7 +452,7 @@ std::optional<Lint> shardc::lint(const ProgramText &text, MLIRContext *context,
   context->getOrLoadDialect<ShdDialect>();
   // What is wrong with the program is for the compiler to say.
   ScopedDiagnosticHandler silence(context, [](Diagnostic &) {});
-  std::optional<Program> program = importProgram(text, context);
+  std::optional<Program> program = importStep(text, context);
   if (!program)
     return std::nullopt;
   return Linter(text, *program, options, runner).run();

@@ -15,6 +15,7 @@
 
 #include "shardc/Questions/MeshChoice.h"
 #include "MeshPlanner.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/PlanFigures.h"
 #include "shardc/Questions/ProgramSource.h"
 #include "shardc/Report/Seconds.h"
@@ -586,7 +587,7 @@ static std::optional<MeshChoice> chooseMeshOf(const llvm::SourceMgr &sourceMgr,
   ProgramSource source(sourceMgr, &context, overrides);
   if (!source.text)
     return std::nullopt;
-  std::optional<Program> probe = importProgram(*source.text, &context);
+  std::optional<Program> probe = importStep(*source.text, &context);
   if (!probe)
     return std::nullopt;
   return chooseMesh(*source.text, {}, *probe, options, error);
@@ -608,7 +609,7 @@ std::optional<Program>
 shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
                          Overrides &overrides, const MeshChoiceOptions &options,
                          std::optional<Report::MeshSearch> &search) {
-  std::optional<Program> program = importProgram(sourceMgr, context, overrides);
+  std::optional<Program> program = importStep(sourceMgr, context, overrides);
   if (!program || !program->autoMesh)
     return program;
   std::string error;
@@ -627,7 +628,7 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
   ScopedDiagnosticHandler silence(context, [](Diagnostic &diagnostic) {
     return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
   });
-  return importProgram(sourceMgr, context, overrides);
+  return importStep(sourceMgr, context, overrides);
 }
 
 void shardc::addMeshSearch(Report &report, Report::MeshSearch search) {

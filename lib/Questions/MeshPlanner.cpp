@@ -80,7 +80,7 @@ MeshBound MeshPlanner::bound(ArrayRef<Setting> settings, const MeshTask &task,
   });
   Point point(settings.begin(), settings.end());
   point.push_back(unbound(*task.family));
-  std::optional<Program> program = importProgram(text, &context, point);
+  std::optional<Program> program = importStep(text, &context, point);
   if (!program)
     return result;
   CompileOptions unverified;

@@ -8,6 +8,7 @@
 #include "shardc/Questions/WaysOut.h"
 #include "shardc/Frontend/Question.h"
 #include "shardc/Optimizer/Names.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/ProgramSource.h"
 #include "llvm/ADT/StringExtras.h"
@@ -525,7 +526,7 @@ std::vector<Report::WayOut> WayFinder::run() {
   if (!sources.back()->text)
     return {};
   text = &*sources.back()->text;
-  program = importProgram(*text, &context);
+  program = importStep(*text, &context);
   trialsLeft = countTrials();
   if (!program || trialsLeft == 0)
     return {};

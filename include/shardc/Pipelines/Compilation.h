@@ -22,6 +22,15 @@ class PassManager;
 
 namespace shardc {
 
+/// Imports a program (importProgram), and makes the whole step of one that is
+/// trained; nothing after an error.
+std::optional<Program> importStep(const ProgramText &text,
+                                  mlir::MLIRContext *context,
+                                  llvm::ArrayRef<Setting> settings = {});
+std::optional<Program> importStep(llvm::SourceMgr &sourceMgr,
+                                  mlir::MLIRContext *context,
+                                  const Overrides &overrides);
+
 struct CompileOptions {
   PlanOptions plan;
   /// Verify the module after each pass. Whoever compiles one program many times
@@ -108,7 +117,6 @@ public:
   llvm::LogicalResult convertToSpmd();
 
 private:
-  void makeStep();
   llvm::LogicalResult
   run(llvm::function_ref<void(mlir::OpPassManager &)> buildPipeline);
   llvm::LogicalResult

@@ -153,6 +153,10 @@ FailureOr<std::string> PlanWriter::write(const Program &program,
 LogicalResult shardc::writePlan(llvm::raw_ostream &os, const Program &program,
                                 llvm::SourceMgr &sourceMgr, ProgramOp planned,
                                 const Overrides &overrides) {
+  if (planned.getTraining())
+    return emitNoText(planned.getLoc())
+           << "what the backward pass of a training step makes has no names "
+              "yet; --emit-ir shows the plan";
   FailureOr<std::string> text =
       PlanWriter(planned, overrides).write(program, sourceMgr);
   if (failed(text))

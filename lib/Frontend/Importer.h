@@ -33,6 +33,8 @@ struct ImportSettings {
   llvm::ArrayRef<unsigned> buffers;
 };
 
+class TrainReader;
+
 class Importer {
 public:
   Importer(SourceFiles &files, DimScope &fileDims,
@@ -118,6 +120,8 @@ private:
   /// Sets what the `train` block says of the program (Training.cpp).
   void importTraining(const ast::TrainBlock &block, shd::ProgramOp program);
   void importLoss(const ast::Setting &setting, shd::ProgramOp program);
+  void importPlacing(const ast::Placing &placing, shd::ProgramOp program,
+                     TrainReader &reader);
   /// Dims, tensors, then statements of a block.
   void importBlock(const Items &items);
   void importStatements(const Items &items);

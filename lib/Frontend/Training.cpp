@@ -10,10 +10,8 @@
 
 using namespace shardc;
 
-namespace {
-
 /// Reads the fields of a train block, the loss and the placings aside.
-class TrainReader {
+class shardc::TrainReader {
 public:
   TrainReader(SourceFiles &files, DimScope &dims)
       : files(files), dims(dims), context(files.getContext()) {}
@@ -289,8 +287,6 @@ shd::TrainingAttr TrainReader::take(llvm::StringRef loss) {
       orNull(masterPins, context));
 }
 
-} // namespace
-
 /// The loss leaves the program, whether it is declared as an output or not.
 void Importer::importLoss(const ast::Setting &setting, shd::ProgramOp program) {
   const ast::SettingValue &value = setting.values.front();
@@ -301,6 +297,87 @@ void Importer::importLoss(const ast::Setting &setting, shd::ProgramOp program) {
   output.name = {value.text, value.range};
   importOutput(output);
   statement.reset();
+}
+
+/// The program's weights, or what its statements make, by name.
+static std::vector<std::pair<llvm::StringRef, mlir::RankedTensorType>>
+namedTensors(shd::ProgramOp program, bool areWeights) {
+  std::vector<std::pair<llvm::StringRef, mlir::RankedTensorType>> tensors;
+  program->walk([&](mlir::Operation *op) {
+    auto declare = llvm::dyn_cast<shd::DeclareOp>(op);
+    if (areWeights && declare && declare.getKind() == shd::TensorKind::Weight)
+      tensors.push_back(
+          {declare.getSym(),
+           shd::partType(declare.getType(), declare.getStacked())});
+    if (areWeights || op->hasAttr(shd::kTemporary))
+      return;
+    for (mlir::Value result : op->getResults())
+      if (llvm::StringRef name = shd::getResultName(result); !name.empty())
+        tensors.push_back(
+            {name, mlir::cast<mlir::RankedTensorType>(result.getType())});
+  });
+  return tensors;
+}
+
+/// `y.h` is an `h` in a layer.
+static bool isCalled(llvm::StringRef name, llvm::StringRef written) {
+  return name.consume_back(written) && (name.empty() || name.back() == '.');
+}
+
+/// The pin of a placing on a tensor; null if it has none, failure after an
+/// error.
+static mlir::FailureOr<shd::ShardingAttr> pinOf(SourceFiles &files,
+                                                Placements &placements,
+                                                const ast::Placing &placing,
+                                                mlir::RankedTensorType type) {
+  if (!placing.indices)
+    return shd::ShardingAttr();
+  size_t written = placing.indices->indices.size();
+  if (written == size_t(type.getRank()))
+    return placements.pin(*placing.indices, type.getShape());
+  files.error(placing.indices->range) << "'" << placing.tensor.text << "' has "
+                                      << counted(type.getRank(), "index")
+                                      << ", but " << written << " are written";
+  return mlir::failure();
+}
+
+void Importer::importPlacing(const ast::Placing &placing,
+                             shd::ProgramOp program, TrainReader &reader) {
+  llvm::StringRef what = placing.what.text, name = placing.tensor.text;
+  bool ofWeight = what == "gradient" || what == "moments" || what == "master";
+  if (what == "offload") {
+    files.error(placing.what.range) << "`offload` is not supported yet";
+    return;
+  }
+  if (!ofWeight && what != "save") {
+    files.error(placing.what.range)
+        << "expected save, gradient, moments or master, found '" << what << "'";
+    return;
+  }
+  bool isFound = false;
+  llvm::SmallVector<llvm::StringRef> known;
+  for (auto [full, type] : namedTensors(program, ofWeight)) {
+    known.push_back(full);
+    if (!isCalled(full, name))
+      continue;
+    auto pin = pinOf(files, placements, placing, type);
+    if (mlir::failed(pin))
+      return;
+    isFound = true;
+    if (!ofWeight)
+      reader.save(full, *pin ? mlir::Attribute(*pin)
+                             : mlir::UnitAttr::get(builder.getContext()));
+    else if (*pin)
+      reader.pin(what, full, *pin);
+  }
+  if (isFound)
+    return;
+  auto diag = files.error(placing.tensor.range)
+              << "no " << (ofWeight ? "weight" : "value") << " is called '"
+              << name << "'";
+  llvm::sort(known);
+  if (auto near = likelyName(name, known))
+    diag.attachNote() << "did you mean '" << *near << "'?";
 }
 
 void Importer::importTraining(const ast::TrainBlock &block,
@@ -317,77 +394,12 @@ void Importer::importTraining(const ast::TrainBlock &block,
     return;
   }
   importLoss(*loss, program);
-  llvm::StringMap<shd::DeclareOp> weights;
-  llvm::StringMap<mlir::Value> values;
-  for (auto declare : program.getBody().getOps<shd::DeclareOp>())
-    if (declare.getKind() == shd::TensorKind::Weight)
-      weights[declare.getSym()] = declare;
-  program->walk([&](mlir::Operation *op) {
-    for (mlir::Value result : op->getResults())
-      if (!op->hasAttr(shd::kTemporary))
-        if (llvm::StringRef name = shd::getResultName(result); !name.empty())
-          values.try_emplace(name, result);
-  });
   if (savedInRepeats) {
     reader.saveOnlyNamed();
     for (const std::string &name : *savedInRepeats)
       reader.save(name, mlir::UnitAttr::get(builder.getContext()));
   }
-  for (const ast::Placing &placing : block.placings) {
-    llvm::StringRef what = placing.what.text, name = placing.tensor.text;
-    bool ofWeight = what == "gradient" || what == "moments" || what == "master";
-    if (what == "offload") {
-      files.error(placing.what.range) << "`offload` is not supported yet";
-      continue;
-    }
-    if (!ofWeight && what != "save") {
-      files.error(placing.what.range)
-          << "expected save, gradient, moments or master, found '" << what
-          << "'";
-      continue;
-    }
-    llvm::SmallVector<llvm::StringRef> known;
-    for (const auto &entry : weights)
-      known.push_back(entry.first());
-    if (!ofWeight)
-      for (const auto &entry : values)
-        known.push_back(entry.first());
-    llvm::sort(known);
-    if (!llvm::is_contained(known, name)) {
-      auto diag = files.error(placing.tensor.range)
-                  << "no " << (ofWeight ? "weight" : "value") << " is called '"
-                  << name << "'";
-      if (auto near = likelyName(name, known))
-        diag.attachNote() << "did you mean '" << *near << "'?";
-      continue;
-    }
-    shd::ShardingAttr pin;
-    if (placing.indices) {
-      mlir::RankedTensorType type;
-      unsigned stacked = 0;
-      if (shd::DeclareOp weight = weights.lookup(name)) {
-        type = weight.getType();
-        stacked = weight.getStacked();
-      } else {
-        type = mlir::cast<mlir::RankedTensorType>(values[name].getType());
-      }
-      llvm::ArrayRef<int64_t> extents = type.getShape().drop_front(stacked);
-      if (placing.indices->indices.size() != extents.size()) {
-        files.error(placing.indices->range)
-            << "'" << name << "' has " << counted(extents.size(), "index")
-            << ", but " << placing.indices->indices.size() << " are written";
-        continue;
-      }
-      auto made = placements.pin(*placing.indices, extents);
-      if (mlir::failed(made))
-        continue;
-      pin = *made;
-    }
-    if (!ofWeight)
-      reader.save(name, pin ? mlir::Attribute(pin)
-                            : mlir::UnitAttr::get(builder.getContext()));
-    else if (pin)
-      reader.pin(what, name, pin);
-  }
+  for (const ast::Placing &placing : block.placings)
+    importPlacing(placing, program, reader);
   program.setTrainingAttr(reader.take(loss->values.front().text));
 }

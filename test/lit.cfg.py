@@ -20,7 +20,7 @@ config.substitutions.append(
 )
 config.substitutions.append(("%utils", os.path.join(config.shardc_src_root, "utils")))
 config.substitutions.append(("%python", "'{}'".format(sys.executable)))
-# Asks a program of test/Book its question and compares the answer with the book's.
+# Asks a program of test/Book or test/Training its question, compares the answer.
 # Without site packages Python starts in a third of the time.
 config.substitutions.append(
     (

@@ -1,31 +1,34 @@
 #!/usr/bin/env python3
-"""Compares shardc with the worked numbers of How to Scale Your Model.
+"""Compares shardc with worked numbers: those of How to Scale Your Model in
+test/Book, those of training in test/Training.
 
-    utils/book.py FILE.shd...    asks the questions of files of test/Book
-    utils/book.py --write        writes docs/Book.md, the table of all cases
-    utils/book.py --check        prints how docs/Book.md differs from it
+    utils/book.py FILE.shd...    asks the questions of files of these folders
+    utils/book.py --write        writes docs/Book.md and docs/TrainingNumbers.md,
+                                 the tables of all cases
+    utils/book.py --check        prints how these pages differ from them
 
 `--shardc PATH` names the shardc to ask, build/bin/shardc by default.
-test/Book/cases.json holds the cases. The program test/Book/ID.shd asks case ID.
-Its first line says what is asked; then come, each a comment,
+The folder's cases.json holds the cases. Its program ID.shd asks case ID.
+The first line says what is asked; then come, each a comment,
 
     ASK:     the options of shardc, if it needs any; --emit-json is added
+    OTHER:   another file of the folder and options, whose report is `other`
     FIGURE:  what the answer is, in figures of shardc's JSON
     EXPECT:  the answer, where the case has no value or another one
     NOTE:    what a reader of the table should know; comments on the lines after it
              belong to it
     DIFFERS: the same, where the answer rightly is not the book's: why
 
-test/Book/not-asked.txt has a line `ID | question | what is missing` for each
+not-asked.txt has a line `ID | question | what is missing` for each
 other case.
 
 A figure is a path such as `time.compute_s`, `memory.peak`, `tensors[W].dims[D].size`
 or `ops[all_gather W].time_s`: of a list, brackets select the one element that all
-their words name (`name`, `kind`, `index`, `what`, `op`, `operand`), with `*` all that
-they name, and a number counts. Added to the report are `local[W]`, a tensor's type on one device,
+their words name (`name`, `kind`, `index`, `what`, `op`, `operand`, `phase`), with `*`
+all that they name, and a number counts. Added to the report are `local[W]`, a tensor's type on one device,
 `collectives`, all of them as a text, `best[PATH]`, the point of a sweep at which PATH
 is least, and `error`, the message of a rejected program. Figures combine by
-arithmetic, `sum`, `ceil` and `sqrt`; several answers are separated by `;`. The report
+arithmetic, `sum`, `dot` (the sum of products), `ceil` and `sqrt`; several answers are separated by `;`. The report
 is in SI units: `us` and `day` convert."""
 
 import json
@@ -37,8 +40,6 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BOOK = os.path.join(ROOT, "test", "Book")
-PAGE = os.path.join(ROOT, "docs", "Book.md")
 
 # Reports round times to picoseconds.
 ROUNDING = 1e-6
@@ -49,24 +50,28 @@ class Failure(Exception):
 
 
 class Question:
-    """A program of test/Book with its directives."""
+    """A program with its directives."""
 
     def __init__(self, path):
+        self.folder = os.path.dirname(os.path.abspath(path))
         self.id = os.path.splitext(os.path.basename(path))[0]
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
         self.title = lines[0].removeprefix("//").strip()
         self.options, self.figure, self.expected = [], None, None
+        self.other = None
         self.note, self.differs = "", False
         inNote = False
         for line in lines[1:]:
-            match = re.match(r"// (ASK|FIGURE|EXPECT|NOTE|DIFFERS|RUN): *(.*)", line)
+            match = re.match(r"// (ASK|OTHER|FIGURE|EXPECT|NOTE|DIFFERS|RUN): *(.*)", line)
             if match:
                 word, text = match.groups()
                 inNote = word in ("NOTE", "DIFFERS")
                 self.differs |= word == "DIFFERS"
                 if word == "ASK":
                     self.options += shlex.split(text)
+                elif word == "OTHER":
+                    self.other = shlex.split(text)
                 elif word == "FIGURE":
                     self.figure = text
                 elif word == "EXPECT":
@@ -80,14 +85,18 @@ class Question:
         if self.figure is None:
             raise Failure(f"{self.id}: a FIGURE line is missing")
 
-    def command(self):
-        return shlex.join(["shardc", f"test/Book/{self.id}.shd"] + self.options)
-
 
 def run(question, shardc):
     """The JSON that answers a question, with what is added to it."""
-    command = [shardc, f"{question.id}.shd", "--emit-json"] + question.options
-    process = subprocess.run(command, cwd=BOOK, capture_output=True, text=True)
+    report = ask(question, [f"{question.id}.shd"] + question.options, shardc)
+    if question.other:
+        report["other"] = ask(question, question.other, shardc)
+    return report
+
+
+def ask(question, arguments, shardc):
+    process = subprocess.run([shardc, "--emit-json"] + arguments, cwd=question.folder,
+                             capture_output=True, text=True)
     if process.returncode == 1 and "error" in question.figure:
         message = re.search(r"error: (.*)", process.stderr)
         return {"error": message.group(1) if message else process.stderr}
@@ -117,7 +126,7 @@ def collectives(report):
 
 def words(element):
     """The words that select an element of a list."""
-    keys = ("name", "kind", "index", "what", "op", "operand")
+    keys = ("name", "kind", "index", "what", "op", "operand", "phase")
     return {element[key] for key in keys if element.get(key) is not None}
 
 
@@ -164,7 +173,8 @@ PATH = re.compile(r"[a-z_]\w*(?:\.\w+|\[[^\]]*\])+")
 def evaluate(document, expression):
     code = PATH.sub(lambda match: f"figure({match.group()!r})", expression)
     names = {"figure": lambda path: figure(document, path),
-             "sum": sum, "ceil": math.ceil, "sqrt": math.sqrt,
+             "sum": sum, "dot": lambda a, b: sum(x * y for x, y in zip(a, b)),
+             "ceil": math.ceil, "sqrt": math.sqrt,
              "us": 1e-6, "day": 86400.0, "error": "none"}
     return eval(code, {"__builtins__": {}}, names | document)
 
@@ -210,7 +220,7 @@ class Answer:
         tolerance = max(case["rel_tol"] or 0, ROUNDING)
         distance = difference(self.value, case["value"])
         if distance > tolerance:
-            self.wrong = (f"{self.value:.10g}, {100 * distance:.3g} % from the book's "
+            self.wrong = (f"{self.value:.10g}, {100 * distance:.3g} % from "
                           f"{case['value']:.10g}; {100 * tolerance:.3g} % are allowed")
 
 
@@ -218,22 +228,63 @@ def isNumber(text):
     return re.fullmatch(r"-?[\d.]+(e[-+]?\d+)?", text) is not None
 
 
-def loadCases():
-    with open(os.path.join(BOOK, "cases.json"), encoding="utf-8") as file:
-        return {case["id"]: case for case in json.load(file)}
+class Suite:
+    """A folder of programs and the page that is written of it."""
+
+    def __init__(self, folder, page, source):
+        self.folder = os.path.join(ROOT, "test", folder)
+        self.page = os.path.join(ROOT, "docs", page)
+        # The heading of the column with the cases' values.
+        self.source = source
+        with open(os.path.join(self.folder, "cases.json"), encoding="utf-8") as file:
+            self.cases = {case["id"]: case for case in json.load(file)}
+        with open(os.path.join(self.folder, "not-asked.txt"), encoding="utf-8") as file:
+            rows = [[part.strip() for part in line.split("|")] for line in file]
+        self.notAsked = {row[0]: row[1:] for row in rows}
 
 
-def loadNotAsked():
-    with open(os.path.join(BOOK, "not-asked.txt"), encoding="utf-8") as file:
-        rows = [[part.strip() for part in line.split("|")] for line in file]
-    return {row[0]: row[1:] for row in rows}
+class Book(Suite):
+    def __init__(self):
+        super().__init__("Book", "Book.md", "the book")
+
+    def section(self, case):
+        """Where the case stands on the page, and the heading there."""
+        number = int(re.search(r"ch (\d+)", case["chapter"]).group(1))
+        return number, f"Chapter {number}: {CHAPTERS[number]}"
+
+    def header(self, asked, differ):
+        *most, last = differ
+        return BOOK_HEADER.format(total=len(self.cases), asked=asked,
+                                  missing=len(self.notAsked),
+                                  differ=", ".join(most) + " and " + last)
 
 
-def checkFiles(files, cases, shardc):
+class Training(Suite):
+    def __init__(self):
+        super().__init__("Training", "TrainingNumbers.md", "expected")
+        for case in self.cases.values():
+            case["rel_tol"] = case["tolerance"]
+
+    def section(self, case):
+        return list(TOPICS).index(case["topic"]), TOPICS[case["topic"]]
+
+    def header(self, asked, differ):
+        return TRAINING_HEADER.format(
+            total=len(self.cases), asked=asked, missing=len(self.notAsked),
+            differ=", but for " + ", ".join(differ) + ", whose remarks say why" if differ
+            else "")
+
+
+def suiteOf(path):
+    name = os.path.basename(os.path.dirname(os.path.abspath(path)))
+    return Training() if name == "Training" else Book()
+
+
+def checkFiles(files, shardc):
     status = 0
     for path in files:
         question = Question(path)
-        answer = Answer(question, cases[question.id], shardc)
+        answer = Answer(question, suiteOf(path).cases[question.id], shardc)
         if answer.wrong:
             print(f"error: {question.id}: {answer.wrong}", file=sys.stderr)
             status = 1
@@ -246,14 +297,10 @@ def row(*cells):
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
-def bookValue(case):
+def caseValue(case):
     if case["value"] is None:
         return case["answer"]
     return f"{show(case['value'])} {case['unit']}".strip()
-
-
-def chapterNumber(case):
-    return int(re.search(r"ch (\d+)", case["chapter"]).group(1))
 
 
 def distance(answer, case):
@@ -263,18 +310,18 @@ def distance(answer, case):
     return "0" if abs(percent) < 0.005 else f"{percent:+.2g} %"
 
 
-def page(cases, shardc):
-    """docs/Book.md."""
-    asked = {os.path.splitext(name)[0] for name in os.listdir(BOOK)
+def page(suite, shardc):
+    cases, notAsked = suite.cases, suite.notAsked
+    asked = {os.path.splitext(name)[0] for name in os.listdir(suite.folder)
              if name.endswith(".shd")}
-    notAsked = loadNotAsked()
     for case in cases:
         if (case in asked) == (case in notAsked):
             raise Failure(f"{case}: neither or both of a program and a line of not-asked.txt")
     for case in sorted(asked | set(notAsked)):
         if case not in cases:
             raise Failure(f"{case}: no such case")
-    questions = [Question(os.path.join(BOOK, case + ".shd")) for case in cases if case in asked]
+    questions = [Question(os.path.join(suite.folder, case + ".shd"))
+                 for case in cases if case in asked]
     # Each test starts this file anew: what only the page needs is imported here.
     from concurrent.futures import ThreadPoolExecutor
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -283,22 +330,22 @@ def page(cases, shardc):
     for case, answer in answers.items():
         if answer.wrong:
             raise Failure(f"{case}: {answer.wrong}")
-    *differ, lastDiffers = [q.id for q in questions if q.differs]
-    lines = [HEADER.format(total=len(cases), asked=len(asked), missing=len(notAsked),
-                           differ=", ".join(differ) + " and " + lastDiffers)]
-    chapter = None
-    for question in sorted(questions, key=lambda q: chapterNumber(cases[q.id])):
+    lines = [suite.header(len(asked), [q.id for q in questions if q.differs])]
+    heading = None
+    for question in sorted(questions, key=lambda q: suite.section(cases[q.id])[0]):
         case, answer = cases[question.id], answers[question.id]
-        if chapterNumber(case) != chapter:
-            chapter = chapterNumber(case)
-            lines.append(f"\n## Chapter {chapter}: {CHAPTERS[chapter]}\n\n")
-            lines.append(row("case", "question", "options", "the book", "shardc",
+        if suite.section(case)[1] != heading:
+            heading = suite.section(case)[1]
+            lines.append(f"\n## {heading}\n\n")
+            lines.append(row("case", "question", "options", suite.source, "shardc",
                              "difference", "remark"))
             lines.append(row(*["---"] * 7))
         options = f"`{shlex.join(question.options)}`" if question.options else ""
-        lines.append(row(f"[{question.id}](../test/Book/{question.id}.shd)", question.title,
-                         options, bookValue(case), answer.shown,
-                         distance(answer, case), question.note))
+        path = os.path.relpath(os.path.join(suite.folder, question.id + ".shd"),
+                               os.path.dirname(suite.page))
+        lines.append(row(f"[{question.id}]({path})", question.title, options,
+                         caseValue(case), answer.shown, distance(answer, case),
+                         question.note))
     lines.append(NOT_ASKED)
     lines.append(row("case", "question", "what is missing"))
     lines.append(row(*["---"] * 3))
@@ -312,7 +359,13 @@ CHAPTERS = {1: "rooflines", 2: "TPUs", 3: "sharded matrices", 4: "transformers",
             5: "training", 6: "training LLaMA-3", 7: "inference", 8: "serving LLaMA-3",
             9: "profiling", 10: "JAX", 12: "GPUs"}
 
-HEADER = """# The numbers of the book
+TOPICS = {"params": "Parameters", "flops": "FLOPs", "mfu": "Measured steps",
+          "dp": "Data parallel", "zero": "ZeRO", "fsdp": "FSDP", "hsdp": "HSDP",
+          "gradacc": "Gradient accumulation", "tp": "Tensor parallel",
+          "sp": "Sequence parallel", "remat": "Saved activations",
+          "offload": "Offload"}
+
+BOOK_HEADER = """# The numbers of the book
 
 <!-- Written by utils/book.py --write from test/Book. -->
 
@@ -320,6 +373,16 @@ HEADER = """# The numbers of the book
 {total} of their numbers are in [`test/Book/cases.json`](../test/Book/cases.json); shardc answers {asked} of them from a program and [{missing}](#not-asked) are not asked. Its answer agrees with the book's, as closely as the book rounds, but for {differ}, whose remarks say why.
 
 A case is asked by `shardc test/Book/CASE.shd` and the options of its row. The line `FIGURE:` of the program says which figure of the report is the answer.
+"""
+
+TRAINING_HEADER = """# Numbers of training
+
+<!-- Written by utils/book.py --write from test/Training. -->
+
+Papers on training, public code and a lecture work out parameters, memory, bytes on the wire and utilizations of training steps.
+{total} of their numbers, of dense models without pipelines, are in [`test/Training/cases.json`](../test/Training/cases.json) with their sources; shardc answers {asked} of them from a program with a `train` block and [{missing}](#not-asked) are not asked. Its answer agrees within the tolerance of the case{differ}.
+
+A case is asked by `shardc test/Training/CASE.shd` and the options of its row. The line `FIGURE:` of the program says which figure of the report is the answer. Programs say what the question fixes, and leave the rest to the search. [Training.md](Training.md) says how a program becomes a training step.
 """
 
 NOT_ASKED = "\n## Not asked\n\n"
@@ -335,23 +398,28 @@ def main():
     if not arguments or arguments[0] == "--help":
         print(__doc__)
         return 0
-    cases = loadCases()
     try:
         if arguments[0] not in ("--write", "--check"):
-            return checkFiles(arguments, cases, shardc)
-        current = page(cases, shardc)
+            return checkFiles(arguments, shardc)
+        return max(update(suite, arguments[0] == "--write", shardc)
+                   for suite in (Book(), Training()))
     except Failure as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1
-    if arguments[0] == "--write":
-        with open(PAGE, "w", encoding="utf-8") as file:
+
+
+def update(suite, writes, shardc):
+    current = page(suite, shardc)
+    if writes:
+        with open(suite.page, "w", encoding="utf-8") as file:
             file.write(current)
         return 0
     from difflib import unified_diff
-    with open(PAGE, encoding="utf-8") as file:
+    with open(suite.page, encoding="utf-8") as file:
         written = file.read()
     sys.stderr.writelines(unified_diff(
-        written.splitlines(True), current.splitlines(True), "docs/Book.md", "current"))
+        written.splitlines(True), current.splitlines(True),
+        os.path.relpath(suite.page, ROOT), "current"))
     return int(written != current)
 
 

@@ -26,6 +26,7 @@ private:
   void visit(Block &block, int repeat);
   void addPart(Operation *first, GroupCostAttr price, int repeat);
   void addCollective(Operation *op, int repeat);
+  void findPhases();
   void add(ReportItem item, Operation *op, int repeat);
   std::string networkText(const CollectiveCost &cost) const;
 
@@ -134,6 +135,21 @@ void ItemCollector::visit(Block &block, int repeat) {
   }
 }
 
+/// A collective belongs to the phase of the operation that follows it in its
+/// repeat, or of the last one there.
+void ItemCollector::findPhases() {
+  llvm::DenseMap<int, Phase> near;
+  for (ReportItem &item : report.items)
+    if (item.compute())
+      near[item.repeat] = item.phase;
+  for (ReportItem &item : llvm::reverse(report.items)) {
+    if (item.compute())
+      near[item.repeat] = item.phase;
+    else if (auto it = near.find(item.repeat); it != near.end())
+      item.phase = it->second;
+  }
+}
+
 ItemIndex ItemCollector::collect(ProgramOp program) {
   program->walk<WalkOrder::PreOrder>([&](Operation *op) {
     order[op] = order.size();
@@ -141,6 +157,7 @@ ItemIndex ItemCollector::collect(ProgramOp program) {
       parts[group].push_back(op);
   });
   visit(program.getBody().front(), -1);
+  findPhases();
   return std::move(index);
 }
 

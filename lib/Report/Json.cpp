@@ -127,11 +127,28 @@ Json phases(const Report &report) {
           {"exposed", number(report.time.exposed)}};
 }
 
+constexpr double kSecondsPerDay = 86400;
+
+Json measured(const Report &report) {
+  if (!report.measured)
+    return nullptr;
+  const Report::Measured &measured = *report.measured;
+  Json object;
+  object["step_s"] = number(measured.step);
+  object["mfu"] = number(measured.mfu);
+  object["mfu_full_attention"] = number(measured.mfuFullAttention);
+  object["hfu"] = number(measured.hfu);
+  object["tokens_per_s"] = number(measured.tokensPerSecond);
+  object["days"] = measured.seconds ? number(*measured.seconds / kSecondsPerDay)
+                                    : Json(nullptr);
+  object["usd"] = number(measured.usd);
+  return object;
+}
+
 Json training(const Report &report) {
   if (!report.training)
     return nullptr;
   const Report::Training &training = *report.training;
-  constexpr double kSecondsPerDay = 86400;
   Json object;
   object["microbatches"] = training.microbatches;
   object["remat"] = training.remat;
@@ -349,10 +366,12 @@ void addCollective(Json &object, const ReportItem &item,
       moved.network.empty() ? Json(nullptr) : Json(moved.network);
 }
 
-Json operation(const ReportItem &item) {
+Json operation(const ReportItem &item, bool trains) {
   Json object;
   object["name"] = item.name;
   object["kind"] = item.kind;
+  if (trains)
+    object["phase"] = shd::stringifyPhase(item.phase).str();
   const ReportCollective *moved = item.collective();
   if (moved) {
     object["axes"] = strings(moved->axes);
@@ -391,6 +410,7 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
                           {"active", report.parameters},
                           {"trained", report.trainedParameters}};
   object["training"] = training(report);
+  object["measured"] = measured(report);
   object["tokens"] = report.tokens ? Json(*report.tokens) : Json(nullptr);
   object["tokens_per_s"] = number(report.tokensPerSecond);
   object["overlap"] = overlap(report);
@@ -403,7 +423,7 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   for (const ReportTensor &each : report.tensors)
     tensors.push_back(tensor(each));
   for (const ReportItem &item : report.items)
-    operations.push_back(operation(item));
+    operations.push_back(operation(item, report.training.has_value()));
   object["tensors"] = std::move(tensors);
   object["ops"] = std::move(operations);
   if (!report.timeline.empty())

@@ -328,6 +328,16 @@ std::optional<double> utilization(const FlopsByType &work,
   return std::min(1.0, *ideal / (double(model.mesh().numDevices()) * step));
 }
 
+/// What a device's matrix units execute in a step, in seconds at their peak.
+double executedSeconds(const Report &report) {
+  double executed = 0;
+  for (const ReportItem &item : report.items)
+    if (const ReportCompute *compute = item.compute())
+      executed += compute->cost.matrixSeconds / compute->imbalance() *
+                  double(item.count);
+  return executed;
+}
+
 void fillFlops(ProgramOp program, const FlopsByType &work,
                const CollectiveModel &model, Report &report) {
   for (const auto &[type, flops] : work)
@@ -338,12 +348,7 @@ void fillFlops(ProgramOp program, const FlopsByType &work,
   report.flops.mfu = utilization(work, model, step);
   report.flops.mfuFullAttention = utilization(
       modelWorkFullAttention(program, model.machine()), model, step);
-  double executed = 0;
-  for (const ReportItem &item : report.items)
-    if (const ReportCompute *compute = item.compute())
-      executed += compute->cost.matrixSeconds / compute->imbalance() *
-                  double(item.count);
-  report.flops.hfu = std::min(1.0, executed / step);
+  report.flops.hfu = std::min(1.0, executedSeconds(report) / step);
 }
 
 /// Elements of the largest integer input: the tokens of a step.
@@ -512,6 +517,13 @@ void fillShortfall(ProgramOp program, Report &report) {
 // Training
 //===----------------------------------------------------------------------===//
 
+/// USD of so long on the whole machine.
+std::optional<double> priceOf(double seconds, const Machine &machine) {
+  if (!machine.usdPerHour)
+    return std::nullopt;
+  return double(machine.numChips()) * *machine.usdPerHour * seconds / 3600;
+}
+
 void fillTraining(ProgramOp program, const Machine &machine, Report &report) {
   std::optional<TrainingAttr> attr = program.getTraining();
   if (!attr)
@@ -524,9 +536,7 @@ void fillTraining(ProgramOp program, const Machine &machine, Report &report) {
   training.tokens = attr->getTokens().getValueAsDouble();
   if (report.tokensPerSecond) {
     training.seconds = training.tokens / *report.tokensPerSecond;
-    if (machine.usdPerHour)
-      training.usd = double(machine.numChips()) * *machine.usdPerHour *
-                     *training.seconds / 3600;
+    training.usd = priceOf(*training.seconds, machine);
   }
   Picoseconds phases[4] = {};
   for (const ReportItem &item : report.items)
@@ -536,6 +546,23 @@ void fillTraining(ProgramOp program, const Machine &machine, Report &report) {
   training.backward = toSeconds(phases[unsigned(Phase::Backward)]);
   training.recompute = toSeconds(phases[unsigned(Phase::Recompute)]);
   training.update = toSeconds(phases[unsigned(Phase::Update)]);
+}
+
+void fillMeasured(ProgramOp program, const FlopsByType &work,
+                  const CollectiveModel &model, double step, Report &report) {
+  Report::Measured &measured = report.measured.emplace();
+  measured.step = step;
+  measured.mfu = utilization(work, model, step);
+  measured.mfuFullAttention = utilization(
+      modelWorkFullAttention(program, model.machine()), model, step);
+  measured.hfu = std::min(1.0, executedSeconds(report) / step);
+  if (!report.tokens)
+    return;
+  measured.tokensPerSecond = double(*report.tokens) / step;
+  if (!report.training)
+    return;
+  measured.seconds = report.training->tokens / *measured.tokensPerSecond;
+  measured.usd = priceOf(*measured.seconds, model.machine());
 }
 
 } // namespace
@@ -568,6 +595,8 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
   fillMemory(scheduled.memory, model.machine(), options, report);
   fillPlan(program, report);
   fillTraining(program, model.machine(), report);
+  if (options.measuredStep)
+    fillMeasured(program, work, model, *options.measuredStep, report);
   report.words = planInWords(program, model.mesh());
   fillShortfall(program, report);
   return report;

@@ -62,6 +62,7 @@ private:
   std::string givenText() const;
   std::string priceText() const;
   std::string trainingText() const;
+  std::string measuredText() const;
   std::string utilizationText() const;
   std::string share(double seconds) const;
 
@@ -302,6 +303,23 @@ std::string TextPrinter::utilizationText() const {
   return text;
 }
 
+/// What the time of `--measured-step` amounts to.
+std::string TextPrinter::measuredText() const {
+  const Report::Measured &measured = *report.measured;
+  std::string text = formatTime(measured.step);
+  if (measured.mfu) {
+    text += ": MFU " + formatPercent(*measured.mfu) + ", HFU " +
+            formatPercent(*measured.hfu);
+    if (report.training && measured.mfuFullAttention != measured.mfu)
+      text += "; MFU " + formatPercent(*measured.mfuFullAttention) +
+              " counting all of causal attention's scores";
+  }
+  if (measured.tokensPerSecond)
+    text +=
+        "; " + formatScaled(*measured.tokensPerSecond) + " tokens per second";
+  return text;
+}
+
 /// How it trains, and what all of the tokens take.
 std::string TextPrinter::trainingText() const {
   const Report::Training &training = *report.training;
@@ -350,6 +368,8 @@ void TextPrinter::printHead() {
     fact("MFU", utilizationText());
   if (report.flops.imbalance() > kLeastImbalance)
     fact("imbalance", imbalanceText());
+  if (report.measured)
+    fact("measured", measuredText());
   if (report.tokens)
     fact("tokens", tokensText());
   if (report.training)

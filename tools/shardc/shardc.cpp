@@ -194,6 +194,11 @@ struct Options {
                "this time (seconds, or '20 ms'), and print the frontier of "
                "time against price"),
       cl::value_desc("SECONDS"), cl::cat(questionCategory)};
+  cl::opt<std::string> measuredStep{
+      "measured-step",
+      cl::desc("Report MFU, HFU and tokens per second of a step that took "
+               "this time in practice (seconds, or '20 ms')"),
+      cl::value_desc("SECONDS"), cl::cat(questionCategory)};
   cl::opt<std::string> targetPrice{
       "target-price",
       cl::desc("Pick the fastest point of --sweep whose step costs at most "
@@ -521,6 +526,8 @@ ExitStatus Driver::report(SourceMgr &sourceMgr, Compilation &compilation,
                           raw_ostream &os) {
   TimingScope nested = timing.nest("Report");
   ReportOptions how{options.name(), std::nullopt, options.timeline};
+  if (options.measuredStep.getNumOccurrences())
+    how.measuredStep = parseSeconds(options.measuredStep);
   std::optional<ReportedText> text;
   if (!options.readsModule())
     text.emplace(ReportedText{sourceMgr, overrides});
@@ -842,6 +849,20 @@ static ExitStatus checkQuestions(const Options &options) {
   return Success;
 }
 
+static ExitStatus checkMeasuredStep(const Options &options) {
+  if (!options.measuredStep.getNumOccurrences())
+    return Success;
+  if (!options.emitsReport() || options.asks() || options.verify)
+    return commandLineError("--measured-step expects --emit-cost or "
+                            "--emit-json, and no question");
+  std::optional<double> seconds = parseSeconds(options.measuredStep);
+  if (!seconds || *seconds <= 0)
+    return commandLineError("--measured-step expects a time above 0, such as "
+                            "1.1 or '20 ms', found '" +
+                            options.measuredStep + "'");
+  return Success;
+}
+
 /// What the option parser cannot check of `--plan`.
 static ExitStatus checkPlanFile(const Options &options) {
   if (!options.planFile.getNumOccurrences()) {
@@ -877,6 +898,8 @@ static ExitStatus checkCommandLine(const Options &options) {
     return commandLineError("expected one --emit-* option, found " +
                             Twine(options.emit.getNumOccurrences()));
   if (ExitStatus status = checkQuestions(options))
+    return status;
+  if (ExitStatus status = checkMeasuredStep(options))
     return status;
   if (options.verify &&
       (!options.emitsReport() || options.asks() || options.timeline))

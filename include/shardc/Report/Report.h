@@ -224,6 +224,16 @@ struct Report {
   };
   std::optional<Training> training;
 
+  /// What a step that took so long in practice amounts to.
+  struct Measured {
+    double step = 0;
+    std::optional<double> mfu, mfuFullAttention, hfu;
+    std::optional<double> tokensPerSecond;
+    /// Of a whole run, in a training step.
+    std::optional<double> seconds, usd;
+  };
+  std::optional<Measured> measured;
+
   struct Time {
     double lower = 0, scheduled = 0, upper = 0;
     /// Time for which compute waits for collectives: scheduled - device.
@@ -423,6 +433,8 @@ struct ReportOptions {
   std::optional<int64_t> memoryLimit;
   /// Fill `Report::timeline`.
   bool timeline = false;
+  /// A measured time of the step, for `Report::measured`.
+  std::optional<double> measuredStep;
 };
 
 /// Collects the facts of a program whose plan is explicit: shardings in types,

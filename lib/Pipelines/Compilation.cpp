@@ -31,8 +31,10 @@ void Compilation::makeStep() {
   bool isStep = llvm::any_of(declared, [](shd::DeclareOp declare) {
     return declare.getKind() == shd::TensorKind::Gradient;
   });
-  if (!isStep)
-    hasFailed = failed(run(buildTrainingPipeline));
+  if (isStep)
+    return;
+  beforeTraining = module().clone();
+  hasFailed = failed(run(buildTrainingPipeline));
 }
 
 Compilation::Stage Compilation::stageOf(ModuleOp module) {

@@ -87,6 +87,10 @@ public:
   const Program &source() const { return imported; }
   /// May be changed before the stage that reads them.
   CompileOptions &options() { return how; }
+  /// The imported program of which a training step was made; null if none was.
+  mlir::ModuleOp forward() {
+    return beforeTraining ? *beforeTraining : mlir::ModuleOp();
+  }
   mlir::OwningOpRef<mlir::ModuleOp> clone() { return module().clone(); }
 
   /// Assigns fusion groups and decides nothing: enough to build the network of
@@ -116,6 +120,7 @@ private:
           llvm::function_ref<void(mlir::OpPassManager &)> buildPipeline);
 
   Program imported;
+  mlir::OwningOpRef<mlir::ModuleOp> beforeTraining;
   CompileOptions how;
   Stage reached;
   bool hasFailed = false;

@@ -8,8 +8,10 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Makes a step of each program of the module that is trained and is none yet.
-static LogicalResult makeSteps(ModuleOp module) {
+/// Makes a step of each program of the module that is trained and is none yet,
+/// and keeps what it was made of.
+static LogicalResult makeSteps(ModuleOp module,
+                               OwningOpRef<ModuleOp> &forward) {
   auto isDue = [](shd::ProgramOp program) {
     return program.getTraining() &&
            llvm::none_of(program.getBody().getOps<shd::DeclareOp>(),
@@ -20,13 +22,14 @@ static LogicalResult makeSteps(ModuleOp module) {
   };
   if (llvm::none_of(module.getOps<shd::ProgramOp>(), isDue))
     return success();
+  forward = module.clone();
   PassManager manager(module.getContext());
   buildTrainingPipeline(manager);
   return manager.run(module);
 }
 
 static std::optional<Program> withStep(std::optional<Program> program) {
-  if (program && failed(makeSteps(*program->module)))
+  if (program && failed(makeSteps(*program->module, program->forward)))
     return std::nullopt;
   return program;
 }
@@ -54,7 +57,8 @@ Compilation::Compilation(OwningOpRef<ModuleOp> module, Stage stage,
                          CompileOptions options)
     : how(std::move(options)), reached(stage) {
   imported.module = std::move(module);
-  hasFailed = reached == Stage::Imported && failed(makeSteps(this->module()));
+  hasFailed = reached == Stage::Imported &&
+              failed(makeSteps(this->module(), imported.forward));
 }
 
 Compilation::Stage Compilation::stageOf(ModuleOp module) {

@@ -44,9 +44,10 @@ private:
   FailureOr<int64_t> numberOfPart(Operation *op, RankedTensorType stacked,
                                   ValueRange at, unsigned device);
   LogicalResult takePart(shd::PartOp op);
-  template <typename UpdateOp> LogicalResult write(UpdateOp op);
-  LogicalResult finish(Operation *op, StringRef name, bool isState,
-                       Type global);
+  template <typename UpdateOp>
+  LogicalResult write(UpdateOp op, shd::TensorKind kind, Type global);
+  LogicalResult finish(Operation *op, StringRef name,
+                       std::optional<shd::TensorKind> kind, Type global);
   LogicalResult repeat(shd::RepeatOp op);
   LogicalResult compute(Operation *op);
   LogicalResult communicate(Operation *op);
@@ -79,6 +80,8 @@ private:
   llvm::DenseMap<Operation *, std::vector<SmallVector<FactorRange, 4>>> ranges;
   llvm::MapVector<Operation *, RunResult::Executed> executed;
   llvm::MapVector<Operation *, RunResult::Work> work;
+  /// What was written last, by gradient and number of the part.
+  llvm::MapVector<std::pair<Value, int64_t>, RunResult::Final> gradients;
   RunResult result;
 };
 
@@ -459,9 +462,19 @@ LogicalResult Interpreter::takePart(shd::PartOp op) {
   return success();
 }
 
-/// Changes a buffer on every device.
-template <typename UpdateOp> LogicalResult Interpreter::write(UpdateOp op) {
+/// Changes a buffer on every device. The last write of a gradient is a result.
+template <typename UpdateOp>
+LogicalResult Interpreter::write(UpdateOp op, shd::TensorKind kind,
+                                 Type global) {
   auto stacked = cast<RankedTensorType>(op.getState().getType());
+  RunResult::Final final{
+      op,
+      op.getSym().str(),
+      kind,
+      {},
+      op.getLoc(),
+      shd::partType(cast<RankedTensorType>(global), op.getAt().size()),
+      {}};
   for (unsigned device = 0; device < devices.size(); ++device) {
     TensorRef &buffer =
         memories[device][keyOf(op.getState(), /*iterations=*/{})];
@@ -469,6 +482,8 @@ template <typename UpdateOp> LogicalResult Interpreter::write(UpdateOp op) {
     FailureOr<int64_t> number = numberOfPart(op, stacked, op.getAt(), device);
     if (!value || failed(number))
       return failure();
+    final.parts.push_back(value);
+    final.iterations = {*number};
     if (op.getAt().empty()) {
       buffer = value;
       continue;
@@ -478,13 +493,17 @@ template <typename UpdateOp> LogicalResult Interpreter::write(UpdateOp op) {
       buffer = std::make_shared<Tensor>(*buffer);
     setPartOfStack(const_cast<Tensor &>(*buffer), *number, *value);
   }
+  if (kind == shd::TensorKind::Gradient)
+    gradients.insert_or_assign({op.getState(), final.iterations.front()},
+                               std::move(final));
   return success();
 }
 
-LogicalResult Interpreter::finish(Operation *op, StringRef name, bool isState,
+LogicalResult Interpreter::finish(Operation *op, StringRef name,
+                                  std::optional<shd::TensorKind> kind,
                                   Type global) {
   RunResult::Final final{
-      op,         name.str(),   isState,
+      op,         name.str(),   kind,
       iterations, op->getLoc(), cast<RankedTensorType>(global),
       {}};
   for (unsigned device = 0; device < devices.size(); ++device) {
@@ -549,22 +568,26 @@ LogicalResult Interpreter::runOperation(Operation *op) {
       })
       .Case<shd::PartOp>([&](shd::PartOp part) { return takePart(part); })
       .Case<shd::OutputOp>([&](shd::OutputOp output) {
-        return finish(op, output.getSym(), false, output.getValue().getType());
+        return finish(op, output.getSym(), std::nullopt,
+                      output.getValue().getType());
       })
       .Case<spmd::OutputOp>([&](spmd::OutputOp output) {
-        return finish(op, output.getSym(), false, output.getGlobal());
+        return finish(op, output.getSym(), std::nullopt, output.getGlobal());
       })
       .Case<shd::UpdateOp>([&](shd::UpdateOp update) {
-        if (update.getDeclaration().isBuffer())
-          return write(update);
-        return finish(op, update.getSym(), true, update.getValue().getType());
+        shd::DeclareOp declared = update.getDeclaration();
+        if (declared.isBuffer())
+          return write(update, declared.getKind(), declared.getType());
+        return finish(op, update.getSym(), declared.getKind(),
+                      update.getValue().getType());
       })
       .Case<spmd::UpdateOp>([&](spmd::UpdateOp update) {
-        if (shd::isBuffer(update.getParameter().getKind()))
-          return write(update);
-        return finish(op, update.getSym(), true,
-                      shd::partType(update.getParameter().getGlobal(),
-                                    update.getAt().size()));
+        spmd::ParameterOp parameter = update.getParameter();
+        if (shd::isBuffer(parameter.getKind()))
+          return write(update, parameter.getKind(), parameter.getGlobal());
+        return finish(
+            op, update.getSym(), parameter.getKind(),
+            shd::partType(parameter.getGlobal(), update.getAt().size()));
       })
       .Case<shd::RepeatOp>(
           [&](shd::RepeatOp repeated) { return repeat(repeated); })
@@ -675,6 +698,8 @@ FailureOr<RunResult> Interpreter::run(Operation *op) {
     if (auto it = executed.find(op); it != executed.end())
       result.collectives.push_back(std::move(it->second));
   });
+  for (auto &[key, final] : gradients)
+    result.finals.push_back(std::move(final));
   return std::move(result);
 }
 

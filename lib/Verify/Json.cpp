@@ -52,7 +52,7 @@ static Json results(const Verification &verification) {
   for (const Verification::Result &result : verification.results)
     list.push_back(
         {{"name", result.name},
-         {"kind", result.isState ? "state" : "output"},
+         {"kind", result.kindName().str()},
          {"elements", result.elements},
          {"nan", result.notNumbers},
          {"largest_difference", number(result.largest.size)},
@@ -124,6 +124,24 @@ static Json first(const Verification &verification) {
           {"at", difference(Devices(verification.mesh), first.difference)}};
 }
 
+static Json gradients(const Verification &verification) {
+  if (!verification.gradients)
+    return nullptr;
+  const Verification::Gradients &found = *verification.gradients;
+  Json wrong = Json::array();
+  for (const auto &each : found.wrong)
+    wrong.push_back({{"weight", each.weight},
+                     {"difference", number(each.difference)},
+                     {"derivative", number(each.derivative)}});
+  return {{"directions", found.directions},
+          {"not_finite", found.notFinite},
+          {"largest_difference", number(found.largest)},
+          {"loss", number(found.loss)},
+          {"forward_loss",
+           found.forwardLoss ? number(*found.forwardLoss) : Json(nullptr)},
+          {"wrong", std::move(wrong)}};
+}
+
 void shardc::printVerificationJson(raw_ostream &os,
                                    const Verification &verification,
                                    StringRef file) {
@@ -143,6 +161,7 @@ void shardc::printVerificationJson(raw_ostream &os,
   object["memory"] = memory(verification);
   object["flops"] = flops(verification);
   object["results"] = results(verification);
+  object["gradients"] = gradients(verification);
   object["collectives"] = collectives(verification);
   object["first_difference"] = first(verification);
   os << object.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false,

@@ -86,7 +86,7 @@ static void printResults(raw_ostream &os, const Verification &verification) {
   }
   Table table(columns, heading);
   for (const Verification::Result &result : verification.results) {
-    std::vector<Cell> row = {result.isState ? "state" : "output", result.name,
+    std::vector<Cell> row = {result.kindName().str(), result.name,
                              formatDigits(result.elements),
                              scientific(result.largest.size)};
     if (hasNaN)
@@ -194,6 +194,26 @@ static void printFlops(raw_ostream &os, const Verification &verification) {
             text + (flops.wrong ? "; not as predicted" : ", as predicted"));
 }
 
+static void printGradients(raw_ostream &os, const Verification &verification) {
+  if (!verification.gradients)
+    return;
+  const Verification::Gradients &found = *verification.gradients;
+  SmallVector<std::string> pieces;
+  int64_t judged = found.directions - found.notFinite;
+  pieces.push_back((found.wrong.empty()
+                        ? "central differences of the loss agree in "
+                        : "central differences of the loss disagree in " +
+                              std::to_string(found.wrong.size()) + " of ") +
+                   plural(judged, "direction") + ",");
+  pieces.push_back("by " + scientific(found.largest) + " at most");
+  if (found.notFinite > 0)
+    pieces.push_back("(not finite in " + formatDigits(found.notFinite) +
+                     " more)");
+  printFact(os, "gradients", pieces);
+  if (found.forwardLoss && !found.lossDiffers)
+    printFact(os, "loss", std::string("that of the forward program"));
+}
+
 void shardc::printVerification(raw_ostream &os,
                                const Verification &verification,
                                StringRef file) {
@@ -208,6 +228,7 @@ void shardc::printVerification(raw_ostream &os,
           " between them");
   printMemory(os, verification);
   printFlops(os, verification);
+  printGradients(os, verification);
   printResults(os, verification);
   printCollectives(os, verification);
 }
@@ -243,6 +264,12 @@ static std::string exactText(double value) {
   return text;
 }
 
+static std::string scientific6(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.6g", value);
+  return text;
+}
+
 void shardc::emitDifferences(const Verification &verification) {
   Devices devices(verification.mesh);
   auto emitMemory = [&](const std::optional<Verification::Memory> &memory,
@@ -266,11 +293,24 @@ void shardc::emitDifferences(const Verification &verification) {
                          << " FLOPs; predicted were "
                          << exactText(wrong.predicted);
   }
+  if (const auto &found = verification.gradients) {
+    for (const auto &wrong : found->wrong)
+      emitError(wrong.loc)
+          << "gradient of '" << wrong.weight
+          << "' differs: along a random direction the loss changes by "
+          << scientific6(wrong.difference) << ", and by the gradient "
+          << scientific6(wrong.derivative);
+    if (found->lossDiffers)
+      emitError(verification.module.get().getLoc())
+          << "the loss of the step is " << scientific6(found->loss)
+          << ", and of the forward program "
+          << scientific6(*found->forwardLoss);
+  }
   for (const Verification::Result &result : verification.results) {
     if (!result.differs)
       continue;
     auto error = emitError(result.loc)
-                 << (result.isState ? "state" : "output") << " '" << result.name
+                 << result.kindName() << " '" << result.name
                  << "' differs: " << describe(devices, result.largest);
     if (const auto &first = verification.first)
       error.attachNote(first->loc)

@@ -63,6 +63,8 @@ SmallVector<int64_t, 2> iterationsOf(ArrayRef<int64_t> stack, int64_t number) {
 }
 
 /// Reals from -1 to 1; integers that are mostly positions near the beginning.
+/// Moments are not negative: a root is taken of Adam's second, and the number
+/// of the step is one.
 Tensor randomTensor(const DeclaredTensor &declared, uint64_t seed) {
   Tensor tensor(declared.type);
   ArrayRef<int64_t> shape = declared.type.getShape();
@@ -73,7 +75,9 @@ Tensor randomTensor(const DeclaredTensor &declared, uint64_t seed) {
     Generator generator(declared.name, iterationsOf(stack, part), seed);
     for (int64_t end = element + size; element < end; ++element)
       if (tensor.isReal())
-        tensor.setReal(element, generator.real());
+        tensor.setReal(element, declared.kind == shd::TensorKind::Moment
+                                    ? std::abs(generator.real())
+                                    : generator.real());
       else
         tensor.setInteger(
             element, randomInteger(cast<IntegerType>(tensor.getElementType()),
@@ -109,8 +113,10 @@ std::vector<Verification::Dim> dimsOf(shd::ProgramOp program) {
 class Verifier {
 public:
   Verifier(shd::ProgramOp whole, spmd::ProgramOp device,
-           const VerifyOptions &options, const RunSchedule *schedule = nullptr)
-      : whole(whole), device(device), options(options), schedule(schedule) {
+           const VerifyOptions &options, const RunSchedule *schedule = nullptr,
+           shd::ProgramOp forward = {})
+      : whole(whole), device(device), forward(forward), options(options),
+        schedule(schedule) {
     result.options = options;
     result.mesh = result.fullMesh = shd::toMesh(device.getMeshAttr());
     result.dims = dimsOf(whole);
@@ -123,6 +129,7 @@ private:
   LogicalResult compareResults(const RunResult &whole);
   void compareResult(const RunResult::Final &expected,
                      const RunResult::Final &found);
+  LogicalResult checkStep(const RunResult &expected);
   LogicalResult findFirst();
   void findPartners();
   Operation *partnerOf(Operation *ofDevice) const;
@@ -132,6 +139,8 @@ private:
 
   shd::ProgramOp whole;
   spmd::ProgramOp device;
+  /// The program that was differentiated; may be null.
+  shd::ProgramOp forward;
   const VerifyOptions &options;
   /// The schedule of the device's program; may be null.
   const RunSchedule *schedule;
@@ -154,11 +163,11 @@ RunOptions Verifier::runOptions() const {
 void Verifier::compareResult(const RunResult::Final &expected,
                              const RunResult::Final &found) {
   auto entry = llvm::find_if(result.results, [&](const auto &known) {
-    return known.name == found.name && known.isState == found.isState;
+    return known.name == found.name && known.kind == found.kind;
   });
   if (entry == result.results.end()) {
     result.results.push_back(
-        {found.name, found.isState, expected.loc, 0, 0, Difference(), false});
+        {found.name, found.kind, expected.loc, 0, 0, Difference(), false});
     entry = std::prev(result.results.end());
   }
   const Tensor &wanted = *expected.parts.front();
@@ -176,12 +185,14 @@ void Verifier::compareResult(const RunResult::Final &expected,
 LogicalResult Verifier::compareResults(const RunResult &expected) {
   for (const RunResult::Final &wanted : expected.finals) {
     auto found = llvm::find_if(result.run.finals, [&](const auto &final) {
-      return final.name == wanted.name && final.isState == wanted.isState &&
+      return final.name == wanted.name && final.kind == wanted.kind &&
              final.iterations == wanted.iterations;
     });
     if (found == result.run.finals.end())
       return emitError(wanted.loc)
-             << (wanted.isState ? "state" : "output") << " '" << wanted.name
+             << (wanted.kind ? shd::stringifyTensorKind(*wanted.kind)
+                             : "output")
+             << " '" << wanted.name
              << "' is not made by the program of the devices";
     compareResult(wanted, *found);
   }
@@ -240,6 +251,42 @@ std::string nameOf(OpResult value) {
   return moved ? moved.str() : "";
 }
 
+/// The loss of a program that was run.
+std::optional<double> lossOf(const RunResult &run, StringRef name) {
+  for (const RunResult::Final &final : run.finals)
+    if (!final.kind && final.name == name)
+      return final.parts.front()->getReal(0);
+  return std::nullopt;
+}
+
+/// A training step computes the loss of the program that was differentiated,
+/// and its gradients.
+LogicalResult Verifier::checkStep(const RunResult &expected) {
+  std::optional<shd::TrainingAttr> training = whole.getTraining();
+  if (!training)
+    return success();
+  FailureOr<Verification::Gradients> found =
+      checkGradients(whole, expected, runOptions(), options.seed);
+  if (failed(found))
+    return failure();
+  result.gradients = std::move(*found);
+  Verification::Gradients &gradients = *result.gradients;
+  gradients.loss = lossOf(expected, training->getLoss()).value_or(0);
+  if (forward) {
+    FailureOr<RunResult> run = interpret(forward, runOptions());
+    if (failed(run))
+      return failure();
+    gradients.forwardLoss = lossOf(*run, training->getLoss());
+    double loss = gradients.forwardLoss.value_or(0);
+    double scale = std::max(1.0, std::abs(loss));
+    gradients.lossDiffers =
+        std::isfinite(loss) &&
+        !(std::abs(loss - gradients.loss) <= kVerifyTolerance * scale);
+  }
+  result.holds &= gradients.wrong.empty() && !gradients.lossDiffers;
+  return success();
+}
+
 /// Runs both again and compares every operation's result.
 LogicalResult Verifier::findFirst() {
   findPartners();
@@ -283,6 +330,9 @@ FailureOr<Verification> Verifier::verify() {
   if (failed(found))
     return failure();
   result.run = std::move(*found);
+  if (options.gradients && !options.roundToDeclared &&
+      failed(checkStep(*expected)))
+    return failure();
   result.operations = int64_t(countOperations(device));
   if (failed(compareResults(*expected)) ||
       (!result.holds && failed(findFirst())))
@@ -368,12 +418,14 @@ FailureOr<Verification> shardc::verifyPrograms(shd::ProgramOp whole,
 /// results, those of the first run that does not hold.
 static FailureOr<Verification>
 verifyInBoth(shd::ProgramOp whole, spmd::ProgramOp device,
-             const VerifyOptions &options, const RunSchedule &schedule,
-             Verification::Memory inOrder, Verification::Memory asScheduled) {
+             shd::ProgramOp forward, const VerifyOptions &options,
+             const RunSchedule &schedule, Verification::Memory inOrder,
+             Verification::Memory asScheduled) {
   const RunSchedule programOrder;
+  VerifyOptions how = options;
   auto run = [&](const RunSchedule &each, Verification::Memory &memory) {
     FailureOr<Verification> result =
-        Verifier(whole, device, options, &each).verify();
+        Verifier(whole, device, how, &each, forward).verify();
     if (succeeded(result))
       memory.measured = result->run.peak;
     return result;
@@ -383,11 +435,15 @@ verifyInBoth(shd::ProgramOp whole, spmd::ProgramOp device,
     return failure();
   asScheduled.measured = inOrder.measured;
   if (!schedule.empty()) {
+    // The unsharded step's gradients do not depend on the schedule.
+    how.gradients = false;
     FailureOr<Verification> scheduled = run(schedule, asScheduled);
     if (failed(scheduled))
       return failure();
-    if (result->holds)
+    if (result->holds) {
+      scheduled->gradients = std::move(result->gradients);
       result = std::move(scheduled);
+    }
   }
   result->holds &= inOrder.agrees() && asScheduled.agrees();
   result->inOrder = std::move(inOrder);
@@ -403,8 +459,23 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
   auto explicitPlan = programOf<shd::ProgramOp>(*module);
   Mesh fullMesh = shd::toMesh(explicitPlan.getMeshAttr());
   std::vector<Verification::Dim> dims = dimsOf(whole);
+  OwningOpRef<ModuleOp> forwardModule;
+  shd::ProgramOp forward;
+  if (options.forward && options.gradients) {
+    forwardModule = ModuleOp(options.forward).clone();
+    forward = programOf<shd::ProgramOp>(*forwardModule);
+  }
   if (options.shrink) {
     Shrinking shrinking = chooseShrinking(explicitPlan);
+    // The repeat over microbatches and the index that it goes through are made
+    // small each on its own: the small step may leave some of the batch out.
+    if (forward && forward.getTraining()) {
+      auto count = int64_t(forward.getTraining()->getMicrobatches());
+      if (shrinking.count(count) == count && shrinking.extent(count) == count)
+        applyShrinking(forward, shrinking);
+      else
+        forward = {};
+    }
     applyShrinking(explicitPlan, shrinking);
     applyShrinking(whole, shrinking);
   }
@@ -424,10 +495,10 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
   auto device = programOf<spmd::ProgramOp>(compilation.module());
   FailureOr<Verification> result =
       options.schedule
-          ? verifyInBoth(whole, device, options,
+          ? verifyInBoth(whole, device, forward, options,
                          convertSchedule(*options.schedule, original, device),
                          std::move(inOrder), std::move(asScheduled))
-          : Verifier(whole, device, options).verify();
+          : Verifier(whole, device, options, nullptr, forward).verify();
   if (failed(result))
     return failure();
   result->flops = compareFlops(flops, device, result->run.work);
@@ -448,5 +519,6 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported,
     return failure();
   // What rings take in place of collectives is not modelled.
   options.schedule = scheduled->matmuls.empty() ? &scheduled->issues : nullptr;
+  options.forward = compilation.forward();
   return verifyPlan(imported, compilation.module(), options);
 }

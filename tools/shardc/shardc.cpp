@@ -580,6 +580,7 @@ ExitStatus Driver::verifyByRunning(Compilation &compilation, raw_ostream &os) {
   TimingScope nested = timing.nest("Verify");
   VerifyOptions how;
   how.roundToDeclared = options.rounding == Rounding::Declared;
+  how.gradients = true;
   FailureOr<Verification> verification =
       verifyPlan(*imported, compilation, how);
   if (failed(verification))

@@ -31,6 +31,8 @@ bool checkOverrides(llvm::SourceMgr &sourceMgr, mlir::MLIRContext *context,
 /// A program, checked and imported.
 struct Program {
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// The program as it is written, if a training step was made of it.
+  mlir::OwningOpRef<mlir::ModuleOp> forward = {};
   /// Main file first, then imported ones.
   std::vector<std::unique_ptr<ast::File>> files;
   /// The machine with its shape; nothing if the program names none.

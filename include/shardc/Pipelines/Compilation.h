@@ -96,6 +96,10 @@ public:
   const Program &source() const { return imported; }
   /// May be changed before the stage that reads them.
   CompileOptions &options() { return how; }
+  /// The imported program of which a training step was made; null if none was.
+  mlir::ModuleOp forward() {
+    return imported.forward ? *imported.forward : mlir::ModuleOp();
+  }
   mlir::OwningOpRef<mlir::ModuleOp> clone() { return module().clone(); }
 
   /// Assigns fusion groups and decides nothing: enough to build the network of

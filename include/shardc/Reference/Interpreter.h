@@ -48,19 +48,23 @@ struct RunOptions {
 };
 
 struct RunResult {
-  /// An output, or a state at the end of the step: of the program, of the
-  /// optimizer, or a weight.
+  /// An output, or a declared tensor at the end of the step: a state of the
+  /// program or of the optimizer, a weight or a gradient.
   struct Final {
     mlir::Operation *op = nullptr;
     std::string name;
-    bool isState = false;
-    /// How many iterations of each repeat around it ran before.
+    /// The declared tensor's; nothing for an output.
+    std::optional<shd::TensorKind> kind;
+    /// How many iterations of each repeat around it ran before; the number of
+    /// the part of a gradient.
     llvm::SmallVector<int64_t, 2> iterations;
     mlir::Location loc;
     /// The whole tensor's type, with its sharding.
     mlir::RankedTensorType global;
     /// One array per device.
     std::vector<TensorRef> parts;
+
+    bool isState() const { return kind.has_value(); }
   };
   std::vector<Final> finals;
 

@@ -25,6 +25,12 @@ struct VerifyOptions {
   /// Run the planned program, whose operations these are, in program order and
   /// so, and measure the memory that each takes; null: nothing is measured.
   const RunSchedule *schedule = nullptr;
+  /// Of a training step: compare its gradients with finite differences of the
+  /// loss.
+  bool gradients = false;
+  /// The program that was differentiated, whose loss is the step's; may be
+  /// null.
+  mlir::ModuleOp forward = {};
   /// Seed of the random inputs.
   uint64_t seed = 1;
 };
@@ -50,10 +56,11 @@ struct Verification {
   };
   std::vector<Dim> dims;
 
-  /// An output or a state.
+  /// An output, or a declared tensor that the step writes.
   struct Result {
     std::string name;
-    bool isState = false;
+    /// The declared tensor's; nothing for an output.
+    std::optional<shd::TensorKind> kind;
     mlir::Location loc;
     /// Elements of all iterations; those that are NaN prove nothing.
     int64_t elements = 0, notNumbers = 0;
@@ -61,6 +68,11 @@ struct Verification {
     Difference largest;
     /// By more than the order of sums explains.
     bool differs = false;
+
+    bool isState() const { return kind.has_value(); }
+    llvm::StringRef kindName() const {
+      return kind ? shd::stringifyTensorKind(*kind) : "output";
+    }
   };
   std::vector<Result> results;
   /// Operations run on each device, collectives aside.
@@ -94,7 +106,26 @@ struct Verification {
   };
   /// If they were counted.
   std::optional<Flops> flops;
-  /// No result differs, nor do the memory and the FLOPs.
+  /// Gradients of the unsharded step against finite differences of its loss.
+  struct Gradients {
+    /// Directions tried; where the loss is not finite nothing is proven.
+    int64_t directions = 0, notFinite = 0;
+    /// The largest difference, relative to the sum of magnitudes.
+    double largest = 0;
+    struct Wrong {
+      std::string weight;
+      mlir::Location loc;
+      /// How the loss changes along the direction, and what the gradient says.
+      double difference, derivative;
+    };
+    std::vector<Wrong> wrong;
+    /// The loss of the step and of the forward program, if that was run.
+    double loss = 0;
+    std::optional<double> forwardLoss;
+    bool lossDiffers = false;
+  };
+  std::optional<Gradients> gradients;
+  /// No result differs, nor do memory, FLOPs and gradients.
   bool holds = true;
   /// The first operation or collective whose result differs, if one does.
   struct First {
@@ -140,6 +171,12 @@ void printVerification(llvm::raw_ostream &os, const Verification &verification,
 void printVerificationJson(llvm::raw_ostream &os,
                            const Verification &verification,
                            llvm::StringRef file);
+
+/// Compares the gradients that a training step wrote with central differences
+/// of its loss in random directions of each weight.
+mlir::FailureOr<Verification::Gradients>
+checkGradients(shd::ProgramOp step, const RunResult &executed,
+               const RunOptions &options, uint64_t seed);
 
 /// How far `parts` of a tensor of type `global` are from `expected`.
 Difference compare(const Devices &devices, mlir::RankedTensorType global,

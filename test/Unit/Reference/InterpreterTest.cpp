@@ -140,7 +140,7 @@ TEST_F(InterpreterTest, PartialSums) {
   EXPECT_EQ(reduce.runs, 1);
   EXPECT_EQ(reduce.traffic.bits, (std::vector<int64_t>{32, 32}));
   EXPECT_EQ(reduce.traffic.messages, (std::vector<int64_t>{1, 1}));
-  EXPECT_FALSE(result.finals.front().isState);
+  EXPECT_FALSE(result.finals.front().isState());
 }
 
 /// Each device doubles its columns, and sums them.
@@ -223,7 +223,7 @@ spmd.program "states" mesh <[X = 2]> {
   }
 })")) << errors;
   EXPECT_EQ(result.finals.size(), 7u);
-  EXPECT_TRUE(result.finals.front().isState);
+  EXPECT_TRUE(result.finals.front().isState());
   EXPECT_EQ(final("t"), (Parts{{50}, {60}}));
   // (s + l) m.
   EXPECT_EQ(final("s.0.0"), (Parts{{0}, {0}}));

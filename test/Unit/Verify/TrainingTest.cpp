@@ -39,8 +39,8 @@ void TrainingVerify::checkRun(TestProgram &program, ModuleOp planned,
   ASSERT_TRUE(succeeded(result)) << program.messages();
   for (const Verification::Result &each : result->results)
     EXPECT_FALSE(each.differs) << each.name;
-  // Weights and moments.
-  EXPECT_EQ(result->results.size(), GetParam().hasHead ? 4u : 2u);
+  // Weights, moments and gradients.
+  EXPECT_EQ(result->results.size(), GetParam().hasHead ? 6u : 3u);
   for (const auto &account : {result->inOrder, result->asScheduled})
     for (int64_t measured : account->measured)
       EXPECT_EQ(measured, account->predicted);

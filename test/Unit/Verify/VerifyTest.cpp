@@ -166,7 +166,7 @@ repeat L {
   auto result = planned.verify(unshrunk());
   EXPECT_TRUE(result->holds);
   ASSERT_EQ(result->results.size(), 1u);
-  EXPECT_TRUE(result->results[0].isState);
+  EXPECT_TRUE(result->results[0].isState());
   EXPECT_EQ(result->results[0].elements, 3 * 4);
 }
 

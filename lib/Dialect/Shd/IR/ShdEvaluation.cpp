@@ -173,6 +173,8 @@ FailureOr<TensorList> ConstantOp::evaluate(Operands, Ranges, PositionPolicy) {
     number.convert(llvm::APFloat::IEEEdouble(),
                    llvm::APFloat::rmNearestTiesToEven, &losesInfo);
     result.setReal(0, number.convertToDouble());
+    if (auto extents = (*this)->getAttrOfType<DenseI64ArrayAttr>(kInverseOf))
+      result.setReal(0, inverseOf(extents.asArrayRef()));
   } else {
     llvm::APInt number = *value.value_begin<llvm::APInt>();
     result.setInteger(0, static_cast<int64_t>(number.getZExtValue()));

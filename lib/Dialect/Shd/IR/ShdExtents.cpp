@@ -36,6 +36,16 @@ template <typename Op> static void resizeWindow(Op op, NewExtent newExtent) {
                    : std::min(window, std::max<int64_t>(resized / 2, 1)));
 }
 
+void ConstantOp::resizeAttributes(NewExtent newExtent) {
+  auto extents = (*this)->getAttrOfType<DenseI64ArrayAttr>(kInverseOf);
+  if (!extents)
+    return;
+  SmallVector<int64_t> resized;
+  for (int64_t extent : extents.asArrayRef())
+    resized.push_back(newExtent(extent));
+  setInverseOf(*this, resized);
+}
+
 void AttentionOp::resizeAttributes(NewExtent newExtent) {
   resizeWindow(*this, newExtent);
 }

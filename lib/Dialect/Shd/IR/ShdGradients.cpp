@@ -189,11 +189,13 @@ LogicalResult ReduceOp::buildGradient(GradientBuilder &builder) {
     builder.give(0, g);
     break;
   case Reduction::Mean: {
-    double count = 1;
+    SmallVector<int64_t, 4> extents;
     for (StringRef index : x.indices)
       if (!llvm::is_contained(g.indices, index))
-        count *= double(x.extent(index));
-    builder.give(0, (1 / count) * g);
+        extents.push_back(x.extent(index));
+    NamedTensor inverse = builder.constant(1, g.getElementType());
+    setInverseOf(inverse.value.getDefiningOp<ConstantOp>(), extents);
+    builder.give(0, inverse * g);
     break;
   }
   case Reduction::Max:
@@ -336,13 +338,13 @@ LogicalResult CrossEntropyOp::buildGradient(GradientBuilder &builder) {
   NamedTensor atLabel = builder.cast(-g, builder.gradientType(0));
   int64_t dim =
       llvm::find(product.indices, getClasses()) - product.indices.begin();
-  builder.give(0, builder.create<ScatterOp>(
-                      product.indices, product.getType(), product.value,
-                      atLabel.value, labels.value,
-                      builder.indexing({product, atLabel, labels},
-                                       product.indices),
-                      attributes.getDenseI64ArrayAttr(dim),
-                      /*accumulate=*/true));
+  builder.give(
+      0, builder.create<ScatterOp>(
+             product.indices, product.getType(), product.value, atLabel.value,
+             labels.value,
+             builder.indexing({product, atLabel, labels}, product.indices),
+             attributes.getDenseI64ArrayAttr(dim),
+             /*accumulate=*/true));
   return success();
 }
 

@@ -275,6 +275,22 @@ LogicalResult ConstantOp::verify() {
   return success();
 }
 
+double shd::inverseOf(ArrayRef<int64_t> extents) {
+  double product = 1;
+  for (int64_t extent : extents)
+    product *= double(extent);
+  return 1 / product;
+}
+
+void shd::setInverseOf(ConstantOp op, ArrayRef<int64_t> extents) {
+  Builder builder(op.getContext());
+  op->setAttr(kInverseOf, builder.getDenseI64ArrayAttr(extents));
+  RankedTensorType type = op.getType();
+  op.setValueAttr(DenseElementsAttr::get(
+      type, Attribute(builder.getFloatAttr(type.getElementType(),
+                                           inverseOf(extents)))));
+}
+
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
 //===----------------------------------------------------------------------===//

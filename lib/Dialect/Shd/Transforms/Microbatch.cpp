@@ -446,9 +446,11 @@ void Microbatching::moveIntoRepeat(OutputOp loss) {
   for (Operation *op : moved)
     op->moveBefore(&body, body.end());
   builder.setInsertionPointToEnd(&body);
-  if (joins.lookup(last) == Joins::Mean)
-    last = scalarOp(Function::Mul, last, constant(1.0 / double(count)),
-                    loss.getSym());
+  if (joins.lookup(last) == Joins::Mean) {
+    Value inverse = constant(1);
+    setInverseOf(inverse.getDefiningOp<ConstantOp>(), count);
+    last = scalarOp(Function::Mul, last, inverse, loss.getSym());
+  }
   YieldOp::create(
       builder, loss.getLoc(),
       ValueRange(scalarOp(Function::Add, sum, last, loss.getSym())));

@@ -117,6 +117,8 @@ inline constexpr llvm::StringLiteral kOperandPins = "shd.operand_pins";
 inline constexpr llvm::StringLiteral kMade = "shd.made";
 inline constexpr llvm::StringLiteral kName = "shd.name";
 inline constexpr llvm::StringLiteral kTemporary = "shd.temporary";
+/// On a constant: the extents of whose product it is the inverse.
+inline constexpr llvm::StringLiteral kInverseOf = "shd.inverse_of";
 /// The part of a fusion group that an operation is in (GroupAttr); once costs
 /// are annotated, operations of the same part are costed together.
 inline constexpr llvm::StringLiteral kGroup = "shd.group";
@@ -319,6 +321,10 @@ UpdateOp updateOf(DeclareOp declare);
 /// The update whose value a part of a buffer is in the same iteration of the
 /// repeats around both: the one that stands before the part; or null.
 UpdateOp updateBefore(PartOp part);
+
+/// One over the product of extents, which a constant then is (kInverseOf).
+double inverseOf(llvm::ArrayRef<int64_t> extents);
+void setInverseOf(ConstantOp op, llvm::ArrayRef<int64_t> extents);
 
 } // namespace shardc::shd
 

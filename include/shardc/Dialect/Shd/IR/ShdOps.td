@@ -227,10 +227,13 @@ def Shd_YieldOp : Shd_Op<"yield", [Terminator, Pure, HasParent<"RepeatOp">]> {
 
 def Shd_ConstantOp : Shd_ValueOp<"constant",
     [Pure, ConstantLike, AllTypesMatch<["value", "result"]>,
+     DeclareOpInterfaceMethods<Shd_ExtentsOpInterface, ["resizeAttributes"]>,
      DeclareOpInterfaceMethods<Shd_EvaluationOpInterface>]> {
   let summary = "A scalar; costs nothing and is on every device";
   let description = [{
-    `shd.constant dense<1.0> : tensor<f32>`.
+    `shd.constant dense<1.0> : tensor<f32>`. The attribute `shd.inverse_of` says of
+    which extents the value is one over the product, as a mean has it; doubles
+    are then not rounded, and the value follows the extents.
 
     **Constraints:**
     - (Z1) The value has no dimensions.

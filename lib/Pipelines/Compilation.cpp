@@ -1,9 +1,11 @@
 //===- Compilation.cpp - One program through all stages -------------------===//
 
 #include "shardc/Pipelines/Compilation.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Pipelines/Pipelines.h"
+#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -125,6 +127,18 @@ LogicalResult Compilation::plan() {
     return success();
   if (hasFailed || failed(checkOneProgram(module())))
     return failure();
+  if (how.knownPlan) {
+    llvm::SourceMgr bytes;
+    bytes.AddNewSourceBuffer(
+        llvm::MemoryBuffer::getMemBufferCopy(*how.knownPlan), llvm::SMLoc());
+    OwningOpRef<ModuleOp> planned =
+        parseSourceFile<ModuleOp>(bytes, module().getContext());
+    if (planned) {
+      imported.module = std::move(planned);
+      reached = Stage::Planned;
+      return success();
+    }
+  }
   Watching watching(module().getContext(), how);
   return advance(Stage::Planned, [&](OpPassManager &manager) {
     buildPlanPipeline(manager, how.plan);

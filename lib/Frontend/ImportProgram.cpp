@@ -41,6 +41,10 @@ const ast::MeshDecl *ProgramText::meshDecl() const {
   return mesh ? mesh.get() : findFirst<ast::MeshDecl>(files);
 }
 
+bool ProgramText::hasTrainBlock() const {
+  return findFirst<ast::TrainBlock>(files);
+}
+
 /// Parses the texts of options; false after an error.
 static bool readOverrides(SourceFiles &files, const Overrides &overrides,
                           ProgramText &text) {
@@ -68,6 +72,7 @@ static std::optional<ProgramText> readProgram(SourceFiles &files,
   ProgramText text;
   text.sourceMgr = &files.getSourceMgr();
   text.allowPadding = overrides.allowPadding;
+  text.step = overrides.step;
   text.files = parseProgram(files);
   if (text.files.empty())
     return std::nullopt;
@@ -113,6 +118,7 @@ private:
   /// The one declaration of a kind that there may be.
   template <typename Decl> const Decl *findOnly(llvm::StringRef what);
   void refuseUnsupported();
+  void chooseStep(shd::ProgramOp program);
   llvm::SMRange startOfFile();
 
   SourceFiles &files;
@@ -242,6 +248,12 @@ Setting shardc::meshSetting(const BoundMesh &mesh, llvm::SMRange where) {
   return {Setting::Kind::Mesh, "mesh", 0, nullptr, where, std::move(decl)};
 }
 
+Setting shardc::stepSetting(StepForm form) {
+  Setting setting{Setting::Kind::Step, "step", 0, nullptr, {}};
+  setting.step = std::move(form);
+  return setting;
+}
+
 bool ProgramReader::readSettings() {
   files.getContext()->getOrLoadDialect<shd::ShdDialect>();
   readDims();
@@ -256,6 +268,19 @@ void ProgramReader::refuseUnsupported() {
     files.error(serve->range) << "`train` and `serve` exclude each other";
   else if (serve)
     files.error(serve->range) << "`serve` is not supported yet";
+}
+
+/// Takes the outer choices of options and settings.
+void ProgramReader::chooseStep(shd::ProgramOp program) {
+  std::optional<shd::TrainingAttr> training = program.getTraining();
+  if (!training)
+    return;
+  if (text.step)
+    training = withStep(*training, *text.step);
+  for (const Setting &setting : settings)
+    if (setting.kind == Setting::Kind::Step)
+      training = withStep(*training, setting.step);
+  program.setTrainingAttr(*training);
 }
 
 std::optional<Program> ProgramReader::build() {
@@ -283,6 +308,7 @@ std::optional<Program> ProgramReader::build() {
   for (const std::unique_ptr<ast::File> &file : text.files)
     sources.push_back(file.get());
   Importer(files, dims, settings).importFiles(sources, op);
+  chooseStep(op);
   if (!hadError())
     checkPartialSums(files, text.buffers, mesh.mesh, op);
   if (hadError() || mlir::failed(mlir::verify(*program.module)))

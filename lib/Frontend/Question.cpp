@@ -61,8 +61,12 @@ private:
   std::optional<std::vector<Setting>> stepped(const ast::Question &question);
   std::vector<Setting> machines(ast::Question &question);
   Setting setting(const ast::Question::Value &value) const {
-    return {kind, name, value.integer, nullptr, value.range};
+    Setting result{kind, name, value.integer, nullptr, value.range};
+    if (kind == Setting::Kind::Step)
+      result.step.microbatches = value.integer;
+    return result;
   }
+  std::optional<std::vector<Setting>> readRemat(StringRef values);
 
   const ProgramText &program;
   SourceFiles files;
@@ -83,6 +87,11 @@ bool QuestionReader::resolveName(const ast::Question &question) {
   bool isDim = llvm::is_contained(dims, name);
   bool isAxis = llvm::is_contained(axes, name);
   kind = isDim ? Setting::Kind::Dim : Setting::Kind::Axis;
+  if (!isDim && !isAxis && name == "microbatches" && program.hasTrainBlock() &&
+      option == "--sweep") {
+    kind = Setting::Kind::Step;
+    return true;
+  }
   if (isDim && isAxis) {
     files.error(question.name.range)
         << "'" << name << "' is both a dim and a mesh axis of the program; "
@@ -204,7 +213,35 @@ std::vector<Setting> QuestionReader::machines(ast::Question &question) {
   return result;
 }
 
+/// `auto, none, full`: words, of which the grammar of questions knows none.
+std::optional<std::vector<Setting>>
+QuestionReader::readRemat(StringRef values) {
+  std::vector<Setting> result;
+  llvm::SmallVector<StringRef> words;
+  values.split(words, ',');
+  for (StringRef word : words) {
+    word = word.trim();
+    if (word != "auto" && word != "none" && word != "full") {
+      emitError(mlir::UnknownLoc::get(files.getContext()))
+          << option << ": expected remat auto, none or full, found '" << word
+          << "'";
+      return std::nullopt;
+    }
+    Setting setting{Setting::Kind::Step, "remat", 0, nullptr, {}};
+    setting.step.remat = word.str();
+    result.push_back(std::move(setting));
+  }
+  return result;
+}
+
 std::optional<std::vector<Setting>> QuestionReader::readSweep(StringRef text) {
+  StringRef rest = text.trim();
+  if (program.hasTrainBlock() && rest.consume_front("remat") &&
+      rest.ltrim().consume_front("in ") && rest.starts_with(" ")) {
+    rest = rest.ltrim();
+    rest.consume_front("in ");
+    return readRemat(rest);
+  }
   std::unique_ptr<ast::Question> question = parseQuestion(files, option, text);
   if (!question || !resolveName(*question) || !checkOverridden(*question))
     return std::nullopt;
@@ -301,7 +338,9 @@ static std::string onOneLine(llvm::SMRange range) {
 }
 
 std::string Setting::valueText() const {
-  return machine ? onOneLine(machine->range) : std::to_string(number);
+  if (machine)
+    return onOneLine(machine->range);
+  return step.remat ? *step.remat : std::to_string(number);
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Importer.h"
+#include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace shardc;
@@ -284,7 +285,31 @@ shd::TrainingAttr TrainReader::take(llvm::StringRef loss) {
       every, number(tokens), frozen,
       savesSome ? saved.getDictionary(context) : mlir::DictionaryAttr(),
       orNull(gradientPins, context), orNull(momentPins, context),
-      orNull(masterPins, context));
+      orNull(masterPins, context), /*recomputed=*/{});
+}
+
+shd::TrainingAttr shardc::withStep(shd::TrainingAttr attr,
+                                   const StepForm &form) {
+  mlir::MLIRContext *context = attr.getContext();
+  shd::Remat remat = attr.getRemat();
+  mlir::DictionaryAttr save = attr.getSave();
+  llvm::SmallVector<mlir::StringAttr> recomputed(attr.getRecomputed());
+  if (form.remat) {
+    remat = *shd::symbolizeRemat(*form.remat);
+    save = nullptr;
+    recomputed.clear();
+    for (const std::string &name : form.recomputed)
+      recomputed.push_back(mlir::StringAttr::get(context, name));
+  }
+  return shd::TrainingAttr::get(
+      context, attr.getLoss(), attr.getOptimizer(), attr.getMoments(),
+      attr.getMaster(), attr.getGradients(), attr.getReduce(), attr.getLr(),
+      attr.getBeta1(), attr.getBeta2(), attr.getEps(), attr.getDecay(),
+      attr.getClip(), attr.getBatch(),
+      form.microbatches.value_or(attr.getMicrobatches()), remat,
+      attr.getEvery(), attr.getTokens(), attr.getFrozen(), save,
+      attr.getGradientPins(), attr.getMomentPins(), attr.getMasterPins(),
+      recomputed);
 }
 
 /// The loss leaves the program, whether it is declared as an output or not.

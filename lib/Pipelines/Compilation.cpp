@@ -1,9 +1,11 @@
 //===- Compilation.cpp - One program through all stages -------------------===//
 
 #include "shardc/Pipelines/Compilation.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Pipelines/Pipelines.h"
+#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -28,7 +30,7 @@ static LogicalResult makeSteps(ModuleOp module,
   return manager.run(module);
 }
 
-static std::optional<Program> withStep(std::optional<Program> program) {
+static std::optional<Program> stepOf(std::optional<Program> program) {
   if (program && failed(makeSteps(*program->module, program->forward)))
     return std::nullopt;
   return program;
@@ -37,13 +39,13 @@ static std::optional<Program> withStep(std::optional<Program> program) {
 std::optional<Program> shardc::importStep(const ProgramText &text,
                                           MLIRContext *context,
                                           ArrayRef<Setting> settings) {
-  return withStep(importProgram(text, context, settings));
+  return stepOf(importProgram(text, context, settings));
 }
 
 std::optional<Program> shardc::importStep(llvm::SourceMgr &sourceMgr,
                                           MLIRContext *context,
                                           const Overrides &overrides) {
-  return withStep(importProgram(sourceMgr, context, overrides));
+  return stepOf(importProgram(sourceMgr, context, overrides));
 }
 
 Compilation::Compilation(Program program, CompileOptions options)
@@ -148,6 +150,18 @@ LogicalResult Compilation::plan() {
     return success();
   if (hasFailed || failed(checkOneProgram(module())))
     return failure();
+  if (how.knownPlan) {
+    llvm::SourceMgr bytes;
+    bytes.AddNewSourceBuffer(
+        llvm::MemoryBuffer::getMemBufferCopy(*how.knownPlan), llvm::SMLoc());
+    OwningOpRef<ModuleOp> planned =
+        parseSourceFile<ModuleOp>(bytes, module().getContext());
+    if (planned) {
+      imported.module = std::move(planned);
+      reached = Stage::Planned;
+      return success();
+    }
+  }
   Watching watching(module().getContext(), how);
   return advance(Stage::Planned, [&](OpPassManager &manager) {
     buildPlanPipeline(manager, how.plan);

@@ -1,8 +1,9 @@
 //===- Evaluator.cpp - Plans and prices variants of a program -------------===//
 
 #include "shardc/Questions/Evaluator.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
 #include "shardc/Pipelines/Compilation.h"
-#include "shardc/Questions/MeshChoice.h"
+#include "shardc/Questions/StepChoice.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -42,14 +43,19 @@ static void applyPins(ArrayRef<Operation *> operations,
 }
 
 std::optional<Report> Evaluator::report(const Variant &variant,
-                                        std::vector<Layout> &layouts) {
+                                        Outcome &outcome) {
   std::optional<Program> program =
       importStep(textOf(variant), &context, variant.point);
   if (!program)
     return std::nullopt;
   if (program->autoMesh)
-    return reportOnBestMesh(variant, layouts, *program);
+    return reportOnBestMesh(variant, outcome, *program);
+  bool searches = variant.mode.value_or(options.mode) == OptMode::Optimize;
+  shd::ProgramOp imported = *program->module->getOps<shd::ProgramOp>().begin();
+  if (choosesSteps && searches && isStepOpen(imported))
+    return reportBestStep(variant, outcome);
   CompileOptions how{options};
+  how.interrupted = interrupted;
   how.verifyPasses = false;
   if (variant.memoryLimit)
     how.plan.memoryLimit = variant.memoryLimit;
@@ -66,7 +72,13 @@ std::optional<Report> Evaluator::report(const Variant &variant,
   if (failed(compilation.plan()))
     return std::nullopt;
   for (PinPlace place : variant.watched)
-    layouts.push_back(shd::toLayout(mesh, pinAt(operations, place)));
+    outcome.layouts.push_back(shd::toLayout(mesh, pinAt(operations, place)));
+  if (variant.keepsPlan) {
+    std::string bytes;
+    llvm::raw_string_ostream os(bytes);
+    if (succeeded(writeBytecodeToFile(compilation.module(), os)))
+      outcome.plan = std::make_shared<const std::string>(std::move(bytes));
+  }
   std::optional<Report> report = buildReport(compilation, {file, std::nullopt});
   if (!report)
     return std::nullopt;
@@ -77,24 +89,55 @@ std::optional<Report> Evaluator::report(const Variant &variant,
   return report;
 }
 
-/// The same of a program with `mesh auto`.
-std::optional<Report> Evaluator::reportOnBestMesh(Variant variant,
-                                                  std::vector<Layout> &layouts,
-                                                  const Program &probe) {
+MeshChoiceOptions Evaluator::choiceOptions(const Variant &variant) const {
   MeshChoiceOptions how;
   how.plan = options;
+  if (variant.memoryLimit)
+    how.plan.memoryLimit = variant.memoryLimit;
   how.file = file;
+  how.interrupted = interrupted;
+  return how;
+}
+
+/// The same of a program with `mesh auto`.
+std::optional<Report> Evaluator::reportOnBestMesh(Variant variant,
+                                                  Outcome &outcome,
+                                                  const Program &probe) {
   std::string error;
-  std::optional<MeshChoice> choice =
-      chooseMesh(textOf(variant), variant.point, probe, how, error);
+  std::optional<MeshChoice> choice = chooseMesh(
+      textOf(variant), variant.point, probe, choiceOptions(variant), error);
   if (!choice) {
     emitError(UnknownLoc::get(&context), error);
     return std::nullopt;
   }
   variant.point.push_back(choice->setting);
-  std::optional<Report> found = report(variant, layouts);
+  std::optional<Report> found = report(variant, outcome);
   if (found)
     addMeshSearch(*found, std::move(choice->search));
+  return found;
+}
+
+/// The same of a training step that leaves choices open. Where the variant
+/// changes more than settings, the form is that of the program without.
+std::optional<Report> Evaluator::reportBestStep(Variant variant,
+                                                Outcome &outcome) {
+  std::optional<StepChoice> choice =
+      chooseStep(textOf(variant), variant.point, choiceOptions(variant));
+  bool isWhole = variant.pins.empty() && !variant.edit &&
+                 variant.watched.empty() && !variant.inspect;
+  std::optional<Report> found;
+  if (choice && isWhole) {
+    found = std::move(choice->report);
+  } else {
+    // Without a choice the compiler says why.
+    choosesSteps = false;
+    if (choice)
+      variant.point.push_back(stepSetting(choice->form));
+    found = report(variant, outcome);
+    choosesSteps = true;
+  }
+  if (found && choice)
+    addStepSearch(*found, std::move(choice->search));
   return found;
 }
 
@@ -107,7 +150,7 @@ Outcome Evaluator::plan(const Variant &variant) {
       outcome.loc = locationText(diagnostic.getLocation());
     }
   });
-  outcome.report = report(variant, outcome.layouts);
+  outcome.report = report(variant, outcome);
   return outcome;
 }
 

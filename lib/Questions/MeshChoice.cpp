@@ -169,8 +169,10 @@ MeshSearch::MeshSearch(const ProgramText &text,
     : settings(settings), options(options), where(probe.autoMesh->where),
       runner(
           [&] {
-            return std::make_unique<MeshPlanner>(text, options.plan,
-                                                 options.file);
+            auto planner =
+                std::make_unique<MeshPlanner>(text, options.plan, options.file);
+            planner->takeQuickSteps();
+            return planner;
           },
           {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
            options.interrupted}) {
@@ -633,6 +635,13 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
 
 void shardc::addMeshSearch(Report &report, Report::MeshSearch search) {
   Report::Plan &plan = report.plan;
+  if (report.stepSearch) {
+    // Other meshes were bounded with one form of the step alone; the work of
+    // the model bounds all.
+    search.open += search.ruledOut;
+    search.ruledOut = 0;
+    search.boundOfOthers = report.stepSearch->boundOfOthers;
+  }
   if (plan.status == "optimal" || plan.status == "feasible") {
     bool hasOthers = search.ruledOut + search.open > 0;
     if (hasOthers)

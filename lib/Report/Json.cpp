@@ -163,6 +163,20 @@ Json training(const Report &report) {
   return object;
 }
 
+Json variants(const Report::StepSearch &search) {
+  Json list = Json::array();
+  for (const Report::StepSearch::Variant &variant : search.variants)
+    list.push_back(
+        {{"microbatches", variant.microbatches},
+         {"schedule", nullptr},
+         {"remat", variant.remat},
+         {"scheduled_s", number(variant.scheduled)},
+         {"memory", variant.memory ? Json(*variant.memory) : Json(nullptr)},
+         {"gap", number(variant.gap)},
+         {"status", variant.status}});
+  return list;
+}
+
 Json repeatName(const Report &report, int repeat) {
   return repeat < 0 ? Json(nullptr) : Json(report.repeats[repeat].index);
 }
@@ -411,6 +425,8 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
                           {"trained", report.trainedParameters}};
   object["training"] = training(report);
   object["measured"] = measured(report);
+  if (report.stepSearch)
+    object["variants"] = variants(*report.stepSearch);
   object["tokens"] = report.tokens ? Json(*report.tokens) : Json(nullptr);
   object["tokens_per_s"] = number(report.tokensPerSecond);
   object["overlap"] = overlap(report);

@@ -63,6 +63,7 @@ private:
   std::string priceText() const;
   std::string trainingText() const;
   std::string measuredText() const;
+  void printSteps();
   std::string utilizationText() const;
   std::string share(double seconds) const;
 
@@ -181,6 +182,25 @@ static std::string gapText(double gap) {
                            : formatPercent(gap);
 }
 
+/// All forms of a step are bounded more loosely than its own.
+static std::string stepGapText(const Report::StepSearch &search,
+                               const std::string &objective) {
+  llvm::SmallVector<std::string> any, these;
+  if (search.isMicrobatchesOpen) {
+    any.push_back("microbatches");
+    these.push_back("these microbatches");
+  }
+  if (search.isRematOpen) {
+    any.push_back("recomputation");
+    these.push_back("this recomputation");
+  }
+  std::string text = " with any " + llvm::join(any, " and ");
+  if (search.ownGap)
+    text +=
+        ", " + gapText(*search.ownGap) + " for " + llvm::join(these, " and ");
+  return text + objective;
+}
+
 std::string TextPrinter::planText() const {
   const Report::Plan &plan = report.plan;
   if (plan.status == "fixed")
@@ -188,6 +208,8 @@ std::string TextPrinter::planText() const {
   std::string objective = " (by " + plan.objective + " time)";
   if (report.meshSearch)
     objective = " on any mesh" + objective;
+  if (const auto &search = report.stepSearch; search && search->hasOthers)
+    objective = stepGapText(*search, objective);
   if (plan.status == "optimal")
     return "optimal: no plan that fits is faster" + objective;
   if (plan.status != "feasible")
@@ -921,6 +943,39 @@ void TextPrinter::printMeshes() {
 }
 
 //===----------------------------------------------------------------------===//
+// Forms of a training step
+//===----------------------------------------------------------------------===//
+
+/// The chosen microbatches and recomputation, and the best few others.
+void TextPrinter::printSteps() {
+  if (!report.stepSearch)
+    return;
+  const Report::StepSearch &search = *report.stepSearch;
+  Table table({{Column::Right},
+               {Column::Left, kReportWidth, /*flexible=*/true},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {}},
+              {"Microbatches", "remat", "step", "memory", "gap", ""});
+  for (const Report::StepSearch::Variant &variant : search.variants) {
+    Cell note(variant.status == "planned" ? "" : variant.status);
+    if (variant.memory && !variant.fits)
+      note = Cell(variant.status == "chosen" ? "chosen, does not fit"
+                                             : "does not fit",
+                  Style::Red);
+    table.addRow({std::to_string(variant.microbatches), variant.remat,
+                  variant.scheduled ? formatTime(*variant.scheduled) : "",
+                  variant.memory ? formatBytes(double(*variant.memory)) : "",
+                  variant.gap ? gapText(*variant.gap) : "", note});
+  }
+  os << '\n';
+  table.print(os, colour);
+  if (!search.note.empty())
+    printWrapped(os, search.note, 2);
+}
+
+//===----------------------------------------------------------------------===//
 // Advice
 //===----------------------------------------------------------------------===//
 
@@ -986,6 +1041,7 @@ void TextPrinter::print() {
   printProblem();
   printHead();
   printPlan();
+  printSteps();
   printMeshes();
   printItems();
   printTime();

@@ -26,6 +26,7 @@
 #include "shardc/Questions/MeshChoice.h"
 #include "shardc/Questions/PlanFile.h"
 #include "shardc/Questions/Questions.h"
+#include "shardc/Questions/StepChoice.h"
 #include "shardc/Report/Report.h"
 #include "shardc/Report/Units.h"
 #include "shardc/Terminal/Interrupt.h"
@@ -394,6 +395,9 @@ private:
   Overrides overrides;
   /// How it was chosen.
   std::optional<Report::MeshSearch> meshSearch;
+  /// How the open choices of a training step were made, and its plan.
+  std::optional<Report::StepSearch> stepSearch;
+  std::shared_ptr<const std::string> stepPlan;
 };
 
 } // namespace
@@ -460,7 +464,22 @@ std::optional<Program> Driver::import(SourceMgr &sourceMgr,
   how.jobs = options.jobs;
   how.showProgress = sys::Process::StandardErrIsDisplayed();
   how.interrupted = &interrupted;
-  return importOnBestMesh(sourceMgr, &context, overrides, how, meshSearch);
+  std::optional<Program> program =
+      importOnBestMesh(sourceMgr, &context, overrides, how, meshSearch);
+  if (!program || options.opt != OptMode::Optimize)
+    return program;
+  auto op = *program->module->getOps<shd::ProgramOp>().begin();
+  if (!isStepOpen(op))
+    return program;
+  std::optional<StepChoice> choice = chooseStep(sourceMgr, overrides, how);
+  if (!choice) // the compiler says why
+    return program;
+  overrides.step = choice->form;
+  stepSearch = std::move(choice->search);
+  stepPlan = std::move(choice->plan);
+  std::optional<shd::TrainingAttr> training = op.getTraining();
+  op.setTrainingAttr(withStep(*training, choice->form));
+  return program;
 }
 
 /// Reads a module, or imports a program.
@@ -470,7 +489,11 @@ std::optional<Compilation> Driver::begin(SourceMgr &sourceMgr,
     std::optional<Program> program = import(sourceMgr, context);
     if (!program)
       return std::nullopt;
-    return Compilation(std::move(*program), compileOptions());
+    CompileOptions how = compileOptions();
+    // Whoever starts from a plan searches in any case.
+    if (!options.planFile.getNumOccurrences())
+      how.knownPlan = stepPlan;
+    return Compilation(std::move(*program), std::move(how));
   }
   TimingScope nested = timing.nest("Read");
   DialectRegistry registry;
@@ -538,6 +561,8 @@ ExitStatus Driver::report(SourceMgr &sourceMgr, Compilation &compilation,
   if (!report)
     return InputError;
   report->given = given;
+  if (stepSearch)
+    addStepSearch(*report, *stepSearch);
   if (meshSearch)
     addMeshSearch(*report, *meshSearch);
   Location peakLoc = compilation.schedule()->memory.peakLoc;
@@ -601,7 +626,8 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
   if (!program)
     return InputError;
   // Points of a sweep choose their own meshes.
-  bool isAuto = !program->meshDecl() || program->meshDecl()->isAuto;
+  bool isAuto = !program->meshDecl() || program->meshDecl()->isAuto ||
+                program->hasTrainBlock();
   if (isAuto && !options.sweep.getNumOccurrences()) {
     if (!import(sourceMgr, context))
       return InputError;
@@ -725,6 +751,8 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
                              raw_ostream &os) {
   overrides = options.overrides();
   meshSearch.reset();
+  stepSearch.reset();
+  stepPlan.reset();
   Source source(std::move(buffer), options.input);
   if (options.verifyDiagnostics)
     return verify(source.manager, source.context, os);

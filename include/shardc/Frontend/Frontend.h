@@ -9,10 +9,26 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
 #include "shardc/Frontend/Ast.h"
 #include "shardc/Machine/Machine.h"
 
 namespace shardc {
+
+/// The outer choices of a training step, in place of those of the `train`
+/// block.
+struct StepForm {
+  /// Of the whole batch; 0: the compiler chooses.
+  std::optional<int64_t> microbatches;
+  /// `auto`, `none` or `full`; takes the place of a `save` list, too.
+  std::optional<std::string> remat;
+  /// With `remat`: values that are recomputed all the same, as shd.training
+  /// names them.
+  std::vector<std::string> recomputed;
+};
+
+/// The training of a program with other outer choices.
+shd::TrainingAttr withStep(shd::TrainingAttr attr, const StepForm &form);
 
 /// Texts of `--hardware`, `--mesh` and `--dim`, in the language's own syntax.
 struct Overrides {
@@ -21,6 +37,8 @@ struct Overrides {
   std::vector<std::string> dims;       // "B=64"
   /// Axes need not divide the extents that they split (`--allow-padding`).
   bool allowPadding = false;
+  /// Outer choices that were made for a training step.
+  std::optional<StepForm> step = {};
 };
 
 /// Parses the texts; false after errors in their syntax, which are reported in

@@ -26,7 +26,10 @@ struct ProgramText {
   std::unique_ptr<ast::MeshDecl> mesh;
   std::vector<ast::DimDef> dims;
   bool allowPadding = false;
+  std::optional<StepForm> step;
 
+  /// True if the program is trained.
+  bool hasTrainBlock() const;
   /// The declaration that holds: the override, or the first in the files; null
   /// if there is none.
   const ast::HardwareDecl *hardwareDecl() const;
@@ -36,9 +39,10 @@ struct ProgramText {
 /// One name with the value that takes the place of the program's and of the
 /// overrides'.
 struct Setting {
-  enum class Kind { Dim, Axis, Hardware, Mesh };
+  enum class Kind { Dim, Axis, Hardware, Mesh, Step };
   Kind kind = Kind::Dim;
-  /// `hardware` for a machine, `mesh` for a mesh.
+  /// `hardware` for a machine, `mesh` for a mesh; `microbatches`, `remat` or
+  /// `step` for a training step.
   std::string name;
   /// Extent of a dim, size of a mesh axis.
   int64_t number = 0;
@@ -46,6 +50,8 @@ struct Setting {
   /// Where the value is written; what an error about it points at.
   llvm::SMRange where;
   std::shared_ptr<const ast::MeshDecl> mesh = nullptr;
+  /// The choices of a training step that it makes.
+  StepForm step = {};
 
   /// `64`, `tpu_v5e[4, 4]`.
   std::string valueText() const;
@@ -53,6 +59,8 @@ struct Setting {
 
 /// A mesh in place of the program's, `where` it is declared.
 Setting meshSetting(const BoundMesh &mesh, llvm::SMRange where);
+/// All choices of a training step.
+Setting stepSetting(StepForm form);
 
 /// Parses the main file of `sourceMgr`, what it imports, and the overrides.
 /// Syntax errors are emitted as diagnostics; nothing if there was any.

@@ -39,6 +39,8 @@ struct CompileOptions {
   /// Called with each pass manager before it runs: timing, options of the
   /// command line.
   std::function<llvm::LogicalResult(mlir::PassManager &)> configure = {};
+  /// The planned module, as bytecode, if it is known: then nothing is searched.
+  std::shared_ptr<const std::string> knownPlan = nullptr;
   /// Ends the search soon after it becomes true.
   const std::atomic<bool> *interrupted = nullptr;
   /// Called as a search begins; what it returns is called with picoseconds of

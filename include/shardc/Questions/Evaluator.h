@@ -5,6 +5,7 @@
 
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Options.h"
+#include "shardc/Questions/MeshChoice.h"
 #include "shardc/Questions/TrialRunner.h"
 
 namespace shardc {
@@ -20,6 +21,11 @@ public:
 
   Outcome plan(const Variant &variant) override;
   bool isLegal(const Point &point) override;
+  /// Ends searches soon after the flag, if there is one, becomes true.
+  void stopAt(const std::atomic<bool> *flag) { interrupted = flag; }
+  /// Plans training steps that leave choices open in a form that is quick to
+  /// find, in place of the best.
+  void takeQuickSteps() { choosesSteps = false; }
 
 protected:
   const ProgramText &text;
@@ -28,11 +34,11 @@ protected:
   mlir::MLIRContext context;
 
 private:
-  std::optional<Report> report(const Variant &variant,
-                               std::vector<Layout> &layouts);
-  std::optional<Report> reportOnBestMesh(Variant variant,
-                                         std::vector<Layout> &layouts,
+  std::optional<Report> report(const Variant &variant, Outcome &outcome);
+  std::optional<Report> reportOnBestMesh(Variant variant, Outcome &outcome,
                                          const Program &probe);
+  std::optional<Report> reportBestStep(Variant variant, Outcome &outcome);
+  MeshChoiceOptions choiceOptions(const Variant &variant) const;
   void shareTables(const Program &program, const Variant &variant);
   const ProgramText &textOf(const Variant &variant) const {
     return variant.text ? *variant.text : text;
@@ -47,6 +53,8 @@ private:
 
     bool operator==(const Place &other) const = default;
   };
+  const std::atomic<bool> *interrupted = nullptr;
+  bool choosesSteps = true;
   SharedTables *tables = nullptr;
   Place place;
 };

@@ -25,6 +25,8 @@ struct Outcome {
   std::string error = {}, loc = {};
   /// Layouts of the plan, at the places that the variant watches.
   std::vector<Layout> layouts = {};
+  /// The planned module as bytecode, if the variant keeps it.
+  std::shared_ptr<const std::string> plan = {};
 };
 
 /// Plans variants, on one thread.

@@ -65,6 +65,8 @@ struct Variant {
   std::optional<int64_t> memoryLimit = {};
   /// How to choose, in place of what the options say.
   std::optional<OptMode> mode = {};
+  /// The planned module is wanted: Outcome::plan.
+  bool keepsPlan = false;
   /// Where the plan's layouts are wanted.
   std::vector<PinPlace> watched = {};
   /// Looks at the plan once it is explicit: `operations` are those of the

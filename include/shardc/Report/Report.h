@@ -234,6 +234,32 @@ struct Report {
   };
   std::optional<Measured> measured;
 
+  /// How the step's open choices, microbatches and recomputation, were made.
+  struct StepSearch {
+    struct Variant {
+      int64_t microbatches = 1;
+      /// `none`, `selective`, `recompute a, h` or `full`.
+      std::string remat;
+      /// The best plan, if it was planned; times in seconds.
+      std::optional<double> value, scheduled, gap;
+      std::optional<int64_t> memory;
+      bool fits = false;
+      /// `chosen`, `planned`, `ruled out` or `open`.
+      std::string status;
+    };
+    /// The chosen one first, then the best of the others.
+    std::vector<Variant> variants;
+    /// Why microbatches are not possible; empty if they are.
+    std::string note;
+    bool isMicrobatchesOpen = false, isRematOpen = false;
+    /// There are other forms than the chosen one, and their bound, if any.
+    bool hasOthers = false;
+    std::optional<double> boundOfOthers;
+    /// The gap among plans of the chosen form.
+    std::optional<double> ownGap;
+  };
+  std::optional<StepSearch> stepSearch;
+
   struct Time {
     double lower = 0, scheduled = 0, upper = 0;
     /// Time for which compute waits for collectives: scheduled - device.

@@ -1,6 +1,7 @@
 //===- Gradient.cpp - Building the gradients of operations ----------------===//
 
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -31,6 +32,24 @@ void shd::nameGradient(Operation *op, StringRef name) {
       setResultAttr(result, kName, builder.getStringAttr(name + ".grad"));
   op->setAttr(kTemporary, builder.getUnitAttr());
   setPhase(op, Phase::Backward);
+}
+
+std::vector<std::pair<Value, std::string>>
+shd::recomputableValues(ProgramOp program) {
+  std::vector<std::pair<Value, std::string>> values;
+  llvm::StringMap<unsigned> numbers;
+  program->walk<WalkOrder::PreOrder>([&](CostOpInterface op) {
+    if (getPhase(op) != Phase::Forward || !op->getParentOfType<RepeatOp>())
+      return;
+    for (Value result : op->getResults()) {
+      StringRef name = getResultName(result);
+      unsigned number = ++numbers[name];
+      values.push_back({result, number == 1 && !name.empty()
+                                    ? name.str()
+                                    : (name + "#" + Twine(number)).str()});
+    }
+  });
+  return values;
 }
 
 void shd::pinParts(DeclareOp declare, DictionaryAttr pins, StringRef name) {

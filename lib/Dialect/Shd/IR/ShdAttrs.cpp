@@ -432,7 +432,7 @@ TrainingAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef,
                      FloatAttr, FloatAttr, StringAttr, int64_t microbatches,
                      Remat remat, int64_t every, FloatAttr tokens,
                      ArrayRef<StringAttr>, DictionaryAttr, DictionaryAttr,
-                     DictionaryAttr, DictionaryAttr) {
+                     DictionaryAttr, DictionaryAttr, ArrayRef<StringAttr>) {
   // B1
   for (Type type : {moments, master, gradients, reduce})
     if (type && !isa<FloatType>(type))

@@ -68,6 +68,7 @@ private:
   Frame *frameOf(Value value) const;
   Value bring(Value value, Frame &frame);
   bool isKept(Value value) const;
+  void findRecomputed();
   Value keep(Value value, Frame &frame);
   Value remake(Value value, Frame &frame);
   std::string freeName(StringRef name);
@@ -80,6 +81,8 @@ private:
   llvm::DenseSet<Value> active;
   /// The gradients that the operations visited so far give each value.
   llvm::DenseMap<Value, SmallVector<Value, 2>> contributions;
+  /// Values that are recomputed although `remat` keeps them.
+  llvm::DenseSet<Value> recomputed;
   /// The innermost repeat whose gradient is built.
   Frame *innermost = nullptr;
   llvm::StringSet<> names;
@@ -205,6 +208,17 @@ static bool isRemade(Operation *op) {
           elementwise.getInputs().front().getDefiningOp<ConstantOp>());
 }
 
+void Differentiation::findRecomputed() {
+  if (training.getRecomputed().empty())
+    return;
+  llvm::StringSet<> listed;
+  for (StringAttr name : training.getRecomputed())
+    listed.insert(name.getValue());
+  for (auto &[value, name] : recomputableValues(program))
+    if (listed.contains(name))
+      recomputed.insert(value);
+}
+
 bool Differentiation::isKept(Value value) const {
   Operation *op = value.getDefiningOp();
   if (!op || isa<RepeatOp>(op))
@@ -213,6 +227,8 @@ bool Differentiation::isKept(Value value) const {
     return false;
   if (DictionaryAttr save = training.getSave())
     return !op->hasAttr(kTemporary) && save.contains(getResultName(value));
+  if (recomputed.contains(value))
+    return false;
   switch (training.getRemat()) {
   case Remat::None:
     return true;
@@ -587,6 +603,7 @@ LogicalResult Differentiation::run() {
     return output->emitError("the loss '")
            << output->getSym() << "' depends on no weight that is trained";
   prepare();
+  findRecomputed();
   builder.setInsertionPointToEnd(&block);
   auto type = cast<RankedTensorType>(loss.getType());
   auto one = ConstantOp::create(

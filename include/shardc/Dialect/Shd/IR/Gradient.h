@@ -150,6 +150,12 @@ private:
   llvm::SmallVector<mlir::Value, 4> gradients;
 };
 
+/// The values that a backward pass may compute again in place of keeping them:
+/// all that operations in repeats of the forward pass make, in program order,
+/// with the names by which shd.training lists them.
+std::vector<std::pair<mlir::Value, std::string>>
+recomputableValues(ProgramOp program);
+
 } // namespace shardc::shd
 
 #endif // SHARDC_DIALECT_SHD_IR_GRADIENT_H

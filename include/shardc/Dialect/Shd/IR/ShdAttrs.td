@@ -166,6 +166,8 @@ def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
     `batch` where the first index of the inputs is the batch. 0 microbatches and
     `remat = auto` leave the choice to the search. `save` names what is saved, and
     nothing else is; it and the other pins map names to shardings or `unit`.
+    `recomputed` names values that are recomputed although `remat` keeps them:
+    `q`, or `q#2` for the second value of that name in the program's order.
 
     **Constraints:**
     - (B1) Element types are of real numbers.
@@ -190,7 +192,8 @@ def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
     OptionalParameter<"::mlir::DictionaryAttr">:$save,
     OptionalParameter<"::mlir::DictionaryAttr">:$gradient_pins,
     OptionalParameter<"::mlir::DictionaryAttr">:$moment_pins,
-    OptionalParameter<"::mlir::DictionaryAttr">:$master_pins);
+    OptionalParameter<"::mlir::DictionaryAttr">:$master_pins,
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$recomputed);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

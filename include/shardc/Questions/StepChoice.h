@@ -1,0 +1,47 @@
+//===- StepChoice.h - Microbatches and recomputation ----------*- C++ -*-===//
+//
+// The outer choices of a training step that its program leaves open:
+// `microbatches = auto` and `remat = auto`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_QUESTIONS_STEPCHOICE_H
+#define SHARDC_QUESTIONS_STEPCHOICE_H
+
+#include "shardc/Frontend/ProgramText.h"
+#include "shardc/Questions/MeshChoice.h"
+
+namespace shardc {
+
+/// True if the program is trained, and microbatches or recomputation are for
+/// the compiler to choose.
+bool isStepOpen(shd::ProgramOp program);
+
+struct StepChoice {
+  StepForm form;
+  /// The planned module of the choice, as bytecode.
+  std::shared_ptr<const std::string> plan;
+  /// Its report, as it is without the search.
+  Report report;
+  Report::StepSearch search;
+};
+
+/// Plans the program with `settings` in several forms of its step and takes the
+/// one of the least time that fits, or else that of the least memory. Nothing
+/// if none has a plan.
+std::optional<StepChoice> chooseStep(const ProgramText &text,
+                                     llvm::ArrayRef<Setting> settings,
+                                     const MeshChoiceOptions &options);
+
+/// The same of the program in the main buffer of `sourceMgr`.
+std::optional<StepChoice> chooseStep(const llvm::SourceMgr &sourceMgr,
+                                     const Overrides &overrides,
+                                     const MeshChoiceOptions &options);
+
+/// Makes the report of the chosen plan tell of the choice: its bound is that of
+/// all forms.
+void addStepSearch(Report &report, Report::StepSearch search);
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_STEPCHOICE_H

@@ -1,0 +1,724 @@
+//===- StepChoice.cpp - Microbatches and recomputation --------------------===//
+//
+// A form of a step is a number of microbatches and a level of recomputation.
+// Level 0 keeps every value that the backward pass reads; each further level
+// also recomputes the value that frees the most bytes for each second of its
+// recomputation; the last one keeps what iterations carry and nothing else.
+//
+// The form that is planned next is the one with the least estimated time of
+// those that are expected to fit. Memory of a plan that does not fit says which
+// level or number of microbatches frees enough, and between a level that fits
+// and one that does not the search halves. No form is faster than its matrix
+// work at peak on all devices, and none needs less memory than its declared
+// tensors split over all devices: what these bounds exclude is never planned.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Questions/StepChoice.h"
+#include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Pipelines/Compilation.h"
+#include "shardc/Questions/Evaluator.h"
+#include "shardc/Questions/PlanFigures.h"
+#include "shardc/Questions/ProgramSource.h"
+#include "shardc/Report/Seconds.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include <cmath>
+#include <map>
+#include <numeric>
+
+using namespace mlir;
+using namespace shardc;
+
+/// Plans in all; of large programs, work in all, where a plan takes as much as
+/// the step has operations, times ten for each axis of several devices.
+static constexpr size_t kMostPlans = 12;
+static constexpr double kPlanWork = 6e4;
+/// Forms that are planned, whatever the work, while none fits.
+static constexpr size_t kLeastPlans = 5;
+/// Programs of so much work a plan are large: they stop at a small gap, or
+/// where memory does not bind.
+static constexpr double kLargeWork = 5e3;
+static constexpr double kSmallGap = 0.05, kBindingMemory = 0.9;
+/// Estimated slowdown of twice as many microbatches.
+static constexpr double kMicrobatchCost = 0.2;
+static constexpr int64_t kMostMicrobatches = 256;
+/// Values whose recomputation is decided one by one.
+static constexpr size_t kMostLevels = 64;
+/// Times are rounded to picoseconds, one operation at a time.
+static constexpr double kRounding = 1e-6;
+/// Forms that are shown.
+static constexpr size_t kShown = 8;
+
+bool shardc::isStepOpen(shd::ProgramOp program) {
+  std::optional<shd::TrainingAttr> training = program.getTraining();
+  if (!training)
+    return false;
+  bool isRematOpen =
+      training->getRemat() == shd::Remat::Auto && !training->getSave();
+  return training->getMicrobatches() == 0 || isRematOpen;
+}
+
+namespace {
+
+/// A value that the backward pass reads, kept from the forward pass.
+struct KeptValue {
+  double bytes = 0;
+  bool isLeader = false;
+};
+
+/// What the next level recomputes.
+struct LevelStep {
+  std::vector<std::string> names;
+  double freed = 0, seconds = 0;
+  bool isLeader = false;
+};
+
+/// A form of the step before any sharding.
+struct StepFacts {
+  std::string error;
+  /// Matrix work at peak on all devices, in seconds: all, and without what is
+  /// recomputed.
+  double work = 0, modelWork = 0;
+  /// Declared bytes per device, if split over all of them: those of saved
+  /// values, and the others.
+  double saved = 0, others = 0;
+  double operations = 1, devices = 1;
+  unsigned wideAxes = 0;
+  int64_t batch = 0, capacity = 0;
+  std::vector<LevelStep> steps;
+};
+
+/// Global extents, on one device.
+OpWork workOf(shd::CostOpInterface op, const Machine &machine) {
+  ShardingRule rule =
+      cast<shd::ShardingRuleOpInterface>(op.getOperation()).getShardingRule();
+  SmallVector<int64_t, 6> extents;
+  for (const Factor &factor : rule.factors)
+    extents.push_back(factor.extent);
+  return op.getWork(extents, machine);
+}
+
+double bytesOf(Value value) {
+  return shd::tensorShape(value.getType()).globalBytes();
+}
+
+/// Orders the kept values of a step that keeps all of them.
+class LevelFinder {
+public:
+  LevelFinder(shd::ProgramOp program, const Machine &machine);
+  std::vector<LevelStep> run();
+
+private:
+  double secondsOf(Operation *op) const;
+  void close(Value value, llvm::SetVector<Operation *> &again) const;
+
+  const Machine &machine;
+  llvm::DenseMap<Value, std::string> names;
+  llvm::MapVector<Value, KeptValue> kept;
+  llvm::DenseSet<Operation *> recomputed;
+};
+
+LevelFinder::LevelFinder(shd::ProgramOp program, const Machine &machine)
+    : machine(machine) {
+  for (auto &[value, name] : shd::recomputableValues(program))
+    names[value] = name;
+  program->walk([&](shd::UpdateOp update) {
+    Value value = update.getValue();
+    if (update.getDeclaration().getKind() != shd::TensorKind::Saved ||
+        !names.contains(value))
+      return;
+    auto cost = cast<shd::CostOpInterface>(value.getDefiningOp());
+    kept[value] = {bytesOf(update.getDeclaration().getResult()),
+                   cost.getFusionKind() == shd::FusionKind::Leader};
+  });
+}
+
+double LevelFinder::secondsOf(Operation *op) const {
+  OpWork work = workOf(cast<shd::CostOpInterface>(op), machine);
+  double bytes = 0;
+  for (Value value : op->getResults())
+    bytes += bytesOf(value);
+  for (Value value : op->getOperands())
+    bytes += bytesOf(value);
+  double seconds = bytes / machine.hbmBandwidth;
+  if (std::optional<double> peak = machine.peak(work.computeType);
+      peak && work.matrixFlops > 0)
+    seconds = std::max(seconds, work.matrixFlops / *peak);
+  return seconds * double(shd::executionCount(op));
+}
+
+/// The operations that run again to recompute a value: its own, and those of
+/// operands that are neither kept nor recomputed already.
+void LevelFinder::close(Value value,
+                        llvm::SetVector<Operation *> &again) const {
+  Operation *op = value.getDefiningOp();
+  if (recomputed.contains(op) || !again.insert(op))
+    return;
+  for (Value operand : op->getOperands())
+    if (names.contains(operand) && !kept.contains(operand))
+      close(operand, again);
+}
+
+std::vector<LevelStep> LevelFinder::run() {
+  std::vector<LevelStep> steps;
+  while (!kept.empty() && steps.size() < kMostLevels) {
+    Value best;
+    double bestRate = -1;
+    llvm::SetVector<Operation *> bestAgain;
+    LevelStep step;
+    for (const auto &[value, what] : kept) {
+      llvm::SetVector<Operation *> again;
+      close(value, again);
+      double seconds = 0;
+      for (Operation *op : again)
+        seconds += secondsOf(op);
+      double rate = what.bytes / std::max(seconds, 1e-12);
+      if (rate <= bestRate)
+        continue;
+      best = value;
+      bestRate = rate;
+      bestAgain = again;
+      step = {{}, what.bytes, seconds, what.isLeader};
+    }
+    kept.erase(best);
+    step.names.push_back(names[best]);
+    for (Operation *op : bestAgain) {
+      recomputed.insert(op);
+      for (Value result : op->getResults())
+        if (result != best && !kept.contains(result) && names.contains(result))
+          step.names.push_back(names[result]);
+    }
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+/// Plans forms in full as any evaluator, and looks at them without that.
+class StepPlanner : public Evaluator {
+public:
+  using Evaluator::Evaluator;
+  StepFacts look(ArrayRef<Setting> settings, const StepForm &form,
+                 bool findsLevels);
+
+private:
+  static int64_t batchOf(shd::ProgramOp program);
+};
+
+/// The extent that microbatches divide; 0 if it is not known.
+int64_t StepPlanner::batchOf(shd::ProgramOp program) {
+  StringAttr name = program.getTraining()->getBatch();
+  int64_t batch = 0;
+  for (auto input : program.getBody().getOps<shd::DeclareOp>()) {
+    if (input.getKind() != shd::TensorKind::Input)
+      continue;
+    for (auto [i, index] : llvm::enumerate(input.getIndices()))
+      if (name ? index == name : i == 0)
+        batch = std::gcd(batch, input.getType().getDimSize(i));
+  }
+  return batch;
+}
+
+StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
+                            bool findsLevels) {
+  StepFacts facts;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+        facts.error.empty())
+      facts.error = diagnostic.str();
+  });
+  Point point(settings.begin(), settings.end());
+  point.push_back(stepSetting(form));
+  std::optional<Program> program = importProgram(text, &context, point);
+  if (!program)
+    return facts;
+  CompileOptions how;
+  how.verifyPasses = false;
+  Compilation compilation(std::move(*program), std::move(how));
+  if (!facts.error.empty())
+    return facts;
+  shd::ProgramOp op = compilation.program();
+  const Program &source = compilation.source();
+  double devices = facts.devices = double(source.mesh.numDevices());
+  for (const MeshAxis &axis : source.mesh.axes)
+    facts.wideAxes += axis.size > 1;
+  facts.batch = batchOf(op);
+  for (auto declare : op.getBody().getOps<shd::DeclareOp>())
+    if (declare.getKind() != shd::TensorKind::Input)
+      (declare.getKind() == shd::TensorKind::Saved ? facts.saved
+                                                   : facts.others) +=
+          bytesOf(declare.getResult()) / devices;
+  if (!source.machine)
+    return facts;
+  const Machine &machine = *source.machine;
+  facts.capacity = int64_t(machine.hbmCapacity);
+  op->walk([&](shd::CostOpInterface each) {
+    ++facts.operations;
+    OpWork work = workOf(each, machine);
+    std::optional<double> peak = machine.peak(work.computeType);
+    if (!peak || work.matrixFlops == 0)
+      return;
+    double seconds = work.matrixFlops * double(shd::executionCount(each)) /
+                     *peak / devices * (1 - kRounding);
+    facts.work += seconds;
+    if (shd::getPhase(each) != shd::Phase::Recompute)
+      facts.modelWork += seconds;
+  });
+  if (findsLevels)
+    facts.steps = LevelFinder(op, machine).run();
+  return facts;
+}
+
+/// One form of the step, and what is known of it.
+struct Form {
+  size_t number = 0; // of microbatches, its index
+  size_t level = 0;
+  std::optional<PlanFigures> plan;
+  std::optional<Report> report;
+  std::shared_ptr<const std::string> module;
+  /// Bytes of its saved values on a device.
+  double saved = 0;
+  /// By its matrix work; by declared bytes.
+  bool isSlower = false, isTooLarge = false, isImpossible = false;
+};
+
+/// A level of recomputation.
+struct Level {
+  StepForm form;
+  std::string label;
+  /// Estimates for one device: of all recomputation, and of what is kept.
+  double seconds = 0, bytes = 0;
+};
+
+class StepSearch {
+public:
+  StepSearch(const ProgramText &text, ArrayRef<Setting> settings,
+             const MeshChoiceOptions &options)
+      : settings(settings), options(options),
+        runner(
+            [this, &text] {
+              PlanOptions how = this->options.plan;
+              // Two or three forms are planned.
+              if (how.timeLimitSeconds)
+                *how.timeLimitSeconds /= 3;
+              auto planner =
+                  std::make_unique<StepPlanner>(text, how, this->options.file);
+              planner->stopAt(this->options.interrupted);
+              return planner;
+            },
+            {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
+             options.interrupted}) {}
+
+  std::optional<StepChoice> run(const shd::TrainingAttr &training);
+
+private:
+  StepFacts look(const StepForm &form, bool findsLevels);
+  StepForm formOf(const Form &form) const;
+  void listLevels();
+  void listNumbers();
+  Form &at(size_t number, size_t level);
+  double estimate(size_t number, size_t level) const;
+  bool isExpectedToFit(size_t number, size_t level) const;
+  std::optional<size_t> propose(size_t number) const;
+  bool isDone() const;
+  std::optional<std::pair<size_t, size_t>> next() const;
+  void planForm(Form &form);
+  bool exclude(Form &form);
+  Report::StepSearch summary(const Form &chosen);
+
+  ArrayRef<Setting> settings;
+  const MeshChoiceOptions &options;
+  TrialRunner runner;
+  bool isNumberOpen = false, isRematOpen = false;
+  StepFacts base;
+  std::vector<Level> levels;
+  std::vector<int64_t> numbers;
+  /// By the indices of microbatches and level.
+  std::map<std::pair<size_t, size_t>, Form> forms;
+  Form *best = nullptr;
+  size_t plans = 0;
+  double work = kPlanWork, workOfPlan = 0;
+  int64_t allowed = 0;
+  std::string note;
+};
+
+StepFacts StepSearch::look(const StepForm &form, bool findsLevels) {
+  StepFacts facts;
+  runner.run(1, [&](TrialPlanner &planner, size_t) {
+    facts =
+        static_cast<StepPlanner &>(planner).look(settings, form, findsLevels);
+  });
+  return facts;
+}
+
+StepForm StepSearch::formOf(const Form &form) const {
+  StepForm result = levels[form.level].form;
+  if (isNumberOpen)
+    result.microbatches = numbers[form.number];
+  return result;
+}
+
+/// `recompute a, h`.
+std::string recomputeLabel(ArrayRef<std::string> names) {
+  SmallVector<std::string> shown;
+  for (StringRef name : names) {
+    name = name.take_front(name.find('#'));
+    if (!name.empty() && !llvm::is_contained(shown, name))
+      shown.push_back(name.str());
+  }
+  llvm::sort(shown);
+  constexpr size_t kMostNames = 6;
+  if (shown.size() > kMostNames)
+    return "recompute " + std::to_string(names.size()) + " values";
+  return "recompute " + llvm::join(shown, ", ");
+}
+
+void StepSearch::listLevels() {
+  Level level;
+  level.bytes = base.saved;
+  if (!isRematOpen) {
+    level.label = "as written";
+    levels.push_back(std::move(level));
+    return;
+  }
+  level.form.remat = "none";
+  level.label = "none";
+  levels.push_back(level);
+  if (base.steps.empty())
+    return;
+  std::vector<std::string> names;
+  size_t leaders = 0;
+  for (auto [i, step] : llvm::enumerate(base.steps)) {
+    llvm::append_range(names, step.names);
+    level.form.recomputed = names;
+    leaders += step.isLeader;
+    // Carried values are always kept.
+    level.bytes -= step.freed / base.devices;
+    level.seconds += step.seconds / base.devices;
+    bool onlyLeadersFollow =
+        llvm::all_of(llvm::drop_begin(base.steps, i + 1),
+                     [](const LevelStep &next) { return next.isLeader; });
+    level.label =
+        leaders == 0 && onlyLeadersFollow ? "selective" : recomputeLabel(names);
+    levels.push_back(level);
+  }
+  levels.back().label = "full";
+  levels.back().form.remat = "full";
+  levels.back().form.recomputed.clear();
+}
+
+void StepSearch::listNumbers() {
+  numbers.push_back(1);
+  if (!isNumberOpen || base.batch <= 1)
+    return;
+  for (int64_t number = 2; number <= std::min(base.batch, kMostMicrobatches);
+       number *= 2)
+    if (base.batch % number == 0)
+      numbers.push_back(number);
+  if (numbers.size() == 1) // odd
+    for (int64_t number = 3; number <= std::min(base.batch, kMostMicrobatches);
+         number += 2)
+      if (base.batch % number == 0)
+        numbers.push_back(number);
+  if (numbers.size() == 1)
+    return;
+  StepForm form = levels.front().form;
+  form.microbatches = numbers[1];
+  StepFacts facts = look(form, /*findsLevels=*/false);
+  if (facts.error.empty())
+    return;
+  note = "1 microbatch, since more are not possible: " + facts.error;
+  numbers.resize(1);
+}
+
+Form &StepSearch::at(size_t number, size_t level) {
+  Form &form = forms[{number, level}];
+  form.number = number;
+  form.level = level;
+  return form;
+}
+
+double StepSearch::estimate(size_t number, size_t level) const {
+  return (base.modelWork + levels[level].seconds) *
+         (1 + kMicrobatchCost * std::log2(double(numbers[number])));
+}
+
+/// As far as the declared tensors and the plans so far say.
+bool StepSearch::isExpectedToFit(size_t number, size_t level) const {
+  double kept = levels[level].bytes / double(numbers[number]);
+  if (base.others + kept > double(allowed))
+    return false;
+  for (const auto &[key, form] : forms) {
+    if (!form.plan || form.plan->fits || key.first > number ||
+        key.second > level)
+      continue;
+    double before = levels[form.level].bytes / double(numbers[form.number]);
+    double freed = before > 0 ? form.saved * (1 - kept / before) : 0;
+    if (double(form.plan->peak) - freed > double(allowed) ||
+        (key.first == number && freed <= 0))
+      return false;
+  }
+  return true;
+}
+
+/// The level to plan next with a number of microbatches.
+std::optional<size_t> StepSearch::propose(size_t number) const {
+  size_t least = 0; // above all that do not fit
+  std::optional<size_t> fits;
+  auto isKnown = [&](size_t level) {
+    auto found = forms.find({number, level});
+    return found != forms.end() &&
+           (found->second.plan || found->second.isSlower ||
+            found->second.isTooLarge || found->second.isImpossible);
+  };
+  for (const auto &[key, form] : forms) {
+    if (key.first != number)
+      continue;
+    bool tooLarge = form.isTooLarge || (form.plan && !form.plan->fits);
+    if (tooLarge)
+      least = std::max(least, key.second + 1);
+    else if (form.plan && !fits)
+      fits = key.second;
+  }
+  if (!fits) {
+    for (size_t level = least; level < levels.size(); ++level)
+      if (!isKnown(level) && isExpectedToFit(number, level))
+        return level;
+    return std::nullopt;
+  }
+  while (least < *fits && isKnown(least))
+    ++least;
+  if (least < *fits) {
+    size_t middle = least + (*fits - least) / 2;
+    for (size_t level = middle; level < *fits; ++level)
+      if (!isKnown(level))
+        return level;
+    return least;
+  }
+  // More recomputation leaves memory to better layouts.
+  for (size_t level = *fits + 1; level < levels.size(); ++level)
+    if (!isKnown(level) &&
+        (workOfPlan < kLargeWork || levels[level].label == "selective" ||
+         level + 1 == levels.size()))
+      return level;
+  return std::nullopt;
+}
+
+bool StepSearch::isDone() const {
+  if (!runner.hasTime() && plans > 0)
+    return true;
+  if (!best)
+    return plans >= kMostPlans || (plans >= kLeastPlans && work < workOfPlan);
+  if (plans >= kMostPlans || work < workOfPlan)
+    return true;
+  double value = toSeconds(best->plan->value);
+  double gap = base.modelWork > 0 ? value / base.modelWork - 1 : 1;
+  if (workOfPlan < kLargeWork)
+    return gap <= 0;
+  bool isFirst = best->number == 0 && best->level == 0;
+  bool binds = double(best->plan->peak) > kBindingMemory * double(allowed);
+  return gap <= kSmallGap || (isFirst && !binds);
+}
+
+std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
+  if (isDone())
+    return std::nullopt;
+  std::optional<std::pair<size_t, size_t>> found;
+  double least = 0;
+  for (size_t number = 0; number < numbers.size(); ++number) {
+    std::optional<size_t> level = propose(number);
+    if (!level)
+      continue;
+    double seconds = estimate(number, *level);
+    if (best && (seconds /
+                 (1 + kMicrobatchCost * std::log2(double(numbers[number])))) >=
+                    toSeconds(best->plan->value))
+      continue;
+    if (found && seconds >= least)
+      continue;
+    found = {number, *level};
+    least = seconds;
+  }
+  if (found || best)
+    return found;
+  // Nothing is expected to fit: the least memory.
+  for (size_t number : {numbers.size() - 1, size_t(0)}) {
+    auto known = forms.find({number, levels.size() - 1});
+    if (known == forms.end())
+      return std::pair(number, levels.size() - 1);
+  }
+  return std::nullopt;
+}
+
+/// Bounds a form without planning it.
+bool StepSearch::exclude(Form &form) {
+  StepFacts facts = look(formOf(form), /*findsLevels=*/false);
+  form.isImpossible = !facts.error.empty();
+  form.isSlower = best && wholePicoseconds(facts.work) >= best->plan->value;
+  form.isTooLarge = best && facts.saved + facts.others > double(allowed);
+  return form.isImpossible || form.isSlower || form.isTooLarge;
+}
+
+void StepSearch::planForm(Form &form) {
+  ++plans;
+  work -= workOfPlan;
+  Variant variant;
+  variant.point.assign(settings.begin(), settings.end());
+  variant.point.push_back(stepSetting(formOf(form)));
+  variant.keepsPlan = true;
+  Outcome outcome;
+  runner.run(1, [&](TrialPlanner &planner, size_t) {
+    outcome = planner.plan(variant);
+  });
+  if (!outcome.report) {
+    form.isImpossible = true;
+    return;
+  }
+  form.plan = figuresOf(*outcome.report);
+  form.module = std::move(outcome.plan);
+  for (const ReportTensor &tensor : outcome.report->tensors)
+    if (tensor.kind == "saved")
+      form.saved += tensor.localBytes;
+  form.report = std::move(outcome.report);
+  if (form.plan->fits && (!best || form.plan->value < best->plan->value))
+    best = &form;
+}
+
+//===----------------------------------------------------------------------===//
+// The choice
+//===----------------------------------------------------------------------===//
+
+Report::StepSearch StepSearch::summary(const Form &chosen) {
+  Report::StepSearch result;
+  result.note = note;
+  result.isMicrobatchesOpen = isNumberOpen;
+  result.isRematOpen = isRematOpen;
+  // Whatever its form, a step has the work of the model.
+  if (numbers.size() * levels.size() > 1 && base.modelWork > 0)
+    result.boundOfOthers = base.modelWork;
+  result.hasOthers = numbers.size() * levels.size() > 1;
+  // Named levels and one doubling are shown although they were not planned.
+  for (size_t number = 0; number < std::min<size_t>(2, numbers.size());
+       ++number)
+    for (size_t level = 0; level < levels.size(); ++level)
+      if (level == 0 || level + 1 == levels.size() ||
+          levels[level].label == "selective")
+        at(number, level);
+  std::vector<Form *> order;
+  for (auto &[key, form] : forms)
+    if (&form != &chosen)
+      order.push_back(&form);
+  llvm::stable_sort(order, [](const Form *a, const Form *b) {
+    auto key = [](const Form &form) {
+      return std::tuple(!form.plan || !form.plan->fits, !form.plan,
+                        form.plan ? form.plan->value : 0);
+    };
+    return key(*a) < key(*b);
+  });
+  order.insert(order.begin(), const_cast<Form *>(&chosen));
+  for (Form *form : llvm::ArrayRef(order).take_front(kShown)) {
+    Report::StepSearch::Variant &shown = result.variants.emplace_back();
+    shown.microbatches = isNumberOpen ? numbers[form->number]
+                                      : chosen.report->training->microbatches;
+    shown.remat = levels[form->level].label;
+    if (const auto &plan = form->plan) {
+      shown.value = toSeconds(plan->value);
+      shown.scheduled = toSeconds(plan->scheduled);
+      shown.memory = plan->peak;
+      shown.fits = plan->fits;
+      if (plan->status == "optimal")
+        shown.gap = 0;
+      else if (plan->fits && plan->bound && *plan->bound > 0)
+        shown.gap = double(plan->value - *plan->bound) / double(*plan->bound);
+      shown.status = form == &chosen ? "chosen" : "planned";
+      continue;
+    }
+    bool isExcluded = form->isImpossible || form->isSlower || form->isTooLarge;
+    if (!isExcluded && best)
+      isExcluded = exclude(*form);
+    shown.status = isExcluded ? "ruled out" : "open";
+  }
+  return result;
+}
+
+std::optional<StepChoice> StepSearch::run(const shd::TrainingAttr &training) {
+  isNumberOpen = training.getMicrobatches() == 0;
+  isRematOpen = training.getRemat() == shd::Remat::Auto && !training.getSave();
+  StepForm first;
+  if (isNumberOpen)
+    first.microbatches = 1;
+  if (isRematOpen)
+    first.remat = "none";
+  base = look(first, isRematOpen);
+  if (!base.error.empty())
+    return std::nullopt;
+  allowed = options.plan.memoryLimit.value_or(base.capacity);
+  workOfPlan = base.operations * std::pow(10, base.wideAxes);
+  listLevels();
+  listNumbers();
+  while (auto key = next()) {
+    Form &form = at(key->first, key->second);
+    if (best && exclude(form))
+      continue;
+    planForm(form);
+  }
+  const Form *chosen = best;
+  for (const auto &[key, form] : forms)
+    if (!best && form.plan && (!chosen || form.plan->peak < chosen->plan->peak))
+      chosen = &form;
+  if (!chosen)
+    return std::nullopt;
+  StepChoice choice;
+  choice.search = summary(*chosen);
+  choice.form = formOf(*chosen);
+  choice.plan = chosen->module;
+  choice.report = *chosen->report;
+  return choice;
+}
+
+} // namespace
+
+std::optional<StepChoice> shardc::chooseStep(const ProgramText &text,
+                                             ArrayRef<Setting> settings,
+                                             const MeshChoiceOptions &options) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
+  std::optional<Program> probe = importProgram(text, &context, settings);
+  if (!probe)
+    return std::nullopt;
+  shd::ProgramOp op = *probe->module->getOps<shd::ProgramOp>().begin();
+  return StepSearch(text, settings, options).run(*op.getTraining());
+}
+
+std::optional<StepChoice> shardc::chooseStep(const llvm::SourceMgr &sourceMgr,
+                                             const Overrides &overrides,
+                                             const MeshChoiceOptions &options) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
+  ProgramSource source(sourceMgr, &context, overrides);
+  if (!source.text)
+    return std::nullopt;
+  return chooseStep(*source.text, {}, options);
+}
+
+void shardc::addStepSearch(Report &report, Report::StepSearch search) {
+  Report::Plan &plan = report.plan;
+  if (plan.status == "optimal" || plan.status == "feasible") {
+    search.ownGap = plan.status == "optimal" ? 0 : plan.gap;
+    if (search.hasOthers) {
+      plan.bound =
+          plan.bound && search.boundOfOthers
+              ? std::optional(std::min(*plan.bound, *search.boundOfOthers))
+              : std::nullopt;
+      plan.gap = std::nullopt;
+      if (plan.bound && *plan.bound > 0)
+        plan.gap = std::max(0.0, (plan.value - *plan.bound) / *plan.bound);
+      plan.status = plan.gap && *plan.gap == 0 ? "optimal" : "feasible";
+    }
+  }
+  if (report.training && search.isRematOpen)
+    report.training->remat = search.variants.front().remat;
+  report.stepSearch = std::move(search);
+}

@@ -35,13 +35,15 @@ using namespace shardc;
 /// Plans in all; of large programs, work in all, where a plan takes as much as
 /// the step has operations, times ten for each axis of several devices.
 static constexpr size_t kMostPlans = 12;
-static constexpr double kPlanWork = 6e4;
+static constexpr double kPlanWork = 3.2e4;
 /// Forms that are planned, whatever the work, while none fits.
 static constexpr size_t kLeastPlans = 5;
 /// Programs of so much work a plan are large: they stop at a small gap, or
 /// where memory does not bind.
 static constexpr double kLargeWork = 5e3;
-static constexpr double kSmallGap = 0.05, kBindingMemory = 0.9;
+static constexpr double kSmallGap = 0.1, kBindingMemory = 0.9;
+/// Recomputation that takes so little of a step is tried first.
+static constexpr double kCheapRecomputation = 0.05;
 /// Estimated slowdown of twice as many microbatches.
 static constexpr double kMicrobatchCost = 0.2;
 static constexpr int64_t kMostMicrobatches = 256;
@@ -497,11 +499,18 @@ std::optional<size_t> StepSearch::propose(size_t number) const {
         return level;
     return least;
   }
-  // More recomputation leaves memory to better layouts.
+  // More recomputation leaves memory to better layouts: of large programs all
+  // that is cheap is tried at once.
+  if (workOfPlan >= kLargeWork) {
+    size_t cheap = *fits;
+    while (cheap + 1 < levels.size() &&
+           levels[cheap + 1].seconds <= kCheapRecomputation * base.modelWork)
+      ++cheap;
+    return cheap > *fits && !isKnown(cheap) ? std::optional(cheap)
+                                            : std::nullopt;
+  }
   for (size_t level = *fits + 1; level < levels.size(); ++level)
-    if (!isKnown(level) &&
-        (workOfPlan < kLargeWork || levels[level].label == "selective" ||
-         level + 1 == levels.size()))
+    if (!isKnown(level))
       return level;
   return std::nullopt;
 }

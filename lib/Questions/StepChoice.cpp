@@ -38,10 +38,9 @@ static constexpr size_t kMostPlans = 12;
 static constexpr double kPlanWork = 3.2e4;
 /// Forms that are planned, whatever the work, while none fits.
 static constexpr size_t kLeastPlans = 5;
-/// Programs of so much work a plan are large: they stop at a small gap, or
-/// where memory does not bind.
+/// Programs of so much work a plan are large: they stop at a small gap.
 static constexpr double kLargeWork = 5e3;
-static constexpr double kSmallGap = 0.1, kBindingMemory = 0.9;
+static constexpr double kSmallGap = 0.1;
 /// Recomputation that takes so little of a step is tried first.
 static constexpr double kCheapRecomputation = 0.05;
 /// Estimated slowdown of twice as many microbatches.
@@ -292,6 +291,8 @@ struct Level {
   std::string label;
   /// Estimates for one device: of all recomputation, and of what is kept.
   double seconds = 0, bytes = 0;
+  /// The results of products, attention and the like are kept, and no others.
+  bool isSelective = false;
 };
 
 class StepSearch {
@@ -402,8 +403,10 @@ void StepSearch::listLevels() {
     bool onlyLeadersFollow =
         llvm::all_of(llvm::drop_begin(base.steps, i + 1),
                      [](const LevelStep &next) { return next.isLeader; });
-    level.label =
-        leaders == 0 && onlyLeadersFollow ? "selective" : recomputeLabel(names);
+    level.label = recomputeLabel(names);
+    level.isSelective = leaders == 0 && onlyLeadersFollow;
+    if (level.isSelective)
+      level.label = "selective (" + level.label + ")";
     levels.push_back(level);
   }
   levels.back().label = "full";
@@ -526,9 +529,7 @@ bool StepSearch::isDone() const {
   double gap = base.modelWork > 0 ? value / base.modelWork - 1 : 1;
   if (workOfPlan < kLargeWork)
     return gap <= 0;
-  bool isFirst = best->number == 0 && best->level == 0;
-  bool binds = double(best->plan->peak) > kBindingMemory * double(allowed);
-  return gap <= kSmallGap || (isFirst && !binds);
+  return gap <= kSmallGap;
 }
 
 std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
@@ -612,8 +613,7 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
   for (size_t number = 0; number < std::min<size_t>(2, numbers.size());
        ++number)
     for (size_t level = 0; level < levels.size(); ++level)
-      if (level == 0 || level + 1 == levels.size() ||
-          levels[level].label == "selective")
+      if (level == 0 || level + 1 == levels.size() || levels[level].isSelective)
         at(number, level);
   std::vector<Form *> order;
   for (auto &[key, form] : forms)

@@ -715,12 +715,14 @@ std::optional<StepChoice> shardc::chooseStep(const llvm::SourceMgr &sourceMgr,
 void shardc::addStepSearch(Report &report, Report::StepSearch search) {
   Report::Plan &plan = report.plan;
   if (plan.status == "optimal" || plan.status == "feasible") {
-    search.ownGap = plan.status == "optimal" ? 0 : plan.gap;
+    // The work of the model bounds every form, the chosen one as well.
+    if (plan.bound && search.boundOfOthers && *plan.bound > 0)
+      search.ownGap = std::max(
+          0.0, plan.value / std::max(*plan.bound, *search.boundOfOthers) - 1);
+    if (plan.status == "optimal")
+      search.ownGap = 0;
     if (search.hasOthers) {
-      plan.bound =
-          plan.bound && search.boundOfOthers
-              ? std::optional(std::min(*plan.bound, *search.boundOfOthers))
-              : std::nullopt;
+      plan.bound = search.boundOfOthers;
       plan.gap = std::nullopt;
       if (plan.bound && *plan.bound > 0)
         plan.gap = std::max(0.0, (plan.value - *plan.bound) / *plan.bound);

@@ -35,13 +35,14 @@ using namespace shardc;
 /// Plans in all; of large programs, work in all, where a plan takes as much as
 /// the step has operations, times ten for each axis of several devices.
 static constexpr size_t kMostPlans = 12;
-static constexpr double kPlanWork = 6e4;
+static constexpr double kPlanWork = 3.2e4;
 /// Forms that are planned, whatever the work, while none fits.
 static constexpr size_t kLeastPlans = 5;
-/// Programs of so much work a plan are large: they stop at a small gap, or
-/// where memory does not bind.
+/// Programs of so much work a plan are large: they stop at a small gap.
 static constexpr double kLargeWork = 5e3;
-static constexpr double kSmallGap = 0.05, kBindingMemory = 0.9;
+static constexpr double kSmallGap = 0.1;
+/// Recomputation that takes so little of a step is tried first.
+static constexpr double kCheapRecomputation = 0.05;
 /// Estimated slowdown of twice as many microbatches.
 static constexpr double kMicrobatchCost = 0.2;
 static constexpr int64_t kMostMicrobatches = 256;
@@ -290,6 +291,8 @@ struct Level {
   std::string label;
   /// Estimates for one device: of all recomputation, and of what is kept.
   double seconds = 0, bytes = 0;
+  /// The results of products, attention and the like are kept, and no others.
+  bool isSelective = false;
 };
 
 class StepSearch {
@@ -400,8 +403,10 @@ void StepSearch::listLevels() {
     bool onlyLeadersFollow =
         llvm::all_of(llvm::drop_begin(base.steps, i + 1),
                      [](const LevelStep &next) { return next.isLeader; });
-    level.label =
-        leaders == 0 && onlyLeadersFollow ? "selective" : recomputeLabel(names);
+    level.label = recomputeLabel(names);
+    level.isSelective = leaders == 0 && onlyLeadersFollow;
+    if (level.isSelective)
+      level.label = "selective (" + level.label + ")";
     levels.push_back(level);
   }
   levels.back().label = "full";
@@ -497,11 +502,18 @@ std::optional<size_t> StepSearch::propose(size_t number) const {
         return level;
     return least;
   }
-  // More recomputation leaves memory to better layouts.
+  // More recomputation leaves memory to better layouts: of large programs all
+  // that is cheap is tried at once.
+  if (workOfPlan >= kLargeWork) {
+    size_t cheap = *fits;
+    while (cheap + 1 < levels.size() &&
+           levels[cheap + 1].seconds <= kCheapRecomputation * base.modelWork)
+      ++cheap;
+    return cheap > *fits && !isKnown(cheap) ? std::optional(cheap)
+                                            : std::nullopt;
+  }
   for (size_t level = *fits + 1; level < levels.size(); ++level)
-    if (!isKnown(level) &&
-        (workOfPlan < kLargeWork || levels[level].label == "selective" ||
-         level + 1 == levels.size()))
+    if (!isKnown(level))
       return level;
   return std::nullopt;
 }
@@ -517,9 +529,7 @@ bool StepSearch::isDone() const {
   double gap = base.modelWork > 0 ? value / base.modelWork - 1 : 1;
   if (workOfPlan < kLargeWork)
     return gap <= 0;
-  bool isFirst = best->number == 0 && best->level == 0;
-  bool binds = double(best->plan->peak) > kBindingMemory * double(allowed);
-  return gap <= kSmallGap || (isFirst && !binds);
+  return gap <= kSmallGap;
 }
 
 std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
@@ -603,8 +613,7 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
   for (size_t number = 0; number < std::min<size_t>(2, numbers.size());
        ++number)
     for (size_t level = 0; level < levels.size(); ++level)
-      if (level == 0 || level + 1 == levels.size() ||
-          levels[level].label == "selective")
+      if (level == 0 || level + 1 == levels.size() || levels[level].isSelective)
         at(number, level);
   std::vector<Form *> order;
   for (auto &[key, form] : forms)
@@ -706,12 +715,14 @@ std::optional<StepChoice> shardc::chooseStep(const llvm::SourceMgr &sourceMgr,
 void shardc::addStepSearch(Report &report, Report::StepSearch search) {
   Report::Plan &plan = report.plan;
   if (plan.status == "optimal" || plan.status == "feasible") {
-    search.ownGap = plan.status == "optimal" ? 0 : plan.gap;
+    // The work of the model bounds every form, the chosen one as well.
+    if (plan.bound && search.boundOfOthers && *plan.bound > 0)
+      search.ownGap = std::max(
+          0.0, plan.value / std::max(*plan.bound, *search.boundOfOthers) - 1);
+    if (plan.status == "optimal")
+      search.ownGap = 0;
     if (search.hasOthers) {
-      plan.bound =
-          plan.bound && search.boundOfOthers
-              ? std::optional(std::min(*plan.bound, *search.boundOfOthers))
-              : std::nullopt;
+      plan.bound = search.boundOfOthers;
       plan.gap = std::nullopt;
       if (plan.bound && *plan.bound > 0)
         plan.gap = std::max(0.0, (plan.value - *plan.bound) / *plan.bound);

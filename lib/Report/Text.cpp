@@ -182,23 +182,15 @@ static std::string gapText(double gap) {
                            : formatPercent(gap);
 }
 
-/// All forms of a step are bounded more loosely than its own.
-static std::string stepGapText(const Report::StepSearch &search,
-                               const std::string &objective) {
-  llvm::SmallVector<std::string> any, these;
-  if (search.isMicrobatchesOpen) {
-    any.push_back("microbatches");
-    these.push_back("these microbatches");
-  }
-  if (search.isRematOpen) {
-    any.push_back("recomputation");
-    these.push_back("this recomputation");
-  }
-  std::string text = " with any " + llvm::join(any, " and ");
-  if (search.ownGap)
-    text +=
-        ", " + gapText(*search.ownGap) + " for " + llvm::join(these, " and ");
-  return text + objective;
+/// What the search of a step's forms decided: `microbatches and recomputation`.
+static std::string openText(const Report::StepSearch &search,
+                            llvm::StringRef which, llvm::StringRef what) {
+  llvm::SmallVector<std::string> parts;
+  if (search.isMicrobatchesOpen)
+    parts.push_back((which + "microbatches").str());
+  if (search.isRematOpen)
+    parts.push_back((what + "recomputation").str());
+  return llvm::join(parts, " and ");
 }
 
 std::string TextPrinter::planText() const {
@@ -209,7 +201,7 @@ std::string TextPrinter::planText() const {
   if (report.meshSearch)
     objective = " on any mesh" + objective;
   if (const auto &search = report.stepSearch; search && search->hasOthers)
-    objective = stepGapText(*search, objective);
+    objective = " with any " + openText(*search, "", "") + objective;
   if (plan.status == "optimal")
     return "optimal: no plan that fits is faster" + objective;
   if (plan.status != "feasible")
@@ -383,6 +375,11 @@ void TextPrinter::printHead() {
                               : " (" + formatDigits(report.parameters) + ")"));
   wrappedFact("in words", report.words);
   fact("plan", planText());
+  if (const auto &search = report.stepSearch; search && search->hasOthers &&
+                                              search->ownGap &&
+                                              *search->ownGap <= kTellingGap)
+    fact("", "at most " + gapText(*search->ownGap) + " slower for " +
+                 openText(*search, "these ", "this "));
   if (report.given)
     fact("", givenText());
   fact("step", stepText());

@@ -160,6 +160,7 @@ private:
   void moveIntoRepeat(OutputOp loss);
   void takePartOf(DeclareOp input, RepeatOp repeat);
   void accumulate(UpdateOp update);
+  void divideMeans();
   void resize();
   Value scalarOp(Function function, Value a, Value b, StringRef name);
 
@@ -332,6 +333,57 @@ LogicalResult Microbatching::check() {
 // The repeat
 //===----------------------------------------------------------------------===//
 
+/// The value that gives the one operand of a mean's derivative the elements
+/// of the mean's operand; null if there is none.
+static Value broadcastOf(ConstantOp inverse) {
+  Value value = inverse.getResult();
+  auto rankOf = [](Value of) {
+    return cast<RankedTensorType>(of.getType()).getRank();
+  };
+  for (bool isProduct = true; value.hasOneUse(); isProduct = false) {
+    auto user = dyn_cast<ElementwiseOp>(*value.user_begin());
+    if (!user)
+      return {};
+    Value result = onlyResult(user);
+    if (!isProduct && rankOf(result) > rankOf(value))
+      return result;
+    value = result;
+  }
+  return {};
+}
+
+/// A mean over the batch is the mean of the microbatches' means: its derivative
+/// divides by the size of a microbatch, and the loss's by their number, so that
+/// what the batch does not enter, such as a penalty of the weights, counts once
+/// and not in each microbatch.
+void Microbatching::divideMeans() {
+  SmallVector<ConstantOp> inverses;
+  program.walk([&](ConstantOp op) {
+    if (op->hasAttr(kInverseOf))
+      inverses.push_back(op);
+  });
+  for (ConstantOp op : inverses) {
+    ArrayRef<int64_t> extents =
+        op->getAttrOfType<DenseI64ArrayAttr>(kInverseOf).asArrayRef();
+    if (extents.empty()) {
+      setInverseOf(op, count);
+      continue;
+    }
+    Value made = broadcastOf(op);
+    std::optional<unsigned> dim = made ? dims.of(made) : std::nullopt;
+    if (!dim || llvm::any_of(made.getDefiningOp()->getOperands(),
+                             [&](Value operand) { return dims.of(operand); }))
+      continue;
+    SmallVector<int64_t> divided(extents);
+    auto *whole = llvm::find(
+        divided, cast<RankedTensorType>(made.getType()).getDimSize(*dim));
+    if (whole == divided.end())
+      continue;
+    *whole /= count;
+    setInverseOf(op, divided);
+  }
+}
+
 /// Every value that has the batch has a microbatch of it.
 void Microbatching::resize() {
   for (auto [value, dim] : dims.all()) {
@@ -471,8 +523,11 @@ LogicalResult Microbatching::run() {
     return success();
   if (failed(findInputs()) || failed(dims.spread()) || failed(check()))
     return failure();
+  OutputOp loss = findLoss();
+  if (joins.lookup(loss.getValue()) == Joins::Mean)
+    divideMeans();
   resize();
-  moveIntoRepeat(findLoss());
+  moveIntoRepeat(loss);
   return success();
 }
 

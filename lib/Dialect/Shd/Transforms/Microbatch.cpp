@@ -79,6 +79,23 @@ LogicalResult BatchDims::unitePart(Value whole, Value part) {
   return dim && *dim >= stacked ? add(part, *dim - stacked) : success();
 }
 
+/// True if an operation computes with the number of an element along an index:
+/// that of a microbatch begins anew.
+static bool countsAlong(Operation *op, StringRef index) {
+  if (auto rope = dyn_cast<RopeOp>(op))
+    return !rope.getAt() && rope.getPositions() == index;
+  if (auto attention = dyn_cast<AttentionOpInterface>(op))
+    return !attention.getAt() && attention.getQuery() == index &&
+           (attention.getCausal() || attention.getWindow());
+  return false;
+}
+
+static LogicalResult refusePositions(Operation *op) {
+  return op->emitError()
+         << "'" << getResultName(op->getResult(0))
+         << "' depends on positions in the batch; use microbatches = 1";
+}
+
 /// A factor of one of the operation's dimensions has the batch: so have all of
 /// its dimensions.
 LogicalResult BatchDims::visitRuled(ShardingRuleOpInterface op) {
@@ -100,6 +117,14 @@ LogicalResult BatchDims::visitRuled(ShardingRuleOpInterface op) {
              << "'" << getResultName(op->getResult(0)) << "' needs all of '"
              << rule.factors[factor].name
              << "' at once, which is the batch; use microbatches = 1";
+  for (unsigned factor : split)
+    if (countsAlong(op, rule.factors[factor].name))
+      return refusePositions(op);
+  if (auto positions = dyn_cast<PositionsOpInterface>(op.getOperation()))
+    for (int64_t dim : positions.getDims())
+      if (std::optional<unsigned> batch = of(positions.getPositioned());
+          batch && int64_t(*batch) == dim)
+        return refusePositions(op);
   for (auto &[value, factors] : tensors)
     for (auto [dim, list] : llvm::enumerate(*factors))
       if (!list.empty() && split.contains(list.front()) &&
@@ -326,7 +351,14 @@ LogicalResult Microbatching::check() {
                 "microbatches";
   for (DeclareOp input : inputs)
     joins[input.getResult()] = Joins::Batch;
-  return checkForward(program.getBody().front());
+  if (failed(checkForward(program.getBody().front())))
+    return failure();
+  OutputOp loss = findLoss();
+  if (joins.lookup(loss.getValue()) == Joins::Whole)
+    return loss.emitError()
+           << "the loss '" << loss.getSym()
+           << "' does not depend on the batch; use microbatches = 1";
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

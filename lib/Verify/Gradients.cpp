@@ -181,16 +181,16 @@ LogicalResult GradientCheck::check(shd::DeclareOp weight,
     double difference = std::abs(*slope - expected);
     double allowed = kTolerance * scale + kRounding * size / step;
     if (difference <= allowed) {
-      if (scale > 0)
-        found.largest = std::max(found.largest, difference / scale);
+      found.largest =
+          std::max(found.largest, kTolerance * difference / allowed);
       return success();
     }
-    if (!(difference >= closest)) {
-      closest = difference;
+    if (!(difference / allowed >= closest)) {
+      closest = difference / allowed;
       at = *slope;
     }
   }
-  found.largest = std::max(found.largest, closest / scale);
+  found.largest = std::max(found.largest, kTolerance * closest);
   found.wrong.push_back({weight.getSym().str(), weight.getLoc(), at, expected});
   return success();
 }

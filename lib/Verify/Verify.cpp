@@ -132,7 +132,7 @@ private:
   LogicalResult checkStep(const RunResult &expected);
   LogicalResult findFirst();
   void findPartners();
-  Operation *partnerOf(Operation *ofDevice) const;
+  OpResult partnerOf(OpResult ofDevice) const;
   bool differs(const Difference &difference) const {
     return difference.size > kVerifyTolerance;
   }
@@ -229,10 +229,12 @@ void Verifier::findPartners() {
 
 /// Computing operations have partners of their own, collectives that of what
 /// they move. Null if there is none.
-Operation *Verifier::partnerOf(Operation *ofDevice) const {
-  while (ofDevice && spmd::isCollective(ofDevice))
-    ofDevice = ofDevice->getOperand(0).getDefiningOp();
-  return partners.lookup(ofDevice);
+OpResult Verifier::partnerOf(OpResult ofDevice) const {
+  while (ofDevice && spmd::isCollective(ofDevice.getOwner()))
+    ofDevice = dyn_cast<OpResult>(ofDevice.getOwner()->getOperand(0));
+  Operation *partner =
+      ofDevice ? partners.lookup(ofDevice.getOwner()) : nullptr;
+  return partner ? partner->getResult(ofDevice.getResultNumber()) : OpResult();
 }
 
 /// The whole tensor of which an operation of the device's makes a part.
@@ -290,21 +292,21 @@ LogicalResult Verifier::checkStep(const RunResult &expected) {
 /// Runs both again and compares every operation's result.
 LogicalResult Verifier::findFirst() {
   findPartners();
-  using Key = std::tuple<Operation *, unsigned, std::vector<int64_t>>;
-  auto keyOf = [](Operation *op, const RunValue &value) {
-    return Key(op, value.value.getResultNumber(), value.iterations.vec());
+  using Key = std::pair<void *, std::vector<int64_t>>;
+  auto keyOf = [](OpResult result, const RunValue &value) {
+    return Key(result.getAsOpaquePointer(), value.iterations.vec());
   };
   std::map<Key, TensorRef> expected;
   RunOptions run = runOptions();
   run.observe = [&](const RunValue &value) {
-    expected[keyOf(value.value.getOwner(), value)] = value.parts.front();
+    expected[keyOf(value.value, value)] = value.parts.front();
   };
   if (failed(interpret(whole, run)))
     return failure();
   run.observe = [&](const RunValue &value) {
     Operation *op = value.value.getOwner();
     RankedTensorType global = globalTypeOf(value.value);
-    auto it = expected.find(keyOf(partnerOf(op), value));
+    auto it = expected.find(keyOf(partnerOf(value.value), value));
     if (result.first || !global || it == expected.end())
       return;
     Difference difference =

@@ -138,6 +138,7 @@ llvm::ArrayRef<Check> test::checks() {
       {"report", "totals and bounds of the report", reportLaws},
       {"values", "sharded and unsharded results", sameValues},
       {"shrunk", "the same of the shrunk program", sameValuesShrunk},
+      {"gradients", "of training steps, by finite differences", sameGradients},
       {"collectives", "those priced, emitted and executed", sameCollectives},
       {"peak", "memory in order and scheduled, predicted and measured",
        samePeak},

@@ -26,6 +26,25 @@ static std::string verify(PlannedProgram &plan, bool shrink) {
   return "values differ\n" + plan.text.messages();
 }
 
+/// Gradients do not depend on the plan: those of one are enough.
+std::string test::sameGradients(PlannedProgram &plan) {
+  if (plan.plan != "none" ||
+      !TestProgram::programOf(*plan.imported).getTraining())
+    return "";
+  VerifyOptions options;
+  options.shrink = false;
+  options.gradients = true;
+  options.forward = *plan.forward;
+  FailureOr<Verification> verification =
+      verifyPlan(*plan.imported, plan.lowered(), options);
+  if (failed(verification))
+    return "does not run\n" + plan.text.messages();
+  if (verification->holds)
+    return "";
+  emitDifferences(*verification);
+  return "gradients differ\n" + plan.text.messages();
+}
+
 std::string test::sameValues(PlannedProgram &plan) {
   return verify(plan, /*shrink=*/false);
 }

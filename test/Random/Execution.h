@@ -13,6 +13,10 @@ std::string sameValues(PlannedProgram &plan);
 /// The same of the shrunk program.
 std::string sameValuesShrunk(PlannedProgram &plan);
 
+/// The gradients of a training step are those of finite differences, and its
+/// loss is that of the program as written.
+std::string sameGradients(PlannedProgram &plan);
+
 /// The report prices, the device's program has and the devices execute the same
 /// collectives: kind, axes, bytes and count.
 std::string sameCollectives(PlannedProgram &plan);

@@ -55,6 +55,12 @@ static std::optional<Compilation> plan(TestProgram &text,
 std::unique_ptr<PlannedProgram>
 test::planText(TestProgram &text, const Overrides &overrides,
                const std::string &how, uint64_t seed, std::string &failure) {
+  OwningOpRef<ModuleOp> forward = text.clone();
+  if (!text.makeStep()) {
+    if (isDefect(text.messages()))
+      failure = text.messages();
+    return nullptr;
+  }
   OwningOpRef<ModuleOp> imported = text.clone();
   std::optional<Compilation> compilation = plan(text, how, seed);
   if (!compilation) {
@@ -70,6 +76,7 @@ test::planText(TestProgram &text, const Overrides &overrides,
     failure = "a plan that cannot be made explicit\n" + text.messages();
     return nullptr;
   }
+  result->forward = std::move(forward);
   result->report = buildReport(explicitPlan, {});
   return result;
 }

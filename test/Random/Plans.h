@@ -28,6 +28,8 @@ struct PlannedProgram {
   mlir::OwningOpRef<mlir::ModuleOp> imported, planned;
   Compilation compilation;
   std::optional<Report> report = {};
+  /// Of a program that is trained, what was differentiated.
+  mlir::OwningOpRef<mlir::ModuleOp> forward = {};
   /// False if it cannot be written as a program.
   bool hasText = true;
 

@@ -132,6 +132,8 @@ public:
       : options(options), random(seed) {
     for (unsigned i = 0; i < 8; ++i)
       (void)random();
+    // Not of the same numbers, so that the other programs stay as they are.
+    trains = ((seed + 1) * 0x9e3779b97f4a7c15 >> 40) % 100 < options.trained;
   }
 
   RandomProgram run();
@@ -225,6 +227,8 @@ private:
   void finish(Value &value, const Expression &right);
   void makeLayer();
   void outputs();
+  void trainBlock();
+  std::string randomOptimizer();
 
   const RandomProgramOptions &options;
   std::mt19937_64 random;
@@ -238,6 +242,10 @@ private:
   unsigned indent = 0, values = 0, depth = 0;
   bool inLayer = false;
   std::optional<unsigned> window;
+  /// The program is trained, so that it updates no state.
+  bool trains = false;
+  /// Names and indices of weights of real numbers that no repeat stacks.
+  std::vector<std::pair<std::string, Dims>> weights;
   /// The index of the repeat around; the first of them is the outermost.
   Dims repeats;
   std::vector<std::unique_ptr<Value>> visible;
@@ -504,6 +512,9 @@ Value &Generator::declare(const char *kind, Type type, Dims indices,
   value->dims = indices;
   value->isState = llvm::StringRef(kind) == "state";
   bool isOutside = stacked || llvm::StringRef(kind) == "input";
+  if (llvm::StringRef(kind) == "weight" && isFloat(type) && !inLayer &&
+      depth == 0)
+    weights.push_back({value->name, indices});
   value->depth = isOutside ? 0 : depth;
   // Its own placement: not that of the statement that needs it.
   std::map<unsigned, Axes> saved = std::move(placement);
@@ -1447,6 +1458,8 @@ void Generator::concatStatement() {
 /// Reads and updates a state; in a repeat also this iteration's part of one
 /// that is declared outside.
 void Generator::stateStatement() {
+  if (trains)
+    return productStatement();
   Dims indices = pickDims(3);
   if (!repeats.empty() && !inLayer && chance(35)) {
     Dims all{repeats.back()};
@@ -1471,6 +1484,8 @@ void Generator::stateStatement() {
 
 /// One position of a cache, then something that reads it.
 void Generator::cacheStatement() {
+  if (trains)
+    return productStatement();
   unsigned s = pick(base);
   Dims indices = headIndices(s);
   if (indices.empty())
@@ -1758,6 +1773,91 @@ void Generator::outputs() {
   line("output " + visible.back()->name);
 }
 
+std::string Generator::randomOptimizer() {
+  std::string name = chance(60) ? "adamw" : "sgd";
+  std::vector<std::string> arguments;
+  if (chance(30))
+    arguments.push_back(name == "sgd" ? "momentum=none" : "moments=bf16");
+  if (chance(40))
+    arguments.push_back(chance(50) ? "master=none" : "lr=0.25");
+  count(name);
+  return name +
+         (arguments.empty() ? "" : "(" + llvm::join(arguments, ", ") + ")");
+}
+
+/// A loss from some of the values, and how it is trained.
+void Generator::trainBlock() {
+  std::vector<Value *> known;
+  for (const auto &value : visible)
+    if (value->isAssigned && isFloat(value->type))
+      known.push_back(value.get());
+  if (known.empty() || weights.empty()) {
+    // A product with a weight.
+    Value &weight = declare("weight", Type::F32, {base[0]});
+    assign({base[0]}, read(weight));
+    known.push_back(visible.back().get());
+  }
+  shuffle(known);
+  std::vector<std::string> summands;
+  bool isMean = chance(70);
+  for (Value *value : llvm::ArrayRef(known).take_front(3)) {
+    value->isUsed = true;
+    std::vector<std::string> names;
+    for (unsigned dim : value->dims)
+      names.push_back(dims[dim].name);
+    std::string text =
+        "f32(" + value->name +
+        (names.empty() ? "" : "[" + llvm::join(names, ", ") + "]") + ")";
+    if (value->magnitude > 0.5 || chance(50))
+      text = "tanh(" + text + ")";
+    if (!names.empty())
+      text = std::string(isMean ? "mean[" : "sum[") + llvm::join(names, ", ") +
+             "](" + text + ")";
+    summands.push_back(text);
+  }
+  line("loss[] = " + llvm::join(summands, " + "));
+  line("train {");
+  line("  loss = loss");
+  line("  optimizer = " + randomOptimizer());
+  static const char *const remats[] = {"auto", "none", "full"};
+  const char *remat = remats[below(3)];
+  line(std::string("  remat = ") + remat);
+  count(std::string("remat = ") + remat);
+  if (chance(40)) {
+    line("  clip = 0.5");
+    count("clip");
+  }
+  if (chance(20))
+    line("  gradients = bf16");
+  unsigned batch = pick(base);
+  if (dims[batch].extent % 2 == 0 && chance(50)) {
+    line("  batch = " + dims[batch].name);
+    line("  microbatches = 2");
+    count("microbatches = 2");
+  } else {
+    line("  microbatches = 1");
+  }
+  for (const auto &[name, indices] : weights) {
+    if (!indices.empty() && chance(20)) {
+      static const char *const kinds[] = {"gradient", "moments", "master"};
+      const char *kind = kinds[below(3)];
+      std::vector<std::string> texts;
+      beginStatement();
+      for (unsigned dim : indices) {
+        const Axes &where = placeOf(dim);
+        texts.push_back(where.empty() ? dims[dim].name : place(dim, where));
+      }
+      std::string pin = "[" + llvm::join(texts, ", ") + "]";
+      if (kind == kinds[0] && !freeAxes.empty() && chance(40))
+        pin += partialAxes({freeAxes.front()});
+      line("  " + std::string(kind) + " " + name + pin);
+      count(std::string("pin of ") + kind);
+    }
+  }
+  line("}");
+  count("train");
+}
+
 RandomProgram Generator::run() {
   result.allowPadding = options.padding && !options.simple && chance(12);
   makeMesh();
@@ -1768,7 +1868,10 @@ RandomProgram Generator::run() {
   unsigned span = options.maxStatements - options.minStatements + 1;
   for (unsigned i = 0, n = options.minStatements + below(span); i < n; ++i)
     statement();
-  outputs();
+  if (trains)
+    trainBlock();
+  else
+    outputs();
   std::string text = "hardware " + hardware;
   if (options.hardware.empty() && result.features.count("f64"))
     text += " { flops.f64 = 1 TFLOP/s }";

@@ -32,6 +32,8 @@ struct RandomProgramOptions {
   /// Only products, sums, elementwise functions, reductions, normalisations,
   /// casts of weights and repeats: programs with small search spaces.
   bool simple = false;
+  /// Percentage of programs that are trained.
+  unsigned trained = 0;
   /// Some programs need --allow-padding.
   bool padding = true;
 };

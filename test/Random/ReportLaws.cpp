@@ -117,7 +117,8 @@ void Laws::checkTotals() {
   expectNear("FLOPs", report.flops.device, flops, 1e-9 * flops);
   const Report::Memory &memory = report.memory;
   expectNear("peak", double(memory.peak),
-             double(memory.weights + memory.states + memory.inputs +
+             double(memory.weights + memory.gradients + memory.optimizer +
+                    memory.saved + memory.states + memory.inputs +
                     memory.activations + memory.buffers),
              0);
 }

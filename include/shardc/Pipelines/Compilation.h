@@ -98,6 +98,8 @@ public:
   const Program &source() const { return imported; }
   /// May be changed before the stage that reads them.
   CompileOptions &options() { return how; }
+  /// True after an error, which was reported.
+  bool isFailed() const { return hasFailed; }
   /// The imported program of which a training step was made; null if none was.
   mlir::ModuleOp forward() {
     return imported.forward ? *imported.forward : mlir::ModuleOp();

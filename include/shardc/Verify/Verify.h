@@ -110,7 +110,8 @@ struct Verification {
   struct Gradients {
     /// Directions tried; where the loss is not finite nothing is proven.
     int64_t directions = 0, notFinite = 0;
-    /// The largest difference, relative to the sum of magnitudes.
+    /// The largest difference, relative to the sum of magnitudes (and to what
+    /// the rounding of the loss explains).
     double largest = 0;
     struct Wrong {
       std::string weight;

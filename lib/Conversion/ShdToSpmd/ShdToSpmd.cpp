@@ -9,6 +9,7 @@
 #include "mlir/Transforms/DialectConversion.h"
 #include "shardc/Conversion/Passes.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Gradient.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -50,9 +51,10 @@ protected:
 /// True for attributes that say more of an operation than what it computes,
 /// without prices and what only planning needed.
 bool isKept(NamedAttribute attribute) {
-  return llvm::is_contained({shd::kName, shd::kTemporary, shd::kGroup,
-                             shd::kOperand, shd::kIndices, shd::kPrologues,
-                             shd::kCopy, shd::kStore, shd::kRing, shd::kChunks},
+  return llvm::is_contained({shd::kName, shd::kInverseOf, shd::kExact,
+                             shd::kTemporary, shd::kGroup, shd::kOperand,
+                             shd::kIndices, shd::kPrologues, shd::kCopy,
+                             shd::kStore, shd::kRing, shd::kChunks},
                             attribute.getName());
 }
 

@@ -14,6 +14,7 @@
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Frontend/Frontend.h"
 #include "shardc/Optimizer/Context.h"
+#include "shardc/Pipelines/Compilation.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -51,6 +52,15 @@ public:
   llvm::SourceMgr &sourceMgr() { return sources; }
 
   mlir::OwningOpRef<mlir::ModuleOp> clone() { return module().clone(); }
+
+  /// Makes the step of a program that is trained; false after an error.
+  bool makeStep() {
+    if (!programOf(module()).getTraining())
+      return true;
+    Compilation compilation(clone());
+    program->module = compilation.takeModule();
+    return !compilation.isFailed();
+  }
 
   /// Runs passes on the programs of `module` and verifies after each.
   bool run(mlir::ModuleOp module,

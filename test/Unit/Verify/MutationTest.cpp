@@ -689,4 +689,117 @@ TEST(Mutations, TheFirstCollectiveIsNamed) {
       << said;
 }
 
+//===----------------------------------------------------------------------===//
+// Training steps
+//===----------------------------------------------------------------------===//
+
+constexpr StringLiteral kTraining = R"(
+hardware tpu_v5e[2, 1]
+mesh [X=2]
+dim B = 8, D = 4, F = 6, L = 2
+input x: f32[B@X, D@()]
+h: f32[B, D] = x[B@X, D]
+repeat L {
+  weight W: f32[D@(), F@()]
+  weight V: f32[F@(), D@()]
+  u[B@X, F] = tanh(h[B@X, D] * W[D, F])
+  h[B@X, D] += u[B@X, F] * V[F, D]
+}
+loss[] = mean[B, D](square(h))
+train {
+  loss = loss
+  microbatches = 2
+  remat = none
+  optimizer = OPTIMIZER
+}
+)";
+
+std::unique_ptr<TestProgram> trainingStep(StringRef optimizer) {
+  std::string text = kTraining.str();
+  text.replace(text.find("OPTIMIZER"), StringRef("OPTIMIZER").size(),
+               optimizer.str());
+  auto program = std::make_unique<TestProgram>(text);
+  EXPECT_TRUE(program->module() && program->makeStep()) << program->messages();
+  return program;
+}
+
+bool writes(Operation *op, shd::TensorKind kind) {
+  auto update = dyn_cast<spmd::UpdateOp>(op);
+  return update && update.getParameter().getKind() == kind;
+}
+
+/// A gradient that has only its last microbatch.
+bool doNotAccumulate(Operation *op) {
+  if (!writes(op, shd::TensorKind::Gradient))
+    return false;
+  auto sum = op->getOperand(0).getDefiningOp<shd::ElementwiseOp>();
+  while (sum && sum.getFunction() != shd::Function::Add)
+    sum = sum->getOperand(0).getDefiningOp<shd::ElementwiseOp>();
+  if (!sum)
+    return false;
+  for (OpOperand &operand : sum->getOpOperands())
+    if (!operand.get().getDefiningOp<shd::PartOp>() &&
+        operand.get().getType() == op->getOperand(0).getType()) {
+      op->setOperand(0, operand.get());
+      return true;
+    }
+  return false;
+}
+
+bool leaveOut(Operation *op) {
+  op->erase();
+  return true;
+}
+
+/// A part of a saved value, in the iteration that runs first in reverse order.
+bool takeOtherIteration(Operation *op) {
+  auto part = dyn_cast<shd::PartOp>(op);
+  if (!part || part.getAt().empty())
+    return false;
+  auto parameter = part.getSource().getDefiningOp<spmd::ParameterOp>();
+  if (!parameter || parameter.getKind() != shd::TensorKind::Saved)
+    return false;
+  OpBuilder builder(op);
+  auto type = cast<RankedTensorType>(part.getAt().back().getType());
+  Value zero = shd::ConstantOp::create(
+      builder, op->getLoc(), type,
+      DenseElementsAttr::get(type, Attribute(builder.getI32IntegerAttr(0))));
+  op->setOperand(op->getNumOperands() - 1, zero);
+  return true;
+}
+
+TEST(Mutations, TrainingSteps) {
+  for (StringRef optimizer : {"adamw", "sgd"}) {
+    Subject subject(trainingStep(optimizer));
+    auto isAny = [](Operation *op) {
+      return isa<spmd::UpdateOp, shd::PartOp>(op);
+    };
+    EXPECT_EQ(
+        expectNoticed(subject, isAny, {{"not accumulated", doNotAccumulate}}),
+        2u);
+    EXPECT_GE(expectNoticed(subject, isAny,
+                            {{"of another iteration", takeOtherIteration}}),
+              2u);
+    unsigned moments = optimizer == "adamw" ? 5 : 2;
+    auto isWritten = [](shd::TensorKind kind) {
+      return [kind](Operation *op) { return writes(op, kind); };
+    };
+    std::vector<Mutation> mutations = {{"not written", leaveOut}};
+    EXPECT_EQ(
+        expectNoticed(subject, isWritten(shd::TensorKind::Moment), mutations),
+        moments);
+    EXPECT_EQ(
+        expectNoticed(subject, isWritten(shd::TensorKind::Weight), mutations),
+        2u);
+    EXPECT_GE(
+        expectNoticed(subject, isWritten(shd::TensorKind::Saved), mutations),
+        2u);
+  }
+}
+
+TEST(Mutations, CollectivesOfATrainingStep) {
+  Subject subject(trainingStep("adamw"));
+  EXPECT_GE(expectCollectivesNoticed(subject), 2u);
+}
+
 } // namespace

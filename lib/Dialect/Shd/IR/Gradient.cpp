@@ -188,10 +188,11 @@ NamedTensor GradientBuilder::constant(double value, Type elementType) {
           ? Attribute(builder.getFloatAttr(elementType, value))
           : Attribute(builder.getIntegerAttr(elementType, int64_t(value)));
   auto elements = DenseElementsAttr::get(type, number);
-  return {this,
-          ConstantOp::create(builder, forward->getLoc(), type, elements)
-              .getResult(),
-          {}};
+  auto op = ConstantOp::create(builder, forward->getLoc(), type, elements);
+  if (auto rounded = dyn_cast<FloatAttr>(number);
+      rounded && rounded.getValueAsDouble() != value)
+    op->setAttr(kExact, builder.getF64FloatAttr(value));
+  return {this, op.getResult(), {}};
 }
 
 /// The widest of the operands' element types; a condition has no say.

@@ -7,6 +7,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
+#include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -473,6 +474,12 @@ static bool isChunkNumber(Attribute value) {
          number.getValue().isStrictlyPositive();
 }
 
+static bool isExtents(Attribute value) {
+  auto extents = dyn_cast<DenseI64ArrayAttr>(value);
+  return extents && llvm::all_of(extents.asArrayRef(),
+                                 [](int64_t extent) { return extent > 0; });
+}
+
 static bool isGroupList(Attribute attr) {
   auto list = dyn_cast<ArrayAttr>(attr);
   return list && llvm::all_of(list, llvm::IsaPred<GroupAttr>);
@@ -512,8 +519,15 @@ static const AttributeForm attributeForms[] = {
     {kFile, isKind<IntegerAttr>, "an integer"},
     {kDef, isKind<IntegerAttr>, "an integer"},
     {kUses, isKind<DenseI64ArrayAttr>, "a list of integers"},
+    {kInverseOf, isExtents, "a list of extents"},
+    {kExact, isKind<FloatAttr>, "a number"},
     {kCall, isKind<StringAttr>, "a string"},
 };
+
+static bool isRealConstant(Operation *op) {
+  auto constant = dyn_cast<ConstantOp>(op);
+  return constant && isa<FloatType>(constant.getType().getElementType());
+}
 
 /// Collectives of the spmd dialect keep the mark of a ring.
 static bool mayBelongToRing(Operation *op) {
@@ -534,6 +548,9 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
     return verifyName(op, value);
   if (name == kPlan && !isa<ProgramOp>(op))
     return op->emitOpError() << "'" << kPlan << "' belongs to a program";
+  if ((name == kInverseOf || name == kExact) && !isRealConstant(op))
+    return op->emitOpError()
+           << "'" << name << "' belongs to a constant of a real number";
   if (name == kRing && !mayBelongToRing(op))
     return op->emitOpError() << "'" << kRing << "' belongs to an einsum, an "
                              << "all_gather or a reduce_scatter";

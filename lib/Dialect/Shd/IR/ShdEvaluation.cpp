@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Evaluation.h"
+#include "shardc/Dialect/Shd/IR/Gradient.h"
 #include <cmath>
 
 using namespace mlir;
@@ -173,6 +174,8 @@ FailureOr<TensorList> ConstantOp::evaluate(Operands, Ranges, PositionPolicy) {
     number.convert(llvm::APFloat::IEEEdouble(),
                    llvm::APFloat::rmNearestTiesToEven, &losesInfo);
     result.setReal(0, number.convertToDouble());
+    if (auto exact = (*this)->getAttrOfType<FloatAttr>(kExact))
+      result.setReal(0, exact.getValueAsDouble());
     if (auto extents = (*this)->getAttrOfType<DenseI64ArrayAttr>(kInverseOf))
       result.setReal(0, inverseOf(extents.asArrayRef()));
   } else {

@@ -87,6 +87,10 @@ void SliceOp::resizeAttributes(NewExtent newExtent) {
   int64_t length = newExtent(end - begin);
   int64_t room = newExtent(whole) - length;
   int64_t resized = begin == 0 ? 0 : end == whole ? room : room / 2;
+  // The derivative puts tensors of these extents before and behind the part.
+  if (begin > 0 && end < whole &&
+      newExtent(begin) + newExtent(whole - end) == room)
+    resized = newExtent(begin);
   setRange({resized, resized + length});
 }
 

@@ -610,6 +610,8 @@ LogicalResult Differentiation::run() {
       builder, output->getLoc(), type,
       DenseElementsAttr::get(
           type, Attribute(builder.getFloatAttr(type.getElementType(), 1))));
+  // shd-microbatch divides it.
+  setInverseOf(one, {});
   give(loss, one);
   if (failed(visit(block)))
     return failure();

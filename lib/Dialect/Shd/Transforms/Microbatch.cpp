@@ -79,6 +79,23 @@ LogicalResult BatchDims::unitePart(Value whole, Value part) {
   return dim && *dim >= stacked ? add(part, *dim - stacked) : success();
 }
 
+/// True if an operation computes with the number of an element along an index:
+/// that of a microbatch begins anew.
+static bool countsAlong(Operation *op, StringRef index) {
+  if (auto rope = dyn_cast<RopeOp>(op))
+    return !rope.getAt() && rope.getPositions() == index;
+  if (auto attention = dyn_cast<AttentionOpInterface>(op))
+    return !attention.getAt() && attention.getQuery() == index &&
+           (attention.getCausal() || attention.getWindow());
+  return false;
+}
+
+static LogicalResult refusePositions(Operation *op) {
+  return op->emitError()
+         << "'" << getResultName(op->getResult(0))
+         << "' depends on positions in the batch; use microbatches = 1";
+}
+
 /// A factor of one of the operation's dimensions has the batch: so have all of
 /// its dimensions.
 LogicalResult BatchDims::visitRuled(ShardingRuleOpInterface op) {
@@ -100,6 +117,14 @@ LogicalResult BatchDims::visitRuled(ShardingRuleOpInterface op) {
              << "'" << getResultName(op->getResult(0)) << "' needs all of '"
              << rule.factors[factor].name
              << "' at once, which is the batch; use microbatches = 1";
+  for (unsigned factor : split)
+    if (countsAlong(op, rule.factors[factor].name))
+      return refusePositions(op);
+  if (auto positions = dyn_cast<PositionsOpInterface>(op.getOperation()))
+    for (int64_t dim : positions.getDims())
+      if (std::optional<unsigned> batch = of(positions.getPositioned());
+          batch && int64_t(*batch) == dim)
+        return refusePositions(op);
   for (auto &[value, factors] : tensors)
     for (auto [dim, list] : llvm::enumerate(*factors))
       if (!list.empty() && split.contains(list.front()) &&
@@ -160,6 +185,7 @@ private:
   void moveIntoRepeat(OutputOp loss);
   void takePartOf(DeclareOp input, RepeatOp repeat);
   void accumulate(UpdateOp update);
+  void divideMeans();
   void resize();
   Value scalarOp(Function function, Value a, Value b, StringRef name);
 
@@ -325,12 +351,70 @@ LogicalResult Microbatching::check() {
                 "microbatches";
   for (DeclareOp input : inputs)
     joins[input.getResult()] = Joins::Batch;
-  return checkForward(program.getBody().front());
+  if (failed(checkForward(program.getBody().front())))
+    return failure();
+  OutputOp loss = findLoss();
+  if (joins.lookup(loss.getValue()) == Joins::Whole)
+    return loss.emitError()
+           << "the loss '" << loss.getSym()
+           << "' does not depend on the batch; use microbatches = 1";
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
 // The repeat
 //===----------------------------------------------------------------------===//
+
+/// The value that gives the one operand of a mean's derivative the elements
+/// of the mean's operand; null if there is none.
+static Value broadcastOf(ConstantOp inverse) {
+  Value value = inverse.getResult();
+  auto rankOf = [](Value of) {
+    return cast<RankedTensorType>(of.getType()).getRank();
+  };
+  for (bool isProduct = true; value.hasOneUse(); isProduct = false) {
+    auto user = dyn_cast<ElementwiseOp>(*value.user_begin());
+    if (!user)
+      return {};
+    Value result = onlyResult(user);
+    if (!isProduct && rankOf(result) > rankOf(value))
+      return result;
+    value = result;
+  }
+  return {};
+}
+
+/// A mean over the batch is the mean of the microbatches' means: its derivative
+/// divides by the size of a microbatch, and the loss's by their number, so that
+/// what the batch does not enter, such as a penalty of the weights, counts once
+/// and not in each microbatch.
+void Microbatching::divideMeans() {
+  SmallVector<ConstantOp> inverses;
+  program.walk([&](ConstantOp op) {
+    if (op->hasAttr(kInverseOf))
+      inverses.push_back(op);
+  });
+  for (ConstantOp op : inverses) {
+    ArrayRef<int64_t> extents =
+        op->getAttrOfType<DenseI64ArrayAttr>(kInverseOf).asArrayRef();
+    if (extents.empty()) {
+      setInverseOf(op, count);
+      continue;
+    }
+    Value made = broadcastOf(op);
+    std::optional<unsigned> dim = made ? dims.of(made) : std::nullopt;
+    if (!dim || llvm::any_of(made.getDefiningOp()->getOperands(),
+                             [&](Value operand) { return dims.of(operand); }))
+      continue;
+    SmallVector<int64_t> divided(extents);
+    auto *whole = llvm::find(
+        divided, cast<RankedTensorType>(made.getType()).getDimSize(*dim));
+    if (whole == divided.end())
+      continue;
+    *whole /= count;
+    setInverseOf(op, divided);
+  }
+}
 
 /// Every value that has the batch has a microbatch of it.
 void Microbatching::resize() {
@@ -471,8 +555,11 @@ LogicalResult Microbatching::run() {
     return success();
   if (failed(findInputs()) || failed(dims.spread()) || failed(check()))
     return failure();
+  OutputOp loss = findLoss();
+  if (joins.lookup(loss.getValue()) == Joins::Mean)
+    divideMeans();
   resize();
-  moveIntoRepeat(findLoss());
+  moveIntoRepeat(loss);
   return success();
 }
 

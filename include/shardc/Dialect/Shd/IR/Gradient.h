@@ -17,6 +17,10 @@ namespace shardc::shd {
 
 class GradientBuilder;
 
+/// On a constant of a derivative: the number before it was rounded to the
+/// element type, for runs in doubles.
+inline constexpr llvm::StringLiteral kExact = "shd.exact";
+
 /// Names an operation of the backward pass after the value `name` whose
 /// gradient it is part of.
 void nameGradient(mlir::Operation *op, llvm::StringRef name);

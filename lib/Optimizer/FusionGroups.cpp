@@ -336,6 +336,10 @@ void GroupAssigner::endGroupsReadBy(Operation *op) {
 bool GroupAssigner::join(Operation *op, unsigned number,
                          ArrayRef<StringRef> indices) {
   GroupInfo &group = groups[number];
+  // Scalars cost nothing apart; in one kernel with the sum that makes one, the
+  // sum could not stay partial until an all_reduce behind it.
+  if (indices.empty() && !group.indices.empty())
+    return false;
   if (group.isOver || !llvm::all_of(indices, [&](StringRef name) {
         return llvm::is_contained(group.indices, name);
       }))

@@ -172,3 +172,19 @@ shd.program "scatter" mesh <[X = 4]> hardware <"h100", [4]> {
   %e = shd.elementwise cast(%d) <[B, S] -> [B, S]> : (tensor<64x32xi8>) -> tensor<64x32xbf16>
   shd.output "e" %e ["B", "S"] : tensor<64x32xbf16>
 }
+
+// Arithmetic on scalars starts a group: the sum before it may stay partial.
+// CHECK-LABEL: shd.program "scalars"
+shd.program "scalars" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B"] : tensor<64xf32>
+  %a = shd.declare input "a" [] : tensor<f32>
+  // CHECK: shd.elementwise square{{.*}}shd.group = #shd.group<0, rest>
+  %s = shd.elementwise square(%x) <[B] -> [B]> : (tensor<64xf32>) -> tensor<64xf32>
+  // CHECK: shd.reduce{{.*}}shd.group = #shd.group<0, rest>
+  %r = shd.reduce sum(%s) <[B] -> []> : (tensor<64xf32>) -> tensor<f32>
+  // CHECK: shd.elementwise add{{.*}}shd.group = #shd.group<1, rest>
+  %b = shd.elementwise add(%a, %r) <[], [] -> []> : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  // CHECK: shd.elementwise sqrt{{.*}}shd.group = #shd.group<1, rest>
+  %c = shd.elementwise sqrt(%b) <[] -> []> : (tensor<f32>) -> tensor<f32>
+  shd.output "c" %c [] : tensor<f32>
+}

@@ -1,6 +1,6 @@
 //===- Training.cpp - The train block -------------------------------------===//
 //
-// What a program's `train` block says (docs/Language.md#12-training), as an
+// What a program's `train` block says (docs/Language.md#12-training-and-serving), as an
 // attribute of the program. Fields are independent: each error is reported.
 //
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,8 @@
 //===- Training.cpp - The train block -------------------------------------===//
 //
-// What a program's `train` block says (docs/Language.md#12-training), as an
-// attribute of the program. Fields are independent: each error is reported.
+// What a program's `train` block says, as an attribute of the program
+// (docs/Language.md#12-training-and-serving). Fields are independent: each error
+// is reported.
 //
 //===----------------------------------------------------------------------===//
 

@@ -471,6 +471,24 @@ void GroupAssigner::endGroupsReadBy(Operation *op) {
   }
 }
 
+/// Scalars, and what is added up from one iteration to the next, cost little
+/// apart. In one kernel with the sum that they read, the sum could not be moved
+/// before: over a sharded batch it would have to be made of gathered values.
+static bool addsToWhole(Operation *op, const GroupInfo &group,
+                        ArrayRef<StringRef> indices) {
+  bool hasFewer = llvm::any_of(group.indices, [&](StringRef name) {
+    return !llvm::is_contained(indices, name);
+  });
+  auto isCarried = [](Value operand) {
+    auto part = operand.getDefiningOp<PartOp>();
+    auto declare =
+        part ? part.getSource().getDefiningOp<DeclareOp>() : DeclareOp();
+    return isa<BlockArgument>(operand) || (declare && declare.isBuffer());
+  };
+  return hasFewer &&
+         (indices.empty() || llvm::any_of(op->getOperands(), isCarried));
+}
+
 /// The group must cover the operation's indices, must not have to run both
 /// before and after another group or a repeat, and pins must leave a strategy
 /// to share. Of what the leader makes, the operation reads the first result
@@ -478,6 +496,8 @@ void GroupAssigner::endGroupsReadBy(Operation *op) {
 bool GroupAssigner::join(Operation *op, unsigned number,
                          ArrayRef<StringRef> indices) {
   GroupInfo &group = groups[number];
+  if (addsToWhole(op, group, indices))
+    return false;
   if (group.isOver || (group.tiled && startsRows(op)) ||
       !llvm::all_of(indices,
                     [&](StringRef name) {

@@ -266,3 +266,42 @@ shd.program "scatter" mesh <[X = 4]> hardware <"h100", [4]> {
   %e = shd.elementwise cast(%d) <[B, S] -> [B, S]> : (tensor<64x32xi8>) -> tensor<64x32xbf16>
   shd.output "e" %e ["B", "S"] : tensor<64x32xbf16>
 }
+
+// Arithmetic on scalars starts a group: the sum before it may stay partial.
+// CHECK-LABEL: shd.program "scalars"
+shd.program "scalars" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B"] : tensor<64xf32>
+  %a = shd.declare input "a" [] : tensor<f32>
+  // CHECK: shd.elementwise square{{.*}}shd.group = #shd.group<0, rest>
+  %s = shd.elementwise square(%x) <[B] -> [B]> : (tensor<64xf32>) -> tensor<64xf32>
+  // CHECK: shd.reduce{{.*}}shd.group = #shd.group<0, rest>
+  %r = shd.reduce sum(%s) <[B] -> []> : (tensor<64xf32>) -> tensor<f32>
+  // CHECK: shd.elementwise add{{.*}}shd.group = #shd.group<1, rest>
+  %b = shd.elementwise add(%a, %r) <[], [] -> []> : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  // CHECK: shd.elementwise sqrt{{.*}}shd.group = #shd.group<1, rest>
+  %c = shd.elementwise sqrt(%b) <[] -> []> : (tensor<f32>) -> tensor<f32>
+  shd.output "c" %c [] : tensor<f32>
+}
+
+// What is added to a buffer starts a group where a sum is less than the group;
+// the statistic of each row does not.
+// CHECK-LABEL: shd.program "accumulates"
+shd.program "accumulates" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xf32>
+  %w = shd.declare weight "w" ["D"] : tensor<32xf32>
+  %g = shd.declare gradient "w.grad" ["D"] of "w" : tensor<32xf32>
+  // CHECK: shd.elementwise mul{{.*}}shd.group = #shd.group<0, rest>
+  %m = shd.elementwise mul(%x, %w) <[B, D], [D] -> [B, D]> : (tensor<64x32xf32>, tensor<32xf32>) -> tensor<64x32xf32>
+  // CHECK: shd.reduce mean{{.*}}shd.group = #shd.group<0, rest>
+  %s = shd.reduce mean(%m) <[B, D] -> [B]> : (tensor<64x32xf32>) -> tensor<64xf32>
+  // CHECK: shd.elementwise rsqrt{{.*}}shd.group = #shd.group<0, rest>
+  %t = shd.elementwise rsqrt(%s) <[B] -> [B]> : (tensor<64xf32>) -> tensor<64xf32>
+  // CHECK: shd.elementwise mul{{.*}}shd.group = #shd.group<0, rest>
+  %n = shd.elementwise mul(%m, %t) <[B, D], [B] -> [B, D]> : (tensor<64x32xf32>, tensor<64xf32>) -> tensor<64x32xf32>
+  // CHECK: shd.reduce sum{{.*}}shd.group = #shd.group<0, rest>
+  %r = shd.reduce sum(%n) <[B, D] -> [D]> : (tensor<64x32xf32>) -> tensor<32xf32>
+  %p = shd.part %g[] : tensor<32xf32> -> tensor<32xf32>
+  // CHECK: shd.elementwise add{{.*}}shd.group = #shd.group<1, rest>
+  %a = shd.elementwise add(%p, %r) <[D], [D] -> [D]> : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
+  shd.update %g = %a : tensor<32xf32>, tensor<32xf32>
+}

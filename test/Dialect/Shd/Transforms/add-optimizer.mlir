@@ -1,0 +1,43 @@
+// RUN: shardc-opt %s --pass-pipeline='builtin.module(shd.program(shd-differentiate,shd-add-optimizer))' -split-input-file -verify-diagnostics | FileCheck %s
+
+// A master copy and two moments in f32; the weight is written, not read.
+// CHECK-LABEL: shd.program "adamw"
+shd.program "adamw" training <loss = "loss", moments = f32, master = f32, gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64> {
+  // CHECK: shd.declare moment "optimizer.step" [] : tensor<f32>
+  // CHECK: shd.declare weight "w"
+  // CHECK-DAG: shd.declare moment "w.m" ["D", "F"] of "w" : tensor<32x128xf32>
+  // CHECK-DAG: shd.declare moment "w.v" ["D", "F"] of "w" : tensor<32x128xf32>
+  // CHECK-DAG: shd.declare master "w.master" ["D", "F"] of "w" : tensor<32x128xf32>
+  // CHECK: shd.update %w.grad
+  // CHECK: shd.adamw
+  // CHECK-DAG: shd.update %w.master =
+  // CHECK-DAG: shd.update %w.m =
+  // CHECK-DAG: shd.update %w.v =
+  // CHECK-DAG: shd.update %w =
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  %loss = shd.reduce sum(%h) <[B, F] -> []> {shd.name = "loss"} : (tensor<64x128xbf16>) -> tensor<bf16>
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
+// Without momentum or a master copy, only the weight is written. The norm scales
+// gradients before.
+// CHECK-LABEL: shd.program "sgd"
+shd.program "sgd" training <loss = "loss", optimizer = sgd, gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, clip = 1.0 : f64, tokens = 1.0e+12 : f64> {
+  // CHECK-NOT: shd.declare moment
+  // CHECK-NOT: shd.declare master
+  // CHECK: shd.elementwise square({{.*}}#shd<phase update>
+  // CHECK: shd.elementwise sqrt(
+  // CHECK: %[[S:.*]] = shd.elementwise div(
+  // CHECK: shd.elementwise mul(%{{.*}}, %[[S]])
+  // CHECK: shd.update %w =
+  // CHECK-NEXT: }
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  %loss = shd.reduce sum(%h) <[B, F] -> []> {shd.name = "loss"} : (tensor<64x128xbf16>) -> tensor<bf16>
+  shd.output "loss" %loss [] : tensor<bf16>
+}

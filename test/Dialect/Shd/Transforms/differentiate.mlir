@@ -1,0 +1,115 @@
+// RUN: shardc-opt %s --pass-pipeline='builtin.module(shd.program(shd-differentiate))' -split-input-file -verify-diagnostics | FileCheck %s
+
+// The gradient of a sum is broadcast; the weight's is a product with the
+// input, in the type of gradients, and goes into a buffer.
+// CHECK-LABEL: shd.program "linear"
+shd.program "linear" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64> {
+  // CHECK: %[[X:.*]] = shd.declare input "x"
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  // CHECK: shd.declare gradient "w.grad" ["D", "F"] of "w" : tensor<32x128xf32>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  %loss = shd.reduce sum(%h) <[B, F] -> []> {shd.name = "loss"} : (tensor<64x128xbf16>) -> tensor<bf16>
+  // CHECK: shd.output "loss"
+  // CHECK-NEXT: %[[ONE:.*]] = shd.constant dense<1.0{{.*}}> : tensor<bf16>
+  // CHECK-NEXT: %[[H:.*]] = shd.elementwise copy(%[[ONE]]) <[] -> [B, F]> {{.*}}#shd<phase backward>
+  // CHECK-NEXT: %[[W:.*]] = shd.einsum(%[[H]], %[[X]]) <[B, F], [B, D] -> [D, F]> {{.*}} -> tensor<32x128xf32>
+  // CHECK-NEXT: shd.update %{{.*}} = %[[W]] : tensor<32x128xf32>
+  // CHECK-NEXT: }
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
+// A repeat is differentiated by one in reverse. Its iterations find the carried
+// value in a buffer and compute the cheap relu again.
+// CHECK-LABEL: shd.program "layers"
+shd.program "layers" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  // CHECK: shd.declare gradient "w.grad" ["L", "E", "D"] stacked 1 of "w" : tensor<4x32x32xf32>
+  %w = shd.declare weight "w" ["L", "E", "D"] stacked 1 : tensor<4x32x32xbf16>
+  // CHECK: %[[HS:.*]] = shd.declare saved "h.saved" ["L", "B", "D"] stacked 1 : tensor<4x64x32xbf16>
+  // CHECK: %[[XS:.*]] = shd.declare saved "{{.*}}.saved" ["L", "B", "{{[DE]}}"] stacked 1 : tensor<4x64x32xbf16>
+  %y = shd.repeat "L" = 4(%x) : (tensor<64x32xbf16>) -> tensor<64x32xbf16> {
+  ^bb0(%i: tensor<i32>, %c: tensor<64x32xbf16>):
+    %p = shd.part %w[%i] : tensor<4x32x32xbf16> -> tensor<32x32xbf16>
+    %h = shd.einsum(%c, %p) <[B, E], [E, D] -> [B, D]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x32xbf16>) -> tensor<64x32xbf16>
+    %r = shd.elementwise relu(%h) <[B, D] -> [B, D]> {shd.name = "r"} : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+    // CHECK: shd.update %[[HS]]
+    // CHECK: shd.update %[[XS]]
+    // CHECK: shd.yield
+    shd.yield %r : tensor<64x32xbf16>
+  }
+  %loss = shd.reduce sum(%y) <[B, D] -> []> {shd.name = "loss"} : (tensor<64x32xbf16>) -> tensor<bf16>
+  // CHECK: shd.repeat "L" = 4 reverse(
+  // CHECK: %[[H:.*]] = shd.part %[[HS]]
+  // CHECK: shd.elementwise relu(%[[H]]) {{.*}}#shd<phase recompute>
+  // CHECK: shd.update %{{.*}}[%{{.*}}] = %{{.*}} : tensor<4x32x32xf32>, tensor<32x32xf32>
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
+// A frozen weight has no gradient.
+// CHECK-LABEL: shd.program "frozen"
+// CHECK-NOT: "a.grad" ["
+// CHECK: shd.declare gradient "b.grad"
+shd.program "frozen" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64, frozen = "a*"> {
+  %a = shd.declare weight "a" ["B"] : tensor<64xbf16>
+  %b = shd.declare weight "b" ["B"] : tensor<64xbf16>
+  %c = shd.elementwise mul(%a, %b) <[B], [B] -> [B]> {shd.name = "c"} : (tensor<64xbf16>, tensor<64xbf16>) -> tensor<64xbf16>
+  %loss = shd.reduce sum(%c) <[B] -> []> {shd.name = "loss"} : (tensor<64xbf16>) -> tensor<bf16>
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
+shd.program "not_a_scalar" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64> {
+  %w = shd.declare weight "w" ["B"] : tensor<64xbf16>
+  // expected-error @+1 {{the loss 'loss' must be a scalar of real numbers, but is bf16 with 1 dimensions}}
+  shd.output "loss" %w ["B"] : tensor<64xbf16>
+}
+
+// -----
+
+// expected-error @+1 {{no output is called 'cost', the loss}}
+shd.program "no_loss" training <loss = "cost", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64> {
+  %w = shd.declare weight "w" ["B"] : tensor<64xbf16>
+  shd.output "w" %w ["B"] : tensor<64xbf16>
+}
+
+// -----
+
+shd.program "no_weight" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64> {
+  %x = shd.declare input "x" ["B"] : tensor<64xbf16>
+  %w = shd.declare weight "w" ["B"] : tensor<64xbf16>
+  %loss = shd.reduce sum(%x) <[B] -> []> {shd.name = "loss"} : (tensor<64xbf16>) -> tensor<bf16>
+  // expected-error @+1 {{the loss 'loss' depends on no weight that is trained}}
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
+shd.program "updates_a_state" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64> {
+  %s = shd.declare state "s" ["B"] : tensor<64xbf16>
+  %w = shd.declare weight "w" ["B"] : tensor<64xbf16>
+  %a = shd.elementwise add(%s, %w) <[B], [B] -> [B]> {shd.name = "s"} : (tensor<64xbf16>, tensor<64xbf16>) -> tensor<64xbf16>
+  // expected-error @+1 {{the state 's' is updated, which a training step cannot}}
+  shd.update %s = %a : tensor<64xbf16>, tensor<64xbf16>
+  %loss = shd.reduce sum(%a) <[B] -> []> {shd.name = "loss"} : (tensor<64xbf16>) -> tensor<bf16>
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
+// The gradient of attention has no derivative of its own.
+shd.program "no_derivative" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64> {
+  %q = shd.declare weight "q" ["B", "T", "H"] : tensor<2x8x4xbf16>
+  %k = shd.declare weight "k" ["B", "S", "H"] : tensor<2x8x4xbf16>
+  %v = shd.declare weight "v" ["B", "S", "H"] : tensor<2x8x4xbf16>
+  %l = shd.declare input "l" ["B", "T"] : tensor<2x8xf32>
+  // expected-error @+1 {{has no derivative}}
+  %g, %dk, %dv = shd.attention_grad(%q, %k, %v, %q, %q, %l) over "H", "S" query "T" <[B, T, H], [B, S, H], [B, S, H], [B, T, H], [B, T, H], [B, T] -> [B, T, H], [B, S, H], [B, S, H]> : (tensor<2x8x4xbf16>, tensor<2x8x4xbf16>, tensor<2x8x4xbf16>, tensor<2x8x4xbf16>, tensor<2x8x4xbf16>, tensor<2x8xf32>) -> (tensor<2x8x4xbf16>, tensor<2x8x4xbf16>, tensor<2x8x4xbf16>)
+  %loss = shd.reduce sum(%g) <[B, T, H] -> []> {shd.name = "loss"} : (tensor<2x8x4xbf16>) -> tensor<bf16>
+  shd.output "loss" %loss [] : tensor<bf16>
+}

@@ -1,8 +1,8 @@
 //===- Training.cpp - The train block -------------------------------------===//
 //
 // What a program's `train` block says, as an attribute of the program
-// (docs/Language.md#12-training-and-serving). Fields are independent: each error
-// is reported.
+// (docs/Language.md#12-training-and-serving). Fields are independent: each
+// error is reported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +24,8 @@ public:
     savesSome = true;
   }
   void saveOnlyNamed() { savesSome = true; }
+  /// Finds the weights that `frozen` names.
+  void freeze(llvm::ArrayRef<llvm::StringRef> weights);
   void pin(llvm::StringRef what, llvm::StringRef name, shd::ShardingAttr pin) {
     (what == "gradient"  ? gradientPins
      : what == "moments" ? momentPins
@@ -70,6 +72,7 @@ private:
   llvm::SmallVector<mlir::StringAttr> frozen;
   mlir::NamedAttrList saved, gradientPins, momentPins, masterPins;
   bool savesSome = false;
+  llvm::SmallVector<const ast::SettingValue *> frozenNames;
   llvm::SMRange reduceRange;
 
   mlir::Type f32() { return mlir::Float32Type::get(context); }
@@ -206,7 +209,11 @@ void TrainReader::readFrozen(const ast::Setting &setting) {
       return;
     bool isName =
         value.number && value.number->kind == ast::DimExpr::Kind::Name;
-    if (!isName && !(text.consume_front("\"") && text.consume_back("\"")))
+    if (isName) {
+      frozenNames.push_back(&value);
+      continue;
+    }
+    if (!(text.consume_front("\"") && text.consume_back("\"")))
       refuse(value, "the name of a weight, or a pattern in quotes");
     frozen.push_back(mlir::StringAttr::get(context, text));
   }
@@ -350,6 +357,21 @@ static bool isCalled(llvm::StringRef name, llvm::StringRef written) {
   return name.consume_back(written) && (name.empty() || name.back() == '.');
 }
 
+void TrainReader::freeze(llvm::ArrayRef<llvm::StringRef> weights) {
+  for (const ast::SettingValue *value : frozenNames) {
+    size_t before = frozen.size();
+    for (llvm::StringRef weight : weights)
+      if (isCalled(weight, value->text))
+        frozen.push_back(mlir::StringAttr::get(context, weight));
+    if (frozen.size() > before)
+      continue;
+    auto diag = files.error(value->range)
+                << "no weight is called '" << value->text << "'";
+    if (auto near = likelyName(value->text, weights))
+      diag.attachNote() << "did you mean '" << *near << "'?";
+  }
+}
+
 /// The pin of a placing on a tensor; null if it has none, failure after an
 /// error.
 static mlir::FailureOr<shd::ShardingAttr> pinOf(SourceFiles &files,
@@ -420,6 +442,10 @@ void Importer::importTraining(const ast::TrainBlock &block,
     return;
   }
   importLoss(*loss, program);
+  llvm::SmallVector<llvm::StringRef> weights;
+  for (auto [name, type] : namedTensors(program, /*areWeights=*/true))
+    weights.push_back(name);
+  reader.freeze(weights);
   if (savedInRepeats) {
     reader.saveOnlyNamed();
     for (const std::string &name : *savedInRepeats)

@@ -52,13 +52,16 @@ private:
 /// The first index of an input is the batch; what follows in integer inputs,
 /// and what attention runs along, are sequences.
 void PlanInWords::findIndices() {
+  StringAttr named;
+  if (std::optional<TrainingAttr> training = program.getTraining())
+    named = training->getBatch();
   for (auto input : program.getBody().getOps<DeclareOp>()) {
     if (input.getKind() != TensorKind::Input)
       continue;
     bool isInteger = isa<IntegerType>(input.getType().getElementType());
     for (auto [i, name] :
          llvm::enumerate(input.getIndices().getAsValueRange<StringAttr>()))
-      if (i == 0)
+      if (named ? name == named.getValue() : i == 0)
         batch.insert(name);
       else if (isInteger)
         sequence.insert(name);

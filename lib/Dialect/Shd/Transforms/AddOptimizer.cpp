@@ -151,7 +151,8 @@ DeclareOp OptimizerBuilder::declare(DeclareOp like, TensorKind kind, Type type,
 void OptimizerBuilder::declareState(Trained &trained) {
   DeclareOp weight = trained.weight;
   if (Type type = training.getMaster();
-      type && type != weight.getType().getElementType()) {
+      type && type.getIntOrFloatBitWidth() >
+                  weight.getType().getElementTypeBitWidth()) {
     trained.master =
         declare(weight, TensorKind::Master, type, weight.getSym() + ".master");
     pinParts(trained.master, training.getMasterPins(), weight.getSym());

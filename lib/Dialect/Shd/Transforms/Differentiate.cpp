@@ -603,6 +603,7 @@ LogicalResult Differentiation::run() {
     return output->emitError("the loss '")
            << output->getSym() << "' depends on no weight that is trained";
   prepare();
+  loss = output->getValue(); // which may have been made anew
   findRecomputed();
   builder.setInsertionPointToEnd(&block);
   auto type = cast<RankedTensorType>(loss.getType());
@@ -612,7 +613,12 @@ LogicalResult Differentiation::run() {
           type, Attribute(builder.getFloatAttr(type.getElementType(), 1))));
   // shd-microbatch divides it.
   setInverseOf(one, {});
-  give(loss, one);
+  auto none = builder.getStrArrayAttr({});
+  auto seed = ElementwiseOp::create(
+      builder, output->getLoc(), type, Function::Copy, ValueRange{one},
+      IndexingAttr::get(builder.getContext(), {none}, none));
+  nameGradient(seed, output->getSym());
+  give(loss, seed.getResult());
   if (failed(visit(block)))
     return failure();
   for (DeclareOp weight : weights)

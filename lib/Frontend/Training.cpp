@@ -1,8 +1,8 @@
 //===- Training.cpp - The train block -------------------------------------===//
 //
 // What a program's `train` block says, as an attribute of the program
-// (docs/Language.md#12-training-and-serving). Fields are independent: each error
-// is reported.
+// (docs/Language.md#12-training-and-serving). Fields are independent: each
+// error is reported.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,0 +1,57 @@
+// A training step of a feed-forward block, derived with a pencil: with
+// loss = sum(y^2) / (B D), dy = 2 y / (B D), where 2 / (8192 * 4096) = 5.96e-8;
+// dWout = h dy, dh = dy Wout where h > 0, dWin = x dh, and W - 0.001 dW in f32. It
+// has the FLOPs and the state of the step that a train block makes, and its time
+// within 1 %. They are not one program: the train block's dy starts at the loss and
+// becomes a prologue of its readers; here y's kernel writes it, and the peak is
+// higher.
+// RUN: shardc %s --objective=upper --emit-json > %t.hand
+// RUN: shardc %S/Inputs/ffn-train.shd --objective=upper --emit-json > %t.made
+// RUN: grep -E '"(device|model|gradients|weights)":' %t.hand > %t.1
+// RUN: grep -E '"(device|model|gradients|weights)":' %t.made > %t.2
+// RUN: diff %t.1 %t.2
+// RUN: FileCheck %s < %t.hand
+// RUN: FileCheck %s < %t.made
+// CHECK: "upper_s": 0.00104
+// Five products of 2 B D F: forward two, backward three; x has no gradient.
+// CHECK: "model": 5497558138880
+shd.program "ffn" mesh <[X = 8]> hardware <"h100", [8]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8192x4096xbf16>
+  %win = shd.declare weight "Win" ["D", "F"] : tensor<4096x16384xbf16>
+  %wout = shd.declare weight "Wout" ["F", "D"] : tensor<16384x4096xbf16>
+  %gin = shd.declare gradient "gin" ["D", "F"] of "Win" : tensor<4096x16384xbf16>
+  %gout = shd.declare gradient "gout" ["F", "D"] of "Wout" : tensor<16384x4096xbf16>
+  %u = shd.einsum(%x, %win) <[B, D], [D, F] -> [B, F]> : (tensor<8192x4096xbf16>, tensor<4096x16384xbf16>) -> tensor<8192x16384xbf16>
+  %h = shd.elementwise relu(%u) <[B, F] -> [B, F]> : (tensor<8192x16384xbf16>) -> tensor<8192x16384xbf16>
+  %y = shd.einsum(%h, %wout) <[B, F], [F, D] -> [B, D]> : (tensor<8192x16384xbf16>, tensor<16384x4096xbf16>) -> tensor<8192x4096xbf16>
+  %s = shd.elementwise square(%y) <[B, D] -> [B, D]> : (tensor<8192x4096xbf16>) -> tensor<8192x4096xbf16>
+  %loss = shd.reduce mean(%s) <[B, D] -> []> : (tensor<8192x4096xbf16>) -> tensor<bf16>
+  shd.output "loss" %loss [] : tensor<bf16>
+
+  %c = shd.constant dense<5.960460e-08> : tensor<bf16>
+  %dy = shd.elementwise mul(%y, %c) <[B, D], [] -> [B, D]> : (tensor<8192x4096xbf16>, tensor<bf16>) -> tensor<8192x4096xbf16>
+  %dwout = shd.einsum(%h, %dy) <[B, F], [B, D] -> [F, D]> : (tensor<8192x16384xbf16>, tensor<8192x4096xbf16>) -> tensor<16384x4096xbf16>
+  shd.update %gout = %dwout : tensor<16384x4096xbf16>, tensor<16384x4096xbf16>
+  %dh = shd.einsum(%dy, %wout) <[B, D], [F, D] -> [B, F]> : (tensor<8192x4096xbf16>, tensor<16384x4096xbf16>) -> tensor<8192x16384xbf16>
+  %zero = shd.constant dense<0.0> : tensor<bf16>
+  %on = shd.elementwise gt(%h, %zero) <[B, F], [] -> [B, F]> : (tensor<8192x16384xbf16>, tensor<bf16>) -> tensor<8192x16384xi1>
+  %du = shd.elementwise where(%on, %dh, %zero) <[B, F], [B, F], [] -> [B, F]> : (tensor<8192x16384xi1>, tensor<8192x16384xbf16>, tensor<bf16>) -> tensor<8192x16384xbf16>
+  %dwin = shd.einsum(%x, %du) <[B, D], [B, F] -> [D, F]> : (tensor<8192x4096xbf16>, tensor<8192x16384xbf16>) -> tensor<4096x16384xbf16>
+  shd.update %gin = %dwin : tensor<4096x16384xbf16>, tensor<4096x16384xbf16>
+
+  %lr = shd.constant dense<1.0e-3> : tensor<f32>
+  %a = shd.part %gin[] : tensor<4096x16384xbf16> -> tensor<4096x16384xbf16>
+  %a1 = shd.elementwise cast(%a) <[D, F] -> [D, F]> : (tensor<4096x16384xbf16>) -> tensor<4096x16384xf32>
+  %a2 = shd.elementwise cast(%win) <[D, F] -> [D, F]> : (tensor<4096x16384xbf16>) -> tensor<4096x16384xf32>
+  %a3 = shd.elementwise mul(%a1, %lr) <[D, F], [] -> [D, F]> : (tensor<4096x16384xf32>, tensor<f32>) -> tensor<4096x16384xf32>
+  %a4 = shd.elementwise sub(%a2, %a3) <[D, F], [D, F] -> [D, F]> : (tensor<4096x16384xf32>, tensor<4096x16384xf32>) -> tensor<4096x16384xf32>
+  %a5 = shd.elementwise cast(%a4) <[D, F] -> [D, F]> : (tensor<4096x16384xf32>) -> tensor<4096x16384xbf16>
+  shd.update %win = %a5 : tensor<4096x16384xbf16>, tensor<4096x16384xbf16>
+  %b = shd.part %gout[] : tensor<16384x4096xbf16> -> tensor<16384x4096xbf16>
+  %b1 = shd.elementwise cast(%b) <[F, D] -> [F, D]> : (tensor<16384x4096xbf16>) -> tensor<16384x4096xf32>
+  %b2 = shd.elementwise cast(%wout) <[F, D] -> [F, D]> : (tensor<16384x4096xbf16>) -> tensor<16384x4096xf32>
+  %b3 = shd.elementwise mul(%b1, %lr) <[F, D], [] -> [F, D]> : (tensor<16384x4096xf32>, tensor<f32>) -> tensor<16384x4096xf32>
+  %b4 = shd.elementwise sub(%b2, %b3) <[F, D], [F, D] -> [F, D]> : (tensor<16384x4096xf32>, tensor<16384x4096xf32>) -> tensor<16384x4096xf32>
+  %b5 = shd.elementwise cast(%b4) <[F, D] -> [F, D]> : (tensor<16384x4096xf32>) -> tensor<16384x4096xbf16>
+  shd.update %wout = %b5 : tensor<16384x4096xbf16>, tensor<16384x4096xbf16>
+}

@@ -232,7 +232,7 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   });
   Point point(settings.begin(), settings.end());
   point.push_back(stepSetting(form));
-  std::optional<Program> program = importProgram(text, &context, point);
+  std::optional<Program> program = importStep(text, &context, point);
   if (!program)
     return facts;
   CompileOptions how;

@@ -477,9 +477,11 @@ std::optional<Program> Driver::import(SourceMgr &sourceMgr,
   overrides.step = choice->form;
   stepSearch = std::move(choice->search);
   stepPlan = std::move(choice->plan);
-  std::optional<shd::TrainingAttr> training = op.getTraining();
-  op.setTrainingAttr(withStep(*training, choice->form));
-  return program;
+  // Warnings have been given.
+  ScopedDiagnosticHandler silence(&context, [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+  });
+  return importStep(sourceMgr, &context, overrides);
 }
 
 /// Reads a module, or imports a program.

@@ -14,8 +14,8 @@ void registerAllPasses();
 
 /// Decides every sharding: afterwards every value and use of the program has a
 /// closed pin (`--emit-plan` prints them).
-/// Makes a training step of a program that is trained, and leaves others as they
-/// are.
+/// Makes a training step of a program that is trained, and leaves others as
+/// they are.
 void buildTrainingPipeline(mlir::OpPassManager &manager);
 
 void buildPlanPipeline(mlir::OpPassManager &manager,

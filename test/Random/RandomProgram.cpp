@@ -246,6 +246,8 @@ private:
   bool trains = false;
   /// Names and indices of weights of real numbers that no repeat stacks.
   std::vector<std::pair<std::string, Dims>> weights;
+  /// The indices of inputs, and those of weights, which cannot be the batch.
+  Dims inputDims, weightDims;
   /// The index of the repeat around; the first of them is the outermost.
   Dims repeats;
   std::vector<std::unique_ptr<Value>> visible;
@@ -512,6 +514,10 @@ Value &Generator::declare(const char *kind, Type type, Dims indices,
   value->dims = indices;
   value->isState = llvm::StringRef(kind) == "state";
   bool isOutside = stacked || llvm::StringRef(kind) == "input";
+  if (llvm::StringRef(kind) == "input")
+    inputDims.append(indices.begin(), indices.end());
+  else
+    weightDims.append(indices.begin(), indices.end());
   if (llvm::StringRef(kind) == "weight" && isFloat(type) && !inLayer &&
       depth == 0)
     weights.push_back({value->name, indices});
@@ -1829,9 +1835,12 @@ void Generator::trainBlock() {
   }
   if (chance(20))
     line("  gradients = bf16");
-  unsigned batch = pick(base);
-  if (dims[batch].extent % 2 == 0 && chance(50)) {
-    line("  batch = " + dims[batch].name);
+  Dims batches;
+  for (unsigned dim : inputDims)
+    if (!llvm::is_contained(weightDims, dim) && dims[dim].extent % 2 == 0)
+      batches.push_back(dim);
+  if (!batches.empty() && chance(70)) {
+    line("  batch = " + dims[pick(batches)].name);
     line("  microbatches = 2");
     count("microbatches = 2");
   } else {

@@ -76,4 +76,91 @@ INSTANTIATE_TEST_SUITE_P(Steps, TrainingVerify,
                          ::testing::ValuesIn(kTrainingSteps),
                          [](const auto &info) { return info.param.name; });
 
+//===----------------------------------------------------------------------===//
+// Microbatches
+//===----------------------------------------------------------------------===//
+
+/// Numbers from 0 to 1 that depend on the tensor's name and the element.
+Tensor numbers(const DeclaredTensor &declared) {
+  Tensor tensor(declared.type);
+  uint64_t state = 1;
+  for (char c : declared.name)
+    state = state * 31 + uint64_t(c);
+  for (int64_t i = 0; i < tensor.getNumElements(); ++i) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    if (tensor.isReal())
+      tensor.setReal(i, double(state >> 11) * 0x1p-53);
+    else
+      tensor.setInteger(i, int64_t(state >> 61));
+  }
+  return tensor;
+}
+
+/// What an unsharded step leaves, by name and iteration.
+std::map<std::pair<std::string, std::vector<int64_t>>, std::vector<double>>
+resultsOf(const std::string &text) {
+  TestProgram program(text);
+  EXPECT_TRUE(program.module() && program.makeStep()) << program.messages();
+  RunOptions options;
+  options.positions = PositionPolicy::Wrap;
+  options.declared = numbers;
+  FailureOr<RunResult> run =
+      interpret(TestProgram::programOf(program.module()), options);
+  EXPECT_TRUE(succeeded(run)) << program.messages();
+  std::map<std::pair<std::string, std::vector<int64_t>>, std::vector<double>>
+      results;
+  for (const RunResult::Final &final : run->finals)
+    results[{final.name, std::vector<int64_t>(final.iterations.begin(),
+                                              final.iterations.end())}] =
+        std::vector<double>(final.parts.front()->getReals());
+  return results;
+}
+
+/// The result of a step does not depend on the number of microbatches: losses
+/// that are sums and means over the batch, with factors and summands that the
+/// batch does not enter, which count once.
+TEST(Microbatches, DoNotChangeTheStep) {
+  for (StringRef loss :
+       {"mean[B, T](cross_entropy[V](z, labels))",
+        "sum[B, T](cross_entropy[V](z, labels))",
+        "mean[B](sum[T, D](square(h)))",
+        "mean[B, T](cross_entropy[V](z, labels)) + 0.1 * sum[D, V](square(W))",
+        "mean[B, T](cross_entropy[V](z, labels)) * mean[D, V](square(W))"}) {
+    auto textOf = [&](int microbatches) {
+      return "hardware tpu_v5e[1, 1]\nmesh [X=1]\n"
+             "dim B = 8, T = 3, V = 8, D = 4, D2 = 6, L = 2\n"
+             "input tokens: int32[B, T]\ninput labels: int32[B, T]\n"
+             "weight E: f32[V, D]\nweight W: f32[D, V]\n"
+             "h[B, T, D] = E[tokens[B, T], D]\n"
+             "repeat L {\n"
+             "  weight U: f32[D, D2]\n"
+             "  u[B, T, D2] = tanh(h[B, T, D] * U[D, D2])\n"
+             "  weight Y: f32[D2, D]\n"
+             "  h[B, T, D] += u[B, T, D2] * Y[D2, D]\n"
+             "}\n"
+             "z[B, T, V] = h[B, T, D] * W[D, V]\n"
+             "loss[] = " +
+             loss.str() +
+             "\ntrain {\n  loss = loss\n  clip = 0.5\n  microbatches = " +
+             std::to_string(microbatches) + "\n}\n";
+    };
+    auto whole = resultsOf(textOf(1));
+    EXPECT_GE(whole.size(), 20u);
+    for (int count : {2, 4}) {
+      auto parts = resultsOf(textOf(count));
+      for (const auto &[key, expected] : whole) {
+        auto found = parts.find(key);
+        ASSERT_TRUE(found != parts.end()) << key.first;
+        ASSERT_EQ(found->second.size(), expected.size());
+        for (size_t i = 0; i < expected.size(); ++i)
+          EXPECT_NEAR(found->second[i], expected[i],
+                      1e-12 * std::max(1.0, std::abs(expected[i])))
+              << loss.str() << ": " << key.first << ", " << count
+              << " microbatches";
+      }
+      EXPECT_EQ(parts.size(), whole.size());
+    }
+  }
+}
+
 } // namespace

@@ -179,6 +179,7 @@ private:
 
   LogicalResult findInputs();
   LogicalResult check();
+  LogicalResult checkPin(Value value, unsigned dim);
   FailureOr<Joins> joinsOf(ShardingRuleOpInterface op);
   LogicalResult checkForward(Block &block);
   OutputOp findLoss();
@@ -331,6 +332,28 @@ OutputOp Microbatching::findLoss() {
   return {};
 }
 
+/// The axes that the program places the batch on divide each microbatch.
+LogicalResult Microbatching::checkPin(Value value, unsigned dim) {
+  auto pin = getStoredPin(value);
+  auto declare = value.getDefiningOp<DeclareOp>();
+  if (!pin || program.getAllowPadding() || !program.getMesh() ||
+      (declare && declare.getKind() == TensorKind::Input))
+    return success();
+  int64_t parts = 1;
+  for (StringAttr axis : pin.getDims()[dim].getAxes())
+    for (MeshAxisAttr each : program.getMesh()->getAxes())
+      if (each.getName() == axis.getValue())
+        parts *= each.getSize();
+  int64_t extent =
+      cast<RankedTensorType>(value.getType()).getDimSize(dim) / count;
+  if (extent % parts == 0)
+    return success();
+  return emitError(value.getLoc())
+         << "'" << valueName(value) << "' has the batch on axes of " << parts
+         << " devices, which do not divide the " << extent
+         << " of a microbatch";
+}
+
 LogicalResult Microbatching::check() {
   for (auto [value, dim] : dims.all()) {
     auto declare = value.getDefiningOp<DeclareOp>();
@@ -349,6 +372,9 @@ LogicalResult Microbatching::check() {
              << "output '" << output.getSym()
              << "' is not the loss, which is all that leaves a step in "
                 "microbatches";
+  for (auto [value, dim] : dims.all())
+    if (failed(checkPin(value, dim)))
+      return failure();
   for (DeclareOp input : inputs)
     joins[input.getResult()] = Joins::Batch;
   if (failed(checkForward(program.getBody().front())))

@@ -25,7 +25,7 @@ cl::opt<bool> allowPadding{"allow-padding",
                            cl::desc("Read FILE.shd with --allow-padding")};
 cl::opt<unsigned> trained{"trained",
                           cl::desc("Percentage of programs with a train block"),
-                          cl::init(20)};
+                          cl::init(0)};
 cl::opt<bool> printOnly{"print", cl::desc("Print the programs, check nothing")};
 cl::opt<bool> features{"features", cl::desc("Count what the programs use")};
 cl::list<std::string> only{"check", cl::desc("Only this check"),

@@ -519,8 +519,9 @@ void GraphBuilder::finish() {
   findPartsOfBuffers();
   findBegins();
   for (GraphValue &value : graph.values)
+    // It is made all the same, with the other results of its operation.
     if (value.kind == GraphValue::Kind::Computed && isDead(value.value))
-      value.end = value.begin + 1; // made all the same
+      value.end = std::max(value.begin, graph.chunks[value.chunk].point) + 1;
   for (GraphValue &value : graph.values)
     if (value.intoState && staysInGroup(graph, value))
       value.intoState = std::nullopt; // it never becomes the state's

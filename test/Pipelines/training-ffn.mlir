@@ -12,7 +12,7 @@
 // RUN: diff %t.1 %t.2
 // RUN: FileCheck %s < %t.hand
 // RUN: FileCheck %s < %t.made
-// CHECK: "upper_s": 0.00104
+// CHECK: "upper_s": 0.00105
 // Five products of 2 B D F: forward two, backward three; x has no gradient.
 // CHECK: "model": 5497558138880
 shd.program "ffn" mesh <[X = 8]> hardware <"h100", [8]> {

@@ -1,7 +1,8 @@
 // RUN: shardc-opt %s --pass-pipeline='builtin.module(shd.program(shd-differentiate))' -split-input-file -verify-diagnostics | FileCheck %s
 
-// The gradient of a sum is broadcast; the weight's is a product with the
-// input, in the type of gradients, and goes into a buffer.
+// The loss's own gradient is 1, the inverse of as many microbatches as there are.
+// The gradient of a sum is broadcast; the weight's is a product with the input, in
+// the type of gradients, and goes into a buffer.
 // CHECK-LABEL: shd.program "linear"
 shd.program "linear" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64> {
   // CHECK: %[[X:.*]] = shd.declare input "x"
@@ -12,7 +13,9 @@ shd.program "linear" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f6
   %loss = shd.reduce sum(%h) <[B, F] -> []> {shd.name = "loss"} : (tensor<64x128xbf16>) -> tensor<bf16>
   // CHECK: shd.output "loss"
   // CHECK-NEXT: %[[ONE:.*]] = shd.constant dense<1.0{{.*}}> : tensor<bf16>
-  // CHECK-NEXT: %[[H:.*]] = shd.elementwise copy(%[[ONE]]) <[] -> [B, F]> {{.*}}#shd<phase backward>
+  // CHECK-SAME: shd.inverse_of = array<i64>
+  // CHECK-NEXT: %[[LOSS:.*]] = shd.elementwise copy(%[[ONE]]) <[] -> []> {{.*}}#shd<phase backward>
+  // CHECK-NEXT: %[[H:.*]] = shd.elementwise copy(%[[LOSS]]) <[] -> [B, F]> {{.*}}#shd<phase backward>
   // CHECK-NEXT: %[[W:.*]] = shd.einsum(%[[H]], %[[X]]) <[B, F], [B, D] -> [D, F]> {{.*}} -> tensor<32x128xf32>
   // CHECK-NEXT: shd.update %{{.*}} = %[[W]] : tensor<32x128xf32>
   // CHECK-NEXT: }

@@ -8,6 +8,7 @@
 #include "Importer.h"
 #include "Imports.h"
 #include "MeshImport.h"
+#include "Stages.h"
 #include "Parse.h"
 #include "PartialSumChecks.h"
 #include "mlir/IR/Verifier.h"
@@ -219,7 +220,9 @@ bool ProgramReader::readMesh() {
     return false;
   mesh = std::move(*imported);
   noteAutoMesh(decl);
-  return true;
+  const ast::RepeatStmt *stages =
+      findStages(files, text.files.front()->items);
+  return !stages || markStages(files, *stages, mesh);
 }
 
 void ProgramReader::noteAutoMesh(const ast::MeshDecl *decl) {
@@ -301,7 +304,8 @@ std::optional<Program> ProgramReader::build() {
       mlir::cast<mlir::FileLineColLoc>(loc).getFilename().getValue();
   auto op = shd::ProgramOp::create(builder, loc, llvm::sys::path::stem(path),
                                    mesh.attr, hardware, text.allowPadding,
-                                   /*training=*/shd::TrainingAttr());
+                                   /*training=*/shd::TrainingAttr(),
+                                   /*pipeline=*/shd::PipelineAttr());
   op.getBody().emplaceBlock();
   ImportSettings settings{&mesh.mesh, text.allowPadding, text.buffers};
   std::vector<const ast::File *> sources;

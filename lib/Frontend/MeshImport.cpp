@@ -62,7 +62,8 @@ static shd::MeshAttr meshAttr(mlir::MLIRContext *context, const Mesh &mesh,
     llvm::SmallVector<mlir::StringAttr> on;
     for (const std::string &name : request.on)
       on.push_back(mlir::StringAttr::get(context, name));
-    axes.push_back(shd::MeshAxisAttr::get(context, axis.name, axis.size, on));
+    axes.push_back(shd::MeshAxisAttr::get(context, axis.name, axis.size, on,
+                                          axis.isStages));
   }
   return shd::MeshAttr::get(context, axes);
 }

@@ -8,8 +8,14 @@ using mlir::failure;
 using mlir::FailureOr;
 
 std::optional<AxisIndex> Placements::axis(const ast::Name &name) {
-  if (auto found = mesh.find(name.text))
-    return found;
+  if (auto found = mesh.find(name.text)) {
+    if (!mesh.axes[*found].isStages)
+      return found;
+    files.error(name.range) << "axis '" << name.text
+                            << "' has the stages of the pipeline, so that "
+                               "nothing else lies on it";
+    return std::nullopt;
+  }
   auto diag = files.error(name.range)
               << "the mesh has no axis '" << name.text << "'";
   if (mesh.axes.empty()) {

@@ -150,12 +150,6 @@ void Importer::importRepeatBody(const ast::RepeatStmt &stmt,
 }
 
 void Importer::importRepeat(const ast::RepeatStmt &stmt) {
-  if (stmt.placement &&
-      (stmt.placement->open || !stmt.placement->axes.empty())) {
-    files.error(stmt.placement->range)
-        << "a placement of a repeat's index is not supported yet";
-    return;
-  }
   auto count = dims->extent(stmt.index.text, stmt.index.range);
   if (!count)
     return;
@@ -180,4 +174,9 @@ void Importer::importRepeat(const ast::RepeatStmt &stmt) {
                                       builder.getI64IntegerAttr(*count),
                                       /*reverse=*/nullptr, inits);
   importRepeatBody(stmt, repeat, carried);
+  if (stmt.placement && stmt.placement->axes.size() == 1)
+    repeat->getParentOfType<shd::ProgramOp>().setPipelineAttr(
+        shd::PipelineAttr::get(
+            builder.getContext(), stmt.placement->axes.front().text,
+            stmt.index.text, *count, /*held=*/0, shd::kAutoOrder));
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Importer.h"
+#include "shardc/Cost/PipelineSchedule.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -33,6 +34,8 @@ public:
         .set(name, pin);
   }
   shd::TrainingAttr take(llvm::StringRef loss);
+  /// Gives the pipeline its schedule.
+  void takeSchedule(shd::ProgramOp program);
 
 private:
   bool isNew(const ast::Name &name);
@@ -45,6 +48,7 @@ private:
   void readOptimizer(const ast::SettingValue &value);
   void readArgument(const ast::Name &name, const ast::SettingValue &value);
   void readMicrobatches(const ast::SettingValue &value);
+  void readSchedule(const ast::SettingValue &value);
   void readRemat(const ast::SettingValue &value);
   void readFrozen(const ast::Setting &setting);
   void refuseUnbuilt(const ast::Setting &setting, llvm::StringRef only);
@@ -74,6 +78,9 @@ private:
   bool savesSome = false;
   llvm::SmallVector<const ast::SettingValue *> frozenNames;
   llvm::SMRange reduceRange;
+  /// A schedule of pipeline stages; empty: the compiler chooses.
+  std::string order;
+  llvm::SMRange orderRange;
 
   mlir::Type f32() { return mlir::Float32Type::get(context); }
 };
@@ -189,6 +196,34 @@ void TrainReader::readMicrobatches(const ast::SettingValue &value) {
   microbatches = count.value_or(0);
 }
 
+void TrainReader::readSchedule(const ast::SettingValue &value) {
+  std::string text = value.text;
+  llvm::erase_if(text, [](char each) { return each == ' '; });
+  if (text == shd::kAutoOrder)
+    return;
+  if (!parsePipelineOrder(text))
+    return refuse(value, "auto, gpipe, 1f1b, 1f1b(2), interleaved(v), "
+                         "zero_bubble or zero_bubble(2)");
+  order = text;
+  orderRange = value.range;
+}
+
+void TrainReader::takeSchedule(shd::ProgramOp program) {
+  if (order.empty())
+    return;
+  std::optional<shd::PipelineAttr> pipeline = program.getPipeline();
+  if (!pipeline) {
+    auto diag = files.error(orderRange)
+                << "a schedule is that of pipeline stages, which the program "
+                   "does not have";
+    diag.attachNote() << "`repeat L@pp { ... }` makes stages of layers";
+    return;
+  }
+  program.setPipelineAttr(shd::PipelineAttr::get(
+      context, pipeline->getAxis(), pipeline->getIndex(),
+      pipeline->getLayers(), pipeline->getHeld(), order));
+}
+
 void TrainReader::readRemat(const ast::SettingValue &value) {
   const ast::DimExpr *call = value.number.get();
   if (call && call->kind == ast::DimExpr::Kind::Call && call->name == "every") {
@@ -234,7 +269,7 @@ void TrainReader::read(const ast::Setting &setting) {
     return;
   if (name == "frozen")
     return readFrozen(setting);
-  if (name == "schedule" || name == "update")
+  if (name == "update")
     return refuseUnbuilt(setting, "auto");
   if (name == "offload")
     return refuseUnbuilt(setting, "none");
@@ -258,6 +293,8 @@ void TrainReader::read(const ast::Setting &setting) {
     return readOptimizer(*value);
   if (name == "microbatches")
     return readMicrobatches(*value);
+  if (name == "schedule")
+    return readSchedule(*value);
   if (name == "remat")
     return readRemat(*value);
   if (name == "gradients" || name == "reduce") {
@@ -453,5 +490,6 @@ void Importer::importTraining(const ast::TrainBlock &block,
   }
   for (const ast::Placing &placing : block.placings)
     importPlacing(placing, program, reader);
+  reader.takeSchedule(program);
   program.setTrainingAttr(reader.take(loss->values.front().text));
 }

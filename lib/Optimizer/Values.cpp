@@ -192,11 +192,13 @@ void NetworkBuilder::addOwnMemory(unsigned index) {
     return;
   const ValueVariable &variable = network.values[index];
   TensorShape shape = shapeOf(index);
+  int64_t kept = inFlight(value.value);
   for (auto [number, label] : llvm::enumerate(variable.labels))
     if (!label.inlined)
-      addUsage(variable.variable, number, value.begin, value.end,
-               wholeBytes(shape.localBytes(context.mesh(),
-                                           variable.layouts[label.layout])));
+      addUsage(
+          variable.variable, number, value.begin, value.end,
+          kept * wholeBytes(shape.localBytes(context.mesh(),
+                                             variable.layouts[label.layout])));
 }
 
 /// The variable of a value's copy: label 0 is none.

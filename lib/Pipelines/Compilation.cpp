@@ -191,6 +191,17 @@ const ScheduledProgram *Compilation::schedule() {
   return &*scheduled;
 }
 
+const StagePlan *Compilation::stages() {
+  const ScheduledProgram *inTime = schedule();
+  if (!inTime || !program().getPipeline() || hasFailed)
+    return nullptr;
+  if (!inStages)
+    inStages = planStages(program(), context->model, *inTime,
+                          how.plan.memoryLimit);
+  hasFailed = !inStages;
+  return inStages ? &*inStages : nullptr;
+}
+
 LogicalResult Compilation::markMatmuls() {
   const ScheduledProgram *inTime = schedule();
   if (!inTime)

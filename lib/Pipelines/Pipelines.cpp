@@ -30,6 +30,7 @@ void shardc::buildPlanPipeline(OpPassManager &manager,
 
 void shardc::buildTrainingPipeline(OpPassManager &manager) {
   OpPassManager &program = manager.nest<shd::ProgramOp>();
+  program.addPass(shd::createShdStage());
   program.addPass(shd::createShdDifferentiate());
   program.addPass(shd::createShdMicrobatch());
   program.addPass(shd::createShdAddOptimizer());

@@ -149,7 +149,8 @@ static MeshAttr meshAttr(MLIRContext *context, const Mesh &mesh,
     for (const std::string &name : binding.on[axis])
       on.push_back(StringAttr::get(context, name));
     axes.push_back(MeshAxisAttr::get(context, mesh.axes[axis].name,
-                                     mesh.axes[axis].size, on));
+                                     mesh.axes[axis].size, on,
+                                     mesh.axes[axis].isStages));
   }
   return MeshAttr::get(context, axes);
 }

@@ -5,6 +5,7 @@
 
 #include "shardc/Cost/Saturating.h"
 #include "shardc/Report/Report.h"
+#include "shardc/Schedule/StagePlan.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace shardc {
@@ -29,7 +30,18 @@ std::string collectiveReason(mlir::Operation *collective, const Mesh &mesh,
                              const ProgramOrder &order);
 
 /// The plan in one line: `data parallel 8 (X: ZeRO-3) x tensor parallel 4 (Y)`.
-std::string planInWords(shd::ProgramOp program, const Mesh &mesh);
+/// With `stages` if it runs in these.
+std::string planInWords(shd::ProgramOp program, const Mesh &mesh,
+                        const StagePlan *stages);
+
+/// Makes the figures of a stage those of a pipeline: times, work, parameters
+/// and tensors, once they are known of the stage that has everything.
+void fillStages(shd::ProgramOp program, const StagePlan &stages,
+                Report &report);
+/// The same of the plan's value and bound, and the phases of a training step.
+/// `idealSeconds`: the model's work on one chip at its peak, if known.
+void fillStagePlan(shd::ProgramOp program, const StagePlan &stages,
+                   std::optional<double> idealSeconds, Report &report);
 
 } // namespace shardc
 

@@ -123,7 +123,8 @@ Json phases(const Report &report) {
           {"backward", number(training.backward)},
           {"recompute", number(training.recompute)},
           {"update", number(training.update)},
-          {"pipeline", 0},
+          {"pipeline",
+           report.stages ? number(report.stages->pipeline) : Json(0)},
           {"exposed", number(report.time.exposed)}};
 }
 
@@ -153,14 +154,51 @@ Json training(const Report &report) {
   object["microbatches"] = training.microbatches;
   object["remat"] = training.remat;
   object["every"] = training.every > 0 ? Json(training.every) : Json(nullptr);
-  object["schedule"] = nullptr;
-  object["stages"] = 1;
+  object["schedule"] = report.stages ? Json(report.stages->order) : nullptr;
+  object["stages"] = report.stages ? report.stages->stages.size() : 1;
+  if (report.stages) {
+    Json layers = Json::array();
+    for (const auto &stage : report.stages->stages)
+      layers.push_back(stage.numLayers());
+    object["layers"] = std::move(layers);
+    object["bubble"] = number(report.stages->bubble);
+  }
   object["tokens_per_s"] = number(report.tokensPerSecond);
   object["tokens"] = number(training.tokens);
   object["days"] = training.seconds ? number(*training.seconds / kSecondsPerDay)
                                     : Json(nullptr);
   object["usd"] = number(training.usd);
   return object;
+}
+
+/// What each stage takes and has at its peak.
+Json stages(const Report::Stages &stages) {
+  Json list = Json::array();
+  for (const Report::Stages::Stage &stage : stages.stages) {
+    Json memory = {{"peak", stage.memory},
+                   {"weights", stage.weights},
+                   {"gradients", stage.gradients},
+                   {"optimizer", stage.optimizer},
+                   {"saved", stage.saved}};
+    Json object;
+    object["layers"] = stage.layers;
+    object["time_s"] = number(stage.time);
+    object["in_flight"] = stage.kept;
+    object["memory"] = std::move(memory);
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+/// Schedules of the pipeline that were tried, the chosen one first.
+Json schedules(const Report::Stages &stages) {
+  Json list = Json::array();
+  for (const Report::Stages::Tried &tried : stages.tried)
+    list.push_back({{"schedule", tried.order},
+                    {"scheduled_s", number(tried.step)},
+                    {"memory", tried.memory},
+                    {"fits", tried.fits}});
+  return list;
 }
 
 Json variants(const Report::StepSearch &search) {
@@ -424,6 +462,10 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
                           {"active", report.parameters},
                           {"trained", report.trainedParameters}};
   object["training"] = training(report);
+  if (report.stages) {
+    object["stages"] = stages(*report.stages);
+    object["schedules"] = schedules(*report.stages);
+  }
   object["measured"] = measured(report);
   if (report.stepSearch)
     object["variants"] = variants(*report.stepSearch);

@@ -8,6 +8,7 @@
 #include "shardc/Report/Report.h"
 #include "Collect.h"
 #include "Names.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Machine/Rates.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Report/Seconds.h"
@@ -283,7 +284,7 @@ void addModelWork(Operation *op, const Machine &machine, FlopsByType &flops) {
   OpWork work = cost.getWork(extents, machine);
   if (work.matrixFlops > 0)
     flops[work.computeType] +=
-        work.modelFlops.value_or(work.matrixFlops) * double(executionCount(op));
+        work.modelFlops.value_or(work.matrixFlops) * runsOfAllStages(op);
 }
 
 FlopsByType modelWork(ProgramOp program, const Machine &machine) {
@@ -348,7 +349,9 @@ void fillFlops(ProgramOp program, const FlopsByType &work,
   report.flops.mfu = utilization(work, model, step);
   report.flops.mfuFullAttention = utilization(
       modelWorkFullAttention(program, model.machine()), model, step);
-  report.flops.hfu = std::min(1.0, executedSeconds(report) / step);
+  double executed = report.stages ? report.stages->matrixSeconds
+                                  : executedSeconds(report);
+  report.flops.hfu = std::min(1.0, executed / step);
 }
 
 /// Elements of the largest integer input: the tokens of a step.
@@ -582,6 +585,8 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
   totals.finish();
   ScheduleReader schedule(scheduled, index, report);
   schedule.fillTimes();
+  if (options.stages)
+    fillStages(program, *options.stages, report);
   schedule.fillOverlap(model.machine());
   if (options.timeline)
     schedule.fillTimeline();
@@ -592,12 +597,16 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
   fillRooflines(model, report);
   fillTokens(report);
   fillPrice(model.machine(), report);
-  fillMemory(scheduled.memory, model.machine(), options, report);
+  fillMemory(options.stages ? options.stages->worstMemory() : scheduled.memory,
+             model.machine(), options, report);
   fillPlan(program, report);
   fillTraining(program, model.machine(), report);
+  if (options.stages)
+    fillStagePlan(program, *options.stages,
+                  secondsAtPeak(work, model.machine()), report);
   if (options.measuredStep)
     fillMeasured(program, work, model, *options.measuredStep, report);
-  report.words = planInWords(program, model.mesh());
+  report.words = planInWords(program, model.mesh(), options.stages);
   fillShortfall(program, report);
   return report;
 }
@@ -608,6 +617,11 @@ std::optional<Report> shardc::buildReport(Compilation &compilation,
   if (!scheduled)
     return std::nullopt;
   options.memoryLimit = compilation.options().plan.memoryLimit;
+  if (compilation.program().getPipeline()) {
+    options.stages = compilation.stages();
+    if (!options.stages)
+      return std::nullopt;
+  }
   return buildReport(compilation.program(), compilation.planning()->model,
                      *scheduled, options);
 }

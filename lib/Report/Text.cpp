@@ -62,6 +62,8 @@ private:
   std::string givenText() const;
   std::string priceText() const;
   std::string trainingText() const;
+  std::string pipelineText() const;
+  void printStages();
   std::string measuredText() const;
   void printSteps();
   std::string utilizationText() const;
@@ -335,6 +337,36 @@ std::string TextPrinter::measuredText() const {
 }
 
 /// How it trains, and what all of the tokens take.
+/// `8, 8, 7 layers`; `2 x 8, 7`.
+static std::string layersText(const Report::Stages &stages) {
+  llvm::SmallVector<std::pair<int64_t, int64_t>> runs;
+  for (const Report::Stages::Stage &stage : stages.stages)
+    if (!runs.empty() && runs.back().second == stage.numLayers())
+      ++runs.back().first;
+    else
+      runs.push_back({1, stage.numLayers()});
+  std::string text;
+  for (auto [times, layers] : runs) {
+    text += text.empty() ? "" : ", ";
+    if (times > 1)
+      text += std::to_string(times) + " x ";
+    text += std::to_string(layers);
+  }
+  return text;
+}
+
+std::string TextPrinter::pipelineText() const {
+  const Report::Stages &stages = *report.stages;
+  std::string text = plural(stages.stages.size(), "stage", "stages") + " on " +
+                     stages.axis + " of " + layersText(stages) +
+                     " layers; schedule " + stages.order + ", bubble " +
+                     formatPercent(stages.bubble);
+  if (stages.transfer > 0)
+    text += "; " + formatBytes(stages.transferBytes) +
+            " to the next stage take " + formatTime(stages.transfer);
+  return text;
+}
+
 std::string TextPrinter::trainingText() const {
   const Report::Training &training = *report.training;
   std::string text =
@@ -393,6 +425,8 @@ void TextPrinter::printHead() {
     fact("tokens", tokensText());
   if (report.training)
     fact("training", trainingText());
+  if (report.stages)
+    wrappedFact("pipeline", pipelineText());
   fact("memory", memoryText());
   if (report.memory.withMore)
     fact("", moreMemoryText());
@@ -702,6 +736,9 @@ void TextPrinter::printPhases() {
   add("recomputation", training.recompute);
   add("update", training.update);
   add("exposed collectives", report.time.exposed);
+  if (report.stages)
+    add("pipeline", report.stages->pipeline,
+        "stages wait for each other; this is the slowest one's time");
   os << '\n';
   table.print(os, colour);
 }
@@ -940,6 +977,53 @@ void TextPrinter::printMeshes() {
 }
 
 //===----------------------------------------------------------------------===//
+// Pipeline stages
+//===----------------------------------------------------------------------===//
+
+/// Each stage, and the schedules that were tried.
+void TextPrinter::printStages() {
+  if (!report.stages)
+    return;
+  const Report::Stages &stages = *report.stages;
+  Table table({{Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {}},
+              {"Stage", "layers", "work", "in flight", "saved", "memory", ""});
+  for (auto [number, stage] : llvm::enumerate(stages.stages)) {
+    llvm::SmallVector<std::string> chunks;
+    for (int64_t layers : stage.layers)
+      chunks.push_back(std::to_string(layers));
+    std::string note = number == stages.slowest ? "slowest" : "";
+    if (number == stages.fullest)
+      note += note.empty() ? "fullest" : ", fullest";
+    table.addRow({std::to_string(number), llvm::join(chunks, "+"),
+                  formatTime(stage.time), std::to_string(stage.kept),
+                  formatBytes(double(stage.saved)),
+                  formatBytes(double(stage.memory)), note});
+  }
+  os << '\n';
+  table.print(os, colour);
+  if (stages.tried.size() < 2)
+    return;
+  Table orders({{}, {Column::Right}, {Column::Right}, {}},
+               {"Schedule", "step", "memory", ""});
+  for (auto [number, tried] : llvm::enumerate(stages.tried)) {
+    Cell note(number == 0 ? "chosen" : "");
+    if (!tried.fits)
+      note = Cell(number == 0 ? "chosen, does not fit" : "does not fit",
+                  Style::Red);
+    orders.addRow({tried.order, formatTime(tried.step),
+                   formatBytes(double(tried.memory)), note});
+  }
+  os << '\n';
+  orders.print(os, colour);
+}
+
+//===----------------------------------------------------------------------===//
 // Forms of a training step
 //===----------------------------------------------------------------------===//
 
@@ -1038,6 +1122,7 @@ void TextPrinter::print() {
   printProblem();
   printHead();
   printPlan();
+  printStages();
   printSteps();
   printMeshes();
   printItems();

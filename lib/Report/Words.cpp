@@ -30,8 +30,8 @@ struct AxisUse {
 
 class PlanInWords {
 public:
-  PlanInWords(ProgramOp program, const Mesh &mesh)
-      : program(program), mesh(mesh), uses(mesh.size()) {}
+  PlanInWords(ProgramOp program, const Mesh &mesh, const StagePlan *stages)
+      : program(program), mesh(mesh), stages(stages), uses(mesh.size()) {}
 
   std::string text();
 
@@ -42,9 +42,12 @@ private:
   std::string zeroText(AxisIndex axis);
   double shareOf(TensorKind kind, AxisIndex axis);
   std::string savedText();
+  std::string stagesText();
 
   ProgramOp program;
   const Mesh &mesh;
+  /// Null without a pipeline.
+  const StagePlan *stages;
   std::vector<AxisUse> uses;
   llvm::StringSet<> batch, sequence;
 };
@@ -192,16 +195,25 @@ std::string PlanInWords::savedText() {
          (recomputes ? ", recomputes the rest" : "");
 }
 
+std::string PlanInWords::stagesText() {
+  std::string count = std::to_string(stages->stages.size());
+  return count + (count == "1" ? " pipeline stage (" : " pipeline stages (") +
+         program.getPipeline()->getAxis().str() + ", " + toString(stages->order) + ", " +
+         std::to_string(stages->microbatches) + " microbatches)";
+}
+
 std::string PlanInWords::text() {
   findIndices();
   program->walk([&](Operation *op) { visit(op); });
   SmallVector<std::string> parts;
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
-    if (mesh.axes[axis].size > 1)
+    if (mesh.axes[axis].size > 1 && !mesh.axes[axis].isStages)
       parts.push_back(axisText(axis));
+  if (stages)
+    parts.push_back(stagesText());
   std::string text = parts.empty() ? "one device" : llvm::join(parts, " x ");
   if (std::optional<TrainingAttr> training = program.getTraining();
-      training && training->getMicrobatches() > 1)
+      training && training->getMicrobatches() > 1 && !stages)
     text +=
         " x " + std::to_string(training->getMicrobatches()) + " microbatches";
   return text + savedText();
@@ -209,6 +221,7 @@ std::string PlanInWords::text() {
 
 } // namespace
 
-std::string shardc::planInWords(ProgramOp program, const Mesh &mesh) {
-  return PlanInWords(program, mesh).text();
+std::string shardc::planInWords(ProgramOp program, const Mesh &mesh,
+                                const StagePlan *stages) {
+  return PlanInWords(program, mesh, stages).text();
 }

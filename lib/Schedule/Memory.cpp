@@ -360,7 +360,9 @@ void MemoryProfiler::addValue(const GraphValue &value) {
   bool isView = value.kind == GraphValue::Kind::Part;
   if (!isView && !isInPlace(value, stored) && !staysOnChip(value))
     addEarly(stored, kindOf(value), value.begin, value.end,
-             bytesOfChunk(value.value, bytesOf(stored)), early);
+             inFlight(value.value) *
+                 bytesOfChunk(value.value, bytesOf(stored)),
+             early);
   if (stored != value.value) {
     // As made, it is needed until what it becomes is read.
     SmallVector<Operation *, 2> steps = stepsBetween(value.value, stored);
@@ -408,11 +410,22 @@ LiveTensor MemoryProfiler::describe(const Interval &interval) const {
                        std::min<size_t>(part.rank(), indices.size())))};
 }
 
-MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule) {
+void MemoryProfiler::takeShare(const StageMemory &stage) {
+  for (Interval &interval : intervals)
+    interval.bytes = stage.bytesOf(interval.value, interval.bytes);
+  for (auto [value, bytes] : stage.beside)
+    add(value, MemoryKind::Saved, 0, graph.numPoints, bytes);
+  llvm::erase_if(intervals, [](const Interval &each) { return !each.bytes; });
+}
+
+MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule,
+                                      const StageMemory *stage) {
   early = earlyBuffers(graph, schedule);
   intervals.clear();
   for (const GraphValue &value : graph.values)
     addValue(value);
+  if (stage)
+    takeShare(*stage);
   MemoryProfile result{
       std::vector<int64_t>(graph.numPoints / kMomentsPerPoint, 0),
       0,

@@ -8,6 +8,7 @@
 #include "shardc/Schedule/Memory.h"
 #include "shardc/Schedule/RunSchedule.h"
 #include "llvm/ADT/DenseSet.h"
+#include <functional>
 
 namespace shardc {
 
@@ -50,13 +51,22 @@ using EarlyBuffers = llvm::DenseMap<mlir::Operation *, EarlyBuffer>;
 /// Where the schedule makes buffers early; the graph's points are moments.
 EarlyBuffers earlyBuffers(const Graph &graph, const RunSchedule &schedule);
 
+/// What a pipeline stage has of a program's memory.
+struct StageMemory {
+  /// The stage's bytes of a value of which the program has so many.
+  std::function<int64_t(mlir::Value value, int64_t bytes)> bytesOf;
+  /// Kept during the whole step, beside those.
+  std::vector<std::pair<mlir::Value, int64_t>> beside;
+};
+
 /// Memory of one explicit program, under any schedule.
 class MemoryProfiler {
 public:
   explicit MemoryProfiler(shd::ProgramOp program);
 
-  /// An empty schedule is program order.
-  MemoryProfile profile(const RunSchedule &schedule);
+  /// An empty schedule is program order; without a stage, all of the program.
+  MemoryProfile profile(const RunSchedule &schedule,
+                        const StageMemory *stage = nullptr);
 
 private:
   /// Memory taken during the moments [begin, end).
@@ -98,6 +108,7 @@ private:
   ReshardMemory chain(llvm::ArrayRef<mlir::Operation *> steps) const;
   bool staysOnChip(const GraphValue &value) const;
   bool isInPlace(const GraphValue &value, mlir::Value stored) const;
+  void takeShare(const StageMemory &stage);
   LiveTensor describe(const Interval &interval) const;
 
   shd::ProgramOp program;

@@ -211,11 +211,11 @@ std::optional<std::string> shardc::checkStrategy(const Mesh &mesh,
 // Enumeration
 //===----------------------------------------------------------------------===//
 
-/// Axes that change anything, in mesh order.
+/// Axes on which tensors may lie and that change anything, in mesh order.
 static AxisList effectiveAxes(const Mesh &mesh) {
   AxisList axes;
   for (unsigned axis = 0; axis < mesh.size(); ++axis)
-    if (mesh.axes[axis].size > 1)
+    if (mesh.axes[axis].size > 1 && !mesh.axes[axis].isStages)
       axes.push_back(axis);
   return axes;
 }

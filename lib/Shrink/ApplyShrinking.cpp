@@ -52,7 +52,7 @@ static void shrinkMesh(ProgramOp program, const Shrinking &shrinking) {
   SmallVector<MeshAxisAttr> axes;
   for (auto [axis, size] : llvm::zip_equal(mesh.getAxes(), shrinking.axes))
     axes.push_back(MeshAxisAttr::get(program.getContext(), axis.getName(), size,
-                                     axis.getOn()));
+                                     axis.getOn(), axis.getStages()));
   program.setMeshAttr(MeshAttr::get(program.getContext(), axes));
 }
 

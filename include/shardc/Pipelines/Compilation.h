@@ -13,6 +13,7 @@
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Options.h"
 #include "shardc/Schedule/ScheduledProgram.h"
+#include "shardc/Schedule/StagePlan.h"
 #include "shardc/Solver/Solve.h"
 
 namespace mlir {
@@ -115,6 +116,9 @@ public:
   llvm::LogicalResult lower();
   /// The explicit plan in time and memory; null after an error.
   const ScheduledProgram *schedule();
+  /// The scheduled program in pipeline stages; null if it has none, or after an
+  /// error.
+  const StagePlan *stages();
   /// The machine, mesh and reshard planner of the explicit plan; null before it
   /// is scheduled.
   PlanningContext *planning() { return context.get(); }
@@ -137,6 +141,7 @@ private:
   bool hasFailed = false;
   std::unique_ptr<PlanningContext> context;
   std::optional<ScheduledProgram> scheduled;
+  std::optional<StagePlan> inStages;
 };
 
 } // namespace shardc

@@ -22,6 +22,8 @@ namespace shardc {
 class Compilation;
 
 /// One tensor: declared, named by a statement, or an output.
+struct StagePlan;
+
 struct ReportTensor {
   struct Dim {
     std::string index;
@@ -260,6 +262,52 @@ struct Report {
   };
   std::optional<StepSearch> stepSearch;
 
+  /// The stages of a pipeline; times of a whole step, in seconds.
+  struct Stages {
+    std::string axis, index;
+    /// `1f1b`, `interleaved(2)`, ...
+    std::string order;
+    int64_t microbatches = 1;
+    /// Share of the pipeline's time for which the slowest stage idles, and that
+    /// time with all else that is no stage's work.
+    double bubble = 0, pipeline = 0;
+    /// A microbatch on its way to the next stage: bytes of a device, and time.
+    double transferBytes = 0, transfer = 0;
+    /// At their peak, of a stage on average.
+    double matrixSeconds = 0;
+    struct Stage {
+      /// Of each chunk.
+      std::vector<int64_t> layers;
+      /// Its items and its update.
+      double time = 0;
+      int64_t memory = 0, weights = 0, gradients = 0, optimizer = 0, saved = 0;
+      /// Microbatches in flight at once, of each chunk.
+      int64_t kept = 0;
+
+      int64_t numLayers() const;
+    };
+    std::vector<Stage> stages;
+    unsigned slowest = 0, fullest = 0;
+    /// Schedules that were tried, the chosen one first.
+    struct Tried {
+      std::string order;
+      double step = 0;
+      int64_t memory = 0;
+      bool fits = false;
+    };
+    std::vector<Tried> tried;
+    /// With `ReportOptions::timeline`: what each stage ran when, for example
+    /// `F3` in the second chunk.
+    struct Event {
+      unsigned stage = 0;
+      std::string kind;
+      int64_t microbatch = 0, chunk = 0;
+      Picoseconds start = 0, end = 0;
+    };
+    std::vector<Event> events;
+  };
+  std::optional<Stages> stages;
+
   struct Time {
     double lower = 0, scheduled = 0, upper = 0;
     /// Time for which compute waits for collectives: scheduled - device.
@@ -459,6 +507,8 @@ struct ReportOptions {
   std::optional<int64_t> memoryLimit;
   /// Fill `Report::timeline`.
   bool timeline = false;
+  /// The stages in which the program runs; null if it has none.
+  const StagePlan *stages = nullptr;
   /// A measured time of the step, for `Report::measured`.
   std::optional<double> measuredStep;
 };

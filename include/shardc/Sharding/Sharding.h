@@ -23,6 +23,8 @@ namespace shardc {
 struct MeshAxis {
   std::string name;
   int64_t size = 1;
+  /// Its devices are the stages of a pipeline: no tensor lies on it.
+  bool isStages = false;
   bool operator==(const MeshAxis &other) const = default;
 };
 

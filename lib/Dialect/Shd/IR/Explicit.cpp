@@ -43,6 +43,13 @@ int64_t shardc::shd::separateChunks(ArrayRef<Operation *> rest) {
   return kNoChunks;
 }
 
+int64_t shardc::shd::inFlight(Value value) {
+  auto declare = value.getDefiningOp<DeclareOp>();
+  auto kept =
+      declare ? declare->getAttrOfType<IntegerAttr>(kInFlight) : IntegerAttr();
+  return kept ? kept.getInt() : 1;
+}
+
 int64_t shardc::shd::bytesOfChunk(Value value, int64_t bytes) {
   Operation *maker = value.getDefiningOp();
   auto chunks = maker ? maker->getAttrOfType<IntegerAttr>(kChunks) : nullptr;

@@ -96,7 +96,7 @@ verifyDistinct(function_ref<InFlightDiagnostic()> emitError, StringRef what,
 // Mesh
 //===----------------------------------------------------------------------===//
 
-/// `X = 4` or `X = 4 on (y, z)`.
+/// `X = 4`, `X = 4 on (y, z)`, `pp = 4 stages`.
 static ParseResult parseAxis(AsmParser &parser, MeshAxisAttr &axis) {
   SMLoc location = parser.getCurrentLocation();
   std::string name;
@@ -105,17 +105,20 @@ static ParseResult parseAxis(AsmParser &parser, MeshAxisAttr &axis) {
   if (parser.parseKeywordOrString(&name) || parser.parseEqual() ||
       parser.parseInteger(size))
     return failure();
+  bool isStages = succeeded(parser.parseOptionalKeyword("stages"));
   if (succeeded(parser.parseOptionalKeyword("on")) &&
       parseNames(parser, Delimiter::Paren, on))
     return failure();
   axis = parser.getChecked<MeshAxisAttr>(location, parser.getContext(), name,
-                                         size, on);
+                                         size, on, isStages);
   return success(axis != nullptr);
 }
 
 static void printAxis(AsmPrinter &printer, MeshAxisAttr axis) {
   printer.printKeywordOrString(axis.getName());
   printer << " = " << axis.getSize();
+  if (axis.getStages())
+    printer << " stages";
   if (axis.getOn().empty())
     return;
   printer << " on (";
@@ -138,7 +141,7 @@ void MeshAxisAttr::print(AsmPrinter &printer) const {
 
 LogicalResult MeshAxisAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    StringRef name, int64_t size,
-                                   ArrayRef<StringAttr>) {
+                                   ArrayRef<StringAttr>, bool) {
   // A1
   if (size < 1)
     return emitError() << "axis '" << name
@@ -146,6 +149,16 @@ LogicalResult MeshAxisAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   // A2
   if (name.empty())
     return emitError() << "a mesh axis must have a name";
+  return success();
+}
+
+LogicalResult PipelineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   StringRef, StringRef index, int64_t layers,
+                                   int64_t held, StringRef) {
+  // S1
+  if (layers < 1 || held < 0 || held > layers)
+    return emitError() << "a stage cannot hold " << held << " of the " << layers
+                       << " layers of '" << index << "'";
   return success();
 }
 

@@ -104,7 +104,8 @@ Mesh shd::toMesh(MeshAttr attr) {
   Mesh mesh;
   if (attr)
     for (MeshAxisAttr axis : attr.getAxes())
-      mesh.axes.push_back({axis.getName().str(), axis.getSize()});
+      mesh.axes.push_back(
+          {axis.getName().str(), axis.getSize(), axis.getStages()});
   return mesh;
 }
 
@@ -506,6 +507,7 @@ struct AttributeForm {
 static const AttributeForm attributeForms[] = {
     {kTemporary, isKind<UnitAttr>, "a unit attribute"},
     {kPhase, isKind<PhaseAttr>, "a phase"},
+    {kInFlight, isChunkNumber, "an integer of at least 1"},
     {kGroup, isKind<GroupAttr>, "a part of a fusion group"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
     {kPrologues, isGroupList, "a list of parts of fusion groups"},

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/DenseSet.h"
@@ -187,6 +188,7 @@ private:
   void takePartOf(DeclareOp input, RepeatOp repeat);
   void accumulate(UpdateOp update);
   void divideMeans();
+  void countInFlight();
   void resize();
   Value scalarOp(Function function, Value a, Value b, StringRef name);
 
@@ -576,9 +578,22 @@ void Microbatching::moveIntoRepeat(OutputOp loss) {
   llvm::for_each(updates, [&](UpdateOp update) { accumulate(update); });
 }
 
+/// What is saved of a microbatch is kept until its backward pass: the first
+/// stage, which keeps most, has so many of them.
+void Microbatching::countInFlight() {
+  std::optional<PipelineAttr> pipeline = program.getPipeline();
+  if (!pipeline)
+    return;
+  int64_t kept = keptByFirstStage(*pipeline, *numStages(program), count);
+  for (auto declare : program.getBody().getOps<DeclareOp>())
+    if (declare.getKind() == TensorKind::Saved)
+      declare->setAttr(kInFlight, builder.getI64IntegerAttr(kept));
+}
+
 LogicalResult Microbatching::run() {
-  if (count <= 1)
+  if (count <= 1 && !program.getPipeline())
     return success();
+  count = std::max<int64_t>(count, 1);
   if (failed(findInputs()) || failed(dims.spread()) || failed(check()))
     return failure();
   OutputOp loss = findLoss();
@@ -586,6 +601,7 @@ LogicalResult Microbatching::run() {
     divideMeans();
   resize();
   moveIntoRepeat(loss);
+  countInFlight();
   return success();
 }
 

@@ -95,6 +95,8 @@ int64_t separateChunks(llvm::ArrayRef<mlir::Operation *> rest);
 /// The part of a value's bytes that are there at once: of one made in chunks
 /// (kChunks), one of them.
 int64_t bytesOfChunk(mlir::Value value, int64_t bytes);
+/// Of how many microbatches a device keeps a buffer at once; 1 for others.
+int64_t inFlight(mlir::Value value);
 
 /// ` chunks 8`, ` chunks all`, or nothing: `custom<RowChunks>` of a format.
 mlir::ParseResult parseRowChunks(mlir::OpAsmParser &parser,
@@ -117,6 +119,10 @@ inline constexpr llvm::StringLiteral kOperandPins = "shd.operand_pins";
 inline constexpr llvm::StringLiteral kMade = "shd.made";
 inline constexpr llvm::StringLiteral kName = "shd.name";
 inline constexpr llvm::StringLiteral kTemporary = "shd.temporary";
+/// The schedule of a pipeline that the compiler chooses.
+inline constexpr llvm::StringLiteral kAutoOrder = "auto";
+/// On a buffer: of how many microbatches a device keeps it at once.
+inline constexpr llvm::StringLiteral kInFlight = "shd.in_flight";
 /// On a constant: the extents of whose product it is the inverse.
 inline constexpr llvm::StringLiteral kInverseOf = "shd.inverse_of";
 /// The part of a fusion group that an operation is in (GroupAttr); once costs

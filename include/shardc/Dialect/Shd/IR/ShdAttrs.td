@@ -21,14 +21,16 @@ def Shd_MeshAxisAttr : Shd_Attr<"MeshAxis", "axis"> {
   let summary = "One named axis of the mesh";
   let description = [{
     `X = 4` or, bound to physical axes of the machine by the program's author,
-    `X = 4 on (y, z)`.
+    `X = 4 on (y, z)`. `pp = 4 stages`: its devices are the stages of a pipeline,
+    and no tensor lies on it.
 
     **Constraints:**
     - (A1) The size is at least 1.
     - (A2) The name is not empty.
   }];
   let parameters = (ins StringRefParameter<"name">:$name, "int64_t":$size,
-    OptionalArrayRefParameter<"::mlir::StringAttr">:$on);
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$on,
+    DefaultValuedParameter<"bool", "false">:$stages);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -194,6 +196,27 @@ def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
     OptionalParameter<"::mlir::DictionaryAttr">:$moment_pins,
     OptionalParameter<"::mlir::DictionaryAttr">:$master_pins,
     OptionalArrayRefParameter<"::mlir::StringAttr">:$recomputed);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Shd_PipelineAttr : Shd_Attr<"Pipeline", "pipeline"> {
+  let summary = "Pipeline stages along the index of a repeat";
+  let description = [{
+    `repeat L@pp`: the devices along the mesh axis `axis` are stages, each of which
+    has consecutive iterations of the repeat over `index`, `layers` in all. Before
+    `shd-stage`, `held` is 0 and the repeat runs all of them. After it, the program
+    is that of one stage which holds `held` layers, the most of any, and has what
+    stands before and behind the repeat, too: what the first and the last stage
+    have. `order` is the schedule, as the `train` block writes it.
+
+    **Constraints:**
+    - (S1) There is at least one layer, and no stage holds more than all.
+  }];
+  let parameters = (ins StringRefParameter<"the mesh axis">:$axis,
+    StringRefParameter<"the repeat's index">:$index, "int64_t":$layers,
+    DefaultValuedParameter<"int64_t", "0">:$held,
+    StringRefParameter<"the schedule">:$order);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

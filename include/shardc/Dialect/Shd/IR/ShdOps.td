@@ -65,14 +65,17 @@ def Shd_ProgramOp : Shd_Op<"program",
     ```
     Statements run in order. Without a mesh, the compiler has yet to choose one.
     With `allow_padding`, axes need not divide the extents that they split. A
-    program with `training` becomes a step that trains its weights.
+    program with `training` becomes a step that trains its weights, one with a
+    `pipeline` runs in stages.
   }];
   let arguments = (ins StrAttr:$sym, OptionalAttr<Shd_MeshAttr>:$mesh,
     OptionalAttr<Shd_HardwareAttr>:$hardware, UnitAttr:$allow_padding,
-    OptionalAttr<Shd_TrainingAttr>:$training);
+    OptionalAttr<Shd_TrainingAttr>:$training,
+    OptionalAttr<Shd_PipelineAttr>:$pipeline);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{ $sym (`mesh` $mesh^)? (`hardware` $hardware^)?
     (`allow_padding` $allow_padding^)? (`training` $training^)?
+    (`pipeline` $pipeline^)?
     attr-dict-with-keyword $body }];
 }
 

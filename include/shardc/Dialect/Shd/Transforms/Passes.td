@@ -47,6 +47,19 @@ def ShdDifferentiate : Pass<"shd-differentiate", "::shardc::shd::ProgramOp"> {
   }];
 }
 
+def ShdStage : Pass<"shd-stage", "::shardc::shd::ProgramOp"> {
+  let summary = "Makes the program of one pipeline stage";
+  let description = [{
+    Of a program with a `pipeline`: the repeat over its index runs as many layers
+    as a stage holds at most, L / p rounded up for p stages, and what is stacked
+    along it has as many parts. What stands before and behind the repeat stays:
+    it belongs to the first and to the last stage.
+
+    Run it before `shd-differentiate`. Emits an error where there are fewer layers
+    than stages, or a layer reads its number.
+  }];
+}
+
 def ShdMicrobatch : Pass<"shd-microbatch", "::shardc::shd::ProgramOp"> {
   let summary = "Runs forward and backward pass once for each part of the batch";
   let description = [{
@@ -55,6 +68,9 @@ def ShdMicrobatch : Pass<"shd-microbatch", "::shardc::shd::ProgramOp"> {
     gradients, whose buffers are read m times and written m times. The batch
     splits with the microbatch minor, so that its sharding needs no
     communication where m divides each device's part.
+
+    A pipeline has the repeat for a single microbatch, too, and marks what is
+    saved with the number of microbatches that are in flight (`shd.in_flight`).
 
     Run it after `shd-differentiate`. Emits an error where the batch is not
     parallel until sums or means remove it, the loss is not linear in these, or m

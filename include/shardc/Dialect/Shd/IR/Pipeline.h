@@ -1,0 +1,29 @@
+//===- Pipeline.h - Facts of programs that run in stages ------*- C++ -*-===//
+
+#ifndef SHARDC_DIALECT_SHD_IR_PIPELINE_H
+#define SHARDC_DIALECT_SHD_IR_PIPELINE_H
+
+#include "shardc/Cost/PipelineSchedule.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
+
+namespace shardc::shd {
+
+/// The stages of a program with a pipeline: the size of its axis. Nothing if
+/// the mesh lacks it.
+std::optional<int64_t> numStages(ProgramOp program);
+
+/// The order that the program asks for; nothing if the compiler chooses.
+std::optional<PipelineOrder> writtenOrder(PipelineAttr pipeline);
+
+/// Runs of an operation in a step, all stages together: of one of the layers as
+/// many as there are layers, and not as a stage holds.
+double runsOfAllStages(mlir::Operation *op);
+
+/// How many microbatches the first stage, which keeps most, has in flight in
+/// the written order, or else in 1F1B.
+int64_t keptByFirstStage(PipelineAttr pipeline, int64_t stages,
+                         int64_t microbatches);
+
+} // namespace shardc::shd
+
+#endif // SHARDC_DIALECT_SHD_IR_PIPELINE_H

@@ -1,0 +1,28 @@
+//===- Stages.h - The repeat with pipeline stages --------------*- C++ -*-===//
+//
+// `repeat L@pp { ... }`: found before anything is emitted, since no tensor lies
+// on the axis of the stages.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_FRONTEND_STAGES_H
+#define SHARDC_LIB_FRONTEND_STAGES_H
+
+#include "MeshImport.h"
+#include "Source.h"
+#include "shardc/Frontend/Ast.h"
+
+namespace shardc {
+
+/// The repeat of the main file whose index lies on an axis; null if there is
+/// none, or after an error, which has been reported.
+const ast::RepeatStmt *findStages(SourceFiles &files,
+                                  llvm::ArrayRef<ast::ItemPtr> main);
+
+/// Takes the repeat's axis away from tensors; false after an error.
+bool markStages(SourceFiles &files, const ast::RepeatStmt &repeat,
+                ImportedMesh &mesh);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_FRONTEND_STAGES_H

@@ -1,0 +1,151 @@
+//===- Stages.cpp - The report of a pipeline ------------------------------===//
+//
+// The program that was planned is a stage that has everything; the report is
+// that of all stages: docs/Training.md#pipelines.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Collect.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
+#include "shardc/Report/Seconds.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+int64_t Report::Stages::Stage::numLayers() const {
+  int64_t sum = 0;
+  for (int64_t chunk : layers)
+    sum += chunk;
+  return sum;
+}
+
+/// Elements of a tensor of which each layer has a part, over all layers.
+static int64_t elementsOfAll(DeclareOp declare, PipelineAttr pipeline) {
+  int64_t elements = declare.getType().getNumElements();
+  bool isStacked =
+      declare.getStacked() > 0 &&
+      cast<StringAttr>(declare.getIndices()[0]) == pipeline.getIndex();
+  return isStacked ? elements / pipeline.getHeld() * pipeline.getLayers()
+                   : elements;
+}
+
+/// Tensors of the layers are global over all stages; what a device holds is
+/// that of the fullest one.
+static void fillTensors(PipelineAttr pipeline, const StagePlan &stages,
+                        Report &report) {
+  double held = double(pipeline.getHeld());
+  double layers = double(stages.stages[stages.fullest].numLayers());
+  for (ReportTensor &tensor : report.tensors) {
+    if (tensor.dims.empty() || tensor.dims[0].index != pipeline.getIndex() ||
+        tensor.dims[0].size != pipeline.getHeld())
+      continue;
+    tensor.dims[0].size = pipeline.getLayers();
+    tensor.dims[0].axes.push_back(pipeline.getAxis().str());
+    tensor.globalBytes *= double(pipeline.getLayers()) / held;
+    tensor.localBytes *= layers / held;
+    llvm::StringRef rest = tensor.sharding;
+    rest.consume_front("[" + pipeline.getIndex().str());
+    tensor.sharding = "[" + pipeline.getIndex().str() + "@" +
+                      pipeline.getAxis().str() + rest.str();
+  }
+}
+
+static void fillParameters(ProgramOp program, PipelineAttr pipeline,
+                           Report &report) {
+  report.parameters = report.trainedParameters = 0;
+  for (auto declare : program.getBody().getOps<DeclareOp>()) {
+    int64_t elements = elementsOfAll(declare, pipeline);
+    if (declare.getKind() == TensorKind::Weight)
+      report.parameters = saturatingAdd(report.parameters, elements);
+    if (declare.getKind() == TensorKind::Gradient)
+      report.trainedParameters =
+          saturatingAdd(report.trainedParameters, elements);
+  }
+}
+
+void shardc::fillStages(ProgramOp program, const StagePlan &plan,
+                        Report &report) {
+  PipelineAttr pipeline = *program.getPipeline();
+  Report::Stages &stages = report.stages.emplace();
+  stages.axis = pipeline.getAxis().str();
+  stages.index = pipeline.getIndex().str();
+  stages.order = toString(plan.order);
+  stages.microbatches = plan.microbatches;
+  stages.bubble = plan.run.bubble;
+  stages.transferBytes = plan.transferBytes;
+  stages.transfer = toSeconds(plan.transfer);
+  stages.slowest = plan.slowest;
+  stages.fullest = plan.fullest;
+  double flops = 0;
+  for (auto [stage, run] : llvm::zip_equal(plan.stages, plan.run.stages)) {
+    Report::Stages::Stage &shown = stages.stages.emplace_back();
+    shown.layers.assign(stage.layers.begin(), stage.layers.end());
+    shown.time = toSeconds(run.busy + (run.updateEnd - run.updateStart));
+    shown.memory = stage.memory.peak;
+    shown.weights = stage.memory.atPeak(MemoryKind::Weight);
+    shown.gradients = stage.memory.atPeak(MemoryKind::Gradient);
+    shown.optimizer = stage.memory.atPeak(MemoryKind::Optimizer);
+    shown.saved = stage.memory.atPeak(MemoryKind::Saved);
+    shown.kept = run.kept;
+    stages.matrixSeconds += stage.matrixSeconds / double(plan.stages.size());
+    flops += stage.flops / double(plan.stages.size());
+  }
+  for (const StagePlan::Tried &tried : plan.tried)
+    stages.tried.push_back({toString(tried.order), toSeconds(tried.step),
+                            tried.peak, tried.fits});
+  for (const PipelineEvent &event : plan.run.events)
+    stages.events.push_back({event.stage, toString(event.item.kind).str(),
+                             event.item.microbatch, event.item.chunk,
+                             event.start, event.end});
+
+  const PlannedStage &slowest = plan.stages[plan.slowest];
+  Picoseconds device = slowest.forward + slowest.backward + slowest.recompute +
+                       slowest.update;
+  report.time.lower = toSeconds(plan.lower);
+  report.time.scheduled = toSeconds(plan.scheduled);
+  report.time.upper = toSeconds(plan.upper);
+  report.time.device = toSeconds(device);
+  report.time.exposed = toSeconds(slowest.exposed);
+  stages.pipeline = std::max(0.0, report.time.scheduled - report.time.device -
+                                      report.time.exposed);
+  report.flops.device = slowest.flops;
+  report.flops.mean = flops;
+  fillTensors(pipeline, plan, report);
+  fillParameters(program, pipeline, report);
+}
+
+void shardc::fillStagePlan(ProgramOp program, const StagePlan &stages,
+                           std::optional<double> idealSeconds,
+                           Report &report) {
+  Report::Plan &plan = report.plan;
+  if (program->hasAttr(kPlan)) {
+    // The search proves a bound of the stage that has everything. No plan of
+    // the pipeline is faster than the model's work on all chips.
+    if (plan.status != "infeasible" || report.memory.fits)
+      plan.status = "feasible";
+    if (!report.memory.fits)
+      plan.status = "infeasible";
+    plan.value = plan.objective == "lower"   ? report.time.lower
+                 : plan.objective == "upper" ? report.time.upper
+                                             : report.time.scheduled;
+    plan.bound = plan.gap = std::nullopt;
+    if (idealSeconds && *idealSeconds > 0) {
+      double devices = 1;
+      for (const Report::Axis &axis : report.mesh)
+        devices *= double(axis.size);
+      plan.bound = *idealSeconds / devices;
+      plan.gap = std::max(0.0, plan.value / *plan.bound - 1);
+    }
+  } else {
+    plan.value = *(plan.bound = report.time.upper);
+  }
+  report.memory.withMore = std::nullopt;
+  if (!report.training)
+    return;
+  const PlannedStage &slowest = stages.stages[stages.slowest];
+  report.training->forward = toSeconds(slowest.forward);
+  report.training->backward = toSeconds(slowest.backward);
+  report.training->recompute = toSeconds(slowest.recompute);
+  report.training->update = toSeconds(slowest.update);
+}

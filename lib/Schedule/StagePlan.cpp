@@ -1,0 +1,495 @@
+//===- StagePlan.cpp - A planned program in pipeline stages ---------------===//
+//
+// One plan serves all stages: that of the program in which a stage has
+// everything (shd-stage). What a stage does in a pass is that program with the
+// time of all else set to zero and as many layers as it holds. What it keeps is
+// the program's memory without the tensors of other stages, with saved values
+// once for each microbatch in flight.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Schedule/StagePlan.h"
+#include "MemoryProfiler.h"
+#include "StageRoles.h"
+#include "StepBuilder.h"
+#include "shardc/Cost/Saturating.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
+#include "shardc/Schedule/Prices.h"
+#include <map>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+/// Chunks of layers on a stage that are tried.
+static constexpr int64_t kMostChunks = 16;
+
+int64_t PlannedStage::numLayers() const {
+  int64_t sum = 0;
+  for (int64_t chunk : layers)
+    sum += chunk;
+  return sum;
+}
+
+namespace {
+
+/// The times of one schedule.
+struct Times {
+  Picoseconds lower = 0, scheduled = 0, upper = 0, device = 0;
+};
+
+/// What part of a pass takes: of the stages with these roles, with so many
+/// layers.
+struct Share {
+  StagePass pass = StagePass::Forward;
+  StageRoles roles = kAllRoles;
+  int64_t layers = 0;
+
+  auto operator<=>(const Share &) const = default;
+};
+
+class StagePlanner {
+public:
+  StagePlanner(ProgramOp program, const CollectiveModel &model,
+               const ScheduledProgram &scheduled, int64_t memoryLimit);
+
+  std::optional<StagePlan> plan();
+
+private:
+  using Measure = Picoseconds Times::*;
+  /// Bytes of a value that crosses from one pass into another.
+  struct Crossing {
+    Value value;
+    StageRoles roles = kAllRoles;
+    /// In each layer.
+    bool isOfLayers = false;
+    PipelineKept bytes;
+  };
+
+  std::vector<PipelineOrder> orders();
+  bool checkOrder(PipelineOrder order) const;
+  StageRoles rolesOf(unsigned stage) const;
+  StageRoles rolesOf(unsigned stage, unsigned chunk, unsigned chunks) const;
+
+  const Times &timesOf(Share share);
+  void findTransfers();
+  void findCrossings();
+  PipelineWork workOf(StageRoles roles, int64_t layers, Measure measure);
+  Pipeline pipelineOf(const StagePlan &plan, Measure measure);
+  Picoseconds sharedReduction();
+
+  void divideLayers(StagePlan &plan);
+  StagePlan planOrder(PipelineOrder order);
+  void fillMemory(StagePlan &plan);
+  void fillTimes(StagePlan &plan);
+  int64_t bytesOf(Value value) const;
+  int64_t keptBytes(const StagePlan &plan, unsigned stage,
+                    const Crossing &crossing) const;
+
+  ProgramOp program;
+  const CollectiveModel &model;
+  const ScheduledProgram &scheduled;
+  int64_t memoryLimit;
+  PipelineAttr pipeline;
+  int64_t stages, count = 1;
+  bool isTraining;
+  StageMap map;
+  PlannedStep planned;
+  MemoryProfiler profiler;
+  std::map<Share, Times> known;
+  /// Values that a later pass reads, buffers among them.
+  std::vector<Crossing> crossings;
+  double transferBytes = 0;
+  Picoseconds transfer = 0;
+};
+
+StagePlanner::StagePlanner(ProgramOp program, const CollectiveModel &model,
+                           const ScheduledProgram &scheduled,
+                           int64_t memoryLimit)
+    : program(program), model(model), scheduled(scheduled),
+      memoryLimit(memoryLimit), pipeline(*program.getPipeline()),
+      stages(*numStages(program)),
+      isTraining(program.getTraining().has_value()), map(program),
+      planned(buildStep(program, model)), profiler(program) {
+  if (RepeatOp repeat = map.microbatches())
+    count = repeat.getCount();
+  findTransfers();
+  findCrossings();
+}
+
+//===----------------------------------------------------------------------===//
+// Times
+//===----------------------------------------------------------------------===//
+
+/// The first stage and the last one have more than layers.
+StageRoles StagePlanner::rolesOf(unsigned stage) const {
+  StageRoles roles = LayerRole;
+  if (stage == 0)
+    roles |= FirstRole;
+  if (int64_t(stage) + 1 == stages)
+    roles |= LastRole;
+  return roles;
+}
+
+/// The first chunk has what the first stage has, the last one what the last
+/// has.
+StageRoles StagePlanner::rolesOf(unsigned stage, unsigned chunk,
+                                 unsigned chunks) const {
+  StageRoles roles = rolesOf(stage);
+  if (chunk > 0)
+    roles &= ~FirstRole;
+  if (chunk + 1 < chunks)
+    roles &= ~LastRole;
+  return roles;
+}
+
+const Times &StagePlanner::timesOf(Share share) {
+  auto [entry, isNew] = known.try_emplace(share);
+  if (!isNew)
+    return entry->second;
+  Step step = planned.step;
+  auto isShared = [&](Operation *op) {
+    return map.passOf(op) == share.pass && (map.rolesOf(op) & share.roles);
+  };
+  for (auto [group, op] : llvm::zip_equal(step.groups, planned.groups))
+    if (!isShared(op))
+      group.time = 0;
+  for (auto [collective, op] :
+       llvm::zip_equal(step.collectives, planned.collectives))
+    if (!isShared(op))
+      collective.time = 0;
+  for (auto [body, repeat] : llvm::zip_equal(step.bodies, planned.repeats))
+    if (repeat && repeat == map.microbatches())
+      body.count = 1;
+    else if (map.isLayers(repeat))
+      body.count = share.layers;
+  Schedule schedule = shardc::schedule(step, scheduled.overlap);
+  entry->second = {schedule.lower, schedule.scheduled, schedule.upper,
+                   schedule.device};
+  return entry->second;
+}
+
+PipelineWork StagePlanner::workOf(StageRoles roles, int64_t layers,
+                                  Measure measure) {
+  return {timesOf({StagePass::Forward, roles, layers}).*measure,
+          timesOf({StagePass::Backward, roles, layers}).*measure,
+          timesOf({StagePass::Weights, roles, layers}).*measure};
+}
+
+/// The bytes of a device's part of a value.
+int64_t StagePlanner::bytesOf(Value value) const {
+  return wholeBytes(tensorShape(value.getType())
+                        .localBytes(model.mesh(),
+                                    explicitLayout(model.mesh(),
+                                                   value.getType())));
+}
+
+/// Each device of a stage sends its part of the carried values to the one of
+/// the next stage with the same other coordinates.
+void StagePlanner::findTransfers() {
+  std::optional<AxisIndex> axis = model.mesh().find(pipeline.getAxis());
+  if (!map.forward() || stages == 1 || !axis)
+    return;
+  for (Value carried : map.forward().getCarried())
+    transferBytes += double(bytesOf(carried));
+  auto fromStageBefore = [&](ArrayRef<int64_t> destination,
+                             MutableArrayRef<int64_t> source) {
+    llvm::copy(destination, source.begin());
+    source[*axis] = (source[*axis] + stages - 1) % stages;
+  };
+  transfer = toPicoseconds(
+      model.permuteCost(*axis, transferBytes, fromStageBefore).seconds());
+}
+
+/// The gradients of weights that are on the first and on the last stage are
+/// added up: each sends its own to the other one.
+Picoseconds StagePlanner::sharedReduction() {
+  double bytes = 0;
+  for (DeclareOp weight : map.sharedWeights())
+    for (auto gradient : program.getBody().getOps<DeclareOp>())
+      if (gradient.getKind() == TensorKind::Gradient &&
+          gradient.getOf() == weight.getSym())
+        bytes += double(bytesOf(gradient.getResult()));
+  std::optional<AxisIndex> axis = model.mesh().find(pipeline.getAxis());
+  if (bytes == 0 || stages == 1 || !axis)
+    return 0;
+  auto fromOtherEnd = [&](ArrayRef<int64_t> destination,
+                          MutableArrayRef<int64_t> source) {
+    llvm::copy(destination, source.begin());
+    if (source[*axis] == 0 || source[*axis] + 1 == stages)
+      source[*axis] = stages - 1 - source[*axis];
+  };
+  return toPicoseconds(
+      model.permuteCost(*axis, bytes, fromOtherEnd).seconds());
+}
+
+Pipeline StagePlanner::pipelineOf(const StagePlan &plan, Measure measure) {
+  Pipeline result;
+  result.order = plan.order;
+  result.microbatches = count;
+  result.isTraining = isTraining;
+  result.forwardTransfer = result.backwardTransfer = transfer;
+  std::optional<TrainingAttr> training = program.getTraining();
+  Picoseconds shared = sharedReduction();
+  result.stagesWait = shared > 0 || (training && training->getClip());
+  for (auto [number, stage] : llvm::enumerate(plan.stages)) {
+    PipelineStage &work = result.stages.emplace_back();
+    unsigned chunks = stage.layers.size();
+    for (auto [chunk, layers] : llvm::enumerate(stage.layers))
+      work.chunks.push_back(
+          workOf(rolesOf(number, chunk, chunks), layers, measure));
+    if (number == 0 || int64_t(number) + 1 == stages)
+      work.reduce = shared;
+    work.update =
+        timesOf({StagePass::Update, rolesOf(number), stage.numLayers()}).*
+        measure;
+  }
+  return result;
+}
+
+/// Each stage gets as many layers as make the slowest one fastest.
+void StagePlanner::divideLayers(StagePlan &plan) {
+  int64_t held = pipeline.getHeld();
+  auto total = [&](StageRoles roles) {
+    return workOf(roles, held, &Times::scheduled).total();
+  };
+  Picoseconds layers = total(LayerRole);
+  PipelineLayers work;
+  work.layers = pipeline.getLayers();
+  work.layer = layers / held;
+  work.prologue =
+      std::max<Picoseconds>(0, total(LayerRole | FirstRole) - layers);
+  work.epilogue =
+      std::max<Picoseconds>(0, total(LayerRole | LastRole) - layers);
+  for (auto &chunks : layersOfStages(work, stages, plan.order.chunks))
+    plan.stages.push_back(
+        {chunks, {{}, 0, 0, "", program.getLoc(), {}}});
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Values that a pass makes and a later one reads: buffers, which the program
+/// has for each layer, and others.
+void StagePlanner::findCrossings() {
+  if (!map.microbatches())
+    return;
+  for (auto declare : program.getBody().getOps<DeclareOp>()) {
+    if (declare.getKind() != TensorKind::Saved)
+      continue;
+    int64_t bytes = bytesOf(declare.getResult());
+    bool isStacked = map.isStacked(declare);
+    bool isForWeights =
+        llvm::any_of(declare->getUsers(), [&](Operation *user) {
+          return isa<PartOp>(user) &&
+                 llvm::any_of(user->getUsers(), [&](Operation *reader) {
+                   return map.passOf(reader) == StagePass::Weights;
+                 });
+        });
+    if (isStacked)
+      bytes /= pipeline.getHeld();
+    crossings.push_back({declare.getResult(),
+                         map.rolesOf(declare.getResult()),
+                         isStacked,
+                         {bytes, isForWeights ? bytes : 0}});
+  }
+  map.microbatches()->walk([&](Operation *op) {
+    if (isa<RepeatOp, ConstantOp, PartOp>(op))
+      return;
+    StagePass made = map.passOf(op);
+    for (Value result : op->getResults()) {
+      bool forBackward = false, forWeights = false;
+      for (Operation *user : result.getUsers()) {
+        StagePass read = map.passOf(user);
+        forBackward |= made == StagePass::Forward && read != made;
+        forWeights |= made != read && read == StagePass::Weights;
+      }
+      if (!forBackward && !forWeights)
+        continue;
+      int64_t bytes = bytesOf(result);
+      bool isOfLayers = map.isLayers(op->getParentOfType<RepeatOp>());
+      crossings.push_back(
+          {result,
+           map.rolesOf(op),
+           isOfLayers,
+           {forBackward ? bytes : 0, forWeights ? bytes : 0}});
+    }
+  });
+}
+
+/// What a stage keeps of a crossing value, all microbatches in flight together.
+int64_t StagePlanner::keptBytes(const StagePlan &plan, unsigned stage,
+                                const Crossing &crossing) const {
+  const PlannedStage &held = plan.stages[stage];
+  SmallVector<PipelineKept> kept;
+  for (auto [chunk, layers] : llvm::enumerate(held.layers)) {
+    StageRoles roles = rolesOf(stage, chunk, held.layers.size());
+    int64_t times = !(roles & crossing.roles) ? 0
+                    : crossing.isOfLayers     ? layers
+                                              : 1;
+    kept.push_back(
+        {saturatingMultiply(crossing.bytes.untilBackward, times),
+         saturatingMultiply(crossing.bytes.untilWeights, times)});
+  }
+  return peakKept(orderOf(plan.order, stage, stages, count, isTraining), kept);
+}
+
+void StagePlanner::fillMemory(StagePlan &plan) {
+  for (auto [number, stage] : llvm::enumerate(plan.stages)) {
+    StageRoles roles = rolesOf(number);
+    int64_t layers = stage.numLayers();
+    llvm::DenseMap<Value, int64_t> kept;
+    for (const Crossing &crossing : crossings)
+      kept[crossing.value] = keptBytes(plan, number, crossing);
+    StageMemory share;
+    share.bytesOf = [&](Value value, int64_t bytes) -> int64_t {
+      auto declare = value.getDefiningOp<DeclareOp>();
+      if (declare && declare.getKind() == TensorKind::Saved)
+        return kept.lookup(value);
+      if (!(map.rolesOf(value) & roles))
+        return 0;
+      if (declare && map.isStacked(declare))
+        return bytes / pipeline.getHeld() * layers;
+      return bytes;
+    };
+    // One of them is among the program's own values while its pass runs.
+    for (const Crossing &crossing : crossings)
+      if (!crossing.value.getDefiningOp<DeclareOp>()) {
+        int64_t own = (crossing.roles & roles) ? bytesOf(crossing.value) : 0;
+        share.beside.push_back(
+            {crossing.value,
+             std::max<int64_t>(0, kept.lookup(crossing.value) - own)});
+      }
+    stage.memory = profiler.profile(scheduled.issues, &share);
+    if (stage.memory.peak > plan.stages[plan.fullest].memory.peak)
+      plan.fullest = number;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The order
+//===----------------------------------------------------------------------===//
+
+bool StagePlanner::checkOrder(PipelineOrder order) const {
+  return whyIllegal(order, stages, count, pipeline.getLayers()).empty();
+}
+
+/// Those that can run and that the program leaves open.
+std::vector<PipelineOrder> StagePlanner::orders() {
+  if (std::optional<PipelineOrder> written = writtenOrder(pipeline)) {
+    std::string why =
+        whyIllegal(*written, stages, count, pipeline.getLayers());
+    if (why.empty())
+      return {*written};
+    program.emitError() << why;
+    return {};
+  }
+  std::vector<PipelineOrder> all = {{PipelineOrder::OneFOneB},
+                                    {PipelineOrder::GPipe},
+                                    {PipelineOrder::OneFOneB2},
+                                    {PipelineOrder::ZeroBubble},
+                                    {PipelineOrder::ZeroBubble2}};
+  for (int64_t chunks = 2; chunks <= kMostChunks; ++chunks)
+    all.push_back({PipelineOrder::Interleaved, chunks});
+  if (stages == 1)
+    all.resize(1);
+  llvm::erase_if(all,
+                 [&](PipelineOrder order) { return !checkOrder(order); });
+  return all;
+}
+
+StagePlan StagePlanner::planOrder(PipelineOrder order) {
+  StagePlan plan;
+  plan.order = order;
+  plan.microbatches = count;
+  plan.transferBytes = transferBytes;
+  plan.transfer = transfer;
+  divideLayers(plan);
+  plan.scheduled = simulate(pipelineOf(plan, &Times::scheduled)).step;
+  return plan;
+}
+
+/// What the report says of the chosen order.
+void StagePlanner::fillTimes(StagePlan &plan) {
+  Pipeline timed = pipelineOf(plan, &Times::scheduled);
+  plan.run = simulate(timed, /*withEvents=*/true);
+  plan.lower =
+      std::min(plan.scheduled, simulate(pipelineOf(plan, &Times::lower)).step);
+  plan.upper =
+      std::max(plan.scheduled, simulate(pipelineOf(plan, &Times::upper)).step);
+  for (auto [number, stage] : llvm::enumerate(timed.stages))
+    if (stage.perMicrobatch() > timed.stages[plan.slowest].perMicrobatch())
+      plan.slowest = number;
+  for (auto [number, stage] : llvm::enumerate(plan.stages)) {
+    StageRoles roles = rolesOf(number);
+    auto isHere = [&](Operation *op) { return map.rolesOf(op) & roles; };
+    for (auto [group, op] :
+         llvm::zip_equal(planned.step.groups, planned.groups)) {
+      if (!isHere(op))
+        continue;
+      int64_t runs = 1;
+      for (Operation *at = op->getParentOp(); at != program;
+           at = at->getParentOp())
+        if (auto repeat = dyn_cast<RepeatOp>(at))
+          runs = saturatingMultiply(runs, map.isLayers(repeat)
+                                              ? stage.numLayers()
+                                              : int64_t(repeat.getCount()));
+      GroupCost cost = groupPrice(op->getAttrOfType<GroupCostAttr>(kGroupCost));
+      stage.flops += cost.matrixFlops * double(runs);
+      stage.matrixSeconds += cost.matrixSeconds * double(runs);
+      Picoseconds time = saturatingMultiply(group.time, runs);
+      Picoseconds &sum = getPhase(op) == Phase::Recompute  ? stage.recompute
+                         : getPhase(op) == Phase::Backward ? stage.backward
+                         : getPhase(op) == Phase::Update   ? stage.update
+                                                           : stage.forward;
+      sum = saturatingAdd(sum, time);
+    }
+    const PipelineStage &work = timed.stages[number];
+    Picoseconds all = saturatingAdd(
+        saturatingMultiply(work.perMicrobatch(), count), work.update);
+    stage.exposed = std::max<Picoseconds>(
+        0, all - stage.forward - stage.backward - stage.recompute -
+               stage.update);
+  }
+}
+
+std::optional<StagePlan> StagePlanner::plan() {
+  std::vector<PipelineOrder> all = orders();
+  if (all.empty())
+    return std::nullopt;
+  std::vector<StagePlan> plans;
+  for (PipelineOrder order : all) {
+    plans.push_back(planOrder(order));
+    fillMemory(plans.back());
+  }
+  auto fits = [&](const StagePlan &plan) {
+    return plan.worstMemory().peak <= memoryLimit;
+  };
+  llvm::stable_sort(plans, [&](const StagePlan &a, const StagePlan &b) {
+    auto key = [&](const StagePlan &plan) {
+      return std::tuple(!fits(plan), fits(plan) ? 0 : plan.worstMemory().peak,
+                        plan.scheduled);
+    };
+    return key(a) < key(b);
+  });
+  StagePlan best = plans.front();
+  for (const StagePlan &plan : plans)
+    best.tried.push_back(
+        {plan.order, plan.scheduled, plan.worstMemory().peak, fits(plan)});
+  fillTimes(best);
+  return best;
+}
+
+} // namespace
+
+std::optional<StagePlan>
+shardc::planStages(ProgramOp program, const CollectiveModel &model,
+                   const ScheduledProgram &scheduled,
+                   std::optional<int64_t> memoryLimit) {
+  return StagePlanner(
+             program, model, scheduled,
+             memoryLimit.value_or(int64_t(model.machine().hbmCapacity)))
+      .plan();
+}

@@ -437,9 +437,10 @@ void Simulation::finish() {
     for (const PipelineRun::Stage &stage : result.stages)
       result.step = std::max(result.step, stage.updateEnd - stage.start);
   }
-  if (result.pipeline > 0)
-    result.bubble =
-        1 - double(pipeline.microbatches) * slowest / result.pipeline;
+  if (result.pipeline > 0) {
+    double work = saturatingMultiply(pipeline.microbatches, slowest);
+    result.bubble = std::max(0., 1 - work / result.pipeline);
+  }
   for (const std::vector<PipelineEvent> &ofStage : events)
     llvm::append_range(result.events, ofStage);
   for (const std::vector<PipelineTransfer> &ofStage : transfers)
@@ -695,9 +696,7 @@ Picoseconds LayerSplit::bottleneck() const {
 /// of these are placed; each that remains goes where it ends at the bottleneck.
 std::vector<int64_t> LayerSplit::run() const {
   Picoseconds time = bottleneck();
-  std::vector<int64_t> split(others.size(), least);
-  if (time == 0)
-    return split;
+  std::vector<int64_t> split(others.size());
   int64_t remaining = layers - allWithin(time - 1);
   for (size_t place = 0; place != others.size(); ++place) {
     split[place] = within(place, time - 1);

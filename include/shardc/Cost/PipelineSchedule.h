@@ -164,7 +164,8 @@ struct PipelineRun {
   /// makespan; otherwise a stage begins the next step as soon as it ends this
   /// one, and the step is the longest time from first start to end of one
   /// stage, or of one link, whose transfers can outlast the forwards of
-  /// inference.
+  /// inference. A sequence of steps is never slower than that; stages of
+  /// unequal times can be a little faster, where an early start was of no use.
   Picoseconds step = 0;
   /// From standstill to the last end, updates included.
   Picoseconds makespan = 0;

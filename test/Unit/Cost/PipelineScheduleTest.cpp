@@ -562,15 +562,12 @@ TEST(PipelineScheduleTest, fourStages) {
   EXPECT_EQ(simulate(equalStages(oneFOneB, 4, 8, {1, 1, 1})).step, 24 + 9);
   EXPECT_EQ(simulate(equalStages(zeroBubble, 4, 8, {1, 1, 1})).step, 24 + 3);
   EXPECT_EQ(simulate(equalStages(zeroBubble2, 4, 8, {1, 1, 1})).step, 24);
-  // Unequal, in microseconds of their table for 1.5 B parameters: F 18.522,
-  // B 18.086, W 9.337, 8 stages, 24 microbatches. ZB-H1:
-  // 24 * 45.945 + 7 * (18.522 + 18.086 - 9.337) = 1102.680 + 190.897.
-  EXPECT_EQ(simulate(equalStages(zeroBubble, 8, 24, {18522, 18086, 9337})).step,
-            1102680 + 190897);
-  // ZB-H2: 7 * (18.522 + 18.086 - 2 * 9.337) = 125.538.
-  EXPECT_EQ(
-      simulate(equalStages(zeroBubble2, 8, 24, {18522, 18086, 9337})).step,
-      1102680 + 125538);
+  // Unequal: 8 stages, 24 microbatches, F 18, B 17, W 9. ZB-H1 adds
+  // 7 (18 + 17 - 9) = 182 to 24 * 44 = 1056, ZB-H2 7 (18 + 17 - 2 * 9) = 119.
+  EXPECT_EQ(simulate(equalStages(zeroBubble, 8, 24, {18, 17, 9})).step,
+            1056 + 182);
+  EXPECT_EQ(simulate(equalStages(zeroBubble2, 8, 24, {18, 17, 9})).step,
+            1056 + 119);
 }
 
 TEST(PipelineScheduleTest, publishedBubbles) {
@@ -677,21 +674,27 @@ TEST(PipelineScheduleTest, transfersOfALinkQueue) {
 
 TEST(PipelineScheduleTest, wrappedTransfersShareTheLinkOfTwoStages) {
   // Interleaved on two stages, F 1, BW 2 a chunk, transfers of 10: gradients
-  // and wrapped activations leave stage 1 for stage 0 over one link. Stage 1:
-  // F0 ends at 12, F1 (arrived at 21) at 22: to stage 0 in [12, 22), [22, 32).
-  Pipeline pipeline = equalStages(interleaved(2), 2, 2, {1, 1, 1});
+  // and wrapped activations leave stage 1 for stage 0 over one link. Chunk 1 is
+  // marked '.
+  // Stage 0: F0 [0, 1), F1 [1, 2). Forward: F0 [1, 11), F1 [11, 21).
+  // Stage 1: F0 [11, 12), F1 [21, 22). Wrapped: F0 [12, 22), F1 [22, 32).
+  // Stage 0: F0' [22, 23), F1' [32, 33), F2 [33, 34). Forward: F0' [23, 33),
+  // F1' [33, 43), F2 [43, 53).
+  // Stage 1: F0' [33, 34), BW0' [34, 36), F1' [43, 44), BW1' [44, 46),
+  // F2 [53, 54). Back: BW0' [36, 46), BW1' [46, 56), then F2 [56, 66).
+  Pipeline pipeline = equalStages(interleaved(2), 2, 4, {1, 1, 1});
   pipeline.forwardTransfer = pipeline.backwardTransfer = 10;
   PipelineRun run = simulate(pipeline, /*withEvents=*/true);
   std::vector<PipelineTransfer> back;
   for (const PipelineTransfer &transfer : run.transfers)
     if (transfer.from == 1)
       back.push_back(transfer);
-  // Two wrapped activations, four gradients.
-  ASSERT_EQ(back.size(), 6u);
-  EXPECT_EQ(back[0].start, 12);
-  EXPECT_EQ(back[1].start, 22);
-  for (size_t i = 1; i < back.size(); ++i)
-    EXPECT_GE(back[i].start, back[i - 1].end);
+  // Four wrapped activations, eight gradients.
+  ASSERT_EQ(back.size(), 12u);
+  int64_t starts[] = {12, 22, 36, 46, 56};
+  for (size_t i = 0; i < std::size(starts); ++i)
+    EXPECT_EQ(back[i].start, starts[i]);
+  EXPECT_TRUE(back[4].item == (PipelineItem{PipelineItem::F, 2, 0}));
 }
 
 TEST(PipelineScheduleTest, moreForwardsInFlightHideTransfers) {

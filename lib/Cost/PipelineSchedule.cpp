@@ -216,7 +216,7 @@ Picoseconds PipelineStage::perMicrobatch() const {
   return sum;
 }
 
-/// What an item of this kind takes.
+/// The time of an item of this kind.
 static Picoseconds timeOf(PipelineItem::Kind kind, const PipelineWork &work) {
   switch (kind) {
   case PipelineItem::F:
@@ -231,7 +231,7 @@ static Picoseconds timeOf(PipelineItem::Kind kind, const PipelineWork &work) {
   llvm_unreachable("unknown kind of item");
 }
 
-/// What a microbatch takes on a stage: without training, its forwards.
+/// One microbatch's time on a stage: without training, its forwards.
 static Picoseconds perMicrobatch(const Pipeline &pipeline,
                                  const PipelineStage &stage) {
   if (pipeline.isTraining)
@@ -285,7 +285,7 @@ private:
   PipelineRun result;
 
   std::vector<std::vector<PipelineItem>> orders;
-  /// Of each stage: its next item, and whether it waits for the input of it.
+  /// Each stage's next item, and whether it waits for the input of it.
   std::vector<size_t> next;
   std::vector<bool> waits;
   /// Stages that can go on.
@@ -294,7 +294,7 @@ private:
   /// virtual stage.
   std::vector<Picoseconds> activations, gradients;
   /// From each stage to the next one and to the one before, the last one being
-  /// before the first. Of two stages both are one link.
+  /// before the first. Between two stages both are one link.
   std::vector<Link> links;
   std::vector<std::vector<PipelineEvent>> events;
   std::vector<std::vector<PipelineTransfer>> transfers;
@@ -540,7 +540,7 @@ private:
 
   const Pipeline &pipeline;
   int64_t numStages;
-  /// Of each stage's items: the last end, and from first start to last end.
+  /// The last end of each stage's items, and the time from first start to it.
   std::vector<Picoseconds> ends, spans;
 };
 
@@ -602,7 +602,7 @@ void Bounds::boundInference() {
   }
 }
 
-/// What the link between two stages carries, the slower direction.
+/// All transfers of the link between two stages, in the slower direction.
 Picoseconds Bounds::transfersOfLink() const {
   Picoseconds time = forwardHop();
   if (pipeline.isTraining)

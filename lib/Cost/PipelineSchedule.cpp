@@ -216,7 +216,7 @@ Picoseconds PipelineStage::perMicrobatch() const {
   return sum;
 }
 
-/// What an item of this kind takes.
+/// The time of an item of this kind.
 static Picoseconds timeOf(PipelineItem::Kind kind, const PipelineWork &work) {
   switch (kind) {
   case PipelineItem::F:
@@ -231,7 +231,7 @@ static Picoseconds timeOf(PipelineItem::Kind kind, const PipelineWork &work) {
   llvm_unreachable("unknown kind of item");
 }
 
-/// What a microbatch takes on a stage: without training, its forwards.
+/// One microbatch's time on a stage: without training, its forwards.
 static Picoseconds perMicrobatch(const Pipeline &pipeline,
                                  const PipelineStage &stage) {
   if (pipeline.isTraining)
@@ -285,7 +285,7 @@ private:
   PipelineRun result;
 
   std::vector<std::vector<PipelineItem>> orders;
-  /// Of each stage: its next item, and whether it waits for the input of it.
+  /// Each stage's next item, and whether it waits for the input of it.
   std::vector<size_t> next;
   std::vector<bool> waits;
   /// Stages that can go on.
@@ -294,7 +294,7 @@ private:
   /// virtual stage.
   std::vector<Picoseconds> activations, gradients;
   /// From each stage to the next one and to the one before, the last one being
-  /// before the first. Of two stages both are one link.
+  /// before the first. Between two stages both are one link.
   std::vector<Link> links;
   std::vector<std::vector<PipelineEvent>> events;
   std::vector<std::vector<PipelineTransfer>> transfers;
@@ -437,9 +437,10 @@ void Simulation::finish() {
     for (const PipelineRun::Stage &stage : result.stages)
       result.step = std::max(result.step, stage.updateEnd - stage.start);
   }
-  if (result.pipeline > 0)
-    result.bubble =
-        1 - double(pipeline.microbatches) * slowest / result.pipeline;
+  if (result.pipeline > 0) {
+    double work = saturatingMultiply(pipeline.microbatches, slowest);
+    result.bubble = std::max(0., 1 - work / result.pipeline);
+  }
   for (const std::vector<PipelineEvent> &ofStage : events)
     llvm::append_range(result.events, ofStage);
   for (const std::vector<PipelineTransfer> &ofStage : transfers)
@@ -539,7 +540,7 @@ private:
 
   const Pipeline &pipeline;
   int64_t numStages;
-  /// Of each stage's items: the last end, and from first start to last end.
+  /// The last end of each stage's items, and the time from first start to it.
   std::vector<Picoseconds> ends, spans;
 };
 
@@ -601,7 +602,7 @@ void Bounds::boundInference() {
   }
 }
 
-/// What the link between two stages carries, the slower direction.
+/// All transfers of the link between two stages, in the slower direction.
 Picoseconds Bounds::transfersOfLink() const {
   Picoseconds time = forwardHop();
   if (pipeline.isTraining)
@@ -695,9 +696,7 @@ Picoseconds LayerSplit::bottleneck() const {
 /// of these are placed; each that remains goes where it ends at the bottleneck.
 std::vector<int64_t> LayerSplit::run() const {
   Picoseconds time = bottleneck();
-  std::vector<int64_t> split(others.size(), least);
-  if (time == 0)
-    return split;
+  std::vector<int64_t> split(others.size());
   int64_t remaining = layers - allWithin(time - 1);
   for (size_t place = 0; place != others.size(); ++place) {
     split[place] = within(place, time - 1);

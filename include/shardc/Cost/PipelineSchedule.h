@@ -95,7 +95,7 @@ std::vector<PipelineItem> orderOf(PipelineOrder order, int64_t stage,
                                   int64_t stages, int64_t microbatches,
                                   bool isTraining);
 
-/// What one chunk of a stage takes for one microbatch.
+/// The times of one chunk of a stage for one microbatch.
 struct PipelineWork {
   Picoseconds forward = 0, backward = 0, weights = 0;
 
@@ -106,11 +106,11 @@ struct PipelineWork {
 struct PipelineStage {
   /// One entry for each chunk of the order.
   llvm::SmallVector<PipelineWork, 1> chunks;
-  /// What runs once, after the stage's last item: the reductions of its
-  /// gradients, which no other stage waits for, and the update.
+  /// The work that runs once, after the stage's last item: the reductions of
+  /// its gradients, which no other stage waits for, and the update.
   Picoseconds reduce = 0, update = 0;
 
-  /// What a microbatch takes on this stage, all chunks together, saturated.
+  /// One microbatch's time on this stage, all chunks together, saturated.
   Picoseconds perMicrobatch() const;
 };
 
@@ -164,7 +164,8 @@ struct PipelineRun {
   /// makespan; otherwise a stage begins the next step as soon as it ends this
   /// one, and the step is the longest time from first start to end of one
   /// stage, or of one link, whose transfers can outlast the forwards of
-  /// inference.
+  /// inference. A sequence of steps is never slower than that; stages of
+  /// unequal times can be a little faster, where an early start was of no use.
   Picoseconds step = 0;
   /// From standstill to the last end, updates included.
   Picoseconds makespan = 0;
@@ -185,9 +186,9 @@ struct PipelineRun {
 /// order must be legal, each stage have an entry for each of its chunks.
 PipelineRun simulate(const Pipeline &pipeline, bool withEvents = false);
 
-/// What a microbatch keeps of one chunk, in bytes or any other unit: all of it
-/// from the end of its F to the end of its B or BW, and what W reads from there
-/// to the end of W.
+/// A microbatch's kept values of one chunk, in bytes or any other unit: all of
+/// them from the end of its F to the end of its B or BW, and what W reads from
+/// there to the end of W.
 struct PipelineKept {
   int64_t untilBackward = 0, untilWeights = 0;
 };
@@ -196,17 +197,19 @@ struct PipelineKept {
 int64_t peakKept(llvm::ArrayRef<PipelineItem> items,
                  llvm::ArrayRef<PipelineKept> chunks);
 
-/// What no run can go below, without simulation; linear in stages x chunks.
+/// Lower bounds on every run, without simulation; linear in stages x chunks. A
+/// later stage fills, does its own work, and drains; nor is a run shorter
+/// than the transfers of one link.
 struct PipelineBounds {
   Picoseconds step = 0, makespan = 0, pipeline = 0;
 };
 PipelineBounds lowerBounds(const Pipeline &pipeline);
 
-/// What layers take, one like the other, for one microbatch.
+/// The times of layers, one like the other, for one microbatch.
 struct PipelineLayers {
   int64_t layers = 0;
   Picoseconds layer = 0;
-  /// What the first stage does before the first layer, and the last stage after
+  /// The first stage's work before the first layer, and the last stage's after
   /// the last one.
   Picoseconds prologue = 0, epilogue = 0;
 };

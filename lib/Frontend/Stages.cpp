@@ -25,8 +25,8 @@ static void refuseInner(SourceFiles &files,
   }
 }
 
-const ast::RepeatStmt *
-shardc::findStages(SourceFiles &files, llvm::ArrayRef<ast::ItemPtr> main) {
+const ast::RepeatStmt *shardc::findStages(SourceFiles &files,
+                                          llvm::ArrayRef<ast::ItemPtr> main) {
   const ast::RepeatStmt *found = nullptr;
   for (const ast::ItemPtr &item : main) {
     if (auto *layer = llvm::dyn_cast<ast::LayerDecl>(item.get()))
@@ -63,9 +63,8 @@ bool shardc::markStages(SourceFiles &files, const ast::RepeatStmt &repeat,
   llvm::SmallVector<shd::MeshAxisAttr> axes(mesh.attr.getAxes());
   shd::MeshAxisAttr axis = axes[*found];
   mlir::MLIRContext *context = mesh.attr.getContext();
-  axes[*found] =
-      shd::MeshAxisAttr::get(context, axis.getName(), axis.getSize(),
-                             axis.getOn(), /*stages=*/true);
+  axes[*found] = shd::MeshAxisAttr::get(context, axis.getName(), axis.getSize(),
+                                        axis.getOn(), /*stages=*/true);
   mesh.attr = shd::MeshAttr::get(context, axes);
   return true;
 }

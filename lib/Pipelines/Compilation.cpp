@@ -163,9 +163,54 @@ LogicalResult Compilation::plan() {
     }
   }
   Watching watching(module().getContext(), how);
+  bool searchesStages =
+      program().getPipeline() && how.plan.mode == OptMode::Optimize;
+  return searchesStages ? searchStages() : search();
+}
+
+/// The memory that the program of a stage that has everything may take.
+std::optional<int64_t> Compilation::limitOfStage() const {
+  std::optional<int64_t> limit = how.plan.memoryLimit;
+  if (besideStage == 0)
+    return limit;
+  if (!limit && imported.machine)
+    limit = int64_t(imported.machine->hbmCapacity);
+  return limit ? std::optional(*limit + besideStage) : std::nullopt;
+}
+
+LogicalResult Compilation::search() {
   return advance(Stage::Planned, [&](OpPassManager &manager) {
-    buildPlanPipeline(manager, how.plan);
+    PlanOptions plan = how.plan;
+    plan.memoryLimit = limitOfStage();
+    buildPlanPipeline(manager, plan);
   });
+}
+
+/// The search counts the memory of a stage that has everything: what the first
+/// stage has and what the last one has. Where that does not fit, it is planned
+/// again with as much more memory as the plan shows to be no stage's.
+LogicalResult Compilation::searchStages() {
+  OwningOpRef<ModuleOp> before = clone();
+  if (failed(search()))
+    return failure();
+  auto record = program()->getAttrOfType<DictionaryAttr>(shd::kPlan);
+  auto status = record ? record.getAs<StringAttr>("status") : StringAttr();
+  if (!status || status != "infeasible")
+    return success();
+  CompileOptions explore = how;
+  explore.verifyPasses = false;
+  Compilation trial(clone(), Stage::Planned, std::move(explore));
+  const StagePlan *stages = trial.stages();
+  if (!stages)
+    return failure();
+  besideStage = trial.schedule()->memory.peak - stages->worstMemory().peak;
+  if (besideStage <= 0) {
+    besideStage = 0;
+    return success();
+  }
+  imported.module = std::move(before);
+  reached = Stage::Imported;
+  return search();
 }
 
 LogicalResult Compilation::lower() {
@@ -187,7 +232,7 @@ const ScheduledProgram *Compilation::schedule() {
     hasFailed = true;
     return nullptr;
   }
-  scheduled = scheduleProgram(program(), context->model, how.plan.memoryLimit);
+  scheduled = scheduleProgram(program(), context->model, limitOfStage());
   return &*scheduled;
 }
 
@@ -196,8 +241,8 @@ const StagePlan *Compilation::stages() {
   if (!inTime || !program().getPipeline() || hasFailed)
     return nullptr;
   if (!inStages)
-    inStages = planStages(program(), context->model, *inTime,
-                          how.plan.memoryLimit);
+    inStages =
+        planStages(program(), context->model, *inTime, how.plan.memoryLimit);
   hasFailed = !inStages;
   return inStages ? &*inStages : nullptr;
 }

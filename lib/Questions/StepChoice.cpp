@@ -16,6 +16,7 @@
 
 #include "shardc/Questions/StepChoice.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/PlanFigures.h"
@@ -87,6 +88,8 @@ struct StepFacts {
   /// values, and the others.
   double saved = 0, others = 0;
   double operations = 1, devices = 1;
+  /// Stages of a pipeline.
+  int64_t stages = 1;
   unsigned wideAxes = 0;
   int64_t batch = 0, capacity = 0;
   std::vector<LevelStep> steps;
@@ -117,13 +120,15 @@ private:
   void close(Value value, llvm::SetVector<Operation *> &again) const;
 
   const Machine &machine;
+  /// Of a pipeline; a device has one.
+  int64_t stages;
   llvm::DenseMap<Value, std::string> names;
   llvm::MapVector<Value, KeptValue> kept;
   llvm::DenseSet<Operation *> recomputed;
 };
 
 LevelFinder::LevelFinder(shd::ProgramOp program, const Machine &machine)
-    : machine(machine) {
+    : machine(machine), stages(shd::numStages(program).value_or(1)) {
   for (auto &[value, name] : shd::recomputableValues(program))
     names[value] = name;
   program->walk([&](shd::UpdateOp update) {
@@ -132,7 +137,8 @@ LevelFinder::LevelFinder(shd::ProgramOp program, const Machine &machine)
         !names.contains(value))
       return;
     auto cost = cast<shd::CostOpInterface>(value.getDefiningOp());
-    kept[value] = {bytesOf(update.getDeclaration().getResult()),
+    kept[value] = {bytesOf(update.getDeclaration().getResult()) *
+                       double(stages),
                    cost.getFusionKind() == shd::FusionKind::Leader};
   });
 }
@@ -148,7 +154,7 @@ double LevelFinder::secondsOf(Operation *op) const {
   if (std::optional<double> peak = machine.peak(work.computeType);
       peak && work.matrixFlops > 0)
     seconds = std::max(seconds, work.matrixFlops / *peak);
-  return seconds * double(shd::executionCount(op));
+  return seconds * shd::runsOfAllStages(op);
 }
 
 /// The operations that run again to recompute a value: its own, and those of
@@ -246,11 +252,14 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   for (const MeshAxis &axis : source.mesh.axes)
     facts.wideAxes += axis.size > 1;
   facts.batch = batchOf(op);
+  facts.stages = shd::numStages(op).value_or(1);
+  double ofStage = devices / double(facts.stages);
   for (auto declare : op.getBody().getOps<shd::DeclareOp>())
     if (declare.getKind() != shd::TensorKind::Input)
       (declare.getKind() == shd::TensorKind::Saved ? facts.saved
                                                    : facts.others) +=
-          bytesOf(declare.getResult()) / devices;
+          bytesOf(declare.getResult()) *
+          double(shd::inFlight(declare.getResult())) / ofStage;
   if (!source.machine)
     return facts;
   const Machine &machine = *source.machine;
@@ -261,8 +270,8 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
     std::optional<double> peak = machine.peak(work.computeType);
     if (!peak || work.matrixFlops == 0)
       return;
-    double seconds = work.matrixFlops * double(shd::executionCount(each)) /
-                     *peak / devices * (1 - kRounding);
+    double seconds = work.matrixFlops * shd::runsOfAllStages(each) / *peak /
+                     devices * (1 - kRounding);
     facts.work += seconds;
     if (shd::getPhase(each) != shd::Phase::Recompute)
       facts.modelWork += seconds;
@@ -322,7 +331,9 @@ private:
   void listLevels();
   void listNumbers();
   Form &at(size_t number, size_t level);
+  double slowdown(size_t number) const;
   double estimate(size_t number, size_t level) const;
+  double keptBytes(size_t number, size_t level) const;
   bool isExpectedToFit(size_t number, size_t level) const;
   std::optional<size_t> propose(size_t number) const;
   bool isDone() const;
@@ -445,21 +456,34 @@ Form &StepSearch::at(size_t number, size_t level) {
   return form;
 }
 
+/// How much longer a step with a number of microbatches is than its work.
+double StepSearch::slowdown(size_t number) const {
+  double count = double(numbers[number]);
+  double bubble = double(base.stages - 1) / count;
+  return 1 + kMicrobatchCost * std::log2(count) + bubble;
+}
+
 double StepSearch::estimate(size_t number, size_t level) const {
-  return (base.modelWork + levels[level].seconds) *
-         (1 + kMicrobatchCost * std::log2(double(numbers[number])));
+  return (base.modelWork + levels[level].seconds) * slowdown(number);
+}
+
+/// Bytes that a device keeps: each microbatch's part, as often as there are
+/// microbatches in flight.
+double StepSearch::keptBytes(size_t number, size_t level) const {
+  double count = double(numbers[number]);
+  return levels[level].bytes / count * std::min(count, double(base.stages));
 }
 
 /// As far as the declared tensors and the plans so far say.
 bool StepSearch::isExpectedToFit(size_t number, size_t level) const {
-  double kept = levels[level].bytes / double(numbers[number]);
+  double kept = keptBytes(number, level);
   if (base.others + kept > double(allowed))
     return false;
   for (const auto &[key, form] : forms) {
     if (!form.plan || form.plan->fits || key.first > number ||
         key.second > level)
       continue;
-    double before = levels[form.level].bytes / double(numbers[form.number]);
+    double before = keptBytes(form.number, form.level);
     double freed = before > 0 ? form.saved * (1 - kept / before) : 0;
     if (double(form.plan->peak) - freed > double(allowed) ||
         (key.first == number && freed <= 0))
@@ -542,9 +566,7 @@ std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
     if (!level)
       continue;
     double seconds = estimate(number, *level);
-    if (best && (seconds /
-                 (1 + kMicrobatchCost * std::log2(double(numbers[number])))) >=
-                    toSeconds(best->plan->value))
+    if (best && seconds / slowdown(number) >= toSeconds(best->plan->value))
       continue;
     if (found && seconds >= least)
       continue;

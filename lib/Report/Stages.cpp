@@ -92,16 +92,16 @@ void shardc::fillStages(ProgramOp program, const StagePlan &plan,
     flops += stage.flops / double(plan.stages.size());
   }
   for (const StagePlan::Tried &tried : plan.tried)
-    stages.tried.push_back({toString(tried.order), toSeconds(tried.step),
-                            tried.peak, tried.fits});
+    stages.tried.push_back(
+        {toString(tried.order), toSeconds(tried.step), tried.peak, tried.fits});
   for (const PipelineEvent &event : plan.run.events)
     stages.events.push_back({event.stage, toString(event.item.kind).str(),
                              event.item.microbatch, event.item.chunk,
                              event.start, event.end});
 
   const PlannedStage &slowest = plan.stages[plan.slowest];
-  Picoseconds device = slowest.forward + slowest.backward + slowest.recompute +
-                       slowest.update;
+  Picoseconds device =
+      slowest.forward + slowest.backward + slowest.recompute + slowest.update;
   report.time.lower = toSeconds(plan.lower);
   report.time.scheduled = toSeconds(plan.scheduled);
   report.time.upper = toSeconds(plan.upper);
@@ -116,8 +116,7 @@ void shardc::fillStages(ProgramOp program, const StagePlan &plan,
 }
 
 void shardc::fillStagePlan(ProgramOp program, const StagePlan &stages,
-                           std::optional<double> idealSeconds,
-                           Report &report) {
+                           std::optional<double> idealSeconds, Report &report) {
   Report::Plan &plan = report.plan;
   if (program->hasAttr(kPlan)) {
     // The search proves a bound of the stage that has everything. No plan of

@@ -179,10 +179,10 @@ PipelineWork StagePlanner::workOf(StageRoles roles, int64_t layers,
 
 /// The bytes of a device's part of a value.
 int64_t StagePlanner::bytesOf(Value value) const {
-  return wholeBytes(tensorShape(value.getType())
-                        .localBytes(model.mesh(),
-                                    explicitLayout(model.mesh(),
-                                                   value.getType())));
+  return wholeBytes(
+      tensorShape(value.getType())
+          .localBytes(model.mesh(),
+                      explicitLayout(model.mesh(), value.getType())));
 }
 
 /// Each device of a stage sends its part of the carried values to the one of
@@ -220,8 +220,7 @@ Picoseconds StagePlanner::sharedReduction() {
     if (source[*axis] == 0 || source[*axis] + 1 == stages)
       source[*axis] = stages - 1 - source[*axis];
   };
-  return toPicoseconds(
-      model.permuteCost(*axis, bytes, fromOtherEnd).seconds());
+  return toPicoseconds(model.permuteCost(*axis, bytes, fromOtherEnd).seconds());
 }
 
 Pipeline StagePlanner::pipelineOf(const StagePlan &plan, Measure measure) {
@@ -263,8 +262,7 @@ void StagePlanner::divideLayers(StagePlan &plan) {
   work.epilogue =
       std::max<Picoseconds>(0, total(LayerRole | LastRole) - layers);
   for (auto &chunks : layersOfStages(work, stages, plan.order.chunks))
-    plan.stages.push_back(
-        {chunks, {{}, 0, 0, "", program.getLoc(), {}}});
+    plan.stages.push_back({chunks, {{}, 0, 0, "", program.getLoc(), {}}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -281,13 +279,12 @@ void StagePlanner::findCrossings() {
       continue;
     int64_t bytes = bytesOf(declare.getResult());
     bool isStacked = map.isStacked(declare);
-    bool isForWeights =
-        llvm::any_of(declare->getUsers(), [&](Operation *user) {
-          return isa<PartOp>(user) &&
-                 llvm::any_of(user->getUsers(), [&](Operation *reader) {
-                   return map.passOf(reader) == StagePass::Weights;
-                 });
-        });
+    bool isForWeights = llvm::any_of(declare->getUsers(), [&](Operation *user) {
+      return isa<PartOp>(user) &&
+             llvm::any_of(user->getUsers(), [&](Operation *reader) {
+               return map.passOf(reader) == StagePass::Weights;
+             });
+    });
     if (isStacked)
       bytes /= pipeline.getHeld();
     crossings.push_back({declare.getResult(),
@@ -310,11 +307,10 @@ void StagePlanner::findCrossings() {
         continue;
       int64_t bytes = bytesOf(result);
       bool isOfLayers = map.isLayers(op->getParentOfType<RepeatOp>());
-      crossings.push_back(
-          {result,
-           map.rolesOf(op),
-           isOfLayers,
-           {forBackward ? bytes : 0, forWeights ? bytes : 0}});
+      crossings.push_back({result,
+                           map.rolesOf(op),
+                           isOfLayers,
+                           {forBackward ? bytes : 0, forWeights ? bytes : 0}});
     }
   });
 }
@@ -329,9 +325,8 @@ int64_t StagePlanner::keptBytes(const StagePlan &plan, unsigned stage,
     int64_t times = !(roles & crossing.roles) ? 0
                     : crossing.isOfLayers     ? layers
                                               : 1;
-    kept.push_back(
-        {saturatingMultiply(crossing.bytes.untilBackward, times),
-         saturatingMultiply(crossing.bytes.untilWeights, times)});
+    kept.push_back({saturatingMultiply(crossing.bytes.untilBackward, times),
+                    saturatingMultiply(crossing.bytes.untilWeights, times)});
   }
   return peakKept(orderOf(plan.order, stage, stages, count, isTraining), kept);
 }
@@ -379,8 +374,7 @@ bool StagePlanner::checkOrder(PipelineOrder order) const {
 /// Those that can run and that the program leaves open.
 std::vector<PipelineOrder> StagePlanner::orders() {
   if (std::optional<PipelineOrder> written = writtenOrder(pipeline)) {
-    std::string why =
-        whyIllegal(*written, stages, count, pipeline.getLayers());
+    std::string why = whyIllegal(*written, stages, count, pipeline.getLayers());
     if (why.empty())
       return {*written};
     program.emitError() << why;
@@ -395,8 +389,7 @@ std::vector<PipelineOrder> StagePlanner::orders() {
     all.push_back({PipelineOrder::Interleaved, chunks});
   if (stages == 1)
     all.resize(1);
-  llvm::erase_if(all,
-                 [&](PipelineOrder order) { return !checkOrder(order); });
+  llvm::erase_if(all, [&](PipelineOrder order) { return !checkOrder(order); });
   return all;
 }
 
@@ -449,9 +442,9 @@ void StagePlanner::fillTimes(StagePlan &plan) {
     const PipelineStage &work = timed.stages[number];
     Picoseconds all = saturatingAdd(
         saturatingMultiply(work.perMicrobatch(), count), work.update);
-    stage.exposed = std::max<Picoseconds>(
-        0, all - stage.forward - stage.backward - stage.recompute -
-               stage.update);
+    stage.exposed =
+        std::max<Picoseconds>(0, all - stage.forward - stage.backward -
+                                     stage.recompute - stage.update);
   }
 }
 

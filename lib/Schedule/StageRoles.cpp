@@ -79,8 +79,7 @@ void StageMap::findBehind() {
   SmallVector<Operation *> work = {backwardRepeat};
   while (!work.empty())
     for (Operation *user : work.pop_back_val()->getUsers())
-      if (Operation *at =
-              bodyOf(microbatchRepeat).findAncestorOpInBlock(*user);
+      if (Operation *at = bodyOf(microbatchRepeat).findAncestorOpInBlock(*user);
           at && behindBackward.insert(at).second)
         work.push_back(at);
 }
@@ -91,10 +90,9 @@ StageRoles StageMap::rolesOf(Operation *op) const {
   for (Operation *at = op; at != program; at = at->getParentOp())
     if (auto repeat = dyn_cast<RepeatOp>(at); isLayers(repeat))
       return LayerRole;
-  Operation *at =
-      microbatchRepeat
-          ? bodyOf(microbatchRepeat).findAncestorOpInBlock(*op)
-          : nullptr;
+  Operation *at = microbatchRepeat
+                      ? bodyOf(microbatchRepeat).findAncestorOpInBlock(*op)
+                      : nullptr;
   if (!at)
     return op == microbatchRepeat ? kAllRoles : rolesOfUpdate(op);
   bool isFirst = behindBackward.contains(at) || feedsForward.contains(at);
@@ -160,11 +158,10 @@ StagePass StageMap::passOf(Operation *op) const {
                    (at != firstBackward && at->isBeforeInBlock(firstBackward));
   if (isForward)
     return StagePass::Forward;
-  bool isNeeded =
-      at == backwardRepeat
-          ? givesGradient.contains(
-                bodyOf(backwardRepeat).findAncestorOpInBlock(*op))
-          : givesGradient.contains(at);
+  bool isNeeded = at == backwardRepeat
+                      ? givesGradient.contains(
+                            bodyOf(backwardRepeat).findAncestorOpInBlock(*op))
+                      : givesGradient.contains(at);
   return isNeeded ? StagePass::Backward : StagePass::Weights;
 }
 

@@ -10,7 +10,12 @@ namespace shardc {
 
 /// Stages that have an operation or a tensor: the first one (what stands before
 /// the pipeline's repeat), all (the layers), the last one (what stands behind).
-enum StageRole : uint8_t { NoRole = 0, FirstRole = 1, LayerRole = 2, LastRole = 4 };
+enum StageRole : uint8_t {
+  NoRole = 0,
+  FirstRole = 1,
+  LayerRole = 2,
+  LastRole = 4
+};
 using StageRoles = uint8_t;
 constexpr StageRoles kAllRoles = FirstRole | LayerRole | LastRole;
 

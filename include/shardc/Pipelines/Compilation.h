@@ -129,6 +129,9 @@ public:
   llvm::LogicalResult convertToSpmd();
 
 private:
+  llvm::LogicalResult search();
+  llvm::LogicalResult searchStages();
+  std::optional<int64_t> limitOfStage() const;
   llvm::LogicalResult
   run(llvm::function_ref<void(mlir::OpPassManager &)> buildPipeline);
   llvm::LogicalResult
@@ -142,6 +145,9 @@ private:
   std::unique_ptr<PlanningContext> context;
   std::optional<ScheduledProgram> scheduled;
   std::optional<StagePlan> inStages;
+  /// What the program of a stage that has everything takes more than any stage,
+  /// and may take more than there is.
+  int64_t besideStage = 0;
 };
 
 } // namespace shardc

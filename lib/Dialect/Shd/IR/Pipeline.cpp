@@ -40,9 +40,8 @@ int64_t shd::keptByFirstStage(PipelineAttr pipeline, int64_t stages,
   if (!whyIllegal(order, stages, microbatches, pipeline.getLayers()).empty())
     order = PipelineOrder();
   SmallVector<PipelineKept> one(order.chunks, PipelineKept{1, 1});
-  int64_t chunks =
-      peakKept(orderOf(order, /*stage=*/0, stages, microbatches,
-                       /*isTraining=*/true),
-               one);
+  int64_t chunks = peakKept(orderOf(order, /*stage=*/0, stages, microbatches,
+                                    /*isTraining=*/true),
+                            one);
   return llvm::divideCeil(chunks, order.chunks);
 }

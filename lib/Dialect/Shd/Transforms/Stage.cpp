@@ -87,8 +87,8 @@ SmallVector<DeclareOp> Staging::stackedOver(RepeatOp repeat) const {
 LogicalResult Staging::run() {
   std::optional<int64_t> stages = numStages(program);
   if (!stages)
-    return program.emitError() << "the mesh has no axis '"
-                               << pipeline.getAxis() << "' for the stages";
+    return program.emitError() << "the mesh has no axis '" << pipeline.getAxis()
+                               << "' for the stages";
   if (*stages > pipeline.getLayers())
     return program.emitError()
            << "'" << pipeline.getIndex() << "' has " << pipeline.getLayers()

@@ -8,9 +8,9 @@
 #include "Importer.h"
 #include "Imports.h"
 #include "MeshImport.h"
-#include "Stages.h"
 #include "Parse.h"
 #include "PartialSumChecks.h"
+#include "Stages.h"
 #include "mlir/IR/Verifier.h"
 #include "shardc/Frontend/ProgramText.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -220,8 +220,7 @@ bool ProgramReader::readMesh() {
     return false;
   mesh = std::move(*imported);
   noteAutoMesh(decl);
-  const ast::RepeatStmt *stages =
-      findStages(files, text.files.front()->items);
+  const ast::RepeatStmt *stages = findStages(files, text.files.front()->items);
   return !stages || markStages(files, *stages, mesh);
 }
 

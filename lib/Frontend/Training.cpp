@@ -220,8 +220,8 @@ void TrainReader::takeSchedule(shd::ProgramOp program) {
     return;
   }
   program.setPipelineAttr(shd::PipelineAttr::get(
-      context, pipeline->getAxis(), pipeline->getIndex(),
-      pipeline->getLayers(), pipeline->getHeld(), order));
+      context, pipeline->getAxis(), pipeline->getIndex(), pipeline->getLayers(),
+      pipeline->getHeld(), order));
 }
 
 void TrainReader::readRemat(const ast::SettingValue &value) {

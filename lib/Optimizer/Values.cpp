@@ -195,10 +195,9 @@ void NetworkBuilder::addOwnMemory(unsigned index) {
   int64_t kept = inFlight(value.value);
   for (auto [number, label] : llvm::enumerate(variable.labels))
     if (!label.inlined)
-      addUsage(
-          variable.variable, number, value.begin, value.end,
-          kept * wholeBytes(shape.localBytes(context.mesh(),
-                                             variable.layouts[label.layout])));
+      addUsage(variable.variable, number, value.begin, value.end,
+               kept * wholeBytes(shape.localBytes(
+                          context.mesh(), variable.layouts[label.layout])));
 }
 
 /// The variable of a value's copy: label 0 is none.

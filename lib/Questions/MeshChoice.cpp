@@ -116,6 +116,9 @@ private:
   const MeshChoiceOptions &options;
   llvm::SMRange where;
   TrialRunner runner;
+  /// The network of one stage bounds no pipeline: its meshes are planned, and
+  /// nothing is ruled out.
+  bool inStages;
   std::vector<Family> families;
   /// Those of one family together.
   std::vector<Candidate> candidates;
@@ -135,9 +138,14 @@ private:
 // Candidates
 //===----------------------------------------------------------------------===//
 
+static bool isPipeline(const Program &program) {
+  auto programs = (*program.module).getOps<shd::ProgramOp>();
+  return !programs.empty() && (*programs.begin()).getPipeline();
+}
+
 /// True if the program places anything on an axis.
 static bool placesAxes(const Program &program) {
-  bool found = false;
+  bool found = isPipeline(program);
   auto look = [&](shd::ShardingAttr pin) {
     if (!pin)
       return;
@@ -175,7 +183,8 @@ MeshSearch::MeshSearch(const ProgramText &text,
             return planner;
           },
           {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
-           options.interrupted}) {
+           options.interrupted}),
+      inStages(isPipeline(probe)) {
   listCandidates(probe);
 }
 
@@ -186,9 +195,10 @@ void MeshSearch::listCandidates(const Program &probe) {
   for (MeshFamily &meshes : enumerateMeshes(*probe.machine, names)) {
     Family &family = families.emplace_back();
     family.meshes = std::move(meshes);
-    family.work =
-        operations *
-        std::pow(kWorkPerAxis, searches ? family.meshes.wideAxes() : 0);
+    unsigned wide = family.meshes.wideAxes();
+    if (inStages && wide > 0)
+      --wide; // no tensor lies on that of the stages
+    family.work = operations * std::pow(kWorkPerAxis, searches ? wide : 0);
   }
   for (size_t i = 0; i < families.size(); ++i) {
     families[i].first = candidates.size();
@@ -441,7 +451,7 @@ void MeshSearch::planUpper() {
 
 void MeshSearch::planBest() {
   std::vector<size_t> order = byPromise();
-  if (options.plan.mode == OptMode::Optimize)
+  if (options.plan.mode == OptMode::Optimize && !inStages)
     boundDevices();
   best.reset();
   planSome(std::move(order), kPlanWork, /*prunes=*/true);
@@ -543,7 +553,7 @@ size_t MeshSearch::leastPeak() const {
 }
 
 std::optional<MeshChoice> MeshSearch::run(std::string &error) {
-  bool searches = options.plan.mode == OptMode::Optimize;
+  bool searches = options.plan.mode == OptMode::Optimize && !inStages;
   if (searches)
     searchUpper();
   if (!searches || (best && options.plan.objective != Objective::Upper))

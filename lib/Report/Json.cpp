@@ -119,13 +119,13 @@ Json time(const Report::Time &time) {
 /// Sums to the time of the step as scheduled.
 Json phases(const Report &report) {
   const Report::Training &training = *report.training;
-  return {{"forward", number(training.forward)},
-          {"backward", number(training.backward)},
-          {"recompute", number(training.recompute)},
-          {"update", number(training.update)},
-          {"pipeline",
-           report.stages ? number(report.stages->pipeline) : Json(0)},
-          {"exposed", number(report.time.exposed)}};
+  return {
+      {"forward", number(training.forward)},
+      {"backward", number(training.backward)},
+      {"recompute", number(training.recompute)},
+      {"update", number(training.update)},
+      {"pipeline", report.stages ? number(report.stages->pipeline) : Json(0)},
+      {"exposed", number(report.time.exposed)}};
 }
 
 constexpr double kSecondsPerDay = 86400;

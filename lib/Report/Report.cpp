@@ -349,8 +349,8 @@ void fillFlops(ProgramOp program, const FlopsByType &work,
   report.flops.mfu = utilization(work, model, step);
   report.flops.mfuFullAttention = utilization(
       modelWorkFullAttention(program, model.machine()), model, step);
-  double executed = report.stages ? report.stages->matrixSeconds
-                                  : executedSeconds(report);
+  double executed =
+      report.stages ? report.stages->matrixSeconds : executedSeconds(report);
   report.flops.hfu = std::min(1.0, executed / step);
 }
 

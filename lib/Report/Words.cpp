@@ -198,8 +198,9 @@ std::string PlanInWords::savedText() {
 std::string PlanInWords::stagesText() {
   std::string count = std::to_string(stages->stages.size());
   return count + (count == "1" ? " pipeline stage (" : " pipeline stages (") +
-         program.getPipeline()->getAxis().str() + ", " + toString(stages->order) + ", " +
-         std::to_string(stages->microbatches) + " microbatches)";
+         program.getPipeline()->getAxis().str() + ", " +
+         toString(stages->order) + ", " + std::to_string(stages->microbatches) +
+         " microbatches)";
 }
 
 std::string PlanInWords::text() {

@@ -360,8 +360,7 @@ void MemoryProfiler::addValue(const GraphValue &value) {
   bool isView = value.kind == GraphValue::Kind::Part;
   if (!isView && !isInPlace(value, stored) && !staysOnChip(value))
     addEarly(stored, kindOf(value), value.begin, value.end,
-             inFlight(value.value) *
-                 bytesOfChunk(value.value, bytesOf(stored)),
+             inFlight(value.value) * bytesOfChunk(value.value, bytesOf(stored)),
              early);
   if (stored != value.value) {
     // As made, it is needed until what it becomes is read.

@@ -12,6 +12,7 @@
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
+#include <numeric>
 
 using namespace mlir;
 
@@ -188,6 +189,7 @@ private:
   void takePartOf(DeclareOp input, RepeatOp repeat);
   void accumulate(UpdateOp update);
   void divideMeans();
+  int64_t microbatchesOfPipeline();
   void countInFlight();
   void resize();
   Value scalarOp(Function function, Value a, Value b, StringRef name);
@@ -578,6 +580,28 @@ void Microbatching::moveIntoRepeat(OutputOp loss) {
   llvm::for_each(updates, [&](UpdateOp update) { accumulate(update); });
 }
 
+/// Where the compiler chooses the number and has not: enough to fill the stages
+/// most of the time.
+int64_t Microbatching::microbatchesOfPipeline() {
+  constexpr int64_t kPerStage = 4;
+  std::optional<int64_t> stages = numStages(program);
+  if (!stages || *stages == 1)
+    return 1;
+  int64_t batch = 0;
+  for (auto input : program.getBody().getOps<DeclareOp>())
+    if (input.getKind() == TensorKind::Input && !input.getIndices().empty())
+      for (auto [index, extent] :
+           llvm::zip_equal(input.getIndices(), input.getType().getShape()))
+        if (training.getBatch() ? index == training.getBatch()
+                                : index == input.getIndices()[0])
+          batch = std::gcd(batch, extent);
+  int64_t most = std::min(batch, kPerStage * *stages);
+  for (int64_t number = most; number > 1; --number)
+    if (batch % number == 0)
+      return number;
+  return 1;
+}
+
 /// What is saved of a microbatch is kept until its backward pass: the first
 /// stage, which keeps most, has so many of them.
 void Microbatching::countInFlight() {
@@ -593,7 +617,8 @@ void Microbatching::countInFlight() {
 LogicalResult Microbatching::run() {
   if (count <= 1 && !program.getPipeline())
     return success();
-  count = std::max<int64_t>(count, 1);
+  if (count == 0)
+    count = microbatchesOfPipeline();
   if (failed(findInputs()) || failed(dims.spread()) || failed(check()))
     return failure();
   OutputOp loss = findLoss();

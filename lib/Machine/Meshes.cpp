@@ -82,8 +82,15 @@ static size_t countWide(ArrayRef<int64_t> sizes) {
 static std::vector<Sizes> listSizes(int64_t chips, const MeshNames &names) {
   bool isOpen = names.names.empty();
   size_t slots = isOpen ? kMaxAutoAxes : names.names.size();
+  auto ofStages = find(names.names, names.ofStages);
+  bool hasStages = ofStages != names.names.end();
   std::vector<Sizes> all =
-      Factorisations(slots, isOpen || names.areAlike).of(chips);
+      Factorisations(slots, isOpen || (names.areAlike && !hasStages)).of(chips);
+  if (hasStages && names.areAlike)
+    erase_if(all, [&](Sizes sizes) {
+      sizes.erase(sizes.begin() + (ofStages - names.names.begin()));
+      return !is_sorted(sizes, std::greater<int64_t>());
+    });
   if (isOpen)
     for (Sizes &sizes : all)
       sizes.resize(countWide(sizes));
@@ -126,7 +133,9 @@ public:
             positions(mesh.size(),
                       [&](unsigned axis) { return mesh.axes[axis].size > 1; }),
             [&](unsigned a, unsigned b) {
-              return axesAreAlike && mesh.axes[a].size == mesh.axes[b].size;
+              return axesAreAlike &&
+                     mesh.axes[a].isStages == mesh.axes[b].isStages &&
+                     mesh.axes[a].size == mesh.axes[b].size;
             })) {}
 
   /// True once for bindings that are symmetric.
@@ -241,7 +250,8 @@ std::vector<MeshFamily> shardc::enumerateMeshes(const Machine &machine,
     MeshFamily family;
     for (auto [axis, size] : enumerate(sizes))
       family.mesh.axes.push_back(
-          {names.names.empty() ? defaultName(axis) : names.names[axis], size});
+          {names.names.empty() ? defaultName(axis) : names.names[axis], size,
+           !names.names.empty() && names.names[axis] == names.ofStages});
     family.bindings = distinctBindings(machine, family.mesh, names.areAlike);
     if (!family.bindings.empty())
       families.push_back(std::move(family));

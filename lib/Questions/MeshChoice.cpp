@@ -39,6 +39,8 @@ static constexpr size_t kRound = 4;
 static constexpr size_t kFewBindings = 2;
 /// So much less work is a mesh of which most labels are known to be of no use.
 static constexpr double kFewLabels = 20;
+/// Meshes of a pipeline on which the choices of the step are made, too.
+static constexpr size_t kRefined = 4;
 /// Meshes that are shown.
 static constexpr size_t kShown = 6;
 
@@ -102,6 +104,7 @@ private:
   void boundDevices();
   void planUpper();
   void planBest();
+  void refine();
   void planSome(std::vector<size_t> order, double work, bool prunes);
   void planShown();
 
@@ -119,6 +122,8 @@ private:
   /// The network of one stage bounds no pipeline: its meshes are planned, and
   /// nothing is ruled out.
   bool inStages;
+  /// Without a choice of microbatches and recomputation.
+  bool takesQuickSteps = true;
   std::vector<Family> families;
   /// Those of one family together.
   std::vector<Candidate> candidates;
@@ -138,14 +143,17 @@ private:
 // Candidates
 //===----------------------------------------------------------------------===//
 
-static bool isPipeline(const Program &program) {
-  auto programs = (*program.module).getOps<shd::ProgramOp>();
-  return !programs.empty() && (*programs.begin()).getPipeline();
+/// The axis of the pipeline's stages; empty if there are none.
+static std::string axisOfStages(const Program &program) {
+  for (shd::ProgramOp op : (*program.module).getOps<shd::ProgramOp>())
+    if (std::optional<shd::PipelineAttr> pipeline = op.getPipeline())
+      return pipeline->getAxis().str();
+  return "";
 }
 
 /// True if the program places anything on an axis.
 static bool placesAxes(const Program &program) {
-  bool found = isPipeline(program);
+  bool found = false;
   auto look = [&](shd::ShardingAttr pin) {
     if (!pin)
       return;
@@ -184,12 +192,13 @@ MeshSearch::MeshSearch(const ProgramText &text,
           },
           {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
            options.interrupted}),
-      inStages(isPipeline(probe)) {
+      inStages(!axisOfStages(probe).empty()) {
   listCandidates(probe);
 }
 
 void MeshSearch::listCandidates(const Program &probe) {
-  MeshNames names{probe.autoMesh->names, !placesAxes(probe)};
+  MeshNames names{probe.autoMesh->names, !placesAxes(probe),
+                  axisOfStages(probe)};
   double operations = countOperations(probe);
   bool searches = options.plan.mode == OptMode::Optimize;
   for (MeshFamily &meshes : enumerateMeshes(*probe.machine, names)) {
@@ -203,9 +212,10 @@ void MeshSearch::listCandidates(const Program &probe) {
   for (size_t i = 0; i < families.size(); ++i) {
     families[i].first = candidates.size();
     for (const NamedBinding &binding : families[i].meshes.bindings)
-      candidates.push_back({i, &binding,
-                            boundMesh(families[i].meshes, binding,
-                                      /*renamed=*/names.areAlike)});
+      candidates.push_back(
+          {i, &binding,
+           boundMesh(families[i].meshes, binding,
+                     /*renamed=*/names.areAlike && !inStages)});
   }
 }
 
@@ -414,6 +424,8 @@ void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
       Candidate &candidate = candidates[round[i]];
       Point point(settings.begin(), settings.end());
       point.push_back(meshSetting(candidate.mesh, where));
+      if (!takesQuickSteps)
+        static_cast<MeshPlanner &>(planner).takeFullSteps();
       if (Outcome outcome = planner.plan(Variant::at(std::move(point)));
           outcome.report)
         candidate.plan = figuresOf(*outcome.report);
@@ -446,6 +458,26 @@ void MeshSearch::planUpper() {
   for (size_t i : order)
     if (candidates[i].fits())
       offer(i, candidates[i].plan->value);
+  planSome(std::move(order), kPlanWork, /*prunes=*/true);
+}
+
+/// Chooses microbatches and recomputation on the meshes that are best without
+/// such a choice.
+void MeshSearch::refine() {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (candidates[i].fits())
+      order.push_back(i);
+  llvm::stable_sort(order, [&](size_t a, size_t b) {
+    return candidates[a].plan->value < candidates[b].plan->value;
+  });
+  if (order.empty()) // recomputation may make them fit
+    order = byPromise();
+  order.resize(std::min(order.size(), kRefined));
+  takesQuickSteps = false;
+  best.reset();
+  for (size_t i : order)
+    candidates[i].plan.reset();
   planSome(std::move(order), kPlanWork, /*prunes=*/true);
 }
 
@@ -560,7 +592,9 @@ std::optional<MeshChoice> MeshSearch::run(std::string &error) {
     planBest();
   else if (best)
     planUpper();
-  if (best)
+  if (inStages)
+    refine();
+  if (best && !inStages)
     planShown();
   if (!best) {
     // Nothing fits, or nothing is known: the plans say.

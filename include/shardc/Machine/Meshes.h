@@ -32,6 +32,9 @@ struct MeshNames {
   /// Nothing tells one axis from another but its name: sizes in descending
   /// order stand for all orders.
   bool areAlike = true;
+  /// The one with the stages of a pipeline, which is unlike all others; may be
+  /// empty.
+  std::string ofStages;
 };
 
 /// All meshes of all chips of a machine, fewer axes first, then larger sizes. A

@@ -26,6 +26,7 @@ public:
   /// Plans training steps that leave choices open in a form that is quick to
   /// find, in place of the best.
   void takeQuickSteps() { choosesSteps = false; }
+  void takeFullSteps() { choosesSteps = true; }
 
 protected:
   const ProgramText &text;

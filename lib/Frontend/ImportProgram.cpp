@@ -221,7 +221,12 @@ bool ProgramReader::readMesh() {
   mesh = std::move(*imported);
   noteAutoMesh(decl);
   const ast::RepeatStmt *stages = findStages(files, text.files.front()->items);
-  return !stages || markStages(files, *stages, mesh);
+  if (!stages)
+    return true;
+  if (!text.hasTrainBlock())
+    files.error(stages->placement->range)
+        << "pipeline stages of a program without `train` are not supported yet";
+  return markStages(files, *stages, mesh);
 }
 
 void ProgramReader::noteAutoMesh(const ast::MeshDecl *decl) {

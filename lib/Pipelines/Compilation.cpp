@@ -260,5 +260,12 @@ LogicalResult Compilation::convertToSpmd() {
     return success();
   if (failed(lower()))
     return failure();
+  if (program().getPipeline()) {
+    hasFailed = true;
+    return program().emitError(
+        "the stages of a pipeline run different programs, which cannot be "
+        "written yet; --emit-ir shows the plan of a stage that has "
+        "everything");
+  }
   return advance(Stage::Spmd, buildSpmdPipeline);
 }

@@ -374,7 +374,8 @@ void SuspectFinder::findIdleAxes() {
   });
   AxisSet used = usedBy(all);
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
-    if (mesh.axes[axis].size == 1 || (used & axisBit(axis)))
+    if (mesh.axes[axis].size == 1 || mesh.axes[axis].isStages ||
+        (used & axisBit(axis)))
       continue;
     idle |= axisBit(axis);
     Suspect suspect;

@@ -156,6 +156,7 @@ void shardc::printVerificationJson(raw_ostream &os,
   object["devices"] = verification.mesh.numDevices();
   object["mesh"] = {{"program", mesh(verification.fullMesh)},
                     {"run", mesh(verification.mesh)}};
+  object["one_stage"] = verification.isOneStage;
   object["dims"] = dims(verification);
   object["operations"] = verification.operations;
   object["memory"] = memory(verification);

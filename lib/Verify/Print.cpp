@@ -44,6 +44,10 @@ static void printFact(raw_ostream &os, StringRef label,
 }
 
 static void printSizes(raw_ostream &os, const Verification &verification) {
+  if (verification.isOneStage)
+    printFact(os, "pipeline",
+              {"one stage that has everything ran, one microbatch after the",
+               "other; the schedule of the stages was not executed"});
   const Mesh &full = verification.fullMesh, &run = verification.mesh;
   if (!run.axes.empty())
     printFact(os, "mesh",

@@ -453,17 +453,30 @@ verifyInBoth(shd::ProgramOp whole, spmd::ProgramOp device,
   return result;
 }
 
+/// Of a pipeline, one stage that has everything runs, for one microbatch after
+/// the other. True if the program was one.
+static bool takeOneStage(shd::ProgramOp program) {
+  if (!program.removePipelineAttr())
+    return false;
+  for (auto declare : program.getBody().getOps<shd::DeclareOp>())
+    declare->removeAttr(shd::kInFlight);
+  return true;
+}
+
 FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
                                            const VerifyOptions &options) {
   OwningOpRef<ModuleOp> wholeModule = imported.clone();
   OwningOpRef<ModuleOp> module = planned.clone();
   auto whole = programOf<shd::ProgramOp>(*wholeModule);
   auto explicitPlan = programOf<shd::ProgramOp>(*module);
+  bool isOneStage = takeOneStage(explicitPlan);
+  takeOneStage(whole);
   Mesh fullMesh = shd::toMesh(explicitPlan.getMeshAttr());
   std::vector<Verification::Dim> dims = dimsOf(whole);
   OwningOpRef<ModuleOp> forwardModule;
   shd::ProgramOp forward;
-  if (options.forward && options.gradients) {
+  // The loss of a stage is not that of all layers.
+  if (options.forward && options.gradients && !isOneStage) {
     forwardModule = ModuleOp(options.forward).clone();
     forward = programOf<shd::ProgramOp>(*forwardModule);
   }
@@ -506,6 +519,7 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
   result->flops = compareFlops(flops, device, result->run.work);
   if (result->flops)
     result->holds &= !result->flops->wrong;
+  result->isOneStage = isOneStage;
   result->fullMesh = fullMesh;
   for (auto [dim, before] : llvm::zip_equal(result->dims, dims))
     dim.full = before.full;

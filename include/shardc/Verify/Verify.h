@@ -47,6 +47,8 @@ struct Difference {
 
 struct Verification {
   VerifyOptions options;
+  /// Of a pipeline: a stage that has everything ran, in place of all stages.
+  bool isOneStage = false;
   /// The program's, and that on which it ran.
   Mesh fullMesh, mesh;
   /// An index of a declared tensor or a repeat.

@@ -377,6 +377,8 @@ void SuspectFinder::findIdleAxes() {
     if (mesh.axes[axis].size == 1 || (used & axisBit(axis)))
       continue;
     idle |= axisBit(axis);
+    if (mesh.axes[axis].isStages)
+      continue;
     Suspect suspect;
     suspect.kind = Suspect::Kind::IdleAxis;
     suspect.name = mesh.axes[axis].name;

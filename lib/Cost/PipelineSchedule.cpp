@@ -500,6 +500,7 @@ int64_t shardc::peakKept(llvm::ArrayRef<PipelineItem> items,
     case PipelineItem::B:
       --count.backward;
       ++count.weights;
+      peak = std::max(peak, sum());
       break;
     case PipelineItem::BW:
       --count.backward;

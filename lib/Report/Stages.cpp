@@ -64,6 +64,25 @@ static void fillParameters(ProgramOp program, PipelineAttr pipeline,
   }
 }
 
+/// What the slowest stage sends to its neighbours.
+static void fillTransfers(const StagePlan &plan, Report &report) {
+  Picoseconds time = 0;
+  double sent = 0;
+  for (const PipelineTransfer &transfer : plan.run.transfers)
+    if (transfer.from == plan.slowest) {
+      time = saturatingAdd(time, transfer.end - transfer.start);
+      sent += plan.transferBytes;
+    }
+  for (auto &[axis, seconds] : report.time.network)
+    if (axis == report.stages->axis)
+      seconds += toSeconds(time);
+  for (auto &[axis, bytes] : report.traffic.network)
+    if (axis == report.stages->axis)
+      bytes += sent;
+  for (unsigned axis : plan.transferOccupies)
+    report.time.physical[axis].second += toSeconds(time);
+}
+
 void shardc::fillStages(ProgramOp program, const StagePlan &plan,
                         Report &report) {
   PipelineAttr pipeline = *program.getPipeline();
@@ -106,11 +125,14 @@ void shardc::fillStages(ProgramOp program, const StagePlan &plan,
   report.time.scheduled = toSeconds(plan.scheduled);
   report.time.upper = toSeconds(plan.upper);
   report.time.device = toSeconds(device);
+  report.time.computeBound = toSeconds(slowest.computeBound);
+  report.time.hbmBound = toSeconds(slowest.hbmBound);
   report.time.exposed = toSeconds(slowest.exposed);
   stages.pipeline = std::max(0.0, report.time.scheduled - report.time.device -
                                       report.time.exposed);
   report.flops.device = slowest.flops;
   report.flops.mean = flops;
+  fillTransfers(plan, report);
   fillTensors(pipeline, plan, report);
   fillParameters(program, pipeline, report);
 }

@@ -378,6 +378,8 @@ void SuspectFinder::findIdleAxes() {
         (used & axisBit(axis)))
       continue;
     idle |= axisBit(axis);
+    if (mesh.axes[axis].isStages)
+      continue;
     Suspect suspect;
     suspect.kind = Suspect::Kind::IdleAxis;
     suspect.name = mesh.axes[axis].name;

@@ -711,6 +711,8 @@ void TextPrinter::printTime() {
       time.collectives > 0
           ? "compute waits; collectives take " + formatTime(time.collectives)
           : "");
+  if (report.stages)
+    add("pipeline", report.stages->pipeline, "stages wait for each other");
   add("scheduled", time.scheduled, "the sum of these");
   add("lower", time.lower,
       "perfect overlap: the operations or the busiest network");

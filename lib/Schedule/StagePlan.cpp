@@ -75,6 +75,8 @@ private:
   const Times &timesOf(Share share);
   void findTransfers();
   void findCrossings();
+  void addCrossing(Value value, StagePass made, StageRoles roles,
+                   bool isOfLayers);
   PipelineWork workOf(StageRoles roles, int64_t layers, Measure measure);
   Pipeline pipelineOf(const StagePlan &plan, Measure measure);
   Picoseconds sharedReduction();
@@ -102,6 +104,7 @@ private:
   std::vector<Crossing> crossings;
   double transferBytes = 0;
   Picoseconds transfer = 0;
+  CollectiveCost transferCost;
 };
 
 StagePlanner::StagePlanner(ProgramOp program, const CollectiveModel &model,
@@ -198,8 +201,8 @@ void StagePlanner::findTransfers() {
     llvm::copy(destination, source.begin());
     source[*axis] = (source[*axis] + stages - 1) % stages;
   };
-  transfer = toPicoseconds(
-      model.permuteCost(*axis, transferBytes, fromStageBefore).seconds());
+  transferCost = model.permuteCost(*axis, transferBytes, fromStageBefore);
+  transfer = toPicoseconds(transferCost.seconds());
 }
 
 /// The gradients of weights that are on the first and on the last stage are
@@ -293,26 +296,36 @@ void StagePlanner::findCrossings() {
                          {bytes, isForWeights ? bytes : 0}});
   }
   map.microbatches()->walk([&](Operation *op) {
-    if (isa<RepeatOp, ConstantOp, PartOp>(op))
+    if (isa<ConstantOp, PartOp>(op))
       return;
-    StagePass made = map.passOf(op);
-    for (Value result : op->getResults()) {
-      bool forBackward = false, forWeights = false;
-      for (Operation *user : result.getUsers()) {
-        StagePass read = map.passOf(user);
-        forBackward |= made == StagePass::Forward && read != made;
-        forWeights |= made != read && read == StagePass::Weights;
-      }
-      if (!forBackward && !forWeights)
-        continue;
-      int64_t bytes = bytesOf(result);
-      bool isOfLayers = map.isLayers(op->getParentOfType<RepeatOp>());
-      crossings.push_back({result,
-                           map.rolesOf(op),
-                           isOfLayers,
-                           {forBackward ? bytes : 0, forWeights ? bytes : 0}});
-    }
+    StageRoles roles = op == map.forward()    ? LastRole
+                       : op == map.backward() ? FirstRole
+                                              : map.rolesOf(op);
+    bool isOfLayers = map.isLayers(op->getParentOfType<RepeatOp>());
+    for (Value result : op->getResults())
+      addCrossing(result, map.passOf(op), roles, isOfLayers);
   });
+  // The gradient of what a layer makes, which the stage behind it sends.
+  if (RepeatOp backward = map.backward())
+    for (Value carried : backward.getBody().getArguments().drop_front())
+      addCrossing(carried, StagePass::Backward, LayerRole, /*isOfLayers=*/true);
+}
+
+void StagePlanner::addCrossing(Value value, StagePass made, StageRoles roles,
+                               bool isOfLayers) {
+  bool forBackward = false, forWeights = false;
+  for (Operation *user : value.getUsers()) {
+    StagePass read = map.passOf(user);
+    forBackward |= made == StagePass::Forward && read != made;
+    forWeights |= made != read && read == StagePass::Weights;
+  }
+  if (!forBackward && !forWeights)
+    return;
+  int64_t bytes = bytesOf(value);
+  crossings.push_back({value,
+                       roles,
+                       isOfLayers,
+                       {forBackward ? bytes : 0, forWeights ? bytes : 0}});
 }
 
 /// What a stage keeps of a crossing value, all microbatches in flight together.
@@ -377,7 +390,8 @@ std::vector<PipelineOrder> StagePlanner::orders() {
     std::string why = whyIllegal(*written, stages, count, pipeline.getLayers());
     if (why.empty())
       return {*written};
-    program.emitError() << why;
+    Operation *at = map.forward() ? map.forward().getOperation() : program;
+    at->emitError() << why;
     return {};
   }
   std::vector<PipelineOrder> all = {{PipelineOrder::OneFOneB},
@@ -399,6 +413,7 @@ StagePlan StagePlanner::planOrder(PipelineOrder order) {
   plan.microbatches = count;
   plan.transferBytes = transferBytes;
   plan.transfer = transfer;
+  plan.transferOccupies = transferCost.occupies;
   divideLayers(plan);
   plan.scheduled = simulate(pipelineOf(plan, &Times::scheduled)).step;
   return plan;
@@ -433,6 +448,9 @@ void StagePlanner::fillTimes(StagePlan &plan) {
       stage.flops += cost.matrixFlops * double(runs);
       stage.matrixSeconds += cost.matrixSeconds * double(runs);
       Picoseconds time = saturatingMultiply(group.time, runs);
+      Picoseconds &bound = cost.bound() == OpBound::Compute ? stage.computeBound
+                                                            : stage.hbmBound;
+      bound = saturatingAdd(bound, time);
       Picoseconds &sum = getPhase(op) == Phase::Recompute  ? stage.recompute
                          : getPhase(op) == Phase::Backward ? stage.backward
                          : getPhase(op) == Phase::Update   ? stage.update

@@ -158,6 +158,8 @@ StagePass StageMap::passOf(Operation *op) const {
                    (at != firstBackward && at->isBeforeInBlock(firstBackward));
   if (isForward)
     return StagePass::Forward;
+  if (op == backwardRepeat)
+    return StagePass::Backward;
   bool isNeeded = at == backwardRepeat
                       ? givesGradient.contains(
                             bodyOf(backwardRepeat).findAncestorOpInBlock(*op))

@@ -39,6 +39,7 @@ public:
   StageRoles rolesOf(mlir::Operation *op) const;
   StageRoles rolesOf(mlir::Value value) const;
   StagePass passOf(mlir::Operation *op) const;
+  shd::RepeatOp backward() const { return backwardRepeat; }
   /// A declared tensor with a part for each layer.
   bool isStacked(shd::DeclareOp declare) const;
   /// Weights that the first and the last stage have.

@@ -21,6 +21,8 @@ struct PlannedStage {
   MemoryProfile memory;
   /// Device time of all microbatches, and of the update.
   Picoseconds forward = 0, backward = 0, recompute = 0, update = 0;
+  /// The same by what bounds its operations.
+  Picoseconds computeBound = 0, hbmBound = 0;
   /// How long compute waits for collectives, the transfers between stages
   /// aside.
   Picoseconds exposed = 0;
@@ -44,6 +46,8 @@ struct StagePlan {
   /// device, and their time.
   double transferBytes = 0;
   Picoseconds transfer = 0;
+  /// Physical networks that a transfer goes over.
+  decltype(CollectiveCost::occupies) transferOccupies;
   /// The stage with the most work, and that with the most memory.
   unsigned slowest = 0, fullest = 0;
   /// All orders that were tried, if the program leaves it open; the chosen one

@@ -608,7 +608,8 @@ void Microbatching::countInFlight() {
   std::optional<PipelineAttr> pipeline = program.getPipeline();
   if (!pipeline)
     return;
-  int64_t kept = keptByFirstStage(*pipeline, *numStages(program), count);
+  int64_t kept =
+      keptByFirstStage(*pipeline, numStages(program).value_or(1), count);
   for (auto declare : program.getBody().getOps<DeclareOp>())
     if (declare.getKind() == TensorKind::Saved)
       declare->setAttr(kInFlight, builder.getI64IntegerAttr(kept));

@@ -89,13 +89,15 @@ LogicalResult Staging::run() {
   if (!stages)
     return program.emitError() << "the mesh has no axis '" << pipeline.getAxis()
                                << "' for the stages";
+  RepeatOp repeat = findRepeat();
+  if (!repeat)
+    return failure();
   if (*stages > pipeline.getLayers())
-    return program.emitError()
+    return repeat.emitError()
            << "'" << pipeline.getIndex() << "' has " << pipeline.getLayers()
            << " layers, fewer than the " << *stages << " stages of '"
            << pipeline.getAxis() << "'";
-  RepeatOp repeat = findRepeat();
-  if (!repeat || failed(checkIteration(repeat)))
+  if (failed(checkIteration(repeat)))
     return failure();
   int64_t held = llvm::divideCeil(pipeline.getLayers(), *stages);
   repeat.setCount(held);

@@ -11,6 +11,18 @@
 
 // -----
 
+// The devices along pp are the stages of a pipeline.
+// CHECK: a = #shd.mesh<[pp = 4 stages, X = 2]>, b = #shd.axis<pp = 4 stages on (y)>
+"test.op"() {a = #shd.mesh<[pp = 4 stages, X = 2]>, b = #shd.axis<pp = 4 stages on (y)>} : () -> ()
+
+// -----
+
+// Before and after shd-stage.
+// CHECK: a = #shd.pipeline<axis = "pp", index = "L", layers = 126, order = "interleaved(2)">, b = #shd.pipeline<axis = "pp", index = "L", layers = 126, held = 8, order = "1f1b">
+"test.op"() {a = #shd.pipeline<axis = "pp", index = "L", layers = 126, order = "interleaved(2)">, b = #shd.pipeline<axis = "pp", index = "L", layers = 126, held = 8, order = "1f1b">} : () -> ()
+
+// -----
+
 // Names that are not identifiers of the IR are strings.
 // CHECK: #shd.mesh<["a b" = 2]>
 "test.op"() {a = #shd.mesh<["a b" = 2]>} : () -> ()

@@ -29,6 +29,28 @@
 
 // -----
 
+// expected-error @+1 {{expected '>'}}
+"test.op"() {a = #shd.axis<pp = 4 layers>} : () -> ()
+
+// -----
+
+// S1 of a pipeline: a stage has no more than all layers
+// expected-error @+1 {{a stage cannot hold 9 of the 8 layers of 'L'}}
+"test.op"() {a = #shd.pipeline<axis = "pp", index = "L", layers = 8, held = 9, order = "1f1b">} : () -> ()
+
+// -----
+
+// S1 of a pipeline: at least one layer
+// expected-error @+1 {{a stage cannot hold 0 of the 0 layers of 'L'}}
+"test.op"() {a = #shd.pipeline<axis = "pp", index = "L", layers = 0, order = "1f1b">} : () -> ()
+
+// -----
+
+// expected-error @+1 {{a stage cannot hold -1 of the 8 layers of 'L'}}
+"test.op"() {a = #shd.pipeline<axis = "pp", index = "L", layers = 8, held = -1, order = "1f1b">} : () -> ()
+
+// -----
+
 // S2, in one dimension
 // expected-error @+1 {{axis 'X' appears twice in the sharding}}
 "test.op"() {a = #shd.sharding<[{X, X}]>} : () -> ()
@@ -170,6 +192,20 @@ shd.program "p" {
 shd.program "p" {
   // expected-error @+1 {{'shd.ring' belongs to an einsum, an all_gather or a reduce_scatter}}
   %x = shd.declare input "x" ["B"] {shd.ring = 0 : i64} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.in_flight' must be an integer of at least 1}}
+  %x = shd.declare saved "x" ["B"] {shd.in_flight = 0 : i64} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.in_flight' must be an integer of at least 1}}
+  %x = shd.declare saved "x" ["B"] {shd.in_flight = "4"} : tensor<8xf32>
 }
 
 // -----

@@ -397,12 +397,19 @@ std::optional<int64_t> tokensOfStep(ProgramOp program, const Report &report) {
 }
 
 /// The extent of the batch: of the index that the train block names, or that
-/// every input has first.
+/// every input has first. Nothing of a program whose inputs, all of real
+/// numbers, may be anything.
 std::optional<int64_t> examplesOfStep(ProgramOp program, const Report &report) {
   std::optional<TrainingAttr> training = program.getTraining();
   StringAttr named = training ? training->getBatch() : StringAttr();
   std::string batch = named ? named.str() : "";
   std::optional<int64_t> examples;
+  auto inputs = program.getBody().getOps<DeclareOp>();
+  if (llvm::none_of(inputs, [](DeclareOp declare) {
+        return declare.getKind() == TensorKind::Input &&
+               declare.getType().getElementType().isInteger();
+      }))
+    return std::nullopt;
   for (const ReportTensor &tensor : report.tensors) {
     if (tensor.kind != "input")
       continue;

@@ -675,6 +675,12 @@ void TextPrinter::printItems() {
         "what it moves; exposed: compute waits for it",
         Style::Dim, colour);
   os << '\n';
+  os.indent(2);
+  paint(os,
+        "not counted: the launch of kernels, the host's work at each step, "
+        "reading inputs, writing checkpoints",
+        Style::Dim, colour);
+  os << '\n';
 }
 
 //===----------------------------------------------------------------------===//

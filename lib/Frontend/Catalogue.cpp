@@ -129,6 +129,29 @@ std::vector<std::string> shardc::catalogueNames() {
   return names;
 }
 
+std::string shardc::likelyHardware(StringRef name) {
+  std::string small = name.lower();
+  llvm::SmallVector<StringRef> same, longer, all;
+  for (const Entry &entry : kEntries) {
+    all.push_back(entry.name);
+    if (entry.name.equals_insensitive(small))
+      same.push_back(entry.name);
+    if (entry.name.starts_with_insensitive(small))
+      longer.push_back(entry.name);
+  }
+  if (same.empty())
+    same = longer;
+  if (same.empty())
+    same.push_back(nearestName(small, all));
+  std::string text;
+  for (auto [i, each] : llvm::enumerate(same)) {
+    if (i > 0)
+      text += i + 1 == same.size() ? " or " : ", ";
+    text += ("'" + each + "'").str();
+  }
+  return text;
+}
+
 std::optional<Machine> shardc::catalogueMachine(StringRef name) {
   const ParsedEntry *entry = findEntry(name);
   return entry ? std::optional(entry->machine) : std::nullopt;

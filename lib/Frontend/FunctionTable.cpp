@@ -89,6 +89,8 @@ static const std::vector<FunctionInfo> &table() {
       elementwise("square", Function::Square, kUnary, "square(x)"),
       elementwise("abs", Function::Abs, kUnary, "abs(x)"),
       elementwise("neg", Function::Neg, kUnary, "neg(x)"),
+      elementwise("stop_gradient", Function::StopGradient, kUnary,
+                  "stop_gradient(x)"),
       elementwise("maximum", Function::Maximum, kBinary, "maximum(a, b)"),
       elementwise("minimum", Function::Minimum, kBinary, "minimum(a, b)"),
       elementwise("where", Function::Where, kWhere, "where(cond, a, b)"),

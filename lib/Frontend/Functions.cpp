@@ -24,7 +24,9 @@ void Importer::reportUnknownFunction(const Expr &call) {
   std::vector<llvm::StringRef> names = functionNames();
   for (const ast::LayerDecl *layer : layerOrder)
     names.push_back(layer->name.text);
-  if (auto near = likelyName(call.name, names))
+  if (auto type = likelyElementType(call.name))
+    diag.attachNote() << "did you mean '" << *type << "'?";
+  else if (auto near = likelyName(call.name, names))
     diag.attachNote() << "did you mean '" << *near << "'?";
 }
 
@@ -299,6 +301,8 @@ static std::optional<Scalar> fold(shd::Function function,
     return x[0].isNegative() ? -x[0] : x[0];
   case shd::Function::Neg:
     return -x[0];
+  case shd::Function::StopGradient:
+    return x[0];
   case shd::Function::Maximum:
     return x[0].value() < x[1].value() ? x[1] : x[0];
   case shd::Function::Minimum:

@@ -165,12 +165,6 @@ mlir::InFlightDiagnostic Describer::report(const MachineError &error) {
 // Declarations
 //===----------------------------------------------------------------------===//
 
-static std::string nearestCatalogueName(StringRef name) {
-  std::vector<std::string> names = catalogueNames();
-  std::vector<StringRef> candidates(names.begin(), names.end());
-  return nearestName(name, candidates).str();
-}
-
 /// Removes the field at `where`; false if that is none.
 static bool removeField(HardwareDescription &description, unsigned where) {
   auto removeFrom = [&](std::vector<HardwareField> &fields) {
@@ -193,8 +187,8 @@ std::optional<Machine> shardc::importMachine(SourceFiles &files,
     files.error(decl.name.range)
             .append("unknown hardware '", decl.name.text, "'")
             .attachNote()
-        << "did you mean '" << nearestCatalogueName(decl.name.text)
-        << "'? --list-hardware prints the catalogue";
+        << "did you mean " << likelyHardware(decl.name.text)
+        << "? --list-hardware prints the catalogue";
     return std::nullopt;
   }
   Describer describer(files);
@@ -215,8 +209,8 @@ std::optional<Machine> shardc::importMachine(SourceFiles &files,
         diagnostic.attachNote(files.location(decl.name.range))
             << "'" << decl.name.text
             << "' is not in the catalogue, so this is a new machine; the "
-               "nearest name is '"
-            << nearestCatalogueName(decl.name.text) << "'";
+               "nearest name is "
+            << likelyHardware(decl.name.text);
     }
     if (!wrongField)
       return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include "Names.h"
 #include "shardc/Machine/Machine.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace shardc;
 
@@ -47,4 +48,23 @@ shardc::likelyName(llvm::StringRef name,
   if (nearest.empty())
     return std::nullopt;
   return nearest.str();
+}
+
+std::optional<llvm::StringRef> shardc::likelyElementType(llvm::StringRef name) {
+  llvm::StringRef type =
+      llvm::StringSwitch<llvm::StringRef>(name.lower())
+          .Cases({"bfloat16", "bf16"}, "bf16")
+          .Cases({"float32", "fp32", "float", "f32"}, "f32")
+          .Cases({"float16", "fp16", "half", "f16"}, "f16")
+          .Cases({"float64", "fp64", "double", "f64"}, "f64")
+          .Cases({"float8", "fp8", "float8_e4m3fn", "f8"}, "f8e4m3")
+          .Case("float8_e5m2", "f8e5m2")
+          .Cases({"float4", "fp4", "f4"}, "f4e2m1")
+          .Cases({"i32", "int", "int64", "i64", "s32"}, "int32")
+          .Cases({"i16", "s16"}, "int16")
+          .Cases({"i8", "s8"}, "int8")
+          .Cases({"u8", "byte"}, "uint8")
+          .Cases({"i1", "boolean", "pred"}, "bool")
+          .Default("");
+  return type.empty() ? std::nullopt : std::optional(type);
 }

@@ -42,6 +42,9 @@ std::string counted(size_t count, llvm::StringRef noun);
 std::optional<std::string>
 likelyName(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> candidates);
 
+/// The element type that other frameworks call `name`.
+std::optional<llvm::StringRef> likelyElementType(llvm::StringRef name);
+
 } // namespace shardc
 
 #endif // SHARDC_LIB_FRONTEND_NAMES_H

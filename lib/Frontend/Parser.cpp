@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AstBuilder.h"
+#include "Names.h"
 #include "Parse.h"
 #include "Tokens.h"
 #include "shardc/Frontend/Frontend.h"
@@ -353,6 +354,7 @@ private:
   void reportCharacter(size_t token);
   void reportUnexpected(size_t token);
   void reportNoItem();
+  void noteHabit(mlir::InFlightDiagnostic &diagnostic, size_t token);
   void noteOpenBracket(mlir::InFlightDiagnostic &diagnostic, size_t token);
   std::string spelled(size_t token);
   size_t bodyAfter(size_t error) const;
@@ -632,8 +634,12 @@ void TextParser::report(const SyntaxError &error) {
   if (error.expected.count(ShdParser::ID) && !tokens.startsLine(error.token) &&
       isReservedWord(tokens.type(error.token)))
     diagnostic.attachNote() << spelled(error.token) << " is a reserved word";
-  if (error.expected.count(ShdParser::TYPE) &&
-      !error.expected.count(ShdParser::LPAREN))
+  noteHabit(diagnostic, error.token);
+  std::optional<StringRef> type = likelyElementType(tokens.text(error.token));
+  if (error.expected.count(ShdParser::TYPE) && type)
+    diagnostic.attachNote() << "did you mean '" << *type << "'?";
+  else if (error.expected.count(ShdParser::TYPE) &&
+           !error.expected.count(ShdParser::LPAREN))
     diagnostic.attachNote()
         << "element types are f64 f32 tf32 f16 bf16 f8e4m3 f8e5m2 f4e2m1 int32 "
            "int16 int8 int4 uint8 bool";
@@ -689,11 +695,31 @@ void TextParser::reportCharacter(size_t token) {
                << tokens.getBuffer().substr(tokens[token].offset,
                                             llvm::getNumBytesForUTF8(first))
                << "'";
+  if (first == '#')
+    diagnostic.attachNote() << "comments begin with //";
 }
 
 void TextParser::reportUnexpected(size_t token) {
-  if (!reportBadToken(token))
-    files.error(tokens.range(token)) << "unexpected " << spelled(token);
+  if (reportBadToken(token))
+    return;
+  mlir::InFlightDiagnostic diagnostic = files.error(tokens.range(token));
+  diagnostic << "unexpected " << spelled(token);
+  noteHabit(diagnostic, token);
+}
+
+/// What other languages write, and this one does otherwise.
+void TextParser::noteHabit(mlir::InFlightDiagnostic &diagnostic, size_t token) {
+  if (token == 0)
+    return;
+  uint32_t type = tokens.type(token), before = tokens.type(token - 1);
+  if (type == ShdParser::AT &&
+      (isName(before) || before == ShdParser::RBRACKET))
+    diagnostic.attachNote()
+        << "`*` multiplies matrices, too: `x[B, D] * W[D, F]` sums over D "
+           "where the left side lacks it";
+  if (type == ShdParser::DOT && isName(before) &&
+      tokens.range(token - 1).End == tokens.range(token).Start)
+    diagnostic.attachNote() << "names have letters, digits and '_', no dots";
 }
 
 /// Reports a token that no item begins with.

@@ -10,6 +10,8 @@
 #include "shardc/Cost/PipelineSchedule.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/GlobPattern.h"
+#include <cmath>
 
 using namespace shardc;
 
@@ -27,6 +29,10 @@ public:
   void saveOnlyNamed() { savesSome = true; }
   /// Finds the weights that `frozen` names.
   void freeze(llvm::ArrayRef<llvm::StringRef> weights);
+  /// True if no placing before says the same of a tensor.
+  bool isNewPlacing(const ast::Placing &placing, llvm::StringRef tensor);
+  /// True if the optimizer keeps what the placing is of.
+  bool keeps(const ast::Placing &placing, mlir::Type weight);
   void pin(llvm::StringRef what, llvm::StringRef name, shd::ShardingAttr pin) {
     (what == "gradient"  ? gradientPins
      : what == "moments" ? momentPins
@@ -38,7 +44,10 @@ public:
   void takeSchedule(shd::ProgramOp program);
 
 private:
-  bool isNew(const ast::Name &name);
+  /// False, after the error `twice`, if something with the same key has been
+  /// read.
+  bool isNew(llvm::StringRef key, llvm::SMRange range,
+             const llvm::Twine &twice);
   const ast::SettingValue *only(const ast::Setting &setting);
   void refuse(const ast::SettingValue &value, const llvm::Twine &expected);
   void readType(const ast::Setting &setting, mlir::Type &type);
@@ -85,13 +94,41 @@ private:
   mlir::Type f32() { return mlir::Float32Type::get(context); }
 };
 
-bool TrainReader::isNew(const ast::Name &name) {
-  auto [it, inserted] = seen.try_emplace(name.text, name.range);
+bool TrainReader::isNew(llvm::StringRef key, llvm::SMRange range,
+                        const llvm::Twine &twice) {
+  auto [it, inserted] = seen.try_emplace(key, range);
   if (inserted)
     return true;
-  auto diag = files.error(name.range)
-              << "'" << name.text << "' is set twice in the train block";
+  auto diag = files.error(range) << twice.str();
   diag.attachNote(files.location(it->second)) << "first here";
+  return false;
+}
+
+bool TrainReader::isNewPlacing(const ast::Placing &placing,
+                               llvm::StringRef tensor) {
+  return isNew((placing.what.text + " " + tensor).str(), placing.tensor.range,
+               "'" + placing.what.text + " " + tensor +
+                   "' stands twice in the train block");
+}
+
+bool TrainReader::keeps(const ast::Placing &placing, mlir::Type weight) {
+  llvm::StringRef what = placing.what.text;
+  bool isMoments = what == "moments";
+  if (!isMoments && what != "master")
+    return true;
+  mlir::Type kept = isMoments ? moments : master;
+  if (kept && (isMoments ||
+               kept.getIntOrFloatBitWidth() > weight.getIntOrFloatBitWidth()))
+    return true;
+  auto error = files.error(placing.what.range);
+  if (isMoments)
+    error << "the optimizer keeps no moments that `moments "
+          << placing.tensor.text << "` could place";
+  else
+    error << "'" << placing.tensor.text << "' has no master copy that `master "
+          << placing.tensor.text << "` could place: "
+          << (master ? "its own type is as wide as the optimizer's"
+                     : "the optimizer keeps none");
   return false;
 }
 
@@ -134,6 +171,10 @@ std::optional<double> TrainReader::real(const ast::SettingValue &value,
     result = double(*integer);
   } else if (llvm::StringRef(digits).getAsDouble(result)) {
     refuse(value, "a number");
+    return std::nullopt;
+  }
+  if (!std::isfinite(result)) {
+    refuse(value, "a finite number");
     return std::nullopt;
   }
   if (result > 0 || (!isPositive && result >= 0))
@@ -181,7 +222,9 @@ void TrainReader::readOptimizer(const ast::SettingValue &value) {
   if (optimizer == shd::Optimizer::Sgd)
     decay = 0;
   for (const auto &[key, argument] : value.arguments)
-    readArgument(key, argument);
+    if (isNew((name + "(" + key.text).str(), key.range,
+              "'" + key.text + "' of '" + name + "' is given twice"))
+      readArgument(key, argument);
 }
 
 void TrainReader::readMicrobatches(const ast::SettingValue &value) {
@@ -248,8 +291,15 @@ void TrainReader::readFrozen(const ast::Setting &setting) {
       frozenNames.push_back(&value);
       continue;
     }
-    if (!(text.consume_front("\"") && text.consume_back("\"")))
+    if (!(text.consume_front("\"") && text.consume_back("\""))) {
       refuse(value, "the name of a weight, or a pattern in quotes");
+      continue;
+    }
+    if (auto pattern = llvm::GlobPattern::create(text); !pattern) {
+      files.error(value.range)
+          << "invalid pattern: " << llvm::toString(pattern.takeError());
+      continue;
+    }
     frozen.push_back(mlir::StringAttr::get(context, text));
   }
 }
@@ -265,7 +315,8 @@ void TrainReader::refuseUnbuilt(const ast::Setting &setting,
 
 void TrainReader::read(const ast::Setting &setting) {
   llvm::StringRef name = setting.name.text;
-  if (!isNew(setting.name))
+  if (!isNew(name, setting.name.range,
+             "'" + name + "' is set twice in the train block"))
     return;
   if (name == "frozen")
     return readFrozen(setting);
@@ -445,10 +496,13 @@ void Importer::importPlacing(const ast::Placing &placing,
     known.push_back(full);
     if (!isCalled(full, name))
       continue;
+    isFound = true;
+    if (!reader.isNewPlacing(placing, full) ||
+        (ofWeight && !reader.keeps(placing, type.getElementType())))
+      return;
     auto pin = pinOf(files, placements, placing, type);
     if (mlir::failed(pin))
       return;
-    isFound = true;
     if (!ofWeight)
       reader.save(full, *pin ? mlir::Attribute(*pin)
                              : mlir::UnitAttr::get(builder.getContext()));
@@ -457,6 +511,16 @@ void Importer::importPlacing(const ast::Placing &placing,
   }
   if (isFound)
     return;
+  if (what == "save")
+    for (auto declare : program.getBody().getOps<shd::DeclareOp>())
+      if (isCalled(declare.getSym(), name)) {
+        llvm::StringRef kind = stringifyTensorKind(declare.getKind());
+        files.error(placing.tensor.range)
+            << "'" << name << "' is " << (kind == "input" ? "an " : "a ")
+            << kind << ", which is always kept; `save` names values that "
+            << "statements make";
+        return;
+      }
   auto diag = files.error(placing.tensor.range)
               << "no " << (ofWeight ? "weight" : "value") << " is called '"
               << name << "'";

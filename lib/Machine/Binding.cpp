@@ -1,8 +1,9 @@
 //===- Binding.cpp - Where mesh axes lie on the machine -------------------===//
 //
 // Binds logical mesh axes to parts of physical axes: as the program says, else
-// to whole physical axes in order where the sizes allow, else row-major with
-// the last mesh axis innermost (docs/Language.md#3-machine-and-mesh).
+// to whole physical axes in order where the sizes allow, else those that a
+// torus has the like of to whole axes and the others row-major with the last
+// mesh axis innermost (docs/Language.md#3-machine-and-mesh).
 //
 //===----------------------------------------------------------------------===//
 
@@ -127,7 +128,9 @@ private:
   bool needsPlace(AxisIndex axis) const { return mesh.axes[axis].size > 1; }
   bool isBound(AxisIndex axis) const { return !requests[axis].on.empty(); }
   SmallVector<AxisIndex, 8> placementOrder() const;
+  unsigned slowestNeeded() const;
   bool matchWholeAxes();
+  bool matchSomeAxes();
   void allowAll(bool alsoNamed);
 
   const Machine &machine;
@@ -232,9 +235,8 @@ SmallVector<AxisIndex, 8> Binder::placementOrder() const {
   return order;
 }
 
-/// Binds the unbound mesh axes to whole physical axes in order, if every one
-/// has its like. Slower networks than the mesh needs are left alone.
-bool Binder::matchWholeAxes() {
+/// The slowest network that the unbound mesh axes need.
+unsigned Binder::slowestNeeded() const {
   int64_t devices = 1;
   for (unsigned axis = 0; axis < mesh.size(); ++axis)
     if (!isBound(axis))
@@ -249,6 +251,13 @@ bool Binder::matchWholeAxes() {
     chips *= physical[index].size;
     slowest = physical[index].network;
   }
+  return slowest;
+}
+
+/// Binds the unbound mesh axes to whole physical axes in order, if every one
+/// has its like. Slower networks than the mesh needs are left alone.
+bool Binder::matchWholeAxes() {
+  unsigned slowest = slowestNeeded();
   SmallVector<Candidates, 4> matched = candidates;
   unsigned next = 0;
   for (unsigned axis = 0; axis < mesh.size(); ++axis) {
@@ -264,6 +273,36 @@ bool Binder::matchWholeAxes() {
   }
   candidates = std::move(matched);
   return true;
+}
+
+/// Binds the unbound mesh axes that have their like in a torus to whole axes of
+/// it, and lets the others share the rest; false if none has.
+bool Binder::matchSomeAxes() {
+  unsigned slowest = slowestNeeded();
+  SmallVector<bool, 4> isTaken(isNamed);
+  SmallVector<std::optional<unsigned>, 4> whole(mesh.size());
+  bool isAny = false;
+  for (unsigned axis = 0; axis < mesh.size(); ++axis)
+    for (unsigned index = 0; index < physical.size() && !whole[axis]; ++index)
+      if (!isBound(axis) && needsPlace(axis) && !isTaken[index] &&
+          physical[index].network <= slowest &&
+          physical[index].size == mesh.axes[axis].size &&
+          machine.networks[physical[index].network].kind ==
+              Network::Kind::Torus) {
+        whole[axis] = index;
+        isTaken[index] = isAny = true;
+      }
+  for (unsigned axis = 0; axis < mesh.size(); ++axis) {
+    if (isBound(axis))
+      continue;
+    candidates[axis].clear();
+    if (whole[axis])
+      candidates[axis] = {*whole[axis]};
+    for (unsigned index = physical.size(); index-- > 0;)
+      if (!whole[axis] && !isTaken[index])
+        candidates[axis].push_back(index);
+  }
+  return isAny;
 }
 
 /// Lets the unbound mesh axes take any physical axis, innermost first.
@@ -307,7 +346,8 @@ MachineOr<MeshBinding> Binder::bind() {
     return *error;
   SmallVector<AxisIndex, 8> order = placementOrder();
   bool isWhole = matchWholeAxes();
-  if (!isWhole)
+  if (!isWhole &&
+      !(matchSomeAxes() && Packer(mesh, physical, order, candidates).pack()))
     allowAll(/*alsoNamed=*/false);
   Packer strict(mesh, physical, order, candidates);
   bool isPacked = strict.pack();

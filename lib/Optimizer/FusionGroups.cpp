@@ -489,6 +489,19 @@ static bool addsToWhole(Operation *op, const GroupInfo &group,
          (indices.empty() || llvm::any_of(op->getOperands(), isCarried));
 }
 
+/// An addition of gradients that several leaders make of one value.
+static bool addsProducts(Value value) {
+  auto add = value.getDefiningOp<ElementwiseOp>();
+  return add && add.getFunction() == Function::Add &&
+         getPhase(add) == Phase::Backward &&
+         llvm::all_of(add.getInputs(), [](Value operand) {
+           Operation *maker = operand.getDefiningOp();
+           return maker &&
+                  ((isa<CostOpInterface>(maker) && isLeaderOp(maker)) ||
+                   addsProducts(operand));
+         });
+}
+
 /// The group must cover the operation's indices, must not have to run both
 /// before and after another group or a repeat, and pins must leave a strategy
 /// to share. Of what the leader makes, the operation reads the first result
@@ -511,8 +524,11 @@ bool GroupAssigner::join(Operation *op, unsigned number,
     auto it = groupOf.find(maker);
     if (it == groupOf.end())
       continue;
-    // A buffer is written when a kernel ends.
+    // A buffer is written when a kernel ends. So does a sum of products: in one
+    // kernel with what follows, which shares one strategy, each product would
+    // have to be a whole sum; apart, the sum of partial sums is moved once.
     bool isApart = maker != operand.getDefiningOp() ||
+                   (addsProducts(operand) && !addsProducts(op->getResult(0))) ||
                    (isLeaderOp(maker) && operand != groupValue(maker));
     if (it->second == number ? isApart
                              : readsTransitively(it->second, number, seen))

@@ -6,6 +6,7 @@
 #include "shardc/Optimizer/Domain.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Pipelines/Compilation.h"
+#include "shardc/Report/Seconds.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SourceMgr.h"
@@ -196,6 +197,18 @@ ExplainedTensor Explainer::describe(const Target &target, const Layout &chosen,
     for (const ReportItem &item : report.items)
       if (item.compute() && item.name == tensor.name && item.loc == tensor.loc)
         tensor.makers.push_back(item);
+  if (tensor.kind == "weight") {
+    for (const ReportTensor &each : report.tensors)
+      if (each.of == tensor.name)
+        tensor.companions.push_back(each);
+    for (const ReportItem &item : report.items)
+      if (item.collective() && item.total > 0 &&
+          (item.collective()->operand == tensor.name + ".update" ||
+           llvm::any_of(tensor.companions, [&](const ReportTensor &each) {
+             return item.collective()->operand == each.name;
+           })))
+        tensor.moves.push_back(item);
+  }
   for (const Layout &layout : target.layouts) {
     Alternative &alternative = tensor.alternatives.emplace_back();
     alternative.sharding = notation(target.place, layout);
@@ -294,6 +307,38 @@ Explanation Explainer::run(const Outcome &written) {
   return result;
 }
 
+/// What the backward pass of a step keeps and computes again.
+static Explanation explainRemat(const Report &report) {
+  Explanation result;
+  result.name = "remat";
+  result.file = report.file;
+  result.objective = report.plan.objective;
+  result.plan = figuresOf(report);
+  ExplainedRemat &remat = result.remat.emplace();
+  remat.remat = report.training->remat;
+  remat.microbatches = report.training->microbatches;
+  remat.room = double(report.memory.allowed() - report.memory.peak);
+  for (const ReportTensor &tensor : report.tensors)
+    if (tensor.kind == "saved") {
+      remat.kept.push_back(tensor);
+      remat.keptBytes += tensor.localBytes;
+    }
+  Picoseconds again = 0;
+  for (const ReportItem &item : report.items)
+    if (item.phase == Phase::Recompute) {
+      remat.again.push_back(item);
+      again += item.total;
+    }
+  remat.againSeconds = toSeconds(again);
+  llvm::stable_sort(remat.kept, [](const auto &a, const auto &b) {
+    return a.localBytes > b.localBytes;
+  });
+  llvm::stable_sort(remat.again, [](const auto &a, const auto &b) {
+    return a.total > b.total;
+  });
+  return result;
+}
+
 std::vector<const PinEffect *> Explanation::bindingPins() const {
   std::vector<const PinEffect *> binding;
   for (const PinEffect &pin : pins)
@@ -326,7 +371,16 @@ shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
   dialect->setMachineLoader(
       [machine = program->machine](HardwareAttr) { return machine; });
   Explainer explainer(text, *program, name, runner);
-  if (!explainer.findTargets()) {
+  bool isStep =
+      (*program->module->getOps<ProgramOp>().begin()).getTraining().has_value();
+  bool isTensor = explainer.findTargets();
+  if (!isTensor && isStep && name == "remat") {
+    Outcome outcome = runner.plan(Variant());
+    if (!outcome.report)
+      return NoExplanation::WrongProgram;
+    return explainRemat(*outcome.report);
+  }
+  if (!isTensor) {
     explainer.emitUnknownName();
     return NoExplanation::WrongQuestion;
   }

@@ -235,6 +235,19 @@ void AlternativeTable::print(llvm::raw_ostream &os, bool colour) const {
                              "marked @",
                              tensor.pin, tensor.pinLoc),
                  2);
+  for (const ReportTensor &each : tensor.companions)
+    printWrapped(os,
+                 fmt::format("{} {} {} {}, {} on a device", each.kind,
+                             each.name, each.dtype, each.sharding,
+                             formatBytes(each.localBytes)),
+                 2);
+  for (const ReportItem &item : tensor.moves)
+    printWrapped(os,
+                 fmt::format("{} of {} over {}: {}, {} of them", item.kind,
+                             item.collective()->operand,
+                             llvm::join(item.collective()->axes, ","),
+                             formatTime(item.seconds), item.count),
+                 2);
   os << '\n';
   Table table = makeTable();
   size_t shown = 0;
@@ -249,8 +262,60 @@ void AlternativeTable::print(llvm::raw_ostream &os, bool colour) const {
     os << "  and " << hidden << " more, which --emit-json lists\n";
 }
 
+/// The rows of a list that are worth showing.
+static constexpr size_t kMostOfStep = 12;
+
+static void printRemat(llvm::raw_ostream &os, const Explanation &explanation,
+                       const ExplainedRemat &remat, bool colour) {
+  const PlanFigures &plan = explanation.plan;
+  paint(os, truncate(explanation.file + ": --explain remat", kReportWidth),
+        Style::Bold, colour);
+  os << '\n';
+  printFact(os, "plan",
+            timeText(plan.value) + " of " + explanation.objective + " time, " +
+                statusText(plan),
+            colour);
+  printFact(os, "memory",
+            formatBytes(double(plan.peak)) + " of " +
+                formatBytes(double(plan.allowed)) + " at '" + plan.peakName +
+                "'" +
+                (plan.fits ? ", " + formatBytes(remat.room) + " are free" : ""),
+            colour);
+  printFact(os, "remat",
+            remat.remat + ", " +
+                plural(remat.microbatches, "microbatch", "microbatches"),
+            colour);
+  printFact(os, "kept",
+            remat.kept.empty() ? "nothing in a repeat"
+                               : formatBytes(remat.keptBytes) + " on a device",
+            colour);
+  for (const ReportTensor &each :
+       llvm::ArrayRef(remat.kept)
+           .take_front(std::min(remat.kept.size(), kMostOfStep)))
+    printFact(os, "",
+              fmt::format("{} {}, {} ({})",
+                          each.of.empty() ? each.name : each.of, each.sharding,
+                          formatBytes(each.localBytes), each.loc),
+              colour);
+  printFact(os, "again",
+            remat.again.empty()
+                ? "nothing: the backward pass finds all that it reads"
+                : formatTime(remat.againSeconds) + " of operations and "
+                                                   "collectives",
+            colour);
+  for (const ReportItem &item :
+       llvm::ArrayRef(remat.again)
+           .take_front(std::min(remat.again.size(), kMostOfStep)))
+    printFact(os, "",
+              fmt::format("{} {}, {} ({})", item.name, item.kind,
+                          timeText(item.total), item.loc),
+              colour);
+}
+
 void shardc::printExplanation(llvm::raw_ostream &os,
                               const Explanation &explanation, bool colour) {
+  if (explanation.remat)
+    return printRemat(os, explanation, *explanation.remat, colour);
   printHead(os, explanation, colour);
   for (const ExplainedTensor &tensor : explanation.tensors)
     AlternativeTable(explanation, tensor).print(os, colour);
@@ -307,10 +372,25 @@ static Json tensorJson(const Explanation &explanation,
                       {"count", item.count},
                       {"time_s", item.seconds}});
   object["makers"] = std::move(makers);
+  Json companions = Json::array(), moves = Json::array();
+  for (const ReportTensor &each : tensor.companions)
+    companions.push_back({{"name", each.name},
+                          {"kind", each.kind},
+                          {"dtype", each.dtype},
+                          {"sharding", each.sharding},
+                          {"local_bytes", each.localBytes}});
+  for (const ReportItem &item : tensor.moves)
+    moves.push_back({{"operand", item.collective()->operand},
+                     {"kind", item.kind},
+                     {"axes", Json(item.collective()->axes)},
+                     {"count", item.count},
+                     {"time_s", item.seconds}});
   Json alternatives = Json::array();
   for (const Alternative &alternative : tensor.alternatives)
     alternatives.push_back(alternativeJson(explanation, alternative));
   object["alternatives"] = std::move(alternatives);
+  object["companions"] = std::move(companions);
+  object["moves"] = std::move(moves);
   return object;
 }
 
@@ -330,6 +410,30 @@ static Json pinJson(const Explanation &explanation, const PinEffect &pin) {
   return object;
 }
 
+static Json rematJson(const ExplainedRemat &remat) {
+  Json kept = Json::array(), again = Json::array();
+  for (const ReportTensor &each : remat.kept)
+    kept.push_back({{"name", each.name},
+                    {"sharding", each.sharding},
+                    {"local_bytes", each.localBytes},
+                    {"loc", each.loc}});
+  for (const ReportItem &item : remat.again)
+    again.push_back({{"name", item.name},
+                     {"kind", item.kind},
+                     {"count", item.count},
+                     {"time_s", item.seconds},
+                     {"loc", item.loc}});
+  Json object;
+  object["remat"] = remat.remat;
+  object["microbatches"] = remat.microbatches;
+  object["kept_bytes"] = remat.keptBytes;
+  object["kept"] = std::move(kept);
+  object["again_s"] = remat.againSeconds;
+  object["again"] = std::move(again);
+  object["room"] = remat.room;
+  return object;
+}
+
 void shardc::printExplanationJson(llvm::raw_ostream &os,
                                   const Explanation &explanation) {
   Json object;
@@ -346,5 +450,7 @@ void shardc::printExplanationJson(llvm::raw_ostream &os,
     pins.push_back(pinJson(explanation, pin));
   object["tensors"] = std::move(tensors);
   object["pins"] = std::move(pins);
+  object["remat"] =
+      explanation.remat ? rematJson(*explanation.remat) : Json(nullptr);
   printJson(os, object);
 }

@@ -433,6 +433,7 @@ std::optional<Lint> Linter::run() {
   result.value = valueOf(result.plan);
   if (!result.plan.fits)
     return std::move(result);
+  result.notes = findStepNotes(*outcome.report);
   addWrittenPins();
   addUnchunkedLosses();
   result.suspects = candidates.size();

@@ -37,6 +37,24 @@ static std::string fixText(const Lint &lint, const LintFix &fix) {
   return text + (fix.plan ? "" : "; priced again, not planned");
 }
 
+/// What nothing was tried for.
+static void printNotes(llvm::raw_ostream &os, const Lint &lint, bool colour) {
+  if (lint.notes.empty())
+    return;
+  os << '\n';
+  paint(os, "Training step (read off the plan, nothing was tried)", Style::Bold,
+        colour);
+  os << '\n';
+  for (const StepNote &note : lint.notes) {
+    std::string text = "- " + note.text;
+    if (note.cost > 0)
+      text += ": " + timeText(note.cost);
+    if (!note.loc.empty())
+      text += " (" + note.loc + ")";
+    printWrapped(os, text, 2);
+  }
+}
+
 static void printFact(llvm::raw_ostream &os, StringRef name,
                       const std::string &text) {
   os << "  " << llvm::left_justify(name, 12) << text << '\n';
@@ -57,10 +75,12 @@ void shardc::printLint(llvm::raw_ostream &os, const Lint &lint, bool colour) {
   if (lint.untried > 0)
     tried += "; " + formatDigits(int64_t(lint.untried)) + " more were not";
   printFact(os, "lint", tried);
-  if (lint.findings.empty())
-    return printFact(os, "findings",
-                     "none: nothing saves " + formatPercent(kLintThreshold) +
-                         " of the step");
+  if (lint.findings.empty()) {
+    printFact(os, "findings",
+              "none: nothing saves " + formatPercent(kLintThreshold) +
+                  " of the step");
+    return printNotes(os, lint, colour);
+  }
   printFact(os, "findings",
             formatDigits(int64_t(lint.findings.size())) +
                 "; each change is tried by itself, so savings do not add up");
@@ -72,6 +92,7 @@ void shardc::printLint(llvm::raw_ostream &os, const Lint &lint, bool colour) {
     printWrapped(os, text + " (" + finding.loc + ")", 2);
     printWrapped(os, fixText(lint, finding.fix), 5);
   }
+  printNotes(os, lint, colour);
 }
 
 void shardc::printLintJson(llvm::raw_ostream &os, const Lint &lint) {
@@ -92,6 +113,13 @@ void shardc::printLintJson(llvm::raw_ostream &os, const Lint &lint) {
                      {"plan", toJson(fix.plan)}};
     findings.push_back(std::move(object));
   }
+  Json notes = Json::array();
+  for (const StepNote &note : lint.notes)
+    notes.push_back({{"kind", note.kind},
+                     {"what", note.text},
+                     {"loc", textOrNull(note.loc)},
+                     {"cost_s", jsonSeconds(note.cost)},
+                     {"bytes", note.bytes}});
   Json object;
   object["schema"] = "shardc.lint/1";
   object["file"] = lint.file;
@@ -103,5 +131,6 @@ void shardc::printLintJson(llvm::raw_ostream &os, const Lint &lint) {
   object["tried"] = lint.tried;
   object["untried"] = lint.untried;
   object["findings"] = std::move(findings);
+  object["notes"] = std::move(notes);
   printJson(os, object);
 }

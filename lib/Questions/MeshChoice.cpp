@@ -109,6 +109,7 @@ private:
   void planShown();
 
   Cost cutoff() const { return best ? *bestCost : solver::kMaxTotal; }
+  bool isOutdone(size_t candidate, Cost cost) const;
   void offer(size_t candidate, Cost cost);
   std::vector<size_t> byPromise() const;
   Report::MeshSearch summary(size_t chosen) const;
@@ -223,8 +224,19 @@ void MeshSearch::listCandidates(const Program &probe) {
 // The least `upper` time
 //===----------------------------------------------------------------------===//
 
+/// True if the best plan is not slower than any on a candidate whose plans take
+/// at least `cost`. Of equally fast meshes the one of fewest axes is better, of
+/// these the first.
+bool MeshSearch::isOutdone(size_t candidate, Cost cost) const {
+  auto axes = [&](size_t i) {
+    return families[candidates[i].family].meshes.wideAxes();
+  };
+  return best &&
+         std::pair(*bestCost, axes(*best)) <= std::pair(cost, axes(candidate));
+}
+
 void MeshSearch::offer(size_t candidate, Cost cost) {
-  if (best && *bestCost <= cost)
+  if (isOutdone(candidate, cost))
     return;
   best = candidate;
   bestCost = cost;
@@ -410,7 +422,7 @@ void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
     for (; next < order.size() && round.size() < kRound; ++next) {
       const Candidate &candidate = candidates[order[next]];
       double takes = families[candidate.family].work;
-      if (candidate.plan || (prunes && best && candidate.bound >= *bestCost))
+      if (candidate.plan || (prunes && isOutdone(order[next], candidate.bound)))
         continue;
       bool isAffordable = takes <= work && hasTime();
       if (isFirst && !isAffordable && !round.empty())

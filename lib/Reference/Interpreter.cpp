@@ -226,8 +226,12 @@ LogicalResult Interpreter::compute(Operation *op) {
       list.push_back(std::make_shared<const Tensor>(std::move(value)));
     }
   }
-  for (auto [result, list] : llvm::zip_equal(op->getResults(), parts))
+  for (auto [result, list] : llvm::zip_equal(op->getResults(), parts)) {
+    if (options.held)
+      if (TensorRef held = options.held(result, iterations))
+        list.assign(1, std::move(held));
     define(result, std::move(list));
+  }
   return success();
 }
 

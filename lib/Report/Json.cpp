@@ -143,6 +143,7 @@ Json measured(const Report &report) {
   object["days"] = measured.seconds ? number(*measured.seconds / kSecondsPerDay)
                                     : Json(nullptr);
   object["usd"] = number(measured.usd);
+  object["examples_per_s"] = number(measured.examplesPerSecond);
   return object;
 }
 
@@ -471,6 +472,8 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
     object["variants"] = variants(*report.stepSearch);
   object["tokens"] = report.tokens ? Json(*report.tokens) : Json(nullptr);
   object["tokens_per_s"] = number(report.tokensPerSecond);
+  object["examples"] = report.examples ? Json(*report.examples) : Json(nullptr);
+  object["examples_per_s"] = number(report.examplesPerSecond);
   object["overlap"] = overlap(report);
   object["rooflines"] = rooflines(report);
   object["physical"] = levels(report.hardware);

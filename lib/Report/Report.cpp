@@ -320,17 +320,24 @@ std::optional<double> secondsAtPeak(const FlopsByType &flops,
   return seconds;
 }
 
-/// The step is rounded to picoseconds.
+/// Above 1 of a time that the machine cannot have taken.
 std::optional<double> utilization(const FlopsByType &work,
                                   const CollectiveModel &model, double step) {
   std::optional<double> ideal = secondsAtPeak(work, model.machine());
   if (!ideal)
     return std::nullopt;
-  return std::min(1.0, *ideal / (double(model.mesh().numDevices()) * step));
+  return *ideal / (double(model.mesh().numDevices()) * step);
+}
+
+/// Of the step that was planned, which is rounded to picoseconds.
+std::optional<double> atMostAll(std::optional<double> part) {
+  return part ? std::optional(std::min(1.0, *part)) : std::nullopt;
 }
 
 /// What a device's matrix units execute in a step, in seconds at their peak.
 double executedSeconds(const Report &report) {
+  if (report.stages)
+    return report.stages->matrixSeconds;
   double executed = 0;
   for (const ReportItem &item : report.items)
     if (const ReportCompute *compute = item.compute())
@@ -346,37 +353,94 @@ void fillFlops(ProgramOp program, const FlopsByType &work,
   double step = report.time.scheduled;
   if (step == 0)
     return;
-  report.flops.mfu = utilization(work, model, step);
-  report.flops.mfuFullAttention = utilization(
-      modelWorkFullAttention(program, model.machine()), model, step);
-  double executed =
-      report.stages ? report.stages->matrixSeconds : executedSeconds(report);
-  report.flops.hfu = std::min(1.0, executed / step);
+  report.flops.mfu = atMostAll(utilization(work, model, step));
+  report.flops.mfuFullAttention = atMostAll(utilization(
+      modelWorkFullAttention(program, model.machine()), model, step));
+  report.flops.hfu = std::min(1.0, executedSeconds(report) / step);
 }
 
-/// Elements of the largest integer input: the tokens of a step.
-std::optional<int64_t> tokensOfStep(const Report &report) {
+/// True if a value, or integers that are computed of it, are positions of a
+/// gather.
+bool indexesGather(Value value, llvm::SmallPtrSetImpl<Operation *> &seen) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (auto positions = dyn_cast<PositionsOpInterface>(user))
+      if (readsAtPositions(user) &&
+          llvm::is_contained(positions.getPositions(), use.get()))
+        return true;
+    if (!seen.insert(user).second)
+      continue;
+    for (Value result : user->getResults())
+      if (getElementTypeOrSelf(result.getType()).isInteger() &&
+          indexesGather(result, seen))
+        return true;
+  }
+  return false;
+}
+
+std::optional<int64_t> tokensOfStep(ProgramOp program, const Report &report) {
   std::optional<int64_t> tokens;
-  for (const ReportTensor &tensor : report.tensors) {
-    llvm::StringRef type = tensor.dtype;
-    if (tensor.kind != "input" ||
-        !(type.starts_with("int") || type.starts_with("uint")))
+  for (auto input : program.getBody().getOps<DeclareOp>()) {
+    llvm::SmallPtrSet<Operation *, 16> seen;
+    if (input.getKind() != TensorKind::Input ||
+        !input.getType().getElementType().isInteger() ||
+        !indexesGather(input.getResult(), seen))
+      continue;
+    auto tensor = llvm::find_if(report.tensors, [&](const ReportTensor &each) {
+      return each.kind == "input" && each.name == input.getSym();
+    });
+    if (tensor == report.tensors.end())
       continue;
     int64_t elements = 1;
-    for (const ReportTensor::Dim &dim : tensor.dims)
+    for (const ReportTensor::Dim &dim : tensor->dims)
       elements = saturatingMultiply(elements, dim.size);
     tokens = std::max(tokens.value_or(0), elements);
   }
   return tokens;
 }
 
-void fillTokens(Report &report) {
-  report.tokens = tokensOfStep(report);
-  if (!report.tokens)
+/// The extent of the batch: of the index that the train block names, or that
+/// every input has first. Nothing of a program whose inputs, all of real
+/// numbers, may be anything.
+std::optional<int64_t> examplesOfStep(ProgramOp program, const Report &report) {
+  std::optional<TrainingAttr> training = program.getTraining();
+  StringAttr named = training ? training->getBatch() : StringAttr();
+  std::string batch = named ? named.str() : "";
+  std::optional<int64_t> examples;
+  auto inputs = program.getBody().getOps<DeclareOp>();
+  if (llvm::none_of(inputs, [](DeclareOp declare) {
+        return declare.getKind() == TensorKind::Input &&
+               declare.getType().getElementType().isInteger();
+      }))
+    return std::nullopt;
+  for (const ReportTensor &tensor : report.tensors) {
+    if (tensor.kind != "input")
+      continue;
+    if (!named) {
+      if (tensor.dims.empty() ||
+          (!batch.empty() && tensor.dims.front().index != batch))
+        return std::nullopt;
+      batch = tensor.dims.front().index;
+    }
+    for (const ReportTensor::Dim &dim : tensor.dims)
+      if (dim.index == batch)
+        examples = dim.size;
+  }
+  return examples;
+}
+
+void fillTokens(ProgramOp program, Report &report) {
+  double seconds = report.time.scheduled;
+  report.tokens = tokensOfStep(program, report);
+  if (!report.tokens) {
+    report.examples = examplesOfStep(program, report);
+    if (report.examples && seconds > 0)
+      report.examplesPerSecond = double(*report.examples) / seconds;
     return;
+  }
   report.flops.perToken = report.flops.model / double(*report.tokens);
-  if (report.time.scheduled > 0)
-    report.tokensPerSecond = double(*report.tokens) / report.time.scheduled;
+  if (seconds > 0)
+    report.tokensPerSecond = double(*report.tokens) / seconds;
 }
 
 //===----------------------------------------------------------------------===//
@@ -558,7 +622,9 @@ void fillMeasured(ProgramOp program, const FlopsByType &work,
   measured.mfu = utilization(work, model, step);
   measured.mfuFullAttention = utilization(
       modelWorkFullAttention(program, model.machine()), model, step);
-  measured.hfu = std::min(1.0, executedSeconds(report) / step);
+  measured.hfu = executedSeconds(report) / step;
+  if (report.examples)
+    measured.examplesPerSecond = double(*report.examples) / step;
   if (!report.tokens)
     return;
   measured.tokensPerSecond = double(*report.tokens) / step;
@@ -595,7 +661,7 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
   fillHardware(work, model, report);
   fillFlops(program, work, model, report);
   fillRooflines(model, report);
-  fillTokens(report);
+  fillTokens(program, report);
   fillPrice(model.machine(), report);
   fillMemory(options.stages ? options.stages->worstMemory() : scheduled.memory,
              model.machine(), options, report);

@@ -56,6 +56,7 @@ private:
   std::string planText() const;
   std::string stepText() const;
   std::string imbalanceText() const;
+  std::string examplesText() const;
   std::string tokensText() const;
   std::string memoryText() const;
   std::string moreMemoryText() const;
@@ -254,6 +255,13 @@ std::string TextPrinter::imbalanceText() const {
   return text;
 }
 
+std::string TextPrinter::examplesText() const {
+  std::string text = formatDigits(*report.examples) + " a step";
+  if (report.examplesPerSecond)
+    text += ", " + formatScaled(*report.examplesPerSecond) + " per second";
+  return text;
+}
+
 std::string TextPrinter::tokensText() const {
   std::string text = formatDigits(*report.tokens) + " a step";
   if (report.tokensPerSecond)
@@ -333,6 +341,12 @@ std::string TextPrinter::measuredText() const {
   if (measured.tokensPerSecond)
     text +=
         "; " + formatScaled(*measured.tokensPerSecond) + " tokens per second";
+  if (measured.examplesPerSecond)
+    text += "; " + formatScaled(*measured.examplesPerSecond) +
+            " examples per second";
+  if (std::max(measured.mfu.value_or(0), measured.hfu.value_or(0)) > 1)
+    text += "; faster than the machine's peak allows: the time, the machine or "
+            "the program is not what ran";
   return text;
 }
 
@@ -420,9 +434,11 @@ void TextPrinter::printHead() {
   if (report.flops.imbalance() > kLeastImbalance)
     fact("imbalance", imbalanceText());
   if (report.measured)
-    fact("measured", measuredText());
+    wrappedFact("measured", measuredText());
   if (report.tokens)
     fact("tokens", tokensText());
+  if (report.examples)
+    fact("examples", examplesText());
   if (report.training)
     fact("training", trainingText());
   if (report.stages)
@@ -691,6 +707,12 @@ void TextPrinter::printItems() {
   paint(os,
         "all runs of a step on one device; bytes: HBM traffic, of a collective "
         "what it moves; exposed: compute waits for it",
+        Style::Dim, colour);
+  os << '\n';
+  os.indent(2);
+  paint(os,
+        "not counted: the launch of kernels, the host's work at each step, "
+        "reading inputs, writing checkpoints",
         Style::Dim, colour);
   os << '\n';
 }

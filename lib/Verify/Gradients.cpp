@@ -1,13 +1,15 @@
 //===- Gradients.cpp - Gradients against finite differences ---------------===//
 //
 // Runs the loss of a training step with one weight moved in a random direction
-// to both sides, and compares how it changes with what the gradient says.
+// to both sides, and compares how it changes with what the gradient says. What
+// `stop_gradient` gives stays as it is where no weight is moved.
 //
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Reference/Parts.h"
 #include "shardc/Verify/Verify.h"
 #include "llvm/Support/xxhash.h"
+#include <map>
 #include <random>
 
 using namespace mlir;
@@ -49,6 +51,7 @@ public:
 
 private:
   void keepLossOnly();
+  LogicalResult findHeld();
   FailureOr<double> lossAt(StringRef weight, const Tensor &direction,
                            double distance);
   FailureOr<double> derivative(StringRef weight, const Tensor &direction,
@@ -63,6 +66,8 @@ private:
   const RunResult &executed;
   RunOptions options;
   uint64_t seed;
+  /// What `stop_gradient` gives in each iteration.
+  std::map<std::pair<Operation *, std::vector<int64_t>>, TensorRef> held;
   /// The largest magnitude of the loss so far.
   double size = 1;
   Verification::Gradients found;
@@ -99,6 +104,33 @@ void GradientCheck::keepLossOnly() {
       changed = true;
     }
   }
+}
+
+static bool stopsGradient(Operation *op) {
+  auto elementwise = dyn_cast<shd::ElementwiseOp>(op);
+  return elementwise &&
+         elementwise.getFunction() == shd::Function::StopGradient;
+}
+
+/// Runs the loss as it is, and notes what does not change with the weights.
+LogicalResult GradientCheck::findHeld() {
+  WalkResult stops = loss.walk([](Operation *op) {
+    return stopsGradient(op) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (!stops.wasInterrupted())
+    return success();
+  RunOptions observed = options;
+  observed.observe = [&](const RunValue &run) {
+    if (stopsGradient(run.value.getOwner()))
+      held[{run.value.getOwner(), run.iterations.vec()}] = run.parts.front();
+  };
+  if (failed(interpret(loss, observed)))
+    return failure();
+  options.held = [&](OpResult value, ArrayRef<int64_t> iterations) {
+    auto it = held.find({value.getOwner(), iterations.vec()});
+    return it == held.end() ? TensorRef() : it->second;
+  };
+  return success();
 }
 
 FailureOr<double> GradientCheck::lossAt(StringRef weight,
@@ -196,6 +228,8 @@ LogicalResult GradientCheck::check(shd::DeclareOp weight,
 }
 
 FailureOr<Verification::Gradients> GradientCheck::run() {
+  if (failed(findHeld()))
+    return failure();
   llvm::StringMap<shd::DeclareOp> weights;
   SmallVector<shd::DeclareOp> gradients;
   for (auto declare : loss.getBody().getOps<shd::DeclareOp>()) {

@@ -703,8 +703,8 @@ Expression Generator::unary(ArrayRef<unsigned> indices, unsigned level) {
     return made;
   }
   static const char *const functions[] = {
-      "relu", "gelu", "silu",  "sigmoid", "tanh", "exp", "log",
-      "sqrt", "abs",  "rsqrt", "square",  "neg",  "relu"};
+      "relu", "gelu", "silu",  "sigmoid", "tanh", "exp",          "log",
+      "sqrt", "abs",  "rsqrt", "square",  "neg",  "stop_gradient"};
   std::string function = functions[below(13)];
   if (function == "exp") {
     Expression made = call(function, bounded(argument));

@@ -6,13 +6,13 @@
 // (4 x 16) and W (16 x 64), writes y (4 x 64), 2 B each: 2688 B, 3.278 ns. Its
 // all_reduce over a line of 4 is bound by the latency of 2 * 3 hops, 6 us, and
 // sends 2 * 3/4 of 512 B. Each iteration reads what the one before made, so
-// nothing overlaps. 4 tokens, of which 18.0 us take 222,101 a second; 98304
-// FLOP / 4 each.
+// nothing overlaps. Its integers are positions of no gather, so there are 4
+// examples, of which 18.0 us take 222,101 a second.
 
 // CHECK:      plan fixed: taken as written, nothing is searched
 // CHECK-NEXT: step 18.0 us, bound by network
-// CHECK:      tokens 4 a step, 222 k per second, 24.6 kFLOP each
-// CHECK:      price 19.2 USD per hour, {{.*}} USD per step, 0.024 USD per million tokens
+// CHECK:      examples 4 a step, 222 k per second
+// CHECK:      price 19.2 USD per hour, {{.*}} USD per step
 // CHECK:      weight W bf16 [L, J@X, K] 3 x 64 x 64 24.6 kB 6.14 kB
 // CHECK:      Operations
 // CHECK-NEXT: repeat L x 3 24.6 k 8.06 kB 18.0 us 18.0 us 100.0 %

@@ -797,11 +797,8 @@ static ExitStatus listHardware(const Options &options, raw_ostream &os) {
   }
   std::optional<Machine> machine = catalogueMachine(name);
   if (!machine) {
-    std::vector<std::string> names = catalogueNames();
-    std::vector<StringRef> candidates(names.begin(), names.end());
     return commandLineError("no hardware is named '" + name +
-                            "'; did you mean '" +
-                            nearestName(name, candidates) + "'?");
+                            "'; did you mean " + likelyHardware(name) + "?");
   }
   if (isJson)
     printCatalogueJson(os, name);
@@ -1035,6 +1032,37 @@ static void installInternalErrorHandlers() {
       nullptr);
 }
 
+/// The first argument `--NAME` that is no option; empty if all are. LLVM would
+/// take `--objectiv` for `-o`, and suggest that.
+static std::string findUnknownOption(ArrayRef<char *> arguments) {
+  const auto &options = cl::getRegisteredOptions();
+  for (StringRef argument : arguments) {
+    if (argument == "--")
+      break;
+    StringRef name = argument.split('=').first;
+    if (name.consume_front("--") && !options.contains(name))
+      return name.str();
+  }
+  return "";
+}
+
+/// Names the option that was probably meant, of those that `--help` lists.
+static ExitStatus unknownOption(StringRef name) {
+  SmallVector<StringRef> names, longer;
+  for (const auto &[each, option] : cl::getRegisteredOptions())
+    if (option->getOptionHiddenFlag() == cl::NotHidden && each.size() > 1)
+      names.push_back(each);
+  llvm::sort(names);
+  for (StringRef each : names)
+    if (each.starts_with(name))
+      longer.push_back(each);
+  StringRef near =
+      longer.empty() ? nearestName(name, names, 3) : longer.front();
+  return commandLineError("unknown option '--" + name + "'" +
+                          (near.empty() ? Twine("; --help lists them")
+                                        : "; did you mean '--" + near + "'?"));
+}
+
 int main(int argc, char **argv) {
   InitLLVM initLLVM(argc, argv);
   installInternalErrorHandlers();
@@ -1049,6 +1077,10 @@ int main(int argc, char **argv) {
       {&emitCategory, &planCategory, &questionCategory, &otherCategory});
   cl::SetVersionPrinter(
       [](raw_ostream &os) { os << "shardc " SHARDC_VERSION "\n"; });
+  if (std::string unknown =
+          findUnknownOption(ArrayRef(argv, argc).drop_front());
+      !unknown.empty())
+    return unknownOption(unknown);
   std::string message;
   raw_string_ostream messageOs(message);
   if (!cl::ParseCommandLineOptions(

@@ -83,6 +83,9 @@ std::optional<Program> importProgram(llvm::SourceMgr &sourceMgr,
 
 /// The catalogue: names of the embedded hardware files, sorted.
 std::vector<std::string> catalogueNames();
+/// The names of the catalogue that `name` is probably meant to be: `'a' or
+/// 'b'`.
+std::string likelyHardware(llvm::StringRef name);
 /// A machine of the catalogue without a shape, or nothing if the name is not in
 /// it.
 std::optional<Machine> catalogueMachine(llvm::StringRef name);

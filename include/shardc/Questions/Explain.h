@@ -41,6 +41,10 @@ struct ExplainedTensor {
   std::string pin, pinLoc;
   /// The operations that make it; none for a declared tensor.
   std::vector<ReportItem> makers;
+  /// Of a weight that is trained: its gradient, moments and master copy, and
+  /// the collectives of all of them.
+  std::vector<ReportTensor> companions;
+  std::vector<ReportItem> moves;
   /// Best first; of equal ones the one that the plan has, then the shortest.
   /// Shardings with which nothing fits follow, then those without a plan.
   std::vector<Alternative> alternatives;
@@ -56,8 +60,24 @@ struct PinEffect {
   std::vector<std::string> shardings;
 };
 
+/// What the backward pass of a step finds, and what it computes again.
+struct ExplainedRemat {
+  std::string remat;
+  int64_t microbatches = 1;
+  /// Values that are kept, the largest first; their bytes on a device.
+  std::vector<ReportTensor> kept;
+  double keptBytes = 0;
+  /// Operations that run again, those that take longest first.
+  std::vector<ReportItem> again;
+  double againSeconds = 0;
+  /// Bytes that the plan leaves free on a device.
+  double room = 0;
+};
+
 struct Explanation {
   std::string file, name, objective;
+  /// Of `--explain remat`, which explains no tensor.
+  std::optional<ExplainedRemat> remat;
   PlanFigures plan;
   /// The same if memory did not matter.
   std::optional<PlanFigures> unlimited;
@@ -80,7 +100,8 @@ enum class NoExplanation {
 
 /// Explains every tensor called `name`, which may be the name of several values
 /// (`x` is that of `x`, `x.2`, ...) or of one (`x.2`). The search must be free
-/// to choose (`--opt=optimize`).
+/// to choose (`--opt=optimize`). Of a training step in which nothing is called
+/// so, `remat` is what its backward pass finds.
 std::variant<Explanation, NoExplanation> explain(const ProgramText &program,
                                                  mlir::MLIRContext *context,
                                                  llvm::StringRef name,

@@ -10,6 +10,7 @@
 
 #include "shardc/Optimizer/Options.h"
 #include "shardc/Questions/PlanFigures.h"
+#include "shardc/Questions/StepNotes.h"
 #include "shardc/Questions/TrialRunner.h"
 
 namespace shardc {
@@ -50,6 +51,8 @@ struct Lint {
   size_t suspects = 0, tried = 0, untried = 0;
   /// Those that save most first.
   std::vector<LintFinding> findings;
+  /// Of a training step; for these nothing is tried.
+  std::vector<StepNote> notes;
 };
 
 /// Nothing if the program has no plan.

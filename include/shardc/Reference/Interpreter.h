@@ -45,6 +45,9 @@ struct RunOptions {
   const RunSchedule *schedule = nullptr;
   /// Sees every value of an operation as soon as it is there; may be null.
   std::function<void(const RunValue &)> observe;
+  /// What a result of a program of one device is in an iteration, in place of
+  /// what its operation computes; null, or null for a value, for that.
+  std::function<TensorRef(mlir::OpResult, llvm::ArrayRef<int64_t>)> held;
 };
 
 struct RunResult {

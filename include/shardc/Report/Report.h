@@ -230,7 +230,7 @@ struct Report {
   struct Measured {
     double step = 0;
     std::optional<double> mfu, mfuFullAttention, hfu;
-    std::optional<double> tokensPerSecond;
+    std::optional<double> tokensPerSecond, examplesPerSecond;
     /// Of a whole run, in a training step.
     std::optional<double> seconds, usd;
   };
@@ -345,9 +345,13 @@ struct Report {
     bool collectiveMatmul = false;
   } overlap;
 
-  /// Tokens of a step: elements of its largest integer input.
+  /// Tokens of a step: elements of the largest integer input that is positions
+  /// of a gather.
   std::optional<int64_t> tokens;
   std::optional<double> tokensPerSecond;
+  /// Of a step without tokens: the extent of its batch.
+  std::optional<int64_t> examples;
+  std::optional<double> examplesPerSecond;
 
   struct Flops {
     /// Executed by the busiest device in einsums and attention, and by a device

@@ -255,6 +255,8 @@ static StringRef unaryFunction(Function function) {
     return "jnp.square";
   case Function::Abs:
     return "jnp.abs";
+  case Function::StopGradient:
+    return "lax.stop_gradient";
   default:
     return "";
   }
@@ -320,7 +322,8 @@ void FunctionPrinter::compute(shd::ElementwiseOp op) {
   Function function = op.getFunction();
   Type result = elementOf(op.getResult());
   bool compares = function >= Function::Eq && function <= Function::Ge;
-  bool moves = function == Function::Copy || function == Function::Cast;
+  bool moves = function == Function::Copy || function == Function::Cast ||
+               function == Function::StopGradient;
   unsigned first = function == Function::Where ? 1 : 0;
   Type common = compares ? elementOf(op.getInputs()[0]) : result;
   if (!moves)

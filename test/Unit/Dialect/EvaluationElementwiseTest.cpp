@@ -35,6 +35,7 @@ TEST(EvaluationElementwise, Arithmetic) {
   EXPECT_EQ(apply("sub", {{1, 2}, {0.5, -3}}), (Values{0.5, 5}));
   EXPECT_EQ(apply("neg", {{1, -2}}), (Values{-1, 2}));
   EXPECT_EQ(apply("copy", {{1, -2}}), (Values{1, -2}));
+  EXPECT_EQ(apply("stop_gradient", {{1, -2}}), (Values{1, -2}));
   EXPECT_EQ(apply("mul", {{1, 2}, {0.5, -3}}), (Values{0.5, -6}));
   EXPECT_EQ(apply("div", {{1, 2}, {0.5, -4}}), (Values{2, -0.5}));
   EXPECT_EQ(apply("square", {{3, -0.5}}), (Values{9, 0.25}));

@@ -102,6 +102,19 @@ TEST(DefaultBindingTest, FactorsThatDoNotDivide) {
   EXPECT_EQ(binding.parts[0], Parts({{0, 2, 1}, {1, 5, 1}}));
 }
 
+// In a torus of 4 x 4 an axis of 4 is a whole one, a ring if it wraps, and not
+// half of one and half of the other; what is left takes the rest.
+TEST(DefaultBindingTest, WholeAxesOfATorusFirst) {
+  for (unsigned whole : {0u, 1u}) {
+    llvm::SmallVector<int64_t, 2> sizes = {2, 2};
+    sizes[whole] = 4;
+    MeshBinding binding = bound(shaped(tpuDescription(), {4, 4}), sizes);
+    EXPECT_EQ(binding.parts[whole], Parts({{0, 4, 1}}));
+    EXPECT_EQ(binding.parts[1 - whole], Parts({{1, 2, 1}}));
+    EXPECT_EQ(binding.idleChips, 8);
+  }
+}
+
 // 12 x 2 on 4 x 6: Y = 2 inside y; X = 12 = 3 outside it and 4 on x.
 TEST(DefaultBindingTest, AxesShareAPhysicalAxis) {
   MeshBinding binding = bound(shaped(tpuDescription(), {4, 6}), {12, 2});

@@ -248,10 +248,12 @@ TEST_F(RepeatTest, withoutARecordThePlanIsFixed) {
   EXPECT_EQ(report.plan.status, "fixed");
   EXPECT_EQ(report.plan.value, report.time.upper);
   EXPECT_EQ(report.plan.gap, 0);
-  // 16 x 1.2 USD/h for 18.009834 us buys 4 tokens.
-  ASSERT_TRUE(report.price.usdPerMillionTokens);
-  EXPECT_DOUBLE_EQ(*report.price.usdPerMillionTokens,
-                   16 * 1.2 * 18009834e-12 / 3600 / 4 * 1e6);
+  // 16 x 1.2 USD/h for 18.009834 us buys 4 examples: no gather reads the
+  // integers, which are therefore no tokens.
+  ASSERT_TRUE(report.price.usd);
+  EXPECT_DOUBLE_EQ(*report.price.usd, 16 * 1.2 * 18009834e-12 / 3600);
+  EXPECT_FALSE(report.price.usdPerMillionTokens);
+  EXPECT_EQ(report.examples, 4);
 }
 
 } // namespace

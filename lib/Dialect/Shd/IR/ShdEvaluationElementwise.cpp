@@ -43,6 +43,7 @@ static std::optional<Number> applyAny(Function function,
     return -a;
   case Function::Copy:
   case Function::Cast:
+  case Function::StopGradient:
     return a;
   case Function::Mul:
     return a * b;

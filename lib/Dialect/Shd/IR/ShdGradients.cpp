@@ -157,6 +157,8 @@ LogicalResult ElementwiseOp::buildGradient(GradientBuilder &builder) {
   case Function::Gt:
   case Function::Ge:
     break; // a step function: no gradient passes
+  case Function::StopGradient:
+    break;
   default:
     give(0, [&] {
       return unaryGradient(function, operand(0), builder.result(), g);

@@ -128,6 +128,7 @@ ShardingRule ElementwiseOp::getShardingRule() {
   case Function::Sub:
   case Function::Neg:
   case Function::Copy:
+  case Function::StopGradient:
     builder.addLinearSetOfAll();
     break;
   case Function::Mul:

@@ -131,8 +131,9 @@ OpWork ElementwiseOp::getWork(ArrayRef<int64_t> localExtents,
   FactorTable table = FactorTable::of(*this);
   LocalView view(*this, table, localExtents);
   OpWork work = view.work();
-  bool isFree =
-      getFunction() == Function::Copy || getFunction() == Function::Cast;
+  bool isFree = getFunction() == Function::Copy ||
+                getFunction() == Function::Cast ||
+                getFunction() == Function::StopGradient;
   work.vectorFlops = isFree ? 0 : view.resultElements();
   return work;
 }

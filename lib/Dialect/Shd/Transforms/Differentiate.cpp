@@ -47,6 +47,7 @@ public:
 private:
   FailureOr<OutputOp> findLoss();
   LogicalResult findTrained();
+  void stackReadByNumber();
   void findActive(Block &block);
   void prepare();
   LogicalResult visit(Block &block);
@@ -132,6 +133,102 @@ LogicalResult Differentiation::findTrained() {
   return success();
 }
 
+/// The repeats around an operation, the outermost first.
+static SmallVector<RepeatOp> repeatsAround(Operation *op) {
+  SmallVector<RepeatOp> repeats;
+  for (auto at = op->getParentOfType<RepeatOp>(); at;
+       at = at->getParentOfType<RepeatOp>())
+    repeats.insert(repeats.begin(), at);
+  return repeats;
+}
+
+/// True if a gather reads the parts that iterations of the repeats around it
+/// have by their numbers, in an order that a stacked tensor has.
+static bool readsPartOfIteration(GatherOp gather) {
+  SmallVector<RepeatOp> repeats = repeatsAround(gather);
+  ArrayRef<int64_t> dims = gather.getDims();
+  if (repeats.empty() || dims.size() != repeats.size())
+    return false;
+  auto table = cast<RankedTensorType>(gather.getOperand(0).getType());
+  for (auto [number, dim, position, repeat] :
+       llvm::enumerate(dims, gather.getPositions(), repeats))
+    if (dim != int64_t(number) || position != repeat.getIteration() ||
+        table.getDimSize(dim) != int64_t(repeat.getCount()))
+      return false;
+  // The part's dimensions stay in their order.
+  IndexingAttr indexing = gather.getIndexing();
+  return ArrayRef(indexing.getOperandIndices(0)).drop_front(dims.size()) ==
+         ArrayRef(indexing.getResultIndices(0));
+}
+
+/// The layout of a part; nothing if iterations are split.
+static std::optional<ShardingAttr> pinOfPart(ShardingAttr pin,
+                                             unsigned stacked) {
+  if (!pin)
+    return pin;
+  for (const auto &dim : pin.getDims().take_front(stacked))
+    if (!dim.getAxes().empty())
+      return std::nullopt;
+  return ShardingAttr::get(pin.getContext(), pin.getDims().drop_front(stacked),
+                           pin.getPartial());
+}
+
+/// A weight of which a repeat reads its iterations' parts by their numbers is a
+/// stacked weight: so is its gradient, of which each iteration writes a part.
+void Differentiation::stackReadByNumber() {
+  for (DeclareOp weight : weights) {
+    SmallVector<GatherOp> gathers;
+    auto isByNumber = [&](Operation *user) {
+      auto gather = dyn_cast<GatherOp>(user);
+      if (!gather || gather.getOperand(0) != weight.getResult() ||
+          !readsPartOfIteration(gather) ||
+          (!gathers.empty() &&
+           gather->getBlock() != gathers.front()->getBlock()) ||
+          !pinOfPart(getOperandPin(gather, 0), gather.getDims().size()))
+        return false;
+      gathers.push_back(gather);
+      return true;
+    };
+    if (weight.getStacked() > 0 || weight->use_empty() ||
+        !llvm::all_of(weight->getUsers(), isByNumber))
+      continue;
+    unsigned stacked = gathers.front().getDims().size();
+    if (!pinOfPart(getResultPin(weight.getResult()), stacked))
+      continue;
+    weight.setStacked(stacked);
+    OpBuilder::InsertionGuard guard(builder);
+    for (GatherOp gather : gathers) {
+      builder.setInsertionPoint(gather);
+      Location loc = gather.getLoc();
+      Type type = gather.getResult().getType();
+      Value part = PartOp::create(builder, loc, type, weight.getResult(),
+                                  gather.getPositions());
+      ShardingAttr read = *pinOfPart(getOperandPin(gather, 0), stacked);
+      if (read || !gather->hasAttr(kTemporary)) {
+        ArrayAttr names =
+            builder.getStrArrayAttr(gather.getIndexing().getResultIndices(0));
+        auto copy = ReshardOp::create(
+            builder, loc, type, part,
+            IndexingAttr::get(builder.getContext(), {names}, names));
+        for (NamedAttribute attr : gather->getDiscardableAttrs())
+          copy->setDiscardableAttr(attr.getName(), attr.getValue());
+        copy->removeDiscardableAttr(kOperandPins);
+        copy->removeDiscardableAttr(kUses);
+        if (read)
+          setOperandPin(copy, 0, read);
+        part = copy.getResult();
+      }
+      gather.getResult().replaceAllUsesWith(part);
+      gather.erase();
+    }
+  }
+}
+
+static bool stopsGradient(Operation *op) {
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  return elementwise && elementwise.getFunction() == Function::StopGradient;
+}
+
 /// A carried value that depends on a weight in one iteration does so in all.
 void Differentiation::findActive(Block &block) {
   for (Operation &op : block) {
@@ -152,7 +249,8 @@ void Differentiation::findActive(Block &block) {
              llvm::zip_equal(repeat.getCarried(), yield->getOperands()))
           changed |= active.contains(yielded) && !active.contains(argument);
       }
-    } else if (llvm::any_of(op.getOperands(), [&](Value operand) {
+    } else if (!stopsGradient(&op) &&
+               llvm::any_of(op.getOperands(), [&](Value operand) {
                  return active.contains(operand);
                })) {
       active.insert_range(op.getResults());
@@ -334,6 +432,10 @@ Value Differentiation::gradientOf(Value value) {
     return nullptr;
   SmallVector<Value, 2> parts = std::move(found->second);
   contributions.erase(found);
+  // Products first: as partial sums they add up before anything moves.
+  std::stable_partition(parts.begin(), parts.end(), [](Value part) {
+    return bool(part.getDefiningOp<EinsumOp>());
+  });
   IndexingAttr indexing = sameIndices(value, 2);
   Value sum = parts.front();
   for (Value part : llvm::drop_begin(parts)) {
@@ -410,6 +512,34 @@ void Differentiation::visitPart(PartOp part) {
                    numbers);
 }
 
+/// A product that is a gradient has the index names of its value, not those of
+/// the reader whose gradient it is: then gradients add up in one kernel.
+static void nameIndicesAs(EinsumOp op, ArrayRef<std::string> names) {
+  IndexingAttr indexing = op.getIndexing();
+  SmallVector<StringRef, 4> own = indexing.getResultIndices(0);
+  SmallVector<ArrayAttr> lists(indexing.getOperands());
+  llvm::append_range(lists, indexing.getResults());
+  auto isUsed = [&](StringRef name) {
+    return llvm::any_of(lists, [&](ArrayAttr list) {
+      return llvm::is_contained(list.getAsValueRange<StringAttr>(), name);
+    });
+  };
+  if (names.size() != own.size())
+    return;
+  for (auto [from, to] : llvm::zip(own, names)) {
+    if (from == to || isUsed(to))
+      continue;
+    for (ArrayAttr &list : lists) {
+      SmallVector<StringRef> renamed(list.getAsValueRange<StringAttr>());
+      llvm::replace(renamed, from, StringRef(to));
+      list = Builder(op.getContext()).getStrArrayAttr(renamed);
+    }
+  }
+  auto operands = ArrayRef(lists).drop_back();
+  op.setIndexingAttr(
+      IndexingAttr::get(op.getContext(), operands, lists.back()));
+}
+
 LogicalResult Differentiation::visit(Operation &op) {
   if (auto repeat = dyn_cast<RepeatOp>(op))
     return visitRepeat(repeat);
@@ -438,6 +568,8 @@ LogicalResult Differentiation::visit(Operation &op) {
       if (Operation *maker = gradient.getDefiningOp();
           maker && isa<ShardingRuleOpInterface>(maker))
         nameGradient(maker, valueName(operand));
+      if (auto product = gradient.getDefiningOp<EinsumOp>())
+        nameIndicesAs(product, indexNames(operand));
       give(operand, gradient);
     }
   return success();
@@ -598,6 +730,7 @@ LogicalResult Differentiation::run() {
     return failure();
   Block &block = program.getBody().front();
   Value loss = output->getValue();
+  stackReadByNumber();
   findActive(block);
   if (!isWanted(loss))
     return output->emitError("the loss '")

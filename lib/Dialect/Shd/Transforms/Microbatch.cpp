@@ -119,6 +119,18 @@ LogicalResult BatchDims::visitRuled(ShardingRuleOpInterface op) {
              << "'" << getResultName(op->getResult(0)) << "' needs all of '"
              << rule.factors[factor].name
              << "' at once, which is the batch; use microbatches = 1";
+  // Merged, the batch may be the major index. Elements that a split batch has
+  // together would be others in each microbatch.
+  bool mayDivide = !isa<SplitOp>(op) || getPhase(op) == Phase::Backward;
+  for (auto &[value, factors] : tensors)
+    for (const auto &list : *factors) {
+      auto refused =
+          ArrayRef(list).drop_front(mayDivide && !list.empty() ? 1 : 0);
+      if (list.size() > 1 && llvm::any_of(refused, [&](unsigned factor) {
+            return split.contains(factor);
+          }))
+        return refusePositions(op);
+    }
   for (unsigned factor : split)
     if (countsAlong(op, rule.factors[factor].name))
       return refusePositions(op);
@@ -181,7 +193,9 @@ private:
 
   LogicalResult findInputs();
   LogicalResult check();
-  LogicalResult checkPin(Value value, unsigned dim);
+  LogicalResult checkPin(ShardingAttr pin, Value value, unsigned dim,
+                         Location loc);
+  LogicalResult checkPins(Value value, unsigned dim);
   FailureOr<Joins> joinsOf(ShardingRuleOpInterface op);
   LogicalResult checkForward(Block &block);
   OutputOp findLoss();
@@ -192,7 +206,8 @@ private:
   int64_t microbatchesOfPipeline();
   void countInFlight();
   void resize();
-  Value scalarOp(Function function, Value a, Value b, StringRef name);
+  Value scalarOp(Function function, ValueRange operands, Type type,
+                 StringRef name);
 
   ProgramOp program;
   TrainingAttr training;
@@ -336,12 +351,10 @@ OutputOp Microbatching::findLoss() {
   return {};
 }
 
-/// The axes that the program places the batch on divide each microbatch.
-LogicalResult Microbatching::checkPin(Value value, unsigned dim) {
-  auto pin = getStoredPin(value);
-  auto declare = value.getDefiningOp<DeclareOp>();
-  if (!pin || program.getAllowPadding() || !program.getMesh() ||
-      (declare && declare.getKind() == TensorKind::Input))
+/// The axes that a layout places the batch on divide each microbatch.
+LogicalResult Microbatching::checkPin(ShardingAttr pin, Value value,
+                                      unsigned dim, Location loc) {
+  if (!pin || program.getAllowPadding() || !program.getMesh())
     return success();
   int64_t parts = 1;
   for (StringAttr axis : pin.getDims()[dim].getAxes())
@@ -352,10 +365,27 @@ LogicalResult Microbatching::checkPin(Value value, unsigned dim) {
       cast<RankedTensorType>(value.getType()).getDimSize(dim) / count;
   if (extent % parts == 0)
     return success();
-  return emitError(value.getLoc())
-         << "'" << valueName(value) << "' has the batch on axes of " << parts
-         << " devices, which do not divide the " << extent
-         << " of a microbatch";
+  return emitError(loc) << "'" << valueName(value)
+                        << "' has the batch on axes of " << parts
+                        << " devices, which do not divide the " << extent
+                        << " of a microbatch";
+}
+
+/// So do the layouts in which the program stores and reads a value. Inputs are
+/// stored whole, and operations read parts of them.
+LogicalResult Microbatching::checkPins(Value value, unsigned dim) {
+  auto declare = value.getDefiningOp<DeclareOp>();
+  bool isInput = declare && declare.getKind() == TensorKind::Input;
+  if (!isInput &&
+      failed(checkPin(getStoredPin(value), value, dim, value.getLoc())))
+    return failure();
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (failed(checkPin(getOperandPin(user, use.getOperandNumber()), value, dim,
+                        user->getLoc())))
+      return failure();
+  }
+  return success();
 }
 
 LogicalResult Microbatching::check() {
@@ -366,6 +396,12 @@ LogicalResult Microbatching::check() {
       return declare.emitError()
              << "'" << declare.getSym()
              << "' has the index of the batch; use microbatches = 1";
+    if (declare && declare.getKind() == TensorKind::Input &&
+        !llvm::is_contained(inputs, declare))
+      return declare.emitError()
+             << "'" << declare.getSym()
+             << "' meets the batch, but has another index for it; use "
+                "microbatches = 1";
     if (value.getDefiningOp<IotaOp>())
       return emitError(value.getLoc(),
                        "counts along the batch; use microbatches = 1");
@@ -377,7 +413,7 @@ LogicalResult Microbatching::check() {
              << "' is not the loss, which is all that leaves a step in "
                 "microbatches";
   for (auto [value, dim] : dims.all())
-    if (failed(checkPin(value, dim)))
+    if (failed(checkPins(value, dim)))
       return failure();
   for (DeclareOp input : inputs)
     joins[input.getResult()] = Joins::Batch;
@@ -517,12 +553,13 @@ void Microbatching::accumulate(UpdateOp update) {
   update.getValueMutable().assign(sum.getResult());
 }
 
-Value Microbatching::scalarOp(Function function, Value a, Value b,
+Value Microbatching::scalarOp(Function function, ValueRange operands, Type type,
                               StringRef name) {
   ArrayAttr none = builder.getStrArrayAttr({});
+  SmallVector<ArrayAttr, 2> lists(operands.size(), none);
   auto op = ElementwiseOp::create(
-      builder, a.getLoc(), a.getType(), function, ValueRange{a, b},
-      IndexingAttr::get(builder.getContext(), {none, none}, none));
+      builder, operands.front().getLoc(), type, function, operands,
+      IndexingAttr::get(builder.getContext(), lists, none));
   op->setAttr(kName, builder.getStringAttr(name));
   op->setAttr(kTemporary, builder.getUnitAttr());
   return op.getResult();
@@ -535,7 +572,10 @@ void Microbatching::moveIntoRepeat(OutputOp loss) {
     if (!isa<DeclareOp, OutputOp>(op))
       moved.push_back(&op);
   Value last = loss.getValue();
-  auto type = cast<RankedTensorType>(last.getType());
+  auto lossType = cast<RankedTensorType>(last.getType());
+  // The sum of narrow numbers is wide.
+  bool isNarrow = lossType.getElementTypeBitWidth() < 32;
+  auto type = isNarrow ? lossType.clone(builder.getF32Type()) : lossType;
   auto constant = [&](double value) -> Value {
     return ConstantOp::create(
         builder, loss.getLoc(), type,
@@ -560,16 +600,23 @@ void Microbatching::moveIntoRepeat(OutputOp loss) {
   for (Operation *op : moved)
     op->moveBefore(&body, body.end());
   builder.setInsertionPointToEnd(&body);
-  if (joins.lookup(last) == Joins::Mean) {
+  bool isMean = joins.lookup(last) == Joins::Mean;
+  if (isNarrow)
+    last = scalarOp(Function::Cast, last, type, loss.getSym());
+  if (isMean) {
     Value inverse = constant(1);
     setInverseOf(inverse.getDefiningOp<ConstantOp>(), count);
-    last = scalarOp(Function::Mul, last, inverse, loss.getSym());
+    last = scalarOp(Function::Mul, {last, inverse}, type, loss.getSym());
   }
   YieldOp::create(
       builder, loss.getLoc(),
-      ValueRange(scalarOp(Function::Add, sum, last, loss.getSym())));
-  loss.getValueMutable().assign(onlyResult(repeat));
-  loss->moveAfter(repeat);
+      ValueRange(scalarOp(Function::Add, {sum, last}, type, loss.getSym())));
+  Value total = onlyResult(repeat);
+  builder.setInsertionPointAfter(repeat);
+  if (isNarrow)
+    total = scalarOp(Function::Cast, total, lossType, loss.getSym());
+  loss.getValueMutable().assign(total);
+  loss->moveAfter(total.getDefiningOp());
   for (DeclareOp input : inputs)
     takePartOf(input, repeat);
   SmallVector<UpdateOp> updates;

@@ -116,3 +116,75 @@ shd.program "no_derivative" training <loss = "loss", gradients = f32, lr = 1.0e-
   %loss = shd.reduce sum(%g) <[B, T, H] -> []> {shd.name = "loss"} : (tensor<2x8x4xbf16>) -> tensor<bf16>
   shd.output "loss" %loss [] : tensor<bf16>
 }
+
+// -----
+
+// A weight that iterations read by their numbers is stacked, and so is its
+// gradient; one that they read otherwise too is not.
+// CHECK-LABEL: shd.program "by_number"
+shd.program "by_number" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, remat = full, tokens = 1.0e+12 : f64> {
+  // CHECK: shd.declare weight "w" ["L", "E", "D"] stacked 1
+  // CHECK: shd.declare gradient "w.grad" ["L", "E", "D"] stacked 1 of "w" : tensor<4x32x32xf32>
+  // CHECK: shd.declare gradient "v.grad" ["L", "D"] of "v" : tensor<4x32xf32>
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["L", "E", "D"] : tensor<4x32x32xbf16>
+  %v = shd.declare weight "v" ["L", "D"] : tensor<4x32xbf16>
+  %y = shd.repeat "L" = 4(%x) : (tensor<64x32xbf16>) -> tensor<64x32xbf16> {
+  ^bb0(%i: tensor<i32>, %c: tensor<64x32xbf16>):
+    // CHECK: shd.part %{{.*}}[%{{.*}}] : tensor<4x32x32xbf16> -> tensor<32x32xbf16>
+    // CHECK: shd.gather(
+    %p = shd.gather(%w, %i) <[L, E, D], [] -> [E, D]> at [0] {shd.name = "h", shd.temporary} : (tensor<4x32x32xbf16>, tensor<i32>) -> tensor<32x32xbf16>
+    %h = shd.einsum(%c, %p) <[B, E], [E, D] -> [B, D]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x32xbf16>) -> tensor<64x32xbf16>
+    %q = shd.gather(%v, %i) <[L, D], [] -> [D]> at [0] {shd.name = "r", shd.temporary} : (tensor<4x32xbf16>, tensor<i32>) -> tensor<32xbf16>
+    %r = shd.elementwise mul(%h, %q) <[B, D], [D] -> [B, D]> {shd.name = "r"} : (tensor<64x32xbf16>, tensor<32xbf16>) -> tensor<64x32xbf16>
+    shd.yield %r : tensor<64x32xbf16>
+  }
+  %u = shd.elementwise mul(%y, %v) <[B, D], [L, D] -> [L, B, D]> {shd.name = "u"} : (tensor<64x32xbf16>, tensor<4x32xbf16>) -> tensor<4x64x32xbf16>
+  %loss = shd.reduce sum(%u) <[L, B, D] -> []> {shd.name = "loss"} : (tensor<4x64x32xbf16>) -> tensor<bf16>
+  // CHECK: shd.repeat "L" = 4 reverse(
+  // CHECK: shd.scatter_sum({{.*}} -> tensor<4x32xf32>
+  // CHECK: shd.update %{{.*}}[%{{.*}}] = %{{.*}} : tensor<4x32x32xf32>, tensor<32x32xf32>
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
+// Nothing is differentiated behind stop_gradient: b b c has a derivative by c
+// only.
+// CHECK-LABEL: shd.program "stop"
+// CHECK-NOT: "b.grad" ["
+// CHECK: shd.declare gradient "c.grad"
+shd.program "stop" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64> {
+  %b = shd.declare weight "b" ["B"] : tensor<64xbf16>
+  %c = shd.declare weight "c" ["B"] : tensor<64xbf16>
+  %s = shd.elementwise square(%b) <[B] -> [B]> {shd.name = "s", shd.temporary} : (tensor<64xbf16>) -> tensor<64xbf16>
+  // CHECK: %[[T:.*]] = shd.elementwise stop_gradient(
+  %t = shd.elementwise stop_gradient(%s) <[B] -> [B]> {shd.name = "s"} : (tensor<64xbf16>) -> tensor<64xbf16>
+  %m = shd.elementwise mul(%t, %c) <[B], [B] -> [B]> {shd.name = "m"} : (tensor<64xbf16>, tensor<64xbf16>) -> tensor<64xbf16>
+  %loss = shd.reduce sum(%m) <[B] -> []> {shd.name = "loss"} : (tensor<64xbf16>) -> tensor<bf16>
+  // CHECK: %[[G:.*]] = shd.elementwise mul(%{{.*}}, %[[T]]) {{.*}}#shd<phase backward>
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
+// Gradients of one value have its indices, whatever its readers call them, and
+// products add up first.
+// CHECK-LABEL: shd.program "names"
+// CHECK: %[[P:.*]] = shd.einsum({{.*}}-> [T, D]> {shd.name = "x.grad"
+// CHECK: shd.elementwise add({{.*}}) <[T, D], [T, D] -> [T, D]>
+// CHECK-NOT: -> [S, D]>
+// CHECK: shd.elementwise add({{.*}}) <[T, D], [T, D] -> [T, D]>
+// CHECK-NEXT: shd.update
+shd.program "names" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64, frozen = "w"> {
+  %x = shd.declare weight "x" ["T", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
+  %k = shd.einsum(%x, %w) <[S, D], [D, F] -> [S, F]> {shd.name = "k"} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  %q = shd.einsum(%x, %w) <[T, D], [D, F] -> [T, F]> {shd.name = "q"} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  %a = shd.reduce sum(%x) <[T, D] -> []> {shd.name = "a"} : (tensor<64x32xbf16>) -> tensor<bf16>
+  %b = shd.reduce sum(%k) <[S, F] -> []> {shd.name = "b"} : (tensor<64x128xbf16>) -> tensor<bf16>
+  %c = shd.reduce sum(%q) <[T, F] -> []> {shd.name = "c"} : (tensor<64x128xbf16>) -> tensor<bf16>
+  %d = shd.elementwise add(%a, %b) <[], [] -> []> {shd.name = "d"} : (tensor<bf16>, tensor<bf16>) -> tensor<bf16>
+  %loss = shd.elementwise add(%c, %d) <[], [] -> []> {shd.name = "loss"} : (tensor<bf16>, tensor<bf16>) -> tensor<bf16>
+  shd.output "loss" %loss [] : tensor<bf16>
+}

@@ -305,3 +305,26 @@ shd.program "accumulates" mesh <[X = 4]> hardware <"h100", [4]> {
   %a = shd.elementwise add(%p, %r) <[D], [D] -> [D]> : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
   shd.update %g = %a : tensor<32xf32>, tensor<32xf32>
 }
+
+// The gradients that three products give one value add up in the kernel of one
+// of them, which ends there: partial sums are added before they are reduced, and
+// what follows shares no strategy with them.
+// CHECK-LABEL: shd.program "adds_products"
+shd.program "adds_products" mesh <[X = 4]> hardware <"h100", [4]> {
+  %g = shd.declare input "g" ["B", "F"] : tensor<64x128xbf16>
+  %r = shd.declare input "r" ["B", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
+  // CHECK-COUNT-3: shd.einsum
+  %q = shd.einsum(%g, %w) <[B, F], [D, F] -> [B, D]> {shd.phase = #shd<phase backward>} : (tensor<64x128xbf16>, tensor<32x128xbf16>) -> tensor<64x32xbf16>
+  %k = shd.einsum(%g, %w) <[B, F], [D, F] -> [B, D]> {shd.phase = #shd<phase backward>} : (tensor<64x128xbf16>, tensor<32x128xbf16>) -> tensor<64x32xbf16>
+  %v = shd.einsum(%g, %w) <[B, F], [D, F] -> [B, D]> {shd.phase = #shd<phase backward>} : (tensor<64x128xbf16>, tensor<32x128xbf16>) -> tensor<64x32xbf16>
+  // CHECK: shd.elementwise add{{.*}}shd.group = #shd.group<0, rest>
+  %a = shd.elementwise add(%q, %k) <[B, D], [B, D] -> [B, D]> {shd.phase = #shd<phase backward>} : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // CHECK: shd.elementwise add{{.*}}shd.group = #shd.group<0, rest>
+  %b = shd.elementwise add(%a, %v) <[B, D], [B, D] -> [B, D]> {shd.phase = #shd<phase backward>} : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // CHECK: shd.elementwise add{{.*}}shd.group = #shd.group<3, rest>
+  %c = shd.elementwise add(%b, %r) <[B, D], [B, D] -> [B, D]> {shd.phase = #shd<phase backward>} : (tensor<64x32xbf16>, tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // CHECK: shd.elementwise square{{.*}}shd.group = #shd.group<3, rest>
+  %s = shd.elementwise square(%c) <[B, D] -> [B, D]> {shd.phase = #shd<phase backward>} : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  shd.output "s" %s ["B", "D"] : tensor<64x32xbf16>
+}

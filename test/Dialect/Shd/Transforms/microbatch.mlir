@@ -12,9 +12,14 @@ shd.program "mean" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64,
   // CHECK: %[[OLD:.*]] = shd.part %[[G]][]
   // CHECK: %[[SUM:.*]] = shd.elementwise add(%[[OLD]], %
   // CHECK: shd.update %[[G]] = %[[SUM]]
-  // CHECK: shd.constant dense<2.500000e-01>
-  // CHECK: shd.yield
-  // CHECK: shd.output "loss"
+  // The loss adds up in f32 and is rounded once.
+  // CHECK: %[[PART:.*]] = shd.elementwise cast(%{{.*}}) <[] -> []> {{.*}} : (tensor<bf16>) -> tensor<f32>
+  // CHECK: %[[M:.*]] = shd.constant dense<2.500000e-01> : tensor<f32>
+  // CHECK: %[[SHARE:.*]] = shd.elementwise mul(%[[PART]], %[[M]])
+  // CHECK: %[[LOSS:.*]] = shd.elementwise add(%{{.*}}, %[[SHARE]])
+  // CHECK: shd.yield %[[LOSS]] : tensor<f32>
+  // CHECK: %[[TOTAL:.*]] = shd.elementwise cast(%{{.*}}) <[] -> []> {{.*}} : (tensor<f32>) -> tensor<bf16>
+  // CHECK: shd.output "loss" %[[TOTAL]]
   %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
   %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
   %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>

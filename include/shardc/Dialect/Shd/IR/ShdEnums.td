@@ -29,6 +29,8 @@ def Shd_Function : Shd_Enum<"Function", "an elementwise function", [
   I32EnumAttrCase<"Neg", 2, "neg">,
   // The value itself, broadcast or with its dimensions in another order.
   I32EnumAttrCase<"Copy", 3, "copy">,
+  // The value itself, which passes no gradient on.
+  I32EnumAttrCase<"StopGradient", 7, "stop_gradient">,
   // Linear in each operand alone / in the first.
   I32EnumAttrCase<"Mul", 4, "mul">, I32EnumAttrCase<"Div", 5, "div">,
   I32EnumAttrCase<"Cast", 6, "cast">,

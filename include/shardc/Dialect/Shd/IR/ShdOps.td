@@ -272,7 +272,8 @@ def Shd_ElementwiseOp : Shd_ComputeOp<"elementwise", [], ["getFunctionName"],
   let description = [{
     `shd.elementwise silu(%g) <[B, F] -> [B, F]> : ...`. An operand that lacks
     an index of the result is broadcast along it. `cast` changes the element
-    type; `copy` broadcasts or reorders dimensions.
+    type; `copy` broadcasts or reorders dimensions; `stop_gradient` is its
+    operand, which gets no gradient from it.
 
     **Constraints:**
     - (W1) Every index of an operand is one of the result.

@@ -354,6 +354,28 @@ private:
                                     llvm::ArrayRef<int64_t> labels);
   Operand functionCrossEntropy(const ast::Expr &call, const Slots &slots,
                                const Context &context, const Target *hint);
+  // Experts.cpp
+  Operand functionTopK(const ast::Expr &call, const Slots &slots,
+                       const Context &context);
+  Operand functionDispatch(const ast::Expr &call, const Slots &slots,
+                           const Context &context, const Target *hint);
+  Operand functionCombine(const ast::Expr &call, const Slots &slots,
+                          const Context &context, const Target *hint);
+  struct ExpertCall;
+  bool readExpertOptions(const ast::Expr &call,
+                         llvm::ArrayRef<const ast::Expr *> options,
+                         ExpertCall &shape);
+  std::optional<int64_t> readCount(const ast::Expr &expr, llvm::StringRef name,
+                                   int64_t most, llvm::StringRef mostOf);
+  bool checkPicks(ExpertCall &shape, llvm::SMRange range);
+  bool checkSlots(const ExpertCall &shape, llvm::SMRange range);
+  Operand emitTopK(const Operand &input, mlir::StringAttr over, int64_t k,
+                   llvm::SMRange range);
+  template <typename Op>
+  Operand emitExperts(const ast::Expr &call, const ExpertCall &shape,
+                      llvm::ArrayRef<const Operand *> operands,
+                      IndexNames result, mlir::Type element);
+
   Operand functionSplit(const ast::Expr &call, const Slots &slots,
                         const Context &context);
   Operand functionMerge(const ast::Expr &call, const Slots &slots,

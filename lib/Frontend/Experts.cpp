@@ -111,8 +111,7 @@ bool Importer::readExpertOptions(const Expr &call,
   if (!shape.dropless) {
     auto diag = files.error(imbalance->range)
                 << "'imbalance' needs 'dropless=true'";
-    diag.attachNote() << "without it every slot of '"
-                      << shape.slots.getValue()
+    diag.attachNote() << "without it every slot of '" << shape.slots.getValue()
                       << "' is executed, and the surplus is dropped";
     return false;
   }
@@ -132,8 +131,7 @@ bool Importer::readExpertOptions(const Expr &call,
 
 Operand Importer::emitTopK(const Operand &input, StringAttr over, int64_t k,
                            llvm::SMRange range) {
-  auto type =
-      mlir::RankedTensorType::get(input.extents(), builder.getI1Type());
+  auto type = mlir::RankedTensorType::get(input.extents(), builder.getI1Type());
   auto op = shd::TopKOp::create(builder, statement->loc, type, input.value,
                                 indexing({&input}, input.indices), over,
                                 builder.getI64IntegerAttr(k));
@@ -215,8 +213,8 @@ Operand Importer::functionTopK(const Expr &call, const Slots &slots,
       return {};
     k = *count;
   } else if (k > extent) {
-    files.error(call.range) << "k is 2, but '" << over[0].getValue()
-                            << "' has extent " << extent;
+    files.error(call.range)
+        << "k is 2, but '" << over[0].getValue() << "' has extent " << extent;
     return {};
   }
   return emitTopK(input, over[0], k, call.range);

@@ -28,9 +28,13 @@ static const FunctionParameter kRope[] = {
 static const FunctionParameter kLabels[] = {
     {"logits"}, {"labels"}, {"chunks", false}};
 static const FunctionParameter kTopK[] = {{"x"}, {"k", false}};
-static const FunctionParameter kDispatch[] = {
-    {"x"},           {"pick"},         {"k", false},        {"blocks", false},
-    {"limit", false}, {"dropless", false}, {"imbalance", false}};
+static const FunctionParameter kDispatch[] = {{"x"},
+                                              {"pick"},
+                                              {"k", false},
+                                              {"blocks", false},
+                                              {"limit", false},
+                                              {"dropless", false},
+                                              {"imbalance", false}};
 static const FunctionParameter kCombine[] = {{"y"},
                                              {"pick"},
                                              {"weights", false},

@@ -328,8 +328,9 @@ bool shardc::isCallShaped(Operation *op) {
     return infix(elementwise.getFunction()).empty() &&
            elementwise.getFunction() != Function::Neg &&
            elementwise.getFunction() != Function::Copy;
-  return isa<ReduceOp, NormalizeOp, AttentionOp, RopeOp, CrossEntropyOp,
-             TopKOp, DispatchOp, CombineOp, SplitOp, MergeOp, SliceOp, ConcatOp, IotaOp>(op);
+  return isa<ReduceOp, NormalizeOp, AttentionOp, RopeOp, CrossEntropyOp, TopKOp,
+             DispatchOp, CombineOp, SplitOp, MergeOp, SliceOp, ConcatOp,
+             IotaOp>(op);
 }
 
 bool shardc::takesExpressions(Operation *op) {

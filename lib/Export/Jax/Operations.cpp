@@ -905,10 +905,10 @@ template <typename Op> void FunctionPrinter::computeExperts(Op op) {
     // First the product of both, then where they meet.
     Names meet = indices;
     std::string pairs = names.make("pairs");
-    line(cat(pairs, " = ", file.helper("einsum"), "(",
-             subscripts(indexed.operand(tokens), indexed.operand(slotted),
-                        meet),
-             ", ", operand(tokens), ", ", operand(slotted), ")"));
+    line(
+        cat(pairs, " = ", file.helper("einsum"), "(",
+            subscripts(indexed.operand(tokens), indexed.operand(slotted), meet),
+            ", ", operand(tokens), ", ", operand(slotted), ")"));
     text = cat(subscripts(indices, meet, indexed.result()), ", ", slots, ", ",
                pairs);
   }

@@ -25,7 +25,9 @@ static int64_t extentOf(const OpText &text, const Extents &extents,
 }
 
 /// The extent in a program's parts of an index that each of them has whole.
-static std::string wholeKey(const std::string &index) { return index + " whole"; }
+static std::string wholeKey(const std::string &index) {
+  return index + " whole";
+}
 
 static std::string typeText(const OpText &text, const TensorText &tensor,
                             const Extents &extents) {
@@ -34,8 +36,8 @@ static std::string typeText(const OpText &text, const TensorText &tensor,
     std::string index(1, letter);
     bool isWhole = tensor.whole.find(letter) != std::string::npos &&
                    extents.count(wholeKey(index));
-    int64_t extent = isWhole ? extents.at(wholeKey(index))
-                             : extentOf(text, extents, index);
+    int64_t extent =
+        isWhole ? extents.at(wholeKey(index)) : extentOf(text, extents, index);
     type += std::to_string(extent) + "x";
   }
   return type + tensor.type + ">";

@@ -102,8 +102,7 @@ TEST(EvaluationExperts, PicksInMoreBlocksThanTheLimit) {
               {{"TD"}, {"TE", "i1"}},
               {"ECD"}};
   Extents extents{{"T", 1}, {"E", 4}, {"C", 1}, {"D", 1}};
-  EXPECT_EQ(evaluate(text, extents, {{5}, {0, 0, 1, 1}}),
-            (Values{0, 0, 5, 5}));
+  EXPECT_EQ(evaluate(text, extents, {{5}, {0, 0, 1, 1}}), (Values{0, 0, 5, 5}));
   EXPECT_EQ(errorOf(text, extents, {{5}, {0, 1, 1, 0}}),
             "'shd.dispatch' op the picks of a token lie in 2 of 2 blocks of "
             "index 'E', but the limit is 1");
@@ -124,7 +123,8 @@ TEST(EvaluationExperts, InParts) {
   for (int token = 0; token < 2 * 5; ++token)
     for (int expert = 0; expert < 3; ++expert)
       chosen.push_back((token * 7 + 2) % 3 != expert);
-  TensorText tokens{"BTD"}, slots{"EBCD"}, scores{"BTE"}, picked{"BTE", "i1", "TE"};
+  TensorText tokens{"BTD"}, slots{"EBCD"}, scores{"BTE"},
+      picked{"BTE", "i1", "TE"};
   const OpText texts[] = {
       {"shd.dispatch(%0, %1) over \"E\", \"C\" k 2", {tokens, picked}, slots},
       {"shd.dispatch(%0, %1, %2) over \"E\", \"C\" k 2",

@@ -104,10 +104,11 @@ FactorTable FactorTable::withValues(AttentionOpInterface op) {
 }
 
 SmallVector<StringRef, 4> shd::indicesOf(ShardingRuleOpInterface op,
-                                           unsigned tensor) {
+                                         unsigned tensor) {
   unsigned operands = op->getNumOperands();
-  return tensor < operands ? op.getIndexing().getOperandIndices(tensor)
-                           : op.getIndexing().getResultIndices(tensor - operands);
+  return tensor < operands
+             ? op.getIndexing().getOperandIndices(tensor)
+             : op.getIndexing().getResultIndices(tensor - operands);
 }
 
 ExpertIndices ExpertIndices::of(ExpertsOpInterface op) {

@@ -51,8 +51,8 @@ private:
   /// The number of a factor, made anew if it is not there.
   unsigned intern(llvm::StringRef name, llvm::StringRef of = "");
   /// Whose an index of a tensor is, if it is the second of its name.
-  using OwnerOf =
-      llvm::function_ref<llvm::StringRef(llvm::StringRef name, unsigned tensor)>;
+  using OwnerOf = llvm::function_ref<llvm::StringRef(llvm::StringRef name,
+                                                     unsigned tensor)>;
   void collectExtents(ShardingRuleOpInterface op, OwnerOf ownerOf);
   static FactorTable withSecond(ShardingRuleOpInterface op, OwnerOf ownerOf);
 

@@ -143,10 +143,10 @@ LogicalResult Routing::checkPicks(int64_t at) const {
     return op->emitOpError() << "a token picks " << picked << " of index '"
                              << op.getExperts() << "', but k is " << op.getK();
   if (op.getLimit() && touched > *op.getLimit())
-    return op->emitOpError() << "the picks of a token lie in " << touched
-                             << " of " << blocks << " blocks of index '"
-                             << op.getExperts() << "', but the limit is "
-                             << *op.getLimit();
+    return op->emitOpError()
+           << "the picks of a token lie in " << touched << " of " << blocks
+           << " blocks of index '" << op.getExperts() << "', but the limit is "
+           << *op.getLimit();
   return success();
 }
 
@@ -157,7 +157,8 @@ LogicalResult Routing::run(std::array<FactorStrides, N> strides,
   unsigned slotFactor = space.find(op.getSlots());
   const FactorRange &experts = space.range(expert);
   const FactorRange &slots = space.range(slotFactor);
-  int64_t pickStep = space.operandStrides(kPicksOperand)[ofPicks(op.getExperts())];
+  int64_t pickStep =
+      space.operandStrides(kPicksOperand)[ofPicks(op.getExperts())];
   FactorList tokenFactors = factors(indices.tokens);
   std::array<FactorStrides, N + 1> all;
   std::copy(strides.begin(), strides.end(), all.begin());

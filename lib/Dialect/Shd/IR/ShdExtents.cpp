@@ -71,16 +71,16 @@ static void keepChoice(ExtentRules &rules, int64_t experts, int64_t k) {
 }
 
 void TopKOp::collectExtentRules(ExtentRules &rules) {
-  keepChoice(rules,
-             extentOf(getIndexing().getOperandIndices(0), getInput(),
-                      getOver()),
-             getK());
+  keepChoice(
+      rules,
+      extentOf(getIndexing().getOperandIndices(0), getInput(), getOver()),
+      getK());
 }
 
-template <typename Op> static void collectExpertRules(Op op, ExtentRules &rules) {
+template <typename Op>
+static void collectExpertRules(Op op, ExtentRules &rules) {
   auto names = op.getIndexing().getOperandIndices(kPicksOperand);
-  keepChoice(rules, extentOf(names, op.getPicks(), op.getExperts()),
-             op.getK());
+  keepChoice(rules, extentOf(names, op.getPicks(), op.getExperts()), op.getK());
 }
 
 void DispatchOp::collectExtentRules(ExtentRules &rules) {

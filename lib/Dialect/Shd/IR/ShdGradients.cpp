@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "Factors.h"
+#include "shardc/Dialect/Shd/IR/Gradient.h"
 #include <numbers>
 
 using namespace mlir;
@@ -543,8 +543,8 @@ static NamedTensor routed(From from, GradientBuilder &builder,
   SmallVector<Value, 3> values;
   for (const NamedTensor &operand : operands)
     values.push_back(operand.value);
-  NamedTensor made = builder.create<Op>(
-      like.indices, result, values, ArrayRef<NamedAttribute>{});
+  NamedTensor made = builder.create<Op>(like.indices, result, values,
+                                        ArrayRef<NamedAttribute>{});
   auto op = made.value.template getDefiningOp<Op>();
   op.setIndexingAttr(builder.indexing(operands, like.indices));
   op.setExpertsAttr(from.getExpertsAttr());
@@ -560,8 +560,7 @@ static NamedTensor routed(From from, GradientBuilder &builder,
 /// With X of tokens, Y of slots and weights W, each of the three operations is
 /// the derivative of sum(W X Y) over what picks join, with respect to one of
 /// them; `g` stands for that one.
-template <typename Op>
-static void giveRouted(Op op, GradientBuilder &builder) {
+template <typename Op> static void giveRouted(Op op, GradientBuilder &builder) {
   NamedTensor g = builder.gradient(), picks = builder.operand(kPicksOperand);
   unsigned result = op->getNumOperands();
   auto tensor = [&](unsigned number) {
@@ -579,20 +578,21 @@ static void giveRouted(Op op, GradientBuilder &builder) {
   };
   unsigned tokens = op.getTokensTensor(), slots = op.getSlotsTensor();
   if (isGiven(tokens))
-    builder.give(tokens, routed<CombineOp>(op, builder,
-                                           operandsWith(tensor(slots)),
-                                           builder.operand(tokens),
-                                           builder.gradientType(tokens)));
+    builder.give(tokens,
+                 routed<CombineOp>(op, builder, operandsWith(tensor(slots)),
+                                   builder.operand(tokens),
+                                   builder.gradientType(tokens)));
   if (isGiven(slots))
-    builder.give(slots, routed<DispatchOp>(op, builder,
-                                           operandsWith(tensor(tokens)),
-                                           builder.operand(slots),
-                                           builder.gradientType(slots)));
+    builder.give(slots,
+                 routed<DispatchOp>(op, builder, operandsWith(tensor(tokens)),
+                                    builder.operand(slots),
+                                    builder.gradientType(slots)));
   if (weights && isGiven(*weights))
     builder.give(*weights,
-                 routed<CombineGradOp>(
-                     op, builder, {tensor(tokens), picks, tensor(slots)},
-                     builder.operand(*weights), builder.gradientType(*weights)));
+                 routed<CombineGradOp>(op, builder,
+                                       {tensor(tokens), picks, tensor(slots)},
+                                       builder.operand(*weights),
+                                       builder.gradientType(*weights)));
 }
 
 LogicalResult DispatchOp::buildGradient(GradientBuilder &builder) {

@@ -740,17 +740,16 @@ static std::string describeTensor(Operation *op, unsigned tensor) {
 /// G5 and G6
 template <typename Op>
 static LogicalResult verifyExpertCounts(Op op, ArrayRef<StringRef> picks) {
-  int64_t experts =
-      extentOf(picks, op.getPicks().getType(), op.getExperts());
+  int64_t experts = extentOf(picks, op.getPicks().getType(), op.getExperts());
   if (failed(verifyK(op, op.getK(), op.getExperts(), experts)))
     return failure();
   if (op.getBlocks().has_value() != op.getLimit().has_value())
     return op.emitOpError() << "needs both 'blocks' and 'limit', or neither";
   if (std::optional<uint64_t> blocks = op.getBlocks()) {
     if (*blocks < 1 || experts % int64_t(*blocks) != 0)
-      return op.emitOpError() << *blocks << " blocks do not divide the "
-                              << experts << " of index '" << op.getExperts()
-                              << "'";
+      return op.emitOpError()
+             << *blocks << " blocks do not divide the " << experts
+             << " of index '" << op.getExperts() << "'";
     if (*op.getLimit() < 1 || *op.getLimit() > *blocks)
       return op.emitOpError() << "the limit is " << *op.getLimit()
                               << ", but must be from 1 to " << *blocks;
@@ -809,8 +808,8 @@ template <typename Op> static LogicalResult verifyExperts(Op op) {
       return op.emitOpError() << "index '" << name << "' is also one of "
                               << describeTensor(op, tokensTensor);
   if (llvm::is_contained(picks, op.getSlots()))
-    return op.emitOpError() << "index '" << op.getSlots()
-                            << "' is also one of " << picksName;
+    return op.emitOpError()
+           << "index '" << op.getSlots() << "' is also one of " << picksName;
   if (failed(verifySubset(op, without(picks, op.getExperts()), all, picksName,
                           describeTensor(op, tokensTensor))))
     return failure();

@@ -15,10 +15,10 @@ using namespace shardc::shd;
 static ShardingRule parallelRule(const FactorTable &table) {
   ShardingRule rule;
   for (const FactorTable::Entry &entry : table.entries())
-    rule.factors.push_back(
-        {entry.of.empty() ? entry.name.str()
-                          : (entry.name + " of " + entry.of).str(),
-         entry.extent, FactorKind::Parallel});
+    rule.factors.push_back({entry.of.empty()
+                                ? entry.name.str()
+                                : (entry.name + " of " + entry.of).str(),
+                            entry.extent, FactorKind::Parallel});
   rule.operands.assign(table.operands().begin(), table.operands().end());
   rule.results.assign(table.results().begin(), table.results().end());
   return rule;
@@ -318,17 +318,11 @@ static ShardingRule expertsRule(ExpertsOpInterface op) {
   return builder.take();
 }
 
-ShardingRule DispatchOp::getShardingRule() {
-  return expertsRule(*this);
-}
+ShardingRule DispatchOp::getShardingRule() { return expertsRule(*this); }
 
-ShardingRule CombineOp::getShardingRule() {
-  return expertsRule(*this);
-}
+ShardingRule CombineOp::getShardingRule() { return expertsRule(*this); }
 
-ShardingRule CombineGradOp::getShardingRule() {
-  return expertsRule(*this);
-}
+ShardingRule CombineGradOp::getShardingRule() { return expertsRule(*this); }
 
 //===----------------------------------------------------------------------===//
 // Layout of indices

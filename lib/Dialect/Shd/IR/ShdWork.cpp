@@ -461,8 +461,7 @@ FusionKind CombineOp::getFusionKind() { return FusionKind::Leader; }
 
 bool CombineOp::holdsRows() { return true; }
 
-OpWork CombineGradOp::getWork(ArrayRef<int64_t> localExtents,
-                              const Machine &) {
+OpWork CombineGradOp::getWork(ArrayRef<int64_t> localExtents, const Machine &) {
   return expertsWork(*this, localExtents);
 }
 

@@ -77,6 +77,13 @@ private:
     int64_t file = 0;
     /// Products that were multiplied out so far.
     unsigned expansions = 0;
+    /// An index that several factors of an argument carry, and which is not
+    /// summed there since the left side names it.
+    struct Unsummed {
+      mlir::StringAttr index;
+      llvm::SMRange range;
+    };
+    llvm::SmallVector<Unsummed, 2> unsummed;
   };
 
   /// A state's value at the end of the region that declares it.
@@ -260,6 +267,8 @@ private:
                       const IndexNames &outside, unsigned outerFactors);
   void warnOfLoneIndex(llvm::ArrayRef<FlatFactor> flat, mlir::StringAttr index,
                        unsigned outerFactors);
+  void warnOfUnsummed(llvm::ArrayRef<FlatFactor> flat,
+                      const IndexNames &summed);
   IndexNames summedIndices(const Product &product, const Context &context,
                            const IndexNames &outside, unsigned outerFactors);
   /// State that the steps of one product share.

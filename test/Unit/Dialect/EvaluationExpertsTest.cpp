@@ -1,6 +1,7 @@
 //===- EvaluationExpertsTest.cpp - Topk, dispatch and combine -------------===//
 
 #include "Evaluated.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -115,6 +116,27 @@ TEST(EvaluationExperts, DroplessNeedsItsSlots) {
   EXPECT_EQ(errorOf(text, small, {{1, 2, 3}, picks}),
             "'shd.dispatch' op does not drop tokens, but more than 2 pick the "
             "same of index 'E'");
+}
+
+TEST(EvaluationExperts, CountsPicks) {
+  // In two groups of three tokens and two slots: three picks of expert 0 in the
+  // first, of expert 1 in the second; one of each is dropped.
+  Program program(R"(
+    %x = shd.declare input "x" ["B", "T", "D"] : tensor<2x3x1xf32>
+    %p = shd.declare input "p" ["B", "T", "E"] : tensor<2x3x2xi1>
+    %y = shd.dispatch(%x, %p) over "E", "C" k 2 <[B, T, D], [B, T, E] -> [E, B, C, D]> : (tensor<2x3x1xf32>, tensor<2x3x2xi1>) -> tensor<2x2x2x1xf32>)");
+  auto op = program.get<DispatchOp>();
+  Tensor picked(cast<RankedTensorType>(op.getPicks().getType()));
+  for (int element : {0, 2, 4, 5, 7, 9, 11})
+    picked.setInteger(element, 1);
+  PickCount count = countPicks(op, picked);
+  EXPECT_EQ(count.picks, 7);
+  EXPECT_EQ(count.dropped, 2);
+  ExpertExtents extents = ExpertExtents::of(op);
+  EXPECT_EQ(extents.experts, 2);
+  EXPECT_EQ(extents.tokens, 3);
+  EXPECT_EQ(extents.groups, 2);
+  EXPECT_EQ(extents.slots, 2);
 }
 
 TEST(EvaluationExperts, InParts) {

@@ -148,3 +148,53 @@ StringRef shd::ownerOfIndex(Operation *op, StringRef name, unsigned tensor) {
     return ::ownerOfIndex(ExpertIndices::of(experts), name, tensor);
   return "";
 }
+
+ExpertExtents ExpertExtents::of(ExpertsOpInterface op) {
+  auto indexed = cast<ShardingRuleOpInterface>(op.getOperation());
+  ExpertIndices indices = ExpertIndices::of(op);
+  ExpertExtents extents;
+  for (auto [name, extent] : llvm::zip_equal(
+           indicesOf(indexed, kPicksOperand),
+           cast<RankedTensorType>(op.getPicks().getType()).getShape()))
+    (name == op.getExperts()                    ? extents.experts
+     : llvm::is_contained(indices.groups, name) ? extents.groups
+                                                : extents.tokens) *= extent;
+  unsigned slots = op.getSlotsTensor(), operands = op->getNumOperands();
+  Type type = slots < operands ? op->getOperand(slots).getType()
+                               : op->getResult(slots - operands).getType();
+  for (auto [name, extent] : llvm::zip_equal(
+           indicesOf(indexed, slots), cast<RankedTensorType>(type).getShape()))
+    if (name == op.getSlots())
+      extents.slots = extent;
+  return extents;
+}
+
+PickCount shd::countPicks(ExpertsOpInterface op, const Tensor &picks) {
+  auto indexed = cast<ShardingRuleOpInterface>(op.getOperation());
+  auto names = indicesOf(indexed, kPicksOperand);
+  ExpertIndices indices = ExpertIndices::of(op);
+  ArrayRef<int64_t> shape =
+      cast<RankedTensorType>(op.getPicks().getType()).getShape();
+  // The expert and group of each element, and how many picked before.
+  ExpertExtents extents = ExpertExtents::of(op);
+  std::vector<int64_t> load(extents.experts * extents.groups);
+  for (int64_t element = 0; element < picks.getNumElements(); ++element) {
+    if (!picks.getInteger(element))
+      continue;
+    int64_t rest = element, place = 0, stride = 1;
+    for (auto [name, extent] : llvm::reverse(llvm::zip_equal(names, shape))) {
+      if (!llvm::is_contained(indices.tokens, name)) {
+        place += rest % extent * stride;
+        stride *= extent;
+      }
+      rest /= extent;
+    }
+    ++load[place];
+  }
+  PickCount count;
+  for (int64_t each : load) {
+    count.picks += each;
+    count.dropped += std::max<int64_t>(0, each - extents.slots);
+  }
+  return count;
+}

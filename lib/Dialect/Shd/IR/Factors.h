@@ -9,7 +9,7 @@
 #ifndef SHARDC_LIB_DIALECT_SHD_IR_FACTORS_H
 #define SHARDC_LIB_DIALECT_SHD_IR_FACTORS_H
 
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 
 namespace shardc::shd {
 
@@ -65,22 +65,6 @@ private:
 
 /// Whose the second of two indices of a name is.
 inline constexpr llvm::StringLiteral kOfValues = "values", kOfPicks = "picks";
-
-/// The operand of dispatch, combine and its gradient that holds the picks.
-inline constexpr unsigned kPicksOperand = 1;
-
-/// The roles of the indices of dispatch, combine and its gradient.
-struct ExpertIndices {
-  using Names = llvm::SmallVector<llvm::StringRef, 4>;
-  /// In the order of the picks, and of the tensor of tokens.
-  Names groups, tokens, features;
-
-  static ExpertIndices of(ExpertsOpInterface op);
-};
-
-/// The names of the indices of a tensor: operands first, then results.
-llvm::SmallVector<llvm::StringRef, 4> indicesOf(ShardingRuleOpInterface op,
-                                                unsigned tensor);
 
 /// Whose an index of a tensor (operands first, then results) is, if it only has
 /// the name of another: attention's values and result have an index of their

@@ -27,7 +27,22 @@ static const FunctionParameter kRope[] = {
     {"x"}, {"at", false}, {"theta", false}};
 static const FunctionParameter kLabels[] = {
     {"logits"}, {"labels"}, {"chunks", false}};
-static const FunctionParameter kExperts[] = {{"x"}, {"gates"}, {"k", false}};
+static const FunctionParameter kTopK[] = {{"x"}, {"k", false}};
+static const FunctionParameter kDispatch[] = {{"x"},
+                                              {"pick"},
+                                              {"k", false},
+                                              {"blocks", false},
+                                              {"limit", false},
+                                              {"dropless", false},
+                                              {"imbalance", false}};
+static const FunctionParameter kCombine[] = {{"y"},
+                                             {"pick"},
+                                             {"weights", false},
+                                             {"k", false},
+                                             {"blocks", false},
+                                             {"limit", false},
+                                             {"dropless", false},
+                                             {"imbalance", false}};
 
 static FunctionInfo elementwise(llvm::StringRef name, Function function,
                                 llvm::ArrayRef<FunctionParameter> parameters,
@@ -115,10 +130,16 @@ static const std::vector<FunctionInfo> &table() {
       structured("cross_entropy", FunctionKind::CrossEntropy,
                  BracketKind::Names, 1, 1, kLabels,
                  "cross_entropy[V](logits, labels, chunks=none)"),
-      structured("dispatch", FunctionKind::Experts, BracketKind::Names, 2, 2,
-                 kExperts, "dispatch[E, C](x, gates, k=2)"),
-      structured("combine", FunctionKind::Experts, BracketKind::Names, 2, 2,
-                 kExperts, "combine[E, C](y, gates, k=2)"),
+      structured("topk", FunctionKind::TopK, BracketKind::Names, 1, 1, kTopK,
+                 "topk[I](x, k=2)"),
+      structured("dispatch", FunctionKind::Dispatch, BracketKind::Names, 2, 2,
+                 kDispatch,
+                 "dispatch[E, C](x, pick, k=2, blocks=none, limit=none, "
+                 "dropless=false, imbalance=none)"),
+      structured("combine", FunctionKind::Combine, BracketKind::Names, 2, 2,
+                 kCombine,
+                 "combine[E, C](y, pick, weights, k=2, blocks=none, "
+                 "limit=none, dropless=false, imbalance=none)"),
       structured("split", FunctionKind::Split, BracketKind::Group, 1, 1, kUnary,
                  "split[D -> (A, B)](x)"),
       structured("merge", FunctionKind::Merge, BracketKind::Group, 1, 1, kUnary,

@@ -178,9 +178,12 @@ Operand Importer::evaluateFunction(const Expr &call, const FunctionInfo &info,
     return functionRope(call, *slots, context);
   case FunctionKind::CrossEntropy:
     return functionCrossEntropy(call, *slots, context, hint);
-  case FunctionKind::Experts:
-    files.error(call.nameRange) << "'" << info.name << "' is not supported yet";
-    return {};
+  case FunctionKind::TopK:
+    return functionTopK(call, *slots, context);
+  case FunctionKind::Dispatch:
+    return functionDispatch(call, *slots, context, hint);
+  case FunctionKind::Combine:
+    return functionCombine(call, *slots, context, hint);
   case FunctionKind::Split:
     return functionSplit(call, *slots, context);
   case FunctionKind::Merge:

@@ -77,6 +77,13 @@ private:
     int64_t file = 0;
     /// Products that were multiplied out so far.
     unsigned expansions = 0;
+    /// An index that several factors of an argument carry, and which is not
+    /// summed there since the left side names it.
+    struct Unsummed {
+      mlir::StringAttr index;
+      llvm::SMRange range;
+    };
+    llvm::SmallVector<Unsummed, 2> unsummed;
   };
 
   /// A state's value at the end of the region that declares it.
@@ -260,6 +267,8 @@ private:
                       const IndexNames &outside, unsigned outerFactors);
   void warnOfLoneIndex(llvm::ArrayRef<FlatFactor> flat, mlir::StringAttr index,
                        unsigned outerFactors);
+  void warnOfUnsummed(llvm::ArrayRef<FlatFactor> flat,
+                      const IndexNames &summed);
   IndexNames summedIndices(const Product &product, const Context &context,
                            const IndexNames &outside, unsigned outerFactors);
   /// State that the steps of one product share.
@@ -354,6 +363,28 @@ private:
                                     llvm::ArrayRef<int64_t> labels);
   Operand functionCrossEntropy(const ast::Expr &call, const Slots &slots,
                                const Context &context, const Target *hint);
+  // Experts.cpp
+  Operand functionTopK(const ast::Expr &call, const Slots &slots,
+                       const Context &context);
+  Operand functionDispatch(const ast::Expr &call, const Slots &slots,
+                           const Context &context, const Target *hint);
+  Operand functionCombine(const ast::Expr &call, const Slots &slots,
+                          const Context &context, const Target *hint);
+  struct ExpertCall;
+  bool readExpertOptions(const ast::Expr &call,
+                         llvm::ArrayRef<const ast::Expr *> options,
+                         ExpertCall &shape);
+  std::optional<int64_t> readCount(const ast::Expr &expr, llvm::StringRef name,
+                                   int64_t most, llvm::StringRef mostOf);
+  bool checkPicks(ExpertCall &shape, llvm::SMRange range);
+  bool checkSlots(const ExpertCall &shape, llvm::SMRange range);
+  Operand emitTopK(const Operand &input, mlir::StringAttr over, int64_t k,
+                   llvm::SMRange range);
+  template <typename Op>
+  Operand emitExperts(const ast::Expr &call, const ExpertCall &shape,
+                      llvm::ArrayRef<const Operand *> operands,
+                      IndexNames result, mlir::Type element);
+
   Operand functionSplit(const ast::Expr &call, const Slots &slots,
                         const Context &context);
   Operand functionMerge(const ast::Expr &call, const Slots &slots,

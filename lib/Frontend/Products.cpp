@@ -397,6 +397,48 @@ void Importer::warnOfLoneIndex(llvm::ArrayRef<FlatFactor> flat,
                     << index.getValue() << "](...)`";
 }
 
+static bool isWithin(llvm::SMRange inner, llvm::SMRange outer) {
+  return inner.Start.getPointer() >= outer.Start.getPointer() &&
+         inner.End.getPointer() <= outer.End.getPointer();
+}
+
+/// In `z[B, D] = silu(x[B, D] * Sg[D, F]) * Sd[F, D]`, D was probably to be
+/// summed inside of silu: an argument keeps it only because the result has it,
+/// and another factor has it again beside an index that is summed.
+void Importer::warnOfUnsummed(llvm::ArrayRef<FlatFactor> flat,
+                              const IndexNames &summed) {
+  auto hasBoth = [](const Operand &operand, StringAttr a, StringAttr b) {
+    return contains(operand.indices, a) && contains(operand.indices, b);
+  };
+  for (const Statement::Unsummed &unsummed : statement->unsummed)
+    for (const FlatFactor &gate : flat) {
+      if (gate.node->kind != Node::Kind::Leaf ||
+          !isWithin(unsummed.range, gate.node->leaf.range))
+        continue;
+      bool isSuspect = llvm::any_of(summed, [&](StringAttr index) {
+        return hasBoth(gate.node->leaf, unsummed.index, index) &&
+               llvm::any_of(flat, [&](const FlatFactor &other) {
+                 const Operand &leaf = other.node->leaf;
+                 return other.node != gate.node &&
+                        other.node->kind == Node::Kind::Leaf &&
+                        leaf.isReference &&
+                        hasBoth(leaf, unsummed.index, index);
+               });
+      });
+      const char *place = unsummed.range.Start.getPointer();
+      if (!isSuspect || !warned.insert({place, unsummed.index}).second)
+        continue;
+      auto diag = files.warning(unsummed.range)
+                  << "index '" << unsummed.index.getValue()
+                  << "' is not summed in this argument, since the left side "
+                     "has it";
+      diag.attachNote() << "assign the argument to a name of its own, or give "
+                           "the left side another index (`dim "
+                        << unsummed.index.getValue()
+                        << "2 = " << unsummed.index.getValue() << "`)";
+    }
+}
+
 IndexNames Importer::summedIndices(const Product &product,
                                    const Context &context,
                                    const IndexNames &outside,
@@ -408,8 +450,12 @@ IndexNames Importer::summedIndices(const Product &product,
   flatten(product, flat);
   addIndices(product, all);
   for (StringAttr index : all) {
-    if (contains(context.named, index) || contains(outside, index))
+    if (contains(context.named, index) || contains(outside, index)) {
+      if (context.mode == SumMode::Argument &&
+          count(product, index, context.mode) == kSeveral)
+        statement->unsummed.push_back({index, product.range});
       continue;
+    }
     if (context.mode == SumMode::Argument &&
         count(product, index, context.mode) != kSeveral)
       continue;
@@ -417,6 +463,8 @@ IndexNames Importer::summedIndices(const Product &product,
     if (context.mode == SumMode::Left)
       warnOfLoneIndex(flat, index, outerFactors);
   }
+  if (context.mode == SumMode::Left)
+    warnOfUnsummed(flat, summed);
   return summed;
 }
 

@@ -362,7 +362,8 @@ int64_t rowChunks(Operation *op) {
 }
 
 bool isRowFactor(const Factor &factor) {
-  return factor.kind == FactorKind::Reduction ||
+  return factor.kind == FactorKind::Replicated ||
+         factor.kind == FactorKind::Reduction ||
          factor.kind == FactorKind::Statistic ||
          factor.kind == FactorKind::StatisticReduction;
 }

@@ -91,6 +91,7 @@ private:
   std::string normalize(NormalizeOp normalize);
   std::string attention(AttentionOp attention);
   std::string rope(RopeOp rope);
+  template <typename Op> std::string experts(Op op);
 
   Operation *op;
   OperandNamer namer;
@@ -241,6 +242,22 @@ std::string ExpressionPrinter::rope(RopeOp rope) {
   return text + ", theta=" + realText(rope.getTheta().convertToDouble()) + ")";
 }
 
+template <typename Op> std::string ExpressionPrinter::experts(Op experts) {
+  std::string text = op->getName().stripDialect().str() +
+                     brackets({experts.getExperts(), experts.getSlots()}) +
+                     "(" + operands(0, op->getNumOperands()) +
+                     ", k=" + std::to_string(experts.getK());
+  if (experts.getBlocks())
+    text += ", blocks=" + std::to_string(*experts.getBlocks()) +
+            ", limit=" + std::to_string(*experts.getLimit());
+  if (experts.getDropless())
+    text += ", dropless=true";
+  if (experts.getImbalance())
+    text +=
+        ", imbalance=" + realText(experts.getImbalance()->convertToDouble());
+  return text + ")";
+}
+
 std::string ExpressionPrinter::print() {
   return llvm::TypeSwitch<Operation *, std::string>(op)
       .Case([&](EinsumOp) { return operand(0) + " * " + operand(1); })
@@ -269,6 +286,11 @@ std::string ExpressionPrinter::print() {
         return "cross_entropy" + brackets(loss.getClasses()) + "(" +
                operands(0, 2) + chunksText(loss) + ")";
       })
+      .Case([&](TopKOp topk) {
+        return "topk" + brackets(topk.getOver()) + "(" + operand(0) +
+               ", k=" + std::to_string(topk.getK()) + ")";
+      })
+      .Case<DispatchOp, CombineOp>([&](auto op) { return experts(op); })
       .Case([&](SplitOp split) {
         return "split[" + split.getWhole().str() + " -> " +
                group(split.getParts()) + "](" + operand(0) + ")";
@@ -306,8 +328,9 @@ bool shardc::isCallShaped(Operation *op) {
     return infix(elementwise.getFunction()).empty() &&
            elementwise.getFunction() != Function::Neg &&
            elementwise.getFunction() != Function::Copy;
-  return isa<ReduceOp, NormalizeOp, AttentionOp, RopeOp, CrossEntropyOp,
-             SplitOp, MergeOp, SliceOp, ConcatOp, IotaOp>(op);
+  return isa<ReduceOp, NormalizeOp, AttentionOp, RopeOp, CrossEntropyOp, TopKOp,
+             DispatchOp, CombineOp, SplitOp, MergeOp, SliceOp, ConcatOp,
+             IotaOp>(op);
 }
 
 bool shardc::takesExpressions(Operation *op) {
@@ -337,7 +360,7 @@ bool shardc::hasNaturalType(Operation *op) {
         (function >= Function::Eq && function <= Function::Ge))
       return true;
   }
-  if (isa<IotaOp>(op))
+  if (isa<IotaOp, TopKOp>(op))
     return true;
   if (auto reduce = dyn_cast<ReduceOp>(op);
       reduce && reduce.getKind() == Reduction::ArgMax)

@@ -176,6 +176,8 @@ FailureOr<shd::TensorList> Interpreter::evaluate(Operation *op,
   FailureOr<SmallVector<const Tensor *>> values = operands(op, device);
   if (failed(values))
     return failure();
+  if (device == 0 && options.observeOperands)
+    options.observeOperands(op, *values);
   auto statistic = dyn_cast<shd::StatisticOp>(op);
   if (!statistic) {
     auto evaluated = dyn_cast<shd::EvaluationOpInterface>(op);

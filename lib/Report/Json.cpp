@@ -439,6 +439,19 @@ Json operation(const ReportItem &item, bool trains) {
   return object;
 }
 
+Json experts(const Report &report) {
+  if (!report.experts)
+    return nullptr;
+  const Report::Experts &experts = *report.experts;
+  return {{"total", experts.total},
+          {"per_token", experts.perToken},
+          {"capacity_factor", number(experts.capacityFactor)},
+          {"executed_to_model_flops", number(experts.executedToModel)},
+          {"touched", number(experts.touched)},
+          {"touched_per_device",
+           number(experts.touched / double(experts.devices))}};
+}
+
 } // namespace
 
 void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
@@ -459,9 +472,12 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
                        {"network", byName(report.traffic.network)}};
   object["plan"] = plan(report.plan);
   object["words"] = report.words;
-  object["parameters"] = {{"total", report.parameters},
-                          {"active", report.parameters},
-                          {"trained", report.trainedParameters}};
+  object["parameters"] = {
+      {"total", report.parameters},
+      {"active", report.activeParameters},
+      {"active_without_embedding", report.activeWithoutEmbedding},
+      {"trained", report.trainedParameters}};
+  object["experts"] = experts(report);
   object["training"] = training(report);
   if (report.stages) {
     object["stages"] = stages(*report.stages);

@@ -7,6 +7,7 @@
 
 #include "shardc/Report/Report.h"
 #include "Collect.h"
+#include "Experts.h"
 #include "Names.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Machine/Rates.h"
@@ -272,8 +273,9 @@ void ScheduleReader::fillTimeline() {
 using FlopsByType = std::map<std::string, double>;
 
 /// Adds a product on global extents, once per run; what is recomputed is no
-/// work of the model.
-void addModelWork(Operation *op, const Machine &machine, FlopsByType &flops) {
+/// work of the model, nor are more slots of experts than tokens pick.
+void addModelWork(Operation *op, const Machine &machine,
+                  const ExpertRoutes &routes, FlopsByType &flops) {
   auto cost = dyn_cast<CostOpInterface>(op);
   if (!cost || getPhase(op) == Phase::Recompute)
     return;
@@ -282,25 +284,31 @@ void addModelWork(Operation *op, const Machine &machine, FlopsByType &flops) {
   for (const Factor &factor : rule.factors)
     extents.push_back(factor.extent);
   OpWork work = cost.getWork(extents, machine);
-  if (work.matrixFlops > 0)
-    flops[work.computeType] +=
-        work.modelFlops.value_or(work.matrixFlops) * runsOfAllStages(op);
+  if (work.matrixFlops == 0)
+    return;
+  const ExpertRoute *route = routes.find(op);
+  flops[work.computeType] += work.modelFlops.value_or(work.matrixFlops) *
+                             runsOfAllStages(op) /
+                             (route ? route->factor() : 1);
 }
 
 FlopsByType modelWork(ProgramOp program, const Machine &machine) {
   FlopsByType flops;
-  program->walk([&](Operation *op) { addModelWork(op, machine, flops); });
+  ExpertRoutes routes(program);
+  program->walk(
+      [&](Operation *op) { addModelWork(op, machine, routes, flops); });
   return flops;
 }
 
 /// The same, with all of the scores of causal attention.
 FlopsByType modelWorkFullAttention(ProgramOp program, const Machine &machine) {
   FlopsByType flops;
+  ExpertRoutes routes(program);
   program->walk([&](Operation *op) {
     if (!isa<AttentionOp, AttentionGradOp>(op) || !op->hasAttr("causal"))
-      return addModelWork(op, machine, flops);
+      return addModelWork(op, machine, routes, flops);
     Attribute causal = op->removeAttr("causal");
-    addModelWork(op, machine, flops);
+    addModelWork(op, machine, routes, flops);
     op->setAttr("causal", causal);
   });
   return flops;
@@ -643,6 +651,7 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
   report.file = options.file;
   fillMesh(model, report);
   collectTensors(program, model.mesh(), report);
+  collectExperts(program, ExpertRoutes(program), model.mesh(), report);
   ItemIndex index = collectItems(program, model, report);
 
   Totals totals(model, report);

@@ -12,6 +12,7 @@
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include <cmath>
 #include <fmt/format.h>
 #include <set>
@@ -58,6 +59,8 @@ private:
   std::string imbalanceText() const;
   std::string examplesText() const;
   std::string tokensText() const;
+  std::string parametersText() const;
+  std::string expertsText() const;
   std::string memoryText() const;
   std::string moreMemoryText() const;
   std::string givenText() const;
@@ -262,6 +265,39 @@ std::string TextPrinter::examplesText() const {
   return text;
 }
 
+std::string TextPrinter::parametersText() const {
+  std::string text = formatCount(report.parameters);
+  if (report.parameters >= 1000)
+    text += " (" + formatDigits(report.parameters) + ")";
+  if (report.experts)
+    text += ", " + formatCount(report.activeParameters) + " active (" +
+            formatDigits(report.activeParameters) + ")";
+  return text;
+}
+
+std::string TextPrinter::expertsText() const {
+  auto rounded = [](double value) {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::format("%.3g", value);
+    return text;
+  };
+  const Report::Experts &experts = *report.experts;
+  std::string text =
+      formatDigits(experts.total) + ", of which " +
+      formatDigits(experts.perToken) + " for each token; capacity factor " +
+                     rounded(experts.capacityFactor);
+  if (experts.executedToModel != 1)
+    text += ", they execute " + rounded(experts.executedToModel) +
+            " times the model's FLOPs";
+  // Few tokens leave some experts alone, which are priced as if they were read.
+  constexpr double kAlmostAll = 0.99;
+  if (experts.touched < kAlmostAll * double(experts.total))
+    text += "; on average a device has tokens for " +
+            rounded(experts.touched / double(experts.devices)) + " of its " +
+            rounded(double(experts.total) / double(experts.devices));
+  return text;
+}
+
 std::string TextPrinter::tokensText() const {
   std::string text = formatDigits(*report.tokens) + " a step";
   if (report.tokensPerSecond)
@@ -415,10 +451,9 @@ void TextPrinter::printHead() {
   fact("mesh", meshText());
   if (report.fasterBinding)
     fact("note", fasterText());
-  fact("parameters", formatCount(report.parameters) +
-                         (report.parameters < 1000
-                              ? ""
-                              : " (" + formatDigits(report.parameters) + ")"));
+  fact("parameters", parametersText());
+  if (report.experts)
+    wrappedFact("experts", expertsText());
   wrappedFact("in words", report.words);
   fact("plan", planText());
   if (const auto &search = report.stepSearch; search && search->hasOthers &&

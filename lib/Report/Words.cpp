@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Collect.h"
+#include "Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Report/Units.h"
@@ -31,7 +32,8 @@ struct AxisUse {
 class PlanInWords {
 public:
   PlanInWords(ProgramOp program, const Mesh &mesh, const StagePlan *stages)
-      : program(program), mesh(mesh), stages(stages), uses(mesh.size()) {}
+      : program(program), mesh(mesh), stages(stages), routes(program),
+        uses(mesh.size()), expertUses(mesh.size()) {}
 
   std::string text();
 
@@ -39,6 +41,7 @@ private:
   void findIndices();
   void visit(Operation *op);
   std::string axisText(AxisIndex axis);
+  std::string expertsText();
   std::string zeroText(AxisIndex axis);
   double shareOf(TensorKind kind, AxisIndex axis);
   std::string savedText();
@@ -48,7 +51,13 @@ private:
   const Mesh &mesh;
   /// Null without a pipeline.
   const StagePlan *stages;
+  ExpertRoutes routes;
   std::vector<AxisUse> uses;
+  /// Of work on the slots of experts: on their index, and in all.
+  struct ExpertUse {
+    double onExperts = 0, total = 0;
+  };
+  std::vector<ExpertUse> expertUses;
   llvm::StringSet<> batch, sequence;
 };
 
@@ -98,6 +107,14 @@ void PlanInWords::visit(Operation *op) {
   for (auto [i, result] : llvm::enumerate(op->getResults()))
     add(indexing.getResultIndices(i), result.getType());
   double work = double(cost.getMatrixS()) * double(executionCount(op));
+  if (const ExpertRoute *route = work > 0 ? routes.find(op) : nullptr) {
+    for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
+      expertUses[axis].total += work;
+      if (axes[route->experts] & axisBit(axis))
+        expertUses[axis].onExperts += work;
+    }
+    return;
+  }
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
     bool onBatch = false, onSequence = false, onOther = false;
     for (const auto &entry : axes)
@@ -175,6 +192,20 @@ std::string PlanInWords::axisText(AxisIndex axis) {
          (zero.empty() ? "" : "; " + zero) + ")";
 }
 
+/// `experts over 8 (Y)`: the axes that have most of their work on them.
+std::string PlanInWords::expertsText() {
+  int64_t size = 1;
+  SmallVector<std::string> names;
+  for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
+    if (2 * expertUses[axis].onExperts > expertUses[axis].total) {
+      size *= mesh.axes[axis].size;
+      names.push_back(mesh.axes[axis].name);
+    }
+  return size == 1 ? ""
+                   : "experts over " + std::to_string(size) + " (" +
+                         llvm::join(names, ", ") + ")";
+}
+
 std::string PlanInWords::savedText() {
   SmallVector<std::string> names;
   for (auto declare : program.getBody().getOps<DeclareOp>()) {
@@ -210,6 +241,8 @@ std::string PlanInWords::text() {
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
     if (mesh.axes[axis].size > 1 && !mesh.axes[axis].isStages)
       parts.push_back(axisText(axis));
+  if (std::string experts = expertsText(); !experts.empty())
+    parts.push_back(experts);
   if (stages)
     parts.push_back(stagesText());
   std::string text = parts.empty() ? "one device" : llvm::join(parts, " x ");

@@ -7,8 +7,10 @@
 
 #include "ExtentProblem.h"
 #include "ShrunkAxes.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Shrink/Shrink.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -37,6 +39,8 @@ private:
                       const DimFactors &dim);
   void visitRules(ExtentsOpInterface op);
   void visitPermute(CollectivePermuteOp op);
+  void visitExperts(ExpertsOpInterface op);
+  void growSlots(ShrunkExtents &extents, ExtentProblem problem) const;
   void visitPosition(Value table, int64_t dim, Value position);
   void addCombination(std::set<Combination> &to, int64_t whole, Parts parts);
   std::optional<Layout> layoutOf(Value value) const;
@@ -53,6 +57,8 @@ private:
   std::map<std::pair<int64_t, int64_t>, int64_t> distances;
   std::set<int64_t> even, counts, selectedByCount;
   EqualGroups equalGroups;
+  /// Slots that no run may lack, and the extents of a group's tokens.
+  std::set<std::pair<int64_t, Parts>> enoughSlots;
 };
 } // namespace
 
@@ -185,6 +191,55 @@ void ExtentUses::visitPosition(Value table, int64_t dim, Value position) {
     selectedByCount.insert(extent);
 }
 
+/// Without drops, slots are those of the mean load; a run takes as many as one
+/// expert may need.
+void ExtentUses::visitExperts(ExpertsOpInterface op) {
+  if (!op.getDropless())
+    return;
+  ExpertIndices indices = ExpertIndices::of(op);
+  auto names = indicesOf(cast<ShardingRuleOpInterface>(op.getOperation()),
+                         kPicksOperand);
+  Parts tokens;
+  for (auto [name, extent] : llvm::zip_equal(
+           names, cast<RankedTensorType>(op.getPicks().getType()).getShape()))
+    if (llvm::is_contained(indices.tokens, name))
+      tokens.push_back(extent);
+  enoughSlots.insert({ExpertExtents::of(op).slots, tokens});
+}
+
+/// After all other extents are known: where others depend on the slots' extent,
+/// all are chosen again.
+void ExtentUses::growSlots(ShrunkExtents &extents,
+                           ExtentProblem problem) const {
+  auto numberOf = [&](int64_t original) -> std::optional<unsigned> {
+    for (auto [i, extent] : llvm::enumerate(problem.extents))
+      if (extent.original == original)
+        return i;
+    return std::nullopt;
+  };
+  bool isRelated = false;
+  for (const auto &[slots, tokens] : enoughSlots) {
+    std::optional<unsigned> number = numberOf(slots);
+    int64_t needed = 1;
+    for (int64_t extent : tokens)
+      if (std::optional<unsigned> token = numberOf(extent))
+        needed *= extents.values[*token];
+    if (!number || extents.values[*number] >= needed)
+      continue;
+    ShrinkableExtent &limits = problem.extents[*number];
+    limits.least = llvm::divideCeil(needed, limits.step) * limits.step;
+    limits.most = std::max(limits.most, limits.least);
+    extents.values[*number] = limits.least;
+    isRelated |=
+        llvm::any_of(problem.combinations, [&](const ExtentCombination &each) {
+          return each.whole == *number ||
+                 llvm::is_contained(each.parts, *number);
+        });
+  }
+  if (isRelated)
+    extents = solve(problem);
+}
+
 void ExtentUses::visitPositions(PositionsOpInterface op) {
   for (auto [dim, position] : llvm::zip_equal(op.getDims(), op.getPositions()))
     visitPosition(op.getPositioned(), dim, position);
@@ -210,6 +265,8 @@ void ExtentUses::visit(Operation *op) {
     visitMergedDims(computed);
   if (auto ruled = dyn_cast<ExtentsOpInterface>(op))
     visitRules(ruled);
+  if (auto experts = dyn_cast<ExpertsOpInterface>(op))
+    visitExperts(experts);
   if (auto positioned = dyn_cast<PositionsOpInterface>(op))
     visitPositions(positioned);
 }
@@ -294,6 +351,7 @@ Shrinking ExtentUses::choose(const ShrinkOptions &options) const {
     shrunk = shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
     extents = solve(problem(shrunk));
   }
+  growSlots(extents, problem(shrunk));
   Shrinking shrinking;
   for (const auto &[use, value] : llvm::zip_equal(placements, extents.values))
     shrinking.extents[use.first] = value;

@@ -163,6 +163,10 @@ void shardc::printVerificationJson(raw_ostream &os,
   object["flops"] = flops(verification);
   object["results"] = results(verification);
   object["gradients"] = gradients(verification);
+  object["experts"] = verification.picks
+                          ? Json{{"picks", verification.picks->picks},
+                                 {"dropped", verification.picks->dropped}}
+                          : Json(nullptr);
   object["collectives"] = collectives(verification);
   object["first_difference"] = first(verification);
   os << object.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false,

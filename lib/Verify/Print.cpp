@@ -233,6 +233,11 @@ void shardc::printVerification(raw_ostream &os,
   printMemory(os, verification);
   printFlops(os, verification);
   printGradients(os, verification);
+  if (verification.picks)
+    printFact(os, "experts",
+              formatDigits(verification.picks->dropped) + " of " +
+                  formatDigits(verification.picks->picks) +
+                  " picks dropped for want of a slot");
   printResults(os, verification);
   printCollectives(os, verification);
 }

@@ -323,7 +323,19 @@ FailureOr<Verification> Verifier::verify() {
   if (failed(checkRunSize(whole, /*devices=*/1)) ||
       failed(checkRunSize(device, double(result.mesh.numDevices()))))
     return failure();
-  FailureOr<RunResult> expected = interpret(whole, runOptions());
+  RunOptions counting = runOptions();
+  counting.observeOperands = [&](Operation *op,
+                                 ArrayRef<const Tensor *> operands) {
+    auto dispatch = dyn_cast<shd::DispatchOp>(op);
+    if (!dispatch || shd::getPhase(op) != shd::Phase::Forward)
+      return;
+    shd::PickCount count =
+        shd::countPicks(dispatch, *operands[shd::kPicksOperand]);
+    shd::PickCount &sum = result.picks ? *result.picks : result.picks.emplace();
+    sum.picks += count.picks;
+    sum.dropped += count.dropped;
+  };
+  FailureOr<RunResult> expected = interpret(whole, counting);
   if (failed(expected))
     return failure();
   RunOptions run = runOptions();

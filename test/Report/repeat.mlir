@@ -59,8 +59,10 @@
 // JSON-NEXT: "parameters": {
 // JSON-NEXT:   "total": 12288,
 // JSON-NEXT:   "active": 12288,
+// JSON-NEXT:   "active_without_embedding": 12288,
 // JSON-NEXT:   "trained": 0
 // JSON-NEXT: },
+// JSON-NEXT: "experts": null,
 // JSON-NEXT: "training": null,
 
 shd.program "loop" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]>

@@ -43,6 +43,10 @@ struct RunOptions {
   /// the memory that this takes; null for program order without a measurement.
   /// Only for programs of one device.
   const RunSchedule *schedule = nullptr;
+  /// Sees the operands of every operation on the first device, before it runs;
+  /// may be null.
+  std::function<void(mlir::Operation *, llvm::ArrayRef<const Tensor *>)>
+      observeOperands;
   /// Sees every value of an operation as soon as it is there; may be null.
   std::function<void(const RunValue &)> observe;
   /// What a result of a program of one device is in an iteration, in place of

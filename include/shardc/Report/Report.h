@@ -211,6 +211,23 @@ struct Report {
 
   /// Elements of all weights, and of those that are trained.
   int64_t parameters = 0, trainedParameters = 0;
+  /// Those that work on one token: of experts as many as it picks; and without
+  /// tables of which only rows are read.
+  int64_t activeParameters = 0, activeWithoutEmbedding = 0;
+
+  /// The experts of a program with `dispatch`; of several kinds the first.
+  struct Experts {
+    int64_t total = 0, perToken = 0;
+    /// Slots over tokens times picks.
+    double capacityFactor = 1;
+    /// FLOPs on slots over those of the tokens that pick, of all experts.
+    double executedToModel = 1;
+    /// Experts that a step's tokens pick on average, if they pick at random,
+    /// and the devices among which experts are split.
+    double touched = 0;
+    int64_t devices = 1;
+  };
+  std::optional<Experts> experts;
 
   /// Facts of a training step.
   struct Training {

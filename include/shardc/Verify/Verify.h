@@ -8,6 +8,7 @@
 #ifndef SHARDC_VERIFY_VERIFY_H
 #define SHARDC_VERIFY_VERIFY_H
 
+#include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Reference/Interpreter.h"
 
 namespace shardc {
@@ -128,6 +129,9 @@ struct Verification {
     bool lossDiffers = false;
   };
   std::optional<Gradients> gradients;
+  /// Picks of experts in the unsharded forward pass, and those dropped for want
+  /// of a slot; nothing without experts.
+  std::optional<shd::PickCount> picks;
   /// No result differs, nor do memory, FLOPs and gradients.
   bool holds = true;
   /// The first operation or collective whose result differs, if one does.

@@ -136,6 +136,15 @@ private:
   Places placesOf(const IndexedOp &indexed, shd::PositionsOpInterface op,
                   const Names &written, const Names &update);
   void compute(shd::RopeOp op);
+  void compute(shd::TopKOp op);
+  void compute(shd::DispatchOp op);
+  void compute(shd::CombineOp op);
+  void compute(shd::CombineGradOp op);
+  /// Which of this device's tokens has which of its slots, 1 or 0 in `type`;
+  /// `indices` are the picks', then the slots'.
+  std::string slotsOf(const IndexedOp &indexed, shd::ExpertsOpInterface op,
+                      mlir::Type type, Names &indices);
+  template <typename Op> void computeExperts(Op op);
   void compute(shd::SplitOp op);
   void compute(shd::MergeOp op);
   void compute(shd::SliceOp op);

@@ -112,6 +112,26 @@ def rope(x, positions, axis, theta):
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     return jnp.moveaxis(jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1), -1, axis)
 )"},
+    {"top_k", R"(
+def top_k(x, k, axis):
+    """True at the k largest along an axis, of equal ones the lower."""
+    x = jnp.moveaxis(x, axis, -1)
+    at = lax.top_k(x, k)[1]
+    found = jnp.any(at[..., None] == jnp.arange(x.shape[-1]), axis=-2)
+    return jnp.moveaxis(found, -1, axis)
+)"},
+    {"slots_of", R"(
+def slots_of(picks, tokens, slots, *parts):
+    """True where a token has a slot: picks, with `slots` behind, and parts of axes (begin, size)."""
+    last = jnp.moveaxis(picks, tokens, range(-len(tokens), 0))
+    flat = last.reshape(last.shape[:last.ndim - len(tokens)] + (-1,))
+    number = (jnp.cumsum(flat, axis=-1, dtype=jnp.int32) - 1).reshape(last.shape)
+    number = jnp.moveaxis(number, range(-len(tokens), 0), tokens)
+    found = picks[..., None] & (number[..., None] == slots)
+    for axis, begin, size in parts:
+        found = lax.dynamic_slice_in_dim(found, begin, size, axis)
+    return found
+)"},
     {"split_axes", R"(
 def split_axes(x, axes, dims):
     """Cuts each dimension by its axes, the major first; one dimension in front counts the parts."""

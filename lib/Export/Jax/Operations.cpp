@@ -192,6 +192,7 @@ LogicalResult FunctionPrinter::printCompute(shd::ShardingRuleOpInterface op) {
       .Case<shd::EinsumOp, shd::ElementwiseOp, shd::ReduceOp, shd::NormalizeOp,
             shd::AttentionOp, shd::AttentionGradOp, shd::CrossEntropyOp,
             shd::GatherOp, shd::ScatterOp, shd::ScatterSumOp, shd::RopeOp,
+            shd::TopKOp, shd::DispatchOp, shd::CombineOp, shd::CombineGradOp,
             shd::SplitOp, shd::MergeOp, shd::SliceOp, shd::ConcatOp,
             shd::IotaOp, shd::ReshardOp, shd::AdamWOp>([&](auto typed) {
         compute(typed);
@@ -833,6 +834,97 @@ void FunctionPrinter::compute(shd::ScatterOp op) {
          cat(file.helper("put_last"), "(", source, ", ", pythonTuple(subscript),
              ", ", values, ", ", aligned(order, repeated, update), ")"));
 }
+
+//===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+void FunctionPrinter::compute(shd::TopKOp op) {
+  IndexedOp indexed(file, op);
+  Names input = indexed.operand(0);
+  define(op.getResult(),
+         transposed(cat(file.helper("top_k"), "(", array(op.getInput()), ", ",
+                        op.getK(), ", ", axisOf(input, op.getOver()), ")"),
+                    input, indexed.result()));
+}
+
+/// The names of a tensor's indices: operands first, then the result.
+static Names tensorIndices(const IndexedOp &indexed, Operation *op,
+                           unsigned tensor) {
+  return tensor < op->getNumOperands() ? indexed.operand(tensor)
+                                       : indexed.result();
+}
+
+std::string FunctionPrinter::slotsOf(const IndexedOp &indexed,
+                                     shd::ExpertsOpInterface op, Type type,
+                                     Names &indices) {
+  constexpr unsigned picks = 1;
+  indices = indexed.operand(picks);
+  Names slots = tensorIndices(indexed, op, op.getSlotsTensor());
+  SmallVector<std::string> tokens;
+  std::string parts;
+  for (auto [axis, name] : llvm::enumerate(indices)) {
+    bool isExpert = name == op.getExperts();
+    if (!isExpert && llvm::is_contained(slots, name))
+      continue; // a group
+    if (!isExpert)
+      tokens.push_back(std::to_string(axis));
+    if (indexed.isSharded(name))
+      parts += cat(", (", axis, ", ", indexed.start(name), ", ",
+                   indexed.part(name), ")");
+  }
+  indices.push_back(op.getSlots());
+  std::string text = cat(file.helper("slots_of"), "(", array(op.getPicks()),
+                         ", ", pythonTuple(tokens), ", ",
+                         indexed.positions(op.getSlots()), parts, ")");
+  return cat(text, ".astype(", file.type(type), ")");
+}
+
+/// The product of the tensors that are read, over the slots that tokens have.
+template <typename Op> void FunctionPrinter::computeExperts(Op op) {
+  IndexedOp indexed(file, op);
+  Type sum = accumulator(elementOf(op.getResult()));
+  Names indices;
+  std::string slots = names.make("slots");
+  line(cat(slots, " = ", slotsOf(indexed, op, sum, indices)));
+  auto operand = [&](unsigned number) {
+    Value value = op->getOperand(number);
+    return convert(array(value), elementOf(value), sum);
+  };
+  std::optional<unsigned> weights = op.getWeightsTensor();
+  if (weights && *weights < op->getNumOperands())
+    line(cat(slots, " = ", slots, " * ",
+             aligned(operand(*weights), indexed.operand(*weights), indices)));
+  unsigned result = op->getNumOperands();
+  auto product = [&](unsigned number, const Names &made) {
+    return cat(subscripts(indices, indexed.operand(number), made), ", ", slots,
+               ", ", operand(number));
+  };
+  unsigned tokens = op.getTokensTensor(), slotted = op.getSlotsTensor();
+  std::string text;
+  if (tokens == result || slotted == result) {
+    text = product(tokens == result ? slotted : tokens, indexed.result());
+  } else {
+    // First the product of both, then where they meet.
+    Names meet = indices;
+    std::string pairs = names.make("pairs");
+    line(
+        cat(pairs, " = ", file.helper("einsum"), "(",
+            subscripts(indexed.operand(tokens), indexed.operand(slotted), meet),
+            ", ", operand(tokens), ", ", operand(slotted), ")"));
+    text = cat(subscripts(indices, meet, indexed.result()), ", ", slots, ", ",
+               pairs);
+  }
+  std::string function =
+      sum.isF32() ? file.helper("einsum").str() : std::string("jnp.einsum");
+  defineAs(op.getResult(), cat(function, "(", text, ")"), sum);
+}
+
+void FunctionPrinter::compute(shd::DispatchOp op) { computeExperts(op); }
+
+void FunctionPrinter::compute(shd::CombineOp op) { computeExperts(op); }
+
+void FunctionPrinter::compute(shd::CombineGradOp op) { computeExperts(op); }
 
 //===----------------------------------------------------------------------===//
 // Layout of indices

@@ -24,12 +24,22 @@ static int64_t extentOf(const OpText &text, const Extents &extents,
   return product;
 }
 
+/// The extent in a program's parts of an index that each of them has whole.
+static std::string wholeKey(const std::string &index) {
+  return index + " whole";
+}
+
 static std::string typeText(const OpText &text, const TensorText &tensor,
                             const Extents &extents) {
   std::string type = "tensor<";
-  for (char index : tensor.indices)
-    type +=
-        std::to_string(extentOf(text, extents, std::string(1, index))) + "x";
+  for (char letter : tensor.indices) {
+    std::string index(1, letter);
+    bool isWhole = tensor.whole.find(letter) != std::string::npos &&
+                   extents.count(wholeKey(index));
+    int64_t extent =
+        isWhole ? extents.at(wholeKey(index)) : extentOf(text, extents, index);
+    type += std::to_string(extent) + "x";
+  }
   return type + tensor.type + ">";
 }
 
@@ -241,8 +251,10 @@ private:
 
 Extents Grid::localExtents() const {
   Extents local = extents;
-  for (auto [index, count] : parts)
+  for (auto [index, count] : parts) {
+    local[wholeKey(index)] = extents.at(index);
     local[index] = (extents.at(index) + count - 1) / count;
+  }
   return local;
 }
 

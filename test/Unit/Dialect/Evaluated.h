@@ -21,6 +21,9 @@ using Extents = std::map<std::string, int64_t>;
 struct TensorText {
   std::string indices;
   std::string type = "f64";
+  /// Those of its indices that every device has whole, although others of their
+  /// names are split.
+  std::string whole = {};
 };
 
 /// One operation: `head <indexing> tail : types`, operands named %0, %1, ...

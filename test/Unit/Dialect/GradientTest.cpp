@@ -591,6 +591,51 @@ TEST(Gradients, ScatterSum) {
 }
 
 //===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+TEST(Gradients, Experts) {
+  // Six tokens of two groups; of the second, three want expert 2: one is
+  // dropped.
+  Extents extents{{"B", 2}, {"T", 3}, {"E", 3}, {"C", 2}, {"D", 2}};
+  Values picks{1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 1, 0, 0, 1};
+  TensorText tokens{"BTD"}, slots{"EBCD"}, scores{"BTE"}, picked{"BTE", "i1"};
+  auto compareExperts = [&](const OpText &text) {
+    std::vector<Values> inputs = inputsOf(text, extents);
+    inputs[1] = picks;
+    Gradient gradient(text, extents, inputs);
+    gradient.compare();
+    EXPECT_TRUE(gradient.readsOperand(1));
+  };
+  compareExperts(
+      {"shd.dispatch(%0, %1) over \"E\", \"C\" k 2", {tokens, picked}, slots});
+  compareExperts({"shd.dispatch(%0, %1, %2) over \"E\", \"C\" k 2",
+                  {tokens, picked, scores},
+                  slots});
+  compareExperts(
+      {"shd.combine(%0, %1) over \"E\", \"C\" k 2", {slots, picked}, tokens});
+  compareExperts({"shd.combine(%0, %1, %2) over \"E\", \"C\" k 2",
+                  {slots, picked, scores},
+                  tokens});
+  compareExperts({"shd.combine_grad(%0, %1, %2) over \"E\", \"C\" k 2",
+                  {tokens, picked, slots},
+                  scores});
+}
+
+TEST(Gradients, TopKHasNone) {
+  OpText text{"shd.topk(%0) over \"E\" k 1", {{"TE"}}, {"TE", "i1"}};
+  Program program(text.program({{"T", 2}, {"E", 3}}));
+  auto op = program.get<TopKOp>();
+  OpBuilder builder(&program.context);
+  TestScope scope({});
+  GradientBuilder gradient(builder,
+                           cast<ShardingRuleOpInterface>(op.getOperation()),
+                           op->getResults(), scope);
+  EXPECT_TRUE(succeeded(op.buildGradient(gradient)));
+  EXPECT_FALSE(gradient.getGradients()[0]);
+}
+
+//===----------------------------------------------------------------------===//
 // Layout of indices
 //===----------------------------------------------------------------------===//
 

@@ -324,6 +324,43 @@ TEST(ShardingRules, ScatterSum) {
   EXPECT_EQ(linear(rule), std::vector<uint32_t>{0b1});
 }
 
+TEST(ShardingRules, TopK) {
+  ShardingRule rule = ruleOf<TopKOp>(R"(
+    %x = shd.declare input "x" ["T", "E"] : tensor<8x4xf32>
+    %y = shd.topk(%x) over "E" k 2 <[T, E] -> [T, E]> : (tensor<8x4xf32>) -> tensor<8x4xi1>)");
+  EXPECT_EQ(factors(rule), "T:8:parallel E:4:replicated ");
+  EXPECT_TRUE(linear(rule).empty());
+}
+
+TEST(ShardingRules, Dispatch) {
+  // Tokens of x sum; those of the picks are others, and whole, as experts are.
+  ShardingRule rule = ruleOf<DispatchOp>(R"(
+    %x = shd.declare input "x" ["B", "T", "D"] : tensor<2x8x16xbf16>
+    %p = shd.declare input "p" ["B", "T", "E"] : tensor<2x8x4xi1>
+    %y = shd.dispatch(%x, %p) over "E", "C" k 2 <[B, T, D], [B, T, E] -> [E, B, C, D]> : (tensor<2x8x16xbf16>, tensor<2x8x4xi1>) -> tensor<4x2x4x16xbf16>)");
+  EXPECT_EQ(factors(rule),
+            "B:2:parallel T:8:reduction D:16:parallel T of picks:8:replicated "
+            "E of picks:4:replicated E:4:parallel C:4:parallel ");
+  EXPECT_EQ(dims(rule.operands), "0 1 2 | 0 3 4 | ");
+  EXPECT_EQ(dims(rule.results), "5 0 6 2 | ");
+  EXPECT_EQ(linear(rule), std::vector<uint32_t>{0b1});
+}
+
+TEST(ShardingRules, Combine) {
+  // Over experts and slots it sums; linear in results and in weights.
+  ShardingRule rule = ruleOf<CombineOp>(R"(
+    %y = shd.declare input "y" ["E", "B", "C", "D"] : tensor<4x2x4x16xbf16>
+    %p = shd.declare input "p" ["B", "T", "E"] : tensor<2x8x4xi1>
+    %w = shd.declare input "w" ["B", "T", "E"] : tensor<2x8x4xbf16>
+    %z = shd.combine(%y, %p, %w) over "E", "C" k 2 <[E, B, C, D], [B, T, E], [B, T, E] -> [B, T, D]> : (tensor<4x2x4x16xbf16>, tensor<2x8x4xi1>, tensor<2x8x4xbf16>) -> tensor<2x8x16xbf16>)");
+  EXPECT_EQ(factors(rule),
+            "E:4:reduction B:2:parallel C:4:reduction D:16:parallel T of "
+            "picks:8:replicated E of picks:4:replicated T:8:parallel ");
+  EXPECT_EQ(dims(rule.operands), "0 1 2 3 | 1 4 5 | 1 6 0 | ");
+  EXPECT_EQ(dims(rule.results), "1 6 3 | ");
+  EXPECT_EQ(linear(rule), (std::vector<uint32_t>{0b1, 0b100}));
+}
+
 TEST(ShardingRules, Rope) {
   ShardingRule rule = ruleOf<RopeOp>(R"(
     %x = shd.declare input "x" ["T", "H"] : tensor<8x16xbf16>

@@ -400,6 +400,38 @@ TEST(Work, ScatterSumFillsAndAdds) {
   EXPECT_EQ(resultBytes(work), (256 + 2 * 4 * 8 / 4) * 16 * 4);
 }
 
+TEST(Work, ExpertsMoveEachTensorOnce) {
+  Program program(R"(
+    %x = shd.declare input "x" ["B", "T", "D"] : tensor<2x8x16xbf16>
+    %g = shd.declare input "g" ["B", "T", "E"] : tensor<2x8x4xf32>
+    %p = shd.topk(%g) over "E" k 2 <[B, T, E] -> [B, T, E]> : (tensor<2x8x4xf32>) -> tensor<2x8x4xi1>
+    %y = shd.dispatch(%x, %p) over "E", "C" k 2 <[B, T, D], [B, T, E] -> [E, B, C, D]> : (tensor<2x8x16xbf16>, tensor<2x8x4xi1>) -> tensor<4x2x5x16xbf16>
+    %z = shd.combine(%y, %p, %g) over "E", "C" k 2 <[E, B, C, D], [B, T, E], [B, T, E] -> [B, T, D]> : (tensor<4x2x5x16xbf16>, tensor<2x8x4xi1>, tensor<2x8x4xf32>) -> tensor<2x8x16xbf16>)");
+  // One FLOP for each score; a bool takes a byte.
+  auto topk = program.get<TopKOp>();
+  OpWork work = workOf(topk);
+  EXPECT_EQ(work.vectorFlops, 2 * 8 * 4);
+  EXPECT_EQ(operandBytes(work), (Bytes{2 * 8 * 4 * 4}));
+  EXPECT_EQ(resultBytes(work), 2 * 8 * 4);
+  EXPECT_EQ(topk.getFusionKind(), FusionKind::Reduction);
+  auto dispatch = program.get<DispatchOp>();
+  work = workOf(dispatch);
+  EXPECT_EQ(work.matrixFlops + work.vectorFlops, 0);
+  EXPECT_EQ(operandBytes(work), (Bytes{2 * 8 * 16 * 2, 2 * 8 * 4}));
+  EXPECT_EQ(resultBytes(work), 4 * 2 * 5 * 16 * 2);
+  EXPECT_EQ(dispatch.getFusionKind(), FusionKind::Leader);
+  // E on 4 devices: a quarter of the slots, all of x and of the picks.
+  work = workOf(dispatch, {{"E", 1}});
+  EXPECT_EQ(operandBytes(work), (Bytes{2 * 8 * 16 * 2, 2 * 8 * 4}));
+  EXPECT_EQ(resultBytes(work), 2 * 5 * 16 * 2);
+  auto combine = program.get<CombineOp>();
+  work = workOf(combine);
+  EXPECT_EQ(work.matrixFlops + work.vectorFlops, 0);
+  EXPECT_EQ(operandBytes(work),
+            (Bytes{4 * 2 * 5 * 16 * 2, 2 * 8 * 4, 2 * 8 * 4 * 4}));
+  EXPECT_EQ(resultBytes(work), 2 * 8 * 16 * 2);
+}
+
 TEST(Work, Concat) {
   Program program(R"(
     %x = shd.declare input "x" ["I", "D"] : tensor<8x16xbf16>

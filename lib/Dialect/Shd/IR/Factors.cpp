@@ -6,12 +6,17 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-void FactorTable::collectExtents(ShardingRuleOpInterface op) {
+static StringRef noOwner(StringRef, unsigned) { return ""; }
+
+void FactorTable::collectExtents(ShardingRuleOpInterface op, OwnerOf ownerOf) {
+  unsigned tensor = 0;
   auto collect = [&](ArrayAttr indices, Type type) {
     for (auto [name, extent] :
          llvm::zip_equal(indices.getAsValueRange<StringAttr>(),
                          cast<RankedTensorType>(type).getShape()))
-      extents.try_emplace(name, extent);
+      (ownerOf(name, tensor).empty() ? extents : secondExtents)
+          .try_emplace(name, extent);
+    ++tensor;
   };
   IndexingAttr indexing = op.getIndexing();
   for (auto [i, indices] : llvm::enumerate(indexing.getOperands()))
@@ -20,18 +25,18 @@ void FactorTable::collectExtents(ShardingRuleOpInterface op) {
     collect(indices, op->getResult(i).getType());
 }
 
-unsigned FactorTable::intern(StringRef name, bool ofValues) {
+unsigned FactorTable::intern(StringRef name, StringRef of) {
   for (auto [number, entry] : llvm::enumerate(factors))
-    if (entry.name == name && entry.ofValues == ofValues)
+    if (entry.name == name && entry.of == of)
       return number;
   factors.push_back(
-      {name, ofValues ? valueExtent : extents.lookup(name), ofValues});
+      {name, (of.empty() ? extents : secondExtents).lookup(name), of});
   return factors.size() - 1;
 }
 
 unsigned FactorTable::find(StringRef name) const {
   for (auto [number, entry] : llvm::enumerate(factors))
-    if (entry.name == name && !entry.ofValues)
+    if (entry.name == name && entry.of.empty())
       return number;
   llvm_unreachable("the operation lacks an index");
 }
@@ -53,7 +58,7 @@ void FactorTable::build(IndexingAttr indexing, FactorsOf factorsOf) {
 
 FactorTable FactorTable::of(ShardingRuleOpInterface op) {
   FactorTable table;
-  table.collectExtents(op);
+  table.collectExtents(op, noOwner);
   table.build(op.getIndexing(), [&](StringRef name, unsigned) {
     return DimFactors{table.intern(name)};
   });
@@ -63,7 +68,7 @@ FactorTable FactorTable::of(ShardingRuleOpInterface op) {
 FactorTable FactorTable::withParts(ShardingRuleOpInterface op, StringRef whole,
                                    ArrayAttr parts) {
   FactorTable table;
-  table.collectExtents(op);
+  table.collectExtents(op, noOwner);
   table.build(op.getIndexing(), [&](StringRef name, unsigned) {
     if (name != whole)
       return DimFactors{table.intern(name)};
@@ -75,24 +80,121 @@ FactorTable FactorTable::withParts(ShardingRuleOpInterface op, StringRef whole,
   return table;
 }
 
-bool shd::isIndexOfValues(Operation *op, StringRef name, unsigned tensor) {
-  auto attention = dyn_cast<AttentionOpInterface>(op);
-  return attention && name == attention.getHead() &&
-         attention.hasValues(tensor);
+FactorTable FactorTable::withSecond(ShardingRuleOpInterface op,
+                                    OwnerOf ownerOf) {
+  FactorTable table;
+  table.collectExtents(op, ownerOf);
+  table.build(op.getIndexing(), [&](StringRef name, unsigned tensor) {
+    return DimFactors{table.intern(name, ownerOf(name, tensor))};
+  });
+  return table;
+}
+
+static StringRef ownerOfIndex(AttentionOpInterface op, StringRef name,
+                              unsigned tensor) {
+  bool isOfValues = name == op.getHead() && op.hasValues(tensor);
+  return isOfValues ? StringRef(kOfValues) : "";
 }
 
 FactorTable FactorTable::withValues(AttentionOpInterface op) {
+  return withSecond(cast<ShardingRuleOpInterface>(op.getOperation()),
+                    [&](StringRef name, unsigned tensor) {
+                      return ::ownerOfIndex(op, name, tensor);
+                    });
+}
+
+SmallVector<StringRef, 4> shd::indicesOf(ShardingRuleOpInterface op,
+                                         unsigned tensor) {
+  unsigned operands = op->getNumOperands();
+  return tensor < operands
+             ? op.getIndexing().getOperandIndices(tensor)
+             : op.getIndexing().getResultIndices(tensor - operands);
+}
+
+ExpertIndices ExpertIndices::of(ExpertsOpInterface op) {
   auto indexed = cast<ShardingRuleOpInterface>(op.getOperation());
-  FactorTable table;
-  table.collectExtents(indexed);
-  IndexingAttr indexing = indexed.getIndexing();
-  for (auto [name, extent] :
-       llvm::zip_equal(indexing.getOperandIndices(AttentionOp::kValueOperand),
-                       cast<RankedTensorType>(op.getV().getType()).getShape()))
-    if (name == op.getHead())
-      table.valueExtent = extent;
-  table.build(indexing, [&](StringRef name, unsigned tensor) {
-    return DimFactors{table.intern(name, isIndexOfValues(op, name, tensor))};
-  });
-  return table;
+  Names picked = indicesOf(indexed, kPicksOperand);
+  Names slots = indicesOf(indexed, op.getSlotsTensor());
+  ExpertIndices indices;
+  for (StringRef name : picked)
+    if (name != op.getExperts())
+      (llvm::is_contained(slots, name) ? indices.groups : indices.tokens)
+          .push_back(name);
+  for (StringRef name : indicesOf(indexed, op.getTokensTensor()))
+    if (!llvm::is_contained(picked, name))
+      indices.features.push_back(name);
+  return indices;
+}
+
+static StringRef ownerOfIndex(const ExpertIndices &indices, StringRef name,
+                              unsigned tensor) {
+  bool isOfPicks =
+      tensor == kPicksOperand && !llvm::is_contained(indices.groups, name);
+  return isOfPicks ? StringRef(kOfPicks) : "";
+}
+
+FactorTable FactorTable::withPicks(ExpertsOpInterface op) {
+  ExpertIndices indices = ExpertIndices::of(op);
+  return withSecond(cast<ShardingRuleOpInterface>(op.getOperation()),
+                    [&](StringRef name, unsigned tensor) {
+                      return ::ownerOfIndex(indices, name, tensor);
+                    });
+}
+
+StringRef shd::ownerOfIndex(Operation *op, StringRef name, unsigned tensor) {
+  if (auto attention = dyn_cast<AttentionOpInterface>(op))
+    return ::ownerOfIndex(attention, name, tensor);
+  if (auto experts = dyn_cast<ExpertsOpInterface>(op))
+    return ::ownerOfIndex(ExpertIndices::of(experts), name, tensor);
+  return "";
+}
+
+ExpertExtents ExpertExtents::of(ExpertsOpInterface op) {
+  auto indexed = cast<ShardingRuleOpInterface>(op.getOperation());
+  ExpertIndices indices = ExpertIndices::of(op);
+  ExpertExtents extents;
+  for (auto [name, extent] : llvm::zip_equal(
+           indicesOf(indexed, kPicksOperand),
+           cast<RankedTensorType>(op.getPicks().getType()).getShape()))
+    (name == op.getExperts()                    ? extents.experts
+     : llvm::is_contained(indices.groups, name) ? extents.groups
+                                                : extents.tokens) *= extent;
+  unsigned slots = op.getSlotsTensor(), operands = op->getNumOperands();
+  Type type = slots < operands ? op->getOperand(slots).getType()
+                               : op->getResult(slots - operands).getType();
+  for (auto [name, extent] : llvm::zip_equal(
+           indicesOf(indexed, slots), cast<RankedTensorType>(type).getShape()))
+    if (name == op.getSlots())
+      extents.slots = extent;
+  return extents;
+}
+
+PickCount shd::countPicks(ExpertsOpInterface op, const Tensor &picks) {
+  auto indexed = cast<ShardingRuleOpInterface>(op.getOperation());
+  auto names = indicesOf(indexed, kPicksOperand);
+  ExpertIndices indices = ExpertIndices::of(op);
+  ArrayRef<int64_t> shape =
+      cast<RankedTensorType>(op.getPicks().getType()).getShape();
+  // The expert and group of each element, and how many picked before.
+  ExpertExtents extents = ExpertExtents::of(op);
+  std::vector<int64_t> load(extents.experts * extents.groups);
+  for (int64_t element = 0; element < picks.getNumElements(); ++element) {
+    if (!picks.getInteger(element))
+      continue;
+    int64_t rest = element, place = 0, stride = 1;
+    for (auto [name, extent] : llvm::reverse(llvm::zip_equal(names, shape))) {
+      if (!llvm::is_contained(indices.tokens, name)) {
+        place += rest % extent * stride;
+        stride *= extent;
+      }
+      rest /= extent;
+    }
+    ++load[place];
+  }
+  PickCount count;
+  for (int64_t each : load) {
+    count.picks += each;
+    count.dropped += std::max<int64_t>(0, each - extents.slots);
+  }
+  return count;
 }

@@ -9,7 +9,7 @@
 #ifndef SHARDC_LIB_DIALECT_SHD_IR_FACTORS_H
 #define SHARDC_LIB_DIALECT_SHD_IR_FACTORS_H
 
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 
 namespace shardc::shd {
 
@@ -20,9 +20,9 @@ public:
   struct Entry {
     llvm::StringRef name;
     int64_t extent = 1;
-    /// True for the one of two indices of a name that only values and result
-    /// have.
-    bool ofValues = false;
+    /// Of two indices of a name, the tensors that the second belongs to, as
+    /// `kOfValues` says; empty for the first.
+    llvm::StringRef of;
   };
 
   /// One factor per index.
@@ -33,12 +33,15 @@ public:
   /// The index `head` of values and result is another than that of queries and
   /// keys.
   static FactorTable withValues(AttentionOpInterface op);
+  /// The experts and the tokens of picks are others than those of the tensors
+  /// that move.
+  static FactorTable withPicks(ExpertsOpInterface op);
 
   llvm::ArrayRef<Entry> entries() const { return factors; }
   llvm::ArrayRef<TensorFactors> operands() const { return operandFactors; }
   llvm::ArrayRef<TensorFactors> results() const { return resultFactors; }
 
-  /// The factor of an index; of two of one name, the one that is not of values.
+  /// The factor of an index; of two of one name, the first.
   unsigned find(llvm::StringRef name) const;
 
 private:
@@ -46,22 +49,29 @@ private:
       llvm::function_ref<DimFactors(llvm::StringRef name, unsigned tensor)>;
   void build(IndexingAttr indexing, FactorsOf factorsOf);
   /// The number of a factor, made anew if it is not there.
-  unsigned intern(llvm::StringRef name, bool ofValues = false);
-  void collectExtents(ShardingRuleOpInterface op);
+  unsigned intern(llvm::StringRef name, llvm::StringRef of = "");
+  /// Whose an index of a tensor is, if it is the second of its name.
+  using OwnerOf = llvm::function_ref<llvm::StringRef(llvm::StringRef name,
+                                                     unsigned tensor)>;
+  void collectExtents(ShardingRuleOpInterface op, OwnerOf ownerOf);
+  static FactorTable withSecond(ShardingRuleOpInterface op, OwnerOf ownerOf);
 
-  /// Extents of all indices in the indexing.
-  llvm::SmallDenseMap<llvm::StringRef, int64_t, 8> extents;
-  /// Extent of the index of values that has the name of `head`.
-  int64_t valueExtent = 1;
+  /// Extents of all indices in the indexing, and of the second ones of a name.
+  llvm::SmallDenseMap<llvm::StringRef, int64_t, 8> extents, secondExtents;
   llvm::SmallVector<Entry, 6> factors;
   llvm::SmallVector<TensorFactors, 3> operandFactors;
   llvm::SmallVector<TensorFactors, 1> resultFactors;
 };
 
-/// True for an index of attention's values and result (tensors are numbered
-/// operands first) that only has the name of the index that scores sum over.
-bool isIndexOfValues(mlir::Operation *op, llvm::StringRef name,
-                     unsigned tensor);
+/// Whose the second of two indices of a name is.
+inline constexpr llvm::StringLiteral kOfValues = "values", kOfPicks = "picks";
+
+/// Whose an index of a tensor (operands first, then results) is, if it only has
+/// the name of another: attention's values and result have an index of their
+/// own by the name of the one that scores sum over, picks have experts and
+/// tokens of their own. Empty for others.
+llvm::StringRef ownerOfIndex(mlir::Operation *op, llvm::StringRef name,
+                             unsigned tensor);
 
 } // namespace shardc::shd
 

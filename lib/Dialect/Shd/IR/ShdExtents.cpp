@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "Factors.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -58,6 +58,41 @@ void AttentionGradOp::resizeAttributes(NewExtent newExtent) {
 void RopeOp::collectExtentRules(ExtentRules &rules) {
   rules.even.push_back(
       extentOf(getIndexing().getOperandIndices(0), getInput(), getHead()));
+}
+
+//===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+/// A token still picks k of more experts, where it did.
+static void keepChoice(ExtentRules &rules, int64_t experts, int64_t k) {
+  if (experts > 1)
+    rules.distances.push_back({1, experts, std::min(k, experts - 1)});
+}
+
+void TopKOp::collectExtentRules(ExtentRules &rules) {
+  keepChoice(
+      rules,
+      extentOf(getIndexing().getOperandIndices(0), getInput(), getOver()),
+      getK());
+}
+
+template <typename Op>
+static void collectExpertRules(Op op, ExtentRules &rules) {
+  auto names = op.getIndexing().getOperandIndices(kPicksOperand);
+  keepChoice(rules, extentOf(names, op.getPicks(), op.getExperts()), op.getK());
+}
+
+void DispatchOp::collectExtentRules(ExtentRules &rules) {
+  collectExpertRules(*this, rules);
+}
+
+void CombineOp::collectExtentRules(ExtentRules &rules) {
+  collectExpertRules(*this, rules);
+}
+
+void CombineGradOp::collectExtentRules(ExtentRules &rules) {
+  collectExpertRules(*this, rules);
 }
 
 //===----------------------------------------------------------------------===//

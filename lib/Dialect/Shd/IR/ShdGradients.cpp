@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Factors.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include <numbers>
 
@@ -524,6 +525,90 @@ LogicalResult ScatterOp::buildGradient(GradientBuilder &builder) {
     taken = select(compare(Function::Eq, stayed, numbers), taken);
   }
   builder.give(1, taken);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+/// Bool.
+LogicalResult TopKOp::buildGradient(GradientBuilder &) { return success(); }
+
+/// The operation `Op` with the same picks on other tensors; `like` has the
+/// result's shape, `type` is its element type.
+template <typename Op, typename From>
+static NamedTensor routed(From from, GradientBuilder &builder,
+                          ArrayRef<NamedTensor> operands,
+                          const NamedTensor &like, Type type) {
+  auto result = RankedTensorType::get(like.getType().getShape(), type);
+  SmallVector<Value, 3> values;
+  for (const NamedTensor &operand : operands)
+    values.push_back(operand.value);
+  NamedTensor made = builder.create<Op>(like.indices, result, values,
+                                        ArrayRef<NamedAttribute>{});
+  auto op = made.value.template getDefiningOp<Op>();
+  op.setIndexingAttr(builder.indexing(operands, like.indices));
+  op.setExpertsAttr(from.getExpertsAttr());
+  op.setSlotsAttr(from.getSlotsAttr());
+  op.setKAttr(from.getKAttr());
+  op.setBlocksAttr(from.getBlocksAttr());
+  op.setLimitAttr(from.getLimitAttr());
+  op.setDroplessAttr(from.getDroplessAttr());
+  op.setImbalanceAttr(from.getImbalanceAttr());
+  return made;
+}
+
+/// With X of tokens, Y of slots and weights W, each of the three operations is
+/// the derivative of sum(W X Y) over what picks join, with respect to one of
+/// them; `g` stands for that one.
+template <typename Op> static void giveRouted(Op op, GradientBuilder &builder) {
+  NamedTensor g = builder.gradient(), picks = builder.operand(kPicksOperand);
+  unsigned result = op->getNumOperands();
+  auto tensor = [&](unsigned number) {
+    return number == result ? g : builder.operand(number);
+  };
+  std::optional<unsigned> weights = op.getWeightsTensor();
+  auto operandsWith = [&](const NamedTensor &first) {
+    SmallVector<NamedTensor, 3> operands = {first, picks};
+    if (weights)
+      operands.push_back(tensor(*weights));
+    return operands;
+  };
+  auto isGiven = [&](unsigned number) {
+    return number != result && builder.wants(number);
+  };
+  unsigned tokens = op.getTokensTensor(), slots = op.getSlotsTensor();
+  if (isGiven(tokens))
+    builder.give(tokens,
+                 routed<CombineOp>(op, builder, operandsWith(tensor(slots)),
+                                   builder.operand(tokens),
+                                   builder.gradientType(tokens)));
+  if (isGiven(slots))
+    builder.give(slots,
+                 routed<DispatchOp>(op, builder, operandsWith(tensor(tokens)),
+                                    builder.operand(slots),
+                                    builder.gradientType(slots)));
+  if (weights && isGiven(*weights))
+    builder.give(*weights,
+                 routed<CombineGradOp>(op, builder,
+                                       {tensor(tokens), picks, tensor(slots)},
+                                       builder.operand(*weights),
+                                       builder.gradientType(*weights)));
+}
+
+LogicalResult DispatchOp::buildGradient(GradientBuilder &builder) {
+  giveRouted(*this, builder);
+  return success();
+}
+
+LogicalResult CombineOp::buildGradient(GradientBuilder &builder) {
+  giveRouted(*this, builder);
+  return success();
+}
+
+LogicalResult CombineGradOp::buildGradient(GradientBuilder &builder) {
+  giveRouted(*this, builder);
   return success();
 }
 

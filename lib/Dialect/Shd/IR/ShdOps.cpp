@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Factors.h"
 #include "Verify.h"
 #include "shardc/Cost/Movement.h"
 #include "llvm/ADT/StringExtras.h"
@@ -700,6 +701,142 @@ LogicalResult AdamWOp::verify() {
                            << " must have the indices of operand 0";
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+/// k picks among the elements of an index.
+static LogicalResult verifyK(Operation *op, uint64_t k, StringRef index,
+                             int64_t extent) {
+  if (k >= 1 && k <= uint64_t(extent))
+    return success();
+  return op->emitOpError() << "k is " << k << ", but must be from 1 to the "
+                           << extent << " of index '" << index << "'";
+}
+
+LogicalResult TopKOp::verify() {
+  Names input = getIndexing().getOperandIndices(0);
+  // A1
+  if (failed(verifyHas(*this, input, getOver(), "operand 0's")) ||
+      failed(verifyK(*this, getK(), getOver(),
+                     extentOf(input, getInput().getType(), getOver()))))
+    return failure();
+  // A2
+  if (!elementType(getResult()).isInteger(1))
+    return emitOpError() << "the result must be bool, but is "
+                         << typeName(elementType(getResult()));
+  return verifySameNames(*this, getIndexing().getResultIndices(0), input,
+                         "the result");
+}
+
+/// How errors call a tensor: operands first, then results.
+static std::string describeTensor(Operation *op, unsigned tensor) {
+  return tensor < op->getNumOperands()
+             ? describeOperand(tensor)
+             : describeResult(op, tensor - op->getNumOperands());
+}
+
+/// G5 and G6
+template <typename Op>
+static LogicalResult verifyExpertCounts(Op op, ArrayRef<StringRef> picks) {
+  int64_t experts = extentOf(picks, op.getPicks().getType(), op.getExperts());
+  if (failed(verifyK(op, op.getK(), op.getExperts(), experts)))
+    return failure();
+  if (op.getBlocks().has_value() != op.getLimit().has_value())
+    return op.emitOpError() << "needs both 'blocks' and 'limit', or neither";
+  if (std::optional<uint64_t> blocks = op.getBlocks()) {
+    if (*blocks < 1 || experts % int64_t(*blocks) != 0)
+      return op.emitOpError()
+             << *blocks << " blocks do not divide the " << experts
+             << " of index '" << op.getExperts() << "'";
+    if (*op.getLimit() < 1 || *op.getLimit() > *blocks)
+      return op.emitOpError() << "the limit is " << *op.getLimit()
+                              << ", but must be from 1 to " << *blocks;
+  }
+  if (!op.getImbalance())
+    return success();
+  if (!op.getDropless())
+    return op.emitOpError() << "has an imbalance, but is not dropless";
+  double imbalance = op.getImbalance()->convertToDouble();
+  if (imbalance >= 1)
+    return success();
+  return op.emitOpError() << "the imbalance is " << imbalance
+                          << ", but must be at least 1";
+}
+
+/// Tokens and experts are those of the picks, or a device's part of them.
+static LogicalResult verifyWholePicks(ExpertsOpInterface op,
+                                      ArrayRef<StringRef> picks) {
+  auto indexed = cast<ShardingRuleOpInterface>(op.getOperation());
+  auto typeOf = [&](unsigned tensor) {
+    unsigned operands = op->getNumOperands();
+    return tensor < operands ? op->getOperand(tensor).getType()
+                             : op->getResult(tensor - operands).getType();
+  };
+  for (unsigned tensor : {op.getTokensTensor(), op.getSlotsTensor()}) {
+    Names names = indicesOf(indexed, tensor);
+    for (StringRef name : picks) {
+      if (!llvm::is_contained(names, name))
+        continue;
+      int64_t expected = extentOf(picks, op.getPicks().getType(), name);
+      int64_t found = extentOf(names, typeOf(tensor), name);
+      if (found > expected)
+        return op->emitOpError()
+               << "index '" << name << "' has extent " << found << " in "
+               << describeTensor(op, tensor) << ", but " << expected << " in "
+               << describeOperand(kPicksOperand);
+    }
+  }
+  return success();
+}
+
+/// G3 to G6
+template <typename Op> static LogicalResult verifyExperts(Op op) {
+  // G3
+  Names picks = indicesOf(op, kPicksOperand);
+  std::string picksName = describeOperand(kPicksOperand);
+  if (!elementType(op.getPicks()).isInteger(1))
+    return op.emitOpError() << picksName << ", the picks, must be bool, but is "
+                            << typeName(elementType(op.getPicks()));
+  unsigned tokensTensor = op.getTokensTensor();
+  Names all = indicesOf(op, tokensTensor);
+  if (failed(verifyHas(op, picks, op.getExperts(), picksName + "'s")))
+    return failure();
+  for (StringRef name : {op.getExperts(), op.getSlots()})
+    if (llvm::is_contained(all, name))
+      return op.emitOpError() << "index '" << name << "' is also one of "
+                              << describeTensor(op, tokensTensor);
+  if (llvm::is_contained(picks, op.getSlots()))
+    return op.emitOpError()
+           << "index '" << op.getSlots() << "' is also one of " << picksName;
+  if (failed(verifySubset(op, without(picks, op.getExperts()), all, picksName,
+                          describeTensor(op, tokensTensor))))
+    return failure();
+  // G4
+  ExpertIndices indices = ExpertIndices::of(op);
+  Names expected = {op.getExperts()};
+  llvm::append_range(expected, indices.groups);
+  expected.push_back(op.getSlots());
+  llvm::append_range(expected, indices.features);
+  unsigned slots = op.getSlotsTensor();
+  if (failed(verifySameNames(op, indicesOf(op, slots), expected,
+                             describeTensor(op, slots))))
+    return failure();
+  if (std::optional<unsigned> weights = op.getWeightsTensor())
+    if (failed(verifySameNames(op, indicesOf(op, *weights), picks,
+                               describeTensor(op, *weights))))
+      return failure();
+  if (failed(verifyWholePicks(op, picks)))
+    return failure();
+  return verifyExpertCounts(op, picks);
+}
+
+LogicalResult DispatchOp::verify() { return verifyExperts(*this); }
+
+LogicalResult CombineOp::verify() { return verifyExperts(*this); }
+
+LogicalResult CombineGradOp::verify() { return verifyExperts(*this); }
 
 //===----------------------------------------------------------------------===//
 // Layout of indices

@@ -15,9 +15,10 @@ using namespace shardc::shd;
 static ShardingRule parallelRule(const FactorTable &table) {
   ShardingRule rule;
   for (const FactorTable::Entry &entry : table.entries())
-    rule.factors.push_back(
-        {entry.ofValues ? (entry.name + " of values").str() : entry.name.str(),
-         entry.extent, FactorKind::Parallel});
+    rule.factors.push_back({entry.of.empty()
+                                ? entry.name.str()
+                                : (entry.name + " of " + entry.of).str(),
+                            entry.extent, FactorKind::Parallel});
   rule.operands.assign(table.operands().begin(), table.operands().end());
   rule.results.assign(table.results().begin(), table.results().end());
   return rule;
@@ -47,6 +48,12 @@ public:
       for (const TensorFactors &result : rule.results)
         if (!hasFactor(result, number))
           factor.kind = kind;
+  }
+  /// Sets the kind of the second factors of two of one name.
+  void setKindOfSecond(FactorKind kind) {
+    for (auto [factor, entry] : llvm::zip_equal(rule.factors, table.entries()))
+      if (!entry.of.empty())
+        factor.kind = kind;
   }
   /// Sets the kind of the factors that neither stand in `tensor` nor are that
   /// of `index`.
@@ -287,6 +294,36 @@ ShardingRule ScatterSumOp::getShardingRule() {
   builder.addLinearSet({0});
   return builder.take();
 }
+
+//===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+ShardingRule TopKOp::getShardingRule() {
+  FactorTable table = FactorTable::of(*this);
+  RuleBuilder builder(*this, table);
+  builder.setKind(getOver(), FactorKind::Replicated);
+  return builder.take();
+}
+
+/// Which slot a token has depends on the picks of all tokens of its group; with
+/// these, each device moves the tokens that it has to the slots that it has.
+static ShardingRule expertsRule(ExpertsOpInterface op) {
+  FactorTable table = FactorTable::withPicks(op);
+  RuleBuilder builder(op, table);
+  builder.setKindOfReduced(FactorKind::Reduction);
+  builder.setKindOfSecond(FactorKind::Replicated);
+  for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
+    if (operand != kPicksOperand)
+      builder.addLinearSet({operand});
+  return builder.take();
+}
+
+ShardingRule DispatchOp::getShardingRule() { return expertsRule(*this); }
+
+ShardingRule CombineOp::getShardingRule() { return expertsRule(*this); }
+
+ShardingRule CombineGradOp::getShardingRule() { return expertsRule(*this); }
 
 //===----------------------------------------------------------------------===//
 // Layout of indices

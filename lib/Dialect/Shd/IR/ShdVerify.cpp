@@ -83,8 +83,8 @@ static LogicalResult verifyList(Operation *op, const IndexedTensor &tensor) {
 /// I3
 static LogicalResult verifyExtents(Operation *op,
                                    ArrayRef<IndexedTensor> tensors) {
-  // By name, and whether it is of attention's values.
-  std::map<std::pair<StringRef, bool>,
+  // By name, and whose it is.
+  std::map<std::pair<StringRef, StringRef>,
            std::pair<const IndexedTensor *, int64_t>>
       first;
   for (auto [number, tensor] : llvm::enumerate(tensors))
@@ -92,7 +92,7 @@ static LogicalResult verifyExtents(Operation *op,
          llvm::zip_equal(tensor.indices.getAsValueRange<StringAttr>(),
                          tensor.type.getShape())) {
       auto [entry, isNew] = first.try_emplace(
-          {index, isIndexOfValues(op, index, number)}, &tensor, extent);
+          {index, ownerOfIndex(op, index, number)}, &tensor, extent);
       auto [other, expected] = entry->second;
       if (extent != expected)
         return op->emitOpError()

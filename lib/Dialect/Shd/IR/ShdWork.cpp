@@ -430,6 +430,47 @@ FusionKind ScatterSumOp::getFusionKind() { return FusionKind::Leader; }
 bool ScatterSumOp::holdsRows() { return true; }
 
 //===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+OpWork TopKOp::getWork(ArrayRef<int64_t> localExtents, const Machine &) {
+  return vectorWork(*this, localExtents, 1);
+}
+
+FusionKind TopKOp::getFusionKind() { return FusionKind::Reduction; }
+
+/// Every operand and result once.
+static OpWork expertsWork(ExpertsOpInterface op,
+                          ArrayRef<int64_t> localExtents) {
+  FactorTable table = FactorTable::withPicks(op);
+  return LocalView(op, table, localExtents).work();
+}
+
+OpWork DispatchOp::getWork(ArrayRef<int64_t> localExtents, const Machine &) {
+  return expertsWork(*this, localExtents);
+}
+
+FusionKind DispatchOp::getFusionKind() { return FusionKind::Leader; }
+
+bool DispatchOp::holdsRows() { return true; }
+
+OpWork CombineOp::getWork(ArrayRef<int64_t> localExtents, const Machine &) {
+  return expertsWork(*this, localExtents);
+}
+
+FusionKind CombineOp::getFusionKind() { return FusionKind::Leader; }
+
+bool CombineOp::holdsRows() { return true; }
+
+OpWork CombineGradOp::getWork(ArrayRef<int64_t> localExtents, const Machine &) {
+  return expertsWork(*this, localExtents);
+}
+
+FusionKind CombineGradOp::getFusionKind() { return FusionKind::Leader; }
+
+bool CombineGradOp::holdsRows() { return true; }
+
+//===----------------------------------------------------------------------===//
 // Layout of indices
 //===----------------------------------------------------------------------===//
 

@@ -1006,6 +1006,154 @@ shd.program "p" {
 
 // -----
 
+// A1
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "E"] : tensor<8x4xf32>
+  // expected-error @+1 {{index 'D' is not one of operand 0's}}
+  %y = shd.topk(%x) over "D" k 2 <[T, E] -> [T, E]> : (tensor<8x4xf32>) -> tensor<8x4xi1>
+}
+
+// -----
+
+// A1, k
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "E"] : tensor<8x4xf32>
+  // expected-error @+1 {{k is 5, but must be from 1 to the 4 of index 'E'}}
+  %y = shd.topk(%x) over "E" k 5 <[T, E] -> [T, E]> : (tensor<8x4xf32>) -> tensor<8x4xi1>
+}
+
+// -----
+
+// A2
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "E"] : tensor<8x4xf32>
+  // expected-error @+1 {{the result must be bool, but is f32}}
+  %y = shd.topk(%x) over "E" k 2 <[T, E] -> [T, E]> : (tensor<8x4xf32>) -> tensor<8x4xf32>
+}
+
+// -----
+
+// G3
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi32>
+  // expected-error @+1 {{operand 1, the picks, must be bool, but is int32}}
+  %y = shd.dispatch(%x, %p) over "E", "C" k 2 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi32>) -> tensor<4x5x16xf32>
+}
+
+// -----
+
+// G3, experts
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
+  // expected-error @+1 {{index 'F' is not one of operand 1's}}
+  %y = shd.dispatch(%x, %p) over "F", "C" k 2 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
+}
+
+// -----
+
+// G3, tokens
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["S", "E"] : tensor<8x4xi1>
+  // expected-error @+1 {{index 'S' of operand 1 is not one of operand 0}}
+  %y = shd.dispatch(%x, %p) over "E", "C" k 2 <[T, D], [S, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
+}
+
+// -----
+
+// G3, x
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
+  // expected-error @+1 {{index 'D' is also one of operand 0}}
+  %y = shd.dispatch(%x, %p) over "E", "D" k 2 <[T, D], [T, E] -> [E, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x16xf32>
+}
+
+// -----
+
+// G3, extents
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<6x4xi1>
+  // expected-error @+1 {{index 'T' has extent 8 in operand 0, but 6 in operand 1}}
+  %y = shd.dispatch(%x, %p) over "E", "C" k 2 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<6x4xi1>) -> tensor<4x5x16xf32>
+}
+
+// -----
+
+// G4
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
+  // expected-error @+1 {{the result must have the indices ['E', 'C', 'D'], but has ['E', 'D']}}
+  %y = shd.dispatch(%x, %p) over "E", "C" k 2 <[T, D], [T, E] -> [E, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x16xf32>
+}
+
+// -----
+
+// G4, weights
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
+  %w = shd.declare input "w" ["T"] : tensor<8xf32>
+  // expected-error @+1 {{operand 2 must have the indices ['T', 'E'], but has ['T']}}
+  %y = shd.dispatch(%x, %p, %w) over "E", "C" k 2 <[T, D], [T, E], [T] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>, tensor<8xf32>) -> tensor<4x5x16xf32>
+}
+
+// -----
+
+// G5
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
+  // expected-error @+1 {{k is 5, but must be from 1 to the 4 of index 'E'}}
+  %y = shd.dispatch(%x, %p) over "E", "C" k 5 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
+}
+
+// -----
+
+// G5, blocks
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
+  // expected-error @+1 {{3 blocks do not divide the 4 of index 'E'}}
+  %y = shd.dispatch(%x, %p) over "E", "C" k 2 blocks 3 limit 1 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
+}
+
+// -----
+
+// G5, limit
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
+  // expected-error @+1 {{the limit is 3, but must be from 1 to 2}}
+  %y = shd.dispatch(%x, %p) over "E", "C" k 2 blocks 2 limit 3 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
+}
+
+// -----
+
+// G6
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
+  // expected-error @+1 {{has an imbalance, but is not dropless}}
+  %y = shd.dispatch(%x, %p) over "E", "C" k 2 imbalance 1.25 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
+}
+
+// -----
+
+// G6, less than 1
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
+  // expected-error @+1 {{the imbalance is 5.000000e-01, but must be at least 1}}
+  %y = shd.dispatch(%x, %p) over "E", "C" k 2 dropless imbalance 0.5 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
+}
+
+// -----
+
 // P1
 shd.program "p" {
   %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>

@@ -176,6 +176,20 @@ shd.program "positions" {
   %4 = shd.scatter_sum(%k, %pos) <[B, K], [B] -> [S, K]> at [0] : (tensor<2x4xbf16>, tensor<2xi32>) -> tensor<64x4xbf16>
 }
 
+// CHECK-LABEL: shd.program "experts"
+shd.program "experts" {
+  %x = shd.declare input "x" ["B", "T", "D"] : tensor<2x8x16xbf16>
+  %g = shd.declare input "g" ["B", "T", "E"] : tensor<2x8x4xf32>
+  // CHECK: shd.topk(%g) over "E" k 2 <[B, T, E] -> [B, T, E]> : (tensor<2x8x4xf32>) -> tensor<2x8x4xi1>
+  %p = shd.topk(%g) over "E" k 2 <[B, T, E] -> [B, T, E]> : (tensor<2x8x4xf32>) -> tensor<2x8x4xi1>
+  // CHECK-NEXT: shd.dispatch(%x, %{{.*}}) over "E", "C" k 2 <[B, T, D], [B, T, E] -> [E, B, C, D]> : (tensor<2x8x16xbf16>, tensor<2x8x4xi1>) -> tensor<4x2x5x16xbf16>
+  %xe = shd.dispatch(%x, %p) over "E", "C" k 2 <[B, T, D], [B, T, E] -> [E, B, C, D]> : (tensor<2x8x16xbf16>, tensor<2x8x4xi1>) -> tensor<4x2x5x16xbf16>
+  // CHECK-NEXT: shd.combine(%{{.*}}, %{{.*}}, %g) over "E", "C" k 2 blocks 2 limit 1 <[E, B, C, D], [B, T, E], [B, T, E] -> [B, T, D]> :
+  %y = shd.combine(%xe, %p, %g) over "E", "C" k 2 blocks 2 limit 1 <[E, B, C, D], [B, T, E], [B, T, E] -> [B, T, D]> : (tensor<4x2x5x16xbf16>, tensor<2x8x4xi1>, tensor<2x8x4xf32>) -> tensor<2x8x16xbf16>
+  // CHECK-NEXT: shd.combine_grad(%x, %{{.*}}, %{{.*}}) over "E", "C" k 2 dropless imbalance 1.250000e+00 <[B, T, D], [B, T, E], [E, B, C, D] -> [B, T, E]> :
+  %w = shd.combine_grad(%x, %p, %xe) over "E", "C" k 2 dropless imbalance 1.25 <[B, T, D], [B, T, E], [E, B, C, D] -> [B, T, E]> : (tensor<2x8x16xbf16>, tensor<2x8x4xi1>, tensor<4x2x5x16xbf16>) -> tensor<2x8x4xf32>
+}
+
 // CHECK-LABEL: shd.program "indices"
 shd.program "indices" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x12xbf16>

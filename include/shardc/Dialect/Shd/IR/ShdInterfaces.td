@@ -161,6 +161,34 @@ def Shd_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
   ];
 }
 
+def Shd_ExpertsOpInterface : OpInterface<"ExpertsOpInterface"> {
+  let cppNamespace = "::shardc::shd";
+  let description = [{
+    Dispatch, combine and its gradient: how picks send tokens to the slots of
+    experts (docs/Language.md#8-functions). One operand or result has tokens
+    (groups, tokens, features), one slots (groups, experts, slots, features).
+  }];
+  let methods = [
+    InterfaceMethod<"True where a token goes to an expert: operand 1.",
+                    "::mlir::Value", "getPicks">,
+    InterfaceMethod<"The index of experts.", "::llvm::StringRef", "getExperts">,
+    InterfaceMethod<"The index of an expert's slots for a group of tokens.",
+                    "::llvm::StringRef", "getSlots">,
+    InterfaceMethod<"How many experts a token picks at most.", "uint64_t",
+                    "getK">,
+    InterfaceMethod<"Equal blocks of experts, and in how many of them a "
+                    "token's picks lie at most.",
+                    "::std::optional<uint64_t>", "getBlocks">,
+    InterfaceMethod<"", "::std::optional<uint64_t>", "getLimit">,
+    InterfaceMethod<"True if no token may be dropped.", "bool", "getDropless">,
+    InterfaceMethod<"The number (operands, then results) of the tensor of "
+                    "tokens, of that of slots, and of the weights if any.",
+                    "unsigned", "getTokensTensor">,
+    InterfaceMethod<"", "unsigned", "getSlotsTensor">,
+    InterfaceMethod<"", "::std::optional<unsigned>", "getWeightsTensor">,
+  ];
+}
+
 def Shd_EvaluationOpInterface : OpInterface<"EvaluationOpInterface"> {
   let cppNamespace = "::shardc::shd";
   let description = [{

@@ -576,6 +576,120 @@ def Shd_AdamWOp : Shd_ComputeOp<"adamw"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+def Shd_TopKOp : Shd_ComputeOp<"topk",
+    [DeclareOpInterfaceMethods<Shd_ExtentsOpInterface,
+                               ["collectExtentRules"]>]> {
+  let summary = "True at the largest elements along an index";
+  let description = [{
+    `shd.topk(%g) over "E" k 2 <[B, T, E] -> [B, T, E]> : (tensor<8x16x4xf32>) ->
+    tensor<8x16x4xi1>`: of equal elements the lower ones. It has no gradient, and
+    needs the index whole.
+
+    **Constraints:**
+    - (A1) `over` is an index of the operand; k is at least 1 and at most its
+      extent.
+    - (A2) The result is of `i1` and has the operand's indices.
+  }];
+  let arguments = (ins Shd_Tensor:$input, Shd_IndexingAttr:$indexing,
+    StrAttr:$over, I64Attr:$k);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` $input `)` `over` $over `k` $k $indexing attr-dict
+    `:` functional-type($input, $result) }];
+}
+
+/// One that moves tokens to the slots of experts or back; `k`, `blocks` and
+/// `limit` say what picks may be.
+class Shd_ExpertsOp<string mnemonic>
+    : Shd_ComputeOp<mnemonic, [Shd_ExpertsOpInterface,
+        DeclareOpInterfaceMethods<Shd_ExtentsOpInterface,
+                                  ["collectExtentRules"]>], [], ["holdsRows"]> {
+  dag attributes = (ins Shd_IndexingAttr:$indexing, StrAttr:$experts,
+    StrAttr:$slots, I64Attr:$k, OptionalAttr<I64Attr>:$blocks,
+    OptionalAttr<I64Attr>:$limit, UnitAttr:$dropless,
+    OptionalAttr<F64Attr>:$imbalance);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ `(` operands `)` `over` $experts `,` $slots `k` $k
+    (`blocks` $blocks^ `limit` $limit)? (`dropless` $dropless^)?
+    (`imbalance` $imbalance^)? $indexing attr-dict `:`
+    functional-type(operands, results) }];
+}
+
+def Shd_DispatchOp : Shd_ExpertsOp<"dispatch"> {
+  let summary = "Puts tokens into the slots of the experts that they pick";
+  let description = [{
+    `shd.dispatch(%x, %p) over "E", "C" k 2 <[B, T, D], [B, T, E] -> [E, B, C,
+    D]> : ...`. Indices that x shares with the result and the picks are groups,
+    those of x and the picks that the result lacks are a group's tokens, the others
+    of x are features. A group's tokens take the slots of an expert in order; the
+    surplus is dropped, empty slots are 0. With weights (`<[B, T, D], [B, T, E], [B,
+    T, E] -> ...>`) each token is multiplied by its own.
+
+    Where experts or slots are split, each device fills its own; where tokens
+    are, the result is a partial sum. Picks are whole but for the groups.
+
+    **Constraints:**
+    - (G3) Picks are of `i1`, with the groups, the tokens and `experts`, which x
+      lacks; x has the groups, the tokens and features.
+    - (G4) The slots' side has `experts`, the groups, `slots` and the features;
+      weights have the indices of the picks.
+    - (G5) k is at least 1 and at most the extent of `experts`; `blocks` divide
+      it, and `limit` is at least 1 and at most `blocks`.
+    - (G6) `imbalance` is at least 1 and stands only with `dropless`.
+  }];
+  let arguments = !con((ins Shd_Tensor:$input, Shd_Tensor:$picks,
+    Optional<Shd_Tensor>:$weights), attributes);
+  let extraClassDeclaration = [{
+    unsigned getTokensTensor() { return 0; }
+    unsigned getSlotsTensor() { return getNumOperands(); }
+    std::optional<unsigned> getWeightsTensor() {
+      return getWeights() ? std::optional(2u) : std::nullopt;
+    }
+  }];
+}
+
+def Shd_CombineOp : Shd_ExpertsOp<"combine"> {
+  let summary = "Brings the results of experts back to their tokens";
+  let description = [{
+    `shd.combine(%ye, %p, %w) over "E", "C" k 2 <[E, B, C, D], [B, T, E], [B, T,
+    E] -> [B, T, D]> : ...`: each token's sum over the experts that it picks, each
+    times its weight (without weights: once); nothing for an expert that dropped
+    it. Over split experts and slots it is a partial sum.
+
+    **Constraints:** as for dispatch (G3 to G6), with the result in place of x.
+  }];
+  let arguments = !con((ins Shd_Tensor:$input, Shd_Tensor:$picks,
+    Optional<Shd_Tensor>:$weights), attributes);
+  let extraClassDeclaration = [{
+    unsigned getTokensTensor() { return getNumOperands(); }
+    unsigned getSlotsTensor() { return 0; }
+    std::optional<unsigned> getWeightsTensor() {
+      return getWeights() ? std::optional(2u) : std::nullopt;
+    }
+  }];
+}
+
+def Shd_CombineGradOp : Shd_ExpertsOp<"combine_grad"> {
+  let summary = "The gradient of the weights of a combine";
+  let description = [{
+    `shd.combine_grad(%dy, %p, %ye) over "E", "C" k 2 <[B, T, D], [B, T, E], [E,
+    B, C, D] -> [B, T, E]> : ...`: the product of each token's gradient with the
+    result of each expert that it picks, summed over the features; 0 elsewhere.
+
+    **Constraints:** as for dispatch (G3 to G6), with the result as the weights.
+  }];
+  let arguments = !con((ins Shd_Tensor:$gradient, Shd_Tensor:$picks,
+    Shd_Tensor:$input), attributes);
+  let extraClassDeclaration = [{
+    unsigned getTokensTensor() { return 0; }
+    unsigned getSlotsTensor() { return 2; }
+    std::optional<unsigned> getWeightsTensor() { return getNumOperands(); }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
 // Layout of indices
 //===----------------------------------------------------------------------===//
 

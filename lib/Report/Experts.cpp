@@ -1,0 +1,171 @@
+//===- Experts.cpp - Experts of a planned program -------------------------===//
+
+#include "Experts.h"
+#include "Names.h"
+#include "shardc/Cost/Saturating.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "llvm/ADT/DenseSet.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+//===----------------------------------------------------------------------===//
+// Routes
+//===----------------------------------------------------------------------===//
+
+ExpertRoutes::ExpertRoutes(ProgramOp program) {
+  program->walk([&](DispatchOp op) {
+    if (getPhase(op) != Phase::Forward)
+      return;
+    ExpertRoute route;
+    route.experts = op.getExperts();
+    route.slots = op.getSlots();
+    route.extents = ExpertExtents::of(op);
+    route.k = op.getK();
+    auto known = llvm::find_if(routes, [&](const ExpertRoute &other) {
+      return other.experts == route.experts && other.slots == route.slots &&
+             other.extents.experts == route.extents.experts &&
+             other.extents.slots == route.extents.slots;
+    });
+    if (known == routes.end())
+      known = routes.insert(routes.end(), route);
+    known->count += double(executionCount(op));
+  });
+}
+
+const ExpertRoute *ExpertRoutes::find(Operation *op) const {
+  if (routes.empty())
+    return nullptr;
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  auto has = [&](StringRef name, int64_t extent) {
+    std::optional<unsigned> factor = rule.findFactor(name);
+    return factor && rule.factors[*factor].extent == extent;
+  };
+  for (const ExpertRoute &route : routes)
+    if (has(route.experts, route.extents.experts) &&
+        has(route.slots, route.extents.slots))
+      return &route;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How the forward pass uses a weight.
+struct WeightUse {
+  /// Rows of it are gathered; it is read in another way.
+  bool gathered = false, read = false;
+  /// The route by which tokens pick its experts.
+  const ExpertRoute *route = nullptr;
+  /// Devices that have different experts.
+  int64_t devices = 1;
+};
+} // namespace
+
+/// The same elements in another layout or type.
+static bool passesOn(Operation *op) {
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  return isa<ReshardOp, PartOp>(op) || isCollective(op) ||
+         (elementwise && (elementwise.getFunction() == Function::Cast ||
+                          elementwise.getFunction() == Function::Copy));
+}
+
+/// The weight whose elements a value has, or null.
+static DeclareOp weightOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto declare = dyn_cast<DeclareOp>(op))
+      return declare.getKind() == TensorKind::Weight ? declare : DeclareOp();
+    if (!passesOn(op))
+      return nullptr;
+    value = op->getOperand(0);
+  }
+  return nullptr;
+}
+
+static bool gathersRows(Operation *op, unsigned operand) {
+  auto gather = dyn_cast<GatherOp>(op);
+  return gather && operand == 0 &&
+         llvm::any_of(gather.getPositions(), [](Value positions) {
+           return cast<RankedTensorType>(positions.getType()).getRank() > 0;
+         });
+}
+
+static void addUse(ShardingRuleOpInterface op, unsigned operand,
+                   const ExpertRoutes &routes, const Mesh &mesh,
+                   WeightUse &use) {
+  if (gathersRows(op, operand)) {
+    use.gathered = true;
+    return;
+  }
+  use.read = true;
+  const ExpertRoute *route = routes.find(op);
+  auto names = op.getIndexing().getOperandIndices(operand);
+  if (!route || !llvm::is_contained(names, route->experts))
+    return;
+  use.route = route;
+  Layout layout = explicitLayout(mesh, op->getOperand(operand).getType());
+  for (auto [name, axes] : llvm::zip_equal(names, layout.dims))
+    if (name == route->experts)
+      use.devices = mesh.groupSize(axes);
+}
+
+static llvm::DenseMap<DeclareOp, WeightUse>
+usesOfWeights(ProgramOp program, const ExpertRoutes &routes, const Mesh &mesh) {
+  llvm::DenseMap<DeclareOp, WeightUse> uses;
+  program->walk([&](ShardingRuleOpInterface op) {
+    if (getPhase(op) != Phase::Forward || passesOn(op))
+      return;
+    unsigned operands = op->getNumOperands() - op.getStats().size();
+    for (unsigned i = 0; i < operands; ++i)
+      if (DeclareOp weight = weightOf(op->getOperand(i)))
+        addUse(op, i, routes, mesh, uses[weight]);
+  });
+  return uses;
+}
+
+/// Experts that a step's tokens pick on average, if they pick at random.
+static double touchedExperts(const ExpertRoute &route) {
+  double experts = double(route.extents.experts);
+  double tokens = double(route.extents.tokens) * double(route.extents.groups);
+  return experts * (1 - std::pow(1 - double(route.k) / experts, tokens));
+}
+
+void shardc::collectExperts(ProgramOp program, const ExpertRoutes &routes,
+                            const Mesh &mesh, Report &report) {
+  auto uses = usesOfWeights(program, routes, mesh);
+  int64_t devices = 1;
+  for (auto declare : program.getBody().getOps<DeclareOp>()) {
+    if (declare.getKind() != TensorKind::Weight)
+      continue;
+    int64_t elements = 1;
+    for (int64_t extent : declare.getType().getShape())
+      elements = saturatingMultiply(elements, extent);
+    WeightUse use = uses.lookup(declare);
+    if (use.route)
+      elements = elements / use.route->extents.experts * use.route->k;
+    devices = std::max(devices, use.devices);
+    report.activeParameters = saturatingAdd(report.activeParameters, elements);
+    if (!use.gathered || use.read)
+      report.activeWithoutEmbedding =
+          saturatingAdd(report.activeWithoutEmbedding, elements);
+  }
+  if (routes.all().empty())
+    return;
+  const ExpertRoute &first = routes.all().front();
+  Report::Experts &experts = report.experts.emplace();
+  experts.total = first.extents.experts;
+  experts.perToken = first.k;
+  experts.capacityFactor = first.factor();
+  double needed = 0, executed = 0;
+  for (const ExpertRoute &route : routes.all()) {
+    needed += route.needed() * route.count;
+    executed += route.executed() * route.count;
+  }
+  experts.executedToModel = executed / needed;
+  experts.touched = touchedExperts(first);
+  experts.devices = devices;
+}

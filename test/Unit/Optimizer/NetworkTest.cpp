@@ -288,6 +288,44 @@ TEST(RandomProgramNetwork, SumsToTheExplicitProgram) {
   EXPECT_GT(checked, programs * 9 / 10);
 }
 
+/// Chains of some assignments of a trained model, and schedules of all.
+void checkChains(TestProgram &program, unsigned count) {
+  NetworkOptions options;
+  options.memoryLimit = kUnlimited;
+  options.measureResources = options.measureLinks = true;
+  PlannedNetwork network(program, options);
+  ASSERT_TRUE(network);
+  TimeRows times(network.get());
+  AssignmentSampler sampler(network.get(), /*seed=*/1);
+  Chains chains{times};
+  unsigned checked = 0;
+  for (unsigned i = 0; i < 4 * count && checked < count; ++i) {
+    // Not every draw of a large program ends in a plan.
+    std::optional<std::vector<Label>> assignment = sampler.draw();
+    if (!assignment || !network.isCanonical(*assignment) ||
+        network.hasUnreadCopy(*assignment))
+      continue;
+    ++checked;
+    chains.add(*assignment);
+    OwningOpRef<ModuleOp> lowered = network.lower(*assignment);
+    ASSERT_TRUE(lowered) << program.messages();
+    ScheduledProgram scheduled = scheduleProgram(
+        TestProgram::programOf(*lowered), network.planning().model, INT64_MAX);
+    ASSERT_LE(chains.longest(*assignment), scheduled.schedule.scheduled);
+  }
+  EXPECT_GT(checked, 0u);
+}
+
+class TrainedModel : public ::testing::TestWithParam<const char *> {};
+
+TEST_P(TrainedModel, TakesAsLongAsEachChain) {
+  std::unique_ptr<TestProgram> program =
+      TestProgram::ofModel(std::string(GetParam()) + ".shd");
+  ASSERT_TRUE(program && program->module());
+  ASSERT_TRUE(program->makeStep()) << program->messages();
+  checkChains(*program, numAssignments(15));
+}
+
 class ModelNetwork : public ::testing::TestWithParam<const char *> {};
 
 TEST_P(ModelNetwork, SumsToTheExplicitProgram) {
@@ -296,6 +334,18 @@ TEST_P(ModelNetwork, SumsToTheExplicitProgram) {
   ASSERT_TRUE(program && program->module());
   EXPECT_TRUE(checkProgram(*program, numAssignments(100)));
 }
+
+std::string testName(const char *model) {
+  std::string name = model;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+constexpr const char *kTrained[] = {"llama3-8b-fsdp", "llama3-8b-lora",
+                                    "vit-l16-train"};
+
+INSTANTIATE_TEST_SUITE_P(Models, TrainedModel, ::testing::ValuesIn(kTrained),
+                         [](const auto &info) { return testName(info.param); });
 
 constexpr const char *kModels[] = {"ffn",
                                    "ffn-megatron",
@@ -314,10 +364,6 @@ constexpr const char *kModels[] = {"ffn",
                                    "llama3-70b-decode-tp"};
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelNetwork, ::testing::ValuesIn(kModels),
-                         [](const auto &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto &info) { return testName(info.param); });
 
 } // namespace

@@ -131,7 +131,9 @@ private:
                                     std::optional<unsigned> last) const;
   std::optional<Site> siteIn(Block *block, Operation *op) const;
   std::optional<unsigned> itemAround(Block *block, Operation *op) const;
-  std::optional<unsigned> itemOfReader(Block *block, unsigned chunk) const;
+  std::optional<unsigned> itemOfReader(Block *block, Value read,
+                                       unsigned chunk) const;
+  bool isInOrder(Value read, Operation *reader) const;
   std::optional<int> madeBy(Value value, const Site &site) const;
   std::optional<int> madeBy(Operation *op, const Site &site) const;
   bool isStep(Block *block) const { return block == bodies.front().first; }
@@ -477,11 +479,35 @@ std::optional<ChainFinder::Site> ChainFinder::siteIn(Block *block,
   return Site{block, op, itemAround(block, op)};
 }
 
-/// The item of the body at whose end what a chunk reads has been moved.
-std::optional<unsigned> ChainFinder::itemOfReader(Block *block,
+/// True unless a reader may run before the group does that makes the value: if
+/// the group ends behind it.
+bool ChainFinder::isInOrder(Value read, Operation *reader) const {
+  Value root = rootValue(read);
+  auto found = graph.valueIndex.find(root);
+  if (found == graph.valueIndex.end())
+    return true;
+  const GraphValue &value = graph.values[found->second];
+  if (UpdateOp update = updateOfPart(value))
+    return isInOrder(update.getValue(), reader);
+  if (value.kind != GraphValue::Kind::Computed)
+    return true;
+  const Chunk &maker = graph.chunks[value.chunk];
+  if (maker.kind == Chunk::Kind::Free)
+    return llvm::all_of(maker.ops, [&](Operation *op) {
+      return llvm::all_of(op->getOperands(), [&](Value operand) {
+        return isInOrder(operand, reader);
+      });
+    });
+  return standsBefore(graph.chunks[exitOf(maker.group)].ops.back(), reader);
+}
+
+/// The item of the body at whose end has been moved what a chunk reads of a
+/// value.
+std::optional<unsigned> ChainFinder::itemOfReader(Block *block, Value read,
                                                   unsigned index) const {
   const Chunk &chunk = graph.chunks[index];
-  if (chunk.kind == Chunk::Kind::Free || chunk.kind == Chunk::Kind::Output)
+  if (chunk.kind == Chunk::Kind::Free || chunk.kind == Chunk::Kind::Output ||
+      !isInOrder(read, chunk.ops.back()))
     return std::nullopt;
   Operation *op = chunk.ops.front();
   if (op->getBlock() != block)
@@ -565,6 +591,7 @@ ChainFinder::windowUntil(const ChainLink &link, const Site &site,
 std::optional<ChainFinder::Window>
 ChainFinder::windowOfFlow(const ChainLink &link, Block *block) const {
   std::optional<Window> all;
+  Value moved = graph.values[link.first].value;
   for (const GraphValue::Flow &flow : graph.values[link.first].flows) {
     if (flow.target != link.second)
       continue;
@@ -576,7 +603,7 @@ ChainFinder::windowOfFlow(const ChainLink &link, Block *block) const {
     if (auto readers = readersOfUpdate.find(at);
         readers != readersOfUpdate.end())
       for (unsigned chunk : readers->second)
-        if (std::optional<unsigned> item = itemOfReader(block, chunk))
+        if (std::optional<unsigned> item = itemOfReader(block, moved, chunk))
           last = std::min(last.value_or(*item), *item);
     std::optional<Window> window = windowUntil(link, *site, last);
     if (!window)
@@ -597,7 +624,8 @@ std::optional<ChainFinder::Window> ChainFinder::windowOf(const ChainLink &link,
   case ChainLink::Kind::Read:
     if (std::optional<Site> site =
             siteIn(block, graph.chunks[link.second].ops.front()))
-      return windowUntil(link, *site, itemOfReader(block, link.second));
+      return windowUntil(link, *site,
+                         itemOfReader(block, value.value, link.second));
     return std::nullopt;
   case ChainLink::Kind::Flow:
     return windowOfFlow(link, block);
@@ -608,7 +636,8 @@ std::optional<ChainFinder::Window> ChainFinder::windowOf(const ChainLink &link,
     std::optional<unsigned> last;
     for (const ChunkUse &use : value.uses)
       if (graph.chunks[use.chunk].group != graph.chunks[value.chunk].group)
-        if (std::optional<unsigned> item = itemOfReader(block, use.chunk))
+        if (std::optional<unsigned> item =
+                itemOfReader(block, value.value, use.chunk))
           last = std::min(last.value_or(*item), *item);
     return windowUntil(link, *site, last);
   }
@@ -679,7 +708,7 @@ void ChainFinder::addLoads(Block *block) {
     return;
   for (auto [link, window] : windowsOf(block)) {
     auto found = times.edges.find(link);
-    if (found == times.edges.end())
+    if (found == times.edges.end() || window.first >= int(window.last))
       continue;
     for (auto [edge, count] : found->second) {
       if (count % body.runs != 0)

@@ -17,13 +17,19 @@
 //
 // Between two items a chain may also wait for a physical network: for all that
 // it carries of what is made by the first item or later and read by the second
-// or earlier.
+// or earlier. What is moved within a repeat for its own groups has been moved
+// when the repeat ends: then the wait takes the place of the repeat. At its end
+// the step waits for everything.
+//
+// A part of a buffer is made by the item that updates it before: in a repeat,
+// the last iteration.
 //
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Optimizer/Chains.h"
 #include "shardc/Cost/Saturating.h"
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
+#include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -46,7 +52,7 @@ public:
 
 private:
   using Links = SmallVector<ChainLink, 6>;
-  /// A group, or a repeat: `body`.
+  /// A group, or a repeat: `body`; or the end of the step, which takes no time.
   struct Item {
     uint32_t point = 0;
     int group = -1;
@@ -60,15 +66,23 @@ private:
     bool isCarried = false;
     Links links;
   };
-  /// Items between which something runs: after the first, or the beginning of
-  /// the step (-1), and before the last.
+  /// When something runs: after an item, or the beginning of the body (-1), and
+  /// before another begins or ends.
   struct Window {
     int first = -1;
     unsigned last = 0;
+    bool endsWithLast = false;
 
+    std::pair<unsigned, bool> end() const { return {last, endsWithLast}; }
     bool holds(const Window &other) const {
-      return first <= other.first && other.last <= last;
+      return first <= other.first && other.end() <= end();
     }
+  };
+  /// Where a collective stands: the repeat of a body in which it is, if any.
+  struct Site {
+    Block *block = nullptr;
+    Operation *op = nullptr;
+    std::optional<unsigned> repeat;
   };
   /// Time for which an edge occupies a physical network in one iteration.
   struct Load {
@@ -106,8 +120,23 @@ private:
 
   void addItems();
   void addRoutes(Block *block);
-  void addLoads(Body &body);
-  std::map<ChainLink, Window> windowsOf(const Body &body) const;
+  void addLoads(Block *block);
+  using Windows = std::map<ChainLink, Window>;
+  static void addWindow(Windows &windows, const ChainLink &link, Window window);
+  void addWindowOfCopies(Windows &windows) const;
+  Windows windowsOf(Block *block) const;
+  std::optional<Window> windowOf(const ChainLink &link, Block *block) const;
+  std::optional<Window> windowOfFlow(const ChainLink &link, Block *block) const;
+  std::optional<Window> windowUntil(const ChainLink &link, const Site &site,
+                                    std::optional<unsigned> last) const;
+  std::optional<Site> siteIn(Block *block, Operation *op) const;
+  std::optional<unsigned> itemAround(Block *block, Operation *op) const;
+  std::optional<unsigned> itemOfReader(Block *block, Value read,
+                                       unsigned chunk) const;
+  bool isInOrder(Value read, Operation *reader) const;
+  std::optional<int> madeBy(Value value, const Site &site) const;
+  std::optional<int> madeBy(Operation *op, const Site &site) const;
+  bool isStep(Block *block) const { return block == bodies.front().first; }
   bool isConnected(int group) const;
   Operation *statisticsTaker(unsigned chunk) const;
   bool isFedWithin(Operation *taker) const;
@@ -120,6 +149,8 @@ private:
                    std::vector<Route> &routes) const;
   void followCarried(unsigned value, const Links &links, Block *block,
                      std::vector<Route> &routes) const;
+  void followPart(unsigned value, Links links, Block *block, bool isCarried,
+                  std::vector<Route> &routes) const;
   void addRoute(const GraphValue &value, Links links, Block *block,
                 std::vector<Route> &routes) const;
   std::optional<unsigned> itemOf(const GraphValue &value, Block *block) const;
@@ -133,6 +164,8 @@ private:
     const Route *route = nullptr;
     std::optional<Wait> wait;
 
+    /// A wait until the item has ended takes the item's place.
+    bool isInstead() const { return wait && wait->window.endsWithLast; }
     /// The item before on the path; -1: the beginning of the step.
     int before(unsigned at) const {
       if (route)
@@ -141,11 +174,11 @@ private:
     }
   };
   void waitForNetworks(const Body &body, unsigned first, unsigned at,
-                       std::vector<Best> &best) const;
+                       bool isEnd, std::vector<Best> &best) const;
   Path longestPath(const Body &body, unsigned first, unsigned last) const;
   void measure(Block *block);
   /// With waits for this network, if one is given, whatever was waited for.
-  Chain collect(const Links &ending, std::optional<unsigned> network) const;
+  Chain collect(std::optional<unsigned> network) const;
   void collect(Block *block, std::optional<unsigned> network,
                Chain &chain) const;
   void collect(const Links &links, int64_t runs, Chain &chain) const {
@@ -158,11 +191,19 @@ private:
   bool matmulsOverlap;
   /// Values that each chunk reads.
   std::vector<SmallVector<unsigned, 4>> readsOf;
+  /// Chunks that read parts of a buffer after its update, by the update.
+  llvm::DenseMap<Operation *, SmallVector<unsigned, 2>> readersOfUpdate;
   /// In program order, a repeat's body after the body around it.
   llvm::MapVector<Block *, Body> bodies;
 };
 
 } // namespace
+
+/// The update whose value a part of a buffer is, or null.
+static UpdateOp updateOfPart(const GraphValue &value) {
+  auto part = Value(value.value).getDefiningOp<PartOp>();
+  return part ? updateBefore(part) : UpdateOp();
+}
 
 ChainFinder::ChainFinder(const Graph &graph, const ChainTimes &times,
                          bool matmulsOverlap)
@@ -172,10 +213,14 @@ ChainFinder::ChainFinder(const Graph &graph, const ChainTimes &times,
     for (const ChunkUse &use : value.uses)
       if (!llvm::is_contained(readsOf[use.chunk], index))
         readsOf[use.chunk].push_back(index);
+  for (const GraphValue &value : graph.values)
+    if (UpdateOp update = updateOfPart(value))
+      for (const ChunkUse &use : value.uses)
+        readersOfUpdate[update].push_back(use.chunk);
   addItems();
   for (auto &[block, body] : bodies) {
     addRoutes(block);
-    addLoads(body);
+    addLoads(block);
   }
 }
 
@@ -215,6 +260,7 @@ void ChainFinder::addItems() {
       bodies[chunk.ops.front()->getBlock()].items.push_back(
           {chunk.point, int(group), nullptr});
   }
+  bodies.front().second.items.push_back({UINT32_MAX, -1, nullptr});
   for (auto &[block, body] : bodies) {
     body.runs =
         saturatingMultiply(executionCount(block->getParentOp()), body.count);
@@ -249,6 +295,10 @@ bool ChainFinder::isConnected(int group) const {
 void ChainFinder::addRoutes(Block *block) {
   Body &body = bodies[block];
   body.routes.resize(body.items.size());
+  if (isStep(block))
+    for (auto [index, chunk] : llvm::enumerate(graph.chunks))
+      if (chunk.kind == Chunk::Kind::Output)
+        follow(index, {}, block, /*isCarried=*/false, body.routes.back());
   for (auto [item, routes] : llvm::zip_equal(body.items, body.routes)) {
     if (item.group < 0 || !isConnected(item.group))
       continue;
@@ -312,10 +362,11 @@ void ChainFinder::followValue(unsigned index, Links links, Block *block,
     return;
   case GraphValue::Kind::Result:
     return addRoute(value, std::move(links), block, routes);
-  case GraphValue::Kind::Declared:
   case GraphValue::Kind::Part:
+    return followPart(index, std::move(links), block, isCarried, routes);
+  case GraphValue::Kind::Declared:
     // A collective at the beginning of a repeat may be issued before it.
-    if (block == bodies.front().first)
+    if (isStep(block))
       routes.push_back({std::nullopt, /*isCarried=*/false, std::move(links)});
     return;
   case GraphValue::Kind::Computed:
@@ -330,6 +381,23 @@ void ChainFinder::followValue(unsigned index, Links links, Block *block,
   if (maker.prologue)
     links.push_back({ChainLink::Kind::Group, unsigned(maker.group), 0});
   follow(value.chunk, links, block, isCarried, routes);
+}
+
+/// Ways to the value with which a buffer was updated.
+void ChainFinder::followPart(unsigned index, Links links, Block *block,
+                             bool isCarried, std::vector<Route> &routes) const {
+  UpdateOp update = updateOfPart(graph.values[index]);
+  if (update && update->getBlock() == block) {
+    unsigned value = graph.valueIndex.lookup(rootValue(update.getValue()));
+    unsigned buffer = graph.valueIndex.lookup(update.getState());
+    links.push_back({ChainLink::Kind::Flow, value, buffer});
+    return followValue(value, std::move(links), block, isCarried, routes);
+  }
+  std::optional<unsigned> from;
+  if (update)
+    from = itemAround(block, update);
+  if (from || isStep(block))
+    routes.push_back({from, /*isCarried=*/false, std::move(links)});
 }
 
 /// Ways to what the iteration before makes of a carried value.
@@ -391,22 +459,211 @@ void ChainFinder::addRoute(const GraphValue &value, Links links, Block *block,
 // What networks carry between items
 //===----------------------------------------------------------------------===//
 
-/// The narrowest known window of each link.
-std::map<ChainLink, ChainFinder::Window>
-ChainFinder::windowsOf(const Body &body) const {
-  std::map<ChainLink, Window> windows;
-  auto add = [&](const ChainLink &link, Window window) {
-    auto [it, isNew] = windows.try_emplace(link, window);
-    if (!isNew && it->second.holds(window))
-      it->second = window;
-  };
-  for (auto [item, routes] : llvm::enumerate(body.routes))
-    for (const Route &route : routes)
-      if (!route.isCarried)
-        for (const ChainLink &link : route.links)
-          add(link, {route.from ? int(*route.from) : -1, unsigned(item)});
-  // A copy is there before the last of its readers, whichever these are; the
-  // best plans make none that nobody reads.
+/// The repeat of a body that an operation is in.
+std::optional<unsigned> ChainFinder::itemAround(Block *block,
+                                                Operation *op) const {
+  Operation *around = block->findAncestorOpInBlock(*op);
+  if (!around || around == op)
+    return std::nullopt;
+  for (auto [number, item] : llvm::enumerate(bodies.find(block)->second.items))
+    if (item.body && item.body->getParentOp() == around)
+      return number;
+  return std::nullopt;
+}
+
+/// Nothing if the operation is not in the body.
+std::optional<ChainFinder::Site> ChainFinder::siteIn(Block *block,
+                                                     Operation *op) const {
+  if (!block->findAncestorOpInBlock(*op))
+    return std::nullopt;
+  return Site{block, op, itemAround(block, op)};
+}
+
+/// True unless a reader may run before the group does that makes the value: if
+/// the group ends behind it.
+bool ChainFinder::isInOrder(Value read, Operation *reader) const {
+  Value root = rootValue(read);
+  auto found = graph.valueIndex.find(root);
+  if (found == graph.valueIndex.end())
+    return true;
+  const GraphValue &value = graph.values[found->second];
+  if (UpdateOp update = updateOfPart(value))
+    return isInOrder(update.getValue(), reader);
+  if (value.kind != GraphValue::Kind::Computed)
+    return true;
+  const Chunk &maker = graph.chunks[value.chunk];
+  if (maker.kind == Chunk::Kind::Free)
+    return llvm::all_of(maker.ops, [&](Operation *op) {
+      return llvm::all_of(op->getOperands(), [&](Value operand) {
+        return isInOrder(operand, reader);
+      });
+    });
+  return standsBefore(graph.chunks[exitOf(maker.group)].ops.back(), reader);
+}
+
+/// The item of the body at whose end has been moved what a chunk reads of a
+/// value.
+std::optional<unsigned> ChainFinder::itemOfReader(Block *block, Value read,
+                                                  unsigned index) const {
+  const Chunk &chunk = graph.chunks[index];
+  if (chunk.kind == Chunk::Kind::Free || chunk.kind == Chunk::Kind::Output ||
+      !isInOrder(read, chunk.ops.back()))
+    return std::nullopt;
+  Operation *op = chunk.ops.front();
+  if (op->getBlock() != block)
+    return itemAround(block, op);
+  for (auto [number, item] : llvm::enumerate(bodies.find(block)->second.items))
+    if (item.group >= 0 && item.group == chunk.group)
+      return number;
+  return std::nullopt;
+}
+
+/// The item that has ended when a collective at `site` moves what the operation
+/// makes; nothing if it may be before the body begins. In its own repeat it is
+/// the item before that.
+std::optional<int> ChainFinder::madeBy(Operation *op, const Site &site) const {
+  std::optional<unsigned> repeat = itemAround(site.block, op);
+  if (!repeat)
+    return std::nullopt;
+  return repeat == site.repeat ? int(*repeat) - 1 : int(*repeat);
+}
+
+/// The same of a value, which the collective moves.
+std::optional<int> ChainFinder::madeBy(Value moved, const Site &site) const {
+  Value root = rootValue(moved);
+  auto found = graph.valueIndex.find(root);
+  if (found == graph.valueIndex.end())
+    return std::nullopt;
+  const GraphValue &value = graph.values[found->second];
+  switch (value.kind) {
+  case GraphValue::Kind::Declared:
+    return std::nullopt;
+  case GraphValue::Kind::Part: {
+    UpdateOp update = updateOfPart(value);
+    if (!update)
+      return std::nullopt;
+    return std::max(madeBy(update.getValue(), site), madeBy(update, site));
+  }
+  case GraphValue::Kind::Carried: {
+    // For the first iteration it is moved when the repeat begins.
+    Operation *repeat = root.getParentBlock()->getParentOp();
+    bool isWithin = site.repeat && repeat->isAncestor(site.op) &&
+                    site.block->findAncestorOpInBlock(*repeat);
+    return isWithin ? std::optional<int>(int(*site.repeat) - 1) : std::nullopt;
+  }
+  case GraphValue::Kind::Result:
+    if (std::optional<unsigned> item = itemOf(value, site.block))
+      return *item;
+    return madeBy(root.getDefiningOp(), site);
+  case GraphValue::Kind::Computed:
+    break;
+  }
+  const Chunk &maker = graph.chunks[value.chunk];
+  std::optional<int> made;
+  if (maker.kind == Chunk::Kind::Free) {
+    for (Operation *op : maker.ops)
+      for (Value operand : op->getOperands())
+        made = std::max(made, madeBy(operand, site));
+    return made;
+  }
+  if (maker.ops.front()->getBlock() != site.block)
+    return madeBy(maker.ops.front(), site);
+  if (std::optional<unsigned> item = itemOf(value, site.block))
+    return *item;
+  return std::nullopt;
+}
+
+/// From when a value is made that is moved at a site to the end of an item, or
+/// of the step.
+std::optional<ChainFinder::Window>
+ChainFinder::windowUntil(const ChainLink &link, const Site &site,
+                         std::optional<unsigned> last) const {
+  std::optional<int> first = madeBy(graph.values[link.first].value, site);
+  // What is there before an iteration may be moved in the one before.
+  if (!isStep(site.block) && (!first || !last))
+    return std::nullopt;
+  unsigned end = bodies.find(site.block)->second.items.size() - 1;
+  return Window{first.value_or(-1), last.value_or(end), /*endsWithLast=*/true};
+}
+
+/// A value that updates a buffer has been moved when the first of those ends
+/// that read the buffer.
+std::optional<ChainFinder::Window>
+ChainFinder::windowOfFlow(const ChainLink &link, Block *block) const {
+  std::optional<Window> all;
+  Value moved = graph.values[link.first].value;
+  for (const GraphValue::Flow &flow : graph.values[link.first].flows) {
+    if (flow.target != link.second)
+      continue;
+    Operation *at = flow.operand->getOwner();
+    std::optional<Site> site = siteIn(block, at);
+    if (!site)
+      return std::nullopt;
+    std::optional<unsigned> last;
+    if (auto readers = readersOfUpdate.find(at);
+        readers != readersOfUpdate.end())
+      for (unsigned chunk : readers->second)
+        if (std::optional<unsigned> item = itemOfReader(block, moved, chunk))
+          last = std::min(last.value_or(*item), *item);
+    std::optional<Window> window = windowUntil(link, *site, last);
+    if (!window)
+      return std::nullopt;
+    if (!all)
+      all = window;
+    all->first = std::min(all->first, window->first);
+    all->last = std::max(all->last, window->last);
+  }
+  return all;
+}
+
+/// When the collectives of a link run, wherever in the body they stand.
+std::optional<ChainFinder::Window> ChainFinder::windowOf(const ChainLink &link,
+                                                         Block *block) const {
+  const GraphValue &value = graph.values[link.first];
+  switch (link.kind) {
+  case ChainLink::Kind::Read:
+    if (std::optional<Site> site =
+            siteIn(block, graph.chunks[link.second].ops.front()))
+      return windowUntil(link, *site,
+                         itemOfReader(block, value.value, link.second));
+    return std::nullopt;
+  case ChainLink::Kind::Flow:
+    return windowOfFlow(link, block);
+  case ChainLink::Kind::Store: {
+    std::optional<Site> site = siteIn(block, value.value.getDefiningOp());
+    if (!site)
+      return std::nullopt;
+    std::optional<unsigned> last;
+    for (const ChunkUse &use : value.uses)
+      if (graph.chunks[use.chunk].group != graph.chunks[value.chunk].group)
+        if (std::optional<unsigned> item =
+                itemOfReader(block, value.value, use.chunk))
+          last = std::min(last.value_or(*item), *item);
+    return windowUntil(link, *site, last);
+  }
+  case ChainLink::Kind::Copy:
+  case ChainLink::Kind::Group:
+  case ChainLink::Kind::Statistics:
+    return std::nullopt;
+  }
+  llvm_unreachable("unknown kind of link");
+}
+
+/// All that is known of a link holds.
+void ChainFinder::addWindow(Windows &windows, const ChainLink &link,
+                            Window window) {
+  auto [it, isNew] = windows.try_emplace(link, window);
+  if (isNew)
+    return;
+  Window &known = it->second;
+  known.first = std::max(known.first, window.first);
+  std::tie(known.last, known.endsWithLast) =
+      std::min(known.end(), window.end());
+}
+
+/// A copy is there before the last of its readers, whichever these are; the
+/// best plans make none that nobody reads.
+void ChainFinder::addWindowOfCopies(Windows &windows) const {
   for (auto [index, value] : llvm::enumerate(graph.values)) {
     std::optional<Window> all;
     bool isKnown = value.flows.empty();
@@ -420,26 +677,43 @@ ChainFinder::windowsOf(const Body &body) const {
       if (!all)
         all = window;
       all->first = std::min(all->first, window.first);
-      all->last = std::max(all->last, window.last);
+      std::tie(all->last, all->endsWithLast) =
+          std::max(all->end(), window.end());
     }
     if (isKnown && all)
-      add({ChainLink::Kind::Copy, unsigned(index), 0}, *all);
+      addWindow(windows, {ChainLink::Kind::Copy, unsigned(index), 0}, *all);
   }
+}
+
+/// The narrowest known window of each link.
+ChainFinder::Windows ChainFinder::windowsOf(Block *block) const {
+  Windows windows;
+  for (const auto &[link, edges] : times.edges)
+    if (std::optional<Window> window = windowOf(link, block))
+      addWindow(windows, link, *window);
+  for (auto [item, routes] : llvm::enumerate(bodies.find(block)->second.routes))
+    for (const Route &route : routes)
+      if (!route.isCarried)
+        for (const ChainLink &link : route.links)
+          addWindow(windows, link,
+                    {route.from ? int(*route.from) : -1, unsigned(item)});
+  addWindowOfCopies(windows);
   return windows;
 }
 
-void ChainFinder::addLoads(Body &body) {
+void ChainFinder::addLoads(Block *block) {
+  Body &body = bodies[block];
   body.loads.resize(body.items.size() + 1);
-  if (times.numNetworks == 0)
+  if (times.networks.empty())
     return;
-  for (auto [link, window] : windowsOf(body)) {
+  for (auto [link, window] : windowsOf(block)) {
     auto found = times.edges.find(link);
-    if (found == times.edges.end())
+    if (found == times.edges.end() || window.first >= int(window.last))
       continue;
     for (auto [edge, count] : found->second) {
-      if (count != body.runs)
+      if (count % body.runs != 0)
         continue;
-      for (unsigned network = 0; network < times.numNetworks; ++network)
+      for (unsigned network : times.networks)
         body.loads[window.first + 1].push_back(
             {{network, edge},
              window,
@@ -479,6 +753,8 @@ static SmallVector<ChainLink, 6> linksOf(const Graph &graph, int group,
 Cost ChainFinder::timeOf(const Item &item) const {
   if (item.body)
     return bodies.find(item.body)->second.time;
+  if (item.group < 0)
+    return 0;
   return timeOf(linksOf(graph, item.group, isConnected(item.group)));
 }
 
@@ -496,13 +772,15 @@ ChainFinder::Path ChainFinder::longestPath(const Body &body, unsigned first,
       if (time > best[at].time)
         best[at] = {time, &route, std::nullopt};
     }
-    waitForNetworks(body, first, at, best);
+    waitForNetworks(body, first, at, /*isEnd=*/false, best);
     best[at].time = saturatingAdd(best[at].time, timeOf(body.items[at]));
+    waitForNetworks(body, first, at, /*isEnd=*/true, best);
   }
   Path path;
   path.time = best[last].time;
   for (int at = last; at >= int(first); at = best[at].before(at)) {
-    path.items.push_back(at);
+    if (!best[at].isInstead())
+      path.items.push_back(at);
     if (best[at].route)
       path.routes.push_back(best[at].route);
     if (best[at].wait)
@@ -511,21 +789,24 @@ ChainFinder::Path ChainFinder::longestPath(const Body &body, unsigned first,
   return path;
 }
 
-/// Comes to an item from an earlier one by what a network carries between them.
+/// Comes to an item, or to its end, from an earlier one by what a network
+/// carries between them.
 void ChainFinder::waitForNetworks(const Body &body, unsigned first, unsigned at,
-                                  std::vector<Best> &best) const {
-  SmallVector<Cost> carried(times.numNetworks, 0);
+                                  bool isEnd, std::vector<Best> &best) const {
+  if (times.networks.empty())
+    return;
+  SmallVector<Cost> carried(times.networks.back() + 1, 0);
   int earliest = std::max<int>(first == 0 ? -1 : first, int(at) - kMaxSpan);
   for (int from = int(at) - 1; from >= earliest; --from) {
     for (const Load &load : body.loads[from + 1])
-      if (load.window.last <= at)
+      if (load.window.end() <= std::pair(at, isEnd))
         carried[load.load.network] =
             saturatingAdd(carried[load.load.network], load.time);
     Cost before = from < 0 ? 0 : best[from].time;
     for (auto [network, time] : llvm::enumerate(carried))
       if (saturatingAdd(before, time) > best[at].time)
         best[at] = {before + time, nullptr,
-                    Wait{unsigned(network), {from, at}}};
+                    Wait{unsigned(network), {from, at, isEnd}}};
   }
 }
 
@@ -560,7 +841,7 @@ void ChainFinder::collect(Block *block, std::optional<unsigned> network,
     const Item &item = body.items[number];
     if (item.body)
       collect(item.body, network, chain);
-    else
+    else if (item.group >= 0)
       collect(linksOf(graph, item.group, isConnected(item.group)), body.runs,
               chain);
   }
@@ -576,11 +857,9 @@ void ChainFinder::collect(Block *block, std::optional<unsigned> network,
     collect(body.back->links, body.runs - body.runs / body.count, chain);
 }
 
-Chain ChainFinder::collect(const Links &ending,
-                           std::optional<unsigned> network) const {
+Chain ChainFinder::collect(std::optional<unsigned> network) const {
   Chain chain;
   collect(bodies.front().first, network, chain);
-  collect(ending, 1, chain);
   // Links that take no time in any plan do not matter.
   std::erase_if(chain.links, [&](const auto &each) {
     return !times.links.count(each.first);
@@ -593,32 +872,10 @@ std::vector<Chain> ChainFinder::find() {
     return {Chain()};
   for (auto &[block, body] : llvm::reverse(bodies))
     measure(block);
-  Block *program = bodies.front().first;
-  Body &body = bodies.front().second;
-  // The step also waits for values that leave at its end.
-  Links ending;
-  Cost longest = body.time;
-  for (auto [index, chunk] : llvm::enumerate(graph.chunks)) {
-    if (chunk.kind != Chunk::Kind::Output)
-      continue;
-    std::vector<Route> routes;
-    follow(index, {}, program, /*isCarried=*/false, routes);
-    for (const Route &route : routes) {
-      if (!route.from)
-        continue;
-      Path path = longestPath(body, 0, *route.from);
-      Cost time = saturatingAdd(path.time, timeOf(route.links));
-      if (time <= longest)
-        continue;
-      longest = time;
-      body.path = std::move(path);
-      ending = route.links;
-    }
-  }
-  std::vector<Chain> chains = {collect(ending, std::nullopt)};
+  std::vector<Chain> chains = {collect(std::nullopt)};
   if (!chains.front().loads.empty())
-    for (unsigned network = 0; network < times.numNetworks; ++network)
-      if (Chain chain = collect(ending, network); chain != chains.front())
+    for (unsigned network : times.networks)
+      if (Chain chain = collect(network); chain != chains.front())
         chains.push_back(std::move(chain));
   return chains;
 }
@@ -627,6 +884,12 @@ std::vector<Chain> shardc::longestChains(const Graph &graph,
                                          const ChainTimes &times,
                                          bool matmulsOverlap) {
   return ChainFinder(graph, times, matmulsOverlap).find();
+}
+
+bool shardc::readsUpdatedBuffers(const Graph &graph) {
+  return llvm::any_of(graph.values, [](const GraphValue &value) {
+    return !value.uses.empty() && updateOfPart(value);
+  });
 }
 
 Cost shardc::lengthOf(const Chain &chain, const ChainTimes &times) {

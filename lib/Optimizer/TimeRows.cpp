@@ -72,6 +72,11 @@ TimeRows::TimeRows(const PlanNetwork &network) : network(&network) {
     collectives.variables.push_back(without(variable.costs, part));
   for (auto [index, part] : llvm::enumerate(device().edges))
     collectives.edges.push_back(without(edgeCosts(index), part));
+  for (auto [number, row] : llvm::enumerate(networks()))
+    if (llvm::none_of(networksOnce, [&, &row = row](unsigned earlier) {
+          return networks()[earlier].edges == row.edges;
+        }))
+      networksOnce.push_back(number);
 }
 
 TimeRows::Terms TimeRows::termsOf(std::vector<Costs> ResourceTimes::*part,
@@ -213,10 +218,10 @@ std::vector<Chain> TimeRows::longestChains(ArrayRef<Label> assignment,
                                            bool matmulsOverlap,
                                            bool withLoads) const {
   auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
-  unsigned numNetworks = withLoads ? networks().size() : 0;
   std::vector<Chain> chains = shardc::longestChains(
       network->graph,
-      {network->links, network->linkEdges, assignment, numNetworks, load},
+      {network->links, network->linkEdges, assignment,
+       withLoads ? ArrayRef(networksOnce) : ArrayRef<unsigned>(), load},
       matmulsOverlap);
   // Loads that never occupy the network do not matter.
   for (Chain &chain : chains)
@@ -228,9 +233,8 @@ std::vector<Chain> TimeRows::longestChains(ArrayRef<Label> assignment,
 
 Cost TimeRows::lengthOf(const Chain &chain, ArrayRef<Label> assignment) const {
   auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
-  return shardc::lengthOf(chain,
-                          {network->links, network->linkEdges, assignment,
-                           unsigned(networks().size()), load});
+  return shardc::lengthOf(chain, {network->links, network->linkEdges,
+                                  assignment, networksOnce, load});
 }
 
 LabelSets TimeRows::allLabels() const {

@@ -80,7 +80,8 @@ struct ChainTimes {
   const LinkTimes &links;
   const LinkEdges &edges;
   llvm::ArrayRef<solver::Label> assignment;
-  unsigned numNetworks = 0;
+  /// Physical networks that chains wait for, ascending.
+  llvm::ArrayRef<unsigned> networks;
   llvm::function_ref<solver::Cost(ChainLoad)> loadOf;
 };
 
@@ -90,6 +91,11 @@ struct ChainTimes {
 /// the same time, so that none of them is on a chain.
 std::vector<Chain> longestChains(const Graph &graph, const ChainTimes &times,
                                  bool matmulsOverlap);
+
+/// True if some of the work reads a buffer that other work has updated, as an
+/// optimizer does with gradients. What networks then carry behind the one and
+/// before the end of the other only chains with waits count.
+bool readsUpdatedBuffers(const Graph &graph);
 
 /// The length of a chain under a plan: its links and loads, in picoseconds.
 solver::Cost lengthOf(const Chain &chain, const ChainTimes &times);

@@ -131,6 +131,9 @@ private:
 
   const PlanNetwork *network;
   ResourceTimes collectives;
+  /// Of physical networks on which every edge takes as long, as where a mesh
+  /// axis spans both, the first.
+  std::vector<unsigned> networksOnce;
 };
 
 } // namespace shardc

@@ -77,8 +77,8 @@ public:
   /// The chains of the rows after the resources.
   llvm::ArrayRef<Chain> chains() const { return rowsOfChains; }
 
-  /// From now on chains wait for what networks carry, too; not at first, since
-  /// each is a row for every network.
+  /// From now on chains wait for what networks carry, too; mostly not at first,
+  /// since each is a row for every network.
   void addNetworkWaits();
   bool hasNetworkWaits() const { return withNetworkWaits; }
 

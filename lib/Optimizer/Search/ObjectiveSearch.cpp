@@ -92,6 +92,8 @@ void ObjectiveSearch::closeGap(Region &region) {
 
 std::optional<solver::Solution>
 ObjectiveSearch::run(const solver::Solution &first) {
+  if (!isLower() && readsUpdatedBuffers(solver.network.graph))
+    solver.candidates.addNetworkWaits();
   CandidatePool::Proposal proposal =
       solver.candidates.propose(first.assignment);
   if (!proposal.candidate)

@@ -153,8 +153,12 @@ void WeightBounds::raiseByOwn(Region &region) {
 void WeightBounds::raiseByLongest(Region &region) {
   if (region.bound >= solver.best() || solver.work.isSpent())
     return;
-  raise(region, weighLongest(solver.candidates.incumbent().rows),
-        /*tolerance=*/0);
+  Rows longest = weighLongest(solver.candidates.incumbent().rows);
+  // Whatever is on no chain that waits for networks would be free.
+  bool isChain = llvm::is_contained(
+      llvm::drop_begin(longest, solver.candidates.numResources()), 1);
+  if (!isChain || !solver.candidates.hasNetworkWaits())
+    raise(region, longest, /*tolerance=*/0);
 }
 
 void WeightBounds::raiseMany(Region &region, const WeightEffort &effort) {

@@ -8,6 +8,7 @@
 
 #include "Assignments.h"
 #include "Plans.h"
+#include "RandomProgram.h"
 #include "RandomPrograms.h"
 #include "SmallPrograms.h"
 #include "TrainingSteps.h"
@@ -59,12 +60,13 @@ RowWeights noWeights() {
 struct Chains {
   static constexpr unsigned kMost = 40;
   const TimeRows &times;
+  bool matmulsOverlap = false;
   std::vector<Chain> chains = {};
 
   void add(ArrayRef<Label> assignment) {
     for (bool withLoads : {false, true})
-      for (Chain &chain : times.longestChains(
-               assignment, /*matmulsOverlap=*/false, withLoads)) {
+      for (Chain &chain :
+           times.longestChains(assignment, matmulsOverlap, withLoads)) {
         if (chains.size() >= kMost || llvm::is_contained(chains, chain))
           continue;
         RowWeights weights = noWeights();
@@ -288,6 +290,71 @@ TEST(RandomProgramNetwork, SumsToTheExplicitProgram) {
   EXPECT_GT(checked, programs * 9 / 10);
 }
 
+/// Chains of some assignments of a training step, and schedules of all; how
+/// many there were.
+unsigned checkChains(TestProgram &program, unsigned count) {
+  NetworkOptions options;
+  options.memoryLimit = kUnlimited;
+  options.measureResources = options.measureLinks = true;
+  PlannedNetwork network(program, options);
+  if (!network)
+    return 0;
+  TimeRows times(network.get());
+  AssignmentSampler sampler(network.get(), /*seed=*/1);
+  Chains chains{times, network.planning().model.machine().collectiveMatmul};
+  unsigned checked = 0;
+  for (unsigned i = 0; i < 4 * count && checked < count; ++i) {
+    // Not every draw of a large program ends in a plan.
+    std::optional<std::vector<Label>> assignment = sampler.draw();
+    if (!assignment || !network.isCanonical(*assignment) ||
+        network.hasUnreadCopy(*assignment))
+      continue;
+    ++checked;
+    chains.add(*assignment);
+    OwningOpRef<ModuleOp> lowered = network.lower(*assignment);
+    EXPECT_TRUE(lowered) << program.messages();
+    if (!lowered)
+      break;
+    ScheduledProgram scheduled = scheduleProgram(
+        TestProgram::programOf(*lowered), network.planning().model, INT64_MAX);
+    EXPECT_LE(chains.longest(*assignment), scheduled.schedule.scheduled);
+  }
+  return checked;
+}
+
+class TrainedModel : public ::testing::TestWithParam<const char *> {};
+
+TEST_P(TrainedModel, TakesAsLongAsEachChain) {
+  std::unique_ptr<TestProgram> program =
+      TestProgram::ofModel(std::string(GetParam()) + ".shd");
+  ASSERT_TRUE(program && program->module());
+  ASSERT_TRUE(program->makeStep()) << program->messages();
+  EXPECT_GT(checkChains(*program, numAssignments(15)), 0u);
+}
+
+/// Every other machine runs collective matmuls.
+TEST(RandomTrainedProgram, TakesAsLongAsEachChain) {
+  const unsigned programs = setting("SHARDC_TEST_PROGRAMS", 60);
+  RandomProgramOptions options;
+  options.trained = 100;
+  options.padding = false;
+  unsigned checked = 0;
+  for (uint64_t seed = 0; seed < programs; ++seed) {
+    std::string text = makeRandomProgram(seed, options).text;
+    if (size_t machine = text.find("{ flops");
+        seed % 2 == 1 && machine != std::string::npos)
+      text.insert(machine + 1, " overlap.collective_matmul = true\n ");
+    SCOPED_TRACE(text);
+    TestProgram program(text);
+    // Annotations of some programs contradict, others cannot be trained.
+    if (program.module() && program.makeStep())
+      checked += checkChains(program, numAssignments(10)) > 0;
+    if (HasFailure())
+      return;
+  }
+  EXPECT_GT(checked, programs / 3);
+}
+
 class ModelNetwork : public ::testing::TestWithParam<const char *> {};
 
 TEST_P(ModelNetwork, SumsToTheExplicitProgram) {
@@ -296,6 +363,18 @@ TEST_P(ModelNetwork, SumsToTheExplicitProgram) {
   ASSERT_TRUE(program && program->module());
   EXPECT_TRUE(checkProgram(*program, numAssignments(100)));
 }
+
+std::string testName(const char *model) {
+  std::string name = model;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+constexpr const char *kTrained[] = {"llama3-8b-fsdp", "llama3-8b-lora",
+                                    "vit-l16-train"};
+
+INSTANTIATE_TEST_SUITE_P(Models, TrainedModel, ::testing::ValuesIn(kTrained),
+                         [](const auto &info) { return testName(info.param); });
 
 constexpr const char *kModels[] = {"ffn",
                                    "ffn-megatron",
@@ -314,10 +393,6 @@ constexpr const char *kModels[] = {"ffn",
                                    "llama3-70b-decode-tp"};
 
 INSTANTIATE_TEST_SUITE_P(Models, ModelNetwork, ::testing::ValuesIn(kModels),
-                         [](const auto &info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto &info) { return testName(info.param); });
 
 } // namespace

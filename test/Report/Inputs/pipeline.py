@@ -294,6 +294,38 @@ def tiedWeights():
                6 * weights * 1e6 + 4)
 
 
+def ownAxis():
+    """Nothing but x between stages goes over pp: 4,000 B or, if x is split over
+    X, 2,000 B, of 8 microbatches each way."""
+    report = ask("sharded.shd")
+    for operation in report["ops"]:
+        if "pp" in operation.get("axes", []):
+            FAILURES.append(f"{operation['name']} goes over pp")
+    for axes in report["traffic"]["network"]:
+        if "pp" in axes.split(",") and axes != "pp":
+            FAILURES.append(f"traffic over {axes}")
+    sent = report["traffic"]["network"]["pp"]
+    if not any(abs(sent - bytes * 8 * ways) < 1
+               for bytes in (2000, 4000) for ways in (1, 2)):
+        FAILURES.append(f"{sent} B over pp")
+
+
+def meshes():
+    """One microbatch fills no pipeline: four devices that share each product
+    take 192 us, where 4 stages take 576 us. The axes are not alike."""
+    one = ("microbatches = 8", "microbatches = 1")
+    stages = ask("equal.shd", one)
+    expect("one microbatch", stages["time"]["scheduled_s"],
+           simulate("zero_bubble", *[[[64]] * 4] * 3, 1) * US)
+    best = ask("equal.shd", one, ("mesh [pp=4]", "mesh auto[pp, X]"))
+    expect("stages of the best mesh", best["training"]["stages"], 1)
+    expect("step of the best mesh", best["time"]["scheduled_s"], 192 * US)
+    # More stages than layers are no mesh, and no error.
+    wide = ask("equal.shd", ("mesh [pp=4]", "mesh auto[pp, X]"),
+               ("ideal[4]", "ideal[16]"))
+    expect("wide mesh", wide["time"]["scheduled_s"], 48 * US)
+
+
 def refused():
     """Each at the repeat."""
     for replacements, message in (
@@ -320,6 +352,8 @@ def main():
     unevenLayers()
     transfers()
     tiedWeights()
+    ownAxis()
+    meshes()
     refused()
     for failure in FAILURES:
         print(failure)

@@ -720,9 +720,14 @@ void TextPrinter::printItems() {
     addItem(table, item);
   }
   double flops = 0;
-  for (const ReportItem &item : report.items)
+  double sum = 0;
+  for (const ReportItem &item : report.items) {
+    sum += toSeconds(item.total);
     if (const ReportCompute *compute = item.compute())
       flops += compute->flops() * double(item.count);
+  }
+  // A pipeline's step is not the sum of what its stages do.
+  double time = report.stages ? sum : report.time.upper;
   auto bold = [](std::string text) {
     return Cell(std::move(text), Style::Bold);
   };
@@ -732,16 +737,20 @@ void TextPrinter::printItems() {
                 {},
                 bold(formatScaled(flops)),
                 bold(formatBytes(report.traffic.hbm)),
-                bold(formatTime(report.time.upper)),
+                bold(formatTime(time)),
                 bold(formatTime(report.time.exposed)),
                 {},
-                bold(share(report.time.scheduled))});
+                bold(share(report.stages ? time : report.time.scheduled))});
   os << '\n';
   table.print(os, colour);
   os.indent(2);
+  std::string whose =
+      report.stages ? "all runs of a step on a device that has what the first "
+                      "stage has, so many layers, and what the last one has"
+                    : "all runs of a step on one device";
   paint(os,
-        "all runs of a step on one device; bytes: HBM traffic, of a collective "
-        "what it moves; exposed: compute waits for it",
+        whose + "; bytes: HBM traffic, of a collective what it moves; exposed: "
+                "compute waits for it",
         Style::Dim, colour);
   os << '\n';
   os.indent(2);

@@ -227,11 +227,10 @@ std::string PlanInWords::savedText() {
 }
 
 std::string PlanInWords::stagesText() {
-  std::string count = std::to_string(stages->stages.size());
-  return count + (count == "1" ? " pipeline stage (" : " pipeline stages (") +
+  return plural(stages->stages.size(), "pipeline stage") + " (" +
          program.getPipeline()->getAxis().str() + ", " +
-         toString(stages->order) + ", " + std::to_string(stages->microbatches) +
-         " microbatches)";
+         toString(stages->order) + ", " +
+         plural(stages->microbatches, "microbatch", "microbatches") + ")";
 }
 
 std::string PlanInWords::text() {

@@ -494,7 +494,7 @@ struct ReshardPlanner::Cache {
 
   std::shared_ptr<ReshardTables> tables;
   Pricer pricer;
-  /// Axes of more than one device.
+  /// Axes of more than one device that tensors may lie on.
   AxisSet wideAxes = 0;
   std::vector<std::unique_ptr<PricedGraph>> pricedGraphs;
   std::vector<std::unique_ptr<Search>> searches;
@@ -510,7 +510,7 @@ ReshardPlanner::Cache::Cache(const CollectiveModel &model,
                     : std::make_shared<ReshardTables>(model.mesh())),
       pricer(model, *tables) {
   for (unsigned axis = 0; axis < mesh().size(); ++axis)
-    if (mesh().axes[axis].size > 1)
+    if (mesh().axes[axis].size > 1 && !mesh().axes[axis].isStages)
       wideAxes |= axisBit(axis);
 }
 

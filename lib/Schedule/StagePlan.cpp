@@ -499,6 +499,16 @@ std::optional<StagePlan>
 shardc::planStages(ProgramOp program, const CollectiveModel &model,
                    const ScheduledProgram &scheduled,
                    std::optional<int64_t> memoryLimit) {
+  if (!program.getTraining()) {
+    Operation *at = program;
+    program.walk([&](RepeatOp repeat) {
+      if (repeat.getIndex() == program.getPipeline()->getIndex())
+        at = repeat;
+    });
+    at->emitError() << "a pipeline needs a train block; that of a program "
+                       "without training is not planned yet";
+    return std::nullopt;
+  }
   return StagePlanner(
              program, model, scheduled,
              memoryLimit.value_or(int64_t(model.machine().hbmCapacity)))

@@ -130,6 +130,9 @@ LogicalResult Exporter::prepare() {
     return unplanned.emitError("--emit-jax expects a program without a plan, "
                                "found one that has it: the "
                                "unsharded program is no longer there");
+  if (planned.getPipeline())
+    return unplanned.emitError("--emit-jax does not express a pipeline's "
+                               "stages yet");
   file.mesh = shd::toMesh(planned.getMeshAttr());
   if (failed(checkDivisible()))
     return failure();

@@ -58,6 +58,9 @@ private:
     double onExperts = 0, total = 0;
   };
   std::vector<ExpertUse> expertUses;
+  bool splitsExperts(AxisIndex axis) const {
+    return 2 * expertUses[axis].onExperts > expertUses[axis].total;
+  }
   llvm::StringSet<> batch, sequence;
 };
 
@@ -197,7 +200,7 @@ std::string PlanInWords::expertsText() {
   int64_t size = 1;
   SmallVector<std::string> names;
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
-    if (2 * expertUses[axis].onExperts > expertUses[axis].total) {
+    if (splitsExperts(axis)) {
       size *= mesh.axes[axis].size;
       names.push_back(mesh.axes[axis].name);
     }
@@ -238,7 +241,8 @@ std::string PlanInWords::text() {
   program->walk([&](Operation *op) { visit(op); });
   SmallVector<std::string> parts;
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
-    if (mesh.axes[axis].size > 1 && !mesh.axes[axis].isStages)
+    if (mesh.axes[axis].size > 1 && !mesh.axes[axis].isStages &&
+        !(uses[axis].total() == 0 && splitsExperts(axis)))
       parts.push_back(axisText(axis));
   if (std::string experts = expertsText(); !experts.empty())
     parts.push_back(experts);

@@ -83,16 +83,42 @@ static void collectExpertRules(Op op, ExtentRules &rules) {
   keepChoice(rules, extentOf(names, op.getPicks(), op.getExperts()), op.getK());
 }
 
+/// As many blocks as an index of their number has elements, if the experts can
+/// be divided so.
+template <typename Op> static void resizeBlocks(Op op, NewExtent newExtent) {
+  if (!op.getBlocks())
+    return;
+  auto names = op.getIndexing().getOperandIndices(kPicksOperand);
+  int64_t experts = newExtent(extentOf(names, op.getPicks(), op.getExperts()));
+  int64_t blocks = newExtent(int64_t(*op.getBlocks()));
+  if (experts % blocks != 0)
+    blocks = 1;
+  op.setBlocks(uint64_t(blocks));
+  op.setLimit(std::min<uint64_t>(*op.getLimit(), blocks));
+}
+
 void DispatchOp::collectExtentRules(ExtentRules &rules) {
   collectExpertRules(*this, rules);
+}
+
+void DispatchOp::resizeAttributes(NewExtent newExtent) {
+  resizeBlocks(*this, newExtent);
 }
 
 void CombineOp::collectExtentRules(ExtentRules &rules) {
   collectExpertRules(*this, rules);
 }
 
+void CombineOp::resizeAttributes(NewExtent newExtent) {
+  resizeBlocks(*this, newExtent);
+}
+
 void CombineGradOp::collectExtentRules(ExtentRules &rules) {
   collectExpertRules(*this, rules);
+}
+
+void CombineGradOp::resizeAttributes(NewExtent newExtent) {
+  resizeBlocks(*this, newExtent);
 }
 
 //===----------------------------------------------------------------------===//

@@ -142,6 +142,22 @@ shd.program "rows" {
   shd.output "y" %y ["L", "D"] : tensor<5x8xf32>
 }
 
+// Of 3 x 2 experts a token still picks 4, now in 3 blocks of 3 at most. All 7
+// tokens may pick one expert, which drops none: 7 slots.
+// CHECK-LABEL: shd.program "experts" {
+shd.program "experts" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<96x16xf32>
+  %s = shd.declare input "s" ["T", "E"] : tensor<96x32xf32>
+  // CHECK: shd.split({{.*}}) -> tensor<7x3x2xf32>
+  %b = shd.split(%s) "E" into ["P", "M"] <[T, E] -> [T, P, M]> : (tensor<96x32xf32>) -> tensor<96x8x4xf32>
+  // CHECK: shd.topk({{.*}}) over "E" k 4 {{.*}} -> tensor<7x6xi1>
+  %p = shd.topk(%s) over "E" k 4 <[T, E] -> [T, E]> : (tensor<96x32xf32>) -> tensor<96x32xi1>
+  // CHECK: shd.dispatch({{.*}}) over "E", "C" k 4 blocks 3 limit 3 dropless {{.*}} -> tensor<6x7x5xf32>
+  %y = shd.dispatch(%x, %p) over "E", "C" k 4 blocks 8 limit 3 dropless <[T, D], [T, E] -> [E, C, D]> : (tensor<96x16xf32>, tensor<96x32xi1>) -> tensor<32x12x16xf32>
+  shd.output "b" %b ["T", "P", "M"] : tensor<96x8x4xf32>
+  shd.output "y" %y ["E", "C", "D"] : tensor<32x12x16xf32>
+}
+
 // Where X takes the place of Y and Z, it must be as large as both together: the
 // least such mesh has 4, 2 and 2. 24 has 2 elements on 4 devices.
 // CHECK-LABEL: shd.program "permute" mesh <[X = 4, Y = 2, Z = 2, W = 2]> {

@@ -605,7 +605,7 @@ def Shd_TopKOp : Shd_ComputeOp<"topk",
 class Shd_ExpertsOp<string mnemonic>
     : Shd_ComputeOp<mnemonic, [Shd_ExpertsOpInterface,
         DeclareOpInterfaceMethods<Shd_ExtentsOpInterface,
-                                  ["collectExtentRules"]>], [], ["holdsRows"]> {
+            ["collectExtentRules", "resizeAttributes"]>], [], ["holdsRows"]> {
   dag attributes = (ins Shd_IndexingAttr:$indexing, StrAttr:$experts,
     StrAttr:$slots, I64Attr:$k, OptionalAttr<I64Attr>:$blocks,
     OptionalAttr<I64Attr>:$limit, UnitAttr:$dropless,

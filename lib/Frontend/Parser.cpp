@@ -720,6 +720,10 @@ void TextParser::noteHabit(mlir::InFlightDiagnostic &diagnostic, size_t token) {
   if (type == ShdParser::DOT && isName(before) &&
       tokens.range(token - 1).End == tokens.range(token).Start)
     diagnostic.attachNote() << "names have letters, digits and '_', no dots";
+  if (type == ShdParser::RPAREN && before == ShdParser::LPAREN && token >= 4 &&
+      tokens.text(token - 3) == "=")
+    diagnostic.attachNote() << "where all has its default, write "
+                            << spelled(token - 2) << " without parentheses";
 }
 
 /// Reports a token that no item begins with.

@@ -120,6 +120,8 @@ public:
     result.options = options;
     result.mesh = result.fullMesh = shd::toMesh(device.getMeshAttr());
     result.dims = dimsOf(whole);
+    for (auto declare : whole.getBody().getOps<shd::DeclareOp>())
+      stacked[declare.getSym()] = declare.getStacked();
   }
 
   FailureOr<Verification> verify();
@@ -141,6 +143,9 @@ private:
   spmd::ProgramOp device;
   /// The program that was differentiated; may be null.
   shd::ProgramOp forward;
+  /// In the whole program; a tensor of the forward program has the same
+  /// elements, though it may be stacked there along fewer repeats.
+  llvm::StringMap<unsigned> stacked;
   const VerifyOptions &options;
   /// The schedule of the device's program; may be null.
   const RunSchedule *schedule;
@@ -154,7 +159,9 @@ RunOptions Verifier::runOptions() const {
   RunOptions run;
   run.positions = PositionPolicy::Wrap;
   run.roundToDeclared = options.roundToDeclared;
-  run.declared = [this](const DeclaredTensor &tensor) {
+  run.declared = [this](DeclaredTensor tensor) {
+    if (auto known = stacked.find(tensor.name); known != stacked.end())
+      tensor.stacked = known->second;
     return randomTensor(tensor, options.seed);
   };
   return run;

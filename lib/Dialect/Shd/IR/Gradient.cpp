@@ -57,8 +57,11 @@ void shd::pinParts(DeclareOp declare, DictionaryAttr pins, StringRef name) {
   if (!pin)
     return;
   MLIRContext *context = declare.getContext();
+  // A weight that the program declares with its repeat's index is pinned with
+  // that, too.
+  bool isWhole = int64_t(pin.getDims().size()) == declare.getType().getRank();
   SmallVector<DimShardingAttr> dims(
-      declare.getStacked(),
+      isWhole ? 0 : declare.getStacked(),
       DimShardingAttr::get(context, {}, /*isOpen=*/false));
   llvm::append_range(dims, pin.getDims());
   setResultPin(declare.getResult(),

@@ -193,7 +193,14 @@ void Differentiation::stackReadByNumber() {
         !llvm::all_of(weight->getUsers(), isByNumber))
       continue;
     unsigned stacked = gathers.front().getDims().size();
-    if (!pinOfPart(getResultPin(weight.getResult()), stacked))
+    auto isOfParts = [&](DictionaryAttr pins) {
+      return !pins ||
+             pinOfPart(pins.getAs<ShardingAttr>(weight.getSym()), stacked);
+    };
+    if (!pinOfPart(getResultPin(weight.getResult()), stacked) ||
+        !isOfParts(training.getGradientPins()) ||
+        !isOfParts(training.getMomentPins()) ||
+        !isOfParts(training.getMasterPins()))
       continue;
     weight.setStacked(stacked);
     OpBuilder::InsertionGuard guard(builder);

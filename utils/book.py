@@ -363,7 +363,7 @@ TOPICS = {"params": "Parameters", "flops": "FLOPs", "mfu": "Measured steps",
           "dp": "Data parallel", "zero": "ZeRO", "fsdp": "FSDP", "hsdp": "HSDP",
           "gradacc": "Gradient accumulation", "tp": "Tensor parallel",
           "sp": "Sequence parallel", "remat": "Saved activations",
-          "offload": "Offload"}
+          "offload": "Offload", "pipeline": "Pipelines", "recipe": "Recipes"}
 
 BOOK_HEADER = """# The numbers of the book
 

@@ -363,7 +363,8 @@ TOPICS = {"params": "Parameters", "flops": "FLOPs", "mfu": "Measured steps",
           "dp": "Data parallel", "zero": "ZeRO", "fsdp": "FSDP", "hsdp": "HSDP",
           "gradacc": "Gradient accumulation", "tp": "Tensor parallel",
           "sp": "Sequence parallel", "remat": "Saved activations",
-          "offload": "Offload", "moe": "Experts", "ep": "Expert parallel"}
+           "offload": "Offload", "moe": "Experts", "ep": "Expert parallel",
+           "pipeline": "Pipelines", "recipe": "Recipes"}
 
 BOOK_HEADER = """# The numbers of the book
 
@@ -380,7 +381,7 @@ TRAINING_HEADER = """# Numbers of training
 <!-- Written by utils/book.py --write from test/Training. -->
 
 Papers on training, public code and a lecture work out parameters, memory, bytes on the wire and utilizations of training steps.
-{total} of their numbers, of models without pipelines, are in [`test/Training/cases.json`](../test/Training/cases.json) with their sources; shardc answers {asked} of them from a program with a `train` block and [{missing}](#not-asked) are not asked. Its answer agrees within the tolerance of the case{differ}.
+{total} of their numbers are in [`test/Training/cases.json`](../test/Training/cases.json) with their sources; shardc answers {asked} of them from a program with a `train` block and [{missing}](#not-asked) are not asked. Its answer agrees within the tolerance of the case{differ}.
 
 A case is asked by `shardc test/Training/CASE.shd` and the options of its row. The line `FIGURE:` of the program says which figure of the report is the answer. Programs say what the question fixes, and leave the rest to the search. [Training.md](Training.md) says how a program becomes a training step.
 """

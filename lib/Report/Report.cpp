@@ -584,7 +584,8 @@ void fillShortfall(ProgramOp program, Report &report) {
   auto bound = record ? record.getAs<IntegerAttr>("memory_bound") : nullptr;
   if (report.plan.status == "fixed")
     shortfall.leastLimit = report.memory.peak;
-  else if (bound && bound.getInt() > 0)
+  // The search's bound is that of a stage that has everything.
+  else if (bound && bound.getInt() > 0 && !report.stages)
     shortfall.leastLimit = std::min(bound.getInt(), report.memory.peak);
 }
 

@@ -462,7 +462,8 @@ Value Differentiation::castTo(Value value, Type type) {
   auto cast =
       ElementwiseOp::create(builder, value.getLoc(), from.clone(type),
                             Function::Cast, value, sameIndices(value, 1));
-  nameGradient(cast, getResultName(value));
+  nameGradient(cast,
+               isa<OpResult>(value) ? getResultName(value) : valueName(value));
   return cast.getResult();
 }
 

@@ -28,6 +28,7 @@ public:
 private:
   RepeatOp findRepeat();
   LogicalResult checkIteration(RepeatOp repeat) const;
+  LogicalResult checkOutside(RepeatOp repeat) const;
   SmallVector<DeclareOp> stackedOver(RepeatOp repeat) const;
 
   ProgramOp program;
@@ -71,6 +72,31 @@ LogicalResult Staging::checkIteration(RepeatOp repeat) const {
   return success();
 }
 
+/// A stage has of what stands before the layers only what they carry. Weights
+/// of all layers together would add up their gradients over the stages.
+LogicalResult Staging::checkOutside(RepeatOp repeat) const {
+  WalkResult result = repeat.getBody().walk([&](Operation *op) {
+    for (Value operand : op->getOperands()) {
+      Operation *maker = operand.getDefiningOp();
+      if (!maker || repeat->isAncestor(maker) || isa<ConstantOp>(maker))
+        continue;
+      auto declare = dyn_cast<DeclareOp>(maker);
+      bool isOwn = declare && isa<PartOp, UpdateOp>(op);
+      if (isOwn || (declare && declare.getKind() != TensorKind::Weight))
+        continue;
+      auto name = declare ? declare.getSym() : getResultName(operand);
+      op->emitError() << "reads '" << name << "', which "
+                      << (declare ? "the layers of all stages would share"
+                                  : "only the first stage has")
+                      << "; in a pipeline layers have weights of their own and "
+                         "carry the rest from one to the next";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// The tensors with a part for each layer, in program order.
 SmallVector<DeclareOp> Staging::stackedOver(RepeatOp repeat) const {
   llvm::SetVector<DeclareOp> found;
@@ -97,7 +123,7 @@ LogicalResult Staging::run() {
            << "'" << pipeline.getIndex() << "' has " << pipeline.getLayers()
            << " layers, fewer than the " << *stages << " stages of '"
            << pipeline.getAxis() << "'";
-  if (failed(checkIteration(repeat)))
+  if (failed(checkIteration(repeat)) || failed(checkOutside(repeat)))
     return failure();
   int64_t held = llvm::divideCeil(pipeline.getLayers(), *stages);
   repeat.setCount(held);

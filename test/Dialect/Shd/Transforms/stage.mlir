@@ -145,3 +145,29 @@ shd.program "inside" mesh <[pp = 2 stages]> pipeline <axis = "pp", index = "L", 
     shd.yield %y : tensor<8x4xbf16>
   }
 }
+
+// -----
+
+shd.program "outside" mesh <[pp = 2 stages]> pipeline <axis = "pp", index = "L", layers = 4, order = "auto"> {
+  %x0 = shd.declare input "x0" ["B", "D"] : tensor<8x4xbf16>
+  %y = shd.elementwise relu(%x0) <[B, D] -> [B, D]> {shd.name = "y"} : (tensor<8x4xbf16>) -> tensor<8x4xbf16>
+  %x = shd.repeat "L" = 4(%x0) : (tensor<8x4xbf16>) -> tensor<8x4xbf16> {
+  ^bb0(%l: tensor<i32>, %in: tensor<8x4xbf16>):
+    // expected-error @+1 {{reads 'y', which only the first stage has; in a pipeline layers have weights of their own and carry the rest from one to the next}}
+    %out = shd.elementwise mul(%in, %y) <[B, D], [B, D] -> [B, D]> {shd.name = "x"} : (tensor<8x4xbf16>, tensor<8x4xbf16>) -> tensor<8x4xbf16>
+    shd.yield %out : tensor<8x4xbf16>
+  }
+}
+
+// -----
+
+shd.program "shared" mesh <[pp = 2 stages]> pipeline <axis = "pp", index = "L", layers = 4, order = "auto"> {
+  %x0 = shd.declare input "x0" ["B", "D"] : tensor<8x4xbf16>
+  %w = shd.declare weight "w" ["D"] : tensor<4xbf16>
+  %x = shd.repeat "L" = 4(%x0) : (tensor<8x4xbf16>) -> tensor<8x4xbf16> {
+  ^bb0(%l: tensor<i32>, %in: tensor<8x4xbf16>):
+    // expected-error @+1 {{reads 'w', which the layers of all stages would share}}
+    %out = shd.elementwise mul(%in, %w) <[B, D], [D] -> [B, D]> {shd.name = "x"} : (tensor<8x4xbf16>, tensor<4xbf16>) -> tensor<8x4xbf16>
+    shd.yield %out : tensor<8x4xbf16>
+  }
+}

@@ -363,8 +363,8 @@ TOPICS = {"params": "Parameters", "flops": "FLOPs", "mfu": "Measured steps",
           "dp": "Data parallel", "zero": "ZeRO", "fsdp": "FSDP", "hsdp": "HSDP",
           "gradacc": "Gradient accumulation", "tp": "Tensor parallel",
           "sp": "Sequence parallel", "remat": "Saved activations",
-           "offload": "Offload", "moe": "Experts", "ep": "Expert parallel",
-           "pipeline": "Pipelines", "recipe": "Recipes"}
+          "offload": "Offload", "moe": "Experts", "ep": "Expert parallel",
+          "pipeline": "Pipelines", "recipe": "Recipes"}
 
 BOOK_HEADER = """# The numbers of the book
 

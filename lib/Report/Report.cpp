@@ -273,7 +273,8 @@ void ScheduleReader::fillTimeline() {
 using FlopsByType = std::map<std::string, double>;
 
 /// Adds a product on global extents, once per run; what is recomputed is no
-/// work of the model, nor are more slots of experts than tokens pick.
+/// work of the model, nor are more slots of experts than tokens pick. What has
+/// no slot is dropped, and no work either.
 void addModelWork(Operation *op, const Machine &machine,
                   const ExpertRoutes &routes, FlopsByType &flops) {
   auto cost = dyn_cast<CostOpInterface>(op);
@@ -289,7 +290,7 @@ void addModelWork(Operation *op, const Machine &machine,
   const ExpertRoute *route = routes.find(op);
   flops[work.computeType] += work.modelFlops.value_or(work.matrixFlops) *
                              runsOfAllStages(op) /
-                             (route ? route->factor() : 1);
+                             (route ? std::max(1.0, route->factor()) : 1);
 }
 
 FlopsByType modelWork(ProgramOp program, const Machine &machine) {

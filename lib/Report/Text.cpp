@@ -282,9 +282,9 @@ std::string TextPrinter::expertsText() const {
     return text;
   };
   const Report::Experts &experts = *report.experts;
-  std::string text =
-      formatDigits(experts.total) + ", of which " +
-      formatDigits(experts.perToken) + " for each token; capacity factor " +
+  std::string text = formatDigits(experts.total) + ", of which " +
+                     formatDigits(experts.perToken) +
+                     " for each token; capacity factor " +
                      rounded(experts.capacityFactor);
   if (experts.executedToModel != 1)
     text += ", they execute " + rounded(experts.executedToModel) +

@@ -134,6 +134,8 @@ public:
       (void)random();
     // Not of the same numbers, so that the other programs stay as they are.
     trains = ((seed + 1) * 0x9e3779b97f4a7c15 >> 40) % 100 < options.trained;
+    dispatches =
+        ((seed + 1) * 0xd1342543de82ef95 >> 40) % 100 < options.experts;
   }
 
   RandomProgram run();
@@ -212,6 +214,7 @@ private:
   void reshardStatement();
   void rebindStatement();
   void attentionBlock();
+  void expertsBlock();
   void ropeStatement();
   void lossStatement();
   void splitStatement();
@@ -244,10 +247,14 @@ private:
   std::optional<unsigned> window;
   /// The program is trained, so that it updates no state.
   bool trains = false;
+  /// It ends with experts.
+  bool dispatches = false;
   /// Names and indices of weights of real numbers that no repeat stacks.
   std::vector<std::pair<std::string, Dims>> weights;
   /// The indices of inputs, and those of weights, which cannot be the batch.
   Dims inputDims, weightDims;
+  /// Along which tokens of a group run: they belong together.
+  Dims tokenDims;
   /// The index of the repeat around; the first of them is the outermost.
   Dims repeats;
   std::vector<std::unique_ptr<Value>> visible;
@@ -1300,6 +1307,75 @@ void Generator::attentionBlock() {
   assign(left, right);
 }
 
+/// Tokens that go to experts and come back. Their scores do not depend on the
+/// order of sums, so that every run chooses alike.
+void Generator::expertsBlock() {
+  Dims groups = chance(60) ? pickDims(1) : Dims();
+  unsigned t = addDim(randomExtent()), e = addDim(1 + randomExtent());
+  unsigned c = addDim(1 + below(4)), d = addDim(randomExtent());
+  Dims tokens = groups, chosen = groups, slots = groups;
+  tokens.append({t, d});
+  chosen.append({t, e});
+  slots.append({e, c, d});
+  Dims all = slots;
+  all.push_back(t);
+  if (volume(all) > options.maxWork)
+    return productStatement();
+  tokenDims.push_back(t);
+  auto of = [&](unsigned first, unsigned second) {
+    return "[" + dims[first].name + ", " + dims[second].name + "](";
+  };
+  std::string k =
+      ", k=" + std::to_string(1 + below(std::min<int64_t>(3, dims[e].extent)));
+  beginStatement({e});
+  used.append(chosen.begin(), chosen.end());
+  Expression picked = exactFloats(chosen);
+  picked.text = "topk[" + dims[e].name + "](" + picked.text + k + ")";
+  picked.type = Type::Bool;
+  picked.magnitude = 0;
+  Value &picks = assign(chosen, picked);
+  count("topk");
+  auto plain = [&](Value &value) {
+    return reference(value, /*mayAnnotate=*/false);
+  };
+  beginStatement();
+  used.append(all.begin(), all.end());
+  Expression sent = bounded(floatLeaf(tokens), 1);
+  sent.text = "dispatch" + of(e, c) + sent.text + ", " + plain(picks) + k + ")";
+  Value *at = &assign(slots, sent);
+  count("dispatch");
+  if (chance(60)) {
+    unsigned f = addDim(randomExtent());
+    beginStatement();
+    used.append(slots.begin(), slots.end());
+    Expression made;
+    Expression weight = bounded(floatLeaf({e, d, f}), 0.3);
+    made.text = plain(*at) + " * " + inParentheses(weight);
+    made.type = commonType(at->type, weight.type);
+    made.magnitude = at->magnitude + 1;
+    made.exact = made.isAtom = false;
+    slots.back() = tokens.back() = f;
+    at = &assign(slots, made);
+  }
+  beginStatement();
+  used.append(tokens.begin(), tokens.end());
+  Expression back;
+  back.type = at->type;
+  std::string weights;
+  if (chance(70)) {
+    Expression weight = bounded(floatLeaf(chosen), 0.3);
+    weights = ", " + weight.text;
+    back.type = commonType(back.type, weight.type);
+    count("weights of experts");
+  }
+  back.text = "combine" + of(e, c) + plain(*at) + ", " + plain(picks) +
+              weights + k + ")";
+  back.magnitude = 1.5;
+  back.exact = false;
+  assign(tokens, back);
+  count("combine");
+}
+
 void Generator::ropeStatement() {
   unsigned h = addDim(2 * (1 + below(4)));
   Dims indices = pickDims(3, {h});
@@ -1837,7 +1913,8 @@ void Generator::trainBlock() {
     line("  gradients = bf16");
   Dims batches;
   for (unsigned dim : inputDims)
-    if (!llvm::is_contained(weightDims, dim) && dims[dim].extent % 2 == 0)
+    if (!llvm::is_contained(weightDims, dim) &&
+        !llvm::is_contained(tokenDims, dim) && dims[dim].extent % 2 == 0)
       batches.push_back(dim);
   if (!batches.empty() && chance(70)) {
     line("  batch = " + dims[pick(batches)].name);
@@ -1877,6 +1954,8 @@ RandomProgram Generator::run() {
   unsigned span = options.maxStatements - options.minStatements + 1;
   for (unsigned i = 0, n = options.minStatements + below(span); i < n; ++i)
     statement();
+  if (dispatches && !options.simple)
+    expertsBlock();
   if (trains)
     trainBlock();
   else

@@ -34,6 +34,8 @@ struct RandomProgramOptions {
   bool simple = false;
   /// Percentage of programs that are trained.
   unsigned trained = 0;
+  /// Percentage of programs that end with experts.
+  unsigned experts = 12;
   /// Some programs need --allow-padding.
   bool padding = true;
 };

@@ -26,6 +26,9 @@ cl::opt<bool> allowPadding{"allow-padding",
 cl::opt<unsigned> trained{"trained",
                           cl::desc("Percentage of programs with a train block"),
                           cl::init(0)};
+cl::opt<unsigned> experts{
+    "experts", cl::desc("Percentage of programs that end with experts"),
+    cl::init(12)};
 cl::opt<bool> printOnly{"print", cl::desc("Print the programs, check nothing")};
 cl::opt<bool> features{"features", cl::desc("Count what the programs use")};
 cl::list<std::string> only{"check", cl::desc("Only this check"),
@@ -94,6 +97,7 @@ bool checkSeeds(Summary &summary) {
   for (uint64_t number = seed; number < seed + count; ++number) {
     RandomProgramOptions how;
     how.trained = trained;
+    how.experts = experts;
     RandomProgram program = makeRandomProgram(number, how);
     for (const auto &[feature, times] : program.features)
       summary.features[feature] += times;
@@ -102,7 +106,8 @@ bool checkSeeds(Summary &summary) {
       continue;
     }
     std::string command =
-        formatv("random-programs --seed {0} --trained {1}", number, trained);
+        formatv("random-programs --seed {0} --trained {1} --experts {2}",
+                number, trained, experts);
     holds &= checkProgram(program, number, command, summary);
   }
   return holds;

@@ -260,12 +260,14 @@ LogicalResult Compilation::convertToSpmd() {
     return success();
   if (failed(lower()))
     return failure();
-  if (program().getPipeline()) {
-    hasFailed = true;
-    return program().emitError(
-        "the stages of a pipeline run different programs, which cannot be "
-        "written yet; --emit-ir shows the plan of a stage that has "
-        "everything");
-  }
-  return advance(Stage::Spmd, buildSpmdPipeline);
+  if (!program().getPipeline())
+    return advance(Stage::Spmd,
+                   [](OpPassManager &manager) { buildSpmdPipeline(manager); });
+  const StagePlan *plan = stages();
+  if (!plan)
+    return failure();
+  markStages(program());
+  return advance(Stage::Spmd, [&](OpPassManager &manager) {
+    buildSpmdPipeline(manager, layersOf(*plan), toString(plan->order));
+  });
 }

@@ -46,9 +46,16 @@ void shardc::buildLoweringPipeline(OpPassManager &manager) {
   program.addPass(shd::createShdAnnotateCost());
 }
 
-void shardc::buildSpmdPipeline(OpPassManager &manager) {
+void shardc::buildSpmdPipeline(OpPassManager &manager, ArrayRef<int64_t> layers,
+                               StringRef order) {
   manager.addPass(createConvertShdToSpmd());
   manager.addNestedPass<spmd::ProgramOp>(spmd::createSpmdDecomposeMatmuls());
+  if (layers.empty())
+    return;
+  spmd::SpmdSplitStagesOptions split;
+  llvm::append_range(split.layers, layers);
+  split.order = order;
+  manager.addPass(spmd::createSpmdSplitStages(split));
 }
 
 namespace {

@@ -6,84 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PointRunner.h"
+#include "GridInterpreter.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace shardc;
-
-namespace {
-
-class Interpreter : private OperationRunner {
-public:
-  Interpreter(Mesh mesh, const RunOptions &options)
-      : devices(std::move(mesh)), options(options), memories(devices.size()) {}
-
-  FailureOr<RunResult> run(Operation *program);
-
-private:
-  /// By value and, as scheduled, iteration: the next one may have begun.
-  using Key = std::pair<Value, int64_t>;
-  using Memory = llvm::DenseMap<Key, TensorRef>;
-
-  Key keyOf(Value value, ArrayRef<int64_t> iterations) const;
-  LogicalResult runScheduled(spmd::ProgramOp program);
-  LogicalResult run(Operation *op, const Iterations &at) override;
-  bool holds(Value value, const Iterations &at) override;
-  void drop(Value value, const Iterations &at) override;
-  void hand(Value from, const Iterations &fromIterations, Value to,
-            const Iterations &toIterations) override;
-  void number(BlockArgument argument, const Iterations &at) override;
-  DeviceBytes bytes(Value value, const Iterations &at) override;
-
-  LogicalResult runBlock(Block &block);
-  LogicalResult runOperation(Operation *op);
-  LogicalResult declare(Operation *op, DeclaredTensor tensor);
-  FailureOr<int64_t> numberOfPart(Operation *op, RankedTensorType stacked,
-                                  ValueRange at, unsigned device);
-  LogicalResult takePart(shd::PartOp op);
-  template <typename UpdateOp>
-  LogicalResult write(UpdateOp op, shd::TensorKind kind, Type global);
-  LogicalResult finish(Operation *op, StringRef name,
-                       std::optional<shd::TensorKind> kind, Type global);
-  LogicalResult repeat(shd::RepeatOp op);
-  LogicalResult compute(Operation *op);
-  LogicalResult communicate(Operation *op);
-  LogicalResult shift(spmd::RingShiftOp op);
-  void count(Operation *op, const Traffic &traffic);
-  FailureOr<std::vector<TensorRef>> readAll(Operation *op, Value value);
-  LogicalResult locate(spmd::RingPositionOp op);
-  FailureOr<Box> partOfNumber(Operation *op, RankedTensorType whole,
-                              RankedTensorType part, int64_t dim, Value number,
-                              unsigned device);
-  LogicalResult takeChunk(spmd::ChunkOp op);
-  LogicalResult placeChunk(spmd::PlaceOp op);
-  LogicalResult carry(Operation *op, ValueRange from, ValueRange to);
-  FailureOr<shd::TensorList> evaluate(Operation *op, unsigned device);
-  void countWork(Operation *op);
-  FailureOr<SmallVector<const Tensor *>> operands(Operation *op,
-                                                  unsigned device);
-  TensorRef read(Operation *op, Value value, unsigned device);
-  void define(Value value, std::vector<TensorRef> parts);
-  ArrayRef<FactorRange> rangesOf(Operation *op, unsigned device);
-  std::vector<SmallVector<FactorRange, 4>> computeRanges(Operation *op) const;
-
-  Devices devices;
-  const RunOptions &options;
-  /// The memory of each device.
-  std::vector<Memory> memories;
-  /// Iterations of the repeats around the current operation.
-  SmallVector<int64_t, 2> iterations;
-  /// By operation and device.
-  llvm::DenseMap<Operation *, std::vector<SmallVector<FactorRange, 4>>> ranges;
-  llvm::MapVector<Operation *, RunResult::Executed> executed;
-  llvm::MapVector<Operation *, RunResult::Work> work;
-  /// What was written last, by gradient and number of the part.
-  llvm::MapVector<std::pair<Value, int64_t>, RunResult::Final> gradients;
-  RunResult result;
-};
 
 //===----------------------------------------------------------------------===//
 // Memories
@@ -124,7 +52,7 @@ FailureOr<SmallVector<const Tensor *>> Interpreter::operands(Operation *op,
 
 /// The operation that a statistic is of: it takes what the all_reduce of the
 /// statistic makes. And which of its statistics it is.
-std::pair<shd::ShardingRuleOpInterface, unsigned>
+static std::pair<shd::ShardingRuleOpInterface, unsigned>
 consumerOf(shd::StatisticOp op) {
   for (Operation *reduce : op->getUsers())
     for (OpOperand &use : onlyResult(reduce).getUses()) {
@@ -241,18 +169,18 @@ LogicalResult Interpreter::compute(Operation *op) {
 // Communication
 //===----------------------------------------------------------------------===//
 
-Type globalTypeOf(Operation *op, StringRef attribute) {
+static Type globalTypeOf(Operation *op, StringRef attribute) {
   return op->getAttrOfType<TypeAttr>(attribute).getValue();
 }
 
-AxisList axesOf(const Mesh &mesh, ArrayAttr names) {
+static AxisList axesOf(const Mesh &mesh, ArrayAttr names) {
   AxisList axes;
   for (StringRef name : names.getAsValueRange<StringAttr>())
     axes.push_back(*mesh.find(name));
   return axes;
 }
 
-Collective describe(const Mesh &mesh, Operation *op) {
+static Collective describe(const Mesh &mesh, Operation *op) {
   auto from = cast<RankedTensorType>(globalTypeOf(op, "from"));
   Collective collective;
   collective.kind = spmd::collectiveKind(op);
@@ -312,7 +240,7 @@ LogicalResult Interpreter::communicate(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// The place of a device on its ring.
-int64_t placeOf(ArrayRef<unsigned> ring, unsigned device) {
+static int64_t placeOf(ArrayRef<unsigned> ring, unsigned device) {
   return llvm::find(ring, device) - ring.begin();
 }
 
@@ -669,7 +597,7 @@ DeviceBytes Interpreter::bytes(Value value, const Iterations &at) {
 
 /// Where program order would have come to an operation: of each block around
 /// it, how far and in which iteration.
-SmallVector<int64_t> programOrder(Operation *op, ArrayRef<int64_t> iterations) {
+static SmallVector<int64_t> programOrder(Operation *op, ArrayRef<int64_t> iterations) {
   SmallVector<int64_t> place;
   for (int64_t iteration : llvm::reverse(iterations)) {
     place.push_back(
@@ -698,6 +626,11 @@ FailureOr<RunResult> Interpreter::run(Operation *op) {
   if (failed(options.schedule ? runScheduled(cast<spmd::ProgramOp>(op))
                               : runBlock(program)))
     return failure();
+  return collect(program);
+}
+
+/// The results of all that has run, in program order.
+RunResult Interpreter::collect(Block &program) {
   program.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (auto it = work.find(op); it != work.end())
       result.work.push_back(std::move(it->second));
@@ -708,8 +641,6 @@ FailureOr<RunResult> Interpreter::run(Operation *op) {
     result.finals.push_back(std::move(final));
   return std::move(result);
 }
-
-} // namespace
 
 FailureOr<RunResult> shardc::interpret(shd::ProgramOp program,
                                        const RunOptions &options) {

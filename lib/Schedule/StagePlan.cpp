@@ -32,6 +32,14 @@ int64_t PlannedStage::numLayers() const {
   return sum;
 }
 
+llvm::SmallVector<int64_t> shardc::layersOf(const StagePlan &plan) {
+  llvm::SmallVector<int64_t> layers;
+  for (int64_t chunk = 0; chunk < plan.order.chunks; ++chunk)
+    for (const PlannedStage &stage : plan.stages)
+      layers.push_back(stage.layers[chunk]);
+  return layers;
+}
+
 namespace {
 
 /// The times of one schedule.

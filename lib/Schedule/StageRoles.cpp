@@ -2,6 +2,7 @@
 
 #include "StageRoles.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
+#include "shardc/Schedule/StagePlan.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -21,6 +22,8 @@ StageMap::StageMap(ProgramOp program)
     return;
   findNeeded();
   findBehind();
+  findSpread();
+  findOutside();
 }
 
 void StageMap::findRepeats() {
@@ -85,6 +88,47 @@ void StageMap::findBehind() {
         work.push_back(at);
 }
 
+/// Adds up its operands, so that the sum of its results over stages is its
+/// result of the sums of its operands; casts round each summand.
+static bool isSum(Operation *op) {
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  return isCollective(op) ||
+         (elementwise && (elementwise.getFunction() == Function::Add ||
+                          elementwise.getFunction() == Function::Copy ||
+                          elementwise.getFunction() == Function::Cast));
+}
+
+/// The roles of what operands of an operation of the microbatch come from.
+StageRoles StageMap::rolesOfOperands(Operation *op) const {
+  StageRoles roles = NoRole;
+  for (Value operand : op->getOperands()) {
+    Operation *def = operand.getDefiningOp();
+    Operation *at =
+        def ? bodyOf(microbatchRepeat).findAncestorOpInBlock(*def) : nullptr;
+    if (!at || isa<ConstantOp, PartOp>(at))
+      continue;
+    roles |= at == forwardRepeat    ? StageRoles(LastRole)
+             : at == backwardRepeat ? StageRoles(FirstRole)
+                                    : rolesOf(at);
+  }
+  return roles;
+}
+
+/// The gradient of a weight that the first and the last stage have is a sum of
+/// what each of them makes, and each accumulates its own.
+void StageMap::findSpread() {
+  if (!backwardRepeat)
+    return;
+  for (Operation &op : bodyOf(microbatchRepeat))
+    if (rolesOfOperands(&op) == (FirstRole | LastRole) &&
+        (isSum(&op) || isa<UpdateOp>(op)))
+      spread.insert(&op);
+  for (auto part : bodyOf(microbatchRepeat).getOps<PartOp>())
+    if (llvm::any_of(part->getUsers(),
+                     [&](Operation *user) { return spread.contains(user); }))
+      spread.insert(part);
+}
+
 StageRoles StageMap::rolesOf(Operation *op) const {
   if (auto declare = dyn_cast<DeclareOp>(op))
     return rolesOf(declare.getResult());
@@ -94,27 +138,63 @@ StageRoles StageMap::rolesOf(Operation *op) const {
                       ? bodyOf(microbatchRepeat).findAncestorOpInBlock(*op)
                       : nullptr;
   if (!at)
-    return op == microbatchRepeat ? kAllRoles : rolesOfUpdate(op);
+    return outside.lookup(op).roles;
+  if (spread.contains(at))
+    return FirstRole | LastRole;
   bool isFirst = behindBackward.contains(at) || feedsForward.contains(at);
   return isFirst ? FirstRole : LastRole;
 }
 
-/// The stages whose gradients an operation behind the microbatches reads.
-StageRoles StageMap::rolesOfUpdate(Operation *op) const {
-  StageRoles roles = NoRole;
-  llvm::SetVector<Operation *> slice;
-  slice.insert(op);
-  for (size_t i = 0; i < slice.size(); ++i) {
-    if (auto part = dyn_cast<PartOp>(slice[i]))
-      if (auto declare = part.getSource().getDefiningOp<DeclareOp>();
-          declare && declare.getKind() == TensorKind::Gradient)
-        roles |= rolesOf(declare.getResult());
-    for (Value operand : slice[i]->getOperands())
-      if (Operation *def = operand.getDefiningOp();
-          def && !isa<DeclareOp, RepeatOp>(def))
-        slice.insert(def);
+StageMap::Share StageMap::shareOf(Value value) const {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result || isa<DeclareOp>(result.getOwner()))
+    return {rolesOf(value)};
+  if (auto repeat = dyn_cast<RepeatOp>(result.getOwner())) {
+    // Each stage adds up its own layers.
+    if (isLayers(repeat))
+      return {kAllRoles, /*isPartial=*/true};
+    if (repeat == microbatchRepeat)
+      return {rolesOf(bodyOf(repeat).getTerminator()->getOperand(
+          result.getResultNumber()))};
   }
-  return roles == NoRole ? kAllRoles : roles;
+  return outside.lookup(result.getOwner());
+}
+
+/// The stages that have all operands. A sum of what different stages have, and
+/// what collectives make of it, is itself spread over them.
+StageMap::Share StageMap::shareOf(Operation *op) const {
+  Share share;
+  for (Value operand : op->getOperands()) {
+    Share each = shareOf(operand);
+    share.roles &= each.roles;
+    share.isPartial |= each.isPartial;
+  }
+  bool isSpread = share.isPartial || share.roles == NoRole;
+  if (!isSpread)
+    return share;
+  share.isPartial = isSum(op);
+  if (share.isPartial || share.roles == NoRole)
+    share.roles = kAllRoles;
+  return share;
+}
+
+bool StageMap::isPartial(Operation *op) const {
+  if (passOf(op) != StagePass::Update)
+    return spread.contains(op);
+  return llvm::any_of(op->getResults(),
+                      [&](Value value) { return shareOf(value).isPartial; });
+}
+
+/// In program order: operands come first.
+void StageMap::findOutside() {
+  program->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == microbatchRepeat)
+      return WalkResult::skip();
+    if (op != program && !isa<DeclareOp>(op) && !isInLayers(op, pipeline))
+      outside[op] =
+          isLayers(dyn_cast<RepeatOp>(op)) ? Share{LayerRole} : shareOf(op);
+    return WalkResult::advance();
+  });
 }
 
 /// What is declared is where it is used in a microbatch; an optimizer's state
@@ -165,8 +245,18 @@ StagePass StageMap::passOf(Operation *op) const {
 SmallVector<DeclareOp> StageMap::sharedWeights() const {
   SmallVector<DeclareOp> shared;
   for (auto declare : declarationsOf(program))
-    if (declare.getKind() == TensorKind::Weight && !isStackedOverLayers(declare, pipeline) &&
+    if (declare.getKind() == TensorKind::Weight &&
+        !isStackedOverLayers(declare, pipeline) &&
         rolesOf(declare.getResult()) == (FirstRole | LastRole))
       shared.push_back(declare);
   return shared;
+}
+
+void shardc::markStages(ProgramOp program) {
+  StageMap map(program);
+  program.getBody().walk([&](Operation *op) {
+    bool isPartial = map.isPartial(op);
+    op->setAttr(kStage, StageAttr::get(op->getContext(), map.rolesOf(op),
+                                       map.passOf(op), isPartial));
+  });
 }

@@ -8,21 +8,6 @@
 
 namespace shardc {
 
-/// Stages that have an operation or a tensor: the first one (what stands before
-/// the pipeline's repeat), all (the layers), the last one (what stands behind).
-enum StageRole : uint8_t {
-  NoRole = 0,
-  FirstRole = 1,
-  LayerRole = 2,
-  LastRole = 4
-};
-using StageRoles = uint8_t;
-constexpr StageRoles kAllRoles = FirstRole | LayerRole | LastRole;
-
-/// When in a step a stage runs an operation. B makes the gradients that the
-/// stage before waits for, W those of weights.
-enum class StagePass : uint8_t { Forward, Backward, Weights, Update };
-
 /// The roles of one explicit program of a pipeline. A repeat's operations
 /// belong to all stages; others to the first stage if the forward repeat needs
 /// what they make, or they need what the backward repeat makes, and else to the
@@ -36,14 +21,22 @@ public:
   bool isLayers(shd::RepeatOp repeat) const {
     return repeat && repeat.getIndex() == pipeline.getIndex();
   }
-  StageRoles rolesOf(mlir::Operation *op) const;
-  StageRoles rolesOf(mlir::Value value) const;
-  StagePass passOf(mlir::Operation *op) const;
+  shd::StageRoles rolesOf(mlir::Operation *op) const;
+  shd::StageRoles rolesOf(mlir::Value value) const;
+  shd::StagePass passOf(mlir::Operation *op) const;
   shd::RepeatOp backward() const { return backwardRepeat; }
   /// Weights that the first and the last stage have.
   llvm::SmallVector<shd::DeclareOp> sharedWeights() const;
 
+  /// True if each stage that runs an operation makes a summand of its result.
+  bool isPartial(mlir::Operation *op) const;
+
 private:
+  /// The stages that have a value outside the microbatches.
+  struct Share {
+    shd::StageRoles roles = shd::kAllRoles;
+    bool isPartial = false;
+  };
   using Operations = llvm::DenseSet<mlir::Operation *>;
 
   void findRepeats();
@@ -51,7 +44,11 @@ private:
   void closeBackward(Operations &needed) const;
   void findNeeded();
   void findBehind();
-  StageRoles rolesOfUpdate(mlir::Operation *op) const;
+  void findSpread();
+  void findOutside();
+  shd::StageRoles rolesOfOperands(mlir::Operation *op) const;
+  Share shareOf(mlir::Value value) const;
+  Share shareOf(mlir::Operation *op) const;
 
   shd::ProgramOp program;
   shd::PipelineAttr pipeline;
@@ -63,6 +60,11 @@ private:
   /// those of the microbatch that the backward repeat needs.
   Operations givesGradient;
   mlir::Operation *firstBackward = nullptr;
+  /// Those of the microbatch that make a summand on the first and on the last
+  /// stage.
+  Operations spread;
+  /// By operation outside the microbatches.
+  llvm::DenseMap<mlir::Operation *, Share> outside;
 };
 
 } // namespace shardc

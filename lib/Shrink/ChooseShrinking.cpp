@@ -44,7 +44,7 @@ private:
   void visitPosition(Value table, int64_t dim, Value position);
   void addCombination(std::set<Combination> &to, int64_t whole, Parts parts);
   std::optional<Layout> layoutOf(Value value) const;
-  ExtentProblem problem(const Mesh &shrunk) const;
+  ExtentProblem problem(const Mesh &shrunk, const ShrinkOptions &options) const;
 
   Mesh mesh;
   /// The sets of axes that split an extent; empty: no axis does.
@@ -290,7 +290,8 @@ static void addPlacement(ShrinkableExtent &extent, const Mesh &mesh,
         std::max(extent.preferred, isDivided ? 2 * after : after + 1);
 }
 
-ExtentProblem ExtentUses::problem(const Mesh &shrunk) const {
+ExtentProblem ExtentUses::problem(const Mesh &shrunk,
+                                  const ShrinkOptions &options) const {
   ExtentProblem problem;
   std::map<int64_t, unsigned> numbers;
   for (const auto &[original, axes] : placements) {
@@ -299,6 +300,8 @@ ExtentProblem ExtentUses::problem(const Mesh &shrunk) const {
     extent.isCount = selectedByCount.count(original);
     for (AxisSet set : axes)
       addPlacement(extent, mesh, shrunk, set);
+    if (auto least = options.least.find(original); least != options.least.end())
+      extent.least = std::max(extent.least, least->second);
     if (extent.isCount)
       extent.preferred = extent.least;
     if (even.count(original))
@@ -344,14 +347,14 @@ static AxisSet smallerAxes(const Mesh &mesh, const Mesh &shrunk) {
 Shrinking ExtentUses::choose(const ShrinkOptions &options) const {
   AxisSet kept = 0;
   Mesh shrunk = shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
-  ShrunkExtents extents = solve(problem(shrunk));
+  ShrunkExtents extents = solve(problem(shrunk, options));
   // Keeping axes keeps extents legal: with all of them, any program is.
   while (AxisSet unmet = extents.unmetAxes & smallerAxes(mesh, shrunk)) {
     kept |= axisBit(llvm::countr_zero(unmet));
     shrunk = shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
-    extents = solve(problem(shrunk));
+    extents = solve(problem(shrunk, options));
   }
-  growSlots(extents, problem(shrunk));
+  growSlots(extents, problem(shrunk, options));
   Shrinking shrinking;
   for (const auto &[use, value] : llvm::zip_equal(placements, extents.values))
     shrinking.extents[use.first] = value;

@@ -142,6 +142,23 @@ static Json gradients(const Verification &verification) {
           {"wrong", std::move(wrong)}};
 }
 
+static Json stages(const Verification &verification) {
+  if (!verification.stages)
+    return nullptr;
+  const Verification::Stages &stages = *verification.stages;
+  double largest = 0;
+  for (const Verification::Result &result : stages.results)
+    largest = std::max(largest, result.largest.size);
+  return {{"stages", stages.number},
+          {"microbatches", stages.microbatches},
+          {"schedule", stages.order},
+          {"layers", stages.layers},
+          {"messages", stages.messages},
+          {"results", stages.results.size()},
+          {"largest_difference", number(largest)},
+          {"verified", stages.holds}};
+}
+
 void shardc::printVerificationJson(raw_ostream &os,
                                    const Verification &verification,
                                    StringRef file) {
@@ -157,6 +174,7 @@ void shardc::printVerificationJson(raw_ostream &os,
   object["mesh"] = {{"program", mesh(verification.fullMesh)},
                     {"run", mesh(verification.mesh)}};
   object["one_stage"] = verification.isOneStage;
+  object["stages"] = stages(verification);
   object["dims"] = dims(verification);
   object["operations"] = verification.operations;
   object["memory"] = memory(verification);

@@ -45,9 +45,9 @@ static void printFact(raw_ostream &os, StringRef label,
 
 static void printSizes(raw_ostream &os, const Verification &verification) {
   if (verification.isOneStage)
-    printFact(os, "pipeline",
-              {"one stage that has everything ran, one microbatch after the",
-               "other; the schedule of the stages was not executed"});
+    printFact(os, "one stage",
+              {"a stage that has everything ran, one microbatch after the",
+               "other: results, memory and gradients below are its own"});
   const Mesh &full = verification.fullMesh, &run = verification.mesh;
   if (!run.axes.empty())
     printFact(os, "mesh",
@@ -98,6 +98,28 @@ static void printResults(raw_ostream &os, const Verification &verification) {
     table.addRow(std::move(row));
   }
   table.print(os, /*colour=*/false);
+}
+
+/// The run of all stages; each result agrees, or an error names it.
+static void printStages(raw_ostream &os, const Verification &verification) {
+  if (!verification.stages)
+    return;
+  const Verification::Stages &stages = *verification.stages;
+  double largest = 0;
+  for (const Verification::Result &result : stages.results)
+    largest = std::max(largest, result.largest.size);
+  auto layers = llvm::map_to_vector(
+      stages.layers, [](int64_t each) { return std::to_string(each); });
+  printFact(os, "pipeline",
+            {formatDigits(stages.number) + " stages of " +
+                 llvm::join(layers, ", ") + " layers ran " +
+                 formatDigits(stages.microbatches) + " microbatches in the",
+             "order of " + stages.order + " and sent " +
+                 formatDigits(stages.messages) + " tensors:",
+             stages.holds ? "they compute what the unsharded step computes,"
+                          : "they do not compute what the unsharded step does,",
+             formatDigits(int64_t(stages.results.size())) +
+                 " results, largest difference " + scientific(largest)});
 }
 
 /// `all_gather`; `all_gather in chunks` where a ring moves chunks in its place.
@@ -230,6 +252,7 @@ void shardc::printVerification(raw_ostream &os,
       formatDigits(verification.operations) + " on each device, " +
           plural(int64_t(verification.run.collectives.size()), "collective") +
           " between them");
+  printStages(os, verification);
   printMemory(os, verification);
   printFlops(os, verification);
   printGradients(os, verification);
@@ -315,6 +338,13 @@ void shardc::emitDifferences(const Verification &verification) {
           << ", and of the forward program "
           << scientific6(*found->forwardLoss);
   }
+  if (verification.stages)
+    for (const Verification::Result &result : verification.stages->results)
+      if (result.differs)
+        emitError(result.loc)
+            << result.kindName() << " '" << result.name
+            << "' of the pipeline's stages differs: "
+            << describe(Devices(verification.stages->mesh), result.largest);
   for (const Verification::Result &result : verification.results) {
     if (!result.differs)
       continue;

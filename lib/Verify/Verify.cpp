@@ -1,6 +1,6 @@
 //===- Verify.cpp - Proof of a plan by execution --------------------------===//
 
-#include "shardc/Verify/Verify.h"
+#include "Detail.h"
 #include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Schedule/Memory.h"
@@ -110,6 +110,10 @@ std::vector<Verification::Dim> dimsOf(shd::ProgramOp program) {
   return dims;
 }
 
+bool differs(const Difference &difference) {
+  return difference.size > kVerifyTolerance;
+}
+
 class Verifier {
 public:
   Verifier(shd::ProgramOp whole, spmd::ProgramOp device,
@@ -120,32 +124,20 @@ public:
     result.options = options;
     result.mesh = result.fullMesh = shd::toMesh(device.getMeshAttr());
     result.dims = dimsOf(whole);
-    for (auto declare : whole.getBody().getOps<shd::DeclareOp>())
-      stacked[declare.getSym()] = declare.getStacked();
   }
 
   FailureOr<Verification> verify();
 
 private:
   RunOptions runOptions() const;
-  LogicalResult compareResults(const RunResult &whole);
-  void compareResult(const RunResult::Final &expected,
-                     const RunResult::Final &found);
   LogicalResult checkStep(const RunResult &expected);
   LogicalResult findFirst();
   void findPartners();
   OpResult partnerOf(OpResult ofDevice) const;
-  bool differs(const Difference &difference) const {
-    return difference.size > kVerifyTolerance;
-  }
-
   shd::ProgramOp whole;
   spmd::ProgramOp device;
   /// The program that was differentiated; may be null.
   shd::ProgramOp forward;
-  /// In the whole program; a tensor of the forward program has the same
-  /// elements, though it may be stacked there along fewer repeats.
-  llvm::StringMap<unsigned> stacked;
   const VerifyOptions &options;
   /// The schedule of the device's program; may be null.
   const RunSchedule *schedule;
@@ -156,19 +148,11 @@ private:
 };
 
 RunOptions Verifier::runOptions() const {
-  RunOptions run;
-  run.positions = PositionPolicy::Wrap;
-  run.roundToDeclared = options.roundToDeclared;
-  run.declared = [this](DeclaredTensor tensor) {
-    if (auto known = stacked.find(tensor.name); known != stacked.end())
-      tensor.stacked = known->second;
-    return randomTensor(tensor, options.seed);
-  };
-  return run;
+  return shardc::detail::inputsOf(whole, options);
 }
 
-void Verifier::compareResult(const RunResult::Final &expected,
-                             const RunResult::Final &found) {
+void compareResult(const RunResult::Final &expected,
+                   const RunResult::Final &found, Verification &result) {
   auto entry = llvm::find_if(result.results, [&](const auto &known) {
     return known.name == found.name && known.kind == found.kind;
   });
@@ -185,26 +169,52 @@ void Verifier::compareResult(const RunResult::Final &expected,
       wanted.getReals(), [](double value) { return std::isnan(value); });
   if (difference.size > entry->largest.size)
     entry->largest = std::move(difference);
-  entry->differs = !options.roundToDeclared && differs(entry->largest);
+  entry->differs = !result.options.roundToDeclared && differs(entry->largest);
   result.holds &= !entry->differs;
 }
 
-LogicalResult Verifier::compareResults(const RunResult &expected) {
+} // namespace
+
+RunOptions shardc::detail::inputsOf(shd::ProgramOp whole,
+                                    const VerifyOptions &options) {
+  // A tensor of the forward program has the same elements, though it may be
+  // stacked there along fewer repeats.
+  llvm::StringMap<unsigned> stacked;
+  for (auto declare : whole.getBody().getOps<shd::DeclareOp>())
+    stacked[declare.getSym()] = declare.getStacked();
+  RunOptions run;
+  run.positions = PositionPolicy::Wrap;
+  run.roundToDeclared = options.roundToDeclared;
+  run.declared = [stacked, seed = options.seed](DeclaredTensor tensor) {
+    if (auto known = stacked.find(tensor.name); known != stacked.end())
+      tensor.stacked = known->second;
+    return randomTensor(tensor, seed);
+  };
+  return run;
+}
+
+LogicalResult shardc::detail::compareResults(const RunResult &expected,
+                                             Verification &result) {
   for (const RunResult::Final &wanted : expected.finals) {
-    auto found = llvm::find_if(result.run.finals, [&](const auto &final) {
-      return final.name == wanted.name && final.kind == wanted.kind &&
-             final.iterations == wanted.iterations;
-    });
-    if (found == result.run.finals.end())
+    bool isMade = false;
+    for (const RunResult::Final &found : result.run.finals) {
+      if (found.name != wanted.name || found.kind != wanted.kind ||
+          found.iterations != wanted.iterations)
+        continue;
+      compareResult(wanted, found, result);
+      isMade = true;
+    }
+    if (!isMade)
       return emitError(wanted.loc)
              << (wanted.kind ? shd::stringifyTensorKind(*wanted.kind)
                              : "output")
              << " '" << wanted.name
              << "' is not made by the program of the devices";
-    compareResult(wanted, *found);
   }
   return success();
 }
+
+namespace {
 
 int64_t countOperations(Operation *program) {
   int64_t count = 0;
@@ -355,7 +365,7 @@ FailureOr<Verification> Verifier::verify() {
       failed(checkStep(*expected)))
     return failure();
   result.operations = int64_t(countOperations(device));
-  if (failed(compareResults(*expected)) ||
+  if (failed(shardc::detail::compareResults(*expected, result)) ||
       (!result.holds && failed(findFirst())))
     return failure();
   return std::move(result);
@@ -555,5 +565,18 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported,
   // What rings take in place of collectives is not modelled.
   options.schedule = scheduled->matmuls.empty() ? &scheduled->issues : nullptr;
   options.forward = compilation.forward();
-  return verifyPlan(imported, compilation.module(), options);
+  FailureOr<Verification> result =
+      verifyPlan(imported, compilation.module(), options);
+  if (failed(result) || !result->isOneStage)
+    return result;
+  const StagePlan *stages = compilation.stages();
+  if (!stages)
+    return failure();
+  FailureOr<Verification::Stages> ran = shardc::detail::verifyStages(
+      imported, compilation.module(), *stages, options);
+  if (failed(ran))
+    return failure();
+  result->holds &= ran->holds;
+  result->stages = std::move(*ran);
+  return result;
 }

@@ -36,7 +36,9 @@ void buildLoweringPipeline(mlir::OpPassManager &manager);
 
 /// Turns an explicit plan into the program of one device; what is marked as a
 /// collective matmul (markCollectiveMatmuls) runs in chunks.
-void buildSpmdPipeline(mlir::OpPassManager &manager);
+void buildSpmdPipeline(mlir::OpPassManager &manager,
+                       llvm::ArrayRef<int64_t> layers = {},
+                       llvm::StringRef order = {});
 
 } // namespace shardc
 

@@ -93,6 +93,8 @@ struct RunResult {
 
   /// The most bytes that each device held at once, if measured.
   llvm::SmallVector<int64_t, 4> peak;
+  /// Tensors that stages of a pipeline sent each other.
+  int64_t messages = 0;
 };
 
 /// Runs a program without shardings on one device. Errors are emitted where
@@ -104,6 +106,14 @@ mlir::FailureOr<RunResult> interpret(shd::ProgramOp program,
 /// memory of its own.
 mlir::FailureOr<RunResult> interpret(spmd::ProgramOp program,
                                      const RunOptions &options);
+
+/// Runs all stages of a pipeline, each on devices of its own, in the order of
+/// its schedule: the programs that spmd-split-stages made of one. Declared
+/// tensors are those of all layers. Of what several stages write, each one's is
+/// among the results.
+mlir::FailureOr<RunResult>
+interpretStages(llvm::ArrayRef<spmd::ProgramOp> programs,
+                const RunOptions &options);
 
 } // namespace shardc
 

@@ -63,6 +63,10 @@ struct StagePlan {
   const MemoryProfile &worstMemory() const { return stages[fullest].memory; }
 };
 
+/// Layers of each virtual stage, in the order in which a microbatch visits them:
+/// chunk 0 of every stage, then chunk 1, and so on.
+llvm::SmallVector<int64_t> layersOf(const StagePlan &plan);
+
 /// Runs an explicit and scheduled program in its stages. Of the orders that the
 /// program leaves open it takes the fastest whose every stage fits in
 /// `memoryLimit` (none: what the machine has), or else that of the least
@@ -71,6 +75,10 @@ std::optional<StagePlan>
 planStages(shd::ProgramOp program, const CollectiveModel &model,
            const ScheduledProgram &scheduled,
            std::optional<int64_t> memoryLimit = std::nullopt);
+
+/// Says on each operation of an explicit program which stages run it, and when:
+/// `shd.stage`.
+void markStages(shd::ProgramOp program);
 
 } // namespace shardc
 

@@ -19,6 +19,8 @@ struct ShrinkOptions {
   /// Mesh axes are at most this large, and at least 2 if they were: a plan over
   /// an axis of size 1 would have no collectives there.
   int64_t maxAxis = 2;
+  /// Extents that stay at least so large: the small one for each.
+  std::map<int64_t, int64_t> least;
 };
 
 struct Shrinking {

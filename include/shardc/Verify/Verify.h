@@ -48,7 +48,8 @@ struct Difference {
 
 struct Verification {
   VerifyOptions options;
-  /// Of a pipeline: a stage that has everything ran, in place of all stages.
+  /// Of a pipeline: the account of memory, FLOPs and gradients is that of a
+  /// stage that has everything, which ran one microbatch after the other.
   bool isOneStage = false;
   /// The program's, and that on which it ran.
   Mesh fullMesh, mesh;
@@ -129,6 +130,21 @@ struct Verification {
     bool lossDiffers = false;
   };
   std::optional<Gradients> gradients;
+  /// All stages of a pipeline, in the order of the schedule, against the
+  /// unsharded step with the layers of all stages.
+  struct Stages {
+    int64_t number = 1, microbatches = 1;
+    /// The devices of one stage.
+    Mesh mesh;
+    std::string order;
+    /// Of each virtual stage.
+    llvm::SmallVector<int64_t> layers;
+    /// Tensors that stages sent each other.
+    int64_t messages = 0;
+    std::vector<Result> results;
+    bool holds = true;
+  };
+  std::optional<Stages> stages;
   /// Picks of experts in the unsharded forward pass, and those dropped for want
   /// of a slot; nothing without experts.
   std::optional<shd::PickCount> picks;

@@ -51,15 +51,22 @@ protected:
 /// True for attributes that say more of an operation than what it computes,
 /// without prices and what only planning needed.
 bool isKept(NamedAttribute attribute) {
-  return llvm::is_contained({shd::kName, shd::kInverseOf, shd::kExact,
-                             shd::kTemporary, shd::kGroup, shd::kOperand,
-                             shd::kIndices, shd::kPrologues, shd::kCopy,
-                             shd::kStore, shd::kRing, shd::kChunks},
-                            attribute.getName());
+  return llvm::is_contained(
+      {shd::kName, shd::kInverseOf, shd::kExact, shd::kTemporary, shd::kGroup,
+       shd::kOperand, shd::kIndices, shd::kPrologues, shd::kCopy, shd::kStore,
+       shd::kRing, shd::kChunks, shd::kStage},
+      attribute.getName());
 }
 
 SmallVector<NamedAttribute> keptAttributes(Operation *op) {
   return llvm::filter_to_vector(op->getDiscardableAttrs(), isKept);
+}
+
+/// Of what gives a program its structure, the stages are kept.
+template <typename Op> Op keepStage(Op to, Operation *from) {
+  if (auto stage = from->getAttr(shd::kStage))
+    to->setAttr(shd::kStage, stage);
+  return to;
 }
 
 struct ConvertProgram : Pattern<shd::ProgramOp> {
@@ -68,8 +75,9 @@ struct ConvertProgram : Pattern<shd::ProgramOp> {
   LogicalResult
   matchAndRewrite(shd::ProgramOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    auto program = spmd::ProgramOp::create(rewriter, op.getLoc(),
-                                           op.getSymAttr(), op.getMeshAttr());
+    auto program = spmd::ProgramOp::create(
+        rewriter, op.getLoc(), op.getSymAttr(), op.getMeshAttr(),
+        op.getPipelineAttr(), spmd::StageProgramAttr());
     rewriter.inlineRegionBefore(op.getBody(), program.getBody(),
                                 program.getBody().end());
     rewriter.eraseOp(op);
@@ -83,10 +91,11 @@ struct ConvertDeclare : Pattern<shd::DeclareOp> {
   LogicalResult
   matchAndRewrite(shd::DeclareOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<spmd::ParameterOp>(
-        op, spmd::localType(types().mesh(), op.getType()), op.getKindAttr(),
-        op.getSymAttr(), op.getIndicesAttr(), TypeAttr::get(op.getType()),
-        op.getStackedAttr(), op.getOfAttr());
+    auto parameter = spmd::ParameterOp::create(
+        rewriter, op.getLoc(), spmd::localType(types().mesh(), op.getType()),
+        op.getKindAttr(), op.getSymAttr(), op.getIndicesAttr(),
+        TypeAttr::get(op.getType()), op.getStackedAttr(), op.getOfAttr());
+    rewriter.replaceOp(op, keepStage(parameter, op));
     return success();
   }
 };
@@ -97,9 +106,10 @@ struct ConvertOutput : Pattern<shd::OutputOp> {
   LogicalResult
   matchAndRewrite(shd::OutputOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<spmd::OutputOp>(
-        op, op.getSymAttr(), adaptor.getValue(), op.getIndicesAttr(),
-        TypeAttr::get(op.getValue().getType()));
+    auto output = spmd::OutputOp::create(
+        rewriter, op.getLoc(), op.getSymAttr(), adaptor.getValue(),
+        op.getIndicesAttr(), TypeAttr::get(op.getValue().getType()));
+    rewriter.replaceOp(op, keepStage(output, op));
     return success();
   }
 };
@@ -110,8 +120,10 @@ struct ConvertUpdate : Pattern<shd::UpdateOp> {
   LogicalResult
   matchAndRewrite(shd::UpdateOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<spmd::UpdateOp>(
-        op, adaptor.getValue(), adaptor.getState(), adaptor.getAt());
+    auto update =
+        spmd::UpdateOp::create(rewriter, op.getLoc(), adaptor.getValue(),
+                               adaptor.getState(), adaptor.getAt());
+    rewriter.replaceOp(op, keepStage(update, op));
     return success();
   }
 };
@@ -132,7 +144,7 @@ struct ConvertRepeat : Pattern<shd::RepeatOp> {
                                 repeat.getBody().end());
     if (failed(rewriter.convertRegionTypes(&repeat.getBody(), types())))
       return failure();
-    rewriter.replaceOp(op, repeat.getResults());
+    rewriter.replaceOp(op, keepStage(repeat, op).getResults());
     return success();
   }
 };

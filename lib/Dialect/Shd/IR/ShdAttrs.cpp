@@ -162,6 +162,45 @@ LogicalResult PipelineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+static constexpr std::pair<StageRole, StringLiteral> kRoleNames[] = {
+    {FirstRole, "first"}, {LayerRole, "layers"}, {LastRole, "last"}};
+
+Attribute StageAttr::parse(AsmParser &parser, Type) {
+  SMLoc location = parser.getCurrentLocation();
+  if (parser.parseLess())
+    return {};
+  unsigned roles = NoRole;
+  for (auto [role, name] : kRoleNames)
+    if (succeeded(parser.parseOptionalKeyword(name)))
+      roles |= role;
+  FailureOr<StagePass> pass = failure();
+  if (parser.parseColon() ||
+      failed(pass = FieldParser<StagePass>::parse(parser)))
+    return {};
+  bool isPartial = succeeded(parser.parseOptionalKeyword("partial"));
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<StageAttr>(location, parser.getContext(), roles,
+                                      *pass, isPartial);
+}
+
+void StageAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  for (auto [role, name] : kRoleNames)
+    if (getRoles() & role)
+      printer << name << " ";
+  printer << ": " << stringifyStagePass(getPass())
+          << (getPartial() ? " partial>" : ">");
+}
+
+LogicalResult StageAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                unsigned roles, StagePass, bool) {
+  // G1
+  if (roles == NoRole || (roles & ~kAllRoles))
+    return emitError() << "at least one stage must have an operation";
+  return success();
+}
+
 Attribute MeshAttr::parse(AsmParser &parser, Type) {
   SMLoc location = parser.getCurrentLocation();
   SmallVector<MeshAxisAttr> axes;

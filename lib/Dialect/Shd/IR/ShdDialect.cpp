@@ -507,6 +507,7 @@ struct AttributeForm {
 static const AttributeForm attributeForms[] = {
     {kTemporary, isKind<UnitAttr>, "a unit attribute"},
     {kPhase, isKind<PhaseAttr>, "a phase"},
+    {kStage, isKind<StageAttr>, "the stages and the pass of an operation"},
     {kInFlight, isChunkNumber, "an integer of at least 1"},
     {kGroup, isKind<GroupAttr>, "a part of a fusion group"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},

@@ -48,6 +48,21 @@ LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                      << name << "' has " << extent;
 }
 
+LogicalResult
+StageProgramAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                         ArrayRef<int64_t> numbers, int64_t of, StringRef index,
+                         int64_t layers, StringRef) {
+  // T1
+  auto isStage = [&](int64_t number) { return number >= 0 && number < of; };
+  if (numbers.empty() || !llvm::all_of(numbers, isStage))
+    return emitError() << "a program must be of virtual stages from 0 to "
+                       << of - 1;
+  if (layers < 1)
+    return emitError() << "a stage must hold at least one layer of '" << index
+                       << "', but holds " << layers;
+  return success();
+}
+
 void SpmdDialect::registerAttributes() {
   addAttributes<
 #define GET_ATTRDEF_LIST

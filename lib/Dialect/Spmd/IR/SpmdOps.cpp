@@ -11,6 +11,18 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::spmd;
 
+ParseResult spmd::parseDirection(OpAsmParser &parser, UnitAttr &backward) {
+  if (succeeded(parser.parseOptionalKeyword("forward")))
+    return success();
+  backward = parser.getBuilder().getUnitAttr();
+  return parser.parseKeyword("backward");
+}
+
+void spmd::printDirection(OpAsmPrinter &printer, Operation *,
+                          UnitAttr backward) {
+  printer << (backward ? "backward" : "forward");
+}
+
 #define GET_OP_CLASSES
 #include "shardc/Dialect/Spmd/IR/SpmdOps.cpp.inc"
 

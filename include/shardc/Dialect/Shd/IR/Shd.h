@@ -42,6 +42,17 @@ struct Real {
 inline llvm::hash_code hash_value(const Real &real) {
   return llvm::hash_value(real.bits());
 }
+
+/// Stages of a pipeline: the first one, which has what stands before the
+/// layers; all, which have layers; the last one, which has what stands behind.
+enum StageRole : uint8_t {
+  NoRole = 0,
+  FirstRole = 1,
+  LayerRole = 2,
+  LastRole = 4
+};
+using StageRoles = uint8_t;
+constexpr StageRoles kAllRoles = FirstRole | LayerRole | LastRole;
 } // namespace shardc::shd
 
 #include "shardc/Dialect/Shd/IR/ShdDialect.h.inc"
@@ -139,6 +150,9 @@ inline constexpr llvm::StringLiteral kStore = "shd.store";
 /// The phase of a training step that an operation belongs to; without, the
 /// forward pass.
 inline constexpr llvm::StringLiteral kPhase = "shd.phase";
+/// In the program of a stage that has everything: the stages that run an
+/// operation, and when (StageAttr).
+inline constexpr llvm::StringLiteral kStage = "shd.stage";
 /// On collectives: the name of the tensor that moves, and of its indices.
 inline constexpr llvm::StringLiteral kOperand = "shd.operand";
 inline constexpr llvm::StringLiteral kIndices = "shd.indices";

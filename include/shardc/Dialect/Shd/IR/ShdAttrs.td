@@ -221,4 +221,24 @@ def Shd_PipelineAttr : Shd_Attr<"Pipeline", "pipeline"> {
   let genVerifyDecl = 1;
 }
 
+def Shd_StageAttr : Shd_Attr<"Stage", "stage"> {
+  let summary = "The stages of a pipeline that run an operation, and when";
+  let description = [{
+    `#shd.stage<first layers : forward>`. `first`, `layers` and `last` are roles
+    of stages: the first stage has what stands before the layers, every stage
+    has layers, the last one has what stands behind them. The pass is `forward`
+    (F), `backward` (B: gradients of activations), `weights` (W: gradients of
+    weights), or `update` for what runs once in a step, outside the repeat over
+    microbatches. With `partial` the sum over all stages of what they have is
+    the value.
+
+    **Constraints:**
+    - (G1) At least one stage has the operation.
+  }];
+  let parameters = (ins "unsigned":$roles, "::shardc::shd::StagePass":$pass,
+    DefaultValuedParameter<"bool", "false">:$partial);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 #endif // SHARDC_DIALECT_SHD_IR_SHDATTRS_TD

@@ -79,6 +79,13 @@ def Shd_Phase : Shd_Enum<"Phase", "the part of a training step", [
   I32EnumAttrCase<"Update", 3, "update">]>;
 def Shd_PhaseAttr : EnumAttr<Shd_Dialect, Shd_Phase, "phase">;
 
+def Shd_StagePass : Shd_Enum<"StagePass",
+    "the item of a pipeline's schedule that runs an operation", [
+  I32EnumAttrCase<"Forward", 0, "forward">,
+  I32EnumAttrCase<"Backward", 1, "backward">,
+  I32EnumAttrCase<"Weights", 2, "weights">,
+  I32EnumAttrCase<"Update", 3, "update">]>;
+
 def Shd_Combination : Shd_Enum<"Combination",
     "what an all_reduce does with the contributions of devices", [
   I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">,

@@ -31,6 +31,12 @@ Mesh meshOf(mlir::Operation *op);
 bool isCollective(mlir::Operation *op);
 CollectiveKind collectiveKind(mlir::Operation *op);
 
+/// `forward`, or `backward`: `custom<Direction>` of a format.
+mlir::ParseResult parseDirection(mlir::OpAsmParser &parser,
+                                 mlir::UnitAttr &backward);
+void printDirection(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                    mlir::UnitAttr backward);
+
 namespace detail {
 /// Verifies that `local` is a device's part of `global`, whose sharding is
 /// closed and of the mesh.

@@ -24,4 +24,31 @@ def Spmd_ShardAttr : AttrDef<Spmd_Dialect, "Shard"> {
   let genVerifyDecl = 1;
 }
 
+def Spmd_StageProgramAttr : AttrDef<Spmd_Dialect, "StageProgram"> {
+  let mnemonic = "stages";
+  let summary = "The stages of a pipeline that run a program";
+  let description = [{
+    `<[1, 2] of 4, layers "L" = 7, order "1f1b">`: the program of virtual stages 1
+    and 2 of 4, each of which holds 7 layers. With p stages, virtual stage n is
+    chunk n / p of stage n mod p. Each microbatch visits the virtual stages in
+    their order.
+
+    A stage does not run the repeat over microbatches from end to end: in the
+    items of `order` it runs, of one iteration, the operations whose
+    `shd.stage` names the item's pass.
+
+    **Constraints:**
+    - (T1) There is at least one stage and one layer, and no stage is beyond the
+      last one.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$numbers, "int64_t":$of,
+    StringRefParameter<"the repeat's index">:$index, "int64_t":$layers,
+    StringRefParameter<"the schedule">:$order);
+  let assemblyFormat = [{
+    `<` `[` $numbers `]` `of` $of `,` `layers` $index `=` $layers `,` `order`
+    $order `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 #endif // SHARDC_DIALECT_SPMD_IR_SPMDATTRS_TD

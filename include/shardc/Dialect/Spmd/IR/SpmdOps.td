@@ -42,11 +42,18 @@ def Spmd_ProgramOp : Spmd_Op<"program",
     ```
     Every device runs it on tensors of its own, in order. Devices are numbered by
     their coordinates on the mesh, the last axis innermost.
+
+    With `pipeline`, it is the program of a stage that has everything. With
+    `stages`, after `spmd-split-stages`, it is that of the devices of those
+    stages, and the module has one program for each kind of stage.
   }];
-  let arguments = (ins StrAttr:$sym, OptionalAttr<Shd_MeshAttr>:$mesh);
+  let arguments = (ins StrAttr:$sym, OptionalAttr<Shd_MeshAttr>:$mesh,
+    OptionalAttr<Shd_PipelineAttr>:$pipeline,
+    OptionalAttr<Spmd_StageProgramAttr>:$stages);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym (`mesh` $mesh^)? attr-dict-with-keyword $body
+    $sym (`mesh` $mesh^)? (`pipeline` $pipeline^)? (`stages` $stages^)?
+    attr-dict-with-keyword $body
   }];
 }
 
@@ -191,6 +198,64 @@ def Spmd_AllReduceOp : Spmd_ValueOp<"all_reduce", [Pure]> {
   let assemblyFormat = [{ `` custom<Combination>($combination) $input `over` $axes `of` $from `to` $to
     attr-dict `:` type($input) `->` type($result) }];
   let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Pipelines
+//===----------------------------------------------------------------------===//
+
+def Spmd_SendOp : Spmd_Op<"send", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Gives a tensor to the next stage, or to the one before";
+  let description = [{
+    `spmd.send %x forward 0 : tensor<4x8xbf16>`: each device gives its tensor to
+    the one of the next virtual stage that has the same other coordinates;
+    `backward`, to that of the virtual stage before. The number tells apart what
+    one pass sends. A `spmd.receive` of the same microbatch, direction and number
+    takes it.
+
+    **Constraints:**
+    - (Q1) The number is at least 0.
+  }];
+  let arguments = (ins Shd_Tensor:$value, UnitAttr:$backward,
+    ConfinedAttr<I64Attr, [IntNonNegative]>:$number);
+  let assemblyFormat = [{ $value custom<Direction>($backward) $number attr-dict `:`
+    type($value) }];
+}
+
+def Spmd_ReceiveOp : Spmd_ValueOp<"receive", [MemoryEffects<[MemRead]>]> {
+  let summary = "Takes the tensor that the stage before, or behind, has sent";
+  let description = [{
+    `%x = spmd.receive forward 0 : tensor<4x8xbf16>` waits for what the virtual
+    stage before has sent `forward` under this number for the same microbatch;
+    `backward`, for what the one behind has.
+
+    **Constraints:**
+    - (Q1) The number is at least 0.
+  }];
+  let arguments = (ins UnitAttr:$backward,
+    ConfinedAttr<I64Attr, [IntNonNegative]>:$number);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ custom<Direction>($backward) $number attr-dict `:`
+    type($result) }];
+}
+
+def Spmd_SumStagesOp : Spmd_ValueOp<"sum_stages",
+    [HasParent<"ProgramOp">, MemoryEffects<[MemWrite]>,
+     AllTypesMatch<["input", "result"]>]> {
+  let summary = "Adds up what the stages of a pipeline have";
+  let description = [{
+    `spmd.sum_stages %x 0 : tensor<f32>`: all virtual stages whose program has
+    this number give a tensor, and each gets the sum: the gradient of a weight
+    that the first and the last stage have, or the norm of all gradients.
+    Devices with the same other coordinates form a group.
+
+    **Constraints:**
+    - (Q1) The number is at least 0.
+  }];
+  let arguments = (ins Shd_Tensor:$input,
+    ConfinedAttr<I64Attr, [IntNonNegative]>:$number);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = "$input $number attr-dict `:` type($result)";
 }
 
 //===----------------------------------------------------------------------===//

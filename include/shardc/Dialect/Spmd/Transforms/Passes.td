@@ -32,4 +32,30 @@ def SpmdDecomposeMatmuls
   let dependentDialects = ["::shardc::shd::ShdDialect"];
 }
 
+def SpmdSplitStages : Pass<"spmd-split-stages", "::mlir::ModuleOp"> {
+  let summary = "One program for each kind of pipeline stage";
+  let description = [{
+    The program of a stage that has everything becomes those of its stages. The
+    first one has what stands before the layers, the last one what stands behind
+    them, each as many layers as `layers` says. Activations and their gradients
+    move in `spmd.send` and `spmd.receive`. The gradients of a weight that the
+    first and the last stage have are added up (`spmd.sum_stages`), and so is
+    the norm of all gradients.
+
+    Virtual stages with the same operations and as many layers share a program.
+    `layers` lists the virtual stages in the order in which a microbatch visits
+    them.
+
+    Run it after `convert-shd-to-spmd`, on operations with `shd.stage`. A value
+    that one stage makes and another one reads, other than what layers carry, is
+    an error.
+  }];
+  let options = [
+    ListOption<"layers", "layers", "int64_t",
+               "Layers of each virtual stage">,
+    Option<"order", "order", "std::string", "\"1f1b\"",
+           "The schedule, as the train block writes it">];
+  let dependentDialects = ["::shardc::shd::ShdDialect"];
+}
+
 #endif // SHARDC_DIALECT_SPMD_TRANSFORMS_PASSES_TD

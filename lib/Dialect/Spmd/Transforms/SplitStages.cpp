@@ -1,0 +1,436 @@
+//===- SplitStages.cpp - spmd-split-stages ----------------------*- C++ -*-===//
+//
+// The program of a stage that has everything becomes one program for each kind
+// of virtual stage: the operations of its roles, its number of layers, and
+// messages in place of what other stages make.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "shardc/Cost/PipelineSchedule.h"
+#include "shardc/Dialect/Spmd/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace shardc::spmd {
+#define GEN_PASS_DEF_SPMDSPLITSTAGES
+#include "shardc/Dialect/Spmd/Transforms/Passes.h.inc"
+
+namespace {
+using shd::StageRoles;
+
+Block &bodyOf(shd::RepeatOp repeat) { return repeat.getBody().front(); }
+
+shd::StageAttr stageOf(Operation *op) {
+  return op->getAttrOfType<shd::StageAttr>(shd::kStage);
+}
+
+StageRoles rolesOf(Operation *op) {
+  shd::StageAttr stage = stageOf(op);
+  return stage ? stage.getRoles() : shd::kAllRoles;
+}
+
+bool isPartial(Operation *op) {
+  shd::StageAttr stage = op ? stageOf(op) : shd::StageAttr();
+  return stage && stage.getPartial();
+}
+bool isPartial(Value value) { return isPartial(value.getDefiningOp()); }
+
+/// The stage whose summand a value is, if several have it.
+StageRoles ownerOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  StageRoles roles = op ? rolesOf(op) : shd::kAllRoles;
+  return (roles & shd::FirstRole) ? shd::FirstRole : roles;
+}
+
+/// The parts of the program of a stage that has everything.
+struct Parts {
+  Parts(ProgramOp program, StringRef index);
+
+  bool isLayers(Operation *op) const {
+    auto repeat = dyn_cast<shd::RepeatOp>(op);
+    return repeat && repeat.getIndex() == index;
+  }
+
+  ProgramOp program;
+  StringRef index;
+  shd::RepeatOp microbatches, forward, backward;
+};
+
+Parts::Parts(ProgramOp program, StringRef index)
+    : program(program), index(index) {
+  program->walk([&](shd::RepeatOp repeat) {
+    auto outer = dyn_cast<shd::RepeatOp>(repeat->getParentOp());
+    if (!outer || repeat.getIndex() != index)
+      return;
+    microbatches = outer;
+    (repeat.getReverse() ? backward : forward) = repeat;
+  });
+}
+
+/// Gradients of a weight that the first and the last stage have, where the
+/// update reads them: each stage has those of its own use.
+SmallVector<shd::PartOp> sharedGradients(Parts &parts) {
+  SmallVector<shd::PartOp> found;
+  for (auto part : parts.program.getBody().getOps<shd::PartOp>()) {
+    auto parameter = part.getSource().getDefiningOp<ParameterOp>();
+    if (parameter && parameter.getKind() == shd::TensorKind::Gradient &&
+        rolesOf(parameter) == (shd::FirstRole | shd::LastRole))
+      found.push_back(part);
+  }
+  return found;
+}
+
+/// Operands that need the sum of what all stages have.
+SmallVector<OpOperand *> partialUses(Parts &parts) {
+  SmallVector<OpOperand *> found;
+  for (Operation &op : parts.program.getBody().front()) {
+    bool keeps = parts.isLayers(&op) || isPartial(&op);
+    if (keeps || &op == parts.microbatches)
+      continue;
+    for (OpOperand &use : op.getOpOperands())
+      if (isPartial(use.get()))
+        found.push_back(&use);
+  }
+  return found;
+}
+
+/// True for what any stage may have: what nothing reads is erased later.
+bool isForAll(Operation *op) {
+  return isa<ParameterOp, shd::PartOp, shd::ConstantOp>(op) ||
+         op->hasTrait<OpTrait::IsTerminator>();
+}
+
+/// Builds the program of virtual stages with these roles and so many layers.
+class Splitter {
+public:
+  Splitter(ProgramOp whole, StringRef index, StageRoles roles, int64_t layers)
+      : parts(cast<ProgramOp>(whole->clone()), index), roles(roles),
+        layers(layers), builder(whole.getContext()) {}
+
+  FailureOr<ProgramOp> run();
+
+private:
+  bool has(StageRoles those) const { return roles & those; }
+  void receive(shd::RepeatOp repeat, bool backward);
+  void send(shd::RepeatOp repeat, bool backward);
+  void exchange();
+  void sumShared();
+  void addPartial(Operation *op);
+  Value summand(Value value);
+  Value zeroBefore(Operation *op, Type type);
+  void sumPartial();
+  void addSpread();
+  void keepCarried();
+  LogicalResult eraseOthers();
+  void holdLayers();
+  void eraseDead();
+  void dropMarks();
+
+  Parts parts;
+  StageRoles roles;
+  int64_t layers;
+  OpBuilder builder;
+  /// Partial values to which no stage of this kind adds.
+  llvm::DenseSet<Value> absent;
+};
+
+void Splitter::receive(shd::RepeatOp repeat, bool backward) {
+  builder.setInsertionPoint(repeat);
+  for (auto [number, init] : llvm::enumerate(repeat.getInitsMutable())) {
+    auto receive = ReceiveOp::create(builder, repeat.getLoc(),
+                                     init.get().getType(), backward, number);
+    receive->setAttr(shd::kStage, stageOf(repeat));
+    if (Attribute name = shd::getResultAttr(
+            cast<OpResult>(repeat.getResult(number)), shd::kName))
+      shd::setResultAttr(receive->getResult(0), shd::kName, name);
+    init.set(receive);
+  }
+}
+
+void Splitter::send(shd::RepeatOp repeat, bool backward) {
+  builder.setInsertionPointAfter(repeat);
+  for (auto [number, result] : llvm::enumerate(repeat.getResults())) {
+    auto send =
+        SendOp::create(builder, repeat.getLoc(), result, backward, number);
+    send->setAttr(shd::kStage, stageOf(repeat));
+  }
+}
+
+/// Activations come from the stage before and go to the next one, gradients the
+/// other way.
+void Splitter::exchange() {
+  if (!has(shd::FirstRole))
+    receive(parts.forward, /*backward=*/false);
+  if (!has(shd::LastRole))
+    send(parts.forward, /*backward=*/false);
+  if (!parts.backward)
+    return;
+  if (!has(shd::LastRole))
+    receive(parts.backward, /*backward=*/true);
+  if (!has(shd::FirstRole))
+    send(parts.backward, /*backward=*/true);
+}
+
+Value Splitter::zeroBefore(Operation *op, Type type) {
+  builder.setInsertionPoint(op);
+  auto tensor = cast<RankedTensorType>(type);
+  return shd::ConstantOp::create(
+      builder, op->getLoc(), tensor,
+      DenseElementsAttr::get(
+          tensor, Attribute(builder.getFloatAttr(tensor.getElementType(), 0))));
+}
+
+/// What this stage adds to a partial sum; null if it adds nothing.
+Value Splitter::summand(Value value) {
+  if (isPartial(value))
+    return absent.contains(value) ? Value() : value;
+  return has(ownerOf(value)) ? value : Value();
+}
+
+/// An operation adds up what this stage has of its operands.
+void Splitter::addPartial(Operation *op) {
+  SmallVector<Value> present;
+  for (Value operand : op->getOperands())
+    if (Value value = summand(operand))
+      present.push_back(value);
+  Value result = onlyResult(op);
+  if (present.size() == op->getNumOperands())
+    return;
+  if (present.empty()) {
+    absent.insert(result);
+    return;
+  }
+  assert(present.size() == 1 && "a sum has two operands");
+  Operation *summand = present.front().getDefiningOp();
+  result.replaceAllUsesWith(present.front());
+  // The stage's summand stands for the sum from here on.
+  if (!isPartial(summand))
+    summand->setAttr(shd::kStage,
+                     shd::StageAttr::get(op->getContext(), rolesOf(op),
+                                         stageOf(summand).getPass(),
+                                         /*partial=*/true));
+  op->erase();
+}
+
+void Splitter::sumShared() {
+  for (auto [number, part] : llvm::enumerate(sharedGradients(parts))) {
+    if (!has(shd::FirstRole | shd::LastRole))
+      continue;
+    builder.setInsertionPointAfter(part);
+    auto sum = SumStagesOp::create(builder, part.getLoc(), part.getType(),
+                                   part.getResult(), int64_t(number));
+    sum->setAttr(shd::kStage, stageOf(part));
+    part.getResult().replaceAllUsesExcept(sum, sum);
+  }
+}
+
+void Splitter::sumPartial() {
+  int64_t number = sharedGradients(parts).size();
+  // Numbers are those of the program with everything, for all stages alike.
+  llvm::DenseMap<OpOperand *, int64_t> numbers;
+  for (OpOperand *use : partialUses(parts))
+    numbers[use] = number++;
+  for (Operation &op :
+       llvm::make_early_inc_range(parts.program.getBody().front())) {
+    if (parts.isLayers(&op)) {
+      for (OpOperand &init : op.getOpOperands())
+        if (!summand(init.get()))
+          init.set(zeroBefore(&op, init.get().getType()));
+      continue;
+    }
+    if (stageOf(&op) && stageOf(&op).getPartial() &&
+        &op != parts.microbatches) {
+      addPartial(&op);
+      continue;
+    }
+    for (OpOperand &use : op.getOpOperands())
+      if (auto known = numbers.find(&use); known != numbers.end()) {
+        Value value = summand(use.get());
+        if (!value)
+          value = zeroBefore(&op, use.get().getType());
+        builder.setInsertionPoint(&op);
+        use.set(SumStagesOp::create(builder, op.getLoc(), value.getType(),
+                                    value, known->second));
+      }
+  }
+}
+
+/// In a microbatch, each of the stages that have a weight makes its own summand
+/// of the gradient.
+void Splitter::addSpread() {
+  for (Operation &op : llvm::make_early_inc_range(bodyOf(parts.microbatches)))
+    if (isPartial(&op) && has(rolesOf(&op)) && op.getNumResults() == 1 &&
+        !isa<shd::PartOp>(op))
+      addPartial(&op);
+}
+
+/// Sums over microbatches of what other stages make stay as they are.
+void Splitter::keepCarried() {
+  Operation *yield = bodyOf(parts.microbatches).getTerminator();
+  for (OpOperand &yielded : yield->getOpOperands())
+    if (Operation *op = yielded.get().getDefiningOp();
+        op && !parts.isLayers(op) && !has(rolesOf(op)))
+      yielded.set(bodyOf(parts.microbatches)
+                      .getArgument(yielded.getOperandNumber() + 1));
+}
+
+/// Operations of other stages, the last one first.
+LogicalResult Splitter::eraseOthers() {
+  SmallVector<Operation *> others;
+  auto add = [&](Block &block) {
+    for (Operation &op : block)
+      if ((!has(rolesOf(&op)) && !isForAll(&op)) ||
+          (op.getNumResults() == 1 && absent.contains(op.getResult(0))))
+        others.push_back(&op);
+  };
+  add(parts.program.getBody().front());
+  add(bodyOf(parts.microbatches));
+  llvm::SmallPtrSet<Operation *, 32> erased(others.begin(), others.end());
+  for (Operation *op : others)
+    for (Operation *user : op->getUsers()) {
+      Operation *at = user;
+      while (at && !erased.contains(at))
+        at = at->getParentOp();
+      if (!at)
+        return op->emitError()
+               << "'"
+               << (isa<ParameterOp>(op) ? cast<ParameterOp>(op).getSym()
+                                        : shd::getResultName(op->getResult(0)))
+               << "' is made by one stage of the pipeline and read by another, "
+                  "which has only what the layers carry";
+    }
+  for (Operation *op : others)
+    op->dropAllReferences();
+  for (Operation *op : llvm::reverse(others)) {
+    op->dropAllUses();
+    op->erase();
+  }
+  return success();
+}
+
+void Splitter::holdLayers() {
+  parts.program->walk([&](Operation *op) {
+    if (parts.isLayers(op))
+      cast<shd::RepeatOp>(op).setCount(layers);
+    auto parameter = dyn_cast<ParameterOp>(op);
+    if (!parameter || parameter.getStacked() == 0 ||
+        cast<StringAttr>(parameter.getIndices()[0]) != parts.index)
+      return;
+    auto resize = [&](RankedTensorType type) {
+      SmallVector<int64_t> shape(type.getShape());
+      shape.front() = layers;
+      return type.clone(shape);
+    };
+    parameter.setGlobalAttr(
+        TypeAttr::get(resize(cast<RankedTensorType>(parameter.getGlobal()))));
+    parameter.getResult().setType(resize(parameter.getType()));
+  });
+}
+
+/// What nothing reads any more, parameters with it.
+void Splitter::eraseDead() {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    SmallVector<Operation *> dead;
+    parts.program.getBody().walk([&](Operation *op) {
+      bool isUnused = op->use_empty() &&
+                      !op->hasTrait<OpTrait::IsTerminator>() &&
+                      (isa<ParameterOp>(op) || isOpTriviallyDead(op));
+      if (isUnused)
+        dead.push_back(op);
+    });
+    for (Operation *op : dead) {
+      op->erase();
+      changed = true;
+    }
+  }
+}
+
+/// Marks stay where they say which item runs an operation.
+void Splitter::dropMarks() {
+  parts.program.getBody().walk([&](Operation *op) {
+    if (!parts.microbatches->isProperAncestor(op) ||
+        op->hasTrait<OpTrait::IsTerminator>())
+      op->removeAttr(shd::kStage);
+  });
+}
+
+FailureOr<ProgramOp> Splitter::run() {
+  exchange();
+  sumShared();
+  sumPartial();
+  addSpread();
+  keepCarried();
+  if (failed(eraseOthers()))
+    return failure();
+  holdLayers();
+  eraseDead();
+  dropMarks();
+  return parts.program;
+}
+
+class SplitStagesPass : public impl::SpmdSplitStagesBase<SplitStagesPass> {
+public:
+  using SpmdSplitStagesBase::SpmdSplitStagesBase;
+
+protected:
+  void runOnOperation() override;
+
+private:
+  LogicalResult split(ProgramOp program);
+};
+
+LogicalResult SplitStagesPass::split(ProgramOp program) {
+  shd::PipelineAttr pipeline = *program.getPipeline();
+  std::optional<AxisIndex> axis = meshOf(program).find(pipeline.getAxis());
+  int64_t stages = axis ? meshOf(program).axes[*axis].size : 0;
+  auto numbers = ArrayRef<int64_t>(*layers);
+  if (stages == 0 || numbers.empty() || numbers.size() % stages != 0 ||
+      llvm::any_of(numbers, [](int64_t each) { return each < 1; }))
+    return program.emitError()
+           << "needs the number of layers of each virtual stage of '"
+           << pipeline.getAxis() << "'";
+  Parts parts(program, pipeline.getIndex());
+  if (!parts.forward || !stageOf(parts.forward))
+    return program.emitError("has no layers in a repeat over microbatches "
+                             "whose stages are marked");
+  // Virtual stages that run the same program.
+  llvm::MapVector<std::pair<unsigned, int64_t>, SmallVector<int64_t>> kinds;
+  for (auto [number, held] : llvm::enumerate(numbers)) {
+    unsigned roles = shd::LayerRole;
+    roles |= number == 0 ? shd::FirstRole : shd::NoRole;
+    roles |= number + 1 == numbers.size() ? shd::LastRole : shd::NoRole;
+    kinds[{roles, held}].push_back(number);
+  }
+  OpBuilder builder(program->getContext());
+  builder.setInsertionPoint(program);
+  for (auto &[kind, virtualStages] : kinds) {
+    FailureOr<ProgramOp> stage =
+        Splitter(program, pipeline.getIndex(), kind.first, kind.second).run();
+    if (failed(stage))
+      return failure();
+    stage->removePipelineAttr();
+    stage->setStagesAttr(StageProgramAttr::get(
+        program.getContext(), virtualStages, numbers.size(),
+        pipeline.getIndex(), kind.second, order));
+    builder.insert(*stage);
+  }
+  program.erase();
+  return success();
+}
+
+void SplitStagesPass::runOnOperation() {
+  for (auto program :
+       llvm::make_early_inc_range(getOperation().getOps<ProgramOp>()))
+    if (program.getPipeline() && failed(split(program)))
+      return signalPassFailure();
+}
+
+} // namespace
+} // namespace shardc::spmd

@@ -164,8 +164,6 @@ static bool placesAxes(const Program &program) {
              });
   };
   (*program.module).walk([&](Operation *each) {
-    if (auto op = dyn_cast<shd::ProgramOp>(each))
-      found |= op.getPipeline().has_value();
     if (isa<ModuleOp, shd::ProgramOp>(each))
       return;
     for (Value made : each->getResults())

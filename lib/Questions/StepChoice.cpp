@@ -28,7 +28,6 @@
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 #include <map>
-#include <numeric>
 
 using namespace mlir;
 using namespace shardc;
@@ -209,24 +208,7 @@ public:
   using Evaluator::Evaluator;
   StepFacts look(ArrayRef<Setting> settings, const StepForm &form,
                  bool findsLevels);
-
-private:
-  static int64_t batchOf(shd::ProgramOp program);
 };
-
-/// The extent that microbatches divide; 0 if it is not known.
-int64_t StepPlanner::batchOf(shd::ProgramOp program) {
-  StringAttr name = program.getTraining()->getBatch();
-  int64_t batch = 0;
-  for (auto input : program.getBody().getOps<shd::DeclareOp>()) {
-    if (input.getKind() != shd::TensorKind::Input)
-      continue;
-    for (auto [i, index] : llvm::enumerate(input.getIndices()))
-      if (name ? index == name : i == 0)
-        batch = std::gcd(batch, input.getType().getDimSize(i));
-  }
-  return batch;
-}
 
 StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
                             bool findsLevels) {
@@ -251,7 +233,7 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   double devices = facts.devices = double(source.mesh.numDevices());
   for (const MeshAxis &axis : source.mesh.axes)
     facts.wideAxes += axis.size > 1;
-  facts.batch = batchOf(op);
+  facts.batch = shd::batchExtent(op);
   facts.stages = shd::numStages(op).value_or(1);
   double ofStage = devices / double(facts.stages);
   for (auto declare : op.getBody().getOps<shd::DeclareOp>())

@@ -23,11 +23,9 @@ int64_t Report::Stages::Stage::numLayers() const {
 /// Elements of a tensor of which each layer has a part, over all layers.
 static int64_t elementsOfAll(DeclareOp declare, PipelineAttr pipeline) {
   int64_t elements = declare.getType().getNumElements();
-  bool isStacked =
-      declare.getStacked() > 0 &&
-      cast<StringAttr>(declare.getIndices()[0]) == pipeline.getIndex();
-  return isStacked ? elements / pipeline.getHeld() * pipeline.getLayers()
-                   : elements;
+  return isStackedOverLayers(declare, pipeline)
+             ? elements / pipeline.getHeld() * pipeline.getLayers()
+             : elements;
 }
 
 /// Tensors of the layers are global over all stages; what a device holds is

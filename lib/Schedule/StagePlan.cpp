@@ -86,7 +86,8 @@ private:
   void fillMemory(StagePlan &plan);
   void fillTimes(StagePlan &plan);
   int64_t bytesOf(Value value) const;
-  int64_t keptBytes(const StagePlan &plan, unsigned stage,
+  int64_t keptBytes(ArrayRef<int64_t> layers, unsigned stage,
+                    ArrayRef<PipelineItem> items,
                     const Crossing &crossing) const;
 
   ProgramOp program;
@@ -281,7 +282,7 @@ void StagePlanner::findCrossings() {
     if (declare.getKind() != TensorKind::Saved)
       continue;
     int64_t bytes = bytesOf(declare.getResult());
-    bool isStacked = map.isStacked(declare);
+    bool isStacked = isStackedOverLayers(declare, pipeline);
     bool isForWeights = llvm::any_of(declare->getUsers(), [&](Operation *user) {
       return isa<PartOp>(user) &&
              llvm::any_of(user->getUsers(), [&](Operation *reader) {
@@ -328,29 +329,32 @@ void StagePlanner::addCrossing(Value value, StagePass made, StageRoles roles,
                        {forBackward ? bytes : 0, forWeights ? bytes : 0}});
 }
 
-/// What a stage keeps of a crossing value, all microbatches in flight together.
-int64_t StagePlanner::keptBytes(const StagePlan &plan, unsigned stage,
+/// A stage keeps so much of a crossing value, all microbatches in flight
+/// together. `layers` are those of its chunks, `items` what it runs.
+int64_t StagePlanner::keptBytes(ArrayRef<int64_t> layers, unsigned stage,
+                                ArrayRef<PipelineItem> items,
                                 const Crossing &crossing) const {
-  const PlannedStage &held = plan.stages[stage];
   SmallVector<PipelineKept> kept;
-  for (auto [chunk, layers] : llvm::enumerate(held.layers)) {
-    StageRoles roles = rolesOf(stage, chunk, held.layers.size());
+  for (auto [chunk, held] : llvm::enumerate(layers)) {
+    StageRoles roles = rolesOf(stage, chunk, layers.size());
     int64_t times = !(roles & crossing.roles) ? 0
-                    : crossing.isOfLayers     ? layers
+                    : crossing.isOfLayers     ? held
                                               : 1;
     kept.push_back({saturatingMultiply(crossing.bytes.untilBackward, times),
                     saturatingMultiply(crossing.bytes.untilWeights, times)});
   }
-  return peakKept(orderOf(plan.order, stage, stages, count, isTraining), kept);
+  return peakKept(items, kept);
 }
 
 void StagePlanner::fillMemory(StagePlan &plan) {
   for (auto [number, stage] : llvm::enumerate(plan.stages)) {
     StageRoles roles = rolesOf(number);
     int64_t layers = stage.numLayers();
+    std::vector<PipelineItem> items =
+        orderOf(plan.order, number, stages, count, isTraining);
     llvm::DenseMap<Value, int64_t> kept;
     for (const Crossing &crossing : crossings)
-      kept[crossing.value] = keptBytes(plan, number, crossing);
+      kept[crossing.value] = keptBytes(stage.layers, number, items, crossing);
     StageMemory share;
     share.bytesOf = [&](Value value, int64_t bytes) -> int64_t {
       auto declare = value.getDefiningOp<DeclareOp>();
@@ -358,7 +362,7 @@ void StagePlanner::fillMemory(StagePlan &plan) {
         return kept.lookup(value);
       if (!(map.rolesOf(value) & roles))
         return 0;
-      if (declare && map.isStacked(declare))
+      if (declare && isStackedOverLayers(declare, pipeline))
         return bytes / pipeline.getHeld() * layers;
       return bytes;
     };
@@ -437,13 +441,9 @@ void StagePlanner::fillTimes(StagePlan &plan) {
          llvm::zip_equal(planned.step.groups, planned.groups)) {
       if (!isHere(op))
         continue;
-      int64_t runs = 1;
-      for (Operation *at = op->getParentOp(); at != program;
-           at = at->getParentOp())
-        if (auto repeat = dyn_cast<RepeatOp>(at))
-          runs = saturatingMultiply(runs, map.isLayers(repeat)
-                                              ? stage.numLayers()
-                                              : int64_t(repeat.getCount()));
+      int64_t runs = executionCount(op);
+      if (isInLayers(op, pipeline))
+        runs = saturatingMultiply(runs / pipeline.getHeld(), stage.numLayers());
       GroupCost cost = groupPrice(op->getAttrOfType<GroupCostAttr>(kGroupCost));
       stage.flops += cost.matrixFlops * double(runs);
       stage.matrixSeconds += cost.matrixSeconds * double(runs);

@@ -1,6 +1,7 @@
 //===- StageRoles.cpp - Which stage has which operation -------------------===//
 
 #include "StageRoles.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -87,9 +88,8 @@ void StageMap::findBehind() {
 StageRoles StageMap::rolesOf(Operation *op) const {
   if (auto declare = dyn_cast<DeclareOp>(op))
     return rolesOf(declare.getResult());
-  for (Operation *at = op; at != program; at = at->getParentOp())
-    if (auto repeat = dyn_cast<RepeatOp>(at); isLayers(repeat))
-      return LayerRole;
+  if (isLayers(dyn_cast<RepeatOp>(op)) || isInLayers(op, pipeline))
+    return LayerRole;
   Operation *at = microbatchRepeat
                       ? bodyOf(microbatchRepeat).findAncestorOpInBlock(*op)
                       : nullptr;
@@ -117,11 +117,6 @@ StageRoles StageMap::rolesOfUpdate(Operation *op) const {
   return roles == NoRole ? kAllRoles : roles;
 }
 
-bool StageMap::isStacked(DeclareOp declare) const {
-  return declare.getStacked() > 0 &&
-         cast<StringAttr>(declare.getIndices()[0]) == pipeline.getIndex();
-}
-
 /// What is declared is where it is used in a microbatch; an optimizer's state
 /// where its weight is.
 StageRoles StageMap::rolesOf(Value value) const {
@@ -132,7 +127,7 @@ StageRoles StageMap::rolesOf(Value value) const {
   auto declare = value.getDefiningOp<DeclareOp>();
   if (!declare)
     return rolesOf(value.getDefiningOp());
-  if (isStacked(declare))
+  if (isStackedOverLayers(declare, pipeline))
     return LayerRole;
   if (std::optional<StringRef> of = declare.getOf();
       of && declare.getKind() != TensorKind::Gradient)
@@ -170,7 +165,7 @@ StagePass StageMap::passOf(Operation *op) const {
 SmallVector<DeclareOp> StageMap::sharedWeights() const {
   SmallVector<DeclareOp> shared;
   for (auto declare : declarationsOf(program))
-    if (declare.getKind() == TensorKind::Weight && !isStacked(declare) &&
+    if (declare.getKind() == TensorKind::Weight && !isStackedOverLayers(declare, pipeline) &&
         rolesOf(declare.getResult()) == (FirstRole | LastRole))
       shared.push_back(declare);
   return shared;

@@ -40,8 +40,6 @@ public:
   StageRoles rolesOf(mlir::Value value) const;
   StagePass passOf(mlir::Operation *op) const;
   shd::RepeatOp backward() const { return backwardRepeat; }
-  /// A declared tensor with a part for each layer.
-  bool isStacked(shd::DeclareOp declare) const;
   /// Weights that the first and the last stage have.
   llvm::SmallVector<shd::DeclareOp> sharedWeights() const;
 

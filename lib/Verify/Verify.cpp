@@ -514,9 +514,6 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
     applyShrinking(whole, shrinking);
   }
   auto original = programOf<shd::ProgramOp>(planned);
-  // One microbatch after the other runs here, on a stage that has everything.
-  explicitPlan.walk(
-      [](shd::DeclareOp declare) { declare->removeAttr(shd::kInFlight); });
   std::vector<double> flops = predictFlops(explicitPlan);
   Verification::Memory inOrder, asScheduled;
   if (options.schedule) {

@@ -2,6 +2,7 @@
 
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "llvm/ADT/StringMap.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace shardc;
@@ -305,4 +306,17 @@ NamedTensor GradientBuilder::numberElements(const NamedTensor &like,
     numbers = numbers ? *numbers * stride + count : count;
   }
   return *numbers;
+}
+
+int64_t shd::batchExtent(ProgramOp program) {
+  StringAttr batch = program.getTraining()->getBatch();
+  int64_t extent = 0;
+  for (auto input : program.getBody().getOps<DeclareOp>()) {
+    if (input.getKind() != TensorKind::Input)
+      continue;
+    for (auto [i, index] : llvm::enumerate(input.getIndices()))
+      if (batch ? index == batch : i == 0)
+        extent = std::gcd(extent, input.getType().getDimSize(i));
+  }
+  return extent;
 }

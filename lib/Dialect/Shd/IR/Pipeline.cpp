@@ -20,17 +20,28 @@ std::optional<PipelineOrder> shd::writtenOrder(PipelineAttr pipeline) {
   return parsePipelineOrder(pipeline.getOrder());
 }
 
+bool shd::isStackedOverLayers(DeclareOp declare, PipelineAttr pipeline) {
+  return declare.getStacked() > 0 &&
+         cast<StringAttr>(declare.getIndices()[0]) == pipeline.getIndex();
+}
+
+bool shd::isInLayers(Operation *op, PipelineAttr pipeline) {
+  for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
+       repeat = repeat->getParentOfType<RepeatOp>())
+    if (repeat.getIndex() == pipeline.getIndex())
+      return true;
+  return false;
+}
+
 double shd::runsOfAllStages(Operation *op) {
   double runs = double(executionCount(op));
   auto program = op->getParentOfType<ProgramOp>();
   std::optional<PipelineAttr> pipeline = program.getPipeline();
   if (!pipeline || pipeline->getHeld() == 0)
     return runs;
-  for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
-       repeat = repeat->getParentOfType<RepeatOp>())
-    if (repeat.getIndex() == pipeline->getIndex())
-      return runs * double(pipeline->getLayers()) / double(pipeline->getHeld());
-  return runs;
+  return isInLayers(op, *pipeline)
+             ? runs * double(pipeline->getLayers()) / double(pipeline->getHeld())
+             : runs;
 }
 
 int64_t shd::keptByFirstStage(PipelineAttr pipeline, int64_t stages,

@@ -12,7 +12,6 @@
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
-#include <numeric>
 
 using namespace mlir;
 
@@ -634,14 +633,7 @@ int64_t Microbatching::microbatchesOfPipeline() {
   std::optional<int64_t> stages = numStages(program);
   if (!stages || *stages == 1)
     return 1;
-  int64_t batch = 0;
-  for (auto input : program.getBody().getOps<DeclareOp>())
-    if (input.getKind() == TensorKind::Input && !input.getIndices().empty())
-      for (auto [index, extent] :
-           llvm::zip_equal(input.getIndices(), input.getType().getShape()))
-        if (training.getBatch() ? index == training.getBatch()
-                                : index == input.getIndices()[0])
-          batch = std::gcd(batch, extent);
+  int64_t batch = batchExtent(program);
   int64_t most = std::min(batch, kPerStage * *stages);
   for (int64_t number = most; number > 1; --number)
     if (batch % number == 0)

@@ -160,6 +160,10 @@ private:
 std::vector<std::pair<mlir::Value, std::string>>
 recomputableValues(ProgramOp program);
 
+/// The extent that microbatches divide: of the index that the program trains
+/// over, or of the first index of each input. 0 if no input has one.
+int64_t batchExtent(ProgramOp program);
+
 } // namespace shardc::shd
 
 #endif // SHARDC_DIALECT_SHD_IR_GRADIENT_H

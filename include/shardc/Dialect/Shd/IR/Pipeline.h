@@ -15,6 +15,12 @@ std::optional<int64_t> numStages(ProgramOp program);
 /// The order that the program asks for; nothing if the compiler chooses.
 std::optional<PipelineOrder> writtenOrder(PipelineAttr pipeline);
 
+/// True if a declared tensor has a part for each layer.
+bool isStackedOverLayers(DeclareOp declare, PipelineAttr pipeline);
+
+/// True for the operations of layers.
+bool isInLayers(mlir::Operation *op, PipelineAttr pipeline);
+
 /// Runs of an operation in a step, all stages together: of one of the layers as
 /// many as there are layers, and not as a stage holds.
 double runsOfAllStages(mlir::Operation *op);

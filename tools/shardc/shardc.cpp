@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Catalogue.h"
+#include "ConfigProgram.h"
 #include "DiagnosticPrinter.h"
 #include "OutputFile.h"
 #include "mlir/IR/AsmState.h"
@@ -76,7 +77,19 @@ std::string nameOf(StringRef path) {
 
 enum class Rounding { Exact, Declared };
 enum class LintLevel { Report, Error };
-enum class Emit { Cost, Json, Ast, Mlir, Ir, Spmd, Plan, Jax, Csv, Problem };
+enum class Emit {
+  Cost,
+  Json,
+  Program,
+  Ast,
+  Mlir,
+  Ir,
+  Spmd,
+  Plan,
+  Jax,
+  Csv,
+  Problem
+};
 
 cl::OptionCategory emitCategory("1. What to emit");
 cl::OptionCategory planCategory("2. How to plan");
@@ -85,7 +98,8 @@ cl::OptionCategory otherCategory("4. Other");
 
 /// What the command line says.
 struct Options {
-  cl::opt<std::string> input{cl::Positional, cl::desc("<FILE.shd, or - >"),
+  cl::opt<std::string> input{cl::Positional,
+                             cl::desc("<FILE.shd, config.json, or - >"),
                              cl::cat(otherCategory)};
   cl::opt<std::string> output{
       "o", cl::desc("Print to FILE instead of standard output"),
@@ -96,6 +110,8 @@ struct Options {
           clEnumValN(Emit::Cost, "emit-cost",
                      "The cost report for people (default)"),
           clEnumValN(Emit::Json, "emit-json", "The same report as JSON"),
+          clEnumValN(Emit::Program, "emit-program",
+                     "The program itself: of a config.json, as it was read"),
           clEnumValN(Emit::Ast, "emit-ast", "The parsed program"),
           clEnumValN(Emit::Mlir, "emit-mlir",
                      "The program in the shd dialect, before any sharding "
@@ -250,6 +266,25 @@ struct Options {
                             "Each value rounded to its type: measures what "
                             "the order of sums changes"))};
 
+  cl::opt<import::Task> task{
+      "task", cl::desc("With a config.json, how the model is used:"),
+      cl::init(import::Task::Train), cl::cat(planCategory),
+      cl::values(
+          clEnumValN(import::Task::Train, "train", "A training step (default)"),
+          clEnumValN(import::Task::Forward, "forward",
+                     "A forward pass and its loss"),
+          clEnumValN(import::Task::Decode, "decode",
+                     "The next token of each sequence"),
+          clEnumValN(import::Task::Serve, "serve", "Prefill and decoding"))};
+  cl::opt<int64_t> batch{
+      "batch", cl::desc("With a config.json: sequences of a step (256)"),
+      cl::value_desc("N"), cl::init(256), cl::cat(planCategory)};
+  cl::opt<int64_t> sequence{
+      "sequence",
+      cl::desc("With a config.json: tokens of a sequence, the length of the "
+               "cache with --task=decode (4096)"),
+      cl::value_desc("N"), cl::init(4096), cl::cat(planCategory)};
+
   cl::opt<std::string> listHardware{
       "list-hardware", cl::ValueOptional,
       cl::desc("Print the hardware catalogue, or one machine of it"),
@@ -330,6 +365,11 @@ struct Options {
 
   /// Modules are recognised by their suffix; everything else is a program.
   bool readsModule() const { return StringRef(input).ends_with(".mlir"); }
+  /// So are configs of checkpoints.
+  bool readsConfig() const { return StringRef(input).ends_with(".json"); }
+  import::ImportOptions importOptions(StringRef path) const {
+    return {task, batch, sequence, hardware, sys::path::filename(path).str()};
+  }
   bool overridesDeclarations() const {
     return hardware.getNumOccurrences() || mesh.getNumOccurrences() ||
            dims.getNumOccurrences() || allowPadding;
@@ -755,6 +795,15 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
   meshSearch.reset();
   stepSearch.reset();
   stepPlan.reset();
+  if (options.readsConfig())
+    buffer = programOfConfig(std::move(buffer),
+                             options.importOptions(options.input));
+  if (!buffer)
+    return InputError;
+  if (options.emit == Emit::Program) {
+    os << buffer->getBuffer();
+    return Success;
+  }
   Source source(std::move(buffer), options.input);
   if (options.verifyDiagnostics)
     return verify(source.manager, source.context, os);
@@ -920,6 +969,30 @@ static ExitStatus checkPlanFile(const Options &options) {
   return Success;
 }
 
+/// What the option parser cannot check of a config's options.
+static ExitStatus checkConfig(const Options &options) {
+  for (const auto &[option, value] :
+       {std::pair<const cl::Option *, int64_t>(&options.batch, options.batch),
+        {&options.sequence, options.sequence},
+        {&options.task, 1}}) {
+    if (option->getNumOccurrences() && !options.readsConfig())
+      return commandLineError("--" + option->ArgStr +
+                              " expects a config.json, found '" +
+                              options.input + "'");
+    if (value < 1 || value > (int64_t(1) << 40))
+      return commandLineError("--" + option->ArgStr +
+                              " expects a number from 1 to 2^40, found " +
+                              Twine(value));
+  }
+  if (options.emit == Emit::Program && options.readsModule())
+    return commandLineError("--emit-program expects a .shd file or a "
+                            "config.json, found '" +
+                            options.input + "'");
+  if (options.emit == Emit::Program && options.verify)
+    return commandLineError("--emit-program cannot be combined with --verify");
+  return Success;
+}
+
 /// What the option parser cannot check.
 static ExitStatus checkCommandLine(const Options &options) {
   if (options.emit.getNumOccurrences() > 1)
@@ -928,6 +1001,8 @@ static ExitStatus checkCommandLine(const Options &options) {
   if (ExitStatus status = checkQuestions(options))
     return status;
   if (ExitStatus status = checkMeasuredStep(options))
+    return status;
+  if (ExitStatus status = checkConfig(options))
     return status;
   if (options.verify &&
       (!options.emitsReport() || options.asks() || options.timeline))

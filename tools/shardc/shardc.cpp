@@ -18,6 +18,7 @@
 #include "shardc/Dialect/Shd/IR/Shd.h"
 #include "shardc/Export/Jax.h"
 #include "shardc/Frontend/Frontend.h"
+#include "shardc/Pictures/Pictures.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Pipelines/Pipelines.h"
 #include "shardc/PlanText/WritePlan.h"
@@ -77,6 +78,8 @@ std::string nameOf(StringRef path) {
 
 enum class Rounding { Exact, Declared };
 enum class LintLevel { Report, Error };
+/// A picture drawn from the JSON report.
+enum class Picture { Page, Trace };
 enum class Emit {
   Cost,
   Json,
@@ -131,6 +134,24 @@ struct Options {
                      "the contest's JSON that shardc-solve reads"),
           clEnumValN(Emit::Csv, "emit-csv",
                      "A line of figures for each point of --sweep"))};
+
+  cl::opt<Picture> picture{
+      cl::desc("What to draw from the JSON report:"), cl::init(Picture::Page),
+      cl::cat(emitCategory),
+      cl::values(clEnumValN(Picture::Page, "emit-html",
+                            "The report as a page with charts, in one file"),
+                 clEnumValN(Picture::Trace, "emit-trace",
+                            "The timeline as trace events, for Perfetto"))};
+  cl::opt<Framework> config{
+      "emit-config",
+      cl::desc("The options with which a framework runs the plan:"),
+      cl::init(Framework::Megatron), cl::cat(emitCategory),
+      cl::values(
+          clEnumValN(Framework::Megatron, "megatron",
+                     "Arguments of Megatron-LM"),
+          clEnumValN(Framework::Torchtitan, "torchtitan",
+                     "A Python function for torchtitan"),
+          clEnumValN(Framework::MaxText, "maxtext", "YAML for MaxText"))};
 
   cl::opt<bool> timeline{
       "timeline",
@@ -363,6 +384,15 @@ struct Options {
                                            : "";
   }
 
+  /// The JSON report is drawn, not printed.
+  bool draws() const {
+    return picture.getNumOccurrences() || config.getNumOccurrences();
+  }
+  StringRef drawing() const {
+    return config.getNumOccurrences()  ? "--emit-config"
+           : picture == Picture::Trace ? "--emit-trace"
+                                       : "--emit-html";
+  }
   /// Modules are recognised by their suffix; everything else is a program.
   bool readsModule() const { return StringRef(input).ends_with(".mlir"); }
   /// So are configs of checkpoints.
@@ -590,7 +620,8 @@ LogicalResult Driver::plan(Compilation &compilation) {
 ExitStatus Driver::report(SourceMgr &sourceMgr, Compilation &compilation,
                           raw_ostream &os) {
   TimingScope nested = timing.nest("Report");
-  ReportOptions how{options.name(), std::nullopt, options.timeline};
+  ReportOptions how{options.name(), std::nullopt,
+                    options.timeline || options.picture.getNumOccurrences()};
   if (options.measuredStep.getNumOccurrences())
     how.measuredStep = parseSeconds(options.measuredStep);
   std::optional<ReportedText> text;
@@ -926,6 +957,20 @@ static ExitStatus checkQuestions(const Options &options) {
   return Success;
 }
 
+/// What the option parser cannot check of what is drawn.
+static ExitStatus checkDrawing(const Options &options) {
+  if (!options.draws())
+    return Success;
+  StringRef option = options.drawing();
+  if (options.verify || options.listHardware.getNumOccurrences() ||
+      options.splitInputFile || options.verifyDiagnostics)
+    return commandLineError(option + " expects a plan or a question");
+  if (options.asks() && option != "--emit-html")
+    return commandLineError(option + " cannot be combined with " +
+                            options.question());
+  return Success;
+}
+
 static ExitStatus checkMeasuredStep(const Options &options) {
   if (!options.measuredStep.getNumOccurrences())
     return Success;
@@ -995,9 +1040,14 @@ static ExitStatus checkConfig(const Options &options) {
 
 /// What the option parser cannot check.
 static ExitStatus checkCommandLine(const Options &options) {
-  if (options.emit.getNumOccurrences() > 1)
+  unsigned emits = options.emit.getNumOccurrences() +
+                   options.picture.getNumOccurrences() +
+                   options.config.getNumOccurrences();
+  if (emits > 1)
     return commandLineError("expected one --emit-* option, found " +
-                            Twine(options.emit.getNumOccurrences()));
+                            Twine(emits));
+  if (ExitStatus status = checkDrawing(options))
+    return status;
   if (ExitStatus status = checkQuestions(options))
     return status;
   if (ExitStatus status = checkMeasuredStep(options))
@@ -1065,8 +1115,29 @@ static ExitStatus compileFile(const Options &options, TimingScope &timing,
   std::unique_ptr<MemoryBuffer> input = openInputFile(options.input, &message);
   if (!input)
     return commandLineError(message);
+  if (options.draws() && isJsonReport(input->getBuffer())) {
+    os << input->getBuffer();
+    return Success;
+  }
   ExitStatus status = driver.run(std::move(input), os);
   return status == InputError && interrupted ? Interrupted : status;
+}
+
+/// Makes of the JSON report in `text` what is to be drawn.
+static ExitStatus draw(const Options &options, std::string &text) {
+  std::string drawn;
+  raw_string_ostream os(drawn);
+  Error error = options.config.getNumOccurrences()
+                    ? printFrameworkConfig(os, options.config, text)
+                : options.picture == Picture::Trace ? printTrace(os, text)
+                                                    : printPage(os, text);
+  if (error) {
+    errs() << options.name() << ": error: " << toString(std::move(error))
+           << "\n";
+    return InputError;
+  }
+  text = std::move(drawn);
+  return Success;
 }
 
 static ExitStatus runShardc(const Options &options) {
@@ -1085,6 +1156,9 @@ static ExitStatus runShardc(const Options &options) {
       status == Success || status == NoPlanFits || status == LintFound;
   if (!complete && !options.splitInputFile)
     return status;
+  if (options.draws())
+    if (ExitStatus failed = draw(options, text))
+      return failed;
   if (Error error = writeOutput(options.output, text))
     return commandLineError(toString(std::move(error)));
   return status;
@@ -1163,6 +1237,9 @@ int main(int argc, char **argv) {
     errs() << message;
     return CommandLineError;
   }
+  // Whatever is drawn is made of the JSON report.
+  if (options.draws() && !options.emit.getNumOccurrences())
+    options.emit.setValue(Emit::Json);
   // Skips teardown of what ends with the process.
   exit(runShardc(options) & 0xff);
 }

@@ -68,6 +68,13 @@ for name, script in [
     path = os.path.join(config.shardc_src_root, "utils", script)
     config.substitutions.append((name, "'{}' '{}'".format(jax, path)))
 
+config.substitutions.append(
+    ("%driver", os.path.join(config.shardc_tools_dir, "shardc"))
+)
+# Runs the script of the pages of --emit-html.
+if shutil.which("node"):
+    config.available_features.add("node")
+
 # Another solver, to compare with (utils/toulbar2.py).
 if shutil.which("toulbar2"):
     config.available_features.add("toulbar2")

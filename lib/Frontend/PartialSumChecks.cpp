@@ -158,8 +158,11 @@ void PartialSumChecker::visit(Block &block) {
     if (auto repeat = dyn_cast<RepeatOp>(op)) {
       // One sharding for all iterations, so that the initial value has it.
       for (auto [init, argument, result] : llvm::zip(
-               repeat.getInits(), repeat.getCarried(), repeat.getResults()))
-        sums[argument] = sums[result] = sums.lookup(init);
+               repeat.getInits(), repeat.getCarried(), repeat.getResults())) {
+        auto sum = sums.lookup(init);
+        sums[result] = sum;
+        sums[argument] = sum;
+      }
       visit(repeat.getBody().front());
     } else if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op)) {
       visit(ruled);

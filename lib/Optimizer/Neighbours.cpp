@@ -35,9 +35,11 @@ NeighbourAxes::DimAxes NeighbourAxes::fromPin(ShardingAttr pin,
 
 void NeighbourAxes::collect(Operation *op) {
   if (auto repeat = dyn_cast<RepeatOp>(op)) {
-    for (auto [i, argument] : llvm::enumerate(repeat.getCarried()))
-      dims[argument] = dims[repeat.getResults()[i]] =
-          fromPin(getOperandPin(repeat, i), argument.getType());
+    for (auto [i, argument] : llvm::enumerate(repeat.getCarried())) {
+      DimAxes axes = fromPin(getOperandPin(repeat, i), argument.getType());
+      dims[repeat.getResult(i)] = axes;
+      dims[argument] = std::move(axes);
+    }
     return;
   }
   if (!isa<DeclareOp, PartOp, ShardingRuleOpInterface>(op))

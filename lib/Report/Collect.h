@@ -29,10 +29,21 @@ using ProgramOrder = llvm::DenseMap<mlir::Operation *, unsigned>;
 std::string collectiveReason(mlir::Operation *collective, const Mesh &mesh,
                              const ProgramOrder &order);
 
+/// The plan in words, and the role of each axis of the mesh.
+struct PlanWords {
+  std::string text;
+  /// As in Report::Axis.
+  struct Role {
+    std::string role = "none", zero;
+    bool splitsExperts = false;
+  };
+  std::vector<Role> roles;
+};
+
 /// The plan in one line: `data parallel 8 (X: ZeRO-3) x tensor parallel 4 (Y)`.
 /// With `stages` if it runs in these.
-std::string planInWords(shd::ProgramOp program, const Mesh &mesh,
-                        const StagePlan *stages);
+PlanWords planInWords(shd::ProgramOp program, const Mesh &mesh,
+                      const StagePlan *stages);
 
 /// Makes the figures of a stage those of a pipeline: times, work, parameters
 /// and tensors, once they are known of the stage that has everything.

@@ -85,10 +85,14 @@ Json mesh(const Report &report) {
     Json parts = Json::array();
     for (const Report::Axis::Part &part : axis.parts)
       parts.push_back({{"size", part.size}, {"stride", part.stride}});
-    axes.push_back({{"name", axis.name},
-                    {"size", axis.size},
-                    {"on", strings(axis.on)},
-                    {"parts", std::move(parts)}});
+    axes.push_back(
+        {{"name", axis.name},
+         {"size", axis.size},
+         {"on", strings(axis.on)},
+         {"parts", std::move(parts)},
+         {"role", axis.role},
+         {"zero", axis.zero.empty() ? Json(nullptr) : Json(axis.zero)},
+         {"splits_experts", axis.splitsExperts}});
   }
   Json object;
   object["axes"] = std::move(axes);
@@ -173,7 +177,8 @@ Json training(const Report &report) {
 }
 
 /// What each stage takes and has at its peak.
-Json stages(const Report::Stages &stages) {
+Json stages(const Report &report) {
+  const Report::Stages &stages = *report.stages;
   Json list = Json::array();
   for (const Report::Stages::Stage &stage : stages.stages) {
     Json memory = {{"peak", stage.memory},
@@ -186,8 +191,18 @@ Json stages(const Report::Stages &stages) {
     object["time_s"] = number(stage.time);
     object["in_flight"] = stage.kept;
     object["memory"] = std::move(memory);
+    if (!report.timeline.empty())
+      object["events"] = Json::array();
     list.push_back(std::move(object));
   }
+  if (!report.timeline.empty())
+    for (const Report::Stages::Event &event : stages.events)
+      list[event.stage]["events"].push_back(
+          {{"kind", event.kind},
+           {"microbatch", event.microbatch},
+           {"chunk", event.chunk},
+           {"start_s", number(toSeconds(event.start))},
+           {"end_s", number(toSeconds(event.end))}});
   return list;
 }
 
@@ -419,6 +434,18 @@ void addCollective(Json &object, const ReportItem &item,
       moved.network.empty() ? Json(nullptr) : Json(moved.network);
 }
 
+/// In use while an operation runs: all bytes, and those of each kind.
+Json memoryByKind(const MemoryByKind &memory) {
+  int64_t all = 0;
+  for (int64_t bytes : memory)
+    all += bytes;
+  Json object = {{"bytes", all}};
+  for (unsigned kind = 0; kind < kNumMemoryKinds; ++kind)
+    if (memory[kind])
+      object[stringify(MemoryKind(kind)).str()] = memory[kind];
+  return object;
+}
+
 Json operation(const ReportItem &item, bool trains) {
   Json object;
   object["name"] = item.name;
@@ -436,6 +463,8 @@ Json operation(const ReportItem &item, bool trains) {
     addCollective(object, item, *moved);
   else
     addCompute(object, item, *item.compute());
+  if (item.memory)
+    object["memory"] = memoryByKind(*item.memory);
   return object;
 }
 
@@ -480,7 +509,7 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   object["experts"] = experts(report);
   object["training"] = training(report);
   if (report.stages) {
-    object["stages"] = stages(*report.stages);
+    object["stages"] = stages(report);
     object["schedules"] = schedules(*report.stages);
   }
   object["measured"] = measured(report);

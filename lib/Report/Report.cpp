@@ -497,7 +497,9 @@ void fillRooflines(const CollectiveModel &model, Report &report) {
 void fillMesh(const CollectiveModel &model, Report &report) {
   const MeshBinding &binding = model.binding();
   for (auto [axis, parts] : llvm::zip_equal(model.mesh().axes, binding.parts)) {
-    Report::Axis described{axis.name, axis.size, {}, {}};
+    Report::Axis described;
+    described.name = axis.name;
+    described.size = axis.size;
     for (const AxisPart &part : parts) {
       const PhysicalAxis &physical = model.physical()[part.physical];
       described.on.push_back(physical.name);
@@ -540,6 +542,25 @@ void fillMemory(const MemoryProfile &profile, const Machine &machine,
   memory.peakName = profile.peakName;
   memory.peakLoc = locationText(profile.peakLoc);
   memory.live = profile.live;
+}
+
+/// The memory in use while each item runs.
+void fillMemoryOverTime(const MemoryProfile &profile, const ItemIndex &index,
+                        Report &report) {
+  for (auto [op, point] : profile.points)
+    if (auto it = index.find(op); it != index.end())
+      report.items[it->second].memory = profile.usageByKind[point];
+}
+
+void fillWords(ProgramOp program, const Mesh &mesh, const StagePlan *stages,
+               Report &report) {
+  PlanWords words = planInWords(program, mesh, stages);
+  report.words = std::move(words.text);
+  for (auto [axis, role] : llvm::zip_equal(report.mesh, words.roles)) {
+    axis.role = std::move(role.role);
+    axis.zero = std::move(role.zero);
+    axis.splitsExperts = role.splitsExperts;
+  }
 }
 
 /// A program without a record of its planning had nothing left to plan.
@@ -674,8 +695,11 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
   fillRooflines(model, report);
   fillTokens(program, report);
   fillPrice(model.machine(), report);
-  fillMemory(options.stages ? options.stages->worstMemory() : scheduled.memory,
-             model.machine(), options, report);
+  const MemoryProfile &memory =
+      options.stages ? options.stages->worstMemory() : scheduled.memory;
+  fillMemory(memory, model.machine(), options, report);
+  if (options.timeline)
+    fillMemoryOverTime(memory, index, report);
   fillPlan(program, report);
   fillTraining(program, model.machine(), report);
   if (options.stages)
@@ -683,7 +707,7 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
                   secondsAtPeak(work, model.machine()), report);
   if (options.measuredStep)
     fillMeasured(program, work, model, *options.measuredStep, report);
-  report.words = planInWords(program, model.mesh(), options.stages);
+  fillWords(program, model.mesh(), options.stages, report);
   fillShortfall(program, report);
   return report;
 }

@@ -35,12 +35,14 @@ public:
       : program(program), mesh(mesh), stages(stages), routes(program),
         uses(mesh.size()), expertUses(mesh.size()) {}
 
-  std::string text();
+  PlanWords words();
 
 private:
   void findIndices();
   void visit(Operation *op);
+  std::string text();
   std::string axisText(AxisIndex axis);
+  PlanWords::Role roleOf(AxisIndex axis);
   std::string expertsText();
   std::string zeroText(AxisIndex axis);
   double shareOf(TensorKind kind, AxisIndex axis);
@@ -195,6 +197,27 @@ std::string PlanInWords::axisText(AxisIndex axis) {
          (zero.empty() ? "" : "; " + zero) + ")";
 }
 
+/// The largest part of the work; `mostly` unless that is all of it.
+PlanWords::Role PlanInWords::roleOf(AxisIndex axis) {
+  bool onExperts = expertUses[axis].total > 0 && splitsExperts(axis);
+  if (mesh.axes[axis].isStages)
+    return {"pipeline", "", onExperts};
+  const AxisUse &use = uses[axis];
+  if (use.total() == 0)
+    return {"none", "", onExperts};
+  const std::pair<double, StringRef> parts[] = {
+      {use.data, "data"},
+      {use.sequence, "context"},
+      {use.tensor, use.splitsSequences ? "tensor and sequence" : "tensor"},
+      {use.none, "replicated"}};
+  const auto &[work, role] = *llvm::max_element(
+      parts, [](const auto &a, const auto &b) { return a.first < b.first; });
+  constexpr double kAll = 0.99;
+  bool isMixed = work < kAll * use.total();
+  return {(isMixed ? "mostly " : "") + role.str(),
+          role == "data" ? zeroText(axis) : "", onExperts};
+}
+
 /// `experts over 8 (Y)`: the axes that have most of their work on them.
 std::string PlanInWords::expertsText() {
   int64_t size = 1;
@@ -237,8 +260,6 @@ std::string PlanInWords::stagesText() {
 }
 
 std::string PlanInWords::text() {
-  findIndices();
-  program->walk([&](Operation *op) { visit(op); });
   SmallVector<std::string> parts;
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
     if (mesh.axes[axis].size > 1 && !mesh.axes[axis].isStages &&
@@ -256,9 +277,18 @@ std::string PlanInWords::text() {
   return text + savedText();
 }
 
+PlanWords PlanInWords::words() {
+  findIndices();
+  program->walk([&](Operation *op) { visit(op); });
+  PlanWords words{text(), {}};
+  for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
+    words.roles.push_back(roleOf(axis));
+  return words;
+}
+
 } // namespace
 
-std::string shardc::planInWords(ProgramOp program, const Mesh &mesh,
-                                const StagePlan *stages) {
-  return PlanInWords(program, mesh, stages).text();
+PlanWords shardc::planInWords(ProgramOp program, const Mesh &mesh,
+                              const StagePlan *stages) {
+  return PlanInWords(program, mesh, stages).words();
 }

@@ -432,17 +432,28 @@ MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule,
       "",
       program.getLoc(),
       {}};
+  result.usageByKind.resize(result.usage.size());
   std::vector<int64_t> change(graph.numPoints + 1, 0);
+  std::vector<MemoryByKind> changeByKind(graph.numPoints + 1);
   for (const Interval &interval : intervals) {
+    uint32_t end = std::min(interval.end, graph.numPoints);
     change[interval.begin] += interval.bytes;
-    change[std::min(interval.end, graph.numPoints)] -= interval.bytes;
+    change[end] -= interval.bytes;
+    changeByKind[interval.begin][unsigned(interval.kind)] += interval.bytes;
+    changeByKind[end][unsigned(interval.kind)] -= interval.bytes;
   }
   int64_t usage = 0;
+  MemoryByKind byKind{};
   uint32_t peakMoment = 0;
   for (uint32_t moment = 0; moment < graph.numPoints; ++moment) {
     usage += change[moment];
-    int64_t &atPoint = result.usage[moment / kMomentsPerPoint];
-    atPoint = std::max(atPoint, usage);
+    for (unsigned kind = 0; kind < kNumMemoryKinds; ++kind)
+      byKind[kind] += changeByKind[moment][kind];
+    unsigned point = moment / kMomentsPerPoint;
+    if (int64_t &atPoint = result.usage[point]; usage > atPoint) {
+      atPoint = usage;
+      result.usageByKind[point] = byKind;
+    }
     if (usage > result.peak) {
       result.peak = usage;
       peakMoment = moment;
@@ -450,9 +461,12 @@ MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule,
   }
   result.peakPoint = peakMoment / kMomentsPerPoint;
   const Chunk *atPeak = nullptr;
-  for (const Chunk &chunk : graph.chunks)
+  for (const Chunk &chunk : graph.chunks) {
     if (chunk.point <= peakMoment)
       atPeak = &chunk;
+    for (Operation *op : chunk.ops)
+      result.points.push_back({op, chunk.point / kMomentsPerPoint});
+  }
   if (atPeak) {
     Operation *row = rowOf(atPeak->ops.back());
     auto output = dyn_cast<OutputOp>(row);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Catalogue.h"
+#include "ConfigProgram.h"
 #include "DiagnosticPrinter.h"
 #include "OutputFile.h"
 #include "mlir/IR/AsmState.h"
@@ -17,6 +18,7 @@
 #include "shardc/Dialect/Shd/IR/Shd.h"
 #include "shardc/Export/Jax.h"
 #include "shardc/Frontend/Frontend.h"
+#include "shardc/Pictures/Pictures.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Pipelines/Pipelines.h"
 #include "shardc/PlanText/WritePlan.h"
@@ -76,7 +78,21 @@ std::string nameOf(StringRef path) {
 
 enum class Rounding { Exact, Declared };
 enum class LintLevel { Report, Error };
-enum class Emit { Cost, Json, Ast, Mlir, Ir, Spmd, Plan, Jax, Csv, Problem };
+/// A picture drawn from the JSON report.
+enum class Picture { Page, Trace };
+enum class Emit {
+  Cost,
+  Json,
+  Program,
+  Ast,
+  Mlir,
+  Ir,
+  Spmd,
+  Plan,
+  Jax,
+  Csv,
+  Problem
+};
 
 cl::OptionCategory emitCategory("1. What to emit");
 cl::OptionCategory planCategory("2. How to plan");
@@ -85,7 +101,8 @@ cl::OptionCategory otherCategory("4. Other");
 
 /// What the command line says.
 struct Options {
-  cl::opt<std::string> input{cl::Positional, cl::desc("<FILE.shd, or - >"),
+  cl::opt<std::string> input{cl::Positional,
+                             cl::desc("<FILE.shd, config.json, or - >"),
                              cl::cat(otherCategory)};
   cl::opt<std::string> output{
       "o", cl::desc("Print to FILE instead of standard output"),
@@ -96,6 +113,8 @@ struct Options {
           clEnumValN(Emit::Cost, "emit-cost",
                      "The cost report for people (default)"),
           clEnumValN(Emit::Json, "emit-json", "The same report as JSON"),
+          clEnumValN(Emit::Program, "emit-program",
+                     "The program itself: of a config.json, as it was read"),
           clEnumValN(Emit::Ast, "emit-ast", "The parsed program"),
           clEnumValN(Emit::Mlir, "emit-mlir",
                      "The program in the shd dialect, before any sharding "
@@ -115,6 +134,24 @@ struct Options {
                      "the contest's JSON that shardc-solve reads"),
           clEnumValN(Emit::Csv, "emit-csv",
                      "A line of figures for each point of --sweep"))};
+
+  cl::opt<Picture> picture{
+      cl::desc("What to draw from the JSON report:"), cl::init(Picture::Page),
+      cl::cat(emitCategory),
+      cl::values(clEnumValN(Picture::Page, "emit-html",
+                            "The report as a page with charts, in one file"),
+                 clEnumValN(Picture::Trace, "emit-trace",
+                            "The timeline as trace events, for Perfetto"))};
+  cl::opt<Framework> config{
+      "emit-config",
+      cl::desc("The options with which a framework runs the plan:"),
+      cl::init(Framework::Megatron), cl::cat(emitCategory),
+      cl::values(
+          clEnumValN(Framework::Megatron, "megatron",
+                     "Arguments of Megatron-LM"),
+          clEnumValN(Framework::Torchtitan, "torchtitan",
+                     "A Python function for torchtitan"),
+          clEnumValN(Framework::MaxText, "maxtext", "YAML for MaxText"))};
 
   cl::opt<bool> timeline{
       "timeline",
@@ -250,6 +287,25 @@ struct Options {
                             "Each value rounded to its type: measures what "
                             "the order of sums changes"))};
 
+  cl::opt<import::Task> task{
+      "task", cl::desc("With a config.json, how the model is used:"),
+      cl::init(import::Task::Train), cl::cat(planCategory),
+      cl::values(
+          clEnumValN(import::Task::Train, "train", "A training step (default)"),
+          clEnumValN(import::Task::Forward, "forward",
+                     "A forward pass and its loss"),
+          clEnumValN(import::Task::Decode, "decode",
+                     "The next token of each sequence"),
+          clEnumValN(import::Task::Serve, "serve", "Prefill and decoding"))};
+  cl::opt<int64_t> batch{
+      "batch", cl::desc("With a config.json: sequences of a step (256)"),
+      cl::value_desc("N"), cl::init(256), cl::cat(planCategory)};
+  cl::opt<int64_t> sequence{
+      "sequence",
+      cl::desc("With a config.json: tokens of a sequence, the length of the "
+               "cache with --task=decode (4096)"),
+      cl::value_desc("N"), cl::init(4096), cl::cat(planCategory)};
+
   cl::opt<std::string> listHardware{
       "list-hardware", cl::ValueOptional,
       cl::desc("Print the hardware catalogue, or one machine of it"),
@@ -328,8 +384,22 @@ struct Options {
                                            : "";
   }
 
+  /// The JSON report is drawn, not printed.
+  bool draws() const {
+    return picture.getNumOccurrences() || config.getNumOccurrences();
+  }
+  StringRef drawing() const {
+    return config.getNumOccurrences()  ? "--emit-config"
+           : picture == Picture::Trace ? "--emit-trace"
+                                       : "--emit-html";
+  }
   /// Modules are recognised by their suffix; everything else is a program.
   bool readsModule() const { return StringRef(input).ends_with(".mlir"); }
+  /// So are configs of checkpoints.
+  bool readsConfig() const { return StringRef(input).ends_with(".json"); }
+  import::ImportOptions importOptions(StringRef path) const {
+    return {task, batch, sequence, hardware, sys::path::filename(path).str()};
+  }
   bool overridesDeclarations() const {
     return hardware.getNumOccurrences() || mesh.getNumOccurrences() ||
            dims.getNumOccurrences() || allowPadding;
@@ -550,7 +620,8 @@ LogicalResult Driver::plan(Compilation &compilation) {
 ExitStatus Driver::report(SourceMgr &sourceMgr, Compilation &compilation,
                           raw_ostream &os) {
   TimingScope nested = timing.nest("Report");
-  ReportOptions how{options.name(), std::nullopt, options.timeline};
+  ReportOptions how{options.name(), std::nullopt,
+                    options.timeline || options.picture.getNumOccurrences()};
   if (options.measuredStep.getNumOccurrences())
     how.measuredStep = parseSeconds(options.measuredStep);
   std::optional<ReportedText> text;
@@ -755,6 +826,15 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
   meshSearch.reset();
   stepSearch.reset();
   stepPlan.reset();
+  if (options.readsConfig())
+    buffer = programOfConfig(std::move(buffer),
+                             options.importOptions(options.input));
+  if (!buffer)
+    return InputError;
+  if (options.emit == Emit::Program) {
+    os << buffer->getBuffer();
+    return Success;
+  }
   Source source(std::move(buffer), options.input);
   if (options.verifyDiagnostics)
     return verify(source.manager, source.context, os);
@@ -877,6 +957,20 @@ static ExitStatus checkQuestions(const Options &options) {
   return Success;
 }
 
+/// What the option parser cannot check of what is drawn.
+static ExitStatus checkDrawing(const Options &options) {
+  if (!options.draws())
+    return Success;
+  StringRef option = options.drawing();
+  if (options.verify || options.listHardware.getNumOccurrences() ||
+      options.splitInputFile || options.verifyDiagnostics)
+    return commandLineError(option + " expects a plan or a question");
+  if (options.asks() && option != "--emit-html")
+    return commandLineError(option + " cannot be combined with " +
+                            options.question());
+  return Success;
+}
+
 static ExitStatus checkMeasuredStep(const Options &options) {
   if (!options.measuredStep.getNumOccurrences())
     return Success;
@@ -920,14 +1014,45 @@ static ExitStatus checkPlanFile(const Options &options) {
   return Success;
 }
 
+/// What the option parser cannot check of a config's options.
+static ExitStatus checkConfig(const Options &options) {
+  for (const auto &[option, value] :
+       {std::pair<const cl::Option *, int64_t>(&options.batch, options.batch),
+        {&options.sequence, options.sequence},
+        {&options.task, 1}}) {
+    if (option->getNumOccurrences() && !options.readsConfig())
+      return commandLineError("--" + option->ArgStr +
+                              " expects a config.json, found '" +
+                              options.input + "'");
+    if (value < 1 || value > (int64_t(1) << 40))
+      return commandLineError("--" + option->ArgStr +
+                              " expects a number from 1 to 2^40, found " +
+                              Twine(value));
+  }
+  if (options.emit == Emit::Program && options.readsModule())
+    return commandLineError("--emit-program expects a .shd file or a "
+                            "config.json, found '" +
+                            options.input + "'");
+  if (options.emit == Emit::Program && options.verify)
+    return commandLineError("--emit-program cannot be combined with --verify");
+  return Success;
+}
+
 /// What the option parser cannot check.
 static ExitStatus checkCommandLine(const Options &options) {
-  if (options.emit.getNumOccurrences() > 1)
+  unsigned emits = options.emit.getNumOccurrences() +
+                   options.picture.getNumOccurrences() +
+                   options.config.getNumOccurrences();
+  if (emits > 1)
     return commandLineError("expected one --emit-* option, found " +
-                            Twine(options.emit.getNumOccurrences()));
+                            Twine(emits));
+  if (ExitStatus status = checkDrawing(options))
+    return status;
   if (ExitStatus status = checkQuestions(options))
     return status;
   if (ExitStatus status = checkMeasuredStep(options))
+    return status;
+  if (ExitStatus status = checkConfig(options))
     return status;
   if (options.verify &&
       (!options.emitsReport() || options.asks() || options.timeline))
@@ -990,8 +1115,29 @@ static ExitStatus compileFile(const Options &options, TimingScope &timing,
   std::unique_ptr<MemoryBuffer> input = openInputFile(options.input, &message);
   if (!input)
     return commandLineError(message);
+  if (options.draws() && isJsonReport(input->getBuffer())) {
+    os << input->getBuffer();
+    return Success;
+  }
   ExitStatus status = driver.run(std::move(input), os);
   return status == InputError && interrupted ? Interrupted : status;
+}
+
+/// Makes of the JSON report in `text` what is to be drawn.
+static ExitStatus draw(const Options &options, std::string &text) {
+  std::string drawn;
+  raw_string_ostream os(drawn);
+  Error error = options.config.getNumOccurrences()
+                    ? printFrameworkConfig(os, options.config, text)
+                : options.picture == Picture::Trace ? printTrace(os, text)
+                                                    : printPage(os, text);
+  if (error) {
+    errs() << options.name() << ": error: " << toString(std::move(error))
+           << "\n";
+    return InputError;
+  }
+  text = std::move(drawn);
+  return Success;
 }
 
 static ExitStatus runShardc(const Options &options) {
@@ -1010,6 +1156,9 @@ static ExitStatus runShardc(const Options &options) {
       status == Success || status == NoPlanFits || status == LintFound;
   if (!complete && !options.splitInputFile)
     return status;
+  if (options.draws())
+    if (ExitStatus failed = draw(options, text))
+      return failed;
   if (Error error = writeOutput(options.output, text))
     return commandLineError(toString(std::move(error)));
   return status;
@@ -1088,6 +1237,9 @@ int main(int argc, char **argv) {
     errs() << message;
     return CommandLineError;
   }
+  // Whatever is drawn is made of the JSON report.
+  if (options.draws() && !options.emit.getNumOccurrences())
+    options.emit.setValue(Emit::Json);
   // Skips teardown of what ends with the process.
   exit(runShardc(options) & 0xff);
 }

@@ -117,6 +117,9 @@ struct ReportItem {
   /// Index of the innermost enclosing repeat in `Report::repeats`, or -1.
   int repeat = -1;
   shd::Phase phase = shd::Phase::Forward;
+  /// With `ReportOptions::timeline`: bytes in use on a device while it runs; of
+  /// a pipeline, on the fullest stage.
+  std::optional<MemoryByKind> memory;
   std::variant<ReportCompute, ReportCollective> detail;
 
   const ReportCompute *compute() const {
@@ -165,6 +168,14 @@ struct Report {
       int64_t size = 1, stride = 1, whole = 1;
     };
     std::vector<Part> parts;
+    /// The axis's part in the matrix work, as in `words`: `data`, `context`,
+    /// `tensor`, `tensor and sequence`, `replicated`, with `mostly ` in front if
+    /// it is not all of the work; `pipeline`; or `none` without matrix work.
+    std::string role = "none";
+    /// `ZeRO-1` to `ZeRO-3`, or empty.
+    std::string zero;
+    /// Most work on experts has the axis on their index.
+    bool splitsExperts = false;
   };
   std::vector<Axis> mesh;
   int64_t idleChips = 0;

@@ -10,6 +10,7 @@
 
 #include "shardc/Dialect/Shd/IR/Shd.h"
 #include "shardc/Schedule/RunSchedule.h"
+#include <array>
 
 namespace shardc {
 
@@ -25,6 +26,10 @@ enum class MemoryKind : uint8_t {
   /// What the forward pass keeps for the backward pass.
   Saved
 };
+inline constexpr unsigned kNumMemoryKinds = unsigned(MemoryKind::Saved) + 1;
+
+/// Bytes of each MemoryKind.
+using MemoryByKind = std::array<int64_t, kNumMemoryKinds>;
 
 /// One tensor in memory.
 struct LiveTensor {
@@ -45,6 +50,10 @@ struct MemoryProfile {
   mlir::Location peakLoc;
   /// The live tensors there, the largest first.
   std::vector<LiveTensor> live;
+  /// `usage` by kind, at the moment of the largest usage of each point.
+  std::vector<MemoryByKind> usageByKind = {};
+  /// The operations that run at a point.
+  std::vector<std::pair<mlir::Operation *, unsigned>> points = {};
 
   int64_t atPeak(MemoryKind kind) const;
 };

@@ -1,0 +1,166 @@
+//===- Config.cpp - A config's keys with their family's defaults ----------===//
+
+#include "Config.h"
+#include "llvm/ADT/Twine.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace shardc::import {
+
+/// Keys that change neither shapes nor arithmetic of a step.
+static constexpr StringLiteral ignoredKeys[] = {
+    "_name_or_path",
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "activation_function",
+    "add_cross_attention",
+    "apply_residual_connection_post_layernorm",
+    "architectures",
+    "attention_dropout",
+    "attention_probs_dropout_prob",
+    "attention_softmax_in_fp32",
+    "attn_pdrop",
+    "auto_map",
+    "aux_loss_alpha",
+    "bos_token_id",
+    "bos_token_ids",
+    "cache_implementation",
+    "classifier_dropout",
+    "embd_pdrop",
+    "embed_pdrop",
+    "embedding_dropout",
+    "eos_token_id",
+    "ep_size",
+    "hidden_dropout",
+    "hidden_dropout_prob",
+    "id2label",
+    "initializer_factor",
+    "initializer_range",
+    "inference_runner",
+    "label2id",
+    "max_batch_size",
+    "max_position_embeddings",
+    "max_sequence_length",
+    "model_max_length",
+    "model_type",
+    "n_ctx",
+    "num_nextn_predict_layers",
+    "original_max_position_embeddings",
+    "output_attentions",
+    "output_hidden_states",
+    "output_router_logits",
+    "pad_key_length",
+    "pad_token_id",
+    "pre_allocate_kv_cache",
+    "pretraining_tp",
+    "reorder_and_upcast_attn",
+    "resid_pdrop",
+    "residual_dropout",
+    "rope_parameters",
+    "rope_scaling",
+    "router_aux_loss_coef",
+    "router_jitter_noise",
+    "runner_max_sequence_length",
+    "scale_attention_softmax_in_fp32",
+    "seq_aux",
+    "seq_length",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+    "task_specific_params",
+    "tokenizer_class",
+    "transformers_version",
+    "use_cache",
+    "validate_runner_input",
+};
+
+const json::Value *Config::find(StringRef key) {
+  asked.insert(key);
+  const json::Value *value = object.get(key);
+  if (!value)
+    value = defaults.get(key);
+  return value && value->kind() != json::Value::Null ? value : nullptr;
+}
+
+std::optional<int64_t>
+Config::wholeNumber(StringRef key, const json::Value &value, int64_t least) {
+  std::optional<int64_t> number = value.getAsInteger();
+  if (number && *number >= least && *number <= (int64_t(1) << 40))
+    return number;
+  error(key, "'" + key + "' expects a whole number from " + Twine(least) +
+                 " to 2^40");
+  return std::nullopt;
+}
+
+int64_t Config::integer(StringRef key, int64_t least) {
+  const json::Value *value = find(key);
+  if (!value)
+    error(key, "'" + key + "' is missing");
+  return value ? wholeNumber(key, *value, least).value_or(1) : 1;
+}
+
+std::optional<int64_t> Config::optionalInteger(StringRef key, int64_t least) {
+  const json::Value *value = find(key);
+  return value ? wholeNumber(key, *value, least) : std::nullopt;
+}
+
+double Config::real(StringRef key, double none) {
+  const json::Value *value = find(key);
+  if (!value)
+    return none;
+  std::optional<double> number = value->getAsNumber();
+  if (number && std::isfinite(*number) && *number > 0)
+    return *number;
+  error(key, "'" + key + "' expects a number above 0");
+  return 1;
+}
+
+bool Config::boolean(StringRef key, bool none) {
+  const json::Value *value = find(key);
+  if (!value)
+    return none;
+  std::optional<bool> flag = value->getAsBoolean();
+  if (!flag)
+    error(key, "'" + key + "' expects true or false");
+  return flag.value_or(none);
+}
+
+std::string Config::string(StringRef key, StringRef none) {
+  const json::Value *value = find(key);
+  if (!value)
+    return none.str();
+  std::optional<StringRef> word = value->getAsString();
+  if (!word)
+    error(key, "'" + key + "' expects a string");
+  return word.value_or(none).str();
+}
+
+size_t Config::offsetOf(StringRef key) const {
+  std::string quoted = ("\"" + key + "\"").str();
+  for (size_t at = text.find(quoted, start); at != StringRef::npos;
+       at = text.find(quoted, at + 1))
+    if (text.drop_front(at + quoted.size()).ltrim().starts_with(":"))
+      return at;
+  return start;
+}
+
+void Config::error(StringRef key, const Twine &message) {
+  errors.push_back({message.str(), offsetOf(key)});
+}
+
+std::vector<ConfigMessage> Config::unknownKeys() const {
+  std::vector<ConfigMessage> result;
+  for (const auto &[key, value] : object)
+    if (!asked.contains(key) && !is_contained(ignoredKeys, StringRef(key)))
+      result.push_back({"'" + key.str() + "' is not known and has no effect",
+                        offsetOf(key)});
+  llvm::sort(result, [](const ConfigMessage &a, const ConfigMessage &b) {
+    return std::tie(a.offset, a.text) < std::tie(b.offset, b.text);
+  });
+  return result;
+}
+
+} // namespace shardc::import

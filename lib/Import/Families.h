@@ -1,0 +1,25 @@
+//===- Families.h - Families of checkpoints as building blocks -*- C++ -*-===//
+
+#ifndef SHARDC_LIB_IMPORT_FAMILIES_H
+#define SHARDC_LIB_IMPORT_FAMILIES_H
+
+#include "Config.h"
+#include "Model.h"
+
+namespace shardc::import {
+
+/// The model of a parsed config; after an error, in `config.errors`, it is not
+/// to be used. `Task` decides how quantised weights are stored.
+Model readModel(Config &config, llvm::StringRef family, Task task);
+
+/// The defaults of a family's keys; null: the family is not known, and `why`
+/// says so.
+const llvm::json::Object *familyDefaults(llvm::StringRef family,
+                                         std::string &why);
+
+/// The text of the program.
+std::string writeProgram(const Model &model, const ImportOptions &options);
+
+} // namespace shardc::import
+
+#endif // SHARDC_LIB_IMPORT_FAMILIES_H

@@ -1,0 +1,91 @@
+//===- Model.h - A transformer as its building blocks ---------*- C++ -*-===//
+
+#ifndef SHARDC_LIB_IMPORT_MODEL_H
+#define SHARDC_LIB_IMPORT_MODEL_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shardc::import {
+
+enum class NormKind {
+  Rms,
+  /// RMSNorm by 1 + weight.
+  RmsPlusOne,
+  Layer,
+  /// A LayerNorm without bias.
+  LayerScale
+};
+enum class QkNorm { None, Head, AllHeads };
+/// Where a layer normalises: in front of its parts, behind them, or both.
+enum class NormPlace { Before, After, Both };
+enum class Residual {
+  Sequential,
+  /// Attention and MLP read the same input, each with a norm.
+  Parallel,
+  /// The same with one norm for both.
+  ParallelOneNorm
+};
+
+/// Multi-head latent attention.
+struct Latent {
+  std::optional<int64_t> queryRank;
+  int64_t rank, plain, rotary, value;
+};
+
+struct Experts {
+  int64_t count, picks, hidden;
+  /// Hidden width of the experts that every token uses; 0: none.
+  int64_t shared = 0;
+  /// A sigmoid scales the shared experts.
+  bool sharedGate = false;
+  bool sigmoid = false;
+  /// A bias chooses and does not weigh.
+  bool choosingBias = false;
+  bool normalise = true;
+  double scale = 1;
+  /// Picks lie in at most `groupLimit` of `groups` blocks.
+  int64_t groups = 1, groupLimit = 1;
+};
+
+/// How one layer differs from the others.
+struct LayerKind {
+  std::optional<int64_t> window;
+  double theta = 10000;
+  bool hasExperts = false;
+  bool operator==(const LayerKind &) const = default;
+};
+
+struct Model {
+  std::string family, name;
+  /// Element types of activations and of matrices.
+  std::string type = "bf16", matrixType = "bf16";
+  int64_t width, hidden, vocabulary;
+  int64_t heads, keyHeads, headSize;
+  std::vector<LayerKind> layers;
+  NormKind norm = NormKind::Rms;
+  NormPlace normPlace = NormPlace::Before;
+  Residual residual = Residual::Sequential;
+  double eps = 1e-6;
+  QkNorm qkNorm = QkNorm::None;
+  bool qkvBias = false, outBias = false, mlpBias = false, gated = true;
+  std::string activation = "silu";
+  /// Elements of a head that rotate; 0: positions are learned.
+  int64_t rotary = 0;
+  /// Rows of the table of learned positions.
+  int64_t positions = 0;
+  bool tied = false;
+  std::optional<double> scoreScale, scoreCap, logitCap;
+  bool scaleEmbeddingBySqrt = false;
+  double embeddingScale = 1, residualScale = 1, logitDivisor = 1;
+  std::optional<Latent> latent;
+  std::optional<Experts> experts;
+  /// Said in the program's head.
+  std::vector<std::string> notes;
+};
+
+} // namespace shardc::import
+
+#endif // SHARDC_LIB_IMPORT_MODEL_H

@@ -1,0 +1,578 @@
+//===- ReadModel.cpp - A model from the keys of its config ----------------===//
+//
+// A table of families, each by its keys' defaults and its building blocks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Families.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Error.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace shardc::import {
+
+//===----------------------------------------------------------------------===//
+// Families
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+enum class Blocks { Llama, Gpt2, NeoX, Falcon };
+enum class Windows { None, All, UseFlag, Alternating, Pattern };
+enum class Bias { Key, Never, Qkv, All };
+
+struct Family {
+  StringLiteral name;
+  Blocks blocks;
+  Windows windows;
+  Bias bias;
+  QkNorm qkNorm;
+  NormKind norm;
+  NormPlace place;
+  bool experts;
+  StringLiteral defaults;
+};
+
+} // namespace
+
+/// Defaults as in the `configuration_*.py` of the families.
+static constexpr Family families[] = {
+    {"llama", Blocks::Llama, Windows::None, Bias::Key, QkNorm::None,
+     NormKind::Rms, NormPlace::Before, false,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-6})"},
+    {"mistral", Blocks::Llama, Windows::All, Bias::Never, QkNorm::None,
+     NormKind::Rms, NormPlace::Before, false,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-6, "sliding_window": 4096,
+         "num_key_value_heads": 8})"},
+    {"qwen2", Blocks::Llama, Windows::UseFlag, Bias::Qkv, QkNorm::None,
+     NormKind::Rms, NormPlace::Before, false,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-6, "sliding_window": 4096,
+         "max_window_layers": 28, "num_key_value_heads": 32})"},
+    {"qwen3", Blocks::Llama, Windows::UseFlag, Bias::Key, QkNorm::Head,
+     NormKind::Rms, NormPlace::Before, false,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-6, "sliding_window": 4096,
+         "max_window_layers": 28, "num_key_value_heads": 32,
+         "head_dim": 128})"},
+    {"phi3", Blocks::Llama, Windows::All, Bias::Never, QkNorm::None,
+     NormKind::Rms, NormPlace::Before, false,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-5})"},
+    {"granite", Blocks::Llama, Windows::None, Bias::Key, QkNorm::None,
+     NormKind::Rms, NormPlace::Before, false,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-6, "embedding_multiplier": 1,
+         "residual_multiplier": 1, "attention_multiplier": 1,
+         "logits_scaling": 1})"},
+    {"olmo2", Blocks::Llama, Windows::None, Bias::Key, QkNorm::AllHeads,
+     NormKind::Rms, NormPlace::After, false,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-5})"},
+    {"gemma", Blocks::Llama, Windows::None, Bias::Key, QkNorm::None,
+     NormKind::RmsPlusOne, NormPlace::Before, false,
+     R"({"rms_norm_eps": 1e-6, "head_dim": 256, "tie_word_embeddings": true})"},
+    {"gemma2", Blocks::Llama, Windows::Alternating, Bias::Key, QkNorm::None,
+     NormKind::RmsPlusOne, NormPlace::Both, false,
+     R"({"rms_norm_eps": 1e-6, "head_dim": 256, "tie_word_embeddings": true,
+         "sliding_window": 4096, "query_pre_attn_scalar": 256,
+         "num_key_value_heads": 4, "attn_logit_softcapping": 50,
+         "final_logit_softcapping": 30})"},
+    {"gemma3_text", Blocks::Llama, Windows::Pattern, Bias::Key, QkNorm::Head,
+     NormKind::RmsPlusOne, NormPlace::Both, false,
+     R"({"rms_norm_eps": 1e-6, "head_dim": 256, "tie_word_embeddings": true,
+         "sliding_window": 4096, "query_pre_attn_scalar": 256,
+         "num_attention_heads": 8, "num_key_value_heads": 4,
+         "vocab_size": 262208, "sliding_window_pattern": 6,
+         "rope_theta": 1000000, "rope_local_base_freq": 10000})"},
+    {"starcoder2", Blocks::Llama, Windows::All, Bias::All, QkNorm::None,
+     NormKind::Layer, NormPlace::Before, false,
+     R"({"hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 1e-5,
+         "use_bias": true, "tie_word_embeddings": true,
+         "num_key_value_heads": 2, "norm_type": "layer_norm",
+         "mlp_type": "default"})"},
+    {"mixtral", Blocks::Llama, Windows::All, Bias::Never, QkNorm::None,
+     NormKind::Rms, NormPlace::Before, true,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-5, "num_key_value_heads": 8,
+         "rope_theta": 1000000, "num_local_experts": 8,
+         "num_experts_per_tok": 2, "norm_topk_prob": true})"},
+    {"qwen2_moe", Blocks::Llama, Windows::UseFlag, Bias::Qkv, QkNorm::None,
+     NormKind::Rms, NormPlace::Before, true,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-6, "sliding_window": 4096,
+         "max_window_layers": 28, "num_key_value_heads": 16,
+         "num_experts": 60, "num_experts_per_tok": 4,
+         "decoder_sparse_step": 1, "moe_intermediate_size": 1408,
+         "shared_expert_intermediate_size": 5632})"},
+    {"qwen3_moe", Blocks::Llama, Windows::UseFlag, Bias::Key, QkNorm::Head,
+     NormKind::Rms, NormPlace::Before, true,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-6, "sliding_window": 4096,
+         "max_window_layers": 0, "num_key_value_heads": 4,
+         "num_experts": 128, "num_experts_per_tok": 8, "head_dim": 128,
+         "decoder_sparse_step": 1, "moe_intermediate_size": 768})"},
+    {"deepseek_v2", Blocks::Llama, Windows::None, Bias::Never, QkNorm::None,
+     NormKind::Rms, NormPlace::Before, true,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-6, "q_lora_rank": 1536,
+         "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+         "v_head_dim": 128, "first_k_dense_replace": 0, "moe_layer_freq": 1,
+         "scoring_func": "softmax", "routed_scaling_factor": 1})"},
+    {"deepseek_v3", Blocks::Llama, Windows::None, Bias::Never, QkNorm::None,
+     NormKind::Rms, NormPlace::Before, true,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-6, "q_lora_rank": 1536,
+         "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+         "v_head_dim": 128, "first_k_dense_replace": 3, "moe_layer_freq": 1,
+         "n_routed_experts": 256, "n_shared_experts": 1,
+         "num_experts_per_tok": 8, "moe_intermediate_size": 2048,
+         "n_group": 8, "topk_group": 4, "norm_topk_prob": true,
+         "scoring_func": "sigmoid", "routed_scaling_factor": 2.5,
+         "topk_method": "noaux_tc"})"},
+    {"gpt2", Blocks::Gpt2, Windows::None, Bias::All, QkNorm::None,
+     NormKind::Layer, NormPlace::Before, false,
+     R"({"activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
+         "tie_word_embeddings": true, "n_positions": 1024,
+         "vocab_size": 50257})"},
+    {"gpt_bigcode", Blocks::Gpt2, Windows::None, Bias::All, QkNorm::None,
+     NormKind::Layer, NormPlace::Before, false,
+     R"({"activation_function": "gelu_pytorch_tanh",
+         "layer_norm_epsilon": 1e-5, "tie_word_embeddings": true,
+         "n_positions": 1024, "multi_query": true})"},
+    {"gpt_neox", Blocks::NeoX, Windows::None, Bias::All, QkNorm::None,
+     NormKind::Layer, NormPlace::Before, false,
+     R"({"hidden_act": "gelu", "layer_norm_eps": 1e-5, "rotary_pct": 0.25,
+         "rotary_emb_base": 10000, "use_parallel_residual": true,
+         "attention_bias": true})"},
+    {"falcon", Blocks::Falcon, Windows::None, Bias::All, QkNorm::None,
+     NormKind::Layer, NormPlace::Before, false,
+     R"({"activation": "gelu", "layer_norm_epsilon": 1e-5, "bias": false,
+         "multi_query": true, "parallel_attn": true, "alibi": false,
+         "tie_word_embeddings": true, "new_decoder_architecture": false})"},
+};
+
+/// Families that people ask for, and what shardc lacks for them.
+static constexpr std::pair<StringLiteral, StringLiteral> missingFamilies[] = {
+    {"gpt_oss", "attention with sinks cannot be written yet"},
+    {"bert", "masked language models are not read yet"},
+    {"t5", "attention with a position bias cannot be written yet"},
+    {"vit", "image models are not read yet; models/vit-l16-train.shd is one"},
+};
+
+static StringRef canonical(StringRef name) {
+  return name == "gemma3" ? "gemma3_text" : name;
+}
+
+static const Family *findFamily(StringRef name) {
+  const Family *found = find_if(
+      families, [&](const Family &f) { return f.name == canonical(name); });
+  return found == std::end(families) ? nullptr : found;
+}
+
+const json::Object *familyDefaults(StringRef name, std::string &why) {
+  if (const Family *family = findFamily(name)) {
+    static std::vector<std::unique_ptr<json::Value>> kept;
+    kept.push_back(
+        std::make_unique<json::Value>(cantFail(json::parse(family->defaults))));
+    return kept.back()->getAsObject();
+  }
+  why = ("model_type '" + name + "' is not read").str();
+  for (const auto &[each, reason] : missingFamilies)
+    if (each == name) {
+      why = ("model_type '" + name + "': " + reason).str();
+      return nullptr;
+    }
+  StringRef near;
+  unsigned least = 5;
+  for (const Family &family : families)
+    if (unsigned d = family.name.edit_distance(name); d < least) {
+      least = d;
+      near = family.name;
+    }
+  if (!near.empty())
+    why += ("; the nearest family is '" + near + "'").str();
+  else
+    why +=
+        "; families that are: " +
+        join(map_range(families, [](const Family &f) { return f.name.str(); }),
+             ", ");
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+static std::string readActivation(Config &config, StringRef key,
+                                  StringRef none = "silu") {
+  std::string name = config.string(key, none);
+  if (name == "silu" || name == "swish")
+    return "silu";
+  if (StringRef(name).starts_with("gelu"))
+    return "gelu";
+  if (name == "relu")
+    return name;
+  config.error(key, "activation '" + name + "' is not one of silu, gelu, relu");
+  return "silu";
+}
+
+/// Element types: a fp8 checkpoint keeps its matrices in fp8 where nothing
+/// trains them.
+static void readTypes(Config &config, Model &model, Task task) {
+  StringRef key = config.find("torch_dtype") ? "torch_dtype" : "dtype";
+  std::string name = config.string(key, "bfloat16");
+  StringRef type = name == "bfloat16"  ? "bf16"
+                   : name == "float16" ? "f16"
+                   : name == "float32" ? "f32"
+                                       : "";
+  if (type.empty())
+    config.error(key, "'" + key +
+                          "' expects bfloat16, float16 or float32, found '" +
+                          name + "'");
+  model.type = model.matrixType = type.empty() ? "bf16" : type.str();
+  const json::Value *quantised = config.find("quantization_config");
+  if (!quantised)
+    return;
+  const json::Object *fields = quantised->getAsObject();
+  StringRef method =
+      fields ? fields->getString("quant_method").value_or("") : "";
+  if (method != "fp8") {
+    config.error("quantization_config", "weights quantised by '" + method +
+                                            "' cannot be read; only fp8");
+    return;
+  }
+  if (task == Task::Train) {
+    model.notes.push_back("The checkpoint's fp8 weights are trained in " +
+                          model.type + ".");
+    return;
+  }
+  bool e5 = fields->getString("fmt").value_or("e4m3") == "e5m2";
+  model.matrixType = e5 ? "f8e5m2" : "f8e4m3";
+  model.notes.push_back(
+      "Matrices of layers in fp8; the scales of their blocks are left out.");
+}
+
+static double readTheta(Config &config, double none = 10000) {
+  const json::Value *nested = config.find("rope_parameters");
+  const json::Object *fields = nested ? nested->getAsObject() : nullptr;
+  if (fields && !config.find("rope_theta"))
+    if (std::optional<double> theta = fields->getNumber("rope_theta"))
+      if (std::isfinite(*theta) && *theta > 0)
+        return *theta;
+  return config.real("rope_theta", none);
+}
+
+/// `layer_types`, where a config lists them, else the family's rule.
+static void readWindows(Config &config, const Family &family, Model &model) {
+  std::optional<int64_t> window;
+  bool flag = family.windows != Windows::UseFlag ||
+              config.boolean("use_sliding_window");
+  if (family.windows != Windows::None)
+    window = config.optionalInteger("sliding_window");
+  int64_t first =
+      family.windows == Windows::UseFlag
+          ? config.optionalInteger("max_window_layers", 0).value_or(0)
+          : 0;
+  if (!flag)
+    window.reset();
+  int64_t period = family.windows == Windows::Alternating ? 2 : 1;
+  if (family.windows == Windows::Pattern)
+    period = config
+                 .optionalInteger(config.find("_sliding_window_pattern")
+                                      ? "_sliding_window_pattern"
+                                      : "sliding_window_pattern")
+                 .value_or(6);
+  const json::Value *listed = config.find("layer_types");
+  const json::Array *types = listed ? listed->getAsArray() : nullptr;
+  if (listed && (!types || types->size() != model.layers.size())) {
+    config.error("layer_types", "'layer_types' expects a list of " +
+                                    Twine(model.layers.size()) + " types");
+    return;
+  }
+  double local = family.windows == Windows::Pattern
+                     ? config.real("rope_local_base_freq", 10000)
+                     : 0;
+  for (auto [i, layer] : enumerate(model.layers)) {
+    bool slides = period > 1 ? (i + 1) % period != 0 : int64_t(i) >= first;
+    if (types) {
+      StringRef type = (*types)[i].getAsString().value_or("");
+      if (type != "sliding_attention" && type != "full_attention") {
+        config.error("layer_types", "attention of type '" + type +
+                                        "' cannot be read; only "
+                                        "sliding_attention, full_attention");
+        return;
+      }
+      slides = type == "sliding_attention";
+    }
+    if (!slides || !window)
+      continue;
+    layer.window = window;
+    if (local)
+      layer.theta = local;
+  }
+}
+
+static void readLatent(Config &config, Model &model) {
+  Latent latent;
+  latent.queryRank = config.optionalInteger("q_lora_rank");
+  latent.rank = config.integer("kv_lora_rank");
+  latent.plain = config.integer("qk_nope_head_dim");
+  latent.rotary = config.integer("qk_rope_head_dim", 2);
+  latent.value = config.integer("v_head_dim");
+  config.find("num_key_value_heads"); // each query head has its own
+  config.find("qk_head_dim");
+  config.find("head_dim");
+  if (config.boolean("attention_bias"))
+    config.error("attention_bias", "latent attention with biases cannot be "
+                                   "read");
+  model.latent = latent;
+}
+
+/// Which layers have experts.
+static void placeExperts(Config &config, Model &model) {
+  int64_t first =
+      config.optionalInteger("first_k_dense_replace", 0).value_or(0);
+  int64_t step = config.optionalInteger("moe_layer_freq").value_or(1);
+  bool qwen = StringRef(model.family).starts_with("qwen");
+  if (qwen)
+    step = config.optionalInteger("decoder_sparse_step").value_or(1);
+  for (auto [i, layer] : enumerate(model.layers))
+    layer.hasExperts = int64_t(i) >= first && (qwen ? i + 1 : i) % step == 0;
+  if (const json::Value *dense =
+          qwen ? config.find("mlp_only_layers") : nullptr)
+    if (const json::Array *list = dense->getAsArray())
+      for (const json::Value &value : *list)
+        if (auto i = value.getAsInteger();
+            i && *i >= 0 && *i < int64_t(model.layers.size()))
+          model.layers[*i].hasExperts = false;
+}
+
+static void readExperts(Config &config, Model &model) {
+  Experts experts;
+  StringRef family = model.family;
+  StringRef countKey = family == "mixtral"          ? "num_local_experts"
+                       : family.starts_with("qwen") ? "num_experts"
+                                                    : "n_routed_experts";
+  experts.count = config.integer(countKey);
+  experts.picks = config.integer("num_experts_per_tok");
+  if (experts.picks > experts.count)
+    config.error("num_experts_per_tok", "'num_experts_per_tok' exceeds the " +
+                                            Twine(experts.count) + " experts");
+  experts.hidden = family == "mixtral"
+                       ? model.hidden
+                       : config.integer("moe_intermediate_size");
+  experts.normalise = config.boolean("norm_topk_prob");
+  if (family == "qwen2_moe") {
+    experts.shared = config.integer("shared_expert_intermediate_size");
+    experts.sharedGate = true;
+  }
+  if (family.starts_with("deepseek")) {
+    experts.shared = config.optionalInteger("n_shared_experts", 0).value_or(0) *
+                     experts.hidden;
+    std::string scoring = config.string("scoring_func", "softmax");
+    experts.sigmoid = scoring == "sigmoid";
+    if (!experts.sigmoid && scoring != "softmax")
+      config.error("scoring_func", "scores by '" + scoring +
+                                       "' cannot be read; only softmax, "
+                                       "sigmoid");
+    std::string method = config.string("topk_method", "greedy");
+    experts.choosingBias = method == "noaux_tc";
+    experts.scale = config.real("routed_scaling_factor", 1);
+    if (family == "deepseek_v2" && experts.normalise)
+      experts.scale = 1;
+    if (method != "greedy") {
+      experts.groups = config.optionalInteger("n_group").value_or(1);
+      experts.groupLimit = config.optionalInteger("topk_group").value_or(1);
+      if (experts.count % experts.groups)
+        config.error("n_group", "'n_group' does not divide the " +
+                                    Twine(experts.count) + " experts");
+      if (experts.groupLimit > experts.groups)
+        config.error("topk_group", "'topk_group' exceeds 'n_group'");
+    } else {
+      config.find("n_group"), config.find("topk_group");
+    }
+  }
+  model.experts = experts;
+  placeExperts(config, model);
+}
+
+static void readHeads(Config &config, Model &model, StringRef headsKey,
+                      StringRef widthKey, StringRef keyHeadsKey) {
+  model.heads = config.integer(headsKey);
+  model.keyHeads =
+      keyHeadsKey.empty()
+          ? model.heads
+          : config.optionalInteger(keyHeadsKey).value_or(model.heads);
+  std::optional<int64_t> size = config.optionalInteger("head_dim");
+  if (!size && !model.latent && model.width % model.heads)
+    config.error(headsKey, "'" + headsKey + "' does not divide '" + widthKey +
+                               "', and there is no 'head_dim'");
+  model.headSize =
+      size.value_or(std::max<int64_t>(model.width / model.heads, 1));
+  if (!model.latent && model.heads % model.keyHeads)
+    config.error(keyHeadsKey,
+                 "'" + keyHeadsKey + "' does not divide '" + headsKey + "'");
+}
+
+static void setRotary(Config &config, Model &model, StringRef key,
+                      double fraction) {
+  model.rotary = int64_t(double(model.headSize) * fraction);
+  if (fraction > 1 || model.rotary < 2 || model.rotary % 2)
+    config.error(key, "'" + key +
+                          "' expects an even number of rotating "
+                          "elements of each head");
+}
+
+/// Llama and all that name their keys as it does.
+static void readLlama(Config &config, const Family &family, Model &model) {
+  model.width = config.integer("hidden_size");
+  model.layers.resize(
+      std::min<int64_t>(config.integer("num_hidden_layers"), 100'000));
+  model.vocabulary = config.integer("vocab_size");
+  model.hidden = config.integer("intermediate_size");
+  if (StringRef(model.family).starts_with("deepseek"))
+    readLatent(config, model);
+  readHeads(config, model, "num_attention_heads", "hidden_size",
+            model.latent ? "" : "num_key_value_heads");
+  StringRef partial = "partial_rotary_factor";
+  setRotary(config, model, partial, config.real(partial, 1));
+  double theta = readTheta(config);
+  for (LayerKind &layer : model.layers)
+    layer.theta = theta;
+  readWindows(config, family, model);
+  bool biased = family.bias == Bias::Key && config.boolean("attention_bias");
+  bool all = family.bias == Bias::All && config.boolean("use_bias");
+  model.qkvBias = biased || all || family.bias == Bias::Qkv;
+  model.outBias = biased || all;
+  model.mlpBias =
+      all || (family.bias == Bias::Key && config.boolean("mlp_bias"));
+  if (family.norm == NormKind::Layer) {
+    model.eps = config.real("norm_epsilon", 1e-5);
+    model.gated = false;
+    for (auto [key, only] : {std::pair("norm_type", "layer_norm"),
+                             std::pair("mlp_type", "default")})
+      if (config.string(key, only) != only)
+        config.error(key, Twine("'") + key + "' expects '" + only + "'");
+  } else {
+    model.eps = config.real("rms_norm_eps", 1e-6);
+  }
+  if (StringRef(model.family).starts_with("gemma")) {
+    // The key of later versions wins; both mean the tanh form.
+    config.find("hidden_act");
+    model.activation =
+        readActivation(config, "hidden_activation", "gelu_pytorch_tanh");
+    model.scaleEmbeddingBySqrt = true;
+  } else {
+    model.activation = readActivation(config, "hidden_act");
+  }
+  if (config.find("query_pre_attn_scalar"))
+    model.scoreScale = 1 / std::sqrt(config.real("query_pre_attn_scalar", 1));
+  if (config.find("attn_logit_softcapping"))
+    model.scoreCap = config.real("attn_logit_softcapping", 1);
+  if (config.find("final_logit_softcapping"))
+    model.logitCap = config.real("final_logit_softcapping", 1);
+  if (model.family == "granite") {
+    model.embeddingScale = config.real("embedding_multiplier", 1);
+    model.residualScale = config.real("residual_multiplier", 1);
+    model.scoreScale = config.real("attention_multiplier", 1);
+    model.logitDivisor = config.real("logits_scaling", 1);
+  }
+  if (family.experts)
+    readExperts(config, model);
+}
+
+static void readGpt2(Config &config, Model &model) {
+  model.width = config.integer("n_embd");
+  model.layers.resize(std::min<int64_t>(config.integer("n_layer"), 100'000));
+  model.vocabulary = config.integer("vocab_size");
+  model.hidden = config.optionalInteger("n_inner").value_or(4 * model.width);
+  readHeads(config, model, "n_head", "n_embd", "");
+  if (config.boolean("multi_query"))
+    model.keyHeads = 1;
+  model.positions = config.integer("n_positions");
+  model.eps = config.real("layer_norm_epsilon", 1e-5);
+  model.qkvBias = model.outBias = model.mlpBias = true;
+  model.gated = false;
+  model.activation = readActivation(config, "activation_function", "gelu_new");
+  if (!config.boolean("scale_attn_weights", true))
+    model.scoreScale = 1;
+  if (config.boolean("scale_attn_by_inverse_layer_idx"))
+    config.error("scale_attn_by_inverse_layer_idx",
+                 "scores scaled by the layer's number cannot be read");
+}
+
+static void readNeoX(Config &config, Model &model) {
+  model.width = config.integer("hidden_size");
+  model.layers.resize(
+      std::min<int64_t>(config.integer("num_hidden_layers"), 100'000));
+  model.vocabulary = config.integer("vocab_size");
+  model.hidden = config.integer("intermediate_size");
+  readHeads(config, model, "num_attention_heads", "hidden_size", "");
+  setRotary(config, model, "rotary_pct", config.real("rotary_pct", 0.25));
+  for (LayerKind &layer : model.layers)
+    layer.theta = readTheta(config, config.real("rotary_emb_base", 10000));
+  model.eps = config.real("layer_norm_eps", 1e-5);
+  model.qkvBias = model.outBias = config.boolean("attention_bias", true);
+  model.mlpBias = true;
+  model.gated = false;
+  model.activation = readActivation(config, "hidden_act", "gelu");
+  if (config.boolean("use_parallel_residual"))
+    model.residual = Residual::Parallel;
+}
+
+static void readFalcon(Config &config, Model &model) {
+  model.width = config.integer("hidden_size");
+  StringRef layersKey =
+      config.find("n_layer") ? "n_layer" : "num_hidden_layers";
+  StringRef headsKey = config.find("n_head") ? "n_head" : "num_attention_heads";
+  model.layers.resize(std::min<int64_t>(config.integer(layersKey), 100'000));
+  model.vocabulary = config.integer("vocab_size");
+  model.hidden =
+      config.optionalInteger("ffn_hidden_size").value_or(4 * model.width);
+  bool newer = config.boolean("new_decoder_architecture");
+  bool multiQuery = config.boolean("multi_query");
+  StringRef keysKey = config.find("n_head_kv") ? "n_head_kv" : "num_kv_heads";
+  readHeads(config, model, headsKey, "hidden_size", newer ? keysKey : "");
+  if (!newer && multiQuery)
+    model.keyHeads = 1;
+  if (config.boolean("alibi"))
+    config.error("alibi", "attention with linear biases (alibi) cannot be "
+                          "written yet");
+  setRotary(config, model, headsKey, 1);
+  for (LayerKind &layer : model.layers)
+    layer.theta = readTheta(config);
+  model.eps = config.real("layer_norm_epsilon", 1e-5);
+  model.qkvBias = model.outBias = model.mlpBias = config.boolean("bias");
+  model.gated = false;
+  model.activation = readActivation(config, "activation", "gelu");
+  bool parallel = config.boolean("parallel_attn", true);
+  int64_t norms =
+      config.optionalInteger("num_ln_in_parallel_attn").value_or(newer ? 2 : 1);
+  if (newer && norms == 2)
+    model.residual = Residual::Parallel;
+  else if (newer || parallel)
+    model.residual = Residual::ParallelOneNorm;
+}
+
+Model readModel(Config &config, StringRef name, Task task) {
+  const Family &family = *findFamily(name);
+  Model model;
+  model.family = family.name.str();
+  model.name = config.string("_name_or_path");
+  model.norm = family.norm;
+  model.normPlace = family.place;
+  model.qkNorm = family.qkNorm;
+  readTypes(config, model, task);
+  switch (family.blocks) {
+  case Blocks::Llama:
+    readLlama(config, family, model);
+    break;
+  case Blocks::Gpt2:
+    readGpt2(config, model);
+    break;
+  case Blocks::NeoX:
+    readNeoX(config, model);
+    break;
+  case Blocks::Falcon:
+    readFalcon(config, model);
+    break;
+  }
+  model.tied = config.boolean("tie_word_embeddings");
+  return model;
+}
+
+} // namespace shardc::import

@@ -1,0 +1,838 @@
+//===- WriteProgram.cpp - The text of a model's program -------------------===//
+//
+// Writes the program that a person would: dims with their meaning, one repeat
+// over the layers, and layers that are called where not all are alike.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Families.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+
+using namespace llvm;
+
+namespace shardc::import {
+
+/// 14336 as 14_336.
+static std::string digits(int64_t number) {
+  std::string text = std::to_string(number);
+  if (number >= 10'000)
+    for (size_t at = text.size(); at > 3;) {
+      at -= 3;
+      text.insert(at, "_");
+    }
+  return text;
+}
+
+/// A real number of the language: digits on both sides of the point, or an
+/// exponent.
+static std::string real(double number) {
+  if (number == std::floor(number) && number < 1e15)
+    return digits(int64_t(number)) + ".0";
+  std::string text;
+  for (int precision = 1; precision <= 17; ++precision) {
+    char buffer[40];
+    std::snprintf(buffer, sizeof buffer, "%.*g", precision, number);
+    text = buffer;
+    if (std::strtod(buffer, nullptr) == number)
+      break;
+  }
+  // 1e-05 as 1e-5.
+  size_t e = text.find("e-0");
+  if (e != std::string::npos)
+    text.erase(e + 2, 1);
+  return text;
+}
+
+static std::string theta(double number) {
+  return number == std::floor(number) ? digits(int64_t(number)) : real(number);
+}
+
+static std::string joined(ArrayRef<StringRef> parts) {
+  std::string text;
+  for (StringRef part : parts)
+    if (!part.empty())
+      text += (text.empty() ? "" : ", ") + part.str();
+  return text;
+}
+
+namespace {
+
+/// Layers that repeat: `count` times those of `kinds` in turn.
+struct Run {
+  std::vector<LayerKind> kinds;
+  int64_t count;
+};
+
+class Writer {
+public:
+  Writer(const Model &model, const ImportOptions &options)
+      : m(model), options(options), decodes(options.task == Task::Decode) {}
+
+  std::string write();
+
+private:
+  void weight(StringRef name, ArrayRef<StringRef> dims, StringRef type = "");
+  void line(const Twine &text);
+  void dim(StringRef name, int64_t extent) { extents[name] = extent; }
+
+  std::string normalised(StringRef value, StringRef index, StringRef scale,
+                         StringRef bias = "") const;
+  void norm(StringRef name, StringRef from, StringRef scale, StringRef bias,
+            StringRef index = "D");
+  void declareNorm(StringRef scale, StringRef bias);
+  std::string rotated(StringRef value, StringRef sequence, StringRef index,
+                      double theta) const;
+  /// `NAME[dims] = VALUE`, rotated where positions rotate.
+  void project(StringRef name, StringRef left, StringRef value,
+               StringRef sequence, double theta);
+  void addTo(StringRef value, StringRef post);
+
+  void attention(const LayerKind &kind, StringRef window);
+  void latentAttention(const LayerKind &kind);
+  void mlp(int64_t hidden, StringRef index, StringRef suffix = "",
+           StringRef normed = "m");
+  void denseMlp();
+  void experts();
+
+  void findRuns();
+  void writeDims();
+  void writeRuns();
+  void writeInline(const LayerKind &kind);
+  void writeParts();
+  std::string call(const LayerKind &kind, StringRef argument) const;
+  std::string attendName(const LayerKind &kind) const;
+  int64_t countOf(function_ref<bool(const LayerKind &)> holds) const {
+    return count_if(m.layers, holds);
+  }
+  StringRef runDim(size_t run) const { return runNames[run]; }
+
+  const Model &m;
+  const ImportOptions &options;
+  bool decodes;
+  std::string body;
+  std::string indent;
+  StringMap<int64_t> extents;
+  std::vector<Run> runs;
+  std::vector<std::string> runNames;
+  /// Calls of the layer, or iterations of the repeat, being written.
+  int64_t multiplicity = 1;
+  int64_t parameters = 0;
+  /// Heads of queries, of keys and values: `K, G` and `K`; `N` for both.
+  std::string queryHeads, keyHeads;
+  /// Indices of a value of each token, of a token and a key.
+  std::string bt, bs;
+};
+
+} // namespace
+
+void Writer::line(const Twine &text) {
+  std::string str = text.str();
+  body += (str.empty() ? "" : indent + str) + "\n";
+}
+
+void Writer::weight(StringRef name, ArrayRef<StringRef> dims, StringRef type) {
+  SmallVector<StringRef> parts;
+  int64_t size = 1;
+  std::string list = joined(dims);
+  SmallVector<StringRef> names;
+  StringRef(list).split(names, ", ");
+  for (StringRef each : names)
+    size *= extents.lookup(each);
+  parameters += size * multiplicity;
+  bool inLayer = !indent.empty();
+  if (type.empty())
+    type = names.size() > 1 && inLayer ? m.matrixType : m.type;
+  line("weight " + name + ": " + type + "[" + list + "]");
+}
+
+std::string Writer::normalised(StringRef value, StringRef index,
+                               StringRef scale, StringRef bias) const {
+  bool layer = m.norm == NormKind::Layer || m.norm == NormKind::LayerScale;
+  return ((layer ? "layernorm[" : "rmsnorm[") + index + "](" + value + ", " +
+          (m.norm == NormKind::RmsPlusOne ? "1.0 + " : "") + scale +
+          (layer && !bias.empty() ? ", " + bias : "") + ", eps=" + real(m.eps) +
+          ")")
+      .str();
+}
+
+void Writer::declareNorm(StringRef scale, StringRef bias) {
+  weight(scale, {"D"});
+  if (m.norm == NormKind::Layer)
+    weight(bias, {"D"});
+}
+
+void Writer::norm(StringRef name, StringRef from, StringRef scale,
+                  StringRef bias, StringRef index) {
+  line(name + "[" + bt + ", D] = " + normalised(from, index, scale, bias));
+}
+
+std::string Writer::rotated(StringRef value, StringRef sequence,
+                            StringRef index, double base) const {
+  std::string text =
+      decodes ? ("rope[" + index + "](" + value + ", at=pos[B]").str()
+              : ("rope[" + sequence + ", " + index + "](" + value).str();
+  return text + ", theta=" + theta(base) + ")";
+}
+
+void Writer::project(StringRef name, StringRef left, StringRef value,
+                     StringRef sequence, double base) {
+  if (!m.rotary) {
+    line(name + left + " = " + value);
+    return;
+  }
+  if (m.rotary == m.headSize) {
+    line(name + left + " = " + rotated(value, sequence, "H", base));
+    return;
+  }
+  // The first elements of a head rotate.
+  std::string plain = (StringRef(name.split('[').first) + "all").str();
+  std::string list = left.str();
+  if (StringRef(list).contains("pos[B], "))
+    list.erase(list.find("pos[B], "), 8);
+  line(plain + list + " = " + value);
+  std::string first =
+      ("slice[H: 0.." + Twine(m.rotary) + " -> R](" + plain + ")").str();
+  std::string rest = ("slice[H: " + Twine(m.rotary) + ".." + Twine(m.headSize) +
+                      " -> U](" + plain + ")")
+                         .str();
+  line(name + left + " = concat[(R, U) -> H](" +
+       rotated(first, sequence, "R", base) + ", " + rest + ")");
+}
+
+/// Adds a part's result to x, normalised behind it where the family does.
+void Writer::addTo(StringRef value, StringRef post) {
+  std::string factor =
+      m.residualScale == 1 ? "" : real(m.residualScale) + " * ";
+  if (m.normPlace == NormPlace::Before) {
+    line("x[" + bt + ", D] += " + factor + value);
+    return;
+  }
+  line("p" + post + "[" + bt + ", D] = " + value);
+  line("x += " + factor +
+       normalised(("p" + post).str(), "D", ("g" + post).str()));
+}
+
+void Writer::attention(const LayerKind &kind, StringRef window) {
+  StringRef q = queryHeads, k = keyHeads;
+  bool pre = m.normPlace != NormPlace::After;
+  if (decodes) {
+    line("state kc: " + m.type + "[" + joined({"B", "S", k, "H"}) + "]");
+    line("state vc: " + m.type + "[" + joined({"B", "S", k, "H"}) + "]");
+  }
+  if (pre)
+    declareNorm("gattn", "battn");
+  weight("Wq", {"D", q, "H"});
+  weight("Wk", {"D", k, "H"});
+  weight("Wv", {"D", k, "H"});
+  weight("Wo", {q, "H", "D"});
+  if (m.qkvBias) {
+    weight("bq", {q, "H"}, m.type);
+    weight("bk", {k, "H"}, m.type);
+    weight("bv", {k, "H"}, m.type);
+  }
+  if (m.outBias)
+    weight("bo", {"D"});
+  bool allHeads = m.qkNorm == QkNorm::AllHeads;
+  if (m.qkNorm != QkNorm::None) {
+    weight("gq", {allHeads ? q : "", "H"}, m.type);
+    weight("gk", {allHeads ? k : "", "H"}, m.type);
+  }
+  if (m.normPlace != NormPlace::Before)
+    weight("gpost", {"D"});
+
+  StringRef from = pre ? "a" : "x";
+  if (pre)
+    norm("a", "x", "gattn", "battn");
+  auto product = [&](StringRef tokens, StringRef name, StringRef heads) {
+    std::string text = (from + "[" + tokens + ", D] * W" + name + "[" +
+                        joined({"D", heads, "H"}) + "]")
+                           .str();
+    if (m.qkvBias)
+      text += (" + b" + name + "[" + joined({heads, "H"}) + "]").str();
+    if (m.qkNorm != QkNorm::None && name != "v")
+      text = normalised(text, allHeads ? joined({heads, "H"}) : "H",
+                        ("g" + name).str());
+    return text;
+  };
+  std::string keys =
+      decodes ? joined({"B, pos[B]", k, "H"}) : joined({"B", "S", k, "H"});
+  std::string keyName = decodes ? "kc" : "k", valueName = decodes ? "vc" : "v";
+  project("q", ("[" + joined({bt, q, "H"}) + "]"), product(bt, "q", q), "T",
+          kind.theta);
+  project(keyName, "[" + keys + "]", product(bs, "k", k), "S", kind.theta);
+  line(valueName + "[" + keys + "] = " + product(bs, "v", k));
+  std::string arguments = "causal=true";
+  if (!window.empty())
+    arguments += (", window=" + window).str();
+  if (decodes)
+    arguments += ", at=pos[B]";
+  if (m.scoreScale)
+    arguments += ", scale=" + real(*m.scoreScale);
+  if (m.scoreCap)
+    arguments += ", softcap=" + real(*m.scoreCap);
+  line("o[" + joined({bt, q, "H"}) + "] = attention[H, S](q, " + keyName +
+       ", " + valueName + ", " + arguments + ")");
+  addTo("o[" + joined({bt, q, "H"}) + "] * Wo[" + joined({q, "H", "D"}) + "]" +
+            (m.outBias ? " + bo[D]" : ""),
+        "post");
+}
+
+void Writer::latentAttention(const LayerKind &kind) {
+  const Latent &latent = *m.latent;
+  if (decodes)
+    line("state kv: " + m.type + "[B, S, A]");
+  weight("gattn", {"D"});
+  if (latent.queryRank) {
+    weight("Wqa", {"D", "Rq"});
+    weight("gq", {"Rq"});
+  }
+  StringRef from = latent.queryRank ? "Rq" : "D";
+  weight("Wqn", {from, "N", "A1"});
+  weight("Wqr", {from, "N", "A2"});
+  weight("Wkv", {"D", "R"});
+  weight("gkv", {"R"});
+  weight("Wkn", {"R", "N", "A1"});
+  weight("Wkr", {"D", "A2"});
+  weight("Wv", {"R", "N", "U"});
+  weight("Wo", {"N", "U", "D"});
+  norm("a", "x", "gattn", "");
+  std::string source = "a[" + bt + ", D]";
+  if (latent.queryRank) {
+    line("ql[" + bt +
+         ", Rq] = " + normalised("a[" + bt + ", D] * Wqa[D, Rq]", "Rq", "gq"));
+    source = "ql[" + bt + ", Rq]";
+  }
+  line("qn[" + bt + ", N, A1] = " + source + " * Wqn[" + from + ", N, A1]");
+  line("qr[" + bt + ", N, A2] = " +
+       rotated(source + " * Wqr[" + from.str() + ", N, A2]", "T", "A2",
+               kind.theta));
+  line("c[" + bs +
+       ", R] = " + normalised("a[" + bs + ", D] * Wkv[D, R]", "R", "gkv"));
+  line("kr[" + bs + ", A2] = " +
+       rotated("a[" + bs + ", D] * Wkr[D, A2]", "S", "A2", kind.theta));
+  if (decodes) {
+    line("// Queries go to the latent, which all heads share (absorbed).");
+    line("kv[B, pos[B], A] = concat[(R, A2) -> A](c, kr)");
+    line("ql2[B, N, R] = qn[B, N, A1] * Wkn[R, N, A1]");
+    line("q[B, N, A] = concat[(R, A2) -> A](ql2, qr)");
+    line("vl = slice[A: 0.." + Twine(latent.rank) + " -> R](kv)");
+    line("ol[B, N, R] = attention[A, S](q, kv, vl, causal=true, at=pos[B], "
+         "scale=" +
+         real(1 / std::sqrt(double(latent.plain + latent.rotary))) + ")");
+    line("o[B, N, U] = ol[B, N, R] * Wv[R, N, U]");
+  } else {
+    line("kn[B, S, N, A1] = c[B, S, R] * Wkn[R, N, A1]");
+    line("ks[B, S, N, A2] = kr[B, S, A2]");
+    line("v[B, S, N, U] = c[B, S, R] * Wv[R, N, U]");
+    line("o[B, T, N, U] = attention[A, S](concat[(A1, A2) -> A](qn, qr), "
+         "concat[(A1, A2) -> A](kn, ks), v, causal=true)");
+  }
+  addTo("o[" + bt + ", N, U] * Wo[N, U, D]", "");
+}
+
+/// Declares and computes `hSUFFIX`, the hidden values.
+void Writer::mlp(int64_t, StringRef index, StringRef suffix, StringRef normed) {
+  std::string from = (normed + "[" + bt + ", D]").str();
+  std::string matrix = ("[D, " + index + "]").str();
+  std::string bias =
+      m.mlpBias ? (" + bup" + suffix + "[" + index + "]").str() : "";
+  auto half = [&](StringRef name) {
+    return from + " * W" + name.str() + suffix.str() + matrix;
+  };
+  std::string text =
+      m.gated ? m.activation + "(" + half("gate") +
+                    (m.mlpBias ? (" + bgate[" + index + "]").str() : "") +
+                    ") * (" + half("up") + bias + ")"
+              : m.activation + "(" + half("up") + bias + ")";
+  line("h" + suffix + "[" + bt + ", " + index + "] = " + text);
+}
+
+void Writer::denseMlp() {
+  StringRef f = m.experts ? "F1" : "F";
+  bool pre = m.normPlace != NormPlace::After;
+  bool shared = m.residual == Residual::ParallelOneNorm;
+  if (pre && m.residual == Residual::Sequential)
+    declareNorm("gmlp", "bmlp");
+  if (m.gated)
+    weight("Wgate", {"D", f});
+  weight("Wup", {"D", f});
+  weight("Wdown", {f, "D"});
+  if (m.mlpBias) {
+    if (m.gated)
+      weight("bgate", {f});
+    weight("bup", {f});
+    weight("bdown", {"D"});
+  }
+  if (m.normPlace != NormPlace::Before)
+    weight("glast", {"D"});
+  if (pre && m.residual == Residual::Sequential)
+    norm("m", "x", "gmlp", "bmlp");
+  mlp(m.hidden, f, "", shared ? "a" : pre ? "m" : "x");
+  addTo(("h[" + bt + ", " + f + "] * Wdown[" + f + ", D]" +
+         (m.mlpBias ? " + bdown[D]" : ""))
+            .str(),
+        "last");
+}
+
+void Writer::experts() {
+  const Experts &e = *m.experts;
+  std::string k = std::to_string(e.picks);
+  // Groups of tokens are dispatched apart.
+  std::string tokens = decodes ? "P, J" : "B, T", group = decodes ? "P" : "B";
+  weight("gmlp", {"D"});
+  weight("Wrouter", {"D", "E"}, m.type);
+  if (e.choosingBias)
+    weight("bias", {"E"}, "f32");
+  weight("Wgate", {"E", "D", "F"});
+  weight("Wup", {"E", "D", "F"});
+  weight("Wdown", {"E", "F", "D"});
+  if (e.shared) {
+    weight("Wgates", {"D", "Fs"});
+    weight("Wups", {"D", "Fs"});
+    weight("Wdowns", {"Fs", "D"});
+    if (e.sharedGate)
+      weight("Wmix", {"D"});
+  }
+  norm("m", "x", "gmlp", "");
+  if (decodes)
+    line("md[P, J, D] = split[B -> (P, J)](m)");
+  std::string from = decodes ? "md" : "m";
+  line("s: f32[" + tokens + ", E] = " + (e.sigmoid ? "sigmoid" : "softmax[E]") +
+       "(f32(" + from + "[" + tokens + ", D] * Wrouter[D, E]))");
+  std::string scores = "s", limit;
+  if (e.choosingBias) {
+    line("sb[" + tokens + ", E] = s[" + tokens + ", E] + bias[E]");
+    scores = "sb";
+  }
+  if (e.groups > 1) {
+    line("// The " + Twine(e.groupLimit) + " blocks of experts with the best " +
+         (e.sigmoid ? "two" : "one") + ", and " + k + " experts of these.");
+    line("b[" + tokens + ", Q, M] = split[E -> (Q, M)](" + scores + ")");
+    line("best[" + tokens + ", Q] = " +
+         (e.sigmoid ? "sum[M](where(topk[M](b, k=2), b, 0.0))" : "max[M](b)"));
+    line("open[" + tokens + ", Q, M] = where(topk[Q](best, k=" +
+         Twine(e.groupLimit) + "), b, -inf)");
+    scores = "merge[(Q, M) -> E](open)";
+    limit = ", blocks=" + std::to_string(e.groups) +
+            ", limit=" + std::to_string(e.groupLimit);
+  }
+  line("p[" + tokens + ", E] = topk[E](" + scores + ", k=" + k + ")");
+  line("w[" + tokens + ", E] = where(p, s, 0.0)");
+  std::string weights = e.normalise ? "w / sum[E](w)" : "w";
+  if (e.scale != 1)
+    weights = real(e.scale) + " * " + weights;
+  std::string how = ", k=" + k + limit + ", dropless=true)";
+  line("xe[E, " + group + ", C, D] = dispatch[E, C](" + from + ", p" + how);
+  std::string in = "xe[E, " + group + ", C, D]";
+  line("h[E, " + group + ", C, F] = " + m.activation + "(" + in +
+       " * Wgate[E, D, F]) * (" + in + " * Wup[E, D, F])");
+  line("ye[E, " + group + ", C, D] = h[E, " + group +
+       ", C, F] * Wdown[E, F, D]");
+  std::string result =
+      "combine[E, C](ye, p, " + m.type + "(" + weights + ")" + how;
+  if (decodes) {
+    line("z[P, J, D] = " + result);
+    line("x[B, D] += merge[(P, J) -> B](z)");
+  } else {
+    line("x[B, T, D] += " + result);
+  }
+  if (!e.shared)
+    return;
+  mlp(e.shared, "Fs", "s");
+  if (e.sharedGate) {
+    line("mix[" + bt + "] = sigmoid(m[" + bt + ", D] * Wmix[D])");
+    line("ys[" + bt + ", D] = hs[" + bt + ", Fs] * Wdowns[Fs, D]");
+    line("x[" + bt + ", D] += mix[" + bt + "] * ys[" + bt + ", D]");
+  } else {
+    line("x[" + bt + ", D] += hs[" + bt + ", Fs] * Wdowns[Fs, D]");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+/// Greedily the period that covers most layers; of equal ones the shortest.
+void Writer::findRuns() {
+  size_t size = m.layers.size();
+  for (size_t at = 0; at < size;) {
+    size_t bestPeriod = 1, bestCount = 1;
+    for (size_t period = 1; period <= 16 && at + period <= size; ++period) {
+      size_t count = 1;
+      while (at + (count + 1) * period <= size &&
+             std::equal(m.layers.begin() + at, m.layers.begin() + at + period,
+                        m.layers.begin() + at + count * period))
+        ++count;
+      if ((count > 1 || period == 1) &&
+          count * period > bestCount * bestPeriod) {
+        bestPeriod = period;
+        bestCount = count;
+      }
+    }
+    runs.push_back({{m.layers.begin() + at, m.layers.begin() + at + bestPeriod},
+                    int64_t(bestCount)});
+    at += bestPeriod * bestCount;
+  }
+  for (size_t i = 0; i < runs.size(); ++i)
+    runNames.push_back(i + 1 == runs.size() ? "L"
+                                            : "L" + std::to_string(i + 1));
+}
+
+void Writer::writeInline(const LayerKind &kind) {
+  if (m.latent)
+    latentAttention(kind);
+  else if (m.residual == Residual::Sequential)
+    attention(kind, kind.window ? std::to_string(*kind.window) : "");
+  else {
+    // Both parts read x, so the MLP's input comes before the sum.
+    if (m.residual == Residual::Parallel) {
+      declareNorm("gmlp", "bmlp");
+      norm("m", "x", "gmlp", "bmlp");
+    }
+    attention(kind, kind.window ? std::to_string(*kind.window) : "");
+  }
+  line("");
+  kind.hasExperts ? experts() : denseMlp();
+}
+
+/// Layers of one attention have one name, whatever their window.
+std::string Writer::attendName(const LayerKind &kind) const {
+  std::vector<double> bases;
+  for (const LayerKind &each : m.layers)
+    if (!is_contained(bases, each.theta))
+      bases.push_back(each.theta);
+  return bases.size() == 1 ? "attend" : "attend" + theta(kind.theta);
+}
+
+std::string Writer::call(const LayerKind &kind, StringRef argument) const {
+  bool windows = any_of(
+      m.layers, [](const LayerKind &each) { return each.window.has_value(); });
+  std::string position = decodes ? ", pos" : "";
+  std::string text = attendName(kind) + "(" + argument.str() + position;
+  if (windows)
+    text += ", w=" + (kind.window ? std::to_string(*kind.window) : "none");
+  return std::string(kind.hasExperts ? "experts(" : "mlp(") + text + "))";
+}
+
+/// The parts that the runs call.
+void Writer::writeParts() {
+  bool windows = any_of(
+      m.layers, [](const LayerKind &each) { return each.window.has_value(); });
+  std::string parameter = "x: " + m.type + "[" + bt + ", D]";
+  std::vector<double> bases;
+  for (const LayerKind &kind : m.layers) {
+    if (is_contained(bases, kind.theta))
+      continue;
+    bases.push_back(kind.theta);
+    multiplicity =
+        countOf([&](const LayerKind &k) { return k.theta == kind.theta; });
+    if (windows)
+      line("// Attention to the last w positions, or to all.");
+    line("layer " + attendName(kind) + "(" + parameter +
+         (decodes ? ", pos: int32[B]" : "") + (windows ? ", w: dim" : "") +
+         ") -> (x) {");
+    indent = "  ";
+    if (!decodes)
+      line("dim S = T                         // the positions that a token "
+           "attends to");
+    m.latent ? latentAttention(kind) : attention(kind, windows ? "w" : "");
+    indent = "";
+    line("}");
+    line("");
+  }
+  for (bool sparse : {false, true}) {
+    multiplicity =
+        countOf([&](const LayerKind &k) { return k.hasExperts == sparse; });
+    if (!multiplicity)
+      continue;
+    line(Twine("layer ") + (sparse ? "experts(" : "mlp(") + parameter +
+         ") -> (x) {");
+    indent = "  ";
+    sparse ? experts() : denseMlp();
+    indent = "";
+    line("}");
+    line("");
+  }
+  multiplicity = 1;
+}
+
+void Writer::writeRuns() {
+  bool single = runs.size() == 1 && runs[0].kinds.size() == 1;
+  for (auto [i, run] : enumerate(runs)) {
+    line("repeat " + runDim(i) + " {");
+    indent = "  ";
+    if (single) {
+      multiplicity = run.count;
+      writeInline(run.kinds[0]);
+      multiplicity = 1;
+    } else {
+      std::string value = "x";
+      for (auto [j, kind] : enumerate(run.kinds)) {
+        std::string next =
+            j + 1 == run.kinds.size() ? "x" : "x" + std::to_string(j + 1);
+        line(next + " = " + call(kind, value));
+        value = next;
+      }
+    }
+    indent = "";
+    line("}");
+  }
+}
+
+void Writer::writeDims() {
+  auto say = [&](const Twine &text, const Twine &why) {
+    std::string left = ("dim " + text).str();
+    left.resize(std::max<size_t>(left.size() + 2, 34), ' ');
+    line(left + "// " + why);
+  };
+  auto item = [&](StringRef name, int64_t extent) {
+    dim(name, extent);
+    return (name + " = " + digits(extent)).str();
+  };
+  if (decodes) {
+    say(item("B", options.batch), "sequences, one token of each");
+    say(item("S", options.sequence), "the length of the cache");
+  } else {
+    say(item("B", options.batch) + ", " + item("T", options.sequence),
+        "sequences, tokens of each");
+    say("S = T", "the positions that a token attends to");
+  }
+  say(item("V", m.vocabulary), "vocabulary");
+  std::string counts;
+  for (size_t i = 0; i < runs.size(); ++i)
+    counts += (i ? ", " : "") + item(runDim(i), runs[i].count);
+  bool single = runs.size() == 1 && runs[0].kinds.size() == 1;
+  say(counts, single ? "layers" : "repetitions of the layers' pattern");
+  say(item("D", m.width), "width");
+  bool dense =
+      any_of(m.layers, [](const LayerKind &k) { return !k.hasExperts; });
+  if (dense)
+    say(item(m.experts ? "F1" : "F", m.hidden), "hidden width of the MLP");
+  if (m.latent) {
+    const Latent &l = *m.latent;
+    std::string ranks = item("R", l.rank);
+    if (l.queryRank)
+      ranks = item("Rq", *l.queryRank) + ", " + ranks;
+    say(item("N", m.heads), "heads");
+    say(ranks, l.queryRank ? "ranks of queries, of keys and values"
+                           : "rank of keys and values");
+    say(item("A1", l.plain) + ", " + item("A2", l.rotary),
+        "of a head: without a position, with one");
+    say(item("U", l.value), "of a head: for values");
+    if (decodes)
+      say("A = R + A2", "what the cache has for a token");
+    else
+      say("A = A1 + A2", "of a head: for scores");
+  } else {
+    std::string heads;
+    std::string why;
+    if (m.keyHeads == m.heads) {
+      heads = item("N", m.heads);
+      why = "heads";
+    } else if (m.keyHeads == 1) {
+      heads = item("N", m.heads);
+      why = "query heads, for one of keys and values";
+    } else {
+      heads = item("K", m.keyHeads) + ", " + item("G", m.heads / m.keyHeads);
+      why = formatv("{0} key-value heads, each for {1} query heads", m.keyHeads,
+                    m.heads / m.keyHeads);
+    }
+    say(heads + ", " + item("H", m.headSize), why);
+    if (m.rotary && m.rotary != m.headSize)
+      say(item("R", m.rotary) + ", " + item("U", m.headSize - m.rotary),
+          "elements of a head that rotate, and the others");
+  }
+  if (m.positions)
+    say(item("Tmax", m.positions), "positions that were learned");
+  if (!m.experts)
+    return;
+  const Experts &e = *m.experts;
+  say(item("E", e.count) + ", " + item("F", e.hidden),
+      "experts, hidden width of each");
+  if (e.shared)
+    say(item("Fs", e.shared), "hidden width of the experts of all tokens");
+  if (e.groups > 1)
+    say(item("Q", e.groups) + ", M = E / Q", "blocks of experts");
+  std::string tokens = "T";
+  if (decodes) {
+    // A group has a token for each expert, where there are so many.
+    int64_t groups = 1;
+    while (options.batch % (2 * groups) == 0 &&
+           options.batch / (2 * groups) * e.picks >= e.count)
+      groups *= 2;
+    say(item("P", groups) + ", J = B / P",
+        "groups of tokens, which are dispatched apart");
+    tokens = "J";
+  }
+  say("C = ceildiv(" + Twine(e.picks) + " * " + tokens + ", E)",
+      "slots of an expert for a group, of which a token takes " +
+          Twine(e.picks));
+}
+
+static StringRef taskTitle(Task task) {
+  switch (task) {
+  case Task::Forward:
+    return "one forward pass and its loss";
+  case Task::Train:
+    return "a training step";
+  default:
+    return "decoding, the next token of each sequence";
+  }
+}
+
+/// A name in a comment: one line of printable ASCII.
+static std::string printable(StringRef name) {
+  std::string text;
+  for (char c : name.take_front(80))
+    text += c >= ' ' && c < 127 ? c : '?';
+  return text;
+}
+
+std::string Writer::write() {
+  bt = decodes ? "B" : "B, T";
+  bs = decodes ? "B" : "B, S";
+  queryHeads =
+      m.latent || m.keyHeads == m.heads || m.keyHeads == 1 ? "N" : "K, G";
+  keyHeads = m.keyHeads == m.heads ? "N" : m.keyHeads == 1 ? "" : "K";
+  findRuns();
+  writeDims();
+  line("");
+  line("input tokens: int32[" + bt + "]");
+  line(decodes ? "input pos:    int32[B]           // where in its sequence "
+                 "each token stands"
+               : "input labels: int32[B, T]");
+  weight("Wemb", {"V", "D"});
+  if (m.positions)
+    weight("Wpos", {"Tmax", "D"});
+  declareNorm("gout", "bout");
+  if (!m.tied)
+    weight("Wout", {"D", "V"});
+  line("");
+  if (runs.size() > 1 || runs[0].kinds.size() > 1)
+    writeParts();
+  std::string scale = m.scaleEmbeddingBySqrt  ? " * sqrt(size[D])"
+                      : m.embeddingScale != 1 ? " * " + real(m.embeddingScale)
+                                              : "";
+  std::string learned = !m.positions ? ""
+                        : decodes    ? " + Wpos[pos[B], D]"
+                                     : " + Wpos[iota[T], D]";
+  line("x: " + m.type + "[" + bt + ", D] = Wemb[tokens[" + bt + "], D]" +
+       scale + learned);
+  writeRuns();
+  norm("y", "x", "gout", "bout");
+  std::string logits = m.logitCap || m.logitDivisor != 1 ? "s" : "logits";
+  line(logits + "[" + bt + ", V] = y[" + bt + ", D] * " +
+       (m.tied ? "Wemb[V, D]" : "Wout[D, V]"));
+  if (m.logitDivisor != 1)
+    line("logits = s / " + real(m.logitDivisor));
+  if (m.logitCap)
+    line("logits = " + real(*m.logitCap) + " * tanh(s / " + real(*m.logitCap) +
+         ")");
+  if (decodes) {
+    line("next[B] = argmax[V](logits)");
+    line("output next");
+  } else {
+    line("loss[] = mean[B, T](cross_entropy[V](logits, labels))");
+    line(options.task == Task::Train ? "train { loss = loss }" : "output loss");
+  }
+  std::string head = "// " + printable(m.name.empty() ? options.file : m.name) +
+                     " (" + m.family + "): " + taskTitle(options.task).str() +
+                     ".\n";
+  std::string count = std::to_string(parameters);
+  for (size_t at = count.size(); at > 3;) {
+    at -= 3;
+    count.insert(at, ",");
+  }
+  head += "// " + count + " parameters.\n";
+  for (const std::string &note : m.notes)
+    head += "// " + note + "\n";
+  if (!options.hardware.empty())
+    head += "hardware " + options.hardware + "\n";
+  return head + "\n" + body;
+}
+
+std::string writeProgram(const Model &model, const ImportOptions &options) {
+  return Writer(model, options).write();
+}
+
+//===----------------------------------------------------------------------===//
+// From text to text
+//===----------------------------------------------------------------------===//
+
+/// What is wrong with a text that is no JSON, and where.
+static ConfigMessage parseError(StringRef text, Error error) {
+  ConfigMessage message{"", 0};
+  handleAllErrors(std::move(error), [&](const json::ParseError &e) {
+    std::string said;
+    raw_string_ostream(said) << e.message();
+    StringRef words = said;
+    // [line:column, byte=N]: the message has what we need in front of it.
+    size_t at = words.find("byte=");
+    if (at != StringRef::npos)
+      (void)words.drop_front(at + 5).take_while(isDigit).getAsInteger(
+          10, message.offset);
+    size_t end = words.find("]: ");
+    message.text =
+        "not JSON: " +
+        (end == StringRef::npos ? words : words.drop_front(end + 3)).lower();
+  });
+  message.offset = std::min(message.offset, text.size());
+  return message;
+}
+
+ImportResult importConfig(StringRef text, const ImportOptions &options) {
+  ImportResult result;
+  auto fail = [&](const Twine &message, size_t offset) {
+    result.errors.push_back({message.str(), offset});
+    return result;
+  };
+  if (options.task == Task::Serve)
+    return fail("--task=serve is not planned yet; decode and forward are", 0);
+  Expected<json::Value> value = json::parse(text);
+  if (!value) {
+    result.errors.push_back(parseError(text, value.takeError()));
+    return result;
+  }
+  const json::Object *object = value->getAsObject();
+  if (!object)
+    return fail("a config is a JSON object", 0);
+  Config outer(text, 0, *object, *object);
+  const json::Object *nested = object->getObject("text_config");
+  std::string family =
+      (nested ? nested : object)->getString("model_type").value_or("").str();
+  if (family.empty())
+    family = object->getString("model_type").value_or("").str();
+  if (family.empty())
+    return fail("'model_type' is missing: this is no config of a checkpoint",
+                0);
+  std::string why;
+  const json::Object *defaults = familyDefaults(family, why);
+  if (!defaults)
+    return fail(why, outer.offsetOf("model_type"));
+  // Keys in front of the nested object, such as torch_dtype, hold for it too.
+  json::Object merged = *defaults;
+  if (nested)
+    for (StringRef key : {"torch_dtype", "dtype", "quantization_config",
+                          "tie_word_embeddings", "_name_or_path"})
+      if (const json::Value *each = object->get(key))
+        merged[key] = *each;
+  Config config(text, nested ? outer.offsetOf("text_config") : 0,
+                nested ? *nested : *object, merged);
+  Model model = readModel(config, family, options.task);
+  int64_t longest = model.positions;
+  if (longest && options.sequence > longest)
+    config.error("n_positions", "'n_positions' has fewer positions than the " +
+                                    Twine(options.sequence) + " of --sequence");
+  result.errors = config.errors;
+  result.warnings = config.unknownKeys();
+  if (result.errors.empty())
+    result.program = writeProgram(model, options);
+  return result;
+}
+
+} // namespace shardc::import

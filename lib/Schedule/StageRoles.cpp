@@ -22,6 +22,7 @@ StageMap::StageMap(ProgramOp program)
     return;
   findNeeded();
   findBehind();
+  findShared();
   findSpread();
   findOutside();
 }
@@ -114,6 +115,33 @@ StageRoles StageMap::rolesOfOperands(Operation *op) const {
   return roles;
 }
 
+/// Collectives of a weight that the first and the last stage have run on both.
+void StageMap::findShared() {
+  auto isOfWeight = [&](Value operand) {
+    Operation *def = operand.getDefiningOp();
+    return def && (isa<DeclareOp>(def) || shared.contains(def));
+  };
+  auto isElsewhere = [&](Operation *user) {
+    return user != forwardRepeat && !feedsForward.contains(user) &&
+           !behindBackward.contains(user);
+  };
+  Block &body = bodyOf(microbatchRepeat);
+  for (Operation &op : body)
+    if ((isCollective(&op) || isa<PartOp>(op)) &&
+        llvm::all_of(op.getOperands(), isOfWeight))
+      shared.insert(&op);
+  for (Operation &op : llvm::reverse(body)) {
+    auto isUsed = [&](bool elsewhere) {
+      return llvm::any_of(op.getUsers(), [&](Operation *user) {
+        Operation *at = body.findAncestorOpInBlock(*user);
+        return shared.contains(at) || isElsewhere(at) == elsewhere;
+      });
+    };
+    if (shared.contains(&op) && !(isUsed(false) && isUsed(true)))
+      shared.erase(&op);
+  }
+}
+
 /// The gradient of a weight that the first and the last stage have is a sum of
 /// what each of them makes, and each accumulates its own.
 void StageMap::findSpread() {
@@ -139,7 +167,7 @@ StageRoles StageMap::rolesOf(Operation *op) const {
                       : nullptr;
   if (!at)
     return outside.lookup(op).roles;
-  if (spread.contains(at))
+  if (spread.contains(at) || shared.contains(at))
     return FirstRole | LastRole;
   bool isFirst = behindBackward.contains(at) || feedsForward.contains(at);
   return isFirst ? FirstRole : LastRole;

@@ -44,6 +44,7 @@ private:
   void closeBackward(Operations &needed) const;
   void findNeeded();
   void findBehind();
+  void findShared();
   void findSpread();
   void findOutside();
   shd::StageRoles rolesOfOperands(mlir::Operation *op) const;
@@ -60,6 +61,8 @@ private:
   /// those of the microbatch that the backward repeat needs.
   Operations givesGradient;
   mlir::Operation *firstBackward = nullptr;
+  /// Those of the microbatch that the first and the last stage run alike.
+  Operations shared;
   /// Those of the microbatch that make a summand on the first and on the last
   /// stage.
   Operations spread;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Detail.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Pipelines/Pipelines.h"
@@ -17,12 +18,15 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Stages and layers of a chunk that are run at most: a first stage, a last one
-/// and two between them; chunks that differ.
-static constexpr int64_t kMostStages = 4;
-static constexpr int64_t kMostLayers = 3;
-
 namespace {
+/// Stages, and layers of a chunk, that are run at most.
+struct MostRun {
+  int64_t stages, layers;
+};
+/// A first stage, a last one and two between them, with chunks that differ; for
+/// larger programs fewer.
+constexpr MostRun kMostRun[] = {{4, 3}, {3, 2}, {2, 1}};
+
 /// A pipeline that is small enough to run.
 struct SmallPipeline {
   PipelineOrder order;
@@ -47,11 +51,12 @@ static int64_t fewMicrobatches(const StagePlan &plan, int64_t stages,
   return plan.microbatches;
 }
 
-static SmallPipeline shrinkPipeline(const StagePlan &plan, bool shrink) {
+static SmallPipeline shrinkPipeline(const StagePlan &plan, bool shrink,
+                                    MostRun most) {
   SmallPipeline small;
   small.order = plan.order;
   auto all = int64_t(plan.stages.size());
-  small.stages = shrink ? std::min(all, kMostStages) : all;
+  small.stages = shrink ? std::min(all, most.stages) : all;
   int64_t least = plan.stages.front().layers.front();
   for (const PlannedStage &stage : plan.stages)
     for (int64_t held : stage.layers)
@@ -61,7 +66,7 @@ static SmallPipeline shrinkPipeline(const StagePlan &plan, bool shrink) {
       // The first ones, and the last one.
       int64_t from = stage + 1 == small.stages ? all - 1 : stage;
       int64_t held = plan.stages[from].layers[chunk];
-      small.layers.push_back(shrink ? std::min(held - least + 1, kMostLayers)
+      small.layers.push_back(shrink ? std::min(held - least + 1, most.layers)
                                     : held);
     }
   small.microbatches =
@@ -103,15 +108,16 @@ static LogicalResult splitStages(ModuleOp module, const SmallPipeline &small) {
   return manager.run(module);
 }
 
-FailureOr<Verification::Stages>
-shardc::detail::verifyStages(ModuleOp imported, ModuleOp planned,
-                             const StagePlan &plan,
-                             const VerifyOptions &options) {
+/// Runs a pipeline of `most`.
+static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
+                                           const StagePlan &plan,
+                                           const VerifyOptions &options,
+                                           MostRun most) {
   OwningOpRef<ModuleOp> wholeModule = imported.clone();
   OwningOpRef<ModuleOp> module = planned.clone();
   auto whole = *wholeModule->getOps<shd::ProgramOp>().begin();
   auto stage = *module->getOps<shd::ProgramOp>().begin();
-  SmallPipeline small = shrinkPipeline(plan, options.shrink);
+  SmallPipeline small = shrinkPipeline(plan, options.shrink, most);
   if (options.shrink) {
     ShrinkOptions shrink;
     shrink.least[plan.microbatches] = small.microbatches;
@@ -134,7 +140,7 @@ shardc::detail::verifyStages(ModuleOp imported, ModuleOp planned,
            result.mesh.axes, programs.front().getMeshAttr().getAxes()))
     if (attr.getStages())
       axis.size = 1;
-  RunOptions run = inputsOf(whole, options);
+  RunOptions run = shardc::detail::inputsOf(whole, options);
   if (failed(checkRunSize(whole, /*devices=*/1)))
     return failure();
   FailureOr<RunResult> expected = interpret(whole, run);
@@ -144,7 +150,7 @@ shardc::detail::verifyStages(ModuleOp imported, ModuleOp planned,
   if (failed(found))
     return failure();
   result.run = std::move(*found);
-  if (failed(compareResults(*expected, result)))
+  if (failed(shardc::detail::compareResults(*expected, result)))
     return failure();
   Verification::Stages stages;
   stages.number = small.stages;
@@ -156,4 +162,21 @@ shardc::detail::verifyStages(ModuleOp imported, ModuleOp planned,
   stages.results = std::move(result.results);
   stages.holds = result.holds;
   return stages;
+}
+
+FailureOr<Verification::Stages>
+shardc::detail::verifyStages(ModuleOp imported, ModuleOp planned,
+                             const StagePlan &plan,
+                             const VerifyOptions &options) {
+  ArrayRef<MostRun> sizes = kMostRun;
+  for (MostRun most : options.shrink ? sizes.drop_back() : sizes.take_back(0)) {
+    // Too large, if it fails: the last size says so.
+    ScopedDiagnosticHandler quiet(imported.getContext(),
+                                  [](Diagnostic &) { return success(); });
+    FailureOr<Verification::Stages> stages =
+        ::run(imported, planned, plan, options, most);
+    if (succeeded(stages))
+      return stages;
+  }
+  return ::run(imported, planned, plan, options, sizes.back());
 }

@@ -242,15 +242,24 @@ StageRoles StageMap::rolesOf(Value value) const {
     for (auto weight : declarationsOf(program))
       if (weight.getSym() == *of)
         return rolesOf(weight.getResult());
-  StageRoles roles = NoRole;
-  for (Operation *user : value.getUsers())
-    if (microbatchRepeat && microbatchRepeat->isProperAncestor(user)) {
-      if (auto update = dyn_cast<UpdateOp>(user))
-        roles |= rolesOf(update.getValue());
-      else
-        roles |= rolesOf(user);
-    }
+  StageRoles roles = microbatchRepeat ? rolesOfReaders(value) : NoRole;
   return roles == NoRole ? kAllRoles : roles;
+}
+
+/// The stages whose microbatches read a value, or what collectives have made of
+/// it before.
+StageRoles StageMap::rolesOfReaders(Value value) const {
+  StageRoles roles = NoRole;
+  for (Operation *user : value.getUsers()) {
+    auto update = dyn_cast<UpdateOp>(user);
+    if (microbatchRepeat->isProperAncestor(user))
+      roles |= update ? rolesOf(update.getValue()) : rolesOf(user);
+    else if (isCollective(user) &&
+             user->getBlock() == microbatchRepeat->getBlock() &&
+             user->isBeforeInBlock(microbatchRepeat))
+      roles |= rolesOfReaders(onlyResult(user));
+  }
+  return roles;
 }
 
 StagePass StageMap::passOf(Operation *op) const {

@@ -44,6 +44,7 @@ private:
   void closeBackward(Operations &needed) const;
   void findNeeded();
   void findBehind();
+  shd::StageRoles rolesOfReaders(mlir::Value value) const;
   void findShared();
   void findSpread();
   void findOutside();

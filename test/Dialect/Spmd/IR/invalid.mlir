@@ -484,3 +484,27 @@ module attributes {a = #spmd.shard<"B" = 0 over [X]>} {}
 
 // expected-error @+1 {{expected valid keyword or string}}
 module attributes {a = #spmd.shard<"B" = 2 over [4]>} {}
+
+// -----
+
+spmd.program "p" mesh <[pp = 2 stages]> {
+  // expected-error @+1 {{attribute 'number' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  %x = spmd.receive forward -1 : tensor<8xf32>
+}
+
+// -----
+
+// T1
+// expected-error @+1 {{a program must be of virtual stages from 0 to 3}}
+module attributes {a = #spmd.stages<[4] of 4, layers "L" = 1, order "1f1b">} {}
+
+// -----
+
+// expected-error @+1 {{a stage must hold at least one layer of 'L', but holds 0}}
+module attributes {a = #spmd.stages<[0] of 4, layers "L" = 0, order "1f1b">} {}
+
+// -----
+
+// G1
+// expected-error @+1 {{at least one stage must have an operation}}
+module attributes {a = #shd.stage< : forward>} {}

@@ -85,3 +85,13 @@ spmd.program "rings" mesh <[X = 4, Y = 2]> {
   // CHECK-NEXT: spmd.place %[[S]] into %x[%[[N]]] dim 1 : tensor<8x2xf32> into tensor<8x16xf32>
   %p = spmd.place %s into %x[%n] dim 1 : tensor<8x2xf32> into tensor<8x16xf32>
 }
+
+// CHECK-LABEL: spmd.program "stages" mesh <[pp = 4 stages]> stages <[1, 2] of 4, layers "L" = 7, order "1f1b"> {
+spmd.program "stages" mesh <[pp = 4 stages]> stages <[1, 2] of 4, layers "L" = 7, order "1f1b"> {
+  // CHECK: %[[X:.*]] = spmd.receive forward 0 {shd.stage = #shd.stage<layers : forward>} : tensor<8xf32>
+  %x = spmd.receive forward 0 {shd.stage = #shd.stage<layers : forward>} : tensor<8xf32>
+  // CHECK: spmd.send %[[X]] backward 1 {shd.stage = #shd.stage<first last : weights partial>} : tensor<8xf32>
+  spmd.send %x backward 1 {shd.stage = #shd.stage<first last : weights partial>} : tensor<8xf32>
+  // CHECK: spmd.sum_stages %[[X]] 2 : tensor<8xf32>
+  %s = spmd.sum_stages %x 2 : tensor<8xf32>
+}

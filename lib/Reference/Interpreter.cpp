@@ -597,7 +597,8 @@ DeviceBytes Interpreter::bytes(Value value, const Iterations &at) {
 
 /// Where program order would have come to an operation: of each block around
 /// it, how far and in which iteration.
-static SmallVector<int64_t> programOrder(Operation *op, ArrayRef<int64_t> iterations) {
+static SmallVector<int64_t> programOrder(Operation *op,
+                                         ArrayRef<int64_t> iterations) {
   SmallVector<int64_t> place;
   for (int64_t iteration : llvm::reverse(iterations)) {
     place.push_back(

@@ -169,8 +169,8 @@ struct Report {
     };
     std::vector<Part> parts;
     /// The axis's part in the matrix work, as in `words`: `data`, `context`,
-    /// `tensor`, `tensor and sequence`, `replicated`, with `mostly ` in front if
-    /// it is not all of the work; `pipeline`; or `none` without matrix work.
+    /// `tensor`, `tensor and sequence`, `replicated`, with `mostly ` in front
+    /// if it is not all of the work; `pipeline`; or `none` without matrix work.
     std::string role = "none";
     /// `ZeRO-1` to `ZeRO-3`, or empty.
     std::string zero;

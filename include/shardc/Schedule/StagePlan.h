@@ -63,8 +63,8 @@ struct StagePlan {
   const MemoryProfile &worstMemory() const { return stages[fullest].memory; }
 };
 
-/// Layers of each virtual stage, in the order in which a microbatch visits them:
-/// chunk 0 of every stage, then chunk 1, and so on.
+/// Layers of each virtual stage, in the order in which a microbatch visits
+/// them: chunk 0 of every stage, then chunk 1, and so on.
 llvm::SmallVector<int64_t> layersOf(const StagePlan &plan);
 
 /// Runs an explicit and scheduled program in its stages. Of the orders that the

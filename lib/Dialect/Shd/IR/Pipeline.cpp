@@ -39,9 +39,9 @@ double shd::runsOfAllStages(Operation *op) {
   std::optional<PipelineAttr> pipeline = program.getPipeline();
   if (!pipeline || pipeline->getHeld() == 0)
     return runs;
-  return isInLayers(op, *pipeline)
-             ? runs * double(pipeline->getLayers()) / double(pipeline->getHeld())
-             : runs;
+  return isInLayers(op, *pipeline) ? runs * double(pipeline->getLayers()) /
+                                         double(pipeline->getHeld())
+                                   : runs;
 }
 
 int64_t shd::keptByFirstStage(PipelineAttr pipeline, int64_t stages,

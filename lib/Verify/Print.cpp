@@ -111,11 +111,12 @@ static void printStages(raw_ostream &os, const Verification &verification) {
   auto layers = llvm::map_to_vector(
       stages.layers, [](int64_t each) { return std::to_string(each); });
   printFact(os, "pipeline",
-            {formatDigits(stages.number) + " stages of " +
+            {plural(stages.number, "stage") + " of " +
                  llvm::join(layers, ", ") + " layers ran " +
-                 formatDigits(stages.microbatches) + " microbatches in the",
+                 plural(stages.microbatches, "microbatch", "microbatches") +
+                 " in the",
              "order of " + stages.order + " and sent " +
-                 formatDigits(stages.messages) + " tensors:",
+                 plural(stages.messages, "tensor") + ":",
              stages.holds ? "they compute what the unsharded step computes,"
                           : "they do not compute what the unsharded step does,",
              formatDigits(int64_t(stages.results.size())) +

@@ -2,6 +2,7 @@
 # Builds the fuzz targets (test/Fuzz) beside the tests with sanitizers and runs
 # them, one after the other:
 #   utils/fuzz.sh [SECONDS [TARGET...]]     20 s of each target by default
+#   utils/fuzz.sh --runs N [TARGET...]      N inputs of each, on any machine the same
 # What a target finds is left in build-asan/fuzz/found, and the exit status is 1.
 # The corpus in build-asan/fuzz/corpus grows from run to run.
 #   build-asan/bin/TARGET FILE              repeats one finding
@@ -9,8 +10,13 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . utils/common.sh
 
-seconds=${1:-20}
-shift $(($# > 0))
+if [ "${1:-}" = --runs ]; then
+  extent=-runs=$2
+  shift 2
+else
+  extent=-max_total_time=${1:-20}
+  shift $(($# > 0))
+fi
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
   targets=(fuzz-program fuzz-hardware fuzz-dialects fuzz-questions)
@@ -33,7 +39,7 @@ for target in "${targets[@]}"; do
   # 10,000 inputs changed at random, the slowest took 9 s without them: a change
   # of layouts over five axes.
   if "$dir/bin/$target" "$work/corpus/$target" -dict="$work/corpus/$target.dict" \
-    -seed=1 -max_total_time="$seconds" -timeout=240 -rss_limit_mb=2048 -max_len=8192 \
+    -seed=1 "$extent" -timeout=240 -rss_limit_mb=2048 -max_len=8192 \
     -artifact_prefix="$work/found/$target-" -print_final_stats=1 >"$log" 2>&1; then
     outcome='nothing found'
   else

@@ -212,8 +212,12 @@ void ProgramReader::setPhase() {
   for (const Setting &setting : settings)
     if (setting.kind == Setting::Kind::Phase)
       phase = setting.phase;
-  if (!serveBlock)
+  if (!serveBlock) {
+    if (phase && !files.hadError())
+      files.error(startOfFile())
+          << "the program has no `serve` block, so that it has no phases";
     return;
+  }
   if (!phase) {
     serving = readServeBlock(files, *serveBlock, dims);
     return;

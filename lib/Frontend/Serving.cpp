@@ -1,7 +1,8 @@
 //===- Serving.cpp - The serve block --------------------------------------===//
 //
-// What a program's `serve` block says (docs/Language.md#12-training-and-serving).
-// Fields are independent: each error is reported.
+// What a program's `serve` block says
+// (docs/Language.md#12-training-and-serving). Fields are independent: each
+// error is reported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,8 +82,8 @@ void ServeReader::readCount(llvm::StringRef name,
   if (!read)
     return;
   if (*read < 1 || *read > (int64_t(1) << 40))
-    files.error(value.range) << "expected from 1 to 2^40 for `" << name
-                             << "`, found " << *read;
+    files.error(value.range)
+        << "expected from 1 to 2^40 for `" << name << "`, found " << *read;
   else
     count = *read;
 }
@@ -91,9 +92,8 @@ void ServeReader::readSeparate(const ast::SettingValue &value) {
   if (value.text == "true" || value.text == "false")
     serving.separate = value.text == "true";
   else
-    files.error(value.range)
-        << "expected true or false for `separate`, found '" << value.text
-        << "'";
+    files.error(value.range) << "expected true or false for `separate`, found '"
+                             << value.text << "'";
 }
 
 void ServeReader::readField(const ast::Setting &setting) {
@@ -163,8 +163,7 @@ void ServeReader::checkIndices() {
 void ServeReader::checkCache() {
   const ast::SettingValue *batch = valueOf("batch"),
                           *context = valueOf("context");
-  std::optional<int64_t> sequences =
-      dims.extent(serving.batch, batch->range);
+  std::optional<int64_t> sequences = dims.extent(serving.batch, batch->range);
   std::optional<int64_t> capacity =
       dims.extent(serving.context, context->range);
   if (!sequences || !capacity)
@@ -194,9 +193,9 @@ std::optional<shd::Serving> ServeReader::read() {
   return serving;
 }
 
-std::optional<shd::Serving>
-shardc::readServeBlock(SourceFiles &files, const ast::ServeBlock &block,
-                       DimScope &dims) {
+std::optional<shd::Serving> shardc::readServeBlock(SourceFiles &files,
+                                                   const ast::ServeBlock &block,
+                                                   DimScope &dims) {
   return ServeReader(files, block, dims).read();
 }
 
@@ -225,22 +224,20 @@ static void checkPositions(SourceFiles &files, llvm::SMRange where,
     llvm::SmallVector<llvm::StringRef> names(
         declare.getIndices().getAsValueRange<mlir::StringAttr>());
     auto type = mlir::cast<mlir::RankedTensorType>(declare.getType());
-    bool isRight =
-        names == llvm::ArrayRef<llvm::StringRef>{serving.batch,
-                                                 serving.sequence} &&
-        type.getElementType().isInteger() &&
-        !type.getElementType().isInteger(1);
+    bool isRight = names == llvm::ArrayRef<llvm::StringRef>{serving.batch,
+                                                            serving.sequence} &&
+                   type.getElementType().isInteger() &&
+                   !type.getElementType().isInteger(1);
     if (isRight)
       return;
-    auto diag = files.error(where) << "expected " << expected << ", found '"
-                                   << serving.position << "' of "
-                                   << shapeText(declare);
+    auto diag = files.error(where)
+                << "expected " << expected << ", found '" << serving.position
+                << "' of " << shapeText(declare);
     diag.attachNote(declare.getLoc()) << "declared here";
     return;
   }
-  auto diag = files.error(where)
-              << "no input is called '" << serving.position << "'; expected "
-              << expected;
+  auto diag = files.error(where) << "no input is called '" << serving.position
+                                 << "'; expected " << expected;
   if (auto near = likelyName(serving.position, inputs))
     diag.attachNote() << "did you mean '" << *near << "'?";
 }

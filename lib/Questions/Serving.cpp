@@ -55,7 +55,8 @@ double ServingPlan::tokensPerSecondPerChip() const {
 
 double ServingPlan::prefillServers() const {
   double each = firstToken() / double(serving.promptBatch);
-  return each / (double(serving.generate) * token() / double(serving.sequences));
+  return each /
+         (double(serving.generate) * token() / double(serving.sequences));
 }
 
 /// Steps of decode that one request pays for.
@@ -75,8 +76,7 @@ std::optional<double> ServingPlan::usdOfRequest() const {
                         each = decode.report->price.usd;
   if (!first || !each)
     return std::nullopt;
-  double inserted =
-      serving.separate ? 0 : *first * insertion / firstToken();
+  double inserted = serving.separate ? 0 : *first * insertion / firstToken();
   return (*first + inserted) / double(serving.promptBatch) +
          *each * stepsOf(serving);
 }
@@ -342,10 +342,10 @@ double PairSearch::transferOf(const Report &report) const {
 double PairSearch::insertionOf(const Outcome &prefill, const Outcome &decode) {
   if (serving.separate)
     return transferOf(*prefill.report);
-  auto from = llvm::ArrayRef(prefill.layouts)
-                  .drop_front(prefillTensors.weights.size());
-  auto to = llvm::ArrayRef(decode.layouts)
-                .drop_front(decodeTensors.weights.size());
+  auto from =
+      llvm::ArrayRef(prefill.layouts).drop_front(prefillTensors.weights.size());
+  auto to =
+      llvm::ArrayRef(decode.layouts).drop_front(decodeTensors.weights.size());
   double seconds = 0;
   for (auto [state, made, wanted] :
        llvm::zip_equal(prefillTensors.states, from, to)) {
@@ -503,8 +503,8 @@ ServingOutcome PairSearch::run(bool improves) {
 /// The declared tensor behind parts and collectives.
 static shd::DeclareOp rootOf(Value value) {
   Operation *maker = value.getDefiningOp();
-  while (maker && (isa<shd::PartOp, shd::ReshardOp>(maker) ||
-                   shd::isCollective(maker)))
+  while (maker &&
+         (isa<shd::PartOp, shd::ReshardOp>(maker) || shd::isCollective(maker)))
     maker = maker->getOperand(0).getDefiningOp();
   return dyn_cast_or_null<shd::DeclareOp>(maker);
 }
@@ -526,8 +526,7 @@ static double weightBytesRead(shd::ProgramOp program, const Mesh &mesh) {
       shd::DeclareOp declare = rootOf(operand);
       if (!declare || declare.getKind() != shd::TensorKind::Weight)
         continue;
-      Layout layout =
-          shd::toLayout(mesh, shd::getSharding(operand.getType()));
+      Layout layout = shd::toLayout(mesh, shd::getSharding(operand.getType()));
       bytes +=
           runs * shd::tensorShape(operand.getType()).localBytes(mesh, layout);
     }
@@ -555,7 +554,8 @@ double PairSearch::timeAtLastToken(ServingPlan &plan) {
     return plan.token();
   plan.weightBytesRead =
       weightBytesRead(compilation.program(), compilation.source().mesh);
-  std::optional<Report> report = buildReport(compilation, {options.file, std::nullopt});
+  std::optional<Report> report =
+      buildReport(compilation, {options.file, std::nullopt});
   return report ? report->time.scheduled : plan.token();
 }
 
@@ -704,8 +704,7 @@ ServingOutcome MeshPairs::run() {
   plan.boundOfRequest = std::nullopt;
   if (bounds[0] && bounds[1])
     plan.boundOfRequest =
-        chipsOf(*plan.prefill.report) *
-            *bounds[size_t(ServingPhase::Prefill)] /
+        chipsOf(*plan.prefill.report) * *bounds[size_t(ServingPhase::Prefill)] /
             double(plan.serving.promptBatch) +
         chipsOf(*plan.decode.report) * *bounds[size_t(ServingPhase::Decode)] *
             stepsOf(plan.serving);

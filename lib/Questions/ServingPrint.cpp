@@ -120,10 +120,9 @@ static std::string meshText(const Report &report) {
 static std::string requestText(const shd::Serving &serving) {
   return plural(serving.sequences, "sequence") + " at once, each with " +
          formatDigits(serving.prompt) + " prompt and " +
-         formatDigits(serving.generate) +
-         " generated tokens in a cache of " + formatDigits(serving.capacity) +
-         " positions; " + plural(serving.promptBatch, "prompt") +
-         " per prefill";
+         formatDigits(serving.generate) + " generated tokens in a cache of " +
+         formatDigits(serving.capacity) + " positions; " +
+         plural(serving.promptBatch, "prompt") + " per prefill";
 }
 
 static std::string boundText(const ServingPlan &plan) {
@@ -148,20 +147,19 @@ static std::string stepShares(const ServingPlan &plan) {
 
 static void printFigures(FactPrinter &out, const ServingPlan &plan) {
   const shd::Serving &serving = plan.serving;
-  out.fact("time to first", formatTime(plan.firstToken()) +
-                                " (TTFT): prefill of " +
-                                plural(serving.promptBatch, "prompt") +
-                                ", without queues");
+  out.fact("time to first",
+           formatTime(plan.firstToken()) + " (TTFT): prefill of " +
+               plural(serving.promptBatch, "prompt") + ", without queues");
   out.fact("time per token",
            formatTime(plan.token()) + " (TPOT, ITL) on average, " +
                formatTime(plan.tokenLast) + " at the last token");
-  out.fact("throughput",
-           formatRate(plan.tokensPerSecond(), "tokens/s") + ", " +
-               formatRate(plan.tokensPerSecondPerChip(), "tokens/s") +
-               " per chip");
+  out.fact("throughput", formatScaled(plan.tokensPerSecond()) + " tokens/s" +
+                             ", " +
+                             formatScaled(plan.tokensPerSecondPerChip()) +
+                             " tokens/s" + " per chip");
   out.fact("with prefill",
-           formatRate(plan.tokensPerSecondWithPrefill(), "tokens/s") + ", " +
-               formatRate(plan.requestsPerSecond(), "requests/s"));
+           formatScaled(plan.tokensPerSecondWithPrefill()) + " tokens/s" +
+               ", " + formatScaled(plan.requestsPerSecond()) + " requests/s");
   if (serving.separate)
     out.fact("transfer", formatTime(plan.insertion) +
                              " for the caches of a prefill between the "
@@ -184,9 +182,9 @@ static void printFigures(FactPrinter &out, const ServingPlan &plan) {
                         " per million prompt tokens, " +
                         usdText(plan.usdPerMillionOutputTokens()) +
                         " per million output tokens");
-  out.fact("request", usdText(plan.usdOfRequest()) + ", " +
-                          fmt::format("{:.3g} chip-seconds",
-                                      plan.chipSecondsOfRequest()));
+  out.fact("request",
+           usdText(plan.usdOfRequest()) + ", " +
+               fmt::format("{:.3g} chip-seconds", plan.chipSecondsOfRequest()));
 }
 
 void shardc::printServing(llvm::raw_ostream &os, const ServingPlan &plan,
@@ -195,10 +193,10 @@ void shardc::printServing(llvm::raw_ostream &os, const ServingPlan &plan,
   FactPrinter out(os, colour);
   paint(os, "Serving " + decode.file, Style::Bold, colour);
   os << "\n\n";
-  out.fact("machine", hardwareText(decode) + ", mesh " + meshText(decode) +
-                          (plan.serving.separate
-                               ? "; one for prefill, one for decode"
-                               : ""));
+  out.fact(
+      "machine",
+      hardwareText(decode) + ", mesh " + meshText(decode) +
+          (plan.serving.separate ? "; one for prefill, one for decode" : ""));
   out.wrapped("requests", requestText(plan.serving));
   out.wrapped("decode", wordsOf(decode));
   out.wrapped("prefill", wordsOf(*plan.prefill.report));
@@ -281,9 +279,8 @@ void shardc::printServingJson(llvm::raw_ostream &os, const ServingPlan &plan) {
 // Sweeps
 //===----------------------------------------------------------------------===//
 
-ServingFrontier
-shardc::findServingFrontier(llvm::ArrayRef<ServingRow> rows,
-                            const ServingTargets &targets) {
+ServingFrontier shardc::findServingFrontier(llvm::ArrayRef<ServingRow> rows,
+                                            const ServingTargets &targets) {
   ServingFrontier frontier;
   std::vector<size_t> order;
   for (size_t i = 0; i < rows.size(); ++i)
@@ -339,9 +336,8 @@ void shardc::printServingTable(llvm::raw_ostream &os, StringRef title,
     columns.push_back(
         {name == "hardware" ? Column::Left : Column::Right, 24, true});
   }
-  for (const char *name :
-       {"TTFT", "TPOT", "tokens/s", "per chip", "with prefill", "USD/M in",
-        "USD/M out", "memory"}) {
+  for (const char *name : {"TTFT", "TPOT", "tokens/s", "per chip",
+                           "with prefill", "USD/M in", "USD/M out", "memory"}) {
     heading.push_back(name);
     columns.push_back({Column::Right});
   }

@@ -43,9 +43,9 @@ Answer shardc::answerServingSweep(llvm::raw_ostream &os,
   std::vector<std::string> names = grid->names();
   switch (questions.format) {
   case SweepFormat::Table:
-    printServingTable(os,
-                      questions.file + ": " + llvm::join(questions.sweeps, "; "),
-                      names, rows, frontier, targets, questions.colour);
+    printServingTable(
+        os, questions.file + ": " + llvm::join(questions.sweeps, "; "), names,
+        rows, frontier, targets, questions.colour);
     break;
   case SweepFormat::Csv:
     printServingCsv(os, names, rows, frontier);

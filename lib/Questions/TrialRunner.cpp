@@ -45,9 +45,8 @@ TrialPlanner &TrialRunner::planner(unsigned worker) {
 
 void TrialRunner::run(size_t count,
                       llvm::function_ref<void(TrialPlanner &, size_t)> work) {
-  runWorkers(count, [&](unsigned worker, size_t i) {
-    work(planner(worker), i);
-  });
+  runWorkers(count,
+             [&](unsigned worker, size_t i) { work(planner(worker), i); });
 }
 
 void TrialRunner::runAlone(size_t count,

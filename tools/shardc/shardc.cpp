@@ -240,8 +240,7 @@ struct Options {
                "time (seconds, or '500 ms')"),
       cl::value_desc("SECONDS"), cl::cat(questionCategory)};
   cl::opt<shd::ServingPhase> phase{
-      "phase",
-      cl::desc("Of a program that serves, plan one phase by itself:"),
+      "phase", cl::desc("Of a program that serves, plan one phase by itself:"),
       cl::init(shd::ServingPhase::Decode), cl::cat(planCategory),
       cl::values(clEnumValN(shd::ServingPhase::Prefill, "prefill",
                             "Prefill of the prompts"),
@@ -475,6 +474,8 @@ private:
   std::optional<Compilation> begin(SourceMgr &sourceMgr, MLIRContext &context);
   std::optional<PlanFile> readPlanFile();
   LogicalResult plan(Compilation &compilation);
+  ExitStatus verifyServing(MLIRContext &context, const ProgramText &program,
+                           const ServingPlan &plan, raw_ostream &os);
   ExitStatus serve(SourceMgr &sourceMgr, MLIRContext &context,
                    const ProgramText &program, raw_ostream &os);
   ExitStatus report(SourceMgr &sourceMgr, Compilation &compilation,
@@ -741,18 +742,54 @@ static bool mayServe(const SourceMgr &sourceMgr) {
       .contains("serve");
 }
 
+/// Verifies the plans of both phases, each against the whole program of its
+/// phase.
+ExitStatus Driver::verifyServing(MLIRContext &context,
+                                 const ProgramText &program,
+                                 const ServingPlan &plan, raw_ostream &os) {
+  bool holds = true;
+  for (auto phase : {shd::ServingPhase::Prefill, shd::ServingPhase::Decode}) {
+    std::optional<Program> imported =
+        importStep(program, &context, phasePoint(plan, {}, phase));
+    if (!imported)
+      return InputError;
+    CompileOptions known = compileOptions();
+    known.knownPlan =
+        (phase == shd::ServingPhase::Prefill ? plan.prefill : plan.decode).plan;
+    Compilation compilation(std::move(*imported), std::move(known));
+    OwningOpRef<ModuleOp> whole = compilation.clone();
+    if (failed(compilation.plan()))
+      return InputError;
+    VerifyOptions how;
+    how.roundToDeclared = options.rounding == Rounding::Declared;
+    FailureOr<Verification> verification = verifyPlan(*whole, compilation, how);
+    if (failed(verification))
+      return InputError;
+    emitDifferences(*verification);
+    printVerification(os, *verification,
+                      options.name() + ", " + shd::stringify(phase).str());
+    holds &= verification->holds;
+  }
+  return holds ? Success : InputError;
+}
+
 /// Answers for both phases of a program that serves.
 ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
                          const ProgramText &program, raw_ostream &os) {
   TimingScope nested = timing.nest("Serve");
   bool sweeps = options.sweep.getNumOccurrences();
-  if (options.verify || (options.asks() && !sweeps) || options.draws() ||
-      options.timeline || options.planFile.getNumOccurrences() ||
+  if (options.emit == Emit::Plan)
+    return commandLineError("--emit-plan of a program with a `serve` block is "
+                            "not supported yet: its plan is two");
+  if ((options.asks() && !sweeps) || options.draws() || options.timeline ||
+      options.planFile.getNumOccurrences() ||
       options.measuredStep.getNumOccurrences() ||
-      (!options.emitsReport() && options.emit != Emit::Csv))
+      options.targetPrice.getNumOccurrences() ||
+      (!options.emitsReport() && options.emit != Emit::Csv) ||
+      (options.verify && options.emit != Emit::Cost))
     return commandLineError(
-        "the program has a `serve` block, so that it is two plans; "
-        "--phase=prefill or --phase=decode chooses one for this output");
+        "the program has a `serve` block, so that its plan is two; "
+        "--phase=prefill or --phase=decode takes one of them for this");
   if (!importProgram(program, &context))
     return InputError;
   ServingOptions how = options.serving();
@@ -778,6 +815,8 @@ ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
     return InputError;
   }
   const ServingPlan &plan = *outcome.plan;
+  if (options.verify)
+    return verifyServing(context, program, plan, os);
   if (format == SweepFormat::Json)
     printServingJson(os, plan);
   else
@@ -786,9 +825,8 @@ ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
     const Outcome &phase =
         plan.decode.report->fits() ? plan.prefill : plan.decode;
     errs() << (phase.loc.empty() ? options.name() : phase.loc) << ": error: "
-           << (&phase == &plan.prefill
-                   ? "prefill beside decode's caches: "
-                   : "decode: ")
+           << (&phase == &plan.prefill ? "prefill beside decode's caches: "
+                                       : "decode: ")
            << phase.error << "\n";
     return NoPlanFits;
   }
@@ -1211,6 +1249,11 @@ static ExitStatus checkCommandLine(const Options &options) {
         "--emit-problem expects --opt=optimize and --objective=upper");
   if (ExitStatus status = checkPlanFile(options))
     return status;
+  if (options.phase.getNumOccurrences() &&
+      (options.emit == Emit::Plan || options.readsModule()))
+    return commandLineError("--phase cannot be combined with a module or with "
+                            "--emit-plan, whose text would be that of both "
+                            "phases");
   if (options.timeline && !options.emitsReport())
     return commandLineError(
         "--timeline expects the cost report or --emit-json");

@@ -62,8 +62,8 @@ double Serving::lastKeys(std::optional<int64_t> window) const {
   return window ? std::min(keys, double(*window)) : keys;
 }
 
-/// The mean of min(window, prompt + i) over i = 1 .. generate: the first `below`
-/// tokens see fewer keys than the window has.
+/// The mean of min(window, prompt + i) over i = 1 .. generate: the first
+/// `below` tokens see fewer keys than the window has.
 double Serving::meanKeys(std::optional<int64_t> window) const {
   int64_t below = generate;
   if (window)

@@ -268,9 +268,9 @@ static OpWork attentionWork(AttentionOpInterface op,
   // A cache of which a part holds tokens, dealt evenly to the devices.
   if (op->hasAttr(kFilledKeys)) {
     double filled = filledKeys(op);
-    work.matrixFlops = sizes.flopsOf(
-        filled * double(sizes.extents.localQueries) *
-        double(sizes.extents.localKeys));
+    work.matrixFlops =
+        sizes.flopsOf(filled * double(sizes.extents.localQueries) *
+                      double(sizes.extents.localKeys));
     work.operandBytes[AttentionOp::kKeyOperand] *= filled;
     work.operandBytes[AttentionOp::kValueOperand] *= filled;
     return work;

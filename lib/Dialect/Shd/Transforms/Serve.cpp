@@ -166,8 +166,9 @@ Value Prefill::counted() {
   ArrayAttr one = builder.getStrArrayAttr({serving.sequence});
   auto row = RankedTensorType::get({type.getDimSize(sequenceDim)},
                                    type.getElementType());
-  auto iota = IotaOp::create(builder, loc, row,
-                             IndexingAttr::get(context, ArrayRef<ArrayAttr>(), one));
+  auto iota =
+      IotaOp::create(builder, loc, row,
+                     IndexingAttr::get(context, ArrayRef<ArrayAttr>(), one));
   iota->setAttr(kTemporary, builder.getUnitAttr());
   auto copy = ElementwiseOp::create(
       builder, loc, type, Function::Copy, ValueRange{iota.getResult()},

@@ -10,6 +10,7 @@
 #include "MeshImport.h"
 #include "Parse.h"
 #include "PartialSumChecks.h"
+#include "Serving.h"
 #include "Stages.h"
 #include "mlir/IR/Verifier.h"
 #include "shardc/Frontend/ProgramText.h"
@@ -46,6 +47,10 @@ bool ProgramText::hasTrainBlock() const {
   return findFirst<ast::TrainBlock>(files);
 }
 
+const ast::ServeBlock *ProgramText::serveBlock() const {
+  return findFirst<ast::ServeBlock>(files);
+}
+
 /// Parses the texts of options; false after an error.
 static bool readOverrides(SourceFiles &files, const Overrides &overrides,
                           ProgramText &text) {
@@ -74,6 +79,7 @@ static std::optional<ProgramText> readProgram(SourceFiles &files,
   text.sourceMgr = &files.getSourceMgr();
   text.allowPadding = overrides.allowPadding;
   text.step = overrides.step;
+  text.phase = overrides.phase;
   text.files = parseProgram(files);
   if (text.files.empty())
     return std::nullopt;
@@ -113,12 +119,14 @@ public:
 
 private:
   void readDims();
+  void defineDims(DimScope &dims);
   void readMachine();
   bool readMesh();
   void noteAutoMesh(const ast::MeshDecl *decl);
   /// The one declaration of a kind that there may be.
   template <typename Decl> const Decl *findOnly(llvm::StringRef what);
-  void refuseUnsupported();
+  void findBlocks();
+  void setPhase();
   void chooseStep(shd::ProgramOp program);
   llvm::SMRange startOfFile();
 
@@ -128,6 +136,10 @@ private:
   DimScope dims;
   /// Definitions of the dims that are set.
   std::vector<ast::DimDef> dimSettings;
+  /// What the `serve` block says; nothing without one, or after an error in it.
+  const ast::ServeBlock *serveBlock = nullptr;
+  std::optional<shd::Serving> serving;
+  std::optional<shd::ServingPhase> servedPhase;
   Program program;
   ImportedMesh mesh;
   llvm::SMRange hardwareRange;
@@ -162,14 +174,16 @@ const Decl *ProgramReader::findOnly(llvm::StringRef what) {
 }
 
 /// A definition by a number.
-static ast::DimDef numberDef(const Setting &setting) {
+static ast::DimDef numberDef(llvm::StringRef name, int64_t number,
+                             llvm::SMRange where) {
   auto value = std::make_unique<ast::DimExpr>();
-  value->range = setting.where;
-  value->integer = setting.number;
-  return {{setting.name, setting.where}, std::move(value)};
+  value->range = where;
+  value->integer = number;
+  return {{name.str(), where}, std::move(value)};
 }
 
-void ProgramReader::readDims() {
+/// Defines the dims of the program, with those that are overridden or set.
+void ProgramReader::defineDims(DimScope &dims) {
   for (const std::unique_ptr<ast::File> &source : text.files)
     for (const ast::ItemPtr &item : source->items)
       if (auto *decl = llvm::dyn_cast<ast::DimDecl>(item.get()))
@@ -177,12 +191,57 @@ void ProgramReader::readDims() {
           dims.define(def);
   for (const ast::DimDef &def : text.dims)
     dims.replace(def);
-  for (const Setting &setting : settings)
-    if (setting.kind == Setting::Kind::Dim)
-      dimSettings.push_back(numberDef(setting));
   for (const ast::DimDef &def : dimSettings)
     dims.replace(def);
+}
+
+void ProgramReader::readDims() {
+  for (const Setting &setting : settings)
+    if (setting.kind == Setting::Kind::Dim)
+      dimSettings.push_back(
+          numberDef(setting.name, setting.number, setting.where));
+  findBlocks();
+  defineDims(dims);
+  setPhase();
   dims.evaluateAll();
+}
+
+/// Gives the indices of a program that serves the extents of a phase.
+void ProgramReader::setPhase() {
+  std::optional<shd::ServingPhase> phase = text.phase;
+  for (const Setting &setting : settings)
+    if (setting.kind == Setting::Kind::Phase)
+      phase = setting.phase;
+  if (!serveBlock) {
+    if (phase && !files.hadError())
+      files.error(startOfFile())
+          << "the program has no `serve` block, so that it has no phases";
+    return;
+  }
+  if (!phase) {
+    serving = readServeBlock(files, *serveBlock, dims);
+    return;
+  }
+  // What the block says is that of the program as it is written.
+  DimScope written(files, nullptr);
+  defineDims(written);
+  serving = readServeBlock(files, *serveBlock, written);
+  if (!serving)
+    return;
+  size_t first = dimSettings.size();
+  auto set = [&](llvm::StringRef name, int64_t extent) {
+    dimSettings.push_back(numberDef(name, extent, serveBlock->range));
+  };
+  if (*phase == shd::ServingPhase::Prefill) {
+    set(serving->batch, serving->promptBatch);
+    set(serving->sequence, serving->prompt);
+    set(serving->context, serving->prompt);
+  } else {
+    set(serving->sequence, 1);
+  }
+  for (const ast::DimDef &def : llvm::ArrayRef(dimSettings).drop_front(first))
+    dims.replace(def);
+  servedPhase = phase;
 }
 
 void ProgramReader::readMachine() {
@@ -255,6 +314,12 @@ Setting shardc::meshSetting(const BoundMesh &mesh, llvm::SMRange where) {
   return {Setting::Kind::Mesh, "mesh", 0, nullptr, where, std::move(decl)};
 }
 
+Setting shardc::phaseSetting(shd::ServingPhase phase) {
+  Setting setting{Setting::Kind::Phase, "phase", 0, nullptr, {}};
+  setting.phase = phase;
+  return setting;
+}
+
 Setting shardc::stepSetting(StepForm form) {
   Setting setting{Setting::Kind::Step, "step", 0, nullptr, {}};
   setting.step = std::move(form);
@@ -268,13 +333,13 @@ bool ProgramReader::readSettings() {
   return readMesh();
 }
 
-void ProgramReader::refuseUnsupported() {
+void ProgramReader::findBlocks() {
   auto *train = findOnly<ast::TrainBlock>("train");
-  auto *serve = findOnly<ast::ServeBlock>("serve");
-  if (serve && train)
-    files.error(serve->range) << "`train` and `serve` exclude each other";
-  else if (serve)
-    files.error(serve->range) << "`serve` is not supported yet";
+  serveBlock = findOnly<ast::ServeBlock>("serve");
+  if (!serveBlock || !train)
+    return;
+  files.error(serveBlock->range) << "`train` and `serve` exclude each other";
+  serveBlock = nullptr;
 }
 
 /// Takes the outer choices of options and settings.
@@ -294,7 +359,6 @@ std::optional<Program> ProgramReader::build() {
   mlir::MLIRContext *context = files.getContext();
   if (!readSettings())
     return std::nullopt;
-  refuseUnsupported();
 
   mlir::OpBuilder builder(context);
   mlir::Location loc = files.location(startOfFile().Start);
@@ -317,6 +381,8 @@ std::optional<Program> ProgramReader::build() {
     sources.push_back(file.get());
   Importer(files, dims, settings).importFiles(sources, op);
   chooseStep(op);
+  if (serving && !hadError())
+    markServing(files, *serveBlock, *serving, servedPhase, op);
   if (!hadError())
     checkPartialSums(files, text.buffers, mesh.mesh, op);
   if (hadError() || mlir::failed(mlir::verify(*program.module)))

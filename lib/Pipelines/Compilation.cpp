@@ -3,12 +3,25 @@
 #include "shardc/Pipelines/Compilation.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Pipelines/Pipelines.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace shardc;
+
+/// Makes the phase of each program that serves and is to become one.
+static LogicalResult makePhases(ModuleOp module) {
+  auto isDue = [](shd::ProgramOp program) {
+    return shd::servingPhase(program).has_value();
+  };
+  if (llvm::none_of(module.getOps<shd::ProgramOp>(), isDue))
+    return success();
+  PassManager manager(module.getContext());
+  buildServingPipeline(manager);
+  return manager.run(module);
+}
 
 /// Makes a step of each program of the module that is trained and is none yet,
 /// and keeps what it was made of.
@@ -31,7 +44,8 @@ static LogicalResult makeSteps(ModuleOp module,
 }
 
 static std::optional<Program> stepOf(std::optional<Program> program) {
-  if (program && failed(makeSteps(*program->module, program->forward)))
+  if (program && (failed(makeSteps(*program->module, program->forward)) ||
+                  failed(makePhases(*program->module))))
     return std::nullopt;
   return program;
 }

@@ -36,6 +36,10 @@ void shardc::buildTrainingPipeline(OpPassManager &manager) {
   program.addPass(shd::createShdAddOptimizer());
 }
 
+void shardc::buildServingPipeline(OpPassManager &manager) {
+  manager.addNestedPass<shd::ProgramOp>(shd::createShdServe());
+}
+
 void shardc::buildUnsolvedPipeline(OpPassManager &manager) {
   manager.addNestedPass<shd::ProgramOp>(shd::createShdFusionGroups());
 }

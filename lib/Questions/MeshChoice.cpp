@@ -623,7 +623,15 @@ std::optional<MeshChoice> MeshSearch::run(std::string &error) {
     return std::nullopt;
   }
   const BoundMesh &mesh = candidates[chosen].mesh;
-  return MeshChoice{meshSetting(mesh, where), toString(mesh), summary(chosen)};
+  MeshChoice choice{meshSetting(mesh, where), toString(mesh), summary(chosen)};
+  for (const Report::MeshSearch::Candidate &each : choice.search.best) {
+    const Candidate &found =
+        *llvm::find_if(candidates, [&](const Candidate &candidate) {
+          return toString(candidate.mesh) == each.mesh;
+        });
+    choice.settings.push_back(meshSetting(found.mesh, where));
+  }
+  return choice;
 }
 
 std::optional<MeshChoice> shardc::chooseMesh(const ProgramText &text,

@@ -1,6 +1,7 @@
 //===- Questions.cpp - Questions about many plans -------------------------===//
 
 #include "shardc/Questions/Questions.h"
+#include "SweepCells.h"
 #include "mlir/IR/Diagnostics.h"
 #include "shardc/Frontend/Question.h"
 #include "shardc/Questions/Crossover.h"
@@ -24,10 +25,9 @@ static bool isProgramWrong(llvm::ArrayRef<SweepRow> rows, TrialRunner &runner) {
          written.loc == rows[0].outcome.loc;
 }
 
-/// The grid of all `--sweep` flags; nothing after an error.
-static std::optional<Grid> readGrid(const Questions &questions,
-                                    const ProgramText &program,
-                                    mlir::MLIRContext *context) {
+std::optional<Grid> shardc::readGrid(const Questions &questions,
+                                     const ProgramText &program,
+                                     mlir::MLIRContext *context) {
   std::vector<std::vector<Setting>> axes;
   std::set<std::string> names;
   bool ok = true;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanFiguresPrint.h"
+#include "SweepCells.h"
 #include "shardc/Questions/Frontier.h"
 #include "shardc/Report/Table.h"
 #include "shardc/Report/Units.h"
@@ -80,8 +81,7 @@ void shardc::printSweepTable(llvm::raw_ostream &os, StringRef title,
 // CSV
 //===----------------------------------------------------------------------===//
 
-/// A cell as RFC 4180 writes it.
-static std::string csvCell(StringRef text) {
+std::string shardc::csvCell(StringRef text) {
   if (text.find_first_of(",\"\r\n") == StringRef::npos)
     return text.str();
   std::string result = "\"";
@@ -180,7 +180,7 @@ static std::string dump(const Json &json) {
                    Json::error_handler_t::replace);
 }
 
-static Json setOf(const Point &point) {
+Json shardc::setOf(const Point &point) {
   Json object = Json::object();
   for (const Setting &setting : point)
     if (setting.machine)

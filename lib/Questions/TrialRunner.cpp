@@ -45,11 +45,22 @@ TrialPlanner &TrialRunner::planner(unsigned worker) {
 
 void TrialRunner::run(size_t count,
                       llvm::function_ref<void(TrialPlanner &, size_t)> work) {
+  runWorkers(count,
+             [&](unsigned worker, size_t i) { work(planner(worker), i); });
+}
+
+void TrialRunner::runAlone(size_t count,
+                           llvm::function_ref<void(size_t)> work) {
+  runWorkers(count, [&](unsigned, size_t i) { work(i); });
+}
+
+void TrialRunner::runWorkers(size_t count,
+                             llvm::function_ref<void(unsigned, size_t)> work) {
   progress->begin(count);
   std::atomic<size_t> next = 0;
   auto runWorker = [&](unsigned worker) {
     for (size_t i = next++; i < count; i = next++) {
-      work(planner(worker), i);
+      work(worker, i);
       progress->advance();
     }
   };

@@ -1,6 +1,7 @@
 //===- ApplyShrinking.cpp - Rewrites a program with small extents ---------===//
 
 #include "mlir/IR/Builders.h"
+#include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Shrink/Shrink.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -24,6 +25,7 @@ static void shrinkRepeat(RepeatOp op, const Shrinking &shrinking) {
 
 static void shrinkAttributes(Operation *op, const Shrinking &shrinking) {
   op->removeAttr(kGroupCost);
+  op->removeAttr(kFilledKeys);
   TypeSwitch<Operation *>(op)
       .Case([&](RepeatOp typed) { shrinkRepeat(typed, shrinking); })
       .Case([&](ExtentsOpInterface typed) {

@@ -28,6 +28,8 @@
 #include "shardc/Questions/MeshChoice.h"
 #include "shardc/Questions/PlanFile.h"
 #include "shardc/Questions/Questions.h"
+#include "shardc/Questions/Serving.h"
+#include "shardc/Questions/ServingSweep.h"
 #include "shardc/Questions/StepChoice.h"
 #include "shardc/Report/Report.h"
 #include "shardc/Report/Units.h"
@@ -232,6 +234,18 @@ struct Options {
                "this time (seconds, or '20 ms'), and print the frontier of "
                "time against price"),
       cl::value_desc("SECONDS"), cl::cat(questionCategory)};
+  cl::opt<std::string> targetFirst{
+      "target-first",
+      cl::desc("Of a program that serves: the first token takes at most this "
+               "time (seconds, or '500 ms')"),
+      cl::value_desc("SECONDS"), cl::cat(questionCategory)};
+  cl::opt<shd::ServingPhase> phase{
+      "phase", cl::desc("Of a program that serves, plan one phase by itself:"),
+      cl::init(shd::ServingPhase::Decode), cl::cat(planCategory),
+      cl::values(clEnumValN(shd::ServingPhase::Prefill, "prefill",
+                            "Prefill of the prompts"),
+                 clEnumValN(shd::ServingPhase::Decode, "decode",
+                            "One token of each sequence"))};
   cl::opt<std::string> measuredStep{
       "measured-step",
       cl::desc("Report MFU, HFU and tokens per second of a step that took "
@@ -328,6 +342,21 @@ struct Options {
       result.mesh = mesh;
     result.dims.assign(dims.begin(), dims.end());
     result.allowPadding = allowPadding;
+    if (phase.getNumOccurrences())
+      result.phase = phase;
+    return result;
+  }
+
+  ServingOptions serving() const {
+    ServingOptions result;
+    result.plan = plan();
+    if (targetTime.getNumOccurrences())
+      result.targets.tokenSeconds = parseSeconds(targetTime);
+    if (targetFirst.getNumOccurrences())
+      result.targets.firstSeconds = parseSeconds(targetFirst);
+    result.file = name();
+    result.jobs = jobs;
+    result.showProgress = sys::Process::StandardErrIsDisplayed();
     return result;
   }
 
@@ -445,6 +474,10 @@ private:
   std::optional<Compilation> begin(SourceMgr &sourceMgr, MLIRContext &context);
   std::optional<PlanFile> readPlanFile();
   LogicalResult plan(Compilation &compilation);
+  ExitStatus verifyServing(MLIRContext &context, const ProgramText &program,
+                           const ServingPlan &plan, raw_ostream &os);
+  ExitStatus serve(SourceMgr &sourceMgr, MLIRContext &context,
+                   const ProgramText &program, raw_ostream &os);
   ExitStatus report(SourceMgr &sourceMgr, Compilation &compilation,
                     raw_ostream &os);
   ExitStatus printProblem(Compilation &compilation, raw_ostream &os);
@@ -690,6 +723,122 @@ ExitStatus Driver::verifyByRunning(Compilation &compilation, raw_ostream &os) {
   return verification->holds ? Success : InputError;
 }
 
+/// Targets of a program that does not serve are those of a sweep's points.
+static ExitStatus checkTargetsOfSteps(const Options &options) {
+  if (options.targetFirst.getNumOccurrences())
+    return commandLineError("--target-first expects a program with a `serve` "
+                            "block");
+  for (const cl::opt<std::string> *target :
+       {&options.targetTime, &options.targetPrice})
+    if (target->getNumOccurrences() && !options.sweep.getNumOccurrences())
+      return commandLineError("--" + target->ArgStr + " expects --sweep");
+  return Success;
+}
+
+/// True if the program may have a `serve` block.
+static bool mayServe(const SourceMgr &sourceMgr) {
+  return sourceMgr.getMemoryBuffer(sourceMgr.getMainFileID())
+      ->getBuffer()
+      .contains("serve");
+}
+
+/// Verifies the plans of both phases, each against the whole program of its
+/// phase.
+ExitStatus Driver::verifyServing(MLIRContext &context,
+                                 const ProgramText &program,
+                                 const ServingPlan &plan, raw_ostream &os) {
+  bool holds = true;
+  for (auto phase : {shd::ServingPhase::Prefill, shd::ServingPhase::Decode}) {
+    std::optional<Program> imported =
+        importStep(program, &context, phasePoint(plan, {}, phase));
+    if (!imported)
+      return InputError;
+    CompileOptions known = compileOptions();
+    known.knownPlan =
+        (phase == shd::ServingPhase::Prefill ? plan.prefill : plan.decode).plan;
+    Compilation compilation(std::move(*imported), std::move(known));
+    OwningOpRef<ModuleOp> whole = compilation.clone();
+    if (failed(compilation.plan()))
+      return InputError;
+    VerifyOptions how;
+    how.roundToDeclared = options.rounding == Rounding::Declared;
+    FailureOr<Verification> verification = verifyPlan(*whole, compilation, how);
+    if (failed(verification))
+      return InputError;
+    emitDifferences(*verification);
+    printVerification(os, *verification,
+                      options.name() + ", " + shd::stringify(phase).str());
+    holds &= verification->holds;
+  }
+  return holds ? Success : InputError;
+}
+
+/// Answers for both phases of a program that serves.
+ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
+                         const ProgramText &program, raw_ostream &os) {
+  TimingScope nested = timing.nest("Serve");
+  bool sweeps = options.sweep.getNumOccurrences();
+  if (options.emit == Emit::Plan)
+    return commandLineError("--emit-plan of a program with a `serve` block is "
+                            "not supported yet: its plan is two");
+  if ((options.asks() && !sweeps) || options.draws() || options.timeline ||
+      options.planFile.getNumOccurrences() ||
+      options.measuredStep.getNumOccurrences() ||
+      options.targetPrice.getNumOccurrences() ||
+      (!options.emitsReport() && options.emit != Emit::Csv) ||
+      (options.verify && options.emit != Emit::Cost))
+    return commandLineError(
+        "the program has a `serve` block, so that its plan is two; "
+        "--phase=prefill or --phase=decode takes one of them for this");
+  if (!importProgram(program, &context))
+    return InputError;
+  ServingOptions how = options.serving();
+  how.interrupted = &interrupted;
+  SweepFormat format = options.questions().format;
+  if (sweeps) {
+    Questions questions = options.questions();
+    switch (answerServingSweep(os, questions, how, program, &context)) {
+    case Answer::Printed:
+      return Success;
+    case Answer::NoneMeets:
+      return NoPlanFits;
+    case Answer::WrongQuestion:
+      return CommandLineError;
+    default:
+      return InputError;
+    }
+  }
+  ServingOutcome outcome = planServing(program, {}, how);
+  if (!outcome.plan) {
+    errs() << (outcome.loc.empty() ? options.name() : outcome.loc)
+           << ": error: " << outcome.error << "\n";
+    return InputError;
+  }
+  const ServingPlan &plan = *outcome.plan;
+  if (options.verify)
+    return verifyServing(context, program, plan, os);
+  if (format == SweepFormat::Json)
+    printServingJson(os, plan);
+  else
+    printServing(os, plan, options.wantsColour());
+  if (!plan.fits()) {
+    const Outcome &phase =
+        plan.decode.report->fits() ? plan.prefill : plan.decode;
+    errs() << (phase.loc.empty() ? options.name() : phase.loc) << ": error: "
+           << (&phase == &plan.prefill ? "prefill beside decode's caches: "
+                                       : "decode: ")
+           << phase.error << "\n";
+    return NoPlanFits;
+  }
+  if (plan.meets(how.targets))
+    return Success;
+  errs() << options.name() << ": error: no pair of plans was found within the "
+         << "targets; the best takes " << formatTime(plan.firstToken())
+         << " to the first token and " << formatTime(plan.token())
+         << " for each further one\n";
+  return NoPlanFits;
+}
+
 /// Questions about many plans.
 ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
                                    raw_ostream &os) {
@@ -698,6 +847,10 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
       readProgram(sourceMgr, &context, overrides);
   if (!program)
     return InputError;
+  if (program->serveBlock() && !overrides.phase)
+    return serve(sourceMgr, context, *program, os);
+  if (ExitStatus status = checkTargetsOfSteps(options))
+    return status;
   // Points of a sweep choose their own meshes.
   bool isAuto = !program->meshDecl() || program->meshDecl()->isAuto ||
                 program->hasTrainBlock();
@@ -736,6 +889,17 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
     ast::print(os, *file);
     return Success;
   }
+  if (options.emit != Emit::Mlir && !options.readsModule() &&
+      !overrides.phase && mayServe(sourceMgr)) {
+    std::optional<ProgramText> program =
+        readProgram(sourceMgr, &context, overrides);
+    if (!program)
+      return InputError;
+    if (program->serveBlock())
+      return serve(sourceMgr, context, *program, os);
+  }
+  if (ExitStatus status = checkTargetsOfSteps(options))
+    return status;
   std::optional<Compilation> compilation = begin(sourceMgr, context);
   if (!compilation)
     return InputError;
@@ -888,10 +1052,11 @@ static ExitStatus listHardware(const Options &options, raw_ostream &os) {
 }
 
 static ExitStatus checkTargets(const Options &options) {
-  for (const cl::opt<std::string> *target :
-       {&options.targetTime, &options.targetPrice})
-    if (target->getNumOccurrences() && !options.sweep.getNumOccurrences())
-      return commandLineError("--" + target->ArgStr + " expects --sweep");
+  if (options.targetFirst.getNumOccurrences() &&
+      !parseSeconds(options.targetFirst))
+    return commandLineError("--target-first expects a time, such as 0.5 or "
+                            "'500 ms', found '" +
+                            options.targetFirst + "'");
   if (options.targetTime.getNumOccurrences() &&
       !parseSeconds(options.targetTime))
     return commandLineError("--target-time expects a time, such as 0.5 or "
@@ -1084,6 +1249,11 @@ static ExitStatus checkCommandLine(const Options &options) {
         "--emit-problem expects --opt=optimize and --objective=upper");
   if (ExitStatus status = checkPlanFile(options))
     return status;
+  if (options.phase.getNumOccurrences() &&
+      (options.emit == Emit::Plan || options.readsModule()))
+    return commandLineError("--phase cannot be combined with a module or with "
+                            "--emit-plan, whose text would be that of both "
+                            "phases");
   if (options.timeline && !options.emitsReport())
     return commandLineError(
         "--timeline expects the cost report or --emit-json");

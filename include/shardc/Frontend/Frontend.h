@@ -9,7 +9,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Frontend/Ast.h"
 #include "shardc/Machine/Machine.h"
 
@@ -39,6 +39,8 @@ struct Overrides {
   bool allowPadding = false;
   /// Outer choices that were made for a training step.
   std::optional<StepForm> step = {};
+  /// The phase that a program with a `serve` block is planned as (`--phase`).
+  std::optional<shd::ServingPhase> phase = {};
 };
 
 /// Parses the texts; false after errors in their syntax, which are reported in

@@ -27,9 +27,12 @@ struct ProgramText {
   std::vector<ast::DimDef> dims;
   bool allowPadding = false;
   std::optional<StepForm> step;
+  std::optional<shd::ServingPhase> phase;
 
   /// True if the program is trained.
   bool hasTrainBlock() const;
+  /// The `serve` block; null if there is none.
+  const ast::ServeBlock *serveBlock() const;
   /// The declaration that holds: the override, or the first in the files; null
   /// if there is none.
   const ast::HardwareDecl *hardwareDecl() const;
@@ -39,7 +42,7 @@ struct ProgramText {
 /// One name with the value that takes the place of the program's and of the
 /// overrides'.
 struct Setting {
-  enum class Kind { Dim, Axis, Hardware, Mesh, Step };
+  enum class Kind { Dim, Axis, Hardware, Mesh, Step, Phase };
   Kind kind = Kind::Dim;
   /// `hardware` for a machine, `mesh` for a mesh; `microbatches`, `remat` or
   /// `step` for a training step.
@@ -52,6 +55,8 @@ struct Setting {
   std::shared_ptr<const ast::MeshDecl> mesh = nullptr;
   /// The choices of a training step that it makes.
   StepForm step = {};
+  /// The phase of serving that the program becomes: its extents are set.
+  shd::ServingPhase phase = shd::ServingPhase::Decode;
 
   /// `64`, `tpu_v5e[4, 4]`.
   std::string valueText() const;
@@ -61,6 +66,8 @@ struct Setting {
 Setting meshSetting(const BoundMesh &mesh, llvm::SMRange where);
 /// All choices of a training step.
 Setting stepSetting(StepForm form);
+/// A phase of a program with a `serve` block.
+Setting phaseSetting(shd::ServingPhase phase);
 
 /// Parses the main file of `sourceMgr`, what it imports, and the overrides.
 /// Syntax errors are emitted as diagnostics; nothing if there was any.

@@ -18,6 +18,10 @@ void registerAllPasses();
 /// they are.
 void buildTrainingPipeline(mlir::OpPassManager &manager);
 
+/// Makes prefill or a decode step of a program that is to become one, and
+/// leaves others as they are.
+void buildServingPipeline(mlir::OpPassManager &manager);
+
 void buildPlanPipeline(mlir::OpPassManager &manager,
                        const PlanOptions &options);
 

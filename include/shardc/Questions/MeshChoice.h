@@ -17,6 +17,8 @@ struct MeshChoice {
   /// The same for the command line: `[X=4 on x, Y=8 on (y, z)]`.
   std::string text;
   Report::MeshSearch search;
+  /// The meshes of `search.best` as settings, in its order.
+  std::vector<Setting> settings = {};
 };
 
 struct MeshChoiceOptions {

@@ -65,11 +65,16 @@ public:
   /// whatever the time: for work that is more or less than to plan a variant.
   void run(size_t count, llvm::function_ref<void(TrialPlanner &, size_t)> work);
 
+  /// The same for work that needs no planner of the runner.
+  void runAlone(size_t count, llvm::function_ref<void(size_t)> work);
+
   bool hasTime() const { return !limit.expired(); }
   const solver::Deadline &deadline() const { return limit; }
 
 private:
   class Progress;
+  void runWorkers(size_t count,
+                  llvm::function_ref<void(unsigned, size_t)> work);
   TrialPlanner &planner(unsigned worker);
 
   MakePlanner makePlanner;

@@ -8,6 +8,7 @@
 #include "mlir/IR/Builders.h"
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/IR/Serving.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -491,6 +492,17 @@ static bool isNameList(Attribute value) {
   return names && llvm::all_of(names, llvm::IsaPred<StringAttr>);
 }
 
+static bool isPhaseName(Attribute value) {
+  auto name = dyn_cast<StringAttr>(value);
+  return name && (name == stringify(ServingPhase::Prefill) ||
+                  name == stringify(ServingPhase::Decode));
+}
+
+static bool isShare(Attribute value) {
+  auto share = dyn_cast<FloatAttr>(value);
+  return share && share.getValueAsDouble() > 0 && share.getValueAsDouble() <= 1;
+}
+
 template <typename T> static bool isKind(Attribute value) {
   return isa<T>(value);
 }
@@ -525,6 +537,9 @@ static const AttributeForm attributeForms[] = {
     {kInverseOf, isExtents, "a list of extents"},
     {kExact, isKind<FloatAttr>, "a number"},
     {kCall, isKind<StringAttr>, "a string"},
+    {kServing, isKind<DictionaryAttr>, "a dictionary"},
+    {kServingPhase, isPhaseName, "prefill or decode"},
+    {kFilledKeys, isShare, "a number above 0 and at most 1"},
 };
 
 static bool isRealConstant(Operation *op) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Factors.h"
+#include "shardc/Dialect/Shd/IR/Serving.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -135,6 +136,13 @@ OpWork ElementwiseOp::getWork(ArrayRef<int64_t> localExtents,
                 getFunction() == Function::Cast ||
                 getFunction() == Function::StopGradient;
   work.vectorFlops = isFree ? 0 : view.resultElements();
+  if (double filled = filledKeys(*this); filled < 1) {
+    for (double &bytes : work.operandBytes)
+      bytes *= filled;
+    for (double &bytes : work.resultBytes)
+      bytes *= filled;
+    work.vectorFlops *= filled;
+  }
   return work;
 }
 
@@ -257,6 +265,16 @@ static OpWork attentionWork(AttentionOpInterface op,
   LocalView view(op, table, localExtents);
   AttentionSizes sizes = attentionSizes(op, table, view);
   OpWork work = view.work();
+  // A cache of which a part holds tokens, dealt evenly to the devices.
+  if (op->hasAttr(kFilledKeys)) {
+    double filled = filledKeys(op);
+    work.matrixFlops =
+        sizes.flopsOf(filled * double(sizes.extents.localQueries) *
+                      double(sizes.extents.localKeys));
+    work.operandBytes[AttentionOp::kKeyOperand] *= filled;
+    work.operandBytes[AttentionOp::kValueOperand] *= filled;
+    return work;
+  }
   work.matrixFlops = sizes.flopsOf(
       busiestAttentionPairs(sizes.extents, op.getCausal(), op.getWindow()));
   // The positions that some query of the device reads, within its window.
@@ -286,6 +304,9 @@ static double executedFlops(AttentionOpInterface op,
     sizesOf.push_back(range.size);
   AttentionSizes sizes =
       attentionSizes(op, table, LocalView(op, table, sizesOf));
+  if (op->hasAttr(kFilledKeys))
+    return sizes.flopsOf(filledKeys(op) * double(sizes.extents.localQueries) *
+                         double(sizes.extents.localKeys));
   // Of several factors the positions run along the first as the major one.
   double first = 0, queries = 1, allQueries = 1;
   for (unsigned factor : queryFactors(op, table)) {

@@ -91,6 +91,26 @@ def ShdAddOptimizer : Pass<"shd-add-optimizer", "::shardc::shd::ProgramOp"> {
   }];
 }
 
+def ShdServe : Pass<"shd-serve", "::shardc::shd::ProgramOp"> {
+  let summary = "Makes prefill or a decode step of a program that serves";
+  let description = [{
+    Of a program with `shd.serving` and `shd.serving_phase`, whose extents are
+    those of the phase.
+
+    `prefill`: every sequence begins at position 0, so the input of positions
+    goes. `rope` and causal attention that it places take their own index of
+    queries instead, and a scatter at these positions that fills its destination
+    is its update; whatever else reads positions gets an `iota`.
+
+    `decode`: attention over the cache gets `shd.filled_keys`, the share of its
+    key positions that hold tokens on average over the generated ones; so do
+    elementwise operations that make its keys and values of the cache.
+
+    Run it after the import; a program without a phase stays as it is. Emits an
+    error where the phase is given without `shd.serving`.
+  }];
+}
+
 def ShdFusionGroups : Pass<"shd-fusion-groups", "::shardc::shd::ProgramOp"> {
   let summary = "Decides which operations fuse";
   let description = [{

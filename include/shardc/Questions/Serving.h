@@ -1,0 +1,133 @@
+//===- Serving.h - Prefill and decode planned together --------*- C++ -*-===//
+//
+// A program with a `serve` block becomes two: prefill of prompts and a decode
+// step of a batch. Both have one layout of the weights, and together the least
+// cost of a request (docs/Serving.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_QUESTIONS_SERVING_H
+#define SHARDC_QUESTIONS_SERVING_H
+
+#include "shardc/Dialect/Shd/IR/Serving.h"
+#include "shardc/Questions/MeshChoice.h"
+#include "shardc/Questions/TrialRunner.h"
+
+namespace shardc {
+
+/// Upper limits on the time to the first token and of each further one.
+struct ServingTargets {
+  std::optional<double> firstSeconds, tokenSeconds;
+
+  bool any() const { return firstSeconds || tokenSeconds; }
+};
+
+/// Two plans and what serving with them costs.
+struct ServingPlan {
+  shd::Serving serving;
+  Outcome prefill, decode;
+  /// The mesh that `mesh auto` chose, as a setting of both; else nothing.
+  std::optional<Setting> mesh;
+
+  /// Seconds in which the caches of one prefill's prompts get into decode's.
+  double insertion = 0;
+  /// A decode step at the last token of each sequence, in seconds.
+  double tokenLast = 0;
+  /// Bytes of caches: of a token (those that grow with the context), and of a
+  /// sequence.
+  double stateBytesPerToken = 0, stateBytesPerSequence = 0;
+  int64_t sequencesThatFit = 0;
+  /// Bytes of weights and of caches that a device reads in a decode step.
+  double weightBytesRead = 0, stateBytesRead = 0;
+  /// Proven: no pair of plans serves a request for fewer chip-seconds.
+  std::optional<double> boundOfRequest;
+  /// Plans of either phase that were made.
+  int64_t planned = 0;
+
+  double firstToken() const { return prefill.report->time.scheduled; }
+  double token() const { return decode.report->time.scheduled; }
+  double tokensPerSecond() const;
+  double tokensPerSecondWithPrefill() const;
+  double requestsPerSecond() const;
+  double tokensPerSecondPerChip() const;
+  double prefillServers() const;
+  /// Chip-seconds and USD of one request: prefill, insertion and its share of
+  /// decode steps.
+  double chipSecondsOfRequest() const;
+  std::optional<double> usdOfRequest() const;
+  /// For comparisons: USD of a request, or without prices chip-seconds.
+  double cost() const {
+    return usdOfRequest().value_or(chipSecondsOfRequest());
+  }
+  std::optional<double> usdPerMillionPromptTokens() const;
+  std::optional<double> usdPerMillionOutputTokens() const;
+  /// Relative distance of the cost of a request to its bound.
+  std::optional<double> gap() const;
+
+  bool fits() const;
+  bool meets(const ServingTargets &targets) const;
+};
+
+/// What comes of planning for serving: a pair of plans, or why there is none.
+struct ServingOutcome {
+  std::optional<ServingPlan> plan;
+  std::string error = {}, loc = {};
+};
+
+struct ServingOptions {
+  PlanOptions plan;
+  ServingTargets targets;
+  /// The name of the program in reports.
+  std::string file;
+  unsigned jobs = 1;
+  bool showProgress = false;
+  const std::atomic<bool> *interrupted = nullptr;
+};
+
+/// Plans both phases of the program at a point of a sweep.
+ServingOutcome planServing(const ProgramText &text, const Point &point,
+                           const ServingOptions &options);
+
+/// The settings with which a phase of a planned program is imported.
+Point phasePoint(const ServingPlan &plan, const Point &point,
+                 shd::ServingPhase phase);
+
+/// The report for people, and the report of each plan.
+void printServing(llvm::raw_ostream &os, const ServingPlan &plan, bool colour);
+/// One object with the key `serving`, which has the reports of both plans.
+void printServingJson(llvm::raw_ostream &os, const ServingPlan &plan);
+
+/// A point of a sweep over programs that serve.
+struct ServingRow {
+  Point point;
+  ServingOutcome outcome;
+};
+
+/// Rows that no other one beats in time per token and USD (without prices,
+/// chip-seconds) of a request, the fastest first; and the cheapest of those
+/// that meet the targets.
+struct ServingFrontier {
+  std::vector<size_t> rows;
+  std::optional<size_t> chosen;
+};
+ServingFrontier findServingFrontier(llvm::ArrayRef<ServingRow> rows,
+                                    const ServingTargets &targets);
+
+/// Latency against throughput and price, a line for each point.
+void printServingTable(llvm::raw_ostream &os, llvm::StringRef title,
+                       llvm::ArrayRef<std::string> names,
+                       llvm::ArrayRef<ServingRow> rows,
+                       const ServingFrontier &frontier,
+                       const ServingTargets &targets, bool colour);
+void printServingCsv(llvm::raw_ostream &os, llvm::ArrayRef<std::string> names,
+                     llvm::ArrayRef<ServingRow> rows,
+                     const ServingFrontier &frontier);
+/// Schema shardc.sweep/1, with `serving` in place of `report`.
+void printServingSweepJson(llvm::raw_ostream &os,
+                           llvm::ArrayRef<ServingRow> rows,
+                           const ServingFrontier &frontier,
+                           const ServingTargets &targets);
+
+} // namespace shardc
+
+#endif // SHARDC_QUESTIONS_SERVING_H

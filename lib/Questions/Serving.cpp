@@ -1,0 +1,732 @@
+//===- Serving.cpp - Prefill and decode planned together ------------------===//
+//
+// Each phase is planned freely, which bounds all pairs. Where the two place
+// weights differently, each phase is planned with the layouts of the other, and
+// the better pair is improved: one weight after the other, the largest first,
+// takes the other phase's layout if that makes a request cheaper.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Questions/Serving.h"
+#include "shardc/Optimizer/Context.h"
+#include "shardc/Pipelines/Compilation.h"
+#include "shardc/Questions/Evaluator.h"
+#include "shardc/Report/Seconds.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+using shd::ServingPhase;
+
+/// Weights whose layout is changed by itself; each takes two plans.
+static constexpr size_t kMaxSwitches = 8;
+
+//===----------------------------------------------------------------------===//
+// Figures
+//===----------------------------------------------------------------------===//
+
+static double chipsOf(const Report &report) {
+  return double(report.hardware.chips);
+}
+
+double ServingPlan::tokensPerSecond() const {
+  return double(serving.sequences) / token();
+}
+
+/// Continuous batching on average: while each of B sequences generates G
+/// tokens, B prompts are prefilled and inserted, and decode waits.
+double ServingPlan::tokensPerSecondWithPrefill() const {
+  double sequences = double(serving.sequences);
+  double tokens = double(serving.generate);
+  double prefills = sequences / double(serving.promptBatch);
+  double waits = serving.separate ? 0 : prefills * (firstToken() + insertion);
+  return sequences * tokens / (tokens * token() + waits);
+}
+
+double ServingPlan::requestsPerSecond() const {
+  return tokensPerSecondWithPrefill() / double(serving.generate);
+}
+
+double ServingPlan::tokensPerSecondPerChip() const {
+  return tokensPerSecond() / chipsOf(*decode.report);
+}
+
+double ServingPlan::prefillServers() const {
+  double each = firstToken() / double(serving.promptBatch);
+  return each /
+         (double(serving.generate) * token() / double(serving.sequences));
+}
+
+/// Steps of decode that one request pays for.
+static double stepsOf(const shd::Serving &serving) {
+  return double(serving.generate) / double(serving.sequences);
+}
+
+double ServingPlan::chipSecondsOfRequest() const {
+  double inserted = serving.separate ? 0 : insertion;
+  return chipsOf(*prefill.report) * (firstToken() + inserted) /
+             double(serving.promptBatch) +
+         chipsOf(*decode.report) * token() * stepsOf(serving);
+}
+
+std::optional<double> ServingPlan::usdOfRequest() const {
+  std::optional<double> first = prefill.report->price.usd,
+                        each = decode.report->price.usd;
+  if (!first || !each)
+    return std::nullopt;
+  double inserted = serving.separate ? 0 : *first * insertion / firstToken();
+  return (*first + inserted) / double(serving.promptBatch) +
+         *each * stepsOf(serving);
+}
+
+std::optional<double> ServingPlan::usdPerMillionPromptTokens() const {
+  std::optional<double> usd = prefill.report->price.usd;
+  if (!usd)
+    return std::nullopt;
+  return *usd / (double(serving.promptBatch) * double(serving.prompt)) * 1e6;
+}
+
+std::optional<double> ServingPlan::usdPerMillionOutputTokens() const {
+  std::optional<double> usd = decode.report->price.usd;
+  if (!usd)
+    return std::nullopt;
+  return *usd / double(serving.sequences) * 1e6;
+}
+
+std::optional<double> ServingPlan::gap() const {
+  if (!boundOfRequest || *boundOfRequest <= 0)
+    return std::nullopt;
+  return std::max(0.0, chipSecondsOfRequest() / *boundOfRequest - 1);
+}
+
+bool ServingPlan::fits() const {
+  return prefill.report->fits() && decode.report->fits();
+}
+
+bool ServingPlan::meets(const ServingTargets &targets) const {
+  return (!targets.firstSeconds || firstToken() <= *targets.firstSeconds) &&
+         (!targets.tokenSeconds || token() <= *targets.tokenSeconds);
+}
+
+Point shardc::phasePoint(const ServingPlan &plan, const Point &point,
+                         ServingPhase phase) {
+  Point result = point;
+  if (plan.mesh)
+    result.push_back(*plan.mesh);
+  result.push_back(phaseSetting(phase));
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// One phase
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A weight or a state of a phase.
+struct Declared {
+  std::string name;
+  PinPlace place;
+  TensorShape shape;
+  double bytes = 0;
+  /// Dimensions of the batch and of the context.
+  std::optional<unsigned> batchDim, contextDim;
+};
+
+/// What the imported program of a phase declares.
+struct PhaseTensors {
+  std::vector<Declared> weights, states;
+
+  std::vector<PinPlace> places() const {
+    std::vector<PinPlace> result;
+    for (const std::vector<Declared> *tensors : {&weights, &states})
+      for (const Declared &each : *tensors)
+        result.push_back(each.place);
+    return result;
+  }
+};
+
+/// Plans the two phases on one mesh.
+class PairSearch {
+public:
+  PairSearch(const ProgramText &text, Point point,
+             const ServingOptions &options);
+
+  /// The best pair; improved one weight at a time if `improves`.
+  ServingOutcome run(bool improves);
+
+private:
+  using Layouts = std::vector<Layout>;
+  /// Plans of both phases with the layouts of their weights.
+  struct Pair {
+    Outcome prefill, decode;
+    double insertion = 0;
+  };
+
+  bool import(ServingPhase phase, PhaseTensors &tensors);
+  Outcome plan(ServingPhase phase, const Layouts *weights,
+               std::optional<int64_t> beside);
+  Layouts weightsOf(const Outcome &outcome) const {
+    return Layouts(outcome.layouts.begin(),
+                   outcome.layouts.begin() + decodeTensors.weights.size());
+  }
+  std::optional<Pair> pair(Outcome decode, const Layouts *weights);
+  std::optional<Pair> pair(Outcome decode, Outcome prefill);
+  std::optional<int64_t> leastBeside() const;
+  double statesOf(const Outcome &decode) const;
+  double insertionOf(const Outcome &prefill, const Outcome &decode);
+  double transferOf(const Report &report) const;
+  ServingPlan summary(const Pair &pair) const;
+  bool isBetter(const Pair &a, const Pair &b) const;
+  void offer(std::optional<Pair> pair);
+  void improve(const Layouts &a, const Layouts &b);
+  void finish(ServingPlan &plan);
+  double timeAtLastToken(ServingPlan &plan);
+
+  const ProgramText &text;
+  Point point;
+  const ServingOptions &options;
+  MLIRContext context;
+  TrialRunner runner;
+  shd::Serving serving;
+  PhaseTensors prefillTensors, decodeTensors;
+  std::unique_ptr<PlanningContext> planning;
+  std::optional<Pair> best;
+  Layouts bestWeights;
+  int64_t planned = 0;
+  std::optional<double> bound;
+  std::string error, loc;
+};
+
+} // namespace
+
+PairSearch::PairSearch(const ProgramText &text, Point point,
+                       const ServingOptions &options)
+    : text(text), point(std::move(point)), options(options),
+      context(MLIRContext::Threading::DISABLED),
+      runner(
+          [this] {
+            auto planner = std::make_unique<Evaluator>(
+                this->text, this->options.plan, this->options.file);
+            planner->stopAt(this->options.interrupted);
+            return planner;
+          },
+          {options.jobs, options.showProgress}) {
+  context.printOpOnDiagnostic(false);
+}
+
+static Declared declared(shd::DeclareOp op, PinPlace place,
+                         const shd::Serving &serving) {
+  Declared result;
+  result.name = op.getSym().str();
+  result.place = place;
+  result.shape = shd::tensorShape(op.getType());
+  result.bytes = result.shape.elementBits / 8.0;
+  for (int64_t extent : result.shape.extents)
+    result.bytes *= double(extent);
+  for (auto [dim, name] :
+       llvm::enumerate(op.getIndices().getAsValueRange<StringAttr>())) {
+    if (name == serving.batch)
+      result.batchDim = dim;
+    if (name == serving.context)
+      result.contextDim = dim;
+  }
+  return result;
+}
+
+/// Finds weights and states of a phase; false after an error, which is kept.
+bool PairSearch::import(ServingPhase phase, PhaseTensors &tensors) {
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error || !error.empty())
+      return;
+    error = diagnostic.str();
+    loc = locationText(diagnostic.getLocation());
+  });
+  Point all = point;
+  all.push_back(phaseSetting(phase));
+  std::optional<Program> program = importStep(text, &context, all);
+  if (!program)
+    return false;
+  if (!program->machine) {
+    error = "serving needs a machine, but the program names no hardware";
+    return false;
+  }
+  Compilation compilation(std::move(*program));
+  shd::ProgramOp op = compilation.program();
+  serving = *shd::Serving::of(op);
+  for (auto [number, each] : llvm::enumerate(operationsOf(op))) {
+    auto declare = dyn_cast<shd::DeclareOp>(each);
+    if (!declare)
+      continue;
+    PinPlace place{unsigned(number), std::nullopt};
+    if (declare.getKind() == shd::TensorKind::Weight)
+      tensors.weights.push_back(declared(declare, place, serving));
+    else if (declare.getKind() == shd::TensorKind::State)
+      tensors.states.push_back(declared(declare, place, serving));
+  }
+  if (!planning)
+    planning = createContext(op);
+  return planning != nullptr;
+}
+
+/// Plans a phase, its weights where `weights` say; `beside` bytes of a device
+/// are taken by something else.
+Outcome PairSearch::plan(ServingPhase phase, const Layouts *weights,
+                         std::optional<int64_t> beside) {
+  const PhaseTensors &tensors =
+      phase == ServingPhase::Prefill ? prefillTensors : decodeTensors;
+  Variant variant;
+  variant.point = point;
+  variant.point.push_back(phaseSetting(phase));
+  variant.watched = tensors.places();
+  variant.keepsPlan = true;
+  if (weights)
+    for (auto [weight, layout] : llvm::zip_equal(tensors.weights, *weights))
+      variant.pins.push_back({weight.place, layout});
+  if (beside) {
+    int64_t all = options.plan.memoryLimit.value_or(
+        int64_t(planning->machine().hbmCapacity));
+    variant.memoryLimit = std::max<int64_t>(1, all - *beside);
+  }
+  ++planned;
+  Outcome outcome = runner.plan(variant);
+  if (!outcome.report && error.empty()) {
+    error = outcome.error;
+    loc = outcome.loc;
+  }
+  return outcome;
+}
+
+//===----------------------------------------------------------------------===//
+// Caches
+//===----------------------------------------------------------------------===//
+
+static double numParts(const Mesh &mesh, const AxisList &axes) {
+  double parts = 1;
+  for (AxisIndex axis : axes)
+    parts *= double(mesh.axes[axis].size);
+  return parts;
+}
+
+/// Bytes of a device that decode's caches take while prefill runs.
+double PairSearch::statesOf(const Outcome &decode) const {
+  double bytes = 0;
+  for (auto [state, layout] : llvm::zip_equal(
+           decodeTensors.states, llvm::ArrayRef(decode.layouts)
+                                     .drop_front(decodeTensors.weights.size())))
+    bytes += state.shape.localBytes(planning->mesh(), layout);
+  return bytes;
+}
+
+/// The layout of decode for the prompts of one prefill: a dimension that its
+/// axes do not divide is whole.
+static Layout layoutOfPrompts(const Mesh &mesh, const TensorShape &shape,
+                              Layout layout) {
+  for (auto [extent, axes] : llvm::zip_equal(shape.extents, layout.dims))
+    if (extent % int64_t(numParts(mesh, axes)) != 0)
+      axes.clear();
+  return layout;
+}
+
+/// Separate machines: all bytes of the prompts' caches over the outermost level
+/// of the network, from all chips of a side at once.
+double PairSearch::transferOf(const Report &report) const {
+  double bytes = 0;
+  for (const Declared &state : prefillTensors.states)
+    bytes += state.bytes;
+  return bytes / (chipsOf(report) * report.hardware.levels.front().bandwidth);
+}
+
+double PairSearch::insertionOf(const Outcome &prefill, const Outcome &decode) {
+  if (serving.separate)
+    return transferOf(*prefill.report);
+  auto from =
+      llvm::ArrayRef(prefill.layouts).drop_front(prefillTensors.weights.size());
+  auto to =
+      llvm::ArrayRef(decode.layouts).drop_front(decodeTensors.weights.size());
+  double seconds = 0;
+  for (auto [state, made, wanted] :
+       llvm::zip_equal(prefillTensors.states, from, to)) {
+    const ReshardPlan *plan = planning->planner.plan(
+        state.shape, made,
+        layoutOfPrompts(planning->mesh(), state.shape, wanted));
+    if (plan)
+      seconds += toSeconds(plan->picoseconds);
+  }
+  return seconds;
+}
+
+//===----------------------------------------------------------------------===//
+// Pairs
+//===----------------------------------------------------------------------===//
+
+ServingPlan PairSearch::summary(const Pair &pair) const {
+  ServingPlan plan;
+  plan.serving = serving;
+  plan.prefill = pair.prefill;
+  plan.decode = pair.decode;
+  plan.insertion = pair.insertion;
+  return plan;
+}
+
+static auto rankOf(const ServingPlan &plan, const ServingTargets &targets) {
+  return std::tuple(!plan.fits(), !plan.meets(targets), plan.cost());
+}
+
+bool PairSearch::isBetter(const Pair &a, const Pair &b) const {
+  return rankOf(summary(a), options.targets) <
+         rankOf(summary(b), options.targets);
+}
+
+/// The pair of a decode plan and the best prefill with its weights, which has
+/// the memory that decode's caches leave.
+std::optional<PairSearch::Pair> PairSearch::pair(Outcome decode,
+                                                 const Layouts *weights) {
+  if (!decode.report)
+    return std::nullopt;
+  std::optional<int64_t> beside;
+  if (!serving.separate)
+    beside = int64_t(statesOf(decode));
+  Pair result;
+  result.prefill = plan(ServingPhase::Prefill, weights, beside);
+  if (!result.prefill.report)
+    return std::nullopt;
+  result.decode = std::move(decode);
+  result.insertion = insertionOf(result.prefill, result.decode);
+  return result;
+}
+
+/// The pair of plans that like the same weights; prefill is planned again where
+/// decode's caches leave it too little memory.
+std::optional<PairSearch::Pair> PairSearch::pair(Outcome decode,
+                                                 Outcome prefill) {
+  int64_t peak = prefill.report->memory.peak;
+  if (!serving.separate && double(peak) + statesOf(decode) >
+                               double(decode.report->memory.allowed())) {
+    Layouts weights = weightsOf(decode);
+    return pair(std::move(decode), &weights);
+  }
+  Pair result{std::move(prefill), std::move(decode)};
+  result.insertion = insertionOf(result.prefill, result.decode);
+  return result;
+}
+
+/// Bytes of a device that decode's caches take at least while prefill runs.
+std::optional<int64_t> PairSearch::leastBeside() const {
+  if (serving.separate)
+    return std::nullopt;
+  double bytes = 0;
+  for (const Declared &state : decodeTensors.states)
+    bytes += state.bytes;
+  return int64_t(bytes / double(planning->mesh().numDevices()));
+}
+
+void PairSearch::offer(std::optional<Pair> pair) {
+  if (!pair || (best && !isBetter(*pair, *best)))
+    return;
+  bestWeights = weightsOf(pair->decode);
+  best = std::move(pair);
+}
+
+/// One weight after the other takes the layout that the other phase likes.
+void PairSearch::improve(const Layouts &a, const Layouts &b) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i])
+      order.push_back(i);
+  llvm::stable_sort(order, [&](size_t i, size_t j) {
+    return decodeTensors.weights[i].bytes > decodeTensors.weights[j].bytes;
+  });
+  // All but one is a pair that was tried.
+  if (order.size() < 2)
+    return;
+  order.resize(std::min(order.size(), kMaxSwitches));
+  for (size_t i : order) {
+    Layouts weights = bestWeights;
+    weights[i] = weights[i] == a[i] ? b[i] : a[i];
+    offer(pair(plan(ServingPhase::Decode, &weights, std::nullopt), &weights));
+  }
+}
+
+/// A proven lower bound of a phase's time; nothing if there is none.
+static std::optional<double> boundOf(const Outcome &outcome,
+                                     const PlanOptions &options) {
+  if (!outcome.report || options.objective != Objective::Scheduled)
+    return std::nullopt;
+  return outcome.report->plan.bound;
+}
+
+ServingOutcome PairSearch::run(bool improves) {
+  if (!import(ServingPhase::Decode, decodeTensors) ||
+      !import(ServingPhase::Prefill, prefillTensors))
+    return {std::nullopt, error, loc};
+  if (serving.separate && planning->machine().numChips() == 1)
+    return {std::nullopt,
+            "separate machines need a network between them, but a machine of "
+            "one chip has none"};
+  Outcome freeDecode = plan(ServingPhase::Decode, nullptr, std::nullopt);
+  if (!freeDecode.report)
+    return {std::nullopt, error, loc};
+  Outcome freePrefill = plan(ServingPhase::Prefill, nullptr, leastBeside());
+  if (!freePrefill.report)
+    return {std::nullopt, error, loc};
+  std::optional<double> prefillBound = boundOf(freePrefill, options.plan),
+                        decodeBound = boundOf(freeDecode, options.plan);
+  if (prefillBound && decodeBound)
+    bound = chipsOf(*freePrefill.report) * *prefillBound /
+                double(serving.promptBatch) +
+            chipsOf(*freeDecode.report) * *decodeBound * stepsOf(serving);
+  Layouts decodeWeights = weightsOf(freeDecode),
+          prefillWeights = weightsOf(freePrefill);
+  if (serving.separate || decodeWeights == prefillWeights) {
+    offer(pair(std::move(freeDecode), std::move(freePrefill)));
+  } else {
+    offer(pair(std::move(freeDecode), &decodeWeights));
+    offer(pair(plan(ServingPhase::Decode, &prefillWeights, std::nullopt),
+               &prefillWeights));
+    if (best && improves)
+      improve(decodeWeights, prefillWeights);
+  }
+  if (!best)
+    return {std::nullopt, error, loc};
+  ServingPlan plan = summary(*best);
+  finish(plan);
+  return {std::move(plan)};
+}
+
+//===----------------------------------------------------------------------===//
+// What is told of the best pair
+//===----------------------------------------------------------------------===//
+
+/// The declared tensor behind parts and collectives.
+static shd::DeclareOp rootOf(Value value) {
+  Operation *maker = value.getDefiningOp();
+  while (maker &&
+         (isa<shd::PartOp, shd::ReshardOp>(maker) || shd::isCollective(maker)))
+    maker = maker->getOperand(0).getDefiningOp();
+  return dyn_cast_or_null<shd::DeclareOp>(maker);
+}
+
+/// Bytes of weights that a device reads in a step of an explicit plan; of
+/// tables, rows alone.
+static double weightBytesRead(shd::ProgramOp program, const Mesh &mesh) {
+  double bytes = 0;
+  program->walk([&](shd::CostOpInterface op) {
+    if (isa<shd::GatherOp, shd::ReshardOp, shd::PartOp>(op.getOperation()) ||
+        shd::isCollective(op))
+      return;
+    double runs = 1;
+    for (Operation *outer = op->getParentOp(); outer;
+         outer = outer->getParentOp())
+      if (auto repeat = dyn_cast<shd::RepeatOp>(outer))
+        runs *= double(repeat.getCount());
+    for (Value operand : op->getOperands()) {
+      shd::DeclareOp declare = rootOf(operand);
+      if (!declare || declare.getKind() != shd::TensorKind::Weight)
+        continue;
+      Layout layout = shd::toLayout(mesh, shd::getSharding(operand.getType()));
+      bytes +=
+          runs * shd::tensorShape(operand.getType()).localBytes(mesh, layout);
+    }
+  });
+  return bytes;
+}
+
+/// Prices the decode plan with caches as full as at the last token.
+double PairSearch::timeAtLastToken(ServingPlan &plan) {
+  Point all = point;
+  all.push_back(phaseSetting(ServingPhase::Decode));
+  ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
+  std::optional<Program> program = importStep(text, &context, all);
+  if (!program)
+    return plan.token();
+  CompileOptions how{options.plan};
+  how.knownPlan = plan.decode.plan;
+  how.verifyPasses = false;
+  Compilation compilation(std::move(*program), std::move(how));
+  if (failed(compilation.plan()))
+    return plan.token();
+  shd::setFilledKeys(compilation.program(), serving, /*last=*/true);
+  const ScheduledProgram *scheduled = compilation.schedule();
+  if (!scheduled)
+    return plan.token();
+  plan.weightBytesRead =
+      weightBytesRead(compilation.program(), compilation.source().mesh);
+  std::optional<Report> report =
+      buildReport(compilation, {options.file, std::nullopt});
+  return report ? report->time.scheduled : plan.token();
+}
+
+void PairSearch::finish(ServingPlan &plan) {
+  const Mesh &mesh = planning->mesh();
+  double sequences = double(serving.sequences);
+  double weightBytes = 0, stateBytes = 0, parts = 1, largest = 0;
+  llvm::ArrayRef<Layout> layouts = plan.decode.layouts;
+  for (auto [weight, layout] : llvm::zip(decodeTensors.weights, layouts))
+    weightBytes += weight.shape.localBytes(mesh, layout);
+  double filled = serving.meanKeys(std::nullopt) / double(serving.capacity);
+  for (auto [state, layout] :
+       llvm::zip_equal(decodeTensors.states,
+                       layouts.drop_front(decodeTensors.weights.size()))) {
+    double local = state.shape.localBytes(mesh, layout);
+    plan.stateBytesRead += state.contextDim ? local * filled : local;
+    if (!state.batchDim)
+      continue;
+    plan.stateBytesPerSequence += state.bytes / sequences;
+    if (state.contextDim)
+      plan.stateBytesPerToken +=
+          state.bytes / sequences / double(serving.capacity);
+    double partsOfBatch = numParts(mesh, layout.dims[*state.batchDim]);
+    stateBytes += local * partsOfBatch / sequences;
+    if (state.bytes > largest) {
+      largest = state.bytes;
+      parts = partsOfBatch;
+    }
+  }
+  if (stateBytes > 0)
+    plan.sequencesThatFit = int64_t(
+        std::max(0.0, std::floor((double(plan.decode.report->memory.allowed()) -
+                                  weightBytes) /
+                                 stateBytes)) *
+        parts);
+  plan.tokenLast = timeAtLastToken(plan);
+  plan.boundOfRequest = bound;
+  plan.planned = planned;
+}
+
+//===----------------------------------------------------------------------===//
+// Meshes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Tries the meshes that each phase likes by itself.
+class MeshPairs {
+public:
+  MeshPairs(const ProgramText &text, const Point &point,
+            const ServingOptions &options)
+      : text(text), point(point), options(options) {}
+
+  /// The best pair on any of them.
+  ServingOutcome run();
+
+private:
+  bool choose(ServingPhase phase);
+
+  const ProgramText &text;
+  const Point &point;
+  const ServingOptions &options;
+  /// By text, in the order in which they were found.
+  std::vector<std::pair<std::string, Setting>> meshes;
+  /// No mesh has a faster plan of the phase.
+  std::optional<double> bounds[2];
+  std::string error, loc;
+};
+} // namespace
+
+/// Meshes of each phase that are tried.
+static constexpr size_t kMeshesOfPhase = 3;
+
+bool MeshPairs::choose(ServingPhase phase) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error || !error.empty())
+      return;
+    error = diagnostic.str();
+    loc = locationText(diagnostic.getLocation());
+  });
+  Point all = point;
+  all.push_back(phaseSetting(phase));
+  std::optional<Program> probe = importStep(text, &context, all);
+  if (!probe)
+    return false;
+  MeshChoiceOptions how;
+  how.plan = options.plan;
+  how.file = options.file;
+  how.jobs = options.jobs;
+  how.showProgress = options.showProgress;
+  how.interrupted = options.interrupted;
+  std::optional<MeshChoice> choice = chooseMesh(text, all, *probe, how, error);
+  if (!choice)
+    return false;
+  size_t taken = 0;
+  for (auto [candidate, setting] :
+       llvm::zip(choice->search.best, choice->settings)) {
+    if (taken++ == kMeshesOfPhase)
+      break;
+    if (llvm::none_of(meshes, [&](const auto &mesh) {
+          return mesh.first == candidate.mesh;
+        }))
+      meshes.push_back({candidate.mesh, setting});
+  }
+  // That of the chosen mesh, and of all others.
+  const Report::MeshSearch &search = choice->search;
+  std::optional<double> own = search.best.front().bound;
+  bool hasOthers = search.ruledOut + search.open > 0;
+  if (own && (!hasOthers || search.boundOfOthers))
+    bounds[size_t(phase)] =
+        hasOthers ? std::min(*own, *search.boundOfOthers) : *own;
+  return true;
+}
+
+ServingOutcome MeshPairs::run() {
+  if (!choose(ServingPhase::Decode) || !choose(ServingPhase::Prefill))
+    return {std::nullopt, error, loc};
+  ServingOutcome best;
+  size_t chosen = 0;
+  int64_t planned = 0;
+  auto tryMesh = [&](size_t i, bool improves) {
+    Point all = point;
+    all.push_back(meshes[i].second);
+    ServingOutcome found = PairSearch(text, all, options).run(improves);
+    if (!found.plan) {
+      if (!best.plan && best.error.empty())
+        best = std::move(found);
+      return;
+    }
+    planned += found.plan->planned;
+    if (best.plan && !(rankOf(*found.plan, options.targets) <
+                       rankOf(*best.plan, options.targets)))
+      return;
+    best = std::move(found);
+    best.plan->mesh = meshes[i].second;
+    chosen = i;
+  };
+  for (size_t i = 0; i < meshes.size(); ++i)
+    tryMesh(i, /*improves=*/false);
+  if (!best.plan)
+    return best;
+  tryMesh(chosen, /*improves=*/true);
+  ServingPlan &plan = *best.plan;
+  plan.planned = planned;
+  plan.boundOfRequest = std::nullopt;
+  if (bounds[0] && bounds[1])
+    plan.boundOfRequest =
+        chipsOf(*plan.prefill.report) * *bounds[size_t(ServingPhase::Prefill)] /
+            double(plan.serving.promptBatch) +
+        chipsOf(*plan.decode.report) * *bounds[size_t(ServingPhase::Decode)] *
+            stepsOf(plan.serving);
+  return best;
+}
+
+ServingOutcome shardc::planServing(const ProgramText &text, const Point &point,
+                                   const ServingOptions &options) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  ServingOutcome outcome;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error ||
+        !outcome.error.empty())
+      return;
+    outcome.error = diagnostic.str();
+    outcome.loc = locationText(diagnostic.getLocation());
+  });
+  std::optional<Program> probe = importStep(text, &context, point);
+  if (!probe)
+    return outcome;
+  if (probe->autoMesh && options.plan.mode == OptMode::Optimize)
+    return MeshPairs(text, point, options).run();
+  return PairSearch(text, point, options).run(/*improves=*/true);
+}

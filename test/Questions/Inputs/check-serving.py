@@ -1,0 +1,47 @@
+"""Checks the JSON of a program that serves: its figures by their formulas, and
+that both phases place weights alike."""
+
+import json
+import math
+import sys
+
+report = json.load(sys.stdin)
+serving = report["serving"]
+prefill, decode = serving["prefill"], serving["decode"]
+text = serving["words"]
+separate = "; transfer " in text
+
+# Of every program that is checked with it.
+B, G, p, prompt = 8, 16, 1, 48
+chips = report["hardware"]["chips"]
+tp, t = prefill["time"]["scheduled_s"], decode["time"]["scheduled_s"]
+m = serving["insertion_s"]
+wait = 0 if separate else B / p * (tp + m)
+
+
+def check(name, expected):
+    found = serving[name]
+    assert math.isclose(found, expected, rel_tol=1e-9), f"{name}: {found}, not {expected}"
+
+
+check("first_token_s", tp)
+check("token_s", t)
+check("tokens_per_s", B / t)
+check("tokens_per_s_per_chip", B / t / chips)
+check("tokens_per_s_with_prefill", B * G / (G * t + wait))
+check("requests_per_s", B / (G * t + wait))
+check("prefill_servers_per_decode_server", (tp / p) / (G * t / B))
+# A chip of tpu_v5e costs 1.2 USD an hour.
+rate = chips * 1.2 / 3600
+check("usd_per_million_prompt_tokens", rate * tp / (p * prompt) * 1e6)
+check("usd_per_million_output_tokens", rate * t / B * 1e6)
+inserted = 0 if separate else m
+check("chip_seconds_per_request", chips * ((tp + inserted) / p + G * t / B))
+check("usd_per_request", rate * ((tp + inserted) / p + G * t / B))
+assert serving["token_s_last"] >= serving["token_s"]
+assert serving["chip_seconds_bound"] <= serving["chip_seconds_per_request"] * (1 + 1e-9)
+
+weights = [{tensor["name"]: tensor["sharding"] for tensor in phase["tensors"]
+            if tensor["kind"] == "weight"} for phase in (prefill, decode)]
+assert separate or weights[0] == weights[1], weights
+assert len(weights[0]) == 6

@@ -274,7 +274,7 @@ std::string describe(const SyntaxError &error, uint32_t previous,
   if (takes(ShdParser::ID))
     drop({ShdParser::ID, ShdParser::ON, ShdParser::AUTO, ShdParser::SAVE,
           ShdParser::NETWORK, ShdParser::TORUS, ShdParser::SWITCH,
-          ShdParser::IN});
+          ShdParser::IN, ShdParser::ORDER});
   drop({ShdParser::INT, ShdParser::HEX, ShdParser::REAL});
   if (left.erase(ShdParser::TYPE))
     words.push_back("an element type");

@@ -107,7 +107,6 @@ struct OrderClass {
   std::string obstacle;
   /// The greatest number of parts to which it may be dealt.
   int64_t parts = 1;
-  bool isForced = false;
   std::optional<Location> loc;
   SmallVector<Operation *> attentions;
 };
@@ -127,6 +126,7 @@ private:
   void addObstacle(unsigned dimension, const llvm::Twine &obstacle);
   void findObstaclesIn(ShardingRuleOpInterface op);
   void chooseParts(OrderClass &each);
+  void checkBlocks();
   std::optional<StringRef> writtenOrder(const OrderClass &each) const;
   void mark();
   void markOperation(ShardingRuleOpInterface op);
@@ -411,12 +411,19 @@ LogicalResult OrderChooser::run() {
                       " = contiguous`";
     if (each.obstacle.empty())
       chooseParts(each);
-    if (written == "zigzag" && !each.obstacle.empty())
+  }
+  checkBlocks();
+  for (auto &[dimension, each] : classes)
+    if (writtenOrder(each) == "zigzag" && !each.obstacle.empty())
       return emitError(*each.loc)
              << "index '" << each.name
              << "' cannot be in zigzag order: " << each.obstacle;
-  }
-  // All dimensions of a class are divided alike.
+  mark();
+  return success();
+}
+
+/// All dimensions of a class are divided alike.
+void OrderChooser::checkBlocks() {
   program.walk([&](ShardingRuleOpInterface op) {
     ShardingRule rule = op.getShardingRule();
     for (const RuleDim &dim : dimsOf(dimensions, op, rule)) {
@@ -433,8 +440,6 @@ LogicalResult OrderChooser::run() {
       each->parts = 1;
     }
   });
-  mark();
-  return success();
 }
 
 struct OrderIndicesPass : impl::ShdOrderIndicesBase<OrderIndicesPass> {

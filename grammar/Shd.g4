@@ -12,7 +12,7 @@ grammar Shd;
 program : item* EOF ;
 
 item
-  : importDecl | hardwareDecl | meshDecl | dimDecl | tensorDecl | outputDecl
+  : importDecl | hardwareDecl | meshDecl | dimDecl | orderDecl | tensorDecl | outputDecl
   | layerDecl | trainBlock | serveBlock | repeatStmt | assignStmt
   ;
 block : '{' item* '}' ;
@@ -52,6 +52,9 @@ dimPrimary
   | name (call='(' operands+=dimExpr (',' operands+=dimExpr)* ')')?
   | '(' operands+=dimExpr ')'
   ;
+
+orderDecl    : 'order' defs+=orderDef (',' defs+=orderDef)* ;
+orderDef     : index=name '=' order=name ;               // contiguous, zigzag
 
 tensorDecl   : kind=('input' | 'weight' | 'state') name ':' TYPE dims ;
 outputDecl   : 'output' name dims? ;
@@ -128,7 +131,8 @@ question
 number       : INT | HEX | REAL ;
 integer      : INT | HEX ;
 // Words that are keywords only in their place.
-name         : ID | 'on' | 'auto' | 'save' | 'network' | 'torus' | 'switch' | 'in' ;
+name         : ID | 'on' | 'auto' | 'save' | 'network' | 'torus' | 'switch' | 'in'
+             | 'order' ;
 
 IMPORT : 'import' ;
 HARDWARE : 'hardware' ;
@@ -155,6 +159,7 @@ NETWORK : 'network' ;
 TORUS : 'torus' ;
 SWITCH : 'switch' ;
 IN : 'in' ;
+ORDER : 'order' ;
 
 LBRACKET : '[' ;
 RBRACKET : ']' ;

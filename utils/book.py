@@ -364,7 +364,8 @@ TOPICS = {"params": "Parameters", "flops": "FLOPs", "mfu": "Measured steps",
           "gradacc": "Gradient accumulation", "tp": "Tensor parallel",
           "sp": "Sequence parallel", "remat": "Saved activations",
           "offload": "Offload", "moe": "Experts", "ep": "Expert parallel",
-          "pipeline": "Pipelines", "recipe": "Recipes"}
+          "pipeline": "Pipelines", "cp": "Context parallel",
+          "ulysses": "Ulysses", "recipe": "Recipes"}
 
 BOOK_HEADER = """# The numbers of the book
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Cost/Operation.h"
+#include "shardc/Cost/DealtPairs.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -83,6 +83,25 @@ double shardc::attentionPairs(double queries, double keys, bool causal,
   if (window)
     keysPerQuery = std::min(keysPerQuery, static_cast<double>(*window));
   return queries * keysPerQuery;
+}
+
+double shardc::dealtAttentionPairs(const AttentionExtents &extents,
+                                   int64_t parts) {
+  double queryParts = std::ceil(extents.globalQueries / extents.localQueries);
+  double keyParts = std::ceil(extents.globalKeys / extents.localKeys);
+  auto isWhole = [&](double shards) {
+    return parts % static_cast<int64_t>(shards) == 0;
+  };
+  if (isWhole(queryParts) && isWhole(keyParts))
+    return extents.globalQueries * extents.globalKeys /
+           (2 * queryParts * keyParts);
+  // Parts of one chunk are consecutive positions. Beside whole pairs of chunks
+  // of the other index, one of them sees all.
+  bool isMixed = isWhole(queryParts) != isWhole(keyParts);
+  if (isMixed && queryParts > 1 && keyParts > 1)
+    return extents.localQueries * extents.localKeys;
+  return busiestAttentionPairs(extents, /*causal=*/true,
+                               /*window=*/std::nullopt);
 }
 
 double shardc::busiestAttentionPairs(const AttentionExtents &extents,

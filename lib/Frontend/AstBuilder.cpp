@@ -329,6 +329,14 @@ ast::DimDef AstBuilder::build(Parser::DimDefContext *context) {
   return {name(context->name()), extent(context->dimExpr())};
 }
 
+ast::ItemPtr AstBuilder::build(Parser::OrderDeclContext *context) {
+  auto result = std::make_unique<ast::OrderDecl>();
+  result->range = range(context);
+  for (Parser::OrderDefContext *each : context->defs)
+    result->orders.push_back({name(each->index), name(each->order)});
+  return result;
+}
+
 ast::Question::Value AstBuilder::value(Parser::IntegerContext *context) {
   return {range(context), integer(context)};
 }

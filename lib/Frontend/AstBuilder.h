@@ -35,6 +35,7 @@ public:
   std::unique_ptr<ast::MeshDecl> build(Parser::MeshSpecContext *context);
   ast::ItemPtr build(Parser::DimDeclContext *context);
   ast::DimDef build(Parser::DimDefContext *context);
+  ast::ItemPtr build(Parser::OrderDeclContext *context);
   std::unique_ptr<ast::Question> build(Parser::QuestionContext *context);
   ast::ItemPtr build(Parser::TensorDeclContext *context);
   ast::ItemPtr build(Parser::OutputDeclContext *context);

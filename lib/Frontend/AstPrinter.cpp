@@ -51,6 +51,7 @@ private:
   void printItem(const HardwareDecl &item);
   void printItem(const MeshDecl &item);
   void printItem(const DimDecl &item);
+  void printItem(const OrderDecl &item);
   void printItem(const TensorDecl &item);
   void printItem(const OutputDecl &item);
   void printItem(const LayerDecl &item);
@@ -320,6 +321,11 @@ void Printer::printItem(const MeshDecl &item) {
   }
 }
 
+void Printer::printItem(const OrderDecl &item) {
+  for (const OrderDecl::Def &each : item.orders)
+    line("order ") << each.index.text << " " << each.order.text << "\n";
+}
+
 void Printer::printItem(const DimDecl &item) {
   for (const DimDef &dim : item.dims) {
     line("dim ") << dim.name.text << "\n";
@@ -443,6 +449,8 @@ void Printer::print(const Item &item) {
     return printItem(llvm::cast<MeshDecl>(item));
   case Item::Kind::Dim:
     return printItem(llvm::cast<DimDecl>(item));
+  case Item::Kind::Order:
+    return printItem(llvm::cast<OrderDecl>(item));
   case Item::Kind::Tensor:
     return printItem(llvm::cast<TensorDecl>(item));
   case Item::Kind::Output:

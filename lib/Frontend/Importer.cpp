@@ -1,6 +1,7 @@
 //===- Importer.cpp - File level and blocks -------------------------------===//
 
 #include "Importer.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 
 using namespace shardc;
 using mlir::StringAttr;
@@ -344,6 +345,33 @@ void Importer::importOutputs(const Items &items) {
   statement.reset();
 }
 
+void Importer::importOrders(const Items &items, shd::ProgramOp program) {
+  mlir::NamedAttrList orders;
+  llvm::StringMap<llvm::SMRange> seen;
+  for (const ast::ItemPtr &item : items) {
+    auto *decl = llvm::dyn_cast<ast::OrderDecl>(item.get());
+    if (!decl)
+      continue;
+    for (const auto &[index, order] : decl->orders) {
+      if (order.text != "zigzag" && order.text != "contiguous")
+        files.error(order.range) << "expected 'contiguous' or 'zigzag' as the "
+                                    "order of an index, found '"
+                                 << order.text << "'";
+      if (auto [it, isNew] = seen.try_emplace(index.text, index.range);
+          !isNew) {
+        auto diag = files.error(index.range) << "the order of '" << index.text
+                                             << "' is given twice";
+        diag.attachNote(files.location(it->second)) << "first here";
+      }
+      dims->extent(index.text, index.range);
+      orders.set(index.text, str(order.text));
+    }
+  }
+  if (!orders.empty())
+    program->setAttr(shd::kOrders,
+                     orders.getDictionary(program.getContext()));
+}
+
 void Importer::importFiles(llvm::ArrayRef<const ast::File *> sources,
                            shd::ProgramOp program) {
   for (const ast::File *source : sources) {
@@ -362,6 +390,7 @@ void Importer::importFiles(llvm::ArrayRef<const ast::File *> sources,
   if (!hasRoom(main.back()->range))
     return;
   importOutputs(main);
+  importOrders(main, program);
   for (const ast::ItemPtr &item : main)
     if (auto *block = llvm::dyn_cast<ast::TrainBlock>(item.get()))
       importTraining(*block, program);

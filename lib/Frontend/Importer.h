@@ -123,6 +123,7 @@ private:
   void checkParameters(const ast::LayerDecl &layer);
   void collectAssignedNames(const Items &items);
   void importOutputs(const Items &items);
+  void importOrders(const Items &items, shd::ProgramOp program);
   void importOutput(const ast::OutputDecl &output);
   /// Sets what the `train` block says of the program (Training.cpp).
   void importTraining(const ast::TrainBlock &block, shd::ProgramOp program);

@@ -159,6 +159,8 @@ static StringRef refused(const ast::Item &item) {
       return "'state'";
     }
     llvm_unreachable("a kind of tensor");
+  case ast::Item::Kind::Order:
+    return "'order'";
   case ast::Item::Kind::Mesh:
     return "'mesh'";
   case ast::Item::Kind::Output:

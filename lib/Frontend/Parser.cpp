@@ -113,6 +113,7 @@ bool isName(uint32_t type) {
   case ShdParser::TORUS:
   case ShdParser::SWITCH:
   case ShdParser::IN:
+  case ShdParser::ORDER:
     return true;
   default:
     return false;
@@ -200,6 +201,8 @@ StringRef nameIn(size_t rule) {
   case ShdParser::RulePlacedName:
   case ShdParser::RuleDimDecl:
   case ShdParser::RuleDimDef:
+  case ShdParser::RuleOrderDecl:
+  case ShdParser::RuleOrderDef:
     return "the name of a dim";
   case ShdParser::RuleQuestion:
     return "the name of a dim or of a mesh axis";
@@ -271,7 +274,7 @@ std::string describe(const SyntaxError &error, uint32_t previous,
   if (takes(ShdParser::ID))
     drop({ShdParser::ID, ShdParser::ON, ShdParser::AUTO, ShdParser::SAVE,
           ShdParser::NETWORK, ShdParser::TORUS, ShdParser::SWITCH,
-          ShdParser::IN});
+          ShdParser::IN, ShdParser::ORDER});
   drop({ShdParser::INT, ShdParser::HEX, ShdParser::REAL});
   if (left.erase(ShdParser::TYPE))
     words.push_back("an element type");
@@ -346,7 +349,7 @@ private:
   void skipBroken();
   void appendBroken(size_t begin, size_t end);
   bool hasStatement(size_t begin, size_t end) const;
-  void checkPlace(uint32_t type);
+  void checkPlace(bool isOfFile);
 
   void report(const SyntaxError &error);
   mlir::InFlightDiagnostic reportExpected(StringRef expected, size_t token);
@@ -443,7 +446,11 @@ std::unique_ptr<ast::File> TextParser::parseItems() {
 
 void TextParser::parseItem() {
   uint32_t type = tokens.type(position);
-  checkPlace(type);
+  bool ordersIndex =
+      type == ShdParser::ORDER && isName(tokens.type(position + 1));
+  checkPlace(ordersIndex || standsOnlyAtFileLevel(type));
+  if (ordersIndex)
+    return statement(&ShdParser::orderDecl);
   switch (type) {
   case ShdParser::IMPORT:
     return statement(&ShdParser::importDecl);
@@ -592,9 +599,8 @@ void TextParser::append(ast::ItemPtr item) {
 }
 
 /// Most declarations stand only at file level; often a '}' is missing.
-void TextParser::checkPlace(uint32_t type) {
-  if (blocks.empty() || !standsOnlyAtFileLevel(type) ||
-      blocks.back().reportedMisplaced)
+void TextParser::checkPlace(bool isOfFile) {
+  if (blocks.empty() || !isOfFile || blocks.back().reportedMisplaced)
     return;
   blocks.back().reportedMisplaced = true;
   incomplete = true;

@@ -13,6 +13,7 @@ void shardc::buildPlanPipeline(OpPassManager &manager,
                                const PlanOptions &options) {
   OpPassManager &program = manager.nest<shd::ProgramOp>();
   bool fixed = options.mode != OptMode::Optimize;
+  program.addPass(shd::createShdOrderIndices());
   if (options.mode == OptMode::Propagate)
     program.addPass(shd::createShdPropagate());
   if (fixed)
@@ -47,6 +48,7 @@ void shardc::buildUnsolvedPipeline(OpPassManager &manager) {
 void shardc::buildLoweringPipeline(OpPassManager &manager) {
   OpPassManager &program = manager.nest<shd::ProgramOp>();
   program.addPass(shd::createShdInsertCollectives());
+  program.addPass(shd::createShdSettleOrders());
   program.addPass(shd::createShdAnnotateCost());
 }
 

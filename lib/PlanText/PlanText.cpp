@@ -374,6 +374,7 @@ void PlanPrinter::printItems(PlanFrame *frame,
     case ast::Item::Kind::Dim:
       printDims(llvm::cast<ast::DimDecl>(*item), edits);
       break;
+    case ast::Item::Kind::Order:
     case ast::Item::Kind::Train:
     case ast::Item::Kind::Serve:
     case ast::Item::Kind::Broken:

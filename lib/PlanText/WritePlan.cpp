@@ -4,6 +4,7 @@
 #include "ComparePlans.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/IRMapping.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/PlanText/PlanText.h"
@@ -131,6 +132,26 @@ LogicalResult PlanWriter::report(const PlanDifference &difference) {
          << "read back, it would have another " << describe(difference.other);
 }
 
+/// The orders that the compiler chose, of indices that the program's inputs have.
+static std::string ordersText(ProgramOp explicitPlan) {
+  auto written = explicitPlan->getAttrOfType<DictionaryAttr>(kOrders);
+  auto classes = explicitPlan->getAttrOfType<ArrayAttr>(kOrderClasses);
+  std::string text;
+  auto isOfInput = [&](StringRef index) {
+    return llvm::any_of(
+        explicitPlan.getBody().getOps<DeclareOp>(), [&](DeclareOp declare) {
+          auto dealt = declare->getAttrOfType<DictionaryAttr>(kDealt);
+          return dealt && dealt.contains(index);
+        });
+  };
+  for (Attribute record : classes ? classes.getValue() : ArrayRef<Attribute>()) {
+    auto index = cast<DictionaryAttr>(record).getAs<StringAttr>("index");
+    if (isOfInput(index) && !(written && written.contains(index)))
+      text += "order " + index.str() + " = zigzag\n";
+  }
+  return text;
+}
+
 FailureOr<std::string> PlanWriter::write(const Program &program,
                                          llvm::SourceMgr &sourceMgr) {
   if (failed(lower()))
@@ -139,6 +160,7 @@ FailureOr<std::string> PlanWriter::write(const Program &program,
     std::string text;
     llvm::raw_string_ostream stream(text);
     printPlan(stream, program, sourceMgr, planned, overrides, explicitOps);
+    text += ordersText(lowered->program());
     ReadPlan read = readPlan(text, planned.getContext(), overrides);
     if (!read.compilation)
       return emitNoText(planned.getLoc())

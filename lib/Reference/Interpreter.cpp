@@ -8,6 +8,7 @@
 
 #include "GridInterpreter.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -345,6 +346,12 @@ LogicalResult Interpreter::placeChunk(spmd::PlaceOp op) {
 // Structure
 //===----------------------------------------------------------------------===//
 
+/// The names in a list attribute.
+static SmallVector<StringRef> namesOf(Operation *op, StringRef attribute) {
+  return llvm::to_vector(
+      op->getAttrOfType<ArrayAttr>(attribute).getAsValueRange<StringAttr>());
+}
+
 /// Buffers are zeros until the step writes them.
 LogicalResult Interpreter::declare(Operation *op, DeclaredTensor tensor) {
   auto local = cast<RankedTensorType>(onlyResult(op).getType());
@@ -357,6 +364,9 @@ LogicalResult Interpreter::declare(Operation *op, DeclaredTensor tensor) {
   Tensor whole = options.declared(tensor);
   if (options.roundToDeclared)
     roundToElement(whole);
+  if (op->hasAttr(shd::kDealt))
+    whole = shd::stored(whole, shd::positionOrders(op, namesOf(op, "indices"),
+                                                   tensor.type.getShape()));
   Layout layout = shd::explicitLayout(devices.mesh(), tensor.type);
   std::vector<TensorRef> parts;
   for (unsigned device = 0; device < devices.size(); ++device) {

@@ -10,6 +10,7 @@
 #include "Collect.h"
 #include "Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/StringExtras.h"
@@ -46,6 +47,7 @@ private:
   std::string expertsText();
   std::string zeroText(AxisIndex axis);
   double shareOf(TensorKind kind, AxisIndex axis);
+  std::string ordersText();
   std::string savedText();
   std::string stagesText();
 
@@ -232,6 +234,26 @@ std::string PlanInWords::expertsText() {
                          llvm::join(names, ", ") + ")";
 }
 
+/// The order of the indices along which the plan shards causal attention.
+std::string PlanInWords::ordersText() {
+  auto classes = program->getAttrOfType<ArrayAttr>(kOrderClasses);
+  std::string text;
+  for (Attribute record : classes ? classes.getValue() : ArrayRef<Attribute>()) {
+    auto order = cast<DictionaryAttr>(record);
+    std::string index = order.getAs<StringAttr>("index").str();
+    int64_t parts = order.getAs<IntegerAttr>("devices").getInt();
+    if (parts > 1)
+      text += "; " + index + " in zigzag order over " + std::to_string(parts) +
+              ": of " + std::to_string(2 * parts) + " chunks part d has d and " +
+              std::to_string(2 * parts - 1) + " - d";
+    else if (order.getAs<BoolAttr>("isWanted").getValue())
+      text += "; " + index +
+              " contiguous, which leaves causal attention unbalanced: " +
+              order.getAs<StringAttr>("obstacle").str();
+  }
+  return text;
+}
+
 std::string PlanInWords::savedText() {
   SmallVector<std::string> names;
   for (auto declare : program.getBody().getOps<DeclareOp>()) {
@@ -274,7 +296,7 @@ std::string PlanInWords::text() {
       training && training->getMicrobatches() > 1 && !stages)
     text +=
         " x " + std::to_string(training->getMicrobatches()) + " microbatches";
-  return text + savedText();
+  return text + ordersText() + savedText();
 }
 
 PlanWords PlanInWords::words() {

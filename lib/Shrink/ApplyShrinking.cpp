@@ -1,6 +1,7 @@
 //===- ApplyShrinking.cpp - Rewrites a program with small extents ---------===//
 
 #include "mlir/IR/Builders.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Shrink/Shrink.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -23,9 +24,29 @@ static void shrinkRepeat(RepeatOp op, const Shrinking &shrinking) {
   op.setCount(shrinking.count(op.getCount()));
 }
 
+static void shrinkOrders(Operation *op, const Shrinking &shrinking) {
+  auto dealt = op->getAttrOfType<DictionaryAttr>(kDealt);
+  if (!dealt)
+    return;
+  Builder builder(op->getContext());
+  SmallVector<NamedAttribute> entries;
+  for (NamedAttribute entry : dealt) {
+    auto known = cast<DenseI64ArrayAttr>(entry.getValue());
+    auto parts = shrinking.dealt.find(known[0]);
+    if (parts == shrinking.dealt.end())
+      entries.push_back(entry);
+    else if (parts->second > 1)
+      entries.push_back(
+          {entry.getName(),
+           builder.getDenseI64ArrayAttr({known[0], parts->second})});
+  }
+  op->setAttr(kDealt, builder.getDictionaryAttr(entries));
+}
+
 static void shrinkAttributes(Operation *op, const Shrinking &shrinking) {
   op->removeAttr(kGroupCost);
   op->removeAttr(kFilledKeys);
+  shrinkOrders(op, shrinking);
   TypeSwitch<Operation *>(op)
       .Case([&](RepeatOp typed) { shrinkRepeat(typed, shrinking); })
       .Case([&](ExtentsOpInterface typed) {

@@ -8,9 +8,11 @@
 #include "ExtentProblem.h"
 #include "ShrunkAxes.h"
 #include "shardc/Dialect/Shd/IR/Experts.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Shrink/Shrink.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace shardc;
@@ -40,6 +42,8 @@ private:
   void visitRules(ExtentsOpInterface op);
   void visitPermute(CollectivePermuteOp op);
   void visitExperts(ExpertsOpInterface op);
+  void visitOrders(Operation *op);
+  int64_t dealtParts(int64_t number, const Mesh &shrunk) const;
   void growSlots(ShrunkExtents &extents, ExtentProblem problem) const;
   void visitPosition(Value table, int64_t dim, Value position);
   void addCombination(std::set<Combination> &to, int64_t whole, Parts parts);
@@ -57,6 +61,13 @@ private:
   std::map<std::pair<int64_t, int64_t>, int64_t> distances;
   std::set<int64_t> even, counts, selectedByCount;
   EqualGroups equalGroups;
+  /// Of each class of indices in zigzag order, the parts that it is dealt to and
+  /// the extents.
+  struct DealtClass {
+    int64_t parts = 1;
+    std::set<int64_t> extents;
+  };
+  std::map<int64_t, DealtClass> dealt;
   /// Slots that no run may lack, and the extents of a group's tokens.
   std::set<std::pair<int64_t, Parts>> enoughSlots;
 };
@@ -245,7 +256,42 @@ void ExtentUses::visitPositions(PositionsOpInterface op) {
     visitPosition(op.getPositioned(), dim, position);
 }
 
+void ExtentUses::visitOrders(Operation *op) {
+  auto entries = op->getAttrOfType<DictionaryAttr>(kDealt);
+  if (!entries)
+    return;
+  auto note = [&](StringRef index, int64_t extent) {
+    auto entry = entries.getAs<DenseI64ArrayAttr>(index);
+    if (!entry)
+      return;
+    DealtClass &known = dealt[entry[0]];
+    known.parts = entry[1];
+    known.extents.insert(extent);
+  };
+  if (auto computes = dyn_cast<ShardingRuleOpInterface>(op))
+    for (const Factor &factor : computes.getShardingRule().factors)
+      note(factor.name, factor.extent);
+  else if (auto declare = dyn_cast<DeclareOp>(op))
+    for (auto [name, extent] :
+         llvm::zip_equal(declare.getIndices().getAsValueRange<StringAttr>(),
+                         declare.getType().getShape()))
+      note(name, extent);
+}
+
+/// Parts of a class on the small mesh: as few as attention is balanced with.
+int64_t ExtentUses::dealtParts(int64_t number, const Mesh &shrunk) const {
+  const DealtClass &known = dealt.at(number);
+  int64_t parts = 1;
+  for (int64_t extent : known.extents)
+    if (auto axes = placements.find(extent); axes != placements.end())
+      for (AxisSet set : axes->second)
+        if (known.parts % mesh.groupSize(set) == 0)
+          parts = std::lcm(parts, shrunk.groupSize(set));
+  return parts;
+}
+
 void ExtentUses::visit(Operation *op) {
+  visitOrders(op);
   for (Value result : op->getResults()) {
     visitType(result.getType(), stackedDims(result));
     if (stackedDims(result) > 0 && isReadWhole(result))
@@ -307,6 +353,10 @@ ExtentProblem ExtentUses::problem(const Mesh &shrunk,
     if (even.count(original))
       extent.divideBy(2);
   }
+  for (const auto &[number, known] : dealt)
+    for (int64_t extent : known.extents)
+      if (auto it = numbers.find(extent); it != numbers.end())
+        problem.extents[it->second].divideBy(2 * dealtParts(number, shrunk));
   for (auto [extent, axes] : exhausted)
     problem.extents[numbers[extent]].fixTo(shrunk.groupSize(axes));
   auto addCombinations = [&](const std::set<Combination> &from,
@@ -362,6 +412,8 @@ Shrinking ExtentUses::choose(const ShrinkOptions &options) const {
     shrinking.counts[count] = selectedByCount.count(count)
                                   ? shrinking.extent(count)
                                   : std::min<int64_t>(count, 2);
+  for (const auto &[number, known] : dealt)
+    shrinking.dealt[number] = dealtParts(number, shrunk);
   for (const MeshAxis &axis : shrunk.axes)
     shrinking.axes.push_back(axis.size);
   return shrinking;

@@ -1,6 +1,7 @@
 //===- Verify.cpp - Proof of a plan by execution --------------------------===//
 
 #include "Detail.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Schedule/Memory.h"
@@ -151,6 +152,25 @@ RunOptions Verifier::runOptions() const {
   return shardc::detail::inputsOf(whole, options);
 }
 
+/// The tensor as the devices store it: `op` has these indices.
+Tensor asStored(const Tensor &whole, Operation *op,
+                ArrayRef<StringRef> indices) {
+  if (!op->hasAttr(shd::kDealt))
+    return whole;
+  return shd::stored(whole,
+                     shd::positionOrders(op, indices, whole.getShape()));
+}
+
+/// An output; whatever else a step writes is in the program's order.
+Tensor asStored(const RunResult::Final &made, const Tensor &whole) {
+  auto output = dyn_cast<spmd::OutputOp>(made.op);
+  if (!output)
+    return whole;
+  return asStored(whole, output,
+                  llvm::to_vector(
+                      output.getIndices().getAsValueRange<StringAttr>()));
+}
+
 void compareResult(const RunResult::Final &expected,
                    const RunResult::Final &found, Verification &result) {
   auto entry = llvm::find_if(result.results, [&](const auto &known) {
@@ -161,7 +181,7 @@ void compareResult(const RunResult::Final &expected,
         {found.name, found.kind, expected.loc, 0, 0, Difference(), false});
     entry = std::prev(result.results.end());
   }
-  const Tensor &wanted = *expected.parts.front();
+  const Tensor wanted = asStored(found, *expected.parts.front());
   Difference difference =
       compare(Devices(result.mesh), found.global, wanted, found.parts);
   entry->elements += wanted.getNumElements();
@@ -306,6 +326,19 @@ LogicalResult Verifier::checkStep(const RunResult &expected) {
   return success();
 }
 
+/// A result of an operation of the whole program as the devices store it.
+Tensor asStored(OpResult ofDevice, const Tensor &whole) {
+  while (spmd::isCollective(ofDevice.getOwner()) &&
+         isa<OpResult>(ofDevice.getOwner()->getOperand(0)))
+    ofDevice = cast<OpResult>(ofDevice.getOwner()->getOperand(0));
+  auto op = dyn_cast<shd::ShardingRuleOpInterface>(ofDevice.getOwner());
+  if (!op)
+    return whole;
+  return asStored(
+      whole, op,
+      op.getIndexing().getResultIndices(ofDevice.getResultNumber()));
+}
+
 /// Runs both again and compares every operation's result.
 LogicalResult Verifier::findFirst() {
   findPartners();
@@ -327,7 +360,8 @@ LogicalResult Verifier::findFirst() {
     if (result.first || !global || it == expected.end())
       return;
     Difference difference =
-        compare(Devices(result.mesh), global, *it->second, value.parts);
+        compare(Devices(result.mesh), global,
+                asStored(value.value, *it->second), value.parts);
     if (differs(difference))
       result.first = Verification::First{
           spmd::isCollective(op), op->getName().stripDialect().str(),

@@ -163,6 +163,7 @@ struct Item {
     Hardware,
     Mesh,
     Dim,
+    Order,
     Tensor,
     Output,
     Layer,
@@ -243,6 +244,16 @@ struct DimDecl : Item {
   DimDecl() : Item(Kind::Dim) {}
   std::vector<DimDef> dims;
   static bool classof(const Item *i) { return i->kind == Kind::Dim; }
+};
+
+/// `order T = zigzag`: how positions along an index are stored.
+struct OrderDecl : Item {
+  struct Def {
+    Name index, order;
+  };
+  OrderDecl() : Item(Kind::Order) {}
+  std::vector<Def> orders;
+  static bool classof(const Item *i) { return i->kind == Kind::Order; }
 };
 
 struct TensorDecl : Item {

@@ -28,6 +28,8 @@ struct Shrinking {
   std::map<int64_t, int64_t> extents;
   /// The small count for each number of iterations.
   std::map<int64_t, int64_t> counts;
+  /// The parts to which each class of indices in zigzag order is dealt.
+  std::map<int64_t, int64_t> dealt;
   /// The size of each mesh axis.
   llvm::SmallVector<int64_t> axes;
 

@@ -10,6 +10,7 @@
 #include "shardc/Conversion/Passes.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -54,7 +55,7 @@ bool isKept(NamedAttribute attribute) {
   return llvm::is_contained(
       {shd::kName, shd::kInverseOf, shd::kExact, shd::kTemporary, shd::kGroup,
        shd::kOperand, shd::kIndices, shd::kPrologues, shd::kCopy, shd::kStore,
-       shd::kRing, shd::kChunks, shd::kStage},
+       shd::kRing, shd::kChunks, shd::kStage, shd::kDealt},
       attribute.getName());
 }
 
@@ -62,10 +63,12 @@ SmallVector<NamedAttribute> keptAttributes(Operation *op) {
   return llvm::filter_to_vector(op->getDiscardableAttrs(), isKept);
 }
 
-/// Of what gives a program its structure, the stages are kept.
+/// Of what gives a program its structure, the stages are kept, and the order of
+/// positions.
 template <typename Op> Op keepStage(Op to, Operation *from) {
-  if (auto stage = from->getAttr(shd::kStage))
-    to->setAttr(shd::kStage, stage);
+  for (StringRef name : {shd::kStage, shd::kDealt})
+    if (Attribute kept = from->getAttr(name))
+      to->setAttr(name, kept);
   return to;
 }
 

@@ -10,6 +10,7 @@
 #include "Function.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Reshard/Permutation.h"
@@ -38,6 +39,7 @@ public:
 
 private:
   LogicalResult prepare();
+  LogicalResult checkOrders();
   LogicalResult checkDivisible();
   void nameParameters();
   void findBounds();
@@ -99,6 +101,20 @@ static void pair(PythonFile &file, Operation *full, Operation *small) {
   }
 }
 
+/// Positions of the exported program are those of storage.
+LogicalResult Exporter::checkOrders() {
+  WalkResult result = planned->walk([&](Operation *op) {
+    auto dealt = op->getAttrOfType<DictionaryAttr>(shd::kDealt);
+    if (!dealt || dealt.empty())
+      return WalkResult::advance();
+    StringRef index = dealt.begin()->getName();
+    op->emitError("--emit-jax does not express zigzag order yet, found index '")
+        << index << "' in it; write `order " << index << " = contiguous`";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// shard_map wants parts of one size.
 LogicalResult Exporter::checkDivisible() {
   auto check = [&](Value value) -> LogicalResult {
@@ -134,7 +150,7 @@ LogicalResult Exporter::prepare() {
     return unplanned.emitError("--emit-jax does not express a pipeline's "
                                "stages yet");
   file.mesh = shd::toMesh(planned.getMeshAttr());
-  if (failed(checkDivisible()))
+  if (failed(checkOrders()) || failed(checkDivisible()))
     return failure();
   Shrinking shrinking = chooseShrinking(planned);
   smallAxes = shrinking.axes;

@@ -8,6 +8,7 @@
 #include "mlir/IR/Builders.h"
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -503,6 +504,39 @@ static bool isShare(Attribute value) {
   return share && share.getValueAsDouble() > 0 && share.getValueAsDouble() <= 1;
 }
 
+static bool isWrittenOrder(NamedAttribute entry) {
+  auto order = dyn_cast<StringAttr>(entry.getValue());
+  return order && (order == "zigzag" || order == "contiguous");
+}
+
+static bool areWrittenOrders(Attribute value) {
+  auto orders = dyn_cast<DictionaryAttr>(value);
+  return orders && llvm::all_of(orders, isWrittenOrder);
+}
+
+static bool isOrderClass(Attribute value) {
+  auto entries = dyn_cast<DictionaryAttr>(value);
+  return entries && entries.getAs<StringAttr>("index") &&
+         entries.getAs<IntegerAttr>("devices") &&
+         entries.getAs<BoolAttr>("isWanted") &&
+         entries.getAs<StringAttr>("obstacle");
+}
+
+static bool areOrderClasses(Attribute value) {
+  auto classes = dyn_cast<ArrayAttr>(value);
+  return classes && llvm::all_of(classes, isOrderClass);
+}
+
+static bool isDealtIndex(NamedAttribute entry) {
+  auto numbers = dyn_cast<DenseI64ArrayAttr>(entry.getValue());
+  return numbers && numbers.size() == 2 && numbers[0] >= 0 && numbers[1] > 0;
+}
+
+static bool isDealtList(Attribute value) {
+  auto entries = dyn_cast<DictionaryAttr>(value);
+  return entries && llvm::all_of(entries, isDealtIndex);
+}
+
 template <typename T> static bool isKind(Attribute value) {
   return isa<T>(value);
 }
@@ -531,6 +565,10 @@ static const AttributeForm attributeForms[] = {
     {kOperand, isKind<StringAttr>, "a string"},
     {kIndices, isNameList, "a list of strings"},
     {kPlan, isKind<DictionaryAttr>, "a dictionary"},
+    {kOrders, areWrittenOrders, "'zigzag' or 'contiguous' for each index"},
+    {kOrderClasses, areOrderClasses, "a list of classes of indices"},
+    {kOrderClass, isRingNumber, "an integer of at least 0"},
+    {kDealt, isDealtList, "a class and a number of parts for each index"},
     {kFile, isKind<IntegerAttr>, "an integer"},
     {kDef, isKind<IntegerAttr>, "an integer"},
     {kUses, isKind<DenseI64ArrayAttr>, "a list of integers"},
@@ -554,6 +592,31 @@ static bool mayBelongToRing(Operation *op) {
                             op->getName().stripDialect());
 }
 
+/// Indices in zigzag order are of a class of the program and have two chunks for
+/// each part.
+static LogicalResult verifyDealt(Operation *op, DictionaryAttr dealt) {
+  auto program = op->getParentOfType<ProgramOp>();
+  auto computes = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!program || !computes)
+    return success();
+  auto classes = program->getAttrOfType<ArrayAttr>(kOrderClasses);
+  ShardingRule rule = computes.getShardingRule();
+  for (NamedAttribute entry : dealt) {
+    auto numbers = cast<DenseI64ArrayAttr>(entry.getValue());
+    if (!classes || numbers[0] >= int64_t(classes.size()))
+      return op->emitOpError() << "'" << kDealt << "' names class "
+                               << numbers[0] << ", which the program lacks";
+    std::optional<unsigned> factor = rule.findFactor(entry.getName());
+    if (factor &&
+        !PositionOrder::isDealt(rule.factors[*factor].extent, numbers[1]))
+      return op->emitOpError()
+             << "index '" << entry.getName().getValue() << "' has extent "
+             << rule.factors[*factor].extent << ", expected a multiple of "
+             << 2 * numbers[1] << " for zigzag order";
+  }
+  return success();
+}
+
 LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
                                                    NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -564,8 +627,9 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
     return verifyPins(op, name, value, op->getOperandTypes(), " operands");
   if (name == kName)
     return verifyName(op, value);
-  if (name == kPlan && !isa<ProgramOp>(op))
-    return op->emitOpError() << "'" << kPlan << "' belongs to a program";
+  if (llvm::is_contained({kPlan, kOrders, kOrderClasses}, name) &&
+      !isa<ProgramOp>(op))
+    return op->emitOpError() << "'" << name << "' belongs to a program";
   if ((name == kInverseOf || name == kExact) && !isRealConstant(op))
     return op->emitOpError()
            << "'" << name << "' belongs to a constant of a real number";
@@ -577,7 +641,8 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
       continue;
     if (!form.matches(value))
       return op->emitOpError() << "'" << name << "' must be " << form.form;
-    return success();
+    return name == kDealt ? verifyDealt(op, cast<DictionaryAttr>(value))
+                          : success();
   }
   return op->emitOpError() << "has an unknown attribute '" << name << "'";
 }

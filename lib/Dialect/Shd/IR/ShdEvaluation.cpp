@@ -7,6 +7,7 @@
 
 #include "Evaluation.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include <cmath>
 
 using namespace mlir;
@@ -297,7 +298,9 @@ FailureOr<TensorList> ConcatOp::evaluate(Operands operands, Ranges ranges,
 FailureOr<TensorList> IotaOp::evaluate(Operands, Ranges ranges,
                                        PositionPolicy) {
   Tensor result = makeResult(*this);
+  PositionOrder order = positionOrder(
+      *this, getIndexing().getResultIndices(0).front(), ranges[0].whole);
   for (int64_t i = 0; i < ranges[0].size; ++i)
-    result.setInteger(i, ranges[0].offset + i);
+    result.setInteger(i, order.positionAt(ranges[0].offset + i));
   return oneResult(std::move(result));
 }

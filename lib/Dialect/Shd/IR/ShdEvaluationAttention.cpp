@@ -1,6 +1,7 @@
 //===- ShdEvaluationAttention.cpp - What attention and rope compute -------===//
 
 #include "Evaluation.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include <cmath>
 
 using namespace mlir;
@@ -69,6 +70,8 @@ private:
   /// Strides in `at`, or along the index that counts positions.
   FactorStrides positions;
   int64_t firstPosition = 0;
+  /// Of queries without positions of their own, and of keys.
+  PositionOrder queryOrder, keyOrder;
   bool causal;
   std::optional<int64_t> window;
   double scale;
@@ -112,7 +115,9 @@ Attention::Attention(AttentionOpInterface op, Operands operands, Ranges ranges)
   if (std::optional<unsigned> query = queryFactor(op, space)) {
     positions = space.counting(*query);
     firstPosition = space.range(*query).offset;
+    queryOrder = positionOrder(op, *op.getQuery(), space.whole(*query));
   }
+  keyOrder = positionOrder(op, op.getKey(), space.whole(key));
 }
 
 /// Positions of keys and queries are those in the whole tensors.
@@ -125,7 +130,7 @@ void Attention::computeScores(int64_t query, int64_t firstKey,
   const FactorRange &keys = space.range(key);
   int64_t headSize = space.range(head).size;
   for (int64_t i = 0; i < keys.size; ++i) {
-    if (isMasked(keys.offset + i, position)) {
+    if (isMasked(keyOrder.positionAt(keys.offset + i), position)) {
       scores[i] = kMasked;
       continue;
     }
@@ -145,7 +150,8 @@ void Attention::forEachQuery(const FactorStrides &statistics,
                {statistics, results, qStrides, kStrides, vStrides, positions});
   loop.run({0, 0, 0, 0, 0, firstPosition}, [&](const Loop<6>::Offsets &offset) {
     computeScores(offset[2], offset[3],
-                  at ? at->getInteger(offset[5]) : offset[5]);
+                  at ? at->getInteger(offset[5])
+                     : queryOrder.positionAt(offset[5]));
     visit({scores, offset[0], offset[2], offset[3], offset[4], offset[1]});
   });
 }
@@ -309,12 +315,14 @@ FailureOr<TensorList> RopeOp::evaluate(Operands operands, Ranges ranges,
   unsigned head = space.find(getHead());
   FactorStrides positions = space.noStrides();
   int64_t firstPosition = 0;
+  PositionOrder order;
   if (getAt()) {
     positions = space.operandStrides(1);
   } else {
     unsigned factor = space.find(*getPositions());
     positions = space.counting(factor);
     firstPosition = space.range(factor).offset;
+    order = positionOrder(*this, *getPositions(), space.whole(factor));
   }
   int64_t size = space.range(head).size, half = size / 2;
   std::vector<double> frequencies;
@@ -329,7 +337,8 @@ FailureOr<TensorList> RopeOp::evaluate(Operands operands, Ranges ranges,
                {to, from, positions});
   loop.run({0, 0, firstPosition}, [&](const Loop<3>::Offsets &at) {
     auto position =
-        static_cast<double>(getAt() ? operands[1]->getInteger(at[2]) : at[2]);
+        static_cast<double>(
+        getAt() ? operands[1]->getInteger(at[2]) : order.positionAt(at[2]));
     for (int64_t i = 0; i < half; ++i) {
       double angle = (getInverse() ? -position : position) * frequencies[i];
       double x = input.getReal(at[1] + i * from[head]);

@@ -1,6 +1,7 @@
 //===- ShdEvaluationGather.cpp - What gather and scatter compute ----------===//
 
 #include "Evaluation.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -47,6 +48,7 @@ findPlaces(ShardingRuleOpInterface op, const IterationSpace &space,
     unsigned factor = space.find(index);
     const FactorRange &range = space.range(factor);
     const Tensor &positions = *operands[first + i];
+    PositionOrder order = positionOrder(op, index, range.whole);
     Loop<2> loop(space, factors,
                  {places.strides, space.operandStrides(first + i)});
     loop.run([&](const Loop<2>::Offsets &at) {
@@ -57,7 +59,7 @@ findPlaces(ShardingRuleOpInterface op, const IterationSpace &space,
       ok = succeeded(position);
       if (!ok)
         return;
-      int64_t local = *position - range.offset;
+      int64_t local = order.storedAt(*position) - range.offset;
       int64_t &offset = places.offsets[at[0]];
       if (local < 0 || local >= range.size || offset == elsewhere)
         offset = elsewhere;

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Factors.h"
+#include "shardc/Cost/DealtPairs.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 
 using namespace mlir;
@@ -257,6 +259,16 @@ static AttentionSizes attentionSizes(AttentionOpInterface op,
   return sizes;
 }
 
+/// The pairs of the busiest device.
+static double busiestPairs(AttentionOpInterface op,
+                           const AttentionSizes &sizes) {
+  int64_t parts =
+      op.getCausal() && op.getQuery() ? dealtParts(op, *op.getQuery()) : 1;
+  if (parts > 1)
+    return dealtAttentionPairs(sizes.extents, parts);
+  return busiestAttentionPairs(sizes.extents, op.getCausal(), op.getWindow());
+}
+
 /// The work of the forward operation: every operand and result once, of keys
 /// and values the positions that some query reads.
 static OpWork attentionWork(AttentionOpInterface op,
@@ -275,8 +287,7 @@ static OpWork attentionWork(AttentionOpInterface op,
     work.operandBytes[AttentionOp::kValueOperand] *= filled;
     return work;
   }
-  work.matrixFlops = sizes.flopsOf(
-      busiestAttentionPairs(sizes.extents, op.getCausal(), op.getWindow()));
+  work.matrixFlops = sizes.flopsOf(busiestPairs(op, sizes));
   // The positions that some query of the device reads, within its window.
   if (std::optional<uint64_t> window = op.getWindow()) {
     double reach = double(*window) + sizes.extents.localQueries - 1;
@@ -292,6 +303,21 @@ OpWork AttentionOp::getWork(ArrayRef<int64_t> localExtents,
   OpWork work = attentionWork(*this, localExtents);
   work.computeType = computeTypeOf(machine, {getQ(), getK(), getV()});
   return work;
+}
+
+/// The pairs of queries and keys in zigzag order.
+static double dealtPairs(AttentionOpInterface op, const FactorRange &queries,
+                         const FactorRange &keys) {
+  auto stretches = [&](StringRef index, const FactorRange &range) {
+    return positionOrder(op, index, range.whole)
+        .stretches(range.offset, range.offset + range.size);
+  };
+  double pairs = 0;
+  for (auto query : stretches(*op.getQuery(), queries))
+    for (auto key : stretches(op.getKey(), keys))
+      pairs += maskedPairs(double(query.begin), double(query.end),
+                           double(key.begin), double(key.end), op.getWindow());
+  return pairs;
 }
 
 /// Queries without positions of their own, and those that data place, count as
@@ -322,6 +348,9 @@ static double executedFlops(AttentionOpInterface op,
     return sizes.flopsOf(
         attentionPairs(allQueries, whole, op.getCausal(), op.getWindow()) *
         (queries / allQueries) * (double(keys.size) / whole));
+  if (op.getQuery() && dealtParts(op, *op.getQuery()) > 1)
+    return sizes.flopsOf(dealtPairs(op, ranges[table.find(*op.getQuery())],
+                                    keys));
   first += whole - allQueries;
   return sizes.flopsOf(maskedPairs(first, first + queries, double(keys.offset),
                                    double(keys.offset + keys.size),

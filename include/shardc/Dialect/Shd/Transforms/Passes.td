@@ -125,6 +125,29 @@ def ShdFusionGroups : Pass<"shd-fusion-groups", "::shardc::shd::ProgramOp"> {
   }];
 }
 
+def ShdOrderIndices : Pass<"shd-order-indices", "::shardc::shd::ProgramOp"> {
+  let summary = "Stores positions in zigzag order where that balances attention";
+  let description = [{
+    Joins the dimensions that hold the same positions to classes, and marks with
+    `shd.dealt` those along which causal attention runs, dealt to as many parts
+    as any plan needs; a price does not depend on how many these are. A class
+    along which something depends on the order of storage stays contiguous, and
+    the program's `shd.order_classes` names the obstacle. `shd.orders` fixes the
+    order of an index: emits an error where zigzag is asked for and cannot be.
+
+    Run it before `shd-optimize`, when the mesh is known.
+  }];
+}
+
+def ShdSettleOrders : Pass<"shd-settle-orders", "::shardc::shd::ProgramOp"> {
+  let summary = "Deals indices to as many parts as the plan has";
+  let description = [{
+    Reduces the parts of `shd.dealt` to those that the plan's sharding of causal
+    attention needs, and drops the mark where it needs none. Run it after
+    `shd-insert-collectives`.
+  }];
+}
+
 def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
   let summary = "Chooses the sharding plan of least time that fits in memory";
   let description = [{

@@ -77,6 +77,45 @@ static constexpr StringLiteral ignoredKeys[] = {
     "validate_runner_input",
 };
 
+std::string printable(StringRef text, size_t most) {
+  std::string line;
+  for (char c : text.take_front(most))
+    line += c >= ' ' && c < 127 ? c : '?';
+  return line + (text.size() > most ? "..." : "");
+}
+
+ConfigMessage messageAt(const Twine &text, size_t offset) {
+  return {printable(text.str(), 400), offset};
+}
+
+/// Where the keys of the object behind byte `start` stand. Of a key that stands
+/// twice the last one counts, as it does for the parser.
+static StringMap<size_t> findKeys(StringRef text, size_t start) {
+  StringMap<size_t> offsets;
+  unsigned depth = 0;
+  for (size_t at = text.find('{', start); at < text.size(); ++at) {
+    char c = text[at];
+    if (c == '{' || c == '[')
+      ++depth;
+    if ((c == '}' || c == ']') && --depth == 0)
+      break;
+    if (c != '"')
+      continue;
+    size_t begin = at++;
+    for (; at < text.size() && text[at] != '"'; ++at)
+      at += text[at] == '\\';
+    StringRef inside = text.slice(begin + 1, at);
+    if (depth == 1 && text.substr(at + 1).ltrim().starts_with(":"))
+      offsets[inside] = begin;
+  }
+  return offsets;
+}
+
+Config::Config(StringRef text, size_t start, const json::Object &object,
+               const json::Object &defaults)
+    : start(start), offsets(findKeys(text, start)), object(object),
+      defaults(defaults) {}
+
 const json::Value *Config::find(StringRef key) {
   asked.insert(key);
   const json::Value *value = object.get(key);
@@ -85,26 +124,27 @@ const json::Value *Config::find(StringRef key) {
   return value && value->kind() != json::Value::Null ? value : nullptr;
 }
 
-std::optional<int64_t>
-Config::wholeNumber(StringRef key, const json::Value &value, int64_t least) {
+std::optional<int64_t> Config::wholeNumber(StringRef key,
+                                           const json::Value &value,
+                                           int64_t least, int64_t most) {
   std::optional<int64_t> number = value.getAsInteger();
-  if (number && *number >= least && *number <= (int64_t(1) << 40))
+  if (number && *number >= least && *number <= most)
     return number;
   error(key, "'" + key + "' expects a whole number from " + Twine(least) +
-                 " to 2^40");
+                 " to " + (most == kMost ? Twine("2^40") : Twine(most)));
   return std::nullopt;
 }
 
-int64_t Config::integer(StringRef key, int64_t least) {
+int64_t Config::integer(StringRef key, int64_t least, int64_t most) {
   const json::Value *value = find(key);
   if (!value)
     error(key, "'" + key + "' is missing");
-  return value ? wholeNumber(key, *value, least).value_or(1) : 1;
+  return value ? wholeNumber(key, *value, least, most).value_or(1) : 1;
 }
 
 std::optional<int64_t> Config::optionalInteger(StringRef key, int64_t least) {
   const json::Value *value = find(key);
-  return value ? wholeNumber(key, *value, least) : std::nullopt;
+  return value ? wholeNumber(key, *value, least, kMost) : std::nullopt;
 }
 
 double Config::real(StringRef key, double none) {
@@ -139,27 +179,30 @@ std::string Config::string(StringRef key, StringRef none) {
 }
 
 size_t Config::offsetOf(StringRef key) const {
-  std::string quoted = ("\"" + key + "\"").str();
-  for (size_t at = text.find(quoted, start); at != StringRef::npos;
-       at = text.find(quoted, at + 1))
-    if (text.drop_front(at + quoted.size()).ltrim().starts_with(":"))
-      return at;
-  return start;
+  auto found = offsets.find(key);
+  return found == offsets.end() ? start : found->second;
 }
 
 void Config::error(StringRef key, const Twine &message) {
-  errors.push_back({message.str(), offsetOf(key)});
+  errors.push_back(messageAt(message, offsetOf(key)));
 }
 
 std::vector<ConfigMessage> Config::unknownKeys() const {
+  static constexpr size_t most = 16;
   std::vector<ConfigMessage> result;
   for (const auto &[key, value] : object)
     if (!asked.contains(key) && !is_contained(ignoredKeys, StringRef(key)))
-      result.push_back({"'" + key.str() + "' is not known and has no effect",
-                        offsetOf(key)});
+      result.push_back(messageAt(
+          "'" + key.str() + "' is not known and has no effect", offsetOf(key)));
   llvm::sort(result, [](const ConfigMessage &a, const ConfigMessage &b) {
     return std::tie(a.offset, a.text) < std::tie(b.offset, b.text);
   });
+  if (result.size() > most) {
+    size_t others = result.size() - most;
+    result.resize(most);
+    result.push_back(
+        messageAt(Twine(others) + " other keys are not known either", start));
+  }
   return result;
 }
 

@@ -4,10 +4,17 @@
 #define SHARDC_LIB_IMPORT_CONFIG_H
 
 #include "shardc/Import/Import.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 
 namespace shardc::import {
+
+/// A message in printable ASCII, of bounded length: it may quote the config.
+ConfigMessage messageAt(const llvm::Twine &text, size_t offset);
+
+/// One line of printable ASCII.
+std::string printable(llvm::StringRef text, size_t most);
 
 /// The keys of a config. A key that is missing has the family's default; one
 /// that is null has no value. Errors collect in `errors`.
@@ -15,13 +22,12 @@ class Config {
 public:
   /// `object` lies in `text` behind byte `start`.
   Config(llvm::StringRef text, size_t start, const llvm::json::Object &object,
-         const llvm::json::Object &defaults)
-      : text(text), start(start), object(object), defaults(defaults) {}
+         const llvm::json::Object &defaults);
 
   /// Null if the key has no value.
   const llvm::json::Value *find(llvm::StringRef key);
-  /// A whole number from `least` to 2^40; without a value an error, and 1.
-  int64_t integer(llvm::StringRef key, int64_t least = 1);
+  /// A whole number in the range; without a value an error, and 1.
+  int64_t integer(llvm::StringRef key, int64_t least = 1, int64_t most = kMost);
   std::optional<int64_t> optionalInteger(llvm::StringRef key,
                                          int64_t least = 1);
   /// Finite and above 0, or `none`.
@@ -29,10 +35,11 @@ public:
   bool boolean(llvm::StringRef key, bool none = false);
   std::string string(llvm::StringRef key, llvm::StringRef none = "");
 
+  bool hasErrors() const { return !errors.empty(); }
   void error(llvm::StringRef key, const llvm::Twine &message);
   /// The byte at which the key stands, or the object.
   size_t offsetOf(llvm::StringRef key) const;
-  /// Keys that nobody asked for and that change no plan's cost are left out.
+  /// Warnings of keys that are neither asked for nor ignored.
   std::vector<ConfigMessage> unknownKeys() const;
 
   std::vector<ConfigMessage> errors;
@@ -40,10 +47,13 @@ public:
 private:
   std::optional<int64_t> wholeNumber(llvm::StringRef key,
                                      const llvm::json::Value &value,
-                                     int64_t least);
+                                     int64_t least, int64_t most);
 
-  llvm::StringRef text;
+  /// The largest number that is read.
+  static constexpr int64_t kMost = int64_t(1) << 40;
   size_t start;
+  /// The bytes at which keys stand.
+  llvm::StringMap<size_t> offsets;
   const llvm::json::Object &object, &defaults;
   llvm::StringSet<> asked;
 };

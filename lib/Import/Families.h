@@ -12,13 +12,14 @@ namespace shardc::import {
 /// to be used. `Task` decides how quantised weights are stored.
 Model readModel(Config &config, llvm::StringRef family, Task task);
 
-/// The defaults of a family's keys; null: the family is not known, and `why`
+/// The defaults of a family's keys; none: the family is not known, and `why`
 /// says so.
-const llvm::json::Object *familyDefaults(llvm::StringRef family,
-                                         std::string &why);
+std::optional<llvm::json::Object> familyDefaults(llvm::StringRef family,
+                                                 std::string &why);
 
-/// The text of the program.
-std::string writeProgram(const Model &model, const ImportOptions &options);
+/// The text of the program; none: its parameters cannot be counted in 64 bits.
+std::optional<std::string> writeProgram(const Model &model,
+                                        const ImportOptions &options);
 
 } // namespace shardc::import
 

@@ -8,6 +8,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace llvm;
@@ -150,6 +151,8 @@ static constexpr std::pair<StringLiteral, StringLiteral> missingFamilies[] = {
     {"gpt_oss", "attention with sinks cannot be written yet"},
     {"bert", "masked language models are not read yet"},
     {"t5", "attention with a position bias cannot be written yet"},
+    {"bloom", "attention with linear biases (alibi) cannot be written yet"},
+    {"mpt", "attention with linear biases (alibi) cannot be written yet"},
     {"vit", "image models are not read yet; models/vit-l16-train.shd is one"},
 };
 
@@ -163,21 +166,20 @@ static const Family *findFamily(StringRef name) {
   return found == std::end(families) ? nullptr : found;
 }
 
-const json::Object *familyDefaults(StringRef name, std::string &why) {
+std::optional<json::Object> familyDefaults(StringRef name, std::string &why) {
   if (const Family *family = findFamily(name)) {
-    static std::vector<std::unique_ptr<json::Value>> kept;
-    kept.push_back(
-        std::make_unique<json::Value>(cantFail(json::parse(family->defaults))));
-    return kept.back()->getAsObject();
+    json::Value value = cantFail(json::parse(family->defaults));
+    return std::move(*value.getAsObject());
   }
   why = ("model_type '" + name + "' is not read").str();
   for (const auto &[each, reason] : missingFamilies)
     if (each == name) {
       why = ("model_type '" + name + "': " + reason).str();
-      return nullptr;
+      return std::nullopt;
     }
+  // A slip of the pen, not another family with a short name.
   StringRef near;
-  unsigned least = 5;
+  unsigned least = std::max<unsigned>(name.size() / 4, 1) + 1;
   for (const Family &family : families)
     if (unsigned d = family.name.edit_distance(name); d < least) {
       least = d;
@@ -187,10 +189,10 @@ const json::Object *familyDefaults(StringRef name, std::string &why) {
     why += ("; the nearest family is '" + near + "'").str();
   else
     why +=
-        "; families that are: " +
+        "; the families are " +
         join(map_range(families, [](const Family &f) { return f.name.str(); }),
              ", ");
-  return nullptr;
+  return std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -361,8 +363,13 @@ static void readExperts(Config &config, Model &model) {
     experts.sharedGate = true;
   }
   if (family.starts_with("deepseek")) {
-    experts.shared = config.optionalInteger("n_shared_experts", 0).value_or(0) *
-                     experts.hidden;
+    experts.shared = SaturatingMultiply<uint64_t>(
+        config.optionalInteger("n_shared_experts", 0).value_or(0),
+        experts.hidden);
+    if (experts.shared > (int64_t(1) << 40) || experts.shared < 0)
+      config.error("n_shared_experts",
+                   "'n_shared_experts' makes a hidden width "
+                   "above 2^40");
     std::string scoring = config.string("scoring_func", "softmax");
     experts.sigmoid = scoring == "sigmoid";
     if (!experts.sigmoid && scoring != "softmax")
@@ -398,6 +405,8 @@ static void readHeads(Config &config, Model &model, StringRef headsKey,
           ? model.heads
           : config.optionalInteger(keyHeadsKey).value_or(model.heads);
   std::optional<int64_t> size = config.optionalInteger("head_dim");
+  if (config.hasErrors())
+    model.heads = model.keyHeads = 1;
   if (!size && !model.latent && model.width % model.heads)
     config.error(headsKey, "'" + headsKey + "' does not divide '" + widthKey +
                                "', and there is no 'head_dim'");
@@ -408,20 +417,32 @@ static void readHeads(Config &config, Model &model, StringRef headsKey,
                  "'" + keyHeadsKey + "' does not divide '" + headsKey + "'");
 }
 
+/// `key` says which part of a head rotates, if the config has it.
 static void setRotary(Config &config, Model &model, StringRef key,
                       double fraction) {
+  if (config.hasErrors())
+    return;
+  if (fraction > 1)
+    return config.error(key, "'" + key + "' expects a number up to 1");
   model.rotary = int64_t(double(model.headSize) * fraction);
-  if (fraction > 1 || model.rotary < 2 || model.rotary % 2)
-    config.error(key, "'" + key +
-                          "' expects an even number of rotating "
-                          "elements of each head");
+  if (model.rotary >= 2 && model.rotary % 2 == 0)
+    return;
+  StringRef cause = config.find(key)          ? key
+                    : config.find("head_dim") ? "head_dim"
+                                              : "hidden_size";
+  config.error(cause, "rotary positions expect an even number of elements of "
+                      "each head, found " +
+                          Twine(model.rotary) + " of " + Twine(model.headSize));
+}
+
+static std::vector<LayerKind> readLayers(Config &config, StringRef key) {
+  return std::vector<LayerKind>(config.integer(key, 1, /*most=*/100'000));
 }
 
 /// Llama and all that name their keys as it does.
 static void readLlama(Config &config, const Family &family, Model &model) {
   model.width = config.integer("hidden_size");
-  model.layers.resize(
-      std::min<int64_t>(config.integer("num_hidden_layers"), 100'000));
+  model.layers = readLayers(config, "num_hidden_layers");
   model.vocabulary = config.integer("vocab_size");
   model.hidden = config.integer("intermediate_size");
   if (StringRef(model.family).starts_with("deepseek"))
@@ -477,7 +498,7 @@ static void readLlama(Config &config, const Family &family, Model &model) {
 
 static void readGpt2(Config &config, Model &model) {
   model.width = config.integer("n_embd");
-  model.layers.resize(std::min<int64_t>(config.integer("n_layer"), 100'000));
+  model.layers = readLayers(config, "n_layer");
   model.vocabulary = config.integer("vocab_size");
   model.hidden = config.optionalInteger("n_inner").value_or(4 * model.width);
   readHeads(config, model, "n_head", "n_embd", "");
@@ -497,8 +518,7 @@ static void readGpt2(Config &config, Model &model) {
 
 static void readNeoX(Config &config, Model &model) {
   model.width = config.integer("hidden_size");
-  model.layers.resize(
-      std::min<int64_t>(config.integer("num_hidden_layers"), 100'000));
+  model.layers = readLayers(config, "num_hidden_layers");
   model.vocabulary = config.integer("vocab_size");
   model.hidden = config.integer("intermediate_size");
   readHeads(config, model, "num_attention_heads", "hidden_size", "");
@@ -519,7 +539,7 @@ static void readFalcon(Config &config, Model &model) {
   StringRef layersKey =
       config.find("n_layer") ? "n_layer" : "num_hidden_layers";
   StringRef headsKey = config.find("n_head") ? "n_head" : "num_attention_heads";
-  model.layers.resize(std::min<int64_t>(config.integer(layersKey), 100'000));
+  model.layers = readLayers(config, layersKey);
   model.vocabulary = config.integer("vocab_size");
   model.hidden =
       config.optionalInteger("ffn_hidden_size").value_or(4 * model.width);

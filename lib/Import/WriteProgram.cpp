@@ -6,10 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Families.h"
+#include "shardc/Support/Json.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
@@ -49,7 +51,8 @@ static std::string real(double number) {
 }
 
 static std::string theta(double number) {
-  return number == std::floor(number) ? digits(int64_t(number)) : real(number);
+  bool isWhole = number == std::floor(number) && number < 1e15;
+  return isWhole ? digits(int64_t(number)) : real(number);
 }
 
 static std::string joined(ArrayRef<StringRef> parts) {
@@ -73,7 +76,7 @@ public:
   Writer(const Model &model, const ImportOptions &options)
       : m(model), options(options), decodes(options.task == Task::Decode) {}
 
-  std::string write();
+  std::optional<std::string> write();
 
 private:
   void weight(StringRef name, ArrayRef<StringRef> dims, StringRef type = "");
@@ -121,7 +124,7 @@ private:
   std::vector<std::string> runNames;
   /// Calls of the layer, or iterations of the repeat, being written.
   int64_t multiplicity = 1;
-  int64_t parameters = 0;
+  uint64_t parameters = 0;
   /// Heads of queries, of keys and values: `K, G` and `K`; `N` for both.
   std::string queryHeads, keyHeads;
   /// Indices of a value of each token, of a token and a key.
@@ -137,13 +140,13 @@ void Writer::line(const Twine &text) {
 
 void Writer::weight(StringRef name, ArrayRef<StringRef> dims, StringRef type) {
   SmallVector<StringRef> parts;
-  int64_t size = 1;
+  uint64_t size = multiplicity;
   std::string list = joined(dims);
   SmallVector<StringRef> names;
   StringRef(list).split(names, ", ");
   for (StringRef each : names)
-    size *= extents.lookup(each);
-  parameters += size * multiplicity;
+    size = SaturatingMultiply<uint64_t>(size, extents.lookup(each));
+  parameters = SaturatingAdd(parameters, size);
   bool inLayer = !indent.empty();
   if (type.empty())
     type = names.size() > 1 && inLayer ? m.matrixType : m.type;
@@ -506,7 +509,12 @@ std::string Writer::attendName(const LayerKind &kind) const {
   for (const LayerKind &each : m.layers)
     if (!is_contained(bases, each.theta))
       bases.push_back(each.theta);
-  return bases.size() == 1 ? "attend" : "attend" + theta(kind.theta);
+  if (bases.size() == 1)
+    return "attend";
+  std::string name = "attend" + theta(kind.theta);
+  for (char &c : name)
+    c = isAlnum(c) ? c : '_';
+  return name;
 }
 
 std::string Writer::call(const LayerKind &kind, StringRef argument) const {
@@ -685,15 +693,7 @@ static StringRef taskTitle(Task task) {
   }
 }
 
-/// A name in a comment: one line of printable ASCII.
-static std::string printable(StringRef name) {
-  std::string text;
-  for (char c : name.take_front(80))
-    text += c >= ' ' && c < 127 ? c : '?';
-  return text;
-}
-
-std::string Writer::write() {
+std::optional<std::string> Writer::write() {
   bt = decodes ? "B" : "B, T";
   bs = decodes ? "B" : "B, S";
   queryHeads =
@@ -740,9 +740,11 @@ std::string Writer::write() {
     line("loss[] = mean[B, T](cross_entropy[V](logits, labels))");
     line(options.task == Task::Train ? "train { loss = loss }" : "output loss");
   }
-  std::string head = "// " + printable(m.name.empty() ? options.file : m.name) +
-                     " (" + m.family + "): " + taskTitle(options.task).str() +
-                     ".\n";
+  std::string head =
+      "// " + printable(m.name.empty() ? options.file : m.name, 80) + " (" +
+      m.family + "): " + taskTitle(options.task).str() + ".\n";
+  if (parameters > uint64_t(INT64_MAX))
+    return std::nullopt;
   std::string count = std::to_string(parameters);
   for (size_t at = count.size(); at > 3;) {
     at -= 3;
@@ -756,7 +758,8 @@ std::string Writer::write() {
   return head + "\n" + body;
 }
 
-std::string writeProgram(const Model &model, const ImportOptions &options) {
+std::optional<std::string> writeProgram(const Model &model,
+                                        const ImportOptions &options) {
   return Writer(model, options).write();
 }
 
@@ -777,9 +780,10 @@ static ConfigMessage parseError(StringRef text, Error error) {
       (void)words.drop_front(at + 5).take_while(isDigit).getAsInteger(
           10, message.offset);
     size_t end = words.find("]: ");
-    message.text =
-        "not JSON: " +
-        (end == StringRef::npos ? words : words.drop_front(end + 3)).lower();
+    message.text = end == StringRef::npos ? words : words.drop_front(end + 3);
+    if (!message.text.empty())
+      message.text.front() = toLower(message.text.front());
+    message.text = "not JSON: " + message.text;
   });
   message.offset = std::min(message.offset, text.size());
   return message;
@@ -788,12 +792,12 @@ static ConfigMessage parseError(StringRef text, Error error) {
 ImportResult importConfig(StringRef text, const ImportOptions &options) {
   ImportResult result;
   auto fail = [&](const Twine &message, size_t offset) {
-    result.errors.push_back({message.str(), offset});
+    result.errors.push_back(messageAt(message, offset));
     return result;
   };
   if (options.task == Task::Serve)
     return fail("--task=serve is not planned yet; decode and forward are", 0);
-  Expected<json::Value> value = json::parse(text);
+  Expected<json::Value> value = parseJson(text);
   if (!value) {
     result.errors.push_back(parseError(text, value.takeError()));
     return result;
@@ -808,14 +812,15 @@ ImportResult importConfig(StringRef text, const ImportOptions &options) {
   if (family.empty())
     family = object->getString("model_type").value_or("").str();
   if (family.empty())
-    return fail("'model_type' is missing: this is no config of a checkpoint",
-                0);
+    return fail("'model_type' expects the name of a family, as in the config "
+                "of a checkpoint",
+                outer.offsetOf("model_type"));
   std::string why;
-  const json::Object *defaults = familyDefaults(family, why);
+  std::optional<json::Object> defaults = familyDefaults(family, why);
   if (!defaults)
     return fail(why, outer.offsetOf("model_type"));
   // Keys in front of the nested object, such as torch_dtype, hold for it too.
-  json::Object merged = *defaults;
+  json::Object merged = std::move(*defaults);
   if (nested)
     for (StringRef key : {"torch_dtype", "dtype", "quantization_config",
                           "tie_word_embeddings", "_name_or_path"})
@@ -830,8 +835,11 @@ ImportResult importConfig(StringRef text, const ImportOptions &options) {
                                     Twine(options.sequence) + " of --sequence");
   result.errors = config.errors;
   result.warnings = config.unknownKeys();
-  if (result.errors.empty())
-    result.program = writeProgram(model, options);
+  if (!result.errors.empty())
+    return result;
+  result.program = writeProgram(model, options);
+  if (!result.program)
+    return fail("the model has more parameters than 2^63", config.offsetOf(""));
   return result;
 }
 

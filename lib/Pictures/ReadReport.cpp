@@ -2,6 +2,7 @@
 
 #include "ReadReport.h"
 #include "shardc/Pictures/Pictures.h"
+#include "shardc/Support/Json.h"
 
 using namespace llvm;
 using namespace shardc;
@@ -11,7 +12,7 @@ static Error failedTo(const Twine &message) {
 }
 
 Expected<json::Object> shardc::readReport(StringRef text) {
-  Expected<json::Value> value = json::parse(text);
+  Expected<json::Value> value = parseJson(text);
   if (!value)
     return failedTo("invalid JSON: " + toString(value.takeError()));
   json::Object *object = value->getAsObject();

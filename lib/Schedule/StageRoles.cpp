@@ -21,8 +21,9 @@ StageMap::StageMap(ProgramOp program)
   if (!forwardRepeat)
     return;
   findNeeded();
-  findBehind();
-  findShared();
+  behindBackward = needing(backwardRepeat);
+  findRecomputed();
+  findCopied();
   findSpread();
   findOutside();
 }
@@ -78,15 +79,33 @@ void StageMap::findNeeded() {
   givesGradient.insert(outside.begin(), outside.end());
 }
 
-void StageMap::findBehind() {
-  if (!backwardRepeat)
-    return;
-  SmallVector<Operation *> work = {backwardRepeat};
+/// Operations of the microbatch that need what a repeat in it makes.
+StageMap::Operations StageMap::needing(RepeatOp repeat) const {
+  Operations found;
+  SmallVector<Operation *> work;
+  if (repeat)
+    work.push_back(repeat);
   while (!work.empty())
     for (Operation *user : work.pop_back_val()->getUsers())
       if (Operation *at = bodyOf(microbatchRepeat).findAncestorOpInBlock(*user);
-          at && behindBackward.insert(at).second)
+          at && found.insert(at).second)
         work.push_back(at);
+  return found;
+}
+
+/// Statistics that the first stage computes again for its gradients need no
+/// gradient themselves.
+void StageMap::findRecomputed() {
+  Operations needLayers = needing(forwardRepeat);
+  for (Operation &op : llvm::reverse(bodyOf(microbatchRepeat))) {
+    bool isFree = &op != forwardRepeat && !needLayers.contains(&op) &&
+                  !feedsForward.contains(&op) && !op.use_empty();
+    if (isFree && llvm::all_of(op.getUsers(), [&](Operation *user) {
+          return behindBackward.contains(
+              bodyOf(microbatchRepeat).findAncestorOpInBlock(*user));
+        }))
+      behindBackward.insert(&op);
+  }
 }
 
 /// Adds up its operands, so that the sum of its results over stages is its
@@ -99,14 +118,15 @@ static bool isSum(Operation *op) {
                           elementwise.getFunction() == Function::Cast));
 }
 
-/// The roles of what operands of an operation of the microbatch come from.
+/// The roles of what operands of an operation of the microbatch come from, but
+/// for those that any stage can make.
 StageRoles StageMap::rolesOfOperands(Operation *op) const {
   StageRoles roles = NoRole;
   for (Value operand : op->getOperands()) {
     Operation *def = operand.getDefiningOp();
     Operation *at =
         def ? bodyOf(microbatchRepeat).findAncestorOpInBlock(*def) : nullptr;
-    if (!at || isa<ConstantOp, PartOp>(at))
+    if (!at || isa<ConstantOp, PartOp>(at) || copied.contains(at))
       continue;
     roles |= at == forwardRepeat    ? StageRoles(LastRole)
              : at == backwardRepeat ? StageRoles(FirstRole)
@@ -115,31 +135,68 @@ StageRoles StageMap::rolesOfOperands(Operation *op) const {
   return roles;
 }
 
-/// Collectives of a weight that the first and the last stage have run on both.
-void StageMap::findShared() {
-  auto isOfWeight = [&](Value operand) {
+/// True for what any stage can make by itself: parts of inputs, and what
+/// collectives and elementwise functions make of weights alone.
+bool StageMap::canCopy(Operation *op, TensorKind kind) const {
+  bool isOfWeights = kind == TensorKind::Weight;
+  if (isOfWeights && !isCollective(op) && !isa<PartOp, ElementwiseOp>(op))
+    return false;
+  bool readsKind = false;
+  for (Value operand : op->getOperands()) {
     Operation *def = operand.getDefiningOp();
-    return def && (isa<DeclareOp>(def) || shared.contains(def));
-  };
-  auto isElsewhere = [&](Operation *user) {
-    return user != forwardRepeat && !feedsForward.contains(user) &&
-           !behindBackward.contains(user);
-  };
-  Block &body = bodyOf(microbatchRepeat);
-  for (Operation &op : body)
-    if ((isCollective(&op) || isa<PartOp>(op)) &&
-        llvm::all_of(op.getOperands(), isOfWeight))
-      shared.insert(&op);
-  for (Operation &op : llvm::reverse(body)) {
-    auto isUsed = [&](bool elsewhere) {
-      return llvm::any_of(op.getUsers(), [&](Operation *user) {
-        Operation *at = body.findAncestorOpInBlock(*user);
-        return shared.contains(at) || isElsewhere(at) == elsewhere;
-      });
-    };
-    if (shared.contains(&op) && !(isUsed(false) && isUsed(true)))
-      shared.erase(&op);
+    bool isNumber = operand == bodyOf(microbatchRepeat).getArgument(0);
+    if (isNumber || isa_and_nonnull<ConstantOp>(def))
+      continue;
+    if (!def || (def->getBlock() == op->getBlock() && !copied.contains(def)))
+      return false;
+    if (def->getBlock() != op->getBlock() && !isMadeOf(def, kind))
+      return false;
+    readsKind = true;
   }
+  return readsKind;
+}
+
+/// True for a declaration of the kind, and what is made of such ones alone.
+bool StageMap::isMadeOf(Operation *op, TensorKind kind) const {
+  if (auto declare = dyn_cast<DeclareOp>(op))
+    return declare.getKind() == kind;
+  return op->getNumOperands() > 0 &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           Operation *def = operand.getDefiningOp();
+           return def && isMadeOf(def, kind);
+         });
+}
+
+/// The stages of a use of a value that any stage can make.
+StageRoles StageMap::rolesOfUse(OpOperand &use) const {
+  Operation *user = use.getOwner();
+  Operation *at = bodyOf(microbatchRepeat).findAncestorOpInBlock(*user);
+  if (user == forwardRepeat)
+    return FirstRole;
+  if (user == backwardRepeat)
+    return LastRole;
+  if (at == forwardRepeat || at == backwardRepeat)
+    return LayerRole;
+  if (auto known = copied.find(at); known != copied.end())
+    return known->second;
+  bool isFirst = behindBackward.contains(at) || feedsForward.contains(at);
+  return isFirst ? FirstRole : LastRole;
+}
+
+/// Each stage that reads such a value makes it by itself.
+void StageMap::findCopied() {
+  Block &body = bodyOf(microbatchRepeat);
+  for (TensorKind kind : {TensorKind::Input, TensorKind::Weight})
+    for (Operation &op : body.without_terminator())
+      if (op.getNumResults() > 0 && !isa<RepeatOp>(op) && canCopy(&op, kind))
+        copied[&op] = NoRole;
+  for (Operation &op : llvm::reverse(body))
+    if (copied.contains(&op)) {
+      StageRoles roles = NoRole;
+      for (OpOperand &use : op.getUses())
+        roles |= rolesOfUse(use);
+      copied[&op] = roles == NoRole ? StageRoles(FirstRole) : roles;
+    }
 }
 
 /// The gradient of a weight that the first and the last stage have is a sum of
@@ -147,11 +204,24 @@ void StageMap::findShared() {
 void StageMap::findSpread() {
   if (!backwardRepeat)
     return;
-  for (Operation &op : bodyOf(microbatchRepeat))
-    if (rolesOfOperands(&op) == (FirstRole | LastRole) &&
-        (isSum(&op) || isa<UpdateOp>(op)))
-      spread.insert(&op);
-  for (auto part : bodyOf(microbatchRepeat).getOps<PartOp>())
+  Block &body = bodyOf(microbatchRepeat);
+  Operations whole;
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    spread.clear();
+    for (Operation &op : body)
+      if (!whole.contains(&op) && (isSum(&op) || isa<UpdateOp>(op)) &&
+          rolesOfOperands(&op) == (FirstRole | LastRole))
+        spread.insert(&op);
+    // Whoever needs the sum itself cannot do with a summand.
+    for (Operation &op : body)
+      if (spread.contains(&op) && llvm::any_of(op.getUsers(), [&](auto *user) {
+            return !spread.contains(body.findAncestorOpInBlock(*user));
+          }))
+        changed |= whole.insert(&op).second;
+  }
+  for (auto part : body.getOps<PartOp>())
     if (llvm::any_of(part->getUsers(),
                      [&](Operation *user) { return spread.contains(user); }))
       spread.insert(part);
@@ -167,24 +237,28 @@ StageRoles StageMap::rolesOf(Operation *op) const {
                       : nullptr;
   if (!at)
     return outside.lookup(op).roles;
-  if (spread.contains(at) || shared.contains(at))
+  if (spread.contains(at))
     return FirstRole | LastRole;
+  if (auto known = copied.find(at); known != copied.end())
+    return known->second;
   bool isFirst = behindBackward.contains(at) || feedsForward.contains(at);
   return isFirst ? FirstRole : LastRole;
 }
 
 StageMap::Share StageMap::shareOf(Value value) const {
-  auto result = dyn_cast<OpResult>(value);
-  if (!result || isa<DeclareOp>(result.getOwner()))
+  if (value.getDefiningOp<DeclareOp>())
     return {rolesOf(value)};
-  if (auto repeat = dyn_cast<RepeatOp>(result.getOwner())) {
-    // Each stage adds up its own layers.
-    if (isLayers(repeat))
-      return {kAllRoles, /*isPartial=*/true};
-    if (repeat == microbatchRepeat)
-      return {rolesOf(bodyOf(repeat).getTerminator()->getOperand(
-          result.getResultNumber()))};
-  }
+  auto result = dyn_cast<OpResult>(value);
+  auto repeat = dyn_cast<RepeatOp>(value.getParentBlock()->getParentOp());
+  if (!result)
+    return {rolesOf(value), /*isPartial=*/value != repeat.getIteration()};
+  repeat = dyn_cast<RepeatOp>(result.getOwner());
+  if (repeat && repeat == microbatchRepeat)
+    return {rolesOf(
+        bodyOf(repeat).getTerminator()->getOperand(result.getResultNumber()))};
+  // What repeats of the update carry is a sum: each stage adds up what it has.
+  if (repeat)
+    return {kAllRoles, /*isPartial=*/true};
   return outside.lookup(result.getOwner());
 }
 
@@ -213,14 +287,26 @@ bool StageMap::isPartial(Operation *op) const {
                       [&](Value value) { return shareOf(value).isPartial; });
 }
 
+/// The stages of the tensors whose parts a repeat outside the microbatches
+/// reads.
+StageRoles StageMap::rolesOfUpdate(RepeatOp repeat) const {
+  if (isLayers(repeat))
+    return LayerRole;
+  StageRoles roles = NoRole;
+  repeat.getBody().walk(
+      [&](PartOp part) { roles |= rolesOf(part.getSource()); });
+  return roles == NoRole ? kAllRoles : roles;
+}
+
 /// In program order: operands come first.
 void StageMap::findOutside() {
   program->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op == microbatchRepeat)
       return WalkResult::skip();
-    if (op != program && !isa<DeclareOp>(op) && !isInLayers(op, pipeline))
-      outside[op] =
-          isLayers(dyn_cast<RepeatOp>(op)) ? Share{LayerRole} : shareOf(op);
+    if (op == program || isa<DeclareOp>(op) || isInLayers(op, pipeline))
+      return WalkResult::advance();
+    auto repeat = dyn_cast<RepeatOp>(op);
+    outside[op] = repeat ? Share{rolesOfUpdate(repeat)} : shareOf(op);
     return WalkResult::advance();
   });
 }

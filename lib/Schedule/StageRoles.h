@@ -43,27 +43,33 @@ private:
   mlir::Operation *topLevel(mlir::Operation *op) const;
   void closeBackward(Operations &needed) const;
   void findNeeded();
-  void findBehind();
+  Operations needing(shd::RepeatOp repeat) const;
+  void findRecomputed();
   shd::StageRoles rolesOfReaders(mlir::Value value) const;
-  void findShared();
+  bool canCopy(mlir::Operation *op, shd::TensorKind kind) const;
+  bool isMadeOf(mlir::Operation *op, shd::TensorKind kind) const;
+  shd::StageRoles rolesOfUse(mlir::OpOperand &use) const;
+  void findCopied();
   void findSpread();
   void findOutside();
   shd::StageRoles rolesOfOperands(mlir::Operation *op) const;
+  shd::StageRoles rolesOfUpdate(shd::RepeatOp repeat) const;
   Share shareOf(mlir::Value value) const;
   Share shareOf(mlir::Operation *op) const;
 
   shd::ProgramOp program;
   shd::PipelineAttr pipeline;
   shd::RepeatOp microbatchRepeat, forwardRepeat, backwardRepeat;
-  /// Operations of the microbatch that the forward repeat needs, that need the
-  /// backward repeat; and the first of the backward pass.
+  /// Operations of the microbatch that the forward repeat needs; those that
+  /// need the backward repeat, with what they alone read; and the first of the
+  /// backward pass.
   Operations feedsForward, behindBackward;
   /// Those in the body of the backward repeat that what it yields needs, and
   /// those of the microbatch that the backward repeat needs.
   Operations givesGradient;
   mlir::Operation *firstBackward = nullptr;
-  /// Those of the microbatch that the first and the last stage run alike.
-  Operations shared;
+  /// Those of the microbatch that all stages with a use of them run alike.
+  llvm::DenseMap<mlir::Operation *, shd::StageRoles> copied;
   /// Those of the microbatch that make a summand on the first and on the last
   /// stage.
   Operations spread;

@@ -1,10 +1,13 @@
 //===- ConfigProgram.cpp - A program in place of a config -----------------===//
 
 #include "ConfigProgram.h"
+#include "DiagnosticPrinter.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
+using mlir::DiagnosticSeverity;
 
 namespace shardc {
 
@@ -16,16 +19,21 @@ programOfConfig(std::unique_ptr<MemoryBuffer> config,
   std::string name = options.file + " as a program";
   SourceMgr manager;
   const char *begin = config->getBufferStart();
+  std::string file = config->getBufferIdentifier().str();
   manager.AddNewSourceBuffer(std::move(config), SMLoc());
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  DiagnosticPrinter printer(manager, &context);
   auto print = [&](const std::vector<import::ConfigMessage> &messages,
-                   SourceMgr::DiagKind kind) {
-    for (const import::ConfigMessage &message : messages)
-      manager.PrintMessage(errs(),
-                           SMLoc::getFromPointer(begin + message.offset), kind,
-                           message.text);
+                   DiagnosticSeverity severity) {
+    for (const import::ConfigMessage &message : messages) {
+      auto [line, column] = manager.getLineAndColumn(
+          SMLoc::getFromPointer(begin + message.offset));
+      auto loc = mlir::FileLineColLoc::get(&context, file, line, column);
+      context.getDiagEngine().emit(loc, severity) << message.text;
+    }
   };
-  print(result.errors, SourceMgr::DK_Error);
-  print(result.warnings, SourceMgr::DK_Warning);
+  print(result.errors, DiagnosticSeverity::Error);
+  print(result.warnings, DiagnosticSeverity::Warning);
   if (!result.program)
     return nullptr;
   return MemoryBuffer::getMemBufferCopy(*result.program, name);

@@ -121,6 +121,9 @@ private:
   void exchange();
   void sumShared();
   void addPartial(Operation *op);
+  void addUp(Block &block);
+  void addUpRepeat(shd::RepeatOp repeat);
+  void standFor(Value sum, Value summand);
   Value summand(Value value);
   Value zeroBefore(Operation *op, Type type);
   void sumPartial();
@@ -137,6 +140,9 @@ private:
   OpBuilder builder;
   /// Partial values to which no stage of this kind adds.
   llvm::DenseSet<Value> absent;
+  /// By operand, the number of the sum over stages that it needs: that of the
+  /// program with everything, for all stages alike.
+  llvm::DenseMap<OpOperand *, int64_t> sums;
 };
 
 void Splitter::receive(shd::RepeatOp repeat, bool backward) {
@@ -189,7 +195,22 @@ Value Splitter::zeroBefore(Operation *op, Type type) {
 Value Splitter::summand(Value value) {
   if (isPartial(value))
     return absent.contains(value) ? Value() : value;
+  // Repeats of the update carry summands: their operands are such.
+  Operation *around = value.getParentBlock()->getParentOp();
+  if (isa<BlockArgument>(value) && !parts.microbatches->isAncestor(around))
+    return value;
   return has(ownerOf(value)) ? value : Value();
+}
+
+/// The stage's summand stands for the sum from here on.
+void Splitter::standFor(Value sum, Value summand) {
+  sum.replaceAllUsesWith(summand);
+  Operation *op = summand.getDefiningOp();
+  if (!op || isPartial(op))
+    return;
+  op->setAttr(shd::kStage,
+              shd::StageAttr::get(op->getContext(), rolesOf(op),
+                                  stageOf(op).getPass(), /*partial=*/true));
 }
 
 /// An operation adds up what this stage has of its operands.
@@ -206,14 +227,7 @@ void Splitter::addPartial(Operation *op) {
     return;
   }
   assert(present.size() == 1 && "a sum has two operands");
-  Operation *summand = present.front().getDefiningOp();
-  result.replaceAllUsesWith(present.front());
-  // The stage's summand stands for the sum from here on.
-  if (!isPartial(summand))
-    summand->setAttr(shd::kStage,
-                     shd::StageAttr::get(op->getContext(), rolesOf(op),
-                                         stageOf(summand).getPass(),
-                                         /*partial=*/true));
+  standFor(result, present.front());
   op->erase();
 }
 
@@ -231,25 +245,44 @@ void Splitter::sumShared() {
 
 void Splitter::sumPartial() {
   int64_t number = sharedGradients(parts).size();
-  // Numbers are those of the program with everything, for all stages alike.
-  llvm::DenseMap<OpOperand *, int64_t> numbers;
   for (OpOperand *use : partialUses(parts))
-    numbers[use] = number++;
-  for (Operation &op :
-       llvm::make_early_inc_range(parts.program.getBody().front())) {
-    if (parts.isLayers(&op)) {
-      for (OpOperand &init : op.getOpOperands())
-        if (!summand(init.get()))
-          init.set(zeroBefore(&op, init.get().getType()));
+    sums[use] = number++;
+  addUp(parts.program.getBody().front());
+}
+
+/// A repeat of the update begins with the stage's summand; on a stage that has
+/// none of its tensors that is its result, too.
+void Splitter::addUpRepeat(shd::RepeatOp repeat) {
+  bool isHere = has(rolesOf(repeat));
+  for (auto [init, result] :
+       llvm::zip_equal(repeat.getInitsMutable(), repeat.getResults())) {
+    Value present = summand(init.get());
+    if (!isHere && present)
+      standFor(result, present);
+    else if (!isHere)
+      absent.insert(result);
+    else if (!present)
+      init.set(zeroBefore(repeat, init.get().getType()));
+  }
+  if (isHere && !parts.isLayers(repeat))
+    addUp(bodyOf(repeat));
+}
+
+/// Outside the microbatches, operations that add up read the stage's summands,
+/// others the sums over stages.
+void Splitter::addUp(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto repeat = dyn_cast<shd::RepeatOp>(op);
+    if (repeat && repeat != parts.microbatches) {
+      addUpRepeat(repeat);
       continue;
     }
-    if (stageOf(&op) && stageOf(&op).getPartial() &&
-        &op != parts.microbatches) {
+    if (isPartial(&op) && !repeat) {
       addPartial(&op);
       continue;
     }
     for (OpOperand &use : op.getOpOperands())
-      if (auto known = numbers.find(&use); known != numbers.end()) {
+      if (auto known = sums.find(&use); known != sums.end()) {
         Value value = summand(use.get());
         if (!value)
           value = zeroBefore(&op, use.get().getType());
@@ -288,8 +321,13 @@ LogicalResult Splitter::eraseOthers() {
           (op.getNumResults() == 1 && absent.contains(op.getResult(0))))
         others.push_back(&op);
   };
+  // A repeat comes before what is in it.
   add(parts.program.getBody().front());
-  add(bodyOf(parts.microbatches));
+  parts.program.getBody().walk<WalkOrder::PreOrder>([&](shd::RepeatOp repeat) {
+    bool isInside = parts.microbatches->isProperAncestor(repeat);
+    if (!isInside && !parts.isLayers(repeat))
+      add(bodyOf(repeat));
+  });
   llvm::SmallPtrSet<Operation *, 32> erased(others.begin(), others.end());
   for (Operation *op : others)
     for (Operation *user : op->getUsers()) {

@@ -73,6 +73,7 @@ static std::optional<ProgramText> readProgram(SourceFiles &files,
   ProgramText text;
   text.sourceMgr = &files.getSourceMgr();
   text.allowPadding = overrides.allowPadding;
+  text.calibrated = overrides.calibrated;
   text.step = overrides.step;
   text.files = parseProgram(files);
   if (text.files.empty())
@@ -198,7 +199,9 @@ void ProgramReader::readMachine() {
   program.machine = importHardware(files, *decl, [&](const ast::DimExpr &expr) {
     return dims.evaluate(expr);
   });
-  machineFailed = !program.machine;
+  machineFailed = !program.machine ||
+                  (text.calibrated &&
+                   !calibrateHardware(files, hardwareRange, *program.machine));
 }
 
 bool ProgramReader::readMesh() {

@@ -35,12 +35,13 @@ COLLECTIVES = {
     "y[P@X, B] = relu(x)\noutput y[P@(), B@X]\n",
 }
 
+# A chip runs as many square matmuls at once as the row's devices make a chip.
 MATMUL = """\
 hardware {machine}
-dim M = 8
+dim K = 8
+dim N = K, M = {devices} * K
 input x: bf16[M, K]
 weight W: bf16[K, N]
-dim K = M, N = M
 y[M, N] = x[M, K] * W[K, N]
 output y
 """
@@ -131,24 +132,29 @@ def collectiveRatios(asker, row, calibrated):
 
 
 def matmulRatios(asker, row, calibrated):
-    points = calibrate.matmulPoints(row)
-    machine = MACHINES[row["hardware"]["chip"]]
     if row.get("curve"):
-        # A device is half of a chip, and takes the whole chip's share of it.
-        sizes = [square["mnk"] for square in row["curve"]]
-        seconds = [2 * square["mnk"] ** 3 / (square["tflops_per_device"] * 2e12)
-                   for square in row["curve"]]
-    else:
-        flops = [10 ** b["log10_flops"] for b in row["efficiency_by_log10_flops"]]
-        sizes = [round((f / 2) ** (1 / 3)) for f in flops]
-        seconds = [time for _, time in points]
-        # The cube of a whole number is not quite the row's FLOPs.
-        seconds = [
-            time * 2 * size**3 / f for time, size, f in zip(seconds, sizes, flops)
+        samples = [
+            (square["mnk"], square["tflops_per_device"] * 1e12)
+            for square in row["curve"]
         ]
-    program = MATMUL.format(machine=machine)
-    reports = asker.sweep(program, ("M", sizes), calibrated)
-    for report, measured in zip(reports, seconds):
+        devices = 2
+    else:
+        peak = row["hardware"]["peak_bf16_tflops"] * 1e12
+        samples = [
+            (
+                round((10 ** bucket["log10_flops"] / 2) ** (1 / 3)),
+                bucket["p50"] * peak,
+            )
+            for bucket in row["efficiency_by_log10_flops"]
+        ]
+        devices = 1
+    program = MATMUL.format(
+        machine=MACHINES[row["hardware"]["chip"]], devices=devices
+    )
+    sizes = [size for size, _ in samples]
+    reports = asker.sweep(program, ("K", sizes), calibrated)
+    for report, (size, rate) in zip(reports, samples):
+        measured = 2 * size**3 / rate
         yield report["time"]["scheduled_s"] / measured
 
 

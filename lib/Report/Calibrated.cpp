@@ -53,13 +53,14 @@ public:
                                                        : Provenance::Borrowed;
   }
 
-  void addNetwork(const Network &network) {
+  /// `reduced`: members of the largest group that all-reduces.
+  void addNetwork(const Network &network, double reduced) {
     const NetworkCalibration &measured = network.calibration;
     add(network.name + ".base", measured.base);
     add(network.name + ".latency", measured.latency);
     add(network.name + ".bandwidth", measured.bandwidth);
     add(network.name + ".ramp", measured.ramp);
-    if (measured.reductionMin)
+    if (valueOr(measured.reductionMin, reduced + 1) <= reduced)
       add(network.name + ".reduction.min", measured.reductionMin);
   }
 
@@ -69,20 +70,33 @@ private:
 };
 } // namespace
 
+/// Devices of a group.
+static double membersOf(const ReportCollective &collective, const Mesh &mesh) {
+  double members = 1;
+  for (const std::string &name : collective.axes)
+    if (std::optional<AxisIndex> axis = mesh.find(name))
+      members *= double(mesh.axes[*axis].size);
+  return members;
+}
+
 void shardc::fillCalibration(const CollectiveModel &model, Report &report) {
   const Machine &machine = model.machine();
   if (!machine.isCalibrated)
     return;
   Report::Calibration &calibration = report.calibration.emplace();
   bool hasMatmul = false, hasKernel = false;
+  double reduced = 1;
   llvm::SmallVector<bool, 4> isUsed(machine.networks.size(), false);
   for (const ReportItem &item : report.items) {
     if (const ReportCompute *compute = item.compute()) {
       hasMatmul |= compute->cost.matrixFlops > 0;
       hasKernel |= item.seconds > 0;
     } else {
-      for (unsigned axis : item.collective()->cost.occupies)
+      const ReportCollective &collective = *item.collective();
+      for (unsigned axis : collective.cost.occupies)
         isUsed[model.physical()[axis].network] = true;
+      if (item.kind == stringify(CollectiveKind::AllReduce))
+        reduced = std::max(reduced, membersOf(collective, model.mesh()));
     }
   }
   FigureList list(machine, calibration.figures);
@@ -94,7 +108,7 @@ void shardc::fillCalibration(const CollectiveModel &model, Report &report) {
   }
   for (auto [network, used] : llvm::zip_equal(machine.networks, isUsed))
     if (used)
-      list.addNetwork(network);
+      list.addNetwork(network, reduced);
 }
 
 /// The plan priced at peak rates, with its collectives and groups as they are.

@@ -24,10 +24,11 @@ hardwareDecl : 'hardware' hardwareSpec ;
 hardwareSpec : name hwShape? hwBody? ;                   // also --hardware
 hwShape      : '[' extents+=dimExpr (',' extents+=dimExpr)* ']' ;
 hwBody       : '{' items+=hwItem* '}' ;
-hwItem       : network | hwField ;
+hwItem       : network | calibration | hwField ;
 network      : 'network' name (kind=('torus' | 'switch' | 'mesh') nameList?)?
                '{' fields+=hwField* '}' ;
 nameList     : '[' names+=name (',' names+=name)* ']' ;
+calibration  : 'calibration' '{' (fields+=hwField | networks+=network)* '}' ;
 hwField      : dotted '=' hwValue ;
 dotted       : name ('.' (name | TYPE))* ;
 hwValue      : quantity | word | hwList ;
@@ -132,7 +133,7 @@ number       : INT | HEX | REAL ;
 integer      : INT | HEX ;
 // Words that are keywords only in their place.
 name         : ID | 'on' | 'auto' | 'save' | 'network' | 'torus' | 'switch' | 'in'
-             | 'order' ;
+             | 'order' | 'calibration' ;
 
 IMPORT : 'import' ;
 HARDWARE : 'hardware' ;
@@ -156,6 +157,7 @@ ON : 'on' ;
 AUTO : 'auto' ;
 SAVE : 'save' ;
 NETWORK : 'network' ;
+CALIBRATION : 'calibration' ;
 TORUS : 'torus' ;
 SWITCH : 'switch' ;
 IN : 'in' ;

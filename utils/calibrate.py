@@ -1,22 +1,30 @@
 #!/usr/bin/env python3
-"""Fits networks and matmuls of machines to measured rows, by least squares.
+"""Fits what machines reach to measured rows, by least squares.
 
 A collective of n members that sends w bytes over a chip's link takes
     base + latency * log2(n) + w / bandwidth + ramp * sqrt(w)  seconds,
 where w is (n - 1) / n of the full buffer, twice for all_reduce. A matmul of
-F FLOPs takes (F + loss) / (plateau * peak) seconds. Every term is at least
-zero, so that times grow with bytes and FLOPs. One set of figures serves all
-operations and group sizes of a machine. Errors are relative to the
-measurement; the left-out ones come from fits that never saw the operation,
-or the group size, on which they are taken.
+F FLOPs takes F / (plateau * peak) + overhead seconds. A pass over a model's
+weights, which generates a token of one sequence, takes
+bytes / (hbm * bandwidth) + layers * (time of a layer) beside its all-reduces.
+Every term is at least zero, so that times grow with bytes and FLOPs. One set
+of figures serves all operations and group sizes of a machine. Errors are
+relative to the measurement; the left-out ones come from fits that never saw
+the operation, or the group size, on which they are taken.
 
 Usage: calibrate.py ROWS.json
+       calibrate.py ROWS.json --block hardware/a100.shd --chip A100-80GB
+
+The second form prints the `calibration` block of a hardware file
+(docs/Language.md#11-describing-a-machine), as fractions of the file's rates.
 """
 
 import argparse
 import itertools
 import json
 import math
+import re
+import sys
 
 
 def solve(matrix, right):
@@ -117,6 +125,30 @@ def leftOut(samples, key):
     return total / len(samples)
 
 
+def reductionMin(rows, chip, perByte):
+    """The members from which on an all-reduce comes nearer to one that the
+    switches add up, at the fitted bandwidth, than to one that they do not."""
+    least = None
+    for row in rows:
+        busbw = row["measured"].get("busbw_gbps") if row.get("measured") else None
+        off = busbw and row["measured"].get("busbw_gbps_nvls_off")
+        if not off or row["hardware"]["chip"] != chip or not perByte:
+            continue
+        members = row["hardware"]["count"]
+        sent = 2 * (members - 1) / members
+        measured = sent / (busbw * 1e9)
+        # Times of a large buffer, for each of its bytes.
+        apart, together = sent * perByte, perByte
+        isNearer = abs(math.log(together / measured)) < abs(
+            math.log(apart / measured)
+        )
+        if not isNearer:
+            least = None
+        elif least is None or members < least:
+            least = members
+    return least
+
+
 def printNetworks(rows):
     for chip, samples in sorted(collectivePoints(rows).items()):
         points = [sample[2] for sample in samples]
@@ -132,22 +164,194 @@ def printNetworks(rows):
         )
 
 
-def printMatmuls(rows):
-    for row in rows:
-        if not row.get("efficiency_by_log10_flops"):
+def matmulPoints(row):
+    """Points of a matmul row's curve: shares of the peak by FLOPs."""
+    hardware = row["hardware"]
+    peak = (hardware.get("peak_bf16_tflops") or 0) * 1e12
+    points = []
+    for bucket in row.get("efficiency_by_log10_flops") or []:
+        flops = 10 ** bucket["log10_flops"]
+        points.append(([1, flops / peak], flops / peak / bucket["p50"]))
+    for square in row.get("curve") or []:
+        if "mnk" not in square:
             continue
-        peak = row["hardware"]["peak_bf16_tflops"] * 1e12
-        points = []
-        for bucket in row["efficiency_by_log10_flops"]:
-            flops = 10 ** bucket["log10_flops"]
-            points.append(([1, flops / peak], flops / peak / bucket["p50"]))
-        overhead, slowdown = fit(points)
+        flops = 2 * square["mnk"] ** 3
+        share = square.get("eff_of_1153") or square["efficiency"]
+        reached = square["tflops_per_device"] * 1e12
+        points.append(([1, flops * share / reached], flops / reached))
+    return points
+
+
+def matmulFits(rows):
+    """(chip, overhead, plateau, points, source) of each chip with matmuls."""
+    for row in rows:
+        if row["kind"] != "gemm":
+            continue
+        points = matmulPoints(row)
+        chip, source = row["hardware"]["chip"], row.get("source", "")
+        if points:
+            overhead, slowdown = fit(points)
+            yield chip, overhead, 1 / slowdown, points, source
+        elif row["id"].startswith("gemm-"):
+            # One large matmul says nothing of small ones.
+            yield chip, None, row["measured"]["efficiency"], [], source
+
+
+def printMatmuls(rows):
+    for chip, overhead, plateau, points, _ in matmulFits(rows):
+        if not points:
+            print(f"matmul {chip}: plateau {plateau:.3f} (1 matmul)")
+            continue
+        error = meanError([overhead, 1 / plateau], points)
         print(
-            f"matmul {row['hardware']['chip']}: plateau {1 / slowdown:.3f},"
+            f"matmul {chip}: plateau {plateau:.3f},"
             f" overhead {overhead * 1e6:.2f} us; error"
-            f" {meanError([overhead, slowdown], points):.1f} %"
-            f" ({len(points)} buckets)"
+            f" {error:.1f} % ({len(points)} buckets)"
         )
+
+
+def allReduceSeconds(weights, members, size):
+    if members == 1:
+        return 0
+    sent = 2 * (members - 1) / members * size
+    terms = [1, math.log2(members), sent, math.sqrt(sent)]
+    return sum(w * x for w, x in zip(weights, terms))
+
+
+def passPoints(rows, chip, network):
+    """Passes over the weights of generated tokens, of one sequence in one node.
+
+    The passes of the input and of each output token read the weights once; few
+    output tokens would make it a measurement of the input.
+    """
+    points = []
+    for row in rows:
+        if row["kind"] != "infer" or row["hardware"]["chip"] != chip:
+            continue
+        how, model = row["inference"], row["model"]
+        members, latency = row["parallelism"]["tp"], row["measured"].get(
+            "total_latency_ms"
+        )
+        if how["batch"] != 1 or members > 8 or not latency:
+            continue
+        if (row["parallelism"]["pp"] or 1) > 1 or how["output_len"] < 20:
+            continue
+        moves = 2 * model["layers"] * allReduceSeconds(
+            network, members, 2 * model["d_model"]
+        )
+        read = 2 * model["params"] / members
+        rate = row["hardware"]["hbm_gbps"] * 1e9
+        seconds = latency * 1e-3 / how["output_len"] - moves
+        points.append(([read / rate, model["layers"]], seconds))
+    return points
+
+
+def hbmFits(rows):
+    """(chip, share of HBM, seconds of a layer, points, source) of each chip."""
+    for row in rows:
+        if row["id"].startswith("hbm-"):
+            share = row["measured"]["efficiency"]
+            yield row["hardware"]["chip"], share, None, [], row["source"]
+    networks = collectivePoints(rows)
+    for chip, samples in sorted(networks.items()):
+        network = fit([sample[2] for sample in samples])
+        points = passPoints(rows, chip, network)
+        if len(points) > 2:
+            slowdown, layer = fit(points)
+            source = next(
+                row["source"]
+                for row in rows
+                if row["kind"] == "infer" and row["hardware"]["chip"] == chip
+            )
+            yield chip, 1 / slowdown, layer, points, source
+
+
+def printHbm(rows):
+    for chip, share, layer, points, _ in hbmFits(rows):
+        if not points:
+            print(f"hbm {chip}: {share:.3f} (1 copy)")
+            continue
+        error = meanError([1 / share, layer], points)
+        print(
+            f"hbm {chip}: {share:.3f}, {layer * 1e6:.0f} us a layer; error"
+            f" {error:.1f} % ({len(points)} runs)"
+        )
+
+
+# ---- the block of a hardware file
+
+UNITS = {"G": 1e9, "T": 1e12, "P": 1e15}
+
+
+def rateOf(text, field):
+    """A rate of a hardware file, in its base unit."""
+    number, prefix = re.search(
+        re.escape(field) + r" = ([0-9.]+) ([GTP])", text
+    ).groups()
+    return float(number) * UNITS[prefix]
+
+
+def sourceName(source):
+    """The first word of a source: its repository."""
+    return source.split(" ")[0]
+
+
+def printBlock(rows, path, chip):
+    """The calibration of a machine, as fractions of its file's rates."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    known = [row["hardware"] for row in rows if row["hardware"]["chip"] == chip]
+    if not known:
+        sys.exit(f"calibrate.py: error: no row measures '{chip}'")
+    hardware = known[0]
+    lines = []
+
+    def add(indent, field, figure, note):
+        lines.append((" " * indent + f"{field} = {figure}", note))
+
+    for name, overhead, plateau, points, source in matmulFits(rows):
+        if name != chip:
+            continue
+        peak = hardware["peak_bf16_tflops"] * 1e12
+        share = min(1, plateau * peak / rateOf(text, "flops.bf16"))
+        what = "matmuls by FLOPs" if points else "a large matmul"
+        add(4, "matmul", f"{share:.3f}", f"{what}, {sourceName(source)}")
+        if points:
+            note = "what matmuls take beside their FLOPs"
+            add(4, "overhead", f"{overhead * 1e6:.2f} us", note)
+    for name, share, _, points, source in hbmFits(rows):
+        if name != chip:
+            continue
+        reached = share * hardware["hbm_gbps"] * 1e9
+        share = min(1, reached / rateOf(text, "hbm.bandwidth"))
+        what = "tokens of one sequence" if points else "a copy"
+        add(4, "hbm", f"{share:.3f}", f"{what}, {sourceName(source)}")
+    samples = collectivePoints(rows).get(chip)
+    if samples:
+        base, latency, perByte, ramp = fit([sample[2] for sample in samples])
+        network, _, body = re.search(
+            r"network (\w+) (switch|torus)\[.*?\] {(.*?)}", text, re.DOTALL
+        ).groups()
+        share = min(1, 1 / perByte / rateOf(body, "bandwidth")) if perByte else 1
+        source = next(
+            row["source"]
+            for row in rows
+            if row["kind"] == "collective" and row["hardware"]["chip"] == chip
+        )
+        lines.append((f"    network {network} {{", None))
+        add(6, "base", f"{base * 1e6:.2f} us", f"nccl-tests, {sourceName(source)}")
+        add(6, "latency", f"{latency * 1e6:.2f} us", "for each doubling of the group")
+        add(6, "bandwidth", f"{share:.3f}", "of what a GPU sends")
+        add(6, "ramp", f"{ramp * 1e9:.3f} us", "at 1 MB, growing with its root")
+        least = reductionMin(rows, chip, perByte)
+        if least:
+            add(6, "reduction.min", least, "all-reduces of 8 GiB with NVLS")
+        lines.append(("    }", None))
+    width = max(len(line) for line, note in lines if note)
+    print("  calibration {  // printed by utils/calibrate.py")
+    for line, note in lines:
+        print(f"{line:{width}}  // {note}" if note else line)
+    print("  }")
 
 
 def main():
@@ -155,11 +359,20 @@ def main():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("rows", help="rows.json with curves")
-    with open(parser.parse_args().rows, encoding="utf-8") as file:
+    parser.add_argument("--block", metavar="FILE.shd", help="a hardware file")
+    parser.add_argument("--chip", help="with --block: what rows call the chip")
+    options = parser.parse_args()
+    if bool(options.block) != bool(options.chip):
+        parser.error("--block and --chip stand together")
+    with open(options.rows, encoding="utf-8") as file:
         rows = json.load(file)
     rows = rows if isinstance(rows, list) else rows["rows"]
+    if options.block:
+        printBlock(rows, options.block, options.chip)
+        return
     printNetworks(rows)
     printMatmuls(rows)
+    printHbm(rows)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,18 @@ Picoseconds shardc::toPicoseconds(double seconds) {
   return std::llround(std::min(seconds * 1e12, kLargest));
 }
 
+CollectiveCost CollectiveCost::timesBytes(double factor) const {
+  CollectiveCost result = *this;
+  result.bytes *= factor;
+  result.wireBytes *= factor;
+  result.bandwidthSeconds *= factor;
+  if (calibrated) {
+    result.calibrated->bandwidthSeconds *= factor;
+    result.calibrated->rampSeconds *= std::sqrt(factor);
+  }
+  return result;
+}
+
 //===----------------------------------------------------------------------===//
 // Levels of the machine
 //===----------------------------------------------------------------------===//
@@ -72,17 +84,25 @@ CollectiveModel CollectiveModel::optimistic(Machine machine, Mesh mesh,
   best.isRelaxed = true;
   for (const MeshBinding &binding : bindings) {
     CollectiveModel other(machine, mesh, binding);
-    for (auto [terms, more] : zip_equal(best.groups, other.groups)) {
-      terms.gather.value = std::min(terms.gather.value, more.gather.value);
-      terms.allReduce.value =
-          std::min(terms.allReduce.value, more.allReduce.value);
-      terms.allToAll.value =
-          std::min(terms.allToAll.value, more.allToAll.value);
-      terms.latency = std::min(terms.latency, more.latency);
-      terms.occupies.clear();
-    }
+    for (auto [terms, more] : zip_equal(best.groups, other.groups))
+      terms.takeLeast(more);
   }
   return best;
+}
+
+/// The least of each term: a sum of them is no more than that of any binding.
+void CollectiveModel::GroupTerms::takeLeast(const GroupTerms &other) {
+  gather.value = std::min(gather.value, other.gather.value);
+  allReduce.value = std::min(allReduce.value, other.allReduce.value);
+  allToAll.value = std::min(allToAll.value, other.allToAll.value);
+  latency = std::min(latency, other.latency);
+  reachedGather = std::min(reachedGather, other.reachedGather);
+  reachedAllReduce = std::min(reachedAllReduce, other.reachedAllReduce);
+  reachedAllToAll = std::min(reachedAllToAll, other.reachedAllToAll);
+  base = std::min(base, other.base);
+  steps = std::min(steps, other.steps);
+  ramp = std::min(ramp, other.ramp);
+  occupies.clear();
 }
 
 CollectiveModel::Level CollectiveModel::makeLevel(unsigned networkIndex,
@@ -100,6 +120,12 @@ CollectiveModel::Level CollectiveModel::makeLevel(unsigned networkIndex,
   level.rate = rate;
   level.latency = network.latency;
   level.inNetworkReduction = network.inNetworkReduction;
+  const NetworkCalibration &measured = network.calibration;
+  level.base = valueOr(measured.base, 0);
+  level.stepLatency = valueOr(measured.latency, network.latency);
+  level.reached = valueOr(measured.bandwidth, 1);
+  level.ramp = valueOr(measured.ramp, 0);
+  level.reductionMin = valueOr(measured.reductionMin, level.reductionMin);
   if (network.kind == Network::Kind::Torus)
     for (unsigned index = 0; index < level.numPhysical; ++index)
       level.wraps.push_back(wraps(theMachine, level.firstPhysical + index));
@@ -152,6 +178,21 @@ int64_t CollectiveModel::levelMembers(const Level &level, AxisSet axes) const {
   return members;
 }
 
+/// The calibrated terms of docs/CostModel.md#9-calibrated-times: levels share
+/// one base and one ramp, the largest, and add their latencies.
+void CollectiveModel::addReached(const Level &level, const LevelTerms &own,
+                                 GroupTerms &terms) {
+  auto include = [&](double &term, double value) {
+    term = std::max(term, value / level.reached);
+  };
+  include(terms.reachedGather, own.gather);
+  include(terms.reachedAllReduce, own.reachedAllReduce);
+  include(terms.reachedAllToAll, own.allToAll);
+  terms.base = std::max(terms.base, level.base);
+  terms.ramp = std::max(terms.ramp, level.ramp);
+  terms.steps += level.stepLatency * own.steps;
+}
+
 /// The torus row of docs/CostModel.md#4-collectives' first table; `below` are
 /// the group's members in one member of the torus.
 void CollectiveModel::addTorus(const Level &level, AxisSet axes, int64_t below,
@@ -176,13 +217,17 @@ void CollectiveModel::addTorus(const Level &level, AxisSet axes, int64_t below,
     hops += isRing ? (part.members / 2) * part.sharing() : part.reach;
     terms.occupies.push_back(physicalAxis);
   }
-  double gather = 1 / (below * inbound);
-  terms.gather.include(gather, all);
-  terms.allReduce.include(2 * gather, all);
-  terms.allToAll.include(slowestAxis.value / (4.0 * terms.members),
-                         slowestAxis.network);
+  LevelTerms own;
+  own.gather = 1 / (below * inbound);
+  own.allReduce = own.reachedAllReduce = 2 * own.gather;
+  own.allToAll = slowestAxis.value / (4.0 * terms.members);
+  own.steps = hops;
+  terms.gather.include(own.gather, all);
+  terms.allReduce.include(own.allReduce, all);
+  terms.allToAll.include(own.allToAll, slowestAxis.network);
   terms.latency += level.latency * hops;
   terms.longest.include(level.latency * hops, all);
+  addReached(level, own, terms);
 }
 
 /// One level of docs/CostModel.md#4-collectives' second table; `below` is its
@@ -194,16 +239,22 @@ void CollectiveModel::addSwitch(const Level &level, AxisSet axes, int64_t below,
   if (level.kind == Network::Kind::FullMesh)
     rate *= static_cast<double>(members - 1) / level.meshLinks;
   double groupRate = below * rate;
-  double gather = (members - 1) / (members * groupRate);
   double all = terms.members;
   PhysicalSet network = physicalBit(level.firstPhysical);
-  double rounds = level.latency * Log2_64_Ceil(members);
-  terms.gather.include(gather, network);
-  terms.allReduce.include(level.inNetworkReduction ? 1 / groupRate : 2 * gather,
-                          network);
-  terms.allToAll.include((all - below) / (all * all * rate), network);
+  LevelTerms own;
+  own.gather = (members - 1) / (members * groupRate);
+  own.allReduce = level.inNetworkReduction ? 1 / groupRate : 2 * own.gather;
+  own.reachedAllReduce =
+      members >= level.reductionMin ? 1 / groupRate : own.allReduce;
+  own.allToAll = (all - below) / (all * all * rate);
+  own.steps = Log2_64_Ceil(members);
+  double rounds = level.latency * own.steps;
+  terms.gather.include(own.gather, network);
+  terms.allReduce.include(own.allReduce, network);
+  terms.allToAll.include(own.allToAll, network);
   terms.latency += rounds;
   terms.longest.include(rounds, network);
+  addReached(level, own, terms);
 }
 
 void CollectiveModel::occupySwitches(
@@ -263,24 +314,27 @@ CollectiveCost CollectiveModel::cost(CollectiveKind kind,
   cost.occupies = terms.occupies;
   cost.longest = terms.longest.network;
   cost.latencySeconds = terms.latency;
-  auto setBandwidth = [&](const GroupTerms::Term &term) {
+  auto setTerms = [&](const GroupTerms::Term &term, double reached) {
     cost.bandwidthSeconds = bytes * term.value;
     cost.slowest = term.network;
+    if (theMachine.isCalibrated)
+      cost.calibrated = {terms.base + terms.steps, bytes * reached,
+                         terms.ramp * std::sqrt(cost.wireBytes)};
   };
   switch (kind) {
   case CollectiveKind::AllGather:
   case CollectiveKind::ReduceScatter:
     cost.wireBytes = sent;
-    setBandwidth(terms.gather);
+    setTerms(terms.gather, terms.reachedGather);
     return cost;
   case CollectiveKind::AllReduce:
     cost.wireBytes = 2 * sent;
     cost.latencySeconds = 2 * terms.latency;
-    setBandwidth(terms.allReduce);
+    setTerms(terms.allReduce, terms.reachedAllReduce);
     return cost;
   case CollectiveKind::AllToAll:
     cost.wireBytes = sent / members;
-    setBandwidth(terms.allToAll);
+    setTerms(terms.allToAll, terms.reachedAllToAll);
     return cost;
   case CollectiveKind::AllSlice:
   case CollectiveKind::CollectivePermute:

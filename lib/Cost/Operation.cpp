@@ -34,6 +34,21 @@ void shardc::addTraffic(const Machine &machine, double bytes,
   group.hbmSeconds += bytes / machine.hbmBandwidth;
 }
 
+void shardc::calibrate(const Machine &machine, double kernels,
+                       GroupCost &group) {
+  if (!machine.isCalibrated)
+    return;
+  const Calibration &measured = machine.calibration;
+  CalibratedGroup &calibrated = group.calibrated.emplace();
+  calibrated.computeSeconds = std::max(
+      group.matrixSeconds / valueOr(measured.matmul, 1), group.vectorSeconds);
+  calibrated.hbmSeconds = group.hbmSeconds / valueOr(measured.hbm, 1);
+  bool runs =
+      group.matrixFlops > 0 || group.vectorFlops > 0 || group.hbmBytes > 0;
+  calibrated.overheadSeconds =
+      runs ? kernels * valueOr(measured.overhead, 0) : 0;
+}
+
 std::optional<std::string> shardc::missingPeak(const Machine &machine,
                                                StringRef computeType) {
   if (machine.peak(computeType))

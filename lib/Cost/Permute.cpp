@@ -50,8 +50,8 @@ private:
   SmallVector<unsigned, 4> busiest;
   /// Per physical axis: messages move along it.
   SmallVector<bool, 8> isUsed;
-  /// Seconds that the longest path through tori takes.
-  double longestPath = 0;
+  /// Seconds that the longest path through tori takes, and once calibrated.
+  double longestPath = 0, longestReached = 0;
 };
 
 } // namespace shardc
@@ -140,20 +140,24 @@ void PermuteRouter::route(ArrayRef<int64_t> source,
                           ArrayRef<int64_t> destination) {
   Position at = position(source);
   Position to = position(destination);
-  double path = 0;
+  double path = 0, reached = 0;
   for (auto [levelIndex, level] : enumerate(model.levels)) {
     for (unsigned index = 0; index < level.numPhysical; ++index) {
       unsigned physicalAxis = level.firstPhysical + index;
-      if (level.kind == Network::Kind::Torus)
-        path += level.latency * walk(levelIndex, index, to[physicalAxis], at);
-      else if (at[physicalAxis] != to[physicalAxis])
+      if (level.kind == Network::Kind::Torus) {
+        int64_t hops = walk(levelIndex, index, to[physicalAxis], at);
+        path += level.latency * hops;
+        reached += level.stepLatency * hops;
+      } else if (at[physicalAxis] != to[physicalAxis]) {
         traffic[levelIndex] = 1;
+      }
     }
     // Links of slower networks belong to everything below them together.
     for (unsigned index = 0; index < level.numPhysical; ++index)
       at[level.firstPhysical + index] = 0;
   }
   longestPath = std::max(longestPath, path);
+  longestReached = std::max(longestReached, reached);
 }
 
 CollectiveCost PermuteRouter::cost(double localBytes) const {
@@ -163,6 +167,8 @@ CollectiveCost PermuteRouter::cost(double localBytes) const {
   cost.bytes = localBytes;
   cost.wireBytes = localBytes;
   cost.latencySeconds = longestPath;
+  CalibratedCollective calibrated{longestReached, 0, 0};
+  double base = 0, ramp = 0, outermostReached = 0;
   double longest = longestPath, outermostSeconds = 0;
   for (auto [physicalAxis, isTaken] : enumerate(isUsed))
     if (isTaken)
@@ -172,9 +178,13 @@ CollectiveCost PermuteRouter::cost(double localBytes) const {
   for (auto [index, level] : enumerate(model.levels)) {
     if (traffic[index] == 0)
       continue;
+    base = std::max(base, level.base);
+    ramp = std::max(ramp, level.ramp);
     if (level.kind == Network::Kind::Torus) {
       double link = model.theMachine.networks[level.network].bandwidth;
       double seconds = traffic[index] * localBytes / link;
+      calibrated.bandwidthSeconds =
+          std::max(calibrated.bandwidthSeconds, seconds / level.reached);
       if (seconds > cost.bandwidthSeconds) {
         cost.bandwidthSeconds = seconds;
         cost.slowest = physicalBit(busiest[index]);
@@ -182,10 +192,12 @@ CollectiveCost PermuteRouter::cost(double localBytes) const {
       continue;
     }
     outermostSeconds = localBytes / (level.rate / level.meshLinks);
+    outermostReached = outermostSeconds / level.reached;
     outermostLevel = physicalBit(level.firstPhysical);
-    double rounds =
-        level.latency * Log2_64_Ceil(model.levelMembers(level, axes));
+    unsigned steps = Log2_64_Ceil(model.levelMembers(level, axes));
+    double rounds = level.latency * steps;
     cost.latencySeconds += rounds;
+    calibrated.fixedSeconds += level.stepLatency * steps;
     if (rounds > longest) {
       longest = rounds;
       cost.longest = physicalBit(level.firstPhysical);
@@ -198,6 +210,13 @@ CollectiveCost PermuteRouter::cost(double localBytes) const {
   if (outermostSeconds > cost.bandwidthSeconds) {
     cost.bandwidthSeconds = outermostSeconds;
     cost.slowest = outermostLevel;
+  }
+  if (model.theMachine.isCalibrated) {
+    calibrated.fixedSeconds += base;
+    calibrated.bandwidthSeconds =
+        std::max(calibrated.bandwidthSeconds, outermostReached);
+    calibrated.rampSeconds = ramp * std::sqrt(cost.wireBytes);
+    cost.calibrated = calibrated;
   }
   if (outermost)
     model.occupySwitches(*outermost, cost.occupies);
@@ -214,12 +233,20 @@ CollectiveCost CollectiveModel::permuteCost(
     const {
   if (isRelaxed) {
     // Some device sends its part over some link.
-    double fastest = 0;
-    for (const Level &level : levels)
+    double fastest = 0, reached = 0;
+    double base = std::numeric_limits<double>::infinity(), ramp = base;
+    for (const Level &level : levels) {
       fastest = std::max(fastest, level.rate);
+      reached = std::max(reached, level.rate * level.reached);
+      base = std::min(base, level.base);
+      ramp = std::min(ramp, level.ramp);
+    }
     CollectiveCost least;
     least.bytes = least.wireBytes = localBytes;
     least.bandwidthSeconds = localBytes / fastest;
+    if (theMachine.isCalibrated)
+      least.calibrated = {base, localBytes / reached,
+                          ramp * std::sqrt(localBytes)};
     return least;
   }
   PermuteRouter router(*this, axisSet(axes));

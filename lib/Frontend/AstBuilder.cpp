@@ -242,6 +242,8 @@ AstBuilder::build(Parser::HardwareSpecContext *context) {
     for (Parser::HwItemContext *item : body->items) {
       if (Parser::HwFieldContext *each = item->hwField())
         result->fields.push_back(field(each));
+      else if (Parser::CalibrationContext *each = item->calibration())
+        result->calibrations.push_back(calibration(each));
       else
         result->networks.push_back(network(item->network()));
     }
@@ -290,6 +292,17 @@ ast::NetworkDecl AstBuilder::network(Parser::NetworkContext *context) {
     result.members = names(members->names);
   for (Parser::HwFieldContext *each : context->fields)
     result.fields.push_back(field(each));
+  return result;
+}
+
+ast::CalibrationDecl
+AstBuilder::calibration(Parser::CalibrationContext *context) {
+  ast::CalibrationDecl result;
+  result.range = range(context->getStart());
+  for (Parser::HwFieldContext *each : context->fields)
+    result.fields.push_back(field(each));
+  for (Parser::NetworkContext *each : context->networks)
+    result.networks.push_back(network(each));
   return result;
 }
 

@@ -67,6 +67,7 @@ private:
   double real(llvm::SMRange range);
 
   ast::HardwareFieldDecl field(Parser::HwFieldContext *context);
+  ast::CalibrationDecl calibration(Parser::CalibrationContext *context);
   ast::HardwareValue value(Parser::HwValueContext *context);
   ast::NetworkDecl network(Parser::NetworkContext *context);
 

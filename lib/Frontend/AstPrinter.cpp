@@ -41,6 +41,7 @@ private:
   void print(const FunctionIndex &index);
   void print(const IndexList &list);
   void print(const HardwareFieldDecl &field);
+  void print(const NetworkDecl &network);
   void print(const Setting &setting);
   void print(const std::optional<Placement> &placement);
   void print(llvm::ArrayRef<Name> names, StringRef before = "(",
@@ -279,6 +280,18 @@ void Printer::print(const HardwareFieldDecl &field) {
   os << "\n";
 }
 
+void Printer::print(const NetworkDecl &network) {
+  line("network ") << network.name.text;
+  if (!network.kind.empty()) {
+    os << " " << network.kind;
+    print(network.members, "[", "]");
+  }
+  os << "\n";
+  Inner ofNetwork(*this);
+  for (const HardwareFieldDecl &field : network.fields)
+    print(field);
+}
+
 void Printer::printItem(const HardwareDecl &item) {
   line("hardware ") << item.name.text << (item.hasBody ? " {}" : "") << "\n";
   Inner inner(*this);
@@ -290,16 +303,15 @@ void Printer::printItem(const HardwareDecl &item) {
   }
   for (const HardwareFieldDecl &field : item.fields)
     print(field);
-  for (const NetworkDecl &network : item.networks) {
-    line("network ") << network.name.text;
-    if (!network.kind.empty()) {
-      os << " " << network.kind;
-      print(network.members, "[", "]");
-    }
-    os << "\n";
-    Inner ofNetwork(*this);
-    for (const HardwareFieldDecl &field : network.fields)
+  for (const NetworkDecl &network : item.networks)
+    print(network);
+  for (const CalibrationDecl &calibration : item.calibrations) {
+    line("calibration") << "\n";
+    Inner ofCalibration(*this);
+    for (const HardwareFieldDecl &field : calibration.fields)
       print(field);
+    for (const NetworkDecl &network : calibration.networks)
+      print(network);
   }
 }
 

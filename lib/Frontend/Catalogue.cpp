@@ -74,6 +74,12 @@ static CatalogueNotes notesOf(const ast::HardwareDecl &decl, StringRef text) {
   addSources(decl.fields, "", text, notes);
   for (const ast::NetworkDecl &network : decl.networks)
     addSources(network.fields, network.name.text + ".", text, notes);
+  for (const ast::CalibrationDecl &calibration : decl.calibrations) {
+    addSources(calibration.fields, "calibration.", text, notes);
+    for (const ast::NetworkDecl &network : calibration.networks)
+      addSources(network.fields, "calibration." + network.name.text + ".", text,
+                 notes);
+  }
   return notes;
 }
 

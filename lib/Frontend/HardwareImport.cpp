@@ -8,6 +8,7 @@
 #include "HardwareImport.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace shardc;
 using llvm::SMRange;
@@ -104,6 +105,7 @@ public:
 private:
   std::vector<HardwareField>
   describe(llvm::ArrayRef<ast::HardwareFieldDecl> decls);
+  std::vector<HardwareNetwork> describe(llvm::ArrayRef<ast::NetworkDecl> decls);
 
   SourceFiles &files;
   std::vector<SMRange> ranges;
@@ -133,20 +135,33 @@ Describer::describe(llvm::ArrayRef<ast::HardwareFieldDecl> decls) {
   return fields;
 }
 
-std::optional<HardwareDescription>
-Describer::describe(const ast::HardwareDecl &decl) {
-  HardwareDescription result;
-  result.name = decl.name.text;
-  result.where = where(decl.name.range);
-  result.fields = describe(decl.fields);
-  for (const ast::NetworkDecl &each : decl.networks) {
-    HardwareNetwork &network = result.networks.emplace_back();
+std::vector<HardwareNetwork>
+Describer::describe(llvm::ArrayRef<ast::NetworkDecl> decls) {
+  std::vector<HardwareNetwork> networks;
+  for (const ast::NetworkDecl &each : decls) {
+    HardwareNetwork &network = networks.emplace_back();
     network.name = each.name.text;
     network.kind = each.kind;
     for (const ast::Name &member : each.members)
       network.members.push_back(member.text);
     network.where = where(each.name.range);
     network.fields = describe(each.fields);
+  }
+  return networks;
+}
+
+std::optional<HardwareDescription>
+Describer::describe(const ast::HardwareDecl &decl) {
+  HardwareDescription result;
+  result.name = decl.name.text;
+  result.where = where(decl.name.range);
+  result.fields = describe(decl.fields);
+  result.networks = describe(decl.networks);
+  for (const ast::CalibrationDecl &each : decl.calibrations) {
+    HardwareCalibration &calibration = result.calibrations.emplace_back();
+    calibration.where = where(each.range);
+    calibration.fields = describe(each.fields);
+    calibration.networks = describe(each.networks);
   }
   if (failed)
     return std::nullopt;
@@ -172,10 +187,18 @@ static bool removeField(HardwareDescription &description, unsigned where) {
              return field.where == where;
            }) != 0;
   };
+  auto removeFromNetworks = [&](std::vector<HardwareNetwork> &networks) {
+    return llvm::any_of(networks, [&](HardwareNetwork &network) {
+      return removeFrom(network.fields);
+    });
+  };
   return removeFrom(description.fields) ||
-         llvm::any_of(description.networks, [&](HardwareNetwork &network) {
-           return removeFrom(network.fields);
-         });
+         removeFromNetworks(description.networks) ||
+         llvm::any_of(description.calibrations,
+                      [&](HardwareCalibration &calibration) {
+                        return removeFrom(calibration.fields) ||
+                               removeFromNetworks(calibration.networks);
+                      });
 }
 
 std::optional<Machine> shardc::importMachine(SourceFiles &files,
@@ -217,12 +240,59 @@ std::optional<Machine> shardc::importMachine(SourceFiles &files,
   }
 }
 
+/// The range of a calibration's `like`.
+static SMRange likeRange(const ast::HardwareDecl &decl) {
+  for (const ast::CalibrationDecl &calibration : decl.calibrations)
+    for (const ast::HardwareFieldDecl &field : calibration.fields)
+      if (field.name.text == "like")
+        return field.value.range;
+  return decl.name.range;
+}
+
+/// Whether the machine that a calibration borrows from is in the catalogue.
+static bool checkLender(SourceFiles &files, const ast::HardwareDecl &decl,
+                        const Machine &machine) {
+  const std::string &lender = machine.calibration.like;
+  if (lender.empty() || llvm::is_contained(catalogueNames(), lender))
+    return true;
+  files.error(likeRange(decl))
+          .append("a calibration can be like a machine of the catalogue, but '",
+                  lender, "' is none")
+          .attachNote()
+      << "did you mean " << likelyHardware(lender) << "?";
+  return false;
+}
+
+bool shardc::calibrateHardware(SourceFiles &files, SMRange where,
+                               Machine &machine) {
+  bool isMeasured = calibrate(machine, nullptr);
+  // A lender may have borrowed itself; two may be like each other.
+  llvm::StringSet<> asked;
+  std::string next = machine.calibration.like;
+  while (!next.empty() && asked.insert(next).second) {
+    std::optional<Machine> lender = catalogueMachine(next);
+    isMeasured = calibrate(machine, &*lender);
+    next = lender->calibration.like;
+  }
+  if (isMeasured)
+    return true;
+  files.error(where)
+          .append("hardware '", machine.name,
+                  "' has no calibration, which --calibrated needs")
+          .attachNote()
+      << "give it a 'calibration' block: figures, or 'like = NAME' to take "
+         "those of a relative in the catalogue";
+  return false;
+}
+
 std::optional<Machine> shardc::importHardware(
     SourceFiles &files, const ast::HardwareDecl &decl,
     llvm::function_ref<std::optional<int64_t>(const ast::DimExpr &)> evaluate) {
   std::optional<Machine> catalogued = catalogueMachine(decl.name.text);
   std::optional<Machine> machine =
       importMachine(files, decl, catalogued ? &*catalogued : nullptr);
+  if (machine && !checkLender(files, decl, *machine))
+    return std::nullopt;
   llvm::SmallVector<int64_t, 4> shape;
   bool evaluated = true;
   for (const ast::DimExprPtr &extent : decl.shape) {

@@ -28,6 +28,11 @@ std::optional<Machine> importHardware(
     SourceFiles &files, const ast::HardwareDecl &decl,
     llvm::function_ref<std::optional<int64_t>(const ast::DimExpr &)> evaluate);
 
+/// Turns the machine's calibration on, with figures that it borrows; false
+/// after an error at `where`, if there are none.
+bool calibrateHardware(SourceFiles &files, llvm::SMRange where,
+                       Machine &machine);
+
 } // namespace shardc
 
 #endif // SHARDC_LIB_FRONTEND_HARDWAREIMPORT_H

@@ -78,6 +78,7 @@ static std::optional<ProgramText> readProgram(SourceFiles &files,
   ProgramText text;
   text.sourceMgr = &files.getSourceMgr();
   text.allowPadding = overrides.allowPadding;
+  text.calibrated = overrides.calibrated;
   text.step = overrides.step;
   text.phase = overrides.phase;
   text.files = parseProgram(files);
@@ -257,7 +258,9 @@ void ProgramReader::readMachine() {
   program.machine = importHardware(files, *decl, [&](const ast::DimExpr &expr) {
     return dims.evaluate(expr);
   });
-  machineFailed = !program.machine;
+  machineFailed = !program.machine ||
+                  (text.calibrated &&
+                   !calibrateHardware(files, hardwareRange, *program.machine));
 }
 
 bool ProgramReader::readMesh() {

@@ -110,6 +110,7 @@ bool isName(uint32_t type) {
   case ShdParser::AUTO:
   case ShdParser::SAVE:
   case ShdParser::NETWORK:
+  case ShdParser::CALIBRATION:
   case ShdParser::TORUS:
   case ShdParser::SWITCH:
   case ShdParser::IN:
@@ -273,8 +274,8 @@ std::string describe(const SyntaxError &error, uint32_t previous,
   }
   if (takes(ShdParser::ID))
     drop({ShdParser::ID, ShdParser::ON, ShdParser::AUTO, ShdParser::SAVE,
-          ShdParser::NETWORK, ShdParser::TORUS, ShdParser::SWITCH,
-          ShdParser::IN, ShdParser::ORDER});
+          ShdParser::NETWORK, ShdParser::CALIBRATION, ShdParser::TORUS,
+          ShdParser::SWITCH, ShdParser::IN, ShdParser::ORDER});
   drop({ShdParser::INT, ShdParser::HEX, ShdParser::REAL});
   if (left.erase(ShdParser::TYPE))
     words.push_back("an element type");

@@ -23,6 +23,9 @@ using MaybeError = std::optional<MachineError>;
 /// physical axes.
 static constexpr size_t kMaxLevels = 64;
 
+/// Of a peak: what reaches less is a mistake.
+static constexpr double kLeastEfficiency = 1e-3;
+
 /// A misspelt name further away than this gets a list instead of a guess.
 static constexpr unsigned kMaxMisspelling = 4;
 
@@ -246,6 +249,108 @@ static constexpr FieldSpec<Network> kSwitchFields[] = {
        return readQuantity(field, Quantity::BytesPerSecond,
                            network.switchBandwidth);
      }},
+};
+
+//===----------------------------------------------------------------------===//
+// Calibrations
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The figures of a calibration, and the machine on which they were measured.
+template <typename T> struct Measured {
+  T &calibration;
+  std::string machine;
+
+  MaybeError set(MaybeFigure &figure, double value) {
+    figure = CalibratedFigure{value, machine};
+    return std::nullopt;
+  }
+};
+using MeasuredChip = Measured<Calibration>;
+using MeasuredNetwork = Measured<NetworkCalibration>;
+} // namespace
+
+/// A fraction of a peak: above 0, at most 1.
+static MaybeError readEfficiency(const HardwareField &field, double &value) {
+  if (!field.word.empty() || !field.list.empty() ||
+      field.quantity != Quantity::None)
+    return unexpected(field, "a plain number");
+  if (!(field.number >= kLeastEfficiency && field.number <= 1))
+    return MachineError{field.where,
+                        "field '" + field.name +
+                            "' expects a fraction of the peak, " +
+                            withUnit(kLeastEfficiency, "to 1, found ") +
+                            StringRef(withUnit(field.number, "")).rtrim().str(),
+                        ""};
+  value = field.number;
+  return std::nullopt;
+}
+
+template <typename T, MaybeFigure T::*Member>
+static MaybeError readEfficiencyOf(const HardwareField &field,
+                                   Measured<T> &subject) {
+  double value = 0;
+  if (MaybeError error = readEfficiency(field, value))
+    return error;
+  return subject.set(subject.calibration.*Member, value);
+}
+
+template <typename T, MaybeFigure T::*Member>
+static MaybeError readSecondsOf(const HardwareField &field,
+                                Measured<T> &subject) {
+  double value = 0;
+  if (MaybeError error = readQuantity(field, Quantity::Seconds, value))
+    return error;
+  return subject.set(subject.calibration.*Member, value);
+}
+
+/// Bytes at which `ramp` states a network's ramp.
+static constexpr double kRampBytes = 1e6;
+
+static MaybeError readRamp(const HardwareField &field,
+                           MeasuredNetwork &subject) {
+  double value = 0;
+  if (MaybeError error = readQuantity(field, Quantity::Seconds, value))
+    return error;
+  return subject.set(subject.calibration.ramp, value / std::sqrt(kRampBytes));
+}
+
+static MaybeError readReductionMin(const HardwareField &field,
+                                   MeasuredNetwork &subject) {
+  if (!field.word.empty() || !field.list.empty() ||
+      field.quantity != Quantity::None)
+    return unexpected(field, "a number of members");
+  if (!(field.number >= 2 && field.number <= INT32_MAX) ||
+      field.number != std::floor(field.number))
+    return MachineError{field.where,
+                        "field 'reduction.min' must have an integer of at "
+                        "least 2",
+                        ""};
+  return subject.set(subject.calibration.reductionMin, field.number);
+}
+
+static constexpr FieldSpec<MeasuredChip> kChipCalibrationFields[] = {
+    {"matmul", readEfficiencyOf<Calibration, &Calibration::matmul>},
+    {"hbm", readEfficiencyOf<Calibration, &Calibration::hbm>},
+    {"overhead", readSecondsOf<Calibration, &Calibration::overhead>},
+    {"like",
+     [](const HardwareField &field, MeasuredChip &subject) -> MaybeError {
+       if (field.word.empty() || !field.list.empty())
+         return unexpected(field, "the name of a machine of the catalogue");
+       subject.calibration.like = field.word;
+       return std::nullopt;
+     }},
+};
+
+static constexpr FieldSpec<MeasuredNetwork> kNetworkCalibrationFields[] = {
+    {"base", readSecondsOf<NetworkCalibration, &NetworkCalibration::base>},
+    {"latency",
+     readSecondsOf<NetworkCalibration, &NetworkCalibration::latency>},
+    {"bandwidth",
+     readEfficiencyOf<NetworkCalibration, &NetworkCalibration::bandwidth>},
+    {"ramp", readRamp},
+    // Only switches add.
+    {"reduction.min", readReductionMin},
 };
 
 static std::string guessNote(StringRef name, ArrayRef<StringRef> candidates,
@@ -476,12 +581,69 @@ static MaybeError checkNetworks(const HardwareDescription &description,
   return std::nullopt;
 }
 
-static MaybeError checkNetworksUnique(const HardwareDescription &description) {
+static MaybeError checkNetworksUnique(ArrayRef<HardwareNetwork> networks) {
   StringSet<> seen;
-  for (const HardwareNetwork &network : description.networks)
+  for (const HardwareNetwork &network : networks)
     if (!seen.insert(network.name).second)
       return MachineError{network.where,
                           "network '" + network.name + "' is given twice", ""};
+  return std::nullopt;
+}
+
+/// The figures of one network of a calibration.
+static MaybeError readNetworkCalibration(const HardwareNetwork &description,
+                                         Machine &machine) {
+  if (!description.kind.empty())
+    return MachineError{description.where,
+                        "network '" + description.name +
+                            "' of a calibration has a kind",
+                        "its kind stands where the machine describes it"};
+  Network *network = find_if(machine.networks, [&](const Network &each) {
+    return each.name == description.name;
+  });
+  if (network == machine.networks.end()) {
+    SmallVector<StringRef, 4> names;
+    for (const Network &each : machine.networks)
+      names.push_back(each.name);
+    return MachineError{description.where,
+                        "unknown network '" + description.name + "' of '" +
+                            machine.name + "'",
+                        guessNote(description.name, names, "its networks are")};
+  }
+  if (MaybeError error = checkUnique(description.fields))
+    return error;
+  ArrayRef<FieldSpec<MeasuredNetwork>> table = kNetworkCalibrationFields;
+  if (network->kind == Network::Kind::Torus)
+    table = table.drop_back();
+  MeasuredNetwork subject{network->calibration, machine.name};
+  for (const HardwareField &field : description.fields)
+    if (MaybeError error =
+            readByTable(field, table, subject,
+                        "a calibration of network '" + network->name + "'"))
+      return error;
+  return std::nullopt;
+}
+
+static MaybeError applyCalibration(const HardwareDescription &description,
+                                   Machine &machine) {
+  if (description.calibrations.empty())
+    return std::nullopt;
+  if (description.calibrations.size() > 1)
+    return MachineError{description.calibrations[1].where,
+                        "'calibration' is given twice", ""};
+  const HardwareCalibration &calibration = description.calibrations.front();
+  if (MaybeError error = checkUnique(calibration.fields))
+    return error;
+  MeasuredChip subject{machine.calibration, machine.name};
+  for (const HardwareField &field : calibration.fields)
+    if (MaybeError error = readByTable<MeasuredChip>(
+            field, kChipCalibrationFields, subject, "a calibration"))
+      return error;
+  if (MaybeError error = checkNetworksUnique(calibration.networks))
+    return error;
+  for (const HardwareNetwork &network : calibration.networks)
+    if (MaybeError error = readNetworkCalibration(network, machine))
+      return error;
   return std::nullopt;
 }
 
@@ -494,12 +656,14 @@ static MaybeError applyDescription(const HardwareDescription &description,
       return error;
   if (MaybeError error = checkMachine(description, machine))
     return error;
-  if (MaybeError error = checkNetworksUnique(description))
+  if (MaybeError error = checkNetworksUnique(description.networks))
     return error;
   for (const HardwareNetwork &network : description.networks)
     if (MaybeError error = applyNetwork(network, base, machine))
       return error;
   if (MaybeError error = checkNetworks(description, machine))
+    return error;
+  if (MaybeError error = applyCalibration(description, machine))
     return error;
   return checkMaxShape(description, machine);
 }

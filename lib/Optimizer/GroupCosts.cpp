@@ -109,6 +109,7 @@ PartWork shardc::inChunks(PartWork part, Operation *leader,
   int64_t chunks = separateChunks(rest);
   if (chunks == kNoChunks)
     return part;
+  part.kernels = double(chunks);
   SmallVector<std::string, 4> cut = chunkedIndices(rest);
   auto isCut = [&](auto names) {
     return llvm::any_of(names, [&](const auto &name) {
@@ -129,6 +130,12 @@ PartWork shardc::inChunks(PartWork part, Operation *leader,
     if (isOperand ? isWhole : !isCut(indexNames(read.value)))
       read.bytes *= double(chunks);
   }
+  return part;
+}
+
+PartWork shardc::inOwnChunks(PartWork part, ArrayRef<Operation *> rest) {
+  if (int64_t chunks = separateChunks(rest); chunks != kNoChunks)
+    part.kernels = double(chunks);
   return part;
 }
 
@@ -161,5 +168,6 @@ GroupCost shardc::costParts(const Machine &machine, const PartWork &first,
   }
   addWork(machine, vector, cost);
   addTraffic(machine, bytes, cost);
+  calibrate(machine, first.kernels, cost);
   return cost;
 }

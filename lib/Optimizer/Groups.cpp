@@ -107,12 +107,16 @@ void NetworkBuilder::costGroup(unsigned group) {
   // In chunks they are kernels of their own, but one value stays small.
   ArrayRef<Operation *> restOps = network.graph.chunks[rest].ops;
   int64_t chunks = separateChunks(restOps);
-  std::vector<Picoseconds> leaderInChunks;
-  for (const PartWork &part : leaders)
-    if (chunks != kNoChunks)
-      leaderInChunks.push_back(timeOf(
-          inChunks(part, network.graph.chunks[leader].ops.front(), restOps),
-          nullptr, {unsigned(leader)}));
+  std::vector<Picoseconds> leaderInChunks, restInChunks;
+  if (chunks != kNoChunks) {
+    Operation *leaderOp = network.graph.chunks[leader].ops.front();
+    for (const PartWork &part : leaders)
+      leaderInChunks.push_back(timeOf(inChunks(part, leaderOp, restOps),
+                                      nullptr, {unsigned(leader)}));
+    for (const PartWork &part : rests)
+      restInChunks.push_back(
+          timeOf(inOwnChunks(part, restOps), nullptr, {unsigned(rest)}));
+  }
   unsigned index = network.graph.valueIndex.lookup(
       groupValue(network.graph.chunks[leader].ops.front()));
   const GraphValue &value = network.graph.values[index];
@@ -161,7 +165,7 @@ void NetworkBuilder::costGroup(unsigned group) {
       bool together = fused && !isForbidden;
       Picoseconds time = !together ? apart
                          : chunks != kNoChunks
-                             ? saturatingAdd(leaderInChunks[a], restAlone[b])
+                             ? saturatingAdd(leaderInChunks[a], restInChunks[b])
                              : timeOf(leaders[a], &rests[b],
                                       {unsigned(leader), unsigned(rest)});
       EntryCosts costs = scale.kernel(time, value.count);

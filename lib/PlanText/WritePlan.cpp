@@ -39,6 +39,7 @@ static ReadPlan readPlan(StringRef text, MLIRContext *context,
   // The text says everything else.
   Overrides alone;
   alone.allowPadding = overrides.allowPadding;
+  alone.calibrated = overrides.calibrated;
   // The text leaves open what the compiler chose of a training step.
   alone.step = overrides.step;
   PlanOptions asWritten;

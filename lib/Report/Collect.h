@@ -54,6 +54,11 @@ void fillStages(shd::ProgramOp program, const StagePlan &stages,
 void fillStagePlan(shd::ProgramOp program, const StagePlan &stages,
                    std::optional<double> idealSeconds, Report &report);
 
+/// Fills `report.calibration`, but for the times at peak rates.
+void fillCalibration(const CollectiveModel &model, Report &report);
+/// Those times, of a report that has a calibration.
+void fillRooflineTimes(Compilation &compilation, Report &report);
+
 } // namespace shardc
 
 #endif // SHARDC_LIB_REPORT_COLLECT_H

@@ -120,6 +120,28 @@ Json time(const Report::Time &time) {
           {"exposed_s", number(time.exposed)}};
 }
 
+/// Of a calibrated machine.
+Json calibration(const Report::Calibration &calibration) {
+  auto figureJson = [](const Report::Calibration::Figure &figure) -> Json {
+    return {{"name", figure.name},
+            {"value", number(figure.value)},
+            {"provenance", stringify(figure.provenance).str()},
+            {"machine",
+             figure.machine.empty() ? Json(nullptr) : Json(figure.machine)}};
+  };
+  Json figures = Json::array();
+  for (const Report::Calibration::Figure &figure : calibration.figures)
+    figures.push_back(figureJson(figure));
+  const Report::Calibration::Figure *worst = calibration.worst();
+  Json object;
+  object["roofline"] = {{"lower_s", number(calibration.roofline.lower)},
+                        {"scheduled_s", number(calibration.roofline.scheduled)},
+                        {"upper_s", number(calibration.roofline.upper)}};
+  object["worst"] = worst ? figureJson(*worst) : Json(nullptr);
+  object["figures"] = std::move(figures);
+  return object;
+}
+
 /// Sums to the time of the step as scheduled.
 Json phases(const Report &report) {
   const Report::Training &training = *report.training;
@@ -410,6 +432,11 @@ void addCompute(Json &object, const ReportItem &item,
   object["vector_flops"] = number(cost.vectorFlops);
   object["critical_intensity"] = number(compute.criticalIntensity());
   object["imbalance"] = number(compute.imbalance());
+  if (cost.calibrated)
+    object["calibrated"] = {
+        {"compute_s", number(cost.calibrated->computeSeconds)},
+        {"hbm_s", number(cost.calibrated->hbmSeconds)},
+        {"overhead_s", number(cost.calibrated->overheadSeconds)}};
 }
 
 void addCollective(Json &object, const ReportItem &item,
@@ -432,6 +459,11 @@ void addCollective(Json &object, const ReportItem &item,
       moved.matmul.empty() ? Json(nullptr) : Json(moved.matmul);
   object["network"] =
       moved.network.empty() ? Json(nullptr) : Json(moved.network);
+  if (cost.calibrated)
+    object["calibrated"] = {
+        {"fixed_s", number(cost.calibrated->fixedSeconds)},
+        {"bandwidth_s", number(cost.calibrated->bandwidthSeconds)},
+        {"ramp_s", number(cost.calibrated->rampSeconds)}};
 }
 
 /// In use while an operation runs: all bytes, and those of each kind.
@@ -492,6 +524,8 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   object["time"] = time(report.time);
   if (report.training)
     object["time"]["phases_s"] = phases(report);
+  if (report.calibration)
+    object["calibration"] = calibration(*report.calibration);
   object["flops"] = flops(report.flops);
   object["price"] = {
       {"usd", number(report.price.usd)},

@@ -709,6 +709,7 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
     fillMeasured(program, work, model, *options.measuredStep, report);
   fillWords(program, model.mesh(), options.stages, report);
   fillShortfall(program, report);
+  fillCalibration(model, report);
   return report;
 }
 
@@ -723,8 +724,12 @@ std::optional<Report> shardc::buildReport(Compilation &compilation,
     if (!options.stages)
       return std::nullopt;
   }
-  return buildReport(compilation.program(), compilation.planning()->model,
-                     *scheduled, options);
+  Report report =
+      buildReport(compilation.program(), compilation.planning()->model,
+                  *scheduled, options);
+  if (report.calibration)
+    fillRooflineTimes(compilation, report);
+  return report;
 }
 
 std::string shardc::leastLimitText(const Report &report) {

@@ -3,6 +3,7 @@
 #include "shardc/Report/Suspects.h"
 #include "Collect.h"
 #include "Names.h"
+#include "shardc/Dialect/Shd/IR/CalibratedPrices.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Names.h"
@@ -307,7 +308,8 @@ Picoseconds SuspectFinder::scheduledWith(ArrayRef<Operation *> moves,
     op->setAttr("cost", CollectiveCostAttr::get(
                             op->getContext(), now.bytes, now.wireBytes,
                             now.bandwidthSeconds, now.latencySeconds,
-                            price.getNetworks(), price.getBoundBy()));
+                            price.getNetworks(), price.getBoundBy(),
+                            calibratedAttr(op->getContext(), now)));
   }
   ScheduledProgram scheduled =
       scheduleProgram(program, context.model, report.memory.limit);

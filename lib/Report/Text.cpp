@@ -56,6 +56,7 @@ private:
   std::string fasterText() const;
   std::string planText() const;
   std::string stepText() const;
+  std::string calibrationText() const;
   std::string imbalanceText() const;
   std::string examplesText() const;
   std::string tokensText() const;
@@ -230,6 +231,28 @@ std::string TextPrinter::stepText() const {
     text += "; " + formatTime(time.lower) + " with perfect overlap, " +
             formatTime(time.upper) + " with none";
   return text;
+}
+
+/// Times at peak rates, and the figure that is least certain.
+std::string TextPrinter::calibrationText() const {
+  const Report::Calibration &calibration = *report.calibration;
+  std::string text = "the step takes " +
+                     formatTime(calibration.roofline.scheduled) +
+                     " at peak rates";
+  const Report::Calibration::Figure *worst = calibration.worst();
+  if (!worst)
+    return text;
+  using Provenance = Report::Calibration::Provenance;
+  switch (worst->provenance) {
+  case Provenance::Measured:
+    return text + "; all figures were measured on " + worst->machine;
+  case Provenance::Borrowed:
+    return text + "; '" + worst->name + "' is borrowed from " + worst->machine;
+  case Provenance::Missing:
+    return text + "; nobody measured '" + worst->name +
+           "', so its roofline counts";
+  }
+  llvm_unreachable("a provenance");
 }
 
 /// `the busiest device executes 3.3 % more FLOPs than the mean, in 'o' 87.5 %
@@ -464,6 +487,8 @@ void TextPrinter::printHead() {
   if (report.given)
     fact("", givenText());
   fact("step", stepText());
+  if (report.calibration)
+    wrappedFact("calibrated", calibrationText());
   if (report.flops.mfu && report.flops.model > 0)
     fact("MFU", utilizationText());
   if (report.flops.imbalance() > kLeastImbalance)
@@ -755,8 +780,10 @@ void TextPrinter::printItems() {
   os << '\n';
   os.indent(2);
   paint(os,
-        "not counted: the launch of kernels, the host's work at each step, "
-        "reading inputs, writing checkpoints",
+        std::string("not counted: ") +
+            (report.calibration ? "" : "the launch of kernels, ") +
+            "the host's work at each step, reading inputs, writing "
+            "checkpoints",
         Style::Dim, colour);
   os << '\n';
 }

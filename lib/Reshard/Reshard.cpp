@@ -170,11 +170,7 @@ CollectiveCost Pricer::cost(const Edge &edge, double fromBytes,
   double bytes = groupBytes(edge, fromBytes, toBytes);
   if (edge.kind != CollectiveKind::CollectivePermute)
     return model.cost(edge.kind, axisList(edge.axes), bytes);
-  CollectiveCost cost = unitPermuteCost(edge);
-  cost.bytes *= bytes;
-  cost.wireBytes *= bytes;
-  cost.bandwidthSeconds *= bytes;
-  return cost;
+  return unitPermuteCost(edge).timesBytes(bytes);
 }
 
 Price Pricer::price(const Edge &edge, double fromBytes, double toBytes) {

@@ -1,6 +1,7 @@
 //===- Prices.cpp - Prices that an explicit program carries ---------------===//
 
 #include "shardc/Schedule/Prices.h"
+#include "shardc/Dialect/Shd/IR/CalibratedPrices.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -14,6 +15,7 @@ GroupCost shardc::groupPrice(GroupCostAttr price) {
   cost.matrixSeconds = price.getMatrixS();
   cost.vectorSeconds = price.getVectorS();
   cost.hbmSeconds = price.getHbmS();
+  cost.calibrated = calibratedGroup(price.getCalibratedS());
   return cost;
 }
 
@@ -27,6 +29,7 @@ CollectiveCost shardc::collectivePrice(Operation *collective,
   cost.wireBytes = price.getWireBytes();
   cost.bandwidthSeconds = price.getBandwidthS();
   cost.latencySeconds = price.getLatencyS();
+  cost.calibrated = calibratedCollective(price.getCalibratedS());
   auto indicesOf = [&](ArrayRef<StringAttr> names) {
     SmallVector<unsigned, 4> indices;
     for (StringAttr name : names)

@@ -29,6 +29,7 @@ cl::opt<unsigned> trained{"trained",
 cl::opt<unsigned> experts{
     "experts", cl::desc("Percentage of programs that end with experts"),
     cl::init(12)};
+cl::opt<bool> calibrated{"calibrated", cl::desc("Plan by calibrated times")};
 cl::opt<bool> printOnly{"print", cl::desc("Print the programs, check nothing")};
 cl::opt<bool> features{"features", cl::desc("Count what the programs use")};
 cl::list<std::string> only{"check", cl::desc("Only this check"),
@@ -54,6 +55,7 @@ bool checkProgram(const RandomProgram &program, uint64_t number,
   PrettyStackTraceFormat crash("%s", command.c_str());
   Overrides overrides;
   overrides.allowPadding = program.allowPadding;
+  overrides.calibrated = calibrated;
   std::string plan, failed, message;
   Outcome outcome =
       onPlans(program.text, overrides, number, [&](PlannedProgram &planned) {
@@ -106,8 +108,8 @@ bool checkSeeds(Summary &summary) {
       continue;
     }
     std::string command =
-        formatv("random-programs --seed {0} --trained {1} --experts {2}",
-                number, trained, experts);
+        formatv("random-programs --seed {0} --trained {1} --experts {2}{3}",
+                number, trained, experts, calibrated ? " --calibrated" : "");
     holds &= checkProgram(program, number, command, summary);
   }
   return holds;

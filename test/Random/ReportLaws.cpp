@@ -77,18 +77,33 @@ void Laws::checkTotals() {
       (item.bound() == "compute" ? computeBound : hbmBound) += total;
       bytes += part->cost.hbmBytes * runs;
       flops += part->cost.matrixFlops * runs;
-      expectNear("seconds of " + item.name, item.seconds,
-                 std::max({part->cost.matrixSeconds, part->cost.vectorSeconds,
-                           part->cost.hbmSeconds}),
-                 0);
+      double roofline =
+          std::max({part->cost.matrixSeconds, part->cost.vectorSeconds,
+                    part->cost.hbmSeconds});
+      if (const auto &reached = part->cost.calibrated) {
+        expectNear("seconds of " + item.name, item.seconds,
+                   std::max(reached->computeSeconds, reached->hbmSeconds) +
+                       reached->overheadSeconds,
+                   0);
+        // No figure is more than a peak.
+        expectAtMost("roofline of " + item.name, roofline, item.seconds);
+      } else {
+        expectNear("seconds of " + item.name, item.seconds, roofline, 0);
+      }
       continue;
     }
     const ReportCollective &collective = *item.collective();
     moved += total;
-    expectNear("seconds of " + item.name, item.seconds,
-               std::max(collective.cost.bandwidthSeconds,
-                        collective.cost.latencySeconds),
-               0);
+    if (const auto &reached = collective.cost.calibrated)
+      expectNear("seconds of " + item.name, item.seconds,
+                 reached->fixedSeconds + reached->bandwidthSeconds +
+                     reached->rampSeconds,
+                 0);
+    else
+      expectNear("seconds of " + item.name, item.seconds,
+                 std::max(collective.cost.bandwidthSeconds,
+                          collective.cost.latencySeconds),
+                 0);
     std::string axes = llvm::join(collective.axes, ",");
     entry(network, axes) += total;
     entry(sent, axes) += collective.cost.wireBytes * runs;

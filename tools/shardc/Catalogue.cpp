@@ -185,7 +185,12 @@ private:
   void addPeaks();
   void addMemory();
   void addNetwork(const Network &network);
+  void addCalibration();
+  void addCalibration(const Network &network);
   void addIntensities();
+  /// A figure of the calibration, in the unit of its field, if there is one.
+  void addMeasured(const std::string &network, StringRef field,
+                   const MaybeFigure &figure, double perUnit, StringRef unit);
   void add(StringRef field, std::string figure) {
     table.push_back(
         {field.str(), std::move(figure), notes.source(field).str()});
@@ -230,6 +235,44 @@ void MachineRows::addNetwork(const Network &network) {
     addField("reduction", "true");
   if (network.switchBandwidth > 0)
     addField("switch.bandwidth", withUnit(network.switchBandwidth, "B/s"));
+}
+
+void MachineRows::addMeasured(const std::string &network, StringRef field,
+                              const MaybeFigure &figure, double perUnit,
+                              StringRef unit) {
+  if (!figure)
+    return;
+  std::string name = network + field.str();
+  table.push_back({"  " + name,
+                   fmt::format("{:g}{}", figure->value * perUnit, unit.str()),
+                   notes.source("calibration." + name).str()});
+}
+
+void MachineRows::addCalibration(const Network &network) {
+  const NetworkCalibration &measured = network.calibration;
+  std::string name = network.name + ".";
+  addMeasured(name, "base", measured.base, 1e6, " us");
+  addMeasured(name, "latency", measured.latency, 1e6, " us");
+  addMeasured(name, "bandwidth", measured.bandwidth, 1, "");
+  // Of 1 MB, whose root is 1000 bytes.
+  addMeasured(name, "ramp", measured.ramp, 1e9, " us");
+  addMeasured(name, "reduction.min", measured.reductionMin, 1, "");
+}
+
+void MachineRows::addCalibration() {
+  const Calibration &measured = machine.calibration;
+  table.push_back({"calibration", "with --calibrated", ""});
+  size_t before = table.size();
+  addMeasured("", "matmul", measured.matmul, 1, "");
+  addMeasured("", "hbm", measured.hbm, 1, "");
+  addMeasured("", "overhead", measured.overhead, 1e6, " us");
+  if (!measured.like.empty())
+    table.push_back(
+        {"  like", measured.like, notes.source("calibration.like").str()});
+  for (const Network &network : machine.networks)
+    addCalibration(network);
+  if (table.size() == before)
+    table.pop_back();
 }
 
 void MachineRows::addIntensity(
@@ -278,6 +321,7 @@ std::vector<Row> MachineRows::rows() {
   add("shape.max", shapeOf(machine.maxShape));
   for (const Network &network : machine.networks)
     addNetwork(network);
+  addCalibration();
   addIntensities();
   return std::move(table);
 }

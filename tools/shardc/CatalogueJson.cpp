@@ -20,6 +20,29 @@ static Json orNull(std::optional<double> value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+static Json orNull(const MaybeFigure &figure) {
+  return figure ? Json(figure->value) : Json(nullptr);
+}
+
+static Json calibrationJson(const NetworkCalibration &measured) {
+  Json json;
+  json["base_s"] = orNull(measured.base);
+  json["latency_s"] = orNull(measured.latency);
+  json["bandwidth"] = orNull(measured.bandwidth);
+  json["ramp_s_per_sqrt_byte"] = orNull(measured.ramp);
+  json["reduction_min"] = orNull(measured.reductionMin);
+  return json;
+}
+
+static Json calibrationJson(const Calibration &measured) {
+  Json json;
+  json["matmul"] = orNull(measured.matmul);
+  json["hbm"] = orNull(measured.hbm);
+  json["overhead_s"] = orNull(measured.overhead);
+  json["like"] = measured.like.empty() ? Json(nullptr) : Json(measured.like);
+  return json;
+}
+
 static Json networkJson(const Network &network) {
   bool isTorus = network.kind == Network::Kind::Torus;
   Json json;
@@ -36,6 +59,7 @@ static Json networkJson(const Network &network) {
   json["switch_bandwidth"] = network.switchBandwidth > 0
                                  ? Json(network.switchBandwidth)
                                  : Json(nullptr);
+  json["calibration"] = calibrationJson(network.calibration);
   return json;
 }
 
@@ -84,6 +108,7 @@ static Json machineJson(const Machine &machine, const CatalogueNotes &notes) {
   json["host_bandwidth"] = orNull(machine.hostBandwidth);
   json["usd_per_hour"] = orNull(machine.usdPerHour);
   json["collective_matmul"] = machine.collectiveMatmul;
+  json["calibration"] = calibrationJson(machine.calibration);
   json["networks"] = std::move(networks);
   json["critical_intensity"] = intensitiesJson(machine);
   json["sources"] = notes.sources;

@@ -216,6 +216,11 @@ struct Options {
       "allow-padding",
       cl::desc("Allow axes that do not divide the extents they split"),
       cl::cat(planCategory)};
+  cl::opt<bool> calibrated{
+      "calibrated",
+      cl::desc("Plan by the times that the machine reaches in practice, as its "
+               "calibration says"),
+      cl::cat(planCategory)};
   cl::opt<std::string> memoryLimit{
       "memory-limit",
       cl::desc("Memory of a device that the plan may use, such as 12GB "
@@ -342,6 +347,7 @@ struct Options {
       result.mesh = mesh;
     result.dims.assign(dims.begin(), dims.end());
     result.allowPadding = allowPadding;
+    result.calibrated = calibrated;
     if (phase.getNumOccurrences())
       result.phase = phase;
     return result;
@@ -431,7 +437,7 @@ struct Options {
   }
   bool overridesDeclarations() const {
     return hardware.getNumOccurrences() || mesh.getNumOccurrences() ||
-           dims.getNumOccurrences() || allowPadding;
+           dims.getNumOccurrences() || allowPadding || calibrated;
   }
 };
 
@@ -631,6 +637,7 @@ std::optional<PlanFile> Driver::readPlanFile() {
   DiagnosticPrinter printer(source.manager, &source.context);
   Overrides overrides;
   overrides.allowPadding = options.allowPadding;
+  overrides.calibrated = options.calibrated;
   std::optional<Compilation> plan =
       Compilation::import(source.manager, &source.context, overrides);
   if (!plan)
@@ -1263,8 +1270,8 @@ static ExitStatus checkCommandLine(const Options &options) {
         Twine(options.emit == Emit::Ast ? "--emit-ast" : "--emit-plan") +
         " expects a .shd file, found '" + options.input + "'");
   if (options.readsModule() && options.overridesDeclarations())
-    return commandLineError("--hardware, --mesh, --dim and --allow-padding "
-                            "expect a .shd file, found '" +
+    return commandLineError("--hardware, --mesh, --dim, --calibrated and "
+                            "--allow-padding expect a .shd file, found '" +
                             options.input + "'");
   return Success;
 }

@@ -11,6 +11,7 @@
 
 #include "shardc/Machine/Machine.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include <limits>
 
 namespace shardc {
 
@@ -37,6 +38,20 @@ Picoseconds toPicoseconds(double seconds);
 using PhysicalSet = uint64_t;
 inline PhysicalSet physicalBit(unsigned axis) { return PhysicalSet(1) << axis; }
 
+/// Terms of a calibrated time, which add up
+/// (docs/CostModel.md#9-calibrated-times).
+struct CalibratedCollective {
+  /// The network's base and its latency.
+  double fixedSeconds = 0;
+  double bandwidthSeconds = 0;
+  /// In proportion to the square root of the bytes.
+  double rampSeconds = 0;
+
+  double seconds() const {
+    return fixedSeconds + bandwidthSeconds + rampSeconds;
+  }
+};
+
 struct CollectiveCost {
   /// V of docs/CostModel.md#4-collectives.
   double bytes = 0;
@@ -50,8 +65,21 @@ struct CollectiveCost {
   /// share of the latency: one level, or axes of a torus that work together.
   PhysicalSet slowest = 0, longest = 0;
 
-  double seconds() const { return std::max(bandwidthSeconds, latencySeconds); }
-  bool latencyBound() const { return latencySeconds > bandwidthSeconds; }
+  /// On a calibrated machine.
+  std::optional<CalibratedCollective> calibrated = std::nullopt;
+
+  double rooflineSeconds() const {
+    return std::max(bandwidthSeconds, latencySeconds);
+  }
+  double seconds() const {
+    return calibrated ? calibrated->seconds() : rooflineSeconds();
+  }
+  bool latencyBound() const {
+    return calibrated ? 2 * calibrated->fixedSeconds > calibrated->seconds()
+                      : latencySeconds > bandwidthSeconds;
+  }
+  /// The same collective on `factor` times the bytes.
+  CollectiveCost timesBytes(double factor) const;
   /// The network that sets the time.
   PhysicalSet boundBy() const { return latencyBound() ? longest : slowest; }
 };
@@ -114,6 +142,11 @@ private:
     double latency = 0;
     bool inNetworkReduction = false;
     llvm::SmallVector<bool, 3> wraps;
+    /// What it reaches, on a calibrated machine: `reached` times the rate, with
+    /// a base, a latency of each step, a ramp, and from `reductionMin` members
+    /// on reduction in the network.
+    double base = 0, stepLatency = 0, reached = 1, ramp = 0;
+    double reductionMin = std::numeric_limits<double>::infinity();
   };
 
   /// Cost of a group's collectives: per byte of V, and the latency floor.
@@ -136,6 +169,21 @@ private:
     double latency = 0;
     Term longest;
     llvm::SmallVector<unsigned, 4> occupies;
+    /// On a calibrated machine: seconds per byte, of any collective (the
+    /// largest base, and latencies), and per square root of a byte.
+    double reachedGather = 0, reachedAllReduce = 0, reachedAllToAll = 0;
+    double base = 0, steps = 0, ramp = 0;
+
+    void takeLeast(const GroupTerms &other);
+  };
+
+  /// What one level adds to the terms of a group.
+  struct LevelTerms {
+    double gather = 0, allReduce = 0, allToAll = 0;
+    /// All-reduces where the level adds in the network once calibrated.
+    double reachedAllReduce = 0;
+    /// Hops or doublings, each of which takes a latency.
+    double steps = 0;
   };
 
   /// The part of one physical axis that a group takes, all its parts together.
@@ -150,6 +198,8 @@ private:
   };
 
   Level makeLevel(unsigned network, double rate) const;
+  static void addReached(const Level &level, const LevelTerms &own,
+                         GroupTerms &terms);
   AxisUnion axisUnion(AxisSet axes, unsigned physicalAxis) const;
   void addTorus(const Level &level, AxisSet axes, int64_t below,
                 GroupTerms &terms) const;

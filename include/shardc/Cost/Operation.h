@@ -31,6 +31,18 @@ struct OpWork {
 
 enum class OpBound : uint8_t { Compute, Hbm };
 
+/// Terms of a calibrated time (docs/CostModel.md#9-calibrated-times).
+struct CalibratedGroup {
+  double computeSeconds = 0;
+  double hbmSeconds = 0;
+  /// Of its kernels, beside their work.
+  double overheadSeconds = 0;
+
+  double seconds() const {
+    return std::max(computeSeconds, hbmSeconds) + overheadSeconds;
+  }
+};
+
 /// Cost of one group (or of the part of it on one side of a collective).
 struct GroupCost {
   double matrixFlops = 0;
@@ -39,13 +51,21 @@ struct GroupCost {
   double matrixSeconds = 0;
   double vectorSeconds = 0;
   double hbmSeconds = 0;
+  /// On a calibrated machine.
+  std::optional<CalibratedGroup> calibrated = std::nullopt;
 
   double computeSeconds() const {
     return std::max(matrixSeconds, vectorSeconds);
   }
-  double seconds() const { return std::max(computeSeconds(), hbmSeconds); }
+  double seconds() const {
+    return calibrated ? calibrated->seconds()
+                      : std::max(computeSeconds(), hbmSeconds);
+  }
   OpBound bound() const {
-    return computeSeconds() > hbmSeconds ? OpBound::Compute : OpBound::Hbm;
+    bool isCompute = calibrated
+                         ? calibrated->computeSeconds > calibrated->hbmSeconds
+                         : computeSeconds() > hbmSeconds;
+    return isCompute ? OpBound::Compute : OpBound::Hbm;
   }
 };
 
@@ -54,6 +74,10 @@ struct GroupCost {
 void addWork(const Machine &machine, const OpWork &op, GroupCost &group);
 /// Adds HBM traffic to `group`.
 void addTraffic(const Machine &machine, double bytes, GroupCost &group);
+
+/// Calibrates a group with all its work and traffic, which runs in so many
+/// kernels, if the machine is calibrated.
+void calibrate(const Machine &machine, double kernels, GroupCost &group);
 
 /// The field (`flops.int8`) that the machine lacks for matrix work in a compute
 /// type, if it does.

@@ -210,6 +210,12 @@ struct NetworkDecl {
   std::vector<HardwareFieldDecl> fields;
 };
 
+struct CalibrationDecl {
+  llvm::SMRange range;
+  std::vector<HardwareFieldDecl> fields;
+  std::vector<NetworkDecl> networks;
+};
+
 struct HardwareDecl : Item {
   HardwareDecl() : Item(Kind::Hardware) {}
   Name name;
@@ -218,6 +224,7 @@ struct HardwareDecl : Item {
   bool hasBody = false;
   std::vector<HardwareFieldDecl> fields;
   std::vector<NetworkDecl> networks;
+  std::vector<CalibrationDecl> calibrations;
   static bool classof(const Item *i) { return i->kind == Kind::Hardware; }
 };
 

@@ -37,6 +37,8 @@ struct Overrides {
   std::vector<std::string> dims;       // "B=64"
   /// Axes need not divide the extents that they split (`--allow-padding`).
   bool allowPadding = false;
+  /// Times are the machine's calibrated ones (`--calibrated`).
+  bool calibrated = false;
   /// Outer choices that were made for a training step.
   std::optional<StepForm> step = {};
   /// The phase that a program with a `serve` block is planned as (`--phase`).

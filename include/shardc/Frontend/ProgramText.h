@@ -26,6 +26,7 @@ struct ProgramText {
   std::unique_ptr<ast::MeshDecl> mesh;
   std::vector<ast::DimDef> dims;
   bool allowPadding = false;
+  bool calibrated = false;
   std::optional<StepForm> step;
   std::optional<shd::ServingPhase> phase;
 

@@ -10,6 +10,7 @@
 #ifndef SHARDC_MACHINE_MACHINE_H
 #define SHARDC_MACHINE_MACHINE_H
 
+#include "shardc/Machine/Calibration.h"
 #include "shardc/Sharding/Sharding.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
@@ -45,12 +46,21 @@ struct HardwareNetwork {
   unsigned where = 0;
 };
 
+/// A `calibration` block: its own fields, and fields of networks.
+struct HardwareCalibration {
+  std::vector<HardwareField> fields;
+  std::vector<HardwareNetwork> networks;
+  unsigned where = 0;
+};
+
 /// A hardware declaration, as parsed.
 struct HardwareDescription {
   std::string name;
   std::vector<HardwareField> fields;
   std::vector<HardwareNetwork> networks; // fastest first
   unsigned where = 0;
+  /// One at most; more are an error.
+  std::vector<HardwareCalibration> calibrations = {};
 };
 
 struct Network {
@@ -76,6 +86,7 @@ struct Network {
   int64_t wrapParameter = 0;
   /// The network sums in flight (SHARP).
   bool inNetworkReduction = false;
+  NetworkCalibration calibration;
 };
 
 /// Numeric formats in which machines state peaks; keys of `Machine::flops` are
@@ -98,6 +109,9 @@ struct Machine {
   bool collectiveMatmul = false;
   /// Fastest first.
   llvm::SmallVector<Network, 3> networks;
+  Calibration calibration;
+  /// Times are what the calibration says, not rooflines (`--calibrated`).
+  bool isCalibrated = false;
 
   int64_t numChips() const;
   /// Peak of a compute type (docs/CostModel.md#2-one-operation-on-one-device):
@@ -135,6 +149,11 @@ std::string shapeToString(llvm::StringRef name, llvm::ArrayRef<int64_t> shape);
 /// as the slowest.
 MachineOr<Machine> buildMachine(const HardwareDescription &description,
                                 const Machine *base);
+
+/// Turns the machine's calibration on, with the figures that it lacks from
+/// `relative` (may be null): those of the chip, and of networks those of the
+/// one in the same place. False if that leaves no figure at all.
+bool calibrate(Machine &machine, const Machine *relative);
 
 /// Gives the machine a shape (docs/Language.md#3-machine-and-mesh): empty is
 /// one chip; checks the number of extents, positivity, and the catalogue's

@@ -33,6 +33,8 @@ struct PartWork {
   };
   double matrixFlops = 0, vectorFlops = 0;
   double matrixSeconds = 0;
+  /// Kernels that it runs in: one, or one for each chunk.
+  double kernels = 1;
   /// Values from outside, each once; values made, if they may be needed in HBM.
   llvm::SmallVector<Access, 4> reads, writes;
 };
@@ -49,7 +51,10 @@ void addOperation(const PlanningContext &context, mlir::Operation *op,
 PartWork inChunks(PartWork part, mlir::Operation *leader,
                   llvm::ArrayRef<mlir::Operation *> rest);
 
-/// Roofline of one or two parts that run as one kernel: what the first makes
+/// The work of a row operation that runs in the chunks that it says.
+PartWork inOwnChunks(PartWork part, llvm::ArrayRef<mlir::Operation *> rest);
+
+/// Time of one or two parts that run as one kernel: what the first makes
 /// and the second reads stays on the chip; `needed` says which values must be
 /// written to HBM.
 GroupCost costParts(const Machine &machine, const PartWork &first,

@@ -119,6 +119,8 @@ public:
   /// The scheduled program in pipeline stages; null if it has none, or after an
   /// error.
   const StagePlan *stages();
+  /// The memory that the schedule may take; nothing: what the machine has.
+  std::optional<int64_t> limitOfStage() const;
   /// The machine, mesh and reshard planner of the explicit plan; null before it
   /// is scheduled.
   PlanningContext *planning() { return context.get(); }
@@ -131,7 +133,6 @@ public:
 private:
   llvm::LogicalResult search();
   llvm::LogicalResult searchStages();
-  std::optional<int64_t> limitOfStage() const;
   llvm::LogicalResult
   run(llvm::function_ref<void(mlir::OpPassManager &)> buildPipeline);
   llvm::LogicalResult

@@ -355,6 +355,28 @@ struct Report {
     std::string bound;
   } time;
 
+  /// What the times rest on, on a calibrated machine.
+  struct Calibration {
+    /// The worst last.
+    enum class Provenance { Measured, Borrowed, Missing };
+    /// A figure that the plan uses, as the hardware file calls it (`matmul`,
+    /// `nvlink.base`); without a value where nothing was measured, and the
+    /// roofline's counts.
+    struct Figure {
+      std::string name;
+      std::optional<double> value;
+      /// On which it was measured.
+      std::string machine;
+      Provenance provenance = Provenance::Missing;
+    };
+    std::vector<Figure> figures;
+    /// The first figure of the worst provenance; null if none is used.
+    const Figure *worst() const;
+    /// The same plan at peak rates.
+    Time roofline;
+  };
+  std::optional<Calibration> calibration;
+
   /// How collectives overlap with operations.
   struct Overlap {
     /// Overlap given up for lack of memory: the index of a repeat, or -1 for
@@ -525,6 +547,9 @@ struct Report {
   /// Parts and collectives in program order.
   std::vector<ReportItem> items;
 };
+
+/// `measured`, `borrowed`, `missing`.
+llvm::StringRef stringify(Report::Calibration::Provenance provenance);
 
 /// `weight`, `communication buffer`, ...
 llvm::StringRef stringify(MemoryKind kind);

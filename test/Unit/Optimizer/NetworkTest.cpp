@@ -280,7 +280,9 @@ TEST(RandomProgramNetwork, SumsToTheExplicitProgram) {
   for (uint64_t seed = 0; seed < programs; ++seed) {
     std::string text = randomProgram(seed);
     SCOPED_TRACE(text);
-    TestProgram program(text);
+    Overrides overrides;
+    overrides.calibrated = seed % 3 == 2;
+    TestProgram program(text, overrides);
     ASSERT_TRUE(program.module()) << program.messages();
     // Annotations may contradict each other.
     checked += checkProgram(program, numAssignments(20));
@@ -332,7 +334,7 @@ TEST_P(TrainedModel, TakesAsLongAsEachChain) {
   EXPECT_GT(checkChains(*program, numAssignments(15)), 0u);
 }
 
-/// Every other machine runs collective matmuls.
+/// Every other machine runs collective matmuls, every third is calibrated.
 TEST(RandomTrainedProgram, TakesAsLongAsEachChain) {
   const unsigned programs = setting("SHARDC_TEST_PROGRAMS", 60);
   RandomProgramOptions options;
@@ -345,7 +347,9 @@ TEST(RandomTrainedProgram, TakesAsLongAsEachChain) {
         seed % 2 == 1 && machine != std::string::npos)
       text.insert(machine + 1, " overlap.collective_matmul = true\n ");
     SCOPED_TRACE(text);
-    TestProgram program(text);
+    Overrides overrides;
+    overrides.calibrated = seed % 3 == 2;
+    TestProgram program(text, overrides);
     // Annotations of some programs contradict, others cannot be trained.
     if (program.module() && program.makeStep())
       checked += checkChains(program, numAssignments(10)) > 0;

@@ -402,6 +402,23 @@ CollectiveModel unwrapped2x4() { return torusModel({2, 4}, false); }
 CollectiveModel node2x2x2() { return nodeModel({2, 2, 2}); }
 CollectiveModel cluster() { return clusterModel(4, 8); }
 
+/// Every term of a calibrated time, none in proportion to another.
+CollectiveModel calibrated(const CollectiveModel &model) {
+  Machine machine = model.machine();
+  double scale = 1;
+  for (Network &network : machine.networks) {
+    network.calibration.base = CalibratedFigure{4e-6 * scale, ""};
+    network.calibration.latency = CalibratedFigure{1.5e-6 * scale, ""};
+    network.calibration.bandwidth = CalibratedFigure{0.7 / scale, ""};
+    network.calibration.ramp = CalibratedFigure{6e-9, ""};
+    scale += 0.5;
+  }
+  machine.isCalibrated = true;
+  return {machine, model.mesh(), model.binding()};
+}
+CollectiveModel calibrated4x4() { return calibrated(unwrapped4x4()); }
+CollectiveModel calibratedCluster() { return calibrated(cluster()); }
+
 std::string nameOf(const testing::TestParamInfo<Case> &info) {
   return info.param.name;
 }
@@ -412,6 +429,9 @@ const Case kTwoAxes[] = {
     {"Unwrapped4x4Indivisible", unwrapped4x4, {{4096, 12}, 16}},
     {"Unwrapped2x4", unwrapped2x4, {{4096, 4096}, 4}},
     {"Cluster", cluster, {{4096, 4096, 8}, 16}},
+    {"Calibrated4x4", calibrated4x4, {{4096, 1024, 64}, 16}},
+    {"Calibrated4x4Small", calibrated4x4, {{64, 64}, 16}},
+    {"CalibratedCluster", calibratedCluster, {{4096, 4096, 8}, 16}},
 };
 const Case kThreeAxes[] = {
     {"Wrapped4x4x4", wrapped4x4x4, {{256, 256}, 16}},

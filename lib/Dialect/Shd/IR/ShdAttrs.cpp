@@ -74,12 +74,42 @@ static std::string shortestDecimal(double value) {
   return text;
 }
 
-static void printField(AsmPrinter &printer, StringRef key, double value) {
-  printer << key << " = ";
+static void printReal(AsmPrinter &printer, double value) {
   if (std::isfinite(value))
     printer << shortestDecimal(value);
   else
     printer.printFloat(llvm::APFloat(value));
+}
+
+static void printField(AsmPrinter &printer, StringRef key, double value) {
+  printer << key << " = ";
+  printReal(printer, value);
+}
+
+/// Calibrated terms of a price: always three.
+static ParseResult parseCalibrated(AsmParser &parser,
+                                   DenseF64ArrayAttr &calibrated) {
+  SmallVector<double, 3> terms;
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword("calibrated_s") || parser.parseEqual() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+        return parser.parseFloat(terms.emplace_back());
+      }))
+    return failure();
+  if (terms.size() != 3)
+    return parser.emitError(loc)
+           << "calibrated_s has three terms, but found " << terms.size();
+  calibrated = DenseF64ArrayAttr::get(parser.getContext(), terms);
+  return success();
+}
+
+static void printCalibrated(AsmPrinter &printer, DenseF64ArrayAttr calibrated) {
+  if (!calibrated)
+    return;
+  printer << ", calibrated_s = [";
+  llvm::interleaveComma(calibrated.asArrayRef(), printer,
+                        [&](double term) { printReal(printer, term); });
+  printer << "]";
 }
 
 static LogicalResult
@@ -431,9 +461,18 @@ void HardwareAttr::print(AsmPrinter &printer) const {
 Attribute CollectiveCostAttr::parse(AsmParser &parser, Type) {
   double bytes = 0, wireBytes = 0, bandwidth = 0, latency = 0;
   SmallVector<StringAttr> networks, boundBy;
-  auto parseBoundBy = [&] {
-    return parser.parseKeyword("bound_by") || parser.parseEqual() ||
-           parseNames(parser, Delimiter::Square, boundBy);
+  DenseF64ArrayAttr calibrated;
+  auto parseBoundBy = [&]() -> ParseResult {
+    return failure(parser.parseEqual() ||
+                   parseNames(parser, Delimiter::Square, boundBy));
+  };
+  auto parseRest = [&]() -> ParseResult {
+    while (succeeded(parser.parseOptionalComma())) {
+      bool isBoundBy = succeeded(parser.parseOptionalKeyword("bound_by"));
+      if (isBoundBy ? parseBoundBy() : parseCalibrated(parser, calibrated))
+        return failure();
+    }
+    return success();
   };
   if (parser.parseLess() || parseField(parser, "bytes", bytes) ||
       parser.parseComma() || parseField(parser, "wire_bytes", wireBytes) ||
@@ -441,11 +480,10 @@ Attribute CollectiveCostAttr::parse(AsmParser &parser, Type) {
       parser.parseComma() || parseField(parser, "latency_s", latency) ||
       parser.parseComma() || parser.parseKeyword("networks") ||
       parser.parseEqual() || parseNames(parser, Delimiter::Square, networks) ||
-      (succeeded(parser.parseOptionalComma()) && parseBoundBy()) ||
-      parser.parseGreater())
+      parseRest() || parser.parseGreater())
     return {};
   return get(parser.getContext(), bytes, wireBytes, bandwidth, latency,
-             networks, boundBy);
+             networks, boundBy, calibrated);
 }
 
 void CollectiveCostAttr::print(AsmPrinter &printer) const {
@@ -465,6 +503,7 @@ void CollectiveCostAttr::print(AsmPrinter &printer) const {
     printNames(printer, getBoundBy());
     printer << "]";
   }
+  printCalibrated(printer, getCalibratedS());
   printer << ">";
 }
 
@@ -502,16 +541,19 @@ TrainingAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef,
 Attribute GroupCostAttr::parse(AsmParser &parser, Type) {
   double flops = 0, vectorFlops = 0, hbmBytes = 0;
   double matrix = 0, vector = 0, hbm = 0;
+  DenseF64ArrayAttr calibrated;
   if (parser.parseLess() || parseField(parser, "flops", flops) ||
       parser.parseComma() || parseField(parser, "vector_flops", vectorFlops) ||
       parser.parseComma() || parseField(parser, "hbm_bytes", hbmBytes) ||
       parser.parseComma() || parseField(parser, "matrix_s", matrix) ||
       parser.parseComma() || parseField(parser, "vector_s", vector) ||
       parser.parseComma() || parseField(parser, "hbm_s", hbm) ||
+      (succeeded(parser.parseOptionalComma()) &&
+       parseCalibrated(parser, calibrated)) ||
       parser.parseGreater())
     return {};
   return get(parser.getContext(), flops, vectorFlops, hbmBytes, matrix, vector,
-             hbm);
+             hbm, calibrated);
 }
 
 void GroupCostAttr::print(AsmPrinter &printer) const {
@@ -527,5 +569,6 @@ void GroupCostAttr::print(AsmPrinter &printer) const {
   printField(printer, "vector_s", getVectorS());
   printer << ", ";
   printField(printer, "hbm_s", getHbmS());
+  printCalibrated(printer, getCalibratedS());
   printer << ">";
 }

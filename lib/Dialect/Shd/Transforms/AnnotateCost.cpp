@@ -1,5 +1,6 @@
 //===- AnnotateCost.cpp - shd-annotate-cost --------------------*- C++ -*-===//
 
+#include "shardc/Dialect/Shd/IR/CalibratedPrices.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
@@ -104,11 +105,12 @@ PartWork GroupPricer::work(ArrayRef<Operation *> ops) const {
 
 void GroupPricer::attach(ArrayRef<Operation *> ops,
                          const GroupCost &cost) const {
-  ops.front()->setAttr(kGroupCost,
-                       GroupCostAttr::get(ops.front()->getContext(),
-                                          cost.matrixFlops, cost.vectorFlops,
-                                          cost.hbmBytes, cost.matrixSeconds,
-                                          cost.vectorSeconds, cost.hbmSeconds));
+  MLIRContext *context = ops.front()->getContext();
+  ops.front()->setAttr(
+      kGroupCost,
+      GroupCostAttr::get(context, cost.matrixFlops, cost.vectorFlops,
+                         cost.hbmBytes, cost.matrixSeconds, cost.vectorSeconds,
+                         cost.hbmSeconds, calibratedAttr(context, cost)));
 }
 
 /// True if a collective stands between the leader and the rest.
@@ -142,7 +144,9 @@ GroupCost GroupPricer::cost(ArrayRef<Operation *> ops,
                             ArrayRef<Operation *> inChunksWith) const {
   PartWork first = work(ops), second = work(more);
   if (!inChunksWith.empty())
-    first = inChunks(std::move(first), ops.front(), inChunksWith);
+    first = ops == inChunksWith
+                ? inOwnChunks(std::move(first), ops)
+                : inChunks(std::move(first), ops.front(), inChunksWith);
   auto isInside = [&](Operation *op) {
     return llvm::is_contained(ops, op) || llvm::is_contained(more, op);
   };
@@ -157,7 +161,7 @@ GroupCost GroupPricer::cost(ArrayRef<Operation *> ops,
 /// if nobody else reads it.
 void GroupPricer::priceInChunks(const FusionGroup &group, int64_t chunks) {
   attach(group.leader, cost(group.leader, {}, group.rest));
-  attach(group.rest, cost(group.rest, {}));
+  attach(group.rest, cost(group.rest, {}, group.rest));
   auto isInside = [&](Operation *op) {
     return llvm::is_contained(group.rest, op);
   };

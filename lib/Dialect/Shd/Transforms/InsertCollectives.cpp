@@ -1,6 +1,7 @@
 //===- InsertCollectives.cpp - shd-insert-collectives ----------*- C++ -*-===//
 
 #include "mlir/IR/Builders.h"
+#include "shardc/Dialect/Shd/IR/CalibratedPrices.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
@@ -79,7 +80,8 @@ CollectiveCostAttr CollectiveInserter::costAttr(const CollectiveCost &cost) {
     boundBy.clear();
   return CollectiveCostAttr::get(builder.getContext(), cost.bytes,
                                  cost.wireBytes, cost.bandwidthSeconds,
-                                 cost.latencySeconds, networks, boundBy);
+                                 cost.latencySeconds, networks, boundBy,
+                                 calibratedAttr(builder.getContext(), cost));
 }
 
 void CollectiveInserter::describe(Operation *collective, StringRef operand,

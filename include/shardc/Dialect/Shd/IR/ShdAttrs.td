@@ -125,11 +125,13 @@ def Shd_CollectiveCostAttr : Shd_Attr<"CollectiveCost", "cost"> {
   let description = [{ Bytes (V of the cost model), bytes sent by one device,
     seconds of the bandwidth and latency terms, the physical axes whose
     networks it occupies, and those of the network that sets its time if these
-    are fewer. }];
+    are fewer. On a calibrated machine, `calibrated_s` has the seconds of the
+    fixed, the bandwidth and the ramp term, which add up. }];
   let parameters = (ins Shd_Real<>:$bytes, Shd_Real<>:$wire_bytes,
     Shd_Real<>:$bandwidth_s, Shd_Real<>:$latency_s,
     OptionalArrayRefParameter<"::mlir::StringAttr">:$networks,
-    OptionalArrayRefParameter<"::mlir::StringAttr">:$bound_by);
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$bound_by,
+    OptionalParameter<"::mlir::DenseF64ArrayAttr">:$calibrated_s);
   let hasCustomAssemblyFormat = 1;
 }
 
@@ -152,9 +154,13 @@ def Shd_GroupAttr : Shd_Attr<"Group", "group"> {
 
 def Shd_GroupCostAttr : Shd_Attr<"GroupCost", "group_cost"> {
   let summary = "Price of one run of a fusion group (or part) on one device";
+  let description = [{ FLOPs, HBM bytes and seconds at peak rates. On a
+    calibrated machine, `calibrated_s` has the seconds of compute, of HBM and of
+    kernels beside their work. }];
   let parameters = (ins Shd_Real<>:$flops, Shd_Real<>:$vector_flops,
     Shd_Real<>:$hbm_bytes, Shd_Real<>:$matrix_s, Shd_Real<>:$vector_s,
-    Shd_Real<>:$hbm_s);
+    Shd_Real<>:$hbm_s,
+    OptionalParameter<"::mlir::DenseF64ArrayAttr">:$calibrated_s);
   let hasCustomAssemblyFormat = 1;
 }
 

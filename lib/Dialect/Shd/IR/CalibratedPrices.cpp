@@ -1,0 +1,41 @@
+//===- CalibratedPrices.cpp - Calibrated terms in attributes --------------===//
+
+#include "shardc/Dialect/Shd/IR/CalibratedPrices.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+DenseF64ArrayAttr shardc::shd::calibratedAttr(MLIRContext *context,
+                                              const CollectiveCost &cost) {
+  if (!cost.calibrated)
+    return {};
+  return DenseF64ArrayAttr::get(context, {cost.calibrated->fixedSeconds,
+                                          cost.calibrated->bandwidthSeconds,
+                                          cost.calibrated->rampSeconds});
+}
+
+DenseF64ArrayAttr shardc::shd::calibratedAttr(MLIRContext *context,
+                                              const GroupCost &cost) {
+  if (!cost.calibrated)
+    return {};
+  return DenseF64ArrayAttr::get(context, {cost.calibrated->computeSeconds,
+                                          cost.calibrated->hbmSeconds,
+                                          cost.calibrated->overheadSeconds});
+}
+
+std::optional<CalibratedCollective>
+shardc::shd::calibratedCollective(DenseF64ArrayAttr attr) {
+  if (!attr)
+    return std::nullopt;
+  ArrayRef<double> terms = attr.asArrayRef();
+  return CalibratedCollective{terms[0], terms[1], terms[2]};
+}
+
+std::optional<CalibratedGroup>
+shardc::shd::calibratedGroup(DenseF64ArrayAttr attr) {
+  if (!attr)
+    return std::nullopt;
+  ArrayRef<double> terms = attr.asArrayRef();
+  return CalibratedGroup{terms[0], terms[1], terms[2]};
+}

@@ -365,7 +365,7 @@ TOPICS = {"params": "Parameters", "flops": "FLOPs", "mfu": "Measured steps",
           "sp": "Sequence parallel", "remat": "Saved activations",
           "offload": "Offload", "moe": "Experts", "ep": "Expert parallel",
           "pipeline": "Pipelines", "cp": "Context parallel",
-          "ulysses": "Ulysses", "recipe": "Recipes"}
+          "ulysses": "Ulysses", "recipe": "Recipes", "serving": "Serving"}
 
 BOOK_HEADER = """# The numbers of the book
 
@@ -381,10 +381,10 @@ TRAINING_HEADER = """# Numbers of training
 
 <!-- Written by utils/book.py --write from test/Training. -->
 
-Papers on training, public code and a lecture work out parameters, memory, bytes on the wire and utilizations of training steps.
-{total} of their numbers are in [`test/Training/cases.json`](../test/Training/cases.json) with their sources; shardc answers {asked} of them from a program with a `train` block and [{missing}](#not-asked) are not asked. Its answer agrees within the tolerance of the case{differ}.
+Papers on training and serving, public code, a lecture and a book work out parameters, memory, bytes on the wire, utilizations of training steps, and latency and price of serving.
+{total} of their numbers are in [`test/Training/cases.json`](../test/Training/cases.json) with their sources; shardc answers {asked} of them from a program, most with a `train` block, and [{missing}](#not-asked) are not asked. Its answer agrees within the tolerance of the case{differ}.
 
-A case is asked by `shardc test/Training/CASE.shd` and the options of its row. The line `FIGURE:` of the program says which figure of the report is the answer. Programs say what the question fixes, and leave the rest to the search. [Training.md](Training.md) says how a program becomes a training step.
+A case is asked by `shardc test/Training/CASE.shd` and the options of its row. The line `FIGURE:` of the program says which figure of the report is the answer. Programs say what the question fixes, and leave the rest to the search. [Training.md](Training.md) says how a program becomes a training step, [Serving.md](Serving.md) how it becomes prefill and decode.
 """
 
 NOT_ASKED = "\n## Not asked\n\n"

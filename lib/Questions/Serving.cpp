@@ -22,6 +22,8 @@ using shd::ServingPhase;
 
 /// Weights whose layout is changed by itself; each takes two plans.
 static constexpr size_t kMaxSwitches = 8;
+/// A pair that is no farther from its lower bound is not improved.
+static constexpr double kSmallGap = 0.002;
 
 //===----------------------------------------------------------------------===//
 // Figures
@@ -154,8 +156,9 @@ public:
   PairSearch(const ProgramText &text, Point point,
              const ServingOptions &options);
 
-  /// The best pair; improved one weight at a time if `improves`.
-  ServingOutcome run(bool improves);
+  /// The best pair; improved one weight at a time if `improves`. Nothing,
+  /// without an error, if no pair takes fewer chip-seconds than `cutoff`.
+  ServingOutcome run(bool improves, std::optional<double> cutoff = {});
 
 private:
   using Layouts = std::vector<Layout>;
@@ -182,6 +185,7 @@ private:
   bool isBetter(const Pair &a, const Pair &b) const;
   void offer(std::optional<Pair> pair);
   void improve(const Layouts &a, const Layouts &b);
+  bool isFarFromBound() const;
   void finish(ServingPlan &plan);
   double timeAtLastToken(ServingPlan &plan);
 
@@ -450,6 +454,15 @@ void PairSearch::improve(const Layouts &a, const Layouts &b) {
   }
 }
 
+/// True if a better pair may be worth its plans.
+bool PairSearch::isFarFromBound() const {
+  ServingPlan plan = summary(*best);
+  plan.boundOfRequest = bound;
+  std::optional<double> gap = plan.gap();
+  return !plan.fits() || !plan.meets(options.targets) || !gap ||
+         *gap > kSmallGap;
+}
+
 /// A proven lower bound of a phase's time; nothing if there is none.
 static std::optional<double> boundOf(const Outcome &outcome,
                                      const PlanOptions &options) {
@@ -458,7 +471,7 @@ static std::optional<double> boundOf(const Outcome &outcome,
   return outcome.report->plan.bound;
 }
 
-ServingOutcome PairSearch::run(bool improves) {
+ServingOutcome PairSearch::run(bool improves, std::optional<double> cutoff) {
   if (!import(ServingPhase::Decode, decodeTensors) ||
       !import(ServingPhase::Prefill, prefillTensors))
     return {std::nullopt, error, loc};
@@ -478,6 +491,8 @@ ServingOutcome PairSearch::run(bool improves) {
     bound = chipsOf(*freePrefill.report) * *prefillBound /
                 double(serving.promptBatch) +
             chipsOf(*freeDecode.report) * *decodeBound * stepsOf(serving);
+  if (cutoff && bound && *bound >= *cutoff)
+    return {};
   Layouts decodeWeights = weightsOf(freeDecode),
           prefillWeights = weightsOf(freePrefill);
   if (serving.separate || decodeWeights == prefillWeights) {
@@ -486,7 +501,7 @@ ServingOutcome PairSearch::run(bool improves) {
     offer(pair(std::move(freeDecode), &decodeWeights));
     offer(pair(plan(ServingPhase::Decode, &prefillWeights, std::nullopt),
                &prefillWeights));
-    if (best && improves)
+    if (best && improves && isFarFromBound())
       improve(decodeWeights, prefillWeights);
   }
   if (!best)
@@ -680,7 +695,11 @@ ServingOutcome MeshPairs::run() {
   auto tryMesh = [&](size_t i, bool improves) {
     Point all = point;
     all.push_back(meshes[i].second);
-    ServingOutcome found = PairSearch(text, all, options).run(improves);
+    std::optional<double> cutoff;
+    if (!improves && best.plan && best.plan->fits() &&
+        best.plan->meets(options.targets))
+      cutoff = best.plan->chipSecondsOfRequest();
+    ServingOutcome found = PairSearch(text, all, options).run(improves, cutoff);
     if (!found.plan) {
       if (!best.plan && best.error.empty())
         best = std::move(found);
@@ -698,7 +717,10 @@ ServingOutcome MeshPairs::run() {
     tryMesh(i, /*improves=*/false);
   if (!best.plan)
     return best;
-  tryMesh(chosen, /*improves=*/true);
+  std::optional<double> gap = best.plan->gap();
+  if (!best.plan->fits() || !best.plan->meets(options.targets) || !gap ||
+      *gap > kSmallGap)
+    tryMesh(chosen, /*improves=*/true);
   ServingPlan &plan = *best.plan;
   plan.planned = planned;
   plan.boundOfRequest = std::nullopt;

@@ -175,7 +175,7 @@ static void printFigures(FactPrinter &out, const ServingPlan &plan) {
                            formatBytes(plan.stateBytesPerSequence) +
                            " per sequence; " +
                            plural(plan.sequencesThatFit, "sequence") +
-                           " would fit beside the weights");
+                           " would fit beside the weights as placed");
   if (std::string shares = stepShares(plan); !shares.empty())
     out.fact("reads", shares);
   out.fact("price", usdText(plan.usdPerMillionPromptTokens()) +

@@ -359,8 +359,8 @@ void Importer::importOrders(const Items &items, shd::ProgramOp program) {
                                  << order.text << "'";
       if (auto [it, isNew] = seen.try_emplace(index.text, index.range);
           !isNew) {
-        auto diag = files.error(index.range) << "the order of '" << index.text
-                                             << "' is given twice";
+        auto diag = files.error(index.range)
+                    << "the order of '" << index.text << "' is given twice";
         diag.attachNote(files.location(it->second)) << "first here";
       }
       dims->extent(index.text, index.range);
@@ -368,8 +368,7 @@ void Importer::importOrders(const Items &items, shd::ProgramOp program) {
     }
   }
   if (!orders.empty())
-    program->setAttr(shd::kOrders,
-                     orders.getDictionary(program.getContext()));
+    program->setAttr(shd::kOrders, orders.getDictionary(program.getContext()));
 }
 
 void Importer::importFiles(llvm::ArrayRef<const ast::File *> sources,

@@ -36,9 +36,8 @@ static void shrinkOrders(Operation *op, const Shrinking &shrinking) {
     if (parts == shrinking.dealt.end())
       entries.push_back(entry);
     else if (parts->second > 1)
-      entries.push_back(
-          {entry.getName(),
-           builder.getDenseI64ArrayAttr({known[0], parts->second})});
+      entries.push_back({entry.getName(), builder.getDenseI64ArrayAttr(
+                                              {known[0], parts->second})});
   }
   op->setAttr(kDealt, builder.getDictionaryAttr(entries));
 }

@@ -61,8 +61,8 @@ private:
   std::map<std::pair<int64_t, int64_t>, int64_t> distances;
   std::set<int64_t> even, counts, selectedByCount;
   EqualGroups equalGroups;
-  /// Of each class of indices in zigzag order, the parts that it is dealt to and
-  /// the extents.
+  /// Of each class of indices in zigzag order, the parts that it is dealt to
+  /// and the extents.
   struct DealtClass {
     int64_t parts = 1;
     std::set<int64_t> extents;

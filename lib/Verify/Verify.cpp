@@ -157,8 +157,7 @@ Tensor asStored(const Tensor &whole, Operation *op,
                 ArrayRef<StringRef> indices) {
   if (!op->hasAttr(shd::kDealt))
     return whole;
-  return shd::stored(whole,
-                     shd::positionOrders(op, indices, whole.getShape()));
+  return shd::stored(whole, shd::positionOrders(op, indices, whole.getShape()));
 }
 
 /// An output; whatever else a step writes is in the program's order.
@@ -166,9 +165,9 @@ Tensor asStored(const RunResult::Final &made, const Tensor &whole) {
   auto output = dyn_cast<spmd::OutputOp>(made.op);
   if (!output)
     return whole;
-  return asStored(whole, output,
-                  llvm::to_vector(
-                      output.getIndices().getAsValueRange<StringAttr>()));
+  return asStored(
+      whole, output,
+      llvm::to_vector(output.getIndices().getAsValueRange<StringAttr>()));
 }
 
 void compareResult(const RunResult::Final &expected,
@@ -335,8 +334,7 @@ Tensor asStored(OpResult ofDevice, const Tensor &whole) {
   if (!op)
     return whole;
   return asStored(
-      whole, op,
-      op.getIndexing().getResultIndices(ofDevice.getResultNumber()));
+      whole, op, op.getIndexing().getResultIndices(ofDevice.getResultNumber()));
 }
 
 /// Runs both again and compares every operation's result.

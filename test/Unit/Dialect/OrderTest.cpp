@@ -38,7 +38,7 @@ int64_t pairsOf(const PositionOrder &order, int64_t extent, int64_t queryPart,
       // Twice, so that half of a query's own key counts.
       pairs += order.positionAt(k) < order.positionAt(q)    ? 2
                : order.positionAt(k) == order.positionAt(q) ? 1
-                                                             : 0;
+                                                            : 0;
   return pairs;
 }
 
@@ -62,8 +62,8 @@ TEST(OrderTest, balancesDisjointSubsetsOfThreeAxes) {
             int64_t mean = extent * extent / (queryParts * keyParts);
             for (int64_t q = 0; q < queryParts; ++q)
               for (int64_t k = 0; k < keyParts; ++k)
-                ASSERT_EQ(
-                    pairsOf(order, extent, q, queryParts, k, keyParts), mean)
+                ASSERT_EQ(pairsOf(order, extent, q, queryParts, k, keyParts),
+                          mean)
                     << a << " " << b << " " << c;
           }
       }
@@ -79,8 +79,8 @@ TEST(OrderTest, pricesTheBusiestDevice) {
         int64_t most = 0;
         for (int64_t q = 0; q < queryParts; ++q)
           for (int64_t k = 0; k < keyParts; ++k)
-            most = std::max(
-                most, pairsOf(order, extent, q, queryParts, k, keyParts));
+            most = std::max(most,
+                            pairsOf(order, extent, q, queryParts, k, keyParts));
         AttentionExtents extents{double(extent), double(extent / queryParts),
                                  double(extent), double(extent / keyParts)};
         EXPECT_EQ(dealtAttentionPairs(extents, parts), double(most) / 2)

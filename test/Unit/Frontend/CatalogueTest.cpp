@@ -311,6 +311,22 @@ TEST(Catalogue, EveryFigureHasASource) {
       if (isTorus)
         fields.push_back(network.name + ".wrap");
     }
+    const Calibration &calibration = machine.calibration;
+    addIf(calibration.matmul.has_value(), "calibration.matmul");
+    addIf(calibration.hbm.has_value(), "calibration.hbm");
+    addIf(calibration.overhead.has_value(), "calibration.overhead");
+    addIf(!calibration.like.empty(), "calibration.like");
+    for (const Network &network : machine.networks) {
+      std::string prefix = "calibration." + network.name + ".";
+      const NetworkCalibration &own = network.calibration;
+      for (auto [field, figure] :
+           {std::pair("base", &own.base), std::pair("latency", &own.latency),
+            std::pair("bandwidth", &own.bandwidth),
+            std::pair("ramp", &own.ramp),
+            std::pair("reduction.min", &own.reductionMin)})
+        if (*figure)
+          fields.push_back(prefix + field);
+    }
     for (const std::string &field : fields)
       EXPECT_FALSE(notes.source(field).empty()) << name << ": " << field;
     // And nothing is said of fields that are not there.

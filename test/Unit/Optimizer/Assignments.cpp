@@ -158,16 +158,24 @@ std::optional<std::vector<Label>> AssignmentSampler::draw() {
   return std::nullopt;
 }
 
+// Without the code that prices plans: max of the terms of a kernel, of which
+// the calibrated one has a third that is added, and sum of a calibrated
+// collective's.
 int64_t test::totalPicoseconds(shd::ProgramOp program) {
   int64_t total = 0;
   program->walk([&](Operation *op) {
     double seconds = 0;
-    if (auto cost = op->getAttrOfType<shd::GroupCostAttr>(shd::kGroupCost))
+    if (auto cost = op->getAttrOfType<shd::GroupCostAttr>(shd::kGroupCost)) {
       seconds = std::max({double(cost.getMatrixS()), double(cost.getVectorS()),
                           double(cost.getHbmS())});
-    else if (auto cost = op->getAttrOfType<shd::CollectiveCostAttr>("cost"))
+      if (DenseF64ArrayAttr terms = cost.getCalibratedS())
+        seconds = std::max(terms[0], terms[1]) + terms[2];
+    } else if (auto cost = op->getAttrOfType<shd::CollectiveCostAttr>("cost")) {
       seconds =
           std::max(double(cost.getBandwidthS()), double(cost.getLatencyS()));
+      if (DenseF64ArrayAttr terms = cost.getCalibratedS())
+        seconds = terms[0] + terms[1] + terms[2];
+    }
     total += toPicoseconds(seconds) * shd::executionCount(op);
   });
   return total;

@@ -34,7 +34,8 @@ SmallVector<PositionOrder::Stretch>
 PositionOrder::stretches(int64_t begin, int64_t end) const {
   SmallVector<Stretch> result;
   while (begin < end) {
-    int64_t next = parts == 1 ? end : std::min(end, (begin / chunk + 1) * chunk);
+    int64_t next =
+        parts == 1 ? end : std::min(end, (begin / chunk + 1) * chunk);
     int64_t first = positionAt(begin);
     result.push_back({first, first + next - begin});
     begin = next;
@@ -44,8 +45,8 @@ PositionOrder::stretches(int64_t begin, int64_t end) const {
 
 int64_t shd::dealtParts(Operation *op, StringRef index) {
   auto dealt = op->getAttrOfType<DictionaryAttr>(kDealt);
-  auto entry = dealt ? dealt.getAs<DenseI64ArrayAttr>(index)
-                     : DenseI64ArrayAttr();
+  auto entry =
+      dealt ? dealt.getAs<DenseI64ArrayAttr>(index) : DenseI64ArrayAttr();
   return entry ? entry[1] : 1;
 }
 
@@ -145,9 +146,10 @@ std::string shd::orderObstacle(ShardingRuleOpInterface op,
         return obstacleOf(cast<AttentionOpInterface>(any), rule, factor);
       })
       .Case([&](ReduceOp typed) -> std::string {
-        bool isReduced = llvm::none_of(
-            rule.results.front(),
-            [&](const DimFactors &dim) { return is_contained(dim, factor); });
+        bool isReduced =
+            llvm::none_of(rule.results.front(), [&](const DimFactors &dim) {
+              return is_contained(dim, factor);
+            });
         bool picks = typed.getFunctionName() == "argmax" ||
                      typed.getFunctionName() == "argmin";
         return isReduced && picks

@@ -592,8 +592,8 @@ static bool mayBelongToRing(Operation *op) {
                             op->getName().stripDialect());
 }
 
-/// Indices in zigzag order are of a class of the program and have two chunks for
-/// each part.
+/// Indices in zigzag order are of a class of the program and have two chunks
+/// for each part.
 static LogicalResult verifyDealt(Operation *op, DictionaryAttr dealt) {
   auto program = op->getParentOfType<ProgramOp>();
   auto computes = dyn_cast<ShardingRuleOpInterface>(op);

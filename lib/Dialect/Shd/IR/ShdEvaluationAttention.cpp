@@ -336,9 +336,8 @@ FailureOr<TensorList> RopeOp::evaluate(Operands operands, Ranges ranges,
   Loop<3> loop(space, without(space.resultFactors(), head),
                {to, from, positions});
   loop.run({0, 0, firstPosition}, [&](const Loop<3>::Offsets &at) {
-    auto position =
-        static_cast<double>(
-        getAt() ? operands[1]->getInteger(at[2]) : order.positionAt(at[2]));
+    auto position = static_cast<double>(getAt() ? operands[1]->getInteger(at[2])
+                                                : order.positionAt(at[2]));
     for (int64_t i = 0; i < half; ++i) {
       double angle = (getInverse() ? -position : position) * frequencies[i];
       double x = input.getReal(at[1] + i * from[head]);

@@ -349,8 +349,8 @@ static double executedFlops(AttentionOpInterface op,
         attentionPairs(allQueries, whole, op.getCausal(), op.getWindow()) *
         (queries / allQueries) * (double(keys.size) / whole));
   if (op.getQuery() && dealtParts(op, *op.getQuery()) > 1)
-    return sizes.flopsOf(dealtPairs(op, ranges[table.find(*op.getQuery())],
-                                    keys));
+    return sizes.flopsOf(
+        dealtPairs(op, ranges[table.find(*op.getQuery())], keys));
   first += whole - allQueries;
   return sizes.flopsOf(maskedPairs(first, first + queries, double(keys.offset),
                                    double(keys.offset + keys.size),

@@ -1,9 +1,9 @@
 //===- OrderIndices.cpp - shd-order-indices, shd-settle-orders -*- C++ -*-===//
 //
 // docs/CostModel.md#balanced-causal-attention. Dimensions that hold the same
-// positions are one class. A class is marked before the search, dealt to as many
-// parts as could be, since prices do not depend on how many there are; and dealt
-// to as many as the plan needs afterwards.
+// positions are one class. A class is marked before the search, dealt to as
+// many parts as could be, since prices do not depend on how many there are; and
+// dealt to as many as the plan needs afterwards.
 //
 //===----------------------------------------------------------------------===//
 
@@ -241,7 +241,8 @@ void OrderChooser::findObstaclesIn(ShardingRuleOpInterface op) {
   ShardingRule rule = op.getShardingRule();
   for (const RuleDim &dim : dimsOf(dimensions, op, rule))
     for (auto [i, factor] : llvm::enumerate(*dim.factors)) {
-      if (std::string why = orderObstacle(op, rule, factor); !why.empty() && i == 0)
+      if (std::string why = orderObstacle(op, rule, factor);
+          !why.empty() && i == 0)
         addObstacle(dim.dimension, why);
     }
   // The minor factors of a merged dimension stay in order.
@@ -288,44 +289,51 @@ void OrderChooser::findObstacles() {
 std::optional<StringRef>
 OrderChooser::writtenOrder(const OrderClass &each) const {
   auto written = program->getAttrOfType<DictionaryAttr>(kOrders);
-  auto order =
-      written ? written.getAs<StringAttr>(each.name) : StringAttr();
+  auto order = written ? written.getAs<StringAttr>(each.name) : StringAttr();
   return order ? std::optional(order.getValue()) : std::nullopt;
 }
 
-/// Axes in the order of the mesh, while every part has two chunks that are long
-/// enough. Any of the sharding's parts must be whole pairs of chunks, or parts
-/// of one chunk.
+/// The most devices of some mesh axes of which each has two chunks that are
+/// long enough. Any of the sharding's parts must be whole pairs of chunks, or
+/// parts of one chunk.
 void OrderChooser::chooseParts(OrderClass &each) {
   MeshAttr attr = program.getMeshAttr();
   if (!attr)
     return;
   Mesh mesh = toMesh(attr);
-  int64_t parts = 1;
-  for (const MeshAxis &axis : mesh.axes) {
-    int64_t more = parts * axis.size;
-    if (each.extent % (2 * more) != 0 || each.extent / (2 * more) < kLeastChunk)
-      break;
-    parts = more;
-  }
   std::vector<int64_t> products = {1};
   for (const MeshAxis &axis : mesh.axes)
     for (int64_t i = 0, size = int64_t(products.size()); i < size; ++i)
       products.push_back(products[i] * axis.size);
-  bool isBalanced = llvm::all_of(products, [&](int64_t shards) {
-    return parts % shards == 0 ||
-           (shards % (2 * parts) == 0 && each.extent % shards == 0);
-  });
-  if (parts == 1 && mesh.numDevices() > 1)
-    each.obstacle = "its " + std::to_string(each.extent) +
-                    " positions have no two chunks of at least " +
-                    std::to_string(kLeastChunk) + " for each device of '" +
-                    mesh.axes.front().name + "'";
-  else if (!isBalanced)
-    each.obstacle = "chunks on " + std::to_string(parts) +
-                    " devices do not make whole parts on other axes";
-  else
-    each.parts = parts;
+  auto fits = [&](int64_t parts) {
+    return each.extent % (2 * parts) == 0 &&
+           each.extent / (2 * parts) >= kLeastChunk;
+  };
+  // With other numbers of devices, a part is whole pairs of chunks or one
+  // chunk.
+  auto isBalanced = [&](int64_t parts) {
+    return llvm::all_of(products, [&](int64_t shards) {
+      return parts % shards == 0 ||
+             (shards % (2 * parts) == 0 && each.extent % shards == 0);
+    });
+  };
+  bool isTooShort = true;
+  for (int64_t parts : products) {
+    if (parts == 1 || !fits(parts))
+      continue;
+    isTooShort = false;
+    if (isBalanced(parts))
+      each.parts = std::max(each.parts, parts);
+  }
+  if (each.parts > 1 || mesh.numDevices() == 1)
+    return;
+  each.obstacle = isTooShort
+                      ? "its " + std::to_string(each.extent) +
+                            " positions have no two chunks of at least " +
+                            std::to_string(kLeastChunk) +
+                            " for each device of a mesh axis"
+                      : "chunks for the devices of some mesh axes do not make "
+                        "whole parts on others";
 }
 
 //===----------------------------------------------------------------------===//
@@ -343,16 +351,15 @@ void OrderChooser::markOperation(ShardingRuleOpInterface op) {
   SmallVector<NamedAttribute> entries;
   llvm::SmallDenseSet<unsigned> seen;
   for (const RuleDim &dim : dimsOf(dimensions, op, rule)) {
-    OrderClass *each =
-        dim.factors->empty() ? nullptr : classOf(dim.dimension);
+    OrderClass *each = dim.factors->empty() ? nullptr : classOf(dim.dimension);
     if (!each || each->parts == 1)
       continue;
     unsigned factor = dim.factors->front();
     if (seen.insert(factor).second)
-      entries.push_back(builder.getNamedAttr(
-          rule.factors[factor].name,
-          builder.getDenseI64ArrayAttr(
-              {numberOf(dim.dimension), each->parts})));
+      entries.push_back(
+          builder.getNamedAttr(rule.factors[factor].name,
+                               builder.getDenseI64ArrayAttr(
+                                   {numberOf(dim.dimension), each->parts})));
   }
   setDealt(op, entries);
 }
@@ -360,8 +367,7 @@ void OrderChooser::markOperation(ShardingRuleOpInterface op) {
 void OrderChooser::markDims(Operation *op, Value value, ArrayAttr names) {
   Builder builder(op);
   SmallVector<NamedAttribute> entries;
-  for (auto [dim, name] :
-       llvm::enumerate(names.getAsRange<StringAttr>())) {
+  for (auto [dim, name] : llvm::enumerate(names.getAsRange<StringAttr>())) {
     unsigned dimension = dimensions.of(value, dim);
     OrderClass *each = classOf(dimension);
     if (each && each->parts > 1)
@@ -388,8 +394,7 @@ void OrderChooser::mark() {
       attention->setAttr(kOrderClass, builder.getI64IntegerAttr(number));
     records.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr("index", builder.getStringAttr(each.name)),
-         builder.getNamedAttr("devices",
-                              builder.getI64IntegerAttr(each.parts)),
+         builder.getNamedAttr("devices", builder.getI64IntegerAttr(each.parts)),
          builder.getNamedAttr("isWanted", builder.getBoolAttr(false)),
          builder.getNamedAttr("obstacle",
                               builder.getStringAttr(each.obstacle))}));
@@ -407,8 +412,7 @@ LogicalResult OrderChooser::run() {
   for (auto &[dimension, each] : classes) {
     std::optional<StringRef> written = writtenOrder(each);
     if (written == "contiguous")
-      each.obstacle = "the program says `order " + each.name +
-                      " = contiguous`";
+      each.obstacle = "the program says `order " + each.name + " = contiguous`";
     if (each.obstacle.empty())
       chooseParts(each);
   }

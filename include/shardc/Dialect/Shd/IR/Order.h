@@ -22,8 +22,9 @@ inline constexpr llvm::StringLiteral kOrders = "shd.orders";
 /// order, the number of its class and of the parts that it is dealt to.
 inline constexpr llvm::StringLiteral kDealt = "shd.dealt";
 /// On the program: for each class of indices that causal attention runs along,
-/// a dictionary with `index` (its name), `devices` (the parts it is dealt to, 1:
-/// contiguous), `isWanted` (zigzag order would balance the plan) and `obstacle`.
+/// a dictionary with `index` (its name), `devices` (the parts it is dealt to,
+/// 1: contiguous), `isWanted` (zigzag order would balance the plan) and
+/// `obstacle`.
 inline constexpr llvm::StringLiteral kOrderClasses = "shd.order_classes";
 /// On causal attention: the class of its queries.
 inline constexpr llvm::StringLiteral kOrderClass = "shd.order_class";
@@ -31,8 +32,8 @@ inline constexpr llvm::StringLiteral kOrderClass = "shd.order_class";
 /// A chunk of an index in zigzag order has at least so many positions.
 inline constexpr int64_t kLeastChunk = 128;
 
-/// Zigzag order of `extent` positions, dealt to `parts`; with one part they stay
-/// in order.
+/// Zigzag order of `extent` positions, dealt to `parts`; with one part they
+/// stay in order.
 class PositionOrder {
 public:
   PositionOrder() = default;
@@ -62,22 +63,22 @@ private:
   int64_t extent = 0, parts = 1, chunk = 0;
 };
 
-/// How many parts an index of an operation is dealt to: 1 in the program's order.
+/// How many parts an index of an operation is dealt to: 1 in the program's
+/// order.
 int64_t dealtParts(mlir::Operation *op, llvm::StringRef index);
 PositionOrder positionOrder(mlir::Operation *op, llvm::StringRef index,
                             int64_t extent);
 /// The same for each of some indices: `extents` are theirs.
-llvm::SmallVector<PositionOrder> positionOrders(mlir::Operation *op,
-                                                llvm::ArrayRef<llvm::StringRef>
-                                                    indices,
-                                                llvm::ArrayRef<int64_t> extents);
+llvm::SmallVector<PositionOrder>
+positionOrders(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> indices,
+               llvm::ArrayRef<int64_t> extents);
 
 /// The tensor as it is stored, its dimensions in these orders.
 Tensor stored(const Tensor &tensor, llvm::ArrayRef<PositionOrder> orders);
 
 /// What stands in the way of storing an index of an operation's iteration space
-/// in an order that is not the program's; empty if nothing does. `factor` is one
-/// of its sharding rule.
+/// in an order that is not the program's; empty if nothing does. `factor` is
+/// one of its sharding rule.
 std::string orderObstacle(ShardingRuleOpInterface op, const ShardingRule &rule,
                           unsigned factor);
 

@@ -74,7 +74,8 @@ struct Run {
 class Writer {
 public:
   Writer(const Model &model, const ImportOptions &options)
-      : m(model), options(options), decodes(options.task == Task::Decode) {}
+      : m(model), options(options), serves(options.task == Task::Serve),
+        caches(serves || options.task == Task::Decode) {}
 
   std::optional<std::string> write();
 
@@ -104,6 +105,7 @@ private:
 
   void findRuns();
   void writeDims();
+  void writeHead();
   void writeRuns();
   void writeInline(const LayerKind &kind);
   void writeParts();
@@ -113,10 +115,16 @@ private:
     return count_if(m.layers, holds);
   }
   StringRef runDim(size_t run) const { return runNames[run]; }
+  /// Tokens of a served request that it generates, and all before them.
+  int64_t generated() const { return *options.generate; }
+  int64_t prompt() const { return *options.sequence - generated(); }
+  /// Where the tokens stand, if there are caches.
+  std::string position() const { return "pos[" + bt + "]"; }
 
   const Model &m;
   const ImportOptions &options;
-  bool decodes;
+  /// The task serves; it reads and fills caches.
+  bool serves, caches;
   std::string body;
   std::string indent;
   StringMap<int64_t> extents;
@@ -127,7 +135,7 @@ private:
   uint64_t parameters = 0;
   /// Heads of queries, of keys and values: `K, G` and `K`; `N` for both.
   std::string queryHeads, keyHeads;
-  /// Indices of a value of each token, of a token and a key.
+  /// Indices of a value of each token, of each token as a key.
   std::string bt, bs;
 };
 
@@ -177,8 +185,8 @@ void Writer::norm(StringRef name, StringRef from, StringRef scale,
 std::string Writer::rotated(StringRef value, StringRef sequence,
                             StringRef index, double base) const {
   std::string text =
-      decodes ? ("rope[" + index + "](" + value + ", at=pos[B]").str()
-              : ("rope[" + sequence + ", " + index + "](" + value).str();
+      caches ? ("rope[" + index + "](" + value + ", at=" + position()).str()
+             : ("rope[" + sequence + ", " + index + "](" + value).str();
   return text + ", theta=" + theta(base) + ")";
 }
 
@@ -195,8 +203,9 @@ void Writer::project(StringRef name, StringRef left, StringRef value,
   // The first elements of a head rotate.
   std::string plain = (StringRef(name.split('[').first) + "all").str();
   std::string list = left.str();
-  if (StringRef(list).contains("pos[B], "))
-    list.erase(list.find("pos[B], "), 8);
+  std::string written = joined({"B", position()});
+  if (size_t at = list.find(written); caches && at != std::string::npos)
+    list.replace(at, written.size(), bs);
   line(plain + list + " = " + value);
   std::string first =
       ("slice[H: 0.." + Twine(m.rotary) + " -> R](" + plain + ")").str();
@@ -223,7 +232,7 @@ void Writer::addTo(StringRef value, StringRef post) {
 void Writer::attention(const LayerKind &kind, StringRef window) {
   StringRef q = queryHeads, k = keyHeads;
   bool pre = m.normPlace != NormPlace::After;
-  if (decodes) {
+  if (caches) {
     line("state kc: " + m.type + "[" + joined({"B", "S", k, "H"}) + "]");
     line("state vc: " + m.type + "[" + joined({"B", "S", k, "H"}) + "]");
   }
@@ -263,8 +272,8 @@ void Writer::attention(const LayerKind &kind, StringRef window) {
     return text;
   };
   std::string keys =
-      decodes ? joined({"B, pos[B]", k, "H"}) : joined({"B", "S", k, "H"});
-  std::string keyName = decodes ? "kc" : "k", valueName = decodes ? "vc" : "v";
+      joined({"B", caches ? StringRef(position()) : "S", k, "H"});
+  std::string keyName = caches ? "kc" : "k", valueName = caches ? "vc" : "v";
   project("q", ("[" + joined({bt, q, "H"}) + "]"), product(bt, "q", q), "T",
           kind.theta);
   project(keyName, "[" + keys + "]", product(bs, "k", k), "S", kind.theta);
@@ -272,8 +281,8 @@ void Writer::attention(const LayerKind &kind, StringRef window) {
   std::string arguments = "causal=true";
   if (!window.empty())
     arguments += (", window=" + window).str();
-  if (decodes)
-    arguments += ", at=pos[B]";
+  if (caches)
+    arguments += ", at=" + position();
   if (m.scoreScale)
     arguments += ", scale=" + real(*m.scoreScale);
   if (m.scoreCap)
@@ -287,7 +296,7 @@ void Writer::attention(const LayerKind &kind, StringRef window) {
 
 void Writer::latentAttention(const LayerKind &kind) {
   const Latent &latent = *m.latent;
-  if (decodes)
+  if (caches)
     line("state kv: " + m.type + "[B, S, A]");
   weight("gattn", {"D"});
   if (latent.queryRank) {
@@ -318,16 +327,18 @@ void Writer::latentAttention(const LayerKind &kind) {
        ", R] = " + normalised("a[" + bs + ", D] * Wkv[D, R]", "R", "gkv"));
   line("kr[" + bs + ", A2] = " +
        rotated("a[" + bs + ", D] * Wkr[D, A2]", "S", "A2", kind.theta));
-  if (decodes) {
+  if (caches) {
     line("// Queries go to the latent, which all heads share (absorbed).");
-    line("kv[B, pos[B], A] = concat[(R, A2) -> A](c, kr)");
-    line("ql2[B, N, R] = qn[B, N, A1] * Wkn[R, N, A1]");
-    line("q[B, N, A] = concat[(R, A2) -> A](ql2, qr)");
+    if (serves)
+      line("// Prefill does so, too, with more FLOPs than expanded keys take.");
+    line("kv[B, " + position() + ", A] = concat[(R, A2) -> A](c, kr)");
+    line("ql2[" + bt + ", N, R] = qn[" + bt + ", N, A1] * Wkn[R, N, A1]");
+    line("q[" + bt + ", N, A] = concat[(R, A2) -> A](ql2, qr)");
     line("vl = slice[A: 0.." + Twine(latent.rank) + " -> R](kv)");
-    line("ol[B, N, R] = attention[A, S](q, kv, vl, causal=true, at=pos[B], "
-         "scale=" +
+    line("ol[" + bt + ", N, R] = attention[A, S](q, kv, vl, causal=true, at=" +
+         position() + ", scale=" +
          real(1 / std::sqrt(double(latent.plain + latent.rotary))) + ")");
-    line("o[B, N, U] = ol[B, N, R] * Wv[R, N, U]");
+    line("o[" + bt + ", N, U] = ol[" + bt + ", N, R] * Wv[R, N, U]");
   } else {
     line("kn[B, S, N, A1] = c[B, S, R] * Wkn[R, N, A1]");
     line("ks[B, S, N, A2] = kr[B, S, A2]");
@@ -386,7 +397,8 @@ void Writer::experts() {
   const Experts &e = *m.experts;
   std::string k = std::to_string(e.picks);
   // Groups of tokens are dispatched apart.
-  std::string tokens = decodes ? "P, J" : "B, T", group = decodes ? "P" : "B";
+  std::string tokens = serves ? "P, J, P2, J2" : caches ? "P, J" : "B, T";
+  std::string group = serves ? "P, P2" : caches ? "P" : "B";
   weight("gmlp", {"D"});
   weight("Wrouter", {"D", "E"}, m.type);
   if (e.choosingBias)
@@ -402,9 +414,12 @@ void Writer::experts() {
       weight("Wmix", {"D"});
   }
   norm("m", "x", "gmlp", "");
-  if (decodes)
-    line("md[P, J, D] = split[B -> (P, J)](m)");
-  std::string from = decodes ? "md" : "m";
+  std::string parts = "split[B -> (P, J)](m)";
+  if (serves)
+    parts = "split[T -> (P2, J2)](" + parts + ")";
+  if (caches)
+    line("md[" + tokens + ", D] = " + parts);
+  std::string from = caches ? "md" : "m";
   line("s: f32[" + tokens + ", E] = " + (e.sigmoid ? "sigmoid" : "softmax[E]") +
        "(f32(" + from + "[" + tokens + ", D] * Wrouter[D, E]))");
   std::string scores = "s", limit;
@@ -438,12 +453,12 @@ void Writer::experts() {
        ", C, F] * Wdown[E, F, D]");
   std::string result =
       "combine[E, C](ye, p, " + m.type + "(" + weights + ")" + how;
-  if (decodes) {
-    line("z[P, J, D] = " + result);
-    line("x[B, D] += merge[(P, J) -> B](z)");
-  } else {
-    line("x[B, T, D] += " + result);
-  }
+  std::string whole = "merge[(P, J) -> B](z)";
+  if (serves)
+    whole = "merge[(P2, J2) -> T](" + whole + ")";
+  if (caches)
+    line("z[" + tokens + ", D] = " + result);
+  line("x[" + bt + ", D] += " + (caches ? whole : result));
   if (!e.shared)
     return;
   mlp(e.shared, "Fs", "s");
@@ -520,8 +535,8 @@ std::string Writer::attendName(const LayerKind &kind) const {
 std::string Writer::call(const LayerKind &kind, StringRef argument) const {
   bool windows = any_of(
       m.layers, [](const LayerKind &each) { return each.window.has_value(); });
-  std::string position = decodes ? ", pos" : "";
-  std::string text = attendName(kind) + "(" + argument.str() + position;
+  std::string text =
+      attendName(kind) + "(" + argument.str() + (caches ? ", pos" : "");
   if (windows)
     text += ", w=" + (kind.window ? std::to_string(*kind.window) : "none");
   return std::string(kind.hasExperts ? "experts(" : "mlp(") + text + "))";
@@ -542,10 +557,10 @@ void Writer::writeParts() {
     if (windows)
       line("// Attention to the last w positions, or to all.");
     line("layer " + attendName(kind) + "(" + parameter +
-         (decodes ? ", pos: int32[B]" : "") + (windows ? ", w: dim" : "") +
-         ") -> (x) {");
+         (caches ? ", pos: int32[" + bt + "]" : "") +
+         (windows ? ", w: dim" : "") + ") -> (x) {");
     indent = "  ";
-    if (!decodes)
+    if (!caches)
       line("dim S = T                         // the positions that a token "
            "attends to");
     m.latent ? latentAttention(kind) : attention(kind, windows ? "w" : "");
@@ -592,6 +607,16 @@ void Writer::writeRuns() {
   }
 }
 
+/// Groups of so many tokens, a power of two: the most in which each expert has
+/// `load` tokens on average, where there are so many.
+static int64_t groupsOf(int64_t tokens, const Experts &experts, int64_t load) {
+  int64_t groups = 1;
+  while (tokens % (2 * groups) == 0 &&
+         tokens / (2 * groups) * experts.picks >= load * experts.count)
+    groups *= 2;
+  return groups;
+}
+
 void Writer::writeDims() {
   auto say = [&](const Twine &text, const Twine &why) {
     std::string left = ("dim " + text).str();
@@ -602,11 +627,15 @@ void Writer::writeDims() {
     dim(name, extent);
     return (name + " = " + digits(extent)).str();
   };
-  if (decodes) {
+  if (serves) {
+    say(item("B", options.batch), "sequences that decode together");
+    say(item("T", 1), "tokens of a sequence: the prompt in prefill");
+    say(item("S", *options.sequence), "the length of the cache");
+  } else if (caches) {
     say(item("B", options.batch), "sequences, one token of each");
-    say(item("S", options.sequence), "the length of the cache");
+    say(item("S", *options.sequence), "the length of the cache");
   } else {
-    say(item("B", options.batch) + ", " + item("T", options.sequence),
+    say(item("B", options.batch) + ", " + item("T", *options.sequence),
         "sequences, tokens of each");
     say("S = T", "the positions that a token attends to");
   }
@@ -632,7 +661,7 @@ void Writer::writeDims() {
     say(item("A1", l.plain) + ", " + item("A2", l.rotary),
         "of a head: without a position, with one");
     say(item("U", l.value), "of a head: for values");
-    if (decodes)
+    if (caches)
       say("A = R + A2", "what the cache has for a token");
     else
       say("A = A1 + A2", "of a head: for scores");
@@ -666,16 +695,19 @@ void Writer::writeDims() {
     say(item("Fs", e.shared), "hidden width of the experts of all tokens");
   if (e.groups > 1)
     say(item("Q", e.groups) + ", M = E / Q", "blocks of experts");
-  std::string tokens = "T";
-  if (decodes) {
-    // A group has a token for each expert, where there are so many.
-    int64_t groups = 1;
-    while (options.batch % (2 * groups) == 0 &&
-           options.batch / (2 * groups) * e.picks >= e.count)
-      groups *= 2;
-    say(item("P", groups) + ", J = B / P",
-        "groups of tokens, which are dispatched apart");
+  std::string tokens = "T", apart = "groups of tokens, dispatched apart";
+  if (caches) {
+    std::string groups = digits(groupsOf(options.batch, e, /*load=*/1));
+    say("P = " + (serves ? "min(B, " + groups + ")" : groups) + ", J = B / P",
+        apart);
     tokens = "J";
+  }
+  if (serves) {
+    // Whole slots for the mean load are an eighth too many at most.
+    say("P2 = min(T, " + digits(groupsOf(prompt(), e, /*load=*/8)) +
+            "), J2 = T / P2",
+        "and within a prompt");
+    tokens = "J * J2";
   }
   say("C = ceildiv(" + Twine(e.picks) + " * " + tokens + ", E)",
       "slots of an expert for a group, of which a token takes " +
@@ -688,14 +720,48 @@ static StringRef taskTitle(Task task) {
     return "one forward pass and its loss";
   case Task::Train:
     return "a training step";
-  default:
+  case Task::Decode:
     return "decoding, the next token of each sequence";
+  case Task::Serve:
+    return "serving, prefill and decoding";
   }
+  llvm_unreachable("a task");
+}
+
+/// Logits, and the loss or the next token of each sequence.
+void Writer::writeHead() {
+  std::string tokens = caches ? "B" : bt;
+  if (serves)
+    line("last[B, D] = x[B, T - 1, D]       // only the last position has a "
+         "next token");
+  line("y[" + tokens +
+       ", D] = " + normalised(serves ? "last" : "x", "D", "gout", "bout"));
+  std::string logits = m.logitCap || m.logitDivisor != 1 ? "s" : "logits";
+  line(logits + "[" + tokens + ", V] = y[" + tokens + ", D] * " +
+       (m.tied ? "Wemb[V, D]" : "Wout[D, V]"));
+  if (m.logitDivisor != 1)
+    line("logits = s / " + real(m.logitDivisor));
+  if (m.logitCap)
+    line("logits = " + real(*m.logitCap) + " * tanh(s / " + real(*m.logitCap) +
+         ")");
+  if (caches) {
+    line("next[B] = argmax[V](logits)");
+    line("output next");
+  } else {
+    line("loss[] = mean[B, T](cross_entropy[V](logits, labels))");
+    line(options.task == Task::Train ? "train { loss = loss }" : "output loss");
+  }
+  if (!serves)
+    return;
+  line("");
+  line("serve { batch = B  sequence = T  context = S  position = pos");
+  line("        prompt = " + digits(prompt()) +
+       "  generate = " + digits(generated()) + " }");
 }
 
 std::optional<std::string> Writer::write() {
-  bt = decodes ? "B" : "B, T";
-  bs = decodes ? "B" : "B, S";
+  bt = caches && !serves ? "B" : "B, T";
+  bs = caches ? bt : "B, S";
   queryHeads =
       m.latent || m.keyHeads == m.heads || m.keyHeads == 1 ? "N" : "K, G";
   keyHeads = m.keyHeads == m.heads ? "N" : m.keyHeads == 1 ? "" : "K";
@@ -703,9 +769,11 @@ std::optional<std::string> Writer::write() {
   writeDims();
   line("");
   line("input tokens: int32[" + bt + "]");
-  line(decodes ? "input pos:    int32[B]           // where in its sequence "
-                 "each token stands"
-               : "input labels: int32[B, T]");
+  if (caches)
+    line("input pos:    int32[" + bt + "]" + (serves ? "" : "   ") +
+         "        // where in its sequence each token stands");
+  else
+    line("input labels: int32[B, T]");
   weight("Wemb", {"V", "D"});
   if (m.positions)
     weight("Wpos", {"Tmax", "D"});
@@ -718,28 +786,13 @@ std::optional<std::string> Writer::write() {
   std::string scale = m.scaleEmbeddingBySqrt  ? " * sqrt(size[D])"
                       : m.embeddingScale != 1 ? " * " + real(m.embeddingScale)
                                               : "";
-  std::string learned = !m.positions ? ""
-                        : decodes    ? " + Wpos[pos[B], D]"
-                                     : " + Wpos[iota[T], D]";
+  std::string learned;
+  if (m.positions)
+    learned = " + Wpos[" + (caches ? position() : "iota[T]") + ", D]";
   line("x: " + m.type + "[" + bt + ", D] = Wemb[tokens[" + bt + "], D]" +
        scale + learned);
   writeRuns();
-  norm("y", "x", "gout", "bout");
-  std::string logits = m.logitCap || m.logitDivisor != 1 ? "s" : "logits";
-  line(logits + "[" + bt + ", V] = y[" + bt + ", D] * " +
-       (m.tied ? "Wemb[V, D]" : "Wout[D, V]"));
-  if (m.logitDivisor != 1)
-    line("logits = s / " + real(m.logitDivisor));
-  if (m.logitCap)
-    line("logits = " + real(*m.logitCap) + " * tanh(s / " + real(*m.logitCap) +
-         ")");
-  if (decodes) {
-    line("next[B] = argmax[V](logits)");
-    line("output next");
-  } else {
-    line("loss[] = mean[B, T](cross_entropy[V](logits, labels))");
-    line(options.task == Task::Train ? "train { loss = loss }" : "output loss");
-  }
+  writeHead();
   std::string head =
       "// " + printable(m.name.empty() ? options.file : m.name, 80) + " (" +
       m.family + "): " + taskTitle(options.task).str() + ".\n";
@@ -789,14 +842,31 @@ static ConfigMessage parseError(StringRef text, Error error) {
   return message;
 }
 
+/// The options with what a model makes of those that are not given.
+static ImportOptions resolve(ImportOptions options, const Model &model,
+                             Config &config) {
+  int64_t longest = model.positions;
+  if (!options.sequence)
+    options.sequence = longest ? std::min<int64_t>(4096, longest) : 4096;
+  int64_t sequence = *options.sequence;
+  if (longest && sequence > longest)
+    config.error("n_positions", "'n_positions' has fewer positions than the " +
+                                    Twine(sequence) + " of --sequence");
+  if (!options.generate)
+    options.generate = std::max<int64_t>(sequence / 8, 1);
+  if (options.task == Task::Serve && *options.generate >= sequence)
+    config.error("", "--generate=" + Twine(*options.generate) +
+                         " leaves no prompt of the " + Twine(sequence) +
+                         " tokens of --sequence");
+  return options;
+}
+
 ImportResult importConfig(StringRef text, const ImportOptions &options) {
   ImportResult result;
   auto fail = [&](const Twine &message, size_t offset) {
     result.errors.push_back(messageAt(message, offset));
     return result;
   };
-  if (options.task == Task::Serve)
-    return fail("--task=serve is not planned yet; decode and forward are", 0);
   Expected<json::Value> value = parseJson(text);
   if (!value) {
     result.errors.push_back(parseError(text, value.takeError()));
@@ -829,15 +899,12 @@ ImportResult importConfig(StringRef text, const ImportOptions &options) {
   Config config(text, nested ? outer.offsetOf("text_config") : 0,
                 nested ? *nested : *object, merged);
   Model model = readModel(config, family, options.task);
-  int64_t longest = model.positions;
-  if (longest && options.sequence > longest)
-    config.error("n_positions", "'n_positions' has fewer positions than the " +
-                                    Twine(options.sequence) + " of --sequence");
+  ImportOptions resolved = resolve(options, model, config);
   result.errors = config.errors;
   result.warnings = config.unknownKeys();
   if (!result.errors.empty())
     return result;
-  result.program = writeProgram(model, options);
+  result.program = writeProgram(model, resolved);
   if (!result.program)
     return fail("the model has more parameters than 2^63", config.offsetOf(""));
   return result;

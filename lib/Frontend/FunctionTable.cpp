@@ -22,7 +22,9 @@ static const FunctionParameter kAttention[] = {{"q"},
                                                {"window", false},
                                                {"at", false},
                                                {"scale", false},
-                                               {"softcap", false}};
+                                               {"softcap", false},
+                                               {"sink", false},
+                                               {"bias", false}};
 static const FunctionParameter kRope[] = {
     {"x"}, {"at", false}, {"theta", false}};
 static const FunctionParameter kLabels[] = {
@@ -124,7 +126,7 @@ static const std::vector<FunctionInfo> &table() {
       structured("attention", FunctionKind::Attention, BracketKind::Names, 2, 2,
                  kAttention,
                  "attention[H, S](q, k, v, causal=false, window=none, at=none, "
-                 "scale=none, softcap=none)"),
+                 "scale=none, softcap=none, sink=none, bias=none)"),
       structured("rope", FunctionKind::Rope, BracketKind::Names, 1, 2, kRope,
                  "rope[T, H](x, theta=10000) or rope[H](x, at=pos[B])"),
       structured("cross_entropy", FunctionKind::CrossEntropy,

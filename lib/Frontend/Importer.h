@@ -413,6 +413,8 @@ private:
   struct AttentionShape;
   bool readAttentionOptions(const Slots &slots, AttentionShape &shape);
   bool checkAttention(const ast::Expr &call, AttentionShape &shape);
+  bool checkScoreTensor(const Operand &operand, llvm::StringRef name,
+                        const AttentionShape &shape);
   bool findQueryIndex(const ast::Expr &call, AttentionShape &shape);
   Operand emitAttention(const ast::Expr &call, const AttentionShape &shape,
                         llvm::ArrayRef<const Operand *> operands,

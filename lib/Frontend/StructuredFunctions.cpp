@@ -14,7 +14,7 @@ using mlir::Type;
 
 /// The operands and options of one call of attention.
 struct Importer::AttentionShape {
-  Operand q, k, v, at;
+  Operand q, k, v, at, sink, bias;
   StringAttr head, key, query;
   bool causal = false;
   std::optional<int64_t> window;
@@ -107,7 +107,38 @@ bool Importer::checkAttention(const Expr &call, AttentionShape &shape) {
         return false;
       }
   }
-  return findQueryIndex(call, shape);
+  return checkScoreTensor(shape.sink, "sink", shape) &&
+         checkScoreTensor(shape.bias, "bias", shape) &&
+         findQueryIndex(call, shape);
+}
+
+/// A sink has indices of q without the head, a bias those and the keys'.
+bool Importer::checkScoreTensor(const Operand &operand, llvm::StringRef name,
+                                const AttentionShape &shape) {
+  if (!operand.value)
+    return true;
+  if (!llvm::isa<mlir::FloatType>(operand.elementType())) {
+    files.error(operand.range) << "'" << name << "' expects floats, found "
+                               << shd::typeName(operand.elementType());
+    return false;
+  }
+  for (StringAttr index : operand.indices) {
+    if (index != shape.head && contains(shape.q.indices, index))
+      continue;
+    if (index == shape.key && name == "bias")
+      continue;
+    auto diag = files.error(operand.range)
+                << "index '" << index.getValue() << "' of '" << name
+                << "' is not one of the "
+                << (name == "bias" ? "scores" : "queries");
+    IndexNames expected = shape.q.indices;
+    llvm::erase(expected, shape.head);
+    if (name == "bias")
+      expected.push_back(shape.key);
+    diag.attachNote() << "these have " << toString(expected);
+    return false;
+  }
+  return true;
 }
 
 bool Importer::readAttentionOptions(const Slots &slots, AttentionShape &shape) {
@@ -156,17 +187,20 @@ Operand Importer::functionAttention(const Expr &call, const Slots &slots,
   shape.q = requireTensor(evaluate(*slots[0], inner));
   shape.k = requireTensor(evaluate(*slots[1], inner));
   shape.v = requireTensor(evaluate(*slots[2], inner));
-  bool hasAt = slots[5] && slots[5]->kind != Expr::Kind::None;
-  if (hasAt)
-    shape.at = requireTensor(evaluate(*slots[5], inner));
+  llvm::SmallVector<const Operand *> operands{&shape.q, &shape.k, &shape.v};
   bool ok = readAttentionOptions(slots, shape);
-  if (!ok || shape.q.isPoison() || shape.k.isPoison() || shape.v.isPoison() ||
-      (hasAt && shape.at.isPoison()) || !checkAttention(call, shape))
+  for (auto [slot, operand] :
+       {std::pair(slots[5], &shape.at), std::pair(slots[8], &shape.sink),
+        std::pair(slots[9], &shape.bias)}) {
+    if (!slot || slot->kind == Expr::Kind::None)
+      continue;
+    *operand = requireTensor(evaluate(*slot, inner));
+    operands.push_back(operand);
+  }
+  auto isPoison = [](const Operand *operand) { return operand->isPoison(); };
+  if (!ok || llvm::any_of(operands, isPoison) || !checkAttention(call, shape))
     return {};
   auto type = commonOperandType({&shape.q, &shape.k, &shape.v}, call.range);
-  llvm::SmallVector<const Operand *> operands{&shape.q, &shape.k, &shape.v};
-  if (hasAt)
-    operands.push_back(&shape.at);
   // The head index of v is one of the result, not the one that is summed.
   Operand values = shape.v;
   llvm::replace(values.indices, shape.head, str(shape.head.getValue() + ".v"));
@@ -189,8 +223,9 @@ Operand Importer::emitAttention(const Expr &call, const AttentionShape &shape,
   };
   auto op = shd::AttentionOp::create(
       builder, statement->loc, type, /*logsumexp=*/mlir::Type(), shape.q.value,
-      shape.k.value, shape.v.value, shape.at.value, mlir::ValueRange(),
-      indexing(operands, shape.result), shape.head, shape.key, shape.query,
+      shape.k.value, shape.v.value, shape.at.value, shape.sink.value,
+      shape.bias.value, mlir::ValueRange(), indexing(operands, shape.result),
+      shape.head, shape.key, shape.query,
       shape.causal ? builder.getUnitAttr() : mlir::UnitAttr(),
       shape.window ? builder.getI64IntegerAttr(*shape.window)
                    : mlir::IntegerAttr(),

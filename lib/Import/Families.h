@@ -17,7 +17,8 @@ Model readModel(Config &config, llvm::StringRef family, Task task);
 std::optional<llvm::json::Object> familyDefaults(llvm::StringRef family,
                                                  std::string &why);
 
-/// The text of the program; none: its parameters cannot be counted in 64 bits.
+/// The text of the program, of options that all have values; none: its
+/// parameters cannot be counted in 64 bits.
 std::optional<std::string> writeProgram(const Model &model,
                                         const ImportOptions &options);
 

@@ -19,8 +19,11 @@ enum class NormKind {
   LayerScale
 };
 enum class QkNorm { None, Head, AllHeads };
-/// Where a layer normalises: in front of its parts, behind them, or both.
-enum class NormPlace { Before, After, Both };
+/// Where a layer normalises: in front of its parts, behind them, or both, or
+/// the sum with what they add to.
+enum class NormPlace { Before, After, Both, AfterSum };
+/// Encoders attend to all positions and make no next token.
+enum class Architecture { Decoder, TextEncoder, ImageEncoder };
 enum class Residual {
   Sequential,
   /// Attention and MLP read the same input, each with a norm.
@@ -35,6 +38,14 @@ struct Latent {
   int64_t rank, plain, rotary, value;
 };
 
+/// Images that are cut into square patches.
+struct Image {
+  int64_t size, patch, channels;
+
+  /// Patches, and a token that stands for the class.
+  int64_t tokens() const { return (size / patch) * (size / patch) + 1; }
+};
+
 struct Experts {
   int64_t count, picks, hidden;
   /// Hidden width of the experts that every token uses; 0: none.
@@ -45,6 +56,12 @@ struct Experts {
   /// A bias chooses and does not weigh.
   bool choosingBias = false;
   bool normalise = true;
+  /// The picked experts' scores are the softmax of theirs alone.
+  bool softmaxOfPicked = false;
+  /// The router and the matrices have biases.
+  bool biases = false;
+  /// SwiGLU of clamped halves, with 1 added to the linear one.
+  std::optional<double> clamp;
   double scale = 1;
   /// Picks lie in at most `groupLimit` of `groups` blocks.
   int64_t groups = 1, groupLimit = 1;
@@ -60,9 +77,12 @@ struct LayerKind {
 
 struct Model {
   std::string family, name;
-  /// Element types of activations and of matrices.
-  std::string type = "bf16", matrixType = "bf16";
-  int64_t width, hidden, vocabulary;
+  Architecture architecture = Architecture::Decoder;
+  /// Element types of activations, of matrices, and of those of experts.
+  std::string type = "bf16", matrixType = "bf16", expertType = "bf16";
+  int64_t width = 1, hidden = 1;
+  /// 0: tokens are no words.
+  int64_t vocabulary = 0;
   int64_t heads, keyHeads, headSize;
   std::vector<LayerKind> layers;
   NormKind norm = NormKind::Rms;
@@ -74,8 +94,16 @@ struct Model {
   std::string activation = "silu";
   /// Elements of a head that rotate; 0: positions are learned.
   int64_t rotary = 0;
-  /// Rows of the table of learned positions.
+  /// Rows of the table of learned positions, and the key that says so.
   int64_t positions = 0;
+  std::string positionsKey;
+  /// Rows of the table of segments; 0: none.
+  int64_t tokenTypes = 0;
+  /// A learned score of each head for no key at all.
+  bool sinks = false;
+  std::optional<Image> image;
+  /// Classes of an image.
+  int64_t classes = 0;
   bool tied = false;
   std::optional<double> scoreScale, scoreCap, logitCap;
   bool scaleEmbeddingBySqrt = false;

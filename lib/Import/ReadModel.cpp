@@ -21,7 +21,7 @@ namespace shardc::import {
 
 namespace {
 
-enum class Blocks { Llama, Gpt2, NeoX, Falcon };
+enum class Blocks { Llama, Gpt2, NeoX, Falcon, Bert, Vit };
 enum class Windows { None, All, UseFlag, Alternating, Pattern };
 enum class Bias { Key, Never, Qkv, All };
 
@@ -124,6 +124,13 @@ static constexpr Family families[] = {
          "n_group": 8, "topk_group": 4, "norm_topk_prob": true,
          "scoring_func": "sigmoid", "routed_scaling_factor": 2.5,
          "topk_method": "noaux_tc"})"},
+    {"gpt_oss", Blocks::Llama, Windows::Alternating, Bias::Key, QkNorm::None,
+     NormKind::Rms, NormPlace::Before, true,
+     R"({"hidden_act": "silu", "rms_norm_eps": 1e-5, "head_dim": 64,
+         "num_attention_heads": 64, "num_key_value_heads": 8,
+         "attention_bias": true, "sliding_window": 128, "rope_theta": 150000,
+         "num_local_experts": 128, "num_experts_per_tok": 4,
+         "swiglu_limit": 7})"},
     {"gpt2", Blocks::Gpt2, Windows::None, Bias::All, QkNorm::None,
      NormKind::Layer, NormPlace::Before, false,
      R"({"activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
@@ -144,16 +151,22 @@ static constexpr Family families[] = {
      R"({"activation": "gelu", "layer_norm_epsilon": 1e-5, "bias": false,
          "multi_query": true, "parallel_attn": true, "alibi": false,
          "tie_word_embeddings": true, "new_decoder_architecture": false})"},
+    {"bert", Blocks::Bert, Windows::None, Bias::All, QkNorm::None,
+     NormKind::Layer, NormPlace::AfterSum, false,
+     R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12,
+         "max_position_embeddings": 512, "type_vocab_size": 2,
+         "position_embedding_type": "absolute", "is_decoder": false})"},
+    {"vit", Blocks::Vit, Windows::None, Bias::All, QkNorm::None,
+     NormKind::Layer, NormPlace::Before, false,
+     R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12, "image_size": 224,
+         "patch_size": 16, "num_channels": 3, "qkv_bias": true})"},
 };
 
 /// Families that people ask for, and what shardc lacks for them.
 static constexpr std::pair<StringLiteral, StringLiteral> missingFamilies[] = {
-    {"gpt_oss", "attention with sinks cannot be written yet"},
-    {"bert", "masked language models are not read yet"},
-    {"t5", "attention with a position bias cannot be written yet"},
-    {"bloom", "attention with linear biases (alibi) cannot be written yet"},
-    {"mpt", "attention with linear biases (alibi) cannot be written yet"},
-    {"vit", "image models are not read yet; models/vit-l16-train.shd is one"},
+    {"t5", "models of an encoder and a decoder are not read yet"},
+    {"bloom", "attention with linear biases (alibi) cannot be read yet"},
+    {"mpt", "attention with linear biases (alibi) cannot be read yet"},
 };
 
 static StringRef canonical(StringRef name) {
@@ -225,25 +238,35 @@ static void readTypes(Config &config, Model &model, Task task) {
     config.error(key, "'" + key +
                           "' expects bfloat16, float16 or float32, found '" +
                           name + "'");
-  model.type = model.matrixType = type.empty() ? "bf16" : type.str();
+  model.type = type.empty() ? "bf16" : type.str();
+  model.matrixType = model.expertType = model.type;
   const json::Value *quantised = config.find("quantization_config");
   if (!quantised)
     return;
   const json::Object *fields = quantised->getAsObject();
   StringRef method =
       fields ? fields->getString("quant_method").value_or("") : "";
-  if (method != "fp8") {
-    config.error("quantization_config", "weights quantised by '" + method +
-                                            "' cannot be read; only fp8");
+  if (method != "fp8" && method != "mxfp4") {
+    config.error("quantization_config",
+                 "weights quantised by '" + method +
+                     "' cannot be read; only fp8, mxfp4");
     return;
   }
   if (task == Task::Train) {
-    model.notes.push_back("The checkpoint's fp8 weights are trained in " +
-                          model.type + ".");
+    model.notes.push_back(
+        ("The checkpoint's " + method + " weights are trained in " + model.type)
+            .str() +
+        ".");
+    return;
+  }
+  if (method == "mxfp4") {
+    model.expertType = "f4e2m1";
+    model.notes.push_back("Experts' matrices in 4 bits; the scales of their "
+                          "blocks, 0.25 bits a weight, are left out.");
     return;
   }
   bool e5 = fields->getString("fmt").value_or("e4m3") == "e5m2";
-  model.matrixType = e5 ? "f8e5m2" : "f8e4m3";
+  model.matrixType = model.expertType = e5 ? "f8e5m2" : "f8e4m3";
   model.notes.push_back(
       "Matrices of layers in fp8; the scales of their blocks are left out.");
 }
@@ -346,7 +369,8 @@ static void placeExperts(Config &config, Model &model) {
 static void readExperts(Config &config, Model &model) {
   Experts experts;
   StringRef family = model.family;
-  StringRef countKey = family == "mixtral"          ? "num_local_experts"
+  bool local = family == "mixtral" || family == "gpt_oss";
+  StringRef countKey = local                        ? "num_local_experts"
                        : family.starts_with("qwen") ? "num_experts"
                                                     : "n_routed_experts";
   experts.count = config.integer(countKey);
@@ -354,10 +378,13 @@ static void readExperts(Config &config, Model &model) {
   if (experts.picks > experts.count)
     config.error("num_experts_per_tok", "'num_experts_per_tok' exceeds the " +
                                             Twine(experts.count) + " experts");
-  experts.hidden = family == "mixtral"
-                       ? model.hidden
-                       : config.integer("moe_intermediate_size");
+  experts.hidden =
+      local ? model.hidden : config.integer("moe_intermediate_size");
   experts.normalise = config.boolean("norm_topk_prob");
+  if (family == "gpt_oss") {
+    experts.softmaxOfPicked = experts.biases = true;
+    experts.clamp = config.real("swiglu_limit", 7);
+  }
   if (family == "qwen2_moe") {
     experts.shared = config.integer("shared_expert_intermediate_size");
     experts.sharedGate = true;
@@ -492,6 +519,7 @@ static void readLlama(Config &config, const Family &family, Model &model) {
     model.scoreScale = config.real("attention_multiplier", 1);
     model.logitDivisor = config.real("logits_scaling", 1);
   }
+  model.sinks = model.family == "gpt_oss";
   if (family.experts)
     readExperts(config, model);
 }
@@ -504,7 +532,8 @@ static void readGpt2(Config &config, Model &model) {
   readHeads(config, model, "n_head", "n_embd", "");
   if (config.boolean("multi_query"))
     model.keyHeads = 1;
-  model.positions = config.integer("n_positions");
+  model.positionsKey = "n_positions";
+  model.positions = config.integer(model.positionsKey);
   model.eps = config.real("layer_norm_epsilon", 1e-5);
   model.qkvBias = model.outBias = model.mlpBias = true;
   model.gated = false;
@@ -568,6 +597,51 @@ static void readFalcon(Config &config, Model &model) {
     model.residual = Residual::ParallelOneNorm;
 }
 
+/// The layers of BERT and of ViT, whose keys have the same names.
+static void readEncoder(Config &config, Model &model) {
+  model.width = config.integer("hidden_size");
+  model.layers = readLayers(config, "num_hidden_layers");
+  model.hidden = config.integer("intermediate_size");
+  readHeads(config, model, "num_attention_heads", "hidden_size", "");
+  model.eps = config.real("layer_norm_eps", 1e-12);
+  model.outBias = model.mlpBias = true;
+  model.gated = false;
+  model.activation = readActivation(config, "hidden_act", "gelu");
+}
+
+static void readBert(Config &config, Model &model) {
+  model.architecture = Architecture::TextEncoder;
+  readEncoder(config, model);
+  model.qkvBias = true;
+  model.vocabulary = config.integer("vocab_size");
+  model.positionsKey = "max_position_embeddings";
+  model.positions = config.integer(model.positionsKey);
+  model.tokenTypes = config.integer("type_vocab_size");
+  StringRef key = "position_embedding_type";
+  if (config.string(key, "absolute") != "absolute")
+    config.error(key, "'" + key + "' expects 'absolute'");
+  if (config.boolean("is_decoder"))
+    config.error("is_decoder", "bert as a decoder cannot be read");
+}
+
+/// Classes are those that the config names, or counts.
+static void readVit(Config &config, Model &model) {
+  model.architecture = Architecture::ImageEncoder;
+  readEncoder(config, model);
+  model.qkvBias = config.boolean("qkv_bias", true);
+  Image image;
+  image.size = config.integer("image_size", 1, /*most=*/1 << 20);
+  image.patch = config.integer("patch_size", 1, /*most=*/1 << 20);
+  image.channels = config.integer("num_channels");
+  if (image.size % image.patch)
+    config.error("patch_size", "'patch_size' does not divide 'image_size'");
+  model.image = image;
+  const json::Value *named = config.find("id2label");
+  const json::Object *labels = named ? named->getAsObject() : nullptr;
+  model.classes = labels && !labels->empty() ? int64_t(labels->size())
+                                             : config.integer("num_labels");
+}
+
 Model readModel(Config &config, StringRef name, Task task) {
   const Family &family = *findFamily(name);
   Model model;
@@ -590,7 +664,18 @@ Model readModel(Config &config, StringRef name, Task task) {
   case Blocks::Falcon:
     readFalcon(config, model);
     break;
+  case Blocks::Bert:
+    readBert(config, model);
+    break;
+  case Blocks::Vit:
+    readVit(config, model);
+    break;
   }
+  if (model.architecture != Architecture::Decoder &&
+      (task == Task::Decode || task == Task::Serve))
+    config.error("model_type", "model_type '" + name +
+                                   "' is an encoder, which has no next token; "
+                                   "--task expects train or forward");
   model.tied = config.boolean("tie_word_embeddings");
   return model;
 }

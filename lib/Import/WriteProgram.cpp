@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Families.h"
-#include "shardc/Support/Json.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -74,7 +73,8 @@ struct Run {
 class Writer {
 public:
   Writer(const Model &model, const ImportOptions &options)
-      : m(model), options(options), decodes(options.task == Task::Decode) {}
+      : m(model), options(options), serves(options.task == Task::Serve),
+        caches(serves || options.task == Task::Decode) {}
 
   std::optional<std::string> write();
 
@@ -94,16 +94,30 @@ private:
   void project(StringRef name, StringRef left, StringRef value,
                StringRef sequence, double theta);
   void addTo(StringRef value, StringRef post);
+  bool isImage() const { return m.image.has_value(); }
+  bool isEncoder() const { return m.architecture != Architecture::Decoder; }
+  bool normsBefore() const {
+    return m.normPlace == NormPlace::Before || m.normPlace == NormPlace::Both;
+  }
+  bool normsBehind() const { return m.normPlace != NormPlace::Before; }
 
   void attention(const LayerKind &kind, StringRef window);
   void latentAttention(const LayerKind &kind);
   void mlp(int64_t hidden, StringRef index, StringRef suffix = "",
            StringRef normed = "m");
   void denseMlp();
+  void writeExpert(const std::string &in, const std::string &inner);
   void experts();
 
   void findRuns();
   void writeDims();
+  void writeInputs();
+  void writeEmbedding();
+  void writeImageInputs();
+  void writePatches();
+  void writeHead();
+  void writePooler();
+  void writeClasses();
   void writeRuns();
   void writeInline(const LayerKind &kind);
   void writeParts();
@@ -113,10 +127,16 @@ private:
     return count_if(m.layers, holds);
   }
   StringRef runDim(size_t run) const { return runNames[run]; }
+  /// Tokens of a served request that it generates, and all before them.
+  int64_t generated() const { return *options.generate; }
+  int64_t prompt() const { return *options.sequence - generated(); }
+  /// Where the tokens stand, if there are caches.
+  std::string position() const { return "pos[" + bt + "]"; }
 
   const Model &m;
   const ImportOptions &options;
-  bool decodes;
+  /// The task serves; it reads and fills caches.
+  bool serves, caches;
   std::string body;
   std::string indent;
   StringMap<int64_t> extents;
@@ -127,7 +147,7 @@ private:
   uint64_t parameters = 0;
   /// Heads of queries, of keys and values: `K, G` and `K`; `N` for both.
   std::string queryHeads, keyHeads;
-  /// Indices of a value of each token, of a token and a key.
+  /// Indices of a value of each token, of each token as a key.
   std::string bt, bs;
 };
 
@@ -177,8 +197,8 @@ void Writer::norm(StringRef name, StringRef from, StringRef scale,
 std::string Writer::rotated(StringRef value, StringRef sequence,
                             StringRef index, double base) const {
   std::string text =
-      decodes ? ("rope[" + index + "](" + value + ", at=pos[B]").str()
-              : ("rope[" + sequence + ", " + index + "](" + value).str();
+      caches ? ("rope[" + index + "](" + value + ", at=" + position()).str()
+             : ("rope[" + sequence + ", " + index + "](" + value).str();
   return text + ", theta=" + theta(base) + ")";
 }
 
@@ -195,8 +215,9 @@ void Writer::project(StringRef name, StringRef left, StringRef value,
   // The first elements of a head rotate.
   std::string plain = (StringRef(name.split('[').first) + "all").str();
   std::string list = left.str();
-  if (StringRef(list).contains("pos[B], "))
-    list.erase(list.find("pos[B], "), 8);
+  std::string written = joined({"B", position()});
+  if (size_t at = list.find(written); caches && at != std::string::npos)
+    list.replace(at, written.size(), bs);
   line(plain + list + " = " + value);
   std::string first =
       ("slice[H: 0.." + Twine(m.rotary) + " -> R](" + plain + ")").str();
@@ -211,6 +232,11 @@ void Writer::project(StringRef name, StringRef left, StringRef value,
 void Writer::addTo(StringRef value, StringRef post) {
   std::string factor =
       m.residualScale == 1 ? "" : real(m.residualScale) + " * ";
+  if (m.normPlace == NormPlace::AfterSum) {
+    norm("x", ("x[" + bt + ", D] + " + value).str(), ("g" + post).str(),
+         ("b" + post).str());
+    return;
+  }
   if (m.normPlace == NormPlace::Before) {
     line("x[" + bt + ", D] += " + factor + value);
     return;
@@ -222,8 +248,8 @@ void Writer::addTo(StringRef value, StringRef post) {
 
 void Writer::attention(const LayerKind &kind, StringRef window) {
   StringRef q = queryHeads, k = keyHeads;
-  bool pre = m.normPlace != NormPlace::After;
-  if (decodes) {
+  bool pre = normsBefore();
+  if (caches) {
     line("state kc: " + m.type + "[" + joined({"B", "S", k, "H"}) + "]");
     line("state vc: " + m.type + "[" + joined({"B", "S", k, "H"}) + "]");
   }
@@ -245,8 +271,10 @@ void Writer::attention(const LayerKind &kind, StringRef window) {
     weight("gq", {allHeads ? q : "", "H"}, m.type);
     weight("gk", {allHeads ? k : "", "H"}, m.type);
   }
-  if (m.normPlace != NormPlace::Before)
-    weight("gpost", {"D"});
+  if (m.sinks)
+    weight("sinks", {q}, m.type);
+  if (normsBehind())
+    declareNorm("gpost", "bpost");
 
   StringRef from = pre ? "a" : "x";
   if (pre)
@@ -263,23 +291,27 @@ void Writer::attention(const LayerKind &kind, StringRef window) {
     return text;
   };
   std::string keys =
-      decodes ? joined({"B, pos[B]", k, "H"}) : joined({"B", "S", k, "H"});
-  std::string keyName = decodes ? "kc" : "k", valueName = decodes ? "vc" : "v";
+      joined({"B", caches ? StringRef(position()) : "S", k, "H"});
+  std::string keyName = caches ? "kc" : "k", valueName = caches ? "vc" : "v";
   project("q", ("[" + joined({bt, q, "H"}) + "]"), product(bt, "q", q), "T",
           kind.theta);
   project(keyName, "[" + keys + "]", product(bs, "k", k), "S", kind.theta);
   line(valueName + "[" + keys + "] = " + product(bs, "v", k));
-  std::string arguments = "causal=true";
+  std::string arguments = keyName + ", " + valueName;
+  if (!isEncoder())
+    arguments += ", causal=true";
   if (!window.empty())
     arguments += (", window=" + window).str();
-  if (decodes)
-    arguments += ", at=pos[B]";
+  if (caches)
+    arguments += ", at=" + position();
   if (m.scoreScale)
     arguments += ", scale=" + real(*m.scoreScale);
   if (m.scoreCap)
     arguments += ", softcap=" + real(*m.scoreCap);
-  line("o[" + joined({bt, q, "H"}) + "] = attention[H, S](q, " + keyName +
-       ", " + valueName + ", " + arguments + ")");
+  if (m.sinks)
+    arguments += ", sink=sinks";
+  line("o[" + joined({bt, q, "H"}) + "] = attention[H, S](q, " + arguments +
+       ")");
   addTo("o[" + joined({bt, q, "H"}) + "] * Wo[" + joined({q, "H", "D"}) + "]" +
             (m.outBias ? " + bo[D]" : ""),
         "post");
@@ -287,7 +319,7 @@ void Writer::attention(const LayerKind &kind, StringRef window) {
 
 void Writer::latentAttention(const LayerKind &kind) {
   const Latent &latent = *m.latent;
-  if (decodes)
+  if (caches)
     line("state kv: " + m.type + "[B, S, A]");
   weight("gattn", {"D"});
   if (latent.queryRank) {
@@ -318,16 +350,18 @@ void Writer::latentAttention(const LayerKind &kind) {
        ", R] = " + normalised("a[" + bs + ", D] * Wkv[D, R]", "R", "gkv"));
   line("kr[" + bs + ", A2] = " +
        rotated("a[" + bs + ", D] * Wkr[D, A2]", "S", "A2", kind.theta));
-  if (decodes) {
+  if (caches) {
     line("// Queries go to the latent, which all heads share (absorbed).");
-    line("kv[B, pos[B], A] = concat[(R, A2) -> A](c, kr)");
-    line("ql2[B, N, R] = qn[B, N, A1] * Wkn[R, N, A1]");
-    line("q[B, N, A] = concat[(R, A2) -> A](ql2, qr)");
+    if (serves)
+      line("// Prefill does so, too, with more FLOPs than expanded keys take.");
+    line("kv[B, " + position() + ", A] = concat[(R, A2) -> A](c, kr)");
+    line("ql2[" + bt + ", N, R] = qn[" + bt + ", N, A1] * Wkn[R, N, A1]");
+    line("q[" + bt + ", N, A] = concat[(R, A2) -> A](ql2, qr)");
     line("vl = slice[A: 0.." + Twine(latent.rank) + " -> R](kv)");
-    line("ol[B, N, R] = attention[A, S](q, kv, vl, causal=true, at=pos[B], "
-         "scale=" +
+    line("ol[" + bt + ", N, R] = attention[A, S](q, kv, vl, causal=true, at=" +
+         position() + ", scale=" +
          real(1 / std::sqrt(double(latent.plain + latent.rotary))) + ")");
-    line("o[B, N, U] = ol[B, N, R] * Wv[R, N, U]");
+    line("o[" + bt + ", N, U] = ol[" + bt + ", N, R] * Wv[R, N, U]");
   } else {
     line("kn[B, S, N, A1] = c[B, S, R] * Wkn[R, N, A1]");
     line("ks[B, S, N, A2] = kr[B, S, A2]");
@@ -357,7 +391,7 @@ void Writer::mlp(int64_t, StringRef index, StringRef suffix, StringRef normed) {
 
 void Writer::denseMlp() {
   StringRef f = m.experts ? "F1" : "F";
-  bool pre = m.normPlace != NormPlace::After;
+  bool pre = normsBefore();
   bool shared = m.residual == Residual::ParallelOneNorm;
   if (pre && m.residual == Residual::Sequential)
     declareNorm("gmlp", "bmlp");
@@ -371,8 +405,8 @@ void Writer::denseMlp() {
     weight("bup", {f});
     weight("bdown", {"D"});
   }
-  if (m.normPlace != NormPlace::Before)
-    weight("glast", {"D"});
+  if (normsBehind())
+    declareNorm("glast", "blast");
   if (pre && m.residual == Residual::Sequential)
     norm("m", "x", "gmlp", "bmlp");
   mlp(m.hidden, f, "", shared ? "a" : pre ? "m" : "x");
@@ -382,18 +416,48 @@ void Writer::denseMlp() {
         "last");
 }
 
+/// `ye` of `xe`: each expert's MLP, of slots `in` and hidden values `inner`.
+void Writer::writeExpert(const std::string &in, const std::string &inner) {
+  const Experts &e = *m.experts;
+  auto half = [&](StringRef name) {
+    return ("xe" + in + " * W" + name + "[E, D, F]" +
+            (e.biases ? " + b" + name + "[E, F]" : ""))
+        .str();
+  };
+  if (e.clamp) {
+    std::string limit = real(*e.clamp);
+    line("gate" + inner + " = minimum(" + half("gate") + ", " + limit + ")");
+    line("up" + inner + " = maximum(minimum(" + half("up") + ", " + limit +
+         "), -" + limit + ")");
+    line("h" + inner + " = (up + 1.0) * gate * sigmoid(1.702 * gate)");
+  } else {
+    line("h" + inner + " = " + m.activation + "(" + half("gate") + ") * (" +
+         half("up") + ")");
+  }
+  line("ye" + in + " = h" + inner + " * Wdown[E, F, D]" +
+       (e.biases ? " + bdown[E, D]" : ""));
+}
+
 void Writer::experts() {
   const Experts &e = *m.experts;
   std::string k = std::to_string(e.picks);
   // Groups of tokens are dispatched apart.
-  std::string tokens = decodes ? "P, J" : "B, T", group = decodes ? "P" : "B";
+  std::string tokens = serves ? "P, J, P2, J2" : caches ? "P, J" : "B, T";
+  std::string group = serves ? "P, P2" : caches ? "P" : "B";
   weight("gmlp", {"D"});
   weight("Wrouter", {"D", "E"}, m.type);
+  if (e.biases)
+    weight("brouter", {"E"});
   if (e.choosingBias)
     weight("bias", {"E"}, "f32");
-  weight("Wgate", {"E", "D", "F"});
-  weight("Wup", {"E", "D", "F"});
-  weight("Wdown", {"E", "F", "D"});
+  weight("Wgate", {"E", "D", "F"}, m.expertType);
+  weight("Wup", {"E", "D", "F"}, m.expertType);
+  weight("Wdown", {"E", "F", "D"}, m.expertType);
+  if (e.biases) {
+    weight("bgate", {"E", "F"}, m.type);
+    weight("bup", {"E", "F"}, m.type);
+    weight("bdown", {"E", "D"}, m.type);
+  }
   if (e.shared) {
     weight("Wgates", {"D", "Fs"});
     weight("Wups", {"D", "Fs"});
@@ -402,11 +466,17 @@ void Writer::experts() {
       weight("Wmix", {"D"});
   }
   norm("m", "x", "gmlp", "");
-  if (decodes)
-    line("md[P, J, D] = split[B -> (P, J)](m)");
-  std::string from = decodes ? "md" : "m";
-  line("s: f32[" + tokens + ", E] = " + (e.sigmoid ? "sigmoid" : "softmax[E]") +
-       "(f32(" + from + "[" + tokens + ", D] * Wrouter[D, E]))");
+  std::string parts = "split[B -> (P, J)](m)";
+  if (serves)
+    parts = "split[T -> (P2, J2)](" + parts + ")";
+  if (caches)
+    line("md[" + tokens + ", D] = " + parts);
+  std::string from = caches ? "md" : "m";
+  std::string routed = "f32(" + from + "[" + tokens + ", D] * Wrouter[D, E]" +
+                       (e.biases ? " + brouter[E]" : "") + ")";
+  if (!e.softmaxOfPicked)
+    routed = (e.sigmoid ? "sigmoid(" : "softmax[E](") + routed + ")";
+  line("s: f32[" + tokens + ", E] = " + routed);
   std::string scores = "s", limit;
   if (e.choosingBias) {
     line("sb[" + tokens + ", E] = s[" + tokens + ", E] + bias[E]");
@@ -425,25 +495,24 @@ void Writer::experts() {
             ", limit=" + std::to_string(e.groupLimit);
   }
   line("p[" + tokens + ", E] = topk[E](" + scores + ", k=" + k + ")");
-  line("w[" + tokens + ", E] = where(p, s, 0.0)");
-  std::string weights = e.normalise ? "w / sum[E](w)" : "w";
+  line("w[" + tokens + ", E] = " +
+       (e.softmaxOfPicked ? "softmax[E](where(p, s, -inf))"
+                          : "where(p, s, 0.0)"));
+  std::string weights =
+      e.normalise && !e.softmaxOfPicked ? "w / sum[E](w)" : "w";
   if (e.scale != 1)
     weights = real(e.scale) + " * " + weights;
   std::string how = ", k=" + k + limit + ", dropless=true)";
   line("xe[E, " + group + ", C, D] = dispatch[E, C](" + from + ", p" + how);
-  std::string in = "xe[E, " + group + ", C, D]";
-  line("h[E, " + group + ", C, F] = " + m.activation + "(" + in +
-       " * Wgate[E, D, F]) * (" + in + " * Wup[E, D, F])");
-  line("ye[E, " + group + ", C, D] = h[E, " + group +
-       ", C, F] * Wdown[E, F, D]");
+  writeExpert("[E, " + group + ", C, D]", "[E, " + group + ", C, F]");
   std::string result =
       "combine[E, C](ye, p, " + m.type + "(" + weights + ")" + how;
-  if (decodes) {
-    line("z[P, J, D] = " + result);
-    line("x[B, D] += merge[(P, J) -> B](z)");
-  } else {
-    line("x[B, T, D] += " + result);
-  }
+  std::string whole = "merge[(P, J) -> B](z)";
+  if (serves)
+    whole = "merge[(P2, J2) -> T](" + whole + ")";
+  if (caches)
+    line("z[" + tokens + ", D] = " + result);
+  line("x[" + bt + ", D] += " + (caches ? whole : result));
   if (!e.shared)
     return;
   mlp(e.shared, "Fs", "s");
@@ -520,8 +589,8 @@ std::string Writer::attendName(const LayerKind &kind) const {
 std::string Writer::call(const LayerKind &kind, StringRef argument) const {
   bool windows = any_of(
       m.layers, [](const LayerKind &each) { return each.window.has_value(); });
-  std::string position = decodes ? ", pos" : "";
-  std::string text = attendName(kind) + "(" + argument.str() + position;
+  std::string text =
+      attendName(kind) + "(" + argument.str() + (caches ? ", pos" : "");
   if (windows)
     text += ", w=" + (kind.window ? std::to_string(*kind.window) : "none");
   return std::string(kind.hasExperts ? "experts(" : "mlp(") + text + "))";
@@ -542,10 +611,10 @@ void Writer::writeParts() {
     if (windows)
       line("// Attention to the last w positions, or to all.");
     line("layer " + attendName(kind) + "(" + parameter +
-         (decodes ? ", pos: int32[B]" : "") + (windows ? ", w: dim" : "") +
-         ") -> (x) {");
+         (caches ? ", pos: int32[" + bt + "]" : "") +
+         (windows ? ", w: dim" : "") + ") -> (x) {");
     indent = "  ";
-    if (!decodes)
+    if (!caches)
       line("dim S = T                         // the positions that a token "
            "attends to");
     m.latent ? latentAttention(kind) : attention(kind, windows ? "w" : "");
@@ -592,6 +661,17 @@ void Writer::writeRuns() {
   }
 }
 
+/// Groups of so many tokens, a power of two: the most in which each expert has
+/// `load` tokens on average, where there are so many. `--verify` makes an extent
+/// of several slots larger, never one of 1.
+static int64_t groupsOf(int64_t tokens, const Experts &experts, int64_t load) {
+  int64_t groups = 1;
+  while (tokens % (2 * groups) == 0 &&
+         tokens / (2 * groups) * experts.picks >= load * experts.count)
+    groups *= 2;
+  return groups;
+}
+
 void Writer::writeDims() {
   auto say = [&](const Twine &text, const Twine &why) {
     std::string left = ("dim " + text).str();
@@ -602,15 +682,33 @@ void Writer::writeDims() {
     dim(name, extent);
     return (name + " = " + digits(extent)).str();
   };
-  if (decodes) {
+  if (m.image) {
+    const Image &image = *m.image;
+    int64_t side = image.size / image.patch;
+    say(item("B", options.batch), "images");
+    say(item("Ch", image.channels) + ", " + item("Y", side) + ", " +
+            item("X", side) + ", " + item("I", image.patch) + ", " +
+            item("J", image.patch),
+        "channels, rows and columns of patches, pixels of each");
+    say("Yall = Y * I, Xall = X * J", "pixels of an image");
+    say("P = Y * X, One = 1, T = P + One", "patches, and the class token");
+    dim("T", image.tokens());
+    say("S = T", "the positions that a token attends to");
+    say(item("C", m.classes), "classes");
+  } else if (serves) {
+    say(item("B", options.batch), "sequences that decode together");
+    say(item("T", 1), "tokens of a sequence: the prompt in prefill");
+    say(item("S", *options.sequence), "the length of the cache");
+  } else if (caches) {
     say(item("B", options.batch), "sequences, one token of each");
-    say(item("S", options.sequence), "the length of the cache");
+    say(item("S", *options.sequence), "the length of the cache");
   } else {
-    say(item("B", options.batch) + ", " + item("T", options.sequence),
+    say(item("B", options.batch) + ", " + item("T", *options.sequence),
         "sequences, tokens of each");
     say("S = T", "the positions that a token attends to");
   }
-  say(item("V", m.vocabulary), "vocabulary");
+  if (m.vocabulary)
+    say(item("V", m.vocabulary), "vocabulary");
   std::string counts;
   for (size_t i = 0; i < runs.size(); ++i)
     counts += (i ? ", " : "") + item(runDim(i), runs[i].count);
@@ -632,7 +730,7 @@ void Writer::writeDims() {
     say(item("A1", l.plain) + ", " + item("A2", l.rotary),
         "of a head: without a position, with one");
     say(item("U", l.value), "of a head: for values");
-    if (decodes)
+    if (caches)
       say("A = R + A2", "what the cache has for a token");
     else
       say("A = A1 + A2", "of a head: for scores");
@@ -657,6 +755,14 @@ void Writer::writeDims() {
   }
   if (m.positions)
     say(item("Tmax", m.positions), "positions that were learned");
+  if (m.tokenTypes)
+    say(item("Types", m.tokenTypes), "segments of a text");
+  if (m.architecture == Architecture::TextEncoder) {
+    say("D2 = D", "width behind the pooler");
+    dim("D2", m.width);
+    if (options.task == Task::Train)
+      say(item("R", 2), "the second text follows, or does not");
+  }
   if (!m.experts)
     return;
   const Experts &e = *m.experts;
@@ -666,83 +772,202 @@ void Writer::writeDims() {
     say(item("Fs", e.shared), "hidden width of the experts of all tokens");
   if (e.groups > 1)
     say(item("Q", e.groups) + ", M = E / Q", "blocks of experts");
-  std::string tokens = "T";
-  if (decodes) {
-    // A group has a token for each expert, where there are so many.
-    int64_t groups = 1;
-    while (options.batch % (2 * groups) == 0 &&
-           options.batch / (2 * groups) * e.picks >= e.count)
-      groups *= 2;
-    say(item("P", groups) + ", J = B / P",
-        "groups of tokens, which are dispatched apart");
+  std::string tokens = "T", apart = "groups of tokens, dispatched apart";
+  if (caches) {
+    std::string groups = digits(groupsOf(options.batch, e, /*load=*/2));
+    say("P = " + (serves ? "min(B, " + groups + ")" : groups) + ", J = B / P",
+        apart);
     tokens = "J";
+  }
+  if (serves) {
+    // Whole slots for the mean load are an eighth too many at most.
+    say("P2 = min(T, " + digits(groupsOf(prompt(), e, /*load=*/8)) +
+            "), J2 = T / P2",
+        "and within a prompt");
+    tokens = "J * J2";
   }
   say("C = ceildiv(" + Twine(e.picks) + " * " + tokens + ", E)",
       "slots of an expert for a group, of which a token takes " +
           Twine(e.picks));
 }
 
-static StringRef taskTitle(Task task) {
+static StringRef taskTitle(Task task, Architecture architecture) {
+  bool isText = architecture == Architecture::TextEncoder;
   switch (task) {
   case Task::Forward:
-    return "one forward pass and its loss";
+    return isText ? "one forward pass" : "one forward pass and its loss";
   case Task::Train:
-    return "a training step";
-  default:
+    return isText ? "a training step on masked words and following texts"
+                  : "a training step";
+  case Task::Decode:
     return "decoding, the next token of each sequence";
+  case Task::Serve:
+    return "serving, prefill and decoding";
   }
+  llvm_unreachable("a task");
 }
 
-std::optional<std::string> Writer::write() {
-  bt = decodes ? "B" : "B, T";
-  bs = decodes ? "B" : "B, S";
-  queryHeads =
-      m.latent || m.keyHeads == m.heads || m.keyHeads == 1 ? "N" : "K, G";
-  keyHeads = m.keyHeads == m.heads ? "N" : m.keyHeads == 1 ? "" : "K";
-  findRuns();
-  writeDims();
-  line("");
-  line("input tokens: int32[" + bt + "]");
-  line(decodes ? "input pos:    int32[B]           // where in its sequence "
-                 "each token stands"
-               : "input labels: int32[B, T]");
-  weight("Wemb", {"V", "D"});
-  if (m.positions)
-    weight("Wpos", {"Tmax", "D"});
-  declareNorm("gout", "bout");
-  if (!m.tied)
-    weight("Wout", {"D", "V"});
-  line("");
-  if (runs.size() > 1 || runs[0].kinds.size() > 1)
-    writeParts();
-  std::string scale = m.scaleEmbeddingBySqrt  ? " * sqrt(size[D])"
-                      : m.embeddingScale != 1 ? " * " + real(m.embeddingScale)
-                                              : "";
-  std::string learned = !m.positions ? ""
-                        : decodes    ? " + Wpos[pos[B], D]"
-                                     : " + Wpos[iota[T], D]";
-  line("x: " + m.type + "[" + bt + ", D] = Wemb[tokens[" + bt + "], D]" +
-       scale + learned);
-  writeRuns();
-  norm("y", "x", "gout", "bout");
+/// The first token's value through a tanh; in training, the words at all
+/// positions and whether the second text follows.
+void Writer::writePooler() {
+  line("pooled[B, D2] = tanh(x[B, 0, D] * Wpool[D, D2] + bpool[D2])");
+  if (options.task != Task::Train) {
+    line("output x");
+    line("output pooled");
+    return;
+  }
+  line("u[B, T, D2] = layernorm[D2](" + m.activation +
+       "(x[B, T, D] * Wword[D, D2] + bword[D2]), gword, bgword, eps=" +
+       real(m.eps) + ")");
+  line("logits[B, T, V] = u[B, T, D2] * Wemb[V, D2] + bvocab[V]");
+  line("pair[B, R] = pooled[B, D2] * Wpair[D2, R] + bpair[R]");
+  line("loss[] = mean[B, T](cross_entropy[V](logits, labels)) + "
+       "mean[B](cross_entropy[R](pair, follows))");
+  line("train { loss = loss }");
+}
+
+/// The class of an image, from its first token.
+void Writer::writeClasses() {
+  line("y[B, D] = " + normalised("x[B, 0, D]", "D", "gout", "bout"));
+  line("logits[B, C] = y[B, D] * Wout[D, C] + bclass[C]");
+  line("loss[] = mean[B](cross_entropy[C](logits, labels))");
+  line(options.task == Task::Train ? "train { loss = loss }" : "output loss");
+}
+
+/// Logits, and the loss or the next token of each sequence.
+void Writer::writeHead() {
+  std::string tokens = caches ? "B" : bt;
+  if (serves)
+    line("last[B, D] = x[B, T - 1, D]       // only the last position has a "
+         "next token");
+  line("y[" + tokens +
+       ", D] = " + normalised(serves ? "last" : "x", "D", "gout", "bout"));
   std::string logits = m.logitCap || m.logitDivisor != 1 ? "s" : "logits";
-  line(logits + "[" + bt + ", V] = y[" + bt + ", D] * " +
+  line(logits + "[" + tokens + ", V] = y[" + tokens + ", D] * " +
        (m.tied ? "Wemb[V, D]" : "Wout[D, V]"));
   if (m.logitDivisor != 1)
     line("logits = s / " + real(m.logitDivisor));
   if (m.logitCap)
     line("logits = " + real(*m.logitCap) + " * tanh(s / " + real(*m.logitCap) +
          ")");
-  if (decodes) {
+  if (caches) {
     line("next[B] = argmax[V](logits)");
     line("output next");
   } else {
     line("loss[] = mean[B, T](cross_entropy[V](logits, labels))");
     line(options.task == Task::Train ? "train { loss = loss }" : "output loss");
   }
+  if (!serves)
+    return;
+  line("");
+  line("serve { batch = B  sequence = T  context = S  position = pos");
+  line("        prompt = " + digits(prompt()) +
+       "  generate = " + digits(generated()) + " }");
+}
+
+/// Inputs, and the weights outside of layers.
+void Writer::writeInputs() {
+  bool isDecoder = !isEncoder(), trains = options.task == Task::Train;
+  line("input tokens: int32[" + bt + "]");
+  if (caches)
+    line("input pos:    int32[" + bt + "]" + (serves ? "" : "   ") +
+         "        // where in its sequence each token stands");
+  if (m.tokenTypes)
+    line("input types:  int32[B, T]        // the segment of each token");
+  if (isDecoder ? !caches : trains)
+    line("input labels: int32[B, T]");
+  if (!isDecoder && trains)
+    line("input follows: int32[B]");
+  weight("Wemb", {"V", "D"});
+  if (m.positions)
+    weight("Wpos", {"Tmax", "D"});
+  if (isDecoder) {
+    declareNorm("gout", "bout");
+    if (!m.tied)
+      weight("Wout", {"D", "V"});
+    return;
+  }
+  weight("Wtype", {"Types", "D"});
+  declareNorm("gemb", "bemb");
+  weight("Wpool", {"D", "D2"});
+  weight("bpool", {"D2"});
+  if (!trains)
+    return;
+  weight("Wword", {"D", "D2"});
+  for (StringRef name : {"bword", "gword", "bgword"})
+    weight(name, {"D2"});
+  weight("bvocab", {"V"});
+  weight("Wpair", {"D2", "R"});
+  weight("bpair", {"R"});
+}
+
+void Writer::writeImageInputs() {
+  line("input images: " + m.type + "[B, Ch, Yall, Xall]");
+  line("input labels: int32[B]");
+  weight("Wpatch", {"Ch", "I", "J", "D"});
+  weight("bpatch", {"D"});
+  weight("cls", {"D"});
+  weight("Wpos", {"T", "D"});
+  declareNorm("gout", "bout");
+  weight("Wout", {"D", "C"});
+  weight("bclass", {"C"});
+}
+
+void Writer::writeEmbedding() {
+  std::string scale = m.scaleEmbeddingBySqrt  ? " * sqrt(size[D])"
+                      : m.embeddingScale != 1 ? " * " + real(m.embeddingScale)
+                                              : "";
+  std::string learned;
+  if (m.positions)
+    learned = " + Wpos[" + (caches ? position() : "iota[T]") + ", D]";
+  std::string sum = "Wemb[tokens[" + bt + "], D]" + scale + learned;
+  if (m.tokenTypes)
+    norm("x", sum + " + Wtype[types[B, T], D]", "gemb", "bemb");
+  else
+    line("x: " + m.type + "[" + bt + ", D] = " + sum);
+}
+
+/// A token for each patch, and one in front of them for the class.
+void Writer::writePatches() {
+  line("rows[B, Ch, Y, I, Xall] = split[Yall -> (Y, I)](images)");
+  line("tiles[B, Ch, Y, I, X, J] = split[Xall -> (X, J)](rows)");
+  line("grid[B, Y, X, D] = tiles[B, Ch, Y, I, X, J] * Wpatch[Ch, I, J, D] + "
+       "bpatch[D]");
+  line("patches[B, P, D] = merge[(Y, X) -> P](grid)");
+  line("first[B, One, D] = cls[D]");
+  line("z[B, T, D] = concat[(One, P) -> T](first, patches)");
+  line("x[B, T, D] = z[B, T, D] + Wpos[T, D]");
+}
+
+std::optional<std::string> Writer::write() {
+  bt = caches && !serves ? "B" : "B, T";
+  bs = caches ? bt : "B, S";
+  queryHeads =
+      m.latent || m.keyHeads == m.heads || m.keyHeads == 1 ? "N" : "K, G";
+  keyHeads = m.keyHeads == m.heads ? "N" : m.keyHeads == 1 ? "" : "K";
+  findRuns();
+  writeDims();
+  line("");
+  isImage() ? writeImageInputs() : writeInputs();
+  line("");
+  if (runs.size() > 1 || runs[0].kinds.size() > 1)
+    writeParts();
+  isImage() ? writePatches() : writeEmbedding();
+  writeRuns();
+  switch (m.architecture) {
+  case Architecture::Decoder:
+    writeHead();
+    break;
+  case Architecture::TextEncoder:
+    writePooler();
+    break;
+  case Architecture::ImageEncoder:
+    writeClasses();
+    break;
+  }
   std::string head =
       "// " + printable(m.name.empty() ? options.file : m.name, 80) + " (" +
-      m.family + "): " + taskTitle(options.task).str() + ".\n";
+      m.family + "): " + taskTitle(options.task, m.architecture).str() + ".\n";
   if (parameters > uint64_t(INT64_MAX))
     return std::nullopt;
   std::string count = std::to_string(parameters);
@@ -761,86 +986,6 @@ std::optional<std::string> Writer::write() {
 std::optional<std::string> writeProgram(const Model &model,
                                         const ImportOptions &options) {
   return Writer(model, options).write();
-}
-
-//===----------------------------------------------------------------------===//
-// From text to text
-//===----------------------------------------------------------------------===//
-
-/// What is wrong with a text that is no JSON, and where.
-static ConfigMessage parseError(StringRef text, Error error) {
-  ConfigMessage message{"", 0};
-  handleAllErrors(std::move(error), [&](const json::ParseError &e) {
-    std::string said;
-    raw_string_ostream(said) << e.message();
-    StringRef words = said;
-    // [line:column, byte=N]: the message has what we need in front of it.
-    size_t at = words.find("byte=");
-    if (at != StringRef::npos)
-      (void)words.drop_front(at + 5).take_while(isDigit).getAsInteger(
-          10, message.offset);
-    size_t end = words.find("]: ");
-    message.text = end == StringRef::npos ? words : words.drop_front(end + 3);
-    if (!message.text.empty())
-      message.text.front() = toLower(message.text.front());
-    message.text = "not JSON: " + message.text;
-  });
-  message.offset = std::min(message.offset, text.size());
-  return message;
-}
-
-ImportResult importConfig(StringRef text, const ImportOptions &options) {
-  ImportResult result;
-  auto fail = [&](const Twine &message, size_t offset) {
-    result.errors.push_back(messageAt(message, offset));
-    return result;
-  };
-  if (options.task == Task::Serve)
-    return fail("--task=serve is not planned yet; decode and forward are", 0);
-  Expected<json::Value> value = parseJson(text);
-  if (!value) {
-    result.errors.push_back(parseError(text, value.takeError()));
-    return result;
-  }
-  const json::Object *object = value->getAsObject();
-  if (!object)
-    return fail("a config is a JSON object", 0);
-  Config outer(text, 0, *object, *object);
-  const json::Object *nested = object->getObject("text_config");
-  std::string family =
-      (nested ? nested : object)->getString("model_type").value_or("").str();
-  if (family.empty())
-    family = object->getString("model_type").value_or("").str();
-  if (family.empty())
-    return fail("'model_type' expects the name of a family, as in the config "
-                "of a checkpoint",
-                outer.offsetOf("model_type"));
-  std::string why;
-  std::optional<json::Object> defaults = familyDefaults(family, why);
-  if (!defaults)
-    return fail(why, outer.offsetOf("model_type"));
-  // Keys in front of the nested object, such as torch_dtype, hold for it too.
-  json::Object merged = std::move(*defaults);
-  if (nested)
-    for (StringRef key : {"torch_dtype", "dtype", "quantization_config",
-                          "tie_word_embeddings", "_name_or_path"})
-      if (const json::Value *each = object->get(key))
-        merged[key] = *each;
-  Config config(text, nested ? outer.offsetOf("text_config") : 0,
-                nested ? *nested : *object, merged);
-  Model model = readModel(config, family, options.task);
-  int64_t longest = model.positions;
-  if (longest && options.sequence > longest)
-    config.error("n_positions", "'n_positions' has fewer positions than the " +
-                                    Twine(options.sequence) + " of --sequence");
-  result.errors = config.errors;
-  result.warnings = config.unknownKeys();
-  if (!result.errors.empty())
-    return result;
-  result.program = writeProgram(model, options);
-  if (!result.program)
-    return fail("the model has more parameters than 2^63", config.offsetOf(""));
-  return result;
 }
 
 } // namespace shardc::import

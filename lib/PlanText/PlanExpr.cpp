@@ -211,11 +211,15 @@ std::string ExpressionPrinter::attention(AttentionOp attention) {
   if (attention.getWindow())
     text += ", window=" + std::to_string(*attention.getWindow());
   if (attention.getAt())
-    text += ", at=" + operand(3);
+    text += ", at=" + operand(attention.getAtOperand());
   if (attention.getScale())
     text += ", scale=" + realText(attention.getScale()->convertToDouble());
   if (attention.getSoftcap())
     text += ", softcap=" + realText(attention.getSoftcap()->convertToDouble());
+  if (attention.getSink())
+    text += ", sink=" + operand(attention.getSinkOperand());
+  if (attention.getBias())
+    text += ", bias=" + operand(attention.getBiasOperand());
   return text + ")";
 }
 

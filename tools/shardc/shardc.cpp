@@ -322,8 +322,14 @@ struct Options {
   cl::opt<int64_t> sequence{
       "sequence",
       cl::desc("With a config.json: tokens of a sequence, the length of the "
-               "cache with --task=decode (4096)"),
-      cl::value_desc("N"), cl::init(4096), cl::cat(planCategory)};
+               "cache with --task=decode and serve (4096, or as many as the "
+               "model has positions for)"),
+      cl::value_desc("N"), cl::cat(planCategory)};
+  cl::opt<int64_t> generate{
+      "generate",
+      cl::desc("With a config.json and --task=serve: tokens of --sequence that "
+               "a request generates, the others are its prompt (an eighth)"),
+      cl::value_desc("N"), cl::cat(planCategory)};
 
   cl::opt<std::string> listHardware{
       "list-hardware", cl::ValueOptional,
@@ -433,7 +439,16 @@ struct Options {
   /// So are configs of checkpoints.
   bool readsConfig() const { return StringRef(input).ends_with(".json"); }
   import::ImportOptions importOptions(StringRef path) const {
-    return {task, batch, sequence, hardware, sys::path::filename(path).str()};
+    import::ImportOptions result;
+    result.task = task;
+    result.batch = batch;
+    if (sequence.getNumOccurrences())
+      result.sequence = sequence;
+    if (generate.getNumOccurrences())
+      result.generate = generate;
+    result.hardware = hardware;
+    result.file = sys::path::filename(path).str();
+    return result;
   }
   bool overridesDeclarations() const {
     return hardware.getNumOccurrences() || mesh.getNumOccurrences() ||
@@ -1191,16 +1206,21 @@ static ExitStatus checkConfig(const Options &options) {
   for (const auto &[option, value] :
        {std::pair<const cl::Option *, int64_t>(&options.batch, options.batch),
         {&options.sequence, options.sequence},
+        {&options.generate, options.generate},
         {&options.task, 1}}) {
     if (option->getNumOccurrences() && !options.readsConfig())
       return commandLineError("--" + option->ArgStr +
                               " expects a config.json, found '" +
                               options.input + "'");
-    if (value < 1 || value > (int64_t(1) << 40))
+    if (option->getNumOccurrences() &&
+        (value < 1 || value > (int64_t(1) << 40)))
       return commandLineError("--" + option->ArgStr +
                               " expects a number from 1 to 2^40, found " +
                               Twine(value));
   }
+  if (options.generate.getNumOccurrences() &&
+      options.task != import::Task::Serve)
+    return commandLineError("--generate expects --task=serve");
   if (options.emit == Emit::Program && options.readsModule())
     return commandLineError("--emit-program expects a .shd file or a "
                             "config.json, found '" +

@@ -23,8 +23,11 @@ struct ImportOptions {
   Task task = Task::Train;
   /// Sequences of a step.
   int64_t batch = 256;
-  /// Tokens of a sequence; the positions of the cache when decoding.
-  int64_t sequence = 4096;
+  /// Tokens of a sequence; the positions of the cache when decoding. Without,
+  /// 4096, or as many as the model has positions for.
+  std::optional<int64_t> sequence;
+  /// Those of `sequence` that a served request generates; without, an eighth.
+  std::optional<int64_t> generate;
   /// A declaration as in `hardware h100[8]`; empty: the program has none.
   std::string hardware;
   /// Names the config in the first comment.

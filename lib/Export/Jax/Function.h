@@ -153,6 +153,7 @@ private:
   void compute(shd::ReshardOp op);
   /// The scores of an attention, computed once for its statistics and itself.
   std::string scores(shd::AttentionOpInterface op);
+  std::string sinkOf(shd::AttentionOp op, const IndexedOp &indexed);
   /// Positions along an index of a tensor: known to be in range, or taken
   /// modulo the extent.
   std::string position(const IndexedOp &indexed, mlir::Value value,

@@ -557,6 +557,10 @@ std::string FunctionPrinter::scores(shd::AttentionOpInterface op) {
     std::string cap = number(*op.getSoftcap());
     line(cat(name, " = ", cap, " * jnp.tanh(", name, " / ", cap, ")"));
   }
+  if (op.getBias())
+    line(cat(name, " = ", name, " + ",
+             aligned(inFloat(op.getBias()),
+                     indexed.operand(op.getBiasOperand()), indices)));
   if (op.getCausal() || op.getWindow()) {
     std::string query =
         op.getAt() ? aligned(array(op.getAt()),
@@ -579,17 +583,39 @@ std::string FunctionPrinter::scores(shd::AttentionOpInterface op) {
   return scoresOf[op] = name;
 }
 
+/// The sinks, so that they broadcast to the queries.
+std::string FunctionPrinter::sinkOf(shd::AttentionOp op,
+                                    const IndexedOp &indexed) {
+  return aligned(inFloat(op.getSink()), indexed.operand(op.getSinkOperand()),
+                 without(scoreIndices(op, indexed), {op.getKey()}));
+}
+
 void FunctionPrinter::compute(shd::AttentionOp op) {
   IndexedOp indexed(file, op);
   Names indices = scoreIndices(op, indexed);
   std::string name = scores(op);
   SmallVector<Value> stats = statsOf(op);
-  std::string weights = names.make("weights");
+  std::string weights = names.make("weights"), sum, logSumExp;
+  if (!stats.empty())
+    sum = array(stats[1]);
   if (stats.empty())
-    line(cat(weights, " = jax.nn.softmax(", name, ", axis=-1)"));
-  else
+    logSumExp = cat("jax.nn.logsumexp(", name, ", axis=-1)");
+  if (op.getSink()) {
+    std::string total = names.make(stats.empty() ? "logs" : "sums");
+    std::string sink = sinkOf(op, indexed);
+    line(cat(total, " = ",
+             stats.empty()
+                 ? cat("jnp.logaddexp(", logSumExp, ", ", sink, ")")
+                 : cat(sum, " + jnp.exp(", sink, " - ", array(stats[0]), ")")));
+    (stats.empty() ? logSumExp : sum) = total;
+  }
+  if (!stats.empty())
     line(cat(weights, " = jnp.exp(", name, " - ", array(stats[0]),
-             "[..., None]) / ", array(stats[1]), "[..., None]"));
+             "[..., None]) / ", sum, "[..., None]"));
+  else if (op.getSink())
+    line(cat(weights, " = jnp.exp(", name, " - ", logSumExp, "[..., None])"));
+  else
+    line(cat(weights, " = jax.nn.softmax(", name, ", axis=-1)"));
   // The head index of the values is no index of the scores.
   defineAs(
       op.getResult(),
@@ -600,12 +626,21 @@ void FunctionPrinter::compute(shd::AttentionOp op) {
       accumulator(elementOf(op.getV())));
   if (!op.getLogsumexp())
     return;
-  std::string logSumExp =
-      stats.empty() ? cat("jax.nn.logsumexp(", name, ", axis=-1)")
-                    : cat("jnp.log(", array(stats[1]), ") + ", array(stats[0]));
+  if (!stats.empty())
+    logSumExp = cat("jnp.log(", sum, ") + ", array(stats[0]));
   define(op.getLogsumexp(),
          transposed(logSumExp, without(indices, {op.getKey()}),
                     indexed.result(1)));
+}
+
+/// The sum over the indices that `to` lacks, in the order of `to`.
+static std::string summedTo(const std::string &expression, const Names &from,
+                            const Names &to) {
+  Names summed = without(from, to);
+  std::string sum = summed.empty() ? expression
+                                   : cat("jnp.sum(", expression,
+                                         ", axis=", axesOf(from, summed), ")");
+  return transposed(sum, without(from, summed), to);
 }
 
 /// With weights p: v' = p g; p' = g . v; the scores' gradient p (p' - g . o).
@@ -621,6 +656,9 @@ void FunctionPrinter::compute(shd::AttentionGradOp op) {
   };
   Names q = operand(op.kQueryOperand), k = operand(op.kKeyOperand);
   Names v = operand(op.kValueOperand), output = operand(op.kOutputOperand);
+  Names biasIndices;
+  if (op.getBias())
+    biasIndices = operand(op.getBiasOperand());
   std::string name = scores(op), gradient = array(op.getGradient());
   std::string weights = names.make("weights"), mean = names.make("mean");
   std::string slopes = names.make("slopes");
@@ -634,10 +672,19 @@ void FunctionPrinter::compute(shd::AttentionGradOp op) {
            product(output, gradient, v, array(op.getV()), indices)));
   line(
       cat(slopes, " = ", weights, " * (", slopes, " - ", mean, "[..., None])"));
-  if (op.getSoftcap()) // masked scores are minus infinity
+  if (op.getDbias())
+    defineAs(op.getDbias(), summedTo(slopes, indices, biasIndices),
+             Float32Type::get(op.getContext()));
+  if (op.getSoftcap()) { // masked scores are minus infinity
+    std::string capped =
+        op.getBias()
+            ? cat("(", name, " - ",
+                  aligned(inFloat(op.getBias()), biasIndices, indices), ")")
+            : name;
     line(cat(slopes, " = jnp.where(", name, " == -jnp.inf, 0, ", slopes,
-             " * (1 - jnp.square(", name, " / ", number(*op.getSoftcap()),
+             " * (1 - jnp.square(", capped, " / ", number(*op.getSoftcap()),
              ")))"));
+  }
   line(cat(slopes, " = ", slopes, " * ", scaleOf(op, indexed)));
   Type made = Float32Type::get(op.getContext());
   defineAs(op.getDq(), product(indices, slopes, k, array(op.getK()), q), made);
@@ -1099,7 +1146,10 @@ LogicalResult FunctionPrinter::printStatistic(shd::StatisticOp statistic) {
         SmallVector<std::string> stats;
         for (Value value : before)
           stats.push_back(cat(array(value), "[..., None]"));
-        return defineStatistic(sumOrMax(kind, name, "-1", stats));
+        std::string text = sumOrMax(kind, name, "-1", stats);
+        if (op.getSink() && kind == "max") // sums leave the sink out
+          text = cat("jnp.maximum(", text, ", ", sinkOf(op, indexed), ")");
+        return defineStatistic(text);
       })
       .Case([&](shd::ReduceOp op) {
         Names reduced = without(input, indexed.result());

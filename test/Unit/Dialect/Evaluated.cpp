@@ -60,7 +60,11 @@ std::string OpText::program(const Extents &extents) const {
     text += "%" + name + " = shd.declare input \"" + name + "\" " +
             listText(operand.indices, "\"") + " : " + types.back() + "\n";
   }
-  std::string inputs = llvm::join(types, ", ");
+  std::string inputs;
+  for (auto [operand, type] : llvm::zip_equal(operands, types)) {
+    std::string word = operand.word.empty() ? ", " : " " + operand.word + " ";
+    inputs += (inputs.empty() ? "" : word) + type;
+  }
   std::string result = typeText(*this, this->result, extents);
   std::string resultList = listText(this->result.indices, "");
   for (const TensorText &other : otherResults) {

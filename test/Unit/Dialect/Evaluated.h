@@ -24,6 +24,8 @@ struct TensorText {
   /// Those of its indices that every device has whole, although others of their
   /// names are split.
   std::string whole = {};
+  /// The word in front of its type, in place of a comma, in bare types.
+  std::string word = {};
 };
 
 /// One operation: `head <indexing> tail : types`, operands named %0, %1, ...

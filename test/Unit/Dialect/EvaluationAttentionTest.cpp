@@ -93,6 +93,77 @@ TEST(EvaluationAttention, GroupedQueriesAndAValueIndexNamedAsTheHead) {
              {20, 24, 15, 9});
 }
 
+/// Attention of queries with two heads (N), with a sink, a bias, or both.
+OpText withSinkAndBias(bool sink, bool bias, const std::string &tail) {
+  std::vector<TensorText> operands{{"BTNH"}, {"BSH"}, {"SD"}};
+  std::string more;
+  if (sink) {
+    more += " sink %3";
+    operands.push_back({"N", "f64", "", "sink"});
+  }
+  if (bias) {
+    more += " bias %" + std::to_string(operands.size());
+    operands.push_back({"NTS", "f64", "", "bias"});
+  }
+  return {"shd.attention(%0, %1, %2" + more + ") over \"H\", \"S\" query \"T\"",
+          operands,
+          {"TNBD"},
+          tail,
+          /*bareTypes=*/true};
+}
+
+TEST(EvaluationAttention, Sink) {
+  // Scores 0 and log 3 and a sink of log 4: e^s are 1, 3 and 4, so the values
+  // have 1/8 and 3/8 of the weight; the sink's value is 0.
+  OpText text = withSinkAndBias(true, false, "scale 1.0");
+  text.otherResults = {{"TNB", "f32"}};
+  Extents extents{{"B", 1}, {"T", 1}, {"N", 2}, {"H", 1}, {"S", 2}, {"D", 1}};
+  // Of the second head it is log 12: 1/16 and 3/16.
+  std::vector<Values> results = evaluateAll(
+      text, extents, {{1, 1}, {0, log3}, {8, 16}, {2 * log2, 2 * log2 + log3}});
+  ASSERT_EQ(results.size(), 2u);
+  expectNear(results[0], {1 + 6, 0.5 + 3});
+  expectNear(results[1], {3 * log2, 4 * log2});
+}
+
+TEST(EvaluationAttention, SinkOfAQueryThatSeesNoKey) {
+  OpText text{"shd.attention(%0, %1, %2 at %3 sink %4) over \"H\", \"S\"",
+              {{"TH"}, {"SH"}, {"SD"}, {"T", "i32"}, {"", "f64", "", "sink"}},
+              {"TD"},
+              "causal",
+              /*bareTypes=*/true};
+  text.otherResults = {{"T", "f32"}};
+  std::vector<Values> results =
+      evaluateAll(text, {{"T", 1}, {"S", 2}, {"H", 1}, {"D", 1}},
+                  {{5}, {1, 2}, {3, 4}, {-1}, {7}});
+  ASSERT_EQ(results.size(), 2u);
+  expectNear(results[0], {0});
+  expectNear(results[1], {7});
+}
+
+TEST(EvaluationAttention, Bias) {
+  // Scores q k = 0 and log 3; head 0 adds log 3 and 0, so both weigh the same;
+  // head 1 adds 0 and log 2: 1/7 and 6/7.
+  OpText text = withSinkAndBias(false, true, "scale 1.0");
+  Extents extents{{"B", 1}, {"T", 1}, {"N", 2}, {"H", 1}, {"S", 2}, {"D", 1}};
+  expectNear(
+      evaluate(text, extents, {{1, 1}, {0, log3}, {7, 14}, {log3, 0, 0, log2}}),
+      {10.5, 13});
+}
+
+TEST(EvaluationAttention, BiasBehindTheSoftcap) {
+  // 2 tanh(2 log 3 / 2) = 1.6, and then 0.4 more.
+  double weight = std::exp(2.0) / (1 + std::exp(2.0));
+  OpText text{"shd.attention(%0, %1, %2 bias %3) over \"H\", \"S\"",
+              {{"TH"}, {"SH"}, {"SD"}, {"S", "f64", "", "bias"}},
+              {"TD"},
+              "softcap 2.0",
+              /*bareTypes=*/true};
+  expectNear(evaluate(text, {{"T", 1}, {"S", 2}, {"H", 1}, {"D", 1}},
+                      {{1}, {0, 2 * log3}, {0, 1}, {0, 0.4}}),
+             {weight});
+}
+
 //===----------------------------------------------------------------------===//
 // Parts
 //===----------------------------------------------------------------------===//
@@ -123,6 +194,24 @@ TEST(EvaluationAttention, InParts) {
     for (auto &parts : cases)
       expectPartsMakeWhole(text, extents, inputsOf(text, extents), parts);
   }
+}
+
+TEST(EvaluationAttention, SinkAndBiasInParts) {
+  Extents extents{{"B", 2}, {"T", 5}, {"N", 4}, {"H", 3}, {"S", 5}, {"D", 2}};
+  for (bool sink : {false, true})
+    for (bool bias : {false, true})
+      for (const char *tail : {"", "causal", "causal window 2 softcap 1.5"}) {
+        OpText text = withSinkAndBias(sink, bias, tail);
+        text.otherResults = {{"NTB", "f32"}};
+        for (const std::map<std::string, int64_t> &parts :
+             std::vector<std::map<std::string, int64_t>>{
+                 {{"N", 2}},
+                 {{"T", 2}},
+                 {{"S", 3}},
+                 {{"S", 4}, {"T", 2}},
+                 {{"B", 2}, {"N", 4}, {"S", 2}}})
+          expectPartsMakeWhole(text, extents, inputsOf(text, extents), parts);
+      }
 }
 
 TEST(EvaluationAttention, ValuesInParts) {
@@ -197,6 +286,45 @@ TEST(EvaluationAttention, GradientByHand) {
   expectNear(results[0], {1.5 * log3});
   expectNear(results[1], {-1.5, 1.5});
   expectNear(results[2], {0.5, 1.5});
+}
+
+OpText biasedGrad(const std::string &tail) {
+  OpText text{
+      "shd.attention_grad(%0, %1, %2, %3, %4, %5 bias %6) over \"H\", "
+      "\"S\" query \"T\"",
+      {{"BTNH"}, {"BSH"}, {"SD"}, {"TNBD"}, {"TNBD"}, {"NTB", "f32"}, {"NTS"}},
+      {"BTNH"},
+      tail};
+  text.otherResults = {{"BSH"}, {"SD"}, {"NTS"}};
+  return text;
+}
+
+TEST(EvaluationAttention, GradientOfTheBiasByHand) {
+  // As in GradientByHand, with scores 0 + log 1 and 0 + log 3 of the bias: its
+  // gradient is that of the scores, -3/2 and 3/2. All keys are 0.
+  std::vector<Values> results =
+      evaluateAll(biasedGrad("scale 1.0"),
+                  {{"B", 1}, {"T", 1}, {"N", 1}, {"S", 2}, {"H", 1}, {"D", 1}},
+                  {{1}, {0, 0}, {4, 8}, {7}, {2}, {2 * log2}, {0, log3}});
+  ASSERT_EQ(results.size(), 4u);
+  expectNear(results[0], {0});
+  expectNear(results[1], {-1.5, 1.5});
+  expectNear(results[3], {-1.5, 1.5});
+}
+
+TEST(EvaluationAttention, GradientOfTheBiasInParts) {
+  Extents extents{{"B", 2}, {"T", 5}, {"N", 4}, {"H", 3}, {"S", 5}, {"D", 2}};
+  for (const char *tail : {"", "causal window 2 softcap 1.5"}) {
+    OpText text = biasedGrad(tail);
+    for (const std::map<std::string, int64_t> &parts :
+         std::vector<std::map<std::string, int64_t>>{
+             {{"N", 2}},
+             {{"T", 2}},
+             {{"S", 3}},
+             {{"B", 2}},
+             {{"B", 2}, {"N", 2}, {"S", 2}, {"T", 2}}})
+      expectPartsMakeWhole(text, extents, inputsOf(text, extents), parts);
+  }
 }
 
 TEST(EvaluationAttention, GradientInParts) {

@@ -473,6 +473,45 @@ TEST(Gradients, Attention) {
   EXPECT_EQ(ofKeys.typeOf(1), "f32");
 }
 
+TEST(Gradients, AttentionWithSinkAndBias) {
+  Extents extents{{"B", 2}, {"T", 3}, {"N", 2}, {"H", 2}, {"S", 3}, {"D", 2}};
+  for (const char *tail : {"", "causal", "causal window 2 softcap 1.5"}) {
+    OpText both{"shd.attention(%0, %1, %2 sink %3 bias %4) over \"H\", \"S\" "
+                "query \"T\"",
+                {{"BTNH"},
+                 {"BSH"},
+                 {"SD"},
+                 {"N", "f64", "", "sink"},
+                 {"NTS", "f64", "", "bias"}},
+                {"TNBD"},
+                tail,
+                /*bareTypes=*/true};
+    compare(both, extents);
+    // Without a gradient of the bias there is none among the results.
+    Gradient ofOthers(both, extents, inputsOf(both, extents), "", {4});
+    ofOthers.compare();
+    // The sink alone needs no scores.
+    Gradient ofSink(both, extents, inputsOf(both, extents), "", {0, 1, 2, 4});
+    ofSink.compare();
+    EXPECT_EQ(ofSink.count<AttentionGradOp>(), 0u);
+  }
+  // A sink for each query, a bias for all, and positions in front of both.
+  OpText text{"shd.attention(%0, %1, %2 at %3 sink %4 bias %5) over \"H\", "
+              "\"S\"",
+              {{"BTH"},
+               {"SH"},
+               {"SD"},
+               {"T", "i32"},
+               {"TB", "f64", "", "sink"},
+               {"S", "f64", "", "bias"}},
+              {"BTD"},
+              "causal",
+              /*bareTypes=*/true};
+  std::vector<Values> inputs = inputsOf(text, extents);
+  inputs[3] = {2, 0, -1}; // the last sees no key
+  Gradient(text, extents, inputs).compare();
+}
+
 /// The operation in attention's place says the same of its first result.
 TEST(Gradients, PrepareAttention) {
   Program program(R"(

@@ -276,6 +276,35 @@ TEST(ShardingRules, AttentionWithItsLogSumExp) {
   EXPECT_EQ(resultLayout(rule, passing, 1), (Layout{{{}}, 0}));
 }
 
+TEST(ShardingRules, AttentionWithSinkAndBias) {
+  ShardingRule rule = ruleOf<AttentionOp>(R"(
+    %q = shd.declare input "q" ["T", "N", "H"] : tensor<8x4x16xbf16>
+    %k = shd.declare input "k" ["S", "H"] : tensor<32x16xbf16>
+    %s = shd.declare input "s" ["N"] : tensor<4xbf16>
+    %b = shd.declare input "b" ["N", "T", "S"] : tensor<4x8x32xbf16>
+    %o = shd.attention(%q, %k, %k sink %s bias %b) over "H", "S" <[T, N, H], [S, H], [S, H], [N], [N, T, S] -> [T, N, H]> : tensor<8x4x16xbf16>, tensor<32x16xbf16>, tensor<32x16xbf16> sink tensor<4xbf16> bias tensor<4x8x32xbf16> -> tensor<8x4x16xbf16>)");
+  EXPECT_EQ(factors(rule), "T:8:parallel N:4:parallel H:16:replicated "
+                           "S:32:statistic-reduction H of values:16:parallel ");
+  EXPECT_EQ(dims(rule.operands), "0 1 2 | 3 2 | 3 4 | 1 | 1 0 3 | ");
+  EXPECT_EQ(linear(rule), std::vector<uint32_t>{0b100});
+}
+
+TEST(ShardingRules, AttentionGradOfABias) {
+  // The batch is summed: a split of it makes the bias's gradient a partial sum.
+  ShardingRule rule = ruleOf<AttentionGradOp>(R"(
+    %q = shd.declare input "q" ["B", "T", "H"] : tensor<2x8x16xbf16>
+    %k = shd.declare input "k" ["B", "S", "H"] : tensor<2x32x16xbf16>
+    %l = shd.declare input "l" ["B", "T"] : tensor<2x8xf32>
+    %b = shd.declare input "b" ["T", "S"] : tensor<8x32xbf16>
+    %g:4 = shd.attention_grad(%q, %k, %k, %q, %q, %l bias %b) over "H", "S" <[B, T, H], [B, S, H], [B, S, H], [B, T, H], [B, T, H], [B, T], [T, S] -> [B, T, H], [B, S, H], [B, S, H], [T, S]> : (tensor<2x8x16xbf16>, tensor<2x32x16xbf16>, tensor<2x32x16xbf16>, tensor<2x8x16xbf16>, tensor<2x8x16xbf16>, tensor<2x8xf32>, tensor<8x32xbf16>) -> (tensor<2x8x16xbf16>, tensor<2x32x16xbf16>, tensor<2x32x16xbf16>, tensor<8x32xf32>))");
+  Strategy strategy;
+  strategy.factorAxes = {{0}, {}, {}, {1}, {}};
+  ASSERT_EQ(rule.factors[3].name, "S");
+  EXPECT_EQ(resultLayout(rule, strategy, 0).partial, AxisSet(2));
+  EXPECT_EQ(resultLayout(rule, strategy, 1).partial, AxisSet(0));
+  EXPECT_EQ(resultLayout(rule, strategy, 3).partial, AxisSet(1));
+}
+
 TEST(ShardingRules, AttentionGrad) {
   ShardingRule rule = ruleOf<AttentionGradOp>(R"(
     %q = shd.declare input "q" ["B", "T", "K", "G", "H"] : tensor<2x8x4x3x16xbf16>

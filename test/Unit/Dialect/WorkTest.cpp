@@ -235,6 +235,21 @@ TEST(Work, WindowedAttention) {
   EXPECT_EQ(operandBytes(work)[1], 4 * 11 * 2 * 16 * 2);
 }
 
+TEST(Work, AttentionWithSinkAndBias) {
+  // Both are read once: N 4 and N 4 T 8 S 32 of 2 bytes. The matrix FLOPs are
+  // those without: 4 x N x pairs x H.
+  Program program(R"(
+    %q = shd.declare input "q" ["T", "N", "H"] : tensor<8x4x16xbf16>
+    %k = shd.declare input "k" ["S", "H"] : tensor<32x16xbf16>
+    %s = shd.declare input "s" ["N"] : tensor<4xbf16>
+    %b = shd.declare input "b" ["N", "T", "S"] : tensor<4x8x32xbf16>
+    %o = shd.attention(%q, %k, %k sink %s bias %b) over "H", "S" <[T, N, H], [S, H], [S, H], [N], [N, T, S] -> [T, N, H]> : tensor<8x4x16xbf16>, tensor<32x16xbf16>, tensor<32x16xbf16> sink tensor<4xbf16> bias tensor<4x8x32xbf16> -> tensor<8x4x16xbf16>)");
+  OpWork work = workOf(program.get<AttentionOp>());
+  EXPECT_EQ(work.matrixFlops, 4. * 4 * (8 * 32) * 16);
+  EXPECT_EQ(operandBytes(work)[3], 4 * 2);
+  EXPECT_EQ(operandBytes(work)[4], 4 * 8 * 32 * 2);
+}
+
 TEST(Work, AttentionAtPositions) {
   // T is the index of the positions that k lacks: the pairs of the causal test.
   Program program(R"(

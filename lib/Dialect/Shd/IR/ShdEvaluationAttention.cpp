@@ -18,12 +18,13 @@ static constexpr double kMasked = -std::numeric_limits<double>::infinity();
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A query: its scores, minus infinity where keys are masked, and where its
-/// statistics, its first element, and the first of its keys, values and results
-/// stand.
+/// A query: its scores, minus infinity where keys are masked, that of its sink
+/// (minus infinity without), and where its statistics, its first element, and
+/// the first of its keys, values, biases and results stand.
 struct Query {
   ArrayRef<double> scores;
-  int64_t statistic = 0, query = 0, key = 0, value = 0, result = 0;
+  double sink = kMasked;
+  int64_t statistic = 0, query = 0, key = 0, value = 0, bias = 0, result = 0;
 };
 
 /// The scores of each query with the keys that a device has.
@@ -43,8 +44,9 @@ public:
   /// the result that belongs to it.
   void combine(ArrayRef<double> weights, const Query &query, Tensor &result);
 
-  /// Adds to the gradients of q, k and v what one query contributes. `weights`
-  /// are those of its keys; `output` is attention's result.
+  /// Adds to the gradients of q, k, v and, as a fourth result, of the bias what
+  /// one query contributes. `weights` are those of its keys; `output` is
+  /// attention's result.
   void addGradients(ArrayRef<double> weights, const Query &query,
                     const Tensor &output, const Tensor &gradient,
                     MutableArrayRef<Tensor> results);
@@ -57,7 +59,8 @@ private:
     return without(ofValues, key);
   }
 
-  void computeScores(int64_t query, int64_t firstKey, int64_t position);
+  void computeScores(int64_t query, int64_t firstKey, int64_t firstBias,
+                     int64_t position);
   bool isMasked(int64_t key, int64_t position) const;
 
   IterationSpace space;
@@ -66,9 +69,10 @@ private:
   std::vector<double> qStorage, kStorage, vStorage;
   ArrayRef<double> q, k, v;
   FactorStrides qStrides, kStrides, vStrides;
-  const Tensor *at;
+  const Tensor *at, *bias = nullptr, *sink = nullptr;
   /// Strides in `at`, or along the index that counts positions.
   FactorStrides positions;
+  FactorStrides biasStrides, sinkStrides;
   int64_t firstPosition = 0;
   /// Of queries without positions of their own, and of keys.
   PositionOrder queryOrder, keyOrder;
@@ -107,6 +111,7 @@ Attention::Attention(AttentionOpInterface op, Operands operands, Ranges ranges)
       at(op.getAt() ? operands[op.getAtOperand()] : nullptr),
       positions(at ? space.operandStrides(op.getAtOperand())
                    : space.noStrides()),
+      biasStrides(space.noStrides()), sinkStrides(space.noStrides()),
       causal(op.getCausal()), window(op.getWindow()),
       scale(
           asDouble(op.getScale())
@@ -118,6 +123,15 @@ Attention::Attention(AttentionOpInterface op, Operands operands, Ranges ranges)
     queryOrder = positionOrder(op, *op.getQuery(), space.whole(*query));
   }
   keyOrder = positionOrder(op, op.getKey(), space.whole(key));
+  if (op.getBias()) {
+    bias = operands[op.getBiasOperand()];
+    biasStrides = space.operandStrides(op.getBiasOperand());
+  }
+  auto forward = dyn_cast<AttentionOp>(op.getOperation());
+  if (forward && forward.getSink()) {
+    sink = operands[forward.getSinkOperand()];
+    sinkStrides = space.operandStrides(forward.getSinkOperand());
+  }
 }
 
 /// Positions of keys and queries are those in the whole tensors.
@@ -126,7 +140,7 @@ bool Attention::isMasked(int64_t key, int64_t position) const {
 }
 
 void Attention::computeScores(int64_t query, int64_t firstKey,
-                              int64_t position) {
+                              int64_t firstBias, int64_t position) {
   const FactorRange &keys = space.range(key);
   int64_t headSize = space.range(head).size;
   for (int64_t i = 0; i < keys.size; ++i) {
@@ -140,19 +154,25 @@ void Attention::computeScores(int64_t query, int64_t firstKey,
       score += q[query + h * qStrides[head]] * k[atKey + h * kStrides[head]];
     score *= scale;
     scores[i] = softcap ? *softcap * std::tanh(score / *softcap) : score;
+    if (bias)
+      scores[i] += bias->getReal(firstBias + i * biasStrides[key]);
   }
 }
 
 void Attention::forEachQuery(const FactorStrides &statistics,
                              const FactorStrides &results,
                              llvm::function_ref<void(const Query &)> visit) {
-  Loop<6> loop(space, queryFactors,
-               {statistics, results, qStrides, kStrides, vStrides, positions});
-  loop.run({0, 0, 0, 0, 0, firstPosition}, [&](const Loop<6>::Offsets &offset) {
-    computeScores(offset[2], offset[3],
+  Loop<8> loop(space, queryFactors,
+               {statistics, results, qStrides, kStrides, vStrides, positions,
+                biasStrides, sinkStrides});
+  Loop<8>::Offsets start{};
+  start[5] = firstPosition;
+  loop.run(start, [&](const Loop<8>::Offsets &offset) {
+    computeScores(offset[2], offset[3], offset[6],
                   at ? at->getInteger(offset[5])
                      : queryOrder.positionAt(offset[5]));
-    visit({scores, offset[0], offset[2], offset[3], offset[4], offset[1]});
+    visit({scores, sink ? sink->getReal(offset[7]) : kMasked, offset[0],
+           offset[2], offset[3], offset[4], offset[6], offset[1]});
   });
 }
 
@@ -199,9 +219,14 @@ void Attention::addGradients(ArrayRef<double> weights, const Query &query,
   for (auto [i, weight] : llvm::enumerate(weights)) {
     if (weight == 0)
       continue;
-    double slope = scale * weight * (slopes[i] - mean);
+    double slope = weight * (slopes[i] - mean);
+    int64_t atBias = query.bias + static_cast<int64_t>(i) * biasStrides[key];
+    if (results.size() > AttentionGradOp::kBiasResult)
+      add(results[AttentionGradOp::kBiasResult], atBias, slope);
+    slope *= scale;
     if (softcap) {
-      double tanh = query.scores[i] / *softcap;
+      double capped = query.scores[i] - (bias ? bias->getReal(atBias) : 0);
+      double tanh = capped / *softcap;
       slope *= 1 - tanh * tanh;
     }
     int64_t atQuery = query.query;
@@ -227,6 +252,8 @@ FailureOr<Tensor> AttentionOp::evaluateStatistic(unsigned number,
   attention.forEachQuery(
       space.statisticStrides(0), space.noStrides(), [&](const Query &query) {
         double value = result.getReal(query.statistic);
+        if (!maxima) // the sum over keys leaves the sink out: it is added once
+          value = maximum(value, query.sink);
         for (double score : query.scores)
           value =
               maxima ? value + expBelow(score, maxima->getReal(query.statistic))
@@ -262,12 +289,16 @@ FailureOr<TensorList> AttentionOp::evaluate(Operands operands, Ranges ranges,
   if (failed(stats))
     return failure();
   const Tensor &maxima = (*stats)[0], &sums = (*stats)[1];
+  // With the sinks, which belong to no device's keys.
+  Tensor allSums = sums;
   Tensor result = makeResult(*this, 0);
   std::vector<double> weights;
   attention.forEachQuery(space.statisticStrides(0), space.resultStrides(),
                          [&](const Query &query) {
                            double greatest = maxima.getReal(query.statistic);
-                           double sum = sums.getReal(query.statistic);
+                           double sum = sums.getReal(query.statistic) +
+                                        expBelow(query.sink, greatest);
+                           allSums.setReal(query.statistic, sum);
                            if (sum == 0)
                              return;
                            weights.clear();
@@ -277,7 +308,7 @@ FailureOr<TensorList> AttentionOp::evaluate(Operands operands, Ranges ranges,
                          });
   TensorList results = oneResult(std::move(result));
   if (getLogsumexp())
-    results.push_back(logSumExps(*this, space, maxima, sums));
+    results.push_back(logSumExps(*this, space, maxima, allSums));
   return results;
 }
 

@@ -375,7 +375,7 @@ Operation *AttentionOp::prepareGradient(OpBuilder &builder) {
   auto op = AttentionOp::create(
       builder, getLoc(), getResult().getType(),
       RankedTensorType::get(shape, builder.getF32Type()), getQ(), getK(),
-      getV(), getAt(), getStats(),
+      getV(), getAt(), getSink(), getBias(), getStats(),
       IndexingAttr::get(getContext(), getIndexing().getOperands(), results),
       getHeadAttr(), getKeyAttr(), getQueryAttr(), getCausalAttr(),
       getWindowAttr(), getScaleAttr(), getSoftcapAttr());
@@ -395,45 +395,70 @@ Operation *AttentionOp::prepareGradient(OpBuilder &builder) {
   return op;
 }
 
-/// One operation for all three, which computes the scores again.
+/// The sink's weight p = exp(sink - logsumexp) belongs to a value of 0, so the
+/// softmax's p (p' - g . o) has p' = 0.
+static void giveSinkGradient(AttentionOp op, GradientBuilder &builder) {
+  NamedTensor logs = builder.result(1);
+  NamedTensor sink = builder.toFloat(builder.operand(op.getSinkOperand()));
+  NamedTensor weight = builder.elementwise(Function::Exp, {sink - logs});
+  NamedTensor slope = builder.sumTo(
+      productInFloat(builder.gradient(), builder.result(0)), logs.indices);
+  builder.give(op.getSinkOperand(), -(weight * slope));
+}
+
+/// One operation for queries, keys, values and bias, which computes the scores
+/// again.
 LogicalResult AttentionOp::buildGradient(GradientBuilder &builder) {
-  constexpr unsigned differentiated = 3;
   auto wants = [&](unsigned i) { return builder.wants(i); };
-  if (llvm::none_of(llvm::seq(differentiated), wants))
+  bool wantsSink = getSink() && wants(getSinkOperand());
+  SmallVector<unsigned, 4> differentiated = {kQueryOperand, kKeyOperand,
+                                             kValueOperand};
+  if (getBias() && wants(getBiasOperand()))
+    differentiated.push_back(getBiasOperand());
+  bool wantsScores = llvm::any_of(differentiated, wants);
+  if (!wantsScores && !wantsSink)
     return success();
   if (!getLogsumexp())
     return emitOpError() << "needs its logsumexp as a result to have a "
                          << "derivative";
+  if (wantsSink)
+    giveSinkGradient(*this, builder);
+  if (!wantsScores)
+    return success();
   NamedTensor g = builder.gradient();
-  SmallVector<NamedTensor, 7> operands;
-  SmallVector<Type, 3> types;
-  for (unsigned i = 0; i < differentiated; ++i) {
-    NamedTensor operand = operands.emplace_back(builder.operand(i));
+  SmallVector<NamedTensor, 4> inputs;
+  SmallVector<Type, 4> types;
+  SmallVector<ArrayAttr, 4> lists;
+  for (unsigned i : differentiated) {
+    NamedTensor operand = inputs.emplace_back(builder.operand(i));
     Type type = wants(i) ? builder.gradientType(i) : g.getElementType();
     types.push_back(RankedTensorType::get(operand.getType().getShape(), type));
+    lists.push_back(getIndexing().getOperands()[i]);
   }
+  SmallVector<NamedTensor, 8> operands(ArrayRef(inputs).take_front(3));
   operands.append({builder.result(0), g, builder.result(1)});
   if (getAt())
     operands.push_back(builder.operand(kAtOperand));
-  SmallVector<ArrayAttr, 3> lists(
-      ArrayRef(getIndexing().getOperands()).take_front(differentiated));
+  if (getBias())
+    operands.push_back(builder.operand(getBiasOperand()));
   auto indexing = IndexingAttr::get(
       getContext(), builder.indexing(operands, {}).getOperands(), lists);
   NamedTensor first = builder.create<AttentionGradOp>(
-      operands.front().indices, types[0], types[1], types[2], getQ(), getK(),
-      getV(), getResult(), g.value, getLogsumexp(), getAt(), indexing,
-      getHeadAttr(), getKeyAttr(), getQueryAttr(), getCausalAttr(),
-      getWindowAttr(), getScaleAttr(), getSoftcapAttr());
+      operands.front().indices, types[0], types[1], types[2],
+      types.size() > 3 ? types[3] : Type(), getQ(), getK(), getV(), getResult(),
+      g.value, getLogsumexp(), getAt(), getBias(), indexing, getHeadAttr(),
+      getKeyAttr(), getQueryAttr(), getCausalAttr(), getWindowAttr(),
+      getScaleAttr(), getSoftcapAttr());
   Operation *op = first.value.getDefiningOp();
-  for (unsigned i = 0; i < differentiated; ++i) {
-    // Three results of one operation need names of their own.
-    Value operand = (*this)->getOperand(i);
+  for (auto [number, i] : llvm::enumerate(differentiated)) {
+    // Results of one operation need names of their own.
+    Value operand = (*this)->getOperand(i), made = op->getResult(number);
     StringRef name = isa<OpResult>(operand) ? getResultName(operand) : "";
     if (!name.empty())
-      setResultAttr(op->getResult(i), kName,
+      setResultAttr(cast<OpResult>(made), kName,
                     StringAttr::get(getContext(), name + ".grad"));
     if (wants(i))
-      builder.give(i, {&builder, op->getResult(i), operands[i].indices});
+      builder.give(i, {&builder, made, inputs[number].indices});
   }
   return success();
 }

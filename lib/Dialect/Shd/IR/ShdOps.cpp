@@ -505,6 +505,27 @@ static LogicalResult verifyMask(AttentionOpInterface op, const Names &q,
       without(q, op.getHead()), "the positions", "q's");
 }
 
+/// T7 and T8: floats that join the scores.
+static LogicalResult verifyScoreTensor(Operation *op, Value value,
+                                       const Names &found, const Names &allowed,
+                                       StringRef what) {
+  if (!isa<FloatType>(elementType(value)))
+    return op->emitOpError() << what << " must hold floats, but holds "
+                             << typeName(elementType(value));
+  return verifySubset(op, found, allowed, what, "the scores'");
+}
+
+/// T8
+static LogicalResult verifyBias(AttentionOpInterface op, const Names &q) {
+  if (!op.getBias())
+    return success();
+  auto indexed = cast<ShardingRuleOpInterface>(op.getOperation());
+  return verifyScoreTensor(
+      op, op.getBias(),
+      indexed.getIndexing().getOperandIndices(op.getBiasOperand()),
+      unionOf(without(q, op.getHead()), {op.getKey()}), "the bias");
+}
+
 /// T6
 static LogicalResult verifyLogSumExp(Operation *op, Value value,
                                      ArrayRef<StringRef> found,
@@ -526,6 +547,15 @@ LogicalResult AttentionOp::verify() {
   if (failed(verifySameNames(*this, getIndexing().getResultIndices(0),
                              unionOf(queries, without(v, getKey())),
                              describeResult(*this, 0))))
+    return failure();
+  // T7
+  if (getSink() &&
+      failed(verifyScoreTensor(
+          *this, getSink(), getIndexing().getOperandIndices(getSinkOperand()),
+          queries, "the sink")))
+    return failure();
+  // T8
+  if (failed(verifyBias(*this, q)))
     return failure();
   // T6
   if (!getLogsumexp())
@@ -549,8 +579,9 @@ LogicalResult AttentionGradOp::verify() {
   Names q = indexing.getOperandIndices(kQueryOperand);
   Names k = indexing.getOperandIndices(kKeyOperand);
   Names v = indexing.getOperandIndices(kValueOperand);
-  // B1
-  if (failed(verifyScores(*this, q, k, v)) || failed(verifyMask(*this, q, k)))
+  // B1 and B4
+  if (failed(verifyScores(*this, q, k, v)) || failed(verifyMask(*this, q, k)) ||
+      failed(verifyBias(*this, q)))
     return failure();
   // B2
   Names queries = without(q, getHead());
@@ -570,7 +601,14 @@ LogicalResult AttentionGradOp::verify() {
                               indexing.getOperandIndices(i),
                               describeResult(*this, i))))
       return failure();
-  return success();
+  if (!getDbias())
+    return success();
+  // B4
+  if (!getBias())
+    return emitOpError() << "has the gradient of a bias, but no bias";
+  return verifySameList(*this, indexing.getResultIndices(kBiasResult),
+                        indexing.getOperandIndices(getBiasOperand()),
+                        describeResult(*this, kBiasResult));
 }
 
 LogicalResult RopeOp::verify() {

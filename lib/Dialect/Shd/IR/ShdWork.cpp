@@ -285,6 +285,9 @@ static OpWork attentionWork(AttentionOpInterface op,
                       double(sizes.extents.localKeys));
     work.operandBytes[AttentionOp::kKeyOperand] *= filled;
     work.operandBytes[AttentionOp::kValueOperand] *= filled;
+    if (op.getBias() && hasFactor(table.operands()[op.getBiasOperand()],
+                                  table.find(op.getKey())))
+      work.operandBytes[op.getBiasOperand()] *= filled;
     return work;
   }
   work.matrixFlops = sizes.flopsOf(busiestPairs(op, sizes));

@@ -754,6 +754,74 @@ shd.program "p" {
 
 // -----
 
+// T7, element type
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %x = shd.declare input "x" ["T"] : tensor<8xi32>
+  // expected-error @+1 {{the sink must hold floats, but holds int32}}
+  %y = shd.attention(%q, %k, %k sink %x) over "H", "S" <[T, H], [S, H], [S, H], [T] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> sink tensor<8xi32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T7, indices
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %x = shd.declare input "x" ["S"] : tensor<4xf32>
+  // expected-error @+1 {{index 'S' of the sink is not one of the scores'}}
+  %y = shd.attention(%q, %k, %k sink %x) over "H", "S" <[T, H], [S, H], [S, H], [S] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> sink tensor<4xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T8, element type
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %x = shd.declare input "x" ["T"] : tensor<8xi32>
+  // expected-error @+1 {{the bias must hold floats, but holds int32}}
+  %y = shd.attention(%q, %k, %k bias %x) over "H", "S" <[T, H], [S, H], [S, H], [T] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> bias tensor<8xi32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T8, indices
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %x = shd.declare input "x" ["S", "H"] : tensor<4x16xf32>
+  // expected-error @+1 {{index 'H' of the bias is not one of the scores'}}
+  %y = shd.attention(%q, %k, %k bias %x) over "H", "S" <[T, H], [S, H], [S, H], [S, H] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> bias tensor<4x16xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// B4, no bias
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %l = shd.declare input "l" ["T"] : tensor<8xf32>
+  %b = shd.declare input "b" ["T", "S"] : tensor<8x4xf32>
+  // expected-error @+1 {{has the gradient of a bias, but no bias}}
+  %y:4 = shd.attention_grad(%q, %k, %k, %q, %q, %l) over "H", "S" <[T, H], [S, H], [S, H], [T, H], [T, H], [T] -> [T, H], [S, H], [S, H], [T, S]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8xf32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<8x4xf32>)
+}
+
+// -----
+
+// B4, indices
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %l = shd.declare input "l" ["T"] : tensor<8xf32>
+  %b = shd.declare input "b" ["T", "S"] : tensor<8x4xf32>
+  // expected-error @+1 {{result 3 must have the indices ['T', 'S'], in this order, but has ['S', 'T']}}
+  %y:4 = shd.attention_grad(%q, %k, %k, %q, %q, %l bias %b) over "H", "S" <[T, H], [S, H], [S, H], [T, H], [T, H], [T], [T, S] -> [T, H], [S, H], [S, H], [S, T]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8xf32>, tensor<8x4xf32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x8xf32>)
+}
+
+// -----
+
 // T6, element type
 shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>

@@ -338,12 +338,15 @@ def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
     [], ["readsPrologues", "getExecutedFlops"], ["prepareGradient"]> {
   let summary = "Scaled dot-product attention that never writes its scores";
   let description = [{
-    `shd.attention(%q, %k, %v) over "H", "S" query "T" <...> causal : ...`.
+    `shd.attention(%q, %k, %v sink %s bias %b) over "H", "S" query "T" <...>
+    causal : ...`.
     Scores are q . k over `head`, softmax over `key`, contracted with v. The
     result has q's indices without `head` and v's without `key`. `query` names
     the index along which query positions run (0, 1, ...) when `at` is absent
     and positions matter; `at` gives positions otherwise. Where v has an index
     of `head`'s name, it is the result's, not the one that scores sum over.
+    `bias` is added to the scaled and capped scores. `sink` is one more score of
+    each query, of a key whose value is 0.
 
     A second result is each query's logsumexp of its scores (minus infinity where
     every key is masked), which `attention_grad` reads. Over a split key index
@@ -357,63 +360,76 @@ def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
       indices of q. `causal` needs one of the two.
     - (T5) The result has the indices named above.
     - (T6) The logsumexp is f32 and has q's indices without `head`.
+    - (T7) A sink holds floats and has indices of q without `head`.
+    - (T8) A bias holds floats and has indices of q without `head`, and `key`.
   }];
   let arguments = (ins Shd_Tensor:$q, Shd_Tensor:$k,
-    Shd_Tensor:$v, Optional<Shd_Tensor>:$at,
-    Variadic<Shd_Tensor>:$stats, Shd_IndexingAttr:$indexing,
+    Shd_Tensor:$v, Optional<Shd_Tensor>:$at, Optional<Shd_Tensor>:$sink,
+    Optional<Shd_Tensor>:$bias, Variadic<Shd_Tensor>:$stats,
+    Shd_IndexingAttr:$indexing,
     StrAttr:$head, StrAttr:$key, OptionalAttr<StrAttr>:$query,
     UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
     OptionalAttr<F64Attr>:$scale, OptionalAttr<F64Attr>:$softcap);
   let results = (outs Shd_Tensor:$result, Optional<Shd_Tensor>:$logsumexp);
-  let assemblyFormat = [{ `(` $q `,` $k `,` $v (`at` $at^)? `)` `over` $head
-    `,` $key (`query` $query^)? $indexing (`causal` $causal^)?
+  let assemblyFormat = [{ `(` $q `,` $k `,` $v (`at` $at^)?
+    (`sink` $sink^)? (`bias` $bias^)? `)` `over` $head `,` $key
+    (`query` $query^)? $indexing (`causal` $causal^)?
     (`window` $window^)? (`scale` $scale^)? (`softcap` $softcap^)?
     (`stats` `(` $stats^ `:` type($stats) `)`)? attr-dict `:`
-    type($q) `,` type($k) `,` type($v) (`,` type($at)^)? `->` type($result)
+    type($q) `,` type($k) `,` type($v) (`,` type($at)^)?
+    (`sink` type($sink)^)? (`bias` type($bias)^)? `->` type($result)
     (`,` type($logsumexp)^)? }];
   let extraClassDeclaration = [{
-    /// Positions of operands; `at` is there only if positions are given.
+    /// Positions of operands; those that may be absent follow each other.
     static constexpr unsigned kQueryOperand = 0;
     static constexpr unsigned kKeyOperand = 1;
     static constexpr unsigned kValueOperand = 2;
     static constexpr unsigned kAtOperand = 3;
     unsigned getAtOperand() { return kAtOperand; }
+    unsigned getSinkOperand() { return kAtOperand + (getAt() ? 1 : 0); }
+    unsigned getBiasOperand() { return getSinkOperand() + (getSink() ? 1 : 0); }
     bool hasValues(unsigned tensor) { return tensor >= kValueOperand; }
   }];
 }
 
 def Shd_AttentionGradOp : Shd_ComputeOp<"attention_grad",
-    [Shd_AttentionOpInterface,
+    [AttrSizedOperandSegments, Shd_AttentionOpInterface,
      DeclareOpInterfaceMethods<Shd_ExtentsOpInterface, ["resizeAttributes"]>],
     [], ["readsPrologues", "getExecutedFlops"]> {
-  let summary = "The gradients of attention's queries, keys and values";
+  let summary = "The gradients of attention's queries, keys, values and bias";
   let description = [{
     `shd.attention_grad(%q, %k, %v, %o, %do, %lse) over "H", "S" query "T" <...>
     causal : (...) -> (...)`: gradients of q, k and v from the result of
     `shd.attention`, the gradient of that and its logsumexp; with the same
     attributes. The scores are computed again, and never written. Over a split
     key index the gradient of q is a partial sum; over a split index of q that k
-    (v) lacks, that of k (v).
+    (v) lacks, that of k (v). With a bias, a fourth result may be its gradient.
+    Sinks are in the logsumexp; their gradient needs no scores.
 
     **Constraints:**
     - (B1) q, k, v, positions and attributes are as those of attention (T1 to T4).
     - (B2) The fourth and fifth operand have the indices of attention's result
       (T5) in one order, the sixth is its logsumexp (T6).
-    - (B3) The results have the indices of q, k and v, in their order.
+    - (B3) The results have the indices of q, k, v and bias, in their order.
+    - (B4) The bias is as that of attention (T8); only with it is there a fourth
+      result.
   }];
   let arguments = (ins Shd_Tensor:$q, Shd_Tensor:$k, Shd_Tensor:$v,
     Shd_Tensor:$output, Shd_Tensor:$gradient, Shd_Tensor:$logsumexp,
-    Optional<Shd_Tensor>:$at, Shd_IndexingAttr:$indexing,
+    Optional<Shd_Tensor>:$at, Optional<Shd_Tensor>:$bias,
+    Shd_IndexingAttr:$indexing,
     StrAttr:$head, StrAttr:$key, OptionalAttr<StrAttr>:$query,
     UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
     OptionalAttr<F64Attr>:$scale, OptionalAttr<F64Attr>:$softcap);
-  let results = (outs Shd_Tensor:$dq, Shd_Tensor:$dk, Shd_Tensor:$dv);
+  let results = (outs Shd_Tensor:$dq, Shd_Tensor:$dk, Shd_Tensor:$dv,
+    Optional<Shd_Tensor>:$dbias);
   let assemblyFormat = [{ `(` $q `,` $k `,` $v `,` $output `,` $gradient `,`
-    $logsumexp (`at` $at^)? `)` `over` $head `,` $key (`query` $query^)? $indexing
+    $logsumexp (`at` $at^)? (`bias` $bias^)? `)` `over` $head `,` $key
+    (`query` $query^)? $indexing
     (`causal` $causal^)? (`window` $window^)? (`scale` $scale^)?
     (`softcap` $softcap^)? attr-dict `:` functional-type(operands, results) }];
   let extraClassDeclaration = [{
-    /// Positions of operands; `at` is there only if positions are given.
+    /// Positions of operands; those that may be absent follow each other.
     static constexpr unsigned kQueryOperand = 0;
     static constexpr unsigned kKeyOperand = 1;
     static constexpr unsigned kValueOperand = 2;
@@ -423,7 +439,9 @@ def Shd_AttentionGradOp : Shd_ComputeOp<"attention_grad",
     static constexpr unsigned kAtOperand = 6;
     /// Positions of results.
     static constexpr unsigned kValueResult = 2;
+    static constexpr unsigned kBiasResult = 3;
     unsigned getAtOperand() { return kAtOperand; }
+    unsigned getBiasOperand() { return kAtOperand + (getAt() ? 1 : 0); }
     bool hasValues(unsigned tensor) {
       unsigned operands = (*this)->getNumOperands();
       return tensor < operands ? tensor >= kValueOperand

@@ -284,16 +284,22 @@ void ExtentUses::visitOrders(Operation *op) {
       note(name, extent);
 }
 
-/// Two segments of two iterations, the last one shorter where it was. Where one
-/// number would become several ones, all stay.
+/// Two segments of two iterations; three where the last one is shorter, and of
+/// three iterations where that one has several: each then issues collectives
+/// for the next one as before. Where one number would become several ones, all
+/// stay.
 void ExtentUses::visitSegments(RepeatOp repeat) {
   std::optional<Segments> segments = segmentsOf(repeat);
   if (!segments)
     return;
+  bool isUneven = segments->shortage() > 0;
+  int64_t rest = segments->length - segments->shortage();
   Segments small = *segments;
-  small.length = std::min<int64_t>(segments->length, 2);
-  small.total = std::min<int64_t>(segments->number(), 2) * small.length -
-                (segments->shortage() > 0 && small.length > 1 ? 1 : 0);
+  small.length =
+      std::min<int64_t>(segments->length, isUneven && rest > 1 ? 3 : 2);
+  small.total =
+      std::min<int64_t>(segments->number(), isUneven ? 3 : 2) * small.length -
+      (isUneven ? 1 : 0);
   auto become = [&](int64_t count, int64_t shrunk) {
     counts.insert(count);
     keepsSegments |=

@@ -157,6 +157,12 @@ LogicalResult shd::detail::verifyOfWeight(Operation *op, TensorKind kind,
                                           : "is not of a weight");
 }
 
+/// Iterations of a repeat, all segments together.
+static int64_t iterationsOfAll(RepeatOp repeat) {
+  std::optional<Segments> segments = segmentsOf(repeat);
+  return segments ? segments->total : int64_t(repeat.getCount());
+}
+
 LogicalResult shd::detail::verifyPartOf(Operation *op, Value stacked,
                                         ValueRange at, Type part) {
   auto type = cast<RankedTensorType>(stacked.getType());
@@ -178,8 +184,8 @@ LogicalResult shd::detail::verifyPartOf(Operation *op, Value stacked,
     if (!mayNumberParts(repeat, extent, isSaved))
       return op->emitOpError()
              << "the repeat of '" << repeat.getIndex() << "' runs "
-             << repeat.getCount() << " times, but the tensor has " << extent
-             << " parts";
+             << iterationsOfAll(repeat) << " times, but the tensor has "
+             << extent << " parts";
   }
   // Q3
   if (splitsFirst(type, at.size()))

@@ -467,13 +467,13 @@ DeclareOp Differentiation::bufferFor(Value value, Frame &frame) {
   llvm::append_range(shape, type.getShape());
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(outermost->forward);
-  auto buffer = DeclareOp::create(
-      builder, value.getLoc(), type.clone(shape), TensorKind::Saved,
-      freeName(valueName(value) + ".saved"),
-      builder.getStrArrayAttr(
-          SmallVector<StringRef>(indices.begin(), indices.end())),
-      stacked, /*of=*/StringAttr());
-  pinParts(buffer, training.getSave(), valueName(value));
+  auto buffer =
+      DeclareOp::create(builder, value.getLoc(), type.clone(shape),
+                        TensorKind::Saved, freeName(nameOf(value) + ".saved"),
+                        builder.getStrArrayAttr(SmallVector<StringRef>(
+                            indices.begin(), indices.end())),
+                        stacked, /*of=*/StringAttr());
+  pinParts(buffer, training.getSave(), nameOf(value));
   return buffer;
 }
 
@@ -537,12 +537,13 @@ Value Differentiation::remake(Value value, Frame &frame) {
 std::string Differentiation::nameOf(Value value) const {
   auto argument = dyn_cast<BlockArgument>(value);
   Frame *frame = argument ? frameOf(value) : nullptr;
-  return frame && frame->segment &&
-                 argument.getOwner()->getParentOp() ==
-                     frame->forward.getOperation()
-             ? valueName(
-                   frame->segment.getCarried()[argument.getArgNumber() - 1])
-             : valueName(value);
+  if (!frame || !isInSegment(*frame))
+    return valueName(value);
+  unsigned number = argument.getArgNumber() - 1;
+  auto repeat = cast<RepeatOp>(argument.getOwner()->getParentOp());
+  return repeat == frame->forward && frame->segment
+             ? valueName(frame->segment.getCarried()[number])
+             : nameOf(repeat.getInits()[number]);
 }
 
 void Differentiation::give(Value value, Value gradient) {

@@ -406,8 +406,9 @@ void StepSearch::listLevels() {
   level.form.remat = "none";
   level.label = "none";
   levels.push_back(level);
+  // Iterations may keep nothing but what they begin with.
   if (base.steps.empty())
-    return;
+    return listSegments();
   std::vector<std::string> names;
   size_t leaders = 0;
   for (auto [i, step] : llvm::enumerate(base.steps)) {

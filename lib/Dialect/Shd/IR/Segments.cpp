@@ -63,7 +63,7 @@ bool shd::mayNumberParts(RepeatOp repeat, int64_t parts, bool isSaved) {
 
 int64_t shd::partNumber(RepeatOp repeat, int64_t parts, bool isSaved,
                         int64_t iteration) {
-  std::optional<Segments> segments = segmentsOf(repeat);
+  std::optional<Segments> segments = repeat ? segmentsOf(repeat) : std::nullopt;
   if (!segments || !isSaved)
     return iteration;
   int64_t segment = iteration / segments->length;

@@ -60,7 +60,7 @@ int64_t numberWithin(RepeatOp repeat, llvm::ArrayRef<int64_t> around,
 /// True if a repeat's numbers may name the parts of a stack with so many;
 /// `isSaved`: of a buffer for the backward pass.
 bool mayNumberParts(RepeatOp repeat, int64_t parts, bool isSaved);
-/// The part that the iteration with a number has.
+/// The part that the iteration with a number has; `repeat` may be null.
 int64_t partNumber(RepeatOp repeat, int64_t parts, bool isSaved,
                    int64_t iteration);
 

@@ -23,18 +23,21 @@ __extension__ typedef __int128 Int128;
 static constexpr int64_t kMeasured = kSimulatedIterations / 2;
 
 int64_t Step::runs(unsigned body) const {
-  int64_t runs = bodies[body].count;
-  while (body != 0) {
-    body = bodies[body].parent;
-    runs = saturatingMultiply(runs, bodies[body].count);
-  }
-  return runs;
+  if (body == 0)
+    return bodies[0].count;
+  const Body &inner = bodies[body];
+  int64_t around = runs(inner.parent);
+  return saturatingMultiply(around, inner.count) -
+         around / bodies[inner.parent].count * inner.shortage;
 }
 
 unsigned Step::addRepeat(unsigned parent, int64_t count) {
   unsigned item = bodies[parent].items.size();
   unsigned body = bodies.size();
-  bodies.push_back({count, parent, item, {}});
+  Body &added = bodies.emplace_back();
+  added.count = count;
+  added.parent = parent;
+  added.itemInParent = item;
   bodies[parent].items.push_back({Item::Repeat, body});
   return body;
 }
@@ -182,7 +185,7 @@ private:
   };
 
   void runBody(unsigned body, int64_t iteration, bool isLast, bool shown);
-  void runRepeat(unsigned body, bool shown);
+  void runRepeat(unsigned body, int64_t count, bool shown);
   void runGroup(unsigned group);
   void runPair(unsigned group, const Step::Pair &pair);
   void issue(const IssuePoint &point);
@@ -369,15 +372,17 @@ void Simulator::runBody(unsigned body, int64_t iteration, bool isLast,
     }
     if (shown)
       showSection(body, iteration, sectionStart);
-    runRepeat(items[slot].index, shown);
+    const Step::Body &inner = step.bodies[items[slot].index];
+    bool isShort = inner.isFirstShort ? iteration == 0 : isLast;
+    runRepeat(items[slot].index, inner.count - (isShort ? inner.shortage : 0),
+              shown);
     sectionStart = now;
   }
   if (shown)
     showSection(body, iteration, sectionStart);
 }
 
-void Simulator::runRepeat(unsigned body, bool shown) {
-  int64_t count = step.bodies[body].count;
+void Simulator::runRepeat(unsigned body, int64_t count, bool shown) {
   int64_t simulated = std::min(count, kSimulatedIterations);
   // One in the middle, where the way in and the way out do not show.
   int64_t toShow = simulated / 2;

@@ -10,6 +10,7 @@
 #include "HardwareImport.h"
 #include "Names.h"
 #include "Parse.h"
+#include "Remat.h"
 #include "Source.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/StringExtras.h"
@@ -213,7 +214,8 @@ std::vector<Setting> QuestionReader::machines(ast::Question &question) {
   return result;
 }
 
-/// `auto, none, full`: words, of which the grammar of questions knows none.
+/// `auto, none, full, every(4)`: words, of which the grammar of questions knows
+/// none.
 std::optional<std::vector<Setting>>
 QuestionReader::readRemat(StringRef values) {
   std::vector<Setting> result;
@@ -221,10 +223,10 @@ QuestionReader::readRemat(StringRef values) {
   values.split(words, ',');
   for (StringRef word : words) {
     word = word.trim();
-    if (word != "auto" && word != "none" && word != "full") {
+    if (!parseRemat(word)) {
       emitError(mlir::UnknownLoc::get(files.getContext()))
-          << option << ": expected remat auto, none or full, found '" << word
-          << "'";
+          << option << ": expected remat auto, none, full or every(k), found '"
+          << word << "'";
       return std::nullopt;
     }
     Setting setting{Setting::Kind::Step, "remat", 0, nullptr, {}};

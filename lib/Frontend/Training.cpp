@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Importer.h"
+#include "Remat.h"
 #include "shardc/Cost/PipelineSchedule.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -42,6 +43,8 @@ public:
   shd::TrainingAttr take(llvm::StringRef loss);
   /// Gives the pipeline its schedule.
   void takeSchedule(shd::ProgramOp program);
+  /// The k of `every(k)` is one that a repeat can have.
+  void checkEvery(shd::ProgramOp program);
 
 private:
   /// False, after the error `twice`, if something with the same key has been
@@ -59,6 +62,7 @@ private:
   void readMicrobatches(const ast::SettingValue &value);
   void readSchedule(const ast::SettingValue &value);
   void readRemat(const ast::SettingValue &value);
+  void readEvery(const ast::SettingValue &value, const ast::DimExpr &call);
   void readFrozen(const ast::Setting &setting);
   void refuseUnbuilt(const ast::Setting &setting, llvm::StringRef only);
   mlir::FloatAttr number(double value) {
@@ -86,7 +90,7 @@ private:
   mlir::NamedAttrList saved, gradientPins, momentPins, masterPins;
   bool savesSome = false;
   llvm::SmallVector<const ast::SettingValue *> frozenNames;
-  llvm::SMRange reduceRange;
+  llvm::SMRange reduceRange, everyRange;
   /// A schedule of pipeline stages; empty: the compiler chooses.
   std::string order;
   llvm::SMRange orderRange;
@@ -267,16 +271,65 @@ void TrainReader::takeSchedule(shd::ProgramOp program) {
       pipeline->getHeld(), order));
 }
 
+std::optional<RematLevel> shardc::parseRemat(llvm::StringRef text) {
+  if (text.consume_front("every(") && text.consume_back(")")) {
+    int64_t every = 0;
+    if (text.trim().getAsInteger(10, every) || every < 1)
+      return std::nullopt;
+    return RematLevel{shd::Remat::Every, every};
+  }
+  std::optional<shd::Remat> found = shd::symbolizeRemat(text);
+  if (!found || *found == shd::Remat::Every)
+    return std::nullopt;
+  return RematLevel{*found, 0};
+}
+
 void TrainReader::readRemat(const ast::SettingValue &value) {
   const ast::DimExpr *call = value.number.get();
-  if (call && call->kind == ast::DimExpr::Kind::Call && call->name == "every") {
-    files.error(value.range) << "`remat = every(k)` is not supported yet";
+  if (call && call->kind == ast::DimExpr::Kind::Call && call->name == "every")
+    return readEvery(value, *call);
+  std::optional<RematLevel> level = parseRemat(value.text);
+  if (!level)
+    return refuse(value, "auto, none, full or every(k)");
+  remat = level->remat;
+}
+
+void TrainReader::readEvery(const ast::SettingValue &value,
+                            const ast::DimExpr &call) {
+  if (call.operands.size() != 1)
+    return refuse(value, "every(k) with one number of iterations");
+  std::optional<int64_t> iterations = dims.evaluate(*call.operands.front());
+  if (!iterations)
+    return;
+  if (*iterations < 1) {
+    files.error(call.operands.front()->range)
+        << "`every(k)` needs a k of at least 1, found " << *iterations;
     return;
   }
-  std::optional<shd::Remat> found = shd::symbolizeRemat(value.text);
-  if (!found || *found == shd::Remat::Every)
-    return refuse(value, "auto, none, full or every(k)");
-  remat = *found;
+  remat = shd::Remat::Every;
+  every = *iterations;
+  everyRange = call.operands.front()->range;
+}
+
+void TrainReader::checkEvery(shd::ProgramOp program) {
+  if (every == 0)
+    return;
+  if (program.getPipeline()) {
+    files.error(everyRange)
+        << "`remat = every(k)` is not supported yet with pipeline stages";
+    return;
+  }
+  int64_t longest = 0;
+  for (auto repeat : program.getBody().getOps<shd::RepeatOp>())
+    longest = std::max(longest, int64_t(repeat.getCount()));
+  if (every <= longest)
+    return;
+  auto error = files.error(everyRange) << "`remat = every(" << every << ")` ";
+  if (longest == 0)
+    error << "needs a `repeat`, which the program does not have";
+  else
+    error << "needs a repeat of at least " << every
+          << " iterations, but the longest has " << longest;
 }
 
 /// Names, and patterns in quotes.
@@ -387,11 +440,11 @@ shd::TrainingAttr TrainReader::take(llvm::StringRef loss) {
 shd::TrainingAttr shardc::withStep(shd::TrainingAttr attr,
                                    const StepForm &form) {
   mlir::MLIRContext *context = attr.getContext();
-  shd::Remat remat = attr.getRemat();
+  RematLevel level{attr.getRemat(), attr.getEvery()};
   mlir::DictionaryAttr save = attr.getSave();
   llvm::SmallVector<mlir::StringAttr> recomputed(attr.getRecomputed());
   if (form.remat) {
-    remat = *shd::symbolizeRemat(*form.remat);
+    level = *parseRemat(*form.remat);
     save = nullptr;
     recomputed.clear();
     for (const std::string &name : form.recomputed)
@@ -402,8 +455,8 @@ shd::TrainingAttr shardc::withStep(shd::TrainingAttr attr,
       attr.getMaster(), attr.getGradients(), attr.getReduce(), attr.getLr(),
       attr.getBeta1(), attr.getBeta2(), attr.getEps(), attr.getDecay(),
       attr.getClip(), attr.getBatch(),
-      form.microbatches.value_or(attr.getMicrobatches()), remat,
-      attr.getEvery(), attr.getTokens(), attr.getFrozen(), save,
+      form.microbatches.value_or(attr.getMicrobatches()), level.remat,
+      level.every, attr.getTokens(), attr.getFrozen(), save,
       attr.getGradientPins(), attr.getMomentPins(), attr.getMasterPins(),
       recomputed);
 }
@@ -555,5 +608,6 @@ void Importer::importTraining(const ast::TrainBlock &block,
   for (const ast::Placing &placing : block.placings)
     importPlacing(placing, program, reader);
   reader.takeSchedule(program);
+  reader.checkEvery(program);
   program.setTrainingAttr(reader.take(loss->values.front().text));
 }

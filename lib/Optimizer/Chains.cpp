@@ -29,6 +29,7 @@
 #include "shardc/Optimizer/Chains.h"
 #include "shardc/Cost/Saturating.h"
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -251,6 +252,9 @@ void ChainFinder::addItems() {
     Block *inner = &repeat.getBody().front();
     bodies[repeat->getBlock()].items.push_back({point, -1, inner});
     bodies[inner].count = repeat.getCount();
+    // The shortest segment bounds each.
+    if (std::optional<Segments> segments = segmentsOf(repeat))
+      bodies[inner].count = segments->iterations(segments->number() - 1);
   }
   for (auto [group, parts] : llvm::enumerate(graph.groups)) {
     if (parts.first < 0 && parts.second < 0)

@@ -1,6 +1,7 @@
 //===- Graph.cpp - A program as the optimizer sees it ----------*- C++ -*-===//
 
 #include "shardc/Optimizer/Graph.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Optimizer/Names.h"
 
 using namespace mlir;
@@ -99,10 +100,9 @@ unsigned GraphBuilder::addValue(Value value, GraphValue::Kind kind) {
   info.value = value;
   info.kind = kind;
   Operation *owner = value.getDefiningOp();
-  info.count = owner ? executionCount(owner)
-                     : executionCount(value.getParentBlock()->getParentOp()) *
-                           cast<RepeatOp>(value.getParentBlock()->getParentOp())
-                               .getCount();
+  info.count =
+      owner ? executionCount(owner)
+            : runsOfBody(cast<RepeatOp>(value.getParentBlock()->getParentOp()));
   graph.valueIndex[value] = index;
   return index;
 }

@@ -92,6 +92,14 @@ static void addMegatronZero(const FrameworkPlan &plan,
                 Twine(plan.replicated.all));
 }
 
+/// Frameworks that keep what every layer begins with.
+static void differInSegments(const FrameworkPlan &plan,
+                             FrameworkOptions &options) {
+  if (plan.every > 1)
+    options.differ("'every(" + std::to_string(plan.every) +
+                   ")': the inputs of all layers are kept");
+}
+
 static void addMegatronRemat(const FrameworkPlan &plan,
                              FrameworkOptions &options) {
   if (plan.remat == Remat::None)
@@ -200,6 +208,7 @@ static FrameworkOptions torchtitanOptions(const FrameworkPlan &plan) {
     options.differ("'" + plan.rematText +
                    "': torchtitan's selective checkpointing has its own list "
                    "of operations");
+  differInSegments(plan, options);
   return options;
 }
 
@@ -300,6 +309,7 @@ static FrameworkOptions maxTextOptions(const FrameworkPlan &plan) {
     options.differ("'" + plan.rematText +
                    "': with remat_policy 'custom', set MaxText's names of the "
                    "kept tensors to 'device'");
+  differInSegments(plan, options);
   return options;
 }
 

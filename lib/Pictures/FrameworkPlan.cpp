@@ -177,9 +177,10 @@ void FrameworkPlanReader::readRemat() {
   const json::Object &training = *report.getObject("training");
   plan.rematText = stringIn(training, "remat").str();
   plan.every = std::max<int64_t>(1, integerIn(training, "every"));
-  plan.remat = plan.rematText == "none"   ? FrameworkPlan::Remat::None
-               : plan.rematText == "full" ? FrameworkPlan::Remat::Full
-                                          : FrameworkPlan::Remat::Some;
+  bool keepsInputs = plan.rematText == "full" || plan.rematText == "every";
+  plan.remat = plan.rematText == "none" ? FrameworkPlan::Remat::None
+               : keepsInputs            ? FrameworkPlan::Remat::Full
+                                        : FrameworkPlan::Remat::Some;
   for (const json::Object *op : objectsIn(report, "ops")) {
     if (stringIn(*op, "phase") != "recompute" || op->getArray("axes"))
       continue;

@@ -3,7 +3,8 @@
 // A form of a step is a number of microbatches and a level of recomputation.
 // Level 0 keeps every value that the backward pass reads; each further level
 // also recomputes the value that frees the most bytes for each second of its
-// recomputation; the last one keeps what iterations carry and nothing else.
+// recomputation, until what iterations carry is kept and nothing else. Levels
+// of `every(k)` follow where they keep still less.
 //
 // The form that is planned next is the one with the least estimated time of
 // those that are expected to fit. Memory of a plan that does not fit says which
@@ -28,6 +29,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace shardc;
@@ -50,6 +52,9 @@ static constexpr int64_t kMostMicrobatches = 256;
 static constexpr size_t kMostLevels = 64;
 /// Times are rounded to picoseconds, one operation at a time.
 static constexpr double kRounding = 1e-6;
+/// Segments with lengths from half to twice the square root of the iterations
+/// are tried.
+static constexpr int64_t kAroundRoot = 2;
 /// Forms that are shown.
 static constexpr size_t kShown = 8;
 
@@ -91,6 +96,8 @@ struct StepFacts {
   int64_t stages = 1;
   unsigned wideAxes = 0;
   int64_t batch = 0, capacity = 0;
+  /// The most iterations of a repeat of the program.
+  int64_t iterations = 1;
   std::vector<LevelStep> steps;
 };
 
@@ -202,6 +209,18 @@ std::vector<LevelStep> LevelFinder::run() {
   return steps;
 }
 
+/// The repeats that are not in others, that over microbatches aside.
+SmallVector<shd::RepeatOp> repeatsOfProgram(shd::ProgramOp program) {
+  SmallVector<shd::RepeatOp> repeats;
+  program->walk<WalkOrder::PreOrder>([&](shd::RepeatOp repeat) {
+    if (repeat.getIndex() == "microbatch")
+      return WalkResult::advance();
+    repeats.push_back(repeat);
+    return WalkResult::skip();
+  });
+  return repeats;
+}
+
 /// Plans forms in full as any evaluator, and looks at them without that.
 class StepPlanner : public Evaluator {
 public:
@@ -235,6 +254,8 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
     facts.wideAxes += axis.size > 1;
   facts.batch = shd::batchExtent(op);
   facts.stages = shd::numStages(op).value_or(1);
+  for (shd::RepeatOp repeat : repeatsOfProgram(op))
+    facts.iterations = std::max(facts.iterations, int64_t(repeat.getCount()));
   double ofStage = devices / double(facts.stages);
   for (auto declare : op.getBody().getOps<shd::DeclareOp>())
     if (declare.getKind() != shd::TensorKind::Input)
@@ -284,6 +305,7 @@ struct Level {
   double seconds = 0, bytes = 0;
   /// The results of products, attention and the like are kept, and no others.
   bool isSelective = false;
+  bool isFull = false;
 };
 
 class StepSearch {
@@ -311,6 +333,8 @@ private:
   StepFacts look(const StepForm &form, bool findsLevels);
   StepForm formOf(const Form &form) const;
   void listLevels();
+  std::vector<int64_t> segmentLengths() const;
+  void listSegments();
   void listNumbers();
   Form &at(size_t number, size_t level);
   double slowdown(size_t number) const;
@@ -382,8 +406,9 @@ void StepSearch::listLevels() {
   level.form.remat = "none";
   level.label = "none";
   levels.push_back(level);
+  // Iterations may keep nothing but what they begin with.
   if (base.steps.empty())
-    return;
+    return listSegments();
   std::vector<std::string> names;
   size_t leaders = 0;
   for (auto [i, step] : llvm::enumerate(base.steps)) {
@@ -403,8 +428,52 @@ void StepSearch::listLevels() {
     levels.push_back(level);
   }
   levels.back().label = "full";
+  levels.back().isFull = true;
   levels.back().form.remat = "full";
   levels.back().form.recomputed.clear();
+  listSegments();
+}
+
+/// Powers of two around the square root of the iterations, and their largest
+/// divisor up to it.
+std::vector<int64_t> StepSearch::segmentLengths() const {
+  double root = std::sqrt(double(base.iterations));
+  std::set<int64_t> lengths;
+  for (int64_t length = 2; double(length) <= kAroundRoot * root; length *= 2)
+    if (double(length * kAroundRoot) >= root)
+      lengths.insert(length);
+  for (auto length = int64_t(root); length > 1; --length)
+    if (base.iterations % length == 0) {
+      lengths.insert(length);
+      break;
+    }
+  return {lengths.begin(), lengths.end()};
+}
+
+/// Segments that keep less than the values that each iteration begins with, the
+/// most bytes first.
+void StepSearch::listSegments() {
+  if (base.stages > 1 || base.iterations < 4)
+    return;
+  const Level full = levels.back();
+  std::vector<Level> segments;
+  for (int64_t length : segmentLengths()) {
+    Level level;
+    level.form = full.form;
+    level.form.remat = level.label = "every(" + std::to_string(length) + ")";
+    if (isNumberOpen)
+      level.form.microbatches = 1;
+    StepFacts facts = look(level.form, /*findsLevels=*/false);
+    level.form.microbatches = std::nullopt;
+    level.bytes = facts.saved;
+    level.seconds = std::max(full.seconds, facts.work - facts.modelWork);
+    if (facts.error.empty() && level.bytes < full.bytes)
+      segments.push_back(std::move(level));
+  }
+  llvm::stable_sort(segments, [](const Level &a, const Level &b) {
+    return a.bytes > b.bytes;
+  });
+  llvm::append_range(levels, segments);
 }
 
 void StepSearch::listNumbers() {
@@ -617,7 +686,7 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
   for (size_t number = 0; number < std::min<size_t>(2, numbers.size());
        ++number)
     for (size_t level = 0; level < levels.size(); ++level)
-      if (level == 0 || level + 1 == levels.size() || levels[level].isSelective)
+      if (level == 0 || levels[level].isFull || levels[level].isSelective)
         at(number, level);
   std::vector<Form *> order;
   for (auto &[key, form] : forms)
@@ -733,7 +802,7 @@ void shardc::addStepSearch(Report &report, Report::StepSearch search) {
       plan.status = plan.gap && *plan.gap == 0 ? "optimal" : "feasible";
     }
   }
-  if (report.training && search.isRematOpen)
+  if (report.training && search.isRematOpen && report.training->every == 0)
     report.training->remat = search.variants.front().remat;
   report.stepSearch = std::move(search);
 }

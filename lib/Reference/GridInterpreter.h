@@ -37,8 +37,7 @@ protected:
   mlir::LogicalResult runBlock(mlir::Block &block);
   virtual mlir::LogicalResult runOperation(mlir::Operation *op);
   mlir::LogicalResult declare(mlir::Operation *op, DeclaredTensor tensor);
-  mlir::FailureOr<int64_t> numberOfPart(mlir::Operation *op,
-                                        mlir::RankedTensorType stacked,
+  mlir::FailureOr<int64_t> numberOfPart(mlir::Operation *op, mlir::Value stack,
                                         mlir::ValueRange at, unsigned device);
   mlir::LogicalResult takePart(shd::PartOp op);
   template <typename UpdateOp>

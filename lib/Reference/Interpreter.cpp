@@ -9,6 +9,7 @@
 #include "GridInterpreter.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -378,25 +379,29 @@ LogicalResult Interpreter::declare(Operation *op, DeclaredTensor tensor) {
   return success();
 }
 
-FailureOr<int64_t> Interpreter::numberOfPart(Operation *op,
-                                             RankedTensorType stacked,
+FailureOr<int64_t> Interpreter::numberOfPart(Operation *op, Value stack,
                                              ValueRange at, unsigned device) {
   int64_t number = 0;
-  for (auto [iteration, extent] : llvm::zip_first(at, stacked.getShape())) {
+  bool isSaved = shd::isOfSaved(stack);
+  int64_t ahead = op->hasAttr(shd::kAhead) ? 1 : 0;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(stack.getType()).getShape();
+  for (auto [iteration, extent] : llvm::zip_first(at, shape)) {
     TensorRef position = read(op, iteration, device);
     if (!position)
       return failure();
-    number = number * extent + position->getInteger(0);
+    number = number * extent + shd::partNumber(shd::repeatOf(iteration), extent,
+                                               isSaved,
+                                               position->getInteger(0) + ahead);
   }
   return number;
 }
 
 LogicalResult Interpreter::takePart(shd::PartOp op) {
-  auto stacked = cast<RankedTensorType>(op.getSource().getType());
   std::vector<TensorRef> parts;
   for (unsigned device = 0; device < devices.size(); ++device) {
     TensorRef source = read(op, op.getSource(), device);
-    FailureOr<int64_t> number = numberOfPart(op, stacked, op.getAt(), device);
+    FailureOr<int64_t> number =
+        numberOfPart(op, op.getSource(), op.getAt(), device);
     if (!source || failed(number))
       return failure();
     parts.push_back(std::make_shared<const Tensor>(
@@ -410,7 +415,6 @@ LogicalResult Interpreter::takePart(shd::PartOp op) {
 template <typename UpdateOp>
 LogicalResult Interpreter::write(UpdateOp op, shd::TensorKind kind,
                                  Type global) {
-  auto stacked = cast<RankedTensorType>(op.getState().getType());
   RunResult::Final final{
       op,
       op.getSym().str(),
@@ -423,7 +427,8 @@ LogicalResult Interpreter::write(UpdateOp op, shd::TensorKind kind,
     TensorRef &buffer =
         memories[device][keyOf(op.getState(), /*iterations=*/{})];
     TensorRef value = read(op, op.getValue(), device);
-    FailureOr<int64_t> number = numberOfPart(op, stacked, op.getAt(), device);
+    FailureOr<int64_t> number =
+        numberOfPart(op, op.getState(), op.getAt(), device);
     if (!value || failed(number))
       return failure();
     final.parts.push_back(value);
@@ -481,9 +486,10 @@ LogicalResult Interpreter::repeat(shd::RepeatOp op) {
   ValueRange carried(body.getArguments().drop_front());
   if (failed(carry(op, op.getInits(), carried)))
     return failure();
-  for (int64_t i = 0; i < int64_t(op.getCount()); ++i) {
+  int64_t count = shd::iterationsWithin(op, iterations);
+  for (int64_t i = 0; i < count; ++i) {
     Tensor number(cast<RankedTensorType>(op.getIteration().getType()));
-    number.setInteger(0, op.numberOf(i));
+    number.setInteger(0, shd::numberWithin(op, iterations, i));
     auto shared = std::make_shared<const Tensor>(std::move(number));
     for (Memory &memory : memories)
       memory[keyOf(op.getIteration(), iterations)] = shared;
@@ -588,7 +594,8 @@ void Interpreter::hand(Value from, const Iterations &fromIterations, Value to,
 void Interpreter::number(BlockArgument argument, const Iterations &at) {
   Tensor number(cast<RankedTensorType>(argument.getType()));
   auto repeat = cast<shd::RepeatOp>(argument.getOwner()->getParentOp());
-  number.setInteger(0, repeat.numberOf(at.back()));
+  number.setInteger(
+      0, shd::numberWithin(repeat, ArrayRef(at).drop_back(), at.back()));
   auto shared = std::make_shared<const Tensor>(std::move(number));
   for (Memory &memory : memories)
     memory[keyOf(argument, at)] = shared;

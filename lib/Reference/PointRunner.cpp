@@ -9,6 +9,7 @@
 
 #include "PointRunner.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -335,7 +336,7 @@ void PointRunner::takeMemory(Operation *op, const Iterations &at) {
 LogicalResult PointRunner::issue(const EarlyIssue &issue, Iterations at) {
   if (issue.next) {
     auto repeat = cast<shd::RepeatOp>(issue.block->getParentOp());
-    if (++at.back() == int64_t(repeat.getCount()))
+    if (++at.back() == shd::iterationsWithin(repeat, ArrayRef(at).drop_back()))
       return success();
   }
   // In repeats within the block, for their first iteration.
@@ -440,7 +441,7 @@ LogicalResult PointRunner::runRepeat(shd::RepeatOp repeat,
   endPoint(entry, at);
   Iterations inside = at;
   inside.push_back(0);
-  const auto count = int64_t(repeat.getCount());
+  const int64_t count = shd::iterationsWithin(repeat, at);
   for (; inside.back() < count; ++inside.back()) {
     for (Value argument : carried)
       if (order.isRead(argument))

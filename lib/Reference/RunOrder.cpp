@@ -327,27 +327,30 @@ static shd::PartOp outermostPart(shd::PartOp part) {
   return part;
 }
 
-SmallVector<shd::PartOp, 1> RunOrder::partsBefore(spmd::UpdateOp update) {
-  SmallVector<shd::PartOp, 1> parts;
-  for (Operation *user : update.getState().getUsers())
-    if (auto part = dyn_cast<shd::PartOp>(user);
-        part && part->getBlock()->findAncestorOpInBlock(*update) &&
-        shd::standsBefore(part, update))
-      parts.push_back(part);
-  return parts;
-}
-
 /// The update of the buffer that stands before a part of it, or null.
 static spmd::UpdateOp earlierUpdate(shd::PartOp part) {
   part = outermostPart(part);
   auto parameter = part.getSource().getDefiningOp<spmd::ParameterOp>();
   if (!isOfBuffer(parameter))
     return {};
+  spmd::UpdateOp last;
   for (OpOperand &use : parameter->getUses())
     if (auto update = dyn_cast<spmd::UpdateOp>(use.getOwner());
-        update && use == update.getStateMutable())
-      return shd::standsBefore(update, part) ? update : spmd::UpdateOp();
-  return {};
+        update && use == update.getStateMutable() &&
+        shd::standsBefore(update, part) &&
+        (!last || shd::standsBefore(last, update)))
+      last = update;
+  return last;
+}
+
+SmallVector<shd::PartOp, 1> RunOrder::partsBefore(spmd::UpdateOp update) {
+  SmallVector<shd::PartOp, 1> parts;
+  for (Operation *user : update.getState().getUsers())
+    if (auto part = dyn_cast<shd::PartOp>(user);
+        part && part->getBlock()->findAncestorOpInBlock(*update) &&
+        shd::standsBefore(part, update) && !earlierUpdate(part))
+      parts.push_back(part);
+  return parts;
 }
 
 spmd::UpdateOp RunOrder::updateOf(shd::PartOp part) {

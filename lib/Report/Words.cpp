@@ -11,6 +11,7 @@
 #include "Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/StringExtras.h"
@@ -256,10 +257,23 @@ std::string PlanInWords::ordersText() {
   return text;
 }
 
+/// True of a buffer that only a segment that runs again writes.
+static bool isOfSegment(DeclareOp declare) {
+  return llvm::all_of(declare->getUsers(), [](Operation *user) {
+    auto around = dyn_cast<RepeatOp>(user->getParentOp());
+    return !isa<UpdateOp>(user) || (around && segmentsOf(around));
+  });
+}
+
 std::string PlanInWords::savedText() {
   SmallVector<std::string> names;
+  int64_t length = 0;
+  program->walk([&](RepeatOp repeat) {
+    if (std::optional<Segments> segments = segmentsOf(repeat))
+      length = std::max(length, segments->length);
+  });
   for (auto declare : program.getBody().getOps<DeclareOp>()) {
-    if (declare.getKind() != TensorKind::Saved)
+    if (declare.getKind() != TensorKind::Saved || isOfSegment(declare))
       continue;
     StringRef name = declare.getSym();
     name = name.take_front(name.rfind(".saved"));
@@ -272,8 +286,11 @@ std::string PlanInWords::savedText() {
   if (names.empty())
     return "";
   llvm::sort(names);
-  return "; keeps " + llvm::join(names, ", ") +
-         (recomputes ? ", recomputes the rest" : "");
+  std::string keeps = "; keeps " + llvm::join(names, ", ");
+  if (length > 0)
+    return keeps + " every " + std::to_string(length) +
+           " iterations, which run again together";
+  return keeps + (recomputes ? ", recomputes the rest" : "");
 }
 
 std::string PlanInWords::stagesText() {

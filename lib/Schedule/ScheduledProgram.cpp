@@ -10,6 +10,7 @@
 #include "shardc/Schedule/ScheduledProgram.h"
 #include "MemoryProfiler.h"
 #include "StepBuilder.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -139,6 +140,19 @@ MemoryProfile OverlapChooser::profile(ArrayRef<Overlap> overlap) {
   return profiler.profile(issuesOf(program, planned, overlap));
 }
 
+/// True of a repeat over two segments of which one has a single iteration:
+/// collectives for the next segment and for the next iteration are then never
+/// there at the same time, which the memory of one iteration cannot tell.
+static bool issuesNothingAhead(RepeatOp repeat) {
+  if (!repeat)
+    return false;
+  return llvm::any_of(repeat.getBody().getOps<RepeatOp>(), [](RepeatOp inner) {
+    std::optional<Segments> segments = segmentsOf(inner);
+    return segments && segments->number() == 2 &&
+           segments->length - segments->shortage() == 1;
+  });
+}
+
 std::vector<OverlapChooser::Choice> OverlapChooser::choices() const {
   // Sets of bodies that may overlap differently: the step itself, the first
   // repeat with collectives, and all others together.
@@ -155,8 +169,11 @@ std::vector<OverlapChooser::Choice> OverlapChooser::choices() const {
   for (unsigned number = 0; number < numChoices; ++number) {
     Choice choice;
     unsigned digits[kMostSets] = {number % 3, number / 3 % 3, number / 9};
-    for (const std::optional<unsigned> &set : setOf)
-      choice.overlap.push_back(set ? Overlap(digits[*set]) : Overlap::Prefetch);
+    for (auto [body, set] : llvm::enumerate(setOf))
+      choice.overlap.push_back(issuesNothingAhead(planned.repeats[body])
+                                   ? Overlap::Serial
+                               : set ? Overlap(digits[*set])
+                                     : Overlap::Prefetch);
     choice.schedule = schedule(step, choice.overlap);
     result.push_back(std::move(choice));
   }

@@ -8,6 +8,7 @@
 
 #include "StepBuilder.h"
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Schedule/Prices.h"
 #include "llvm/ADT/DenseSet.h"
@@ -137,6 +138,10 @@ void StepBuilder::visit(Block &block, unsigned body) {
   for (Operation &op : block) {
     if (auto repeat = dyn_cast<RepeatOp>(op)) {
       unsigned inner = step.addRepeat(body, repeat.getCount());
+      if (std::optional<Segments> segments = segmentsOf(repeat)) {
+        step.bodies[inner].shortage = segments->shortage();
+        step.bodies[inner].isFirstShort = segments->fromLast;
+      }
       bodyIndex[&op] = inner;
       result.repeats.push_back(repeat);
       visit(repeat.getBody().front(), inner);

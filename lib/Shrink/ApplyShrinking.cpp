@@ -2,6 +2,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Shrink/Shrink.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -22,6 +23,11 @@ int64_t Shrinking::count(int64_t count) const {
 
 static void shrinkRepeat(RepeatOp op, const Shrinking &shrinking) {
   op.setCount(shrinking.count(op.getCount()));
+  if (auto segments = op->getAttrOfType<DenseI64ArrayAttr>(kSegments))
+    op->setAttr(kSegments,
+                Builder(op.getContext())
+                    .getDenseI64ArrayAttr({shrinking.count(segments[0]),
+                                           shrinking.count(segments[1])}));
 }
 
 static void shrinkOrders(Operation *op, const Shrinking &shrinking) {

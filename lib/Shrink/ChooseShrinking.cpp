@@ -9,6 +9,7 @@
 #include "ShrunkAxes.h"
 #include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Shrink/Shrink.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
@@ -43,6 +44,8 @@ private:
   void visitPermute(CollectivePermuteOp op);
   void visitExperts(ExpertsOpInterface op);
   void visitOrders(Operation *op);
+  void visitSegments(RepeatOp repeat);
+  std::optional<int64_t> countInSegments(int64_t count) const;
   int64_t dealtParts(int64_t number, const Mesh &shrunk) const;
   void growSlots(ShrunkExtents &extents, ExtentProblem problem) const;
   void visitPosition(Value table, int64_t dim, Value position);
@@ -60,6 +63,9 @@ private:
   /// By how much one extent exceeds another.
   std::map<std::pair<int64_t, int64_t>, int64_t> distances;
   std::set<int64_t> even, counts, selectedByCount;
+  /// Repeats in segments: how often they run where they are small.
+  std::map<int64_t, int64_t> ofSegments;
+  bool keepsSegments = false;
   EqualGroups equalGroups;
   /// Of each class of indices in zigzag order, the parts that it is dealt to
   /// and the extents.
@@ -278,6 +284,42 @@ void ExtentUses::visitOrders(Operation *op) {
       note(name, extent);
 }
 
+/// Two segments of two iterations; three where the last one is shorter, and of
+/// three iterations where that one has several: each then issues collectives
+/// for the next one as before. Where one number would become several ones, all
+/// stay.
+void ExtentUses::visitSegments(RepeatOp repeat) {
+  std::optional<Segments> segments = segmentsOf(repeat);
+  if (!segments)
+    return;
+  bool isUneven = segments->shortage() > 0;
+  int64_t rest = segments->length - segments->shortage();
+  Segments small = *segments;
+  small.length =
+      std::min<int64_t>(segments->length, isUneven && rest > 1 ? 3 : 2);
+  small.total =
+      std::min<int64_t>(segments->number(), isUneven ? 3 : 2) * small.length -
+      (isUneven ? 1 : 0);
+  auto become = [&](int64_t count, int64_t shrunk) {
+    counts.insert(count);
+    keepsSegments |=
+        ofSegments.try_emplace(count, shrunk).first->second != shrunk;
+  };
+  become(segments->total, small.total);
+  become(segments->length, small.length);
+  become(segments->number(), small.number());
+  become(segments->partsOfCarried(), small.partsOfCarried());
+  become(repeat.getCount(), small.length - small.left);
+}
+
+/// Nothing for repeats that do not run in segments.
+std::optional<int64_t> ExtentUses::countInSegments(int64_t count) const {
+  auto known = ofSegments.find(count);
+  if (known == ofSegments.end())
+    return std::nullopt;
+  return keepsSegments ? count : known->second;
+}
+
 /// Parts of a class on the small mesh: as few as attention is balanced with.
 int64_t ExtentUses::dealtParts(int64_t number, const Mesh &shrunk) const {
   const DealtClass &known = dealt.at(number);
@@ -303,8 +345,10 @@ void ExtentUses::visit(Operation *op) {
   for (Region &region : op->getRegions())
     for (Type type : region.getArgumentTypes())
       visitType(type);
-  if (auto repeat = dyn_cast<RepeatOp>(op))
+  if (auto repeat = dyn_cast<RepeatOp>(op)) {
     counts.insert(repeat.getCount());
+    visitSegments(repeat);
+  }
   if (auto permute = dyn_cast<CollectivePermuteOp>(op))
     visitPermute(permute);
   if (auto computed = dyn_cast<ShardingRuleOpInterface>(op))
@@ -350,6 +394,9 @@ ExtentProblem ExtentUses::problem(const Mesh &shrunk,
       extent.least = std::max(extent.least, least->second);
     if (extent.isCount)
       extent.preferred = extent.least;
+    if (std::optional<int64_t> count = countInSegments(original);
+        count && extent.isCount)
+      extent.fixTo(*count);
     if (even.count(original))
       extent.divideBy(2);
   }
@@ -408,10 +455,12 @@ Shrinking ExtentUses::choose(const ShrinkOptions &options) const {
   Shrinking shrinking;
   for (const auto &[use, value] : llvm::zip_equal(placements, extents.values))
     shrinking.extents[use.first] = value;
-  for (int64_t count : counts)
+  for (int64_t count : counts) {
+    int64_t small = std::min<int64_t>(count, 2);
     shrinking.counts[count] = selectedByCount.count(count)
                                   ? shrinking.extent(count)
-                                  : std::min<int64_t>(count, 2);
+                                  : countInSegments(count).value_or(small);
+  }
   for (const auto &[number, known] : dealt)
     shrinking.dealt[number] = dealtParts(number, shrunk);
   for (const MeshAxis &axis : shrunk.axes)

@@ -128,10 +128,7 @@ static Listed emitted(Operation *op) {
     result.wireBytes = before;
     break;
   }
-  result.count = 1;
-  for (auto repeat = op->getParentOfType<shd::RepeatOp>(); repeat;
-       repeat = repeat->getParentOfType<shd::RepeatOp>())
-    result.count *= repeat.getCount();
+  result.count = shd::executionCount(op);
   return result;
 }
 

@@ -257,6 +257,8 @@ private:
   Dims tokenDims;
   /// The index of the repeat around; the first of them is the outermost.
   Dims repeats;
+  /// Iterations of the longest repeat that is in no other one and in no layer.
+  unsigned longestRepeat = 0;
   std::vector<std::unique_ptr<Value>> visible;
   std::vector<Layer> layers;
   std::vector<std::string> outputNames;
@@ -1768,6 +1770,8 @@ void Generator::repeat() {
   if (carried.empty())
     return productStatement();
   unsigned l = addDim(1 + below(4));
+  if (depth == 0 && !inLayer)
+    longestRepeat = std::max(longestRepeat, unsigned(dims[l].extent));
   size_t outside = visible.size();
   line("repeat " + dims[l].name + " {");
   repeats.push_back(l);
@@ -1903,8 +1907,14 @@ void Generator::trainBlock() {
   line("  optimizer = " + randomOptimizer());
   static const char *const remats[] = {"auto", "none", "full"};
   const char *remat = remats[below(3)];
-  line(std::string("  remat = ") + remat);
-  count(std::string("remat = ") + remat);
+  if (longestRepeat > 1 && chance(40)) {
+    unsigned length = 1 + below(longestRepeat);
+    line("  remat = every(" + std::to_string(length) + ")");
+    count(length == 1 ? "remat = every(1)" : "remat = every(k)");
+  } else {
+    line(std::string("  remat = ") + remat);
+    count(std::string("remat = ") + remat);
+  }
   if (chance(40)) {
     line("  clip = 0.5");
     count("clip");

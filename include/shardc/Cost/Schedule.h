@@ -34,6 +34,10 @@ struct Step {
     /// For the body of a repeat: the body around it, and the repeat's item
     /// there.
     unsigned parent = 0, itemInParent = 0;
+    /// Iterations fewer in one iteration of the body around it: the last one,
+    /// or the first.
+    int64_t shortage = 0;
+    bool isFirstShort = false;
     std::vector<Item> items;
   };
 

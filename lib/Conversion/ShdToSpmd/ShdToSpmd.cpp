@@ -11,6 +11,7 @@
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -52,11 +53,12 @@ protected:
 /// True for attributes that say more of an operation than what it computes,
 /// without prices and what only planning needed.
 bool isKept(NamedAttribute attribute) {
-  return llvm::is_contained(
-      {shd::kName, shd::kInverseOf, shd::kExact, shd::kTemporary, shd::kGroup,
-       shd::kOperand, shd::kIndices, shd::kPrologues, shd::kCopy, shd::kStore,
-       shd::kRing, shd::kChunks, shd::kStage, shd::kDealt},
-      attribute.getName());
+  return llvm::is_contained({shd::kName, shd::kInverseOf, shd::kExact,
+                             shd::kTemporary, shd::kGroup, shd::kOperand,
+                             shd::kIndices, shd::kPrologues, shd::kCopy,
+                             shd::kStore, shd::kRing, shd::kChunks, shd::kStage,
+                             shd::kDealt, shd::kSegments, shd::kAhead},
+                            attribute.getName());
 }
 
 SmallVector<NamedAttribute> keptAttributes(Operation *op) {
@@ -66,7 +68,7 @@ SmallVector<NamedAttribute> keptAttributes(Operation *op) {
 /// Of what gives a program its structure, the stages are kept, and the order of
 /// positions.
 template <typename Op> Op keepStage(Op to, Operation *from) {
-  for (StringRef name : {shd::kStage, shd::kDealt})
+  for (StringRef name : {shd::kStage, shd::kDealt, shd::kSegments, shd::kAhead})
     if (Attribute kept = from->getAttr(name))
       to->setAttr(name, kept);
   return to;

@@ -11,6 +11,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Reshard/Permutation.h"
@@ -39,6 +40,7 @@ public:
 
 private:
   LogicalResult prepare();
+  LogicalResult checkSegments();
   LogicalResult checkOrders();
   LogicalResult checkDivisible();
   void nameParameters();
@@ -101,6 +103,17 @@ static void pair(PythonFile &file, Operation *full, Operation *small) {
   }
 }
 
+LogicalResult Exporter::checkSegments() {
+  WalkResult result = planned->walk([](shd::RepeatOp repeat) {
+    if (!shd::segmentsOf(repeat))
+      return WalkResult::advance();
+    repeat.emitError("--emit-jax does not express the segments of "
+                     "`remat = every(k)` yet; use `remat = full`");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// Positions of the exported program are those of storage.
 LogicalResult Exporter::checkOrders() {
   WalkResult result = planned->walk([&](Operation *op) {
@@ -150,7 +163,8 @@ LogicalResult Exporter::prepare() {
     return unplanned.emitError("--emit-jax does not express a pipeline's "
                                "stages yet");
   file.mesh = shd::toMesh(planned.getMeshAttr());
-  if (failed(checkOrders()) || failed(checkDivisible()))
+  if (failed(checkSegments()) || failed(checkOrders()) ||
+      failed(checkDivisible()))
     return failure();
   Shrinking shrinking = chooseShrinking(planned);
   smallAxes = shrinking.axes;

@@ -544,6 +544,28 @@ Picoseconds simulateInFull(const Step &step) {
   return std::max(now, latest);
 }
 
+TEST(ScheduleTest, oneIterationHasAShorterRepeat) {
+  // Ten iterations as segments of 4, 4 and 2, each followed by a group. An
+  // iteration's collective runs before the next one: 10 (5 + 2) + 3 * 7.
+  for (bool isFirst : {false, true}) {
+    Step step;
+    step.numNetworks = 1;
+    unsigned segments = step.addRepeat(0, 3);
+    unsigned inner = step.addRepeat(segments, 4);
+    step.bodies[inner].shortage = 2;
+    step.bodies[inner].isFirstShort = isFirst;
+    step.addGroup(inner, 5);
+    addCollective(step, inner, 2, {x}, Step::Origin::Produced, 0);
+    step.addGroup(segments, 7);
+    EXPECT_EQ(step.runs(inner), 10);
+    EXPECT_EQ(run(step, Overlap::Serial).device, 71);
+    EXPECT_EQ(run(step, Overlap::Serial).scheduled, 91);
+    // Beyond the iterations that are simulated: 19 of 4, one of 2.
+    step.bodies[segments].count = 20;
+    EXPECT_EQ(run(step, Overlap::Serial).scheduled, 78 * 7 + 20 * 7);
+  }
+}
+
 TEST(ScheduleProperties, repeatsAreAsIfSimulatedInFull) {
   unsigned exact = 0, all = 0;
   for (uint64_t seed = 0; seed < 3000; ++seed) {

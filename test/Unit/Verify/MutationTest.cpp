@@ -9,6 +9,7 @@
 
 #include "TestProgram.h"
 #include "mlir/IR/Builders.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Shrink/Shrink.h"
 #include "shardc/Verify/Verify.h"
@@ -696,7 +697,7 @@ TEST(Mutations, TheFirstCollectiveIsNamed) {
 constexpr StringLiteral kTraining = R"(
 hardware tpu_v5e[2, 1]
 mesh [X=2]
-dim B = 8, D = 4, F = 6, L = 2
+dim B = 8, D = 4, F = 6, L = LAYERS
 input x: f32[B@X, D@()]
 h: f32[B, D] = x[B@X, D]
 repeat L {
@@ -709,15 +710,21 @@ loss[] = mean[B, D](square(h))
 train {
   loss = loss
   microbatches = 2
-  remat = none
+  remat = REMAT
   optimizer = OPTIMIZER
 }
 )";
 
-std::unique_ptr<TestProgram> trainingStep(StringRef optimizer) {
+std::unique_ptr<TestProgram> trainingStep(StringRef optimizer,
+                                          StringRef layers = "2",
+                                          StringRef remat = "none") {
   std::string text = kTraining.str();
-  text.replace(text.find("OPTIMIZER"), StringRef("OPTIMIZER").size(),
-               optimizer.str());
+  auto replace = [&](StringRef name, StringRef by) {
+    text.replace(text.find(name), name.size(), by.str());
+  };
+  replace("LAYERS", layers);
+  replace("REMAT", remat);
+  replace("OPTIMIZER", optimizer);
   auto program = std::make_unique<TestProgram>(text);
   EXPECT_TRUE(program->module() && program->makeStep()) << program->messages();
   return program;
@@ -795,6 +802,33 @@ TEST(Mutations, TrainingSteps) {
         expectNoticed(subject, isWritten(shd::TensorKind::Saved), mutations),
         2u);
   }
+}
+
+/// Segments of 2, 2 and 1 iterations: h at the beginning of each and u of each
+/// iteration that runs again are written and read.
+TEST(Mutations, SegmentsOfATrainingStep) {
+  Subject subject(trainingStep("sgd", "5", "every(2)"));
+  auto isPart = [](Operation *op) { return isa<shd::PartOp>(op); };
+  EXPECT_GE(expectNoticed(subject, isPart,
+                          {{"of another iteration", takeOtherIteration}}),
+            3u);
+  auto isSaved = [](Operation *op) {
+    return writes(op, shd::TensorKind::Saved);
+  };
+  EXPECT_GE(expectNoticed(subject, isSaved, {{"not written", leaveOut}}), 3u);
+  auto isOfSegment = [](Operation *op) {
+    auto repeat = dyn_cast<shd::RepeatOp>(op);
+    return repeat && shd::segmentsOf(repeat);
+  };
+  auto runOneLess = [](Operation *op) {
+    auto repeat = cast<shd::RepeatOp>(op);
+    repeat.setCount(repeat.getCount() - 1);
+    return true;
+  };
+  // In the forward pass, where it runs again, and in the backward pass.
+  EXPECT_EQ(
+      expectNoticed(subject, isOfSegment, {{"one iteration less", runOneLess}}),
+      3u);
 }
 
 TEST(Mutations, CollectivesOfATrainingStep) {

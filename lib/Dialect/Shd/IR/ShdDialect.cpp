@@ -9,6 +9,7 @@
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -331,11 +332,8 @@ std::optional<int64_t> shd::fusionGroupOf(Operation *op) {
 }
 
 int64_t shd::executionCount(Operation *op) {
-  uint64_t count = 1;
-  for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
-       repeat = repeat->getParentOfType<RepeatOp>())
-    count = llvm::SaturatingMultiply(count, uint64_t(repeat.getCount()));
-  return std::min<uint64_t>(count, std::numeric_limits<int64_t>::max());
+  auto repeat = op->getParentOfType<RepeatOp>();
+  return repeat ? runsOfBody(repeat) : 1;
 }
 
 /// The name under which reports show a value; empty for temporaries without
@@ -537,6 +535,12 @@ static bool isDealtList(Attribute value) {
   return entries && llvm::all_of(entries, isDealtIndex);
 }
 
+static bool areSegments(Attribute value) {
+  auto numbers = dyn_cast<DenseI64ArrayAttr>(value);
+  return numbers && numbers.size() == 2 && numbers[1] >= 1 &&
+         numbers[1] <= numbers[0];
+}
+
 template <typename T> static bool isKind(Attribute value) {
   return isa<T>(value);
 }
@@ -555,6 +559,10 @@ static const AttributeForm attributeForms[] = {
     {kPhase, isKind<PhaseAttr>, "a phase"},
     {kStage, isKind<StageAttr>, "the stages and the pass of an operation"},
     {kInFlight, isChunkNumber, "an integer of at least 1"},
+    {kSegments, areSegments,
+     "two integers of at least 1, the second at most "
+     "the first"},
+    {kAhead, isKind<UnitAttr>, "a unit attribute"},
     {kGroup, isKind<GroupAttr>, "a part of a fusion group"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
     {kPrologues, isGroupList, "a list of parts of fusion groups"},
@@ -617,6 +625,21 @@ static LogicalResult verifyDealt(Operation *op, DictionaryAttr dealt) {
   return success();
 }
 
+/// A repeat around it runs once for each segment.
+static LogicalResult verifySegments(RepeatOp repeat) {
+  auto around = dyn_cast<RepeatOp>(repeat->getParentOp());
+  std::optional<Segments> segments = segmentsOf(repeat);
+  if (!segments || int64_t(around.getCount()) != segments->number())
+    return repeat.emitOpError()
+           << "runs a segment, so the repeat around it must run once for each";
+  if (segments->left < 0 || segments->left > 1 ||
+      segments->iterations(segments->number() - 1) < 1)
+    return repeat.emitOpError()
+           << "runs " << repeat.getCount() << " iterations of a segment of "
+           << segments->length;
+  return success();
+}
+
 LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
                                                    NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -633,6 +656,10 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
   if ((name == kInverseOf || name == kExact) && !isRealConstant(op))
     return op->emitOpError()
            << "'" << name << "' belongs to a constant of a real number";
+  if (name == kSegments && !isa<RepeatOp>(op))
+    return op->emitOpError() << "'" << kSegments << "' belongs to a repeat";
+  if (name == kAhead && op->getName().stripDialect() != "update")
+    return op->emitOpError() << "'" << kAhead << "' belongs to an update";
   if (name == kRing && !mayBelongToRing(op))
     return op->emitOpError() << "'" << kRing << "' belongs to an einsum, an "
                              << "all_gather or a reduce_scatter";
@@ -641,6 +668,8 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
       continue;
     if (!form.matches(value))
       return op->emitOpError() << "'" << name << "' must be " << form.form;
+    if (name == kSegments)
+      return verifySegments(cast<RepeatOp>(op));
     return name == kDealt ? verifyDealt(op, cast<DictionaryAttr>(value))
                           : success();
   }

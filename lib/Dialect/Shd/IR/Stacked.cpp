@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -84,8 +84,13 @@ UpdateOp shd::updateBefore(PartOp part) {
   // A part of a part is taken where that is.
   while (auto outer = part.getSource().getDefiningOp<PartOp>())
     part = outer;
-  UpdateOp update = updateOf(declare);
-  return update && standsBefore(update, part) ? update : UpdateOp();
+  UpdateOp last;
+  for (OpOperand &use : declare->getUses())
+    if (auto update = dyn_cast<UpdateOp>(use.getOwner());
+        update && use == update.getStateMutable() &&
+        standsBefore(update, part) && (!last || standsBefore(last, update)))
+      last = update;
+  return last;
 }
 
 Operation *shd::introducerOf(DeclareOp declare) {
@@ -98,6 +103,20 @@ DeclareOp shd::introducedBy(Operation *op) {
   if (auto part = dyn_cast<PartOp>(op))
     declare = part.getSource().getDefiningOp<DeclareOp>();
   return declare && introducerOf(declare) == op ? declare : DeclareOp();
+}
+
+RepeatOp shd::repeatOf(Value number) {
+  auto argument = dyn_cast<BlockArgument>(number);
+  return argument && argument.getArgNumber() == 0
+             ? dyn_cast<RepeatOp>(argument.getOwner()->getParentOp())
+             : RepeatOp();
+}
+
+bool shd::isOfSaved(Value stack) {
+  Operation *maker = wholeOf(stack).getDefiningOp();
+  auto kind =
+      maker ? maker->getAttrOfType<TensorKindAttr>("kind") : TensorKindAttr();
+  return kind && kind.getValue() == TensorKind::Saved;
 }
 
 //===----------------------------------------------------------------------===//
@@ -138,12 +157,10 @@ LogicalResult shd::detail::verifyOfWeight(Operation *op, TensorKind kind,
                                           : "is not of a weight");
 }
 
-/// The repeat whose iteration has the number, or null.
-static RepeatOp repeatOf(Value number) {
-  auto argument = dyn_cast<BlockArgument>(number);
-  return argument && argument.getArgNumber() == 0
-             ? dyn_cast<RepeatOp>(argument.getOwner()->getParentOp())
-             : RepeatOp();
+/// Iterations of a repeat, all segments together.
+static int64_t iterationsOfAll(RepeatOp repeat) {
+  std::optional<Segments> segments = segmentsOf(repeat);
+  return segments ? segments->total : int64_t(repeat.getCount());
 }
 
 LogicalResult shd::detail::verifyPartOf(Operation *op, Value stacked,
@@ -154,6 +171,7 @@ LogicalResult shd::detail::verifyPartOf(Operation *op, Value stacked,
            << "names " << at.size() << " iterations, but the tensor has "
            << type.getRank() << " dimensions";
   Operation *outside = stacked.getParentBlock()->getParentOp();
+  bool isSaved = isOfSaved(stacked);
   for (auto [number, extent] : llvm::zip_first(at, type.getShape())) {
     // Q1
     RepeatOp repeat = repeatOf(number);
@@ -163,11 +181,11 @@ LogicalResult shd::detail::verifyPartOf(Operation *op, Value stacked,
                 "made, the outermost first";
     outside = repeat;
     // Q2
-    if (int64_t(repeat.getCount()) != extent)
+    if (!mayNumberParts(repeat, extent, isSaved))
       return op->emitOpError()
              << "the repeat of '" << repeat.getIndex() << "' runs "
-             << repeat.getCount() << " times, but the tensor has " << extent
-             << " parts";
+             << iterationsOfAll(repeat) << " times, but the tensor has "
+             << extent << " parts";
   }
   // Q3
   if (splitsFirst(type, at.size()))
@@ -176,6 +194,15 @@ LogicalResult shd::detail::verifyPartOf(Operation *op, Value stacked,
     return op->emitOpError()
            << "the part must have type " << expected << ", but has " << part;
   return success();
+}
+
+/// True if one update keeps the beginnings of segments, and the other one the
+/// iterations of a segment that runs again.
+static bool areOfSegments(Value state, ValueRange at, ValueRange other) {
+  if (!isOfSaved(state) || at.size() != 1 || other.size() != 1)
+    return false;
+  RepeatOp a = repeatOf(at.front()), b = repeatOf(other.front());
+  return a && b && segmentsOf(a).has_value() != segmentsOf(b).has_value();
 }
 
 LogicalResult shd::detail::verifyUpdatedOnce(Operation *op, bool isBuffer,
@@ -191,7 +218,10 @@ LogicalResult shd::detail::verifyUpdatedOnce(Operation *op, bool isBuffer,
            << " repeats, but " << at.size() << " are named";
   for (OpOperand &use : state.get().getUses())
     if (use.getOwner() != op && use.getOwner()->getName() == op->getName() &&
-        use.getOperandNumber() == state.getOperandNumber())
+        use.getOperandNumber() == state.getOperandNumber() &&
+        !areOfSegments(state.get(), at,
+                       use.getOwner()->getOperands().drop_front(
+                           state.getOperandNumber() + 1)))
       return op->emitOpError() << "state '" << name << "' is updated twice";
   return success();
 }

@@ -7,10 +7,15 @@
 // values are the gradients of the carried values; what its iterations read of
 // the forward pass they find in buffers stacked along the repeat, or recompute.
 //
+// With `every(k)` a repeat is cut into segments first (Segments.h). The repeat
+// over the segments keeps what each begins with; its gradient runs the segment
+// again, keeps what the segment's iterations need, and differentiates them.
+//
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/IRMapping.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/DenseSet.h"
@@ -27,6 +32,9 @@ namespace shardc::shd {
 
 namespace {
 
+/// The repeat over the segments of `L` is `L.segment`.
+constexpr llvm::StringLiteral kOverSegments = ".segment";
+
 /// A repeat of the forward pass while its gradient is built.
 struct Frame {
   RepeatOp forward, backward;
@@ -35,6 +43,12 @@ struct Frame {
   llvm::DenseMap<Value, Value> available;
   /// The last of the operations that make these, at the start of the body.
   Operation *lastMade = nullptr;
+  /// The buffers of kept values; of a segment that runs again, those of the
+  /// carried values, by their number.
+  llvm::DenseMap<Value, DeclareOp> buffers;
+  SmallVector<DeclareOp> beginnings;
+  /// The segment of the forward pass that runs again.
+  RepeatOp segment;
 };
 
 class Differentiation : private BackwardScope {
@@ -48,6 +62,8 @@ private:
   FailureOr<OutputOp> findLoss();
   LogicalResult findTrained();
   void stackReadByNumber();
+  LogicalResult cutIntoSegments();
+  void cut(RepeatOp repeat, int64_t length);
   void findActive(Block &block);
   void prepare();
   LogicalResult visit(Block &block);
@@ -57,6 +73,7 @@ private:
   LogicalResult fillBody(const Carried &carried, Frame &frame);
   LogicalResult visitRepeat(RepeatOp repeat);
   void visitPart(PartOp part);
+  std::string nameOf(Value value) const;
   void give(Value value, Value gradient);
   Value gradientOf(Value value);
   Value castTo(Value value, Type type);
@@ -71,6 +88,9 @@ private:
   bool isKept(Value value) const;
   void findRecomputed();
   Value keep(Value value, Frame &frame);
+  DeclareOp bufferFor(Value value, Frame &frame);
+  RepeatOp runAgain(RepeatOp repeat, Frame &frame);
+  void skipUnneeded(Frame &frame);
   Value remake(Value value, Frame &frame);
   std::string freeName(StringRef name);
 
@@ -84,6 +104,8 @@ private:
   llvm::DenseMap<Value, SmallVector<Value, 2>> contributions;
   /// Values that are recomputed although `remat` keeps them.
   llvm::DenseSet<Value> recomputed;
+  /// Segments that run again for nothing; they go at the end.
+  SmallVector<RepeatOp> unneeded;
   /// The innermost repeat whose gradient is built.
   Frame *innermost = nullptr;
   llvm::StringSet<> names;
@@ -231,6 +253,55 @@ void Differentiation::stackReadByNumber() {
   }
 }
 
+/// Repeats of which not every iteration keeps what it begins with run segment
+/// by segment. `save` says itself what is kept.
+LogicalResult Differentiation::cutIntoSegments() {
+  int64_t length = training.getEvery();
+  if (length <= 1 || training.getSave())
+    return success();
+  Block &block = program.getBody().front();
+  SmallVector<RepeatOp> repeats(block.getOps<RepeatOp>());
+  int64_t longest = 0;
+  for (RepeatOp repeat : repeats)
+    longest = std::max(longest, int64_t(repeat.getCount()));
+  if (longest < length)
+    return program.emitError()
+           << "`remat = every(" << length << ")` needs a repeat of at least "
+           << length << " iterations, but the longest has " << longest;
+  for (RepeatOp repeat : repeats)
+    if (repeat.getCount() > 1)
+      cut(repeat, std::min(length, int64_t(repeat.getCount())));
+  return success();
+}
+
+/// Puts the repeat into one over its segments.
+void Differentiation::cut(RepeatOp repeat, int64_t length) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(repeat);
+  Segments segments;
+  segments.total = int64_t(repeat.getCount());
+  segments.length = length;
+  Location loc = repeat.getLoc();
+  std::string index = (repeat.getIndex() + kOverSegments).str();
+  auto over = RepeatOp::create(builder, loc, repeat.getResultTypes(),
+                               builder.getStringAttr(index),
+                               builder.getI64IntegerAttr(segments.number()),
+                               /*reverse=*/UnitAttr(), repeat.getInits());
+  over->setDiscardableAttrs(repeat->getDiscardableAttrDictionary());
+  removeSourceAttributes(over);
+  repeat.replaceAllUsesWith(over);
+  Block &body = over.getBody().emplaceBlock();
+  body.addArgument(repeat.getIteration().getType(), loc);
+  for (auto [number, type] : llvm::enumerate(repeat.getResultTypes()))
+    repeat->setOperand(number, body.addArgument(type, loc));
+  repeat->moveBefore(&body, body.end());
+  repeat.setCount(length);
+  repeat->setAttr(kSegments, builder.getDenseI64ArrayAttr(
+                                 {segments.total, segments.length}));
+  builder.setInsertionPointToEnd(&body);
+  YieldOp::create(builder, loc, repeat.getResults());
+}
+
 static bool stopsGradient(Operation *op) {
   auto elementwise = dyn_cast<ElementwiseOp>(op);
   return elementwise && elementwise.getFunction() == Function::StopGradient;
@@ -313,6 +384,12 @@ static bool isRemade(Operation *op) {
           elementwise.getInputs().front().getDefiningOp<ConstantOp>());
 }
 
+/// True for a segment that runs again, and repeats in it.
+static bool isInSegment(const Frame &frame) {
+  return segmentsOf(frame.forward) ||
+         (frame.outer && isInSegment(*frame.outer));
+}
+
 void Differentiation::findRecomputed() {
   if (training.getRecomputed().empty())
     return;
@@ -334,6 +411,8 @@ bool Differentiation::isKept(Value value) const {
     return !op->hasAttr(kTemporary) && save.contains(getResultName(value));
   if (recomputed.contains(value))
     return false;
+  if (Frame *frame = frameOf(value); frame && isInSegment(*frame))
+    return true; // it runs again to keep what is read
   switch (training.getRemat()) {
   case Remat::None:
     return true;
@@ -354,41 +433,75 @@ std::string Differentiation::freeName(StringRef name) {
   return free;
 }
 
-/// Each forward iteration leaves the value in a buffer, where the backward
-/// iteration finds it.
-Value Differentiation::keep(Value value, Frame &frame) {
+/// Parts of a buffer along a repeat: of a segment that runs again, for its
+/// iterations; of the repeat over segments, as those of a carried value.
+static int64_t partsAlong(RepeatOp forward) {
+  if (std::optional<Segments> segments = segmentsOf(forward))
+    return segments->length;
+  for (auto inner : forward.getBody().getOps<RepeatOp>())
+    if (std::optional<Segments> segments = segmentsOf(inner))
+      return segments->partsOfCarried();
+  return int64_t(forward.getCount());
+}
+
+/// A buffer for the value of each iteration of the repeats around it; of a
+/// segment that runs again, the next one uses the same.
+DeclareOp Differentiation::bufferFor(Value value, Frame &frame) {
   auto type = cast<RankedTensorType>(value.getType());
   SmallVector<std::string> indices;
   SmallVector<int64_t> shape;
-  SmallVector<Value> numbers, backwardNumbers;
+  unsigned stacked = 0;
+  bool isOfSegment = false;
   Frame *outermost = &frame;
-  for (Frame *each = &frame; each; each = each->outer) {
-    indices.insert(indices.begin(), each->forward.getIndex().str());
-    shape.insert(shape.begin(), int64_t(each->forward.getCount()));
-    numbers.insert(numbers.begin(), each->forward.getIteration());
-    backwardNumbers.insert(backwardNumbers.begin(),
-                           each->backward.getIteration());
-    outermost = each;
+  for (Frame *each = &frame; each; outermost = each, each = each->outer) {
+    if (isOfSegment)
+      continue;
+    isOfSegment = segmentsOf(each->forward).has_value();
+    std::string index = each->forward.getIndex().str();
+    indices.insert(indices.begin(),
+                   isOfSegment ? index + kOverSegments.str() : index);
+    shape.insert(shape.begin(), partsAlong(each->forward));
+    ++stacked;
   }
   llvm::append_range(indices, indexNames(value));
   llvm::append_range(shape, type.getShape());
-  Location loc = value.getLoc();
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(outermost->forward);
   auto buffer =
-      DeclareOp::create(builder, loc, type.clone(shape), TensorKind::Saved,
-                        freeName(valueName(value) + ".saved"),
+      DeclareOp::create(builder, value.getLoc(), type.clone(shape),
+                        TensorKind::Saved, freeName(nameOf(value) + ".saved"),
                         builder.getStrArrayAttr(SmallVector<StringRef>(
                             indices.begin(), indices.end())),
-                        numbers.size(), /*of=*/StringAttr());
-  pinParts(buffer, training.getSave(), valueName(value));
+                        stacked, /*of=*/StringAttr());
+  pinParts(buffer, training.getSave(), nameOf(value));
+  return buffer;
+}
+
+/// Each forward iteration leaves the value in a buffer, where the backward
+/// iteration finds it.
+Value Differentiation::keep(Value value, Frame &frame) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  DeclareOp buffer = argument && !frame.beginnings.empty()
+                         ? frame.beginnings[argument.getArgNumber() - 1]
+                         : bufferFor(value, frame);
+  frame.buffers[value] = buffer;
+  SmallVector<Value> numbers, backwardNumbers;
+  Frame *each = &frame;
+  for (unsigned i = 0; i < buffer.getStacked(); ++i, each = each->outer) {
+    numbers.insert(numbers.begin(), each->forward.getIteration());
+    backwardNumbers.insert(backwardNumbers.begin(),
+                           each->backward.getIteration());
+  }
+  Location loc = value.getLoc();
+  OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(frame.forward.getBody().front().getTerminator());
   UpdateOp::create(builder, loc, value, buffer, numbers);
   if (frame.lastMade)
     builder.setInsertionPointAfter(frame.lastMade);
   else
     builder.setInsertionPointToStart(&frame.backward.getBody().front());
-  auto part = PartOp::create(builder, loc, type, buffer, backwardNumbers);
+  auto part =
+      PartOp::create(builder, loc, value.getType(), buffer, backwardNumbers);
   frame.lastMade = part;
   return part;
 }
@@ -418,6 +531,20 @@ Value Differentiation::remake(Value value, Frame &frame) {
 //===----------------------------------------------------------------------===//
 // Sums of gradients
 //===----------------------------------------------------------------------===//
+
+/// A value's name; what a segment carries when it runs again has the name that
+/// it had.
+std::string Differentiation::nameOf(Value value) const {
+  auto argument = dyn_cast<BlockArgument>(value);
+  Frame *frame = argument ? frameOf(value) : nullptr;
+  if (!frame || !isInSegment(*frame))
+    return valueName(value);
+  unsigned number = argument.getArgNumber() - 1;
+  auto repeat = cast<RepeatOp>(argument.getOwner()->getParentOp());
+  return repeat == frame->forward && frame->segment
+             ? valueName(frame->segment.getCarried()[number])
+             : nameOf(repeat.getInits()[number]);
+}
 
 void Differentiation::give(Value value, Value gradient) {
   contributions[value].push_back(gradient);
@@ -449,7 +576,7 @@ Value Differentiation::gradientOf(Value value) {
     auto add =
         ElementwiseOp::create(builder, value.getLoc(), sum.getType(),
                               Function::Add, ValueRange{sum, part}, indexing);
-    nameGradient(add, valueName(value));
+    nameGradient(add, nameOf(value));
     sum = add.getResult();
   }
   return sum;
@@ -462,8 +589,8 @@ Value Differentiation::castTo(Value value, Type type) {
   auto cast =
       ElementwiseOp::create(builder, value.getLoc(), from.clone(type),
                             Function::Cast, value, sameIndices(value, 1));
-  nameGradient(cast,
-               isa<OpResult>(value) ? getResultName(value) : valueName(value));
+  nameGradient(cast, isa<OpResult>(value) ? getResultName(value).str()
+                                          : nameOf(value));
   return cast.getResult();
 }
 
@@ -479,7 +606,7 @@ Value Differentiation::zeros(Value like, Type elementType) {
       builder.getContext(), builder.getStrArrayAttr({}), same.getResults());
   auto copy = ElementwiseOp::create(builder, like.getLoc(), type,
                                     Function::Copy, zero.getResult(), indexing);
-  nameGradient(copy, valueName(like));
+  nameGradient(copy, nameOf(like));
   return copy.getResult();
 }
 
@@ -575,7 +702,7 @@ LogicalResult Differentiation::visit(Operation &op) {
     if (gradient) {
       if (Operation *maker = gradient.getDefiningOp();
           maker && isa<ShardingRuleOpInterface>(maker))
-        nameGradient(maker, valueName(operand));
+        nameGradient(maker, nameOf(operand));
       if (auto product = gradient.getDefiningOp<EinsumOp>())
         nameIndicesAs(product, indexNames(operand));
       give(operand, gradient);
@@ -673,6 +800,59 @@ LogicalResult Differentiation::fillBody(const Carried &carried, Frame &frame) {
   return success();
 }
 
+/// The iterations of a segment once more, from what it began with.
+RepeatOp Differentiation::runAgain(RepeatOp repeat, Frame &frame) {
+  IRMapping mapping;
+  for (Value init : repeat.getInits()) {
+    mapping.map(init, read(init, builder));
+    frame.beginnings.push_back(innermost->buffers.lookup(init));
+  }
+  auto again = cast<RepeatOp>(builder.clone(*repeat, mapping));
+  again->walk([](Operation *op) {
+    removeSourceAttributes(op);
+    if (isa<CostOpInterface>(op))
+      setPhase(op, Phase::Recompute);
+  });
+  for (auto [before, after] : mapping.getValueMap())
+    if (active.contains(before))
+      active.insert(after);
+  return again;
+}
+
+/// Of the last iteration of a segment that runs again nothing is needed if
+/// iterations keep only what they begin with: then each iteration keeps that of
+/// the next one.
+void Differentiation::skipUnneeded(Frame &frame) {
+  RepeatOp again = frame.forward;
+  Segments segments = *segmentsOf(again);
+  SmallVector<UpdateOp> updates;
+  again->walk([&](UpdateOp update) { updates.push_back(update); });
+  auto isOfBeginning = [&](UpdateOp update) {
+    return llvm::is_contained(frame.beginnings, update.getDeclaration());
+  };
+  for (DeclareOp buffer : frame.beginnings) {
+    bool isUsed = llvm::any_of(updates, [&](UpdateOp update) {
+      return update.getDeclaration() == buffer;
+    });
+    SmallVector<int64_t> shape(buffer.getType().getShape());
+    shape.front() = segments.number();
+    if (!isUsed)
+      buffer.getResult().setType(buffer.getType().clone(shape));
+  }
+  if (updates.empty())
+    return unneeded.push_back(again);
+  bool lastMayEnd = segments.iterations(segments.number() - 1) > 1;
+  if (!lastMayEnd || !llvm::all_of(updates, isOfBeginning))
+    return;
+  Operation *yield = again.getBody().front().getTerminator();
+  for (UpdateOp update : updates) {
+    unsigned number = cast<BlockArgument>(update.getValue()).getArgNumber() - 1;
+    update.getValueMutable().assign(yield->getOperand(number));
+    update->setAttr(kAhead, builder.getUnitAttr());
+  }
+  again.setCount(segments.length - 1);
+}
+
 LogicalResult Differentiation::visitRepeat(RepeatOp repeat) {
   std::optional<Carried> carried = findCarried(repeat);
   if (!carried)
@@ -685,17 +865,23 @@ LogicalResult Differentiation::visitRepeat(RepeatOp repeat) {
     contributions.erase(value);
   }
   Frame frame;
-  frame.forward = repeat;
+  Attribute segments = repeat->getAttr(kSegments);
+  frame.forward = segments ? runAgain(repeat, frame) : repeat;
+  frame.segment = segments ? repeat : RepeatOp();
   frame.backward = RepeatOp::create(
       builder, repeat.getLoc(), ValueRange(carried->inits).getTypes(),
       repeat.getIndexAttr(), repeat.getCountAttr(),
       repeat.getReverse() ? UnitAttr() : builder.getUnitAttr(), carried->inits);
+  if (segments)
+    frame.backward->setAttr(kSegments, segments);
   frame.outer = innermost;
   innermost = &frame;
   LogicalResult filled = fillBody(*carried, frame);
   innermost = frame.outer;
   if (failed(filled))
     return failure();
+  if (segments)
+    skipUnneeded(frame);
   for (auto [value, gradients] : llvm::zip_equal(carried->outside, later))
     if (!gradients.empty())
       contributions[value] = std::move(gradients);
@@ -739,6 +925,8 @@ LogicalResult Differentiation::run() {
   Block &block = program.getBody().front();
   Value loss = output->getValue();
   stackReadByNumber();
+  if (failed(cutIntoSegments()))
+    return failure();
   findActive(block);
   if (!isWanted(loss))
     return output->emitError("the loss '")
@@ -766,6 +954,8 @@ LogicalResult Differentiation::run() {
     if (Value gradient = gradientOf(weight))
       UpdateOp::create(builder, weight.getLoc(), gradient, declareLike(weight),
                        ValueRange());
+  for (RepeatOp repeat : unneeded)
+    repeat.erase();
   return success();
 }
 

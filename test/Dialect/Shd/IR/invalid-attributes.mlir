@@ -262,3 +262,73 @@ shd.program "p" {
   // expected-error @+1 {{'shd.uses' must be a list of integers}}
   %x = shd.declare input "x" ["B"] {shd.uses = 1} : tensor<8xf32>
 }
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.segments' belongs to a repeat}}
+  %x = shd.declare saved "x" ["B"] {shd.segments = array<i64: 4, 2>} : tensor<8xf32>
+}
+
+// -----
+
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{'shd.segments' must be two integers of at least 1, the second at most the first}}
+  %y = shd.repeat "L" = 2(%x) {shd.segments = array<i64: 2, 4>} : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%i: tensor<i32>, %c: tensor<8xf32>):
+    shd.yield %c : tensor<8xf32>
+  }
+}
+
+// -----
+
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{runs a segment, so the repeat around it must run once for each}}
+  %y = shd.repeat "L" = 2(%x) {shd.segments = array<i64: 4, 2>} : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%i: tensor<i32>, %c: tensor<8xf32>):
+    shd.yield %c : tensor<8xf32>
+  }
+}
+
+// -----
+
+// Segments of 4 and 1 iterations: nothing would run of the last one.
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  %y = shd.repeat "S" = 2(%x) : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%i: tensor<i32>, %c: tensor<8xf32>):
+    // expected-error @+1 {{runs 3 iterations of a segment of 4}}
+    %z = shd.repeat "L" = 3(%c) {shd.segments = array<i64: 5, 4>} : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%j: tensor<i32>, %d: tensor<8xf32>):
+      shd.yield %d : tensor<8xf32>
+    }
+    shd.yield %z : tensor<8xf32>
+  }
+}
+
+// -----
+
+// The weight is stacked along all iterations, not along those of a segment.
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  %w = shd.declare weight "w" ["L", "B"] stacked 1 : tensor<2x8xf32>
+  %y = shd.repeat "S" = 2(%x) : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%i: tensor<i32>, %c: tensor<8xf32>):
+    %z = shd.repeat "L" = 2(%c) {shd.segments = array<i64: 4, 2>} : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%j: tensor<i32>, %d: tensor<8xf32>):
+      // expected-error @+1 {{the repeat of 'L' runs 4 times, but the tensor has 2 parts}}
+      %p = shd.part %w[%j] : tensor<2x8xf32> -> tensor<8xf32>
+      shd.yield %d : tensor<8xf32>
+    }
+    shd.yield %z : tensor<8xf32>
+  }
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.ahead' belongs to an update}}
+  %x = shd.declare saved "x" ["B"] {shd.ahead} : tensor<8xf32>
+}

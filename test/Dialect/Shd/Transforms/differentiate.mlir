@@ -53,6 +53,68 @@ shd.program "layers" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f6
 
 // -----
 
+// With every(2) six iterations are three segments. The buffer of the carried value
+// has parts for the three beginnings and for one more iteration. Iterations read
+// nothing but what they begin with, so the second one of a segment does not run
+// again: the first one leaves what the second begins with.
+// CHECK-LABEL: shd.program "segments"
+shd.program "segments" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64, remat = every, every = 2> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  // CHECK: shd.declare gradient "w.grad" ["L", "E", "D"] stacked 1 of "w" : tensor<6x32x32xf32>
+  %w = shd.declare weight "w" ["L", "E", "D"] stacked 1 : tensor<6x32x32xbf16>
+  // CHECK: %[[XS:.*]] = shd.declare saved "x.saved" ["L.segment", "B", "{{[DE]}}"] stacked 1 : tensor<4x64x32xbf16>
+  // CHECK: shd.repeat "L.segment" = 3(
+  // CHECK-NEXT: ^bb0(%[[S:.*]]: tensor<i32>, %[[B:.*]]: tensor
+  // CHECK-NEXT: shd.repeat "L" = 2(%[[B]]) {shd.segments = array<i64: 6, 2>}
+  // CHECK: shd.update %[[XS]][%[[S]]] = %[[B]]
+  %y = shd.repeat "L" = 6(%x) : (tensor<64x32xbf16>) -> tensor<64x32xbf16> {
+  ^bb0(%i: tensor<i32>, %c: tensor<64x32xbf16>):
+    %p = shd.part %w[%i] : tensor<6x32x32xbf16> -> tensor<32x32xbf16>
+    %h = shd.einsum(%c, %p) <[B, E], [E, D] -> [B, D]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x32xbf16>) -> tensor<64x32xbf16>
+    shd.yield %h : tensor<64x32xbf16>
+  }
+  %loss = shd.reduce sum(%y) <[B, D] -> []> {shd.name = "loss"} : (tensor<64x32xbf16>) -> tensor<bf16>
+  // CHECK: shd.repeat "L.segment" = 3 reverse(
+  // CHECK-NEXT: ^bb0(%[[R:.*]]: tensor<i32>
+  // CHECK-NEXT: %[[FROM:.*]] = shd.part %[[XS]][%[[R]]]
+  // CHECK-NEXT: shd.repeat "L" = 1(%[[FROM]]) {shd.segments = array<i64: 6, 2>}
+  // CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<i32>
+  // CHECK: %[[H:.*]] = shd.einsum{{.*}}#shd<phase recompute>
+  // CHECK-NEXT: shd.update %[[XS]][%[[A]]] = %[[H]] {shd.ahead}
+  // CHECK: shd.repeat "L" = 2 reverse(%{{.*}}) {shd.segments = array<i64: 6, 2>}
+  // CHECK-NEXT: ^bb0(%[[J:.*]]: tensor<i32>
+  // CHECK: shd.part %[[XS]][%[[J]]]
+  // CHECK: shd.update %{{.*}}[%[[J]]] = %{{.*}} : tensor<6x32x32xf32>, tensor<32x32xf32>
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
+// Iterations read r, too, so both of a segment run again and keep it. The last of
+// five iterations is a segment by itself.
+// CHECK-LABEL: shd.program "segments-keep"
+shd.program "segments-keep" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64, remat = every, every = 2> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["L", "E", "D"] stacked 1 : tensor<5x32x32xbf16>
+  // CHECK: shd.declare saved "x.saved" {{.*}} : tensor<4x64x32xbf16>
+  // CHECK: shd.declare saved "r.saved" ["L.segment", "B", "D"] stacked 1 : tensor<2x64x32xbf16>
+  %y = shd.repeat "L" = 5(%x) : (tensor<64x32xbf16>) -> tensor<64x32xbf16> {
+  ^bb0(%i: tensor<i32>, %c: tensor<64x32xbf16>):
+    %p = shd.part %w[%i] : tensor<5x32x32xbf16> -> tensor<32x32xbf16>
+    %h = shd.einsum(%c, %p) <[B, E], [E, D] -> [B, D]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x32xbf16>) -> tensor<64x32xbf16>
+    %r = shd.elementwise tanh(%h) <[B, D] -> [B, D]> {shd.name = "r"} : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+    shd.yield %r : tensor<64x32xbf16>
+  }
+  %loss = shd.reduce sum(%y) <[B, D] -> []> {shd.name = "loss"} : (tensor<64x32xbf16>) -> tensor<bf16>
+  // CHECK: shd.repeat "L.segment" = 3 reverse(
+  // CHECK: shd.repeat "L" = 2({{.*}}{shd.segments = array<i64: 5, 2>}
+  // CHECK-NOT: shd.ahead
+  // CHECK: shd.repeat "L" = 2 reverse(
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
 // A frozen weight has no gradient.
 // CHECK-LABEL: shd.program "frozen"
 // CHECK-NOT: "a.grad" ["

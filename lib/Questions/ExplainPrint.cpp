@@ -312,11 +312,69 @@ static void printRemat(llvm::raw_ostream &os, const Explanation &explanation,
               colour);
 }
 
+static std::vector<Cell> choiceRow(const Explanation &explanation,
+                                   const ChoiceValue &value, bool hasStages) {
+  std::vector<Cell> cells = {{(value.chosen ? "* " : "  ") + value.value,
+                              value.chosen ? Style::Bold : Style::Plain}};
+  if (!value.plan) {
+    cells.emplace_back("no plan: " + value.error, Style::Yellow,
+                       /*runsOn=*/true);
+    return cells;
+  }
+  const PlanFigures &plan = *value.plan;
+  bool compares = plan.fits && explanation.plan.fits && !value.chosen;
+  cells.emplace_back(timeText(plan.value));
+  cells.emplace_back(
+      compares ? differenceText(plan.value - explanation.plan.value) : "");
+  cells.emplace_back(std::to_string(value.microbatches));
+  if (hasStages) {
+    cells.emplace_back(value.schedule);
+    cells.emplace_back(value.bubble ? formatPercent(*value.bubble) : "");
+  }
+  cells.emplace_back(formatBytes(double(plan.peak)));
+  if (!plan.fits)
+    cells.emplace_back(formatBytes(double(plan.excess())) + " too much",
+                       Style::Red);
+  return cells;
+}
+
+/// Every value of an outer choice, planned again.
+static void printChoices(llvm::raw_ostream &os, const Explanation &explanation,
+                         bool colour) {
+  using Column = Table::Column;
+  bool hasStages =
+      llvm::any_of(explanation.choices, [](const ChoiceValue &value) {
+        return value.bubble.has_value();
+      });
+  std::vector<Column> columns = {{Column::Left, 48, true},
+                                 {Column::Right},
+                                 {Column::Right},
+                                 {Column::Right}};
+  std::vector<std::string> heading = {explanation.name, "step", "difference",
+                                      "microbatches"};
+  if (hasStages) {
+    columns.insert(columns.end(), {{Column::Left}, {Column::Right}});
+    heading.insert(heading.end(), {"schedule", "bubble"});
+  }
+  columns.insert(columns.end(), {{Column::Right}, {Column::Left}});
+  heading.insert(heading.end(), {"memory", ""});
+  Table table(std::move(columns), std::move(heading));
+  for (const ChoiceValue &value : explanation.choices)
+    table.addRow(choiceRow(explanation, value, hasStages));
+  os << '\n';
+  table.print(os, colour);
+  os << "\n  * the plan's; every other one was set and the program planned "
+        "again, all else as open as it is there\n";
+}
+
 void shardc::printExplanation(llvm::raw_ostream &os,
                               const Explanation &explanation, bool colour) {
   if (explanation.remat)
-    return printRemat(os, explanation, *explanation.remat, colour);
-  printHead(os, explanation, colour);
+    printRemat(os, explanation, *explanation.remat, colour);
+  else
+    printHead(os, explanation, colour);
+  if (!explanation.choices.empty())
+    return printChoices(os, explanation, colour);
   for (const ExplainedTensor &tensor : explanation.tensors)
     AlternativeTable(explanation, tensor).print(os, colour);
   os << "\n  * the plan's; every other one was forced and the program planned "
@@ -410,6 +468,25 @@ static Json pinJson(const Explanation &explanation, const PinEffect &pin) {
   return object;
 }
 
+static Json choiceJson(const Explanation &explanation,
+                       const ChoiceValue &value) {
+  bool compares = value.fits() && explanation.plan.fits;
+  Json object;
+  object["value"] = value.value;
+  object["chosen"] = value.chosen;
+  object["fits"] = value.fits();
+  object["difference_s"] =
+      compares ? jsonSeconds(value.plan->value - explanation.plan.value)
+               : Json(nullptr);
+  object["microbatches"] =
+      value.plan ? Json(value.microbatches) : Json(nullptr);
+  object["schedule"] = textOrNull(value.schedule);
+  object["bubble"] = value.bubble ? Json(*value.bubble) : Json(nullptr);
+  object["plan"] = toJson(value.plan);
+  object["error"] = textOrNull(value.plan ? "" : value.error);
+  return object;
+}
+
 static Json rematJson(const ExplainedRemat &remat) {
   Json kept = Json::array(), again = Json::array();
   for (const ReportTensor &each : remat.kept)
@@ -452,5 +529,8 @@ void shardc::printExplanationJson(llvm::raw_ostream &os,
   object["pins"] = std::move(pins);
   object["remat"] =
       explanation.remat ? rematJson(*explanation.remat) : Json(nullptr);
+  object["choices"] = Json::array();
+  for (const ChoiceValue &value : explanation.choices)
+    object["choices"].push_back(choiceJson(explanation, value));
   printJson(os, object);
 }

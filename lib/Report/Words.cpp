@@ -238,14 +238,16 @@ std::string PlanInWords::expertsText() {
 std::string PlanInWords::ordersText() {
   auto classes = program->getAttrOfType<ArrayAttr>(kOrderClasses);
   std::string text;
-  for (Attribute record : classes ? classes.getValue() : ArrayRef<Attribute>()) {
+  for (Attribute record :
+       classes ? classes.getValue() : ArrayRef<Attribute>()) {
     auto order = cast<DictionaryAttr>(record);
     std::string index = order.getAs<StringAttr>("index").str();
     int64_t parts = order.getAs<IntegerAttr>("devices").getInt();
     if (parts > 1)
       text += "; " + index + " in zigzag order over " + std::to_string(parts) +
-              ": of " + std::to_string(2 * parts) + " chunks part d has d and " +
-              std::to_string(2 * parts - 1) + " - d";
+              ": of " + std::to_string(2 * parts) +
+              " chunks part d has d and " + std::to_string(2 * parts - 1) +
+              " - d";
     else if (order.getAs<BoolAttr>("isWanted").getValue())
       text += "; " + index +
               " contiguous, which leaves causal attention unbalanced: " +
@@ -275,9 +277,11 @@ std::string PlanInWords::savedText() {
 }
 
 std::string PlanInWords::stagesText() {
+  // Forward passes alone have an order only where stages hold chunks.
+  bool hasOrder = program.getTraining() || stages->order.chunks > 1;
   return plural(stages->stages.size(), "pipeline stage") + " (" +
          program.getPipeline()->getAxis().str() + ", " +
-         toString(stages->order) + ", " +
+         (hasOrder ? toString(stages->order) + ", " : "") +
          plural(stages->microbatches, "microbatch", "microbatches") + ")";
 }
 

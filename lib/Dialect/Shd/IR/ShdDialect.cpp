@@ -9,6 +9,7 @@
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -555,6 +556,7 @@ static const AttributeForm attributeForms[] = {
     {kPhase, isKind<PhaseAttr>, "a phase"},
     {kStage, isKind<StageAttr>, "the stages and the pass of an operation"},
     {kInFlight, isChunkNumber, "an integer of at least 1"},
+    {kMicrobatches, isChunkNumber, "an integer of at least 1"},
     {kGroup, isKind<GroupAttr>, "a part of a fusion group"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
     {kPrologues, isGroupList, "a list of parts of fusion groups"},
@@ -592,8 +594,8 @@ static bool mayBelongToRing(Operation *op) {
                             op->getName().stripDialect());
 }
 
-/// Indices in zigzag order are of a class of the program and have two chunks for
-/// each part.
+/// Indices in zigzag order are of a class of the program and have two chunks
+/// for each part.
 static LogicalResult verifyDealt(Operation *op, DictionaryAttr dealt) {
   auto program = op->getParentOfType<ProgramOp>();
   auto computes = dyn_cast<ShardingRuleOpInterface>(op);

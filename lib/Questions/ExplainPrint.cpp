@@ -312,8 +312,27 @@ static void printRemat(llvm::raw_ostream &os, const Explanation &explanation,
               colour);
 }
 
+namespace {
+/// The columns beside the value itself.
+struct ChoiceColumns {
+  bool microbatches = false, schedule = false, bubble = false;
+};
+} // namespace
+
+static ChoiceColumns columnsOf(const Explanation &explanation) {
+  ChoiceColumns columns;
+  columns.bubble =
+      llvm::any_of(explanation.choices, [](const ChoiceValue &value) {
+        return value.bubble.has_value();
+      });
+  columns.schedule = columns.bubble && explanation.name != "schedule";
+  columns.microbatches = explanation.name != "microbatches";
+  return columns;
+}
+
 static std::vector<Cell> choiceRow(const Explanation &explanation,
-                                   const ChoiceValue &value, bool hasStages) {
+                                   const ChoiceValue &value,
+                                   ChoiceColumns columns) {
   std::vector<Cell> cells = {{(value.chosen ? "* " : "  ") + value.value,
                               value.chosen ? Style::Bold : Style::Plain}};
   if (!value.plan) {
@@ -326,11 +345,12 @@ static std::vector<Cell> choiceRow(const Explanation &explanation,
   cells.emplace_back(timeText(plan.value));
   cells.emplace_back(
       compares ? differenceText(plan.value - explanation.plan.value) : "");
-  cells.emplace_back(std::to_string(value.microbatches));
-  if (hasStages) {
+  if (columns.microbatches)
+    cells.emplace_back(std::to_string(value.microbatches));
+  if (columns.schedule)
     cells.emplace_back(value.schedule);
+  if (columns.bubble)
     cells.emplace_back(value.bubble ? formatPercent(*value.bubble) : "");
-  }
   cells.emplace_back(formatBytes(double(plan.peak)));
   if (!plan.fits)
     cells.emplace_back(formatBytes(double(plan.excess())) + " too much",
@@ -342,27 +362,32 @@ static std::vector<Cell> choiceRow(const Explanation &explanation,
 static void printChoices(llvm::raw_ostream &os, const Explanation &explanation,
                          bool colour) {
   using Column = Table::Column;
-  bool hasStages =
-      llvm::any_of(explanation.choices, [](const ChoiceValue &value) {
-        return value.bubble.has_value();
-      });
-  std::vector<Column> columns = {{Column::Left, 48, true},
-                                 {Column::Right},
-                                 {Column::Right},
-                                 {Column::Right}};
-  std::vector<std::string> heading = {explanation.name, "step", "difference",
-                                      "microbatches"};
-  if (hasStages) {
-    columns.insert(columns.end(), {{Column::Left}, {Column::Right}});
-    heading.insert(heading.end(), {"schedule", "bubble"});
-  }
-  columns.insert(columns.end(), {{Column::Right}, {Column::Left}});
-  heading.insert(heading.end(), {"memory", ""});
+  ChoiceColumns shown = columnsOf(explanation);
+  std::vector<Column> columns;
+  std::vector<std::string> heading;
+  auto add = [&](bool isShown, std::string name, Column column) {
+    if (!isShown)
+      return;
+    columns.push_back(column);
+    heading.push_back(std::move(name));
+  };
+  add(true, explanation.name, {Column::Left, 48, /*flexible=*/true});
+  add(true, "step", {Column::Right});
+  add(true, "difference", {Column::Right});
+  add(shown.microbatches, "microbatches", {Column::Right});
+  add(shown.schedule, "schedule", {Column::Left});
+  add(shown.bubble, "bubble", {Column::Right});
+  add(true, "memory", {Column::Right});
+  add(true, "", {Column::Left});
   Table table(std::move(columns), std::move(heading));
   for (const ChoiceValue &value : explanation.choices)
-    table.addRow(choiceRow(explanation, value, hasStages));
+    table.addRow(choiceRow(explanation, value, shown));
   os << '\n';
   table.print(os, colour);
+  if (explanation.choices.size() == 1) {
+    os << "\n  * the plan's; the program can have no other value\n";
+    return;
+  }
   os << "\n  * the plan's; every other one was set and the program planned "
         "again, all else as open as it is there\n";
 }

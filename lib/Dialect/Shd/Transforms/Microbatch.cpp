@@ -202,6 +202,7 @@ private:
   LogicalResult checkForward(Block &block);
   LogicalResult checkDeclared(DeclareOp declare);
   LogicalResult checkUpdates();
+  LogicalResult takeWhole();
   LogicalResult sortOutputs();
   Value zeroOf(OutputOp sum);
   Value addUp(OutputOp sum, Value before);
@@ -437,8 +438,9 @@ LogicalResult Microbatching::sortOutputs() {
              << "output '" << output.getSym()
              << "' is not the loss, which is all that leaves a step in "
                 "microbatches";
-    bool isPart = dims.of(output.getValue()).has_value();
-    if (!isPart && joins.lookup(output.getValue()) == Joins::Whole)
+    bool isWhole = count == 1;
+    bool isPart = dims.of(output.getValue()) || (isWhole && !training);
+    if (!isPart && !isWhole && joins.lookup(output.getValue()) == Joins::Whole)
       return output.emitError()
              << (isLoss ? "the loss '" : "output '") << output.getSym()
              << "' does not depend on the batch"
@@ -448,7 +450,19 @@ LogicalResult Microbatching::sortOutputs() {
   return success();
 }
 
+/// One microbatch is the whole batch, whatever the batch is.
+LogicalResult Microbatching::takeWhole() {
+  if (!training)
+    program.walk([&](UpdateOp update) {
+      if (!llvm::is_contained(states, update.getDeclaration()))
+        states.push_back(update.getDeclaration());
+    });
+  return sortOutputs();
+}
+
 LogicalResult Microbatching::check() {
+  if (failed(findInputs()) || failed(dims.spread()))
+    return failure();
   for (auto [value, dim] : dims.all()) {
     auto declare = value.getDefiningOp<DeclareOp>();
     if (declare && failed(checkDeclared(declare)))
@@ -813,7 +827,8 @@ LogicalResult Microbatching::run() {
     return success();
   if (count == 0)
     count = microbatchesOfPipeline();
-  if (failed(findInputs()) || failed(dims.spread()) || failed(check()))
+  LogicalResult isLegal = count == 1 ? takeWhole() : check();
+  if (failed(isLegal))
     return failure();
   bool isMeanLoss =
       training && joins.lookup(sums.front().getValue()) == Joins::Mean;

@@ -362,7 +362,7 @@ static void choose(shd::ProgramOp program, const StepForm &form) {
   std::optional<shd::PipelineAttr> pipeline = program.getPipeline();
   if (std::optional<shd::TrainingAttr> training = program.getTraining())
     program.setTrainingAttr(withStep(*training, form));
-  else if (pipeline && form.microbatches.value_or(0) > 0)
+  else if (pipeline && form.microbatches)
     shd::setMicrobatches(program, *form.microbatches);
   if (pipeline && form.schedule)
     program.setPipelineAttr(withOrder(*pipeline, *form.schedule));

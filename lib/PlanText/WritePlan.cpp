@@ -133,7 +133,8 @@ LogicalResult PlanWriter::report(const PlanDifference &difference) {
          << "read back, it would have another " << describe(difference.other);
 }
 
-/// The orders that the compiler chose, of indices that the program's inputs have.
+/// The orders that the compiler chose, of indices that the program's inputs
+/// have.
 static std::string ordersText(ProgramOp explicitPlan) {
   auto written = explicitPlan->getAttrOfType<DictionaryAttr>(kOrders);
   auto classes = explicitPlan->getAttrOfType<ArrayAttr>(kOrderClasses);
@@ -145,7 +146,8 @@ static std::string ordersText(ProgramOp explicitPlan) {
           return dealt && dealt.contains(index);
         });
   };
-  for (Attribute record : classes ? classes.getValue() : ArrayRef<Attribute>()) {
+  for (Attribute record :
+       classes ? classes.getValue() : ArrayRef<Attribute>()) {
     auto index = cast<DictionaryAttr>(record).getAs<StringAttr>("index");
     if (isOfInput(index) && !(written && written.contains(index)))
       text += "order " + index.str() + " = zigzag\n";
@@ -182,6 +184,10 @@ LogicalResult shardc::writePlan(llvm::raw_ostream &os, const Program &program,
     return emitNoText(planned.getLoc())
            << "what the backward pass of a training step makes has no names "
               "yet; --emit-ir shows the plan";
+  if (planned.getPipeline())
+    return emitNoText(planned.getLoc()) << "the microbatches of a pipeline "
+                                           "have no text yet; --emit-ir shows "
+                                           "the plan";
   FailureOr<std::string> text =
       PlanWriter(planned, overrides).write(program, sourceMgr);
   if (failed(text))

@@ -14,7 +14,7 @@ OuterChoice::OuterChoice(const ProgramText &text, Program &source,
                          llvm::StringRef name, TrialRunner &runner)
     : mesh(source.mesh),
       program(*source.module->getOps<shd::ProgramOp>().begin()),
-      name(name.str()), runner(runner) {
+      made(text.step), name(name.str()), runner(runner) {
   std::optional<shd::PipelineAttr> pipeline = program.getPipeline();
   bool trains = program.getTraining().has_value();
   if (name == "microbatches" && (trains || pipeline))
@@ -27,8 +27,15 @@ OuterChoice::OuterChoice(const ProgramText &text, Program &source,
     kind = Kind::Stages;
 }
 
-/// A point that makes one choice of a step.
-static Point pointOf(StepForm form) { return {stepSetting(std::move(form))}; }
+/// A point that makes one choice of a step. The others, which the compiler has
+/// made for the plan, are open again.
+Point OuterChoice::pointOf(StepForm form) const {
+  if (made && made->microbatches && !form.microbatches)
+    form.microbatches = 0;
+  if (made && made->remat && !form.remat)
+    form.remat = "auto";
+  return {stepSetting(std::move(form))};
+}
 
 std::vector<OuterChoice::Candidate> OuterChoice::otherMicrobatches() const {
   std::vector<Candidate> list;
@@ -83,8 +90,9 @@ std::vector<OuterChoice::Candidate> OuterChoice::otherStages() const {
       if (both % size != 0 || size == own.size)
         continue;
       int64_t left = both / size;
-      Point point = {{Setting::Kind::Axis, own.name, size, nullptr, {}},
-                     {Setting::Kind::Axis, other.name, left, nullptr, {}}};
+      Point point = pointOf({});
+      point.push_back({Setting::Kind::Axis, own.name, size, nullptr, {}});
+      point.push_back({Setting::Kind::Axis, other.name, left, nullptr, {}});
       list.push_back({std::to_string(size) + ", " + other.name + "=" +
                           std::to_string(left),
                       std::move(point)});

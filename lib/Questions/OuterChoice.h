@@ -27,6 +27,7 @@ private:
     Point point;
   };
 
+  Point pointOf(StepForm form) const;
   std::string chosenValue(const Report &report) const;
   std::vector<Candidate> candidates(const Report &report) const;
   std::vector<Candidate> otherMicrobatches() const;
@@ -36,6 +37,8 @@ private:
   const Mesh &mesh;
   mutable shd::ProgramOp program;
   Kind kind = Kind::None;
+  /// Choices that the compiler has made of the program.
+  std::optional<StepForm> made;
   std::string name;
   TrialRunner &runner;
 };

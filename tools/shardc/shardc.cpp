@@ -860,7 +860,7 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
     return status;
   // Points of a sweep choose their own meshes.
   bool isAuto = !program->meshDecl() || program->meshDecl()->isAuto ||
-                program->hasTrainBlock();
+                program->hasTrainBlock() || program->hasPipeline();
   if (isAuto && !options.sweep.getNumOccurrences()) {
     if (!import(sourceMgr, context))
       return InputError;

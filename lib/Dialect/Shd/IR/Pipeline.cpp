@@ -29,6 +29,10 @@ int64_t shd::writtenMicrobatches(ProgramOp program) {
 }
 
 void shd::setMicrobatches(ProgramOp program, int64_t microbatches) {
+  if (microbatches == 0) {
+    program->removeAttr(kMicrobatches);
+    return;
+  }
   program->setAttr(kMicrobatches,
                    Builder(program).getI64IntegerAttr(microbatches));
 }

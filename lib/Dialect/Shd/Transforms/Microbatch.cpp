@@ -182,10 +182,9 @@ LogicalResult BatchDims::spread() {
 
 class Microbatching {
 public:
-  explicit Microbatching(ProgramOp program)
-      : program(program), training(program.getTraining()),
-        count(writtenMicrobatches(program)), builder(program.getContext()),
-        dims(program) {}
+  Microbatching(ProgramOp program, int64_t count)
+      : program(program), training(program.getTraining()), count(count),
+        builder(program.getContext()), dims(program) {}
 
   LogicalResult run();
 
@@ -213,6 +212,7 @@ private:
   void accumulate(UpdateOp update);
   void divideMeans();
   int64_t microbatchesOfPipeline();
+  static bool canSplit(ProgramOp program, int64_t count);
   void countInFlight();
   void resize();
   Value onOutput(OutputOp output, Function function, ValueRange operands,
@@ -822,11 +822,20 @@ void Microbatching::countInFlight() {
       declare->setAttr(kInFlight, builder.getI64IntegerAttr(kept));
 }
 
+/// True if nothing forbids so many microbatches.
+bool Microbatching::canSplit(ProgramOp program, int64_t count) {
+  ScopedDiagnosticHandler silence(program.getContext(), [](Diagnostic &) {});
+  return succeeded(Microbatching(program, count).check());
+}
+
 LogicalResult Microbatching::run() {
   if (count <= 1 && !program.getPipeline())
     return success();
-  if (count == 0)
+  if (count == 0) {
     count = microbatchesOfPipeline();
+    if (!canSplit(program, count))
+      count = 1;
+  }
   LogicalResult isLegal = count == 1 ? takeWhole() : check();
   if (failed(isLegal))
     return failure();
@@ -845,7 +854,8 @@ struct MicrobatchPass : impl::ShdMicrobatchBase<MicrobatchPass> {
   void runOnOperation() override {
     ProgramOp program = getOperation();
     bool isDue = program.getTraining() || isInferencePipeline(program);
-    if (isDue && failed(Microbatching(program).run()))
+    if (isDue &&
+        failed(Microbatching(program, writtenMicrobatches(program)).run()))
       signalPassFailure();
   }
 };

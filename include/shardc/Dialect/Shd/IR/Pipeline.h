@@ -25,6 +25,7 @@ inline constexpr llvm::StringLiteral kMicrobatchIndex = "microbatch";
 /// How many microbatches the program asks for, in its `train` block or on the
 /// repeat of its pipeline; 0: the compiler chooses.
 int64_t writtenMicrobatches(ProgramOp program);
+/// Of a program of inference.
 void setMicrobatches(ProgramOp program, int64_t microbatches);
 
 /// True for a pipeline that is not trained: its stages run forward passes.

@@ -614,13 +614,12 @@ static RankedTensorType typeOfSum(OutputOp sum) {
   return isNarrow ? type.clone(Float32Type::get(sum.getContext())) : type;
 }
 
+/// A scalar for elements of `type`.
 static Value constantOf(OpBuilder &builder, Location loc, RankedTensorType type,
-                        double value) {
+                        TypedAttr value) {
   auto scalar = RankedTensorType::get({}, type.getElementType());
-  return ConstantOp::create(
-      builder, loc, scalar,
-      DenseElementsAttr::get(scalar, Attribute(builder.getFloatAttr(
-                                         type.getElementType(), value))));
+  return ConstantOp::create(builder, loc, scalar,
+                            DenseElementsAttr::get(scalar, Attribute(value)));
 }
 
 /// An elementwise operation on an output and scalars.
@@ -641,8 +640,9 @@ Value Microbatching::onOutput(OutputOp output, Function function,
 
 Value Microbatching::zeroOf(OutputOp sum) {
   RankedTensorType type = typeOfSum(sum);
+  TypedAttr zero = builder.getZeroAttr(type.getElementType());
   return onOutput(sum, Function::Copy,
-                  constantOf(builder, sum.getLoc(), type, 0), type);
+                  constantOf(builder, sum.getLoc(), type, zero), type);
 }
 
 /// What a microbatch makes of an output's sum.
@@ -653,7 +653,8 @@ Value Microbatching::addUp(OutputOp sum, Value before) {
   if (last.getType() != type)
     last = onOutput(sum, Function::Cast, last, type);
   if (isMean) {
-    Value inverse = constantOf(builder, sum.getLoc(), type, 1);
+    Value inverse = constantOf(builder, sum.getLoc(), type,
+                               builder.getFloatAttr(type.getElementType(), 1));
     setInverseOf(inverse.getDefiningOp<ConstantOp>(), count);
     last = onOutput(sum, Function::Mul, {last, inverse}, type);
   }

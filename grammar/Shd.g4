@@ -69,7 +69,8 @@ param        : name ':' (TYPE dims | 'dim') ;
 
 // ---- statements
 repeatStmt   : repeatHead block ;
-repeatHead   : 'repeat' own=name placement? (save='save' '(' (saved+=name (',' saved+=name)*)? ')')? ;
+repeatHead   : 'repeat' own=name placement? ('microbatches' '(' dimExpr ')')?
+               (save='save' '(' (saved+=name (',' saved+=name)*)? ')')? ;
 assignStmt   : first=target (':' TYPE (brackets partial?)?)? (',' others+=target)* op=('=' | '+=') expr ;
 target       : name (brackets partial?)? ;
 
@@ -133,7 +134,7 @@ number       : INT | HEX | REAL ;
 integer      : INT | HEX ;
 // Words that are keywords only in their place.
 name         : ID | 'on' | 'auto' | 'save' | 'network' | 'torus' | 'switch' | 'in'
-             | 'order' | 'calibration' ;
+             | 'order' | 'calibration' | 'microbatches' ;
 
 IMPORT : 'import' ;
 HARDWARE : 'hardware' ;
@@ -162,6 +163,7 @@ TORUS : 'torus' ;
 SWITCH : 'switch' ;
 IN : 'in' ;
 ORDER : 'order' ;
+MICROBATCHES : 'microbatches' ;
 
 LBRACKET : '[' ;
 RBRACKET : ']' ;

@@ -431,6 +431,8 @@ AstBuilder::build(Parser::RepeatHeadContext *context) {
   result->range = range(context);
   result->index = name(context->own);
   result->placement = placement(context->placement());
+  if (context->dimExpr())
+    result->microbatches = extent(context->dimExpr());
   result->hasSave = context->save != nullptr;
   result->save = names(context->saved);
   return result;

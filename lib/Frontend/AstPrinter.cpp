@@ -433,6 +433,11 @@ void Printer::printItem(const RepeatStmt &item) {
     print(item.save, " save (");
   os << "\n";
   Inner inner(*this);
+  if (item.microbatches) {
+    line("microbatches") << "\n";
+    Inner count(*this);
+    print(*item.microbatches);
+  }
   printBody(item.body);
 }
 

@@ -13,6 +13,7 @@
 #include "Serving.h"
 #include "Stages.h"
 #include "mlir/IR/Verifier.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Frontend/ProgramText.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -41,6 +42,13 @@ const ast::HardwareDecl *ProgramText::hardwareDecl() const {
 
 const ast::MeshDecl *ProgramText::meshDecl() const {
   return mesh ? mesh.get() : findFirst<ast::MeshDecl>(files);
+}
+
+bool ProgramText::hasPipeline() const {
+  return llvm::any_of(files.front()->items, [](const ast::ItemPtr &item) {
+    auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(item.get());
+    return repeat && hasStages(*repeat);
+  });
 }
 
 bool ProgramText::hasTrainBlock() const {
@@ -285,9 +293,13 @@ bool ProgramReader::readMesh() {
   const ast::RepeatStmt *stages = findStages(files, text.files.front()->items);
   if (!stages)
     return true;
-  if (!text.hasTrainBlock())
+  if (text.serveBlock())
     files.error(stages->placement->range)
-        << "pipeline stages of a program without `train` are not supported yet";
+        << "pipeline stages of a program with `serve` are not supported yet";
+  if (text.hasTrainBlock() && stages->microbatches)
+    files.error(stages->microbatches->range)
+        << "the microbatches of a program that is trained are those of its "
+           "`train` block: `microbatches = ...`";
   return markStages(files, *stages, mesh);
 }
 
@@ -345,17 +357,24 @@ void ProgramReader::findBlocks() {
   serveBlock = nullptr;
 }
 
+/// Makes the outer choices of a program that is trained or runs in stages.
+static void choose(shd::ProgramOp program, const StepForm &form) {
+  std::optional<shd::PipelineAttr> pipeline = program.getPipeline();
+  if (std::optional<shd::TrainingAttr> training = program.getTraining())
+    program.setTrainingAttr(withStep(*training, form));
+  else if (pipeline && form.microbatches)
+    shd::setMicrobatches(program, *form.microbatches);
+  if (pipeline && form.schedule)
+    program.setPipelineAttr(withOrder(*pipeline, *form.schedule));
+}
+
 /// Takes the outer choices of options and settings.
 void ProgramReader::chooseStep(shd::ProgramOp program) {
-  std::optional<shd::TrainingAttr> training = program.getTraining();
-  if (!training)
-    return;
   if (text.step)
-    training = withStep(*training, *text.step);
+    choose(program, *text.step);
   for (const Setting &setting : settings)
     if (setting.kind == Setting::Kind::Step)
-      training = withStep(*training, setting.step);
-  program.setTrainingAttr(*training);
+      choose(program, setting.step);
 }
 
 std::optional<Program> ProgramReader::build() {

@@ -115,6 +115,7 @@ bool isName(uint32_t type) {
   case ShdParser::SWITCH:
   case ShdParser::IN:
   case ShdParser::ORDER:
+  case ShdParser::MICROBATCHES:
     return true;
   default:
     return false;
@@ -275,7 +276,8 @@ std::string describe(const SyntaxError &error, uint32_t previous,
   if (takes(ShdParser::ID))
     drop({ShdParser::ID, ShdParser::ON, ShdParser::AUTO, ShdParser::SAVE,
           ShdParser::NETWORK, ShdParser::CALIBRATION, ShdParser::TORUS,
-          ShdParser::SWITCH, ShdParser::IN, ShdParser::ORDER});
+          ShdParser::SWITCH, ShdParser::IN, ShdParser::ORDER,
+          ShdParser::MICROBATCHES});
   drop({ShdParser::INT, ShdParser::HEX, ShdParser::REAL});
   if (left.erase(ShdParser::TYPE))
     words.push_back("an element type");

@@ -12,6 +12,8 @@
 #include "Parse.h"
 #include "Remat.h"
 #include "Source.h"
+#include "Stages.h"
+#include "shardc/Cost/PipelineSchedule.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -67,7 +69,8 @@ private:
       result.step.microbatches = value.integer;
     return result;
   }
-  std::optional<std::vector<Setting>> readRemat(StringRef values);
+  std::optional<std::vector<Setting>> readWords(StringRef what,
+                                                StringRef values);
 
   const ProgramText &program;
   SourceFiles files;
@@ -88,7 +91,8 @@ bool QuestionReader::resolveName(const ast::Question &question) {
   bool isDim = llvm::is_contained(dims, name);
   bool isAxis = llvm::is_contained(axes, name);
   kind = isDim ? Setting::Kind::Dim : Setting::Kind::Axis;
-  if (!isDim && !isAxis && name == "microbatches" && program.hasTrainBlock() &&
+  bool hasMicrobatches = program.hasTrainBlock() || program.hasPipeline();
+  if (!isDim && !isAxis && name == "microbatches" && hasMicrobatches &&
       option == "--sweep") {
     kind = Setting::Kind::Step;
     return true;
@@ -214,23 +218,34 @@ std::vector<Setting> QuestionReader::machines(ast::Question &question) {
   return result;
 }
 
+/// A choice of a step that is a word; false if there is no such choice.
+static bool choose(StringRef what, StringRef word, StepForm &form) {
+  bool isRemat = what == "remat";
+  if (isRemat ? !parseRemat(word)
+              : word != shd::kAutoOrder && !parsePipelineOrder(word))
+    return false;
+  (isRemat ? form.remat : form.schedule) = word.str();
+  return true;
+}
+
 /// `auto, none, full, every(4)`: words, of which the grammar of questions knows
 /// none.
 std::optional<std::vector<Setting>>
-QuestionReader::readRemat(StringRef values) {
+QuestionReader::readWords(StringRef what, StringRef values) {
   std::vector<Setting> result;
   llvm::SmallVector<StringRef> words;
   values.split(words, ',');
   for (StringRef word : words) {
     word = word.trim();
-    if (!parseRemat(word)) {
+    Setting setting{Setting::Kind::Step, what.str(), 0, nullptr, {}};
+    if (!choose(what, word, setting.step)) {
       emitError(mlir::UnknownLoc::get(files.getContext()))
-          << option << ": expected remat auto, none, full or every(k), found '"
-          << word << "'";
+          << option << ": expected " << what << " "
+          << (what == "remat" ? "auto, none, full or every(k)"
+                              : kOrderNames.data())
+          << ", found '" << word << "'";
       return std::nullopt;
     }
-    Setting setting{Setting::Kind::Step, "remat", 0, nullptr, {}};
-    setting.step.remat = word.str();
     result.push_back(std::move(setting));
   }
   return result;
@@ -238,12 +253,12 @@ QuestionReader::readRemat(StringRef values) {
 
 std::optional<std::vector<Setting>> QuestionReader::readSweep(StringRef text) {
   StringRef rest = text.trim();
-  if (program.hasTrainBlock() && rest.consume_front("remat") &&
-      rest.ltrim().consume_front("in ") && rest.starts_with(" ")) {
-    rest = rest.ltrim();
-    rest.consume_front("in ");
-    return readRemat(rest);
-  }
+  auto [what, after] = rest.split(' ');
+  bool isWord = (what == "remat" && program.hasTrainBlock()) ||
+                (what == "schedule" && program.hasPipeline());
+  after = after.ltrim();
+  if (isWord && after.consume_front("in "))
+    return readWords(what, after);
   std::unique_ptr<ast::Question> question = parseQuestion(files, option, text);
   if (!question || !resolveName(*question) || !checkOverridden(*question))
     return std::nullopt;
@@ -342,6 +357,8 @@ static std::string onOneLine(llvm::SMRange range) {
 std::string Setting::valueText() const {
   if (machine)
     return onOneLine(machine->range);
+  if (step.schedule)
+    return *step.schedule;
   return step.remat ? *step.remat : std::to_string(number);
 }
 

@@ -1,6 +1,7 @@
 //===- Repeat.cpp - Repetition --------------------------------------------===//
 
 #include "Importer.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 
 using namespace shardc;
 using ast::Expr;
@@ -174,9 +175,23 @@ void Importer::importRepeat(const ast::RepeatStmt &stmt) {
                                       builder.getI64IntegerAttr(*count),
                                       /*reverse=*/nullptr, inits);
   importRepeatBody(stmt, repeat, carried);
-  if (stmt.placement && stmt.placement->axes.size() == 1)
-    repeat->getParentOfType<shd::ProgramOp>().setPipelineAttr(
-        shd::PipelineAttr::get(
-            builder.getContext(), stmt.placement->axes.front().text,
-            stmt.index.text, *count, /*held=*/0, shd::kAutoOrder));
+  bool hasStages = stmt.placement && stmt.placement->axes.size() == 1;
+  if (stmt.microbatches && !hasStages)
+    files.error(stmt.microbatches->range)
+        << "microbatches are those of pipeline stages: `repeat "
+        << stmt.index.text << "@pp microbatches(...)`";
+  if (!hasStages)
+    return;
+  auto program = repeat->getParentOfType<shd::ProgramOp>();
+  program.setPipelineAttr(shd::PipelineAttr::get(
+      builder.getContext(), stmt.placement->axes.front().text, stmt.index.text,
+      *count, /*held=*/0, shd::kAutoOrder));
+  if (!stmt.microbatches)
+    return;
+  std::optional<int64_t> number = dims->evaluate(*stmt.microbatches);
+  if (number && *number < 1)
+    files.error(stmt.microbatches->range)
+        << "expected at least one microbatch, found " << *number;
+  else if (number)
+    shd::setMicrobatches(program, *number);
 }

@@ -5,7 +5,7 @@
 
 using namespace shardc;
 
-static bool hasStages(const ast::RepeatStmt &repeat) {
+bool shardc::hasStages(const ast::RepeatStmt &repeat) {
   return repeat.placement &&
          (repeat.placement->open || !repeat.placement->axes.empty());
 }

@@ -14,6 +14,14 @@
 
 namespace shardc {
 
+/// The orders of stages, for messages.
+inline constexpr llvm::StringLiteral kOrderNames =
+    "auto, gpipe, 1f1b, 1f1b(2), interleaved(v), zero_bubble or "
+    "zero_bubble(2)";
+
+/// True for `repeat L@pp`.
+bool hasStages(const ast::RepeatStmt &repeat);
+
 /// The repeat of the main file whose index lies on an axis; null if there is
 /// none, or after an error, which has been reported.
 const ast::RepeatStmt *findStages(SourceFiles &files,

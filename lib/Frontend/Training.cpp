@@ -8,6 +8,7 @@
 
 #include "Importer.h"
 #include "Remat.h"
+#include "Stages.h"
 #include "shardc/Cost/PipelineSchedule.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -249,8 +250,7 @@ void TrainReader::readSchedule(const ast::SettingValue &value) {
   if (text == shd::kAutoOrder)
     return;
   if (!parsePipelineOrder(text))
-    return refuse(value, "auto, gpipe, 1f1b, 1f1b(2), interleaved(v), "
-                         "zero_bubble or zero_bubble(2)");
+    return refuse(value, kOrderNames);
   order = text;
   orderRange = value.range;
 }
@@ -266,9 +266,7 @@ void TrainReader::takeSchedule(shd::ProgramOp program) {
     diag.attachNote() << "`repeat L@pp { ... }` makes stages of layers";
     return;
   }
-  program.setPipelineAttr(shd::PipelineAttr::get(
-      context, pipeline->getAxis(), pipeline->getIndex(), pipeline->getLayers(),
-      pipeline->getHeld(), order));
+  program.setPipelineAttr(withOrder(*pipeline, order));
 }
 
 std::optional<RematLevel> shardc::parseRemat(llvm::StringRef text) {
@@ -459,6 +457,13 @@ shd::TrainingAttr shardc::withStep(shd::TrainingAttr attr,
       level.every, attr.getTokens(), attr.getFrozen(), save,
       attr.getGradientPins(), attr.getMomentPins(), attr.getMasterPins(),
       recomputed);
+}
+
+shd::PipelineAttr shardc::withOrder(shd::PipelineAttr attr,
+                                    llvm::StringRef order) {
+  return shd::PipelineAttr::get(attr.getContext(), attr.getAxis(),
+                                attr.getIndex(), attr.getLayers(),
+                                attr.getHeld(), order);
 }
 
 /// The loss leaves the program, whether it is declared as an output or not.

@@ -54,6 +54,7 @@ private:
   void printSlice(const Slice &slice);
   void printMemory();
   void printFlows();
+  void printUpdate(const json::Object &stage, int64_t thread);
   void printStages();
   bool isCollective(const Slice &slice) const {
     return ops[slice.op]->getArray("axes");
@@ -249,9 +250,25 @@ void TracePrinter::printFlows() {
   }
 }
 
+/// The update of a stage; nothing if it has none.
+void TracePrinter::printUpdate(const json::Object &stage, int64_t thread) {
+  const json::Object *update = stage.getObject("update");
+  if (!update)
+    return;
+  Nanoseconds start = nanoseconds(*update, "start_s");
+  Nanoseconds length = nanoseconds(*update, "end_s") - start;
+  if (length <= 0)
+    return;
+  beginEvent("X", "update", Stages, thread, start);
+  printTime("dur", length);
+  json.attribute("cat", "stage");
+  json.objectEnd();
+}
+
 void TracePrinter::printStages() {
   std::vector<const json::Object *> stages = objectsIn(report, "stages");
-  for (auto [i, stage] : llvm::enumerate(stages))
+  for (auto [i, stage] : llvm::enumerate(stages)) {
+    printUpdate(*stage, int64_t(i) + 1);
     for (const json::Object *event : objectsIn(*stage, "events")) {
       Nanoseconds start = nanoseconds(*event, "start_s");
       StringRef kind = stringIn(*event, "kind");
@@ -267,6 +284,7 @@ void TracePrinter::printStages() {
       });
       json.objectEnd();
     }
+  }
 }
 
 void TracePrinter::print() {

@@ -3,6 +3,7 @@
 #include "shardc/Pipelines/Compilation.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Pipelines/Pipelines.h"
@@ -23,11 +24,13 @@ static LogicalResult makePhases(ModuleOp module) {
   return manager.run(module);
 }
 
-/// Makes a step of each program of the module that is trained and is none yet,
-/// and keeps what it was made of.
+/// Makes a step of each program of the module that is trained, or runs in
+/// stages, and is none yet, and keeps what it was made of.
 static LogicalResult makeSteps(ModuleOp module,
                                OwningOpRef<ModuleOp> &forward) {
   auto isDue = [](shd::ProgramOp program) {
+    if (shd::isInferencePipeline(program))
+      return program.getPipeline()->getHeld() == 0;
     return program.getTraining() &&
            llvm::none_of(program.getBody().getOps<shd::DeclareOp>(),
                          [](shd::DeclareOp declare) {

@@ -184,6 +184,10 @@ LogicalResult shardc::writePlan(llvm::raw_ostream &os, const Program &program,
     return emitNoText(planned.getLoc())
            << "what the backward pass of a training step makes has no names "
               "yet; --emit-ir shows the plan";
+  if (planned.getPipeline())
+    return emitNoText(planned.getLoc()) << "the microbatches of a pipeline "
+                                           "have no text yet; --emit-ir shows "
+                                           "the plan";
   FailureOr<std::string> text =
       PlanWriter(planned, overrides).write(program, sourceMgr);
   if (failed(text))

@@ -1,6 +1,7 @@
 //===- Explain.cpp - Why a tensor has its sharding ------------------------===//
 
 #include "shardc/Questions/Explain.h"
+#include "OuterChoice.h"
 #include "Pins.h"
 #include "mlir/IR/Diagnostics.h"
 #include "shardc/Optimizer/Domain.h"
@@ -307,13 +308,18 @@ Explanation Explainer::run(const Outcome &written) {
   return result;
 }
 
-/// What the backward pass of a step keeps and computes again.
-static Explanation explainRemat(const Report &report) {
+static Explanation explainChoice(const Report &report) {
   Explanation result;
-  result.name = "remat";
   result.file = report.file;
   result.objective = report.plan.objective;
   result.plan = figuresOf(report);
+  return result;
+}
+
+/// What the backward pass of a step keeps and computes again.
+static Explanation explainRemat(const Report &report) {
+  Explanation result = explainChoice(report);
+  result.name = "remat";
   ExplainedRemat &remat = result.remat.emplace();
   remat.remat = report.training->remat;
   remat.microbatches = report.training->microbatches;
@@ -378,7 +384,19 @@ shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
     Outcome outcome = runner.plan(Variant());
     if (!outcome.report)
       return NoExplanation::WrongProgram;
-    return explainRemat(*outcome.report);
+    Explanation remat = explainRemat(*outcome.report);
+    remat.choices = OuterChoice(text, *program, name, runner).run(outcome);
+    return remat;
+  }
+  if (OuterChoice choice(text, *program, name, runner);
+      !isTensor && choice.exists()) {
+    Outcome outcome = runner.plan(Variant());
+    if (!outcome.report)
+      return NoExplanation::WrongProgram;
+    Explanation result = explainChoice(*outcome.report);
+    result.name = name.str();
+    result.choices = choice.run(outcome);
+    return result;
   }
   if (!isTensor) {
     explainer.emitUnknownName();

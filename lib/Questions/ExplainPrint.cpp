@@ -312,11 +312,94 @@ static void printRemat(llvm::raw_ostream &os, const Explanation &explanation,
               colour);
 }
 
+namespace {
+/// The columns beside the value itself.
+struct ChoiceColumns {
+  bool microbatches = false, schedule = false, bubble = false;
+};
+} // namespace
+
+static ChoiceColumns columnsOf(const Explanation &explanation) {
+  ChoiceColumns columns;
+  columns.bubble =
+      llvm::any_of(explanation.choices, [](const ChoiceValue &value) {
+        return value.bubble.has_value();
+      });
+  columns.schedule = columns.bubble && explanation.name != "schedule";
+  columns.microbatches = explanation.name != "microbatches";
+  return columns;
+}
+
+static std::vector<Cell> choiceRow(const Explanation &explanation,
+                                   const ChoiceValue &value,
+                                   ChoiceColumns columns) {
+  std::vector<Cell> cells = {{(value.chosen ? "* " : "  ") + value.value,
+                              value.chosen ? Style::Bold : Style::Plain}};
+  if (!value.plan) {
+    cells.emplace_back("no plan: " + value.error, Style::Yellow,
+                       /*runsOn=*/true);
+    return cells;
+  }
+  const PlanFigures &plan = *value.plan;
+  bool compares = plan.fits && explanation.plan.fits && !value.chosen;
+  cells.emplace_back(timeText(plan.value));
+  cells.emplace_back(
+      compares ? differenceText(plan.value - explanation.plan.value) : "");
+  if (columns.microbatches)
+    cells.emplace_back(std::to_string(value.microbatches));
+  if (columns.schedule)
+    cells.emplace_back(value.schedule);
+  if (columns.bubble)
+    cells.emplace_back(value.bubble ? formatPercent(*value.bubble) : "");
+  cells.emplace_back(formatBytes(double(plan.peak)));
+  if (!plan.fits)
+    cells.emplace_back(formatBytes(double(plan.excess())) + " too much",
+                       Style::Red);
+  return cells;
+}
+
+/// Every value of an outer choice, planned again.
+static void printChoices(llvm::raw_ostream &os, const Explanation &explanation,
+                         bool colour) {
+  using Column = Table::Column;
+  ChoiceColumns shown = columnsOf(explanation);
+  std::vector<Column> columns;
+  std::vector<std::string> heading;
+  auto add = [&](bool isShown, std::string name, Column column) {
+    if (!isShown)
+      return;
+    columns.push_back(column);
+    heading.push_back(std::move(name));
+  };
+  add(true, explanation.name, {Column::Left, 48, /*flexible=*/true});
+  add(true, "step", {Column::Right});
+  add(true, "difference", {Column::Right});
+  add(shown.microbatches, "microbatches", {Column::Right});
+  add(shown.schedule, "schedule", {Column::Left});
+  add(shown.bubble, "bubble", {Column::Right});
+  add(true, "memory", {Column::Right});
+  add(true, "", {Column::Left});
+  Table table(std::move(columns), std::move(heading));
+  for (const ChoiceValue &value : explanation.choices)
+    table.addRow(choiceRow(explanation, value, shown));
+  os << '\n';
+  table.print(os, colour);
+  if (explanation.choices.size() == 1) {
+    os << "\n  * the plan's; the program can have no other value\n";
+    return;
+  }
+  os << "\n  * the plan's; every other one was set and the program planned "
+        "again, all else as open as it is there\n";
+}
+
 void shardc::printExplanation(llvm::raw_ostream &os,
                               const Explanation &explanation, bool colour) {
   if (explanation.remat)
-    return printRemat(os, explanation, *explanation.remat, colour);
-  printHead(os, explanation, colour);
+    printRemat(os, explanation, *explanation.remat, colour);
+  else
+    printHead(os, explanation, colour);
+  if (!explanation.choices.empty())
+    return printChoices(os, explanation, colour);
   for (const ExplainedTensor &tensor : explanation.tensors)
     AlternativeTable(explanation, tensor).print(os, colour);
   os << "\n  * the plan's; every other one was forced and the program planned "
@@ -410,6 +493,25 @@ static Json pinJson(const Explanation &explanation, const PinEffect &pin) {
   return object;
 }
 
+static Json choiceJson(const Explanation &explanation,
+                       const ChoiceValue &value) {
+  bool compares = value.fits() && explanation.plan.fits;
+  Json object;
+  object["value"] = value.value;
+  object["chosen"] = value.chosen;
+  object["fits"] = value.fits();
+  object["difference_s"] =
+      compares ? jsonSeconds(value.plan->value - explanation.plan.value)
+               : Json(nullptr);
+  object["microbatches"] =
+      value.plan ? Json(value.microbatches) : Json(nullptr);
+  object["schedule"] = textOrNull(value.schedule);
+  object["bubble"] = value.bubble ? Json(*value.bubble) : Json(nullptr);
+  object["plan"] = toJson(value.plan);
+  object["error"] = textOrNull(value.plan ? "" : value.error);
+  return object;
+}
+
 static Json rematJson(const ExplainedRemat &remat) {
   Json kept = Json::array(), again = Json::array();
   for (const ReportTensor &each : remat.kept)
@@ -452,5 +554,8 @@ void shardc::printExplanationJson(llvm::raw_ostream &os,
   object["pins"] = std::move(pins);
   object["remat"] =
       explanation.remat ? rematJson(*explanation.remat) : Json(nullptr);
+  object["choices"] = Json::array();
+  for (const ChoiceValue &value : explanation.choices)
+    object["choices"].push_back(choiceJson(explanation, value));
   printJson(os, object);
 }

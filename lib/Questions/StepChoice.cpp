@@ -1,6 +1,7 @@
 //===- StepChoice.cpp - Microbatches and recomputation --------------------===//
 //
-// A form of a step is a number of microbatches and a level of recomputation.
+// A form of a step is a number of microbatches and a level of recomputation, of
+// a pipeline of inference the number alone.
 // Level 0 keeps every value that the backward pass reads; each further level
 // also recomputes the value that frees the most bytes for each second of its
 // recomputation, until what iterations carry is kept and nothing else. Levels
@@ -58,13 +59,20 @@ static constexpr int64_t kAroundRoot = 2;
 /// Forms that are shown.
 static constexpr size_t kShown = 8;
 
-bool shardc::isStepOpen(shd::ProgramOp program) {
+static bool isNumberOpen(shd::ProgramOp program) {
+  bool hasMicrobatches =
+      program.getTraining() || shd::isInferencePipeline(program);
+  return hasMicrobatches && shd::writtenMicrobatches(program) == 0;
+}
+
+static bool isRematOpen(shd::ProgramOp program) {
   std::optional<shd::TrainingAttr> training = program.getTraining();
-  if (!training)
-    return false;
-  bool isRematOpen =
-      training->getRemat() == shd::Remat::Auto && !training->getSave();
-  return training->getMicrobatches() == 0 || isRematOpen;
+  return training && training->getRemat() == shd::Remat::Auto &&
+         !training->getSave();
+}
+
+bool shardc::isStepOpen(shd::ProgramOp program) {
+  return isNumberOpen(program) || isRematOpen(program);
 }
 
 namespace {
@@ -327,7 +335,7 @@ public:
             {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
              options.interrupted}) {}
 
-  std::optional<StepChoice> run(const shd::TrainingAttr &training);
+  std::optional<StepChoice> run(shd::ProgramOp program);
 
 private:
   StepFacts look(const StepForm &form, bool findsLevels);
@@ -351,7 +359,7 @@ private:
   ArrayRef<Setting> settings;
   const MeshChoiceOptions &options;
   TrialRunner runner;
-  bool isNumberOpen = false, isRematOpen = false;
+  bool isTraining = false, isNumberOpen = false, isRematOpen = false;
   StepFacts base;
   std::vector<Level> levels;
   std::vector<int64_t> numbers;
@@ -399,7 +407,7 @@ void StepSearch::listLevels() {
   Level level;
   level.bytes = base.saved;
   if (!isRematOpen) {
-    level.label = "as written";
+    level.label = isTraining ? "as written" : "";
     levels.push_back(std::move(level));
     return;
   }
@@ -725,9 +733,10 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
   return result;
 }
 
-std::optional<StepChoice> StepSearch::run(const shd::TrainingAttr &training) {
-  isNumberOpen = training.getMicrobatches() == 0;
-  isRematOpen = training.getRemat() == shd::Remat::Auto && !training.getSave();
+std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
+  isTraining = program.getTraining().has_value();
+  isNumberOpen = ::isNumberOpen(program);
+  isRematOpen = ::isRematOpen(program);
   StepForm first;
   if (isNumberOpen)
     first.microbatches = 1;
@@ -771,7 +780,7 @@ std::optional<StepChoice> shardc::chooseStep(const ProgramText &text,
   if (!probe)
     return std::nullopt;
   shd::ProgramOp op = *probe->module->getOps<shd::ProgramOp>().begin();
-  return StepSearch(text, settings, options).run(*op.getTraining());
+  return StepSearch(text, settings, options).run(op);
 }
 
 std::optional<StepChoice> shardc::chooseStep(const llvm::SourceMgr &sourceMgr,

@@ -9,6 +9,7 @@
 
 #include "GridInterpreter.h"
 #include "shardc/Cost/PipelineSchedule.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include <memory>
 
 using namespace mlir;
@@ -61,28 +62,31 @@ struct StageLayers {
   int64_t first = 0, held = 0, all = 0;
 };
 
-bool isStackedOver(spmd::ParameterOp parameter, StringRef index) {
-  return parameter.getStacked() > 0 &&
-         cast<StringAttr>(parameter.getIndices()[0]) == index;
+std::optional<unsigned> layersDim(spmd::ParameterOp parameter,
+                                  StringRef index) {
+  return shd::layersDim(parameter.getIndices(), parameter.getStacked(), index);
 }
 
 /// The options of a stage, which declares its own layers of stacked tensors.
 RunOptions optionsOfStage(const RunOptions &options, spmd::ProgramOp program,
                           StageLayers layers) {
-  llvm::StringMap<bool> stacked;
+  llvm::StringMap<unsigned> stacked;
   for (auto parameter : program.getBody().getOps<spmd::ParameterOp>())
-    stacked[parameter.getSym()] = isStackedOver(parameter, layers.index);
+    if (std::optional<unsigned> dim = layersDim(parameter, layers.index))
+      stacked[parameter.getSym()] = *dim;
   RunOptions result = options;
   result.declared = [=, declared = options.declared](DeclaredTensor tensor) {
-    if (!stacked.lookup(tensor.name))
+    auto known = stacked.find(tensor.name);
+    if (known == stacked.end())
       return declared(tensor);
+    unsigned dim = known->second;
     SmallVector<int64_t> shape(tensor.type.getShape());
     RankedTensorType own = tensor.type;
-    shape.front() = layers.all;
+    shape[dim] = layers.all;
     tensor.type = own.clone(shape);
     Tensor all = declared(tensor);
     Box part = wholeBox(own.getShape());
-    part.front() = {layers.first, layers.held, layers.all};
+    part[dim] = {layers.first, layers.held, layers.all};
     return cut(all, part, own.getShape());
   };
   return result;
@@ -332,9 +336,11 @@ LogicalResult VirtualStage::runItem(PipelineItem item) {
 }
 
 FailureOr<bool> VirtualStage::advance() {
-  if (&*next == microbatches)
-    ++next;
   bool hasRun = false;
+  if (&*next == microbatches) {
+    ++next;
+    hasRun = true;
+  }
   for (; !isDone(); ++next, hasRun = true) {
     if (auto op = dyn_cast<spmd::SumStagesOp>(*next)) {
       FailureOr<bool> isThere = sum(op);
@@ -354,7 +360,9 @@ RunResult VirtualStage::takeResult() {
   RunResult all = collect(program.getBody().front());
   for (RunResult::Final &final : all.finals) {
     auto update = dyn_cast<spmd::UpdateOp>(final.op);
-    if (!update || !isStackedOver(update.getParameter(), layers.index))
+    std::optional<unsigned> dim =
+        update ? layersDim(update.getParameter(), layers.index) : std::nullopt;
+    if (!dim)
       continue;
     int64_t parts = 1;
     if (final.kind == shd::TensorKind::Gradient) {
@@ -362,7 +370,7 @@ RunResult VirtualStage::takeResult() {
       parts = numElements(
           shape.take_front(update.getParameter().getStacked()).drop_front());
     }
-    final.iterations.front() += layers.first * parts;
+    final.iterations[*dim] += layers.first * parts;
   }
   return all;
 }

@@ -203,29 +203,52 @@ Json stages(const Report &report) {
   const Report::Stages &stages = *report.stages;
   Json list = Json::array();
   for (const Report::Stages::Stage &stage : stages.stages) {
-    Json memory = {{"peak", stage.memory},
-                   {"weights", stage.weights},
-                   {"gradients", stage.gradients},
-                   {"optimizer", stage.optimizer},
-                   {"saved", stage.saved}};
+    Json memory = {
+        {"peak", stage.memory},         {"weights", stage.weights},
+        {"gradients", stage.gradients}, {"optimizer", stage.optimizer},
+        {"saved", stage.saved},         {"states", stage.states}};
     Json object;
     object["layers"] = stage.layers;
     object["time_s"] = number(stage.time);
     object["in_flight"] = stage.kept;
     object["memory"] = std::move(memory);
-    if (!report.timeline.empty())
+    if (!report.timeline.empty()) {
       object["events"] = Json::array();
+      object["transfers"] = Json::array();
+      object["update"] = {{"start_s", number(toSeconds(stage.updateStart))},
+                          {"end_s", number(toSeconds(stage.updateEnd))}};
+    }
     list.push_back(std::move(object));
   }
-  if (!report.timeline.empty())
-    for (const Report::Stages::Event &event : stages.events)
-      list[event.stage]["events"].push_back(
-          {{"kind", event.kind},
-           {"microbatch", event.microbatch},
-           {"chunk", event.chunk},
-           {"start_s", number(toSeconds(event.start))},
-           {"end_s", number(toSeconds(event.end))}});
+  if (report.timeline.empty())
+    return list;
+  for (const Report::Stages::Transfer &transfer : stages.transfers)
+    list[transfer.from]["transfers"].push_back(
+        {{"to", transfer.to},
+         {"kind", transfer.kind},
+         {"microbatch", transfer.microbatch},
+         {"chunk", transfer.chunk},
+         {"start_s", number(toSeconds(transfer.start))},
+         {"end_s", number(toSeconds(transfer.end))}});
+  for (const Report::Stages::Event &event : stages.events)
+    list[event.stage]["events"].push_back(
+        {{"kind", event.kind},
+         {"microbatch", event.microbatch},
+         {"chunk", event.chunk},
+         {"start_s", number(toSeconds(event.start))},
+         {"end_s", number(toSeconds(event.end))}});
   return list;
+}
+
+/// What all stages have in common.
+Json pipeline(const Report::Stages &stages) {
+  return {{"axis", stages.axis},
+          {"stages", stages.stages.size()},
+          {"microbatches", stages.microbatches},
+          {"schedule", stages.order},
+          {"bubble", number(stages.bubble)},
+          {"transfer_bytes", number(stages.transferBytes)},
+          {"transfer_s", number(stages.transfer)}};
 }
 
 /// Schedules of the pipeline that were tried, the chosen one first.
@@ -543,6 +566,7 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
   object["experts"] = experts(report);
   object["training"] = training(report);
   if (report.stages) {
+    object["pipeline"] = pipeline(*report.stages);
     object["stages"] = stages(report);
     object["schedules"] = schedules(*report.stages);
   }

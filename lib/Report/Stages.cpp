@@ -35,17 +35,25 @@ static void fillTensors(PipelineAttr pipeline, const StagePlan &stages,
   double held = double(pipeline.getHeld());
   double layers = double(stages.stages[stages.fullest].numLayers());
   for (ReportTensor &tensor : report.tensors) {
-    if (tensor.dims.empty() || tensor.dims[0].index != pipeline.getIndex() ||
-        tensor.dims[0].size != pipeline.getHeld())
+    auto dim = llvm::find_if(tensor.dims, [&](const ReportTensor::Dim &each) {
+      return each.index == pipeline.getIndex() &&
+             each.size == pipeline.getHeld();
+    });
+    if (dim == tensor.dims.end())
       continue;
-    tensor.dims[0].size = pipeline.getLayers();
-    tensor.dims[0].axes.push_back(pipeline.getAxis().str());
+    dim->size = pipeline.getLayers();
+    dim->axes.push_back(pipeline.getAxis().str());
     tensor.globalBytes *= double(pipeline.getLayers()) / held;
     tensor.localBytes *= layers / held;
-    llvm::StringRef rest = tensor.sharding;
-    rest.consume_front("[" + pipeline.getIndex().str());
-    tensor.sharding = "[" + pipeline.getIndex().str() + "@" +
-                      pipeline.getAxis().str() + rest.str();
+    // Behind the name of the index; what is before it is not split.
+    std::string index = pipeline.getIndex().str();
+    for (std::string before : {"[", ", "})
+      if (size_t at = tensor.sharding.find(before + index);
+          at != std::string::npos) {
+        tensor.sharding.insert(at + before.size() + index.size(),
+                               "@" + pipeline.getAxis().str());
+        break;
+      }
   }
 }
 
@@ -104,6 +112,9 @@ void shardc::fillStages(ProgramOp program, const StagePlan &plan,
     shown.gradients = stage.memory.atPeak(MemoryKind::Gradient);
     shown.optimizer = stage.memory.atPeak(MemoryKind::Optimizer);
     shown.saved = stage.memory.atPeak(MemoryKind::Saved);
+    shown.states = stage.memory.atPeak(MemoryKind::State);
+    shown.updateStart = run.updateStart;
+    shown.updateEnd = run.updateEnd;
     shown.kept = run.kept;
     stages.matrixSeconds += stage.matrixSeconds / double(plan.stages.size());
     flops += stage.flops / double(plan.stages.size());
@@ -115,6 +126,11 @@ void shardc::fillStages(ProgramOp program, const StagePlan &plan,
     stages.events.push_back({event.stage, toString(event.item.kind).str(),
                              event.item.microbatch, event.item.chunk,
                              event.start, event.end});
+  for (const PipelineTransfer &transfer : plan.run.transfers)
+    stages.transfers.push_back({transfer.from, transfer.to,
+                                toString(transfer.item.kind).str(),
+                                transfer.item.microbatch, transfer.item.chunk,
+                                transfer.start, transfer.end});
 
   const PlannedStage &slowest = plan.stages[plan.slowest];
   Picoseconds device =

@@ -428,12 +428,21 @@ static std::string layersText(const Report::Stages &stages) {
   return text;
 }
 
+/// Forward passes have an order of their own only where stages hold chunks.
+static std::string forwardText(const Report::Stages &stages) {
+  std::string text = plural(stages.microbatches, "microbatch", "microbatches") +
+                     ", forward only";
+  bool hasChunks = stages.stages.front().layers.size() > 1;
+  return hasChunks ? text + ", " + stages.order : text;
+}
+
 std::string TextPrinter::pipelineText() const {
   const Report::Stages &stages = *report.stages;
-  std::string text = plural(stages.stages.size(), "stage", "stages") + " on " +
-                     stages.axis + " of " + layersText(stages) +
-                     " layers; schedule " + stages.order + ", bubble " +
-                     formatPercent(stages.bubble);
+  std::string text =
+      plural(stages.stages.size(), "stage", "stages") + " on " + stages.axis +
+      " of " + layersText(stages) + " layers; " +
+      (report.training ? "schedule " + stages.order : forwardText(stages)) +
+      ", bubble " + formatPercent(stages.bubble);
   if (stages.transfer > 0)
     text += "; " + formatBytes(stages.transferBytes) +
             " to the next stage take " + formatTime(stages.transfer);
@@ -1080,14 +1089,16 @@ void TextPrinter::printStages() {
   if (!report.stages)
     return;
   const Report::Stages &stages = *report.stages;
-  Table table({{Column::Right},
-               {Column::Right},
-               {Column::Right},
-               {Column::Right},
-               {Column::Right},
-               {Column::Right},
-               {}},
-              {"Stage", "layers", "work", "in flight", "saved", "memory", ""});
+  bool trains = report.training.has_value();
+  std::vector<Column> columns(trains ? 6 : 5, {Column::Right});
+  columns.push_back({});
+  std::vector<std::string> names = {"Stage", "layers", "work"};
+  if (trains)
+    llvm::append_values(names, "in flight", "saved");
+  else
+    names.push_back("states");
+  llvm::append_values(names, "memory", "");
+  Table table(std::move(columns), std::move(names));
   for (auto [number, stage] : llvm::enumerate(stages.stages)) {
     llvm::SmallVector<std::string> chunks;
     for (int64_t layers : stage.layers)
@@ -1095,10 +1106,14 @@ void TextPrinter::printStages() {
     std::string note = number == stages.slowest ? "slowest" : "";
     if (number == stages.fullest)
       note += note.empty() ? "fullest" : ", fullest";
-    table.addRow({std::to_string(number), llvm::join(chunks, "+"),
-                  formatTime(stage.time), std::to_string(stage.kept),
-                  formatBytes(double(stage.saved)),
-                  formatBytes(double(stage.memory)), note});
+    std::vector<Cell> row = {std::to_string(number), llvm::join(chunks, "+"),
+                             formatTime(stage.time)};
+    if (trains)
+      row.push_back(std::to_string(stage.kept));
+    row.push_back(formatBytes(double(trains ? stage.saved : stage.states)));
+    row.push_back(formatBytes(double(stage.memory)));
+    row.push_back(note);
+    table.addRow(std::move(row));
   }
   os << '\n';
   table.print(os, colour);
@@ -1127,13 +1142,15 @@ void TextPrinter::printSteps() {
   if (!report.stepSearch)
     return;
   const Report::StepSearch &search = *report.stepSearch;
+  // Inference recomputes nothing.
+  std::string remat = report.training ? "remat" : "";
   Table table({{Column::Right},
                {Column::Left, kReportWidth, /*flexible=*/true},
                {Column::Right},
                {Column::Right},
                {Column::Right},
                {}},
-              {"Microbatches", "remat", "step", "memory", "gap", ""});
+              {"Microbatches", remat, "step", "memory", "gap", ""});
   for (const Report::StepSearch::Variant &variant : search.variants) {
     Cell note(variant.status == "planned" ? "" : variant.status);
     if (variant.memory && !variant.fits)

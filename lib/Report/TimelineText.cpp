@@ -208,6 +208,7 @@ void shardc::printTimeline(llvm::raw_ostream &os, const Report &report,
                            bool colour) {
   if (report.timeline.empty())
     return;
+  printStageTimeline(os, report, colour);
   os << '\n';
   paint(os, "Timeline", Style::Bold, colour);
   os << '\n';

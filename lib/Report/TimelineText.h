@@ -11,6 +11,10 @@ namespace shardc {
 /// has no timeline.
 void printTimeline(llvm::raw_ostream &os, const Report &report, bool colour);
 
+/// Prints a chart of the stages over time; nothing if the report has none.
+void printStageTimeline(llvm::raw_ostream &os, const Report &report,
+                        bool colour);
+
 } // namespace shardc
 
 #endif // SHARDC_LIB_REPORT_TIMELINETEXT_H

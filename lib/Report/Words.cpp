@@ -294,9 +294,11 @@ std::string PlanInWords::savedText() {
 }
 
 std::string PlanInWords::stagesText() {
+  // Forward passes alone have an order only where stages hold chunks.
+  bool hasOrder = program.getTraining() || stages->order.chunks > 1;
   return plural(stages->stages.size(), "pipeline stage") + " (" +
          program.getPipeline()->getAxis().str() + ", " +
-         toString(stages->order) + ", " +
+         (hasOrder ? toString(stages->order) + ", " : "") +
          plural(stages->microbatches, "microbatch", "microbatches") + ")";
 }
 

@@ -243,7 +243,9 @@ Pipeline StagePlanner::pipelineOf(const StagePlan &plan, Measure measure) {
   result.forwardTransfer = result.backwardTransfer = transfer;
   std::optional<TrainingAttr> training = program.getTraining();
   Picoseconds shared = sharedReduction();
-  result.stagesWait = shared > 0 || (training && training->getClip());
+  // Inference waits for the last stage: its step is a batch from its first item
+  // to its last one.
+  result.stagesWait = shared > 0 || !training || training->getClip();
   for (auto [number, stage] : llvm::enumerate(plan.stages)) {
     PipelineStage &work = result.stages.emplace_back();
     unsigned chunks = stage.layers.size();
@@ -411,6 +413,9 @@ std::vector<PipelineOrder> StagePlanner::orders() {
                                     {PipelineOrder::OneFOneB2},
                                     {PipelineOrder::ZeroBubble},
                                     {PipelineOrder::ZeroBubble2}};
+  // Forward passes alone run in one order, whatever the backward passes do.
+  if (!isTraining)
+    all = {{PipelineOrder::GPipe}};
   for (int64_t chunks = 2; chunks <= kMostChunks; ++chunks)
     all.push_back({PipelineOrder::Interleaved, chunks});
   if (stages == 1)
@@ -507,16 +512,6 @@ std::optional<StagePlan>
 shardc::planStages(ProgramOp program, const CollectiveModel &model,
                    const ScheduledProgram &scheduled,
                    std::optional<int64_t> memoryLimit) {
-  if (!program.getTraining()) {
-    Operation *at = program;
-    program.walk([&](RepeatOp repeat) {
-      if (repeat.getIndex() == program.getPipeline()->getIndex())
-        at = repeat;
-    });
-    at->emitError() << "a pipeline needs a train block; that of a program "
-                       "without training is not planned yet";
-    return std::nullopt;
-  }
   return StagePlanner(
              program, model, scheduled,
              memoryLimit.value_or(int64_t(model.machine().hbmCapacity)))

@@ -241,8 +241,21 @@ StageRoles StageMap::rolesOf(Operation *op) const {
     return FirstRole | LastRole;
   if (auto known = copied.find(at); known != copied.end())
     return known->second;
+  if (auto update = dyn_cast<UpdateOp>(at))
+    return rolesOfUpdated(update);
   bool isFirst = behindBackward.contains(at) || feedsForward.contains(at);
   return isFirst ? FirstRole : LastRole;
+}
+
+/// The stages that write a value: the last one has the layers' results, the
+/// first one the gradients behind them.
+StageRoles StageMap::rolesOfUpdated(UpdateOp update) const {
+  Operation *maker = update.getValue().getDefiningOp();
+  if (maker && maker == forwardRepeat)
+    return LastRole;
+  if (maker && maker == backwardRepeat)
+    return FirstRole;
+  return rolesOf(update.getValue());
 }
 
 StageMap::Share StageMap::shareOf(Value value) const {
@@ -339,7 +352,7 @@ StageRoles StageMap::rolesOfReaders(Value value) const {
   for (Operation *user : value.getUsers()) {
     auto update = dyn_cast<UpdateOp>(user);
     if (microbatchRepeat->isProperAncestor(user))
-      roles |= update ? rolesOf(update.getValue()) : rolesOf(user);
+      roles |= update ? rolesOfUpdated(update) : rolesOf(user);
     else if (isCollective(user) &&
              user->getBlock() == microbatchRepeat->getBlock() &&
              user->isBeforeInBlock(microbatchRepeat))

@@ -54,6 +54,7 @@ private:
   void findOutside();
   shd::StageRoles rolesOfOperands(mlir::Operation *op) const;
   shd::StageRoles rolesOfUpdate(shd::RepeatOp repeat) const;
+  shd::StageRoles rolesOfUpdated(shd::UpdateOp update) const;
   Share shareOf(mlir::Value value) const;
   Share shareOf(mlir::Operation *op) const;
 

@@ -86,7 +86,8 @@ static void holdLayers(shd::ProgramOp program, int64_t layers) {
     if (!declare || !shd::isStackedOverLayers(declare, pipeline))
       return;
     SmallVector<int64_t> shape(declare.getType().getShape());
-    shape.front() = layers;
+    shape[*shd::layersDim(declare.getIndices(), declare.getStacked(),
+                          pipeline.getIndex())] = layers;
     declare.getResult().setType(declare.getType().clone(shape));
   });
 }

@@ -268,8 +268,9 @@ struct Options {
       cl::value_desc("NAME in RANGE"), cl::cat(questionCategory)};
   cl::opt<std::string> explain{
       "explain",
-      cl::desc("Explain a tensor's sharding: plan again with each other one, "
-               "and show which @ bind and whether memory does"),
+      cl::desc("Explain a tensor's sharding, or microbatches, remat, schedule "
+               "or the axis of stages: plan again with each other one, and "
+               "show which @ bind and whether memory does"),
       cl::value_desc("NAME"), cl::cat(questionCategory)};
   cl::opt<bool> memoryCurve{"memory-curve",
                             cl::desc("Plan with less and with more memory per "
@@ -875,7 +876,7 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
     return status;
   // Points of a sweep choose their own meshes.
   bool isAuto = !program->meshDecl() || program->meshDecl()->isAuto ||
-                program->hasTrainBlock();
+                program->hasTrainBlock() || program->hasPipeline();
   if (isAuto && !options.sweep.getNumOccurrences()) {
     if (!import(sourceMgr, context))
       return InputError;

@@ -300,6 +300,8 @@ struct RepeatStmt : Item {
   RepeatStmt() : Item(Kind::Repeat) {}
   Name index;
   std::optional<Placement> placement;
+  /// `microbatches(8)`, of a pipeline without training; null: not written.
+  DimExprPtr microbatches;
   bool hasSave = false;
   std::vector<Name> save;
   std::vector<ItemPtr> body;

@@ -15,8 +15,8 @@
 
 namespace shardc {
 
-/// The outer choices of a training step, in place of those of the `train`
-/// block.
+/// The outer choices of a training step or of a pipeline, in place of those of
+/// the program.
 struct StepForm {
   /// Of the whole batch; 0: the compiler chooses.
   std::optional<int64_t> microbatches;
@@ -25,10 +25,14 @@ struct StepForm {
   /// With `remat`: values that are recomputed all the same, as shd.training
   /// names them.
   std::vector<std::string> recomputed;
+  /// The order of a pipeline's stages, as a `train` block writes it, or `auto`.
+  std::optional<std::string> schedule;
 };
 
 /// The training of a program with other outer choices.
 shd::TrainingAttr withStep(shd::TrainingAttr attr, const StepForm &form);
+/// The schedule of a pipeline with another order.
+shd::PipelineAttr withOrder(shd::PipelineAttr attr, llvm::StringRef order);
 
 /// Texts of `--hardware`, `--mesh` and `--dim`, in the language's own syntax.
 struct Overrides {

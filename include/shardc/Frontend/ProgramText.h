@@ -32,6 +32,8 @@ struct ProgramText {
 
   /// True if the program is trained.
   bool hasTrainBlock() const;
+  /// True if the main file places the layers of a repeat on an axis.
+  bool hasPipeline() const;
   /// The `serve` block; null if there is none.
   const ast::ServeBlock *serveBlock() const;
   /// The declaration that holds: the override, or the first in the files; null
@@ -45,8 +47,8 @@ struct ProgramText {
 struct Setting {
   enum class Kind { Dim, Axis, Hardware, Mesh, Step, Phase };
   Kind kind = Kind::Dim;
-  /// `hardware` for a machine, `mesh` for a mesh; `microbatches`, `remat` or
-  /// `step` for a training step.
+  /// `hardware` for a machine, `mesh` for a mesh; `microbatches`, `remat`,
+  /// `schedule` or `step` for a training step or a pipeline.
   std::string name;
   /// Extent of a dim, size of a mesh axis.
   int64_t number = 0;

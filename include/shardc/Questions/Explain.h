@@ -74,10 +74,29 @@ struct ExplainedRemat {
   double room = 0;
 };
 
+/// The best plan with another value of an outer choice.
+struct ChoiceValue {
+  std::string value;
+  /// The program's own, or the compiler's.
+  bool chosen = false;
+  /// Nothing if there is no such plan, for the reason `error`.
+  std::optional<PlanFigures> plan;
+  std::string error;
+  /// Of a pipeline.
+  std::optional<double> bubble;
+  std::string schedule;
+  int64_t microbatches = 0;
+
+  bool fits() const { return plan && plan->fits; }
+};
+
 struct Explanation {
   std::string file, name, objective;
   /// Of `--explain remat`, which explains no tensor.
   std::optional<ExplainedRemat> remat;
+  /// Of `--explain remat`, `microbatches`, `schedule` and of the axis of a
+  /// pipeline: the chosen value first, then others, the best first.
+  std::vector<ChoiceValue> choices;
   PlanFigures plan;
   /// The same if memory did not matter.
   std::optional<PlanFigures> unlimited;

@@ -1,7 +1,8 @@
 //===- StepChoice.h - Microbatches and recomputation ----------*- C++ -*-===//
 //
-// The outer choices of a training step that its program leaves open:
-// `microbatches = auto` and `remat = auto`.
+// The outer choices of a training step that its program leaves open,
+// `microbatches = auto` and `remat = auto`, and the microbatches of a pipeline
+// of inference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,8 +14,8 @@
 
 namespace shardc {
 
-/// True if the program is trained, and microbatches or recomputation are for
-/// the compiler to choose.
+/// True if the program is trained or a pipeline, and microbatches or
+/// recomputation are for the compiler to choose.
 bool isStepOpen(shd::ProgramOp program);
 
 struct StepChoice {

@@ -309,6 +309,9 @@ struct Report {
       /// Its items and its update.
       double time = 0;
       int64_t memory = 0, weights = 0, gradients = 0, optimizer = 0, saved = 0;
+      int64_t states = 0;
+      /// With `ReportOptions::timeline`: when the stage's update runs.
+      Picoseconds updateStart = 0, updateEnd = 0;
       /// Microbatches in flight at once, of each chunk.
       int64_t kept = 0;
 
@@ -333,6 +336,14 @@ struct Report {
       Picoseconds start = 0, end = 0;
     };
     std::vector<Event> events;
+    /// What the event of this kind made, on its way to another stage.
+    struct Transfer {
+      unsigned from = 0, to = 0;
+      std::string kind;
+      int64_t microbatch = 0, chunk = 0;
+      Picoseconds start = 0, end = 0;
+    };
+    std::vector<Transfer> transfers;
   };
   std::optional<Stages> stages;
 

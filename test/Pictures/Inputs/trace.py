@@ -105,9 +105,11 @@ for key, ends in flows.items():
 stages = report.get("stages", [])
 for i, stage in enumerate(stages):
     on = tracks.get((2, i + 1), [])
-    assert len(on) == len(stage["events"]) > 0
+    ran = stage["events"] + [stage["update"]]
+    assert len(ran) > 1
     assert sorted((start, end) for start, end, _ in on) == sorted(
         (rounded(event["start_s"]), rounded(event["end_s"]))
-        for event in stage["events"]
+        for event in ran
+        if event["end_s"] > event["start_s"]
     )
 print(f"{len(found)} slices, {len(flows)} flows, {len(stages)} stages: the trace holds")

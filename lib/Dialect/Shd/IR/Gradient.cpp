@@ -309,7 +309,8 @@ NamedTensor GradientBuilder::numberElements(const NamedTensor &like,
 }
 
 int64_t shd::batchExtent(ProgramOp program) {
-  StringAttr batch = program.getTraining()->getBatch();
+  std::optional<TrainingAttr> training = program.getTraining();
+  StringAttr batch = training ? training->getBatch() : StringAttr();
   int64_t extent = 0;
   for (auto input : program.getBody().getOps<DeclareOp>()) {
     if (input.getKind() != TensorKind::Input)

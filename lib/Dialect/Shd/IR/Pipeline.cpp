@@ -1,6 +1,7 @@
 //===- Pipeline.cpp - Facts of programs that run in stages ----------------===//
 
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
+#include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -20,9 +21,39 @@ std::optional<PipelineOrder> shd::writtenOrder(PipelineAttr pipeline) {
   return parsePipelineOrder(pipeline.getOrder());
 }
 
+int64_t shd::writtenMicrobatches(ProgramOp program) {
+  if (std::optional<TrainingAttr> training = program.getTraining())
+    return training->getMicrobatches();
+  auto written = program->getAttrOfType<IntegerAttr>(kMicrobatches);
+  return written ? written.getInt() : 0;
+}
+
+void shd::setMicrobatches(ProgramOp program, int64_t microbatches) {
+  if (microbatches == 0) {
+    program->removeAttr(kMicrobatches);
+    return;
+  }
+  program->setAttr(kMicrobatches,
+                   Builder(program).getI64IntegerAttr(microbatches));
+}
+
+bool shd::isInferencePipeline(ProgramOp program) {
+  return program.getPipeline() && !program.getTraining();
+}
+
+std::optional<unsigned> shd::layersDim(ArrayAttr indices, int64_t stacked,
+                                       StringRef index) {
+  for (auto [dim, name] :
+       llvm::enumerate(indices.getAsValueRange<StringAttr>()))
+    if (int64_t(dim) < stacked && name == index)
+      return dim;
+  return std::nullopt;
+}
+
 bool shd::isStackedOverLayers(DeclareOp declare, PipelineAttr pipeline) {
-  return declare.getStacked() > 0 &&
-         cast<StringAttr>(declare.getIndices()[0]) == pipeline.getIndex();
+  return layersDim(declare.getIndices(), declare.getStacked(),
+                   pipeline.getIndex())
+      .has_value();
 }
 
 bool shd::isInLayers(Operation *op, PipelineAttr pipeline) {

@@ -9,6 +9,7 @@
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -563,6 +564,7 @@ static const AttributeForm attributeForms[] = {
      "two integers of at least 1, the second at most "
      "the first"},
     {kAhead, isKind<UnitAttr>, "a unit attribute"},
+    {kMicrobatches, isChunkNumber, "an integer of at least 1"},
     {kGroup, isKind<GroupAttr>, "a part of a fusion group"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
     {kPrologues, isGroupList, "a list of parts of fusion groups"},

@@ -1,8 +1,10 @@
 //===- Microbatch.cpp - shd-microbatch -------------------------*- C++ -*-===//
 //
 // Gradient accumulation: forward and backward pass run once for each part of
-// the batch, in a repeat, and add up loss and gradients. The dimensions that
-// are split are found from the inputs' along the factors of sharding rules.
+// the batch, in a repeat, and add up loss and gradients. A pipeline of
+// inference runs its forward pass so; its outputs, and states that have the
+// batch, then have a part for each microbatch. The dimensions that are split
+// are found from the inputs' along the factors of sharding rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -180,8 +182,8 @@ LogicalResult BatchDims::spread() {
 
 class Microbatching {
 public:
-  Microbatching(ProgramOp program, TrainingAttr training)
-      : program(program), training(training), count(training.getMicrobatches()),
+  Microbatching(ProgramOp program, int64_t count)
+      : program(program), training(program.getTraining()), count(count),
         builder(program.getContext()), dims(program) {}
 
   LogicalResult run();
@@ -197,24 +199,36 @@ private:
   LogicalResult checkPins(Value value, unsigned dim);
   FailureOr<Joins> joinsOf(ShardingRuleOpInterface op);
   LogicalResult checkForward(Block &block);
-  OutputOp findLoss();
-  void moveIntoRepeat(OutputOp loss);
+  LogicalResult checkDeclared(DeclareOp declare);
+  LogicalResult checkUpdates();
+  LogicalResult takeWhole();
+  LogicalResult sortOutputs();
+  Value zeroOf(OutputOp sum);
+  Value addUp(OutputOp sum, Value before);
+  void moveIntoRepeat();
+  void takePartsOf(DeclareOp state, RepeatOp repeat);
+  void collect(OutputOp output, RepeatOp repeat);
   void takePartOf(DeclareOp input, RepeatOp repeat);
   void accumulate(UpdateOp update);
   void divideMeans();
   int64_t microbatchesOfPipeline();
+  static bool canSplit(ProgramOp program, int64_t count);
   void countInFlight();
   void resize();
-  Value scalarOp(Function function, ValueRange operands, Type type,
-                 StringRef name);
+  Value onOutput(OutputOp output, Function function, ValueRange operands,
+                 Type type);
 
   ProgramOp program;
-  TrainingAttr training;
+  /// Nothing for a pipeline of inference.
+  std::optional<TrainingAttr> training;
   int64_t count;
   OpBuilder builder;
   BatchDims dims;
   llvm::DenseMap<Value, Joins> joins;
-  SmallVector<DeclareOp> inputs;
+  SmallVector<DeclareOp> inputs, states;
+  /// Outputs that microbatches add up, such as the loss, and those of which
+  /// each has a part.
+  SmallVector<OutputOp> sums, collected;
 };
 
 //===----------------------------------------------------------------------===//
@@ -223,19 +237,19 @@ private:
 
 /// The inputs with the batch; without a name it is the first index of each.
 LogicalResult Microbatching::findInputs() {
-  StringAttr batch = training.getBatch();
+  StringAttr named = training ? training->getBatch() : StringAttr();
+  StringAttr batch = named;
   for (auto input : program.getBody().getOps<DeclareOp>()) {
     if (input.getKind() != TensorKind::Input)
       continue;
     ArrayAttr indices = input.getIndices();
-    if (!training.getBatch()) {
+    if (!named) {
       auto first =
           indices.empty() ? StringAttr() : cast<StringAttr>(indices[0]);
       if (!first || (batch && first != batch))
-        return input.emitError(
-            "microbatches need the index of the batch, which "
-            "is not the first of every input; give the train "
-            "block a `batch = NAME`");
+        return input.emitError("microbatches need the index of the batch, "
+                               "which is not the first of every input")
+               << (training ? "; give the train block a `batch = NAME`" : "");
       batch = first;
     }
     const auto *at = llvm::find(indices.getValue(), Attribute(batch));
@@ -332,6 +346,8 @@ LogicalResult Microbatching::checkForward(Block &block) {
       for (auto [result, argument] :
            llvm::zip_equal(repeat.getResults(), repeat.getCarried()))
         joins[result] = joins.lookup(argument);
+    } else if (auto part = dyn_cast<PartOp>(op)) {
+      joins[part.getResult()] = joins.lookup(part.getSource());
     } else if (auto ruled = dyn_cast<ShardingRuleOpInterface>(op)) {
       FailureOr<Joins> how = joinsOf(ruled);
       if (failed(how))
@@ -341,13 +357,6 @@ LogicalResult Microbatching::checkForward(Block &block) {
     }
   }
   return success();
-}
-
-OutputOp Microbatching::findLoss() {
-  for (auto output : program.getBody().getOps<OutputOp>())
-    if (output.getSym() == training.getLoss())
-      return output;
-  return {};
 }
 
 /// The axes that a layout places the batch on divide each microbatch.
@@ -387,43 +396,89 @@ LogicalResult Microbatching::checkPins(Value value, unsigned dim) {
   return success();
 }
 
-LogicalResult Microbatching::check() {
-  for (auto [value, dim] : dims.all()) {
-    auto declare = value.getDefiningOp<DeclareOp>();
-    if (declare && declare.getKind() != TensorKind::Input &&
-        declare.getKind() != TensorKind::Saved)
-      return declare.emitError()
-             << "'" << declare.getSym()
-             << "' has the index of the batch; use microbatches = 1";
-    if (declare && declare.getKind() == TensorKind::Input &&
-        !llvm::is_contained(inputs, declare))
-      return declare.emitError()
-             << "'" << declare.getSym()
-             << "' meets the batch, but has another index for it; use "
-                "microbatches = 1";
-    if (value.getDefiningOp<IotaOp>())
-      return emitError(value.getLoc(),
-                       "counts along the batch; use microbatches = 1");
-  }
-  for (auto output : program.getBody().getOps<OutputOp>())
-    if (output.getSym() != training.getLoss())
+/// A declared tensor that has the batch: an input with its index, a buffer, or
+/// a state of a pipeline of inference.
+LogicalResult Microbatching::checkDeclared(DeclareOp declare) {
+  bool isInput = declare.getKind() == TensorKind::Input;
+  if (isInput && !llvm::is_contained(inputs, declare))
+    return declare.emitError()
+           << "'" << declare.getSym()
+           << "' meets the batch, but has another index for it; use "
+              "microbatches = 1";
+  bool isState = !training && declare.getKind() == TensorKind::State;
+  if (isState)
+    states.push_back(declare);
+  if (isInput || isState || declare.getKind() == TensorKind::Saved)
+    return success();
+  return declare.emitError() << "'" << declare.getSym()
+                             << "' has the index of the batch; use "
+                                "microbatches = 1";
+}
+
+/// What one microbatch writes another one must not read.
+LogicalResult Microbatching::checkUpdates() {
+  WalkResult result = program.walk([&](UpdateOp update) {
+    if (training || dims.of(update.getState()))
+      return WalkResult::advance();
+    update.emitError() << "state '" << update.getSym()
+                       << "' lacks the index of the batch, so that each "
+                          "microbatch of the pipeline would update it";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// The loss is added up; of a pipeline of inference, so are all outputs without
+/// the batch.
+LogicalResult Microbatching::sortOutputs() {
+  for (auto output : program.getBody().getOps<OutputOp>()) {
+    bool isLoss = training && output.getSym() == training->getLoss();
+    if (training && !isLoss)
       return output.emitError()
              << "output '" << output.getSym()
              << "' is not the loss, which is all that leaves a step in "
                 "microbatches";
+    bool isWhole = count == 1;
+    bool isPart = dims.of(output.getValue()) || (isWhole && !training);
+    if (!isPart && !isWhole && joins.lookup(output.getValue()) == Joins::Whole)
+      return output.emitError()
+             << (isLoss ? "the loss '" : "output '") << output.getSym()
+             << "' does not depend on the batch"
+             << (isLoss ? "; use microbatches = 1" : "");
+    (isPart ? collected : sums).push_back(output);
+  }
+  return success();
+}
+
+/// One microbatch is the whole batch, whatever the batch is.
+LogicalResult Microbatching::takeWhole() {
+  if (!training)
+    program.walk([&](UpdateOp update) {
+      if (!llvm::is_contained(states, update.getDeclaration()))
+        states.push_back(update.getDeclaration());
+    });
+  return sortOutputs();
+}
+
+LogicalResult Microbatching::check() {
+  if (failed(findInputs()) || failed(dims.spread()))
+    return failure();
+  for (auto [value, dim] : dims.all()) {
+    auto declare = value.getDefiningOp<DeclareOp>();
+    if (declare && failed(checkDeclared(declare)))
+      return failure();
+    if (value.getDefiningOp<IotaOp>())
+      return emitError(value.getLoc(),
+                       "counts along the batch; use microbatches = 1");
+  }
   for (auto [value, dim] : dims.all())
     if (failed(checkPins(value, dim)))
       return failure();
-  for (DeclareOp input : inputs)
-    joins[input.getResult()] = Joins::Batch;
-  if (failed(checkForward(program.getBody().front())))
+  for (DeclareOp declare : llvm::concat<DeclareOp>(inputs, states))
+    joins[declare.getResult()] = Joins::Batch;
+  if (failed(checkUpdates()) || failed(checkForward(program.getBody().front())))
     return failure();
-  OutputOp loss = findLoss();
-  if (joins.lookup(loss.getValue()) == Joins::Whole)
-    return loss.emitError()
-           << "the loss '" << loss.getSym()
-           << "' does not depend on the batch; use microbatches = 1";
-  return success();
+  return sortOutputs();
 }
 
 //===----------------------------------------------------------------------===//
@@ -552,78 +607,192 @@ void Microbatching::accumulate(UpdateOp update) {
   update.getValueMutable().assign(sum.getResult());
 }
 
-Value Microbatching::scalarOp(Function function, ValueRange operands, Type type,
-                              StringRef name) {
-  ArrayAttr none = builder.getStrArrayAttr({});
-  SmallVector<ArrayAttr, 2> lists(operands.size(), none);
+/// The sum of narrow numbers is wide.
+static RankedTensorType typeOfSum(OutputOp sum) {
+  auto type = cast<RankedTensorType>(sum.getValue().getType());
+  bool isNarrow = type.getElementTypeBitWidth() < 32;
+  return isNarrow ? type.clone(Float32Type::get(sum.getContext())) : type;
+}
+
+/// A scalar for elements of `type`.
+static Value constantOf(OpBuilder &builder, Location loc, RankedTensorType type,
+                        TypedAttr value) {
+  auto scalar = RankedTensorType::get({}, type.getElementType());
+  return ConstantOp::create(builder, loc, scalar,
+                            DenseElementsAttr::get(scalar, Attribute(value)));
+}
+
+/// An elementwise operation on an output and scalars.
+Value Microbatching::onOutput(OutputOp output, Function function,
+                              ValueRange operands, Type type) {
+  ArrayAttr all = output.getIndices(), none = builder.getStrArrayAttr({});
+  SmallVector<ArrayAttr, 2> lists;
+  for (Value operand : operands)
+    lists.push_back(
+        cast<RankedTensorType>(operand.getType()).getRank() == 0 ? none : all);
   auto op = ElementwiseOp::create(
       builder, operands.front().getLoc(), type, function, operands,
-      IndexingAttr::get(builder.getContext(), lists, none));
-  op->setAttr(kName, builder.getStringAttr(name));
+      IndexingAttr::get(builder.getContext(), lists, all));
+  op->setAttr(kName, output.getSymAttr());
   op->setAttr(kTemporary, builder.getUnitAttr());
   return op.getResult();
 }
 
-void Microbatching::moveIntoRepeat(OutputOp loss) {
+Value Microbatching::zeroOf(OutputOp sum) {
+  RankedTensorType type = typeOfSum(sum);
+  TypedAttr zero = builder.getZeroAttr(type.getElementType());
+  return onOutput(sum, Function::Copy,
+                  constantOf(builder, sum.getLoc(), type, zero), type);
+}
+
+/// What a microbatch makes of an output's sum.
+Value Microbatching::addUp(OutputOp sum, Value before) {
+  Value last = sum.getValue();
+  RankedTensorType type = typeOfSum(sum);
+  bool isMean = joins.lookup(last) == Joins::Mean;
+  if (last.getType() != type)
+    last = onOutput(sum, Function::Cast, last, type);
+  if (isMean) {
+    Value inverse = constantOf(builder, sum.getLoc(), type,
+                               builder.getFloatAttr(type.getElementType(), 1));
+    setInverseOf(inverse.getDefiningOp<ConstantOp>(), count);
+    last = onOutput(sum, Function::Mul, {last, inverse}, type);
+  }
+  return onOutput(sum, Function::Add, {before, last}, type);
+}
+
+void Microbatching::moveIntoRepeat() {
   Block &block = program.getBody().front();
   SmallVector<Operation *> moved;
   for (Operation &op : block)
     if (!isa<DeclareOp, OutputOp>(op))
       moved.push_back(&op);
-  Value last = loss.getValue();
-  auto lossType = cast<RankedTensorType>(last.getType());
-  // The sum of narrow numbers is wide.
-  bool isNarrow = lossType.getElementTypeBitWidth() < 32;
-  auto type = isNarrow ? lossType.clone(builder.getF32Type()) : lossType;
-  auto constant = [&](double value) -> Value {
-    return ConstantOp::create(
-        builder, loss.getLoc(), type,
-        DenseElementsAttr::get(type, Attribute(builder.getFloatAttr(
-                                         type.getElementType(), value))));
-  };
   builder.setInsertionPointToEnd(&block);
-  ArrayAttr none = builder.getStrArrayAttr({});
-  auto zero = ElementwiseOp::create(
-      builder, loss.getLoc(), type, Function::Copy, ValueRange(constant(0)),
-      IndexingAttr::get(builder.getContext(), {none}, none));
-  zero->setAttr(kName, loss.getSymAttr());
-  zero->setAttr(kTemporary, builder.getUnitAttr());
-  auto repeat = RepeatOp::create(
-      builder, loss.getLoc(), TypeRange(type),
-      builder.getStringAttr("microbatch"), builder.getI64IntegerAttr(count),
-      /*reverse=*/UnitAttr(), ValueRange(zero.getResult()));
+  Location loc =
+      sums.empty() ? program.getLoc() : Location(sums.front().getLoc());
+  SmallVector<Value> zeros, yielded;
+  for (OutputOp sum : sums)
+    zeros.push_back(zeroOf(sum));
+  auto repeat = RepeatOp::create(builder, loc, ValueRange(zeros).getTypes(),
+                                 builder.getStringAttr(kMicrobatchIndex),
+                                 builder.getI64IntegerAttr(count),
+                                 /*reverse=*/UnitAttr(), zeros);
   Block &body = repeat.getBody().emplaceBlock();
-  body.addArgument(RankedTensorType::get({}, builder.getI32Type()),
-                   loss.getLoc());
-  Value sum = body.addArgument(type, loss.getLoc());
+  body.addArgument(RankedTensorType::get({}, builder.getI32Type()), loc);
+  for (OutputOp sum : sums)
+    body.addArgument(typeOfSum(sum), sum.getLoc());
   for (Operation *op : moved)
     op->moveBefore(&body, body.end());
   builder.setInsertionPointToEnd(&body);
-  bool isMean = joins.lookup(last) == Joins::Mean;
-  if (isNarrow)
-    last = scalarOp(Function::Cast, last, type, loss.getSym());
-  if (isMean) {
-    Value inverse = constant(1);
-    setInverseOf(inverse.getDefiningOp<ConstantOp>(), count);
-    last = scalarOp(Function::Mul, {last, inverse}, type, loss.getSym());
+  for (auto [sum, before] : llvm::zip_equal(sums, repeat.getCarried()))
+    yielded.push_back(addUp(sum, before));
+  YieldOp::create(builder, loc, yielded);
+  Operation *last = repeat;
+  for (auto [sum, total] : llvm::zip_equal(sums, repeat.getResults())) {
+    builder.setInsertionPointAfter(last);
+    Value made = total;
+    Type type = sum.getValue().getType();
+    if (type != made.getType())
+      made = onOutput(sum, Function::Cast, made, type);
+    sum.getValueMutable().assign(made);
+    sum->moveAfter(made.getDefiningOp());
+    last = sum;
   }
-  YieldOp::create(
-      builder, loss.getLoc(),
-      ValueRange(scalarOp(Function::Add, {sum, last}, type, loss.getSym())));
-  Value total = onlyResult(repeat);
-  builder.setInsertionPointAfter(repeat);
-  if (isNarrow)
-    total = scalarOp(Function::Cast, total, lossType, loss.getSym());
-  loss.getValueMutable().assign(total);
-  loss->moveAfter(total.getDefiningOp());
   for (DeclareOp input : inputs)
     takePartOf(input, repeat);
+  for (DeclareOp state : states)
+    takePartsOf(state, repeat);
+  for (OutputOp output : collected)
+    collect(output, repeat);
   SmallVector<UpdateOp> updates;
   repeat.walk([&](UpdateOp update) {
     if (update.getDeclaration().getKind() == TensorKind::Gradient)
       updates.push_back(update);
   });
   llvm::for_each(updates, [&](UpdateOp update) { accumulate(update); });
+}
+
+//===----------------------------------------------------------------------===//
+// Outputs and states of inference
+//===----------------------------------------------------------------------===//
+
+/// Gives a pin a first dimension, which no axis splits.
+static ShardingAttr inParts(ShardingAttr pin) {
+  if (!pin)
+    return pin;
+  MLIRContext *context = pin.getContext();
+  SmallVector<DimShardingAttr> dims = {
+      DimShardingAttr::get(context, {}, /*isOpen=*/false)};
+  llvm::append_range(dims, pin.getDims());
+  return ShardingAttr::get(context, dims, pin.getPartial());
+}
+
+/// The numbers of a microbatch's part of a part.
+static SmallVector<Value> inFront(RepeatOp repeat, ValueRange at) {
+  SmallVector<Value> all = {repeat.getIteration()};
+  llvm::append_range(all, at);
+  return all;
+}
+
+/// `y`, or `y.out` beside a declared tensor of this name.
+static std::string nameOfOutput(OutputOp output) {
+  std::string name = output.getSym().str();
+  for (auto declare :
+       output->getParentOfType<ProgramOp>().getBody().getOps<DeclareOp>())
+    if (declare.getSym() == name)
+      return name + ".out";
+  return name;
+}
+
+/// Each microbatch has a state of its own.
+void Microbatching::takePartsOf(DeclareOp state, RepeatOp repeat) {
+  auto type = state.getType();
+  SmallVector<int64_t> shape(type.getShape());
+  shape.insert(shape.begin(), count);
+  SmallVector<Attribute> indices = {builder.getStringAttr(kMicrobatchIndex)};
+  llvm::append_range(indices, state.getIndices());
+  ShardingAttr pin = inParts(getStoredPin(state.getResult()));
+  SmallVector<OpOperand *> whole;
+  for (OpOperand &use : state.getResult().getUses()) {
+    Operation *user = use.getOwner();
+    if (auto part = dyn_cast<PartOp>(user))
+      part.getAtMutable().assign(inFront(repeat, part.getAt()));
+    else if (auto update = dyn_cast<UpdateOp>(user);
+             update && use == update.getStateMutable())
+      update.getAtMutable().assign(inFront(repeat, update.getAt()));
+    else
+      whole.push_back(&use);
+  }
+  state.getResult().setType(type.clone(shape));
+  state.setIndicesAttr(builder.getArrayAttr(indices));
+  state.setStacked(state.getStacked() + 1);
+  setResultPin(state.getResult(), pin);
+  if (whole.empty())
+    return;
+  builder.setInsertionPointToStart(&repeat.getBody().front());
+  auto part = PartOp::create(builder, state.getLoc(), type, state.getResult(),
+                             ValueRange(repeat.getIteration()));
+  for (OpOperand *use : whole)
+    use->set(part.getResult());
+}
+
+/// The parts of an output leave in a tensor that has one for each microbatch.
+void Microbatching::collect(OutputOp output, RepeatOp repeat) {
+  auto type = cast<RankedTensorType>(output.getValue().getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.insert(shape.begin(), count);
+  SmallVector<Attribute> indices = {builder.getStringAttr(kMicrobatchIndex)};
+  llvm::append_range(indices, output.getIndices());
+  builder.setInsertionPoint(repeat);
+  auto buffer = DeclareOp::create(builder, output.getLoc(), type.clone(shape),
+                                  TensorKind::State, nameOfOutput(output),
+                                  builder.getArrayAttr(indices), /*stacked=*/1,
+                                  /*of=*/StringAttr());
+  setResultPin(buffer.getResult(), inParts(getOperandPin(output, 0)));
+  builder.setInsertionPoint(repeat.getBody().front().getTerminator());
+  UpdateOp::create(builder, output.getLoc(), output.getValue(),
+                   buffer.getResult(), ValueRange(repeat.getIteration()));
+  output.erase();
 }
 
 /// Where the compiler chooses the number and has not: enough to fill the stages
@@ -654,18 +823,29 @@ void Microbatching::countInFlight() {
       declare->setAttr(kInFlight, builder.getI64IntegerAttr(kept));
 }
 
+/// True if nothing forbids so many microbatches.
+bool Microbatching::canSplit(ProgramOp program, int64_t count) {
+  ScopedDiagnosticHandler silence(program.getContext(), [](Diagnostic &) {});
+  return succeeded(Microbatching(program, count).check());
+}
+
 LogicalResult Microbatching::run() {
   if (count <= 1 && !program.getPipeline())
     return success();
-  if (count == 0)
+  if (count == 0) {
     count = microbatchesOfPipeline();
-  if (failed(findInputs()) || failed(dims.spread()) || failed(check()))
+    if (!canSplit(program, count))
+      count = 1;
+  }
+  LogicalResult isLegal = count == 1 ? takeWhole() : check();
+  if (failed(isLegal))
     return failure();
-  OutputOp loss = findLoss();
-  if (joins.lookup(loss.getValue()) == Joins::Mean)
+  bool isMeanLoss =
+      training && joins.lookup(sums.front().getValue()) == Joins::Mean;
+  if (isMeanLoss)
     divideMeans();
   resize();
-  moveIntoRepeat(loss);
+  moveIntoRepeat();
   countInFlight();
   return success();
 }
@@ -674,8 +854,9 @@ struct MicrobatchPass : impl::ShdMicrobatchBase<MicrobatchPass> {
   using ShdMicrobatchBase::ShdMicrobatchBase;
   void runOnOperation() override {
     ProgramOp program = getOperation();
-    std::optional<TrainingAttr> training = program.getTraining();
-    if (training && failed(Microbatching(program, *training).run()))
+    bool isDue = program.getTraining() || isInferencePipeline(program);
+    if (isDue &&
+        failed(Microbatching(program, writtenMicrobatches(program)).run()))
       signalPassFailure();
   }
 };

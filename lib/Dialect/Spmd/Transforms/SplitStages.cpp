@@ -9,7 +9,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "shardc/Cost/PipelineSchedule.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Spmd/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -356,12 +356,15 @@ void Splitter::holdLayers() {
     if (parts.isLayers(op))
       cast<shd::RepeatOp>(op).setCount(layers);
     auto parameter = dyn_cast<ParameterOp>(op);
-    if (!parameter || parameter.getStacked() == 0 ||
-        cast<StringAttr>(parameter.getIndices()[0]) != parts.index)
+    std::optional<unsigned> dim =
+        parameter ? shd::layersDim(parameter.getIndices(),
+                                   parameter.getStacked(), parts.index)
+                  : std::nullopt;
+    if (!dim)
       return;
     auto resize = [&](RankedTensorType type) {
       SmallVector<int64_t> shape(type.getShape());
-      shape.front() = layers;
+      shape[*dim] = layers;
       return type.clone(shape);
     };
     parameter.setGlobalAttr(

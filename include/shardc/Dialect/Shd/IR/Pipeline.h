@@ -15,6 +15,26 @@ std::optional<int64_t> numStages(ProgramOp program);
 /// The order that the program asks for; nothing if the compiler chooses.
 std::optional<PipelineOrder> writtenOrder(PipelineAttr pipeline);
 
+/// On a program of inference: the microbatches that its pipeline splits the
+/// batch into; without, the compiler chooses.
+inline constexpr llvm::StringLiteral kMicrobatches = "shd.microbatches";
+
+/// The index of the repeat over microbatches.
+inline constexpr llvm::StringLiteral kMicrobatchIndex = "microbatch";
+
+/// How many microbatches the program asks for, in its `train` block or on the
+/// repeat of its pipeline; 0: the compiler chooses.
+int64_t writtenMicrobatches(ProgramOp program);
+/// Of a program of inference.
+void setMicrobatches(ProgramOp program, int64_t microbatches);
+
+/// True for a pipeline that is not trained: its stages run forward passes.
+bool isInferencePipeline(ProgramOp program);
+
+/// The dimension, of the first `stacked` ones, that the layers' index has.
+std::optional<unsigned> layersDim(mlir::ArrayAttr indices, int64_t stacked,
+                                  llvm::StringRef index);
+
 /// True if a declared tensor has a part for each layer.
 bool isStackedOverLayers(DeclareOp declare, PipelineAttr pipeline);
 

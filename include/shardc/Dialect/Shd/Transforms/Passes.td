@@ -71,6 +71,9 @@ def ShdMicrobatch : Pass<"shd-microbatch", "::shardc::shd::ProgramOp"> {
 
     A pipeline has the repeat for a single microbatch, too, and marks what is
     saved with the number of microbatches that are in flight (`shd.in_flight`).
+    One without `training` splits its batch into as many as `shd.microbatches`
+    says: outputs that have the batch become states with a part for each
+    microbatch, as do states that have it, and other outputs are added up.
 
     Run it after `shd-differentiate`. Emits an error where the batch is not
     parallel until sums or means remove it, the loss is not linear in these, or m

@@ -662,12 +662,12 @@ void Writer::writeRuns() {
 }
 
 /// Groups of so many tokens, a power of two: the most in which each expert has
-/// `load` tokens on average, where there are so many. `--verify` makes an extent
-/// of several slots larger, never one of 1.
+/// `load` tokens on average, where there are so many. `--verify` makes an
+/// extent of several slots larger, never one of 1.
 static int64_t groupsOf(int64_t tokens, const Experts &experts, int64_t load) {
+  int64_t least = divideCeil(load * experts.count, experts.picks);
   int64_t groups = 1;
-  while (tokens % (2 * groups) == 0 &&
-         tokens / (2 * groups) * experts.picks >= load * experts.count)
+  while (tokens % (2 * groups) == 0 && tokens / (2 * groups) >= least)
     groups *= 2;
   return groups;
 }

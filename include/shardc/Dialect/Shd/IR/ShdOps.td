@@ -126,7 +126,10 @@ def Shd_PartOp : Shd_ValueOp<"part", [Pure]> {
     **Constraints:**
     - (Q1) The numbers are those of different repeats around the operation, the
       outermost first, and the tensor is made outside of these.
-    - (Q2) They run as often as the tensor's first dimensions are long.
+    - (Q2) They run as often as the tensor's first dimensions are long: a repeat
+      with `shd.segments`, all segments together. A buffer for the backward pass
+      has parts for the iterations of one segment, or for the beginnings of all
+      segments and the other iterations of one.
     - (Q3) The result is the rest of the tensor; no axis splits the first
       dimensions.
     - (Q4) Only of a buffer is all of it read.
@@ -162,7 +165,8 @@ def Shd_UpdateOp : Shd_Op<"update",
     - (U1) The tensor is declared and no input, and the value has the type of the
       part that it replaces, as in Q1 to Q3.
     - (U2) It is updated by one operation, in each iteration of the repeats whose
-      numbers it names; others are around it only if it is a buffer.
+      numbers it names; others are around it only if it is a buffer. A second one
+      may update a buffer for the backward pass where a segment runs again.
   }];
   let arguments = (ins Shd_Tensor:$value, Shd_Tensor:$state,
     Variadic<Shd_Number>:$at);
@@ -192,6 +196,12 @@ def Shd_RepeatOp : Shd_ValueOp<"repeat", [SingleBlock,
     carried values, each with one type and one sharding on entry and exit.
     Iterations run from number 0 on, or with `reverse` (`"L" = 80 reverse (%x)`)
     from the last number down to 0.
+
+    A repeat with `shd.segments = array<i64: 80, 8>` runs one segment of 8 of 80
+    iterations, that of the number which the repeat around it has; its own numbers
+    go on from segment to segment. The last segment may be shorter. One iteration
+    less than 8 may run: an update with `shd.ahead` then writes the part of the
+    next iteration.
 
     **Constraints:**
     - (R1) The count is at least 1.

@@ -40,7 +40,10 @@ def ShdDifferentiate : Pass<"shd-differentiate", "::shardc::shd::ProgramOp"> {
     gradients of weights the type `gradients`, and each of these ends in a buffer
     of kind `gradient`. A repeat becomes a repeat in reverse; what its iterations
     read of the forward pass is saved in buffers or recomputed, as `save` and
-    `remat` say (`auto`: results of einsums, attention and gathers are saved).
+    `remat` say (`auto`: results of einsums, attention and gathers are saved). With
+    `every(k)` repeats are cut into segments of k iterations (`shd.segments`): what
+    a segment begins with is saved, and the backward pass runs its iterations again
+    before it differentiates them.
 
     Run it after the import. Emits an error where the loss is no scalar, depends
     on no trained weight, or an operation on the way has no derivative.

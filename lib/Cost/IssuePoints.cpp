@@ -71,6 +71,7 @@ public:
 
 private:
   void placeCollective(unsigned index);
+  void removeRings();
   bool waitsHere(const IssuePoint &point) const;
   void delay(IssuePoint &point, ArrayRef<unsigned> others) const;
   void delayAll();
@@ -219,10 +220,19 @@ void Issuer::delayAll() {
   points = std::move(delayed);
 }
 
+/// What travels around a ring runs beside its group, wherever that is.
+void Issuer::removeRings() {
+  for (const Step::Ring &ring : step.rings)
+    erase_if(points, [&](const IssuePoint &point) {
+      return is_contained(ring.collectives, point.collective);
+    });
+}
+
 std::vector<IssuePoint> Issuer::place() {
   for (unsigned i = 0; i < step.collectives.size(); ++i)
     placeCollective(i);
   delayAll();
+  removeRings();
   // Collectives for this iteration come before those for the next one.
   llvm::sort(points, [](const IssuePoint &a, const IssuePoint &b) {
     return std::tuple(a.body, a.slot, !a.atStart, a.next, a.collective) <

@@ -50,6 +50,12 @@ unsigned Step::addGroup(unsigned body, Picoseconds time) {
   return group;
 }
 
+Picoseconds shardc::ringTime(Picoseconds steps, Picoseconds moves,
+                             int64_t devices) {
+  auto last = Picoseconds((2 * Int128(steps) + devices) / (2 * devices));
+  return std::max(steps, saturatingAdd(moves, last));
+}
+
 namespace {
 
 /// max(a, b) + min(a, b) / N of a matmul and its collective, rounded to the
@@ -188,6 +194,7 @@ private:
   void runRepeat(unsigned body, int64_t count, bool shown);
   void runGroup(unsigned group);
   void runPair(unsigned group, const Step::Pair &pair);
+  void runRing(const Step::Ring &ring);
   void issue(const IssuePoint &point);
   int waitFor(unsigned collective, int waited, Picoseconds &start) const;
   int waitForNetworks(const Step::Collective &collective, int waited,
@@ -217,6 +224,8 @@ private:
   std::vector<std::vector<SmallVector<IssuePoint, 1>>> slots;
   /// By group: the pair that it runs in, or kNone.
   std::vector<int> pairOf;
+  /// By group: the ring that it runs around, or kNone.
+  std::vector<int> ringOf;
   /// Collectives in a body and its repeats: [first, second).
   std::vector<std::pair<unsigned, unsigned>> ranges;
   /// Bodies in which a collective is issued for the next iteration.
@@ -238,6 +247,7 @@ private:
 Simulator::Simulator(const Step &step, ArrayRef<IssuePoint> points,
                      ArrayRef<unsigned> pairs)
     : step(step), pairOf(step.groups.size(), kNone),
+      ringOf(step.groups.size(), kNone),
       ranges(step.bodies.size(), {step.collectives.size(), 0}),
       issuedAhead(step.collectives.size()),
       latest(step.collectives.size(), kNone),
@@ -248,6 +258,8 @@ Simulator::Simulator(const Step &step, ArrayRef<IssuePoint> points,
     pairOf[step.pairs[pair].group] = pair;
     isPaired[step.pairs[pair].collective] = true;
   }
+  for (auto [number, ring] : enumerate(step.rings))
+    ringOf[ring.group] = int(number);
   for (const Step::Body &body : step.bodies)
     slots.emplace_back(body.items.size() + 1);
   for (const IssuePoint &point : points) {
@@ -323,6 +335,8 @@ void Simulator::runGroup(unsigned index) {
   const Step::Group &group = step.groups[index];
   if (pairOf[index] != kNone)
     return runPair(index, step.pairs[pairOf[index]]);
+  if (ringOf[index] != kNone)
+    return runRing(step.rings[ringOf[index]]);
   Picoseconds start = now;
   int waited = kNone;
   for (unsigned collective : group.waits)
@@ -354,6 +368,40 @@ void Simulator::runPair(unsigned index, const Step::Pair &pair) {
   addRun(pair.collective, start, now, waited);
   charge(pair.collective, time - group.time);
   timeline.events.push_back({/*isGroup=*/true, index, start, now});
+}
+
+/// As a pair; what travels is shown one after the other, and has its share of
+/// the time beyond the group's own.
+void Simulator::runRing(const Step::Ring &ring) {
+  const Step::Group &group = step.groups[ring.group];
+  Picoseconds start = now, moves = 0;
+  int waited = kNone;
+  for (unsigned other : group.waits)
+    if (!is_contained(ring.collectives, other))
+      waited = waitFor(other, waited, start);
+  for (unsigned collective : ring.collectives) {
+    waited = waitForNetworks(step.collectives[collective], waited, start);
+    moves = saturatingAdd(moves, step.collectives[collective].time);
+  }
+  if (waited != kNone)
+    chargeIdle(now, start, waited);
+  Picoseconds time = ringTime(group.time, moves, ring.devices);
+  lastStart = start;
+  now = saturatingAdd(start, time);
+  Picoseconds done = 0, before = start, charged = 0;
+  for (unsigned collective : ring.collectives) {
+    done = saturatingAdd(done, step.collectives[collective].time);
+    auto share = [&](Picoseconds all) {
+      return moves == 0 ? all : Picoseconds(Int128(all) * done / moves);
+    };
+    Picoseconds end = start + share(time);
+    addRun(collective, before, end, waited);
+    charge(collective, share(time - group.time) - charged);
+    charged = share(time - group.time);
+    before = end;
+  }
+  if (time > 0)
+    timeline.events.push_back({/*isGroup=*/true, ring.group, start, now});
 }
 
 void Simulator::runBody(unsigned body, int64_t iteration, bool isLast,

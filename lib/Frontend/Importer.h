@@ -297,11 +297,25 @@ private:
   /// Annotated operands of one operation place each index alike and no axis
   /// twice; `what` is what errors call the operation. False after an error.
   bool checkPlacements(llvm::ArrayRef<const Operand *> operands,
-                       llvm::StringRef what);
+                       llvm::StringRef what) {
+    return checkPlacements(operands, what, Travelling());
+  }
+  /// An index of some operands that may be on an axis that others have on an
+  /// index of `along`: it travels around a ring.
+  struct Travelling {
+    mlir::StringAttr index;
+    IndexNames along;
+
+    bool mayShare(mlir::StringAttr a, mlir::StringAttr b) const {
+      return index && b == index && llvm::is_contained(along, a);
+    }
+  };
+  bool checkPlacements(llvm::ArrayRef<const Operand *> operands,
+                       llvm::StringRef what, const Travelling &travelling);
   bool checkSharedIndex(const Operand &a, const Operand &b,
                         llvm::StringRef what);
-  bool checkSharedAxis(const Operand &a, const Operand &b,
-                       llvm::StringRef what);
+  bool checkSharedAxis(const Operand &a, const Operand &b, llvm::StringRef what,
+                       const Travelling &travelling);
 
   Operand evaluateReference(const ast::Expr &expr, const Context &context);
   Operand evaluateBareName(const ast::Expr &expr, const Context &context);

@@ -59,7 +59,8 @@ bool Importer::checkSharedIndex(const Operand &a, const Operand &b,
 /// An axis that one operand has on an index and the other on a different one,
 /// or as a partial sum.
 bool Importer::checkSharedAxis(const Operand &a, const Operand &b,
-                               llvm::StringRef what) {
+                               llvm::StringRef what,
+                               const Travelling &travelling) {
   llvm::MapVector<StringAttr, Said> said;
   for (auto [index, dim] : llvm::zip(a.indices, a.pin.getDims()))
     for (StringAttr axis : dim.getAxes())
@@ -72,7 +73,8 @@ bool Importer::checkSharedAxis(const Operand &a, const Operand &b,
   };
   auto check = [&](StringAttr axis, StringAttr index) {
     auto it = said.find(axis);
-    if (it == said.end() || it->second.index == index)
+    if (it == said.end() || it->second.index == index ||
+        travelling.mayShare(it->second.index, index))
       return true;
     auto diag = files.error(b.range)
                 << "axis '" << axis.getValue() << "' is "
@@ -92,7 +94,8 @@ bool Importer::checkSharedAxis(const Operand &a, const Operand &b,
 }
 
 bool Importer::checkPlacements(llvm::ArrayRef<const Operand *> operands,
-                               llvm::StringRef what) {
+                               llvm::StringRef what,
+                               const Travelling &travelling) {
   llvm::SmallVector<const Operand *> annotated;
   for (const Operand *operand : operands)
     if (operand->pin)
@@ -100,7 +103,7 @@ bool Importer::checkPlacements(llvm::ArrayRef<const Operand *> operands,
   for (size_t i = 1; i < annotated.size(); ++i)
     for (size_t k = 0; k < i; ++k)
       if (!checkSharedIndex(*annotated[k], *annotated[i], what) ||
-          !checkSharedAxis(*annotated[k], *annotated[i], what))
+          !checkSharedAxis(*annotated[k], *annotated[i], what, travelling))
         return false;
   return true;
 }

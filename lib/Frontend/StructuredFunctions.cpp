@@ -206,7 +206,15 @@ Operand Importer::functionAttention(const Expr &call, const Slots &slots,
   llvm::replace(values.indices, shape.head, str(shape.head.getValue() + ".v"));
   llvm::SmallVector<const Operand *> placed(operands);
   placed[2] = &values;
-  if (!type || !checkPlacements(placed, "attention"))
+  Travelling travelling;
+  if (!shape.at.value && !shape.window && !shape.sink.value &&
+      !shape.bias.value) {
+    travelling.index = shape.key;
+    for (StringAttr name : shape.q.indices)
+      if (shape.query ? name == shape.query : !contains(shape.k.indices, name))
+        travelling.along.push_back(name);
+  }
+  if (!type || !checkPlacements(placed, "attention", travelling))
     return {};
   return emitAttention(call, shape, operands,
                        resultType(floatFor(*type), hint));

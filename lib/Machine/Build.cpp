@@ -213,6 +213,10 @@ static constexpr FieldSpec<Machine> kMachineFields[] = {
      [](const HardwareField &field, Machine &machine) {
        return readFlag(field, machine.collectiveMatmul);
      }},
+    {"overlap.ring_attention",
+     [](const HardwareField &field, Machine &machine) {
+       return readFlag(field, machine.ringAttention);
+     }},
 };
 
 static MaybeError readLatency(const HardwareField &field, Network &network) {

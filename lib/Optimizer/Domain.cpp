@@ -1,6 +1,7 @@
 //===- Domain.cpp - Strategies of a chunk ----------------------*- C++ -*-===//
 
 #include "shardc/Optimizer/Domain.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -25,6 +26,11 @@ private:
   void addFactors(const ShardingRule &rule);
   void addOrigins(unsigned op);
   bool isInternal(Value value) const { return made.contains(value); }
+  /// A leader is alone in its chunk, so that both have the same factors.
+  bool mayRunAroundRings() const {
+    return context.machine().ringAttention && rules.size() == 1 &&
+           rules.front().ring;
+  }
   std::optional<ChunkStrategy> specialise(const Strategy &shared) const;
   std::optional<Strategy> strategyOf(unsigned op, const Strategy &shared,
                                      ArrayRef<Layout> layouts) const;
@@ -134,6 +140,7 @@ std::optional<Strategy> ChunkSpace::strategyOf(unsigned op,
                                                const Strategy &shared,
                                                ArrayRef<Layout> layouts) const {
   Strategy strategy;
+  strategy.ring = shared.ring;
   for (auto [own, factor] : llvm::enumerate(sharedFactor[op])) {
     strategy.factorAxes.push_back(shared.factorAxes[factor]);
     if (!allowed.empty() &&
@@ -194,11 +201,21 @@ ChunkDomain ChunkSpace::enumerate() {
     domain.operands[op].resize(rules[op].operands.size());
     domain.results[op].resize(rules[op].results.size());
   }
-  // Divisibility is checked per operation; here only the axes are placed.
-  for (const Strategy &strategy :
-       enumerateStrategies(context.mesh(), shared, context.allowPadding))
+  auto add = [&](const Strategy &strategy) {
     if (std::optional<ChunkStrategy> label = specialise(strategy))
       append(domain, std::move(*label));
+  };
+  // Divisibility is checked per operation; here only the axes are placed.
+  for (Strategy &strategy :
+       enumerateStrategies(context.mesh(), shared, context.allowPadding)) {
+    add(strategy);
+    if (!mayRunAroundRings())
+      continue;
+    for (AxisIndex axis : ringAxes(context.mesh(), rules.front(), strategy)) {
+      strategy.ring = axis;
+      add(strategy);
+    }
+  }
   return domain;
 }
 
@@ -256,6 +273,20 @@ void shardc::addInlining(ChunkDomain &domain, ArrayRef<unsigned> operands) {
         for (auto &layouts : op)
           twice(layouts);
   }
+}
+
+void shardc::removeInlinedRings(ChunkDomain &domain, const ShardingRule &rule) {
+  if (!rule.ring)
+    return;
+  uint32_t travels = 0;
+  for (unsigned operand : ringOperands(rule))
+    travels |= 1u << operand;
+  std::vector<size_t> kept;
+  for (auto [number, label] : llvm::enumerate(domain.labels))
+    if (!label.ops.front().ring || !(label.inlined & travels))
+      kept.push_back(number);
+  if (kept.size() < domain.labels.size())
+    selectLabels(domain, kept);
 }
 
 void shardc::selectLabels(ChunkDomain &domain, ArrayRef<size_t> numbers) {

@@ -2,8 +2,10 @@
 
 #include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Names.h"
+#include "shardc/Optimizer/Rings.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -24,6 +26,7 @@ Strategy shardc::explicitStrategy(const Mesh &mesh, Operation *op,
   std::optional<Strategy> strategy =
       inferStrategy(mesh, rule, operands, results);
   assert(strategy && "the verifier has checked the operation's shardings");
+  strategy->ring = ringAxis(mesh, op);
   return *strategy;
 }
 
@@ -76,6 +79,10 @@ void shardc::addOperation(const PlanningContext &context, Operation *op,
   part.matrixFlops += cost.matrixFlops;
   part.matrixSeconds += cost.matrixSeconds;
   part.vectorFlops += cost.vectorFlops;
+  part.ringBytes +=
+      ringTraffic(context.mesh(), rule, strategy, work.operandBytes);
+  if (strategy.ring)
+    part.kernels = double(context.mesh().axes[*strategy.ring].size);
   for (auto [i, bytes] : llvm::enumerate(work.operandBytes)) {
     if (!hasLayout(op->getOperand(i)))
       continue;
@@ -142,7 +149,7 @@ PartWork shardc::inOwnChunks(PartWork part, ArrayRef<Operation *> rest) {
 GroupCost shardc::costParts(const Machine &machine, const PartWork &first,
                             const PartWork *second,
                             llvm::function_ref<bool(Value)> needed) {
-  double bytes = 0;
+  double bytes = first.ringBytes;
   for (const PartWork::Access &read : first.reads)
     bytes += read.bytes;
   for (const PartWork::Access &write : first.writes)

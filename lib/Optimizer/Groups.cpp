@@ -1,6 +1,9 @@
 //===- Groups.cpp - Costs of fusion groups ----------------------*- C++ -*-===//
 
 #include "NetworkBuilder.h"
+#include "shardc/Cost/Schedule.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
+#include "shardc/Optimizer/Rings.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -78,6 +81,67 @@ std::vector<PartWork> NetworkBuilder::works(unsigned chunk) {
   return result;
 }
 
+/// By label of a leader that may run around rings: what travels takes so long,
+/// on so many devices. Empty for others.
+std::vector<NetworkBuilder::RingTime>
+NetworkBuilder::ringTimes(unsigned index) {
+  const Chunk &chunk = network.graph.chunks[index];
+  std::vector<RingTime> times;
+  if (chunk.kind != Chunk::Kind::Leader || !ruleOf(chunk.ops.front()).ring)
+    return times;
+  Operation *op = chunk.ops.front();
+  for (const ChunkStrategy &label : network.domains[index].labels) {
+    RingTime &time = times.emplace_back();
+    const Strategy &strategy = label.ops.front();
+    for (const RingMove &move :
+         ringMoves(context.model, op, ruleOf(op), strategy))
+      time.moves =
+          saturatingAdd(time.moves, toPicoseconds(move.cost.seconds()));
+    if (strategy.ring)
+      time.devices = context.mesh().axes[*strategy.ring].size;
+  }
+  return times;
+}
+
+/// The time for which a group keeps the compute stream: with what travels
+/// beside it, where it runs around a ring.
+Picoseconds NetworkBuilder::withRing(Picoseconds time, ArrayRef<RingTime> rings,
+                                     unsigned label) {
+  if (rings.empty() || rings[label].devices == 1)
+    return time;
+  return ringTime(time, rings[label].moves, rings[label].devices);
+}
+
+/// What travels occupies the networks, and has buffers while the operation
+/// runs.
+void NetworkBuilder::costRings(unsigned index) {
+  const Chunk &chunk = network.graph.chunks[index];
+  if (chunk.kind != Chunk::Kind::Leader || !ruleOf(chunk.ops.front()).ring)
+    return;
+  Operation *op = chunk.ops.front();
+  const ShardingRule &rule = ruleOf(op);
+  const auto &labels = network.domains[index].labels;
+  std::vector<EntryCosts> costs(labels.size(), scale.none());
+  uint32_t begin = chunk.point;
+  for (const GraphValue &value : network.graph.values)
+    for (const ChunkUse &use : value.uses)
+      if (use.chunk == index)
+        begin = std::min(begin, use.point);
+  for (auto [label, strategy] : llvm::enumerate(labels)) {
+    const Strategy &own = strategy.ops.front();
+    if (!own.ring)
+      continue;
+    int64_t bytes =
+        wholeBytes(ringSumBytes(rule, localExtents(context.mesh(), rule, own)));
+    for (const RingMove &move : ringMoves(context.model, op, rule, own)) {
+      costs[label] += scale.collective(move.cost, chunk.count);
+      bytes += ringBufferBytes(move.bytes);
+    }
+    addUsage(network.chunkVariable[index], label, begin, chunk.readEnd, bytes);
+  }
+  addCosts(network.chunkVariable[index], costs, std::nullopt);
+}
+
 /// Times of one run of a chunk that is not fused, by label.
 std::vector<Picoseconds>
 NetworkBuilder::timesAlone(unsigned chunk, ArrayRef<PartWork> works) const {
@@ -98,10 +162,15 @@ void NetworkBuilder::costGroup(unsigned group) {
     std::vector<EntryCosts> costs;
     for (Picoseconds time : times)
       costs.push_back(scale.kernel(time, network.graph.chunks[chunk].count));
-    addCosts(network.chunkVariable[chunk], costs, {link, std::move(times)});
+    std::vector<RingTime> rings = ringTimes(chunk);
+    for (auto [label, time] : llvm::enumerate(times))
+      time = withRing(time, rings, label);
+    addCosts(network.chunkVariable[chunk], costs,
+             TimedLink{link, std::move(times)});
     return;
   }
   std::vector<PartWork> leaders = works(leader), rests = works(rest);
+  std::vector<RingTime> rings = ringTimes(leader);
   std::vector<Picoseconds> leaderAlone = timesAlone(leader, leaders),
                            restAlone = timesAlone(rest, rests);
   // In chunks they are kernels of their own, but one value stays small.
@@ -171,7 +240,10 @@ void NetworkBuilder::costGroup(unsigned group) {
       EntryCosts costs = scale.kernel(time, value.count);
       costs += read.costs;
       table.append(costs);
-      groupTimes.push_back(time);
+      groupTimes.push_back(
+          together ? withRing(time, rings, a)
+                   : saturatingAdd(withRing(leaderAlone[a], rings, a),
+                                   restAlone[b]));
       readTimes.push_back(read.time);
       bool counts = !fused && !isForbidden;
       bool isStored = counts || (together && chunks != kNoChunks);
@@ -211,9 +283,10 @@ void NetworkBuilder::costChunks() {
                                        toPicoseconds(statistic.cost.seconds()));
         }
     }
-    addCosts(
-        network.chunkVariable[index], costs,
-        {{ChainLink::Kind::Statistics, unsigned(index), 0}, std::move(times)});
+    addCosts(network.chunkVariable[index], costs,
+             TimedLink{{ChainLink::Kind::Statistics, unsigned(index), 0},
+                       std::move(times)});
+    costRings(index);
   }
   for (auto [group, parts] : llvm::enumerate(network.graph.groups))
     if (parts.first >= 0 || parts.second >= 0)

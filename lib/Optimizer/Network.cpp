@@ -142,9 +142,9 @@ unsigned NetworkBuilder::addEdge(Variable first, Variable second,
   return addEdge(first, second, std::move(table));
 }
 
-/// Costs of a variable's labels that are a link of chains.
+/// Costs of a variable's labels, perhaps a link of chains.
 void NetworkBuilder::addCosts(Variable variable, ArrayRef<EntryCosts> costs,
-                              TimedLink link) {
+                              std::optional<TimedLink> link) {
   auto add = [&](std::vector<Cost> &all, size_t number) {
     all.resize(costs.size(), 0);
     for (auto [cost, more] : llvm::zip_equal(all, costs))
@@ -153,7 +153,8 @@ void NetworkBuilder::addCosts(Variable variable, ArrayRef<EntryCosts> costs,
   add(network.problem.variables[variable].costs, 0);
   for (auto [number, resource] : llvm::enumerate(network.resources))
     add(resource.variables[variable], number + 1);
-  keepTimes(std::move(link), variable, std::nullopt, 1);
+  if (link)
+    keepTimes(std::move(*link), variable, std::nullopt, 1);
 }
 
 static void emitTooWide(Operation *op, size_t limit) {
@@ -208,6 +209,9 @@ void NetworkBuilder::addPrologueLabels() {
       continue;
     llvm::sort(list);
     addInlining(domain, list);
+    Operation *leader =
+        network.graph.chunks[&domain - network.domains.data()].ops.front();
+    removeInlinedRings(domain, ruleOf(leader));
     network.problem.variables[variable].costs.assign(domain.labels.size(), 0);
   }
 }

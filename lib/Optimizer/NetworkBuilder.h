@@ -205,7 +205,7 @@ private:
   unsigned addEdge(solver::Variable first, solver::Variable second,
                    CostTable table, std::vector<TimedLink> links);
   void addCosts(solver::Variable variable, llvm::ArrayRef<EntryCosts> costs,
-                TimedLink link);
+                std::optional<TimedLink> link);
   /// The edge's costs are collectives of the link.
   void keepEdge(ChainLink link, unsigned edge, int64_t count) {
     if (options.measureLinks)
@@ -268,6 +268,15 @@ private:
   double countEntries() const;
   void costChunks();
   void costGroup(unsigned group);
+  /// What travels in one run, and how many devices it visits.
+  struct RingTime {
+    Picoseconds moves = 0;
+    int64_t devices = 1;
+  };
+  std::vector<RingTime> ringTimes(unsigned chunk);
+  static Picoseconds withRing(Picoseconds time, llvm::ArrayRef<RingTime> rings,
+                              unsigned label);
+  void costRings(unsigned chunk);
   const ShardingRule &ruleOf(mlir::Operation *op);
   PartWork work(unsigned chunk, unsigned label);
   void addPrologue(mlir::Value value, const Layout &layout, PartWork &part);

@@ -264,11 +264,11 @@ const StagePlan *Compilation::stages() {
   return inStages ? &*inStages : nullptr;
 }
 
-LogicalResult Compilation::markMatmuls() {
+LogicalResult Compilation::markRings() {
   const ScheduledProgram *inTime = schedule();
   if (!inTime)
     return failure();
-  markCollectiveMatmuls(program(), *inTime);
+  shardc::markRings(program(), *inTime);
   return success();
 }
 

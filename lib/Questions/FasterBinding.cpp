@@ -8,7 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Questions/FasterBinding.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Machine/Bindings.h"
+#include "shardc/Optimizer/Rings.h"
 #include "shardc/Reshard/PermuteCost.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
@@ -38,10 +40,11 @@ struct Move {
   /// The layouts of a permute.
   Layout from, to;
   int64_t count = 0;
+  bool travels = false;
 
   bool isLike(const Move &other) const {
     return kind == other.kind && axes == other.axes && bytes == other.bytes &&
-           from == other.from && to == other.to;
+           from == other.from && to == other.to && travels == other.travels;
   }
   bool isPermute() const { return kind == CollectiveKind::CollectivePermute; }
 };
@@ -56,6 +59,7 @@ static std::optional<Move> moveOf(Operation *op, const Mesh &mesh) {
   for (StringAttr name :
        op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
     move.axes.push_back(*mesh.find(name.getValue()));
+  move.travels = shd::travels(op);
   if (move.isPermute()) {
     auto layoutOf = [&](Value value) {
       return toLayout(mesh, getSharding(value.getType()));
@@ -94,9 +98,11 @@ static double priceMoves(const CollectiveModel &model, ArrayRef<Move> moves,
   for (const Move &move : moves) {
     if (seconds >= enough)
       break;
+    // What travels around a ring is priced by the bytes of all steps.
     CollectiveCost cost =
-        move.isPermute() ? permuteCost(model, move.from, move.to, move.bytes)
-                         : model.cost(move.kind, move.axes, move.bytes);
+        move.travels       ? ringShiftCost(model, move.axes.front(), move.bytes)
+        : move.isPermute() ? permuteCost(model, move.from, move.to, move.bytes)
+                           : model.cost(move.kind, move.axes, move.bytes);
     seconds += cost.seconds() * double(move.count);
   }
   return seconds;

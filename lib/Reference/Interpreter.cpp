@@ -75,19 +75,27 @@ Interpreter::computeRanges(Operation *op) const {
   SmallVector<int64_t, 6> extents;
   for (const Factor &factor : rule.factors)
     extents.push_back(factor.extent);
+  // By factor: how many places further on its part comes from.
+  SmallVector<int64_t, 6> steps(rule.factors.size(), 0);
   if (auto shards = op->getAttrOfType<ArrayAttr>(spmd::kShards))
     for (auto shard : shards.getAsRange<spmd::ShardAttr>()) {
       unsigned factor = *rule.findFactor(shard.getName());
       extents[factor] = shard.getExtent();
       for (StringAttr axis : shard.getAxes())
         axes[factor].push_back(*devices.mesh().find(axis));
+      if (shard.hasTravelled())
+        steps[factor] = shard.getStep() +
+                        (shard.getEachIteration() ? iterations.back() : 0);
     }
   std::vector<SmallVector<FactorRange, 4>> result(devices.size());
   for (unsigned device = 0; device < devices.size(); ++device) {
     SmallVector<int64_t, 4> coordinates = devices.coordinates(device);
-    for (auto [extent, list] : llvm::zip_equal(extents, axes))
-      result[device].push_back(
+    for (auto [extent, list, step] : llvm::zip_equal(extents, axes, steps)) {
+      FactorRange &range = result[device].emplace_back(
           partOf(devices.mesh(), extent, list, coordinates));
+      if (step > 0)
+        range.offset = (range.offset + step * range.size) % extent;
+    }
   }
   return result;
 }
@@ -96,7 +104,7 @@ ArrayRef<FactorRange> Interpreter::rangesOf(Operation *op, unsigned device) {
   if (!isa<shd::ShardingRuleOpInterface>(op))
     return {};
   auto [it, isNew] = ranges.try_emplace(op);
-  if (isNew)
+  if (isNew || (device == 0 && spmd::stepsInEachIteration(op)))
     it->second = computeRanges(op);
   return it->second[device];
 }

@@ -9,6 +9,7 @@
 
 #include "PointRunner.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 
 using namespace mlir;
@@ -315,6 +316,21 @@ LogicalResult PointRunner::communicate(Operation *op, const Iterations &at) {
   return success();
 }
 
+/// What travels around a ring is there twice, as the part that is read and the
+/// one that comes in; beside the last operand that travels, the sum.
+DeviceBytes PointRunner::bytesOfRing(Operation *gather, const Iterations &at) {
+  Value part = gather->getOperand(0);
+  DeviceBytes one = devices.bytes(part, around(part, at));
+  DeviceBytes bytes = sum(one, one);
+  Operation *attention = *gather->getUsers().begin();
+  if (shd::ringGathers(attention).back() != gather)
+    return bytes;
+  constexpr int64_t f32Bytes = 4;
+  auto result = cast<RankedTensorType>(attention->getResult(0).getType());
+  return sum(bytes,
+             DeviceBytes(numDevices, result.getNumElements() * f32Bytes));
+}
+
 /// Operand and result are alive together. What a value is stored in stays as it
 /// is: the first array is a new one, unless it is a view. all_reduce works in
 /// place on arrays that a sequence has made.
@@ -327,6 +343,11 @@ void PointRunner::takeMemory(Operation *op, const Iterations &at) {
   bool owns = !isNothing(sequence.current);
   if (owns ? isa<spmd::AllReduceOp>(op) : isa<spmd::AllSliceOp>(op))
     return;
+  if (shd::travels(op)) {
+    sequence.taken = sum(sequence.taken, bytesOfRing(op, at));
+    meter.hold(key, sequence.taken);
+    return;
+  }
   DeviceBytes made = devices.bytes(onlyResult(op), at);
   sequence.taken = most(sequence.taken, sum(sequence.current, made));
   sequence.current = made;

@@ -81,6 +81,7 @@ private:
   bool worksInPlace(mlir::Value tensor, mlir::Value stored) const;
   mlir::LogicalResult communicate(mlir::Operation *op, const Iterations &at);
   void takeMemory(mlir::Operation *collective, const Iterations &at);
+  DeviceBytes bytesOfRing(mlir::Operation *gather, const Iterations &at);
   void holdParameters();
   void dropTensor(mlir::Value tensor, const Iterations &at);
   void dropForms(mlir::Value value, const Iterations &at);

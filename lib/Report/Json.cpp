@@ -295,6 +295,8 @@ Json overlap(const Report &report) {
   object["given_up"] = std::move(givenUp);
   object["memory_costs_s"] = number(report.overlap.memoryCosts);
   object["collective_matmul"] = std::move(matmul);
+  object["ring_attention"] = {{"on", report.overlap.ringAttention},
+                              {"rings", report.overlap.rings}};
   return object;
 }
 
@@ -480,6 +482,8 @@ void addCollective(Json &object, const ReportItem &item,
   object["exposed_total_s"] = number(toSeconds(moved.exposed));
   object["collective_matmul"] =
       moved.matmul.empty() ? Json(nullptr) : Json(moved.matmul);
+  object["ring_attention"] =
+      moved.ringAttention.empty() ? Json(nullptr) : Json(moved.ringAttention);
   object["network"] =
       moved.network.empty() ? Json(nullptr) : Json(moved.network);
   if (cost.calibrated)

@@ -9,6 +9,8 @@
 #include "Collect.h"
 #include "Names.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -218,6 +220,9 @@ std::string Explainer::explainMove() const {
     return quoted(operand) + " is carried between iterations as " + wanted +
            " but is made as " + given;
   auto [names, single] = namesOf(readersAlike(uses, mesh));
+  if (travels(collective))
+    return names + " attends to a part of " + quoted(operand) +
+           " in each step around a ring over " + llvm::join(axes, ",");
   return names + (single ? " reads " : " read ") + quoted(operand) + " as " +
          wanted + " but it is stored as " + given;
 }

@@ -248,6 +248,15 @@ void ScheduleReader::fillOverlap(const Machine &machine) {
         .matmul =
         report.items[index.lookup(scheduled.groups[matmul.group])].name;
   }
+  overlap.ringAttention = machine.ringAttention;
+  overlap.rings = scheduled.rings.size();
+  for (const ScheduledProgram::Ring &ring : scheduled.rings)
+    for (unsigned number : ring.collectives) {
+      Operation *collective = scheduled.collectives[number];
+      std::get<ReportCollective>(report.items[index.lookup(collective)].detail)
+          .ringAttention =
+          report.items[index.lookup(scheduled.groups[ring.group])].name;
+    }
 }
 
 void ScheduleReader::fillTimeline() {

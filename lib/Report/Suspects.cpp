@@ -5,6 +5,7 @@
 #include "Names.h"
 #include "shardc/Dialect/Shd/IR/CalibratedPrices.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Report/Seconds.h"
@@ -321,7 +322,8 @@ Picoseconds SuspectFinder::scheduledWith(ArrayRef<Operation *> moves,
 void SuspectFinder::findLatencyBound(Block &block) {
   std::vector<Bundle> bundles;
   for (Operation &op : block) {
-    if (!isCollective(&op) || isa<CollectivePermuteOp, AllSliceOp>(op))
+    if (!isCollective(&op) || isa<CollectivePermuteOp, AllSliceOp>(op) ||
+        travels(&op))
       continue;
     CollectiveCost cost = collectivePrice(&op, context.model);
     if (!cost.latencyBound())

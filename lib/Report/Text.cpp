@@ -875,6 +875,13 @@ void TextPrinter::printOverlap() {
                      (overlap.matmuls == 1 ? "saves " : "save ") +
                      formatTime(overlap.matmulsSave),
                  2);
+  if (overlap.rings > 0)
+    printWrapped(os,
+                 plural(overlap.rings, "attention") + " " +
+                     (overlap.rings == 1 ? "runs" : "run") +
+                     " in steps around a ring, between which keys and values "
+                     "travel",
+                 2);
 }
 
 /// True if every mesh axis is one physical axis with the same time, so that the
@@ -1205,6 +1212,9 @@ void TextPrinter::printAdvice() {
       text += ", " + formatDigits(item->count) + " runs";
     if (!moved.matmul.empty())
       text += ", a collective matmul with '" + moved.matmul + "'";
+    if (!moved.ringAttention.empty())
+      text += ", in steps around the ring of attention '" +
+              moved.ringAttention + "'";
     text += item->bound() == "latency" ? ", bound by latency" : "";
     if (!item->loc.empty())
       text += " (" + item->loc + ")";

@@ -11,6 +11,7 @@
 #include "Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Report/Units.h"
@@ -28,6 +29,8 @@ struct AxisUse {
   double data = 0, sequence = 0, tensor = 0, none = 0;
   /// Elementwise work on sequences that carry the axis.
   bool splitsSequences = false;
+  /// Attention whose keys travel around its devices.
+  bool byRing = false;
   double total() const { return data + sequence + tensor + none; }
 };
 
@@ -94,6 +97,9 @@ void PlanInWords::findIndices() {
     addSequence(op.getKey());
     if (std::optional<StringRef> query = op.getQuery())
       addSequence(*query);
+    else if (std::optional<RingRule> ring = op.getShardingRule().ring)
+      for (unsigned factor : ring->along)
+        addSequence(op.getShardingRule().factors[factor].name);
   });
 }
 
@@ -114,6 +120,8 @@ void PlanInWords::visit(Operation *op) {
     add(indexing.getOperandIndices(i), op->getOperand(i).getType());
   for (auto [i, result] : llvm::enumerate(op->getResults()))
     add(indexing.getResultIndices(i), result.getType());
+  if (std::optional<AxisIndex> ring = ringAxis(mesh, op))
+    uses[*ring].byRing = true;
   double work = double(cost.getMatrixS()) * double(executionCount(op));
   if (const ExpertRoute *route = work > 0 ? routes.find(op) : nullptr) {
     for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
@@ -182,19 +190,23 @@ std::string PlanInWords::axisText(AxisIndex axis) {
       {use.sequence, "context parallel"},
       {use.tensor, tensor},
       {use.none, "replicated"}};
+  auto ringText = [&](bool isSequence) {
+    return isSequence && use.byRing ? " by ring" : "";
+  };
   constexpr double kAll = 0.99, kSome = 0.01;
   if (use.total() == 0)
     return "no matrix work on " + name;
   for (const auto &[work, words] : parts)
     if (work >= kAll * use.total()) {
       std::string zero = work == use.data ? zeroText(axis) : "";
-      return words + " " + size + " (" + name +
+      return words + " " + size + ringText(work == use.sequence) + " (" + name +
              (zero.empty() ? "" : ": " + zero) + ")";
     }
   SmallVector<std::string> list;
   for (const auto &[work, words] : parts)
     if (work >= kSome * use.total())
-      list.push_back(formatPercent(work / use.total()) + " " + words);
+      list.push_back(formatPercent(work / use.total()) + " " + words +
+                     ringText(work == use.sequence));
   std::string zero = zeroText(axis);
   return "mixed " + size + " (" + name + ": " + llvm::join(list, ", ") +
          (zero.empty() ? "" : "; " + zero) + ")";

@@ -8,7 +8,10 @@
 
 #include "MemoryProfiler.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
+#include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Optimizer/Names.h"
+#include "shardc/Optimizer/Rings.h"
 #include "shardc/Reshard/ReshardMemory.h"
 
 using namespace mlir;
@@ -301,7 +304,33 @@ void MemoryProfiler::addReader(Value operand, Value stored, Value copy,
   if (operand == stored || operand == copy)
     return;
   SmallVector<Operation *, 2> steps = stepsBetween(from, operand);
-  addBuffer(operand, steps.back(), begin, end, chain(steps).extraBytes());
+  if (travels(steps.front())) {
+    Value part = steps.front()->getOperand(0);
+    add(operand, MemoryKind::Buffer, begin, end,
+        ringBufferBytes(double(bytesOf(part))));
+    steps.erase(steps.begin());
+  }
+  if (!steps.empty())
+    addBuffer(steps.front()->getResult(0), steps.back(), begin, end,
+              chain(steps).extraBytes());
+}
+
+/// The sum that the steps of a ring add to, beside what travels.
+void MemoryProfiler::addRingSum(unsigned index) {
+  const Chunk &chunk = graph.chunks[index];
+  Operation *op = chunk.ops.front();
+  if (chunk.kind != Chunk::Kind::Leader || !ringAxis(mesh, op))
+    return;
+  uint32_t begin = chunk.point;
+  for (const GraphValue &value : graph.values)
+    for (const ChunkUse &use : value.uses)
+      if (use.chunk == index)
+        begin = std::min(begin, use.point);
+  ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  SmallVector<int64_t, 6> extents =
+      localExtents(mesh, rule, explicitStrategy(mesh, op, rule));
+  add(op->getResult(0), MemoryKind::Buffer, begin, chunk.readEnd,
+      wholeBytes(ringSumBytes(rule, extents)));
 }
 
 void MemoryProfiler::addReaders(const GraphValue &value, Value stored,
@@ -423,6 +452,8 @@ MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule,
   intervals.clear();
   for (const GraphValue &value : graph.values)
     addValue(value);
+  for (unsigned chunk = 0; chunk < graph.chunks.size(); ++chunk)
+    addRingSum(chunk);
   if (stage)
     takeShare(*stage);
   MemoryProfile result{

@@ -82,6 +82,7 @@ private:
                   mlir::Value copy);
   void addReader(mlir::Value operand, mlir::Value stored, mlir::Value copy,
                  uint32_t begin, uint32_t end);
+  void addRingSum(unsigned chunk);
   void addEarly(mlir::Value value, MemoryKind kind, uint32_t begin,
                 uint32_t end, int64_t bytes, const EarlyBuffer &buffer);
   bool costsNothing(const Chunk &chunk) const;

@@ -221,7 +221,8 @@ ScheduledProgram shardc::scheduleProgram(ProgramOp program,
                                          std::optional<int64_t> memoryLimit) {
   PlannedStep planned = buildStep(program, model);
   ScheduledProgram result{
-      {}, {{}, 0, 0, "", program.getLoc(), {}}, {}, {}, {}, {}, {}, {}, 0, 0};
+      {}, {{}, 0, 0, "", program.getLoc(), {}}, {}, {}, {}, {}, {}, {}, {}, 0,
+      0};
   OverlapChooser(program, planned)
       .choose(memoryLimit.value_or(int64_t(model.machine().hbmCapacity)),
               result);
@@ -230,19 +231,27 @@ ScheduledProgram shardc::scheduleProgram(ProgramOp program,
     result.matmuls.push_back(
         {pair.group, pair.collective, planned.matmuls[number]});
   }
+  for (auto [ring, op] : llvm::zip_equal(planned.step.rings, planned.rings))
+    result.rings.push_back({ring.group, op, ring.collectives, ring.devices});
   result.issues = issuesOf(program, planned, result.overlap);
   result.groups = std::move(planned.groups);
   result.collectives = std::move(planned.collectives);
   return result;
 }
 
-void shardc::markCollectiveMatmuls(ProgramOp program,
-                                   const ScheduledProgram &scheduled) {
+void shardc::markRings(ProgramOp program, const ScheduledProgram &scheduled) {
   program->walk([](Operation *op) { op->removeAttr(kRing); });
   Builder builder(program.getContext());
-  for (auto [number, matmul] : llvm::enumerate(scheduled.matmuls)) {
-    Attribute mark = builder.getI64IntegerAttr(int64_t(number));
+  int64_t number = 0;
+  for (const ScheduledProgram::Matmul &matmul : scheduled.matmuls) {
+    Attribute mark = builder.getI64IntegerAttr(number++);
     matmul.op->setAttr(kRing, mark);
     scheduled.collectives[matmul.collective]->setAttr(kRing, mark);
+  }
+  for (const ScheduledProgram::Ring &ring : scheduled.rings) {
+    Attribute mark = builder.getI64IntegerAttr(number++);
+    ring.op->setAttr(kRing, mark);
+    for (unsigned collective : ring.collectives)
+      scheduled.collectives[collective]->setAttr(kRing, mark);
   }
 }

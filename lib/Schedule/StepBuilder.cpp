@@ -8,6 +8,7 @@
 
 #include "StepBuilder.h"
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Schedule/Prices.h"
@@ -79,6 +80,7 @@ private:
   void findLate(unsigned group);
   void connectGroup(unsigned group);
   void addPairs(unsigned group);
+  void addRing(unsigned group);
 
   const CollectiveModel &model;
   PlannedStep result;
@@ -427,6 +429,21 @@ void StepBuilder::addPairs(unsigned index) {
         add(user, /*feeds=*/false);
 }
 
+/// Attention that the plan runs around a ring.
+void StepBuilder::addRing(unsigned index) {
+  const Mesh &mesh = model.mesh();
+  for (Operation *op : parts[partOfGroup[index]].ops) {
+    std::optional<AxisIndex> axis = ringAxis(mesh, op);
+    if (!axis)
+      continue;
+    Step::Ring ring{index, {}, mesh.axes[*axis].size};
+    for (Operation *gather : ringGathers(op))
+      ring.collectives.push_back(collectiveIndex.lookup(gather));
+    result.step.rings.push_back(std::move(ring));
+    result.rings.push_back(op);
+  }
+}
+
 PlannedStep StepBuilder::build(ProgramOp program) {
   findParts(program);
   visit(program.getBody().front(), 0);
@@ -439,6 +456,7 @@ PlannedStep StepBuilder::build(ProgramOp program) {
     connectToCollectives(i);
   for (unsigned i = 0; i < result.groups.size(); ++i) {
     connectGroup(i);
+    addRing(i);
     if (model.machine().collectiveMatmul)
       addPairs(i);
   }

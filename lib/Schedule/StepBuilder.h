@@ -17,6 +17,8 @@ struct PlannedStep {
   std::vector<mlir::Operation *> collectives;
   /// By pair, the einsum.
   std::vector<mlir::Operation *> matmuls;
+  /// By ring, the attention.
+  std::vector<mlir::Operation *> rings;
   /// By body; null for the step itself.
   std::vector<shd::RepeatOp> repeats;
 };

@@ -55,7 +55,12 @@ static Layout placeDims(const TensorFactors &tensor, const Strategy &strategy) {
 
 Layout shardc::operandLayout(const ShardingRule &rule, const Strategy &strategy,
                              unsigned operand) {
-  Layout layout = placeDims(rule.operands[operand], strategy);
+  const TensorFactors &tensor = rule.operands[operand];
+  Layout layout = placeDims(tensor, strategy);
+  if (strategy.ring)
+    for (auto [list, factors] : llvm::zip_equal(layout.dims, tensor))
+      if (llvm::is_contained(factors, rule.ring->factor))
+        list.push_back(*strategy.ring);
   for (auto [axis, set] : strategy.passThrough)
     if (rule.linearSets[set] & (uint32_t(1) << operand))
       layout.partial |= axisBit(axis);
@@ -92,6 +97,30 @@ llvm::SmallVector<int64_t, 6> shardc::localExtents(const Mesh &mesh,
   for (auto [factor, axes] : llvm::zip_equal(rule.factors, strategy.factorAxes))
     extents.push_back(localExtent(mesh, factor.extent, axes));
   return extents;
+}
+
+/// A factor that shares a dimension with others stays whole.
+static bool isAlone(const TensorFactors &tensor, unsigned factor) {
+  return llvm::none_of(tensor, [&](const DimFactors &dim) {
+    return dim.size() > 1 && llvm::is_contained(dim, factor);
+  });
+}
+
+AxisList shardc::ringAxes(const Mesh &mesh, const ShardingRule &rule,
+                          const Strategy &strategy) {
+  AxisList axes;
+  if (!rule.ring || !strategy.factorAxes[rule.ring->factor].empty() ||
+      !llvm::all_of(rule.operands, [&](const TensorFactors &tensor) {
+        return isAlone(tensor, rule.ring->factor);
+      }))
+    return axes;
+  int64_t extent = rule.factors[rule.ring->factor].extent;
+  for (unsigned along : rule.ring->along)
+    for (AxisIndex axis : strategy.factorAxes[along])
+      if (mesh.axes[axis].size > 1 && extent % mesh.axes[axis].size == 0)
+        axes.push_back(axis);
+  llvm::sort(axes);
+  return axes;
 }
 
 //===----------------------------------------------------------------------===//

@@ -2,6 +2,7 @@
 
 #include "Detail.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Schedule/Memory.h"
@@ -524,6 +525,47 @@ static bool takeOneStage(shd::ProgramOp program) {
   return true;
 }
 
+/// Runs the program whose attention runs in steps around rings: of the results,
+/// those of `gathered`, the one with all_gathers for what travels, if that does
+/// not hold.
+static LogicalResult verifySteps(shd::ProgramOp whole,
+                                 OwningOpRef<ModuleOp> planned,
+                                 const VerifyOptions &options,
+                                 OwningOpRef<ModuleOp> &module,
+                                 FailureOr<Verification> &gathered) {
+  Compilation compilation(std::move(planned), Compilation::Stage::Explicit);
+  if (failed(compilation.convertToSpmd()))
+    return failure();
+  VerifyOptions how = options;
+  how.schedule = nullptr;
+  how.gradients = false;
+  FailureOr<Verification> steps =
+      Verifier(whole, programOf<spmd::ProgramOp>(compilation.module()), how)
+          .verify();
+  if (failed(steps))
+    return failure();
+  if (!gathered->holds)
+    return success();
+  steps->inOrder = std::move(gathered->inOrder);
+  steps->asScheduled = std::move(gathered->asScheduled);
+  steps->gradients = std::move(gathered->gradients);
+  gathered = std::move(steps);
+  module = compilation.takeModule();
+  return success();
+}
+
+/// What travels around rings is gathered; returns the program in which it
+/// travels, or nothing if that is the same.
+static OwningOpRef<ModuleOp> gatherWhatTravels(shd::ProgramOp program) {
+  bool hasRings = false;
+  program->walk([&](Operation *op) { hasRings |= shd::travels(op); });
+  if (!hasRings)
+    return {};
+  OwningOpRef<ModuleOp> inSteps = program->getParentOfType<ModuleOp>().clone();
+  program->walk([](Operation *op) { op->removeAttr(shd::kRing); });
+  return inSteps;
+}
+
 FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
                                            const VerifyOptions &options) {
   OwningOpRef<ModuleOp> wholeModule = imported.clone();
@@ -565,6 +607,9 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
                                                     explicitPlan))
             .peak;
   }
+  // Memory and FLOPs are measured of what stands for what travels.
+  OwningOpRef<ModuleOp> inSteps =
+      options.schedule ? gatherWhatTravels(explicitPlan) : nullptr;
   Compilation compilation(std::move(module), Compilation::Stage::Explicit);
   if (failed(compilation.convertToSpmd()))
     return failure();
@@ -577,14 +622,19 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
           : Verifier(whole, device, options, nullptr, forward).verify();
   if (failed(result))
     return failure();
-  result->flops = compareFlops(flops, device, result->run.work);
+  auto executed = compareFlops(flops, device, result->run.work);
+  OwningOpRef<ModuleOp> ran = compilation.takeModule();
+  if (inSteps &&
+      failed(verifySteps(whole, std::move(inSteps), options, ran, result)))
+    return failure();
+  result->flops = std::move(executed);
   if (result->flops)
     result->holds &= !result->flops->wrong;
   result->isOneStage = isOneStage;
   result->fullMesh = fullMesh;
   for (auto [dim, before] : llvm::zip_equal(result->dims, dims))
     dim.full = before.full;
-  result->module = compilation.takeModule();
+  result->module = std::move(ran);
   return result;
 }
 
@@ -592,9 +642,9 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported,
                                            Compilation &compilation,
                                            VerifyOptions options) {
   const ScheduledProgram *scheduled = compilation.schedule();
-  if (!scheduled || failed(compilation.markMatmuls()))
+  if (!scheduled || failed(compilation.markRings()))
     return failure();
-  // What rings take in place of collectives is not modelled.
+  // What rings take in place of a matmul's collectives is not modelled.
   options.schedule = scheduled->matmuls.empty() ? &scheduled->issues : nullptr;
   options.forward = compilation.forward();
   FailureOr<Verification> result =

@@ -108,6 +108,7 @@ static Json machineJson(const Machine &machine, const CatalogueNotes &notes) {
   json["host_bandwidth"] = orNull(machine.hostBandwidth);
   json["usd_per_hour"] = orNull(machine.usdPerHour);
   json["collective_matmul"] = machine.collectiveMatmul;
+  json["ring_attention"] = machine.ringAttention;
   json["calibration"] = calibrationJson(machine.calibration);
   json["networks"] = std::move(networks);
   json["critical_intensity"] = intensitiesJson(machine);

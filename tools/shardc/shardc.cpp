@@ -695,8 +695,8 @@ ExitStatus Driver::report(SourceMgr &sourceMgr, Compilation &compilation,
   if (meshSearch)
     addMeshSearch(*report, *meshSearch);
   Location peakLoc = compilation.schedule()->memory.peakLoc;
-  if (options.emit == Emit::Spmd && (failed(compilation.markMatmuls()) ||
-                                     failed(compilation.convertToSpmd())))
+  if (options.emit == Emit::Spmd &&
+      (failed(compilation.markRings()) || failed(compilation.convertToSpmd())))
     return InputError;
   if (options.emit == Emit::Spmd || options.emit == Emit::Ir)
     compilation.module()->print(os);
@@ -720,7 +720,7 @@ ExitStatus Driver::printProblem(Compilation &compilation, raw_ostream &os) {
 LogicalResult Driver::printJax(ModuleOp imported, Compilation &compilation,
                                raw_ostream &os) {
   TimingScope nested = timing.nest("Export");
-  if (failed(compilation.markMatmuls()))
+  if (failed(compilation.markRings()))
     return failure();
   return exportJax(os, *imported.getOps<shd::ProgramOp>().begin(),
                    compilation.program());

@@ -91,11 +91,20 @@ struct Step {
     int64_t devices = 1;
   };
 
+  /// A group and what travels around a ring of `devices` while it runs, which
+  /// always run together.
+  struct Ring {
+    unsigned group = 0;
+    llvm::SmallVector<unsigned, 2> collectives;
+    int64_t devices = 1;
+  };
+
   std::vector<Body> bodies = std::vector<Body>(1);
   std::vector<Group> groups;
   std::vector<Collective> collectives;
   /// Candidates for collective matmul, by group; empty where it is off.
   std::vector<Pair> pairs;
+  std::vector<Ring> rings;
   unsigned numNetworks = 0;
 
   /// How often a body runs in a step.
@@ -106,6 +115,10 @@ struct Step {
   /// Appends a group to `body` and returns its number.
   unsigned addGroup(unsigned body, Picoseconds time);
 };
+
+/// max(a, b + a / N): of N steps that take a together, the last waits for the
+/// last of the permutes between them, which take b.
+Picoseconds ringTime(Picoseconds steps, Picoseconds moves, int64_t devices);
 
 /// How early the collectives of one body may start, as memory allows.
 enum class Overlap : uint8_t {

@@ -107,6 +107,8 @@ struct Machine {
   /// Largest shape; empty where not stated. Outermost first, one per level.
   llvm::SmallVector<int64_t, 4> maxShape;
   bool collectiveMatmul = false;
+  /// Attention may run around a ring of devices.
+  bool ringAttention = true;
   /// Fastest first.
   llvm::SmallVector<Network, 3> networks;
   Calibration calibration;

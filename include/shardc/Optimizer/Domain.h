@@ -64,6 +64,10 @@ void addLeaderReads(ChunkDomain &domain,
 /// Replaces the labels by some of them, each as often as it is listed.
 void selectLabels(ChunkDomain &domain, llvm::ArrayRef<size_t> numbers);
 
+/// Removes labels of a leader that runs around a ring and computes what travels
+/// there itself: it is in HBM.
+void removeInlinedRings(ChunkDomain &domain, const ShardingRule &rule);
+
 /// Labels of `chunk` that its pins allow, in a fixed order; with `neighbours`,
 /// those on axes that the operations' tensors bring. Empty if the pins
 /// contradict each other.

@@ -35,6 +35,8 @@ struct PartWork {
   double matrixSeconds = 0;
   /// Kernels that it runs in: one, or one for each chunk.
   double kernels = 1;
+  /// HBM traffic beside reads and writes: of the steps of a ring.
+  double ringBytes = 0;
   /// Values from outside, each once; values made, if they may be needed in HBM.
   llvm::SmallVector<Access, 4> reads, writes;
 };

@@ -126,7 +126,7 @@ public:
   PlanningContext *planning() { return context.get(); }
   /// Marks the collective matmuls of the schedule in the explicit plan, for
   /// convertToSpmd() and whoever else runs them in chunks.
-  llvm::LogicalResult markMatmuls();
+  llvm::LogicalResult markRings();
   /// Makes the program of one device.
   llvm::LogicalResult convertToSpmd();
 

@@ -39,7 +39,7 @@ mlir::LogicalResult printProblem(llvm::raw_ostream &os, shd::ProgramOp program,
 void buildLoweringPipeline(mlir::OpPassManager &manager);
 
 /// Turns an explicit plan into the program of one device; what is marked as a
-/// collective matmul (markCollectiveMatmuls) runs in chunks.
+/// collective matmul (markRings) runs in chunks.
 void buildSpmdPipeline(mlir::OpPassManager &manager,
                        llvm::ArrayRef<int64_t> layers = {},
                        llvm::StringRef order = {});

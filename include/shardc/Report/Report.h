@@ -101,6 +101,8 @@ struct ReportCollective {
   Picoseconds exposed = 0;
   /// The matmul with which it runs in overlapped chunks; empty if none.
   std::string matmul;
+  /// The attention around whose ring it travels; empty if none.
+  std::string ringAttention;
 };
 
 struct ReportItem {
@@ -404,6 +406,9 @@ struct Report {
     double matmulsSave = 0;
     /// Whether the machine has it.
     bool collectiveMatmul = false;
+    /// Attention that runs around a ring, and whether the machine lets it.
+    int64_t rings = 0;
+    bool ringAttention = true;
   } overlap;
 
   /// Tokens of a step: elements of the largest integer input that is positions

@@ -32,6 +32,14 @@ struct ScheduledProgram {
   RunSchedule issues;
   /// The collective matmuls.
   std::vector<Matmul> matmuls;
+  /// A group that runs around a ring, its attention, and what travels.
+  struct Ring {
+    unsigned group = 0;
+    mlir::Operation *op = nullptr;
+    llvm::SmallVector<unsigned, 2> collectives;
+    int64_t devices = 1;
+  };
+  std::vector<Ring> rings;
   /// By body; without collectives, there is nothing to give up.
   std::vector<Overlap> overlap;
   /// The same if memory did not matter, and the bytes that it would take.
@@ -48,10 +56,9 @@ ScheduledProgram
 scheduleProgram(shd::ProgramOp program, const CollectiveModel &model,
                 std::optional<int64_t> memoryLimit = std::nullopt);
 
-/// Marks what runs as a collective matmul, and nothing else, with `shd.ring`:
-/// what was priced so is then lowered so.
-void markCollectiveMatmuls(shd::ProgramOp program,
-                           const ScheduledProgram &scheduled);
+/// Marks what runs as a collective matmul or as attention around a ring, and
+/// nothing else, with `shd.ring`: what was priced so is then lowered so.
+void markRings(shd::ProgramOp program, const ScheduledProgram &scheduled);
 
 } // namespace shardc
 

@@ -58,6 +58,14 @@ struct Statistic {
 using DimFactors = llvm::SmallVector<unsigned, 1>;
 using TensorFactors = llvm::SmallVector<DimFactors, 4>;
 
+/// An operation that may run in chunks around a ring: where a `along` factor is
+/// on an axis, parts of `factor` may travel around the devices of that axis,
+/// and the operands that have it need not be whole.
+struct RingRule {
+  llvm::SmallVector<unsigned, 2> along;
+  unsigned factor = 0;
+};
+
 struct ShardingRule {
   llvm::SmallVector<Factor, 6> factors;
   llvm::SmallVector<TensorFactors, 3> operands;
@@ -70,6 +78,7 @@ struct ShardingRule {
   /// Results (bit per result) that are no partial sums where others are: made
   /// of statistics and of operands that are in no linear set.
   uint32_t completeResults = 0;
+  std::optional<RingRule> ring;
 
   bool isComplete(unsigned result) const {
     return completeResults & (uint32_t(1) << result);
@@ -83,6 +92,9 @@ struct ShardingRule {
 struct Strategy {
   llvm::SmallVector<AxisList, 6> factorAxes;
   llvm::SmallVector<std::pair<AxisIndex, unsigned>, 1> passThrough;
+  /// The axis around which the rule's ring runs, one that a factor of
+  /// `RingRule::along` is on: operands come in parts along it.
+  std::optional<AxisIndex> ring = std::nullopt;
 
   bool operator==(const Strategy &other) const = default;
 };
@@ -92,6 +104,11 @@ bool hasFactor(const TensorFactors &tensor, unsigned factor);
 /// True if sharding `factor` makes partial sums of result `result`.
 bool leavesPartialSums(const ShardingRule &rule, unsigned factor,
                        unsigned result);
+
+/// Axes around which the operation may run as a ring under a strategy without
+/// one, in mesh order: they divide the factor that travels, which no axis has.
+AxisList ringAxes(const Mesh &mesh, const ShardingRule &rule,
+                  const Strategy &strategy);
 
 /// The layout in which the strategy consumes operand `operand`.
 Layout operandLayout(const ShardingRule &rule, const Strategy &strategy,

@@ -53,12 +53,12 @@ protected:
 /// True for attributes that say more of an operation than what it computes,
 /// without prices and what only planning needed.
 bool isKept(NamedAttribute attribute) {
-  return llvm::is_contained({shd::kName, shd::kInverseOf, shd::kExact,
-                             shd::kTemporary, shd::kGroup, shd::kOperand,
-                             shd::kIndices, shd::kPrologues, shd::kCopy,
-                             shd::kStore, shd::kRing, shd::kChunks, shd::kStage,
-                             shd::kDealt, shd::kSegments, shd::kAhead},
-                            attribute.getName());
+  return llvm::is_contained(
+      {shd::kName, shd::kInverseOf, shd::kExact, shd::kTemporary, shd::kGroup,
+       shd::kOperand, shd::kIndices, shd::kPrologues, shd::kCopy, shd::kStore,
+       shd::kRing, shd::kTravels, shd::kChunks, shd::kStage, shd::kDealt,
+       shd::kSegments, shd::kAhead},
+      attribute.getName());
 }
 
 SmallVector<NamedAttribute> keptAttributes(Operation *op) {

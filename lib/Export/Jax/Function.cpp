@@ -109,6 +109,12 @@ std::string IndexedOp::positions(StringRef index) const {
   return cat(file.helper("positions"), "(", arguments(index), ")");
 }
 
+std::string IndexedOp::positionsAt(const std::string &step,
+                                   StringRef index) const {
+  return cat(file.helper("ring_positions"), "(", step, ", ", arguments(index),
+             ")");
+}
+
 std::string IndexedOp::shape(ArrayRef<StringRef> indices) const {
   return pythonTuple(llvm::map_to_vector(
       indices, [&](StringRef index) { return part(index); }));
@@ -417,7 +423,11 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
     return (isa<shd::UpdateOp, spmd::UpdateOp>(user) && !isOfBuffer(user)) ||
            (part && llvm::is_contained(scanned, part.getSource()));
   };
-  if (!llvm::all_of(repeat.getIteration().getUsers(), isScanned)) {
+  bool counts = !llvm::all_of(repeat.getIteration().getUsers(), isScanned) ||
+                llvm::any_of(body, [](Operation &op) {
+                  return spmd::stepsInEachIteration(&op);
+                });
+  if (counts) {
     own.push_back(names.make(repeat.getIndex()));
     expressions[repeat.getIteration()] = own.back();
     stacks.push_back(cat(

@@ -52,13 +52,17 @@ public:
   std::string start(llvm::StringRef index) const;
   /// `positions("B", "X")`: those that a device has.
   std::string positions(llvm::StringRef index) const;
+  /// `ring_positions(step, "B", "X")`: those that come by on a ring.
+  std::string positionsAt(const std::string &step, llvm::StringRef index) const;
   /// `(part("B", "X"), size["D"])`
   std::string shape(llvm::ArrayRef<llvm::StringRef> indices) const;
   /// The whole extent in the program and in its small form.
   std::pair<int64_t, int64_t> extents(llvm::StringRef index) const;
 
-private:
+  /// Null for an index that no axis splits.
   spmd::ShardAttr shardOf(llvm::StringRef index) const;
+
+private:
   std::string key(llvm::StringRef index) const;
   /// `"B", "X"`
   std::string arguments(llvm::StringRef index) const;
@@ -154,6 +158,7 @@ private:
   /// The scores of an attention, computed once for its statistics and itself.
   std::string scores(shd::AttentionOpInterface op);
   std::string sinkOf(shd::AttentionOp op, const IndexedOp &indexed);
+  std::string keyPositions(shd::AttentionOpInterface op);
   /// Positions along an index of a tensor: known to be in range, or taken
   /// modulo the extent.
   std::string position(const IndexedOp &indexed, mlir::Value value,

@@ -34,6 +34,12 @@ def positions(index, *axes):
     """The elements of an index that this device has."""
     return start(index, *axes) + jnp.arange(part(index, *axes))
 )"},
+    {"ring_positions", R"(
+def ring_positions(step, index, *axes):
+    """The elements of an index that come by in a step of a ring."""
+    place = (lax.axis_index(axes) + step) % lax.axis_size(axes)
+    return place * part(index, *axes) + jnp.arange(part(index, *axes))
+)"},
     {"einsum", R"(
 def einsum(subscripts, *operands):
     """Sums accumulate in f32."""

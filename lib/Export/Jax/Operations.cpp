@@ -541,6 +541,31 @@ static std::string scaleOf(shd::AttentionOpInterface op,
                        : cat(indexed.whole(op.getHead()), " ** -0.5");
 }
 
+/// The shard of keys that travel around a ring, or null.
+static spmd::ShardAttr travellingKeys(shd::AttentionOpInterface op,
+                                      const IndexedOp &indexed) {
+  spmd::ShardAttr shard = indexed.shardOf(op.getKey());
+  return shard && shard.hasTravelled() ? shard : spmd::ShardAttr();
+}
+
+/// The positions of the keys that are here.
+std::string FunctionPrinter::keyPositions(shd::AttentionOpInterface op) {
+  auto typed = cast<shd::ShardingRuleOpInterface>(op.getOperation());
+  IndexedOp indexed(file, typed);
+  spmd::ShardAttr shard = travellingKeys(op, indexed);
+  if (!shard)
+    return indexed.positions(op.getKey());
+  if (shard.getEachIteration())
+    return indexed.positionsAt(
+        array(cast<shd::RepeatOp>(op->getParentOp()).getIteration()),
+        op.getKey());
+  auto small = cast<shd::ShardingRuleOpInterface>(file.small.lookup(op));
+  int64_t smallStep = IndexedOp(file, small).shardOf(op.getKey()).getStep();
+  return indexed.positionsAt(
+      file.sizes.number("ring_offset", shard.getStep(), smallStep),
+      op.getKey());
+}
+
 std::string FunctionPrinter::scores(shd::AttentionOpInterface op) {
   if (auto known = scoresOf.find(op); known != scoresOf.end())
     return known->second;
@@ -568,7 +593,7 @@ std::string FunctionPrinter::scores(shd::AttentionOpInterface op) {
                    : aligned(indexed.positions(*op.getQuery()),
                              {*op.getQuery()}, indices);
     std::string key = names.make("keys"), seen = names.make("seen");
-    line(cat(key, " = ", indexed.positions(op.getKey())));
+    line(cat(key, " = ", keyPositions(op)));
     std::string mask = cat(key, " <= ", query);
     if (op.getWindow()) {
       auto small = cast<shd::AttentionOpInterface>(file.small.lookup(op));
@@ -609,7 +634,14 @@ void FunctionPrinter::compute(shd::AttentionOp op) {
                  : cat(sum, " + jnp.exp(", sink, " - ", array(stats[0]), ")")));
     (stats.empty() ? logSumExp : sum) = total;
   }
-  if (!stats.empty())
+  if (travellingKeys(op, indexed)) {
+    // All keys of a step may be masked: then there are no weights.
+    std::string logs = names.make("logsumexp");
+    line(cat(logs, " = ", logSumExp));
+    logSumExp = logs;
+    line(cat(weights, " = jnp.exp(", name, " - jnp.maximum(", logSumExp,
+             ", -1e30)[..., None])"));
+  } else if (!stats.empty())
     line(cat(weights, " = jnp.exp(", name, " - ", array(stats[0]),
              "[..., None]) / ", sum, "[..., None]"));
   else if (op.getSink())

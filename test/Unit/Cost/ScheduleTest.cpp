@@ -327,6 +327,51 @@ TEST(ScheduleTest, aPairIsAsLongAsItsLongerPartAndAChunk) {
   EXPECT_EQ(result.exposed, (Times{35}));
 }
 
+TEST(ScheduleTest, aRingRunsWhatTravelsBesideItsGroup) {
+  // Keys of 6 and values of 8 travel around 4 devices while attention takes 20:
+  // max(20, 14 + 20 / 4) = 20. At 30 and 40 they take longer: 70 + 20 / 4 = 75,
+  // of which 55 are waited for, in the proportion of 3 to 4.
+  auto ringOf = [](Picoseconds keys, Picoseconds values) {
+    Step step;
+    step.numNetworks = 1;
+    unsigned before = step.addGroup(0, 5);
+    unsigned k = addCollective(step, 0, keys, {x}, Step::Origin::Produced, 0);
+    unsigned v = addCollective(step, 0, values, {x}, Step::Origin::Ready);
+    unsigned attention = step.addGroup(0, 20);
+    step.groups[attention].waits = {k, v};
+    step.rings = {{attention, {k, v}, 4}};
+    EXPECT_EQ(before, 0u);
+    return run(step);
+  };
+  Schedule hidden = ringOf(6, 8);
+  EXPECT_EQ(hidden.scheduled, 5 + 20);
+  EXPECT_EQ(hidden.exposed, (Times{0, 0}));
+  EXPECT_EQ(hidden.upper, 5 + 20 + 14);
+  Schedule bound = ringOf(30, 40);
+  EXPECT_EQ(bound.scheduled, 5 + 75);
+  EXPECT_EQ(bound.exposed, (Times{23, 32}));
+  EXPECT_EQ(bound.lower, 70);
+}
+
+TEST(ScheduleTest, aRingWaitsForTheNetworkAndForWhatItMoves) {
+  // A reshard of 10 makes the keys; another collective of 30 has the network,
+  // issued before. The ring starts at 40, and takes max(8, 6 + 8 / 2) = 10.
+  Step step;
+  step.numNetworks = 1;
+  unsigned reshard = addCollective(step, 0, 10, {x}, Step::Origin::Ready);
+  unsigned other = addCollective(step, 0, 30, {x}, Step::Origin::Ready);
+  unsigned keys = addCollective(step, 0, 6, {x}, Step::Origin::Ready);
+  step.collectives[keys].after = {reshard};
+  unsigned attention = step.addGroup(0, 8);
+  step.groups[attention].waits = {keys};
+  step.rings = {{attention, {keys}, 2}};
+  Schedule result = run(step);
+  EXPECT_EQ(result.scheduled, 40 + 10);
+  EXPECT_EQ(result.exposed[reshard], 10);
+  EXPECT_EQ(result.exposed[other], 30);
+  EXPECT_EQ(result.exposed[keys], 2);
+}
+
 TEST(ScheduleTest, theTimelineShowsOneIteration) {
   Schedule result = run(repeated(1000, 10, 15));
   ASSERT_EQ(result.timeline.sections.size(), 1u);

@@ -28,6 +28,7 @@ TEST(BuildTest, ReadsEveryField) {
       quantity("host.bandwidth", 16e9, Quantity::BytesPerSecond));
   tpu.fields.push_back(quantity("price", 1.2, Quantity::UsdPerHour));
   tpu.fields.push_back(word("overlap.collective_matmul", "true"));
+  tpu.fields.push_back(word("overlap.ring_attention", "false"));
   Machine machine = built(tpu);
   EXPECT_EQ(machine.name, "tpu");
   EXPECT_EQ(machine.flops.at("bf16"), 197e12);
@@ -40,6 +41,7 @@ TEST(BuildTest, ReadsEveryField) {
   EXPECT_EQ(machine.hostBandwidth, 16e9);
   EXPECT_EQ(machine.usdPerHour, 1.2);
   EXPECT_TRUE(machine.collectiveMatmul);
+  EXPECT_FALSE(machine.ringAttention);
   EXPECT_EQ(machine.maxShape, (llvm::SmallVector<int64_t, 4>{16, 16}));
   EXPECT_TRUE(machine.shape.empty());
 
@@ -65,6 +67,7 @@ TEST(BuildTest, AbsentFieldsAreUnknown) {
   EXPECT_EQ(machine.hostBandwidth, std::nullopt);
   EXPECT_EQ(machine.usdPerHour, std::nullopt);
   EXPECT_FALSE(machine.collectiveMatmul);
+  EXPECT_TRUE(machine.ringAttention);
 }
 
 TEST(BuildTest, ReadsSwitchFields) {

@@ -215,8 +215,20 @@ void checkAssignment(TestProgram &program, PlannedNetwork &network,
   ASSERT_FALSE(::testing::Test::HasFailure()) << explain();
 }
 
-/// Compares `count` assignments; false if the program has no plan.
-bool checkProgram(TestProgram &program, unsigned count) {
+/// How many operations an assignment runs around rings.
+unsigned countRings(const PlanNetwork &network, ArrayRef<Label> assignment) {
+  unsigned count = 0;
+  for (auto [domain, variable] :
+       llvm::zip_equal(network.domains, network.chunkVariable))
+    for (const Strategy &strategy : domain.labels[assignment[variable]].ops)
+      count += strategy.ring.has_value();
+  return count;
+}
+
+/// Compares `count` assignments; false if the program has no plan. Adds to
+/// `rings` how many operations they run around rings.
+bool checkProgram(TestProgram &program, unsigned count,
+                  unsigned *rings = nullptr) {
   NetworkOptions options;
   // Plenty; with a limit the network has memory.
   options.memoryLimit = int64_t(1) << 50;
@@ -239,6 +251,8 @@ bool checkProgram(TestProgram &program, unsigned count) {
       continue;
     ++checked;
     checkAssignment(program, network, *assignment, chains, rows);
+    if (rings)
+      *rings += countRings(network.get(), *assignment);
     if (!limited)
       limited.emplace(rows, times, chains.chains, *assignment);
     limited->check(rows, times, *assignment);
@@ -273,6 +287,58 @@ TEST_P(TrainingNetwork, SumsToTheExplicitProgram) {
 INSTANTIATE_TEST_SUITE_P(Steps, TrainingNetwork,
                          ::testing::ValuesIn(kTrainingSteps),
                          [](const auto &info) { return info.param.name; });
+
+/// Two axes of queries, around either of which keys and values travel; keys
+/// that are values too, behind a prologue; layers.
+constexpr const char *kRings[] = {R"(
+hardware h100[8] { price = 1 USD/h }
+mesh [X=4, Y=2]
+dim T = 1024, S = T, K = 2, G = 2, H = 16
+input q: bf16[T, K, G, H]
+input k: bf16[T, K, H]
+input v: bf16[T, K, H]
+o[T@?, K, G, H] = attention[H, S](q[T@?, K, G, H], k[S@?, K, H], v[S@?, K, H], causal=true)
+y[T, K, G, H] = silu(o[T, K, G, H])
+output y
+)",
+                                  R"(
+order T = contiguous
+hardware tpu_v5e[4, 4]
+mesh [X=4, Y=4]
+dim T = 64, S = T, K = 4, H = 16
+input x: bf16[T, K, H]
+k[T, K, H] = silu(x[T, K, H])
+o[T, K, H] = attention[H, S](x[T, K, H], k[S, K, H], k[S, K, H])
+output o
+)",
+                                  R"(
+hardware h100[2, 4]
+mesh [X=2, Y=4]
+dim T = 64, S = T, K = 4, H = 16, D = 32, L = 3
+input tokens: bf16[T, D]
+x[T, D] = silu(tokens[T, D])
+repeat L {
+  weight Wq: bf16[D, K, H]
+  weight Wk: bf16[D, K, H]
+  weight Wo: bf16[K, H, D]
+  q[T, K, H] = x[T, D] * Wq[D, K, H]
+  k[T, K, H] = x[T, D] * Wk[D, K, H]
+  o[T, K, H] = attention[H, S](q[T, K, H], k[S, K, H], k[S, K, H], causal=true)
+  x[T, D] = x[T, D] + o[T, K, H] * Wo[K, H, D]
+}
+output x
+)"};
+
+TEST(RingNetwork, SumsToTheExplicitProgram) {
+  for (const char *text : kRings) {
+    SCOPED_TRACE(text);
+    TestProgram program(text);
+    ASSERT_TRUE(program.module()) << program.messages();
+    unsigned rings = 0;
+    EXPECT_TRUE(checkProgram(program, numAssignments(400), &rings));
+    EXPECT_GT(rings, 5u);
+  }
+}
 
 TEST(RandomProgramNetwork, SumsToTheExplicitProgram) {
   const unsigned programs = setting("SHARDC_TEST_PROGRAMS", 150);

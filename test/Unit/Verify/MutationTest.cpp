@@ -24,10 +24,12 @@ namespace {
 /// A program, small, and that of its devices.
 class Subject {
 public:
-  explicit Subject(StringRef text, bool shrink = true)
-      : Subject(std::make_unique<TestProgram>(text), OptMode::None, shrink) {}
+  explicit Subject(StringRef text, bool shrink = true, bool inRings = false)
+      : Subject(std::make_unique<TestProgram>(text), OptMode::None, shrink,
+                inRings) {}
   explicit Subject(std::unique_ptr<TestProgram> program,
-                   OptMode mode = OptMode::None, bool shrink = true)
+                   OptMode mode = OptMode::None, bool shrink = true,
+                   bool inRings = false)
       : program(std::move(program)) {
     if (!this->program->module()) {
       ADD_FAILURE() << messages();
@@ -42,6 +44,8 @@ public:
       ADD_FAILURE() << messages();
       return;
     }
+    if (inRings)
+      EXPECT_TRUE(succeeded(compilation.markRings())) << messages();
     if (shrink) {
       Shrinking shrinking = chooseShrinking(compilation.program());
       applyShrinking(compilation.program(), shrinking);
@@ -371,6 +375,74 @@ output s
   });
   EXPECT_EQ(shifts, 1u);
   EXPECT_EQ(subject.verify(*device), "");
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+/// Changes how keys that travel have come.
+Break changeSteps(int64_t more, bool keepsEach) {
+  return [=](Operation *op) {
+    auto shards = op->getAttrOfType<ArrayAttr>(spmd::kShards);
+    if (!shards)
+      return false;
+    bool changes = false;
+    SmallVector<Attribute> changed;
+    for (auto shard : shards.getAsRange<spmd::ShardAttr>()) {
+      bool isMeant = shard.hasTravelled() && (more || shard.getEachIteration());
+      changes |= isMeant;
+      changed.push_back(
+          isMeant ? spmd::ShardAttr::get(op->getContext(), shard.getName(),
+                                         shard.getExtent(), shard.getAxes(),
+                                         shard.getStep() + more,
+                                         shard.getEachIteration() && keepsEach)
+                  : shard);
+    }
+    op->setAttr(spmd::kShards, ArrayAttr::get(op->getContext(), changed));
+    return changes;
+  };
+}
+
+/// Attention in four steps around a ring, over positions in the program's
+/// order: the masks depend on whose keys are there.
+TEST(Mutations, StepsOfARing) {
+  Subject subject(R"(
+order T = contiguous
+hardware h100[4]
+mesh [X=4]
+dim T = 16, S = T, K = 2, H = 4
+input q: f32[T@X, K, H]
+input k: f32[T@X, K, H]
+input v: f32[T@X, K, H]
+o[T@X, K, H] = attention[H, S](q[T@X, K, H], k[S@X, K, H], v[S@X, K, H], causal=true)
+output o
+)",
+                  /*shrink=*/false, /*inRings=*/true);
+  auto isOfRing = [](Operation *op) {
+    return isa<spmd::RingShiftOp, shd::AttentionOp, shd::ElementwiseOp>(op);
+  };
+  auto turnInto = [](shd::Function from, shd::Function to) {
+    return [=](Operation *op) {
+      auto elementwise = dyn_cast<shd::ElementwiseOp>(op);
+      if (!elementwise || elementwise.getFunction() != from)
+        return false;
+      elementwise.setFunction(to);
+      return true;
+    };
+  };
+  std::vector<Mutation> mutations = {
+      {"keys of the next device", changeSteps(1, true)},
+      {"the own keys in each step", changeSteps(0, false)},
+      {"does not move on", of<spmd::RingShiftOp>(drop)},
+      {"a sum for a difference",
+       turnInto(shd::Function::Sub, shd::Function::Add)},
+      {"a difference for a sum",
+       turnInto(shd::Function::Add, shd::Function::Sub)},
+      {"a product for a quotient",
+       turnInto(shd::Function::Div, shd::Function::Mul)},
+  };
+  EXPECT_GE(expectNoticed(subject, isOfRing, mutations), 15u);
 }
 
 //===----------------------------------------------------------------------===//

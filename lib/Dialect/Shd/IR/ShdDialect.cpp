@@ -571,6 +571,7 @@ static const AttributeForm attributeForms[] = {
     {kCopy, isKind<UnitAttr>, "a unit attribute"},
     {kStore, isKind<UnitAttr>, "a unit attribute"},
     {kRing, isRingNumber, "an integer of at least 0"},
+    {kTravels, isKind<UnitAttr>, "a unit attribute"},
     {kChunks, isChunkNumber, "an integer of at least 1"},
     {kOperand, isKind<StringAttr>, "a string"},
     {kIndices, isNameList, "a list of strings"},
@@ -597,7 +598,7 @@ static bool isRealConstant(Operation *op) {
 
 /// Collectives of the spmd dialect keep the mark of a ring.
 static bool mayBelongToRing(Operation *op) {
-  return mayBecomeRing(op) ||
+  return mayBecomeRing(op) || isa<AttentionOp>(op) ||
          llvm::is_contained({"all_gather", "reduce_scatter"},
                             op->getName().stripDialect());
 }
@@ -663,8 +664,8 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
   if (name == kAhead && op->getName().stripDialect() != "update")
     return op->emitOpError() << "'" << kAhead << "' belongs to an update";
   if (name == kRing && !mayBelongToRing(op))
-    return op->emitOpError() << "'" << kRing << "' belongs to an einsum, an "
-                             << "all_gather or a reduce_scatter";
+    return op->emitOpError() << "'" << kRing << "' belongs to an einsum, "
+                             << "attention, an all_gather or a reduce_scatter";
   for (const AttributeForm &form : attributeForms) {
     if (form.name != name)
       continue;

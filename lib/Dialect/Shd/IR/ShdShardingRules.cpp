@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Factors.h"
+#include "shardc/Dialect/Shd/IR/Serving.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -67,6 +68,8 @@ public:
   void setComplete(unsigned result) {
     rule.completeResults |= uint32_t(1) << result;
   }
+
+  void setRing(std::optional<RingRule> ring) { rule.ring = std::move(ring); }
 
   /// The operation is linear in `operands` jointly. Constants and iteration
   /// numbers are whole on every device, never partial sums: with one of them,
@@ -220,6 +223,33 @@ ShardingRule CrossEntropyOp::getShardingRule() {
 // Attention and positions
 //===----------------------------------------------------------------------===//
 
+/// Keys and values may travel around the devices that have parts of the
+/// queries: each device then comes by all keys, one part after the other.
+/// Positions that data give say nothing of the keys that a device needs, and a
+/// window needs few. Where the mask leaves keys out, a device begins with those
+/// that its own queries see: queries and keys are at the same positions.
+static std::optional<RingRule> ringOf(AttentionOp op,
+                                      const FactorTable &table) {
+  if (op.getAt() || op.getWindow() || op.getSink() || op.getBias() ||
+      op->hasAttr(kFilledKeys))
+    return std::nullopt;
+  RingRule ring;
+  ring.factor = table.find(op.getKey());
+  if (auto query = op.getQuery()) {
+    ring.along.push_back(table.find(*query));
+    if (table.entries()[ring.along.front()].extent !=
+        table.entries()[ring.factor].extent)
+      return std::nullopt;
+    return ring;
+  }
+  const TensorFactors &k = table.operands()[AttentionOp::kKeyOperand];
+  for (const DimFactors &dim : table.operands()[AttentionOp::kQueryOperand])
+    for (unsigned factor : dim)
+      if (!hasFactor(k, factor))
+        ring.along.push_back(factor);
+  return ring;
+}
+
 /// Over a split key index each device has the softmax over its keys, weighted
 /// by what the devices agreed on: a part of the sum over keys. A split head
 /// index would make the scores partial sums.
@@ -233,6 +263,7 @@ ShardingRule AttentionOp::getShardingRule() {
   builder.addStatistic("sum_exp", Statistic::Combination::Sum);
   if (getLogsumexp())
     builder.setComplete(1);
+  builder.setRing(ringOf(*this, table));
   return builder.take();
 }
 

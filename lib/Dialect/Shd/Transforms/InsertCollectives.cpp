@@ -3,12 +3,14 @@
 #include "mlir/IR/Builders.h"
 #include "shardc/Dialect/Shd/IR/CalibratedPrices.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Domain.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Names.h"
+#include "shardc/Optimizer/Rings.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <map>
 
@@ -33,6 +35,10 @@ private:
   void emitStep(Value &value, const ReshardStep &step, Location loc);
   void convertOperand(Operation *op, unsigned operand);
   LogicalResult visitCompute(Operation *op);
+  std::optional<AxisIndex> ringOf(Operation *op,
+                                  const ShardingRule &rule) const;
+  void emitRing(Operation *op, const ShardingRule &rule,
+                const Strategy &strategy);
   void store(Value result, const Layout &made, const Layout &stored);
   void visitCopy(ReshardOp op);
   LogicalResult visitRepeat(RepeatOp repeat);
@@ -249,8 +255,57 @@ void CollectiveInserter::store(Value result, const Layout &made,
     use->set(converted);
 }
 
+/// The axis that places the index that travels and one along which the
+/// operation is split: it runs around a ring.
+std::optional<AxisIndex>
+CollectiveInserter::ringOf(Operation *op, const ShardingRule &rule) const {
+  if (!rule.ring)
+    return std::nullopt;
+  AxisSet travels = 0, along = 0;
+  for (auto [number, tensor] : llvm::enumerate(rule.operands)) {
+    ShardingAttr pin = getOperandPin(op, number);
+    if (!pin)
+      continue;
+    Layout layout = toLayout(context.mesh(), pin);
+    for (auto [dim, factors] : llvm::zip_equal(layout.dims, tensor))
+      for (unsigned factor : factors) {
+        if (factor == rule.ring->factor)
+          travels |= axisSet(dim);
+        else if (llvm::is_contained(rule.ring->along, factor))
+          along |= axisSet(dim);
+      }
+  }
+  for (AxisIndex axis = 0; axis < context.mesh().size(); ++axis)
+    if (travels == axisBit(axis) && (along & axisBit(axis)))
+      return axis;
+  return std::nullopt;
+}
+
+/// For what travels around a ring, an all_gather that has its price.
+void CollectiveInserter::emitRing(Operation *op, const ShardingRule &rule,
+                                  const Strategy &strategy) {
+  Strategy whole = strategy;
+  whole.ring = std::nullopt;
+  builder.setInsertionPoint(op);
+  for (const RingMove &move : ringMoves(context.model, op, rule, strategy)) {
+    Value value = op->getOperand(move.operand);
+    Layout layout = operandLayout(rule, whole, move.operand);
+    auto gather = AllGatherOp::create(
+        builder, op->getLoc(),
+        withSharding(value.getType(),
+                     toSharding(builder.getContext(), context.mesh(), layout)),
+        value, axesAttr({*strategy.ring}), costAttr(move.cost));
+    gather->setAttr(kTravels, builder.getUnitAttr());
+    describe(gather, valueName(value), indexNames(value));
+    for (OpOperand &use : op->getOpOperands())
+      if (use.get() == value)
+        use.set(gather.getResult());
+  }
+}
+
 LogicalResult CollectiveInserter::visitCompute(Operation *op) {
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+  std::optional<AxisIndex> ring = ringOf(op, rule);
   SmallVector<std::optional<Layout>> operands, results;
   SmallVector<Layout, 1> stored;
   for (Value result : op->getResults()) {
@@ -266,12 +321,19 @@ LogicalResult CollectiveInserter::visitCompute(Operation *op) {
     operands.push_back(hasLayout(operand)
                            ? std::optional<Layout>(layoutOf(operand))
                            : std::nullopt);
+    if (ring && hasFactor(rule.operands[i], rule.ring->factor))
+      for (auto [dim, factors] :
+           llvm::zip_equal(operands.back()->dims, rule.operands[i]))
+        if (llvm::is_contained(factors, rule.ring->factor))
+          llvm::erase(dim, *ring);
   }
   std::string why;
   std::optional<Strategy> strategy =
       inferStrategy(context.mesh(), rule, operands, results, &why);
   if (!strategy)
     return op->emitError() << why;
+  strategy->ring = ring;
+  emitRing(op, rule, *strategy);
   emitStatistics(op, rule, *strategy);
   for (auto [i, result] : llvm::enumerate(op->getResults()))
     store(result, resultLayout(rule, *strategy, i), stored[i]);

@@ -35,12 +35,36 @@ static void printAxisNames(AsmPrinter &printer, ArrayRef<StringAttr> axes) {
   });
 }
 
+static ParseResult parseRingStep(AsmParser &parser, int64_t &step,
+                                 bool &eachIteration) {
+  step = -1;
+  eachIteration = false;
+  if (failed(parser.parseOptionalKeyword("step")))
+    return success();
+  llvm::SMLoc at = parser.getCurrentLocation();
+  if (failed(parser.parseInteger(step)))
+    return failure();
+  if (step < 0)
+    return parser.emitError(at) << "a step must be at least 0, but is " << step;
+  eachIteration = succeeded(parser.parseOptionalKeyword("each"));
+  return success();
+}
+
+static void printRingStep(AsmPrinter &printer, int64_t step,
+                          bool eachIteration) {
+  if (step < 0)
+    return;
+  printer << " step " << step;
+  if (eachIteration)
+    printer << " each";
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "shardc/Dialect/Spmd/IR/SpmdAttrs.cpp.inc"
 
 LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 StringRef name, int64_t extent,
-                                ArrayRef<StringAttr>) {
+                                ArrayRef<StringAttr>, int64_t, bool) {
   // H1
   if (extent >= 1)
     return success();
@@ -93,6 +117,10 @@ static LogicalResult verifyShard(Operation *op, const Mesh &mesh,
                                << name.getValue() << "', which the mesh lacks";
     axes.push_back(*axis);
   }
+  if (shard.getEachIteration() && !isa<shd::RepeatOp>(op->getParentOp()))
+    return op->emitOpError() << "index '" << shard.getName()
+                             << "' takes a step in each iteration, but no "
+                             << "repeat is around the operation";
   int64_t found = rule.factors[*factor].extent;
   int64_t expected = localExtent(mesh, shard.getExtent(), axes);
   if (found != expected)
@@ -102,13 +130,16 @@ static LogicalResult verifyShard(Operation *op, const Mesh &mesh,
   return success();
 }
 
-/// No index and no axis stands in the list twice.
+/// No index and no axis stands in the list twice, but axes along which a part
+/// has travelled.
 static LogicalResult verifyOnce(Operation *op, ArrayAttr list) {
   llvm::SmallSet<StringRef, 8> indices, axes;
   for (ShardAttr shard : list.getAsRange<ShardAttr>()) {
     if (!indices.insert(shard.getName()).second)
       return op->emitOpError()
              << "'" << kShards << "' names '" << shard.getName() << "' twice";
+    if (shard.hasTravelled())
+      continue;
     for (StringAttr axis : shard.getAxes())
       if (!axes.insert(axis).second)
         return op->emitOpError() << "'" << kShards << "' names axis '"
@@ -194,6 +225,13 @@ RankedTensorType spmd::localType(const Mesh &mesh, Type global) {
   for (auto [extent, axes] : llvm::zip_equal(type.getShape(), layout.dims))
     extents.push_back(localExtent(mesh, extent, axes));
   return RankedTensorType::get(extents, type.getElementType());
+}
+
+bool spmd::stepsInEachIteration(Operation *op) {
+  auto shards = op->getAttrOfType<ArrayAttr>(kShards);
+  return shards &&
+         llvm::any_of(shards.getAsRange<ShardAttr>(),
+                      [](ShardAttr shard) { return shard.getEachIteration(); });
 }
 
 bool spmd::isCollective(Operation *op) {

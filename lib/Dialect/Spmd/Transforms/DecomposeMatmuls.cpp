@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/IR/Builders.h"
+#include "RingLoop.h"
 #include "mlir/IR/IRMapping.h"
 #include "shardc/Dialect/Shd/IR/CollectiveMatmul.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Spmd/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -34,18 +35,12 @@ std::optional<int64_t> dimOf(ArrayRef<StringRef> indices, StringRef index) {
 }
 
 /// Builds the ring of one matmul and erases what it stands for.
-class RingBuilder {
+class RingBuilder : RingLoop {
 public:
   RingBuilder(const Mesh &mesh, ShardingRuleOpInterface matmul,
               Operation *collective, const CollectiveMatmul &ring)
-      : matmul(matmul), collective(collective), ring(ring),
-        size(mesh.groupSize(ArrayRef(ring.axes))), builder(matmul),
-        loc(matmul.getLoc()) {
-    SmallVector<StringRef> names;
-    for (AxisIndex axis : ring.axes)
-      names.push_back(mesh.axes[axis].name);
-    axes = builder.getStrArrayAttr(names);
-  }
+      : RingLoop(mesh, ring.axes, matmul), matmul(matmul),
+        collective(collective), ring(ring) {}
 
   void buildGather();
   void buildScatter();
@@ -56,83 +51,25 @@ private:
     Value chunk, product, whole;
   };
 
-  shd::RepeatOp addLoop(ValueRange inits, Block *&body);
-  Value number(int64_t value);
   Value position(Value iteration, int64_t plus);
-  Value shift(Value value);
-  Value zeros(RankedTensorType type, ArrayRef<StringRef> indices);
   Value add(Value sum, Value term, Operation *like, StringRef without);
   Value chunkOf(const CollectiveMatmul::Part &part, Value at,
                 const IRMapping &chunks);
   Gathered useChunk(const Gathered &carried, Value at);
   Value scatterChunk(Value at);
-  void keepShards(Operation *op, Operation *like, StringRef without);
 
   ShardingRuleOpInterface matmul;
   Operation *collective;
   const CollectiveMatmul &ring;
-  int64_t size;
-  OpBuilder builder;
-  Location loc;
-  ArrayAttr axes;
 };
 
 //===----------------------------------------------------------------------===//
 // Pieces
 //===----------------------------------------------------------------------===//
 
-Value RingBuilder::number(int64_t value) {
-  auto type = RankedTensorType::get({}, builder.getI32Type());
-  return shd::ConstantOp::create(
-      builder, loc, type,
-      DenseElementsAttr::get(type, builder.getI32IntegerAttr(int32_t(value))));
-}
-
 Value RingBuilder::position(Value iteration, int64_t plus) {
   return RingPositionOp::create(builder, loc, iteration.getType(), iteration,
                                 plus, axes);
-}
-
-Value RingBuilder::shift(Value value) {
-  auto op = RingShiftOp::create(builder, collective->getLoc(), value.getType(),
-                                value, axes);
-  for (StringRef name : {shd::kOperand, shd::kIndices})
-    if (Attribute known = collective->getAttr(name))
-      op->setAttr(name, known);
-  op->setAttr(kRingOf,
-              builder.getStringAttr(stringify(collectiveKind(collective))));
-  return op;
-}
-
-Value RingBuilder::zeros(RankedTensorType type, ArrayRef<StringRef> indices) {
-  auto scalar = RankedTensorType::get({}, type.getElementType());
-  Value zero = shd::ConstantOp::create(
-      builder, loc, scalar,
-      DenseElementsAttr::get(scalar,
-                             builder.getZeroAttr(type.getElementType())));
-  auto indexing =
-      shd::IndexingAttr::get(builder.getContext(), {builder.getArrayAttr({})},
-                             {builder.getStrArrayAttr(indices)});
-  return shd::ElementwiseOp::create(builder, loc, type, shd::Function::Copy,
-                                    zero, indexing);
-}
-
-/// The shards of `like` as far as `op` has their indices, without the index
-/// that chunks divide evenly.
-void RingBuilder::keepShards(Operation *op, Operation *like,
-                             StringRef without) {
-  auto known = like->getAttrOfType<ArrayAttr>(kShards);
-  if (!known)
-    return;
-  ShardingRule rule = cast<shd::ShardingRuleOpInterface>(op).getShardingRule();
-  SmallVector<Attribute> kept;
-  for (auto shard : known.getAsRange<ShardAttr>())
-    if (shard.getName() != without && rule.findFactor(shard.getName()))
-      kept.push_back(shard);
-  if (kept.empty())
-    op->removeAttr(kShards);
-  else
-    op->setAttr(kShards, builder.getArrayAttr(kept));
 }
 
 /// The sum of two results of `like`, or of chunks of them.
@@ -185,20 +122,6 @@ Value RingBuilder::chunkOf(const CollectiveMatmul::Part &part, Value at,
   return result;
 }
 
-/// A loop over all places of the ring but one; the builder goes into its body.
-shd::RepeatOp RingBuilder::addLoop(ValueRange inits, Block *&body) {
-  auto loop = shd::RepeatOp::create(builder, loc, inits.getTypes(),
-                                    builder.getStringAttr("ring"),
-                                    builder.getI64IntegerAttr(size - 1),
-                                    /*reverse=*/nullptr, inits);
-  body = &loop.getBody().emplaceBlock();
-  body->addArgument(RankedTensorType::get({}, builder.getI32Type()), loc);
-  for (Value init : inits)
-    body->addArgument(init.getType(), loc);
-  builder.setInsertionPointToEnd(body);
-  return loop;
-}
-
 //===----------------------------------------------------------------------===//
 // The two rings
 //===----------------------------------------------------------------------===//
@@ -244,7 +167,7 @@ void RingBuilder::buildGather() {
   auto carriedIn = [&](ValueRange values) {
     return Gathered{values[0], values[1], hasOthers ? values[2] : Value()};
   };
-  Value next = shift(body->getArgument(1));
+  Value next = shift(body->getArgument(1), collective);
   Gathered made = useChunk(carriedIn(body->getArguments().drop_front()),
                            position(body->getArgument(0), 0));
   SmallVector<Value> yielded = {next, made.product};
@@ -286,7 +209,7 @@ void RingBuilder::buildScatter() {
   Value first = scatterChunk(position(number(0), 1));
   Block *body = nullptr;
   shd::RepeatOp loop = addLoop(first, body);
-  Value moved = shift(body->getArgument(1));
+  Value moved = shift(body->getArgument(1), collective);
   Value own = scatterChunk(position(body->getArgument(0), 2));
   const CollectiveMatmul::Part &last = ring.parts.back();
   shd::YieldOp::create(builder, loc, add(moved, own, last.op, last.index));
@@ -321,9 +244,67 @@ protected:
   void runOnOperation() override;
 };
 
+/// The axes that an all_gather of keys or values takes off their index; nothing
+/// if that is not all it does, or attention has no steps between which it may
+/// travel.
+std::optional<AxisList> ringOf(const Mesh &mesh, shd::AttentionOp attention,
+                               Operation *gather) {
+  auto op = dyn_cast<AllGatherOp>(gather);
+  if (!op || attention.getAt() || attention.getWindow() ||
+      attention.getSink() || attention.getBias() ||
+      op->getBlock() != attention->getBlock() ||
+      !llvm::all_of(op->getUsers(),
+                    [&](Operation *user) { return user == attention; }))
+    return std::nullopt;
+  shd::Movement moved = movementOf(gather);
+  Layout from = shd::explicitLayout(mesh, moved.from),
+         to = shd::explicitLayout(mesh, moved.to);
+  std::optional<AxisList> axes;
+  for (OpOperand &use : op.getResult().getUses()) {
+    auto names =
+        attention.getIndexing().getOperandIndices(use.getOperandNumber());
+    for (auto [dim, name] : llvm::enumerate(names)) {
+      if (from.dims[dim] == to.dims[dim])
+        continue;
+      // The parts are equal, so that each step has as many keys.
+      if (name != attention.getKey() || !to.dims[dim].empty() ||
+          moved.from.getDimSize(dim) % mesh.groupSize(from.dims[dim]) != 0)
+        return std::nullopt;
+      axes = from.dims[dim];
+    }
+  }
+  return axes;
+}
+
+/// Attention whose keys and values, or both in one, are gathered over the same
+/// axes, and travel in place of that.
+LogicalResult decomposeAttention(const Mesh &mesh, shd::AttentionOp attention,
+                                 const Marked &marked) {
+  if (marked.matmuls.size() != 1 || marked.collectives.empty())
+    return attention.emitError()
+           << "'" << shd::kRing << "' must mark one attention and the "
+           << "all_gathers of its keys and values";
+  std::optional<AxisList> axes;
+  for (Operation *gather : marked.collectives) {
+    std::optional<AxisList> ring = ringOf(mesh, attention, gather);
+    if (!ring || (axes && *axes != *ring)) {
+      InFlightDiagnostic error = attention.emitError(
+          "the attention and its collectives cannot run in chunks around a "
+          "ring");
+      error.attachNote(gather->getLoc()) << "the collective";
+      return error;
+    }
+    axes = ring;
+  }
+  buildAttentionRing(mesh, *axes, attention, marked.collectives);
+  return success();
+}
+
 LogicalResult decompose(const Mesh &mesh, const Marked &marked) {
   Operation *any = marked.matmuls.empty() ? marked.collectives.front()
                                           : marked.matmuls.front();
+  if (auto attention = dyn_cast<shd::AttentionOp>(any))
+    return decomposeAttention(mesh, attention, marked);
   if (marked.matmuls.size() != 1 || marked.collectives.size() != 1)
     return any->emitError()
            << "'" << shd::kRing << "' must mark one einsum and "

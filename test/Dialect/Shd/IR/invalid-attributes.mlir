@@ -190,7 +190,7 @@ shd.program "p" {
 // -----
 
 shd.program "p" {
-  // expected-error @+1 {{'shd.ring' belongs to an einsum, an all_gather or a reduce_scatter}}
+  // expected-error @+1 {{'shd.ring' belongs to an einsum, attention, an all_gather or a reduce_scatter}}
   %x = shd.declare input "x" ["B"] {shd.ring = 0 : i64} : tensor<8xf32>
 }
 

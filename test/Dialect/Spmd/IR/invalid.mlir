@@ -464,7 +464,7 @@ spmd.program "p" mesh <[X = 2]> {
 // -----
 
 spmd.program "p" mesh <[X = 2]> {
-  // expected-error @+1 {{'shd.ring' belongs to an einsum, an all_gather or a reduce_scatter}}
+  // expected-error @+1 {{'shd.ring' belongs to an einsum, attention, an all_gather or a reduce_scatter}}
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32> {shd.ring = 0 : i64} : tensor<8xf32>
 }
 
@@ -508,3 +508,20 @@ module attributes {a = #spmd.stages<[0] of 4, layers "L" = 0, order "1f1b">} {}
 // G1
 // expected-error @+1 {{at least one stage must have an operation}}
 module attributes {a = #shd.stage< : forward>} {}
+
+// -----
+
+spmd.program "p" mesh <[X = 4]> {
+  %q = spmd.parameter input "q" ["T", "H"] of tensor<8x4xf32> : tensor<8x4xf32>
+  %k = spmd.parameter input "k" ["S", "H"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<2x4xf32>
+  // expected-error @+1 {{index 'S' takes a step in each iteration, but no repeat is around the operation}}
+  %o = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [S, H] -> [T, H]> {spmd.shards = [#spmd.shard<"S" = 8 over [X] step 0 each>]} : tensor<8x4xf32>, tensor<2x4xf32>, tensor<2x4xf32> -> tensor<8x4xf32>
+}
+
+// -----
+
+spmd.program "p" mesh <[X = 4]> {
+  %x = spmd.parameter input "x" ["T"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32>
+  // expected-error @+1 {{a step must be at least 0, but is -1}}
+  %y = shd.elementwise exp(%x) <[T] -> [T]> {spmd.shards = [#spmd.shard<"T" = 8 over [X] step -1>]} : (tensor<2xf32>) -> tensor<2xf32>
+}

@@ -123,3 +123,50 @@ spmd.program "p" mesh <[X = 4]> {
   %g = spmd.all_gather %x over ["X"] of tensor<8x16xf32, #shd.sharding<[{X}, {}]>> to tensor<8x16xf32> {shd.ring = 0 : i64} : tensor<2x16xf32> -> tensor<8x16xf32>
   %h = spmd.all_gather %x over ["X"] of tensor<8x16xf32, #shd.sharding<[{X}, {}]>> to tensor<8x16xf32> {shd.ring = 0 : i64} : tensor<2x16xf32> -> tensor<8x16xf32>
 }
+
+// -----
+
+// The last part of the keys is padded.
+spmd.program "p" mesh <[X = 4]> {
+  %q = spmd.parameter input "q" ["T", "H"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<2x4xf32>
+  %k = spmd.parameter input "k" ["S", "H"] of tensor<7x4xf32, #shd.sharding<[{X}, {}]>> : tensor<2x4xf32>
+  // expected-note @+1 {{the collective}}
+  %g = spmd.all_gather %k over ["X"] of tensor<7x4xf32, #shd.sharding<[{X}, {}]>> to tensor<7x4xf32> {shd.ring = 0 : i64} : tensor<2x4xf32> -> tensor<7x4xf32>
+  // expected-error @+1 {{the attention and its collectives cannot run in chunks around a ring}}
+  %o = shd.attention(%q, %g, %g) over "H", "S" <[T, H], [S, H], [S, H] -> [T, H]> {shd.ring = 0 : i64} : tensor<2x4xf32>, tensor<7x4xf32>, tensor<7x4xf32> -> tensor<2x4xf32>
+}
+
+// -----
+
+// Heads are gathered, not keys.
+spmd.program "p" mesh <[X = 4]> {
+  %q = spmd.parameter input "q" ["T", "N", "H"] of tensor<8x4x4xf32, #shd.sharding<[{X}, {}, {}]>> : tensor<2x4x4xf32>
+  %k = spmd.parameter input "k" ["S", "N", "H"] of tensor<8x4x4xf32, #shd.sharding<[{}, {X}, {}]>> : tensor<8x1x4xf32>
+  // expected-note @+1 {{the collective}}
+  %g = spmd.all_gather %k over ["X"] of tensor<8x4x4xf32, #shd.sharding<[{}, {X}, {}]>> to tensor<8x4x4xf32> {shd.ring = 0 : i64} : tensor<8x1x4xf32> -> tensor<8x4x4xf32>
+  // expected-error @+1 {{cannot run in chunks}}
+  %o = shd.attention(%q, %g, %g) over "H", "S" <[T, N, H], [S, N, H], [S, N, H] -> [T, N, H]> {shd.ring = 0 : i64} : tensor<2x4x4xf32>, tensor<8x4x4xf32>, tensor<8x4x4xf32> -> tensor<2x4x4xf32>
+}
+
+// -----
+
+// Another operation reads the gathered keys.
+spmd.program "p" mesh <[X = 4]> {
+  %q = spmd.parameter input "q" ["T", "H"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<2x4xf32>
+  %k = spmd.parameter input "k" ["S", "H"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<2x4xf32>
+  // expected-note @+1 {{the collective}}
+  %g = spmd.all_gather %k over ["X"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> to tensor<8x4xf32> {shd.ring = 0 : i64} : tensor<2x4xf32> -> tensor<8x4xf32>
+  // expected-error @+1 {{cannot run in chunks}}
+  %o = shd.attention(%q, %g, %g) over "H", "S" <[T, H], [S, H], [S, H] -> [T, H]> {shd.ring = 0 : i64} : tensor<2x4xf32>, tensor<8x4xf32>, tensor<8x4xf32> -> tensor<2x4xf32>
+  spmd.output "g" %g ["S", "H"] of tensor<8x4xf32> : tensor<8x4xf32>
+}
+
+// -----
+
+// A mark of attention without what travels.
+spmd.program "p" mesh <[X = 4]> {
+  %q = spmd.parameter input "q" ["T", "H"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<2x4xf32>
+  %k = spmd.parameter input "k" ["S", "H"] of tensor<8x4xf32> : tensor<8x4xf32>
+  // expected-error @+1 {{'shd.ring' must mark one attention and the all_gathers of its keys and values}}
+  %o = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [S, H] -> [T, H]> {shd.ring = 0 : i64} : tensor<2x4xf32>, tensor<8x4xf32>, tensor<8x4xf32> -> tensor<2x4xf32>
+}

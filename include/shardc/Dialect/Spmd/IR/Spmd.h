@@ -29,6 +29,9 @@ Mesh meshOf(mlir::Operation *op);
 /// True for the operations that turn one sharding into another. Of those that
 /// move data between devices, only ring shifts are none of them.
 bool isCollective(mlir::Operation *op);
+/// True for an operation that works on parts that travel around a ring: on
+/// other ones in each iteration of the repeat around it.
+bool stepsInEachIteration(mlir::Operation *op);
 CollectiveKind collectiveKind(mlir::Operation *op);
 
 /// `forward`, or `backward`: `custom<Direction>` of a format.

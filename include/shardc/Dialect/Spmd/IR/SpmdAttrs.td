@@ -13,13 +13,28 @@ def Spmd_ShardAttr : AttrDef<Spmd_Dialect, "Shard"> {
     `#spmd.shard<"V" = 32000 over [X, Y]>`: the whole extent, and the axes that
     split it, the major one first.
 
+    `#spmd.shard<"S" = 4096 over [X] step 3>`: the part has travelled; on the
+    ring of `spmd.ring_position` it is that of the device 3 places further on.
+    With `step 0 each`, inside a `repeat`, one more place further on in each
+    iteration of it.
+
     **Constraints:**
     - (H1) The extent is at least 1.
   }];
   let parameters = (ins StringRefParameter<"name">:$name, "int64_t":$extent,
-    ArrayRefParameter<"::mlir::StringAttr">:$axes);
+    ArrayRefParameter<"::mlir::StringAttr">:$axes,
+    DefaultValuedParameter<"int64_t", "-1">:$step,
+    DefaultValuedParameter<"bool", "false">:$eachIteration);
   let assemblyFormat = [{
-    `<` $name `=` $extent `over` ` ` `[` custom<AxisNames>($axes) `]` `>`
+    `<` $name `=` $extent `over` ` ` `[` custom<AxisNames>($axes) `]` ``
+    custom<RingStep>($step, $eachIteration) `>`
+  }];
+  let builders = [AttrBuilder<(ins "::llvm::StringRef":$name,
+      "int64_t":$extent, "::llvm::ArrayRef<::mlir::StringAttr>":$axes), [{
+    return $_get($_ctxt, name, extent, axes, -1, false);
+  }]>];
+  let extraClassDeclaration = [{
+    bool hasTravelled() const { return getStep() >= 0; }
   }];
   let genVerifyDecl = 1;
 }

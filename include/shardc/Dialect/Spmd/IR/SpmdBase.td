@@ -21,7 +21,7 @@ def Spmd_Dialect : Dialect {
       and the axes that split it (`#spmd.shard<"V" = 32000 over [X, Y]>`).
       Operations whose meaning depends on where an index begins (gathers,
       positions, causal masks, means) need it. No index and no axis stands there
-      twice;
+      twice, but axes along which a part has travelled;
     - `spmd.global`: the type of the result as the global program has it, with
       its sharding;
     - `spmd.ring_of` on `spmd.ring_shift`: the collective in whose place the ring

@@ -27,6 +27,13 @@ def SpmdDecomposeMatmuls
     A device sends N - 1 chunks, as many bytes as for the collective. Sums are
     rounded after each chunk, as those of the collective may be.
 
+    Attention and the all_gathers of its keys and values that share a number
+    become a loop in which these travel. In each iteration, attention to the keys
+    that are here gives a result in f32 and a logsumexp, and elementwise
+    operations merge them with those of the iterations before. At place p,
+    iteration i has the keys of place (p + i) mod N (`step` of `#spmd.shard`);
+    the last ones are attended to behind the loop.
+
     Run it after `convert-shd-to-spmd`. A mark on what cannot run so is an error.
   }];
   let dependentDialects = ["::shardc::shd::ShdDialect"];

@@ -1,0 +1,94 @@
+//===- Rings.cpp - Work and traffic of attention around a ring ------------===//
+
+#include "shardc/Optimizer/Rings.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
+#include "shardc/Reshard/ReshardMemory.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+/// So many permutes, of which a tensor is a part.
+static CollectiveCost shareOf(CollectiveCost permute, double times,
+                              double part) {
+  double factor = times * part;
+  permute.bytes *= factor;
+  permute.wireBytes *= factor;
+  permute.bandwidthSeconds *= factor;
+  permute.latencySeconds *= factor;
+  if (permute.calibrated) {
+    permute.calibrated->fixedSeconds *= factor;
+    permute.calibrated->bandwidthSeconds *= factor;
+    permute.calibrated->rampSeconds *= factor;
+  }
+  return permute;
+}
+
+CollectiveCost shardc::ringShiftCost(const CollectiveModel &model,
+                                     AxisIndex axis, double bytes) {
+  int64_t devices = model.mesh().axes[axis].size;
+  return model.permuteCost(
+      {axis}, bytes,
+      [&](ArrayRef<int64_t> destination, MutableArrayRef<int64_t> source) {
+        source[axis] = (destination[axis] + 1) % devices;
+      });
+}
+
+SmallVector<RingMove, 2> shardc::ringMoves(const CollectiveModel &model,
+                                           Operation *op,
+                                           const ShardingRule &rule,
+                                           const Strategy &strategy) {
+  SmallVector<RingMove, 2> moves;
+  if (!strategy.ring)
+    return moves;
+  // A value that is read twice in one layout travels once.
+  auto travelsAlready = [&](unsigned operand, const Layout &layout) {
+    return llvm::any_of(moves, [&](const RingMove &move) {
+      return op->getOperand(move.operand) == op->getOperand(operand) &&
+             operandLayout(rule, strategy, move.operand) == layout;
+    });
+  };
+  double bytes = 0;
+  for (unsigned operand : ringOperands(rule)) {
+    Layout layout = operandLayout(rule, strategy, operand);
+    if (travelsAlready(operand, layout))
+      continue;
+    RingMove &move = moves.emplace_back();
+    move.operand = operand;
+    move.bytes = tensorShape(op->getOperand(operand).getType())
+                     .localBytes(model.mesh(), layout);
+    bytes += move.bytes;
+  }
+  CollectiveCost permute = ringShiftCost(model, *strategy.ring, bytes);
+  auto times = double(model.mesh().axes[*strategy.ring].size - 1);
+  for (RingMove &move : moves)
+    move.cost = shareOf(permute, times, move.bytes / bytes);
+  return moves;
+}
+
+int64_t shardc::ringBufferBytes(double partBytes) {
+  return 2 * wholeBytes(partBytes);
+}
+
+double shardc::ringSumBytes(const ShardingRule &rule,
+                            ArrayRef<int64_t> localExtents) {
+  double bytes = 4;
+  for (const DimFactors &dim : rule.results.front())
+    for (unsigned factor : dim)
+      bytes *= double(localExtents[factor]);
+  return bytes;
+}
+
+double shardc::ringTraffic(const Mesh &mesh, const ShardingRule &rule,
+                           const Strategy &strategy,
+                           ArrayRef<double> operandBytes) {
+  if (!strategy.ring)
+    return 0;
+  auto steps = double(mesh.axes[*strategy.ring].size);
+  double bytes =
+      2 * steps * ringSumBytes(rule, localExtents(mesh, rule, strategy));
+  for (auto [tensor, read] : llvm::zip(rule.operands, operandBytes))
+    if (!hasFactor(tensor, rule.ring->factor))
+      bytes += (steps - 1) * read;
+  return bytes;
+}

@@ -15,7 +15,18 @@ public:
   ChunkSpace(const PlanningContext &context, const Chunk &chunk,
              const NeighbourAxes *neighbours);
 
-  ChunkDomain enumerate();
+  /// The labels of these strategies of all operations together.
+  ChunkDomain domainOf(ArrayRef<Strategy> strategies) const;
+  std::vector<Strategy> placing(const AxisBlocks &blocks) const {
+    return enumerateStrategies(context.mesh(), shared, blocks,
+                               context.allowPadding);
+  }
+  std::vector<Strategy> neighboursOf(const Strategy &strategy) const {
+    return neighbourStrategies(context.mesh(), shared, strategy,
+                               context.allowPadding);
+  }
+  /// The strategy of all operations that specialise() makes a label of.
+  Strategy generalise(const ChunkStrategy &label) const;
 
 private:
   /// A set of operands from outside that may be partial sums together.
@@ -193,7 +204,22 @@ void ChunkSpace::append(ChunkDomain &domain, ChunkStrategy strategy) const {
   domain.labels.push_back(std::move(strategy));
 }
 
-ChunkDomain ChunkSpace::enumerate() {
+Strategy ChunkSpace::generalise(const ChunkStrategy &label) const {
+  Strategy all;
+  all.factorAxes.resize(shared.factors.size());
+  for (auto [op, strategy] : llvm::enumerate(label.ops)) {
+    for (auto [own, factor] : llvm::enumerate(sharedFactor[op]))
+      all.factorAxes[factor] = strategy.factorAxes[own];
+    for (auto [axis, set] : strategy.passThrough)
+      for (auto [number, origin] : llvm::enumerate(origins))
+        if (origin.op == op && origin.linearSet == set)
+          all.passThrough.push_back({axis, unsigned(number)});
+  }
+  llvm::sort(all.passThrough);
+  return all;
+}
+
+ChunkDomain ChunkSpace::domainOf(ArrayRef<Strategy> strategies) const {
   ChunkDomain domain;
   domain.results.resize(rules.size());
   domain.operands.resize(rules.size());
@@ -206,8 +232,7 @@ ChunkDomain ChunkSpace::enumerate() {
       append(domain, std::move(*label));
   };
   // Divisibility is checked per operation; here only the axes are placed.
-  for (Strategy &strategy :
-       enumerateStrategies(context.mesh(), shared, context.allowPadding)) {
+  for (Strategy strategy : strategies) {
     add(strategy);
     if (!mayRunAroundRings())
       continue;
@@ -221,8 +246,10 @@ ChunkDomain ChunkSpace::enumerate() {
 
 /// An output's labels are the layouts in which its value may leave: the pin, or
 /// any that is no partial sum, or exactly the partial sum that the value's own
-/// pin asks for.
-ChunkDomain outputDomain(const PlanningContext &context, OutputOp output) {
+/// pin asks for. `all` are the layouts to choose from.
+ChunkDomain
+outputDomain(const PlanningContext &context, OutputOp output,
+             llvm::function_ref<std::vector<Layout>(bool withPartial)> all) {
   ChunkDomain domain;
   domain.operands.resize(1);
   domain.operands[0].resize(1);
@@ -236,9 +263,7 @@ ChunkDomain outputDomain(const PlanningContext &context, OutputOp output) {
     layouts.push_back(toLayout(mesh, pin));
   } else {
     bool partial = pin && !pin.getPartial().empty();
-    for (Layout &layout :
-         enumerateLayouts(mesh, tensorShape(output.getValue().getType()),
-                          partial, context.allowPadding))
+    for (Layout &layout : all(partial))
       if (!pin || (admits(mesh, pin, layout) && (partial || !layout.partial)))
         layouts.push_back(std::move(layout));
     if (!pin && stored && !stored.isOpen() && !stored.getPartial().empty())
@@ -248,14 +273,82 @@ ChunkDomain outputDomain(const PlanningContext &context, OutputOp output) {
   return domain;
 }
 
+TensorShape shapeOf(OutputOp output) {
+  return tensorShape(output.getValue().getType());
+}
+
+/// Adds those that are not there yet.
+template <typename T> void addNew(std::vector<T> &list, std::vector<T> more) {
+  for (T &each : more)
+    if (!llvm::is_contained(list, each))
+      list.push_back(std::move(each));
+}
+
+std::vector<Layout> outputsOf(ArrayRef<ChunkChoice> choices) {
+  std::vector<Layout> layouts;
+  for (const ChunkChoice &choice : choices)
+    layouts.push_back(choice.output);
+  return layouts;
+}
+
+std::vector<Strategy> strategiesOf(const ChunkSpace &space,
+                                   ArrayRef<ChunkChoice> choices) {
+  std::vector<Strategy> strategies;
+  for (const ChunkChoice &choice : choices)
+    addNew(strategies, {space.generalise(choice.strategy)});
+  return strategies;
+}
+
 } // namespace
 
 ChunkDomain shardc::buildDomain(const PlanningContext &context,
                                 const Chunk &chunk,
                                 const NeighbourAxes *neighbours) {
+  AxisBlocks separate = separateAxes(context.mesh());
   if (chunk.kind == Chunk::Kind::Output)
-    return outputDomain(context, cast<OutputOp>(chunk.ops.front()));
-  return ChunkSpace(context, chunk, neighbours).enumerate();
+    return buildDomain(context, chunk, separate, {});
+  ChunkSpace space(context, chunk, neighbours);
+  return space.domainOf(space.placing(separate));
+}
+
+ChunkDomain shardc::buildDomain(const PlanningContext &context,
+                                const Chunk &chunk, const AxisBlocks &blocks,
+                                ArrayRef<ChunkChoice> choices) {
+  if (chunk.kind == Chunk::Kind::Output) {
+    auto output = cast<OutputOp>(chunk.ops.front());
+    return outputDomain(context, output, [&](bool withPartial) {
+      std::vector<Layout> layouts =
+          enumerateLayouts(context.mesh(), shapeOf(output), withPartial, blocks,
+                           context.allowPadding);
+      addNew(layouts, outputsOf(choices));
+      return layouts;
+    });
+  }
+  ChunkSpace space(context, chunk, /*neighbours=*/nullptr);
+  std::vector<Strategy> strategies = space.placing(blocks);
+  addNew(strategies, strategiesOf(space, choices));
+  return space.domainOf(strategies);
+}
+
+ChunkDomain shardc::buildDomainAround(const PlanningContext &context,
+                                      const Chunk &chunk,
+                                      ArrayRef<ChunkChoice> choices) {
+  if (chunk.kind == Chunk::Kind::Output) {
+    auto output = cast<OutputOp>(chunk.ops.front());
+    return outputDomain(context, output, [&](bool withPartial) {
+      std::vector<Layout> layouts;
+      addNew(layouts, outputsOf(choices));
+      addNew(layouts, neighbourLayouts(context.mesh(), shapeOf(output),
+                                       choices.front().output, withPartial,
+                                       context.allowPadding));
+      return layouts;
+    });
+  }
+  ChunkSpace space(context, chunk, /*neighbours=*/nullptr);
+  std::vector<Strategy> strategies = strategiesOf(space, choices);
+  addNew(strategies,
+         space.neighboursOf(space.generalise(choices.front().strategy)));
+  return space.domainOf(strategies);
 }
 
 void shardc::addInlining(ChunkDomain &domain, ArrayRef<unsigned> operands) {

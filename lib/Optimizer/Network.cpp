@@ -22,12 +22,13 @@ constexpr double kMaxAllStrategies = 1e6;
 constexpr double kMaxFixedStrategies = 200'000;
 constexpr size_t kMaxAllowedStrategies = 6'000;
 
-/// Ways of placing axes of the mesh on so many dimensions, in all orders.
-double countPlacements(const Mesh &mesh, unsigned dims) {
-  unsigned axes = llvm::count_if(
-      mesh.axes, [](const MeshAxis &axis) { return axis.size > 1; });
+/// Entries of all tables where only some labels are chosen.
+constexpr double kMaxChosenEntries = 2e7;
+
+/// Ways of placing so many axes on so many dimensions, in all orders.
+double countPlacements(size_t axes, unsigned dims) {
   double total = 1, ways = 1;
-  for (unsigned placed = 0; placed < axes; ++placed) {
+  for (size_t placed = 0; placed < axes; ++placed) {
     ways *= double(axes - placed) * (dims + placed) / (placed + 1);
     total += ways;
   }
@@ -157,6 +158,27 @@ void NetworkBuilder::addCosts(Variable variable, ArrayRef<EntryCosts> costs,
     keepTimes(std::move(*link), variable, std::nullopt, 1);
 }
 
+/// Axes that are placed, each by itself or in a block.
+size_t NetworkBuilder::countAxes() const {
+  return options.choice && !options.choice->blocks.empty()
+             ? options.choice->blocks.size()
+             : separateAxes(context.mesh()).size();
+}
+
+/// Labels of a chunk before what its values add to them.
+ChunkDomain NetworkBuilder::domainOf(unsigned index,
+                                     const NeighbourAxes *neighbours) const {
+  const Chunk &chunk = network.graph.chunks[index];
+  if (!options.choice)
+    return buildDomain(context, chunk, neighbours);
+  std::vector<ChunkChoice> choices;
+  for (const PlanLabels &plan : options.choice->plans)
+    choices.push_back(plan.chunks[index]);
+  if (options.choice->blocks.empty())
+    return buildDomainAround(context, chunk, choices);
+  return buildDomain(context, chunk, options.choice->blocks, choices);
+}
+
 static void emitTooWide(Operation *op, size_t limit) {
   op->emitError("too many strategies of this operation on a mesh of so many "
                 "axes: expected at most ")
@@ -176,9 +198,8 @@ LogicalResult NetworkBuilder::buildDomains(ProgramOp program) {
   std::optional<NeighbourAxes> neighbours;
   if (options.fixed)
     neighbours.emplace(program, context.mesh());
-  for (const Chunk &chunk : network.graph.chunks) {
-    ChunkDomain domain =
-        buildDomain(context, chunk, neighbours ? &*neighbours : nullptr);
+  for (auto [index, chunk] : llvm::enumerate(network.graph.chunks)) {
+    ChunkDomain domain = domainOf(index, neighbours ? &*neighbours : nullptr);
     if (domain.labels.empty()) {
       chunk.ops.front()->emitError()
           << "no strategy of this operation has the annotated layouts";
@@ -239,7 +260,7 @@ Operation *NetworkBuilder::findWide(double maxStrategies) {
   for (const Chunk &chunk : network.graph.chunks)
     for (Operation *op : chunk.ops)
       if (isa<ShardingRuleOpInterface>(op) &&
-          countPlacements(context.mesh(), ruleOf(op).factors.size()) >
+          countPlacements(countAxes(), ruleOf(op).factors.size()) >
               maxStrategies)
         return op;
   return nullptr;
@@ -251,7 +272,7 @@ bool NetworkBuilder::hasManyLabels() {
   return findWide(kMaxStrategies) ||
          llvm::any_of(network.graph.values, [&](const GraphValue &value) {
            unsigned rank = tensorShape(value.value.getType()).rank();
-           return countPlacements(context.mesh(),
+           return countPlacements(countAxes(),
                                   rank - stackedDims(value.value)) >
                   kMaxLayouts;
          });
@@ -266,8 +287,7 @@ bool NetworkBuilder::hasManyOperations() {
     for (Operation *op : chunk.ops)
       if (isa<ShardingRuleOpInterface>(op)) {
         ++operations;
-        strategies +=
-            countPlacements(context.mesh(), ruleOf(op).factors.size());
+        strategies += countPlacements(countAxes(), ruleOf(op).factors.size());
       }
   return operations > kMaxOperations || strategies > kMaxAllStrategies;
 }
@@ -295,7 +315,8 @@ double NetworkBuilder::countEntries() const {
 std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   network.graph = buildGraph(program);
   network.resources.resize(scale.numResources());
-  if (!options.fixed && !options.within) {
+  bool isAround = options.choice && options.choice->blocks.empty();
+  if (!options.fixed && !options.within && !isAround) {
     if (hasManyLabels())
       return NoNetwork::TooWide;
     if (hasManyOperations())
@@ -313,7 +334,8 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   for (unsigned i = 0; i < network.values.size(); ++i)
     if (failed(buildValue(i)))
       return NoNetwork::Contradiction;
-  if (!options.fixed && countEntries() > kMaxEntries)
+  if (!options.fixed &&
+      countEntries() > (options.choice ? kMaxChosenEntries : kMaxEntries))
     return NoNetwork::TooWide;
   for (unsigned i = 0; i < network.values.size(); ++i) {
     connectUses(i);

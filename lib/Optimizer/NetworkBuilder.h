@@ -184,6 +184,7 @@ private:
   };
 
   llvm::LogicalResult buildDomains(shd::ProgramOp program);
+  ChunkDomain domainOf(unsigned chunk, const NeighbourAxes *neighbours) const;
   void addPrologueLabels();
   void addLeaderReadLabels();
   bool isPrologueValue(const GraphValue &value) const {
@@ -218,9 +219,11 @@ private:
   bool needsOwnVariable(const GraphValue &value) const;
   shd::ShardingAttr pinOf(const GraphValue &value) const;
   std::optional<Layout> closedPin(const GraphValue &value) const;
+  std::vector<Layout> layoutsToChoose(unsigned index, bool withPartial) const;
+  std::vector<Layout> consumedLayouts(const GraphValue &value) const;
   std::vector<Layout> declaredLayouts(unsigned index) const;
   std::vector<Layout> storedLayouts(unsigned index);
-  std::vector<Layout> copyLayouts(const GraphValue &value);
+  std::vector<Layout> copyLayouts(unsigned index);
   void enumerateLabels(unsigned index, std::vector<Layout> stored);
   void linkToMaker(unsigned index);
   void addOwnMemory(unsigned index);
@@ -262,6 +265,7 @@ private:
   bool leavesItsGroup(const GraphValue &value) const;
   bool reshardsBeforeStore(const GraphValue &value) const;
 
+  size_t countAxes() const;
   mlir::Operation *findWide(double maxStrategies);
   bool hasManyLabels();
   bool hasManyOperations();

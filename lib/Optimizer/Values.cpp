@@ -93,21 +93,63 @@ bool NetworkBuilder::needsOwnVariable(const GraphValue &value) const {
   return value.usedDeeper || users.size() + value.flows.size() > 1;
 }
 
-/// No axis splits the first dimensions of a stacked tensor: its layouts are
-/// those of its parts. A gradient may wait for its reduction.
+/// Layouts in which users read the value.
+std::vector<Layout>
+NetworkBuilder::consumedLayouts(const GraphValue &value) const {
+  std::vector<Layout> layouts;
+  for (const ChunkUse &use : value.uses)
+    llvm::append_range(
+        layouts, network.domains[use.chunk].operands[use.op][use.operand]);
+  return layouts;
+}
+
+/// Layouts that a value may be stored in, as far as pins allow: all, those of
+/// blocks of axes, or those around plans and what its users read. Stacked
+/// dimensions are split by no axis.
+std::vector<Layout> NetworkBuilder::layoutsToChoose(unsigned index,
+                                                    bool withPartial) const {
+  const GraphValue &value = network.graph.values[index];
+  const LabelChoice *choice = options.choice;
+  unsigned stacked = stackedDims(value.value);
+  TensorShape part = shapeOf(index);
+  part.extents.erase(part.extents.begin(), part.extents.begin() + stacked);
+  auto whole = [&](std::vector<Layout> layouts) {
+    for (Layout &layout : layouts)
+      layout.dims.insert(layout.dims.begin(), stacked, AxisList());
+    return layouts;
+  };
+  auto placing = [&](const AxisBlocks &blocks) {
+    return whole(enumerateLayouts(context.mesh(), part, withPartial, blocks,
+                                  context.allowPadding));
+  };
+  AxisBlocks separate = separateAxes(context.mesh());
+  if (!choice)
+    return placing(separate);
+  std::vector<Layout> layouts;
+  for (const PlanLabels &plan : choice->plans)
+    layouts.push_back(plan.stored[index].layout);
+  if (choice->blocks.empty()) {
+    Layout first = partLayout(layouts.front(), part.rank());
+    llvm::append_range(
+        layouts, whole(neighbourLayouts(context.mesh(), part, first,
+                                        withPartial, context.allowPadding)));
+    if (stacked == 0)
+      llvm::append_range(layouts, consumedLayouts(value));
+  } else {
+    llvm::append_range(layouts, placing(choice->blocks));
+  }
+  if (!withPartial)
+    llvm::erase_if(layouts,
+                   [](const Layout &layout) { return layout.partial; });
+  return distinct(std::move(layouts));
+}
+
+/// A gradient may wait for its reduction.
 std::vector<Layout> NetworkBuilder::declaredLayouts(unsigned index) const {
   auto declare =
       cast<DeclareOp>(network.graph.values[index].value.getDefiningOp());
-  unsigned stacked = declare.getStacked();
-  TensorShape part = shapeOf(index);
-  part.extents.erase(part.extents.begin(), part.extents.begin() + stacked);
-  std::vector<Layout> layouts = enumerateLayouts(
-      context.mesh(), part,
-      /*withPartial=*/declare.getKind() == TensorKind::Gradient,
-      context.allowPadding);
-  for (Layout &layout : layouts)
-    layout.dims.insert(layout.dims.begin(), stacked, AxisList());
-  return layouts;
+  return layoutsToChoose(index, /*withPartial=*/declare.getKind() ==
+                                    TensorKind::Gradient);
 }
 
 std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
@@ -125,18 +167,14 @@ std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
   case GraphValue::Kind::Declared:
     return admitted(declaredLayouts(index));
   case GraphValue::Kind::Carried:
-    return admitted(enumerateLayouts(context.mesh(), shapeOf(index),
-                                     /*withPartial=*/true,
-                                     context.allowPadding));
+    return admitted(layoutsToChoose(index, /*withPartial=*/true));
   case GraphValue::Kind::Part:
     llvm_unreachable("a part is stored as its whole is");
   case GraphValue::Kind::Computed: {
     std::vector<Layout> layouts = network.domains[value.chunk].layoutsOf(value);
     if (reshardsBeforeStore(value))
       llvm::append_range(layouts,
-                         enumerateLayouts(context.mesh(), shapeOf(index),
-                                          /*withPartial=*/false,
-                                          context.allowPadding));
+                         layoutsToChoose(index, /*withPartial=*/false));
     return admitted(distinct(std::move(layouts)));
   }
   case GraphValue::Kind::Result: {
@@ -151,7 +189,8 @@ std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
 }
 
 /// Layouts worth copying into: those that some user consumes.
-std::vector<Layout> NetworkBuilder::copyLayouts(const GraphValue &value) {
+std::vector<Layout> NetworkBuilder::copyLayouts(unsigned index) {
+  const GraphValue &value = network.graph.values[index];
   std::vector<Layout> layouts;
   if (options.fixed)
     return layouts;
@@ -167,6 +206,10 @@ std::vector<Layout> NetworkBuilder::copyLayouts(const GraphValue &value) {
   if (users.size() + value.flows.size() < 2 && !value.usedDeeper)
     return {};
   llvm::erase_if(layouts, [](const Layout &layout) { return layout.partial; });
+  if (options.choice)
+    for (const PlanLabels &plan : options.choice->plans)
+      if (plan.copies[index])
+        layouts.push_back(*plan.copies[index]);
   return distinct(std::move(layouts));
 }
 
@@ -205,7 +248,7 @@ void NetworkBuilder::addCopies(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   ValueVariable &variable = network.values[index];
   variable.copies = options.within ? options.within->values[index].copies
-                                   : copyLayouts(value);
+                                   : copyLayouts(index);
   if (variable.copies.empty())
     return;
   TensorShape shape = shapeOf(index);

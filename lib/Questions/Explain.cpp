@@ -406,10 +406,17 @@ shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
   if (!written.report)
     return NoExplanation::WrongProgram;
   const Report::Plan &plan = written.report->plan;
-  if (plan.status == "feasible" && !plan.bound) {
+  bool isPropagated = plan.isPropagated && plan.status == "fixed";
+  if (isPropagated || (plan.status == "feasible" && !plan.bound)) {
     emitError(UnknownLoc::get(context))
-        << "nothing to explain: no plan was searched for, because the "
-           "--time-limit is too short or the mesh has too many axes";
+        << (plan.searched == "around merged axes"
+                ? "nothing to explain: on a mesh of so many axes only some "
+                  "plans are searched, which is not supported yet"
+            : isPropagated
+                ? "nothing to explain: a program of so many operations is not "
+                  "searched"
+                : "nothing to explain: no plan was searched for, because the "
+                  "--time-limit is too short");
     return NoExplanation::WrongQuestion;
   }
   explainer.findPins();

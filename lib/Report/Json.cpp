@@ -389,9 +389,10 @@ Json shortfall(const Report &report) {
 }
 
 Json plan(const Report::Plan &plan) {
-  return {{"status", plan.status},         {"objective", plan.objective},
-          {"value_s", number(plan.value)}, {"bound_s", number(plan.bound)},
-          {"gap", number(plan.gap)},       {"search_s", number(plan.search)}};
+  return {{"status", plan.status},          {"objective", plan.objective},
+          {"value_s", number(plan.value)},  {"bound_s", number(plan.bound)},
+          {"gap", number(plan.gap)},        {"searched", plan.searched},
+          {"search_s", number(plan.search)}};
 }
 
 /// The time of a given plan, and what a new search gains.

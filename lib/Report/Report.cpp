@@ -575,13 +575,23 @@ void fillWords(ProgramOp program, const Mesh &mesh, const StagePlan *stages,
 /// A program without a record of its planning had nothing left to plan.
 void fillPlan(ProgramOp program, Report &report) {
   Report::Plan &plan = report.plan;
-  plan = {"fixed", "upper", report.time.upper, report.time.upper, 0, {}};
+  plan = {.status = "fixed",
+          .objective = "upper",
+          .value = report.time.upper,
+          .bound = report.time.upper,
+          .gap = 0};
   auto record = program->getAttrOfType<DictionaryAttr>(kPlan);
   if (!record)
     return;
   if (auto status = record.getAs<StringAttr>("status"))
     plan.status = status.str();
-  if (plan.status == "feasible" && !report.memory.fits)
+  auto searched = record.getAs<StringAttr>("searched");
+  if (searched)
+    plan.searched = searched.str();
+  else if (plan.status != "fixed")
+    plan.searched = "all";
+  plan.isPropagated = searched && plan.status == "fixed";
+  if ((plan.status == "feasible" || plan.isPropagated) && !report.memory.fits)
     plan.status = "infeasible";
   if (auto objective = record.getAs<StringAttr>("objective"))
     plan.objective = objective.str();

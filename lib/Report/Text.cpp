@@ -203,7 +203,8 @@ static std::string openText(const Report::StepSearch &search,
 std::string TextPrinter::planText() const {
   const Report::Plan &plan = report.plan;
   if (plan.status == "fixed")
-    return "fixed: taken as written, nothing is searched";
+    return plan.isPropagated ? "fixed: the propagated plan, nothing is searched"
+                             : "fixed: taken as written, nothing is searched";
   std::string objective = " (by " + plan.objective + " time)";
   if (report.meshSearch)
     objective = " on any mesh" + objective;
@@ -214,7 +215,11 @@ std::string TextPrinter::planText() const {
   if (plan.status != "feasible")
     return plan.status;
   if (!plan.gap)
-    return "feasible: how much slower than the best is not known" + objective;
+    return (plan.searched == "around merged axes"
+                ? "feasible: searched around merged axes only; the gap to the "
+                  "best is not known"
+                : "feasible: how much slower than the best is not known") +
+           objective;
   if (*plan.gap > kTellingGap)
     return "feasible: little is known of the best; proven is only that it "
            "takes at least " +

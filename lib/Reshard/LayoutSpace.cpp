@@ -6,6 +6,7 @@
 
 #include "LayoutSpace.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
 
 using namespace shardc;
 using namespace shardc::reshard;
@@ -46,56 +47,79 @@ DimList shardc::reshard::paddedDims(const Mesh &mesh, const TensorShape &shape,
   return padded;
 }
 
-/// The axis that splits the parts of `axis` further, if there is one.
-static std::optional<AxisIndex> nextAxis(const Layout &layout, AxisIndex axis) {
-  for (const AxisList &list : layout.dims) {
-    const AxisIndex *place = llvm::find(list, axis);
-    if (place != list.end() && place + 1 != list.end())
-      return place[1];
+AxisLinks::AxisLinks(const Layout &layout) : partial(layout.partial) {
+  for (AxisIndex axis = 0; axis < kMaxMeshAxes; ++axis)
+    next[axis] = axis;
+  for (auto [dim, list] : llvm::enumerate(layout.dims)) {
+    sharded |= axisSet(list);
+    if (!list.empty())
+      dims |= DimSet(1) << dim;
+    for (size_t place = 0; place + 1 < list.size(); ++place)
+      next[list[place]] = list[place + 1];
   }
-  return std::nullopt;
 }
 
-/// True if nothing in `layout` keeps `a` and then `b` from being one axis.
-static bool actAsOne(const Layout &layout, AxisIndex a, AxisIndex b) {
-  if (layout.sharded() & (axisBit(a) | axisBit(b)))
-    return nextAxis(layout, a) == b;
-  return bool(layout.partial & axisBit(a)) == bool(layout.partial & axisBit(b));
+/// True if nothing in a layout keeps `a` and then `b` from being one axis.
+static bool actAsOne(const AxisLinks &links, AxisIndex a, AxisIndex b) {
+  if (links.sharded & (axisBit(a) | axisBit(b)))
+    return links.next[a] == b;
+  return bool(links.partial & axisBit(a)) == bool(links.partial & axisBit(b));
 }
 
-LayoutSpace LayoutSpace::between(const Mesh &mesh, const Layout &from,
-                                 const Layout &to, DimList padded,
-                                 bool fixCommon) {
+AxisSuccessors shardc::reshard::axesTogether(AxisSet axes,
+                                             const AxisLinks &from,
+                                             const AxisLinks &to) {
+  AxisSuccessors successors;
+  AxisSet placed = from.sharded | to.sharded;
+  for (AxisIndex axis = 0; axis < kMaxMeshAxes; ++axis) {
+    successors[axis] = axis;
+    if (!(axes & axisBit(axis)))
+      continue;
+    AxisIndex next = from.next[axis] != axis ? from.next[axis] : to.next[axis];
+    if (!(placed & axisBit(axis))) {
+      AxisSet after = axes & ~((axisBit(axis) << 1) - 1);
+      next = after ? AxisIndex(llvm::countr_zero(after)) : axis;
+    }
+    if (next != axis && actAsOne(from, axis, next) && actAsOne(to, axis, next))
+      successors[axis] = next;
+  }
+  return successors;
+}
+
+LayoutSpace LayoutSpace::joined(unsigned rank, AxisSet axes,
+                                const AxisSuccessors &successors,
+                                AxisSet partial, DimList padded) {
   LayoutSpace space;
-  space.fixed.resize(from.rank());
-  if (fixCommon)
-    space.fixed = commonPrefix(from, to).dims;
-  AxisSet done = 0;
-  for (const AxisList &list : space.fixed)
-    done |= axisSet(list);
-  AxisSet moved = (from.used() | to.used()) & ~done;
-
-  auto successor = [&](AxisIndex axis) -> std::optional<AxisIndex> {
-    for (const Layout *layout : {&from, &to})
-      if (std::optional<AxisIndex> next = nextAxis(*layout, axis))
-        if (actAsOne(from, axis, *next) && actAsOne(to, axis, *next))
-          return next;
-    return std::nullopt;
-  };
+  space.fixed.resize(rank);
   AxisSet followers = 0;
-  for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
-    if (moved & axisBit(axis))
-      if (std::optional<AxisIndex> next = successor(axis))
-        followers |= axisBit(*next);
-  for (AxisIndex head = 0; head < mesh.size(); ++head) {
-    if (!(moved & ~followers & axisBit(head)))
+  for (AxisIndex axis = 0; axis < kMaxMeshAxes; ++axis)
+    if ((axes & axisBit(axis)) && successors[axis] != axis)
+      followers |= axisBit(successors[axis]);
+  for (AxisIndex head = 0; head < kMaxMeshAxes; ++head) {
+    if (!(axes & ~followers & axisBit(head)))
       continue;
     AxisList &atom = space.atoms.emplace_back();
-    for (std::optional<AxisIndex> axis = head; axis; axis = successor(*axis))
-      atom.push_back(*axis);
+    for (AxisIndex axis = head;; axis = successors[axis]) {
+      atom.push_back(axis);
+      if (successors[axis] == axis)
+        break;
+    }
   }
-  space.partial = from.partial;
+  space.partial = partial;
   space.padded = std::move(padded);
+  return space;
+}
+
+LayoutSpace LayoutSpace::between(const Layout &from, const Layout &to,
+                                 DimList padded, bool fixCommon) {
+  Layout common = Layout::replicated(from.rank());
+  if (fixCommon)
+    common = commonPrefix(from, to);
+  AxisSet moved = (from.used() | to.used()) & ~common.sharded();
+  LayoutSpace space = joined(
+      from.rank(), moved, axesTogether(moved, AxisLinks(from), AxisLinks(to)),
+      from.partial, std::move(padded));
+  space.fixed = std::move(common.dims);
   return space;
 }
 
@@ -110,11 +134,15 @@ double LayoutSpace::count() const {
       ways[placed] = ways[placed] * unplaced + ways[placed - 1];
     ways[0] *= unplaced;
   }
-  // The n-th atom that is placed has rank + n places to go.
+  // The n-th atom that is placed has as many places to go as there are
+  // dimensions, and n more.
+  size_t numDims = 0;
+  for (size_t dim = 0; dim < fixed.size(); ++dim)
+    numDims += dims >> dim & 1;
   double total = 0, orders = 1;
   for (size_t placed = 0; placed < ways.size(); ++placed) {
     total += ways[placed] * orders;
-    orders *= static_cast<double>(fixed.size() + placed);
+    orders *= static_cast<double>(numDims + placed);
   }
   return total;
 }
@@ -143,7 +171,8 @@ private:
     }
     place(position + 1);
     for (unsigned dim = 0; dim < shape.rank(); ++dim)
-      placeInDim(position, dim);
+      if (space.dims >> dim & 1)
+        placeInDim(position, dim);
     AxisSet axes = axisSet(space.atoms[position]);
     if ((axes & ~space.partial) != 0)
       return;

@@ -15,6 +15,7 @@
 #include "llvm/Support/MathExtras.h"
 #include <cassert>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -44,6 +45,34 @@ struct SharedSpace {
   bool operator<(const SharedSpace &other) const {
     return std::tie(axes, partial, padded) <
            std::tie(other.axes, other.partial, other.padded);
+  }
+};
+
+/// Layouts to search on a mesh of many axes: by the axes that move together, as
+/// far as the number of layouts asks for it.
+struct JoinedSpace {
+  AxisSuccessors successors;
+  /// Axes that split no dimension, those of them that are not partial either,
+  /// and those that may be partial.
+  AxisSet unplaced = 0, idle = 0, partial = 0;
+  /// Dimensions that one of the layouts splits.
+  DimSet dims = 0;
+  DimList padded;
+
+  bool operator<(const JoinedSpace &other) const {
+    return std::tie(successors, unplaced, idle, partial, dims, padded) <
+           std::tie(other.successors, other.unplaced, other.idle, other.partial,
+                    other.dims, other.padded);
+  }
+  bool operator==(const JoinedSpace &other) const = default;
+};
+
+struct JoinedHash {
+  size_t operator()(const JoinedSpace &joined) const {
+    return llvm::hash_combine(
+        llvm::hash_combine_range(joined.successors.begin(),
+                                 joined.successors.end()),
+        joined.unplaced, joined.idle, joined.partial, joined.dims);
   }
 };
 } // namespace
@@ -100,6 +129,14 @@ namespace {
 //===----------------------------------------------------------------------===//
 // Prices of moves
 //===----------------------------------------------------------------------===//
+
+/// On meshes of more axes than that, and of tensors with more layouts than that
+/// on them, axes that stay together move together. So a search takes as long as
+/// on a mesh in which they are one axis, and finds the same sequences.
+constexpr unsigned kMaxSeparateAxes = 3;
+constexpr double kMaxJoinedLayouts = 400;
+/// Most layouts of such a search where no axis stays in its place.
+constexpr double kMaxScatteredLayouts = 2000;
 
 /// The search compares integral femtoseconds, exact up to 2^53 (9 s), with a
 /// few added for each step. Sequences whose exact times are equal may differ by
@@ -423,6 +460,10 @@ struct Search {
   PathTree &treeFrom(unsigned source);
   PathTree &treeTo(unsigned target);
   Path path(unsigned source, unsigned target);
+  ReshardPrice price(unsigned source, unsigned target, bool toTarget);
+  ReshardPrice price(const Layout &from, const Layout &to, bool toTarget) {
+    return price(*priced.graph.find(from), *priced.graph.find(to), toTarget);
+  }
 
   PricedGraph &priced;
   std::vector<std::unique_ptr<PathTree>> trees, treesTo;
@@ -445,6 +486,10 @@ struct ShapeHash {
 /// Cached searches for one shape. Its maps are never iterated, since their
 /// order depends on hashes.
 struct ShapeEntry {
+  /// The searches over axes that are joined.
+  std::map<JoinedSpace, Search *> joined;
+  /// And those in which axes stay in their place, too.
+  std::map<std::pair<JoinedSpace, Layout>, Search *> anchored;
   /// The search over all axes of the mesh without padding, where it exists.
   Search *full = nullptr;
   std::map<SharedSpace, Search *> shared;
@@ -474,6 +519,12 @@ Path Search::path(unsigned source, unsigned target) {
   return std::move(*path);
 }
 
+/// By the tree of the target, or of the source.
+ReshardPrice Search::price(unsigned source, unsigned target, bool toTarget) {
+  return toTarget ? treeTo(target).price(source)
+                  : treeFrom(source).price(target);
+}
+
 struct ReshardPlanner::Cache {
   Cache(const CollectiveModel &model, std::shared_ptr<ReshardTables> shared);
 
@@ -485,6 +536,26 @@ struct ReshardPlanner::Cache {
   std::vector<Layout> pairLayouts(const TensorShape &shape, const Layout &from,
                                   const Layout &to) const;
   Search *makeSearch(const TensorShape &shape, LayoutGraph &graph, bool mayPad);
+  Search *makeSearch(const TensorShape &shape, const LayoutSpace &space,
+                     const DimList &padded) {
+    return makeSearch(shape,
+                      tables->graph(space.enumerate(mesh(), shape), padded),
+                      /*mayPad=*/!padded.empty());
+  }
+  bool hasManyLayouts(unsigned rank) const;
+  LayoutSpace joinedLayouts(unsigned rank, const JoinedSpace &joined) const;
+  LayoutSpace anchoredLayouts(const JoinedSpace &joined, const Layout &from,
+                              const Layout &to) const;
+  JoinedSpace joinedSpace(const AxisLinks &from, const AxisLinks &to,
+                          DimList padded) const;
+  Search *findJoined(const TensorShape &shape, ShapeEntry &entry,
+                     const JoinedSpace &joined);
+  Search *findAnchored(const TensorShape &shape, ShapeEntry &entry,
+                       const JoinedSpace &joined, const Layout &from,
+                       const Layout &to);
+  void joinedPrices(const TensorShape &shape, llvm::ArrayRef<Layout> from,
+                    llvm::ArrayRef<Layout> to, bool toTargets,
+                    std::vector<std::optional<ReshardPrice>> &prices);
   Search &findSearch(const TensorShape &shape, ShapeEntry &entry,
                      const Layout &from, const Layout &to);
 
@@ -533,14 +604,122 @@ ReshardPlanner::Cache::sharedSpace(const TensorShape &shape, const Layout &from,
   return SharedSpace{axes, from.partial, std::move(padded)};
 }
 
+/// Whether axes are joined before tensors of that rank are searched.
+bool ReshardPlanner::Cache::hasManyLayouts(unsigned rank) const {
+  return llvm::popcount(wideAxes) > int(kMaxSeparateAxes) &&
+         LayoutSpace::ofAxes(rank, wideAxes, 0, {}).count() > kMaxJoinedLayouts;
+}
+
+JoinedSpace ReshardPlanner::Cache::joinedSpace(const AxisLinks &from,
+                                               const AxisLinks &to,
+                                               DimList padded) const {
+  AxisSet used = from.sharded | from.partial | to.sharded | to.partial;
+  return {axesTogether(wideAxes, from, to),
+          wideAxes & ~(from.sharded | to.sharded),
+          wideAxes & ~used,
+          from.partial,
+          from.dims | to.dims,
+          std::move(padded)};
+}
+
+/// The layouts that place only `axes`, joined as far as they can be, on
+/// dimensions that one of the two layouts splits.
+static LayoutSpace joinedWithin(unsigned rank, AxisSet axes,
+                                const JoinedSpace &joined) {
+  AxisSuccessors successors = joined.successors;
+  for (AxisIndex axis = 0; axis < kMaxMeshAxes; ++axis)
+    if (!(axes & axisBit(successors[axis])))
+      successors[axis] = axis;
+  LayoutSpace space = LayoutSpace::joined(rank, axes, successors,
+                                          joined.partial, joined.padded);
+  space.dims = joined.dims;
+  return space;
+}
+
+/// Axes are joined one by one, those that neither layout places last, until few
+/// enough layouts are left. If all are and it does not suffice, dimensions that
+/// neither layout splits stay whole, and then axes that neither uses stay idle.
+LayoutSpace
+ReshardPlanner::Cache::joinedLayouts(unsigned rank,
+                                     const JoinedSpace &joined) const {
+  AxisSuccessors successors;
+  for (AxisIndex axis = 0; axis < kMaxMeshAxes; ++axis)
+    successors[axis] = axis;
+  auto spaceOf = [&](AxisSet axes) {
+    return LayoutSpace::joined(rank, axes, successors, joined.partial,
+                               joined.padded);
+  };
+  LayoutSpace space = spaceOf(wideAxes);
+  AxisList order = axisList(wideAxes & ~joined.unplaced);
+  order.append(axisList(wideAxes & joined.unplaced));
+  for (AxisIndex axis : order) {
+    if (space.count() <= kMaxJoinedLayouts)
+      return space;
+    successors[axis] = joined.successors[axis];
+    space = spaceOf(wideAxes);
+  }
+  if (space.count() > kMaxJoinedLayouts)
+    space.dims = joined.dims;
+  return space.count() <= kMaxJoinedLayouts
+             ? space
+             : joinedWithin(rank, wideAxes & ~joined.idle, joined);
+}
+
+/// The search between layouts whose axes are joined so; null if there are too
+/// many layouts.
+Search *ReshardPlanner::Cache::findJoined(const TensorShape &shape,
+                                          ShapeEntry &entry,
+                                          const JoinedSpace &joined) {
+  auto [known, isNew] = entry.joined.try_emplace(joined, nullptr);
+  if (!isNew)
+    return known->second;
+  LayoutSpace space = joinedLayouts(shape.rank(), joined);
+  if (space.count() <= kMaxJoinedLayouts)
+    known->second = makeSearch(shape, space, joined.padded);
+  return known->second;
+}
+
+/// The layouts that keep the major axes that both have in a dimension; all that
+/// are joined where that does not make them few.
+LayoutSpace ReshardPlanner::Cache::anchoredLayouts(const JoinedSpace &joined,
+                                                   const Layout &from,
+                                                   const Layout &to) const {
+  Layout common = commonPrefix(from, to);
+  LayoutSpace space = joinedWithin(
+      from.rank(), wideAxes & ~joined.idle & ~common.sharded(), joined);
+  space.fixed = std::move(common.dims);
+  return space.count() <= kMaxJoinedLayouts
+             ? space
+             : joinedLayouts(from.rank(), joined);
+}
+
+/// The same for two layouts whose search has too many.
+Search *ReshardPlanner::Cache::findAnchored(const TensorShape &shape,
+                                            ShapeEntry &entry,
+                                            const JoinedSpace &joined,
+                                            const Layout &from,
+                                            const Layout &to) {
+  Layout common = commonPrefix(from, to);
+  common.partial = 0;
+  auto [known, isNew] =
+      entry.anchored.try_emplace({joined, std::move(common)}, nullptr);
+  if (!isNew)
+    return known->second;
+  LayoutSpace space = anchoredLayouts(joined, from, to);
+  if (space.count() <= kMaxScatteredLayouts)
+    known->second = makeSearch(shape, space, joined.padded);
+  return known->second;
+}
+
 /// Layouts between two that use too many axes for a search over all of them.
 std::vector<Layout> ReshardPlanner::Cache::pairLayouts(const TensorShape &shape,
                                                        const Layout &from,
                                                        const Layout &to) const {
+  bool isSearched = !hasManyLayouts(shape.rank());
   for (bool fixCommon : {false, true}) {
     LayoutSpace space = LayoutSpace::between(
-        mesh(), from, to, paddedDims(mesh(), shape, from, to), fixCommon);
-    if (space.count() <= kMaxLayouts)
+        from, to, paddedDims(mesh(), shape, from, to), fixCommon);
+    if (isSearched && space.count() <= kMaxLayouts)
       return space.enumerate(mesh(), shape);
   }
   Layout reduced = from;
@@ -569,7 +748,18 @@ Search &ReshardPlanner::Cache::findSearch(const TensorShape &shape,
   if (entry.full && entry.full->priced.graph.find(from) &&
       entry.full->priced.graph.find(to))
     return *entry.full;
-  std::optional<SharedSpace> space = sharedSpace(shape, from, to);
+  std::optional<SharedSpace> space;
+  if (!hasManyLayouts(shape.rank())) {
+    space = sharedSpace(shape, from, to);
+  } else {
+    JoinedSpace joined = joinedSpace(AxisLinks(from), AxisLinks(to),
+                                     paddedDims(mesh(), shape, from, to));
+    Search *search = findJoined(shape, entry, joined);
+    if (!search)
+      search = findAnchored(shape, entry, joined, from, to);
+    if (search)
+      return *search;
+  }
   if (!space) {
     Search *&search = entry.single[{from, to}];
     if (!search)
@@ -622,12 +812,16 @@ ReshardPlanner::prices(const TensorShape &shape, llvm::ArrayRef<Layout> from,
   if (result.empty())
     return result;
   ShapeEntry &entry = cache->shapes[shape];
+  // Sources often come again with other targets: their trees are worth more.
+  bool toTargets = 4 * to.size() < from.size();
+  if (cache->hasManyLayouts(shape.rank())) {
+    cache->joinedPrices(shape, from, to, toTargets, result);
+    return result;
+  }
   // Most pairs are of one graph: its nodes are looked up once.
   Search &common = cache->findSearch(shape, entry, from.front(), to.front());
   LayoutGraph &graph = common.priced.graph;
   bool isFull = &common == entry.full;
-  // Sources often come again with other targets: their trees are worth more.
-  bool toTargets = 4 * to.size() < from.size();
   std::vector<std::optional<unsigned>> sources = nodesOf(graph, from),
                                        targets = nodesOf(graph, to);
   for (size_t i = 0; i < from.size(); ++i)
@@ -638,18 +832,70 @@ ReshardPlanner::prices(const TensorShape &shape, llvm::ArrayRef<Layout> from,
       if (from[i] == to[j]) {
         price.emplace();
       } else if (isFull && sources[i] && targets[j]) {
-        price = toTargets ? common.treeTo(*targets[j]).price(*sources[i])
-                          : common.treeFrom(*sources[i]).price(*targets[j]);
+        price = common.price(*sources[i], *targets[j], toTargets);
       } else {
-        Search &own = cache->findSearch(shape, entry, from[i], to[j]);
-        LayoutGraph &ownGraph = own.priced.graph;
-        unsigned source = *ownGraph.find(from[i]),
-                 target = *ownGraph.find(to[j]);
-        price = toTargets ? own.treeTo(target).price(source)
-                          : own.treeFrom(source).price(target);
+        price = cache->findSearch(shape, entry, from[i], to[j])
+                    .price(from[i], to[j], toTargets);
       }
     }
   return result;
+}
+
+namespace {
+/// Searches of one matrix of prices, and the nodes that its layouts have in
+/// each.
+struct JoinedSearch {
+  /// Null: each pair has its own.
+  Search *search = nullptr;
+  std::vector<std::optional<unsigned>> sources, targets;
+};
+} // namespace
+
+/// Prices where axes are joined: most pairs share a few searches.
+void ReshardPlanner::Cache::joinedPrices(
+    const TensorShape &shape, llvm::ArrayRef<Layout> from,
+    llvm::ArrayRef<Layout> to, bool toTargets,
+    std::vector<std::optional<ReshardPrice>> &prices) {
+  ShapeEntry &entry = shapes[shape];
+  std::vector<AxisLinks> sources(from.begin(), from.end()),
+      targets(to.begin(), to.end());
+  std::deque<JoinedSearch> searches;
+  std::unordered_map<JoinedSpace, JoinedSearch *, JoinedHash> known;
+  auto searchOf = [&](JoinedSpace joined) -> JoinedSearch & {
+    JoinedSearch *&entryOf = known[joined];
+    if (!entryOf) {
+      entryOf = &searches.emplace_back();
+      entryOf->search = findJoined(shape, entry, joined);
+      entryOf->sources.resize(from.size());
+      entryOf->targets.resize(to.size());
+    }
+    return *entryOf;
+  };
+  auto nodeOf = [](Search &search, std::optional<unsigned> &node,
+                   const Layout &layout) {
+    if (!node)
+      node = search.priced.graph.find(layout);
+    return *node;
+  };
+  for (size_t i = 0; i < from.size(); ++i)
+    for (size_t j = 0; j < to.size(); ++j) {
+      std::optional<ReshardPrice> &price = prices[i * to.size() + j];
+      if (!isPossible(from[i], to[j]))
+        continue;
+      if (from[i] == to[j]) {
+        price.emplace();
+        continue;
+      }
+      JoinedSearch &own = searchOf(joinedSpace(
+          sources[i], targets[j], paddedDims(mesh(), shape, from[i], to[j])));
+      if (own.search)
+        price = own.search->price(nodeOf(*own.search, own.sources[i], from[i]),
+                                  nodeOf(*own.search, own.targets[j], to[j]),
+                                  toTargets);
+      else
+        price = findSearch(shape, entry, from[i], to[j])
+                    .price(from[i], to[j], toTargets);
+    }
 }
 
 /// Appends the collective of `edge` from `source`.

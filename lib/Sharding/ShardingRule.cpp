@@ -240,35 +240,77 @@ std::optional<std::string> shardc::checkStrategy(const Mesh &mesh,
 // Enumeration
 //===----------------------------------------------------------------------===//
 
-/// Axes on which tensors may lie and that change anything, in mesh order.
-static AxisList effectiveAxes(const Mesh &mesh) {
-  AxisList axes;
+AxisBlocks shardc::separateAxes(const Mesh &mesh) {
+  AxisBlocks axes;
   for (unsigned axis = 0; axis < mesh.size(); ++axis)
     if (mesh.axes[axis].size > 1 && !mesh.axes[axis].isStages)
-      axes.push_back(axis);
+      axes.push_back({AxisIndex(axis)});
   return axes;
 }
 
-/// Calls `visit` with `axis` inserted at each place of `list`, from the minor
-/// end to the major one, and restores `list`. Inserting one axis after the
-/// other makes every order of every subset once.
-static void forEachInsertion(AxisList &list, AxisIndex axis,
+/// Adds the ways of making `left` more blocks of `axes` to what `made` has.
+static void addMergings(llvm::ArrayRef<AxisList> axes, unsigned left,
+                        AxisBlocks &made, std::vector<AxisBlocks> &all) {
+  if (left == 0) {
+    if (axes.empty())
+      all.push_back(made);
+    return;
+  }
+  made.emplace_back();
+  for (size_t taken = 1; taken + left <= axes.size() + 1; ++taken) {
+    made.back().append(axes[taken - 1]);
+    addMergings(axes.drop_front(taken), left - 1, made, all);
+  }
+  made.pop_back();
+}
+
+std::vector<AxisBlocks> shardc::mergeNeighbours(const AxisBlocks &axes,
+                                                unsigned blocks) {
+  std::vector<AxisBlocks> all;
+  AxisBlocks made;
+  addMergings(axes, blocks, made, all);
+  return all;
+}
+
+/// Calls `visit` with `block` inserted at each place of `list` that is not
+/// within another one of `blocks`, from the minor end to the major one, and
+/// restores `list`. Inserting one block after the other makes every order of
+/// every subset once.
+static void forEachInsertion(AxisList &list, llvm::ArrayRef<AxisIndex> block,
+                             llvm::ArrayRef<AxisList> blocks,
                              llvm::function_ref<void()> visit) {
+  auto isWithin = [&](size_t place) {
+    return place > 0 && place < list.size() &&
+           llvm::any_of(
+               blocks,
+               [&](const AxisList &other) {
+                 const auto *at = llvm::find(other, list[place - 1]);
+                 return at != other.end() && at + 1 != other.end() &&
+                        at[1] == list[place];
+               });
+  };
   for (size_t place = list.size() + 1; place-- > 0;) {
-    list.insert(list.begin() + place, axis);
+    if (isWithin(place))
+      continue;
+    list.insert(list.begin() + place, block.begin(), block.end());
     visit();
-    list.erase(list.begin() + place);
+    list.erase(list.begin() + place, list.begin() + place + block.size());
   }
 }
 
+/// Calls `visit` with `axis` inserted at each place of `list`.
+static void forEachInsertion(AxisList &list, AxisIndex axis,
+                             llvm::function_ref<void()> visit) {
+  forEachInsertion(list, {axis}, {}, visit);
+}
+
 namespace {
-/// Depth-first over the axes; each is idle, on a factor, or passes through.
+/// Depth-first over the blocks; each is idle, on a factor, or passes through.
 class StrategyEnumerator {
 public:
   StrategyEnumerator(const Mesh &mesh, const ShardingRule &rule,
-                     bool allowPadding)
-      : mesh(mesh), rule(rule), allowPadding(allowPadding),
-        axes(effectiveAxes(mesh)) {
+                     const AxisBlocks &blocks, bool allowPadding)
+      : mesh(mesh), rule(rule), allowPadding(allowPadding), blocks(blocks) {
     current.factorAxes.resize(rule.factors.size());
   }
 
@@ -279,47 +321,49 @@ public:
 
 private:
   void place(unsigned position) {
-    if (position == axes.size()) {
+    if (position == blocks.size()) {
       if (!checkStrategy(mesh, rule, current, allowPadding))
         strategies.push_back(current);
       return;
     }
-    AxisIndex axis = axes[position];
+    const AxisList &block = blocks[position];
     place(position + 1);
     for (auto [factor, list] :
          llvm::zip_equal(rule.factors, current.factorAxes))
-      if (mayTake(factor, list, axis))
-        forEachInsertion(list, axis, [&] { place(position + 1); });
+      if (mayTake(factor, list, block))
+        forEachInsertion(list, block, blocks, [&] { place(position + 1); });
     for (unsigned set = 0; set < rule.linearSets.size(); ++set) {
-      current.passThrough.push_back({axis, set});
+      size_t before = current.passThrough.size();
+      for (AxisIndex axis : block)
+        current.passThrough.push_back({axis, set});
       place(position + 1);
-      current.passThrough.pop_back();
+      current.passThrough.truncate(before);
     }
   }
 
   bool mayTake(const Factor &factor, const AxisList &list,
-               AxisIndex axis) const {
+               const AxisList &block) const {
     if (factor.kind == FactorKind::Replicated)
       return false;
-    int64_t group = mesh.groupSize(axisSet(list) | axisBit(axis));
+    int64_t group = mesh.groupSize(axisSet(list) | axisSet(block));
     return allowPadding || factor.extent % group == 0;
   }
 
   const Mesh &mesh;
   const ShardingRule &rule;
   bool allowPadding;
-  AxisList axes;
+  const AxisBlocks &blocks;
   Strategy current;
   std::vector<Strategy> strategies;
 };
 
-/// Depth-first over the axes; each is idle, on a dimension, or partial.
+/// Depth-first over the blocks; each is idle, on a dimension, or partial.
 class LayoutEnumerator {
 public:
   LayoutEnumerator(const Mesh &mesh, const TensorShape &shape, bool withPartial,
-                   bool allowPadding)
+                   const AxisBlocks &blocks, bool allowPadding)
       : mesh(mesh), shape(shape), withPartial(withPartial),
-        allowPadding(allowPadding), axes(effectiveAxes(mesh)),
+        allowPadding(allowPadding), blocks(blocks),
         current(Layout::replicated(shape.rank())) {}
 
   std::vector<Layout> run() {
@@ -329,29 +373,29 @@ public:
 
 private:
   void place(unsigned position) {
-    if (position == axes.size()) {
+    if (position == blocks.size()) {
       layouts.push_back(current);
       return;
     }
-    AxisIndex axis = axes[position];
+    const AxisList &block = blocks[position];
     place(position + 1);
     for (auto [extent, list] : llvm::zip_equal(shape.extents, current.dims)) {
-      int64_t group = mesh.groupSize(axisSet(list) | axisBit(axis));
+      int64_t group = mesh.groupSize(axisSet(list) | axisSet(block));
       if (allowPadding || extent % group == 0)
-        forEachInsertion(list, axis, [&] { place(position + 1); });
+        forEachInsertion(list, block, blocks, [&] { place(position + 1); });
     }
     if (!withPartial)
       return;
-    current.partial |= axisBit(axis);
+    current.partial |= axisSet(block);
     place(position + 1);
-    current.partial &= ~axisBit(axis);
+    current.partial &= ~axisSet(block);
   }
 
   const Mesh &mesh;
   const TensorShape &shape;
   bool withPartial;
   bool allowPadding;
-  AxisList axes;
+  const AxisBlocks &blocks;
   Layout current;
   std::vector<Layout> layouts;
 };
@@ -359,15 +403,76 @@ private:
 
 std::vector<Strategy> shardc::enumerateStrategies(const Mesh &mesh,
                                                   const ShardingRule &rule,
+                                                  const AxisBlocks &blocks,
                                                   bool allowPadding) {
-  return StrategyEnumerator(mesh, rule, allowPadding).run();
+  return StrategyEnumerator(mesh, rule, blocks, allowPadding).run();
 }
 
 std::vector<Layout> shardc::enumerateLayouts(const Mesh &mesh,
                                              const TensorShape &shape,
                                              bool withPartial,
+                                             const AxisBlocks &blocks,
                                              bool allowPadding) {
-  return LayoutEnumerator(mesh, shape, withPartial, allowPadding).run();
+  return LayoutEnumerator(mesh, shape, withPartial, blocks, allowPadding).run();
+}
+
+std::vector<Strategy> shardc::neighbourStrategies(const Mesh &mesh,
+                                                  const ShardingRule &rule,
+                                                  const Strategy &strategy,
+                                                  bool allowPadding) {
+  std::vector<Strategy> neighbours;
+  Strategy moved;
+  auto add = [&] {
+    llvm::sort(moved.passThrough);
+    if (!(moved == strategy) && !checkStrategy(mesh, rule, moved, allowPadding))
+      neighbours.push_back(moved);
+  };
+  for (const AxisList &block : separateAxes(mesh)) {
+    AxisIndex axis = block.front();
+    Strategy without = strategy;
+    for (AxisList &list : without.factorAxes)
+      llvm::erase(list, axis);
+    llvm::erase_if(without.passThrough,
+                   [&](auto passed) { return passed.first == axis; });
+    moved = without;
+    add();
+    for (AxisList &list : moved.factorAxes)
+      forEachInsertion(list, axis, add);
+    for (unsigned set = 0; set < rule.linearSets.size(); ++set) {
+      moved = without;
+      moved.passThrough.push_back({axis, set});
+      add();
+    }
+  }
+  return neighbours;
+}
+
+std::vector<Layout> shardc::neighbourLayouts(const Mesh &mesh,
+                                             const TensorShape &shape,
+                                             const Layout &layout,
+                                             bool withPartial,
+                                             bool allowPadding) {
+  std::vector<Layout> neighbours;
+  Layout moved;
+  auto add = [&] {
+    if (!(moved == layout) && (allowPadding || divides(mesh, shape, moved)))
+      neighbours.push_back(moved);
+  };
+  for (const AxisList &block : separateAxes(mesh)) {
+    AxisIndex axis = block.front();
+    moved = layout;
+    for (AxisList &list : moved.dims)
+      llvm::erase(list, axis);
+    moved.partial &= ~axisBit(axis);
+    add();
+    for (AxisList &list : moved.dims)
+      forEachInsertion(list, axis, add);
+    if (!withPartial)
+      continue;
+    moved.partial |= axisBit(axis);
+    add();
+  }
+  return neighbours;
 }
 
 //===----------------------------------------------------------------------===//

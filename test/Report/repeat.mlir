@@ -53,6 +53,7 @@
 // JSON-NEXT:   "value_s": 1.8009834e-05,
 // JSON-NEXT:   "bound_s": 1.8009834e-05,
 // JSON-NEXT:   "gap": 0,
+// JSON-NEXT:   "searched": "nothing",
 // JSON-NEXT:   "search_s": null
 // JSON-NEXT: },
 // JSON-NEXT: "words": "tensor parallel 4 (X) x replicated 4 (Y)",

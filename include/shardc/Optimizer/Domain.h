@@ -74,6 +74,27 @@ void removeInlinedRings(ChunkDomain &domain, const ShardingRule &rule);
 ChunkDomain buildDomain(const PlanningContext &context, const Chunk &chunk,
                         const NeighbourAxes *neighbours = nullptr);
 
+/// One label without its domain.
+struct ChunkChoice {
+  /// Its variants, such as operands computed in place, do not count.
+  ChunkStrategy strategy;
+  /// Of an output, whose strategy says nothing: the layout in which its value
+  /// leaves.
+  Layout output;
+};
+
+/// The labels that place blocks of axes as one, and those that these choices
+/// are.
+ChunkDomain buildDomain(const PlanningContext &context, const Chunk &chunk,
+                        const AxisBlocks &blocks,
+                        llvm::ArrayRef<ChunkChoice> choices);
+
+/// The labels that these choices are, and those that place one axis otherwise
+/// than the first of them does.
+ChunkDomain buildDomainAround(const PlanningContext &context,
+                              const Chunk &chunk,
+                              llvm::ArrayRef<ChunkChoice> choices);
+
 /// All-reduces of one run of an operation whose statistics are sharded, in
 /// order: the statistic and its price.
 struct StatisticCost {

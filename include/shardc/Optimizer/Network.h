@@ -34,6 +34,31 @@ struct ResourceTimes {
 
 struct NetworkLabels;
 
+/// How a value is stored in one plan.
+struct ChosenStore {
+  Layout layout;
+  /// As in StoredLabel.
+  bool inlined = false, resharded = false;
+
+  bool operator==(const ChosenStore &other) const = default;
+};
+
+/// The labels of one plan, without a network.
+struct PlanLabels {
+  std::vector<ChunkChoice> chunks; // per chunk
+  std::vector<ChosenStore> stored; // per graph value
+  /// Per graph value, where it has a copy.
+  std::vector<std::optional<Layout>> copies;
+};
+
+/// The labels of a network that has not all of them: those that place whole
+/// blocks of axes, if there are blocks, and those of some plans. Without
+/// blocks, also those that place one axis otherwise than the first plan does.
+struct LabelChoice {
+  AxisBlocks blocks;
+  std::vector<PlanLabels> plans;
+};
+
 struct NetworkOptions {
   /// Layouts of named values are decided: no value is resharded once for
   /// several users, and operations use only axes that their tensors are placed
@@ -46,6 +71,8 @@ struct NetworkOptions {
   /// Only these labels, which a network of the same program has on a mesh of
   /// the same sizes; they are not too many.
   const NetworkLabels *within = nullptr;
+  /// Only these labels; null: all.
+  const LabelChoice *choice = nullptr;
   /// The times of resources are wanted: PlanNetwork::resources.
   bool measureResources = false;
   /// The times of what chains consist of are wanted: PlanNetwork::links and
@@ -116,6 +143,13 @@ struct NetworkLabels {
 /// them has all assignments that use no others, at the same costs.
 NetworkLabels selectLabels(const PlanNetwork &network,
                            const solver::LabelSets &kept);
+
+/// The labels that an assignment of a network gives its variables.
+PlanLabels labelsOf(const PlanNetwork &network,
+                    llvm::ArrayRef<solver::Label> assignment);
+
+/// The labels of a network that a plan uses. Variables of reads keep all.
+solver::LabelSets labelsIn(const PlanNetwork &network, const PlanLabels &plan);
 
 /// Why there is no network.
 enum class NoNetwork {

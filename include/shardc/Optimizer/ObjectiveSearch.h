@@ -54,14 +54,18 @@ struct ObjectiveSearchOptions {
   /// chain.
   bool matmulsOverlap = false;
   double maxWork = kUsualSearchWork;
+  /// Only plans that take less are of interest: the bound says no more of
+  /// others.
+  Picoseconds cutoff = solver::kMaxTotal;
   solver::Deadline deadline = {};
   /// Called with picoseconds of the objective whenever something improved.
   std::function<void(const solver::SearchProgress &)> progress = {};
 };
 
 /// The best plan found from `first`, a plan that fits, with its time and a
-/// proven bound; nothing if `evaluate` refuses `first`. `network` minimises
-/// `upper` and has its resources measured; for `scheduled` its links, too.
+/// proven bound (at most the cutoff); nothing if `evaluate` refuses `first`.
+/// `network` minimises `upper` and has its resources measured; for `scheduled`
+/// its links, too.
 std::optional<solver::Solution>
 searchObjective(const PlanNetwork &network, const solver::Solution &first,
                 const EvaluatePlan &evaluate,

@@ -504,6 +504,10 @@ struct Report {
     std::optional<double> bound, gap;
     /// Seconds; only if they were limited.
     std::optional<double> search;
+    /// Which plans: `all`, `around merged axes` or `nothing`.
+    std::string searched = "nothing";
+    /// Nothing was searched although that was asked for.
+    bool isPropagated = false;
   } plan;
 
   /// Work that the plan seems to do in vain, found without another plan.

@@ -49,12 +49,13 @@ struct ReshardPrice {
 /// permutations load the links. For one thread at a time.
 struct ReshardTables;
 
-/// A shortest path over the layouts of a tensor, one collective an edge. Where
-/// the mesh has so many axes that there are more than `kMaxLayouts` layouts,
-/// the path keeps to those that use axes of `from` and `to` and as many others
-/// as fit; beyond that, axes that stay together move together and the major
-/// axes that both layouts share stay; if even that is too many, everything is
-/// gathered and sliced.
+/// A shortest path over the layouts of a tensor, one collective an edge. On a
+/// mesh of more than three axes on which a tensor has more than a few hundred
+/// layouts, axes that stay together move together, as far as that many layouts
+/// ask for it. Where there are more than `kMaxLayouts` layouts, the path keeps
+/// to those that use axes of `from` and `to` and as many others as fit; beyond
+/// that, the major axes that both layouts share stay; if even that is too many,
+/// everything is gathered and sliced.
 class ReshardPlanner {
 public:
   static constexpr unsigned kMaxLayouts = 12000;

@@ -132,17 +132,54 @@ std::optional<std::string> checkStrategy(const Mesh &mesh,
                                          const Strategy &strategy,
                                          bool allowPadding = false);
 
+/// Axes that are placed as one, the major one first.
+using AxisBlocks = std::vector<AxisList>;
+
+/// Each axis on which tensors may lie and that changes anything by itself, in
+/// mesh order.
+AxisBlocks separateAxes(const Mesh &mesh);
+
+/// All ways of making so many blocks of `axes`, each of neighbours, in a fixed
+/// order: first those with the fewest axes in the first blocks.
+std::vector<AxisBlocks> mergeNeighbours(const AxisBlocks &axes,
+                                        unsigned blocks);
+
 /// Every legal strategy, in a fixed order, the fully replicated one first:
-/// each axis is idle, on one factor (all orders of axes on one factor), or
+/// each block is idle, on one factor (all orders of blocks on one factor), or
 /// carries a partial sum through a linear set.
 std::vector<Strategy> enumerateStrategies(const Mesh &mesh,
                                           const ShardingRule &rule,
-                                          bool allowPadding = false);
+                                          const AxisBlocks &blocks,
+                                          bool allowPadding);
+inline std::vector<Strategy> enumerateStrategies(const Mesh &mesh,
+                                                 const ShardingRule &rule,
+                                                 bool allowPadding = false) {
+  return enumerateStrategies(mesh, rule, separateAxes(mesh), allowPadding);
+}
 
 /// Every layout of a tensor whose dimensions the mesh divides, in a fixed
 /// order, the replicated one first; with partial sums if `withPartial`.
 std::vector<Layout> enumerateLayouts(const Mesh &mesh, const TensorShape &shape,
-                                     bool withPartial,
+                                     bool withPartial, const AxisBlocks &blocks,
+                                     bool allowPadding);
+inline std::vector<Layout> enumerateLayouts(const Mesh &mesh,
+                                            const TensorShape &shape,
+                                            bool withPartial,
+                                            bool allowPadding = false) {
+  return enumerateLayouts(mesh, shape, withPartial, separateAxes(mesh),
+                          allowPadding);
+}
+
+/// The legal strategies in which one axis is placed otherwise than in
+/// `strategy`: idle, elsewhere on a factor, or passed through.
+std::vector<Strategy> neighbourStrategies(const Mesh &mesh,
+                                          const ShardingRule &rule,
+                                          const Strategy &strategy,
+                                          bool allowPadding = false);
+
+/// The layouts in which one axis is placed otherwise than in `layout`.
+std::vector<Layout> neighbourLayouts(const Mesh &mesh, const TensorShape &shape,
+                                     const Layout &layout, bool withPartial,
                                      bool allowPadding = false);
 
 /// The strategy that consumes these operand layouts; factors about which no

@@ -108,7 +108,7 @@ ObjectiveSearch::run(const solver::Solution &first) {
   solver::Solution result = first;
   result.work += solver.work.spent();
   result.assignment = solver.candidates.incumbent().assignment;
-  result.cost = solver.best();
+  result.cost = solver.candidates.incumbent().value;
   result.bound = std::min(bound, result.cost);
   result.status = result.bound == result.cost ? solver::Status::Optimal
                                               : solver::Status::Feasible;

@@ -55,7 +55,10 @@ public:
   solver::LabelSets keepOperations(llvm::ArrayRef<solver::Label> plan,
                                    const std::vector<bool> &touched) const;
 
-  Picoseconds best() const { return candidates.incumbent().value; }
+  /// Plans that take as long or longer are of no interest.
+  Picoseconds best() const {
+    return std::min(candidates.incumbent().value, options.cutoff);
+  }
   /// From a region's bound to the incumbent, in values of the incumbent.
   double gapOf(const Region &region) const;
   /// So little is left that the last picosecond is asked for at once.

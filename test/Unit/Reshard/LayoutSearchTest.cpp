@@ -396,6 +396,95 @@ TEST_P(LayoutSearch, TriangleInequality) {
         ASSERT_LE(prices[a][c], prices[a][b] + prices[b][c] + 4);
 }
 
+/// A layout of the mesh in which the axes 1 and 2 are one.
+Layout split(const Layout &merged) {
+  constexpr AxisIndex kFirst = 1, kSecond = 2, kLast = 3;
+  Layout layout = Layout::replicated(merged.rank());
+  for (auto [list, axes] : llvm::zip_equal(layout.dims, merged.dims))
+    for (AxisIndex axis : axes) {
+      if (axis == 1)
+        list.append({kFirst, kSecond});
+      else
+        list.push_back(axis == 0 ? 0 : kLast);
+    }
+  for (auto [axis, parts] : {std::pair(0, AxisSet(1)), std::pair(1, AxisSet(6)),
+                             std::pair(2, AxisSet(8))})
+    if (merged.partial & axisBit(axis))
+      layout.partial |= parts;
+  return layout;
+}
+
+/// On four axes a tensor of three dimensions has 685 layouts: axes that stay
+/// together move together, and cost no more than if they were one. Where two
+/// pairs of neighbours could be the one, as on the way from [B@(A0, A1, A2)] to
+/// [T@(A0, A1, A2)], the first is, and a sequence that splits it is missed.
+TEST(ManyAxes, MergedAxesCostNoMore) {
+  CollectiveModel four = nodeModel({2, 2, 2, 2}), three = nodeModel({2, 4, 2});
+  TensorShape shape{{4096, 1024, 64}, 16};
+  ReshardPlanner planner(four), merged(three);
+  std::vector<Layout> layouts =
+      enumerateLayouts(three.mesh(), shape, /*withPartial=*/true);
+  std::vector<Layout> whole;
+  for (const Layout &layout : layouts)
+    whole.push_back(split(layout));
+  auto prices = planner.prices(shape, whole, whole);
+  auto expected = merged.prices(shape, layouts, layouts);
+  ASSERT_EQ(prices.size(), expected.size());
+  size_t dearer = 0;
+  for (auto [price, most] : llvm::zip_equal(prices, expected)) {
+    ASSERT_EQ(price.has_value(), most.has_value());
+    if (!price || price->picoseconds <= most->picoseconds)
+      continue;
+    ++dearer;
+    EXPECT_LE(double(price->picoseconds), 1.1 * double(most->picoseconds));
+  }
+  EXPECT_LE(dearer * 1000, prices.size());
+}
+
+/// Planned by itself, each pair costs what the matrix says, and its plan leads
+/// there.
+void checkPairs(const CollectiveModel &model, const TensorShape &shape,
+                llvm::ArrayRef<Layout> layouts) {
+  ReshardPlanner planner(model), plans(model);
+  auto prices = planner.prices(shape, layouts, layouts);
+  for (auto [i, from] : llvm::enumerate(layouts))
+    for (auto [j, to] : llvm::enumerate(layouts)) {
+      const ReshardPlan *plan = plans.plan(shape, from, to);
+      const auto &price = prices[i * layouts.size() + j];
+      ASSERT_EQ(plan != nullptr, price.has_value());
+      if (!plan || from == to)
+        continue;
+      EXPECT_EQ(plan->picoseconds, price->picoseconds);
+      EXPECT_EQ(plan->steps.front().from, from);
+      EXPECT_EQ(plan->steps.back().to, to);
+    }
+}
+
+TEST(ManyAxes, PricesAreThoseOfPlans) {
+  // Every 23rd layout of four axes, partial sums included; those around one of
+  // five axes on four dimensions.
+  CollectiveModel four = nodeModel({2, 2, 2, 2});
+  TensorShape shape{{4096, 1024, 64}, 16};
+  std::vector<Layout> all =
+      enumerateLayouts(four.mesh(), shape, /*withPartial=*/true);
+  std::vector<Layout> some;
+  constexpr size_t kEvery = 23;
+  for (size_t i = 0; i < all.size(); i += kEvery)
+    some.push_back(all[i]);
+  checkPairs(four, shape, some);
+
+  CollectiveModel five = nodeModel({2, 2, 2, 2, 2});
+  TensorShape wide{{64, 64, 64, 64}, 16};
+  Layout first = Layout::replicated(wide.rank());
+  first.dims[0] = {0, 1};
+  first.dims[1] = {2};
+  first.dims[3] = {4, 3};
+  std::vector<Layout> around =
+      neighbourLayouts(five.mesh(), wide, first, /*withPartial=*/true);
+  around.push_back(first);
+  checkPairs(five, wide, around);
+}
+
 CollectiveModel wrapped4x4x4() { return torusModel({4, 4, 4}, true); }
 CollectiveModel unwrapped4x4() { return torusModel({4, 4}, false); }
 CollectiveModel unwrapped2x4() { return torusModel({2, 4}, false); }

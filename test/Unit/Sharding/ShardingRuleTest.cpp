@@ -301,6 +301,109 @@ TEST(EnumerateTest, Scalars) {
 }
 
 //===----------------------------------------------------------------------===//
+// Blocks of axes, and neighbours
+//===----------------------------------------------------------------------===//
+
+Mesh makeWideMesh(unsigned axes) {
+  Mesh mesh;
+  for (unsigned axis = 0; axis < axes; ++axis)
+    mesh.axes.push_back({std::string(1, char('A' + axis)), 2});
+  return mesh;
+}
+
+TEST(BlocksTest, MergingsOfNeighbours) {
+  // Cuts between neighbours: 2 of 3, and 2 of 4.
+  AxisBlocks four = separateAxes(makeWideMesh(4));
+  std::vector<AxisBlocks> expected = {
+      {{0}, {1}, {2, 3}}, {{0}, {1, 2}, {3}}, {{0, 1}, {2}, {3}}};
+  EXPECT_EQ(mergeNeighbours(four, 3), expected);
+  EXPECT_EQ(mergeNeighbours(separateAxes(makeWideMesh(5)), 3).size(), 6u);
+  EXPECT_EQ(mergeNeighbours(four, 4), std::vector<AxisBlocks>{four});
+}
+
+TEST(BlocksTest, StagesAndAxesOfSizeOneAreNotPlaced) {
+  Mesh mesh{{{"P", 4, /*isStages=*/true}, {"A", 2}, {"B", 1}, {"C", 2}}};
+  EXPECT_EQ(separateAxes(mesh), (AxisBlocks{{1}, {3}}));
+}
+
+/// Blocks are placed as the axes of a mesh in which they are one are.
+TEST(BlocksTest, AsManyAsOnTheMergedMesh) {
+  Mesh four = makeWideMesh(4);
+  Mesh merged{{{"A", 2}, {"BC", 4}, {"D", 2}}};
+  AxisBlocks blocks = {{0}, {1, 2}, {3}};
+  for (const ShardingRule &rule :
+       {makeMatmul(), makeSixIndexEinsum(), makeMerge(), makeAttention()})
+    EXPECT_EQ(enumerateStrategies(four, rule, blocks, false).size(),
+              enumerateStrategies(merged, rule).size());
+  // 106 and 176, as above; on four axes there are 685.
+  TensorShape shape{{1024, 1024, 1024}, 16};
+  EXPECT_EQ(enumerateLayouts(four, shape, false, blocks, false).size(), 106u);
+  EXPECT_EQ(enumerateLayouts(four, shape, true, blocks, false).size(), 176u);
+  EXPECT_EQ(enumerateLayouts(four, shape, false).size(), 685u);
+  for (const Layout &layout :
+       enumerateLayouts(four, shape, true, blocks, false)) {
+    AxisSet both = axisBit(1) | axisBit(2);
+    EXPECT_TRUE((layout.partial & both) == 0 ||
+                (layout.partial & both) == both);
+    for (const AxisList &list : layout.dims)
+      if (const auto *at = llvm::find(list, 1); at != list.end()) {
+        ASSERT_NE(at + 1, list.end());
+        EXPECT_EQ(at[1], 2);
+      }
+  }
+}
+
+Layout without(Layout layout, AxisIndex axis) {
+  for (AxisList &list : layout.dims)
+    llvm::erase(list, axis);
+  layout.partial &= ~axisBit(axis);
+  return layout;
+}
+
+Strategy without(Strategy strategy, AxisIndex axis) {
+  for (AxisList &list : strategy.factorAxes)
+    llvm::erase(list, axis);
+  llvm::erase_if(strategy.passThrough,
+                 [&](auto passed) { return passed.first == axis; });
+  return strategy;
+}
+
+template <typename T>
+bool areNeighbours(const Mesh &mesh, const T &a, const T &b) {
+  return !(a == b) &&
+         llvm::any_of(llvm::seq<unsigned>(0, mesh.size()), [&](AxisIndex axis) {
+           return without(a, axis) == without(b, axis);
+         });
+}
+
+/// By definition: all that become equal when one axis is taken out of both.
+TEST(NeighboursTest, DifferInThePlaceOfOneAxis) {
+  Mesh mesh = makeMesh(3);
+  TensorShape shape{{4, 16}, 16};
+  std::vector<Layout> layouts = enumerateLayouts(mesh, shape, true);
+  for (const Layout &layout : layouts) {
+    std::vector<Layout> found = neighbourLayouts(mesh, shape, layout, true);
+    std::set<Layout> neighbours(found.begin(), found.end()), expected;
+    for (const Layout &other : layouts)
+      if (areNeighbours(mesh, layout, other))
+        expected.insert(other);
+    EXPECT_EQ(neighbours, expected);
+  }
+  for (const ShardingRule &rule :
+       {makeMatmul(), makeMerge(), makeAttention()}) {
+    std::vector<Strategy> strategies = enumerateStrategies(mesh, rule);
+    for (const Strategy &strategy : strategies) {
+      std::vector<Strategy> found = neighbourStrategies(mesh, rule, strategy);
+      for (const Strategy &other : strategies)
+        EXPECT_EQ(llvm::is_contained(found, other),
+                  areNeighbours(mesh, strategy, other));
+      for (const Strategy &neighbour : found)
+        EXPECT_TRUE(llvm::is_contained(strategies, neighbour));
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Inference
 //===----------------------------------------------------------------------===//
 

@@ -6,9 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Pass/PassManager.h"
+#include "shardc/Dialect/Shd/Transforms/MergedSearch.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
-#include "shardc/Dialect/Shd/Transforms/PlanEvaluator.h"
-#include "shardc/Optimizer/Network.h"
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Solver/Solve.h"
 #include <chrono>
@@ -21,6 +20,12 @@ namespace shardc::shd {
 
 /// Entries of tables that a search may look at to be worth making once more.
 static constexpr double kMaxRepeatedWork = 5e8;
+
+static constexpr const char *kNoPlanInTime =
+    "the search found no plan within the time limit";
+static constexpr const char *kTooLarge =
+    "times or sizes of this program are too large to be added up exactly: "
+    "expected sums below 2^60 picoseconds (13 days) and 2^60 bytes";
 
 namespace {
 
@@ -43,7 +48,11 @@ struct PlanRecord {
   std::optional<solver::Cost> withMore;
   /// No plan takes less memory, in bytes.
   std::optional<int64_t> memoryBound;
+  /// Of all plans, if not all were searched.
+  std::optional<StringRef> searched = std::nullopt;
 };
+
+const PlanRecord kNotSearched = {.status = "fixed", .searched = "nothing"};
 
 struct OptimizePass : impl::ShdOptimizeBase<OptimizePass> {
   using ShdOptimizeBase::ShdOptimizeBase;
@@ -52,7 +61,11 @@ struct OptimizePass : impl::ShdOptimizeBase<OptimizePass> {
 
 private:
   NetworkOptions networkOptions(const PlanningContext &context) const;
+  NetworkSearchOptions searchOptions();
   LogicalResult solve(PlanningContext &context, PlanNetwork &network);
+  LogicalResult solveMerged(PlanningContext &context);
+  LogicalResult take(PlanningContext &context, const PlanNetwork &network,
+                     const SearchedPlan &found, PlanRecord plan);
   std::optional<solver::Cost> valueWithMore(solver::Problem &problem,
                                             const solver::Solution &best,
                                             ModuleOp unplanned,
@@ -63,7 +76,7 @@ private:
                                          solver::Deadline deadline) const;
   std::optional<solver::Cost> valueWithin(int64_t capacity, ModuleOp unplanned,
                                           solver::Deadline deadline) const;
-  LogicalResult takePropagated(StringRef why);
+  LogicalResult takePropagated(StringRef why, PlanRecord propagated);
   void record(const PlanRecord &plan);
   void recordSeconds(double seconds);
 };
@@ -82,6 +95,8 @@ void OptimizePass::record(const PlanRecord &record) {
     plan.set("more_memory_ps", builder.getI64IntegerAttr(*record.withMore));
   if (record.memoryBound)
     plan.set("memory_bound", builder.getI64IntegerAttr(*record.memoryBound));
+  if (record.searched)
+    plan.set("searched", builder.getStringAttr(*record.searched));
   plan.set("objective", builder.getStringAttr(objectiveName(record.of)));
   getOperation()->setAttr(kPlan, plan.getDictionary(&getContext()));
 }
@@ -95,7 +110,8 @@ void OptimizePass::recordSeconds(double seconds) {
 }
 
 /// Falls back to the plan of `--opt=propagate` where the search has none.
-LogicalResult OptimizePass::takePropagated(StringRef why) {
+LogicalResult OptimizePass::takePropagated(StringRef why,
+                                           PlanRecord propagated) {
   ProgramOp program = getOperation();
   program.emitWarning() << why << "; this is the propagated plan";
   OpPassManager manager(ProgramOp::getOperationName());
@@ -108,8 +124,6 @@ LogicalResult OptimizePass::takePropagated(StringRef why) {
   if (failed(runPipeline(manager, program)))
     return failure();
   auto plan = program->getAttrOfType<DictionaryAttr>(kPlan);
-  PlanRecord propagated;
-  propagated.status = "feasible";
   propagated.value = plan.getAs<IntegerAttr>("value_ps").getInt();
   record(propagated);
   return success();
@@ -186,71 +200,91 @@ OptimizePass::valueWithin(int64_t capacity, ModuleOp unplanned,
   return plan.getAs<IntegerAttr>("value_ps").getInt();
 }
 
+NetworkSearchOptions OptimizePass::searchOptions() {
+  NetworkSearchOptions options;
+  options.objective = fixed ? Objective::Upper : Objective(objective);
+  // Fixed layouts leave nothing to search.
+  if (fixed)
+    return options;
+  std::optional<double> seconds;
+  if (timeLimit >= 0)
+    seconds = timeLimit;
+  options.maxWork = searchWorkFor(seconds);
+  const std::atomic<bool> *interrupted = nullptr;
+  if (const SearchWatch *watch = SearchWatch::of(&getContext())) {
+    interrupted = watch->interrupted;
+    options.progress = watch->progress;
+  }
+  options.deadline = solver::Deadline(seconds, interrupted);
+  return options;
+}
+
+/// Writes a plan that was found into the program.
+LogicalResult OptimizePass::take(PlanningContext &context,
+                                 const PlanNetwork &network,
+                                 const SearchedPlan &found, PlanRecord plan) {
+  applyAssignment(context, network, found.solution.assignment);
+  plan.status = statusName(found.solution, fixed);
+  // The best of some plans is not known to be that of all.
+  if (plan.searched && found.fits())
+    plan.status = "feasible";
+  plan.value = found.solution.cost;
+  plan.of = found.of;
+  record(plan);
+  return success();
+}
+
 LogicalResult OptimizePass::solve(PlanningContext &context,
                                   PlanNetwork &network) {
   ProgramOp program = getOperation();
   if (network.problem.check())
-    return program.emitError("times or sizes of this program are too large to "
-                             "be added up exactly: expected sums below 2^60 "
-                             "picoseconds (13 days) and 2^60 bytes");
-  // Fixed layouts leave nothing to search.
-  const SearchWatch *watch = fixed ? nullptr : SearchWatch::of(&getContext());
-  solver::Options options;
-  if (!fixed && timeLimit >= 0)
-    options.timeLimitSeconds = timeLimit;
-  if (watch) {
-    options.interrupted = watch->interrupted;
-    if (objective == Objective::Upper)
-      options.progress = watch->progress;
-  }
-  solver::Deadline deadline(options.timeLimitSeconds, options.interrupted);
-  solver::Solution solution = solver::solve(network.problem, options);
-  bool interrupted = options.interrupted && *options.interrupted;
-  if (solution.status == solver::Status::Unknown && interrupted)
-    return program.emitError("interrupted before a plan that fits was found");
-  if (solution.assignment.empty() && !network.problem.variables.empty()) {
-    if (solution.status == solver::Status::Unknown && !fixed)
-      return takePropagated("the search found no plan within the time limit");
-    return program.emitError("no plan has the annotated layouts");
-  }
-  bool fits = solution.status == solver::Status::Optimal ||
-              solution.status == solver::Status::Feasible;
+    return program.emitError(kTooLarge);
+  NetworkSearchOptions options = searchOptions();
   OwningOpRef<ModuleOp> unplanned;
-  if (fits && priceMemory && objective != Objective::Upper) {
+  if (priceMemory && options.objective != Objective::Upper) {
     unplanned = ModuleOp::create(program.getLoc());
     unplanned->push_back(program->clone());
   }
-  Objective minimised = Objective::Upper;
-  if (fits && objective != Objective::Upper) {
-    ObjectiveSearchOptions search;
-    search.objective = objective;
-    search.matmulsOverlap = context.machine().collectiveMatmul;
-    search.maxWork = searchWorkFor(options.timeLimitSeconds);
-    search.deadline = deadline;
-    if (watch)
-      search.progress = watch->progress;
-    PlanEvaluator evaluate(context, program, network);
-    // A plan that cannot be made explicit stays the one of the least `upper`.
-    if (auto found = searchObjective(network, solution, evaluate, search)) {
-      solution = std::move(*found);
-      minimised = objective;
-    }
+  SearchedPlan found = searchNetwork(context, program, network, options);
+  const solver::Solution &solution = found.solution;
+  const std::atomic<bool> *interrupted = options.deadline.interruption();
+  if (solution.status == solver::Status::Unknown && interrupted && *interrupted)
+    return program.emitError("interrupted before a plan that fits was found");
+  if (solution.assignment.empty() && !network.problem.variables.empty()) {
+    if (solution.status == solver::Status::Unknown && !fixed)
+      return takePropagated(kNoPlanInTime, {"feasible"});
+    return program.emitError("no plan has the annotated layouts");
   }
-  applyAssignment(context, network, solution.assignment);
   PlanRecord plan;
-  plan.status = statusName(solution, fixed);
-  plan.value = solution.cost;
-  if (fits) {
-    plan.of = minimised;
+  if (found.fits()) {
     plan.bound = std::max<solver::Cost>(solution.bound, 0);
-    if (priceMemory && !deadline.expired())
-      plan.withMore =
-          valueWithMore(network.problem, solution, unplanned.get(), deadline);
+    if (priceMemory && !options.deadline.expired())
+      plan.withMore = valueWithMore(network.problem, solution, unplanned.get(),
+                                    options.deadline);
   } else {
     plan.memoryBound = solution.peakBound;
   }
-  record(plan);
-  return success();
+  return take(context, network, found, std::move(plan));
+}
+
+/// A plan on a mesh of too many axes to search all layouts.
+LogicalResult OptimizePass::solveMerged(PlanningContext &context) {
+  NetworkOptions options = networkOptions(context);
+  NetworkSearchOptions search = searchOptions();
+  std::optional<MergedPlan> merged =
+      searchMergedAxes(context, getOperation(), options, search);
+  if (!merged && search.deadline.expired())
+    return takePropagated(kNoPlanInTime, {"feasible"});
+  if (!merged)
+    return takePropagated(
+        "a mesh of so many axes has too many layouts to search", kNotSearched);
+  options.choice = &merged->choice;
+  std::variant<PlanNetwork, NoNetwork> built =
+      buildNetwork(context, getOperation(), options);
+  PlanRecord plan;
+  plan.searched = "around merged axes";
+  return take(context, std::get<PlanNetwork>(built), merged->found,
+              std::move(plan));
 }
 
 void OptimizePass::runOnOperation() {
@@ -265,11 +299,11 @@ void OptimizePass::runOnOperation() {
   if (auto *network = std::get_if<PlanNetwork>(&built))
     planned = solve(*context, *network);
   else if (std::get<NoNetwork>(built) == NoNetwork::TooWide)
-    planned = takePropagated("a mesh of so many axes has too many layouts to "
-                             "search");
+    planned = solveMerged(*context);
   else if (std::get<NoNetwork>(built) == NoNetwork::TooLarge)
     planned = takePropagated("a program of so many operations has too many "
-                             "plans to search");
+                             "plans to search",
+                             kNotSearched);
   if (failed(planned))
     return signalPassFailure();
   if (!fixed && timeLimit >= 0)

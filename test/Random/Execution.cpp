@@ -1,6 +1,7 @@
 //===- Execution.cpp - What must hold of plans that run -------------------===//
 
 #include "Execution.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Verify/Verify.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -106,7 +107,8 @@ static Listed emitted(Operation *op) {
   double others = (devices - 1) / devices;
   switch (spmd::collectiveKind(op)) {
   case CollectiveKind::AllGather:
-    result.bytes = after;
+    // Around a ring, the steps together move the parts of the others.
+    result.bytes = shd::travels(op) ? after * others : after;
     result.wireBytes = after * others;
     break;
   case CollectiveKind::AllSlice:

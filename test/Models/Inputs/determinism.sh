@@ -4,7 +4,7 @@
 for model in "$2"/*.shd; do
   plan=--emit-plan phase=
   grep -q '^train' "$model" && plan= # has no text yet
-  grep -q '^serve' "$model" && phase=--phase=decode
+  grep -q '^serve' "$model" && phase=--phase=decode plan= # two have none
   for what in --emit-ir --emit-json $plan; do
     "$1" "$model" $phase $what -o "$3.first" || exit 1
     MALLOC_PERTURB_=171 MALLOC_TOP_PAD_=7340032 \

@@ -232,15 +232,15 @@ ChunkDomain ChunkSpace::domainOf(ArrayRef<Strategy> strategies) const {
       append(domain, std::move(*label));
   };
   // Divisibility is checked per operation; here only the axes are placed.
-  for (Strategy strategy : strategies) {
+  for (const Strategy &strategy : strategies)
     add(strategy);
-    if (!mayRunAroundRings())
-      continue;
+  if (!mayRunAroundRings())
+    return domain;
+  for (Strategy strategy : strategies)
     for (AxisIndex axis : ringAxes(context.mesh(), rules.front(), strategy)) {
       strategy.ring = axis;
       add(strategy);
     }
-  }
   return domain;
 }
 

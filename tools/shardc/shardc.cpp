@@ -617,8 +617,9 @@ std::optional<Compilation> Driver::begin(SourceMgr &sourceMgr,
     if (!program)
       return std::nullopt;
     CompileOptions how = compileOptions();
-    // Whoever starts from a plan searches in any case.
-    if (!options.planFile.getNumOccurrences())
+    // Whoever starts from a plan searches in any case; JAX wants another order
+    // of positions than the plan may have.
+    if (!options.planFile.getNumOccurrences() && options.emit != Emit::Jax)
       how.knownPlan = stepPlan;
     return Compilation(std::move(*program), std::move(how));
   }
@@ -936,8 +937,10 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
   if (options.verify)
     return verifyByRunning(*compilation, os);
   OwningOpRef<ModuleOp> imported;
-  if (options.emit == Emit::Jax)
+  if (options.emit == Emit::Jax) {
+    prepareForJax(compilation->program());
     imported = compilation->clone();
+  }
   if (failed(plan(*compilation)))
     return InputError;
   // The text is that of the plan before it is made explicit.

@@ -116,6 +116,13 @@ LogicalResult Exporter::checkSegments() {
 
 /// Positions of the exported program are those of storage.
 LogicalResult Exporter::checkOrders() {
+  if (auto classes = planned->getAttrOfType<ArrayAttr>(shd::kOrderClasses))
+    for (auto order : classes.getAsRange<DictionaryAttr>())
+      if (order.getAs<BoolAttr>("isWanted").getValue() &&
+          order.getAs<IntegerAttr>("devices").getInt() == 1)
+        planned->emitWarning("--emit-jax keeps positions of '")
+            << order.getAs<StringAttr>("index").getValue()
+            << "' in order, which leaves causal attention unbalanced";
   WalkResult result = planned->walk([&](Operation *op) {
     auto dealt = op->getAttrOfType<DictionaryAttr>(shd::kDealt);
     if (!dealt || dealt.empty())
@@ -560,6 +567,20 @@ LogicalResult Exporter::run(raw_ostream &os) {
      << definitions << "\n"
      << functions << kFooter;
   return success();
+}
+
+void shardc::prepareForJax(shd::ProgramOp program) {
+  NamedAttrList orders;
+  if (auto written = program->getAttrOfType<DictionaryAttr>(shd::kOrders))
+    orders.append(written.getValue());
+  auto contiguous = StringAttr::get(program.getContext(), "contiguous");
+  program.walk([&](shd::AttentionOpInterface attention) {
+    std::optional<StringRef> query = attention.getQuery();
+    if (attention.getCausal() && query && !orders.get(*query))
+      orders.set(*query, contiguous);
+  });
+  if (!orders.empty())
+    program->setAttr(shd::kOrders, orders.getDictionary(program.getContext()));
 }
 
 LogicalResult shardc::exportJax(raw_ostream &os, shd::ProgramOp unplanned,

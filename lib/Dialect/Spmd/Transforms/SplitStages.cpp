@@ -408,8 +408,10 @@ FailureOr<ProgramOp> Splitter::run() {
   sumPartial();
   addSpread();
   keepCarried();
-  if (failed(eraseOthers()))
+  if (failed(eraseOthers())) {
+    parts.program->erase(); // no module has it
     return failure();
+  }
   holdLayers();
   eraseDead();
   dropMarks();

@@ -12,8 +12,8 @@
 
 namespace shardc {
 
-/// Before planning: what the export cannot express stays out of the plan, zigzag
-/// order unless the program asks for it.
+/// Before planning: what the export cannot express stays out of the plan,
+/// zigzag order unless the program asks for it.
 void prepareForJax(shd::ProgramOp program);
 
 /// Prints `planned`, whose collectives are explicit, and `unplanned`, the same

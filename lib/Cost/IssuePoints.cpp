@@ -220,7 +220,7 @@ void Issuer::delayAll() {
   points = std::move(delayed);
 }
 
-/// What travels around a ring runs beside its group, wherever that is.
+/// A ring's collectives run beside its group, wherever that is.
 void Issuer::removeRings() {
   for (const Step::Ring &ring : step.rings)
     erase_if(points, [&](const IssuePoint &point) {

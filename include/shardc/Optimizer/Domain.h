@@ -78,8 +78,7 @@ ChunkDomain buildDomain(const PlanningContext &context, const Chunk &chunk,
 struct ChunkChoice {
   /// Its variants, such as operands computed in place, do not count.
   ChunkStrategy strategy;
-  /// Of an output, whose strategy says nothing: the layout in which its value
-  /// leaves.
+  /// The layout in which an output's value leaves; its strategy says nothing.
   Layout output;
 };
 

@@ -82,7 +82,7 @@ struct ChoiceValue {
   /// Nothing if there is no such plan, for the reason `error`.
   std::optional<PlanFigures> plan;
   std::string error;
-  /// Of a pipeline.
+  /// A pipeline has these three.
   std::optional<double> bubble;
   std::string schedule;
   int64_t microbatches = 0;
@@ -94,8 +94,8 @@ struct Explanation {
   std::string file, name, objective;
   /// Of `--explain remat`, which explains no tensor.
   std::optional<ExplainedRemat> remat;
-  /// Of `--explain remat`, `microbatches`, `schedule` and of the axis of a
-  /// pipeline: the chosen value first, then others, the best first.
+  /// `--explain remat`, `microbatches`, `schedule` and a pipeline's axis have
+  /// values: the chosen one first, then others, the best first.
   std::vector<ChoiceValue> choices;
   PlanFigures plan;
   /// The same if memory did not matter.

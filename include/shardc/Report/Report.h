@@ -338,7 +338,7 @@ struct Report {
       Picoseconds start = 0, end = 0;
     };
     std::vector<Event> events;
-    /// What the event of this kind made, on its way to another stage.
+    /// A message with the result of an event of this kind, to another stage.
     struct Transfer {
       unsigned from = 0, to = 0;
       std::string kind;

@@ -819,9 +819,8 @@ RepeatOp Differentiation::runAgain(RepeatOp repeat, Frame &frame) {
   return again;
 }
 
-/// Of the last iteration of a segment that runs again nothing is needed if
-/// iterations keep only what they begin with: then each iteration keeps that of
-/// the next one.
+/// The last iteration of a segment need not run again if iterations keep only
+/// what they begin with: then each iteration keeps that of the next one.
 void Differentiation::skipUnneeded(Frame &frame) {
   RepeatOp again = frame.forward;
   Segments segments = *segmentsOf(again);

@@ -79,7 +79,7 @@ MergedSearch::Module MergedSearch::copyProgram() {
   return module;
 }
 
-/// What the user has pinned reaches its surroundings, on single axes too.
+/// Propagates the user's pins to their surroundings, on single axes too.
 void MergedSearch::propagate() {
   Module module = copyProgram();
   PassManager manager(program->getContext());

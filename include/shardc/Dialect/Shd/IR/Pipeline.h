@@ -25,7 +25,7 @@ inline constexpr llvm::StringLiteral kMicrobatchIndex = "microbatch";
 /// How many microbatches the program asks for, in its `train` block or on the
 /// repeat of its pipeline; 0: the compiler chooses.
 int64_t writtenMicrobatches(ProgramOp program);
-/// Of a program of inference.
+/// Sets the number of microbatches of a program that is not trained.
 void setMicrobatches(ProgramOp program, int64_t microbatches);
 
 /// True for a pipeline that is not trained: its stages run forward passes.

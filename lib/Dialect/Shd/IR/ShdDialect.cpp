@@ -610,6 +610,9 @@ static LogicalResult verifyDealt(Operation *op, DictionaryAttr dealt) {
   auto computes = dyn_cast<ShardingRuleOpInterface>(op);
   if (!program || !computes)
     return success();
+  // MLIR verifies attributes first, and only what verifies has a rule.
+  if (failed(op->getName().verifyInvariants(op)))
+    return failure();
   auto classes = program->getAttrOfType<ArrayAttr>(kOrderClasses);
   ShardingRule rule = computes.getShardingRule();
   for (NamedAttribute entry : dealt) {

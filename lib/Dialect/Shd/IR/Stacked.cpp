@@ -163,6 +163,29 @@ static int64_t iterationsOfAll(RepeatOp repeat) {
   return segments ? segments->total : int64_t(repeat.getCount());
 }
 
+/// A part is taken along all stacked dimensions of its declaration; one along
+/// the first of them is there for parts of it.
+static LogicalResult verifyDepth(Operation *op, Value stacked, size_t depth) {
+  while (auto outer = stacked.getDefiningOp<PartOp>()) {
+    depth += outer.getAt().size();
+    stacked = outer.getSource();
+  }
+  Operation *source = stacked.getDefiningOp();
+  bool isDeclared = source && source->hasAttr("kind");
+  bool isWhole = depth == 0;
+  if (!isDeclared || isWhole)
+    return success();
+  auto known = source->getAttrOfType<IntegerAttr>("stacked");
+  size_t dims = known ? known.getInt() : 0;
+  bool isForParts =
+      isa<PartOp>(op) && llvm::all_of(op->getUsers(), llvm::IsaPred<PartOp>);
+  if (depth == dims || (depth < dims && isForParts))
+    return success();
+  return op->emitOpError() << "names " << depth
+                           << " iterations, but the tensor is stacked along "
+                           << dims << " dimensions";
+}
+
 LogicalResult shd::detail::verifyPartOf(Operation *op, Value stacked,
                                         ValueRange at, Type part) {
   auto type = cast<RankedTensorType>(stacked.getType());
@@ -193,7 +216,8 @@ LogicalResult shd::detail::verifyPartOf(Operation *op, Value stacked,
   if (RankedTensorType expected = partType(type, at.size()); expected != part)
     return op->emitOpError()
            << "the part must have type " << expected << ", but has " << part;
-  return success();
+  // Q5
+  return verifyDepth(op, stacked, at.size());
 }
 
 /// True if one update keeps the beginnings of segments, and the other one the

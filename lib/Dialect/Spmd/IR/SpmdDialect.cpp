@@ -156,6 +156,9 @@ static LogicalResult verifyShards(Operation *op, Attribute value) {
   auto list = dyn_cast<ArrayAttr>(value);
   if (!list || !llvm::all_of(list, llvm::IsaPred<ShardAttr>))
     return op->emitOpError() << "'" << kShards << "' must be a list of shards";
+  // MLIR verifies attributes first, and only what verifies has a rule.
+  if (failed(op->getName().verifyInvariants(op)))
+    return failure();
   Mesh mesh = meshOf(op);
   ShardingRule rule = computes.getShardingRule();
   for (ShardAttr shard : list.getAsRange<ShardAttr>())

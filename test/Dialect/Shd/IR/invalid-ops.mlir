@@ -201,6 +201,51 @@ shd.program "p" {
 
 // -----
 
+// Q5, of what is not stacked
+shd.program "p" {
+  %x = shd.declare weight "x" ["L", "B"] : tensor<2x8xf32>
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{names 1 iterations, but the tensor is stacked along 0 dimensions}}
+    %y = shd.part %x[%i] : tensor<2x8xf32> -> tensor<8xf32>
+    shd.yield
+  }
+}
+
+// -----
+
+// Q5, along more dimensions than are named
+shd.program "p" {
+  %x = shd.declare weight "x" ["L", "B"] stacked 2 : tensor<2x8xf32>
+  shd.repeat "L" = 2() : () -> () {
+  ^bb0(%i: tensor<i32>):
+    // expected-error @+1 {{names 1 iterations, but the tensor is stacked along 2 dimensions}}
+    %y = shd.part %x[%i] : tensor<2x8xf32> -> tensor<8xf32>
+    %z = shd.elementwise exp(%y) <[B] -> [B]> : (tensor<8xf32>) -> tensor<8xf32>
+    shd.yield
+  }
+}
+
+// -----
+
+// Q5, a part of a part
+shd.program "p" {
+  %x = shd.declare state "x" ["M", "L", "B"] stacked 1 : tensor<2x3x8xf32>
+  shd.repeat "M" = 2() : () -> () {
+  ^bb0(%m: tensor<i32>):
+    %y = shd.part %x[%m] : tensor<2x3x8xf32> -> tensor<3x8xf32>
+    shd.repeat "L" = 3() : () -> () {
+    ^bb0(%i: tensor<i32>):
+      // expected-error @+1 {{names 2 iterations, but the tensor is stacked along 1 dimensions}}
+      %z = shd.part %y[%i] : tensor<3x8xf32> -> tensor<8xf32>
+      shd.yield
+    }
+    shd.yield
+  }
+}
+
+// -----
+
 // U1, another kind of declaration
 shd.program "p" {
   %x = shd.declare input "x" ["B"] : tensor<8xf32>
@@ -1488,4 +1533,13 @@ shd.program "p" {
   %x = shd.declare input "x" ["I"] : tensor<1xf32>
   // expected-error @+1 {{an operation reads at most 32 tensors, but this one reads 33}}
   %y = shd.concat(%x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x) ["I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I", "I"] into "J" <[I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I], [I] -> [J]> : (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<33xf32>
+}
+
+// -----
+
+// An operation that has no sharding rule, since it does not verify.
+shd.program "p" mesh <[X = 2]> {
+  %x = shd.declare input "x" ["B", "D"] : tensor<8x8xf32>
+  // expected-error @+1 {{operand 0 has 2 dimensions, but 1 indices}}
+  %y = shd.elementwise exp(%x) <[B] -> [B, D]> {shd.dealt = {B = array<i64: 0, 2>}} : (tensor<8x8xf32>) -> tensor<8x8xf32>
 }

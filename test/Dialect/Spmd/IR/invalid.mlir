@@ -525,3 +525,12 @@ spmd.program "p" mesh <[X = 4]> {
   // expected-error @+1 {{a step must be at least 0, but is -1}}
   %y = shd.elementwise exp(%x) <[T] -> [T]> {spmd.shards = [#spmd.shard<"T" = 8 over [X] step -1>]} : (tensor<2xf32>) -> tensor<2xf32>
 }
+
+// -----
+
+// An operation that has no sharding rule, since it does not verify.
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B", "D"] of tensor<8x8xf32> : tensor<8x8xf32>
+  // expected-error @+1 {{operand 0 has 2 dimensions, but 1 indices}}
+  %y = shd.elementwise exp(%x) <[B] -> [B, D]> {spmd.shards = [#spmd.shard<"B" = 16 over [X]>]} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+}

@@ -133,6 +133,8 @@ def Shd_PartOp : Shd_ValueOp<"part", [Pure]> {
     - (Q3) The result is the rest of the tensor; no axis splits the first
       dimensions.
     - (Q4) Only of a buffer is all of it read.
+    - (Q5) The numbers are as many as the declaration has stacked dimensions;
+      fewer where only parts of the part are read.
   }];
   let arguments = (ins Shd_Tensor:$source, Variadic<Shd_Number>:$at);
   let results = (outs Shd_Tensor:$result);

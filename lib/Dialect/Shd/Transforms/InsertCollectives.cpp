@@ -380,6 +380,10 @@ LogicalResult CollectiveInserter::visit(Block &block) {
     } else if (auto declare = dyn_cast<DeclareOp>(op)) {
       if (ShardingAttr pin = getResultPin(declare.getResult()))
         setType(declare.getResult(), pin);
+      else if (!context.mesh().axes.empty() &&
+               declare.getType().getRank() > 0 &&
+               !getSharding(declare.getType()))
+        return declare.emitError("has no plan; run shd-optimize first");
     } else if (auto part = dyn_cast<PartOp>(op)) {
       part.getResult().setType(
           partType(part.getSource().getType(), part.getAt().size()));

@@ -1,7 +1,7 @@
 // RUN: shardc-opt %s --pass-pipeline='builtin.module(shd.program(shd-insert-collectives))' -split-input-file -verify-diagnostics
 
 shd.program "no_plan" mesh <[X = 4]> hardware <"h100", [4]> {
-  %x = shd.declare input "x" ["B"] : tensor<64xbf16>
+  %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{X}]>} : tensor<64xbf16>
   // expected-error @+1 {{has no plan; run shd-optimize first}}
   %y = shd.elementwise exp(%x) <[B] -> [B]> : (tensor<64xbf16>) -> tensor<64xbf16>
   shd.output "y" %y ["B"] : tensor<64xbf16>
@@ -61,4 +61,12 @@ shd.program "uneven" mesh <[X = 4]> hardware <"h100", [4]> {
 shd.program "padded" mesh <[X = 4]> hardware <"h100", [4]> allow_padding {
   %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{X}]>} : tensor<6xbf16>
   shd.output "x" %x ["B"] {shd.operand_pins = [#shd.sharding<[{X}]>]} : tensor<6xbf16>
+}
+
+// -----
+
+shd.program "no_declared_plan" mesh <[X = 4]> hardware <"h100", [4]> {
+  // expected-error @+1 {{has no plan; run shd-optimize first}}
+  %x = shd.declare input "x" ["B"] : tensor<64xbf16>
+  shd.output "x" %x ["B"] {shd.operand_pins = [#shd.sharding<[{X}]>]} : tensor<64xbf16>
 }

@@ -47,5 +47,14 @@ for target in "${targets[@]}"; do
     status=1
   fi
   echo "$target: $(sed -n 's/^stat::number_of_executed_units: //p' "$log") executions, $outcome"
+  if [ "$outcome" != 'nothing found' ]; then
+    # All that another machine needs to repeat it.
+    sed -n '/== ERROR\|does not hold\|ssert/,$p' "$log" | head -n 60
+    for found in "$work/found/$target"-*; do
+      echo "$found, in base64:"
+      base64 -w 0 "$found"
+      echo
+    done
+  fi
 done
 exit "$status"

@@ -2,15 +2,22 @@
 """Asks shardc for measured rows, at peak rates and calibrated, in tables.
 
 Each row becomes a program on the machine of the catalogue: a collective that
-a layout forces, a square matmul of the row's FLOPs, or the input pass and the
-token passes of a GPT in tensor parallelism. Nothing in a program depends on
-what was measured.
+a layout forces, a square matmul of the row's FLOPs, the input pass and the
+token passes of a GPT in tensor parallelism, or a training step with the row's
+parallelism. Nothing in a program depends on what was measured.
 
-Usage: measured.py ROWS.json --shardc build/bin/shardc
+Usage: measured.py ROWS.json --shardc build/bin/shardc [--only REGEX]
+       measured.py ROWS.json --shardc build/bin/shardc --fit
+
+The second form fits `step`, the share of their speed that kernels keep in whole
+steps: the median over a chip's training steps of (device time without `step`) /
+(measured time - exposed collectives and bubbles).
 """
 
 import argparse
 import json
+import math
+import re
 import subprocess
 import sys
 
@@ -22,6 +29,9 @@ MACHINES = {
     "H200-SXM": "h200",
     "B200": "b200",
     "TPU7x": "tpu_v7x",
+    "TPUv5e": "tpu_v5e",
+    "TPUv5p": "tpu_v5p",
+    "TPUv6e": "tpu_v6e",
 }
 
 # By operation of nccl-tests: the program's tensors, of B bf16 elements in V.
@@ -35,9 +45,10 @@ COLLECTIVES = {
     "y[P@X, B] = relu(x)\noutput y[P@(), B@X]\n",
 }
 
-# A chip runs as many square matmuls at once as the row's devices make a chip.
+# A chip runs as many square matmuls at once as the row's devices make a chip, and
+# nothing else.
 MATMUL = """\
-hardware {machine}
+hardware {machine} {{ calibration {{ step = 1 }} }}
 dim K = 8
 dim N = K, M = {devices} * K
 input x: bf16[M, K]
@@ -87,6 +98,64 @@ WITH_CACHE = """\
   v[B, T, N@X, H] = a[B, T, D] * Wv[D, N, H]
   o[B, T, N@X, H] = attention[H, S](q, kc, vc)
 """
+
+
+# A training step of a decoder. {x}: the axes of data parallelism, {fsdp}: those of
+# the weights, {t}: of the tokens between blocks, {y}: of tensor parallelism.
+STEP = """\
+dim B = {batch}, T = {seq}, S = T, V = {vocab}, L = {layers}
+dim D = {d_model}, F = {d_ff}, K = {groups}, G = {queries}, H = {head_dim}
+input tokens: int32[B@{x}, T]
+input labels: int32[B@{x}, T]
+weight Wemb: bf16[V@{y}, D@{fsdp}]
+{unembedding}weight gout: bf16[D@()]
+x[B@{x}, T@{t}, D] = Wemb[tokens[B, T], D]
+repeat L{stages} {{
+  weight ga: bf16[D@()]
+  weight Wq: bf16[D@{fsdp}, K@{y}, G, H]
+  weight Wk: bf16[D@{fsdp}, K@{y}, H]
+  weight Wv: bf16[D@{fsdp}, K@{y}, H]
+  weight Wo: bf16[K@{y}, G, H, D@{fsdp}]
+  a[B@{x}, T@{t}, D] = rmsnorm[D](x, ga)
+  q[B@{x}, T, K@{y}, G, H] = a[B, T, D] * Wq[D, K, G, H]
+  k[B@{x}, S, K@{y}, H] = a[B, S, D] * Wk[D, K, H]
+  v[B@{x}, S, K@{y}, H] = a[B, S, D] * Wv[D, K, H]
+  o[B@{x}, T, K@{y}, G, H] = attention[H, S](q, k, v, causal=true)
+  x[B@{x}, T@{t}, D] += o[B, T, K, G, H] * Wo[K, G, H, D]
+  weight gm: bf16[D@()]
+  m[B@{x}, T@{t}, D] = rmsnorm[D](x, gm)
+  weight Wu: bf16[D@{fsdp}, F@{y}]
+  weight Wd: bf16[F@{y}, D@{fsdp}]
+{mlp}  x[B@{x}, T@{t}, D] += h[B, T, F] * Wd[F, D]
+}}
+y[B@{x}, T@{t}, D] = rmsnorm[D](x, gout)
+logits[B@{x}, T, V@{y}] = y[B, T, D] * {table}
+loss[] = mean[B, T](cross_entropy[V](logits, labels))
+train {{ loss = loss  remat = {remat}  microbatches = {microbatches}{schedule} }}
+"""
+GATED = """\
+  weight Wg: bf16[D@{fsdp}, F@{y}]
+  h[B@{x}, T, F@{y}] = silu(m[B, T, D] * Wg[D, F]) * (m[B, T, D] * Wu[D, F])
+"""
+PLAIN = "  h[B@{x}, T, F@{y}] = gelu(m[B, T, D] * Wu[D, F])\n"
+
+REMAT = {
+    "none": "none",
+    "minimal": "none",
+    "full": "full",
+    "full layer": "full",
+    "full recompute": "full",
+}
+
+# Sources before fused attention kernels, by the beginnings of their rows.
+UNFUSED = ("korth22-", "megatron21-", "mtnlg-", "bloom-")
+
+# Slices of TPUs by chips, for machines of two and of three dimensions.
+SLICES = {
+    2: {8: "2, 4", 32: "4, 8", 64: "8, 8", 128: "8, 16", 256: "16, 16"},
+    3: {64: "4, 4, 4", 128: "4, 4, 8", 256: "4, 8, 8", 512: "8, 8, 8"},
+}
+DIMENSIONS = {"tpu_v5e": 2, "tpu_v6e": 2, "tpu_v5p": 3, "tpu_v7x": 3}
 
 
 class Asker:
@@ -188,6 +257,185 @@ def inferenceRatio(asker, row, calibrated):
     return seconds / (row["measured"]["total_latency_ms"] * 1e-3)
 
 
+def clusterOf(machine, chips):
+    """The shape of a machine of so many chips, and what it takes of the
+    catalogue's to have it; None where the catalogue has no such slice."""
+    if machine in DIMENSIONS:
+        shape = SLICES[DIMENSIONS[machine]].get(chips)
+        return shape and (shape, "")
+    if chips <= 8:
+        return str(chips), ""
+    nodes = chips // 8
+    if machine == "a100":
+        return f"{nodes}, 8", f"shape.max = [{nodes}, 8]  "
+    leaves = next(
+        n for n in range(1, nodes + 1) if nodes % n == 0 and nodes <= 32 * n
+    )
+    shape = f"{leaves}, {nodes // leaves}, 8"
+    return shape, f"shape.max = [{shape}]  "
+
+
+def degrees(row):
+    """Sizes of the axes: replicas of what is sharded, shards, stages, context,
+    tensor; None if the row does not state them."""
+    how = row["parallelism"]
+    sizes = [how.get(key) or 1 for key in ("dp", "fsdp", "pp", "cp", "tp")]
+    if sizes[1] > 1 and sizes[0] == sizes[1]:
+        sizes[0] = 1
+    if sizes[1] == 1:
+        sizes[0], sizes[1] = sizes[1], sizes[0]
+    return sizes if math.prod(sizes) == row["hardware"]["count"] else None
+
+
+def placed(axes):
+    return axes[0] if len(axes) == 1 else "(" + ", ".join(axes) + ")"
+
+
+def stepProgram(row, step):
+    """The program of a training row; None if the row leaves open what decides
+    its time, or is not one of what a program can say. `step`: the calibration's
+    share, None: the catalogue's."""
+    if row["kind"] != "train":
+        return None
+    model, how = row["model"], row["parallelism"]
+    chip, sizes = row["hardware"]["chip"], degrees(row)
+    isKnown = (
+        not row["id"].startswith(UNFUSED)
+        and chip in MACHINES
+        and sizes
+        and not model.get("experts")
+        and how.get("microbatch")
+        and how.get("remat") in REMAT
+        and "bf16" in row["dtype"]
+    )
+    cluster = isKnown and clusterOf(MACHINES[chip], row["hardware"]["count"])
+    if not cluster:
+        return None
+    replicas, shards, stages, context, tensor = sizes
+    shape, fields = cluster
+    if step:
+        fields += f"calibration {{ step = {step} }}"
+    names = ("R", "X", "pp", "C", "Y")
+    axes = [f"{n}={size}" for n, size in zip(names, sizes) if size > 1]
+    batch = row["global_batch"]["sequences"]
+    microbatches = how.get("num_microbatches") or batch // (
+        replicas * shards * int(how["microbatch"])
+    )
+    isSharded = how.get("zero") == 3 or (how.get("fsdp") or 1) > 1
+    tokens = ["C"] * (context > 1) + ["Y"] * (bool(how.get("sp")) and tensor > 1)
+    chunks = how.get("vpp") or 1
+    order = f"interleaved({chunks})" if chunks > 1 else "1f1b"
+    groups = model["kv_heads"] or model["heads"]
+    places = {
+        "x": placed(["R"] * (replicas > 1) + ["X"] * (shards > 1)),
+        "y": placed(["Y"] * (tensor > 1)),
+        "fsdp": placed(["X"] * (isSharded and shards > 1)),
+        "t": placed(tokens),
+    }
+    return (
+        f"hardware {MACHINES[chip]}[{shape}]"
+        + (f" {{ {fields} }}\n" if fields else "\n")
+        + f"mesh [{', '.join(axes)}]\n"
+        + STEP.format(
+            batch=batch,
+            seq=row["seq_len"],
+            # Megatron pads it.
+            vocab=-(-model["vocab"] // tensor) * tensor,
+            layers=model["layers"],
+            d_model=model["d_model"],
+            d_ff=model["d_ff"],
+            groups=groups,
+            queries=model["heads"] // groups,
+            head_dim=model["head_dim"] or model["d_model"] // model["heads"],
+            unembedding=""
+            if model["tied"]
+            else "weight Wout: bf16[D@{fsdp}, V@{y}]\n".format(**places),
+            table="Wemb[V, D]" if model["tied"] else "Wout[D, V]",
+            stages="@pp" if stages > 1 else "",
+            mlp=(GATED if model["gated"] else PLAIN).format(**places),
+            remat=REMAT[how["remat"]],
+            microbatches=int(microbatches),
+            schedule=f"  schedule = {order}" if stages > 1 else "",
+            **places,
+        )
+    )
+
+
+def stepSeconds(row):
+    """A row's measured step. Where only the rate is published: of 6 FLOPs for
+    each parameter and token and those of full attention."""
+    measured, model = row["measured"], row["model"]
+    if measured.get("step_time_s"):
+        return measured["step_time_s"]
+    tokens = row["global_batch"]["sequences"] * row["seq_len"]
+    attention = 12 * model["layers"] * model["d_model"] * row["seq_len"]
+    flops = tokens * (6 * model["params"] + attention)
+    rate = measured["tflops_per_chip"] * 1e12 * row["hardware"]["count"]
+    return flops / rate
+
+
+def askedSteps(rows, step=None):
+    """Training rows that a program can say, and their programs."""
+    for row in rows:
+        program = stepProgram(row, step)
+        if program:
+            yield row, program
+
+
+def printSteps(asker, rows):
+    asked = list(askedSteps(rows))
+    if not asked:
+        return
+    print()
+    print("| training | measured | at peak rates | calibrated | memory |")
+    print("|---|---|---|---|---|")
+    chips = {}
+    for row, program in asked:
+        report = asker.ask(program, True)
+        seconds = stepSeconds(row)
+        raw = report["calibration"]["roofline"]["scheduled_s"] / seconds
+        near = report["time"]["scheduled_s"] / seconds
+        chips.setdefault(row["hardware"]["chip"], []).append((raw, near))
+        held = row["measured"].get("mem_gib_per_device")
+        memory = f"{report['memory']['peak'] / 2**30 / held:.2f}" if held else ""
+        print(
+            f"| {row['id']} | {seconds:.3g} s | {raw:.2f} | {near:.2f} | {memory} |"
+        )
+    for chip, ratios in chips.items():
+        raws, nears = zip(*ratios)
+        print(
+            f"| {chip}: median, error | | {median(raws):.2f}, {meanError(raws):.0f} %"
+            f" | {median(nears):.2f}, {meanError(nears):.0f} % | |"
+        )
+
+
+def printFit(asker, rows):
+    """`step` of each chip, and the error of its steps, each source's with the
+    median of the others."""
+    chips = {}
+    for row, program in askedSteps(rows, step=1):
+        time = asker.ask(program, True)["time"]
+        waits = time["scheduled_s"] - time["device_s"]
+        share = time["device_s"] / (stepSeconds(row) - waits)
+        source = re.split(r"[-_]", row["id"])[0]
+        if share > 0:
+            chips.setdefault(row["hardware"]["chip"], []).append((source, share))
+    for chip, shares in sorted(chips.items()):
+        every = [share for _, share in shares]
+        step = min(1, median(every))
+        left = []
+        for source, share in shares:
+            others = [other for name, other in shares if name != source]
+            if others:
+                left.append(share / min(1, median(others)))
+        print(
+            f"step {chip}: {step:.3f}; error"
+            f" {meanError([share / step for share in every]):.1f} %"
+            + (f", source left out {meanError(left):.1f} %" if left else "")
+            + f" ({len(every)} steps of {', '.join(sorted({n for n, _ in shares}))})"
+        )
+
+
 def median(values):
     ordered = sorted(values)
     middle = len(ordered) // 2
@@ -256,10 +504,18 @@ def main():
     )
     parser.add_argument("rows", help="rows.json")
     parser.add_argument("--shardc", default="shardc", help="the compiler")
+    parser.add_argument("--only", metavar="REGEX", help="rows whose id it matches")
+    parser.add_argument("--fit", action="store_true", help="fits `step`")
     options = parser.parse_args()
     with open(options.rows, encoding="utf-8") as file:
         rows = json.load(file)
-    printTables(Asker(options.shardc), rows)
+    rows = [row for row in rows if re.search(options.only or "", row["id"])]
+    asker = Asker(options.shardc)
+    if options.fit:
+        printFit(asker, rows)
+        return
+    printTables(asker, rows)
+    printSteps(asker, rows)
 
 
 if __name__ == "__main__":

@@ -40,9 +40,12 @@ void shardc::calibrate(const Machine &machine, double kernels,
     return;
   const Calibration &measured = machine.calibration;
   CalibratedGroup &calibrated = group.calibrated.emplace();
-  calibrated.computeSeconds = std::max(
-      group.matrixSeconds / valueOr(measured.matmul, 1), group.vectorSeconds);
-  calibrated.hbmSeconds = group.hbmSeconds / valueOr(measured.hbm, 1);
+  double kept = valueOr(measured.step, 1);
+  calibrated.computeSeconds =
+      std::max(group.matrixSeconds / valueOr(measured.matmul, 1),
+               group.vectorSeconds) /
+      kept;
+  calibrated.hbmSeconds = group.hbmSeconds / valueOr(measured.hbm, 1) / kept;
   bool runs =
       group.matrixFlops > 0 || group.vectorFlops > 0 || group.hbmBytes > 0;
   calibrated.overheadSeconds =

@@ -337,6 +337,7 @@ static constexpr FieldSpec<MeasuredChip> kChipCalibrationFields[] = {
     {"matmul", readEfficiencyOf<Calibration, &Calibration::matmul>},
     {"hbm", readEfficiencyOf<Calibration, &Calibration::hbm>},
     {"overhead", readSecondsOf<Calibration, &Calibration::overhead>},
+    {"step", readEfficiencyOf<Calibration, &Calibration::step>},
     {"like",
      [](const HardwareField &field, MeasuredChip &subject) -> MaybeError {
        if (field.word.empty() || !field.list.empty())

@@ -7,7 +7,8 @@ using namespace llvm;
 using namespace shardc;
 
 static constexpr MaybeFigure Calibration::*kChipFigures[] = {
-    &Calibration::matmul, &Calibration::hbm, &Calibration::overhead};
+    &Calibration::matmul, &Calibration::hbm, &Calibration::overhead,
+    &Calibration::step};
 
 static constexpr MaybeFigure NetworkCalibration::*kNetworkFigures[] = {
     &NetworkCalibration::base, &NetworkCalibration::latency,

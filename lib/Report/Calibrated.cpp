@@ -105,6 +105,7 @@ void shardc::fillCalibration(const CollectiveModel &model, Report &report) {
   if (hasKernel) {
     list.add("hbm", machine.calibration.hbm);
     list.add("overhead", machine.calibration.overhead);
+    list.add("step", machine.calibration.step);
   }
   for (auto [network, used] : llvm::zip_equal(machine.networks, isUsed))
     if (used)

@@ -47,6 +47,8 @@ struct Calibration {
   MaybeFigure matmul, hbm;
   /// Seconds that each kernel takes beside its work.
   MaybeFigure overhead;
+  /// Fraction, in (0, 1], of these speeds that kernels keep in a whole step.
+  MaybeFigure step;
   /// The machine of the catalogue that lends what is missing; may be empty.
   std::string like;
 };

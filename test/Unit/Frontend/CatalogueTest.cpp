@@ -315,6 +315,7 @@ TEST(Catalogue, EveryFigureHasASource) {
     addIf(calibration.matmul.has_value(), "calibration.matmul");
     addIf(calibration.hbm.has_value(), "calibration.hbm");
     addIf(calibration.overhead.has_value(), "calibration.overhead");
+    addIf(calibration.step.has_value(), "calibration.step");
     addIf(!calibration.like.empty(), "calibration.like");
     for (const Network &network : machine.networks) {
       std::string prefix = "calibration." + network.name + ".";

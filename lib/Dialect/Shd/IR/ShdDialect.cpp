@@ -387,7 +387,7 @@ void RepeatOp::getAsmBlockArgumentNames(Region &region,
 // Discardable attributes
 //===----------------------------------------------------------------------===//
 
-/// S1 and, where a mesh is known, S3, of a pin for a value of type `type`.
+/// S1 and, in a program, S3, of a pin for a value of type `type`.
 static LogicalResult verifyPin(Operation *op, Twine what, ShardingAttr pin,
                                Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
@@ -399,7 +399,7 @@ static LogicalResult verifyPin(Operation *op, Twine what, ShardingAttr pin,
            << what << " has " << pin.getDims().size()
            << " dimensions, but the tensor has " << tensor.getRank();
   auto program = op->getParentOfType<ProgramOp>();
-  if (!program || !program.getMeshAttr())
+  if (!program)
     return success();
   // S3
   Mesh mesh = toMesh(program.getMeshAttr());

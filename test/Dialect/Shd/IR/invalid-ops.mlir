@@ -1543,3 +1543,11 @@ shd.program "p" mesh <[X = 2]> {
   // expected-error @+1 {{operand 0 has 2 dimensions, but 1 indices}}
   %y = shd.elementwise exp(%x) <[B] -> [B, D]> {shd.dealt = {B = array<i64: 0, 2>}} : (tensor<8x8xf32>) -> tensor<8x8xf32>
 }
+
+// -----
+
+// A pin of a program without a mesh.
+shd.program "p" {
+  // expected-error @+1 {{'shd.result_pin' names axis 'X', which the mesh lacks}}
+  %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{X}]>} : tensor<64xbf16>
+}

@@ -57,7 +57,7 @@ shd.program "structure" mesh <[X = 4, Y = 4]> hardware <"tpu_v5e", [4, 4]> allow
 }
 
 // CHECK-LABEL: shd.program "buffers"
-shd.program "buffers" {
+shd.program "buffers" mesh <[X = 2]> {
   %x = shd.declare input "x" ["B"] : tensor<8xf32>
   // CHECK: %g = shd.declare gradient "g" ["L", "B"] stacked 1 of "w" {shd.result_pin = #shd.sharding<[{}, {}], partial = {X}>} : tensor<2x8xf32>
   %g = shd.declare gradient "g" ["L", "B"] stacked 1 of "w" {shd.result_pin = #shd.sharding<[{}, {}], partial = {X}>} : tensor<2x8xf32>

@@ -79,8 +79,8 @@ void shardc::addOperation(const PlanningContext &context, Operation *op,
   part.matrixFlops += cost.matrixFlops;
   part.matrixSeconds += cost.matrixSeconds;
   part.vectorFlops += cost.vectorFlops;
-  part.ringBytes +=
-      ringTraffic(context.mesh(), rule, strategy, work.operandBytes);
+  part.ringBytes += ringTraffic(context.mesh(), rule, strategy,
+                                work.operandBytes, work.resultBytes);
   if (strategy.ring)
     part.kernels = double(context.mesh().axes[*strategy.ring].size);
   for (auto [i, bytes] : llvm::enumerate(work.operandBytes)) {

@@ -34,31 +34,38 @@ CollectiveCost shardc::ringShiftCost(const CollectiveModel &model,
       });
 }
 
-SmallVector<RingMove, 2> shardc::ringMoves(const CollectiveModel &model,
+SmallVector<RingMove, 4> shardc::ringMoves(const CollectiveModel &model,
                                            Operation *op,
                                            const ShardingRule &rule,
                                            const Strategy &strategy) {
-  SmallVector<RingMove, 2> moves;
+  SmallVector<RingMove, 4> moves;
   if (!strategy.ring)
     return moves;
   // A value that is read twice in one layout travels once.
   auto travelsAlready = [&](unsigned operand, const Layout &layout) {
     return llvm::any_of(moves, [&](const RingMove &move) {
-      return op->getOperand(move.operand) == op->getOperand(operand) &&
-             operandLayout(rule, strategy, move.operand) == layout;
+      return op->getOperand(move.number) == op->getOperand(operand) &&
+             operandLayout(rule, strategy, move.number) == layout;
     });
   };
   double bytes = 0;
+  auto add = [&](unsigned number, bool isResult, Type type,
+                 const Layout &layout) {
+    moves.push_back({number,
+                     isResult,
+                     tensorShape(type).localBytes(model.mesh(), layout),
+                     {}});
+    bytes += moves.back().bytes;
+  };
   for (unsigned operand : ringOperands(rule)) {
     Layout layout = operandLayout(rule, strategy, operand);
-    if (travelsAlready(operand, layout))
-      continue;
-    RingMove &move = moves.emplace_back();
-    move.operand = operand;
-    move.bytes = tensorShape(op->getOperand(operand).getType())
-                     .localBytes(model.mesh(), layout);
-    bytes += move.bytes;
+    if (!travelsAlready(operand, layout))
+      add(operand, /*isResult=*/false, op->getOperand(operand).getType(),
+          layout);
   }
+  for (unsigned result : ringResults(rule))
+    add(result, /*isResult=*/true, op->getResult(result).getType(),
+        resultLayout(rule, strategy, result));
   CollectiveCost permute = ringShiftCost(model, *strategy.ring, bytes);
   auto times = double(model.mesh().axes[*strategy.ring].size - 1);
   for (RingMove &move : moves)
@@ -81,7 +88,8 @@ double shardc::ringSumBytes(const ShardingRule &rule,
 
 double shardc::ringTraffic(const Mesh &mesh, const ShardingRule &rule,
                            const Strategy &strategy,
-                           ArrayRef<double> operandBytes) {
+                           ArrayRef<double> operandBytes,
+                           ArrayRef<double> resultBytes) {
   if (!strategy.ring)
     return 0;
   auto steps = double(mesh.axes[*strategy.ring].size);
@@ -90,5 +98,7 @@ double shardc::ringTraffic(const Mesh &mesh, const ShardingRule &rule,
   for (auto [tensor, read] : llvm::zip(rule.operands, operandBytes))
     if (!hasFactor(tensor, rule.ring->factor))
       bytes += (steps - 1) * read;
+  for (unsigned result : ringResults(rule))
+    bytes += (steps - 1) / steps * resultBytes[result];
   return bytes;
 }

@@ -276,10 +276,14 @@ LogicalResult PointRunner::store(Value tensor, const Iterations &at) {
     if (failed(need(onlyResult(step), at)))
       return failure();
     DeviceBytes made = devices.bytes(onlyResult(step), at);
-    if (!isa<spmd::AllReduceOp>(step))
+    if (shd::travels(step)) // added up on its way
+      taken = made;
+    else if (!isa<spmd::AllReduceOp>(step))
       taken = most(taken, sum(current, made));
     current = made;
   }
+  if (!steps.empty() && shd::travels(steps.back()))
+    steps.pop_back();
   if (order.staysOnChip(tensor))
     return success();
   MemoryMeter::Key key = keyOf(tensor, at);
@@ -316,8 +320,9 @@ LogicalResult PointRunner::communicate(Operation *op, const Iterations &at) {
   return success();
 }
 
-/// What travels around a ring is there twice, as the part that is read and the
-/// one that comes in; beside the last operand that travels, the sum.
+/// What travels around a ring is there twice, as the part that is here and the
+/// one that comes in; beside the last operand that travels, the sum of what
+/// does not, and the sums that do.
 DeviceBytes PointRunner::bytesOfRing(Operation *gather, const Iterations &at) {
   Value part = gather->getOperand(0);
   DeviceBytes one = devices.bytes(part, around(part, at));
@@ -327,8 +332,14 @@ DeviceBytes PointRunner::bytesOfRing(Operation *gather, const Iterations &at) {
     return bytes;
   constexpr int64_t f32Bytes = 4;
   auto result = cast<RankedTensorType>(attention->getResult(0).getType());
-  return sum(bytes,
-             DeviceBytes(numDevices, result.getNumElements() * f32Bytes));
+  int64_t sums = result.getNumElements() * f32Bytes;
+  for (Operation *scatter : shd::ringScatters(attention)) {
+    auto type = cast<RankedTensorType>(onlyResult(scatter).getType());
+    sums += 2 * llvm::divideCeil(type.getNumElements() *
+                                     shd::elementBits(type.getElementType()),
+                                 8);
+  }
+  return sum(bytes, DeviceBytes(numDevices, sums));
 }
 
 /// Operand and result are alive together. What a value is stored in stays as it

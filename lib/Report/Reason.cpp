@@ -143,6 +143,9 @@ std::string Explainer::explainStatistic(StatisticOp statistic) const {
 std::string Explainer::explainReduction() const {
   Operation *maker = makerOfPartial(input, axisSetOfCollective(), mesh);
   std::string over = joinWords(axes);
+  if (travels(collective))
+    return described(maker) + " adds to a part of " + quoted(operand) +
+           " in each step around a ring over " + over;
   if (auto ruled = dyn_cast_or_null<ShardingRuleOpInterface>(maker)) {
     std::vector<std::string> summed =
         summedIndices(ruled, axisSetOfCollective(), mesh);

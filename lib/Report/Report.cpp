@@ -251,6 +251,8 @@ void ScheduleReader::fillOverlap(const Machine &machine) {
   overlap.ringAttention = machine.ringAttention;
   overlap.rings = scheduled.rings.size();
   for (const ScheduledProgram::Ring &ring : scheduled.rings)
+    overlap.gradientRings += isa<AttentionGradOp>(ring.op);
+  for (const ScheduledProgram::Ring &ring : scheduled.rings)
     for (unsigned number : ring.collectives) {
       Operation *collective = scheduled.collectives[number];
       std::get<ReportCollective>(report.items[index.lookup(collective)].detail)

@@ -535,7 +535,7 @@ std::vector<Suspect> SuspectFinder::find() {
   program->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (Attribute group = op->getAttr(kGroup))
       parts[group].push_back(op);
-    if (isa<AllGatherOp>(op))
+    if (isa<AllGatherOp>(op) && !travels(op))
       gathers.push_back(op);
   });
   program->walk<WalkOrder::PreOrder>([&](Operation *op) {

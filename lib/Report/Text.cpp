@@ -885,7 +885,8 @@ void TextPrinter::printOverlap() {
                  plural(overlap.rings, "attention") + " " +
                      (overlap.rings == 1 ? "runs" : "run") +
                      " in steps around a ring, between which keys and values "
-                     "travel",
+                     "travel" +
+                     (overlap.gradientRings > 0 ? ", and their gradients" : ""),
                  2);
 }
 

@@ -315,7 +315,7 @@ void MemoryProfiler::addReader(Value operand, Value stored, Value copy,
               chain(steps).extraBytes());
 }
 
-/// The sum that the steps of a ring add to, beside what travels.
+/// The sums that the steps of a ring add to, beside the operands that travel.
 void MemoryProfiler::addRingSum(unsigned index) {
   const Chunk &chunk = graph.chunks[index];
   Operation *op = chunk.ops.front();
@@ -331,6 +331,11 @@ void MemoryProfiler::addRingSum(unsigned index) {
       localExtents(mesh, rule, explicitStrategy(mesh, op, rule));
   add(op->getResult(0), MemoryKind::Buffer, begin, chunk.readEnd,
       wholeBytes(ringSumBytes(rule, extents)));
+  for (Operation *scatter : ringScatters(op)) {
+    Value part = onlyResult(scatter);
+    add(part, MemoryKind::Buffer, begin, chunk.readEnd,
+        ringBufferBytes(double(bytesOf(part))));
+  }
 }
 
 void MemoryProfiler::addReaders(const GraphValue &value, Value stored,
@@ -391,9 +396,11 @@ void MemoryProfiler::addValue(const GraphValue &value) {
     addEarly(stored, kindOf(value), value.begin, value.end,
              inFlight(value.value) * bytesOfChunk(value.value, bytesOf(stored)),
              early);
-  if (stored != value.value) {
-    // As made, it is needed until what it becomes is read.
-    SmallVector<Operation *, 2> steps = stepsBetween(value.value, stored);
+  // As made, it is needed until what it becomes is read.
+  SmallVector<Operation *, 2> steps = stepsBetween(value.value, stored);
+  if (!steps.empty() && travels(steps.back()))
+    steps.pop_back(); // added up on its way
+  if (!steps.empty()) {
     uint32_t end = value.begin + kMomentsPerPoint;
     if (earlyBuffer(steps.back()))
       end = std::max(end, std::min(value.firstRead, endOfBlock(value.value)));

@@ -437,8 +437,8 @@ void StepBuilder::addRing(unsigned index) {
     if (!axis)
       continue;
     Step::Ring ring{index, {}, mesh.axes[*axis].size};
-    for (Operation *gather : ringGathers(op))
-      ring.collectives.push_back(collectiveIndex.lookup(gather));
+    for (Operation *collective : ringCollectives(op))
+      ring.collectives.push_back(collectiveIndex.lookup(collective));
     result.step.rings.push_back(std::move(ring));
     result.rings.push_back(op);
   }

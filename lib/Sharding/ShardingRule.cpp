@@ -53,14 +53,24 @@ static Layout placeDims(const TensorFactors &tensor, const Strategy &strategy) {
   return layout;
 }
 
+/// Places what travels around the strategy's ring: it is in parts along the
+/// ring's axis.
+static void placeRing(const ShardingRule &rule, const Strategy &strategy,
+                      const TensorFactors &tensor, Layout &layout) {
+  if (!strategy.ring)
+    return;
+  for (auto [list, factors] : llvm::zip_equal(layout.dims, tensor))
+    if (llvm::is_contained(factors, rule.ring->factor)) {
+      list.push_back(*strategy.ring);
+      layout.partial &= ~axisBit(*strategy.ring);
+    }
+}
+
 Layout shardc::operandLayout(const ShardingRule &rule, const Strategy &strategy,
                              unsigned operand) {
   const TensorFactors &tensor = rule.operands[operand];
   Layout layout = placeDims(tensor, strategy);
-  if (strategy.ring)
-    for (auto [list, factors] : llvm::zip_equal(layout.dims, tensor))
-      if (llvm::is_contained(factors, rule.ring->factor))
-        list.push_back(*strategy.ring);
+  placeRing(rule, strategy, tensor, layout);
   for (auto [axis, set] : strategy.passThrough)
     if (rule.linearSets[set] & (uint32_t(1) << operand))
       layout.partial |= axisBit(axis);
@@ -77,6 +87,7 @@ Layout shardc::resultLayout(const ShardingRule &rule, const Strategy &strategy,
       layout.partial |= axisSet(strategy.factorAxes[factor]);
   for (auto [axis, set] : strategy.passThrough)
     layout.partial |= axisBit(axis);
+  placeRing(rule, strategy, rule.results[result], layout);
   return layout;
 }
 
@@ -109,10 +120,12 @@ static bool isAlone(const TensorFactors &tensor, unsigned factor) {
 AxisList shardc::ringAxes(const Mesh &mesh, const ShardingRule &rule,
                           const Strategy &strategy) {
   AxisList axes;
+  auto isAloneHere = [&](const TensorFactors &tensor) {
+    return isAlone(tensor, rule.ring->factor);
+  };
   if (!rule.ring || !strategy.factorAxes[rule.ring->factor].empty() ||
-      !llvm::all_of(rule.operands, [&](const TensorFactors &tensor) {
-        return isAlone(tensor, rule.ring->factor);
-      }))
+      !llvm::all_of(rule.operands, isAloneHere) ||
+      !llvm::all_of(rule.results, isAloneHere))
     return axes;
   int64_t extent = rule.factors[rule.ring->factor].extent;
   for (unsigned along : rule.ring->along)

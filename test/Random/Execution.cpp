@@ -118,7 +118,7 @@ static Listed emitted(Operation *op) {
     result.wireBytes = before * others;
     break;
   case CollectiveKind::ReduceScatter:
-    result.bytes = before;
+    result.bytes = shd::travels(op) ? before * others : before;
     result.wireBytes = before * others;
     break;
   case CollectiveKind::AllReduce:

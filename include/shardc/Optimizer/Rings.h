@@ -12,16 +12,17 @@
 
 namespace shardc {
 
-/// An operand that travels, of which each device has a part of so many bytes,
-/// and the price of all its way. The operands travel together, in one permute
-/// for each step but the last: each has its share of these.
+/// An operand that travels, or a result, of which each device has a part of so
+/// many bytes, and the price of all its way. They travel together, in as many
+/// permutes as there are steps, but one: each has its share of these.
 struct RingMove {
-  unsigned operand = 0;
+  unsigned number = 0;
+  bool isResult = false;
   double bytes = 0;
   CollectiveCost cost;
 };
 /// None for a strategy without a ring.
-llvm::SmallVector<RingMove, 2> ringMoves(const CollectiveModel &model,
+llvm::SmallVector<RingMove, 4> ringMoves(const CollectiveModel &model,
                                          mlir::Operation *op,
                                          const ShardingRule &rule,
                                          const Strategy &strategy);
@@ -30,8 +31,8 @@ llvm::SmallVector<RingMove, 2> ringMoves(const CollectiveModel &model,
 CollectiveCost ringShiftCost(const CollectiveModel &model, AxisIndex axis,
                              double bytes);
 
-/// Bytes beside an operand that travels: of the part that is read and of the
-/// one that comes in.
+/// Bytes beside what travels: of the part that is here and of the one that
+/// comes in.
 int64_t ringBufferBytes(double partBytes);
 
 /// Bytes of the f32 tensor to which the steps add.
@@ -39,10 +40,12 @@ double ringSumBytes(const ShardingRule &rule,
                     llvm::ArrayRef<int64_t> localExtents);
 
 /// Bytes that the steps read and write beyond what one kernel would: what does
-/// not travel is read in each, and the sum is read and written.
+/// not travel is read in each, the sum is read and written, and sums that
+/// travel are read by all but the first that adds to them.
 double ringTraffic(const Mesh &mesh, const ShardingRule &rule,
                    const Strategy &strategy,
-                   llvm::ArrayRef<double> operandBytes);
+                   llvm::ArrayRef<double> operandBytes,
+                   llvm::ArrayRef<double> resultBytes);
 
 } // namespace shardc
 

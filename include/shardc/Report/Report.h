@@ -408,6 +408,8 @@ struct Report {
     bool collectiveMatmul = false;
     /// Attention that runs around a ring, and whether the machine lets it.
     int64_t rings = 0;
+    /// Rings of the backward pass, in which gradients travel too.
+    int64_t gradientRings = 0;
     bool ringAttention = true;
   } overlap;
 

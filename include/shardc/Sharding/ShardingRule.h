@@ -59,8 +59,9 @@ using DimFactors = llvm::SmallVector<unsigned, 1>;
 using TensorFactors = llvm::SmallVector<DimFactors, 4>;
 
 /// An operation that may run in chunks around a ring: where a `along` factor is
-/// on an axis, parts of `factor` may travel around the devices of that axis,
-/// and the operands that have it need not be whole.
+/// on an axis, parts of `factor` may travel around the devices of that axis:
+/// the operands that have it need not be whole, and sums that have it are added
+/// up on their way.
 struct RingRule {
   llvm::SmallVector<unsigned, 2> along;
   unsigned factor = 0;
@@ -93,7 +94,7 @@ struct Strategy {
   llvm::SmallVector<AxisList, 6> factorAxes;
   llvm::SmallVector<std::pair<AxisIndex, unsigned>, 1> passThrough;
   /// The axis around which the rule's ring runs, one that a factor of
-  /// `RingRule::along` is on: operands come in parts along it.
+  /// `RingRule::along` is on: operands come, and sums leave, in parts along it.
   std::optional<AxisIndex> ring = std::nullopt;
 
   bool operator==(const Strategy &other) const = default;

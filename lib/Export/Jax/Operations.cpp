@@ -555,10 +555,13 @@ std::string FunctionPrinter::keyPositions(shd::AttentionOpInterface op) {
   spmd::ShardAttr shard = travellingKeys(op, indexed);
   if (!shard)
     return indexed.positions(op.getKey());
-  if (shard.getEachIteration())
-    return indexed.positionsAt(
-        array(cast<shd::RepeatOp>(op->getParentOp()).getIteration()),
-        op.getKey());
+  if (shard.getEachIteration()) {
+    std::string step =
+        array(cast<shd::RepeatOp>(op->getParentOp()).getIteration());
+    if (shard.getStep() > 0)
+      step = cat(step, " + ", std::to_string(shard.getStep()));
+    return indexed.positionsAt(step, op.getKey());
+  }
   auto small = cast<shd::ShardingRuleOpInterface>(file.small.lookup(op));
   int64_t smallStep = IndexedOp(file, small).shardOf(op.getKey()).getStep();
   return indexed.positionsAt(

@@ -289,7 +289,8 @@ INSTANTIATE_TEST_SUITE_P(Steps, TrainingNetwork,
                          [](const auto &info) { return info.param.name; });
 
 /// Two axes of queries, around either of which keys and values travel; keys
-/// that are values too, behind a prologue; layers.
+/// that are values too, behind a prologue; layers; a training step, in which
+/// gradients travel.
 constexpr const char *kRings[] = {R"(
 hardware h100[8] { price = 1 USD/h }
 mesh [X=4, Y=2]
@@ -327,6 +328,19 @@ repeat L {
   x[T, D] = x[T, D] + o[T, K, H] * Wo[K, H, D]
 }
 output x
+)",
+                                  R"(
+hardware h100[2, 4]
+mesh [X=2, Y=4]
+dim T = 64, S = T, K = 2, G = 2, H = 16, D = 32
+input x: bf16[T, D]
+weight Wq: bf16[D, K, G, H]
+weight Wk: bf16[D, K, H]
+q[T, K, G, H] = x[T, D] * Wq[D, K, G, H]
+k[T, K, H] = x[T, D] * Wk[D, K, H]
+o[T, K, G, H] = attention[H, S](q[T, K, G, H], k[S, K, H], k[S, K, H], causal=true)
+loss[] = mean[T, K, G, H](o[T, K, G, H] * o[T, K, G, H])
+train { loss = loss  microbatches = 1 }
 )"};
 
 TEST(RingNetwork, SumsToTheExplicitProgram) {

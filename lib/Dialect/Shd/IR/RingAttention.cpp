@@ -6,25 +6,54 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+static SmallVector<unsigned, 2> thoseWith(ArrayRef<TensorFactors> tensors,
+                                          unsigned factor) {
+  SmallVector<unsigned, 2> numbers;
+  for (auto [number, tensor] : llvm::enumerate(tensors))
+    if (hasFactor(tensor, factor))
+      numbers.push_back(number);
+  return numbers;
+}
+
 SmallVector<unsigned, 2> shd::ringOperands(const ShardingRule &rule) {
-  SmallVector<unsigned, 2> operands;
-  for (auto [number, tensor] : llvm::enumerate(rule.operands))
-    if (hasFactor(tensor, rule.ring->factor))
-      operands.push_back(number);
-  return operands;
+  return thoseWith(rule.operands, rule.ring->factor);
+}
+
+SmallVector<unsigned, 2> shd::ringResults(const ShardingRule &rule) {
+  return thoseWith(rule.results, rule.ring->factor);
 }
 
 bool shd::travels(Operation *collective) {
   return collective && collective->hasAttr(kTravels);
 }
 
+/// Of either dialect.
+static bool travelsAs(Operation *collective, StringRef kind) {
+  return travels(collective) && collective->getName().stripDialect() == kind;
+}
+
 SmallVector<Operation *, 2> shd::ringGathers(Operation *op) {
   SmallVector<Operation *, 2> gathers;
   for (Value operand : op->getOperands())
     if (Operation *gather = operand.getDefiningOp();
-        travels(gather) && !llvm::is_contained(gathers, gather))
+        travelsAs(gather, "all_gather") && !llvm::is_contained(gathers, gather))
       gathers.push_back(gather);
   return gathers;
+}
+
+SmallVector<Operation *, 2> shd::ringScatters(Operation *op) {
+  SmallVector<Operation *, 2> scatters;
+  for (Value result : op->getResults())
+    for (Operation *user : result.getUsers())
+      if (travelsAs(user, "reduce_scatter"))
+        scatters.push_back(user);
+  return scatters;
+}
+
+SmallVector<Operation *, 4> shd::ringCollectives(Operation *op) {
+  SmallVector<Operation *, 4> collectives(ringGathers(op));
+  llvm::append_range(collectives, ringScatters(op));
+  return collectives;
 }
 
 std::optional<AxisIndex> shd::ringAxis(const Mesh &mesh, Operation *op) {

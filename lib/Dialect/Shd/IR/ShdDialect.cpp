@@ -598,7 +598,7 @@ static bool isRealConstant(Operation *op) {
 
 /// Collectives of the spmd dialect keep the mark of a ring.
 static bool mayBelongToRing(Operation *op) {
-  return mayBecomeRing(op) || isa<AttentionOp>(op) ||
+  return mayBecomeRing(op) || isa<AttentionOpInterface>(op) ||
          llvm::is_contained({"all_gather", "reduce_scatter"},
                             op->getName().stripDialect());
 }

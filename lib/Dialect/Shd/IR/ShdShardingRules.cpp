@@ -228,10 +228,9 @@ ShardingRule CrossEntropyOp::getShardingRule() {
 /// Positions that data give say nothing of the keys that a device needs, and a
 /// window needs few. Where the mask leaves keys out, a device begins with those
 /// that its own queries see: queries and keys are at the same positions.
-static std::optional<RingRule> ringOf(AttentionOp op,
+static std::optional<RingRule> ringOf(AttentionOpInterface op,
                                       const FactorTable &table) {
-  if (op.getAt() || op.getWindow() || op.getSink() || op.getBias() ||
-      op->hasAttr(kFilledKeys))
+  if (op.getAt() || op.getWindow() || op.getBias() || op->hasAttr(kFilledKeys))
     return std::nullopt;
   RingRule ring;
   ring.factor = table.find(op.getKey());
@@ -263,12 +262,14 @@ ShardingRule AttentionOp::getShardingRule() {
   builder.addStatistic("sum_exp", Statistic::Combination::Sum);
   if (getLogsumexp())
     builder.setComplete(1);
-  builder.setRing(ringOf(*this, table));
+  if (!getSink())
+    builder.setRing(ringOf(*this, table));
   return builder.take();
 }
 
 /// A device has the weights of its queries and keys, since the logsumexp is
-/// known; but their gradients need whole rows of the values.
+/// known; but their gradients need whole rows of the values. Around a ring, the
+/// gradients of keys and values travel with these.
 ShardingRule AttentionGradOp::getShardingRule() {
   FactorTable table = FactorTable::withValues(*this);
   RuleBuilder builder(*this, table);
@@ -277,6 +278,7 @@ ShardingRule AttentionGradOp::getShardingRule() {
                           FactorKind::Replicated);
   builder.setKind(getHead(), FactorKind::Replicated);
   builder.addLinearSet({kGradientOperand});
+  builder.setRing(ringOf(*this, table));
   return builder.take();
 }
 

@@ -37,9 +37,16 @@ private:
   LogicalResult visitCompute(Operation *op);
   std::optional<AxisIndex> ringOf(Operation *op,
                                   const ShardingRule &rule) const;
-  void emitRing(Operation *op, const ShardingRule &rule,
-                const Strategy &strategy);
+  Value emitTravelling(Value value, const Layout &to, AxisIndex ring,
+                       const CollectiveCost &cost, Location loc);
+  void emitRingGathers(Operation *op, ArrayRef<RingMove> moves,
+                       const ShardingRule &rule, const Strategy &whole,
+                       AxisIndex ring);
+  void emitRingScatters(Operation *op, ArrayRef<RingMove> moves,
+                        const ShardingRule &rule, const Strategy &strategy,
+                        ArrayRef<Layout> stored);
   void store(Value result, const Layout &made, const Layout &stored);
+  void markStore(Value made, Value stored);
   void visitCopy(ReshardOp op);
   LogicalResult visitRepeat(RepeatOp repeat);
   void emitStatistics(Operation *op, const ShardingRule &rule,
@@ -248,11 +255,15 @@ void CollectiveInserter::store(Value result, const Layout &made,
   for (OpOperand &use : result.getUses())
     uses.push_back(&use);
   Value converted = reshard(result, stored, op->getLoc());
-  for (Value at = converted; at != result;
-       at = at.getDefiningOp()->getOperand(0))
-    at.getDefiningOp()->setAttr(kStore, builder.getUnitAttr());
+  markStore(result, converted);
   for (OpOperand *use : uses)
     use->set(converted);
+}
+
+/// Marks the collectives that lead from a result to how it is stored.
+void CollectiveInserter::markStore(Value made, Value stored) {
+  for (Value at = stored; at != made; at = at.getDefiningOp()->getOperand(0))
+    at.getDefiningOp()->setAttr(kStore, builder.getUnitAttr());
 }
 
 /// The axis that places the index that travels and one along which the
@@ -281,26 +292,82 @@ CollectiveInserter::ringOf(Operation *op, const ShardingRule &rule) const {
   return std::nullopt;
 }
 
-/// For what travels around a ring, an all_gather that has its price.
-void CollectiveInserter::emitRing(Operation *op, const ShardingRule &rule,
-                                  const Strategy &strategy) {
-  Strategy whole = strategy;
-  whole.ring = std::nullopt;
+/// A collective that stands for what travels around a ring, and has its price;
+/// the builder stands where it goes.
+Value CollectiveInserter::emitTravelling(Value value, const Layout &to,
+                                         AxisIndex ring,
+                                         const CollectiveCost &cost,
+                                         Location loc) {
+  auto type = withSharding(
+      value.getType(), toSharding(builder.getContext(), context.mesh(), to));
+  bool isSum = layoutOf(value).partial & axisBit(ring);
+  Operation *op =
+      isSum ? ReduceScatterOp::create(builder, loc, type, value,
+                                      axesAttr({ring}), costAttr(cost))
+                  .getOperation()
+            : AllGatherOp::create(builder, loc, type, value, axesAttr({ring}),
+                                  costAttr(cost));
+  op->setAttr(kTravels, builder.getUnitAttr());
+  describe(op, valueName(value), indexNames(value));
+  return onlyResult(op);
+}
+
+/// The operands that travel, as all steps together read them.
+void CollectiveInserter::emitRingGathers(Operation *op,
+                                         ArrayRef<RingMove> moves,
+                                         const ShardingRule &rule,
+                                         const Strategy &whole,
+                                         AxisIndex ring) {
   builder.setInsertionPoint(op);
-  for (const RingMove &move : ringMoves(context.model, op, rule, strategy)) {
-    Value value = op->getOperand(move.operand);
-    Layout layout = operandLayout(rule, whole, move.operand);
-    auto gather = AllGatherOp::create(
-        builder, op->getLoc(),
-        withSharding(value.getType(),
-                     toSharding(builder.getContext(), context.mesh(), layout)),
-        value, axesAttr({*strategy.ring}), costAttr(move.cost));
-    gather->setAttr(kTravels, builder.getUnitAttr());
-    describe(gather, valueName(value), indexNames(value));
+  for (const RingMove &move : moves) {
+    if (move.isResult)
+      continue;
+    Value value = op->getOperand(move.number);
+    Value gathered =
+        emitTravelling(value, operandLayout(rule, whole, move.number), ring,
+                       move.cost, op->getLoc());
     for (OpOperand &use : op->getOpOperands())
       if (use.get() == value)
-        use.set(gather.getResult());
+        use.set(gathered);
   }
+}
+
+/// The sums that travel: from what a device adds in all steps together to how
+/// they are stored.
+void CollectiveInserter::emitRingScatters(Operation *op,
+                                          ArrayRef<RingMove> moves,
+                                          const ShardingRule &rule,
+                                          const Strategy &strategy,
+                                          ArrayRef<Layout> stored) {
+  Strategy whole = strategy;
+  whole.ring = std::nullopt;
+  for (const RingMove &move : moves) {
+    if (!move.isResult)
+      continue;
+    Value result = op->getResult(move.number);
+    setType(result, toSharding(op->getContext(), context.mesh(),
+                               resultLayout(rule, whole, move.number)));
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : result.getUses())
+      uses.push_back(&use);
+    builder.setInsertionPointAfter(op);
+    Value summed =
+        emitTravelling(result, resultLayout(rule, strategy, move.number),
+                       *strategy.ring, move.cost, op->getLoc());
+    Value converted = reshard(summed, stored[move.number], op->getLoc());
+    markStore(result, converted);
+    for (OpOperand *use : uses)
+      use->set(converted);
+  }
+}
+
+/// What travels, as one kernel for all steps would have it.
+static void gatherFromRing(const ShardingRule &rule,
+                           const TensorFactors &tensor, AxisIndex ring,
+                           Layout &layout) {
+  for (auto [dim, factors] : llvm::zip_equal(layout.dims, tensor))
+    if (llvm::is_contained(factors, rule.ring->factor))
+      llvm::erase(dim, ring);
 }
 
 LogicalResult CollectiveInserter::visitCompute(Operation *op) {
@@ -321,22 +388,31 @@ LogicalResult CollectiveInserter::visitCompute(Operation *op) {
     operands.push_back(hasLayout(operand)
                            ? std::optional<Layout>(layoutOf(operand))
                            : std::nullopt);
-    if (ring && hasFactor(rule.operands[i], rule.ring->factor))
-      for (auto [dim, factors] :
-           llvm::zip_equal(operands.back()->dims, rule.operands[i]))
-        if (llvm::is_contained(factors, rule.ring->factor))
-          llvm::erase(dim, *ring);
+    if (ring && operands.back())
+      gatherFromRing(rule, rule.operands[i], *ring, *operands.back());
   }
+  if (ring)
+    for (auto [layout, tensor] : llvm::zip_equal(results, rule.results))
+      gatherFromRing(rule, tensor, *ring, *layout);
   std::string why;
   std::optional<Strategy> strategy =
       inferStrategy(context.mesh(), rule, operands, results, &why);
   if (!strategy)
     return op->emitError() << why;
-  strategy->ring = ring;
-  emitRing(op, rule, *strategy);
+  SmallVector<RingMove, 4> moves;
+  if (ring) {
+    Strategy whole = *strategy;
+    strategy->ring = ring;
+    moves = ringMoves(context.model, op, rule, *strategy);
+    emitRingGathers(op, moves, rule, whole, *ring);
+  }
   emitStatistics(op, rule, *strategy);
   for (auto [i, result] : llvm::enumerate(op->getResults()))
-    store(result, resultLayout(rule, *strategy, i), stored[i]);
+    if (!llvm::any_of(moves, [&](const RingMove &move) {
+          return move.isResult && move.number == i;
+        }))
+      store(result, resultLayout(rule, *strategy, i), stored[i]);
+  emitRingScatters(op, moves, rule, *strategy, stored);
   return success();
 }
 

@@ -244,66 +244,118 @@ protected:
   void runOnOperation() override;
 };
 
-/// The axes that an all_gather of keys or values takes off their index; nothing
-/// if that is not all it does, or attention has no steps between which it may
-/// travel.
-std::optional<AxisList> ringOf(const Mesh &mesh, shd::AttentionOp attention,
-                               Operation *gather) {
-  auto op = dyn_cast<AllGatherOp>(gather);
-  if (!op || attention.getAt() || attention.getWindow() ||
-      attention.getSink() || attention.getBias() ||
-      op->getBlock() != attention->getBlock() ||
-      !llvm::all_of(op->getUsers(),
-                    [&](Operation *user) { return user == attention; }))
-    return std::nullopt;
-  shd::Movement moved = movementOf(gather);
-  Layout from = shd::explicitLayout(mesh, moved.from),
-         to = shd::explicitLayout(mesh, moved.to);
+/// The axes that a collective takes off the index of keys, or puts on it;
+/// nothing if that is not all it does to the dimensions of a tensor.
+std::optional<AxisList> axesOfKeys(const Mesh &mesh, Operation *collective,
+                                   ArrayRef<StringRef> names, StringRef key) {
+  shd::Movement moved = movementOf(collective);
+  Layout parts = shd::explicitLayout(mesh, moved.from),
+         whole = shd::explicitLayout(mesh, moved.to);
+  if (isa<ReduceScatterOp>(collective))
+    std::swap(parts, whole);
   std::optional<AxisList> axes;
-  for (OpOperand &use : op.getResult().getUses()) {
-    auto names =
-        attention.getIndexing().getOperandIndices(use.getOperandNumber());
-    for (auto [dim, name] : llvm::enumerate(names)) {
-      if (from.dims[dim] == to.dims[dim])
-        continue;
-      // The parts are equal, so that each step has as many keys.
-      if (name != attention.getKey() || !to.dims[dim].empty() ||
-          moved.from.getDimSize(dim) % mesh.groupSize(from.dims[dim]) != 0)
-        return std::nullopt;
-      axes = from.dims[dim];
-    }
+  for (auto [dim, name] : llvm::enumerate(names)) {
+    if (parts.dims[dim] == whole.dims[dim])
+      continue;
+    // The parts are equal, so that each step has as many keys.
+    if (name != key || !whole.dims[dim].empty() ||
+        moved.from.getDimSize(dim) % mesh.groupSize(parts.dims[dim]) != 0)
+      return std::nullopt;
+    axes = parts.dims[dim];
   }
   return axes;
 }
 
+bool isReadOnlyBy(Value value, Operation *reader) {
+  return llvm::all_of(value.getUsers(),
+                      [&](Operation *user) { return user == reader; });
+}
+
+/// The axes around which keys or values, or sums of their gradients, may travel
+/// in place of a collective; nothing if they cannot.
+std::optional<AxisList> ringOf(const Mesh &mesh, ShardingRuleOpInterface op,
+                               Operation *collective) {
+  StringRef key = cast<shd::AttentionOpInterface>(op.getOperation()).getKey();
+  shd::IndexingAttr indexing = op.getIndexing();
+  if (collective->getBlock() != op->getBlock())
+    return std::nullopt;
+  if (isa<ReduceScatterOp>(collective)) {
+    auto sum = dyn_cast<OpResult>(collective->getOperand(0));
+    if (!sum || sum.getOwner() != op || !isReadOnlyBy(sum, collective))
+      return std::nullopt;
+    return axesOfKeys(mesh, collective,
+                      indexing.getResultIndices(sum.getResultNumber()), key);
+  }
+  if (!isa<AllGatherOp>(collective) ||
+      !isReadOnlyBy(onlyResult(collective), op))
+    return std::nullopt;
+  std::optional<AxisList> axes;
+  for (OpOperand &use : onlyResult(collective).getUses()) {
+    axes = axesOfKeys(mesh, collective,
+                      indexing.getOperandIndices(use.getOperandNumber()), key);
+    if (!axes)
+      break;
+  }
+  return axes;
+}
+
+/// True if attention has steps between which keys may travel, and whoever reads
+/// sums that travel reads them added up.
+bool hasSteps(shd::AttentionOpInterface attention,
+              ArrayRef<Operation *> scatters) {
+  if (attention.getAt() || attention.getWindow() || attention.getBias())
+    return false;
+  if (auto forward = dyn_cast<shd::AttentionOp>(attention.getOperation()))
+    return !forward.getSink();
+  auto gradient = cast<shd::AttentionGradOp>(attention.getOperation());
+  return llvm::all_of(ValueRange{gradient.getDk(), gradient.getDv()},
+                      [&](Value sum) {
+                        return llvm::any_of(scatters, [&](Operation *scatter) {
+                          return scatter->getOperand(0) == sum;
+                        });
+                      });
+}
+
 /// Attention whose keys and values, or both in one, are gathered over the same
-/// axes, and travel in place of that.
-LogicalResult decomposeAttention(const Mesh &mesh, shd::AttentionOp attention,
+/// axes, and travel in place of that; likewise its gradient.
+LogicalResult decomposeAttention(const Mesh &mesh,
+                                 shd::AttentionOpInterface attention,
                                  const Marked &marked) {
   if (marked.matmuls.size() != 1 || marked.collectives.empty())
-    return attention.emitError()
+    return attention->emitError()
            << "'" << shd::kRing << "' must mark one attention and the "
-           << "all_gathers of its keys and values";
+           << "collectives of its keys and values";
+  SmallVector<Operation *, 2> gathers, scatters;
+  for (Operation *collective : marked.collectives)
+    (isa<ReduceScatterOp>(collective) ? scatters : gathers)
+        .push_back(collective);
   std::optional<AxisList> axes;
-  for (Operation *gather : marked.collectives) {
-    std::optional<AxisList> ring = ringOf(mesh, attention, gather);
+  for (Operation *collective : marked.collectives) {
+    std::optional<AxisList> ring;
+    if (hasSteps(attention, scatters))
+      ring = ringOf(mesh, marked.matmuls.front(), collective);
     if (!ring || (axes && *axes != *ring)) {
-      InFlightDiagnostic error = attention.emitError(
+      InFlightDiagnostic error = attention->emitError(
           "the attention and its collectives cannot run in chunks around a "
           "ring");
-      error.attachNote(gather->getLoc()) << "the collective";
+      error.attachNote(collective->getLoc()) << "the collective";
       return error;
     }
     axes = ring;
   }
-  buildAttentionRing(mesh, *axes, attention, marked.collectives);
+  if (auto forward = dyn_cast<shd::AttentionOp>(attention.getOperation()))
+    buildAttentionRing(mesh, *axes, forward, gathers);
+  else
+    buildAttentionGradRing(mesh, *axes,
+                           cast<shd::AttentionGradOp>(attention.getOperation()),
+                           gathers, scatters);
   return success();
 }
 
 LogicalResult decompose(const Mesh &mesh, const Marked &marked) {
   Operation *any = marked.matmuls.empty() ? marked.collectives.front()
                                           : marked.matmuls.front();
-  if (auto attention = dyn_cast<shd::AttentionOp>(any))
+  if (auto attention = dyn_cast<shd::AttentionOpInterface>(any))
     return decomposeAttention(mesh, attention, marked);
   if (marked.matmuls.size() != 1 || marked.collectives.size() != 1)
     return any->emitError()

@@ -45,6 +45,12 @@ void buildAttentionRing(const Mesh &mesh, llvm::ArrayRef<AxisIndex> axes,
                         shd::AttentionOp attention,
                         llvm::ArrayRef<mlir::Operation *> gathers);
 
+/// The same for its gradient, whose sums travel in place of `scatters`.
+void buildAttentionGradRing(const Mesh &mesh, llvm::ArrayRef<AxisIndex> axes,
+                            shd::AttentionGradOp gradient,
+                            llvm::ArrayRef<mlir::Operation *> gathers,
+                            llvm::ArrayRef<mlir::Operation *> scatters);
+
 } // namespace shardc::spmd
 
 #endif // SHARDC_LIB_DIALECT_SPMD_TRANSFORMS_RINGLOOP_H

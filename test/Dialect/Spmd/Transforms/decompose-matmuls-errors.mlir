@@ -167,6 +167,21 @@ spmd.program "p" mesh <[X = 4]> {
 spmd.program "p" mesh <[X = 4]> {
   %q = spmd.parameter input "q" ["T", "H"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<2x4xf32>
   %k = spmd.parameter input "k" ["S", "H"] of tensor<8x4xf32> : tensor<8x4xf32>
-  // expected-error @+1 {{'shd.ring' must mark one attention and the all_gathers of its keys and values}}
+  // expected-error @+1 {{'shd.ring' must mark one attention and the collectives of its keys and values}}
   %o = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [S, H] -> [T, H]> {shd.ring = 0 : i64} : tensor<2x4xf32>, tensor<8x4xf32>, tensor<8x4xf32> -> tensor<2x4xf32>
+}
+
+// -----
+
+// The gradient of the values is not scattered: it has no way home.
+spmd.program "p" mesh <[X = 4]> {
+  %q = spmd.parameter input "q" ["T", "H"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<2x4xf32>
+  %k = spmd.parameter input "k" ["S", "H"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<2x4xf32>
+  %l = spmd.parameter input "l" ["T"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<2xf32>
+  // expected-note @+1 {{the collective}}
+  %g = spmd.all_gather %k over ["X"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> to tensor<8x4xf32> {shd.ring = 0 : i64} : tensor<2x4xf32> -> tensor<8x4xf32>
+  // expected-error @+1 {{cannot run in chunks}}
+  %dq, %dk, %dv = shd.attention_grad(%q, %g, %g, %q, %q, %l) over "H", "S" <[T, H], [S, H], [S, H], [T, H], [T, H], [T] -> [T, H], [S, H], [S, H]> {shd.ring = 0 : i64} : (tensor<2x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2xf32>) -> (tensor<2x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>)
+  %s = spmd.reduce_scatter %dk over ["X"] of tensor<8x4xf32, #shd.sharding<[{}, {}], partial = {X}>> to tensor<8x4xf32, #shd.sharding<[{X}, {}]>> {shd.ring = 0 : i64} : tensor<8x4xf32> -> tensor<2x4xf32>
+  spmd.output "s" %s ["S", "H"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<2x4xf32>
 }

@@ -159,8 +159,8 @@ inline constexpr llvm::StringLiteral kIndices = "shd.indices";
 /// On a matmul and the collective beside it that run as a collective matmul: a
 /// number that the two share.
 inline constexpr llvm::StringLiteral kRing = "shd.ring";
-/// Marks an all_gather that stands for parts that travel around a ring while
-/// attention runs (RingAttention.h).
+/// Marks an all_gather or a reduce_scatter that stands for parts that travel
+/// around a ring while attention runs (RingAttention.h).
 inline constexpr llvm::StringLiteral kTravels = "shd.travels";
 /// On the program: status, objective, value_ps and bound_ps of the plan.
 inline constexpr llvm::StringLiteral kPlan = "shd.plan";

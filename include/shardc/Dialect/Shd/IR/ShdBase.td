@@ -39,10 +39,11 @@ def Shd_Dialect : Dialect {
       it moves and the names of its indices;
     - `shd.ring` on an einsum and on the all_gather or reduce_scatter beside it
       that the schedule runs as a collective matmul: a number that the two share
-      and no others; on attention and the all_gathers that stand for what
-      travels while it runs, likewise;
-    - `shd.travels` on an all_gather of keys or values that stands for parts
-      that travel around a ring while attention runs, and has their price;
+      and no others; on attention, or its gradient, and the collectives that
+      stand for what travels while it runs, likewise;
+    - `shd.travels` on an all_gather of keys or values, or a reduce_scatter of
+      their gradients, that stands for parts that travel around a ring while
+      attention runs, and has their price;
     - `shd.plan` on the program: status, objective, value and bound of the plan;
     - `shd.file`, `shd.def`, `shd.uses`, `shd.call`: where in the program's text
       an operation comes from, for printing plans.

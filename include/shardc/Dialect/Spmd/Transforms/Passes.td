@@ -34,6 +34,12 @@ def SpmdDecomposeMatmuls
     iteration i has the keys of place (p + i) mod N (`step` of `#spmd.shard`);
     the last ones are attended to behind the loop.
 
+    The gradient of attention, with reduce_scatters of the gradients of keys and
+    values beside the all_gathers, becomes a step with the own keys and a loop.
+    Iteration i shifts keys, so that place p has those of place
+    (p + i + 1) mod N, adds to the sums that came with them, and shifts these;
+    behind the loop they are home, where the own step's share is added.
+
     Run it after `convert-shd-to-spmd`. A mark on what cannot run so is an error.
   }];
   let dependentDialects = ["::shardc::shd::ShdDialect"];

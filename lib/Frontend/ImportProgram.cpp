@@ -45,10 +45,11 @@ const ast::MeshDecl *ProgramText::meshDecl() const {
 }
 
 bool ProgramText::hasPipeline() const {
-  return llvm::any_of(files.front()->items, [](const ast::ItemPtr &item) {
-    auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(item.get());
-    return repeat && hasStages(*repeat);
-  });
+  return !stages.empty() ||
+         llvm::any_of(files.front()->items, [](const ast::ItemPtr &item) {
+           auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(item.get());
+           return repeat && hasStages(*repeat);
+         });
 }
 
 bool ProgramText::hasTrainBlock() const {
@@ -88,6 +89,7 @@ static std::optional<ProgramText> readProgram(SourceFiles &files,
   text.allowPadding = overrides.allowPadding;
   text.calibrated = overrides.calibrated;
   text.step = overrides.step;
+  text.stages = overrides.stages;
   text.phase = overrides.phase;
   text.files = parseProgram(files);
   if (text.files.empty())
@@ -131,6 +133,7 @@ private:
   void defineDims(DimScope &dims);
   void readMachine();
   bool readMesh();
+  bool readStages();
   void noteAutoMesh(const ast::MeshDecl *decl);
   /// The one declaration of a kind that there may be.
   template <typename Decl> const Decl *findOnly(llvm::StringRef what);
@@ -151,6 +154,9 @@ private:
   std::optional<shd::ServingPhase> servedPhase;
   Program program;
   ImportedMesh mesh;
+  /// The repeat in pipeline stages, and their axis; null without stages.
+  const ast::RepeatStmt *layers = nullptr;
+  std::string stages;
   llvm::SMRange hardwareRange;
   bool machineFailed = false;
 };
@@ -290,17 +296,33 @@ bool ProgramReader::readMesh() {
     return false;
   mesh = std::move(*imported);
   noteAutoMesh(decl);
-  const ast::RepeatStmt *stages = findStages(files, text.files.front()->items);
-  if (!stages)
+  return readStages();
+}
+
+/// Finds the repeat in stages: the one that the program places, or else the
+/// layers where the mesh has an axis for stages.
+bool ProgramReader::readStages() {
+  const std::vector<ast::ItemPtr> &items = text.files.front()->items;
+  layers = findStages(files, items);
+  ast::Name axis{text.stages, startOfFile()};
+  for (const Setting &setting : settings)
+    if (setting.kind == Setting::Kind::Mesh)
+      axis.text = setting.stages;
+  if (layers)
+    axis = layers->placement->axes.front();
+  else if (!axis.text.empty())
+    layers = findLayers(dims, items);
+  if (!layers)
     return true;
   if (text.serveBlock())
-    files.error(stages->placement->range)
+    files.error(axis.range)
         << "pipeline stages of a program with `serve` are not supported yet";
-  if (text.hasTrainBlock() && stages->microbatches)
-    files.error(stages->microbatches->range)
+  if (text.hasTrainBlock() && layers->microbatches)
+    files.error(layers->microbatches->range)
         << "the microbatches of a program that is trained are those of its "
            "`train` block: `microbatches = ...`";
-  return markStages(files, *stages, mesh);
+  stages = axis.text;
+  return markStages(files, axis, mesh);
 }
 
 void ProgramReader::noteAutoMesh(const ast::MeshDecl *decl) {
@@ -315,18 +337,24 @@ void ProgramReader::noteAutoMesh(const ast::MeshDecl *decl) {
 }
 
 Setting shardc::meshSetting(const BoundMesh &mesh, llvm::SMRange where) {
+  std::string stages;
   auto decl = std::make_shared<ast::MeshDecl>();
   decl->range = where;
   for (auto [axis, on] : llvm::zip_equal(mesh.mesh.axes, mesh.on)) {
     ast::MeshAxisDecl &written = decl->axes.emplace_back();
     written.name = {axis.name, where};
+    if (axis.isStages)
+      stages = axis.name;
     written.size = std::make_unique<ast::DimExpr>();
     written.size->range = where;
     written.size->integer = axis.size;
     for (const std::string &name : on)
       written.on.push_back({name, where});
   }
-  return {Setting::Kind::Mesh, "mesh", 0, nullptr, where, std::move(decl)};
+  Setting setting{Setting::Kind::Mesh, "mesh", 0, nullptr, where};
+  setting.mesh = std::move(decl);
+  setting.stages = std::move(stages);
+  return setting;
 }
 
 Setting shardc::phaseSetting(shd::ServingPhase phase) {
@@ -397,7 +425,8 @@ std::optional<Program> ProgramReader::build() {
                                    /*training=*/shd::TrainingAttr(),
                                    /*pipeline=*/shd::PipelineAttr());
   op.getBody().emplaceBlock();
-  ImportSettings settings{&mesh.mesh, text.allowPadding, text.buffers};
+  ImportSettings settings{&mesh.mesh, text.allowPadding, text.buffers, layers,
+                          stages};
   std::vector<const ast::File *> sources;
   for (const std::unique_ptr<ast::File> &file : text.files)
     sources.push_back(file.get());

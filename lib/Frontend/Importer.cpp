@@ -15,7 +15,8 @@ Importer::Importer(SourceFiles &files, DimScope &fileDims,
                    const ImportSettings &settings)
     : files(files), builder(files.getContext(), &counter),
       placements(files, *settings.mesh, settings.allowPadding),
-      buffers(settings.buffers), fileDims(fileDims), dims(&fileDims) {}
+      buffers(settings.buffers), staged(settings.layers),
+      stages(settings.stages), fileDims(fileDims), dims(&fileDims) {}
 
 //===----------------------------------------------------------------------===//
 // Collecting names

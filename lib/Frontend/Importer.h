@@ -31,6 +31,9 @@ struct ImportSettings {
   bool allowPadding = false;
   /// Buffer of each file of the program, in the order of `Program::files`.
   llvm::ArrayRef<unsigned> buffers;
+  /// The repeat whose layers lie on an axis of stages, and this axis.
+  const ast::RepeatStmt *layers = nullptr;
+  std::string stages = {};
 };
 
 class TrainReader;
@@ -510,6 +513,9 @@ private:
   /// Names that repeats save for the backward pass; absent if none says so.
   std::optional<std::vector<std::string>> savedInRepeats;
   llvm::ArrayRef<unsigned> buffers;
+  /// ImportSettings::layers and ImportSettings::stages.
+  const ast::RepeatStmt *staged = nullptr;
+  std::string stages;
 
   llvm::StringMap<const ast::LayerDecl *> layers;
   std::vector<const ast::LayerDecl *> layerOrder;

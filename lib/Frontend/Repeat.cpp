@@ -175,7 +175,7 @@ void Importer::importRepeat(const ast::RepeatStmt &stmt) {
                                       builder.getI64IntegerAttr(*count),
                                       /*reverse=*/nullptr, inits);
   importRepeatBody(stmt, repeat, carried);
-  bool hasStages = stmt.placement && stmt.placement->axes.size() == 1;
+  bool hasStages = &stmt == staged;
   if (stmt.microbatches && !hasStages)
     files.error(stmt.microbatches->range)
         << "microbatches are those of pipeline stages: `repeat "
@@ -183,9 +183,9 @@ void Importer::importRepeat(const ast::RepeatStmt &stmt) {
   if (!hasStages)
     return;
   auto program = repeat->getParentOfType<shd::ProgramOp>();
-  program.setPipelineAttr(shd::PipelineAttr::get(
-      builder.getContext(), stmt.placement->axes.front().text, stmt.index.text,
-      *count, /*held=*/0, shd::kAutoOrder));
+  program.setPipelineAttr(shd::PipelineAttr::get(builder.getContext(), stages,
+                                                 stmt.index.text, *count,
+                                                 /*held=*/0, shd::kAutoOrder));
   if (!stmt.microbatches)
     return;
   std::optional<int64_t> number = dims->evaluate(*stmt.microbatches);

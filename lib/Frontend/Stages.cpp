@@ -52,9 +52,26 @@ const ast::RepeatStmt *shardc::findStages(SourceFiles &files,
   return found;
 }
 
-bool shardc::markStages(SourceFiles &files, const ast::RepeatStmt &repeat,
+const ast::RepeatStmt *shardc::findLayers(DimScope &dims,
+                                          llvm::ArrayRef<ast::ItemPtr> main) {
+  const ast::RepeatStmt *found = nullptr;
+  int64_t most = 0;
+  for (const ast::ItemPtr &item : main) {
+    auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(item.get());
+    if (!repeat || !dims.has(repeat->index.text))
+      continue;
+    int64_t count =
+        dims.extent(repeat->index.text, repeat->index.range).value_or(0);
+    if (count > most) {
+      found = repeat;
+      most = count;
+    }
+  }
+  return found;
+}
+
+bool shardc::markStages(SourceFiles &files, const ast::Name &name,
                         ImportedMesh &mesh) {
-  const ast::Name &name = repeat.placement->axes.front();
   std::optional<AxisIndex> found =
       Placements(files, mesh.mesh, /*allowPadding=*/false).axis(name);
   if (!found)

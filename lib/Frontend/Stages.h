@@ -8,6 +8,7 @@
 #ifndef SHARDC_LIB_FRONTEND_STAGES_H
 #define SHARDC_LIB_FRONTEND_STAGES_H
 
+#include "Dims.h"
 #include "MeshImport.h"
 #include "Source.h"
 #include "shardc/Frontend/Ast.h"
@@ -27,9 +28,13 @@ bool hasStages(const ast::RepeatStmt &repeat);
 const ast::RepeatStmt *findStages(SourceFiles &files,
                                   llvm::ArrayRef<ast::ItemPtr> main);
 
-/// Takes the repeat's axis away from tensors; false after an error.
-bool markStages(SourceFiles &files, const ast::RepeatStmt &repeat,
-                ImportedMesh &mesh);
+/// The repeat of the main file with the most iterations, of equal ones the
+/// first: the layers of a program that places no repeat. Null if there is none.
+const ast::RepeatStmt *findLayers(DimScope &dims,
+                                  llvm::ArrayRef<ast::ItemPtr> main);
+
+/// Takes the axis of the stages away from tensors; false after an error.
+bool markStages(SourceFiles &files, const ast::Name &axis, ImportedMesh &mesh);
 
 } // namespace shardc
 

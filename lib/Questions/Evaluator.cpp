@@ -111,7 +111,9 @@ std::optional<Report> Evaluator::reportOnBestMesh(Variant variant,
     return std::nullopt;
   }
   variant.point.push_back(choice->setting);
+  knownStep = choice->step;
   std::optional<Report> found = report(variant, outcome);
+  knownStep = nullptr;
   if (found)
     addMeshSearch(*found, std::move(choice->search));
   return found;
@@ -122,7 +124,9 @@ std::optional<Report> Evaluator::reportOnBestMesh(Variant variant,
 std::optional<Report> Evaluator::reportBestStep(Variant variant,
                                                 Outcome &outcome) {
   std::optional<StepChoice> choice =
-      chooseStep(textOf(variant), variant.point, choiceOptions(variant));
+      knownStep
+          ? std::optional(*knownStep)
+          : chooseStep(textOf(variant), variant.point, choiceOptions(variant));
   bool isWhole = variant.pins.empty() && !variant.edit &&
                  variant.watched.empty() && !variant.inspect;
   std::optional<Report> found;

@@ -15,6 +15,7 @@
 
 #include "shardc/Questions/MeshChoice.h"
 #include "MeshPlanner.h"
+#include "RecipeChoice.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/PlanFigures.h"
 #include "shardc/Questions/ProgramSource.h"
@@ -634,11 +635,20 @@ std::optional<MeshChoice> MeshSearch::run(std::string &error) {
   return choice;
 }
 
+static bool isTrained(const Program &program) {
+  return llvm::any_of(
+      (*program.module).getOps<shd::ProgramOp>(),
+      [](shd::ProgramOp op) { return op.getTraining().has_value(); });
+}
+
 std::optional<MeshChoice> shardc::chooseMesh(const ProgramText &text,
                                              llvm::ArrayRef<Setting> settings,
                                              const Program &probe,
                                              const MeshChoiceOptions &options,
                                              std::string &error) {
+  if (probe.forward && options.plan.mode == OptMode::Optimize &&
+      isTrained(probe))
+    return chooseRecipe(text, settings, probe, options, error);
   return MeshSearch(text, settings, probe, options).run(error);
 }
 
@@ -674,7 +684,8 @@ static Location locationOf(llvm::SourceMgr &sourceMgr, MLIRContext *context,
 std::optional<Program>
 shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
                          Overrides &overrides, const MeshChoiceOptions &options,
-                         std::optional<Report::MeshSearch> &search) {
+                         std::optional<Report::MeshSearch> &search,
+                         std::shared_ptr<const StepChoice> &step) {
   std::optional<Program> program = importStep(sourceMgr, context, overrides);
   if (!program || !program->autoMesh)
     return program;
@@ -689,6 +700,8 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
     return std::nullopt;
   }
   overrides.mesh = choice->text;
+  overrides.stages = choice->setting.stages;
+  step = choice->step;
   search = std::move(choice->search);
   // Warnings have been given.
   ScopedDiagnosticHandler silence(context, [](Diagnostic &diagnostic) {
@@ -699,7 +712,7 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
 
 void shardc::addMeshSearch(Report &report, Report::MeshSearch search) {
   Report::Plan &plan = report.plan;
-  if (report.stepSearch) {
+  if (report.stepSearch && !search.ofRecipes) {
     // Other meshes were bounded with one form of the step alone; the work of
     // the model bounds all.
     search.open += search.ruledOut;

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Questions/StepChoice.h"
+#include "StepWork.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Pipelines/Compilation.h"
@@ -39,20 +40,25 @@ using namespace shardc;
 /// the step has operations, times ten for each axis of several devices.
 static constexpr size_t kMostPlans = 12;
 static constexpr double kPlanWork = 3.2e4;
+/// Plans where the first form that fits will do.
+static constexpr size_t kQuickPlans = 3;
 /// Forms that are planned, whatever the work, while none fits.
 static constexpr size_t kLeastPlans = 5;
 /// Programs of so much work a plan are large: they stop at a small gap.
 static constexpr double kLargeWork = 5e3;
 static constexpr double kSmallGap = 0.1;
+/// Plans of programs with so many operations take seconds: forms that promise
+/// less than this part of the step are left.
+static constexpr double kManyOperations = 150, kTinyGap = 0.01;
 /// Recomputation that takes so little of a step is tried first.
 static constexpr double kCheapRecomputation = 0.05;
-/// Estimated slowdown of twice as many microbatches.
+/// Estimated slowdown of twice as many microbatches, and of each halving of a
+/// microbatch that has fewer elements of the batch than the longest axis.
 static constexpr double kMicrobatchCost = 0.2;
+static constexpr double kSmallBatchCost = 0.5;
 static constexpr int64_t kMostMicrobatches = 256;
 /// Values whose recomputation is decided one by one.
 static constexpr size_t kMostLevels = 64;
-/// Times are rounded to picoseconds, one operation at a time.
-static constexpr double kRounding = 1e-6;
 /// Segments with lengths from half to twice the square root of the iterations
 /// are tried.
 static constexpr int64_t kAroundRoot = 2;
@@ -103,25 +109,13 @@ struct StepFacts {
   /// Stages of a pipeline.
   int64_t stages = 1;
   unsigned wideAxes = 0;
+  /// The most devices along one axis without stages.
+  int64_t longestAxis = 1;
   int64_t batch = 0, capacity = 0;
   /// The most iterations of a repeat of the program.
   int64_t iterations = 1;
   std::vector<LevelStep> steps;
 };
-
-/// Global extents, on one device.
-OpWork workOf(shd::CostOpInterface op, const Machine &machine) {
-  ShardingRule rule =
-      cast<shd::ShardingRuleOpInterface>(op.getOperation()).getShardingRule();
-  SmallVector<int64_t, 6> extents;
-  for (const Factor &factor : rule.factors)
-    extents.push_back(factor.extent);
-  return op.getWork(extents, machine);
-}
-
-double bytesOf(Value value) {
-  return shd::tensorShape(value.getType()).globalBytes();
-}
 
 /// Orders the kept values of a step that keeps all of them.
 class LevelFinder {
@@ -158,7 +152,7 @@ LevelFinder::LevelFinder(shd::ProgramOp program, const Machine &machine)
 }
 
 double LevelFinder::secondsOf(Operation *op) const {
-  OpWork work = workOf(cast<shd::CostOpInterface>(op), machine);
+  OpWork work = wholeWork(cast<shd::CostOpInterface>(op), machine);
   double bytes = 0;
   for (Value value : op->getResults())
     bytes += bytesOf(value);
@@ -258,8 +252,12 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   shd::ProgramOp op = compilation.program();
   const Program &source = compilation.source();
   double devices = facts.devices = double(source.mesh.numDevices());
-  for (const MeshAxis &axis : source.mesh.axes)
+  for (const MeshAxis &axis : source.mesh.axes) {
+    if (axis.isStages)
+      continue; // no tensor lies on it
     facts.wideAxes += axis.size > 1;
+    facts.longestAxis = std::max(facts.longestAxis, axis.size);
+  }
   facts.batch = shd::batchExtent(op);
   facts.stages = shd::numStages(op).value_or(1);
   for (shd::RepeatOp repeat : repeatsOfProgram(op))
@@ -277,12 +275,9 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   facts.capacity = int64_t(machine.hbmCapacity);
   op->walk([&](shd::CostOpInterface each) {
     ++facts.operations;
-    OpWork work = workOf(each, machine);
-    std::optional<double> peak = machine.peak(work.computeType);
-    if (!peak || work.matrixFlops == 0)
+    double seconds = secondsAtPeak(each, machine) / devices;
+    if (seconds == 0)
       return;
-    double seconds = work.matrixFlops * shd::runsOfAllStages(each) / *peak /
-                     devices * (1 - kRounding);
     facts.work += seconds;
     if (shd::getPhase(each) != shd::Phase::Recompute)
       facts.modelWork += seconds;
@@ -350,6 +345,7 @@ private:
   double keptBytes(size_t number, size_t level) const;
   bool isExpectedToFit(size_t number, size_t level) const;
   std::optional<size_t> propose(size_t number) const;
+  bool isOfNoUse(size_t number, size_t level) const;
   bool isDone() const;
   std::optional<std::pair<size_t, size_t>> next() const;
   void planForm(Form &form);
@@ -519,7 +515,11 @@ Form &StepSearch::at(size_t number, size_t level) {
 double StepSearch::slowdown(size_t number) const {
   double count = double(numbers[number]);
   double bubble = double(base.stages - 1) / count;
-  return 1 + kMicrobatchCost * std::log2(count) + bubble;
+  double ofMicrobatch = double(base.batch) / count;
+  double halvings =
+      std::max(0.0, std::log2(double(base.longestAxis) / ofMicrobatch));
+  return 1 + kMicrobatchCost * std::log2(count) + bubble +
+         kSmallBatchCost * halvings;
 }
 
 double StepSearch::estimate(size_t number, size_t level) const {
@@ -601,8 +601,27 @@ std::optional<size_t> StepSearch::propose(size_t number) const {
   return std::nullopt;
 }
 
+/// More microbatches save memory, and the bubble of a pipeline. Without one
+/// they are no faster than fewer that fit, with as little recomputation and in
+/// a plan that is all but the best. Of programs with few operations they are
+/// tried.
+bool StepSearch::isOfNoUse(size_t number, size_t level) const {
+  if (base.stages > 1 || base.operations < kManyOperations)
+    return false;
+  return llvm::any_of(forms, [&](const auto &each) {
+    const auto &[key, form] = each;
+    if (key.first >= number || key.second > level || !form.plan ||
+        !form.plan->fits || !form.plan->bound)
+      return false;
+    return double(form.plan->value) <=
+           (1 + kTinyGap) * double(*form.plan->bound);
+  });
+}
+
 bool StepSearch::isDone() const {
   if (!runner.hasTime() && plans > 0)
+    return true;
+  if (options.takesFirstForm && (best || plans >= kQuickPlans))
     return true;
   if (!best)
     return plans >= kMostPlans || (plans >= kLeastPlans && work < workOfPlan);
@@ -622,7 +641,7 @@ std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
   double least = 0;
   for (size_t number = 0; number < numbers.size(); ++number) {
     std::optional<size_t> level = propose(number);
-    if (!level)
+    if (!level || isOfNoUse(number, *level))
       continue;
     double seconds = estimate(number, *level);
     if (best && seconds / slowdown(number) >= toSeconds(best->plan->value))
@@ -766,6 +785,7 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
   choice.form = formOf(*chosen);
   choice.plan = chosen->module;
   choice.report = *chosen->report;
+  choice.work = double(plans) * workOfPlan;
   return choice;
 }
 

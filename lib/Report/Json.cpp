@@ -76,6 +76,8 @@ Json meshSearch(const Report::MeshSearch &search) {
           {"open", search.open},
           {"impossible", search.impossible},
           {"others_bound_s", number(search.boundOfOthers)},
+          {"cut", search.isCut},
+          {"note", search.note.empty() ? Json(nullptr) : Json(search.note)},
           {"best", std::move(best)}};
 }
 
@@ -273,6 +275,32 @@ Json variants(const Report::StepSearch &search) {
          {"memory", variant.memory ? Json(*variant.memory) : Json(nullptr)},
          {"gap", number(variant.gap)},
          {"status", variant.status}});
+  return list;
+}
+
+/// The same after a search of meshes, stages and steps.
+Json variants(const Report &report) {
+  if (!report.meshSearch || !report.meshSearch->ofRecipes)
+    return report.stepSearch ? variants(*report.stepSearch) : Json(nullptr);
+  const Report::MeshSearch &search = *report.meshSearch;
+  Json list = Json::array();
+  for (const auto &[i, each] : llvm::enumerate(search.best)) {
+    const Report::MeshSearch::Candidate::Recipe &step = *each.recipe;
+    Json object = {{"mesh", each.mesh}, {"stages", step.stages}};
+    object["microbatches"] =
+        each.plan ? Json(step.microbatches) : Json(nullptr);
+    object["schedule"] =
+        step.schedule.empty() ? Json(nullptr) : Json(step.schedule);
+    object["remat"] = each.plan ? Json(step.remat) : Json(nullptr);
+    object["scheduled_s"] =
+        each.plan ? number(each.plan->scheduled) : Json(nullptr);
+    object["memory"] = each.plan ? Json(each.plan->peak) : Json(nullptr);
+    object["mfu"] = number(step.mfu);
+    object["bubble"] = number(step.bubble);
+    object["gap"] = each.plan ? number(each.plan->gap) : Json(nullptr);
+    object["status"] = search.statusOf(i, report.plan.value);
+    list.push_back(std::move(object));
+  }
   return list;
 }
 
@@ -576,8 +604,8 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
     object["schedules"] = schedules(*report.stages);
   }
   object["measured"] = measured(report);
-  if (report.stepSearch)
-    object["variants"] = variants(*report.stepSearch);
+  if (Json list = variants(report); !list.is_null())
+    object["variants"] = std::move(list);
   object["tokens"] = report.tokens ? Json(*report.tokens) : Json(nullptr);
   object["tokens_per_s"] = number(report.tokensPerSecond);
   object["examples"] = report.examples ? Json(*report.examples) : Json(nullptr);

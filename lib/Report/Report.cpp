@@ -41,6 +41,14 @@ std::string Report::chosenMesh() const {
   return meshSearch ? meshSearch->best.front().mesh : "";
 }
 
+llvm::StringRef Report::MeshSearch::statusOf(size_t i, double value) const {
+  if (i == 0)
+    return "chosen";
+  if (best[i].plan)
+    return "planned";
+  return best[i].bound && *best[i].bound >= value ? "ruled out" : "open";
+}
+
 std::optional<double> Report::Given::saves() const {
   if (!value || !reoptimised)
     return std::nullopt;

@@ -35,6 +35,7 @@ private:
   void printHead();
   void printPlan();
   void printMeshes();
+  void printRecipes(const Report::MeshSearch &search);
   void printItems();
   void printTime();
   void printPhases();
@@ -1054,11 +1055,68 @@ std::string meshBoundText(const Report::MeshSearch::Candidate &mesh) {
   return mesh.bound ? "at least " + formatTime(*mesh.bound) : "not tried";
 }
 
+/// How many there are, and what is known of those that are not shown.
+std::string searchedText(const Report::MeshSearch &search) {
+  std::string text = plural(search.ruledOut, "other") + " proven no faster";
+  if (search.open > 0)
+    text += ", " + formatDigits(search.open) + " not";
+  if (search.impossible > 0)
+    text += ", " + formatDigits(search.impossible) + " without a plan";
+  return "of " + plural(search.meshes, "mesh", "meshes") + ", " + text;
+}
+
+/// The chosen recipe of a training step and the best few others.
+void TextPrinter::printRecipes(const Report::MeshSearch &search) {
+  Table table({{Column::Left, kReportWidth, /*flexible=*/true},
+               {Column::Right},
+               {},
+               {},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {Column::Right},
+               {}},
+              {"Recipes", "m", "schedule", "remat", "step", "memory", "MFU",
+               "bubble", "gap", ""});
+  for (auto [i, each] : llvm::enumerate(search.best)) {
+    llvm::StringRef status = search.statusOf(i, report.plan.value);
+    Cell note(status == "planned" ? "" : status.str());
+    if (!each.plan) {
+      table.addRow({each.mesh, "", "", "", "", "", "", "", "", note});
+      continue;
+    }
+    const auto &plan = *each.plan;
+    const auto &step = *each.recipe;
+    if (!plan.fits)
+      note = Cell(i == 0 ? "chosen, does not fit" : "does not fit", Style::Red);
+    table.addRow({each.mesh, std::to_string(step.microbatches), step.schedule,
+                  llvm::StringRef(step.remat).split(" (").first.str(),
+                  formatTime(plan.scheduled), formatBytes(double(plan.peak)),
+                  step.mfu ? formatPercent(*step.mfu) : "",
+                  step.bubble ? formatPercent(*step.bubble) : "",
+                  plan.status == "optimal" ? "0 %"
+                  : plan.gap               ? gapText(*plan.gap)
+                                           : "",
+                  note});
+  }
+  os << '\n';
+  table.print(os, colour);
+  std::string text = searchedText(search);
+  if (search.isCut)
+    text += "; incomplete: the time ran out";
+  printWrapped(os, text, 2);
+  if (!search.note.empty())
+    printWrapped(os, search.note, 2);
+}
+
 /// The chosen mesh and the best few others.
 void TextPrinter::printMeshes() {
   if (!report.meshSearch)
     return;
   const Report::MeshSearch &search = *report.meshSearch;
+  if (search.ofRecipes)
+    return printRecipes(search);
   Table table({{Column::Left, kReportWidth, /*flexible=*/true},
                {Column::Right},
                {Column::Right},
@@ -1084,13 +1142,7 @@ void TextPrinter::printMeshes() {
   }
   os << '\n';
   table.print(os, colour);
-  std::string text = plural(search.ruledOut, "other") + " proven no faster";
-  if (search.open > 0)
-    text += ", " + formatDigits(search.open) + " not";
-  if (search.impossible > 0)
-    text += ", " + formatDigits(search.impossible) + " without a plan";
-  os << "  of " << plural(search.meshes, "mesh", "meshes") << ", " << text
-     << '\n';
+  os << "  " << searchedText(search) << '\n';
 }
 
 //===----------------------------------------------------------------------===//

@@ -589,19 +589,22 @@ std::optional<Program> Driver::import(SourceMgr &sourceMgr,
   how.jobs = options.jobs;
   how.showProgress = sys::Process::StandardErrIsDisplayed();
   how.interrupted = &interrupted;
+  std::shared_ptr<const StepChoice> choice;
   std::optional<Program> program =
-      importOnBestMesh(sourceMgr, &context, overrides, how, meshSearch);
+      importOnBestMesh(sourceMgr, &context, overrides, how, meshSearch, choice);
   if (!program || options.opt != OptMode::Optimize)
     return program;
   auto op = *program->module->getOps<shd::ProgramOp>().begin();
   if (!isStepOpen(op))
     return program;
-  std::optional<StepChoice> choice = chooseStep(sourceMgr, overrides, how);
+  if (!choice)
+    if (std::optional<StepChoice> found = chooseStep(sourceMgr, overrides, how))
+      choice = std::make_shared<const StepChoice>(std::move(*found));
   if (!choice) // the compiler says why
     return program;
   overrides.step = choice->form;
-  stepSearch = std::move(choice->search);
-  stepPlan = std::move(choice->plan);
+  stepSearch = choice->search;
+  stepPlan = choice->plan;
   // Warnings have been given.
   ScopedDiagnosticHandler silence(&context, [](Diagnostic &diagnostic) {
     return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);

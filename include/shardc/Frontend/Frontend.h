@@ -43,6 +43,9 @@ struct Overrides {
   bool allowPadding = false;
   /// Times are the machine's calibrated ones (`--calibrated`).
   bool calibrated = false;
+  /// An axis with pipeline stages of the layers, where the program places no
+  /// repeat: as if it said `repeat L@pp`. May be empty.
+  std::string stages = {};
   /// Outer choices that were made for a training step.
   std::optional<StepForm> step = {};
   /// The phase that a program with a `serve` block is planned as (`--phase`).

@@ -29,10 +29,12 @@ struct ProgramText {
   bool calibrated = false;
   std::optional<StepForm> step;
   std::optional<shd::ServingPhase> phase;
+  /// Overrides::stages.
+  std::string stages = {};
 
   /// True if the program is trained.
   bool hasTrainBlock() const;
-  /// True if the main file places the layers of a repeat on an axis.
+  /// True if the layers of a repeat lie on an axis.
   bool hasPipeline() const;
   /// The `serve` block; null if there is none.
   const ast::ServeBlock *serveBlock() const;
@@ -56,6 +58,9 @@ struct Setting {
   /// Where the value is written; what an error about it points at.
   llvm::SMRange where;
   std::shared_ptr<const ast::MeshDecl> mesh = nullptr;
+  /// The mesh's axis with pipeline stages of the layers, where the program
+  /// places no repeat; may be empty.
+  std::string stages = {};
   /// The choices of a training step that it makes.
   StepForm step = {};
   /// The phase of serving that the program becomes: its extents are set.

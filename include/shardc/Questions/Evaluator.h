@@ -56,6 +56,8 @@ private:
   };
   const std::atomic<bool> *interrupted = nullptr;
   bool choosesSteps = true;
+  /// The choices of the step of the variant at hand, if they are made.
+  std::shared_ptr<const StepChoice> knownStep = nullptr;
   SharedTables *tables = nullptr;
   Place place;
 };

@@ -11,6 +11,8 @@
 
 namespace shardc {
 
+struct StepChoice;
+
 struct MeshChoice {
   /// The mesh that replaces `mesh auto` on import.
   Setting setting;
@@ -19,6 +21,8 @@ struct MeshChoice {
   Report::MeshSearch search;
   /// The meshes of `search.best` as settings, in its order.
   std::vector<Setting> settings = {};
+  /// The choices of a training step there, if they were made with the mesh.
+  std::shared_ptr<const StepChoice> step = {};
 };
 
 struct MeshChoiceOptions {
@@ -29,6 +33,8 @@ struct MeshChoiceOptions {
   bool showProgress = false;
   /// Ends the search, if there is one: the best mesh so far is taken.
   const std::atomic<bool> *interrupted = nullptr;
+  /// The first form of a training step that fits will do.
+  bool takesFirstForm = false;
 };
 
 /// Plans the program with `settings` on meshes of its machine (Meshes.h) and
@@ -44,11 +50,13 @@ std::optional<MeshChoice> chooseMesh(const ProgramText &text,
 
 /// Imports the program in the main buffer of `sourceMgr`; where it means `mesh
 /// auto`, on the mesh that is chosen, which `overrides` then name and `search`
-/// tells of. Nothing after an error.
+/// tells of. `step` gets the choices of a training step that were made with the
+/// mesh. Nothing after an error.
 std::optional<Program>
 importOnBestMesh(llvm::SourceMgr &sourceMgr, mlir::MLIRContext *context,
                  Overrides &overrides, const MeshChoiceOptions &options,
-                 std::optional<Report::MeshSearch> &search);
+                 std::optional<Report::MeshSearch> &search,
+                 std::shared_ptr<const StepChoice> &step);
 
 /// Makes the report of the plan on the chosen mesh tell of the choice: its
 /// bound is that of all meshes.

@@ -25,6 +25,9 @@ struct StepChoice {
   /// Its report, as it is without the search.
   Report report;
   Report::StepSearch search;
+  /// Work of its search: operations of the plans that it made, times ten for
+  /// each axis of several devices.
+  double work = 0;
 };
 
 /// Plans the program with `settings` in several forms of its step and takes the

@@ -207,6 +207,14 @@ struct Report {
       /// No plan there takes less of the objective's time; absent if nothing is
       /// proven.
       std::optional<double> bound;
+      /// The step of that plan, if the program is trained.
+      struct Recipe {
+        int64_t stages = 1, microbatches = 1;
+        /// Empty without stages.
+        std::string schedule, remat;
+        std::optional<double> mfu, bubble;
+      };
+      std::optional<Recipe> recipe;
     };
     /// The chosen one and some others, the best first.
     std::vector<Candidate> best;
@@ -216,6 +224,17 @@ struct Report {
     int64_t meshes = 0, ruledOut = 0, impossible = 0, open = 0;
     /// Bound of all meshes but the chosen one; absent if nothing is proven.
     std::optional<double> boundOfOthers;
+    /// Stages, microbatches, schedule and recomputation were chosen with the
+    /// mesh: bounds hold for all of them.
+    bool ofRecipes = false;
+    /// Time ran out before the search was over.
+    bool isCut = false;
+    /// Why no stages were tried; empty if they were.
+    std::string note;
+
+    /// `chosen`, `planned`, `ruled out` or `open`: of one of `best`, where the
+    /// chosen plan takes `value`.
+    llvm::StringRef statusOf(size_t i, double value) const;
   };
   std::optional<MeshSearch> meshSearch;
 

@@ -1,0 +1,614 @@
+//===- RecipeChoice.cpp - How to train on all chips -----------------------===//
+//
+// The meshes of a training step, each with the stages of its layers or without.
+// Whatever its plan, a recipe takes the matrix work of the fullest stage at
+// peak: that bound rules recipes out. An estimate from a few collectives of
+// each binding says which come first. They are planned with the first form of
+// the step that fits, and the best of these again with all choices of the step,
+// until the work that such a search may take is spent. Where all recipes can
+// have all choices, each gets them.
+//
+// Work is counted, and done in rounds that are the same for any number of
+// threads: what a round may leave is what was known before it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RecipeChoice.h"
+#include "StepWork.h"
+#include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Pipelines/Compilation.h"
+#include "shardc/Questions/Evaluator.h"
+#include "shardc/Questions/PlanFigures.h"
+#include "shardc/Questions/StepChoice.h"
+#include "shardc/Report/Seconds.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+
+/// A plan takes as much work as its step has operations, times this for each
+/// axis of more than one device, that of stages aside.
+static constexpr double kWorkPerAxis = 10;
+/// Work of all plans of first forms, and of those with all choices.
+static constexpr double kFirstWork = 1.2e6, kFullWork = 1.2e6;
+/// Forms of a step that are planned, on average.
+static constexpr double kFormsOfStep = 6;
+/// Recipes that are planned with the same cutoff.
+static constexpr size_t kRound = 4;
+/// Bindings of the same sizes that are planned, unless there is work for all.
+static constexpr size_t kBindings = 2;
+/// Bindings that are estimated.
+static constexpr size_t kMostEstimates = 200;
+/// Recipes that get all choices of the step, unless there is work for all.
+static constexpr size_t kRefined = 6;
+/// Of large programs: what communication and the like leave to gain is too
+/// little to search on.
+static constexpr double kSmallRest = 0.01;
+/// Programs of so many operations are large.
+static constexpr double kManyOperations = 150;
+/// Recipes that are shown.
+static constexpr size_t kShown = 8;
+
+namespace {
+
+/// The step before any sharding.
+struct StepSize {
+  /// Matrix work on one device at its peak, in seconds: all, and that of the
+  /// layers; without recomputation.
+  double work = 0, workOfLayers = 0;
+  double operations = 1;
+  /// Bytes of all weights, and of what a layer hands to the next.
+  double weights = 0, carried = 0;
+  int64_t layers = 1, batch = 1;
+  std::string index;
+};
+
+struct Recipe {
+  size_t family = 0;
+  BoundMesh mesh;
+  int64_t stages = 1;
+  unsigned wide = 0;
+  /// Seconds of a step; decides the order alone.
+  double estimate = 0;
+  /// No plan takes less.
+  Picoseconds bound = 0;
+  double work = 0;
+  bool isImpossible = false, isFull = false;
+  std::shared_ptr<const StepChoice> found = {};
+  std::optional<PlanFigures> plan = {};
+
+  bool fits() const { return plan && plan->fits; }
+};
+
+class RecipeSearch {
+public:
+  RecipeSearch(const ProgramText &text, llvm::ArrayRef<Setting> settings,
+               const Program &probe, const MeshChoiceOptions &options);
+  std::optional<MeshChoice> run(std::string &error);
+
+private:
+  void measure(const Program &probe);
+  void listRecipes(const Program &probe);
+  void listFamilies(const Machine &machine, const MeshNames &names);
+  void addFamily(const Machine &machine, const MeshFamily &family,
+                 bool isRenamed);
+  void checkStages();
+  double estimate(const CollectiveModel &model, int64_t stages) const;
+  double estimate(const CollectiveModel &model, int64_t stages,
+                  llvm::ArrayRef<AxisIndex> tensor,
+                  llvm::ArrayRef<AxisIndex> data) const;
+  Picoseconds boundOf(int64_t stages) const;
+  Point pointOf(const Recipe &recipe) const;
+
+  std::vector<size_t> byEstimate() const;
+  std::vector<size_t> byTime() const;
+  void planSome(llvm::ArrayRef<size_t> order, double work, bool isFull);
+  void planRound(llvm::ArrayRef<size_t> round, bool isFull);
+  bool isOutdone(const Recipe &recipe) const;
+  bool isGoodEnough() const;
+  size_t chosen() const;
+  Report::MeshSearch summary(size_t chosen) const;
+  Report::MeshSearch::Candidate describe(const Recipe &recipe) const;
+
+  const ProgramText &text;
+  llvm::ArrayRef<Setting> settings;
+  const MeshChoiceOptions &options;
+  llvm::SMRange where;
+  TrialRunner runner;
+  StepSize size;
+  int64_t capacity = 0;
+  double devices = 1;
+  bool isRematOpen = false;
+  std::vector<Recipe> recipes;
+  /// Bindings that are not worth a plan.
+  int64_t left = 0;
+  size_t families = 0;
+  std::optional<size_t> best;
+  double spent = 0;
+  bool isCut = false;
+  std::string note;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The step
+//===----------------------------------------------------------------------===//
+
+/// The repeat of a program with the most iterations, as the import has it; null
+/// if there is none.
+static shd::RepeatOp findLayers(shd::ProgramOp program) {
+  shd::RepeatOp found;
+  for (auto repeat : program.getBody().getOps<shd::RepeatOp>())
+    if (!found || repeat.getCount() > found.getCount())
+      found = repeat;
+  return found;
+}
+
+static shd::ProgramOp programOf(ModuleOp module) {
+  return *module.getOps<shd::ProgramOp>().begin();
+}
+
+void RecipeSearch::measure(const Program &probe) {
+  shd::ProgramOp forward = programOf(*probe.forward);
+  size.batch = shd::batchExtent(forward);
+  std::optional<shd::PipelineAttr> pipeline = forward.getPipeline();
+  if (shd::RepeatOp layers = findLayers(forward)) {
+    size.index =
+        pipeline ? pipeline->getIndex().str() : layers.getIndex().str();
+    size.layers = pipeline ? pipeline->getLayers() : int64_t(layers.getCount());
+    for (Value carried : layers.getResults())
+      size.carried += bytesOf(carried);
+  }
+  for (auto declare : forward.getBody().getOps<shd::DeclareOp>())
+    if (declare.getKind() == shd::TensorKind::Weight)
+      size.weights += bytesOf(declare.getResult());
+  const Machine &machine = *probe.machine;
+  programOf(*probe.module)->walk([&](shd::CostOpInterface op) {
+    ++size.operations;
+    if (shd::getPhase(op) == shd::Phase::Recompute)
+      return;
+    double seconds = secondsAtPeak(op, machine);
+    size.work += seconds;
+    for (auto repeat = op->getParentOfType<shd::RepeatOp>(); repeat;
+         repeat = repeat->getParentOfType<shd::RepeatOp>())
+      if (repeat.getIndex() == size.index) {
+        size.workOfLayers += seconds;
+        break;
+      }
+  });
+}
+
+/// The fullest stage has its share of the layers, rounded up.
+Picoseconds RecipeSearch::boundOf(int64_t stages) const {
+  double held = std::ceil(double(size.layers) / double(stages));
+  double ofFullest =
+      size.workOfLayers * held / double(size.layers) * double(stages) / devices;
+  return wholePicoseconds(std::max(size.work / devices, ofFullest));
+}
+
+//===----------------------------------------------------------------------===//
+// Estimates
+//===----------------------------------------------------------------------===//
+
+/// With activations split over `tensor` between layers, and the batch over
+/// `data`.
+double RecipeSearch::estimate(const CollectiveModel &model, int64_t stages,
+                              llvm::ArrayRef<AxisIndex> tensor,
+                              llvm::ArrayRef<AxisIndex> data) const {
+  double ofTensor = 1, ofData = 1;
+  for (AxisIndex axis : tensor)
+    ofTensor *= double(model.mesh().axes[axis].size);
+  for (AxisIndex axis : data)
+    ofData *= double(model.mesh().axes[axis].size);
+  double sequences = double(size.batch) / ofData;
+  double seconds = toSeconds(boundOf(stages));
+  // The part of sequences that are fewer than one is idle, or costs as much.
+  if (sequences < 1)
+    seconds /= std::sqrt(sequences);
+  double microbatches = std::clamp(sequences, 1.0, 8 * double(stages));
+  double carried = size.carried / ofData;
+  double perStage = double(size.layers) / double(stages);
+  // Saved values of a layer are about sixteen times what it carries; where they
+  // do not fit, they are recomputed.
+  double parameters = size.weights / double(stages) / ofTensor;
+  double states = 3 * parameters + 6 * size.weights / devices;
+  double inFlight = std::min(double(stages), microbatches) / microbatches;
+  double saved = 16 * carried / ofTensor * perStage *
+                 (stages > 1 ? inFlight : 1 / std::max(1.0, sequences));
+  if (states + saved > double(capacity))
+    seconds *= 4.0 / 3;
+  // Of F + B + W, the best schedules lose a part only.
+  if (stages > 1)
+    seconds *= 1 + 0.5 * double(stages - 1) / microbatches;
+  double ofCompute = seconds;
+  auto gather = [&](llvm::ArrayRef<AxisIndex> axes, double bytes) {
+    return axes.empty() || bytes == 0
+               ? 0
+               : model.cost(CollectiveKind::AllGather, axes, bytes).seconds();
+  };
+  // Four blocks' ends and beginnings, forwards and backwards; half of it hides.
+  seconds += 0.5 * 8 * perStage * gather(tensor, carried);
+  // Gradients in f32 and weights; each microbatch where they are not whole.
+  double times = 3 * parameters > 0.5 * double(capacity) ? 2 * microbatches : 1;
+  double ofGradients =
+      gather(data, 2 * parameters) + times * gather(data, parameters);
+  return seconds + 0.1 * ofGradients +
+         std::max(0.0, ofGradients - 0.5 * ofCompute);
+}
+
+double RecipeSearch::estimate(const CollectiveModel &model,
+                              int64_t stages) const {
+  SmallVector<AxisIndex, 4> axes;
+  for (auto [i, axis] : llvm::enumerate(model.mesh().axes))
+    if (axis.size > 1 && !axis.isStages)
+      axes.push_back(AxisIndex(i));
+  double least = HUGE_VAL;
+  for (unsigned subset = 0; subset < 1u << axes.size(); ++subset) {
+    SmallVector<AxisIndex, 4> tensor, data;
+    for (auto [i, axis] : llvm::enumerate(axes))
+      (subset >> i & 1 ? tensor : data).push_back(axis);
+    least = std::min(least, estimate(model, stages, tensor, data));
+  }
+  return least;
+}
+
+//===----------------------------------------------------------------------===//
+// Recipes
+//===----------------------------------------------------------------------===//
+
+/// The axis of the pipeline's stages; empty if there are none.
+static std::string axisOfStages(shd::ProgramOp program) {
+  std::optional<shd::PipelineAttr> pipeline = program.getPipeline();
+  return pipeline ? pipeline->getAxis().str() : "";
+}
+
+RecipeSearch::RecipeSearch(const ProgramText &text,
+                           llvm::ArrayRef<Setting> settings,
+                           const Program &probe,
+                           const MeshChoiceOptions &options)
+    : text(text), settings(settings), options(options),
+      where(probe.autoMesh->where),
+      runner([] { return std::unique_ptr<TrialPlanner>(); },
+             {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
+              options.interrupted}) {
+  std::optional<shd::TrainingAttr> training =
+      programOf(*probe.forward).getTraining();
+  isRematOpen =
+      training->getRemat() == shd::Remat::Auto && !training->getSave();
+  measure(probe);
+  listRecipes(probe);
+}
+
+void RecipeSearch::addFamily(const Machine &machine, const MeshFamily &family,
+                             bool isRenamed) {
+  Recipe recipe;
+  recipe.family = families++;
+  recipe.wide = 0;
+  for (const MeshAxis &axis : family.mesh.axes) {
+    if (axis.isStages)
+      recipe.stages = axis.size;
+    else
+      recipe.wide += axis.size > 1;
+  }
+  recipe.bound = boundOf(recipe.stages);
+  recipe.work = size.operations * std::pow(kWorkPerAxis, recipe.wide);
+  std::vector<Recipe> list;
+  for (const NamedBinding &binding : family.bindings) {
+    if (list.size() == kMostEstimates)
+      break;
+    recipe.mesh = boundMesh(family, binding, isRenamed);
+    recipe.estimate = estimate(
+        CollectiveModel(machine, family.mesh, binding.binding), recipe.stages);
+    list.push_back(recipe);
+  }
+  left += int64_t(family.bindings.size() - list.size());
+  llvm::stable_sort(list, [](const Recipe &a, const Recipe &b) {
+    return a.estimate < b.estimate;
+  });
+  llvm::append_range(recipes, list);
+}
+
+void RecipeSearch::listFamilies(const Machine &machine,
+                                const MeshNames &names) {
+  for (const MeshFamily &family : enumerateMeshes(machine, names)) {
+    bool isWanted = llvm::all_of(family.mesh.axes, [&](const MeshAxis &axis) {
+      return !axis.isStages || axis.size <= size.layers;
+    });
+    if (isWanted)
+      addFamily(machine, family, names.areAlike && names.ofStages.empty());
+  }
+}
+
+/// A name for the axis of stages that no axis of the program has.
+static constexpr llvm::StringLiteral kStages = "pp";
+
+void RecipeSearch::listRecipes(const Program &probe) {
+  const Machine &machine = *probe.machine;
+  devices = double(machine.numChips());
+  capacity = options.plan.memoryLimit.value_or(int64_t(machine.hbmCapacity));
+  const std::vector<std::string> &names = probe.autoMesh->names;
+  std::string ofStages = axisOfStages(programOf(*probe.forward));
+  listFamilies(machine, {names, names.empty(), ofStages});
+  // With names the program says which axes there are.
+  if (!names.empty())
+    return;
+  if (size.layers < 2) {
+    note = "no stages were tried: the program has no repeat of layers";
+    return;
+  }
+  size_t without = recipes.size();
+  for (const std::vector<std::string> &axes :
+       {std::vector<std::string>{kStages.str()},
+        {kStages.str(), "X"},
+        {kStages.str(), "X", "Y"}}) {
+    for (const MeshFamily &family :
+         enumerateMeshes(machine, {axes, true, kStages.str()}))
+      if (family.wideAxes() == axes.size() &&
+          family.mesh.axes.front().size <= size.layers)
+        addFamily(machine, family, /*isRenamed=*/false);
+  }
+  if (recipes.size() == without)
+    return;
+  // One of them says whether layers can be stages at all.
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  std::string refusal;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error &&
+        refusal.empty())
+      refusal = diagnostic.str();
+  });
+  if (importStep(text, &context, pointOf(recipes[without])))
+    return;
+  recipes.resize(without);
+  note = "no stages were tried: " + refusal;
+}
+
+Point RecipeSearch::pointOf(const Recipe &recipe) const {
+  Point point(settings.begin(), settings.end());
+  point.push_back(meshSetting(recipe.mesh, where));
+  return point;
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+std::vector<size_t> RecipeSearch::byEstimate() const {
+  std::vector<size_t> order(recipes.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  llvm::stable_sort(order, [&](size_t a, size_t b) {
+    return std::pair(recipes[a].estimate, recipes[a].wide) <
+           std::pair(recipes[b].estimate, recipes[b].wide);
+  });
+  return order;
+}
+
+/// Those with a plan: of those that fit the fastest first, then those of the
+/// least memory.
+std::vector<size_t> RecipeSearch::byTime() const {
+  std::vector<size_t> order;
+  for (size_t i : byEstimate())
+    if (recipes[i].plan)
+      order.push_back(i);
+  llvm::stable_sort(order, [&](size_t a, size_t b) {
+    auto key = [&](const Recipe &recipe) {
+      return std::tuple(!recipe.fits(),
+                        recipe.fits() ? recipe.plan->value : recipe.plan->peak,
+                        recipe.wide + (recipe.stages > 1));
+    };
+    return key(recipes[a]) < key(recipes[b]);
+  });
+  return order;
+}
+
+bool RecipeSearch::isOutdone(const Recipe &recipe) const {
+  return best && recipe.bound >= recipes[*best].plan->value;
+}
+
+/// True if a mesh can save little of the best step: without stages, next to
+/// nothing of it is communication or recomputation.
+bool RecipeSearch::isGoodEnough() const {
+  if (!best || recipes[*best].stages > 1 || !recipes[*best].isFull ||
+      size.operations < kManyOperations)
+    return false;
+  const Report &report = recipes[*best].found->report;
+  double rest = report.time.exposed;
+  if (isRematOpen)
+    rest += report.training->recompute;
+  return rest <= kSmallRest * report.time.scheduled;
+}
+
+void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
+  std::vector<std::shared_ptr<const StepChoice>> choices(round.size());
+  runner.runAlone(round.size(), [&](size_t i) {
+    MeshChoiceOptions how = options;
+    how.jobs = 1;
+    how.showProgress = false;
+    how.takesFirstForm = !isFull;
+    how.plan.timeLimitSeconds = runner.deadline().remaining();
+    if (best && how.plan.timeLimitSeconds.value_or(1) <= 0)
+      return;
+    if (std::optional<StepChoice> choice =
+            chooseStep(text, pointOf(recipes[round[i]]), how))
+      choices[i] = std::make_shared<const StepChoice>(std::move(*choice));
+  });
+  bool isLate = !runner.hasTime();
+  isCut |= isLate;
+  for (auto [i, choice] : llvm::zip_equal(round, choices)) {
+    Recipe &recipe = recipes[i];
+    if (!choice) {
+      recipe.isImpossible = !recipe.plan && !isLate;
+      continue;
+    }
+    spent += choice->work;
+    PlanFigures figures = figuresOf(choice->report);
+    recipe.isFull |= isFull;
+    if (recipe.fits() && (!figures.fits || recipe.plan->value < figures.value))
+      continue;
+    recipe.plan = std::move(figures);
+    recipe.found = std::move(choice);
+  }
+  std::vector<size_t> order = byTime();
+  best.reset();
+  if (!order.empty() && recipes[order.front()].fits())
+    best = order.front();
+}
+
+/// Plans recipes in this order in rounds, as long as there is work left, the
+/// first ones in any case.
+void RecipeSearch::planSome(llvm::ArrayRef<size_t> order, double work,
+                            bool isFull) {
+  spent = 0;
+  size_t next = 0;
+  bool isFirst = llvm::none_of(
+      recipes, [](const Recipe &recipe) { return recipe.plan.has_value(); });
+  while (next < order.size() && !isGoodEnough()) {
+    std::vector<size_t> round;
+    double takes = 0;
+    // What the first one leaves to gain decides on the others.
+    size_t most = isFirst ? 1 : kRound;
+    for (; next < order.size() && round.size() < most; ++next) {
+      const Recipe &recipe = recipes[order[next]];
+      if (isOutdone(recipe))
+        continue;
+      takes += recipe.work;
+      if (!isFirst && spent + takes > work)
+        break;
+      round.push_back(order[next]);
+    }
+    if (round.empty())
+      return;
+    if (!isFirst && !runner.hasTime()) {
+      isCut = true;
+      return;
+    }
+    planRound(round, isFull);
+    isFirst &= llvm::none_of(
+        recipes, [](const Recipe &recipe) { return recipe.plan.has_value(); });
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The choice
+//===----------------------------------------------------------------------===//
+
+Report::MeshSearch::Candidate
+RecipeSearch::describe(const Recipe &recipe) const {
+  Report::MeshSearch::Candidate result;
+  result.mesh = toString(recipe.mesh);
+  if (recipe.bound > 0)
+    result.bound = toSeconds(recipe.bound);
+  Report::MeshSearch::Candidate::Recipe &step = result.recipe.emplace();
+  step.stages = recipe.stages;
+  if (!recipe.plan)
+    return result;
+  const PlanFigures &plan = *recipe.plan;
+  result.plan = {plan.status,
+                 toSeconds(plan.value),
+                 toSeconds(plan.scheduled),
+                 std::nullopt,
+                 plan.peak,
+                 plan.fits};
+  if (plan.bound && *plan.bound > 0)
+    result.plan->gap = double(plan.value - *plan.bound) / double(*plan.bound);
+  const Report &report = recipe.found->report;
+  step.microbatches = report.training->microbatches;
+  step.remat = recipe.found->search.variants.front().remat;
+  if (recipe.found->search.variants.front().remat == "as written")
+    step.remat = report.training->remat;
+  step.mfu = report.flops.mfu;
+  if (report.stages) {
+    step.microbatches = report.stages->microbatches;
+    step.schedule = report.stages->order;
+    step.bubble = report.stages->bubble;
+  }
+  return result;
+}
+
+Report::MeshSearch RecipeSearch::summary(size_t chosen) const {
+  Report::MeshSearch result;
+  result.ofRecipes = true;
+  result.isCut = isCut;
+  result.note = note;
+  result.meshes = int64_t(recipes.size()) + left;
+  result.open = left;
+  std::optional<Picoseconds> least;
+  std::vector<size_t> order = byTime();
+  llvm::erase(order, chosen);
+  for (auto [i, recipe] : llvm::enumerate(recipes)) {
+    if (i == chosen)
+      continue;
+    if (recipe.isImpossible) {
+      ++result.impossible;
+      continue;
+    }
+    if (!recipe.plan)
+      order.push_back(i);
+    least = std::min(least.value_or(recipe.bound), recipe.bound);
+    ++(isOutdone(recipe) ? result.ruledOut : result.open);
+  }
+  if (least.value_or(0) > 0)
+    result.boundOfOthers = toSeconds(*least);
+  order.insert(order.begin(), chosen);
+  // Of sizes that differ in their bindings only the best.
+  std::vector<bool> isShown(families, false);
+  for (size_t i : order) {
+    if (result.best.size() == kShown)
+      break;
+    if (isShown[recipes[i].family])
+      continue;
+    isShown[recipes[i].family] = true;
+    result.best.push_back(describe(recipes[i]));
+  }
+  return result;
+}
+
+std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
+  std::vector<size_t> order = byEstimate();
+  double all = 0;
+  for (const Recipe &recipe : recipes)
+    all += recipe.work * kFormsOfStep;
+  if (all <= kFullWork) {
+    planSome(order, kFullWork, /*isFull=*/true);
+  } else {
+    std::vector<unsigned> bindings(families, 0);
+    llvm::erase_if(order, [&](size_t i) {
+      return bindings[recipes[i].family]++ >= kBindings;
+    });
+    // Where the first recipe leaves nothing to gain, others need no look.
+    if (!order.empty() && size.operations >= kManyOperations)
+      planSome(llvm::ArrayRef(order).take_front(1), 0, /*isFull=*/true);
+    if (!isGoodEnough()) {
+      planSome(order, kFirstWork, /*isFull=*/false);
+      std::vector<size_t> refined = byTime();
+      refined.resize(std::min(refined.size(), kRefined));
+      planSome(refined, kFullWork, /*isFull=*/true);
+    }
+  }
+  order = byTime();
+  if (order.empty()) {
+    MLIRContext context(MLIRContext::Threading::DISABLED);
+    Evaluator evaluator(text, options.plan, options.file);
+    error = recipes.empty()
+                ? "no mesh has all chips"
+                : evaluator.plan(Variant::at(pointOf(recipes[0]))).error;
+    return std::nullopt;
+  }
+  const Recipe &chosen = recipes[order.front()];
+  MeshChoice choice{meshSetting(chosen.mesh, where), toString(chosen.mesh),
+                    summary(order.front())};
+  choice.step = chosen.found;
+  return choice;
+}
+
+std::optional<MeshChoice> shardc::chooseRecipe(const ProgramText &text,
+                                               llvm::ArrayRef<Setting> settings,
+                                               const Program &probe,
+                                               const MeshChoiceOptions &options,
+                                               std::string &error) {
+  return RecipeSearch(text, settings, probe, options).run(error);
+}

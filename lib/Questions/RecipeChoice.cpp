@@ -32,7 +32,11 @@ using namespace shardc;
 /// axis of more than one device, that of stages aside.
 static constexpr double kWorkPerAxis = 10;
 /// Work of all plans of first forms, and of those with all choices.
-static constexpr double kFirstWork = 1.2e6, kFullWork = 1.2e6;
+static constexpr double kFirstWork = 4e5, kFullWork = 6e5;
+/// Work of all choices of one step, of large programs.
+static constexpr double kStepWork = 1.2e5;
+/// More axes are not tried with large programs.
+static constexpr unsigned kMostAxesOfLarge = 2;
 /// Forms of a step that are planned, on average.
 static constexpr double kFormsOfStep = 6;
 /// Recipes that are planned with the same cutoff.
@@ -45,7 +49,12 @@ static constexpr size_t kMostEstimates = 200;
 static constexpr size_t kRefined = 6;
 /// Of large programs: what communication and the like leave to gain is too
 /// little to search on.
-static constexpr double kSmallRest = 0.01;
+static constexpr double kSmallRest = 0.02;
+/// The report of the chosen plan takes this of a time limit, and at most so
+/// many seconds.
+static constexpr double kReportShare = 0.4, kReportSeconds = 2;
+/// Estimated slowdown of each axis: plans on few axes are found more surely.
+static constexpr double kAxisCost = 0.01;
 /// Programs of so many operations are large.
 static constexpr double kManyOperations = 150;
 /// Recipes that are shown.
@@ -99,6 +108,7 @@ private:
   double estimate(const CollectiveModel &model, int64_t stages,
                   llvm::ArrayRef<AxisIndex> tensor,
                   llvm::ArrayRef<AxisIndex> data) const;
+  bool isLarge() const { return size.operations >= kManyOperations; }
   Picoseconds boundOf(int64_t stages) const;
   Point pointOf(const Recipe &recipe) const;
 
@@ -259,6 +269,13 @@ double RecipeSearch::estimate(const CollectiveModel &model,
 // Recipes
 //===----------------------------------------------------------------------===//
 
+/// The part of a time limit that is for the search.
+static std::optional<double> searchSeconds(std::optional<double> limit) {
+  if (!limit)
+    return std::nullopt;
+  return *limit - std::min(kReportShare * *limit, kReportSeconds);
+}
+
 /// The axis of the pipeline's stages; empty if there are none.
 static std::string axisOfStages(shd::ProgramOp program) {
   std::optional<shd::PipelineAttr> pipeline = program.getPipeline();
@@ -272,7 +289,8 @@ RecipeSearch::RecipeSearch(const ProgramText &text,
     : text(text), settings(settings), options(options),
       where(probe.autoMesh->where),
       runner([] { return std::unique_ptr<TrialPlanner>(); },
-             {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
+             {options.jobs, options.showProgress,
+              searchSeconds(options.plan.timeLimitSeconds),
               options.interrupted}) {
   std::optional<shd::TrainingAttr> training =
       programOf(*probe.forward).getTraining();
@@ -300,8 +318,10 @@ void RecipeSearch::addFamily(const Machine &machine, const MeshFamily &family,
     if (list.size() == kMostEstimates)
       break;
     recipe.mesh = boundMesh(family, binding, isRenamed);
-    recipe.estimate = estimate(
-        CollectiveModel(machine, family.mesh, binding.binding), recipe.stages);
+    recipe.estimate =
+        estimate(CollectiveModel(machine, family.mesh, binding.binding),
+                 recipe.stages) *
+        (1 + kAxisCost * recipe.wide);
     list.push_back(recipe);
   }
   left += int64_t(family.bindings.size() - list.size());
@@ -412,8 +432,7 @@ bool RecipeSearch::isOutdone(const Recipe &recipe) const {
 /// True if a mesh can save little of the best step: without stages, next to
 /// nothing of it is communication or recomputation.
 bool RecipeSearch::isGoodEnough() const {
-  if (!best || recipes[*best].stages > 1 || !recipes[*best].isFull ||
-      size.operations < kManyOperations)
+  if (!best || recipes[*best].stages > 1 || !isLarge())
     return false;
   const Report &report = recipes[*best].found->report;
   double rest = report.time.exposed;
@@ -429,8 +448,11 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
     how.jobs = 1;
     how.showProgress = false;
     how.takesFirstForm = !isFull;
+    if (isLarge())
+      how.stepWork = kStepWork;
     how.plan.timeLimitSeconds = runner.deadline().remaining();
-    if (best && how.plan.timeLimitSeconds.value_or(1) <= 0)
+    // The first one is planned in any case.
+    if ((best || i > 0) && !runner.hasTime())
       return;
     if (std::optional<StepChoice> choice =
             chooseStep(text, pointOf(recipes[round[i]]), how))
@@ -577,10 +599,11 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
   } else {
     std::vector<unsigned> bindings(families, 0);
     llvm::erase_if(order, [&](size_t i) {
-      return bindings[recipes[i].family]++ >= kBindings;
+      return (isLarge() && recipes[i].wide > kMostAxesOfLarge) ||
+             bindings[recipes[i].family]++ >= kBindings;
     });
     // Where the first recipe leaves nothing to gain, others need no look.
-    if (!order.empty() && size.operations >= kManyOperations)
+    if (!order.empty() && isLarge())
       planSome(llvm::ArrayRef(order).take_front(1), 0, /*isFull=*/true);
     if (!isGoodEnough()) {
       planSome(order, kFirstWork, /*isFull=*/false);

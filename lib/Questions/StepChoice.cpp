@@ -764,6 +764,7 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
   base = look(first, isRematOpen);
   if (!base.error.empty())
     return std::nullopt;
+  work = options.stepWork.value_or(kPlanWork);
   allowed = options.plan.memoryLimit.value_or(base.capacity);
   workOfPlan = base.operations * std::pow(10, base.wideAxes);
   listLevels();

@@ -35,6 +35,9 @@ struct MeshChoiceOptions {
   const std::atomic<bool> *interrupted = nullptr;
   /// The first form of a training step that fits will do.
   bool takesFirstForm = false;
+  /// Work of the plans of a training step's forms (StepChoice::work), in place
+  /// of the default.
+  std::optional<double> stepWork = {};
 };
 
 /// Plans the program with `settings` on meshes of its machine (Meshes.h) and

@@ -34,6 +34,28 @@ void shardc::addTraffic(const Machine &machine, double bytes,
   group.hbmSeconds += bytes / machine.hbmBandwidth;
 }
 
+void shardc::addHostTraffic(const Machine &machine, const GroupTraffic &traffic,
+                            GroupCost &group) {
+  HostCost &host = group.host.emplace();
+  double device = traffic.deviceReads + traffic.deviceWrites;
+  double all =
+      device + traffic.hostReads + traffic.hostWrites + traffic.scalarReads;
+  if (machine.hostMemoryBandwidth) {
+    host.outBytes = traffic.deviceReads;
+    host.inBytes = traffic.deviceWrites;
+    host.memoryBytes = all;
+    host.memorySeconds = all / *machine.hostMemoryBandwidth;
+    addTraffic(machine, device, group);
+  } else {
+    host.outBytes = traffic.hostWrites;
+    host.inBytes = traffic.hostReads;
+    addTraffic(machine, all, group);
+  }
+  assert(machine.hostBandwidth && "there is a link to the host");
+  host.outSeconds = host.outBytes / *machine.hostBandwidth;
+  host.inSeconds = host.inBytes / *machine.hostBandwidth;
+}
+
 void shardc::calibrate(const Machine &machine, double kernels,
                        GroupCost &group) {
   if (!machine.isCalibrated)

@@ -140,6 +140,7 @@ private:
   void findBlocks();
   void setPhase();
   void chooseStep(shd::ProgramOp program);
+  void checkOffload(shd::ProgramOp program);
   llvm::SMRange startOfFile();
 
   SourceFiles &files;
@@ -405,6 +406,29 @@ void ProgramReader::chooseStep(shd::ProgramOp program) {
       choose(program, setting.step);
 }
 
+/// What the host keeps needs a link to it, and one stage.
+void ProgramReader::checkOffload(shd::ProgramOp op) {
+  std::optional<shd::TrainingAttr> training = op.getTraining();
+  if (!training || training->getOffload() != shd::Offload::Optimizer)
+    return;
+  bool hasLink = !program.machine || program.machine->hostBandwidth;
+  if (hasLink && !op.getPipeline())
+    return;
+  const auto *block = findOnly<ast::TrainBlock>("train");
+  llvm::SMRange where = block->range;
+  for (const ast::Setting &setting : block->settings)
+    if (setting.name.text == "offload")
+      where = setting.values.front().range;
+  if (hasLink)
+    files.error(where)
+        << "`offload = optimizer` is not supported yet with pipeline stages";
+  else
+    files.error(where) << "`offload = optimizer` needs a link to the host, but "
+                          "hardware '"
+                       << program.machine->name
+                       << "' states no `host.bandwidth`";
+}
+
 std::optional<Program> ProgramReader::build() {
   mlir::MLIRContext *context = files.getContext();
   if (!readSettings())
@@ -432,6 +456,7 @@ std::optional<Program> ProgramReader::build() {
     sources.push_back(file.get());
   Importer(files, dims, settings).importFiles(sources, op);
   chooseStep(op);
+  checkOffload(op);
   if (serving && !hadError())
     markServing(files, *serveBlock, *serving, servedPhase, op);
   if (!hadError())

@@ -220,6 +220,10 @@ std::vector<Setting> QuestionReader::machines(ast::Question &question) {
 
 /// A choice of a step that is a word; false if there is no such choice.
 static bool choose(StringRef what, StringRef word, StepForm &form) {
+  if (what == "offload") {
+    form.offload = word.str();
+    return shd::symbolizeOffload(word).has_value();
+  }
   bool isRemat = what == "remat";
   if (isRemat ? !parseRemat(word)
               : word != shd::kAutoOrder && !parsePipelineOrder(word))
@@ -241,8 +245,9 @@ QuestionReader::readWords(StringRef what, StringRef values) {
     if (!choose(what, word, setting.step)) {
       emitError(mlir::UnknownLoc::get(files.getContext()))
           << option << ": expected " << what << " "
-          << (what == "remat" ? "auto, none, full or every(k)"
-                              : kOrderNames.data())
+          << (what == "remat"     ? "auto, none, full or every(k)"
+              : what == "offload" ? "none, optimizer or auto"
+                                  : kOrderNames.data())
           << ", found '" << word << "'";
       return std::nullopt;
     }
@@ -254,7 +259,8 @@ QuestionReader::readWords(StringRef what, StringRef values) {
 std::optional<std::vector<Setting>> QuestionReader::readSweep(StringRef text) {
   StringRef rest = text.trim();
   auto [what, after] = rest.split(' ');
-  bool isWord = (what == "remat" && program.hasTrainBlock()) ||
+  bool isWord = (llvm::is_contained({"remat", "offload"}, what) &&
+                 program.hasTrainBlock()) ||
                 (what == "schedule" && program.hasPipeline());
   after = after.ltrim();
   if (isWord && after.consume_front("in "))
@@ -359,6 +365,8 @@ std::string Setting::valueText() const {
     return onOneLine(machine->range);
   if (step.schedule)
     return *step.schedule;
+  if (step.offload)
+    return *step.offload;
   return step.remat ? *step.remat : std::to_string(number);
 }
 

@@ -46,6 +46,8 @@ public:
   void takeSchedule(shd::ProgramOp program);
   /// The k of `every(k)` is one that a repeat can have.
   void checkEvery(shd::ProgramOp program);
+  /// `update = fused` is possible.
+  void checkFused(shd::ProgramOp program);
 
 private:
   /// False, after the error `twice`, if something with the same key has been
@@ -65,7 +67,8 @@ private:
   void readRemat(const ast::SettingValue &value);
   void readEvery(const ast::SettingValue &value, const ast::DimExpr &call);
   void readFrozen(const ast::Setting &setting);
-  void refuseUnbuilt(const ast::Setting &setting, llvm::StringRef only);
+  void readOffload(const ast::SettingValue &value);
+  void readUpdate(const ast::SettingValue &value);
   mlir::FloatAttr number(double value) {
     return mlir::FloatAttr::get(mlir::Float64Type::get(context), value);
   }
@@ -91,7 +94,9 @@ private:
   mlir::NamedAttrList saved, gradientPins, momentPins, masterPins;
   bool savesSome = false;
   llvm::SmallVector<const ast::SettingValue *> frozenNames;
-  llvm::SMRange reduceRange, everyRange;
+  shd::Offload offload = shd::Offload::None;
+  bool fused = false;
+  llvm::SMRange everyRange, fusedRange;
   /// A schedule of pipeline stages; empty: the compiler chooses.
   std::string order;
   llvm::SMRange orderRange;
@@ -355,13 +360,44 @@ void TrainReader::readFrozen(const ast::Setting &setting) {
   }
 }
 
-/// Fields of which only the default is built.
-void TrainReader::refuseUnbuilt(const ast::Setting &setting,
-                                llvm::StringRef built) {
-  for (const ast::SettingValue &value : setting.values)
-    if (value.text != built)
-      files.error(value.range) << "`" << setting.name.text << " = "
-                               << value.text << "` is not supported yet";
+void TrainReader::readOffload(const ast::SettingValue &value) {
+  if (value.text == "activations") {
+    files.error(value.range) << "`offload = activations` is not supported yet";
+    return;
+  }
+  std::optional<shd::Offload> found = shd::symbolizeOffload(value.text);
+  if (!found)
+    return refuse(value, "none, optimizer or auto");
+  offload = *found;
+}
+
+void TrainReader::readUpdate(const ast::SettingValue &value) {
+  if (value.text != "auto" && value.text != "fused")
+    return refuse(value, "auto or fused");
+  fused = value.text == "fused";
+  fusedRange = value.range;
+}
+
+/// Each update right after its gradient needs the whole gradient there.
+void TrainReader::checkFused(shd::ProgramOp program) {
+  if (!fused)
+    return;
+  if (clip)
+    files.error(fusedRange) << "`update = fused` updates a weight before the "
+                               "norm of all gradients is known, which `clip` "
+                               "needs";
+  else if (program.getPipeline())
+    files.error(fusedRange)
+        << "`update = fused` is not supported yet with pipeline stages";
+  else if (every > 0)
+    files.error(fusedRange) << "`update = fused` is not supported yet with "
+                               "`remat = every(k)`";
+  else if (microbatches > 1)
+    files.error(fusedRange)
+        << "`update = fused` needs one microbatch, but the step has "
+        << microbatches;
+  else
+    microbatches = 1;
 }
 
 void TrainReader::read(const ast::Setting &setting) {
@@ -371,10 +407,6 @@ void TrainReader::read(const ast::Setting &setting) {
     return;
   if (name == "frozen")
     return readFrozen(setting);
-  if (name == "update")
-    return refuseUnbuilt(setting, "auto");
-  if (name == "offload")
-    return refuseUnbuilt(setting, "none");
   static constexpr llvm::StringLiteral names[] = {
       "loss",   "optimizer", "gradients", "reduce",       "clip",
       "batch",  "remat",     "tokens",    "microbatches", "schedule",
@@ -399,11 +431,13 @@ void TrainReader::read(const ast::Setting &setting) {
     return readSchedule(*value);
   if (name == "remat")
     return readRemat(*value);
+  if (name == "offload")
+    return readOffload(*value);
+  if (name == "update")
+    return readUpdate(*value);
   if (name == "gradients" || name == "reduce") {
     if (auto type = typeOf(*value, /*mayBeNone=*/false))
       (name == "gradients" ? gradients : reduce) = *type;
-    if (name == "reduce")
-      reduceRange = value->range;
   } else if (name == "clip" || name == "tokens") {
     if (name == "clip" && value->text == "none")
       return;
@@ -421,10 +455,6 @@ void TrainReader::read(const ast::Setting &setting) {
 }
 
 shd::TrainingAttr TrainReader::take(llvm::StringRef loss) {
-  if (reduce && reduce != gradients)
-    files.error(reduceRange) << "gradients are sent in the type in which they "
-                                "accumulate; another `reduce` is not supported "
-                                "yet";
   return shd::TrainingAttr::get(
       context, loss, optimizer, moments, master, gradients, reduce, number(lr),
       number(beta1), number(beta2), number(eps), number(decay),
@@ -432,7 +462,7 @@ shd::TrainingAttr TrainReader::take(llvm::StringRef loss) {
       every, number(tokens), frozen,
       savesSome ? saved.getDictionary(context) : mlir::DictionaryAttr(),
       orNull(gradientPins, context), orNull(momentPins, context),
-      orNull(masterPins, context), /*recomputed=*/{});
+      orNull(masterPins, context), /*recomputed=*/{}, offload, fused);
 }
 
 shd::TrainingAttr shardc::withStep(shd::TrainingAttr attr,
@@ -456,7 +486,9 @@ shd::TrainingAttr shardc::withStep(shd::TrainingAttr attr,
       form.microbatches.value_or(attr.getMicrobatches()), level.remat,
       level.every, attr.getTokens(), attr.getFrozen(), save,
       attr.getGradientPins(), attr.getMomentPins(), attr.getMasterPins(),
-      recomputed);
+      recomputed,
+      form.offload ? *shd::symbolizeOffload(*form.offload) : attr.getOffload(),
+      attr.getFused());
 }
 
 shd::PipelineAttr shardc::withOrder(shd::PipelineAttr attr,
@@ -614,5 +646,6 @@ void Importer::importTraining(const ast::TrainBlock &block,
     importPlacing(placing, program, reader);
   reader.takeSchedule(program);
   reader.checkEvery(program);
+  reader.checkFused(program);
   program.setTrainingAttr(reader.take(loss->values.front().text));
 }

@@ -201,6 +201,15 @@ static constexpr FieldSpec<Machine> kMachineFields[] = {
        return readQuantity(field, Quantity::BytesPerSecond,
                            machine.hostBandwidth);
      }},
+    {"host.capacity",
+     [](const HardwareField &field, Machine &machine) {
+       return readQuantity(field, Quantity::Bytes, machine.hostCapacity);
+     }},
+    {"host.memory.bandwidth",
+     [](const HardwareField &field, Machine &machine) {
+       return readQuantity(field, Quantity::BytesPerSecond,
+                           machine.hostMemoryBandwidth);
+     }},
     {"price",
      [](const HardwareField &field, Machine &machine) {
        return readQuantity(field, Quantity::UsdPerHour, machine.usdPerHour);

@@ -2,6 +2,7 @@
 
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Cost/Schedule.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -66,7 +67,8 @@ std::unique_ptr<PlanningContext> shardc::createContext(ProgramOp program) {
     program.emitError() << "unknown hardware '" << hardware.getName() << "'";
     return nullptr;
   }
-  if (failed(checkPeaks(program, *machine)))
+  if (failed(checkPeaks(program, *machine)) ||
+      failed(checkHost(program, *machine)))
     return nullptr;
   double simulated = 0;
   if (failed(addSimulated(program.getBody().front(), /*runs=*/1, simulated)))

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/DenseSet.h"
@@ -503,6 +504,10 @@ static bool addsProducts(Value value) {
          });
 }
 
+static bool readsHost(Operation *op) {
+  return llvm::any_of(op->getOperands(), isOnHost);
+}
+
 /// The group must cover the operation's indices, must not have to run both
 /// before and after another group or a repeat, and pins must leave a strategy
 /// to share. Of what the leader makes, the operation reads the first result
@@ -510,7 +515,9 @@ static bool addsProducts(Value value) {
 bool GroupAssigner::join(Operation *op, unsigned number,
                          ArrayRef<StringRef> indices) {
   GroupInfo &group = groups[number];
-  if (addsToWhole(op, group, indices))
+  // The host runs none of what stands before: it gets the results.
+  if (addsToWhole(op, group, indices) ||
+      (readsHost(op) && llvm::none_of(group.ops, readsHost)))
     return false;
   if (group.isOver || (group.tiled && startsRows(op)) ||
       !llvm::all_of(indices,

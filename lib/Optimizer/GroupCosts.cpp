@@ -2,6 +2,7 @@
 
 #include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Names.h"
@@ -149,12 +150,23 @@ PartWork shardc::inOwnChunks(PartWork part, ArrayRef<Operation *> rest) {
 GroupCost shardc::costParts(const Machine &machine, const PartWork &first,
                             const PartWork *second,
                             llvm::function_ref<bool(Value)> needed) {
-  double bytes = first.ringBytes;
+  GroupTraffic traffic;
+  traffic.deviceReads = first.ringBytes;
+  auto addRead = [&](Value value, double bytes) {
+    bool isScalar = cast<RankedTensorType>(value.getType()).getRank() == 0;
+    (isOnHost(value) ? traffic.hostReads
+     : isScalar      ? traffic.scalarReads
+                     : traffic.deviceReads) += bytes;
+  };
+  auto addWrites = [&](const PartWork &part) {
+    for (const PartWork::Access &write : part.writes)
+      if (needed(write.value))
+        (goesToHost(write.value) ? traffic.hostWrites : traffic.deviceWrites) +=
+            write.bytes;
+  };
   for (const PartWork::Access &read : first.reads)
-    bytes += read.bytes;
-  for (const PartWork::Access &write : first.writes)
-    if (needed(write.value))
-      bytes += write.bytes;
+    addRead(read.value, read.bytes);
+  addWrites(first);
   GroupCost cost;
   cost.matrixFlops = first.matrixFlops;
   cost.matrixSeconds = first.matrixSeconds;
@@ -166,15 +178,23 @@ GroupCost shardc::costParts(const Machine &machine, const PartWork &first,
       if (!leaveWritten(first.writes, rest))
         continue;
       const PartWork::Access *known = findAccess(first.reads, rest);
-      bytes += known ? std::max(0.0, rest.bytes - known->bytes) : rest.bytes;
+      addRead(rest.value,
+              known ? std::max(0.0, rest.bytes - known->bytes) : rest.bytes);
     }
-    for (const PartWork::Access &write : second->writes)
-      if (needed(write.value))
-        bytes += write.bytes;
+    addWrites(*second);
     vector.vectorFlops += second->vectorFlops;
   }
+  if (traffic.isOnDevice()) {
+    addTraffic(machine,
+               traffic.deviceReads + traffic.scalarReads + traffic.deviceWrites,
+               cost);
+  } else {
+    addHostTraffic(machine, traffic, cost);
+    // The host's arithmetic keeps up with its memory.
+    if (machine.hostMemoryBandwidth)
+      vector.vectorFlops = 0;
+  }
   addWork(machine, vector, cost);
-  addTraffic(machine, bytes, cost);
   calibrate(machine, first.kernels, cost);
   return cost;
 }

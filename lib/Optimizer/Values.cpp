@@ -1,6 +1,7 @@
 //===- Values.cpp - Variables of values -------------------------*- C++ -*-===//
 
 #include "NetworkBuilder.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -231,7 +232,8 @@ void NetworkBuilder::enumerateLabels(unsigned index,
 
 void NetworkBuilder::addOwnMemory(unsigned index) {
   const GraphValue &value = network.graph.values[index];
-  if (value.intoState || staysInGroup(value))
+  if (value.intoState || staysInGroup(value) ||
+      takesNoDeviceMemory(value.value))
     return;
   const ValueVariable &variable = network.values[index];
   TensorShape shape = shapeOf(index);
@@ -368,7 +370,8 @@ void NetworkBuilder::viewMaker(unsigned index) {
   variable.layouts = distinct(made);
   for (const Layout &layout : made)
     variable.labels.push_back({numberOf(variable.layouts, layout)});
-  if (staysInGroup(value) || value.intoState)
+  if (staysInGroup(value) || value.intoState ||
+      takesNoDeviceMemory(value.value))
     return;
   TensorShape shape = shapeOf(index);
   for (auto [label, layout] : llvm::enumerate(made))

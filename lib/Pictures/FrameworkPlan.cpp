@@ -239,6 +239,12 @@ void FrameworkPlanReader::findOddWeights() {
 void FrameworkPlanReader::readTraining() {
   const json::Object &training = *report.getObject("training");
   plan.microbatches = std::max<int64_t>(1, integerIn(training, "microbatches"));
+  if (stringIn(training, "offload") == "optimizer")
+    plan.differences.push_back("'offload = optimizer': the optimizer's state "
+                               "stays on the devices");
+  if (stringIn(training, "update") == "fused")
+    plan.differences.push_back("'update = fused': weights are updated at the "
+                               "end of the step");
   readRemat();
   readStages();
   int64_t ranks = plan.dataRanks() * plan.microbatches;

@@ -19,6 +19,7 @@
 #include "shardc/Questions/StepChoice.h"
 #include "StepWork.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/Evaluator.h"
@@ -77,8 +78,14 @@ static bool isRematOpen(shd::ProgramOp program) {
          !training->getSave();
 }
 
+static bool isOffloadOpen(shd::ProgramOp program) {
+  std::optional<shd::TrainingAttr> training = program.getTraining();
+  return training && training->getOffload() == shd::Offload::Auto;
+}
+
 bool shardc::isStepOpen(shd::ProgramOp program) {
-  return isNumberOpen(program) || isRematOpen(program);
+  return isNumberOpen(program) || isRematOpen(program) ||
+         isOffloadOpen(program);
 }
 
 namespace {
@@ -264,7 +271,8 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
     facts.iterations = std::max(facts.iterations, int64_t(repeat.getCount()));
   double ofStage = devices / double(facts.stages);
   for (auto declare : op.getBody().getOps<shd::DeclareOp>())
-    if (declare.getKind() != shd::TensorKind::Input)
+    if (declare.getKind() != shd::TensorKind::Input &&
+        !shd::isOnHost(declare.getResult()))
       (declare.getKind() == shd::TensorKind::Saved ? facts.saved
                                                    : facts.others) +=
           bytesOf(declare.getResult()) *
@@ -356,6 +364,7 @@ private:
   const MeshChoiceOptions &options;
   TrialRunner runner;
   bool isTraining = false, isNumberOpen = false, isRematOpen = false;
+  bool isOffloadOpen = false;
   StepFacts base;
   std::vector<Level> levels;
   std::vector<int64_t> numbers;
@@ -706,7 +715,8 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
   result.isMicrobatchesOpen = isNumberOpen;
   result.isRematOpen = isRematOpen;
   // Whatever its form, a step has the work of the model.
-  if (numbers.size() * levels.size() > 1 && base.modelWork > 0)
+  if ((numbers.size() * levels.size() > 1 || isOffloadOpen) &&
+      base.modelWork > 0)
     result.boundOfOthers = base.modelWork;
   result.hasOthers = numbers.size() * levels.size() > 1;
   // Named levels and one doubling are shown although they were not planned.
@@ -732,6 +742,8 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
     shown.microbatches = isNumberOpen ? numbers[form->number]
                                       : chosen.report->training->microbatches;
     shown.remat = levels[form->level].label;
+    shown.offload =
+        chosen.report->training ? chosen.report->training->offload : "none";
     if (const auto &plan = form->plan) {
       shown.value = toSeconds(plan->value);
       shown.scheduled = toSeconds(plan->scheduled);
@@ -756,6 +768,7 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
   isTraining = program.getTraining().has_value();
   isNumberOpen = ::isNumberOpen(program);
   isRematOpen = ::isRematOpen(program);
+  isOffloadOpen = ::isOffloadOpen(program);
   StepForm first;
   if (isNumberOpen)
     first.microbatches = 1;
@@ -792,6 +805,34 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
 
 } // namespace
 
+/// The fastest that fits, or else that of the least memory; its table lists the
+/// variants of the others, too.
+static std::optional<StepChoice> bestOf(std::vector<StepChoice> choices) {
+  auto key = [](const StepChoice &choice) {
+    const Report::Memory &memory = choice.report.memory;
+    double value = memory.fits ? choice.report.plan.value : double(memory.peak);
+    return std::pair(!memory.fits, value);
+  };
+  auto best = llvm::min_element(
+      choices, [&](const auto &a, const auto &b) { return key(a) < key(b); });
+  if (best == choices.end())
+    return std::nullopt;
+  StepChoice chosen = std::move(*best);
+  choices.erase(best);
+  chosen.search.isOffloadOpen = true;
+  for (StepChoice &other : choices) {
+    chosen.search.hasOthers = true;
+    if (!chosen.search.boundOfOthers)
+      chosen.search.boundOfOthers = other.search.boundOfOthers;
+    for (Report::StepSearch::Variant &variant : other.search.variants) {
+      if (variant.status == "chosen")
+        variant.status = "planned";
+      chosen.search.variants.push_back(std::move(variant));
+    }
+  }
+  return chosen;
+}
+
 std::optional<StepChoice> shardc::chooseStep(const ProgramText &text,
                                              ArrayRef<Setting> settings,
                                              const MeshChoiceOptions &options) {
@@ -801,7 +842,28 @@ std::optional<StepChoice> shardc::chooseStep(const ProgramText &text,
   if (!probe)
     return std::nullopt;
   shd::ProgramOp op = *probe->module->getOps<shd::ProgramOp>().begin();
-  return StepSearch(text, settings, options).run(op);
+  if (!isOffloadOpen(op))
+    return StepSearch(text, settings, options).run(op);
+  // Without a link to the host there is no choice.
+  std::vector<const char *> values = {"none"};
+  if (probe->machine && probe->machine->hostBandwidth)
+    values.push_back("optimizer");
+  std::vector<StepChoice> choices;
+  for (const char *value : values) {
+    StepForm form;
+    form.offload = value;
+    Point point(settings.begin(), settings.end());
+    point.push_back(stepSetting(form));
+    MeshChoiceOptions how = options;
+    if (how.plan.timeLimitSeconds)
+      *how.plan.timeLimitSeconds /= double(values.size());
+    std::optional<StepChoice> choice = StepSearch(text, point, how).run(op);
+    if (!choice)
+      continue;
+    choice->form.offload = value;
+    choices.push_back(std::move(*choice));
+  }
+  return bestOf(std::move(choices));
 }
 
 std::optional<StepChoice> shardc::chooseStep(const llvm::SourceMgr &sourceMgr,

@@ -8,6 +8,7 @@
 
 #include "GridInterpreter.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -610,6 +611,8 @@ void Interpreter::number(BlockArgument argument, const Iterations &at) {
 }
 
 DeviceBytes Interpreter::bytes(Value value, const Iterations &at) {
+  if (shd::takesNoDeviceMemory(value))
+    return DeviceBytes(memories.size(), 0);
   DeviceBytes result;
   for (Memory &memory : memories) {
     TensorRef tensor = memory.lookup(keyOf(value, at));

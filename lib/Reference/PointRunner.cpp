@@ -9,6 +9,7 @@
 
 #include "PointRunner.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 
@@ -557,7 +558,7 @@ void PointRunner::holdParameters() {
   program->walk([&](spmd::ParameterOp parameter) {
     Value value = parameter.getResult();
     bool isInput = parameter.getKind() == shd::TensorKind::Input;
-    if (isInput && !order.isRead(value))
+    if ((isInput && !order.isRead(value)) || shd::isOnHost(value))
       return;
     auto type = cast<RankedTensorType>(value.getType());
     int64_t bits =

@@ -123,11 +123,11 @@ static OwningOpRef<ModuleOp> atPeakRates(Compilation &compilation) {
                       price.getBandwidthS(), price.getLatencyS(),
                       price.getNetworks(), price.getBoundBy(), {}));
     if (auto price = op->getAttrOfType<GroupCostAttr>(kGroupCost))
-      op->setAttr(kGroupCost,
-                  GroupCostAttr::get(op->getContext(), price.getFlops(),
-                                     price.getVectorFlops(),
-                                     price.getHbmBytes(), price.getMatrixS(),
-                                     price.getVectorS(), price.getHbmS(), {}));
+      op->setAttr(kGroupCost, GroupCostAttr::get(
+                                  op->getContext(), price.getFlops(),
+                                  price.getVectorFlops(), price.getHbmBytes(),
+                                  price.getMatrixS(), price.getVectorS(),
+                                  price.getHbmS(), price.getHost(), {}));
   });
   return module;
 }

@@ -183,6 +183,9 @@ Json training(const Report &report) {
   object["microbatches"] = training.microbatches;
   object["remat"] = training.remat;
   object["every"] = training.every > 0 ? Json(training.every) : Json(nullptr);
+  object["offload"] = training.offload;
+  object["update"] = training.isFused ? "fused" : "auto";
+  object["reduce"] = training.reduce;
   object["schedule"] = report.stages ? Json(report.stages->order) : nullptr;
   object["stages"] = report.stages ? report.stages->stages.size() : 1;
   if (report.stages) {
@@ -271,6 +274,7 @@ Json variants(const Report::StepSearch &search) {
         {{"microbatches", variant.microbatches},
          {"schedule", nullptr},
          {"remat", variant.remat},
+         {"offload", variant.offload},
          {"scheduled_s", number(variant.scheduled)},
          {"memory", variant.memory ? Json(*variant.memory) : Json(nullptr)},
          {"gap", number(variant.gap)},
@@ -395,6 +399,21 @@ Json memory(const Report &report) {
   return object;
 }
 
+/// Of a device, in a step.
+Json host(const Report::Host &host) {
+  const HostCost &step = host.step;
+  Json object = {{"memory", host.memory},
+                 {"fits", host.fits()},
+                 {"out_bytes", number(step.outBytes)},
+                 {"in_bytes", number(step.inBytes)},
+                 {"memory_bytes", number(step.memoryBytes)},
+                 {"out_s", number(step.outSeconds)},
+                 {"in_s", number(step.inSeconds)},
+                 {"memory_s", number(step.memorySeconds)}};
+  object["capacity"] = host.capacity ? Json(*host.capacity) : Json(nullptr);
+  return object;
+}
+
 Json shortfall(const Report &report) {
   if (!report.shortfall)
     return nullptr;
@@ -466,6 +485,8 @@ Json tensor(const ReportTensor &tensor) {
   object["local_bytes"] = number(tensor.localBytes);
   object["loc"] = tensor.loc;
   object["sharding"] = tensor.sharding;
+  if (tensor.isOnHost)
+    object["host"] = true;
   return object;
 }
 
@@ -587,6 +608,8 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
       {"usd", number(report.price.usd)},
       {"usd_per_million_tokens", number(report.price.usdPerMillionTokens)}};
   object["memory"] = memory(report);
+  if (report.host)
+    object["host"] = host(*report.host);
   object["traffic"] = {{"hbm", number(report.traffic.hbm)},
                        {"network", byName(report.traffic.network)}};
   object["plan"] = plan(report.plan);

@@ -24,7 +24,15 @@ using namespace shardc::shd;
 llvm::StringRef ReportItem::bound() const {
   if (const ReportCollective *moved = collective())
     return moved->cost.latencyBound() ? "latency" : "bandwidth";
-  return compute()->cost.bound() == OpBound::Compute ? "compute" : "hbm";
+  switch (compute()->cost.bound()) {
+  case OpBound::Compute:
+    return "compute";
+  case OpBound::Hbm:
+    return "hbm";
+  case OpBound::Host:
+    return "host";
+  }
+  llvm_unreachable("a bound of a group");
 }
 
 std::string shardc::functionsText(llvm::ArrayRef<std::string> prologue,
@@ -117,7 +125,16 @@ public:
 
 private:
   void addCompute(const ReportItem &item, const GroupCost &cost);
+  void addHost(const HostCost &cost, int64_t count);
   void addCollective(const ReportItem &item, const ReportCollective &moved);
+  Picoseconds &boundTime(OpBound bound) {
+    return bound == OpBound::Compute ? computeBound
+           : bound == OpBound::Hbm   ? hbmBound
+                                     : hostBound;
+  }
+  Picoseconds device() const {
+    return saturatingAdd(saturatingAdd(computeBound, hbmBound), hostBound);
+  }
   std::string boundOfStep(Picoseconds busiest) const;
 
   /// The time of all collectives over the same mesh axes.
@@ -131,6 +148,7 @@ private:
   const CollectiveModel &model;
   Report &report;
   Picoseconds compute = 0, hbm = 0, computeBound = 0, hbmBound = 0;
+  Picoseconds hostBound = 0;
   Picoseconds collectives = 0;
   std::vector<Network> network;
   std::vector<Picoseconds> physical;
@@ -139,11 +157,25 @@ private:
 void Totals::addCompute(const ReportItem &item, const GroupCost &cost) {
   accumulate(compute, toPicoseconds(cost.computeSeconds()), item.count);
   accumulate(hbm, toPicoseconds(cost.hbmSeconds), item.count);
-  accumulate(cost.bound() == OpBound::Compute ? computeBound : hbmBound,
-             item.total);
+  accumulate(boundTime(cost.bound()), item.total);
+  if (cost.host)
+    addHost(*cost.host, item.count);
   report.flops.device += cost.matrixFlops * double(item.count);
   report.flops.mean += item.compute()->meanMatrixFlops * double(item.count);
   report.traffic.hbm += cost.hbmBytes * double(item.count);
+}
+
+void Totals::addHost(const HostCost &cost, int64_t count) {
+  if (!report.host)
+    report.host.emplace();
+  HostCost &all = report.host->step;
+  double runs = double(count);
+  all.outBytes += runs * cost.outBytes;
+  all.inBytes += runs * cost.inBytes;
+  all.memoryBytes += runs * cost.memoryBytes;
+  all.outSeconds += runs * cost.outSeconds;
+  all.inSeconds += runs * cost.inSeconds;
+  all.memorySeconds += runs * cost.memorySeconds;
 }
 
 Totals::Network &Totals::networkOf(const std::string &axes) {
@@ -174,13 +206,15 @@ void Totals::add(const ReportItem &item) {
 
 /// docs/CostModel.md#5-the-time-of-a-step; ties go to the network, then to HBM.
 std::string Totals::boundOfStep(Picoseconds busiest) const {
-  if (busiest > 0 && busiest >= saturatingAdd(computeBound, hbmBound))
+  if (busiest > 0 && busiest >= device())
     return "network";
+  if (hostBound > std::max(computeBound, hbmBound))
+    return "host";
   return computeBound > hbmBound ? "compute" : "hbm";
 }
 
 void Totals::finish() {
-  Picoseconds device = saturatingAdd(computeBound, hbmBound);
+  Picoseconds device = this->device();
   Picoseconds busiest = 0;
   for (Picoseconds time : physical)
     busiest = std::max(busiest, time);
@@ -193,6 +227,7 @@ void Totals::finish() {
   time.device = toSeconds(device);
   time.computeBound = toSeconds(computeBound);
   time.hbmBound = toSeconds(hbmBound);
+  time.hostBound = toSeconds(hostBound);
   time.collectives = toSeconds(collectives);
   for (const Network &used : network) {
     time.network.emplace_back(used.axes, toSeconds(used.time));
@@ -549,7 +584,8 @@ void fillMemory(const MemoryProfile &profile, const Machine &machine,
   memory.peak = profile.peak;
   memory.capacity = int64_t(machine.hbmCapacity);
   memory.limit = options.memoryLimit;
-  memory.fits = memory.peak <= memory.allowed();
+  memory.fits =
+      memory.peak <= memory.allowed() && (!report.host || report.host->fits());
   memory.weights = profile.atPeak(MemoryKind::Weight);
   memory.gradients = profile.atPeak(MemoryKind::Gradient);
   memory.optimizer = profile.atPeak(MemoryKind::Optimizer);
@@ -561,6 +597,17 @@ void fillMemory(const MemoryProfile &profile, const Machine &machine,
   memory.peakName = profile.peakName;
   memory.peakLoc = locationText(profile.peakLoc);
   memory.live = profile.live;
+}
+
+/// Tensors on the host, before what operations do with them.
+void fillHost(const Machine &machine, Report &report) {
+  for (const ReportTensor &tensor : report.tensors)
+    if (tensor.isOnHost) {
+      Report::Host &host = report.host ? *report.host : report.host.emplace();
+      host.memory = saturatingAdd(host.memory, int64_t(tensor.localBytes));
+    }
+  if (report.host && machine.hostCapacity)
+    report.host->capacity = int64_t(*machine.hostCapacity);
 }
 
 /// The memory in use while each item runs.
@@ -628,7 +675,7 @@ void fillPlan(ProgramOp program, Report &report) {
 /// The plan's peak is of least memory; of a fixed plan, nothing else is to be
 /// had.
 void fillShortfall(ProgramOp program, Report &report) {
-  if (report.memory.fits)
+  if (report.memory.peak <= report.memory.allowed())
     return;
   Report::Shortfall &shortfall = report.shortfall.emplace();
   auto record = program->getAttrOfType<DictionaryAttr>(kPlan);
@@ -660,6 +707,12 @@ void fillTraining(ProgramOp program, const Machine &machine, Report &report) {
   training.remat =
       attr->getSave() ? "save" : stringifyRemat(attr->getRemat()).str();
   training.every = attr->getEvery();
+  bool offloads = attr->getOffload() == Offload::Optimizer;
+  training.offload =
+      stringifyOffload(offloads ? Offload::Optimizer : Offload::None);
+  training.isFused = attr->getFused();
+  training.reduce =
+      typeName(attr->getReduce() ? attr->getReduce() : attr->getGradients());
   training.tokens = attr->getTokens().getValueAsDouble();
   if (report.tokensPerSecond) {
     training.seconds = training.tokens / *report.tokensPerSecond;
@@ -703,6 +756,7 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
   report.file = options.file;
   fillMesh(model, report);
   collectTensors(program, model.mesh(), report);
+  fillHost(model.machine(), report);
   collectExperts(program, ExpertRoutes(program), model.mesh(), report);
   ItemIndex index = collectItems(program, model, report);
 
@@ -786,6 +840,14 @@ llvm::LogicalResult shardc::checkFits(const Report &report, Location peakLoc) {
     return success();
   if (memory.fits)
     return emitError(peakLoc, "no plan was found that fits in memory");
+  if (memory.peak <= memory.allowed() && report.host)
+    return emitError(peakLoc)
+           << "the plan does not fit in the host's memory: what the host keeps "
+              "takes "
+           << formatBytes(double(report.host->memory))
+           << " for every device, more than the "
+           << formatBytes(double(report.host->capacity.value_or(0)))
+           << " of `host.capacity`";
   int64_t allowed = memory.allowed();
   InFlightDiagnostic error = emitError(peakLoc);
   error << "the plan does not fit in memory: '" << memory.peakName << "' needs "

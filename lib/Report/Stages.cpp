@@ -64,7 +64,7 @@ static void fillParameters(ProgramOp program, PipelineAttr pipeline,
     int64_t elements = elementsOfAll(declare, pipeline);
     if (declare.getKind() == TensorKind::Weight)
       report.parameters = saturatingAdd(report.parameters, elements);
-    if (declare.getKind() == TensorKind::Gradient)
+    if (declare.getKind() == TensorKind::Weight && updateOf(declare))
       report.trainedParameters =
           saturatingAdd(report.trainedParameters, elements);
   }

@@ -3,6 +3,7 @@
 #include "Collect.h"
 #include "Names.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -64,6 +65,7 @@ ReportTensor TensorCollector::describe(std::string name, llvm::StringRef kind,
   TensorShape shape = tensorShape(type);
   tensor.globalBytes = shape.globalBytes();
   tensor.localBytes = shape.localBytes(mesh, layout);
+  tensor.isOnHost = isOnHost(value);
   tensor.loc = locationText(loc);
   return tensor;
 }
@@ -81,10 +83,10 @@ void TensorCollector::addDeclared(DeclareOp declare) {
     for (const ReportTensor::Dim &dim : tensor.dims)
       elements = saturatingMultiply(elements, dim.size);
     report.parameters = saturatingAdd(report.parameters, elements);
+    if (updateOf(declare))
+      report.trainedParameters =
+          saturatingAdd(report.trainedParameters, elements);
   }
-  if (declare.getKind() == TensorKind::Gradient)
-    report.trainedParameters = saturatingAdd(
-        report.trainedParameters, declare.getType().getNumElements());
   report.tensors.push_back(std::move(tensor));
 }
 

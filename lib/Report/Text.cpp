@@ -68,6 +68,7 @@ private:
   std::string givenText() const;
   std::string priceText() const;
   std::string trainingText() const;
+  std::string hostText() const;
   std::string pipelineText() const;
   void printStages();
   std::string measuredText() const;
@@ -198,6 +199,8 @@ static std::string openText(const Report::StepSearch &search,
     parts.push_back((which + "microbatches").str());
   if (search.isRematOpen)
     parts.push_back((what + "recomputation").str());
+  if (search.isOffloadOpen)
+    parts.push_back((what + "offloading").str());
   return llvm::join(parts, " and ");
 }
 
@@ -462,6 +465,8 @@ std::string TextPrinter::trainingText() const {
       training.remat;
   if (training.every > 0)
     text += "(" + std::to_string(training.every) + ")";
+  if (training.isFused)
+    text += ", update fused";
   if (!training.seconds)
     return text;
   constexpr double kSecondsPerDay = 86400;
@@ -472,9 +477,29 @@ std::string TextPrinter::trainingText() const {
   return text;
 }
 
+/// Memory of the host, and what crosses its link.
+std::string TextPrinter::hostText() const {
+  const Report::Host &host = *report.host;
+  std::string text = formatBytes(double(host.memory));
+  if (host.capacity)
+    text += " of " + formatBytes(double(*host.capacity));
+  return text + " per device; the link carries " +
+         formatBytes(host.step.outBytes) + " out (" +
+         formatTime(host.step.outSeconds) + ") and " +
+         formatBytes(host.step.inBytes) + " in (" +
+         formatTime(host.step.inSeconds) + ") at once";
+}
+
 void TextPrinter::printProblem() {
   const Report::Memory &memory = report.memory;
-  if (memory.fits)
+  if (const auto &host = report.host; host && !host->fits()) {
+    paint(os, "does not fit: ", Style::Red, colour);
+    os << "needs " << formatBytes(double(host->memory))
+       << " of the host's memory per device, "
+       << formatBytes(double(host->memory - *host->capacity))
+       << " more than it has\n\n";
+  }
+  if (memory.peak <= memory.allowed())
     return;
   paint(os, "does not fit: ", Style::Red, colour);
   os << "needs " << formatBytes(double(memory.peak)) << " per device, "
@@ -521,6 +546,8 @@ void TextPrinter::printHead() {
   fact("memory", memoryText());
   if (report.memory.withMore)
     fact("", moreMemoryText());
+  if (report.host)
+    wrappedFact("host", hostText());
   if (report.price.usd)
     fact("price", priceText());
 }
@@ -578,7 +605,8 @@ void TextPrinter::printPlan() {
     std::vector<std::string> sizes;
     for (const ReportTensor::Dim &dim : tensor.dims)
       sizes.push_back(std::to_string(dim.size));
-    table.addRow({tensor.kind, tensor.name, tensor.dtype, tensor.sharding,
+    table.addRow({tensor.kind + (tensor.isOnHost ? " (host)" : ""), tensor.name,
+                  tensor.dtype, tensor.sharding,
                   sizes.empty() ? "scalar" : llvm::join(sizes, " x "),
                   formatBytes(tensor.globalBytes),
                   formatBytes(tensor.localBytes)});
@@ -815,6 +843,8 @@ void TextPrinter::printTime() {
   };
   add("compute-bound operations", time.computeBound);
   add("HBM-bound operations", time.hbmBound);
+  if (report.host)
+    add("host-bound operations", time.hostBound, "the host's link or memory");
   add("exposed collectives", time.exposed,
       time.collectives > 0
           ? "compute waits; collectives take " + formatTime(time.collectives)
@@ -1209,23 +1239,36 @@ void TextPrinter::printSteps() {
   const Report::StepSearch &search = *report.stepSearch;
   // Inference recomputes nothing.
   std::string remat = report.training ? "remat" : "";
-  Table table({{Column::Right},
-               {Column::Left, kReportWidth, /*flexible=*/true},
-               {Column::Right},
-               {Column::Right},
-               {Column::Right},
-               {}},
-              {"Microbatches", remat, "step", "memory", "gap", ""});
+  std::vector<Column> columns = {
+      {Column::Right}, {Column::Left, kReportWidth, /*flexible=*/true}};
+  std::vector<std::string> heads = {"Microbatches", remat};
+  if (search.isOffloadOpen) {
+    columns.push_back({});
+    heads.push_back("offload");
+  }
+  for (const char *figure : {"step", "memory", "gap"}) {
+    columns.push_back({Column::Right});
+    heads.push_back(figure);
+  }
+  columns.push_back({});
+  heads.push_back("");
+  Table table(std::move(columns), std::move(heads));
   for (const Report::StepSearch::Variant &variant : search.variants) {
     Cell note(variant.status == "planned" ? "" : variant.status);
     if (variant.memory && !variant.fits)
       note = Cell(variant.status == "chosen" ? "chosen, does not fit"
                                              : "does not fit",
                   Style::Red);
-    table.addRow({std::to_string(variant.microbatches), variant.remat,
-                  variant.scheduled ? formatTime(*variant.scheduled) : "",
-                  variant.memory ? formatBytes(double(*variant.memory)) : "",
-                  variant.gap ? gapText(*variant.gap) : "", note});
+    std::vector<Cell> row = {std::to_string(variant.microbatches),
+                             variant.remat};
+    if (search.isOffloadOpen)
+      row.emplace_back(variant.offload);
+    row.emplace_back(variant.scheduled ? formatTime(*variant.scheduled) : "");
+    row.emplace_back(variant.memory ? formatBytes(double(*variant.memory))
+                                    : "");
+    row.emplace_back(variant.gap ? gapText(*variant.gap) : "");
+    row.push_back(note);
+    table.addRow(std::move(row));
   }
   os << '\n';
   table.print(os, colour);

@@ -53,6 +53,7 @@ private:
   double shareOf(TensorKind kind, AxisIndex axis);
   std::string ordersText();
   std::string savedText();
+  std::string updateText();
   std::string stagesText();
 
   ProgramOp program;
@@ -305,6 +306,19 @@ std::string PlanInWords::savedText() {
   return keeps + (recomputes ? ", recomputes the rest" : "");
 }
 
+/// Where and when weights are updated, if not on the devices at the end.
+std::string PlanInWords::updateText() {
+  std::optional<TrainingAttr> training = program.getTraining();
+  if (!training)
+    return "";
+  std::string text;
+  if (training->getOffload() == Offload::Optimizer)
+    text += "; optimizer state on the host";
+  if (training->getFused())
+    text += "; each weight updated right after its gradient";
+  return text;
+}
+
 std::string PlanInWords::stagesText() {
   // Forward passes alone have an order only where stages hold chunks.
   bool hasOrder = program.getTraining() || stages->order.chunks > 1;
@@ -329,7 +343,7 @@ std::string PlanInWords::text() {
       training && training->getMicrobatches() > 1 && !stages)
     text +=
         " x " + std::to_string(training->getMicrobatches()) + " microbatches";
-  return text + ordersText() + savedText();
+  return text + ordersText() + savedText() + updateText();
 }
 
 PlanWords PlanInWords::words() {

@@ -8,6 +8,7 @@
 
 #include "MemoryProfiler.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Optimizer/Names.h"
@@ -392,7 +393,8 @@ void MemoryProfiler::addValue(const GraphValue &value) {
                 graph.chunks[value.chunk].kind == Chunk::Kind::Free;
   EarlyBuffer early = isFree ? earlyUse(value.value) : EarlyBuffer();
   bool isView = value.kind == GraphValue::Kind::Part;
-  if (!isView && !isInPlace(value, stored) && !staysOnChip(value))
+  if (!isView && !isInPlace(value, stored) && !staysOnChip(value) &&
+      !takesNoDeviceMemory(stored))
     addEarly(stored, kindOf(value), value.begin, value.end,
              inFlight(value.value) * bytesOfChunk(value.value, bytesOf(stored)),
              early);

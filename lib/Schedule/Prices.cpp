@@ -16,6 +16,7 @@ GroupCost shardc::groupPrice(GroupCostAttr price) {
   cost.vectorSeconds = price.getVectorS();
   cost.hbmSeconds = price.getHbmS();
   cost.calibrated = calibratedGroup(price.getCalibratedS());
+  cost.host = hostCost(price.getHost());
   return cost;
 }
 

@@ -218,6 +218,10 @@ void MachineRows::addMemory() {
   add("vmem.capacity", orNone(machine.vmemCapacity, "B"));
   add("vmem.bandwidth", orNone(machine.vmemBandwidth, "B/s"));
   add("host.bandwidth", orNone(machine.hostBandwidth, "B/s"));
+  if (machine.hostCapacity)
+    add("host.capacity", withUnit(*machine.hostCapacity, "B"));
+  if (machine.hostMemoryBandwidth)
+    add("host.memory.bandwidth", withUnit(*machine.hostMemoryBandwidth, "B/s"));
 }
 
 void MachineRows::addNetwork(const Network &network) {

@@ -107,6 +107,8 @@ static Json machineJson(const Machine &machine, const CatalogueNotes &notes) {
   json["vmem"] = {{"capacity", orNull(machine.vmemCapacity)},
                   {"bandwidth", orNull(machine.vmemBandwidth)}};
   json["host_bandwidth"] = orNull(machine.hostBandwidth);
+  json["host_capacity"] = orNull(machine.hostCapacity);
+  json["host_memory_bandwidth"] = orNull(machine.hostMemoryBandwidth);
   json["usd_per_hour"] = orNull(machine.usdPerHour);
   json["collective_matmul"] = machine.collectiveMatmul;
   json["ring_attention"] = machine.ringAttention;

@@ -29,7 +29,8 @@ struct OpWork {
   llvm::SmallVector<double, 1> resultBytes;
 };
 
-enum class OpBound : uint8_t { Compute, Hbm };
+/// The bound of a group's time; `Host`: the link to the host, or its memory.
+enum class OpBound : uint8_t { Compute, Hbm, Host };
 
 /// Terms of a calibrated time (docs/CostModel.md#9-calibrated-times).
 struct CalibratedGroup {
@@ -43,6 +44,28 @@ struct CalibratedGroup {
   }
 };
 
+/// Bytes that a group reads and writes, by the memory that they are in.
+struct GroupTraffic {
+  double deviceReads = 0, deviceWrites = 0;
+  double hostReads = 0, hostWrites = 0;
+  /// Scalars, which both have.
+  double scalarReads = 0;
+
+  bool isOnDevice() const { return hostReads == 0 && hostWrites == 0; }
+};
+
+/// The part that the host has in a group: what crosses its link, which carries
+/// both directions at once, and what its memory moves
+/// (docs/CostModel.md#the-host).
+struct HostCost {
+  double outBytes = 0, inBytes = 0, memoryBytes = 0;
+  double outSeconds = 0, inSeconds = 0, memorySeconds = 0;
+
+  double seconds() const {
+    return std::max({outSeconds, inSeconds, memorySeconds});
+  }
+};
+
 /// Cost of one group (or of the part of it on one side of a collective).
 struct GroupCost {
   double matrixFlops = 0;
@@ -53,15 +76,22 @@ struct GroupCost {
   double hbmSeconds = 0;
   /// On a calibrated machine.
   std::optional<CalibratedGroup> calibrated = std::nullopt;
+  /// Of a group that reads or writes what is in the host's memory.
+  std::optional<HostCost> host = std::nullopt;
 
   double computeSeconds() const {
     return std::max(matrixSeconds, vectorSeconds);
   }
-  double seconds() const {
+  double deviceSeconds() const {
     return calibrated ? calibrated->seconds()
                       : std::max(computeSeconds(), hbmSeconds);
   }
+  double seconds() const {
+    return host ? std::max(deviceSeconds(), host->seconds()) : deviceSeconds();
+  }
   OpBound bound() const {
+    if (host && host->seconds() > deviceSeconds())
+      return OpBound::Host;
     bool isCompute = calibrated
                          ? calibrated->computeSeconds > calibrated->hbmSeconds
                          : computeSeconds() > hbmSeconds;
@@ -74,6 +104,12 @@ struct GroupCost {
 void addWork(const Machine &machine, const OpWork &op, GroupCost &group);
 /// Adds HBM traffic to `group`.
 void addTraffic(const Machine &machine, double bytes, GroupCost &group);
+
+/// Adds the traffic of a group that the host has a part in. A host of known
+/// memory bandwidth computes the group; what the device has crosses the link.
+/// Otherwise the device does, and what the host has crosses it.
+void addHostTraffic(const Machine &machine, const GroupTraffic &traffic,
+                    GroupCost &group);
 
 /// Calibrates a group with all its work and traffic, which runs in so many
 /// kernels, if the machine is calibrated.

@@ -27,6 +27,8 @@ struct StepForm {
   std::vector<std::string> recomputed;
   /// The order of a pipeline's stages, as a `train` block writes it, or `auto`.
   std::optional<std::string> schedule;
+  /// `none`, `optimizer` or `auto`.
+  std::optional<std::string> offload;
 };
 
 /// The training of a program with other outer choices.

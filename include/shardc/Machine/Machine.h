@@ -102,7 +102,10 @@ struct Machine {
   double hbmCapacity = 0;
   double hbmBandwidth = 0;
   std::optional<double> vmemCapacity, vmemBandwidth;
-  std::optional<double> hostBandwidth;
+  /// The link to the host, each way; the host's memory, a chip's share of it.
+  /// A host of known memory bandwidth updates weights whose optimizer's state
+  /// it has.
+  std::optional<double> hostBandwidth, hostCapacity, hostMemoryBandwidth;
   std::optional<double> usdPerHour;
   /// Largest shape; empty where not stated. Outermost first, one per level.
   llvm::SmallVector<int64_t, 4> maxShape;

@@ -45,6 +45,8 @@ struct ReportTensor {
   std::string sharding;
   double globalBytes = 0;
   double localBytes = 0;
+  /// In the host's memory; `localBytes` are a device's share of it.
+  bool isOnHost = false;
   std::string loc;
 };
 
@@ -130,7 +132,7 @@ struct ReportItem {
   const ReportCollective *collective() const {
     return std::get_if<ReportCollective>(&detail);
   }
-  /// `compute` or `hbm`; of a collective `bandwidth` or `latency`.
+  /// `compute`, `hbm` or `host`; of a collective `bandwidth` or `latency`.
   llvm::StringRef bound() const;
 };
 
@@ -267,6 +269,12 @@ struct Report {
     /// `auto`, `none`, `full` or `every`; and the k of the last.
     std::string remat;
     int64_t every = 0;
+    /// `none` or `optimizer`.
+    std::string offload;
+    /// Each update follows its gradient.
+    bool isFused = false;
+    /// The type in which gradients are sent.
+    std::string reduce;
     /// Tokens of a whole run; its time and price, where known.
     double tokens = 0;
     std::optional<double> seconds, usd;
@@ -274,6 +282,17 @@ struct Report {
     double forward = 0, backward = 0, recompute = 0, update = 0;
   };
   std::optional<Training> training;
+
+  /// The part of the host in a step, for each device: what its memory holds,
+  /// what crosses its link, and what its memory moves.
+  struct Host {
+    int64_t memory = 0;
+    std::optional<int64_t> capacity;
+    HostCost step;
+
+    bool fits() const { return !capacity || memory <= *capacity; }
+  };
+  std::optional<Host> host;
 
   /// What a step that took so long in practice amounts to.
   struct Measured {
@@ -291,6 +310,8 @@ struct Report {
       int64_t microbatches = 1;
       /// `none`, `selective`, `recompute a, h` or `full`.
       std::string remat;
+      /// `none` or `optimizer`.
+      std::string offload;
       /// The best plan, if it was planned; times in seconds.
       std::optional<double> value, scheduled, gap;
       std::optional<int64_t> memory;
@@ -302,7 +323,7 @@ struct Report {
     std::vector<Variant> variants;
     /// Why microbatches are not possible; empty if they are.
     std::string note;
-    bool isMicrobatchesOpen = false, isRematOpen = false;
+    bool isMicrobatchesOpen = false, isRematOpen = false, isOffloadOpen = false;
     /// There are other forms than the chosen one, and their bound, if any.
     bool hasOthers = false;
     std::optional<double> boundOfOthers;
@@ -375,7 +396,7 @@ struct Report {
     /// Sums over operations of their compute and their HBM time.
     double compute = 0, hbm = 0;
     /// Sum of the operations' times, and its split by what bounds each.
-    double device = 0, computeBound = 0, hbmBound = 0;
+    double device = 0, computeBound = 0, hbmBound = 0, hostBound = 0;
     /// Sum of the collectives' times.
     double collectives = 0;
     /// By mesh axes (several joined by a comma), in mesh order: every single

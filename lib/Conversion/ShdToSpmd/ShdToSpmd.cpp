@@ -68,7 +68,8 @@ SmallVector<NamedAttribute> keptAttributes(Operation *op) {
 /// Of what gives a program its structure, the stages are kept, and the order of
 /// positions.
 template <typename Op> Op keepStage(Op to, Operation *from) {
-  for (StringRef name : {shd::kStage, shd::kDealt, shd::kSegments, shd::kAhead})
+  for (StringRef name :
+       {shd::kStage, shd::kDealt, shd::kSegments, shd::kAhead, shd::kHost})
     if (Attribute kept = from->getAttr(name))
       to->setAttr(name, kept);
   return to;

@@ -10,6 +10,7 @@
 #include "Function.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Optimizer/Names.h"
@@ -41,6 +42,7 @@ public:
 private:
   LogicalResult prepare();
   LogicalResult checkSegments();
+  LogicalResult checkMemory();
   LogicalResult checkOrders();
   LogicalResult checkDivisible();
   void nameParameters();
@@ -114,6 +116,17 @@ LogicalResult Exporter::checkSegments() {
   return failure(result.wasInterrupted());
 }
 
+/// All tensors of the exported program are on the devices.
+LogicalResult Exporter::checkMemory() {
+  WalkResult result = planned->walk([](shd::DeclareOp declare) {
+    if (!shd::isOnHost(declare.getResult()))
+      return WalkResult::advance();
+    declare.emitError("--emit-jax does not express `offload` yet");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// Positions of the exported program are those of storage.
 LogicalResult Exporter::checkOrders() {
   if (auto classes = planned->getAttrOfType<ArrayAttr>(shd::kOrderClasses))
@@ -170,8 +183,8 @@ LogicalResult Exporter::prepare() {
     return unplanned.emitError("--emit-jax does not express a pipeline's "
                                "stages yet");
   file.mesh = shd::toMesh(planned.getMeshAttr());
-  if (failed(checkSegments()) || failed(checkOrders()) ||
-      failed(checkDivisible()))
+  if (failed(checkSegments()) || failed(checkMemory()) ||
+      failed(checkOrders()) || failed(checkDivisible()))
     return failure();
   Shrinking shrinking = chooseShrinking(planned);
   smallAxes = shrinking.axes;

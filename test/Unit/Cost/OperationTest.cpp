@@ -41,6 +41,43 @@ TEST(GroupCostTest, HbmTime) {
   EXPECT_EQ(group.bound(), OpBound::Hbm);
 }
 
+// The device computes: 12e6 B in and out at 16e9 B/s are 0.75 ms each; HBM
+// moves 30e6 B.
+TEST(GroupCostTest, HostTensorsStreamToTheDevice) {
+  Machine machine = tpuV5e({});
+  machine.hostBandwidth = 16e9;
+  GroupTraffic traffic;
+  traffic.deviceReads = 4e6;
+  traffic.deviceWrites = 2e6;
+  traffic.hostReads = traffic.hostWrites = 12e6;
+  GroupCost group;
+  addHostTraffic(machine, traffic, group);
+  EXPECT_EQ(group.host->outBytes, 12e6);
+  EXPECT_EQ(group.host->inBytes, 12e6);
+  EXPECT_EQ(group.hbmBytes, 30e6);
+  expectNear(group.seconds(), 0.75e-3);
+  EXPECT_EQ(group.bound(), OpBound::Host);
+}
+
+// The host computes: 4e6 B out, 2e6 B in, and 30e6 B of its memory at 25e9 B/s,
+// 1.2 ms.
+TEST(GroupCostTest, HostUpdates) {
+  Machine machine = tpuV5e({});
+  machine.hostBandwidth = 16e9;
+  machine.hostMemoryBandwidth = 25e9;
+  GroupTraffic traffic;
+  traffic.deviceReads = 4e6;
+  traffic.deviceWrites = 2e6;
+  traffic.hostReads = traffic.hostWrites = 12e6;
+  GroupCost group;
+  addHostTraffic(machine, traffic, group);
+  EXPECT_EQ(group.host->outBytes, 4e6);
+  EXPECT_EQ(group.host->inBytes, 2e6);
+  EXPECT_EQ(group.host->memoryBytes, 30e6);
+  EXPECT_EQ(group.hbmBytes, 6e6);
+  expectNear(group.seconds(), 1.2e-3);
+}
+
 // v5p: 1.4e9 vector FLOPs at 1.4e13 are 100 us; the v5e states none: free.
 TEST(GroupCostTest, VectorUnits) {
   OpWork work;

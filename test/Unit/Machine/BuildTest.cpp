@@ -26,6 +26,9 @@ TEST(BuildTest, ReadsEveryField) {
       quantity("vmem.bandwidth", 18e12, Quantity::BytesPerSecond));
   tpu.fields.push_back(
       quantity("host.bandwidth", 16e9, Quantity::BytesPerSecond));
+  tpu.fields.push_back(quantity("host.capacity", 64e9, Quantity::Bytes));
+  tpu.fields.push_back(
+      quantity("host.memory.bandwidth", 25e9, Quantity::BytesPerSecond));
   tpu.fields.push_back(quantity("price", 1.2, Quantity::UsdPerHour));
   tpu.fields.push_back(word("overlap.collective_matmul", "true"));
   tpu.fields.push_back(word("overlap.ring_attention", "false"));
@@ -39,6 +42,8 @@ TEST(BuildTest, ReadsEveryField) {
   EXPECT_EQ(machine.vmemCapacity, 134217728);
   EXPECT_EQ(machine.vmemBandwidth, 18e12);
   EXPECT_EQ(machine.hostBandwidth, 16e9);
+  EXPECT_EQ(machine.hostCapacity, 64e9);
+  EXPECT_EQ(machine.hostMemoryBandwidth, 25e9);
   EXPECT_EQ(machine.usdPerHour, 1.2);
   EXPECT_TRUE(machine.collectiveMatmul);
   EXPECT_FALSE(machine.ringAttention);

@@ -24,6 +24,23 @@ DenseF64ArrayAttr shardc::shd::calibratedAttr(MLIRContext *context,
                                           cost.calibrated->overheadSeconds});
 }
 
+DenseF64ArrayAttr shardc::shd::hostAttr(MLIRContext *context,
+                                        const GroupCost &cost) {
+  if (!cost.host)
+    return {};
+  const HostCost &host = *cost.host;
+  return DenseF64ArrayAttr::get(context, {host.outBytes, host.inBytes,
+                                          host.memoryBytes, host.outSeconds,
+                                          host.inSeconds, host.memorySeconds});
+}
+
+std::optional<HostCost> shardc::shd::hostCost(DenseF64ArrayAttr attr) {
+  if (!attr)
+    return std::nullopt;
+  ArrayRef<double> terms = attr.asArrayRef();
+  return HostCost{terms[0], terms[1], terms[2], terms[3], terms[4], terms[5]};
+}
+
 std::optional<CalibratedCollective>
 shardc::shd::calibratedCollective(DenseF64ArrayAttr attr) {
   if (!attr)

@@ -103,6 +103,32 @@ static ParseResult parseCalibrated(AsmParser &parser,
   return success();
 }
 
+/// `host = [...]`: the six terms of HostCost.
+static ParseResult parseHost(AsmParser &parser, DenseF64ArrayAttr &host) {
+  constexpr size_t kTerms = 6;
+  SmallVector<double, kTerms> terms;
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseEqual() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+        return parser.parseFloat(terms.emplace_back());
+      }))
+    return failure();
+  if (terms.size() != kTerms)
+    return parser.emitError(loc)
+           << "host has six terms, but found " << terms.size();
+  host = DenseF64ArrayAttr::get(parser.getContext(), terms);
+  return success();
+}
+
+static void printHost(AsmPrinter &printer, DenseF64ArrayAttr host) {
+  if (!host)
+    return;
+  printer << ", host = [";
+  llvm::interleaveComma(host.asArrayRef(), printer,
+                        [&](double term) { printReal(printer, term); });
+  printer << "]";
+}
+
 static void printCalibrated(AsmPrinter &printer, DenseF64ArrayAttr calibrated) {
   if (!calibrated)
     return;
@@ -516,14 +542,13 @@ LogicalResult GroupAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult
-TrainingAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef,
-                     Optimizer, Type moments, Type master, Type gradients,
-                     Type reduce, FloatAttr, FloatAttr, FloatAttr, FloatAttr,
-                     FloatAttr, FloatAttr, StringAttr, int64_t microbatches,
-                     Remat remat, int64_t every, FloatAttr tokens,
-                     ArrayRef<StringAttr>, DictionaryAttr, DictionaryAttr,
-                     DictionaryAttr, DictionaryAttr, ArrayRef<StringAttr>) {
+LogicalResult TrainingAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, StringRef, Optimizer,
+    Type moments, Type master, Type gradients, Type reduce, FloatAttr,
+    FloatAttr, FloatAttr, FloatAttr, FloatAttr, FloatAttr, StringAttr,
+    int64_t microbatches, Remat remat, int64_t every, FloatAttr tokens,
+    ArrayRef<StringAttr>, DictionaryAttr, DictionaryAttr, DictionaryAttr,
+    DictionaryAttr, ArrayRef<StringAttr>, Offload, bool) {
   // B1
   for (Type type : {moments, master, gradients, reduce})
     if (type && !isa<FloatType>(type))
@@ -541,19 +566,25 @@ TrainingAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef,
 Attribute GroupCostAttr::parse(AsmParser &parser, Type) {
   double flops = 0, vectorFlops = 0, hbmBytes = 0;
   double matrix = 0, vector = 0, hbm = 0;
-  DenseF64ArrayAttr calibrated;
+  DenseF64ArrayAttr host, calibrated;
+  auto parseRest = [&]() -> ParseResult {
+    while (succeeded(parser.parseOptionalComma()))
+      if (failed(succeeded(parser.parseOptionalKeyword("host"))
+                     ? parseHost(parser, host)
+                     : parseCalibrated(parser, calibrated)))
+        return failure();
+    return success();
+  };
   if (parser.parseLess() || parseField(parser, "flops", flops) ||
       parser.parseComma() || parseField(parser, "vector_flops", vectorFlops) ||
       parser.parseComma() || parseField(parser, "hbm_bytes", hbmBytes) ||
       parser.parseComma() || parseField(parser, "matrix_s", matrix) ||
       parser.parseComma() || parseField(parser, "vector_s", vector) ||
-      parser.parseComma() || parseField(parser, "hbm_s", hbm) ||
-      (succeeded(parser.parseOptionalComma()) &&
-       parseCalibrated(parser, calibrated)) ||
+      parser.parseComma() || parseField(parser, "hbm_s", hbm) || parseRest() ||
       parser.parseGreater())
     return {};
   return get(parser.getContext(), flops, vectorFlops, hbmBytes, matrix, vector,
-             hbm, calibrated);
+             hbm, host, calibrated);
 }
 
 void GroupCostAttr::print(AsmPrinter &printer) const {
@@ -569,6 +600,7 @@ void GroupCostAttr::print(AsmPrinter &printer) const {
   printField(printer, "vector_s", getVectorS());
   printer << ", ";
   printField(printer, "hbm_s", getHbmS());
+  printHost(printer, getHost());
   printCalibrated(printer, getCalibratedS());
   printer << ">";
 }

@@ -564,6 +564,8 @@ static const AttributeForm attributeForms[] = {
      "two integers of at least 1, the second at most "
      "the first"},
     {kAhead, isKind<UnitAttr>, "a unit attribute"},
+    {kHost, isKind<UnitAttr>, "a unit attribute"},
+    {kSent, isKind<UnitAttr>, "a unit attribute"},
     {kMicrobatches, isChunkNumber, "an integer of at least 1"},
     {kGroup, isKind<GroupAttr>, "a part of a fusion group"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
@@ -666,6 +668,9 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError() << "'" << kSegments << "' belongs to a repeat";
   if (name == kAhead && op->getName().stripDialect() != "update")
     return op->emitOpError() << "'" << kAhead << "' belongs to an update";
+  if (name == kHost && !llvm::is_contained({"declare", "parameter"},
+                                           op->getName().stripDialect()))
+    return op->emitOpError() << "'" << kHost << "' belongs to a declaration";
   if (name == kRing && !mayBelongToRing(op))
     return op->emitOpError() << "'" << kRing << "' belongs to an einsum, "
                              << "attention, an all_gather or a reduce_scatter";

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Factors.h"
+#include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 
 using namespace mlir;
@@ -140,6 +141,10 @@ ShardingRule ElementwiseOp::getShardingRule() {
   case Function::Copy:
   case Function::StopGradient:
     builder.addLinearSetOfAll();
+    break;
+  case Function::Cast:
+    if ((*this)->hasAttr(kSent))
+      builder.addLinearSetOfAll();
     break;
   case Function::Mul:
     builder.addLinearSet({0});

@@ -2,7 +2,8 @@
 //
 // The update of each weight that has a gradient: elementwise operations, which
 // one fusion group computes (docs/Training.md#update). Weights stacked along
-// the same repeats are updated in one repeat over them.
+// the same repeats are updated in one repeat over them, or with `update =
+// fused` where the gradient is made.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,6 +100,8 @@ private:
 /// A weight, its gradient and the optimizer's state of it.
 struct Trained {
   DeclareOp weight, gradient, master;
+  /// With `update = fused`, the gradient of a part: no buffer holds it.
+  Value fused;
   SmallVector<DeclareOp, 2> moments;
 };
 
@@ -107,13 +110,17 @@ public:
   OptimizerBuilder(ProgramOp program, TrainingAttr training)
       : program(program), training(training), builder(program.getContext()) {}
 
-  void run();
+  LogicalResult run();
 
 private:
   using Body = llvm::function_ref<Value(Trained &, ValueRange numbers, Value)>;
 
   void findTrained();
   void declareState(Trained &trained);
+  Value gradientOf(Trained &trained, ValueRange numbers);
+  void update(Trained &trained, ValueRange numbers);
+  LogicalResult fuse(Trained &trained);
+  LogicalResult fuseAll();
   DeclareOp declare(DeclareOp like, TensorKind kind, Type type,
                     const Twine &name);
   Value forEach(Value carried, Body body);
@@ -143,9 +150,12 @@ DeclareOp OptimizerBuilder::declare(DeclareOp like, TensorKind kind, Type type,
                                     const Twine &name) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfter(like);
-  return DeclareOp::create(builder, like.getLoc(), like.getType().clone(type),
-                           kind, name.str(), like.getIndices(),
-                           like.getStacked(), like.getSymAttr());
+  auto declare = DeclareOp::create(
+      builder, like.getLoc(), like.getType().clone(type), kind, name.str(),
+      like.getIndices(), like.getStacked(), like.getSymAttr());
+  if (training.getOffload() == Offload::Optimizer)
+    declare->setAttr(kHost, builder.getUnitAttr());
+  return declare;
 }
 
 void OptimizerBuilder::declareState(Trained &trained) {
@@ -260,11 +270,25 @@ Value OptimizerBuilder::forEach(Value carried, Body body) {
 // Updates
 //===----------------------------------------------------------------------===//
 
+/// The gradient of a weight's part, in the type in which it is sent.
+Value OptimizerBuilder::gradientOf(Trained &trained, ValueRange numbers) {
+  Arithmetic in(builder, trained.weight.getLoc(), partIndices(trained.weight),
+                trained.gradient.getSym());
+  Value gradient =
+      trained.fused ? trained.fused : part(trained.gradient, numbers);
+  if (!training.getReduce())
+    return gradient;
+  Value sent = in.cast(gradient, training.getReduce());
+  if (sent != gradient)
+    sent.getDefiningOp()->setAttr(kSent, builder.getUnitAttr());
+  return sent;
+}
+
 Value OptimizerBuilder::squares(Trained &trained, ValueRange numbers,
                                 Value sum) {
   Arithmetic in(builder, trained.weight.getLoc(), partIndices(trained.weight),
                 "gradients.norm");
-  Value g = in.toF32(part(trained.gradient, numbers));
+  Value g = in.toF32(gradientOf(trained, numbers));
   return in.apply(Function::Add, {sum, in.sum(in.apply(Function::Square, g))});
 }
 
@@ -316,7 +340,7 @@ void OptimizerBuilder::countStep() {
 void OptimizerBuilder::adamw(Trained &trained, ValueRange numbers) {
   DeclareOp weight = trained.weight;
   DeclareOp stored = trained.master ? trained.master : weight;
-  SmallVector<Value, 7> operands = {part(trained.gradient, numbers),
+  SmallVector<Value, 7> operands = {gradientOf(trained, numbers),
                                     part(stored, numbers),
                                     part(trained.moments[0], numbers),
                                     part(trained.moments[1], numbers),
@@ -357,7 +381,7 @@ void OptimizerBuilder::sgd(Trained &trained, ValueRange numbers) {
   DeclareOp weight = trained.weight;
   Arithmetic in(builder, weight.getLoc(), partIndices(weight),
                 (weight.getSym() + ".update").str());
-  Value g = in.toF32(part(trained.gradient, numbers));
+  Value g = in.toF32(gradientOf(trained, numbers));
   if (scale)
     g = in.apply(Function::Mul, {g, scale});
   DeclareOp stored = trained.master ? trained.master : weight;
@@ -380,20 +404,94 @@ void OptimizerBuilder::sgd(Trained &trained, ValueRange numbers) {
   write(weight, in.cast(now, weight.getType().getElementType()), numbers);
 }
 
-void OptimizerBuilder::run() {
+void OptimizerBuilder::update(Trained &trained, ValueRange numbers) {
+  if (training.getOptimizer() == Optimizer::AdamW)
+    adamw(trained, numbers);
+  else
+    sgd(trained, numbers);
+}
+
+//===----------------------------------------------------------------------===//
+// Updates right after gradients
+//===----------------------------------------------------------------------===//
+
+/// Adds those of the operations that read `value`, as it is or a part of it,
+/// that stand in the block of `place` before it.
+static void findReadersBefore(Operation *place, Value value,
+                              SmallVectorImpl<Operation *> &readers) {
+  for (Operation *user : value.getUsers()) {
+    if (isa<PartOp>(user))
+      findReadersBefore(place, user->getResult(0), readers);
+    Operation *at = place->getBlock()->findAncestorOpInBlock(*user);
+    if (at && at->isBeforeInBlock(place))
+      readers.push_back(at);
+  }
+}
+
+/// Updates a weight in place of writing its gradient, as soon as that is made
+/// and nothing reads the weight any more.
+LogicalResult OptimizerBuilder::fuse(Trained &trained) {
+  UpdateOp written;
+  for (Operation *user : trained.gradient->getUsers()) {
+    auto update = dyn_cast<UpdateOp>(user);
+    if (!update || written)
+      return trained.weight.emitError()
+             << "`update = fused` needs the whole gradient of '"
+             << trained.weight.getSym()
+             << "' in one place, but it is added up in several";
+    written = update;
+  }
+  // The verifier knows no other weight that is updated within two repeats.
+  size_t around = 0;
+  for (auto repeat = written->getParentOfType<RepeatOp>(); repeat;
+       repeat = repeat->getParentOfType<RepeatOp>())
+    ++around;
+  if (around != written.getAt().size())
+    return trained.weight.emitError()
+           << "`update = fused` is not supported yet with `remat = every(k)`";
+  trained.fused = written.getValue();
+  SmallVector<Operation *> before = {trained.fused.getDefiningOp()};
+  findReadersBefore(written, trained.weight, before);
+  builder.setInsertionPoint(written);
+  if (before.front() && before.front()->getBlock() == written->getBlock())
+    builder.setInsertionPointAfter(
+        *llvm::max_element(before, [](Operation *a, Operation *b) {
+          return a->isBeforeInBlock(b);
+        }));
+  SmallVector<Value> numbers(written.getAt());
+  update(trained, numbers);
+  written.erase();
+  trained.gradient.erase();
+  return success();
+}
+
+LogicalResult OptimizerBuilder::fuseAll() {
+  // The number of the step is there for all updates.
+  Block &block = program.getBody().front();
+  builder.setInsertionPoint(&*llvm::find_if(
+      block, [](Operation &op) { return !isa<DeclareOp>(op); }));
+  countStep();
+  for (auto &[stack, list] : all)
+    for (Trained &trained : list)
+      if (failed(fuse(trained)))
+        return failure();
+  return success();
+}
+
+LogicalResult OptimizerBuilder::run() {
   builder.setInsertionPointToEnd(&program.getBody().front());
   findTrained();
   if (all.empty())
-    return;
+    return success();
+  if (training.getFused())
+    return fuseAll();
   scaleByNorm();
   countStep();
   forEach(nullptr, [&](Trained &trained, ValueRange numbers, Value) {
-    if (training.getOptimizer() == Optimizer::AdamW)
-      adamw(trained, numbers);
-    else
-      sgd(trained, numbers);
+    update(trained, numbers);
     return Value();
   });
+  return success();
 }
 
 struct AddOptimizerPass : impl::ShdAddOptimizerBase<AddOptimizerPass> {
@@ -401,7 +499,8 @@ struct AddOptimizerPass : impl::ShdAddOptimizerBase<AddOptimizerPass> {
   void runOnOperation() override {
     ProgramOp program = getOperation();
     if (std::optional<TrainingAttr> training = program.getTraining())
-      OptimizerBuilder(program, *training).run();
+      if (failed(OptimizerBuilder(program, *training).run()))
+        signalPassFailure();
   }
 };
 

@@ -110,7 +110,8 @@ void GroupPricer::attach(ArrayRef<Operation *> ops,
       kGroupCost,
       GroupCostAttr::get(context, cost.matrixFlops, cost.vectorFlops,
                          cost.hbmBytes, cost.matrixSeconds, cost.vectorSeconds,
-                         cost.hbmSeconds, calibratedAttr(context, cost)));
+                         cost.hbmSeconds, hostAttr(context, cost),
+                         calibratedAttr(context, cost)));
 }
 
 /// True if a collective stands between the leader and the rest.

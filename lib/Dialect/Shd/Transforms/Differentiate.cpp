@@ -78,6 +78,8 @@ private:
   Value gradientOf(Value value);
   Value castTo(Value value, Type type);
   Value zeros(Value like, Type elementType);
+  Type typeOfBuffers();
+  Value asSent(Value gradient);
   DeclareOp declareLike(DeclareOp weight);
 
   bool isWanted(Value value) override;
@@ -614,12 +616,27 @@ Value Differentiation::zeros(Value like, Type elementType) {
 // From the last operation to the first
 //===----------------------------------------------------------------------===//
 
+/// One microbatch adds nothing up: its gradients are kept as they are sent.
+Type Differentiation::typeOfBuffers() {
+  bool accumulates = training.getMicrobatches() > 1;
+  return training.getReduce() && !accumulates ? training.getReduce()
+                                              : training.getGradients();
+}
+
+/// A gradient as its buffer holds it.
+Value Differentiation::asSent(Value gradient) {
+  Value sent = castTo(gradient, typeOfBuffers());
+  if (sent != gradient)
+    sent.getDefiningOp()->setAttr(kSent, builder.getUnitAttr());
+  return sent;
+}
+
 /// The buffer for the gradient of a weight.
 DeclareOp Differentiation::declareLike(DeclareOp weight) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfter(weight);
   auto buffer = DeclareOp::create(
-      builder, weight.getLoc(), weight.getType().clone(training.getGradients()),
+      builder, weight.getLoc(), weight.getType().clone(typeOfBuffers()),
       TensorKind::Gradient, freeName((weight.getSym() + ".grad").str()),
       weight.getIndices(), weight.getStacked(), weight.getSymAttr());
   pinParts(buffer, training.getGradientPins(), weight.getSym());
@@ -643,8 +660,8 @@ void Differentiation::visitPart(PartOp part) {
   SmallVector<Value> numbers;
   for (Value number : part.getAt())
     numbers.push_back(read(number, builder));
-  UpdateOp::create(builder, part.getLoc(), gradient, declareLike(weight),
-                   numbers);
+  UpdateOp::create(builder, part.getLoc(), asSent(gradient),
+                   declareLike(weight), numbers);
 }
 
 /// A product that is a gradient has the index names of its value, not those of
@@ -951,8 +968,8 @@ LogicalResult Differentiation::run() {
     return failure();
   for (DeclareOp weight : weights)
     if (Value gradient = gradientOf(weight))
-      UpdateOp::create(builder, weight.getLoc(), gradient, declareLike(weight),
-                       ValueRange());
+      UpdateOp::create(builder, weight.getLoc(), asSent(gradient),
+                       declareLike(weight), ValueRange());
   for (RepeatOp repeat : unneeded)
     repeat.erase();
   return success();

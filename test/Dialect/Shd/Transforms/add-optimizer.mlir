@@ -41,3 +41,45 @@ shd.program "sgd" training <loss = "loss", optimizer = sgd, gradients = f32, lr 
   %loss = shd.reduce sum(%h) <[B, F] -> []> {shd.name = "loss"} : (tensor<64x128xbf16>) -> tensor<bf16>
   shd.output "loss" %loss [] : tensor<bf16>
 }
+
+// -----
+
+// The state is on the host; the number of the step is not.
+// CHECK-LABEL: shd.program "offload"
+shd.program "offload" training <loss = "loss", moments = f32, master = f32, gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64, offload = optimizer> {
+  // CHECK: shd.declare moment "optimizer.step" [] : tensor<f32>
+  // CHECK-DAG: shd.declare moment "w.m" ["D", "F"] of "w" {shd.host}
+  // CHECK-DAG: shd.declare moment "w.v" ["D", "F"] of "w" {shd.host}
+  // CHECK-DAG: shd.declare master "w.master" ["D", "F"] of "w" {shd.host}
+  // CHECK-DAG: shd.declare gradient "w.grad" ["D", "F"] of "w" :
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  %loss = shd.reduce sum(%h) <[B, F] -> []> {shd.name = "loss"} : (tensor<64x128xbf16>) -> tensor<bf16>
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
+// No buffer holds the gradient: each iteration of the backward pass updates its
+// part, in the type in which the gradient is sent.
+// CHECK-LABEL: shd.program "fused"
+shd.program "fused" training <loss = "loss", moments = f32, gradients = f32, reduce = bf16, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, microbatches = 1, remat = full, tokens = 1.0e+12 : f64, fused = true> {
+  // CHECK-NOT: declare gradient
+  // CHECK: shd.repeat "L" = 4 reverse
+  // CHECK: shd.elementwise cast({{.*}} -> tensor<32x32xbf16>
+  // CHECK: shd.adamw(
+  // CHECK: shd.update %w[%{{.*}}] =
+  // CHECK: shd.yield
+  // CHECK-NOT: shd.adamw
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["L", "D", "E"] stacked 1 : tensor<4x32x32xbf16>
+  %y = shd.repeat "L" = 4 (%x) : (tensor<64x32xbf16>) -> (tensor<64x32xbf16>) {
+  ^bb0(%i: tensor<i32>, %x_in: tensor<64x32xbf16>):
+    %p = shd.part %w[%i] : tensor<4x32x32xbf16> -> tensor<32x32xbf16>
+    %h = shd.einsum(%x_in, %p) <[B, D], [D, E] -> [B, E]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x32xbf16>) -> tensor<64x32xbf16>
+    shd.yield %h : tensor<64x32xbf16>
+  }
+  %loss = shd.reduce sum(%y) <[B, D] -> []> {shd.name = "loss"} : (tensor<64x32xbf16>) -> tensor<bf16>
+  shd.output "loss" %loss [] : tensor<bf16>
+}

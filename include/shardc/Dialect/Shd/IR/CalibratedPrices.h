@@ -1,6 +1,7 @@
 //===- CalibratedPrices.h - Calibrated terms in attributes -----*- C++ -*-===//
 //
-// How `calibrated_s` of a price holds the terms of a calibrated time.
+// How `calibrated_s` of a price holds the terms of a calibrated time, and
+// `host` the part of the host.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,11 @@ mlir::DenseF64ArrayAttr calibratedAttr(mlir::MLIRContext *context,
                                        const CollectiveCost &cost);
 mlir::DenseF64ArrayAttr calibratedAttr(mlir::MLIRContext *context,
                                        const GroupCost &cost);
+
+/// Null where the host has no part.
+mlir::DenseF64ArrayAttr hostAttr(mlir::MLIRContext *context,
+                                 const GroupCost &cost);
+std::optional<HostCost> hostCost(mlir::DenseF64ArrayAttr attr);
 
 /// Nothing for null.
 std::optional<CalibratedCollective>

@@ -15,6 +15,11 @@
 
 namespace shardc::shd {
 
+/// On a cast of a gradient to the type in which it is sent
+/// (docs/Training.md#update): partial sums may pass it, so that what is reduced
+/// has this type.
+inline constexpr llvm::StringLiteral kSent = "shd.sent";
+
 class GradientBuilder;
 
 /// On a constant of a derivative: the number before it was rounded to the

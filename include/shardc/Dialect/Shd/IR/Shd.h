@@ -147,6 +147,8 @@ inline constexpr llvm::StringLiteral kCopy = "shd.copy";
 /// Marks the last collective between an operation's result and the layout in
 /// which its value is stored.
 inline constexpr llvm::StringLiteral kStore = "shd.store";
+/// On a declaration: the tensor is in the host's memory.
+inline constexpr llvm::StringLiteral kHost = "shd.host";
 /// The phase of a training step that an operation belongs to; without, the
 /// forward pass.
 inline constexpr llvm::StringLiteral kPhase = "shd.phase";

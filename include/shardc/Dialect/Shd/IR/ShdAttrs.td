@@ -156,10 +156,12 @@ def Shd_GroupCostAttr : Shd_Attr<"GroupCost", "group_cost"> {
   let summary = "Price of one run of a fusion group (or part) on one device";
   let description = [{ FLOPs, HBM bytes and seconds at peak rates. On a
     calibrated machine, `calibrated_s` has the seconds of compute, of HBM and of
-    kernels beside their work. }];
+    kernels beside their work. `host` has the bytes to the host and from it, those
+    that the host's memory moves, and the seconds of each. }];
   let parameters = (ins Shd_Real<>:$flops, Shd_Real<>:$vector_flops,
     Shd_Real<>:$hbm_bytes, Shd_Real<>:$matrix_s, Shd_Real<>:$vector_s,
     Shd_Real<>:$hbm_s,
+    OptionalParameter<"::mlir::DenseF64ArrayAttr">:$host,
     OptionalParameter<"::mlir::DenseF64ArrayAttr">:$calibrated_s);
   let hasCustomAssemblyFormat = 1;
 }
@@ -176,6 +178,8 @@ def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
     nothing else is; it and the other pins map names to shardings or `unit`.
     `recomputed` names values that are recomputed although `remat` keeps them:
     `q`, or `q#2` for the second value of that name in the program's order.
+    `offload` says what the host's memory holds, and `auto` leaves that to the
+    search. With `fused`, a weight is updated where its gradient is made.
 
     **Constraints:**
     - (B1) Element types are of real numbers.
@@ -201,7 +205,10 @@ def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
     OptionalParameter<"::mlir::DictionaryAttr">:$gradient_pins,
     OptionalParameter<"::mlir::DictionaryAttr">:$moment_pins,
     OptionalParameter<"::mlir::DictionaryAttr">:$master_pins,
-    OptionalArrayRefParameter<"::mlir::StringAttr">:$recomputed);
+    OptionalArrayRefParameter<"::mlir::StringAttr">:$recomputed,
+    DefaultValuedParameter<"::shardc::shd::Offload",
+                           "::shardc::shd::Offload::None">:$offload,
+    DefaultValuedParameter<"bool", "false">:$fused);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

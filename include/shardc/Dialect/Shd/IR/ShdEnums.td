@@ -72,6 +72,12 @@ def Shd_Remat : Shd_Enum<"Remat", "what the backward pass recomputes", [
   I32EnumAttrCase<"Full", 2, "full">, I32EnumAttrCase<"Every", 3, "every">]>;
 def Shd_RematAttr : EnumAttr<Shd_Dialect, Shd_Remat, "remat">;
 
+def Shd_Offload : Shd_Enum<"Offload", "what a training step keeps on the host", [
+  I32EnumAttrCase<"None", 0, "none">,
+  I32EnumAttrCase<"Optimizer", 1, "optimizer">,
+  I32EnumAttrCase<"Auto", 2, "auto">]>;
+def Shd_OffloadAttr : EnumAttr<Shd_Dialect, Shd_Offload, "offload">;
+
 def Shd_Phase : Shd_Enum<"Phase", "the part of a training step", [
   I32EnumAttrCase<"Forward", 0, "forward">,
   I32EnumAttrCase<"Backward", 1, "backward">,

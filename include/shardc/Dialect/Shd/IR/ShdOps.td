@@ -91,7 +91,8 @@ def Shd_DeclareOp : Shd_ValueOp<"declare", [HasParent<"ProgramOp">]> {
     A `gradient` and what is `saved` for the backward pass are buffers: zeros at
     the beginning of a step, which writes them (`shd.update`) and then reads them
     (`shd.part`). A `moment` or `master` copy is the optimizer's state `of` a
-    weight, a `gradient` that of the loss.
+    weight, a `gradient` that of the loss. With `shd.host` the tensor is in the
+    host's memory.
 
     **Constraints:**
     - (D1) One index per dimension.

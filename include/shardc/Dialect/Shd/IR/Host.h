@@ -1,0 +1,34 @@
+//===- Host.h - Tensors in the memory of the host -------------*- C++ -*-===//
+//
+// With `offload` the host keeps tensors of a training step (`shd.host` on their
+// declarations): docs/Training.md#offloading. They take no memory of a device,
+// and what reads or writes them crosses the link to the host.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_DIALECT_SHD_IR_HOST_H
+#define SHARDC_DIALECT_SHD_IR_HOST_H
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+
+namespace shardc::shd {
+
+/// True of a tensor that the host has, and of its parts; in a device's program,
+/// too.
+bool isOnHost(mlir::Value value);
+
+/// True of a value that an update writes into a tensor on the host, perhaps in
+/// another layout.
+bool goesToHost(mlir::Value value);
+
+/// True of values that no device holds: tensors on the host, and values that
+/// are made for nothing but these.
+bool takesNoDeviceMemory(mlir::Value value);
+
+/// The machine has what the program's tensors on the host need; an error if
+/// not.
+mlir::LogicalResult checkHost(ProgramOp program, const Machine &machine);
+
+} // namespace shardc::shd
+
+#endif // SHARDC_DIALECT_SHD_IR_HOST_H

@@ -113,7 +113,8 @@ trainItem
   | key=name placed+=placedTensor (',' placed+=placedTensor)*
   ;
 placedTensor : name dims? ;
-serveBlock   : 'serve' '{' settings+=setting* '}' ;
+serveBlock   : 'serve' '{' (settings+=setting | machines+=phaseMachine)* '}' ;
+phaseMachine : phase=name 'on' hardwareSpec ('mesh' meshSpec)? ;
 setting      : name '=' settingValue ;
 settingValue
   : ONE_F_ONE_B ('(' integer ')')?

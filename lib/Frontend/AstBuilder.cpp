@@ -498,6 +498,14 @@ ast::ItemPtr AstBuilder::build(Parser::ServeBlockContext *context) {
   result->range = range(context);
   for (Parser::SettingContext *each : context->settings)
     result->settings.push_back(setting(each->name(), {each->settingValue()}));
+  for (Parser::PhaseMachineContext *each : context->machines) {
+    ast::PhaseMachine &machine = result->machines.emplace_back();
+    machine.range = range(each);
+    machine.phase = name(each->phase);
+    machine.hardware = build(each->hardwareSpec());
+    if (Parser::MeshSpecContext *mesh = each->meshSpec())
+      machine.mesh = build(mesh);
+  }
   return result;
 }
 

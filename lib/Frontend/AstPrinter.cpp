@@ -420,6 +420,13 @@ void Printer::printItem(const ServeBlock &item) {
   Inner inner(*this);
   for (const Setting &setting : item.settings)
     print(setting);
+  for (const PhaseMachine &machine : item.machines) {
+    line("machine ") << machine.phase.text << "\n";
+    Inner ofMachine(*this);
+    printItem(*machine.hardware);
+    if (machine.mesh)
+      printItem(*machine.mesh);
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -60,6 +60,14 @@ const ast::ServeBlock *ProgramText::serveBlock() const {
   return findFirst<ast::ServeBlock>(files);
 }
 
+const ast::PhaseMachine *ProgramText::machineOf(shd::ServingPhase phase) const {
+  if (const ast::ServeBlock *block = serveBlock())
+    for (const ast::PhaseMachine &machine : block->machines)
+      if (machine.phase.text == shd::stringify(phase))
+        return &machine;
+  return nullptr;
+}
+
 /// Parses the texts of options; false after an error.
 static bool readOverrides(SourceFiles &files, const Overrides &overrides,
                           ProgramText &text) {
@@ -132,6 +140,8 @@ private:
   void readDims();
   void defineDims(DimScope &dims);
   void readMachine();
+  const ast::PhaseMachine *machineOfPhase() const;
+  void checkNetworkBetween();
   bool readMesh();
   bool readStages();
   void noteAutoMesh(const ast::MeshDecl *decl);
@@ -262,6 +272,8 @@ void ProgramReader::setPhase() {
 
 void ProgramReader::readMachine() {
   const ast::HardwareDecl *decl = findOnly<ast::HardwareDecl>("hardware");
+  if (const ast::PhaseMachine *own = machineOfPhase())
+    decl = own->hardware.get();
   if (text.hardware)
     decl = text.hardware.get();
   for (const Setting &setting : settings)
@@ -276,10 +288,43 @@ void ProgramReader::readMachine() {
   machineFailed = !program.machine ||
                   (text.calibrated &&
                    !calibrateHardware(files, hardwareRange, *program.machine));
+  checkNetworkBetween();
+}
+
+/// The machine of the phase that the program becomes, if it has one of its own.
+const ast::PhaseMachine *ProgramReader::machineOfPhase() const {
+  return servedPhase ? text.machineOf(*servedPhase) : nullptr;
+}
+
+/// Caches go from one machine to the other over the network of both.
+void ProgramReader::checkNetworkBetween() {
+  bool hasNone = program.machine && program.machine->numChips() == 1;
+  if (!serving || !serving->separate || !hasNone)
+    return;
+  const ast::PhaseMachine *own = machineOfPhase();
+  // Without a phase the machines of the block are not looked at.
+  if (!own && !servedPhase && !serveBlock->machines.empty())
+    return;
+  llvm::SMRange where = own ? own->range : serveBlock->range;
+  for (const ast::Setting &setting : serveBlock->settings)
+    if (!own && setting.name.text == "separate")
+      where = setting.name.range;
+  auto diag = files.error(where)
+              << "separate machines need a network between them, but '"
+              << program.machine->name << "' of one chip has none";
+  diag.attachNote() << "a machine of several chips, such as '"
+                    << program.machine->name << "[8]', has one";
 }
 
 bool ProgramReader::readMesh() {
   const ast::MeshDecl *decl = findOnly<ast::MeshDecl>("mesh");
+  // Any mesh of a machine of its own, unless one is written.
+  ast::MeshDecl any;
+  if (const ast::PhaseMachine *own = machineOfPhase()) {
+    any.isAuto = true;
+    any.range = own->range;
+    decl = own->mesh ? own->mesh.get() : &any;
+  }
   if (text.mesh)
     decl = text.mesh.get();
   for (const Setting &setting : settings)

@@ -28,6 +28,7 @@ private:
   void readCount(llvm::StringRef name, const ast::SettingValue &value,
                  int64_t &count);
   void readSeparate(const ast::SettingValue &value);
+  void checkMachines();
   void checkComplete();
   void checkIndices();
   void checkCache();
@@ -133,6 +134,32 @@ void ServeReader::readField(const ast::Setting &setting) {
     readSeparate(value);
 }
 
+/// One machine for each phase, where the phases have machines of their own.
+void ServeReader::checkMachines() {
+  llvm::StringMap<const ast::PhaseMachine *> known;
+  for (const ast::PhaseMachine &machine : block.machines) {
+    llvm::StringRef phase = machine.phase.text;
+    if (phase != shd::stringify(shd::ServingPhase::Prefill) &&
+        phase != shd::stringify(shd::ServingPhase::Decode)) {
+      files.error(machine.phase.range)
+          << "expected `prefill on` or `decode on`, found '" << phase << "'";
+      continue;
+    }
+    auto [it, isNew] = known.try_emplace(phase, &machine);
+    if (!isNew) {
+      auto diag = files.error(machine.range)
+                  << "`" << phase << "` has two machines";
+      diag.attachNote(files.location(it->second->range)) << "first here";
+    }
+  }
+  if (block.machines.empty() || serving.separate)
+    return;
+  auto diag = files.error(block.machines.front().range)
+              << "`" << block.machines.front().phase.text
+              << " on` needs `separate = true`";
+  diag.attachNote() << "without it, both phases run on the same machine";
+}
+
 void ServeReader::checkComplete() {
   llvm::SmallVector<std::string> missing;
   for (llvm::StringRef name : llvm::ArrayRef(kFields).take_front(kNeeded))
@@ -184,6 +211,7 @@ std::optional<shd::Serving> ServeReader::read() {
   unsigned before = files.numErrors();
   for (const ast::Setting &setting : block.settings)
     readField(setting);
+  checkMachines();
   checkComplete();
   checkIndices();
   if (files.numErrors() == before)

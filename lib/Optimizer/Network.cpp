@@ -331,9 +331,12 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   network.problem.numPoints = network.graph.numPoints;
   network.problem.capacity = options.memoryLimit;
   network.values.resize(network.graph.values.size());
-  for (unsigned i = 0; i < network.values.size(); ++i)
+  for (unsigned i = 0; i < network.values.size(); ++i) {
     if (failed(buildValue(i)))
       return NoNetwork::Contradiction;
+    if (options.deadline.expired())
+      return NoNetwork::NoTime;
+  }
   if (!options.fixed &&
       countEntries() > (options.choice ? kMaxChosenEntries : kMaxEntries))
     return NoNetwork::TooWide;
@@ -341,6 +344,8 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
     connectUses(i);
     for (const GraphValue::Flow &flow : network.graph.values[i].flows)
       connectFlow(i, flow);
+    if (options.deadline.expired())
+      return NoNetwork::NoTime;
   }
   costChunks();
   for (ResourceTimes &resource : network.resources)

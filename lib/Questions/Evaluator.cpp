@@ -22,6 +22,11 @@ Evaluator::Evaluator(const ProgramText &text, const PlanOptions &options,
 void Evaluator::shareTables(const Program &program, const Variant &variant) {
   Place now{nullptr, {}, program.mesh, program.binding.parts};
   for (const Setting &setting : variant.point)
+    if (setting.kind == Setting::Kind::Phase)
+      if (const ast::PhaseMachine *own =
+              textOf(variant).machineOf(setting.phase))
+        now.machine = own->hardware.get();
+  for (const Setting &setting : variant.point)
     if (setting.machine)
       now.machine = setting.machine.get();
   if (program.machine)
@@ -59,6 +64,8 @@ std::optional<Report> Evaluator::report(const Variant &variant,
   how.verifyPasses = false;
   if (variant.memoryLimit)
     how.plan.memoryLimit = variant.memoryLimit;
+  if (variant.timeLimitSeconds)
+    how.plan.timeLimitSeconds = variant.timeLimitSeconds;
   if (variant.mode)
     how.plan.mode = *variant.mode;
   Compilation compilation(std::move(*program), std::move(how));
@@ -94,6 +101,8 @@ MeshChoiceOptions Evaluator::choiceOptions(const Variant &variant) const {
   how.plan = options;
   if (variant.memoryLimit)
     how.plan.memoryLimit = variant.memoryLimit;
+  if (variant.timeLimitSeconds)
+    how.plan.timeLimitSeconds = variant.timeLimitSeconds;
   how.file = file;
   how.interrupted = interrupted;
   return how;

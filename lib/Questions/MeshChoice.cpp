@@ -439,8 +439,9 @@ void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
       point.push_back(meshSetting(candidate.mesh, where));
       if (!takesQuickSteps)
         static_cast<MeshPlanner &>(planner).takeFullSteps();
-      if (Outcome outcome = planner.plan(Variant::at(std::move(point)));
-          outcome.report)
+      Variant variant = Variant::at(std::move(point));
+      variant.timeLimitSeconds = runner.deadline().remaining();
+      if (Outcome outcome = planner.plan(variant); outcome.report)
         candidate.plan = figuresOf(*outcome.report);
       else
         candidate.isImpossible = true;

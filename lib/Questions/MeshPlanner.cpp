@@ -93,6 +93,7 @@ MeshBound MeshPlanner::bound(ArrayRef<Setting> settings, const MeshTask &task,
   PlanningContext planning(modelOf(machine, task), op.getAllowPadding());
   NetworkOptions how;
   how.within = task.within;
+  how.deadline = deadline;
   how.memoryLimit = options.memoryLimit.value_or(int64_t(machine.hbmCapacity));
   if (task.deviceOnly)
     how.weights.collectives = 0;

@@ -14,6 +14,7 @@
 #include "shardc/Report/Seconds.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include <array>
 #include <cmath>
 
 using namespace mlir;
@@ -22,6 +23,9 @@ using shd::ServingPhase;
 
 /// Weights whose layout is changed by itself; each takes two plans.
 static constexpr size_t kMaxSwitches = 8;
+/// Plans of the first pairs: each phase free, and each with the other's
+/// weights.
+static constexpr int64_t kFirstPlans = 5;
 /// A pair that is no farther from its lower bound is not improved.
 static constexpr double kSmallGap = 0.002;
 
@@ -115,8 +119,8 @@ bool ServingPlan::meets(const ServingTargets &targets) const {
 Point shardc::phasePoint(const ServingPlan &plan, const Point &point,
                          ServingPhase phase) {
   Point result = point;
-  if (plan.mesh)
-    result.push_back(*plan.mesh);
+  if (const std::optional<Setting> &mesh = plan.meshes[size_t(phase)])
+    result.push_back(*mesh);
   result.push_back(phaseSetting(phase));
   return result;
 }
@@ -150,11 +154,14 @@ struct PhaseTensors {
   }
 };
 
-/// Plans the two phases on one mesh.
+/// The mesh that was chosen for each phase, by its number.
+using PhaseMeshes = std::array<std::optional<Setting>, 2>;
+
+/// Plans the two phases, each on one mesh.
 class PairSearch {
 public:
-  PairSearch(const ProgramText &text, Point point,
-             const ServingOptions &options);
+  PairSearch(const ProgramText &text, const Point &point, PhaseMeshes meshes,
+             const ServingOptions &options, solver::Deadline deadline);
 
   /// The best pair; improved one weight at a time if `improves`. Nothing,
   /// without an error, if no pair takes fewer chip-seconds than `cutoff`.
@@ -168,6 +175,7 @@ private:
     double insertion = 0;
   };
 
+  Point pointOf(ServingPhase phase) const;
   bool import(ServingPhase phase, PhaseTensors &tensors);
   Outcome plan(ServingPhase phase, const Layouts *weights,
                std::optional<int64_t> beside);
@@ -178,9 +186,10 @@ private:
   std::optional<Pair> pair(Outcome decode, const Layouts *weights);
   std::optional<Pair> pair(Outcome decode, Outcome prefill);
   std::optional<int64_t> leastBeside() const;
+  std::optional<double> secondsOfPlan() const;
   double statesOf(const Outcome &decode) const;
   double insertionOf(const Outcome &prefill, const Outcome &decode);
-  double transferOf(const Report &report) const;
+  double transferOf(const Report &prefill, const Report &decode) const;
   ServingPlan summary(const Pair &pair) const;
   bool isBetter(const Pair &a, const Pair &b) const;
   void offer(std::optional<Pair> pair);
@@ -190,26 +199,31 @@ private:
   double timeAtLastToken(ServingPlan &plan);
 
   const ProgramText &text;
-  Point point;
+  const Point &point;
+  PhaseMeshes meshes;
   const ServingOptions &options;
+  solver::Deadline deadline;
   MLIRContext context;
   TrialRunner runner;
   shd::Serving serving;
   PhaseTensors prefillTensors, decodeTensors;
+  /// Of decode's machine and mesh, which are prefill's unless `separate`.
   std::unique_ptr<PlanningContext> planning;
   std::optional<Pair> best;
   Layouts bestWeights;
   int64_t planned = 0;
+  bool isCutShort = false;
   std::optional<double> bound;
   std::string error, loc;
 };
 
 } // namespace
 
-PairSearch::PairSearch(const ProgramText &text, Point point,
-                       const ServingOptions &options)
-    : text(text), point(std::move(point)), options(options),
-      context(MLIRContext::Threading::DISABLED),
+PairSearch::PairSearch(const ProgramText &text, const Point &point,
+                       PhaseMeshes meshes, const ServingOptions &options,
+                       solver::Deadline deadline)
+    : text(text), point(point), meshes(std::move(meshes)), options(options),
+      deadline(deadline), context(MLIRContext::Threading::DISABLED),
       runner(
           [this] {
             auto planner = std::make_unique<Evaluator>(
@@ -240,6 +254,14 @@ static Declared declared(shd::DeclareOp op, PinPlace place,
   return result;
 }
 
+Point PairSearch::pointOf(ServingPhase phase) const {
+  Point result = point;
+  if (const std::optional<Setting> &mesh = meshes[size_t(phase)])
+    result.push_back(*mesh);
+  result.push_back(phaseSetting(phase));
+  return result;
+}
+
 /// Finds weights and states of a phase; false after an error, which is kept.
 bool PairSearch::import(ServingPhase phase, PhaseTensors &tensors) {
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
@@ -248,9 +270,7 @@ bool PairSearch::import(ServingPhase phase, PhaseTensors &tensors) {
     error = diagnostic.str();
     loc = locationText(diagnostic.getLocation());
   });
-  Point all = point;
-  all.push_back(phaseSetting(phase));
-  std::optional<Program> program = importStep(text, &context, all);
+  std::optional<Program> program = importStep(text, &context, pointOf(phase));
   if (!program)
     return false;
   if (!program->machine) {
@@ -270,9 +290,18 @@ bool PairSearch::import(ServingPhase phase, PhaseTensors &tensors) {
     else if (declare.getKind() == shd::TensorKind::State)
       tensors.states.push_back(declared(declare, place, serving));
   }
-  if (!planning)
+  if (phase == ServingPhase::Decode)
     planning = createContext(op);
-  return planning != nullptr;
+  return phase == ServingPhase::Prefill || planning;
+}
+
+/// An equal share of the time that is left for the plans of the first pairs,
+/// and half of it for each further one.
+std::optional<double> PairSearch::secondsOfPlan() const {
+  std::optional<double> left = deadline.remaining();
+  if (!left)
+    return std::nullopt;
+  return *left / double(std::max<int64_t>(2, kFirstPlans - planned));
 }
 
 /// Plans a phase, its weights where `weights` say; `beside` bytes of a device
@@ -282,8 +311,7 @@ Outcome PairSearch::plan(ServingPhase phase, const Layouts *weights,
   const PhaseTensors &tensors =
       phase == ServingPhase::Prefill ? prefillTensors : decodeTensors;
   Variant variant;
-  variant.point = point;
-  variant.point.push_back(phaseSetting(phase));
+  variant.point = pointOf(phase);
   variant.watched = tensors.places();
   variant.keepsPlan = true;
   if (weights)
@@ -294,8 +322,11 @@ Outcome PairSearch::plan(ServingPhase phase, const Layouts *weights,
         int64_t(planning->machine().hbmCapacity));
     variant.memoryLimit = std::max<int64_t>(1, all - *beside);
   }
+  variant.timeLimitSeconds = secondsOfPlan();
   ++planned;
   Outcome outcome = runner.plan(variant);
+  if (outcome.report && variant.timeLimitSeconds)
+    isCutShort |= outcome.report->plan.search >= *variant.timeLimitSeconds;
   if (!outcome.report && error.empty()) {
     error = outcome.error;
     loc = outcome.loc;
@@ -334,18 +365,23 @@ static Layout layoutOfPrompts(const Mesh &mesh, const TensorShape &shape,
   return layout;
 }
 
-/// Separate machines: all bytes of the prompts' caches over the outermost level
-/// of the network, from all chips of a side at once.
-double PairSearch::transferOf(const Report &report) const {
+/// Separate machines: all bytes of the prompts' caches from all chips of the
+/// smaller side at once, over the slower side's outermost level of the network.
+double PairSearch::transferOf(const Report &prefill,
+                              const Report &decode) const {
   double bytes = 0;
   for (const Declared &state : prefillTensors.states)
     bytes += state.bytes;
-  return bytes / (chipsOf(report) * report.hardware.levels.front().bandwidth);
+  auto bandwidthOf = [](const Report &report) {
+    return report.hardware.levels.front().bandwidth;
+  };
+  return bytes / (std::min(chipsOf(prefill), chipsOf(decode)) *
+                  std::min(bandwidthOf(prefill), bandwidthOf(decode)));
 }
 
 double PairSearch::insertionOf(const Outcome &prefill, const Outcome &decode) {
   if (serving.separate)
-    return transferOf(*prefill.report);
+    return transferOf(*prefill.report, *decode.report);
   auto from =
       llvm::ArrayRef(prefill.layouts).drop_front(prefillTensors.weights.size());
   auto to =
@@ -448,6 +484,8 @@ void PairSearch::improve(const Layouts &a, const Layouts &b) {
     return;
   order.resize(std::min(order.size(), kMaxSwitches));
   for (size_t i : order) {
+    if (deadline.expired())
+      return;
     Layouts weights = bestWeights;
     weights[i] = weights[i] == a[i] ? b[i] : a[i];
     offer(pair(plan(ServingPhase::Decode, &weights, std::nullopt), &weights));
@@ -472,13 +510,9 @@ static std::optional<double> boundOf(const Outcome &outcome,
 }
 
 ServingOutcome PairSearch::run(bool improves, std::optional<double> cutoff) {
-  if (!import(ServingPhase::Decode, decodeTensors) ||
-      !import(ServingPhase::Prefill, prefillTensors))
+  if (!import(ServingPhase::Prefill, prefillTensors) ||
+      !import(ServingPhase::Decode, decodeTensors))
     return {std::nullopt, error, loc};
-  if (serving.separate && planning->machine().numChips() == 1)
-    return {std::nullopt,
-            "separate machines need a network between them, but a machine of "
-            "one chip has none"};
   Outcome freeDecode = plan(ServingPhase::Decode, nullptr, std::nullopt);
   if (!freeDecode.report)
     return {std::nullopt, error, loc};
@@ -499,8 +533,9 @@ ServingOutcome PairSearch::run(bool improves, std::optional<double> cutoff) {
     offer(pair(std::move(freeDecode), std::move(freePrefill)));
   } else {
     offer(pair(std::move(freeDecode), &decodeWeights));
-    offer(pair(plan(ServingPhase::Decode, &prefillWeights, std::nullopt),
-               &prefillWeights));
+    if (!best || !deadline.expired())
+      offer(pair(plan(ServingPhase::Decode, &prefillWeights, std::nullopt),
+                 &prefillWeights));
     if (best && improves && isFarFromBound())
       improve(decodeWeights, prefillWeights);
   }
@@ -551,10 +586,9 @@ static double weightBytesRead(shd::ProgramOp program, const Mesh &mesh) {
 
 /// Prices the decode plan with caches as full as at the last token.
 double PairSearch::timeAtLastToken(ServingPlan &plan) {
-  Point all = point;
-  all.push_back(phaseSetting(ServingPhase::Decode));
   ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
-  std::optional<Program> program = importStep(text, &context, all);
+  std::optional<Program> program =
+      importStep(text, &context, pointOf(ServingPhase::Decode));
   if (!program)
     return plan.token();
   CompileOptions how{options.plan};
@@ -609,6 +643,8 @@ void PairSearch::finish(ServingPlan &plan) {
   plan.tokenLast = timeAtLastToken(plan);
   plan.boundOfRequest = bound;
   plan.planned = planned;
+  plan.isCutShort = isCutShort;
+  llvm::copy(meshes, plan.meshes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -620,18 +656,30 @@ namespace {
 class MeshPairs {
 public:
   MeshPairs(const ProgramText &text, const Point &point,
-            const ServingOptions &options)
-      : text(text), point(point), options(options) {}
+            const ServingOptions &options, solver::Deadline deadline)
+      : text(text), point(point), options(options), deadline(deadline) {}
 
   /// The best pair on any of them.
   ServingOutcome run();
+  /// Each phase on the best mesh of its own machine.
+  ServingOutcome runSeparate();
 
 private:
   bool choose(ServingPhase phase);
+  void setBound(ServingPlan &plan) const;
+  /// The time limit of one of `number` searches that are still to be made.
+  solver::Deadline shareOf(size_t number) const {
+    std::optional<double> left = deadline.remaining();
+    if (left)
+      *left /= double(number);
+    return solver::Deadline(left, deadline.interruption());
+  }
 
   const ProgramText &text;
   const Point &point;
   const ServingOptions &options;
+  solver::Deadline deadline;
+  bool isCutShort = false;
   /// By text, in the order in which they were found.
   std::vector<std::pair<std::string, Setting>> meshes;
   /// No mesh has a faster plan of the phase.
@@ -657,13 +705,19 @@ bool MeshPairs::choose(ServingPhase phase) {
   std::optional<Program> probe = importStep(text, &context, all);
   if (!probe)
     return false;
+  if (!probe->autoMesh)
+    return true;
   MeshChoiceOptions how;
   how.plan = options.plan;
+  // Choosing meshes takes half of the time, pairs the rest.
+  solver::Deadline share = shareOf(phase == ServingPhase::Decode ? 4 : 3);
+  how.plan.timeLimitSeconds = share.remaining();
   how.file = options.file;
   how.jobs = options.jobs;
   how.showProgress = options.showProgress;
   how.interrupted = options.interrupted;
   std::optional<MeshChoice> choice = chooseMesh(text, all, *probe, how, error);
+  isCutShort |= share.expired();
   if (!choice)
     return false;
   size_t taken = 0;
@@ -693,36 +747,48 @@ ServingOutcome MeshPairs::run() {
   size_t chosen = 0;
   int64_t planned = 0;
   auto tryMesh = [&](size_t i, bool improves) {
-    Point all = point;
-    all.push_back(meshes[i].second);
+    // Improving is a search more.
+    size_t searches = improves ? 1 : meshes.size() - i + 1;
+    PhaseMeshes both = {meshes[i].second, meshes[i].second};
     std::optional<double> cutoff;
     if (!improves && best.plan && best.plan->fits() &&
         best.plan->meets(options.targets))
       cutoff = best.plan->chipSecondsOfRequest();
-    ServingOutcome found = PairSearch(text, all, options).run(improves, cutoff);
+    ServingOutcome found =
+        PairSearch(text, point, both, options, shareOf(searches))
+            .run(improves, cutoff);
     if (!found.plan) {
       if (!best.plan && best.error.empty())
         best = std::move(found);
       return;
     }
     planned += found.plan->planned;
+    isCutShort |= found.plan->isCutShort;
     if (best.plan && !(rankOf(*found.plan, options.targets) <
                        rankOf(*best.plan, options.targets)))
       return;
     best = std::move(found);
-    best.plan->mesh = meshes[i].second;
     chosen = i;
   };
   for (size_t i = 0; i < meshes.size(); ++i)
-    tryMesh(i, /*improves=*/false);
+    if (!best.plan || !deadline.expired())
+      tryMesh(i, /*improves=*/false);
   if (!best.plan)
     return best;
   std::optional<double> gap = best.plan->gap();
-  if (!best.plan->fits() || !best.plan->meets(options.targets) || !gap ||
-      *gap > kSmallGap)
+  bool isFar = !best.plan->fits() || !best.plan->meets(options.targets) ||
+               !gap || *gap > kSmallGap;
+  if (isFar && !deadline.expired())
     tryMesh(chosen, /*improves=*/true);
   ServingPlan &plan = *best.plan;
   plan.planned = planned;
+  plan.isCutShort = isCutShort;
+  setBound(plan);
+  return best;
+}
+
+/// No pair on any mesh is cheaper than the bounds of both phases together.
+void MeshPairs::setBound(ServingPlan &plan) const {
   plan.boundOfRequest = std::nullopt;
   if (bounds[0] && bounds[1])
     plan.boundOfRequest =
@@ -730,11 +796,38 @@ ServingOutcome MeshPairs::run() {
             double(plan.serving.promptBatch) +
         chipsOf(*plan.decode.report) * *bounds[size_t(ServingPhase::Decode)] *
             stepsOf(plan.serving);
-  return best;
+}
+
+ServingOutcome MeshPairs::runSeparate() {
+  PhaseMeshes chosen;
+  for (ServingPhase phase : {ServingPhase::Decode, ServingPhase::Prefill}) {
+    meshes.clear();
+    if (!choose(phase))
+      return {std::nullopt, error, loc};
+    if (!meshes.empty())
+      chosen[size_t(phase)] = meshes.front().second;
+  }
+  ServingOutcome found = PairSearch(text, point, chosen, options, shareOf(1))
+                             .run(/*improves=*/false);
+  if (!found.plan)
+    return found;
+  // Of a mesh that is written, the plan's own bound.
+  for (ServingPhase phase : {ServingPhase::Decode, ServingPhase::Prefill})
+    if (!chosen[size_t(phase)])
+      bounds[size_t(phase)] =
+          boundOf(phase == ServingPhase::Decode ? found.plan->decode
+                                                : found.plan->prefill,
+                  options.plan);
+  setBound(*found.plan);
+  found.plan->isCutShort |= isCutShort;
+  return found;
 }
 
 ServingOutcome shardc::planServing(const ProgramText &text, const Point &point,
                                    const ServingOptions &options) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  solver::Deadline deadline(options.plan.timeLimitSeconds, options.interrupted);
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   ServingOutcome outcome;
@@ -748,7 +841,26 @@ ServingOutcome shardc::planServing(const ProgramText &text, const Point &point,
   std::optional<Program> probe = importStep(text, &context, point);
   if (!probe)
     return outcome;
-  if (probe->autoMesh && options.plan.mode == OptMode::Optimize)
-    return MeshPairs(text, point, options).run();
-  return PairSearch(text, point, options).run(/*improves=*/true);
+  bool searches = options.plan.mode == OptMode::Optimize;
+  std::optional<shd::Serving> serving =
+      shd::Serving::of(*probe->module->getOps<shd::ProgramOp>().begin());
+  if (serving->separate && searches)
+    outcome = MeshPairs(text, point, options, deadline).runSeparate();
+  else if (probe->autoMesh && searches)
+    outcome = MeshPairs(text, point, options, deadline).run();
+  else
+    outcome =
+        PairSearch(text, point, {}, options, deadline).run(/*improves=*/true);
+  outcome =
+      choosesMesh
+          ? MeshPairs(text, point, options, deadline).run()
+          : PairSearch(text, point, options, deadline).run(/*improves=*/true);
+  if (std::optional<double> limit = options.plan.timeLimitSeconds;
+      outcome.plan && limit) {
+    outcome.plan->searchSeconds =
+        std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  if (outcome.plan)
+    outcome.plan->isCutShort |= deadline.expired();
+  return outcome;
 }

@@ -127,6 +127,8 @@ static std::string requestText(const shd::Serving &serving) {
 
 static std::string boundText(const ServingPlan &plan) {
   std::string text = plural(plan.planned, "plan") + " made";
+  if (plan.isCutShort)
+    text += ", incomplete: the search was ended early";
   std::optional<double> gap = plan.gap();
   if (!gap)
     return text + "; no lower bound is proven";
@@ -193,10 +195,15 @@ void shardc::printServing(llvm::raw_ostream &os, const ServingPlan &plan,
   FactPrinter out(os, colour);
   paint(os, "Serving " + decode.file, Style::Bold, colour);
   os << "\n\n";
-  out.fact(
-      "machine",
-      hardwareText(decode) + ", mesh " + meshText(decode) +
-          (plan.serving.separate ? "; one for prefill, one for decode" : ""));
+  if (plan.serving.separate) {
+    const Report &prefill = *plan.prefill.report;
+    out.fact("decode machine",
+             hardwareText(decode) + ", mesh " + meshText(decode));
+    out.fact("prefill machine",
+             hardwareText(prefill) + ", mesh " + meshText(prefill));
+  } else {
+    out.fact("machine", hardwareText(decode) + ", mesh " + meshText(decode));
+  }
   out.wrapped("requests", requestText(plan.serving));
   out.wrapped("decode", wordsOf(decode));
   out.wrapped("prefill", wordsOf(*plan.prefill.report));
@@ -253,6 +260,8 @@ static Json figuresJson(const ServingPlan &plan) {
        plan.weightBytesRead / plan.decode.report->traffic.hbm},
       {"fits", plan.fits()},
       {"plans", plan.planned},
+      {"complete", !plan.isCutShort},
+      {"search_s", orNull(plan.searchSeconds)},
   };
 }
 
@@ -282,9 +291,14 @@ void shardc::printServingJson(llvm::raw_ostream &os, const ServingPlan &plan) {
 ServingFrontier shardc::findServingFrontier(llvm::ArrayRef<ServingRow> rows,
                                             const ServingTargets &targets) {
   ServingFrontier frontier;
+  // Costs in USD and in chip-seconds do not compare.
+  bool hasPrice = llvm::any_of(rows, [](const ServingRow &row) {
+    return row.outcome.plan && row.outcome.plan->usdOfRequest();
+  });
   std::vector<size_t> order;
   for (size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].outcome.plan && rows[i].outcome.plan->fits())
+    if (const auto &plan = rows[i].outcome.plan;
+        plan && plan->fits() && plan->usdOfRequest().has_value() == hasPrice)
       order.push_back(i);
   llvm::stable_sort(order, [&](size_t a, size_t b) {
     const ServingPlan &x = *rows[a].outcome.plan, &y = *rows[b].outcome.plan;
@@ -310,6 +324,22 @@ static std::string targetText(const ServingTargets &targets) {
   if (targets.firstSeconds)
     parts.push_back(formatTime(*targets.firstSeconds) + " to the first");
   return llvm::join(parts, ", ");
+}
+
+/// Why a point is not planned.
+static std::string boundText(const ServingBound &bound,
+                             const ServingTargets &targets) {
+  if (!bound.fits)
+    return "weights and caches take more than all chips have";
+  if (!targets.any())
+    return "not planned";
+  if (targets.tokenSeconds && bound.tokenSeconds > *targets.tokenSeconds)
+    return "at least " + formatTime(bound.tokenSeconds) + " per token";
+  if (targets.firstSeconds && bound.firstSeconds > *targets.firstSeconds)
+    return "at least " + formatTime(bound.firstSeconds) + " to the first token";
+  if (!bound.hasPrice)
+    return "not planned: the machine has no price";
+  return "at least " + formatUsd(bound.cost) + " per request";
 }
 
 static std::string shortUsd(std::optional<double> usd) {
@@ -351,7 +381,9 @@ void shardc::printServingTable(llvm::raw_ostream &os, StringRef title,
     for (const Setting &setting : row.point)
       cells.emplace_back(setting.valueText());
     if (!row.outcome.plan) {
-      cells.emplace_back("not legal: " + row.outcome.error, Style::Yellow,
+      cells.emplace_back(row.bound ? boundText(*row.bound, targets)
+                                   : "not legal: " + row.outcome.error,
+                         row.bound ? Style::Dim : Style::Yellow,
                          /*runsOn=*/true);
       table.addRow(std::move(cells));
       continue;
@@ -368,7 +400,10 @@ void shardc::printServingTable(llvm::raw_ostream &os, StringRef title,
     cells.emplace_back(formatBytes(double(decode.memory.peak)));
     cells.emplace_back(plan.fits() ? markOf(i, frontier) : "does not fit",
                        plan.fits() ? Style::Bold : Style::Red);
-    cells.emplace_back(meshText(decode));
+    cells.emplace_back(plan.serving.separate
+                           ? "decode " + meshText(decode) + ", prefill " +
+                                 meshText(*plan.prefill.report)
+                           : meshText(decode));
     table.addRow(std::move(cells));
   }
   paint(os, truncate(title, kReportWidth), Style::Bold, colour);
@@ -398,6 +433,13 @@ void shardc::printServingSweepJson(llvm::raw_ostream &os,
       point["error"] = row.outcome.error;
       point["loc"] = row.outcome.loc;
     }
+    if (const auto &bound = row.bound)
+      point["at_least"] = {
+          {"first_token_s", bound->firstSeconds},
+          {"token_s", bound->tokenSeconds},
+          {bound->hasPrice ? "usd_per_request" : "chip_seconds_per_request",
+           bound->cost},
+          {"fits", bound->fits}};
     points.push_back(std::move(point));
   }
   Json object;

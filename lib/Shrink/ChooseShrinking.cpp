@@ -20,19 +20,25 @@ using namespace shardc;
 using namespace shardc::shd;
 
 namespace {
-/// The constraints of a program on its extents; extents of 1 stay and are left
-/// out of all but `combinations`.
+/// The constraints of programs on their extents; extents of 1 stay and are left
+/// out of all but `combinations`. The axes of all meshes are those of one, one
+/// program's after the other's.
 class ExtentUses {
 public:
-  explicit ExtentUses(ProgramOp program) : mesh(toMesh(program.getMeshAttr())) {
-    program.getBody().walk([&](Operation *op) { visit(op); });
-  }
+  explicit ExtentUses(llvm::ArrayRef<ProgramOp> programs);
 
-  Shrinking choose(const ShrinkOptions &options) const;
+  /// One for each program.
+  std::vector<Shrinking> choose(const ShrinkOptions &options) const;
 
 private:
   using Parts = SmallVector<int64_t, 3>;
   using Combination = std::pair<int64_t, Parts>;
+  /// Of a class of indices in zigzag order, the parts that it is dealt to and
+  /// the extents.
+  struct DealtClass {
+    int64_t parts = 1;
+    std::set<int64_t> extents;
+  };
 
   void visit(Operation *op);
   void visitType(Type type, unsigned stacked = 0);
@@ -46,14 +52,19 @@ private:
   void visitOrders(Operation *op);
   void visitSegments(RepeatOp repeat);
   std::optional<int64_t> countInSegments(int64_t count) const;
-  int64_t dealtParts(int64_t number, const Mesh &shrunk) const;
+  int64_t dealtParts(const DealtClass &known, const Mesh &shrunk) const;
   void growSlots(ShrunkExtents &extents, ExtentProblem problem) const;
   void visitPosition(Value table, int64_t dim, Value position);
   void addCombination(std::set<Combination> &to, int64_t whole, Parts parts);
   std::optional<Layout> layoutOf(Value value) const;
+  Layout layoutOf(ShardingAttr sharding) const;
   ExtentProblem problem(const Mesh &shrunk, const ShrinkOptions &options) const;
 
   Mesh mesh;
+  /// Of each program, its mesh and where that begins in `mesh`.
+  std::vector<std::pair<Mesh, unsigned>> meshes;
+  /// The program that is visited.
+  size_t current = 0;
   /// The sets of axes that split an extent; empty: no axis does.
   std::map<int64_t, std::set<AxisSet>> placements;
   /// Extents that axes split down to one element, where axes of another index
@@ -67,13 +78,9 @@ private:
   std::map<int64_t, int64_t> ofSegments;
   bool keepsSegments = false;
   EqualGroups equalGroups;
-  /// Of each class of indices in zigzag order, the parts that it is dealt to
-  /// and the extents.
-  struct DealtClass {
-    int64_t parts = 1;
-    std::set<int64_t> extents;
-  };
-  std::map<int64_t, DealtClass> dealt;
+  /// By the program and the class's number there.
+  using DealtKey = std::pair<size_t, int64_t>;
+  std::map<DealtKey, DealtClass> dealt;
   /// Slots that no run may lack, and the extents of a group's tokens.
   std::set<std::pair<int64_t, Parts>> enoughSlots;
 };
@@ -83,10 +90,31 @@ private:
 // Reading the program
 //===----------------------------------------------------------------------===//
 
+ExtentUses::ExtentUses(llvm::ArrayRef<ProgramOp> programs) {
+  for (ProgramOp program : programs) {
+    current = meshes.size();
+    Mesh own = toMesh(program.getMeshAttr());
+    meshes.push_back({own, unsigned(mesh.size())});
+    llvm::append_range(mesh.axes, own.axes);
+    program.getBody().walk([&](Operation *op) { visit(op); });
+  }
+}
+
+/// Over the axes of all programs.
+Layout ExtentUses::layoutOf(ShardingAttr sharding) const {
+  const auto &[own, first] = meshes[current];
+  Layout layout = toLayout(own, sharding);
+  for (AxisList &axes : layout.dims)
+    for (AxisIndex &axis : axes)
+      axis += first;
+  layout.partial <<= first;
+  return layout;
+}
+
 /// Null if the value has dimensions, but no sharding.
 std::optional<Layout> ExtentUses::layoutOf(Value value) const {
   if (ShardingAttr sharding = getSharding(value.getType()))
-    return toLayout(mesh, sharding);
+    return layoutOf(sharding);
   if (cast<RankedTensorType>(value.getType()).getRank() == 0)
     return Layout::replicated(0);
   return std::nullopt;
@@ -98,8 +126,8 @@ void ExtentUses::visitType(Type type, unsigned stacked) {
   if (!tensor)
     return;
   ShardingAttr sharding = getSharding(tensor);
-  Layout layout = sharding ? toLayout(mesh, sharding)
-                           : Layout::replicated(tensor.getRank());
+  Layout layout =
+      sharding ? layoutOf(sharding) : Layout::replicated(tensor.getRank());
   for (auto [extent, axes] : llvm::drop_begin(
            llvm::zip_equal(tensor.getShape(), layout.dims), stacked)) {
     if (extent == 1)
@@ -270,7 +298,7 @@ void ExtentUses::visitOrders(Operation *op) {
     auto entry = entries.getAs<DenseI64ArrayAttr>(index);
     if (!entry)
       return;
-    DealtClass &known = dealt[entry[0]];
+    DealtClass &known = dealt[{current, entry[0]}];
     known.parts = entry[1];
     known.extents.insert(extent);
   };
@@ -321,8 +349,8 @@ std::optional<int64_t> ExtentUses::countInSegments(int64_t count) const {
 }
 
 /// Parts of a class on the small mesh: as few as attention is balanced with.
-int64_t ExtentUses::dealtParts(int64_t number, const Mesh &shrunk) const {
-  const DealtClass &known = dealt.at(number);
+int64_t ExtentUses::dealtParts(const DealtClass &known,
+                               const Mesh &shrunk) const {
   int64_t parts = 1;
   for (int64_t extent : known.extents)
     if (auto axes = placements.find(extent); axes != placements.end())
@@ -400,10 +428,10 @@ ExtentProblem ExtentUses::problem(const Mesh &shrunk,
     if (even.count(original))
       extent.divideBy(2);
   }
-  for (const auto &[number, known] : dealt)
+  for (const auto &[key, known] : dealt)
     for (int64_t extent : known.extents)
       if (auto it = numbers.find(extent); it != numbers.end())
-        problem.extents[it->second].divideBy(2 * dealtParts(number, shrunk));
+        problem.extents[it->second].divideBy(2 * dealtParts(known, shrunk));
   for (auto [extent, axes] : exhausted)
     problem.extents[numbers[extent]].fixTo(shrunk.groupSize(axes));
   auto addCombinations = [&](const std::set<Combination> &from,
@@ -421,7 +449,12 @@ ExtentProblem ExtentUses::problem(const Mesh &shrunk,
   };
   addCombinations(products, ExtentCombination::Kind::Product);
   addCombinations(sums, ExtentCombination::Kind::Sum);
-  for (auto [pair, least] : distances) {
+  auto wanted = distances;
+  for (auto [pair, least] : options.distances)
+    if (numbers.count(pair.second) &&
+        (pair.first == 1 || numbers.count(pair.first)))
+      wanted[pair] = std::max(wanted[pair], least);
+  for (auto [pair, least] : wanted) {
     auto [smaller, larger] = pair;
     if (smaller == 1)
       problem.extents[numbers[larger]].least =
@@ -441,7 +474,7 @@ static AxisSet smallerAxes(const Mesh &mesh, const Mesh &shrunk) {
   return axes;
 }
 
-Shrinking ExtentUses::choose(const ShrinkOptions &options) const {
+std::vector<Shrinking> ExtentUses::choose(const ShrinkOptions &options) const {
   AxisSet kept = 0;
   Mesh shrunk = shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
   ShrunkExtents extents = solve(problem(shrunk, options));
@@ -461,15 +494,24 @@ Shrinking ExtentUses::choose(const ShrinkOptions &options) const {
                                   ? shrinking.extent(count)
                                   : countInSegments(count).value_or(small);
   }
-  for (const auto &[number, known] : dealt)
-    shrinking.dealt[number] = dealtParts(number, shrunk);
-  for (const MeshAxis &axis : shrunk.axes)
-    shrinking.axes.push_back(axis.size);
-  return shrinking;
+  std::vector<Shrinking> all(meshes.size(), shrinking);
+  for (const auto &[key, known] : dealt)
+    all[key.first].dealt[key.second] = dealtParts(known, shrunk);
+  for (auto [each, place] : llvm::zip_equal(all, meshes))
+    for (const MeshAxis &axis :
+         llvm::ArrayRef(shrunk.axes).slice(place.second, place.first.size()))
+      each.axes.push_back(axis.size);
+  return all;
 }
 
 Shrinking shardc::chooseShrinking(ProgramOp planned,
                                   const ShrinkOptions &options) {
+  return chooseShrinking(llvm::ArrayRef(planned), options).front();
+}
+
+std::vector<Shrinking>
+shardc::chooseShrinking(llvm::ArrayRef<ProgramOp> planned,
+                        const ShrinkOptions &options) {
   assert(options.maxAxis >= 2 && "collectives need axes of at least 2 devices");
   return ExtentUses(planned).choose(options);
 }

@@ -8,6 +8,11 @@
 
 namespace shardc::detail {
 
+/// Reals from -1 to 1; integers that are mostly positions near the beginning.
+/// Moments are not negative: a root is taken of Adam's second, and the number
+/// of the step is one. Depends on the tensor's name and shape alone.
+Tensor randomTensor(const DeclaredTensor &declared, uint64_t seed);
+
 /// How both programs run: with the same random inputs.
 RunOptions inputsOf(shd::ProgramOp whole, const VerifyOptions &options);
 

@@ -2,6 +2,7 @@
 
 #include "shardc/Report/Table.h"
 #include "shardc/Report/Units.h"
+#include "shardc/Verify/Serving.h"
 #include "shardc/Verify/Verify.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -266,6 +267,45 @@ void shardc::printVerification(raw_ostream &os,
   printCollectives(os, verification);
 }
 
+/// The largest difference of any result.
+static double largestOf(const Verification &verification) {
+  double largest = 0;
+  for (const Verification::Result &result : verification.results)
+    largest = std::max(largest, result.largest.size);
+  return largest;
+}
+
+void shardc::printServedRuns(raw_ostream &os, const ServedRuns &runs,
+                             StringRef file) {
+  os << file << "\n";
+  if (runs.dropsPicks)
+    return printFact(os, "not run",
+                     {std::string("experts without `dropless` may drop other "
+                                  "picks of a prompt"),
+                      std::string("than of its tokens one by one")});
+  printFact(os,
+            runs.prefill.options.roundToDeclared ? "measured"
+            : runs.holds()                       ? "verified"
+                                                 : "differs",
+            {std::string("prefill, insertion and ") +
+                 plural(runs.steps, "decode step"),
+             std::string(runs.holds() ? "compute" : "do not compute") +
+                 " what the unsharded program computes token by token"});
+  printFact(os, "requests",
+            {plural(runs.sequences, "sequence") + " with " +
+                 plural(runs.prompt, "prompt token") + ",",
+             plural(runs.promptBatch, "prompt") + " per prefill,",
+             "in caches of " + plural(runs.capacity, "position")});
+  for (auto [label, part] :
+       {std::pair<StringRef, const Verification &>("prefill", runs.prefill),
+        {"decode", runs.decode}})
+    printFact(
+        os, label,
+        {plural(part.mesh.numDevices(), "device") + ",",
+         formatDigits(int64_t(part.results.size())) + " outputs and states,",
+         "largest difference " + scientific(largestOf(part))});
+}
+
 //===----------------------------------------------------------------------===//
 // Errors
 //===----------------------------------------------------------------------===//
@@ -301,6 +341,19 @@ static std::string scientific6(double value) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.6g", value);
   return text;
+}
+
+void shardc::emitDifferences(const ServedRuns &runs) {
+  for (auto [phase, part] :
+       {std::pair<StringRef, const Verification &>("after prefill",
+                                                   runs.prefill),
+        {"of decoding from prefill's caches", runs.decode}})
+    for (const Verification::Result &result : part.results)
+      if (result.differs)
+        emitError(result.loc)
+            << result.kindName() << " '" << result.name << "' " << phase
+            << " differs from the program run token by token: "
+            << describe(Devices(part.mesh), result.largest);
 }
 
 void shardc::emitDifferences(const Verification &verification) {

@@ -64,30 +64,6 @@ SmallVector<int64_t, 2> iterationsOf(ArrayRef<int64_t> stack, int64_t number) {
   return iterations;
 }
 
-/// Reals from -1 to 1; integers that are mostly positions near the beginning.
-/// Moments are not negative: a root is taken of Adam's second, and the number
-/// of the step is one.
-Tensor randomTensor(const DeclaredTensor &declared, uint64_t seed) {
-  Tensor tensor(declared.type);
-  ArrayRef<int64_t> shape = declared.type.getShape();
-  ArrayRef<int64_t> stack = shape.take_front(declared.stacked);
-  int64_t size = numElements(shape.drop_front(declared.stacked));
-  int64_t element = 0;
-  for (int64_t part = 0, parts = numElements(stack); part < parts; ++part) {
-    Generator generator(declared.name, iterationsOf(stack, part), seed);
-    for (int64_t end = element + size; element < end; ++element)
-      if (tensor.isReal())
-        tensor.setReal(element, declared.kind == shd::TensorKind::Moment
-                                    ? std::abs(generator.real())
-                                    : generator.real());
-      else
-        tensor.setInteger(
-            element, randomInteger(cast<IntegerType>(tensor.getElementType()),
-                                   generator));
-  }
-  return tensor;
-}
-
 //===----------------------------------------------------------------------===//
 // Both runs
 //===----------------------------------------------------------------------===//
@@ -194,6 +170,28 @@ void compareResult(const RunResult::Final &expected,
 }
 
 } // namespace
+
+Tensor shardc::detail::randomTensor(const DeclaredTensor &declared,
+                                    uint64_t seed) {
+  Tensor tensor(declared.type);
+  ArrayRef<int64_t> shape = declared.type.getShape();
+  ArrayRef<int64_t> stack = shape.take_front(declared.stacked);
+  int64_t size = numElements(shape.drop_front(declared.stacked));
+  int64_t element = 0;
+  for (int64_t part = 0, parts = numElements(stack); part < parts; ++part) {
+    Generator generator(declared.name, iterationsOf(stack, part), seed);
+    for (int64_t end = element + size; element < end; ++element)
+      if (tensor.isReal())
+        tensor.setReal(element, declared.kind == shd::TensorKind::Moment
+                                    ? std::abs(generator.real())
+                                    : generator.real());
+      else
+        tensor.setInteger(
+            element, randomInteger(cast<IntegerType>(tensor.getElementType()),
+                                   generator));
+  }
+  return tensor;
+}
 
 RunOptions shardc::detail::inputsOf(shd::ProgramOp whole,
                                     const VerifyOptions &options) {

@@ -35,6 +35,7 @@
 #include "shardc/Report/Units.h"
 #include "shardc/Terminal/Interrupt.h"
 #include "shardc/Terminal/ProgressLine.h"
+#include "shardc/Verify/Serving.h"
 #include "shardc/Verify/Verify.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -770,11 +771,14 @@ static bool mayServe(const SourceMgr &sourceMgr) {
 }
 
 /// Verifies the plans of both phases, each against the whole program of its
-/// phase.
+/// phase, and both one after the other against the program run token by token.
 ExitStatus Driver::verifyServing(MLIRContext &context,
                                  const ProgramText &program,
                                  const ServingPlan &plan, raw_ostream &os) {
   bool holds = true;
+  VerifyOptions how;
+  how.roundToDeclared = options.rounding == Rounding::Declared;
+  OwningOpRef<ModuleOp> wholes[2], planned[2];
   for (auto phase : {shd::ServingPhase::Prefill, shd::ServingPhase::Decode}) {
     std::optional<Program> imported =
         importStep(program, &context, phasePoint(plan, {}, phase));
@@ -784,20 +788,31 @@ ExitStatus Driver::verifyServing(MLIRContext &context,
     known.knownPlan =
         (phase == shd::ServingPhase::Prefill ? plan.prefill : plan.decode).plan;
     Compilation compilation(std::move(*imported), std::move(known));
-    OwningOpRef<ModuleOp> whole = compilation.clone();
+    OwningOpRef<ModuleOp> &whole = wholes[size_t(phase)];
+    whole = compilation.clone();
     if (failed(compilation.plan()))
       return InputError;
-    VerifyOptions how;
-    how.roundToDeclared = options.rounding == Rounding::Declared;
     FailureOr<Verification> verification = verifyPlan(*whole, compilation, how);
     if (failed(verification))
       return InputError;
     emitDifferences(*verification);
     printVerification(os, *verification,
                       options.name() + ", " + shd::stringify(phase).str());
+    os << '\n';
     holds &= verification->holds;
+    planned[size_t(phase)] = compilation.takeModule();
   }
-  return holds ? Success : InputError;
+  auto phaseOf = [&](shd::ServingPhase phase) {
+    return ServedPhase{*wholes[size_t(phase)], *planned[size_t(phase)]};
+  };
+  FailureOr<ServedRuns> runs =
+      shardc::verifyServing(phaseOf(shd::ServingPhase::Prefill),
+                            phaseOf(shd::ServingPhase::Decode), how);
+  if (failed(runs))
+    return InputError;
+  emitDifferences(*runs);
+  printServedRuns(os, *runs, options.name() + ", prefill and then decoding");
+  return holds && runs->holds() ? Success : InputError;
 }
 
 /// Answers for both phases of a program that serves.

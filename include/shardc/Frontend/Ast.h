@@ -369,9 +369,19 @@ struct TrainBlock : Item {
   static bool classof(const Item *i) { return i->kind == Kind::Train; }
 };
 
+/// `prefill on h100[8] mesh [X=8]`: the machine of a phase.
+struct PhaseMachine {
+  llvm::SMRange range;
+  Name phase;
+  std::unique_ptr<HardwareDecl> hardware;
+  /// Null where none is written.
+  std::unique_ptr<MeshDecl> mesh;
+};
+
 struct ServeBlock : Item {
   ServeBlock() : Item(Kind::Serve) {}
   std::vector<Setting> settings;
+  std::vector<PhaseMachine> machines;
   static bool classof(const Item *i) { return i->kind == Kind::Serve; }
 };
 

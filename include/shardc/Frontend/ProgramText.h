@@ -38,6 +38,8 @@ struct ProgramText {
   bool hasPipeline() const;
   /// The `serve` block; null if there is none.
   const ast::ServeBlock *serveBlock() const;
+  /// The machine that the block names for a phase; null if it names none.
+  const ast::PhaseMachine *machineOf(shd::ServingPhase phase) const;
   /// The declaration that holds: the override, or the first in the files; null
   /// if there is none.
   const ast::HardwareDecl *hardwareDecl() const;

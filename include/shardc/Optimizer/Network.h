@@ -13,6 +13,7 @@
 #include "shardc/Optimizer/Chains.h"
 #include "shardc/Optimizer/Domain.h"
 #include "shardc/Optimizer/GroupCosts.h"
+#include "shardc/Solver/Deadline.h"
 #include "shardc/Solver/Problem.h"
 #include <variant>
 
@@ -78,6 +79,8 @@ struct NetworkOptions {
   /// The times of what chains consist of are wanted: PlanNetwork::links and
   /// linkEdges.
   bool measureLinks = false;
+  /// Building ends with it.
+  solver::Deadline deadline = {};
 };
 
 /// How a value is stored.
@@ -159,6 +162,8 @@ enum class NoNetwork {
   TooWide,
   /// It has too many operations for them.
   TooLarge,
+  /// The deadline expired.
+  NoTime,
 };
 
 std::variant<PlanNetwork, NoNetwork>

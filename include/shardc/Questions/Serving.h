@@ -12,6 +12,7 @@
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Questions/MeshChoice.h"
 #include "shardc/Questions/TrialRunner.h"
+#include "shardc/Solver/Deadline.h"
 
 namespace shardc {
 
@@ -26,8 +27,9 @@ struct ServingTargets {
 struct ServingPlan {
   shd::Serving serving;
   Outcome prefill, decode;
-  /// The mesh that `mesh auto` chose, as a setting of both; else nothing.
-  std::optional<Setting> mesh;
+  /// The mesh of each phase, by its number, that `mesh auto` chose; else
+  /// nothing. Only separate machines may have different ones.
+  std::optional<Setting> meshes[2];
 
   /// Seconds in which the caches of one prefill's prompts get into decode's.
   double insertion = 0;
@@ -43,6 +45,10 @@ struct ServingPlan {
   std::optional<double> boundOfRequest;
   /// Plans of either phase that were made.
   int64_t planned = 0;
+  /// Seconds of the search, if it had a limit.
+  std::optional<double> searchSeconds;
+  /// The time limit or Ctrl-C ended the search, or that of a phase's plan.
+  bool isCutShort = false;
 
   double firstToken() const { return prefill.report->time.scheduled; }
   double token() const { return decode.report->time.scheduled; }
@@ -97,10 +103,28 @@ void printServing(llvm::raw_ostream &os, const ServingPlan &plan, bool colour);
 /// One object with the key `serving`, which has the reports of both plans.
 void printServingJson(llvm::raw_ostream &os, const ServingPlan &plan);
 
+/// Figures of a point that no pair of plans beats.
+struct ServingBound {
+  double firstSeconds = 0, tokenSeconds = 0;
+  /// USD of a request, or chip-seconds of machines without a price.
+  double cost = 0;
+  bool hasPrice = false;
+  /// False if weights and caches take more than all chips have.
+  bool fits = true;
+};
+
+/// The bound by the work of both phases, without a plan; nothing if the point
+/// is not legal.
+std::optional<ServingBound> boundServing(const ProgramText &text,
+                                         const Point &point,
+                                         const ServingOptions &options);
+
 /// A point of a sweep over programs that serve.
 struct ServingRow {
   Point point;
   ServingOutcome outcome;
+  /// Of a point that is not planned, since it cannot be the answer.
+  std::optional<ServingBound> bound = {};
 };
 
 /// Rows that no other one beats in time per token and USD (without prices,

@@ -63,6 +63,8 @@ struct Variant {
   const ProgramText *text = nullptr;
   /// Bytes per device, in place of those of the options.
   std::optional<int64_t> memoryLimit = {};
+  /// Seconds of the search, in place of those of the options.
+  std::optional<double> timeLimitSeconds = {};
   /// How to choose, in place of what the options say.
   std::optional<OptMode> mode = {};
   /// The planned module is wanted: Outcome::plan.

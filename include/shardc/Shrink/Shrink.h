@@ -12,6 +12,7 @@
 
 #include "shardc/Dialect/Shd/IR/Shd.h"
 #include <map>
+#include <vector>
 
 namespace shardc {
 
@@ -21,6 +22,9 @@ struct ShrinkOptions {
   int64_t maxAxis = 2;
   /// Extents that stay at least so large: the small one for each.
   std::map<int64_t, int64_t> least;
+  /// By how much the second extent of a pair exceeds the first one at least,
+  /// once both are small.
+  std::map<std::pair<int64_t, int64_t>, int64_t> distances;
 };
 
 struct Shrinking {
@@ -45,6 +49,11 @@ struct Shrinking {
 /// extents, and its axes where those extents need them.
 Shrinking chooseShrinking(shd::ProgramOp planned,
                           const ShrinkOptions &options = {});
+
+/// The same for programs that exchange tensors, each with a mesh of its own: an
+/// extent becomes the same in all of them.
+std::vector<Shrinking> chooseShrinking(llvm::ArrayRef<shd::ProgramOp> planned,
+                                       const ShrinkOptions &options);
 
 /// Rewrites types, the mesh, counts, ranges and windows, and drops prices,
 /// which are of the large program. What verified before verifies after.

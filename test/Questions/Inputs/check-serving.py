@@ -14,6 +14,9 @@ separate = "; transfer " in text
 # Of every program that is checked with it.
 B, G, p, prompt = 8, 16, 1, 48
 chips = report["hardware"]["chips"]
+prefill_chips = prefill["hardware"]["chips"]
+# USD an hour.
+price = {"tpu_v5e": 1.2, "h100": 10.8}
 tp, t = prefill["time"]["scheduled_s"], decode["time"]["scheduled_s"]
 m = serving["insertion_s"]
 wait = 0 if separate else B / p * (tp + m)
@@ -31,13 +34,13 @@ check("tokens_per_s_per_chip", B / t / chips)
 check("tokens_per_s_with_prefill", B * G / (G * t + wait))
 check("requests_per_s", B / (G * t + wait))
 check("prefill_servers_per_decode_server", (tp / p) / (G * t / B))
-# A chip of tpu_v5e costs 1.2 USD an hour.
-rate = chips * 1.2 / 3600
-check("usd_per_million_prompt_tokens", rate * tp / (p * prompt) * 1e6)
+rate = chips * price[decode["hardware"]["name"]] / 3600
+prefill_rate = prefill_chips * price[prefill["hardware"]["name"]] / 3600
+check("usd_per_million_prompt_tokens", prefill_rate * tp / (p * prompt) * 1e6)
 check("usd_per_million_output_tokens", rate * t / B * 1e6)
 inserted = 0 if separate else m
-check("chip_seconds_per_request", chips * ((tp + inserted) / p + G * t / B))
-check("usd_per_request", rate * ((tp + inserted) / p + G * t / B))
+check("chip_seconds_per_request", prefill_chips * (tp + inserted) / p + chips * G * t / B)
+check("usd_per_request", prefill_rate * (tp + inserted) / p + rate * G * t / B)
 assert serving["token_s_last"] >= serving["token_s"]
 assert serving["chip_seconds_bound"] <= serving["chip_seconds_per_request"] * (1 + 1e-9)
 

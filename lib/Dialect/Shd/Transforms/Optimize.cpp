@@ -77,8 +77,12 @@ private:
   std::optional<solver::Cost> valueWithin(int64_t capacity, ModuleOp unplanned,
                                           solver::Deadline deadline) const;
   LogicalResult takePropagated(StringRef why, PlanRecord propagated);
+  LogicalResult takeNoneInTime();
   void record(const PlanRecord &plan);
   void recordSeconds(double seconds);
+
+  /// From the pass's start.
+  solver::Deadline deadline;
 };
 
 } // namespace
@@ -127,6 +131,15 @@ LogicalResult OptimizePass::takePropagated(StringRef why,
   propagated.value = plan.getAs<IntegerAttr>("value_ps").getInt();
   record(propagated);
   return success();
+}
+
+/// No plan that fits is known at the deadline.
+LogicalResult OptimizePass::takeNoneInTime() {
+  const std::atomic<bool> *interrupted = deadline.interruption();
+  if (interrupted && *interrupted)
+    return getOperation().emitError(
+        "interrupted before a plan that fits was found");
+  return takePropagated(kNoPlanInTime, {"feasible"});
 }
 
 NetworkOptions
@@ -206,16 +219,11 @@ NetworkSearchOptions OptimizePass::searchOptions() {
   // Fixed layouts leave nothing to search.
   if (fixed)
     return options;
-  std::optional<double> seconds;
-  if (timeLimit >= 0)
-    seconds = timeLimit;
-  options.maxWork = searchWorkFor(seconds);
-  const std::atomic<bool> *interrupted = nullptr;
-  if (const SearchWatch *watch = SearchWatch::of(&getContext())) {
-    interrupted = watch->interrupted;
+  options.maxWork = searchWorkFor(
+      timeLimit >= 0 ? std::optional<double>(timeLimit) : std::nullopt);
+  if (const SearchWatch *watch = SearchWatch::of(&getContext()))
     options.progress = watch->progress;
-  }
-  options.deadline = solver::Deadline(seconds, interrupted);
+  options.deadline = deadline;
   return options;
 }
 
@@ -249,10 +257,10 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
   const solver::Solution &solution = found.solution;
   const std::atomic<bool> *interrupted = options.deadline.interruption();
   if (solution.status == solver::Status::Unknown && interrupted && *interrupted)
-    return program.emitError("interrupted before a plan that fits was found");
+    return takeNoneInTime();
   if (solution.assignment.empty() && !network.problem.variables.empty()) {
     if (solution.status == solver::Status::Unknown && !fixed)
-      return takePropagated(kNoPlanInTime, {"feasible"});
+      return takeNoneInTime();
     return program.emitError("no plan has the annotated layouts");
   }
   PlanRecord plan;
@@ -274,7 +282,7 @@ LogicalResult OptimizePass::solveMerged(PlanningContext &context) {
   std::optional<MergedPlan> merged =
       searchMergedAxes(context, getOperation(), options, search);
   if (!merged && search.deadline.expired())
-    return takePropagated(kNoPlanInTime, {"feasible"});
+    return takeNoneInTime();
   if (!merged)
     return takePropagated(
         "a mesh of so many axes has too many layouts to search", kNotSearched);
@@ -293,8 +301,16 @@ void OptimizePass::runOnOperation() {
   std::unique_ptr<PlanningContext> context = createContext(getOperation());
   if (!context || failed(checkFusionGroups(getOperation())))
     return signalPassFailure();
+  if (!fixed) {
+    const SearchWatch *watch = SearchWatch::of(&getContext());
+    deadline = solver::Deadline(
+        timeLimit >= 0 ? std::optional<double>(timeLimit) : std::nullopt,
+        watch ? watch->interrupted : nullptr);
+  }
+  NetworkOptions how = networkOptions(*context);
+  how.deadline = deadline;
   std::variant<PlanNetwork, NoNetwork> built =
-      buildNetwork(*context, getOperation(), networkOptions(*context));
+      buildNetwork(*context, getOperation(), how);
   LogicalResult planned = failure();
   if (auto *network = std::get_if<PlanNetwork>(&built))
     planned = solve(*context, *network);
@@ -304,6 +320,8 @@ void OptimizePass::runOnOperation() {
     planned = takePropagated("a program of so many operations has too many "
                              "plans to search",
                              kNotSearched);
+  else if (std::get<NoNetwork>(built) == NoNetwork::NoTime)
+    planned = takeNoneInTime();
   if (failed(planned))
     return signalPassFailure();
   if (!fixed && timeLimit >= 0)

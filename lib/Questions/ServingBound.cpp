@@ -1,0 +1,130 @@
+//===- ServingBound.cpp - Times and prices that no plan beats -------------===//
+//
+// All chips together do the work of a phase's program at least once, at their
+// peak, and read its weights and caches at least once. That takes no plan.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Dialect/Shd/IR/Experts.h"
+#include "shardc/Pipelines/Compilation.h"
+#include "shardc/Questions/Serving.h"
+
+using namespace mlir;
+using namespace shardc;
+using shd::ServingPhase;
+
+namespace {
+/// Work of a phase on all chips together.
+struct PhaseWork {
+  /// At the peaks of one chip.
+  double seconds = 0;
+  /// Of weights and of the filled part of caches.
+  double readBytes = 0;
+  /// Of weights and of whole caches.
+  double capacityBytes = 0;
+};
+} // namespace
+
+/// Matrix FLOPs at the peaks of their types, of experts those of no empty slot;
+/// a type whose peak is not stated takes no time.
+static double secondsAtPeak(shd::ProgramOp program, const Machine &machine) {
+  double seconds = 0;
+  program->walk([&](shd::CostOpInterface op) {
+    llvm::SmallVector<int64_t, 6> extents;
+    for (const Factor &factor :
+         cast<shd::ShardingRuleOpInterface>(op.getOperation())
+             .getShardingRule()
+             .factors)
+      extents.push_back(factor.extent);
+    OpWork work = op.getWork(extents, machine);
+    std::optional<double> peak = machine.peak(work.computeType);
+    if (peak && work.matrixFlops > 0)
+      seconds += work.modelFlops.value_or(work.matrixFlops) *
+                 double(shd::executionCount(op)) / *peak;
+  });
+  return seconds;
+}
+
+static double bytesOf(shd::DeclareOp declare) {
+  TensorShape shape = shd::tensorShape(declare.getType());
+  double bytes = shape.elementBits / 8.0;
+  for (int64_t extent : shape.extents)
+    bytes *= double(extent);
+  return bytes;
+}
+
+/// True if the step reads all of a weight: tables are gathered from, and
+/// experts may have no token.
+static bool isReadWhole(shd::DeclareOp declare) {
+  return llvm::none_of(declare->getUsers(), [](Operation *user) {
+    return isa<shd::GatherOp>(user);
+  });
+}
+
+static PhaseWork workOf(shd::ProgramOp program, const Machine &machine) {
+  PhaseWork result;
+  std::string context = shd::Serving::of(program)->context;
+  bool hasExperts = false;
+  double filled = 1;
+  program->walk([&](Operation *op) {
+    hasExperts |= isa<shd::ExpertsOpInterface>(op);
+    filled = std::min(filled, shd::filledKeys(op));
+  });
+  // Experts may have empty slots, and no token at all.
+  result.seconds = hasExperts ? 0 : secondsAtPeak(program, machine);
+  for (auto declare : program.getBody().getOps<shd::DeclareOp>()) {
+    bool isWeight = declare.getKind() == shd::TensorKind::Weight;
+    bool isState = declare.getKind() == shd::TensorKind::State;
+    double bytes = isWeight || isState ? bytesOf(declare) : 0;
+    result.capacityBytes += bytes;
+    if (isWeight && !hasExperts && isReadWhole(declare))
+      result.readBytes += bytes;
+    bool grows = llvm::is_contained(
+        declare.getIndices().getAsValueRange<StringAttr>(), StringRef(context));
+    if (isState)
+      result.readBytes += grows ? bytes * filled : bytes;
+  }
+  return result;
+}
+
+std::optional<ServingBound>
+shardc::boundServing(const ProgramText &text, const Point &point,
+                     const ServingOptions &options) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
+  ServingBound bound;
+  double chipSeconds = 0;
+  std::optional<double> usd = 0.0;
+  for (ServingPhase phase : {ServingPhase::Prefill, ServingPhase::Decode}) {
+    Point all = point;
+    all.push_back(phaseSetting(phase));
+    std::optional<Program> program = importStep(text, &context, all);
+    if (!program || !program->machine)
+      return std::nullopt;
+    Compilation compilation(std::move(*program));
+    const Machine &machine = *compilation.source().machine;
+    shd::Serving serving = *shd::Serving::of(compilation.program());
+    PhaseWork work = workOf(compilation.program(), machine);
+    auto chips = double(machine.numChips());
+    bool isPrefill = phase == ServingPhase::Prefill;
+    // Prefill writes its caches, and need not read them.
+    double read = isPrefill ? 0 : work.readBytes / machine.hbmBandwidth;
+    double seconds = std::max(work.seconds, read) / chips;
+    (isPrefill ? bound.firstSeconds : bound.tokenSeconds) = seconds;
+    double share = isPrefill
+                       ? 1 / double(serving.promptBatch)
+                       : double(serving.generate) / double(serving.sequences);
+    chipSeconds += chips * seconds * share;
+    if (usd && machine.usdPerHour)
+      *usd += *machine.usdPerHour / 3600 * chips * seconds * share;
+    else
+      usd = std::nullopt;
+    auto capacity =
+        double(options.plan.memoryLimit.value_or(int64_t(machine.hbmCapacity)));
+    bound.fits &= work.capacityBytes <= chips * capacity;
+  }
+  bound.hasPrice = usd.has_value();
+  bound.cost = usd.value_or(chipSeconds);
+  return bound;
+}

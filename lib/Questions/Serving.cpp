@@ -851,10 +851,6 @@ ServingOutcome shardc::planServing(const ProgramText &text, const Point &point,
   else
     outcome =
         PairSearch(text, point, {}, options, deadline).run(/*improves=*/true);
-  outcome =
-      choosesMesh
-          ? MeshPairs(text, point, options, deadline).run()
-          : PairSearch(text, point, options, deadline).run(/*improves=*/true);
   if (std::optional<double> limit = options.plan.timeLimitSeconds;
       outcome.plan && limit) {
     outcome.plan->searchSeconds =

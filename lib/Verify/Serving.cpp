@@ -307,7 +307,8 @@ const RunResult::Final *ServedRun::find(int64_t position,
   return nullptr;
 }
 
-/// Of an output without the sequence's index, that of the last position.
+/// Of an output without the sequence's index, that of the last position: the
+/// number T - 1 stays what it is in a small program, and wraps.
 Tensor ServedRun::expectedOutput(const RunResult::Final &found,
                                  int64_t first) const {
   Names names(cast<spmd::OutputOp>(found.op)
@@ -318,7 +319,7 @@ Tensor ServedRun::expectedOutput(const RunResult::Final &found,
   Box all = wholeBox(result.getShape());
   for (int64_t position = 0; position < runs.prompt; ++position) {
     const RunResult::Final *made = find(position, found);
-    bool isLast = position + 1 == runs.prompt;
+    bool isLast = position == (serving.prompt - 1) % runs.prompt;
     if (!made || (along == names.size() && !isLast))
       continue;
     Box here = all;

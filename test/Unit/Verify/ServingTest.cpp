@@ -8,6 +8,7 @@
 #include "shardc/Verify/Serving.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -19,6 +20,7 @@ namespace {
 /// Two layers with rope and a window; decode takes four sequences, a prefill
 /// two. `PLACE` stands for where the caches lie.
 constexpr char kText[] = R"(
+  hardware tpu_v5e[2, 2]
   mesh [X=2, Y=2]
   dim B = 4, T = 1, S = 16, V = 12, L = 2, D = 8, K = 2, G = 2, H = 4
   input tokens: int32[B, T]
@@ -128,7 +130,7 @@ TEST(ServedRuns, RunInFullSize) {
   EXPECT_EQ(runs.promptBatch, 2);
   EXPECT_EQ(runs.prompt, 8);
   // 4 sequences x 8 positions x 2 x 4 elements, of two layers.
-  const auto *cache = llvm::find_if(
+  auto cache = llvm::find_if(
       runs.prefill.results,
       [](const Verification::Result &result) { return result.name == "kc"; });
   ASSERT_NE(cache, runs.prefill.results.end());

@@ -167,6 +167,27 @@ private:
 
 } // namespace
 
+/// Shrinking bounds windows by the keys of each phase: all programs take the
+/// smallest, attention by attention.
+static void alignWindows(ArrayRef<ModuleOp> modules) {
+  SmallVector<SmallVector<shd::AttentionOp>> all;
+  for (ModuleOp module : modules) {
+    auto &found = all.emplace_back();
+    module.walk([&](shd::AttentionOp op) { found.push_back(op); });
+    if (found.size() != all.front().size())
+      return;
+  }
+  for (size_t i = 0; i < all.front().size(); ++i) {
+    std::optional<uint64_t> least;
+    for (auto &found : all)
+      if (std::optional<uint64_t> window = found[i].getWindow())
+        least = std::min(least.value_or(*window), *window);
+    if (least)
+      for (auto &found : all)
+        found[i].setWindow(*least);
+  }
+}
+
 /// Shrinks all four programs alike.
 LogicalResult ServedRun::makeSmall() {
   serving = *shd::Serving::of(whole(*decodeWhole));
@@ -181,6 +202,7 @@ LogicalResult ServedRun::makeSmall() {
       applyShrinking(whole(each), all.front());
     for (ModuleOp each : {*decodeWhole, *decodePlan})
       applyShrinking(whole(each), all.back());
+    alignWindows({*prefillWhole, *prefillPlan, *decodeWhole, *decodePlan});
     small = all.back();
   }
   runs.sequences = small.extent(serving.sequences);

@@ -300,7 +300,11 @@ def printBlock(rows, path, chip):
     """The calibration of a machine, as fractions of its file's rates."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    known = [row["hardware"] for row in rows if row["hardware"]["chip"] == chip]
+    known = [
+        row["hardware"]
+        for row in rows
+        if row["hardware"]["chip"] == chip and row["kind"] != "train"
+    ]
     if not known:
         sys.exit(f"calibrate.py: error: no row measures '{chip}'")
     hardware = known[0]

@@ -451,7 +451,7 @@ void ProgramReader::chooseStep(shd::ProgramOp program) {
       choose(program, setting.step);
 }
 
-/// What the host keeps needs a link to it, and one stage.
+/// Offloading needs a link to the host, and one stage.
 void ProgramReader::checkOffload(shd::ProgramOp op) {
   std::optional<shd::TrainingAttr> training = op.getTraining();
   if (!training || training->getOffload() != shd::Offload::Optimizer)

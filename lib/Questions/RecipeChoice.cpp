@@ -47,7 +47,7 @@ static constexpr size_t kBindings = 2;
 static constexpr size_t kMostEstimates = 200;
 /// Recipes that get all choices of the step, unless there is work for all.
 static constexpr size_t kRefined = 6;
-/// Of large programs: what communication and the like leave to gain is too
+/// For large programs: what communication and the like leave to gain is too
 /// little to search on.
 static constexpr double kSmallRest = 0.02;
 /// The report of the chosen plan takes this of a time limit, and at most so
@@ -230,7 +230,7 @@ double RecipeSearch::estimate(const CollectiveModel &model, int64_t stages,
                  (stages > 1 ? inFlight : 1 / std::max(1.0, sequences));
   if (states + saved > double(capacity))
     seconds *= 4.0 / 3;
-  // Of F + B + W, the best schedules lose a part only.
+  // The best schedules lose only a part of F + B + W.
   if (stages > 1)
     seconds *= 1 + 0.5 * double(stages - 1) / microbatches;
   double ofCompute = seconds;
@@ -491,7 +491,7 @@ void RecipeSearch::planSome(llvm::ArrayRef<size_t> order, double work,
   while (next < order.size() && !isGoodEnough()) {
     std::vector<size_t> round;
     double takes = 0;
-    // What the first one leaves to gain decides on the others.
+    // The first one's gap decides on the others.
     size_t most = isFirst ? 1 : kRound;
     for (; next < order.size() && round.size() < most; ++next) {
       const Recipe &recipe = recipes[order[next]];
@@ -576,7 +576,7 @@ Report::MeshSearch RecipeSearch::summary(size_t chosen) const {
   if (least.value_or(0) > 0)
     result.boundOfOthers = toSeconds(*least);
   order.insert(order.begin(), chosen);
-  // Of sizes that differ in their bindings only the best.
+  // Only the best of those that differ in their bindings alone.
   std::vector<bool> isShown(families, false);
   for (size_t i : order) {
     if (result.best.size() == kShown)

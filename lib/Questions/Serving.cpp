@@ -207,7 +207,7 @@ private:
   TrialRunner runner;
   shd::Serving serving;
   PhaseTensors prefillTensors, decodeTensors;
-  /// Of decode's machine and mesh, which are prefill's unless `separate`.
+  /// For decode's machine and mesh, which are prefill's unless `separate`.
   std::unique_ptr<PlanningContext> planning;
   std::optional<Pair> best;
   Layouts bestWeights;
@@ -811,7 +811,7 @@ ServingOutcome MeshPairs::runSeparate() {
                              .run(/*improves=*/false);
   if (!found.plan)
     return found;
-  // Of a mesh that is written, the plan's own bound.
+  // A mesh that is written has the plan's own bound.
   for (ServingPhase phase : {ServingPhase::Decode, ServingPhase::Prefill})
     if (!chosen[size_t(phase)])
       bounds[size_t(phase)] =

@@ -18,9 +18,9 @@ namespace {
 struct PhaseWork {
   /// At the peaks of one chip.
   double seconds = 0;
-  /// Of weights and of the filled part of caches.
+  /// Bytes of weights and of the filled part of caches.
   double readBytes = 0;
-  /// Of weights and of whole caches.
+  /// Bytes of weights and of whole caches.
   double capacityBytes = 0;
 };
 } // namespace

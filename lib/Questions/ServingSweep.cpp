@@ -99,7 +99,7 @@ Answer shardc::answerServingSweep(llvm::raw_ostream &os,
     if (!checkMachines(program, context, grid->values(axis)))
       return Answer::WrongMachine;
   const ServingTargets &targets = options.targets;
-  // Of one machine, all points are wanted as a curve.
+  // On one machine, all points are wanted as a curve.
   bool leavesOut =
       targets.any() && llvm::is_contained(grid->names(), "hardware");
   std::vector<ServingRow> rows = planPoints(*grid, options, program, leavesOut);

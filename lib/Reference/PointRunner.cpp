@@ -321,9 +321,9 @@ LogicalResult PointRunner::communicate(Operation *op, const Iterations &at) {
   return success();
 }
 
-/// What travels around a ring is there twice, as the part that is here and the
-/// one that comes in; beside the last operand that travels, the sum of what
-/// does not, and the sums that do.
+/// A tensor that travels around a ring is there twice, as the part that is here
+/// and the one that comes in; beside the last operand that travels, the sum of
+/// what does not, and the sums that do.
 DeviceBytes PointRunner::bytesOfRing(Operation *gather, const Iterations &at) {
   Value part = gather->getOperand(0);
   DeviceBytes one = devices.bytes(part, around(part, at));

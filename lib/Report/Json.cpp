@@ -399,7 +399,7 @@ Json memory(const Report &report) {
   return object;
 }
 
-/// Of a device, in a step.
+/// Figures of a device, in a step.
 Json host(const Report::Host &host) {
   const HostCost &step = host.step;
   Json object = {{"memory", host.memory},

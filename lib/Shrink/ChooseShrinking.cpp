@@ -33,7 +33,7 @@ public:
 private:
   using Parts = SmallVector<int64_t, 3>;
   using Combination = std::pair<int64_t, Parts>;
-  /// Of a class of indices in zigzag order, the parts that it is dealt to and
+  /// A class of indices in zigzag order: the parts that it is dealt to and
   /// the extents.
   struct DealtClass {
     int64_t parts = 1;
@@ -61,7 +61,7 @@ private:
   ExtentProblem problem(const Mesh &shrunk, const ShrinkOptions &options) const;
 
   Mesh mesh;
-  /// Of each program, its mesh and where that begins in `mesh`.
+  /// Each program's mesh, and where it begins in `mesh`.
   std::vector<std::pair<Mesh, unsigned>> meshes;
   /// The program that is visited.
   size_t current = 0;

@@ -278,11 +278,8 @@ static double largestOf(const Verification &verification) {
 void shardc::printServedRuns(raw_ostream &os, const ServedRuns &runs,
                              StringRef file) {
   os << file << "\n";
-  if (runs.dropsPicks)
-    return printFact(os, "not run",
-                     {std::string("experts without `dropless` may drop other "
-                                  "picks of a prompt"),
-                      std::string("than of its tokens one by one")});
+  if (!runs.notRun.empty())
+    return printFact(os, "not run", runs.notRun);
   printFact(os,
             runs.prefill.options.roundToDeclared ? "measured"
             : runs.holds()                       ? "verified"

@@ -76,7 +76,7 @@ struct GroupCost {
   double hbmSeconds = 0;
   /// On a calibrated machine.
   std::optional<CalibratedGroup> calibrated = std::nullopt;
-  /// Of a group that reads or writes what is in the host's memory.
+  /// Set for a group that reads or writes the host's memory.
   std::optional<HostCost> host = std::nullopt;
 
   double computeSeconds() const {

@@ -123,7 +123,7 @@ std::optional<ServingBound> boundServing(const ProgramText &text,
 struct ServingRow {
   Point point;
   ServingOutcome outcome;
-  /// Of a point that is not planned, since it cannot be the answer.
+  /// Set where the point is not planned, since it cannot be the answer.
   std::optional<ServingBound> bound = {};
 };
 

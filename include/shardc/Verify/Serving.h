@@ -26,9 +26,8 @@ struct ServedRuns {
   Verification decode;
   /// Extents of the small programs, and the decode steps that ran.
   int64_t sequences = 1, promptBatch = 1, prompt = 1, capacity = 1, steps = 1;
-  /// Experts that drop picks make the phases different computations: nothing
-  /// ran.
-  bool dropsPicks = false;
+  /// Lines that say why nothing ran; empty if it did.
+  std::vector<std::string> notRun;
 
   bool holds() const { return prefill.holds && decode.holds; }
 };

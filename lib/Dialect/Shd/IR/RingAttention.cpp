@@ -27,7 +27,7 @@ bool shd::travels(Operation *collective) {
   return collective && collective->hasAttr(kTravels);
 }
 
-/// Of either dialect.
+/// For collectives of either dialect.
 static bool travelsAs(Operation *collective, StringRef kind) {
   return travels(collective) && collective->getName().stripDialect() == kind;
 }

@@ -361,7 +361,7 @@ void CollectiveInserter::emitRingScatters(Operation *op,
   }
 }
 
-/// What travels, as one kernel for all steps would have it.
+/// Adds what travels, as one kernel for all steps would have it.
 static void gatherFromRing(const ShardingRule &rule,
                            const TensorFactors &tensor, AxisIndex ring,
                            Layout &layout) {

@@ -81,7 +81,7 @@ AttentionGradRingBuilder::step(ValueRange chunks, int64_t number,
   return made;
 }
 
-/// What a device had of its own keys joins the sums that have come home.
+/// Adds a device's own share to the sums that have come home.
 void AttentionGradRingBuilder::finish(ValueRange sums, const Gradients &own) {
   replace(cast<OpResult>(Value(whole.getDq())),
           castTo(whole.getDq().getType(), sums.front(), ofQueries));

@@ -29,7 +29,7 @@ IRMapping AttentionRingLoop::here(ValueRange chunks) const {
   return here;
 }
 
-/// What a plan knows of the attention is true of each of its steps.
+/// Attributes of the plan that hold of each step, too.
 void AttentionRingLoop::keep(Operation *op) {
   for (StringRef name : {shd::kGroup, shd::kDealt})
     if (Attribute known = attention->getAttr(name))

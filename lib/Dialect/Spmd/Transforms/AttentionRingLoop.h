@@ -20,7 +20,7 @@ protected:
                     llvm::ArrayRef<mlir::Operation *> gathers);
 
   shd::IndexingAttr indexing();
-  /// What is read in place of the whole keys and values.
+  /// Chunks that are read in place of the whole keys and values.
   mlir::IRMapping here(mlir::ValueRange chunks) const;
   /// The operation of a step: with what a plan knows of the whole, on the keys
   /// of the device that is so many places further on, in a loop one more in

@@ -20,8 +20,8 @@ static std::string subjectOf(const Change &change) {
     return "the step is bound by";
   if (change.what == "memory.fits")
     return "the plan fits in memory";
-  if (change.what == "plan")
-    return "plan";
+  if (change.what == "plan" || change.what == "parallelism")
+    return change.what;
   const PlanState::Op &op = change.op;
   return op.kind + " of '" + (op.operand.empty() ? op.name : op.operand) +
          "' is bound by";

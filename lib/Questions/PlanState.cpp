@@ -17,6 +17,7 @@ bool PlanState::operator==(const PlanState &other) const {
     return identity(a) == identity(b) && a.bound == b.bound;
   };
   return legal == other.legal && bound == other.bound && fits == other.fits &&
+         parallelism == other.parallelism &&
          llvm::equal(ops, other.ops, sameOp) && tensors == other.tensors &&
          steps == other.steps;
 }
@@ -27,6 +28,17 @@ static std::string stepOf(const ReportItem &item) {
   return item.kind + " " + item.name + item.compute()->sharding;
 }
 
+/// The part that each axis has in most of the work, if any.
+static std::string parallelismOf(const Report &report) {
+  std::vector<std::string> axes;
+  for (const Report::Axis &axis : report.mesh)
+    if (llvm::StringRef role = axis.role; role != "none") {
+      role.consume_front("mostly ");
+      axes.push_back(axis.name + " " + role.str());
+    }
+  return llvm::join(axes, ", ");
+}
+
 PlanState shardc::stateOf(const Outcome &outcome) {
   PlanState state;
   if (!outcome.report)
@@ -35,6 +47,7 @@ PlanState shardc::stateOf(const Outcome &outcome) {
   state.legal = true;
   state.bound = report.time.bound;
   state.fits = report.memory.fits && report.plan.status != "infeasible";
+  state.parallelism = parallelismOf(report);
   for (const ReportItem &item : report.items) {
     const ReportCollective *moved = item.collective();
     state.ops.push_back({item.name, item.kind, item.loc,
@@ -95,6 +108,7 @@ std::vector<Change> shardc::changesBetween(int64_t before,
   auto truth = [](bool value) { return value ? "true" : "false"; };
   add("time.bound", from.bound, to.bound);
   add("memory.fits", truth(from.fits), truth(to.fits));
+  add("parallelism", from.parallelism, to.parallelism);
   if (from.tensors != to.tensors)
     add("plan", only(from.tensors, to.tensors), only(to.tensors, from.tensors));
   else

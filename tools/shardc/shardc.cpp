@@ -955,10 +955,8 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
   if (options.verify)
     return verifyByRunning(*compilation, os);
   OwningOpRef<ModuleOp> imported;
-  if (options.emit == Emit::Jax) {
-    prepareForJax(compilation->program());
+  if (options.emit == Emit::Jax)
     imported = compilation->clone();
-  }
   if (failed(plan(*compilation)))
     return InputError;
   // The text is that of the plan before it is made explicit.

@@ -12,10 +12,6 @@
 
 namespace shardc {
 
-/// Before planning: what the export cannot express stays out of the plan,
-/// zigzag order unless the program asks for it.
-void prepareForJax(shd::ProgramOp program);
-
 /// Prints `planned`, whose collectives are explicit, and `unplanned`, the same
 /// program before any sharding decision. What JAX cannot do is an error at the
 /// operation, and nothing is printed.

@@ -25,6 +25,8 @@ struct PlanState {
   bool legal = false;
   std::string bound;
   bool fits = true;
+  /// The part of each mesh axis in the matrix work: `X data, Y context`.
+  std::string parallelism;
   /// In program order.
   std::vector<Op> ops;
   /// `W[D@X, F]` of each tensor, in program order, then `all_gather W[D@X, F]
@@ -40,7 +42,7 @@ PlanState stateOf(const Outcome &outcome);
 struct Change {
   /// The first value with the new state, and the legal value before it.
   int64_t at = 0, before = 0;
-  /// `time.bound`, `op.bound`, `plan` or `memory.fits`.
+  /// `time.bound`, `op.bound`, `parallelism`, `plan` or `memory.fits`.
   std::string what;
   /// The operation of `op.bound`.
   PlanState::Op op;

@@ -2,6 +2,7 @@
 
 #include "Function.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -76,6 +77,16 @@ std::pair<int64_t, int64_t> IndexedOp::extents(StringRef index) const {
   return {wholeOf(op), wholeOf(small)};
 }
 
+std::string jax::zigzag(PythonFile &file, Operation *op, StringRef index,
+                        StringRef key) {
+  int64_t parts = shd::dealtParts(op, index);
+  if (parts == 1)
+    return "";
+  int64_t smallParts = shd::dealtParts(file.small.lookup(op), index);
+  return cat(file.helper("zigzag"), "(", quoted(key), ", ",
+             file.sizes.number("parts", parts, smallParts), ")");
+}
+
 std::string IndexedOp::key(StringRef index) const {
   auto [full, small] = extents(index);
   return file.sizes.key(index, full, small);
@@ -103,16 +114,24 @@ std::string IndexedOp::start(StringRef index) const {
   return cat(file.helper("start"), "(", arguments(index), ")");
 }
 
+std::string IndexedOp::order(StringRef index) const {
+  return zigzag(file, op, index, key(index));
+}
+
 std::string IndexedOp::positions(StringRef index) const {
+  std::string order = this->order(index);
   if (!isSharded(index))
-    return cat("jnp.arange(", whole(index), ")");
-  return cat(file.helper("positions"), "(", arguments(index), ")");
+    return order.empty() ? cat("jnp.arange(", whole(index), ")") : order;
+  std::string here = cat(file.helper("positions"), "(", arguments(index), ")");
+  return order.empty() ? here : cat(order, "[", here, "]");
 }
 
 std::string IndexedOp::positionsAt(const std::string &step,
                                    StringRef index) const {
-  return cat(file.helper("ring_positions"), "(", step, ", ", arguments(index),
-             ")");
+  std::string there = cat(file.helper("ring_positions"), "(", step, ", ",
+                          arguments(index), ")");
+  std::string order = this->order(index);
+  return order.empty() ? there : cat(order, "[", there, "]");
 }
 
 std::string IndexedOp::shape(ArrayRef<StringRef> indices) const {

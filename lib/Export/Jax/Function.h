@@ -28,6 +28,12 @@ llvm::SmallVector<Parameter> parametersOf(const PythonFile &file,
 
 /// The index names of an operation's dimensions, and how much of an index a
 /// device has.
+/// `zigzag("B", 4)`: the positions of an index of an operation, whose extent
+/// has this key, in the order in which they are stored; empty if that is the
+/// program's.
+std::string zigzag(PythonFile &file, mlir::Operation *op, llvm::StringRef index,
+                   llvm::StringRef key);
+
 class IndexedOp {
 public:
   IndexedOp(PythonFile &file, shd::ShardingRuleOpInterface op)
@@ -58,6 +64,10 @@ public:
   std::string shape(llvm::ArrayRef<llvm::StringRef> indices) const;
   /// The whole extent in the program and in its small form.
   std::pair<int64_t, int64_t> extents(llvm::StringRef index) const;
+
+  /// `zigzag("B", 4)`: the positions of its elements, in the order in which
+  /// they are stored; empty if that is the program's.
+  std::string order(llvm::StringRef index) const;
 
   /// Null for an index that no axis splits.
   spmd::ShardAttr shardOf(llvm::StringRef index) const;
@@ -161,6 +171,9 @@ private:
   std::string keyPositions(shd::AttentionOpInterface op);
   /// Positions along an index of a tensor: known to be in range, or taken
   /// modulo the extent.
+  std::string programPosition(const IndexedOp &indexed, mlir::Value value,
+                              llvm::StringRef index);
+  /// Where elements at such positions are stored.
   std::string position(const IndexedOp &indexed, mlir::Value value,
                        llvm::StringRef index);
   /// True if the values are positions of the index by themselves: the inputs

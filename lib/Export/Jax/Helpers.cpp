@@ -34,6 +34,12 @@ def positions(index, *axes):
     """The elements of an index that this device has."""
     return start(index, *axes) + jnp.arange(part(index, *axes))
 )"},
+    {"zigzag", R"(
+def zigzag(index, parts):
+    """The elements of an index, dealt: part d has chunks d and 2 * parts - 1 - d."""
+    chunks = np.arange(size[index]).reshape(2 * parts, -1)
+    return jnp.asarray(np.stack([chunks[:parts], chunks[: parts - 1 : -1]], 1).reshape(-1))
+)"},
     {"ring_positions", R"(
 def ring_positions(step, index, *axes):
     """The elements of an index that come by in a step of a ring."""

@@ -43,7 +43,6 @@ private:
   LogicalResult prepare();
   LogicalResult checkSegments();
   LogicalResult checkMemory();
-  LogicalResult checkOrders();
   LogicalResult checkDivisible();
   void nameParameters();
   void findBounds();
@@ -52,6 +51,10 @@ private:
   std::string heading();
   std::string sizes() const;
   std::string types() const;
+  std::string orderOf(Operation *op, ArrayRef<StringRef> indices,
+                      ArrayRef<int64_t> extents,
+                      ArrayRef<int64_t> smallExtents);
+  std::string orders();
   std::string tensors();
   std::string specs();
 
@@ -127,27 +130,6 @@ LogicalResult Exporter::checkMemory() {
   return failure(result.wasInterrupted());
 }
 
-/// Positions of the exported program are those of storage.
-LogicalResult Exporter::checkOrders() {
-  if (auto classes = planned->getAttrOfType<ArrayAttr>(shd::kOrderClasses))
-    for (auto order : classes.getAsRange<DictionaryAttr>())
-      if (order.getAs<BoolAttr>("isWanted").getValue() &&
-          order.getAs<IntegerAttr>("devices").getInt() == 1)
-        planned->emitWarning("--emit-jax keeps positions of '")
-            << order.getAs<StringAttr>("index").getValue()
-            << "' in order, which leaves causal attention unbalanced";
-  WalkResult result = planned->walk([&](Operation *op) {
-    auto dealt = op->getAttrOfType<DictionaryAttr>(shd::kDealt);
-    if (!dealt || dealt.empty())
-      return WalkResult::advance();
-    StringRef index = dealt.begin()->getName();
-    op->emitError("--emit-jax does not express zigzag order yet, found index '")
-        << index << "' in it; write `order " << index << " = contiguous`";
-    return WalkResult::interrupt();
-  });
-  return failure(result.wasInterrupted());
-}
-
 /// shard_map wants parts of one size.
 LogicalResult Exporter::checkDivisible() {
   auto check = [&](Value value) -> LogicalResult {
@@ -184,7 +166,7 @@ LogicalResult Exporter::prepare() {
                                "stages yet");
   file.mesh = shd::toMesh(planned.getMeshAttr());
   if (failed(checkSegments()) || failed(checkMemory()) ||
-      failed(checkOrders()) || failed(checkDivisible()))
+      failed(checkDivisible()))
     return failure();
   Shrinking shrinking = chooseShrinking(planned);
   smallAxes = shrinking.axes;
@@ -206,51 +188,17 @@ LogicalResult Exporter::prepare() {
 }
 
 void Exporter::nameParameters() {
-  for (StringRef name : {"argparse",
-                         "functools",
-                         "itertools",
-                         "math",
-                         "os",
-                         "sys",
-                         "jax",
-                         "jnp",
-                         "lax",
-                         "np",
-                         "Mesh",
-                         "NamedSharding",
-                         "P",
-                         "EXACT",
-                         "FULL",
-                         "MESH",
-                         "size",
-                         "TENSORS",
-                         "SPECS",
-                         "OUTPUTS",
-                         "PARTIAL",
-                         "STATES",
-                         "LAYOUTS",
-                         "FLOATS",
-                         "device_program",
-                         "reference",
-                         "arguments",
-                         "on_mesh",
-                         "difference",
-                         "main",
-                         "carried",
-                         "step",
-                         "f64",
-                         "f32",
-                         "tf32",
-                         "f16",
-                         "bf16",
-                         "f8e4m3",
-                         "f8e5m2",
-                         "f4e2m1",
-                         "int32",
-                         "int16",
-                         "int8",
-                         "int4",
-                         "uint8"})
+  for (StringRef name :
+       {"argparse",  "functools",     "itertools",  "math",   "os",
+        "sys",       "jax",           "jnp",        "lax",    "np",
+        "Mesh",      "NamedSharding", "P",          "EXACT",  "FULL",
+        "MESH",      "size",          "TENSORS",    "SPECS",  "OUTPUTS",
+        "PARTIAL",   "STATES",        "LAYOUTS",    "FLOATS", "device_program",
+        "reference", "arguments",     "on_mesh",    "ORDERS", "OUTPUT_ORDERS",
+        "stored",    "in_order",      "difference", "main",   "carried",
+        "step",      "f64",           "f32",        "tf32",   "f16",
+        "bf16",      "f8e4m3",        "f8e5m2",     "f4e2m1", "int32",
+        "int16",     "int8",          "int4",       "uint8"})
     file.names.reserve(name);
   reserveHelperNames(file.names);
   global.full->walk([&](shd::DeclareOp op) {
@@ -364,6 +312,27 @@ std::string Exporter::sizes() const {
              "\n");
 }
 
+static constexpr StringLiteral kDealing = R"(
+
+def stored(values):
+    """Arguments, in the order of TENSORS, as the plan stores them."""
+    dealt = []
+    for name, value in zip(TENSORS, values):
+        for dim, order in ORDERS.get(name, {}).items():
+            value = jnp.take(value, order(), dim)
+        dealt.append(value)
+    return dealt
+
+
+def in_order(results, orders):
+    """Outputs or states in the program's order."""
+    for name in results:
+        for dim, order in orders.get(name, {}).items():
+            results[name] = jnp.take(results[name], jnp.argsort(order()), dim)
+    return results
+
+)";
+
 /// The dtype of an element type in JAX, which has no tf32.
 static StringRef dtypeOf(StringRef type) {
   return llvm::StringSwitch<StringRef>(type)
@@ -379,6 +348,52 @@ static StringRef dtypeOf(StringRef type) {
       .Case("int8", "jnp.int8")
       .Case("int4", "jnp.int4")
       .Case("uint8", "jnp.uint8");
+}
+
+/// The dimensions of a tensor that are dealt, with their orders.
+std::string Exporter::orderOf(Operation *op, ArrayRef<StringRef> indices,
+                              ArrayRef<int64_t> extents,
+                              ArrayRef<int64_t> smallExtents) {
+  std::string text;
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    std::string order =
+        zigzag(file, op, index,
+               file.sizes.key(index, extents[dim], smallExtents[dim]));
+    if (!order.empty())
+      text += cat(text.empty() ? "" : ", ", dim, ": lambda: ", order);
+  }
+  return text;
+}
+
+/// Tables of what is stored in zigzag order, and functions that deal it;
+/// nothing if nothing is.
+std::string Exporter::orders() {
+  auto entry = [](StringRef name, const std::string &order) {
+    return order.empty() ? "" : cat("    ", quoted(name), ": {", order, "},\n");
+  };
+  auto shapeOf = [](TypeAttr type) {
+    return cast<RankedTensorType>(type.getValue()).getShape();
+  };
+  std::string tensors, outputs;
+  for (const Parameter &parameter :
+       parametersOf(file, device.full.getBody().front())) {
+    auto small = cast<spmd::ParameterOp>(file.small.lookup(parameter.op));
+    tensors += entry(parameter.name, orderOf(parameter.op, parameter.indices,
+                                             parameter.global.getShape(),
+                                             shapeOf(small.getGlobalAttr())));
+  }
+  for (auto output : device.full.getBody().front().getOps<spmd::OutputOp>()) {
+    auto small = cast<spmd::OutputOp>(file.small.lookup(output));
+    SmallVector<StringRef> indices(
+        output.getIndices().getAsValueRange<StringAttr>());
+    outputs += entry(output.getSym(),
+                     orderOf(output, indices, shapeOf(output.getGlobalAttr()),
+                             shapeOf(small.getGlobalAttr())));
+  }
+  if (tensors.empty() && outputs.empty())
+    return "";
+  return cat("# Dimensions that are stored in zigzag order.\nORDERS = {\n",
+             tensors, "}\nOUTPUT_ORDERS = {\n", outputs, "}\n", kDealing);
 }
 
 std::string Exporter::types() const {
@@ -544,6 +559,23 @@ if __name__ == "__main__":
     main()
 )";
 
+/// With `deals`, arguments are dealt, and results put in order.
+static std::string footer(bool deals) {
+  std::string text = kFooter.str();
+  if (!deals)
+    return text;
+  auto replace = [&](StringRef from, StringRef to) {
+    size_t at = text.find(from.str());
+    assert(at != std::string::npos && "the footer has another text");
+    text.replace(at, from.size(), to.str());
+  };
+  replace("jax.device_put(values,", "jax.device_put(stored(values),");
+  replace("    expected_outputs,",
+          "    outputs, states = in_order(outputs, OUTPUT_ORDERS), "
+          "in_order(states, ORDERS)\n    expected_outputs,");
+  return text;
+}
+
 LogicalResult Exporter::run(raw_ostream &os) {
   if (failed(prepare()))
     return failure();
@@ -569,6 +601,7 @@ LogicalResult Exporter::run(raw_ostream &os) {
   std::string exact = "jax.config.update(\"jax_enable_x64\", EXACT)\n";
   if (file.types.count("f64"))
     exact = "jax.config.update(\"jax_enable_x64\", True)\n";
+  std::string dealing = orders();
   std::string definitions = helperDefinitions(file.helpers);
   os << heading();
   for (StringRef module : {"functools", "itertools"})
@@ -578,22 +611,8 @@ LogicalResult Exporter::run(raw_ostream &os) {
      << sizes() << kStart << exact << types() << "\n"
      << tables << "\n"
      << definitions << "\n"
-     << functions << kFooter;
+     << functions << dealing << footer(!dealing.empty());
   return success();
-}
-
-void shardc::prepareForJax(shd::ProgramOp program) {
-  NamedAttrList orders;
-  if (auto written = program->getAttrOfType<DictionaryAttr>(shd::kOrders))
-    orders.append(written.getValue());
-  auto contiguous = StringAttr::get(program.getContext(), "contiguous");
-  program.walk([&](shd::AttentionOpInterface attention) {
-    std::optional<StringRef> query = attention.getQuery();
-    if (attention.getCausal() && query && !orders.get(*query))
-      orders.set(*query, contiguous);
-  });
-  if (!orders.empty())
-    program->setAttr(shd::kOrders, orders.getDictionary(program.getContext()));
 }
 
 LogicalResult shardc::exportJax(raw_ostream &os, shd::ProgramOp unplanned,

@@ -774,8 +774,8 @@ bool FunctionPrinter::isInRange(const IndexedOp &indexed, Value value,
          int64_t(small.getCount()) <= smallExtent;
 }
 
-std::string FunctionPrinter::position(const IndexedOp &indexed, Value value,
-                                      StringRef index) {
+std::string FunctionPrinter::programPosition(const IndexedOp &indexed,
+                                             Value value, StringRef index) {
   if (auto constant = value.getDefiningOp<shd::ConstantOp>()) {
     auto [extent, smallExtent] = indexed.extents(index);
     auto number = cast<DenseElementsAttr>(constant.getValue())
@@ -787,6 +787,13 @@ std::string FunctionPrinter::position(const IndexedOp &indexed, Value value,
   if (isInRange(indexed, value, index))
     return array(value);
   return cat("(", array(value), " % ", indexed.whole(index), ")");
+}
+
+std::string FunctionPrinter::position(const IndexedOp &indexed, Value value,
+                                      StringRef index) {
+  std::string text = programPosition(indexed, value, index);
+  std::string order = indexed.order(index);
+  return order.empty() ? text : cat("jnp.argsort(", order, ")[", text, "]");
 }
 
 void FunctionPrinter::compute(shd::GatherOp op) {

@@ -24,8 +24,10 @@ def state(report):
         bounds.setdefault(key, []).append(op["bound"])
     plan = [tensor["name"] + tensor["sharding"] for tensor in report["tensors"]]
     fits = report["memory"]["fits"] and report["plan"]["status"] != "infeasible"
+    roles = [axis["name"] + " " + axis["role"].removeprefix("mostly ")
+             for axis in report["mesh"]["axes"] if axis["role"] != "none"]
     return {"time.bound": report["time"]["bound"], "memory.fits": fits,
-            "plan": plan, "op.bound": bounds}
+            "parallelism": ", ".join(roles), "plan": plan, "op.bound": bounds}
 
 
 def main():
@@ -55,7 +57,8 @@ def main():
         return states[value]
 
     def differences(before, after):
-        found = [what for what in ("time.bound", "memory.fits", "plan")
+        found = [what for what in ("time.bound", "memory.fits", "parallelism",
+                                   "plan")
                  if before[what] != after[what]]
         for key, old in before["op.bound"].items():
             new = after["op.bound"].get(key, [])
@@ -68,7 +71,7 @@ def main():
         between = range(change["before"] + 1, change["at"])
         assert all(plan(value) is None for value in between), change
         what = change["what"]
-        if what in ("time.bound", "memory.fits"):
+        if what in ("time.bound", "memory.fits", "parallelism"):
             assert before[what] == change["from"], change
             assert after[what] == change["to"], change
         elif what == "op.bound":

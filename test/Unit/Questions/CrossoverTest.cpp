@@ -160,6 +160,7 @@ TEST(Crossover, ComparesAllThatItPrints) {
   PlanState from{true,
                  "hbm",
                  true,
+                 "X data",
                  {{"H", "einsum", "a.shd:5:1", "", "hbm"},
                   {"H", "einsum", "a.shd:6:1", "", "hbm"},
                   {"W", "all_gather", "a.shd:5:1", "W", "latency"}},
@@ -168,6 +169,7 @@ TEST(Crossover, ComparesAllThatItPrints) {
   PlanState to{true,
                "network",
                false,
+               "X tensor",
                {{"H", "einsum", "a.shd:5:1", "", "hbm"},
                 {"H", "einsum", "a.shd:6:1", "", "compute"}},
                {"W[D, F@X]", "H[B, F]"},
@@ -179,6 +181,7 @@ TEST(Crossover, ComparesAllThatItPrints) {
                     " -> " + change.to);
   EXPECT_EQ(lines,
             (Lines{"time.bound : hbm -> network", "memory.fits : true -> false",
+                   "parallelism : X data -> X tensor",
                    "plan : W[D@X, F] -> W[D, F@X]",
                    "op.bound a.shd:6:1: hbm -> compute"}));
   EXPECT_TRUE(changesBetween(7, from, 8, from).empty());

@@ -445,6 +445,49 @@ output o
   EXPECT_GE(expectNoticed(subject, isOfRing, mutations), 15u);
 }
 
+/// Its gradient in four steps: sums of the gradients of keys and values travel
+/// home. Matrix units are slow, so that rings are the fastest.
+TEST(Mutations, StepsOfAGradientsRing) {
+  Subject subject(std::make_unique<TestProgram>(R"(
+order T = contiguous
+hardware h100[4] { flops.bf16 = 1 GFLOP/s  flops.f32 = 1 GFLOP/s }
+mesh [X=4]
+dim T = 16, S = T, K = 3, H = 4, D = 5
+input x: f32[T@X, D]
+weight Wq: f32[D, K, H]
+weight Wk: f32[D, K, H]
+weight Wv: f32[D, K, H]
+q[T@X, K, H] = x[T, D] * Wq[D, K, H]
+k[T@X, K, H] = x[T, D] * Wk[D, K, H]
+v[T@X, K, H] = x[T, D] * Wv[D, K, H]
+o[T@X, K, H] = attention[H, S](q[T@X, K, H], k[S@X, K, H], v[S@X, K, H], causal=true)
+loss[] = mean[T, K, H](o[T, K, H] * o[T, K, H])
+train { loss = loss  microbatches = 1 }
+)"),
+                  OptMode::Optimize, /*shrink=*/false, /*inRings=*/true);
+  // The ring's own: its results are summed behind the loop.
+  auto isOfRing = [](Operation *op) {
+    auto loop = dyn_cast_or_null<shd::RepeatOp>(op->getParentOp());
+    return loop && llvm::any_of(loop.getOps<shd::AttentionGradOp>(),
+                                [](auto) { return true; });
+  };
+  std::vector<Mutation> mutations = {
+      {"keys of the next device", changeSteps(1, true)},
+      {"one part of the keys in all steps", changeSteps(0, false)},
+      {"does not move on", of<spmd::RingShiftOp>(drop)},
+      {"a difference for a sum",
+       [](Operation *op) {
+         auto elementwise = dyn_cast<shd::ElementwiseOp>(op);
+         if (!elementwise || elementwise.getFunction() != shd::Function::Add)
+           return false;
+         elementwise.setFunction(shd::Function::Sub);
+         return true;
+       }},
+  };
+  // Two changes of steps, four that do not move on, three sums.
+  EXPECT_GE(expectNoticed(subject, isOfRing, mutations), 9u);
+}
+
 //===----------------------------------------------------------------------===//
 // Which part a device has
 //===----------------------------------------------------------------------===//

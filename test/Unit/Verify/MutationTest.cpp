@@ -448,7 +448,7 @@ output o
 /// Its gradient in four steps: sums of the gradients of keys and values travel
 /// home. Matrix units are slow, so that rings are the fastest.
 TEST(Mutations, StepsOfAGradientsRing) {
-  Subject subject(std::make_unique<TestProgram>(R"(
+  auto program = std::make_unique<TestProgram>(R"(
 order T = contiguous
 hardware h100[4] { flops.bf16 = 1 GFLOP/s  flops.f32 = 1 GFLOP/s }
 mesh [X=4]
@@ -463,8 +463,10 @@ v[T@X, K, H] = x[T, D] * Wv[D, K, H]
 o[T@X, K, H] = attention[H, S](q[T@X, K, H], k[S@X, K, H], v[S@X, K, H], causal=true)
 loss[] = mean[T, K, H](o[T, K, H] * o[T, K, H])
 train { loss = loss  microbatches = 1 }
-)"),
-                  OptMode::Optimize, /*shrink=*/false, /*inRings=*/true);
+)");
+  ASSERT_TRUE(program->module() && program->makeStep()) << program->messages();
+  Subject subject(std::move(program), OptMode::Optimize, /*shrink=*/false,
+                  /*inRings=*/true);
   // The ring's own: its results are summed behind the loop.
   auto isOfRing = [](Operation *op) {
     auto loop = dyn_cast_or_null<shd::RepeatOp>(op->getParentOp());

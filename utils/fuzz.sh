@@ -51,6 +51,7 @@ for target in "${targets[@]}"; do
     # All that another machine needs to repeat it.
     sed -n '/== ERROR\|does not hold\|ssert/,$p' "$log" | head -n 60
     for found in "$work/found/$target"-*; do
+      [ -e "$found" ] || continue
       echo "$found, in base64:"
       base64 -w 0 "$found"
       echo

@@ -77,7 +77,7 @@ target       : name (brackets partial?)? ;
 // ---- expressions
 expr         : left=sumExpr (op=('==' | '!=' | '<' | '<=' | '>' | '>=') right=sumExpr)? ;
 sumExpr      : terms+=product (ops+=('+' | '-') terms+=product)* ;
-product      : factors+=unary (ops+=('*' | '/') factors+=unary)* ;
+product      : factors+=unary (ops+=('*' | '/' | '%') factors+=unary)* ;
 unary        : minuses+='-'* primary ;
 primary
   : number

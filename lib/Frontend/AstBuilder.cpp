@@ -599,9 +599,10 @@ AstBuilder::ExprTree AstBuilder::sumExpr(Parser::SumExprContext *context) {
 AstBuilder::ExprTree AstBuilder::product(Parser::ProductContext *context) {
   ExprTree result = unary(context->factors.front());
   for (size_t i = 0; i < context->ops.size(); ++i) {
-    auto kind = context->ops[i]->getType() == ShdParser::STAR
-                    ? ast::Expr::Kind::Mul
-                    : ast::Expr::Kind::Div;
+    size_t op = context->ops[i]->getType();
+    auto kind = op == ShdParser::STAR    ? ast::Expr::Kind::Mul
+                : op == ShdParser::SLASH ? ast::Expr::Kind::Div
+                                         : ast::Expr::Kind::Rem;
     ExprTree factor = unary(context->factors[i + 1]);
     SMRange where = join(result.root->range, factor.root->range);
     result = combine(kind, where, std::move(result), std::move(factor));

@@ -200,6 +200,8 @@ static StringRef spelling(Expr::Kind kind) {
     return "*";
   case Expr::Kind::Div:
     return "/";
+  case Expr::Kind::Rem:
+    return "%";
   case Expr::Kind::Eq:
     return "==";
   case Expr::Kind::Ne:

@@ -72,6 +72,8 @@ Operand Importer::evaluateLeaf(const Expr &expr, const Context &context,
     return evaluateReference(expr, context);
   case Kind::Call:
     return evaluateCall(expr, context, hint);
+  case Kind::Rem:
+    return evaluateRemainder(expr, context, hint);
   case Kind::True:
   case Kind::False:
   case Kind::None:
@@ -116,6 +118,44 @@ Operand Importer::evaluateComparison(const Expr &expr, const Context &context,
   return emitElementwise(comparison(expr.kind), {&a, &b},
                          arrange(result, hint, true), builder.getI1Type(),
                          expr.range);
+}
+
+/// The divisor is a number: an extent in most programs, which stays one where
+/// extents are made small.
+Operand Importer::evaluateRemainder(const Expr &expr, const Context &context,
+                                    const Target *hint) {
+  Operand value = evaluateArgument(*expr.operands[0], context);
+  std::optional<Scalar> number = evaluateConstant(*expr.operands[1]);
+  if (value.isPoison() || !number)
+    return {};
+  std::optional<int64_t> divisor = number->asInteger();
+  if (divisor.value_or(0) < 1) {
+    files.error(expr.operands[1]->range)
+        << "'%' expects an integer of at least 1 as divisor, found "
+        << toString(*number);
+    return {};
+  }
+  if (value.number) {
+    std::optional<int64_t> whole = value.number->asInteger();
+    if (whole)
+      return numberOperand(
+          Scalar::get((*whole % *divisor + *divisor) % *divisor), expr.range);
+    files.error(value.range)
+        << "'%' expects integers, found " << toString(*value.number);
+    return {};
+  }
+  if (!isInteger(value.elementType())) {
+    files.error(value.range)
+        << "'%' expects integers, found " << shd::typeName(value.elementType());
+    return {};
+  }
+  Operand constant = emitConstant(*number, value.elementType(), expr.range);
+  if (constant.isPoison() || !checkPlacements({&value}, "remainder"))
+    return {};
+  constant.value.getDefiningOp()->setAttr(shd::kExtent, builder.getUnitAttr());
+  return emitElementwise(shd::Function::Rem, {&value, &constant},
+                         arrange(value.indices, hint, true),
+                         value.elementType(), expr.range);
 }
 
 std::optional<Scalar> Importer::evaluateConstant(const Expr &expr, bool *none) {

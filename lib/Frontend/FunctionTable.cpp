@@ -24,7 +24,8 @@ static const FunctionParameter kAttention[] = {{"q"},
                                                {"scale", false},
                                                {"softcap", false},
                                                {"sink", false},
-                                               {"bias", false}};
+                                               {"bias", false},
+                                               {"key_at", false}};
 static const FunctionParameter kRope[] = {
     {"x"}, {"at", false}, {"theta", false}};
 static const FunctionParameter kLabels[] = {
@@ -126,7 +127,8 @@ static const std::vector<FunctionInfo> &table() {
       structured("attention", FunctionKind::Attention, BracketKind::Names, 2, 2,
                  kAttention,
                  "attention[H, S](q, k, v, causal=false, window=none, at=none, "
-                 "scale=none, softcap=none, sink=none, bias=none)"),
+                 "scale=none, softcap=none, sink=none, bias=none, "
+                 "key_at=none)"),
       structured("rope", FunctionKind::Rope, BracketKind::Names, 1, 2, kRope,
                  "rope[T, H](x, theta=10000) or rope[H](x, at=pos[B])"),
       structured("cross_entropy", FunctionKind::CrossEntropy,

@@ -244,6 +244,8 @@ private:
                              const Target *hint);
   /// A number that is known now: `none`-valued parameters give nothing, without
   /// an error, where `none` is given to tell so.
+  Operand evaluateRemainder(const ast::Expr &expr, const Context &context,
+                            const Target *hint);
   std::optional<Scalar> evaluateConstant(const ast::Expr &expr,
                                          bool *none = nullptr);
 
@@ -432,6 +434,7 @@ private:
   bool checkAttention(const ast::Expr &call, AttentionShape &shape);
   bool checkScoreTensor(const Operand &operand, llvm::StringRef name,
                         const AttentionShape &shape);
+  bool checkKeyPositions(const AttentionShape &shape);
   bool findQueryIndex(const ast::Expr &call, AttentionShape &shape);
   Operand emitAttention(const ast::Expr &call, const AttentionShape &shape,
                         llvm::ArrayRef<const Operand *> operands,

@@ -14,7 +14,7 @@ using mlir::Type;
 
 /// The operands and options of one call of attention.
 struct Importer::AttentionShape {
-  Operand q, k, v, at, sink, bias;
+  Operand q, k, v, at, keyAt, sink, bias;
   StringAttr head, key, query;
   bool causal = false;
   std::optional<int64_t> window;
@@ -107,9 +107,31 @@ bool Importer::checkAttention(const Expr &call, AttentionShape &shape) {
         return false;
       }
   }
-  return checkScoreTensor(shape.sink, "sink", shape) &&
+  return checkKeyPositions(shape) &&
+         checkScoreTensor(shape.sink, "sink", shape) &&
          checkScoreTensor(shape.bias, "bias", shape) &&
          findQueryIndex(call, shape);
+}
+
+/// Positions of keys are integers with the keys' index and else indices of k.
+bool Importer::checkKeyPositions(const AttentionShape &shape) {
+  if (!shape.keyAt.value)
+    return true;
+  llvm::SMRange range = shape.keyAt.range;
+  if (!shape.causal) {
+    files.error(range) << "'key_at' masks keys, which needs `causal=true`";
+    return false;
+  }
+  if (!requireIntegers(shape.keyAt, "positions of keys") ||
+      !requireIndices(shape.keyAt, shape.key, range))
+    return false;
+  for (StringAttr name : shape.keyAt.indices)
+    if (name == shape.head || !contains(shape.k.indices, name)) {
+      files.error(range) << "index '" << name.getValue()
+                         << "' of 'key_at' is not one of the keys";
+      return false;
+    }
+  return true;
 }
 
 /// A sink has indices of q without the head, a bias those and the keys'.
@@ -190,8 +212,8 @@ Operand Importer::functionAttention(const Expr &call, const Slots &slots,
   llvm::SmallVector<const Operand *> operands{&shape.q, &shape.k, &shape.v};
   bool ok = readAttentionOptions(slots, shape);
   for (auto [slot, operand] :
-       {std::pair(slots[5], &shape.at), std::pair(slots[8], &shape.sink),
-        std::pair(slots[9], &shape.bias)}) {
+       {std::pair(slots[5], &shape.at), std::pair(slots[10], &shape.keyAt),
+        std::pair(slots[8], &shape.sink), std::pair(slots[9], &shape.bias)}) {
     if (!slot || slot->kind == Expr::Kind::None)
       continue;
     *operand = requireTensor(evaluate(*slot, inner));
@@ -207,8 +229,8 @@ Operand Importer::functionAttention(const Expr &call, const Slots &slots,
   llvm::SmallVector<const Operand *> placed(operands);
   placed[2] = &values;
   Travelling travelling;
-  if (!shape.at.value && !shape.window && !shape.sink.value &&
-      !shape.bias.value) {
+  if (!shape.at.value && !shape.keyAt.value && !shape.window &&
+      !shape.sink.value && !shape.bias.value) {
     travelling.index = shape.key;
     for (StringAttr name : shape.q.indices)
       if (shape.query ? name == shape.query : !contains(shape.k.indices, name))
@@ -231,9 +253,9 @@ Operand Importer::emitAttention(const Expr &call, const AttentionShape &shape,
   };
   auto op = shd::AttentionOp::create(
       builder, statement->loc, type, /*logsumexp=*/mlir::Type(), shape.q.value,
-      shape.k.value, shape.v.value, shape.at.value, shape.sink.value,
-      shape.bias.value, mlir::ValueRange(), indexing(operands, shape.result),
-      shape.head, shape.key, shape.query,
+      shape.k.value, shape.v.value, shape.at.value, shape.keyAt.value,
+      shape.sink.value, shape.bias.value, mlir::ValueRange(),
+      indexing(operands, shape.result), shape.head, shape.key, shape.query,
       shape.causal ? builder.getUnitAttr() : mlir::UnitAttr(),
       shape.window ? builder.getI64IntegerAttr(*shape.window)
                    : mlir::IntegerAttr(),

@@ -144,6 +144,8 @@ static StringRef infix(Function function) {
     return " * ";
   case Function::Div:
     return " / ";
+  case Function::Rem:
+    return " % ";
   case Function::Eq:
     return " == ";
   case Function::Ne:
@@ -220,6 +222,8 @@ std::string ExpressionPrinter::attention(AttentionOp attention) {
     text += ", sink=" + operand(attention.getSinkOperand());
   if (attention.getBias())
     text += ", bias=" + operand(attention.getBiasOperand());
+  if (attention.getKeyAt())
+    text += ", key_at=" + operand(attention.getKeyAtOperand());
   return text + ")";
 }
 

@@ -132,6 +132,7 @@ struct Expr {
     Sub,
     Mul,
     Div,
+    Rem,
     Eq,
     Ne,
     Lt,

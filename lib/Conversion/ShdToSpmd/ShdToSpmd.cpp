@@ -54,10 +54,10 @@ protected:
 /// without prices and what only planning needed.
 bool isKept(NamedAttribute attribute) {
   return llvm::is_contained(
-      {shd::kName, shd::kInverseOf, shd::kExact, shd::kTemporary, shd::kGroup,
-       shd::kOperand, shd::kIndices, shd::kPrologues, shd::kCopy, shd::kStore,
-       shd::kRing, shd::kTravels, shd::kChunks, shd::kStage, shd::kDealt,
-       shd::kSegments, shd::kAhead},
+      {shd::kName, shd::kInverseOf, shd::kExtent, shd::kExact, shd::kTemporary,
+       shd::kGroup, shd::kOperand, shd::kIndices, shd::kPrologues, shd::kCopy,
+       shd::kStore, shd::kRing, shd::kTravels, shd::kChunks, shd::kStage,
+       shd::kDealt, shd::kSegments, shd::kAhead},
       attribute.getName());
 }
 

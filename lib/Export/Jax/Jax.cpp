@@ -235,7 +235,7 @@ void Exporter::findBounds() {
     if (auto loss = dyn_cast<shd::CrossEntropyOp>(op))
       note(loss, loss.getLabels(), loss.getClasses());
     if (auto attention = dyn_cast<shd::AttentionOpInterface>(op))
-      if (attention.getAt())
+      if (attention.getAt() && !attention.getKeyAt())
         note(cast<shd::ShardingRuleOpInterface>(op), attention.getAt(),
              attention.getKey());
   });

@@ -273,6 +273,8 @@ static StringRef binaryOperator(Function function) {
     return "*";
   case Function::Div:
     return "/";
+  case Function::Rem:
+    return "%";
   case Function::Eq:
     return "==";
   case Function::Ne:
@@ -318,6 +320,12 @@ static bool isSaturatingCast(Type from, Type to) {
   return isFloat(from) || from != to;
 }
 
+/// The value of a constant that is an extent.
+static int64_t extentOf(Value constant) {
+  auto value = constant.getDefiningOp<shd::ConstantOp>().getValue();
+  return value.getValues<IntegerAttr>()[0].getInt();
+}
+
 void FunctionPrinter::compute(shd::ElementwiseOp op) {
   IndexedOp indexed(file, op);
   Function function = op.getFunction();
@@ -338,7 +346,12 @@ void FunctionPrinter::compute(shd::ElementwiseOp op) {
   llvm::StringSet<> covered;
   for (auto [number, input] : llvm::enumerate(op.getInputs())) {
     if (auto constant = input.getDefiningOp<shd::ConstantOp>()) {
-      terms.push_back(literal(constant));
+      auto small = cast<shd::ElementwiseOp>(file.small.lookup(op));
+      terms.push_back(
+          constant->hasAttr(shd::kExtent)
+              ? file.sizes.number("extent", extentOf(input),
+                                  extentOf(small.getInputs()[number]))
+              : literal(constant));
       continue;
     }
     hasArray = true;
@@ -596,8 +609,14 @@ std::string FunctionPrinter::scores(shd::AttentionOpInterface op) {
                    : aligned(indexed.positions(*op.getQuery()),
                              {*op.getQuery()}, indices);
     std::string key = names.make("keys"), seen = names.make("seen");
-    line(cat(key, " = ", keyPositions(op)));
+    line(cat(key, " = ",
+             op.getKeyAt()
+                 ? aligned(array(op.getKeyAt()),
+                           indexed.operand(op.getKeyAtOperand()), indices)
+                 : keyPositions(op)));
     std::string mask = cat(key, " <= ", query);
+    if (op.getKeyAt()) // an empty slot
+      mask = cat("(", mask, ") & (", key, " >= 0)");
     if (op.getWindow()) {
       auto small = cast<shd::AttentionOpInterface>(file.small.lookup(op));
       mask =

@@ -77,6 +77,23 @@ TEST(EvaluationAttention, Positions) {
   expectNear(seen(text, 5, {{3, 0, 4, 9, -1}}), {12.0 / 2, 1, 8, 0, 0});
 }
 
+TEST(EvaluationAttention, PositionsOfKeys) {
+  OpText text = attention("causal window 3");
+  text.head = "shd.attention(%0, %1, %2 at %3 key_at %4) over \"H\", \"S\"";
+  text.operands.push_back({"T", "i32"});
+  text.operands.push_back({"S", "i32", "", "key_at"});
+  // A ring of four slots with positions 4, 5, 2, 3: at 5 the last three are 5,
+  // 4 and 3, in slots 1, 0 and 3; at 3 they are 3 and 2.
+  expectNear(seen(text, 2, {{5, 3}, {4, 5, 2, 3}}), {11.0 / 3, 12.0 / 2});
+  // At 1 two slots are empty, although the window reaches them.
+  expectNear(seen(text, 1, {{1}, {0, 1, -2, -1}}), {3.0 / 2});
+  // Without positions of queries, theirs are 0, 1, ...
+  text.head = "shd.attention(%0, %1, %2 key_at %3) over \"H\", \"S\" query "
+              "\"T\"";
+  text.operands.erase(text.operands.begin() + 3);
+  expectNear(seen(text, 2, {{1, 0, 7, 7}}), {2, 3.0 / 2});
+}
+
 TEST(EvaluationAttention, GroupedQueriesAndAValueIndexNamedAsTheHead) {
   // Two query heads (G) share each key head (K); values have H of their own,
   // which the result has.
@@ -194,6 +211,23 @@ TEST(EvaluationAttention, InParts) {
     for (auto &parts : cases)
       expectPartsMakeWhole(text, extents, inputsOf(text, extents), parts);
   }
+}
+
+TEST(EvaluationAttention, PositionsOfKeysInParts) {
+  Extents extents{{"B", 2}, {"T", 3}, {"H", 2}, {"S", 5}};
+  OpText text{
+      "shd.attention(%0, %1, %2 at %3 key_at %4) over \"H\", \"S\"",
+      {{"BTH"}, {"BSH"}, {"BSH"}, {"BT", "i32"}, {"BS", "i32", "", "key_at"}},
+      {"BTH"},
+      "causal window 4",
+      /*bareTypes=*/true};
+  std::vector<Values> inputs = inputsOf(text, extents);
+  inputs[3] = {5, 6, 7, 1, 2, 3};
+  inputs[4] = {5, 6, 7, 3, 4, 0, 1, 2, 3, -1};
+  for (const std::map<std::string, int64_t> &parts :
+       std::vector<std::map<std::string, int64_t>>{
+           {{"S", 2}}, {{"B", 2}, {"S", 5}}, {{"T", 3}, {"S", 3}}})
+    expectPartsMakeWhole(text, extents, inputs, parts);
 }
 
 TEST(EvaluationAttention, SinkAndBiasInParts) {

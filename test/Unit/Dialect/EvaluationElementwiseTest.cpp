@@ -85,6 +85,9 @@ TEST(EvaluationElementwise, Integers) {
   EXPECT_EQ(apply("relu", {{-3, 4}}, "i32"), (Values{0, 4}));
   EXPECT_EQ(apply("maximum", {{-3, 4}, {2, 3}}, "i32"), (Values{2, 4}));
   EXPECT_EQ(apply("minimum", {{-3, 4}, {2, 3}}, "i32"), (Values{-3, 3}));
+  // -7 = -3 * 3 + 2 and 7 = -3 * -3 - 2; the rest has the divisor's sign.
+  EXPECT_EQ(apply("rem", {{7, -7, 7, -6, 5}, {3, 3, -3, 3, 0}}, "i32"),
+            (Values{1, 2, -2, 0, 0}));
   EXPECT_EQ(evaluate(functionOf("div", {"i32", "i32"}, "f32"), {{"B", 2}},
                      {{1, 7}, {2, -2}}),
             (Values{0.5, -3.5}));

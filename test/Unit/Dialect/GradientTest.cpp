@@ -467,6 +467,17 @@ TEST(Gradients, Attention) {
   Gradient positions(text, extents, inputs);
   positions.compare();
   EXPECT_EQ(positions.count<AttentionGradOp>(), 1u);
+  // A ring of four slots, one of them empty.
+  OpText ring{
+      "shd.attention(%0, %1, %2 at %3 key_at %4) over \"H\", \"S\"",
+      {{"BTH"}, {"SH"}, {"SD"}, {"T", "i32"}, {"S", "i32", "", "key_at"}},
+      {"BTD"},
+      "causal window 2",
+      /*bareTypes=*/true};
+  std::vector<Values> slots = inputsOf(ring, extents);
+  slots[3] = {4, 5, 9};
+  slots[4] = {4, 5, -1, 3};
+  Gradient(ring, extents, slots).compare();
   // Only keys need a gradient: one operation still.
   Gradient ofKeys(text, extents, inputs, "f32", {0, 2});
   ofKeys.compare();

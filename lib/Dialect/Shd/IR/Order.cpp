@@ -106,6 +106,8 @@ static std::string obstacleOf(AttentionOpInterface op, const ShardingRule &rule,
     return "attention sums over it";
   if (!isMasked)
     return "";
+  if (op.getKeyAt() && (isKey || isQuery))
+    return "`key_at=` gives the positions of attention's keys";
   if (op.getAt())
     return isKey ? "`at=` gives the positions of attention's queries" : "";
   if (!isKey && !isQuery)

@@ -586,6 +586,7 @@ static const AttributeForm attributeForms[] = {
     {kDef, isKind<IntegerAttr>, "an integer"},
     {kUses, isKind<DenseI64ArrayAttr>, "a list of integers"},
     {kInverseOf, isExtents, "a list of extents"},
+    {kExtent, isKind<UnitAttr>, "a unit attribute"},
     {kExact, isKind<FloatAttr>, "a number"},
     {kCall, isKind<StringAttr>, "a string"},
     {kServing, isKind<DictionaryAttr>, "a dictionary"},
@@ -596,6 +597,11 @@ static const AttributeForm attributeForms[] = {
 static bool isRealConstant(Operation *op) {
   auto constant = dyn_cast<ConstantOp>(op);
   return constant && isa<FloatType>(constant.getType().getElementType());
+}
+
+static bool isIntegerConstant(Operation *op) {
+  auto constant = dyn_cast<ConstantOp>(op);
+  return constant && isa<IntegerType>(constant.getType().getElementType());
 }
 
 /// Collectives of the spmd dialect keep the mark of a ring.
@@ -664,6 +670,9 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
   if ((name == kInverseOf || name == kExact) && !isRealConstant(op))
     return op->emitOpError()
            << "'" << name << "' belongs to a constant of a real number";
+  if (name == kExtent && !isIntegerConstant(op))
+    return op->emitOpError()
+           << "'" << name << "' belongs to a constant of an integer";
   if (name == kSegments && !isa<RepeatOp>(op))
     return op->emitOpError() << "'" << kSegments << "' belongs to a repeat";
   if (name == kAhead && op->getName().stripDialect() != "update")

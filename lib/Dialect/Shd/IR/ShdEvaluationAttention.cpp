@@ -59,8 +59,11 @@ private:
     return without(ofValues, key);
   }
 
-  void computeScores(int64_t query, int64_t firstKey, int64_t firstBias,
-                     int64_t position);
+  /// Where the first elements of a query's operands stand.
+  struct First {
+    int64_t query, key, bias, keyAt;
+  };
+  void computeScores(const First &first, int64_t position);
   bool isMasked(int64_t key, int64_t position) const;
 
   IterationSpace space;
@@ -69,10 +72,10 @@ private:
   std::vector<double> qStorage, kStorage, vStorage;
   ArrayRef<double> q, k, v;
   FactorStrides qStrides, kStrides, vStrides;
-  const Tensor *at, *bias = nullptr, *sink = nullptr;
+  const Tensor *at, *keyAt = nullptr, *bias = nullptr, *sink = nullptr;
   /// Strides in `at`, or along the index that counts positions.
   FactorStrides positions;
-  FactorStrides biasStrides, sinkStrides;
+  FactorStrides keyAtStrides, biasStrides, sinkStrides;
   int64_t firstPosition = 0;
   /// Of queries without positions of their own, and of keys.
   PositionOrder queryOrder, keyOrder;
@@ -111,8 +114,9 @@ Attention::Attention(AttentionOpInterface op, Operands operands, Ranges ranges)
       at(op.getAt() ? operands[op.getAtOperand()] : nullptr),
       positions(at ? space.operandStrides(op.getAtOperand())
                    : space.noStrides()),
-      biasStrides(space.noStrides()), sinkStrides(space.noStrides()),
-      causal(op.getCausal()), window(op.getWindow()),
+      keyAtStrides(space.noStrides()), biasStrides(space.noStrides()),
+      sinkStrides(space.noStrides()), causal(op.getCausal()),
+      window(op.getWindow()),
       scale(
           asDouble(op.getScale())
               .value_or(1 / std::sqrt(static_cast<double>(space.whole(head))))),
@@ -123,6 +127,10 @@ Attention::Attention(AttentionOpInterface op, Operands operands, Ranges ranges)
     queryOrder = positionOrder(op, *op.getQuery(), space.whole(*query));
   }
   keyOrder = positionOrder(op, op.getKey(), space.whole(key));
+  if (op.getKeyAt()) {
+    keyAt = operands[op.getKeyAtOperand()];
+    keyAtStrides = space.operandStrides(op.getKeyAtOperand());
+  }
   if (op.getBias()) {
     bias = operands[op.getBiasOperand()];
     biasStrides = space.operandStrides(op.getBiasOperand());
@@ -134,41 +142,46 @@ Attention::Attention(AttentionOpInterface op, Operands operands, Ranges ranges)
   }
 }
 
-/// Positions of keys and queries are those in the whole tensors.
+/// Positions of keys and queries are those in the whole tensors; a negative one
+/// is that of an empty slot.
 bool Attention::isMasked(int64_t key, int64_t position) const {
-  return causal && (key > position || (window && key <= position - *window));
+  return causal &&
+         (key < 0 || key > position || (window && key <= position - *window));
 }
 
-void Attention::computeScores(int64_t query, int64_t firstKey,
-                              int64_t firstBias, int64_t position) {
+void Attention::computeScores(const First &first, int64_t position) {
   const FactorRange &keys = space.range(key);
   int64_t headSize = space.range(head).size;
   for (int64_t i = 0; i < keys.size; ++i) {
-    if (isMasked(keyOrder.positionAt(keys.offset + i), position)) {
+    int64_t keyPosition =
+        keyAt ? keyAt->getInteger(first.keyAt + i * keyAtStrides[key])
+              : keyOrder.positionAt(keys.offset + i);
+    if (isMasked(keyPosition, position)) {
       scores[i] = kMasked;
       continue;
     }
-    int64_t atKey = firstKey + i * kStrides[key];
+    int64_t atKey = first.key + i * kStrides[key];
     double score = 0;
     for (int64_t h = 0; h < headSize; ++h)
-      score += q[query + h * qStrides[head]] * k[atKey + h * kStrides[head]];
+      score +=
+          q[first.query + h * qStrides[head]] * k[atKey + h * kStrides[head]];
     score *= scale;
     scores[i] = softcap ? *softcap * std::tanh(score / *softcap) : score;
     if (bias)
-      scores[i] += bias->getReal(firstBias + i * biasStrides[key]);
+      scores[i] += bias->getReal(first.bias + i * biasStrides[key]);
   }
 }
 
 void Attention::forEachQuery(const FactorStrides &statistics,
                              const FactorStrides &results,
                              llvm::function_ref<void(const Query &)> visit) {
-  Loop<8> loop(space, queryFactors,
+  Loop<9> loop(space, queryFactors,
                {statistics, results, qStrides, kStrides, vStrides, positions,
-                biasStrides, sinkStrides});
-  Loop<8>::Offsets start{};
+                biasStrides, sinkStrides, keyAtStrides});
+  Loop<9>::Offsets start{};
   start[5] = firstPosition;
-  loop.run(start, [&](const Loop<8>::Offsets &offset) {
-    computeScores(offset[2], offset[3], offset[6],
+  loop.run(start, [&](const Loop<9>::Offsets &offset) {
+    computeScores({offset[2], offset[3], offset[6], offset[8]},
                   at ? at->getInteger(offset[5])
                      : queryOrder.positionAt(offset[5]));
     visit({scores, sink ? sink->getReal(offset[7]) : kMasked, offset[0],

@@ -115,6 +115,11 @@ static std::optional<int64_t> applyInteger(Function function,
     return std::max<int64_t>(x, 0);
   case Function::Abs:
     return std::abs(x);
+  case Function::Rem: { // rounds down; 0 of 0, as NumPy has it
+    int64_t divisor = args[1];
+    int64_t rest = divisor ? x % divisor : 0;
+    return rest != 0 && (rest < 0) != (divisor < 0) ? rest + divisor : rest;
+  }
   case Function::Maximum:
     return std::max(x, args[1]);
   case Function::Minimum:

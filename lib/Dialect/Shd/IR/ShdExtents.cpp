@@ -37,6 +37,12 @@ template <typename Op> static void resizeWindow(Op op, NewExtent newExtent) {
 }
 
 void ConstantOp::resizeAttributes(NewExtent newExtent) {
+  if ((*this)->hasAttr(kExtent)) {
+    auto extent = getValue().getValues<IntegerAttr>()[0];
+    setValueAttr(DenseElementsAttr::get(
+        getType(), Attribute(IntegerAttr::get(extent.getType(),
+                                              newExtent(extent.getInt())))));
+  }
   auto extents = (*this)->getAttrOfType<DenseI64ArrayAttr>(kInverseOf);
   if (!extents)
     return;

@@ -157,7 +157,8 @@ LogicalResult ElementwiseOp::buildGradient(GradientBuilder &builder) {
   case Function::Le:
   case Function::Gt:
   case Function::Ge:
-    break; // a step function: no gradient passes
+    break;            // a step function: no gradient passes
+  case Function::Rem: // of integers, which have none
   case Function::StopGradient:
     break;
   default:
@@ -375,7 +376,7 @@ Operation *AttentionOp::prepareGradient(OpBuilder &builder) {
   auto op = AttentionOp::create(
       builder, getLoc(), getResult().getType(),
       RankedTensorType::get(shape, builder.getF32Type()), getQ(), getK(),
-      getV(), getAt(), getSink(), getBias(), getStats(),
+      getV(), getAt(), getKeyAt(), getSink(), getBias(), getStats(),
       IndexingAttr::get(getContext(), getIndexing().getOperands(), results),
       getHeadAttr(), getKeyAttr(), getQueryAttr(), getCausalAttr(),
       getWindowAttr(), getScaleAttr(), getSoftcapAttr());
@@ -439,6 +440,8 @@ LogicalResult AttentionOp::buildGradient(GradientBuilder &builder) {
   operands.append({builder.result(0), g, builder.result(1)});
   if (getAt())
     operands.push_back(builder.operand(kAtOperand));
+  if (getKeyAt())
+    operands.push_back(builder.operand(getKeyAtOperand()));
   if (getBias())
     operands.push_back(builder.operand(getBiasOperand()));
   auto indexing = IndexingAttr::get(
@@ -446,9 +449,9 @@ LogicalResult AttentionOp::buildGradient(GradientBuilder &builder) {
   NamedTensor first = builder.create<AttentionGradOp>(
       operands.front().indices, types[0], types[1], types[2],
       types.size() > 3 ? types[3] : Type(), getQ(), getK(), getV(), getResult(),
-      g.value, getLogsumexp(), getAt(), getBias(), indexing, getHeadAttr(),
-      getKeyAttr(), getQueryAttr(), getCausalAttr(), getWindowAttr(),
-      getScaleAttr(), getSoftcapAttr());
+      g.value, getLogsumexp(), getAt(), getKeyAt(), getBias(), indexing,
+      getHeadAttr(), getKeyAttr(), getQueryAttr(), getCausalAttr(),
+      getWindowAttr(), getScaleAttr(), getSoftcapAttr());
   Operation *op = first.value.getDefiningOp();
   for (auto [number, i] : llvm::enumerate(differentiated)) {
     // Results of one operation need names of their own.

@@ -319,6 +319,7 @@ static unsigned numOperandsOf(Function function) {
   case Function::Sub:
   case Function::Mul:
   case Function::Div:
+  case Function::Rem:
   case Function::Maximum:
   case Function::Minimum:
   case Function::Eq:
@@ -365,6 +366,11 @@ LogicalResult ElementwiseOp::verify() {
       !elementType(getInputs().front()).isInteger(1))
     return emitOpError() << "the condition of 'where' must be bool, but is "
                          << typeName(elementType(getInputs().front()));
+  // W4
+  if (getFunction() == Function::Rem)
+    for (Value value : {getInputs()[0], getInputs()[1], Value(getResult())})
+      if (failed(verifyIntegers(*this, value, "a remainder's operands")))
+        return failure();
   return success();
 }
 
@@ -470,7 +476,7 @@ static LogicalResult verifyScores(AttentionOpInterface op, const Names &q,
   return success();
 }
 
-/// T3 and T4
+/// T3, T4 and T9
 static LogicalResult verifyMask(AttentionOpInterface op, const Names &q,
                                 const Names &k) {
   // T3
@@ -495,14 +501,26 @@ static LogicalResult verifyMask(AttentionOpInterface op, const Names &q,
       return op->emitOpError() << "index '" << *query
                                << "', along which queries run, is one of k's";
   }
-  if (!op.getAt())
-    return success();
-  if (failed(verifyIntegers(op, op.getAt(), "positions")))
-    return failure();
   auto indexed = cast<ShardingRuleOpInterface>(op.getOperation());
-  return verifySubset(
-      op, indexed.getIndexing().getOperandIndices(op.getAtOperand()),
-      without(q, op.getHead()), "the positions", "q's");
+  auto indicesOf = [&](unsigned operand) {
+    return indexed.getIndexing().getOperandIndices(operand);
+  };
+  if (op.getAt() &&
+      (failed(verifyIntegers(op, op.getAt(), "positions")) ||
+       failed(verifySubset(op, indicesOf(op.getAtOperand()),
+                           without(q, op.getHead()), "the positions", "q's"))))
+    return failure();
+  // T9
+  if (!op.getKeyAt())
+    return success();
+  if (!op.getCausal())
+    return op->emitOpError() << "positions of keys need 'causal'";
+  Names positions = indicesOf(op.getKeyAtOperand());
+  if (failed(verifyIntegers(op, op.getKeyAt(), "positions of keys")) ||
+      failed(verifyHas(op, positions, op.getKey(), "the keys' positions'")))
+    return failure();
+  return verifySubset(op, positions, without(k, op.getHead()),
+                      "the keys' positions", "k's");
 }
 
 /// T7 and T8: floats that join the scores.

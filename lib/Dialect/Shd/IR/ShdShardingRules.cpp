@@ -235,7 +235,8 @@ ShardingRule CrossEntropyOp::getShardingRule() {
 /// that its own queries see: queries and keys are at the same positions.
 static std::optional<RingRule> ringOf(AttentionOpInterface op,
                                       const FactorTable &table) {
-  if (op.getAt() || op.getWindow() || op.getBias() || op->hasAttr(kFilledKeys))
+  if (op.getAt() || op.getKeyAt() || op.getWindow() || op.getBias() ||
+      op->hasAttr(kFilledKeys))
     return std::nullopt;
   RingRule ring;
   ring.factor = table.find(op.getKey());

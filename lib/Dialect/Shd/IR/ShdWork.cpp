@@ -288,6 +288,8 @@ static OpWork attentionWork(AttentionOpInterface op,
     if (op.getBias() && hasFactor(table.operands()[op.getBiasOperand()],
                                   table.find(op.getKey())))
       work.operandBytes[op.getBiasOperand()] *= filled;
+    if (op.getKeyAt())
+      work.operandBytes[op.getKeyAtOperand()] *= filled;
     return work;
   }
   work.matrixFlops = sizes.flopsOf(busiestPairs(op, sizes));

@@ -17,19 +17,24 @@ namespace shardc::shd {
 
 namespace {
 
+using Names = SmallVector<StringRef>;
+
 /// Makes prefill: positions are 0, 1, ... along the sequence.
 class Prefill {
 public:
   Prefill(ProgramOp program, const Serving &serving)
       : program(program), serving(serving) {}
 
-  void run();
+  LogicalResult run();
 
 private:
   void place(OpOperand &use);
   bool placeRope(RopeOp op);
   bool placeAttention(AttentionOp op);
   bool placeScatter(ScatterOp op);
+  Value ringUpdate(Value cache);
+  std::optional<Names> indicesOfTokens(AttentionOp op, unsigned number);
+  bool placeRing(AttentionOp op);
   /// The operation's name for the sequence index of its positions, which are
   /// operand `number`.
   StringRef sequenceOf(ShardingRuleOpInterface op, unsigned number) const {
@@ -43,6 +48,7 @@ private:
   unsigned sequenceDim = 0;
   /// The positions as a tensor, if something needs them.
   Value tensor;
+  bool isBroken = false;
 };
 
 /// Indices of an operation without those of one operand.
@@ -84,8 +90,134 @@ bool Prefill::placeRope(RopeOp op) {
   return true;
 }
 
+/// The dimensions of a cache in an update of the scatter that makes it: the
+/// position of each of `into` in `from`, where `sequence` is in place of the
+/// one that is written; nothing where the update is another part.
+std::optional<SmallVector<unsigned>> updatedDims(ScatterOp op,
+                                                 StringRef sequence) {
+  auto into = op.getIndexing().getOperandIndices(0);
+  auto from = op.getIndexing().getOperandIndices(1);
+  if (op.getAccumulate() || op.getPositions().size() != 1 ||
+      from.size() != into.size())
+    return std::nullopt;
+  SmallVector<unsigned> dims;
+  for (auto [number, name] : llvm::enumerate(into)) {
+    StringRef wanted = int64_t(number) == op.getDims()[0] ? sequence : name;
+    auto *found = llvm::find(from, wanted);
+    if (found == from.end())
+      return std::nullopt;
+    dims.push_back(found - from.begin());
+  }
+  return dims;
+}
+
+/// Operands that are tensors of other indices have no pins of the old ones.
+void replaceOperand(AttentionOp op, unsigned number, Value value,
+                    ArrayRef<StringRef> indices) {
+  SmallVector<ArrayAttr> operands(op.getIndexing().getOperands());
+  operands[number] = Builder(op.getContext()).getStrArrayAttr(indices);
+  op.setIndexingAttr(IndexingAttr::get(op.getContext(), operands,
+                                       op.getIndexing().getResults()));
+  op->setOperand(number, value);
+  if (auto pins = op->getAttrOfType<ArrayAttr>(kOperandPins)) {
+    SmallVector<Attribute> kept(pins.begin(), pins.end());
+    kept[number] = UnitAttr::get(op.getContext());
+    op->setAttr(kOperandPins, ArrayAttr::get(op.getContext(), kept));
+  }
+}
+
+/// Erases what nobody reads any more.
+void eraseUnused(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !isa<ShardingRuleOpInterface, ConstantOp>(op) || !op->use_empty())
+    return;
+  SmallVector<Value> operands(op->getOperands());
+  op->erase();
+  for (Value operand : operands)
+    eraseUnused(operand);
+}
+
+/// The tokens that a scatter writes into a ring buffer, each at its position
+/// modulo the number of slots; or null.
+Value Prefill::ringUpdate(Value cache) {
+  auto scatter = cache.getDefiningOp<ScatterOp>();
+  if (!scatter || scatter.getPositions().size() != 1)
+    return {};
+  auto slots = scatter.getPositions()[0].getDefiningOp<ElementwiseOp>();
+  if (!slots || slots.getFunction() != Function::Rem ||
+      slots.getIndexing().getOperandIndices(0) !=
+          slots.getIndexing().getResultIndices(0))
+    return {};
+  Value position = slots.getInputs()[0];
+  if (position != positions.getResult() && position != tensor)
+    return {};
+  auto count = slots.getInputs()[1].getDefiningOp<ConstantOp>();
+  auto type = cast<RankedTensorType>(cache.getType());
+  bool isRing =
+      count && count.getValue().getValues<IntegerAttr>()[0].getInt() ==
+                   type.getDimSize(scatter.getDims()[0]);
+  return isRing ? scatter.getUpdate() : Value();
+}
+
+/// The indices of the tokens that a ring buffer of attention's keys or values
+/// takes, in the names of attention; nothing if the operand is no such buffer.
+std::optional<Names> Prefill::indicesOfTokens(AttentionOp op, unsigned number) {
+  Value cache = op->getOperand(number), update = ringUpdate(cache);
+  if (!update || cast<RankedTensorType>(update.getType()).getElementType() !=
+                     cast<RankedTensorType>(cache.getType()).getElementType())
+    return std::nullopt;
+  auto scatter = cache.getDefiningOp<ScatterOp>();
+  auto names = op.getIndexing().getOperandIndices(number);
+  auto dims = updatedDims(scatter, sequenceOf(scatter, 2));
+  if (!dims || names[scatter.getDims()[0]] != op.getKey())
+    return std::nullopt;
+  Names indices(dims->size());
+  for (auto [name, at] : llvm::zip_equal(names, *dims))
+    indices[at] = name;
+  return indices;
+}
+
+/// A prompt may be longer than a ring buffer. Its tokens read keys and values
+/// where they are made, and those that the buffer would have: the last ones.
+bool Prefill::placeRing(AttentionOp op) {
+  StringRef sequence = sequenceOf(op, op.getAtOperand());
+  auto keys = op.getIndexing().getOperandIndices(AttentionOp::kKeyOperand);
+  int64_t slots = cast<RankedTensorType>(op.getK().getType())
+                      .getDimSize(llvm::find(keys, op.getKey()) - keys.begin());
+  auto k = indicesOfTokens(op, AttentionOp::kKeyOperand);
+  auto v = indicesOfTokens(op, AttentionOp::kValueOperand);
+  if (!k || !v) {
+    if (slots >= serving.prompt)
+      return false;
+    op->emitError() << "prefill cannot attend to " << slots
+                    << " slots for a prompt of " << serving.prompt
+                    << " tokens, unless they are keys and values that the same "
+                    << "tokens write at `" << serving.position << "["
+                    << serving.batch << ", " << serving.sequence << "] % "
+                    << slots << "`";
+    isBroken = true;
+    return false;
+  }
+  replaceOperand(op, AttentionOp::kKeyOperand, ringUpdate(op.getK()), *k);
+  replaceOperand(op, AttentionOp::kValueOperand, ringUpdate(op.getV()), *v);
+  for (unsigned number : {op.getKeyAtOperand(), op.getAtOperand()}) {
+    dropOperandPin(op, number);
+    dropUse(op, number);
+    op.setIndexingAttr(withoutOperand(op.getIndexing(), number));
+  }
+  Value keyAt = op.getKeyAt();
+  op.getKeyAtMutable().clear();
+  op.getAtMutable().clear();
+  eraseUnused(keyAt);
+  op.setQuery(sequence);
+  op.setWindow(std::min<uint64_t>(op.getWindow().value_or(slots), slots));
+  return true;
+}
+
 /// Queries and keys are the same positions.
 bool Prefill::placeAttention(AttentionOp op) {
+  if (op.getKeyAt())
+    return placeRing(op);
   unsigned number = op.getAtOperand();
   StringRef name = sequenceOf(op, number);
   auto keys = op.getIndexing().getOperandIndices(AttentionOp::kKeyOperand);
@@ -104,25 +236,19 @@ bool Prefill::placeAttention(AttentionOp op) {
 
 /// A scatter whose update has every position of the destination.
 bool Prefill::placeScatter(ScatterOp op) {
-  if (op.getAccumulate() || op.getPositions().size() != 1)
-    return false;
   IndexingAttr indexing = op.getIndexing();
   auto into = indexing.getOperandIndices(0);
   auto from = indexing.getOperandIndices(1);
   auto at = indexing.getOperandIndices(2);
   StringRef sequence = sequenceOf(op, 2);
-  unsigned dim = op.getDims()[0];
   auto type = cast<RankedTensorType>(op.getResult().getType());
-  if (type.getDimSize(dim) != serving.prompt || from.size() != into.size())
+  auto dims = updatedDims(op, sequence);
+  if (!dims || type.getDimSize(op.getDims()[0]) != serving.prompt)
     return false;
   // The update, with the destination's indices in their order.
   SmallVector<Attribute> wanted;
-  for (auto [number, name] : llvm::enumerate(into))
-    wanted.push_back(
-        StringAttr::get(op.getContext(), number == dim ? sequence : name));
-  for (Attribute name : wanted)
-    if (!llvm::is_contained(from, cast<StringAttr>(name).getValue()))
-      return false;
+  for (unsigned dim : *dims)
+    wanted.push_back(StringAttr::get(op.getContext(), from[dim]));
   for (StringRef name : at)
     if (name != sequence && !llvm::is_contained(into, name))
       return false;
@@ -193,13 +319,13 @@ void Prefill::place(OpOperand &use) {
     use.set(counted());
 }
 
-void Prefill::run() {
+LogicalResult Prefill::run() {
   for (auto declare : program.getBody().getOps<DeclareOp>())
     if (declare.getKind() == TensorKind::Input &&
         declare.getSym() == serving.position)
       positions = declare;
   if (!positions)
-    return;
+    return success();
   for (Attribute name : positions.getIndices()) {
     if (cast<StringAttr>(name) == serving.sequence)
       break;
@@ -211,8 +337,11 @@ void Prefill::run() {
   // Uses are listed last first.
   for (OpOperand *use : llvm::reverse(uses))
     place(*use);
+  if (tensor)
+    eraseUnused(tensor);
   if (positions.use_empty())
     positions.erase();
+  return failure(isBroken);
 }
 
 struct ShdServe : impl::ShdServeBase<ShdServe> {
@@ -227,10 +356,10 @@ struct ShdServe : impl::ShdServeBase<ShdServe> {
                           << "', which says what is served";
       return signalPassFailure();
     }
-    if (*phase == ServingPhase::Prefill)
-      Prefill(program, *serving).run();
-    else
+    if (*phase == ServingPhase::Decode)
       setFilledKeys(program, *serving, /*last=*/false);
+    else if (failed(Prefill(program, *serving).run()))
+      signalPassFailure();
   }
 };
 

@@ -70,10 +70,10 @@ AttentionGradRingBuilder::step(ValueRange chunks, int64_t number,
       TypeRange{sumType, like(whole.getDk().getType(), k),
                 like(whole.getDv().getType(), v)},
       whole.getQ(), k, v, whole.getOutput(), whole.getGradient(),
-      whole.getLogsumexp(), /*at=*/Value(), /*bias=*/Value(), indexing(),
-      whole.getHeadAttr(), whole.getKeyAttr(), whole.getQueryAttr(),
-      whole.getCausalAttr(), whole.getWindowAttr(), whole.getScaleAttr(),
-      whole.getSoftcapAttr());
+      whole.getLogsumexp(), /*at=*/Value(), /*key_at=*/Value(),
+      /*bias=*/Value(), indexing(), whole.getHeadAttr(), whole.getKeyAttr(),
+      whole.getQueryAttr(), whole.getCausalAttr(), whole.getWindowAttr(),
+      whole.getScaleAttr(), whole.getSoftcapAttr());
   makeStep(op, number, isInLoop);
   Gradients made{op.getDq(), {}};
   for (Operation *scatter : scatters)

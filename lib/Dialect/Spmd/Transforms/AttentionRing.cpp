@@ -69,7 +69,7 @@ AttentionRingBuilder::attend(ValueRange chunks, int64_t step, bool isInLoop) {
       builder, loc, resultType, logSumExpType, whole.getQ(),
       map.lookupOrDefault(Value(whole.getK())),
       map.lookupOrDefault(Value(whole.getV())), /*at=*/Value(),
-      /*sink=*/Value(), /*bias=*/Value(),
+      /*key_at=*/Value(), /*sink=*/Value(), /*bias=*/Value(),
       /*stats=*/ValueRange(),
       shd::IndexingAttr::get(builder.getContext(), indexing().getOperands(),
                              {ofResult, ofQueries}),

@@ -303,7 +303,8 @@ std::optional<AxisList> ringOf(const Mesh &mesh, ShardingRuleOpInterface op,
 /// sums that travel reads them added up.
 bool hasSteps(shd::AttentionOpInterface attention,
               ArrayRef<Operation *> scatters) {
-  if (attention.getAt() || attention.getWindow() || attention.getBias())
+  if (attention.getAt() || attention.getKeyAt() || attention.getWindow() ||
+      attention.getBias())
     return false;
   if (auto forward = dyn_cast<shd::AttentionOp>(attention.getOperation()))
     return !forward.getSink();

@@ -332,3 +332,10 @@ shd.program "p" {
   // expected-error @+1 {{'shd.ahead' belongs to an update}}
   %x = shd.declare saved "x" ["B"] {shd.ahead} : tensor<8xf32>
 }
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.extent' belongs to a constant of an integer}}
+  %x = shd.constant dense<8.0> : tensor<f32> {shd.extent}
+}

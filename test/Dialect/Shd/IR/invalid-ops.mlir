@@ -516,6 +516,15 @@ shd.program "p" {
 
 // -----
 
+// W4
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{a remainder's operands must be integers, but are f32}}
+  %y = shd.elementwise rem(%x, %x) <[B], [B] -> [B]> : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
 // W3, condition
 shd.program "p" {
   %x = shd.declare input "x" ["B"] : tensor<8xf32>
@@ -817,6 +826,62 @@ shd.program "p" {
   %x = shd.declare input "x" ["S"] : tensor<4xf32>
   // expected-error @+1 {{index 'S' of the sink is not one of the scores'}}
   %y = shd.attention(%q, %k, %k sink %x) over "H", "S" <[T, H], [S, H], [S, H], [S] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> sink tensor<4xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T9, causal
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %p = shd.declare input "p" ["S"] : tensor<4xi32>
+  // expected-error @+1 {{positions of keys need 'causal'}}
+  %y = shd.attention(%q, %k, %k key_at %p) over "H", "S" <[T, H], [S, H], [S, H], [S] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> key_at tensor<4xi32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T9, integers
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %p = shd.declare input "p" ["S"] : tensor<4xf32>
+  // expected-error @+1 {{positions of keys must be integers, but are f32}}
+  %y = shd.attention(%q, %k, %k key_at %p) over "H", "S" query "T" <[T, H], [S, H], [S, H], [S] -> [T, H]> causal : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> key_at tensor<4xf32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// T9, the keys' index
+shd.program "p" {
+  %q = shd.declare input "q" ["B", "T", "H"] : tensor<2x8x16xf32>
+  %k = shd.declare input "k" ["B", "S", "H"] : tensor<2x4x16xf32>
+  %p = shd.declare input "p" ["B"] : tensor<2xi32>
+  // expected-error @+1 {{index 'S' is not one of the keys' positions'}}
+  %y = shd.attention(%q, %k, %k key_at %p) over "H", "S" query "T" <[B, T, H], [B, S, H], [B, S, H], [B] -> [B, T, H]> causal : tensor<2x8x16xf32>, tensor<2x4x16xf32>, tensor<2x4x16xf32> key_at tensor<2xi32> -> tensor<2x8x16xf32>
+}
+
+// -----
+
+// T9, indices of k
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %p = shd.declare input "p" ["T", "S"] : tensor<8x4xi32>
+  // expected-error @+1 {{index 'T' of the keys' positions is not one of k's}}
+  %y = shd.attention(%q, %k, %k key_at %p) over "H", "S" query "T" <[T, H], [S, H], [S, H], [T, S] -> [T, H]> causal : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> key_at tensor<8x4xi32> -> tensor<8x16xf32>
+}
+
+// -----
+
+// B1, positions of keys
+shd.program "p" {
+  %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
+  %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
+  %l = shd.declare input "l" ["T"] : tensor<8xf32>
+  %p = shd.declare input "p" ["S"] : tensor<4xi32>
+  // expected-error @+1 {{positions of keys need 'causal'}}
+  %y:3 = shd.attention_grad(%q, %k, %k, %q, %q, %l key_at %p) over "H", "S" <[T, H], [S, H], [S, H], [T, H], [T, H], [T], [S] -> [T, H], [S, H], [S, H]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8xf32>, tensor<4xi32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>)
 }
 
 // -----

@@ -136,6 +136,8 @@ inline constexpr llvm::StringLiteral kAutoOrder = "auto";
 inline constexpr llvm::StringLiteral kInFlight = "shd.in_flight";
 /// On a constant: the extents of whose product it is the inverse.
 inline constexpr llvm::StringLiteral kInverseOf = "shd.inverse_of";
+/// On a constant of an integer: it is an extent.
+inline constexpr llvm::StringLiteral kExtent = "shd.extent";
 /// The part of a fusion group that an operation is in (GroupAttr); once costs
 /// are annotated, operations of the same part are costed together.
 inline constexpr llvm::StringLiteral kGroup = "shd.group";

@@ -249,7 +249,8 @@ def Shd_ConstantOp : Shd_ValueOp<"constant",
   let description = [{
     `shd.constant dense<1.0> : tensor<f32>`. The attribute `shd.inverse_of` says of
     which extents the value is one over the product, as a mean has it; doubles
-    are then not rounded, and the value follows the extents.
+    are then not rounded, and the value follows the extents. With `shd.extent` an
+    integer is an extent, and follows it.
 
     **Constraints:**
     - (Z1) The value has no dimensions.
@@ -286,12 +287,14 @@ def Shd_ElementwiseOp : Shd_ComputeOp<"elementwise", [], ["getFunctionName"],
     `shd.elementwise silu(%g) <[B, F] -> [B, F]> : ...`. An operand that lacks
     an index of the result is broadcast along it. `cast` changes the element
     type; `copy` broadcasts or reorders dimensions; `stop_gradient` is its
-    operand, which gets no gradient from it.
+    operand, which gets no gradient from it. `rem` is the remainder of a division
+    that rounds down: it has the divisor's sign, and is 0 where that is 0.
 
     **Constraints:**
     - (W1) Every index of an operand is one of the result.
     - (W2) The function has as many operands as it needs.
     - (W3) Comparisons give `i1`, and the condition of `where` is `i1`.
+    - (W4) `rem` takes and gives integers.
   }];
   let arguments = (ins Shd_FunctionAttr:$function,
     Variadic<Shd_Tensor>:$inputs, Shd_IndexingAttr:$indexing);
@@ -351,12 +354,14 @@ def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
     [], ["readsPrologues", "getExecutedFlops"], ["prepareGradient"]> {
   let summary = "Scaled dot-product attention that never writes its scores";
   let description = [{
-    `shd.attention(%q, %k, %v sink %s bias %b) over "H", "S" query "T" <...>
+    `shd.attention(%q, %k, %v at %p key_at %kp sink %s bias %b) over "H", "S" query "T" <...>
     causal : ...`.
     Scores are q . k over `head`, softmax over `key`, contracted with v. The
     result has q's indices without `head` and v's without `key`. `query` names
     the index along which query positions run (0, 1, ...) when `at` is absent
-    and positions matter; `at` gives positions otherwise. Where v has an index
+    and positions matter; `at` gives positions otherwise. `key_at` gives those of
+    the keys, which are 0, 1, ... without; a key at a negative position is masked
+    (an empty slot of a ring buffer). Where v has an index
     of `head`'s name, it is the result's, not the one that scores sum over.
     `bias` is added to the scaled and capped scores. `sink` is one more score of
     each query, of a key whose value is 0.
@@ -375,22 +380,25 @@ def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
     - (T6) The logsumexp is f32 and has q's indices without `head`.
     - (T7) A sink holds floats and has indices of q without `head`.
     - (T8) A bias holds floats and has indices of q without `head`, and `key`.
+    - (T9) `key_at` holds integers, has `key` and else indices of k without
+      `head`, and needs `causal`.
   }];
   let arguments = (ins Shd_Tensor:$q, Shd_Tensor:$k,
-    Shd_Tensor:$v, Optional<Shd_Tensor>:$at, Optional<Shd_Tensor>:$sink,
-    Optional<Shd_Tensor>:$bias, Variadic<Shd_Tensor>:$stats,
+    Shd_Tensor:$v, Optional<Shd_Tensor>:$at, Optional<Shd_Tensor>:$key_at,
+    Optional<Shd_Tensor>:$sink, Optional<Shd_Tensor>:$bias,
+    Variadic<Shd_Tensor>:$stats,
     Shd_IndexingAttr:$indexing,
     StrAttr:$head, StrAttr:$key, OptionalAttr<StrAttr>:$query,
     UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
     OptionalAttr<F64Attr>:$scale, OptionalAttr<F64Attr>:$softcap);
   let results = (outs Shd_Tensor:$result, Optional<Shd_Tensor>:$logsumexp);
   let assemblyFormat = [{ `(` $q `,` $k `,` $v (`at` $at^)?
-    (`sink` $sink^)? (`bias` $bias^)? `)` `over` $head `,` $key
+    (`key_at` $key_at^)? (`sink` $sink^)? (`bias` $bias^)? `)` `over` $head `,` $key
     (`query` $query^)? $indexing (`causal` $causal^)?
     (`window` $window^)? (`scale` $scale^)? (`softcap` $softcap^)?
     (`stats` `(` $stats^ `:` type($stats) `)`)? attr-dict `:`
     type($q) `,` type($k) `,` type($v) (`,` type($at)^)?
-    (`sink` type($sink)^)? (`bias` type($bias)^)? `->` type($result)
+    (`key_at` type($key_at)^)? (`sink` type($sink)^)? (`bias` type($bias)^)? `->` type($result)
     (`,` type($logsumexp)^)? }];
   let extraClassDeclaration = [{
     /// Positions of operands; those that may be absent follow each other.
@@ -399,7 +407,10 @@ def Shd_AttentionOp : Shd_StatisticsOp<"attention", [AttrSizedOperandSegments,
     static constexpr unsigned kValueOperand = 2;
     static constexpr unsigned kAtOperand = 3;
     unsigned getAtOperand() { return kAtOperand; }
-    unsigned getSinkOperand() { return kAtOperand + (getAt() ? 1 : 0); }
+    unsigned getKeyAtOperand() { return kAtOperand + (getAt() ? 1 : 0); }
+    unsigned getSinkOperand() {
+      return getKeyAtOperand() + (getKeyAt() ? 1 : 0);
+    }
     unsigned getBiasOperand() { return getSinkOperand() + (getSink() ? 1 : 0); }
     bool hasValues(unsigned tensor) { return tensor >= kValueOperand; }
   }];
@@ -420,7 +431,8 @@ def Shd_AttentionGradOp : Shd_ComputeOp<"attention_grad",
     Sinks are in the logsumexp; their gradient needs no scores.
 
     **Constraints:**
-    - (B1) q, k, v, positions and attributes are as those of attention (T1 to T4).
+    - (B1) q, k, v, positions and attributes are as those of attention (T1 to T4,
+      T9).
     - (B2) The fourth and fifth operand have the indices of attention's result
       (T5) in one order, the sixth is its logsumexp (T6).
     - (B3) The results have the indices of q, k, v and bias, in their order.
@@ -429,15 +441,15 @@ def Shd_AttentionGradOp : Shd_ComputeOp<"attention_grad",
   }];
   let arguments = (ins Shd_Tensor:$q, Shd_Tensor:$k, Shd_Tensor:$v,
     Shd_Tensor:$output, Shd_Tensor:$gradient, Shd_Tensor:$logsumexp,
-    Optional<Shd_Tensor>:$at, Optional<Shd_Tensor>:$bias,
-    Shd_IndexingAttr:$indexing,
+    Optional<Shd_Tensor>:$at, Optional<Shd_Tensor>:$key_at,
+    Optional<Shd_Tensor>:$bias, Shd_IndexingAttr:$indexing,
     StrAttr:$head, StrAttr:$key, OptionalAttr<StrAttr>:$query,
     UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
     OptionalAttr<F64Attr>:$scale, OptionalAttr<F64Attr>:$softcap);
   let results = (outs Shd_Tensor:$dq, Shd_Tensor:$dk, Shd_Tensor:$dv,
     Optional<Shd_Tensor>:$dbias);
   let assemblyFormat = [{ `(` $q `,` $k `,` $v `,` $output `,` $gradient `,`
-    $logsumexp (`at` $at^)? (`bias` $bias^)? `)` `over` $head `,` $key
+    $logsumexp (`at` $at^)? (`key_at` $key_at^)? (`bias` $bias^)? `)` `over` $head `,` $key
     (`query` $query^)? $indexing
     (`causal` $causal^)? (`window` $window^)? (`scale` $scale^)?
     (`softcap` $softcap^)? attr-dict `:` functional-type(operands, results) }];
@@ -454,7 +466,10 @@ def Shd_AttentionGradOp : Shd_ComputeOp<"attention_grad",
     static constexpr unsigned kValueResult = 2;
     static constexpr unsigned kBiasResult = 3;
     unsigned getAtOperand() { return kAtOperand; }
-    unsigned getBiasOperand() { return kAtOperand + (getAt() ? 1 : 0); }
+    unsigned getKeyAtOperand() { return kAtOperand + (getAt() ? 1 : 0); }
+    unsigned getBiasOperand() {
+      return getKeyAtOperand() + (getKeyAt() ? 1 : 0);
+    }
     bool hasValues(unsigned tensor) {
       unsigned operands = (*this)->getNumOperands();
       return tensor < operands ? tensor >= kValueOperand

@@ -1,6 +1,7 @@
 # -*- Python -*-
 import os
 import shutil
+import subprocess
 import sys
 
 import lit.formats
@@ -67,6 +68,30 @@ for name, script in [
 ]:
     path = os.path.join(config.shardc_src_root, "utils", script)
     config.substitutions.append((name, "'{}' '{}'".format(jax, path)))
+
+# Runs a program on tensors of files.
+config.substitutions.append(
+    (
+        "%run-program",
+        os.path.join(config.test_exec_root, "Run", "run-program"),
+    )
+)
+
+
+def has_numpy(python):
+    try:
+        command = [python, "-c", "import numpy"]
+        return subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0
+    except OSError:
+        return False
+
+
+# Debian's python3-numpy, which setup.sh installs, or that of jax-env.
+for python in [sys.executable, "/usr/bin/python3", jax]:
+    if has_numpy(python):
+        config.available_features.add("numpy")
+        config.substitutions.append(("%numpy-python", "'{}'".format(python)))
+        break
 
 config.substitutions.append(
     ("%driver", os.path.join(config.shardc_tools_dir, "shardc"))

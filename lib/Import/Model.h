@@ -23,7 +23,7 @@ enum class QkNorm { None, Head, AllHeads };
 /// the sum with what they add to.
 enum class NormPlace { Before, After, Both, AfterSum };
 /// Encoders attend to all positions and make no next token.
-enum class Architecture { Decoder, TextEncoder, ImageEncoder };
+enum class Architecture { Decoder, TextEncoder, ImageEncoder, EncoderDecoder };
 enum class Residual {
   Sequential,
   /// Attention and MLP read the same input, each with a norm.
@@ -36,6 +36,12 @@ enum class Residual {
 struct Latent {
   std::optional<int64_t> queryRank;
   int64_t rank, plain, rotary, value;
+};
+
+/// Biases of scores that a head learns for each distance of query and key, in
+/// buckets: half of them for one distance each, up to `farthest`.
+struct RelativeBias {
+  int64_t buckets, farthest;
 };
 
 /// Images that are cut into square patches.
@@ -101,6 +107,14 @@ struct Model {
   int64_t tokenTypes = 0;
   /// A learned score of each head for no key at all.
   bool sinks = false;
+  /// ALiBi: of the slopes 2^-(most / heads), ...; and what they are scaled by.
+  std::optional<double> alibiMost;
+  double alibiScale = 1;
+  std::optional<RelativeBias> relativeBias;
+  /// Layers of the encoder in front of a decoder.
+  int64_t encoderLayers = 0;
+  /// The embedding is normalised.
+  bool embeddingNorm = false;
   std::optional<Image> image;
   /// Classes of an image.
   int64_t classes = 0;

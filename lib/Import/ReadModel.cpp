@@ -21,7 +21,7 @@ namespace shardc::import {
 
 namespace {
 
-enum class Blocks { Llama, Gpt2, NeoX, Falcon, Bert, Vit };
+enum class Blocks { Llama, Gpt2, NeoX, Falcon, Bloom, Mpt, T5, Bert, Vit };
 enum class Windows { None, All, UseFlag, Alternating, Pattern };
 enum class Bias { Key, Never, Qkv, All };
 
@@ -151,6 +151,23 @@ static constexpr Family families[] = {
      R"({"activation": "gelu", "layer_norm_epsilon": 1e-5, "bias": false,
          "multi_query": true, "parallel_attn": true, "alibi": false,
          "tie_word_embeddings": true, "new_decoder_architecture": false})"},
+    {"bloom", Blocks::Bloom, Windows::None, Bias::All, QkNorm::None,
+     NormKind::Layer, NormPlace::Before, false,
+     R"({"layer_norm_epsilon": 1e-5, "tie_word_embeddings": true,
+         "apply_residual_connection_post_layernorm": false})"},
+    {"mpt", Blocks::Mpt, Windows::None, Bias::Key, QkNorm::None,
+     NormKind::LayerScale, NormPlace::Before, false,
+     R"({"layer_norm_epsilon": 1e-5, "tie_word_embeddings": true,
+         "d_model": 2048, "n_heads": 16, "n_layers": 24,
+         "expansion_ratio": 4, "vocab_size": 50368, "no_bias": true,
+         "norm_type": "low_precision_layernorm"})"},
+    {"t5", Blocks::T5, Windows::None, Bias::Never, QkNorm::None, NormKind::Rms,
+     NormPlace::Before, false,
+     R"({"d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6,
+         "num_heads": 8, "vocab_size": 32128, "layer_norm_epsilon": 1e-6,
+         "relative_attention_num_buckets": 32, "feed_forward_proj": "relu",
+         "relative_attention_max_distance": 128,
+         "tie_word_embeddings": true})"},
     {"bert", Blocks::Bert, Windows::None, Bias::All, QkNorm::None,
      NormKind::Layer, NormPlace::AfterSum, false,
      R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12,
@@ -160,13 +177,6 @@ static constexpr Family families[] = {
      NormKind::Layer, NormPlace::Before, false,
      R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12, "image_size": 224,
          "patch_size": 16, "num_channels": 3, "qkv_bias": true})"},
-};
-
-/// Families that people ask for, and what shardc lacks for them.
-static constexpr std::pair<StringLiteral, StringLiteral> missingFamilies[] = {
-    {"t5", "models of an encoder and a decoder are not read yet"},
-    {"bloom", "attention with linear biases (alibi) cannot be read yet"},
-    {"mpt", "attention with linear biases (alibi) cannot be read yet"},
 };
 
 static StringRef canonical(StringRef name) {
@@ -185,11 +195,6 @@ std::optional<json::Object> familyDefaults(StringRef name, std::string &why) {
     return std::move(*value.getAsObject());
   }
   why = ("model_type '" + name + "' is not read").str();
-  for (const auto &[each, reason] : missingFamilies)
-    if (each == name) {
-      why = ("model_type '" + name + "': " + reason).str();
-      return std::nullopt;
-    }
   // A slip of the pen, not another family with a short name.
   StringRef near;
   unsigned least = std::max<unsigned>(name.size() / 4, 1) + 1;
@@ -563,6 +568,9 @@ static void readNeoX(Config &config, Model &model) {
     model.residual = Residual::Parallel;
 }
 
+/// The exponent of the last head's slope where a config does not say it.
+static constexpr double kAlibiMost = 8;
+
 static void readFalcon(Config &config, Model &model) {
   model.width = config.integer("hidden_size");
   StringRef layersKey =
@@ -578,12 +586,15 @@ static void readFalcon(Config &config, Model &model) {
   readHeads(config, model, headsKey, "hidden_size", newer ? keysKey : "");
   if (!newer && multiQuery)
     model.keyHeads = 1;
-  if (config.boolean("alibi"))
-    config.error("alibi", "attention with linear biases (alibi) cannot be "
-                          "written yet");
-  setRotary(config, model, headsKey, 1);
-  for (LayerKind &layer : model.layers)
-    layer.theta = readTheta(config);
+  if (config.boolean("alibi")) {
+    // The bias is scaled as the scores are.
+    model.alibiMost = kAlibiMost;
+    model.alibiScale = 1 / std::sqrt(double(model.headSize));
+  } else {
+    setRotary(config, model, headsKey, 1);
+    for (LayerKind &layer : model.layers)
+      layer.theta = readTheta(config);
+  }
   model.eps = config.real("layer_norm_epsilon", 1e-5);
   model.qkvBias = model.outBias = model.mlpBias = config.boolean("bias");
   model.gated = false;
@@ -595,6 +606,127 @@ static void readFalcon(Config &config, Model &model) {
     model.residual = Residual::Parallel;
   else if (newer || parallel)
     model.residual = Residual::ParallelOneNorm;
+}
+
+static void readBloom(Config &config, Model &model) {
+  StringRef widthKey = config.find("n_embed") ? "n_embed" : "hidden_size";
+  StringRef layersKey =
+      config.find("n_layer") ? "n_layer" : "num_hidden_layers";
+  StringRef headsKey = config.find("n_head") ? "n_head" : "num_attention_heads";
+  model.width = config.integer(widthKey);
+  config.find("hidden_size");
+  model.layers = readLayers(config, layersKey);
+  model.vocabulary = config.integer("vocab_size");
+  model.hidden = 4 * model.width;
+  readHeads(config, model, headsKey, widthKey, "");
+  model.alibiMost = kAlibiMost;
+  model.embeddingNorm = true;
+  model.eps = config.real("layer_norm_epsilon", 1e-5);
+  model.qkvBias = model.outBias = model.mlpBias = true;
+  model.gated = false;
+  model.activation = "gelu";
+  StringRef behind = "apply_residual_connection_post_layernorm";
+  if (config.boolean(behind))
+    config.error(behind, "a residual of normalised values cannot be read");
+}
+
+/// The keys of `attn_config`, in which MPT has those of its attention.
+static void readMptAttention(Config &config, Model &model) {
+  StringRef key = "attn_config";
+  const json::Value *nested = config.find(key);
+  const json::Object *fields = nested ? nested->getAsObject() : nullptr;
+  auto isSet = [&](StringRef name) {
+    const json::Value *value = fields ? fields->get(name) : nullptr;
+    return value && !value->getAsNull() && value->getAsBoolean() != false;
+  };
+  if (!isSet("alibi"))
+    config.error(key, "mpt is read with linear biases only: 'alibi' of "
+                      "'attn_config' expects true");
+  for (StringRef name : {"qk_ln", "qk_gn", "clip_qkv", "prefix_lm",
+                         "attn_uses_sequence_id", "sliding_window_size"})
+    if (isSet(name) && fields->getInteger(name) != -1)
+      config.error(key, "'" + name + "' of 'attn_config' cannot be read");
+  model.alibiMost = kAlibiMost;
+  if (!fields)
+    return;
+  if (auto most = fields->getNumber("alibi_bias_max"); most && *most > 0)
+    model.alibiMost = *most;
+  if (auto scale = fields->getNumber("softmax_scale"))
+    model.scoreScale = *scale;
+  StringRef type = fields->getString("attn_type").value_or("");
+  if (type == "multiquery_attention")
+    model.keyHeads = 1;
+  else if (type == "grouped_query_attention")
+    model.keyHeads = fields->getInteger("kv_n_heads").value_or(model.heads);
+  else if (!type.empty() && type != "multihead_attention")
+    config.error(key, "'attn_type' of 'attn_config' expects "
+                      "multihead_attention, multiquery_attention or "
+                      "grouped_query_attention, found '" +
+                          type + "'");
+  if (model.keyHeads < 1 || model.heads % model.keyHeads)
+    config.error(key, "'kv_n_heads' of 'attn_config' does not divide "
+                      "'n_heads'");
+}
+
+static void readMpt(Config &config, Model &model) {
+  model.width = config.integer("d_model");
+  model.layers = readLayers(config, "n_layers");
+  model.vocabulary = config.integer("vocab_size");
+  model.hidden = SaturatingMultiply<uint64_t>(
+      config.integer("expansion_ratio", 1, /*most=*/1024), model.width);
+  readHeads(config, model, "n_heads", "d_model", "");
+  readMptAttention(config, model);
+  model.eps = config.real("layer_norm_epsilon", 1e-5);
+  bool biases = !config.boolean("no_bias", true);
+  model.qkvBias = model.outBias = model.mlpBias = biases;
+  if (biases)
+    model.norm = NormKind::Layer;
+  model.gated = false;
+  model.activation = "gelu";
+  std::string type = config.string("norm_type", "low_precision_layernorm");
+  if (!StringRef(type).ends_with("layernorm"))
+    config.error("norm_type", "'norm_type' expects layernorm or "
+                              "low_precision_layernorm, found '" +
+                                  type + "'");
+  if (config.find("logit_scale"))
+    config.error("logit_scale", "scaled logits of mpt cannot be read");
+}
+
+static void readT5(Config &config, Model &model) {
+  model.architecture = Architecture::EncoderDecoder;
+  model.width = config.integer("d_model");
+  model.hidden = config.integer("d_ff");
+  model.vocabulary = config.integer("vocab_size");
+  StringRef layers = "num_layers", decoder = "num_decoder_layers";
+  model.encoderLayers = config.integer(layers, 1, /*most=*/100'000);
+  model.layers = readLayers(config, config.find(decoder) ? decoder : layers);
+  model.heads = model.keyHeads = config.integer("num_heads");
+  model.headSize = config.integer("d_kv");
+  RelativeBias bias;
+  bias.buckets = config.integer("relative_attention_num_buckets", 4);
+  bias.farthest = config.integer("relative_attention_max_distance");
+  if (bias.buckets % 4)
+    config.error("relative_attention_num_buckets",
+                 "'relative_attention_num_buckets' expects a multiple of 4");
+  if (bias.farthest <= bias.buckets / 2)
+    config.error("relative_attention_max_distance",
+                 "'relative_attention_max_distance' expects more than half of "
+                 "the " +
+                     Twine(bias.buckets) + " buckets");
+  model.relativeBias = bias;
+  model.eps = config.real("layer_norm_epsilon", 1e-6);
+  StringRef key = "feed_forward_proj";
+  std::string projection = config.string(key, "relu");
+  StringRef kind = projection;
+  model.gated = kind.consume_front("gated-");
+  if (kind != "relu" && kind != "gelu" && kind != "silu")
+    config.error(key, "'feed_forward_proj' expects relu, gelu or silu, with or "
+                      "without 'gated-' in front, found '" +
+                          projection + "'");
+  model.activation = kind.str();
+  model.scoreScale = 1; // scores are not divided
+  if (config.boolean("tie_word_embeddings"))
+    model.logitDivisor = std::sqrt(double(model.width));
 }
 
 /// The layers of BERT and of ViT, whose keys have the same names.
@@ -664,6 +796,15 @@ Model readModel(Config &config, StringRef name, Task task) {
   case Blocks::Falcon:
     readFalcon(config, model);
     break;
+  case Blocks::Bloom:
+    readBloom(config, model);
+    break;
+  case Blocks::Mpt:
+    readMpt(config, model);
+    break;
+  case Blocks::T5:
+    readT5(config, model);
+    break;
   case Blocks::Bert:
     readBert(config, model);
     break;
@@ -671,8 +812,13 @@ Model readModel(Config &config, StringRef name, Task task) {
     readVit(config, model);
     break;
   }
-  if (model.architecture != Architecture::Decoder &&
-      (task == Task::Decode || task == Task::Serve))
+  bool generates = task == Task::Decode || task == Task::Serve;
+  if (generates && model.architecture == Architecture::EncoderDecoder)
+    config.error("model_type",
+                 "decoding of '" + name +
+                     "' from what its encoder made cannot be written yet; "
+                     "--task expects train or forward");
+  else if (generates && model.architecture != Architecture::Decoder)
     config.error("model_type", "model_type '" + name +
                                    "' is an encoder, which has no next token; "
                                    "--task expects train or forward");

@@ -95,13 +95,25 @@ private:
                StringRef sequence, double theta);
   void addTo(StringRef value, StringRef post);
   bool isImage() const { return m.image.has_value(); }
-  bool isEncoder() const { return m.architecture != Architecture::Decoder; }
+  /// All positions are read, by the whole model.
+  bool isEncoder() const {
+    return m.architecture == Architecture::TextEncoder || isImage();
+  }
+  bool isEncoderDecoder() const {
+    return m.architecture == Architecture::EncoderDecoder;
+  }
   bool normsBefore() const {
     return m.normPlace == NormPlace::Before || m.normPlace == NormPlace::Both;
   }
   bool normsBehind() const { return m.normPlace != NormPlace::Before; }
 
   void attention(const LayerKind &kind, StringRef window);
+  void writeSlopes();
+  void crossAttention();
+  void writeBuckets();
+  void writeEncoder();
+  void writeDecoder();
+  void writeSlots();
   void latentAttention(const LayerKind &kind);
   void mlp(int64_t hidden, StringRef index, StringRef suffix = "",
            StringRef normed = "m");
@@ -132,6 +144,28 @@ private:
   int64_t prompt() const { return *options.sequence - generated(); }
   /// Where the tokens stand, if there are caches.
   std::string position() const { return "pos[" + bt + "]"; }
+  /// True if the layer's cache has the positions of its window alone.
+  bool hasRing(const LayerKind &kind) const {
+    return caches && kind.window && *kind.window < *options.sequence;
+  }
+  bool hasRings() const {
+    return any_of(m.layers,
+                  [&](const LayerKind &each) { return hasRing(each); });
+  }
+  /// True if calls of layers say how many positions these attend to.
+  bool namesWindows() const {
+    return !hasRings() && any_of(m.layers, [](const LayerKind &each) {
+      return each.window.has_value();
+    });
+  }
+  /// The key that a token writes in a cache.
+  std::string slot(const LayerKind &kind) const {
+    return hasRing(kind) ? "slot[" + bt + "]" : position();
+  }
+  /// True if both are the same attention but for the window, which a call says.
+  bool sameAttention(const LayerKind &a, const LayerKind &b) const {
+    return a.theta == b.theta && hasRing(a) == hasRing(b);
+  }
 
   const Model &m;
   const ImportOptions &options;
@@ -147,8 +181,12 @@ private:
   uint64_t parameters = 0;
   /// Heads of queries, of keys and values: `K, G` and `K`; `N` for both.
   std::string queryHeads, keyHeads;
+  /// Indices of tokens, and of tokens as keys.
+  std::string sequence = "T", context = "S";
   /// Indices of a value of each token, of each token as a key.
   std::string bt, bs;
+  /// A token sees those in front of it.
+  bool isCausal = true;
 };
 
 } // namespace
@@ -178,8 +216,8 @@ std::string Writer::normalised(StringRef value, StringRef index,
   bool layer = m.norm == NormKind::Layer || m.norm == NormKind::LayerScale;
   return ((layer ? "layernorm[" : "rmsnorm[") + index + "](" + value + ", " +
           (m.norm == NormKind::RmsPlusOne ? "1.0 + " : "") + scale +
-          (layer && !bias.empty() ? ", " + bias : "") + ", eps=" + real(m.eps) +
-          ")")
+          (m.norm == NormKind::Layer && !bias.empty() ? ", " + bias : "") +
+          ", eps=" + real(m.eps) + ")")
       .str();
 }
 
@@ -215,9 +253,11 @@ void Writer::project(StringRef name, StringRef left, StringRef value,
   // The first elements of a head rotate.
   std::string plain = (StringRef(name.split('[').first) + "all").str();
   std::string list = left.str();
-  std::string written = joined({"B", position()});
-  if (size_t at = list.find(written); caches && at != std::string::npos)
-    list.replace(at, written.size(), bs);
+  for (std::string place : {position(), "slot[" + bt + "]"}) {
+    std::string written = joined({"B", place});
+    if (size_t at = list.find(written); caches && at != std::string::npos)
+      list.replace(at, written.size(), bs);
+  }
   line(plain + list + " = " + value);
   std::string first =
       ("slice[H: 0.." + Twine(m.rotary) + " -> R](" + plain + ")").str();
@@ -249,9 +289,10 @@ void Writer::addTo(StringRef value, StringRef post) {
 void Writer::attention(const LayerKind &kind, StringRef window) {
   StringRef q = queryHeads, k = keyHeads;
   bool pre = normsBefore();
+  StringRef keyIndex = hasRing(kind) ? StringRef("W") : StringRef(context);
   if (caches) {
-    line("state kc: " + m.type + "[" + joined({"B", "S", k, "H"}) + "]");
-    line("state vc: " + m.type + "[" + joined({"B", "S", k, "H"}) + "]");
+    line("state kc: " + m.type + "[" + joined({"B", keyIndex, k, "H"}) + "]");
+    line("state vc: " + m.type + "[" + joined({"B", keyIndex, k, "H"}) + "]");
   }
   if (pre)
     declareNorm("gattn", "battn");
@@ -290,28 +331,31 @@ void Writer::attention(const LayerKind &kind, StringRef window) {
                         ("g" + name).str());
     return text;
   };
-  std::string keys =
-      joined({"B", caches ? StringRef(position()) : "S", k, "H"});
+  std::string keys = joined({"B", caches ? slot(kind) : context, k, "H"});
   std::string keyName = caches ? "kc" : "k", valueName = caches ? "vc" : "v";
   project("q", ("[" + joined({bt, q, "H"}) + "]"), product(bt, "q", q), "T",
           kind.theta);
   project(keyName, "[" + keys + "]", product(bs, "k", k), "S", kind.theta);
   line(valueName + "[" + keys + "] = " + product(bs, "v", k));
   std::string arguments = keyName + ", " + valueName;
-  if (!isEncoder())
+  if (isCausal)
     arguments += ", causal=true";
   if (!window.empty())
     arguments += (", window=" + window).str();
   if (caches)
     arguments += ", at=" + position();
+  if (hasRing(kind))
+    arguments += ", key_at=kp";
+  if (m.alibiMost || m.relativeBias)
+    arguments += ", bias=bias";
   if (m.scoreScale)
     arguments += ", scale=" + real(*m.scoreScale);
   if (m.scoreCap)
     arguments += ", softcap=" + real(*m.scoreCap);
   if (m.sinks)
     arguments += ", sink=sinks";
-  line("o[" + joined({bt, q, "H"}) + "] = attention[H, S](q, " + arguments +
-       ")");
+  line("o[" + joined({bt, q, "H"}) + "] = attention[H, " + keyIndex + "](q, " +
+       arguments + ")");
   addTo("o[" + joined({bt, q, "H"}) + "] * Wo[" + joined({q, "H", "D"}) + "]" +
             (m.outBias ? " + bo[D]" : ""),
         "post");
@@ -556,17 +600,20 @@ void Writer::findRuns() {
 }
 
 void Writer::writeInline(const LayerKind &kind) {
+  std::string window = hasRing(kind) ? "W"
+                       : kind.window ? std::to_string(*kind.window)
+                                     : "";
   if (m.latent)
     latentAttention(kind);
   else if (m.residual == Residual::Sequential)
-    attention(kind, kind.window ? std::to_string(*kind.window) : "");
+    attention(kind, window);
   else {
     // Both parts read x, so the MLP's input comes before the sum.
     if (m.residual == Residual::Parallel) {
       declareNorm("gmlp", "bmlp");
       norm("m", "x", "gmlp", "bmlp");
     }
-    attention(kind, kind.window ? std::to_string(*kind.window) : "");
+    attention(kind, window);
   }
   line("");
   kind.hasExperts ? experts() : denseMlp();
@@ -576,48 +623,143 @@ void Writer::writeInline(const LayerKind &kind) {
 std::string Writer::attendName(const LayerKind &kind) const {
   std::vector<double> bases;
   for (const LayerKind &each : m.layers)
-    if (!is_contained(bases, each.theta))
+    if (hasRing(each) == hasRing(kind) && !is_contained(bases, each.theta))
       bases.push_back(each.theta);
+  std::string name = hasRing(kind) ? "near" : "attend";
   if (bases.size() == 1)
-    return "attend";
-  std::string name = "attend" + theta(kind.theta);
+    return name;
+  name += theta(kind.theta);
   for (char &c : name)
     c = isAlnum(c) ? c : '_';
   return name;
 }
 
 std::string Writer::call(const LayerKind &kind, StringRef argument) const {
-  bool windows = any_of(
-      m.layers, [](const LayerKind &each) { return each.window.has_value(); });
   std::string text =
       attendName(kind) + "(" + argument.str() + (caches ? ", pos" : "");
-  if (windows)
+  if (hasRing(kind))
+    text += ", slot, kp";
+  if (namesWindows())
     text += ", w=" + (kind.window ? std::to_string(*kind.window) : "none");
   return std::string(kind.hasExperts ? "experts(" : "mlp(") + text + "))";
 }
 
+//===----------------------------------------------------------------------===//
+// An encoder and a decoder
+//===----------------------------------------------------------------------===//
+
+/// The bucket of each pair of positions, as in Raffel et al. 2020: half of them
+/// for small distances, the others by the logarithm; where all positions are
+/// read, half for keys behind the query. And the bias of each head.
+void Writer::writeBuckets() {
+  int64_t buckets = m.relativeBias->buckets / (isCausal ? 1 : 2);
+  int64_t exact = buckets / 2;
+  std::string list = "[" + sequence + ", " + context + "]";
+  std::string query = "iota[" + sequence + "]", key = "iota[" + context + "]";
+  std::string table = isCausal ? "Wnear" : "Wrel";
+  if (isCausal)
+    line("away" + list + " = maximum(" + query + " - " + key + ", 0)");
+  else
+    line("away" + list + " = abs(" + query + " - " + key + ")");
+  double growth = double(buckets - exact) /
+                  std::log(double(m.relativeBias->farthest) / double(exact));
+  line("// A cast rounds to the nearest; half less rounds down.");
+  line("far" + list + " = int32(" + real(double(exact)) +
+       " + log(maximum(f32(away), 1.0) / " + real(double(exact)) + ") * " +
+       real(growth) + " - 0.499999)");
+  line("bucket" + list + " = where(away < " + Twine(exact) +
+       ", away, minimum(far, " + Twine(buckets - 1) + "))");
+  if (!isCausal)
+    line("bucket" + list + " = bucket + where(" + key + " > " + query + ", " +
+         Twine(buckets) + ", 0)");
+  line("bias[N, " + sequence + ", " + context + "] = " + table + "[bucket" +
+       list + ", N]");
+}
+
+/// Attention of the decoder to what the encoder made.
+void Writer::crossAttention() {
+  declareNorm("gcross", "bcross");
+  for (StringRef name : {"Cq", "Ck", "Cv"})
+    weight(name, {"D", "N", "H"});
+  weight("Co", {"N", "H", "D"});
+  norm("c", "x", "gcross", "bcross");
+  line("cq[" + bt + ", N, H] = c[" + bt + ", D] * Cq[D, N, H]");
+  line("ck[B, S, N, H] = mem[B, S, D] * Ck[D, N, H]");
+  line("cv[B, S, N, H] = mem[B, S, D] * Cv[D, N, H]");
+  line("co[" + bt + ", N, H] = attention[H, S](cq, ck, cv, scale=" +
+       real(*m.scoreScale) + ")");
+  addTo("co[" + bt + ", N, H] * Co[N, H, D]", "cross");
+}
+
+/// Layers over the source, and their result as the decoder reads it.
+void Writer::writeEncoder() {
+  isCausal = false;
+  line("// The encoder: tokens of the source see each other.");
+  writeBuckets();
+  line("x: " + m.type + "[" + bt + ", D] = Wemb[tokens[" + bt + "], D]");
+  line("repeat L1 {");
+  indent = "  ";
+  multiplicity = m.encoderLayers;
+  attention({}, "");
+  line("");
+  denseMlp();
+  indent = "";
+  multiplicity = 1;
+  line("}");
+  norm("mem", "x", "gmem", "bmem");
+  line("");
+}
+
+/// Layers over the target, whose tokens see those in front and the source.
+void Writer::writeDecoder() {
+  sequence = "Tt", context = "St";
+  bt = "B, Tt", bs = "B, St";
+  isCausal = true;
+  line("// The decoder: tokens of the target see those in front of them, and "
+       "the source.");
+  writeBuckets();
+  line("x: " + m.type + "[" + bt + ", D] = Wemb[targets[" + bt + "], D]");
+  line("repeat L {");
+  indent = "  ";
+  multiplicity = m.layers.size();
+  attention(m.layers.front(), "");
+  line("");
+  crossAttention();
+  line("");
+  denseMlp();
+  indent = "";
+  multiplicity = 1;
+  line("}");
+}
+
 /// The parts that the runs call.
 void Writer::writeParts() {
-  bool windows = any_of(
-      m.layers, [](const LayerKind &each) { return each.window.has_value(); });
+  bool windows = namesWindows();
   std::string parameter = "x: " + m.type + "[" + bt + ", D]";
-  std::vector<double> bases;
+  std::vector<LayerKind> written;
   for (const LayerKind &kind : m.layers) {
-    if (is_contained(bases, kind.theta))
+    auto isSame = [&](const LayerKind &k) { return sameAttention(k, kind); };
+    if (any_of(written, isSame))
       continue;
-    bases.push_back(kind.theta);
-    multiplicity =
-        countOf([&](const LayerKind &k) { return k.theta == kind.theta; });
+    written.push_back(kind);
+    multiplicity = countOf(isSame);
     if (windows)
       line("// Attention to the last w positions, or to all.");
+    else if (hasRing(kind))
+      line("// Attention to the last W positions, which are all that the cache "
+           "has.");
     line("layer " + attendName(kind) + "(" + parameter +
          (caches ? ", pos: int32[" + bt + "]" : "") +
+         (hasRing(kind) ? ", slot: int32[" + bt + "], kp: int32[B, W]" : "") +
          (windows ? ", w: dim" : "") + ") -> (x) {");
     indent = "  ";
     if (!caches)
       line("dim S = T                         // the positions that a token "
            "attends to");
-    m.latent ? latentAttention(kind) : attention(kind, windows ? "w" : "");
+    m.latent ? latentAttention(kind)
+             : attention(kind, windows         ? "w"
+                               : hasRing(kind) ? "W"
+                                               : "");
     indent = "";
     line("}");
     line("");
@@ -706,14 +848,28 @@ void Writer::writeDims() {
     say(item("B", options.batch) + ", " + item("T", *options.sequence),
         "sequences, tokens of each");
     say("S = T", "the positions that a token attends to");
+    if (isEncoderDecoder()) {
+      say("Tt = T, St = T", "the same of the target");
+      dim("Tt", *options.sequence);
+    }
   }
+  if (hasRings())
+    say(item("W",
+             *find_if(m.layers, [&](const LayerKind &k) { return hasRing(k); })
+                  ->window),
+        "positions that a layer with a window sees, and caches");
   if (m.vocabulary)
     say(item("V", m.vocabulary), "vocabulary");
   std::string counts;
   for (size_t i = 0; i < runs.size(); ++i)
     counts += (i ? ", " : "") + item(runDim(i), runs[i].count);
   bool single = runs.size() == 1 && runs[0].kinds.size() == 1;
-  say(counts, single ? "layers" : "repetitions of the layers' pattern");
+  if (isEncoderDecoder()) {
+    say(item("L1", m.encoderLayers) + ", " + counts,
+        "layers of the encoder, of the decoder");
+    say(item("Buckets", m.relativeBias->buckets), "of distances");
+  } else
+    say(counts, single ? "layers" : "repetitions of the layers' pattern");
   say(item("D", m.width), "width");
   bool dense =
       any_of(m.layers, [](const LayerKind &k) { return !k.hasExperts; });
@@ -854,7 +1010,7 @@ void Writer::writeHead() {
     line("next[B] = argmax[V](logits)");
     line("output next");
   } else {
-    line("loss[] = mean[B, T](cross_entropy[V](logits, labels))");
+    line("loss[] = mean[" + bt + "](cross_entropy[V](logits, labels))");
     line(options.task == Task::Train ? "train { loss = loss }" : "output loss");
   }
   if (!serves)
@@ -874,17 +1030,29 @@ void Writer::writeInputs() {
          "        // where in its sequence each token stands");
   if (m.tokenTypes)
     line("input types:  int32[B, T]        // the segment of each token");
-  if (isDecoder ? !caches : trains)
+  if (isEncoderDecoder()) {
+    line("input targets: int32[B, Tt]       // the token in front of each "
+         "label");
+    line("input labels: int32[B, Tt]");
+  } else if (isDecoder ? !caches : trains) {
     line("input labels: int32[B, T]");
+  }
   if (!isDecoder && trains)
     line("input follows: int32[B]");
   weight("Wemb", {"V", "D"});
   if (m.positions)
     weight("Wpos", {"Tmax", "D"});
+  if (m.embeddingNorm)
+    declareNorm("gemb", "bemb");
   if (isDecoder) {
     declareNorm("gout", "bout");
     if (!m.tied)
       weight("Wout", {"D", "V"});
+    if (isEncoderDecoder()) {
+      declareNorm("gmem", "bmem");
+      weight("Wrel", {"Buckets", "N"});
+      weight("Wnear", {"Buckets", "N"});
+    }
     return;
   }
   weight("Wtype", {"Types", "D"});
@@ -921,10 +1089,58 @@ void Writer::writeEmbedding() {
   if (m.positions)
     learned = " + Wpos[" + (caches ? position() : "iota[T]") + ", D]";
   std::string sum = "Wemb[tokens[" + bt + "], D]" + scale + learned;
-  if (m.tokenTypes)
+  if (hasRings())
+    writeSlots();
+  if (m.alibiMost)
+    writeSlopes();
+  if (m.embeddingNorm)
+    norm("x", sum, "gemb", "bemb");
+  else if (m.tokenTypes)
     norm("x", sum + " + Wtype[types[B, T], D]", "gemb", "bemb");
   else
     line("x: " + m.type + "[" + bt + ", D] = " + sum);
+}
+
+/// Where a token's key goes in the ring buffer of a layer with a window, and
+/// the position of the key in each slot: the last one that leaves the slot's
+/// rest.
+void Writer::writeSlots() {
+  line("// A cache of W slots has position p in slot p % W.");
+  line("slot[" + bt + "] = " + position() + " % W");
+  std::string now = position();
+  if (serves) {
+    line("now[B] = pos[B, T - 1]");
+    now = "now[B]";
+  }
+  line("kp[B, W] = " + now + " - (" + now + " - iota[W]) % W");
+}
+
+/// The slopes of Press et al. 2022: of a power of two of heads 2^-(most i / n),
+/// i = 1 .. n; of more heads those of the next smaller power, then every second
+/// one of the next larger.
+void Writer::writeSlopes() {
+  int64_t whole = llvm::bit_floor(uint64_t(m.heads));
+  std::string step = real(*m.alibiMost * std::log(2.0) / double(whole));
+  std::string half = real(*m.alibiMost * std::log(2.0) / double(2 * whole));
+  std::string heads = queryHeads, number = "f32(iota[N])";
+  if (queryHeads != "N")
+    number = "f32(iota[K]) * " + real(double(m.heads / m.keyHeads)) +
+             " + f32(iota[G])";
+  line(
+      "// ALiBi: a score falls by a head's slope for each position between key "
+      "and query.");
+  line("// Softmax is unchanged by what all keys of a query have, so the key's "
+       "position is enough.");
+  line("head[" + heads + "] = " + number);
+  std::string power = "-" + step + " * (head + 1.0)";
+  if (whole != m.heads) {
+    std::string limit = real(double(whole));
+    power = "where(head < " + limit + ", " + power + ", -" + half +
+            " * (2.0 * head - " + real(double(2 * whole - 1)) + "))";
+  }
+  std::string scale = m.alibiScale == 1 ? "" : real(m.alibiScale) + " * ";
+  line("slope[" + heads + "] = " + scale + "exp(" + power + ")");
+  line("bias[" + heads + ", S] = slope[" + heads + "] * f32(iota[S])");
 }
 
 /// A token for each patch, and one in front of them for the class.
@@ -942,6 +1158,7 @@ void Writer::writePatches() {
 std::optional<std::string> Writer::write() {
   bt = caches && !serves ? "B" : "B, T";
   bs = caches ? bt : "B, S";
+  isCausal = !isEncoder();
   queryHeads =
       m.latent || m.keyHeads == m.heads || m.keyHeads == 1 ? "N" : "K, G";
   keyHeads = m.keyHeads == m.heads ? "N" : m.keyHeads == 1 ? "" : "K";
@@ -952,10 +1169,16 @@ std::optional<std::string> Writer::write() {
   line("");
   if (runs.size() > 1 || runs[0].kinds.size() > 1)
     writeParts();
-  isImage() ? writePatches() : writeEmbedding();
-  writeRuns();
+  if (isEncoderDecoder()) {
+    writeEncoder();
+    writeDecoder();
+  } else {
+    isImage() ? writePatches() : writeEmbedding();
+    writeRuns();
+  }
   switch (m.architecture) {
   case Architecture::Decoder:
+  case Architecture::EncoderDecoder:
     writeHead();
     break;
   case Architecture::TextEncoder:

@@ -111,8 +111,10 @@ trainBlock   : 'train' '{' items+=trainItem* '}' ;
 trainItem
   : key=name '=' settingValue (',' settingValue)*
   | key=name placed+=placedTensor (',' placed+=placedTensor)*
+    ('=' operands+=placedTensor (',' operands+=placedTensor)*)?
   ;
-placedTensor : name dims? ;
+// A name in quotes is that of a value of the whole step, such as "h.grad.2".
+placedTensor : (name | STRING) dims? ('->' stored=dims)? ;
 serveBlock   : 'serve' '{' (settings+=setting | machines+=phaseMachine)* '}' ;
 phaseMachine : phase=name 'on' hardwareSpec ('mesh' meshSpec)? ;
 setting      : name '=' settingValue ;

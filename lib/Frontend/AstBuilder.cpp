@@ -190,7 +190,8 @@ AstBuilder::partial(Parser::PartialContext *context) {
 }
 
 /// `isGradient`: only gradients are stored as partial sums.
-ast::IndexList AstBuilder::dims(Parser::DimsContext *context, bool isGradient) {
+ast::IndexList AstBuilder::dims(Parser::DimsContext *context,
+                                bool mayBePartial) {
   ast::IndexList result;
   result.range = range(context);
   for (Parser::PlacedNameContext *each : context->names) {
@@ -201,7 +202,7 @@ ast::IndexList AstBuilder::dims(Parser::DimsContext *context, bool isGradient) {
     index.placement = placement(each->placement());
   }
   Parser::PartialContext *sum = context->partial();
-  if (sum && !isGradient)
+  if (sum && !mayBePartial)
     files.error(range(sum)) << "a partial sum stands only on the left of a "
                                "statement and at a use, not in a declaration";
   else if (sum)
@@ -476,19 +477,62 @@ AstBuilder::setting(Parser::NameContext *key,
   return result;
 }
 
+ast::PlacedTensor AstBuilder::placed(Parser::PlacedTensorContext *context,
+                                     bool mayBePartial) {
+  ast::PlacedTensor result;
+  if (antlr4::tree::TerminalNode *quoted = context->STRING()) {
+    result.name = name(quoted);
+    result.name.text =
+        StringRef(result.name.text).drop_front().drop_back().str();
+    result.isQuoted = true;
+  } else {
+    result.name = name(context->name());
+  }
+  Parser::DimsContext *made = nullptr;
+  for (Parser::DimsContext *each : context->dims())
+    if (each != context->stored)
+      made = each;
+  if (made)
+    result.indices = dims(made, mayBePartial);
+  if (context->stored)
+    result.stored = dims(context->stored, mayBePartial);
+  return result;
+}
+
+/// Placings of single tensors, or how one operation runs.
+void AstBuilder::addPlaced(Parser::TrainItemContext *item,
+                           ast::TrainBlock &block) {
+  ast::Name what = name(item->key);
+  bool isLayout = what.text == "layout" || what.text == "copy";
+  bool mayBePartial = isLayout || what.text == "gradient";
+  ast::StepLayout layout{range(item), what, {}, {}};
+  for (Parser::PlacedTensorContext *each : item->placed)
+    layout.results.push_back(placed(each, mayBePartial));
+  for (Parser::PlacedTensorContext *each : item->operands)
+    layout.operands.push_back(placed(each, mayBePartial));
+  if (isLayout) {
+    block.layouts.push_back(std::move(layout));
+    return;
+  }
+  if (!layout.operands.empty())
+    files.error(layout.operands.front().name.range)
+        << "only `layout` says how an operation reads its operands";
+  for (ast::PlacedTensor &tensor : layout.results) {
+    if (tensor.stored)
+      files.error(tensor.stored->range)
+          << "only `layout` says how a value is made and how it is stored";
+    block.placings.push_back({what, std::move(tensor)});
+  }
+}
+
 ast::ItemPtr AstBuilder::build(Parser::TrainBlockContext *context) {
   auto result = std::make_unique<ast::TrainBlock>();
   result->range = range(context);
   for (Parser::TrainItemContext *item : context->items) {
-    if (!item->settingValue().empty())
+    if (item->settingValue().empty())
+      addPlaced(item, *result);
+    else
       result->settings.push_back(setting(item->key, item->settingValue()));
-    for (Parser::PlacedTensorContext *placed : item->placed) {
-      std::optional<ast::IndexList> indices;
-      if (Parser::DimsContext *written = placed->dims())
-        indices = dims(written, text(range(item->key)) == "gradient");
-      result->placings.push_back(
-          {name(item->key), name(placed->name()), std::move(indices)});
-    }
   }
   return result;
 }

@@ -79,7 +79,10 @@ private:
 
   std::optional<ast::Placement> placement(Parser::PlacementContext *context);
   std::optional<ast::Partial> partial(Parser::PartialContext *context);
-  ast::IndexList dims(Parser::DimsContext *context, bool isGradient = false);
+  ast::IndexList dims(Parser::DimsContext *context, bool mayBePartial = false);
+  ast::PlacedTensor placed(Parser::PlacedTensorContext *context,
+                           bool mayBePartial);
+  void addPlaced(Parser::TrainItemContext *item, ast::TrainBlock &block);
   ast::Parameter parameter(Parser::ParamContext *context);
   ast::SettingValue settingValue(antlr4::ParserRuleContext *context,
                                  Parser::DimExprContext *number);

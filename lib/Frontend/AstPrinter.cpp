@@ -43,6 +43,7 @@ private:
   void print(const HardwareFieldDecl &field);
   void print(const NetworkDecl &network);
   void print(const Setting &setting);
+  void print(const char *role, const PlacedTensor &tensor);
   void print(const std::optional<Placement> &placement);
   void print(llvm::ArrayRef<Name> names, StringRef before = "(",
              StringRef after = ")");
@@ -409,12 +410,27 @@ void Printer::printItem(const TrainBlock &item) {
   Inner inner(*this);
   for (const Setting &setting : item.settings)
     print(setting);
-  for (const Placing &placing : item.placings) {
-    line("placing ") << placing.what.text << " " << placing.tensor.text << "\n";
-    Inner ofPlacing(*this);
-    if (placing.indices)
-      print(*placing.indices);
+  for (const Placing &placing : item.placings)
+    print(("placing " + placing.what.text + " ").c_str(), placing.tensor);
+  for (const StepLayout &layout : item.layouts) {
+    line(layout.what.text) << "\n";
+    Inner ofLayout(*this);
+    for (const PlacedTensor &result : layout.results)
+      print("result ", result);
+    for (const PlacedTensor &operand : layout.operands)
+      print("operand ", operand);
   }
+}
+
+void Printer::print(const char *role, const PlacedTensor &tensor) {
+  line(role) << tensor.name.text << "\n";
+  Inner inner(*this);
+  if (tensor.indices)
+    print(*tensor.indices);
+  if (!tensor.stored)
+    return;
+  line("stored") << "\n";
+  print(*tensor.stored);
 }
 
 void Printer::printItem(const ServeBlock &item) {

@@ -131,6 +131,11 @@ private:
   /// Sets what the `train` block says of the program (Training.cpp).
   void importTraining(const ast::TrainBlock &block, shd::ProgramOp program);
   void importLoss(const ast::Setting &setting, shd::ProgramOp program);
+  void importRecomputed(const ast::Placing &placing, shd::ProgramOp program,
+                        TrainReader &reader);
+  mlir::FailureOr<mlir::ArrayAttr>
+  pinsOf(llvm::ArrayRef<const ast::IndexList *> lists);
+  mlir::DictionaryAttr importLayout(const ast::StepLayout &layout);
   void importPlacing(const ast::Placing &placing, shd::ProgramOp program,
                      TrainReader &reader);
   /// Dims, tensors, then statements of a block.

@@ -10,6 +10,7 @@
 #include "Remat.h"
 #include "Stages.h"
 #include "shardc/Cost/PipelineSchedule.h"
+#include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/GlobPattern.h"
@@ -29,6 +30,9 @@ public:
     savesSome = true;
   }
   void saveOnlyNamed() { savesSome = true; }
+  void recompute(llvm::StringRef name) {
+    recomputed.push_back(mlir::StringAttr::get(context, name));
+  }
   /// Finds the weights that `frozen` names.
   void freeze(llvm::ArrayRef<llvm::StringRef> weights);
   /// True if no placing before says the same of a tensor.
@@ -90,7 +94,7 @@ private:
   int64_t microbatches = 0, every = 0;
   shd::Remat remat = shd::Remat::Auto;
   double tokens = 1e12;
-  llvm::SmallVector<mlir::StringAttr> frozen;
+  llvm::SmallVector<mlir::StringAttr> frozen, recomputed;
   mlir::NamedAttrList saved, gradientPins, momentPins, masterPins;
   bool savesSome = false;
   llvm::SmallVector<const ast::SettingValue *> frozenNames;
@@ -116,7 +120,8 @@ bool TrainReader::isNew(llvm::StringRef key, llvm::SMRange range,
 
 bool TrainReader::isNewPlacing(const ast::Placing &placing,
                                llvm::StringRef tensor) {
-  return isNew((placing.what.text + " " + tensor).str(), placing.tensor.range,
+  return isNew((placing.what.text + " " + tensor).str(),
+               placing.tensor.name.range,
                "'" + placing.what.text + " " + tensor +
                    "' stands twice in the train block");
 }
@@ -133,10 +138,11 @@ bool TrainReader::keeps(const ast::Placing &placing, mlir::Type weight) {
   auto error = files.error(placing.what.range);
   if (isMoments)
     error << "the optimizer keeps no moments that `moments "
-          << placing.tensor.text << "` could place";
+          << placing.tensor.name.text << "` could place";
   else
-    error << "'" << placing.tensor.text << "' has no master copy that `master "
-          << placing.tensor.text << "` could place: "
+    error << "'" << placing.tensor.name.text
+          << "' has no master copy that `master " << placing.tensor.name.text
+          << "` could place: "
           << (master ? "its own type is as wide as the optimizer's"
                      : "the optimizer keeps none");
   return false;
@@ -462,7 +468,7 @@ shd::TrainingAttr TrainReader::take(llvm::StringRef loss) {
       every, number(tokens), frozen,
       savesSome ? saved.getDictionary(context) : mlir::DictionaryAttr(),
       orNull(gradientPins, context), orNull(momentPins, context),
-      orNull(masterPins, context), /*recomputed=*/{}, offload, fused);
+      orNull(masterPins, context), recomputed, offload, fused);
 }
 
 shd::TrainingAttr shardc::withStep(shd::TrainingAttr attr,
@@ -556,35 +562,118 @@ static mlir::FailureOr<shd::ShardingAttr> pinOf(SourceFiles &files,
                                                 Placements &placements,
                                                 const ast::Placing &placing,
                                                 mlir::RankedTensorType type) {
-  if (!placing.indices)
+  const std::optional<ast::IndexList> &list = placing.tensor.indices;
+  if (!list)
     return shd::ShardingAttr();
-  size_t written = placing.indices->indices.size();
+  size_t written = list->indices.size();
   if (written == size_t(type.getRank()))
-    return placements.pin(*placing.indices, type.getShape());
-  files.error(placing.indices->range) << "'" << placing.tensor.text << "' has "
-                                      << counted(type.getRank(), "index")
-                                      << ", but " << written << " are written";
+    return placements.pin(*list, type.getShape());
+  files.error(list->range) << "'" << placing.tensor.name.text << "' has "
+                           << counted(type.getRank(), "index") << ", but "
+                           << written << " are written";
   return mlir::failure();
+}
+
+/// A value that is recomputed although `remat` keeps it: the name that it has,
+/// or as `recomputableValues` numbers those without one.
+void Importer::importRecomputed(const ast::Placing &placing,
+                                shd::ProgramOp program, TrainReader &reader) {
+  llvm::StringRef name = placing.tensor.name.text;
+  if (placing.tensor.indices)
+    files.error(placing.tensor.indices->range)
+        << "`recompute` names a value, which has no layout of its own";
+  if (!reader.isNewPlacing(placing, name))
+    return;
+  for (auto &[value, known] : shd::recomputableValues(program))
+    if (known == name)
+      return reader.recompute(name);
+  files.error(placing.tensor.name.range)
+      << "no value that a repeat makes is called '" << name << "'";
+}
+
+/// Layouts of several tensors of the step, which is yet to be made, so that
+/// extents are checked later: `unit` where nothing is said.
+mlir::FailureOr<mlir::ArrayAttr>
+Importer::pinsOf(llvm::ArrayRef<const ast::IndexList *> lists) {
+  llvm::SmallVector<mlir::Attribute> pins;
+  for (const ast::IndexList *list : lists) {
+    auto unit = mlir::UnitAttr::get(builder.getContext());
+    if (!list) {
+      pins.push_back(unit);
+      continue;
+    }
+    llvm::SmallVector<int64_t> unknown(list->indices.size(), 0);
+    auto pin = placements.pin(*list, unknown);
+    if (mlir::failed(pin))
+      return mlir::failure();
+    pins.push_back(*pin ? mlir::Attribute(*pin) : unit);
+  }
+  return builder.getArrayAttr(pins);
+}
+
+static const ast::IndexList *orNull(const std::optional<ast::IndexList> &list) {
+  return list ? &*list : nullptr;
+}
+
+/// The record of `layout` or `copy` for shd-place.
+mlir::DictionaryAttr Importer::importLayout(const ast::StepLayout &layout) {
+  llvm::SmallVector<const ast::IndexList *> made, stored, read;
+  llvm::SmallVector<llvm::StringRef> operands;
+  for (const ast::PlacedTensor &result : layout.results) {
+    made.push_back(orNull(result.indices));
+    stored.push_back(orNull(result.stored));
+  }
+  for (const ast::PlacedTensor &operand : layout.operands) {
+    operands.push_back(operand.name.text);
+    read.push_back(orNull(operand.indices));
+    if (operand.stored)
+      files.error(operand.stored->range)
+          << "an operand has one layout, in which it is read";
+  }
+  const ast::Name &name = layout.results.front().name;
+  bool isCopy = layout.what.text == "copy";
+  if (isCopy &&
+      (layout.results.size() > 1 || !layout.operands.empty() || stored.front()))
+    files.error(layout.what.range) << "`copy` says the layout of one copy";
+  auto madePins = pinsOf(made), storedPins = pinsOf(stored),
+       readPins = pinsOf(read);
+  if (mlir::failed(madePins) || mlir::failed(storedPins) ||
+      mlir::failed(readPins))
+    return {};
+  mlir::NamedAttrList record;
+  record.set("name", builder.getStringAttr(name.text));
+  record.set("made", *madePins);
+  record.set("stored", *storedPins);
+  record.set("operands", builder.getStrArrayAttr(operands));
+  record.set("read", *readPins);
+  record.set("loc", mlir::LocationAttr(files.location(name.range)));
+  if (isCopy)
+    record.set("copy", builder.getUnitAttr());
+  return record.getDictionary(builder.getContext());
 }
 
 void Importer::importPlacing(const ast::Placing &placing,
                              shd::ProgramOp program, TrainReader &reader) {
-  llvm::StringRef what = placing.what.text, name = placing.tensor.text;
+  llvm::StringRef what = placing.what.text, name = placing.tensor.name.text;
   bool ofWeight = what == "gradient" || what == "moments" || what == "master";
   if (what == "offload") {
     files.error(placing.what.range) << "`offload` is not supported yet";
     return;
   }
+  if (what == "recompute")
+    return importRecomputed(placing, program, reader);
   if (!ofWeight && what != "save") {
     files.error(placing.what.range)
-        << "expected save, gradient, moments or master, found '" << what << "'";
+        << "expected save, recompute, gradient, moments, master, layout or "
+           "copy, found '"
+        << what << "'";
     return;
   }
   bool isFound = false;
   llvm::SmallVector<llvm::StringRef> known;
   for (auto [full, type] : namedTensors(program, ofWeight)) {
     known.push_back(full);
-    if (!isCalled(full, name))
+    if (placing.tensor.isQuoted ? full != name : !isCalled(full, name))
       continue;
     isFound = true;
     if (!reader.isNewPlacing(placing, full) ||
@@ -605,13 +694,13 @@ void Importer::importPlacing(const ast::Placing &placing,
     for (auto declare : program.getBody().getOps<shd::DeclareOp>())
       if (isCalled(declare.getSym(), name)) {
         llvm::StringRef kind = stringifyTensorKind(declare.getKind());
-        files.error(placing.tensor.range)
+        files.error(placing.tensor.name.range)
             << "'" << name << "' is " << (kind == "input" ? "an " : "a ")
             << kind << ", which is always kept; `save` names values that "
             << "statements make";
         return;
       }
-  auto diag = files.error(placing.tensor.range)
+  auto diag = files.error(placing.tensor.name.range)
               << "no " << (ofWeight ? "weight" : "value") << " is called '"
               << name << "'";
   llvm::sort(known);
@@ -644,6 +733,12 @@ void Importer::importTraining(const ast::TrainBlock &block,
   }
   for (const ast::Placing &placing : block.placings)
     importPlacing(placing, program, reader);
+  llvm::SmallVector<mlir::Attribute> layouts;
+  for (const ast::StepLayout &layout : block.layouts)
+    if (mlir::DictionaryAttr record = importLayout(layout))
+      layouts.push_back(record);
+  if (!layouts.empty())
+    program->setAttr(shd::kLayouts, builder.getArrayAttr(layouts));
   reader.takeSchedule(program);
   reader.checkEvery(program);
   reader.checkFused(program);

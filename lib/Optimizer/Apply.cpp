@@ -46,8 +46,6 @@ private:
   void pinChunk(unsigned index);
   void pinValue(unsigned index);
   void writeCopy(unsigned index);
-  Operation *insertCopy(unsigned index, const Layout &layout);
-  Operation *firstReader(const GraphValue &value);
 
   PlanningContext &context;
   const PlanNetwork &network;
@@ -91,38 +89,6 @@ void PlanWriter::pinValue(unsigned index) {
   }
 }
 
-/// The first operation of the value's own block that reads it (or contains one
-/// that does).
-Operation *PlanWriter::firstReader(const GraphValue &value) {
-  Block *block = Value(value.value).getParentBlock();
-  Operation *first = nullptr;
-  for (Operation *user : Value(value.value).getUsers()) {
-    Operation *at = block->findAncestorOpInBlock(*user);
-    if (at && (!first || at->isBeforeInBlock(first)))
-      first = at;
-  }
-  return first;
-}
-
-Operation *PlanWriter::insertCopy(unsigned index, const Layout &layout) {
-  const GraphValue &value = network.graph.values[index];
-  OpBuilder builder(firstReader(value));
-  SmallVector<Attribute> names;
-  for (const std::string &name : indexNames(value.value))
-    names.push_back(builder.getStringAttr(name));
-  Operation *def = value.value.getDefiningOp();
-  auto list = builder.getArrayAttr(names);
-  auto copy = ReshardOp::create(
-      builder, def ? def->getLoc() : value.value.getLoc(),
-      value.value.getType(), value.value,
-      IndexingAttr::get(builder.getContext(), {list}, {list}));
-  copy->setAttr(kCopy, builder.getUnitAttr());
-  copy->setAttr(kName, builder.getStringAttr(valueName(value.value)));
-  setOperandPin(copy, 0, sharding(storedLayout(index)));
-  setResultPin(copy.getResult(), sharding(layout));
-  return copy;
-}
-
 void PlanWriter::writeCopy(unsigned index) {
   const ValueVariable &variable = network.values[index];
   if (variable.copies.empty())
@@ -131,7 +97,9 @@ void PlanWriter::writeCopy(unsigned index) {
   if (label == 0)
     return;
   // Also without readers: the network has paid for it.
-  Operation *op = insertCopy(index, variable.copies[label - 1]);
+  Operation *op = insertCopy(network.graph.values[index].value,
+                             sharding(storedLayout(index)),
+                             sharding(variable.copies[label - 1]));
   for (const ReadVariable &read : variable.reads)
     for (auto [operand, fromCopy] : llvm::zip_equal(
              read.operands, read.fromCopy[assignment[read.variable]]))
@@ -140,6 +108,37 @@ void PlanWriter::writeCopy(unsigned index) {
 }
 
 } // namespace
+
+/// The first operation of the value's own block that reads it (or contains one
+/// that does).
+static Operation *firstReader(Value value) {
+  Block *block = value.getParentBlock();
+  Operation *first = nullptr;
+  for (Operation *user : value.getUsers()) {
+    Operation *at = block->findAncestorOpInBlock(*user);
+    if (at && (!first || at->isBeforeInBlock(first)))
+      first = at;
+  }
+  return first;
+}
+
+Operation *shardc::insertCopy(Value value, ShardingAttr stored,
+                              ShardingAttr layout) {
+  OpBuilder builder(firstReader(value));
+  SmallVector<Attribute> names;
+  for (const std::string &name : indexNames(value))
+    names.push_back(builder.getStringAttr(name));
+  Operation *def = value.getDefiningOp();
+  auto list = builder.getArrayAttr(names);
+  auto copy = ReshardOp::create(
+      builder, def ? def->getLoc() : value.getLoc(), value.getType(), value,
+      IndexingAttr::get(builder.getContext(), {list}, {list}));
+  copy->setAttr(kCopy, builder.getUnitAttr());
+  copy->setAttr(kName, builder.getStringAttr(valueName(value)));
+  setOperandPin(copy, 0, stored);
+  setResultPin(copy.getResult(), layout);
+  return copy;
+}
 
 void shardc::applyAssignment(PlanningContext &context,
                              const PlanNetwork &network,

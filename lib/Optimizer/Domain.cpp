@@ -185,8 +185,12 @@ ChunkSpace::specialise(const Strategy &shared) const {
     std::optional<Strategy> strategy = strategyOf(op, shared, layouts);
     if (!strategy)
       return std::nullopt;
-    for (unsigned i = 0; i < rules[op].results.size(); ++i)
+    for (unsigned i = 0; i < rules[op].results.size(); ++i) {
       layouts.push_back(resultLayout(rules[op], *strategy, i));
+      ShardingAttr made = getMade(chunk.ops[op]->getResult(i));
+      if (made && !admits(context.mesh(), made, layouts.back()))
+        return std::nullopt;
+    }
     result.ops.push_back(std::move(*strategy));
   }
   return result;

@@ -35,6 +35,7 @@ void shardc::buildTrainingPipeline(OpPassManager &manager) {
   program.addPass(shd::createShdDifferentiate());
   program.addPass(shd::createShdMicrobatch());
   program.addPass(shd::createShdAddOptimizer());
+  program.addPass(shd::createShdPlace());
 }
 
 void shardc::buildServingPipeline(OpPassManager &manager) {

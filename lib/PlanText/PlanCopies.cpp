@@ -186,6 +186,10 @@ std::optional<FrameValue> PlanCopies::readName(PlanFrame *frame,
 PlanCopies::PlanCopies(const PlanModel &model, FreshNames &names,
                        ProgramOp planned)
     : model(model), names(names) {
+  // Statements that a training step would differentiate, too; its block says
+  // what they would (PlanStep.cpp).
+  if (planned.getTraining())
+    return;
   planned->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op->hasAttr(kCopy))
       place(op);

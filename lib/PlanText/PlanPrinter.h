@@ -92,11 +92,24 @@ private:
   std::string rebindingStatement(PlanFrame *frame,
                                  const PlanRebinding &rebinding);
 
+  void printTrain(TextEdits &edits);
+  void setTrainField(llvm::StringRef name, llvm::StringRef value,
+                     TextEdits &edits);
+  void setTrainFields(TextEdits &edits);
+  /// The choices that stand at the end of the train block, one a line.
+  std::vector<std::string> trainLines();
+
   /// True if the statement is to say how each of its operations runs.
   bool isExplicit(const PlanStatement &statement) const;
 
   friend class StatementSplitter;
   void splitStatement(PlanStatement &statement, TextEdits &edits);
+
+  /// Of a training step, operations that the text of statements places.
+  llvm::DenseSet<mlir::Operation *> placed;
+  const ast::TrainBlock *trainBlock = nullptr;
+  /// Fields that the train block gets.
+  std::vector<std::string> newFields;
 
   const Overrides &overrides;
   const ExplicitOps &explicitOps;

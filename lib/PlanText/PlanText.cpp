@@ -112,6 +112,9 @@ bool PlanPrinter::collect(llvm::ArrayRef<Operation *> ops, Requests &requests) {
       auto [pin, copy] = wanted(use);
       if (!pin || isa_and_nonnull<ConstantOp>(use.get().getDefiningOp()))
         continue;
+      // Copies of a training step stand in its block.
+      if (copy && planned.getTraining())
+        return false;
       SMLoc loc = model.useLoc(use);
       if (loc.isValid()) {
         Request &request = requests[loc.getPointer()];
@@ -275,15 +278,22 @@ void PlanPrinter::printStatement(PlanStatement &statement, TextEdits &edits) {
   Requests requests;
   bool kept = !isExplicit(statement) && collect(statement.ops, requests) &&
               mayStandTogether(*statement.ast->value, requests);
-  if (!kept && statement.ast->targets.size() == 1)
+  if (planned.getTraining()) {
+    if (kept)
+      placed.insert_range(statement.ops);
+  } else if (!kept && statement.ast->targets.size() == 1) {
     return splitStatement(statement, edits);
+  }
   insertBefore(edits, statement.ast->range.Start,
                copiesBefore(statement.frame, statement.ast));
-  editReferences(statement.frame, requests, edits);
+  bool isInBlock = planned.getTraining() && !kept;
+  if (!isInBlock)
+    editReferences(statement.frame, requests, edits);
   for (PlanFrame *callee : statement.calls)
     editCall(callee, edits);
-  for (const ast::Target &target : statement.ast->targets)
-    editTarget(statement.frame, target, edits);
+  if (!isInBlock)
+    for (const ast::Target &target : statement.ast->targets)
+      editTarget(statement.frame, target, edits);
 }
 
 //===----------------------------------------------------------------------===//
@@ -318,8 +328,15 @@ void PlanPrinter::printEnd(PlanFrame *frame, const ast::Item *body,
 void PlanPrinter::printTensor(PlanFrame *frame, const ast::TensorDecl &tensor,
                               TextEdits &edits) {
   Operation *op = model.definition(frame, tensor.name.range.Start);
-  if (ShardingAttr pin = op ? getResultPin(op->getResult(0)) : ShardingAttr())
-    editList(edits, tensor.indices, pin);
+  ShardingAttr pin = op ? getResultPin(op->getResult(0)) : ShardingAttr();
+  // A weight of which a training step reads parts by their numbers is declared
+  // whole.
+  if (pin && pin.getDims().size() < tensor.indices.indices.size())
+    pin = getResultPin(declarationOf(op->getResult(0)).getResult());
+  if (!pin)
+    return;
+  editList(edits, tensor.indices, pin);
+  placed.insert(declarationOf(op->getResult(0)));
 }
 
 void PlanPrinter::printOutput(const ast::OutputDecl &decl, TextEdits &edits) {
@@ -327,6 +344,11 @@ void PlanPrinter::printOutput(const ast::OutputDecl &decl, TextEdits &edits) {
   ShardingAttr pin = output ? getOperandPin(output, 0) : ShardingAttr();
   if (!pin)
     return;
+  // Copies of a training step stand in its block.
+  if (planned.getTraining() && wanted(output->getOpOperand(0)).second)
+    return;
+  if (planned.getTraining() && pin.getPartial().empty())
+    placed.insert(output);
   if (Operation *copy = copies.copyThatLeaves(output))
     edits.replace(decl.name.range, copies.nameIn(model.fileFrame(), copy));
   // An output's list cannot say that it is a partial sum; an open one takes the
@@ -374,8 +396,10 @@ void PlanPrinter::printItems(PlanFrame *frame,
     case ast::Item::Kind::Dim:
       printDims(llvm::cast<ast::DimDecl>(*item), edits);
       break;
-    case ast::Item::Kind::Order:
     case ast::Item::Kind::Train:
+      trainBlock = llvm::cast<ast::TrainBlock>(item.get());
+      break;
+    case ast::Item::Kind::Order:
     case ast::Item::Kind::Serve:
     case ast::Item::Kind::Broken:
       break;
@@ -539,6 +563,8 @@ std::string PlanPrinter::printFile(size_t index) {
     if (!end.empty())
       edits.insert(items.back()->range.End, end);
     addDeclarations(items.front()->range.Start, edits);
+    if (trainBlock)
+      printTrain(edits);
   }
   printLayers(edits);
   std::swap(outer, layerItems);

@@ -357,16 +357,35 @@ struct Setting {
   std::vector<SettingValue> values;
 };
 
+/// A tensor that a train block names: `W[D@X, F]`, `"h.grad.2"[B@X, F]`.
+struct PlacedTensor {
+  /// Without its quotes.
+  Name name;
+  bool isQuoted = false;
+  std::optional<IndexList> indices;
+  /// Behind `->`: how what is made as `indices` say is stored.
+  std::optional<IndexList> stored;
+};
+
 /// `gradient W[D@X, F]`, `save h`.
 struct Placing {
-  Name what, tensor;
-  std::optional<IndexList> indices;
+  Name what;
+  PlacedTensor tensor;
+};
+
+/// `layout "h.grad"[B@X, F] = "y.grad"[B@X, D], "W"[F, D]`, `copy "W.copy"[F,
+/// D]`: how an operation of the whole step runs.
+struct StepLayout {
+  llvm::SMRange range;
+  Name what;
+  std::vector<PlacedTensor> results, operands;
 };
 
 struct TrainBlock : Item {
   TrainBlock() : Item(Kind::Train) {}
   std::vector<Setting> settings;
   std::vector<Placing> placings;
+  std::vector<StepLayout> layouts;
   static bool classof(const Item *i) { return i->kind == Kind::Train; }
 };
 

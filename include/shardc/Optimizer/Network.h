@@ -170,6 +170,11 @@ std::variant<PlanNetwork, NoNetwork>
 buildNetwork(PlanningContext &context, shd::ProgramOp program,
              const NetworkOptions &options);
 
+/// Inserts a copy of a value before its first reader, with which readers may
+/// replace it.
+mlir::Operation *insertCopy(mlir::Value value, shd::ShardingAttr stored,
+                            shd::ShardingAttr layout);
+
 /// Takes back the copies that applyAssignment() inserted, so that another
 /// assignment can be applied: pins are written anew each time.
 void removeCopies(shd::ProgramOp program);

@@ -542,6 +542,28 @@ static bool areSegments(Attribute value) {
          numbers[1] <= numbers[0];
 }
 
+/// Lists of layouts of the operation's results and operands.
+static bool isStepLayout(Attribute value) {
+  auto record = dyn_cast<DictionaryAttr>(value);
+  if (!record || !record.getAs<StringAttr>("name") ||
+      !record.getAs<LocationAttr>("loc"))
+    return false;
+  auto list = [&](StringRef name) { return record.getAs<ArrayAttr>(name); };
+  for (StringRef name : {"made", "stored", "read"})
+    if (!list(name) ||
+        !llvm::all_of(list(name), llvm::IsaPred<ShardingAttr, UnitAttr>))
+      return false;
+  return list("operands") &&
+         llvm::all_of(list("operands"), llvm::IsaPred<StringAttr>) &&
+         list("made").size() == list("stored").size() &&
+         list("operands").size() == list("read").size();
+}
+
+static bool areStepLayouts(Attribute value) {
+  auto layouts = dyn_cast<ArrayAttr>(value);
+  return layouts && llvm::all_of(layouts, isStepLayout);
+}
+
 template <typename T> static bool isKind(Attribute value) {
   return isa<T>(value);
 }
@@ -578,6 +600,7 @@ static const AttributeForm attributeForms[] = {
     {kOperand, isKind<StringAttr>, "a string"},
     {kIndices, isNameList, "a list of strings"},
     {kPlan, isKind<DictionaryAttr>, "a dictionary"},
+    {kLayouts, areStepLayouts, "a list of layouts of operations"},
     {kOrders, areWrittenOrders, "'zigzag' or 'contiguous' for each index"},
     {kOrderClasses, areOrderClasses, "a list of classes of indices"},
     {kOrderClass, isRingNumber, "an integer of at least 0"},
@@ -664,7 +687,7 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
     return verifyPins(op, name, value, op->getOperandTypes(), " operands");
   if (name == kName)
     return verifyName(op, value);
-  if (llvm::is_contained({kPlan, kOrders, kOrderClasses}, name) &&
+  if (llvm::is_contained({kPlan, kLayouts, kOrders, kOrderClasses}, name) &&
       !isa<ProgramOp>(op))
     return op->emitOpError() << "'" << name << "' belongs to a program";
   if ((name == kInverseOf || name == kExact) && !isRealConstant(op))

@@ -8,6 +8,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/Transforms/MergedSearch.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
+#include "shardc/Dialect/Shd/Transforms/StepLayouts.h"
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Solver/Solve.h"
 #include <chrono>
@@ -118,6 +119,7 @@ LogicalResult OptimizePass::takePropagated(StringRef why,
                                            PlanRecord propagated) {
   ProgramOp program = getOperation();
   program.emitWarning() << why << "; this is the propagated plan";
+  program->removeAttr(kLayouts);
   OpPassManager manager(ProgramOp::getOperationName());
   manager.addPass(createShdPropagate());
   manager.addPass(createShdReplicateOpen());
@@ -233,10 +235,17 @@ LogicalResult OptimizePass::take(PlanningContext &context,
                                  const SearchedPlan &found, PlanRecord plan) {
   applyAssignment(context, network, found.solution.assignment);
   plan.status = statusName(found.solution, fixed);
+  plan.value = found.solution.cost;
+  if (fixed && hasPlacedCopies(getOperation())) {
+    // The network has no copies where layouts are fixed: a bound of it would
+    // count their collectives for each reader.
+    insertPlacedCopies(getOperation());
+    plan.value = plan.bound = std::nullopt;
+  }
+  getOperation()->removeAttr(kLayouts);
   // The best of some plans is not known to be that of all.
   if (plan.searched && found.fits())
     plan.status = "feasible";
-  plan.value = found.solution.cost;
   plan.of = found.of;
   record(plan);
   return success();

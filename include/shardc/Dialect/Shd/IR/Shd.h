@@ -121,6 +121,9 @@ mlir::ParseResult parseCombination(mlir::OpAsmParser &parser,
 void printCombination(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                       CombinationAttr combination);
 
+/// On the program of a training step: how its operations run
+/// (StepLayouts.h), as the program's text says.
+inline constexpr llvm::StringLiteral kLayouts = "shd.layouts";
 /// Names of the dialect's discardable attributes. `kResultPin`, `kMade` and
 /// `kName` say something of each result: of one result the attribute itself, of
 /// several a list with `unit` for nothing (getResultAttr).

@@ -97,6 +97,19 @@ def ShdAddOptimizer : Pass<"shd-add-optimizer", "::shardc::shd::ProgramOp"> {
   }];
 }
 
+def ShdPlace : Pass<"shd-place", "::shardc::shd::ProgramOp"> {
+  let summary = "Pins the operations of a step as the program's layouts say";
+  let description = [{
+    Of a program with `shd.layouts`: each record names an operation of the step,
+    and says how its results are made and stored and how it reads its operands;
+    these become pins. The records stay, since those of copies are for
+    `shd-optimize`, which inserts them where layouts are fixed.
+
+    Run it after `shd-add-optimizer`. Emits an error where a record names no
+    operation, or does not fit the one that it names.
+  }];
+}
+
 def ShdServe : Pass<"shd-serve", "::shardc::shd::ProgramOp"> {
   let summary = "Makes prefill or a decode step of a program that serves";
   let description = [{

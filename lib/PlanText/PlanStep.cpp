@@ -1,0 +1,272 @@
+//===- PlanStep.cpp - The plan of a training step -------------------------===//
+//
+// Fields of the train block with the choices that were made, and at its end how
+// every operation runs that no statement of the program's text places: those of
+// the backward pass and of the update, and forward operations whose statement
+// has no place for all that the plan says of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanPrinter.h"
+#include "shardc/Optimizer/Graph.h"
+#include "shardc/Optimizer/Names.h"
+#include "shardc/Optimizer/StepNames.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+using llvm::SMLoc;
+
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
+/// Sets a field of the block where it stands, or at the block's end.
+void PlanPrinter::setTrainField(StringRef name, StringRef value,
+                                TextEdits &edits) {
+  for (const ast::Setting &setting : trainBlock->settings)
+    if (setting.name.text == name) {
+      if (setting.values.front().text != value)
+        edits.replace(setting.values.front().range, value);
+      return;
+    }
+  newFields.push_back((name + " = " + value).str());
+}
+
+void PlanPrinter::setTrainFields(TextEdits &edits) {
+  TrainingAttr training = *planned.getTraining();
+  if (training.getMicrobatches() > 0)
+    setTrainField("microbatches", std::to_string(training.getMicrobatches()),
+                  edits);
+  if (!training.getSave()) {
+    std::string remat =
+        training.getRemat() == Remat::Every
+            ? "every(" + std::to_string(training.getEvery()) + ")"
+            : stringifyRemat(training.getRemat()).str();
+    setTrainField("remat", remat, edits);
+  }
+  if (training.getOffload() != Offload::Auto)
+    setTrainField("offload", stringifyOffload(training.getOffload()), edits);
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Writes `gradient`, `moments`, `master`, `layout` and `copy`.
+class StepLines {
+public:
+  StepLines(ProgramOp planned, const ast::TrainBlock &block)
+      : planned(planned), block(block), names(planned) {}
+
+  void addBuffers();
+  void addOperations(llvm::function_ref<bool(Operation *)> isPlaced);
+
+  std::vector<std::string> lines;
+
+private:
+  std::string list(ArrayRef<std::string> indices, ShardingAttr pin) const;
+  bool isWritten(StringRef what, StringRef weight) const;
+  void addBuffer(StringRef what, StringRef weight, ArrayRef<DeclareOp> ofKind);
+  std::string resultText(OpResult result) const;
+  std::string operandText(OpOperand &use);
+  void addCopies(Operation *reader);
+  void add(Operation *op);
+
+  ProgramOp planned;
+  const ast::TrainBlock &block;
+  StepNames names;
+  llvm::DenseMap<Operation *, std::string> copyNames;
+  /// Buffers that `gradient`, `moments` and `master` place.
+  llvm::DenseSet<Operation *> buffers;
+};
+
+} // namespace
+
+static std::string quoted(StringRef name) { return ("\"" + name + "\"").str(); }
+
+/// Indices of a step have names such as `B.all`, which are no words.
+std::string StepLines::list(ArrayRef<std::string> indices,
+                            ShardingAttr pin) const {
+  std::vector<std::string> words(indices.begin(), indices.end());
+  for (std::string &word : words)
+    for (char &c : word)
+      if (!llvm::isAlnum(c))
+        c = '_';
+  for (size_t i = 0; i < words.size(); ++i)
+    if (words[i].empty() || llvm::isDigit(words[i].front()))
+      words[i] = "i" + words[i];
+  while (words.size() < pin.getDims().size())
+    words.push_back("i" + std::to_string(words.size()));
+  return closedList(words, pin);
+}
+
+/// True if the block has such a placing of the weight, which says what the
+/// program's author wants: the plan's own words stand beside it.
+bool StepLines::isWritten(StringRef what, StringRef weight) const {
+  return llvm::any_of(block.placings, [&](const ast::Placing &placing) {
+    StringRef name = placing.tensor.name.text, full = weight;
+    return placing.what.text == what && full.consume_back(name) &&
+           (full.empty() || full.ends_with("."));
+  });
+}
+
+/// `moments W[D@X, F]`, where both moments lie so.
+void StepLines::addBuffer(StringRef what, StringRef weight,
+                          ArrayRef<DeclareOp> ofKind) {
+  if (ofKind.empty() || isWritten(what, weight))
+    return;
+  DeclareOp first = ofKind.front();
+  ShardingAttr pin = getResultPin(first.getResult());
+  if (!pin || pin.getDims().empty() ||
+      llvm::any_of(ofKind, [&](DeclareOp declare) {
+        return getResultPin(declare.getResult()) != pin;
+      }))
+    return;
+  unsigned stacked = first.getStacked();
+  auto part = ShardingAttr::get(
+      pin.getContext(), pin.getDims().drop_front(stacked), pin.getPartial());
+  if (part.getDims().empty())
+    return;
+  auto indices = indexNames(first.getResult());
+  lines.push_back((what + " " + quoted(weight) +
+                   list(ArrayRef(indices).drop_front(stacked), part))
+                      .str());
+  buffers.insert_range(ofKind);
+}
+
+void StepLines::addBuffers() {
+  llvm::MapVector<std::pair<StringRef, StringRef>, SmallVector<DeclareOp, 2>>
+      kinds;
+  for (auto declare : planned.getBody().getOps<DeclareOp>()) {
+    std::optional<StringRef> of = declare.getOf();
+    if (!of)
+      continue;
+    StringRef what = declare.getKind() == TensorKind::Gradient ? "gradient"
+                     : declare.getKind() == TensorKind::Moment ? "moments"
+                     : declare.getKind() == TensorKind::Master ? "master"
+                                                               : "";
+    if (!what.empty())
+      kinds[{what, *of}].push_back(declare);
+  }
+  for (auto &[key, declares] : kinds)
+    addBuffer(key.first, key.second, declares);
+}
+
+/// `"W.grad"[F@X, D]{+Y} -> [F@(X, Y), D]`.
+std::string StepLines::resultText(OpResult result) const {
+  Operation *op = result.getOwner();
+  ShardingAttr stored = getStoredPin(result), made = stored;
+  if (!isa<DeclareOp, RepeatOp>(op))
+    if (ShardingAttr first = getMade(result))
+      made = first;
+  std::string text = quoted(names.nameOf(op));
+  if (!made || !stored)
+    return text;
+  auto indices = indexNames(result);
+  text += list(indices, made);
+  return made == stored ? text : text + " -> " + list(indices, stored);
+}
+
+std::string StepLines::operandText(OpOperand &use) {
+  Operation *def = use.get().getDefiningOp();
+  std::string text = def && def->hasAttr(kCopy)
+                         ? quoted(copyNames.lookup(def))
+                         : quoted(names.nameOf(use.get()));
+  ShardingAttr pin = getOperandPin(use.getOwner(), use.getOperandNumber());
+  return pin ? text + list(indexNames(use.get()), pin) : text;
+}
+
+void StepLines::addCopies(Operation *reader) {
+  for (Value operand : reader->getOperands()) {
+    Operation *copy = operand.getDefiningOp();
+    if (!copy || !copy->hasAttr(kCopy) || copyNames.contains(copy))
+      continue;
+    std::string name = names.take(names.nameOf(copy->getOperand(0)) + ".copy");
+    copyNames[copy] = name;
+    lines.push_back("copy " + quoted(name) +
+                    list(indexNames(operand), getResultPin(operand)));
+  }
+}
+
+void StepLines::add(Operation *op) {
+  addCopies(op);
+  std::string text = "layout ";
+  if (isa<OutputOp>(op))
+    text += quoted(names.nameOf(op));
+  for (OpResult result : op->getResults())
+    text += (result.getResultNumber() ? ", " : "") + resultText(result);
+  StringRef separator = " = ";
+  if (!isa<RepeatOp>(op))
+    for (OpOperand &use : op->getOpOperands())
+      if (hasLayout(use.get())) {
+        text += separator;
+        text += operandText(use);
+        separator = ", ";
+      }
+  lines.push_back(text);
+}
+
+static bool isOpen(ShardingAttr pin) {
+  return !pin || (pin.getDims().empty() && pin.getPartial().empty());
+}
+
+/// True if nothing can be said: all are scalars on every device.
+static bool isTrivial(Operation *op) {
+  bool isRepeat = isa<RepeatOp>(op);
+  for (OpResult result : op->getResults())
+    if (!isOpen(getStoredPin(result)) ||
+        (!isRepeat && !isa<DeclareOp>(op) && !isOpen(getMade(result))))
+      return false;
+  if (!isRepeat)
+    for (OpOperand &use : op->getOpOperands())
+      if (!isOpen(getOperandPin(op, use.getOperandNumber())))
+        return false;
+  return true;
+}
+
+void StepLines::addOperations(llvm::function_ref<bool(Operation *)> isPlaced) {
+  SmallVector<Operation *> all;
+  for (const auto &[op, name] : names.all())
+    if (!isPlaced(op) && !buffers.contains(op) && !isTrivial(op))
+      all.push_back(op);
+  for (Operation *op : all)
+    add(op);
+}
+
+//===----------------------------------------------------------------------===//
+// The block
+//===----------------------------------------------------------------------===//
+
+std::vector<std::string> PlanPrinter::trainLines() {
+  StepLines step(planned, *trainBlock);
+  for (StringAttr name : planned.getTraining()->getRecomputed())
+    if (!llvm::any_of(trainBlock->placings, [&](const ast::Placing &placing) {
+          return placing.what.text == "recompute" &&
+                 placing.tensor.name.text == name;
+        }))
+      step.lines.push_back("recompute " + quoted(name));
+  step.addBuffers();
+  step.addOperations([&](Operation *op) { return placed.contains(op); });
+  return std::move(step.lines);
+}
+
+void PlanPrinter::printTrain(TextEdits &edits) {
+  setTrainFields(edits);
+  // The plan's own layouts take the place of those that the text has.
+  for (const ast::StepLayout &layout : trainBlock->layouts)
+    edits.erase(layout.range);
+  std::vector<std::string> lines = std::move(newFields);
+  llvm::append_range(lines, trainLines());
+  SMLoc brace = SMLoc::getFromPointer(trainBlock->range.End.getPointer() - 1);
+  std::string indent =
+      indentOf(trainBlock->range.Start, model.bufferStart(brace)).str();
+  std::string text;
+  for (const std::string &line : lines)
+    text += "\n" + indent + "  " + line;
+  if (!text.empty())
+    edits.insert(brace, text + "\n" + indent);
+}

@@ -12,6 +12,10 @@ static std::string baseName(Operation *op) {
     return declare.getSym().str();
   if (auto output = dyn_cast<OutputOp>(op))
     return (output.getSym() + ".output").str();
+  if (auto update = dyn_cast<UpdateOp>(op))
+    return (update.getSym() + ".stored").str();
+  if (isa<YieldOp>(op))
+    return (cast<RepeatOp>(op->getParentOp()).getIndex() + ".next").str();
   if (auto repeat = dyn_cast<RepeatOp>(op))
     return repeat.getIndex().str();
   StringRef name = getResultName(op->getResult(0));
@@ -20,7 +24,8 @@ static std::string baseName(Operation *op) {
 
 static bool isNamed(Operation *op) {
   return !op->hasAttr(kCopy) &&
-         (isa<OutputOp, RepeatOp>(op) ||
+         (isa<OutputOp, UpdateOp, RepeatOp>(op) ||
+          (isa<YieldOp>(op) && isa<RepeatOp>(op->getParentOp())) ||
           (isa<ShardingRuleOpInterface>(op) && op->getNumResults() > 0));
 }
 

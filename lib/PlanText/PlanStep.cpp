@@ -171,12 +171,34 @@ std::string StepLines::resultText(OpResult result) const {
   return made == stored ? text : text + " -> " + list(indices, stored);
 }
 
+/// An update reads a value, and names the tensor that it writes.
+static bool isRead(OpOperand &use) {
+  return hasLayout(use.get()) &&
+         (!isa<UpdateOp>(use.getOwner()) || use.getOperandNumber() == 0);
+}
+
+/// Tensors and carried values have their own layouts: what goes into one says
+/// only which copies it reads.
+static bool onlyHandsOn(Operation *op) {
+  return isa<UpdateOp, YieldOp, RepeatOp>(op);
+}
+
+static bool readsCopy(Operation *op) {
+  return llvm::any_of(op->getOperands(), [](Value operand) {
+    Operation *def = operand.getDefiningOp();
+    return def && def->hasAttr(kCopy);
+  });
+}
+
 std::string StepLines::operandText(OpOperand &use) {
   Operation *def = use.get().getDefiningOp();
   std::string text = def && def->hasAttr(kCopy)
                          ? quoted(copyNames.lookup(def))
                          : quoted(names.nameOf(use.get()));
-  ShardingAttr pin = getOperandPin(use.getOwner(), use.getOperandNumber());
+  Operation *op = use.getOwner();
+  ShardingAttr pin = onlyHandsOn(op)
+                         ? ShardingAttr()
+                         : getOperandPin(op, use.getOperandNumber());
   return pin ? text + list(indexNames(use.get()), pin) : text;
 }
 
@@ -195,14 +217,14 @@ void StepLines::addCopies(Operation *reader) {
 void StepLines::add(Operation *op) {
   addCopies(op);
   std::string text = "layout ";
-  if (isa<OutputOp>(op))
+  if (op->getNumResults() == 0)
     text += quoted(names.nameOf(op));
   for (OpResult result : op->getResults())
     text += (result.getResultNumber() ? ", " : "") + resultText(result);
   StringRef separator = " = ";
-  if (!isa<RepeatOp>(op))
+  if (!onlyHandsOn(op) || readsCopy(op))
     for (OpOperand &use : op->getOpOperands())
-      if (hasLayout(use.get())) {
+      if (isRead(use)) {
         text += separator;
         text += operandText(use);
         separator = ", ";
@@ -217,13 +239,18 @@ static bool isOpen(ShardingAttr pin) {
 /// True if nothing can be said: all are scalars on every device.
 static bool isTrivial(Operation *op) {
   bool isRepeat = isa<RepeatOp>(op);
+  if (onlyHandsOn(op) && readsCopy(op))
+    return false;
+  if (isa<UpdateOp, YieldOp>(op))
+    return true;
   for (OpResult result : op->getResults())
     if (!isOpen(getStoredPin(result)) ||
         (!isRepeat && !isa<DeclareOp>(op) && !isOpen(getMade(result))))
       return false;
   if (!isRepeat)
     for (OpOperand &use : op->getOpOperands())
-      if (!isOpen(getOperandPin(op, use.getOperandNumber())))
+      if (!isOpen(getOperandPin(op, use.getOperandNumber())) ||
+          !isOpen(getStoredPin(use.get())))
         return false;
   return true;
 }

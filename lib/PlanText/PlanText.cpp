@@ -105,6 +105,9 @@ bool PlanPrinter::movesFreely(OpOperand &use, ShardingAttr pin) const {
 /// something has no place in the text.
 bool PlanPrinter::collect(llvm::ArrayRef<Operation *> ops, Requests &requests) {
   for (Operation *op : ops) {
+    // A statistic, which the backward pass of a training step reads.
+    if (planned.getTraining() && op->getNumResults() > 1)
+      return false;
     if (op->hasAttr(kTemporary) &&
         madeLayout(op) != getResultPin(op->getResult(0)))
       return false;

@@ -95,7 +95,7 @@ public:
 private:
   LogicalResult lower();
   bool sayMore(Operation *op);
-  void sayAll();
+  bool sayAll();
   LogicalResult report(const PlanDifference &difference);
 
   ProgramOp planned;
@@ -126,8 +126,12 @@ bool PlanWriter::sayMore(Operation *op) {
   return isMore;
 }
 
-void PlanWriter::sayAll() {
-  planned->walk([&](Operation *op) { explicitOps.insert(op); });
+/// False if all has been said.
+bool PlanWriter::sayAll() {
+  bool isMore = false;
+  planned->walk(
+      [&](Operation *op) { isMore |= explicitOps.insert(op).second; });
+  return isMore;
 }
 
 LogicalResult PlanWriter::report(const PlanDifference &difference) {
@@ -165,8 +169,7 @@ FailureOr<std::string> PlanWriter::write(const Program &program,
                                          llvm::SourceMgr &sourceMgr) {
   if (failed(lower()))
     return failure();
-  unsigned rounds = 0;
-  while (true) {
+  for (unsigned rounds = 0;; rounds += planned.getTraining().has_value()) {
     std::string text;
     llvm::raw_string_ostream stream(text);
     printPlan(stream, program, sourceMgr, planned, overrides, explicitOps);
@@ -179,9 +182,9 @@ FailureOr<std::string> PlanWriter::write(const Program &program,
         comparePlans(lowered->program(), read.compilation->program());
     if (!difference)
       return text;
-    if (planned.getTraining() && ++rounds == kMostRounds)
-      sayAll();
-    else if (!difference->in || !sayMore(difference->in))
+    bool saysMore =
+        difference->in && rounds < kMostRounds && sayMore(difference->in);
+    if (!saysMore && (!planned.getTraining() || !sayAll()))
       return report(*difference);
   }
 }

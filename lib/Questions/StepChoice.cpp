@@ -25,6 +25,7 @@
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/PlanFigures.h"
 #include "shardc/Questions/ProgramSource.h"
+#include "shardc/Report/Report.h"
 #include "shardc/Report/Seconds.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
@@ -391,21 +392,6 @@ StepForm StepSearch::formOf(const Form &form) const {
   if (isNumberOpen)
     result.microbatches = numbers[form.number];
   return result;
-}
-
-/// `recompute a, h`.
-std::string recomputeLabel(ArrayRef<std::string> names) {
-  SmallVector<std::string> shown;
-  for (StringRef name : names) {
-    name = name.take_front(name.find('#'));
-    if (!name.empty() && !llvm::is_contained(shown, name))
-      shown.push_back(name.str());
-  }
-  llvm::sort(shown);
-  constexpr size_t kMostNames = 6;
-  if (shown.size() > kMostNames)
-    return "recompute " + std::to_string(names.size()) + " values";
-  return "recompute " + llvm::join(shown, ", ");
 }
 
 void StepSearch::listLevels() {

@@ -698,6 +698,14 @@ std::optional<double> priceOf(double seconds, const Machine &machine) {
   return double(machine.numChips()) * *machine.usdPerHour * seconds / 3600;
 }
 
+/// Values that the program names.
+std::vector<std::string> recomputedNames(TrainingAttr training) {
+  std::vector<std::string> names;
+  for (StringAttr name : training.getRecomputed())
+    names.push_back(name.str());
+  return names;
+}
+
 void fillTraining(ProgramOp program, const Machine &machine, Report &report) {
   std::optional<TrainingAttr> attr = program.getTraining();
   if (!attr)
@@ -706,6 +714,9 @@ void fillTraining(ProgramOp program, const Machine &machine, Report &report) {
   training.microbatches = std::max<int64_t>(1, attr->getMicrobatches());
   training.remat =
       attr->getSave() ? "save" : stringifyRemat(attr->getRemat()).str();
+  if (std::vector<std::string> names = recomputedNames(*attr);
+      !names.empty() && !attr->getSave())
+    training.remat = recomputeLabel(names);
   training.every = attr->getEvery();
   bool offloads = attr->getOffload() == Offload::Optimizer;
   training.offload =
@@ -748,6 +759,20 @@ void fillMeasured(ProgramOp program, const FlopsByType &work,
 }
 
 } // namespace
+
+std::string shardc::recomputeLabel(ArrayRef<std::string> names) {
+  SmallVector<std::string> shown;
+  for (StringRef name : names) {
+    name = name.take_front(name.find('#'));
+    if (!name.empty() && !llvm::is_contained(shown, name))
+      shown.push_back(name.str());
+  }
+  llvm::sort(shown);
+  constexpr size_t kMostNames = 6;
+  if (shown.size() > kMostNames)
+    return "recompute " + std::to_string(names.size()) + " values";
+  return "recompute " + llvm::join(shown, ", ");
+}
 
 Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
                            const ScheduledProgram &scheduled,

@@ -17,8 +17,9 @@
 namespace shardc {
 
 /// Declared tensors have their names, and other operations that of their first
-/// result: `h.grad`, the next one `h.grad.2`. An output `y` is `y.output`, and
-/// a repeat has the name of its index. Copies have none.
+/// result: `h.grad`, the next one `h.grad.2`. An output `y` is `y.output`,
+/// the write into a declared tensor `c` is `c.stored`, and a repeat `L` has the
+/// name of its index, what its iterations hand on `L.next`. Copies have none.
 class StepNames {
 public:
   explicit StepNames(shd::ProgramOp program);

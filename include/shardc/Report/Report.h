@@ -642,6 +642,9 @@ Report buildReport(shd::ProgramOp program, const CollectiveModel &model,
 std::optional<Report> buildReport(Compilation &compilation,
                                   ReportOptions options);
 
+/// `recompute a, h`, of values as shd.training names them.
+std::string recomputeLabel(llvm::ArrayRef<std::string> names);
+
 /// The smallest limit that the plan of a report with a shortfall fits in, and
 /// what is proven of smaller ones.
 std::string leastLimitText(const Report &report);

@@ -58,11 +58,20 @@ std::vector<StepLayout> layoutsOf(ProgramOp program) {
   return layouts;
 }
 
+/// The pin, where `[]` says that a scalar is on every device.
+ShardingAttr pinOf(ShardingAttr pin, Value value) {
+  if (pin || cast<RankedTensorType>(value.getType()).getRank() > 0)
+    return pin;
+  return ShardingAttr::get(value.getContext(), {}, {});
+}
+
 /// The operands that have layouts: no scalar constants, and no iteration's
-/// number.
+/// number. A tensor that is written has its own.
 SmallVector<OpOperand *> placedOperands(Operation *op) {
   SmallVector<OpOperand *> operands;
-  if (!isa<RepeatOp>(op))
+  if (auto update = dyn_cast<UpdateOp>(op))
+    operands.push_back(&update.getValueMutable());
+  else
     for (OpOperand &use : op->getOpOperands())
       if (hasLayout(use.get()))
         operands.push_back(&use);
@@ -110,8 +119,8 @@ LogicalResult Placer::check(const StepLayout &layout, ShardingAttr pin,
 }
 
 LogicalResult Placer::placeResults(const StepLayout &layout, Operation *op) {
-  // An output has no result, and its name stands alone.
-  if (isa<OutputOp>(op))
+  // Without results the name stands alone.
+  if (isa<OutputOp, UpdateOp, YieldOp>(op))
     return success();
   if (layout.numResults() != op->getNumResults())
     return layout.error() << "'" << layout.name() << "' has "
@@ -119,7 +128,8 @@ LogicalResult Placer::placeResults(const StepLayout &layout, Operation *op) {
                           << layout.numResults() << " layouts";
   for (OpResult result : op->getResults()) {
     unsigned number = result.getResultNumber();
-    ShardingAttr made = layout.made(number), stored = layout.stored(number);
+    ShardingAttr made = pinOf(layout.made(number), result),
+                 stored = layout.stored(number);
     if (failed(check(layout, made, result)) ||
         failed(check(layout, stored, result)))
       return failure();
@@ -135,6 +145,11 @@ LogicalResult Placer::placeResults(const StepLayout &layout, Operation *op) {
 }
 
 LogicalResult Placer::placeOperands(const StepLayout &layout, Operation *op) {
+  // Tensors and carried values have their own layouts; what goes into one may
+  // be a copy.
+  bool handsOn = isa<UpdateOp, YieldOp, RepeatOp>(op);
+  if (handsOn && layout.numOperands() == 0)
+    return success();
   SmallVector<OpOperand *> operands = placedOperands(op);
   if (operands.size() != layout.numOperands())
     return layout.error() << "'" << layout.name() << "' reads "
@@ -154,9 +169,11 @@ LogicalResult Placer::placeOperands(const StepLayout &layout, Operation *op) {
       return layout.error() << "'" << layout.name() << "' reads '" << expected
                             << "', found '" << found << "'";
     }
-    if (failed(check(layout, layout.read(number), use->get())))
+    ShardingAttr read = pinOf(layout.read(number), use->get());
+    if (failed(check(layout, read, use->get())))
       return failure();
-    setOperandPin(op, use->getOperandNumber(), layout.read(number));
+    if (!handsOn)
+      setOperandPin(op, use->getOperandNumber(), read);
   }
   return success();
 }
@@ -221,6 +238,8 @@ void insertPlacedCopies(ProgramOp program) {
     if (layout.isCopy())
       continue;
     Operation *op = names.find(layout.name());
+    if (layout.numOperands() == 0)
+      continue;
     for (auto [number, use] : llvm::enumerate(placedOperands(op)))
       if (auto it = readers.find(layout.operand(number)); it != readers.end())
         it->second.push_back(use);

@@ -24,6 +24,21 @@ static LogicalResult makePhases(ModuleOp module) {
   return manager.run(module);
 }
 
+/// A step has buffers of gradients, or where no weight has one a backward pass
+/// all the same.
+static bool isStep(shd::ProgramOp program) {
+  for (auto declare : program.getBody().getOps<shd::DeclareOp>())
+    if (declare.getKind() == shd::TensorKind::Gradient)
+      return true;
+  return program
+      ->walk([](Operation *op) {
+        return shd::getPhase(op) == shd::Phase::Forward
+                   ? WalkResult::advance()
+                   : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
+
 /// Makes a step of each program of the module that is trained, or runs in
 /// stages, and is none yet, and keeps what it was made of.
 static LogicalResult makeSteps(ModuleOp module,
@@ -31,12 +46,7 @@ static LogicalResult makeSteps(ModuleOp module,
   auto isDue = [](shd::ProgramOp program) {
     if (shd::isInferencePipeline(program))
       return program.getPipeline()->getHeld() == 0;
-    return program.getTraining() &&
-           llvm::none_of(program.getBody().getOps<shd::DeclareOp>(),
-                         [](shd::DeclareOp declare) {
-                           return declare.getKind() ==
-                                  shd::TensorKind::Gradient;
-                         });
+    return program.getTraining() && !isStep(program);
   };
   if (llvm::none_of(module.getOps<shd::ProgramOp>(), isDue))
     return success();

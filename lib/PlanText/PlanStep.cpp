@@ -73,7 +73,7 @@ private:
   void addBuffer(StringRef what, StringRef weight, ArrayRef<DeclareOp> ofKind);
   std::string resultText(OpResult result) const;
   std::string operandText(OpOperand &use);
-  void addCopies(Operation *reader);
+  void addCopies();
   void add(Operation *op);
 
   ProgramOp planned;
@@ -202,20 +202,20 @@ std::string StepLines::operandText(OpOperand &use) {
   return pin ? text + list(indexNames(use.get()), pin) : text;
 }
 
-void StepLines::addCopies(Operation *reader) {
-  for (Value operand : reader->getOperands()) {
-    Operation *copy = operand.getDefiningOp();
-    if (!copy || !copy->hasAttr(kCopy) || copyNames.contains(copy))
-      continue;
-    std::string name = names.take(names.nameOf(copy->getOperand(0)) + ".copy");
+/// In program order, in which those with the same first reader are made.
+void StepLines::addCopies() {
+  planned->walk<WalkOrder::PreOrder>([&](ReshardOp copy) {
+    if (!copy->hasAttr(kCopy))
+      return;
+    std::string name = names.take(names.nameOf(copy.getInput()) + ".copy");
     copyNames[copy] = name;
-    lines.push_back("copy " + quoted(name) +
-                    list(indexNames(operand), getResultPin(operand)));
-  }
+    lines.push_back(
+        "copy " + quoted(name) +
+        list(indexNames(copy.getInput()), getResultPin(copy.getResult())));
+  });
 }
 
 void StepLines::add(Operation *op) {
-  addCopies(op);
   std::string text = "layout ";
   if (op->getNumResults() == 0)
     text += quoted(names.nameOf(op));
@@ -260,6 +260,7 @@ void StepLines::addOperations(llvm::function_ref<bool(Operation *)> isPlaced) {
   for (const auto &[op, name] : names.all())
     if (!isPlaced(op) && !buffers.contains(op) && !isTrivial(op))
       all.push_back(op);
+  addCopies();
   for (Operation *op : all)
     add(op);
 }

@@ -71,8 +71,7 @@ bool checkProgram(const RandomProgram &program, uint64_t number,
         }
         unsigned &without = planned.plan == "random" ? summary.randomWithoutText
                                                      : summary.withoutText;
-        // TODO: write every layout of moments and gradients as text.
-        without += !planned.hasText && !program.features.count("train");
+        without += !planned.hasText;
         return true;
       });
   if (!outcome.failure.empty()) {

@@ -606,6 +606,9 @@ Importer::pinsOf(llvm::ArrayRef<const ast::IndexList *> lists) {
     auto pin = placements.pin(*list, unknown);
     if (mlir::failed(pin))
       return mlir::failure();
+    // `[]` says that a scalar is on every device.
+    if (!*pin && list->indices.empty())
+      *pin = shd::ShardingAttr::get(builder.getContext(), {}, {});
     pins.push_back(*pin ? mlir::Attribute(*pin) : unit);
   }
   return builder.getArrayAttr(pins);

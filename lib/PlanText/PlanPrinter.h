@@ -111,6 +111,7 @@ private:
   /// Fields that the train block gets.
   std::vector<std::string> newFields;
 
+  const Program &program;
   const Overrides &overrides;
   const ExplicitOps &explicitOps;
   shd::ProgramOp planned;

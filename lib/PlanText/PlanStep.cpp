@@ -59,8 +59,9 @@ namespace {
 /// Writes `gradient`, `moments`, `master`, `layout` and `copy`.
 class StepLines {
 public:
-  StepLines(ProgramOp planned, const ast::TrainBlock &block)
-      : planned(planned), block(block), names(planned) {}
+  /// `written`: the program that the step was made of.
+  StepLines(ProgramOp planned, ProgramOp written, const ast::TrainBlock &block)
+      : planned(planned), written(written), block(block), names(planned) {}
 
   void addBuffers();
   void addOperations(llvm::function_ref<bool(Operation *)> isPlaced);
@@ -70,13 +71,14 @@ public:
 private:
   std::string list(ArrayRef<std::string> indices, ShardingAttr pin) const;
   bool isWritten(StringRef what, StringRef weight) const;
+  unsigned writtenStacked(StringRef weight);
   void addBuffer(StringRef what, StringRef weight, ArrayRef<DeclareOp> ofKind);
   std::string resultText(OpResult result) const;
   std::string operandText(OpOperand &use);
   void addCopies();
   void add(Operation *op);
 
-  ProgramOp planned;
+  ProgramOp planned, written;
   const ast::TrainBlock &block;
   StepNames names;
   llvm::DenseMap<Operation *, std::string> copyNames;
@@ -114,10 +116,20 @@ bool StepLines::isWritten(StringRef what, StringRef weight) const {
   });
 }
 
+/// The dimensions of a weight that stand for the iterations of repeats around
+/// its declaration; one that iterations read by their numbers is declared
+/// whole.
+unsigned StepLines::writtenStacked(StringRef weight) {
+  for (auto declare : written.getBody().getOps<DeclareOp>())
+    if (declare.getSym() == weight)
+      return declare.getStacked();
+  return 0;
+}
+
 /// `moments W[D@X, F]`, where both moments lie so.
 void StepLines::addBuffer(StringRef what, StringRef weight,
                           ArrayRef<DeclareOp> ofKind) {
-  if (ofKind.empty() || isWritten(what, weight))
+  if (!written || ofKind.empty() || isWritten(what, weight))
     return;
   DeclareOp first = ofKind.front();
   ShardingAttr pin = getResultPin(first.getResult());
@@ -126,7 +138,7 @@ void StepLines::addBuffer(StringRef what, StringRef weight,
         return getResultPin(declare.getResult()) != pin;
       }))
     return;
-  unsigned stacked = first.getStacked();
+  unsigned stacked = writtenStacked(weight);
   auto part = ShardingAttr::get(
       pin.getContext(), pin.getDims().drop_front(stacked), pin.getPartial());
   if (part.getDims().empty())
@@ -270,7 +282,10 @@ void StepLines::addOperations(llvm::function_ref<bool(Operation *)> isPlaced) {
 //===----------------------------------------------------------------------===//
 
 std::vector<std::string> PlanPrinter::trainLines() {
-  StepLines step(planned, *trainBlock);
+  ProgramOp written;
+  if (ModuleOp forward = program.forward.get())
+    written = *forward.getOps<ProgramOp>().begin();
+  StepLines step(planned, written, *trainBlock);
   for (StringAttr name : planned.getTraining()->getRecomputed())
     if (!llvm::any_of(trainBlock->placings, [&](const ast::Placing &placing) {
           return placing.what.text == "recompute" &&

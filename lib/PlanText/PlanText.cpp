@@ -577,7 +577,8 @@ std::string PlanPrinter::printFile(size_t index) {
 PlanPrinter::PlanPrinter(const Program &program, llvm::SourceMgr &sourceMgr,
                          ProgramOp planned, const Overrides &overrides,
                          const ExplicitOps &explicitOps)
-    : overrides(overrides), explicitOps(explicitOps), planned(planned),
+    : program(program), overrides(overrides), explicitOps(explicitOps),
+      planned(planned),
       mesh(planned.getMeshAttr() ? toMesh(planned.getMeshAttr()) : Mesh()),
       model(program, sourceMgr, planned), names(model),
       copies(model, names, planned) {}

@@ -58,13 +58,6 @@ std::vector<StepLayout> layoutsOf(ProgramOp program) {
   return layouts;
 }
 
-/// The pin, where `[]` says that a scalar is on every device.
-ShardingAttr pinOf(ShardingAttr pin, Value value) {
-  if (pin || cast<RankedTensorType>(value.getType()).getRank() > 0)
-    return pin;
-  return ShardingAttr::get(value.getContext(), {}, {});
-}
-
 /// The operands that have layouts: no scalar constants, and no iteration's
 /// number. A tensor that is written has its own.
 SmallVector<OpOperand *> placedOperands(Operation *op) {
@@ -128,8 +121,7 @@ LogicalResult Placer::placeResults(const StepLayout &layout, Operation *op) {
                           << layout.numResults() << " layouts";
   for (OpResult result : op->getResults()) {
     unsigned number = result.getResultNumber();
-    ShardingAttr made = pinOf(layout.made(number), result),
-                 stored = layout.stored(number);
+    ShardingAttr made = layout.made(number), stored = layout.stored(number);
     if (failed(check(layout, made, result)) ||
         failed(check(layout, stored, result)))
       return failure();
@@ -169,7 +161,7 @@ LogicalResult Placer::placeOperands(const StepLayout &layout, Operation *op) {
       return layout.error() << "'" << layout.name() << "' reads '" << expected
                             << "', found '" << found << "'";
     }
-    ShardingAttr read = pinOf(layout.read(number), use->get());
+    ShardingAttr read = layout.read(number);
     if (failed(check(layout, read, use->get())))
       return failure();
     if (!handsOn)

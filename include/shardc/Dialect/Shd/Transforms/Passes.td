@@ -182,7 +182,8 @@ def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
 
     With `fixed`, layouts of named values are taken as they are pinned and only
     the way in which each operation gets from its operands to its result is
-    chosen; memory is not considered and no copies are made.
+    chosen; memory is not considered, and no copies are made but those that
+    `shd.layouts` names.
 
     With `price-memory`, a plan that took a short search records its time with
     1 GiB more on each device, where that is less.

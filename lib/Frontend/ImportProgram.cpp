@@ -97,6 +97,7 @@ static std::optional<ProgramText> readProgram(SourceFiles &files,
   text.allowPadding = overrides.allowPadding;
   text.calibrated = overrides.calibrated;
   text.step = overrides.step;
+  text.roles = overrides.roles;
   text.stages = overrides.stages;
   text.phase = overrides.phase;
   text.files = parseProgram(files);
@@ -412,6 +413,12 @@ Setting shardc::phaseSetting(shd::ServingPhase phase) {
 Setting shardc::stepSetting(StepForm form) {
   Setting setting{Setting::Kind::Step, "step", 0, nullptr, {}};
   setting.step = std::move(form);
+  return setting;
+}
+
+Setting shardc::rolesSetting(AxisRoles roles) {
+  Setting setting{Setting::Kind::Roles, "roles", 0, nullptr, {}};
+  setting.roles = std::move(roles);
   return setting;
 }
 

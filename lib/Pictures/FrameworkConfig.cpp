@@ -33,18 +33,6 @@ struct FrameworkOptions {
 
 } // namespace
 
-static StringRef frameworkName(Framework framework) {
-  switch (framework) {
-  case Framework::Megatron:
-    return "Megatron-LM";
-  case Framework::Torchtitan:
-    return "torchtitan";
-  case Framework::MaxText:
-    return "MaxText";
-  }
-  llvm_unreachable("a framework");
-}
-
 //===----------------------------------------------------------------------===//
 // Megatron-LM
 //===----------------------------------------------------------------------===//

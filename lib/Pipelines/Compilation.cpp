@@ -7,6 +7,7 @@
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Pipelines/PlaceRoles.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
@@ -56,23 +57,33 @@ static LogicalResult makeSteps(ModuleOp module,
   return manager.run(module);
 }
 
-static std::optional<Program> stepOf(std::optional<Program> program) {
-  if (program && (failed(makeSteps(*program->module, program->forward)) ||
-                  failed(makePhases(*program->module))))
+static std::optional<Program> stepOf(std::optional<Program> program,
+                                     const AxisRoles *roles) {
+  if (!program || failed(makeSteps(*program->module, program->forward)) ||
+      failed(makePhases(*program->module)))
     return std::nullopt;
+  if (roles)
+    for (auto op : program->module->getOps<shd::ProgramOp>())
+      if (failed(placeRoles(op, *roles)))
+        return std::nullopt;
   return program;
 }
 
 std::optional<Program> shardc::importStep(const ProgramText &text,
                                           MLIRContext *context,
                                           ArrayRef<Setting> settings) {
-  return stepOf(importProgram(text, context, settings));
+  const AxisRoles *roles = text.roles ? &*text.roles : nullptr;
+  for (const Setting &setting : settings)
+    if (setting.kind == Setting::Kind::Roles)
+      roles = &setting.roles;
+  return stepOf(importProgram(text, context, settings), roles);
 }
 
 std::optional<Program> shardc::importStep(llvm::SourceMgr &sourceMgr,
                                           MLIRContext *context,
                                           const Overrides &overrides) {
-  return stepOf(importProgram(sourceMgr, context, overrides));
+  return stepOf(importProgram(sourceMgr, context, overrides),
+                overrides.roles ? &*overrides.roles : nullptr);
 }
 
 Compilation::Compilation(Program program, CompileOptions options)

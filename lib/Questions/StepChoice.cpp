@@ -791,6 +791,26 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
 
 } // namespace
 
+StepForm shardc::keepingProducts(const ProgramText &text,
+                                 ArrayRef<Setting> settings, StepForm form) {
+  form.remat = "none";
+  form.recomputed.clear();
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
+  Point point(settings.begin(), settings.end());
+  point.push_back(stepSetting(form));
+  std::optional<Program> program = importStep(text, &context, point);
+  if (!program)
+    return form;
+  auto op = *program->module->getOps<shd::ProgramOp>().begin();
+  for (auto &[value, name] : shd::recomputableValues(op)) {
+    auto cost = value.getDefiningOp<shd::CostOpInterface>();
+    if (cost && cost.getFusionKind() != shd::FusionKind::Leader)
+      form.recomputed.push_back(name);
+  }
+  return form;
+}
+
 /// The fastest that fits, or else that of the least memory; its table lists the
 /// variants of the others, too.
 static std::optional<StepChoice> bestOf(std::vector<StepChoice> choices) {

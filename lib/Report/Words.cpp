@@ -13,10 +13,10 @@
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
+#include "shardc/Optimizer/IndexClasses.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -38,12 +38,11 @@ class PlanInWords {
 public:
   PlanInWords(ProgramOp program, const Mesh &mesh, const StagePlan *stages)
       : program(program), mesh(mesh), stages(stages), routes(program),
-        uses(mesh.size()), expertUses(mesh.size()) {}
+        uses(mesh.size()), expertUses(mesh.size()), classes(program) {}
 
   PlanWords words();
 
 private:
-  void findIndices();
   void visit(Operation *op);
   std::string text();
   std::string axisText(AxisIndex axis);
@@ -70,39 +69,8 @@ private:
   bool splitsExperts(AxisIndex axis) const {
     return 2 * expertUses[axis].onExperts > expertUses[axis].total;
   }
-  llvm::StringSet<> batch, sequence;
+  IndexClasses classes;
 };
-
-/// The first index of an input is the batch; what follows in integer inputs,
-/// and what attention runs along, are sequences.
-void PlanInWords::findIndices() {
-  StringAttr named;
-  if (std::optional<TrainingAttr> training = program.getTraining())
-    named = training->getBatch();
-  for (auto input : program.getBody().getOps<DeclareOp>()) {
-    if (input.getKind() != TensorKind::Input)
-      continue;
-    bool isInteger = isa<IntegerType>(input.getType().getElementType());
-    for (auto [i, name] :
-         llvm::enumerate(input.getIndices().getAsValueRange<StringAttr>()))
-      if (named ? name == named.getValue() : i == 0)
-        batch.insert(name);
-      else if (isInteger)
-        sequence.insert(name);
-  }
-  auto addSequence = [&](StringRef name) {
-    if (!batch.contains(name))
-      sequence.insert(name);
-  };
-  program->walk([&](AttentionOp op) {
-    addSequence(op.getKey());
-    if (std::optional<StringRef> query = op.getQuery())
-      addSequence(*query);
-    else if (std::optional<RingRule> ring = op.getShardingRule().ring)
-      for (unsigned factor : ring->along)
-        addSequence(op.getShardingRule().factors[factor].name);
-  });
-}
 
 void PlanInWords::visit(Operation *op) {
   auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
@@ -136,8 +104,8 @@ void PlanInWords::visit(Operation *op) {
     bool onBatch = false, onSequence = false, onOther = false;
     for (const auto &entry : axes)
       if (entry.second & axisBit(axis))
-        (batch.contains(entry.first())      ? onBatch
-         : sequence.contains(entry.first()) ? onSequence
+        (classes.batch.contains(entry.first())      ? onBatch
+         : classes.sequence.contains(entry.first()) ? onSequence
                                             : onOther) = true;
     AxisUse &use = uses[axis];
     if (work == 0)
@@ -347,7 +315,6 @@ std::string PlanInWords::text() {
 }
 
 PlanWords PlanInWords::words() {
-  findIndices();
   program->walk([&](Operation *op) { visit(op); });
   PlanWords words{text(), {}};
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)

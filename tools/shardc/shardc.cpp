@@ -8,6 +8,7 @@
 #include "Catalogue.h"
 #include "ConfigProgram.h"
 #include "DiagnosticPrinter.h"
+#include "FrameworkProgram.h"
 #include "OutputFile.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
@@ -213,6 +214,11 @@ struct Options {
       "free",
       cl::desc("Leave open --plan's shardings of tensors whose name matches"),
       cl::value_desc("'W*'"), cl::cat(planCategory)};
+  cl::opt<std::string> fromConfig{
+      "from-config",
+      cl::desc("Plan as the options of a framework say: a file of flags for "
+               "Megatron-LM, of Python for torchtitan or of YAML for MaxText"),
+      cl::value_desc("FILE"), cl::cat(planCategory)};
   cl::opt<bool> allowPadding{
       "allow-padding",
       cl::desc("Allow axes that do not divide the extents they split"),
@@ -509,7 +515,8 @@ private:
   ExitStatus verifyByRunning(Compilation &compilation, raw_ostream &os);
   ExitStatus answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
                              raw_ostream &os);
-  std::variant<DiffInput, ExitStatus> readDiffInput(StringRef path);
+  std::variant<DiffInput, ExitStatus> readDiffInput(StringRef path,
+                                                    bool isSecond);
 
   const Options &options;
   TimingScope &timing;
@@ -971,8 +978,9 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
 }
 
 /// One of the two sides of `--diff`: a program, which is planned, or the JSON
-/// of a report; or why there is none.
-std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path) {
+/// of a report; or why there is none. --from-config is that of the second one.
+std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path,
+                                                             bool isSecond) {
   std::string message;
   std::unique_ptr<MemoryBuffer> buffer = openInputFile(path, &message);
   if (!buffer)
@@ -988,6 +996,9 @@ std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path) {
   overrides = options.overrides();
   Source source(std::move(buffer), path);
   DiagnosticPrinter printer(source.manager, &source.context);
+  if (options.fromConfig.getNumOccurrences() && isSecond &&
+      !applyFrameworkFile(options.fromConfig, source.manager, overrides))
+    return InputError;
   std::optional<ProgramText> program =
       readProgram(source.manager, &source.context, overrides);
   if (!program)
@@ -1005,7 +1016,8 @@ ExitStatus Driver::diff(raw_ostream &os) {
     return CommandLineError;
   std::vector<DiffInput> inputs;
   for (StringRef path : {StringRef(options.diff), StringRef(options.input)}) {
-    std::variant<DiffInput, ExitStatus> input = readDiffInput(path);
+    std::variant<DiffInput, ExitStatus> input =
+        readDiffInput(path, /*isSecond=*/!inputs.empty());
     if (auto *status = std::get_if<ExitStatus>(&input))
       return *status;
     inputs.push_back(std::move(std::get<DiffInput>(input)));
@@ -1042,6 +1054,11 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
     return Success;
   }
   Source source(std::move(buffer), options.input);
+  if (options.fromConfig.getNumOccurrences()) {
+    DiagnosticPrinter printer(source.manager, &source.context);
+    if (!applyFrameworkFile(options.fromConfig, source.manager, overrides))
+      return InputError;
+  }
   if (options.verifyDiagnostics)
     return verify(source.manager, source.context, os);
   DiagnosticPrinter printer(source.manager, &source.context);
@@ -1221,6 +1238,24 @@ static ExitStatus checkPlanFile(const Options &options) {
   return Success;
 }
 
+/// What the option parser cannot check of frameworks' options.
+static ExitStatus checkFrameworks(const Options &options) {
+  if (!options.fromConfig.getNumOccurrences())
+    return Success;
+  if (options.readsModule())
+    return commandLineError("--from-config expects a .shd file, found '" +
+                            options.input + "'");
+  if (options.mesh.getNumOccurrences())
+    return commandLineError("--from-config cannot be combined with --mesh: the "
+                            "options say the mesh");
+  if (options.sweep.getNumOccurrences() ||
+      options.crossover.getNumOccurrences() ||
+      options.planFile.getNumOccurrences())
+    return commandLineError(
+        "--from-config cannot be combined with --sweep, --crossover or --plan");
+  return Success;
+}
+
 /// What the option parser cannot check of a config's options.
 static ExitStatus checkConfig(const Options &options) {
   for (const auto &[option, value] :
@@ -1265,6 +1300,8 @@ static ExitStatus checkCommandLine(const Options &options) {
   if (ExitStatus status = checkMeasuredStep(options))
     return status;
   if (ExitStatus status = checkConfig(options))
+    return status;
+  if (ExitStatus status = checkFrameworks(options))
     return status;
   if (options.verify &&
       (!options.emitsReport() || options.asks() || options.timeline))

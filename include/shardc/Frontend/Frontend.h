@@ -11,6 +11,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Frontend/Ast.h"
+#include "shardc/Frontend/AxisRoles.h"
 #include "shardc/Machine/Machine.h"
 
 namespace shardc {
@@ -50,6 +51,8 @@ struct Overrides {
   std::string stages = {};
   /// Outer choices that were made for a training step.
   std::optional<StepForm> step = {};
+  /// Roles of the mesh axes in a training step.
+  std::optional<AxisRoles> roles = {};
   /// The phase that a program with a `serve` block is planned as (`--phase`).
   std::optional<shd::ServingPhase> phase = {};
 };

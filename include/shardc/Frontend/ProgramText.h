@@ -28,6 +28,7 @@ struct ProgramText {
   bool allowPadding = false;
   bool calibrated = false;
   std::optional<StepForm> step;
+  std::optional<AxisRoles> roles;
   std::optional<shd::ServingPhase> phase;
   /// Overrides::stages.
   std::string stages = {};
@@ -49,7 +50,7 @@ struct ProgramText {
 /// One name with the value that takes the place of the program's and of the
 /// overrides'.
 struct Setting {
-  enum class Kind { Dim, Axis, Hardware, Mesh, Step, Phase };
+  enum class Kind { Dim, Axis, Hardware, Mesh, Step, Roles, Phase };
   Kind kind = Kind::Dim;
   /// `hardware` for a machine, `mesh` for a mesh; `microbatches`, `remat`,
   /// `schedule` or `step` for a training step or a pipeline.
@@ -65,6 +66,8 @@ struct Setting {
   std::string stages = {};
   /// The choices of a training step that it makes.
   StepForm step = {};
+  /// Roles of the axes in a training step.
+  AxisRoles roles = {};
   /// The phase of serving that the program becomes: its extents are set.
   shd::ServingPhase phase = shd::ServingPhase::Decode;
 
@@ -76,6 +79,8 @@ struct Setting {
 Setting meshSetting(const BoundMesh &mesh, llvm::SMRange where);
 /// All choices of a training step.
 Setting stepSetting(StepForm form);
+/// Roles of the mesh axes in a training step.
+Setting rolesSetting(AxisRoles roles);
 /// A phase of a program with a `serve` block.
 Setting phaseSetting(shd::ServingPhase phase);
 

@@ -9,12 +9,11 @@
 #ifndef SHARDC_PICTURES_PICTURES_H
 #define SHARDC_PICTURES_PICTURES_H
 
+#include "shardc/Frontend/Framework.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace shardc {
-
-enum class Framework { Megatron, Torchtitan, MaxText };
 
 /// Whether a text is a JSON object whose `schema` is one of shardc's.
 bool isJsonReport(llvm::StringRef text);

@@ -30,6 +30,11 @@ struct StepChoice {
   double work = 0;
 };
 
+/// The form that keeps the results of products, of attention and the like for
+/// the backward pass, and recomputes all else.
+StepForm keepingProducts(const ProgramText &text,
+                         llvm::ArrayRef<Setting> settings, StepForm form);
+
 /// Plans the program with `settings` in several forms of its step and takes the
 /// one of the least time that fits, or else that of the least memory. Nothing
 /// if none has a plan.

@@ -140,6 +140,7 @@ void SetupReader::readChunks(StringRef name, int64_t chunks) {
   if (chunks < 1)
     fail(name, "'" + name + "' leaves stages without layers: the program has " +
                    Twine(step.layers));
+  setup.roles.hasEqualLayers = true;
   setup.schedule =
       chunks > 1 ? "interleaved(" + std::to_string(chunks) + ")" : "1f1b";
 }
@@ -232,10 +233,11 @@ void SetupReader::readMegatron() {
   if (degrees.stages == 1)
     return;
   StringRef layout = textOf("pipeline-model-parallel-layout");
-  if (!layout.empty())
+  if (!layout.empty()) {
     readChunks("pipeline-model-parallel-layout",
                int64_t(layout.count('|') + 1) / degrees.stages);
-  else if (has("num-layers-per-virtual-pipeline-stage"))
+    setup.roles.hasEqualLayers = false;
+  } else if (has("num-layers-per-virtual-pipeline-stage"))
     readChunks("num-layers-per-virtual-pipeline-stage",
                step.layers / degrees.stages /
                    number("num-layers-per-virtual-pipeline-stage"));
@@ -253,6 +255,7 @@ void SetupReader::readTorchtitanPipeline() {
   int64_t perStage = number("pipeline_parallel_layers_per_stage",
                             step.layers / degrees.stages);
   int64_t chunks = step.layers / degrees.stages / std::max<int64_t>(1, perStage);
+  setup.roles.hasEqualLayers = true;
   if (schedule == "GPipe")
     setup.schedule = "gpipe";
   else if (schedule == "1F1B" || schedule == "Interleaved1F1B")
@@ -299,15 +302,12 @@ void SetupReader::readTorchtitan() {
   setup.roles.zero = sharded * degrees.context == 1 ? Zero::None
                      : isNever                      ? Zero::Gradients
                                                     : Zero::Weights;
-  bool replicatesExperts = sharded == 1 && degrees.experts > 1;
-  int64_t &ofExperts = replicatesExperts ? degrees.replicated : sharded;
-  if (ofExperts % degrees.experts != 0)
+  if (sharded % degrees.experts != 0)
     fail("expert_parallel_degree",
          "'expert_parallel_degree' of " + Twine(degrees.experts) +
-             " does not divide the " + Twine(ofExperts) +
-             " data-parallel ranks that have it");
-  ofExperts = std::max<int64_t>(1, ofExperts / degrees.experts);
-  degrees.sharded = sharded;
+             " does not divide 'data_parallel_shard_degree' of " +
+             Twine(sharded));
+  degrees.sharded = std::max<int64_t>(1, sharded / degrees.experts);
   expect("max_context_length", step.length, "sequences of the program have");
   expect("num_tokens_per_train_step", step.batch * step.length,
          "a step of the program has");
@@ -355,12 +355,13 @@ void SetupReader::readMaxText() {
   checkChips("ici_fsdp_parallelism", degrees.stages * degrees.ranks() *
                                          degrees.context * degrees.tensor);
   bool isZero1 = isOn("shard_optimizer_over_data");
-  if (degrees.sharded > 1 || (!isZero1 && degrees.context > 1)) {
+  bool splitsWeights = degrees.sharded * degrees.context * degrees.experts > 1;
+  if (splitsWeights) {
     setup.roles.zero = Zero::Weights;
     if (isZero1)
       fail("shard_optimizer_over_data",
-           "'shard_optimizer_over_data' beside 'fsdp' parallelism is not "
-           "supported yet");
+           "'shard_optimizer_over_data' beside 'fsdp', 'context' or 'expert' "
+           "parallelism is not supported yet");
   } else if (isZero1) {
     setup.roles.zero = Zero::Optimizer;
     std::swap(degrees.sharded, degrees.replicated);
@@ -393,6 +394,7 @@ void SetupReader::readMaxText() {
            "'num_pipeline_repeats' above 1 is not supported yet");
     setup.microbatches = number("num_pipeline_microbatches", degrees.stages);
     setup.schedule = "gpipe";
+    setup.roles.hasEqualLayers = true;
   }
   StringRef policy = textOf("remat_policy", "full");
   if (policy == "full")

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Pipelines/PlaceRoles.h"
+#include "shardc/Cost/PipelineSchedule.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Optimizer/IndexClasses.h"
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/STLExtras.h"
@@ -40,6 +42,7 @@ public:
 
 private:
   LogicalResult readAxes();
+  LogicalResult placeStages();
   void findIndices();
   void findResidual();
   void findHeads();
@@ -494,8 +497,23 @@ void RolePlacer::placeDeclared(DeclareOp declare) {
   }
 }
 
+/// Stages of a framework that divides layers evenly.
+LogicalResult RolePlacer::placeStages() {
+  std::optional<PipelineAttr> pipeline = program.getPipeline();
+  if (!roles.hasEqualLayers || !pipeline)
+    return success();
+  std::optional<PipelineOrder> order = parsePipelineOrder(pipeline->getOrder());
+  int64_t parts =
+      numStages(program).value_or(1) * (order ? order->chunks : int64_t(1));
+  if (pipeline->getLayers() % parts != 0)
+    return program.emitError("equal stages expect a number of layers that ")
+           << parts << " chunks divide, found " << pipeline->getLayers();
+  program->setAttr(kEqualLayers, UnitAttr::get(program.getContext()));
+  return success();
+}
+
 LogicalResult RolePlacer::run() {
-  if (failed(readAxes()))
+  if (failed(readAxes()) || failed(placeStages()))
     return failure();
   findIndices();
   if (failed(checkSplit()) || failed(checkBatch()))

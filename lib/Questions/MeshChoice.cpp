@@ -647,8 +647,13 @@ std::optional<MeshChoice> shardc::chooseMesh(const ProgramText &text,
                                              const Program &probe,
                                              const MeshChoiceOptions &options,
                                              std::string &error) {
-  if (probe.forward && options.plan.mode == OptMode::Optimize &&
-      isTrained(probe))
+  bool isStep = probe.forward && isTrained(probe);
+  if (options.framework && !isStep) {
+    error = "the plans of a framework are those of a training step, and the "
+            "program has no 'train' block";
+    return std::nullopt;
+  }
+  if (isStep && (options.framework || options.plan.mode == OptMode::Optimize))
     return chooseRecipe(text, settings, probe, options, error);
   return MeshSearch(text, settings, probe, options).run(error);
 }
@@ -688,11 +693,18 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
                          std::optional<Report::MeshSearch> &search,
                          std::shared_ptr<const StepChoice> &step) {
   std::optional<Program> program = importStep(sourceMgr, context, overrides);
-  if (!program || !program->autoMesh)
+  if (!program || (!program->autoMesh && !options.framework))
     return program;
+  bool isOpen = program->autoMesh.has_value();
   std::string error;
   std::optional<MeshChoice> choice =
       chooseMeshOf(sourceMgr, overrides, options, error);
+  if (!choice && options.framework) {
+    emitError(program->module->getLoc(), "no plan that ")
+        << frameworkName(*options.framework) << " expresses suits the program: "
+        << error;
+    return std::nullopt;
+  }
   if (!choice) {
     emitError(locationOf(sourceMgr, context, program->autoMesh->where.Start),
               "no mesh of all chips of the machine suits the program; on the "
@@ -700,8 +712,11 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
         << error;
     return std::nullopt;
   }
-  overrides.mesh = choice->text;
-  overrides.stages = choice->setting.stages;
+  if (isOpen) {
+    overrides.mesh = choice->text;
+    overrides.stages = choice->setting.stages;
+  }
+  overrides.roles = choice->roles;
   step = choice->step;
   search = std::move(choice->search);
   // Warnings have been given.

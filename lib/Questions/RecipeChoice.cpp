@@ -14,8 +14,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "RecipeChoice.h"
+#include "FrameworkSpace.h"
 #include "StepWork.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Optimizer/IndexClasses.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/PlanFigures.h"
@@ -77,6 +79,8 @@ struct StepSize {
 struct Recipe {
   size_t family = 0;
   BoundMesh mesh;
+  /// Those of a framework's plans.
+  std::optional<AxisRoles> roles = {};
   int64_t stages = 1;
   unsigned wide = 0;
   /// Seconds of a step; decides the order alone.
@@ -103,7 +107,11 @@ private:
   void listFamilies(const Machine &machine, const MeshNames &names);
   void addFamily(const Machine &machine, const MeshFamily &family,
                  bool isRenamed);
-  void checkStages();
+  void listRoles(const Program &probe);
+  double estimate(const CollectiveModel &model, const Recipe &recipe) const;
+  std::vector<StepForm> formsOf(const Recipe &recipe, bool isFull) const;
+  std::optional<StepChoice> chooseForm(const Recipe &recipe, bool isFull,
+                                       const MeshChoiceOptions &how) const;
   double estimate(const CollectiveModel &model, int64_t stages) const;
   double estimate(const CollectiveModel &model, int64_t stages,
                   llvm::ArrayRef<AxisIndex> tensor,
@@ -130,7 +138,9 @@ private:
   StepSize size;
   int64_t capacity = 0;
   double devices = 1;
-  bool isRematOpen = false;
+  bool isRematOpen = false, isOrderOpen = true, isOffloadOpen = false;
+  /// The mesh is that of the program; roles alone are chosen.
+  bool isMeshGiven = false;
   std::vector<Recipe> recipes;
   /// Bindings that are not worth a plan.
   int64_t left = 0;
@@ -287,7 +297,7 @@ RecipeSearch::RecipeSearch(const ProgramText &text,
                            const Program &probe,
                            const MeshChoiceOptions &options)
     : text(text), settings(settings), options(options),
-      where(probe.autoMesh->where),
+      where(probe.autoMesh ? probe.autoMesh->where : llvm::SMRange()),
       runner([] { return std::unique_ptr<TrialPlanner>(); },
              {options.jobs, options.showProgress,
               searchSeconds(options.plan.timeLimitSeconds),
@@ -296,8 +306,14 @@ RecipeSearch::RecipeSearch(const ProgramText &text,
       programOf(*probe.forward).getTraining();
   isRematOpen =
       training->getRemat() == shd::Remat::Auto && !training->getSave();
+  isOffloadOpen = training->getOffload() == shd::Offload::Auto;
+  if (auto pipeline = programOf(*probe.forward).getPipeline())
+    isOrderOpen = pipeline->getOrder() == shd::kAutoOrder;
   measure(probe);
-  listRecipes(probe);
+  if (options.framework)
+    listRoles(probe);
+  else
+    listRecipes(probe);
 }
 
 void RecipeSearch::addFamily(const Machine &machine, const MeshFamily &family,
@@ -388,8 +404,220 @@ void RecipeSearch::listRecipes(const Program &probe) {
 
 Point RecipeSearch::pointOf(const Recipe &recipe) const {
   Point point(settings.begin(), settings.end());
-  point.push_back(meshSetting(recipe.mesh, where));
+  if (!isMeshGiven)
+    point.push_back(meshSetting(recipe.mesh, where));
+  if (recipe.roles)
+    point.push_back(rolesSetting(*recipe.roles));
   return point;
+}
+
+//===----------------------------------------------------------------------===//
+// Plans of a framework
+//===----------------------------------------------------------------------===//
+
+/// Tokens of a sequence of a program that is trained on them.
+static int64_t lengthOf(shd::ProgramOp program) {
+  IndexClasses classes(program);
+  for (auto input : program.getBody().getOps<shd::DeclareOp>()) {
+    if (input.getKind() != shd::TensorKind::Input)
+      continue;
+    for (auto [name, extent] : llvm::zip_equal(
+             input.getIndices().getAsValueRange<StringAttr>(),
+             input.getType().getShape()))
+      if (classes.sequence.contains(name))
+        return extent;
+  }
+  return 1;
+}
+
+/// Every mesh with every assignment of roles, in the order of ranks alone.
+void RecipeSearch::listRoles(const Program &probe) {
+  const Machine &machine = *probe.machine;
+  devices = double(machine.numChips());
+  capacity = options.plan.memoryLimit.value_or(int64_t(machine.hbmCapacity));
+  shd::ProgramOp forward = programOf(*probe.forward);
+  isMeshGiven = !probe.autoMesh;
+  RoleLimits limits;
+  limits.batch = std::max<int64_t>(
+      1, size.batch / std::max<int64_t>(
+                          1, forward.getTraining()->getMicrobatches()));
+  limits.length = lengthOf(forward);
+  limits.layers = size.layers;
+  forward->walk([&](shd::DispatchOp) { limits.hasExperts = true; });
+  if (std::string stages = axisOfStages(forward); !stages.empty())
+    limits.stages = stages;
+  const FrameworkSpace &space = spaceOf(*options.framework);
+  std::vector<RoleMesh> list =
+      isMeshGiven ? rolesOn(space, probe.mesh, limits)
+                  : roleMeshes(space, machine.numChips(), limits);
+  const Mesh *before = nullptr;
+  for (const RoleMesh &each : list) {
+    Recipe recipe;
+    families += !before || !(*before == each.mesh);
+    before = &each.mesh;
+    recipe.family = families - 1;
+    recipe.mesh.mesh = each.mesh;
+    recipe.mesh.on.resize(each.mesh.size());
+    recipe.roles = each.roles;
+    for (const MeshAxis &axis : each.mesh.axes) {
+      recipe.stages *= axis.isStages ? axis.size : 1;
+      recipe.wide += axis.size > 1 && !axis.isStages;
+    }
+    std::vector<AxisRequest> requests(each.mesh.size());
+    MachineOr<MeshBinding> bound =
+        isMeshGiven ? MachineOr<MeshBinding>(probe.binding)
+                    : bindMesh(machine, each.mesh, requests, 0);
+    const auto *binding = std::get_if<MeshBinding>(&bound);
+    if (!binding)
+      continue;
+    recipe.bound = boundOf(recipe.stages);
+    // Roles leave little open, on however many axes.
+    recipe.work = size.operations * kWorkPerAxis;
+    recipe.estimate =
+        estimate(CollectiveModel(machine, each.mesh, *binding), recipe);
+    recipes.push_back(std::move(recipe));
+  }
+  if (list.empty())
+    note = "no roles suit the mesh";
+}
+
+/// Collectives of the layers and of the gradients, and whether what is kept
+/// fits; decides the order alone.
+double RecipeSearch::estimate(const CollectiveModel &model,
+                              const Recipe &recipe) const {
+  using Role = AxisRoles::Role;
+  SmallVector<AxisIndex, 4> tensor, context, data, shards;
+  double ofTensor = 1, ofContext = 1, ofData = 1, ofShards = 1, ofExperts = 1;
+  bool splitsSequences = false;
+  for (const AxisRoles::Axis &axis : recipe.roles->axes) {
+    AxisIndex index = *model.mesh().find(axis.name);
+    auto extent = double(model.mesh().axes[index].size);
+    if (axis.role >= Role::Tensor) {
+      tensor.push_back(index);
+      ofTensor *= extent;
+      splitsSequences = axis.role == Role::TensorSequence;
+      continue;
+    }
+    bool isContext = axis.role == Role::Context;
+    (isContext ? context : data).push_back(index);
+    (isContext ? ofContext : ofData) *= extent;
+    if (axis.role != Role::Replicated) {
+      shards.push_back(index);
+      ofShards *= extent;
+    }
+    if (axis.role == Role::Expert)
+      ofExperts *= extent;
+  }
+  auto stages = double(recipe.stages);
+  double sequences = double(size.batch) / ofData;
+  double microbatches = std::clamp(sequences, 1.0, 8 * stages);
+  double seconds = toSeconds(recipe.bound);
+  if (recipe.stages > 1)
+    seconds *= 1 + (stages - 1) / microbatches;
+  AxisRoles::Zero zero = recipe.roles->zero;
+  auto split = [&](AxisRoles::Zero least) {
+    return zero >= least ? ofShards / ofExperts : 1;
+  };
+  double parameters = size.weights / stages / ofTensor / ofExperts;
+  // Gradients, moments and the master copy are of f32, weights of half of it.
+  double states = parameters / split(AxisRoles::Zero::Weights) +
+                  2 * parameters / split(AxisRoles::Zero::Gradients) +
+                  6 * parameters / split(AxisRoles::Zero::Optimizer);
+  double carried = size.carried / ofData / ofContext;
+  double perStage = double(size.layers) / stages;
+  double inFlight = std::min(stages, microbatches) / microbatches;
+  double kept = carried * perStage / (splitsSequences ? ofTensor : 1);
+  kept *= recipe.stages > 1 ? inFlight : 1 / std::max(1.0, sequences);
+  if (states + kept > double(capacity))
+    return 100 * seconds * (states + kept) / double(capacity);
+  // Saved values of a layer are about sixteen times what it carries.
+  if (states + 16 * kept > double(capacity))
+    seconds *= 4.0 / 3;
+  double ofCompute = seconds;
+  auto gather = [&](llvm::ArrayRef<AxisIndex> axes, double bytes) {
+    return axes.empty() || bytes == 0
+               ? 0
+               : model.cost(CollectiveKind::AllGather, axes, bytes).seconds();
+  };
+  seconds += 0.5 * 8 * perStage * gather(tensor, carried);
+  seconds += perStage * gather(context, carried);
+  SmallVector<AxisIndex, 4> all(data);
+  llvm::append_range(all, context);
+  double times = zero == AxisRoles::Zero::Weights ? 2 * microbatches : 1;
+  if (recipe.stages == 1 && sequences < microbatches)
+    times = 2;
+  double ofGradients = gather(all, 2 * parameters);
+  double ofWeights = times * gather(shards, parameters);
+  double exposed = std::max(0.0, ofGradients + ofWeights - 0.5 * ofCompute);
+  return (seconds + 0.1 * ofGradients + 0.05 * ofWeights + exposed) *
+         (1 + kAxisCost * recipe.wide);
+}
+
+/// What the program leaves open, as far as the framework has it: the first form
+/// is that of the least work.
+std::vector<StepForm> RecipeSearch::formsOf(const Recipe &recipe,
+                                            bool isFull) const {
+  const FrameworkSpace &space = spaceOf(*options.framework);
+  std::vector<StepForm> forms(1);
+  if (isOffloadOpen && (!space.offloads || recipe.stages > 1))
+    forms.front().offload = "none";
+  if (isRematOpen) {
+    StepForm form = forms.front();
+    forms.clear();
+    for (llvm::StringRef remat : space.remats) {
+      form.remat = remat.str();
+      forms.push_back(remat == "products"
+                          ? keepingProducts(text, pointOf(recipe), form)
+                          : form);
+    }
+  }
+  if (recipe.stages == 1 || !isOrderOpen)
+    return forms;
+  std::vector<StepForm> inOrders;
+  for (const StepForm &form : forms)
+    for (llvm::StringRef order :
+         isFull ? space.orders : space.orders.take_front(1)) {
+      inOrders.push_back(form);
+      inOrders.back().schedule = order.str();
+    }
+  return inOrders;
+}
+
+/// The fastest form that fits, or else that of the least memory; the first one
+/// that fits where that will do.
+std::optional<StepChoice>
+RecipeSearch::chooseForm(const Recipe &recipe, bool isFull,
+                         const MeshChoiceOptions &how) const {
+  if (!recipe.roles)
+    return chooseStep(text, pointOf(recipe), how);
+  auto key = [](const StepChoice &choice) {
+    const Report::Memory &memory = choice.report.memory;
+    double value = memory.fits ? choice.report.plan.value : double(memory.peak);
+    return std::pair(!memory.fits, value);
+  };
+  std::optional<StepChoice> best;
+  double work = 0;
+  for (const StepForm &form : formsOf(recipe, isFull)) {
+    Point point = pointOf(recipe);
+    point.push_back(stepSetting(form));
+    std::optional<StepChoice> choice = chooseStep(text, point, how);
+    if (!choice)
+      continue;
+    work += choice->work;
+    StepForm made = form;
+    if (choice->form.microbatches)
+      made.microbatches = choice->form.microbatches;
+    if (choice->form.offload)
+      made.offload = choice->form.offload;
+    choice->form = std::move(made);
+    if (!best || key(*choice) < key(*best))
+      best = std::move(choice);
+    if (!isFull && best->report.memory.fits)
+      break;
+  }
+  if (best)
+    best->work = work / std::pow(kWorkPerAxis, std::max(0, int(recipe.wide) - 1));
+  return best;
 }
 
 //===----------------------------------------------------------------------===//
@@ -450,12 +678,14 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
     how.takesFirstForm = !isFull;
     if (isLarge())
       how.stepWork = kStepWork;
+    const Recipe &recipe = recipes[round[i]];
+    if (recipe.roles)
+      how.stepWork = kStepWork * std::pow(kWorkPerAxis, recipe.wide);
     how.plan.timeLimitSeconds = runner.deadline().remaining();
     // The first one is planned in any case.
     if ((best || i > 0) && !runner.hasTime())
       return;
-    if (std::optional<StepChoice> choice =
-            chooseStep(text, pointOf(recipes[round[i]]), how))
+    if (std::optional<StepChoice> choice = chooseForm(recipe, isFull, how))
       choices[i] = std::make_shared<const StepChoice>(std::move(*choice));
   });
   bool isLate = !runner.hasTime();
@@ -599,7 +829,10 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
   } else {
     std::vector<unsigned> bindings(families, 0);
     llvm::erase_if(order, [&](size_t i) {
-      return (isLarge() && recipes[i].wide > kMostAxesOfLarge) ||
+      bool isWide = isLarge() && recipes[i].wide > kMostAxesOfLarge;
+      if (recipes[i].roles)
+        return false;
+      return isWide ||
              bindings[recipes[i].family]++ >= kBindings;
     });
     // Where the first recipe leaves nothing to gain, others need no look.
@@ -617,7 +850,9 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
     MLIRContext context(MLIRContext::Threading::DISABLED);
     Evaluator evaluator(text, options.plan, options.file);
     error = recipes.empty()
-                ? "no mesh has all chips"
+                ? (options.framework ? "the roles of its axes fit no mesh of "
+                                       "the machine"
+                                     : "no mesh has all chips")
                 : evaluator.plan(Variant::at(pointOf(recipes[0]))).error;
     return std::nullopt;
   }
@@ -625,6 +860,7 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
   MeshChoice choice{meshSetting(chosen.mesh, where), toString(chosen.mesh),
                     summary(order.front())};
   choice.step = chosen.found;
+  choice.roles = chosen.roles;
   return choice;
 }
 

@@ -118,17 +118,29 @@ void PlanInWords::visit(Operation *op) {
   }
 }
 
-/// The share of the bytes of tensors of a kind that the axis splits.
+/// The share of the bytes of tensors of a kind that the axis splits. Of experts
+/// that it splits every device has its own.
 double PlanInWords::shareOf(TensorKind kind, AxisIndex axis) {
   double split = 0, all = 0;
   for (auto declare : program.getBody().getOps<DeclareOp>()) {
     if (declare.getKind() != kind)
       continue;
     double bytes = tensorShape(declare.getType()).globalBytes();
+    bool isSplit = false, isOwn = false;
+    for (auto [name, dim] :
+         llvm::zip_equal(declare.getIndices().getAsValueRange<StringAttr>(),
+                         explicitLayout(mesh, declare.getType()).dims)) {
+      bool hasAxis = llvm::is_contained(dim, axis);
+      isSplit |= hasAxis;
+      isOwn |= hasAxis && llvm::any_of(routes.all(), [&](const auto &route) {
+                 return route.experts == name;
+               });
+    }
+    if (isOwn)
+      continue;
     all += bytes;
-    for (const AxisList &dim : explicitLayout(mesh, declare.getType()).dims)
-      if (llvm::is_contained(dim, axis))
-        split += bytes;
+    if (isSplit)
+      split += bytes;
   }
   return all > 0 ? split / all : 0;
 }

@@ -261,8 +261,18 @@ Pipeline StagePlanner::pipelineOf(const StagePlan &plan, Measure measure) {
   return result;
 }
 
-/// Each stage gets as many layers as make the slowest one fastest.
+/// Each stage gets as many layers as make the slowest one fastest, or as many
+/// as any other where that is asked for.
 void StagePlanner::divideLayers(StagePlan &plan) {
+  int64_t chunks = plan.order.chunks;
+  if (program->hasAttr(kEqualLayers) &&
+      pipeline.getLayers() % (stages * chunks) == 0) {
+    SmallVector<int64_t, 1> equal(chunks,
+                                  pipeline.getLayers() / (stages * chunks));
+    for (int64_t stage = 0; stage < stages; ++stage)
+      plan.stages.push_back({equal, {{}, 0, 0, "", program.getLoc(), {}}});
+    return;
+  }
   int64_t held = pipeline.getHeld();
   auto total = [&](StageRoles roles) {
     return workOf(roles, held, &Times::scheduled).total();
@@ -275,8 +285,8 @@ void StagePlanner::divideLayers(StagePlan &plan) {
       std::max<Picoseconds>(0, total(LayerRole | FirstRole) - layers);
   work.epilogue =
       std::max<Picoseconds>(0, total(LayerRole | LastRole) - layers);
-  for (auto &chunks : layersOfStages(work, stages, plan.order.chunks))
-    plan.stages.push_back({chunks, {{}, 0, 0, "", program.getLoc(), {}}});
+  for (auto &ofStage : layersOfStages(work, stages, chunks))
+    plan.stages.push_back({ofStage, {{}, 0, 0, "", program.getLoc(), {}}});
 }
 
 //===----------------------------------------------------------------------===//

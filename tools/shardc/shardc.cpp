@@ -214,6 +214,13 @@ struct Options {
       "free",
       cl::desc("Leave open --plan's shardings of tensors whose name matches"),
       cl::value_desc("'W*'"), cl::cat(planCategory)};
+  cl::opt<Framework> within{
+      "for",
+      cl::desc("Plan a training step only as a framework can run it:"),
+      cl::init(Framework::Megatron), cl::cat(planCategory),
+      cl::values(clEnumValN(Framework::Megatron, "megatron", "Megatron-LM"),
+                 clEnumValN(Framework::Torchtitan, "torchtitan", "torchtitan"),
+                 clEnumValN(Framework::MaxText, "maxtext", "MaxText"))};
   cl::opt<std::string> fromConfig{
       "from-config",
       cl::desc("Plan as the options of a framework say: a file of flags for "
@@ -486,7 +493,10 @@ public:
   /// `interrupted` ends searches.
   Driver(const Options &options, TimingScope &timing,
          const std::atomic<bool> &interrupted)
-      : options(options), timing(timing), interrupted(interrupted) {}
+      : options(options), timing(timing), interrupted(interrupted) {
+    if (options.within.getNumOccurrences())
+      within = options.within;
+  }
 
   ExitStatus run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os);
   /// `--diff`.
@@ -521,6 +531,8 @@ private:
   const Options &options;
   TimingScope &timing;
   const std::atomic<bool> &interrupted;
+  /// The framework whose plans are searched; none: all plans are.
+  std::optional<Framework> within;
   /// What came of `--plan`.
   std::optional<Report::Given> given;
   /// Those of the options; where the program means `mesh auto`, with the mesh
@@ -597,6 +609,7 @@ std::optional<Program> Driver::import(SourceMgr &sourceMgr,
   how.jobs = options.jobs;
   how.showProgress = sys::Process::StandardErrIsDisplayed();
   how.interrupted = &interrupted;
+  how.framework = within;
   std::shared_ptr<const StepChoice> choice;
   std::optional<Program> program =
       importOnBestMesh(sourceMgr, &context, overrides, how, meshSearch, choice);
@@ -1240,6 +1253,21 @@ static ExitStatus checkPlanFile(const Options &options) {
 
 /// What the option parser cannot check of frameworks' options.
 static ExitStatus checkFrameworks(const Options &options) {
+  if (options.within.getNumOccurrences()) {
+    if (options.opt != OptMode::Optimize)
+      return commandLineError("--for expects --opt=optimize: no other mode "
+                              "searches");
+    if (options.readsModule())
+      return commandLineError("--for expects a .shd file, found '" +
+                              options.input + "'");
+    if (options.sweep.getNumOccurrences() ||
+        options.crossover.getNumOccurrences() ||
+        options.diff.getNumOccurrences() ||
+        options.planFile.getNumOccurrences() ||
+        options.fromConfig.getNumOccurrences())
+      return commandLineError("--for cannot be combined with --sweep, "
+                              "--crossover, --diff, --plan or --from-config");
+  }
   if (!options.fromConfig.getNumOccurrences())
     return Success;
   if (options.readsModule())

@@ -41,6 +41,8 @@ struct AxisRoles {
   /// All axes of more than one device but that of pipeline stages.
   std::vector<Axis> axes;
   Zero zero = Zero::None;
+  /// All chunks of a pipeline's stages have as many layers.
+  bool hasEqualLayers = false;
 
   bool operator==(const AxisRoles &other) const = default;
 };

@@ -3,6 +3,7 @@
 #ifndef SHARDC_QUESTIONS_MESHCHOICE_H
 #define SHARDC_QUESTIONS_MESHCHOICE_H
 
+#include "shardc/Frontend/Framework.h"
 #include "shardc/Frontend/ProgramText.h"
 #include "shardc/Optimizer/Options.h"
 #include "shardc/Report/Report.h"
@@ -23,10 +24,15 @@ struct MeshChoice {
   std::vector<Setting> settings = {};
   /// The choices of a training step there, if they were made with the mesh.
   std::shared_ptr<const StepChoice> step = {};
+  /// The roles of its axes, where the choice is one of a framework's plans.
+  std::optional<AxisRoles> roles = {};
 };
 
 struct MeshChoiceOptions {
   PlanOptions plan;
+  /// Only plans of a training step that the framework expresses: then the roles
+  /// of axes are chosen, too, those of a given mesh as well.
+  std::optional<Framework> framework = {};
   /// The name of the program in reports.
   std::string file;
   unsigned jobs = 1;

@@ -25,6 +25,9 @@ inline constexpr llvm::StringLiteral kMicrobatchIndex = "microbatch";
 /// How many microbatches the program asks for, in its `train` block or on the
 /// repeat of its pipeline; 0: the compiler chooses.
 int64_t writtenMicrobatches(ProgramOp program);
+
+/// On a program: all chunks of its stages have as many layers.
+inline constexpr llvm::StringLiteral kEqualLayers = "shd.equal_layers";
 /// Sets the number of microbatches of a program that is not trained.
 void setMicrobatches(ProgramOp program, int64_t microbatches);
 

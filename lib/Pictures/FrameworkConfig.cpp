@@ -11,6 +11,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -130,6 +131,8 @@ static FrameworkOptions megatronOptions(const FrameworkPlan &plan) {
   options.add("global-batch-size", Twine(plan.batch));
   addMegatronZero(plan, options);
   addMegatronRemat(plan, options);
+  if (plan.offloads)
+    options.add("optimizer-cpu-offload");
   return options;
 }
 
@@ -192,6 +195,12 @@ static FrameworkOptions torchtitanOptions(const FrameworkPlan &plan) {
   if (plan.hasExperts)
     options.add("expert_parallel_degree", Twine(plan.experts.all));
   addTorchtitanPipeline(plan, options);
+  if (!shards && plan.context.all > 1)
+    options.differ("weights whole along the context axis: torchtitan splits "
+                   "them over it, too");
+  if (plan.offloads)
+    options.differ("'offload = optimizer': the optimizer's state stays on the "
+                   "devices");
   if (plan.remat == Remat::Some)
     options.differ("'" + plan.rematText +
                    "': torchtitan's selective checkpointing has its own list "
@@ -251,9 +260,28 @@ static void addMaxTextPipeline(const FrameworkPlan &plan,
     options.differ("stages of different numbers of layers; pipeline_parallel_"
                    "layers can leave some out of the pipeline");
   }
-  options.differ("the schedule '" + plan.schedule +
-                 "': MaxText runs all forwards of its circular pipeline before "
-                 "the backwards");
+  if (plan.schedule != "gpipe")
+    options.differ(
+        "the schedule '" + plan.schedule +
+        "': MaxText runs all forwards of its circular pipeline before "
+        "the backwards");
+}
+
+/// MaxText has an axis of its own for experts, which splits the batch, too.
+static void takeExperts(const FrameworkPlan &plan, Degree &batch,
+                        FrameworkOptions &options) {
+  Degree experts = plan.experts;
+  bool isOfBatch = plan.batchOfExperts.all == experts.all &&
+                   batch.all % experts.all == 0 &&
+                   batch.inner % experts.inner == 0;
+  if (!isOfBatch) {
+    options.differ("experts over " + Twine(experts.all) +
+                   " devices that do not split the batch with FSDP: MaxText's "
+                   "expert axis is one of its own");
+    return;
+  }
+  batch = {batch.all / experts.all, batch.inner / experts.inner};
+  addMaxTextDegree("expert", experts, options);
 }
 
 static FrameworkOptions maxTextOptions(const FrameworkPlan &plan) {
@@ -262,21 +290,22 @@ static FrameworkOptions maxTextOptions(const FrameworkPlan &plan) {
   Degree data = plan.replicated;
   if (!isFsdp)
     data.multiply(plan.sharded);
+  Degree fsdp = isFsdp ? plan.sharded : Degree();
+  if (plan.hasExperts && plan.experts.all > 1)
+    takeExperts(plan, isFsdp ? fsdp : data, options);
   addMaxTextDegree("data", data, options);
-  addMaxTextDegree("fsdp", isFsdp ? plan.sharded : Degree(), options);
+  addMaxTextDegree("fsdp", fsdp, options);
   addMaxTextDegree("tensor", plan.splitsSequences ? Degree() : plan.tensor,
                    options);
   addMaxTextDegree("tensor_sequence",
                    plan.splitsSequences ? plan.tensor : Degree(), options);
   addMaxTextDegree("context", plan.context, options);
-  if (plan.hasExperts && plan.experts.all > 1)
-    options.differ("experts over " + Twine(plan.experts.all) +
-                   " devices that also split the rest: MaxText's expert axis "
-                   "is one of its own; set ici_expert_parallelism and divide "
-                   "another degree by it");
   addMaxTextPipeline(plan, options);
   if (plan.zero == Zero::Optimizer || plan.zero == Zero::Gradients) {
     options.add("shard_optimizer_over_data", "true");
+    if (plan.replicated.all > 1)
+      options.differ("replicas beside ZeRO-1: all of the batch's axes split "
+                     "the optimizer's state");
     if (plan.zero == Zero::Gradients)
       options.differ("ZeRO-2: gradients are whole");
   }
@@ -288,12 +317,18 @@ static FrameworkOptions maxTextOptions(const FrameworkPlan &plan) {
                   .str());
   options.add("gradient_accumulation_steps", Twine(passes));
   options.add("max_target_length", Twine(plan.length));
-  options.add("remat_policy",
-              plan.remat == Remat::None ? "'minimal_with_context'" : "'full'");
+  options.add("remat_policy", plan.remat == Remat::None || plan.keepsProducts()
+                                  ? "'minimal_with_context'"
+                                  : "'full'");
+  if (plan.offloads)
+    options.add("optimizer_memory_host_offload", "true");
+  if (!isFsdp && plan.context.all * plan.experts.all > 1)
+    options.differ("weights whole along the axes of context or experts: "
+                   "MaxText splits them over these, too");
   if (plan.remat == Remat::None)
     options.differ("nothing runs again in the plan: 'minimal_with_context' "
                    "keeps matrix products only");
-  if (plan.remat == Remat::Some)
+  if (plan.remat == Remat::Some && !plan.keepsProducts())
     options.differ("'" + plan.rematText +
                    "': with remat_policy 'custom', set MaxText's names of the "
                    "kept tensors to 'device'");
@@ -319,31 +354,109 @@ static std::string onOneLine(StringRef text) {
   return line;
 }
 
-Error shardc::printFrameworkConfig(raw_ostream &os, Framework framework,
-                                   StringRef text) {
-  Expected<json::Object> report = readPlanReport(text, "--emit-config");
-  if (!report)
-    return report.takeError();
-  Expected<FrameworkPlan> plan = readFrameworkPlan(*report);
+/// The plan of a report and the options for it; an error if it is none of a
+/// training step.
+static Expected<std::pair<FrameworkPlan, FrameworkOptions>>
+optionsFor(Framework framework, const json::Object &report) {
+  Expected<FrameworkPlan> plan = readFrameworkPlan(report);
   if (!plan)
     return plan.takeError();
   FrameworkOptions options =
       framework == Framework::Megatron     ? megatronOptions(*plan)
       : framework == Framework::Torchtitan ? torchtitanOptions(*plan)
                                            : maxTextOptions(*plan);
-  os << "# " << frameworkName(framework) << ": the plan of "
-     << onOneLine(plan->file) << ", " << plan->devices << " devices\n# "
-     << onOneLine(plan->words) << '\n';
   std::vector<std::string> differences = plan->differences;
   append_range(differences, options.differences);
-  os << (differences.empty() ? "# All of the plan is expressed.\n"
-                             : "# Not expressed:\n");
+  options.differences = std::move(differences);
+  return std::pair(std::move(*plan), std::move(options));
+}
+
+/// The time that a plan was chosen by, in seconds.
+static double secondsOf(const json::Object &report) {
+  const json::Object *plan = report.getObject("plan");
+  return plan ? numberIn(*plan, "value_s") : 0;
+}
+
+static bool fits(const json::Object &report) {
+  const json::Object *memory = report.getObject("memory");
+  return memory && memory->getBoolean("fits").value_or(false);
+}
+
+/// `2.31 s`, with three digits.
+static std::string timeText(double seconds) {
+  const std::pair<double, const char *> units[] = {
+      {1, "s"}, {1e-3, "ms"}, {1e-6, "us"}};
+  for (auto [unit, name] : units)
+    if (seconds >= unit || unit == 1e-6) {
+      double value = seconds / unit;
+      int digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+      std::string text;
+      raw_string_ostream(text) << format("%.*f ", digits, value) << name;
+      return text;
+    }
+  llvm_unreachable("the last unit takes all");
+}
+
+/// Beside the best plan, the one that the framework expresses.
+static void printComparison(raw_ostream &os, Framework framework,
+                            const json::Object &best,
+                            const json::Object &nearest,
+                            ArrayRef<std::string> differences) {
+  double a = secondsOf(best), b = secondsOf(nearest);
+  os << "# best " << timeText(a) << ", best that " << frameworkName(framework)
+     << " expresses " << timeText(b);
+  if (a > 0)
+    os << format(" (%+.1f %%)", 100 * (b / a - 1));
+  if (!fits(nearest))
+    os << ", which does not fit in memory";
+  os << ": differs in\n";
   for (const std::string &difference : differences)
+    os << "# - " << onOneLine(difference) << '\n';
+  os << "# The best one: " << onOneLine(stringIn(best, "words")) << '\n';
+}
+
+Expected<bool> shardc::expressesPlan(Framework framework, StringRef text) {
+  Expected<json::Object> report = readPlanReport(text, "--emit-config");
+  if (!report)
+    return report.takeError();
+  auto options = optionsFor(framework, *report);
+  if (!options)
+    return options.takeError();
+  return options->second.differences.empty();
+}
+
+Error shardc::printFrameworkConfig(raw_ostream &os, Framework framework,
+                                   StringRef text, StringRef nearest) {
+  Expected<json::Object> best = readPlanReport(text, "--emit-config");
+  if (!best)
+    return best.takeError();
+  auto ofBest = optionsFor(framework, *best);
+  if (!ofBest)
+    return ofBest.takeError();
+  std::optional<json::Object> other;
+  if (!nearest.empty()) {
+    Expected<json::Object> report = readPlanReport(nearest, "--emit-config");
+    if (!report)
+      return report.takeError();
+    other = std::move(*report);
+  }
+  auto shown = optionsFor(framework, other ? *other : *best);
+  if (!shown)
+    return shown.takeError();
+  auto &[plan, options] = *shown;
+  os << "# " << frameworkName(framework) << ": the plan of "
+     << onOneLine(plan.file) << ", " << plan.devices << " devices\n# "
+     << onOneLine(plan.words) << '\n';
+  if (other)
+    printComparison(os, framework, *best, *other, ofBest->second.differences);
+  os << (options.differences.empty() ? "# All of the plan is expressed.\n"
+                                     : "# Not expressed:\n");
+  for (const std::string &difference : options.differences)
     os << "# - " << onOneLine(difference) << '\n';
   if (framework == Framework::Megatron)
     printMegatron(os, options);
   else if (framework == Framework::Torchtitan)
-    printTorchtitan(os, *plan, options);
+    printTorchtitan(os, plan, options);
   else
     printMaxText(os, options);
   return Error::success();

@@ -184,8 +184,7 @@ void FileReader::add(StringRef name, StringRef value, size_t offset) {
   }
   ArrayRef<StringRef> names = readNames(file.framework);
   if (is_contained(names, name)) {
-    auto [it, isNew] =
-        file.options.insert({name.str(), {value.str(), offset}});
+    auto [it, isNew] = file.options.insert({name.str(), {value.str(), offset}});
     if (!isNew && it->second.text != value)
       error("'" + name + "' is " + value + " here and " + it->second.text +
             " above");
@@ -340,10 +339,10 @@ void FileReader::readKeywords() {
     bool matters = is_contained(readNames(file.framework), name) ||
                    is_contained(refusedNames(file.framework), name);
     if (matters)
-      file.errors.push_back(
-          {"'" + name.str() + "' expects a literal value, found '" +
-               text.slice(sign + 1, end).trim().str() + "'",
-           start});
+      file.errors.push_back({"'" + name.str() +
+                                 "' expects a literal value, found '" +
+                                 text.slice(sign + 1, end).trim().str() + "'",
+                             start});
   }
 }
 
@@ -362,9 +361,9 @@ void FileReader::readYaml() {
     if (!key.empty() && line.contains(':') && all_of(key, isWord))
       add(key, value.trim().trim("'\""), start + indent);
     else if (!key.empty())
-      file.errors.push_back({"expected a line 'key: value', found '" +
-                                 line.trim().str() + "'",
-                             start + indent});
+      file.errors.push_back(
+          {"expected a line 'key: value', found '" + line.trim().str() + "'",
+           start + indent});
     start = end + 1;
   }
 }

@@ -112,6 +112,8 @@ void FrameworkPlanReader::readAxis(const json::Object &axis) {
   if (axis.getBoolean("splits_experts").value_or(false)) {
     plan.experts.multiply(degree);
     expertAxes.insert(name);
+    if (role == "data" || role == "none")
+      plan.batchOfExperts.multiply(degree);
   }
   if (role.consume_front("mostly "))
     differ("axis '" + name + "' of " + Twine(degree.all) + " devices is " +
@@ -184,6 +186,8 @@ void FrameworkPlanReader::readRemat() {
   for (const json::Object *op : objectsIn(report, "ops")) {
     if (stringIn(*op, "phase") != "recompute" || op->getArray("axes"))
       continue;
+    if (plan.remat == FrameworkPlan::Remat::None)
+      plan.remat = FrameworkPlan::Remat::Some;
     StringRef kind = stringIn(*op, "kind");
     std::vector<std::string> functions = stringsIn(*op, "fused");
     functions.push_back(stringIn(*op, "function").str());
@@ -214,6 +218,8 @@ void FrameworkPlanReader::readStages() {
 void FrameworkPlanReader::findOddWeights() {
   if (tensorAxes.empty())
     return;
+  const json::Object *experts = report.getObject("experts");
+  int64_t numExperts = experts ? integerIn(*experts, "total") : 0;
   std::vector<std::string> whole;
   for (const json::Object *tensor : objectsIn(report, "tensors")) {
     std::vector<const json::Object *> dims = objectsIn(*tensor, "dims");
@@ -221,7 +227,10 @@ void FrameworkPlanReader::findOddWeights() {
     int64_t matrixDims = count_if(dims, [](const json::Object *dim) {
       return integerIn(*dim, "size") > 1;
     });
-    if (stringIn(*tensor, "kind") != "weight" || matrixDims < 3)
+    // Routers are, too.
+    bool isRouter = experts && matrixDims == 3 &&
+                    integerIn(*dims.back(), "size") == numExperts;
+    if (stringIn(*tensor, "kind") != "weight" || matrixDims < 3 || isRouter)
       continue;
     bool isSplit = any_of(dims, [&](const json::Object *dim) {
       return any_of(stringsIn(*dim, "axes"), [&](const std::string &axis) {
@@ -239,9 +248,7 @@ void FrameworkPlanReader::findOddWeights() {
 void FrameworkPlanReader::readTraining() {
   const json::Object &training = *report.getObject("training");
   plan.microbatches = std::max<int64_t>(1, integerIn(training, "microbatches"));
-  if (stringIn(training, "offload") == "optimizer")
-    plan.differences.push_back("'offload = optimizer': the optimizer's state "
-                               "stays on the devices");
+  plan.offloads = stringIn(training, "offload") == "optimizer";
   if (stringIn(training, "update") == "fused")
     plan.differences.push_back("'update = fused': weights are updated at the "
                                "end of the step");

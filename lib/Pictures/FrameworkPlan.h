@@ -36,6 +36,8 @@ struct FrameworkPlan {
   /// and those of replicas.
   Degree sharded, replicated;
   Degree tensor, context, experts, pipeline;
+  /// The axes of `experts` that also split the batch.
+  Degree batchOfExperts;
   Zero zero = Zero::None;
   bool splitsSequences = false;
   /// Of the weights of experts, beside the axes of `experts`.
@@ -55,6 +57,8 @@ struct FrameworkPlan {
   std::string rematText;
   /// Kinds of operations that run again.
   bool recomputesAttention = false, recomputesNorms = false;
+  /// The optimizer's state is on the host.
+  bool offloads = false;
   std::vector<std::string> recomputedMatmuls;
 
   /// `1f1b`, ..., or `interleaved` with chunks.
@@ -67,6 +71,11 @@ struct FrameworkPlan {
   std::vector<std::string> differences;
 
   int64_t dataRanks() const { return sharded.all * replicated.all; }
+  /// The results of products and of attention are kept, and no others.
+  bool keepsProducts() const {
+    return remat == Remat::Some && recomputesNorms && !recomputesAttention &&
+           recomputedMatmuls.empty();
+  }
   /// All chunks of all stages have as many layers as the first.
   bool splitsLayersEvenly() const;
 };

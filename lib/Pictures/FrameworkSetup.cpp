@@ -111,8 +111,8 @@ void SetupReader::expect(StringRef name, int64_t expected,
     return;
   int64_t found = number(name, expected);
   if (found != expected)
-    fail(name, "'" + name + "' is " + Twine(found) + ", but " + subject +
-                   " " + Twine(expected));
+    fail(name, "'" + name + "' is " + Twine(found) + ", but " + subject + " " +
+                   Twine(expected));
 }
 
 void SetupReader::checkChips(StringRef name, int64_t devices) {
@@ -198,8 +198,7 @@ void SetupReader::readMegatronRemat() {
     if (method != "uniform")
       fail("recompute-method",
            "'recompute-method' " + method + " is not supported yet");
-    setup.remat =
-        layers > 1 ? "every(" + std::to_string(layers) + ")" : "full";
+    setup.remat = layers > 1 ? "every(" + std::to_string(layers) + ")" : "full";
   } else if (!granularity.empty()) {
     fail("recompute-granularity",
          "'recompute-granularity' " + granularity + " is not supported yet");
@@ -254,15 +253,16 @@ void SetupReader::readTorchtitanPipeline() {
   StringRef schedule = textOf("pipeline_parallel_schedule", "1F1B");
   int64_t perStage = number("pipeline_parallel_layers_per_stage",
                             step.layers / degrees.stages);
-  int64_t chunks = step.layers / degrees.stages / std::max<int64_t>(1, perStage);
+  int64_t chunks =
+      step.layers / degrees.stages / std::max<int64_t>(1, perStage);
   setup.roles.hasEqualLayers = true;
   if (schedule == "GPipe")
     setup.schedule = "gpipe";
   else if (schedule == "1F1B" || schedule == "Interleaved1F1B")
     readChunks("pipeline_parallel_layers_per_stage", chunks);
   else
-    fail("pipeline_parallel_schedule", "'pipeline_parallel_schedule' " +
-                                           schedule + " is not supported yet");
+    fail("pipeline_parallel_schedule",
+         "'pipeline_parallel_schedule' " + schedule + " is not supported yet");
   if (schedule != "Interleaved1F1B" && chunks > 1)
     fail("pipeline_parallel_layers_per_stage",
          "'pipeline_parallel_layers_per_stage' makes " + Twine(chunks) +
@@ -284,8 +284,8 @@ void SetupReader::readTorchtitan() {
   degrees.splitsSequences =
       degrees.tensor > 1 &&
       (!has("enable_sequence_parallel") || isOn("enable_sequence_parallel"));
-  int64_t others = degrees.tensor * degrees.context * degrees.stages *
-                   degrees.replicated;
+  int64_t others =
+      degrees.tensor * degrees.context * degrees.stages * degrees.replicated;
   constexpr StringLiteral kShard = "data_parallel_shard_degree";
   int64_t sharded = has(kShard) && textOf(kShard) != "-1"
                         ? degree(kShard)
@@ -416,8 +416,8 @@ void SetupReader::nameAxes() {
   auto add = [&](StringRef name, int64_t size, std::optional<Role> role) {
     if (size == 1)
       return;
-    axes += (axes.empty() ? "" : ", ") + name.str() + "=" +
-            std::to_string(size);
+    axes +=
+        (axes.empty() ? "" : ", ") + name.str() + "=" + std::to_string(size);
     if (role)
       setup.roles.axes.push_back({name.str(), *role});
     else

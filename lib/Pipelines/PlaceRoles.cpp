@@ -1,9 +1,9 @@
 //===- PlaceRoles.cpp - Roles of mesh axes as pins ------------------------===//
 //
-// A role places one index of each operation (docs/Frameworks.md#plans-of-roles):
-// the batch, a sequence, experts, or what tensor parallelism splits of its
-// weight. Operands are pinned, not results: a pinned result could be computed
-// in another layout and moved.
+// A role places one index of each operation
+// (docs/Frameworks.md#plans-of-roles): the batch, a sequence, experts, or what
+// tensor parallelism splits of its weight. Operands are pinned, not results: a
+// pinned result could be computed in another layout and moved.
 //
 //===----------------------------------------------------------------------===//
 
@@ -207,9 +207,8 @@ void RolePlacer::findHidden() {
 }
 
 void RolePlacer::findIndices() {
-  program->walk([&](DispatchOp op) {
-    slots[op.getExperts()] = op.getSlots().str();
-  });
+  program->walk(
+      [&](DispatchOp op) { slots[op.getExperts()] = op.getSlots().str(); });
   findResidual();
   findHeads();
   findHidden();
@@ -368,9 +367,8 @@ void RolePlacer::placeOperation(ShardingRuleOpInterface op) {
           CombineGradOp>(op.getOperation()))
     return;
   Names names = namesOf(op);
-  if (llvm::none_of(names, [&](StringRef name) {
-        return classes.batch.contains(name);
-      }))
+  if (llvm::none_of(
+          names, [&](StringRef name) { return classes.batch.contains(name); }))
     return;
   IndexAxes axes = axesOf(op, names);
   unsigned operands = op.getIndexing().getOperands().size();
@@ -417,10 +415,9 @@ void RolePlacer::placeWeight(DeclareOp declare) {
   TensorShape shape = tensorShape(declare.getType());
   Layout layout = Layout::replicated(names.size());
   Names own(names.begin() + first, names.end());
-  bool isOfExperts =
-      own.size() > 2 && llvm::any_of(own, [&](StringRef name) {
-        return slots.contains(name);
-      });
+  bool isOfExperts = own.size() > 2 && llvm::any_of(own, [&](StringRef name) {
+                       return slots.contains(name);
+                     });
   StringRef splitName = splitIndex(own);
   for (unsigned dim = first; dim < names.size(); ++dim) {
     if (isOfExperts && slots.contains(names[dim]))

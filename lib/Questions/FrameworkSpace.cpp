@@ -26,14 +26,17 @@ const FrameworkSpace &shardc::spaceOf(Framework framework) {
       "1f1b", "interleaved(2)", "interleaved(4)", "gpipe"};
   static constexpr llvm::StringLiteral maxtextOrders[] = {"gpipe"};
   static const FrameworkSpace megatron = {
-      all, llvm::ArrayRef(all).drop_back(), all, remats, megatronOrders, true,
+      all,  llvm::ArrayRef(all).drop_back(), all, remats, megatronOrders, true,
       false};
   static const FrameworkSpace torchtitan = {
       fsdp, llvm::ArrayRef(fsdp).drop_back(), llvm::ArrayRef(fsdp).drop_back(),
       remats, torchtitanOrders};
-  static const FrameworkSpace maxText = {
-      maxtext,  llvm::ArrayRef(maxtext).take_front(1),
-      llvm::ArrayRef(maxtext).take_front(1), products, maxtextOrders, true};
+  static const FrameworkSpace maxText = {maxtext,
+                                         llvm::ArrayRef(maxtext).take_front(1),
+                                         llvm::ArrayRef(maxtext).take_front(1),
+                                         products,
+                                         maxtextOrders,
+                                         true};
   switch (framework) {
   case Framework::Megatron:
     return megatron;

@@ -701,8 +701,8 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
       chooseMeshOf(sourceMgr, overrides, options, error);
   if (!choice && options.framework) {
     emitError(program->module->getLoc(), "no plan that ")
-        << frameworkName(*options.framework) << " expresses suits the program: "
-        << error;
+        << frameworkName(*options.framework)
+        << " expresses suits the program: " << error;
     return std::nullopt;
   }
   if (!choice) {

@@ -49,6 +49,10 @@ static constexpr size_t kBindings = 2;
 static constexpr size_t kMostEstimates = 200;
 /// Recipes that get all choices of the step, unless there is work for all.
 static constexpr size_t kRefined = 6;
+/// Plans of a framework in large programs: those of a form, of the first forms
+/// of recipes, and of recipes with all forms.
+static constexpr double kRolePlans = 4, kFirstRolePlans = 14,
+                        kFullRolePlans = 12;
 /// For large programs: what communication and the like leave to gain is too
 /// little to search on.
 static constexpr double kSmallRest = 0.02;
@@ -421,9 +425,9 @@ static int64_t lengthOf(shd::ProgramOp program) {
   for (auto input : program.getBody().getOps<shd::DeclareOp>()) {
     if (input.getKind() != shd::TensorKind::Input)
       continue;
-    for (auto [name, extent] : llvm::zip_equal(
-             input.getIndices().getAsValueRange<StringAttr>(),
-             input.getType().getShape()))
+    for (auto [name, extent] :
+         llvm::zip_equal(input.getIndices().getAsValueRange<StringAttr>(),
+                         input.getType().getShape()))
       if (classes.sequence.contains(name))
         return extent;
   }
@@ -439,8 +443,8 @@ void RecipeSearch::listRoles(const Program &probe) {
   isMeshGiven = !probe.autoMesh;
   RoleLimits limits;
   limits.batch = std::max<int64_t>(
-      1, size.batch / std::max<int64_t>(
-                          1, forward.getTraining()->getMicrobatches()));
+      1, size.batch /
+             std::max<int64_t>(1, forward.getTraining()->getMicrobatches()));
   limits.length = lengthOf(forward);
   limits.layers = size.layers;
   forward->walk([&](shd::DispatchOp) { limits.hasExperts = true; });
@@ -616,7 +620,8 @@ RecipeSearch::chooseForm(const Recipe &recipe, bool isFull,
       break;
   }
   if (best)
-    best->work = work / std::pow(kWorkPerAxis, std::max(0, int(recipe.wide) - 1));
+    best->work =
+        work / std::pow(kWorkPerAxis, std::max(0, int(recipe.wide) - 1));
   return best;
 }
 
@@ -680,7 +685,8 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
       how.stepWork = kStepWork;
     const Recipe &recipe = recipes[round[i]];
     if (recipe.roles)
-      how.stepWork = kStepWork * std::pow(kWorkPerAxis, recipe.wide);
+      how.stepWork =
+          kRolePlans * size.operations * std::pow(kWorkPerAxis, recipe.wide);
     how.plan.timeLimitSeconds = runner.deadline().remaining();
     // The first one is planned in any case.
     if ((best || i > 0) && !runner.hasTime())
@@ -832,17 +838,19 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
       bool isWide = isLarge() && recipes[i].wide > kMostAxesOfLarge;
       if (recipes[i].roles)
         return false;
-      return isWide ||
-             bindings[recipes[i].family]++ >= kBindings;
+      return isWide || bindings[recipes[i].family]++ >= kBindings;
     });
     // Where the first recipe leaves nothing to gain, others need no look.
-    if (!order.empty() && isLarge())
+    if (!order.empty() && isLarge() && !options.framework)
       planSome(llvm::ArrayRef(order).take_front(1), 0, /*isFull=*/true);
     if (!isGoodEnough()) {
-      planSome(order, kFirstWork, /*isFull=*/false);
+      double ofRole = size.operations * kWorkPerAxis;
+      planSome(order, options.framework ? kFirstRolePlans * ofRole : kFirstWork,
+               /*isFull=*/false);
       std::vector<size_t> refined = byTime();
       refined.resize(std::min(refined.size(), kRefined));
-      planSome(refined, kFullWork, /*isFull=*/true);
+      planSome(refined, options.framework ? kFullRolePlans * ofRole : kFullWork,
+               /*isFull=*/true);
     }
   }
   order = byTime();

@@ -106,7 +106,7 @@ void PlanInWords::visit(Operation *op) {
       if (entry.second & axisBit(axis))
         (classes.batch.contains(entry.first())      ? onBatch
          : classes.sequence.contains(entry.first()) ? onSequence
-                                            : onOther) = true;
+                                                    : onOther) = true;
     AxisUse &use = uses[axis];
     if (work == 0)
       use.splitsSequences |= onSequence;

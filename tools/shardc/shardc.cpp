@@ -215,8 +215,7 @@ struct Options {
       cl::desc("Leave open --plan's shardings of tensors whose name matches"),
       cl::value_desc("'W*'"), cl::cat(planCategory)};
   cl::opt<Framework> within{
-      "for",
-      cl::desc("Plan a training step only as a framework can run it:"),
+      "for", cl::desc("Plan a training step only as a framework can run it:"),
       cl::init(Framework::Megatron), cl::cat(planCategory),
       cl::values(clEnumValN(Framework::Megatron, "megatron", "Megatron-LM"),
                  clEnumValN(Framework::Torchtitan, "torchtitan", "torchtitan"),
@@ -453,6 +452,12 @@ struct Options {
   bool readsModule() const { return StringRef(input).ends_with(".mlir"); }
   /// So are configs of checkpoints.
   bool readsConfig() const { return StringRef(input).ends_with(".json"); }
+  /// The input is a recorded report.
+  bool isReport() const {
+    ErrorOr<std::unique_ptr<MemoryBuffer>> buffer =
+        MemoryBuffer::getFile(input);
+    return buffer && isJsonReport((*buffer)->getBuffer());
+  }
   import::ImportOptions importOptions(StringRef path) const {
     import::ImportOptions result;
     result.task = task;
@@ -499,6 +504,8 @@ public:
   }
 
   ExitStatus run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os);
+  /// Searches the plans of a framework alone.
+  void searchWithin(Framework framework) { within = framework; }
   /// `--diff`.
   ExitStatus diff(raw_ostream &os);
 
@@ -993,7 +1000,7 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
 /// One of the two sides of `--diff`: a program, which is planned, or the JSON
 /// of a report; or why there is none. --from-config is that of the second one.
 std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path,
-                                                             bool isSecond) {
+                                                          bool isSecond) {
   std::string message;
   std::unique_ptr<MemoryBuffer> buffer = openInputFile(path, &message);
   if (!buffer)
@@ -1381,8 +1388,11 @@ static ExitStatus checkCommandLine(const Options &options) {
   return Success;
 }
 
+/// `within`: only plans that the framework expresses, in place of what the
+/// options say.
 static ExitStatus compileFile(const Options &options, TimingScope &timing,
-                              raw_ostream &os) {
+                              raw_ostream &os,
+                              std::optional<Framework> within = {}) {
   if (options.input.empty())
     return commandLineError("expected a FILE.shd, or - for standard input; "
                             "--help lists the options");
@@ -1391,6 +1401,8 @@ static ExitStatus compileFile(const Options &options, TimingScope &timing,
   const std::atomic<bool> &interrupted =
       options.asks() ? never : catchInterrupts();
   Driver driver(options, timing, interrupted);
+  if (within)
+    driver.searchWithin(*within);
   if (options.diff.getNumOccurrences())
     return driver.diff(os);
   std::string message;
@@ -1405,15 +1417,45 @@ static ExitStatus compileFile(const Options &options, TimingScope &timing,
   return status == InputError && interrupted ? Interrupted : status;
 }
 
+/// The report of the nearest plan that the framework of --emit-config
+/// expresses; empty if it expresses the one in `text`, or there is no program
+/// to search.
+static Expected<std::string> nearestPlan(const Options &options,
+                                         TimingScope &timing, StringRef text) {
+  Expected<bool> isExpressed = expressesPlan(options.config, text);
+  if (!isExpressed)
+    return isExpressed.takeError();
+  bool searches = options.opt == OptMode::Optimize && !options.readsModule() &&
+                  !options.within.getNumOccurrences() &&
+                  !options.fromConfig.getNumOccurrences() &&
+                  !options.planFile.getNumOccurrences();
+  if (*isExpressed || !searches || options.input == "-" ||
+      (options.readsConfig() && options.isReport()))
+    return "";
+  std::string nearest;
+  raw_string_ostream os(nearest);
+  ExitStatus status = compileFile(options, timing, os, options.config);
+  // Without such a plan, the differences are all there is to say.
+  if (status != Success && status != NoPlanFits)
+    nearest.clear();
+  return nearest;
+}
+
 /// Makes of the JSON report in `text` what is to be drawn.
-static ExitStatus draw(const Options &options, std::string &text) {
+static ExitStatus draw(const Options &options, TimingScope &timing,
+                       std::string &text) {
   std::string drawn;
   raw_string_ostream os(drawn);
-  Error error = options.config.getNumOccurrences()
-                    ? printFrameworkConfig(os, options.config, text)
-                : options.picture == Picture::Trace ? printTrace(os, text)
-                                                    : printPage(os, text);
-  if (error) {
+  auto print = [&]() -> Error {
+    if (!options.config.getNumOccurrences())
+      return options.picture == Picture::Trace ? printTrace(os, text)
+                                               : printPage(os, text);
+    Expected<std::string> nearest = nearestPlan(options, timing, text);
+    if (!nearest)
+      return nearest.takeError();
+    return printFrameworkConfig(os, options.config, text, *nearest);
+  };
+  if (Error error = print()) {
     errs() << options.name() << ": error: " << toString(std::move(error))
            << "\n";
     return InputError;
@@ -1439,7 +1481,7 @@ static ExitStatus runShardc(const Options &options) {
   if (!complete && !options.splitInputFile)
     return status;
   if (options.draws())
-    if (ExitStatus failed = draw(options, text))
+    if (ExitStatus failed = draw(options, timing, text))
       return failed;
   if (Error error = writeOutput(options.output, text))
     return commandLineError(toString(std::move(error)));

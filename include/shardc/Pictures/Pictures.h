@@ -27,10 +27,15 @@ llvm::Error printPage(llvm::raw_ostream &os, llvm::StringRef report);
 llvm::Error printTrace(llvm::raw_ostream &os, llvm::StringRef report);
 
 /// `--emit-config`: the options with which a framework runs the plan of a
-/// training step, and in comments what they do not express. An error if the
-/// text is no report of one.
+/// training step, and in comments what they do not express. With the report of
+/// the `nearest` plan that they do express, the options are those of that one,
+/// and comments compare both. An error if a text is no report of one.
 llvm::Error printFrameworkConfig(llvm::raw_ostream &os, Framework framework,
-                                 llvm::StringRef report);
+                                 llvm::StringRef report,
+                                 llvm::StringRef nearest = "");
+
+/// True if the options express all of the plan.
+llvm::Expected<bool> expressesPlan(Framework framework, llvm::StringRef report);
 
 } // namespace shardc
 

@@ -830,7 +830,7 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
   double all = 0;
   for (const Recipe &recipe : recipes)
     all += recipe.work * kFormsOfStep;
-  if (all <= kFullWork) {
+  if (all <= kFullWork && !options.framework) {
     planSome(order, kFullWork, /*isFull=*/true);
   } else {
     std::vector<unsigned> bindings(families, 0);

@@ -623,7 +623,8 @@ std::optional<Program> Driver::import(SourceMgr &sourceMgr,
   if (!program || options.opt != OptMode::Optimize)
     return program;
   auto op = *program->module->getOps<shd::ProgramOp>().begin();
-  if (!isStepOpen(op))
+  // A framework's schedule is one of its choices.
+  if (!isStepOpen(op) && !(within && choice))
     return program;
   if (!choice)
     if (std::optional<StepChoice> found = chooseStep(sourceMgr, overrides, how))

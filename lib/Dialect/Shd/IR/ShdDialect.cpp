@@ -599,6 +599,7 @@ static const AttributeForm attributeForms[] = {
     {kChunks, isChunkNumber, "an integer of at least 1"},
     {kOperand, isKind<StringAttr>, "a string"},
     {kIndices, isNameList, "a list of strings"},
+    {kEqualLayers, isKind<UnitAttr>, "a unit attribute"},
     {kPlan, isKind<DictionaryAttr>, "a dictionary"},
     {kLayouts, areStepLayouts, "a list of layouts of operations"},
     {kOrders, areWrittenOrders, "'zigzag' or 'contiguous' for each index"},
@@ -687,7 +688,8 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
     return verifyPins(op, name, value, op->getOperandTypes(), " operands");
   if (name == kName)
     return verifyName(op, value);
-  if (llvm::is_contained({kPlan, kLayouts, kOrders, kOrderClasses}, name) &&
+  if (llvm::is_contained(
+          {kPlan, kLayouts, kEqualLayers, kOrders, kOrderClasses}, name) &&
       !isa<ProgramOp>(op))
     return op->emitOpError() << "'" << name << "' belongs to a program";
   if ((name == kInverseOf || name == kExact) && !isRealConstant(op))

@@ -34,3 +34,16 @@ IndexClasses::IndexClasses(ProgramOp program) {
         addSequence(op.getShardingRule().factors[factor].name);
   });
 }
+
+int64_t IndexClasses::sequenceLength(ProgramOp program) const {
+  for (auto input : program.getBody().getOps<DeclareOp>()) {
+    if (input.getKind() != TensorKind::Input)
+      continue;
+    for (auto [name, extent] :
+         llvm::zip_equal(input.getIndices().getAsValueRange<StringAttr>(),
+                         input.getType().getShape()))
+      if (sequence.contains(name))
+        return extent;
+  }
+  return 1;
+}

@@ -78,15 +78,7 @@ static ArrayRef<StringRef> readNames(Framework framework) {
                                       "gradient_accumulation_steps",
                                       "max_target_length",
                                       "remat_policy"};
-  switch (framework) {
-  case Framework::Megatron:
-    return megatron;
-  case Framework::Torchtitan:
-    return torchtitan;
-  case Framework::MaxText:
-    return maxtext;
-  }
-  llvm_unreachable("a framework");
+  return pickFor<ArrayRef<StringRef>>(framework, megatron, torchtitan, maxtext);
 }
 
 /// Names that change a plan in ways that roles of axes do not express.
@@ -114,15 +106,7 @@ static ArrayRef<StringRef> refusedNames(Framework framework) {
                                       "ici_autoregressive_parallelism",
                                       "dcn_autoregressive_parallelism",
                                       "pipeline_fsdp_ag_once"};
-  switch (framework) {
-  case Framework::Megatron:
-    return megatron;
-  case Framework::Torchtitan:
-    return torchtitan;
-  case Framework::MaxText:
-    return maxtext;
-  }
-  llvm_unreachable("a framework");
+  return pickFor<ArrayRef<StringRef>>(framework, megatron, torchtitan, maxtext);
 }
 
 namespace {

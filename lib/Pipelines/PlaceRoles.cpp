@@ -155,7 +155,7 @@ void RolePlacer::findResidual() {
     program->walk([&](GatherOp gather) { add(gather.getResult()); });
 }
 
-/// Of queries and keys alike; where keys have none, of queries.
+/// Heads that queries and keys share; where keys have none, those of queries.
 void RolePlacer::findHeads() {
   program->walk([&](AttentionOp op) {
     IndexingAttr indexing = op.getIndexing();

@@ -105,7 +105,7 @@ private:
   friend class StatementSplitter;
   void splitStatement(PlanStatement &statement, TextEdits &edits);
 
-  /// Of a training step, operations that the text of statements places.
+  /// Operations of a training step that the text of statements places.
   llvm::DenseSet<mlir::Operation *> placed;
   const ast::TrainBlock *trainBlock = nullptr;
   /// Fields that the train block gets.

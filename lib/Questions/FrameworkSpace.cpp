@@ -37,15 +37,7 @@ const FrameworkSpace &shardc::spaceOf(Framework framework) {
                                          products,
                                          maxtextOrders,
                                          true};
-  switch (framework) {
-  case Framework::Megatron:
-    return megatron;
-  case Framework::Torchtitan:
-    return torchtitan;
-  case Framework::MaxText:
-    return maxText;
-  }
-  llvm_unreachable("a framework");
+  return pickFor(framework, megatron, torchtitan, maxText);
 }
 
 namespace {

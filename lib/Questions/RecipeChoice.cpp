@@ -217,6 +217,13 @@ Picoseconds RecipeSearch::boundOf(int64_t stages) const {
 // Estimates
 //===----------------------------------------------------------------------===//
 
+static double gatherSeconds(const CollectiveModel &model,
+                            llvm::ArrayRef<AxisIndex> axes, double bytes) {
+  return axes.empty() || bytes == 0
+             ? 0
+             : model.cost(CollectiveKind::AllGather, axes, bytes).seconds();
+}
+
 /// With activations split over `tensor` between layers, and the batch over
 /// `data`.
 double RecipeSearch::estimate(const CollectiveModel &model, int64_t stages,
@@ -248,17 +255,12 @@ double RecipeSearch::estimate(const CollectiveModel &model, int64_t stages,
   if (stages > 1)
     seconds *= 1 + 0.5 * double(stages - 1) / microbatches;
   double ofCompute = seconds;
-  auto gather = [&](llvm::ArrayRef<AxisIndex> axes, double bytes) {
-    return axes.empty() || bytes == 0
-               ? 0
-               : model.cost(CollectiveKind::AllGather, axes, bytes).seconds();
-  };
   // Four blocks' ends and beginnings, forwards and backwards; half of it hides.
-  seconds += 0.5 * 8 * perStage * gather(tensor, carried);
+  seconds += 0.5 * 8 * perStage * gatherSeconds(model, tensor, carried);
   // Gradients in f32 and weights; each microbatch where they are not whole.
   double times = 3 * parameters > 0.5 * double(capacity) ? 2 * microbatches : 1;
-  double ofGradients =
-      gather(data, 2 * parameters) + times * gather(data, parameters);
+  double ofGradients = gatherSeconds(model, data, 2 * parameters) +
+                       times * gatherSeconds(model, data, parameters);
   return seconds + 0.1 * ofGradients +
          std::max(0.0, ofGradients - 0.5 * ofCompute);
 }
@@ -419,21 +421,6 @@ Point RecipeSearch::pointOf(const Recipe &recipe) const {
 // Plans of a framework
 //===----------------------------------------------------------------------===//
 
-/// Tokens of a sequence of a program that is trained on them.
-static int64_t lengthOf(shd::ProgramOp program) {
-  IndexClasses classes(program);
-  for (auto input : program.getBody().getOps<shd::DeclareOp>()) {
-    if (input.getKind() != shd::TensorKind::Input)
-      continue;
-    for (auto [name, extent] :
-         llvm::zip_equal(input.getIndices().getAsValueRange<StringAttr>(),
-                         input.getType().getShape()))
-      if (classes.sequence.contains(name))
-        return extent;
-  }
-  return 1;
-}
-
 /// Every mesh with every assignment of roles, in the order of ranks alone.
 void RecipeSearch::listRoles(const Program &probe) {
   const Machine &machine = *probe.machine;
@@ -445,7 +432,7 @@ void RecipeSearch::listRoles(const Program &probe) {
   limits.batch = std::max<int64_t>(
       1, size.batch /
              std::max<int64_t>(1, forward.getTraining()->getMicrobatches()));
-  limits.length = lengthOf(forward);
+  limits.length = IndexClasses(forward).sequenceLength(forward);
   limits.layers = size.layers;
   forward->walk([&](shd::DispatchOp) { limits.hasExperts = true; });
   if (std::string stages = axisOfStages(forward); !stages.empty())
@@ -538,27 +525,22 @@ double RecipeSearch::estimate(const CollectiveModel &model,
   if (states + 16 * kept > double(capacity))
     seconds *= 4.0 / 3;
   double ofCompute = seconds;
-  auto gather = [&](llvm::ArrayRef<AxisIndex> axes, double bytes) {
-    return axes.empty() || bytes == 0
-               ? 0
-               : model.cost(CollectiveKind::AllGather, axes, bytes).seconds();
-  };
-  seconds += 0.5 * 8 * perStage * gather(tensor, carried);
-  seconds += perStage * gather(context, carried);
+  seconds += 0.5 * 8 * perStage * gatherSeconds(model, tensor, carried);
+  seconds += perStage * gatherSeconds(model, context, carried);
   SmallVector<AxisIndex, 4> all(data);
   llvm::append_range(all, context);
   double times = zero == AxisRoles::Zero::Weights ? 2 * microbatches : 1;
   if (recipe.stages == 1 && sequences < microbatches)
     times = 2;
-  double ofGradients = gather(all, 2 * parameters);
-  double ofWeights = times * gather(shards, parameters);
+  double ofGradients = gatherSeconds(model, all, 2 * parameters);
+  double ofWeights = times * gatherSeconds(model, shards, parameters);
   double exposed = std::max(0.0, ofGradients + ofWeights - 0.5 * ofCompute);
   return (seconds + 0.1 * ofGradients + 0.05 * ofWeights + exposed) *
          (1 + kAxisCost * recipe.wide);
 }
 
-/// What the program leaves open, as far as the framework has it: the first form
-/// is that of the least work.
+/// Forms of all that the program leaves open and the framework has, the one of
+/// least work first.
 std::vector<StepForm> RecipeSearch::formsOf(const Recipe &recipe,
                                             bool isFull) const {
   const FrameworkSpace &space = spaceOf(*options.framework);

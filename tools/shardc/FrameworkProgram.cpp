@@ -27,16 +27,7 @@ static std::optional<PlannedStep> stepOf(Program &program) {
   }
   step.chips = program.machine->numChips();
   step.batch = std::max<int64_t>(1, shd::batchExtent(op));
-  IndexClasses classes(op);
-  for (auto declare : op.getBody().getOps<shd::DeclareOp>()) {
-    if (declare.getKind() != shd::TensorKind::Input)
-      continue;
-    for (auto [name, extent] :
-         zip_equal(declare.getIndices().getAsValueRange<StringAttr>(),
-                   declare.getType().getShape()))
-      if (classes.sequence.contains(name))
-        step.length = extent;
-  }
+  step.length = IndexClasses(op).sequenceLength(op);
   for (auto repeat : op.getBody().getOps<shd::RepeatOp>())
     step.layers = std::max(step.layers, int64_t(repeat.getCount()));
   if (std::optional<shd::PipelineAttr> pipeline = op.getPipeline())

@@ -1259,7 +1259,7 @@ static ExitStatus checkPlanFile(const Options &options) {
   return Success;
 }
 
-/// What the option parser cannot check of frameworks' options.
+/// Checks of frameworks' options that the option parser cannot make.
 static ExitStatus checkFrameworks(const Options &options) {
   if (options.within.getNumOccurrences()) {
     if (options.opt != OptMode::Optimize)

@@ -10,17 +10,25 @@ namespace shardc {
 
 enum class Framework { Megatron, Torchtitan, MaxText };
 
-/// As its authors write it.
-inline llvm::StringRef frameworkName(Framework framework) {
+/// The one of three that is the framework's.
+template <typename T>
+const T &pickFor(Framework framework, const T &megatron, const T &torchtitan,
+                 const T &maxText) {
   switch (framework) {
   case Framework::Megatron:
-    return "Megatron-LM";
+    return megatron;
   case Framework::Torchtitan:
-    return "torchtitan";
+    return torchtitan;
   case Framework::MaxText:
-    return "MaxText";
+    return maxText;
   }
   llvm_unreachable("a framework");
+}
+
+/// As its authors write it.
+inline llvm::StringRef frameworkName(Framework framework) {
+  return pickFor<llvm::StringRef>(framework, "Megatron-LM", "torchtitan",
+                                  "MaxText");
 }
 
 } // namespace shardc

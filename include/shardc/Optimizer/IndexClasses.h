@@ -15,6 +15,9 @@ struct IndexClasses {
   llvm::StringSet<> batch, sequence;
 
   explicit IndexClasses(shd::ProgramOp program);
+
+  /// The extent of the first input's sequence; 1 if no input has one.
+  int64_t sequenceLength(shd::ProgramOp program) const;
 };
 
 } // namespace shardc

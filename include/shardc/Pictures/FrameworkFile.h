@@ -52,7 +52,7 @@ struct FrameworkSetup {
   /// `none`, `full`, `every(2)` or `products`, which keeps the results of
   /// products and of attention alone; empty: the program's.
   std::string remat;
-  /// Of stages; empty without.
+  /// The order of the stages; empty without stages.
   std::string schedule;
   bool offloads = false;
 };

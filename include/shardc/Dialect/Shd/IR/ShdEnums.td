@@ -34,7 +34,7 @@ def Shd_Function : Shd_Enum<"Function", "an elementwise function", [
   // Linear in each operand alone / in the first.
   I32EnumAttrCase<"Mul", 4, "mul">, I32EnumAttrCase<"Div", 5, "div">,
   I32EnumAttrCase<"Cast", 6, "cast">,
-  // Of integers, with the sign of the divisor.
+  // The remainder of integers has the sign of the divisor.
   I32EnumAttrCase<"Rem", 8, "rem">,
   I32EnumAttrCase<"Relu", 10, "relu">, I32EnumAttrCase<"Gelu", 11, "gelu">,
   I32EnumAttrCase<"Silu", 12, "silu">,

@@ -5,11 +5,14 @@
 #include "shardc/Solver/Elimination.h"
 #include "shardc/Solver/MessageAscent.h"
 #include "llvm/ADT/STLExtras.h"
+#include <limits>
 
 namespace shardc::solver {
 
 /// Additions of an elimination that is worth its time whatever is left.
 static constexpr double kSmallWork = 1e7;
+/// Additions that an elimination and its way back do in a second, at least.
+static constexpr double kWorkPerSecond = 1e8;
 /// Where no exact elimination has looked.
 static constexpr Cost kNothingKnown = -kForbidden;
 
@@ -77,7 +80,8 @@ public:
       Model model(network, Model::largestShift(network, kMessageLimit));
       EliminationLimits limits;
       Elimination elimination(model, eliminationOrder(model, limits), limits);
-      double affordable = std::max(kSmallWork, left.elimination / 2);
+      double affordable =
+          std::min(std::max(kSmallWork, left.elimination / 2), workInTime());
       bool isExact = elimination.isExact() && elimination.work() <= affordable;
       if (isExact)
         boundByElimination(model, elimination);
@@ -90,6 +94,15 @@ public:
   }
 
 private:
+  /// An elimination does not end before it is done.
+  double workInTime() const {
+    if (deadline.expired())
+      return 0;
+    std::optional<double> seconds = deadline.remaining();
+    return seconds ? *seconds * kWorkPerSecond
+                   : std::numeric_limits<double>::infinity();
+  }
+
   Prices pricesOf(const Model &model) const {
     return pricesAt(network, multipliers, model.getShift());
   }

@@ -624,8 +624,12 @@ std::optional<Program> Driver::import(SourceMgr &sourceMgr,
     return program;
   auto op = *program->module->getOps<shd::ProgramOp>().begin();
   // A framework's schedule is one of its choices.
-  if (!isStepOpen(op) && !(within && choice))
+  if (!isStepOpen(op) && !(within && choice)) {
+    // The choice of the mesh has planned the step as it is written.
+    if (choice)
+      stepPlan = choice->plan;
     return program;
+  }
   if (!choice)
     if (std::optional<StepChoice> found = chooseStep(sourceMgr, overrides, how))
       choice = std::make_shared<const StepChoice>(std::move(*found));

@@ -83,7 +83,8 @@ std::optional<Picoseconds> LimitSearch::nextLimit(const Region &region,
 /// that is longer than the limit, which is one more row; or no row tells it
 /// from a better one, and only lower limits can still be proven.
 bool LimitSearch::narrow(Region &region) {
-  if (region.bound >= solver.best() || solver.work.isSpent())
+  if (region.bound >= solver.best() || solver.work.isSpent() ||
+      solver.work.isTimeUp())
     return false;
   if (!solver.isNearlyClosed(region))
     weights.boundLabels(

@@ -454,6 +454,13 @@ void TrainReader::read(const ast::Setting &setting) {
         tokens = *read;
     }
   } else if (name == "batch") {
+    if (value->text == "auto" && !dims.has("auto")) {
+      auto diag = files.error(value->range)
+                  << "'batch = auto' is not supported yet";
+      diag.attachNote() << "--crossover 'B in 1..65536 * 2' finds the largest "
+                           "batch B that fits in memory";
+      return;
+    }
     if (!dims.has(value->text))
       return refuse(*value, "the name of a dim");
     batch = mlir::StringAttr::get(context, value->text);

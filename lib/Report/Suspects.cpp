@@ -382,8 +382,6 @@ void SuspectFinder::findIdleAxes() {
         (used & axisBit(axis)))
       continue;
     idle |= axisBit(axis);
-    if (mesh.axes[axis].isStages)
-      continue;
     Suspect suspect;
     suspect.kind = Suspect::Kind::IdleAxis;
     suspect.name = mesh.axes[axis].name;
@@ -442,7 +440,9 @@ void SuspectFinder::findReplicatedWork(Operation *first,
                                        ArrayRef<Operation *> part) {
   AxisSet used = usedBy(part) | idle, unused = 0;
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
-    if (mesh.axes[axis].size > 1 && !(used & axisBit(axis)))
+    // Stages have different layers.
+    if (mesh.axes[axis].size > 1 && !mesh.axes[axis].isStages &&
+        !(used & axisBit(axis)))
       unused |= axisBit(axis);
   if (unused == 0)
     return;

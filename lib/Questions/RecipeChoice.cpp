@@ -33,10 +33,16 @@ using namespace shardc;
 /// A plan takes as much work as its step has operations, times this for each
 /// axis of more than one device, that of stages aside.
 static constexpr double kWorkPerAxis = 10;
+/// Work up to which all recipes get all choices.
+static constexpr double kAllWork = 6e5;
 /// Work of all plans of first forms, and of those with all choices.
 static constexpr double kFirstWork = 4e5, kFullWork = 6e5;
-/// Work of all choices of one step, of large programs.
-static constexpr double kStepWork = 1.2e5;
+/// The same of large programs, whose plans on one or two axes take about the
+/// same time: as much as their operations, times kWorkPerAxis. 16 and 20 plans
+/// of LLaMA, which take 2 s each.
+static constexpr double kFirstWorkOfLarge = 2.2e4, kFullWorkOfLarge = 2.8e4;
+/// Plans of one step, of large programs.
+static constexpr double kStepPlans = 4;
 /// More axes are not tried with large programs.
 static constexpr unsigned kMostAxesOfLarge = 2;
 /// Forms of a step that are planned, on average.
@@ -59,10 +65,22 @@ static constexpr double kSmallRest = 0.02;
 /// The report of the chosen plan takes this of a time limit, and at most so
 /// many seconds.
 static constexpr double kReportShare = 0.4, kReportSeconds = 2;
+/// All choices of a step rarely make its first form faster by more than this
+/// part: what is slower than the best by more gets none.
+static constexpr double kPromising = 0.1;
+/// Estimates are below the times of plans, as a rule.
+static constexpr double kSurelyMore = 1.02;
 /// Estimated slowdown of each axis: plans on few axes are found more surely.
 static constexpr double kAxisCost = 0.01;
-/// Programs of so many operations are large.
-static constexpr double kManyOperations = 150;
+/// Saved values of a layer are about so many times what it carries.
+static constexpr double kSavedPerCarried = 16;
+/// Programs of so many operations are large; where the plans are those of a
+/// framework, which take less, of so many.
+static constexpr double kManyOperations = 100, kManyOfRoles = 150;
+/// Steps on the frontier of time against memory differ by at least this part of
+/// the memory, and so many are shown.
+static constexpr double kLessMemory = 0.05;
+static constexpr size_t kMostTradeoffs = 8;
 /// Recipes that are shown.
 static constexpr size_t kShown = 8;
 
@@ -120,19 +138,26 @@ private:
   double estimate(const CollectiveModel &model, int64_t stages,
                   llvm::ArrayRef<AxisIndex> tensor,
                   llvm::ArrayRef<AxisIndex> data) const;
-  bool isLarge() const { return size.operations >= kManyOperations; }
+  bool isLarge() const {
+    return size.operations >=
+           (options.framework ? kManyOfRoles : kManyOperations);
+  }
+  double workOf(const Recipe &recipe) const;
   Picoseconds boundOf(int64_t stages) const;
   Point pointOf(const Recipe &recipe) const;
 
   std::vector<size_t> byEstimate() const;
   std::vector<size_t> byTime() const;
+  std::vector<size_t> promising() const;
   void planSome(llvm::ArrayRef<size_t> order, double work, bool isFull);
   void planRound(llvm::ArrayRef<size_t> round, bool isFull);
+  bool isUnlikely(const Recipe &recipe) const;
   bool isOutdone(const Recipe &recipe) const;
   bool isGoodEnough() const;
   size_t chosen() const;
   Report::MeshSearch summary(size_t chosen) const;
   Report::MeshSearch::Candidate describe(const Recipe &recipe) const;
+  std::vector<Report::MeshSearch::Tradeoff> frontier() const;
 
   const ProgramText &text;
   llvm::ArrayRef<Setting> settings;
@@ -239,30 +264,40 @@ double RecipeSearch::estimate(const CollectiveModel &model, int64_t stages,
   // The part of sequences that are fewer than one is idle, or costs as much.
   if (sequences < 1)
     seconds /= std::sqrt(sequences);
-  double microbatches = std::clamp(sequences, 1.0, 8 * double(stages));
   double carried = size.carried / ofData;
   double perStage = double(size.layers) / double(stages);
-  // Saved values of a layer are about sixteen times what it carries; where they
-  // do not fit, they are recomputed.
   double parameters = size.weights / double(stages) / ofTensor;
-  double states = 3 * parameters + 6 * size.weights / devices;
-  double inFlight = std::min(double(stages), microbatches) / microbatches;
-  double saved = 16 * carried / ofTensor * perStage *
-                 (stages > 1 ? inFlight : 1 / std::max(1.0, sequences));
-  if (states + saved > double(capacity))
-    seconds *= 4.0 / 3;
-  // The best schedules lose only a part of F + B + W.
-  if (stages > 1)
-    seconds *= 1 + 0.5 * double(stages - 1) / microbatches;
-  double ofCompute = seconds;
   // Four blocks' ends and beginnings, forwards and backwards; half of it hides.
-  seconds += 0.5 * 8 * perStage * gatherSeconds(model, tensor, carried);
-  // Gradients in f32 and weights; each microbatch where they are not whole.
-  double times = 3 * parameters > 0.5 * double(capacity) ? 2 * microbatches : 1;
-  double ofGradients = gatherSeconds(model, data, 2 * parameters) +
-                       times * gatherSeconds(model, data, parameters);
-  return seconds + 0.1 * ofGradients +
-         std::max(0.0, ofGradients - 0.5 * ofCompute);
+  double ofLayers = 0.5 * 8 * perStage * gatherSeconds(model, tensor, carried);
+  double least = HUGE_VAL;
+  for (bool isSharded : {false, true})
+    for (bool recomputes : {false, true}) {
+      // Gradients are of f32, moments and the master copy of three times that.
+      double states =
+          (isSharded ? 3 * size.weights / devices : 3 * parameters) +
+          6 * size.weights / devices;
+      double kept =
+          (recomputes ? 1 : kSavedPerCarried) * carried * perStage / ofTensor;
+      double microbatches = std::clamp(sequences, 1.0, 8 * double(stages));
+      if (stages == 1)
+        for (microbatches = 1;
+             states + kept / microbatches > double(capacity) &&
+             2 * microbatches <= sequences;)
+          microbatches *= 2;
+      double needed =
+          states + kept * std::min(double(stages), microbatches) / microbatches;
+      double all = seconds * (recomputes ? 4.0 / 3 : 1) *
+                   std::max(1.0, needed / double(capacity));
+      // The best schedules lose only a part of F + B + W.
+      all *= 1 + 0.5 * double(stages - 1) / microbatches;
+      // Gradients once, and weights, in each microbatch if they are not whole.
+      double times = isSharded ? 2 * microbatches : 1;
+      double ofGradients = gatherSeconds(model, data, 2 * parameters) +
+                           times * gatherSeconds(model, data, parameters);
+      least = std::min(least, all + ofLayers + 0.1 * ofGradients +
+                                  std::max(0.0, ofGradients - 0.5 * all));
+    }
+  return least;
 }
 
 double RecipeSearch::estimate(const CollectiveModel &model,
@@ -322,6 +357,14 @@ RecipeSearch::RecipeSearch(const ProgramText &text,
     listRecipes(probe);
 }
 
+/// Work of a plan. Roles leave little open, on however many axes, and those of
+/// large programs have few axes.
+double RecipeSearch::workOf(const Recipe &recipe) const {
+  bool isFlat = recipe.roles || isLarge();
+  return size.operations *
+         (isFlat ? kWorkPerAxis : std::pow(kWorkPerAxis, recipe.wide));
+}
+
 void RecipeSearch::addFamily(const Machine &machine, const MeshFamily &family,
                              bool isRenamed) {
   Recipe recipe;
@@ -334,7 +377,7 @@ void RecipeSearch::addFamily(const Machine &machine, const MeshFamily &family,
       recipe.wide += axis.size > 1;
   }
   recipe.bound = boundOf(recipe.stages);
-  recipe.work = size.operations * std::pow(kWorkPerAxis, recipe.wide);
+  recipe.work = workOf(recipe);
   std::vector<Recipe> list;
   for (const NamedBinding &binding : family.bindings) {
     if (list.size() == kMostEstimates)
@@ -462,8 +505,7 @@ void RecipeSearch::listRoles(const Program &probe) {
     if (!binding)
       continue;
     recipe.bound = boundOf(recipe.stages);
-    // Roles leave little open, on however many axes.
-    recipe.work = size.operations * kWorkPerAxis;
+    recipe.work = workOf(recipe);
     recipe.estimate =
         estimate(CollectiveModel(machine, each.mesh, *binding), recipe);
     recipes.push_back(std::move(recipe));
@@ -521,8 +563,7 @@ double RecipeSearch::estimate(const CollectiveModel &model,
   kept *= recipe.stages > 1 ? inFlight : 1 / std::max(1.0, sequences);
   if (states + kept > double(capacity))
     return 100 * seconds * (states + kept) / double(capacity);
-  // Saved values of a layer are about sixteen times what it carries.
-  if (states + 16 * kept > double(capacity))
+  if (states + kSavedPerCarried * kept > double(capacity))
     seconds *= 4.0 / 3;
   double ofCompute = seconds;
   seconds += 0.5 * 8 * perStage * gatherSeconds(model, tensor, carried);
@@ -602,8 +643,7 @@ RecipeSearch::chooseForm(const Recipe &recipe, bool isFull,
       break;
   }
   if (best)
-    best->work =
-        work / std::pow(kWorkPerAxis, std::max(0, int(recipe.wide) - 1));
+    best->work = work;
   return best;
 }
 
@@ -640,6 +680,34 @@ std::vector<size_t> RecipeSearch::byTime() const {
   return order;
 }
 
+/// Those that all choices of the step may make the best.
+std::vector<size_t> RecipeSearch::promising() const {
+  std::vector<size_t> order = byTime();
+  llvm::erase_if(order, [&](size_t i) {
+    const Recipe &recipe = recipes[i];
+    if (recipe.roles)
+      return false;
+    return (recipe.isFull && isLarge()) ||
+           (best &&
+            (!recipe.fits() ||
+             double(recipe.plan->value) >
+                 (1 + kPromising) * double(recipes[*best].plan->value)));
+  });
+  order.resize(std::min(order.size(), kRefined));
+  return order;
+}
+
+/// True of a recipe of a large program that has all its choices, or was not
+/// planned and is estimated to take longer than the best one.
+bool RecipeSearch::isUnlikely(const Recipe &recipe) const {
+  if (!isLarge() || recipe.roles)
+    return false;
+  return recipe.isFull ||
+         (best && !recipe.plan &&
+          recipe.estimate >=
+              kSurelyMore * toSeconds(recipes[*best].plan->value));
+}
+
 bool RecipeSearch::isOutdone(const Recipe &recipe) const {
   return best && recipe.bound >= recipes[*best].plan->value;
 }
@@ -663,12 +731,10 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
     how.jobs = 1;
     how.showProgress = false;
     how.takesFirstForm = !isFull;
-    if (isLarge())
-      how.stepWork = kStepWork;
     const Recipe &recipe = recipes[round[i]];
-    if (recipe.roles)
-      how.stepWork =
-          kRolePlans * size.operations * std::pow(kWorkPerAxis, recipe.wide);
+    if (recipe.roles || isLarge())
+      how.stepWork = (recipe.roles ? kRolePlans : kStepPlans) *
+                     size.operations * std::pow(kWorkPerAxis, recipe.wide);
     how.plan.timeLimitSeconds = runner.deadline().remaining();
     // The first one is planned in any case.
     if ((best || i > 0) && !runner.hasTime())
@@ -684,7 +750,9 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
       recipe.isImpossible = !recipe.plan && !isLate;
       continue;
     }
-    spent += choice->work;
+    unsigned wide = recipe.roles ? std::max(1u, recipe.wide) : recipe.wide;
+    spent += choice->work / std::pow(kWorkPerAxis, wide) / size.operations *
+             recipe.work;
     PlanFigures figures = figuresOf(choice->report);
     recipe.isFull |= isFull;
     if (recipe.fits() && (!figures.fits || recipe.plan->value < figures.value))
@@ -713,7 +781,7 @@ void RecipeSearch::planSome(llvm::ArrayRef<size_t> order, double work,
     size_t most = isFirst ? 1 : kRound;
     for (; next < order.size() && round.size() < most; ++next) {
       const Recipe &recipe = recipes[order[next]];
-      if (isOutdone(recipe))
+      if (isOutdone(recipe) || isUnlikely(recipe))
         continue;
       takes += recipe.work;
       if (!isFirst && spent + takes > work)
@@ -769,10 +837,31 @@ RecipeSearch::describe(const Recipe &recipe) const {
   return result;
 }
 
+std::vector<Report::MeshSearch::Tradeoff> RecipeSearch::frontier() const {
+  std::vector<Report::MeshSearch::Tradeoff> all, best;
+  for (size_t i : byTime())
+    for (const Report::StepSearch::Variant &form :
+         recipes[i].found->search.variants)
+      if (form.fits && form.scheduled && form.memory)
+        all.push_back({toString(recipes[i].mesh), form.remat, form.microbatches,
+                       *form.scheduled, *form.memory});
+  llvm::stable_sort(all, [](const auto &a, const auto &b) {
+    return std::pair(a.scheduled, a.memory) < std::pair(b.scheduled, b.memory);
+  });
+  for (Report::MeshSearch::Tradeoff &each : all)
+    if (best.empty() ||
+        (best.size() < kMostTradeoffs &&
+         double(each.memory) <= (1 - kLessMemory) * double(best.back().memory)))
+      best.push_back(std::move(each));
+  return best;
+}
+
 Report::MeshSearch RecipeSearch::summary(size_t chosen) const {
   Report::MeshSearch result;
   result.ofRecipes = true;
   result.isCut = isCut;
+  result.isInterrupted = isCut && options.interrupted && *options.interrupted;
+  result.frontier = frontier();
   result.note = note;
   result.meshes = int64_t(recipes.size()) + left;
   result.open = left;
@@ -812,8 +901,8 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
   double all = 0;
   for (const Recipe &recipe : recipes)
     all += recipe.work * kFormsOfStep;
-  if (all <= kFullWork && !options.framework) {
-    planSome(order, kFullWork, /*isFull=*/true);
+  if (all <= kAllWork && !isLarge() && !options.framework) {
+    planSome(order, kAllWork, /*isFull=*/true);
   } else {
     std::vector<unsigned> bindings(families, 0);
     llvm::erase_if(order, [&](size_t i) {
@@ -827,11 +916,11 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
       planSome(llvm::ArrayRef(order).take_front(1), 0, /*isFull=*/true);
     if (!isGoodEnough()) {
       double ofRole = size.operations * kWorkPerAxis;
-      planSome(order, options.framework ? kFirstRolePlans * ofRole : kFirstWork,
+      double first = isLarge() ? kFirstWorkOfLarge : kFirstWork;
+      double full = isLarge() ? kFullWorkOfLarge : kFullWork;
+      planSome(order, options.framework ? kFirstRolePlans * ofRole : first,
                /*isFull=*/false);
-      std::vector<size_t> refined = byTime();
-      refined.resize(std::min(refined.size(), kRefined));
-      planSome(refined, options.framework ? kFullRolePlans * ofRole : kFullWork,
+      planSome(promising(), options.framework ? kFullRolePlans * ofRole : full,
                /*isFull=*/true);
     }
   }

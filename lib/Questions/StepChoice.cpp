@@ -56,8 +56,12 @@ static constexpr double kManyOperations = 150, kTinyGap = 0.01;
 static constexpr double kCheapRecomputation = 0.05;
 /// Estimated slowdown of twice as many microbatches, and of each halving of a
 /// microbatch that has fewer elements of the batch than the longest axis.
-static constexpr double kMicrobatchCost = 0.2;
-static constexpr double kSmallBatchCost = 0.5;
+static constexpr double kMicrobatchCost = 0.2, kSmallBatchCost = 0.5;
+/// The first of them in a pipeline, which has many microbatches anyway.
+static constexpr double kMicrobatchOfPipeline = 0.02;
+/// The only axis beside stages can be one of tensor parallelism, which needs no
+/// part of the batch, up to so many devices.
+static constexpr int64_t kTensorAxis = 8;
 static constexpr int64_t kMostMicrobatches = 256;
 /// Values whose recomputation is decided one by one.
 static constexpr size_t kMostLevels = 64;
@@ -511,10 +515,12 @@ double StepSearch::slowdown(size_t number) const {
   double count = double(numbers[number]);
   double bubble = double(base.stages - 1) / count;
   double ofMicrobatch = double(base.batch) / count;
-  double halvings =
-      std::max(0.0, std::log2(double(base.longestAxis) / ofMicrobatch));
-  return 1 + kMicrobatchCost * std::log2(count) + bubble +
-         kSmallBatchCost * halvings;
+  bool isTensor =
+      base.stages > 1 && base.wideAxes == 1 && base.longestAxis <= kTensorAxis;
+  int64_t ofBatch = isTensor ? 1 : base.longestAxis;
+  double halvings = std::max(0.0, std::log2(double(ofBatch) / ofMicrobatch));
+  double cost = base.stages > 1 ? kMicrobatchOfPipeline : kMicrobatchCost;
+  return 1 + cost * std::log2(count) + bubble + kSmallBatchCost * halvings;
 }
 
 double StepSearch::estimate(size_t number, size_t level) const {

@@ -71,6 +71,13 @@ Json meshSearch(const Report::MeshSearch &search) {
                     {"plan", std::move(plan)},
                     {"bound_s", number(mesh.bound)}});
   }
+  Json frontier = Json::array();
+  for (const Report::MeshSearch::Tradeoff &each : search.frontier)
+    frontier.push_back({{"mesh", each.mesh},
+                        {"microbatches", each.microbatches},
+                        {"remat", each.remat},
+                        {"scheduled_s", number(each.scheduled)},
+                        {"memory", each.memory}});
   return {{"meshes", search.meshes},
           {"ruled_out", search.ruledOut},
           {"open", search.open},
@@ -78,6 +85,7 @@ Json meshSearch(const Report::MeshSearch &search) {
           {"others_bound_s", number(search.boundOfOthers)},
           {"cut", search.isCut},
           {"note", search.note.empty() ? Json(nullptr) : Json(search.note)},
+          {"frontier", std::move(frontier)},
           {"best", std::move(best)}};
 }
 

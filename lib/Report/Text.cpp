@@ -36,6 +36,7 @@ private:
   void printPlan();
   void printMeshes();
   void printRecipes(const Report::MeshSearch &search);
+  void printFrontier(const Report::MeshSearch &search);
   void printItems();
   void printTime();
   void printPhases();
@@ -1133,11 +1134,33 @@ void TextPrinter::printRecipes(const Report::MeshSearch &search) {
   os << '\n';
   table.print(os, colour);
   std::string text = searchedText(search);
-  if (search.isCut)
+  if (search.isInterrupted)
+    text += "; incomplete: interrupted";
+  else if (search.isCut)
     text += "; incomplete: the time ran out";
   printWrapped(os, text, 2);
   if (!search.note.empty())
     printWrapped(os, search.note, 2);
+  printFrontier(search);
+}
+
+/// Steps of the planned recipes that take the least memory for their time.
+void TextPrinter::printFrontier(const Report::MeshSearch &search) {
+  if (search.frontier.size() < 2)
+    return;
+  Table table({{Column::Left, kReportWidth, /*flexible=*/true},
+               {Column::Right},
+               {},
+               {Column::Right},
+               {Column::Right}},
+              {"Time against memory", "m", "remat", "step", "memory"});
+  for (const Report::MeshSearch::Tradeoff &each : search.frontier)
+    table.addRow({each.mesh, std::to_string(each.microbatches),
+                  llvm::StringRef(each.remat).split(" (").first.str(),
+                  formatTime(each.scheduled),
+                  formatBytes(double(each.memory))});
+  os << '\n';
+  table.print(os, colour);
 }
 
 /// The chosen mesh and the best few others.

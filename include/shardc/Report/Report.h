@@ -229,8 +229,18 @@ struct Report {
     /// Stages, microbatches, schedule and recomputation were chosen with the
     /// mesh: bounds hold for all of them.
     bool ofRecipes = false;
-    /// Time ran out before the search was over.
-    bool isCut = false;
+    /// Time ran out, or someone interrupted, before the search was over.
+    bool isCut = false, isInterrupted = false;
+    /// A step of some recipe that fits, such that no planned one takes less
+    /// time and as little memory.
+    struct Tradeoff {
+      std::string mesh, remat;
+      int64_t microbatches = 1;
+      double scheduled = 0;
+      int64_t memory = 0;
+    };
+    /// Of time against memory, the fastest first.
+    std::vector<Tradeoff> frontier;
     /// Why no stages were tried; empty if they were.
     std::string note;
 

@@ -40,6 +40,10 @@ StringRef shardc::stringify(CollectiveKind kind) {
     return "all_reduce";
   case CollectiveKind::CollectivePermute:
     return "collective_permute";
+  case CollectiveKind::ToHost:
+    return "to_host";
+  case CollectiveKind::FromHost:
+    return "from_host";
   }
   llvm_unreachable("covered switch");
 }
@@ -338,7 +342,32 @@ CollectiveCost CollectiveModel::cost(CollectiveKind kind,
     return cost;
   case CollectiveKind::AllSlice:
   case CollectiveKind::CollectivePermute:
+  case CollectiveKind::ToHost:
+  case CollectiveKind::FromHost:
     break;
   }
   llvm_unreachable("handled above");
+}
+
+StringRef CollectiveModel::networkName(unsigned network) const {
+  if (network < thePhysical.size())
+    return thePhysical[network].name;
+  return network == thePhysical.size() ? "host.out" : "host.in";
+}
+
+/// The host's memory moves the bytes once.
+CollectiveCost CollectiveModel::hostCost(CollectiveKind kind,
+                                         double localBytes) const {
+  assert(isHostTransfer(kind) && theMachine.hostBandwidth);
+  double rate = *theMachine.hostBandwidth;
+  if (theMachine.hostMemoryBandwidth)
+    rate = std::min(rate, *theMachine.hostMemoryBandwidth);
+  CollectiveCost cost;
+  cost.bytes = cost.wireBytes = localBytes;
+  cost.bandwidthSeconds = localBytes / rate;
+  unsigned network =
+      thePhysical.size() + (kind == CollectiveKind::FromHost ? 1 : 0);
+  cost.occupies.push_back(network);
+  cost.slowest = cost.longest = physicalBit(network);
+  return cost;
 }

@@ -70,6 +70,9 @@ bool shardc::performs(const Mesh &mesh, CollectiveKind kind, const Layout &from,
   case CollectiveKind::CollectivePermute:
     return keepsPartial && cutsAlike(mesh, from, to) &&
            (axes & ~(from.sharded() | to.sharded())) == 0;
+  case CollectiveKind::ToHost:
+  case CollectiveKind::FromHost:
+    return from == to && axes == 0;
   }
   llvm_unreachable("unknown collective");
 }

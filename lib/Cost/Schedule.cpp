@@ -191,6 +191,7 @@ private:
   };
 
   void runBody(unsigned body, int64_t iteration, bool isLast, bool shown);
+  void awaitTransfers(unsigned body, bool isLast);
   void runRepeat(unsigned body, int64_t count, bool shown);
   void runGroup(unsigned group);
   void runPair(unsigned group, const Step::Pair &pair);
@@ -426,8 +427,22 @@ void Simulator::runBody(unsigned body, int64_t iteration, bool isLast,
               shown);
     sectionStart = now;
   }
+  awaitTransfers(body, isLast);
   if (shown)
     showSection(body, iteration, sectionStart);
+}
+
+/// The compute stream ends an iteration when the collectives have ended that
+/// must.
+void Simulator::awaitTransfers(unsigned body, bool isLast) {
+  for (unsigned collective : step.bodies[body].awaited) {
+    bool isNext = !isLast && is_contained(issuedAhead[collective], body);
+    int run = isNext ? previous[collective] : latest[collective];
+    if (run == kNone || runs[run].end <= now)
+      continue;
+    chargeIdle(now, runs[run].end, run);
+    now = runs[run].end;
+  }
 }
 
 void Simulator::runRepeat(unsigned body, int64_t count, bool shown) {

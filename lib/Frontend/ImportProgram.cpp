@@ -458,27 +458,40 @@ void ProgramReader::chooseStep(shd::ProgramOp program) {
       choose(program, setting.step);
 }
 
+/// Where the train block says what the host keeps: the setting, or a placing.
+static llvm::SMRange offloadRange(const ast::TrainBlock &block) {
+  for (const ast::Setting &setting : block.settings)
+    if (setting.name.text == "offload" && setting.values.front().text != "none")
+      return setting.values.front().range;
+  for (const ast::Placing &placing : block.placings)
+    if (placing.what.text == "offload")
+      return placing.what.range;
+  return block.range;
+}
+
 /// Offloading needs a link to the host, and one stage.
 void ProgramReader::checkOffload(shd::ProgramOp op) {
   std::optional<shd::TrainingAttr> training = op.getTraining();
-  if (!training || training->getOffload() != shd::Offload::Optimizer)
+  if (!training)
+    return;
+  shd::Offload offload = training->getOffload();
+  bool isSet = offload == shd::Offload::Optimizer ||
+               offload == shd::Offload::Activations;
+  if (!isSet && !training->getOffloaded())
     return;
   bool hasLink = !program.machine || program.machine->hostBandwidth;
   if (hasLink && !op.getPipeline())
     return;
-  const auto *block = findOnly<ast::TrainBlock>("train");
-  llvm::SMRange where = block->range;
-  for (const ast::Setting &setting : block->settings)
-    if (setting.name.text == "offload")
-      where = setting.values.front().range;
+  std::string what =
+      isSet ? ("`offload = " + stringifyOffload(offload) + "`").str()
+            : "`offload` of a value";
+  auto error = files.error(offloadRange(*findOnly<ast::TrainBlock>("train")))
+               << what;
   if (hasLink)
-    files.error(where)
-        << "`offload = optimizer` is not supported yet with pipeline stages";
+    error << " is not supported yet with pipeline stages";
   else
-    files.error(where) << "`offload = optimizer` needs a link to the host, but "
-                          "hardware '"
-                       << program.machine->name
-                       << "' states no `host.bandwidth`";
+    error << " needs a link to the host, but hardware '"
+          << program.machine->name << "' states no `host.bandwidth`";
 }
 
 std::optional<Program> ProgramReader::build() {

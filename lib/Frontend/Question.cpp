@@ -246,7 +246,7 @@ QuestionReader::readWords(StringRef what, StringRef values) {
       emitError(mlir::UnknownLoc::get(files.getContext()))
           << option << ": expected " << what << " "
           << (what == "remat"     ? "auto, none, full or every(k)"
-              : what == "offload" ? "none, optimizer or auto"
+              : what == "offload" ? "none, optimizer, activations or auto"
                                   : kOrderNames.data())
           << ", found '" << word << "'";
       return std::nullopt;

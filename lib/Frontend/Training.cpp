@@ -30,6 +30,14 @@ public:
     savesSome = true;
   }
   void saveOnlyNamed() { savesSome = true; }
+  /// `save` or `offload` of a value, with a pin or `unit`.
+  void keep(const ast::Placing &placing, llvm::StringRef name,
+            mlir::Attribute pin) {
+    if (placing.what.text == "save")
+      return save(name, pin);
+    offloaded.set(name, pin);
+    offloadRange = placing.what.range;
+  }
   void recompute(llvm::StringRef name) {
     recomputed.push_back(mlir::StringAttr::get(context, name));
   }
@@ -52,6 +60,8 @@ public:
   void checkEvery(shd::ProgramOp program);
   /// `update = fused` is possible.
   void checkFused(shd::ProgramOp program);
+  /// Values that are saved on the host are those of one forward pass.
+  void checkOffload();
 
 private:
   /// False, after the error `twice`, if something with the same key has been
@@ -95,12 +105,12 @@ private:
   shd::Remat remat = shd::Remat::Auto;
   double tokens = 1e12;
   llvm::SmallVector<mlir::StringAttr> frozen, recomputed;
-  mlir::NamedAttrList saved, gradientPins, momentPins, masterPins;
+  mlir::NamedAttrList saved, offloaded, gradientPins, momentPins, masterPins;
   bool savesSome = false;
   llvm::SmallVector<const ast::SettingValue *> frozenNames;
   shd::Offload offload = shd::Offload::None;
   bool fused = false;
-  llvm::SMRange everyRange, fusedRange;
+  llvm::SMRange everyRange, fusedRange, offloadRange;
   /// A schedule of pipeline stages; empty: the compiler chooses.
   std::string order;
   llvm::SMRange orderRange;
@@ -367,14 +377,11 @@ void TrainReader::readFrozen(const ast::Setting &setting) {
 }
 
 void TrainReader::readOffload(const ast::SettingValue &value) {
-  if (value.text == "activations") {
-    files.error(value.range) << "`offload = activations` is not supported yet";
-    return;
-  }
   std::optional<shd::Offload> found = shd::symbolizeOffload(value.text);
   if (!found)
-    return refuse(value, "none, optimizer or auto");
+    return refuse(value, "none, optimizer, activations or auto");
   offload = *found;
+  offloadRange = value.range;
 }
 
 void TrainReader::readUpdate(const ast::SettingValue &value) {
@@ -404,6 +411,13 @@ void TrainReader::checkFused(shd::ProgramOp program) {
         << microbatches;
   else
     microbatches = 1;
+}
+
+void TrainReader::checkOffload() {
+  bool movesValues = offload == shd::Offload::Activations || !offloaded.empty();
+  if (movesValues && every > 0)
+    files.error(offloadRange) << "values on the host are not supported yet "
+                                 "with `remat = every(k)`";
 }
 
 void TrainReader::read(const ast::Setting &setting) {
@@ -475,7 +489,8 @@ shd::TrainingAttr TrainReader::take(llvm::StringRef loss) {
       every, number(tokens), frozen,
       savesSome ? saved.getDictionary(context) : mlir::DictionaryAttr(),
       orNull(gradientPins, context), orNull(momentPins, context),
-      orNull(masterPins, context), recomputed, offload, fused);
+      orNull(masterPins, context), recomputed, offload,
+      orNull(offloaded, context), fused);
 }
 
 shd::TrainingAttr shardc::withStep(shd::TrainingAttr attr,
@@ -501,7 +516,7 @@ shd::TrainingAttr shardc::withStep(shd::TrainingAttr attr,
       attr.getGradientPins(), attr.getMomentPins(), attr.getMasterPins(),
       recomputed,
       form.offload ? *shd::symbolizeOffload(*form.offload) : attr.getOffload(),
-      attr.getFused());
+      attr.getOffloaded(), attr.getFused());
 }
 
 shd::PipelineAttr shardc::withOrder(shd::PipelineAttr attr,
@@ -666,17 +681,13 @@ void Importer::importPlacing(const ast::Placing &placing,
                              shd::ProgramOp program, TrainReader &reader) {
   llvm::StringRef what = placing.what.text, name = placing.tensor.name.text;
   bool ofWeight = what == "gradient" || what == "moments" || what == "master";
-  if (what == "offload") {
-    files.error(placing.what.range) << "`offload` is not supported yet";
-    return;
-  }
   if (what == "recompute")
     return importRecomputed(placing, program, reader);
-  if (!ofWeight && what != "save") {
-    files.error(placing.what.range)
-        << "expected save, recompute, gradient, moments, master, layout or "
-           "copy, found '"
-        << what << "'";
+  if (!ofWeight && what != "save" && what != "offload") {
+    files.error(placing.what.range) << "expected save, offload, recompute, "
+                                       "gradient, moments, master, layout or "
+                                       "copy, found '"
+                                    << what << "'";
     return;
   }
   bool isFound = false;
@@ -693,8 +704,9 @@ void Importer::importPlacing(const ast::Placing &placing,
     if (mlir::failed(pin))
       return;
     if (!ofWeight)
-      reader.save(full, *pin ? mlir::Attribute(*pin)
-                             : mlir::UnitAttr::get(builder.getContext()));
+      reader.keep(placing, full,
+                  *pin ? mlir::Attribute(*pin)
+                       : mlir::UnitAttr::get(builder.getContext()));
     else if (*pin)
       reader.pin(what, full, *pin);
   }
@@ -752,5 +764,6 @@ void Importer::importTraining(const ast::TrainBlock &block,
   reader.takeSchedule(program);
   reader.checkEvery(program);
   reader.checkFused(program);
+  reader.checkOffload();
   program.setTrainingAttr(reader.take(loss->values.front().text));
 }

@@ -505,7 +505,7 @@ static bool addsProducts(Value value) {
 }
 
 static bool readsHost(Operation *op) {
-  return llvm::any_of(op->getOperands(), isOnHost);
+  return llvm::any_of(op->getOperands(), isReadOnHost);
 }
 
 /// The group must cover the operation's indices, must not have to run both

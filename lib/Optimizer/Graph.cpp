@@ -1,6 +1,7 @@
 //===- Graph.cpp - A program as the optimizer sees it ----------*- C++ -*-===//
 
 #include "shardc/Optimizer/Graph.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Optimizer/Names.h"
 
@@ -305,6 +306,11 @@ void GraphBuilder::visit(Block &block) {
       Value root = rootValue(update.getValue());
       flow(update.getValueMutable(), graph.valueIndex.lookup(update.getState()),
            graph.values[graph.valueIndex.lookup(root)].begin);
+      // Its transfer ends before the iteration does.
+      auto repeat = dyn_cast<RepeatOp>(update->getParentOp());
+      if (repeat && copiesToHost(update))
+        touch(graph.values[graph.valueIndex.lookup(root)], update,
+              graph.repeatPoints.lookup(repeat).second);
     }
   }
 }

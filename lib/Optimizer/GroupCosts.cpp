@@ -154,9 +154,9 @@ GroupCost shardc::costParts(const Machine &machine, const PartWork &first,
   traffic.deviceReads = first.ringBytes;
   auto addRead = [&](Value value, double bytes) {
     bool isScalar = cast<RankedTensorType>(value.getType()).getRank() == 0;
-    (isOnHost(value) ? traffic.hostReads
-     : isScalar      ? traffic.scalarReads
-                     : traffic.deviceReads) += bytes;
+    (isReadOnHost(value) ? traffic.hostReads
+     : isScalar          ? traffic.scalarReads
+                         : traffic.deviceReads) += bytes;
   };
   auto addWrites = [&](const PartWork &part) {
     for (const PartWork::Access &write : part.writes)

@@ -98,6 +98,11 @@ public:
   EntryCosts collectives(Picoseconds time, llvm::ArrayRef<Picoseconds> occupied,
                          int64_t count) const;
   EntryCosts collective(const CollectiveCost &cost, int64_t count) const;
+  /// A transfer to the host or back. The link is no resource of the network, so
+  /// that bounds leave it out.
+  EntryCosts transfer(const CollectiveCost &cost, int64_t count) const {
+    return collectives(toPicoseconds(cost.seconds()), {}, count);
+  }
 
 private:
   Weights weights;
@@ -231,6 +236,8 @@ private:
   void addCopies(unsigned index);
   void viewMaker(unsigned index);
   void viewWhole(unsigned index);
+  void addPartFromHost(unsigned index);
+  void addTransfers(unsigned index);
 
   Consumer consumerOf(const GraphValue &value, unsigned user) const;
   void connectUses(unsigned index);

@@ -249,6 +249,9 @@ void NetworkBuilder::addOwnMemory(unsigned index) {
 void NetworkBuilder::addCopies(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   ValueVariable &variable = network.values[index];
+  // What comes from the host is a copy already.
+  if (isOffloadedSave(value.value))
+    return;
   variable.copies = options.within ? options.within->values[index].copies
                                    : copyLayouts(index);
   if (variable.copies.empty())
@@ -390,6 +393,42 @@ void NetworkBuilder::viewWhole(unsigned index) {
   variable.labels = whole.labels;
   for (const Layout &layout : whole.layouts)
     variable.layouts.push_back(partLayout(layout, rank));
+  if (isOffloadedSave(network.graph.values[index].value))
+    addPartFromHost(index);
+}
+
+/// A saved part that is on the host is on the device while it is read.
+void NetworkBuilder::addPartFromHost(unsigned index) {
+  const GraphValue &value = network.graph.values[index];
+  const ValueVariable &variable = network.values[index];
+  TensorShape shape = shapeOf(index);
+  for (auto [number, label] : llvm::enumerate(variable.labels))
+    addUsage(variable.variable, number, value.firstRead, value.readEnd,
+             wholeBytes(shape.localBytes(context.mesh(),
+                                         variable.layouts[label.layout])));
+}
+
+/// The transfers of a buffer's parts to the host and back.
+void NetworkBuilder::addTransfers(unsigned index) {
+  const GraphValue &value = network.graph.values[index];
+  const ValueVariable &variable = network.values[index];
+  std::vector<EntryCosts> costs;
+  for (const StoredLabel &label : variable.labels) {
+    EntryCosts &cost = costs.emplace_back(scale.none());
+    for (Operation *user : value.value.getUsers()) {
+      auto update = dyn_cast<UpdateOp>(user);
+      auto kind = update ? CollectiveKind::ToHost : CollectiveKind::FromHost;
+      Value part = update ? Value(update.getValue()) : user->getResult(0);
+      TensorShape shape = tensorShape(part.getType());
+      cost += scale.transfer(
+          context.model.hostCost(
+              kind, shape.localBytes(context.mesh(),
+                                     partLayout(variable.layouts[label.layout],
+                                                shape.rank()))),
+          executionCount(user));
+    }
+  }
+  addCosts(variable.variable, costs, std::nullopt);
 }
 
 /// The result of a write into a tensor, or what replaces it, takes memory if it
@@ -449,6 +488,8 @@ LogicalResult NetworkBuilder::buildValue(unsigned index) {
   addOwnMemory(index);
   addCopies(index);
   linkToMaker(index);
+  if (isOffloadedSave(value))
+    addTransfers(index);
   if (graphValue.intoState)
     addMemoryBesideState(index);
   return success();

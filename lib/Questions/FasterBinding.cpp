@@ -74,7 +74,8 @@ static std::optional<Move> moveOf(Operation *op, const Mesh &mesh) {
 static std::vector<Move> movesOf(ProgramOp program, const Mesh &mesh) {
   std::vector<Move> moves, permutes;
   program->walk([&](Operation *op) {
-    if (!isCollective(op))
+    // The link to the host is the same in any binding.
+    if (!isCollective(op) || isHostTransfer(collectiveKind(op)))
       return;
     std::optional<Move> move = moveOf(op, mesh);
     if (!move)

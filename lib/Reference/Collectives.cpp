@@ -219,6 +219,10 @@ std::vector<TensorRef> Exchange::run() {
     case CollectiveKind::CollectivePermute:
       results[device] = permute(device);
       break;
+    case CollectiveKind::ToHost:
+    case CollectiveKind::FromHost:
+      results[device] = parts[device];
+      break;
     }
   }
   return results;

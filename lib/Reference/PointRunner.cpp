@@ -347,6 +347,8 @@ DeviceBytes PointRunner::bytesOfRing(Operation *gather, const Iterations &at) {
 /// is: the first array is a new one, unless it is a view. all_reduce works in
 /// place on arrays that a sequence has made.
 void PointRunner::takeMemory(Operation *op, const Iterations &at) {
+  if (isa<spmd::ToHostOp>(op))
+    return; // no device has the result
   Value end = RunOrder::endOfSequence(onlyResult(op));
   MemoryMeter::Key key = keyOf(end, at);
   DeviceBytes none(numDevices, 0);

@@ -1,6 +1,7 @@
 //===- RunOrder.cpp - When a device's operations run ----------------------===//
 
 #include "RunOrder.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -244,6 +245,9 @@ void RunOrder::placeUpdate(spmd::UpdateOp update) {
   Operation *maker = tensor.getDefiningOp();
   Block *block = update->getBlock();
   bool isHere = tensor.getParentBlock() == block;
+  // A transfer to the host ends before the iteration does.
+  if (isHere && shd::isOffloadedSave(update.getState()))
+    extend(tensor, bodies[block].points.size());
   if (isHere && isa_and_nonnull<shd::ShardingRuleOpInterface>(maker)) {
     updates[tensor].push_back(update);
     inputsUntil[update] = maker;

@@ -93,6 +93,8 @@ void shardc::fillCalibration(const CollectiveModel &model, Report &report) {
       hasKernel |= item.seconds > 0;
     } else {
       const ReportCollective &collective = *item.collective();
+      if (isHostTransfer(collective.kind))
+        continue;
       for (unsigned axis : collective.cost.occupies)
         isUsed[model.physical()[axis].network] = true;
       if (item.kind == stringify(CollectiveKind::AllReduce))

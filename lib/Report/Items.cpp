@@ -86,9 +86,9 @@ void ItemCollector::addPart(Operation *first, GroupCostAttr price, int repeat) {
 
 std::string ItemCollector::networkText(const CollectiveCost &cost) const {
   std::string text;
-  for (auto [i, physical] : llvm::enumerate(model.physical()))
+  for (unsigned i = 0; i < model.numNetworks(); ++i)
     if (cost.boundBy() & physicalBit(i))
-      text += (text.empty() ? "" : ",") + physical.name;
+      text += (text.empty() ? "" : ",") + model.networkName(i).str();
   return text;
 }
 
@@ -99,6 +99,7 @@ void ItemCollector::addCollective(Operation *op, int repeat) {
   std::vector<std::string> indices = collectiveIndices(op);
 
   ReportCollective collective;
+  collective.kind = collectiveKind(op);
   collective.axes = collectiveAxes(op);
   llvm::sort(collective.axes, [&](const auto &a, const auto &b) {
     return mesh.find(a) < mesh.find(b);

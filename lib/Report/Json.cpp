@@ -192,6 +192,8 @@ Json training(const Report &report) {
   object["remat"] = training.remat;
   object["every"] = training.every > 0 ? Json(training.every) : Json(nullptr);
   object["offload"] = training.offload;
+  if (!training.offloaded.empty())
+    object["offloaded"] = training.offloaded;
   object["update"] = training.isFused ? "fused" : "auto";
   object["reduce"] = training.reduce;
   object["schedule"] = report.stages ? Json(report.stages->order) : nullptr;

@@ -16,7 +16,7 @@ std::vector<std::string> shardc::collectiveAxes(Operation *op) {
   ArrayAttr axes =
       llvm::TypeSwitch<Operation *, ArrayAttr>(op)
           .Case<AllGatherOp, AllSliceOp, AllToAllOp, ReduceScatterOp,
-                AllReduceOp, CollectivePermuteOp>(
+                AllReduceOp, CollectivePermuteOp, ToHostOp, FromHostOp>(
               [](auto collective) { return collective.getAxes(); });
   std::vector<std::string> names;
   for (auto axis : axes.getAsRange<StringAttr>())

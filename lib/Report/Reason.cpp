@@ -231,6 +231,11 @@ std::string Explainer::explainMove() const {
 }
 
 std::string Explainer::explain() const {
+  if (isa<ToHostOp>(collective))
+    return quoted(operand) + " is kept on the host for the backward pass";
+  if (isa<FromHostOp>(collective))
+    return "the backward pass reads " + quoted(operand) +
+           ", which is kept on the host";
   if (auto statistic = input.getDefiningOp<StatisticOp>())
     return explainStatistic(statistic);
   return isReduction() ? explainReduction() : explainMove();

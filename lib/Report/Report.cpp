@@ -115,7 +115,7 @@ void accumulate(Picoseconds &total, Picoseconds each, int64_t count = 1) {
 class Totals {
 public:
   Totals(const CollectiveModel &model, Report &report)
-      : model(model), report(report), physical(model.physical().size()) {
+      : model(model), report(report), physical(model.numNetworks()) {
     for (const MeshAxis &axis : model.mesh().axes)
       network.push_back({axis.name});
   }
@@ -127,6 +127,8 @@ private:
   void addCompute(const ReportItem &item, const GroupCost &cost);
   void addHost(const HostCost &cost, int64_t count);
   void addCollective(const ReportItem &item, const ReportCollective &moved);
+  void addTransfer(const ReportItem &item, const ReportCollective &moved);
+  void addToNetwork(const ReportItem &item, const ReportCollective &moved);
   Picoseconds &boundTime(OpBound bound) {
     return bound == OpBound::Compute ? computeBound
            : bound == OpBound::Hbm   ? hbmBound
@@ -151,7 +153,9 @@ private:
   Picoseconds hostBound = 0;
   Picoseconds collectives = 0;
   std::vector<Network> network;
+  /// By network, the link to the host behind the physical axes.
   std::vector<Picoseconds> physical;
+  bool usesLink = false;
 };
 
 void Totals::addCompute(const ReportItem &item, const GroupCost &cost) {
@@ -190,11 +194,36 @@ void Totals::addCollective(const ReportItem &item,
   if (item.total == 0 && moved.cost.wireBytes == 0)
     return;
   accumulate(collectives, item.total);
+  if (isHostTransfer(moved.kind))
+    addTransfer(item, moved);
+  else
+    addToNetwork(item, moved);
+  for (unsigned axis : moved.cost.occupies)
+    accumulate(physical[axis], item.total);
+}
+
+/// A transfer over the link to the host.
+void Totals::addTransfer(const ReportItem &item,
+                         const ReportCollective &moved) {
+  usesLink = true;
+  HostCost cost;
+  double bytes = moved.cost.bytes;
+  bool isOut = moved.kind == CollectiveKind::ToHost;
+  (isOut ? cost.outBytes : cost.inBytes) = bytes;
+  (isOut ? cost.outSeconds : cost.inSeconds) =
+      bytes / *model.machine().hostBandwidth;
+  if (const auto &rate = model.machine().hostMemoryBandwidth) {
+    cost.memoryBytes = bytes;
+    cost.memorySeconds = bytes / *rate;
+  }
+  addHost(cost, item.count);
+}
+
+void Totals::addToNetwork(const ReportItem &item,
+                          const ReportCollective &moved) {
   Network &used = networkOf(llvm::join(moved.axes, ","));
   accumulate(used.time, item.total);
   used.sent += moved.cost.wireBytes * double(item.count);
-  for (unsigned axis : moved.cost.occupies)
-    accumulate(physical[axis], item.total);
 }
 
 void Totals::add(const ReportItem &item) {
@@ -233,8 +262,10 @@ void Totals::finish() {
     time.network.emplace_back(used.axes, toSeconds(used.time));
     report.traffic.network.emplace_back(used.axes, used.sent);
   }
-  for (auto [axis, total] : llvm::zip_equal(model.physical(), physical))
-    time.physical.emplace_back(axis.name, toSeconds(total));
+  size_t numShown = usesLink ? physical.size() : model.physical().size();
+  for (auto [i, total] :
+       llvm::enumerate(llvm::ArrayRef(physical).take_front(numShown)))
+    time.physical.emplace_back(model.networkName(i), toSeconds(total));
   time.bound = boundOfStep(busiest);
 }
 
@@ -544,8 +575,11 @@ void fillRooflines(const CollectiveModel &model, Report &report) {
     report.rooflines.push_back(std::move(roofline));
   };
   add("hbm", model.machine().hbmBandwidth, report.traffic.hbm);
-  for (auto [i, network] : llvm::enumerate(report.time.physical))
-    add(network.first, model.bandwidth(i), network.second * model.bandwidth(i));
+  for (auto [i, network] : llvm::enumerate(report.time.physical)) {
+    bool isLink = i >= model.physical().size();
+    double rate = isLink ? *model.machine().hostBandwidth : model.bandwidth(i);
+    add(network.first, rate, network.second * rate);
+  }
 }
 
 void fillMesh(const CollectiveModel &model, Report &report) {
@@ -718,9 +752,12 @@ void fillTraining(ProgramOp program, const Machine &machine, Report &report) {
       !names.empty() && !attr->getSave())
     training.remat = recomputeLabel(names);
   training.every = attr->getEvery();
-  bool offloads = attr->getOffload() == Offload::Optimizer;
-  training.offload =
-      stringifyOffload(offloads ? Offload::Optimizer : Offload::None);
+  // A choice that is open has not been made.
+  training.offload = stringifyOffload(
+      attr->getOffload() == Offload::Auto ? Offload::None : attr->getOffload());
+  if (DictionaryAttr names = attr->getOffloaded())
+    for (NamedAttribute name : names)
+      training.offloaded.push_back(name.getName().str());
   training.isFused = attr->getFused();
   training.reduce =
       typeName(attr->getReduce() ? attr->getReduce() : attr->getGradients());

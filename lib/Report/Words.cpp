@@ -294,6 +294,16 @@ std::string PlanInWords::updateText() {
   std::string text;
   if (training->getOffload() == Offload::Optimizer)
     text += "; optimizer state on the host";
+  if (training->getOffload() == Offload::Activations)
+    text += "; saved activations on the host";
+  else if (DictionaryAttr names = training->getOffloaded())
+    text += "; " +
+            llvm::join(llvm::map_range(names,
+                                       [](NamedAttribute name) {
+                                         return name.getName().str();
+                                       }),
+                       ", ") +
+            " saved on the host";
   if (training->getFused())
     text += "; each weight updated right after its gradient";
   return text;

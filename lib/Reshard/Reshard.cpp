@@ -188,6 +188,9 @@ double Pricer::groupBytes(const Edge &edge, double fromBytes,
   case CollectiveKind::AllReduce:
   case CollectiveKind::CollectivePermute:
     return fromBytes;
+  case CollectiveKind::ToHost:
+  case CollectiveKind::FromHost:
+    break; // no sequence has them
   }
   llvm_unreachable("unknown collective");
 }

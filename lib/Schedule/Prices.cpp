@@ -34,8 +34,8 @@ CollectiveCost shardc::collectivePrice(Operation *collective,
   auto indicesOf = [&](ArrayRef<StringAttr> names) {
     SmallVector<unsigned, 4> indices;
     for (StringAttr name : names)
-      for (auto [i, physical] : llvm::enumerate(model.physical()))
-        if (physical.name == name.getValue())
+      for (unsigned i = 0; i < model.numNetworks(); ++i)
+        if (model.networkName(i) == name.getValue())
           indices.push_back(i);
     return indices;
   };

@@ -25,7 +25,7 @@ class StepBuilder {
 public:
   explicit StepBuilder(const CollectiveModel &model) : model(model) {
     result.repeats.emplace_back();
-    result.step.numNetworks = model.physical().size();
+    result.step.numNetworks = model.numNetworks();
   }
 
   PlannedStep build(ProgramOp program);
@@ -131,6 +131,9 @@ void StepBuilder::addCollective(Operation *op, unsigned body) {
   collective.body = body;
   collective.position = result.step.bodies[body].items.size();
   collectiveIndex[op] = result.step.collectives.size();
+  // The operand stays on the device until then.
+  if (isa<ToHostOp>(op))
+    result.step.bodies[body].awaited.push_back(collectiveIndex[op]);
   result.step.collectives.push_back(std::move(collective));
   result.collectives.push_back(op);
 }

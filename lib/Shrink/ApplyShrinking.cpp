@@ -59,7 +59,8 @@ static void shrinkAttributes(Operation *op, const Shrinking &shrinking) {
             [&](int64_t extent) { return shrinking.extent(extent); });
       })
       .Case<AllGatherOp, AllSliceOp, AllToAllOp, ReduceScatterOp, AllReduceOp,
-            CollectivePermuteOp>([](auto typed) { typed.removeCostAttr(); });
+            CollectivePermuteOp, ToHostOp, FromHostOp>(
+          [](auto typed) { typed.removeCostAttr(); });
 }
 
 static void shrinkType(Value value, const Shrinking &shrinking) {

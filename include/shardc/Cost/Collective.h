@@ -16,7 +16,8 @@
 namespace shardc {
 
 /// The six collectives, in the order that breaks ties between equally cheap
-/// sequences (docs/CostModel.md#3-shardings).
+/// sequences (docs/CostModel.md#3-shardings), and transfers to the host and
+/// back, which move a device's own part (docs/Training.md#offloading).
 enum class CollectiveKind : uint8_t {
   AllGather,
   AllSlice,
@@ -24,7 +25,13 @@ enum class CollectiveKind : uint8_t {
   ReduceScatter,
   AllReduce,
   CollectivePermute,
+  ToHost,
+  FromHost,
 };
+
+inline bool isHostTransfer(CollectiveKind kind) {
+  return kind == CollectiveKind::ToHost || kind == CollectiveKind::FromHost;
+}
 
 /// `all_gather`, ... as printed everywhere.
 llvm::StringRef stringify(CollectiveKind kind);
@@ -101,6 +108,15 @@ public:
   const Machine &machine() const { return theMachine; }
   const MeshBinding &binding() const { return theBinding; }
   llvm::ArrayRef<PhysicalAxis> physical() const { return thePhysical; }
+
+  /// Networks that a collective may occupy: one for each physical axis, and the
+  /// link to the host, out and in, where the machine has one.
+  unsigned numNetworks() const {
+    return thePhysical.size() + (theMachine.hostBandwidth ? 2 : 0);
+  }
+  llvm::StringRef networkName(unsigned network) const;
+  /// A transfer of a device's own part over its share of the link to the host.
+  CollectiveCost hostCost(CollectiveKind kind, double localBytes) const;
 
   /// Bytes/s that one device can send over a physical axis: both ways along a
   /// ring of a torus.

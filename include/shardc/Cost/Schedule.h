@@ -39,6 +39,8 @@ struct Step {
     int64_t shortage = 0;
     bool isFirstShort = false;
     std::vector<Item> items;
+    /// Collectives that end before an iteration does.
+    llvm::SmallVector<unsigned, 0> awaited;
   };
 
   struct Group {

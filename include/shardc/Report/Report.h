@@ -89,6 +89,7 @@ std::string functionsText(llvm::ArrayRef<std::string> prologue,
 
 /// One collective; figures of one run.
 struct ReportCollective {
+  CollectiveKind kind = CollectiveKind::AllGather;
   std::vector<std::string> axes;
   /// The tensor that it moves.
   std::string operand;
@@ -281,6 +282,8 @@ struct Report {
     int64_t every = 0;
     /// `none` or `optimizer`.
     std::string offload;
+    /// Names of values that are saved on the host.
+    std::vector<std::string> offloaded;
     /// Each update follows its gradient.
     bool isFused = false;
     /// The type in which gradients are sent.

@@ -18,6 +18,8 @@ struct ReshardMemory {
   int64_t extraPeakBytes = 0, madeBytes = 0;
 
   void add(CollectiveKind kind, int64_t fromBytes, int64_t toBytes) {
+    if (kind == CollectiveKind::ToHost)
+      return; // its result is not on the device
     bool isReduce = kind == CollectiveKind::AllReduce;
     peakBytes = std::max(peakBytes, fromBytes + (isReduce ? 0 : toBytes));
     resultBytes = toBytes;

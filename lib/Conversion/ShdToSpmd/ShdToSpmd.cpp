@@ -287,8 +287,10 @@ LogicalResult ConvertShdToSpmdPass::convert(shd::ProgramOp program) {
       ConvertCollective<shd::AllToAllOp, spmd::AllToAllOp>,
       ConvertCollective<shd::ReduceScatterOp, spmd::ReduceScatterOp>,
       ConvertCollective<shd::AllReduceOp, spmd::AllReduceOp>,
-      ConvertCollective<shd::CollectivePermuteOp, spmd::CollectivePermuteOp>>(
-      types, &getContext());
+      ConvertCollective<shd::CollectivePermuteOp, spmd::CollectivePermuteOp>,
+      ConvertCollective<shd::ToHostOp, spmd::ToHostOp>,
+      ConvertCollective<shd::FromHostOp, spmd::FromHostOp>>(types,
+                                                            &getContext());
   ConversionTarget target(getContext());
   target.addLegalDialect<spmd::SpmdDialect>();
   target.addDynamicallyLegalDialect<shd::ShdDialect>([](Operation *op) {

@@ -11,11 +11,27 @@ bool shd::isOnHost(Value value) {
   return maker && maker->hasAttr(kHost);
 }
 
+bool shd::isOffloadedSave(Value value) {
+  if (!isOnHost(value))
+    return false;
+  Operation *maker = wholeOf(value).getDefiningOp();
+  auto kind = maker->getAttrOfType<TensorKindAttr>("kind");
+  return kind && kind.getValue() == TensorKind::Saved;
+}
+
+bool shd::copiesToHost(UpdateOp update) {
+  return isOffloadedSave(update.getState());
+}
+
+bool shd::isReadOnHost(Value value) {
+  return isOnHost(value) && !isOffloadedSave(value);
+}
+
 /// An update of a tensor on the host, in the program or in that of a device;
 /// its operands are the value, then the tensor.
 static bool updatesHost(Operation *op) {
   return op->getName().stripDialect() == "update" &&
-         isOnHost(op->getOperand(1));
+         isReadOnHost(op->getOperand(1));
 }
 
 bool shd::goesToHost(Value value) {

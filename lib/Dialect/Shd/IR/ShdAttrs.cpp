@@ -548,7 +548,7 @@ LogicalResult TrainingAttr::verify(
     FloatAttr, FloatAttr, FloatAttr, FloatAttr, FloatAttr, StringAttr,
     int64_t microbatches, Remat remat, int64_t every, FloatAttr tokens,
     ArrayRef<StringAttr>, DictionaryAttr, DictionaryAttr, DictionaryAttr,
-    DictionaryAttr, ArrayRef<StringAttr>, Offload, bool) {
+    DictionaryAttr, ArrayRef<StringAttr>, Offload, DictionaryAttr, bool) {
   // B1
   for (Type type : {moments, master, gradients, reduce})
     if (type && !isa<FloatType>(type))

@@ -299,7 +299,7 @@ void shd::removeSourceAttributes(Operation *op) {
 
 bool shd::isCollective(Operation *op) {
   return isa<AllGatherOp, AllSliceOp, AllToAllOp, ReduceScatterOp, AllReduceOp,
-             CollectivePermuteOp>(op);
+             CollectivePermuteOp, ToHostOp, FromHostOp>(op);
 }
 
 CollectiveKind shd::collectiveKind(Operation *op) {
@@ -311,6 +311,8 @@ CollectiveKind shd::collectiveKind(Operation *op) {
       .Case<AllReduceOp>([](auto) { return CollectiveKind::AllReduce; })
       .Case<CollectivePermuteOp>(
           [](auto) { return CollectiveKind::CollectivePermute; })
+      .Case<ToHostOp>([](auto) { return CollectiveKind::ToHost; })
+      .Case<FromHostOp>([](auto) { return CollectiveKind::FromHost; })
       .Default([](Operation *) -> CollectiveKind {
         llvm_unreachable("not a collective");
       });

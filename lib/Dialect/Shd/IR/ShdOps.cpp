@@ -1104,3 +1104,18 @@ LogicalResult AllReduceOp::verify() {
 LogicalResult CollectivePermuteOp::verify() {
   return verifyCollective(*this, getAxes());
 }
+
+/// A device moves its own part, on a mesh or without one.
+static LogicalResult verifyHostTransfer(Operation *op, ArrayAttr axes) {
+  if (axes.empty() && op->getOperand(0).getType() == onlyResult(op).getType())
+    return success();
+  return op->emitOpError()
+         << "moves a device's own part: over no axes, in one layout";
+}
+
+LogicalResult ToHostOp::verify() {
+  return verifyHostTransfer(*this, getAxes());
+}
+LogicalResult FromHostOp::verify() {
+  return verifyHostTransfer(*this, getAxes());
+}

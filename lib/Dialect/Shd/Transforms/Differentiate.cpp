@@ -88,6 +88,8 @@ private:
   Frame *frameOf(Value value) const;
   Value bring(Value value, Frame &frame);
   bool isKept(Value value) const;
+  bool isNamedForHost(Value value) const;
+  LogicalResult checkOffloaded();
   void findRecomputed();
   Value keep(Value value, Frame &frame);
   DeclareOp bufferFor(Value value, Frame &frame);
@@ -111,6 +113,8 @@ private:
   /// The innermost repeat whose gradient is built.
   Frame *innermost = nullptr;
   llvm::StringSet<> names;
+  /// What `offload` names and has been given a buffer on the host.
+  llvm::StringSet<> onHost;
 };
 
 //===----------------------------------------------------------------------===//
@@ -403,14 +407,49 @@ void Differentiation::findRecomputed() {
       recomputed.insert(value);
 }
 
+/// True of a value of a statement that `offload` names.
+bool Differentiation::isNamedForHost(Value value) const {
+  DictionaryAttr names = training.getOffloaded();
+  Operation *op = value.getDefiningOp();
+  return names && (!op || !op->hasAttr(kTemporary)) &&
+         names.contains(nameOf(value));
+}
+
+/// Each value that `offload` names has a buffer on the host.
+LogicalResult Differentiation::checkOffloaded() {
+  DictionaryAttr names = training.getOffloaded();
+  if (!names)
+    return success();
+  for (NamedAttribute name : names) {
+    if (onHost.contains(name.getName()))
+      continue;
+    Location loc = program.getLoc();
+    program->walk([&](Operation *op) {
+      for (Value result : op->getResults())
+        if (getResultName(result) == name.getName()) {
+          loc = op->getLoc();
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    return emitError(loc) << "'" << name.getName().getValue()
+                          << "' is no value of a repeat that is saved for the "
+                             "backward pass, so that `offload` cannot move it "
+                             "to the host";
+  }
+  return success();
+}
+
 bool Differentiation::isKept(Value value) const {
   Operation *op = value.getDefiningOp();
   if (!op || isa<RepeatOp>(op))
     return true;
   if (isRemade(op))
     return false;
-  if (DictionaryAttr save = training.getSave())
+  if (DictionaryAttr save = training.getSave(); save && !isNamedForHost(value))
     return !op->hasAttr(kTemporary) && save.contains(getResultName(value));
+  if (isNamedForHost(value))
+    return true;
   if (recomputed.contains(value))
     return false;
   if (Frame *frame = frameOf(value); frame && isInSegment(*frame))
@@ -476,6 +515,13 @@ DeclareOp Differentiation::bufferFor(Value value, Frame &frame) {
                             indices.begin(), indices.end())),
                         stacked, /*of=*/StringAttr());
   pinParts(buffer, training.getSave(), nameOf(value));
+  bool isNamed = isNamedForHost(value);
+  if (isNamed || training.getOffload() == Offload::Activations)
+    buffer->setAttr(kHost, builder.getUnitAttr());
+  if (isNamed) {
+    onHost.insert(nameOf(value));
+    pinParts(buffer, training.getOffloaded(), nameOf(value));
+  }
   return buffer;
 }
 
@@ -972,7 +1018,7 @@ LogicalResult Differentiation::run() {
                        declareLike(weight), ValueRange());
   for (RepeatOp repeat : unneeded)
     repeat.erase();
-  return success();
+  return checkOffloaded();
 }
 
 struct DifferentiatePass : impl::ShdDifferentiateBase<DifferentiatePass> {

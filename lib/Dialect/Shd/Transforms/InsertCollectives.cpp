@@ -3,6 +3,7 @@
 #include "mlir/IR/Builders.h"
 #include "shardc/Dialect/Shd/IR/CalibratedPrices.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
@@ -48,6 +49,8 @@ private:
   void store(Value result, const Layout &made, const Layout &stored);
   void markStore(Value made, Value stored);
   void visitCopy(ReshardOp op);
+  void visitPart(PartOp part);
+  void emitToHost(UpdateOp update);
   LogicalResult visitRepeat(RepeatOp repeat);
   void emitStatistics(Operation *op, const ShardingRule &rule,
                       const Strategy &strategy);
@@ -83,8 +86,7 @@ ArrayAttr CollectiveInserter::axesAttr(ArrayRef<AxisIndex> axes) {
 CollectiveCostAttr CollectiveInserter::costAttr(const CollectiveCost &cost) {
   SmallVector<StringAttr> networks, boundBy;
   for (unsigned axis : cost.occupies) {
-    StringAttr name =
-        builder.getStringAttr(context.model.physical()[axis].name);
+    StringAttr name = builder.getStringAttr(context.model.networkName(axis));
     networks.push_back(name);
     if (cost.boundBy() & physicalBit(axis))
       boundBy.push_back(name);
@@ -134,6 +136,9 @@ void CollectiveInserter::emitStep(Value &value, const ReshardStep &step,
   case CollectiveKind::CollectivePermute:
     op = CollectivePermuteOp::create(builder, loc, type, value, axes, cost);
     break;
+  case CollectiveKind::ToHost:
+  case CollectiveKind::FromHost:
+    llvm_unreachable("no reshard has transfers to the host");
   }
   describe(op, name, indices);
   value = onlyResult(op);
@@ -429,6 +434,40 @@ void CollectiveInserter::visitCopy(ReshardOp op) {
   op.erase();
 }
 
+/// The price of a transfer of a value, as its type has it.
+static CollectiveCost transferCost(const PlanningContext &context,
+                                   CollectiveKind kind, Value value) {
+  Layout layout = explicitLayout(context.mesh(), value.getType());
+  return context.model.hostCost(
+      kind, tensorShape(value.getType()).localBytes(context.mesh(), layout));
+}
+
+/// A saved part that is on the host comes back once, for all who read it.
+void CollectiveInserter::visitPart(PartOp part) {
+  Value value = part.getResult();
+  value.setType(partType(part.getSource().getType(), part.getAt().size()));
+  if (!isOffloadedSave(value))
+    return;
+  builder.setInsertionPointAfter(part);
+  auto copy = FromHostOp::create(
+      builder, part.getLoc(), value.getType(), value, axesAttr({}),
+      costAttr(transferCost(context, CollectiveKind::FromHost, value)));
+  copy->setAttr(kCopy, builder.getUnitAttr());
+  describe(copy, valueName(value), indexNames(value));
+  value.replaceAllUsesExcept(copy.getResult(), copy);
+}
+
+/// A value that is saved on the host goes there as it is stored.
+void CollectiveInserter::emitToHost(UpdateOp update) {
+  builder.setInsertionPoint(update);
+  Value value = update.getValue();
+  auto copy = ToHostOp::create(
+      builder, update.getLoc(), value.getType(), value, axesAttr({}),
+      costAttr(transferCost(context, CollectiveKind::ToHost, value)));
+  describe(copy, valueName(value), indexNames(value));
+  update.getValueMutable().assign(copy.getResult());
+}
+
 LogicalResult CollectiveInserter::visitRepeat(RepeatOp repeat) {
   for (unsigned i = 0; i < repeat.getInits().size(); ++i) {
     ShardingAttr pin = getOperandPin(repeat, i);
@@ -461,11 +500,12 @@ LogicalResult CollectiveInserter::visit(Block &block) {
                !getSharding(declare.getType()))
         return declare.emitError("has no plan; run shd-optimize first");
     } else if (auto part = dyn_cast<PartOp>(op)) {
-      part.getResult().setType(
-          partType(part.getSource().getType(), part.getAt().size()));
+      visitPart(part);
     } else if (isa<OutputOp, UpdateOp, YieldOp>(op)) {
       for (unsigned i = 0; i < op.getNumOperands(); ++i)
         convertOperand(&op, i);
+      if (auto update = dyn_cast<UpdateOp>(op); update && copiesToHost(update))
+        emitToHost(update);
     }
   }
   return success();

@@ -239,7 +239,7 @@ bool spmd::stepsInEachIteration(Operation *op) {
 
 bool spmd::isCollective(Operation *op) {
   return isa<AllGatherOp, AllSliceOp, AllToAllOp, ReduceScatterOp, AllReduceOp,
-             CollectivePermuteOp>(op);
+             CollectivePermuteOp, ToHostOp, FromHostOp>(op);
 }
 
 CollectiveKind spmd::collectiveKind(Operation *op) {
@@ -251,6 +251,8 @@ CollectiveKind spmd::collectiveKind(Operation *op) {
       .Case<AllReduceOp>([](auto) { return CollectiveKind::AllReduce; })
       .Case<CollectivePermuteOp>(
           [](auto) { return CollectiveKind::CollectivePermute; })
+      .Case<ToHostOp>([](auto) { return CollectiveKind::ToHost; })
+      .Case<FromHostOp>([](auto) { return CollectiveKind::FromHost; })
       .Default([](Operation *) -> CollectiveKind {
         llvm_unreachable("not a collective");
       });

@@ -146,6 +146,8 @@ LogicalResult AllToAllOp::verify() { return verifyCollective(*this); }
 LogicalResult ReduceScatterOp::verify() { return verifyCollective(*this); }
 LogicalResult AllReduceOp::verify() { return verifyCollective(*this); }
 LogicalResult CollectivePermuteOp::verify() { return verifyCollective(*this); }
+LogicalResult ToHostOp::verify() { return verifyCollective(*this); }
+LogicalResult FromHostOp::verify() { return verifyCollective(*this); }
 
 //===----------------------------------------------------------------------===//
 // Rings

@@ -17,6 +17,17 @@ namespace shardc::shd {
 /// too.
 bool isOnHost(mlir::Value value);
 
+/// True of a buffer on the host for values that the forward pass saves, and of
+/// its parts: each is copied there after it has been made, and back before it
+/// is read, by transfers of their own. Other tensors on the host are read and
+/// written there by the operations themselves.
+bool isOffloadedSave(mlir::Value value);
+/// True of an update that copies a value to the host.
+bool copiesToHost(UpdateOp update);
+
+/// True of a value that an operation reads from the host as it runs.
+bool isReadOnHost(mlir::Value value);
+
 /// True of a value that an update writes into a tensor on the host, perhaps in
 /// another layout.
 bool goesToHost(mlir::Value value);

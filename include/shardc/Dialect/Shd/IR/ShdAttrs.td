@@ -179,7 +179,7 @@ def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
     `recomputed` names values that are recomputed although `remat` keeps them:
     `q`, or `q#2` for the second value of that name in the program's order.
     `offload` says what the host's memory holds, and `auto` leaves that to the
-    search. With `fused`, a weight is updated where its gradient is made.
+    search; `offloaded` names values of repeats that are saved there. With `fused`, a weight is updated where its gradient is made.
 
     **Constraints:**
     - (B1) Element types are of real numbers.
@@ -208,6 +208,7 @@ def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
     OptionalArrayRefParameter<"::mlir::StringAttr">:$recomputed,
     DefaultValuedParameter<"::shardc::shd::Offload",
                            "::shardc::shd::Offload::None">:$offload,
+    OptionalParameter<"::mlir::DictionaryAttr">:$offloaded,
     DefaultValuedParameter<"bool", "false">:$fused);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;

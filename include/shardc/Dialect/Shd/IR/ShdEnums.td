@@ -77,7 +77,8 @@ def Shd_RematAttr : EnumAttr<Shd_Dialect, Shd_Remat, "remat">;
 def Shd_Offload : Shd_Enum<"Offload", "what a training step keeps on the host", [
   I32EnumAttrCase<"None", 0, "none">,
   I32EnumAttrCase<"Optimizer", 1, "optimizer">,
-  I32EnumAttrCase<"Auto", 2, "auto">]>;
+  I32EnumAttrCase<"Auto", 2, "auto">,
+  I32EnumAttrCase<"Activations", 3, "activations">]>;
 def Shd_OffloadAttr : EnumAttr<Shd_Dialect, Shd_Offload, "offload">;
 
 def Shd_Phase : Shd_Enum<"Phase", "the part of a training step", [

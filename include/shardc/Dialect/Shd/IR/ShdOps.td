@@ -891,6 +891,13 @@ def Shd_ReduceScatterOp : Shd_CollectiveOp<"reduce_scatter",
 def Shd_CollectivePermuteOp : Shd_CollectiveOp<"collective_permute",
     "Changes which device holds which part; local shapes stay">;
 
+/// Transfers over the link to the host (docs/Training.md#offloading). They are
+/// collectives of one device: over no axes, and the layout stays.
+def Shd_ToHostOp : Shd_CollectiveOp<"to_host",
+    "Copies each device's part into the memory of its host">;
+def Shd_FromHostOp : Shd_CollectiveOp<"from_host",
+    "Copies each device's part from the memory of its host">;
+
 def Shd_AllReduceOp : Shd_ValueOp<"all_reduce", [Pure,
     SameOperandsAndResultShape, SameOperandsAndResultElementType]> {
   let summary = "Resolves partial sums (or maxima, minima) on every device";

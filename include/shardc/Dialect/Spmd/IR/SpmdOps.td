@@ -178,6 +178,15 @@ def Spmd_CollectivePermuteOp : Spmd_CollectiveOp<"collective_permute",
     it needs from the one whose idle coordinates are its own.
   }]>;
 
+def Spmd_ToHostOp : Spmd_CollectiveOp<"to_host",
+  "Copies this device's part into the memory of its host", [{
+    The axes are none: a device moves its own part.
+  }]>;
+def Spmd_FromHostOp : Spmd_CollectiveOp<"from_host",
+  "Copies this device's part from the memory of its host", [{
+    The axes are none: a device moves its own part.
+  }]>;
+
 def Spmd_AllReduceOp : Spmd_ValueOp<"all_reduce", [Pure]> {
   let summary = "Adds up (or takes the maximum or minimum of) a group's tensors";
   let description = [{

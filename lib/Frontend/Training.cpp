@@ -712,14 +712,14 @@ void Importer::importPlacing(const ast::Placing &placing,
   }
   if (isFound)
     return;
-  if (what == "save")
+  if (!ofWeight)
     for (auto declare : program.getBody().getOps<shd::DeclareOp>())
       if (isCalled(declare.getSym(), name)) {
         llvm::StringRef kind = stringifyTensorKind(declare.getKind());
         files.error(placing.tensor.name.range)
             << "'" << name << "' is " << (kind == "input" ? "an " : "a ")
-            << kind << ", which is always kept; `save` names values that "
-            << "statements make";
+            << kind << ", which is always kept; `" << what
+            << "` names values that statements make";
         return;
       }
   auto diag = files.error(placing.tensor.name.range)

@@ -249,6 +249,10 @@ void FrameworkPlanReader::readTraining() {
   const json::Object &training = *report.getObject("training");
   plan.microbatches = std::max<int64_t>(1, integerIn(training, "microbatches"));
   plan.offloads = stringIn(training, "offload") == "optimizer";
+  if (stringIn(training, "offload") == "activations" ||
+      training.get("offloaded"))
+    plan.differences.push_back("'offload' of activations: what is saved for "
+                               "the backward pass stays on the devices");
   if (stringIn(training, "update") == "fused")
     plan.differences.push_back("'update = fused': weights are updated at the "
                                "end of the step");

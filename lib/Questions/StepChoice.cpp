@@ -858,8 +858,12 @@ std::optional<StepChoice> shardc::chooseStep(const ProgramText &text,
     return StepSearch(text, settings, options).run(op);
   // Without a link to the host there is no choice.
   std::vector<const char *> values = {"none"};
-  if (probe->machine && probe->machine->hostBandwidth)
+  if (probe->machine && probe->machine->hostBandwidth) {
     values.push_back("optimizer");
+    // Frameworks' own ways to offload activations are not modelled.
+    if (!options.framework)
+      values.push_back("activations");
+  }
   std::vector<StepChoice> choices;
   for (const char *value : values) {
     StepForm form;

@@ -649,7 +649,8 @@ std::vector<std::string> entriesOf(llvm::StringRef sharding,
   return entries;
 }
 
-/// The dimensions that differ between two shardings: `B, N@X -> B@X, N`.
+/// The dimensions that differ between two shardings: `B, N@X -> B@X, N`; the
+/// sharding, if none do.
 std::string changedEntries(const ReportCollective &moved) {
   llvm::StringRef partialFrom, partialTo;
   std::vector<std::string> from, to;
@@ -664,6 +665,8 @@ std::string changedEntries(const ReportCollective &moved) {
     from.push_back(partialFrom.str());
     to.push_back(partialTo.str());
   }
+  if (from.empty())
+    return moved.to; // a transfer to the host or back
   llvm::erase_if(from, [](const std::string &text) { return text.empty(); });
   llvm::erase_if(to, [](const std::string &text) { return text.empty(); });
   if (to.empty())
@@ -1326,10 +1329,11 @@ void TextPrinter::printAdvice() {
        llvm::enumerate(llvm::ArrayRef(collectives).take_front(kMost))) {
     const ReportCollective &moved = *item->collective();
     double exposed = toSeconds(moved.exposed);
-    std::string text = std::to_string(i + 1) + ". " + item->kind + " of '" +
-                       moved.operand + "' over " + llvm::join(moved.axes, ",") +
-                       ": " + formatTime(exposed) + ", " + share(exposed) +
-                       " of the step";
+    std::string text =
+        std::to_string(i + 1) + ". " + item->kind + " of '" + moved.operand +
+        "'" +
+        (moved.axes.empty() ? "" : " over " + llvm::join(moved.axes, ",")) +
+        ": " + formatTime(exposed) + ", " + share(exposed) + " of the step";
     if (moved.exposed < item->total)
       text += ", of " + formatTime(toSeconds(item->total));
     if (item->count > 1)

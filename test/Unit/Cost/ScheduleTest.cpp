@@ -98,6 +98,22 @@ TEST(ScheduleTest, aNetworkRunsCollectivesInTheOrderOfIssue) {
   EXPECT_EQ(result.exposed, (Times{30, 5}));
 }
 
+TEST(ScheduleTest, anIterationEndsWhenItsAwaitedCollectivesHave) {
+  // Of 3 iterations each, a and b take 10; x moves for 25 what a makes: [10,
+  // 35), and the iteration ends 15 after b does. 3 * 35 in all.
+  Step step;
+  step.numNetworks = 1;
+  unsigned body = step.addRepeat(0, 3);
+  step.addGroup(body, 10);
+  unsigned out = addCollective(step, body, 25, {x}, Step::Origin::Produced, 0);
+  step.addGroup(body, 10);
+  EXPECT_EQ(run(step).scheduled, 3 * 25 + 10); // beside the next iterations
+  step.bodies[body].awaited = {out};
+  Schedule result = run(step);
+  EXPECT_EQ(result.scheduled, 3 * 35);
+  EXPECT_EQ(result.exposed, (Times{3 * 15}));
+}
+
 TEST(ScheduleTest, collectivesOnOthersResultsWaitForThem) {
   // a [0, 10), reduce_scatter over x [10, 14), all_gather of that over y [14,
   // 21), b [21, 24).

@@ -21,7 +21,8 @@ static constexpr size_t kMostRows = 40;
 static std::string collectivesText(const TimeParts &parts) {
   std::string text;
   for (const TimeParts::Collectives &each : parts.collectives)
-    text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", each.kind,
+    text += fmt::format("{}{}{}{} {}", text.empty() ? "" : ", ", each.kind,
+                        each.axes.empty() ? "" : " ",
                         llvm::join(each.axes, ","), differenceText(each.time));
   return text;
 }

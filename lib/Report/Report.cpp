@@ -235,8 +235,10 @@ void Totals::add(const ReportItem &item) {
 
 /// docs/CostModel.md#5-the-time-of-a-step; ties go to the network, then to HBM.
 std::string Totals::boundOfStep(Picoseconds busiest) const {
-  if (busiest > 0 && busiest >= device())
-    return "network";
+  if (busiest > 0 && busiest >= device()) {
+    auto axes = llvm::ArrayRef(physical).take_front(model.physical().size());
+    return llvm::is_contained(axes, busiest) ? "network" : "host";
+  }
   if (hostBound > std::max(computeBound, hbmBound))
     return "host";
   return computeBound > hbmBound ? "compute" : "hbm";
@@ -575,10 +577,16 @@ void fillRooflines(const CollectiveModel &model, Report &report) {
     report.rooflines.push_back(std::move(roofline));
   };
   add("hbm", model.machine().hbmBandwidth, report.traffic.hbm);
+  size_t numAxes = model.physical().size();
   for (auto [i, network] : llvm::enumerate(report.time.physical)) {
-    bool isLink = i >= model.physical().size();
-    double rate = isLink ? *model.machine().hostBandwidth : model.bandwidth(i);
-    add(network.first, rate, network.second * rate);
+    if (i < numAxes) {
+      double rate = model.bandwidth(i);
+      add(network.first, rate, network.second * rate);
+      continue;
+    }
+    const HostCost &step = report.host->step;
+    add(network.first, *model.machine().hostBandwidth,
+        i == numAxes ? step.outBytes : step.inBytes);
   }
 }
 

@@ -44,7 +44,7 @@ static constexpr double kFirstWorkOfLarge = 2.2e4, kFullWorkOfLarge = 2.8e4;
 /// Plans of one step, of large programs.
 static constexpr double kStepPlans = 4;
 /// More axes are not tried with large programs.
-static constexpr unsigned kMostAxesOfLarge = 2;
+static constexpr unsigned kMostAxesOfLarge = 2, kMostRolesOfLarge = 3;
 /// Forms of a step that are planned, on average.
 static constexpr double kFormsOfStep = 6;
 /// Recipes that are planned with the same cutoff.
@@ -57,8 +57,11 @@ static constexpr size_t kMostEstimates = 200;
 static constexpr size_t kRefined = 6;
 /// Plans of a framework in large programs: those of a form, of the first forms
 /// of recipes, and of recipes with all forms.
-static constexpr double kRolePlans = 4, kFirstRolePlans = 14,
-                        kFullRolePlans = 12;
+static constexpr double kRolePlans = 4, kFirstRolePlans = 40,
+                        kFullRolePlans = 36;
+/// Recipes that are planned for the schedule, of those that were planned for
+/// the time without overlap: a twentieth of the work, in nearly the same order.
+static constexpr size_t kScheduled = 1;
 /// For large programs: what communication and the like leave to gain is too
 /// little to search on.
 static constexpr double kSmallRest = 0.02;
@@ -111,6 +114,8 @@ struct Recipe {
   Picoseconds bound = 0;
   double work = 0;
   bool isImpossible = false, isFull = false;
+  /// Planned for the time that is asked for, not for a quick estimate of it.
+  bool isFinal = false;
   std::shared_ptr<const StepChoice> found = {};
   std::optional<PlanFigures> plan = {};
 
@@ -152,6 +157,12 @@ private:
   void planSome(llvm::ArrayRef<size_t> order, double work, bool isFull);
   void planRound(llvm::ArrayRef<size_t> round, bool isFull);
   bool isUnlikely(const Recipe &recipe) const;
+  void take(Recipe &recipe, std::shared_ptr<const StepChoice> choice,
+            bool isFull);
+  void findBest();
+  bool isScreened() const;
+  void planFinal(Recipe &recipe);
+  void planFinals();
   bool isOutdone(const Recipe &recipe) const;
   bool isGoodEnough() const;
   size_t chosen() const;
@@ -617,10 +628,11 @@ RecipeSearch::chooseForm(const Recipe &recipe, bool isFull,
                          const MeshChoiceOptions &how) const {
   if (!recipe.roles)
     return chooseStep(text, pointOf(recipe), how);
-  auto key = [](const StepChoice &choice) {
-    const Report::Memory &memory = choice.report.memory;
-    double value = memory.fits ? choice.report.plan.value : double(memory.peak);
-    return std::pair(!memory.fits, value);
+  auto key = [&](const StepChoice &choice) {
+    const Report &report = choice.report;
+    double time = isScreened() ? report.time.scheduled : report.plan.value;
+    double value = report.memory.fits ? time : double(report.memory.peak);
+    return std::pair(!report.memory.fits, value);
   };
   std::optional<StepChoice> best;
   double work = 0;
@@ -735,6 +747,8 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
     if (recipe.roles || isLarge())
       how.stepWork = (recipe.roles ? kRolePlans : kStepPlans) *
                      size.operations * std::pow(kWorkPerAxis, recipe.wide);
+    if (isScreened())
+      how.plan.objective = Objective::Upper;
     how.plan.timeLimitSeconds = runner.deadline().remaining();
     // The first one is planned in any case.
     if ((best || i > 0) && !runner.hasTime())
@@ -753,17 +767,93 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
     unsigned wide = recipe.roles ? std::max(1u, recipe.wide) : recipe.wide;
     spent += choice->work / std::pow(kWorkPerAxis, wide) / size.operations *
              recipe.work;
-    PlanFigures figures = figuresOf(choice->report);
-    recipe.isFull |= isFull;
-    if (recipe.fits() && (!figures.fits || recipe.plan->value < figures.value))
-      continue;
-    recipe.plan = std::move(figures);
-    recipe.found = std::move(choice);
+    take(recipe, std::move(choice), isFull);
   }
+  findBest();
+}
+
+/// Keeps the better one of a recipe's plans.
+void RecipeSearch::take(Recipe &recipe,
+                        std::shared_ptr<const StepChoice> choice, bool isFull) {
+  PlanFigures figures = figuresOf(choice->report);
+  if (isScreened()) {
+    // Planned for another time, so nothing is proven of this one.
+    figures.value = figures.scheduled;
+    figures.bound.reset();
+    figures.status = "feasible";
+  }
+  recipe.isFull |= isFull;
+  if (recipe.fits() && (!figures.fits || recipe.plan->value < figures.value))
+    return;
+  recipe.plan = std::move(figures);
+  recipe.found = std::move(choice);
+}
+
+void RecipeSearch::findBest() {
   std::vector<size_t> order = byTime();
   best.reset();
   if (!order.empty() && recipes[order.front()].fits())
     best = order.front();
+}
+
+/// True if recipes are compared by plans for the time without overlap, whose
+/// schedules then count. Searches for the schedule itself take twenty times as
+/// long, and only few recipes are worth it.
+bool RecipeSearch::isScreened() const {
+  return options.framework && isLarge() &&
+         options.plan.objective == Objective::Scheduled;
+}
+
+/// What is known of a step's other forms, whose plans are not for the schedule.
+static Report::StepSearch withFinal(Report::StepSearch search,
+                                    const StepChoice &made) {
+  for (Report::StepSearch::Variant &variant : search.variants) {
+    variant.value = variant.scheduled;
+    variant.gap.reset();
+  }
+  const Report::StepSearch::Variant &own = made.search.variants.front();
+  Report::StepSearch::Variant &chosen = search.variants.front();
+  chosen.value = own.value;
+  chosen.scheduled = own.scheduled;
+  chosen.memory = own.memory;
+  chosen.fits = own.fits;
+  chosen.gap = own.gap;
+  return search;
+}
+
+/// Plans the best form of a recipe for the time that is asked for.
+void RecipeSearch::planFinal(Recipe &recipe) {
+  recipe.isFinal = true;
+  Point point = pointOf(recipe);
+  point.push_back(stepSetting(recipe.found->form));
+  MeshChoiceOptions how = options;
+  how.jobs = 1;
+  how.plan.timeLimitSeconds = runner.deadline().remaining();
+  std::optional<StepChoice> choice = chooseStep(text, point, how);
+  if (!choice)
+    return;
+  choice->form = recipe.found->form;
+  choice->search = withFinal(recipe.found->search, *choice);
+  recipe.plan = figuresOf(choice->report);
+  recipe.found = std::make_shared<const StepChoice>(std::move(*choice));
+}
+
+/// The best recipes, until the best one of all is planned for the schedule.
+void RecipeSearch::planFinals() {
+  size_t finals = 0;
+  auto wanted = [&]() -> std::optional<size_t> {
+    std::vector<size_t> order = byTime();
+    if (!order.empty() && !recipes[order.front()].isFinal)
+      return order.front();
+    for (size_t i : order)
+      if (finals < kScheduled && runner.hasTime() && !recipes[i].isFinal &&
+          recipes[i].fits())
+        return i;
+    return std::nullopt;
+  };
+  for (; std::optional<size_t> next = wanted(); ++finals)
+    planFinal(recipes[*next]);
+  findBest();
 }
 
 /// Plans recipes in this order in rounds, as long as there is work left, the
@@ -906,9 +996,11 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
   } else {
     std::vector<unsigned> bindings(families, 0);
     llvm::erase_if(order, [&](size_t i) {
-      bool isWide = isLarge() && recipes[i].wide > kMostAxesOfLarge;
-      if (recipes[i].roles)
-        return false;
+      bool isRole = recipes[i].roles.has_value();
+      unsigned most = isRole ? kMostRolesOfLarge : kMostAxesOfLarge;
+      bool isWide = isLarge() && !isMeshGiven && recipes[i].wide > most;
+      if (isRole)
+        return isWide;
       return isWide || bindings[recipes[i].family]++ >= kBindings;
     });
     // Where the first recipe leaves nothing to gain, others need no look.
@@ -923,6 +1015,8 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
       planSome(promising(), options.framework ? kFullRolePlans * ofRole : full,
                /*isFull=*/true);
     }
+    if (isScreened())
+      planFinals();
   }
   order = byTime();
   if (order.empty()) {

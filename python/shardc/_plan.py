@@ -202,6 +202,9 @@ def plan(
     hardware: Optional[str] = None,
     mesh: Optional[str] = None,
     dims: Optional[Mapping[str, int]] = None,
+    task: Optional[str] = None,
+    batch: Optional[int] = None,
+    sequence: Optional[int] = None,
     memory_limit: Optional[str] = None,
     time_limit: Optional[float] = None,
     options: Sequence[str] = (),
@@ -209,7 +212,8 @@ def plan(
     """Plans a program: the path of one, or its text if that has several lines.
 
     `hardware`, `mesh`, `dims`, `memory_limit` and `time_limit` (seconds) are the
-    options of the same names; `options` are any others. A plan that does not fit
+    options of the same names; `options` are any others. `task` (`train`,
+    `forward`, `decode`), `batch` and `sequence` belong to a `config.json`. A plan that does not fit
     in memory is returned, with `memory.fits` false; other failures raise
     ShardcError."""
     arguments: List[str] = []
@@ -224,6 +228,9 @@ def plan(
         arguments += ["--mesh", mesh]
     for name, size in (dims or {}).items():
         arguments += ["--dim", f"{name}={size}"]
+    for option, value in (("task", task), ("batch", batch), ("sequence", sequence)):
+        if value is not None:
+            arguments.append(f"--{option}={value}")
     if memory_limit is not None:
         arguments += ["--memory-limit", memory_limit]
     if time_limit is not None:

@@ -3,6 +3,8 @@
 import json
 import os
 import subprocess
+import tempfile
+from pathlib import Path
 
 import shardc
 
@@ -65,6 +67,26 @@ def test_errors():
     assert "expected" in raises(1, lambda: shardc.plan("hardware\n"))
     raises(2, lambda: shardc.plan("no-such-file.shd"))
     raises(1, lambda: shardc.plan(PROGRAM).config("megatron"))
+
+
+def test_config_of_a_checkpoint():
+    config = {
+        "model_type": "llama",
+        "hidden_size": 512,
+        "intermediate_size": 1024,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "vocab_size": 1024,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "config.json")
+        path.write_text(json.dumps(config), encoding="utf-8")
+        chips = {"hardware": "h100[4]", "mesh": "[X=4]"}
+        plan = shardc.plan(path, task="forward", batch=8, sequence=256, **chips)
+        assert plan.training is None
+        assert plan.tokens == 8 * 256
+        assert shardc.plan(path, batch=8, sequence=256, **chips).training is not None
+        assert "task" in raises(2, lambda: shardc.plan(PROGRAM, task="forward"))
 
 
 def test_memory_that_does_not_suffice():

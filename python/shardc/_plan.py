@@ -123,11 +123,21 @@ class Sweep(_Report):
     """The report of `--sweep`."""
 
     def points_table(self) -> Any:
-        """A pandas table: each point's values and figures."""
-        rows = [
-            {**point["set"], **(point.get("report") or {}).get("time", {})}
-            for point in self._values["points"]
-        ]
+        """A pandas table: each point's values and figures, or its error."""
+        rows = []
+        for point in self._values["points"]:
+            report = point.get("report") or {}
+            memory, flops = report.get("memory") or {}, report.get("flops") or {}
+            rows.append({
+                **point["set"],
+                **(report.get("time") or {}),
+                "memory.peak": memory.get("peak"),
+                "memory.fits": memory.get("fits"),
+                "flops.mfu": flops.get("mfu"),
+                "tokens_per_s": report.get("tokens_per_s"),
+                "words": report.get("words"),
+                "error": point.get("error"),
+            })
         return _table(rows)
 
 

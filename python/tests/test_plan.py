@@ -101,6 +101,12 @@ def test_tables():
         return
     plan = shardc.plan(PROGRAM)
     assert list(plan.ops_table()["name"]) == [op["name"] for op in plan.ops]
+    points = plan.sweep("B in 1024, 1023")
+    table = points.points_table()
+    assert list(table["B"]) == [1024, 1023]
+    report = points.points[0]["report"]
+    assert table["scheduled_s"][0] == report["time"]["scheduled_s"]
+    assert table["memory.peak"][0] == report["memory"]["peak"]
 
 
 if __name__ == "__main__":

@@ -453,6 +453,10 @@ std::optional<FrameworkSetup> SetupReader::run() {
 
 std::optional<FrameworkSetup> shardc::planOfFile(FrameworkFile &file,
                                                  const PlannedStep &step) {
+  if (file.options.empty() && file.errors.empty())
+    file.errors.push_back({"expected options of Megatron-LM, torchtitan or "
+                           "MaxText, found none that a plan depends on",
+                           0});
   if (!file.errors.empty())
     return std::nullopt;
   return SetupReader(file, step).run();

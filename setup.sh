@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what shardc needs on Debian 12, builds it into build/, and shows the
-# cost of LLaMA-3 70B. May be run again at any time.
+# cost of LLaMA-3 70B. May be run again at any time. Optional, for the tests of
+# --emit-html in a browser: apt-get install nodejs chromium-headless-shell.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 . utils/common.sh

@@ -99,6 +99,9 @@ config.substitutions.append(
 # Runs the script of the pages of --emit-html.
 if shutil.which("node"):
     config.available_features.add("node")
+# Opens these pages; Debian's package of either name, optional.
+if shutil.which("chromium") or shutil.which("chromium-headless-shell"):
+    config.available_features.add("chromium")
 
 # Another solver, to compare with (utils/toulbar2.py).
 if shutil.which("toulbar2"):

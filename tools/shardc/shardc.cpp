@@ -443,6 +443,11 @@ struct Options {
   bool draws() const {
     return picture.getNumOccurrences() || config.getNumOccurrences();
   }
+  /// What is asked for needs the timeline of one plan.
+  bool drawsTimeline() const {
+    return timeline || config.getNumOccurrences() ||
+           (picture.getNumOccurrences() && picture == Picture::Trace);
+  }
   StringRef drawing() const {
     return config.getNumOccurrences()  ? "--emit-config"
            : picture == Picture::Trace ? "--emit-trace"
@@ -855,7 +860,7 @@ ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
   if (options.emit == Emit::Plan)
     return commandLineError("--emit-plan of a program with a `serve` block is "
                             "not supported yet: its plan is two");
-  if ((options.asks() && !sweeps) || options.draws() || options.timeline ||
+  if ((options.asks() && !sweeps) || options.drawsTimeline() ||
       options.planFile.getNumOccurrences() ||
       options.measuredStep.getNumOccurrences() ||
       options.targetPrice.getNumOccurrences() ||

@@ -25,7 +25,7 @@ class Node {
 const byId = {};
 for (const id of ["report", "main", "nav", "title", "words"]) byId[id] = new Node(id);
 byId.report.textContent = data;
-global.document = {getElementById: id => byId[id], createElement: tag => new Node(tag), createElementNS: (space, tag) => new Node(tag), title: ""};
+global.document = {getElementById: id => byId[id], createElement: tag => new Node(tag), createElementNS: (space, tag) => new Node(tag), title: "", documentElement: new Node("html")};
 new Function(script)();
 
 const nodes = byId.main.all();

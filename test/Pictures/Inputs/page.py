@@ -3,8 +3,9 @@ JSON report of the same plan, byte for byte once parsed.
 
     page.py PAGE REPORT
 
-With a browser (`chromium` on the PATH) it is also drawn: no error, and each figure
-equals the report's."""
+With a browser (Debian's chromium or chromium-headless-shell) it is also drawn: no
+error, no request, each figure equals the report's, and within SECONDS if they are
+given as a third argument."""
 
 import html.parser
 import json
@@ -76,24 +77,73 @@ assert len(text) < 3_000_000
 assert "default-src 'none'" in text
 assert "innerHTML" not in text and "insertAdjacentHTML" not in text
 
-browser = shutil.which("chromium")
-if browser:
+
+
+def numbers(value, found):
+    """Adds the numbers of a report to `found`, by their keys."""
+    if isinstance(value, list):
+        for each in value:
+            numbers(each, found)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            if isinstance(each, (int, float)):
+                found.setdefault(key, set()).add(float(each))
+            elif each is None:
+                found.setdefault(key, set()).add(None)
+            numbers(each, found)
+
+
+def urls(events, found):
+    """Addresses that a log of the network tells of."""
+    if isinstance(events, list):
+        for each in events:
+            urls(each, found)
+    elif isinstance(events, dict):
+        if isinstance(events.get("url"), str):
+            found.add(events["url"])
+        for each in events.values():
+            urls(each, found)
+
+
+def open_page(browser, path):
+    """The drawn document, what the browser says, and its requests."""
     with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "network.json")
         run = subprocess.run(
             [browser, "--headless", "--no-sandbox", "--disable-gpu"]
             + [f"--user-data-dir={folder}", "--enable-logging=stderr", "--v=0"]
-            + ["--dump-dom", "file://" + os.path.abspath(sys.argv[1])],
+            + [f"--log-net-log={log}", "--dump-dom", "file://" + os.path.abspath(path)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
-    assert "Uncaught" not in run.stderr, run.stderr
-    figures = [each for each in parse(run.stdout).figures if "." in each[0]]
-    assert figures or report["schema"] != "shardc.cost/1"
-    if report["schema"] == "shardc.cost/1":
-        for key, value in figures:
+        with open(log, encoding="utf-8") as file:
+            requests = set()
+            urls(json.load(file)["events"], requests)
+    outside = {url for url in requests if url.split(":")[0] not in ("file", "data")}
+    return run.stdout, run.stderr, outside
+
+
+browser = shutil.which("chromium") or shutil.which("chromium-headless-shell")
+if browser:
+    document, said, requests = open_page(browser, sys.argv[1])
+    assert "CONSOLE" not in said and "Uncaught" not in said, said
+    assert not requests, requests
+    seconds = float(document.split('data-drawn-ms="')[1].split('"')[0]) / 1000
+    assert len(sys.argv) < 4 or seconds < float(sys.argv[3]), seconds
+    figures = parse(document).figures
+    assert figures
+    known = {}
+    numbers(report, known)
+    for key, value in figures:
+        if not key or key == "null":
+            continue
+        if report["schema"] == "shardc.cost/1" and "." in key:
             inside = report
             for part in key.split("."):
                 inside = inside[part]
             assert (inside is None and value == "null") or float(value) == inside, key
+            continue
+        of_key = known.get(key.split(".")[-1], set())
+        assert (None if value == "null" else float(value)) in of_key, (key, value)
 print("the page holds" + (", and is drawn" if browser else ""))

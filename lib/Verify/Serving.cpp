@@ -9,6 +9,7 @@
 
 #include "shardc/Verify/Serving.h"
 #include "Detail.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Pipelines/Compilation.h"
@@ -19,10 +20,6 @@
 
 using namespace mlir;
 using namespace shardc;
-
-/// Decode steps that run at most: the first reads prefill's caches, the second
-/// what the first wrote, the third what two wrote.
-static constexpr int64_t kMostSteps = 3;
 
 namespace {
 
@@ -167,53 +164,15 @@ private:
 
 } // namespace
 
-/// Shrinking bounds windows by the keys of each phase: all programs take the
-/// smallest, attention by attention.
-static void alignWindows(ArrayRef<ModuleOp> modules) {
-  SmallVector<SmallVector<shd::AttentionOp>> all;
-  for (ModuleOp module : modules) {
-    auto &found = all.emplace_back();
-    module.walk([&](shd::AttentionOp op) { found.push_back(op); });
-    if (found.size() != all.front().size())
-      return;
-  }
-  for (size_t i = 0; i < all.front().size(); ++i) {
-    std::optional<uint64_t> least;
-    for (auto &found : all)
-      if (std::optional<uint64_t> window = found[i].getWindow())
-        least = std::min(least.value_or(*window), *window);
-    if (least)
-      for (auto &found : all)
-        found[i].setWindow(*least);
-  }
-}
-
-/// Shrinks all four programs alike.
 LogicalResult ServedRun::makeSmall() {
   serving = *shd::Serving::of(whole(*decodeWhole));
-  runs.steps = std::min(serving.generate, kMostSteps);
-  Shrinking small;
-  if (options.shrink) {
-    ShrinkOptions how;
-    how.distances[{serving.prompt, serving.capacity}] = runs.steps;
-    std::vector<Shrinking> all = chooseShrinking(
-        ArrayRef<shd::ProgramOp>{whole(*prefillPlan), whole(*decodePlan)}, how);
-    for (ModuleOp each : {*prefillWhole, *prefillPlan})
-      applyShrinking(whole(each), all.front());
-    for (ModuleOp each : {*decodeWhole, *decodePlan})
-      applyShrinking(whole(each), all.back());
-    alignWindows({*prefillWhole, *prefillPlan, *decodeWhole, *decodePlan});
-    small = all.back();
-  }
-  runs.sequences = small.extent(serving.sequences);
-  runs.promptBatch = small.extent(serving.promptBatch);
-  runs.prompt = small.extent(serving.prompt);
-  runs.capacity = small.extent(serving.capacity);
-  runs.steps = std::min(runs.steps, runs.capacity - runs.prompt);
-  if (runs.steps < 1)
-    return whole(*decodeWhole).emitError("a prompt of ")
-           << runs.prompt << " tokens fills the small cache of "
-           << runs.capacity << " positions: no decode step can follow";
+  FailureOr<ServedExtents> extents =
+      shrinkServed({whole(*prefillWhole), whole(*prefillPlan),
+                    whole(*decodeWhole), whole(*decodePlan)},
+                   options.shrink);
+  if (failed(extents))
+    return failure();
+  static_cast<ServedExtents &>(runs) = *extents;
   return success();
 }
 
@@ -428,15 +387,8 @@ LogicalResult ServedRun::decodeAll() {
   return success();
 }
 
-/// True if experts of the program may drop picks.
-static bool dropsPicks(ModuleOp module) {
-  bool found = false;
-  module.walk([&](shd::ExpertsOpInterface op) { found |= !op.getDropless(); });
-  return found;
-}
-
 FailureOr<ServedRuns> ServedRun::run() {
-  if (dropsPicks(*decodeWhole)) {
+  if (shd::dropsPicks(whole(*decodeWhole))) {
     runs.notRun = {
         "experts without `dropless` may drop other picks of a prompt",
         "than of its tokens one by one"};

@@ -527,6 +527,8 @@ private:
   LogicalResult plan(Compilation &compilation);
   ExitStatus verifyServing(MLIRContext &context, const ProgramText &program,
                            const ServingPlan &plan, raw_ostream &os);
+  ExitStatus exportServing(MLIRContext &context, const ProgramText &program,
+                           const ServingPlan &plan, raw_ostream &os);
   ExitStatus serve(SourceMgr &sourceMgr, MLIRContext &context,
                    const ProgramText &program, raw_ostream &os);
   ExitStatus report(SourceMgr &sourceMgr, Compilation &compilation,
@@ -807,6 +809,33 @@ static bool mayServe(const SourceMgr &sourceMgr) {
       .contains("serve");
 }
 
+namespace {
+/// A phase as it was imported, and with its plan.
+struct PhaseModules {
+  OwningOpRef<ModuleOp> whole;
+  std::optional<Compilation> planned;
+
+  shd::ProgramOp wholeProgram() {
+    return *whole->getOps<shd::ProgramOp>().begin();
+  }
+};
+} // namespace
+
+/// Imports a phase and gives it the plan that was chosen.
+static LogicalResult planPhase(MLIRContext &context, const ProgramText &program,
+                               const ServingPlan &plan, CompileOptions how,
+                               shd::ServingPhase phase, PhaseModules &result) {
+  std::optional<Program> imported =
+      importStep(program, &context, phasePoint(plan, {}, phase));
+  if (!imported)
+    return failure();
+  how.knownPlan =
+      (phase == shd::ServingPhase::Prefill ? plan.prefill : plan.decode).plan;
+  result.planned.emplace(std::move(*imported), std::move(how));
+  result.whole = result.planned->clone();
+  return result.planned->plan();
+}
+
 /// Verifies the plans of both phases, each against the whole program of its
 /// phase, and both one after the other against the program run token by token.
 ExitStatus Driver::verifyServing(MLIRContext &context,
@@ -815,21 +844,15 @@ ExitStatus Driver::verifyServing(MLIRContext &context,
   bool holds = true;
   VerifyOptions how;
   how.roundToDeclared = options.rounding == Rounding::Declared;
-  OwningOpRef<ModuleOp> wholes[2], planned[2];
+  PhaseModules phases[2];
+  OwningOpRef<ModuleOp> planned[2];
   for (auto phase : {shd::ServingPhase::Prefill, shd::ServingPhase::Decode}) {
-    std::optional<Program> imported =
-        importStep(program, &context, phasePoint(plan, {}, phase));
-    if (!imported)
+    PhaseModules &modules = phases[size_t(phase)];
+    if (failed(planPhase(context, program, plan, compileOptions(), phase,
+                         modules)))
       return InputError;
-    CompileOptions known = compileOptions();
-    known.knownPlan =
-        (phase == shd::ServingPhase::Prefill ? plan.prefill : plan.decode).plan;
-    Compilation compilation(std::move(*imported), std::move(known));
-    OwningOpRef<ModuleOp> &whole = wholes[size_t(phase)];
-    whole = compilation.clone();
-    if (failed(compilation.plan()))
-      return InputError;
-    FailureOr<Verification> verification = verifyPlan(*whole, compilation, how);
+    FailureOr<Verification> verification =
+        verifyPlan(*modules.whole, *modules.planned, how);
     if (failed(verification))
       return InputError;
     emitDifferences(*verification);
@@ -837,10 +860,10 @@ ExitStatus Driver::verifyServing(MLIRContext &context,
                       options.name() + ", " + shd::stringify(phase).str());
     os << '\n';
     holds &= verification->holds;
-    planned[size_t(phase)] = compilation.takeModule();
+    planned[size_t(phase)] = modules.planned->takeModule();
   }
   auto phaseOf = [&](shd::ServingPhase phase) {
-    return ServedPhase{*wholes[size_t(phase)], *planned[size_t(phase)]};
+    return ServedPhase{*phases[size_t(phase)].whole, *planned[size_t(phase)]};
   };
   FailureOr<ServedRuns> runs =
       shardc::verifyServing(phaseOf(shd::ServingPhase::Prefill),
@@ -850,6 +873,27 @@ ExitStatus Driver::verifyServing(MLIRContext &context,
   emitDifferences(*runs);
   printServedRuns(os, *runs, options.name() + ", prefill and then decoding");
   return holds && runs->holds() ? Success : InputError;
+}
+
+/// `--emit-jax` of both phases.
+ExitStatus Driver::exportServing(MLIRContext &context,
+                                 const ProgramText &program,
+                                 const ServingPlan &plan, raw_ostream &os) {
+  PhaseModules phases[2];
+  for (auto phase : {shd::ServingPhase::Prefill, shd::ServingPhase::Decode}) {
+    PhaseModules &modules = phases[size_t(phase)];
+    if (failed(planPhase(context, program, plan, compileOptions(), phase,
+                         modules)) ||
+        failed(modules.planned->markRings()))
+      return InputError;
+  }
+  PhaseModules &prefill = phases[size_t(shd::ServingPhase::Prefill)],
+               &decode = phases[size_t(shd::ServingPhase::Decode)];
+  if (failed(exportJaxServing(
+          os, {prefill.wholeProgram(), prefill.planned->program(),
+               decode.wholeProgram(), decode.planned->program()})))
+    return InputError;
+  return Success;
 }
 
 /// Answers for both phases of a program that serves.
@@ -864,7 +908,9 @@ ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
       options.planFile.getNumOccurrences() ||
       options.measuredStep.getNumOccurrences() ||
       options.targetPrice.getNumOccurrences() ||
-      (!options.emitsReport() && options.emit != Emit::Csv) ||
+      (!options.emitsReport() && options.emit != Emit::Csv &&
+       options.emit != Emit::Jax) ||
+      (options.emit == Emit::Jax && sweeps) ||
       (options.verify && options.emit != Emit::Cost))
     return commandLineError(
         "the program has a `serve` block, so that its plan is two; "
@@ -896,7 +942,10 @@ ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
   const ServingPlan &plan = *outcome.plan;
   if (options.verify)
     return verifyServing(context, program, plan, os);
-  if (format == SweepFormat::Json)
+  if (options.emit == Emit::Jax) {
+    if (ExitStatus status = exportServing(context, program, plan, os))
+      return status;
+  } else if (format == SweepFormat::Json)
     printServingJson(os, plan);
   else
     printServing(os, plan, options.wantsColour());

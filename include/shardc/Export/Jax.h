@@ -8,7 +8,7 @@
 #ifndef SHARDC_EXPORT_JAX_H
 #define SHARDC_EXPORT_JAX_H
 
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Shrink/Shrink.h"
 
 namespace shardc {
 
@@ -17,6 +17,11 @@ namespace shardc {
 /// operation, and nothing is printed.
 llvm::LogicalResult exportJax(llvm::raw_ostream &os, shd::ProgramOp unplanned,
                               shd::ProgramOp planned);
+
+/// Prints prefill and decode of a program that serves, in one file that runs
+/// one after the other, with the insertion of the caches between.
+llvm::LogicalResult exportJaxServing(llvm::raw_ostream &os,
+                                     const ServedPrograms &programs);
 
 } // namespace shardc
 

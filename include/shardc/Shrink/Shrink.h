@@ -55,6 +55,24 @@ Shrinking chooseShrinking(shd::ProgramOp planned,
 std::vector<Shrinking> chooseShrinking(llvm::ArrayRef<shd::ProgramOp> planned,
                                        const ShrinkOptions &options);
 
+/// Both phases of a program that serves: each unsharded, and planned with every
+/// collective explicit.
+struct ServedPrograms {
+  shd::ProgramOp prefillWhole, prefillPlan, decodeWhole, decodePlan;
+};
+
+/// Extents of programs that are run one after the other, and the decode steps
+/// that follow a prefill.
+struct ServedExtents {
+  int64_t sequences = 1, promptBatch = 1, prompt = 1, capacity = 1, steps = 1;
+};
+
+/// Shrinks all four alike, so that the caches of a prefill are the first
+/// positions of those of decode, and a few decode steps fit behind the prompt;
+/// an error if none does. Without `shrinks` only finds the extents.
+mlir::FailureOr<ServedExtents> shrinkServed(const ServedPrograms &programs,
+                                            bool shrinks = true);
+
 /// Rewrites types, the mesh, counts, ranges and windows, and drops prices,
 /// which are of the large program. What verified before verifies after.
 void applyShrinking(shd::ProgramOp program, const Shrinking &shrinking);

@@ -8,6 +8,7 @@
 #ifndef SHARDC_VERIFY_SERVING_H
 #define SHARDC_VERIFY_SERVING_H
 
+#include "shardc/Shrink/Shrink.h"
 #include "shardc/Verify/Verify.h"
 
 namespace shardc {
@@ -18,14 +19,13 @@ struct ServedPhase {
 };
 
 /// Both plans one after the other, against the unsharded decode program, which
-/// takes the tokens of the prompts one by one and then those that follow.
-struct ServedRuns {
+/// takes the tokens of the prompts one by one and then those that follow. The
+/// extents are those of the small programs.
+struct ServedRuns : ServedExtents {
   /// Results of all prefills: caches, and the outputs of the last position.
   Verification prefill;
   /// Results of all decode steps.
   Verification decode;
-  /// Extents of the small programs, and the decode steps that ran.
-  int64_t sequences = 1, promptBatch = 1, prompt = 1, capacity = 1, steps = 1;
   /// Lines that say why nothing ran; empty if it did.
   std::vector<std::string> notRun;
 

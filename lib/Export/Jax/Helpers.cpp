@@ -19,10 +19,15 @@ struct Helper {
 
 /// Each after those that it calls.
 static const Helper kHelpers[] = {
+    {"axis_sizes", R"(
+def axis_sizes():
+    """The axes of the mesh of the program that runs, and their sizes."""
+    return dict(jax.sharding.get_abstract_mesh().shape)
+)"},
     {"part", R"(
 def part(index, *axes):
     """How many elements of an index each device has."""
-    return size[index] // math.prod(MESH[axis] for axis in axes)
+    return size[index] // math.prod(lax.axis_size(axis) for axis in axes)
 )"},
     {"start", R"(
 def start(index, *axes):
@@ -151,8 +156,8 @@ def split_axes(x, axes, dims):
     for dim, extent in enumerate(x.shape):
         for axis in dims.get(dim, ()):
             place[axis] = len(shape)
-            shape.append(MESH[axis])
-            extent //= MESH[axis]
+            shape.append(lax.axis_size(axis))
+            extent //= lax.axis_size(axis)
         rest.append(len(shape))
         shape.append(extent)
     x = x.reshape(shape).transpose([place[axis] for axis in axes] + rest)
@@ -161,12 +166,12 @@ def split_axes(x, axes, dims):
     {"join_axes", R"(
 def join_axes(x, axes, dims):
     """Undoes split_axes."""
-    x = x.reshape([MESH[axis] for axis in axes] + list(x.shape[1:]))
+    x = x.reshape([lax.axis_size(axis) for axis in axes] + list(x.shape[1:]))
     order, shape = [], []
     for dim, extent in enumerate(x.shape[len(axes):]):
         group = dims.get(dim, ())
         order += [axes.index(axis) for axis in group] + [len(axes) + dim]
-        shape.append(math.prod(MESH[axis] for axis in group) * extent)
+        shape.append(math.prod(lax.axis_size(axis) for axis in group) * extent)
     return x.transpose(order).reshape(shape)
 )"},
     {"all_gather", R"(
@@ -184,7 +189,7 @@ def psum_scatter(x, dims):
     {"all_to_all", R"(
 def all_to_all(x, joined, split):
     """Joins some dimensions and splits others, each over its axes, in one collective."""
-    axes = tuple(axis for axis in MESH if axis in sum(joined.values(), ()))
+    axes = tuple(axis for axis in axis_sizes() if axis in sum(joined.values(), ()))
     x = lax.all_to_all(split_axes(x, axes, split), axes, split_axis=0, concat_axis=0, tiled=True)
     return join_axes(x, axes, joined)
 )"},
@@ -209,19 +214,19 @@ def chunk(x, number, dim, count):
     {"permute", R"(
 def permute(x, axes, *exchanges):
     """A device takes the part that its coordinates `new` count from where `old` count it."""
-    pairs = []
-    for to, coordinates in enumerate(itertools.product(*(range(MESH[a]) for a in axes))):
+    pairs, count = [], {axis: lax.axis_size(axis) for axis in axes}
+    for to, coordinates in enumerate(itertools.product(*(range(count[a]) for a in axes))):
         place = dict(zip(axes, coordinates))
         origin = dict(place)
         for old, new in exchanges:
             part = 0
             for axis in new:
-                part = part * MESH[axis] + place[axis]
+                part = part * count[axis] + place[axis]
             for axis in reversed(old):
-                part, origin[axis] = divmod(part, MESH[axis])
+                part, origin[axis] = divmod(part, count[axis])
         source = 0
         for axis in axes:
-            source = source * MESH[axis] + origin[axis]
+            source = source * count[axis] + origin[axis]
         pairs.append((source, to))
     return lax.ppermute(x, axes, pairs)
 )"},

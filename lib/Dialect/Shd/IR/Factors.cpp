@@ -198,3 +198,12 @@ PickCount shd::countPicks(ExpertsOpInterface op, const Tensor &picks) {
   }
   return count;
 }
+
+bool shd::dropsPicks(ProgramOp program) {
+  return program
+      ->walk([](ExpertsOpInterface op) {
+        return op.getDropless() ? WalkResult::advance()
+                                : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}

@@ -41,6 +41,10 @@ struct PickCount {
 };
 PickCount countPicks(ExpertsOpInterface op, const Tensor &picks);
 
+/// True if experts of the program may drop picks: then tokens together are
+/// another computation than one by one.
+bool dropsPicks(ProgramOp program);
+
 } // namespace shardc::shd
 
 #endif // SHARDC_DIALECT_SHD_IR_EXPERTS_H

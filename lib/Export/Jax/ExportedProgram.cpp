@@ -1,0 +1,378 @@
+//===- ExportedProgram.cpp - Tables and functions of one plan -------------===//
+
+#include "ExportedProgram.h"
+#include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
+#include "shardc/Optimizer/Names.h"
+#include "shardc/Pipelines/Compilation.h"
+#include "shardc/Reshard/Permutation.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::jax;
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+/// A copy of a program in a module of its own.
+static OwningOpRef<ModuleOp> isolated(shd::ProgramOp program) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(program.getLoc());
+  OpBuilder::atBlockEnd(module->getBody()).clone(*program);
+  return module;
+}
+
+template <typename Program> static Program programOf(ModuleOp module) {
+  return *module.getOps<Program>().begin();
+}
+
+ExportedProgram::ExportedProgram(PythonFile &file, StringRef prefix,
+                                 shd::ProgramOp unplanned,
+                                 shd::ProgramOp planned)
+    : file(file), prefix(prefix), unplanned(unplanned), planned(planned) {
+  global.module = isolated(unplanned);
+  global.smallModule = isolated(unplanned);
+  global.full = programOf<shd::ProgramOp>(*global.module);
+  global.small = programOf<shd::ProgramOp>(*global.smallModule);
+  device.module = isolated(planned);
+  device.smallModule = isolated(planned);
+}
+
+shd::ProgramOp ExportedProgram::smallPlan() const {
+  return programOf<shd::ProgramOp>(*device.smallModule);
+}
+
+/// Turns an explicit plan into the program of a device.
+static LogicalResult convertToDevice(OwningOpRef<ModuleOp> &module) {
+  Compilation compilation(std::move(module), Compilation::Stage::Explicit);
+  LogicalResult converted = compilation.convertToSpmd();
+  module = compilation.takeModule();
+  return converted;
+}
+
+/// Operations of two programs that differ in extents only, one by one.
+static void pair(PythonFile &file, Operation *full, Operation *small) {
+  SmallVector<Operation *> inFull, inSmall;
+  full->walk<WalkOrder::PreOrder>([&](Operation *op) { inFull.push_back(op); });
+  small->walk<WalkOrder::PreOrder>(
+      [&](Operation *op) { inSmall.push_back(op); });
+  for (auto [op, counterpart] : llvm::zip_equal(inFull, inSmall)) {
+    file.small[op] = counterpart;
+    // A small operation is its own small form.
+    file.small[counterpart] = counterpart;
+  }
+}
+
+LogicalResult ExportedProgram::checkSegments() {
+  WalkResult result = planned->walk([](shd::RepeatOp repeat) {
+    if (!shd::segmentsOf(repeat))
+      return WalkResult::advance();
+    repeat.emitError("--emit-jax does not express the segments of "
+                     "`remat = every(k)` yet; use `remat = full`");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// All tensors of the exported program are on the devices.
+LogicalResult ExportedProgram::checkMemory() {
+  WalkResult result = planned->walk([](shd::DeclareOp declare) {
+    if (!shd::isOnHost(declare.getResult()))
+      return WalkResult::advance();
+    declare.emitError("--emit-jax does not express `offload` yet");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// shard_map wants parts of one size.
+LogicalResult ExportedProgram::checkDivisible() {
+  auto check = [&](Value value) -> LogicalResult {
+    auto type = cast<RankedTensorType>(value.getType());
+    Layout layout = shd::explicitLayout(file.mesh, type);
+    SmallVector<std::string, 4> names = indexNames(value);
+    names.resize(type.getRank());
+    for (auto [axes, extent, index] :
+         llvm::zip_equal(layout.dims, type.getShape(), names))
+      if (int64_t devices = file.mesh.groupSize(axes); extent % devices != 0)
+        return emitError(value.getLoc(),
+                         "--emit-jax expects axes that divide the extents that "
+                         "they split, found ")
+               << index << " = " << extent << " of '" << valueName(value)
+               << "' on " << devices << " devices";
+    return success();
+  };
+  WalkResult result = planned->walk([&](Operation *op) {
+    for (Value value : op->getResults())
+      if (isa<RankedTensorType>(value.getType()) && failed(check(value)))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult ExportedProgram::check() {
+  if (unplanned->hasAttr(shd::kPlan))
+    return unplanned.emitError("--emit-jax expects a program without a plan, "
+                               "found one that has it: the "
+                               "unsharded program is no longer there");
+  if (planned.getPipeline())
+    return unplanned.emitError("--emit-jax does not express a pipeline's "
+                               "stages yet");
+  axes = shd::toMesh(planned.getMeshAttr());
+  enter();
+  return success(succeeded(checkSegments()) && succeeded(checkMemory()) &&
+                 succeeded(checkDivisible()));
+}
+
+LogicalResult ExportedProgram::convert() {
+  smallAxes = shd::toMesh(smallPlan().getMeshAttr());
+  if (failed(convertToDevice(device.module)) ||
+      failed(convertToDevice(device.smallModule)))
+    return failure();
+  device.full = programOf<spmd::ProgramOp>(*device.module);
+  device.small = programOf<spmd::ProgramOp>(*device.smallModule);
+  pair(file, global.full, global.small);
+  pair(file, device.full, device.small);
+  return success();
+}
+
+void ExportedProgram::nameParameters() {
+  global.full->walk([&](shd::DeclareOp op) {
+    auto [known, isNew] = file.parameters.try_emplace(op.getSym());
+    if (isNew)
+      known->second = file.names.make(op.getSym());
+  });
+}
+
+SmallVector<Parameter> ExportedProgram::parameters() {
+  return parametersOf(file, global.full.getBody().front());
+}
+
+SmallVector<spmd::OutputOp> ExportedProgram::outputs() {
+  return llvm::to_vector(
+      device.full.getBody().front().getOps<spmd::OutputOp>());
+}
+
+/// Inputs hold positions of what they index; of several, the smallest.
+void ExportedProgram::findBounds() {
+  llvm::StringMap<int64_t> least;
+  auto note = [&](shd::ShardingRuleOpInterface op, Value value,
+                  StringRef index) {
+    auto declare = rootOf(value).getDefiningOp<shd::DeclareOp>();
+    if (!declare)
+      return;
+    auto [full, small] = IndexedOp(file, op).extents(index);
+    auto [known, isNew] = least.try_emplace(declare.getSym(), small);
+    if (!isNew && known->second <= small)
+      return;
+    known->second = small;
+    bounds[declare.getSym()] = file.sizes.key(index, full, small);
+  };
+  global.full->walk([&](Operation *op) {
+    if (auto positioned = dyn_cast<shd::PositionsOpInterface>(op)) {
+      auto typed = cast<shd::ShardingRuleOpInterface>(op);
+      shd::IndexingAttr indexing = typed.getIndexing();
+      bool isOperand = positioned.getPositioned() == op->getOperand(0);
+      IndexedOp::Names names = isOperand ? indexing.getOperandIndices(0)
+                                         : indexing.getResultIndices(0);
+      for (auto [value, dim] :
+           llvm::zip_equal(positioned.getPositions(), positioned.getDims()))
+        note(typed, value, names[dim]);
+    }
+    if (auto loss = dyn_cast<shd::CrossEntropyOp>(op))
+      note(loss, loss.getLabels(), loss.getClasses());
+    if (auto attention = dyn_cast<shd::AttentionOpInterface>(op))
+      if (attention.getAt() && !attention.getKeyAt())
+        note(cast<shd::ShardingRuleOpInterface>(op), attention.getAt(),
+             attention.getKey());
+  });
+}
+
+void ExportedProgram::findLayouts(const FunctionPrinter &printer) {
+  auto valuesOf = [](Operation *program) {
+    SmallVector<Operation *> values;
+    program->walk<WalkOrder::PreOrder>(
+        [&](shd::ShardingRuleOpInterface op) { values.push_back(op); });
+    return values;
+  };
+  SmallVector<Operation *> before = valuesOf(global.full);
+  SmallVector<Operation *> after = valuesOf(planned);
+  for (auto [op, placed] : llvm::zip_equal(before, after)) {
+    if (op->hasAttr(shd::kTemporary))
+      continue;
+    for (auto [value, made] :
+         llvm::zip_equal(op->getResults(), placed->getResults())) {
+      Type type = shd::storedValue(made).getType();
+      if (shd::explicitLayout(file.mesh, type).partial == 0)
+        layouts.push_back({printer.nameOf(value), file.partitionSpec(type)});
+    }
+  }
+}
+
+LogicalResult ExportedProgram::printFunctions(raw_ostream &os,
+                                              StringRef deviceName,
+                                              StringRef reference) {
+  enter();
+  FunctionPrinter devicePrinter(file, os);
+  if (failed(devicePrinter.print(deviceName, "What every device runs.",
+                                 device.full.getBody().front())))
+    return failure();
+  FunctionPrinter referencePrinter(file, os);
+  if (failed(referencePrinter.print(reference, "The program without shardings.",
+                                    global.full.getBody().front())))
+    return failure();
+  findLayouts(referencePrinter);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+static std::string meshText(const Mesh &mesh) {
+  std::string text;
+  for (const MeshAxis &axis : mesh.axes)
+    text += cat(text.empty() ? "" : ", ", quoted(axis.name), ": ", axis.size);
+  return cat("{", text, "}");
+}
+
+std::string ExportedProgram::mesh() const {
+  std::string full = meshText(axes), small = meshText(smallAxes);
+  return full == small ? full : cat(full, " if FULL else ", small);
+}
+
+std::string ExportedProgram::meshWords() const {
+  std::string text;
+  for (const MeshAxis &axis : axes.axes)
+    text += cat(text.empty() ? "" : ", ", axis.name, " = ", axis.size);
+  return text.empty() ? "one device" : text;
+}
+
+/// The dimensions of a tensor that are dealt, with their orders.
+std::string ExportedProgram::orderOf(Operation *op, ArrayRef<StringRef> indices,
+                                     ArrayRef<int64_t> extents,
+                                     ArrayRef<int64_t> smallExtents) {
+  std::string text;
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    std::string order =
+        zigzag(file, op, index,
+               file.sizes.key(index, extents[dim], smallExtents[dim]));
+    if (!order.empty())
+      text += cat(text.empty() ? "" : ", ", dim, ": lambda: ", order);
+  }
+  return text;
+}
+
+std::pair<std::string, std::string> ExportedProgram::orderEntries() {
+  enter();
+  auto entry = [](StringRef name, const std::string &order) {
+    return order.empty() ? "" : cat("    ", quoted(name), ": {", order, "},\n");
+  };
+  auto shapeOf = [](TypeAttr type) {
+    return cast<RankedTensorType>(type.getValue()).getShape();
+  };
+  std::string tensors, outputs;
+  for (const Parameter &parameter :
+       parametersOf(file, device.full.getBody().front())) {
+    auto small = cast<spmd::ParameterOp>(file.small.lookup(parameter.op));
+    tensors += entry(parameter.name, orderOf(parameter.op, parameter.indices,
+                                             parameter.global.getShape(),
+                                             shapeOf(small.getGlobalAttr())));
+  }
+  for (auto output : device.full.getBody().front().getOps<spmd::OutputOp>()) {
+    auto small = cast<spmd::OutputOp>(file.small.lookup(output));
+    SmallVector<StringRef> indices(
+        output.getIndices().getAsValueRange<StringAttr>());
+    outputs += entry(output.getSym(),
+                     orderOf(output, indices, shapeOf(output.getGlobalAttr()),
+                             shapeOf(small.getGlobalAttr())));
+  }
+  return {tensors, outputs};
+}
+
+bool ExportedProgram::hasOrders() {
+  auto [tensors, outputs] = orderEntries();
+  return !tensors.empty() || !outputs.empty();
+}
+
+std::string ExportedProgram::orders() {
+  auto [tensors, outputs] = orderEntries();
+  return cat("# Dimensions that are stored in zigzag order.\n", table("ORDERS"),
+             " = {\n", tensors, "}\n", table("OUTPUT_ORDERS"), " = {\n",
+             outputs, "}\n");
+}
+
+std::string ExportedProgram::tensors() {
+  enter();
+  findBounds();
+  std::string text = cat(
+      "# Inputs, weights and states: element type, indices, and for integers "
+      "that\n"
+      "# are positions, of what. Those of a repeat have its index in front.\n",
+      table("TENSORS"), " = {\n");
+  for (const Parameter &parameter :
+       parametersOf(file, global.full.getBody().front())) {
+    auto small = cast<shd::DeclareOp>(file.small.lookup(parameter.op));
+    SmallVector<std::string> keys;
+    for (auto [index, extent, smallExtent] :
+         llvm::zip_equal(parameter.indices, parameter.global.getShape(),
+                         small.getType().getShape()))
+      keys.push_back(quoted(file.sizes.key(index, extent, smallExtent)));
+    auto declare = cast<shd::DeclareOp>(parameter.op);
+    std::string bound = bounds.lookup(declare.getSym());
+    text += cat("    ", quoted(parameter.name), ": (",
+                file.type(parameter.global.getElementType()), ", ",
+                pythonTuple(keys), ", ", bound.empty() ? "None" : quoted(bound),
+                "),\n");
+  }
+  return cat(text, "}\n");
+}
+
+std::string ExportedProgram::specs(StringRef reference) {
+  enter();
+  std::string text = cat(
+      "# How the plan stores them: jax.device_put(Win, NamedSharding(mesh, ",
+      table("SPECS"), "[\"Win\"])).\n", table("SPECS"), " = {\n");
+  for (const Parameter &parameter :
+       parametersOf(file, device.full.getBody().front()))
+    text += cat("    ", quoted(parameter.name), ": ",
+                file.partitionSpec(parameter.global), ",  # ",
+                shd::stringifyTensorKind(parameter.kind), " [",
+                llvm::join(parameter.indices, ", "), "]\n");
+  text += cat("}\n", table("OUTPUTS"), " = {\n");
+  std::string partial;
+  for (auto output : device.full.getBody().front().getOps<spmd::OutputOp>()) {
+    Layout layout = shd::explicitLayout(file.mesh, output.getGlobal());
+    std::string spec = file.partitionSpec(output.getGlobal());
+    if (layout.partial) {
+      AxisList axes = reshard::axisList(layout.partial);
+      StringRef dims = StringRef(spec).drop_front(2);
+      spec = cat("P(", file.axisTuple(axes), dims == ")" ? "" : ", ", dims);
+      partial += cat(partial.empty() ? "" : ", ", quoted(output.getSym()));
+    }
+    SmallVector<std::string> indices;
+    for (StringRef index : output.getIndices().getAsValueRange<StringAttr>())
+      indices.push_back(index.str());
+    text += cat(
+        "    ", quoted(output.getSym()), ": ", spec, ",  # [", commas(indices),
+        "]", layout.partial ? ", a partial sum for each device in front" : "",
+        "\n");
+  }
+  text += cat("}\n", table("PARTIAL"), " = [", partial, "]\n");
+  SmallVector<std::string> states;
+  device.full->walk([&](spmd::UpdateOp update) {
+    if (shd::isBuffer(update.getParameter().getKind()))
+      return;
+    states.push_back(quoted(file.parameters.lookup(update.getSym())));
+  });
+  text += cat(table("STATES"), " = [", commas(states), "]\n");
+  text += cat("# The layouts of the values of `", reference,
+              "` that the program names.\n", table("LAYOUTS"), " = {\n");
+  for (const auto &[name, spec] : layouts)
+    text += cat("    ", quoted(name), ": ", spec, ",\n");
+  return cat(text, "}\n");
+}

@@ -1,0 +1,91 @@
+//===- ExportedProgram.h - Tables and functions of one plan -----*- C++ -*-===//
+//
+// Private to lib/Export/Jax: a plan and its unsharded program in an exported
+// file, which may have several.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_EXPORT_JAX_EXPORTEDPROGRAM_H
+#define SHARDC_LIB_EXPORT_JAX_EXPORTEDPROGRAM_H
+
+#include "Function.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace shardc::jax {
+
+class ExportedProgram {
+public:
+  /// Names of tables begin with `prefix`.
+  ExportedProgram(PythonFile &file, llvm::StringRef prefix,
+                  shd::ProgramOp unplanned, shd::ProgramOp planned);
+
+  /// Reports plans that JAX cannot express.
+  llvm::LogicalResult check();
+  /// Copies of both programs, to be shrunk alike before `convert`.
+  shd::ProgramOp smallWhole() const { return global.small; }
+  shd::ProgramOp smallPlan() const;
+  /// Turns the plan, and its small form, into the program of a device.
+  llvm::LogicalResult convert();
+  void nameParameters();
+
+  /// Prints the function of each device, then that of the unsharded program.
+  llvm::LogicalResult printFunctions(llvm::raw_ostream &os,
+                                     llvm::StringRef device,
+                                     llvm::StringRef reference);
+  /// `TENSORS`: the table of inputs, weights and states.
+  std::string tensors();
+  /// `SPECS`, `OUTPUTS`, `PARTIAL`, `STATES` and, once the functions are
+  /// printed, `LAYOUTS`.
+  std::string specs(llvm::StringRef reference);
+  /// `ORDERS` and `OUTPUT_ORDERS`: what is stored in zigzag order.
+  std::string orders();
+  bool hasOrders();
+  /// `{"X": 4 if FULL else 2}`: the mesh in both forms.
+  std::string mesh() const;
+  /// `X = 4, Y = 4`, or `one device`.
+  std::string meshWords() const;
+
+  /// Parameters of the unsharded program, and outputs of a device's.
+  llvm::SmallVector<Parameter> parameters();
+  llvm::SmallVector<spmd::OutputOp> outputs();
+
+private:
+  /// A program in a module of its own, and its small form.
+  template <typename Program> struct Forms {
+    mlir::OwningOpRef<mlir::ModuleOp> module, smallModule;
+    Program full, small;
+  };
+
+  /// The file speaks of this program's mesh from here on.
+  void enter() { file.mesh = axes; }
+  std::string table(llvm::StringRef name) const {
+    return (prefix + name).str();
+  }
+  llvm::LogicalResult checkSegments();
+  llvm::LogicalResult checkMemory();
+  llvm::LogicalResult checkDivisible();
+  void findBounds();
+  void findLayouts(const FunctionPrinter &printer);
+  std::string orderOf(mlir::Operation *op,
+                      llvm::ArrayRef<llvm::StringRef> indices,
+                      llvm::ArrayRef<int64_t> extents,
+                      llvm::ArrayRef<int64_t> smallExtents);
+  /// Entries of the tables of orders.
+  std::pair<std::string, std::string> orderEntries();
+
+  PythonFile &file;
+  llvm::StringRef prefix;
+  shd::ProgramOp unplanned, planned;
+  Mesh axes, smallAxes;
+  Forms<shd::ProgramOp> global;
+  Forms<spmd::ProgramOp> device;
+  /// The index whose positions an integer input holds: a key of the table of
+  /// sizes.
+  llvm::StringMap<std::string> bounds;
+  /// The layout of each named value of the unsharded program.
+  llvm::SmallVector<std::pair<std::string, std::string>> layouts;
+};
+
+} // namespace shardc::jax
+
+#endif // SHARDC_LIB_EXPORT_JAX_EXPORTEDPROGRAM_H

@@ -235,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(
                         900e9,
                         8,
                         400e9,
-                        {}},
+                        14.24},
                     Gpu{"gb200_nvl72",
                         192e9,
                         8.0e12,

@@ -667,6 +667,7 @@ public:
 private:
   bool choose(ServingPhase phase);
   void setBound(ServingPlan &plan) const;
+  std::optional<ServingBound> ruledOut() const;
   /// The time limit of one of `number` searches that are still to be made.
   solver::Deadline shareOf(size_t number) const {
     std::optional<double> left = deadline.remaining();
@@ -740,9 +741,30 @@ bool MeshPairs::choose(ServingPhase phase) {
   return true;
 }
 
+/// Set if no plan on any mesh keeps the targets for less than the cutoff, by
+/// the bounds of the phases that are known so far.
+std::optional<ServingBound> MeshPairs::ruledOut() const {
+  if (!options.bound || options.plan.objective != Objective::Scheduled)
+    return std::nullopt;
+  ServingBound bound = *options.bound;
+  auto raise = [&](ServingPhase phase, double &seconds) {
+    seconds = std::max(seconds, bounds[size_t(phase)].value_or(0));
+  };
+  raise(ServingPhase::Prefill, bound.firstSeconds);
+  raise(ServingPhase::Decode, bound.tokenSeconds);
+  if (bound.keeps(options.targets) &&
+      (!options.cutoff || bound.cost() < *options.cutoff))
+    return std::nullopt;
+  return bound;
+}
+
 ServingOutcome MeshPairs::run() {
-  if (!choose(ServingPhase::Decode) || !choose(ServingPhase::Prefill))
-    return {std::nullopt, error, loc};
+  for (ServingPhase phase : {ServingPhase::Decode, ServingPhase::Prefill}) {
+    if (!choose(phase))
+      return {std::nullopt, error, loc};
+    if (std::optional<ServingBound> bound = ruledOut())
+      return {std::nullopt, "", "", bound};
+  }
   ServingOutcome best;
   size_t chosen = 0;
   int64_t planned = 0;

@@ -94,8 +94,8 @@ shardc::boundServing(const ProgramText &text, const Point &point,
   context.printOpOnDiagnostic(false);
   ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
   ServingBound bound;
-  double chipSeconds = 0;
-  std::optional<double> usd = 0.0;
+  double chipSeconds[2] = {};
+  std::optional<double> usdPerChipSecond[2];
   for (ServingPhase phase : {ServingPhase::Prefill, ServingPhase::Decode}) {
     Point all = point;
     all.push_back(phaseSetting(phase));
@@ -115,16 +115,19 @@ shardc::boundServing(const ProgramText &text, const Point &point,
     double share = isPrefill
                        ? 1 / double(serving.promptBatch)
                        : double(serving.generate) / double(serving.sequences);
-    chipSeconds += chips * seconds * share;
-    if (usd && machine.usdPerHour)
-      *usd += *machine.usdPerHour / 3600 * chips * seconds * share;
-    else
-      usd = std::nullopt;
+    chipSeconds[size_t(phase)] = chips * share;
+    if (machine.usdPerHour)
+      usdPerChipSecond[size_t(phase)] = *machine.usdPerHour / 3600;
     auto capacity =
         double(options.plan.memoryLimit.value_or(int64_t(machine.hbmCapacity)));
     bound.fits &= work.capacityBytes <= chips * capacity;
   }
-  bound.hasPrice = usd.has_value();
-  bound.cost = usd.value_or(chipSeconds);
+  bound.hasPrice = usdPerChipSecond[0] && usdPerChipSecond[1];
+  auto costOf = [&](ServingPhase phase) {
+    double usd = bound.hasPrice ? *usdPerChipSecond[size_t(phase)] : 1;
+    return chipSeconds[size_t(phase)] * usd;
+  };
+  bound.costOfFirst = costOf(ServingPhase::Prefill);
+  bound.costOfToken = costOf(ServingPhase::Decode);
   return bound;
 }

@@ -339,7 +339,7 @@ static std::string boundText(const ServingBound &bound,
     return "at least " + formatTime(bound.firstSeconds) + " to the first token";
   if (!bound.hasPrice)
     return "not planned: the machine has no price";
-  return "at least " + formatUsd(bound.cost) + " per request";
+  return "at least " + formatUsd(bound.cost()) + " per request";
 }
 
 static std::string shortUsd(std::optional<double> usd) {
@@ -438,7 +438,7 @@ void shardc::printServingSweepJson(llvm::raw_ostream &os,
           {"first_token_s", bound->firstSeconds},
           {"token_s", bound->tokenSeconds},
           {bound->hasPrice ? "usd_per_request" : "chip_seconds_per_request",
-           bound->cost},
+           bound->cost()},
           {"fits", bound->fits}};
     points.push_back(std::move(point));
   }

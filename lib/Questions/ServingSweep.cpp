@@ -13,30 +13,23 @@ using namespace shardc;
 /// number of threads.
 static constexpr size_t kRound = 4;
 
-static bool keepsTargets(const ServingBound &bound,
-                         const ServingTargets &targets) {
-  return bound.fits &&
-         (!targets.tokenSeconds ||
-          bound.tokenSeconds <= *targets.tokenSeconds) &&
-         (!targets.firstSeconds || bound.firstSeconds <= *targets.firstSeconds);
-}
-
 /// Plans points in the order of the least that a request can cost, until no
 /// other one can be cheaper than the best that keeps the targets.
-static void planPromising(std::vector<ServingRow> &rows, TrialRunner &runner,
-                          llvm::function_ref<void(ServingRow &)> plan,
-                          const ServingTargets &targets) {
+static void planPromising(
+    std::vector<ServingRow> &rows, TrialRunner &runner,
+    llvm::function_ref<void(ServingRow &, std::optional<double>)> plan,
+    const ServingTargets &targets) {
   // Prices in USD and in chip-seconds do not compare.
   bool hasPrice = llvm::any_of(rows, [](const ServingRow &row) {
     return row.bound && row.bound->hasPrice;
   });
   std::vector<size_t> order;
   for (size_t i = 0; i < rows.size(); ++i)
-    if (!rows[i].bound || (rows[i].bound->hasPrice == hasPrice &&
-                           keepsTargets(*rows[i].bound, targets)))
+    if (!rows[i].bound ||
+        (rows[i].bound->hasPrice == hasPrice && rows[i].bound->keeps(targets)))
       order.push_back(i);
   auto costOf = [&](size_t i) {
-    return rows[i].bound ? rows[i].bound->cost : 0;
+    return rows[i].bound ? rows[i].bound->cost() : 0;
   };
   llvm::stable_sort(order,
                     [&](size_t a, size_t b) { return costOf(a) < costOf(b); });
@@ -46,7 +39,8 @@ static void planPromising(std::vector<ServingRow> &rows, TrialRunner &runner,
     for (; next < order.size() && round.size() < kRound; ++next)
       if (!best || costOf(order[next]) < *best)
         round.push_back(order[next]);
-    runner.runAlone(round.size(), [&](size_t i) { plan(rows[round[i]]); });
+    runner.runAlone(round.size(),
+                    [&](size_t i) { plan(rows[round[i]], best); });
     for (size_t i : round)
       if (const auto &found = rows[i].outcome.plan;
           found && found->fits() && found->meets(targets))
@@ -74,9 +68,12 @@ static std::vector<ServingRow> planPoints(const Grid &grid,
     });
     planPromising(
         rows, runner,
-        [&](ServingRow &row) {
-          row.outcome = planServing(program, row.point, single);
-          row.bound = std::nullopt;
+        [&](ServingRow &row, std::optional<double> best) {
+          ServingOptions how = single;
+          how.bound = row.bound;
+          how.cutoff = best;
+          row.outcome = planServing(program, row.point, how);
+          row.bound = row.outcome.ruledOut;
         },
         options.targets);
     return rows;

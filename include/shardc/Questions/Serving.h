@@ -74,10 +74,32 @@ struct ServingPlan {
   bool meets(const ServingTargets &targets) const;
 };
 
+/// Figures of a point that no pair of plans beats.
+struct ServingBound {
+  double firstSeconds = 0, tokenSeconds = 0;
+  /// USD of a request, or chip-seconds of machines without a price: for each
+  /// second of a prefill, and of a decode step.
+  double costOfFirst = 0, costOfToken = 0;
+  bool hasPrice = false;
+  /// False if weights and caches take more than all chips have.
+  bool fits = true;
+
+  double cost() const {
+    return firstSeconds * costOfFirst + tokenSeconds * costOfToken;
+  }
+  bool keeps(const ServingTargets &targets) const {
+    return fits &&
+           (!targets.tokenSeconds || tokenSeconds <= *targets.tokenSeconds) &&
+           (!targets.firstSeconds || firstSeconds <= *targets.firstSeconds);
+  }
+};
+
 /// What comes of planning for serving: a pair of plans, or why there is none.
 struct ServingOutcome {
   std::optional<ServingPlan> plan;
   std::string error = {}, loc = {};
+  /// Set if bounds of the phases rule out that the point is the answer.
+  std::optional<ServingBound> ruledOut = {};
 };
 
 struct ServingOptions {
@@ -88,6 +110,10 @@ struct ServingOptions {
   unsigned jobs = 1;
   bool showProgress = false;
   const std::atomic<bool> *interrupted = nullptr;
+  /// A point may be ruled out: its bound without a plan, and the cost of a
+  /// request that is known already.
+  std::optional<ServingBound> bound = {};
+  std::optional<double> cutoff = {};
 };
 
 /// Plans both phases of the program at a point of a sweep.
@@ -102,16 +128,6 @@ Point phasePoint(const ServingPlan &plan, const Point &point,
 void printServing(llvm::raw_ostream &os, const ServingPlan &plan, bool colour);
 /// One object with the key `serving`, which has the reports of both plans.
 void printServingJson(llvm::raw_ostream &os, const ServingPlan &plan);
-
-/// Figures of a point that no pair of plans beats.
-struct ServingBound {
-  double firstSeconds = 0, tokenSeconds = 0;
-  /// USD of a request, or chip-seconds of machines without a price.
-  double cost = 0;
-  bool hasPrice = false;
-  /// False if weights and caches take more than all chips have.
-  bool fits = true;
-};
 
 /// The bound by the work of both phases, without a plan; nothing if the point
 /// is not legal.

@@ -15,11 +15,13 @@ using namespace shardc;
 using Extents = llvm::SmallVector<int64_t, 4>;
 
 TEST(Catalogue, Names) {
-  EXPECT_EQ(catalogueNames(),
-            (std::vector<std::string>{"a100", "b200", "gb200_nvl72", "h100",
-                                      "h200", "llama3_h100", "mi325x", "tpu_v2",
-                                      "tpu_v3", "tpu_v4p", "tpu_v5e", "tpu_v5p",
-                                      "tpu_v6e", "tpu_v7x", "trainium2"}));
+  EXPECT_EQ(
+      catalogueNames(),
+      (std::vector<std::string>{
+          "a100",        "a100_40", "b200",       "b300",    "gb200_nvl72",
+          "gb300_nvl72", "h100",    "h100_hbm2e", "h200",    "h800",
+          "llama3_h100", "mi325x",  "tpu_v2",     "tpu_v3",  "tpu_v4p",
+          "tpu_v5e",     "tpu_v5p", "tpu_v6e",    "tpu_v7x", "trainium2"}));
 }
 
 TEST(Catalogue, EveryFileDescribesItsMachine) {
@@ -152,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, Tpus,
                                              {},
                                              3.2e10},
                                          Tpu{"tpu_v7x",
-                                             {4, 4, 576},
+                                             {16, 16, 576},
                                              192e9,
                                              7.4e12,
                                              2.30e15,

@@ -14,15 +14,21 @@ the operation, or the group size, on which they are taken.
 
 Usage: calibrate.py ROWS.json
        calibrate.py ROWS.json --block hardware/a100.shd --chip A100-80GB
+       calibrate.py --block my_gpu.shd --nccl all_reduce.txt all_gather.txt
+                    --matmul matmul.csv [--whole]
 
 The second form prints the `calibration` block of a hardware file
 (docs/Language.md#11-describing-a-machine), as fractions of the file's rates.
+The third one fits measurements of your own: what nccl-tests print, and a table
+of matmuls with the columns m, n, k and one of time_us, time_ms and tflops. With
+--whole it prints the hardware file with the block in it.
 """
 
 import argparse
 import itertools
 import json
 import math
+import os
 import re
 import sys
 
@@ -278,6 +284,92 @@ def printHbm(rows):
         )
 
 
+# ---- measurements of one's own, as rows
+
+OWN = "own measurements"
+
+
+def fail(message):
+    sys.exit(f"calibrate.py: error: {message}")
+
+
+def readText(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        fail(f"cannot read '{path}': {error.strerror}")
+
+
+def ncclRow(path, chip):
+    """The row of a file that a program of nccl-tests printed: out of place."""
+    text = readText(path)
+    named = re.search(r"(all_reduce|all_gather|reduce_scatter|alltoall)_perf", text)
+    named = named or re.search(
+        r"(all_reduce|all_gather|reduce_scatter|alltoall)", os.path.basename(path)
+    )
+    if not named:
+        fail(f"neither '{path}' nor its name says which collective it measures")
+    members = len(re.findall(r"^# *Rank +\d+", text, re.MULTILINE))
+    if members < 2:
+        fail(f"'{path}' lists {members} ranks, expected 2 or more")
+    curve = []
+    for line in text.splitlines():
+        # size, count, type, redop, root, time
+        cells = line.split()
+        if len(cells) > 7 and cells[0].isdigit() and cells[1].isdigit():
+            size, microseconds = int(cells[0]), float(cells[5])
+            if size > 0 and microseconds > 0:
+                curve.append({"bytes": size, "time_us": microseconds})
+    if not curve:
+        fail(f"'{path}' has no line of size, count, type, redop, root and time")
+    return {
+        "id": f"nccl-{chip}-{named[1]}-{members}",
+        "kind": "collective",
+        "source": OWN,
+        "hardware": {"chip": chip, "count": members},
+        "measured": {},
+        "curve": curve,
+    }
+
+
+def matmulRow(path, chip, peak):
+    """The row of a table of matmuls: shares of the peak, by FLOPs."""
+    lines = [
+        re.split(r"[,;\s]+", line.strip())
+        for line in readText(path).splitlines()
+        if line.strip() and not line.startswith("#")
+    ]
+    names = [name.lower() for name in lines[0]] if lines else []
+    unit = next((n for n in ("time_us", "time_ms", "tflops") if n in names), None)
+    if not unit or not {"m", "n", "k"} <= set(names):
+        fail(
+            f"the first line of '{path}' names the columns: expected m, n, k and"
+            f" one of time_us, time_ms and tflops, found '{' '.join(names)}'"
+        )
+    points = []
+    for number, cells in enumerate(lines[1:], 2):
+        try:
+            row = {name: float(cell) for name, cell in zip(names, cells)}
+            flops = 2 * row["m"] * row["n"] * row["k"]
+            value = row[unit]
+            if value <= 0 or flops <= 0:
+                raise ValueError
+        except (KeyError, ValueError):
+            fail(f"row {number} of '{path}' has no {unit} above 0: {cells}")
+        scale = {"time_us": 1e-6, "time_ms": 1e-3}.get(unit)
+        rate = flops / (value * scale) if scale else value * 1e12
+        points.append({"log10_flops": math.log10(flops), "p50": rate / peak})
+    return {
+        "id": f"gemm-{chip}",
+        "kind": "gemm",
+        "source": OWN,
+        "hardware": {"chip": chip, "peak_bf16_tflops": peak / 1e12},
+        "measured": {},
+        "efficiency_by_log10_flops": points,
+    }
+
+
 # ---- the block of a hardware file
 
 UNITS = {"G": 1e9, "T": 1e12, "P": 1e15}
@@ -285,98 +377,136 @@ UNITS = {"G": 1e9, "T": 1e12, "P": 1e15}
 
 def rateOf(text, field):
     """A rate of a hardware file, in its base unit."""
-    number, prefix = re.search(
-        re.escape(field) + r" = ([0-9.]+) ([GTP])", text
-    ).groups()
-    return float(number) * UNITS[prefix]
+    found = re.search(re.escape(field) + r" = ([0-9.]+) ([GTP])", text)
+    if not found:
+        fail(f"the hardware file states no '{field}' in G, T or P")
+    return float(found[1]) * UNITS[found[2]]
 
 
 def sourceName(source):
-    """The first word of a source: its repository."""
-    return source.split(" ")[0]
+    """The first word of a source, its repository; one's own have all words."""
+    return source if source == OWN else source.split(" ")[0]
 
 
-def printBlock(rows, path, chip):
-    """The calibration of a machine, as fractions of its file's rates."""
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    known = [
-        row["hardware"]
-        for row in rows
-        if row["hardware"]["chip"] == chip and row["kind"] != "train"
-    ]
-    if not known:
-        sys.exit(f"calibrate.py: error: no row measures '{chip}'")
-    hardware = known[0]
+def chipLines(rows, text, chip, hardware):
+    """Lines of the block that say what a chip reaches, each with its note."""
     lines = []
-
-    def add(indent, field, figure, note):
-        lines.append((" " * indent + f"{field} = {figure}", note))
-
     for name, overhead, plateau, points, source in matmulFits(rows):
         if name != chip:
             continue
         peak = hardware["peak_bf16_tflops"] * 1e12
         share = min(1, plateau * peak / rateOf(text, "flops.bf16"))
         what = "matmuls by FLOPs" if points else "a large matmul"
-        add(4, "matmul", f"{share:.3f}", f"{what}, {sourceName(source)}")
+        note = f"{what}, {sourceName(source)}"
+        lines.append((f"    matmul = {share:.3f}", note))
         if points:
             note = "what matmuls take beside their FLOPs"
-            add(4, "overhead", f"{overhead * 1e6:.2f} us", note)
+            lines.append((f"    overhead = {overhead * 1e6:.2f} us", note))
     for name, share, _, points, source in hbmFits(rows):
         if name != chip:
             continue
         reached = share * hardware["hbm_gbps"] * 1e9
         share = min(1, reached / rateOf(text, "hbm.bandwidth"))
         what = "tokens of one sequence" if points else "a copy"
-        add(4, "hbm", f"{share:.3f}", f"{what}, {sourceName(source)}")
+        note = f"{what}, {sourceName(source)}"
+        lines.append((f"    hbm = {share:.3f}", note))
+    return lines
+
+
+def networkLines(rows, text, chip):
+    """Lines of the block that say what the innermost network reaches."""
     samples = collectivePoints(rows).get(chip)
-    if samples:
-        base, latency, perByte, ramp = fit([sample[2] for sample in samples])
-        network, _, body = re.search(
-            r"network (\w+) (switch|torus)\[.*?\] {(.*?)}", text, re.DOTALL
-        ).groups()
-        share = min(1, 1 / perByte / rateOf(body, "bandwidth")) if perByte else 1
-        source = next(
-            row["source"]
-            for row in rows
-            if row["kind"] == "collective" and row["hardware"]["chip"] == chip
-        )
-        lines.append((f"    network {network} {{", None))
-        add(6, "base", f"{base * 1e6:.2f} us", f"nccl-tests, {sourceName(source)}")
-        add(6, "latency", f"{latency * 1e6:.2f} us", "for each doubling of the group")
-        add(6, "bandwidth", f"{share:.3f}", "of what a GPU sends")
-        add(6, "ramp", f"{ramp * 1e9:.3f} us", "at 1 MB, growing with its root")
-        least = reductionMin(rows, chip, perByte)
-        if least:
-            add(6, "reduction.min", least, "all-reduces of 8 GiB with NVLS")
-        lines.append(("    }", None))
+    if not samples:
+        return []
+    base, latency, perByte, ramp = fit([sample[2] for sample in samples])
+    found = re.search(r"network (\w+) (switch|torus)\[.*?\] {(.*?)}", text, re.DOTALL)
+    if not found:
+        fail("the hardware file has no network of a switch or torus")
+    network, _, body = found.groups()
+    share = min(1, 1 / perByte / rateOf(body, "bandwidth")) if perByte else 1
+    source = next(
+        row["source"]
+        for row in rows
+        if row["kind"] == "collective" and row["hardware"]["chip"] == chip
+    )
+    lines = [
+        (f"    network {network} {{", None),
+        (f"      base = {base * 1e6:.2f} us", f"nccl-tests, {sourceName(source)}"),
+        (f"      latency = {latency * 1e6:.2f} us", "for each doubling of the group"),
+        (f"      bandwidth = {share:.3f}", "of what a GPU sends"),
+        (f"      ramp = {ramp * 1e9:.3f} us", "at 1 MB, growing with its root"),
+    ]
+    least = reductionMin(rows, chip, perByte)
+    if least:
+        note = "all-reduces of 8 GiB with NVLS"
+        lines.append((f"      reduction.min = {least}", note))
+    return lines + [("    }", None)]
+
+
+def block(rows, text, chip):
+    """The calibration of a machine, as fractions of its file's rates."""
+    known = [
+        row["hardware"]
+        for row in rows
+        if row["hardware"]["chip"] == chip and row["kind"] != "train"
+    ]
+    if not known:
+        fail(f"no row measures '{chip}'")
+    lines = chipLines(rows, text, chip, known[0]) + networkLines(rows, text, chip)
     width = max(len(line) for line, note in lines if note)
-    print("  calibration {  // printed by utils/calibrate.py")
-    for line, note in lines:
-        print(f"{line:{width}}  // {note}" if note else line)
-    print("  }")
+    return "\n".join(
+        ["  calibration {  // printed by utils/calibrate.py"]
+        + [f"{line:{width}}  // {note}" if note else line for line, note in lines]
+        + ["  }"]
+    )
+
+
+def withBlock(text, printed):
+    """A hardware file with a block in place of its own, whose fields that nobody
+    measures here stay."""
+    old = re.search(r"^  calibration \{.*?^  \}\n", text, re.DOTALL | re.MULTILINE)
+    kept = re.findall(r"^    (?:step|like) = .*\n", old[0], re.MULTILINE) if old else []
+    first, rest = printed.split("\n", 1)
+    printed = first + "\n" + "".join(kept) + rest + "\n"
+    if old:
+        return text.replace(old[0], printed)
+    end = text.rindex("}")
+    return text[:end].rstrip("\n") + "\n\n" + printed + text[end:]
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("rows", help="rows.json with curves")
+    parser.add_argument("rows", nargs="?", help="rows.json with curves")
     parser.add_argument("--block", metavar="FILE.shd", help="a hardware file")
     parser.add_argument("--chip", help="with --block: what rows call the chip")
+    parser.add_argument("--nccl", nargs="+", default=[], metavar="FILE")
+    parser.add_argument("--matmul", metavar="FILE")
+    parser.add_argument("--whole", action="store_true", help="prints FILE.shd, too")
     options = parser.parse_args()
-    if bool(options.block) != bool(options.chip):
+    own = bool(options.nccl or options.matmul)
+    if own and not options.block:
+        parser.error("--nccl and --matmul need --block")
+    if not own and bool(options.block) != bool(options.chip):
         parser.error("--block and --chip stand together")
-    with open(options.rows, encoding="utf-8") as file:
-        rows = json.load(file)
+    if not own and not options.rows:
+        parser.error("expected rows.json, or --nccl or --matmul")
+    rows = json.loads(readText(options.rows)) if options.rows else []
     rows = rows if isinstance(rows, list) else rows["rows"]
-    if options.block:
-        printBlock(rows, options.block, options.chip)
+    if not options.block:
+        printNetworks(rows)
+        printMatmuls(rows)
+        printHbm(rows)
         return
-    printNetworks(rows)
-    printMatmuls(rows)
-    printHbm(rows)
+    text = readText(options.block)
+    chip = options.chip or "own"
+    if options.matmul:
+        peak = rateOf(text, "flops.bf16")
+        rows.append(matmulRow(options.matmul, chip, peak))
+    rows += [ncclRow(path, chip) for path in options.nccl]
+    printed = block(rows, text, chip)
+    print(withBlock(text, printed) if options.whole else printed)
 
 
 if __name__ == "__main__":

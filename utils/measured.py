@@ -15,6 +15,7 @@ steps: the median over a chip's training steps of (device time without `step`) /
 """
 
 import argparse
+import itertools
 import json
 import math
 import re
@@ -24,10 +25,15 @@ import sys
 import calibrate
 
 MACHINES = {
+    "A100-40GB": "a100_40",
     "A100-80GB": "a100",
     "H100-SXM": "h100",
     "H200-SXM": "h200",
+    "H800": "h800",
     "B200": "b200",
+    "B300": "b300",
+    "GB200": "gb200_nvl72",
+    "GB300": "gb300_nvl72",
     "TPU7x": "tpu_v7x",
     "TPUv5e": "tpu_v5e",
     "TPUv5p": "tpu_v5p",
@@ -60,7 +66,7 @@ output y
 # A pass over the weights, Megatron's tensor parallelism. With T = 1 the keys
 # and values are those of a cache.
 PASS = """\
-hardware {machine}[{tp}]
+hardware {machine}[{shape}] {fields}
 mesh [X={tp}]
 dim B = {batch}, T = {queries}, S = {keys}
 dim L = {layers}, D = {d_model}, F = {d_ff}, N = {heads}, H = {head_dim}
@@ -120,8 +126,7 @@ repeat L{stages} {{
   q[B@{x}, T, K@{y}, G, H] = a[B, T, D] * Wq[D, K, G, H]
   k[B@{x}, S, K@{y}, H] = a[B, S, D] * Wk[D, K, H]
   v[B@{x}, S, K@{y}, H] = a[B, S, D] * Wv[D, K, H]
-  o[B@{x}, T, K@{y}, G, H] = attention[H, S](q, k, v, causal=true)
-  x[B@{x}, T@{t}, D] += o[B, T, K, G, H] * Wo[K, G, H, D]
+{attention}  x[B@{x}, T@{t}, D] += o[B, T, K, G, H] * Wo[K, G, H, D]
   weight gm: bf16[D@()]
   m[B@{x}, T@{t}, D] = rmsnorm[D](x, gm)
   weight Wu: bf16[D@{fsdp}, F@{y}]
@@ -131,7 +136,14 @@ repeat L{stages} {{
 y[B@{x}, T@{t}, D] = rmsnorm[D](x, gout)
 logits[B@{x}, T, V@{y}] = y[B, T, D] * {table}
 loss[] = mean[B, T](cross_entropy[V](logits, labels))
-train {{ loss = loss  remat = {remat}  microbatches = {microbatches}{schedule} }}
+train {{ loss = loss{choices} }}
+"""
+FUSED = "  o[B@{x}, T, K@{y}, G, H] = attention[H, S](q, k, v, causal=true)\n"
+# Products of matrices with the scores in HBM between them, all positions.
+UNFUSED = """\
+  s[B@{x}, K@{y}, G, T, S] = q[B, T, K, G, H] * k[B, S, K, H]
+  p[B@{x}, K@{y}, G, T, S] = softmax[S](s)
+  o[B@{x}, T, K@{y}, G, H] = p[B, K, G, T, S] * v[B, S, K, H]
 """
 GATED = """\
   weight Wg: bf16[D@{fsdp}, F@{y}]
@@ -148,7 +160,7 @@ REMAT = {
 }
 
 # Sources before fused attention kernels, by the beginnings of their rows.
-UNFUSED = ("korth22-", "megatron21-", "mtnlg-", "bloom-")
+BEFORE_FUSION = ("korth22-", "megatron21-", "mtnlg-", "bloom-")
 
 # Slices of TPUs by chips, for machines of two and of three dimensions.
 SLICES = {
@@ -156,6 +168,10 @@ SLICES = {
     3: {64: "4, 4, 4", 128: "4, 4, 8", 256: "4, 8, 8", 512: "8, 8, 8"},
 }
 DIMENSIONS = {"tpu_v5e": 2, "tpu_v6e": 2, "tpu_v5p": 3, "tpu_v7x": 3}
+
+
+class Refused(Exception):
+    """A program that shardc refuses."""
 
 
 class Asker:
@@ -172,7 +188,7 @@ class Asker:
             command, input=program, capture_output=True, text=True, check=False
         )
         if not answer.stdout:
-            sys.exit(f"measured.py: error: {answer.stderr}{program}")
+            raise Refused(f"{answer.stderr}{program}")
         return json.loads(answer.stdout)
 
     def sweep(self, program, values, calibrated, options=()):
@@ -183,6 +199,28 @@ class Asker:
             program, calibrated, ["--sweep", f"{name} in {texts}", *options]
         )
         return [point["report"] for point in answer["points"]]
+
+    def askStep(self, row, program):
+        """The report of a training row, by the fastest microbatches that fit
+        where the row does not state them."""
+        try:
+            return self.askMicrobatches(row, program, [])
+        except Refused as refusal:
+            if "--allow-padding" not in str(refusal):
+                raise
+        # An axis does not divide what it is on.
+        return self.askMicrobatches(row, program, ["--allow-padding"])
+
+    def askMicrobatches(self, row, program, options):
+        if "microbatches" in program:
+            return self.ask(program, True, options)
+        reports = self.sweep(
+            program, ("microbatches", openMicrobatches(row)), True, options
+        )
+        fitting = [r for r in reports if r["memory"]["fits"]]
+        return min(
+            fitting or reports, key=lambda report: report["time"]["scheduled_s"]
+        )
 
 
 def collectiveRatios(asker, row, calibrated):
@@ -227,11 +265,15 @@ def matmulRatios(asker, row, calibrated):
         yield report["time"]["scheduled_s"] / measured
 
 
-def passSeconds(asker, row, queries, keys, calibrated):
-    model = row["model"]
-    program = PASS.format(
-        machine=MACHINES[row["hardware"]["chip"]],
-        tp=row["parallelism"]["tp"],
+def passProgram(row, queries, keys):
+    model, chips = row["model"], row["parallelism"]["tp"]
+    machine = MACHINES[row["hardware"]["chip"]]
+    shape, fields = clusterOf(machine, {**row["hardware"], "count": chips})
+    return PASS.format(
+        machine=machine,
+        shape=shape,
+        fields=f"{{ {fields} }}" if fields else "",
+        tp=chips,
         batch=row["inference"]["batch"],
         queries=queries,
         keys=keys,
@@ -241,10 +283,14 @@ def passSeconds(asker, row, queries, keys, calibrated):
             for key in ("layers", "d_model", "d_ff", "heads", "head_dim")
         },
     )
+
+
+def passSeconds(asker, row, queries, keys, calibrated):
+    program = passProgram(row, queries, keys)
     return asker.ask(program, calibrated)["time"]["scheduled_s"]
 
 
-def inferenceRatio(asker, row, calibrated):
+def inferenceSeconds(asker, row, calibrated):
     """The input's pass, and one for each token but the first, at the mean
     length of the cache."""
     how = row["inference"]
@@ -254,61 +300,108 @@ def inferenceRatio(asker, row, calibrated):
     )
     tokens = how["output_len"] - 1
     seconds += tokens * passSeconds(asker, row, 1, length, calibrated)
-    return seconds / (row["measured"]["total_latency_ms"] * 1e-3)
+    return seconds
 
 
-def clusterOf(machine, chips):
-    """The shape of a machine of so many chips, and what it takes of the
-    catalogue's to have it; None where the catalogue has no such slice."""
+def nodeRate(topology):
+    """GB/s that leave a node, where a row states its links in Gb/s; else None."""
+    links = re.search(r"(?:(\d+)x\D{0,8})?(\d+) ?Gb/s", topology or "")
+    return links and int(links[1] or 1) * int(links[2]) / 8
+
+
+def clusterOf(machine, hardware):
+    """The shape of a machine of a row's chips, and the fields of the catalogue's
+    that it takes to have it; None where the catalogue has no such slice."""
+    chips, topology = hardware["count"], hardware.get("topology") or ""
     if machine in DIMENSIONS:
         shape = SLICES[DIMENSIONS[machine]].get(chips)
         return shape and (shape, "")
-    if chips <= 8:
+    size = 72 if "nvl72" in machine else 8
+    if chips <= size:
         return str(chips), ""
-    nodes = chips // 8
-    if machine == "a100":
-        return f"{nodes}, 8", f"shape.max = [{nodes}, 8]  "
-    leaves = next(
-        n for n in range(1, nodes + 1) if nodes % n == 0 and nodes <= 32 * n
-    )
-    shape = f"{leaves}, {nodes // leaves}, 8"
-    return shape, f"shape.max = [{shape}]  "
+    nodes = chips // size
+    if nodes * size != chips:
+        return None
+    if not machine.startswith(("h100", "h800")):
+        shape, above = f"{nodes}, {size}", "infiniband"
+    else:
+        leaves = next(
+            n for n in range(1, nodes + 1) if nodes % n == 0 and nodes <= 32 * n
+        )
+        shape, above = f"{leaves}, {nodes // leaves}, {size}", "leaf"
+    fields = f"shape.max = [{shape}]  "
+    rate = nodeRate(topology)
+    if rate:
+        fields += f"network {above} {{ bandwidth = {rate:g} GB/s }}  "
+    return shape, fields
 
 
 def degrees(row):
     """Sizes of the axes: replicas of what is sharded, shards, stages, context,
     tensor; None if the row does not state them."""
-    how = row["parallelism"]
+    how, chips = row["parallelism"], row["hardware"]["count"]
     sizes = [how.get(key) or 1 for key in ("dp", "fsdp", "pp", "cp", "tp")]
     if sizes[1] > 1 and sizes[0] == sizes[1]:
         sizes[0] = 1
     if sizes[1] == 1:
         sizes[0], sizes[1] = sizes[1], sizes[0]
-    return sizes if math.prod(sizes) == row["hardware"]["count"] else None
+    if math.prod(sizes) == 2 * chips and sizes[1] % 2 == 0:
+        # Shards of half a chip: two of them are a chip.
+        sizes[1] //= 2
+    return sizes if math.prod(sizes) == chips else None
 
 
 def placed(axes):
     return axes[0] if len(axes) == 1 else "(" + ", ".join(axes) + ")"
 
 
+def openMicrobatches(row):
+    """Numbers of microbatches of 1, 2, 4 and 8 sequences on a device."""
+    replicas, shards, _, _, _ = degrees(row)
+    share = row["global_batch"]["sequences"] // (replicas * shards)
+    return [share // size for size in (8, 4, 2, 1) if share % size == 0]
+
+
+def trainFields(row, replicas, stages):
+    """The fields of a row's `train` block; what it does not state is open."""
+    how = row["parallelism"]
+    fields = {}
+    if how.get("remat"):
+        fields["remat"] = REMAT[how["remat"]]
+    if how.get("num_microbatches"):
+        fields["microbatches"] = int(how["num_microbatches"])
+    elif how.get("microbatch"):
+        batch = row["global_batch"]["sequences"]
+        fields["microbatches"] = batch // (replicas * int(how["microbatch"]))
+    if stages > 1 and "microbatches" in fields:
+        chunks = how.get("vpp") or 1
+        fields["schedule"] = f"interleaved({chunks})" if chunks > 1 else "1f1b"
+    return "".join(f"  {name} = {value}" for name, value in fields.items())
+
+
+def isSayable(row):
+    """Whether a program can say a row: a dense decoder in 16 bits on a machine of
+    the catalogue, recomputed as the language can."""
+    how = row.get("parallelism") or {}
+    return (
+        row["kind"] == "train"
+        and row["hardware"]["chip"] in MACHINES
+        and not row["model"].get("experts")
+        and (not how.get("remat") or how["remat"] in REMAT)
+        and re.search("bf16|fp16", row["dtype"].lower())
+        and degrees(row)
+        and hasTime(row)
+    )
+
+
 def stepProgram(row, step):
-    """The program of a training row; None if the row leaves open what decides
-    its time, or is not one of what a program can say. `step`: the calibration's
-    share, None: the catalogue's."""
-    if row["kind"] != "train":
+    """The program of a training row; None if no program can say it. `step`: the
+    calibration's share, None: the catalogue's."""
+    if not isSayable(row):
         return None
     model, how = row["model"], row["parallelism"]
     chip, sizes = row["hardware"]["chip"], degrees(row)
-    isKnown = (
-        not row["id"].startswith(UNFUSED)
-        and chip in MACHINES
-        and sizes
-        and not model.get("experts")
-        and how.get("microbatch")
-        and how.get("remat") in REMAT
-        and "bf16" in row["dtype"]
-    )
-    cluster = isKnown and clusterOf(MACHINES[chip], row["hardware"]["count"])
+    cluster = clusterOf(MACHINES[chip], row["hardware"])
     if not cluster:
         return None
     replicas, shards, stages, context, tensor = sizes
@@ -317,14 +410,8 @@ def stepProgram(row, step):
         fields += f"calibration {{ step = {step} }}"
     names = ("R", "X", "pp", "C", "Y")
     axes = [f"{n}={size}" for n, size in zip(names, sizes) if size > 1]
-    batch = row["global_batch"]["sequences"]
-    microbatches = how.get("num_microbatches") or batch // (
-        replicas * shards * int(how["microbatch"])
-    )
     isSharded = how.get("zero") == 3 or (how.get("fsdp") or 1) > 1
     tokens = ["C"] * (context > 1) + ["Y"] * (bool(how.get("sp")) and tensor > 1)
-    chunks = how.get("vpp") or 1
-    order = f"interleaved({chunks})" if chunks > 1 else "1f1b"
     groups = model["kv_heads"] or model["heads"]
     places = {
         "x": placed(["R"] * (replicas > 1) + ["X"] * (shards > 1)),
@@ -332,12 +419,13 @@ def stepProgram(row, step):
         "fsdp": placed(["X"] * (isSharded and shards > 1)),
         "t": placed(tokens),
     }
+    isFused = not row["id"].startswith(BEFORE_FUSION)
     return (
         f"hardware {MACHINES[chip]}[{shape}]"
         + (f" {{ {fields} }}\n" if fields else "\n")
         + f"mesh [{', '.join(axes)}]\n"
         + STEP.format(
-            batch=batch,
+            batch=row["global_batch"]["sequences"],
             seq=row["seq_len"],
             # Megatron pads it.
             vocab=-(-model["vocab"] // tensor) * tensor,
@@ -352,26 +440,42 @@ def stepProgram(row, step):
             else "weight Wout: bf16[D@{fsdp}, V@{y}]\n".format(**places),
             table="Wemb[V, D]" if model["tied"] else "Wout[D, V]",
             stages="@pp" if stages > 1 else "",
+            attention=(FUSED if isFused else UNFUSED).format(**places),
             mlp=(GATED if model["gated"] else PLAIN).format(**places),
-            remat=REMAT[how["remat"]],
-            microbatches=int(microbatches),
-            schedule=f"  schedule = {order}" if stages > 1 else "",
+            choices=trainFields(row, replicas * shards, stages),
             **places,
         )
     )
 
 
+def hasTime(row):
+    measured = row["measured"]
+    return any(
+        measured.get(key) for key in ("step_time_s", "tflops_per_chip", "mfu")
+    )
+
+
 def stepSeconds(row):
-    """A row's measured step. Where only the rate is published: of 6 FLOPs for
-    each parameter and token and those of full attention."""
+    """A row's measured step. Where only the rate is published: of the FLOPs that
+    the source counts, 6 for each parameter and token and those of full
+    attention, or all that a GPT executes with full recomputation (Narayanan et
+    al. 2021, equation 3)."""
     measured, model = row["measured"], row["model"]
     if measured.get("step_time_s"):
         return measured["step_time_s"]
     tokens = row["global_batch"]["sequences"] * row["seq_len"]
-    attention = 12 * model["layers"] * model["d_model"] * row["seq_len"]
-    flops = tokens * (6 * model["params"] + attention)
-    rate = measured["tflops_per_chip"] * 1e12 * row["hardware"]["count"]
-    return flops / rate
+    if "HARDWARE" in (row.get("flop_counting") or ""):
+        layers, width, seq = model["layers"], model["d_model"], row["seq_len"]
+        flops = 96 * tokens * layers * width**2
+        flops *= 1 + seq / (6 * width) + model["vocab"] / (16 * layers * width)
+    else:
+        attention = 12 * model["layers"] * model["d_model"] * row["seq_len"]
+        flops = tokens * (6 * model["params"] + attention)
+    if measured.get("tflops_per_chip"):
+        rate = measured["tflops_per_chip"] * 1e12
+    else:
+        rate = measured["mfu"] * row["hardware"]["peak_bf16_tflops"] * 1e12
+    return flops / (rate * row["hardware"]["count"])
 
 
 def askedSteps(rows, step=None):
@@ -383,30 +487,96 @@ def askedSteps(rows, step=None):
 
 
 def printSteps(asker, rows):
+    """The table of steps; (row, measured, predicted time) of each."""
     asked = list(askedSteps(rows))
     if not asked:
-        return
+        return []
     print()
     print("| training | measured | at peak rates | calibrated | memory |")
     print("|---|---|---|---|---|")
-    chips = {}
+    chips, times = {}, []
     for row, program in asked:
-        report = asker.ask(program, True)
+        report = asker.askStep(row, program)
         seconds = stepSeconds(row)
+        predicted = report["time"]["scheduled_s"]
+        times.append((row, seconds, predicted))
         raw = report["calibration"]["roofline"]["scheduled_s"] / seconds
-        near = report["time"]["scheduled_s"] / seconds
-        chips.setdefault(row["hardware"]["chip"], []).append((raw, near))
+        near = predicted / seconds
+        source = f"{sourceOf(row)}, {row['hardware']['chip']}"
+        chips.setdefault(source, []).append((raw, near))
         held = row["measured"].get("mem_gib_per_device")
         memory = f"{report['memory']['peak'] / 2**30 / held:.2f}" if held else ""
         print(
             f"| {row['id']} | {seconds:.3g} s | {raw:.2f} | {near:.2f} | {memory} |"
         )
-    for chip, ratios in chips.items():
+    for source, ratios in chips.items():
         raws, nears = zip(*ratios)
         print(
-            f"| {chip}: median, error | | {median(raws):.2f}, {meanError(raws):.0f} %"
-            f" | {median(nears):.2f}, {meanError(nears):.0f} % | |"
+            f"| {source}: median, error | | {median(raws):.2f},"
+            f" {meanError(raws):.0f} % | {median(nears):.2f},"
+            f" {meanError(nears):.0f} % | |"
         )
+    return times
+
+
+def workOf(row):
+    """Rows of one source, model and input are measurements of equal work; those
+    of training on equal machines."""
+    how = row.get("inference") or row["global_batch"]
+    count = row["hardware"]["count"] if row["kind"] == "train" else None
+    facts = [row["model"], row.get("seq_len"), how, row["hardware"]["chip"], count]
+    return sourceOf(row), row["kind"], json.dumps(facts, sort_keys=True)
+
+
+# Measured times less apart than this are taken for equal.
+LEAST_DISTANCE = 1.05
+
+
+def printGroups(times):
+    """How well times order the layouts of equal work. Regret: how much longer the
+    layout that is predicted the fastest takes than the fastest one."""
+    groups = {}
+    for row, measured, predicted in times:
+        groups.setdefault(workOf(row), []).append((measured, predicted))
+    sources = {}
+    for (source, kind, _), members in groups.items():
+        if len(members) > 1:
+            sources.setdefault((source, kind), []).append(members)
+    if not sources:
+        return
+    print()
+    print("| equal work | groups | pairs | right | tau | worst spread | regret |")
+    print("|---|---|---|---|---|---|---|")
+    for (source, kind), found in sources.items():
+        pairs = [
+            (one[0] - other[0]) * (one[1] - other[1])
+            for members in found
+            for one, other in itertools.combinations(members, 2)
+            if max(one[0], other[0]) > LEAST_DISTANCE * min(one[0], other[0])
+        ]
+        right = sum(product > 0 for product in pairs)
+        wrong = sum(product < 0 for product in pairs)
+        ratios = [[p / m for m, p in members] for members in found]
+        spread = max(max(group) / min(group) for group in ratios)
+        regrets = [
+            min(members, key=lambda member: member[1])[0]
+            / min(measured for measured, _ in members)
+            - 1
+            for members in found
+        ]
+        share = f"{100 * right / len(pairs):.0f} %" if pairs else ""
+        tau = f"{(right - wrong) / len(pairs):.2f}" if pairs else ""
+        print(
+            f"| {source}, {kind} | {len(found)} | {len(pairs)} | {share} | {tau}"
+            f" | {spread:.2f} | {100 * sum(regrets) / len(regrets):.1f} %,"
+            f" at most {100 * max(regrets):.1f} % |"
+        )
+
+
+def sourceOf(row):
+    """The publication of a row: the beginning of its id."""
+    parts = re.split(r"[-_]", row["id"])
+    return "-".join(parts[:2]) if parts[0] == "infer" else parts[0]
 
 
 def printFit(asker, rows):
@@ -414,10 +584,10 @@ def printFit(asker, rows):
     median of the others."""
     chips = {}
     for row, program in askedSteps(rows, step=1):
-        time = asker.ask(program, True)["time"]
+        time = asker.askStep(row, program)["time"]
         waits = time["scheduled_s"] - time["device_s"]
         share = time["device_s"] / (stepSeconds(row) - waits)
-        source = re.split(r"[-_]", row["id"])[0]
+        source = sourceOf(row)
         if share > 0:
             chips.setdefault(row["hardware"]["chip"], []).append((source, share))
     for chip, shares in sorted(chips.items()):
@@ -481,21 +651,42 @@ def printTables(asker, rows):
     print()
     print("| inference | measured | at peak rates | calibrated |")
     print("|---|---|---|---|")
-    raws, nears = [], []
+    raws, nears, times = [], [], []
     for row in rows:
-        if row["kind"] != "infer":
+        if not isSayableInference(row):
             continue
-        raw = inferenceRatio(asker, row, False)
-        near = inferenceRatio(asker, row, True)
-        raws.append(raw)
-        nears.append(near)
-        latency = row["measured"]["total_latency_ms"]
-        print(f"| {row['id']} | {latency} ms | {raw:.2f} | {near:.2f} |")
+        measured = row["measured"]["total_latency_ms"] * 1e-3
+        predicted = inferenceSeconds(asker, row, True)
+        times.append((row, measured, predicted))
+        raws.append(inferenceSeconds(asker, row, False) / measured)
+        nears.append(predicted / measured)
+        print(
+            f"| {row['id']} | {1e3 * measured:g} ms | {raws[-1]:.2f} |"
+            f" {nears[-1]:.2f} |"
+        )
     if raws:
         print(
             f"| all: median, error | | {median(raws):.2f}, {meanError(raws):.0f} %"
             f" | {median(nears):.2f}, {meanError(nears):.0f} % |"
         )
+    return times
+
+
+def isSayableInference(row):
+    """A run of a GPT in tensor parallelism whose latency is stated."""
+    return (
+        row["kind"] == "infer"
+        and row["hardware"]["chip"] in MACHINES
+        and row["measured"].get("total_latency_ms")
+        and row["parallelism"].get("tp")
+        and (row["parallelism"].get("pp") or 1) == 1
+        and row["inference"].get("batch")
+        and not row["model"].get("gated")
+        and clusterOf(
+            MACHINES[row["hardware"]["chip"]],
+            {**row["hardware"], "count": row["parallelism"]["tp"]},
+        )
+    )
 
 
 def main():
@@ -511,11 +702,14 @@ def main():
         rows = json.load(file)
     rows = [row for row in rows if re.search(options.only or "", row["id"])]
     asker = Asker(options.shardc)
-    if options.fit:
-        printFit(asker, rows)
-        return
-    printTables(asker, rows)
-    printSteps(asker, rows)
+    try:
+        if options.fit:
+            printFit(asker, rows)
+            return
+        printGroups(printTables(asker, rows))
+        printGroups(printSteps(asker, rows))
+    except Refused as error:
+        sys.exit(f"measured.py: error: {error}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ TEST(Catalogue, Names) {
       catalogueNames(),
       (std::vector<std::string>{
           "a100",        "a100_40", "b200",       "b300",    "gb200_nvl72",
-          "gb300_nvl72", "h100",    "h100_hbm2e", "h200",    "h800",
+          "gb300_nvl72", "h100",    "h100_hbm2e", "h200",    "h800_sxm",
           "llama3_h100", "mi325x",  "tpu_v2",     "tpu_v3",  "tpu_v4p",
           "tpu_v5e",     "tpu_v5p", "tpu_v6e",    "tpu_v7x", "trainium2"}));
 }

@@ -115,8 +115,9 @@ struct PureRows {
   void check(const Schedule &schedule, ArrayRef<Label> assignment) const {
     EXPECT_EQ(of(device, assignment), schedule.device);
     EXPECT_EQ(of(collectives, assignment), schedule.upper - schedule.device);
-    ASSERT_EQ(networks.size(), schedule.busy.size());
-    for (auto [row, busy] : llvm::zip_equal(networks, schedule.busy))
+    // The links to the host are no rows.
+    ASSERT_LE(networks.size(), schedule.busy.size());
+    for (auto [row, busy] : llvm::zip_first(networks, schedule.busy))
       EXPECT_EQ(of(row, assignment), busy);
   }
 };

@@ -10,11 +10,14 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-static EvaluatedPlan summarize(const ScheduledProgram &scheduled) {
+/// `networks`: those that the network's resources are; the links to the host,
+/// behind them, are none.
+static EvaluatedPlan summarize(const ScheduledProgram &scheduled,
+                               size_t networks) {
   const Schedule &schedule = scheduled.schedule;
   EvaluatedPlan plan;
   plan.busy.push_back(schedule.device);
-  plan.busy.insert(plan.busy.end(), schedule.busy.begin(), schedule.busy.end());
+  llvm::append_range(plan.busy, ArrayRef(schedule.busy).take_front(networks));
   plan.upper = schedule.upper;
   plan.lower = schedule.lower;
   plan.scheduled = schedule.scheduled;
@@ -34,5 +37,6 @@ PlanEvaluator::operator()(ArrayRef<solver::Label> assignment) const {
       failed(annotateCost(context, copy)))
     return std::nullopt;
   return summarize(
-      scheduleProgram(copy, context.model, network.problem.capacity));
+      scheduleProgram(copy, context.model, network.problem.capacity),
+      network.resources.size() - 1);
 }

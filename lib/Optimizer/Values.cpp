@@ -249,7 +249,7 @@ void NetworkBuilder::addOwnMemory(unsigned index) {
 void NetworkBuilder::addCopies(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   ValueVariable &variable = network.values[index];
-  // What comes from the host is a copy already.
+  // A value from the host is a copy already.
   if (isOffloadedSave(value.value))
     return;
   variable.copies = options.within ? options.within->values[index].copies

@@ -804,7 +804,7 @@ bool RecipeSearch::isScreened() const {
          options.plan.objective == Objective::Scheduled;
 }
 
-/// What is known of a step's other forms, whose plans are not for the schedule.
+/// The step's other forms, as known: their plans are not for the schedule.
 static Report::StepSearch withFinal(Report::StepSearch search,
                                     const StepChoice &made) {
   for (Report::StepSearch::Variant &variant : search.variants) {

@@ -443,7 +443,7 @@ struct Options {
   bool draws() const {
     return picture.getNumOccurrences() || config.getNumOccurrences();
   }
-  /// What is asked for needs the timeline of one plan.
+  /// True if an answer needs the timeline of one plan.
   bool drawsTimeline() const {
     return timeline || config.getNumOccurrences() ||
            (picture.getNumOccurrences() && picture == Picture::Trace);

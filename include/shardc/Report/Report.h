@@ -240,7 +240,7 @@ struct Report {
       double scheduled = 0;
       int64_t memory = 0;
     };
-    /// Of time against memory, the fastest first.
+    /// The frontier of time against memory, the fastest first.
     std::vector<Tradeoff> frontier;
     /// Why no stages were tried; empty if they were.
     std::string note;

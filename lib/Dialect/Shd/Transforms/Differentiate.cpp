@@ -113,7 +113,7 @@ private:
   /// The innermost repeat whose gradient is built.
   Frame *innermost = nullptr;
   llvm::StringSet<> names;
-  /// What `offload` names and has been given a buffer on the host.
+  /// Values that `offload` names, with a buffer on the host.
   llvm::StringSet<> onHost;
 };
 

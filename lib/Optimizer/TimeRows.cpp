@@ -44,7 +44,8 @@ void PartialProblem::raise(solver::LabelBounds &network,
           raised[label],
           bound >= kForbidden
               ? kForbidden
-              : Cost(llvm::divideCeil(std::max<Cost>(bound, 0), parts)));
+              : Cost(llvm::divideCeil(std::max<Cost>(bound + constant, 0),
+                                      parts)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -125,11 +126,30 @@ Cost TimeRows::Terms::at(size_t entry, const RowLimits &limits) const {
   return limits.apply(total);
 }
 
+void TimeRows::forEachLink(
+    const Chain &chain,
+    llvm::function_ref<void(const LinkTime &, const LinkCost &)> call) const {
+  auto visit = [&](const ChainLink &link, LinkCost cost) {
+    if (auto found = network->links.find(link); found != network->links.end())
+      call(found->second, cost);
+  };
+  for (auto [link, runs] : chain.links)
+    visit(link, [runs = runs](Cost time) { return scaled(time, runs); });
+  for (auto [link, runs] : chain.capped)
+    visit(link.link, [runs = runs, most = link.most](Cost time) {
+      return scaled(std::min(time, most), runs);
+    });
+}
+
 PartialProblem TimeRows::combine(const RowWeights &weights,
                                  const LabelSets &labels,
-                                 const RowLimits &limits) const {
+                                 const RowLimits &given) const {
   const solver::Problem &whole = network->problem;
   PartialProblem result;
+  result.constant = weights.chain.constant;
+  RowLimits limits = given;
+  if (limits.weighed < solver::kMaxTotal)
+    limits.weighed -= result.constant;
   solver::Problem &problem = result.problem;
   problem.numPoints = whole.numPoints;
   problem.capacity = whole.capacity;
@@ -182,20 +202,16 @@ PartialProblem TimeRows::combine(const RowWeights &weights,
     eachEntry(edge.first, edge.second,
               [&](size_t entry) { own.bytes.push_back(usage.bytes[entry]); });
   }
-  for (auto [link, runs] : weights.chain.links) {
-    auto found = network->links.find(link);
-    if (found == network->links.end())
-      continue;
-    const LinkTime &time = found->second;
+  forEachLink(weights.chain, [&](const LinkTime &time, const LinkCost &cost) {
     if (time.second)
       addEdge(time.first, *time.second, [&](size_t entry) {
-        return limits.apply(scaled(time.times[entry], runs));
+        return limits.apply(cost(time.times[entry]));
       });
     else
-      for (auto [cost, label] : llvm::zip_equal(
+      for (auto [total, label] : llvm::zip_equal(
                problem.variables[time.first].costs, result.labels[time.first]))
-        cost = limits.apply(sum(cost, scaled(time.times[label], runs)));
-  }
+        total = limits.apply(sum(total, cost(time.times[label])));
+  });
   return result;
 }
 
@@ -214,15 +230,13 @@ Cost TimeRows::loadOf(ChainLoad load, ArrayRef<Label> assignment) const {
                   assignment);
 }
 
-std::vector<Chain> TimeRows::longestChains(ArrayRef<Label> assignment,
-                                           bool matmulsOverlap,
+std::vector<Chain> TimeRows::longestChains(const ChainFinder &finder,
+                                           ArrayRef<Label> assignment,
                                            bool withLoads) const {
   auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
-  std::vector<Chain> chains = shardc::longestChains(
-      network->graph,
-      {network->links, network->linkEdges, assignment,
-       withLoads ? ArrayRef(networksOnce) : ArrayRef<unsigned>(), load},
-      matmulsOverlap);
+  std::vector<Chain> chains = finder.longest(
+      {network->links, assignment,
+       withLoads ? ArrayRef(networksOnce) : ArrayRef<unsigned>(), load});
   // Loads that never occupy the network do not matter.
   for (Chain &chain : chains)
     std::erase_if(chain.loads, [&](const auto &each) {
@@ -233,8 +247,8 @@ std::vector<Chain> TimeRows::longestChains(ArrayRef<Label> assignment,
 
 Cost TimeRows::lengthOf(const Chain &chain, ArrayRef<Label> assignment) const {
   auto load = [&](ChainLoad load) { return loadOf(load, assignment); };
-  return shardc::lengthOf(chain, {network->links, network->linkEdges,
-                                  assignment, networksOnce, load});
+  return shardc::lengthOf(chain,
+                          {network->links, assignment, networksOnce, load});
 }
 
 LabelSets TimeRows::allLabels() const {
@@ -312,10 +326,11 @@ class TimePoints {
 public:
   /// `whole` is the problem of all labels.
   TimePoints(PartialProblem &partial, const solver::Problem &whole,
-             Picoseconds limit);
+             Picoseconds limit, Cost leastConstant);
 
-  /// Opens one more point, which takes the times that follow.
-  void open();
+  /// Opens one more point, which takes the times that follow and a constant,
+  /// from `leastConstant` to 0.
+  void open(Cost constant = 0);
   /// Adds times of labels of the whole variable.
   void takeAt(solver::Variable variable,
               llvm::function_ref<Cost(size_t label)> time);
@@ -327,21 +342,23 @@ public:
 
 private:
   /// More than the limit is too much, however much.
-  int64_t bytesOf(Cost time) const { return std::min(time, limit + 1); }
+  int64_t bytesOf(Cost time) const { return std::min(time, most + 1); }
 
   PartialProblem &partial;
   solver::Problem &problem;
   const solver::Problem &whole;
-  Picoseconds limit;
+  /// The limit, and with it the largest constant.
+  Picoseconds limit, most;
 };
 } // namespace
 
 TimePoints::TimePoints(PartialProblem &partial, const solver::Problem &whole,
-                       Picoseconds limit)
-    : partial(partial), problem(partial.problem), whole(whole), limit(limit) {
+                       Picoseconds limit, Cost leastConstant)
+    : partial(partial), problem(partial.problem), whole(whole), limit(limit),
+      most(limit - leastConstant) {
   if (!problem.capacity) {
     // Memory does not matter, and from now on points do.
-    problem.capacity = limit;
+    problem.capacity = most;
     problem.numPoints = 0;
     problem.fixedUsage.clear();
     problem.edgeUsages.clear();
@@ -350,15 +367,15 @@ TimePoints::TimePoints(PartialProblem &partial, const solver::Problem &whole,
   }
   problem.fixedUsage.resize(problem.numPoints, 0);
   // One capacity for all: what is too much of it is in use already.
-  if (int64_t more = limit - *problem.capacity; more > 0) {
+  if (int64_t more = most - *problem.capacity; more > 0) {
     *problem.capacity += more;
     for (int64_t &usage : problem.fixedUsage)
       usage += more;
   }
 }
 
-void TimePoints::open() {
-  problem.fixedUsage.push_back(*problem.capacity - limit);
+void TimePoints::open(Cost constant) {
+  problem.fixedUsage.push_back(*problem.capacity - limit + constant);
   ++problem.numPoints;
 }
 
@@ -402,7 +419,10 @@ PartialProblem TimeRows::limitRows(const RowWeights &weights,
                                    ArrayRef<Chain> chains,
                                    const RowLimits &limits) const {
   PartialProblem result = combine(weights, labels, limits);
-  TimePoints points(result, network->problem, limits.each);
+  Cost leastConstant = 0;
+  for (const Chain &chain : chains)
+    leastConstant = std::min(leastConstant, chain.constant);
+  TimePoints points(result, network->problem, limits.each, leastConstant);
   SmallVector<const ResourceTimes *, 4> resources = {&device()};
   for (const ResourceTimes &row : networks())
     resources.push_back(&row);
@@ -416,20 +436,14 @@ PartialProblem TimeRows::limitRows(const RowWeights &weights,
         points.takeBetween(edge, [&](size_t entry) { return costs[entry]; });
   }
   for (const Chain &chain : chains) {
-    points.open();
-    for (auto &[link, runs] : chain.links) {
-      auto found = network->links.find(link);
-      if (found == network->links.end())
-        continue;
-      const LinkTime &time = found->second;
-      auto timeOf = [&, runs = runs](size_t entry) {
-        return scaled(time.times[entry], runs);
-      };
+    points.open(chain.constant);
+    forEachLink(chain, [&](const LinkTime &time, const LinkCost &cost) {
+      auto timeOf = [&](size_t entry) { return cost(time.times[entry]); };
       if (time.second)
         points.takeBetween(points.connect(time.first, *time.second), timeOf);
       else
         points.takeAt(time.first, timeOf);
-    }
+    });
     for (auto &[load, times] : chain.loads) {
       const Costs &costs = networks()[load.network].edges[load.edge];
       if (!costs.empty())

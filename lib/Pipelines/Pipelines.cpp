@@ -48,6 +48,7 @@ void shardc::buildUnsolvedPipeline(OpPassManager &manager) {
 
 void shardc::buildLoweringPipeline(OpPassManager &manager) {
   OpPassManager &program = manager.nest<shd::ProgramOp>();
+  program.addPass(shd::createShdApplyOrder());
   program.addPass(shd::createShdInsertCollectives());
   program.addPass(shd::createShdSettleOrders());
   program.addPass(shd::createShdAnnotateCost());

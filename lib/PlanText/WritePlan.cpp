@@ -114,6 +114,8 @@ LogicalResult PlanWriter::lower() {
       Compilation::Stage::Planned);
   for (auto [from, to] : mapping.getOperationMap())
     plannedOf[to] = from;
+  // The text has its own order, in which it is read with `--opt=none`.
+  lowered->program()->removeAttr(kWorkOrder);
   return lowered->lower();
 }
 

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Verify/Serving.h"
 #include "Detail.h"
 #include "shardc/Dialect/Shd/IR/Experts.h"
@@ -104,7 +105,11 @@ public:
       : options(options), prefillWhole(prefill.imported.clone()),
         decodeWhole(decode.imported.clone()),
         prefillPlan(prefill.planned.clone()),
-        decodePlan(decode.planned.clone()) {}
+        decodePlan(decode.planned.clone()) {
+    shd::moveInOrder(whole(*prefillWhole),
+                     shd::workOrderOf(whole(*prefillPlan)));
+    shd::moveInOrder(whole(*decodeWhole), shd::workOrderOf(whole(*decodePlan)));
+  }
 
   FailureOr<ServedRuns> run();
 

@@ -1,6 +1,7 @@
 //===- Verify.cpp - Proof of a plan by execution --------------------------===//
 
 #include "Detail.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Optimizer/GroupCosts.h"
@@ -572,6 +573,7 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
   auto explicitPlan = programOf<shd::ProgramOp>(*module);
   bool isOneStage = takeOneStage(explicitPlan);
   takeOneStage(whole);
+  shd::moveInOrder(whole, shd::workOrderOf(explicitPlan));
   Mesh fullMesh = shd::toMesh(explicitPlan.getMeshAttr());
   std::vector<Verification::Dim> dims = dimsOf(whole);
   OwningOpRef<ModuleOp> forwardModule;

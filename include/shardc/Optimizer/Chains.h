@@ -1,10 +1,11 @@
 //===- Chains.h - Work that waits for each other --------------*- C++ -*-===//
 //
-// A chain is a part of a step's work that no schedule can overlap: groups in
-// the order of the compute stream, and between two of them the collectives on
-// which the second waits for the first (docs/Optimizer.md#3-what-is-proven), or
-// what one physical network carries between the two. It is made of links and of
-// loads, each of which has a cost of its own in the network.
+// A chain is a part of a step's work that no schedule can overlap: groups that
+// the compute stream runs one after the other, and between two of them the
+// collectives on which the second waits for the first
+// (docs/Optimizer.md#3-what-is-proven), or what one physical network carries
+// between the two. It is made of links and of loads, each of which has a cost
+// of its own in the network.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +15,7 @@
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Solver/Problem.h"
 #include <map>
+#include <memory>
 
 namespace shardc {
 
@@ -41,11 +43,24 @@ struct ChainLoad {
   friend auto operator<=>(const ChainLoad &, const ChainLoad &) = default;
 };
 
+/// A link of which no more than so many picoseconds count.
+struct CappedLink {
+  ChainLink link;
+  solver::Cost most = 0;
+
+  friend auto operator<=>(const CappedLink &, const CappedLink &) = default;
+};
+
 /// Its links and loads, and how often each counts: a link for each of its runs
 /// in a step.
 struct Chain {
   std::map<ChainLink, int64_t> links;
   std::map<ChainLoad, int64_t> loads;
+  /// Where any of n items may be the next and each waits, the least of their
+  /// waits counts. At most c of it are a sum: what each waits up to c, less
+  /// (n - 1) c, which is part of the constant (not above 0).
+  std::map<CappedLink, int64_t> capped;
+  solver::Cost constant = 0;
 
   friend bool operator==(const Chain &, const Chain &) = default;
 };
@@ -75,22 +90,45 @@ struct LinkEdge {
 };
 using LinkEdges = std::map<ChainLink, llvm::SmallVector<LinkEdge, 2>>;
 
+/// Orders of independent statements in which a chain is as long.
+enum class ChainOrders {
+  /// That of the text.
+  Text,
+  /// All that dependences allow.
+  Any,
+};
+
+struct ChainRules {
+  ChainOrders orders = ChainOrders::Any;
+  /// Collectives next to einsums may run at the same time, so that none of them
+  /// is on a chain.
+  bool matmulsOverlap = false;
+};
+
 /// The times of a plan that chains are made of.
 struct ChainTimes {
   const LinkTimes &links;
-  const LinkEdges &edges;
   llvm::ArrayRef<solver::Label> assignment;
   /// Physical networks that chains wait for, ascending.
   llvm::ArrayRef<unsigned> networks;
   llvm::function_ref<solver::Cost(ChainLoad)> loadOf;
 };
 
-/// The longest chain of a plan; if it waits for networks, then the same with
-/// each network for all of these: plans that differ in which axis carries what
-/// have one of them. `matmulsOverlap`: collectives next to einsums may run at
-/// the same time, so that none of them is on a chain.
-std::vector<Chain> longestChains(const Graph &graph, const ChainTimes &times,
-                                 bool matmulsOverlap);
+class ChainBodies;
+
+class ChainFinder {
+public:
+  ChainFinder(const Graph &graph, const LinkEdges &edges, ChainRules rules);
+  ~ChainFinder();
+
+  /// The longest chain of a plan; if it waits for networks, then the same with
+  /// each network for all of these: plans that differ in which axis carries
+  /// what have one of them.
+  std::vector<Chain> longest(const ChainTimes &times) const;
+
+private:
+  std::unique_ptr<const ChainBodies> bodies;
+};
 
 /// True if some of the work reads a buffer that other work has updated, as an
 /// optimizer does with gradients. What networks then carry behind the one and

@@ -13,6 +13,7 @@
 #ifndef SHARDC_OPTIMIZER_OBJECTIVESEARCH_H
 #define SHARDC_OPTIMIZER_OBJECTIVESEARCH_H
 
+#include "shardc/Optimizer/Chains.h"
 #include "shardc/Optimizer/Network.h"
 #include "shardc/Optimizer/Options.h"
 #include "shardc/Solver/Deadline.h"
@@ -50,6 +51,13 @@ double searchWorkFor(std::optional<double> seconds);
 struct ObjectiveSearchOptions {
   /// `lower` or `scheduled`.
   Objective objective = Objective::Scheduled;
+  /// The bound of `scheduled` is one of these orders. Chains of the text's
+  /// order are longer, and guide a search better.
+  ChainOrders orders = ChainOrders::Any;
+  /// Halves regions of plans until the bound is the value, while work is left.
+  bool proves = true;
+  /// Plans that are known, besides the first.
+  std::vector<std::vector<solver::Label>> starts = {};
   /// The machine runs collective matmuls: collectives next to einsums are on no
   /// chain.
   bool matmulsOverlap = false;

@@ -41,6 +41,8 @@ struct PartialProblem {
   solver::Problem problem;
   /// The network's label of each label, ascending, by variable.
   std::vector<std::vector<solver::Label>> labels;
+  /// Added to the costs, not above 0: a constant of chains.
+  solver::Cost constant = 0;
 
   std::vector<solver::Label>
   expand(llvm::ArrayRef<solver::Label> assignment) const;
@@ -78,8 +80,9 @@ public:
 
   /// The plan's longest chain, of links alone, or with loads and then with each
   /// network; and what a plan takes on a chain.
-  std::vector<Chain> longestChains(llvm::ArrayRef<solver::Label> assignment,
-                                   bool matmulsOverlap, bool withLoads) const;
+  std::vector<Chain> longestChains(const ChainFinder &finder,
+                                   llvm::ArrayRef<solver::Label> assignment,
+                                   bool withLoads) const;
   solver::Cost lengthOf(const Chain &chain,
                         llvm::ArrayRef<solver::Label> assignment) const;
 
@@ -115,6 +118,12 @@ private:
   Terms termsOf(std::vector<Costs> ResourceTimes::*part, size_t index,
                 const RowWeights &weights) const;
   Terms termsOfEdge(size_t index, const RowWeights &weights) const;
+  /// Calls with each link of a chain that takes time, and with the cost of all
+  /// of its runs by the time of one.
+  using LinkCost = llvm::function_ref<solver::Cost(solver::Cost time)>;
+  void forEachLink(
+      const Chain &chain,
+      llvm::function_ref<void(const LinkTime &, const LinkCost &)> call) const;
   llvm::ArrayRef<solver::Cost> edgeCosts(size_t edge) const;
   /// The cost of one edge; `costs` are a row's.
   solver::Cost edgeCost(const Costs &costs, size_t edge,

@@ -39,6 +39,12 @@ public:
                     std::chrono::duration<double>(*end - Clock::now()).count());
   }
 
+  /// This part of the time that is left.
+  Deadline part(double share) const {
+    std::optional<double> left = remaining();
+    return Deadline(left ? std::optional(share * *left) : std::nullopt, flag);
+  }
+
 private:
   using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> end;

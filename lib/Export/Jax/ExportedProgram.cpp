@@ -1,6 +1,7 @@
 //===- ExportedProgram.cpp - Tables and functions of one plan -------------===//
 
 #include "ExportedProgram.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
@@ -37,6 +38,8 @@ ExportedProgram::ExportedProgram(PythonFile &file, StringRef prefix,
   global.smallModule = isolated(unplanned);
   global.full = programOf<shd::ProgramOp>(*global.module);
   global.small = programOf<shd::ProgramOp>(*global.smallModule);
+  for (shd::ProgramOp whole : {global.full, global.small})
+    shd::moveInOrder(whole, shd::workOrderOf(planned));
   device.module = isolated(planned);
   device.smallModule = isolated(planned);
 }

@@ -72,7 +72,7 @@ const Candidate &CandidatePool::add(std::vector<solver::Label> assignment,
 void CandidatePool::addChains(ArrayRef<solver::Label> assignment,
                               bool withLoads) {
   for (Chain &chain :
-       times.longestChains(assignment, options.matmulsOverlap, withLoads)) {
+       times.longestChains(finder, assignment, withLoads)) {
     if (llvm::is_contained(rowsOfChains, chain))
       continue;
     for (Candidate &candidate : candidates)

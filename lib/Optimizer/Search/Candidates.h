@@ -40,11 +40,13 @@ struct Candidate {
 
 class CandidatePool {
 public:
-  CandidatePool(const TimeRows &times, std::optional<int64_t> capacity,
+  CandidatePool(const PlanNetwork &network, const TimeRows &times,
                 const EvaluatePlan &evaluate,
                 const ObjectiveSearchOptions &options, WorkBudget &work)
-      : times(times), capacity(capacity), evaluate(evaluate), options(options),
-        work(work) {}
+      : times(times), capacity(network.problem.capacity), evaluate(evaluate),
+        options(options), work(work),
+        finder(network.graph, network.linkEdges,
+               {options.orders, options.matmulsOverlap}) {}
 
   /// The outcome of a proposed plan. References to candidates stay valid.
   struct Proposal {
@@ -92,6 +94,7 @@ private:
   const EvaluatePlan &evaluate;
   const ObjectiveSearchOptions &options;
   WorkBudget &work;
+  ChainFinder finder;
   std::deque<Candidate> candidates;
   std::set<std::vector<solver::Label>> refused;
   std::vector<Chain> rowsOfChains;

@@ -37,7 +37,7 @@ solver::Solution LimitSearch::findWithin(const Region &region,
     return {};
   solver::Options how;
   how.anyBelowCutoff = true;
-  how.cutoff = limit * unit + 1;
+  how.cutoff = limit * unit + 1 - partial.constant;
   how.maxWork = work;
   prices.resize(partial.problem.numPoints, 0);
   how.multipliers = prices;

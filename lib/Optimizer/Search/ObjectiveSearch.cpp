@@ -98,13 +98,18 @@ ObjectiveSearch::run(const solver::Solution &first) {
       solver.candidates.propose(first.assignment);
   if (!proposal.candidate)
     return std::nullopt;
+  for (const std::vector<solver::Label> &start : solver.options.starts)
+    if (!solver.work.isTimeUp())
+      solver.candidates.propose(start);
   solver.polish(*proposal.candidate);
   Region all = wholeSpace(first);
   weights.boundLabels(all, weights.bestWeights(all, kAllWeights.rounds).weights,
                       /*elimination=*/0);
   findCandidates(all);
   closeGap(all);
-  solver::Cost bound = branchAndBound(std::move(all), solver, weights);
+  solver::Cost bound = std::min(all.bound, all.outside);
+  if (solver.options.proves)
+    bound = branchAndBound(std::move(all), solver, weights);
   solver::Solution result = first;
   result.work += solver.work.spent();
   result.assignment = solver.candidates.incumbent().assignment;

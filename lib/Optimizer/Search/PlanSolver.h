@@ -29,7 +29,7 @@ public:
              const ObjectiveSearchOptions &options)
       : network(network), times(network), options(options),
         work(options.maxWork, options.deadline),
-        candidates(times, network.problem.capacity, evaluate, options, work) {}
+        candidates(network, times, evaluate, options, work) {}
   PlanSolver(const PlanSolver &) = delete;
   PlanSolver &operator=(const PlanSolver &) = delete;
 

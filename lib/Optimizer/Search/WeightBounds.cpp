@@ -34,12 +34,12 @@ static constexpr double kWorthPruning = 0.9, kUsefulGap = 1.3;
 /// exact elimination, in work that the solution took.
 static constexpr double kMessageWork = 3e7, kPruneFactor = 8;
 
-/// The largest unit at which sums of costs stay in range, with as much again
-/// for chains.
+/// The largest unit at which sums of costs stay in range, with three times as
+/// much again for chains.
 static int64_t unitFor(const solver::Problem &problem) {
   solver::Wide most = solver::mostCost(problem);
   int64_t unit = kMaxUnit;
-  while (unit > 1 && 2 * most * unit >= solver::kMaxTotal)
+  while (unit > 1 && 4 * most * unit >= solver::kMaxTotal)
     unit /= 2;
   return unit;
 }
@@ -90,6 +90,9 @@ RowWeights WeightBounds::integral(const Rows &weights) const {
       result.chain.links[link] += runs * rounded;
     for (auto [load, times] : chain.loads)
       result.chain.loads[load] += times * rounded;
+    for (auto [link, runs] : chain.capped)
+      result.chain.capped[link] += runs * rounded;
+    result.chain.constant += chain.constant * rounded;
   }
   result.device = left;
   return result;
@@ -135,7 +138,8 @@ void WeightBounds::raise(Region &region, const Rows &weights,
       solver.solveAndPolish(mean, tolerance);
   if (!solved)
     return;
-  Cost proven = (solved->solution.bound + parts - 1) / parts;
+  Cost proven =
+      (solved->solution.bound + mean.constant + parts - 1) / parts;
   if (solved->solution.status == solver::Status::Infeasible)
     proven = solver.best();
   if (proven > region.bound) {
@@ -215,7 +219,8 @@ void WeightBounds::boundLabels(Region &region, const PartialProblem &mean,
   Picoseconds below = solver.best() - 1;
   solver::BoundWork left{.messages = kMessageWork, .elimination = elimination};
   mean.raise(region.labelBounds,
-             solver::boundLabels(mean.problem, below * parts + 1, multipliers,
+             solver::boundLabels(mean.problem,
+                                 below * parts + 1 - mean.constant, multipliers,
                                  left, solver.work.until()),
              parts);
   solver.work.spend(kMessageWork + elimination - left.sum());

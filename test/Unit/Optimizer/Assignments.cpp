@@ -1,6 +1,7 @@
 //===- Assignments.cpp - Assignments of a program's network ---------------===//
 
 #include "Assignments.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -24,16 +25,63 @@ PlannedNetwork::PlannedNetwork(TestProgram &program,
       network = std::get<PlanNetwork>(std::move(built));
 }
 
-OwningOpRef<ModuleOp> PlannedNetwork::lower(ArrayRef<Label> assignment) {
+OwningOpRef<ModuleOp> PlannedNetwork::lower(ArrayRef<Label> assignment,
+                                            ArrayRef<int64_t> order) {
   apply(assignment);
   OwningOpRef<ModuleOp> lowered = program.clone();
   program.module().walk([](shd::ProgramOp op) { removeCopies(op); });
+  shd::ProgramOp copy = TestProgram::programOf(*lowered);
+  if (!order.empty())
+    copy->setAttr(shd::kWorkOrder,
+                  DenseI64ArrayAttr::get(copy.getContext(), order));
   if (!program.run(*lowered, [](OpPassManager &manager) {
+        manager.addPass(shd::createShdApplyOrder());
         manager.addPass(shd::createShdInsertCollectives());
         manager.addPass(shd::createShdAnnotateCost());
       }))
     return {};
   return lowered;
+}
+
+/// Writes the operations of a block and those in them, any of those next that
+/// depend on nothing else.
+static void writeInAnyOrder(Block &block, std::mt19937_64 &random,
+                            const llvm::DenseMap<Operation *, int64_t> &numbers,
+                            std::vector<int64_t> &order) {
+  std::vector<llvm::SmallVector<unsigned, 4>> before =
+      shd::dependencesIn(block);
+  std::vector<Operation *> operations;
+  for (Operation &op : block)
+    operations.push_back(&op);
+  std::vector<bool> isWritten(operations.size(), false);
+  for (size_t written = 0; written < operations.size(); ++written) {
+    std::vector<unsigned> next;
+    for (unsigned number = 0; number < operations.size(); ++number)
+      if (!isWritten[number] &&
+          llvm::all_of(before[number],
+                       [&](unsigned earlier) { return isWritten[earlier]; }))
+        next.push_back(number);
+    // The terminator is the last.
+    if (next.size() > 1 && next.back() + 1 == operations.size())
+      next.pop_back();
+    unsigned number = next[random() % next.size()];
+    isWritten[number] = true;
+    order.push_back(numbers.lookup(operations[number]));
+    for (Region &region : operations[number]->getRegions())
+      for (Block &inner : region)
+        writeInAnyOrder(inner, random, numbers, order);
+  }
+}
+
+std::vector<int64_t> PlannedNetwork::randomOrder(uint64_t seed) {
+  shd::ProgramOp op = TestProgram::programOf(program.module());
+  llvm::DenseMap<Operation *, int64_t> numbers;
+  for (auto [number, each] : llvm::enumerate(shd::orderedOperations(op)))
+    numbers[each] = number;
+  std::mt19937_64 random(seed);
+  std::vector<int64_t> order;
+  writeInAnyOrder(op.getBody().front(), random, numbers, order);
+  return order;
 }
 
 bool PlannedNetwork::isCanonical(ArrayRef<Label> assignment) const {

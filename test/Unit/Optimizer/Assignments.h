@@ -31,9 +31,13 @@ public:
     applyAssignment(*context, *network, assignment);
   }
 
-  /// The program with the assignment made explicit; null after an error.
+  /// The program with the assignment made explicit, in a work order (empty:
+  /// that of the text); null after an error.
   mlir::OwningOpRef<mlir::ModuleOp>
-  lower(llvm::ArrayRef<solver::Label> assignment);
+  lower(llvm::ArrayRef<solver::Label> assignment,
+        llvm::ArrayRef<int64_t> order = {});
+  /// An order that dependences allow.
+  std::vector<int64_t> randomOrder(uint64_t seed);
 
   /// False where an operation's value is stored although every user computes it
   /// in place: the explicit program does not store it.

@@ -18,7 +18,7 @@ struct Measured {
 
 /// The chains of a program's plan of least `upper`, and its schedule. A
 /// training step's layouts are found from those in the text.
-Measured measure(const char *text) {
+Measured measure(const char *text, ChainOrders orders = ChainOrders::Any) {
   TestProgram program(text);
   if (!program.module() || !program.makeStep()) {
     ADD_FAILURE() << program.messages();
@@ -31,12 +31,11 @@ Measured measure(const char *text) {
   EXPECT_TRUE(network);
   solver::Solution plan = solver::solve(network.problem());
   TimeRows times(network.get());
+  ChainFinder finder(network.get().graph, network.get().linkEdges, {orders});
   Measured measured;
   for (bool withLoads : {false, true}) {
     Chain chain =
-        times
-            .longestChains(plan.assignment, /*matmulsOverlap=*/false, withLoads)
-            .front();
+        times.longestChains(finder, plan.assignment, withLoads).front();
     (withLoads ? measured.withLoads : measured.ofLinks) =
         times.lengthOf(chain, plan.assignment);
   }
@@ -48,6 +47,57 @@ Measured measure(const char *text) {
   measured.device = schedule.device;
   measured.scheduled = schedule.scheduled;
   return measured;
+}
+
+/// One of a program's matmuls on one of four TPU v5e: 2 x 1024 x 4096 x 4096
+/// FLOP / 1.97e14 FLOP/s.
+constexpr Picoseconds kMatmul = 174414000;
+/// 4096 x 4096 x 2 B = 33.6 MB gathered on a line of four: / (4/3 x 45 GB/s).
+constexpr Picoseconds kGather = 559240533;
+
+/// k is gathered for s and q is not. The text makes q first, so that nothing
+/// hides the gather; another order hides q behind it. No order is faster than
+/// k, its gather and s.
+TEST(Chains, HoldInEveryOrder) {
+  const char *text = R"(
+hardware tpu_v5e[4, 1]
+mesh [X=4]
+dim B = 4096, S = 4096, D = 4096, F = 4096
+input x:   bf16[B@X, D@()]
+input z:   bf16[S@X, D@()]
+weight Wq: bf16[D@(), F@()]
+weight Wk: bf16[D@(), F@()]
+q[B@X, F@()] = x[B, D] * Wq[D, F]
+k[S@X, F@()] = z[S, D] * Wk[D, F]
+s[B@X, S@()] = q[B, F] * k[S@(), F]
+output s
+)";
+  Measured inText = measure(text, ChainOrders::Text);
+  EXPECT_NEAR(inText.scheduled, 3 * kMatmul + kGather, 2e6);
+  EXPECT_EQ(inText.ofLinks, inText.scheduled);
+  Measured inAny = measure(text, ChainOrders::Any);
+  EXPECT_NEAR(inAny.ofLinks, 2 * kMatmul + kGather, 2e6);
+}
+
+/// Two products read x gathered: whichever runs first waits for it, and the
+/// other need not.
+TEST(Chains, CountTheLeastWaitOfSeveralReaders) {
+  const char *text = R"(
+hardware tpu_v5e[4, 1]
+mesh [X=4]
+dim B = 4096, D = 4096, E = 4096, F = 4096, G = 4096
+input z:   bf16[B@X, D@()]
+weight W:  bf16[D@(), E@()]
+weight V:  bf16[E, F@X]
+weight U:  bf16[E, G@X]
+x[B@X, E@()] = z[B, D] * W[D, E]
+v[B@(), F@X] = x[B@(), E] * V[E, F]
+u[B@(), G@X] = x[B@(), E] * U[E, G]
+output v
+output u
+)";
+  Measured inAny = measure(text, ChainOrders::Any);
+  EXPECT_NEAR(inAny.ofLinks, 3 * kMatmul + kGather, 2e6);
 }
 
 /// k and v are made one after the other and gathered on the same network, so
@@ -98,7 +148,8 @@ train {
   gradient V[D, E]{+X}  gradient W[E, D]{+X}
   moments V[D, E@X]  moments W[E, D@X]
 }
-)");
+)",
+                              ChainOrders::Text);
   EXPECT_EQ(measured.scheduled, measured.device - 6 * Picoseconds(25575024) +
                                     12 * Picoseconds(279620267));
   EXPECT_LT(measured.ofLinks, measured.withLoads);

@@ -56,23 +56,29 @@ RowWeights noWeights() {
   return weights;
 }
 
-/// Chains of plans seen so far: no schedule of any plan is shorter than one.
+/// Chains of plans seen so far: no schedule of any plan is shorter than one, in
+/// the order of the text or in any.
 struct Chains {
+  Chains(const PlanNetwork &network, const TimeRows &times, ChainOrders orders,
+         bool matmulsOverlap = false)
+      : times(times),
+        finder(network.graph, network.linkEdges, {orders, matmulsOverlap}) {}
+
   static constexpr unsigned kMost = 40;
   const TimeRows &times;
-  bool matmulsOverlap = false;
+  ChainFinder finder;
   std::vector<Chain> chains = {};
 
   void add(ArrayRef<Label> assignment) {
     for (bool withLoads : {false, true})
-      for (Chain &chain :
-           times.longestChains(assignment, matmulsOverlap, withLoads)) {
+      for (Chain &chain : times.longestChains(finder, assignment, withLoads)) {
         if (chains.size() >= kMost || llvm::is_contained(chains, chain))
           continue;
         RowWeights weights = noWeights();
         weights.chain = chain;
         PartialProblem row = times.combine(weights, times.allLabels(), {});
-        EXPECT_EQ(evaluate(row.problem, *row.restrict(assignment)).cost,
+        EXPECT_EQ(*evaluate(row.problem, *row.restrict(assignment)).cost +
+                      row.constant,
                   times.lengthOf(chain, assignment));
         chains.push_back(std::move(chain));
       }
@@ -189,10 +195,34 @@ Schedule checkSchedule(shd::ProgramOp planned, const CollectiveModel &model,
   return free.schedule;
 }
 
+std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream(text) << module;
+  return text;
+}
+
+/// Orders in which each assignment is scheduled, besides the text's.
+constexpr unsigned kOrders = 3;
+
+/// In whatever order it runs, a plan takes no less than each chain.
+void checkOrders(PlannedNetwork &network, ArrayRef<Label> assignment,
+                 Picoseconds longestChain) {
+  for (uint64_t seed = 0; seed < kOrders; ++seed) {
+    OwningOpRef<ModuleOp> lowered =
+        network.lower(assignment, network.randomOrder(seed));
+    ASSERT_TRUE(lowered);
+    ScheduledProgram scheduled =
+        scheduleProgram(TestProgram::programOf(*lowered),
+                        network.planning().model, INT64_MAX);
+    EXPECT_LE(longestChain, scheduled.schedule.scheduled)
+        << textOf(*lowered);
+  }
+}
+
 /// Compares one assignment with its explicit program.
 void checkAssignment(TestProgram &program, PlannedNetwork &network,
-                     ArrayRef<Label> assignment, Chains &chains,
-                     const PureRows &rows) {
+                     ArrayRef<Label> assignment, Chains &inText,
+                     Chains &inAny, const PureRows &rows) {
   solver::Evaluation expected = evaluate(network.problem(), assignment);
   ASSERT_TRUE(expected.cost);
   OwningOpRef<ModuleOp> lowered = network.lower(assignment);
@@ -207,9 +237,12 @@ void checkAssignment(TestProgram &program, PlannedNetwork &network,
   shd::ProgramOp planned = TestProgram::programOf(*lowered);
   ASSERT_EQ(totalPicoseconds(planned), *expected.cost) << explain();
   ASSERT_EQ(profileMemory(planned).usage, expected.usage) << explain();
-  chains.add(assignment);
-  Picoseconds longest =
-      network.hasUnreadCopy(assignment) ? 0 : chains.longest(assignment);
+  inText.add(assignment);
+  inAny.add(assignment);
+  bool hasUnread = network.hasUnreadCopy(assignment);
+  Picoseconds longest = hasUnread ? 0 : inText.longest(assignment);
+  if (!hasUnread)
+    checkOrders(network, assignment, inAny.longest(assignment));
   rows.check(
       checkSchedule(planned, network.planning().model, *expected.cost, longest),
       assignment);
@@ -241,7 +274,8 @@ bool checkProgram(TestProgram &program, unsigned count,
   TimeRows times(network.get());
   PureRows rows(times, network.planning().model.physical().size());
   AssignmentSampler sampler(network.get(), /*seed=*/1);
-  Chains chains{times};
+  Chains inText(network.get(), times, ChainOrders::Text);
+  Chains inAny(network.get(), times, ChainOrders::Any);
   std::optional<LimitedRows> limited;
   unsigned checked = 0;
   for (unsigned i = 0; i < 2 * count && checked < count; ++i) {
@@ -251,11 +285,11 @@ bool checkProgram(TestProgram &program, unsigned count,
     if (!network.isCanonical(*assignment))
       continue;
     ++checked;
-    checkAssignment(program, network, *assignment, chains, rows);
+    checkAssignment(program, network, *assignment, inText, inAny, rows);
     if (rings)
       *rings += countRings(network.get(), *assignment);
     if (!limited)
-      limited.emplace(rows, times, chains.chains, *assignment);
+      limited.emplace(rows, times, inAny.chains, *assignment);
     limited->check(rows, times, *assignment);
     if (::testing::Test::HasFatalFailure())
       return false;
@@ -384,7 +418,9 @@ unsigned checkChains(TestProgram &program, unsigned count) {
     return 0;
   TimeRows times(network.get());
   AssignmentSampler sampler(network.get(), /*seed=*/1);
-  Chains chains{times, network.planning().model.machine().collectiveMatmul};
+  bool matmulsOverlap = network.planning().model.machine().collectiveMatmul;
+  Chains inText(network.get(), times, ChainOrders::Text, matmulsOverlap);
+  Chains inAny(network.get(), times, ChainOrders::Any, matmulsOverlap);
   unsigned checked = 0;
   for (unsigned i = 0; i < 4 * count && checked < count; ++i) {
     // Not every draw of a large program ends in a plan.
@@ -393,14 +429,16 @@ unsigned checkChains(TestProgram &program, unsigned count) {
         network.hasUnreadCopy(*assignment))
       continue;
     ++checked;
-    chains.add(*assignment);
+    inText.add(*assignment);
+    inAny.add(*assignment);
+    checkOrders(network, *assignment, inAny.longest(*assignment));
     OwningOpRef<ModuleOp> lowered = network.lower(*assignment);
     EXPECT_TRUE(lowered) << program.messages();
     if (!lowered)
       break;
     ScheduledProgram scheduled = scheduleProgram(
         TestProgram::programOf(*lowered), network.planning().model, INT64_MAX);
-    EXPECT_LE(chains.longest(*assignment), scheduled.schedule.scheduled);
+    EXPECT_LE(inText.longest(*assignment), scheduled.schedule.scheduled);
   }
   return checked;
 }

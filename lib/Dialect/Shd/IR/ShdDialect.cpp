@@ -603,6 +603,7 @@ static const AttributeForm attributeForms[] = {
     {kIndices, isNameList, "a list of strings"},
     {kEqualLayers, isKind<UnitAttr>, "a unit attribute"},
     {kPlan, isKind<DictionaryAttr>, "a dictionary"},
+    {kWorkOrder, isKind<DenseI64ArrayAttr>, "a list of integers"},
     {kLayouts, areStepLayouts, "a list of layouts of operations"},
     {kOrders, areWrittenOrders, "'zigzag' or 'contiguous' for each index"},
     {kOrderClasses, areOrderClasses, "a list of classes of indices"},
@@ -691,7 +692,8 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
   if (name == kName)
     return verifyName(op, value);
   if (llvm::is_contained(
-          {kPlan, kLayouts, kEqualLayers, kOrders, kOrderClasses}, name) &&
+          {kPlan, kWorkOrder, kLayouts, kEqualLayers, kOrders, kOrderClasses},
+          name) &&
       !isa<ProgramOp>(op))
     return op->emitOpError() << "'" << name << "' belongs to a program";
   if ((name == kInverseOf || name == kExact) && !isRealConstant(op))

@@ -3,11 +3,17 @@
 #include "shardc/Dialect/Shd/Transforms/NetworkSearch.h"
 #include "shardc/Dialect/Shd/Transforms/PlanEvaluator.h"
 
+using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
 /// Gap of the least `upper` where the work for it is limited.
 static constexpr double kUpperTolerance = 1e-3;
+/// Part of a time limit for plans in the order of the text, and how many of
+/// these the search over all orders begins with: chains of one order are longer
+/// than those of all, and guide it better.
+static constexpr double kTextPart = 0.5;
+static constexpr size_t kKeptPlans = 16;
 
 /// The plan of the least `upper`, with which every search begins.
 static solver::Solution
@@ -28,6 +34,83 @@ solveUpper(const PlanNetwork &network, const NetworkSearchOptions &options,
   return solver::solve(network.problem, how);
 }
 
+namespace {
+/// The search for `lower` or `scheduled`.
+class TimeSearch {
+public:
+  TimeSearch(PlanningContext &context, ProgramOp program,
+             const PlanNetwork &network, const NetworkSearchOptions &options)
+      : context(context), program(program), network(network),
+        options(options) {}
+
+  std::optional<solver::Solution> run(const solver::Solution &first) const;
+
+private:
+  using Assignment = std::vector<solver::Label>;
+
+  std::vector<Assignment> findInText(const solver::Solution &first) const;
+  ObjectiveSearchOptions optionsFor(ChainOrders orders) const;
+
+  PlanningContext &context;
+  ProgramOp program;
+  const PlanNetwork &network;
+  const NetworkSearchOptions &options;
+};
+} // namespace
+
+ObjectiveSearchOptions TimeSearch::optionsFor(ChainOrders orders) const {
+  ObjectiveSearchOptions search;
+  search.objective = options.objective;
+  search.orders = orders;
+  search.matmulsOverlap = context.machine().collectiveMatmul;
+  search.maxWork = options.maxWork;
+  search.cutoff = options.cutoff.value_or(search.cutoff);
+  search.deadline = options.deadline;
+  search.progress = options.progress;
+  return search;
+}
+
+/// The fastest plans that a search finds which keeps the order of the text. Its
+/// bound is none of other orders.
+std::vector<TimeSearch::Assignment>
+TimeSearch::findInText(const solver::Solution &first) const {
+  ObjectiveSearchOptions search = optionsFor(ChainOrders::Text);
+  search.proves = false;
+  search.cutoff = solver::kMaxTotal;
+  search.deadline = options.deadline.part(kTextPart);
+  if (options.progress)
+    search.progress = [&](const solver::SearchProgress &progress) {
+      options.progress({progress.cost, std::nullopt});
+    };
+  PlanEvaluator evaluate(context, program, network, ChainOrders::Text);
+  std::vector<std::pair<Picoseconds, Assignment>> plans;
+  searchObjective(
+      network, first,
+      [&](ArrayRef<solver::Label> plan) {
+        std::optional<EvaluatedPlan> evaluated = evaluate(plan);
+        if (evaluated)
+          plans.push_back({evaluated->scheduled, plan.vec()});
+        return evaluated;
+      },
+      search);
+  llvm::sort(plans);
+  if (plans.size() > kKeptPlans)
+    plans.resize(kKeptPlans);
+  std::vector<Assignment> kept;
+  for (auto &[time, plan] : plans)
+    kept.push_back(std::move(plan));
+  return kept;
+}
+
+std::optional<solver::Solution>
+TimeSearch::run(const solver::Solution &first) const {
+  ObjectiveSearchOptions search = optionsFor(ChainOrders::Any);
+  if (options.objective == Objective::Scheduled)
+    search.starts = findInText(first);
+  return searchObjective(network, first,
+                         PlanEvaluator(context, program, network), search);
+}
+
 SearchedPlan
 shardc::shd::searchNetwork(PlanningContext &context, ProgramOp program,
                            const PlanNetwork &network,
@@ -36,17 +119,9 @@ shardc::shd::searchNetwork(PlanningContext &context, ProgramOp program,
   SearchedPlan found{solveUpper(network, options, std::move(starts))};
   if (!found.fits() || options.objective == Objective::Upper)
     return found;
-  ObjectiveSearchOptions search;
-  search.objective = options.objective;
-  search.matmulsOverlap = context.machine().collectiveMatmul;
-  search.maxWork = options.maxWork;
-  search.cutoff = options.cutoff.value_or(search.cutoff);
-  search.deadline = options.deadline;
-  search.progress = options.progress;
-  PlanEvaluator evaluate(context, program, network);
   // A plan that cannot be made explicit stays the one of the least `upper`.
   if (auto better =
-          searchObjective(network, found.solution, evaluate, search)) {
+          TimeSearch(context, program, network, options).run(found.solution)) {
     found.solution = std::move(*better);
     found.of = options.objective;
   }

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Pass/PassManager.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
+#include "shardc/Dialect/Shd/Transforms/ChooseOrder.h"
 #include "shardc/Dialect/Shd/Transforms/MergedSearch.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Dialect/Shd/Transforms/StepLayouts.h"
@@ -77,6 +79,7 @@ private:
                                          solver::Deadline deadline) const;
   std::optional<solver::Cost> valueWithin(int64_t capacity, ModuleOp unplanned,
                                           solver::Deadline deadline) const;
+  void recordOrder(PlanningContext &context, std::optional<int64_t> capacity);
   LogicalResult takePropagated(StringRef why, PlanRecord propagated);
   LogicalResult takeNoneInTime();
   void record(const PlanRecord &plan);
@@ -248,7 +251,19 @@ LogicalResult OptimizePass::take(PlanningContext &context,
     plan.status = "feasible";
   plan.of = found.of;
   record(plan);
+  if (!fixed)
+    recordOrder(context, network.problem.capacity);
   return success();
+}
+
+/// The order of the plan, where that is not the text's.
+void OptimizePass::recordOrder(PlanningContext &context,
+                               std::optional<int64_t> capacity) {
+  std::optional<OrderedPlan> plan =
+      chooseOrder(context, getOperation(), capacity);
+  if (plan && !plan->order.empty())
+    getOperation()->setAttr(
+        kWorkOrder, DenseI64ArrayAttr::get(&getContext(), plan->order));
 }
 
 LogicalResult OptimizePass::solve(PlanningContext &context,

@@ -1,10 +1,7 @@
 //===- PlanEvaluator.cpp - Schedules of a network's assignments -----------===//
 
 #include "shardc/Dialect/Shd/Transforms/PlanEvaluator.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/OwningOpRef.h"
-#include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
-#include "shardc/Schedule/ScheduledProgram.h"
+#include "shardc/Dialect/Shd/Transforms/ChooseOrder.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -29,14 +26,12 @@ static EvaluatedPlan summarize(const ScheduledProgram &scheduled,
 std::optional<EvaluatedPlan>
 PlanEvaluator::operator()(ArrayRef<solver::Label> assignment) const {
   applyAssignment(context, network, assignment);
-  OwningOpRef<ModuleOp> module = ModuleOp::create(program->getLoc());
-  auto copy = cast<ProgramOp>(program->clone());
-  module->push_back(copy);
+  std::optional<OrderedPlan> plan =
+      orders == ChainOrders::Text
+          ? scheduleInText(context, program, network.problem.capacity)
+          : chooseOrder(context, program, network.problem.capacity);
   removeCopies(program);
-  if (failed(insertCollectives(context, copy)) ||
-      failed(annotateCost(context, copy)))
+  if (!plan)
     return std::nullopt;
-  return summarize(
-      scheduleProgram(copy, context.model, network.problem.capacity),
-      network.resources.size() - 1);
+  return summarize(plan->scheduled, network.resources.size() - 1);
 }

@@ -171,6 +171,9 @@ inline constexpr llvm::StringLiteral kRing = "shd.ring";
 inline constexpr llvm::StringLiteral kTravels = "shd.travels";
 /// On the program: status, objective, value_ps and bound_ps of the plan.
 inline constexpr llvm::StringLiteral kPlan = "shd.plan";
+/// On the program: the order in which the plan runs its operations
+/// (WorkOrder.h), where that is not the order of the text.
+inline constexpr llvm::StringLiteral kWorkOrder = "shd.work_order";
 /// The group's price, on the first operation of each separately costed part.
 inline constexpr llvm::StringLiteral kGroupCost = "shd.group_cost";
 /// The parts (values of shd.group) of elementwise operations that an operation

@@ -158,6 +158,18 @@ def ShdOrderIndices : Pass<"shd-order-indices", "::shardc::shd::ProgramOp"> {
   }];
 }
 
+def ShdApplyOrder : Pass<"shd-apply-order", "::shardc::shd::ProgramOp"> {
+  let summary = "Puts operations into the order that the plan has chosen";
+  let description = [{
+    Moves the operations of each block into the order of `shd.work_order`, which
+    `shd-optimize` leaves on the program: the numbers of all operations but
+    copies, as they stand before, in the order in which they are to run. Copies
+    stand before their first reader. Without the attribute nothing moves. Run it
+    once, before `shd-insert-collectives`. Emits an error where the attribute is
+    no such order.
+  }];
+}
+
 def ShdSettleOrders : Pass<"shd-settle-orders", "::shardc::shd::ProgramOp"> {
   let summary = "Deals indices to as many parts as the plan has";
   let description = [{

@@ -8,13 +8,15 @@
 namespace shardc::shd {
 
 /// Makes assignments of a program's network explicit on a copy and schedules
-/// that: the callback of searchObjective(). Of an assignment only its pins stay
-/// in the program, no copies: the network's graph reads operands.
+/// that, in the order of the text or in the best that is found: the callback of
+/// searchObjective(). Of an assignment only its pins stay in the program, no
+/// copies: the network's graph reads operands.
 class PlanEvaluator {
 public:
   PlanEvaluator(PlanningContext &context, ProgramOp program,
-                const PlanNetwork &network)
-      : context(context), program(program), network(network) {}
+                const PlanNetwork &network,
+                ChainOrders orders = ChainOrders::Any)
+      : context(context), program(program), network(network), orders(orders) {}
 
   /// Nothing after an error.
   std::optional<EvaluatedPlan>
@@ -24,6 +26,7 @@ private:
   PlanningContext &context;
   ProgramOp program;
   const PlanNetwork &network;
+  ChainOrders orders;
 };
 
 } // namespace shardc::shd

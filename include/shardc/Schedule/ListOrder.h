@@ -1,0 +1,26 @@
+//===- ListOrder.h - The order of independent work ------------*- C++ -*-===//
+//
+// List scheduling of a program whose plan is explicit:
+// docs/CostModel.md#the-order-of-operations.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_SCHEDULE_LISTORDER_H
+#define SHARDC_SCHEDULE_LISTORDER_H
+
+#include "shardc/Dialect/Shd/IR/Shd.h"
+
+namespace shardc {
+
+/// Where in the order of its block the kernel or repeat of an operation stands.
+using ListOrder = llvm::DenseMap<mlir::Operation *, unsigned>;
+
+/// The order in which the compute stream of each block never waits where there
+/// is work to do, and of the work that it may do takes that first which has the
+/// longest way to the end of the block, through operations and collectives.
+/// Quadratic in the operations of a block.
+ListOrder listOrder(shd::ProgramOp program, const CollectiveModel &model);
+
+} // namespace shardc
+
+#endif // SHARDC_SCHEDULE_LISTORDER_H

@@ -1,0 +1,195 @@
+//===- ChooseOrder.cpp - The order in which a plan runs --------*- C++ -*-===//
+
+#include "shardc/Dialect/Shd/Transforms/ChooseOrder.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
+#include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
+#include "shardc/Schedule/ListOrder.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+namespace {
+
+/// A copy of a planned program, made explicit.
+struct ExplicitCopy {
+  OwningOpRef<ModuleOp> module;
+  ProgramOp program;
+  IRMapping mapping;
+  std::optional<ScheduledProgram> scheduled;
+};
+
+/// Writes the order in which kernels and repeats have their ranks. An operation
+/// that costs nothing stands before the first that reads it; one that nothing
+/// reads (an update, an output) as soon as it can.
+class OrderWriter {
+public:
+  OrderWriter(ProgramOp program, const IRMapping &mapping,
+              const ListOrder &ranks)
+      : mapping(mapping), ranks(ranks) {
+    for (auto [number, op] : llvm::enumerate(orderedOperations(program)))
+      numbers[op] = number;
+    write(program.getBody().front());
+  }
+
+  std::vector<int64_t> order;
+
+private:
+  std::optional<unsigned> rankOf(Operation *op) const;
+  void write(Block &block);
+
+  const IRMapping &mapping;
+  const ListOrder &ranks;
+  llvm::DenseMap<Operation *, int64_t> numbers;
+};
+
+/// The operations of one block.
+class BlockWriter {
+public:
+  BlockWriter(Block &block, std::vector<std::optional<unsigned>> ranks)
+      : before(dependencesIn(block)), ranks(std::move(ranks)),
+        isWritten(before.size(), false) {}
+
+  /// Positions in the new order.
+  SmallVector<unsigned> run();
+
+private:
+  void write(unsigned position);
+  void writeSinks();
+  bool isDue(unsigned position) const;
+
+  std::vector<SmallVector<unsigned, 4>> before;
+  std::vector<std::optional<unsigned>> ranks;
+  std::vector<bool> isWritten;
+  SmallVector<unsigned> sinks, result;
+};
+
+} // namespace
+
+void BlockWriter::write(unsigned position) {
+  if (isWritten[position])
+    return;
+  isWritten[position] = true;
+  for (unsigned earlier : before[position])
+    write(earlier);
+  result.push_back(position);
+}
+
+/// All the work that it depends on has been written.
+bool BlockWriter::isDue(unsigned position) const {
+  return llvm::all_of(before[position], [&](unsigned earlier) {
+    return isWritten[earlier] || (!ranks[earlier] && isDue(earlier));
+  });
+}
+
+void BlockWriter::writeSinks() {
+  llvm::erase_if(sinks, [&](unsigned position) {
+    if (!isDue(position))
+      return false;
+    write(position);
+    return true;
+  });
+}
+
+SmallVector<unsigned> BlockWriter::run() {
+  unsigned last = before.size() - 1;
+  std::vector<bool> isRead(before.size(), false);
+  for (unsigned position : llvm::reverse(llvm::seq(0u, last + 1)))
+    if (ranks[position] || isRead[position])
+      for (unsigned earlier : before[position])
+        isRead[earlier] = true;
+  SmallVector<unsigned> work;
+  for (unsigned position = 0; position < last; ++position)
+    if (ranks[position])
+      work.push_back(position);
+    else if (!isRead[position])
+      sinks.push_back(position);
+  llvm::stable_sort(work, [&](unsigned a, unsigned b) {
+    return *ranks[a] < *ranks[b];
+  });
+  for (unsigned position : work) {
+    write(position);
+    writeSinks();
+  }
+  for (unsigned position = 0; position <= last; ++position)
+    write(position);
+  return std::move(result);
+}
+
+std::optional<unsigned> OrderWriter::rankOf(Operation *op) const {
+  auto rank = ranks.find(mapping.lookupOrNull(op));
+  return rank == ranks.end() ? std::nullopt : std::optional(rank->second);
+}
+
+void OrderWriter::write(Block &block) {
+  SmallVector<Operation *> ops;
+  std::vector<std::optional<unsigned>> ranks;
+  for (Operation &op : block) {
+    ops.push_back(&op);
+    ranks.push_back(rankOf(&op));
+  }
+  for (unsigned position : BlockWriter(block, std::move(ranks)).run()) {
+    Operation *op = ops[position];
+    // Copies have no number.
+    if (auto number = numbers.find(op); number != numbers.end())
+      order.push_back(number->second);
+    if (auto repeat = dyn_cast<RepeatOp>(op))
+      write(repeat.getBody().front());
+  }
+}
+
+static std::optional<ExplicitCopy>
+scheduleIn(ArrayRef<int64_t> order, PlanningContext &context, ProgramOp planned,
+           std::optional<int64_t> memoryLimit) {
+  ExplicitCopy copy;
+  copy.module = ModuleOp::create(planned->getLoc());
+  copy.program = cast<ProgramOp>(planned->clone(copy.mapping));
+  copy.module->push_back(copy.program);
+  moveInOrder(copy.program, order);
+  if (failed(insertCollectives(context, copy.program)) ||
+      failed(annotateCost(context, copy.program)))
+    return std::nullopt;
+  copy.scheduled = scheduleProgram(copy.program, context.model, memoryLimit);
+  return copy;
+}
+
+std::optional<OrderedPlan>
+shd::scheduleInText(PlanningContext &context, ProgramOp planned,
+                    std::optional<int64_t> memoryLimit) {
+  std::optional<ExplicitCopy> inText =
+      scheduleIn({}, context, planned, memoryLimit);
+  if (!inText)
+    return std::nullopt;
+  return OrderedPlan{std::move(*inText->scheduled), {}};
+}
+
+std::optional<OrderedPlan>
+shd::chooseOrder(PlanningContext &context, ProgramOp planned,
+                 std::optional<int64_t> memoryLimit) {
+  std::optional<ExplicitCopy> inText =
+      scheduleIn({}, context, planned, memoryLimit);
+  if (!inText)
+    return std::nullopt;
+  std::vector<int64_t> order =
+      OrderWriter(planned, inText->mapping,
+                  listOrder(inText->program, context.model))
+          .order;
+  OrderedPlan result{std::move(*inText->scheduled), {}};
+  if (llvm::is_sorted(order))
+    return result;
+  std::optional<ExplicitCopy> inList =
+      scheduleIn(order, context, planned, memoryLimit);
+  int64_t limit =
+      memoryLimit.value_or(int64_t(context.machine().hbmCapacity));
+  if (inList && inList->scheduled->memory.peak <= limit &&
+      inList->scheduled->schedule.scheduled <
+          result.scheduled.schedule.scheduled) {
+    result.scheduled = std::move(*inList->scheduled);
+    result.order = std::move(order);
+  }
+  return result;
+}

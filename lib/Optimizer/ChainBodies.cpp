@@ -65,6 +65,7 @@ private:
   void addEdges(Block *block, const LinkEdges &edges);
   void addWindow(const ChainBody &body, Windows &windows, const ChainLink &link,
                  ChainWindow window) const;
+  void addWindowsWithin(const ChainBody &body, Windows &windows) const;
   void addWindowsOfCopies(Block *block, Windows &windows) const;
   Windows windowsOf(Block *block, const LinkEdges &edges) const;
   std::optional<ChainWindow> windowOf(const ChainLink &link,
@@ -466,11 +467,12 @@ void ChainBodiesBuilder::addOrder(ChainBody &body) {
   size_t size = body.items.size();
   body.before.assign(size, llvm::BitVector(size));
   for (unsigned number = 0; number < size; ++number) {
-    if (inText() || body.items[number].point == UINT32_MAX)
-      body.before[number].set(0, number);
-    if (inText() && number > 0)
-      body.routes[number].insert(body.routes[number].begin(),
-                                 {number - 1, /*isCarried=*/false, {}});
+    // The end of a body is behind all of its items.
+    bool isEnd = body.items[number].point == UINT32_MAX;
+    for (unsigned earlier = 0; earlier < number; ++earlier)
+      if (isEnd || (inText() && earlier + 1 == number))
+        body.routes[number].insert(body.routes[number].begin(),
+                                   {earlier, /*isCarried=*/false, {}});
     for (const ChainRoute &route : body.routes[number])
       if (route.from && !route.isCarried) {
         body.before[number] |= body.before[*route.from];
@@ -814,6 +816,18 @@ void ChainBodiesBuilder::addWindowsOfCopies(Block *block,
   }
 }
 
+/// Between the parts of a group.
+void ChainBodiesBuilder::addWindowsWithin(const ChainBody &body,
+                                          Windows &windows) const {
+  for (auto [number, item] : llvm::enumerate(body.items))
+    if (item.group >= 0 && !inText())
+      for (const ChainLink &link :
+           llvm::drop_begin(result.linksOf(item.group)))
+        addWindow(body, windows, link,
+                  {int(number), /*isWithinFirst=*/true, unsigned(number),
+                   /*endsWithLast=*/true});
+}
+
 /// The narrowest known window of each link.
 ChainBodiesBuilder::Windows
 ChainBodiesBuilder::windowsOf(Block *block, const LinkEdges &edges) const {
@@ -829,6 +843,7 @@ ChainBodiesBuilder::windowsOf(Block *block, const LinkEdges &edges) const {
           addWindow(body, windows, link,
                     {route.from ? int(*route.from) : -1, false,
                      unsigned(item), false});
+  addWindowsWithin(body, windows);
   addWindowsOfCopies(block, windows);
   return windows;
 }

@@ -260,6 +260,7 @@ void NetworkBuilder::costGroup(unsigned group) {
       std::move(table),
       {{link, std::move(groupTimes)},
        {{ChainLink::Kind::Read, index, unsigned(rest)}, std::move(readTimes)}});
+  keepEdge({ChainLink::Kind::Read, index, unsigned(rest)}, edge, value.count);
   addEdgeUsage(edge, value.begin, value.end, std::move(life));
   addEdgeUsage(edge, consumer.begin, consumer.end, std::move(extra));
 }

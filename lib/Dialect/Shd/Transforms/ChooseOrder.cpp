@@ -23,9 +23,10 @@ struct ExplicitCopy {
   std::optional<ScheduledProgram> scheduled;
 };
 
-/// Writes the order in which kernels and repeats have their ranks. An operation
-/// that costs nothing stands before the first that reads it; one that nothing
-/// reads (an update, an output) as soon as it can.
+/// Writes the order in which kernels and repeats have their ranks. Declarations
+/// stand before all others. Another operation that costs nothing stands before
+/// the first that reads it; one that nothing reads (an update, an output) as
+/// soon as it can.
 class OrderWriter {
 public:
   OrderWriter(ProgramOp program, const IRMapping &mapping,
@@ -52,12 +53,15 @@ class BlockWriter {
 public:
   BlockWriter(Block &block, std::vector<std::optional<unsigned>> ranks)
       : before(dependencesIn(block)), ranks(std::move(ranks)),
-        isWritten(before.size(), false) {}
+        isWritten(before.size(), false) {
+    writeDeclarations(block);
+  }
 
   /// Positions in the new order.
   SmallVector<unsigned> run();
 
 private:
+  void writeDeclarations(Block &block);
   void write(unsigned position);
   void writeSinks();
   bool isDue(unsigned position) const;
@@ -77,6 +81,12 @@ void BlockWriter::write(unsigned position) {
   for (unsigned earlier : before[position])
     write(earlier);
   result.push_back(position);
+}
+
+void BlockWriter::writeDeclarations(Block &block) {
+  for (auto [position, op] : llvm::enumerate(block))
+    if (isa<DeclareOp, ConstantOp>(op) || introducedBy(&op))
+      write(position);
 }
 
 /// All the work that it depends on has been written.
@@ -106,7 +116,7 @@ SmallVector<unsigned> BlockWriter::run() {
   for (unsigned position = 0; position < last; ++position)
     if (ranks[position])
       work.push_back(position);
-    else if (!isRead[position])
+    else if (!isRead[position] && !isWritten[position])
       sinks.push_back(position);
   llvm::stable_sort(work, [&](unsigned a, unsigned b) {
     return *ranks[a] < *ranks[b];

@@ -65,6 +65,7 @@ private:
   void addEdges(Block *block, const LinkEdges &edges);
   void addWindow(const ChainBody &body, Windows &windows, const ChainLink &link,
                  ChainWindow window) const;
+  bool isWithinGroup(const ChainLink &link) const;
   void addWindowsWithin(const ChainBody &body, Windows &windows) const;
   void addWindowsOfCopies(Block *block, Windows &windows) const;
   Windows windowsOf(Block *block, const LinkEdges &edges) const;
@@ -816,6 +817,16 @@ void ChainBodiesBuilder::addWindowsOfCopies(Block *block,
   }
 }
 
+/// True of what the second part of a group reads of the first.
+bool ChainBodiesBuilder::isWithinGroup(const ChainLink &link) const {
+  if (link.kind != ChainLink::Kind::Read)
+    return false;
+  const GraphValue &value = graph.values[link.first];
+  const Chunk &reader = graph.chunks[link.second];
+  return value.kind == GraphValue::Kind::Computed && reader.group >= 0 &&
+         graph.chunks[value.chunk].group == reader.group;
+}
+
 /// Between the parts of a group.
 void ChainBodiesBuilder::addWindowsWithin(const ChainBody &body,
                                           Windows &windows) const {
@@ -834,7 +845,8 @@ ChainBodiesBuilder::windowsOf(Block *block, const LinkEdges &edges) const {
   const ChainBody &body = result.bodyOf(block);
   Windows windows;
   for (const auto &[link, ofLink] : edges)
-    if (std::optional<ChainWindow> window = windowOf(link, block))
+    if (std::optional<ChainWindow> window =
+            isWithinGroup(link) ? std::nullopt : windowOf(link, block))
       addWindow(body, windows, link, *window);
   for (auto [item, routes] : llvm::enumerate(body.routes))
     for (const ChainRoute &route : routes)

@@ -36,6 +36,10 @@ private:
   void findCandidates(Region &region);
   void closeGap(Region &region);
 
+  /// The rest of the gap is not worth the work of a search that proves nothing.
+  bool isEnough(const Region &region) const {
+    return !solver.options.proves && solver.isNearlyClosed(region);
+  }
   bool isLower() const { return solver.options.objective == Objective::Lower; }
 
   PlanSolver solver;
@@ -74,6 +78,8 @@ void ObjectiveSearch::findCandidates(Region &region) {
   weights.raiseMany(region, kAllWeights);
   tryMixedWeights(solver, weights, region);
   tryWithRoom(solver, region);
+  if (isEnough(region))
+    return;
   weights.raiseByLongest(region);
   if (!isLower() && region.bound < solver.best())
     steps.improve(region, kScheduledStepsPart * solver.work.all());
@@ -81,6 +87,8 @@ void ObjectiveSearch::findCandidates(Region &region) {
 
 /// Limits, and wider steps where these lead no further, in turn.
 void ObjectiveSearch::closeGap(Region &region) {
+  if (isEnough(region))
+    return;
   do
     while (limits.narrow(region)) {
       region.radius = kNextRadius;

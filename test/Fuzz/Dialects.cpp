@@ -50,6 +50,7 @@ static void runPipeline(Quiet &quiet, ModuleOp module, bool propagate) {
       shd::createShdReplicateOpen,
       [] { return shd::createShdFusionGroups(); },
       [&] { return shd::createShdOptimize(optimize); },
+      [] { return shd::createShdApplyOrder(); },
       [] { return shd::createShdInsertCollectives(); },
       [] { return shd::createShdAnnotateCost(); },
   };

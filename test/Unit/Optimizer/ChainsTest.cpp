@@ -116,7 +116,8 @@ k[B@X, F] = x[B, D] * Wk[D, F]
 v[F@X, E] = z[F, D] * Wv[D, E]
 s[B@(), E@()] = k[B@(), F@()] * v[F@(), E@()]
 output s
-)");
+)",
+                              ChainOrders::Text);
   EXPECT_LT(measured.ofLinks, measured.withLoads);
   EXPECT_EQ(measured.withLoads, measured.scheduled);
 }

@@ -65,6 +65,7 @@ std::optional<Picked> test::optimize(TestProgram &program, int64_t memoryLimit,
         options.memoryLimit = memoryLimit;
         options.objective = objective;
         manager.addPass(shd::createShdOptimize(options));
+        manager.addPass(shd::createShdApplyOrder());
         manager.addPass(shd::createShdInsertCollectives());
         manager.addPass(shd::createShdAnnotateCost());
       })) {

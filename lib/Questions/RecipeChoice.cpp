@@ -35,16 +35,20 @@ using namespace shardc;
 static constexpr double kWorkPerAxis = 10;
 /// Work up to which all recipes get all choices.
 static constexpr double kAllWork = 6e5;
-/// Work of all plans of first forms, and of those with all choices.
-static constexpr double kFirstWork = 4e5, kFullWork = 6e5;
-/// The same of large programs, whose plans on one or two axes take about the
-/// same time: as much as their operations, times kWorkPerAxis. 16 and 20 plans
-/// of LLaMA, which take 2 s each.
-static constexpr double kFirstWorkOfLarge = 2.2e4, kFullWorkOfLarge = 2.8e4;
-/// Plans of one step, of large programs.
-static constexpr double kStepPlans = 4;
-/// More axes are not tried with large programs.
-static constexpr unsigned kMostAxesOfLarge = 2, kMostRolesOfLarge = 3;
+/// How far a search goes.
+struct Limits {
+  /// Work of all plans of first forms, and of those with all choices.
+  double first = 4e5, full = 6e5;
+  /// Plans of one step, if limited.
+  std::optional<double> ofStep = {};
+  /// Axes beside that of stages.
+  unsigned axes = ~0u;
+};
+/// Plans of large programs on one or two axes take about the same time: as much
+/// work as their operations, times kWorkPerAxis. 16 and 20 plans of LLaMA,
+/// which take 2 s each. Plans of a framework take less, on three axes, too.
+static constexpr Limits kLimitsOfLarge = {2.2e4, 2.8e4, 4, 2},
+                        kLimitsOfRoles = {5.5e4, 5e4, 4, 3};
 /// Forms of a step that are planned, on average.
 static constexpr double kFormsOfStep = 6;
 /// Recipes that are planned with the same cutoff.
@@ -55,10 +59,6 @@ static constexpr size_t kBindings = 2;
 static constexpr size_t kMostEstimates = 200;
 /// Recipes that get all choices of the step, unless there is work for all.
 static constexpr size_t kRefined = 6;
-/// Plans of a framework in large programs: those of a form, of the first forms
-/// of recipes, and of recipes with all forms.
-static constexpr double kRolePlans = 4, kFirstRolePlans = 40,
-                        kFullRolePlans = 36;
 /// Recipes that are planned for the schedule, of those that were planned for
 /// the time without overlap: a twentieth of the work, in nearly the same order.
 static constexpr size_t kScheduled = 1;
@@ -75,6 +75,8 @@ static constexpr double kPromising = 0.1;
 static constexpr double kSurelyMore = 1.02;
 /// Estimated slowdown of each axis: plans on few axes are found more surely.
 static constexpr double kAxisCost = 0.01;
+/// Estimated slowdown of what does not fit, even with all recomputed.
+static constexpr double kDoesNotFit = 100;
 /// Saved values of a layer are about so many times what it carries.
 static constexpr double kSavedPerCarried = 16;
 /// Programs of so many operations are large; where the plans are those of a
@@ -99,6 +101,18 @@ struct StepSize {
   double weights = 0, carried = 0;
   int64_t layers = 1, batch = 1;
   std::string index;
+};
+
+/// How a step uses the axes without stages.
+struct AxisUse {
+  SmallVector<AxisIndex, 4> tensor, context, data;
+  /// Those of context and data that weights, gradients and moments are split
+  /// over, as far as `zero` says.
+  SmallVector<AxisIndex, 4> shards;
+  AxisRoles::Zero zero = AxisRoles::Zero::Weights;
+  /// Experts lie on so many devices.
+  double experts = 1;
+  bool splitsSequences = true;
 };
 
 struct Recipe {
@@ -135,17 +149,20 @@ private:
   void addFamily(const Machine &machine, const MeshFamily &family,
                  bool isRenamed);
   void listRoles(const Program &probe);
-  double estimate(const CollectiveModel &model, const Recipe &recipe) const;
   std::vector<StepForm> formsOf(const Recipe &recipe, bool isFull) const;
   std::optional<StepChoice> chooseForm(const Recipe &recipe, bool isFull,
                                        const MeshChoiceOptions &how) const;
-  double estimate(const CollectiveModel &model, int64_t stages) const;
+  double estimate(const CollectiveModel &model, const Recipe &recipe) const;
   double estimate(const CollectiveModel &model, int64_t stages,
-                  llvm::ArrayRef<AxisIndex> tensor,
-                  llvm::ArrayRef<AxisIndex> data) const;
+                  const AxisUse &use) const;
   bool isLarge() const {
     return size.operations >=
            (options.framework ? kManyOfRoles : kManyOperations);
+  }
+  Limits limits() const {
+    return options.framework ? kLimitsOfRoles
+           : isLarge()       ? kLimitsOfLarge
+                             : Limits();
   }
   double workOf(const Recipe &recipe) const;
   Picoseconds boundOf(int64_t stages) const;
@@ -260,71 +277,110 @@ static double gatherSeconds(const CollectiveModel &model,
              : model.cost(CollectiveKind::AllGather, axes, bytes).seconds();
 }
 
-/// With activations split over `tensor` between layers, and the batch over
-/// `data`.
+/// Collectives of the layers and of the gradients, and whether what is kept
+/// fits.
 double RecipeSearch::estimate(const CollectiveModel &model, int64_t stages,
-                              llvm::ArrayRef<AxisIndex> tensor,
-                              llvm::ArrayRef<AxisIndex> data) const {
-  double ofTensor = 1, ofData = 1;
-  for (AxisIndex axis : tensor)
-    ofTensor *= double(model.mesh().axes[axis].size);
-  for (AxisIndex axis : data)
-    ofData *= double(model.mesh().axes[axis].size);
-  double sequences = double(size.batch) / ofData;
+                              const AxisUse &use) const {
+  auto devicesOf = [&](llvm::ArrayRef<AxisIndex> axes) {
+    double devices = 1;
+    for (AxisIndex axis : axes)
+      devices *= double(model.mesh().axes[axis].size);
+    return devices;
+  };
+  double tensor = devicesOf(use.tensor), shards = devicesOf(use.shards);
+  double sequences = double(size.batch) / devicesOf(use.data);
   double seconds = toSeconds(boundOf(stages));
   // The part of sequences that are fewer than one is idle, or costs as much.
   if (sequences < 1)
     seconds /= std::sqrt(sequences);
-  double carried = size.carried / ofData;
+  double carried = size.carried / devicesOf(use.data) / devicesOf(use.context);
   double perStage = double(size.layers) / double(stages);
-  double parameters = size.weights / double(stages) / ofTensor;
+  double parameters = size.weights / double(stages) / tensor / use.experts;
+  auto split = [&](AxisRoles::Zero least) {
+    return use.zero >= least ? shards / use.experts : 1;
+  };
+  // Gradients, moments and the master copy are of f32, weights of half of it.
+  double states = parameters / split(AxisRoles::Zero::Weights) +
+                  2 * parameters / split(AxisRoles::Zero::Gradients) +
+                  6 * parameters / split(AxisRoles::Zero::Optimizer);
   // Four blocks' ends and beginnings, forwards and backwards; half of it hides.
-  double ofLayers = 0.5 * 8 * perStage * gatherSeconds(model, tensor, carried);
+  double ofLayers =
+      perStage * (0.5 * 8 * gatherSeconds(model, use.tensor, carried) +
+                  gatherSeconds(model, use.context, carried));
+  SmallVector<AxisIndex, 4> replicas(use.data);
+  llvm::append_range(replicas, use.context);
   double least = HUGE_VAL;
-  for (bool isSharded : {false, true})
-    for (bool recomputes : {false, true}) {
-      // Gradients are of f32, moments and the master copy of three times that.
-      double states =
-          (isSharded ? 3 * size.weights / devices : 3 * parameters) +
-          6 * size.weights / devices;
-      double kept =
-          (recomputes ? 1 : kSavedPerCarried) * carried * perStage / ofTensor;
-      double microbatches = std::clamp(sequences, 1.0, 8 * double(stages));
-      if (stages == 1)
-        for (microbatches = 1;
-             states + kept / microbatches > double(capacity) &&
-             2 * microbatches <= sequences;)
-          microbatches *= 2;
-      double needed =
-          states + kept * std::min(double(stages), microbatches) / microbatches;
-      double all = seconds * (recomputes ? 4.0 / 3 : 1) *
-                   std::max(1.0, needed / double(capacity));
-      // The best schedules lose only a part of F + B + W.
-      all *= 1 + 0.5 * double(stages - 1) / microbatches;
-      // Gradients once, and weights, in each microbatch if they are not whole.
-      double times = isSharded ? 2 * microbatches : 1;
-      double ofGradients = gatherSeconds(model, data, 2 * parameters) +
-                           times * gatherSeconds(model, data, parameters);
-      least = std::min(least, all + ofLayers + 0.1 * ofGradients +
-                                  std::max(0.0, ofGradients - 0.5 * all));
-    }
+  for (bool recomputes : {false, true}) {
+    double kept = (recomputes ? 1 : kSavedPerCarried) * carried * perStage /
+                  (use.splitsSequences ? tensor : 1);
+    double microbatches = std::clamp(sequences, 1.0, 8 * double(stages));
+    if (stages == 1)
+      for (microbatches = 1; states + kept / microbatches > double(capacity) &&
+                             2 * microbatches <= sequences;)
+        microbatches *= 2;
+    double needed =
+        states + kept * std::min(double(stages), microbatches) / microbatches;
+    double all = seconds * (recomputes ? 4.0 / 3 : 1);
+    if (needed > double(capacity))
+      all *= kDoesNotFit * needed / double(capacity);
+    // The best schedules lose only a part of F + B + W.
+    all *= 1 + 0.5 * double(stages - 1) / microbatches;
+    // Gradients once, and weights, in each microbatch if they are not whole.
+    double times = use.zero == AxisRoles::Zero::Weights ? 2 * microbatches : 1;
+    double ofStates = gatherSeconds(model, replicas, 2 * parameters) +
+                      times * gatherSeconds(model, use.shards, parameters);
+    least = std::min(least, all + ofLayers + 0.1 * ofStates +
+                                std::max(0.0, ofStates - 0.5 * all));
+  }
   return least;
 }
 
-double RecipeSearch::estimate(const CollectiveModel &model,
-                              int64_t stages) const {
+/// The roles of a framework's axes, or each way to divide the axes between
+/// activations and the batch, with weights split over the batch's or whole.
+static SmallVector<AxisUse> usesOf(const Mesh &mesh, const Recipe &recipe) {
+  using Role = AxisRoles::Role;
+  SmallVector<AxisUse> uses;
+  if (recipe.roles) {
+    AxisUse &use = uses.emplace_back();
+    use.zero = recipe.roles->zero;
+    use.splitsSequences = false;
+    for (const AxisRoles::Axis &axis : recipe.roles->axes) {
+      AxisIndex index = *mesh.find(axis.name);
+      if (axis.role >= Role::Tensor) {
+        use.tensor.push_back(index);
+        use.splitsSequences = axis.role == Role::TensorSequence;
+        continue;
+      }
+      (axis.role == Role::Context ? use.context : use.data).push_back(index);
+      if (axis.role != Role::Replicated)
+        use.shards.push_back(index);
+      if (axis.role == Role::Expert)
+        use.experts *= double(mesh.axes[index].size);
+    }
+    return uses;
+  }
   SmallVector<AxisIndex, 4> axes;
-  for (auto [i, axis] : llvm::enumerate(model.mesh().axes))
+  for (auto [i, axis] : llvm::enumerate(mesh.axes))
     if (axis.size > 1 && !axis.isStages)
       axes.push_back(AxisIndex(i));
+  for (unsigned subset = 0; subset < 1u << axes.size(); ++subset)
+    for (AxisRoles::Zero zero :
+         {AxisRoles::Zero::Optimizer, AxisRoles::Zero::Weights}) {
+      AxisUse &use = uses.emplace_back();
+      use.zero = zero;
+      for (auto [i, axis] : llvm::enumerate(axes))
+        (subset >> i & 1 ? use.tensor : use.data).push_back(axis);
+      use.shards = use.data;
+    }
+  return uses;
+}
+
+double RecipeSearch::estimate(const CollectiveModel &model,
+                              const Recipe &recipe) const {
   double least = HUGE_VAL;
-  for (unsigned subset = 0; subset < 1u << axes.size(); ++subset) {
-    SmallVector<AxisIndex, 4> tensor, data;
-    for (auto [i, axis] : llvm::enumerate(axes))
-      (subset >> i & 1 ? tensor : data).push_back(axis);
-    least = std::min(least, estimate(model, stages, tensor, data));
-  }
-  return least;
+  for (const AxisUse &use : usesOf(model.mesh(), recipe))
+    least = std::min(least, estimate(model, recipe.stages, use));
+  return least * (1 + kAxisCost * recipe.wide);
 }
 
 //===----------------------------------------------------------------------===//
@@ -394,10 +450,8 @@ void RecipeSearch::addFamily(const Machine &machine, const MeshFamily &family,
     if (list.size() == kMostEstimates)
       break;
     recipe.mesh = boundMesh(family, binding, isRenamed);
-    recipe.estimate =
-        estimate(CollectiveModel(machine, family.mesh, binding.binding),
-                 recipe.stages) *
-        (1 + kAxisCost * recipe.wide);
+    recipe.estimate = estimate(
+        CollectiveModel(machine, family.mesh, binding.binding), recipe);
     list.push_back(recipe);
   }
   left += int64_t(family.bindings.size() - list.size());
@@ -523,72 +577,6 @@ void RecipeSearch::listRoles(const Program &probe) {
   }
   if (list.empty())
     note = "no roles suit the mesh";
-}
-
-/// Collectives of the layers and of the gradients, and whether what is kept
-/// fits; decides the order alone.
-double RecipeSearch::estimate(const CollectiveModel &model,
-                              const Recipe &recipe) const {
-  using Role = AxisRoles::Role;
-  SmallVector<AxisIndex, 4> tensor, context, data, shards;
-  double ofTensor = 1, ofContext = 1, ofData = 1, ofShards = 1, ofExperts = 1;
-  bool splitsSequences = false;
-  for (const AxisRoles::Axis &axis : recipe.roles->axes) {
-    AxisIndex index = *model.mesh().find(axis.name);
-    auto extent = double(model.mesh().axes[index].size);
-    if (axis.role >= Role::Tensor) {
-      tensor.push_back(index);
-      ofTensor *= extent;
-      splitsSequences = axis.role == Role::TensorSequence;
-      continue;
-    }
-    bool isContext = axis.role == Role::Context;
-    (isContext ? context : data).push_back(index);
-    (isContext ? ofContext : ofData) *= extent;
-    if (axis.role != Role::Replicated) {
-      shards.push_back(index);
-      ofShards *= extent;
-    }
-    if (axis.role == Role::Expert)
-      ofExperts *= extent;
-  }
-  auto stages = double(recipe.stages);
-  double sequences = double(size.batch) / ofData;
-  double microbatches = std::clamp(sequences, 1.0, 8 * stages);
-  double seconds = toSeconds(recipe.bound);
-  if (recipe.stages > 1)
-    seconds *= 1 + (stages - 1) / microbatches;
-  AxisRoles::Zero zero = recipe.roles->zero;
-  auto split = [&](AxisRoles::Zero least) {
-    return zero >= least ? ofShards / ofExperts : 1;
-  };
-  double parameters = size.weights / stages / ofTensor / ofExperts;
-  // Gradients, moments and the master copy are of f32, weights of half of it.
-  double states = parameters / split(AxisRoles::Zero::Weights) +
-                  2 * parameters / split(AxisRoles::Zero::Gradients) +
-                  6 * parameters / split(AxisRoles::Zero::Optimizer);
-  double carried = size.carried / ofData / ofContext;
-  double perStage = double(size.layers) / stages;
-  double inFlight = std::min(stages, microbatches) / microbatches;
-  double kept = carried * perStage / (splitsSequences ? ofTensor : 1);
-  kept *= recipe.stages > 1 ? inFlight : 1 / std::max(1.0, sequences);
-  if (states + kept > double(capacity))
-    return 100 * seconds * (states + kept) / double(capacity);
-  if (states + kSavedPerCarried * kept > double(capacity))
-    seconds *= 4.0 / 3;
-  double ofCompute = seconds;
-  seconds += 0.5 * 8 * perStage * gatherSeconds(model, tensor, carried);
-  seconds += perStage * gatherSeconds(model, context, carried);
-  SmallVector<AxisIndex, 4> all(data);
-  llvm::append_range(all, context);
-  double times = zero == AxisRoles::Zero::Weights ? 2 * microbatches : 1;
-  if (recipe.stages == 1 && sequences < microbatches)
-    times = 2;
-  double ofGradients = gatherSeconds(model, all, 2 * parameters);
-  double ofWeights = times * gatherSeconds(model, shards, parameters);
-  double exposed = std::max(0.0, ofGradients + ofWeights - 0.5 * ofCompute);
-  return (seconds + 0.1 * ofGradients + 0.05 * ofWeights + exposed) *
-         (1 + kAxisCost * recipe.wide);
 }
 
 /// Forms of all that the program leaves open and the framework has, the one of
@@ -744,9 +732,9 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
     how.showProgress = false;
     how.takesFirstForm = !isFull;
     const Recipe &recipe = recipes[round[i]];
-    if (recipe.roles || isLarge())
-      how.stepWork = (recipe.roles ? kRolePlans : kStepPlans) *
-                     size.operations * std::pow(kWorkPerAxis, recipe.wide);
+    if (std::optional<double> plans = limits().ofStep)
+      how.stepWork =
+          *plans * size.operations * std::pow(kWorkPerAxis, recipe.wide);
     if (isScreened())
       how.plan.objective = Objective::Upper;
     how.plan.timeLimitSeconds = runner.deadline().remaining();
@@ -996,25 +984,18 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
   } else {
     std::vector<unsigned> bindings(families, 0);
     llvm::erase_if(order, [&](size_t i) {
-      bool isRole = recipes[i].roles.has_value();
-      unsigned most = isRole ? kMostRolesOfLarge : kMostAxesOfLarge;
-      bool isWide = isLarge() && !isMeshGiven && recipes[i].wide > most;
-      if (isRole)
-        return isWide;
-      return isWide || bindings[recipes[i].family]++ >= kBindings;
+      const Recipe &recipe = recipes[i];
+      if (isLarge() && !isMeshGiven && recipe.wide > limits().axes)
+        return true;
+      return !recipe.roles && bindings[recipe.family]++ >= kBindings;
     });
     // Where the first recipe leaves nothing to gain, others need no look.
     if (!order.empty() && isLarge() && !options.framework)
       planSome(llvm::ArrayRef(order).take_front(1), 0, /*isFull=*/true);
-    if (!isGoodEnough()) {
-      double ofRole = size.operations * kWorkPerAxis;
-      double first = isLarge() ? kFirstWorkOfLarge : kFirstWork;
-      double full = isLarge() ? kFullWorkOfLarge : kFullWork;
-      planSome(order, options.framework ? kFirstRolePlans * ofRole : first,
-               /*isFull=*/false);
-      planSome(promising(), options.framework ? kFullRolePlans * ofRole : full,
-               /*isFull=*/true);
-    }
+    if (!isGoodEnough())
+      planSome(order, limits().first, /*isFull=*/false);
+    if (!isGoodEnough())
+      planSome(promising(), limits().full, /*isFull=*/true);
     if (isScreened())
       planFinals();
   }

@@ -990,7 +990,9 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
       return !recipe.roles && bindings[recipe.family]++ >= kBindings;
     });
     // Where the first recipe leaves nothing to gain, others need no look.
-    if (!order.empty() && isLarge() && !options.framework)
+    // Stages always leave something.
+    if (!order.empty() && isLarge() && !options.framework &&
+        recipes[order.front()].stages == 1)
       planSome(llvm::ArrayRef(order).take_front(1), 0, /*isFull=*/true);
     if (!isGoodEnough())
       planSome(order, limits().first, /*isFull=*/false);

@@ -151,6 +151,9 @@ private:
   void findBlocks();
   void setPhase();
   void chooseStep(shd::ProgramOp program);
+  void openBatch(shd::ProgramOp program);
+  std::string batchIndex(shd::ProgramOp program, llvm::SMRange where);
+  bool isSet(llvm::StringRef dim) const;
   void checkOffload(shd::ProgramOp program);
   llvm::SMRange startOfFile();
 
@@ -458,6 +461,67 @@ void ProgramReader::chooseStep(shd::ProgramOp program) {
       choose(program, setting.step);
 }
 
+/// The index of the batch that `batch = auto` is written for: the first one of
+/// every input. Empty after an error.
+std::string ProgramReader::batchIndex(shd::ProgramOp op, llvm::SMRange where) {
+  llvm::StringRef index;
+  for (auto declare : op.getBody().getOps<shd::DeclareOp>()) {
+    if (declare.getKind() != shd::TensorKind::Input)
+      continue;
+    mlir::ArrayAttr indices = declare.getIndices();
+    llvm::StringRef first =
+        indices.empty() ? llvm::StringRef()
+                        : mlir::cast<mlir::StringAttr>(indices[0]).getValue();
+    if (index.empty())
+      index = first;
+    if (!first.empty() && first == index)
+      continue;
+    auto error = files.error(where)
+                 << "`batch = auto` needs an index of the batch, which every "
+                    "input has first";
+    error.attachNote(declare.getLoc())
+        << "input '" << declare.getSym() << "' has "
+        << (first.empty() ? std::string("no index") : "'" + first.str() + "'");
+    return "";
+  }
+  if (index.empty())
+    files.error(where) << "`batch = auto` needs an input, whose first index is "
+                          "that of the batch";
+  return index.str();
+}
+
+/// True if an option or a setting says how large a dim is.
+bool ProgramReader::isSet(llvm::StringRef dim) const {
+  auto isNamed = [&](const ast::DimDef &def) { return def.name.text == dim; };
+  return llvm::any_of(text.dims, isNamed) || llvm::any_of(dimSettings, isNamed);
+}
+
+/// `batch = auto`: of several microbatches there is no largest batch, so that
+/// the step has one unless it says how many.
+void ProgramReader::openBatch(shd::ProgramOp op) {
+  std::optional<shd::TrainingAttr> training = op.getTraining();
+  const auto *block = findFirst<ast::TrainBlock>(text.files);
+  if (!training || !block)
+    return;
+  for (const ast::Setting &setting : block->settings) {
+    if (setting.name.text != "batch" ||
+        !isAutoBatch(setting.values.front(), dims))
+      continue;
+    llvm::SMRange where = setting.values.front().range;
+    std::string index = batchIndex(op, where);
+    if (training->getMicrobatches() == 0) {
+      StepForm one;
+      one.microbatches = 1;
+      op.setTrainingAttr(withStep(*training, one));
+      if (op.getPipeline())
+        files.error(where) << "`batch = auto` needs a number of microbatches "
+                              "in a pipeline: of more of them any batch fits";
+    }
+    if (!index.empty() && !isSet(index))
+      program.autoBatch = Program::AutoBatch{index, where};
+  }
+}
+
 /// Where the train block says what the host keeps: the setting, or a placing.
 static llvm::SMRange offloadRange(const ast::TrainBlock &block) {
   for (const ast::Setting &setting : block.settings)
@@ -520,6 +584,7 @@ std::optional<Program> ProgramReader::build() {
   for (const std::unique_ptr<ast::File> &file : text.files)
     sources.push_back(file.get());
   Importer(files, dims, settings).importFiles(sources, op);
+  openBatch(op);
   chooseStep(op);
   checkOffload(op);
   if (serving && !hadError())

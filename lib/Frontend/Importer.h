@@ -551,6 +551,9 @@ private:
   std::vector<Update> updates;
 };
 
+/// True if the value of `batch` in a train block leaves the batch open.
+bool isAutoBatch(const ast::SettingValue &value, const DimScope &dims);
+
 } // namespace shardc
 
 #endif // SHARDC_LIB_FRONTEND_IMPORTER_H

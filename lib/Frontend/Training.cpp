@@ -18,6 +18,10 @@
 
 using namespace shardc;
 
+bool shardc::isAutoBatch(const ast::SettingValue &value, const DimScope &dims) {
+  return value.text == "auto" && !dims.has("auto");
+}
+
 /// Reads the fields of a train block, the loss and the placings aside.
 class shardc::TrainReader {
 public:
@@ -468,15 +472,10 @@ void TrainReader::read(const ast::Setting &setting) {
         tokens = *read;
     }
   } else if (name == "batch") {
-    if (value->text == "auto" && !dims.has("auto")) {
-      auto diag = files.error(value->range)
-                  << "'batch = auto' is not supported yet";
-      diag.attachNote() << "--crossover 'B in 1..65536 * 2' finds the largest "
-                           "batch B that fits in memory";
+    if (isAutoBatch(*value, dims))
       return;
-    }
     if (!dims.has(value->text))
-      return refuse(*value, "the name of a dim");
+      return refuse(*value, "the name of a dim or auto");
     batch = mlir::StringAttr::get(context, value->text);
   }
 }

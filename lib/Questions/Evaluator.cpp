@@ -3,6 +3,7 @@
 #include "shardc/Questions/Evaluator.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "shardc/Pipelines/Compilation.h"
+#include "shardc/Questions/BatchChoice.h"
 #include "shardc/Questions/StepChoice.h"
 
 using namespace mlir;
@@ -53,6 +54,8 @@ std::optional<Report> Evaluator::report(const Variant &variant,
       importStep(textOf(variant), &context, variant.point);
   if (!program)
     return std::nullopt;
+  if (program->autoBatch)
+    return reportOnLargestBatch(variant, outcome, *program);
   if (program->autoMesh)
     return reportOnBestMesh(variant, outcome, *program);
   bool searches = variant.mode.value_or(options.mode) == OptMode::Optimize;
@@ -105,7 +108,26 @@ MeshChoiceOptions Evaluator::choiceOptions(const Variant &variant) const {
     how.plan.timeLimitSeconds = variant.timeLimitSeconds;
   how.file = file;
   how.interrupted = interrupted;
+  how.seeksFit = seeksFit;
   return how;
+}
+
+/// The same of a program with `batch = auto`.
+std::optional<Report> Evaluator::reportOnLargestBatch(Variant variant,
+                                                      Outcome &outcome,
+                                                      const Program &probe) {
+  std::string error;
+  std::optional<BatchChoice> choice = chooseBatch(
+      textOf(variant), variant.point, probe, choiceOptions(variant), error);
+  if (!choice) {
+    emitError(UnknownLoc::get(&context), error);
+    return std::nullopt;
+  }
+  variant.point.push_back(choice->setting);
+  std::optional<Report> found = report(variant, outcome);
+  if (found)
+    found->batchSearch = std::move(choice->search);
+  return found;
 }
 
 /// The same of a program with `mesh auto`.

@@ -17,6 +17,7 @@
 #include "MeshPlanner.h"
 #include "RecipeChoice.h"
 #include "shardc/Pipelines/Compilation.h"
+#include "shardc/Questions/BatchChoice.h"
 #include "shardc/Questions/PlanFigures.h"
 #include "shardc/Questions/ProgramSource.h"
 #include "shardc/Report/Seconds.h"
@@ -658,12 +659,15 @@ std::optional<MeshChoice> shardc::chooseMesh(const ProgramText &text,
   return MeshSearch(text, settings, probe, options).run(error);
 }
 
-/// The same of the program in the main buffer of `sourceMgr`, which means `mesh
-/// auto` with these overrides.
-static std::optional<MeshChoice> chooseMeshOf(const llvm::SourceMgr &sourceMgr,
-                                              const Overrides &overrides,
-                                              const MeshChoiceOptions &options,
-                                              std::string &error) {
+/// What `choose` makes of the program in the main buffer of `sourceMgr` with
+/// these overrides.
+template <typename Choice>
+static std::optional<Choice> chooseOf(
+    const llvm::SourceMgr &sourceMgr, const Overrides &overrides,
+    const MeshChoiceOptions &options, std::string &error,
+    std::optional<Choice> (*choose)(const ProgramText &,
+                                    llvm::ArrayRef<Setting>, const Program &,
+                                    const MeshChoiceOptions &, std::string &)) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
   ProgramSource source(sourceMgr, &context, overrides);
@@ -672,7 +676,7 @@ static std::optional<MeshChoice> chooseMeshOf(const llvm::SourceMgr &sourceMgr,
   std::optional<Program> probe = importStep(*source.text, &context);
   if (!probe)
     return std::nullopt;
-  return chooseMesh(*source.text, {}, *probe, options, error);
+  return choose(*source.text, {}, *probe, options, error);
 }
 
 /// Where a position of a buffer is.
@@ -687,18 +691,43 @@ static Location locationOf(llvm::SourceMgr &sourceMgr, MLIRContext *context,
       column);
 }
 
+/// Imports again with what was chosen; warnings have been given.
+static std::optional<Program> importChosen(llvm::SourceMgr &sourceMgr,
+                                           MLIRContext *context,
+                                           const Overrides &overrides) {
+  ScopedDiagnosticHandler silence(context, [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+  });
+  return importStep(sourceMgr, context, overrides);
+}
+
 std::optional<Program>
 shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
                          Overrides &overrides, const MeshChoiceOptions &options,
+                         std::optional<Report::BatchSearch> &batch,
                          std::optional<Report::MeshSearch> &search,
                          std::shared_ptr<const StepChoice> &step) {
   std::optional<Program> program = importStep(sourceMgr, context, overrides);
+  if (program && program->autoBatch) {
+    std::string error;
+    std::optional<BatchChoice> choice =
+        chooseOf(sourceMgr, overrides, options, error, chooseBatch);
+    if (!choice) {
+      emitError(locationOf(sourceMgr, context, program->autoBatch->where.Start))
+          << error;
+      return std::nullopt;
+    }
+    overrides.dims.push_back(choice->setting.name + "=" +
+                             choice->setting.valueText());
+    batch = std::move(choice->search);
+    program = importChosen(sourceMgr, context, overrides);
+  }
   if (!program || (!program->autoMesh && !options.framework))
     return program;
   bool isOpen = program->autoMesh.has_value();
   std::string error;
   std::optional<MeshChoice> choice =
-      chooseMeshOf(sourceMgr, overrides, options, error);
+      chooseOf(sourceMgr, overrides, options, error, chooseMesh);
   if (!choice && options.framework) {
     emitError(program->module->getLoc(), "no plan that ")
         << frameworkName(*options.framework)
@@ -719,11 +748,7 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
   overrides.roles = choice->roles;
   step = choice->step;
   search = std::move(choice->search);
-  // Warnings have been given.
-  ScopedDiagnosticHandler silence(context, [](Diagnostic &diagnostic) {
-    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
-  });
-  return importStep(sourceMgr, context, overrides);
+  return importChosen(sourceMgr, context, overrides);
 }
 
 void shardc::addMeshSearch(Report &report, Report::MeshSearch search) {

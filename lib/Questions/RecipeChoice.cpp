@@ -715,6 +715,8 @@ bool RecipeSearch::isOutdone(const Recipe &recipe) const {
 /// True if a mesh can save little of the best step: without stages, next to
 /// nothing of it is communication or recomputation.
 bool RecipeSearch::isGoodEnough() const {
+  if (best && options.seeksFit)
+    return true;
   if (!best || recipes[*best].stages > 1 || !isLarge())
     return false;
   const Report &report = recipes[*best].found->report;
@@ -996,7 +998,7 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
       planSome(llvm::ArrayRef(order).take_front(1), 0, /*isFull=*/true);
     if (!isGoodEnough())
       planSome(order, limits().first, /*isFull=*/false);
-    if (!isGoodEnough())
+    if (!isGoodEnough() && !options.seeksFit)
       planSome(promising(), limits().full, /*isFull=*/true);
     if (isScreened())
       planFinals();

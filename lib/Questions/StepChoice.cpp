@@ -361,6 +361,7 @@ private:
   bool isOfNoUse(size_t number, size_t level) const;
   bool isDone() const;
   std::optional<std::pair<size_t, size_t>> next() const;
+  std::optional<std::pair<size_t, size_t>> nextOfLeast() const;
   void planForm(Form &form);
   bool exclude(Form &form);
   Report::StepSearch summary(const Form &chosen);
@@ -635,7 +636,24 @@ bool StepSearch::isDone() const {
   return gap <= kSmallGap;
 }
 
+/// Until one fits, those that keep nothing but what iterations or segments
+/// begin with, or the only one, in the most microbatches.
+std::optional<std::pair<size_t, size_t>> StepSearch::nextOfLeast() const {
+  if (best || (!runner.hasTime() && plans > 0))
+    return std::nullopt;
+  size_t number = numbers.size() - 1;
+  for (size_t level = levels.size(); level-- > 0;) {
+    if (!forms.count({number, level}))
+      return std::pair(number, level);
+    if (levels[level].isFull)
+      break;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
+  if (options.seeksFit)
+    return nextOfLeast();
   if (isDone())
     return std::nullopt;
   std::optional<std::pair<size_t, size_t>> found;

@@ -189,6 +189,15 @@ Json training(const Report &report) {
   const Report::Training &training = *report.training;
   Json object;
   object["microbatches"] = training.microbatches;
+  if (const auto &batch = report.batchSearch)
+    object["batch"] = {
+        {"dim", batch->dim},
+        {"size", batch->size},
+        {"per_chip", number(batch->perChip)},
+        {"too_large", batch->tooLarge ? Json(*batch->tooLarge) : Json(nullptr)},
+        {"fits", batch->fits},
+        {"tried", batch->tried},
+        {"cut", batch->isCut}};
   object["remat"] = training.remat;
   object["every"] = training.every > 0 ? Json(training.every) : Json(nullptr);
   object["offload"] = training.offload;

@@ -69,6 +69,7 @@ private:
   std::string givenText() const;
   std::string priceText() const;
   std::string trainingText() const;
+  std::string batchText() const;
   std::string hostText() const;
   std::string pipelineText() const;
   void printStages();
@@ -459,6 +460,22 @@ std::string TextPrinter::pipelineText() const {
   return text;
 }
 
+std::string TextPrinter::batchText() const {
+  const Report::BatchSearch &batch = *report.batchSearch;
+  bool isWhole = batch.perChip == std::floor(batch.perChip);
+  std::string text = batch.dim + "=" + formatDigits(batch.size) + ", " +
+                     (isWhole ? formatDigits(int64_t(batch.perChip))
+                              : formatScaled(batch.perChip)) +
+                     " on each chip";
+  if (!batch.fits)
+    return text + ": none that was tried fits";
+  text += batch.isCut ? ": the largest that was tried and fits"
+                      : ": the largest that fits";
+  if (batch.tooLarge)
+    text += "; " + formatDigits(*batch.tooLarge) + " do not";
+  return text;
+}
+
 std::string TextPrinter::trainingText() const {
   const Report::Training &training = *report.training;
   std::string text =
@@ -542,6 +559,8 @@ void TextPrinter::printHead() {
     fact("examples", examplesText());
   if (report.training)
     fact("training", trainingText());
+  if (report.batchSearch)
+    wrappedFact("batch", batchText());
   if (report.stages)
     wrappedFact("pipeline", pipelineText());
   fact("memory", memoryText());

@@ -549,10 +549,11 @@ private:
   std::optional<Framework> within;
   /// What came of `--plan`.
   std::optional<Report::Given> given;
-  /// Those of the options; where the program means `mesh auto`, with the mesh
-  /// that was chosen.
+  /// Those of the options; where the program means `mesh auto` or `batch =
+  /// auto`, with the mesh and the batch that were chosen.
   Overrides overrides;
-  /// How it was chosen.
+  /// How they were chosen.
+  std::optional<Report::BatchSearch> batchSearch;
   std::optional<Report::MeshSearch> meshSearch;
   /// How the open choices of a training step were made, and its plan.
   std::optional<Report::StepSearch> stepSearch;
@@ -625,8 +626,8 @@ std::optional<Program> Driver::import(SourceMgr &sourceMgr,
   how.interrupted = &interrupted;
   how.framework = within;
   std::shared_ptr<const StepChoice> choice;
-  std::optional<Program> program =
-      importOnBestMesh(sourceMgr, &context, overrides, how, meshSearch, choice);
+  std::optional<Program> program = importOnBestMesh(
+      sourceMgr, &context, overrides, how, batchSearch, meshSearch, choice);
   if (!program || options.opt != OptMode::Optimize)
     return program;
   auto op = *program->module->getOps<shd::ProgramOp>().begin();
@@ -734,6 +735,7 @@ ExitStatus Driver::report(SourceMgr &sourceMgr, Compilation &compilation,
   if (!report)
     return InputError;
   report->given = given;
+  report->batchSearch = batchSearch;
   if (stepSearch)
     addStepSearch(*report, *stepSearch);
   if (meshSearch)
@@ -985,6 +987,10 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
   if (isAuto && !options.sweep.getNumOccurrences()) {
     if (!import(sourceMgr, context))
       return InputError;
+    // A crossover of the batch sets it itself.
+    if (batchSearch && StringRef(options.crossover).trim().split(' ').first ==
+                           batchSearch->dim)
+      overrides.dims.pop_back();
     program = readProgram(sourceMgr, &context, overrides);
   }
   switch (answer(os, options.questions(), *program, &context)) {
@@ -1120,6 +1126,7 @@ ExitStatus Driver::verify(SourceMgr &sourceMgr, MLIRContext &context,
 ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
                              raw_ostream &os) {
   overrides = options.overrides();
+  batchSearch.reset();
   meshSearch.reset();
   stepSearch.reset();
   stepPlan.reset();

@@ -82,6 +82,14 @@ struct Program {
   };
   /// Nothing if the program says which mesh it is, or there is one chip.
   std::optional<AutoMesh> autoMesh;
+  /// Set by `batch = auto`, unless an option or a setting says how large the
+  /// batch is.
+  struct AutoBatch {
+    /// The dim that is to be chosen.
+    std::string dim;
+    llvm::SMRange where;
+  };
+  std::optional<AutoBatch> autoBatch;
 };
 
 /// Parses the main file of `sourceMgr`. Syntax errors are emitted as MLIR

@@ -27,6 +27,9 @@ public:
   /// find, in place of the best.
   void takeQuickSteps() { choosesSteps = false; }
   void takeFullSteps() { choosesSteps = true; }
+  /// Where choices are open, takes the first ones with a plan that fits, in
+  /// place of the best.
+  void seekFit() { seeksFit = true; }
 
 protected:
   const ProgramText &text;
@@ -38,6 +41,8 @@ private:
   std::optional<Report> report(const Variant &variant, Outcome &outcome);
   std::optional<Report> reportOnBestMesh(Variant variant, Outcome &outcome,
                                          const Program &probe);
+  std::optional<Report> reportOnLargestBatch(Variant variant, Outcome &outcome,
+                                             const Program &probe);
   std::optional<Report> reportBestStep(Variant variant, Outcome &outcome);
   MeshChoiceOptions choiceOptions(const Variant &variant) const;
   void shareTables(const Program &program, const Variant &variant);
@@ -56,6 +61,7 @@ private:
   };
   const std::atomic<bool> *interrupted = nullptr;
   bool choosesSteps = true;
+  bool seeksFit = false;
   /// The choices of the step of the variant at hand, if they are made.
   std::shared_ptr<const StepChoice> knownStep = nullptr;
   SharedTables *tables = nullptr;

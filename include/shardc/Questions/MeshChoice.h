@@ -41,6 +41,9 @@ struct MeshChoiceOptions {
   const std::atomic<bool> *interrupted = nullptr;
   /// The first form of a training step that fits will do.
   bool takesFirstForm = false;
+  /// Any plan that fits will do: forms of a step that keep the least come
+  /// first.
+  bool seeksFit = false;
   /// Work of the plans of a training step's forms (StepChoice::work), in place
   /// of the default.
   std::optional<double> stepWork = {};
@@ -57,13 +60,15 @@ std::optional<MeshChoice> chooseMesh(const ProgramText &text,
                                      const MeshChoiceOptions &options,
                                      std::string &error);
 
-/// Imports the program in the main buffer of `sourceMgr`; where it means `mesh
-/// auto`, on the mesh that is chosen, which `overrides` then name and `search`
-/// tells of. `step` gets the choices of a training step that were made with the
-/// mesh. Nothing after an error.
+/// Imports the program in the main buffer of `sourceMgr`; where it means `batch
+/// = auto` or `mesh auto`, with the batch and on the mesh that are chosen,
+/// which `overrides` then name and `batch` and `search` tell of. `step` gets
+/// the choices of a training step that were made with the mesh. Nothing after
+/// an error.
 std::optional<Program>
 importOnBestMesh(llvm::SourceMgr &sourceMgr, mlir::MLIRContext *context,
                  Overrides &overrides, const MeshChoiceOptions &options,
+                 std::optional<Report::BatchSearch> &batch,
                  std::optional<Report::MeshSearch> &search,
                  std::shared_ptr<const StepChoice> &step);
 

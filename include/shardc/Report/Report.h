@@ -345,6 +345,22 @@ struct Report {
   };
   std::optional<StepSearch> stepSearch;
 
+  /// How `batch = auto` was chosen.
+  struct BatchSearch {
+    /// The dim of the batch, and its extent.
+    std::string dim;
+    int64_t size = 0;
+    double perChip = 0;
+    /// The least batch that was planned and does not fit.
+    std::optional<int64_t> tooLarge;
+    /// Batches that were planned.
+    int64_t tried = 0;
+    bool fits = false;
+    /// Larger ones were not tried for want of time.
+    bool isCut = false;
+  };
+  std::optional<BatchSearch> batchSearch;
+
   /// The stages of a pipeline; times of a whole step, in seconds.
   struct Stages {
     std::string axis, index;

@@ -3,12 +3,13 @@
 #include "OuterChoice.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
+#include "shardc/Questions/StepChoice.h"
 
 using namespace mlir;
 using namespace shardc;
 
-/// Microbatches, and chunks of layers on a stage, that are tried at most.
-static constexpr int64_t kMostMicrobatches = 256, kMostChunks = 16;
+/// Chunks of layers on a stage that are tried at most.
+static constexpr int64_t kMostChunks = 16;
 
 OuterChoice::OuterChoice(const ProgramText &text, Program &source,
                          llvm::StringRef name, TrialRunner &runner)
@@ -39,15 +40,12 @@ Point OuterChoice::pointOf(StepForm form) const {
 
 std::vector<OuterChoice::Candidate> OuterChoice::otherMicrobatches() const {
   std::vector<Candidate> list;
-  int64_t batch = shd::batchExtent(program);
   // Of a program that has microbatches, the whole input is still there.
-  for (int64_t number = 1; number <= std::min(batch, kMostMicrobatches);
-       number *= 2)
-    if (batch % number == 0) {
-      StepForm form;
-      form.microbatches = number;
-      list.push_back({std::to_string(number), pointOf(std::move(form))});
-    }
+  for (int64_t number : microbatchNumbers(shd::batchExtent(program))) {
+    StepForm form;
+    form.microbatches = number;
+    list.push_back({std::to_string(number), pointOf(std::move(form))});
+  }
   return list;
 }
 

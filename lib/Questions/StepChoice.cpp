@@ -33,6 +33,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 using namespace mlir;
@@ -54,15 +55,14 @@ static constexpr double kSmallGap = 0.1;
 static constexpr double kManyOperations = 150, kTinyGap = 0.01;
 /// Recomputation that takes so little of a step is tried first.
 static constexpr double kCheapRecomputation = 0.05;
-/// Estimated slowdown of twice as many microbatches, and of each halving of a
-/// microbatch that has fewer elements of the batch than the longest axis.
+/// Estimated slowdown of twice as many microbatches, and of each halving of the
+/// devices of the longest axis that a microbatch can be split over.
 static constexpr double kMicrobatchCost = 0.2, kSmallBatchCost = 0.5;
 /// The first of them in a pipeline, which has many microbatches anyway.
 static constexpr double kMicrobatchOfPipeline = 0.02;
 /// The only axis beside stages can be one of tensor parallelism, which needs no
 /// part of the batch, up to so many devices.
 static constexpr int64_t kTensorAxis = 8;
-static constexpr int64_t kMostMicrobatches = 256;
 /// Values whose recomputation is decided one by one.
 static constexpr size_t kMostLevels = 64;
 /// Segments with lengths from half to twice the square root of the iterations
@@ -307,8 +307,8 @@ struct Form {
   std::optional<PlanFigures> plan;
   std::optional<Report> report;
   std::shared_ptr<const std::string> module;
-  /// Bytes of its saved values on a device.
-  double saved = 0;
+  /// Bytes of its saved values on a device, and of its activations at the peak.
+  double saved = 0, activations = 0;
   /// By its matrix work; by declared bytes.
   bool isSlower = false, isTooLarge = false, isImpossible = false;
 };
@@ -482,17 +482,8 @@ void StepSearch::listSegments() {
 
 void StepSearch::listNumbers() {
   numbers.push_back(1);
-  if (!isNumberOpen || base.batch <= 1)
-    return;
-  for (int64_t number = 2; number <= std::min(base.batch, kMostMicrobatches);
-       number *= 2)
-    if (base.batch % number == 0)
-      numbers.push_back(number);
-  if (numbers.size() == 1) // odd
-    for (int64_t number = 3; number <= std::min(base.batch, kMostMicrobatches);
-         number += 2)
-      if (base.batch % number == 0)
-        numbers.push_back(number);
+  if (isNumberOpen && base.batch > 1)
+    numbers = microbatchNumbers(base.batch);
   if (numbers.size() == 1)
     return;
   StepForm form = levels.front().form;
@@ -515,11 +506,12 @@ Form &StepSearch::at(size_t number, size_t level) {
 double StepSearch::slowdown(size_t number) const {
   double count = double(numbers[number]);
   double bubble = double(base.stages - 1) / count;
-  double ofMicrobatch = double(base.batch) / count;
+  int64_t ofMicrobatch = base.batch / numbers[number];
   bool isTensor =
       base.stages > 1 && base.wideAxes == 1 && base.longestAxis <= kTensorAxis;
   int64_t ofBatch = isTensor ? 1 : base.longestAxis;
-  double halvings = std::max(0.0, std::log2(double(ofBatch) / ofMicrobatch));
+  double halvings =
+      std::log2(double(ofBatch) / double(std::gcd(ofBatch, ofMicrobatch)));
   double cost = base.stages > 1 ? kMicrobatchOfPipeline : kMicrobatchCost;
   return 1 + cost * std::log2(count) + bubble + kSmallBatchCost * halvings;
 }
@@ -546,6 +538,8 @@ bool StepSearch::isExpectedToFit(size_t number, size_t level) const {
       continue;
     double before = keptBytes(form.number, form.level);
     double freed = before > 0 ? form.saved * (1 - kept / before) : 0;
+    freed += form.activations *
+             (1 - double(numbers[form.number]) / double(numbers[number]));
     if (double(form.plan->peak) - freed > double(allowed) ||
         (key.first == number && freed <= 0))
       return false;
@@ -710,6 +704,7 @@ void StepSearch::planForm(Form &form) {
   for (const ReportTensor &tensor : outcome.report->tensors)
     if (tensor.kind == "saved")
       form.saved += tensor.localBytes;
+  form.activations = double(outcome.report->memory.activations);
   form.report = std::move(outcome.report);
   if (form.plan->fits && (!best || form.plan->value < best->plan->value))
     best = &form;
@@ -814,6 +809,15 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
 }
 
 } // namespace
+
+std::vector<int64_t> shardc::microbatchNumbers(int64_t batch) {
+  constexpr int64_t kMost = 256;
+  std::vector<int64_t> numbers;
+  for (int64_t number = 1; number <= std::min(batch, kMost); ++number)
+    if (batch % number == 0)
+      numbers.push_back(number);
+  return numbers;
+}
 
 StepForm shardc::keepingProducts(const ProgramText &text,
                                  ArrayRef<Setting> settings, StepForm form) {

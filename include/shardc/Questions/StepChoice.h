@@ -30,6 +30,10 @@ struct StepChoice {
   double work = 0;
 };
 
+/// Numbers of microbatches that are tried: all that divide the batch, but for
+/// very large ones.
+std::vector<int64_t> microbatchNumbers(int64_t batch);
+
 /// The form that keeps the results of products, of attention and the like for
 /// the backward pass, and recomputes all else.
 StepForm keepingProducts(const ProgramText &text,

@@ -1,0 +1,17 @@
+s/"hidden_size": 7168/"hidden_size": 32/
+s/"intermediate_size": 18432/"intermediate_size": 48/
+s/"moe_intermediate_size": 2048/"moe_intermediate_size": 14/
+s/"n_routed_experts": 256/"n_routed_experts": 12/
+s/"n_group": 8/"n_group": 4/
+s/"topk_group": 4/"topk_group": 2/
+s/"num_experts_per_tok": 8/"num_experts_per_tok": 2/
+s/"num_attention_heads": 128/"num_attention_heads": 4/
+s/"num_key_value_heads": 128/"num_key_value_heads": 4/
+s/"q_lora_rank": 1536/"q_lora_rank": 22/
+s/"kv_lora_rank": 512/"kv_lora_rank": 18/
+s/"qk_nope_head_dim": 128/"qk_nope_head_dim": 7/
+s/"qk_rope_head_dim": 64/"qk_rope_head_dim": 4/
+s/"v_head_dim": 128/"v_head_dim": 5/
+s/"num_hidden_layers": 61/"num_hidden_layers": 3/
+s/"first_k_dense_replace": 3/"first_k_dense_replace": 1/
+s/"vocab_size": 129280/"vocab_size": 64/

@@ -13,6 +13,10 @@ namespace shardc {
 /// Fills `report.tensors` and `report.parameters`.
 void collectTensors(shd::ProgramOp program, const Mesh &mesh, Report &report);
 
+/// Elements of a tensor, over all layers of a pipeline.
+int64_t elementsOfAll(shd::DeclareOp declare,
+                      std::optional<shd::PipelineAttr> pipeline);
+
 /// Index in `Report::items` of each collective and of the operation that
 /// carries a group's price.
 using ItemIndex = llvm::DenseMap<mlir::Operation *, unsigned>;

@@ -1,6 +1,7 @@
 //===- Experts.cpp - Experts of a planned program -------------------------===//
 
 #include "Experts.h"
+#include "Collect.h"
 #include "Names.h"
 #include "shardc/Cost/Saturating.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
@@ -141,9 +142,7 @@ void shardc::collectExperts(ProgramOp program, const ExpertRoutes &routes,
   for (auto declare : program.getBody().getOps<DeclareOp>()) {
     if (declare.getKind() != TensorKind::Weight)
       continue;
-    int64_t elements = 1;
-    for (int64_t extent : declare.getType().getShape())
-      elements = saturatingMultiply(elements, extent);
+    int64_t elements = elementsOfAll(declare, program.getPipeline());
     WeightUse use = uses.lookup(declare);
     if (use.route)
       elements = elements / use.route->extents.experts * use.route->k;

@@ -20,11 +20,14 @@ int64_t Report::Stages::Stage::numLayers() const {
   return sum;
 }
 
-/// Elements of a tensor of which each layer has a part, over all layers.
-static int64_t elementsOfAll(DeclareOp declare, PipelineAttr pipeline) {
-  int64_t elements = declare.getType().getNumElements();
-  return isStackedOverLayers(declare, pipeline)
-             ? elements / pipeline.getHeld() * pipeline.getLayers()
+int64_t shardc::elementsOfAll(DeclareOp declare,
+                              std::optional<PipelineAttr> pipeline) {
+  int64_t elements = 1;
+  for (int64_t extent : declare.getType().getShape())
+    elements = saturatingMultiply(elements, extent);
+  return pipeline && isStackedOverLayers(declare, *pipeline)
+             ? saturatingMultiply(elements / pipeline->getHeld(),
+                                  pipeline->getLayers())
              : elements;
 }
 

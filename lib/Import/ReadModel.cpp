@@ -342,6 +342,10 @@ static void readLatent(Config &config, Model &model) {
   latent.rank = config.integer("kv_lora_rank");
   latent.plain = config.integer("qk_nope_head_dim");
   latent.rotary = config.integer("qk_rope_head_dim", 2);
+  if (latent.rotary % 2 != 0)
+    config.error("qk_rope_head_dim", "rotary positions expect an even number "
+                                     "of elements of each head, found " +
+                                         Twine(latent.rotary));
   latent.value = config.integer("v_head_dim");
   config.find("num_key_value_heads"); // each query head has its own
   config.find("qk_head_dim");
@@ -452,7 +456,7 @@ static void readHeads(Config &config, Model &model, StringRef headsKey,
 /// `key` says which part of a head rotates, if the config has it.
 static void setRotary(Config &config, Model &model, StringRef key,
                       double fraction) {
-  if (config.hasErrors())
+  if (config.hasErrors() || model.latent)
     return;
   if (fraction > 1)
     return config.error(key, "'" + key + "' expects a number up to 1");

@@ -448,10 +448,13 @@ void ChainBodiesBuilder::addRoute(const GraphValue &value, ChainLinks links,
   if (value.kind == GraphValue::Kind::Computed) {
     int group = graph.chunks[value.chunk].group;
     auto [leader, rest] = graph.groups[group];
+    // What is made before statistics are taken may be moved before they are
+    // reduced.
+    Operation *maker = value.value.getDefiningOp();
     for (int chunk : {leader, rest})
       if (chunk >= 0)
         if (Operation *taker = statisticsTaker(chunk);
-            taker && isFedWithin(taker))
+            taker && isFedWithin(taker) && !maker->isBeforeInBlock(taker))
           links.push_back({ChainLink::Kind::Statistics, unsigned(chunk), 0});
     if (!isConnected(group))
       links.clear();

@@ -74,14 +74,20 @@ std::vector<Operation *> shd::orderedOperations(ProgramOp program) {
   return result;
 }
 
-/// Copies of a block that an operation or one in it reads.
-static SmallVector<Operation *, 2> copiesReadBy(Operation *op) {
+/// Copies of a block that stand before an operation: of what it or one in it
+/// reads.
+static SmallVector<Operation *, 2> copiesBefore(Operation *op) {
   SmallVector<Operation *, 2> copies;
+  auto add = [&](Operation *copy) {
+    if (copy && isCopy(copy) && copy->getBlock() == op->getBlock())
+      copies.push_back(copy);
+  };
   op->walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      if (Operation *copy = operand.getDefiningOp();
-          copy && isCopy(copy) && copy->getBlock() == op->getBlock())
-        copies.push_back(copy);
+    for (Value operand : inner->getOperands()) {
+      add(operand.getDefiningOp());
+      for (Operation *user : operand.getUsers())
+        add(user);
+    }
   });
   return copies;
 }
@@ -101,7 +107,7 @@ static void sortBlock(Block &block,
   });
   for (Operation *op : sorted) {
     op->moveBefore(&block, block.end());
-    for (Operation *copy : copiesReadBy(op))
+    for (Operation *copy : copiesBefore(op))
       if (copies.remove(copy))
         copy->moveBefore(op);
   }

@@ -20,7 +20,7 @@ namespace shardc::shd {
 std::vector<llvm::SmallVector<unsigned, 4>> dependencesIn(mlir::Block &block);
 
 /// Operations of a program in the order in which they stand, copies aside: a
-/// copy stands before the first operation that reads it.
+/// copy stands before the first operation that reads it or what it copies.
 std::vector<mlir::Operation *> orderedOperations(ProgramOp program);
 
 /// True if these are the numbers of orderedOperations(), each of them once, and

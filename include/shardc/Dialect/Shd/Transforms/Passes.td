@@ -163,8 +163,8 @@ def ShdApplyOrder : Pass<"shd-apply-order", "::shardc::shd::ProgramOp"> {
   let description = [{
     Moves the operations of each block into the order of `shd.work_order`, which
     `shd-optimize` leaves on the program: the numbers of all operations but
-    copies, as they stand before, in the order in which they are to run. Copies
-    stand before their first reader. Without the attribute nothing moves. Run it
+    copies, as they stand before, in the order in which they are to run. A copy
+    stands before the first operation that reads it or what it copies. Without the attribute nothing moves. Run it
     once, before `shd-insert-collectives`. Emits an error where the attribute is
     no such order.
   }];

@@ -255,10 +255,10 @@ void ChainBodiesBuilder::addRoutes(Block *block) {
     else if (item.body && !inText())
       addRoutesToRepeat(block, number);
     // Routes to later items only.
-    llvm::erase_if(body.routes[number], [&, number = number](
-                                            const ChainRoute &route) {
-      return !route.isCarried && route.from && *route.from >= number;
-    });
+    llvm::erase_if(
+        body.routes[number], [&, number = number](const ChainRoute &route) {
+          return !route.isCarried && route.from && *route.from >= number;
+        });
   }
 }
 
@@ -752,8 +752,8 @@ ChainBodiesBuilder::windowOfFlow(const ChainLink &link, Block *block) const {
 }
 
 /// When the collectives of a link run, wherever in the body they stand.
-std::optional<ChainWindow>
-ChainBodiesBuilder::windowOf(const ChainLink &link, Block *block) const {
+std::optional<ChainWindow> ChainBodiesBuilder::windowOf(const ChainLink &link,
+                                                        Block *block) const {
   const GraphValue &value = graph.values[link.first];
   switch (link.kind) {
   case ChainLink::Kind::Read:
@@ -835,8 +835,7 @@ void ChainBodiesBuilder::addWindowsWithin(const ChainBody &body,
                                           Windows &windows) const {
   for (auto [number, item] : llvm::enumerate(body.items))
     if (item.group >= 0 && !inText())
-      for (const ChainLink &link :
-           llvm::drop_begin(result.linksOf(item.group)))
+      for (const ChainLink &link : llvm::drop_begin(result.linksOf(item.group)))
         addWindow(body, windows, link,
                   {int(number), /*isWithinFirst=*/true, unsigned(number),
                    /*endsWithLast=*/true});
@@ -856,8 +855,8 @@ ChainBodiesBuilder::windowsOf(Block *block, const LinkEdges &edges) const {
       if (!route.isCarried)
         for (const ChainLink &link : route.links)
           addWindow(body, windows, link,
-                    {route.from ? int(*route.from) : -1, false,
-                     unsigned(item), false});
+                    {route.from ? int(*route.from) : -1, false, unsigned(item),
+                     false});
   addWindowsWithin(body, windows);
   addWindowsOfCopies(block, windows);
   return windows;

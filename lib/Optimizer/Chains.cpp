@@ -209,9 +209,8 @@ void PathFinder::crossGaps(const ChainBody &body, unsigned at, bool fromStart,
     Routes in, out;
     for (unsigned item : gap.first)
       in.push_back(longestRoute(body, item, [&](const ChainRoute &route) {
-        return !route.isCarried && (gap.from < 0
-                                        ? !route.from
-                                        : route.from == unsigned(gap.from));
+        return !route.isCarried &&
+               (gap.from < 0 ? !route.from : route.from == unsigned(gap.from));
       }));
     for (unsigned item : gap.last)
       out.push_back(longestRoute(body, at, [&](const ChainRoute &route) {
@@ -245,8 +244,7 @@ void PathFinder::waitForNetworks(const ChainBody &body, unsigned at, bool isEnd,
     SmallVector<Cost> &sums = carried[edge.window.begin()];
     sums.resize(times.networks.size());
     for (auto [sum, network] : llvm::zip_equal(sums, times.networks))
-      sum = saturatingAdd(sum,
-                          times.loadOf({network, edge.edge}) / body.runs);
+      sum = saturatingAdd(sum, times.loadOf({network, edge.edge}) / body.runs);
   }
   llvm::SmallDenseSet<int> froms = {-1};
   for (const auto &[begin, sums] : carried) {
@@ -273,7 +271,10 @@ void PathFinder::waitForNetworks(const ChainBody &body, unsigned at, bool isEnd,
     Cost before = from < 0 ? 0 : best[from].time;
     for (auto [number, sum] : llvm::enumerate(sums))
       if (saturatingAdd(before, sum) > best[at].time)
-        best[at] = {saturatingAdd(before, sum), true, nullptr, {},
+        best[at] = {saturatingAdd(before, sum),
+                    true,
+                    nullptr,
+                    {},
                     Wait{times.networks[number], from, end}};
   }
 }
@@ -295,8 +296,8 @@ PathFinder::Path PathFinder::longestPath(const ChainBody &body,
     }
     if (!best[at].isReached)
       continue;
-    best[at].time = saturatingAdd(
-        best[at].time, timeOf(body.items[at], /*isOnPath=*/true));
+    best[at].time =
+        saturatingAdd(best[at].time, timeOf(body.items[at], /*isOnPath=*/true));
     if (!first || !isFirst)
       waitForNetworks(body, at, /*isEnd=*/true, !first, best);
   }
@@ -320,9 +321,8 @@ PathFinder::Path PathFinder::longestPath(const ChainBody &body,
 void PathFinder::iterate(const ChainBody &body, Measured &found) const {
   auto isCarried = [](const ChainRoute &route) { return route.isCarried; };
   auto consider = [&](Path path, LeastWait back) {
-    Cost time =
-        saturatingAdd(saturatingMultiply(path.time, body.count),
-                      saturatingMultiply(back.time, body.count - 1));
+    Cost time = saturatingAdd(saturatingMultiply(path.time, body.count),
+                              saturatingMultiply(back.time, body.count - 1));
     if (time > found.time)
       found = {time, std::move(path), std::move(back)};
   };
@@ -336,8 +336,8 @@ void PathFinder::iterate(const ChainBody &body, Measured &found) const {
       consider(longestPath(body, item, *body.last), leastOf({route}));
   }
   // What networks carry from the beginning may be carried meanwhile.
-  bool waitsAtFirst = llvm::any_of(
-      whole.waits, [](const Wait &wait) { return wait.from < 0; });
+  bool waitsAtFirst =
+      llvm::any_of(whole.waits, [](const Wait &wait) { return wait.from < 0; });
   if (LeastWait back = leastOf(toFirst); back.time > 0 && !waitsAtFirst)
     consider(whole, std::move(back));
 }

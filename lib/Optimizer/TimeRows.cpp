@@ -40,12 +40,12 @@ void PartialProblem::raise(solver::LabelBounds &network,
                            int64_t parts) const {
   for (auto [raised, own, found] : llvm::zip_equal(network, labels, bounds))
     for (auto [label, bound] : llvm::zip_equal(own, found))
-      raised[label] = std::max(
-          raised[label],
-          bound >= kForbidden
-              ? kForbidden
-              : Cost(llvm::divideCeil(std::max<Cost>(bound + constant, 0),
-                                      parts)));
+      raised[label] =
+          std::max(raised[label],
+                   bound >= kForbidden
+                       ? kForbidden
+                       : Cost(llvm::divideCeil(
+                             std::max<Cost>(bound + constant, 0), parts)));
 }
 
 //===----------------------------------------------------------------------===//

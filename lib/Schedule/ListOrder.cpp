@@ -150,13 +150,14 @@ void BlockOrder::findReady() {
   for (Node &node : nodes) {
     if (node.kind == Node::Work)
       continue;
-    node.isReady = llvm::none_of(node.ops.front()->getOperands(), [&](Value operand) {
-      auto argument = dyn_cast<BlockArgument>(operand);
-      if (argument)
-        return argument.getOwner() == &block && argument.getArgNumber() > 0;
-      auto made = numberOf.find(operand.getDefiningOp());
-      return made != numberOf.end() && !nodes[made->second].isReady;
-    });
+    node.isReady =
+        llvm::none_of(node.ops.front()->getOperands(), [&](Value operand) {
+          auto argument = dyn_cast<BlockArgument>(operand);
+          if (argument)
+            return argument.getOwner() == &block && argument.getArgNumber() > 0;
+          auto made = numberOf.find(operand.getDefiningOp());
+          return made != numberOf.end() && !nodes[made->second].isReady;
+        });
   }
 }
 
@@ -246,9 +247,8 @@ unsigned BlockOrder::next() const {
     return std::tuple(std::max(node.release, now), -node.tail.value_or(0),
                       number);
   };
-  return *llvm::min_element(available, [&](unsigned a, unsigned b) {
-    return key(a) < key(b);
-  });
+  return *llvm::min_element(
+      available, [&](unsigned a, unsigned b) { return key(a) < key(b); });
 }
 
 std::vector<ArrayRef<Operation *>> BlockOrder::run() {
@@ -268,9 +268,9 @@ std::vector<ArrayRef<Operation *>> BlockOrder::run() {
     now = saturatingAdd(std::max(now, node.release), node.time);
     finish(number, now);
   }
-  assert(llvm::count_if(nodes, [](const Node &node) {
-           return node.kind == Node::Work;
-         }) == std::ptrdiff_t(order.size()) &&
+  assert(llvm::count_if(
+             nodes, [](const Node &node) { return node.kind == Node::Work; }) ==
+             std::ptrdiff_t(order.size()) &&
          "work waits for itself");
   return order;
 }

@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Verify/Serving.h"
 #include "Detail.h"
 #include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Shrink/Shrink.h"
 #include "shardc/Verify/RunSize.h"

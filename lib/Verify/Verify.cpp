@@ -1,9 +1,9 @@
 //===- Verify.cpp - Proof of a plan by execution --------------------------===//
 
 #include "Detail.h"
-#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Schedule/Memory.h"

@@ -1,11 +1,11 @@
 //===- ExportedProgram.cpp - Tables and functions of one plan -------------===//
 
 #include "ExportedProgram.h"
-#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Reshard/Permutation.h"

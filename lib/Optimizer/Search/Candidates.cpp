@@ -71,8 +71,7 @@ const Candidate &CandidatePool::add(std::vector<solver::Label> assignment,
 /// loads, that chain over each network.
 void CandidatePool::addChains(ArrayRef<solver::Label> assignment,
                               bool withLoads) {
-  for (Chain &chain :
-       times.longestChains(finder, assignment, withLoads)) {
+  for (Chain &chain : times.longestChains(finder, assignment, withLoads)) {
     if (llvm::is_contained(rowsOfChains, chain))
       continue;
     for (Candidate &candidate : candidates)

@@ -138,8 +138,7 @@ void WeightBounds::raise(Region &region, const Rows &weights,
       solver.solveAndPolish(mean, tolerance);
   if (!solved)
     return;
-  Cost proven =
-      (solved->solution.bound + mean.constant + parts - 1) / parts;
+  Cost proven = (solved->solution.bound + mean.constant + parts - 1) / parts;
   if (solved->solution.status == solver::Status::Infeasible)
     proven = solver.best();
   if (proven > region.bound) {

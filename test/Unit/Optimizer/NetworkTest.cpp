@@ -211,18 +211,16 @@ void checkOrders(PlannedNetwork &network, ArrayRef<Label> assignment,
     OwningOpRef<ModuleOp> lowered =
         network.lower(assignment, network.randomOrder(seed));
     ASSERT_TRUE(lowered);
-    ScheduledProgram scheduled =
-        scheduleProgram(TestProgram::programOf(*lowered),
-                        network.planning().model, INT64_MAX);
-    EXPECT_LE(longestChain, scheduled.schedule.scheduled)
-        << textOf(*lowered);
+    ScheduledProgram scheduled = scheduleProgram(
+        TestProgram::programOf(*lowered), network.planning().model, INT64_MAX);
+    EXPECT_LE(longestChain, scheduled.schedule.scheduled) << textOf(*lowered);
   }
 }
 
 /// Compares one assignment with its explicit program.
 void checkAssignment(TestProgram &program, PlannedNetwork &network,
-                     ArrayRef<Label> assignment, Chains &inText,
-                     Chains &inAny, const PureRows &rows) {
+                     ArrayRef<Label> assignment, Chains &inText, Chains &inAny,
+                     const PureRows &rows) {
   solver::Evaluation expected = evaluate(network.problem(), assignment);
   ASSERT_TRUE(expected.cost);
   OwningOpRef<ModuleOp> lowered = network.lower(assignment);

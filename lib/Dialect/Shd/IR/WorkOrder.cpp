@@ -126,8 +126,8 @@ static bool respects(Block &block,
       llvm::map_to_vector(block, [](Operation &op) { return &op; });
   std::vector<SmallVector<unsigned, 4>> before = dependencesIn(block);
   if (!operations.empty())
-    llvm::append_range(before.back(), llvm::seq<unsigned>(
-                                          0, operations.size() - 1));
+    llvm::append_range(before.back(),
+                       llvm::seq<unsigned>(0, operations.size() - 1));
   for (auto [op, earlier] : llvm::zip_equal(operations, before))
     for (unsigned number : earlier)
       if (!isCopy(op) && !isCopy(operations[number]) &&
@@ -151,9 +151,8 @@ void shd::moveInOrder(ProgramOp program, ArrayRef<int64_t> order) {
   llvm::DenseMap<Operation *, unsigned> ranks =
       ranksOf(orderedOperations(program), order);
   sortBlock(program.getBody().front(), ranks);
-  program.walk([&](RepeatOp repeat) {
-    sortBlock(repeat.getBody().front(), ranks);
-  });
+  program.walk(
+      [&](RepeatOp repeat) { sortBlock(repeat.getBody().front(), ranks); });
 }
 
 ArrayRef<int64_t> shd::workOrderOf(ProgramOp program) {

@@ -118,9 +118,8 @@ SmallVector<unsigned> BlockWriter::run() {
       work.push_back(position);
     else if (!isRead[position] && !isWritten[position])
       sinks.push_back(position);
-  llvm::stable_sort(work, [&](unsigned a, unsigned b) {
-    return *ranks[a] < *ranks[b];
-  });
+  llvm::stable_sort(
+      work, [&](unsigned a, unsigned b) { return *ranks[a] < *ranks[b]; });
   for (unsigned position : work) {
     write(position);
     writeSinks();
@@ -193,8 +192,7 @@ shd::chooseOrder(PlanningContext &context, ProgramOp planned,
     return result;
   std::optional<ExplicitCopy> inList =
       scheduleIn(order, context, planned, memoryLimit);
-  int64_t limit =
-      memoryLimit.value_or(int64_t(context.machine().hbmCapacity));
+  int64_t limit = memoryLimit.value_or(int64_t(context.machine().hbmCapacity));
   if (inList && inList->scheduled->memory.peak <= limit &&
       inList->scheduled->schedule.scheduled <
           result.scheduled.schedule.scheduled) {

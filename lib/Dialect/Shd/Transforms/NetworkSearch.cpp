@@ -40,8 +40,8 @@ class TimeSearch {
 public:
   TimeSearch(PlanningContext &context, ProgramOp program,
              const PlanNetwork &network, const NetworkSearchOptions &options)
-      : context(context), program(program), network(network),
-        options(options) {}
+      : context(context), program(program), network(network), options(options) {
+  }
 
   std::optional<solver::Solution> run(const solver::Solution &first) const;
 

@@ -262,8 +262,8 @@ void OptimizePass::recordOrder(PlanningContext &context,
   std::optional<OrderedPlan> plan =
       chooseOrder(context, getOperation(), capacity);
   if (plan && !plan->order.empty())
-    getOperation()->setAttr(
-        kWorkOrder, DenseI64ArrayAttr::get(&getContext(), plan->order));
+    getOperation()->setAttr(kWorkOrder,
+                            DenseI64ArrayAttr::get(&getContext(), plan->order));
 }
 
 LogicalResult OptimizePass::solve(PlanningContext &context,

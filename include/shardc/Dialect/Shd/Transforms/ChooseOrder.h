@@ -16,8 +16,8 @@ struct OrderedPlan {
 };
 
 /// Schedules a planned program, which stays as it is, in the order of its text,
-/// with `memoryLimit` (none: what the machine has). Nothing if it cannot be made
-/// explicit.
+/// with `memoryLimit` (none: what the machine has). Nothing if it cannot be
+/// made explicit.
 std::optional<OrderedPlan> scheduleInText(PlanningContext &context,
                                           ProgramOp planned,
                                           std::optional<int64_t> memoryLimit);

@@ -188,7 +188,8 @@ shd::chooseOrder(PlanningContext &context, ProgramOp planned,
                   listOrder(inText->program, context.model))
           .order;
   OrderedPlan result{std::move(*inText->scheduled), {}};
-  if (llvm::is_sorted(order))
+  // The parts of a stage are told apart by the order of the text.
+  if (planned.getPipeline() || llvm::is_sorted(order))
     return result;
   std::optional<ExplicitCopy> inList =
       scheduleIn(order, context, planned, memoryLimit);

@@ -448,8 +448,8 @@ void ChainBodiesBuilder::addRoute(const GraphValue &value, ChainLinks links,
   if (value.kind == GraphValue::Kind::Computed) {
     int group = graph.chunks[value.chunk].group;
     auto [leader, rest] = graph.groups[group];
-    // What is made before statistics are taken may be moved before they are
-    // reduced.
+    // A value that is made before statistics are taken may be moved before
+    // these are reduced.
     Operation *maker = value.value.getDefiningOp();
     for (int chunk : {leader, rest})
       if (chunk >= 0)
@@ -541,7 +541,7 @@ void ChainBodiesBuilder::addGaps(ChainBody &body) {
 }
 
 //===----------------------------------------------------------------------===//
-// What networks carry between items
+// Networks between items
 //===----------------------------------------------------------------------===//
 
 /// The repeat of a body that an operation is in.
@@ -606,7 +606,7 @@ std::optional<unsigned> ChainBodiesBuilder::itemOfReader(Block *block,
   return std::nullopt;
 }
 
-/// Of two items that make what a collective moves the later; either holds.
+/// The later of two items that make what a collective moves; either holds.
 std::optional<ChainBodiesBuilder::Begin>
 ChainBodiesBuilder::laterMaker(const ChainBody &body, std::optional<Begin> a,
                                std::optional<Begin> b) const {
@@ -683,7 +683,7 @@ std::optional<ChainWindow>
 ChainBodiesBuilder::windowUntil(const ChainLink &link, const Site &site,
                                 std::optional<unsigned> last) const {
   std::optional<Begin> first = madeBy(graph.values[link.first].value, site);
-  // What is there before an iteration may be moved in the one before.
+  // A value that is there before an iteration may be moved in the one before.
   if (!isStep(site.block) && (!first || !last))
     return std::nullopt;
   unsigned end = result.bodyOf(site.block).items.size() - 1;
@@ -712,7 +712,7 @@ std::optional<ChainWindow> ChainBodiesBuilder::around(const ChainBody &body,
   return result;
 }
 
-/// Of two items that read a value the earlier; either holds.
+/// The earlier of two items that read a value; either holds.
 std::optional<unsigned>
 ChainBodiesBuilder::earlierReader(const ChainBody &body,
                                   std::optional<unsigned> a,

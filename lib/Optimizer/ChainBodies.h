@@ -79,7 +79,7 @@ struct ChainBody {
   bool isBefore(int a, unsigned b) const {
     return a < 0 || before[b].test(unsigned(a));
   }
-  /// What begins at `b` begins no earlier than `a` ends.
+  /// A window that begins at `b` begins no earlier than `a` ends.
   bool beginsAfter(int a, std::pair<int, bool> b) const {
     return a < 0 || (b.first >= 0 && ((a == b.first && !b.second) ||
                                       isBefore(a, unsigned(b.first))));

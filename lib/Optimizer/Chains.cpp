@@ -123,7 +123,7 @@ private:
   const ChainBodies &chains;
   const ChainTimes &times;
   llvm::DenseMap<Block *, Measured> measured;
-  /// Of the body that is measured: the work of its items, and the time of each
+  /// The work of the items of the body that is measured, and the time of each
   /// way.
   std::vector<Cost> work;
   llvm::DenseMap<const ChainRoute *, Cost> ways;

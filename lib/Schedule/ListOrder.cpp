@@ -239,7 +239,7 @@ void BlockOrder::start(unsigned number) {
   finish(number, end);
 }
 
-/// Of the work that may run now that of the longest tail, or what may run
+/// The work of the longest tail among that which may run now, or what may run
 /// first; of equal ones the first in the text.
 unsigned BlockOrder::next() const {
   auto key = [&](unsigned number) {

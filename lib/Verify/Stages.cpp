@@ -10,7 +10,6 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
-#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Pipelines/Pipelines.h"
 #include "shardc/Shrink/Shrink.h"
 #include "shardc/Verify/RunSize.h"
@@ -119,7 +118,6 @@ static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
   OwningOpRef<ModuleOp> module = planned.clone();
   auto whole = *wholeModule->getOps<shd::ProgramOp>().begin();
   auto stage = *module->getOps<shd::ProgramOp>().begin();
-  shd::moveInOrder(whole, shd::workOrderOf(stage));
   SmallPipeline small = shrinkPipeline(plan, options.shrink, most);
   if (options.shrink) {
     ShrinkOptions shrink;

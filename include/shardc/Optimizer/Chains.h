@@ -92,9 +92,9 @@ using LinkEdges = std::map<ChainLink, llvm::SmallVector<LinkEdge, 2>>;
 
 /// Orders of independent statements in which a chain is as long.
 enum class ChainOrders {
-  /// That of the text.
+  /// The order of the text.
   Text,
-  /// All that dependences allow.
+  /// All orders that dependences allow.
   Any,
 };
 

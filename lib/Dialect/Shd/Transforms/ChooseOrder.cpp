@@ -179,6 +179,9 @@ shd::scheduleInText(PlanningContext &context, ProgramOp planned,
 std::optional<OrderedPlan>
 shd::chooseOrder(PlanningContext &context, ProgramOp planned,
                  std::optional<int64_t> memoryLimit) {
+  // The parts of a stage are told apart by the order of the text.
+  if (planned.getPipeline())
+    return scheduleInText(context, planned, memoryLimit);
   std::optional<ExplicitCopy> inText =
       scheduleIn({}, context, planned, memoryLimit);
   if (!inText)
@@ -188,8 +191,7 @@ shd::chooseOrder(PlanningContext &context, ProgramOp planned,
                   listOrder(inText->program, context.model))
           .order;
   OrderedPlan result{std::move(*inText->scheduled), {}};
-  // The parts of a stage are told apart by the order of the text.
-  if (planned.getPipeline() || llvm::is_sorted(order))
+  if (llvm::is_sorted(order))
     return result;
   std::optional<ExplicitCopy> inList =
       scheduleIn(order, context, planned, memoryLimit);

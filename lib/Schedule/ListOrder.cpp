@@ -26,8 +26,14 @@ public:
              const llvm::DenseMap<Block *, Picoseconds> &times)
       : block(block), model(model), times(times) {}
 
-  /// The kernels and repeats, with all operations of each.
+  /// The kernels and repeats, with all operations of each, as list scheduling
+  /// orders them.
   std::vector<ArrayRef<Operation *>> run();
+  /// The same in the order of their last operations, but each behind those that
+  /// it depends on.
+  std::vector<ArrayRef<Operation *>> runInText();
+  /// True if `runInText` has left the order of the last operations.
+  bool leavesText() const { return hasLeftText; }
   /// Of its kernels and repeats together.
   Picoseconds busy() const;
 
@@ -57,8 +63,10 @@ private:
   void findReady();
   void measureTails();
   Picoseconds carriedWait(Value yielded) const;
+  Picoseconds prefetchWait(const Node &node) const;
   void finish(unsigned node, Picoseconds end);
   void start(unsigned node);
+  void startAll();
   unsigned next() const;
 
   Block &block;
@@ -72,6 +80,7 @@ private:
   std::vector<Picoseconds> networkFree;
   llvm::SetVector<unsigned> available;
   Picoseconds now = 0;
+  bool hasLeftText = false;
 };
 
 } // namespace
@@ -181,6 +190,16 @@ Picoseconds BlockOrder::carriedWait(Value yielded) const {
   return longest;
 }
 
+/// The longest collective that brings a node what is there before the
+/// iteration: the next iteration's starts once the node has read it.
+Picoseconds BlockOrder::prefetchWait(const Node &node) const {
+  Picoseconds longest = 0;
+  for (unsigned earlier : node.before)
+    if (nodes[earlier].kind == Node::Collective && nodes[earlier].isReady)
+      longest = std::max(longest, nodes[earlier].time);
+  return longest;
+}
+
 /// In a repeat nothing waits for a collective that only leaves it.
 void BlockOrder::measureTails() {
   bool isStep = isa<ProgramOp>(block.getParentOp());
@@ -194,7 +213,8 @@ void BlockOrder::measureTails() {
   while (!done.empty()) {
     Node &node = nodes[done.pop_back_val()];
     if (node.kind == Node::Work || isStep)
-      node.tail = std::max<Picoseconds>(node.tail.value_or(0), 0);
+      node.tail = std::max<Picoseconds>(node.tail.value_or(0),
+                                        isStep ? 0 : prefetchWait(node));
     if (!isStep)
       for (Operation *op : node.ops)
         for (Value result : op->getResults())
@@ -251,14 +271,38 @@ unsigned BlockOrder::next() const {
       available, [&](unsigned a, unsigned b) { return key(a) < key(b); });
 }
 
-std::vector<ArrayRef<Operation *>> BlockOrder::run() {
-  addNodes();
-  findReady();
-  measureTails();
+/// Begins with what depends on nothing.
+void BlockOrder::startAll() {
   networkFree.assign(model.numNetworks(), 0);
   for (unsigned number = 0; number < nodes.size(); ++number)
     if (nodes[number].before.empty())
       start(number);
+}
+
+std::vector<ArrayRef<Operation *>> BlockOrder::runInText() {
+  addNodes();
+  startAll();
+  auto isEarlier = [&](unsigned a, unsigned b) {
+    return nodes[a].ops.back()->isBeforeInBlock(nodes[b].ops.back());
+  };
+  std::vector<ArrayRef<Operation *>> order;
+  std::optional<unsigned> last;
+  while (!available.empty()) {
+    unsigned number = *llvm::min_element(available, isEarlier);
+    hasLeftText |= last && isEarlier(number, *last);
+    last = number;
+    available.remove(number);
+    order.push_back(nodes[number].ops);
+    finish(number, 0);
+  }
+  return order;
+}
+
+std::vector<ArrayRef<Operation *>> BlockOrder::run() {
+  addNodes();
+  findReady();
+  measureTails();
+  startAll();
   std::vector<ArrayRef<Operation *>> order;
   while (!available.empty()) {
     unsigned number = next();
@@ -283,18 +327,38 @@ Picoseconds BlockOrder::busy() const {
   return sum;
 }
 
+/// `order` names the work of a block in its order.
+static void addRanks(ArrayRef<ArrayRef<Operation *>> order, ListOrder &ranks) {
+  for (auto [rank, ops] : llvm::enumerate(order))
+    for (Operation *op : ops)
+      ranks[op] = rank;
+}
+
 ListOrder shardc::listOrder(ProgramOp program, const CollectiveModel &model) {
   ListOrder result;
   llvm::DenseMap<Block *, Picoseconds> times;
   auto visit = [&](Block &block) {
     BlockOrder order(block, model, times);
-    for (auto [rank, ops] : llvm::enumerate(order.run()))
-      for (Operation *op : ops)
-        result[op] = rank;
+    addRanks(order.run(), result);
     times[&block] = order.busy();
   };
   // Inner repeats first.
   program.walk([&](RepeatOp repeat) { visit(repeat.getBody().front()); });
   visit(program.getBody().front());
   return result;
+}
+
+std::optional<ListOrder> shardc::kernelOrder(ProgramOp program,
+                                             const CollectiveModel &model) {
+  ListOrder result;
+  const llvm::DenseMap<Block *, Picoseconds> noTimes;
+  bool isText = true;
+  auto visit = [&](Block &block) {
+    BlockOrder order(block, model, noTimes);
+    addRanks(order.runInText(), result);
+    isText &= !order.leavesText();
+  };
+  program.walk([&](RepeatOp repeat) { visit(repeat.getBody().front()); });
+  visit(program.getBody().front());
+  return isText ? std::nullopt : std::optional(std::move(result));
 }

@@ -10,6 +10,7 @@
 #include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
+#include "shardc/Reshard/Permutation.h"
 #include "shardc/Shrink/Shrink.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
@@ -211,17 +212,21 @@ void ExtentUses::visitRules(ExtentsOpInterface op) {
   }
 }
 
-/// Parts keep their sizes, so axes that take each other's places split alike.
+/// Parts keep their sizes, so axes that take each other's places split alike,
+/// in a dimension and in each of the exchanges that it falls into.
 void ExtentUses::visitPermute(CollectivePermuteOp op) {
   std::optional<Layout> from = layoutOf(op.getInput());
   std::optional<Layout> to = layoutOf(op.getResult());
-  for (auto [before, after] : llvm::zip_equal(from->dims, to->dims)) {
+  auto equate = [&](ArrayRef<AxisIndex> before, ArrayRef<AxisIndex> after) {
     AxisSet common = axisSet(before) & axisSet(after);
-    AxisSet left = axisSet(before) & ~common;
-    AxisSet entered = axisSet(after) & ~common;
-    if (left != 0)
-      equalGroups.insert({left, entered});
-  }
+    if (AxisSet left = axisSet(before) & ~common)
+      equalGroups.insert({left, axisSet(after) & ~common});
+  };
+  for (auto [before, after] : llvm::zip_equal(from->dims, to->dims))
+    equate(before, after);
+  reshard::Permutation permutation(mesh, *from, *to);
+  for (const auto &[before, after] : permutation.exchanged())
+    equate(before, after);
 }
 
 /// Tensors stacked along a repeated index and read (or written) at the

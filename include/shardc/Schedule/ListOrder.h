@@ -21,6 +21,12 @@ using ListOrder = llvm::DenseMap<mlir::Operation *, unsigned>;
 /// Quadratic in the operations of a block.
 ListOrder listOrder(shd::ProgramOp program, const CollectiveModel &model);
 
+/// The order of the text, in which a kernel runs where its last operation
+/// stands, changed so far that what reads an earlier operation of a kernel runs
+/// behind it; nothing if the text has that order.
+std::optional<ListOrder> kernelOrder(shd::ProgramOp program,
+                                     const CollectiveModel &model);
+
 } // namespace shardc
 
 #endif // SHARDC_SCHEDULE_LISTORDER_H

@@ -1,7 +1,10 @@
 """Compares two JSON reports: all but the name of the file, places in it, and how
 the plan was found.
 
-    same-plan.py FIRST SECOND
+    same-plan.py [--any-order] FIRST SECOND
+
+With --any-order the operations may run in another order, which moves times and
+memory.
 """
 
 import json
@@ -9,6 +12,8 @@ import sys
 
 # How it was found, what else was tried, and remarks, which cite places.
 FOUND = {"plan", "variants", "program", "source", "file", "hints", "notes"}
+ORDERED = {"time", "memory", "price", "overlap", "lint", "shortfall", "tensors"}
+ORDERED |= {"tokens_per_s", "examples_per_s", "rooflines", "flops", "training"}
 PLACES = {"file", "loc", "location", "at", "line", "column"}
 
 
@@ -20,11 +25,23 @@ def without_places(value):
     return value
 
 
+def without_order(report):
+    """The report of the plan in no order."""
+    kept = {key: value for key, value in report.items() if key not in ORDERED}
+    for op in kept["ops"]:
+        for key in ("exposed_s", "exposed_total_s", "phase"):
+            op.pop(key, None)
+    kept["ops"].sort(key=lambda op: json.dumps(without_places(op), sort_keys=True))
+    return kept
+
+
 def main():
-    first, second = (json.load(open(path)) for path in sys.argv[1:3])
+    first, second = (json.load(open(path)) for path in sys.argv[-2:])
     missing = {"time", "memory", "words", "training", "ops"} - set(first)
     if missing:
         sys.exit(f"the report has no {', '.join(sorted(missing))}")
+    if sys.argv[1] == "--any-order":
+        first, second = without_order(first), without_order(second)
     differ = [
         key
         for key in first

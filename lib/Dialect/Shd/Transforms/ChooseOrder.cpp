@@ -166,32 +166,50 @@ scheduleIn(ArrayRef<int64_t> order, PlanningContext &context, ProgramOp planned,
   return copy;
 }
 
+/// The text's order, or what kernels allow of it. Stages of a pipeline keep the
+/// text's: their parts are told apart by it.
+static std::optional<ExplicitCopy>
+scheduleKernels(PlanningContext &context, ProgramOp planned,
+                std::optional<int64_t> memoryLimit,
+                std::vector<int64_t> &order) {
+  std::optional<ExplicitCopy> copy =
+      scheduleIn({}, context, planned, memoryLimit);
+  if (!copy || planned.getPipeline())
+    return copy;
+  std::optional<ListOrder> ranks = kernelOrder(copy->program, context.model);
+  if (!ranks)
+    return copy;
+  order = OrderWriter(planned, copy->mapping, *ranks).order;
+  return scheduleIn(order, context, planned, memoryLimit);
+}
+
 std::optional<OrderedPlan>
 shd::scheduleInText(PlanningContext &context, ProgramOp planned,
                     std::optional<int64_t> memoryLimit) {
+  std::vector<int64_t> order;
   std::optional<ExplicitCopy> inText =
-      scheduleIn({}, context, planned, memoryLimit);
+      scheduleKernels(context, planned, memoryLimit, order);
   if (!inText)
     return std::nullopt;
-  return OrderedPlan{std::move(*inText->scheduled), {}};
+  return OrderedPlan{std::move(*inText->scheduled), std::move(order)};
 }
 
 std::optional<OrderedPlan>
 shd::chooseOrder(PlanningContext &context, ProgramOp planned,
                  std::optional<int64_t> memoryLimit) {
-  // The parts of a stage are told apart by the order of the text.
-  if (planned.getPipeline())
-    return scheduleInText(context, planned, memoryLimit);
+  std::vector<int64_t> textOrder;
   std::optional<ExplicitCopy> inText =
-      scheduleIn({}, context, planned, memoryLimit);
+      scheduleKernels(context, planned, memoryLimit, textOrder);
   if (!inText)
     return std::nullopt;
+  OrderedPlan result{std::move(*inText->scheduled), std::move(textOrder)};
+  if (planned.getPipeline())
+    return result;
   std::vector<int64_t> order =
       OrderWriter(planned, inText->mapping,
                   listOrder(inText->program, context.model))
           .order;
-  OrderedPlan result{std::move(*inText->scheduled), {}};
-  if (llvm::is_sorted(order))
+  if (order == result.order || (result.order.empty() && llvm::is_sorted(order)))
     return result;
   std::optional<ExplicitCopy> inList =
       scheduleIn(order, context, planned, memoryLimit);

@@ -14,6 +14,8 @@ static constexpr double kUpperTolerance = 1e-3;
 /// than those of all, and guide it better.
 static constexpr double kTextPart = 0.5;
 static constexpr size_t kKeptPlans = 16;
+/// Part of the usual work for the search over all orders.
+static constexpr double kAllOrdersPart = 0.5;
 
 /// The plan of the least `upper`, with which every search begins.
 static solver::Solution
@@ -105,8 +107,10 @@ TimeSearch::findInText(const solver::Solution &first) const {
 std::optional<solver::Solution>
 TimeSearch::run(const solver::Solution &first) const {
   ObjectiveSearchOptions search = optionsFor(ChainOrders::Any);
-  if (options.objective == Objective::Scheduled)
+  if (options.objective == Objective::Scheduled) {
     search.starts = findInText(first);
+    search.maxWork *= kAllOrdersPart;
+  }
   return searchObjective(network, first,
                          PlanEvaluator(context, program, network), search);
 }

@@ -251,8 +251,7 @@ LogicalResult OptimizePass::take(PlanningContext &context,
     plan.status = "feasible";
   plan.of = found.of;
   record(plan);
-  if (!fixed)
-    recordOrder(context, network.problem.capacity);
+  recordOrder(context, network.problem.capacity);
   return success();
 }
 
@@ -260,7 +259,8 @@ LogicalResult OptimizePass::take(PlanningContext &context,
 void OptimizePass::recordOrder(PlanningContext &context,
                                std::optional<int64_t> capacity) {
   std::optional<OrderedPlan> plan =
-      chooseOrder(context, getOperation(), capacity);
+      fixed ? scheduleInText(context, getOperation(), capacity)
+            : chooseOrder(context, getOperation(), capacity);
   if (plan && !plan->order.empty())
     getOperation()->setAttr(kWorkOrder,
                             DenseI64ArrayAttr::get(&getContext(), plan->order));

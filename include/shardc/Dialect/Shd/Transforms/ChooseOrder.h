@@ -15,9 +15,10 @@ struct OrderedPlan {
   std::vector<int64_t> order;
 };
 
-/// Schedules a planned program, which stays as it is, in the order of its text,
-/// with `memoryLimit` (none: what the machine has). Nothing if it cannot be
-/// made explicit.
+/// Schedules a planned program, which stays as it is, in the order of its text
+/// (where kernels forbid it, in that of `kernelOrder`, ListOrder.h), with
+/// `memoryLimit` (none: what the machine has). Nothing if it cannot be made
+/// explicit.
 std::optional<OrderedPlan> scheduleInText(PlanningContext &context,
                                           ProgramOp planned,
                                           std::optional<int64_t> memoryLimit);

@@ -25,6 +25,12 @@ struct ReadPlan {
 };
 } // namespace
 
+/// Makes a plan explicit in the order of its text, whichever it runs in.
+static LogicalResult lowerInText(Compilation &compilation) {
+  compilation.program()->removeAttr(kWorkOrder);
+  return compilation.lower();
+}
+
 static ReadPlan readPlan(StringRef text, MLIRContext *context,
                          const Overrides &overrides) {
   ReadPlan plan;
@@ -44,7 +50,7 @@ static ReadPlan readPlan(StringRef text, MLIRContext *context,
   asWritten.mode = OptMode::None;
   std::optional<Compilation> read =
       Compilation::import(sourceMgr, context, alone, {asWritten});
-  if (read && succeeded(read->lower()))
+  if (read && succeeded(read->plan()) && succeeded(lowerInText(*read)))
     plan.compilation = std::move(read);
   return plan;
 }
@@ -114,9 +120,7 @@ LogicalResult PlanWriter::lower() {
       Compilation::Stage::Planned);
   for (auto [from, to] : mapping.getOperationMap())
     plannedOf[to] = from;
-  // The text has its own order, in which it is read with `--opt=none`.
-  lowered->program()->removeAttr(kWorkOrder);
-  return lowered->lower();
+  return lowerInText(*lowered);
 }
 
 /// False if nothing more can be said.

@@ -29,13 +29,10 @@ StageMap::StageMap(ProgramOp program)
 }
 
 void StageMap::findRepeats() {
-  program->walk([&](RepeatOp repeat) {
-    Operation *parent = repeat->getParentOp();
-    if (!isLayers(repeat) || !isa<RepeatOp>(parent))
-      return;
-    microbatchRepeat = cast<RepeatOp>(parent);
-    (repeat.getReverse() ? backwardRepeat : forwardRepeat) = repeat;
-  });
+  PipelineRepeats repeats = pipelineRepeats(program, pipeline.getIndex());
+  microbatchRepeat = repeats.microbatches;
+  forwardRepeat = repeats.forward;
+  backwardRepeat = repeats.backward;
   if (!microbatchRepeat)
     return;
   for (Operation &op : bodyOf(microbatchRepeat))

@@ -75,33 +75,6 @@ static SmallPipeline shrinkPipeline(const StagePlan &plan, bool shrink,
   return small;
 }
 
-/// Sets the number of layers of a program in which a stage has everything.
-static void holdLayers(shd::ProgramOp program, int64_t layers) {
-  shd::PipelineAttr pipeline = *program.getPipeline();
-  program->walk([&](Operation *op) {
-    if (auto repeat = dyn_cast<shd::RepeatOp>(op);
-        repeat && repeat.getIndex() == pipeline.getIndex())
-      repeat.setCount(layers);
-    auto declare = dyn_cast<shd::DeclareOp>(op);
-    if (!declare || !shd::isStackedOverLayers(declare, pipeline))
-      return;
-    SmallVector<int64_t> shape(declare.getType().getShape());
-    shape[*shd::layersDim(declare.getIndices(), declare.getStacked(),
-                          pipeline.getIndex())] = layers;
-    declare.getResult().setType(declare.getType().clone(shape));
-  });
-}
-
-static void holdStages(shd::ProgramOp program, int64_t stages) {
-  SmallVector<shd::MeshAxisAttr> axes;
-  for (shd::MeshAxisAttr axis : program.getMeshAttr().getAxes())
-    axes.push_back(axis.getStages() ? shd::MeshAxisAttr::get(
-                                          program.getContext(), axis.getName(),
-                                          stages, axis.getOn(), true)
-                                    : axis);
-  program.setMeshAttr(shd::MeshAttr::get(program.getContext(), axes));
-}
-
 static LogicalResult splitStages(ModuleOp module, const SmallPipeline &small) {
   markStages(*module.getOps<shd::ProgramOp>().begin());
   PassManager manager(module.getContext());
@@ -129,8 +102,8 @@ static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
       return stage.emitError("the microbatches of the pipeline cannot be made "
                              "few enough to run");
   }
-  holdStages(stage, small.stages);
-  holdLayers(whole, small.numLayers());
+  shd::holdStages(stage, small.stages);
+  shd::holdLayers(whole, small.numLayers());
   if (failed(splitStages(*module, small)))
     return failure();
   SmallVector<spmd::ProgramOp> programs(module->getOps<spmd::ProgramOp>());

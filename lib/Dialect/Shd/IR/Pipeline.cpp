@@ -56,6 +56,66 @@ bool shd::isStackedOverLayers(DeclareOp declare, PipelineAttr pipeline) {
       .has_value();
 }
 
+PipelineRepeats shd::pipelineRepeats(Operation *program, StringRef index) {
+  PipelineRepeats found;
+  program->walk([&](RepeatOp repeat) {
+    auto outer = dyn_cast<RepeatOp>(repeat->getParentOp());
+    if (!outer || repeat.getIndex() != index)
+      return;
+    found.microbatches = outer;
+    (repeat.getReverse() ? found.backward : found.forward) = repeat;
+  });
+  return found;
+}
+
+void shd::holdLayers(ProgramOp program, int64_t layers) {
+  PipelineAttr pipeline = *program.getPipeline();
+  program->walk([&](Operation *op) {
+    if (auto repeat = dyn_cast<RepeatOp>(op);
+        repeat && repeat.getIndex() == pipeline.getIndex())
+      repeat.setCount(layers);
+    auto declare = dyn_cast<DeclareOp>(op);
+    if (!declare || !isStackedOverLayers(declare, pipeline))
+      return;
+    SmallVector<int64_t> shape(declare.getType().getShape());
+    shape[*layersDim(declare.getIndices(), declare.getStacked(),
+                     pipeline.getIndex())] = layers;
+    declare.getResult().setType(declare.getType().clone(shape));
+  });
+}
+
+void shd::holdStages(ProgramOp program, int64_t stages) {
+  SmallVector<MeshAxisAttr> axes;
+  for (MeshAxisAttr axis : program.getMeshAttr().getAxes())
+    axes.push_back(axis.getStages()
+                       ? MeshAxisAttr::get(program.getContext(), axis.getName(),
+                                           stages, axis.getOn(), true)
+                       : axis);
+  program.setMeshAttr(MeshAttr::get(program.getContext(), axes));
+}
+
+static StageAttr stageOf(Operation *op) {
+  return op ? op->getAttrOfType<StageAttr>(kStage) : StageAttr();
+}
+
+StageRoles shd::markedRoles(Operation *op) {
+  StageAttr stage = stageOf(op);
+  return stage ? stage.getRoles() : kAllRoles;
+}
+
+bool shd::isMarkedPartial(Operation *op) {
+  StageAttr stage = stageOf(op);
+  return stage && stage.getPartial();
+}
+bool shd::isMarkedPartial(Value value) {
+  return isMarkedPartial(value.getDefiningOp());
+}
+
+StageRoles shd::ownerOf(Value value) {
+  StageRoles roles = markedRoles(value.getDefiningOp());
+  return (roles & FirstRole) ? FirstRole : roles;
+}
+
 bool shd::isInLayers(Operation *op, PipelineAttr pipeline) {
   for (auto repeat = op->getParentOfType<RepeatOp>(); repeat;
        repeat = repeat->getParentOfType<RepeatOp>())

@@ -21,6 +21,9 @@ namespace shardc::spmd {
 #include "shardc/Dialect/Spmd/Transforms/Passes.h.inc"
 
 namespace {
+using shd::isMarkedPartial;
+using shd::markedRoles;
+using shd::ownerOf;
 using shd::StageRoles;
 
 Block &bodyOf(shd::RepeatOp repeat) { return repeat.getBody().front(); }
@@ -29,27 +32,11 @@ shd::StageAttr stageOf(Operation *op) {
   return op->getAttrOfType<shd::StageAttr>(shd::kStage);
 }
 
-StageRoles rolesOf(Operation *op) {
-  shd::StageAttr stage = stageOf(op);
-  return stage ? stage.getRoles() : shd::kAllRoles;
-}
-
-bool isPartial(Operation *op) {
-  shd::StageAttr stage = op ? stageOf(op) : shd::StageAttr();
-  return stage && stage.getPartial();
-}
-bool isPartial(Value value) { return isPartial(value.getDefiningOp()); }
-
-/// The stage whose summand a value is, if several have it.
-StageRoles ownerOf(Value value) {
-  Operation *op = value.getDefiningOp();
-  StageRoles roles = op ? rolesOf(op) : shd::kAllRoles;
-  return (roles & shd::FirstRole) ? shd::FirstRole : roles;
-}
-
 /// The parts of the program of a stage that has everything.
-struct Parts {
-  Parts(ProgramOp program, StringRef index);
+struct Parts : shd::PipelineRepeats {
+  Parts(ProgramOp program, StringRef index)
+      : PipelineRepeats(shd::pipelineRepeats(program, index)), program(program),
+        index(index) {}
 
   bool isLayers(Operation *op) const {
     auto repeat = dyn_cast<shd::RepeatOp>(op);
@@ -58,19 +45,7 @@ struct Parts {
 
   ProgramOp program;
   StringRef index;
-  shd::RepeatOp microbatches, forward, backward;
 };
-
-Parts::Parts(ProgramOp program, StringRef index)
-    : program(program), index(index) {
-  program->walk([&](shd::RepeatOp repeat) {
-    auto outer = dyn_cast<shd::RepeatOp>(repeat->getParentOp());
-    if (!outer || repeat.getIndex() != index)
-      return;
-    microbatches = outer;
-    (repeat.getReverse() ? backward : forward) = repeat;
-  });
-}
 
 /// Gradients of a weight that the first and the last stage have, where the
 /// update reads them: each stage has those of its own use.
@@ -79,7 +54,7 @@ SmallVector<shd::PartOp> sharedGradients(Parts &parts) {
   for (auto part : parts.program.getBody().getOps<shd::PartOp>()) {
     auto parameter = part.getSource().getDefiningOp<ParameterOp>();
     if (parameter && parameter.getKind() == shd::TensorKind::Gradient &&
-        rolesOf(parameter) == (shd::FirstRole | shd::LastRole))
+        markedRoles(parameter) == (shd::FirstRole | shd::LastRole))
       found.push_back(part);
   }
   return found;
@@ -89,11 +64,11 @@ SmallVector<shd::PartOp> sharedGradients(Parts &parts) {
 SmallVector<OpOperand *> partialUses(Parts &parts) {
   SmallVector<OpOperand *> found;
   for (Operation &op : parts.program.getBody().front()) {
-    bool keeps = parts.isLayers(&op) || isPartial(&op);
+    bool keeps = parts.isLayers(&op) || isMarkedPartial(&op);
     if (keeps || &op == parts.microbatches)
       continue;
     for (OpOperand &use : op.getOpOperands())
-      if (isPartial(use.get()))
+      if (isMarkedPartial(use.get()))
         found.push_back(&use);
   }
   return found;
@@ -193,7 +168,7 @@ Value Splitter::zeroBefore(Operation *op, Type type) {
 
 /// What this stage adds to a partial sum; null if it adds nothing.
 Value Splitter::summand(Value value) {
-  if (isPartial(value))
+  if (isMarkedPartial(value))
     return absent.contains(value) ? Value() : value;
   // Repeats of the update carry summands: their operands are such.
   Operation *around = value.getParentBlock()->getParentOp();
@@ -206,10 +181,10 @@ Value Splitter::summand(Value value) {
 void Splitter::standFor(Value sum, Value summand) {
   sum.replaceAllUsesWith(summand);
   Operation *op = summand.getDefiningOp();
-  if (!op || isPartial(op))
+  if (!op || isMarkedPartial(op))
     return;
   op->setAttr(shd::kStage,
-              shd::StageAttr::get(op->getContext(), rolesOf(op),
+              shd::StageAttr::get(op->getContext(), markedRoles(op),
                                   stageOf(op).getPass(), /*partial=*/true));
 }
 
@@ -253,7 +228,7 @@ void Splitter::sumPartial() {
 /// A repeat of the update begins with the stage's summand; on a stage that has
 /// none of its tensors that is its result, too.
 void Splitter::addUpRepeat(shd::RepeatOp repeat) {
-  bool isHere = has(rolesOf(repeat));
+  bool isHere = has(markedRoles(repeat));
   for (auto [init, result] :
        llvm::zip_equal(repeat.getInitsMutable(), repeat.getResults())) {
     Value present = summand(init.get());
@@ -277,7 +252,7 @@ void Splitter::addUp(Block &block) {
       addUpRepeat(repeat);
       continue;
     }
-    if (isPartial(&op) && !repeat) {
+    if (isMarkedPartial(&op) && !repeat) {
       addPartial(&op);
       continue;
     }
@@ -297,8 +272,8 @@ void Splitter::addUp(Block &block) {
 /// of the gradient.
 void Splitter::addSpread() {
   for (Operation &op : llvm::make_early_inc_range(bodyOf(parts.microbatches)))
-    if (isPartial(&op) && has(rolesOf(&op)) && op.getNumResults() == 1 &&
-        !isa<shd::PartOp>(op))
+    if (isMarkedPartial(&op) && has(markedRoles(&op)) &&
+        op.getNumResults() == 1 && !isa<shd::PartOp>(op))
       addPartial(&op);
 }
 
@@ -307,7 +282,7 @@ void Splitter::keepCarried() {
   Operation *yield = bodyOf(parts.microbatches).getTerminator();
   for (OpOperand &yielded : yield->getOpOperands())
     if (Operation *op = yielded.get().getDefiningOp();
-        op && !parts.isLayers(op) && !has(rolesOf(op)))
+        op && !parts.isLayers(op) && !has(markedRoles(op)))
       yielded.set(bodyOf(parts.microbatches)
                       .getArgument(yielded.getOperandNumber() + 1));
 }
@@ -317,7 +292,7 @@ LogicalResult Splitter::eraseOthers() {
   SmallVector<Operation *> others;
   auto add = [&](Block &block) {
     for (Operation &op : block)
-      if ((!has(rolesOf(&op)) && !isForAll(&op)) ||
+      if ((!has(markedRoles(&op)) && !isForAll(&op)) ||
           (op.getNumResults() == 1 && absent.contains(op.getResult(0))))
         others.push_back(&op);
   };

@@ -41,6 +41,30 @@ std::optional<unsigned> layersDim(mlir::ArrayAttr indices, int64_t stacked,
 /// True if a declared tensor has a part for each layer.
 bool isStackedOverLayers(DeclareOp declare, PipelineAttr pipeline);
 
+/// The repeats of a program of stages: over microbatches, and in it those over
+/// layers. Null where the program lacks them.
+struct PipelineRepeats {
+  RepeatOp microbatches, forward, backward;
+};
+PipelineRepeats pipelineRepeats(mlir::Operation *program,
+                                llvm::StringRef index);
+
+/// Sets the number of layers of a program in which a stage has everything.
+void holdLayers(ProgramOp program, int64_t layers);
+
+/// Sets the number of stages in the program's mesh.
+void holdStages(ProgramOp program, int64_t stages);
+
+/// The stages that `shd.stage` of an operation names; all without it.
+StageRoles markedRoles(mlir::Operation *op);
+
+/// True if each stage has but a summand of the value, as `shd.stage` says.
+bool isMarkedPartial(mlir::Operation *op);
+bool isMarkedPartial(mlir::Value value);
+
+/// The stage whose summand a value is, if several have it.
+StageRoles ownerOf(mlir::Value value);
+
 /// True for the operations of layers.
 bool isInLayers(mlir::Operation *op, PipelineAttr pipeline);
 

@@ -768,8 +768,12 @@ LogicalResult Driver::printJax(ModuleOp imported, Compilation &compilation,
   TimingScope nested = timing.nest("Export");
   if (failed(compilation.markRings()))
     return failure();
+  bool inStages = compilation.program().getPipeline().has_value();
+  const StagePlan *stages = inStages ? compilation.stages() : nullptr;
+  if (inStages && !stages)
+    return failure();
   return exportJax(os, *imported.getOps<shd::ProgramOp>().begin(),
-                   compilation.program());
+                   compilation.program(), stages);
 }
 
 /// `--verify`.

@@ -8,15 +8,18 @@
 #ifndef SHARDC_EXPORT_JAX_H
 #define SHARDC_EXPORT_JAX_H
 
+#include "shardc/Schedule/StagePlan.h"
 #include "shardc/Shrink/Shrink.h"
 
 namespace shardc {
 
 /// Prints `planned`, whose collectives are explicit, and `unplanned`, the same
 /// program before any sharding decision. What JAX cannot do is an error at the
-/// operation, and nothing is printed.
+/// operation, and nothing is printed. A program with a pipeline comes with its
+/// stages.
 llvm::LogicalResult exportJax(llvm::raw_ostream &os, shd::ProgramOp unplanned,
-                              shd::ProgramOp planned);
+                              shd::ProgramOp planned,
+                              const StagePlan *stages = nullptr);
 
 /// Prints prefill and decode of a program that serves, in one file that runs
 /// one after the other, with the insertion of the caches between.

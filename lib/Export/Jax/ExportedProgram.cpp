@@ -1,14 +1,17 @@
 //===- ExportedProgram.cpp - Tables and functions of one plan -------------===//
 
 #include "ExportedProgram.h"
+#include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Optimizer/Names.h"
-#include "shardc/Pipelines/Compilation.h"
+#include "shardc/Pipelines/Pipelines.h"
 #include "shardc/Reshard/Permutation.h"
+#include "shardc/Shrink/Shrink.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -32,8 +35,10 @@ template <typename Program> static Program programOf(ModuleOp module) {
 
 ExportedProgram::ExportedProgram(PythonFile &file, StringRef prefix,
                                  shd::ProgramOp unplanned,
-                                 shd::ProgramOp planned)
-    : file(file), prefix(prefix), unplanned(unplanned), planned(planned) {
+                                 shd::ProgramOp planned,
+                                 const StagePlan *stages)
+    : file(file), prefix(prefix), unplanned(unplanned), planned(planned),
+      stages(stages) {
   global.module = isolated(unplanned);
   global.smallModule = isolated(unplanned);
   global.full = programOf<shd::ProgramOp>(*global.module);
@@ -42,18 +47,45 @@ ExportedProgram::ExportedProgram(PythonFile &file, StringRef prefix,
     shd::moveInOrder(whole, shd::workOrderOf(planned));
   device.module = isolated(planned);
   device.smallModule = isolated(planned);
+  if (!stages)
+    return;
+  shd::holdLayers(global.full, planned.getPipeline()->getLayers());
+  for (ModuleOp module : {*device.module, *device.smallModule})
+    markStages(programOf<shd::ProgramOp>(module));
 }
 
 shd::ProgramOp ExportedProgram::smallPlan() const {
   return programOf<shd::ProgramOp>(*device.smallModule);
 }
 
-/// Turns an explicit plan into the program of a device.
-static LogicalResult convertToDevice(OwningOpRef<ModuleOp> &module) {
-  Compilation compilation(std::move(module), Compilation::Stage::Explicit);
-  LogicalResult converted = compilation.convertToSpmd();
-  module = compilation.takeModule();
-  return converted;
+/// A first stage, a last one and two between them.
+static constexpr int64_t kMostStages = 4;
+
+void ExportedProgram::shrink() {
+  ShrinkOptions options;
+  int64_t number = 0;
+  if (stages) {
+    number = std::min(int64_t(stages->stages.size()), kMostStages);
+    // They fill the stages, and one is more.
+    options.least[stages->microbatches] =
+        std::min(stages->microbatches, number + 1);
+  }
+  Shrinking shrinking = chooseShrinking(planned, options);
+  applyShrinking(smallWhole(), shrinking);
+  applyShrinking(smallPlan(), shrinking);
+  if (!stages)
+    return;
+  StringRef index = planned.getPipeline()->getIndex();
+  shd::RepeatOp layers = shd::pipelineRepeats(smallPlan(), index).forward;
+  shd::holdStages(smallPlan(), number);
+  shd::holdLayers(smallWhole(), number * int64_t(layers.getCount()));
+}
+
+/// Turns an explicit plan into the program of a device, which has everything.
+static LogicalResult convertToDevice(ModuleOp module) {
+  PassManager manager(module.getContext());
+  buildSpmdPipeline(manager);
+  return manager.run(module);
 }
 
 /// Operations of two programs that differ in extents only, one by one.
@@ -117,24 +149,45 @@ LogicalResult ExportedProgram::checkDivisible() {
   return failure(result.wasInterrupted());
 }
 
+/// What one stage makes goes to another only as what layers carry, and all
+/// stages have as many layers.
+LogicalResult ExportedProgram::checkStages() {
+  shd::RepeatOp layers =
+      shd::pipelineRepeats(planned, planned.getPipeline()->getIndex()).forward;
+  if (stages->order.chunks > 1)
+    return layers.emitError("--emit-jax does not express the chunks of `")
+           << toString(stages->order) << "`; other schedules do without";
+  SmallVector<int64_t> held = layersOf(*stages);
+  if (!llvm::all_equal(held)) {
+    std::string numbers;
+    for (int64_t each : held)
+      numbers += cat(numbers.empty() ? "" : ", ", each);
+    return layers.emitError("--emit-jax expects as many layers on each stage "
+                            "of the pipeline, found ")
+           << numbers;
+  }
+  OwningOpRef<ModuleOp> split = device.module->clone();
+  PassManager manager(split->getContext());
+  buildSpmdPipeline(manager, held, toString(stages->order));
+  return manager.run(*split);
+}
+
 LogicalResult ExportedProgram::check() {
   if (unplanned->hasAttr(shd::kPlan))
     return unplanned.emitError("--emit-jax expects a program without a plan, "
                                "found one that has it: the "
                                "unsharded program is no longer there");
-  if (planned.getPipeline())
-    return unplanned.emitError("--emit-jax does not express a pipeline's "
-                               "stages yet");
   axes = shd::toMesh(planned.getMeshAttr());
   enter();
   return success(succeeded(checkSegments()) && succeeded(checkMemory()) &&
-                 succeeded(checkDivisible()));
+                 succeeded(checkDivisible()) &&
+                 (!stages || succeeded(checkStages())));
 }
 
 LogicalResult ExportedProgram::convert() {
   smallAxes = shd::toMesh(smallPlan().getMeshAttr());
-  if (failed(convertToDevice(device.module)) ||
-      failed(convertToDevice(device.smallModule)))
+  if (failed(convertToDevice(*device.module)) ||
+      failed(convertToDevice(*device.smallModule)))
     return failure();
   device.full = programOf<spmd::ProgramOp>(*device.module);
   device.small = programOf<spmd::ProgramOp>(*device.smallModule);
@@ -335,6 +388,20 @@ std::string ExportedProgram::tensors() {
   return cat(text, "}\n");
 }
 
+/// The parts of a tensor of layers are those of the stages, too.
+std::string ExportedProgram::specOf(const Parameter &parameter) {
+  std::optional<shd::PipelineAttr> pipeline = planned.getPipeline();
+  auto op = cast<spmd::ParameterOp>(parameter.op);
+  std::optional<unsigned> dim =
+      pipeline ? shd::layersDim(op.getIndices(), op.getStacked(),
+                                pipeline->getIndex())
+               : std::nullopt;
+  SmallVector<std::string> dims = file.partitionedDims(parameter.global);
+  if (dim)
+    dims[*dim] = quoted(pipeline->getAxis());
+  return cat("P(", commas(dims), ")");
+}
+
 std::string ExportedProgram::specs(StringRef reference) {
   enter();
   std::string text = cat(
@@ -342,9 +409,8 @@ std::string ExportedProgram::specs(StringRef reference) {
       table("SPECS"), "[\"Win\"])).\n", table("SPECS"), " = {\n");
   for (const Parameter &parameter :
        parametersOf(file, device.full.getBody().front()))
-    text += cat("    ", quoted(parameter.name), ": ",
-                file.partitionSpec(parameter.global), ",  # ",
-                shd::stringifyTensorKind(parameter.kind), " [",
+    text += cat("    ", quoted(parameter.name), ": ", specOf(parameter),
+                ",  # ", shd::stringifyTensorKind(parameter.kind), " [",
                 llvm::join(parameter.indices, ", "), "]\n");
   text += cat("}\n", table("OUTPUTS"), " = {\n");
   std::string partial;

@@ -10,6 +10,7 @@
 
 #include "Function.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "shardc/Schedule/StagePlan.h"
 
 namespace shardc::jax {
 
@@ -17,10 +18,13 @@ class ExportedProgram {
 public:
   /// Names of tables begin with `prefix`.
   ExportedProgram(PythonFile &file, llvm::StringRef prefix,
-                  shd::ProgramOp unplanned, shd::ProgramOp planned);
+                  shd::ProgramOp unplanned, shd::ProgramOp planned,
+                  const StagePlan *stages = nullptr);
 
   /// Reports plans that JAX cannot express.
   llvm::LogicalResult check();
+  /// Makes the small form of both programs.
+  void shrink();
   /// Copies of both programs, to be shrunk alike before `convert`.
   shd::ProgramOp smallWhole() const { return global.small; }
   shd::ProgramOp smallPlan() const;
@@ -64,18 +68,22 @@ private:
   llvm::LogicalResult checkSegments();
   llvm::LogicalResult checkMemory();
   llvm::LogicalResult checkDivisible();
+  llvm::LogicalResult checkStages();
   void findBounds();
   void findLayouts(const FunctionPrinter &printer);
   std::string orderOf(mlir::Operation *op,
                       llvm::ArrayRef<llvm::StringRef> indices,
                       llvm::ArrayRef<int64_t> extents,
                       llvm::ArrayRef<int64_t> smallExtents);
+  std::string specOf(const Parameter &parameter);
   /// Entries of the tables of orders.
   std::pair<std::string, std::string> orderEntries();
 
   PythonFile &file;
   llvm::StringRef prefix;
   shd::ProgramOp unplanned, planned;
+  /// Null without a pipeline.
+  const StagePlan *stages;
   Mesh axes, smallAxes;
   Forms<shd::ProgramOp> global;
   Forms<spmd::ProgramOp> device;

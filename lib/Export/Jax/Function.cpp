@@ -183,8 +183,7 @@ void FunctionPrinter::line(const std::string &text) {
   os.indent(4 * indent) << text << "\n";
 }
 
-/// The name of a value in the program, for people.
-static std::string wantedName(Value value) {
+std::string jax::wantedName(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto moved = op->getAttrOfType<StringAttr>(shd::kOperand))
     return moved.str();
@@ -219,6 +218,9 @@ void FunctionPrinter::define(Value value, const std::string &expression,
 }
 
 std::string FunctionPrinter::array(Value value) {
+  auto known = expressions.find(value);
+  if (known != expressions.end())
+    return known->second;
   if (auto constant = value.getDefiningOp<shd::ConstantOp>())
     return cat("jnp.array(", literal(constant), ", ",
                file.type(constant.getType().getElementType()), ")");
@@ -343,7 +345,7 @@ LogicalResult FunctionPrinter::printOp(Operation *op) {
 
 LogicalResult FunctionPrinter::printBlock(Block &block) {
   for (Operation &op : block)
-    if (failed(printOp(&op)))
+    if (failed(stages ? printStaged(&op) : printOp(&op)))
       return failure();
   return success();
 }
@@ -354,8 +356,7 @@ secondsOf(ArrayRef<std::pair<std::string, std::string>> pairs) {
                              [](const auto &pair) { return pair.second; });
 }
 
-/// The name of a carried value, after the expression of its initial value.
-static std::string carriedName(StringRef init) {
+std::string jax::carriedName(StringRef init) {
   auto [base, count] = init.rsplit('_');
   unsigned number = 0;
   if (!count.empty() && !count.getAsInteger(10, number))
@@ -412,19 +413,24 @@ void FunctionPrinter::printPart(shd::PartOp part) {
   expressions[part] = text;
 }
 
+std::string FunctionPrinter::iterationsOf(shd::RepeatOp repeat) {
+  auto small = cast<shd::RepeatOp>(file.small.lookup(repeat));
+  return cat("size[",
+             quoted(file.sizes.key(repeat.getIndex(), repeat.getCount(),
+                                   small.getCount())),
+             "]");
+}
+
 /// A function of the carried values and of what an iteration has of its own,
 /// and a scan of it.
-LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat) {
+LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat,
+                                           ArrayRef<std::string> from) {
   Block &body = repeat.getBody().front();
-  auto small = cast<shd::RepeatOp>(file.small.lookup(repeat));
-  std::string count =
-      cat("size[",
-          quoted(file.sizes.key(repeat.getIndex(), repeat.getCount(),
-                                small.getCount())),
-          "]");
-  SmallVector<std::string> inits, wanted, carried, own, stacks;
-  for (Value init : repeat.getInits())
-    inits.push_back(array(init));
+  std::string count = iterationsOf(repeat);
+  SmallVector<std::string> inits(from), wanted, carried, own, stacks;
+  if (from.empty())
+    for (Value init : repeat.getInits())
+      inits.push_back(array(init));
   SmallVector<Value> arguments(repeat.getCarried());
   SmallVector<Value> buffers = buffersOf(repeat);
   for (Value buffer : buffers) {
@@ -516,6 +522,9 @@ LogicalResult FunctionPrinter::print(StringRef name, StringRef comment,
     arguments.push_back(parameter.name);
   os << "def " << name << "(" << commas(arguments) << "):\n";
   line(cat("\"\"\"", comment, "\"\"\""));
+  auto device = dyn_cast<spmd::ProgramOp>(program.getParentOp());
+  if (device && device.getPipeline())
+    beginStages(device);
   if (failed(printBlock(program)))
     return failure();
   line(cat("return ", dictionary(outputs), ", ", dictionary(updates)));

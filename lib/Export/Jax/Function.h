@@ -9,6 +9,7 @@
 #define SHARDC_LIB_EXPORT_JAX_FUNCTION_H
 
 #include "PythonFile.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Spmd/IR/Spmd.h"
 
 namespace shardc::jax {
@@ -102,7 +103,11 @@ private:
   void line(const std::string &text);
   llvm::LogicalResult printBlock(mlir::Block &block);
   llvm::LogicalResult printOp(mlir::Operation *op);
-  llvm::LogicalResult printRepeat(shd::RepeatOp repeat);
+  /// The repeat, from initial values that are these or its own.
+  llvm::LogicalResult printRepeat(shd::RepeatOp repeat,
+                                  llvm::ArrayRef<std::string> from = {});
+  /// `size["L"]`: how often a repeat runs.
+  std::string iterationsOf(shd::RepeatOp repeat);
   void printPart(shd::PartOp part);
   /// Zeros of the extents that a device has.
   void printBuffer(mlir::Operation *op, mlir::RankedTensorType global,
@@ -190,6 +195,22 @@ private:
   void defineAs(mlir::Value value, const std::string &expression,
                 mlir::Type from);
 
+  // Stages.cpp
+  void beginStages(spmd::ProgramOp program);
+  llvm::LogicalResult printStaged(mlir::Operation *op);
+  llvm::LogicalResult printLayers(shd::RepeatOp layers);
+  llvm::LogicalResult printPipeline();
+  llvm::LogicalResult printPass(llvm::ArrayRef<mlir::Operation *> ops,
+                                shd::RepeatOp layers,
+                                llvm::ArrayRef<mlir::Value> kept,
+                                std::string &stack);
+  std::string isOneOf(shd::StageRoles roles) const;
+  shd::StageRoles ownerOf(mlir::Value value) const;
+  bool isOfLayers(spmd::ParameterOp parameter) const;
+  std::string localShape(mlir::Value value);
+  std::string onAllStages(const std::string &value, shd::StageRoles roles,
+                          bool adds);
+
   // Collectives.cpp
   llvm::LogicalResult printCollective(mlir::Operation *op);
   void ring(spmd::RingPositionOp op);
@@ -210,7 +231,23 @@ private:
   /// Stacked tensors whose names stand for the parts of some iterations, with
   /// the numbers of these.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 2>> narrowed;
+  /// In the program of a pipeline's stages.
+  struct Stages {
+    shd::PipelineRepeats repeats;
+    /// The index of the layers, and the axis as Python's text.
+    std::string index, axis;
+    /// Names of this device's stage and of the number of the last one.
+    std::string number, last;
+    /// Names of what the stage has received in the pass that is printed.
+    llvm::SmallVector<std::string> received;
+  };
+  std::optional<Stages> stages;
 };
+
+/// The name of a value in the program, for people.
+std::string wantedName(mlir::Value value);
+/// The name of a carried value, after the expression of its initial value.
+std::string carriedName(llvm::StringRef init);
 
 /// `expression` with its dimensions, named `from`, so that it broadcasts to a
 /// tensor of `to`.

@@ -211,6 +211,24 @@ def chunk(x, number, dim, count):
     extent = x.shape[dim] // count
     return lax.dynamic_slice_in_dim(x, number * extent, extent, dim)
 )"},
+    {"turn", R"(
+def turn(tick, place, count):
+    """The microbatch that the stage at a place of the line runs, and if it has one."""
+    number = tick - place
+    return jnp.clip(number, 0, count - 1), (0 <= number) & (number < count)
+)"},
+    {"to_stage", R"(
+def to_stage(x, axis, step):
+    """Sends to the next stage, or with -1 to the one before."""
+    n = lax.axis_size(axis)
+    pairs = [(stage, stage + step) for stage in range(n) if 0 <= stage + step < n]
+    return lax.ppermute(x, axis, pairs)
+)"},
+    {"of_stage", R"(
+def of_stage(x, mine, axis):
+    """The value of the stage that it belongs to, on all stages."""
+    return lax.psum(jnp.where(mine, x, jnp.zeros_like(x)), axis).astype(x.dtype)
+)"},
     {"permute", R"(
 def permute(x, axes, *exchanges):
     """A device takes the part that its coordinates `new` count from where `old` count it."""

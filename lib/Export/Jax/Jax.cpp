@@ -109,14 +109,13 @@ static std::string footer(bool deals) {
 }
 
 LogicalResult shardc::exportJax(raw_ostream &os, shd::ProgramOp unplanned,
-                                shd::ProgramOp planned) {
+                                shd::ProgramOp planned,
+                                const StagePlan *stages) {
   PythonFile file;
-  ExportedProgram program(file, "", unplanned, planned);
+  ExportedProgram program(file, "", unplanned, planned, stages);
   if (failed(program.check()))
     return failure();
-  Shrinking shrinking = chooseShrinking(planned);
-  applyShrinking(program.smallWhole(), shrinking);
-  applyShrinking(program.smallPlan(), shrinking);
+  program.shrink();
   if (failed(program.convert()))
     return failure();
   reserveModuleNames(file.names);

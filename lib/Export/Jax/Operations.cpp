@@ -345,7 +345,8 @@ void FunctionPrinter::compute(shd::ElementwiseOp op) {
   bool hasArray = false;
   llvm::StringSet<> covered;
   for (auto [number, input] : llvm::enumerate(op.getInputs())) {
-    if (auto constant = input.getDefiningOp<shd::ConstantOp>()) {
+    auto constant = input.getDefiningOp<shd::ConstantOp>();
+    if (constant && !expressions.contains(input)) {
       auto small = cast<shd::ElementwiseOp>(file.small.lookup(op));
       terms.push_back(
           constant->hasAttr(shd::kExtent)

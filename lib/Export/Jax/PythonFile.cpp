@@ -122,10 +122,13 @@ std::string PythonFile::axisTuple(ArrayRef<AxisIndex> axes) const {
   return cat("(", axisNames(axes), ")");
 }
 
-std::string PythonFile::partitionSpec(Type global) const {
+SmallVector<std::string> PythonFile::partitionedDims(Type global) const {
   Layout layout = shd::explicitLayout(mesh, global);
-  SmallVector<std::string> dims;
-  for (const AxisList &axes : layout.dims)
-    dims.push_back(axes.empty() ? "None" : axisTuple(axes));
-  return cat("P(", commas(dims), ")");
+  return llvm::map_to_vector(layout.dims, [&](const AxisList &axes) {
+    return axes.empty() ? std::string("None") : axisTuple(axes);
+  });
+}
+
+std::string PythonFile::partitionSpec(Type global) const {
+  return cat("P(", commas(partitionedDims(global)), ")");
 }

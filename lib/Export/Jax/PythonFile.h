@@ -89,6 +89,8 @@ struct PythonFile {
     helpers.insert(name.str());
     return name;
   }
+  /// The axes of each dimension, as Python's text.
+  llvm::SmallVector<std::string> partitionedDims(mlir::Type global) const;
   /// `P("X", None)`.
   std::string partitionSpec(mlir::Type global) const;
   /// `"X", "Y"`

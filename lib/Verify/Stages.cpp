@@ -11,9 +11,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Pipelines/Pipelines.h"
+#include "shardc/Schedule/PipelineShape.h"
 #include "shardc/Shrink/Shrink.h"
 #include "shardc/Verify/RunSize.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace shardc;
@@ -26,56 +26,9 @@ struct MostRun {
 /// A first stage, a last one and two between them, with chunks that differ; for
 /// larger programs fewer.
 constexpr MostRun kMostRun[] = {{4, 3}, {3, 2}, {2, 1}};
-
-/// A pipeline that is small enough to run.
-struct SmallPipeline {
-  PipelineOrder order;
-  int64_t stages = 1, microbatches = 1;
-  /// Of each virtual stage.
-  SmallVector<int64_t> layers;
-
-  int64_t numLayers() const {
-    return std::accumulate(layers.begin(), layers.end(), int64_t(0));
-  }
-};
 } // namespace
 
-/// As many microbatches as fill the stages and one more, if the order can run
-/// them.
-static int64_t fewMicrobatches(const StagePlan &plan, int64_t stages,
-                               int64_t layers) {
-  for (int64_t number = std::min(plan.microbatches, stages + 1);
-       number < plan.microbatches; ++number)
-    if (whyIllegal(plan.order, stages, number, layers).empty())
-      return number;
-  return plan.microbatches;
-}
-
-static SmallPipeline shrinkPipeline(const StagePlan &plan, bool shrink,
-                                    MostRun most) {
-  SmallPipeline small;
-  small.order = plan.order;
-  auto all = int64_t(plan.stages.size());
-  small.stages = shrink ? std::min(all, most.stages) : all;
-  int64_t least = plan.stages.front().layers.front();
-  for (const PlannedStage &stage : plan.stages)
-    for (int64_t held : stage.layers)
-      least = std::min(least, held);
-  for (int64_t chunk = 0; chunk < plan.order.chunks; ++chunk)
-    for (int64_t stage = 0; stage < small.stages; ++stage) {
-      // The first ones, and the last one.
-      int64_t from = stage + 1 == small.stages ? all - 1 : stage;
-      int64_t held = plan.stages[from].layers[chunk];
-      small.layers.push_back(shrink ? std::min(held - least + 1, most.layers)
-                                    : held);
-    }
-  small.microbatches =
-      shrink ? fewMicrobatches(plan, small.stages, small.numLayers())
-             : plan.microbatches;
-  return small;
-}
-
-static LogicalResult splitStages(ModuleOp module, const SmallPipeline &small) {
+static LogicalResult splitStages(ModuleOp module, const PipelineShape &small) {
   markStages(*module.getOps<shd::ProgramOp>().begin());
   PassManager manager(module.getContext());
   buildSpmdPipeline(manager, small.layers, toString(small.order));
@@ -91,7 +44,9 @@ static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
   OwningOpRef<ModuleOp> module = planned.clone();
   auto whole = *wholeModule->getOps<shd::ProgramOp>().begin();
   auto stage = *module->getOps<shd::ProgramOp>().begin();
-  SmallPipeline small = shrinkPipeline(plan, options.shrink, most);
+  PipelineShape small = options.shrink
+                            ? shrunkShape(plan, most.stages, most.layers)
+                            : shapeOf(plan);
   if (options.shrink) {
     ShrinkOptions shrink;
     shrink.least[plan.microbatches] = small.microbatches;

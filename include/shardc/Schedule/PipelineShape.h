@@ -1,0 +1,30 @@
+//===- PipelineShape.h - Which stages a pipeline has ----------*- C++ -*-===//
+
+#ifndef SHARDC_SCHEDULE_PIPELINESHAPE_H
+#define SHARDC_SCHEDULE_PIPELINESHAPE_H
+
+#include "shardc/Schedule/StagePlan.h"
+
+namespace shardc {
+
+/// What decides which operations the stages of a pipeline run, and in which
+/// order.
+struct PipelineShape {
+  PipelineOrder order;
+  int64_t stages = 1, microbatches = 1;
+  /// As `layersOf` lists them.
+  llvm::SmallVector<int64_t> layers;
+
+  int64_t numLayers() const;
+};
+PipelineShape shapeOf(const StagePlan &plan);
+
+/// A pipeline of the first stages and the last one, at most `stages`, with as
+/// many microbatches as fill them and one more. The chunk of the fewest layers
+/// has one, others as many more as they had, up to `layers`.
+PipelineShape shrunkShape(const StagePlan &plan, int64_t stages,
+                          int64_t layers);
+
+} // namespace shardc
+
+#endif // SHARDC_SCHEDULE_PIPELINESHAPE_H

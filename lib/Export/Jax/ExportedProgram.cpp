@@ -33,6 +33,11 @@ template <typename Program> static Program programOf(ModuleOp module) {
   return *module.getOps<Program>().begin();
 }
 
+/// Layers for which each stage has a place: chunks are as long as the longest.
+static int64_t slotsOf(const PipelineShape &shape) {
+  return shape.order.chunks * *llvm::max_element(shape.layers);
+}
+
 ExportedProgram::ExportedProgram(PythonFile &file, StringRef prefix,
                                  shd::ProgramOp unplanned,
                                  shd::ProgramOp planned,
@@ -49,36 +54,46 @@ ExportedProgram::ExportedProgram(PythonFile &file, StringRef prefix,
   device.smallModule = isolated(planned);
   if (!stages)
     return;
-  shd::holdLayers(global.full, planned.getPipeline()->getLayers());
-  for (ModuleOp module : {*device.module, *device.smallModule})
-    markStages(programOf<shd::ProgramOp>(module));
+  PipelineShape shape = shapeOf(*stages);
+  file.chunks = shape.order.chunks;
+  file.isUneven = !llvm::all_equal(shape.layers);
+  shd::holdLayers(global.full, shape.numLayers());
+  for (ModuleOp module : {*device.module, *device.smallModule}) {
+    auto program = programOf<shd::ProgramOp>(module);
+    shd::holdLayers(program, slotsOf(shape));
+    markStages(program);
+  }
 }
 
 shd::ProgramOp ExportedProgram::smallPlan() const {
   return programOf<shd::ProgramOp>(*device.smallModule);
 }
 
-/// A first stage, a last one and two between them.
-static constexpr int64_t kMostStages = 4;
+/// A first stage, a last one and two between them, with chunks that differ.
+static constexpr int64_t kMostStages = 4, kMostLayers = 3;
 
-void ExportedProgram::shrink() {
+LogicalResult ExportedProgram::shrink() {
   ShrinkOptions options;
-  int64_t number = 0;
   if (stages) {
-    number = std::min(int64_t(stages->stages.size()), kMostStages);
-    // They fill the stages, and one is more.
-    options.least[stages->microbatches] =
-        std::min(stages->microbatches, number + 1);
+    smallShape = shrunkShape(*stages, kMostStages, kMostLayers);
+    options.least[stages->microbatches] = smallShape.microbatches;
   }
   Shrinking shrinking = chooseShrinking(planned, options);
   applyShrinking(smallWhole(), shrinking);
   applyShrinking(smallPlan(), shrinking);
   if (!stages)
-    return;
-  StringRef index = planned.getPipeline()->getIndex();
-  shd::RepeatOp layers = shd::pipelineRepeats(smallPlan(), index).forward;
-  shd::holdStages(smallPlan(), number);
-  shd::holdLayers(smallWhole(), number * int64_t(layers.getCount()));
+    return success();
+  smallShape.microbatches = shrinking.count(stages->microbatches);
+  if (std::string why =
+          whyIllegal(smallShape.order, smallShape.stages,
+                     smallShape.microbatches, smallShape.numLayers());
+      !why.empty())
+    return unplanned.emitError("the small form of the pipeline cannot run: ")
+           << why;
+  shd::holdStages(smallPlan(), smallShape.stages);
+  shd::holdLayers(smallPlan(), slotsOf(smallShape));
+  shd::holdLayers(smallWhole(), smallShape.numLayers());
+  return success();
 }
 
 /// Turns an explicit plan into the program of a device, which has everything.
@@ -149,26 +164,11 @@ LogicalResult ExportedProgram::checkDivisible() {
   return failure(result.wasInterrupted());
 }
 
-/// What one stage makes goes to another only as what layers carry, and all
-/// stages have as many layers.
+/// What one stage makes goes to another only as what layers carry.
 LogicalResult ExportedProgram::checkStages() {
-  shd::RepeatOp layers =
-      shd::pipelineRepeats(planned, planned.getPipeline()->getIndex()).forward;
-  if (stages->order.chunks > 1)
-    return layers.emitError("--emit-jax does not express the chunks of `")
-           << toString(stages->order) << "`; other schedules do without";
-  SmallVector<int64_t> held = layersOf(*stages);
-  if (!llvm::all_equal(held)) {
-    std::string numbers;
-    for (int64_t each : held)
-      numbers += cat(numbers.empty() ? "" : ", ", each);
-    return layers.emitError("--emit-jax expects as many layers on each stage "
-                            "of the pipeline, found ")
-           << numbers;
-  }
   OwningOpRef<ModuleOp> split = device.module->clone();
   PassManager manager(split->getContext());
-  buildSpmdPipeline(manager, held, toString(stages->order));
+  buildSpmdPipeline(manager, layersOf(*stages), toString(stages->order));
   return manager.run(*split);
 }
 
@@ -301,6 +301,25 @@ std::string ExportedProgram::mesh() const {
   return full == small ? full : cat(full, " if FULL else ", small);
 }
 
+std::string ExportedProgram::layersTable() const {
+  if (file.chunks == 1 && !file.isUneven)
+    return "";
+  auto rows = [](const PipelineShape &shape) {
+    SmallVector<std::string> ofStages;
+    for (int64_t stage = 0; stage < shape.stages; ++stage) {
+      SmallVector<std::string> ofChunks;
+      for (int64_t chunk = 0; chunk < shape.order.chunks; ++chunk)
+        ofChunks.push_back(
+            std::to_string(shape.layers[chunk * shape.stages + stage]));
+      ofStages.push_back(cat("[", commas(ofChunks), "]"));
+    }
+    return cat("[", commas(ofStages), "]");
+  };
+  std::string full = rows(shapeOf(*stages)), small = rows(smallShape);
+  return cat("# By stage and chunk, how many layers it has.\nHELD = ", full,
+             full == small ? "" : cat(" if FULL else ", small), "\n");
+}
+
 std::string ExportedProgram::meshWords() const {
   std::string text;
   for (const MeshAxis &axis : axes.axes)
@@ -308,15 +327,30 @@ std::string ExportedProgram::meshWords() const {
   return text.empty() ? "one device" : text;
 }
 
+/// The dimension of a tensor that counts the layers of a pipeline.
+std::optional<unsigned> ExportedProgram::layersDimOf(Operation *op) {
+  std::optional<shd::PipelineAttr> pipeline = planned.getPipeline();
+  auto parameter = dyn_cast<spmd::ParameterOp>(op);
+  if (!pipeline || !parameter)
+    return std::nullopt;
+  return shd::layersDim(parameter.getIndices(), parameter.getStacked(),
+                        pipeline->getIndex());
+}
+
 /// The dimensions of a tensor that are dealt, with their orders.
 std::string ExportedProgram::orderOf(Operation *op, ArrayRef<StringRef> indices,
                                      ArrayRef<int64_t> extents,
                                      ArrayRef<int64_t> smallExtents) {
   std::string text;
+  std::optional<unsigned> layers = layersDimOf(op);
   for (auto [dim, index] : llvm::enumerate(indices)) {
     std::string order =
-        zigzag(file, op, index,
-               file.sizes.key(index, extents[dim], smallExtents[dim]));
+        layers != dim
+            ? zigzag(file, op, index,
+                     file.sizes.key(index, extents[dim], smallExtents[dim]))
+        : file.chunks > 1 || file.isUneven
+            ? cat(file.helper("layer_slots"), "()")
+            : "";
     if (!order.empty())
       text += cat(text.empty() ? "" : ", ", dim, ": lambda: ", order);
   }
@@ -357,9 +391,10 @@ bool ExportedProgram::hasOrders() {
 
 std::string ExportedProgram::orders() {
   auto [tensors, outputs] = orderEntries();
-  return cat("# Dimensions that are stored in zigzag order.\n", table("ORDERS"),
-             " = {\n", tensors, "}\n", table("OUTPUT_ORDERS"), " = {\n",
-             outputs, "}\n");
+  return cat(
+      "# Dimensions that are stored in another order than the program's.\n",
+      table("ORDERS"), " = {\n", tensors, "}\n", table("OUTPUT_ORDERS"),
+      " = {\n", outputs, "}\n");
 }
 
 std::string ExportedProgram::tensors() {
@@ -390,15 +425,9 @@ std::string ExportedProgram::tensors() {
 
 /// The parts of a tensor of layers are those of the stages, too.
 std::string ExportedProgram::specOf(const Parameter &parameter) {
-  std::optional<shd::PipelineAttr> pipeline = planned.getPipeline();
-  auto op = cast<spmd::ParameterOp>(parameter.op);
-  std::optional<unsigned> dim =
-      pipeline ? shd::layersDim(op.getIndices(), op.getStacked(),
-                                pipeline->getIndex())
-               : std::nullopt;
   SmallVector<std::string> dims = file.partitionedDims(parameter.global);
-  if (dim)
-    dims[*dim] = quoted(pipeline->getAxis());
+  if (std::optional<unsigned> dim = layersDimOf(parameter.op))
+    dims[*dim] = quoted(planned.getPipeline()->getAxis());
   return cat("P(", commas(dims), ")");
 }
 

@@ -10,7 +10,7 @@
 
 #include "Function.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "shardc/Schedule/StagePlan.h"
+#include "shardc/Schedule/PipelineShape.h"
 
 namespace shardc::jax {
 
@@ -24,7 +24,7 @@ public:
   /// Reports plans that JAX cannot express.
   llvm::LogicalResult check();
   /// Makes the small form of both programs.
-  void shrink();
+  llvm::LogicalResult shrink();
   /// Copies of both programs, to be shrunk alike before `convert`.
   shd::ProgramOp smallWhole() const { return global.small; }
   shd::ProgramOp smallPlan() const;
@@ -44,6 +44,8 @@ public:
   /// `ORDERS` and `OUTPUT_ORDERS`: what is stored in zigzag order.
   std::string orders();
   bool hasOrders();
+  /// `HELD`: the layers of each stage's chunks; empty if all have as many.
+  std::string layersTable() const;
   /// `{"X": 4 if FULL else 2}`: the mesh in both forms.
   std::string mesh() const;
   /// `X = 4, Y = 4`, or `one device`.
@@ -75,6 +77,7 @@ private:
                       llvm::ArrayRef<llvm::StringRef> indices,
                       llvm::ArrayRef<int64_t> extents,
                       llvm::ArrayRef<int64_t> smallExtents);
+  std::optional<unsigned> layersDimOf(mlir::Operation *op);
   std::string specOf(const Parameter &parameter);
   /// Entries of the tables of orders.
   std::pair<std::string, std::string> orderEntries();
@@ -84,6 +87,7 @@ private:
   shd::ProgramOp unplanned, planned;
   /// Null without a pipeline.
   const StagePlan *stages;
+  PipelineShape smallShape;
   Mesh axes, smallAxes;
   Forms<shd::ProgramOp> global;
   Forms<spmd::ProgramOp> device;

@@ -38,6 +38,7 @@ void jax::reserveModuleNames(PythonNames &names) {
                          "reference",
                          "arguments",
                          "on_mesh",
+                         "HELD",
                          "ORDERS",
                          "OUTPUT_ORDERS",
                          "stored",

@@ -291,12 +291,14 @@ void FunctionPrinter::printUpdate(UpdateOp update) {
     return;
   }
   std::string &buffer = expressions[update.getState()];
-  if (!update.getAt().empty())
-    value =
-        cat(buffer, ".at[",
-            commas(llvm::map_to_vector(
-                update.getAt(), [&](Value number) { return array(number); })),
-            "].set(", value, ")");
+  if (!update.getAt().empty()) {
+    std::string at = commas(llvm::map_to_vector(
+        update.getAt(), [&](Value number) { return array(number); }));
+    if (stages && !stages->exists.empty())
+      value = cat("jnp.where(", stages->exists, ", ", value, ", ", buffer, "[",
+                  at, "])");
+    value = cat(buffer, ".at[", at, "].set(", value, ")");
+  }
   buffer = names.make(name);
   line(cat(buffer, " = ", value));
 }
@@ -415,10 +417,13 @@ void FunctionPrinter::printPart(shd::PartOp part) {
 
 std::string FunctionPrinter::iterationsOf(shd::RepeatOp repeat) {
   auto small = cast<shd::RepeatOp>(file.small.lookup(repeat));
-  return cat("size[",
-             quoted(file.sizes.key(repeat.getIndex(), repeat.getCount(),
-                                   small.getCount())),
-             "]");
+  std::string count =
+      cat("size[",
+          quoted(file.sizes.key(repeat.getIndex(), repeat.getCount(),
+                                small.getCount())),
+          "]");
+  bool isOfChunk = isLayersOfMicrobatch(repeat) && file.chunks > 1;
+  return isOfChunk ? cat(count, " // ", file.chunks) : count;
 }
 
 /// A function of the carried values and of what an iteration has of its own,
@@ -452,6 +457,8 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat,
                 llvm::any_of(body, [](Operation &op) {
                   return spmd::stepsInEachIteration(&op);
                 });
+  bool maySkip = isLayersOfMicrobatch(repeat) && file.isUneven;
+  counts |= maySkip;
   if (counts) {
     own.push_back(names.make(repeat.getIndex()));
     expressions[repeat.getIteration()] = own.back();
@@ -473,11 +480,20 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat,
     line(cat(pythonTuple(carried), " = carried"));
   if (!own.empty())
     line(cat(pythonTuple(own), " = step"));
+  if (maySkip) {
+    stages->exists = names.make("exists");
+    line(cat(stages->exists, " = ", own.front(), " < ", stages->held));
+  }
   if (failed(printBlock(body)))
     return failure();
   SmallVector<std::string> yielded;
-  for (Value value : body.getTerminator()->getOperands())
-    yielded.push_back(array(value));
+  for (auto [number, value] :
+       llvm::enumerate(body.getTerminator()->getOperands()))
+    yielded.push_back(maySkip ? cat("jnp.where(", stages->exists, ", ",
+                                    array(value), ", ", carried[number], ")")
+                              : array(value));
+  if (maySkip)
+    stages->exists.clear();
   for (Value buffer : buffers)
     yielded.push_back(array(buffer));
   line(cat("return ", pythonTuple(yielded), ", ",

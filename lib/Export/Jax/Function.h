@@ -196,17 +196,20 @@ private:
                 mlir::Type from);
 
   // Stages.cpp
+  class PassPrinter;
   void beginStages(spmd::ProgramOp program);
   llvm::LogicalResult printStaged(mlir::Operation *op);
   llvm::LogicalResult printLayers(shd::RepeatOp layers);
   llvm::LogicalResult printPipeline();
-  llvm::LogicalResult printPass(llvm::ArrayRef<mlir::Operation *> ops,
-                                shd::RepeatOp layers,
-                                llvm::ArrayRef<mlir::Value> kept,
-                                std::string &stack);
+  bool isLayersOfMicrobatch(shd::RepeatOp repeat) const {
+    return stages && repeat &&
+           (repeat == stages->repeats.forward ||
+            repeat == stages->repeats.backward);
+  }
+  bool isLayers(mlir::Operation *op) const;
   std::string isOneOf(shd::StageRoles roles) const;
   shd::StageRoles ownerOf(mlir::Value value) const;
-  bool isOfLayers(spmd::ParameterOp parameter) const;
+  std::optional<unsigned> layersDim(spmd::ParameterOp parameter) const;
   std::string localShape(mlir::Value value);
   std::string onAllStages(const std::string &value, shd::StageRoles roles,
                           bool adds);
@@ -238,8 +241,13 @@ private:
     std::string index, axis;
     /// Names of this device's stage and of the number of the last one.
     std::string number, last;
-    /// Names of what the stage has received in the pass that is printed.
+    /// In the pass that is printed, the names of what the stage has received
+    /// and of the chunk, if there are several; and how many layers it has, if
+    /// others have more.
     llvm::SmallVector<std::string> received;
+    std::string chunk, held;
+    /// In such layers, the name of what says if the chunk has this one.
+    std::string exists;
   };
   std::optional<Stages> stages;
 };

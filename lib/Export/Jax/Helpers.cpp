@@ -213,9 +213,21 @@ def chunk(x, number, dim, count):
 )"},
     {"turn", R"(
 def turn(tick, place, count):
-    """The microbatch that the stage at a place of the line runs, and if it has one."""
+    """The item that the stage at a place of the line runs, and if it has one."""
     number = tick - place
     return jnp.clip(number, 0, count - 1), (0 <= number) & (number < count)
+)"},
+    {"chunk_of", R"(
+def chunk_of(item, axis, chunks):
+    """Microbatch and chunk of an item: as many microbatches as stages, then their next chunk."""
+    n = lax.axis_size(axis)
+    return item // (n * chunks) * n + item % n, item // n % chunks
+)"},
+    {"item_of", R"(
+def item_of(microbatch, chunk, axis, chunks):
+    """Undoes chunk_of."""
+    n = lax.axis_size(axis)
+    return (microbatch // n * chunks + chunk) * n + microbatch % n
 )"},
     {"to_stage", R"(
 def to_stage(x, axis, step):
@@ -223,6 +235,21 @@ def to_stage(x, axis, step):
     n = lax.axis_size(axis)
     pairs = [(stage, stage + step) for stage in range(n) if 0 <= stage + step < n]
     return lax.ppermute(x, axis, pairs)
+)"},
+    {"around", R"(
+def around(x, axis, step):
+    """The same on a ring: from the last stage to the first one's next chunk."""
+    n = lax.axis_size(axis)
+    return lax.ppermute(x, axis, [(stage, (stage + step) % n) for stage in range(n)])
+)"},
+    {"layer_slots", R"(
+def layer_slots():
+    """The layers as stages store them, chunk by chunk; -1 where a chunk has fewer than others."""
+    held = np.array(HELD)
+    begin = (np.cumsum(held.T) - held.T.reshape(-1)).reshape(held.T.shape).T
+    slot = np.arange(held.max())
+    layers = np.where(slot < held[..., None], begin[..., None] + slot, -1)
+    return jnp.asarray(layers.reshape(-1))
 )"},
     {"of_stage", R"(
 def of_stage(x, mine, axis):

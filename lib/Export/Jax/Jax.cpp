@@ -31,7 +31,7 @@ def stored(values):
     dealt = []
     for name, value in zip(TENSORS, values):
         for dim, order in ORDERS.get(name, {}).items():
-            value = jnp.take(value, order(), dim)
+            value = jnp.take(value, order(), dim, mode="clip")
         dealt.append(value)
     return dealt
 
@@ -40,7 +40,8 @@ def in_order(results, orders):
     """Outputs or states in the program's order."""
     for name in results:
         for dim, order in orders.get(name, {}).items():
-            results[name] = jnp.take(results[name], jnp.argsort(order()), dim)
+            at = np.asarray(order())
+            results[name] = jnp.take(results[name], np.argsort(at)[np.sum(at < 0) :], dim)
     return results
 
 )";
@@ -113,9 +114,8 @@ LogicalResult shardc::exportJax(raw_ostream &os, shd::ProgramOp unplanned,
                                 const StagePlan *stages) {
   PythonFile file;
   ExportedProgram program(file, "", unplanned, planned, stages);
-  if (failed(program.check()))
+  if (failed(program.check()) || failed(program.shrink()))
     return failure();
-  program.shrink();
   if (failed(program.convert()))
     return failure();
   reserveModuleNames(file.names);
@@ -133,7 +133,8 @@ LogicalResult shardc::exportJax(raw_ostream &os, shd::ProgramOp unplanned,
   std::string definitions = helperDefinitions(file.helpers);
   os << heading(planned.getSym(), program) << optionsText(definitions)
      << sizeTable(file) << "MESH = " << program.mesh() << "\n"
-     << startText("math.prod(MESH.values())") << typeTable(file) << "\n"
+     << program.layersTable() << startText("math.prod(MESH.values())")
+     << typeTable(file) << "\n"
      << tables << "\n"
      << definitions << "\n"
      << functions << dealing << kArguments << comparisonText()

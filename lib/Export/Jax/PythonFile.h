@@ -75,6 +75,10 @@ struct PythonFile {
   llvm::StringMap<std::string> parameters;
   /// Names of the module: functions of it may not use them for values.
   PythonNames names;
+  /// Chunks of layers on each stage of a pipeline, and whether some have fewer
+  /// layers than others.
+  int64_t chunks = 1;
+  bool isUneven = false;
   /// The operation of the small program that stands for one of the full one.
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> small;
   /// Element types of the language that the file mentions.

@@ -21,12 +21,12 @@ void FunctionPrinter::beginStages(spmd::ProgramOp program) {
   shd::PipelineAttr pipeline = *program.getPipeline();
   StringRef index = pipeline.getIndex();
   std::string axis = quoted(pipeline.getAxis());
-  stages = Stages{shd::pipelineRepeats(program, index),
-                  index.str(),
-                  axis,
-                  names.make("stage"),
-                  names.make("last_stage"),
-                  {}};
+  stages.emplace();
+  stages->repeats = shd::pipelineRepeats(program, index);
+  stages->index = index;
+  stages->axis = axis;
+  stages->number = names.make("stage");
+  stages->last = names.make("last_stage");
   line(cat(stages->number, " = lax.axis_index(", axis, ")"));
   line(cat(stages->last, " = lax.axis_size(", axis, ") - 1"));
 }
@@ -37,6 +37,10 @@ std::string FunctionPrinter::isOneOf(shd::StageRoles roles) const {
     return "";
   std::string first = cat(stages->number, " == 0");
   std::string last = cat(stages->number, " == ", stages->last);
+  if (!stages->chunk.empty()) {
+    first = cat("(", first, ") & (", stages->chunk, " == 0)");
+    last = cat("(", last, ") & (", stages->chunk, " == ", file.chunks - 1, ")");
+  }
   if (roles == (shd::FirstRole | shd::LastRole))
     return cat("(", first, ") | (", last, ")");
   return roles == shd::FirstRole ? first : last;
@@ -53,11 +57,16 @@ shd::StageRoles FunctionPrinter::ownerOf(Value value) const {
   return shd::ownerOf(value);
 }
 
-/// True for a tensor with a part for each layer.
-bool FunctionPrinter::isOfLayers(spmd::ParameterOp parameter) const {
+/// The dimension that counts the layers of a tensor that has a part for each.
+std::optional<unsigned>
+FunctionPrinter::layersDim(spmd::ParameterOp parameter) const {
   return shd::layersDim(parameter.getIndices(), parameter.getStacked(),
-                        stages->index)
-      .has_value();
+                        stages->index);
+}
+
+bool FunctionPrinter::isLayers(Operation *op) const {
+  auto repeat = dyn_cast<shd::RepeatOp>(op);
+  return repeat && repeat.getIndex() == stages->index;
 }
 
 /// The operands of which a stage adds up what it has.
@@ -76,15 +85,12 @@ LogicalResult FunctionPrinter::printStaged(Operation *op) {
   if (op == microbatches)
     return printPipeline();
   bool isInMicrobatch = microbatches->isProperAncestor(op);
-  auto isLayers = [&](Operation *around) {
-    auto repeat = dyn_cast<shd::RepeatOp>(around);
-    return repeat && repeat.getIndex() == stages->index;
-  };
   bool inLayers = false;
   for (Operation *at = op->getParentOp(); at; at = at->getParentOp())
     inLayers |= isLayers(at);
-  if (op == stages->repeats.forward || op == stages->repeats.backward)
-    return printLayers(cast<shd::RepeatOp>(op));
+  auto repeat = dyn_cast<shd::RepeatOp>(op);
+  if (isLayersOfMicrobatch(repeat))
+    return printLayers(repeat);
   if (inLayers || (isInMicrobatch && !isMarkedPartial(op)))
     return printOp(op);
   llvm::MapVector<Value, std::string> known;
@@ -198,144 +204,290 @@ std::string FunctionPrinter::localShape(Value value) {
   return pythonTuple(extents);
 }
 
-/// The backward pass, with layers in reverse, begins on the last stage.
-LogicalResult FunctionPrinter::printPass(ArrayRef<Operation *> ops,
-                                         shd::RepeatOp layers,
-                                         ArrayRef<Value> kept,
-                                         std::string &stack) {
-  shd::RepeatOp microbatches = stages->repeats.microbatches;
-  Block &body = microbatches.getBody().front();
-  bool backward = layers.getReverse();
-  std::string count = iterationsOf(microbatches);
-  std::string function = names.make(backward ? "backward" : "forward");
-  std::string microbatch = names.make(microbatches.getIndex());
-  std::string works = names.make("works");
-  expressions[body.getArgument(0)] = microbatch;
-  auto mineOf = [&](shd::StageRoles roles) {
-    std::string mine = isOneOf(roles);
-    return mine.empty() ? works : cat(works, " & (", mine, ")");
-  };
+static std::string chosen(const std::string &condition,
+                          const std::string &ifTrue,
+                          const std::string &ifFalse) {
+  return cat("jnp.where(", condition, ", ", ifTrue, ", ", ifFalse, ")");
+}
 
-  SmallVector<std::string> inits, carried, sent;
-  auto carry = [&](const std::string &init, StringRef wanted) {
-    inits.push_back(init);
-    carried.push_back(names.make(wanted));
-    return carried.back();
-  };
-  stages->received.clear();
+namespace {
+/// A value that a stage carries from one of its microbatches to the next one:
+/// a sum of the repeat over microbatches, or a tensor that layers update.
+struct Carried {
+  /// The number of the sum, or the tensor.
+  unsigned number = 0;
+  spmd::ParameterOp tensor;
+  shd::StageRoles roles = shd::kAllRoles;
+  /// Names of it as a whole, and of what an item has of it.
+  std::string name, part;
+
+  /// A state has a part for each microbatch.
+  bool isState() { return tensor && !shd::isBuffer(tensor.getKind()); }
+};
+} // namespace
+
+/// Prints a pass as a function of what a stage carries and the tick, and its
+/// loop. The backward pass, with layers in reverse, begins on the last stage.
+class FunctionPrinter::PassPrinter {
+public:
+  PassPrinter(FunctionPrinter &printer, ArrayRef<Operation *> ops,
+              shd::RepeatOp layers)
+      : printer(printer), file(printer.file), stages(*printer.stages), ops(ops),
+        layers(layers), microbatches(stages.repeats.microbatches),
+        body(microbatches.getBody().front()), backward(layers.getReverse()),
+        hasChunks(file.chunks > 1), count(printer.iterationsOf(microbatches)),
+        items(hasChunks ? cat(count, " * ", file.chunks) : count) {}
+
+  /// `stack` is the name of what the forward pass keeps.
+  LogicalResult print(ArrayRef<Value> kept, std::string &stack);
+
+private:
+  void findCarried();
+  void beginItem();
+  void restore(ArrayRef<Value> kept, StringRef stack);
+  std::string take(spmd::ParameterOp tensor, const std::string &whole,
+                   bool isState);
+  void takeParts(ArrayRef<Value> kept);
+  std::string changed(Carried &value);
+  void printLoop(const std::string &function, StringRef stack);
+
+  std::string name(StringRef wanted) { return printer.names.make(wanted); }
+  /// True in an item of a stage that has one and these roles.
+  std::string mine(shd::StageRoles roles) {
+    std::string is = printer.isOneOf(roles);
+    return is.empty() ? works : cat(works, " & (", is, ")");
+  }
+
+  FunctionPrinter &printer;
+  PythonFile &file;
+  Stages &stages;
+  ArrayRef<Operation *> ops;
+  shd::RepeatOp layers, microbatches;
+  Block &body;
+  bool backward, hasChunks;
+  /// How many microbatches, and how many items of each stage, there are.
+  std::string count, items;
+  std::string microbatch, works;
+  /// Initial values, in the order of the arguments: messages, then `carried`.
+  SmallVector<std::string> inits;
+  SmallVector<Carried> carried;
+};
+
+void FunctionPrinter::PassPrinter::findCarried() {
+  stages.received.clear();
   for (Value init : layers.getInits()) {
     Type element = cast<RankedTensorType>(init.getType()).getElementType();
-    stages->received.push_back(carry(
-        cat("jnp.zeros(", localShape(init), ", ", file.type(element), ")"),
-        cat(wantedName(init), "_received")));
+    inits.push_back(cat("jnp.zeros(", printer.localShape(init), ", ",
+                        file.type(element), ")"));
+    stages.received.push_back(name(cat(wantedName(init), "_received")));
   }
-  // Values of the repeat over microbatches that this pass changes, by number.
-  SmallVector<std::pair<unsigned, std::string>> sums;
+  auto add = [&](Carried value, const std::string &init) {
+    inits.push_back(init);
+    value.name = name(carriedName(init));
+    carried.push_back(value);
+  };
   for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
     Operation *maker = value.getDefiningOp();
-    if (!maker || !llvm::is_contained(ops, maker))
-      continue;
-    std::string init = array(microbatches.getInits()[i]);
-    sums.push_back({i, carry(init, carriedName(init))});
-    expressions[body.getArgument(i + 1)] = sums.back().second;
+    if (maker && llvm::is_contained(ops, maker))
+      add({unsigned(i), {}, markedRoles(maker), {}, {}},
+          printer.array(microbatches.getInits()[i]));
   }
-  auto updated = updatedBy(ops);
-  llvm::DenseMap<Operation *, std::string> before;
-  for (auto [parameter, roles] : updated) {
-    std::string init = array(parameter);
-    before[parameter] = carry(init, carriedName(init));
-  }
+  for (auto [tensor, roles] : updatedBy(ops))
+    add({0, tensor, roles, {}, {}}, printer.array(tensor));
+}
 
-  line(cat("def ", function, "(carried, tick):"));
-  SmallVector<NamedExpression> outer = std::move(updates);
-  updates.clear();
-  ++indent;
-  line(cat("\"\"\"A microbatch on its way through the stages",
-           backward ? ", from the last one" : "", ".\"\"\""));
-  line(cat(pythonTuple(carried), " = carried"));
+/// Which microbatch it is, and of which chunk of layers.
+void FunctionPrinter::PassPrinter::beginItem() {
+  microbatch = name(microbatches.getIndex());
+  works = name("works");
+  printer.expressions[body.getArgument(0)] = microbatch;
+  std::string item = hasChunks ? name("item") : microbatch;
   std::string place =
-      backward ? cat(stages->last, " - ", stages->number) : stages->number;
-  line(cat(microbatch, ", ", works, " = ", file.helper("turn"), "(tick, ",
-           place, ", ", count, ")"));
-  if (backward && !kept.empty()) {
-    SmallVector<std::string> restored;
-    for (Value value : kept) {
-      restored.push_back(names.make(carriedName(array(value))));
-      expressions[value] = restored.back();
+      backward ? cat(stages.last, " - ", stages.number) : stages.number;
+  printer.line(cat(item, ", ", works, " = ", file.helper("turn"), "(tick, ",
+                   place, ", ", items, ")"));
+  if (hasChunks) {
+    std::string chunk = name("chunk");
+    printer.line(cat(microbatch, ", ", chunk, " = ", file.helper("chunk_of"),
+                     "(", item, ", ", stages.axis, ", ", file.chunks, ")"));
+    stages.chunk = chunk;
+    if (backward) {
+      stages.chunk = name(chunk);
+      printer.line(cat(stages.chunk, " = ", file.chunks - 1, " - ", chunk));
     }
-    line(cat(pythonTuple(restored), " = jax.tree.map(lambda x: x[", microbatch,
-             " + ", stages->number, "], ", stack, ")"));
   }
-  for (auto [parameter, roles] : updated) {
-    std::string &name = expressions[parameter];
-    name = before[parameter];
-    if (shd::isBuffer(parameter.getKind()))
-      continue;
-    std::string whole = name;
-    name = names.make(cat(carriedName(whole), "_part"));
-    line(cat(name, " = ", whole, "[", microbatch, "]"));
-    narrowed[parameter].push_back(body.getArgument(0));
+  if (file.isUneven) {
+    stages.held = name("held");
+    printer.line(cat(stages.held, " = jnp.array(HELD)[", stages.number, ", ",
+                     hasChunks ? stages.chunk : "0", "]"));
   }
-  for (Operation *op : ops)
-    if (failed(printStaged(op)))
-      return failure();
+}
 
-  for (Value result : layers.getResults())
-    sent.push_back(cat(file.helper("to_stage"), "(", array(result), ", ",
-                       stages->axis, ", ", backward ? "-1" : "1", ")"));
-  for (const auto &[i, name] : sums) {
-    Value value = body.getTerminator()->getOperand(i);
-    sent.push_back(cat("jnp.where(", mineOf(markedRoles(value.getDefiningOp())),
-                       ", ", array(value), ", ", name, ")"));
+/// What the forward pass has kept, in the tick in which it ran the item.
+void FunctionPrinter::PassPrinter::restore(ArrayRef<Value> kept,
+                                           StringRef stack) {
+  SmallVector<std::string> restored;
+  for (Value value : kept) {
+    auto tensor = value.getDefiningOp<spmd::ParameterOp>();
+    restored.push_back(name(tensor ? file.parameters.lookup(tensor.getSym())
+                                   : wantedName(value)));
+    printer.expressions[value] = restored.back();
   }
-  for (auto [parameter, roles] : updated) {
-    std::string mine = mineOf(roles), old = before[parameter];
-    if (shd::isBuffer(parameter.getKind())) {
-      sent.push_back(
-          cat("jnp.where(", mine, ", ", array(parameter), ", ", old, ")"));
+  std::string item =
+      hasChunks ? cat(file.helper("item_of"), "(", microbatch, ", ",
+                      stages.chunk, ", ", stages.axis, ", ", file.chunks, ")")
+                : microbatch;
+  printer.line(cat(pythonTuple(restored), " = jax.tree.map(lambda x: x[", item,
+                   " + ", stages.number, "], ", stack, ")"));
+}
+
+/// Of a state, the microbatch's part; of a tensor with a part for each layer
+/// those of the chunk.
+std::string FunctionPrinter::PassPrinter::take(spmd::ParameterOp tensor,
+                                               const std::string &whole,
+                                               bool isState) {
+  std::string text = isState ? cat(whole, "[", microbatch, "]") : whole;
+  std::optional<unsigned> dim = printer.layersDim(tensor);
+  if (dim && hasChunks)
+    text = cat(file.helper("chunk"), "(", text, ", ", stages.chunk, ", ",
+               *dim - isState, ", ", file.chunks, ")");
+  if (text != whole) {
+    std::string part = name(cat(carriedName(whole), "_part"));
+    printer.line(cat(part, " = ", text));
+    text = part;
+  }
+  printer.expressions[tensor] = text;
+  return text;
+}
+
+/// `kept` are those of this item already.
+void FunctionPrinter::PassPrinter::takeParts(ArrayRef<Value> kept) {
+  llvm::DenseSet<Operation *> taken;
+  for (Value value : kept)
+    taken.insert(value.getDefiningOp());
+  for (Carried &value : carried) {
+    if (!value.tensor) {
+      printer.expressions[body.getArgument(value.number + 1)] = value.name;
       continue;
     }
-    std::string name = file.parameters.lookup(parameter.getSym());
-    auto *made = llvm::find_if(
-        updates, [&](const auto &update) { return update.first == name; });
-    sent.push_back(cat(old, ".at[jnp.where(", mine, ", ", microbatch, ", ",
-                       count, ")].set(", made->second, ", mode=\"drop\")"));
-    narrowed[parameter].pop_back();
+    taken.insert(value.tensor);
+    value.part = take(value.tensor, value.name, value.isState());
+    if (value.isState())
+      printer.narrowed[value.tensor].push_back(body.getArgument(0));
   }
-  SmallVector<std::string> saved;
+  for (auto tensor :
+       microbatches->getParentRegion()->getOps<spmd::ParameterOp>())
+    if (!taken.contains(tensor) &&
+        llvm::any_of(tensor->getUsers(), [&](Operation *user) {
+          return layers->isProperAncestor(user);
+        }))
+      take(tensor, printer.expressions.lookup(tensor), /*isState=*/false);
+}
+
+/// A value as the item leaves it. Items that are not there change nothing.
+std::string FunctionPrinter::PassPrinter::changed(Carried &value) {
+  std::string isMine = mine(value.roles);
+  if (!value.tensor)
+    return chosen(isMine,
+                  printer.array(body.getTerminator()->getOperand(value.number)),
+                  value.name);
+  std::string result, whole = value.name;
+  if (value.isState()) {
+    std::string symbol = file.parameters.lookup(value.tensor.getSym());
+    result = llvm::find_if(printer.updates, [&](const auto &update) {
+               return update.first == symbol;
+             })->second;
+    whole = cat(whole, "[", microbatch, "]");
+  } else {
+    result = chosen(isMine, printer.array(value.tensor), value.part);
+  }
+  std::optional<unsigned> dim = printer.layersDim(value.tensor);
+  if (dim && hasChunks) {
+    unsigned at = *dim - value.isState();
+    result =
+        cat("lax.dynamic_update_slice_in_dim(", whole, ", ", result, ", ",
+            stages.chunk, " * ", value.part, ".shape[", at, "], ", at, ")");
+  }
+  if (!value.isState())
+    return result;
+  return cat(value.name, ".at[", chosen(isMine, microbatch, count), "].set(",
+             result, ", mode=\"drop\")");
+}
+
+/// Behind the loop every stage has what belongs to the first or the last one.
+void FunctionPrinter::PassPrinter::printLoop(const std::string &function,
+                                             StringRef stack) {
+  // The last messages go nowhere.
+  SmallVector<std::string> results(stages.received.size(), "_");
+  for (const Carried &value : carried)
+    results.push_back(name(carriedName(value.name)));
+  printer.line(cat(
+      pythonTuple(results), ", ", stack, " = lax.scan(", function, ", ",
+      pythonTuple(inits), ", jnp.arange(", items, " + ", stages.last,
+      ", dtype=", file.type(IntegerType::get(layers.getContext(), 32)), "))"));
+  for (auto [value, made] : llvm::zip_equal(
+           carried, ArrayRef(results).drop_front(stages.received.size()))) {
+    if (!value.tensor) {
+      Value sum = body.getTerminator()->getOperand(value.number);
+      printer.expressions[microbatches.getResult(value.number)] =
+          printer.onAllStages(made, value.roles, isMarkedPartial(sum));
+      continue;
+    }
+    std::string all =
+        printer.layersDim(value.tensor)
+            ? made
+            : printer.onAllStages(made, value.roles, !value.isState());
+    if (value.isState())
+      printer.updates.push_back(
+          {file.parameters.lookup(value.tensor.getSym()), all});
+    else
+      printer.expressions[value.tensor] = all;
+  }
+}
+
+LogicalResult FunctionPrinter::PassPrinter::print(ArrayRef<Value> kept,
+                                                  std::string &stack) {
+  std::string function = name(backward ? "backward" : "forward");
+  findCarried();
+  SmallVector<std::string> arguments(stages.received);
+  for (const Carried &value : carried)
+    arguments.push_back(value.name);
+  printer.line(cat("def ", function, "(carried, tick):"));
+  SmallVector<NamedExpression> updates = std::move(printer.updates);
+  printer.updates.clear();
+  llvm::DenseMap<Value, std::string> expressions = printer.expressions;
+  ++printer.indent;
+  printer.line(cat("\"\"\"A microbatch on its way through the stages",
+                   backward ? ", from the last one" : "", ".\"\"\""));
+  printer.line(cat(pythonTuple(arguments), " = carried"));
+  beginItem();
+  if (backward && !kept.empty())
+    restore(kept, stack);
+  takeParts(backward ? kept : ArrayRef<Value>());
+  for (Operation *op : ops)
+    if (failed(printer.printStaged(op)))
+      return failure();
+  SmallVector<std::string> results, saved;
+  for (Value result : layers.getResults())
+    results.push_back(cat(file.helper(hasChunks ? "around" : "to_stage"), "(",
+                          printer.array(result), ", ", stages.axis, ", ",
+                          backward ? "-1" : "1", ")"));
+  for (Carried &value : carried)
+    results.push_back(changed(value));
   if (!backward)
     for (Value value : kept)
-      saved.push_back(array(value));
-  line(cat("return ", pythonTuple(sent), ", ", pythonTuple(saved)));
-  --indent;
-  updates = std::move(outer);
-
-  // The last messages go nowhere.
-  SmallVector<std::string> results(layers.getNumResults(), "_");
-  for (const std::string &name :
-       ArrayRef(carried).drop_front(layers.getNumResults()))
-    results.push_back(names.make(carriedName(name)));
-  stack = kept.empty() || backward ? "_" : names.make("kept");
-  line(cat(pythonTuple(results), ", ", stack, " = lax.scan(", function, ", ",
-           pythonTuple(inits), ", jnp.arange(", count, " + ", stages->last,
-           ", dtype=", file.type(IntegerType::get(layers.getContext(), 32)),
-           "))"));
-  auto *after = results.begin() + layers.getNumResults();
-  for (const auto &[i, name] : sums) {
-    Operation *maker = body.getTerminator()->getOperand(i).getDefiningOp();
-    expressions[microbatches.getResult(i)] =
-        onAllStages(*after++, markedRoles(maker), isMarkedPartial(maker));
-  }
-  for (auto [parameter, roles] : updated) {
-    bool isBuffer = shd::isBuffer(parameter.getKind());
-    std::string name = *after++;
-    if (!isOfLayers(parameter))
-      name = onAllStages(name, roles, /*adds=*/isBuffer);
-    expressions[parameter] =
-        isBuffer ? name : file.parameters.lookup(parameter.getSym());
-    if (!isBuffer)
-      updates.push_back({file.parameters.lookup(parameter.getSym()), name});
-  }
+      saved.push_back(printer.array(value));
+  printer.line(cat("return ", pythonTuple(results), ", ", pythonTuple(saved)));
+  --printer.indent;
+  for (Carried &value : carried)
+    if (value.isState())
+      printer.narrowed[value.tensor].pop_back();
+  stages.chunk.clear();
+  // Names of the function end with it.
+  printer.expressions = std::move(expressions);
+  printer.updates = std::move(updates);
+  stack = saved.empty() ? "_" : name("kept");
+  printLoop(function, stack);
   return success();
 }
 
@@ -365,8 +517,9 @@ LogicalResult FunctionPrinter::printPipeline() {
     expressions[argument] = expressions[result] = array(init);
   SmallVector<Value> kept = keptFor(backward, body);
   std::string stack;
-  if (failed(printPass(forward, forwardLayers, kept, stack)))
+  if (failed(PassPrinter(*this, forward, forwardLayers).print(kept, stack)))
     return failure();
-  return backwardLayers ? printPass(backward, backwardLayers, kept, stack)
-                        : success();
+  if (!backwardLayers)
+    return success();
+  return PassPrinter(*this, backward, backwardLayers).print(kept, stack);
 }

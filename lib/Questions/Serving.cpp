@@ -163,9 +163,12 @@ public:
   PairSearch(const ProgramText &text, const Point &point, PhaseMeshes meshes,
              const ServingOptions &options, solver::Deadline deadline);
 
-  /// The best pair; improved one weight at a time if `improves`. Nothing,
-  /// without an error, if no pair takes fewer chip-seconds than `cutoff`.
-  ServingOutcome run(bool improves, std::optional<double> cutoff = {});
+  /// The best of the first pairs. Nothing, without an error, if no pair takes
+  /// fewer chip-seconds than `cutoff`.
+  ServingOutcome run(std::optional<double> cutoff = {});
+  /// The best pair where it is worth its plans to change one weight after the
+  /// other.
+  ServingOutcome improve(solver::Deadline until);
 
 private:
   using Layouts = std::vector<Layout>;
@@ -193,8 +196,9 @@ private:
   ServingPlan summary(const Pair &pair) const;
   bool isBetter(const Pair &a, const Pair &b) const;
   void offer(std::optional<Pair> pair);
-  void improve(const Layouts &a, const Layouts &b);
+  void switchWeights();
   bool isFarFromBound() const;
+  ServingOutcome finished();
   void finish(ServingPlan &plan);
   double timeAtLastToken(ServingPlan &plan);
 
@@ -210,7 +214,8 @@ private:
   /// For decode's machine and mesh, which are prefill's unless `separate`.
   std::unique_ptr<PlanningContext> planning;
   std::optional<Pair> best;
-  Layouts bestWeights;
+  /// The weights of the best pair, and those that each phase likes.
+  Layouts bestWeights, decodeWeights, prefillWeights;
   int64_t planned = 0;
   bool isCutShort = false;
   std::optional<double> bound;
@@ -471,7 +476,8 @@ void PairSearch::offer(std::optional<Pair> pair) {
 }
 
 /// One weight after the other takes the layout that the other phase likes.
-void PairSearch::improve(const Layouts &a, const Layouts &b) {
+void PairSearch::switchWeights() {
+  const Layouts &a = decodeWeights, &b = prefillWeights;
   std::vector<size_t> order;
   for (size_t i = 0; i < a.size(); ++i)
     if (a[i] != b[i])
@@ -509,7 +515,7 @@ static std::optional<double> boundOf(const Outcome &outcome,
   return outcome.report->plan.bound;
 }
 
-ServingOutcome PairSearch::run(bool improves, std::optional<double> cutoff) {
+ServingOutcome PairSearch::run(std::optional<double> cutoff) {
   if (!import(ServingPhase::Prefill, prefillTensors) ||
       !import(ServingPhase::Decode, decodeTensors))
     return {std::nullopt, error, loc};
@@ -527,8 +533,8 @@ ServingOutcome PairSearch::run(bool improves, std::optional<double> cutoff) {
             chipsOf(*freeDecode.report) * *decodeBound * stepsOf(serving);
   if (cutoff && bound && *bound >= *cutoff)
     return {};
-  Layouts decodeWeights = weightsOf(freeDecode),
-          prefillWeights = weightsOf(freePrefill);
+  decodeWeights = weightsOf(freeDecode);
+  prefillWeights = weightsOf(freePrefill);
   if (serving.separate || decodeWeights == prefillWeights) {
     offer(pair(std::move(freeDecode), std::move(freePrefill)));
   } else {
@@ -536,9 +542,18 @@ ServingOutcome PairSearch::run(bool improves, std::optional<double> cutoff) {
     if (!best || !deadline.expired())
       offer(pair(plan(ServingPhase::Decode, &prefillWeights, std::nullopt),
                  &prefillWeights));
-    if (best && improves && isFarFromBound())
-      improve(decodeWeights, prefillWeights);
   }
+  return finished();
+}
+
+ServingOutcome PairSearch::improve(solver::Deadline until) {
+  deadline = until;
+  if (best && !serving.separate && isFarFromBound())
+    switchWeights();
+  return finished();
+}
+
+ServingOutcome PairSearch::finished() {
   if (!best)
     return {std::nullopt, error, loc};
   ServingPlan plan = summary(*best);
@@ -766,19 +781,17 @@ ServingOutcome MeshPairs::run() {
       return {std::nullopt, "", "", bound};
   }
   ServingOutcome best;
-  size_t chosen = 0;
+  std::unique_ptr<PairSearch> chosen;
   int64_t planned = 0;
-  auto tryMesh = [&](size_t i, bool improves) {
-    // Improving is a search more.
-    size_t searches = improves ? 1 : meshes.size() - i + 1;
+  auto tryMesh = [&](size_t i) {
     PhaseMeshes both = {meshes[i].second, meshes[i].second};
     std::optional<double> cutoff;
-    if (!improves && best.plan && best.plan->fits() &&
-        best.plan->meets(options.targets))
+    if (best.plan && best.plan->fits() && best.plan->meets(options.targets))
       cutoff = best.plan->chipSecondsOfRequest();
-    ServingOutcome found =
-        PairSearch(text, point, both, options, shareOf(searches))
-            .run(improves, cutoff);
+    // Improving is a search more.
+    auto search = std::make_unique<PairSearch>(text, point, both, options,
+                                               shareOf(meshes.size() - i + 1));
+    ServingOutcome found = search->run(cutoff);
     if (!found.plan) {
       if (!best.plan && best.error.empty())
         best = std::move(found);
@@ -790,18 +803,19 @@ ServingOutcome MeshPairs::run() {
                        rankOf(*best.plan, options.targets)))
       return;
     best = std::move(found);
-    chosen = i;
+    chosen = std::move(search);
   };
   for (size_t i = 0; i < meshes.size(); ++i)
     if (!best.plan || !deadline.expired())
-      tryMesh(i, /*improves=*/false);
+      tryMesh(i);
   if (!best.plan)
     return best;
-  std::optional<double> gap = best.plan->gap();
-  bool isFar = !best.plan->fits() || !best.plan->meets(options.targets) ||
-               !gap || *gap > kSmallGap;
-  if (isFar && !deadline.expired())
-    tryMesh(chosen, /*improves=*/true);
+  if (!deadline.expired()) {
+    planned -= best.plan->planned;
+    best = chosen->improve(shareOf(1));
+    planned += best.plan->planned;
+    isCutShort |= best.plan->isCutShort;
+  }
   ServingPlan &plan = *best.plan;
   plan.planned = planned;
   plan.isCutShort = isCutShort;
@@ -829,8 +843,8 @@ ServingOutcome MeshPairs::runSeparate() {
     if (!meshes.empty())
       chosen[size_t(phase)] = meshes.front().second;
   }
-  ServingOutcome found = PairSearch(text, point, chosen, options, shareOf(1))
-                             .run(/*improves=*/false);
+  ServingOutcome found =
+      PairSearch(text, point, chosen, options, shareOf(1)).run();
   if (!found.plan)
     return found;
   // A mesh that is written has the plan's own bound.
@@ -870,9 +884,12 @@ ServingOutcome shardc::planServing(const ProgramText &text, const Point &point,
     outcome = MeshPairs(text, point, options, deadline).runSeparate();
   else if (probe->autoMesh && searches)
     outcome = MeshPairs(text, point, options, deadline).run();
-  else
-    outcome =
-        PairSearch(text, point, {}, options, deadline).run(/*improves=*/true);
+  else {
+    PairSearch search(text, point, {}, options, deadline);
+    outcome = search.run();
+    if (outcome.plan)
+      outcome = search.improve(deadline);
+  }
   if (std::optional<double> limit = options.plan.timeLimitSeconds;
       outcome.plan && limit) {
     outcome.plan->searchSeconds =

@@ -130,7 +130,7 @@ private:
   std::vector<Family> families;
   /// Those of one family together.
   std::vector<Candidate> candidates;
-  double boundWork = kBoundWork;
+  double boundWork;
   /// The best plan that fits, and what it takes; while `upper` is searched, by
   /// that.
   std::optional<size_t> best;
@@ -145,36 +145,6 @@ private:
 //===----------------------------------------------------------------------===//
 // Candidates
 //===----------------------------------------------------------------------===//
-
-/// The axis of the pipeline's stages; empty if there are none.
-static std::string axisOfStages(const Program &program) {
-  for (shd::ProgramOp op : (*program.module).getOps<shd::ProgramOp>())
-    if (std::optional<shd::PipelineAttr> pipeline = op.getPipeline())
-      return pipeline->getAxis().str();
-  return "";
-}
-
-/// True if the program places anything on an axis.
-static bool placesAxes(const Program &program) {
-  bool found = false;
-  auto look = [&](shd::ShardingAttr pin) {
-    if (!pin)
-      return;
-    found |= !pin.getPartial().empty() ||
-             llvm::any_of(pin.getDims(), [](shd::DimShardingAttr dim) {
-               return !dim.getAxes().empty();
-             });
-  };
-  (*program.module).walk([&](Operation *each) {
-    if (isa<ModuleOp, shd::ProgramOp>(each))
-      return;
-    for (Value made : each->getResults())
-      look(shd::getResultPin(made));
-    for (unsigned i = 0; i < each->getNumOperands(); ++i)
-      look(shd::getOperandPin(each, i));
-  });
-  return found;
-}
 
 static double countOperations(const Program &program) {
   double operations = 1;
@@ -195,13 +165,13 @@ MeshSearch::MeshSearch(const ProgramText &text,
           },
           {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
            options.interrupted}),
-      inStages(!axisOfStages(probe).empty()) {
+      inStages(!meshNames(probe).ofStages.empty()),
+      boundWork(options.workShare * kBoundWork) {
   listCandidates(probe);
 }
 
 void MeshSearch::listCandidates(const Program &probe) {
-  MeshNames names{probe.autoMesh->names, !placesAxes(probe),
-                  axisOfStages(probe)};
+  MeshNames names = meshNames(probe);
   double operations = countOperations(probe);
   bool searches = options.plan.mode == OptMode::Optimize;
   for (MeshFamily &meshes : enumerateMeshes(*probe.machine, names)) {
@@ -407,7 +377,7 @@ void MeshSearch::boundDevices() {
       families[i].isRuledOut = false;
       all.push_back(i);
     }
-  boundWork = kBoundWork;
+  boundWork = options.workShare * kBoundWork;
   boundFamilies(all, /*deviceOnly=*/true);
   for (Candidate &candidate : candidates)
     candidate.bound = families[candidate.family].bound;
@@ -417,6 +387,7 @@ void MeshSearch::boundDevices() {
 /// first that has a plan in any case; if `prunes`, without those that a bound
 /// rules out.
 void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
+  work *= options.workShare;
   size_t next = 0;
   bool isFirst = true; // nothing has a plan yet
   while (next < order.size()) {

@@ -12,6 +12,40 @@
 using namespace mlir;
 using namespace shardc;
 
+/// The axis of the pipeline's stages; empty if there are none.
+static std::string axisOfStages(const Program &program) {
+  for (shd::ProgramOp op : (*program.module).getOps<shd::ProgramOp>())
+    if (std::optional<shd::PipelineAttr> pipeline = op.getPipeline())
+      return pipeline->getAxis().str();
+  return "";
+}
+
+/// True if the program places anything on an axis.
+static bool placesAxes(const Program &program) {
+  bool found = false;
+  auto look = [&](shd::ShardingAttr pin) {
+    if (!pin)
+      return;
+    found |= !pin.getPartial().empty() ||
+             llvm::any_of(pin.getDims(), [](shd::DimShardingAttr dim) {
+               return !dim.getAxes().empty();
+             });
+  };
+  (*program.module).walk([&](Operation *each) {
+    if (isa<ModuleOp, shd::ProgramOp>(each))
+      return;
+    for (Value made : each->getResults())
+      look(shd::getResultPin(made));
+    for (unsigned i = 0; i < each->getNumOperands(); ++i)
+      look(shd::getOperandPin(each, i));
+  });
+  return found;
+}
+
+MeshNames shardc::meshNames(const Program &program) {
+  return {program.autoMesh->names, !placesAxes(program), axisOfStages(program)};
+}
+
 /// The family's mesh, bound in any way: what is imported depends on the sizes
 /// alone.
 static Setting unbound(const MeshFamily &family) {

@@ -10,6 +10,9 @@
 
 namespace shardc {
 
+/// Names of the axes of a program with `mesh auto`.
+MeshNames meshNames(const Program &program);
+
 /// A planning task for a mesh.
 struct MeshTask {
   const MeshFamily *family = nullptr;

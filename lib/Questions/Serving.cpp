@@ -729,6 +729,7 @@ bool MeshPairs::choose(ServingPhase phase) {
   solver::Deadline share = shareOf(phase == ServingPhase::Decode ? 4 : 3);
   how.plan.timeLimitSeconds = share.remaining();
   how.file = options.file;
+  how.workShare = options.meshWork;
   how.jobs = options.jobs;
   how.showProgress = options.showProgress;
   how.interrupted = options.interrupted;
@@ -739,8 +740,11 @@ bool MeshPairs::choose(ServingPhase phase) {
   size_t taken = 0;
   for (auto [candidate, setting] :
        llvm::zip(choice->search.best, choice->settings)) {
-    if (taken++ == kMeshesOfPhase)
+    // With less work, others than those that were planned cost too much.
+    if (taken == kMeshesOfPhase ||
+        (taken > 0 && options.meshWork < 1 && !candidate.plan))
       break;
+    ++taken;
     if (llvm::none_of(meshes, [&](const auto &mesh) {
           return mesh.first == candidate.mesh;
         }))

@@ -1,13 +1,17 @@
 //===- ServingBound.cpp - Times and prices that no plan beats -------------===//
 //
 // All chips together do the work of a phase's program at least once, at their
-// peak, and read its weights and caches at least once. That takes no plan.
+// peak, and read its weights and caches at least once. That takes no plan. An
+// estimate takes the plan of least time without overlap of either phase, on
+// meshes of few axes.
 //
 //===----------------------------------------------------------------------===//
 
+#include "MeshPlanner.h"
 #include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/Serving.h"
+#include "shardc/Report/Seconds.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -130,4 +134,80 @@ shardc::boundServing(const ProgramText &text, const Point &point,
   bound.costOfFirst = costOf(ServingPhase::Prefill);
   bound.costOfToken = costOf(ServingPhase::Decode);
   return bound;
+}
+
+//===----------------------------------------------------------------------===//
+// Estimates
+//===----------------------------------------------------------------------===//
+
+/// Meshes of more axes take long, and are rarely much better.
+static constexpr unsigned kEstimatedAxes = 2;
+
+static double bytesOfStates(const Program &program) {
+  double bytes = 0;
+  (*program.module).walk([&](shd::DeclareOp declare) {
+    if (declare.getKind() == shd::TensorKind::State)
+      bytes += bytesOf(declare);
+  });
+  return bytes;
+}
+
+/// Seconds of a phase on the best binding of a family; nothing if it has no
+/// plan that fits.
+static std::optional<double> secondsOn(const MeshFamily &family,
+                                       MeshPlanner &planner, Point point,
+                                       ServingPhase phase) {
+  point.push_back(phaseSetting(phase));
+  MeshTask task;
+  task.family = &family;
+  task.bindings = family.bindings;
+  MeshBound found = planner.bound(point, task, {});
+  if (!found.cost)
+    return std::nullopt;
+  return toSeconds(*found.cost);
+}
+
+std::optional<ServingBound>
+shardc::estimateServing(const ProgramText &text, const Point &point,
+                        const ServingOptions &options,
+                        const ServingBound &bound) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler silence(&context, [](Diagnostic &) {});
+  Point all = point;
+  all.push_back(phaseSetting(ServingPhase::Decode));
+  std::optional<Program> probe = importStep(text, &context, all);
+  if (!probe || !probe->autoMesh)
+    return std::nullopt;
+  if (shd::Serving::of(*probe->module->getOps<shd::ProgramOp>().begin())
+          ->separate)
+    return std::nullopt;
+  const Machine &machine = *probe->machine;
+  // Prefill has the memory that decode's caches leave.
+  PlanOptions ofPrefill = options.plan;
+  ofPrefill.memoryLimit =
+      options.plan.memoryLimit.value_or(int64_t(machine.hbmCapacity)) -
+      int64_t(bytesOfStates(*probe) / double(machine.numChips()));
+  MeshPlanner prefill(text, ofPrefill, options.file),
+      decode(text, options.plan, options.file);
+  std::optional<ServingBound> best;
+  auto rank = [&](const ServingBound &estimate) {
+    return std::pair(!estimate.keeps(options.targets), estimate.cost());
+  };
+  for (const MeshFamily &family : enumerateMeshes(machine, meshNames(*probe))) {
+    if (family.wideAxes() > kEstimatedAxes)
+      continue;
+    std::optional<double> token =
+        secondsOn(family, decode, point, ServingPhase::Decode);
+    std::optional<double> first =
+        token ? secondsOn(family, prefill, point, ServingPhase::Prefill)
+              : std::nullopt;
+    if (!first)
+      continue;
+    ServingBound estimate = bound;
+    estimate.firstSeconds = std::max(bound.firstSeconds, *first);
+    estimate.tokenSeconds = std::max(bound.tokenSeconds, *token);
+    if (!best || rank(estimate) < rank(*best))
+      best = estimate;
+  }
+  return best;
 }

@@ -326,24 +326,33 @@ static std::string targetText(const ServingTargets &targets) {
   return llvm::join(parts, ", ");
 }
 
-/// Why a point is not planned.
+/// Why a point is not planned: figures that it has at least, or about.
 static std::string boundText(const ServingBound &bound,
-                             const ServingTargets &targets) {
+                             const ServingTargets &targets,
+                             const std::string &word) {
   if (!bound.fits)
     return "weights and caches take more than all chips have";
   if (!targets.any())
     return "not planned";
   if (targets.tokenSeconds && bound.tokenSeconds > *targets.tokenSeconds)
-    return "at least " + formatTime(bound.tokenSeconds) + " per token";
+    return word + formatTime(bound.tokenSeconds) + " per token";
   if (targets.firstSeconds && bound.firstSeconds > *targets.firstSeconds)
-    return "at least " + formatTime(bound.firstSeconds) + " to the first token";
+    return word + formatTime(bound.firstSeconds) + " to the first token";
   if (!bound.hasPrice)
     return "not planned: the machine has no price";
-  return "at least " + formatUsd(bound.cost()) + " per request";
+  return word + formatUsd(bound.cost()) + " per request";
 }
 
 static std::string shortUsd(std::optional<double> usd) {
   return usd ? fmt::format("{:.3g}", *usd) : "-";
+}
+
+static std::string reasonText(const ServingRow &row,
+                              const ServingTargets &targets) {
+  if (row.estimate)
+    return boundText(*row.estimate, targets, "about ");
+  return row.bound ? boundText(*row.bound, targets, "at least ")
+                   : "not legal: " + row.outcome.error;
 }
 
 /// `*` on the frontier, and the chosen point.
@@ -381,8 +390,7 @@ void shardc::printServingTable(llvm::raw_ostream &os, StringRef title,
     for (const Setting &setting : row.point)
       cells.emplace_back(setting.valueText());
     if (!row.outcome.plan) {
-      cells.emplace_back(row.bound ? boundText(*row.bound, targets)
-                                   : "not legal: " + row.outcome.error,
+      cells.emplace_back(reasonText(row, targets),
                          row.bound ? Style::Dim : Style::Yellow,
                          /*runsOn=*/true);
       table.addRow(std::move(cells));
@@ -420,6 +428,13 @@ void shardc::printServingTable(llvm::raw_ostream &os, StringRef title,
   printWrapped(os, text, 2);
 }
 
+static Json boundJson(const ServingBound &bound) {
+  return {{"first_token_s", bound.firstSeconds},
+          {"token_s", bound.tokenSeconds},
+          {bound.hasPrice ? "usd_per_request" : "chip_seconds_per_request",
+           bound.cost()}};
+}
+
 void shardc::printServingSweepJson(llvm::raw_ostream &os,
                                    llvm::ArrayRef<ServingRow> rows,
                                    const ServingFrontier &frontier,
@@ -433,13 +448,12 @@ void shardc::printServingSweepJson(llvm::raw_ostream &os,
       point["error"] = row.outcome.error;
       point["loc"] = row.outcome.loc;
     }
-    if (const auto &bound = row.bound)
-      point["at_least"] = {
-          {"first_token_s", bound->firstSeconds},
-          {"token_s", bound->tokenSeconds},
-          {bound->hasPrice ? "usd_per_request" : "chip_seconds_per_request",
-           bound->cost()},
-          {"fits", bound->fits}};
+    if (const auto &bound = row.bound) {
+      point["at_least"] = boundJson(*bound);
+      point["at_least"]["fits"] = bound->fits;
+    }
+    if (const auto &estimate = row.estimate)
+      point["about"] = boundJson(*estimate);
     points.push_back(std::move(point));
   }
   Json object;

@@ -10,42 +10,161 @@
 using namespace shardc;
 
 /// Points that are judged by what was known before them: the same for any
-/// number of threads.
-static constexpr size_t kRound = 4;
+/// number of threads. Points in the order of estimates are rarely planned
+/// beyond the first.
+static constexpr size_t kRound = 4, kEstimatedRound = 2;
+/// Estimates of pairs differ from what they take by less than this factor, most
+/// of it the same for alike points: beyond, a point is not planned.
+static constexpr double kNear = 1.05;
+/// Part of the usual work for the choice of each point's mesh: it suffices for
+/// two axes.
+static constexpr double kMeshWork = 0.05;
 
-/// Plans points in the order of the least that a request can cost, until no
-/// other one can be cheaper than the best that keeps the targets.
-static void planPromising(
-    std::vector<ServingRow> &rows, TrialRunner &runner,
-    llvm::function_ref<void(ServingRow &, std::optional<double>)> plan,
-    const ServingTargets &targets) {
+namespace {
+/// Plans the points of a sweep that may be its answer.
+class TargetSweep {
+public:
+  TargetSweep(std::vector<ServingRow> &rows, const ServingOptions &options,
+              const ProgramText &program, TrialRunner &runner)
+      : rows(rows), options(options), program(program), runner(runner) {}
+
+  void run();
+
+private:
+  void findBounds();
+  void makeEstimates();
+  void planInOrder();
+  void take(llvm::ArrayRef<size_t> planned);
+
+  double boundOf(size_t i) const {
+    return rows[i].bound ? rows[i].bound->cost() : 0;
+  }
+  /// By the estimate, or without one by the bound: misses the targets, cost.
+  std::pair<bool, double> promiseOf(size_t i) const;
+  bool isOutdone(size_t i) const;
+
+  std::vector<ServingRow> &rows;
+  const ServingOptions &options;
+  const ProgramText &program;
+  TrialRunner &runner;
+  /// Those that no bound rules out, and what is estimated of each row.
+  std::vector<size_t> open;
+  std::vector<std::optional<ServingBound>> estimates;
+  /// The cheapest row that keeps the targets, and its cost.
+  std::optional<size_t> best;
+  double bestCost = 0;
+};
+} // namespace
+
+void TargetSweep::findBounds() {
+  runner.runAlone(rows.size(), [&](size_t i) {
+    rows[i].bound = boundServing(program, rows[i].point, options);
+  });
   // Prices in USD and in chip-seconds do not compare.
   bool hasPrice = llvm::any_of(rows, [](const ServingRow &row) {
     return row.bound && row.bound->hasPrice;
   });
-  std::vector<size_t> order;
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (!rows[i].bound ||
-        (rows[i].bound->hasPrice == hasPrice && rows[i].bound->keeps(targets)))
-      order.push_back(i);
-  auto costOf = [&](size_t i) {
-    return rows[i].bound ? rows[i].bound->cost() : 0;
-  };
-  llvm::stable_sort(order,
-                    [&](size_t a, size_t b) { return costOf(a) < costOf(b); });
-  std::optional<double> best;
-  for (size_t next = 0; next < order.size();) {
+  for (auto [i, row] : llvm::enumerate(rows))
+    if (!row.bound ||
+        (row.bound->hasPrice == hasPrice && row.bound->keeps(options.targets)))
+      open.push_back(i);
+  llvm::stable_sort(
+      open, [&](size_t a, size_t b) { return boundOf(a) < boundOf(b); });
+}
+
+/// Estimates points in the order of their bounds, until these are beyond what
+/// is near the least estimate.
+void TargetSweep::makeEstimates() {
+  estimates.resize(rows.size());
+  std::optional<double> least;
+  for (size_t next = 0; next < open.size();) {
     std::vector<size_t> round;
-    for (; next < order.size() && round.size() < kRound; ++next)
-      if (!best || costOf(order[next]) < *best)
-        round.push_back(order[next]);
-    runner.runAlone(round.size(),
-                    [&](size_t i) { plan(rows[round[i]], best); });
+    for (; next < open.size() && round.size() < kRound; ++next)
+      if (rows[open[next]].bound &&
+          (!least || boundOf(open[next]) < kNear * *least))
+        round.push_back(open[next]);
+    runner.runAlone(round.size(), [&](size_t i) {
+      const ServingRow &row = rows[round[i]];
+      estimates[round[i]] =
+          estimateServing(program, row.point, options, *row.bound);
+    });
     for (size_t i : round)
-      if (const auto &found = rows[i].outcome.plan;
-          found && found->fits() && found->meets(targets))
-        best = std::min(best.value_or(found->cost()), found->cost());
+      if (estimates[i] && estimates[i]->keeps(options.targets))
+        least = std::min(least.value_or(estimates[i]->cost()),
+                         estimates[i]->cost());
   }
+}
+
+std::pair<bool, double> TargetSweep::promiseOf(size_t i) const {
+  const std::optional<ServingBound> &estimate = estimates[i];
+  if (!estimate)
+    return {false, boundOf(i)};
+  ServingTargets near = options.targets;
+  for (std::optional<double> *limit : {&near.firstSeconds, &near.tokenSeconds})
+    if (*limit)
+      **limit *= kNear;
+  return {!estimate->keeps(near), estimate->cost()};
+}
+
+/// True if the row cannot be better than the best one, or by the estimates of
+/// both is not.
+bool TargetSweep::isOutdone(size_t i) const {
+  if (!best || !rows[i].bound)
+    return false;
+  if (boundOf(i) >= bestCost)
+    return true;
+  if (!estimates[i] || !estimates[*best])
+    return false;
+  auto [misses, cost] = promiseOf(i);
+  return misses || cost > kNear * estimates[*best]->cost();
+}
+
+void TargetSweep::take(llvm::ArrayRef<size_t> planned) {
+  for (size_t i : planned) {
+    const std::optional<ServingPlan> &found = rows[i].outcome.plan;
+    if (!found || !found->fits() || !found->meets(options.targets) ||
+        (best && found->cost() >= bestCost))
+      continue;
+    best = i;
+    bestCost = found->cost();
+  }
+}
+
+void TargetSweep::planInOrder() {
+  bool isEstimated = llvm::any_of(
+      estimates, [](const auto &estimate) { return estimate.has_value(); });
+  size_t most = isEstimated ? kEstimatedRound : kRound;
+  llvm::stable_sort(
+      open, [&](size_t a, size_t b) { return promiseOf(a) < promiseOf(b); });
+  for (size_t next = 0; next < open.size();) {
+    std::vector<size_t> round;
+    for (; next < open.size() && round.size() < most; ++next) {
+      if (!isOutdone(open[next]))
+        round.push_back(open[next]);
+      else if (boundOf(open[next]) < bestCost)
+        rows[open[next]].estimate = estimates[open[next]];
+    }
+    ServingOptions how = options;
+    how.jobs = std::max<unsigned>(1, options.jobs / most);
+    how.showProgress = false;
+    how.meshWork = isEstimated ? kMeshWork : 1;
+    if (best)
+      how.cutoff = bestCost;
+    runner.runAlone(round.size(), [&](size_t i) {
+      ServingRow &row = rows[round[i]];
+      ServingOptions each = how;
+      each.bound = row.bound;
+      row.outcome = planServing(program, row.point, each);
+      row.bound = row.outcome.ruledOut;
+    });
+    take(round);
+  }
+}
+
+void TargetSweep::run() {
+  findBounds();
+  makeEstimates();
+  planInOrder();
 }
 
 /// Plans every point, or with `leavesOut` those that may be the answer, each on
@@ -63,19 +182,7 @@ static std::vector<ServingRow> planPoints(const Grid &grid,
   for (size_t i = 0; i < rows.size(); ++i)
     rows[i].point = grid.at(i);
   if (leavesOut) {
-    runner.runAlone(rows.size(), [&](size_t i) {
-      rows[i].bound = boundServing(program, rows[i].point, single);
-    });
-    planPromising(
-        rows, runner,
-        [&](ServingRow &row, std::optional<double> best) {
-          ServingOptions how = single;
-          how.bound = row.bound;
-          how.cutoff = best;
-          row.outcome = planServing(program, row.point, how);
-          row.bound = row.outcome.ruledOut;
-        },
-        options.targets);
+    TargetSweep(rows, options, program, runner).run();
     return rows;
   }
   runner.runAlone(rows.size(), [&](size_t i) {

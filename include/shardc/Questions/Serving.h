@@ -114,6 +114,8 @@ struct ServingOptions {
   /// request that is known already.
   std::optional<ServingBound> bound = {};
   std::optional<double> cutoff = {};
+  /// Of the work that the choice of meshes usually takes, so much.
+  double meshWork = 1;
 };
 
 /// Plans both phases of the program at a point of a sweep.
@@ -135,12 +137,23 @@ std::optional<ServingBound> boundServing(const ProgramText &text,
                                          const Point &point,
                                          const ServingOptions &options);
 
+/// What the cheapest pair takes on a mesh of at most two axes, if nothing
+/// overlaps and each phase has its own layout of weights: quick, and near what
+/// a pair takes, but no bound of it. `bound` is that of the point. Nothing
+/// unless both phases choose one mesh.
+std::optional<ServingBound> estimateServing(const ProgramText &text,
+                                            const Point &point,
+                                            const ServingOptions &options,
+                                            const ServingBound &bound);
+
 /// A point of a sweep over programs that serve.
 struct ServingRow {
   Point point;
   ServingOutcome outcome;
   /// Set where the point is not planned, since it cannot be the answer.
   std::optional<ServingBound> bound = {};
+  /// Set where the point is not planned, since it is unlikely to be the answer.
+  std::optional<ServingBound> estimate = {};
 };
 
 /// Rows that no other one beats in time per token and USD (without prices,

@@ -1,7 +1,7 @@
 """Prices every pair of meshes by itself, each in a run of its own, and compares
 the cheapest one that keeps the target with the answer of a sweep with mesh auto.
 
-check-serving-pairs.py SWEEP.json TARGET BATCHES FILE.shd MACHINE=MESH;MESH...
+check-serving-pairs.py SHARDC SWEEP.json TARGET BATCHES FILE.shd MACHINE=MESH;MESH...
 
 FILE.shd may write PREFILL and DECODE for the meshes of separate machines; else
 both phases have one mesh."""
@@ -11,7 +11,8 @@ import json
 import subprocess
 import sys
 
-swept, target, batches, path = sys.argv[1], float(sys.argv[2]), sys.argv[3], sys.argv[4]
+shardc, swept, target, batches, path = sys.argv[1:6]
+target = float(target)
 with open(swept) as file:
     points = json.load(file)
 with open(path) as file:
@@ -23,7 +24,7 @@ def price(machine, batch, prefill, decode):
     text = program.replace("MACHINE", machine)
     text = text.replace("PREFILL", prefill).replace("DECODE", decode)
     flags = [] if is_separate else ["--hardware", machine, "--mesh", decode]
-    run = subprocess.run(["shardc", "-", "--dim", f"B={batch}", "--emit-json", *flags],
+    run = subprocess.run([shardc, "-", "--dim", f"B={batch}", "--emit-json", *flags],
                          input=text, stdout=subprocess.PIPE, text=True)
     serving = json.loads(run.stdout)["serving"] if run.stdout else None
     if not serving or not serving["fits"] or serving["token_s"] > target:
@@ -32,7 +33,7 @@ def price(machine, batch, prefill, decode):
 
 
 found = {}
-for machine, meshes in (each.split("=", 1) for each in sys.argv[5:]):
+for machine, meshes in (each.split("=", 1) for each in sys.argv[6:]):
     meshes = meshes.split(";")
     pairs = itertools.product(meshes, meshes) if is_separate else zip(meshes, meshes)
     for (prefill, decode), batch in itertools.product(list(pairs), batches.split(",")):

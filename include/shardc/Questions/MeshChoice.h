@@ -44,7 +44,7 @@ struct MeshChoiceOptions {
   /// Any plan that fits will do: forms of a step that keep the least come
   /// first.
   bool seeksFit = false;
-  /// Of the usual work, so much: less leaves out meshes of many axes.
+  /// Share of the usual work: less leaves out meshes of many axes.
   double workShare = 1;
   /// Work of the plans of a training step's forms (StepChoice::work), in place
   /// of the default.

@@ -114,7 +114,7 @@ struct ServingOptions {
   /// request that is known already.
   std::optional<ServingBound> bound = {};
   std::optional<double> cutoff = {};
-  /// Of the work that the choice of meshes usually takes, so much.
+  /// Share of the usual work for the choice of meshes.
   double meshWork = 1;
 };
 
@@ -137,9 +137,9 @@ std::optional<ServingBound> boundServing(const ProgramText &text,
                                          const Point &point,
                                          const ServingOptions &options);
 
-/// What the cheapest pair takes on a mesh of at most two axes, if nothing
-/// overlaps and each phase has its own layout of weights: quick, and near what
-/// a pair takes, but no bound of it. `bound` is that of the point. Nothing
+/// Estimates the cheapest pair on a mesh of at most two axes, as if nothing
+/// overlapped and each phase had its own layout of weights: quick, and no bound
+/// of what a pair takes. `bound` is that of the point. Nothing
 /// unless both phases choose one mesh.
 std::optional<ServingBound> estimateServing(const ProgramText &text,
                                             const Point &point,

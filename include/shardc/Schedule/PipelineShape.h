@@ -7,8 +7,8 @@
 
 namespace shardc {
 
-/// What decides which operations the stages of a pipeline run, and in which
-/// order.
+/// The numbers and the schedule that decide which operations the stages of a
+/// pipeline run, and in which order.
 struct PipelineShape {
   PipelineOrder order;
   int64_t stages = 1, microbatches = 1;

@@ -164,7 +164,7 @@ LogicalResult ExportedProgram::checkDivisible() {
   return failure(result.wasInterrupted());
 }
 
-/// What one stage makes goes to another only as what layers carry.
+/// A value goes from one stage to another only as one that layers carry.
 LogicalResult ExportedProgram::checkStages() {
   OwningOpRef<ModuleOp> split = device.module->clone();
   PassManager manager(split->getContext());

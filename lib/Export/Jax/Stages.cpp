@@ -148,7 +148,7 @@ static bool isForward(Operation *op) {
   return stage && stage.getPass() == shd::StagePass::Forward;
 }
 
-/// What the backward pass of a microbatch reads of its forward pass.
+/// The values of its forward pass that a microbatch's backward pass reads.
 static SmallVector<Value> keptFor(ArrayRef<Operation *> backward,
                                   Block &microbatch) {
   auto isWritten = [](Value buffer) {
@@ -323,7 +323,7 @@ void FunctionPrinter::PassPrinter::beginItem() {
   }
 }
 
-/// What the forward pass has kept, in the tick in which it ran the item.
+/// Takes the values that the forward pass kept in the tick of this item.
 void FunctionPrinter::PassPrinter::restore(ArrayRef<Value> kept,
                                            StringRef stack) {
   SmallVector<std::string> restored;
@@ -341,8 +341,8 @@ void FunctionPrinter::PassPrinter::restore(ArrayRef<Value> kept,
                    " + ", stages.number, "], ", stack, ")"));
 }
 
-/// Of a state, the microbatch's part; of a tensor with a part for each layer
-/// those of the chunk.
+/// Takes the microbatch's part of a state, and the chunk's part of a tensor that
+/// has one for each layer.
 std::string FunctionPrinter::PassPrinter::take(spmd::ParameterOp tensor,
                                                const std::string &whole,
                                                bool isState) {
@@ -491,7 +491,8 @@ LogicalResult FunctionPrinter::PassPrinter::print(ArrayRef<Value> kept,
   return success();
 }
 
-/// What the stages of these roles have: its sum, or that of the only one.
+/// The sum of the values on the stages of these roles, or the value of the only
+/// one, on all stages.
 std::string FunctionPrinter::onAllStages(const std::string &value,
                                          shd::StageRoles roles, bool adds) {
   std::string mine = isOneOf(roles);

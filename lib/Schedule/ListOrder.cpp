@@ -32,8 +32,6 @@ public:
   /// The same in the order of their last operations, but each behind those that
   /// it depends on.
   std::vector<ArrayRef<Operation *>> runInText();
-  /// True if `runInText` has left the order of the last operations.
-  bool leavesText() const { return hasLeftText; }
   /// Of its kernels and repeats together.
   Picoseconds busy() const;
 
@@ -80,7 +78,6 @@ private:
   std::vector<Picoseconds> networkFree;
   llvm::SetVector<unsigned> available;
   Picoseconds now = 0;
-  bool hasLeftText = false;
 };
 
 } // namespace
@@ -286,11 +283,8 @@ std::vector<ArrayRef<Operation *>> BlockOrder::runInText() {
     return nodes[a].ops.back()->isBeforeInBlock(nodes[b].ops.back());
   };
   std::vector<ArrayRef<Operation *>> order;
-  std::optional<unsigned> last;
   while (!available.empty()) {
     unsigned number = *llvm::min_element(available, isEarlier);
-    hasLeftText |= last && isEarlier(number, *last);
-    last = number;
     available.remove(number);
     order.push_back(nodes[number].ops);
     finish(number, 0);
@@ -334,17 +328,21 @@ static void addRanks(ArrayRef<ArrayRef<Operation *>> order, ListOrder &ranks) {
       ranks[op] = rank;
 }
 
+/// Inner repeats first.
+static void forEachBlock(ProgramOp program,
+                         llvm::function_ref<void(Block &)> visit) {
+  program.walk([&](RepeatOp repeat) { visit(repeat.getBody().front()); });
+  visit(program.getBody().front());
+}
+
 ListOrder shardc::listOrder(ProgramOp program, const CollectiveModel &model) {
   ListOrder result;
   llvm::DenseMap<Block *, Picoseconds> times;
-  auto visit = [&](Block &block) {
+  forEachBlock(program, [&](Block &block) {
     BlockOrder order(block, model, times);
     addRanks(order.run(), result);
     times[&block] = order.busy();
-  };
-  // Inner repeats first.
-  program.walk([&](RepeatOp repeat) { visit(repeat.getBody().front()); });
-  visit(program.getBody().front());
+  });
   return result;
 }
 
@@ -353,12 +351,13 @@ std::optional<ListOrder> shardc::kernelOrder(ProgramOp program,
   ListOrder result;
   const llvm::DenseMap<Block *, Picoseconds> noTimes;
   bool isText = true;
-  auto visit = [&](Block &block) {
-    BlockOrder order(block, model, noTimes);
-    addRanks(order.runInText(), result);
-    isText &= !order.leavesText();
-  };
-  program.walk([&](RepeatOp repeat) { visit(repeat.getBody().front()); });
-  visit(program.getBody().front());
+  forEachBlock(program, [&](Block &block) {
+    BlockOrder blockOrder(block, model, noTimes);
+    std::vector<ArrayRef<Operation *>> order = blockOrder.runInText();
+    isText &= llvm::is_sorted(order, [](auto a, auto b) {
+      return a.back()->isBeforeInBlock(b.back());
+    });
+    addRanks(order, result);
+  });
   return isText ? std::nullopt : std::optional(std::move(result));
 }

@@ -341,8 +341,8 @@ void FunctionPrinter::PassPrinter::restore(ArrayRef<Value> kept,
                    " + ", stages.number, "], ", stack, ")"));
 }
 
-/// Takes the microbatch's part of a state, and the chunk's part of a tensor that
-/// has one for each layer.
+/// Takes the microbatch's part of a state, and the chunk's part of a tensor
+/// that has one for each layer.
 std::string FunctionPrinter::PassPrinter::take(spmd::ParameterOp tensor,
                                                const std::string &whole,
                                                bool isState) {

@@ -21,6 +21,8 @@ struct ExplicitCopy {
   ProgramOp program;
   IRMapping mapping;
   std::optional<ScheduledProgram> scheduled;
+  /// Empty: that of the text.
+  std::vector<int64_t> order;
 };
 
 /// Writes the order in which kernels and repeats have their ranks. Declarations
@@ -163,6 +165,7 @@ scheduleIn(ArrayRef<int64_t> order, PlanningContext &context, ProgramOp planned,
       failed(annotateCost(context, copy.program)))
     return std::nullopt;
   copy.scheduled = scheduleProgram(copy.program, context.model, memoryLimit);
+  copy.order = order.vec();
   return copy;
 }
 
@@ -170,8 +173,7 @@ scheduleIn(ArrayRef<int64_t> order, PlanningContext &context, ProgramOp planned,
 /// text's: their parts are told apart by it.
 static std::optional<ExplicitCopy>
 scheduleKernels(PlanningContext &context, ProgramOp planned,
-                std::optional<int64_t> memoryLimit,
-                std::vector<int64_t> &order) {
+                std::optional<int64_t> memoryLimit) {
   std::optional<ExplicitCopy> copy =
       scheduleIn({}, context, planned, memoryLimit);
   if (!copy || planned.getPipeline())
@@ -179,30 +181,28 @@ scheduleKernels(PlanningContext &context, ProgramOp planned,
   std::optional<ListOrder> ranks = kernelOrder(copy->program, context.model);
   if (!ranks)
     return copy;
-  order = OrderWriter(planned, copy->mapping, *ranks).order;
-  return scheduleIn(order, context, planned, memoryLimit);
+  return scheduleIn(OrderWriter(planned, copy->mapping, *ranks).order, context,
+                    planned, memoryLimit);
 }
 
 std::optional<OrderedPlan>
 shd::scheduleInText(PlanningContext &context, ProgramOp planned,
                     std::optional<int64_t> memoryLimit) {
-  std::vector<int64_t> order;
   std::optional<ExplicitCopy> inText =
-      scheduleKernels(context, planned, memoryLimit, order);
+      scheduleKernels(context, planned, memoryLimit);
   if (!inText)
     return std::nullopt;
-  return OrderedPlan{std::move(*inText->scheduled), std::move(order)};
+  return OrderedPlan{std::move(*inText->scheduled), std::move(inText->order)};
 }
 
 std::optional<OrderedPlan>
 shd::chooseOrder(PlanningContext &context, ProgramOp planned,
                  std::optional<int64_t> memoryLimit) {
-  std::vector<int64_t> textOrder;
   std::optional<ExplicitCopy> inText =
-      scheduleKernels(context, planned, memoryLimit, textOrder);
+      scheduleKernels(context, planned, memoryLimit);
   if (!inText)
     return std::nullopt;
-  OrderedPlan result{std::move(*inText->scheduled), std::move(textOrder)};
+  OrderedPlan result{std::move(*inText->scheduled), std::move(inText->order)};
   if (planned.getPipeline())
     return result;
   std::vector<int64_t> order =

@@ -833,12 +833,17 @@ bool ChainBodiesBuilder::isWithinGroup(const ChainLink &link) const {
 /// Between the parts of a group.
 void ChainBodiesBuilder::addWindowsWithin(const ChainBody &body,
                                           Windows &windows) const {
-  for (auto [number, item] : llvm::enumerate(body.items))
-    if (item.group >= 0 && !inText())
-      for (const ChainLink &link : llvm::drop_begin(result.linksOf(item.group)))
-        addWindow(body, windows, link,
-                  {int(number), /*isWithinFirst=*/true, unsigned(number),
-                   /*endsWithLast=*/true});
+  if (inText())
+    return;
+  for (auto [number, item] : llvm::enumerate(body.items)) {
+    if (item.group < 0)
+      continue;
+    const ChainLinks links = result.linksOf(item.group);
+    for (const ChainLink &link : llvm::drop_begin(links))
+      addWindow(body, windows, link,
+                {int(number), /*isWithinFirst=*/true, unsigned(number),
+                 /*endsWithLast=*/true});
+  }
 }
 
 /// The narrowest known window of each link.

@@ -53,6 +53,9 @@ static constexpr double kSmallGap = 0.1;
 /// Plans of programs with so many operations take seconds: forms that promise
 /// less than this part of the step are left.
 static constexpr double kManyOperations = 150, kTinyGap = 0.01;
+/// A plan that takes at most this part of the memory that is allowed would be
+/// no other with more of it.
+static constexpr double kRoomyPart = 0.5;
 /// Recomputation that takes so little of a step is tried first.
 static constexpr double kCheapRecomputation = 0.05;
 /// Estimated slowdown of twice as many microbatches, and of each halving of the
@@ -359,6 +362,7 @@ private:
   bool isExpectedToFit(size_t number, size_t level) const;
   std::optional<size_t> propose(size_t number) const;
   bool isOfNoUse(size_t number, size_t level) const;
+  bool needsNoMemory() const;
   bool isDone() const;
   std::optional<std::pair<size_t, size_t>> next() const;
   std::optional<std::pair<size_t, size_t>> nextOfLeast() const;
@@ -614,10 +618,19 @@ bool StepSearch::isOfNoUse(size_t number, size_t level) const {
   });
 }
 
+/// Without stages, microbatches and recomputation do nothing but free memory.
+bool StepSearch::needsNoMemory() const {
+  auto first = forms.find({0, 0});
+  return base.stages == 1 && first != forms.end() && first->second.plan &&
+         double(first->second.plan->peak) <= kRoomyPart * double(allowed);
+}
+
 bool StepSearch::isDone() const {
   if (!runner.hasTime() && plans > 0)
     return true;
-  if (options.takesFirstForm && (best || plans >= kQuickPlans))
+  if (best && (options.takesFirstForm || needsNoMemory()))
+    return true;
+  if (options.takesFirstForm && plans >= kQuickPlans)
     return true;
   if (!best)
     return plans >= kMostPlans || (plans >= kLeastPlans && work < workOfPlan);

@@ -24,21 +24,6 @@ Operation *operationOf(const PlannedStep &planned, Step::Item item) {
   return planned.groups[item.index];
 }
 
-/// The fusion group, one kernel, that an item is part of; or nothing.
-std::optional<int64_t> kernelOf(const PlannedStep &planned, Step::Item item) {
-  return fusionGroupOf(operationOf(planned, item));
-}
-
-/// The item is part of a kernel that goes on in `behind`: it runs where that
-/// ends.
-bool isOpen(const PlannedStep &planned, Step::Item item,
-            ArrayRef<Step::Item> behind) {
-  std::optional<int64_t> kernel = kernelOf(planned, item);
-  return kernel && llvm::any_of(behind, [&](Step::Item other) {
-           return kernelOf(planned, other) == kernel;
-         });
-}
-
 /// True if the kernel makes the operand of a collective: in a repeat its
 /// initial value, or the value that an iteration of `next` yields.
 bool isMadeBy(Operation *collective, std::optional<int64_t> kernel,
@@ -68,33 +53,69 @@ bool isMadeBy(Operation *collective, std::optional<int64_t> kernel,
   return false;
 }
 
+/// Finds the kernels that collectives are issued behind or beside.
+class IssuePlacer {
+public:
+  IssuePlacer(ProgramOp program, const PlannedStep &planned);
+
+  RunSchedule run(ArrayRef<Overlap> overlap) const;
+
+private:
+  /// An item of a body, and the position of the last one of its kernel.
+  struct Part {
+    Operation *op;
+    std::optional<int64_t> kernel;
+    unsigned end;
+  };
+
+  void place(const IssuePoint &point, EarlyIssue &issue) const;
+
+  ProgramOp program;
+  const PlannedStep &planned;
+  std::vector<std::vector<Part>> partsOf;
+};
+
+IssuePlacer::IssuePlacer(ProgramOp program, const PlannedStep &planned)
+    : program(program), planned(planned) {
+  for (const Step::Body &body : planned.step.bodies) {
+    std::vector<Part> &parts = partsOf.emplace_back();
+    llvm::DenseMap<int64_t, unsigned> ends;
+    for (auto [position, item] : llvm::enumerate(body.items)) {
+      Operation *op = operationOf(planned, item);
+      parts.push_back({op, fusionGroupOf(op), unsigned(position)});
+      if (parts.back().kernel)
+        ends[*parts.back().kernel] = position;
+    }
+    for (Part &part : parts)
+      if (part.kernel)
+        part.end = ends[*part.kernel];
+  }
+}
+
 /// Which kernel it is issued behind or beside: one that has run, and if one
 /// that ends later makes what it moves, that one.
-void placeIssue(const PlannedStep &planned, const IssuePoint &point,
-                EarlyIssue &issue) {
-  ArrayRef<Step::Item> items = planned.step.bodies[point.body].items;
-  ArrayRef<Step::Item> before = items.take_front(point.slot);
-  ArrayRef<Step::Item> behind = items.drop_front(point.slot);
+void IssuePlacer::place(const IssuePoint &point, EarlyIssue &issue) const {
+  ArrayRef<Part> before = ArrayRef(partsOf[point.body]).take_front(point.slot);
   RepeatOp next = point.next ? planned.repeats[point.body] : RepeatOp();
-  for (Step::Item item : llvm::reverse(before))
-    if (isOpen(planned, item, behind) &&
-        isMadeBy(issue.collective, kernelOf(planned, item), next)) {
-      issue.after = operationOf(planned, item);
+  // Part of a kernel that goes on behind the point: it runs where that ends.
+  auto isOpen = [&](const Part &part) { return part.end >= point.slot; };
+  for (const Part &part : llvm::reverse(before))
+    if (isOpen(part) && isMadeBy(issue.collective, part.kernel, next)) {
+      issue.after = part.op;
       return;
     }
   issue.during = point.atStart || point.prefetch;
   // Behind or beside a kernel that ends later: when what ends before has.
   if (point.atStart || !point.next)
-    while (!before.empty() && isOpen(planned, before.back(), behind)) {
+    while (!before.empty() && isOpen(before.back())) {
       before = before.drop_back();
       issue.during = false;
     }
   if (!before.empty())
-    issue.after = operationOf(planned, before.back());
+    issue.after = before.back().op;
 }
 
-RunSchedule issuesOf(ProgramOp program, const PlannedStep &planned,
-                     ArrayRef<Overlap> overlap) {
+RunSchedule IssuePlacer::run(ArrayRef<Overlap> overlap) const {
   RunSchedule issues;
   for (const IssuePoint &point : issuePoints(planned.step, overlap)) {
     EarlyIssue issue;
@@ -105,7 +126,7 @@ RunSchedule issuesOf(ProgramOp program, const PlannedStep &planned,
     issue.block = &owner->getRegion(0).front();
     issue.next = point.next;
     issue.blocks = point.blocks;
-    placeIssue(planned, point, issue);
+    place(point, issue);
     issues.push_back(issue);
   }
   return issues;
@@ -114,7 +135,7 @@ RunSchedule issuesOf(ProgramOp program, const PlannedStep &planned,
 class OverlapChooser {
 public:
   OverlapChooser(ProgramOp program, const PlannedStep &planned)
-      : program(program), planned(planned), step(planned.step),
+      : planned(planned), step(planned.step), issues(program, planned),
         profiler(program) {}
 
   /// Chooses the fastest overlap that fits: its schedule and its memory.
@@ -130,14 +151,14 @@ private:
   bool isSerial(const Choice &choice) const;
   MemoryProfile profile(ArrayRef<Overlap> overlap);
 
-  ProgramOp program;
   const PlannedStep &planned;
   const Step &step;
+  IssuePlacer issues;
   MemoryProfiler profiler;
 };
 
 MemoryProfile OverlapChooser::profile(ArrayRef<Overlap> overlap) {
-  return profiler.profile(issuesOf(program, planned, overlap));
+  return profiler.profile(issues.run(overlap));
 }
 
 /// True of a repeat over two segments of which one has a single iteration:
@@ -233,7 +254,7 @@ ScheduledProgram shardc::scheduleProgram(ProgramOp program,
   }
   for (auto [ring, op] : llvm::zip_equal(planned.step.rings, planned.rings))
     result.rings.push_back({ring.group, op, ring.collectives, ring.devices});
-  result.issues = issuesOf(program, planned, result.overlap);
+  result.issues = IssuePlacer(program, planned).run(result.overlap);
   result.groups = std::move(planned.groups);
   result.collectives = std::move(planned.collectives);
   return result;

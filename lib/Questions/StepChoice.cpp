@@ -11,9 +11,10 @@
 // those that are expected to fit. Memory of a plan that does not fit says which
 // level or number of microbatches frees enough, and between a level that fits
 // and one that does not the search halves. Where the form that keeps everything
-// takes half of the memory or less, no other is planned. No form is faster than its matrix
-// work at peak on all devices, and none needs less memory than its declared
-// tensors split over all devices: what these bounds exclude is never planned.
+// takes half of the memory or less, no other is planned. No form is faster than
+// its matrix work at peak on all devices, and none needs less memory than its
+// declared tensors split over all devices: what these bounds exclude is never
+// planned.
 //
 //===----------------------------------------------------------------------===//
 

@@ -3,7 +3,7 @@
 
     shardc model.shd --emit-jax -o model.py
     shardc model.shd --emit-spmd -o model.mlir
-    build/jax-env/bin/python utils/jax-hlo.py [--small] model.py model.mlir
+    build/jax-env/bin/python utils/jax_hlo.py [--small] model.py model.mlir
 
 compiles device_program for the plan's mesh on host devices, without data, and
 reads the collectives in the compiled HLO: their kinds, which devices form a

@@ -64,6 +64,7 @@ config.substitutions.append(("%jax-python", jax))
 for name, script in [
     ("%jax-run", "jax_run.py"),
     ("%jax-hlo", "jax_hlo.py"),
+    ("%jax-memory", "jax_memory.py"),
     ("%xla-partitioner", "xla-partitioner.py"),
 ]:
     path = os.path.join(config.shardc_src_root, "utils", script)

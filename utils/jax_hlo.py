@@ -3,7 +3,7 @@
 
     shardc model.shd --emit-jax -o model.py
     shardc model.shd --emit-spmd -o model.mlir
-    build/jax-env/bin/python utils/jax-hlo.py [--small] model.py model.mlir
+    build/jax-env/bin/python utils/jax_hlo.py [--small] model.py model.mlir
 
 compiles device_program for the plan's mesh on host devices, without data, and
 reads the collectives in the compiled HLO: their kinds, which devices form a
@@ -235,8 +235,9 @@ def compiled(hlo, devices, slices=False):
     return count(entry)
 
 
-def compile_device_program(exported):
-    """The text of the compiled program; no data is made."""
+def compile_device_program(exported, donate=()):
+    """device_program, compiled for the plan's mesh; no data is made. XLA may write
+    results in the place of the arguments in `donate`."""
     import jax
     import numpy as np
 
@@ -253,7 +254,10 @@ def compile_device_program(exported):
         )
         for (dtype, indices, _), sharding in zip(exported.TENSORS.values(), shardings)
     ]
-    return run.lower(*arguments).compile().as_text()
+    donated = [name in donate for name in exported.TENSORS]
+    numbers = [number for number, is_donated in enumerate(donated) if is_donated]
+    run = jax.jit(run.__wrapped__, donate_argnums=numbers)
+    return run.lower(*arguments).compile()
 
 
 # ---------------------------------------------------------------------------
@@ -300,7 +304,7 @@ def main():
     exported = jax_files.load(options.file, *([] if options.small else ["--full"]))
     if exported.MESH != mesh:
         sys.exit(f"error: the file's mesh is {exported.MESH}, the plan's {mesh}")
-    hlo = compile_device_program(exported)
+    hlo = compile_device_program(exported).as_text()
     found = comparable(mesh, compiled(hlo, math.prod(mesh.values())))
     plan = comparable(mesh, plan)
     differs = False

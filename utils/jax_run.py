@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs files of shardc --emit-jax one after the other in one process.
 
-    build/jax-env/bin/python utils/jax-run.py [--exact] [--full] FILE.py...
+    build/jax-env/bin/python utils/jax_run.py [--exact] [--full] FILE.py...
 
 The options are those of the files. Ends with status 1 if a file's results
 differ.

@@ -101,9 +101,10 @@ static bool computes(Operation *user, Attribute group) {
 }
 
 /// Only the rest of its fusion group reads it, in the same kernel, or each of
-/// its users computes it.
+/// its users computes it. A collective, as that of a copy, reads it from HBM.
 bool MemoryProfiler::staysOnChip(const GraphValue &value) const {
-  if (value.kind != GraphValue::Kind::Computed || !value.flows.empty())
+  if (value.kind != GraphValue::Kind::Computed || !value.flows.empty() ||
+      llvm::any_of(value.value.getUsers(), isCollective))
     return false;
   const Chunk &maker = graph.chunks[value.chunk];
   if (maker.prologue)

@@ -401,6 +401,23 @@ SmallVector<Value> FunctionPrinter::scannedBy(shd::RepeatOp repeat) const {
   return scanned;
 }
 
+/// Those of the stacked tensors that iterations replace, each its part, with
+/// their names in the file.
+static SmallVector<std::pair<Value, std::string>>
+replacedBy(shd::RepeatOp repeat, ArrayRef<Value> scanned,
+           const PythonFile &file) {
+  SmallVector<std::pair<Value, std::string>> replaced;
+  auto add = [&](auto update) {
+    Value state = update.getState();
+    if (!isOfBuffer(update) && llvm::is_contained(scanned, state))
+      replaced.push_back({state, file.parameters.lookup(update.getSym())});
+  };
+  repeat.getBody().walk([&](Operation *op) {
+    llvm::TypeSwitch<Operation *>(op).Case<shd::UpdateOp, spmd::UpdateOp>(add);
+  });
+  return replaced;
+}
+
 /// The scans around it have narrowed the tensor down; the other numbers index
 /// the rest.
 void FunctionPrinter::printPart(shd::PartOp part) {
@@ -427,7 +444,8 @@ std::string FunctionPrinter::iterationsOf(shd::RepeatOp repeat) {
 }
 
 /// A function of the carried values and of what an iteration has of its own,
-/// and a scan of it.
+/// and a scan of it. A stacked tensor that is replaced is carried, so that it
+/// is written in place.
 LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat,
                                            ArrayRef<std::string> from) {
   Block &body = repeat.getBody().front();
@@ -448,6 +466,11 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat,
     expressions[argument] = carried.back();
   }
   SmallVector<Value> scanned = scannedBy(repeat);
+  auto replaced = replacedBy(repeat, scanned, file);
+  for (Value stack : llvm::make_first_range(replaced)) {
+    inits.push_back(array(stack));
+    carried.push_back(array(stack));
+  }
   auto isScanned = [&](Operation *user) {
     auto part = dyn_cast<shd::PartOp>(user);
     return (isa<shd::UpdateOp, spmd::UpdateOp>(user) && !isOfBuffer(user)) ||
@@ -458,7 +481,7 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat,
                   return spmd::stepsInEachIteration(&op);
                 });
   bool maySkip = isLayersOfMicrobatch(repeat) && file.isUneven;
-  counts |= maySkip;
+  counts |= maySkip || !replaced.empty();
   if (counts) {
     own.push_back(names.make(repeat.getIndex()));
     expressions[repeat.getIteration()] = own.back();
@@ -467,9 +490,11 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat,
         ", dtype=", file.type(IntegerType::get(repeat.getContext(), 32)), ")"));
   }
   for (Value stack : scanned) {
+    narrowed[stack].push_back(repeat.getIteration());
+    if (llvm::is_contained(llvm::make_first_range(replaced), stack))
+      continue;
     own.push_back(array(stack));
     stacks.push_back(array(stack));
-    narrowed[stack].push_back(repeat.getIteration());
   }
   std::string function = names.make(cat("repeat_", repeat.getIndex()));
   line(cat("def ", function, "(carried, step):"));
@@ -480,6 +505,11 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat,
     line(cat(pythonTuple(carried), " = carried"));
   if (!own.empty())
     line(cat(pythonTuple(own), " = step"));
+  for (const auto &[stack, name] : replaced) {
+    std::string part = names.make(name);
+    line(cat(part, " = ", array(stack), "[", own.front(), "]"));
+    expressions[stack] = part;
+  }
   if (maySkip) {
     stages->exists = names.make("exists");
     line(cat(stages->exists, " = ", own.front(), " < ", stages->held));
@@ -496,6 +526,14 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat,
     stages->exists.clear();
   for (Value buffer : buffers)
     yielded.push_back(array(buffer));
+  for (const auto &[stack, name] : replaced) {
+    auto *update = llvm::find_if(
+        updates, [&](const auto &each) { return each.first == name; });
+    expressions[stack] = carried[yielded.size()];
+    yielded.push_back(
+        cat(array(stack), ".at[", own.front(), "].set(", update->second, ")"));
+    updates.erase(update);
+  }
   line(cat("return ", pythonTuple(yielded), ", ",
            pythonTuple(secondsOf(updates))));
   --indent;
@@ -507,6 +545,10 @@ LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat,
   for (auto [number, result] : llvm::enumerate(made)) {
     results.push_back(names.make(wanted[number]));
     expressions[result] = results.back();
+  }
+  for (const auto &[stack, name] : replaced) {
+    results.push_back(names.make(name));
+    outer.push_back({name, results.back()});
   }
   for (const auto &[name, value] : updates) {
     states.push_back(names.make(name));

@@ -40,13 +40,14 @@ CASES = [
     ("175b-1024", "gpt3-175b-megatron", None, None, {}),
     ("405b-16384", "llama3-405b-16k", None, None, {}),
     ("70b-8192", "llama3-70b-book", None, None, {}),
+    ("deepseek-2048", "deepseek-v3-2k", None, None, {}),
 ]
 
 
 def opened(text):
     """The program with nothing of it decided."""
     text = re.sub(r"@(\w+|\([^)]*\))", "", text)
-    return re.sub(r"train \{.*\}", "train { loss = loss }", text)
+    return re.sub(r"train \{.*\}", "train { loss = loss }", text, flags=re.DOTALL)
 
 
 def ask(shardc, text, options):

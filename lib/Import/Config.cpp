@@ -1,7 +1,9 @@
 //===- Config.cpp - A config's keys with their family's defaults ----------===//
 
 #include "Config.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace llvm;
@@ -113,7 +115,7 @@ std::string printable(StringRef text, size_t most) {
 }
 
 ConfigMessage messageAt(const Twine &text, size_t offset) {
-  return {printable(text.str(), 400), offset};
+  return {printable(text.str(), 400), offset, {}};
 }
 
 /// Where the keys of the object behind byte `start` stand. Of a key that stands
@@ -152,6 +154,21 @@ const json::Value *Config::find(StringRef key) {
   return value && value->kind() != json::Value::Null ? value : nullptr;
 }
 
+/// ", found 'x'": a value in the words of its file, on one line.
+static std::string foundText(const json::Value &value) {
+  if (value.getAsObject())
+    return ", found an object";
+  if (value.getAsArray())
+    return ", found a list";
+  std::string text;
+  raw_string_ostream out(text);
+  if (std::optional<StringRef> word = value.getAsString())
+    out << '\'' << *word << '\'';
+  else
+    out << value;
+  return ", found " + printable(text, 40);
+}
+
 std::optional<int64_t> Config::wholeNumber(StringRef key,
                                            const json::Value &value,
                                            int64_t least, int64_t most) {
@@ -159,14 +176,17 @@ std::optional<int64_t> Config::wholeNumber(StringRef key,
   if (number && *number >= least && *number <= most)
     return number;
   error(key, "'" + key + "' expects a whole number from " + Twine(least) +
-                 " to " + (most == kMost ? Twine("2^40") : Twine(most)));
+                 " to " + (most == kMost ? "2^40" : std::to_string(most)) +
+                 foundText(value));
   return std::nullopt;
 }
 
 int64_t Config::integer(StringRef key, int64_t least, int64_t most) {
   const json::Value *value = find(key);
-  if (!value)
+  if (!value) {
     error(key, "'" + key + "' is missing");
+    missing.push_back(key.str());
+  }
   return value ? wholeNumber(key, *value, least, most).value_or(1) : 1;
 }
 
@@ -182,7 +202,7 @@ double Config::real(StringRef key, double none) {
   std::optional<double> number = value->getAsNumber();
   if (number && std::isfinite(*number) && *number > 0)
     return *number;
-  error(key, "'" + key + "' expects a number above 0");
+  error(key, "'" + key + "' expects a number above 0" + foundText(*value));
   return 1;
 }
 
@@ -192,7 +212,7 @@ bool Config::boolean(StringRef key, bool none) {
     return none;
   std::optional<bool> flag = value->getAsBoolean();
   if (!flag)
-    error(key, "'" + key + "' expects true or false");
+    error(key, "'" + key + "' expects true or false" + foundText(*value));
   return flag.value_or(none);
 }
 
@@ -202,8 +222,15 @@ std::string Config::string(StringRef key, StringRef none) {
     return none.str();
   std::optional<StringRef> word = value->getAsString();
   if (!word)
-    error(key, "'" + key + "' expects a string");
+    error(key, "'" + key + "' expects a string" + foundText(*value));
   return word.value_or(none).str();
+}
+
+const json::Object *Config::fields(StringRef key) {
+  const json::Value *value = find(key);
+  if (value && !value->getAsObject())
+    error(key, "'" + key + "' expects an object" + foundText(*value));
+  return value ? value->getAsObject() : nullptr;
 }
 
 size_t Config::offsetOf(StringRef key) const {
@@ -215,16 +242,30 @@ void Config::error(StringRef key, const Twine &message) {
   errors.push_back(messageAt(message, offsetOf(key)));
 }
 
-std::vector<ConfigMessage> Config::unknownKeys() const {
-  static constexpr size_t most = 16;
-  std::vector<ConfigMessage> result;
+std::vector<StringRef> Config::unknownKeys() const {
+  std::vector<StringRef> result;
   for (const auto &[key, value] : object)
     if (!asked.contains(key) && !is_contained(ignoredKeys, StringRef(key)))
-      result.push_back(messageAt(
-          "'" + key.str() + "' is not known and has no effect", offsetOf(key)));
-  llvm::sort(result, [](const ConfigMessage &a, const ConfigMessage &b) {
-    return std::tie(a.offset, a.text) < std::tie(b.offset, b.text);
+      result.push_back(key);
+  llvm::sort(result, [&](StringRef a, StringRef b) {
+    return std::pair(offsetOf(a), a) < std::pair(offsetOf(b), b);
   });
+  return result;
+}
+
+size_t Config::countKnownKeys() const {
+  return count_if(object, [&](const auto &each) {
+    return asked.contains(each.first) &&
+           !is_contained(ignoredKeys, StringRef(each.first));
+  });
+}
+
+std::vector<ConfigMessage> Config::unknownKeyWarnings() const {
+  static constexpr size_t most = 16;
+  std::vector<ConfigMessage> result;
+  for (StringRef key : unknownKeys())
+    result.push_back(messageAt("'" + key + "' is not known and has no effect",
+                               offsetOf(key)));
   if (result.size() > most) {
     size_t others = result.size() - most;
     result.resize(most);

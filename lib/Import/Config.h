@@ -34,15 +34,23 @@ public:
   double real(llvm::StringRef key, double none);
   bool boolean(llvm::StringRef key, bool none = false);
   std::string string(llvm::StringRef key, llvm::StringRef none = "");
+  /// Null if the key has no value; of anything else than an object an error.
+  const llvm::json::Object *fields(llvm::StringRef key);
 
   bool hasErrors() const { return !errors.empty(); }
   void error(llvm::StringRef key, const llvm::Twine &message);
   /// The byte at which the key stands, or the object.
   size_t offsetOf(llvm::StringRef key) const;
-  /// Warnings of keys that are neither asked for nor ignored.
-  std::vector<ConfigMessage> unknownKeys() const;
+  /// Keys that are neither asked for nor ignored, in the order of the text.
+  std::vector<llvm::StringRef> unknownKeys() const;
+  /// One for each of them; of many keys for the first.
+  std::vector<ConfigMessage> unknownKeyWarnings() const;
+  /// How many keys of the text were asked for and are not ignored.
+  size_t countKnownKeys() const;
 
   std::vector<ConfigMessage> errors;
+  /// Keys without a value that `integer` asked for.
+  std::vector<std::string> missing;
 
 private:
   std::optional<int64_t> wholeNumber(llvm::StringRef key,

@@ -12,10 +12,11 @@ namespace shardc::import {
 /// to be used. `Task` decides how quantised weights are stored.
 Model readModel(Config &config, llvm::StringRef family, Task task);
 
-/// The defaults of a family's keys; none: the family is not known, and `why`
-/// says so.
-std::optional<llvm::json::Object> familyDefaults(llvm::StringRef family,
-                                                 std::string &why);
+/// The defaults of a family's keys; none: the family is not known.
+std::optional<llvm::json::Object> familyDefaults(llvm::StringRef family);
+
+/// The names of the families that are read.
+std::vector<llvm::StringRef> familyNames();
 
 /// The text of the program, of options that all have values; none: its
 /// parameters cannot be counted in 64 bits.

@@ -6,7 +6,6 @@
 
 #include "Families.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -189,28 +188,19 @@ static const Family *findFamily(StringRef name) {
   return found == std::end(families) ? nullptr : found;
 }
 
-std::optional<json::Object> familyDefaults(StringRef name, std::string &why) {
-  if (const Family *family = findFamily(name)) {
-    json::Value value = cantFail(json::parse(family->defaults));
-    return std::move(*value.getAsObject());
-  }
-  why = ("model_type '" + name + "' is not read").str();
-  // A slip of the pen, not another family with a short name.
-  StringRef near;
-  unsigned least = std::max<unsigned>(name.size() / 4, 1) + 1;
+std::optional<json::Object> familyDefaults(StringRef name) {
+  const Family *family = findFamily(name);
+  if (!family)
+    return std::nullopt;
+  json::Value value = cantFail(json::parse(family->defaults));
+  return std::move(*value.getAsObject());
+}
+
+std::vector<StringRef> familyNames() {
+  std::vector<StringRef> names;
   for (const Family &family : families)
-    if (unsigned d = family.name.edit_distance(name); d < least) {
-      least = d;
-      near = family.name;
-    }
-  if (!near.empty())
-    why += ("; the nearest family is '" + near + "'").str();
-  else
-    why +=
-        "; the families are " +
-        join(map_range(families, [](const Family &f) { return f.name.str(); }),
-             ", ");
-  return std::nullopt;
+    names.push_back(family.name);
+  return names;
 }
 
 //===----------------------------------------------------------------------===//
@@ -245,12 +235,16 @@ static void readTypes(Config &config, Model &model, Task task) {
                           name + "'");
   model.type = type.empty() ? "bf16" : type.str();
   model.matrixType = model.expertType = model.type;
-  const json::Value *quantised = config.find("quantization_config");
-  if (!quantised)
+  const json::Object *fields = config.fields("quantization_config");
+  if (!fields)
     return;
-  const json::Object *fields = quantised->getAsObject();
-  StringRef method =
-      fields ? fields->getString("quant_method").value_or("") : "";
+  StringRef method = fields->getString("quant_method").value_or("");
+  if (method.empty()) {
+    config.error("quantization_config",
+                 "'quant_method' of 'quantization_config' expects fp8 or "
+                 "mxfp4");
+    return;
+  }
   if (method != "fp8" && method != "mxfp4") {
     config.error("quantization_config",
                  "weights quantised by '" + method +
@@ -277,8 +271,7 @@ static void readTypes(Config &config, Model &model, Task task) {
 }
 
 static double readTheta(Config &config, double none = 10000) {
-  const json::Value *nested = config.find("rope_parameters");
-  const json::Object *fields = nested ? nested->getAsObject() : nullptr;
+  const json::Object *fields = config.fields("rope_parameters");
   if (fields && !config.find("rope_theta"))
     if (std::optional<double> theta = fields->getNumber("rope_theta"))
       if (std::isfinite(*theta) && *theta > 0)
@@ -414,6 +407,11 @@ static void readExperts(Config &config, Model &model) {
                                        "sigmoid");
     std::string method = config.string("topk_method", "greedy");
     experts.choosingBias = method == "noaux_tc";
+    if (!experts.choosingBias && method != "greedy" &&
+        method != "group_limited_greedy")
+      config.error("topk_method", "'topk_method' expects greedy, "
+                                  "group_limited_greedy or noaux_tc, found '" +
+                                      method + "'");
     experts.scale = config.real("routed_scaling_factor", 1);
     if (family == "deepseek_v2" && experts.normalise)
       experts.scale = 1;
@@ -637,8 +635,9 @@ static void readBloom(Config &config, Model &model) {
 /// The keys of `attn_config`, in which MPT has those of its attention.
 static void readMptAttention(Config &config, Model &model) {
   StringRef key = "attn_config";
-  const json::Value *nested = config.find(key);
-  const json::Object *fields = nested ? nested->getAsObject() : nullptr;
+  const json::Object *fields = config.fields(key);
+  if (!fields && config.find(key))
+    return;
   auto isSet = [&](StringRef name) {
     const json::Value *value = fields ? fields->get(name) : nullptr;
     return value && !value->getAsNull() && value->getAsBoolean() != false;

@@ -409,6 +409,17 @@ Json memory(const Report &report) {
                     {"sharding", tensor.sharding},
                     {"bytes", tensor.bytes}});
   object["live"] = std::move(live);
+  if (!report.timeline.empty()) {
+    Json spans = Json::array();
+    for (const Report::Memory::Span &span : memory.spans)
+      spans.push_back({{"name", span.tensor.name},
+                       {"kind", stringify(span.tensor.kind).str()},
+                       {"sharding", span.tensor.sharding},
+                       {"bytes", span.tensor.bytes},
+                       {"first", span.first},
+                       {"last", span.last}});
+    object["spans"] = std::move(spans);
+  }
   object["more"] = nullptr;
   if (memory.withMore)
     object["more"] = {

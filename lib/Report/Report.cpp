@@ -652,12 +652,57 @@ void fillHost(const Machine &machine, Report &report) {
     report.host->capacity = int64_t(*machine.hostCapacity);
 }
 
-/// The memory in use while each item runs.
+/// Spans of one tensor that follow each other become one.
+void mergeSpans(std::vector<Report::Memory::Span> &spans) {
+  using Span = Report::Memory::Span;
+  auto key = [](const Span &span) {
+    const LiveTensor &tensor = span.tensor;
+    return std::tie(tensor.name, tensor.kind, tensor.sharding, tensor.bytes);
+  };
+  llvm::sort(spans, [&](const Span &a, const Span &b) {
+    return std::tuple_cat(key(a), std::tie(a.first, a.last)) <
+           std::tuple_cat(key(b), std::tie(b.first, b.last));
+  });
+  std::vector<Span> merged;
+  for (const Span &span : spans)
+    if (!merged.empty() && key(merged.back()) == key(span) &&
+        merged.back().last + 1 == span.first)
+      merged.back().last = span.last;
+    else
+      merged.push_back(span);
+  llvm::sort(merged, [&](const Span &a, const Span &b) {
+    return std::tuple_cat(std::tuple(a.first, -a.tensor.bytes, a.last),
+                          key(a)) <
+           std::tuple_cat(std::tuple(b.first, -b.tensor.bytes, b.last), key(b));
+  });
+  spans = std::move(merged);
+}
+
+/// The memory in use while each item runs, and the tensors there.
 void fillMemoryOverTime(const MemoryProfile &profile, const ItemIndex &index,
-                        Report &report) {
+                        const Mesh &mesh, Report &report) {
+  constexpr unsigned none = -1;
+  std::vector<unsigned> pointOf(report.items.size(), none);
   for (auto [op, point] : profile.points)
-    if (auto it = index.find(op); it != index.end())
+    if (auto it = index.find(op); it != index.end()) {
       report.items[it->second].memory = profile.usageByKind[point];
+      pointOf[it->second] = point;
+    }
+  for (const MemorySpan &span : profile.spans) {
+    auto has = [&](unsigned item) {
+      return pointOf[item] != none && span.first <= pointOf[item] &&
+             pointOf[item] <= span.last;
+    };
+    for (unsigned item = 0; item < pointOf.size(); ++item) {
+      if (!has(item))
+        continue;
+      unsigned first = item;
+      while (item + 1 < pointOf.size() && has(item + 1))
+        ++item;
+      report.memory.spans.push_back({describe(span, mesh), first, item});
+    }
+  }
+  mergeSpans(report.memory.spans);
 }
 
 void fillWords(ProgramOp program, const Mesh &mesh, const StagePlan *stages,
@@ -852,7 +897,7 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
       options.stages ? options.stages->worstMemory() : scheduled.memory;
   fillMemory(memory, model.machine(), options, report);
   if (options.timeline)
-    fillMemoryOverTime(memory, index, report);
+    fillMemoryOverTime(memory, index, model.mesh(), report);
   fillPlan(program, report);
   fillTraining(program, model.machine(), report);
   if (options.stages)

@@ -24,6 +24,9 @@ using namespace shardc::shd;
 
 namespace {
 
+/// From this share of the bytes on a kind of tensor counts as split.
+constexpr double kMost = 0.9;
+
 /// What an axis does in part of the matrix work.
 struct AxisUse {
   double data = 0, sequence = 0, tensor = 0, none = 0;
@@ -50,6 +53,9 @@ private:
   std::string expertsText();
   std::string zeroText(AxisIndex axis);
   double shareOf(TensorKind kind, AxisIndex axis);
+  bool hasExperts(DeclareOp declare);
+  double shareOfDenseWeights(AxisIndex axis);
+  std::string denseText();
   std::string ordersText();
   std::string savedText();
   std::string updateText();
@@ -145,9 +151,34 @@ double PlanInWords::shareOf(TensorKind kind, AxisIndex axis) {
   return all > 0 ? split / all : 0;
 }
 
+bool PlanInWords::hasExperts(DeclareOp declare) {
+  return llvm::any_of(
+      declare.getIndices().getAsValueRange<StringAttr>(), [&](StringRef name) {
+        return llvm::any_of(routes.all(), [&](const auto &route) {
+          return route.experts == name;
+        });
+      });
+}
+
+/// The share of the bytes of weights without an index of experts that the axis
+/// splits.
+double PlanInWords::shareOfDenseWeights(AxisIndex axis) {
+  double split = 0, all = 0;
+  for (auto declare : program.getBody().getOps<DeclareOp>()) {
+    if (declare.getKind() != TensorKind::Weight || hasExperts(declare))
+      continue;
+    double bytes = tensorShape(declare.getType()).globalBytes();
+    all += bytes;
+    if (llvm::any_of(
+            explicitLayout(mesh, declare.getType()).dims,
+            [&](const auto &dim) { return llvm::is_contained(dim, axis); }))
+      split += bytes;
+  }
+  return all > 0 ? split / all : 0;
+}
+
 /// Rajbhandari et al. (2020): what carries the data axis.
 std::string PlanInWords::zeroText(AxisIndex axis) {
-  constexpr double kMost = 0.9;
   bool trains = program.getTraining().has_value();
   if (shareOf(TensorKind::Weight, axis) >= kMost)
     return trains ? "ZeRO-3" : "weights gathered";
@@ -225,7 +256,27 @@ std::string PlanInWords::expertsText() {
     }
   return size == 1 ? ""
                    : "experts over " + std::to_string(size) + " (" +
-                         llvm::join(names, ", ") + ")";
+                         llvm::join(names, ", ") + ")" + denseText();
+}
+
+/// `, dense weights FSDP over 512`: where more devices share the weights that
+/// are not the experts' than replicate those of an expert, the axes of data
+/// parallelism that do not split experts.
+std::string PlanInWords::denseText() {
+  int64_t shared = 1, replicas = 1;
+  for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
+    if (mesh.axes[axis].isStages || roleOf(axis).role != "data")
+      continue;
+    if (shareOfDenseWeights(axis) >= kMost)
+      shared *= mesh.axes[axis].size;
+    if (!splitsExperts(axis))
+      replicas *= mesh.axes[axis].size;
+  }
+  if (shared <= replicas)
+    return "";
+  return ", dense weights " +
+         std::string(program.getTraining() ? "FSDP" : "gathered") + " over " +
+         std::to_string(shared);
 }
 
 /// The order of the indices along which the plan shards causal attention.

@@ -435,14 +435,14 @@ static Operation *rowOf(Operation *op) {
   return leaderOf(part);
 }
 
-LiveTensor MemoryProfiler::describe(const Interval &interval) const {
-  Value value = interval.value;
+LiveTensor shardc::describe(const MemorySpan &span, const Mesh &mesh) {
+  Value value = span.value;
   // As the program has it, which names the parts of stacked tensors.
   unsigned stacked = stackedDims(value);
   SmallVector<std::string, 4> indices = indexNames(value);
   Layout layout = explicitLayout(mesh, value.getType());
   Layout part = partLayout(layout, layout.rank() - stacked);
-  return {valueName(value), interval.kind, interval.bytes,
+  return {valueName(value), span.kind, span.bytes,
           notation(mesh, part,
                    ArrayRef(indices).take_back(
                        std::min<size_t>(part.rank(), indices.size())))};
@@ -454,6 +454,20 @@ void MemoryProfiler::takeShare(const StageMemory &stage) {
   for (auto [value, bytes] : stage.beside)
     add(value, MemoryKind::Saved, 0, graph.numPoints, bytes);
   llvm::erase_if(intervals, [](const Interval &each) { return !each.bytes; });
+}
+
+/// An interval may begin behind the largest moment of its first point, or end
+/// before that of its last one: then the point's usage does not have it.
+void MemoryProfiler::addSpans(ArrayRef<uint32_t> largestMoments,
+                              MemoryProfile &profile) const {
+  for (const Interval &interval : intervals) {
+    auto first = llvm::lower_bound(largestMoments, interval.begin);
+    auto last = std::lower_bound(first, largestMoments.end(), interval.end);
+    if (interval.bytes && first != last)
+      profile.spans.push_back({interval.value, interval.kind, interval.bytes,
+                               unsigned(first - largestMoments.begin()),
+                               unsigned(last - largestMoments.begin()) - 1});
+  }
 }
 
 MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule,
@@ -486,6 +500,10 @@ MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule,
   int64_t usage = 0;
   MemoryByKind byKind{};
   uint32_t peakMoment = 0;
+  // Of each point the moment of its largest usage.
+  std::vector<uint32_t> largestMoments(result.usage.size());
+  for (unsigned point = 0; point < largestMoments.size(); ++point)
+    largestMoments[point] = point * kMomentsPerPoint;
   for (uint32_t moment = 0; moment < graph.numPoints; ++moment) {
     usage += change[moment];
     for (unsigned kind = 0; kind < kNumMemoryKinds; ++kind)
@@ -494,6 +512,7 @@ MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule,
     if (int64_t &atPoint = result.usage[point]; usage > atPoint) {
       atPoint = usage;
       result.usageByKind[point] = byKind;
+      largestMoments[point] = moment;
     }
     if (usage > result.peak) {
       result.peak = usage;
@@ -517,11 +536,13 @@ MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule,
   }
   for (const Interval &interval : intervals)
     if (interval.begin <= peakMoment && peakMoment < interval.end)
-      result.live.push_back(describe(interval));
+      result.live.push_back(shardc::describe(
+          {interval.value, interval.kind, interval.bytes}, mesh));
   llvm::sort(result.live, [](const LiveTensor &a, const LiveTensor &b) {
     return std::tuple(-a.bytes, a.kind, a.name, a.sharding) <
            std::tuple(-b.bytes, b.kind, b.name, b.sharding);
   });
+  addSpans(largestMoments, result);
   return result;
 }
 

@@ -110,7 +110,8 @@ private:
   bool staysOnChip(const GraphValue &value) const;
   bool isInPlace(const GraphValue &value, mlir::Value stored) const;
   void takeShare(const StageMemory &stage);
-  LiveTensor describe(const Interval &interval) const;
+  void addSpans(llvm::ArrayRef<uint32_t> largestMoments,
+                MemoryProfile &profile) const;
 
   shd::ProgramOp program;
   Mesh mesh;

@@ -29,7 +29,10 @@ programOfConfig(std::unique_ptr<MemoryBuffer> config,
       auto [line, column] = manager.getLineAndColumn(
           SMLoc::getFromPointer(begin + message.offset));
       auto loc = mlir::FileLineColLoc::get(&context, file, line, column);
-      context.getDiagEngine().emit(loc, severity) << message.text;
+      auto diagnostic = context.getDiagEngine().emit(loc, severity);
+      diagnostic << message.text;
+      for (const std::string &note : message.notes)
+        diagnostic.attachNote() << note;
     }
   };
   print(result.errors, DiagnosticSeverity::Error);

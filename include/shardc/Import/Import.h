@@ -34,10 +34,11 @@ struct ImportOptions {
   std::string file;
 };
 
-/// A message about the byte of the config at `offset`.
+/// A message about the byte of the config at `offset`, with notes about it.
 struct ConfigMessage {
   std::string text;
   size_t offset = 0;
+  std::vector<std::string> notes;
 };
 
 /// The text of a program, or the errors why there is none; and the keys that

@@ -534,6 +534,16 @@ struct Report {
     std::string peakName, peakLoc;
     /// Alive at the peak, the largest first.
     std::vector<LiveTensor> live;
+    /// A tensor that is alive while items run, by their indices in `items`, the
+    /// first and last one included.
+    struct Span {
+      LiveTensor tensor;
+      unsigned first = 0, last = 0;
+    };
+    /// With `ReportOptions::timeline`: those of all tensors, in the order of
+    /// their first items, then the largest first. While an item runs, bytes of
+    /// a kind add up to its `memory`.
+    std::vector<Span> spans;
     /// Time of a step, of the objective, if a device had kMoreMemory more;
     /// absent if that is no less, or unknown.
     std::optional<double> withMore;

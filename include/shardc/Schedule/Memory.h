@@ -40,6 +40,14 @@ struct LiveTensor {
   std::string sharding;
 };
 
+/// A tensor in memory while points run, the first and last one included.
+struct MemorySpan {
+  mlir::Value value;
+  MemoryKind kind = MemoryKind::Activation;
+  int64_t bytes = 0;
+  unsigned first = 0, last = 0;
+};
+
 struct MemoryProfile {
   /// Bytes at each point (one per costed operation, in program order).
   std::vector<int64_t> usage;
@@ -52,11 +60,17 @@ struct MemoryProfile {
   std::vector<LiveTensor> live;
   /// `usage` by kind, at the moment of the largest usage of each point.
   std::vector<MemoryByKind> usageByKind = {};
+  /// The tensors that `usageByKind` counts: at each point the bytes of a kind
+  /// add up to it. A tensor may have several spans.
+  std::vector<MemorySpan> spans = {};
   /// The operations that run at a point.
   std::vector<std::pair<mlir::Operation *, unsigned>> points = {};
 
   int64_t atPeak(MemoryKind kind) const;
 };
+
+/// A span's tensor in the words of the program.
+LiveTensor describe(const MemorySpan &span, const Mesh &mesh);
 
 /// Memory of a program whose plan is explicit (after shd-annotate-cost). In
 /// program order (an empty schedule) it is what the optimizer counts.

@@ -38,6 +38,7 @@ for (const node of nodes)
     for (const act of acts) act({target: {value: ""}, key: event === "keydown" ? "+" : "", clientX: 500, preventDefault() {}});
 console.log("title", byId.title.textContent);
 for (const node of nodes) {
+  if (node.tag === "caption") console.log("table", node.textContent);
   if (node.tag === "section") console.log("section", node.attributes.id, node.querySelectorAll("svg").length, "charts", node.querySelectorAll("tr").length, "rows");
   if (node.tag === "span" && node.attributes["data-key"]) console.log("figure", node.attributes["data-key"], node.attributes["data-value"]);
 }

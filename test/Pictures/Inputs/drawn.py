@@ -1,6 +1,8 @@
 """Compares the figures that `draw.js` prints with those of a report.
 
-    drawn.py DRAWN REPORT"""
+    drawn.py DRAWN REPORT
+
+The report has the keys of `--timeline`."""
 
 import json
 import sys
@@ -22,7 +24,8 @@ for line in lines:
     elif key in report:
         inside = report[key]
     elif key in ("local_bytes", "bytes", "count", "time_s", "exposed_total_s"):
-        rows = report["tensors"] + report["ops"] + report["memory"]["live"]
+        rows = report["tensors"] + report["ops"] + report["memory"]["spans"]
+        rows += report["memory"]["live"]
         assert float(value) in {row.get(key) for row in rows}, line
         numbers += 1
         continue

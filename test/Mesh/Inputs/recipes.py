@@ -1,7 +1,7 @@
 """Compares the recipe that `mesh auto` finds with all others, each planned by
 itself.
 
-    recipes.py SHARDC FILE.shd DEVICES
+    recipes.py SHARDC FILE.shd DEVICES [OPTION...]
 
 The machine is one switch, so that sizes are all of a mesh. They are listed here
 without shardc: all factorisations of the number of devices into at most three
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-shardc, path, devices = sys.argv[1], sys.argv[2], int(sys.argv[3])
+shardc, path, devices, options = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
 text = open(path).read()
 layers = int(re.search(r"\bL = (\d+)", text).group(1))
 
@@ -25,7 +25,7 @@ layers = int(re.search(r"\bL = (\d+)", text).group(1))
 def run(program, mesh):
     result = subprocess.run(
         [shardc, program, f"--hardware=h100[{devices}] {{ shape.max = [{devices}] }}",
-         f"--mesh={mesh}", "--emit-json"], capture_output=True, text=True)
+         f"--mesh={mesh}", "--emit-json", *options], capture_output=True, text=True)
     return json.loads(result.stdout) if result.returncode in (0, 3) else None
 
 

@@ -34,6 +34,7 @@ struct Pair {
     TestProgram::programOf(*imported).setAllowPadding(allowPadding);
     PlanOptions options;
     options.mode = mode;
+    options.objective = Objective::Upper; // the quickest search
     Compilation compilation(imported->clone(), Compilation::Stage::Imported,
                             {options});
     isPlanned = succeeded(compilation.lower());

@@ -108,6 +108,9 @@ void BlockWriter::writeSinks() {
 }
 
 SmallVector<unsigned> BlockWriter::run() {
+  // A program may have no statements.
+  if (before.empty())
+    return {};
   unsigned last = before.size() - 1;
   std::vector<bool> isRead(before.size(), false);
   for (unsigned position : llvm::reverse(llvm::seq(0u, last + 1)))

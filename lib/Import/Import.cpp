@@ -97,7 +97,7 @@ static std::string quotedKeys(ArrayRef<std::string> keys) {
 static StringRef likelyFamily(StringRef name) {
   std::string small = name.lower();
   std::vector<StringRef> names = familyNames();
-  // Of names that are equally far the one in front of a suffix: deepseek_v32.
+  // A prefix wins among names that are equally far: deepseek_v32.
   auto isPrefix = [&](StringRef family) {
     return StringRef(small).starts_with(family);
   };

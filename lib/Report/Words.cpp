@@ -52,6 +52,8 @@ private:
   PlanWords::Role roleOf(AxisIndex axis);
   std::string expertsText();
   std::string zeroText(AxisIndex axis);
+  bool isOfExperts(StringRef index);
+  double shareOf(AxisIndex axis, llvm::function_ref<bool(DeclareOp)> counts);
   double shareOf(TensorKind kind, AxisIndex axis);
   bool hasExperts(DeclareOp declare);
   double shareOfDenseWeights(AxisIndex axis);
@@ -124,48 +126,22 @@ void PlanInWords::visit(Operation *op) {
   }
 }
 
-/// The share of the bytes of tensors of a kind that the axis splits. Of experts
-/// that it splits every device has its own.
-double PlanInWords::shareOf(TensorKind kind, AxisIndex axis) {
-  double split = 0, all = 0;
-  for (auto declare : program.getBody().getOps<DeclareOp>()) {
-    if (declare.getKind() != kind)
-      continue;
-    double bytes = tensorShape(declare.getType()).globalBytes();
-    bool isSplit = false, isOwn = false;
-    for (auto [name, dim] :
-         llvm::zip_equal(declare.getIndices().getAsValueRange<StringAttr>(),
-                         explicitLayout(mesh, declare.getType()).dims)) {
-      bool hasAxis = llvm::is_contained(dim, axis);
-      isSplit |= hasAxis;
-      isOwn |= hasAxis && llvm::any_of(routes.all(), [&](const auto &route) {
-                 return route.experts == name;
-               });
-    }
-    if (isOwn)
-      continue;
-    all += bytes;
-    if (isSplit)
-      split += bytes;
-  }
-  return all > 0 ? split / all : 0;
+bool PlanInWords::isOfExperts(StringRef index) {
+  return llvm::any_of(
+      routes.all(), [&](const auto &route) { return route.experts == index; });
 }
 
 bool PlanInWords::hasExperts(DeclareOp declare) {
-  return llvm::any_of(
-      declare.getIndices().getAsValueRange<StringAttr>(), [&](StringRef name) {
-        return llvm::any_of(routes.all(), [&](const auto &route) {
-          return route.experts == name;
-        });
-      });
+  return llvm::any_of(declare.getIndices().getAsValueRange<StringAttr>(),
+                      [&](StringRef name) { return isOfExperts(name); });
 }
 
-/// The share of the bytes of weights without an index of experts that the axis
-/// splits.
-double PlanInWords::shareOfDenseWeights(AxisIndex axis) {
+/// The share of the bytes of these tensors that the axis splits.
+double PlanInWords::shareOf(AxisIndex axis,
+                            llvm::function_ref<bool(DeclareOp)> counts) {
   double split = 0, all = 0;
   for (auto declare : program.getBody().getOps<DeclareOp>()) {
-    if (declare.getKind() != TensorKind::Weight || hasExperts(declare))
+    if (!counts(declare))
       continue;
     double bytes = tensorShape(declare.getType()).globalBytes();
     all += bytes;
@@ -175,6 +151,25 @@ double PlanInWords::shareOfDenseWeights(AxisIndex axis) {
       split += bytes;
   }
   return all > 0 ? split / all : 0;
+}
+
+/// Experts that the axis splits do not count: every device has its own.
+double PlanInWords::shareOf(TensorKind kind, AxisIndex axis) {
+  return shareOf(axis, [&](DeclareOp declare) {
+    auto dims =
+        llvm::zip_equal(declare.getIndices().getAsValueRange<StringAttr>(),
+                        explicitLayout(mesh, declare.getType()).dims);
+    return declare.getKind() == kind && llvm::none_of(dims, [&](auto each) {
+             const auto &[name, axes] = each;
+             return llvm::is_contained(axes, axis) && isOfExperts(name);
+           });
+  });
+}
+
+double PlanInWords::shareOfDenseWeights(AxisIndex axis) {
+  return shareOf(axis, [&](DeclareOp declare) {
+    return declare.getKind() == TensorKind::Weight && !hasExperts(declare);
+  });
 }
 
 /// Rajbhandari et al. (2020): what carries the data axis.

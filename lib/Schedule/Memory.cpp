@@ -500,7 +500,7 @@ MemoryProfile MemoryProfiler::profile(const RunSchedule &schedule,
   int64_t usage = 0;
   MemoryByKind byKind{};
   uint32_t peakMoment = 0;
-  // Of each point the moment of its largest usage.
+  // The moment of the largest usage of each point.
   std::vector<uint32_t> largestMoments(result.usage.size());
   for (unsigned point = 0; point < largestMoments.size(); ++point)
     largestMoments[point] = point * kMomentsPerPoint;

@@ -220,6 +220,7 @@ void OverlapChooser::choose(int64_t limit, ScheduledProgram &result) {
     result.overlap = std::move(choice.overlap);
     result.schedule = std::move(choice.schedule);
     result.memoryCosts = result.schedule.scheduled - least;
+    result.issues = issues.run(result.overlap);
   };
   for (auto [number, choice] : llvm::enumerate(all)) {
     result.memory = profile(choice.overlap);
@@ -254,7 +255,6 @@ ScheduledProgram shardc::scheduleProgram(ProgramOp program,
   }
   for (auto [ring, op] : llvm::zip_equal(planned.step.rings, planned.rings))
     result.rings.push_back({ring.group, op, ring.collectives, ring.devices});
-  result.issues = IssuePlacer(program, planned).run(result.overlap);
   result.groups = std::move(planned.groups);
   result.collectives = std::move(planned.collectives);
   return result;

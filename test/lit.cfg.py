@@ -65,6 +65,7 @@ for name, script in [
     ("%jax-run", "jax_run.py"),
     ("%jax-hlo", "jax_hlo.py"),
     ("%jax-memory", "jax_memory.py"),
+    ("%jax-time", "jax_time.py"),
     ("%xla-partitioner", "xla-partitioner.py"),
 ]:
     path = os.path.join(config.shardc_src_root, "utils", script)

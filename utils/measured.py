@@ -4,20 +4,24 @@
 Each row becomes a program on the machine of the catalogue: a collective that
 a layout forces, a square matmul of the row's FLOPs, the input pass and the
 token passes of a GPT in tensor parallelism, or a training step with the row's
-parallelism. Nothing in a program depends on what was measured.
+parallelism; of rows of benchmark/device.py the kernel alone, or the decoding
+step or prefill on one device. Nothing in a program depends on what was measured.
 
 Usage: measured.py ROWS.json --shardc build/bin/shardc [--only REGEX]
        measured.py ROWS.json --shardc build/bin/shardc --fit
+       measured.py ROWS.json --programs FOLDER [--only REGEX]
 
 The second form fits `step`, the share of their speed that kernels keep in whole
 steps: the median over a chip's training steps of (device time without `step`) /
-(measured time - exposed collectives and bubbles).
+(measured time - exposed collectives and bubbles). The third one writes the
+programs of steps, ID.shd.
 """
 
 import argparse
 import itertools
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -61,6 +65,46 @@ input x: bf16[M, K]
 weight W: bf16[K, N]
 y[M, N] = x[M, K] * W[K, N]
 output y
+"""
+
+# Kernels alone on one device, as benchmark/device.py measures them.
+ALONE = "hardware {machine}[1] {{ calibration {{ step = 1 }} }}\n"
+PRODUCT = """\
+dim M = {m}, N = {n}, K = {k}
+input x: bf16[M, K]
+weight W: bf16[K, N]
+y[M, N] = x[M, K] * W[K, N]
+output y
+"""
+STREAMED = {
+    "copy": "dim N = {elements}\ninput x: bf16[N]\ny = relu(x)\noutput y\n",
+    "add": "dim N = {elements}\ninput x: bf16[N]\ninput w: bf16[N]\ny = x + w\n"
+    "output y\n",
+}
+# Of a training step, for the backward pass has a kernel of its own.
+ATTENTION = """\
+dim B = {batch}, T = {queries}, S = {keys}
+dim K = {kv_heads}, G = {group}, H = {head_dim}
+weight q: bf16[B, T, K, G, H]
+weight k: bf16[B, S, K, H]
+weight v: bf16[B, S, K, H]
+o[B, T, K, G, H] = attention[H, S](q, k, v{causal})
+loss[] = sum[B, T, K, G, H](o)
+train {{ loss = loss  remat = none  microbatches = 1 }}
+"""
+# Two layers whose inputs the host keeps, each of so many bytes.
+KEPT = """\
+dim B = {bytes} / 128, D = 64, F = 64, L = 2
+input x0: bf16[B, D]
+x[B, D] = x0
+repeat L {{
+  weight W: bf16[D, F]
+  weight U: bf16[F, D]
+  h[B, F] = x[B, D] * W[D, F]
+  x[B, D] = h[B, F] * U[F, D]
+}}
+loss[] = sum[B, D](x)
+train {{ loss = loss  remat = full  microbatches = 1  offload = activations }}
 """
 
 # A pass over the weights, Megatron's tensor parallelism. With T = 1 the keys
@@ -151,8 +195,48 @@ GATED = """\
 """
 PLAIN = "  h[B@{x}, T, F@{y}] = gelu(m[B, T, D] * Wu[D, F])\n"
 
+# A token of each sequence over a cache, and the prompts that fill one, of a gated
+# decoder on one device. {n}: the axes of a token, {when}: its position.
+CACHED = """\
+hardware {machine}[1]
+dim B = {batch}, T = {length}, S = {length}, V = {vocab}, L = {layers}
+dim D = {d_model}, F = {d_ff}, K = {kv_heads}, G = {queries}, H = {head_dim}
+input tokens: int32[{n}]
+input pos: int32[{n}]
+weight Wemb: bf16[V, D]
+{unembedding}weight gout: bf16[D]
+x[{n}, D] = Wemb[tokens[{n}], D]
+repeat L {{
+  state kc: bf16[B, S, K, H]
+  state vc: bf16[B, S, K, H]
+  weight ga: bf16[D]
+  weight Wq: bf16[D, K, G, H]
+  weight Wk: bf16[D, K, H]
+  weight Wv: bf16[D, K, H]
+  weight Wo: bf16[K, G, H, D]
+  a[{n}, D] = rmsnorm[D](x, ga)
+  q[{n}, K, G, H] = rope[H](a[{n}, D] * Wq[D, K, G, H], at=pos[{n}])
+  kc[B, pos[{n}], K, H] = rope[H](a[{n}, D] * Wk[D, K, H], at=pos[{n}])
+  vc[B, pos[{n}], K, H] = a[{n}, D] * Wv[D, K, H]
+  o[{n}, K, G, H] = attention[H, S](q, kc, vc, causal=true, at=pos[{n}])
+  x[{n}, D] += o[{n}, K, G, H] * Wo[K, G, H, D]
+  weight gm: bf16[D]
+  weight Wg: bf16[D, F]
+  weight Wu: bf16[D, F]
+  weight Wd: bf16[F, D]
+  m[{n}, D] = rmsnorm[D](x, gm)
+  h[{n}, F] = silu(m[{n}, D] * Wg[D, F]) * (m[{n}, D] * Wu[D, F])
+  x[{n}, D] += h[{n}, F] * Wd[F, D]
+}}
+{last}y[B, D] = rmsnorm[D]({end}, gout)
+logits[B, V] = y[B, D] * {table}
+next[B] = argmax[V](logits)
+output next
+"""
+
 REMAT = {
     "none": "none",
+    "auto": "auto",
     "minimal": "none",
     "full": "full",
     "full layer": "full",
@@ -265,6 +349,81 @@ def matmulRatios(asker, row, calibrated):
         yield report["time"]["scheduled_s"] / measured
 
 
+def wholeTimes(report):
+    """Seconds of a program's step at peak rates, and calibrated."""
+    roofline = report["calibration"]["roofline"]["scheduled_s"]
+    return roofline, report["time"]["scheduled_s"]
+
+
+def kindTimes(report, kind):
+    """The same of its one operation of a kind."""
+    op = next(op for op in report["ops"] if op["kind"] == kind)
+    return max(op["compute_s"], op["hbm_s"]), op["time_s"]
+
+
+def matmulClass(point):
+    if point.get("transposed"):
+        return "gradients of weights"
+    if point["m"] == point["n"] == point["k"]:
+        return "squares"
+    return "1 to 64 tokens" if point["m"] <= 64 else "128 tokens and more"
+
+
+def kernelTimes(asker, row):
+    """(class, times at peak rates and calibrated, measured time) of each kernel of
+    a row of benchmark/device.py."""
+    start = ALONE.format(machine=MACHINES[row["hardware"]["chip"]])
+    for point in row["curve"]:
+        ask = lambda text: asker.ask(start + text, True)
+        if row["kind"] == "matmul":
+            name = "sustained" if "sustained" in row["id"] else matmulClass(point)
+            times = wholeTimes(ask(PRODUCT.format(**point)))
+            yield f"matmul, {name}", times, point["time_us"]
+        elif row["kind"] == "hbm":
+            size = "64 MiB and more" if point["bytes"] >= 2**26 - 2**12 else "less"
+            program = STREAMED[point["operation"]].format(**point)
+            name = f"{point['operation']}, {size}"
+            yield name, wholeTimes(ask(program)), point["time_us"]
+        elif row["kind"] == "attention":
+            report = ask(
+                ATTENTION.format(
+                    group=point["heads"] // point["kv_heads"],
+                    causal=", causal=true" if point["causal"] else "",
+                    **{key: point[key] for key in point if key != "causal"},
+                )
+            )
+            kernel = f"attention, {point['kernel']}"
+            if point["queries"] == 1:
+                kernel = "attention over a cache"
+            times = kindTimes(report, "attention")
+            yield kernel, times, point["forward_us"]
+            if "backward_us" in point:
+                times = kindTimes(report, "attention_grad")
+                yield f"{kernel}, backward", times, point["backward_us"]
+        elif row["kind"] == "link" and point["direction"] != "both":
+            kind = "to_host" if point["direction"] == "out" else "from_host"
+            report = ask(KEPT.format(**point))
+            op = next(op for op in report["ops"] if op["kind"] == kind)
+            size = "16 MiB and more" if point["bytes"] >= 2**24 else "less"
+            yield f"{kind}, {size}", [op["time_s"]] * 2, point["time_us"]
+
+
+def printKernels(asker, rows):
+    """The table of kernels alone; prints nothing where no row has any."""
+    groups = {}
+    for row in rows:
+        if row["kind"] not in ("matmul", "hbm", "attention", "link"):
+            continue
+        for name, times, measured in kernelTimes(asker, row):
+            ratios = [time / measured * 1e6 for time in times]
+            groups.setdefault(name, []).append(ratios)
+    if groups:
+        print("| kernels | points | at peak rates | error | calibrated | error |")
+        print("|---|---|---|---|---|---|")
+    for name, ratios in groups.items():
+        printLine(name, *zip(*ratios))
+
+
 def passProgram(row, queries, keys):
     model, chips = row["model"], row["parallelism"]["tp"]
     machine = MACHINES[row["hardware"]["chip"]]
@@ -367,6 +526,9 @@ def trainFields(row, replicas, stages):
     """The fields of a row's `train` block; what it does not state is open."""
     how = row["parallelism"]
     fields = {}
+    if row.get("optimizer") == "bf16":
+        fields["gradients"] = "bf16"
+        fields["optimizer"] = "adamw(moments=bf16, master=none)"
     if how.get("remat"):
         fields["remat"] = REMAT[how["remat"]]
     if how.get("num_microbatches"):
@@ -424,7 +586,7 @@ def stepProgram(row, step):
     return (
         f"hardware {MACHINES[chip]}[{shape}]"
         + (f" {{ {fields} }}\n" if fields else "\n")
-        + f"mesh [{', '.join(axes)}]\n"
+        + (f"mesh [{', '.join(axes)}]\n" if axes else "")
         + STEP.format(
             batch=row["global_batch"]["sequences"],
             seq=row["seq_len"],
@@ -453,6 +615,22 @@ def hasTime(row):
     measured = row["measured"]
     return any(
         measured.get(key) for key in ("step_time_s", "tflops_per_chip", "mfu")
+    )
+
+
+def cachedProgram(row):
+    """The program of a decoding step or a prefill on one device."""
+    model, isDecode = row["model"], row["kind"] == "decode"
+    return CACHED.format(
+        machine=MACHINES[row["hardware"]["chip"]],
+        **row["inference"],
+        **model,
+        queries=model["heads"] // model["kv_heads"],
+        n="B" if isDecode else "B, T",
+        last="" if isDecode else "last[B, D] = x[B, T - 1, D]\n",
+        end="x" if isDecode else "last",
+        unembedding="" if model["tied"] else "weight Wout: bf16[D, V]\n",
+        table="Wemb[V, D]" if model["tied"] else "Wout[D, V]",
     )
 
 
@@ -518,6 +696,50 @@ def printSteps(asker, rows):
             f" {meanError(nears):.0f} % | |"
         )
     return times
+
+
+def printCached(asker, rows):
+    """The table of decoding steps and prefills on one device."""
+    rows = [row for row in rows if row["kind"] in ("decode", "prefill")]
+    if not rows:
+        return
+    print()
+    print("| inference step | measured | at peak rates | calibrated | memory |")
+    print("|---|---|---|---|---|")
+    groups = {}
+    for row in rows:
+        report = asker.ask(cachedProgram(row), True, ["--opt=none"])
+        measured = row["measured"]["step_time_s"]
+        raw, near = [time / measured for time in wholeTimes(report)]
+        memory = report["memory"]["peak"] / 2**30
+        memory /= row["measured"]["mem_gib_per_device"]
+        ratios = groups.setdefault(f"{sourceOf(row)}, {row['kind']}", [])
+        ratios.append((raw, near, memory))
+        print(
+            f"| {row['id']} | {1e3 * measured:.3g} ms | {raw:.2f} | {near:.2f} |"
+            f" {memory:.2f} |"
+        )
+    for name, ratios in groups.items():
+        cells = [
+            f"{median(column):.2f}, {meanError(column):.0f} %"
+            for column in zip(*ratios)
+        ]
+        print(f"| {name}: median, error | | {' | '.join(cells)} |")
+
+
+def writePrograms(rows, folder):
+    """The programs of decoding steps, prefills and training steps, as files."""
+    for row in rows:
+        if row["kind"] in ("decode", "prefill"):
+            program = cachedProgram(row)
+        elif row["kind"] == "train":
+            program = stepProgram(row, None)
+        else:
+            continue
+        if program:
+            path = os.path.join(folder, row["id"] + ".shd")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(program)
 
 
 def workOf(row):
@@ -627,8 +849,6 @@ def printLine(name, raw, calibrated):
 
 
 def printTables(asker, rows):
-    print("| rows | points | at peak rates | error | calibrated | error |")
-    print("|---|---|---|---|---|---|")
     groups = {}
     for row in rows:
         if row["hardware"]["chip"] not in MACHINES:
@@ -639,6 +859,9 @@ def printTables(asker, rows):
         elif row["kind"] == "gemm" and calibrate.matmulPoints(row):
             name = f"matmul, {row['hardware']['chip']}"
             groups.setdefault(name, []).append((row, matmulRatios))
+    if groups:
+        print("| rows | points | at peak rates | error | calibrated | error |")
+        print("|---|---|---|---|---|---|")
     for name, members in groups.items():
         both = [
             [
@@ -649,13 +872,13 @@ def printTables(asker, rows):
             for calibrated in (False, True)
         ]
         printLine(name, *both)
-    print()
-    print("| inference | measured | at peak rates | calibrated |")
-    print("|---|---|---|---|")
+    rows = [row for row in rows if isSayableInference(row)]
+    if rows:
+        print()
+        print("| inference | measured | at peak rates | calibrated |")
+        print("|---|---|---|---|")
     raws, nears, times = [], [], []
     for row in rows:
-        if not isSayableInference(row):
-            continue
         measured = row["measured"]["total_latency_ms"] * 1e-3
         predicted = inferenceSeconds(asker, row, True)
         times.append((row, measured, predicted))
@@ -698,16 +921,22 @@ def main():
     parser.add_argument("--shardc", default="shardc", help="the compiler")
     parser.add_argument("--only", metavar="REGEX", help="rows whose id it matches")
     parser.add_argument("--fit", action="store_true", help="fits `step`")
+    parser.add_argument("--programs", metavar="FOLDER", help="writes programs of steps")
     options = parser.parse_args()
     with open(options.rows, encoding="utf-8") as file:
         rows = json.load(file)
     rows = [row for row in rows if re.search(options.only or "", row["id"])]
+    if options.programs:
+        writePrograms(rows, options.programs)
+        return
     asker = Asker(options.shardc)
     try:
         if options.fit:
             printFit(asker, rows)
             return
         printGroups(printTables(asker, rows))
+        printKernels(asker, rows)
+        printCached(asker, rows)
         printGroups(printSteps(asker, rows))
     except Refused as error:
         sys.exit(f"measured.py: error: {error}")

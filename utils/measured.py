@@ -373,8 +373,11 @@ def kernelTimes(asker, row):
     """(class, times at peak rates and calibrated, measured time) of each kernel of
     a row of benchmark/device.py."""
     start = ALONE.format(machine=MACHINES[row["hardware"]["chip"]])
+
+    def ask(program):
+        return asker.ask(start + program, True)
+
     for point in row["curve"]:
-        ask = lambda text: asker.ask(start + text, True)
         if row["kind"] == "matmul":
             name = "sustained" if "sustained" in row["id"] else matmulClass(point)
             times = wholeTimes(ask(PRODUCT.format(**point)))

@@ -26,6 +26,7 @@ void shardc::buildPlanPipeline(OpPassManager &manager,
   optimize.memoryLimit = options.memoryLimit.value_or(-1);
   optimize.timeLimit = options.timeLimitSeconds.value_or(-1);
   optimize.priceMemory = options.priceMemory;
+  optimize.effort = options.effort;
   program.addPass(shd::createShdOptimize(optimize));
 }
 

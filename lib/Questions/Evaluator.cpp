@@ -16,6 +16,7 @@ Evaluator::Evaluator(const ProgramText &text, const PlanOptions &options,
   context.printOpOnDiagnostic(false);
   auto *dialect = context.getOrLoadDialect<shd::ShdDialect>();
   tables = &dialect->addInterface<SharedTables>();
+  search = &dialect->addInterface<SearchStart>();
 }
 
 /// Keeps the tables as long as machine, mesh and binding stay the same. Of a
@@ -69,6 +70,8 @@ std::optional<Report> Evaluator::report(const Variant &variant,
     how.plan.memoryLimit = variant.memoryLimit;
   if (variant.timeLimitSeconds)
     how.plan.timeLimitSeconds = variant.timeLimitSeconds;
+  if (variant.effort)
+    how.plan.effort = *variant.effort;
   if (variant.mode)
     how.plan.mode = *variant.mode;
   Compilation compilation(std::move(*program), std::move(how));
@@ -79,8 +82,11 @@ std::optional<Report> Evaluator::report(const Variant &variant,
   applyPins(operations, variant.pins, mesh);
   if (variant.edit)
     variant.edit(op);
+  search->start = variant.start;
+  search->found.clear();
   if (failed(compilation.plan()))
     return std::nullopt;
+  outcome.labels = search->found;
   for (PinPlace place : variant.watched)
     outcome.layouts.push_back(shd::toLayout(mesh, pinAt(operations, place)));
   if (variant.keepsPlan) {
@@ -106,6 +112,8 @@ MeshChoiceOptions Evaluator::choiceOptions(const Variant &variant) const {
     how.plan.memoryLimit = variant.memoryLimit;
   if (variant.timeLimitSeconds)
     how.plan.timeLimitSeconds = variant.timeLimitSeconds;
+  if (variant.effort)
+    how.plan.effort = *variant.effort;
   how.file = file;
   how.interrupted = interrupted;
   how.seeksFit = seeksFit;

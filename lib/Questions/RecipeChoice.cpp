@@ -72,7 +72,7 @@ static constexpr double kReportShare = 0.4, kReportSeconds = 2;
 /// part: what is slower than the best by more gets none.
 static constexpr double kPromising = 0.1;
 /// Estimates are below the times of plans, as a rule.
-static constexpr double kSurelyMore = 1.02;
+static constexpr double kSurelyMore = 1.1;
 /// Estimated slowdown of each axis: plans on few axes are found more surely.
 static constexpr double kAxisCost = 0.01;
 /// Estimated slowdown of what does not fit, even with all recomputed.
@@ -618,8 +618,8 @@ RecipeSearch::chooseForm(const Recipe &recipe, bool isFull,
     return chooseStep(text, pointOf(recipe), how);
   auto key = [&](const StepChoice &choice) {
     const Report &report = choice.report;
-    double time = isScreened() ? report.time.scheduled : report.plan.value;
-    double value = report.memory.fits ? time : double(report.memory.peak);
+    double value =
+        report.memory.fits ? report.plan.value : double(report.memory.peak);
     return std::pair(!report.memory.fits, value);
   };
   std::optional<StepChoice> best;
@@ -738,7 +738,8 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
       how.stepWork =
           *plans * size.operations * std::pow(kWorkPerAxis, recipe.wide);
     if (isScreened())
-      how.plan.objective = Objective::Upper;
+      how.plan.effort = kQuickEffort;
+    how.known = recipe.found;
     how.plan.timeLimitSeconds = runner.deadline().remaining();
     // The first one is planned in any case.
     if ((best || i > 0) && !runner.hasTime())
@@ -766,12 +767,6 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
 void RecipeSearch::take(Recipe &recipe,
                         std::shared_ptr<const StepChoice> choice, bool isFull) {
   PlanFigures figures = figuresOf(choice->report);
-  if (isScreened()) {
-    // Planned for another time, so nothing is proven of this one.
-    figures.value = figures.scheduled;
-    figures.bound.reset();
-    figures.status = "feasible";
-  }
   recipe.isFull |= isFull;
   if (recipe.fits() && (!figures.fits || recipe.plan->value < figures.value))
     return;
@@ -786,21 +781,16 @@ void RecipeSearch::findBest() {
     best = order.front();
 }
 
-/// True if recipes are compared by plans for the time without overlap, whose
-/// schedules then count. Searches for the schedule itself take twenty times as
-/// long, and only few recipes are worth it.
+/// True if recipes are compared by plans that took little effort: only few are
+/// worth more.
 bool RecipeSearch::isScreened() const {
-  return options.framework && isLarge() &&
-         options.plan.objective == Objective::Scheduled;
+  return isLarge() && options.plan.objective == Objective::Scheduled &&
+         !options.plan.isQuick();
 }
 
-/// The step's other forms, as known: their plans are not for the schedule.
+/// The search among a step's forms, the chosen one as it is planned now.
 static Report::StepSearch withFinal(Report::StepSearch search,
                                     const StepChoice &made) {
-  for (Report::StepSearch::Variant &variant : search.variants) {
-    variant.value = variant.scheduled;
-    variant.gap.reset();
-  }
   const Report::StepSearch::Variant &own = made.search.variants.front();
   Report::StepSearch::Variant &chosen = search.variants.front();
   chosen.value = own.value;
@@ -819,8 +809,11 @@ void RecipeSearch::planFinal(Recipe &recipe) {
   MeshChoiceOptions how = options;
   how.jobs = 1;
   how.plan.timeLimitSeconds = runner.deadline().remaining();
+  how.start = recipe.found->labels;
   std::optional<StepChoice> choice = chooseStep(text, point, how);
   if (!choice)
+    return;
+  if (!choice->report.memory.fits)
     return;
   choice->form = recipe.found->form;
   choice->search = withFinal(recipe.found->search, *choice);

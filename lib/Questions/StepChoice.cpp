@@ -312,6 +312,7 @@ struct Form {
   std::optional<PlanFigures> plan;
   std::optional<Report> report;
   std::shared_ptr<const std::string> module;
+  std::vector<solver::Label> labels;
   /// Bytes of its saved values on a device, and of its activations at the peak.
   double saved = 0, activations = 0;
   /// By its matrix work; by declared bytes.
@@ -368,7 +369,9 @@ private:
   bool isDone() const;
   std::optional<std::pair<size_t, size_t>> next() const;
   std::optional<std::pair<size_t, size_t>> nextOfLeast() const;
+  bool recall(Form &form);
   void planForm(Form &form);
+  void take(Form &form, Outcome outcome);
   bool exclude(Form &form);
   Report::StepSearch summary(const Form &chosen);
 
@@ -699,17 +702,37 @@ bool StepSearch::exclude(Form &form) {
   return form.isImpossible || form.isSlower || form.isTooLarge;
 }
 
+/// Takes a form's plan from a search before, if that chose it.
+bool StepSearch::recall(Form &form) {
+  const StepChoice *known = options.known.get();
+  if (!known || !(known->form == formOf(form)))
+    return false;
+  Outcome outcome;
+  outcome.report = known->report;
+  outcome.plan = known->plan;
+  outcome.labels = known->labels;
+  take(form, std::move(outcome));
+  return true;
+}
+
 void StepSearch::planForm(Form &form) {
+  if (recall(form))
+    return;
   ++plans;
   work -= workOfPlan;
   Variant variant;
   variant.point.assign(settings.begin(), settings.end());
   variant.point.push_back(stepSetting(formOf(form)));
   variant.keepsPlan = true;
+  variant.start = options.start;
   Outcome outcome;
   runner.run(1, [&](TrialPlanner &planner, size_t) {
     outcome = planner.plan(variant);
   });
+  take(form, std::move(outcome));
+}
+
+void StepSearch::take(Form &form, Outcome outcome) {
   if (!outcome.report) {
     form.isImpossible = true;
     return;
@@ -721,6 +744,7 @@ void StepSearch::planForm(Form &form) {
       form.saved += tensor.localBytes;
   form.activations = double(outcome.report->memory.activations);
   form.report = std::move(outcome.report);
+  form.labels = std::move(outcome.labels);
   if (form.plan->fits && (!best || form.plan->value < best->plan->value))
     best = &form;
 }
@@ -818,6 +842,7 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
   choice.search = summary(*chosen);
   choice.form = formOf(*chosen);
   choice.plan = chosen->module;
+  choice.labels = chosen->labels;
   choice.report = *chosen->report;
   choice.work = double(plans) * workOfPlan;
   return choice;

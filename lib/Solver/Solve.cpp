@@ -37,7 +37,7 @@ static Solution search(const Problem &problem, const Options &options) {
   solution.work = rounds.workDone();
   bool noPlan = solution.status == Status::Infeasible ||
                 solution.status == Status::Unknown;
-  if (!noPlan || !problem.capacity || options.cutoff)
+  if (!noPlan || !problem.capacity || options.cutoff || !options.findsLeastPeak)
     return solution;
 
   bool infeasible = solution.status == Status::Infeasible;

@@ -47,6 +47,7 @@
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/Threading.h"
 #include "llvm/Support/WithColor.h"
 #include <cmath>
 
@@ -193,9 +194,11 @@ struct Options {
                             cl::value_desc("S"), cl::cat(planCategory)};
   cl::opt<unsigned> jobs{
       "jobs",
-      cl::desc("Threads for questions about many plans and for mesh auto; the "
-               "result does not depend on their number"),
-      cl::value_desc("N"), cl::init(1), cl::cat(planCategory)};
+      cl::desc("Threads for questions about many plans and for mesh auto (all "
+               "cores by default); the result does not depend on their number"),
+      cl::value_desc("N"),
+      cl::init(llvm::hardware_concurrency().compute_thread_count()),
+      cl::cat(planCategory)};
   cl::opt<std::string> planFile{
       "plan",
       cl::desc("Take the shardings of a plan: a program as --emit-plan prints "

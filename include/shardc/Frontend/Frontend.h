@@ -30,6 +30,8 @@ struct StepForm {
   std::optional<std::string> schedule;
   /// `none`, `optimizer` or `auto`.
   std::optional<std::string> offload;
+
+  bool operator==(const StepForm &other) const = default;
 };
 
 /// The training of a program with other outer choices.

@@ -32,6 +32,10 @@ inline const char *objectiveName(Objective objective) {
 /// so much more.
 inline constexpr int64_t kMoreMemory = int64_t(1) << 30;
 
+/// An effort for plans that are compared with others: a fraction of the time,
+/// for plans that are a percent slower (docs/Optimizer.md#plans-to-compare).
+inline constexpr double kQuickEffort = 0.05;
+
 struct PlanOptions {
   OptMode mode = OptMode::Optimize;
   Objective objective = Objective::Scheduled;
@@ -40,6 +44,11 @@ struct PlanOptions {
   std::optional<int64_t> memoryLimit;
   /// Solve again with kMoreMemory more, where `upper` is minimised.
   bool priceMemory = false;
+  /// Part of the usual work of a search. Below one, the least `upper` is known
+  /// within a percent, too.
+  double effort = 1;
+
+  bool isQuick() const { return effort < 1; }
 };
 
 } // namespace shardc

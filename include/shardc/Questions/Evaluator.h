@@ -5,6 +5,7 @@
 
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Options.h"
+#include "shardc/Optimizer/SearchStart.h"
 #include "shardc/Questions/MeshChoice.h"
 #include "shardc/Questions/TrialRunner.h"
 
@@ -65,6 +66,7 @@ private:
   /// The choices of the step of the variant at hand, if they are made.
   std::shared_ptr<const StepChoice> knownStep = nullptr;
   SharedTables *tables = nullptr;
+  SearchStart *search = nullptr;
   Place place;
 };
 

@@ -49,6 +49,10 @@ struct MeshChoiceOptions {
   /// Work of the plans of a training step's forms (StepChoice::work), in place
   /// of the default.
   std::optional<double> stepWork = {};
+  /// The choice of a search before, whose plan need not be made again.
+  std::shared_ptr<const StepChoice> known = {};
+  /// A plan of the only form of a step to begin with.
+  std::vector<solver::Label> start = {};
 };
 
 /// Plans the program with `settings` on meshes of its machine (Meshes.h) and

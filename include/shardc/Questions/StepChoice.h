@@ -22,6 +22,8 @@ struct StepChoice {
   StepForm form;
   /// The planned module of the choice, as bytecode.
   std::shared_ptr<const std::string> plan;
+  /// The plan as its search knows it.
+  std::vector<solver::Label> labels;
   /// Its report, as it is without the search.
   Report report;
   Report::StepSearch search;

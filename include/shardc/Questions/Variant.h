@@ -11,6 +11,7 @@
 #include "shardc/Frontend/ProgramText.h"
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Options.h"
+#include "shardc/Solver/Problem.h"
 #include <functional>
 
 namespace shardc {
@@ -65,6 +66,10 @@ struct Variant {
   std::optional<int64_t> memoryLimit = {};
   /// Seconds of the search, in place of those of the options.
   std::optional<double> timeLimitSeconds = {};
+  /// Part of the usual work of a search, in place of that of the options.
+  std::optional<double> effort = {};
+  /// A plan of the same program to begin with (Outcome::labels).
+  std::vector<solver::Label> start = {};
   /// How to choose, in place of what the options say.
   std::optional<OptMode> mode = {};
   /// The planned module is wanted: Outcome::plan.

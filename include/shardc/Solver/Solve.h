@@ -32,6 +32,9 @@ struct Options {
   /// Prices of memory to start from, as `Solution::multipliers` of a problem
   /// with the same points; empty: none.
   std::vector<double> multipliers = {};
+  /// Where none that fits is found, the least memory is looked for, which is
+  /// not counted as work.
+  bool findsLeastPeak = true;
   /// The best so far is returned soon after this becomes true.
   const std::atomic<bool> *interrupted = nullptr;
   /// Called whenever something improved.

@@ -37,6 +37,7 @@ solver::Solution PlanSolver::solveCounted(const PartialProblem &partial,
                                           solver::Options &how) {
   how.timeLimitSeconds = work.until().remaining();
   how.interrupted = work.until().interruption();
+  how.findsLeastPeak = false;
   solver::Solution solution = solver::solve(partial.problem, how);
   for (const solver::Table &table : partial.problem.tables)
     work.spend(kEntryWork * table.costs.size());

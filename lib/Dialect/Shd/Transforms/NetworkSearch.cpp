@@ -7,8 +7,6 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-/// Gap of the least `upper` where the work for it is limited.
-static constexpr double kUpperTolerance = 1e-3;
 /// Part of a time limit for plans in the order of the text, and how many of
 /// these the search over all orders begins with: chains of one order are longer
 /// than those of all, and guide it better.
@@ -27,7 +25,7 @@ solveUpper(const PlanNetwork &network, const NetworkSearchOptions &options,
   how.interrupted = options.deadline.interruption();
   if (options.maxUpperWork) {
     how.maxWork = *options.maxUpperWork;
-    how.tolerance = kUpperTolerance;
+    how.tolerance = options.upperTolerance;
   }
   if (options.objective == Objective::Upper) {
     how.cutoff = options.cutoff;
@@ -41,9 +39,10 @@ namespace {
 class TimeSearch {
 public:
   TimeSearch(PlanningContext &context, ProgramOp program,
-             const PlanNetwork &network, const NetworkSearchOptions &options)
-      : context(context), program(program), network(network), options(options) {
-  }
+             const PlanNetwork &network, const NetworkSearchOptions &options,
+             std::vector<std::vector<solver::Label>> starts)
+      : context(context), program(program), network(network), options(options),
+        starts(std::move(starts)) {}
 
   std::optional<solver::Solution> run(const solver::Solution &first) const;
 
@@ -57,6 +56,7 @@ private:
   ProgramOp program;
   const PlanNetwork &network;
   const NetworkSearchOptions &options;
+  std::vector<Assignment> starts;
 };
 } // namespace
 
@@ -69,6 +69,7 @@ ObjectiveSearchOptions TimeSearch::optionsFor(ChainOrders orders) const {
   search.cutoff = options.cutoff.value_or(search.cutoff);
   search.deadline = options.deadline;
   search.progress = options.progress;
+  search.starts = starts;
   return search;
 }
 
@@ -108,7 +109,7 @@ std::optional<solver::Solution>
 TimeSearch::run(const solver::Solution &first) const {
   ObjectiveSearchOptions search = optionsFor(ChainOrders::Any);
   if (options.objective == Objective::Scheduled) {
-    search.starts = findInText(first);
+    llvm::append_range(search.starts, findInText(first));
     search.maxWork *= kAllOrdersPart;
   }
   return searchObjective(network, first,
@@ -120,12 +121,13 @@ shardc::shd::searchNetwork(PlanningContext &context, ProgramOp program,
                            const PlanNetwork &network,
                            const NetworkSearchOptions &options,
                            std::vector<std::vector<solver::Label>> starts) {
-  SearchedPlan found{solveUpper(network, options, std::move(starts))};
+  SearchedPlan found{solveUpper(network, options, starts)};
   if (!found.fits() || options.objective == Objective::Upper)
     return found;
   // A plan that cannot be made explicit stays the one of the least `upper`.
   if (auto better =
-          TimeSearch(context, program, network, options).run(found.solution)) {
+          TimeSearch(context, program, network, options, std::move(starts))
+              .run(found.solution)) {
     found.solution = std::move(*better);
     found.of = options.objective;
   }

@@ -11,6 +11,7 @@
 #include "shardc/Dialect/Shd/Transforms/MergedSearch.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Dialect/Shd/Transforms/StepLayouts.h"
+#include "shardc/Optimizer/SearchStart.h"
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Solver/Solve.h"
 #include <chrono>
@@ -23,6 +24,10 @@ namespace shardc::shd {
 
 /// Entries of tables that a search may look at to be worth making once more.
 static constexpr double kMaxRepeatedWork = 5e8;
+
+/// Entries of tables that a search with little effort looks at for the least
+/// `upper`, and a gap that will do.
+static constexpr double kQuickUpperWork = 3e8, kQuickUpperTolerance = 1e-2;
 
 static constexpr const char *kNoPlanInTime =
     "the search found no plan within the time limit";
@@ -224,12 +229,33 @@ NetworkSearchOptions OptimizePass::searchOptions() {
   // Fixed layouts leave nothing to search.
   if (fixed)
     return options;
-  options.maxWork = searchWorkFor(
-      timeLimit >= 0 ? std::optional<double>(timeLimit) : std::nullopt);
+  options.maxWork =
+      effort * searchWorkFor(timeLimit >= 0 ? std::optional<double>(timeLimit)
+                                            : std::nullopt);
+  if (effort < 1) {
+    options.maxUpperWork = kQuickUpperWork;
+    options.upperTolerance = kQuickUpperTolerance;
+  }
   if (const SearchWatch *watch = SearchWatch::of(&getContext()))
     options.progress = watch->progress;
   options.deadline = deadline;
   return options;
+}
+
+/// The plan that the search begins with, if it is one of this network.
+static std::vector<std::vector<solver::Label>>
+startsOf(const PlanNetwork &network, const SearchStart *memory) {
+  const std::vector<solver::VariableData> &variables =
+      network.problem.variables;
+  bool isPlan =
+      memory && memory->start.size() == variables.size() &&
+      llvm::all_of(llvm::zip(memory->start, variables), [](const auto &pair) {
+        const auto &[label, variable] = pair;
+        return label < variable.costs.size();
+      });
+  if (!isPlan)
+    return {};
+  return {memory->start};
 }
 
 /// Writes a plan that was found into the program.
@@ -277,7 +303,11 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
     unplanned = ModuleOp::create(program.getLoc());
     unplanned->push_back(program->clone());
   }
-  SearchedPlan found = searchNetwork(context, program, network, options);
+  SearchStart *memory = fixed ? nullptr : SearchStart::of(&getContext());
+  SearchedPlan found = searchNetwork(context, program, network, options,
+                                     startsOf(network, memory));
+  if (memory)
+    memory->found = found.solution.assignment;
   const solver::Solution &solution = found.solution;
   const std::atomic<bool> *interrupted = options.deadline.interruption();
   if (solution.status == solver::Status::Unknown && interrupted && *interrupted)

@@ -218,6 +218,8 @@ def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
            "Seconds; no limit if negative">,
     Option<"priceMemory", "price-memory", "bool", "false",
            "Also find out what a GiB more per device would gain">,
+    Option<"effort", "effort", "double", "1",
+           "Part of the usual work of the search">,
   ];
 }
 

@@ -52,6 +52,8 @@ PLAN_KINDS = {
     "reduce_scatter": "reduce-scatter",
     "all_reduce": "all-reduce",
     "collective_permute": "collective-permute",
+    "halo_exchange": "collective-permute",
+    "halo_reduce": "collective-permute",
     "ring_shift": "collective-permute",
 }
 
@@ -87,6 +89,8 @@ def planned(path):
             r": tensor<([^>]*)>(?: -> tensor<([^>]*)>)?\s*$", text
         ).groups()
         size = elements(given if kind == "all-gather" else taken)
+        if match.group(1).startswith("halo"):
+            size = abs(elements(given) - elements(taken))
         groups = groups_of(mesh, axes)
         if len(next(iter(groups))) > 1:
             found[Collective(kind, groups, size)] += math.prod(counts)

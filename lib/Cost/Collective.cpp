@@ -44,6 +44,10 @@ StringRef shardc::stringify(CollectiveKind kind) {
     return "to_host";
   case CollectiveKind::FromHost:
     return "from_host";
+  case CollectiveKind::HaloExchange:
+    return "halo_exchange";
+  case CollectiveKind::HaloReduce:
+    return "halo_reduce";
   }
   llvm_unreachable("covered switch");
 }
@@ -303,7 +307,8 @@ CollectiveModel::GroupTerms CollectiveModel::groupTerms(AxisSet axes) const {
 CollectiveCost CollectiveModel::cost(CollectiveKind kind,
                                      ArrayRef<AxisIndex> axes,
                                      double bytes) const {
-  assert(kind != CollectiveKind::CollectivePermute && "see permuteCost");
+  assert(kind != CollectiveKind::CollectivePermute && !isOfHalo(kind) &&
+         "see permuteCost");
   CollectiveCost cost;
   AxisSet set = axisSet(axes);
   std::optional<GroupTerms> computed;
@@ -344,6 +349,8 @@ CollectiveCost CollectiveModel::cost(CollectiveKind kind,
   case CollectiveKind::CollectivePermute:
   case CollectiveKind::ToHost:
   case CollectiveKind::FromHost:
+  case CollectiveKind::HaloExchange:
+  case CollectiveKind::HaloReduce:
     break;
   }
   llvm_unreachable("handled above");

@@ -58,12 +58,14 @@ bool shardc::performs(const Mesh &mesh, CollectiveKind kind, const Layout &from,
   bool keepsPartial = from.partial == to.partial;
   switch (kind) {
   case CollectiveKind::AllGather:
+  case CollectiveKind::HaloExchange: // in place of a gather
     return keepsPartial && addedAxes(to, from) == axes;
   case CollectiveKind::AllSlice:
     return keepsPartial && addedAxes(from, to) == axes;
   case CollectiveKind::AllToAll:
     return keepsPartial && exchanges(from, to, axes);
   case CollectiveKind::ReduceScatter:
+  case CollectiveKind::HaloReduce: // in place of that sum
     return resolves(from, to, axes) && addedAxes(from, to) == axes;
   case CollectiveKind::AllReduce:
     return resolves(from, to, axes) && from.dims == to.dims;

@@ -229,8 +229,9 @@ Operand Importer::functionAttention(const Expr &call, const Slots &slots,
   llvm::SmallVector<const Operand *> placed(operands);
   placed[2] = &values;
   Travelling travelling;
-  if (!shape.at.value && !shape.keyAt.value && !shape.window &&
-      !shape.sink.value && !shape.bias.value) {
+  // Around a ring, or with halos where a window leaves most keys out.
+  bool mayTravel = shape.window ? bool(shape.query) : !shape.sink.value;
+  if (!shape.at.value && !shape.keyAt.value && !shape.bias.value && mayTravel) {
     travelling.index = shape.key;
     for (StringAttr name : shape.q.indices)
       if (shape.query ? name == shape.query : !contains(shape.k.indices, name))

@@ -1,6 +1,7 @@
 //===- Domain.cpp - Strategies of a chunk ----------------------*- C++ -*-===//
 
 #include "shardc/Optimizer/Domain.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 
 using namespace mlir;
@@ -152,6 +153,7 @@ std::optional<Strategy> ChunkSpace::strategyOf(unsigned op,
                                                ArrayRef<Layout> layouts) const {
   Strategy strategy;
   strategy.ring = shared.ring;
+  strategy.halo = shared.halo;
   for (auto [own, factor] : llvm::enumerate(sharedFactor[op])) {
     strategy.factorAxes.push_back(shared.factorAxes[factor]);
     if (!allowed.empty() &&
@@ -238,13 +240,18 @@ ChunkDomain ChunkSpace::domainOf(ArrayRef<Strategy> strategies) const {
   // Divisibility is checked per operation; here only the axes are placed.
   for (const Strategy &strategy : strategies)
     add(strategy);
-  if (!mayRunAroundRings())
-    return domain;
-  for (Strategy strategy : strategies)
-    for (AxisIndex axis : ringAxes(context.mesh(), rules.front(), strategy)) {
-      strategy.ring = axis;
-      add(strategy);
-    }
+  if (mayRunAroundRings())
+    for (Strategy strategy : strategies)
+      for (AxisIndex axis : ringAxes(context.mesh(), rules.front(), strategy)) {
+        strategy.ring = axis;
+        add(strategy);
+      }
+  if (rules.size() == 1)
+    for (Strategy strategy : strategies)
+      if (mayReadHalos(context.mesh(), rules.front(), strategy)) {
+        strategy.halo = true;
+        add(strategy);
+      }
   return domain;
 }
 
@@ -372,16 +379,23 @@ void shardc::addInlining(ChunkDomain &domain, ArrayRef<unsigned> operands) {
   }
 }
 
-void shardc::removeInlinedRings(ChunkDomain &domain, const ShardingRule &rule) {
-  if (!rule.ring)
-    return;
-  uint32_t travels = 0;
-  for (unsigned operand : ringOperands(rule))
-    travels |= 1u << operand;
+void shardc::removeInlinedMoves(ChunkDomain &domain, const ShardingRule &rule) {
+  auto bits = [](ArrayRef<unsigned> operands) {
+    uint32_t set = 0;
+    for (unsigned operand : operands)
+      set |= 1u << operand;
+    return set;
+  };
+  uint32_t travels = rule.ring ? bits(ringOperands(rule)) : 0;
+  uint32_t haveHalos = rule.halo ? bits(haloOperands(rule)) : 0;
   std::vector<size_t> kept;
-  for (auto [number, label] : llvm::enumerate(domain.labels))
-    if (!label.ops.front().ring || !(label.inlined & travels))
+  for (auto [number, label] : llvm::enumerate(domain.labels)) {
+    const Strategy &strategy = label.ops.front();
+    uint32_t moved =
+        (strategy.ring ? travels : 0) | (strategy.halo ? haveHalos : 0);
+    if (!(label.inlined & moved))
       kept.push_back(number);
+  }
   if (kept.size() < domain.labels.size())
     selectLabels(domain, kept);
 }

@@ -2,9 +2,11 @@
 
 #include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Optimizer/Graph.h"
+#include "shardc/Optimizer/Halos.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Optimizer/Rings.h"
 
@@ -28,6 +30,7 @@ Strategy shardc::explicitStrategy(const Mesh &mesh, Operation *op,
       inferStrategy(mesh, rule, operands, results);
   assert(strategy && "the verifier has checked the operation's shardings");
   strategy->ring = ringAxis(mesh, op);
+  strategy->halo = bool(haloOf(op));
   return *strategy;
 }
 
@@ -97,6 +100,10 @@ void shardc::addOperation(const PlanningContext &context, Operation *op,
     else
       part.reads.push_back(std::move(read));
   }
+  // Of summands for keys, those of the part and of the rows that go back.
+  if (strategy.halo)
+    for (unsigned result : haloResults(rule))
+      work.resultBytes[result] *= shareWithHalo(context.mesh(), rule, strategy);
   for (auto [result, bytes] :
        llvm::zip_equal(op->getResults(), work.resultBytes))
     part.writes.push_back(

@@ -3,6 +3,7 @@
 #include "NetworkBuilder.h"
 #include "shardc/Cost/Schedule.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
+#include "shardc/Optimizer/Halos.h"
 #include "shardc/Optimizer/Rings.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -112,6 +113,15 @@ Picoseconds NetworkBuilder::withRing(Picoseconds time, ArrayRef<RingTime> rings,
   return ringTime(time, rings[label].moves, rings[label].devices);
 }
 
+uint32_t NetworkBuilder::beginOfReads(unsigned chunk) const {
+  uint32_t begin = network.graph.chunks[chunk].point;
+  for (const GraphValue &value : network.graph.values)
+    for (const ChunkUse &use : value.uses)
+      if (use.chunk == chunk)
+        begin = std::min(begin, use.point);
+  return begin;
+}
+
 /// What travels occupies the networks, and has buffers while the operation
 /// runs.
 void NetworkBuilder::costRings(unsigned index) {
@@ -122,11 +132,7 @@ void NetworkBuilder::costRings(unsigned index) {
   const ShardingRule &rule = ruleOf(op);
   const auto &labels = network.domains[index].labels;
   std::vector<EntryCosts> costs(labels.size(), scale.none());
-  uint32_t begin = chunk.point;
-  for (const GraphValue &value : network.graph.values)
-    for (const ChunkUse &use : value.uses)
-      if (use.chunk == index)
-        begin = std::min(begin, use.point);
+  uint32_t begin = beginOfReads(index);
   for (auto [label, strategy] : llvm::enumerate(labels)) {
     const Strategy &own = strategy.ops.front();
     if (!own.ring)
@@ -138,6 +144,31 @@ void NetworkBuilder::costRings(unsigned index) {
       bytes += ringBufferBytes(move.bytes);
     }
     addUsage(network.chunkVariable[index], label, begin, chunk.readEnd, bytes);
+  }
+  addCosts(network.chunkVariable[index], costs, std::nullopt);
+}
+
+/// Halos occupy the networks, and their operands have buffers of their own. The
+/// exchange may run beside other work, so that no chain of operations has its
+/// time.
+void NetworkBuilder::costHalos(unsigned index) {
+  const Chunk &chunk = network.graph.chunks[index];
+  if (chunk.kind != Chunk::Kind::Leader || !ruleOf(chunk.ops.front()).halo)
+    return;
+  Operation *op = chunk.ops.front();
+  const auto &labels = network.domains[index].labels;
+  std::vector<EntryCosts> costs(labels.size(), scale.none());
+  uint32_t begin = beginOfReads(index);
+  for (auto [label, strategy] : llvm::enumerate(labels)) {
+    int64_t bytes = 0, ofResults = 0;
+    for (const HaloMove &move :
+         haloMoves(context.model, op, ruleOf(op), strategy.ops.front())) {
+      costs[label] += scale.collective(move.cost, chunk.count);
+      (move.isResult ? ofResults : bytes) += wholeBytes(move.bytes);
+    }
+    addUsage(network.chunkVariable[index], label, begin, chunk.readEnd, bytes);
+    addUsage(network.chunkVariable[index], label, chunk.point, chunk.point + 1,
+             ofResults);
   }
   addCosts(network.chunkVariable[index], costs, std::nullopt);
 }
@@ -288,6 +319,7 @@ void NetworkBuilder::costChunks() {
              TimedLink{{ChainLink::Kind::Statistics, unsigned(index), 0},
                        std::move(times)});
     costRings(index);
+    costHalos(index);
   }
   for (auto [group, parts] : llvm::enumerate(network.graph.groups))
     if (parts.first >= 0 || parts.second >= 0)

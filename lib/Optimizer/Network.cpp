@@ -1,6 +1,7 @@
 //===- Network.cpp - A program as a cost function network -------*- C++ -*-===//
 
 #include "NetworkBuilder.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -179,6 +180,34 @@ ChunkDomain NetworkBuilder::domainOf(unsigned index,
   return buildDomain(context, chunk, options.choice->blocks, choices);
 }
 
+/// Where keys are on axes of the queries in vain: why they come with no halos.
+static void noteHalos(InFlightDiagnostic &diag, Operation *op,
+                      const Mesh &mesh) {
+  auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
+  ShardingRule rule = ruled ? ruled.getShardingRule() : ShardingRule();
+  HaloPins pins = haloPins(mesh, op, rule);
+  if (!(axisSet(pins.halo) & axisSet(pins.along)))
+    return;
+  const Factor &keys = rule.factors[rule.halo->factor];
+  const std::string &queries = rule.factors[rule.halo->along].name;
+  int64_t parts = mesh.groupSize(ArrayRef(pins.halo));
+  if (pins.halo != pins.along)
+    diag.attachNote(op->getLoc())
+        << "keys come with halos where '" << keys.name
+        << "' is on the axes of '" << queries << "', in their order";
+  else if (keys.extent % parts != 0)
+    diag.attachNote(op->getLoc())
+        << "keys come with halos where the " << parts
+        << " devices of their axes divide the " << keys.extent
+        << " elements of '" << keys.name << "'";
+  else if (rule.halo->rows > keys.extent / parts)
+    diag.attachNote(op->getLoc())
+        << "a window of " << rule.halo->rows + 1 << " reaches "
+        << rule.halo->rows << " keys back, beyond the part of "
+        << keys.extent / parts << " on the device before: gather '" << keys.name
+        << "' over some of its axes";
+}
+
 static void emitTooWide(Operation *op, size_t limit) {
   op->emitError("too many strategies of this operation on a mesh of so many "
                 "axes: expected at most ")
@@ -201,8 +230,10 @@ LogicalResult NetworkBuilder::buildDomains(ProgramOp program) {
   for (auto [index, chunk] : llvm::enumerate(network.graph.chunks)) {
     ChunkDomain domain = domainOf(index, neighbours ? &*neighbours : nullptr);
     if (domain.labels.empty()) {
-      chunk.ops.front()->emitError()
+      InFlightDiagnostic diag =
+          chunk.ops.front()->emitError()
           << "no strategy of this operation has the annotated layouts";
+      noteHalos(diag, chunk.ops.front(), context.mesh());
       failed = true;
     } else if (options.fixed && domain.labels.size() > kMaxAllowedStrategies) {
       failed = true;
@@ -232,7 +263,7 @@ void NetworkBuilder::addPrologueLabels() {
     addInlining(domain, list);
     Operation *leader =
         network.graph.chunks[&domain - network.domains.data()].ops.front();
-    removeInlinedRings(domain, ruleOf(leader));
+    removeInlinedMoves(domain, ruleOf(leader));
     network.problem.variables[variable].costs.assign(domain.labels.size(), 0);
   }
 }

@@ -288,6 +288,9 @@ private:
   static Picoseconds withRing(Picoseconds time, llvm::ArrayRef<RingTime> rings,
                               unsigned label);
   void costRings(unsigned chunk);
+  void costHalos(unsigned chunk);
+  /// The first point at which a value is there for the chunk to read it.
+  uint32_t beginOfReads(unsigned chunk) const;
   const ShardingRule &ruleOf(mlir::Operation *op);
   PartWork work(unsigned chunk, unsigned label);
   void addPrologue(mlir::Value value, const Layout &layout, PartWork &part);

@@ -10,6 +10,7 @@
 #include "shardc/Questions/FasterBinding.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Machine/Bindings.h"
+#include "shardc/Optimizer/Halos.h"
 #include "shardc/Optimizer/Rings.h"
 #include "shardc/Reshard/PermuteCost.h"
 #include "llvm/ADT/STLExtras.h"
@@ -101,7 +102,8 @@ static double priceMoves(const CollectiveModel &model, ArrayRef<Move> moves,
       break;
     // What travels around a ring is priced by the bytes of all steps.
     CollectiveCost cost =
-        move.travels       ? ringShiftCost(model, move.axes.front(), move.bytes)
+        move.travels ? ringShiftCost(model, move.axes.front(), move.bytes)
+        : isOfHalo(move.kind) ? haloCost(model, move.axes, move.bytes)
         : move.isPermute() ? permuteCost(model, move.from, move.to, move.bytes)
                            : model.cost(move.kind, move.axes, move.bytes);
     seconds += cost.seconds() * double(move.count);

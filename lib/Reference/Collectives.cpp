@@ -62,6 +62,8 @@ private:
   TensorRef collect(unsigned device, ArrayRef<unsigned> sources);
   TensorRef slice(unsigned device) { return collect(device, {device}); }
   TensorRef permute(unsigned device);
+  TensorRef haloReduce(unsigned device, ArrayRef<unsigned> line);
+  TensorRef haloExchange(unsigned device, ArrayRef<unsigned> line);
   TensorRef reduceScatter(unsigned device, ArrayRef<unsigned> group);
   void allReduce(ArrayRef<unsigned> group, std::vector<TensorRef> &results);
   void combine(const Tensor &from, Tensor &to) const;
@@ -136,6 +138,50 @@ TensorRef Exchange::permute(unsigned device) {
   SmallVector<int64_t, 4> source(destination.size());
   permutation->source(devices.mesh(), destination, source);
   return collect(device, {devices.at(source)});
+}
+
+/// The rows before the device's own part come from the device before it on the
+/// line; there are zeros before the first part.
+TensorRef Exchange::haloExchange(unsigned device, ArrayRef<unsigned> line) {
+  Box wanted = before(device);
+  wanted[collective.haloDim].offset -= collective.haloRows;
+  wanted[collective.haloDim].size += collective.haloRows;
+  Tensor result =
+      emptyPart(parts.front()->getElementType(), wanted, collective.localShape);
+  SmallVector<unsigned, 2> sources = {device};
+  if (const unsigned *at = llvm::find(line, device); at != line.begin())
+    sources.push_back(at[-1]);
+  for (unsigned source : sources) {
+    Box held = before(source);
+    std::optional<Box> common = intersect(wanted, held);
+    if (!common)
+      continue;
+    copyBox(*parts[source], held, result, wanted, *common);
+    send(source, device, numElements(*common));
+  }
+  return std::make_shared<const Tensor>(std::move(result));
+}
+
+/// A device's own summands, and those that the device behind it on the line has
+/// for the last rows of its part.
+TensorRef Exchange::haloReduce(unsigned device, ArrayRef<unsigned> line) {
+  Box wanted = after(device);
+  Tensor result =
+      emptyPart(parts.front()->getElementType(), wanted, collective.localShape);
+  auto add = [&](unsigned source, auto take) {
+    Box held = after(source);
+    held[collective.haloDim].offset -= collective.haloRows;
+    held[collective.haloDim].size += collective.haloRows;
+    std::optional<Box> common = intersect(wanted, held);
+    if (!common)
+      return;
+    take(*parts[source], held, result, wanted, *common);
+    send(source, device, numElements(*common));
+  };
+  add(device, copyBox);
+  if (const unsigned *next = llvm::find(line, device) + 1; next != line.end())
+    add(*next, addBox);
+  return std::make_shared<const Tensor>(std::move(result));
 }
 
 void Exchange::combine(const Tensor &from, Tensor &to) const {
@@ -218,6 +264,12 @@ std::vector<TensorRef> Exchange::run() {
       break;
     case CollectiveKind::CollectivePermute:
       results[device] = permute(device);
+      break;
+    case CollectiveKind::HaloExchange:
+      results[device] = haloExchange(device, group);
+      break;
+    case CollectiveKind::HaloReduce:
+      results[device] = haloReduce(device, group);
       break;
     case CollectiveKind::ToHost:
     case CollectiveKind::FromHost:

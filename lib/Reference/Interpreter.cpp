@@ -76,14 +76,17 @@ Interpreter::computeRanges(Operation *op) const {
   SmallVector<int64_t, 6> extents;
   for (const Factor &factor : rule.factors)
     extents.push_back(factor.extent);
-  // By factor: how many places further on its part comes from.
+  // By factor: how many places further on its part comes from, and how many
+  // elements before it are here.
   SmallVector<int64_t, 6> steps(rule.factors.size(), 0);
+  SmallVector<int64_t, 6> halos(rule.factors.size(), 0);
   if (auto shards = op->getAttrOfType<ArrayAttr>(spmd::kShards))
     for (auto shard : shards.getAsRange<spmd::ShardAttr>()) {
       unsigned factor = *rule.findFactor(shard.getName());
       extents[factor] = shard.getExtent();
       for (StringAttr axis : shard.getAxes())
         axes[factor].push_back(*devices.mesh().find(axis));
+      halos[factor] = shard.getHalo();
       if (shard.hasTravelled())
         steps[factor] = shard.getStep() +
                         (shard.getEachIteration() ? iterations.back() : 0);
@@ -91,11 +94,14 @@ Interpreter::computeRanges(Operation *op) const {
   std::vector<SmallVector<FactorRange, 4>> result(devices.size());
   for (unsigned device = 0; device < devices.size(); ++device) {
     SmallVector<int64_t, 4> coordinates = devices.coordinates(device);
-    for (auto [extent, list, step] : llvm::zip_equal(extents, axes, steps)) {
+    for (auto [extent, list, step, halo] :
+         llvm::zip_equal(extents, axes, steps, halos)) {
       FactorRange &range = result[device].emplace_back(
           partOf(devices.mesh(), extent, list, coordinates));
       if (step > 0)
         range.offset = (range.offset + step * range.size) % extent;
+      range.offset -= halo;
+      range.size += halo;
     }
   }
   return result;
@@ -138,13 +144,30 @@ FailureOr<shd::TensorList> Interpreter::evaluate(Operation *op,
   return results;
 }
 
+/// The elements that a window lets in are here: as many as if all were.
+static SmallVector<FactorRange, 4> withoutHalos(Operation *op,
+                                                ArrayRef<FactorRange> ranges) {
+  SmallVector<FactorRange, 4> result(ranges);
+  auto shards = op->getAttrOfType<ArrayAttr>(spmd::kShards);
+  if (!shards)
+    return result;
+  ShardingRule rule = cast<shd::ShardingRuleOpInterface>(op).getShardingRule();
+  for (auto shard : shards.getAsRange<spmd::ShardAttr>())
+    if (shard.getHalo() > 0) {
+      FactorRange &range = result[*rule.findFactor(shard.getName())];
+      range = {0, range.whole, range.whole};
+    }
+  return result;
+}
+
 void Interpreter::countWork(Operation *op) {
   auto cost = dyn_cast<shd::CostOpInterface>(op);
   if (!cost || !isa<shd::ShardingRuleOpInterface>(op))
     return;
   SmallVector<double, 4> flops;
   for (unsigned device = 0; device < devices.size(); ++device)
-    flops.push_back(cost.getExecutedFlops(rangesOf(op, device)));
+    flops.push_back(
+        cost.getExecutedFlops(withoutHalos(op, rangesOf(op, device))));
   if (llvm::all_of(flops, [](double each) { return each == 0; }))
     return;
   RunResult::Work &sum = work[op];
@@ -198,6 +221,10 @@ static Collective describe(const Mesh &mesh, Operation *op) {
   collective.axes = axesOf(mesh, op->getAttrOfType<ArrayAttr>("axes"));
   if (auto reduce = dyn_cast<spmd::AllReduceOp>(op))
     collective.combination = reduce.getCombination();
+  if (isOfHalo(collective.kind)) {
+    collective.haloDim = op->getAttrOfType<IntegerAttr>("dim").getInt();
+    collective.haloRows = op->getAttrOfType<IntegerAttr>("rows").getInt();
+  }
   llvm::append_range(collective.shape, from.getShape());
   collective.from = shd::explicitLayout(mesh, from);
   collective.to = shd::explicitLayout(mesh, globalTypeOf(op, "to"));

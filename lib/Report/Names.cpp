@@ -16,7 +16,8 @@ std::vector<std::string> shardc::collectiveAxes(Operation *op) {
   ArrayAttr axes =
       llvm::TypeSwitch<Operation *, ArrayAttr>(op)
           .Case<AllGatherOp, AllSliceOp, AllToAllOp, ReduceScatterOp,
-                AllReduceOp, CollectivePermuteOp, ToHostOp, FromHostOp>(
+                AllReduceOp, CollectivePermuteOp, ToHostOp, FromHostOp,
+                HaloExchangeOp, HaloReduceOp>(
               [](auto collective) { return collective.getAxes(); });
   std::vector<std::string> names;
   for (auto axis : axes.getAsRange<StringAttr>())

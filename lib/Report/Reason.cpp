@@ -34,7 +34,7 @@ private:
   std::string explainMove() const;
 
   bool isReduction() const {
-    return isa<AllReduceOp, ReduceScatterOp>(collective);
+    return isa<AllReduceOp, ReduceScatterOp, HaloReduceOp>(collective);
   }
   AxisSet axisSetOfCollective() const;
   /// `[D@X, F]` of `value`, in the index names of `use`.
@@ -143,6 +143,10 @@ std::string Explainer::explainStatistic(StatisticOp statistic) const {
 std::string Explainer::explainReduction() const {
   Operation *maker = makerOfPartial(input, axisSetOfCollective(), mesh);
   std::string over = joinWords(axes);
+  if (auto halo = dyn_cast<HaloReduceOp>(collective))
+    return described(maker) + " adds to " + std::to_string(halo.getRows()) +
+           " rows of " + quoted(operand) + " before its own along " +
+           collectiveIndices(halo)[halo.getDim()] + " over " + over;
   if (travels(collective))
     return described(maker) + " adds to a part of " + quoted(operand) +
            " in each step around a ring over " + over;
@@ -226,6 +230,11 @@ std::string Explainer::explainMove() const {
   if (travels(collective))
     return names + " attends to a part of " + quoted(operand) +
            " in each step around a ring over " + llvm::join(axes, ",");
+  if (auto halo = dyn_cast<HaloExchangeOp>(collective))
+    return names + (single ? " reads " : " read ") +
+           std::to_string(halo.getRows()) + " rows of " + quoted(operand) +
+           " before its own along " + collectiveIndices(halo)[halo.getDim()] +
+           " over " + llvm::join(axes, ",");
   return names + (single ? " reads " : " read ") + quoted(operand) + " as " +
          wanted + " but it is stored as " + given;
 }

@@ -323,7 +323,8 @@ void SuspectFinder::findLatencyBound(Block &block) {
   std::vector<Bundle> bundles;
   for (Operation &op : block) {
     if (!isCollective(&op) || isa<CollectivePermuteOp, AllSliceOp>(op) ||
-        isHostTransfer(collectiveKind(&op)) || travels(&op))
+        isOfHalo(collectiveKind(&op)) || isHostTransfer(collectiveKind(&op)) ||
+        travels(&op))
       continue;
     CollectiveCost cost = collectivePrice(&op, context.model);
     if (!cost.latencyBound())

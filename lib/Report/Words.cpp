@@ -10,6 +10,7 @@
 #include "Collect.h"
 #include "Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
@@ -34,6 +35,8 @@ struct AxisUse {
   bool splitsSequences = false;
   /// Attention whose keys travel around its devices.
   bool byRing = false;
+  /// Attention whose keys come with halos from the devices before.
+  bool byHalo = false;
   double total() const { return data + sequence + tensor + none; }
 };
 
@@ -99,6 +102,9 @@ void PlanInWords::visit(Operation *op) {
     add(indexing.getResultIndices(i), result.getType());
   if (std::optional<AxisIndex> ring = ringAxis(mesh, op))
     uses[*ring].byRing = true;
+  if (HaloExchangeOp halo = haloOf(op))
+    for (StringRef name : halo.getAxes().getAsValueRange<StringAttr>())
+      uses[*mesh.find(name)].byHalo = true;
   double work = double(cost.getMatrixS()) * double(executionCount(op));
   if (const ExpertRoute *route = work > 0 ? routes.find(op) : nullptr) {
     for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
@@ -197,8 +203,12 @@ std::string PlanInWords::axisText(AxisIndex axis) {
       {use.sequence, "context parallel"},
       {use.tensor, tensor},
       {use.none, "replicated"}};
-  auto ringText = [&](bool isSequence) {
-    return isSequence && use.byRing ? " by ring" : "";
+  auto wayText = [&](bool isSequence) -> std::string {
+    if (!isSequence || !(use.byRing || use.byHalo))
+      return "";
+    return use.byRing && use.byHalo ? " by ring and halo"
+           : use.byRing             ? " by ring"
+                                    : " by halo";
   };
   constexpr double kAll = 0.99, kSome = 0.01;
   if (use.total() == 0)
@@ -206,14 +216,14 @@ std::string PlanInWords::axisText(AxisIndex axis) {
   for (const auto &[work, words] : parts)
     if (work >= kAll * use.total()) {
       std::string zero = work == use.data ? zeroText(axis) : "";
-      return words + " " + size + ringText(work == use.sequence) + " (" + name +
+      return words + " " + size + wayText(work == use.sequence) + " (" + name +
              (zero.empty() ? "" : ": " + zero) + ")";
     }
   SmallVector<std::string> list;
   for (const auto &[work, words] : parts)
     if (work >= kSome * use.total())
       list.push_back(formatPercent(work / use.total()) + " " + words +
-                     ringText(work == use.sequence));
+                     wayText(work == use.sequence));
   std::string zero = zeroText(axis);
   return "mixed " + size + " (" + name + ": " + llvm::join(list, ", ") +
          (zero.empty() ? "" : "; " + zero) + ")";

@@ -190,6 +190,8 @@ double Pricer::groupBytes(const Edge &edge, double fromBytes,
     return fromBytes;
   case CollectiveKind::ToHost:
   case CollectiveKind::FromHost:
+  case CollectiveKind::HaloExchange:
+  case CollectiveKind::HaloReduce:
     break; // no sequence has them
   }
   llvm_unreachable("unknown collective");

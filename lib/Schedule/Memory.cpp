@@ -8,6 +8,7 @@
 
 #include "MemoryProfiler.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Optimizer/GroupCosts.h"
@@ -43,7 +44,22 @@ MemoryProfiler::MemoryProfiler(ProgramOp program)
     mesh = toMesh(attr);
 }
 
+/// Bytes of a tensor of which a device has so many rows more than those of its
+/// part.
+static int64_t bytesWithHalo(const Mesh &mesh, Value part, int64_t dim,
+                             int64_t rows) {
+  TensorShape shape = tensorShape(part.getType());
+  Layout layout = explicitLayout(mesh, part.getType());
+  auto own = double(localExtent(mesh, shape.extents[dim], layout.dims[dim]));
+  return wholeBytes(shape.localBytes(mesh, layout) / own *
+                    (own + double(rows)));
+}
+
 int64_t MemoryProfiler::bytesOf(Value value) const {
+  if (auto halo = value.getDefiningOp<HaloExchangeOp>())
+    return bytesWithHalo(mesh, halo.getInput(), halo.getDim(), halo.getRows());
+  if (HaloReduceOp halo = haloReduceOf(value))
+    return bytesWithHalo(mesh, halo.getResult(), halo.getDim(), halo.getRows());
   return wholeBytes(
       tensorShape(value.getType())
           .localBytes(mesh, explicitLayout(mesh, value.getType())));

@@ -66,11 +66,25 @@ static void placeRing(const ShardingRule &rule, const Strategy &strategy,
     }
 }
 
+/// Places what comes with halos, or sums of which rows go back: it is in parts
+/// along the axes on which its readers are.
+static void placeHalo(const ShardingRule &rule, const Strategy &strategy,
+                      const TensorFactors &tensor, Layout &layout) {
+  if (!strategy.halo)
+    return;
+  for (auto [list, factors] : llvm::zip_equal(layout.dims, tensor))
+    if (llvm::is_contained(factors, rule.halo->factor)) {
+      list = strategy.factorAxes[rule.halo->along];
+      layout.partial &= ~axisSet(list);
+    }
+}
+
 Layout shardc::operandLayout(const ShardingRule &rule, const Strategy &strategy,
                              unsigned operand) {
   const TensorFactors &tensor = rule.operands[operand];
   Layout layout = placeDims(tensor, strategy);
   placeRing(rule, strategy, tensor, layout);
+  placeHalo(rule, strategy, tensor, layout);
   for (auto [axis, set] : strategy.passThrough)
     if (rule.linearSets[set] & (uint32_t(1) << operand))
       layout.partial |= axisBit(axis);
@@ -88,6 +102,7 @@ Layout shardc::resultLayout(const ShardingRule &rule, const Strategy &strategy,
   for (auto [axis, set] : strategy.passThrough)
     layout.partial |= axisBit(axis);
   placeRing(rule, strategy, rule.results[result], layout);
+  placeHalo(rule, strategy, rule.results[result], layout);
   return layout;
 }
 
@@ -134,6 +149,22 @@ AxisList shardc::ringAxes(const Mesh &mesh, const ShardingRule &rule,
         axes.push_back(axis);
   llvm::sort(axes);
   return axes;
+}
+
+bool shardc::mayReadHalos(const Mesh &mesh, const ShardingRule &rule,
+                          const Strategy &strategy) {
+  if (!rule.halo || !strategy.factorAxes[rule.halo->factor].empty())
+    return false;
+  auto isAloneHere = [&](const TensorFactors &tensor) {
+    return isAlone(tensor, rule.halo->factor) &&
+           isAlone(tensor, rule.halo->along);
+  };
+  int64_t extent = rule.factors[rule.halo->factor].extent;
+  int64_t parts = mesh.groupSize(strategy.factorAxes[rule.halo->along]);
+  return parts > 1 && extent % parts == 0 &&
+         rule.halo->rows <= extent / parts &&
+         llvm::all_of(rule.operands, isAloneHere) &&
+         llvm::all_of(rule.results, isAloneHere);
 }
 
 //===----------------------------------------------------------------------===//

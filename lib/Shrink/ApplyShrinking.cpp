@@ -48,15 +48,38 @@ static void shrinkOrders(Operation *op, const Shrinking &shrinking) {
   op->setAttr(kDealt, builder.getDictionaryAttr(entries));
 }
 
+/// A window whose rows are exchanged reaches as far as these.
+static void shrinkWindow(AttentionOpInterface op, uint64_t before,
+                         const Shrinking &shrinking) {
+  auto rows = shrinking.halos.find(int64_t(before) - 1);
+  if (rows != shrinking.halos.end())
+    op->setAttr("window",
+                IntegerAttr::get(IntegerType::get(op->getContext(), 64),
+                                 rows->second + 1));
+}
+
+template <typename HaloOp>
+static void shrinkHalo(HaloOp op, const Shrinking &shrinking) {
+  op.removeCostAttr();
+  op.setRows(shrinking.halos.at(op.getRows()));
+}
+
 static void shrinkAttributes(Operation *op, const Shrinking &shrinking) {
   op->removeAttr(kGroupCost);
   op->removeAttr(kFilledKeys);
   shrinkOrders(op, shrinking);
   TypeSwitch<Operation *>(op)
       .Case([&](RepeatOp typed) { shrinkRepeat(typed, shrinking); })
+      .Case<HaloExchangeOp, HaloReduceOp>(
+          [&](auto typed) { shrinkHalo(typed, shrinking); })
       .Case([&](ExtentsOpInterface typed) {
+        auto attention = dyn_cast<AttentionOpInterface>(op);
+        std::optional<uint64_t> window =
+            attention ? attention.getWindow() : std::nullopt;
         typed.resizeAttributes(
             [&](int64_t extent) { return shrinking.extent(extent); });
+        if (window)
+          shrinkWindow(attention, *window, shrinking);
       })
       .Case<AllGatherOp, AllSliceOp, AllToAllOp, ReduceScatterOp, AllReduceOp,
             CollectivePermuteOp, ToHostOp, FromHostOp>(

@@ -49,6 +49,9 @@ private:
                       const DimFactors &dim);
   void visitRules(ExtentsOpInterface op);
   void visitPermute(CollectivePermuteOp op);
+  void visitHalo(Value part, int64_t dim, int64_t rows);
+  std::map<int64_t, int64_t> smallHalos(const Mesh &shrunk,
+                                        const Shrinking &shrinking) const;
   void visitExperts(ExpertsOpInterface op);
   void visitOrders(Operation *op);
   void visitSegments(RepeatOp repeat);
@@ -79,6 +82,9 @@ private:
   std::map<int64_t, int64_t> ofSegments;
   bool keepsSegments = false;
   EqualGroups equalGroups;
+  /// By the rows of a halo, the extents along which they are exchanged and the
+  /// axes of these.
+  std::map<int64_t, std::set<std::pair<int64_t, AxisSet>>> halos;
   /// By the program and the class's number there.
   using DealtKey = std::pair<size_t, int64_t>;
   std::map<DealtKey, DealtClass> dealt;
@@ -227,6 +233,28 @@ void ExtentUses::visitPermute(CollectivePermuteOp op) {
   reshard::Permutation permutation(mesh, *from, *to);
   for (const auto &[before, after] : permutation.exchanged())
     equate(before, after);
+}
+
+void ExtentUses::visitHalo(Value part, int64_t dim, int64_t rows) {
+  std::optional<Layout> layout = layoutOf(part);
+  halos[rows].insert({cast<RankedTensorType>(part.getType()).getDimSize(dim),
+                      axisSet(ArrayRef(layout->dims[dim]))});
+}
+
+/// A halo that is a whole part stays one, others become less than one where
+/// small parts have more than one row.
+std::map<int64_t, int64_t>
+ExtentUses::smallHalos(const Mesh &shrunk, const Shrinking &shrinking) const {
+  std::map<int64_t, int64_t> small;
+  for (const auto &[rows, uses] : halos) {
+    int64_t &least = small.try_emplace(rows, rows).first->second;
+    for (const auto &[extent, axes] : uses) {
+      int64_t part = shrinking.extent(extent) / shrunk.groupSize(axes);
+      bool isWhole = rows == extent / mesh.groupSize(axes);
+      least = std::min(least, isWhole ? part : std::max<int64_t>(part - 1, 1));
+    }
+  }
+  return small;
 }
 
 /// Tensors stacked along a repeated index and read (or written) at the
@@ -384,6 +412,10 @@ void ExtentUses::visit(Operation *op) {
   }
   if (auto permute = dyn_cast<CollectivePermuteOp>(op))
     visitPermute(permute);
+  if (auto halo = dyn_cast<HaloExchangeOp>(op))
+    visitHalo(halo.getInput(), halo.getDim(), halo.getRows());
+  if (auto halo = dyn_cast<HaloReduceOp>(op))
+    visitHalo(halo.getResult(), halo.getDim(), halo.getRows());
   if (auto computed = dyn_cast<ShardingRuleOpInterface>(op))
     visitMergedDims(computed);
   if (auto ruled = dyn_cast<ExtentsOpInterface>(op))
@@ -499,6 +531,7 @@ std::vector<Shrinking> ExtentUses::choose(const ShrinkOptions &options) const {
                                   ? shrinking.extent(count)
                                   : countInSegments(count).value_or(small);
   }
+  shrinking.halos = smallHalos(shrunk, shrinking);
   std::vector<Shrinking> all(meshes.size(), shrinking);
   for (const auto &[key, known] : dealt)
     all[key.first].dealt[key.second] = dealtParts(known, shrunk);

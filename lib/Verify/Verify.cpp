@@ -275,6 +275,9 @@ OpResult Verifier::partnerOf(OpResult ofDevice) const {
 
 /// The whole tensor of which an operation of the device's makes a part.
 RankedTensorType globalTypeOf(OpResult ofDevice) {
+  // With a halo it is no part of one.
+  if (isa<spmd::HaloExchangeOp>(ofDevice.getOwner()))
+    return {};
   bool isMoved = spmd::isCollective(ofDevice.getOwner());
   auto global = dyn_cast_or_null<TypeAttr>(
       shd::getResultAttr(ofDevice, isMoved ? "to" : StringRef(spmd::kGlobal)));

@@ -125,6 +125,14 @@ static Listed emitted(Operation *op) {
     result.bytes = before;
     result.wireBytes = 2 * before * others;
     break;
+  case CollectiveKind::HaloExchange:
+    result.bytes = after - before;
+    result.wireBytes = after - before;
+    break;
+  case CollectiveKind::HaloReduce:
+    result.bytes = before - after;
+    result.wireBytes = before - after;
+    break;
   case CollectiveKind::CollectivePermute:
     result.bytes = before;
     result.wireBytes = before;
@@ -147,7 +155,8 @@ static std::vector<Listed> emitted(ModuleOp module) {
 /// that send, as some may keep their part.
 static Listed executed(const RunResult::Executed &ran) {
   Listed result = emitted(ran.op);
-  bool permutes = result.kind == "collective_permute";
+  bool permutes = result.kind == "collective_permute" ||
+                  StringRef(result.kind).starts_with("halo");
   double bits = permutes ? double(ran.traffic.mostBits())
                          : double(ran.traffic.totalBits()) /
                                double(ran.traffic.bits.size());

@@ -16,8 +16,10 @@
 namespace shardc {
 
 /// The six collectives, in the order that breaks ties between equally cheap
-/// sequences (docs/CostModel.md#3-shardings), and transfers to the host and
-/// back, which move a device's own part (docs/Training.md#offloading).
+/// sequences (docs/CostModel.md#3-shardings), transfers to the host and back,
+/// which move a device's own part (docs/Training.md#offloading), and the
+/// exchange of rows at the borders of parts and the sum of what comes back,
+/// which no sequence has (docs/CostModel.md#halos).
 enum class CollectiveKind : uint8_t {
   AllGather,
   AllSlice,
@@ -27,8 +29,14 @@ enum class CollectiveKind : uint8_t {
   CollectivePermute,
   ToHost,
   FromHost,
+  HaloExchange,
+  HaloReduce,
 };
 
+inline bool isOfHalo(CollectiveKind kind) {
+  return kind == CollectiveKind::HaloExchange ||
+         kind == CollectiveKind::HaloReduce;
+}
 inline bool isHostTransfer(CollectiveKind kind) {
   return kind == CollectiveKind::ToHost || kind == CollectiveKind::FromHost;
 }

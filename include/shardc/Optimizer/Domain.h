@@ -64,9 +64,9 @@ void addLeaderReads(ChunkDomain &domain,
 /// Replaces the labels by some of them, each as often as it is listed.
 void selectLabels(ChunkDomain &domain, llvm::ArrayRef<size_t> numbers);
 
-/// Removes labels of a leader that runs around a ring and computes what travels
-/// there itself: it is in HBM.
-void removeInlinedRings(ChunkDomain &domain, const ShardingRule &rule);
+/// Removes labels of a leader that computes itself what travels around its ring
+/// or comes with a halo: it is in HBM.
+void removeInlinedMoves(ChunkDomain &domain, const ShardingRule &rule);
 
 /// Labels of `chunk` that its pins allow, in a fixed order; with `neighbours`,
 /// those on axes that the operations' tensors bring. Empty if the pins

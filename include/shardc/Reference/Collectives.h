@@ -38,6 +38,8 @@ struct Collective {
   llvm::SmallVector<int64_t, 4> shape;
   Layout from, to;
   unsigned elementBits = 0;
+  /// Of a halo_exchange: along which dimension, and how many rows.
+  int64_t haloDim = 0, haloRows = 0;
   /// The shape of a device's result.
   llvm::SmallVector<int64_t, 4> localShape;
 };

@@ -67,6 +67,16 @@ struct RingRule {
   unsigned factor = 0;
 };
 
+/// An operation each element of whose `along` factor needs that of `factor` at
+/// the same position and `rows` before it, at most: where `along` is on axes,
+/// the operands that have `factor` may be in parts on the same axes, each with
+/// the last rows of the part before (a halo). Both factors have one extent.
+struct HaloRule {
+  unsigned along = 0;
+  unsigned factor = 0;
+  int64_t rows = 0;
+};
+
 struct ShardingRule {
   llvm::SmallVector<Factor, 6> factors;
   llvm::SmallVector<TensorFactors, 3> operands;
@@ -80,6 +90,7 @@ struct ShardingRule {
   /// of statistics and of operands that are in no linear set.
   uint32_t completeResults = 0;
   std::optional<RingRule> ring;
+  std::optional<HaloRule> halo;
 
   bool isComplete(unsigned result) const {
     return completeResults & (uint32_t(1) << result);
@@ -96,6 +107,9 @@ struct Strategy {
   /// The axis around which the rule's ring runs, one that a factor of
   /// `RingRule::along` is on: operands come, and sums leave, in parts along it.
   std::optional<AxisIndex> ring = std::nullopt;
+  /// The operands with the factor of the rule's halo come in parts along the
+  /// axes of `HaloRule::along`.
+  bool halo = false;
 
   bool operator==(const Strategy &other) const = default;
 };
@@ -109,6 +123,12 @@ bool leavesPartialSums(const ShardingRule &rule, unsigned factor,
 /// Axes around which the operation may run as a ring under a strategy without
 /// one, in mesh order: they divide the factor that travels, which no axis has.
 AxisList ringAxes(const Mesh &mesh, const ShardingRule &rule,
+                  const Strategy &strategy);
+
+/// True if operands of the operation may come with halos under a strategy
+/// without one: the axes of `HaloRule::along` divide the factor, which no axis
+/// has, into parts of at least as many rows as a halo.
+bool mayReadHalos(const Mesh &mesh, const ShardingRule &rule,
                   const Strategy &strategy);
 
 /// The layout in which the strategy consumes operand `operand`.

@@ -34,6 +34,9 @@ struct Shrinking {
   std::map<int64_t, int64_t> counts;
   /// The parts to which each class of indices in zigzag order is dealt.
   std::map<int64_t, int64_t> dealt;
+  /// The small number of rows for each number of rows of a halo: windows that
+  /// reach so far back shrink alike.
+  std::map<int64_t, int64_t> halos;
   /// The size of each mesh axis.
   llvm::SmallVector<int64_t> axes;
 

@@ -10,6 +10,7 @@
 #include "shardc/Conversion/Passes.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 
@@ -31,11 +32,25 @@ public:
     addConversion([this](RankedTensorType type) -> Type {
       return spmd::localType(theMesh, type);
     });
+    addConversion([this](Value value) { return typeWithHalo(value); });
   }
 
   const Mesh &mesh() const { return theMesh; }
 
 private:
+  /// What comes with a halo, and sums of which rows go back, have more rows
+  /// than a part; nothing for other values.
+  std::optional<Type> typeWithHalo(Value value) const {
+    if (auto halo = value.getDefiningOp<shd::HaloExchangeOp>())
+      return spmd::withHalo(spmd::localType(theMesh, halo.getInput().getType()),
+                            halo.getDim(), halo.getRows());
+    if (shd::HaloReduceOp halo = shd::haloReduceOf(value))
+      return spmd::withHalo(
+          spmd::localType(theMesh, halo.getResult().getType()), halo.getDim(),
+          halo.getRows());
+    return std::nullopt;
+  }
+
   Mesh theMesh;
 };
 
@@ -176,6 +191,24 @@ template <typename From, typename To> struct ConvertCollective : Pattern<From> {
   }
 };
 
+/// A halo_exchange or halo_reduce, with both global types in place of its own.
+template <typename From, typename To> struct ConvertHalo : Pattern<From> {
+  using Pattern<From>::Pattern;
+
+  LogicalResult
+  matchAndRewrite(From op, From::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto halo = To::create(
+        rewriter, op.getLoc(),
+        this->types().template convertType<RankedTensorType>(op.getResult()),
+        adaptor.getInput(), op.getDim(), op.getRows(), op.getAxes(),
+        op.getInput().getType(), op.getResult().getType());
+    halo->setDiscardableAttrs(keptAttributes(op));
+    rewriter.replaceOp(op, halo);
+    return success();
+  }
+};
+
 /// An operation computes on a device's parts what it computes on whole tensors.
 class ConvertCompute : public ConversionPattern {
 public:
@@ -192,7 +225,7 @@ public:
     FailureOr<ArrayAttr> shards = shardsOf(op, rewriter);
     SmallVector<Type> results;
     if (failed(shards) ||
-        failed(getTypeConverter()->convertTypes(op->getResultTypes(), results)))
+        failed(getTypeConverter()->convertTypes(op->getResults(), results)))
       return failure();
     OperationState state(op->getLoc(), op->getName(), operands, results,
                          keptAttributes(op));
@@ -200,10 +233,12 @@ public:
     if (!shards->empty())
       state.addAttribute(spmd::kShards, *shards);
     Operation *local = rewriter.create(state);
+    // With a halo it is no part of the global tensor.
     for (auto [result, global] :
-         llvm::zip_equal(local->getResults(), op->getResultTypes()))
-      if (shd::getSharding(global))
-        shd::setResultAttr(result, spmd::kGlobal, TypeAttr::get(global));
+         llvm::zip_equal(local->getResults(), op->getResults()))
+      if (shd::getSharding(global.getType()) && !shd::haloReduceOf(global))
+        shd::setResultAttr(result, spmd::kGlobal,
+                           TypeAttr::get(global.getType()));
     rewriter.replaceOp(op, local);
     return success();
   }
@@ -238,6 +273,13 @@ FailureOr<ArrayAttr> ConvertCompute::shardsOf(Operation *op,
   if (!strategy)
     return op->emitError() << why;
   SmallVector<Attribute> shards;
+  if (shd::HaloExchangeOp halo = shd::haloOf(op)) {
+    const Factor &factor = rule.factors[rule.halo->factor];
+    shards.push_back(spmd::ShardAttr::get(
+        builder.getContext(), factor.name, factor.extent,
+        llvm::to_vector(halo.getAxes().getAsRange<StringAttr>()),
+        /*step=*/-1, /*eachIteration=*/false, halo.getRows()));
+  }
   for (auto [factor, axes] :
        llvm::zip_equal(rule.factors, strategy->factorAxes)) {
     if (axes.empty())
@@ -282,6 +324,8 @@ LogicalResult ConvertShdToSpmdPass::convert(shd::ProgramOp program) {
   patterns.add<
       ConvertProgram, ConvertDeclare, ConvertOutput, ConvertUpdate,
       ConvertRepeat, ConvertCompute,
+      ConvertHalo<shd::HaloExchangeOp, spmd::HaloExchangeOp>,
+      ConvertHalo<shd::HaloReduceOp, spmd::HaloReduceOp>,
       ConvertCollective<shd::AllGatherOp, spmd::AllGatherOp>,
       ConvertCollective<shd::AllSliceOp, spmd::AllSliceOp>,
       ConvertCollective<shd::AllToAllOp, spmd::AllToAllOp>,

@@ -115,6 +115,16 @@ static std::string permute(PythonFile &file, const std::string &x,
              commas(exchanges), ")");
 }
 
+/// A halo_exchange or halo_reduce.
+template <typename HaloOp>
+static std::string moveHalo(PythonFile &file, const std::string &x, HaloOp op) {
+  auto small = cast<HaloOp>(file.small.lookup(op));
+  return cat(file.helper(op->getName().stripDialect()), "(", x, ", ",
+             file.axisTuple(axesOf(file, op.getAxes())), ", ", op.getDim(),
+             ", ", file.sizes.number("halo", op.getRows(), small.getRows()),
+             ")");
+}
+
 LogicalResult FunctionPrinter::printCollective(Operation *op) {
   Layout from = shd::explicitLayout(
       file.mesh, op->getAttrOfType<TypeAttr>("from").getValue());
@@ -146,6 +156,12 @@ LogicalResult FunctionPrinter::printCollective(Operation *op) {
       })
       .Case([&](spmd::CollectivePermuteOp) {
         define(result, permute(file, x, from, to), "_moved");
+      })
+      .Case([&](spmd::HaloExchangeOp halo) {
+        define(result, moveHalo(file, x, halo), "_halo");
+      })
+      .Case([&](spmd::HaloReduceOp halo) {
+        define(result, moveHalo(file, x, halo), "_sum");
       });
   return success();
 }

@@ -134,6 +134,12 @@ std::string IndexedOp::positionsAt(const std::string &step,
   return order.empty() ? there : cat(order, "[", there, "]");
 }
 
+std::string IndexedOp::positionsWithHalo(const std::string &rows,
+                                         StringRef index) const {
+  return cat(file.helper("halo_positions"), "(", rows, ", ", arguments(index),
+             ")");
+}
+
 std::string IndexedOp::shape(ArrayRef<StringRef> indices) const {
   return pythonTuple(llvm::map_to_vector(
       indices, [&](StringRef index) { return part(index); }));

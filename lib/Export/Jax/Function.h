@@ -61,6 +61,10 @@ public:
   std::string positions(llvm::StringRef index) const;
   /// `ring_positions(step, "B", "X")`: those that come by on a ring.
   std::string positionsAt(const std::string &step, llvm::StringRef index) const;
+  /// `halo_positions(size["halo"], "B", "X")`: those that it has, and the
+  /// elements of a halo before them.
+  std::string positionsWithHalo(const std::string &rows,
+                                llvm::StringRef index) const;
   /// `(part("B", "X"), size["D"])`
   std::string shape(llvm::ArrayRef<llvm::StringRef> indices) const;
   /// The whole extent in the program and in its small form.

@@ -51,6 +51,11 @@ def ring_positions(step, index, *axes):
     place = (lax.axis_index(axes) + step) % lax.axis_size(axes)
     return place * part(index, *axes) + jnp.arange(part(index, *axes))
 )"},
+    {"halo_positions", R"(
+def halo_positions(halo, index, *axes):
+    """The elements of an index that this device has, behind those of the halo."""
+    return start(index, *axes) - halo + jnp.arange(halo + part(index, *axes))
+)"},
     {"einsum", R"(
 def einsum(subscripts, *operands):
     """Sums accumulate in f32."""
@@ -204,6 +209,34 @@ def ring_shift(x, axes):
     """Every device sends to the one before it on the ring of the axes."""
     n = lax.axis_size(axes)
     return lax.ppermute(x, axes, [(place, (place - 1) % n) for place in range(n)])
+)"},
+    {"line", R"(
+def line(axes):
+    """The axes in the mesh's order, and how that numbers the devices along them."""
+    axes = (axes,) if isinstance(axes, str) else axes
+    known = tuple(axis for axis in axis_sizes() if axis in axes)
+    sizes = [lax.axis_size(axis) for axis in known]
+    numbers = np.arange(math.prod(sizes)).reshape(sizes)
+    return known, numbers.transpose([known.index(axis) for axis in axes]).reshape(-1).tolist()
+)"},
+    {"halo_exchange", R"(
+def halo_exchange(x, axes, dim, rows):
+    """The last rows of the part before, and this device's own; zeros before the first."""
+    extent, (axes, places) = x.shape[dim], line(axes)
+    last = lax.slice_in_dim(x, extent - rows, extent, axis=dim)
+    before = lax.ppermute(last, axes, list(zip(places, places[1:])))
+    return jnp.concatenate([before, x], axis=dim)
+)"},
+    {"halo_reduce", R"(
+def halo_reduce(x, axes, dim, rows):
+    """Undoes halo_exchange: the part before gets its rows back, and adds them."""
+    extent, (axes, places) = x.shape[dim], line(axes)
+    first = lax.slice_in_dim(x, 0, rows, axis=dim)
+    back = lax.ppermute(first, axes, list(zip(places[1:], places)))
+    own = lax.slice_in_dim(x, rows, extent, axis=dim)
+    ahead = [(0, 0, 0)] * x.ndim
+    ahead[dim] = (extent - 2 * rows, 0, 0)
+    return own + lax.pad(back, jnp.zeros((), x.dtype), ahead)
 )"},
     {"chunk", R"(
 def chunk(x, number, dim, count):

@@ -562,10 +562,23 @@ static spmd::ShardAttr travellingKeys(shd::AttentionOpInterface op,
   return shard && shard.hasTravelled() ? shard : spmd::ShardAttr();
 }
 
+/// The shard of keys that come with a halo, or null.
+static spmd::ShardAttr keysWithHalo(shd::AttentionOpInterface op,
+                                    const IndexedOp &indexed) {
+  spmd::ShardAttr shard = indexed.shardOf(op.getKey());
+  return shard && shard.getHalo() > 0 ? shard : spmd::ShardAttr();
+}
+
 /// The positions of the keys that are here.
 std::string FunctionPrinter::keyPositions(shd::AttentionOpInterface op) {
   auto typed = cast<shd::ShardingRuleOpInterface>(op.getOperation());
   IndexedOp indexed(file, typed);
+  if (spmd::ShardAttr shard = keysWithHalo(op, indexed)) {
+    auto small = cast<shd::ShardingRuleOpInterface>(file.small.lookup(op));
+    int64_t smallHalo = IndexedOp(file, small).shardOf(op.getKey()).getHalo();
+    return indexed.positionsWithHalo(
+        file.sizes.number("halo", shard.getHalo(), smallHalo), op.getKey());
+  }
   spmd::ShardAttr shard = travellingKeys(op, indexed);
   if (!shard)
     return indexed.positions(op.getKey());
@@ -616,7 +629,8 @@ std::string FunctionPrinter::scores(shd::AttentionOpInterface op) {
                            indexed.operand(op.getKeyAtOperand()), indices)
                  : keyPositions(op)));
     std::string mask = cat(key, " <= ", query);
-    if (op.getKeyAt()) // an empty slot
+    // An empty slot, or a row before the first.
+    if (op.getKeyAt() || keysWithHalo(op, indexed))
       mask = cat("(", mask, ") & (", key, " >= 0)");
     if (op.getWindow()) {
       auto small = cast<shd::AttentionOpInterface>(file.small.lookup(op));

@@ -119,6 +119,33 @@ TEST(StrategyTest, ShardedReductionLeavesPartialSums) {
             (llvm::SmallVector<int64_t, 6>{256, 512, 1024}));
 }
 
+TEST(StrategyTest, HalosFollowTheQueries) {
+  // o[T] of k[S], and the gradient of k, which T is summed for.
+  ShardingRule rule;
+  rule.factors = {reduction("T"), reduction("S"), parallel("K")};
+  rule.operands = {{{0}, {2}}, {{1}, {2}}};
+  rule.results = {{{0}, {2}}, {{1}, {2}}};
+  rule.halo = HaloRule{/*along=*/0, /*factor=*/1, /*rows=*/128};
+  Mesh mesh = makeMesh(2);
+  Strategy strategy{{{Y, X}, {}, {}}, {}};
+  // 8 parts of 128 rows.
+  EXPECT_TRUE(mayReadHalos(mesh, rule, strategy));
+  strategy.halo = true;
+  EXPECT_EQ(operandLayout(rule, strategy, 0), (Layout{{{Y, X}, {}}}));
+  EXPECT_EQ(operandLayout(rule, strategy, 1), (Layout{{{Y, X}, {}}}));
+  EXPECT_EQ(resultLayout(rule, strategy, 1), (Layout{{{Y, X}, {}}}));
+
+  rule.halo->rows = 129;
+  EXPECT_FALSE(mayReadHalos(mesh, rule, strategy));
+  EXPECT_TRUE(mayReadHalos(mesh, rule, {{{X}, {}, {Y}}, {}}));
+  EXPECT_FALSE(mayReadHalos(mesh, rule, {{{}, {}, {X}}, {}}));
+  EXPECT_FALSE(mayReadHalos(mesh, rule, {{{X}, {Y}, {}}, {}}));
+  rule.factors[0].extent = rule.factors[1].extent = 1022;
+  EXPECT_FALSE(mayReadHalos(mesh, rule, {{{X}, {}, {}}, {}}));
+  rule.halo.reset();
+  EXPECT_FALSE(mayReadHalos(mesh, rule, {{{X}, {}, {}}, {}}));
+}
+
 TEST(StrategyTest, PartialSumsPassThroughLinearOperands) {
   ShardingRule matmul = makeMatmul();
   Strategy second{{{}, {}, {}}, {{X, 1}}};

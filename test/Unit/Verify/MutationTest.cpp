@@ -491,6 +491,76 @@ train { loss = loss  microbatches = 1 }
 }
 
 //===----------------------------------------------------------------------===//
+// Halos
+//===----------------------------------------------------------------------===//
+
+ArrayAttr reversed(ArrayAttr list) {
+  return ArrayAttr::get(list.getContext(),
+                        llvm::to_vector(llvm::reverse(list.getValue())));
+}
+
+/// The rows of the part before come from, or go to, another device.
+bool reverseAxes(Operation *op) {
+  op->setAttr("axes", reversed(op->getAttrOfType<ArrayAttr>("axes")));
+  return true;
+}
+
+/// Keys with a halo are taken for those of another device.
+bool reverseHalos(Operation *op) {
+  auto shards = op->getAttrOfType<ArrayAttr>(spmd::kShards);
+  if (!shards)
+    return false;
+  bool changes = false;
+  SmallVector<Attribute> changed;
+  for (auto shard : shards.getAsRange<spmd::ShardAttr>()) {
+    changes |= shard.getHalo() > 0;
+    changed.push_back(
+        shard.getHalo() > 0
+            ? spmd::ShardAttr::get(
+                  op->getContext(), shard.getName(), shard.getExtent(),
+                  llvm::to_vector(llvm::reverse(shard.getAxes())),
+                  shard.getStep(), shard.getEachIteration(), shard.getHalo())
+            : shard);
+  }
+  op->setAttr(spmd::kShards, ArrayAttr::get(op->getContext(), changed));
+  return changes;
+}
+
+/// Attention with a window along two axes, and its gradient: of so many tokens
+/// that halos are the fastest there, too, and then made small.
+TEST(Mutations, Halos) {
+  auto program = std::make_unique<TestProgram>(R"(
+hardware h100[4]
+mesh [X=2, Y=2]
+dim T = 65536, S = T, K = 3, H = 128, D = 256
+input x: f32[T@(X, Y), D]
+weight Wq: f32[D, K, H]
+weight Wk: f32[D, K, H]
+weight Wv: f32[D, K, H]
+q[T@(X, Y), K, H] = x[T, D] * Wq[D, K, H]
+k[T@(X, Y), K, H] = x[T, D] * Wk[D, K, H]
+v[T@(X, Y), K, H] = x[T, D] * Wv[D, K, H]
+o[T@(X, Y), K, H] = attention[H, S](q[T@(X, Y), K, H], k[S@(X, Y), K, H], v[S@(X, Y), K, H], window=128)
+loss[] = mean[T, K, H](o[T, K, H] * o[T, K, H])
+train { loss = loss  microbatches = 1 }
+)");
+  ASSERT_TRUE(program->module() && program->makeStep()) << program->messages();
+  Subject subject(std::move(program), OptMode::Optimize);
+  auto isOfHalo = [](Operation *op) {
+    return isa<spmd::HaloExchangeOp, spmd::HaloReduceOp, shd::AttentionOp,
+               shd::AttentionGradOp>(op);
+  };
+  std::vector<Mutation> mutations = {
+      {"axes in another order",
+       of<spmd::HaloExchangeOp, spmd::HaloReduceOp>(reverseAxes)},
+      {"keys at other positions",
+       of<shd::AttentionOp, shd::AttentionGradOp>(reverseHalos)},
+  };
+  // K and V once or twice, dK and dV, and two operations.
+  EXPECT_GE(expectNoticed(subject, isOfHalo, mutations), 6u);
+}
+
+//===----------------------------------------------------------------------===//
 // Which part a device has
 //===----------------------------------------------------------------------===//
 

@@ -299,7 +299,8 @@ void shd::removeSourceAttributes(Operation *op) {
 
 bool shd::isCollective(Operation *op) {
   return isa<AllGatherOp, AllSliceOp, AllToAllOp, ReduceScatterOp, AllReduceOp,
-             CollectivePermuteOp, ToHostOp, FromHostOp>(op);
+             CollectivePermuteOp, ToHostOp, FromHostOp, HaloExchangeOp,
+             HaloReduceOp>(op);
 }
 
 CollectiveKind shd::collectiveKind(Operation *op) {
@@ -313,6 +314,8 @@ CollectiveKind shd::collectiveKind(Operation *op) {
           [](auto) { return CollectiveKind::CollectivePermute; })
       .Case<ToHostOp>([](auto) { return CollectiveKind::ToHost; })
       .Case<FromHostOp>([](auto) { return CollectiveKind::FromHost; })
+      .Case<HaloExchangeOp>([](auto) { return CollectiveKind::HaloExchange; })
+      .Case<HaloReduceOp>([](auto) { return CollectiveKind::HaloReduce; })
       .Default([](Operation *) -> CollectiveKind {
         llvm_unreachable("not a collective");
       });

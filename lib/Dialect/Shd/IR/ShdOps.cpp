@@ -1105,6 +1105,58 @@ LogicalResult CollectivePermuteOp::verify() {
   return verifyCollective(*this, getAxes());
 }
 
+/// Z1 to Z3, for both dialects.
+LogicalResult shd::detail::verifyHalo(Operation *op, const Mesh &mesh,
+                                      CollectiveKind kind,
+                                      ArrayRef<int64_t> shape,
+                                      const Layout &from, const Layout &to,
+                                      int64_t dim, int64_t rows,
+                                      ArrayAttr axisNames) {
+  // Z1
+  if (dim < 0 || dim >= int64_t(shape.size()))
+    return op->emitOpError()
+           << "dimension " << dim << " is not one of " << shape.size();
+  if (failed(verifyMovement(op, mesh, kind, from, to, axisNames)))
+    return failure();
+  AxisList axes;
+  for (StringRef name : axisNames.getAsValueRange<StringAttr>())
+    axes.push_back(*mesh.find(name));
+  bool isExchange = kind == CollectiveKind::HaloExchange;
+  if ((isExchange ? from : to).dims[dim] != axes ||
+      !(isExchange ? to : from).dims[dim].empty())
+    return op->emitOpError() << "must be over all axes of dimension " << dim
+                             << ", in their order";
+  // Z3
+  int64_t parts = mesh.groupSize(ArrayRef(axes));
+  if (shape[dim] % parts != 0)
+    return op->emitOpError() << "needs even parts, but " << parts
+                             << " devices share " << shape[dim] << " rows";
+  // Z2
+  if (rows < 1 || rows > shape[dim] / parts)
+    return op->emitOpError()
+           << "takes " << rows << " rows of a part of " << shape[dim] / parts;
+  return success();
+}
+
+template <typename Op> static LogicalResult verifyHalo(Op op) {
+  if (failed(verifyValueTypes(op)))
+    return failure();
+  MeshContext context(op);
+  if (!context.mesh)
+    return op.emitOpError() << "needs a mesh";
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  std::optional<Layout> from = layoutOf(*context.mesh, type);
+  std::optional<Layout> to = layoutOf(*context.mesh, op.getResult().getType());
+  if (!from || !to)
+    return op.emitOpError() << "needs shardings on its types";
+  return shd::detail::verifyHalo(op, *context.mesh, collectiveKind(op),
+                                 type.getShape(), *from, *to, op.getDim(),
+                                 op.getRows(), op.getAxes());
+}
+
+LogicalResult HaloExchangeOp::verify() { return verifyHalo(*this); }
+LogicalResult HaloReduceOp::verify() { return verifyHalo(*this); }
+
 /// A device moves its own part, on a mesh or without one.
 static LogicalResult verifyHostTransfer(Operation *op, ArrayAttr axes) {
   if (axes.empty() && op->getOperand(0).getType() == onlyResult(op).getType())

@@ -7,6 +7,7 @@
 
 #include "Factors.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 
 using namespace mlir;
@@ -71,6 +72,7 @@ public:
   }
 
   void setRing(std::optional<RingRule> ring) { rule.ring = std::move(ring); }
+  void setHalo(std::optional<HaloRule> halo) { rule.halo = halo; }
 
   /// The operation is linear in `operands` jointly. Constants and iteration
   /// numbers are whole on every device, never partial sums: with one of them,
@@ -255,6 +257,23 @@ static std::optional<RingRule> ringOf(AttentionOpInterface op,
   return ring;
 }
 
+/// A window of w keys reaches w - 1 positions back: where queries and keys are
+/// at the same positions, in their order, a device needs its own part of the
+/// keys and so many rows of the part before.
+static std::optional<HaloRule> haloOf(AttentionOpInterface op,
+                                      const FactorTable &table) {
+  std::optional<StringRef> query = op.getQuery();
+  if (!op.getWindow() || int64_t(*op.getWindow()) < 2 || !query || op.getAt() ||
+      op.getKeyAt() || op.getBias() || op->hasAttr(kFilledKeys) ||
+      dealtParts(op, *query) > 1 || dealtParts(op, op.getKey()) > 1)
+    return std::nullopt;
+  HaloRule halo{table.find(*query), table.find(op.getKey()),
+                int64_t(*op.getWindow()) - 1};
+  if (table.entries()[halo.along].extent != table.entries()[halo.factor].extent)
+    return std::nullopt;
+  return halo;
+}
+
 /// Over a split key index each device has the softmax over its keys, weighted
 /// by what the devices agreed on: a part of the sum over keys. A split head
 /// index would make the scores partial sums.
@@ -270,12 +289,14 @@ ShardingRule AttentionOp::getShardingRule() {
     builder.setComplete(1);
   if (!getSink())
     builder.setRing(ringOf(*this, table));
+  builder.setHalo(haloOf(*this, table));
   return builder.take();
 }
 
 /// A device has the weights of its queries and keys, since the logsumexp is
 /// known; but their gradients need whole rows of the values. Around a ring, the
-/// gradients of keys and values travel with these.
+/// gradients of keys and values travel with these; those of a halo's rows go
+/// back.
 ShardingRule AttentionGradOp::getShardingRule() {
   FactorTable table = FactorTable::withValues(*this);
   RuleBuilder builder(*this, table);
@@ -285,6 +306,7 @@ ShardingRule AttentionGradOp::getShardingRule() {
   builder.setKind(getHead(), FactorKind::Replicated);
   builder.addLinearSet({kGradientOperand});
   builder.setRing(ringOf(*this, table));
+  builder.setHalo(haloOf(*this, table));
   return builder.take();
 }
 

@@ -3,6 +3,7 @@
 #include "mlir/IR/Builders.h"
 #include "shardc/Dialect/Shd/IR/CalibratedPrices.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
@@ -10,6 +11,7 @@
 #include "shardc/Optimizer/Context.h"
 #include "shardc/Optimizer/Domain.h"
 #include "shardc/Optimizer/Graph.h"
+#include "shardc/Optimizer/Halos.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Optimizer/Rings.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -46,6 +48,15 @@ private:
   void emitRingScatters(Operation *op, ArrayRef<RingMove> moves,
                         const ShardingRule &rule, const Strategy &strategy,
                         ArrayRef<Layout> stored);
+  bool readsHalos(Operation *op, const ShardingRule &rule) const;
+  template <typename HaloOp>
+  Value emitHalo(Value value, const Layout &to, const HaloMove &move,
+                 int64_t rows, ArrayRef<AxisIndex> axes, Location loc);
+  void emitHaloExchanges(Operation *op, ArrayRef<HaloMove> moves,
+                         const ShardingRule &rule, const Strategy &strategy);
+  void emitHaloReduces(Operation *op, ArrayRef<HaloMove> moves,
+                       const ShardingRule &rule, const Strategy &strategy,
+                       ArrayRef<Layout> stored);
   void store(Value result, const Layout &made, const Layout &stored);
   void markStore(Value made, Value stored);
   void visitCopy(ReshardOp op);
@@ -138,7 +149,9 @@ void CollectiveInserter::emitStep(Value &value, const ReshardStep &step,
     break;
   case CollectiveKind::ToHost:
   case CollectiveKind::FromHost:
-    llvm_unreachable("no reshard has transfers to the host");
+  case CollectiveKind::HaloExchange:
+  case CollectiveKind::HaloReduce:
+    llvm_unreachable("no reshard has transfers to the host or halos");
   }
   describe(op, name, indices);
   value = onlyResult(op);
@@ -366,6 +379,86 @@ void CollectiveInserter::emitRingScatters(Operation *op,
   }
 }
 
+/// True if the pins place the factor of a halo as they do the one along which
+/// the operation is split.
+bool CollectiveInserter::readsHalos(Operation *op,
+                                    const ShardingRule &rule) const {
+  HaloPins pins = haloPins(context.mesh(), op, rule);
+  return context.mesh().groupSize(ArrayRef(pins.halo)) > 1 &&
+         pins.halo == pins.along;
+}
+
+/// A halo_exchange or halo_reduce; the builder stands where it goes.
+template <typename HaloOp>
+Value CollectiveInserter::emitHalo(Value value, const Layout &to,
+                                   const HaloMove &move, int64_t rows,
+                                   ArrayRef<AxisIndex> axes, Location loc) {
+  auto type = withSharding(
+      value.getType(), toSharding(builder.getContext(), context.mesh(), to));
+  auto op = HaloOp::create(builder, loc, type, value, move.dim, rows,
+                           axesAttr(axes), costAttr(move.cost));
+  describe(op, valueName(value), indexNames(value));
+  return op.getResult();
+}
+
+/// Operands get the rows before their parts.
+void CollectiveInserter::emitHaloExchanges(Operation *op,
+                                           ArrayRef<HaloMove> moves,
+                                           const ShardingRule &rule,
+                                           const Strategy &strategy) {
+  Strategy whole = strategy;
+  whole.halo = false;
+  builder.setInsertionPoint(op);
+  for (const HaloMove &move : moves) {
+    if (move.isResult)
+      continue;
+    Value value = op->getOperand(move.number);
+    Value withHalo = emitHalo<HaloExchangeOp>(
+        value, operandLayout(rule, whole, move.number), move, rule.halo->rows,
+        strategy.factorAxes[rule.halo->along], op->getLoc());
+    for (OpOperand &use : op->getOpOperands())
+      if (use.get() == value)
+        use.set(withHalo);
+  }
+}
+
+/// The summands for rows of the part before go back, and the sums to how they
+/// are stored.
+void CollectiveInserter::emitHaloReduces(Operation *op,
+                                         ArrayRef<HaloMove> moves,
+                                         const ShardingRule &rule,
+                                         const Strategy &strategy,
+                                         ArrayRef<Layout> stored) {
+  Strategy whole = strategy;
+  whole.halo = false;
+  for (const HaloMove &move : moves) {
+    if (!move.isResult)
+      continue;
+    Value result = op->getResult(move.number);
+    setType(result, toSharding(op->getContext(), context.mesh(),
+                               resultLayout(rule, whole, move.number)));
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : result.getUses())
+      uses.push_back(&use);
+    builder.setInsertionPointAfter(op);
+    Value summed = emitHalo<HaloReduceOp>(
+        result, resultLayout(rule, strategy, move.number), move,
+        rule.halo->rows, strategy.factorAxes[rule.halo->along], op->getLoc());
+    Value converted = reshard(summed, stored[move.number], op->getLoc());
+    markStore(result, converted);
+    for (OpOperand *use : uses)
+      use->set(converted);
+  }
+}
+
+/// Takes the factor of a halo off the axes on which the operation is.
+static void joinHalo(const ShardingRule &rule, const TensorFactors &tensor,
+                     Layout &layout) {
+  for (auto [dim, factors] : llvm::zip_equal(layout.dims, tensor))
+    if (llvm::is_contained(factors, rule.halo->factor))
+      dim.clear();
+}
+
 /// Adds what travels, as one kernel for all steps would have it.
 static void gatherFromRing(const ShardingRule &rule,
                            const TensorFactors &tensor, AxisIndex ring,
@@ -378,6 +471,7 @@ static void gatherFromRing(const ShardingRule &rule,
 LogicalResult CollectiveInserter::visitCompute(Operation *op) {
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
   std::optional<AxisIndex> ring = ringOf(op, rule);
+  bool hasHalos = readsHalos(op, rule);
   SmallVector<std::optional<Layout>> operands, results;
   SmallVector<Layout, 1> stored;
   for (Value result : op->getResults()) {
@@ -395,29 +489,45 @@ LogicalResult CollectiveInserter::visitCompute(Operation *op) {
                            : std::nullopt);
     if (ring && operands.back())
       gatherFromRing(rule, rule.operands[i], *ring, *operands.back());
+    if (hasHalos && operands.back())
+      joinHalo(rule, rule.operands[i], *operands.back());
   }
   if (ring)
     for (auto [layout, tensor] : llvm::zip_equal(results, rule.results))
       gatherFromRing(rule, tensor, *ring, *layout);
+  if (hasHalos)
+    for (auto [layout, tensor] : llvm::zip_equal(results, rule.results))
+      joinHalo(rule, tensor, *layout);
   std::string why;
   std::optional<Strategy> strategy =
       inferStrategy(context.mesh(), rule, operands, results, &why);
   if (!strategy)
     return op->emitError() << why;
-  SmallVector<RingMove, 4> moves;
+  SmallVector<RingMove, 4> travelling;
+  SmallVector<HaloMove, 2> halos;
   if (ring) {
     Strategy whole = *strategy;
     strategy->ring = ring;
-    moves = ringMoves(context.model, op, rule, *strategy);
-    emitRingGathers(op, moves, rule, whole, *ring);
+    travelling = ringMoves(context.model, op, rule, *strategy);
+    emitRingGathers(op, travelling, rule, whole, *ring);
+  }
+  if (hasHalos) {
+    strategy->halo = true;
+    halos = haloMoves(context.model, op, rule, *strategy);
+    emitHaloExchanges(op, halos, rule, *strategy);
   }
   emitStatistics(op, rule, *strategy);
+  auto isMoved = [&](unsigned result) {
+    auto moves = [&](const auto &move) {
+      return move.isResult && move.number == result;
+    };
+    return llvm::any_of(travelling, moves) || llvm::any_of(halos, moves);
+  };
   for (auto [i, result] : llvm::enumerate(op->getResults()))
-    if (!llvm::any_of(moves, [&](const RingMove &move) {
-          return move.isResult && move.number == i;
-        }))
+    if (!isMoved(i))
       store(result, resultLayout(rule, *strategy, i), stored[i]);
-  emitRingScatters(op, moves, rule, *strategy, stored);
+  emitRingScatters(op, travelling, rule, *strategy, stored);
+  emitHaloReduces(op, halos, rule, *strategy, stored);
   return success();
 }
 

@@ -35,10 +35,21 @@ static void printAxisNames(AsmPrinter &printer, ArrayRef<StringAttr> axes) {
   });
 }
 
+/// ` step 3`, ` step 0 each` or ` halo 127`.
 static ParseResult parseRingStep(AsmParser &parser, int64_t &step,
-                                 bool &eachIteration) {
+                                 bool &eachIteration, int64_t &halo) {
   step = -1;
   eachIteration = false;
+  halo = 0;
+  if (succeeded(parser.parseOptionalKeyword("halo"))) {
+    llvm::SMLoc at = parser.getCurrentLocation();
+    if (failed(parser.parseInteger(halo)))
+      return failure();
+    if (halo < 1)
+      return parser.emitError(at)
+             << "a halo must have at least 1 element, but has " << halo;
+    return success();
+  }
   if (failed(parser.parseOptionalKeyword("step")))
     return success();
   llvm::SMLoc at = parser.getCurrentLocation();
@@ -50,8 +61,10 @@ static ParseResult parseRingStep(AsmParser &parser, int64_t &step,
   return success();
 }
 
-static void printRingStep(AsmPrinter &printer, int64_t step,
-                          bool eachIteration) {
+static void printRingStep(AsmPrinter &printer, int64_t step, bool eachIteration,
+                          int64_t halo) {
+  if (halo > 0)
+    printer << " halo " << halo;
   if (step < 0)
     return;
   printer << " step " << step;
@@ -64,7 +77,7 @@ static void printRingStep(AsmPrinter &printer, int64_t step,
 
 LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 StringRef name, int64_t extent,
-                                ArrayRef<StringAttr>, int64_t, bool) {
+                                ArrayRef<StringAttr>, int64_t, bool, int64_t) {
   // H1
   if (extent >= 1)
     return success();
@@ -122,7 +135,8 @@ static LogicalResult verifyShard(Operation *op, const Mesh &mesh,
                              << "' takes a step in each iteration, but no "
                              << "repeat is around the operation";
   int64_t found = rule.factors[*factor].extent;
-  int64_t expected = localExtent(mesh, shard.getExtent(), axes);
+  int64_t expected =
+      localExtent(mesh, shard.getExtent(), axes) + shard.getHalo();
   if (found != expected)
     return op->emitOpError() << "index '" << shard.getName() << "' must have "
                              << expected << " of " << shard.getExtent()
@@ -131,14 +145,14 @@ static LogicalResult verifyShard(Operation *op, const Mesh &mesh,
 }
 
 /// No index and no axis stands in the list twice, but axes along which a part
-/// has travelled.
+/// has travelled or has a halo.
 static LogicalResult verifyOnce(Operation *op, ArrayAttr list) {
   llvm::SmallSet<StringRef, 8> indices, axes;
   for (ShardAttr shard : list.getAsRange<ShardAttr>()) {
     if (!indices.insert(shard.getName()).second)
       return op->emitOpError()
              << "'" << kShards << "' names '" << shard.getName() << "' twice";
-    if (shard.hasTravelled())
+    if (shard.hasTravelled() || shard.getHalo() > 0)
       continue;
     for (StringAttr axis : shard.getAxes())
       if (!axes.insert(axis).second)
@@ -230,6 +244,13 @@ RankedTensorType spmd::localType(const Mesh &mesh, Type global) {
   return RankedTensorType::get(extents, type.getElementType());
 }
 
+RankedTensorType spmd::withHalo(RankedTensorType type, int64_t dim,
+                                int64_t rows) {
+  SmallVector<int64_t> extents(type.getShape());
+  extents[dim] += rows;
+  return RankedTensorType::get(extents, type.getElementType());
+}
+
 bool spmd::stepsInEachIteration(Operation *op) {
   auto shards = op->getAttrOfType<ArrayAttr>(kShards);
   return shards &&
@@ -239,7 +260,8 @@ bool spmd::stepsInEachIteration(Operation *op) {
 
 bool spmd::isCollective(Operation *op) {
   return isa<AllGatherOp, AllSliceOp, AllToAllOp, ReduceScatterOp, AllReduceOp,
-             CollectivePermuteOp, ToHostOp, FromHostOp>(op);
+             CollectivePermuteOp, ToHostOp, FromHostOp, HaloExchangeOp,
+             HaloReduceOp>(op);
 }
 
 CollectiveKind spmd::collectiveKind(Operation *op) {
@@ -253,6 +275,8 @@ CollectiveKind spmd::collectiveKind(Operation *op) {
           [](auto) { return CollectiveKind::CollectivePermute; })
       .Case<ToHostOp>([](auto) { return CollectiveKind::ToHost; })
       .Case<FromHostOp>([](auto) { return CollectiveKind::FromHost; })
+      .Case<HaloExchangeOp>([](auto) { return CollectiveKind::HaloExchange; })
+      .Case<HaloReduceOp>([](auto) { return CollectiveKind::HaloReduce; })
       .Default([](Operation *) -> CollectiveKind {
         llvm_unreachable("not a collective");
       });

@@ -140,6 +140,47 @@ static LogicalResult verifyCollective(Collective op) {
       shd::explicitLayout(mesh, to), op.getAxes());
 }
 
+/// Z1 to Z4: `part` is a device's part of `global`, and `more` has the rows of
+/// a halo, too.
+template <typename Op>
+static LogicalResult verifyHalo(Op op, Type global, RankedTensorType part,
+                                StringRef ofPart, RankedTensorType more,
+                                StringRef ofMore) {
+  // Z1
+  auto from = cast<RankedTensorType>(op.getFrom());
+  auto to = cast<RankedTensorType>(op.getTo());
+  if (from.getShape() != to.getShape() ||
+      from.getElementType() != to.getElementType())
+    return op.emitOpError() << "turns " << from << " into " << to
+                            << ", which differ in more than their shardings";
+  // Z4
+  if (failed(spmd::detail::verifyPart(op, global, part, ofPart)))
+    return failure();
+  // Z1 to Z3
+  Mesh mesh = meshOf(op);
+  if (failed(shd::detail::verifyHalo(
+          op, mesh, collectiveKind(op), from.getShape(),
+          shd::explicitLayout(mesh, from), shd::explicitLayout(mesh, to),
+          op.getDim(), op.getRows(), op.getAxes())))
+    return failure();
+  // Z4
+  if (RankedTensorType expected = withHalo(part, op.getDim(), op.getRows());
+      expected != more)
+    return op.emitOpError()
+           << ofMore << " must be " << expected << ", but is " << more;
+  return success();
+}
+
+LogicalResult HaloExchangeOp::verify() {
+  return verifyHalo(*this, getFrom(), getInput().getType(), "the operand",
+                    getType(), "the result");
+}
+
+LogicalResult HaloReduceOp::verify() {
+  return verifyHalo(*this, getTo(), getType(), "the result",
+                    getInput().getType(), "the operand");
+}
+
 LogicalResult AllGatherOp::verify() { return verifyCollective(*this); }
 LogicalResult AllSliceOp::verify() { return verifyCollective(*this); }
 LogicalResult AllToAllOp::verify() { return verifyCollective(*this); }

@@ -136,3 +136,65 @@ shd.program "p" mesh <[X = 2, Y = 2, Z = 2]> {
   // expected-error @+1 {{does not turn [0@(X, Y)] into [0@(Y, X)] over axes ['Z']}}
   %y = shd.collective_permute %x over ["Z"] : tensor<8xf32, #shd.sharding<[{X, Y}]>> -> tensor<8xf32, #shd.sharding<[{Y, X}]>>
 }
+
+// -----
+
+// Z1
+shd.program "p" mesh <[X = 2, Y = 2]> {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X, Y}]>>
+  // expected-error @+1 {{must be over all axes of dimension 0, in their order}}
+  %y = shd.halo_exchange %x dim 0 rows 1 over ["Y", "X"] : tensor<8xf32, #shd.sharding<[{X, Y}]>> -> tensor<8xf32, #shd.sharding<[{}]>>
+}
+
+// -----
+
+// Z1, the dimension
+shd.program "p" mesh <[X = 2]> {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X}]>>
+  // expected-error @+1 {{dimension 1 is not one of 1}}
+  %y = shd.halo_exchange %x dim 1 rows 1 over ["X"] : tensor<8xf32, #shd.sharding<[{X}]>> -> tensor<8xf32, #shd.sharding<[{}]>>
+}
+
+// -----
+
+// Z1, the movement
+shd.program "p" mesh <[X = 2, Y = 2]> {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X, Y}]>>
+  // expected-error @+1 {{does not turn [0@(X, Y)] into [0@X] over axes ['X']}}
+  %y = shd.halo_exchange %x dim 0 rows 1 over ["X"] : tensor<8xf32, #shd.sharding<[{X, Y}]>> -> tensor<8xf32, #shd.sharding<[{X}]>>
+}
+
+// -----
+
+// Z2
+shd.program "p" mesh <[X = 2]> {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X}]>>
+  // expected-error @+1 {{takes 5 rows of a part of 4}}
+  %y = shd.halo_exchange %x dim 0 rows 5 over ["X"] : tensor<8xf32, #shd.sharding<[{X}]>> -> tensor<8xf32, #shd.sharding<[{}]>>
+}
+
+// -----
+
+// Z3
+shd.program "p" mesh <[X = 2]> allow_padding {
+  %x = shd.declare input "x" ["B"] : tensor<7xf32, #shd.sharding<[{X}]>>
+  // expected-error @+1 {{needs even parts, but 2 devices share 7 rows}}
+  %y = shd.halo_exchange %x dim 0 rows 1 over ["X"] : tensor<7xf32, #shd.sharding<[{X}]>> -> tensor<7xf32, #shd.sharding<[{}]>>
+}
+
+// -----
+
+// Z1, a sum
+shd.program "p" mesh <[X = 2]> {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{}]>>
+  // expected-error @+1 {{does not turn [0] into [0@X] over axes ['X']}}
+  %y = shd.halo_reduce %x dim 0 rows 1 over ["X"] : tensor<8xf32, #shd.sharding<[{}]>> -> tensor<8xf32, #shd.sharding<[{X}]>>
+}
+
+// -----
+
+shd.program "p" {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32>
+  // expected-error @+1 {{needs a mesh}}
+  %y = shd.halo_exchange %x dim 0 rows 1 over ["X"] : tensor<8xf32> -> tensor<8xf32>
+}

@@ -27,6 +27,8 @@ shd.program "matmul" mesh <[X = 4, Y = 2]> hardware <"tpu_v5e", [4, 2]> {
   %xy = shd.all_slice %ag over ["X", "Y"] : tensor<32x8xbf16, #shd.sharding<[{}, {}]>> -> tensor<32x8xbf16, #shd.sharding<[{}, {X, Y}]>>
   // CHECK: shd.collective_permute %{{.*}} over ["X", "Y"] : tensor<32x8xbf16, #shd.sharding<[{}, {X, Y}]>> -> tensor<32x8xbf16, #shd.sharding<[{}, {Y, X}]>>
   %cp = shd.collective_permute %xy over ["X", "Y"] : tensor<32x8xbf16, #shd.sharding<[{}, {X, Y}]>> -> tensor<32x8xbf16, #shd.sharding<[{}, {Y, X}]>>
+  // CHECK: %[[HALO:.*]] = shd.halo_exchange %{{.*}} dim 0 rows 8 over ["Y"] : tensor<32x8xbf16, #shd.sharding<[{Y}, {}]>> -> tensor<32x8xbf16, #shd.sharding<[{}, {}]>>
+  %he = shd.halo_exchange %as dim 0 rows 8 over ["Y"] : tensor<32x8xbf16, #shd.sharding<[{Y}, {}]>> -> tensor<32x8xbf16, #shd.sharding<[{}, {}]>>
   shd.output "y" %cp ["F", "B"] : tensor<32x8xbf16, #shd.sharding<[{}, {Y, X}]>>
 }
 

@@ -237,6 +237,51 @@ spmd.program "p" mesh <[X = 2]> {
 
 // -----
 
+// Z4, the result
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<4xf32>
+  // expected-error @+1 {{the result must be 'tensor<6xf32>', but is 'tensor<8xf32>'}}
+  %y = spmd.halo_exchange %x dim 0 rows 2 over ["X"] of tensor<8xf32, #shd.sharding<[{X}]>> to tensor<8xf32> : tensor<4xf32> -> tensor<8xf32>
+}
+
+// -----
+
+// Z2
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<4xf32>
+  // expected-error @+1 {{takes 5 rows of a part of 4}}
+  %y = spmd.halo_exchange %x dim 0 rows 5 over ["X"] of tensor<8xf32, #shd.sharding<[{X}]>> to tensor<8xf32> : tensor<4xf32> -> tensor<9xf32>
+}
+
+// -----
+
+// Z4, the operand of a sum
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
+  // expected-error @+1 {{the operand must be 'tensor<5xf32>', but is 'tensor<8xf32>'}}
+  %y = spmd.halo_reduce %x dim 0 rows 1 over ["X"] of tensor<8xf32, #shd.sharding<[{}], partial = {X}>> to tensor<8xf32, #shd.sharding<[{X}]>> : tensor<8xf32> -> tensor<4xf32>
+}
+
+// -----
+
+// Z1
+spmd.program "p" mesh <[X = 2]> {
+  %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<4xf32>
+  // expected-error @+1 {{which differ in more than their shardings}}
+  %y = spmd.halo_exchange %x dim 0 rows 2 over ["X"] of tensor<8xf32, #shd.sharding<[{X}]>> to tensor<6xf32> : tensor<4xf32> -> tensor<6xf32>
+}
+
+// -----
+
+// A halo of no elements
+spmd.program "p" mesh <[X = 2]> {
+  %q = spmd.parameter input "q" ["T", "H"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<4x4xf32>
+  // expected-error @+1 {{a halo must have at least 1 element, but has 0}}
+  %o = shd.attention(%q, %q, %q) over "H", "S" query "T" <[T, H], [S, H], [S, H] -> [T, H]> causal window 2 {spmd.shards = [#spmd.shard<"S" = 8 over [X] halo 0>]} : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+}
+
+// -----
+
 // C2, collective_permute: parts keep their size
 spmd.program "p" mesh <[X = 2, Y = 2]> {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<4xf32>

@@ -47,6 +47,10 @@ spmd.program "collectives" mesh <[X = 4, Y = 2]> {
   %aa = spmd.all_to_all %x over ["X"] of tensor<8x16xf32, #shd.sharding<[{X}, {Y}]>> to tensor<8x16xf32, #shd.sharding<[{}, {Y, X}]>> : tensor<2x8xf32> -> tensor<8x2xf32>
   // CHECK: spmd.collective_permute %{{.*}} over ["X", "Y"] of tensor<8x16xf32, #shd.sharding<[{}, {Y, X}]>> to tensor<8x16xf32, #shd.sharding<[{}, {X, Y}]>> : tensor<8x2xf32> -> tensor<8x2xf32>
   %cp = spmd.collective_permute %as over ["X", "Y"] of tensor<8x16xf32, #shd.sharding<[{}, {Y, X}]>> to tensor<8x16xf32, #shd.sharding<[{}, {X, Y}]>> : tensor<8x2xf32> -> tensor<8x2xf32>
+  // CHECK: %[[HALO:.*]] = spmd.halo_exchange %x dim 0 rows 2 over ["X"] of tensor<8x16xf32, #shd.sharding<[{X}, {Y}]>> to tensor<8x16xf32, #shd.sharding<[{}, {Y}]>> : tensor<2x8xf32> -> tensor<4x8xf32>
+  %he = spmd.halo_exchange %x dim 0 rows 2 over ["X"] of tensor<8x16xf32, #shd.sharding<[{X}, {Y}]>> to tensor<8x16xf32, #shd.sharding<[{}, {Y}]>> : tensor<2x8xf32> -> tensor<4x8xf32>
+  // CHECK: spmd.halo_reduce %[[HALO]] dim 0 rows 2 over ["X"] of tensor<8x16xf32, #shd.sharding<[{}, {Y}], partial = {X}>> to tensor<8x16xf32, #shd.sharding<[{X}, {Y}]>> : tensor<4x8xf32> -> tensor<2x8xf32>
+  %hr = spmd.halo_reduce %he dim 0 rows 2 over ["X"] of tensor<8x16xf32, #shd.sharding<[{}, {Y}], partial = {X}>> to tensor<8x16xf32, #shd.sharding<[{X}, {Y}]>> : tensor<4x8xf32> -> tensor<2x8xf32>
   %p = shd.reduce sum(%x) <[B, D] -> [B]> {spmd.global = tensor<8xf32, #shd.sharding<[{X}], partial = {Y}>>, spmd.shards = [#spmd.shard<"B" = 8 over [X]>, #spmd.shard<"D" = 16 over [Y]>]} : (tensor<2x8xf32>) -> tensor<2xf32>
   // CHECK: spmd.reduce_scatter %{{.*}} over ["Y"] of tensor<8xf32, #shd.sharding<[{X}], partial = {Y}>> to tensor<8xf32, #shd.sharding<[{X, Y}]>> : tensor<2xf32> -> tensor<1xf32>
   %rs = spmd.reduce_scatter %p over ["Y"] of tensor<8xf32, #shd.sharding<[{X}], partial = {Y}>> to tensor<8xf32, #shd.sharding<[{X, Y}]>> : tensor<2xf32> -> tensor<1xf32>

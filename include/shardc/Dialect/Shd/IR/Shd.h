@@ -288,6 +288,12 @@ double flopsOfSizes(mlir::Operation *op, llvm::ArrayRef<FactorRange> ranges);
 mlir::LogicalResult verifyMovement(mlir::Operation *op, const Mesh &mesh,
                                    CollectiveKind kind, const Layout &from,
                                    const Layout &to, mlir::ArrayAttr axisNames);
+/// Verifies a halo_exchange or halo_reduce of `rows` rows of a tensor of this
+/// shape.
+mlir::LogicalResult
+verifyHalo(mlir::Operation *op, const Mesh &mesh, CollectiveKind kind,
+           llvm::ArrayRef<int64_t> shape, const Layout &from, const Layout &to,
+           int64_t dim, int64_t rows, mlir::ArrayAttr axisNames);
 /// Names results as the program does, for printing.
 void nameResults(mlir::Operation *op, mlir::OpAsmSetValueNameFn setName);
 } // namespace detail

@@ -891,6 +891,53 @@ def Shd_ReduceScatterOp : Shd_CollectiveOp<"reduce_scatter",
 def Shd_CollectivePermuteOp : Shd_CollectiveOp<"collective_permute",
     "Changes which device holds which part; local shapes stay">;
 
+def Shd_HaloExchangeOp : Shd_ValueOp<"halo_exchange",
+    [Pure, SameOperandsAndResultShape, SameOperandsAndResultElementType]> {
+  let summary = "Brings each device the last rows of the part before its own";
+  let description = [{
+    `shd.halo_exchange %k dim 1 rows 127 over ["X"] : A -> B`: each device of a
+    group gets the last 127 rows, along dimension 1, of the part of the device
+    before it, and has them in front of its own. It stands for an all_gather
+    before an operation that reads no other rows, attention with a window:
+    `B` has the dimension whole, as the operation's sharding rule wants it,
+    but on a device there are the rows of its part and those before.
+
+    **Constraints:**
+    - (Z1) `A` has the axes on the dimension, in their order, and `B` none.
+    - (Z2) There is at least one row, and no more than a part has.
+    - (Z3) The axes divide the dimension.
+  }];
+  let arguments = (ins Shd_Tensor:$input, I64Attr:$dim, I64Attr:$rows,
+    StrArrayAttr:$axes, OptionalAttr<Shd_CollectiveCostAttr>:$cost);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ $input `dim` $dim `rows` $rows `over` $axes
+    (`cost` $cost^)? attr-dict `:` type($input) `->` type($result) }];
+  let hasVerifier = 1;
+}
+
+def Shd_HaloReduceOp : Shd_ValueOp<"halo_reduce",
+    [Pure, SameOperandsAndResultShape, SameOperandsAndResultElementType]> {
+  let summary = "Adds up what devices have of the rows of each other";
+  let description = [{
+    `shd.halo_reduce %dk dim 1 rows 127 over ["X"] : A -> B`, of gradients of
+    what came by `shd.halo_exchange`: each device has summands for the rows of
+    its part and for the last 127 before it, gives those to the device before,
+    and adds what it gets to its own. It stands for a reduce_scatter.
+
+    **Constraints:**
+    - (Z1) `A` is a partial sum over the axes and has none on the dimension, and
+      `B` has them there, in their order.
+    - (Z2) There is at least one row, and no more than a part has.
+    - (Z3) The axes divide the dimension.
+  }];
+  let arguments = (ins Shd_Tensor:$input, I64Attr:$dim, I64Attr:$rows,
+    StrArrayAttr:$axes, OptionalAttr<Shd_CollectiveCostAttr>:$cost);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ $input `dim` $dim `rows` $rows `over` $axes
+    (`cost` $cost^)? attr-dict `:` type($input) `->` type($result) }];
+  let hasVerifier = 1;
+}
+
 /// Transfers over the link to the host (docs/Training.md#offloading). They are
 /// collectives of one device: over no axes, and the layout stays.
 def Shd_ToHostOp : Shd_CollectiveOp<"to_host",

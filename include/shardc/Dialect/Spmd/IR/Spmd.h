@@ -23,6 +23,10 @@ inline constexpr llvm::StringLiteral kRingOf = "spmd.ring_of";
 /// encoding. A type without a sharding is whole on every device.
 mlir::RankedTensorType localType(const Mesh &mesh, mlir::Type global);
 
+/// The type with so many rows more along a dimension.
+mlir::RankedTensorType withHalo(mlir::RankedTensorType type, int64_t dim,
+                                int64_t rows);
+
 /// The mesh of the program around `op`.
 Mesh meshOf(mlir::Operation *op);
 

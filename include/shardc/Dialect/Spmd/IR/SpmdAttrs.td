@@ -18,20 +18,30 @@ def Spmd_ShardAttr : AttrDef<Spmd_Dialect, "Shard"> {
     With `step 0 each`, inside a `repeat`, one more place further on in each
     iteration of it.
 
+    `#spmd.shard<"S" = 4096 over [X] halo 127>`: the part, and in front of it the
+    127 elements before. The first device has no elements there, but zeros at
+    negative positions.
+
     **Constraints:**
     - (H1) The extent is at least 1.
   }];
   let parameters = (ins StringRefParameter<"name">:$name, "int64_t":$extent,
     ArrayRefParameter<"::mlir::StringAttr">:$axes,
     DefaultValuedParameter<"int64_t", "-1">:$step,
-    DefaultValuedParameter<"bool", "false">:$eachIteration);
+    DefaultValuedParameter<"bool", "false">:$eachIteration,
+    DefaultValuedParameter<"int64_t", "0">:$halo);
   let assemblyFormat = [{
     `<` $name `=` $extent `over` ` ` `[` custom<AxisNames>($axes) `]` ``
-    custom<RingStep>($step, $eachIteration) `>`
+    custom<RingStep>($step, $eachIteration, $halo) `>`
   }];
   let builders = [AttrBuilder<(ins "::llvm::StringRef":$name,
       "int64_t":$extent, "::llvm::ArrayRef<::mlir::StringAttr>":$axes), [{
-    return $_get($_ctxt, name, extent, axes, -1, false);
+    return $_get($_ctxt, name, extent, axes, -1, false, 0);
+  }]>,
+  AttrBuilder<(ins "::llvm::StringRef":$name, "int64_t":$extent,
+      "::llvm::ArrayRef<::mlir::StringAttr>":$axes, "int64_t":$step,
+      "bool":$eachIteration), [{
+    return $_get($_ctxt, name, extent, axes, step, eachIteration, 0);
   }]>];
   let extraClassDeclaration = [{
     bool hasTravelled() const { return getStep() >= 0; }

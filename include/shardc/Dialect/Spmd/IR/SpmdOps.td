@@ -187,6 +187,53 @@ def Spmd_FromHostOp : Spmd_CollectiveOp<"from_host",
     The axes are none: a device moves its own part.
   }]>;
 
+def Spmd_HaloExchangeOp : Spmd_ValueOp<"halo_exchange", [Pure]> {
+  let summary = "Joins the last rows of the part before with a device's own";
+  let description = [{
+    `spmd.halo_exchange %k dim 1 rows 127 over ["X"] of G1 to G2 : L1 -> L2`:
+    devices that differ only on `axes` form a line. Each gets the last rows,
+    along the dimension, of the part of the device before it, and has them in
+    front of its own; the first one has zeros there.
+
+    **Constraints:**
+    - (Z1) `from` has the axes on the dimension, in their order, and `to` none;
+      they are alike otherwise.
+    - (Z2) There is at least one row, and no more than a part has.
+    - (Z3) The axes divide the dimension.
+    - (Z4) The operand is a part of `from`, and the result has so many rows more.
+  }];
+  let arguments = (ins Shd_Tensor:$input, I64Attr:$dim, I64Attr:$rows,
+    StrArrayAttr:$axes, Spmd_GlobalType:$from, Spmd_GlobalType:$to);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ $input `dim` $dim `rows` $rows `over` $axes `of` $from
+    `to` $to attr-dict `:` type($input) `->` type($result) }];
+  let hasVerifier = 1;
+}
+
+def Spmd_HaloReduceOp : Spmd_ValueOp<"halo_reduce", [Pure]> {
+  let summary = "Adds up the summands of the rows of each part";
+  let description = [{
+    `spmd.halo_reduce %dk dim 1 rows 127 over ["X"] of G1 to G2 : L1 -> L2`:
+    devices that differ only on `axes` form a line. Each has summands for the
+    rows of its part and, in front of them, for the last rows of the part of the
+    device before it. It gives these to that device, and adds to the last ones
+    of its own part what the device behind it has.
+
+    **Constraints:**
+    - (Z1) `from` is a partial sum over the axes, and `to` has them on the
+      dimension, in their order; they are alike otherwise.
+    - (Z2) There is at least one row, and no more than a part has.
+    - (Z3) The axes divide the dimension.
+    - (Z4) The result is a part of `to`, and the operand has so many rows more.
+  }];
+  let arguments = (ins Shd_Tensor:$input, I64Attr:$dim, I64Attr:$rows,
+    StrArrayAttr:$axes, Spmd_GlobalType:$from, Spmd_GlobalType:$to);
+  let results = (outs Shd_Tensor:$result);
+  let assemblyFormat = [{ $input `dim` $dim `rows` $rows `over` $axes `of` $from
+    `to` $to attr-dict `:` type($input) `->` type($result) }];
+  let hasVerifier = 1;
+}
+
 def Spmd_AllReduceOp : Spmd_ValueOp<"all_reduce", [Pure]> {
   let summary = "Adds up (or takes the maximum or minimum of) a group's tensors";
   let description = [{

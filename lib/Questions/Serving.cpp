@@ -3,7 +3,8 @@
 // Each phase is planned freely, which bounds all pairs. Where the two place
 // weights differently, each phase is planned with the layouts of the other, and
 // the better pair is improved: one weight after the other, the largest first,
-// takes the other phase's layout if that makes a request cheaper.
+// takes the other phase's layout if that makes a request cheaper. Pairs are
+// compared by plans of little effort, and the best is planned again with all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -161,7 +162,8 @@ using PhaseMeshes = std::array<std::optional<Setting>, 2>;
 class PairSearch {
 public:
   PairSearch(const ProgramText &text, const Point &point, PhaseMeshes meshes,
-             const ServingOptions &options, solver::Deadline deadline);
+             const ServingOptions &options, solver::Deadline deadline,
+             bool isQuick = false);
 
   /// The best of the first pairs. Nothing, without an error, if no pair takes
   /// fewer chip-seconds than `cutoff`.
@@ -182,6 +184,10 @@ private:
   bool import(ServingPhase phase, PhaseTensors &tensors);
   Outcome plan(ServingPhase phase, const Layouts *weights,
                std::optional<int64_t> beside);
+  Outcome planAgain(ServingPhase phase, const Outcome &known,
+                    std::optional<int64_t> beside);
+  Outcome plan(ServingPhase phase, Variant variant, const Layouts *weights,
+               std::optional<int64_t> beside);
   Layouts weightsOf(const Outcome &outcome) const {
     return Layouts(outcome.layouts.begin(),
                    outcome.layouts.begin() + decodeTensors.weights.size());
@@ -197,6 +203,8 @@ private:
   bool isBetter(const Pair &a, const Pair &b) const;
   void offer(std::optional<Pair> pair);
   void switchWeights();
+  bool isTrial() const;
+  void settle();
   bool isFarFromBound() const;
   ServingOutcome finished();
   void finish(ServingPlan &plan);
@@ -207,6 +215,8 @@ private:
   PhaseMeshes meshes;
   const ServingOptions &options;
   solver::Deadline deadline;
+  /// Plans of one phase alone take little effort, too.
+  bool isQuick;
   MLIRContext context;
   TrialRunner runner;
   shd::Serving serving;
@@ -226,9 +236,10 @@ private:
 
 PairSearch::PairSearch(const ProgramText &text, const Point &point,
                        PhaseMeshes meshes, const ServingOptions &options,
-                       solver::Deadline deadline)
+                       solver::Deadline deadline, bool isQuick)
     : text(text), point(point), meshes(std::move(meshes)), options(options),
-      deadline(deadline), context(MLIRContext::Threading::DISABLED),
+      deadline(deadline), isQuick(isQuick),
+      context(MLIRContext::Threading::DISABLED),
       runner(
           [this] {
             auto planner = std::make_unique<Evaluator>(
@@ -310,12 +321,28 @@ std::optional<double> PairSearch::secondsOfPlan() const {
 }
 
 /// Plans a phase, its weights where `weights` say; `beside` bytes of a device
-/// are taken by something else.
+/// are taken by something else. With weights it is a trial.
 Outcome PairSearch::plan(ServingPhase phase, const Layouts *weights,
+                         std::optional<int64_t> beside) {
+  Variant variant;
+  if (weights || isQuick)
+    variant.effort = std::min(kQuickEffort, options.plan.effort);
+  return plan(phase, std::move(variant), weights, beside);
+}
+
+/// Plans a phase of the best pair with all effort, from what is known.
+Outcome PairSearch::planAgain(ServingPhase phase, const Outcome &known,
+                              std::optional<int64_t> beside) {
+  Variant variant;
+  variant.start = known.labels;
+  return plan(phase, std::move(variant), &bestWeights, beside);
+}
+
+Outcome PairSearch::plan(ServingPhase phase, Variant variant,
+                         const Layouts *weights,
                          std::optional<int64_t> beside) {
   const PhaseTensors &tensors =
       phase == ServingPhase::Prefill ? prefillTensors : decodeTensors;
-  Variant variant;
   variant.point = pointOf(phase);
   variant.watched = tensors.places();
   variant.keepsPlan = true;
@@ -498,6 +525,29 @@ void PairSearch::switchWeights() {
   }
 }
 
+/// True if the best pair was planned with little effort, and all is wanted.
+bool PairSearch::isTrial() const {
+  if (serving.separate || options.plan.isQuick())
+    return false;
+  return isQuick || bestWeights != decodeWeights ||
+         bestWeights != prefillWeights;
+}
+
+/// Plans the best pair with all effort.
+void PairSearch::settle() {
+  Outcome decode = planAgain(ServingPhase::Decode, best->decode, std::nullopt);
+  if (!decode.report)
+    return;
+  Pair pair;
+  pair.prefill = planAgain(ServingPhase::Prefill, best->prefill,
+                           int64_t(statesOf(decode)));
+  if (!pair.prefill.report)
+    return;
+  pair.decode = std::move(decode);
+  pair.insertion = insertionOf(pair.prefill, pair.decode);
+  offer(std::move(pair));
+}
+
 /// True if a better pair may be worth its plans.
 bool PairSearch::isFarFromBound() const {
   ServingPlan plan = summary(*best);
@@ -550,6 +600,8 @@ ServingOutcome PairSearch::improve(solver::Deadline until) {
   deadline = until;
   if (best && !serving.separate && isFarFromBound())
     switchWeights();
+  if (best && isTrial() && !deadline.expired())
+    settle();
   return finished();
 }
 
@@ -794,7 +846,8 @@ ServingOutcome MeshPairs::run() {
       cutoff = best.plan->chipSecondsOfRequest();
     // Improving is a search more.
     auto search = std::make_unique<PairSearch>(text, point, both, options,
-                                               shareOf(meshes.size() - i + 1));
+                                               shareOf(meshes.size() - i + 1),
+                                               /*isQuick=*/true);
     ServingOutcome found = search->run(cutoff);
     if (!found.plan) {
       if (!best.plan && best.error.empty())

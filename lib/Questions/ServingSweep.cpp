@@ -147,7 +147,10 @@ void TargetSweep::planInOrder() {
     ServingOptions how = options;
     how.jobs = std::max<unsigned>(1, options.jobs / most);
     how.showProgress = false;
-    how.meshWork = isEstimated ? kMeshWork : 1;
+    if (isEstimated) {
+      how.meshWork = kMeshWork;
+      how.plan.effort = kQuickEffort;
+    }
     if (best)
       how.cutoff = bestCost;
     runner.runAlone(round.size(), [&](size_t i) {

@@ -32,8 +32,8 @@ inline const char *objectiveName(Objective objective) {
 /// so much more.
 inline constexpr int64_t kMoreMemory = int64_t(1) << 30;
 
-/// An effort for plans that are compared with others: a fraction of the time,
-/// for plans that are a percent slower (docs/Optimizer.md#plans-to-compare).
+/// An effort for plans that are compared with others
+/// (docs/Optimizer.md#plans-to-compare).
 inline constexpr double kQuickEffort = 0.05;
 
 struct PlanOptions {

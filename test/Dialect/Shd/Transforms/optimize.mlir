@@ -92,3 +92,8 @@ shd.program "two_repeats" mesh <[X = 8]> hardware <"h100", [8]> {
   }
   shd.output "z" %z ["B", "D"] {shd.operand_pins = [#shd.sharding<[{X}, {}]>]} : tensor<4096x8192xbf16>
 }
+
+// Little effort is an effort: one product is still solved to the end.
+// RUN: shardc-opt %s --pass-pipeline='builtin.module(shd.program(shd-fusion-groups,shd-optimize{objective=scheduled effort=0.05}))' | FileCheck %s --check-prefix=LITTLE
+// LITTLE-LABEL: shd.program "one_product"
+// LITTLE-SAME: status = "optimal", value_ps = 138967597 : i64

@@ -74,6 +74,7 @@ std::optional<Report> Evaluator::report(const Variant &variant,
     how.plan.effort = *variant.effort;
   if (variant.mode)
     how.plan.mode = *variant.mode;
+  outcome.isQuick = how.plan.isQuick();
   Compilation compilation(std::move(*program), std::move(how));
   const Mesh &mesh = compilation.source().mesh;
   shareTables(compilation.source(), variant);

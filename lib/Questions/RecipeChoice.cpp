@@ -59,9 +59,8 @@ static constexpr size_t kBindings = 2;
 static constexpr size_t kMostEstimates = 200;
 /// Recipes that get all choices of the step, unless there is work for all.
 static constexpr size_t kRefined = 6;
-/// Recipes that are planned for the schedule, of those that were planned for
-/// the time without overlap: a twentieth of the work, in nearly the same order.
-static constexpr size_t kScheduled = 1;
+/// Recipes that are planned with all effort, of those that were with little.
+static constexpr size_t kFinals = 3;
 /// For large programs: what communication and the like leave to gain is too
 /// little to search on.
 static constexpr double kSmallRest = 0.02;
@@ -128,7 +127,7 @@ struct Recipe {
   Picoseconds bound = 0;
   double work = 0;
   bool isImpossible = false, isFull = false;
-  /// Planned for the time that is asked for, not for a quick estimate of it.
+  /// Planned with all effort.
   bool isFinal = false;
   std::shared_ptr<const StepChoice> found = {};
   std::optional<PlanFigures> plan = {};
@@ -178,7 +177,8 @@ private:
             bool isFull);
   void findBest();
   bool isScreened() const;
-  void planFinal(Recipe &recipe);
+  std::shared_ptr<const StepChoice> planFinal(const Recipe &recipe) const;
+  std::vector<size_t> nextFinals() const;
   void planFinals();
   bool isOutdone(const Recipe &recipe) const;
   bool isGoodEnough() const;
@@ -801,42 +801,61 @@ static Report::StepSearch withFinal(Report::StepSearch search,
   return search;
 }
 
-/// Plans the best form of a recipe for the time that is asked for.
-void RecipeSearch::planFinal(Recipe &recipe) {
-  recipe.isFinal = true;
+/// Plans the best form of a recipe with all effort; null if that finds no plan
+/// that fits, or a slower one before time is up.
+std::shared_ptr<const StepChoice>
+RecipeSearch::planFinal(const Recipe &recipe) const {
   Point point = pointOf(recipe);
   point.push_back(stepSetting(recipe.found->form));
   MeshChoiceOptions how = options;
   how.jobs = 1;
+  how.showProgress = false;
   how.plan.timeLimitSeconds = runner.deadline().remaining();
   how.start = recipe.found->labels;
   std::optional<StepChoice> choice = chooseStep(text, point, how);
-  if (!choice)
-    return;
-  if (!choice->report.memory.fits)
-    return;
+  if (!choice || !choice->report.memory.fits ||
+      (recipe.fits() && figuresOf(choice->report).value > recipe.plan->value))
+    return nullptr;
   choice->form = recipe.found->form;
   choice->search = withFinal(recipe.found->search, *choice);
-  recipe.plan = figuresOf(choice->report);
-  recipe.found = std::make_shared<const StepChoice>(std::move(*choice));
+  return std::make_shared<const StepChoice>(std::move(*choice));
 }
 
-/// The best recipes, until the best one of all is planned for the schedule.
+/// The best recipes that were planned with little effort; where none fits, that
+/// of the least memory.
+std::vector<size_t> RecipeSearch::nextFinals() const {
+  std::vector<size_t> next = byTime();
+  next.resize(std::min(next.size(), best ? kFinals : 1));
+  llvm::erase_if(next, [&](size_t i) {
+    return best && (!recipes[i].fits() ||
+                    double(recipes[i].plan->value) >
+                        (1 + kPromising) * double(recipes[*best].plan->value));
+  });
+  return next;
+}
+
+/// Plans the best recipes with all effort, until that is done with the best of
+/// all.
 void RecipeSearch::planFinals() {
-  size_t finals = 0;
-  auto wanted = [&]() -> std::optional<size_t> {
-    std::vector<size_t> order = byTime();
-    if (!order.empty() && !recipes[order.front()].isFinal)
-      return order.front();
-    for (size_t i : order)
-      if (finals < kScheduled && runner.hasTime() && !recipes[i].isFinal &&
-          recipes[i].fits())
-        return i;
-    return std::nullopt;
-  };
-  for (; std::optional<size_t> next = wanted(); ++finals)
-    planFinal(recipes[*next]);
-  findBest();
+  std::vector<size_t> round = nextFinals();
+  while (!round.empty() && runner.hasTime()) {
+    std::vector<std::shared_ptr<const StepChoice>> choices(round.size());
+    runner.runAlone(round.size(), [&](size_t i) {
+      choices[i] = planFinal(recipes[round[i]]);
+    });
+    for (auto [i, choice] : llvm::zip_equal(round, choices)) {
+      Recipe &recipe = recipes[i];
+      recipe.isFinal = true;
+      if (!choice)
+        continue;
+      recipe.plan = figuresOf(choice->report);
+      recipe.found = std::move(choice);
+    }
+    findBest();
+    round.clear();
+    if (best && !recipes[*best].isFinal)
+      round.push_back(*best);
+  }
 }
 
 /// Plans recipes in this order in rounds, as long as there is work left, the
@@ -993,7 +1012,7 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
       planSome(order, limits().first, /*isFull=*/false);
     if (!isGoodEnough() && !options.seeksFit)
       planSome(promising(), limits().full, /*isFull=*/true);
-    if (isScreened())
+    if (isScreened() && !options.seeksFit)
       planFinals();
   }
   order = byTime();

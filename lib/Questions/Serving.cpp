@@ -330,12 +330,19 @@ Outcome PairSearch::plan(ServingPhase phase, const Layouts *weights,
   return plan(phase, std::move(variant), weights, beside);
 }
 
-/// Plans a phase of the best pair with all effort, from what is known.
+/// A phase of the best pair, planned with all effort from what is known; the
+/// known plan where that finds none that is faster.
 Outcome PairSearch::planAgain(ServingPhase phase, const Outcome &known,
                               std::optional<int64_t> beside) {
+  if (!known.isQuick)
+    return known;
   Variant variant;
   variant.start = known.labels;
-  return plan(phase, std::move(variant), &bestWeights, beside);
+  Outcome again = plan(phase, std::move(variant), &bestWeights, beside);
+  bool isBetter = again.report && again.report->fits() &&
+                  (!known.report->fits() ||
+                   again.report->plan.value <= known.report->plan.value);
+  return isBetter ? again : known;
 }
 
 Outcome PairSearch::plan(ServingPhase phase, Variant variant,
@@ -529,21 +536,15 @@ void PairSearch::switchWeights() {
 bool PairSearch::isTrial() const {
   if (serving.separate || options.plan.isQuick())
     return false;
-  return isQuick || bestWeights != decodeWeights ||
-         bestWeights != prefillWeights;
+  return best->prefill.isQuick || best->decode.isQuick;
 }
 
-/// Plans the best pair with all effort.
+/// Plans the phases of the best pair with all effort, as far as they were not.
 void PairSearch::settle() {
-  Outcome decode = planAgain(ServingPhase::Decode, best->decode, std::nullopt);
-  if (!decode.report)
-    return;
   Pair pair;
+  pair.decode = planAgain(ServingPhase::Decode, best->decode, std::nullopt);
   pair.prefill = planAgain(ServingPhase::Prefill, best->prefill,
-                           int64_t(statesOf(decode)));
-  if (!pair.prefill.report)
-    return;
-  pair.decode = std::move(decode);
+                           int64_t(statesOf(pair.decode)));
   pair.insertion = insertionOf(pair.prefill, pair.decode);
   offer(std::move(pair));
 }

@@ -27,6 +27,8 @@ struct Outcome {
   std::vector<Layout> layouts = {};
   /// The planned module as bytecode, if the variant keeps it.
   std::shared_ptr<const std::string> plan = {};
+  /// The search took little effort.
+  bool isQuick = false;
   /// The plan as the search knows it, for Variant::start.
   std::vector<solver::Label> labels = {};
 };

@@ -68,7 +68,8 @@ struct Variant {
   std::optional<double> timeLimitSeconds = {};
   /// Part of the usual work of a search, in place of that of the options.
   std::optional<double> effort = {};
-  /// A plan of the same program to begin with (Outcome::labels).
+  /// A plan of the same program, with the same pins, to begin with
+  /// (Outcome::labels); ignored where it is none of this one.
   std::vector<solver::Label> start = {};
   /// How to choose, in place of what the options say.
   std::optional<OptMode> mode = {};

@@ -330,6 +330,19 @@ Value CollectiveInserter::emitTravelling(Value value, const Layout &to,
   return onlyResult(op);
 }
 
+/// Those of `operands` that are the value of the one at `number`, in its
+/// layout, read the other value; queries may be the same value.
+static void replaceOperands(Operation *op, ArrayRef<unsigned> operands,
+                            unsigned number, const ShardingRule &rule,
+                            const Strategy &strategy, Value other) {
+  Value value = op->getOperand(number);
+  Layout layout = operandLayout(rule, strategy, number);
+  for (unsigned operand : operands)
+    if (op->getOperand(operand) == value &&
+        operandLayout(rule, strategy, operand) == layout)
+      op->setOperand(operand, other);
+}
+
 /// The operands that travel, as all steps together read them.
 void CollectiveInserter::emitRingGathers(Operation *op,
                                          ArrayRef<RingMove> moves,
@@ -344,9 +357,7 @@ void CollectiveInserter::emitRingGathers(Operation *op,
     Value gathered =
         emitTravelling(value, operandLayout(rule, whole, move.number), ring,
                        move.cost, op->getLoc());
-    for (OpOperand &use : op->getOpOperands())
-      if (use.get() == value)
-        use.set(gathered);
+    replaceOperands(op, ringOperands(rule), move.number, rule, whole, gathered);
   }
 }
 
@@ -416,9 +427,7 @@ void CollectiveInserter::emitHaloExchanges(Operation *op,
     Value withHalo = emitHalo<HaloExchangeOp>(
         value, operandLayout(rule, whole, move.number), move, rule.halo->rows,
         strategy.factorAxes[rule.halo->along], op->getLoc());
-    for (OpOperand &use : op->getOpOperands())
-      if (use.get() == value)
-        use.set(withHalo);
+    replaceOperands(op, haloOperands(rule), move.number, rule, whole, withHalo);
   }
 }
 

@@ -253,7 +253,8 @@ startsOf(const PlanNetwork &network, const SearchStart *memory) {
         const auto &[label, variable] = pair;
         return label < variable.costs.size();
       });
-  if (!isPlan)
+  // Nothing else asks whether a start is allowed.
+  if (!isPlan || !solver::evaluate(network.problem, memory->start).cost)
     return {};
   return {memory->start};
 }

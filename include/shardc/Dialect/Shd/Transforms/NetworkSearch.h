@@ -13,7 +13,8 @@ struct NetworkSearchOptions {
   /// (none: until that is proven).
   double maxWork = kUsualSearchWork;
   std::optional<double> maxUpperWork;
-  /// Gap of the least `upper` that is as good as none where its work is limited.
+  /// Gap of the least `upper` that is as good as none where its work is
+  /// limited.
   double upperTolerance = 1e-3;
   /// Only plans that take less are of interest.
   std::optional<solver::Cost> cutoff;

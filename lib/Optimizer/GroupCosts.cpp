@@ -100,7 +100,7 @@ void shardc::addOperation(const PlanningContext &context, Operation *op,
     else
       part.reads.push_back(std::move(read));
   }
-  // Of summands for keys, those of the part and of the rows that go back.
+  // A device makes summands for the keys of its part and of the rows before.
   if (strategy.halo)
     for (unsigned result : haloResults(rule))
       work.resultBytes[result] *= shareWithHalo(context.mesh(), rule, strategy);

@@ -543,6 +543,9 @@ bool PairSearch::isTrial() const {
 void PairSearch::settle() {
   Pair pair;
   pair.decode = planAgain(ServingPhase::Decode, best->decode, std::nullopt);
+  // What is known of prefill holds beside no larger caches.
+  if (statesOf(pair.decode) > statesOf(best->decode))
+    pair.decode = best->decode;
   pair.prefill = planAgain(ServingPhase::Prefill, best->prefill,
                            int64_t(statesOf(pair.decode)));
   pair.insertion = insertionOf(pair.prefill, pair.decode);

@@ -38,8 +38,8 @@ public:
   const Mesh &mesh() const { return theMesh; }
 
 private:
-  /// What comes with a halo, and sums of which rows go back, have more rows
-  /// than a part; nothing for other values.
+  /// Operands with a halo, and sums of which rows go back, have more rows than
+  /// a part; nothing for other values.
   std::optional<Type> typeWithHalo(Value value) const {
     if (auto halo = value.getDefiningOp<shd::HaloExchangeOp>())
       return spmd::withHalo(spmd::localType(theMesh, halo.getInput().getType()),

@@ -73,6 +73,16 @@ inline constexpr llvm::StringLiteral kOfValues = "values", kOfPicks = "picks";
 llvm::StringRef ownerOfIndex(mlir::Operation *op, llvm::StringRef name,
                              unsigned tensor);
 
+/// The numbers of the tensors that have the factor.
+inline llvm::SmallVector<unsigned, 2>
+tensorsWith(llvm::ArrayRef<TensorFactors> tensors, unsigned factor) {
+  llvm::SmallVector<unsigned, 2> numbers;
+  for (auto [number, tensor] : llvm::enumerate(tensors))
+    if (hasFactor(tensor, factor))
+      numbers.push_back(number);
+  return numbers;
+}
+
 } // namespace shardc::shd
 
 #endif // SHARDC_LIB_DIALECT_SHD_IR_FACTORS_H

@@ -1,26 +1,18 @@
 //===- Halo.cpp - Operands with the rows of the part before ---------------===//
 
 #include "shardc/Dialect/Shd/IR/Halo.h"
+#include "Factors.h"
 
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-static SmallVector<unsigned, 2> thoseWith(ArrayRef<TensorFactors> tensors,
-                                          unsigned factor) {
-  SmallVector<unsigned, 2> numbers;
-  for (auto [number, tensor] : llvm::enumerate(tensors))
-    if (hasFactor(tensor, factor))
-      numbers.push_back(number);
-  return numbers;
-}
-
 SmallVector<unsigned, 2> shd::haloOperands(const ShardingRule &rule) {
-  return thoseWith(rule.operands, rule.halo->factor);
+  return tensorsWith(rule.operands, rule.halo->factor);
 }
 
 SmallVector<unsigned, 2> shd::haloResults(const ShardingRule &rule) {
-  return thoseWith(rule.results, rule.halo->factor);
+  return tensorsWith(rule.results, rule.halo->factor);
 }
 
 HaloPins shd::haloPins(const Mesh &mesh, Operation *op,

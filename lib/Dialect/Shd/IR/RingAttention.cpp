@@ -1,26 +1,18 @@
 //===- RingAttention.cpp - Attention that runs around a ring --------------===//
 
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
+#include "Factors.h"
 
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-static SmallVector<unsigned, 2> thoseWith(ArrayRef<TensorFactors> tensors,
-                                          unsigned factor) {
-  SmallVector<unsigned, 2> numbers;
-  for (auto [number, tensor] : llvm::enumerate(tensors))
-    if (hasFactor(tensor, factor))
-      numbers.push_back(number);
-  return numbers;
-}
-
 SmallVector<unsigned, 2> shd::ringOperands(const ShardingRule &rule) {
-  return thoseWith(rule.operands, rule.ring->factor);
+  return tensorsWith(rule.operands, rule.ring->factor);
 }
 
 SmallVector<unsigned, 2> shd::ringResults(const ShardingRule &rule) {
-  return thoseWith(rule.results, rule.ring->factor);
+  return tensorsWith(rule.results, rule.ring->factor);
 }
 
 bool shd::travels(Operation *collective) {

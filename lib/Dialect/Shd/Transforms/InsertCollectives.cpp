@@ -45,6 +45,8 @@ private:
   void emitRingGathers(Operation *op, ArrayRef<RingMove> moves,
                        const ShardingRule &rule, const Strategy &whole,
                        AxisIndex ring);
+  void storeSum(Value result, const Layout &summands, const Layout &stored,
+                llvm::function_ref<Value()> sum);
   void emitRingScatters(Operation *op, ArrayRef<RingMove> moves,
                         const ShardingRule &rule, const Strategy &strategy,
                         ArrayRef<Layout> stored);
@@ -361,6 +363,22 @@ void CollectiveInserter::emitRingGathers(Operation *op,
   }
 }
 
+/// Gives a result the layout of its summands, adds them up by what `sum` emits,
+/// and stores that for its readers.
+void CollectiveInserter::storeSum(Value result, const Layout &summands,
+                                  const Layout &stored,
+                                  llvm::function_ref<Value()> sum) {
+  setType(result, toSharding(builder.getContext(), context.mesh(), summands));
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : result.getUses())
+    uses.push_back(&use);
+  builder.setInsertionPointAfter(result.getDefiningOp());
+  Value converted = reshard(sum(), stored, result.getLoc());
+  markStore(result, converted);
+  for (OpOperand *use : uses)
+    use->set(converted);
+}
+
 /// The sums that travel: from what a device adds in all steps together to how
 /// they are stored.
 void CollectiveInserter::emitRingScatters(Operation *op,
@@ -374,19 +392,12 @@ void CollectiveInserter::emitRingScatters(Operation *op,
     if (!move.isResult)
       continue;
     Value result = op->getResult(move.number);
-    setType(result, toSharding(op->getContext(), context.mesh(),
-                               resultLayout(rule, whole, move.number)));
-    SmallVector<OpOperand *> uses;
-    for (OpOperand &use : result.getUses())
-      uses.push_back(&use);
-    builder.setInsertionPointAfter(op);
-    Value summed =
-        emitTravelling(result, resultLayout(rule, strategy, move.number),
-                       *strategy.ring, move.cost, op->getLoc());
-    Value converted = reshard(summed, stored[move.number], op->getLoc());
-    markStore(result, converted);
-    for (OpOperand *use : uses)
-      use->set(converted);
+    storeSum(result, resultLayout(rule, whole, move.number),
+             stored[move.number], [&] {
+               return emitTravelling(result,
+                                     resultLayout(rule, strategy, move.number),
+                                     *strategy.ring, move.cost, op->getLoc());
+             });
   }
 }
 
@@ -444,19 +455,13 @@ void CollectiveInserter::emitHaloReduces(Operation *op,
     if (!move.isResult)
       continue;
     Value result = op->getResult(move.number);
-    setType(result, toSharding(op->getContext(), context.mesh(),
-                               resultLayout(rule, whole, move.number)));
-    SmallVector<OpOperand *> uses;
-    for (OpOperand &use : result.getUses())
-      uses.push_back(&use);
-    builder.setInsertionPointAfter(op);
-    Value summed = emitHalo<HaloReduceOp>(
-        result, resultLayout(rule, strategy, move.number), move,
-        rule.halo->rows, strategy.factorAxes[rule.halo->along], op->getLoc());
-    Value converted = reshard(summed, stored[move.number], op->getLoc());
-    markStore(result, converted);
-    for (OpOperand *use : uses)
-      use->set(converted);
+    storeSum(result, resultLayout(rule, whole, move.number),
+             stored[move.number], [&] {
+               return emitHalo<HaloReduceOp>(
+                   result, resultLayout(rule, strategy, move.number), move,
+                   rule.halo->rows, strategy.factorAxes[rule.halo->along],
+                   op->getLoc());
+             });
   }
 }
 

@@ -224,24 +224,33 @@ def allReduceSeconds(weights, members, size):
     return sum(w * x for w, x in zip(weights, terms))
 
 
-def passPoints(rows, chip, network):
-    """Passes over the weights of generated tokens, of one sequence in one node.
+def isOfPasses(row):
+    """Whether a row is a run of passes over the weights, of one sequence in one
+    node.
 
     The passes of the input and of each output token read the weights once; few
     output tokens would make it a measurement of the input.
     """
+    if row["kind"] != "infer" or not row["measured"].get("total_latency_ms"):
+        return False
+    how, spread = row["inference"], row["parallelism"]
+    return (
+        how["batch"] == 1
+        and how["output_len"] >= 20
+        and spread["tp"] <= 8
+        and (spread["pp"] or 1) == 1
+    )
+
+
+def passPoints(rows, chip, network):
+    """Runs of passes: (bytes that a pass reads, layers), its time but moves."""
     points = []
     for row in rows:
-        if row["kind"] != "infer" or row["hardware"]["chip"] != chip:
+        if row["hardware"]["chip"] != chip or not isOfPasses(row):
             continue
         how, model = row["inference"], row["model"]
-        members, latency = row["parallelism"]["tp"], row["measured"].get(
-            "total_latency_ms"
-        )
-        if how["batch"] != 1 or members > 8 or not latency:
-            continue
-        if (row["parallelism"]["pp"] or 1) > 1 or how["output_len"] < 20:
-            continue
+        members = row["parallelism"]["tp"]
+        latency = row["measured"]["total_latency_ms"]
         moves = 2 * model["layers"] * allReduceSeconds(
             network, members, 2 * model["d_model"]
         )
@@ -465,7 +474,7 @@ def withBlock(text, printed):
     """A hardware file with a block in place of its own, whose fields that nobody
     measures here stay."""
     old = re.search(r"^  calibration \{.*?^  \}\n", text, re.DOTALL | re.MULTILINE)
-    kept = re.findall(r"^    (?:step|like) = .*\n", old[0], re.MULTILINE) if old else []
+    kept = re.findall(r"^    (?:kernels|step|like) = .*\n", old[0], re.M) if old else []
     first, rest = printed.split("\n", 1)
     printed = first + "\n" + "".join(kept) + rest + "\n"
     if old:

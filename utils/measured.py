@@ -11,10 +11,12 @@ Usage: measured.py ROWS.json --shardc build/bin/shardc [--only REGEX]
        measured.py ROWS.json --shardc build/bin/shardc --fit
        measured.py ROWS.json --programs FOLDER [--only REGEX]
 
-The second form fits `step`, the share of their speed that kernels keep in whole
-steps: the median over a chip's training steps of (device time without `step`) /
-(measured time - exposed collectives and bubbles). The third one writes the
-programs of steps, ID.shd.
+The second form fits what whole steps say of a chip, from plans at the catalogue's
+figures: run it again after changing them. `step` is the share of their FLOPs that
+kernels keep: the median over training steps of the one that makes the prediction
+right, all waits as they are. `kernels`, those that a framework runs for a fusion
+group, is the number of the least mean error over the runs that `hbm` is fitted to.
+The third form writes the programs of steps, ID.shd.
 """
 
 import argparse
@@ -58,7 +60,7 @@ COLLECTIVES = {
 # A chip runs as many square matmuls at once as the row's devices make a chip, and
 # nothing else.
 MATMUL = """\
-hardware {machine} {{ calibration {{ step = 1 }} }}
+hardware {machine} {{ calibration {{ step = 1  kernels = 1 }} }}
 dim K = 8
 dim N = K, M = {devices} * K
 input x: bf16[M, K]
@@ -68,7 +70,7 @@ output y
 """
 
 # Kernels alone on one device, as benchmark/device.py measures them.
-ALONE = "hardware {machine}[1] {{ calibration {{ step = 1 }} }}\n"
+ALONE = "hardware {machine}[1] {{ calibration {{ step = 1  kernels = 1 }} }}\n"
 PRODUCT = """\
 dim M = {m}, N = {n}, K = {k}
 input x: bf16[M, K]
@@ -447,23 +449,25 @@ def passProgram(row, queries, keys):
     )
 
 
-def passSeconds(asker, row, queries, keys, calibrated):
-    # The kernels run in the order in which the program has them.
-    program = passProgram(row, queries, keys)
-    return asker.ask(program, calibrated, ["--opt=none"])["time"]["scheduled_s"]
+def passReports(asker, row, calibrated):
+    """(times, report) of the input's pass, and of those for each token but the
+    first, at the mean length of the cache."""
+    how = row["inference"]
+    given, made = how["input_len"], how["output_len"]
+    for times, queries, keys in (
+        (1, given, given),
+        (made - 1, 1, given + made // 2),
+    ):
+        # The kernels run in the order in which the program has them.
+        program = passProgram(row, queries, keys)
+        yield times, asker.ask(program, calibrated, ["--opt=none"])
 
 
 def inferenceSeconds(asker, row, calibrated):
-    """The input's pass, and one for each token but the first, at the mean
-    length of the cache."""
-    how = row["inference"]
-    length = how["input_len"] + how["output_len"] // 2
-    seconds = passSeconds(
-        asker, row, how["input_len"], how["input_len"], calibrated
+    return sum(
+        times * report["time"]["scheduled_s"]
+        for times, report in passReports(asker, row, calibrated)
     )
-    tokens = how["output_len"] - 1
-    seconds += tokens * passSeconds(asker, row, 1, length, calibrated)
-    return seconds
 
 
 def nodeRate(topology):
@@ -560,9 +564,8 @@ def isSayable(row):
     )
 
 
-def stepProgram(row, step):
-    """The program of a training row; None if no program can say it. `step`: the
-    calibration's share, None: the catalogue's."""
+def stepProgram(row):
+    """The program of a training row; None if no program can say it."""
     if not isSayable(row):
         return None
     model, how = row["model"], row["parallelism"]
@@ -572,8 +575,6 @@ def stepProgram(row, step):
         return None
     replicas, shards, stages, context, tensor = sizes
     shape, fields = cluster
-    if step:
-        fields += f"calibration {{ step = {step} }}"
     names = ("R", "X", "pp", "C", "Y")
     axes = [f"{n}={size}" for n, size in zip(names, sizes) if size > 1]
     isSharded = how.get("zero") == 3 or (how.get("fsdp") or 1) > 1
@@ -660,10 +661,10 @@ def stepSeconds(row):
     return flops / (rate * row["hardware"]["count"])
 
 
-def askedSteps(rows, step=None):
+def askedSteps(rows):
     """Training rows that a program can say, and their programs."""
     for row in rows:
-        program = stepProgram(row, step)
+        program = stepProgram(row)
         if program:
             yield row, program
 
@@ -736,7 +737,7 @@ def writePrograms(rows, folder):
         if row["kind"] in ("decode", "prefill"):
             program = cachedProgram(row)
         elif row["kind"] == "train":
-            program = stepProgram(row, None)
+            program = stepProgram(row)
         else:
             continue
         if program:
@@ -805,30 +806,125 @@ def sourceOf(row):
     return "-".join(parts[:2]) if parts[0] == "infer" else parts[0]
 
 
+class Terms:
+    """A measured time, and the terms of its prediction."""
+
+    def __init__(self, measured, reports):
+        """`reports`: (times, calibrated report) of what was measured."""
+        self.measured = measured
+        # Times, seconds of FLOPs, of HBM and of one kernel, of each operation.
+        self.operations, self.waits = [], 0
+        for times, report in reports:
+            figures = {
+                figure["name"]: figure["value"] or 1
+                for figure in report["calibration"]["figures"]
+            }
+            self.step = figures.get("step", 1)
+            self.kernels = figures.get("kernels", 1)
+            self.waits += times * report["time"]["scheduled_s"]
+            for op in report["ops"]:
+                if "calibrated" in op and "overhead_s" in op["calibrated"]:
+                    terms = op["calibrated"]
+                    self.operations.append(
+                        (
+                            times * op["count"],
+                            terms["compute_s"] * self.step,
+                            terms["hbm_s"],
+                            terms["overhead_s"] / self.kernels,
+                        )
+                    )
+        self.waits -= self.seconds(self.step, self.kernels)
+
+    def seconds(self, step, kernels):
+        """Of all operations."""
+        return sum(
+            times * (max(compute / step, hbm) + kernels * overhead)
+            for times, compute, hbm, overhead in self.operations
+        )
+
+    def ratio(self, step=None, kernels=None):
+        """Predicted over measured, by default at the report's figures."""
+        seconds = self.seconds(step or self.step, kernels or self.kernels)
+        return (seconds + self.waits) / self.measured
+
+    def rightStep(self):
+        """The `step` that makes the prediction right, of 0.01 to 100."""
+        low, high = math.log(0.01), math.log(100)
+        for _ in range(50):
+            middle = (low + high) / 2
+            if self.ratio(step=math.exp(middle)) > 1:
+                low = middle
+            else:
+                high = middle
+        return math.exp(low)
+
+    def rightKernels(self):
+        """The `kernels` that make the prediction right, and how much of the
+        measured time one more takes."""
+        least = self.ratio(kernels=1)
+        slope = self.ratio(kernels=2) - least
+        return 1 + (1 - least) / slope, slope
+
+
+def leastError(values):
+    """The value of the least mean error, of (right value, slope of the error):
+    their weighted median."""
+    ordered = sorted(values)
+    below, half = 0, sum(weight for _, weight in ordered) / 2
+    for value, weight in ordered:
+        below += weight
+        if below >= half:
+            return value
+
+
 def printFit(asker, rows):
+    printKernelsFit(asker, rows)
+    printStepFit(asker, rows)
+
+
+def printKernelsFit(asker, rows):
+    """`kernels` of each chip that has runs of one sequence, their error, and that
+    of all other runs of inference."""
+    chips = {}
+    for row in rows:
+        if isSayableInference(row):
+            latency = row["measured"]["total_latency_ms"] * 1e-3
+            terms = Terms(latency, passReports(asker, row, True))
+            fitted, other = chips.setdefault(row["hardware"]["chip"], ([], []))
+            (fitted if calibrate.isOfPasses(row) else other).append(terms)
+    for chip, (fitted, other) in sorted(chips.items()):
+        if not fitted:
+            continue
+        kernels = max(1, leastError([terms.rightKernels() for terms in fitted]))
+        error, left = [
+            meanError([terms.ratio(kernels=kernels) for terms in group] or [1])
+            for group in (fitted, other)
+        ]
+        print(
+            f"kernels {chip}: {kernels:.2f}; error {error:.1f} % ({len(fitted)} runs)"
+            + (f", of others {left:.1f} % ({len(other)} runs)" if other else "")
+        )
+
+
+def printStepFit(asker, rows):
     """`step` of each chip, and the error of its steps, each source's with the
     median of the others."""
     chips = {}
-    for row, program in askedSteps(rows, step=1):
-        time = asker.askStep(row, program)["time"]
-        waits = time["scheduled_s"] - time["device_s"]
-        share = time["device_s"] / (stepSeconds(row) - waits)
-        source = sourceOf(row)
-        if share > 0:
-            chips.setdefault(row["hardware"]["chip"], []).append((source, share))
-    for chip, shares in sorted(chips.items()):
-        every = [share for _, share in shares]
-        step = min(1, median(every))
+    for row, program in askedSteps(rows):
+        terms = Terms(stepSeconds(row), [(1, asker.askStep(row, program))])
+        chips.setdefault(row["hardware"]["chip"], []).append((sourceOf(row), terms))
+    for chip, found in sorted(chips.items()):
+        step = min(1, median([terms.rightStep() for _, terms in found]))
         left = []
-        for source, share in shares:
-            others = [other for name, other in shares if name != source]
+        for source, terms in found:
+            others = [each.rightStep() for name, each in found if name != source]
             if others:
-                left.append(share / min(1, median(others)))
+                left.append(terms.ratio(step=min(1, median(others))))
         print(
             f"step {chip}: {step:.3f}; error"
-            f" {meanError([share / step for share in every]):.1f} %"
+            f" {meanError([terms.ratio(step=step) for _, terms in found]):.1f} %"
             + (f", source left out {meanError(left):.1f} %" if left else "")
-            + f" ({len(every)} steps of {', '.join(sorted({n for n, _ in shares}))})"
+            + f" ({len(found)} steps of {', '.join(sorted({n for n, _ in found}))})"
         )
 
 

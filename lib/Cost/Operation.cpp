@@ -62,16 +62,17 @@ void shardc::calibrate(const Machine &machine, double kernels,
     return;
   const Calibration &measured = machine.calibration;
   CalibratedGroup &calibrated = group.calibrated.emplace();
-  double kept = valueOr(measured.step, 1);
+  // Whole steps slow FLOPs down, by less power and other kernels, not HBM.
   calibrated.computeSeconds =
       std::max(group.matrixSeconds / valueOr(measured.matmul, 1),
                group.vectorSeconds) /
-      kept;
-  calibrated.hbmSeconds = group.hbmSeconds / valueOr(measured.hbm, 1) / kept;
+      valueOr(measured.step, 1);
+  calibrated.hbmSeconds = group.hbmSeconds / valueOr(measured.hbm, 1);
   bool runs =
       group.matrixFlops > 0 || group.vectorFlops > 0 || group.hbmBytes > 0;
-  calibrated.overheadSeconds =
-      runs ? kernels * valueOr(measured.overhead, 0) : 0;
+  calibrated.overheadSeconds = runs ? kernels * valueOr(measured.kernels, 1) *
+                                          valueOr(measured.overhead, 0)
+                                    : 0;
 }
 
 std::optional<std::string> shardc::missingPeak(const Machine &machine,

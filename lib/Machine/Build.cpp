@@ -317,6 +317,19 @@ static MaybeError readSecondsOf(const HardwareField &field,
   return subject.set(subject.calibration.*Member, value);
 }
 
+static MaybeError readKernels(const HardwareField &field,
+                              MeasuredChip &subject) {
+  if (!field.word.empty() || !field.list.empty() ||
+      field.quantity != Quantity::None)
+    return unexpected(field, "a number of kernels");
+  if (!(field.number >= 1 && field.number <= INT32_MAX))
+    return MachineError{field.where,
+                        "field 'kernels' expects at least 1, found " +
+                            StringRef(withUnit(field.number, "")).rtrim().str(),
+                        ""};
+  return subject.set(subject.calibration.kernels, field.number);
+}
+
 /// Bytes at which `ramp` states a network's ramp.
 static constexpr double kRampBytes = 1e6;
 
@@ -346,6 +359,7 @@ static constexpr FieldSpec<MeasuredChip> kChipCalibrationFields[] = {
     {"matmul", readEfficiencyOf<Calibration, &Calibration::matmul>},
     {"hbm", readEfficiencyOf<Calibration, &Calibration::hbm>},
     {"overhead", readSecondsOf<Calibration, &Calibration::overhead>},
+    {"kernels", readKernels},
     {"step", readEfficiencyOf<Calibration, &Calibration::step>},
     {"like",
      [](const HardwareField &field, MeasuredChip &subject) -> MaybeError {

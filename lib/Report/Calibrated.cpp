@@ -107,6 +107,8 @@ void shardc::fillCalibration(const CollectiveModel &model, Report &report) {
   if (hasKernel) {
     list.add("hbm", machine.calibration.hbm);
     list.add("overhead", machine.calibration.overhead);
+    if (machine.calibration.kernels)
+      list.add("kernels", machine.calibration.kernels);
     list.add("step", machine.calibration.step);
   }
   for (auto [network, used] : llvm::zip_equal(machine.networks, isUsed))

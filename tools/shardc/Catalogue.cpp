@@ -270,6 +270,7 @@ void MachineRows::addCalibration() {
   addMeasured("", "matmul", measured.matmul, 1, "");
   addMeasured("", "hbm", measured.hbm, 1, "");
   addMeasured("", "overhead", measured.overhead, 1e6, " us");
+  addMeasured("", "kernels", measured.kernels, 1, "");
   addMeasured("", "step", measured.step, 1, "");
   if (!measured.like.empty())
     table.push_back(

@@ -39,6 +39,7 @@ static Json calibrationJson(const Calibration &measured) {
   json["matmul"] = orNull(measured.matmul);
   json["hbm"] = orNull(measured.hbm);
   json["overhead_s"] = orNull(measured.overhead);
+  json["kernels"] = orNull(measured.kernels);
   json["step"] = orNull(measured.step);
   json["like"] = measured.like.empty() ? Json(nullptr) : Json(measured.like);
   return json;

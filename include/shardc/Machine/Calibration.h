@@ -47,7 +47,11 @@ struct Calibration {
   MaybeFigure matmul, hbm;
   /// Seconds that each kernel takes beside its work.
   MaybeFigure overhead;
-  /// Fraction, in (0, 1], of these speeds that kernels keep in a whole step.
+  /// Kernels, at least 1, that frameworks run for a fusion group; a figure of
+  /// the frameworks that were measured, so no machine lends it.
+  MaybeFigure kernels;
+  /// Fraction, in (0, 1], of their FLOPs that kernels keep in a whole step. The
+  /// speed of HBM they keep.
   MaybeFigure step;
   /// The machine of the catalogue that lends what is missing; may be empty.
   std::string like;

@@ -184,4 +184,29 @@ TEST(CalibratedTest, Groups) {
   EXPECT_EQ(nothing.seconds(), 0);
 }
 
+// In a step kernels keep half of their FLOPs, so that the 2 ms become 4 ms, and
+// all of HBM: 1.25 ms. A framework runs 2.5 of them for a group, 12.5 us.
+TEST(CalibratedTest, WholeSteps) {
+  Machine machine = calibrated({});
+  machine.calibration.step = figure(0.5);
+  machine.calibration.kernels = figure(2.5);
+  GroupCost group;
+  OpWork work;
+  work.matrixFlops = 989e9;
+  work.computeType = "bf16";
+  addWork(machine, work, group);
+  addTraffic(machine, 3.35e9, group);
+  calibrate(machine, /*kernels=*/1, group);
+  expectNear(group.seconds(), 4.0125e-3);
+  calibrate(machine, /*kernels=*/3, group);
+  expectNear(group.seconds(), 4.0375e-3);
+  GroupCost read;
+  addTraffic(machine, 3.35e9, read);
+  calibrate(machine, /*kernels=*/1, read);
+  expectNear(read.seconds(), 1.2625e-3);
+  GroupCost nothing;
+  calibrate(machine, /*kernels=*/1, nothing);
+  EXPECT_EQ(nothing.seconds(), 0);
+}
+
 } // namespace

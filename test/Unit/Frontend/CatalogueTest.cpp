@@ -308,6 +308,7 @@ TEST(Catalogue, EveryFigureHasASource) {
     addIf(calibration.matmul.has_value(), "calibration.matmul");
     addIf(calibration.hbm.has_value(), "calibration.hbm");
     addIf(calibration.overhead.has_value(), "calibration.overhead");
+    addIf(calibration.kernels.has_value(), "calibration.kernels");
     addIf(calibration.step.has_value(), "calibration.step");
     addIf(!calibration.like.empty(), "calibration.like");
     for (const Network &network : machine.networks) {

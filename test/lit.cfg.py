@@ -42,7 +42,7 @@ config.substitutions.append(
 config.substitutions.append(("%{full}", "true" if config.sanitizer else ""))
 if config.sanitizer:
     config.available_features.add("sanitizer")
-config.substitutions.append(("%random-count", "12" if config.sanitizer else "125"))
+config.substitutions.append(("%random-count", "12" if config.sanitizer else "60"))
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope --dump-input=fail"
 
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)

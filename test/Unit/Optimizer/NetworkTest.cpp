@@ -301,7 +301,7 @@ class SmallProgramNetwork : public ::testing::TestWithParam<SmallProgram> {};
 TEST_P(SmallProgramNetwork, SumsToTheExplicitProgram) {
   TestProgram program(GetParam().text);
   ASSERT_TRUE(program.module()) << program.messages();
-  EXPECT_TRUE(checkProgram(program, numAssignments(1000)));
+  EXPECT_TRUE(checkProgram(program, numAssignments(200)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, SmallProgramNetwork,
@@ -314,7 +314,7 @@ TEST_P(TrainingNetwork, SumsToTheExplicitProgram) {
   std::unique_ptr<TestProgram> program =
       TestProgram::ofModule(textOf(GetParam()));
   ASSERT_TRUE(program->module()) << program->messages();
-  EXPECT_TRUE(checkProgram(*program, numAssignments(200)));
+  EXPECT_TRUE(checkProgram(*program, numAssignments(60)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Steps, TrainingNetwork,
@@ -382,13 +382,13 @@ TEST(RingNetwork, SumsToTheExplicitProgram) {
     TestProgram program(text);
     ASSERT_TRUE(program.module()) << program.messages();
     unsigned rings = 0;
-    EXPECT_TRUE(checkProgram(program, numAssignments(400), &rings));
+    EXPECT_TRUE(checkProgram(program, numAssignments(80), &rings));
     EXPECT_GT(rings, 5u);
   }
 }
 
 TEST(RandomProgramNetwork, SumsToTheExplicitProgram) {
-  const unsigned programs = setting("SHARDC_TEST_PROGRAMS", 150);
+  const unsigned programs = setting("SHARDC_TEST_PROGRAMS", 50);
   unsigned checked = 0;
   for (uint64_t seed = 0; seed < programs; ++seed) {
     std::string text = randomProgram(seed);
@@ -453,7 +453,7 @@ TEST_P(TrainedModel, TakesAsLongAsEachChain) {
 
 /// Every other machine runs collective matmuls, every third is calibrated.
 TEST(RandomTrainedProgram, TakesAsLongAsEachChain) {
-  const unsigned programs = setting("SHARDC_TEST_PROGRAMS", 60);
+  const unsigned programs = setting("SHARDC_TEST_PROGRAMS", 24);
   RandomProgramOptions options;
   options.trained = 100;
   options.padding = false;
@@ -482,7 +482,7 @@ TEST_P(ModelNetwork, SumsToTheExplicitProgram) {
   std::unique_ptr<TestProgram> program =
       TestProgram::ofModel(std::string(GetParam()) + ".shd");
   ASSERT_TRUE(program && program->module());
-  EXPECT_TRUE(checkProgram(*program, numAssignments(100)));
+  EXPECT_TRUE(checkProgram(*program, numAssignments(30)));
 }
 
 std::string testName(const char *model) {

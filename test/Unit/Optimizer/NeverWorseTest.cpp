@@ -22,7 +22,7 @@ constexpr Objective kObjectives[] = {Objective::Upper, Objective::Lower,
                                      Objective::Scheduled};
 
 /// How many random plans of each program.
-unsigned numPlans() { return setting("SHARDC_TEST_ASSIGNMENTS", 60); }
+unsigned numPlans() { return setting("SHARDC_TEST_ASSIGNMENTS", 30); }
 
 /// Explicit programs of random assignments; none if the program has no plan.
 std::vector<OwningOpRef<ModuleOp>> drawPlans(TestProgram &program,
@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(Models, NeverWorse, ::testing::ValuesIn(kModels),
                          });
 
 TEST(NeverWorseRandomPrograms, ThanRandomPlans) {
-  unsigned compared = 0, numPrograms = setting("SHARDC_TEST_PROGRAMS", 40);
+  unsigned compared = 0, numPrograms = setting("SHARDC_TEST_PROGRAMS", 12);
   for (uint64_t seed = 0; seed < numPrograms; ++seed) {
     std::string text = randomProgram(seed);
     SCOPED_TRACE(text);

@@ -6,6 +6,7 @@
 
 #include "Branching.h"
 #include "LocalSearch.h"
+#include "Plans.h"
 #include "RandomNetwork.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
@@ -17,7 +18,6 @@ using Plan = std::vector<Label>;
 
 namespace {
 
-constexpr unsigned kSeeds = 60;
 constexpr Objective kObjectives[] = {Objective::Lower, Objective::Scheduled};
 
 /// Calls with each random network that has a plan, the plan of the least
@@ -26,8 +26,8 @@ void forEachSearch(
     llvm::function_ref<void(const RandomNetwork &, const solver::Solution &,
                             ObjectiveSearchOptions &)>
         test) {
-  unsigned count = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  unsigned count = 0, seeds = setting("SHARDC_TEST_PROGRAMS", 15);
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
     RandomNetwork network(seed);
     solver::Solution first = solver::solve(network.get().problem);
     if (!isPlan(first))
@@ -41,7 +41,7 @@ void forEachSearch(
       test(network, first, options);
     }
   }
-  EXPECT_GT(count, kSeeds / 2);
+  EXPECT_GT(count, seeds / 2);
 }
 
 EvaluatePlan scheduleAll(const RandomNetwork &network) {

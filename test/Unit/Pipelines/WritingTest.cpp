@@ -36,7 +36,8 @@ std::optional<std::pair<double, double>> valueAndBound(llvm::StringRef text,
 /// Plans random programs as they are and as `writing` has them.
 void onWritings(Objective objective, const Writing &writing) {
   unsigned compared = 0;
-  constexpr unsigned numPrograms = 40;
+  // The search by scheduled time takes much longer than by `upper`.
+  const unsigned numPrograms = objective == Objective::Upper ? 40 : 8;
   for (unsigned seed = 1; seed <= numPrograms; ++seed) {
     RandomProgram program(seed);
     auto expected = valueAndBound(program.text(), objective);
@@ -155,8 +156,19 @@ struct Model {
 
 class ModelWriting : public ::testing::TestWithParam<Model> {
 protected:
+  /// Of the model as it is.
+  static std::optional<std::pair<double, double>> asIs(Objective objective) {
+    static std::map<std::pair<std::string, Objective>,
+                    std::optional<std::pair<double, double>>>
+        planned;
+    auto [entry, isNew] = planned.try_emplace({GetParam().name, objective});
+    if (isNew)
+      entry->second = valueAndBound(textOfModel(GetParam().name), objective);
+    return entry->second;
+  }
+
   void expectSame(const std::string &other, Objective objective) {
-    auto expected = valueAndBound(textOfModel(GetParam().name), objective);
+    auto expected = asIs(objective);
     ASSERT_TRUE(expected);
     EXPECT_EQ(valueAndBound(other, objective), expected)
         << objectiveName(objective) << "\n"
@@ -182,7 +194,7 @@ TEST_P(ModelWriting, Axes) {
   std::string text = textOfModel(GetParam().name);
   std::string other = withMesh(text, GetParam().mesh);
   expectSame(other, Objective::Upper);
-  auto expected = valueAndBound(text, Objective::Scheduled);
+  auto expected = asIs(Objective::Scheduled);
   auto found = valueAndBound(other, Objective::Scheduled);
   ASSERT_TRUE(expected && found);
   EXPECT_LE(found->second, expected->first);
@@ -196,7 +208,6 @@ constexpr Model kModels[] = {
     {"llama3-8b", "[Y=8 on y, X=16 on x]"},
     {"llama3-70b", "[Y=8 on z, X=256 on (x, y)]"},
     {"llama3-70b-decode", "[Y=8 on y, X=4 on x]"},
-    {"llama3-405b", "[Y=8 on gpu, X=128 on (leaf, node)]"},
     {"gpt3-175b", "[Y=8 on gpu, X=64 on (leaf, node)]"},
     {"gemma2-27b", "[Y=8 on z, X=64 on (x, y)]"}};
 

@@ -3,11 +3,13 @@
 # last line is `N passed, N failed`; tests that cannot run here count in neither.
 #
 #   ./test.sh [release|dev|asan]     the CMake preset to build, release by default
+#   ./test.sh PRESET TARGET...       builds these targets only, for LIT_FILTER's tests
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 . utils/common.sh
 
 preset=${1:-release}
+shift $(($# > 0))
 case $preset in
 release) dir=build ;;
 dev | asan) dir=build-$preset ;;
@@ -26,7 +28,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
   exit 1
 fi
 
-configure_and_build "$preset" "$dir"
+configure_and_build "$preset" "$dir" "$@"
 
 # LLVM's arenas poison their memory in our sanitized code and not in the package's,
 # so user poisoning would report errors that are none.

@@ -43,24 +43,24 @@ struct Limits {
   std::optional<double> ofStep = {};
   /// Axes beside that of stages.
   unsigned axes = ~0u;
+  /// Bindings of the same sizes that are planned.
+  unsigned bindings = 2;
+  /// Recipes that get all choices of the step.
+  size_t refined = 6;
 };
 /// Plans of large programs on one or two axes take about the same time: as much
-/// work as their operations, times kWorkPerAxis. 16 and 20 plans of LLaMA,
-/// which take 2 s each. Plans of a framework take less, on three axes, too.
-static constexpr Limits kLimitsOfLarge = {2.2e4, 2.8e4, 4, 2},
+/// work as their operations, times kWorkPerAxis: 8 and 10 plans of LLaMA, which
+/// take a second each. Plans of a framework take less, on three axes, too.
+static constexpr Limits kLimitsOfLarge = {1.1e4, 1.4e4, 2, 2, 1, 3},
                         kLimitsOfRoles = {5.5e4, 5e4, 4, 3};
 /// Forms of a step that are planned, on average.
 static constexpr double kFormsOfStep = 6;
 /// Recipes that are planned with the same cutoff.
 static constexpr size_t kRound = 4;
-/// Bindings of the same sizes that are planned, unless there is work for all.
-static constexpr size_t kBindings = 2;
 /// Bindings that are estimated.
 static constexpr size_t kMostEstimates = 200;
-/// Recipes that get all choices of the step, unless there is work for all.
-static constexpr size_t kRefined = 6;
 /// Recipes that are planned with all effort, of those that were with little.
-static constexpr size_t kFinals = 3;
+static constexpr size_t kFinals = 2;
 /// For large programs: what communication and the like leave to gain is too
 /// little to search on.
 static constexpr double kSmallRest = 0.02;
@@ -76,6 +76,14 @@ static constexpr double kSurelyMore = 1.1;
 static constexpr double kAxisCost = 0.01;
 /// Estimated slowdown of what does not fit, even with all recomputed.
 static constexpr double kDoesNotFit = 100;
+/// What layers and collectives need beside what is kept has the rest.
+static constexpr double kRoomForStates = 0.8;
+/// Parts of the saved values that are recomputed: what frees most for its time
+/// goes first, all of it takes a third of the step.
+static constexpr double kRecomputedParts[] = {0, 0.25, 0.5, 0.75, 1};
+/// Gradients are of f32, as are moments and the master copy, weights of half of
+/// it: all together, in bytes of weights.
+static constexpr double kStatesPerWeight = 1 + 2 + 6;
 /// Saved values of a layer are about so many times what it carries.
 static constexpr double kSavedPerCarried = 16;
 /// Programs of so many operations are large; where the plans are those of a
@@ -98,6 +106,8 @@ struct StepSize {
   double operations = 1;
   /// Bytes of all weights, and of what a layer hands to the next.
   double weights = 0, carried = 0;
+  /// Each weight's bytes, and its extents but for the layers'.
+  std::vector<std::pair<double, SmallVector<int64_t>>> ofWeights;
   int64_t layers = 1, batch = 1;
   std::string index;
 };
@@ -121,6 +131,8 @@ struct Recipe {
   std::optional<AxisRoles> roles = {};
   int64_t stages = 1;
   unsigned wide = 0;
+  /// Bytes of a device's weights if each is split as far as its extents allow.
+  double leastWeights = 0;
   /// Seconds of a step; decides the order alone.
   double estimate = 0;
   /// No plan takes less.
@@ -152,8 +164,9 @@ private:
   std::optional<StepChoice> chooseForm(const Recipe &recipe, bool isFull,
                                        const MeshChoiceOptions &how) const;
   double estimate(const CollectiveModel &model, const Recipe &recipe) const;
-  double estimate(const CollectiveModel &model, int64_t stages,
+  double estimate(const CollectiveModel &model, const Recipe &recipe,
                   const AxisUse &use) const;
+  double leastWeights(const Mesh &mesh) const;
   bool isLarge() const {
     return size.operations >=
            (options.framework ? kManyOfRoles : kManyOperations);
@@ -181,6 +194,7 @@ private:
   std::vector<size_t> nextFinals() const;
   void planFinals();
   bool isOutdone(const Recipe &recipe) const;
+  bool leavesAtMost(double part) const;
   bool isGoodEnough() const;
   size_t chosen() const;
   Report::MeshSearch summary(size_t chosen) const;
@@ -240,8 +254,17 @@ void RecipeSearch::measure(const Program &probe) {
       size.carried += bytesOf(carried);
   }
   for (auto declare : forward.getBody().getOps<shd::DeclareOp>())
-    if (declare.getKind() == shd::TensorKind::Weight)
-      size.weights += bytesOf(declare.getResult());
+    if (declare.getKind() == shd::TensorKind::Weight) {
+      double bytes = bytesOf(declare.getResult());
+      size.weights += bytes;
+      SmallVector<int64_t> &extents =
+          size.ofWeights.emplace_back(bytes, SmallVector<int64_t>()).second;
+      for (auto [index, extent] :
+           llvm::zip_equal(declare.getIndices().getAsValueRange<StringAttr>(),
+                           declare.getType().getShape()))
+        if (index != size.index)
+          extents.push_back(extent);
+    }
   const Machine &machine = *probe.machine;
   programOf(*probe.module)->walk([&](shd::CostOpInterface op) {
     ++size.operations;
@@ -270,6 +293,38 @@ Picoseconds RecipeSearch::boundOf(int64_t stages) const {
 // Estimates
 //===----------------------------------------------------------------------===//
 
+/// Into how many parts axes of these sizes can split extents that they divide.
+static double mostParts(SmallVector<int64_t> extents,
+                        llvm::ArrayRef<int64_t> sizes) {
+  if (sizes.empty())
+    return 1;
+  int64_t size = sizes.front();
+  double most = mostParts(extents, sizes.drop_front());
+  for (int64_t &extent : extents)
+    if (extent % size == 0) {
+      extent /= size;
+      most =
+          std::max(most, double(size) * mostParts(extents, sizes.drop_front()));
+      extent *= size;
+    }
+  return most;
+}
+
+double RecipeSearch::leastWeights(const Mesh &mesh) const {
+  SmallVector<int64_t> sizes;
+  double stages = 1;
+  for (const MeshAxis &axis : mesh.axes) {
+    if (axis.isStages)
+      stages = double(axis.size);
+    else if (axis.size > 1)
+      sizes.push_back(axis.size);
+  }
+  double sum = 0;
+  for (const auto &[bytes, extents] : size.ofWeights)
+    sum += bytes / mostParts(extents, sizes);
+  return sum / stages;
+}
+
 static double gatherSeconds(const CollectiveModel &model,
                             llvm::ArrayRef<AxisIndex> axes, double bytes) {
   return axes.empty() || bytes == 0
@@ -279,8 +334,9 @@ static double gatherSeconds(const CollectiveModel &model,
 
 /// Collectives of the layers and of the gradients, and whether what is kept
 /// fits.
-double RecipeSearch::estimate(const CollectiveModel &model, int64_t stages,
-                              const AxisUse &use) const {
+double RecipeSearch::estimate(const CollectiveModel &model,
+                              const Recipe &recipe, const AxisUse &use) const {
+  int64_t stages = recipe.stages;
   auto devicesOf = [&](llvm::ArrayRef<AxisIndex> axes) {
     double devices = 1;
     for (AxisIndex axis : axes)
@@ -299,32 +355,33 @@ double RecipeSearch::estimate(const CollectiveModel &model, int64_t stages,
   auto split = [&](AxisRoles::Zero least) {
     return use.zero >= least ? shards / use.experts : 1;
   };
-  // Gradients, moments and the master copy are of f32, weights of half of it.
   double states = parameters / split(AxisRoles::Zero::Weights) +
                   2 * parameters / split(AxisRoles::Zero::Gradients) +
                   6 * parameters / split(AxisRoles::Zero::Optimizer);
+  if (!text.allowPadding)
+    states = std::max(states, kStatesPerWeight * recipe.leastWeights);
   // Four blocks' ends and beginnings, forwards and backwards; half of it hides.
   double ofLayers =
       perStage * (0.5 * 8 * gatherSeconds(model, use.tensor, carried) +
                   gatherSeconds(model, use.context, carried));
   SmallVector<AxisIndex, 4> replicas(use.data);
   llvm::append_range(replicas, use.context);
+  double room = kRoomForStates * double(capacity);
   double least = HUGE_VAL;
-  for (bool recomputes : {false, true}) {
-    double kept = (recomputes ? 1 : kSavedPerCarried) * carried * perStage /
-                  (use.splitsSequences ? tensor : 1);
+  for (double recomputed : kRecomputedParts) {
+    double kept = (recomputed + (1 - recomputed) * kSavedPerCarried) * carried *
+                  perStage / (use.splitsSequences ? tensor : 1);
     double microbatches = std::clamp(sequences, 1.0, 8 * double(stages));
     if (stages == 1)
-      for (microbatches = 1; states + kept / microbatches > double(capacity) &&
+      for (microbatches = 1; states + kept / microbatches > room &&
                              2 * microbatches <= sequences;)
         microbatches *= 2;
     double needed =
         states + kept * std::min(double(stages), microbatches) / microbatches;
-    double all = seconds * (recomputes ? 4.0 / 3 : 1);
-    if (needed > double(capacity))
-      all *= kDoesNotFit * needed / double(capacity);
-    // The best schedules lose only a part of F + B + W.
-    all *= 1 + 0.5 * double(stages - 1) / microbatches;
+    double all = seconds * (1 + recomputed * recomputed / 3);
+    if (needed > room)
+      all *= kDoesNotFit * needed / room;
+    all *= 1 + double(stages - 1) / microbatches; // the bubble of 1f1b
     // Gradients once, and weights, in each microbatch if they are not whole.
     double times = use.zero == AxisRoles::Zero::Weights ? 2 * microbatches : 1;
     double ofStates = gatherSeconds(model, replicas, 2 * parameters) +
@@ -379,7 +436,7 @@ double RecipeSearch::estimate(const CollectiveModel &model,
                               const Recipe &recipe) const {
   double least = HUGE_VAL;
   for (const AxisUse &use : usesOf(model.mesh(), recipe))
-    least = std::min(least, estimate(model, recipe.stages, use));
+    least = std::min(least, estimate(model, recipe, use));
   return least * (1 + kAxisCost * recipe.wide);
 }
 
@@ -445,6 +502,7 @@ void RecipeSearch::addFamily(const Machine &machine, const MeshFamily &family,
   }
   recipe.bound = boundOf(recipe.stages);
   recipe.work = workOf(recipe);
+  recipe.leastWeights = leastWeights(family.mesh);
   std::vector<Recipe> list;
   for (const NamedBinding &binding : family.bindings) {
     if (list.size() == kMostEstimates)
@@ -571,6 +629,7 @@ void RecipeSearch::listRoles(const Program &probe) {
       continue;
     recipe.bound = boundOf(recipe.stages);
     recipe.work = workOf(recipe);
+    recipe.leastWeights = leastWeights(each.mesh);
     recipe.estimate =
         estimate(CollectiveModel(machine, each.mesh, *binding), recipe);
     recipes.push_back(std::move(recipe));
@@ -693,7 +752,7 @@ std::vector<size_t> RecipeSearch::promising() const {
              double(recipe.plan->value) >
                  (1 + kPromising) * double(recipes[*best].plan->value)));
   });
-  order.resize(std::min(order.size(), kRefined));
+  order.resize(std::min(order.size(), limits().refined));
   return order;
 }
 
@@ -712,18 +771,22 @@ bool RecipeSearch::isOutdone(const Recipe &recipe) const {
   return best && recipe.bound >= recipes[*best].plan->value;
 }
 
-/// True if a mesh can save little of the best step: without stages, next to
-/// nothing of it is communication or recomputation.
-bool RecipeSearch::isGoodEnough() const {
-  if (best && options.seeksFit)
-    return true;
+/// True if a mesh can save at most this part of the best step of a large
+/// program: without stages, the rest is neither communication nor
+/// recomputation.
+bool RecipeSearch::leavesAtMost(double part) const {
   if (!best || recipes[*best].stages > 1 || !isLarge())
     return false;
   const Report &report = recipes[*best].found->report;
   double rest = report.time.exposed;
   if (isRematOpen)
     rest += report.training->recompute;
-  return rest <= kSmallRest * report.time.scheduled;
+  return rest <= part * report.time.scheduled;
+}
+
+/// True if others need no look.
+bool RecipeSearch::isGoodEnough() const {
+  return (best && options.seeksFit) || leavesAtMost(kSmallRest);
 }
 
 void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
@@ -812,6 +875,7 @@ RecipeSearch::planFinal(const Recipe &recipe) const {
   how.showProgress = false;
   how.plan.timeLimitSeconds = runner.deadline().remaining();
   how.start = recipe.found->labels;
+  how.plan.effort = kFinalEffort;
   std::optional<StepChoice> choice = chooseStep(text, point, how);
   if (!choice || !choice->report.memory.fits ||
       (recipe.fits() && figuresOf(choice->report).value > recipe.plan->value))
@@ -1001,13 +1065,16 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
       const Recipe &recipe = recipes[i];
       if (isLarge() && !isMeshGiven && recipe.wide > limits().axes)
         return true;
-      return !recipe.roles && bindings[recipe.family]++ >= kBindings;
+      return !recipe.roles && bindings[recipe.family]++ >= limits().bindings;
     });
-    // Where the first recipe leaves nothing to gain, others need no look.
-    // Stages always leave something.
-    if (!order.empty() && isLarge() && !options.framework &&
-        recipes[order.front()].stages == 1)
-      planSome(llvm::ArrayRef(order).take_front(1), 0, /*isFull=*/true);
+    // Where all choices of the first recipe leave nothing to gain, others need
+    // no look.
+    if (!options.framework) {
+      llvm::ArrayRef<size_t> first = llvm::ArrayRef(order).take_front(1);
+      planSome(first, limits().first, /*isFull=*/false);
+      if (leavesAtMost(kPromising))
+        planSome(first, limits().full, /*isFull=*/true);
+    }
     if (!isGoodEnough())
       planSome(order, limits().first, /*isFull=*/false);
     if (!isGoodEnough() && !options.seeksFit)

@@ -8,13 +8,13 @@
 // of `every(k)` follow where they keep still less.
 //
 // The form that is planned next is the one with the least estimated time of
-// those that are expected to fit. Memory of a plan that does not fit says which
-// level or number of microbatches frees enough, and between a level that fits
-// and one that does not the search halves. Where the form that keeps everything
-// takes half of the memory or less, no other is planned. No form is faster than
-// its matrix work at peak on all devices, and none needs less memory than its
-// declared tensors split over all devices: what these bounds exclude is never
-// planned.
+// those that are expected to fit, first of those that leave room. Memory of a
+// plan that does not fit says which level or number of microbatches frees
+// enough, and between a level that fits and one that does not the search
+// halves. Where the form that keeps everything takes half of the memory or
+// less, no other is planned. No form is faster than its matrix work at peak on
+// all devices, and none needs less memory than its declared tensors split over
+// all devices: what these bounds exclude is never planned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,11 +58,19 @@ static constexpr double kManyOperations = 150, kTinyGap = 0.01;
 /// A plan that takes at most this part of the memory that is allowed would be
 /// no other with more of it.
 static constexpr double kRoomyPart = 0.5;
+/// Forms are tried first whose declared tensors take at most this part of the
+/// memory: what else is live takes as much again, and what is left lets
+/// collectives be issued early. Of programs with so many operations, those that
+/// take more than the second part are tried only while none fits.
+static constexpr double kLargeProgram = 100;
+static constexpr double kComfortablePart = 0.6, kTightPart = 0.8;
 /// Recomputation that takes so little of a step is tried first.
 static constexpr double kCheapRecomputation = 0.05;
 /// Estimated slowdown of twice as many microbatches, and of each halving of the
 /// devices of the longest axis that a microbatch can be split over.
 static constexpr double kMicrobatchCost = 0.2, kSmallBatchCost = 0.5;
+/// Estimates of large programs above this part of the best time are believed.
+static constexpr double kSurelySlower = 1.15;
 /// The first of them in a pipeline, which has many microbatches anyway.
 static constexpr double kMicrobatchOfPipeline = 0.02;
 /// The only axis beside stages can be one of tensor parallelism, which needs no
@@ -362,11 +370,13 @@ private:
   double slowdown(size_t number) const;
   double estimate(size_t number, size_t level) const;
   double keptBytes(size_t number, size_t level) const;
-  bool isExpectedToFit(size_t number, size_t level) const;
-  std::optional<size_t> propose(size_t number) const;
+  bool isExpectedToFit(size_t number, size_t level, double part) const;
+  std::optional<size_t> propose(size_t number, double part) const;
   bool isOfNoUse(size_t number, size_t level) const;
   bool needsNoMemory() const;
   bool isDone() const;
+  bool isSlower(double estimate, size_t number) const;
+  std::optional<std::pair<size_t, size_t>> nextWithin(double part) const;
   std::optional<std::pair<size_t, size_t>> next() const;
   std::optional<std::pair<size_t, size_t>> nextOfLeast() const;
   bool recall(Form &form);
@@ -536,10 +546,12 @@ double StepSearch::keptBytes(size_t number, size_t level) const {
   return levels[level].bytes / count * std::min(count, double(base.stages));
 }
 
-/// As far as the declared tensors and the plans so far say.
-bool StepSearch::isExpectedToFit(size_t number, size_t level) const {
+/// As far as the plans so far say, and the declared tensors, which may take
+/// this part of the memory.
+bool StepSearch::isExpectedToFit(size_t number, size_t level,
+                                 double part) const {
   double kept = keptBytes(number, level);
-  if (base.others + kept > double(allowed))
+  if (base.others + kept > part * double(allowed))
     return false;
   for (const auto &[key, form] : forms) {
     if (!form.plan || form.plan->fits || key.first > number ||
@@ -556,8 +568,9 @@ bool StepSearch::isExpectedToFit(size_t number, size_t level) const {
   return true;
 }
 
-/// The level to plan next with a number of microbatches.
-std::optional<size_t> StepSearch::propose(size_t number) const {
+/// The level to plan next with a number of microbatches, if declared tensors
+/// may take this part of the memory.
+std::optional<size_t> StepSearch::propose(size_t number, double part) const {
   size_t least = 0; // above all that do not fit
   std::optional<size_t> fits;
   auto isKnown = [&](size_t level) {
@@ -577,11 +590,12 @@ std::optional<size_t> StepSearch::propose(size_t number) const {
   }
   if (!fits) {
     for (size_t level = least; level < levels.size(); ++level)
-      if (!isKnown(level) && isExpectedToFit(number, level))
+      if (!isKnown(level) && isExpectedToFit(number, level, part))
         return level;
     return std::nullopt;
   }
-  while (least < *fits && isKnown(least))
+  while (least < *fits &&
+         (isKnown(least) || !isExpectedToFit(number, least, part)))
     ++least;
   if (least < *fits) {
     size_t middle = least + (*fits - least) / 2;
@@ -663,27 +677,46 @@ std::optional<std::pair<size_t, size_t>> StepSearch::nextOfLeast() const {
   return std::nullopt;
 }
 
-std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
-  if (options.seeksFit)
-    return nextOfLeast();
-  if (isDone())
-    return std::nullopt;
+/// True of a form with this estimate that is no faster than the best one: of
+/// large programs by the estimate, otherwise by its work alone.
+bool StepSearch::isSlower(double estimate, size_t number) const {
+  double value = toSeconds(best->plan->value);
+  if (base.operations >= kLargeProgram && estimate > kSurelySlower * value)
+    return true;
+  return estimate / slowdown(number) >= value;
+}
+
+/// The form of the least estimate whose declared tensors take at most this part
+/// of the memory.
+std::optional<std::pair<size_t, size_t>>
+StepSearch::nextWithin(double part) const {
   std::optional<std::pair<size_t, size_t>> found;
   double least = 0;
   for (size_t number = 0; number < numbers.size(); ++number) {
-    std::optional<size_t> level = propose(number);
+    std::optional<size_t> level = propose(number, part);
     if (!level || isOfNoUse(number, *level))
       continue;
     double seconds = estimate(number, *level);
-    if (best && seconds / slowdown(number) >= toSeconds(best->plan->value))
+    if (best && isSlower(seconds, number))
       continue;
     if (found && seconds >= least)
       continue;
     found = {number, *level};
     least = seconds;
   }
-  if (found || best)
-    return found;
+  return found;
+}
+
+std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
+  if (options.seeksFit)
+    return nextOfLeast();
+  if (isDone())
+    return std::nullopt;
+  if (best)
+    return nextWithin(base.operations < kLargeProgram ? 1 : kTightPart);
+  for (double part : {kComfortablePart, kTightPart, 1.0})
+    if (auto found = nextWithin(part))
+      return found;
   // Nothing is expected to fit: the least memory.
   for (size_t number : {numbers.size() - 1, size_t(0)}) {
     auto known = forms.find({number, levels.size() - 1});

@@ -62,12 +62,18 @@ struct ObjectiveSearchOptions {
   /// chain.
   bool matmulsOverlap = false;
   double maxWork = kUsualSearchWork;
+  /// Wanted is a good plan and some bound, soon: fewer weights, solved less
+  /// closely, and no bounds of labels, which pay where many problems follow.
+  bool isQuick = false;
   /// Only plans that take less are of interest: the bound says no more of
   /// others.
   Picoseconds cutoff = solver::kMaxTotal;
   solver::Deadline deadline = {};
   /// Called with picoseconds of the objective whenever something improved.
   std::function<void(const solver::SearchProgress &)> progress = {};
+
+  /// Wanted is a bound of the starts, and no more plans.
+  bool boundsOnly() const { return isQuick && proves; }
 };
 
 /// The best plan found from `first`, a plan that fits, with its time and a

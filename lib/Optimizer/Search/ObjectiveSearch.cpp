@@ -71,11 +71,13 @@ void ObjectiveSearch::improveFirst(Region &region) {
     weights.raiseByOwn(region);
 }
 
-/// Candidates of all kinds, and bounds by weights.
+/// Bounds by weights, and candidates of all kinds.
 void ObjectiveSearch::findCandidates(Region &region) {
   if (isLower())
     improveFirst(region);
   weights.raiseMany(region, kAllWeights);
+  if (solver.options.boundsOnly())
+    return;
   tryMixedWeights(solver, weights, region);
   tryWithRoom(solver, region);
   if (isEnough(region))

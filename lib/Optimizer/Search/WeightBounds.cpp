@@ -12,13 +12,15 @@ using solver::Cost;
 static constexpr int64_t kMaxUnit = 1024;
 /// Gaps of weighted means, in parts of the mean: a bound at more weights is
 /// worth more than the last picosecond at few.
-static constexpr double kBoundTolerance = 1e-5;
+static constexpr double kBoundTolerance = 1e-5, kQuickTolerance = 1e-2;
 /// Weights are not solved for whose known plans bound by no more than this part
 /// above the region's bound.
 static constexpr double kConverged = 1e-3;
 /// Weights that are solved for whatever work that takes, and those in a row
-/// that may fail to help before the search for weights ends.
-static constexpr unsigned kMinWeights = 2, kPatience = 4;
+/// that may fail to help before the search for weights ends. Of a quick search
+/// one gives the bound.
+static constexpr unsigned kMinWeights = 2, kQuickBoundWeights = 1,
+                          kPatience = 4;
 /// By how much the radius in which weights are looked for grows if the last
 /// helped, and shrinks if they did not.
 static constexpr double kGrowRadius = 2, kShrinkRadius = 0.25;
@@ -164,12 +166,18 @@ void WeightBounds::raiseByLongest(Region &region) {
     raise(region, longest, /*tolerance=*/0);
 }
 
+/// Weights that are solved for whatever work that takes.
+unsigned WeightBounds::leastWeights() const {
+  return solver.options.boundsOnly() ? kQuickBoundWeights : kMinWeights;
+}
+
 void WeightBounds::raiseMany(Region &region, const WeightEffort &effort) {
+  double tolerance = solver.options.isQuick ? kQuickTolerance : kBoundTolerance;
   unsigned idle = 0;
   for (unsigned i = 0; i < effort.weights && region.bound < solver.best();
        ++i) {
     if (solver.work.remaining() <= effort.leave * solver.work.all() &&
-        i >= kMinWeights)
+        i >= leastWeights())
       return;
     DualGame game = bestWeights(region, effort.rounds);
     if (game.mean <= region.bound * (1 + kConverged) && region.bound > 0)
@@ -177,7 +185,7 @@ void WeightBounds::raiseMany(Region &region, const WeightEffort &effort) {
     Cost last = region.bound;
     raise(region,
           i == 0 ? game.weights : blendResources(game.weights, kEqualPart / i),
-          kBoundTolerance);
+          tolerance);
     bool helped = region.bound > last;
     idle = helped ? 0 : idle + 1;
     if (idle == kPatience)
@@ -196,6 +204,8 @@ void WeightBounds::raiseMany(Region &region, const WeightEffort &effort) {
 /// which `proven` is the least.
 void WeightBounds::prune(Region &region, const PartialProblem &mean,
                          Cost proven, const solver::Solution &solution) {
+  if (solver.options.isQuick)
+    return;
   double gap = double(solver.best()) - double(proven);
   if (gap > kUsefulGap * double(solver.best() - region.bound))
     return;
@@ -207,6 +217,8 @@ void WeightBounds::prune(Region &region, const PartialProblem &mean,
 
 void WeightBounds::boundLabels(Region &region, const Rows &weights,
                                double elimination) {
+  if (solver.options.isQuick)
+    return;
   PartialProblem mean = meanOf(region, weights);
   if (!mean.problem.check())
     boundLabels(region, mean, {}, elimination);

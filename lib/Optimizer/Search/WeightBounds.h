@@ -61,6 +61,7 @@ public:
   int64_t unit() const { return parts; }
 
 private:
+  unsigned leastWeights() const;
   PartialProblem meanOf(const Region &region, const Rows &weights) const;
   void raise(Region &region, const Rows &weights, double tolerance);
   void prune(Region &region, const PartialProblem &mean, solver::Cost proven,

@@ -11,7 +11,7 @@ using namespace shardc::shd;
 /// these the search over all orders begins with: chains of one order are longer
 /// than those of all, and guide it better.
 static constexpr double kTextPart = 0.5;
-static constexpr size_t kKeptPlans = 16;
+static constexpr size_t kKeptPlans = 16, kQuickPlans = 4;
 /// Part of the usual work for the search over all orders.
 static constexpr double kAllOrdersPart = 0.5;
 
@@ -66,6 +66,7 @@ ObjectiveSearchOptions TimeSearch::optionsFor(ChainOrders orders) const {
   search.orders = orders;
   search.matmulsOverlap = context.machine().collectiveMatmul;
   search.maxWork = options.maxWork;
+  search.isQuick = options.isQuick;
   search.cutoff = options.cutoff.value_or(search.cutoff);
   search.deadline = options.deadline;
   search.progress = options.progress;
@@ -97,8 +98,8 @@ TimeSearch::findInText(const solver::Solution &first) const {
       },
       search);
   llvm::sort(plans);
-  if (plans.size() > kKeptPlans)
-    plans.resize(kKeptPlans);
+  size_t most = options.isQuick ? kQuickPlans : kKeptPlans;
+  plans.resize(std::min(plans.size(), most));
   std::vector<Assignment> kept;
   for (auto &[time, plan] : plans)
     kept.push_back(std::move(plan));

@@ -25,9 +25,10 @@ namespace shardc::shd {
 /// Entries of tables that a search may look at to be worth making once more.
 static constexpr double kMaxRepeatedWork = 5e8;
 
-/// Entries of tables that a search with little effort looks at for the least
-/// `upper`, and a gap that will do.
-static constexpr double kQuickUpperWork = 3e8, kQuickUpperTolerance = 1e-2;
+/// Entries of tables that a search with less than all effort looks at for the
+/// least `upper`, or with little, and a gap that will do.
+static constexpr double kUpperWork = 3e8, kQuickUpperWork = 1e8,
+                        kUpperTolerance = 1e-2;
 
 static constexpr const char *kNoPlanInTime =
     "the search found no plan within the time limit";
@@ -232,9 +233,10 @@ NetworkSearchOptions OptimizePass::searchOptions() {
   options.maxWork =
       effort * searchWorkFor(timeLimit >= 0 ? std::optional<double>(timeLimit)
                                             : std::nullopt);
+  options.isQuick = effort <= kQuickEffort;
   if (effort < 1) {
-    options.maxUpperWork = kQuickUpperWork;
-    options.upperTolerance = kQuickUpperTolerance;
+    options.maxUpperWork = options.isQuick ? kQuickUpperWork : kUpperWork;
+    options.upperTolerance = kUpperTolerance;
   }
   if (const SearchWatch *watch = SearchWatch::of(&getContext()))
     options.progress = watch->progress;

@@ -16,6 +16,8 @@ struct NetworkSearchOptions {
   /// Gap of the least `upper` that is as good as none where its work is
   /// limited.
   double upperTolerance = 1e-3;
+  /// ObjectiveSearchOptions::isQuick.
+  bool isQuick = false;
   /// Only plans that take less are of interest.
   std::optional<solver::Cost> cutoff;
   solver::Deadline deadline = {};

@@ -38,8 +38,7 @@ quietly() {
 }
 
 # configure_and_build PRESET DIR [TARGET...]: configures DIR with PRESET if it is not
-# yet configured, in the way that is quickest from bare, and brings the targets up to
-# date, all of them by default.
+# yet configured, and brings the targets up to date, all of them by default.
 configure_and_build() {
   local preset=$1 dir=$2
   shift 2

@@ -60,16 +60,17 @@ static constexpr double kManyOperations = 150, kTinyGap = 0.01;
 static constexpr double kRoomyPart = 0.5;
 /// Forms are tried first whose declared tensors take at most this part of the
 /// memory: what else is live takes as much again, and what is left lets
-/// collectives be issued early. Of programs with so many operations, those that
-/// take more than the second part are tried only while none fits.
-static constexpr double kLargeProgram = 100;
+/// collectives be issued early. Where steps are compared by plans of little
+/// effort, those that take more than the second part are tried only while none
+/// fits.
 static constexpr double kComfortablePart = 0.6, kTightPart = 0.8;
 /// Recomputation that takes so little of a step is tried first.
 static constexpr double kCheapRecomputation = 0.05;
 /// Estimated slowdown of twice as many microbatches, and of each halving of the
 /// devices of the longest axis that a microbatch can be split over.
 static constexpr double kMicrobatchCost = 0.2, kSmallBatchCost = 0.5;
-/// Estimates of large programs above this part of the best time are believed.
+/// Where steps are compared so, estimates above this part of the best time are
+/// believed.
 static constexpr double kSurelySlower = 1.15;
 /// The first of them in a pipeline, which has many microbatches anyway.
 static constexpr double kMicrobatchOfPipeline = 0.02;
@@ -677,11 +678,11 @@ std::optional<std::pair<size_t, size_t>> StepSearch::nextOfLeast() const {
   return std::nullopt;
 }
 
-/// True of a form with this estimate that is no faster than the best one: of
-/// large programs by the estimate, otherwise by its work alone.
+/// True of a form with this estimate that is no faster than the best one: by
+/// its work alone, or, where little effort is taken, by the estimate.
 bool StepSearch::isSlower(double estimate, size_t number) const {
   double value = toSeconds(best->plan->value);
-  if (base.operations >= kLargeProgram && estimate > kSurelySlower * value)
+  if (options.plan.isQuick() && estimate > kSurelySlower * value)
     return true;
   return estimate / slowdown(number) >= value;
 }
@@ -713,7 +714,7 @@ std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
   if (isDone())
     return std::nullopt;
   if (best)
-    return nextWithin(base.operations < kLargeProgram ? 1 : kTightPart);
+    return nextWithin(options.plan.isQuick() ? kTightPart : 1);
   for (double part : {kComfortablePart, kTightPart, 1.0})
     if (auto found = nextWithin(part))
       return found;

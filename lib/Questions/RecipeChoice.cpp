@@ -76,14 +76,15 @@ static constexpr double kSurelyMore = 1.1;
 static constexpr double kAxisCost = 0.01;
 /// Estimated slowdown of what does not fit, even with all recomputed.
 static constexpr double kDoesNotFit = 100;
-/// What layers and collectives need beside what is kept has the rest.
+/// Part of the memory for states and kept values; layers and collectives need
+/// the rest.
 static constexpr double kRoomForStates = 0.8;
 /// Parts of the saved values that are recomputed: what frees most for its time
 /// goes first, all of it takes a third of the step.
 static constexpr double kRecomputedParts[] = {0, 0.25, 0.5, 0.75, 1};
-/// Gradients are of f32, as are moments and the master copy, weights of half of
-/// it: all together, in bytes of weights.
-static constexpr double kStatesPerWeight = 1 + 2 + 6;
+/// Bytes of gradients, and of moments and the master copy, for each byte of
+/// weights: they are of f32, weights of half of it.
+static constexpr double kGradients = 2, kOptimizer = 6;
 /// Saved values of a layer are about so many times what it carries.
 static constexpr double kSavedPerCarried = 16;
 /// Programs of so many operations are large; where the plans are those of a
@@ -356,10 +357,11 @@ double RecipeSearch::estimate(const CollectiveModel &model,
     return use.zero >= least ? shards / use.experts : 1;
   };
   double states = parameters / split(AxisRoles::Zero::Weights) +
-                  2 * parameters / split(AxisRoles::Zero::Gradients) +
-                  6 * parameters / split(AxisRoles::Zero::Optimizer);
+                  kGradients * parameters / split(AxisRoles::Zero::Gradients) +
+                  kOptimizer * parameters / split(AxisRoles::Zero::Optimizer);
   if (!text.allowPadding)
-    states = std::max(states, kStatesPerWeight * recipe.leastWeights);
+    states =
+        std::max(states, (1 + kGradients + kOptimizer) * recipe.leastWeights);
   // Four blocks' ends and beginnings, forwards and backwards; half of it hides.
   double ofLayers =
       perStage * (0.5 * 8 * gatherSeconds(model, use.tensor, carried) +

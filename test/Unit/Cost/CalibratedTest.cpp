@@ -159,29 +159,40 @@ TEST(CalibratedTest, GroupsOfOneAreFree) {
   EXPECT_EQ(nodes.cost(kAllReduce, {0}, 1e9).seconds(), 0);
 }
 
-// 989e9 FLOPs are 1 ms at peak, 2 ms at half of it; 3.35e9 B are 1 ms, 1.25 ms
-// at 0.8 of it; a kernel takes 5 us beside them, three take 15 us.
-TEST(CalibratedTest, Groups) {
-  Machine machine = calibrated({});
+/// A product and a read of 3.35e9 B in one group.
+GroupCost productOn(const Machine &machine) {
   GroupCost group;
   OpWork work;
   work.matrixFlops = 989e9;
   work.computeType = "bf16";
   addWork(machine, work, group);
   addTraffic(machine, 3.35e9, group);
+  return group;
+}
+
+/// Checks the time of the read alone, and that a group without work takes none.
+void expectReadAndNothing(const Machine &machine, double seconds) {
+  GroupCost read;
+  addTraffic(machine, 3.35e9, read);
+  calibrate(machine, /*kernels=*/1, read);
+  expectNear(read.seconds(), seconds);
+  GroupCost nothing;
+  calibrate(machine, /*kernels=*/1, nothing);
+  EXPECT_EQ(nothing.seconds(), 0);
+}
+
+// 989e9 FLOPs are 1 ms at peak, 2 ms at half of it; 3.35e9 B are 1 ms, 1.25 ms
+// at 0.8 of it; a kernel takes 5 us beside them, three take 15 us.
+TEST(CalibratedTest, Groups) {
+  Machine machine = calibrated({});
+  GroupCost group = productOn(machine);
   calibrate(machine, /*kernels=*/1, group);
   expectNear(group.seconds(), 2.005e-3);
   EXPECT_EQ(group.bound(), OpBound::Compute);
   expectNear(group.matrixSeconds, 1e-3);
   calibrate(machine, /*kernels=*/3, group);
   expectNear(group.seconds(), 2.015e-3);
-  GroupCost read;
-  addTraffic(machine, 3.35e9, read);
-  calibrate(machine, /*kernels=*/1, read);
-  expectNear(read.seconds(), 1.255e-3);
-  GroupCost nothing;
-  calibrate(machine, /*kernels=*/1, nothing);
-  EXPECT_EQ(nothing.seconds(), 0);
+  expectReadAndNothing(machine, 1.255e-3);
 }
 
 // In a step kernels keep half of their FLOPs, so that the 2 ms become 4 ms, and
@@ -190,23 +201,12 @@ TEST(CalibratedTest, WholeSteps) {
   Machine machine = calibrated({});
   machine.calibration.step = figure(0.5);
   machine.calibration.kernels = figure(2.5);
-  GroupCost group;
-  OpWork work;
-  work.matrixFlops = 989e9;
-  work.computeType = "bf16";
-  addWork(machine, work, group);
-  addTraffic(machine, 3.35e9, group);
+  GroupCost group = productOn(machine);
   calibrate(machine, /*kernels=*/1, group);
   expectNear(group.seconds(), 4.0125e-3);
   calibrate(machine, /*kernels=*/3, group);
   expectNear(group.seconds(), 4.0375e-3);
-  GroupCost read;
-  addTraffic(machine, 3.35e9, read);
-  calibrate(machine, /*kernels=*/1, read);
-  expectNear(read.seconds(), 1.2625e-3);
-  GroupCost nothing;
-  calibrate(machine, /*kernels=*/1, nothing);
-  EXPECT_EQ(nothing.seconds(), 0);
+  expectReadAndNothing(machine, 1.2625e-3);
 }
 
 } // namespace

@@ -85,9 +85,12 @@ void BlockWriter::write(unsigned position) {
   result.push_back(position);
 }
 
+/// The first part of a buffer waits for the work that updates the buffer.
 void BlockWriter::writeDeclarations(Block &block) {
+  auto isThere = [&](unsigned earlier) { return isWritten[earlier]; };
   for (auto [position, op] : llvm::enumerate(block))
-    if (isa<DeclareOp, ConstantOp>(op) || introducedBy(&op))
+    if (isa<DeclareOp, ConstantOp>(op) ||
+        (introducedBy(&op) && llvm::all_of(before[position], isThere)))
       write(position);
 }
 

@@ -42,6 +42,7 @@ private:
   Operation *outermostRepeat(Value value, Operation *user) const;
   uint32_t pointOfNeed(Value value, Operation *user, uint32_t point) const;
   void findBegins();
+  void findBeginsOfGradients();
   void countPoints(Block &block);
   void finish();
   bool isPrologue(const Chunk &chunk) const;
@@ -428,6 +429,31 @@ void GraphBuilder::findBegins() {
   }
 }
 
+bool isGradient(Value value) {
+  auto declared = value.getDefiningOp<DeclareOp>();
+  return declared && declared.getKind() == TensorKind::Gradient;
+}
+
+/// The buffer of a gradient is there from its first use on
+/// (docs/CostModel.md#6-memory-of-one-device).
+void GraphBuilder::findBeginsOfGradients() {
+  llvm::DenseMap<unsigned, uint32_t> firstUpdate;
+  for (const GraphValue &value : graph.values)
+    for (const GraphValue::Flow &flow : value.flows) {
+      GraphValue &target = graph.values[flow.target];
+      if (!isGradient(target.value))
+        continue;
+      uint32_t point =
+          pointOfNeed(target.value, flow.operand->getOwner(), flow.begin);
+      auto [first, isNew] = firstUpdate.try_emplace(flow.target, point);
+      first->second = std::min(first->second, point);
+    }
+  for (auto [index, point] : firstUpdate) {
+    GraphValue &gradient = graph.values[index];
+    gradient.begin = std::min(point, gradient.firstRead);
+  }
+}
+
 /// Only the rest of its own fusion group reads the value.
 bool staysInGroup(const Graph &graph, const GraphValue &value) {
   return value.flows.empty() && !value.uses.empty() &&
@@ -524,6 +550,7 @@ void GraphBuilder::finish() {
       value.end = nextPoint;
   findPartsOfBuffers();
   findBegins();
+  findBeginsOfGradients();
   for (GraphValue &value : graph.values)
     // It is made all the same, with the other results of its operation.
     if (value.kind == GraphValue::Kind::Computed && isDead(value.value))

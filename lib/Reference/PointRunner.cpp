@@ -239,9 +239,12 @@ LogicalResult PointRunner::computeBefore(Operation *op, const Iterations &at) {
 }
 
 LogicalResult PointRunner::compute(Operation *op, const Iterations &at) {
-  if (isa<spmd::UpdateOp>(op) &&
-      !updated.insert({op, linearIteration(op->getBlock(), at)}).second)
-    return success();
+  if (auto update = dyn_cast<spmd::UpdateOp>(op)) {
+    if (!updated.insert({op, linearIteration(op->getBlock(), at)}).second)
+      return success();
+    if (update.getParameter().getKind() == shd::TensorKind::Gradient)
+      holdResident(update.getParameter());
+  }
   if (failed(computeBefore(op, at)))
     return failure();
   bool isInlined = llvm::any_of(
@@ -530,6 +533,8 @@ LogicalResult PointRunner::runPoint(const RunPoint &point,
     for (Value tensor : point.brought)
       if (failed(readTensor(tensor, at)) || failed(need(tensor, at)))
         return failure();
+    for (spmd::ParameterOp gradient : point.gradients)
+      holdResident(gradient);
     // Ends by itself, before the first iteration.
     return failed(needAll(point.ops.front(), at))
                ? failure()
@@ -555,21 +560,39 @@ LogicalResult PointRunner::runBody(Block &block, const Iterations &at) {
   return success();
 }
 
-/// Weights and states are there all the time, inputs until they have been read.
+DeviceBytes PointRunner::bytesOf(spmd::ParameterOp parameter) const {
+  auto type = cast<RankedTensorType>(parameter.getResult().getType());
+  int64_t bits =
+      type.getNumElements() * shd::elementBits(type.getElementType());
+  return DeviceBytes(numDevices, (bits + 7) / 8);
+}
+
+static bool isUpdatedGradient(spmd::ParameterOp parameter) {
+  return parameter.getKind() == shd::TensorKind::Gradient &&
+         llvm::any_of(parameter->getUses(), [](OpOperand &use) {
+           auto update = dyn_cast<spmd::UpdateOp>(use.getOwner());
+           return update && use == update.getStateMutable();
+         });
+}
+
+/// From now on the tensor is there.
+void PointRunner::holdResident(spmd::ParameterOp parameter) {
+  Value value = parameter.getResult();
+  meter.hold({value.getAsOpaquePointer(), kResident}, bytesOf(parameter));
+}
+
+/// Weights and states are there all the time, gradients from their first update
+/// on, inputs until they have been read.
 void PointRunner::holdParameters() {
   program->walk([&](spmd::ParameterOp parameter) {
     Value value = parameter.getResult();
     bool isInput = parameter.getKind() == shd::TensorKind::Input;
     if ((isInput && !order.isRead(value)) || shd::isOnHost(value))
       return;
-    auto type = cast<RankedTensorType>(value.getType());
-    int64_t bits =
-        type.getNumElements() * shd::elementBits(type.getElementType());
-    DeviceBytes bytes(numDevices, (bits + 7) / 8);
     if (isInput)
-      meter.hold(keyOf(value, {}), bytes);
-    else
-      meter.hold({value.getAsOpaquePointer(), kResident}, bytes);
+      meter.hold(keyOf(value, {}), bytesOf(parameter));
+    else if (!isUpdatedGradient(parameter))
+      holdResident(parameter);
   });
 }
 

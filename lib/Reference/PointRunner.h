@@ -82,6 +82,8 @@ private:
   mlir::LogicalResult communicate(mlir::Operation *op, const Iterations &at);
   void takeMemory(mlir::Operation *collective, const Iterations &at);
   DeviceBytes bytesOfRing(mlir::Operation *gather, const Iterations &at);
+  DeviceBytes bytesOf(spmd::ParameterOp parameter) const;
+  void holdResident(spmd::ParameterOp parameter);
   void holdParameters();
   void dropTensor(mlir::Value tensor, const Iterations &at);
   void dropForms(mlir::Value value, const Iterations &at);

@@ -71,7 +71,7 @@ void RunOrder::addPoint(Block &block, RunPoint point) {
 
 void RunOrder::addOutputs(Block &block) {
   for (auto output : block.getOps<spmd::OutputOp>())
-    addPoint(block, {RunPoint::Kind::Operations, {output}, {}, {}, {}, {}, {}});
+    addPoint(block, {RunPoint::Kind::Operations, {output}, {}, {}, {}, {}, {}, {}});
 }
 
 void RunOrder::arrange(Block &block) {
@@ -83,17 +83,17 @@ void RunOrder::arrange(Block &block) {
       lastOf[*number] = &op;
   for (Operation &op : block) {
     if (auto repeat = dyn_cast<shd::RepeatOp>(op)) {
-      addPoint(block, {RunPoint::Kind::Entry, {repeat}, {}, {}, {}, {}, {}});
-      addPoint(block, {RunPoint::Kind::Exit, {repeat}, {}, {}, {}, {}, {}});
+      addPoint(block, {RunPoint::Kind::Entry, {repeat}, {}, {}, {}, {}, {}, {}});
+      addPoint(block, {RunPoint::Kind::Exit, {repeat}, {}, {}, {}, {}, {}, {}});
       arrange(repeat.getBody().front());
     } else if (std::optional<int64_t> number = shd::fusionGroupOf(&op)) {
       group[*number].push_back(&op);
       if (lastOf.lookup(*number) == &op)
         addPoint(
             block,
-            {RunPoint::Kind::Operations, group[*number], {}, {}, {}, {}, {}});
+            {RunPoint::Kind::Operations, group[*number], {}, {}, {}, {}, {}, {}});
     } else if (isa<shd::ShardingRuleOpInterface>(op)) {
-      addPoint(block, {RunPoint::Kind::Operations, {&op}, {}, {}, {}, {}, {}});
+      addPoint(block, {RunPoint::Kind::Operations, {&op}, {}, {}, {}, {}, {}, {}});
     }
   }
   if (isa<spmd::ProgramOp>(block.getParentOp()))
@@ -239,6 +239,18 @@ void RunOrder::findPrologues(Block &block) {
   }
 }
 
+/// The buffer of a gradient is there when the repeat begins that updates it.
+void RunOrder::placeGradient(spmd::UpdateOp update) {
+  spmd::ParameterOp parameter = update.getParameter();
+  Block *home = parameter->getBlock();
+  if (parameter.getKind() != shd::TensorKind::Gradient ||
+      update->getBlock() == home)
+    return;
+  auto repeat = cast<shd::RepeatOp>(home->findAncestorOpInBlock(*update));
+  bodies[home].points[pointOf.lookup(repeat) - 1].gradients.push_back(
+      parameter);
+}
+
 /// A state is updated as soon as its new value is there.
 void RunOrder::placeUpdate(spmd::UpdateOp update) {
   Value tensor = tensorOf(update.getValue());
@@ -268,6 +280,7 @@ void RunOrder::findReads(Block &block) {
     if (spmd::isCollective(&op) || isa<shd::StatisticOp>(op))
       continue;
     if (auto update = dyn_cast<spmd::UpdateOp>(op)) {
+      placeGradient(update);
       placeUpdate(update);
       continue;
     }

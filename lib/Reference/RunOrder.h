@@ -26,6 +26,8 @@ struct RunPoint {
   llvm::SmallVector<mlir::Value, 4> last;
   /// For a repeat's beginning: tensors of the block that its body reads.
   llvm::SmallVector<mlir::Value, 4> brought;
+  /// And the gradients that its body updates.
+  llvm::SmallVector<spmd::ParameterOp, 1> gradients;
   /// Updates of states with what has been there before.
   llvm::SmallVector<mlir::Operation *, 1> updates;
 };
@@ -99,6 +101,7 @@ private:
   void addOutputs(mlir::Block &block);
   void findReads(mlir::Block &block);
   void read(mlir::Value tensor, mlir::Operation *reader, bool atEntry);
+  void placeGradient(spmd::UpdateOp update);
   void placeUpdate(spmd::UpdateOp update);
   unsigned firstPoint(mlir::Operation *op) const;
   bool isReadBefore(mlir::Operation *reader, mlir::Operation *part,

@@ -1027,18 +1027,24 @@ void TextPrinter::printMemory() {
                   allowed > 0 ? formatPercent(double(bytes) / allowed) : "",
                   std::move(note)});
   };
-  std::pair<const char *, int64_t> kinds[] = {
-      {"weights", memory.weights},
-      {"gradients", memory.gradients},
-      {"optimizer", memory.optimizer},
-      {"saved", memory.saved},
-      {"states", memory.states},
-      {"inputs", memory.inputs},
-      {"activations", memory.activations},
-      {"communication buffers", memory.buffers}};
-  for (auto [name, bytes] : kinds)
+  std::tuple<const char *, MemoryKind, int64_t> kinds[] = {
+      {"weights", MemoryKind::Weight, memory.weights},
+      {"gradients", MemoryKind::Gradient, memory.gradients},
+      {"optimizer", MemoryKind::Optimizer, memory.optimizer},
+      {"saved", MemoryKind::Saved, memory.saved},
+      {"states", MemoryKind::State, memory.states},
+      {"inputs", MemoryKind::Input, memory.inputs},
+      {"activations", MemoryKind::Activation, memory.activations},
+      {"communication buffers", MemoryKind::Buffer, memory.buffers}};
+  for (auto [name, kind, bytes] : kinds) {
+    int64_t atPeak = 0;
+    for (const LiveTensor &tensor : memory.live)
+      if (tensor.kind == kind)
+        atPeak += tensor.bytes;
     if (bytes > 0)
-      add(name, bytes);
+      add(name, bytes,
+          atPeak < bytes ? formatBytes(double(atPeak)) + " at the peak" : "");
+  }
   std::string place =
       memory.peakName.empty() ? "" : "in '" + memory.peakName + "'";
   if (!memory.peakLoc.empty())

@@ -403,12 +403,27 @@ uint32_t MemoryProfiler::endOfBlock(Value value) const {
              : graph.numPoints;
 }
 
+/// The buffer of a gradient is there as early as a view that it is updated with.
+void MemoryProfiler::addEarlyUpdates(const GraphValue &value,
+                                     const EarlyBuffer &early) {
+  uint32_t from = early.from.moment;
+  for (const EarlyBuffer::Span &span : early.also)
+    from = std::min(from, span.begin.moment);
+  for (const GraphValue::Flow &flow : value.flows)
+    if (const GraphValue &target = graph.values[flow.target];
+        kindOf(target) == MemoryKind::Gradient)
+      add(target.value, MemoryKind::Gradient, from, target.begin,
+          bytesOf(target.value));
+}
+
 void MemoryProfiler::addValue(const GraphValue &value) {
   Value stored = storedValue(value.value);
   Value copy = copyOf(stored);
   bool isFree = value.kind == GraphValue::Kind::Computed &&
                 graph.chunks[value.chunk].kind == Chunk::Kind::Free;
   EarlyBuffer early = isFree ? earlyUse(value.value) : EarlyBuffer();
+  if (isFree)
+    addEarlyUpdates(value, early);
   bool isView = value.kind == GraphValue::Kind::Part;
   if (!isView && !isInPlace(value, stored) && !staysOnChip(value) &&
       !takesNoDeviceMemory(stored))
@@ -568,6 +583,13 @@ int64_t MemoryProfile::atPeak(MemoryKind kind) const {
     if (tensor.kind == kind)
       bytes += tensor.bytes;
   return bytes;
+}
+
+int64_t MemoryProfile::gradients() const {
+  int64_t most = 0;
+  for (const MemoryByKind &bytes : usageByKind)
+    most = std::max(most, bytes[unsigned(MemoryKind::Gradient)]);
+  return most;
 }
 
 MemoryProfile shardc::profileMemory(ProgramOp program,

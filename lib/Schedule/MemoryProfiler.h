@@ -78,6 +78,7 @@ private:
   };
 
   void addValue(const GraphValue &value);
+  void addEarlyUpdates(const GraphValue &value, const EarlyBuffer &early);
   void addReaders(const GraphValue &value, mlir::Value stored,
                   mlir::Value copy);
   void addReader(mlir::Value operand, mlir::Value stored, mlir::Value copy,

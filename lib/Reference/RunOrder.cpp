@@ -62,16 +62,19 @@ static bool takesMemory(Value tensor) {
 // Points
 //===----------------------------------------------------------------------===//
 
-void RunOrder::addPoint(Block &block, RunPoint point) {
+void RunOrder::addPoint(Block &block, RunPoint::Kind kind,
+                        ArrayRef<Operation *> ops) {
   std::vector<RunPoint> &points = bodies[&block].points;
-  for (Operation *op : point.ops)
+  for (Operation *op : ops)
     pointOf[op] = points.size();
-  points.push_back(std::move(point));
+  RunPoint &point = points.emplace_back();
+  point.kind = kind;
+  point.ops.assign(ops.begin(), ops.end());
 }
 
 void RunOrder::addOutputs(Block &block) {
   for (auto output : block.getOps<spmd::OutputOp>())
-    addPoint(block, {RunPoint::Kind::Operations, {output}, {}, {}, {}, {}, {}, {}});
+    addPoint(block, RunPoint::Kind::Operations, {output});
 }
 
 void RunOrder::arrange(Block &block) {
@@ -83,17 +86,15 @@ void RunOrder::arrange(Block &block) {
       lastOf[*number] = &op;
   for (Operation &op : block) {
     if (auto repeat = dyn_cast<shd::RepeatOp>(op)) {
-      addPoint(block, {RunPoint::Kind::Entry, {repeat}, {}, {}, {}, {}, {}, {}});
-      addPoint(block, {RunPoint::Kind::Exit, {repeat}, {}, {}, {}, {}, {}, {}});
+      addPoint(block, RunPoint::Kind::Entry, {repeat});
+      addPoint(block, RunPoint::Kind::Exit, {repeat});
       arrange(repeat.getBody().front());
     } else if (std::optional<int64_t> number = shd::fusionGroupOf(&op)) {
       group[*number].push_back(&op);
       if (lastOf.lookup(*number) == &op)
-        addPoint(
-            block,
-            {RunPoint::Kind::Operations, group[*number], {}, {}, {}, {}, {}, {}});
+        addPoint(block, RunPoint::Kind::Operations, group[*number]);
     } else if (isa<shd::ShardingRuleOpInterface>(op)) {
-      addPoint(block, {RunPoint::Kind::Operations, {&op}, {}, {}, {}, {}, {}, {}});
+      addPoint(block, RunPoint::Kind::Operations, {&op});
     }
   }
   if (isa<spmd::ProgramOp>(block.getParentOp()))
@@ -269,7 +270,7 @@ void RunOrder::placeUpdate(spmd::UpdateOp update) {
                        ? pointOf.lookup(maker) + 1
                        : 0;
   if (point == bodies[block].points.size())
-    addPoint(*block, RunPoint());
+    addPoint(*block, RunPoint::Kind::Operations, {});
   bodies[block].points[point].updates.push_back(update);
   pointOf[update] = point;
   read(tensor, update, false);

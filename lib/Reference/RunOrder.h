@@ -97,7 +97,8 @@ public:
 
 private:
   void arrange(mlir::Block &block);
-  void addPoint(mlir::Block &block, RunPoint point);
+  void addPoint(mlir::Block &block, RunPoint::Kind kind,
+                llvm::ArrayRef<mlir::Operation *> ops);
   void addOutputs(mlir::Block &block);
   void findReads(mlir::Block &block);
   void read(mlir::Value tensor, mlir::Operation *reader, bool atEntry);

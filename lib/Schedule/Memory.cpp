@@ -403,7 +403,8 @@ uint32_t MemoryProfiler::endOfBlock(Value value) const {
              : graph.numPoints;
 }
 
-/// The buffer of a gradient is there as early as a view that it is updated with.
+/// The buffer of a gradient is there as early as a view that it is updated
+/// with.
 void MemoryProfiler::addEarlyUpdates(const GraphValue &value,
                                      const EarlyBuffer &early) {
   uint32_t from = early.from.moment;

@@ -221,8 +221,9 @@ shd::chooseOrder(PlanningContext &context, ProgramOp planned,
       scheduleIn(order, context, planned, memoryLimit);
   int64_t limit = memoryLimit.value_or(int64_t(context.machine().hbmCapacity));
   if (inList && inList->scheduled->memory.peak <= limit &&
-      inList->scheduled->schedule.scheduled <
-          result.scheduled.schedule.scheduled) {
+      (result.scheduled.memory.peak > limit ||
+       inList->scheduled->schedule.scheduled <
+           result.scheduled.schedule.scheduled)) {
     result.scheduled = std::move(*inList->scheduled);
     result.order = std::move(order);
   }

@@ -85,7 +85,8 @@ private:
                                          solver::Deadline deadline) const;
   std::optional<solver::Cost> valueWithin(int64_t capacity, ModuleOp unplanned,
                                           solver::Deadline deadline) const;
-  void recordOrder(PlanningContext &context, std::optional<int64_t> capacity);
+  std::optional<OrderedPlan> recordOrder(PlanningContext &context,
+                                         std::optional<int64_t> capacity);
   LogicalResult takePropagated(StringRef why, PlanRecord propagated);
   LogicalResult takeNoneInTime();
   void record(const PlanRecord &plan);
@@ -261,6 +262,18 @@ startsOf(const PlanNetwork &network, const SearchStart *memory) {
   return {memory->start};
 }
 
+static Picoseconds valueOf(const Schedule &schedule, Objective objective) {
+  switch (objective) {
+  case Objective::Upper:
+    return schedule.upper;
+  case Objective::Lower:
+    return schedule.lower;
+  case Objective::Scheduled:
+    return schedule.scheduled;
+  }
+  llvm_unreachable("a new objective");
+}
+
 /// Writes a plan that was found into the program.
 LogicalResult OptimizePass::take(PlanningContext &context,
                                  const PlanNetwork &network,
@@ -279,20 +292,29 @@ LogicalResult OptimizePass::take(PlanningContext &context,
   if (plan.searched && found.fits())
     plan.status = "feasible";
   plan.of = found.of;
+  std::optional<int64_t> capacity = network.problem.capacity;
+  std::optional<OrderedPlan> ordered = recordOrder(context, capacity);
+  // The network counts memory in the order of the text.
+  if (!found.fits() && ordered && capacity &&
+      ordered->scheduled.memory.peak <= *capacity) {
+    plan = {.status = "feasible", .of = Objective(objective)};
+    plan.value = valueOf(ordered->scheduled.schedule, plan.of);
+  }
   record(plan);
-  recordOrder(context, network.problem.capacity);
   return success();
 }
 
 /// The order of the plan, where that is not the text's.
-void OptimizePass::recordOrder(PlanningContext &context,
-                               std::optional<int64_t> capacity) {
+std::optional<OrderedPlan>
+OptimizePass::recordOrder(PlanningContext &context,
+                          std::optional<int64_t> capacity) {
   std::optional<OrderedPlan> plan =
       fixed ? scheduleInText(context, getOperation(), capacity)
             : chooseOrder(context, getOperation(), capacity);
   if (plan && !plan->order.empty())
     getOperation()->setAttr(kWorkOrder,
                             DenseI64ArrayAttr::get(&getContext(), plan->order));
+  return plan;
 }
 
 LogicalResult OptimizePass::solve(PlanningContext &context,

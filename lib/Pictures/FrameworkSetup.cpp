@@ -3,7 +3,9 @@
 #include "shardc/Pictures/FrameworkFile.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
+#include <limits>
 
 using namespace llvm;
 using namespace shardc;
@@ -205,6 +207,24 @@ void SetupReader::readMegatronRemat() {
   }
 }
 
+/// Chunks of all stages in a layout such as `Et*3|(tt|)*29,m|L`, where a group
+/// stands as often as it says.
+static int64_t chunksOf(StringRef layout) {
+  uint64_t chunks = 1;
+  while (!layout.empty()) {
+    StringRef part = layout.take_front();
+    if (part == "(")
+      part = layout.take_until([](char c) { return c == ')'; });
+    layout = layout.substr(part.size());
+    layout.consume_front(")");
+    uint64_t times = 1;
+    if (layout.consume_front("*"))
+      layout.consumeInteger(10, times);
+    chunks = SaturatingMultiplyAdd<uint64_t>(part.count('|'), times, chunks);
+  }
+  return std::min<uint64_t>(chunks, std::numeric_limits<int64_t>::max());
+}
+
 void SetupReader::readMegatron() {
   degrees.tensor = degree("tensor-model-parallel-size");
   degrees.context = degree("context-parallel-size");
@@ -234,7 +254,7 @@ void SetupReader::readMegatron() {
   StringRef layout = textOf("pipeline-model-parallel-layout");
   if (!layout.empty()) {
     readChunks("pipeline-model-parallel-layout",
-               int64_t(layout.count('|') + 1) / degrees.stages);
+               chunksOf(layout) / degrees.stages);
     setup.roles.hasEqualLayers = false;
   } else if (has("num-layers-per-virtual-pipeline-stage"))
     readChunks("num-layers-per-virtual-pipeline-stage",

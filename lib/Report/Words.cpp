@@ -38,6 +38,12 @@ struct AxisUse {
   /// Attention whose keys come with halos from the devices before.
   bool byHalo = false;
   double total() const { return data + sequence + tensor + none; }
+  void addWork(const AxisUse &other) {
+    data += other.data;
+    sequence += other.sequence;
+    tensor += other.tensor;
+    none += other.none;
+  }
 };
 
 class PlanInWords {
@@ -72,9 +78,10 @@ private:
   const StagePlan *stages;
   ExpertRoutes routes;
   std::vector<AxisUse> uses;
-  /// Of work on the slots of experts: on their index, and in all.
+  /// Of work on the slots of experts: on their index, in all, and the rest.
   struct ExpertUse {
     double onExperts = 0, total = 0;
+    AxisUse others;
   };
   std::vector<ExpertUse> expertUses;
   bool splitsExperts(AxisIndex axis) const {
@@ -106,22 +113,22 @@ void PlanInWords::visit(Operation *op) {
     for (StringRef name : halo.getAxes().getAsValueRange<StringAttr>())
       uses[*mesh.find(name)].byHalo = true;
   double work = double(cost.getMatrixS()) * double(executionCount(op));
-  if (const ExpertRoute *route = work > 0 ? routes.find(op) : nullptr) {
-    for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
-      expertUses[axis].total += work;
-      if (axes[route->experts] & axisBit(axis))
-        expertUses[axis].onExperts += work;
-    }
-    return;
-  }
+  const ExpertRoute *route = work > 0 ? routes.find(op) : nullptr;
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
+    if (route) {
+      expertUses[axis].total += work;
+      if (axes[route->experts] & axisBit(axis)) {
+        expertUses[axis].onExperts += work;
+        continue;
+      }
+    }
     bool onBatch = false, onSequence = false, onOther = false;
     for (const auto &entry : axes)
       if (entry.second & axisBit(axis))
         (classes.batch.contains(entry.first())      ? onBatch
          : classes.sequence.contains(entry.first()) ? onSequence
                                                     : onOther) = true;
-    AxisUse &use = uses[axis];
+    AxisUse &use = route ? expertUses[axis].others : uses[axis];
     if (work == 0)
       use.splitsSequences |= onSequence;
     else
@@ -394,6 +401,10 @@ std::string PlanInWords::text() {
 
 PlanWords PlanInWords::words() {
   program->walk([&](Operation *op) { visit(op); });
+  // Where only experts have matrix work, theirs counts.
+  for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
+    if (uses[axis].total() == 0 && !splitsExperts(axis))
+      uses[axis].addWork(expertUses[axis].others);
   PlanWords words{text(), {}};
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
     words.roles.push_back(roleOf(axis));

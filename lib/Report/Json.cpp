@@ -89,6 +89,31 @@ Json meshSearch(const Report::MeshSearch &search) {
           {"best", std::move(best)}};
 }
 
+/// How many devices share the axes of each role; those that are `mostly` of one
+/// count there.
+Json degrees(const Report &report) {
+  int64_t data = 1, context = 1, tensor = 1, pipeline = 1, experts = 1;
+  for (const Report::Axis &axis : report.mesh) {
+    llvm::StringRef role = axis.role;
+    role.consume_front("mostly ");
+    if (role == "data")
+      data *= axis.size;
+    else if (role == "context")
+      context *= axis.size;
+    else if (role.starts_with("tensor"))
+      tensor *= axis.size;
+    else if (role == "pipeline")
+      pipeline *= axis.size;
+    if (axis.splitsExperts)
+      experts *= axis.size;
+  }
+  return {{"data", data},
+          {"context", context},
+          {"tensor", tensor},
+          {"pipeline", pipeline},
+          {"experts", experts}};
+}
+
 Json mesh(const Report &report) {
   Json axes = Json::array();
   for (const Report::Axis &axis : report.mesh) {
@@ -106,6 +131,7 @@ Json mesh(const Report &report) {
   }
   Json object;
   object["axes"] = std::move(axes);
+  object["degrees"] = degrees(report);
   object["idle_chips"] = report.idleChips;
   object["faster"] = nullptr;
   if (const auto &faster = report.fasterBinding)
@@ -661,6 +687,12 @@ void shardc::printJson(llvm::raw_ostream &os, const Report &report) {
     object["variants"] = std::move(list);
   object["tokens"] = report.tokens ? Json(*report.tokens) : Json(nullptr);
   object["tokens_per_s"] = number(report.tokensPerSecond);
+  auto perChip = [&](auto figure) {
+    return figure ? number(double(*figure) / double(report.hardware.chips))
+                  : Json(nullptr);
+  };
+  object["tokens_per_chip"] = perChip(report.tokens);
+  object["tokens_per_s_per_chip"] = perChip(report.tokensPerSecond);
   object["examples"] = report.examples ? Json(*report.examples) : Json(nullptr);
   object["examples_per_s"] = number(report.examplesPerSecond);
   object["overlap"] = overlap(report);

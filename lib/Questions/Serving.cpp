@@ -140,6 +140,8 @@ struct Declared {
   double bytes = 0;
   /// Dimensions of the batch and of the context.
   std::optional<unsigned> batchDim, contextDim;
+  /// The part of a state that a decode step reads, on average.
+  double readShare = 1;
 };
 
 /// What the imported program of a phase declares.
@@ -278,6 +280,43 @@ Point PairSearch::pointOf(ServingPhase phase) const {
   return result;
 }
 
+/// Adds the states that `value` is read from, through what costs nothing to
+/// read and conversions that are fused into their reader.
+static void statesBehind(Value value,
+                         llvm::SmallPtrSetImpl<Operation *> &found) {
+  Operation *maker = value.getDefiningOp();
+  if (!maker)
+    return;
+  if (auto declare = dyn_cast<shd::DeclareOp>(maker)) {
+    if (declare.getKind() == shd::TensorKind::State)
+      found.insert(declare);
+  } else if (auto scatter = dyn_cast<shd::ScatterOp>(maker)) {
+    statesBehind(scatter.getDestination(), found);
+  } else if (isa<shd::PartOp, shd::SliceOp, shd::SplitOp, shd::MergeOp>(
+                 maker)) {
+    statesBehind(maker->getOperand(0), found);
+  } else if (isa<shd::ElementwiseOp>(maker)) {
+    for (Value operand : maker->getOperands())
+      statesBehind(operand, found);
+  }
+}
+
+/// The share of each state that attention reads, the largest of its readers;
+/// nothing of one that no attention reads.
+static llvm::DenseMap<Operation *, double> readShares(shd::ProgramOp program) {
+  llvm::DenseMap<Operation *, double> shares;
+  program->walk([&](shd::AttentionOp op) {
+    llvm::SmallPtrSet<Operation *, 2> states;
+    statesBehind(op.getK(), states);
+    statesBehind(op.getV(), states);
+    for (Operation *state : states) {
+      double &share = shares.try_emplace(state, 0).first->second;
+      share = std::max(share, shd::filledKeys(op));
+    }
+  });
+  return shares;
+}
+
 /// Finds weights and states of a phase; false after an error, which is kept.
 bool PairSearch::import(ServingPhase phase, PhaseTensors &tensors) {
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
@@ -296,15 +335,19 @@ bool PairSearch::import(ServingPhase phase, PhaseTensors &tensors) {
   Compilation compilation(std::move(*program));
   shd::ProgramOp op = compilation.program();
   serving = *shd::Serving::of(op);
+  llvm::DenseMap<Operation *, double> shares = readShares(op);
   for (auto [number, each] : llvm::enumerate(operationsOf(op))) {
     auto declare = dyn_cast<shd::DeclareOp>(each);
     if (!declare)
       continue;
     PinPlace place{unsigned(number), std::nullopt};
-    if (declare.getKind() == shd::TensorKind::Weight)
+    if (declare.getKind() == shd::TensorKind::Weight) {
       tensors.weights.push_back(declared(declare, place, serving));
-    else if (declare.getKind() == shd::TensorKind::State)
+    } else if (declare.getKind() == shd::TensorKind::State) {
       tensors.states.push_back(declared(declare, place, serving));
+      if (auto share = shares.find(declare); share != shares.end())
+        tensors.states.back().readShare = share->second;
+    }
   }
   if (phase == ServingPhase::Decode)
     planning = createContext(op);
@@ -686,12 +729,11 @@ void PairSearch::finish(ServingPlan &plan) {
   llvm::ArrayRef<Layout> layouts = plan.decode.layouts;
   for (auto [weight, layout] : llvm::zip(decodeTensors.weights, layouts))
     weightBytes += weight.shape.localBytes(mesh, layout);
-  double filled = serving.meanKeys(std::nullopt) / double(serving.capacity);
   for (auto [state, layout] :
        llvm::zip_equal(decodeTensors.states,
                        layouts.drop_front(decodeTensors.weights.size()))) {
     double local = state.shape.localBytes(mesh, layout);
-    plan.stateBytesRead += state.contextDim ? local * filled : local;
+    plan.stateBytesRead += local * state.readShare;
     if (!state.batchDim)
       continue;
     plan.stateBytesPerSequence += state.bytes / sequences;

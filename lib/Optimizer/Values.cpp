@@ -189,7 +189,8 @@ std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
   llvm_unreachable("unknown kind of value");
 }
 
-/// Layouts worth copying into: those that some user consumes.
+/// Layouts worth copying into: those that some user consumes, and those of
+/// pinned tensors that the value becomes.
 std::vector<Layout> NetworkBuilder::copyLayouts(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   std::vector<Layout> layouts;
@@ -206,6 +207,10 @@ std::vector<Layout> NetworkBuilder::copyLayouts(unsigned index) {
   }
   if (users.size() + value.flows.size() < 2 && !value.usedDeeper)
     return {};
+  // A buffer or state that keeps the value in the only layout that it may have.
+  for (const GraphValue::Flow &flow : value.flows)
+    if (auto pin = closedPin(network.graph.values[flow.target]))
+      layouts.push_back(partLayout(*pin, shapeOf(index).rank()));
   llvm::erase_if(layouts, [](const Layout &layout) { return layout.partial; });
   if (options.choice)
     for (const PlanLabels &plan : options.choice->plans)

@@ -12,6 +12,7 @@
 #include "shardc/Cost/PipelineSchedule.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Frontend/Frontend.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/GlobPattern.h"
 #include <cmath>
@@ -112,6 +113,7 @@ private:
   mlir::NamedAttrList saved, offloaded, gradientPins, momentPins, masterPins;
   bool savesSome = false;
   llvm::SmallVector<const ast::SettingValue *> frozenNames;
+  std::vector<std::pair<llvm::SMRange, llvm::GlobPattern>> frozenPatterns;
   shd::Offload offload = shd::Offload::None;
   bool fused = false;
   llvm::SMRange everyRange, fusedRange, offloadRange;
@@ -371,12 +373,14 @@ void TrainReader::readFrozen(const ast::Setting &setting) {
       refuse(value, "the name of a weight, or a pattern in quotes");
       continue;
     }
-    if (auto pattern = llvm::GlobPattern::create(text); !pattern) {
+    auto pattern = llvm::GlobPattern::create(text);
+    if (!pattern) {
       files.error(value.range)
           << "invalid pattern: " << llvm::toString(pattern.takeError());
       continue;
     }
     frozen.push_back(mlir::StringAttr::get(context, text));
+    frozenPatterns.emplace_back(value.range, std::move(*pattern));
   }
 }
 
@@ -537,22 +541,40 @@ void Importer::importLoss(const ast::Setting &setting, shd::ProgramOp program) {
   statement.reset();
 }
 
-/// The program's weights, or what its statements make, by name.
-static std::vector<std::pair<llvm::StringRef, mlir::RankedTensorType>>
-namedTensors(shd::ProgramOp program, bool areWeights) {
-  std::vector<std::pair<llvm::StringRef, mlir::RankedTensorType>> tensors;
+namespace {
+/// A tensor of the program, its indices as it has them itself, which are
+/// unknown of what a repeat carries.
+struct NamedTensor {
+  llvm::StringRef name;
+  mlir::RankedTensorType type;
+  llvm::SmallVector<llvm::StringRef, 4> indices;
+};
+} // namespace
+
+/// The program's weights, or what its statements make.
+static std::vector<NamedTensor> namedTensors(shd::ProgramOp program,
+                                             bool areWeights) {
+  std::vector<NamedTensor> tensors;
   program->walk([&](mlir::Operation *op) {
     auto declare = llvm::dyn_cast<shd::DeclareOp>(op);
-    if (areWeights && declare && declare.getKind() == shd::TensorKind::Weight)
-      tensors.push_back(
-          {declare.getSym(),
-           shd::partType(declare.getType(), declare.getStacked())});
+    if (areWeights && declare && declare.getKind() == shd::TensorKind::Weight) {
+      auto names = declare.getIndices().getAsValueRange<mlir::StringAttr>();
+      tensors.push_back({declare.getSym(),
+                         shd::partType(declare.getType(), declare.getStacked()),
+                         llvm::to_vector_of<llvm::StringRef, 4>(
+                             llvm::drop_begin(names, declare.getStacked()))});
+    }
     if (areWeights || op->hasAttr(shd::kTemporary))
       return;
-    for (mlir::Value result : op->getResults())
-      if (llvm::StringRef name = shd::getResultName(result); !name.empty())
+    auto sharded = llvm::dyn_cast<shd::ShardingRuleOpInterface>(op);
+    for (mlir::OpResult result : op->getResults())
+      if (llvm::StringRef name = shd::getResultName(result); !name.empty()) {
         tensors.push_back(
-            {name, mlir::cast<mlir::RankedTensorType>(result.getType())});
+            {name, mlir::cast<mlir::RankedTensorType>(result.getType()), {}});
+        if (sharded)
+          tensors.back().indices =
+              sharded.getIndexing().getResultIndices(result.getResultNumber());
+      }
   });
   return tensors;
 }
@@ -562,11 +584,32 @@ static bool isCalled(llvm::StringRef name, llvm::StringRef written) {
   return name.consume_back(written) && (name.empty() || name.back() == '.');
 }
 
+/// The same of weights: `y.W.2` is a `W`, too, in another call.
+static bool isWeightCalled(llvm::StringRef name, llvm::StringRef written) {
+  auto [front, number] = name.rsplit('.');
+  bool isNumbered = !number.empty() && llvm::all_of(number, [](char c) {
+    return llvm::isDigit(c);
+  });
+  return isCalled(isNumbered ? front : name, written);
+}
+
 void TrainReader::freeze(llvm::ArrayRef<llvm::StringRef> weights) {
+  for (const auto &[range, pattern] : frozenPatterns) {
+    if (llvm::any_of(weights, [&](llvm::StringRef weight) {
+          return pattern.match(weight);
+        }))
+      continue;
+    auto diag = files.error(range) << "no weight's name matches the pattern";
+    auto *inLayer = llvm::find_if(
+        weights, [](llvm::StringRef weight) { return weight.contains('.'); });
+    if (inLayer != weights.end())
+      diag.attachNote() << "in layers, names begin with that of the call: '"
+                        << *inLayer << "'";
+  }
   for (const ast::SettingValue *value : frozenNames) {
     size_t before = frozen.size();
     for (llvm::StringRef weight : weights)
-      if (isCalled(weight, value->text))
+      if (isWeightCalled(weight, value->text))
         frozen.push_back(mlir::StringAttr::get(context, weight));
     if (frozen.size() > before)
       continue;
@@ -578,21 +621,42 @@ void TrainReader::freeze(llvm::ArrayRef<llvm::StringRef> weights) {
 }
 
 /// The pin of a placing on a tensor; null if it has none, failure after an
-/// error.
-static mlir::FailureOr<shd::ShardingAttr> pinOf(SourceFiles &files,
-                                                Placements &placements,
-                                                const ast::Placing &placing,
-                                                mlir::RankedTensorType type) {
+/// error. An index has the name that it has in the tensor, or that of a dim of
+/// its extent.
+static mlir::FailureOr<shd::ShardingAttr>
+pinOf(SourceFiles &files, Placements &placements, DimScope &dims,
+      const ast::Placing &placing, const NamedTensor &tensor) {
   const std::optional<ast::IndexList> &list = placing.tensor.indices;
   if (!list)
     return shd::ShardingAttr();
   size_t written = list->indices.size();
-  if (written == size_t(type.getRank()))
-    return placements.pin(*list, type.getShape());
-  files.error(list->range) << "'" << placing.tensor.name.text << "' has "
-                           << counted(type.getRank(), "index") << ", but "
-                           << written << " are written";
-  return mlir::failure();
+  if (written != size_t(tensor.type.getRank())) {
+    files.error(list->range) << "'" << placing.tensor.name.text << "' has "
+                             << counted(tensor.type.getRank(), "index")
+                             << ", but " << written << " are written";
+    return mlir::failure();
+  }
+  bool ok = true;
+  for (auto [dim, index] : llvm::enumerate(list->indices)) {
+    if (!tensor.indices.empty() && index.name == tensor.indices[dim])
+      continue;
+    int64_t extent = tensor.type.getDimSize(dim);
+    std::optional<int64_t> size = dims.extent(index.name, index.range);
+    ok &= size == extent;
+    if (size && *size != extent) {
+      auto diag = files.error(index.range)
+                  << "index '" << index.name << "' has extent " << *size
+                  << ", but dimension " << dim + 1 << " of '"
+                  << placing.tensor.name.text << "' has extent " << extent;
+      if (!tensor.indices.empty())
+        llvm::interleaveComma(tensor.indices, diag.attachNote()
+                                                  << "'" << tensor.name
+                                                  << "' has indices ");
+    }
+  }
+  if (!ok)
+    return mlir::failure();
+  return placements.pin(*list, tensor.type.getShape());
 }
 
 /// A value that is recomputed although `remat` keeps it: the name that it has,
@@ -691,15 +755,19 @@ void Importer::importPlacing(const ast::Placing &placing,
   }
   bool isFound = false;
   llvm::SmallVector<llvm::StringRef> known;
-  for (auto [full, type] : namedTensors(program, ofWeight)) {
+  for (const NamedTensor &tensor : namedTensors(program, ofWeight)) {
+    llvm::StringRef full = tensor.name;
     known.push_back(full);
-    if (placing.tensor.isQuoted ? full != name : !isCalled(full, name))
+    bool isMeant = placing.tensor.isQuoted ? full == name
+                   : ofWeight              ? isWeightCalled(full, name)
+                                           : isCalled(full, name);
+    if (!isMeant)
       continue;
     isFound = true;
     if (!reader.isNewPlacing(placing, full) ||
-        (ofWeight && !reader.keeps(placing, type.getElementType())))
+        (ofWeight && !reader.keeps(placing, tensor.type.getElementType())))
       return;
-    auto pin = pinOf(files, placements, placing, type);
+    auto pin = pinOf(files, placements, *dims, placing, tensor);
     if (mlir::failed(pin))
       return;
     if (!ofWeight)
@@ -744,8 +812,8 @@ void Importer::importTraining(const ast::TrainBlock &block,
   }
   importLoss(*loss, program);
   llvm::SmallVector<llvm::StringRef> weights;
-  for (auto [name, type] : namedTensors(program, /*areWeights=*/true))
-    weights.push_back(name);
+  for (const NamedTensor &tensor : namedTensors(program, /*areWeights=*/true))
+    weights.push_back(tensor.name);
   reader.freeze(weights);
   if (savedInRepeats) {
     reader.saveOnlyNamed();

@@ -135,12 +135,25 @@ std::vector<std::string> shardc::catalogueNames() {
   return names;
 }
 
+/// The names under which makers sell machines that the catalogue calls
+/// otherwise.
+static StringRef nameOfProduct(StringRef name) {
+  return llvm::StringSwitch<StringRef>(name)
+      .Cases({"v5lite", "v5litepod", "tpu_v5lite"}, "tpu_v5e")
+      .Cases({"trillium", "tpu_trillium"}, "tpu_v6e")
+      .Cases({"ironwood", "tpu_ironwood", "tpu7x"}, "tpu_v7x")
+      .Case("trn2", "trainium2")
+      .Default("");
+}
+
 std::string shardc::likelyHardware(StringRef name) {
   std::string small = name.lower();
+  StringRef product = nameOfProduct(small);
   llvm::SmallVector<StringRef> same, longer, all;
   for (const Entry &entry : kEntries) {
     all.push_back(entry.name);
-    if (entry.name.equals_insensitive(small))
+    if (entry.name.equals_insensitive(small) || entry.name == product ||
+        (entry.name.starts_with("tpu_") && entry.name.drop_front(4) == small))
       same.push_back(entry.name);
     if (entry.name.starts_with_insensitive(small))
       longer.push_back(entry.name);

@@ -64,10 +64,11 @@ readSetup(StringRef path, const std::optional<PlannedStep> &step) {
   return setup;
 }
 
-bool shardc::applyFrameworkFile(StringRef path, const SourceMgr &program,
+bool shardc::applyFrameworkFile(StringRef path, SourceMgr &program,
                                 Overrides &overrides) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
+  DiagnosticPrinter printer(program, &context);
   ProgramSource source(program, &context, overrides);
   std::optional<Program> imported;
   if (source.text)

@@ -11,7 +11,7 @@ namespace shardc {
 /// `--from-config`: gives the program in the main buffer of `program` the mesh,
 /// the roles of axes and the form of the step that the framework's options in
 /// `path` mean. False after errors, which were printed.
-bool applyFrameworkFile(llvm::StringRef path, const llvm::SourceMgr &program,
+bool applyFrameworkFile(llvm::StringRef path, llvm::SourceMgr &program,
                         Overrides &overrides);
 
 } // namespace shardc

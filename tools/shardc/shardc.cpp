@@ -1147,11 +1147,9 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
     return Success;
   }
   Source source(std::move(buffer), options.input);
-  if (options.fromConfig.getNumOccurrences()) {
-    DiagnosticPrinter printer(source.manager, &source.context);
-    if (!applyFrameworkFile(options.fromConfig, source.manager, overrides))
-      return InputError;
-  }
+  if (options.fromConfig.getNumOccurrences() &&
+      !applyFrameworkFile(options.fromConfig, source.manager, overrides))
+    return InputError;
   if (options.verifyDiagnostics)
     return verify(source.manager, source.context, os);
   DiagnosticPrinter printer(source.manager, &source.context);

@@ -9,6 +9,7 @@
 #include "Detail.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
+#include "shardc/Cost/PipelineSchedule.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Pipelines/Pipelines.h"
 #include "shardc/Schedule/PipelineShape.h"
@@ -53,9 +54,13 @@ static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
     Shrinking shrinking = chooseShrinking(stage, shrink);
     applyShrinking(stage, shrinking);
     applyShrinking(whole, shrinking);
-    if (shrinking.count(plan.microbatches) != small.microbatches)
-      return stage.emitError("the microbatches of the pipeline cannot be made "
-                             "few enough to run");
+    // More than wanted where an index of the same extent is split.
+    small.microbatches = shrinking.count(plan.microbatches);
+    if (std::string why = whyIllegal(small.order, small.stages,
+                                     small.microbatches, small.numLayers());
+        !why.empty())
+      return stage.emitError("the small form of the pipeline cannot run: ")
+             << why;
   }
   shd::holdStages(stage, small.stages);
   shd::holdLayers(whole, small.numLayers());

@@ -629,7 +629,7 @@ void fillMemory(const MemoryProfile &profile, const Machine &machine,
   memory.fits =
       memory.peak <= memory.allowed() && (!report.host || report.host->fits());
   memory.weights = profile.atPeak(MemoryKind::Weight);
-  memory.gradients = profile.gradients();
+  memory.gradients = profile.atPeak(MemoryKind::Gradient);
   memory.optimizer = profile.atPeak(MemoryKind::Optimizer);
   memory.saved = profile.atPeak(MemoryKind::Saved);
   memory.states = profile.atPeak(MemoryKind::State);

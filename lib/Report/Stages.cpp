@@ -112,7 +112,7 @@ void shardc::fillStages(ProgramOp program, const StagePlan &plan,
     shown.time = toSeconds(run.busy + (run.updateEnd - run.updateStart));
     shown.memory = stage.memory.peak;
     shown.weights = stage.memory.atPeak(MemoryKind::Weight);
-    shown.gradients = stage.memory.gradients();
+    shown.gradients = stage.memory.atPeak(MemoryKind::Gradient);
     shown.optimizer = stage.memory.atPeak(MemoryKind::Optimizer);
     shown.saved = stage.memory.atPeak(MemoryKind::Saved);
     shown.states = stage.memory.atPeak(MemoryKind::State);

@@ -1014,6 +1014,17 @@ void TextPrinter::printRooflines() {
   table.print(os, colour);
 }
 
+/// All gradients on a device; of a pipeline's stages nothing.
+static int64_t gradientBytes(const Report &report) {
+  if (report.stages)
+    return 0;
+  double bytes = 0;
+  for (const ReportTensor &tensor : report.tensors)
+    if (tensor.kind == "gradient" && !tensor.isOnHost)
+      bytes += tensor.localBytes;
+  return int64_t(bytes);
+}
+
 void TextPrinter::printMemory() {
   const Report::Memory &memory = report.memory;
   Table table({{},
@@ -1027,23 +1038,22 @@ void TextPrinter::printMemory() {
                   allowed > 0 ? formatPercent(double(bytes) / allowed) : "",
                   std::move(note)});
   };
-  std::tuple<const char *, MemoryKind, int64_t> kinds[] = {
-      {"weights", MemoryKind::Weight, memory.weights},
-      {"gradients", MemoryKind::Gradient, memory.gradients},
-      {"optimizer", MemoryKind::Optimizer, memory.optimizer},
-      {"saved", MemoryKind::Saved, memory.saved},
-      {"states", MemoryKind::State, memory.states},
-      {"inputs", MemoryKind::Input, memory.inputs},
-      {"activations", MemoryKind::Activation, memory.activations},
-      {"communication buffers", MemoryKind::Buffer, memory.buffers}};
-  for (auto [name, kind, bytes] : kinds) {
-    int64_t atPeak = 0;
-    for (const LiveTensor &tensor : memory.live)
-      if (tensor.kind == kind)
-        atPeak += tensor.bytes;
-    if (bytes > 0)
+  std::pair<const char *, int64_t> kinds[] = {
+      {"weights", memory.weights},
+      {"gradients", memory.gradients},
+      {"optimizer", memory.optimizer},
+      {"saved", memory.saved},
+      {"states", memory.states},
+      {"inputs", memory.inputs},
+      {"activations", memory.activations},
+      {"communication buffers", memory.buffers}};
+  int64_t gradients = gradientBytes(report);
+  for (auto [name, bytes] : kinds) {
+    // Some are made after the peak.
+    bool isPart = llvm::StringRef(name) == "gradients" && bytes < gradients;
+    if (bytes > 0 || isPart)
       add(name, bytes,
-          atPeak < bytes ? formatBytes(double(atPeak)) + " at the peak" : "");
+          isPart ? "of " + formatBytes(double(gradients)) + " in all" : "");
   }
   std::string place =
       memory.peakName.empty() ? "" : "in '" + memory.peakName + "'";

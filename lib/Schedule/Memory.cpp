@@ -586,13 +586,6 @@ int64_t MemoryProfile::atPeak(MemoryKind kind) const {
   return bytes;
 }
 
-int64_t MemoryProfile::gradients() const {
-  int64_t most = 0;
-  for (const MemoryByKind &bytes : usageByKind)
-    most = std::max(most, bytes[unsigned(MemoryKind::Gradient)]);
-  return most;
-}
-
 MemoryProfile shardc::profileMemory(ProgramOp program,
                                     const RunSchedule &schedule) {
   return MemoryProfiler(program).profile(schedule);

@@ -67,9 +67,6 @@ struct MemoryProfile {
   std::vector<std::pair<mlir::Operation *, unsigned>> points = {};
 
   int64_t atPeak(MemoryKind kind) const;
-  /// All gradients: they are there together when the step ends, not always at
-  /// the peak.
-  int64_t gradients() const;
 };
 
 /// A span's tensor in the words of the program.

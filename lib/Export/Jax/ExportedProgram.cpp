@@ -6,7 +6,6 @@
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
-#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Pipelines/Pipelines.h"
@@ -116,17 +115,6 @@ static void pair(PythonFile &file, Operation *full, Operation *small) {
   }
 }
 
-LogicalResult ExportedProgram::checkSegments() {
-  WalkResult result = planned->walk([](shd::RepeatOp repeat) {
-    if (!shd::segmentsOf(repeat))
-      return WalkResult::advance();
-    repeat.emitError("--emit-jax does not express the segments of "
-                     "`remat = every(k)` yet; use `remat = full`");
-    return WalkResult::interrupt();
-  });
-  return failure(result.wasInterrupted());
-}
-
 /// All tensors of the exported program are on the devices.
 LogicalResult ExportedProgram::checkMemory() {
   WalkResult result = planned->walk([](shd::DeclareOp declare) {
@@ -179,8 +167,7 @@ LogicalResult ExportedProgram::check() {
                                "unsharded program is no longer there");
   axes = shd::toMesh(planned.getMeshAttr());
   enter();
-  return success(succeeded(checkSegments()) && succeeded(checkMemory()) &&
-                 succeeded(checkDivisible()) &&
+  return success(succeeded(checkMemory()) && succeeded(checkDivisible()) &&
                  (!stages || succeeded(checkStages())));
 }
 

@@ -67,7 +67,6 @@ private:
   std::string table(llvm::StringRef name) const {
     return (prefix + name).str();
   }
-  llvm::LogicalResult checkSegments();
   llvm::LogicalResult checkMemory();
   llvm::LogicalResult checkDivisible();
   llvm::LogicalResult checkStages();

@@ -3,6 +3,7 @@
 #include "Function.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -245,16 +246,14 @@ std::string FunctionPrinter::outputValue(Operation *output) {
 static Type globalTypeOf(shd::DeclareOp op) { return op.getType(); }
 static Type globalTypeOf(spmd::ParameterOp op) { return op.getGlobal(); }
 
-static bool isOfBuffer(shd::UpdateOp op) {
-  return op.getDeclaration().isBuffer();
-}
-static bool isOfBuffer(spmd::UpdateOp op) {
-  return shd::isBuffer(op.getParameter().getKind());
-}
-static bool isOfBuffer(Operation *op) {
+bool jax::isOfBuffer(Operation *op) {
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<shd::UpdateOp, spmd::UpdateOp>(
-          [](auto update) { return isOfBuffer(update); })
+      .Case([](shd::UpdateOp update) {
+        return update.getDeclaration().isBuffer();
+      })
+      .Case([](spmd::UpdateOp update) {
+        return shd::isBuffer(update.getParameter().getKind());
+      })
       .Default(false);
 }
 
@@ -298,8 +297,8 @@ void FunctionPrinter::printUpdate(UpdateOp update) {
   }
   std::string &buffer = expressions[update.getState()];
   if (!update.getAt().empty()) {
-    std::string at = commas(llvm::map_to_vector(
-        update.getAt(), [&](Value number) { return array(number); }));
+    std::string at = partNumbers(update.getState(), update.getAt(),
+                                 /*known=*/0, update->hasAttr(shd::kAhead));
     if (stages && !stages->exists.empty())
       value = cat("jnp.where(", stages->exists, ", ", value, ", ", buffer, "[",
                   at, "])");
@@ -358,12 +357,6 @@ LogicalResult FunctionPrinter::printBlock(Block &block) {
   return success();
 }
 
-static SmallVector<std::string>
-secondsOf(ArrayRef<std::pair<std::string, std::string>> pairs) {
-  return llvm::map_to_vector(pairs,
-                             [](const auto &pair) { return pair.second; });
-}
-
 std::string jax::carriedName(StringRef init) {
   auto [base, count] = init.rsplit('_');
   unsigned number = 0;
@@ -372,200 +365,6 @@ std::string jax::carriedName(StringRef init) {
   bool isName =
       llvm::all_of(init, [](char c) { return llvm::isAlnum(c) || c == '_'; });
   return isName ? init.str() : "value";
-}
-
-/// The buffers that a repeat changes.
-static SmallVector<Value> buffersOf(shd::RepeatOp repeat) {
-  SmallVector<Value> buffers;
-  repeat.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isOfBuffer(op))
-      buffers.push_back(op->getOperand(1));
-  });
-  return buffers;
-}
-
-/// Everything that the body reads of them are parts of its iteration, and of
-/// those inside of it.
-SmallVector<Value> FunctionPrinter::scannedBy(shd::RepeatOp repeat) const {
-  SmallVector<Value> scanned;
-  repeat.getBody().walk([&](shd::PartOp part) {
-    Value source = part.getSource();
-    size_t known = narrowed.lookup(source).size();
-    bool isMine = part.getAt().size() > known &&
-                  part.getAt()[known] == repeat.getIteration();
-    auto isPart = [&](Operation *user) {
-      auto other = dyn_cast<shd::PartOp>(user);
-      return !repeat->isAncestor(user) ||
-             (isa<shd::UpdateOp, spmd::UpdateOp>(user) && !isOfBuffer(user)) ||
-             (other && other.getAt().take_front(known + 1) ==
-                           part.getAt().take_front(known + 1));
-    };
-    if (isMine && !llvm::is_contained(scanned, source) &&
-        llvm::all_of(source.getUsers(), isPart))
-      scanned.push_back(source);
-  });
-  return scanned;
-}
-
-/// Those of the stacked tensors that iterations replace, each its part, with
-/// their names in the file.
-static SmallVector<std::pair<Value, std::string>>
-replacedBy(shd::RepeatOp repeat, ArrayRef<Value> scanned,
-           const PythonFile &file) {
-  SmallVector<std::pair<Value, std::string>> replaced;
-  auto add = [&](auto update) {
-    Value state = update.getState();
-    if (!isOfBuffer(update) && llvm::is_contained(scanned, state))
-      replaced.push_back({state, file.parameters.lookup(update.getSym())});
-  };
-  repeat.getBody().walk([&](Operation *op) {
-    llvm::TypeSwitch<Operation *>(op).Case<shd::UpdateOp, spmd::UpdateOp>(add);
-  });
-  return replaced;
-}
-
-/// The scans around it have narrowed the tensor down; the other numbers index
-/// the rest.
-void FunctionPrinter::printPart(shd::PartOp part) {
-  std::string text = array(part.getSource());
-  auto numbers =
-      llvm::drop_begin(part.getAt(), narrowed.lookup(part.getSource()).size());
-  if (!numbers.empty())
-    text = cat(atom(text), "[",
-               commas(llvm::map_to_vector(
-                   numbers, [&](Value number) { return array(number); })),
-               "]");
-  expressions[part] = text;
-}
-
-std::string FunctionPrinter::iterationsOf(shd::RepeatOp repeat) {
-  auto small = cast<shd::RepeatOp>(file.small.lookup(repeat));
-  std::string count =
-      cat("size[",
-          quoted(file.sizes.key(repeat.getIndex(), repeat.getCount(),
-                                small.getCount())),
-          "]");
-  bool isOfChunk = isLayersOfMicrobatch(repeat) && file.chunks > 1;
-  return isOfChunk ? cat(count, " // ", file.chunks) : count;
-}
-
-/// A function of the carried values and of what an iteration has of its own,
-/// and a scan of it. A stacked tensor that is replaced is carried, so that it
-/// is written in place.
-LogicalResult FunctionPrinter::printRepeat(shd::RepeatOp repeat,
-                                           ArrayRef<std::string> from) {
-  Block &body = repeat.getBody().front();
-  std::string count = iterationsOf(repeat);
-  SmallVector<std::string> inits(from), wanted, carried, own, stacks;
-  if (from.empty())
-    for (Value init : repeat.getInits())
-      inits.push_back(array(init));
-  SmallVector<Value> arguments(repeat.getCarried());
-  SmallVector<Value> buffers = buffersOf(repeat);
-  for (Value buffer : buffers) {
-    inits.push_back(array(buffer));
-    arguments.push_back(buffer);
-  }
-  for (auto [number, argument] : llvm::enumerate(arguments)) {
-    wanted.push_back(carriedName(inits[number]));
-    carried.push_back(names.make(wanted.back()));
-    expressions[argument] = carried.back();
-  }
-  SmallVector<Value> scanned = scannedBy(repeat);
-  auto replaced = replacedBy(repeat, scanned, file);
-  for (Value stack : llvm::make_first_range(replaced)) {
-    inits.push_back(array(stack));
-    carried.push_back(array(stack));
-  }
-  auto isScanned = [&](Operation *user) {
-    auto part = dyn_cast<shd::PartOp>(user);
-    return (isa<shd::UpdateOp, spmd::UpdateOp>(user) && !isOfBuffer(user)) ||
-           (part && llvm::is_contained(scanned, part.getSource()));
-  };
-  bool counts = !llvm::all_of(repeat.getIteration().getUsers(), isScanned) ||
-                llvm::any_of(body, [](Operation &op) {
-                  return spmd::stepsInEachIteration(&op);
-                });
-  bool maySkip = isLayersOfMicrobatch(repeat) && file.isUneven;
-  counts |= maySkip || !replaced.empty();
-  if (counts) {
-    own.push_back(names.make(repeat.getIndex()));
-    expressions[repeat.getIteration()] = own.back();
-    stacks.push_back(cat(
-        "jnp.arange(", count,
-        ", dtype=", file.type(IntegerType::get(repeat.getContext(), 32)), ")"));
-  }
-  for (Value stack : scanned) {
-    narrowed[stack].push_back(repeat.getIteration());
-    if (llvm::is_contained(llvm::make_first_range(replaced), stack))
-      continue;
-    own.push_back(array(stack));
-    stacks.push_back(array(stack));
-  }
-  std::string function = names.make(cat("repeat_", repeat.getIndex()));
-  line(cat("def ", function, "(carried, step):"));
-  SmallVector<NamedExpression> outer = std::move(updates);
-  updates.clear();
-  ++indent;
-  if (!carried.empty())
-    line(cat(pythonTuple(carried), " = carried"));
-  if (!own.empty())
-    line(cat(pythonTuple(own), " = step"));
-  for (const auto &[stack, name] : replaced) {
-    std::string part = names.make(name);
-    line(cat(part, " = ", array(stack), "[", own.front(), "]"));
-    expressions[stack] = part;
-  }
-  if (maySkip) {
-    stages->exists = names.make("exists");
-    line(cat(stages->exists, " = ", own.front(), " < ", stages->held));
-  }
-  if (failed(printBlock(body)))
-    return failure();
-  SmallVector<std::string> yielded;
-  for (auto [number, value] :
-       llvm::enumerate(body.getTerminator()->getOperands()))
-    yielded.push_back(maySkip ? cat("jnp.where(", stages->exists, ", ",
-                                    array(value), ", ", carried[number], ")")
-                              : array(value));
-  if (maySkip)
-    stages->exists.clear();
-  for (Value buffer : buffers)
-    yielded.push_back(array(buffer));
-  for (const auto &[stack, name] : replaced) {
-    auto *update = llvm::find_if(
-        updates, [&](const auto &each) { return each.first == name; });
-    expressions[stack] = carried[yielded.size()];
-    yielded.push_back(
-        cat(array(stack), ".at[", own.front(), "].set(", update->second, ")"));
-    updates.erase(update);
-  }
-  line(cat("return ", pythonTuple(yielded), ", ",
-           pythonTuple(secondsOf(updates))));
-  --indent;
-  for (Value stack : scanned)
-    narrowed[stack].pop_back();
-  SmallVector<std::string> results, states;
-  SmallVector<Value> made(repeat.getResults());
-  llvm::append_range(made, buffers);
-  for (auto [number, result] : llvm::enumerate(made)) {
-    results.push_back(names.make(wanted[number]));
-    expressions[result] = results.back();
-  }
-  for (const auto &[stack, name] : replaced) {
-    results.push_back(names.make(name));
-    outer.push_back({name, results.back()});
-  }
-  for (const auto &[name, value] : updates) {
-    states.push_back(names.make(name));
-    outer.push_back({name, states.back()});
-  }
-  updates = std::move(outer);
-  line(cat(pythonTuple(results), ", ", pythonTuple(states), " = lax.scan(",
-           function, ", ", pythonTuple(inits), ", ", pythonTuple(stacks),
-           ", length=", count, repeat.getReverse() ? ", reverse=True" : "",
-           ")"));
-  return success();
 }
 
 static std::string

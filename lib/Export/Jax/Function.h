@@ -107,18 +107,10 @@ private:
   void line(const std::string &text);
   llvm::LogicalResult printBlock(mlir::Block &block);
   llvm::LogicalResult printOp(mlir::Operation *op);
-  /// The repeat, from initial values that are these or its own.
-  llvm::LogicalResult printRepeat(shd::RepeatOp repeat,
-                                  llvm::ArrayRef<std::string> from = {});
-  /// `size["L"]`: how often a repeat runs.
-  std::string iterationsOf(shd::RepeatOp repeat);
-  void printPart(shd::PartOp part);
   /// Zeros of the extents that a device has.
   void printBuffer(mlir::Operation *op, mlir::RankedTensorType global,
                    mlir::ArrayAttr indices);
   template <typename UpdateOp> void printUpdate(UpdateOp update);
-  /// The stacked tensors of which each iteration of a repeat gets its part.
-  llvm::SmallVector<mlir::Value> scannedBy(shd::RepeatOp repeat) const;
   std::string outputValue(mlir::Operation *output);
   /// Gives a value its expression, in a statement of its own.
   void define(mlir::Value value, const std::string &expression,
@@ -199,6 +191,21 @@ private:
   void defineAs(mlir::Value value, const std::string &expression,
                 mlir::Type from);
 
+  // Repeats.cpp
+  class RepeatPrinter;
+  /// The repeat, from initial values that are these or its own.
+  llvm::LogicalResult printRepeat(shd::RepeatOp repeat,
+                                  llvm::ArrayRef<std::string> from = {});
+  /// `size["L"]`: how often a repeat runs; of one in segments, in this one.
+  std::string iterationsOf(shd::RepeatOp repeat);
+  void printPart(shd::PartOp part);
+  /// `L, M`: the numbers of a stack's part, but for the first `known`; with
+  /// `isAhead` the part is the next iteration's.
+  std::string partNumbers(mlir::Value stack, mlir::ValueRange at, size_t known,
+                          bool isAhead = false);
+  std::string partNumber(mlir::Value stack, unsigned dim, mlir::Value iteration,
+                         bool isAhead);
+
   // Stages.cpp
   class PassPrinter;
   void beginStages(spmd::ProgramOp program);
@@ -238,6 +245,9 @@ private:
   /// Stacked tensors whose names stand for the parts of some iterations, with
   /// the numbers of these.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 2>> narrowed;
+  /// Names of how many iterations a segment has, by the repeat over segments,
+  /// where the last one has fewer.
+  llvm::DenseMap<mlir::Operation *, std::string> inSegment;
   /// In the program of a pipeline's stages.
   struct Stages {
     shd::PipelineRepeats repeats;
@@ -258,6 +268,8 @@ private:
 
 /// The name of a value in the program, for people.
 std::string wantedName(mlir::Value value);
+/// True of an update of a buffer.
+bool isOfBuffer(mlir::Operation *op);
 /// The name of a carried value, after the expression of its initial value.
 std::string carriedName(llvm::StringRef init);
 

@@ -238,6 +238,12 @@ def halo_reduce(x, axes, dim, rows):
     ahead[dim] = (extent - 2 * rows, 0, 0)
     return own + lax.pad(back, jnp.zeros((), x.dtype), ahead)
 )"},
+    {"part_of_segments", R"(
+def part_of_segments(iteration, segments, length):
+    """The part of what an iteration begins with: those of all segments, then the others of one."""
+    place = iteration % length
+    return jnp.where(place == 0, iteration // length, segments - 1 + place)
+)"},
     {"chunk", R"(
 def chunk(x, number, dim, count):
     """One of `count` equal parts of a dimension."""

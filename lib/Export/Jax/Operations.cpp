@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Function.h"
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <fmt/format.h>
@@ -804,8 +805,9 @@ bool FunctionPrinter::isInRange(const IndexedOp &indexed, Value value,
   auto repeat = cast<shd::RepeatOp>(argument.getOwner()->getParentOp());
   auto small = cast<shd::RepeatOp>(file.small.lookup(repeat));
   auto [extent, smallExtent] = indexed.extents(index);
-  return argument.getArgNumber() == 0 && int64_t(repeat.getCount()) <= extent &&
-         int64_t(small.getCount()) <= smallExtent;
+  return argument.getArgNumber() == 0 &&
+         shd::iterationsOfAll(repeat) <= extent &&
+         shd::iterationsOfAll(small) <= smallExtent;
 }
 
 std::string FunctionPrinter::programPosition(const IndexedOp &indexed,

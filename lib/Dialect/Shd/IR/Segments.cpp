@@ -20,6 +20,11 @@ std::optional<Segments> shd::segmentsOf(RepeatOp repeat) {
   return segments;
 }
 
+int64_t shd::iterationsOfAll(RepeatOp repeat) {
+  std::optional<Segments> segments = segmentsOf(repeat);
+  return segments ? segments->total : int64_t(repeat.getCount());
+}
+
 /// The segment in which a repeat is, by the iterations around it.
 static int64_t segmentWithin(RepeatOp repeat, ArrayRef<int64_t> around) {
   return cast<RepeatOp>(repeat->getParentOp()).numberOf(around.back());
@@ -42,12 +47,16 @@ int64_t shd::numberWithin(RepeatOp repeat, ArrayRef<int64_t> around,
   return segment * segments->length + step;
 }
 
-/// The segments whose numbers those of a repeat are.
-static std::optional<Segments> segmentsWithin(RepeatOp repeat) {
+RepeatOp shd::segmentedWithin(RepeatOp repeat) {
   for (auto inner : repeat.getBody().getOps<RepeatOp>())
-    if (std::optional<Segments> segments = segmentsOf(inner))
-      return segments;
-  return std::nullopt;
+    if (segmentsOf(inner))
+      return inner;
+  return nullptr;
+}
+
+std::optional<Segments> shd::segmentsWithin(RepeatOp repeat) {
+  RepeatOp segmented = segmentedWithin(repeat);
+  return segmented ? segmentsOf(segmented) : std::nullopt;
 }
 
 bool shd::mayNumberParts(RepeatOp repeat, int64_t parts, bool isSaved) {

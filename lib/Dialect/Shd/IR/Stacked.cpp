@@ -157,12 +157,6 @@ LogicalResult shd::detail::verifyOfWeight(Operation *op, TensorKind kind,
                                           : "is not of a weight");
 }
 
-/// Iterations of a repeat, all segments together.
-static int64_t iterationsOfAll(RepeatOp repeat) {
-  std::optional<Segments> segments = segmentsOf(repeat);
-  return segments ? segments->total : int64_t(repeat.getCount());
-}
-
 /// A part is taken along all stacked dimensions of its declaration; one along
 /// the first of them is there for parts of it.
 static LogicalResult verifyDepth(Operation *op, Value stacked, size_t depth) {

@@ -157,6 +157,12 @@ LogicalResult FunctionPrinter::printCollective(Operation *op) {
       .Case([&](spmd::CollectivePermuteOp) {
         define(result, permute(file, x, from, to), "_moved");
       })
+      .Case([&](spmd::ToHostOp) {
+        define(result, cat(file.helper("to_host"), "(", x, ")"), "_on_host");
+      })
+      .Case([&](spmd::FromHostOp) {
+        define(result, cat(file.helper("from_host"), "(", x, ")"), "_fetched");
+      })
       .Case([&](spmd::HaloExchangeOp halo) {
         define(result, moveHalo(file, x, halo), "_halo");
       })

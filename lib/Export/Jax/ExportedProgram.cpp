@@ -115,17 +115,6 @@ static void pair(PythonFile &file, Operation *full, Operation *small) {
   }
 }
 
-/// All tensors of the exported program are on the devices.
-LogicalResult ExportedProgram::checkMemory() {
-  WalkResult result = planned->walk([](shd::DeclareOp declare) {
-    if (!shd::isOnHost(declare.getResult()))
-      return WalkResult::advance();
-    declare.emitError("--emit-jax does not express `offload` yet");
-    return WalkResult::interrupt();
-  });
-  return failure(result.wasInterrupted());
-}
-
 /// shard_map wants parts of one size.
 LogicalResult ExportedProgram::checkDivisible() {
   auto check = [&](Value value) -> LogicalResult {
@@ -167,7 +156,7 @@ LogicalResult ExportedProgram::check() {
                                "unsharded program is no longer there");
   axes = shd::toMesh(planned.getMeshAttr());
   enter();
-  return success(succeeded(checkMemory()) && succeeded(checkDivisible()) &&
+  return success(succeeded(checkDivisible()) &&
                  (!stages || succeeded(checkStages())));
 }
 
@@ -418,6 +407,15 @@ std::string ExportedProgram::specOf(const Parameter &parameter) {
   return cat("P(", commas(dims), ")");
 }
 
+SmallVector<std::string> ExportedProgram::onHost() {
+  SmallVector<std::string> names;
+  for (const Parameter &parameter :
+       parametersOf(file, device.full.getBody().front()))
+    if (parameter.op->hasAttr(shd::kHost))
+      names.push_back(quoted(parameter.name));
+  return names;
+}
+
 std::string ExportedProgram::specs(StringRef reference) {
   enter();
   std::string text = cat(
@@ -455,6 +453,12 @@ std::string ExportedProgram::specs(StringRef reference) {
     states.push_back(quoted(file.parameters.lookup(update.getSym())));
   });
   text += cat(table("STATES"), " = [", commas(states), "]\n");
+  if (SmallVector<std::string> onHost = this->onHost(); !onHost.empty()) {
+    file.helper("has_host");
+    text +=
+        cat("# In the memory of the host, if the devices have such memory.\n",
+            table("HOST"), " = [", commas(onHost), "]\n");
+  }
   text += cat("# The layouts of the values of `", reference,
               "` that the program names.\n", table("LAYOUTS"), " = {\n");
   for (const auto &[name, spec] : layouts)

@@ -41,6 +41,8 @@ public:
   /// `SPECS`, `OUTPUTS`, `PARTIAL`, `STATES` and, once the functions are
   /// printed, `LAYOUTS`.
   std::string specs(llvm::StringRef reference);
+  /// The names of weights and states in the memory of the host, quoted.
+  llvm::SmallVector<std::string> onHost();
   /// `ORDERS` and `OUTPUT_ORDERS`: what is stored in zigzag order.
   std::string orders();
   bool hasOrders();
@@ -67,7 +69,6 @@ private:
   std::string table(llvm::StringRef name) const {
     return (prefix + name).str();
   }
-  llvm::LogicalResult checkMemory();
   llvm::LogicalResult checkDivisible();
   llvm::LogicalResult checkStages();
   void findBounds();

@@ -32,6 +32,7 @@ void jax::reserveModuleNames(PythonNames &names) {
                          "OUTPUTS",
                          "PARTIAL",
                          "STATES",
+                         "HOST",
                          "LAYOUTS",
                          "FLOATS",
                          "device_program",

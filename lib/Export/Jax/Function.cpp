@@ -2,6 +2,7 @@
 
 #include "Function.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "llvm/ADT/StringExtras.h"
@@ -281,8 +282,48 @@ void FunctionPrinter::printBuffer(Operation *op, RankedTensorType global,
   std::string name =
       file.parameters.lookup(op->getAttrOfType<StringAttr>("sym").getValue());
   expressions[onlyResult(op)] = name;
-  line(cat(name, " = jnp.zeros(", pythonTuple(extents), ", ",
-           file.type(global.getElementType()), ")"));
+  std::string zeros = cat("jnp.zeros(", pythonTuple(extents), ", ",
+                          file.type(global.getElementType()), ")");
+  if (isOnHost(onlyResult(op)))
+    zeros = cat(file.helper("to_host"), "(", zeros, ")");
+  line(cat(name, " = ", zeros));
+}
+
+bool FunctionPrinter::isOnHost(Value value) const {
+  return isOfDevice && shd::isOnHost(value);
+}
+
+LogicalResult
+FunctionPrinter::printReadingHost(Operation *op,
+                                  llvm::function_ref<LogicalResult()> print) {
+  llvm::MapVector<Value, std::string> known;
+  for (Value value : op->getOperands()) {
+    if (!isOnHost(value) || !shd::isReadOnHost(value) || known.contains(value))
+      continue;
+    std::string &expression = expressions[value];
+    known[value] = expression;
+    expression = cat(file.helper("from_host"), "(", expression, ")");
+  }
+  LogicalResult printed = print();
+  for (const auto &[value, expression] : known)
+    expressions[value] = expression;
+  return printed;
+}
+
+std::string FunctionPrinter::partOf(Value stack, const std::string &name,
+                                    const std::string &numbers) {
+  if (isOnHost(stack))
+    return cat(file.helper("read_part"), "(", name, ", ", numbers, ")");
+  return cat(atom(name), "[", numbers, "]");
+}
+
+std::string FunctionPrinter::withPart(Value stack, const std::string &name,
+                                      const std::string &numbers,
+                                      const std::string &part) {
+  if (isOnHost(stack))
+    return cat(file.helper("write_part"), "(", name, ", ", part, ", ", numbers,
+               ")");
+  return cat(name, ".at[", numbers, "].set(", part, ")");
 }
 
 /// A buffer changes from here on; other tensors have the value when the step
@@ -292,6 +333,8 @@ void FunctionPrinter::printUpdate(UpdateOp update) {
   std::string value = array(update.getValue());
   std::string name = file.parameters.lookup(update.getSym());
   if (!isOfBuffer(update)) {
+    if (isOnHost(update.getState()))
+      value = cat(file.helper("to_host"), "(", value, ")");
     updates.push_back({name, value});
     return;
   }
@@ -302,7 +345,7 @@ void FunctionPrinter::printUpdate(UpdateOp update) {
     if (stages && !stages->exists.empty())
       value = cat("jnp.where(", stages->exists, ", ", value, ", ", buffer, "[",
                   at, "])");
-    value = cat(buffer, ".at[", at, "].set(", value, ")");
+    value = withPart(update.getState(), buffer, at, value);
   }
   buffer = names.make(name);
   line(cat(buffer, " = ", value));
@@ -340,11 +383,12 @@ LogicalResult FunctionPrinter::printOp(Operation *op) {
         return success();
       })
       .Case([&](shd::ShardingRuleOpInterface compute) {
-        return printCompute(compute);
+        return printReadingHost(op, [&] { return printCompute(compute); });
       })
       .Default([&](Operation *other) -> LogicalResult {
         if (spmd::isCollective(other))
-          return printCollective(other);
+          return printReadingHost(other,
+                                  [&] { return printCollective(other); });
         return other->emitError()
                << "--emit-jax does not support '" << other->getName() << "'";
       });
@@ -386,6 +430,7 @@ LogicalResult FunctionPrinter::print(StringRef name, StringRef comment,
   os << "def " << name << "(" << commas(arguments) << "):\n";
   line(cat("\"\"\"", comment, "\"\"\""));
   auto device = dyn_cast<spmd::ProgramOp>(program.getParentOp());
+  isOfDevice = bool(device);
   if (device && device.getPipeline())
     beginStages(device);
   if (failed(printBlock(program)))

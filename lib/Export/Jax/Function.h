@@ -112,6 +112,18 @@ private:
                    mlir::ArrayAttr indices);
   template <typename UpdateOp> void printUpdate(UpdateOp update);
   std::string outputValue(mlir::Operation *output);
+  /// True of a tensor that the host of this device has, and of its parts.
+  bool isOnHost(mlir::Value value) const;
+  /// Prints an operation with what it reads on the host copied from there.
+  llvm::LogicalResult
+  printReadingHost(mlir::Operation *op,
+                   llvm::function_ref<llvm::LogicalResult()> print);
+  /// `x[L]` and `x.at[L].set(part)`: the part of a stack that numbers name, and
+  /// the stack with another one.
+  std::string partOf(mlir::Value stack, const std::string &name,
+                     const std::string &numbers);
+  std::string withPart(mlir::Value stack, const std::string &name,
+                       const std::string &numbers, const std::string &part);
   /// Gives a value its expression, in a statement of its own.
   void define(mlir::Value value, const std::string &expression,
               llvm::StringRef suffix = "");
@@ -236,6 +248,8 @@ private:
   llvm::raw_ostream &os;
   PythonNames names;
   unsigned indent = 1;
+  /// It is the program of a device, not the unsharded one.
+  bool isOfDevice = false;
   llvm::DenseMap<mlir::Value, std::string> expressions;
   llvm::DenseMap<mlir::Operation *, std::string> scoresOf;
   using NamedExpression = std::pair<std::string, std::string>;

@@ -24,6 +24,34 @@ def axis_sizes():
     """The axes of the mesh of the program that runs, and their sizes."""
     return dict(jax.sharding.get_abstract_mesh().shape)
 )"},
+    {"has_host", R"(
+def has_host():
+    """True if the devices reach memory of the host as one of another kind."""
+    return "pinned_host" in {memory.kind for memory in jax.devices()[0].addressable_memories()}
+)"},
+    {"to_host", R"(
+def to_host(x):
+    """Copies to the memory of the host; without one, x stays in the device's."""
+    return jax.device_put(x, jax.memory.Space.Host) if has_host() else x
+)"},
+    {"from_host", R"(
+def from_host(x):
+    """Copies from the memory of the host."""
+    return jax.device_put(x, jax.memory.Space.Device) if has_host() else x
+)"},
+    {"read_part", R"(
+def read_part(stack, *numbers):
+    """stack[numbers] as a slice, which XLA takes from the memory of the host."""
+    shape = stack.shape[len(numbers):]
+    at = numbers + (jnp.int32(0),) * len(shape)
+    return lax.dynamic_slice(stack, at, (1,) * len(numbers) + shape).reshape(shape)
+)"},
+    {"write_part", R"(
+def write_part(stack, part, *numbers):
+    """The stack with another part, as a slice that XLA copies to the memory of the host."""
+    at = numbers + (jnp.int32(0),) * part.ndim
+    return lax.dynamic_update_slice(stack, part.reshape((1,) * len(numbers) + part.shape), at)
+)"},
     {"part", R"(
 def part(index, *axes):
     """How many elements of an index each device has."""

@@ -92,16 +92,35 @@ if __name__ == "__main__":
     main()
 )";
 
-/// With `deals`, arguments are dealt, and results put in order.
-static std::string footer(bool deals) {
+/// Results are in the memory of the host as soon as XLA makes them.
+static constexpr StringLiteral kPlaced =
+    R"(    kinds = {name: "pinned_host" if name in HOST and has_host() else None for name in TENSORS}
+    shardings = {
+        name: NamedSharding(mesh, SPECS[name], memory_kind=kind) for name, kind in kinds.items()
+    }
+    placed = (
+        {name: NamedSharding(mesh, spec) for name, spec in OUTPUTS.items()},
+        {name: shardings[name] for name in STATES},
+    )
+    return jax.jit(run, out_shardings=placed), tuple(shardings.values())
+)";
+
+/// With `deals`, arguments are dealt, and results put in order; with
+/// `offloads`, the host has some of both.
+static std::string footer(bool deals, bool offloads) {
   std::string text = cat(kFooter, toleranceText(), kReport);
-  if (!deals)
-    return text;
   auto replace = [&](StringRef from, StringRef to) {
     size_t at = text.find(from.str());
     assert(at != std::string::npos && "the footer has another text");
     text.replace(at, from.size(), to.str());
   };
+  if (offloads)
+    replace(
+        "    return jax.jit(run), tuple(NamedSharding(mesh, spec) for spec in "
+        "specs)\n",
+        kPlaced);
+  if (!deals)
+    return text;
   replace("jax.device_put(values,", "jax.device_put(stored(values),");
   replace("    expected_outputs,",
           "    outputs, states = in_order(outputs, OUTPUT_ORDERS), "
@@ -138,6 +157,6 @@ LogicalResult shardc::exportJax(raw_ostream &os, shd::ProgramOp unplanned,
      << tables << "\n"
      << definitions << "\n"
      << functions << dealing << kArguments << comparisonText()
-     << footer(!dealing.empty());
+     << footer(!dealing.empty(), !program.onHost().empty());
   return success();
 }

@@ -99,7 +99,7 @@ void FunctionPrinter::printPart(shd::PartOp part) {
   size_t known = narrowed.lookup(source).size();
   std::string numbers = partNumbers(source, part.getAt(), known);
   if (!numbers.empty())
-    text = cat(atom(text), "[", numbers, "]");
+    text = partOf(source, text, numbers);
   std::string &name = expressions[part];
   name = text;
   if (StringRef(numbers).find_first_of("(%") != StringRef::npos) {
@@ -292,7 +292,8 @@ LogicalResult FunctionPrinter::RepeatPrinter::printBody() {
     printer.line(cat(pythonTuple(own), " = step"));
   for (const auto &[stack, symbol] : replaced) {
     std::string part = name(symbol);
-    printer.line(cat(part, " = ", printer.array(stack), "[", own.front(), "]"));
+    printer.line(cat(part, " = ",
+                     printer.partOf(stack, printer.array(stack), own.front())));
     printer.expressions[stack] = part;
   }
   if (maySkip) {
@@ -350,7 +351,7 @@ std::string FunctionPrinter::RepeatPrinter::takeYielded() {
     std::string &whole = printer.expressions[stack];
     whole = carried[yielded.size()];
     yielded.push_back(
-        cat(whole, ".at[", own.front(), "].set(", update->second, ")"));
+        printer.withPart(stack, whole, own.front(), update->second));
     printer.updates.erase(update);
   }
   return pythonTuple(yielded);

@@ -1104,8 +1104,9 @@ void FunctionPrinter::compute(shd::AdamWOp op) {
   auto number = [](FloatAttr attribute) {
     return fmt::format("{}", attribute.getValueAsDouble());
   };
+  std::string type = file.type(Float32Type::get(op.getContext()));
   auto real = [&](Value value) {
-    return cat(array(value), ".astype(jnp.float32)");
+    return cat(array(value), ".astype(", type, ")");
   };
   std::string g = names.make("g"), p = names.make("p"), m = names.make("m"),
               v = names.make("v"), direction = names.make("direction");

@@ -593,6 +593,12 @@ static bool isWeightCalled(llvm::StringRef name, llvm::StringRef written) {
   return isCalled(isNumbered ? front : name, written);
 }
 
+bool ast::isOfWeight(const ast::Placing &placing, llvm::StringRef weight) {
+  llvm::StringRef name = placing.tensor.name.text;
+  return placing.tensor.isQuoted ? weight == name
+                                 : isWeightCalled(weight, name);
+}
+
 void TrainReader::freeze(llvm::ArrayRef<llvm::StringRef> weights) {
   for (const auto &[range, pattern] : frozenPatterns) {
     if (llvm::any_of(weights, [&](llvm::StringRef weight) {
@@ -758,9 +764,9 @@ void Importer::importPlacing(const ast::Placing &placing,
   for (const NamedTensor &tensor : namedTensors(program, ofWeight)) {
     llvm::StringRef full = tensor.name;
     known.push_back(full);
-    bool isMeant = placing.tensor.isQuoted ? full == name
-                   : ofWeight              ? isWeightCalled(full, name)
-                                           : isCalled(full, name);
+    bool isMeant = ofWeight                  ? isOfWeight(placing, full)
+                   : placing.tensor.isQuoted ? full == name
+                                             : isCalled(full, name);
     if (!isMeant)
       continue;
     isFound = true;

@@ -110,9 +110,7 @@ std::string StepLines::list(ArrayRef<std::string> indices,
 /// program's author wants: the plan's own words stand beside it.
 bool StepLines::isWritten(StringRef what, StringRef weight) const {
   return llvm::any_of(block.placings, [&](const ast::Placing &placing) {
-    StringRef name = placing.tensor.name.text, full = weight;
-    return placing.what.text == what && full.consume_back(name) &&
-           (full.empty() || full.ends_with("."));
+    return placing.what.text == what && ast::isOfWeight(placing, weight);
   });
 }
 

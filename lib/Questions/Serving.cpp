@@ -280,24 +280,21 @@ Point PairSearch::pointOf(ServingPhase phase) const {
   return result;
 }
 
-/// Adds the states that `value` is read from, through what costs nothing to
+/// Adds what `value` is read from to `found`, through what costs nothing to
 /// read and conversions that are fused into their reader.
-static void statesBehind(Value value,
+static void makersBehind(Value value,
                          llvm::SmallPtrSetImpl<Operation *> &found) {
   Operation *maker = value.getDefiningOp();
-  if (!maker)
+  if (!maker || !found.insert(maker).second)
     return;
-  if (auto declare = dyn_cast<shd::DeclareOp>(maker)) {
-    if (declare.getKind() == shd::TensorKind::State)
-      found.insert(declare);
-  } else if (auto scatter = dyn_cast<shd::ScatterOp>(maker)) {
-    statesBehind(scatter.getDestination(), found);
+  if (auto scatter = dyn_cast<shd::ScatterOp>(maker)) {
+    makersBehind(scatter.getDestination(), found);
   } else if (isa<shd::PartOp, shd::SliceOp, shd::SplitOp, shd::MergeOp>(
                  maker)) {
-    statesBehind(maker->getOperand(0), found);
+    makersBehind(maker->getOperand(0), found);
   } else if (isa<shd::ElementwiseOp>(maker)) {
     for (Value operand : maker->getOperands())
-      statesBehind(operand, found);
+      makersBehind(operand, found);
   }
 }
 
@@ -306,11 +303,14 @@ static void statesBehind(Value value,
 static llvm::DenseMap<Operation *, double> readShares(shd::ProgramOp program) {
   llvm::DenseMap<Operation *, double> shares;
   program->walk([&](shd::AttentionOp op) {
-    llvm::SmallPtrSet<Operation *, 2> states;
-    statesBehind(op.getK(), states);
-    statesBehind(op.getV(), states);
-    for (Operation *state : states) {
-      double &share = shares.try_emplace(state, 0).first->second;
+    llvm::SmallPtrSet<Operation *, 8> makers;
+    makersBehind(op.getK(), makers);
+    makersBehind(op.getV(), makers);
+    for (Operation *maker : makers) {
+      auto declare = dyn_cast<shd::DeclareOp>(maker);
+      if (!declare || declare.getKind() != shd::TensorKind::State)
+        continue;
+      double &share = shares.try_emplace(declare, 0).first->second;
       share = std::max(share, shd::filledKeys(op));
     }
   });

@@ -373,6 +373,10 @@ struct Placing {
   PlacedTensor tensor;
 };
 
+/// True if a placing of gradients, moments or masters means this weight: its
+/// full name in quotes, or the last part of it, whichever the call.
+bool isOfWeight(const Placing &placing, llvm::StringRef weight);
+
 /// `layout "h.grad"[B@X, F] = "y.grad"[B@X, D], "W"[F, D]`, `copy "W.copy"[F,
 /// D]`: how an operation of the whole step runs.
 struct StepLayout {

@@ -294,10 +294,13 @@ LogicalResult OptimizePass::take(PlanningContext &context,
   plan.of = found.of;
   std::optional<int64_t> capacity = network.problem.capacity;
   std::optional<OrderedPlan> ordered = recordOrder(context, capacity);
-  // The network counts memory in the order of the text.
+  // The network counts memory in the text's order; the plan's own order may
+  // need less.
   if (!found.fits() && ordered && capacity &&
       ordered->scheduled.memory.peak <= *capacity) {
-    plan = {.status = "feasible", .of = Objective(objective)};
+    plan.status = "feasible";
+    plan.bound = plan.memoryBound = std::nullopt;
+    plan.of = Objective(objective);
     plan.value = valueOf(ordered->scheduled.schedule, plan.of);
   }
   record(plan);

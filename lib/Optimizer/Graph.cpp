@@ -434,8 +434,9 @@ bool isGradient(Value value) {
   return declared && declared.getKind() == TensorKind::Gradient;
 }
 
-/// The buffer of a gradient is there from its first use on
-/// (docs/CostModel.md#6-memory-of-one-device).
+/// The buffer of a gradient is there from its first update or read on
+/// (docs/CostModel.md#6-memory-of-one-device). Flows have the points that
+/// findBegins gave them.
 void GraphBuilder::findBeginsOfGradients() {
   llvm::DenseMap<unsigned, uint32_t> firstUpdate;
   for (const GraphValue &value : graph.values)

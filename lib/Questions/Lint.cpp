@@ -54,7 +54,6 @@ public:
   std::optional<Lint> run();
 
 private:
-  Picoseconds valueOf(const PlanFigures &figures) const;
   Picoseconds threshold() const {
     return std::max<Picoseconds>(
         1, Picoseconds(kLintThreshold * double(result.value)));
@@ -96,19 +95,6 @@ private:
 };
 
 } // namespace
-
-/// Plans that nothing is searched for are compared by that time, too.
-Picoseconds Linter::valueOf(const PlanFigures &figures) const {
-  switch (options.objective) {
-  case Objective::Upper:
-    return figures.upper;
-  case Objective::Scheduled:
-    return figures.scheduled;
-  case Objective::Lower:
-    return figures.lower;
-  }
-  llvm_unreachable("unknown objective");
-}
 
 //===----------------------------------------------------------------------===//
 // Changes
@@ -382,7 +368,8 @@ void Linter::tryAll() {
     if (!outcome.report)
       continue;
     trial->fix.plan = figuresOf(*outcome.report);
-    trial->fix.saves = result.value - valueOf(*trial->fix.plan);
+    trial->fix.saves =
+        result.value - objectiveTime(*trial->fix.plan, options.objective);
   }
 }
 
@@ -430,7 +417,8 @@ std::optional<Lint> Linter::run() {
   result.file = outcome.report->file;
   result.objective = objectiveName(options.objective);
   result.plan = figuresOf(*outcome.report);
-  result.value = valueOf(result.plan);
+  // Plans that nothing is searched for are compared by that time, too.
+  result.value = objectiveTime(result.plan, options.objective);
   if (!result.plan.fits)
     return std::move(result);
   result.notes = findStepNotes(*outcome.report);

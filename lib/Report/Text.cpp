@@ -1014,7 +1014,7 @@ void TextPrinter::printRooflines() {
   table.print(os, colour);
 }
 
-/// All gradients on a device; of a pipeline's stages nothing.
+/// All gradients on a device; 0 with a pipeline, whose stages have their own.
 static int64_t gradientBytes(const Report &report) {
   if (report.stages)
     return 0;

@@ -78,7 +78,7 @@ private:
   const StagePlan *stages;
   ExpertRoutes routes;
   std::vector<AxisUse> uses;
-  /// Of work on the slots of experts: on their index, in all, and the rest.
+  /// Work on the slots of experts: on their index, in all, and the rest.
   struct ExpertUse {
     double onExperts = 0, total = 0;
     AxisUse others;

@@ -403,8 +403,8 @@ uint32_t MemoryProfiler::endOfBlock(Value value) const {
              : graph.numPoints;
 }
 
-/// The buffer of a gradient is there as early as a view that it is updated
-/// with.
+/// A view is made as early as a prefetched collective reads it. A gradient that
+/// is updated with the view has its buffer from then on.
 void MemoryProfiler::addEarlyUpdates(const GraphValue &value,
                                      const EarlyBuffer &early) {
   uint32_t from = early.from.moment;

@@ -3,6 +3,7 @@
 #ifndef SHARDC_OPTIMIZER_OPTIONS_H
 #define SHARDC_OPTIMIZER_OPTIONS_H
 
+#include "llvm/Support/ErrorHandling.h"
 #include <cstdint>
 #include <optional>
 
@@ -14,6 +15,20 @@ enum class OptMode { None, Propagate, Optimize };
 /// `--objective`: the time to minimise
 /// (docs/CostModel.md#5-the-time-of-a-step).
 enum class Objective { Upper, Scheduled, Lower };
+
+/// The time that an objective is of; `times` has one of each.
+template <typename Times>
+auto objectiveTime(const Times &times, Objective objective) {
+  switch (objective) {
+  case Objective::Upper:
+    return times.upper;
+  case Objective::Scheduled:
+    return times.scheduled;
+  case Objective::Lower:
+    return times.lower;
+  }
+  llvm_unreachable("unknown objective");
+}
 
 /// As `--objective` calls it.
 inline const char *objectiveName(Objective objective) {

@@ -93,10 +93,14 @@ std::string SizeTable::key(StringRef name, int64_t full, int64_t small) {
   return key;
 }
 
+std::string SizeTable::size(StringRef name, int64_t full, int64_t small) {
+  return cat("size[", quoted(key(name, full, small)), "]");
+}
+
 std::string SizeTable::number(StringRef name, int64_t full, int64_t small) {
   if (full == small)
     return std::to_string(full);
-  return cat("size[", quoted(key(name, full, small)), "]");
+  return size(name, full, small);
 }
 
 //===----------------------------------------------------------------------===//

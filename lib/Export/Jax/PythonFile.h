@@ -58,6 +58,8 @@ public:
   /// The key of an index in the table; `D_2` if an index of the name has
   /// another extent elsewhere.
   std::string key(llvm::StringRef name, int64_t full, int64_t small);
+  /// `size["D"]`: how the file writes what the table has.
+  std::string size(llvm::StringRef name, int64_t full, int64_t small);
   /// A number that is no extent: itself if both forms have the same.
   std::string number(llvm::StringRef name, int64_t full, int64_t small);
 

@@ -29,20 +29,16 @@ using llvm::make_first_range;
 /// repeat that runs one of them.
 static std::string numberOfSegments(PythonFile &file, shd::RepeatOp segmented) {
   auto small = cast<shd::RepeatOp>(file.small.lookup(segmented));
-  return cat("size[",
-             quoted(file.sizes.key(cat(segmented.getIndex(), ".segments"),
-                                   shd::segmentsOf(segmented)->number(),
-                                   shd::segmentsOf(small)->number())),
-             "]");
+  return file.sizes.size(cat(segmented.getIndex(), ".segments"),
+                         shd::segmentsOf(segmented)->number(),
+                         shd::segmentsOf(small)->number());
 }
 
 static std::string lengthOfSegment(PythonFile &file, shd::RepeatOp segmented) {
   auto small = cast<shd::RepeatOp>(file.small.lookup(segmented));
-  return cat("size[",
-             quoted(file.sizes.key(cat(segmented.getIndex(), ".segment.length"),
-                                   shd::segmentsOf(segmented)->length,
-                                   shd::segmentsOf(small)->length)),
-             "]");
+  return file.sizes.size(cat(segmented.getIndex(), ".segment.length"),
+                         shd::segmentsOf(segmented)->length,
+                         shd::segmentsOf(small)->length);
 }
 
 std::string FunctionPrinter::iterationsOf(shd::RepeatOp repeat) {
@@ -55,10 +51,7 @@ std::string FunctionPrinter::iterationsOf(shd::RepeatOp repeat) {
   }
   auto small = cast<shd::RepeatOp>(file.small.lookup(repeat));
   std::string count =
-      cat("size[",
-          quoted(file.sizes.key(repeat.getIndex(), repeat.getCount(),
-                                small.getCount())),
-          "]");
+      file.sizes.size(repeat.getIndex(), repeat.getCount(), small.getCount());
   bool isOfChunk = isLayersOfMicrobatch(repeat) && file.chunks > 1;
   return isOfChunk ? cat(count, " // ", file.chunks) : count;
 }
@@ -330,7 +323,7 @@ LogicalResult FunctionPrinter::RepeatPrinter::printFunction() {
   return printed;
 }
 
-/// What the next iteration begins with.
+/// The expressions with which the next iteration begins.
 std::string FunctionPrinter::RepeatPrinter::takeYielded() {
   SmallVector<std::string> yielded;
   for (auto [number, value] :

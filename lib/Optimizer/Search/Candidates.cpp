@@ -54,8 +54,7 @@ const Candidate &CandidatePool::add(std::vector<solver::Label> assignment,
   for (const Chain &chain : rowsOfChains)
     candidate.rows.push_back(
         double(times.lengthOf(chain, candidate.assignment)));
-  candidate.value = options.objective == Objective::Lower ? evaluated.lower
-                                                          : evaluated.scheduled;
+  candidate.value = objectiveTime(evaluated, options.objective);
   candidate.upper = evaluated.upper;
   candidate.memoryCosts = evaluated.memoryCosts;
   if (capacity)

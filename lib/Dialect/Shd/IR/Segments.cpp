@@ -54,7 +54,8 @@ RepeatOp shd::segmentedWithin(RepeatOp repeat) {
   return nullptr;
 }
 
-std::optional<Segments> shd::segmentsWithin(RepeatOp repeat) {
+/// The segments whose numbers those of a repeat are.
+static std::optional<Segments> segmentsWithin(RepeatOp repeat) {
   RepeatOp segmented = segmentedWithin(repeat);
   return segmented ? segmentsOf(segmented) : std::nullopt;
 }

@@ -158,8 +158,7 @@ void MergedSearch::evaluate(ProgramOp copy, const PlanNetwork &network,
   if (!times)
     return;
   found.of = options.objective;
-  found.solution.cost =
-      options.objective == Objective::Lower ? times->lower : times->scheduled;
+  found.solution.cost = objectiveTime(*times, options.objective);
 }
 
 void MergedSearch::keep(LabelChoice choice, const PlanNetwork &network,

@@ -262,18 +262,6 @@ startsOf(const PlanNetwork &network, const SearchStart *memory) {
   return {memory->start};
 }
 
-static Picoseconds valueOf(const Schedule &schedule, Objective objective) {
-  switch (objective) {
-  case Objective::Upper:
-    return schedule.upper;
-  case Objective::Lower:
-    return schedule.lower;
-  case Objective::Scheduled:
-    return schedule.scheduled;
-  }
-  llvm_unreachable("a new objective");
-}
-
 /// Writes a plan that was found into the program.
 LogicalResult OptimizePass::take(PlanningContext &context,
                                  const PlanNetwork &network,
@@ -301,7 +289,7 @@ LogicalResult OptimizePass::take(PlanningContext &context,
     plan.status = "feasible";
     plan.bound = plan.memoryBound = std::nullopt;
     plan.of = Objective(objective);
-    plan.value = valueOf(ordered->scheduled.schedule, plan.of);
+    plan.value = objectiveTime(ordered->scheduled.schedule, plan.of);
   }
   record(plan);
   return success();

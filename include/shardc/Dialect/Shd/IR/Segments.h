@@ -50,10 +50,9 @@ bool isOfSaved(mlir::Value stack);
 
 /// Nothing for a repeat that runs all of its iterations at once.
 std::optional<Segments> segmentsOf(RepeatOp repeat);
-/// The repeat that runs one of the segments over which a repeat runs, and these
-/// segments; null and nothing for any other repeat.
+/// The repeat that runs one of the segments over which a repeat runs; null for
+/// any other repeat.
 RepeatOp segmentedWithin(RepeatOp repeat);
-std::optional<Segments> segmentsWithin(RepeatOp repeat);
 /// Iterations of a repeat, those of all segments together.
 int64_t iterationsOfAll(RepeatOp repeat);
 

@@ -24,7 +24,7 @@ std::optional<OrderedPlan> scheduleInText(PlanningContext &context,
                                           std::optional<int64_t> memoryLimit);
 
 /// The same in that order or in the one of list scheduling (ListOrder.h),
-/// whichever fits, or is faster if both do.
+/// whichever fits, or is faster if both do; if neither does, the text's.
 std::optional<OrderedPlan> chooseOrder(PlanningContext &context,
                                        ProgramOp planned,
                                        std::optional<int64_t> memoryLimit);

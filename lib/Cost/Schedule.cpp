@@ -166,8 +166,9 @@ std::vector<unsigned> PairSelector::select() {
 class Simulator {
 public:
   Simulator(const Step &step, ArrayRef<IssuePoint> points,
-            ArrayRef<unsigned> pairs);
+            ArrayRef<unsigned> pairs, bool records);
 
+  /// With a timeline and exposed times if the simulator records.
   Schedule run();
 
 private:
@@ -202,6 +203,7 @@ private:
                       Picoseconds &start) const;
   int addRun(unsigned collective, Picoseconds start, Picoseconds end,
              int before);
+  void show(bool isGroup, unsigned index, Picoseconds start, Picoseconds end);
   void charge(unsigned collective, Picoseconds time);
   void chargeIdle(Picoseconds from, Picoseconds to, int run);
   void chargeUnseen(const Run &run, Picoseconds time);
@@ -221,6 +223,8 @@ private:
   }
 
   const Step &step;
+  /// Keeps what ran when, and charges idle time to collectives.
+  bool records;
   /// By body and slot.
   std::vector<std::vector<SmallVector<IssuePoint, 1>>> slots;
   /// By group: the pair that it runs in, or kNone.
@@ -246,8 +250,8 @@ private:
 };
 
 Simulator::Simulator(const Step &step, ArrayRef<IssuePoint> points,
-                     ArrayRef<unsigned> pairs)
-    : step(step), pairOf(step.groups.size(), kNone),
+                     ArrayRef<unsigned> pairs, bool records)
+    : step(step), records(records), pairOf(step.groups.size(), kNone),
       ringOf(step.groups.size(), kNone),
       ranges(step.bodies.size(), {step.collectives.size(), 0}),
       issuedAhead(step.collectives.size()),
@@ -284,6 +288,12 @@ Simulator::Simulator(const Step &step, ArrayRef<IssuePoint> points,
 // Streams
 //===----------------------------------------------------------------------===//
 
+void Simulator::show(bool isGroup, unsigned index, Picoseconds start,
+                     Picoseconds end) {
+  if (records && end > start)
+    timeline.events.push_back({isGroup, index, start, end});
+}
+
 int Simulator::addRun(unsigned collective, Picoseconds start, Picoseconds end,
                       int before) {
   int run = runs.size();
@@ -292,8 +302,7 @@ int Simulator::addRun(unsigned collective, Picoseconds start, Picoseconds end,
   latest[collective] = run;
   for (unsigned network : step.collectives[collective].networks)
     lastOn[network] = run;
-  if (end > start)
-    timeline.events.push_back({/*isGroup=*/false, collective, start, end});
+  show(/*isGroup=*/false, collective, start, end);
   return run;
 }
 
@@ -346,8 +355,7 @@ void Simulator::runGroup(unsigned index) {
     chargeIdle(now, start, waited);
   lastStart = start;
   now = saturatingAdd(start, group.time);
-  if (group.time > 0)
-    timeline.events.push_back({/*isGroup=*/true, index, start, now});
+  show(/*isGroup=*/true, index, start, now);
 }
 
 /// Both occupy the compute stream and the networks for the pair's time; what is
@@ -368,7 +376,7 @@ void Simulator::runPair(unsigned index, const Step::Pair &pair) {
   now = saturatingAdd(start, time);
   addRun(pair.collective, start, now, waited);
   charge(pair.collective, time - group.time);
-  timeline.events.push_back({/*isGroup=*/true, index, start, now});
+  show(/*isGroup=*/true, index, start, now);
 }
 
 /// As a pair; what travels is shown one after the other, and has its share of
@@ -401,8 +409,7 @@ void Simulator::runRing(const Step::Ring &ring) {
     charged = share(time - group.time);
     before = end;
   }
-  if (time > 0)
-    timeline.events.push_back({/*isGroup=*/true, ring.group, start, now});
+  show(/*isGroup=*/true, ring.group, start, now);
 }
 
 void Simulator::runBody(unsigned body, int64_t iteration, bool isLast,
@@ -505,8 +512,7 @@ void Simulator::extrapolate(unsigned body, const Mark &half, int64_t more) {
     run.unseen = body;
     latest[i] = runs.size();
     runs.push_back(run);
-    if (run.end > run.start)
-      timeline.events.push_back({/*isGroup=*/false, i, run.start, run.end});
+    show(/*isGroup=*/false, i, run.start, run.end);
     for (unsigned network : step.collectives[i].networks)
       if (last[network] == kNone || runs[last[network]].end < run.end)
         last[network] = latest[i];
@@ -554,7 +560,7 @@ void Simulator::extrapolateCharges(const Mark &half, int64_t more) {
 //===----------------------------------------------------------------------===//
 
 void Simulator::charge(unsigned collective, Picoseconds time) {
-  if (time == 0)
+  if (time == 0 || !records)
     return;
   exposed[collective] = saturatingAdd(exposed[collective], time);
   charges.push_back({collective, time});
@@ -563,6 +569,8 @@ void Simulator::charge(unsigned collective, Picoseconds time) {
 /// Charges [from, to) to what ran then on the stream that leads to the end of
 /// `run` at `to`.
 void Simulator::chargeIdle(Picoseconds from, Picoseconds to, int run) {
+  if (!records)
+    return;
   while (true) {
     const Run &running = runs[run];
     Picoseconds start = std::max(from, std::min(to, running.start));
@@ -605,10 +613,9 @@ void Simulator::chargeUnseen(const Run &run, Picoseconds time) {
   charge(run.collective, rest);
 }
 
-/// Clamps the schedule to its bounds and makes charges add up to it, none above
-/// its collective's own time. Only extrapolation and rounding ask for changes.
+/// Makes charges add up to the schedule, none above its collective's own time.
+/// Only extrapolation and rounding ask for changes.
 void Simulator::settle(Schedule &result) const {
-  result.scheduled = std::clamp(result.scheduled, result.lower, result.upper);
   Int128 missing = result.scheduled - result.device;
   std::vector<Picoseconds> own;
   for (auto [collective, charged] :
@@ -657,6 +664,10 @@ Schedule Simulator::run() {
   for (Picoseconds time : busy)
     result.lower = std::max(result.lower, time);
   result.busy = std::move(busy);
+  // Extrapolation and rounding may lead beyond.
+  result.scheduled = std::clamp(result.scheduled, result.lower, result.upper);
+  if (!records)
+    return result;
   result.exposed = std::move(exposed);
   settle(result);
   result.timeline = std::move(timeline);
@@ -665,18 +676,31 @@ Schedule Simulator::run() {
 
 } // namespace
 
-Schedule shardc::schedule(const Step &step, ArrayRef<Overlap> overlap) {
-  std::vector<IssuePoint> points = issuePoints(step, overlap);
-  Schedule plain = Simulator(step, points, {}).run();
+static Schedule simulate(const Step &step, ArrayRef<IssuePoint> points,
+                         bool records) {
+  Schedule plain = Simulator(step, points, {}, records).run();
   if (step.pairs.empty())
     return plain;
   std::vector<unsigned> pairs = PairSelector(step, points).select();
   if (pairs.empty())
     return plain;
-  Schedule paired = Simulator(step, points, pairs).run();
+  Schedule paired = Simulator(step, points, pairs, records).run();
   if (paired.scheduled >= plain.scheduled)
     return plain;
   paired.matmuls = std::move(pairs);
   paired.matmulsSave = plain.scheduled - paired.scheduled;
   return paired;
+}
+
+Schedule shardc::schedule(const Step &step, ArrayRef<IssuePoint> points) {
+  return simulate(step, points, /*records=*/true);
+}
+
+Schedule shardc::schedule(const Step &step, ArrayRef<Overlap> overlap) {
+  return schedule(step, issuePoints(step, overlap));
+}
+
+Picoseconds shardc::scheduledTime(const Step &step,
+                                  ArrayRef<IssuePoint> points) {
+  return simulate(step, points, /*records=*/false).scheduled;
 }

@@ -58,7 +58,7 @@ class IssuePlacer {
 public:
   IssuePlacer(ProgramOp program, const PlannedStep &planned);
 
-  RunSchedule run(ArrayRef<Overlap> overlap) const;
+  RunSchedule run(ArrayRef<IssuePoint> points) const;
 
 private:
   /// An item of a body, and the position of the last one of its kernel.
@@ -115,9 +115,9 @@ void IssuePlacer::place(const IssuePoint &point, EarlyIssue &issue) const {
     issue.after = before.back().op;
 }
 
-RunSchedule IssuePlacer::run(ArrayRef<Overlap> overlap) const {
+RunSchedule IssuePlacer::run(ArrayRef<IssuePoint> points) const {
   RunSchedule issues;
-  for (const IssuePoint &point : issuePoints(planned.step, overlap)) {
+  for (const IssuePoint &point : points) {
     EarlyIssue issue;
     issue.collective = planned.collectives[point.collective];
     Operation *owner = program;
@@ -144,22 +144,19 @@ public:
 private:
   struct Choice {
     std::vector<Overlap> overlap;
-    Schedule schedule;
+    std::vector<IssuePoint> points;
+    Picoseconds scheduled = 0;
   };
+  std::vector<Choice> listChoices() const;
   /// The fastest first; of equal ones that which overlaps more.
   std::vector<Choice> choices() const;
-  bool isSerial(const Choice &choice) const;
-  MemoryProfile profile(ArrayRef<Overlap> overlap);
+  Choice serialChoice() const;
 
   const PlannedStep &planned;
   const Step &step;
   IssuePlacer issues;
   MemoryProfiler profiler;
 };
-
-MemoryProfile OverlapChooser::profile(ArrayRef<Overlap> overlap) {
-  return profiler.profile(issues.run(overlap));
-}
 
 /// True of a repeat over two segments of which one has a single iteration:
 /// collectives for the next segment and for the next iteration are then never
@@ -174,7 +171,8 @@ static bool issuesNothingAhead(RepeatOp repeat) {
   });
 }
 
-std::vector<OverlapChooser::Choice> OverlapChooser::choices() const {
+/// Those that issue anything elsewhere than the ones before.
+std::vector<OverlapChooser::Choice> OverlapChooser::listChoices() const {
   // Sets of bodies that may overlap differently: the step itself, the first
   // repeat with collectives, and all others together.
   constexpr unsigned kMostSets = 3;
@@ -195,45 +193,60 @@ std::vector<OverlapChooser::Choice> OverlapChooser::choices() const {
                                    ? Overlap::Serial
                                : set ? Overlap(digits[*set])
                                      : Overlap::Prefetch);
-    choice.schedule = schedule(step, choice.overlap);
-    result.push_back(std::move(choice));
+    choice.points = issuePoints(step, choice.overlap);
+    auto same = llvm::find_if(result, [&](const Choice &known) {
+      return known.points == choice.points;
+    });
+    if (same == result.end())
+      result.push_back(std::move(choice));
+    else
+      same->overlap = std::min(same->overlap, choice.overlap);
   }
+  return result;
+}
+
+std::vector<OverlapChooser::Choice> OverlapChooser::choices() const {
+  std::vector<Choice> result = listChoices();
+  for (Choice &choice : result)
+    choice.scheduled = scheduledTime(step, choice.points);
   // No two choices are the same, so that this is a strict order.
   llvm::sort(result, [](const Choice &a, const Choice &b) {
-    return std::tie(a.schedule.scheduled, a.overlap) <
-           std::tie(b.schedule.scheduled, b.overlap);
+    return std::tie(a.scheduled, a.overlap) < std::tie(b.scheduled, b.overlap);
   });
   return result;
 }
 
-bool OverlapChooser::isSerial(const Choice &choice) const {
-  return llvm::all_of(step.collectives, [&](const Step::Collective &each) {
-    return choice.overlap[each.body] == Overlap::Serial;
-  });
+OverlapChooser::Choice OverlapChooser::serialChoice() const {
+  Choice serial;
+  serial.overlap.assign(step.bodies.size(), Overlap::Prefetch);
+  for (const Step::Collective &collective : step.collectives)
+    serial.overlap[collective.body] = Overlap::Serial;
+  serial.points = issuePoints(step, serial.overlap);
+  serial.scheduled = scheduledTime(step, serial.points);
+  return serial;
 }
 
 void OverlapChooser::choose(int64_t limit, ScheduledProgram &result) {
   std::vector<Choice> all = choices();
-  Picoseconds least = all.front().schedule.scheduled;
   result.unlimited = all.front().overlap;
-  auto take = [&](Choice &choice) {
-    result.overlap = std::move(choice.overlap);
-    result.schedule = std::move(choice.schedule);
-    result.memoryCosts = result.schedule.scheduled - least;
-    result.issues = issues.run(result.overlap);
-  };
-  for (auto [number, choice] : llvm::enumerate(all)) {
-    result.memory = profile(choice.overlap);
-    if (number == 0)
+  auto fits = [&](const Choice &choice) {
+    result.issues = issues.run(choice.points);
+    result.memory = profiler.profile(result.issues);
+    if (&choice == &all.front())
       result.unlimitedPeak = result.memory.peak;
-    if (result.memory.peak <= limit)
-      return take(choice);
-  }
+    return result.memory.peak <= limit;
+  };
+  auto found = llvm::find_if(all, fits);
+  Choice serial;
   // A step that never fits is shown with its least memory.
-  Choice &serial = *llvm::find_if(
-      all, [&](const Choice &choice) { return isSerial(choice); });
-  result.memory = profile(serial.overlap);
-  take(serial);
+  if (found == all.end()) {
+    serial = serialChoice();
+    fits(serial);
+  }
+  const Choice &chosen = found == all.end() ? serial : *found;
+  result.memoryCosts = chosen.scheduled - all.front().scheduled;
+  result.schedule = schedule(step, chosen.points);
+  result.overlap = chosen.overlap;
 }
 
 } // namespace

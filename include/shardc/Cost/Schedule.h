@@ -145,6 +145,8 @@ struct IssuePoint {
   bool blocks = false;
   /// For the next iteration, after the last use in this one.
   bool prefetch = false;
+
+  bool operator==(const IssuePoint &other) const = default;
 };
 
 /// First and last item of its own body that needs a collective's result; its
@@ -196,7 +198,10 @@ struct Schedule {
 /// Runs the step. A repeat is simulated for at most 12 iterations; each further
 /// one adds to every stream the mean growth of the last 6. Linear in the size
 /// of the step, and in 12 for each level of nested repeats.
+Schedule schedule(const Step &step, llvm::ArrayRef<IssuePoint> points);
 Schedule schedule(const Step &step, llvm::ArrayRef<Overlap> overlap);
+/// Schedule::scheduled alone, in half of the time or less.
+Picoseconds scheduledTime(const Step &step, llvm::ArrayRef<IssuePoint> points);
 
 } // namespace shardc
 

@@ -516,6 +516,8 @@ TEST(ScheduleProperties, boundsAndExposedTimeAddUp) {
     Schedule again = schedule(step, overlap);
     EXPECT_EQ(result.scheduled, again.scheduled);
     EXPECT_EQ(result.exposed, again.exposed);
+    EXPECT_EQ(result.scheduled,
+              scheduledTime(step, issuePoints(step, overlap)));
     if (testing::Test::HasFailure())
       return;
   }

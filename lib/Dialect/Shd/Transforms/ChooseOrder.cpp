@@ -20,15 +20,14 @@ struct ExplicitCopy {
   OwningOpRef<ModuleOp> module;
   ProgramOp program;
   IRMapping mapping;
-  std::optional<ScheduledProgram> scheduled;
   /// Empty: that of the text.
   std::vector<int64_t> order;
 };
 
 /// Writes the order in which kernels and repeats have their ranks. Declarations
-/// stand before all others. Another operation that costs nothing stands before
-/// the first that reads it; one that nothing reads (an update, an output) as
-/// soon as it can.
+/// stand before all others, but for parts of buffers that work has to update
+/// first. Another operation that costs nothing stands before the first that
+/// reads it; one that nothing reads (an update, an output) as soon as it can.
 class OrderWriter {
 public:
   OrderWriter(ProgramOp program, const IRMapping &mapping,
@@ -159,9 +158,9 @@ void OrderWriter::write(Block &block) {
   }
 }
 
-static std::optional<ExplicitCopy>
-scheduleIn(ArrayRef<int64_t> order, PlanningContext &context, ProgramOp planned,
-           std::optional<int64_t> memoryLimit) {
+static std::optional<ExplicitCopy> makeExplicit(PlanningContext &context,
+                                                ProgramOp planned,
+                                                ArrayRef<int64_t> order) {
   ExplicitCopy copy;
   copy.module = ModuleOp::create(planned->getLoc());
   copy.program = cast<ProgramOp>(planned->clone(copy.mapping));
@@ -170,45 +169,47 @@ scheduleIn(ArrayRef<int64_t> order, PlanningContext &context, ProgramOp planned,
   if (failed(insertCollectives(context, copy.program)) ||
       failed(annotateCost(context, copy.program)))
     return std::nullopt;
-  copy.scheduled = scheduleProgram(copy.program, context.model, memoryLimit);
   copy.order = order.vec();
   return copy;
 }
 
 /// The text's order, or what kernels allow of it. Stages of a pipeline keep the
 /// text's: their parts are told apart by it.
-static std::optional<ExplicitCopy>
-scheduleKernels(PlanningContext &context, ProgramOp planned,
-                std::optional<int64_t> memoryLimit) {
-  std::optional<ExplicitCopy> copy =
-      scheduleIn({}, context, planned, memoryLimit);
+static std::optional<ExplicitCopy> makeExplicit(PlanningContext &context,
+                                                ProgramOp planned) {
+  std::optional<ExplicitCopy> copy = makeExplicit(context, planned, {});
   if (!copy || planned.getPipeline())
     return copy;
   std::optional<ListOrder> ranks = kernelOrder(copy->program, context.model);
   if (!ranks)
     return copy;
-  return scheduleIn(OrderWriter(planned, copy->mapping, *ranks).order, context,
-                    planned, memoryLimit);
+  return makeExplicit(context, planned,
+                      OrderWriter(planned, copy->mapping, *ranks).order);
+}
+
+static OrderedPlan scheduleCopy(const ExplicitCopy &copy,
+                                PlanningContext &context,
+                                std::optional<int64_t> memoryLimit) {
+  return {scheduleProgram(copy.program, context.model, memoryLimit),
+          copy.order};
 }
 
 std::optional<OrderedPlan>
 shd::scheduleInText(PlanningContext &context, ProgramOp planned,
                     std::optional<int64_t> memoryLimit) {
-  std::optional<ExplicitCopy> inText =
-      scheduleKernels(context, planned, memoryLimit);
+  std::optional<ExplicitCopy> inText = makeExplicit(context, planned);
   if (!inText)
     return std::nullopt;
-  return OrderedPlan{std::move(*inText->scheduled), std::move(inText->order)};
+  return scheduleCopy(*inText, context, memoryLimit);
 }
 
 std::optional<OrderedPlan>
 shd::chooseOrder(PlanningContext &context, ProgramOp planned,
                  std::optional<int64_t> memoryLimit) {
-  std::optional<ExplicitCopy> inText =
-      scheduleKernels(context, planned, memoryLimit);
+  std::optional<ExplicitCopy> inText = makeExplicit(context, planned);
   if (!inText)
     return std::nullopt;
-  OrderedPlan result{std::move(*inText->scheduled), std::move(inText->order)};
+  OrderedPlan result = scheduleCopy(*inText, context, memoryLimit);
   if (planned.getPipeline())
     return result;
   std::vector<int64_t> order =
@@ -217,15 +218,14 @@ shd::chooseOrder(PlanningContext &context, ProgramOp planned,
           .order;
   if (order == result.order || (result.order.empty() && llvm::is_sorted(order)))
     return result;
-  std::optional<ExplicitCopy> inList =
-      scheduleIn(order, context, planned, memoryLimit);
+  std::optional<ExplicitCopy> inList = makeExplicit(context, planned, order);
+  if (!inList)
+    return result;
+  OrderedPlan other = scheduleCopy(*inList, context, memoryLimit);
   int64_t limit = memoryLimit.value_or(int64_t(context.machine().hbmCapacity));
-  if (inList && inList->scheduled->memory.peak <= limit &&
-      (result.scheduled.memory.peak > limit ||
-       inList->scheduled->schedule.scheduled <
-           result.scheduled.schedule.scheduled)) {
-    result.scheduled = std::move(*inList->scheduled);
-    result.order = std::move(order);
-  }
-  return result;
+  auto rank = [&](const OrderedPlan &plan) {
+    bool fits = plan.scheduled.memory.peak <= limit;
+    return std::pair(!fits, fits ? plan.scheduled.schedule.scheduled : 0);
+  };
+  return rank(other) < rank(result) ? other : result;
 }

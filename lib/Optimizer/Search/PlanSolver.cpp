@@ -17,8 +17,11 @@ static constexpr double kExactPart = 0.2;
 /// at: they are combined, copied, checked and contracted.
 static constexpr double kEntryWork = 80;
 /// Plans are polished that take at most so many times as long as the incumbent:
-/// polishing rarely halves a plan's time.
-static constexpr double kWorthPolishing = 2;
+/// polishing rarely halves a plan's time, and mostly takes off less.
+static constexpr double kWorthPolishing = 2, kQuickWorthPolishing = 1.25;
+/// Gaps of polished plans: all but the best, where that takes no more work than
+/// other problems.
+static constexpr double kPolishTolerance = 1e-6;
 /// Gaps, in values of the incumbent, below which other plans are hardly worth
 /// their search.
 static constexpr double kNearlyClosed = 1e-3;
@@ -74,12 +77,13 @@ PlanSolver::solveAndPolish(PartialProblem &partial, double tolerance) {
 }
 
 void PlanSolver::polish(const Candidate &candidate) {
-  if (candidate.value > kWorthPolishing * double(best()))
+  double worth = options.isQuick ? kQuickWorthPolishing : kWorthPolishing;
+  if (candidate.value > worth * double(best()))
     return;
   std::vector<bool> none(candidate.assignment.size(), false);
   PartialProblem partial =
       times.combine({}, keepOperations(candidate.assignment, none), {});
-  solve(partial, /*tolerance=*/0);
+  solve(partial, options.isQuick ? kPlanTolerance : kPolishTolerance);
 }
 
 solver::LabelSets

@@ -4,7 +4,8 @@
 // weights differently, each phase is planned with the layouts of the other, and
 // the better pair is improved: one weight after the other, the largest first,
 // takes the other phase's layout if that makes a request cheaper. Pairs are
-// compared by plans of little effort, and the best is planned again with all.
+// compared by plans of little effort, some side by side, and the best is
+// planned again with all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +25,8 @@ using shd::ServingPhase;
 
 /// Weights whose layout is changed by itself; each takes two plans.
 static constexpr size_t kMaxSwitches = 8;
+/// Of these, planned side by side.
+static constexpr size_t kSwitchesAtOnce = 2;
 /// Plans of the first pairs: each phase free, and each with the other's
 /// weights.
 static constexpr int64_t kFirstPlans = 5;
@@ -181,21 +184,31 @@ private:
     Outcome prefill, decode;
     double insertion = 0;
   };
+  /// A pair with these weights; decode is planned if it has no report.
+  struct Wanted {
+    Layouts weights;
+    Outcome decode = {}, prefill = {};
+  };
 
   Point pointOf(ServingPhase phase) const;
   bool import(ServingPhase phase, PhaseTensors &tensors);
-  Outcome plan(ServingPhase phase, const Layouts *weights,
-               std::optional<int64_t> beside);
+  Variant trialOf(ServingPhase phase, const Layouts *weights,
+                  std::optional<int64_t> beside) const;
+  Variant variantOf(ServingPhase phase, Variant variant, const Layouts *weights,
+                    std::optional<int64_t> beside) const;
   Outcome planAgain(ServingPhase phase, const Outcome &known,
                     std::optional<int64_t> beside);
-  Outcome plan(ServingPhase phase, Variant variant, const Layouts *weights,
-               std::optional<int64_t> beside);
+  Outcome plan(Variant variant);
+  std::pair<Outcome, Outcome> planBoth(Variant a, Variant b);
+  void count(const Outcome &outcome, std::optional<double> timeLimitSeconds);
   Layouts weightsOf(const Outcome &outcome) const {
     return Layouts(outcome.layouts.begin(),
                    outcome.layouts.begin() + decodeTensors.weights.size());
   }
-  std::optional<Pair> pair(Outcome decode, const Layouts *weights);
-  std::optional<Pair> pair(Outcome decode, Outcome prefill);
+  std::optional<int64_t> besideOf(const Outcome &decode) const;
+  Pair pairOf(Outcome decode, Outcome prefill);
+  void offerAll(std::vector<Wanted> wanted);
+  void offerAlike(Outcome decode, Outcome prefill);
   std::optional<int64_t> leastBeside() const;
   std::optional<double> secondsOfPlan() const;
   double statesOf(const Outcome &decode) const;
@@ -203,7 +216,7 @@ private:
   double transferOf(const Report &prefill, const Report &decode) const;
   ServingPlan summary(const Pair &pair) const;
   bool isBetter(const Pair &a, const Pair &b) const;
-  void offer(std::optional<Pair> pair);
+  void offer(Pair pair);
   void switchWeights();
   bool isTrial() const;
   void settle();
@@ -363,34 +376,19 @@ std::optional<double> PairSearch::secondsOfPlan() const {
   return *left / double(std::max<int64_t>(2, kFirstPlans - planned));
 }
 
-/// Plans a phase, its weights where `weights` say; `beside` bytes of a device
-/// are taken by something else. With weights it is a trial.
-Outcome PairSearch::plan(ServingPhase phase, const Layouts *weights,
-                         std::optional<int64_t> beside) {
+/// A phase with its weights where `weights` say; `beside` bytes of a device are
+/// taken by something else. With weights it is a trial.
+Variant PairSearch::trialOf(ServingPhase phase, const Layouts *weights,
+                            std::optional<int64_t> beside) const {
   Variant variant;
   if (weights || isQuick)
     variant.effort = std::min(kQuickEffort, options.plan.effort);
-  return plan(phase, std::move(variant), weights, beside);
+  return variantOf(phase, std::move(variant), weights, beside);
 }
 
-/// A phase of the best pair, planned with all effort from what is known; the
-/// known plan where that finds none that is faster.
-Outcome PairSearch::planAgain(ServingPhase phase, const Outcome &known,
-                              std::optional<int64_t> beside) {
-  if (!known.isQuick)
-    return known;
-  Variant variant;
-  variant.start = known.labels;
-  Outcome again = plan(phase, std::move(variant), &bestWeights, beside);
-  bool isBetter = again.report && again.report->fits() &&
-                  (!known.report->fits() ||
-                   again.report->plan.value <= known.report->plan.value);
-  return isBetter ? again : known;
-}
-
-Outcome PairSearch::plan(ServingPhase phase, Variant variant,
-                         const Layouts *weights,
-                         std::optional<int64_t> beside) {
+Variant PairSearch::variantOf(ServingPhase phase, Variant variant,
+                              const Layouts *weights,
+                              std::optional<int64_t> beside) const {
   const PhaseTensors &tensors =
       phase == ServingPhase::Prefill ? prefillTensors : decodeTensors;
   variant.point = pointOf(phase);
@@ -404,16 +402,50 @@ Outcome PairSearch::plan(ServingPhase phase, Variant variant,
         int64_t(planning->machine().hbmCapacity));
     variant.memoryLimit = std::max<int64_t>(1, all - *beside);
   }
+  return variant;
+}
+
+/// A phase of the best pair, planned with all effort from what is known; the
+/// known plan where that finds none that is faster.
+Outcome PairSearch::planAgain(ServingPhase phase, const Outcome &known,
+                              std::optional<int64_t> beside) {
+  if (!known.isQuick)
+    return known;
+  Variant variant;
+  variant.start = known.labels;
+  Outcome again =
+      plan(variantOf(phase, std::move(variant), &bestWeights, beside));
+  bool isBetter = again.report && again.report->fits() &&
+                  (!known.report->fits() ||
+                   again.report->plan.value <= known.report->plan.value);
+  return isBetter ? again : known;
+}
+
+Outcome PairSearch::plan(Variant variant) {
   variant.timeLimitSeconds = secondsOfPlan();
-  ++planned;
   Outcome outcome = runner.plan(variant);
-  if (outcome.report && variant.timeLimitSeconds)
-    isCutShort |= outcome.report->plan.search >= *variant.timeLimitSeconds;
+  count(outcome, variant.timeLimitSeconds);
+  return outcome;
+}
+
+/// Plans two variants at once.
+std::pair<Outcome, Outcome> PairSearch::planBoth(Variant a, Variant b) {
+  a.timeLimitSeconds = b.timeLimitSeconds = secondsOfPlan();
+  std::vector<Outcome> outcomes = runner.plan({std::move(a), std::move(b)});
+  for (const Outcome &outcome : outcomes)
+    count(outcome, a.timeLimitSeconds);
+  return {std::move(outcomes[0]), std::move(outcomes[1])};
+}
+
+void PairSearch::count(const Outcome &outcome,
+                       std::optional<double> timeLimitSeconds) {
+  ++planned;
+  if (outcome.report && timeLimitSeconds)
+    isCutShort |= outcome.report->plan.search >= *timeLimitSeconds;
   if (!outcome.report && error.empty()) {
     error = outcome.error;
     loc = outcome.loc;
   }
-  return outcome;
 }
 
 //===----------------------------------------------------------------------===//
@@ -502,37 +534,59 @@ bool PairSearch::isBetter(const Pair &a, const Pair &b) const {
          rankOf(summary(b), options.targets);
 }
 
-/// The pair of a decode plan and the best prefill with its weights, which has
-/// the memory that decode's caches leave.
-std::optional<PairSearch::Pair> PairSearch::pair(Outcome decode,
-                                                 const Layouts *weights) {
-  if (!decode.report)
-    return std::nullopt;
-  std::optional<int64_t> beside;
-  if (!serving.separate)
-    beside = int64_t(statesOf(decode));
-  Pair result;
-  result.prefill = plan(ServingPhase::Prefill, weights, beside);
-  if (!result.prefill.report)
-    return std::nullopt;
-  result.decode = std::move(decode);
+PairSearch::Pair PairSearch::pairOf(Outcome decode, Outcome prefill) {
+  Pair result{std::move(prefill), std::move(decode)};
   result.insertion = insertionOf(result.prefill, result.decode);
   return result;
 }
 
-/// The pair of plans that like the same weights; prefill is planned again where
+/// Bytes of a device that a decode plan's caches take while prefill runs.
+std::optional<int64_t> PairSearch::besideOf(const Outcome &decode) const {
+  if (serving.separate)
+    return std::nullopt;
+  return int64_t(statesOf(decode));
+}
+
+/// Plans pairs side by side, prefill with the memory that decode's caches
+/// leave, and keeps the best one.
+void PairSearch::offerAll(std::vector<Wanted> wanted) {
+  std::optional<double> seconds = secondsOfPlan();
+  auto planOne = [&](TrialPlanner &planner, Variant variant) {
+    variant.timeLimitSeconds = seconds;
+    return planner.plan(variant);
+  };
+  std::vector<bool> isKnown;
+  for (const Wanted &each : wanted)
+    isKnown.push_back(each.decode.report.has_value());
+  runner.run(wanted.size(), [&](TrialPlanner &planner, size_t i) {
+    auto &[weights, decode, prefill] = wanted[i];
+    if (!isKnown[i])
+      decode = planOne(planner, trialOf(ServingPhase::Decode, &weights, {}));
+    if (decode.report)
+      prefill = planOne(
+          planner, trialOf(ServingPhase::Prefill, &weights, besideOf(decode)));
+  });
+  for (auto [each, known] : llvm::zip_equal(wanted, isKnown)) {
+    if (!known)
+      count(each.decode, seconds);
+    if (!each.decode.report)
+      continue;
+    count(each.prefill, seconds);
+    if (each.prefill.report)
+      offer(pairOf(std::move(each.decode), std::move(each.prefill)));
+  }
+}
+
+/// Offers plans that like the same weights; prefill is planned again where
 /// decode's caches leave it too little memory.
-std::optional<PairSearch::Pair> PairSearch::pair(Outcome decode,
-                                                 Outcome prefill) {
+void PairSearch::offerAlike(Outcome decode, Outcome prefill) {
   int64_t peak = prefill.report->memory.peak;
   if (!serving.separate && double(peak) + statesOf(decode) >
                                double(decode.report->memory.allowed())) {
     Layouts weights = weightsOf(decode);
-    return pair(std::move(decode), &weights);
+    return offerAll({{std::move(weights), std::move(decode)}});
   }
-  Pair result{std::move(prefill), std::move(decode)};
-  result.insertion = insertionOf(result.prefill, result.decode);
-  return result;
+  offer(pairOf(std::move(decode), std::move(prefill)));
 }
 
 /// Bytes of a device that decode's caches take at least while prefill runs.
@@ -545,14 +599,15 @@ std::optional<int64_t> PairSearch::leastBeside() const {
   return int64_t(bytes / double(planning->mesh().numDevices()));
 }
 
-void PairSearch::offer(std::optional<Pair> pair) {
-  if (!pair || (best && !isBetter(*pair, *best)))
+void PairSearch::offer(Pair pair) {
+  if (best && !isBetter(pair, *best))
     return;
-  bestWeights = weightsOf(pair->decode);
+  bestWeights = weightsOf(pair.decode);
   best = std::move(pair);
 }
 
-/// One weight after the other takes the layout that the other phase likes.
+/// One weight after the other takes the layout that the other phase likes, two
+/// side by side: the better change is kept, and the other one left.
 void PairSearch::switchWeights() {
   const Layouts &a = decodeWeights, &b = prefillWeights;
   std::vector<size_t> order;
@@ -566,12 +621,13 @@ void PairSearch::switchWeights() {
   if (order.size() < 2)
     return;
   order.resize(std::min(order.size(), kMaxSwitches));
-  for (size_t i : order) {
-    if (deadline.expired())
-      return;
-    Layouts weights = bestWeights;
-    weights[i] = weights[i] == a[i] ? b[i] : a[i];
-    offer(pair(plan(ServingPhase::Decode, &weights, std::nullopt), &weights));
+  for (size_t next = 0; next < order.size() && !deadline.expired();) {
+    std::vector<Wanted> round;
+    for (; next < order.size() && round.size() < kSwitchesAtOnce; ++next) {
+      Layout &layout = round.emplace_back(bestWeights).weights[order[next]];
+      layout = layout == a[order[next]] ? b[order[next]] : a[order[next]];
+    }
+    offerAll(std::move(round));
   }
 }
 
@@ -616,11 +672,10 @@ ServingOutcome PairSearch::run(std::optional<double> cutoff) {
   if (!import(ServingPhase::Prefill, prefillTensors) ||
       !import(ServingPhase::Decode, decodeTensors))
     return {std::nullopt, error, loc};
-  Outcome freeDecode = plan(ServingPhase::Decode, nullptr, std::nullopt);
-  if (!freeDecode.report)
-    return {std::nullopt, error, loc};
-  Outcome freePrefill = plan(ServingPhase::Prefill, nullptr, leastBeside());
-  if (!freePrefill.report)
+  auto [freeDecode, freePrefill] =
+      planBoth(trialOf(ServingPhase::Decode, nullptr, std::nullopt),
+               trialOf(ServingPhase::Prefill, nullptr, leastBeside()));
+  if (!freeDecode.report || !freePrefill.report)
     return {std::nullopt, error, loc};
   std::optional<double> prefillBound = boundOf(freePrefill, options.plan),
                         decodeBound = boundOf(freeDecode, options.plan);
@@ -633,13 +688,14 @@ ServingOutcome PairSearch::run(std::optional<double> cutoff) {
   decodeWeights = weightsOf(freeDecode);
   prefillWeights = weightsOf(freePrefill);
   if (serving.separate || decodeWeights == prefillWeights) {
-    offer(pair(std::move(freeDecode), std::move(freePrefill)));
-  } else {
-    offer(pair(std::move(freeDecode), &decodeWeights));
-    if (!best || !deadline.expired())
-      offer(pair(plan(ServingPhase::Decode, &prefillWeights, std::nullopt),
-                 &prefillWeights));
+    offerAlike(std::move(freeDecode), std::move(freePrefill));
+    return finished();
   }
+  std::vector<Wanted> wanted;
+  wanted.push_back({decodeWeights, std::move(freeDecode)});
+  if (!deadline.expired())
+    wanted.push_back({prefillWeights});
+  offerAll(std::move(wanted));
   return finished();
 }
 

@@ -145,7 +145,6 @@ void TargetSweep::planInOrder() {
         rows[open[next]].estimate = estimates[open[next]];
     }
     ServingOptions how = options;
-    how.jobs = std::max<unsigned>(1, options.jobs / most);
     how.showProgress = false;
     if (isEstimated) {
       how.meshWork = kMeshWork;

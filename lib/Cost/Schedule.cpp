@@ -634,7 +634,7 @@ void Simulator::settle(Schedule &result) const {
 }
 
 Schedule Simulator::run() {
-  runBody(0, 0, /*isLast=*/true, /*shown=*/true);
+  runBody(0, 0, /*isLast=*/true, /*shown=*/records);
   Schedule result;
   int last = kNone;
   for (int run : latest)
@@ -644,9 +644,11 @@ Schedule Simulator::run() {
   if (last != kNone && runs[last].end > now) {
     result.scheduled = runs[last].end;
     chargeIdle(now, runs[last].end, last);
-    if (timeline.sections.empty() || timeline.sections.back().body != 0)
-      timeline.sections.push_back({0, 0, now, now});
-    timeline.sections.back().end = runs[last].end;
+    if (records) {
+      if (timeline.sections.empty() || timeline.sections.back().body != 0)
+        timeline.sections.push_back({0, 0, now, now});
+      timeline.sections.back().end = runs[last].end;
+    }
   }
   for (const Step::Group &group : step.groups)
     result.device = saturatingAdd(

@@ -417,7 +417,7 @@ std::optional<Lint> Linter::run() {
   result.file = outcome.report->file;
   result.objective = objectiveName(options.objective);
   result.plan = figuresOf(*outcome.report);
-  // Plans that nothing is searched for are compared by that time, too.
+  // Plans that are written (`--opt=none`) are compared by the objective, too.
   result.value = objectiveTime(result.plan, options.objective);
   if (!result.plan.fits)
     return std::move(result);

@@ -25,7 +25,7 @@ using shd::ServingPhase;
 
 /// Weights whose layout is changed by itself; each takes two plans.
 static constexpr size_t kMaxSwitches = 8;
-/// Of these, planned side by side.
+/// Weights that are changed side by side, on any number of threads.
 static constexpr size_t kSwitchesAtOnce = 2;
 /// Plans of the first pairs: each phase free, and each with the other's
 /// weights.
@@ -184,10 +184,10 @@ private:
     Outcome prefill, decode;
     double insertion = 0;
   };
-  /// A pair with these weights; decode is planned if it has no report.
-  struct Wanted {
+  /// A pair that is planned: its weights, and decode's plan if that is known.
+  struct PairTrial {
     Layouts weights;
-    Outcome decode = {}, prefill = {};
+    std::optional<Outcome> decode = {};
   };
 
   Point pointOf(ServingPhase phase) const;
@@ -198,19 +198,19 @@ private:
                     std::optional<int64_t> beside) const;
   Outcome planAgain(ServingPhase phase, const Outcome &known,
                     std::optional<int64_t> beside);
-  Outcome plan(Variant variant);
-  std::pair<Outcome, Outcome> planBoth(Variant a, Variant b);
-  void count(const Outcome &outcome, std::optional<double> timeLimitSeconds);
+  double partsOfTime() const;
+  Outcome planOn(TrialPlanner &planner, Variant variant, double parts);
+  std::vector<Outcome> plan(llvm::ArrayRef<Variant> variants);
+  void record(const Outcome &outcome);
   Layouts weightsOf(const Outcome &outcome) const {
     return Layouts(outcome.layouts.begin(),
                    outcome.layouts.begin() + decodeTensors.weights.size());
   }
   std::optional<int64_t> besideOf(const Outcome &decode) const;
   Pair pairOf(Outcome decode, Outcome prefill);
-  void offerAll(std::vector<Wanted> wanted);
+  std::vector<bool> offerAll(std::vector<PairTrial> trials);
   void offerAlike(Outcome decode, Outcome prefill);
   std::optional<int64_t> leastBeside() const;
-  std::optional<double> secondsOfPlan() const;
   double statesOf(const Outcome &decode) const;
   double insertionOf(const Outcome &prefill, const Outcome &decode);
   double transferOf(const Report &prefill, const Report &decode) const;
@@ -242,7 +242,8 @@ private:
   /// The weights of the best pair, and those that each phase likes.
   Layouts bestWeights, decodeWeights, prefillWeights;
   int64_t planned = 0;
-  bool isCutShort = false;
+  /// A plan took all of its time.
+  std::atomic<bool> isCutShort = false;
   std::optional<double> bound;
   std::string error, loc;
 };
@@ -367,17 +368,15 @@ bool PairSearch::import(ServingPhase phase, PhaseTensors &tensors) {
   return phase == ServingPhase::Prefill || planning;
 }
 
-/// An equal share of the time that is left for the plans of the first pairs,
-/// and half of it for each further one.
-std::optional<double> PairSearch::secondsOfPlan() const {
-  std::optional<double> left = deadline.remaining();
-  if (!left)
-    return std::nullopt;
-  return *left / double(std::max<int64_t>(2, kFirstPlans - planned));
+/// A plan may take this part of the time that is left when it begins: an equal
+/// share for the plans of the first pairs, half for each further one.
+double PairSearch::partsOfTime() const {
+  return double(std::max<int64_t>(2, kFirstPlans - planned));
 }
 
 /// A phase with its weights where `weights` say; `beside` bytes of a device are
-/// taken by something else. With weights it is a trial.
+/// taken by something else. With weights, or if the search is quick, it takes
+/// little effort.
 Variant PairSearch::trialOf(ServingPhase phase, const Layouts *weights,
                             std::optional<int64_t> beside) const {
   Variant variant;
@@ -414,34 +413,41 @@ Outcome PairSearch::planAgain(ServingPhase phase, const Outcome &known,
   Variant variant;
   variant.start = known.labels;
   Outcome again =
-      plan(variantOf(phase, std::move(variant), &bestWeights, beside));
+      plan(variantOf(phase, std::move(variant), &bestWeights, beside)).front();
   bool isBetter = again.report && again.report->fits() &&
                   (!known.report->fits() ||
                    again.report->plan.value <= known.report->plan.value);
   return isBetter ? again : known;
 }
 
-Outcome PairSearch::plan(Variant variant) {
-  variant.timeLimitSeconds = secondsOfPlan();
-  Outcome outcome = runner.plan(variant);
-  count(outcome, variant.timeLimitSeconds);
+/// Plans a variant on the thread of `planner`.
+Outcome PairSearch::planOn(TrialPlanner &planner, Variant variant,
+                           double parts) {
+  variant.timeLimitSeconds = deadline.remaining();
+  if (variant.timeLimitSeconds)
+    *variant.timeLimitSeconds /= parts;
+  Outcome outcome = planner.plan(variant);
+  if (outcome.report && variant.timeLimitSeconds &&
+      outcome.report->plan.search >= *variant.timeLimitSeconds)
+    isCutShort = true;
   return outcome;
 }
 
-/// Plans two variants at once.
-std::pair<Outcome, Outcome> PairSearch::planBoth(Variant a, Variant b) {
-  a.timeLimitSeconds = b.timeLimitSeconds = secondsOfPlan();
-  std::vector<Outcome> outcomes = runner.plan({std::move(a), std::move(b)});
+/// Plans variants side by side.
+std::vector<Outcome> PairSearch::plan(llvm::ArrayRef<Variant> variants) {
+  std::vector<Outcome> outcomes(variants.size());
+  double parts = partsOfTime();
+  runner.run(variants.size(), [&](TrialPlanner &planner, size_t i) {
+    outcomes[i] = planOn(planner, variants[i], parts);
+  });
   for (const Outcome &outcome : outcomes)
-    count(outcome, a.timeLimitSeconds);
-  return {std::move(outcomes[0]), std::move(outcomes[1])};
+    record(outcome);
+  return outcomes;
 }
 
-void PairSearch::count(const Outcome &outcome,
-                       std::optional<double> timeLimitSeconds) {
+/// Counts a plan, and keeps the first error.
+void PairSearch::record(const Outcome &outcome) {
   ++planned;
-  if (outcome.report && timeLimitSeconds)
-    isCutShort |= outcome.report->plan.search >= *timeLimitSeconds;
   if (!outcome.report && error.empty()) {
     error = outcome.error;
     loc = outcome.loc;
@@ -540,7 +546,7 @@ PairSearch::Pair PairSearch::pairOf(Outcome decode, Outcome prefill) {
   return result;
 }
 
-/// Bytes of a device that a decode plan's caches take while prefill runs.
+/// What decode's caches take beside prefill; nothing on separate machines.
 std::optional<int64_t> PairSearch::besideOf(const Outcome &decode) const {
   if (serving.separate)
     return std::nullopt;
@@ -548,43 +554,51 @@ std::optional<int64_t> PairSearch::besideOf(const Outcome &decode) const {
 }
 
 /// Plans pairs side by side, prefill with the memory that decode's caches
-/// leave, and keeps the best one.
-void PairSearch::offerAll(std::vector<Wanted> wanted) {
-  std::optional<double> seconds = secondsOfPlan();
-  auto planOne = [&](TrialPlanner &planner, Variant variant) {
-    variant.timeLimitSeconds = seconds;
-    return planner.plan(variant);
-  };
-  std::vector<bool> isKnown;
-  for (const Wanted &each : wanted)
-    isKnown.push_back(each.decode.report.has_value());
-  runner.run(wanted.size(), [&](TrialPlanner &planner, size_t i) {
-    auto &[weights, decode, prefill] = wanted[i];
-    if (!isKnown[i])
-      decode = planOne(planner, trialOf(ServingPhase::Decode, &weights, {}));
-    if (decode.report)
-      prefill = planOne(
-          planner, trialOf(ServingPhase::Prefill, &weights, besideOf(decode)));
+/// leave, and keeps the best one. Tells which are better than the best one of
+/// before.
+std::vector<bool> PairSearch::offerAll(std::vector<PairTrial> trials) {
+  std::vector<Outcome> decodes(trials.size()), prefills(trials.size());
+  double parts = partsOfTime();
+  runner.run(trials.size(), [&](TrialPlanner &planner, size_t i) {
+    const Layouts &weights = trials[i].weights;
+    if (trials[i].decode)
+      decodes[i] = std::move(*trials[i].decode);
+    else if (!best || !deadline.expired())
+      decodes[i] =
+          planOn(planner, trialOf(ServingPhase::Decode, &weights, {}), parts);
+    if (decodes[i].report)
+      prefills[i] =
+          planOn(planner,
+                 trialOf(ServingPhase::Prefill, &weights, besideOf(decodes[i])),
+                 parts);
   });
-  for (auto [each, known] : llvm::zip_equal(wanted, isKnown)) {
-    if (!known)
-      count(each.decode, seconds);
-    if (!each.decode.report)
+  std::optional<Pair> before = best;
+  std::vector<bool> improves(trials.size(), false);
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (!trials[i].decode)
+      record(decodes[i]);
+    if (!decodes[i].report)
       continue;
-    count(each.prefill, seconds);
-    if (each.prefill.report)
-      offer(pairOf(std::move(each.decode), std::move(each.prefill)));
+    record(prefills[i]);
+    if (!prefills[i].report)
+      continue;
+    Pair made = pairOf(std::move(decodes[i]), std::move(prefills[i]));
+    improves[i] = !before || isBetter(made, *before);
+    offer(std::move(made));
   }
+  return improves;
 }
 
-/// Offers plans that like the same weights; prefill is planned again where
-/// decode's caches leave it too little memory.
+/// Offers the plans of both phases, whose weights are alike or on machines of
+/// their own; prefill is planned again where decode's caches leave it too
+/// little memory.
 void PairSearch::offerAlike(Outcome decode, Outcome prefill) {
   int64_t peak = prefill.report->memory.peak;
   if (!serving.separate && double(peak) + statesOf(decode) >
                                double(decode.report->memory.allowed())) {
     Layouts weights = weightsOf(decode);
-    return offerAll({{std::move(weights), std::move(decode)}});
+    offerAll({{std::move(weights), std::move(decode)}});
+    return;
   }
   offer(pairOf(std::move(decode), std::move(prefill)));
 }
@@ -607,7 +621,8 @@ void PairSearch::offer(Pair pair) {
 }
 
 /// One weight after the other takes the layout that the other phase likes, two
-/// side by side: the better change is kept, and the other one left.
+/// side by side. Of two that make a request cheaper the worse one is tried
+/// again with the better, unless little effort is wanted.
 void PairSearch::switchWeights() {
   const Layouts &a = decodeWeights, &b = prefillWeights;
   std::vector<size_t> order;
@@ -620,14 +635,22 @@ void PairSearch::switchWeights() {
   // All but one is a pair that was tried.
   if (order.size() < 2)
     return;
-  order.resize(std::min(order.size(), kMaxSwitches));
-  for (size_t next = 0; next < order.size() && !deadline.expired();) {
-    std::vector<Wanted> round;
-    for (; next < order.size() && round.size() < kSwitchesAtOnce; ++next) {
-      Layout &layout = round.emplace_back(bestWeights).weights[order[next]];
-      layout = layout == a[order[next]] ? b[order[next]] : a[order[next]];
+  size_t next = 0;
+  while (next < std::min(order.size(), kMaxSwitches) && !deadline.expired()) {
+    size_t end = std::min({next + kSwitchesAtOnce, order.size(), kMaxSwitches});
+    std::vector<PairTrial> trials;
+    for (size_t i : llvm::ArrayRef(order).slice(next, end - next)) {
+      Layout &layout = trials.emplace_back(bestWeights).weights[i];
+      layout = layout == a[i] ? b[i] : a[i];
     }
-    offerAll(std::move(round));
+    Layouts before = bestWeights;
+    std::vector<bool> improves = offerAll(std::move(trials));
+    for (auto [number, improved] : llvm::enumerate(improves)) {
+      size_t i = order[next + number];
+      if (improved && bestWeights[i] == before[i] && !options.plan.isQuick())
+        order.push_back(i);
+    }
+    next = end;
   }
 }
 
@@ -645,8 +668,8 @@ void PairSearch::settle() {
   // What is known of prefill holds beside no larger caches.
   if (statesOf(pair.decode) > statesOf(best->decode))
     pair.decode = best->decode;
-  pair.prefill = planAgain(ServingPhase::Prefill, best->prefill,
-                           int64_t(statesOf(pair.decode)));
+  pair.prefill =
+      planAgain(ServingPhase::Prefill, best->prefill, besideOf(pair.decode));
   pair.insertion = insertionOf(pair.prefill, pair.decode);
   offer(std::move(pair));
 }
@@ -672,9 +695,10 @@ ServingOutcome PairSearch::run(std::optional<double> cutoff) {
   if (!import(ServingPhase::Prefill, prefillTensors) ||
       !import(ServingPhase::Decode, decodeTensors))
     return {std::nullopt, error, loc};
-  auto [freeDecode, freePrefill] =
-      planBoth(trialOf(ServingPhase::Decode, nullptr, std::nullopt),
-               trialOf(ServingPhase::Prefill, nullptr, leastBeside()));
+  std::vector<Outcome> free =
+      plan({trialOf(ServingPhase::Decode, nullptr, std::nullopt),
+            trialOf(ServingPhase::Prefill, nullptr, leastBeside())});
+  Outcome &freeDecode = free[0], &freePrefill = free[1];
   if (!freeDecode.report || !freePrefill.report)
     return {std::nullopt, error, loc};
   std::optional<double> prefillBound = boundOf(freePrefill, options.plan),
@@ -691,11 +715,14 @@ ServingOutcome PairSearch::run(std::optional<double> cutoff) {
     offerAlike(std::move(freeDecode), std::move(freePrefill));
     return finished();
   }
-  std::vector<Wanted> wanted;
-  wanted.push_back({decodeWeights, std::move(freeDecode)});
-  if (!deadline.expired())
-    wanted.push_back({prefillWeights});
-  offerAll(std::move(wanted));
+  std::vector<PairTrial> trials;
+  trials.push_back({decodeWeights, std::move(freeDecode)});
+  bool isLate = deadline.expired();
+  if (!isLate)
+    trials.push_back({prefillWeights});
+  offerAll(std::move(trials));
+  if (!best && isLate)
+    offerAll({{prefillWeights}});
   return finished();
 }
 

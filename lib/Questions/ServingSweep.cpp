@@ -152,13 +152,21 @@ void TargetSweep::planInOrder() {
     }
     if (best)
       how.cutoff = bestCost;
-    runner.runAlone(round.size(), [&](size_t i) {
-      ServingRow &row = rows[round[i]];
+    auto planRow = [&](size_t i) {
+      ServingRow &row = rows[i];
       ServingOptions each = how;
       each.bound = row.bound;
       row.outcome = planServing(program, row.point, each);
       row.bound = row.outcome.ruledOut;
-    });
+    };
+    // With `mesh auto`, a point keeps all threads busy by itself.
+    if (isEstimated) {
+      for (size_t i : round)
+        runner.runAlone(1, [&](size_t) { planRow(i); });
+    } else {
+      how.jobs = std::max<size_t>(1, options.jobs / most);
+      runner.runAlone(round.size(), [&](size_t i) { planRow(round[i]); });
+    }
     take(round);
   }
 }
@@ -169,8 +177,8 @@ void TargetSweep::run() {
   planInOrder();
 }
 
-/// Plans every point, or with `leavesOut` those that may be the answer, each on
-/// one thread: what it finds does not depend on the others.
+/// Plans every point, each on one thread: what it finds does not depend on the
+/// others. With `leavesOut`, those that may be the answer.
 static std::vector<ServingRow> planPoints(const Grid &grid,
                                           const ServingOptions &options,
                                           const ProgramText &program,

@@ -147,9 +147,11 @@ private:
     std::vector<IssuePoint> points;
     Picoseconds scheduled = 0;
   };
+  /// Of those with the same issue points, that which overlaps most.
   std::vector<Choice> listChoices() const;
   /// The fastest first; of equal ones that which overlaps more.
   std::vector<Choice> choices() const;
+  /// Compute waits for every collective: the least memory.
   Choice serialChoice() const;
 
   const PlannedStep &planned;
@@ -171,7 +173,6 @@ static bool issuesNothingAhead(RepeatOp repeat) {
   });
 }
 
-/// Those that issue anything elsewhere than the ones before.
 std::vector<OverlapChooser::Choice> OverlapChooser::listChoices() const {
   // Sets of bodies that may overlap differently: the step itself, the first
   // repeat with collectives, and all others together.
@@ -228,25 +229,30 @@ OverlapChooser::Choice OverlapChooser::serialChoice() const {
 
 void OverlapChooser::choose(int64_t limit, ScheduledProgram &result) {
   std::vector<Choice> all = choices();
-  result.unlimited = all.front().overlap;
-  auto fits = [&](const Choice &choice) {
+  auto issue = [&](const Choice &choice) {
     result.issues = issues.run(choice.points);
     result.memory = profiler.profile(result.issues);
-    if (&choice == &all.front())
-      result.unlimitedPeak = result.memory.peak;
-    return result.memory.peak <= limit;
   };
-  auto found = llvm::find_if(all, fits);
+  issue(all.front());
+  result.unlimited = all.front().overlap;
+  result.unlimitedPeak = result.memory.peak;
+  const Choice *chosen = &all.front();
+  for (const Choice &choice : llvm::drop_begin(all)) {
+    if (result.memory.peak <= limit)
+      break;
+    chosen = &choice;
+    issue(choice);
+  }
   Choice serial;
   // A step that never fits is shown with its least memory.
-  if (found == all.end()) {
+  if (result.memory.peak > limit) {
     serial = serialChoice();
-    fits(serial);
+    chosen = &serial;
+    issue(serial);
   }
-  const Choice &chosen = found == all.end() ? serial : *found;
-  result.memoryCosts = chosen.scheduled - all.front().scheduled;
-  result.schedule = schedule(step, chosen.points);
-  result.overlap = chosen.overlap;
+  result.memoryCosts = chosen->scheduled - all.front().scheduled;
+  result.schedule = schedule(step, chosen->points);
+  result.overlap = chosen->overlap;
 }
 
 } // namespace

@@ -199,8 +199,9 @@ struct Schedule {
 /// one adds to every stream the mean growth of the last 6. Linear in the size
 /// of the step, and in 12 for each level of nested repeats.
 Schedule schedule(const Step &step, llvm::ArrayRef<IssuePoint> points);
+/// The same with the issue points of `overlap`.
 Schedule schedule(const Step &step, llvm::ArrayRef<Overlap> overlap);
-/// Schedule::scheduled alone, in half of the time or less.
+/// Schedule::scheduled, without a timeline and exposed times.
 Picoseconds scheduledTime(const Step &step, llvm::ArrayRef<IssuePoint> points);
 
 } // namespace shardc

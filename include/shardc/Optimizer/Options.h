@@ -16,7 +16,8 @@ enum class OptMode { None, Propagate, Optimize };
 /// (docs/CostModel.md#5-the-time-of-a-step).
 enum class Objective { Upper, Scheduled, Lower };
 
-/// The time that an objective is of; `times` has one of each.
+/// The time that the objective minimises, of anything with the fields `upper`,
+/// `scheduled` and `lower`.
 template <typename Times>
 auto objectiveTime(const Times &times, Objective objective) {
   switch (objective) {

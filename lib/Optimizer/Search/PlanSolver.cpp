@@ -17,10 +17,13 @@ static constexpr double kExactPart = 0.2;
 /// at: they are combined, copied, checked and contracted.
 static constexpr double kEntryWork = 80;
 /// Plans are polished that take at most so many times as long as the incumbent:
-/// polishing rarely halves a plan's time, and mostly takes off less.
-static constexpr double kWorthPolishing = 2, kQuickWorthPolishing = 1.25;
-/// Gaps of polished plans: all but the best, where that takes no more work than
-/// other problems.
+/// polishing rarely halves a plan's time.
+static constexpr double kWorthPolishing = 2;
+/// The same of quick searches: of quick plans of training steps, none that took
+/// longer became the best by it.
+static constexpr double kQuickWorthPolishing = 1.25;
+/// The gap of polishing, in parts of the cost. It is above 0 so that a polish
+/// gets the work of an ordinary problem, and not kExactPart of what is left.
 static constexpr double kPolishTolerance = 1e-6;
 /// Gaps, in values of the incumbent, below which other plans are hardly worth
 /// their search.

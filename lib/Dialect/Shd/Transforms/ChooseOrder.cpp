@@ -158,6 +158,7 @@ void OrderWriter::write(Block &block) {
   }
 }
 
+/// A copy in this order; the text's if it is empty.
 static std::optional<ExplicitCopy> makeExplicit(PlanningContext &context,
                                                 ProgramOp planned,
                                                 ArrayRef<int64_t> order) {
@@ -175,8 +176,8 @@ static std::optional<ExplicitCopy> makeExplicit(PlanningContext &context,
 
 /// The text's order, or what kernels allow of it. Stages of a pipeline keep the
 /// text's: their parts are told apart by it.
-static std::optional<ExplicitCopy> makeExplicit(PlanningContext &context,
-                                                ProgramOp planned) {
+static std::optional<ExplicitCopy> makeExplicitInText(PlanningContext &context,
+                                                      ProgramOp planned) {
   std::optional<ExplicitCopy> copy = makeExplicit(context, planned, {});
   if (!copy || planned.getPipeline())
     return copy;
@@ -187,8 +188,8 @@ static std::optional<ExplicitCopy> makeExplicit(PlanningContext &context,
                       OrderWriter(planned, copy->mapping, *ranks).order);
 }
 
-static OrderedPlan scheduleCopy(const ExplicitCopy &copy,
-                                PlanningContext &context,
+static OrderedPlan scheduleCopy(PlanningContext &context,
+                                const ExplicitCopy &copy,
                                 std::optional<int64_t> memoryLimit) {
   return {scheduleProgram(copy.program, context.model, memoryLimit),
           copy.order};
@@ -197,19 +198,19 @@ static OrderedPlan scheduleCopy(const ExplicitCopy &copy,
 std::optional<OrderedPlan>
 shd::scheduleInText(PlanningContext &context, ProgramOp planned,
                     std::optional<int64_t> memoryLimit) {
-  std::optional<ExplicitCopy> inText = makeExplicit(context, planned);
+  std::optional<ExplicitCopy> inText = makeExplicitInText(context, planned);
   if (!inText)
     return std::nullopt;
-  return scheduleCopy(*inText, context, memoryLimit);
+  return scheduleCopy(context, *inText, memoryLimit);
 }
 
 std::optional<OrderedPlan>
 shd::chooseOrder(PlanningContext &context, ProgramOp planned,
                  std::optional<int64_t> memoryLimit) {
-  std::optional<ExplicitCopy> inText = makeExplicit(context, planned);
+  std::optional<ExplicitCopy> inText = makeExplicitInText(context, planned);
   if (!inText)
     return std::nullopt;
-  OrderedPlan result = scheduleCopy(*inText, context, memoryLimit);
+  OrderedPlan result = scheduleCopy(context, *inText, memoryLimit);
   if (planned.getPipeline())
     return result;
   std::vector<int64_t> order =
@@ -221,11 +222,13 @@ shd::chooseOrder(PlanningContext &context, ProgramOp planned,
   std::optional<ExplicitCopy> inList = makeExplicit(context, planned, order);
   if (!inList)
     return result;
-  OrderedPlan other = scheduleCopy(*inList, context, memoryLimit);
+  OrderedPlan other = scheduleCopy(context, *inList, memoryLimit);
   int64_t limit = memoryLimit.value_or(int64_t(context.machine().hbmCapacity));
   auto rank = [&](const OrderedPlan &plan) {
     bool fits = plan.scheduled.memory.peak <= limit;
     return std::pair(!fits, fits ? plan.scheduled.schedule.scheduled : 0);
   };
-  return rank(other) < rank(result) ? other : result;
+  if (rank(other) < rank(result))
+    return other;
+  return result;
 }

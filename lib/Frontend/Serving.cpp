@@ -270,15 +270,44 @@ static void checkPositions(SourceFiles &files, llvm::SMRange where,
     diag.attachNote() << "did you mean '" << *near << "'?";
 }
 
+/// Prefill and decode differ in the extent of the context, so it is no index of
+/// weights alone.
+static void checkContext(SourceFiles &files, llvm::SMRange where,
+                         const shd::Serving &serving, shd::ProgramOp program) {
+  shd::DeclareOp weight;
+  for (auto declare : program.getBody().getOps<shd::DeclareOp>()) {
+    if (!llvm::is_contained(
+            declare.getIndices().getAsValueRange<mlir::StringAttr>(),
+            llvm::StringRef(serving.context)))
+      continue;
+    if (declare.getKind() == shd::TensorKind::State)
+      return;
+    if (declare.getKind() == shd::TensorKind::Weight && !weight)
+      weight = declare;
+  }
+  if (!weight)
+    return;
+  auto diag = files.error(where)
+              << "no state has the index '" << serving.context
+              << "'; expected that of the positions in the caches";
+  diag.attachNote(weight.getLoc())
+      << "weight '" << weight.getSym() << "' has it";
+}
+
 void shardc::markServing(SourceFiles &files, const ast::ServeBlock &block,
                          const shd::Serving &serving,
                          std::optional<shd::ServingPhase> phase,
                          shd::ProgramOp program) {
-  llvm::SMRange position = block.range;
-  for (const ast::Setting &setting : block.settings)
-    if (setting.name.text == "position")
-      position = setting.values.front().range;
-  checkPositions(files, position, serving, program);
+  auto rangeOf = [&](llvm::StringRef name) {
+    auto setting =
+        llvm::find_if(block.settings, [&](const ast::Setting &setting) {
+          return setting.name.text == name;
+        });
+    return setting == block.settings.end() ? block.range
+                                           : setting->values.front().range;
+  };
+  checkPositions(files, rangeOf("position"), serving, program);
+  checkContext(files, rangeOf("context"), serving, program);
   bool hasState = llvm::any_of(
       program.getBody().getOps<shd::DeclareOp>(), [](shd::DeclareOp declare) {
         return declare.getKind() == shd::TensorKind::State;

@@ -368,8 +368,8 @@ bool PairSearch::import(ServingPhase phase, PhaseTensors &tensors) {
   return phase == ServingPhase::Prefill || planning;
 }
 
-/// A plan may take this part of the time that is left when it begins: an equal
-/// share for the plans of the first pairs, half for each further one.
+/// Plans may take the time that is left when they begin, divided by this: an
+/// equal share for those of the first pairs, half for each further one.
 double PairSearch::partsOfTime() const {
   return double(std::max<int64_t>(2, kFirstPlans - planned));
 }
@@ -445,8 +445,10 @@ std::vector<Outcome> PairSearch::plan(llvm::ArrayRef<Variant> variants) {
   return outcomes;
 }
 
-/// Counts a plan, and keeps the first error.
+/// Counts a plan, unless it never began, and keeps the first error.
 void PairSearch::record(const Outcome &outcome) {
+  if (!outcome.report && outcome.error.empty())
+    return;
   ++planned;
   if (!outcome.report && error.empty()) {
     error = outcome.error;
@@ -546,7 +548,8 @@ PairSearch::Pair PairSearch::pairOf(Outcome decode, Outcome prefill) {
   return result;
 }
 
-/// What decode's caches take beside prefill; nothing on separate machines.
+/// Bytes of a device that decode's caches take beside prefill; nothing on
+/// separate machines.
 std::optional<int64_t> PairSearch::besideOf(const Outcome &decode) const {
   if (serving.separate)
     return std::nullopt;

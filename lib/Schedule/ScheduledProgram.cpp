@@ -147,7 +147,7 @@ private:
     std::vector<IssuePoint> points;
     Picoseconds scheduled = 0;
   };
-  /// Of those with the same issue points, that which overlaps most.
+  /// One for all overlaps with the same issue points: that which overlaps most.
   std::vector<Choice> listChoices() const;
   /// The fastest first; of equal ones that which overlaps more.
   std::vector<Choice> choices() const;

@@ -259,16 +259,8 @@ void ProgramReader::setPhase() {
   if (!serving)
     return;
   size_t first = dimSettings.size();
-  auto set = [&](llvm::StringRef name, int64_t extent) {
+  for (const auto &[name, extent] : serving->extentsOf(*phase))
     dimSettings.push_back(numberDef(name, extent, serveBlock->range));
-  };
-  if (*phase == shd::ServingPhase::Prefill) {
-    set(serving->batch, serving->promptBatch);
-    set(serving->sequence, serving->prompt);
-    set(serving->context, serving->prompt);
-  } else {
-    set(serving->sequence, 1);
-  }
   for (const ast::DimDef &def : llvm::ArrayRef(dimSettings).drop_front(first))
     dims.replace(def);
   servedPhase = phase;

@@ -8,6 +8,7 @@
 
 #include "Serving.h"
 #include "Names.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace shardc;
@@ -197,6 +198,11 @@ void ServeReader::checkCache() {
     return;
   serving.sequences = *sequences;
   serving.capacity = *capacity;
+  if (serving.promptBatch > *sequences && !serving.separate)
+    files.error(valueOf("prompt_batch")->range)
+        << "a prefill of " << serving.promptBatch
+        << " prompts has no room in the caches of " << *sequences
+        << " sequences, the extent of '" << serving.batch << "'";
   if (serving.prompt + serving.generate <= *capacity)
     return;
   auto diag = files.error(valueOf("prompt")->range)
@@ -270,6 +276,47 @@ static void checkPositions(SourceFiles &files, llvm::SMRange where,
     diag.attachNote() << "did you mean '" << *near << "'?";
 }
 
+/// Adds what `value` is made of to `found`, through arithmetic.
+static void makersBehind(mlir::Value value,
+                         llvm::SetVector<mlir::Operation *> &found) {
+  mlir::Operation *maker = value.getDefiningOp();
+  if (!maker || !found.insert(maker) || !llvm::isa<shd::ElementwiseOp>(maker))
+    return;
+  for (mlir::Value operand : maker->getOperands())
+    makersBehind(operand, found);
+}
+
+/// Where caches are written and read at an input's positions, it is the one
+/// that prefill counts: another input of integers would leave every prompt at
+/// the positions of its own.
+static void checkUseOfPositions(SourceFiles &files, llvm::SMRange where,
+                                const shd::Serving &serving,
+                                shd::ProgramOp program) {
+  llvm::SetVector<mlir::Operation *> makers;
+  program->walk([&](mlir::Operation *op) {
+    if (auto scatter = llvm::dyn_cast<shd::ScatterOp>(op)) {
+      for (mlir::Value position : scatter.getPositions())
+        makersBehind(position, makers);
+    } else if (auto attention = llvm::dyn_cast<shd::AttentionOp>(op)) {
+      if (attention.getAt())
+        makersBehind(attention.getAt(), makers);
+    }
+  });
+  llvm::SmallVector<shd::DeclareOp> used;
+  for (mlir::Operation *maker : makers)
+    if (auto declare = llvm::dyn_cast<shd::DeclareOp>(maker))
+      if (declare.getKind() == shd::TensorKind::Input)
+        used.push_back(declare);
+  if (used.empty() || llvm::any_of(used, [&](shd::DeclareOp declare) {
+        return declare.getSym() == serving.position;
+      }))
+    return;
+  auto diag = files.error(where)
+              << "no cache is written or read at positions of '"
+              << serving.position << "', but of '" << used[0].getSym() << "'";
+  diag.attachNote(used[0].getLoc()) << "declared here";
+}
+
 /// Prefill and decode differ in the extent of the context, so it is no index of
 /// weights alone.
 static void checkContext(SourceFiles &files, llvm::SMRange where,
@@ -307,6 +354,8 @@ void shardc::markServing(SourceFiles &files, const ast::ServeBlock &block,
                                            : setting->values.front().range;
   };
   checkPositions(files, rangeOf("position"), serving, program);
+  if (!files.hadError())
+    checkUseOfPositions(files, rangeOf("position"), serving, program);
   checkContext(files, rangeOf("context"), serving, program);
   bool hasState = llvm::any_of(
       program.getBody().getOps<shd::DeclareOp>(), [](shd::DeclareOp declare) {

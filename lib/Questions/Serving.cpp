@@ -15,6 +15,7 @@
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Report/Seconds.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <array>
 #include <cmath>
@@ -111,6 +112,11 @@ std::optional<double> ServingPlan::gap() const {
   return std::max(0.0, chipSecondsOfRequest() / *boundOfRequest - 1);
 }
 
+int64_t ServingPlan::peakMemory() const {
+  return std::max(decode.report->memory.peak,
+                  prefill.report->memory.peak + besidePrefill);
+}
+
 bool ServingPlan::fits() const {
   return prefill.report->fits() && decode.report->fits();
 }
@@ -137,7 +143,7 @@ namespace {
 
 /// A weight or a state of a phase.
 struct Declared {
-  std::string name;
+  std::string name, loc;
   PinPlace place;
   TensorShape shape;
   double bytes = 0;
@@ -192,6 +198,7 @@ private:
 
   Point pointOf(ServingPhase phase) const;
   bool import(ServingPhase phase, PhaseTensors &tensors);
+  bool haveSameWeights();
   Variant trialOf(ServingPhase phase, const Layouts *weights,
                   std::optional<int64_t> beside) const;
   Variant variantOf(ServingPhase phase, Variant variant, const Layouts *weights,
@@ -271,6 +278,7 @@ static Declared declared(shd::DeclareOp op, PinPlace place,
                          const shd::Serving &serving) {
   Declared result;
   result.name = op.getSym().str();
+  result.loc = locationText(op.getLoc());
   result.place = place;
   result.shape = shd::tensorShape(op.getType());
   result.bytes = result.shape.elementBits / 8.0;
@@ -366,6 +374,32 @@ bool PairSearch::import(ServingPhase phase, PhaseTensors &tensors) {
   if (phase == ServingPhase::Decode)
     planning = createContext(op);
   return phase == ServingPhase::Prefill || planning;
+}
+
+/// False, with an error, if a weight has an extent that differs between the
+/// phases, such as that of the context.
+bool PairSearch::haveSameWeights() {
+  for (auto [prefill, decode] :
+       llvm::zip_equal(prefillTensors.weights, decodeTensors.weights)) {
+    if (prefill.shape.extents == decode.shape.extents)
+      continue;
+    auto textOf = [](const Declared &weight) {
+      return "[" +
+             llvm::join(llvm::map_range(weight.shape.extents,
+                                        [](int64_t extent) {
+                                          return std::to_string(extent);
+                                        }),
+                        ", ") +
+             "]";
+    };
+    error = "weight '" + decode.name + "' would be " + textOf(prefill) +
+            " in prefill and " + textOf(decode) +
+            " in decode; give it indices of its own in place of those of the "
+            "batch, the sequence and the context";
+    loc = decode.loc;
+    return false;
+  }
+  return true;
 }
 
 /// Plans may take the time that is left when they begin, divided by this: an
@@ -530,6 +564,7 @@ ServingPlan PairSearch::summary(const Pair &pair) const {
   plan.prefill = pair.prefill;
   plan.decode = pair.decode;
   plan.insertion = pair.insertion;
+  plan.besidePrefill = besideOf(pair.decode).value_or(0);
   return plan;
 }
 
@@ -696,7 +731,7 @@ static std::optional<double> boundOf(const Outcome &outcome,
 
 ServingOutcome PairSearch::run(std::optional<double> cutoff) {
   if (!import(ServingPhase::Prefill, prefillTensors) ||
-      !import(ServingPhase::Decode, decodeTensors))
+      !import(ServingPhase::Decode, decodeTensors) || !haveSameWeights())
     return {std::nullopt, error, loc};
   std::vector<Outcome> free =
       plan({trialOf(ServingPhase::Decode, nullptr, std::nullopt),

@@ -117,6 +117,13 @@ static std::string meshText(const Report &report) {
   return "[" + text + "]";
 }
 
+static std::string meshText(const ServingPlan &plan) {
+  std::string decode = meshText(*plan.decode.report);
+  return plan.serving.separate ? "decode " + decode + ", prefill " +
+                                     meshText(*plan.prefill.report)
+                               : decode;
+}
+
 static std::string requestText(const shd::Serving &serving) {
   return plural(serving.sequences, "sequence") + " at once, each with " +
          formatDigits(serving.prompt) + " prompt and " +
@@ -145,6 +152,17 @@ static std::string stepShares(const ServingPlan &plan) {
   return formatPercent(plan.stateBytesRead / traffic) + " KV cache, " +
          formatPercent(plan.weightBytesRead / traffic) +
          " weights of the bytes that a device moves in a decode step";
+}
+
+static std::string memoryText(const ServingPlan &plan) {
+  std::string text = formatBytes(double(plan.decode.report->memory.peak)) +
+                     " at the peak of decode, " +
+                     formatBytes(double(plan.prefill.report->memory.peak)) +
+                     " at that of prefill";
+  if (plan.besidePrefill > 0)
+    text += ", beside " + formatBytes(double(plan.besidePrefill)) +
+            " of decode's caches";
+  return text;
 }
 
 static void printFigures(FactPrinter &out, const ServingPlan &plan) {
@@ -178,6 +196,7 @@ static void printFigures(FactPrinter &out, const ServingPlan &plan) {
                            " per sequence; " +
                            plural(plan.sequencesThatFit, "sequence") +
                            " would fit beside the weights as placed");
+  out.wrapped("memory", memoryText(plan));
   if (std::string shares = stepShares(plan); !shares.empty())
     out.fact("reads", shares);
   out.fact("price", usdText(plan.usdPerMillionPromptTokens()) +
@@ -258,6 +277,7 @@ static Json figuresJson(const ServingPlan &plan) {
        plan.stateBytesRead / plan.decode.report->traffic.hbm},
       {"weight_share_of_traffic",
        plan.weightBytesRead / plan.decode.report->traffic.hbm},
+      {"memory_bytes", plan.peakMemory()},
       {"fits", plan.fits()},
       {"plans", plan.planned},
       {"complete", !plan.isCutShort},
@@ -397,7 +417,6 @@ void shardc::printServingTable(llvm::raw_ostream &os, StringRef title,
       continue;
     }
     const ServingPlan &plan = *row.outcome.plan;
-    const Report &decode = *plan.decode.report;
     cells.emplace_back(formatTime(plan.firstToken()));
     cells.emplace_back(formatTime(plan.token()));
     cells.emplace_back(formatScaled(plan.tokensPerSecond()));
@@ -405,13 +424,10 @@ void shardc::printServingTable(llvm::raw_ostream &os, StringRef title,
     cells.emplace_back(formatScaled(plan.tokensPerSecondWithPrefill()));
     cells.emplace_back(shortUsd(plan.usdPerMillionPromptTokens()));
     cells.emplace_back(shortUsd(plan.usdPerMillionOutputTokens()));
-    cells.emplace_back(formatBytes(double(decode.memory.peak)));
+    cells.emplace_back(formatBytes(double(plan.peakMemory())));
     cells.emplace_back(plan.fits() ? markOf(i, frontier) : "does not fit",
                        plan.fits() ? Style::Bold : Style::Red);
-    cells.emplace_back(plan.serving.separate
-                           ? "decode " + meshText(decode) + ", prefill " +
-                                 meshText(*plan.prefill.report)
-                           : meshText(decode));
+    cells.emplace_back(meshText(plan));
     table.addRow(std::move(cells));
   }
   paint(os, truncate(title, kReportWidth), Style::Bold, colour);
@@ -484,12 +500,13 @@ void shardc::printServingCsv(llvm::raw_ostream &os,
                                              "usd_per_request",
                                              "chip_seconds_per_request",
                                              "gap",
+                                             "memory_bytes",
                                              "fits"};
   for (const std::string &name : names)
     os << csvCell(name) << ',';
   for (const char *column : kColumns)
     os << column << ',';
-  os << "frontier,chosen,error\n";
+  os << "mesh,frontier,chosen,error\n";
   for (auto [i, row] : llvm::enumerate(rows)) {
     for (const Setting &setting : row.point)
       os << csvCell(setting.valueText()) << ',';
@@ -500,7 +517,9 @@ void shardc::printServingCsv(llvm::raw_ostream &os,
         os << figures[column].dump();
       os << ',';
     }
-    os << (llvm::is_contained(frontier.rows, i) ? "true," : "false,")
+    if (row.outcome.plan)
+      os << csvCell(meshText(*row.outcome.plan));
+    os << ',' << (llvm::is_contained(frontier.rows, i) ? "true," : "false,")
        << (frontier.chosen == i ? "true," : "false,")
        << csvCell(row.outcome.error) << '\n';
   }

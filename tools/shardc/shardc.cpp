@@ -38,6 +38,7 @@
 #include "shardc/Terminal/ProgressLine.h"
 #include "shardc/Verify/Serving.h"
 #include "shardc/Verify/Verify.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
@@ -905,6 +906,20 @@ ExitStatus Driver::exportServing(MLIRContext &context,
   return Success;
 }
 
+/// False after errors that a phase has of its own, such as of its machine or of
+/// what does not divide its extents.
+static bool importsPhase(MLIRContext &context, const ProgramText &program,
+                         const shd::Serving &serving, shd::ServingPhase phase) {
+  if (importStep(program, &context, {phaseSetting(phase)}))
+    return true;
+  SmallVector<std::string> extents;
+  for (const auto &[name, extent] : serving.extentsOf(phase))
+    extents.push_back(name + " = " + std::to_string(extent));
+  errs() << "note: in " << shd::stringify(phase) << ", where "
+         << llvm::join(extents, ", ") << "\n";
+  return false;
+}
+
 /// Answers for both phases of a program that serves.
 ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
                          const ProgramText &program, raw_ostream &os) {
@@ -913,10 +928,13 @@ ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
   if (options.emit == Emit::Plan)
     return commandLineError("--emit-plan of a program with a `serve` block is "
                             "not supported yet: its plan is two");
+  if (options.targetPrice.getNumOccurrences())
+    return commandLineError(
+        "--target-price expects a program without a `serve` block; the pair of "
+        "the least price within --target-time and --target-first is chosen");
   if ((options.asks() && !sweeps) || options.drawsTimeline() ||
       options.planFile.getNumOccurrences() ||
       options.measuredStep.getNumOccurrences() ||
-      options.targetPrice.getNumOccurrences() ||
       (!options.emitsReport() && options.emit != Emit::Csv &&
        options.emit != Emit::Jax) ||
       (options.emit == Emit::Jax && sweeps) ||
@@ -924,8 +942,11 @@ ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
     return commandLineError(
         "the program has a `serve` block, so that its plan is two; "
         "--phase=prefill or --phase=decode takes one of them for this");
-  if (!importProgram(program, &context))
+  std::optional<Program> written = importProgram(program, &context);
+  if (!written)
     return InputError;
+  std::optional<shd::Serving> serving =
+      shd::Serving::of(*written->module->getOps<shd::ProgramOp>().begin());
   ServingOptions how = options.serving();
   how.interrupted = &interrupted;
   SweepFormat format = options.questions().format;
@@ -944,6 +965,9 @@ ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
   }
   ServingOutcome outcome = planServing(program, {}, how);
   if (!outcome.plan) {
+    for (auto phase : {shd::ServingPhase::Prefill, shd::ServingPhase::Decode})
+      if (!importsPhase(context, program, *serving, phase))
+        return InputError;
     errs() << (outcome.loc.empty() ? options.name() : outcome.loc)
            << ": error: " << outcome.error << "\n";
     return InputError;

@@ -31,6 +31,9 @@ struct ServingPlan {
   /// nothing. Only separate machines may have different ones.
   std::optional<Setting> meshes[2];
 
+  /// Bytes of a device that decode's caches take while prefill runs; none on
+  /// separate machines.
+  int64_t besidePrefill = 0;
   /// Seconds in which the caches of one prefill's prompts get into decode's.
   double insertion = 0;
   /// A decode step at the last token of each sequence, in seconds.
@@ -70,6 +73,8 @@ struct ServingPlan {
   /// Relative distance of the cost of a request to its bound.
   std::optional<double> gap() const;
 
+  /// Bytes of a device at the worst moment of both phases.
+  int64_t peakMemory() const;
   bool fits() const;
   bool meets(const ServingTargets &targets) const;
 };

@@ -44,6 +44,13 @@ check("usd_per_request", prefill_rate * (tp + inserted) / p + rate * G * t / B)
 assert serving["token_s_last"] >= serving["token_s"]
 assert serving["chip_seconds_bound"] <= serving["chip_seconds_per_request"] * (1 + 1e-9)
 
+# The caches of decode stay while prefill runs on the same machine.
+caches = sum(tensor["local_bytes"] for tensor in decode["tensors"]
+             if tensor["kind"] == "state")
+beside = 0 if separate else caches
+assert serving["memory_bytes"] == max(decode["memory"]["peak"],
+                                      prefill["memory"]["peak"] + beside)
+
 weights = [{tensor["name"]: tensor["sharding"] for tensor in phase["tensors"]
             if tensor["kind"] == "weight"} for phase in (prefill, decode)]
 assert separate or weights[0] == weights[1], weights

@@ -56,6 +56,13 @@ std::optional<Serving> Serving::of(ProgramOp program) {
   return attr ? std::optional(of(attr)) : std::nullopt;
 }
 
+SmallVector<std::pair<std::string, int64_t>, 3>
+Serving::extentsOf(ServingPhase phase) const {
+  if (phase == ServingPhase::Prefill)
+    return {{batch, promptBatch}, {sequence, prompt}, {context, prompt}};
+  return {{batch, sequences}, {sequence, 1}, {context, capacity}};
+}
+
 /// The token generated as the i-th sees itself, those before it and the prompt.
 double Serving::lastKeys(std::optional<int64_t> window) const {
   double keys = double(prompt) + double(generate);

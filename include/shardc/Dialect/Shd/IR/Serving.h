@@ -48,6 +48,10 @@ struct Serving {
   /// tokens, and those of the last one.
   double meanKeys(std::optional<int64_t> window) const;
   double lastKeys(std::optional<int64_t> window) const;
+
+  /// Indices of a phase with their extents.
+  llvm::SmallVector<std::pair<std::string, int64_t>, 3>
+  extentsOf(ServingPhase phase) const;
 };
 
 /// The phase that a program is to become; nothing if it is none of two.

@@ -67,6 +67,13 @@ SHARDC_CLONES void addSaturated(Scaled *__restrict out,
     out[j] = std::min(out[j] + row[j], kInfinity);
 }
 
+SHARDC_CLONES void addCapped(Scaled *__restrict out,
+                             const Scaled *__restrict row, Scaled most,
+                             size_t n) {
+  for (size_t j = 0; j < n; ++j)
+    out[j] += std::min(row[j], most);
+}
+
 SHARDC_CLONES void minOverRows(Scaled *__restrict out,
                                const Scaled *__restrict matrix,
                                const Scaled *__restrict offsets, size_t rows,

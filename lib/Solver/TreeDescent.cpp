@@ -20,6 +20,15 @@ static const Scaled *tableFrom(const Model::Pair &pair, uint32_t variable) {
       .data();
 }
 
+TreeDescent::TreeDescent(const Model &model) : model(model) {
+  firstNeighbours.push_back(0);
+  for (uint32_t variable = 0; variable < model.size(); ++variable) {
+    for (uint32_t p : model.pairsOf(variable))
+      neighbours.push_back({model.pairs()[p].otherThan(variable), p});
+    firstNeighbours.push_back(uint32_t(neighbours.size()));
+  }
+}
+
 void TreeDescent::improve(std::vector<Label> &labels) {
   unsigned idle = 0;
   for (unsigned i = 0; i < kMaxForests && idle < kPatience; ++i)
@@ -49,9 +58,8 @@ std::vector<TreeDescent::Member> TreeDescent::drawTree() {
   std::vector<Member> frontier;
   auto expand = [&](unsigned position) {
     uint32_t variable = tree[position].variable;
-    for (uint32_t p : model.pairsOf(variable))
-      if (uint32_t other = model.pairs()[p].otherThan(variable);
-          !inForest[other])
+    for (auto [other, p] : neighboursOf(variable))
+      if (!inForest[other])
         frontier.push_back({other, int(position), p});
   };
   expand(0);
@@ -60,8 +68,8 @@ std::vector<TreeDescent::Member> TreeDescent::drawTree() {
     Member next = frontier.back();
     frontier.pop_back();
     unsigned inside = 0;
-    for (uint32_t p : model.pairsOf(next.variable))
-      inside += inForest[model.pairs()[p].otherThan(next.variable)];
+    for (auto [other, p] : neighboursOf(next.variable))
+      inside += inForest[other];
     if (inForest[next.variable] || inside > 1)
       continue;
     inForest[next.variable] = true;
@@ -78,13 +86,10 @@ std::vector<TreeDescent::Member> TreeDescent::drawForest() {
   std::shuffle(order.begin(), order.end(), random);
   inForest.assign(model.size(), false);
   llvm::IntEqClasses trees(model.size());
-  auto neighbourOf = [&](uint32_t variable, uint32_t p) {
-    return model.pairs()[p].otherThan(variable);
-  };
   for (uint32_t variable : order) {
     llvm::SmallVector<unsigned, 8> joined;
-    for (uint32_t p : model.pairsOf(variable))
-      if (uint32_t other = neighbourOf(variable, p); inForest[other])
+    for (auto [other, p] : neighboursOf(variable))
+      if (inForest[other])
         joined.push_back(trees.findLeader(other));
     llvm::sort(joined);
     if (std::adjacent_find(joined.begin(), joined.end()) != joined.end())
@@ -103,8 +108,7 @@ std::vector<TreeDescent::Member> TreeDescent::drawForest() {
     forest.push_back({root});
     seen[root] = true;
     for (; next < forest.size(); ++next)
-      for (uint32_t p : model.pairsOf(forest[next].variable)) {
-        uint32_t other = neighbourOf(forest[next].variable, p);
+      for (auto [other, p] : neighboursOf(forest[next].variable)) {
         if (!inForest[other] || seen[other])
           continue;
         seen[other] = true;
@@ -114,73 +118,73 @@ std::vector<TreeDescent::Member> TreeDescent::drawForest() {
   return forest;
 }
 
-/// Costs of a variable's labels with its pairs to variables outside the forest.
-std::vector<Scaled> TreeDescent::ownCosts(uint32_t variable,
-                                          llvm::ArrayRef<Label> labels) const {
-  std::vector<Scaled> costs(model.costs(variable).begin(),
-                            model.costs(variable).end());
+/// Sums the costs of the labels of each of the forest's variables with its
+/// pairs to variables outside.
+void TreeDescent::sumOwnCosts(llvm::ArrayRef<Member> forest,
+                              llvm::ArrayRef<Label> labels) {
+  costs.clear();
+  begins.assign(1, 0);
+  for (const Member &member : forest) {
+    llvm::append_range(costs, model.costs(member.variable));
+    begins.push_back(costs.size());
+  }
   for (Scaled &cost : costs)
     cost = std::min(cost, kPenalty);
-  for (uint32_t p : model.pairsOf(variable)) {
-    const Model::Pair &pair = model.pairs()[p];
-    uint32_t other = pair.otherThan(variable);
-    if (inForest[other])
-      continue;
-    const Scaled *row = tableFrom(pair, other) + labels[other] * costs.size();
-    for (auto [label, cost] : llvm::enumerate(costs))
-      cost += std::min(row[label], kPenalty);
+  for (auto [position, member] : llvm::enumerate(forest)) {
+    llvm::MutableArrayRef<Scaled> own = costsOf(position);
+    for (auto [other, p] : neighboursOf(member.variable))
+      if (!inForest[other])
+        addCapped(own.data(),
+                  tableFrom(model.pairs()[p], other) +
+                      labels[other] * own.size(),
+                  kPenalty, own.size());
   }
-  return costs;
 }
 
 /// Sets the forest's labels to the best; true if that lowers the cost.
 bool TreeDescent::solveForest(llvm::ArrayRef<Member> forest,
                               std::vector<Label> &labels) {
-  std::vector<std::vector<Scaled>> costs;
-  for (const Member &member : forest)
-    costs.push_back(ownCosts(member.variable, labels));
-  Scaled before = 0, after = 0;
-  for (auto [member, own] : llvm::zip_equal(forest, costs)) {
-    before += own[labels[member.variable]];
-    if (member.parent < 0)
-      continue;
+  sumOwnCosts(forest, labels);
+  // The row of a member's pair that the label of its parent chooses.
+  auto rowOf = [&](const Member &member, size_t size) {
     uint32_t parent = forest[member.parent].variable;
-    before += std::min(
-        tableFrom(
-            model.pairs()[member.pair],
-            parent)[labels[parent] * own.size() + labels[member.variable]],
-        kPenalty);
+    return tableFrom(model.pairs()[member.pair], parent) +
+           labels[parent] * size;
+  };
+  Scaled before = 0, after = 0;
+  for (auto [position, member] : llvm::enumerate(forest)) {
+    llvm::ArrayRef<Scaled> own = costsOf(position);
+    Label label = labels[member.variable];
+    before += own[label];
+    if (member.parent >= 0)
+      before += std::min(rowOf(member, own.size())[label], kPenalty);
   }
   // From the leaves up: what the subtree costs by the label of the parent.
   std::vector<Scaled> offsets, message;
   for (size_t i = forest.size(); i-- > 0;) {
     const Member &member = forest[i];
-    Scaled least = *llvm::min_element(costs[i]);
+    llvm::ArrayRef<Scaled> own = costsOf(i);
+    Scaled least = *llvm::min_element(own);
     if (member.parent < 0) {
       after += least;
       continue;
     }
-    std::vector<Scaled> &parent = costs[member.parent];
+    llvm::MutableArrayRef<Scaled> parent = costsOf(member.parent);
     offsets.clear();
-    for (Scaled cost : costs[i])
+    for (Scaled cost : own)
       offsets.push_back(-cost);
     message.resize(parent.size());
     minOverRows(message.data(),
                 tableFrom(model.pairs()[member.pair], member.variable),
                 offsets.data(), offsets.size(), message.size());
-    for (auto [sum, part] : llvm::zip_equal(parent, message))
-      sum += std::min(part, least + kPenalty);
+    addCapped(parent.data(), message.data(), least + kPenalty, parent.size());
   }
   if (after >= before)
     return false;
-  for (auto [member, own] : llvm::zip_equal(forest, costs)) {
-    if (member.parent >= 0) {
-      uint32_t parent = forest[member.parent].variable;
-      const Scaled *row = tableFrom(model.pairs()[member.pair], parent) +
-                          labels[parent] * own.size();
-      for (auto [label, cost] : llvm::enumerate(own))
-        cost += std::min(row[label], kPenalty);
-    }
+  for (auto [position, member] : llvm::enumerate(forest)) {
+    llvm::MutableArrayRef<Scaled> own = costsOf(position);
+    if (member.parent >= 0)
+      addCapped(own.data(), rowOf(member, own.size()), kPenalty, own.size());
     labels[member.variable] = llvm::min_element(own) - own.begin();
   }
   return true;

@@ -18,7 +18,7 @@ namespace shardc::solver {
 class TreeDescent {
 public:
   /// Costs of the model must stay below 2^50 in all.
-  explicit TreeDescent(const Model &model) : model(model) {}
+  explicit TreeDescent(const Model &model);
 
   /// Lowers the priced cost of `labels`; forbidden pairs count as very
   /// expensive, so that labels to start from may use some. Forests are drawn
@@ -42,13 +42,32 @@ private:
   std::vector<Member> drawForest();
   std::vector<Member> drawTree();
   bool solveForest(llvm::ArrayRef<Member> forest, std::vector<Label> &labels);
-  std::vector<Scaled> ownCosts(uint32_t variable,
-                               llvm::ArrayRef<Label> labels) const;
+  void sumOwnCosts(llvm::ArrayRef<Member> forest, llvm::ArrayRef<Label> labels);
+  llvm::MutableArrayRef<Scaled> costsOf(size_t position) {
+    return llvm::MutableArrayRef(costs).slice(
+        begins[position], begins[position + 1] - begins[position]);
+  }
+
+  /// A variable's pair, without a look at the pair.
+  struct Neighbour {
+    uint32_t variable = 0, pair = 0;
+  };
+  llvm::ArrayRef<Neighbour> neighboursOf(uint32_t variable) const {
+    return llvm::ArrayRef(neighbours)
+        .slice(firstNeighbours[variable],
+               firstNeighbours[variable + 1] - firstNeighbours[variable]);
+  }
 
   const Model &model;
+  std::vector<Neighbour> neighbours;
+  std::vector<uint32_t> firstNeighbours;
   /// Not seeded by anything: the same labels in, the same labels out.
   std::minstd_rand random;
   std::vector<bool> inForest;
+  /// Costs of the labels of a forest's variables, one after the other, and
+  /// where those of each begin.
+  std::vector<Scaled> costs;
+  std::vector<size_t> begins;
 };
 
 } // namespace shardc::solver

@@ -66,6 +66,9 @@ Scaled leastOf(const Scaled *row, size_t n);
 /// out[j] = min(out[j] + row[j], kInfinity) for n entries.
 void addSaturated(Scaled *out, const Scaled *row, size_t n);
 
+/// out[j] += min(row[j], most) for n entries.
+void addCapped(Scaled *out, const Scaled *row, Scaled most, size_t n);
+
 /// out[j] = min over i of matrix[i][j] - offsets[i], the matrix row-major; rows
 /// whose offset is -kInfinity or less do not count. At least kInfinity if none
 /// does.

@@ -49,18 +49,16 @@ struct Limits {
   size_t refined = 6;
 };
 /// Plans of large programs on one or two axes take about the same time: as much
-/// work as their operations, times kWorkPerAxis: 8 and 10 plans of LLaMA, which
+/// work as their operations, times kWorkPerAxis: 7 and 10 plans of LLaMA, which
 /// take a second each. Plans of a framework take less, on three axes, too.
-static constexpr Limits kLimitsOfLarge = {1.1e4, 1.4e4, 2, 2, 1, 3},
+static constexpr Limits kLimitsOfLarge = {8.5e3, 1.4e4, 2, 2, 1, 3},
                         kLimitsOfRoles = {5.5e4, 5e4, 4, 3};
 /// Forms of a step that are planned, on average.
 static constexpr double kFormsOfStep = 6;
 /// Recipes that are planned with the same cutoff.
-static constexpr size_t kRound = 4;
+static constexpr size_t kFirstRound = 2, kRound = 4;
 /// Bindings that are estimated.
 static constexpr size_t kMostEstimates = 200;
-/// Recipes that are planned with all effort, of those that were with little.
-static constexpr size_t kFinals = 2;
 /// For large programs: what communication and the like leave to gain is too
 /// little to search on.
 static constexpr double kSmallRest = 0.02;
@@ -140,6 +138,8 @@ struct Recipe {
   Picoseconds bound = 0;
   double work = 0;
   bool isImpossible = false, isFull = false;
+  /// All choices of the step found none that is faster.
+  bool isSettled = false;
   /// Planned with all effort.
   bool isFinal = false;
   std::shared_ptr<const StepChoice> found = {};
@@ -187,12 +187,14 @@ private:
   void planSome(llvm::ArrayRef<size_t> order, double work, bool isFull);
   void planRound(llvm::ArrayRef<size_t> round, bool isFull);
   bool isUnlikely(const Recipe &recipe) const;
+  bool isLike(const Recipe &a, const Recipe &b) const;
+  bool isSettledByOthers(const Recipe &recipe) const;
   void take(Recipe &recipe, std::shared_ptr<const StepChoice> choice,
             bool isFull);
   void findBest();
   bool isScreened() const;
-  std::shared_ptr<const StepChoice> planFinal(const Recipe &recipe) const;
-  std::vector<size_t> nextFinals() const;
+  std::optional<StepChoice> planFinal(const Recipe &recipe) const;
+  void takeFinal(Recipe &recipe, std::optional<StepChoice> choice);
   void planFinals();
   bool isOutdone(const Recipe &recipe) const;
   bool leavesAtMost(double part) const;
@@ -218,6 +220,13 @@ private:
   int64_t left = 0;
   size_t families = 0;
   std::optional<size_t> best;
+  /// A recipe's form that was planned with all effort while a thread was idle.
+  struct EarlyFinal {
+    size_t recipe = 0;
+    StepForm form;
+    std::optional<StepChoice> choice;
+  };
+  std::optional<EarlyFinal> early;
   double spent = 0;
   bool isCut = false;
   std::string note;
@@ -769,6 +778,19 @@ bool RecipeSearch::isUnlikely(const Recipe &recipe) const {
               kSurelyMore * toSeconds(recipes[*best].plan->value));
 }
 
+/// True of recipes of a large program for which the same forms of the step do,
+/// as a rule.
+bool RecipeSearch::isLike(const Recipe &a, const Recipe &b) const {
+  return isLarge() && !a.roles && a.wide == b.wide &&
+         (a.stages > 1) == (b.stages > 1);
+}
+
+bool RecipeSearch::isSettledByOthers(const Recipe &recipe) const {
+  return llvm::any_of(recipes, [&](const Recipe &other) {
+    return other.isSettled && isLike(recipe, other);
+  });
+}
+
 bool RecipeSearch::isOutdone(const Recipe &recipe) const {
   return best && recipe.bound >= recipes[*best].plan->value;
 }
@@ -793,12 +815,27 @@ bool RecipeSearch::isGoodEnough() const {
 
 void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
   std::vector<std::shared_ptr<const StepChoice>> choices(round.size());
-  runner.runAlone(round.size(), [&](size_t i) {
+  // A thread that is left plans the best one with all effort: mostly it stays
+  // the best.
+  bool isEarly =
+      isFull && best && isScreened() && !early && round.size() < options.jobs;
+  if (isEarly)
+    early = {*best, recipes[*best].found->form, std::nullopt};
+  runner.runAlone(round.size() + isEarly, [&](size_t i) {
+    if (i == round.size()) {
+      early->choice = planFinal(recipes[early->recipe]);
+      return;
+    }
+    const Recipe &recipe = recipes[round[i]];
+    // One that has its first form.
+    if (!isFull && recipe.found) {
+      choices[i] = recipe.found;
+      return;
+    }
     MeshChoiceOptions how = options;
     how.jobs = 1;
     how.showProgress = false;
     how.takesFirstForm = !isFull;
-    const Recipe &recipe = recipes[round[i]];
     if (std::optional<double> plans = limits().ofStep)
       how.stepWork =
           *plans * size.operations * std::pow(kWorkPerAxis, recipe.wide);
@@ -820,6 +857,8 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
       recipe.isImpossible = !recipe.plan && !isLate;
       continue;
     }
+    if (choice == recipe.found)
+      continue;
     unsigned wide = recipe.roles ? std::max(1u, recipe.wide) : recipe.wide;
     spent += choice->work / std::pow(kWorkPerAxis, wide) / size.operations *
              recipe.work;
@@ -833,6 +872,8 @@ void RecipeSearch::take(Recipe &recipe,
                         std::shared_ptr<const StepChoice> choice, bool isFull) {
   PlanFigures figures = figuresOf(choice->report);
   recipe.isFull |= isFull;
+  recipe.isSettled =
+      isFull && recipe.fits() && figures.value >= recipe.plan->value;
   if (recipe.fits() && (!figures.fits || recipe.plan->value < figures.value))
     return;
   recipe.plan = std::move(figures);
@@ -866,10 +907,8 @@ static Report::StepSearch withFinal(Report::StepSearch search,
   return search;
 }
 
-/// Plans the best form of a recipe with all effort; null if that finds no plan
-/// that fits, or a slower one before time is up.
-std::shared_ptr<const StepChoice>
-RecipeSearch::planFinal(const Recipe &recipe) const {
+/// Plans the best form of a recipe with all effort.
+std::optional<StepChoice> RecipeSearch::planFinal(const Recipe &recipe) const {
   Point point = pointOf(recipe);
   point.push_back(stepSetting(recipe.found->form));
   MeshChoiceOptions how = options;
@@ -878,49 +917,38 @@ RecipeSearch::planFinal(const Recipe &recipe) const {
   how.plan.timeLimitSeconds = runner.deadline().remaining();
   how.start = recipe.found->labels;
   how.plan.effort = kFinalEffort;
-  std::optional<StepChoice> choice = chooseStep(text, point, how);
+  return chooseStep(text, point, how);
+}
+
+/// Keeps a plan of all effort, unless it does not fit, or is slower where time
+/// was up.
+void RecipeSearch::takeFinal(Recipe &recipe, std::optional<StepChoice> choice) {
+  recipe.isFinal = true;
   if (!choice || !choice->report.memory.fits ||
       (recipe.fits() && figuresOf(choice->report).value > recipe.plan->value))
-    return nullptr;
+    return;
   choice->form = recipe.found->form;
   choice->search = withFinal(recipe.found->search, *choice);
-  return std::make_shared<const StepChoice>(std::move(*choice));
+  recipe.plan = figuresOf(choice->report);
+  recipe.found = std::make_shared<const StepChoice>(std::move(*choice));
 }
 
-/// The best recipes that were planned with little effort; where none fits, that
-/// of the least memory.
-std::vector<size_t> RecipeSearch::nextFinals() const {
-  std::vector<size_t> next = byTime();
-  next.resize(std::min(next.size(), best ? kFinals : 1));
-  llvm::erase_if(next, [&](size_t i) {
-    return best && (!recipes[i].fits() ||
-                    double(recipes[i].plan->value) >
-                        (1 + kPromising) * double(recipes[*best].plan->value));
-  });
-  return next;
-}
-
-/// Plans the best recipes with all effort, until that is done with the best of
-/// all.
+/// Plans the best recipe with all effort, until that is done with the best of
+/// all; where none fits, that of the least memory.
 void RecipeSearch::planFinals() {
-  std::vector<size_t> round = nextFinals();
-  while (!round.empty() && runner.hasTime()) {
-    std::vector<std::shared_ptr<const StepChoice>> choices(round.size());
-    runner.runAlone(round.size(), [&](size_t i) {
-      choices[i] = planFinal(recipes[round[i]]);
-    });
-    for (auto [i, choice] : llvm::zip_equal(round, choices)) {
-      Recipe &recipe = recipes[i];
-      recipe.isFinal = true;
-      if (!choice)
-        continue;
-      recipe.plan = figuresOf(choice->report);
-      recipe.found = std::move(choice);
-    }
+  std::vector<size_t> order = byTime();
+  if (order.empty())
+    return;
+  size_t next = order.front();
+  while (runner.hasTime()) {
+    Recipe &recipe = recipes[next];
+    bool isKnown = early && early->recipe == next &&
+                   early->form == recipe.found->form && early->choice;
+    takeFinal(recipe, isKnown ? std::move(early->choice) : planFinal(recipe));
     findBest();
-    round.clear();
-    if (best && !recipes[*best].isFinal)
-      round.push_back(*best);
+    if (!best || recipes[*best].isFinal)
+      return;
+    next = *best;
   }
 }
 
@@ -935,12 +963,18 @@ void RecipeSearch::planSome(llvm::ArrayRef<size_t> order, double work,
   while (next < order.size() && !isGoodEnough()) {
     std::vector<size_t> round;
     double takes = 0;
-    // The first one's gap decides on the others.
-    size_t most = isFirst ? 1 : kRound;
+    // The gap of the first ones decides on the others.
+    size_t most = isFirst ? kFirstRound : kRound;
     for (; next < order.size() && round.size() < most; ++next) {
       const Recipe &recipe = recipes[order[next]];
-      if (isOutdone(recipe) || isUnlikely(recipe))
+      if (isOutdone(recipe) || isUnlikely(recipe) ||
+          (isFull && isSettledByOthers(recipe)))
         continue;
+      // The first of those that are alike decides on the others.
+      if (isFull && llvm::any_of(round, [&](size_t other) {
+            return isLike(recipe, recipes[other]);
+          }))
+        break;
       takes += recipe.work;
       if (!isFirst && spent + takes > work)
         break;
@@ -1069,13 +1103,13 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
         return true;
       return !recipe.roles && bindings[recipe.family]++ >= limits().bindings;
     });
-    // Where all choices of the first recipe leave nothing to gain, others need
+    // Where all choices of the first recipes leave nothing to gain, others need
     // no look.
     if (!options.framework) {
-      llvm::ArrayRef<size_t> first = llvm::ArrayRef(order).take_front(1);
-      planSome(first, limits().first, /*isFull=*/false);
+      planSome(llvm::ArrayRef(order).take_front(kFirstRound), limits().first,
+               /*isFull=*/false);
       if (leavesAtMost(kPromising))
-        planSome(first, limits().full, /*isFull=*/true);
+        planSome(size_t(*best), limits().full, /*isFull=*/true);
     }
     if (!isGoodEnough())
       planSome(order, limits().first, /*isFull=*/false);

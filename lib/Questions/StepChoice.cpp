@@ -33,6 +33,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -72,6 +73,9 @@ static constexpr double kMicrobatchCost = 0.2, kSmallBatchCost = 0.5;
 /// Where steps are compared so, estimates above this part of the best time are
 /// believed.
 static constexpr double kSurelySlower = 1.15;
+/// Forms that are planned with the same knowledge, where little effort is
+/// taken.
+static constexpr size_t kFormsAtOnce = 2;
 /// The first of them in a pipeline, which has many microbatches anyway.
 static constexpr double kMicrobatchOfPipeline = 0.02;
 /// The only axis beside stages can be one of tensor parallelism, which needs no
@@ -324,6 +328,9 @@ struct Form {
   std::vector<solver::Label> labels;
   /// Bytes of its saved values on a device, and of its activations at the peak.
   double saved = 0, activations = 0;
+  /// Seconds in which the busiest network gathers weights and reduces their
+  /// gradients, in all microbatches together.
+  double ofWeights = 0;
   /// By its matrix work; by declared bytes.
   bool isSlower = false, isTooLarge = false, isImpossible = false;
 };
@@ -679,10 +686,14 @@ std::optional<std::pair<size_t, size_t>> StepSearch::nextOfLeast() const {
 }
 
 /// True of a form with this estimate that is no faster than the best one: by
-/// its work alone, or, where little effort is taken, by the estimate.
+/// its work alone, or, where little effort is taken, by the estimate, or since
+/// each microbatch gathers weights and reduces gradients as those of the best
+/// one do.
 bool StepSearch::isSlower(double estimate, size_t number) const {
   double value = toSeconds(best->plan->value);
-  if (options.plan.isQuick() && estimate > kSurelySlower * value)
+  double times = double(numbers[number]) / double(numbers[best->number]);
+  if (options.plan.isQuick() &&
+      (estimate > kSurelySlower * value || times * best->ofWeights > value))
     return true;
   return estimate / slowdown(number) >= value;
 }
@@ -766,6 +777,30 @@ void StepSearch::planForm(Form &form) {
   take(form, std::move(outcome));
 }
 
+/// Seconds in which the busiest network gathers weights and reduces their
+/// gradients before the update.
+static double secondsOfWeights(const Report &report) {
+  llvm::StringSet<> weights;
+  for (const ReportTensor &tensor : report.tensors)
+    if (tensor.kind == "weight")
+      weights.insert(tensor.name);
+  llvm::StringMap<double> seconds;
+  double most = 0;
+  for (const ReportItem &item : report.items) {
+    const ReportCollective *collective = item.collective();
+    if (!collective || item.phase == shd::Phase::Update)
+      continue;
+    StringRef operand = collective->operand;
+    operand.consume_back(".grad");
+    if (!weights.contains(operand))
+      continue;
+    double &sum = seconds[collective->network];
+    sum += toSeconds(item.total);
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
 void StepSearch::take(Form &form, Outcome outcome) {
   if (!outcome.report) {
     form.isImpossible = true;
@@ -777,6 +812,7 @@ void StepSearch::take(Form &form, Outcome outcome) {
     if (tensor.kind == "saved")
       form.saved += tensor.localBytes;
   form.activations = double(outcome.report->memory.activations);
+  form.ofWeights = secondsOfWeights(*outcome.report);
   form.report = std::move(outcome.report);
   form.labels = std::move(outcome.labels);
   if (form.plan->fits && (!best || form.plan->value < best->plan->value))

@@ -50,7 +50,7 @@ inline constexpr int64_t kMoreMemory = int64_t(1) << 30;
 
 /// An effort for plans that are compared with others, and one for the best of
 /// them (docs/Optimizer.md#plans-to-compare).
-inline constexpr double kQuickEffort = 0.05, kFinalEffort = 0.3;
+inline constexpr double kQuickEffort = 0.05, kFinalEffort = 0.2;
 
 struct PlanOptions {
   OptMode mode = OptMode::Optimize;

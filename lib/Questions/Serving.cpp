@@ -902,6 +902,9 @@ private:
   bool choose(ServingPhase phase);
   void setBound(ServingPlan &plan) const;
   std::optional<ServingBound> ruledOut() const;
+  std::optional<ServingBound> unlikely() const;
+  std::optional<ServingBound>
+  withSeconds(const std::optional<double> (&seconds)[2]) const;
   /// The time limit of one of `number` searches that are still to be made.
   solver::Deadline shareOf(size_t number) const {
     std::optional<double> left = deadline.remaining();
@@ -917,8 +920,9 @@ private:
   bool isCutShort = false;
   /// By text, in the order in which they were found.
   std::vector<std::pair<std::string, Setting>> meshes;
-  /// No mesh has a faster plan of the phase.
-  std::optional<double> bounds[2];
+  /// No mesh has a faster plan of the phase; the fastest that was found, with
+  /// weights as the phase likes them.
+  std::optional<double> bounds[2], fastest[2];
   std::string error, loc;
 };
 } // namespace
@@ -971,6 +975,8 @@ bool MeshPairs::choose(ServingPhase phase) {
   }
   // That of the chosen mesh, and of all others.
   const Report::MeshSearch &search = choice->search;
+  if (const auto &plan = search.best.front().plan; plan && plan->fits)
+    fastest[size_t(phase)] = plan->scheduled;
   std::optional<double> own = search.best.front().bound;
   bool hasOthers = search.ruledOut + search.open > 0;
   if (own && (!hasOthers || search.boundOfOthers))
@@ -979,21 +985,39 @@ bool MeshPairs::choose(ServingPhase phase) {
   return true;
 }
 
+/// The bound of the point, with what is known of each phase.
+std::optional<ServingBound>
+MeshPairs::withSeconds(const std::optional<double> (&seconds)[2]) const {
+  if (!options.bound || options.plan.objective != Objective::Scheduled)
+    return std::nullopt;
+  ServingBound result = *options.bound;
+  auto raise = [&](ServingPhase phase, double &figure) {
+    figure = std::max(figure, seconds[size_t(phase)].value_or(0));
+  };
+  raise(ServingPhase::Prefill, result.firstSeconds);
+  raise(ServingPhase::Decode, result.tokenSeconds);
+  return result;
+}
+
 /// Set if no plan on any mesh keeps the targets for less than the cutoff, by
 /// the bounds of the phases that are known so far.
 std::optional<ServingBound> MeshPairs::ruledOut() const {
-  if (!options.bound || options.plan.objective != Objective::Scheduled)
-    return std::nullopt;
-  ServingBound bound = *options.bound;
-  auto raise = [&](ServingPhase phase, double &seconds) {
-    seconds = std::max(seconds, bounds[size_t(phase)].value_or(0));
-  };
-  raise(ServingPhase::Prefill, bound.firstSeconds);
-  raise(ServingPhase::Decode, bound.tokenSeconds);
-  if (bound.keeps(options.targets) &&
-      (!options.cutoff || bound.cost() < *options.cutoff))
+  std::optional<ServingBound> bound = withSeconds(bounds);
+  if (!bound || (bound->keeps(options.targets) &&
+                 (!options.cutoff || bound->cost() < *options.cutoff)))
     return std::nullopt;
   return bound;
+}
+
+/// Set if the phases miss the targets, or cost more than the cutoff, by more
+/// than estimates are off, although each has the weights as it likes them.
+std::optional<ServingBound> MeshPairs::unlikely() const {
+  std::optional<ServingBound> about = withSeconds(fastest);
+  if (options.meshWork >= 1 || !options.cutoff || !about ||
+      (about->keeps(options.targets, kNearEstimate) &&
+       about->cost() <= kNearEstimate * *options.cutoff))
+    return std::nullopt;
+  return about;
 }
 
 ServingOutcome MeshPairs::run() {
@@ -1002,6 +1026,8 @@ ServingOutcome MeshPairs::run() {
       return {std::nullopt, error, loc};
     if (std::optional<ServingBound> bound = ruledOut())
       return {std::nullopt, "", "", bound};
+    if (std::optional<ServingBound> about = unlikely())
+      return {std::nullopt, "", "", std::nullopt, about};
   }
   ServingOutcome best;
   std::unique_ptr<PairSearch> chosen;

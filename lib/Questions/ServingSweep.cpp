@@ -10,12 +10,8 @@
 using namespace shardc;
 
 /// Points that are judged by what was known before them: the same for any
-/// number of threads. Points in the order of estimates are rarely planned
-/// beyond the first.
-static constexpr size_t kRound = 4, kEstimatedRound = 2;
-/// Estimates of pairs differ from what they take by less than this factor, most
-/// of it the same for alike points: beyond, a point is not planned.
-static constexpr double kNear = 1.05;
+/// number of threads. Points in the order of estimates are planned one by one.
+static constexpr size_t kRound = 4, kEstimatedRound = 1;
 /// Part of the usual work for the choice of each point's mesh: it suffices for
 /// two axes.
 static constexpr double kMeshWork = 0.05;
@@ -39,8 +35,15 @@ private:
   double boundOf(size_t i) const {
     return rows[i].bound ? rows[i].bound->cost() : 0;
   }
-  /// By the estimate, or without one by the bound: misses the targets, cost.
-  std::pair<bool, double> promiseOf(size_t i) const;
+  /// What to plan first: estimates that keep the targets, then points without
+  /// one, by their bounds, then the others.
+  struct Promise {
+    bool misses = false, isBound = false;
+    double cost = 0;
+
+    auto rank() const { return std::tuple(misses, isBound, cost); }
+  };
+  Promise promiseOf(size_t i) const;
   bool isOutdone(size_t i) const;
 
   std::vector<ServingRow> &rows;
@@ -81,7 +84,7 @@ void TargetSweep::makeEstimates() {
     std::vector<size_t> round;
     for (; next < open.size() && round.size() < kRound; ++next)
       if (rows[open[next]].bound &&
-          (!least || boundOf(open[next]) < kNear * *least))
+          (!least || boundOf(open[next]) < kNearEstimate * *least))
         round.push_back(open[next]);
     runner.runAlone(round.size(), [&](size_t i) {
       const ServingRow &row = rows[round[i]];
@@ -95,15 +98,12 @@ void TargetSweep::makeEstimates() {
   }
 }
 
-std::pair<bool, double> TargetSweep::promiseOf(size_t i) const {
+TargetSweep::Promise TargetSweep::promiseOf(size_t i) const {
   const std::optional<ServingBound> &estimate = estimates[i];
   if (!estimate)
-    return {false, boundOf(i)};
-  ServingTargets near = options.targets;
-  for (std::optional<double> *limit : {&near.firstSeconds, &near.tokenSeconds})
-    if (*limit)
-      **limit *= kNear;
-  return {!estimate->keeps(near), estimate->cost()};
+    return {/*misses=*/false, /*isBound=*/true, boundOf(i)};
+  return {!estimate->keeps(options.targets, kNearEstimate), /*isBound=*/false,
+          estimate->cost()};
 }
 
 /// True if the row cannot be better than the best one, or by the estimates of
@@ -115,8 +115,9 @@ bool TargetSweep::isOutdone(size_t i) const {
     return true;
   if (!estimates[i] || !estimates[*best])
     return false;
-  auto [misses, cost] = promiseOf(i);
-  return misses || cost > kNear * estimates[*best]->cost();
+  Promise promise = promiseOf(i);
+  return promise.misses ||
+         promise.cost > kNearEstimate * estimates[*best]->cost();
 }
 
 void TargetSweep::take(llvm::ArrayRef<size_t> planned) {
@@ -134,8 +135,9 @@ void TargetSweep::planInOrder() {
   bool isEstimated = llvm::any_of(
       estimates, [](const auto &estimate) { return estimate.has_value(); });
   size_t most = isEstimated ? kEstimatedRound : kRound;
-  llvm::stable_sort(
-      open, [&](size_t a, size_t b) { return promiseOf(a) < promiseOf(b); });
+  llvm::stable_sort(open, [&](size_t a, size_t b) {
+    return promiseOf(a).rank() < promiseOf(b).rank();
+  });
   for (size_t next = 0; next < open.size();) {
     std::vector<size_t> round;
     for (; next < open.size() && round.size() < most; ++next) {
@@ -157,16 +159,13 @@ void TargetSweep::planInOrder() {
       ServingOptions each = how;
       each.bound = row.bound;
       row.outcome = planServing(program, row.point, each);
-      row.bound = row.outcome.ruledOut;
+      row.estimate = row.outcome.unlikely;
+      if (!row.estimate)
+        row.bound = row.outcome.ruledOut;
     };
     // With `mesh auto`, a point keeps all threads busy by itself.
-    if (isEstimated) {
-      for (size_t i : round)
-        runner.runAlone(1, [&](size_t) { planRow(i); });
-    } else {
-      how.jobs = std::max<size_t>(1, options.jobs / most);
-      runner.runAlone(round.size(), [&](size_t i) { planRow(round[i]); });
-    }
+    how.jobs = std::max<size_t>(1, options.jobs / most);
+    runner.runAlone(round.size(), [&](size_t i) { planRow(round[i]); });
     take(round);
   }
 }

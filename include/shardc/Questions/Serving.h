@@ -92,12 +92,20 @@ struct ServingBound {
   double cost() const {
     return firstSeconds * costOfFirst + tokenSeconds * costOfToken;
   }
-  bool keeps(const ServingTargets &targets) const {
-    return fits &&
-           (!targets.tokenSeconds || tokenSeconds <= *targets.tokenSeconds) &&
-           (!targets.firstSeconds || firstSeconds <= *targets.firstSeconds);
+  /// With `slack`, targets are so many times as long.
+  bool keeps(const ServingTargets &targets, double slack = 1) const {
+    auto isWithin = [&](double seconds, std::optional<double> target) {
+      return !target || seconds <= slack * *target;
+    };
+    return fits && isWithin(tokenSeconds, targets.tokenSeconds) &&
+           isWithin(firstSeconds, targets.firstSeconds);
   }
 };
+
+/// Estimates of pairs differ from what they take by less than this factor, most
+/// of it the same for alike points: beyond, a point is unlikely to be the
+/// answer.
+inline constexpr double kNearEstimate = 1.05;
 
 /// What comes of planning for serving: a pair of plans, or why there is none.
 struct ServingOutcome {
@@ -105,6 +113,8 @@ struct ServingOutcome {
   std::string error = {}, loc = {};
   /// Set if bounds of the phases rule out that the point is the answer.
   std::optional<ServingBound> ruledOut = {};
+  /// Set if the plans of each phase alone make that unlikely.
+  std::optional<ServingBound> unlikely = {};
 };
 
 struct ServingOptions {
@@ -119,7 +129,8 @@ struct ServingOptions {
   /// request that is known already.
   std::optional<ServingBound> bound = {};
   std::optional<double> cutoff = {};
-  /// Share of the usual work for the choice of meshes.
+  /// Share of the usual work for the choice of meshes. With less than all,
+  /// pairs are left out that the plans of each phase alone make unlikely.
   double meshWork = 1;
 };
 

@@ -460,7 +460,8 @@ struct OrderIndicesPass : impl::ShdOrderIndicesBase<OrderIndicesPass> {
 /// What the plan needs of a class.
 struct Need {
   int64_t parts = 1;
-  bool isSharded = false;
+  /// The most devices over which it is split.
+  int64_t shards = 1;
 };
 
 Need needOf(const Mesh &mesh, Operation *op, int64_t most) {
@@ -471,7 +472,7 @@ Need needOf(const Mesh &mesh, Operation *op, int64_t most) {
   for (StringRef index : {*attention.getQuery(), attention.getKey()}) {
     int64_t shards =
         mesh.groupSize(strategy.factorAxes[*rule.findFactor(index)]);
-    need.isSharded |= shards > 1;
+    need.shards = std::max(need.shards, shards);
     if (most % shards == 0)
       need.parts = std::lcm(need.parts, shards);
   }
@@ -497,7 +498,7 @@ void settle(ProgramOp program) {
     Need own = needOf(mesh, op, mostOf(number.getInt()));
     Need &need = needs[number.getInt()];
     need.parts = std::lcm(need.parts, own.parts);
-    need.isSharded |= own.isSharded;
+    need.shards = std::max(need.shards, own.shards);
     op->removeAttr(kOrderClass);
   });
   program.walk([&](Operation *op) {
@@ -520,7 +521,13 @@ void settle(ProgramOp program) {
        llvm::zip_equal(records.getAsRange<DictionaryAttr>(), needs)) {
     NamedAttrList entries(record);
     entries.set("devices", builder.getI64IntegerAttr(need.parts));
-    entries.set("isWanted", builder.getBoolAttr(need.isSharded));
+    entries.set("isWanted", builder.getBoolAttr(need.shards > 1));
+    if (int64_t most = record.getAs<IntegerAttr>("devices").getInt();
+        most > 1 && need.parts == 1 && need.shards > 1)
+      entries.set("obstacle", builder.getStringAttr(
+                                  "chunks are for " + std::to_string(most) +
+                                  " devices, and the plan splits it over " +
+                                  std::to_string(need.shards)));
     settled.push_back(entries.getDictionary(program.getContext()));
   }
   program->setAttr(kOrderClasses, builder.getArrayAttr(settled));

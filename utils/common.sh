@@ -6,6 +6,7 @@ packages=(
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   antlr4 libantlr4-runtime-dev
   libfmt-dev nlohmann-json3-dev libgtest-dev libbenchmark-dev libsimdjson-dev uuid-dev zlib1g-dev
+  node-d3
   cmake ninja-build ccache git python3 python3-numpy
 )
 

@@ -1,14 +1,28 @@
 # cmake -DOUTPUT=... -DFILE=Page.html -P EmbedPage.cmake
-# Writes the page's template as C++ string literals, none of them too long for a
-# compiler.
+# Writes a file's text as C++ string literals, none of them too long for a compiler.
+# They end before ASCII characters only: half of another one is no valid text.
 
-file(READ ${FILE} text)
+file(READ "${FILE}" text)
+string(FIND "${text}" ")shd\"" ending)
+string(FIND "${text}" "</script" closing)
+if(NOT ending EQUAL -1 OR (FILE MATCHES "\\.js$" AND NOT closing EQUAL -1))
+  message(FATAL_ERROR "${FILE} has text that ends a C++ literal or an HTML script")
+endif()
 string(LENGTH "${text}" length)
 set(literals "")
 set(begin 0)
 while(begin LESS length)
-  string(SUBSTRING "${text}" ${begin} 8000 part)
+  math(EXPR end "${begin} + 8000")
+  while(end LESS length)
+    string(SUBSTRING "${text}" ${end} 1 next)
+    if(next MATCHES "[\t\n -~]")
+      break()
+    endif()
+    math(EXPR end "${end} + 1")
+  endwhile()
+  math(EXPR size "${end} - ${begin}")
+  string(SUBSTRING "${text}" ${begin} ${size} part)
   string(APPEND literals "R\"shd(${part})shd\"\n")
-  math(EXPR begin "${begin} + 8000")
+  set(begin ${end})
 endwhile()
-file(WRITE ${OUTPUT} "${literals}")
+file(WRITE "${OUTPUT}" "${literals}")

@@ -1,6 +1,6 @@
 //===- Page.cpp - The report as one page ----------------------------------===//
 //
-// Page.html, with the report in it as data: all else happens in the browser.
+// Page.html, with the report in it as data and with d3, which draws its charts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,14 +14,19 @@ static constexpr char kTemplate[] =
 #include "Page.inc"
     ;
 
-/// In the template, where the report goes.
-static constexpr StringLiteral kPlace = "SHARDC_REPORT";
+static constexpr char kD3[] =
+#include "D3.inc"
+    ;
+
+/// In the template, where the report goes, and then d3.
+static constexpr StringLiteral kReportPlace = "SHARDC_REPORT";
+static constexpr StringLiteral kD3Place = "SHARDC_D3";
 
 Error shardc::printPage(raw_ostream &os, StringRef text) {
   Expected<json::Object> report = readReport(text);
   if (!report)
     return report.takeError();
-  auto [before, after] = StringRef(kTemplate).split(kPlace);
+  auto [before, after] = StringRef(kTemplate).split(kReportPlace);
   os << before;
   // Inside strings only, so JSON reads the same: no text can end the element.
   for (char c : text.trim())
@@ -29,6 +34,7 @@ Error shardc::printPage(raw_ostream &os, StringRef text) {
       os << "\\u003c";
     else
       os << c;
-  os << after;
+  auto [between, end] = after.split(kD3Place);
+  os << between << kD3 << end;
   return Error::success();
 }

@@ -10,6 +10,7 @@ given as a third argument."""
 import html.parser
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,14 +22,25 @@ with open(sys.argv[2], encoding="utf-8") as file:
     report = json.load(file)
 
 
+BROKEN = re.compile("NaN|undefined|Infinity")
+
+
 class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
         self.stack, self.scripts, self.ids = [], [], set()
         self.figures = []
+        # The number of ticks of each chart.
+        self.charts = []
 
     def handle_starttag(self, tag, attributes):
         values = dict(attributes)
+        if tag == "svg":
+            self.charts.append(0)
+        if "svg" in self.stack:
+            self.charts[-1] += values.get("class") == "tick"
+            broken = [text for text in values.values() if BROKEN.search(text or "")]
+            assert not broken, (tag, broken)
         for name in ("src", "href", "action", "data"):
             target = values.get(name) or ""
             assert not target or target[0] == "#" or target == "data:,", (tag, target)
@@ -48,6 +60,8 @@ class Page(html.parser.HTMLParser):
         self.stack.pop()
 
     def handle_data(self, data):
+        if self.stack and self.stack[-1] == "text":
+            assert not BROKEN.search(data), data
         if self.stack and self.stack[-1] == "script":
             self.scripts[-1][1] += data
 
@@ -62,7 +76,18 @@ def parse(source):
 page = parse(text)
 assert not page.stack, page.stack
 data = [body for values, body in page.scripts if values.get("type") == "application/json"]
-assert len(page.scripts) == 2 and len(data) == 1
+d3 = [body for values, body in page.scripts if values.get("id") == "library"]
+assert len(page.scripts) == 3 and len(data) == 1 and len(d3) == 1
+# The notices of d3 stand before its code.
+notice, code = d3[0].split("*/", 1)
+for part in (
+    "D3 5.16.0",
+    "Copyright 2010-2022 Mike Bostock",
+    "Redistributions in binary form must reproduce the above copyright",
+    "SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE",
+):
+    assert part in notice, part
+assert code.strip().startswith("// https://d3js.org v5.16.0 ") and len(code) > 200_000
 assert "<" not in data[0]
 drawn = json.loads(data[0])
 if "timeline" not in report:
@@ -76,8 +101,11 @@ if "timeline" not in report:
 assert drawn == report
 assert len(text) < 3_000_000
 assert "default-src 'none'" in text
-assert "innerHTML" not in text and "insertAdjacentHTML" not in text
-
+assert "unsafe-eval" not in text
+# d3 can parse HTML, by a selection's html(): the page does not ask for it.
+own = text.replace(d3[0], "")
+for parser in ("innerHTML", "insertAdjacentHTML", ".html(", "d3.html", "DOMParser"):
+    assert parser not in own.replace(data[0], ""), parser
 
 
 def numbers(value, found):
@@ -94,6 +122,16 @@ def numbers(value, found):
             numbers(each, found)
 
 
+def others(plan):
+    """The bytes at the peak of tensors beyond the 16 largest, which the page sums."""
+    peak = plan["memory"]["peak"]
+    for i, op in enumerate(plan["ops"]):
+        if op.get("memory", {}).get("bytes") == peak:
+            alive = plan["memory"]["spans"]
+            alive = [span["bytes"] for span in alive if span["first"] <= i <= span["last"]]
+            return sum(sorted(alive)[:-16])
+
+
 def urls(events, found):
     """Addresses that a log of the network tells of."""
     if isinstance(events, list):
@@ -106,14 +144,53 @@ def urls(events, found):
             urls(each, found)
 
 
-def open_page(browser, path):
-    """The drawn document, what the browser says, and its requests."""
+# Zooms every chart of lanes in each way, and throws where nothing moves, or where
+# the wheel alone does.
+MOVES = """<script>
+function check(svg, dragged) {
+  const box = svg.getBoundingClientRect(), middle = box.left + box.width / 2;
+  const at = {clientX: middle, clientY: box.top + 9, cancelable: true, view: window};
+  const moves = (expected, what, ...events) => {
+    const before = svg.innerHTML;
+    for (const [target, event] of events) target.dispatchEvent(event);
+    if ((svg.innerHTML !== before) !== expected) throw new Error(`zoom: ${what}`);
+  };
+  const key = key => [svg, new KeyboardEvent("keydown", {key, cancelable: true})];
+  const mouse = (target, type, x) => [target, new MouseEvent(type, {...at, clientX: x})];
+  const turn = {...at, deltaY: -300};
+  const wheel = ctrlKey => [svg, new WheelEvent("wheel", {...turn, ctrlKey})];
+  // For the rest of its turn, a drag keeps clicks from whatever is under it.
+  if (dragged)
+    return moves(true, "drag", mouse(svg, "mousedown", middle),
+      mouse(window, "mousemove", middle + 50), mouse(window, "mouseup", middle + 50));
+  moves(false, "wheel", wheel(false));
+  moves(true, "wheel with Ctrl", wheel(true));
+  moves(true, "+", key("+"));
+  const button = svg.parentNode.querySelector("button");
+  moves(true, "button", [button, new MouseEvent("click")]);
+  moves(true, "left", key("ArrowLeft"));
+  moves(true, "right", key("ArrowRight"));
+  moves(true, "-", key("-"), key("-"), key("-"), key("-"), key("-"));
+  moves(false, "whole", key("-"));
+  moves(true, "+", key("+"));
+}
+for (const dragged of [false, true])
+  for (const svg of document.querySelectorAll("svg.lanes")) check(svg, dragged);
+</script>
+"""
+
+
+def open_page(browser, text):
+    """The page drawn and zoomed, what the browser says, and its requests."""
     with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "page.html")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("</body>", MOVES + "</body>"))
         log = os.path.join(folder, "network.json")
         run = subprocess.run(
             [browser, "--headless", "--no-sandbox", "--disable-gpu"]
             + [f"--user-data-dir={folder}", "--enable-logging=stderr", "--v=0"]
-            + [f"--log-net-log={log}", "--dump-dom", "file://" + os.path.abspath(path)],
+            + [f"--log-net-log={log}", "--dump-dom", "file://" + path],
             capture_output=True,
             text=True,
             timeout=120,
@@ -127,17 +204,22 @@ def open_page(browser, path):
 
 browser = shutil.which("chromium") or shutil.which("chromium-headless-shell")
 if browser:
-    document, said, requests = open_page(browser, sys.argv[1])
+    document, said, requests = open_page(browser, text)
     assert "CONSOLE" not in said and "Uncaught" not in said, said
     assert not requests, requests
     seconds = float(document.split('data-drawn-ms="')[1].split('"')[0]) / 1000
     assert len(sys.argv) < 4 or seconds < float(sys.argv[3]), seconds
-    figures = parse(document).figures
+    result = parse(document)
+    assert all(2 <= ticks <= 60 for ticks in result.charts), result.charts
+    figures = result.figures
     assert figures
     known = {}
     numbers(report, known)
     for key, value in figures:
         if not key or key == "null":
+            continue
+        if key == "sum":
+            assert int(value) == others(json.loads(data[0])), (key, value)
             continue
         if report["schema"] == "shardc.cost/1" and "." in key:
             inside = report

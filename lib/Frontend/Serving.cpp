@@ -276,45 +276,62 @@ static void checkPositions(SourceFiles &files, llvm::SMRange where,
     diag.attachNote() << "did you mean '" << *near << "'?";
 }
 
-/// Adds what `value` is made of to `found`, through arithmetic.
-static void makersBehind(mlir::Value value,
-                         llvm::SetVector<mlir::Operation *> &found) {
+/// Adds the input behind each position to `found`: what `value` is made of, by
+/// arithmetic and by lookups.
+static void inputsBehind(mlir::Value value,
+                         llvm::SetVector<mlir::Operation *> &seen,
+                         llvm::SetVector<shd::DeclareOp> &found) {
   mlir::Operation *maker = value.getDefiningOp();
-  if (!maker || !found.insert(maker) || !llvm::isa<shd::ElementwiseOp>(maker))
+  if (!maker || !seen.insert(maker))
     return;
+  if (auto declare = llvm::dyn_cast<shd::DeclareOp>(maker);
+      declare && declare.getKind() == shd::TensorKind::Input)
+    found.insert(declare);
   for (mlir::Value operand : maker->getOperands())
-    makersBehind(operand, found);
+    inputsBehind(operand, seen, found);
 }
 
-/// Where caches are written and read at an input's positions, it is the one
-/// that prefill counts: another input of integers would leave every prompt at
-/// the positions of its own.
+/// True if the scatter writes positions of a cache.
+static bool writesCache(shd::ScatterOp op, llvm::StringRef context) {
+  return op.getDims().size() == 1 &&
+         op.getIndexing().getOperandIndices(0)[op.getDims()[0]] == context;
+}
+
+/// Where caches are written and read at positions of another input, prefill
+/// would count the wrong one.
 static void checkUseOfPositions(SourceFiles &files, llvm::SMRange where,
                                 const shd::Serving &serving,
                                 shd::ProgramOp program) {
-  llvm::SetVector<mlir::Operation *> makers;
+  llvm::SetVector<mlir::Operation *> seen;
+  llvm::SetVector<shd::DeclareOp> ofCaches, all;
   program->walk([&](mlir::Operation *op) {
+    mlir::ValueRange positions;
     if (auto scatter = llvm::dyn_cast<shd::ScatterOp>(op)) {
-      for (mlir::Value position : scatter.getPositions())
-        makersBehind(position, makers);
+      positions = scatter.getPositions();
+      if (writesCache(scatter, serving.context))
+        for (mlir::Value position : positions) {
+          llvm::SetVector<mlir::Operation *> own;
+          inputsBehind(position, own, ofCaches);
+        }
     } else if (auto attention = llvm::dyn_cast<shd::AttentionOp>(op)) {
       if (attention.getAt())
-        makersBehind(attention.getAt(), makers);
+        positions = attention.getAtMutable().getAsOperandRange();
+    } else if (auto rope = llvm::dyn_cast<shd::RopeOp>(op)) {
+      if (rope.getAt())
+        positions = rope.getAtMutable().getAsOperandRange();
     }
+    for (mlir::Value position : positions)
+      inputsBehind(position, seen, all);
   });
-  llvm::SmallVector<shd::DeclareOp> used;
-  for (mlir::Operation *maker : makers)
-    if (auto declare = llvm::dyn_cast<shd::DeclareOp>(maker))
-      if (declare.getKind() == shd::TensorKind::Input)
-        used.push_back(declare);
-  if (used.empty() || llvm::any_of(used, [&](shd::DeclareOp declare) {
+  if (ofCaches.empty() || llvm::any_of(all, [&](shd::DeclareOp declare) {
         return declare.getSym() == serving.position;
       }))
     return;
+  shd::DeclareOp other = ofCaches.front();
   auto diag = files.error(where)
-              << "no cache is written or read at positions of '"
-              << serving.position << "', but of '" << used[0].getSym() << "'";
-  diag.attachNote(used[0].getLoc()) << "declared here";
+              << "'" << serving.position << "' places nothing: caches are "
+              << "written at positions of '" << other.getSym() << "'";
+  diag.attachNote(other.getLoc()) << "declared here";
 }
 
 /// Prefill and decode differ in the extent of the context, so it is no index of

@@ -49,13 +49,14 @@ struct Limits {
   size_t refined = 6;
 };
 /// Plans of large programs on one or two axes take about the same time: as much
-/// work as their operations, times kWorkPerAxis: 7 and 10 plans of LLaMA, which
+/// work as their operations, times kWorkPerAxis: 6 and 10 plans of LLaMA, which
 /// take a second each. Plans of a framework take less, on three axes, too.
 static constexpr Limits kLimitsOfLarge = {8.5e3, 1.4e4, 2, 2, 1, 3},
                         kLimitsOfRoles = {5.5e4, 5e4, 4, 3};
 /// Forms of a step that are planned, on average.
 static constexpr double kFormsOfStep = 6;
-/// Recipes that are planned with the same cutoff.
+/// Recipes that are planned before anything is known of others, and those that
+/// are judged by the best one before them.
 static constexpr size_t kFirstRound = 2, kRound = 4;
 /// Bindings that are estimated.
 static constexpr size_t kMostEstimates = 200;
@@ -933,22 +934,22 @@ void RecipeSearch::takeFinal(Recipe &recipe, std::optional<StepChoice> choice) {
   recipe.found = std::make_shared<const StepChoice>(std::move(*choice));
 }
 
-/// Plans the best recipe with all effort, until that is done with the best of
-/// all; where none fits, that of the least memory.
+/// Plans the best recipe with all effort, and another one that is the best
+/// after that; where none fits, that of the least memory.
 void RecipeSearch::planFinals() {
   std::vector<size_t> order = byTime();
   if (order.empty())
     return;
-  size_t next = order.front();
-  while (runner.hasTime()) {
+  for (size_t next = order.front(); !recipes[next].isFinal;) {
     Recipe &recipe = recipes[next];
-    bool isKnown = early && early->recipe == next &&
-                   early->form == recipe.found->form && early->choice;
+    bool isKnown = early && early->recipe == next && early->choice &&
+                   early->form == recipe.found->form;
+    if (!isKnown && !runner.hasTime())
+      return;
     takeFinal(recipe, isKnown ? std::move(early->choice) : planFinal(recipe));
     findBest();
-    if (!best || recipes[*best].isFinal)
-      return;
-    next = *best;
+    if (best)
+      next = *best;
   }
 }
 

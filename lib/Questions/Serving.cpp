@@ -15,7 +15,6 @@
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Report/Seconds.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include <array>
 #include <cmath>
@@ -144,6 +143,7 @@ namespace {
 /// A weight or a state of a phase.
 struct Declared {
   std::string name, loc;
+  std::vector<std::string> indices;
   PinPlace place;
   TensorShape shape;
   double bytes = 0;
@@ -286,6 +286,7 @@ static Declared declared(shd::DeclareOp op, PinPlace place,
     result.bytes *= double(extent);
   for (auto [dim, name] :
        llvm::enumerate(op.getIndices().getAsValueRange<StringAttr>())) {
+    result.indices.push_back(name.str());
     if (name == serving.batch)
       result.batchDim = dim;
     if (name == serving.context)
@@ -380,25 +381,19 @@ bool PairSearch::import(ServingPhase phase, PhaseTensors &tensors) {
 /// phases, such as that of the context.
 bool PairSearch::haveSameWeights() {
   for (auto [prefill, decode] :
-       llvm::zip_equal(prefillTensors.weights, decodeTensors.weights)) {
-    if (prefill.shape.extents == decode.shape.extents)
-      continue;
-    auto textOf = [](const Declared &weight) {
-      return "[" +
-             llvm::join(llvm::map_range(weight.shape.extents,
-                                        [](int64_t extent) {
-                                          return std::to_string(extent);
-                                        }),
-                        ", ") +
-             "]";
-    };
-    error = "weight '" + decode.name + "' would be " + textOf(prefill) +
-            " in prefill and " + textOf(decode) +
-            " in decode; give it indices of its own in place of those of the "
-            "batch, the sequence and the context";
-    loc = decode.loc;
-    return false;
-  }
+       llvm::zip_equal(prefillTensors.weights, decodeTensors.weights))
+    for (auto [index, ofPrefill, ofDecode] : llvm::zip_equal(
+             decode.indices, prefill.shape.extents, decode.shape.extents)) {
+      if (ofPrefill == ofDecode)
+        continue;
+      error = "index '" + index + "' of weight '" + decode.name + "' is " +
+              std::to_string(ofPrefill) + " in prefill and " +
+              std::to_string(ofDecode) +
+              " in decode; expected one whose extent does not follow from that "
+              "of the batch, the sequence or the context";
+      loc = decode.loc;
+      return false;
+    }
   return true;
 }
 

@@ -155,12 +155,14 @@ static std::string stepShares(const ServingPlan &plan) {
 }
 
 static std::string memoryText(const ServingPlan &plan) {
-  std::string text = formatBytes(double(plan.decode.report->memory.peak)) +
-                     " at the peak of decode, " +
-                     formatBytes(double(plan.prefill.report->memory.peak)) +
-                     " at that of prefill";
+  auto peakOf = [](const Outcome &phase) {
+    return formatBytes(double(phase.report->memory.peak));
+  };
+  std::string text = formatBytes(double(plan.peakMemory())) +
+                     " of a device at most: " + peakOf(plan.decode) +
+                     " in decode, " + peakOf(plan.prefill) + " in prefill";
   if (plan.besidePrefill > 0)
-    text += ", beside " + formatBytes(double(plan.besidePrefill)) +
+    text += " beside " + formatBytes(double(plan.besidePrefill)) +
             " of decode's caches";
   return text;
 }

@@ -162,6 +162,9 @@ void TargetSweep::planInOrder() {
       row.estimate = row.outcome.unlikely;
       if (!row.estimate)
         row.bound = row.outcome.ruledOut;
+      else if (estimates[i])
+        row.estimate->firstSeconds =
+            std::max(row.estimate->firstSeconds, estimates[i]->firstSeconds);
     };
     // With `mesh auto`, a point keeps all threads busy by itself.
     how.jobs = std::max<size_t>(1, options.jobs / most);

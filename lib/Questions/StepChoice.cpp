@@ -73,9 +73,6 @@ static constexpr double kMicrobatchCost = 0.2, kSmallBatchCost = 0.5;
 /// Where steps are compared so, estimates above this part of the best time are
 /// believed.
 static constexpr double kSurelySlower = 1.15;
-/// Forms that are planned with the same knowledge, where little effort is
-/// taken.
-static constexpr size_t kFormsAtOnce = 2;
 /// The first of them in a pipeline, which has many microbatches anyway.
 static constexpr double kMicrobatchOfPipeline = 0.02;
 /// The only axis beside stages can be one of tensor parallelism, which needs no
@@ -686,9 +683,9 @@ std::optional<std::pair<size_t, size_t>> StepSearch::nextOfLeast() const {
 }
 
 /// True of a form with this estimate that is no faster than the best one: by
-/// its work alone, or, where little effort is taken, by the estimate, or since
-/// each microbatch gathers weights and reduces gradients as those of the best
-/// one do.
+/// its work alone, or, where little effort is taken, by the estimate, or if
+/// each microbatch gathers weights and reduces gradients for as long as those
+/// of the best one: a plan that reduces them once would need more memory.
 bool StepSearch::isSlower(double estimate, size_t number) const {
   double value = toSeconds(best->plan->value);
   double times = double(numbers[number]) / double(numbers[best->number]);

@@ -910,6 +910,10 @@ ExitStatus Driver::exportServing(MLIRContext &context,
 /// what does not divide its extents.
 static bool importsPhase(MLIRContext &context, const ProgramText &program,
                          const shd::Serving &serving, shd::ServingPhase phase) {
+  // Warnings were printed when the program was imported as it is written.
+  ScopedDiagnosticHandler errorsAlone(&context, [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+  });
   if (importStep(program, &context, {phaseSetting(phase)}))
     return true;
   SmallVector<std::string> extents;

@@ -447,9 +447,9 @@ struct Options {
   bool draws() const {
     return picture.getNumOccurrences() || config.getNumOccurrences();
   }
-  /// True if an answer needs the timeline of one plan.
-  bool drawsTimeline() const {
-    return timeline || config.getNumOccurrences() ||
+  /// True if what is drawn is that of one plan.
+  bool drawsOnePlan() const {
+    return config.getNumOccurrences() ||
            (picture.getNumOccurrences() && picture == Picture::Trace);
   }
   StringRef drawing() const {
@@ -533,6 +533,8 @@ private:
                            const ServingPlan &plan, raw_ostream &os);
   ExitStatus exportServing(MLIRContext &context, const ProgramText &program,
                            const ServingPlan &plan, raw_ostream &os);
+  LogicalResult addTimelines(MLIRContext &context, const ProgramText &program,
+                             ServingPlan &plan);
   ExitStatus serve(SourceMgr &sourceMgr, MLIRContext &context,
                    const ProgramText &program, raw_ostream &os);
   ExitStatus report(SourceMgr &sourceMgr, Compilation &compilation,
@@ -839,8 +841,10 @@ static LogicalResult planPhase(MLIRContext &context, const ProgramText &program,
       importStep(program, &context, phasePoint(plan, {}, phase));
   if (!imported)
     return failure();
-  how.knownPlan =
-      (phase == shd::ServingPhase::Prefill ? plan.prefill : plan.decode).plan;
+  const Outcome &chosen =
+      phase == shd::ServingPhase::Prefill ? plan.prefill : plan.decode;
+  how.knownPlan = chosen.plan;
+  how.plan.memoryLimit = chosen.report->memory.limit;
   result.planned.emplace(std::move(*imported), std::move(how));
   result.whole = result.planned->clone();
   return result.planned->plan();
@@ -924,6 +928,26 @@ static bool importsPhase(MLIRContext &context, const ProgramText &program,
   return false;
 }
 
+/// Gives the reports of both phases their timelines.
+LogicalResult Driver::addTimelines(MLIRContext &context,
+                                   const ProgramText &program,
+                                   ServingPlan &plan) {
+  for (auto phase : {shd::ServingPhase::Prefill, shd::ServingPhase::Decode}) {
+    PhaseModules modules;
+    if (failed(planPhase(context, program, plan, compileOptions(), phase,
+                         modules)))
+      return failure();
+    std::optional<Report> report = buildReport(
+        *modules.planned, {options.name(), std::nullopt, /*timeline=*/true});
+    if (!report)
+      return failure();
+    Outcome &chosen =
+        phase == shd::ServingPhase::Prefill ? plan.prefill : plan.decode;
+    chosen.report = std::move(report);
+  }
+  return success();
+}
+
 /// Answers for both phases of a program that serves.
 ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
                          const ProgramText &program, raw_ostream &os) {
@@ -936,7 +960,7 @@ ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
     return commandLineError(
         "--target-price expects a program without a `serve` block; the pair of "
         "the least price within --target-time and --target-first is chosen");
-  if ((options.asks() && !sweeps) || options.drawsTimeline() ||
+  if ((options.asks() && !sweeps) || options.drawsOnePlan() ||
       options.planFile.getNumOccurrences() ||
       options.measuredStep.getNumOccurrences() ||
       (!options.emitsReport() && options.emit != Emit::Csv &&
@@ -976,7 +1000,10 @@ ExitStatus Driver::serve(SourceMgr &sourceMgr, MLIRContext &context,
            << ": error: " << outcome.error << "\n";
     return InputError;
   }
-  const ServingPlan &plan = *outcome.plan;
+  ServingPlan &plan = *outcome.plan;
+  if ((options.timeline || options.picture.getNumOccurrences()) &&
+      failed(addTimelines(context, program, plan)))
+    return InputError;
   if (options.verify)
     return verifyServing(context, program, plan, os);
   if (options.emit == Emit::Jax) {

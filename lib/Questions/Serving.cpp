@@ -1095,10 +1095,7 @@ ServingOutcome MeshPairs::runSeparate() {
   // A mesh that is written has the plan's own bound.
   for (ServingPhase phase : {ServingPhase::Decode, ServingPhase::Prefill})
     if (!chosen[size_t(phase)])
-      bounds[size_t(phase)] =
-          boundOf(phase == ServingPhase::Decode ? found.plan->decode
-                                                : found.plan->prefill,
-                  options.plan);
+      bounds[size_t(phase)] = boundOf(found.plan->of(phase), options.plan);
   setBound(*found.plan);
   found.plan->isCutShort |= isCutShort;
   return found;

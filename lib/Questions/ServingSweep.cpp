@@ -35,8 +35,8 @@ private:
   double boundOf(size_t i) const {
     return rows[i].bound ? rows[i].bound->cost() : 0;
   }
-  /// What to plan first: estimates that keep the targets, then points without
-  /// one, by their bounds, then the others.
+  /// The rank of a point: estimates that keep the targets are first, then
+  /// points without one by their bounds, then the other estimates.
   struct Promise {
     bool misses = false, isBound = false;
     double cost = 0;

@@ -841,8 +841,7 @@ static LogicalResult planPhase(MLIRContext &context, const ProgramText &program,
       importStep(program, &context, phasePoint(plan, {}, phase));
   if (!imported)
     return failure();
-  const Outcome &chosen =
-      phase == shd::ServingPhase::Prefill ? plan.prefill : plan.decode;
+  const Outcome &chosen = plan.of(phase);
   how.knownPlan = chosen.plan;
   how.plan.memoryLimit = chosen.report->memory.limit;
   result.planned.emplace(std::move(*imported), std::move(how));
@@ -941,9 +940,7 @@ LogicalResult Driver::addTimelines(MLIRContext &context,
         *modules.planned, {options.name(), std::nullopt, /*timeline=*/true});
     if (!report)
       return failure();
-    Outcome &chosen =
-        phase == shd::ServingPhase::Prefill ? plan.prefill : plan.decode;
-    chosen.report = std::move(report);
+    plan.of(phase).report = std::move(report);
   }
   return success();
 }

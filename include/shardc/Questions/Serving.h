@@ -27,6 +27,12 @@ struct ServingTargets {
 struct ServingPlan {
   shd::Serving serving;
   Outcome prefill, decode;
+  Outcome &of(shd::ServingPhase phase) {
+    return phase == shd::ServingPhase::Prefill ? prefill : decode;
+  }
+  const Outcome &of(shd::ServingPhase phase) const {
+    return phase == shd::ServingPhase::Prefill ? prefill : decode;
+  }
   /// The mesh of each phase, by its number, that `mesh auto` chose; else
   /// nothing. Only separate machines may have different ones.
   std::optional<Setting> meshes[2];

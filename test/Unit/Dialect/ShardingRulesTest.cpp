@@ -107,8 +107,10 @@ TEST(ShardingRules, ElementwiseIsLinearWhereTheFunctionIs) {
   EXPECT_EQ(linear(elementwiseRule("where", 3)), Sets{0b110});
   for (const char *function : {"relu", "silu", "exp", "square", "abs"})
     EXPECT_EQ(linear(elementwiseRule(function, 1)), Sets{}) << function;
-  // Casts round, so the sum of casts is not the cast of the sum.
-  EXPECT_EQ(linear(elementwiseRule("cast", 1, "f32")), Sets{});
+  // Where a cast rounds, the sum of casts is not the cast of the sum.
+  EXPECT_EQ(linear(elementwiseRule("cast", 1, "f32")), Sets{0b1});
+  for (const char *type : {"f16", "f8E4M3FN", "i32"})
+    EXPECT_EQ(linear(elementwiseRule("cast", 1, type)), Sets{}) << type;
   for (const char *function : {"maximum", "minimum"})
     EXPECT_EQ(linear(elementwiseRule(function, 2)), Sets{}) << function;
   EXPECT_EQ(linear(elementwiseRule("lt", 2, "i1")), Sets{});

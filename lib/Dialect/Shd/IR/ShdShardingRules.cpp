@@ -133,6 +133,15 @@ ShardingRule EinsumOp::getShardingRule() {
   return builder.take();
 }
 
+/// A cast of floats to a type that has all of their values rounds nothing.
+static bool isExactCast(ElementwiseOp op) {
+  auto from = dyn_cast<FloatType>(getElementTypeOrSelf(op->getOperand(0)));
+  auto to = dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0)));
+  return from && to &&
+         llvm::APFloat::isRepresentableBy(from.getFloatSemantics(),
+                                          to.getFloatSemantics());
+}
+
 ShardingRule ElementwiseOp::getShardingRule() {
   FactorTable table = FactorTable::of(*this);
   RuleBuilder builder(*this, table);
@@ -145,7 +154,7 @@ ShardingRule ElementwiseOp::getShardingRule() {
     builder.addLinearSetOfAll();
     break;
   case Function::Cast:
-    if ((*this)->hasAttr(kSent))
+    if ((*this)->hasAttr(kSent) || isExactCast(*this))
       builder.addLinearSetOfAll();
     break;
   case Function::Mul:

@@ -286,9 +286,10 @@ def Shd_ElementwiseOp : Shd_ComputeOp<"elementwise", [], ["getFunctionName"],
   let description = [{
     `shd.elementwise silu(%g) <[B, F] -> [B, F]> : ...`. An operand that lacks
     an index of the result is broadcast along it. `cast` changes the element
-    type; `copy` broadcasts or reorders dimensions; `stop_gradient` is its
-    operand, which gets no gradient from it. `rem` is the remainder of a division
-    that rounds down: it has the divisor's sign, and is 0 where that is 0.
+    type, and passes partial sums on where that rounds nothing; `copy` broadcasts
+    or reorders dimensions; `stop_gradient` is its operand, which gets no gradient
+    from it. `rem` is the remainder of a division that rounds down: it has the
+    divisor's sign, and is 0 where that is 0.
 
     **Constraints:**
     - (W1) Every index of an operand is one of the result.

@@ -103,7 +103,7 @@ int64_t RoleLister::sizeOf(Place place) const {
 bool RoleLister::fits() const {
   int64_t ranks = sizeOf(Replicated) * sizeOf(Sharded) * sizeOf(Experts);
   return limits.batch % ranks == 0 && limits.length % sizeOf(Context) == 0 &&
-         (sizeOf(Experts) == 1 || limits.hasExperts);
+         limits.experts % sizeOf(Experts) == 0;
 }
 
 /// With each level of ZeRO, and with tensor parallelism of both kinds.

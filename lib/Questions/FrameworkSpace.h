@@ -18,7 +18,8 @@ struct FrameworkSpace {
   /// Levels of ZeRO beside context and expert parallelism, whose axes split
   /// weights, too.
   llvm::ArrayRef<AxisRoles::Zero> zerosOfOthers;
-  /// `none`, `full`, or `products`, which keeps the results of products alone.
+  /// `none`, `full`, or `products`, which keeps the results of products alone;
+  /// the one of least work first.
   llvm::ArrayRef<llvm::StringLiteral> remats;
   llvm::ArrayRef<llvm::StringLiteral> orders;
   bool offloads = false;
@@ -31,7 +32,8 @@ const FrameworkSpace &spaceOf(Framework framework);
 /// Counts of what roles can split.
 struct RoleLimits {
   int64_t batch = 1, length = 1, layers = 1;
-  bool hasExperts = false;
+  /// 1: there are none; 0: any number of devices may split them.
+  int64_t experts = 1;
   /// Names of the axis with stages; stages are not for choice if the program
   /// places them.
   std::string stages = "pp";

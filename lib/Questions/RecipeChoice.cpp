@@ -26,6 +26,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include <cmath>
+#include <map>
+#include <numeric>
 
 using namespace mlir;
 using namespace shardc;
@@ -50,9 +52,11 @@ struct Limits {
 };
 /// Plans of large programs on one or two axes take about the same time: as much
 /// work as their operations, times kWorkPerAxis: 6 and 10 plans of LLaMA, which
-/// take a second each. Plans of a framework take less, on three axes, too.
+/// take a second each. Plans of a framework take less, on three axes, too: of
+/// large programs half of the first work is for shapes, 3 to 6 of them.
 static constexpr Limits kLimitsOfLarge = {8.5e3, 1.4e4, 2, 2, 1, 3},
-                        kLimitsOfRoles = {5.5e4, 5e4, 4, 3};
+                        kLimitsOfRoles = {5.5e4, 5e4, 4, 3},
+                        kLimitsOfLargeRoles = {4e4, 2e4, 1, 3, 1, 2};
 /// Forms of a step that are planned, on average.
 static constexpr double kFormsOfStep = 6;
 /// Recipes that are planned before anything is known of others, and those that
@@ -71,6 +75,8 @@ static constexpr double kReportShare = 0.4, kReportSeconds = 2;
 static constexpr double kPromising = 0.1;
 /// Estimates are below the times of plans, as a rule.
 static constexpr double kSurelyMore = 1.1;
+/// Estimates that differ by less than this part are alike.
+static constexpr double kAlike = 0.01;
 /// Estimated slowdown of each axis: plans on few axes are found more surely.
 static constexpr double kAxisCost = 0.01;
 /// Estimated slowdown of what does not fit, even with all recomputed.
@@ -79,8 +85,10 @@ static constexpr double kDoesNotFit = 100;
 /// the rest.
 static constexpr double kRoomForStates = 0.8;
 /// Parts of the saved values that are recomputed: what frees most for its time
-/// goes first, all of it takes a third of the step.
+/// goes first, all of it takes a third of the step, less the last products of
+/// the blocks.
 static constexpr double kRecomputedParts[] = {0, 0.25, 0.5, 0.75, 1};
+static constexpr double kWorkOfRecomputation = 0.27;
 /// Bytes of gradients, and of moments and the master copy, for each byte of
 /// weights: they are of f32, weights of half of it.
 static constexpr double kGradients = 2, kOptimizer = 6;
@@ -124,6 +132,16 @@ struct AxisUse {
   bool splitsSequences = true;
 };
 
+/// A step before any plan.
+struct Estimate {
+  double seconds = HUGE_VAL;
+  /// With all of the layers recomputed.
+  bool isRecomputed = false;
+  bool fits = false;
+  /// Of weights, gradients and the optimizer, in bytes of a device.
+  double states = 0;
+};
+
 struct Recipe {
   size_t family = 0;
   BoundMesh mesh;
@@ -133,14 +151,12 @@ struct Recipe {
   unsigned wide = 0;
   /// Bytes of a device's weights if each is split as far as its extents allow.
   double leastWeights = 0;
-  /// Seconds of a step; decides the order alone.
-  double estimate = 0;
+  /// Decides the order alone.
+  Estimate estimate;
   /// No plan takes less.
   Picoseconds bound = 0;
   double work = 0;
   bool isImpossible = false, isFull = false;
-  /// All choices of the step found none that is faster.
-  bool isSettled = false;
   /// Planned with all effort.
   bool isFinal = false;
   std::shared_ptr<const StepChoice> found = {};
@@ -165,26 +181,30 @@ private:
   std::vector<StepForm> formsOf(const Recipe &recipe, bool isFull) const;
   std::optional<StepChoice> chooseForm(const Recipe &recipe, bool isFull,
                                        const MeshChoiceOptions &how) const;
-  double estimate(const CollectiveModel &model, const Recipe &recipe) const;
-  double estimate(const CollectiveModel &model, const Recipe &recipe,
-                  const AxisUse &use) const;
+  Estimate estimate(const CollectiveModel &model, const Recipe &recipe) const;
+  Estimate estimate(const CollectiveModel &model, const Recipe &recipe,
+                    const AxisUse &use) const;
   double leastWeights(const Mesh &mesh) const;
   bool isLarge() const {
     return size.operations >=
            (options.framework ? kManyOfRoles : kManyOperations);
   }
   Limits limits() const {
-    return options.framework ? kLimitsOfRoles
-           : isLarge()       ? kLimitsOfLarge
-                             : Limits();
+    if (options.framework)
+      return isLarge() ? kLimitsOfLargeRoles : kLimitsOfRoles;
+    return isLarge() ? kLimitsOfLarge : Limits();
   }
   double workOf(const Recipe &recipe) const;
+  double secondsOfFullest(const Recipe &recipe) const;
   Picoseconds boundOf(int64_t stages) const;
   Point pointOf(const Recipe &recipe) const;
 
   std::vector<size_t> byEstimate() const;
   std::vector<size_t> byTime() const;
+  std::vector<int> shapeOf(const Recipe &recipe) const;
+  std::vector<size_t> firstsOfShapes(llvm::ArrayRef<size_t> order) const;
   std::vector<size_t> promising() const;
+  void planShapes(llvm::ArrayRef<size_t> order, double work);
   void planSome(llvm::ArrayRef<size_t> order, double work, bool isFull);
   void planRound(llvm::ArrayRef<size_t> round, bool isFull);
   bool isUnlikely(const Recipe &recipe) const;
@@ -292,6 +312,25 @@ void RecipeSearch::measure(const Program &probe) {
   });
 }
 
+/// Seconds of the fullest stage, if the last one has all that is not in layers,
+/// and as many layers as are best where stages may differ.
+double RecipeSearch::secondsOfFullest(const Recipe &recipe) const {
+  if (recipe.stages == 1)
+    return size.work / devices;
+  auto stages = double(recipe.stages), layers = double(size.layers);
+  double ofStage = stages / devices;
+  double ofLayer = size.workOfLayers / layers * ofStage;
+  double others = (size.work - size.workOfLayers) * ofStage;
+  if (recipe.roles && recipe.roles->hasEqualLayers)
+    return std::ceil(layers / stages) * ofLayer + others;
+  double least = HUGE_VAL;
+  for (double last = 0; last <= layers / stages; ++last) {
+    double most = std::ceil((layers - last) / (stages - 1));
+    least = std::min(least, std::max(most * ofLayer, last * ofLayer + others));
+  }
+  return least;
+}
+
 /// The fullest stage has its share of the layers, rounded up.
 Picoseconds RecipeSearch::boundOf(int64_t stages) const {
   double held = std::ceil(double(size.layers) / double(stages));
@@ -345,8 +384,9 @@ static double gatherSeconds(const CollectiveModel &model,
 
 /// Collectives of the layers and of the gradients, and whether what is kept
 /// fits.
-double RecipeSearch::estimate(const CollectiveModel &model,
-                              const Recipe &recipe, const AxisUse &use) const {
+Estimate RecipeSearch::estimate(const CollectiveModel &model,
+                                const Recipe &recipe,
+                                const AxisUse &use) const {
   int64_t stages = recipe.stages;
   auto devicesOf = [&](llvm::ArrayRef<AxisIndex> axes) {
     double devices = 1;
@@ -356,7 +396,7 @@ double RecipeSearch::estimate(const CollectiveModel &model,
   };
   double tensor = devicesOf(use.tensor), shards = devicesOf(use.shards);
   double sequences = double(size.batch) / devicesOf(use.data);
-  double seconds = toSeconds(boundOf(stages));
+  double seconds = secondsOfFullest(recipe);
   // The part of sequences that are fewer than one is idle, or costs as much.
   if (sequences < 1)
     seconds /= std::sqrt(sequences);
@@ -379,8 +419,11 @@ double RecipeSearch::estimate(const CollectiveModel &model,
   SmallVector<AxisIndex, 4> replicas(use.data);
   llvm::append_range(replicas, use.context);
   double room = kRoomForStates * double(capacity);
-  double least = HUGE_VAL;
+  Estimate least;
   for (double recomputed : kRecomputedParts) {
+    // Frameworks recompute all or little.
+    if (recipe.roles && recomputed > 0 && recomputed < 1)
+      continue;
     double kept = (recomputed + (1 - recomputed) * kSavedPerCarried) * carried *
                   perStage / (use.splitsSequences ? tensor : 1);
     double microbatches = std::clamp(sequences, 1.0, 8 * double(stages));
@@ -390,16 +433,23 @@ double RecipeSearch::estimate(const CollectiveModel &model,
         microbatches *= 2;
     double needed =
         states + kept * std::min(double(stages), microbatches) / microbatches;
-    double all = seconds * (1 + recomputed * recomputed / 3);
+    double all = seconds * (1 + recomputed * recomputed * kWorkOfRecomputation);
     if (needed > room)
       all *= kDoesNotFit * needed / room;
     all *= 1 + double(stages - 1) / microbatches; // the bubble of 1f1b
-    // Gradients once, and weights, in each microbatch if they are not whole.
-    double times = use.zero == AxisRoles::Zero::Weights ? 2 * microbatches : 1;
-    double ofStates = gatherSeconds(model, replicas, 2 * parameters) +
-                      times * gatherSeconds(model, use.shards, parameters);
-    least = std::min(least, all + ofLayers + 0.1 * ofStates +
-                                std::max(0.0, ofStates - 0.5 * all));
+    // What is not whole is gathered, or reduced, in each microbatch; without
+    // roles gradients may be whole where weights are not.
+    bool isReduced = recipe.roles && use.zero >= AxisRoles::Zero::Gradients;
+    double gathers =
+        use.zero == AxisRoles::Zero::Weights ? 2 * microbatches : 1;
+    double reductions = isReduced ? microbatches : 1;
+    double ofStates =
+        reductions * gatherSeconds(model, replicas, kGradients * parameters) +
+        gathers * gatherSeconds(model, use.shards, parameters);
+    double sum =
+        all + ofLayers + 0.1 * ofStates + std::max(0.0, ofStates - 0.5 * all);
+    if (sum < least.seconds)
+      least = {sum, recomputed == 1, needed <= room, states};
   }
   return least;
 }
@@ -444,12 +494,16 @@ static SmallVector<AxisUse> usesOf(const Mesh &mesh, const Recipe &recipe) {
   return uses;
 }
 
-double RecipeSearch::estimate(const CollectiveModel &model,
-                              const Recipe &recipe) const {
-  double least = HUGE_VAL;
-  for (const AxisUse &use : usesOf(model.mesh(), recipe))
-    least = std::min(least, estimate(model, recipe, use));
-  return least * (1 + kAxisCost * recipe.wide);
+Estimate RecipeSearch::estimate(const CollectiveModel &model,
+                                const Recipe &recipe) const {
+  Estimate least;
+  for (const AxisUse &use : usesOf(model.mesh(), recipe)) {
+    Estimate of = estimate(model, recipe, use);
+    if (of.seconds < least.seconds)
+      least = of;
+  }
+  least.seconds *= 1 + kAxisCost * recipe.wide;
+  return least;
 }
 
 //===----------------------------------------------------------------------===//
@@ -493,12 +547,13 @@ RecipeSearch::RecipeSearch(const ProgramText &text,
     listRecipes(probe);
 }
 
-/// Work of a plan. Roles leave little open, on however many axes, and those of
-/// large programs have few axes.
+/// Work of a plan. Where axes have roles, little is open, and each axis costs
+/// the same. Other plans of large programs have few axes.
 double RecipeSearch::workOf(const Recipe &recipe) const {
-  bool isFlat = recipe.roles || isLarge();
+  if (recipe.roles)
+    return size.operations * kWorkPerAxis * std::max(1u, recipe.wide);
   return size.operations *
-         (isFlat ? kWorkPerAxis : std::pow(kWorkPerAxis, recipe.wide));
+         (isLarge() ? kWorkPerAxis : std::pow(kWorkPerAxis, recipe.wide));
 }
 
 void RecipeSearch::addFamily(const Machine &machine, const MeshFamily &family,
@@ -526,7 +581,7 @@ void RecipeSearch::addFamily(const Machine &machine, const MeshFamily &family,
   }
   left += int64_t(family.bindings.size() - list.size());
   llvm::stable_sort(list, [](const Recipe &a, const Recipe &b) {
-    return a.estimate < b.estimate;
+    return a.estimate.seconds < b.estimate.seconds;
   });
   llvm::append_range(recipes, list);
 }
@@ -599,6 +654,19 @@ Point RecipeSearch::pointOf(const Recipe &recipe) const {
 // Plans of a framework
 //===----------------------------------------------------------------------===//
 
+/// The greatest common divisor of the numbers of experts; 1 if there are none.
+static int64_t numExperts(shd::ProgramOp program) {
+  int64_t experts = 0;
+  program->walk([&](shd::DispatchOp op) {
+    auto picks = cast<RankedTensorType>(op.getPicks().getType());
+    for (auto [name, extent] : llvm::zip_equal(
+             op.getIndexing().getOperandIndices(1), picks.getShape()))
+      if (name == op.getExperts())
+        experts = std::gcd(experts, extent);
+  });
+  return std::max<int64_t>(1, experts);
+}
+
 /// Every mesh with every assignment of roles, in the order of ranks alone.
 void RecipeSearch::listRoles(const Program &probe) {
   const Machine &machine = *probe.machine;
@@ -612,7 +680,9 @@ void RecipeSearch::listRoles(const Program &probe) {
              std::max<int64_t>(1, forward.getTraining()->getMicrobatches()));
   limits.length = IndexClasses(forward).sequenceLength(forward);
   limits.layers = size.layers;
-  forward->walk([&](shd::DispatchOp) { limits.hasExperts = true; });
+  limits.experts = numExperts(forward);
+  if (limits.experts > 1 && text.allowPadding)
+    limits.experts = 0;
   if (std::string stages = axisOfStages(forward); !stages.empty())
     limits.stages = stages;
   const FrameworkSpace &space = spaceOf(*options.framework);
@@ -651,7 +721,7 @@ void RecipeSearch::listRoles(const Program &probe) {
 }
 
 /// Forms of all that the program leaves open and the framework has, the one of
-/// least work first.
+/// the recipe's estimate first.
 std::vector<StepForm> RecipeSearch::formsOf(const Recipe &recipe,
                                             bool isFull) const {
   const FrameworkSpace &space = spaceOf(*options.framework);
@@ -667,6 +737,8 @@ std::vector<StepForm> RecipeSearch::formsOf(const Recipe &recipe,
                           ? keepingProducts(text, pointOf(recipe), form)
                           : form);
     }
+    if (recipe.estimate.isRecomputed && !isFull)
+      std::reverse(forms.begin(), forms.end());
   }
   if (recipe.stages == 1 || !isOrderOpen)
     return forms;
@@ -678,6 +750,23 @@ std::vector<StepForm> RecipeSearch::formsOf(const Recipe &recipe,
       inOrders.back().schedule = order.str();
     }
   return inOrders;
+}
+
+/// A plan of this form of a step that has the choices of a search alone, those
+/// that the form leaves open; null of another form.
+static std::shared_ptr<const StepChoice>
+withoutForm(const std::shared_ptr<const StepChoice> &plan,
+            const StepForm &form) {
+  if (!plan)
+    return nullptr;
+  StepForm own = plan->form;
+  own.microbatches = form.microbatches;
+  if (!(own == form))
+    return nullptr;
+  auto made = std::make_shared<StepChoice>(*plan);
+  made->form = {};
+  made->form.microbatches = plan->form.microbatches;
+  return made;
 }
 
 /// The fastest form that fits, or else that of the least memory; the first one
@@ -698,7 +787,9 @@ RecipeSearch::chooseForm(const Recipe &recipe, bool isFull,
   for (const StepForm &form : formsOf(recipe, isFull)) {
     Point point = pointOf(recipe);
     point.push_back(stepSetting(form));
-    std::optional<StepChoice> choice = chooseStep(text, point, how);
+    MeshChoiceOptions own = how;
+    own.known = withoutForm(how.known, form);
+    std::optional<StepChoice> choice = chooseStep(text, point, own);
     if (!choice)
       continue;
     work += choice->work;
@@ -727,8 +818,8 @@ std::vector<size_t> RecipeSearch::byEstimate() const {
   for (size_t i = 0; i < order.size(); ++i)
     order[i] = i;
   llvm::stable_sort(order, [&](size_t a, size_t b) {
-    return std::pair(recipes[a].estimate, recipes[a].wide) <
-           std::pair(recipes[b].estimate, recipes[b].wide);
+    return std::pair(recipes[a].estimate.seconds, recipes[a].wide) <
+           std::pair(recipes[b].estimate.seconds, recipes[b].wide);
   });
   return order;
 }
@@ -751,12 +842,57 @@ std::vector<size_t> RecipeSearch::byTime() const {
   return order;
 }
 
+/// The roles of a recipe's axes, their sizes aside, and its level of ZeRO.
+std::vector<int> RecipeSearch::shapeOf(const Recipe &recipe) const {
+  std::vector<int> shape = {recipe.stages > 1, int(recipe.roles->zero)};
+  for (const AxisRoles::Axis &axis : recipe.roles->axes)
+    if (recipe.mesh.mesh.axes[*recipe.mesh.mesh.find(axis.name)].size > 1)
+      shape.push_back(int(axis.role));
+  return shape;
+}
+
+/// The first recipe of each shape: of those with about its least estimate, the
+/// one of the least states, which are surer to fit.
+std::vector<size_t>
+RecipeSearch::firstsOfShapes(llvm::ArrayRef<size_t> order) const {
+  std::map<std::vector<int>, size_t> placeOf;
+  std::vector<std::pair<double, size_t>> firsts;
+  for (size_t i : order) {
+    const Estimate &own = recipes[i].estimate;
+    auto [found, isNew] =
+        placeOf.try_emplace(shapeOf(recipes[i]), firsts.size());
+    if (isNew)
+      firsts.emplace_back(own.seconds, i);
+    auto &[least, first] = firsts[found->second];
+    if (own.seconds <= (1 + kAlike) * least &&
+        own.states < recipes[first].estimate.states)
+      first = i;
+  }
+  std::vector<size_t> result;
+  for (const auto &[least, first] : firsts)
+    result.push_back(first);
+  return result;
+}
+
+/// Plans the first one of each shape, and then others of the best one's.
+void RecipeSearch::planShapes(llvm::ArrayRef<size_t> order, double work) {
+  std::vector<size_t> firsts = firstsOfShapes(order);
+  planSome(firsts, work / 2, /*isFull=*/false);
+  std::vector<size_t> others(order);
+  llvm::erase_if(others, [&](size_t i) {
+    return llvm::is_contained(firsts, i) ||
+           (best && shapeOf(recipes[i]) != shapeOf(recipes[*best]));
+  });
+  if (!isGoodEnough())
+    planSome(others, work / 2, /*isFull=*/false);
+}
+
 /// Those that all choices of the step may make the best.
 std::vector<size_t> RecipeSearch::promising() const {
   std::vector<size_t> order = byTime();
   llvm::erase_if(order, [&](size_t i) {
     const Recipe &recipe = recipes[i];
-    if (recipe.roles)
+    if (recipe.roles && !isLarge())
       return false;
     return (recipe.isFull && isLarge()) ||
            (best &&
@@ -771,11 +907,11 @@ std::vector<size_t> RecipeSearch::promising() const {
 /// True of a recipe of a large program that has all its choices, or was not
 /// planned and is estimated to take longer than the best one.
 bool RecipeSearch::isUnlikely(const Recipe &recipe) const {
-  if (!isLarge() || recipe.roles)
+  if (!isLarge())
     return false;
   return recipe.isFull ||
-         (best && !recipe.plan &&
-          recipe.estimate >=
+         (best && !recipe.plan && recipe.estimate.fits &&
+          recipe.estimate.seconds >=
               kSurelyMore * toSeconds(recipes[*best].plan->value));
 }
 
@@ -786,10 +922,14 @@ bool RecipeSearch::isLike(const Recipe &a, const Recipe &b) const {
          (a.stages > 1) == (b.stages > 1);
 }
 
+/// True if a recipe that is like this one has all its choices: they gain about
+/// as much here, and this one's first form is no faster than the best plan.
 bool RecipeSearch::isSettledByOthers(const Recipe &recipe) const {
-  return llvm::any_of(recipes, [&](const Recipe &other) {
-    return other.isSettled && isLike(recipe, other);
-  });
+  return best && recipe.fits() &&
+         recipe.plan->value >= recipes[*best].plan->value &&
+         llvm::any_of(recipes, [&](const Recipe &other) {
+           return other.isFull && isLike(recipe, other);
+         });
 }
 
 bool RecipeSearch::isOutdone(const Recipe &recipe) const {
@@ -873,8 +1013,6 @@ void RecipeSearch::take(Recipe &recipe,
                         std::shared_ptr<const StepChoice> choice, bool isFull) {
   PlanFigures figures = figuresOf(choice->report);
   recipe.isFull |= isFull;
-  recipe.isSettled =
-      isFull && recipe.fits() && figures.value >= recipe.plan->value;
   if (recipe.fits() && (!figures.fits || recipe.plan->value < figures.value))
     return;
   recipe.plan = std::move(figures);
@@ -1112,7 +1250,9 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
       if (leavesAtMost(kPromising))
         planSome(size_t(*best), limits().full, /*isFull=*/true);
     }
-    if (!isGoodEnough())
+    if (options.framework && isLarge())
+      planShapes(order, limits().first);
+    else if (!isGoodEnough())
       planSome(order, limits().first, /*isFull=*/false);
     if (!isGoodEnough() && !options.seeksFit)
       planSome(promising(), limits().full, /*isFull=*/true);

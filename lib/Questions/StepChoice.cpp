@@ -384,7 +384,7 @@ private:
   std::optional<std::pair<size_t, size_t>> nextWithin(double part) const;
   std::optional<std::pair<size_t, size_t>> next() const;
   std::optional<std::pair<size_t, size_t>> nextOfLeast() const;
-  bool recall(Form &form);
+  void recall();
   void planForm(Form &form);
   void take(Form &form, Outcome outcome);
   bool exclude(Form &form);
@@ -650,7 +650,7 @@ bool StepSearch::needsNoMemory() const {
 }
 
 bool StepSearch::isDone() const {
-  if (!runner.hasTime() && plans > 0)
+  if (!runner.hasTime() && (plans > 0 || best))
     return true;
   if (best && (options.takesFirstForm || needsNoMemory()))
     return true;
@@ -744,22 +744,27 @@ bool StepSearch::exclude(Form &form) {
   return form.isImpossible || form.isSlower || form.isTooLarge;
 }
 
-/// Takes a form's plan from a search before, if that chose it.
-bool StepSearch::recall(Form &form) {
+/// Begins with the plan that a search before chose.
+void StepSearch::recall() {
   const StepChoice *known = options.known.get();
-  if (!known || !(known->form == formOf(form)))
-    return false;
-  Outcome outcome;
-  outcome.report = known->report;
-  outcome.plan = known->plan;
-  outcome.labels = known->labels;
-  take(form, std::move(outcome));
-  return true;
+  if (!known)
+    return;
+  for (size_t number = 0; number < numbers.size(); ++number)
+    for (size_t level = 0; level < levels.size(); ++level) {
+      Form form;
+      form.number = number;
+      form.level = level;
+      if (!(known->form == formOf(form)))
+        continue;
+      Outcome outcome;
+      outcome.report = known->report;
+      outcome.plan = known->plan;
+      outcome.labels = known->labels;
+      return take(at(number, level), std::move(outcome));
+    }
 }
 
 void StepSearch::planForm(Form &form) {
-  if (recall(form))
-    return;
   ++plans;
   work -= workOfPlan;
   Variant variant;
@@ -893,6 +898,7 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
   workOfPlan = base.operations * std::pow(10, base.wideAxes);
   listLevels();
   listNumbers();
+  recall();
   while (auto key = next()) {
     Form &form = at(key->first, key->second);
     if (best && exclude(form))

@@ -681,8 +681,6 @@ void RecipeSearch::listRoles(const Program &probe) {
   limits.length = IndexClasses(forward).sequenceLength(forward);
   limits.layers = size.layers;
   limits.experts = numExperts(forward);
-  if (limits.experts > 1 && text.allowPadding)
-    limits.experts = 0;
   if (std::string stages = axisOfStages(forward); !stages.empty())
     limits.stages = stages;
   const FrameworkSpace &space = spaceOf(*options.framework);

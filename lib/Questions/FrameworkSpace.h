@@ -32,7 +32,7 @@ const FrameworkSpace &spaceOf(Framework framework);
 /// Counts of what roles can split.
 struct RoleLimits {
   int64_t batch = 1, length = 1, layers = 1;
-  /// What their axes divide, with padding, too; 1 if there are none.
+  /// Axes of experts divide this number, with padding, too; 1: no experts.
   int64_t experts = 1;
   /// Names of the axis with stages; stages are not for choice if the program
   /// places them.

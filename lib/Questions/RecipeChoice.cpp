@@ -138,7 +138,7 @@ struct Estimate {
   /// With all of the layers recomputed.
   bool isRecomputed = false;
   bool fits = false;
-  /// Of weights, gradients and the optimizer, in bytes of a device.
+  /// Bytes of weights, gradients and the optimizer's state on a device.
   double states = 0;
 };
 
@@ -437,8 +437,8 @@ Estimate RecipeSearch::estimate(const CollectiveModel &model,
     if (needed > room)
       all *= kDoesNotFit * needed / room;
     all *= 1 + double(stages - 1) / microbatches; // the bubble of 1f1b
-    // What is not whole is gathered, or reduced, in each microbatch; without
-    // roles gradients may be whole where weights are not.
+    // Each microbatch gathers weights that are split and reduces gradients that
+    // are; without roles gradients may be whole where weights are split.
     bool isReduced = recipe.roles && use.zero >= AxisRoles::Zero::Gradients;
     double gathers =
         use.zero == AxisRoles::Zero::Weights ? 2 * microbatches : 1;
@@ -840,7 +840,8 @@ std::vector<size_t> RecipeSearch::byTime() const {
   return order;
 }
 
-/// The roles of a recipe's axes, their sizes aside, and its level of ZeRO.
+/// The roles of a recipe's axes, their sizes aside, its level of ZeRO, and
+/// whether it has stages.
 std::vector<int> RecipeSearch::shapeOf(const Recipe &recipe) const {
   std::vector<int> shape = {recipe.stages > 1, int(recipe.roles->zero)};
   for (const AxisRoles::Axis &axis : recipe.roles->axes)
@@ -853,23 +854,24 @@ std::vector<int> RecipeSearch::shapeOf(const Recipe &recipe) const {
 /// one of the least states, which are surer to fit.
 std::vector<size_t>
 RecipeSearch::firstsOfShapes(llvm::ArrayRef<size_t> order) const {
-  std::map<std::vector<int>, size_t> placeOf;
-  std::vector<std::pair<double, size_t>> firsts;
+  struct Shape {
+    size_t place = 0;
+    double leastSeconds = 0;
+  };
+  std::map<std::vector<int>, Shape> shapes;
+  std::vector<size_t> firsts;
   for (size_t i : order) {
     const Estimate &own = recipes[i].estimate;
-    auto [found, isNew] =
-        placeOf.try_emplace(shapeOf(recipes[i]), firsts.size());
+    auto [found, isNew] = shapes.try_emplace(shapeOf(recipes[i]),
+                                             Shape{firsts.size(), own.seconds});
     if (isNew)
-      firsts.emplace_back(own.seconds, i);
-    auto &[least, first] = firsts[found->second];
-    if (own.seconds <= (1 + kAlike) * least &&
+      firsts.push_back(i);
+    size_t &first = firsts[found->second.place];
+    if (own.seconds <= (1 + kAlike) * found->second.leastSeconds &&
         own.states < recipes[first].estimate.states)
       first = i;
   }
-  std::vector<size_t> result;
-  for (const auto &[least, first] : firsts)
-    result.push_back(first);
-  return result;
+  return firsts;
 }
 
 /// Plans the first one of each shape, and then others of the best one's.

@@ -241,13 +241,6 @@ private:
   int64_t left = 0;
   size_t families = 0;
   std::optional<size_t> best;
-  /// A recipe's form that was planned with all effort while a thread was idle.
-  struct EarlyFinal {
-    size_t recipe = 0;
-    StepForm form;
-    std::optional<StepChoice> choice;
-  };
-  std::optional<EarlyFinal> early;
   double spent = 0;
   bool isCut = false;
   std::string note;
@@ -956,17 +949,7 @@ bool RecipeSearch::isGoodEnough() const {
 
 void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
   std::vector<std::shared_ptr<const StepChoice>> choices(round.size());
-  // A thread that is left plans the best one with all effort: mostly it stays
-  // the best.
-  bool isEarly =
-      isFull && best && isScreened() && !early && round.size() < options.jobs;
-  if (isEarly)
-    early = {*best, recipes[*best].found->form, std::nullopt};
-  runner.runAlone(round.size() + isEarly, [&](size_t i) {
-    if (i == round.size()) {
-      early->choice = planFinal(recipes[early->recipe]);
-      return;
-    }
+  runner.runAlone(round.size(), [&](size_t i) {
     const Recipe &recipe = recipes[round[i]];
     // One that has its first form.
     if (!isFull && recipe.found) {
@@ -974,7 +957,7 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
       return;
     }
     MeshChoiceOptions how = options;
-    how.jobs = 1;
+    how.jobs = std::max<unsigned>(1, options.jobs / unsigned(round.size()));
     how.showProgress = false;
     how.takesFirstForm = !isFull;
     if (std::optional<double> plans = limits().ofStep)
@@ -1080,11 +1063,9 @@ void RecipeSearch::planFinals() {
     return;
   for (size_t next = order.front(); !recipes[next].isFinal;) {
     Recipe &recipe = recipes[next];
-    bool isKnown = early && early->recipe == next && early->choice &&
-                   early->form == recipe.found->form;
-    if (!isKnown && !runner.hasTime())
+    if (!runner.hasTime())
       return;
-    takeFinal(recipe, isKnown ? std::move(early->choice) : planFinal(recipe));
+    takeFinal(recipe, planFinal(recipe));
     findBest();
     if (best)
       next = *best;

@@ -48,6 +48,9 @@ static constexpr size_t kMostPlans = 12;
 static constexpr double kPlanWork = 3.2e4;
 /// Plans where the first form that fits will do.
 static constexpr size_t kQuickPlans = 3;
+/// Forms that are planned side by side once one fits: each of another number of
+/// microbatches, whatever the threads.
+static constexpr size_t kRound = 2;
 /// Forms that are planned, whatever the work, while none fits.
 static constexpr size_t kLeastPlans = 5;
 /// Programs of so much work a plan are large: they stop at a small gap.
@@ -330,6 +333,8 @@ struct Form {
   double ofWeights = 0;
   /// By its matrix work; by declared bytes.
   bool isSlower = false, isTooLarge = false, isImpossible = false;
+  /// It is planned in this round.
+  bool isChosen = false;
 };
 
 /// A level of recomputation.
@@ -381,11 +386,13 @@ private:
   bool needsNoMemory() const;
   bool isDone() const;
   bool isSlower(double estimate, size_t number) const;
+  bool isChosen(size_t number) const;
   std::optional<std::pair<size_t, size_t>> nextWithin(double part) const;
   std::optional<std::pair<size_t, size_t>> next() const;
   std::optional<std::pair<size_t, size_t>> nextOfLeast() const;
   void recall();
-  void planForm(Form &form);
+  std::vector<Form *> nextRound();
+  void planRound(ArrayRef<Form *> round);
   void take(Form &form, Outcome outcome);
   bool exclude(Form &form);
   Report::StepSearch summary(const Form &chosen);
@@ -695,6 +702,14 @@ bool StepSearch::isSlower(double estimate, size_t number) const {
   return estimate / slowdown(number) >= value;
 }
 
+/// True if the round has a form with so many microbatches: its plan says which
+/// level is next.
+bool StepSearch::isChosen(size_t number) const {
+  return llvm::any_of(forms, [&](const auto &each) {
+    return each.first.first == number && each.second.isChosen;
+  });
+}
+
 /// The form of the least estimate whose declared tensors take at most this part
 /// of the memory.
 std::optional<std::pair<size_t, size_t>>
@@ -703,7 +718,7 @@ StepSearch::nextWithin(double part) const {
   double least = 0;
   for (size_t number = 0; number < numbers.size(); ++number) {
     std::optional<size_t> level = propose(number, part);
-    if (!level || isOfNoUse(number, *level))
+    if (!level || isOfNoUse(number, *level) || isChosen(number))
       continue;
     double seconds = estimate(number, *level);
     if (best && isSlower(seconds, number))
@@ -764,19 +779,37 @@ void StepSearch::recall() {
     }
 }
 
-void StepSearch::planForm(Form &form) {
-  ++plans;
-  work -= workOfPlan;
-  Variant variant;
-  variant.point.assign(settings.begin(), settings.end());
-  variant.point.push_back(stepSetting(formOf(form)));
-  variant.keepsPlan = true;
-  variant.start = options.start;
-  Outcome outcome;
-  runner.run(1, [&](TrialPlanner &planner, size_t) {
-    outcome = planner.plan(variant);
+/// The forms to plan next: one until a form fits, then several.
+std::vector<Form *> StepSearch::nextRound() {
+  std::vector<Form *> round;
+  while (auto key = next()) {
+    Form &form = at(key->first, key->second);
+    if (best && exclude(form))
+      continue;
+    form.isChosen = true;
+    round.push_back(&form);
+    ++plans;
+    work -= workOfPlan;
+    if (!best || round.size() == kRound)
+      break;
+  }
+  return round;
+}
+
+void StepSearch::planRound(ArrayRef<Form *> round) {
+  std::vector<Outcome> outcomes(round.size());
+  runner.run(round.size(), [&](TrialPlanner &planner, size_t i) {
+    Variant variant;
+    variant.point.assign(settings.begin(), settings.end());
+    variant.point.push_back(stepSetting(formOf(*round[i])));
+    variant.keepsPlan = true;
+    variant.start = options.start;
+    outcomes[i] = planner.plan(variant);
   });
-  take(form, std::move(outcome));
+  for (auto [form, outcome] : llvm::zip_equal(round, outcomes)) {
+    form->isChosen = false;
+    take(*form, std::move(outcome));
+  }
 }
 
 /// Seconds in which the busiest network gathers weights and reduces their
@@ -899,11 +932,11 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
   listLevels();
   listNumbers();
   recall();
-  while (auto key = next()) {
-    Form &form = at(key->first, key->second);
-    if (best && exclude(form))
-      continue;
-    planForm(form);
+  while (true) {
+    std::vector<Form *> round = nextRound();
+    if (round.empty())
+      break;
+    planRound(round);
   }
   const Form *chosen = best;
   for (const auto &[key, form] : forms)

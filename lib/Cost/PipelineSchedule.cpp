@@ -466,8 +466,8 @@ PipelineRun shardc::simulate(const Pipeline &pipeline, bool withEvents) {
   return Simulation(pipeline, withEvents).run();
 }
 
-int64_t shardc::peakKept(llvm::ArrayRef<PipelineItem> items,
-                         llvm::ArrayRef<PipelineKept> chunks) {
+std::vector<int64_t> shardc::keptAt(llvm::ArrayRef<PipelineItem> items,
+                                    llvm::ArrayRef<PipelineKept> chunks) {
   // Sums of one kind are counted, so that what is freed is what was added, even
   // where a sum saturates.
   struct Count {
@@ -484,33 +484,41 @@ int64_t shardc::peakKept(llvm::ArrayRef<PipelineItem> items,
     }
     return kept;
   };
+  std::vector<int64_t> kept(items.size(), 0);
   bool isTraining = llvm::any_of(items, [](const PipelineItem &item) {
     return item.kind != PipelineItem::F;
   });
   if (!isTraining)
-    return 0;
-  int64_t peak = 0;
-  for (const PipelineItem &item : items) {
+    return kept;
+  for (auto [item, now] : llvm::zip_equal(items, kept)) {
     Count &count = counts[item.chunk];
     switch (item.kind) {
     case PipelineItem::F:
       ++count.backward;
-      peak = std::max(peak, sum());
+      now = sum();
       break;
     case PipelineItem::B:
       --count.backward;
       ++count.weights;
-      peak = std::max(peak, sum());
+      now = sum();
       break;
     case PipelineItem::BW:
+      now = sum();
       --count.backward;
       break;
     case PipelineItem::W:
+      now = sum();
       --count.weights;
       break;
     }
   }
-  return peak;
+  return kept;
+}
+
+int64_t shardc::peakKept(llvm::ArrayRef<PipelineItem> items,
+                         llvm::ArrayRef<PipelineKept> chunks) {
+  std::vector<int64_t> kept = keptAt(items, chunks);
+  return kept.empty() ? 0 : *llvm::max_element(kept);
 }
 
 //===----------------------------------------------------------------------===//

@@ -667,10 +667,11 @@ static SmallVector<int64_t> programOrder(Operation *op,
 
 /// Updates and outputs are listed as in program order.
 LogicalResult Interpreter::runScheduled(spmd::ProgramOp program) {
-  PointRunner runner(*this, devices.size(), program, *options.schedule);
+  MemoryMeter meter(devices.size());
+  PointRunner runner(*this, devices.size(), program, *options.schedule, meter);
   if (failed(runner.run()))
     return failure();
-  result.peak = runner.peak();
+  result.peak = meter.peak();
   llvm::stable_sort(result.finals, [](const auto &a, const auto &b) {
     return programOrder(a.op, a.iterations) < programOrder(b.op, b.iterations);
   });

@@ -291,7 +291,10 @@ LogicalResult PointRunner::store(Value tensor, const Iterations &at) {
   if (order.staysOnChip(tensor))
     return success();
   MemoryMeter::Key key = keyOf(tensor, at);
-  if (!worksInPlace(tensor, stored)) {
+  // Inputs are split into microbatches once for all programs of a device.
+  bool isSplit = isa<shd::SplitOp>(tensor.getDefiningOp());
+  if (!worksInPlace(tensor, stored) &&
+      !(isSplit && isShared(tensor.getDefiningOp()))) {
     DeviceBytes kept = current;
     for (int64_t &bytes : kept)
       bytes = shd::bytesOfChunk(tensor, bytes);
@@ -464,19 +467,33 @@ void PointRunner::endIteration(Block &block, const Iterations &at) {
 // Structure
 //===----------------------------------------------------------------------===//
 
-LogicalResult PointRunner::runRepeat(shd::RepeatOp repeat,
-                                     const Iterations &at) {
-  Block &block = repeat.getBody().front();
-  const RunBody &body = order.body(block);
-  ValueRange carried(block.getArguments().drop_front());
+/// Makes what a repeat begins with.
+LogicalResult PointRunner::enter(const RunPoint &point, const Iterations &at) {
+  for (Value tensor : point.brought)
+    if (failed(readTensor(tensor, at)) || failed(need(tensor, at)))
+      return failure();
+  for (spmd::ParameterOp gradient : point.gradients)
+    holdResident(gradient);
+  return needAll(point.ops.front(), at);
+}
+
+/// The entry is over: what only the first iteration begins with goes.
+void PointRunner::begin(shd::RepeatOp repeat, const Iterations &at) {
+  ValueRange carried(repeat.getBody().getArguments().drop_front());
   for (auto [init, argument] : llvm::zip_equal(repeat.getInits(), carried)) {
     Iterations first = at;
     first.push_back(0);
     devices.hand(init, around(init, at), argument, first);
   }
-  // The entry is over: what only the first iteration begins with goes.
-  const RunPoint &entry = order.entryOf(repeat);
-  endPoint(entry, at);
+  endPoint(order.entryOf(repeat), at);
+}
+
+LogicalResult PointRunner::runRepeat(shd::RepeatOp repeat,
+                                     const Iterations &at) {
+  Block &block = repeat.getBody().front();
+  const RunBody &body = order.body(block);
+  ValueRange carried(block.getArguments().drop_front());
+  begin(repeat, at);
   Iterations inside = at;
   inside.push_back(0);
   const int64_t count = shd::iterationsWithin(repeat, at);
@@ -530,13 +547,8 @@ LogicalResult PointRunner::runPoint(const RunPoint &point,
         return failure();
     break;
   case RunPoint::Kind::Entry:
-    for (Value tensor : point.brought)
-      if (failed(readTensor(tensor, at)) || failed(need(tensor, at)))
-        return failure();
-    for (spmd::ParameterOp gradient : point.gradients)
-      holdResident(gradient);
     // Ends by itself, before the first iteration.
-    return failed(needAll(point.ops.front(), at))
+    return failed(enter(point, at))
                ? failure()
                : runRepeat(cast<shd::RepeatOp>(point.ops.front()), at);
   case RunPoint::Kind::Exit:
@@ -575,8 +587,25 @@ static bool isUpdatedGradient(spmd::ParameterOp parameter) {
          });
 }
 
+/// True if another program of the device holds the same tensor.
+bool PointRunner::isShared(Operation *op) {
+  if (!shared)
+    return false;
+  auto parameter = dyn_cast<spmd::ParameterOp>(op);
+  if (parameter && parameter.getStacked() > 0)
+    return false;
+  StringRef name = parameter
+                       ? parameter.getSym()
+                       : op->getAttrOfType<StringAttr>(shd::kName).getValue();
+  return !shared->insert((op->getName().getStringRef() + name).str()).second;
+}
+
 /// From now on the tensor is there.
 void PointRunner::holdResident(spmd::ParameterOp parameter) {
+  // What microbatches of a pipeline save is counted by those in flight.
+  bool isOfStage = shared && parameter.getKind() == shd::TensorKind::Saved;
+  if (isOfStage || isShared(parameter))
+    return;
   Value value = parameter.getResult();
   meter.hold({value.getAsOpaquePointer(), kResident}, bytesOf(parameter));
 }
@@ -589,11 +618,116 @@ void PointRunner::holdParameters() {
     bool isInput = parameter.getKind() == shd::TensorKind::Input;
     if ((isInput && !order.isRead(value)) || shd::isOnHost(value))
       return;
+    if (isInput && isShared(parameter))
+      return;
     if (isInput)
       meter.hold(keyOf(value, {}), bytesOf(parameter));
     else if (!isUpdatedGradient(parameter))
       holdResident(parameter);
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Stages of a pipeline
+//===----------------------------------------------------------------------===//
+
+static bool isForward(Operation *op) {
+  auto stage = op->getAttrOfType<shd::StageAttr>(shd::kStage);
+  if (stage)
+    return stage.getPass() == shd::StagePass::Forward;
+  return op
+      ->walk([](Operation *inner) {
+        auto of = inner->getAttrOfType<shd::StageAttr>(shd::kStage);
+        return of && of.getPass() == shd::StagePass::Forward
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+static bool isForward(const RunPoint &point) {
+  return isForward(point.ops.empty() ? point.updates.front()
+                                     : point.ops.front());
+}
+
+int64_t PointRunner::savedBytes() {
+  int64_t bytes = 0;
+  for (auto parameter : program.getBody().getOps<spmd::ParameterOp>())
+    if (parameter.getKind() == shd::TensorKind::Saved &&
+        !shd::isOnHost(parameter.getResult()))
+      bytes += bytesOf(parameter).front();
+  return bytes;
+}
+
+LogicalResult PointRunner::runBefore(shd::RepeatOp microbatches) {
+  meter.sample();
+  const RunPoint &entry = order.entryOf(microbatches);
+  for (const RunPoint &point : order.body(*microbatches->getBlock()).points) {
+    if (&point == &entry)
+      break;
+    if (failed(runPoint(point, {})))
+      return failure();
+  }
+  if (failed(enter(entry, {})))
+    return failure();
+  begin(microbatches, {});
+  for (BlockArgument argument :
+       microbatches.getBody().getArguments().drop_front())
+    holdCarried(argument, {0});
+  return success();
+}
+
+/// A stage that hands on what it was given has no memory of it.
+void PointRunner::holdCarried(BlockArgument argument, const Iterations &at) {
+  Value made = argument.getOwner()->getTerminator()->getOperand(
+      argument.getArgNumber() - 1);
+  if (order.isRead(argument) && made != argument)
+    meter.hold(keyOf(argument, at), devices.bytes(argument, at));
+}
+
+LogicalResult PointRunner::runPass(shd::RepeatOp microbatches, int64_t number,
+                                   bool isForward) {
+  Block &block = microbatches.getBody().front();
+  const RunBody &body = order.body(block);
+  Operation *yield = block.getTerminator();
+  Iterations at = {number}, next = {number + 1};
+  devices.number(block.getArgument(0), at);
+  auto isHere = [&](Value value) {
+    Operation *maker = value.getDefiningOp();
+    return (!maker || ::isForward(maker)) == isForward;
+  };
+  for (const RunPoint &point : body.points)
+    if (::isForward(point) == isForward && failed(runPoint(point, at)))
+      return failure();
+  for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
+    if (!isHere(value))
+      continue;
+    if (failed(need(value, at)))
+      return failure();
+    devices.hand(value, around(value, at), block.getArgument(i + 1), next);
+  }
+  SmallVector<Value> last(llvm::make_filter_range(body.last, isHere));
+  endPoint(ArrayRef<Operation *>(), last, at);
+  for (auto [i, value] : llvm::enumerate(yield->getOperands()))
+    if (isHere(value))
+      holdCarried(block.getArgument(i + 1), next);
+  return success();
+}
+
+LogicalResult PointRunner::runAfter(shd::RepeatOp microbatches) {
+  Block &block = microbatches.getBody().front();
+  Iterations end = {int64_t(microbatches.getCount())};
+  for (auto [argument, result] : llvm::zip_equal(
+           block.getArguments().drop_front(), microbatches.getResults())) {
+    meter.release(keyOf(argument, end));
+    devices.hand(argument, end, result, {});
+  }
+  ArrayRef<RunPoint> points = order.body(*microbatches->getBlock()).points;
+  for (const RunPoint &point :
+       points.drop_front(&order.exitOf(microbatches) - points.data()))
+    if (failed(runPoint(point, {})))
+      return failure();
+  return success();
 }
 
 LogicalResult PointRunner::run() {

@@ -13,6 +13,7 @@
 
 #include "MemoryMeter.h"
 #include "RunOrder.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace shardc {
 
@@ -42,12 +43,27 @@ public:
 class PointRunner {
 public:
   PointRunner(OperationRunner &devices, unsigned numDevices,
-              spmd::ProgramOp program, llvm::ArrayRef<EarlyIssue> issues)
+              spmd::ProgramOp program, llvm::ArrayRef<EarlyIssue> issues,
+              MemoryMeter &meter)
       : devices(devices), program(program), order(program, issues),
-        meter(numDevices), numDevices(numDevices) {}
+        meter(meter), numDevices(numDevices) {}
 
   mlir::LogicalResult run();
-  const DeviceBytes &peak() const { return meter.peak(); }
+
+  /// From now on devices hold what is declared.
+  void holdParameters();
+
+  /// A pipeline's stage runs up to its microbatches, then their forward passes
+  /// and all else of them in the order of a schedule, and then the rest.
+  mlir::LogicalResult runBefore(shd::RepeatOp microbatches);
+  mlir::LogicalResult runPass(shd::RepeatOp microbatches, int64_t number,
+                              bool isForward);
+  mlir::LogicalResult runAfter(shd::RepeatOp microbatches);
+  /// Bytes of the saved values of a microbatch.
+  int64_t savedBytes();
+  /// Tensors of these names are there already, because of another program; adds
+  /// its own. Those of layers are each program's.
+  void shareTensors(llvm::StringSet<> &names) { shared = &names; }
 
 private:
   /// A sequence of collectives: what it has made last, and what it takes.
@@ -57,7 +73,10 @@ private:
 
   mlir::LogicalResult runBody(mlir::Block &block, const Iterations &at);
   mlir::LogicalResult runPoint(const RunPoint &point, const Iterations &at);
+  mlir::LogicalResult enter(const RunPoint &point, const Iterations &at);
   mlir::LogicalResult runRepeat(shd::RepeatOp repeat, const Iterations &at);
+  void begin(shd::RepeatOp repeat, const Iterations &at);
+  void holdCarried(mlir::BlockArgument argument, const Iterations &at);
   mlir::LogicalResult issue(const EarlyIssue &issue, Iterations at);
   mlir::LogicalResult issueAll(llvm::ArrayRef<EarlyIssue> issues,
                                const Iterations &at);
@@ -83,16 +102,17 @@ private:
   void takeMemory(mlir::Operation *collective, const Iterations &at);
   DeviceBytes bytesOfRing(mlir::Operation *gather, const Iterations &at);
   DeviceBytes bytesOf(spmd::ParameterOp parameter) const;
+  bool isShared(mlir::Operation *op);
   void holdResident(spmd::ParameterOp parameter);
-  void holdParameters();
   void dropTensor(mlir::Value tensor, const Iterations &at);
   void dropForms(mlir::Value value, const Iterations &at);
 
   OperationRunner &devices;
   spmd::ProgramOp program;
   RunOrder order;
-  MemoryMeter meter;
+  MemoryMeter &meter;
   unsigned numDevices;
+  llvm::StringSet<> *shared = nullptr;
   /// The collective that is being issued, if compute does not wait for it.
   mlir::Operation *issued = nullptr;
   llvm::DenseMap<MemoryMeter::Key, Sequence> sequences;

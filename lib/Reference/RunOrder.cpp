@@ -93,7 +93,8 @@ void RunOrder::arrange(Block &block) {
       group[*number].push_back(&op);
       if (lastOf.lookup(*number) == &op)
         addPoint(block, RunPoint::Kind::Operations, group[*number]);
-    } else if (isa<shd::ShardingRuleOpInterface>(op)) {
+    } else if (isa<shd::ShardingRuleOpInterface, spmd::SendOp, spmd::ReceiveOp,
+                   spmd::SumStagesOp>(op)) {
       addPoint(block, RunPoint::Kind::Operations, {&op});
     }
   }

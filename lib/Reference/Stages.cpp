@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GridInterpreter.h"
-#include "shardc/Cost/PipelineSchedule.h"
+#include "StagePrograms.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include <memory>
 
@@ -110,7 +110,6 @@ public:
   bool isDone() { return next == program.getBody().front().end(); }
   RunResult takeResult();
   spmd::ProgramOp getProgram() { return program; }
-  int64_t numMicrobatches() { return microbatches.getCount(); }
 
 private:
   Key keyOf(Value value, ArrayRef<int64_t> iterations) const override;
@@ -140,13 +139,8 @@ VirtualStage::VirtualStage(spmd::ProgramOp program, int64_t number,
                            Exchange &exchange)
     : HeldOptions{optionsOfStage(options, program, layers)},
       Interpreter(meshOfStage(program), held), program(program), stage(number),
-      layers(layers), exchange(exchange),
+      layers(layers), exchange(exchange), microbatches(microbatchesOf(program)),
       next(program.getBody().front().begin()) {
-  program->walk([&](shd::RepeatOp repeat) {
-    if (repeat.getIndex() == layers.index)
-      if (auto outer = dyn_cast<shd::RepeatOp>(repeat->getParentOp()))
-        microbatches = outer;
-  });
   program->walk([&](spmd::SumStagesOp op) {
     ++exchange.givers[int64_t(op.getNumber())];
   });
@@ -378,7 +372,7 @@ RunResult VirtualStage::takeResult() {
 /// All virtual stages of a pipeline.
 class PipelineRunner {
 public:
-  PipelineRunner(ArrayRef<spmd::ProgramOp> programs, const RunOptions &options);
+  PipelineRunner(ArrayRef<spmd::ProgramOp> list, const RunOptions &options);
 
   FailureOr<RunResult> run();
 
@@ -387,36 +381,21 @@ private:
   LogicalResult runUpdates();
   LogicalResult checkProgress(bool hasRun);
 
+  StagePrograms programs;
   Exchange exchange;
   std::vector<std::unique_ptr<VirtualStage>> all;
-  PipelineOrder order;
-  int64_t stages = 1;
-  bool isTraining = false;
 };
 
-PipelineRunner::PipelineRunner(ArrayRef<spmd::ProgramOp> programs,
-                               const RunOptions &options) {
-  std::map<int64_t, spmd::ProgramOp> byStage;
-  for (spmd::ProgramOp program : programs) {
-    for (int64_t number : program.getStagesAttr().getNumbers())
-      byStage[number] = program;
-    for (shd::MeshAxisAttr axis : program.getMeshAttr().getAxes())
-      if (axis.getStages())
-        stages = axis.getSize();
-    program->walk(
-        [&](shd::RepeatOp repeat) { isTraining |= bool(repeat.getReverse()); });
-  }
-  int64_t layers = 0;
-  for (auto &[number, program] : byStage)
-    layers += program.getStagesAttr().getLayers();
+PipelineRunner::PipelineRunner(ArrayRef<spmd::ProgramOp> list,
+                               const RunOptions &options)
+    : programs(list) {
   int64_t first = 0;
-  for (auto &[number, program] : byStage) {
+  for (auto [number, program] : llvm::enumerate(programs.programs)) {
     spmd::StageProgramAttr attr = program.getStagesAttr();
-    order = parsePipelineOrder(attr.getOrder()).value_or(PipelineOrder());
     all.push_back(std::make_unique<VirtualStage>(
         program, number,
-        StageLayers{attr.getIndex(), first, attr.getLayers(), layers}, options,
-        exchange));
+        StageLayers{attr.getIndex(), first, attr.getLayers(), programs.layers},
+        options, exchange));
     first += attr.getLayers();
   }
 }
@@ -430,10 +409,10 @@ LogicalResult PipelineRunner::checkProgress(bool hasRun) {
 
 /// Goes around the stages; each runs its items while it can.
 LogicalResult PipelineRunner::runItems() {
+  const int64_t stages = programs.stages;
   std::vector<std::vector<PipelineItem>> items;
   for (int64_t stage = 0; stage < stages; ++stage)
-    items.push_back(orderOf(order, stage, stages,
-                            all.front()->numMicrobatches(), isTraining));
+    items.push_back(programs.itemsOf(stage));
   std::vector<size_t> at(stages, 0);
   auto isLeft = [&] {
     for (auto [done, list] : llvm::zip_equal(at, items))

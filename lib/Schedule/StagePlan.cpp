@@ -2,15 +2,12 @@
 //
 // One plan serves all stages: that of the program in which a stage has
 // everything (shd-stage). What a stage does in a pass is that program with the
-// time of all else set to zero and as many layers as it holds. What it keeps is
-// the program's memory without the tensors of other stages, with saved values
-// once for each microbatch in flight.
+// time of all else set to zero and as many layers as it holds.
 //
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Schedule/StagePlan.h"
-#include "MemoryProfiler.h"
-#include "StageRoles.h"
+#include "StageMemories.h"
 #include "StepBuilder.h"
 #include "shardc/Cost/Saturating.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
@@ -66,25 +63,14 @@ public:
 
 private:
   using Measure = Picoseconds Times::*;
-  /// Bytes of a value that crosses from one pass into another.
-  struct Crossing {
-    Value value;
-    StageRoles roles = kAllRoles;
-    /// In each layer.
-    bool isOfLayers = false;
-    PipelineKept bytes;
-  };
-
   std::vector<PipelineOrder> orders();
   bool checkOrder(PipelineOrder order) const;
-  StageRoles rolesOf(unsigned stage) const;
-  StageRoles rolesOf(unsigned stage, unsigned chunk, unsigned chunks) const;
+  StageRoles rolesOf(unsigned stage) const {
+    return rolesOfStage(stage, stages);
+  }
 
   const Times &timesOf(Share share);
   void findTransfers();
-  void findCrossings();
-  void addCrossing(Value value, StagePass made, StageRoles roles,
-                   bool isOfLayers);
   PipelineWork workOf(StageRoles roles, int64_t layers, Measure measure);
   Pipeline pipelineOf(const StagePlan &plan, Measure measure);
   Picoseconds sharedReduction();
@@ -93,10 +79,6 @@ private:
   StagePlan planOrder(PipelineOrder order);
   void fillMemory(StagePlan &plan);
   void fillTimes(StagePlan &plan);
-  int64_t bytesOf(Value value) const;
-  int64_t keptBytes(ArrayRef<int64_t> layers, unsigned stage,
-                    ArrayRef<PipelineItem> items,
-                    const Crossing &crossing) const;
 
   ProgramOp program;
   const CollectiveModel &model;
@@ -107,10 +89,8 @@ private:
   bool isTraining;
   StageMap map;
   PlannedStep planned;
-  MemoryProfiler profiler;
+  StageMemories memories;
   std::map<Share, Times> known;
-  /// Values that a later pass reads, buffers among them.
-  std::vector<Crossing> crossings;
   double transferBytes = 0;
   Picoseconds transfer = 0;
   CollectiveCost transferCost;
@@ -123,38 +103,15 @@ StagePlanner::StagePlanner(ProgramOp program, const CollectiveModel &model,
       memoryLimit(memoryLimit), pipeline(*program.getPipeline()),
       stages(*numStages(program)),
       isTraining(program.getTraining().has_value()), map(program),
-      planned(buildStep(program, model)), profiler(program) {
+      planned(buildStep(program, model)), memories(program, map, model.mesh()) {
   if (RepeatOp repeat = map.microbatches())
     count = repeat.getCount();
   findTransfers();
-  findCrossings();
 }
 
 //===----------------------------------------------------------------------===//
 // Times
 //===----------------------------------------------------------------------===//
-
-/// The first stage and the last one have more than layers.
-StageRoles StagePlanner::rolesOf(unsigned stage) const {
-  StageRoles roles = LayerRole;
-  if (stage == 0)
-    roles |= FirstRole;
-  if (int64_t(stage) + 1 == stages)
-    roles |= LastRole;
-  return roles;
-}
-
-/// The first chunk has what the first stage has, the last one what the last
-/// has.
-StageRoles StagePlanner::rolesOf(unsigned stage, unsigned chunk,
-                                 unsigned chunks) const {
-  StageRoles roles = rolesOf(stage);
-  if (chunk > 0)
-    roles &= ~FirstRole;
-  if (chunk + 1 < chunks)
-    roles &= ~LastRole;
-  return roles;
-}
 
 const Times &StagePlanner::timesOf(Share share) {
   auto [entry, isNew] = known.try_emplace(share);
@@ -189,14 +146,6 @@ PipelineWork StagePlanner::workOf(StageRoles roles, int64_t layers,
           timesOf({StagePass::Weights, roles, layers}).*measure};
 }
 
-/// The bytes of a device's part of a value.
-int64_t StagePlanner::bytesOf(Value value) const {
-  return wholeBytes(
-      tensorShape(value.getType())
-          .localBytes(model.mesh(),
-                      explicitLayout(model.mesh(), value.getType())));
-}
-
 /// Each device of a stage sends its part of the carried values to the one of
 /// the next stage with the same other coordinates.
 void StagePlanner::findTransfers() {
@@ -204,7 +153,7 @@ void StagePlanner::findTransfers() {
   if (!map.forward() || stages == 1 || !axis)
     return;
   for (Value carried : map.forward().getCarried())
-    transferBytes += double(bytesOf(carried));
+    transferBytes += double(localBytes(model.mesh(), carried));
   auto fromStageBefore = [&](ArrayRef<int64_t> destination,
                              MutableArrayRef<int64_t> source) {
     llvm::copy(destination, source.begin());
@@ -222,7 +171,7 @@ Picoseconds StagePlanner::sharedReduction() {
     for (auto gradient : program.getBody().getOps<DeclareOp>())
       if (gradient.getKind() == TensorKind::Gradient &&
           gradient.getOf() == weight.getSym())
-        bytes += double(bytesOf(gradient.getResult()));
+        bytes += double(localBytes(model.mesh(), gradient.getResult()));
   std::optional<AxisIndex> axis = model.mesh().find(pipeline.getAxis());
   if (bytes == 0 || stages == 1 || !axis)
     return 0;
@@ -251,7 +200,7 @@ Pipeline StagePlanner::pipelineOf(const StagePlan &plan, Measure measure) {
     unsigned chunks = stage.layers.size();
     for (auto [chunk, layers] : llvm::enumerate(stage.layers))
       work.chunks.push_back(
-          workOf(rolesOf(number, chunk, chunks), layers, measure));
+          workOf(rolesOfChunk(number, stages, chunk, chunks), layers, measure));
     if (number == 0 || int64_t(number) + 1 == stages)
       work.reduce = shared;
     work.update =
@@ -289,113 +238,12 @@ void StagePlanner::divideLayers(StagePlan &plan) {
     plan.stages.push_back({ofStage, {{}, 0, 0, "", program.getLoc(), {}}});
 }
 
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
-/// Values that a pass makes and a later one reads: buffers, which the program
-/// has for each layer, and others.
-void StagePlanner::findCrossings() {
-  if (!map.microbatches())
-    return;
-  for (auto declare : program.getBody().getOps<DeclareOp>()) {
-    if (declare.getKind() != TensorKind::Saved)
-      continue;
-    int64_t bytes = bytesOf(declare.getResult());
-    bool isStacked = isStackedOverLayers(declare, pipeline);
-    bool isForWeights = llvm::any_of(declare->getUsers(), [&](Operation *user) {
-      return isa<PartOp>(user) &&
-             llvm::any_of(user->getUsers(), [&](Operation *reader) {
-               return map.passOf(reader) == StagePass::Weights;
-             });
-    });
-    if (isStacked)
-      bytes /= pipeline.getHeld();
-    crossings.push_back({declare.getResult(),
-                         map.rolesOf(declare.getResult()),
-                         isStacked,
-                         {bytes, isForWeights ? bytes : 0}});
-  }
-  map.microbatches()->walk([&](Operation *op) {
-    if (isa<ConstantOp, PartOp>(op))
-      return;
-    StageRoles roles = op == map.forward()    ? LastRole
-                       : op == map.backward() ? FirstRole
-                                              : map.rolesOf(op);
-    bool isOfLayers = map.isLayers(op->getParentOfType<RepeatOp>());
-    for (Value result : op->getResults())
-      addCrossing(result, map.passOf(op), roles, isOfLayers);
-  });
-  // The gradient of what a layer makes, which the stage behind it sends.
-  if (RepeatOp backward = map.backward())
-    for (Value carried : backward.getBody().getArguments().drop_front())
-      addCrossing(carried, StagePass::Backward, LayerRole, /*isOfLayers=*/true);
-}
-
-void StagePlanner::addCrossing(Value value, StagePass made, StageRoles roles,
-                               bool isOfLayers) {
-  bool forBackward = false, forWeights = false;
-  for (Operation *user : value.getUsers()) {
-    StagePass read = map.passOf(user);
-    forBackward |= made == StagePass::Forward && read != made;
-    forWeights |= made != read && read == StagePass::Weights;
-  }
-  if (!forBackward && !forWeights)
-    return;
-  int64_t bytes = bytesOf(value);
-  crossings.push_back({value,
-                       roles,
-                       isOfLayers,
-                       {forBackward ? bytes : 0, forWeights ? bytes : 0}});
-}
-
-/// A stage keeps so much of a crossing value, all microbatches in flight
-/// together. `layers` are those of its chunks, `items` what it runs.
-int64_t StagePlanner::keptBytes(ArrayRef<int64_t> layers, unsigned stage,
-                                ArrayRef<PipelineItem> items,
-                                const Crossing &crossing) const {
-  SmallVector<PipelineKept> kept;
-  for (auto [chunk, held] : llvm::enumerate(layers)) {
-    StageRoles roles = rolesOf(stage, chunk, layers.size());
-    int64_t times = !(roles & crossing.roles) ? 0
-                    : crossing.isOfLayers     ? held
-                                              : 1;
-    kept.push_back({saturatingMultiply(crossing.bytes.untilBackward, times),
-                    saturatingMultiply(crossing.bytes.untilWeights, times)});
-  }
-  return peakKept(items, kept);
-}
-
 void StagePlanner::fillMemory(StagePlan &plan) {
-  for (auto [number, stage] : llvm::enumerate(plan.stages)) {
-    StageRoles roles = rolesOf(number);
-    int64_t layers = stage.numLayers();
-    std::vector<PipelineItem> items =
-        orderOf(plan.order, number, stages, count, isTraining);
-    llvm::DenseMap<Value, int64_t> kept;
-    for (const Crossing &crossing : crossings)
-      kept[crossing.value] = keptBytes(stage.layers, number, items, crossing);
-    StageMemory share;
-    share.bytesOf = [&](Value value, int64_t bytes) -> int64_t {
-      auto declare = value.getDefiningOp<DeclareOp>();
-      if (declare && declare.getKind() == TensorKind::Saved)
-        return kept.lookup(value);
-      if (!(map.rolesOf(value) & roles))
-        return 0;
-      if (declare && isStackedOverLayers(declare, pipeline))
-        return bytes / pipeline.getHeld() * layers;
-      return bytes;
-    };
-    // One of them is among the program's own values while its pass runs.
-    for (const Crossing &crossing : crossings)
-      if (!crossing.value.getDefiningOp<DeclareOp>()) {
-        int64_t own = (crossing.roles & roles) ? bytesOf(crossing.value) : 0;
-        share.beside.push_back(
-            {crossing.value,
-             std::max<int64_t>(0, kept.lookup(crossing.value) - own)});
-      }
-    stage.memory = profiler.profile(scheduled.issues, &share);
-    if (stage.memory.peak > plan.stages[plan.fullest].memory.peak)
+  std::vector<MemoryProfile> profiles =
+      memories.profile(shapeOf(plan), scheduled.issues);
+  for (auto [number, profile] : llvm::enumerate(profiles)) {
+    plan.stages[number].memory = std::move(profile);
+    if (plan.stages[number].memory.peak > plan.worstMemory().peak)
       plan.fullest = number;
   }
 }

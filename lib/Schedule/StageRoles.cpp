@@ -15,6 +15,25 @@ static auto declarationsOf(ProgramOp program) {
   return program.getBody().getOps<DeclareOp>();
 }
 
+StageRoles shardc::rolesOfStage(unsigned stage, int64_t stages) {
+  StageRoles roles = LayerRole;
+  if (stage == 0)
+    roles |= FirstRole;
+  if (int64_t(stage) + 1 == stages)
+    roles |= LastRole;
+  return roles;
+}
+
+StageRoles shardc::rolesOfChunk(unsigned stage, int64_t stages, unsigned chunk,
+                                unsigned chunks) {
+  StageRoles roles = rolesOfStage(stage, stages);
+  if (chunk > 0)
+    roles &= ~FirstRole;
+  if (chunk + 1 < chunks)
+    roles &= ~LastRole;
+  return roles;
+}
+
 StageMap::StageMap(ProgramOp program)
     : program(program), pipeline(*program.getPipeline()) {
   findRepeats();
@@ -326,7 +345,16 @@ void StageMap::findOutside() {
 StageRoles StageMap::rolesOf(Value value) const {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto repeat = cast<RepeatOp>(argument.getOwner()->getParentOp());
-    return isLayers(repeat) ? StageRoles(LayerRole) : kAllRoles;
+    if (isLayers(repeat))
+      return LayerRole;
+    if (microbatchRepeat && microbatchRepeat->isProperAncestor(repeat))
+      return rolesOf(repeat);
+    if (repeat != microbatchRepeat || argument.getArgNumber() == 0)
+      return kAllRoles;
+    // What microbatches carry is where it is made.
+    Value made = argument.getOwner()->getTerminator()->getOperand(
+        argument.getArgNumber() - 1);
+    return made == value ? kAllRoles : rolesOf(made);
   }
   auto declare = value.getDefiningOp<DeclareOp>();
   if (!declare)
@@ -343,14 +371,14 @@ StageRoles StageMap::rolesOf(Value value) const {
 }
 
 /// The stages whose microbatches read a value, or what collectives have made of
-/// it before.
+/// it before, or its split into microbatches.
 StageRoles StageMap::rolesOfReaders(Value value) const {
   StageRoles roles = NoRole;
   for (Operation *user : value.getUsers()) {
     auto update = dyn_cast<UpdateOp>(user);
     if (microbatchRepeat->isProperAncestor(user))
       roles |= update ? rolesOfUpdated(update) : rolesOf(user);
-    else if (isCollective(user) &&
+    else if ((isCollective(user) || isa<SplitOp>(user)) &&
              user->getBlock() == microbatchRepeat->getBlock() &&
              user->isBeforeInBlock(microbatchRepeat))
       roles |= rolesOfReaders(onlyResult(user));

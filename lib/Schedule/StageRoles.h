@@ -8,6 +8,13 @@
 
 namespace shardc {
 
+/// The first stage and the last one have more than layers.
+shd::StageRoles rolesOfStage(unsigned stage, int64_t stages);
+/// The first chunk has what the first stage has, the last one what the last
+/// has.
+shd::StageRoles rolesOfChunk(unsigned stage, int64_t stages, unsigned chunk,
+                             unsigned chunks);
+
 /// The roles of one explicit program of a pipeline. A repeat's operations
 /// belong to all stages; others to the first stage if the forward repeat needs
 /// what they make, or they need what the backward repeat makes, and else to the

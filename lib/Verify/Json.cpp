@@ -149,6 +149,10 @@ static Json stages(const Verification &verification) {
   double largest = 0;
   for (const Verification::Result &result : stages.results)
     largest = std::max(largest, result.largest.size);
+  Json memory = Json::array();
+  for (auto [measured, predicted] :
+       llvm::zip_first(stages.measured, stages.predicted))
+    memory.push_back({{"predicted", predicted}, {"peak", measured}});
   return {{"stages", stages.number},
           {"microbatches", stages.microbatches},
           {"schedule", stages.order},
@@ -156,6 +160,7 @@ static Json stages(const Verification &verification) {
           {"messages", stages.messages},
           {"results", stages.results.size()},
           {"largest_difference", number(largest)},
+          {"memory", std::move(memory)},
           {"verified", stages.holds}};
 }
 

@@ -36,6 +36,28 @@ static LogicalResult splitStages(ModuleOp module, const PipelineShape &small) {
   return manager.run(module);
 }
 
+/// The memory of each stage, in program order. What travels around rings counts
+/// as gathered.
+static LogicalResult measureMemory(shd::ProgramOp planned,
+                                   const PipelineShape &small,
+                                   const VerifyOptions &options,
+                                   Verification::Stages &stages) {
+  if (!options.schedule)
+    return success();
+  for (const MemoryProfile &memory : profileStages(planned, small))
+    stages.predicted.push_back(memory.peak);
+  OwningOpRef<ModuleOp> module = planned->getParentOfType<ModuleOp>().clone();
+  module->walk([](Operation *op) { op->removeAttr(shd::kRing); });
+  if (failed(splitStages(*module, small)))
+    return failure();
+  SmallVector<spmd::ProgramOp> programs(module->getOps<spmd::ProgramOp>());
+  auto measured = measureStages(programs);
+  if (failed(measured))
+    return failure();
+  stages.measured = measured->value_or(std::vector<int64_t>());
+  return success();
+}
+
 /// Runs a pipeline of `most`.
 static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
                                            const StagePlan &plan,
@@ -64,7 +86,9 @@ static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
   }
   shd::holdStages(stage, small.stages);
   shd::holdLayers(whole, small.numLayers());
-  if (failed(splitStages(*module, small)))
+  Verification::Stages stages;
+  if (failed(measureMemory(stage, small, options, stages)) ||
+      failed(splitStages(*module, small)))
     return failure();
   SmallVector<spmd::ProgramOp> programs(module->getOps<spmd::ProgramOp>());
   Verification result;
@@ -86,7 +110,6 @@ static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
   result.run = std::move(*found);
   if (failed(shardc::detail::compareResults(*expected, result)))
     return failure();
-  Verification::Stages stages;
   stages.number = small.stages;
   stages.mesh = result.mesh;
   stages.microbatches = small.microbatches;
@@ -94,7 +117,8 @@ static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
   stages.layers = small.layers;
   stages.messages = result.run.messages;
   stages.results = std::move(result.results);
-  stages.holds = result.holds;
+  stages.agree = result.holds;
+  stages.holds = result.holds && !stages.takesMore();
   return stages;
 }
 

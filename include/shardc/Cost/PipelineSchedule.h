@@ -192,8 +192,12 @@ PipelineRun simulate(const Pipeline &pipeline, bool withEvents = false);
 struct PipelineKept {
   int64_t untilBackward = 0, untilWeights = 0;
 };
-/// The most that a stage with these items keeps at once, saturated; `chunks`
-/// has an entry for each chunk.
+/// What a stage keeps at each of its items, saturated: with an F's own values,
+/// and with those of a B that its W reads; `chunks` has an entry for each
+/// chunk. Zero without training.
+std::vector<int64_t> keptAt(llvm::ArrayRef<PipelineItem> items,
+                            llvm::ArrayRef<PipelineKept> chunks);
+/// The most that it keeps at once.
 int64_t peakKept(llvm::ArrayRef<PipelineItem> items,
                  llvm::ArrayRef<PipelineKept> chunks);
 

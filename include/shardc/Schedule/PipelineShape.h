@@ -25,6 +25,11 @@ PipelineShape shapeOf(const StagePlan &plan);
 PipelineShape shrunkShape(const StagePlan &plan, int64_t stages,
                           int64_t layers);
 
+/// Memory of each stage of an explicit program, which has everything, in
+/// program order.
+std::vector<MemoryProfile> profileStages(shd::ProgramOp program,
+                                         const PipelineShape &shape);
+
 } // namespace shardc
 
 #endif // SHARDC_SCHEDULE_PIPELINESHAPE_H

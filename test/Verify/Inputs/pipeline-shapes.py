@@ -1,5 +1,6 @@
 """Verifies pipelines of many shapes: pipeline-shapes.py SHARDC FILE, where FILE is written."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -52,7 +53,11 @@ for name, (first, layer, last) in SHAPES.items():
     for train in TRAINS:
         text = f"{HEAD}{FIRST}{first}{LAYERS % layer}{last}{LAST}train {{ loss = loss  microbatches = 8  {train} }}\n"
         Path(path).write_text(text)
-        run = subprocess.run([shardc, path, "--opt=propagate", "--verify"], capture_output=True, text=True)
+        run = subprocess.run([shardc, path, "--opt=propagate", "--verify", "--emit-json"], capture_output=True, text=True)
         if run.returncode:
             sys.exit(f"{name}, {train}: {run.stderr}")
+        # The last stage has the labels until the first one has read them, too.
+        for stage in json.loads(run.stdout)["stages"]["memory"]:
+            if stage["peak"] != stage["predicted"] and "labels" not in name:
+                sys.exit(f"{name}, {train}: {stage}")
     print(f"{name}: verified")

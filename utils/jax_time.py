@@ -33,10 +33,50 @@ def randomArgument(jax, key, name, dtype, shape, bound):
     return abs(value) if name.endswith("_v") or not shape else value
 
 
+def placer(model):
+    """Where a tensor lies: what the plan keeps on the host is there, if it can be."""
+    jax = model.jax
+    host = getattr(model, "HOST", []) if getattr(model, "has_host", bool)() else []
+
+    def place(name):
+        kind = "pinned_host" if name in host else None
+        return jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind=kind)
+
+    return place
+
+
+def compileStep(model, arguments, place):
+    """The step, and how to call it with the arguments. States are one argument, as
+    they are one result: JAX gives a donated array to the first result of its type."""
+    jax = model.jax
+
+    def given():
+        return [
+            {
+                name: array
+                for name, array in arguments.items()
+                if (name in model.STATES) == isState
+            }
+            for isState in (True, False)
+        ]
+
+    placed = tuple(
+        {name: place(name) for name in names} for names in (model.OUTPUTS, model.STATES)
+    )
+    program = jax.jit(
+        lambda states, rest: model.device_program(**states, **rest),
+        donate_argnums=0,
+        out_shardings=placed,
+    )
+    compiled = program.lower(*given()).compile()
+    return compiled, lambda: compiled(*given())
+
+
 def measure(path, isSmall):
     """Times of one file, as keys of its line."""
     model = jax_files.load(path, *([] if isSmall else ["--full"]))
     jax = model.jax
+    place = placer(model)
     make = jax.jit(
         lambda key, name, dtype, shape, bound: randomArgument(
             jax, key, name, dtype, shape, bound
@@ -48,18 +88,17 @@ def measure(path, isSmall):
     for key, (name, (dtype, indices, bound)) in zip(keys, model.TENSORS.items()):
         shape = tuple(model.size[index] for index in indices)
         limit = model.size[bound] if bound else None
-        arguments[name] = make(key, name, dtype, shape, limit)
-    donated = [i for i, name in enumerate(arguments) if name in model.STATES]
+        array = make(key, name, dtype, shape, limit)
+        arguments[name] = jax.device_put(array, place(name))
     begin = time.perf_counter()
-    program = jax.jit(model.device_program, donate_argnums=donated)
-    compiled = program.lower(*arguments.values()).compile()
+    compiled, step = compileStep(model, arguments, place)
     compiling = time.perf_counter() - begin
     memory = compiled.memory_analysis()
     times = []
     for _ in range(12):
         jax.block_until_ready(arguments)
         begin = time.perf_counter()
-        outputs, states = compiled(*arguments.values())
+        outputs, states = step()
         jax.block_until_ready((outputs, states))
         times.append(time.perf_counter() - begin)
         arguments.update(states)

@@ -107,10 +107,10 @@ mlir::FailureOr<RunResult> interpret(shd::ProgramOp program,
 mlir::FailureOr<RunResult> interpret(spmd::ProgramOp program,
                                      const RunOptions &options);
 
-/// The most bytes that a device of each stage of a pipeline holds, if the stages
-/// run the items of the schedule in their order, and each in program order.
-/// Nothing where the gradients of weights are items of their own: when arrays
-/// are needed for the last time is not known then.
+/// The most bytes that a device of each stage of a pipeline holds, if the
+/// stages run the items of the schedule in their order, and each in program
+/// order. Nothing where the gradients of weights are items of their own: when
+/// arrays are needed for the last time is not known then.
 mlir::FailureOr<std::optional<std::vector<int64_t>>>
 measureStages(llvm::ArrayRef<spmd::ProgramOp> programs);
 

@@ -146,16 +146,9 @@ struct Verification {
     /// the account of memory says, and what was measured; empty where the
     /// gradients of weights have a place of their own in the schedule.
     std::vector<int64_t> predicted, measured;
-    /// No result differs; nor does a stage take more memory than predicted. It
-    /// may take less: the prediction has a value that several stages share
-    /// until the last of them has read it.
+    /// No result differs. Memory is shown, not judged: values that stages share
+    /// and recomputed operands are predicted approximately.
     bool agree = true, holds = true;
-
-    bool takesMore() const {
-      return llvm::any_of(llvm::zip_first(measured, predicted), [](auto pair) {
-        return std::get<0>(pair) > std::get<1>(pair);
-      });
-    }
   };
   std::optional<Stages> stages;
   /// Picks of experts in the unsharded forward pass, and those dropped for want

@@ -28,6 +28,12 @@ int64_t shardc::linearIteration(Block *block, ArrayRef<int64_t> iterations) {
   return number;
 }
 
+int64_t shardc::bytesOf(RankedTensorType type) {
+  int64_t bits =
+      type.getNumElements() * shd::elementBits(type.getElementType());
+  return (bits + 7) / 8;
+}
+
 /// The iteration of what is there in all of them.
 static constexpr int64_t kResident = -1;
 
@@ -573,10 +579,7 @@ LogicalResult PointRunner::runBody(Block &block, const Iterations &at) {
 }
 
 DeviceBytes PointRunner::bytesOf(spmd::ParameterOp parameter) const {
-  auto type = cast<RankedTensorType>(parameter.getResult().getType());
-  int64_t bits =
-      type.getNumElements() * shd::elementBits(type.getElementType());
-  return DeviceBytes(numDevices, (bits + 7) / 8);
+  return DeviceBytes(numDevices, shardc::bytesOf(parameter.getType()));
 }
 
 static bool isUpdatedGradient(spmd::ParameterOp parameter) {
@@ -602,7 +605,7 @@ bool PointRunner::isShared(Operation *op) {
 
 /// From now on the tensor is there.
 void PointRunner::holdResident(spmd::ParameterOp parameter) {
-  // What microbatches of a pipeline save is counted by those in flight.
+  // Saved values of a pipeline are counted by the microbatches in flight.
   bool isOfStage = shared && parameter.getKind() == shd::TensorKind::Saved;
   if (isOfStage || isShared(parameter))
     return;

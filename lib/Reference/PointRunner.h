@@ -137,6 +137,9 @@ private:
   llvm::DenseSet<std::pair<mlir::Operation *, int64_t>> updated;
 };
 
+/// The bytes of an array.
+int64_t bytesOf(mlir::RankedTensorType type);
+
 /// Numbers the iterations of the repeats around `block`.
 int64_t linearIteration(mlir::Block *block, llvm::ArrayRef<int64_t> iterations);
 

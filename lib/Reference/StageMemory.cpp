@@ -1,8 +1,8 @@
 //===- StageMemory.cpp - The memory of a pipeline's stages ----------------===//
 //
 // Goes through the programs of the stages as their devices do, in the order of
-// the schedule, with an account of the arrays that they hold. What is in the
-// arrays does not matter here.
+// the schedule, with an account of the arrays that they hold; the elements of
+// arrays do not matter here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,10 +41,7 @@ public:
   DeviceBytes bytes(Value value, const Iterations &at) override {
     if (shd::takesNoDeviceMemory(value))
       return {0};
-    auto type = cast<RankedTensorType>(value.getType());
-    int64_t bits =
-        type.getNumElements() * shd::elementBits(type.getElementType());
-    return {(bits + 7) / 8};
+    return {bytesOf(cast<RankedTensorType>(value.getType()))};
   }
 
 private:

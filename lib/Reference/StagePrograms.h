@@ -11,7 +11,7 @@ namespace shardc {
 /// The repeat over microbatches; null if there is none.
 shd::RepeatOp microbatchesOf(spmd::ProgramOp program);
 
-/// What spmd-split-stages made of a program.
+/// The programs that spmd-split-stages made of one.
 struct StagePrograms {
   explicit StagePrograms(llvm::ArrayRef<spmd::ProgramOp> programs);
 

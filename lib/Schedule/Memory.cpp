@@ -110,8 +110,7 @@ bool MemoryProfiler::isInPlace(const GraphValue &value, Value stored) const {
          partLayout(explicitLayout(mesh, state.getType()), layout.rank());
 }
 
-/// The operation computes the group while it reads its inputs.
-static bool computes(Operation *user, Attribute group) {
+bool shardc::computes(Operation *user, Attribute group) {
   auto groups = user->getAttrOfType<ArrayAttr>(kPrologues);
   return groups && llvm::is_contained(groups, group);
 }

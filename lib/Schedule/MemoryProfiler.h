@@ -51,6 +51,9 @@ using EarlyBuffers = llvm::DenseMap<mlir::Operation *, EarlyBuffer>;
 /// Where the schedule makes buffers early; the graph's points are moments.
 EarlyBuffers earlyBuffers(const Graph &graph, const RunSchedule &schedule);
 
+/// The operation computes the fusion group while it reads its inputs.
+bool computes(mlir::Operation *user, mlir::Attribute group);
+
 /// What a pipeline stage has of a program's memory.
 struct StageMemory {
   /// The stage's bytes of a value of which the program has so many.

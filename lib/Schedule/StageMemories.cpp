@@ -90,8 +90,7 @@ static bool isInlined(Operation *op) {
   Attribute group = op->getAttr(kGroup);
   return group && !op->use_empty() &&
          llvm::all_of(op->getUsers(), [&](Operation *user) {
-           auto prologues = user->getAttrOfType<ArrayAttr>(kPrologues);
-           return (prologues && llvm::is_contained(prologues, group)) ||
+           return computes(user, group) ||
                   (user->getAttr(kGroup) == group && isInlined(user));
          });
 }
@@ -134,7 +133,7 @@ void StageMemories::addCrossing(Value value, StagePass made, StageRoles roles,
                        {forBackward ? bytes : 0, forWeights ? bytes : 0}});
 }
 
-/// What a stage keeps of a crossing value at each of its items, all
+/// The bytes of a crossing value that a stage keeps at each of its items, all
 /// microbatches in flight together. `layers` are those of its chunks.
 std::vector<int64_t> StageMemories::keptBytes(ArrayRef<int64_t> layers,
                                               unsigned stage, int64_t stages,

@@ -351,7 +351,7 @@ StageRoles StageMap::rolesOf(Value value) const {
       return rolesOf(repeat);
     if (repeat != microbatchRepeat || argument.getArgNumber() == 0)
       return kAllRoles;
-    // What microbatches carry is where it is made.
+    // Microbatches carry a value on the stages that make it.
     Value made = argument.getOwner()->getTerminator()->getOperand(
         argument.getArgNumber() - 1);
     return made == value ? kAllRoles : rolesOf(made);

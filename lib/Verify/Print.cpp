@@ -118,7 +118,7 @@ static void printStages(raw_ostream &os, const Verification &verification) {
                  " in the",
              "order of " + stages.order + " and sent " +
                  plural(stages.messages, "tensor") + ":",
-             stages.agree ? "they compute what the unsharded step computes,"
+             stages.holds ? "they compute what the unsharded step computes,"
                           : "they do not compute what the unsharded step does,",
              formatDigits(int64_t(stages.results.size())) +
                  " results, largest difference " + scientific(largest)});

@@ -51,7 +51,7 @@ static LogicalResult measureMemory(shd::ProgramOp planned,
   if (failed(splitStages(*module, small)))
     return failure();
   SmallVector<spmd::ProgramOp> programs(module->getOps<spmd::ProgramOp>());
-  // What cannot be counted is not compared.
+  // Programs whose arrays cannot be counted are not compared.
   ScopedDiagnosticHandler quiet(module->getContext(),
                                 [](Diagnostic &) { return success(); });
   if (auto measured = measureStages(programs); succeeded(measured))
@@ -118,7 +118,6 @@ static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
   stages.layers = small.layers;
   stages.messages = result.run.messages;
   stages.results = std::move(result.results);
-  stages.agree = result.holds;
   stages.holds = result.holds;
   return stages;
 }

@@ -192,9 +192,9 @@ PipelineRun simulate(const Pipeline &pipeline, bool withEvents = false);
 struct PipelineKept {
   int64_t untilBackward = 0, untilWeights = 0;
 };
-/// What a stage keeps at each of its items, saturated: with an F's own values,
-/// and with those of a B that its W reads; `chunks` has an entry for each
-/// chunk. Zero without training.
+/// The sum that a stage keeps at each of its items, saturated: with an F's own
+/// values, and with those of a B that its W reads; `chunks` has an entry for
+/// each chunk. Zero without training.
 std::vector<int64_t> keptAt(llvm::ArrayRef<PipelineItem> items,
                             llvm::ArrayRef<PipelineKept> chunks);
 /// The most that it keeps at once.

@@ -148,7 +148,7 @@ struct Verification {
     std::vector<int64_t> predicted, measured;
     /// No result differs. Memory is shown, not judged: values that stages share
     /// and recomputed operands are predicted approximately.
-    bool agree = true, holds = true;
+    bool holds = true;
   };
   std::optional<Stages> stages;
   /// Picks of experts in the unsharded forward pass, and those dropped for want

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Dialect/Shd/IR/Host.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/DenseSet.h"
@@ -55,13 +56,14 @@ struct GroupInfo {
   llvm::SmallVector<unsigned, 4> reads, readers;
   /// The last of the groups that it reads, directly or not, and itself.
   unsigned latestRead = 0;
-  /// It ends before a repeat that reads a value of it.
+  /// It ends before a repeat that needs a value of it.
   bool isOver = false;
 };
 
 class GroupAssigner {
 public:
-  explicit GroupAssigner(const Mesh &mesh) : mesh(mesh) {}
+  GroupAssigner(const Mesh &mesh, RepeatOp microbatches)
+      : mesh(mesh), microbatches(microbatches) {}
   void visit(Block &block);
 
 private:
@@ -75,6 +77,8 @@ private:
   unsigned depthOf(Operation *op) const;
   void addRead(unsigned reader, unsigned group);
   void endGroupsReadBy(Operation *op);
+  void endGroup(unsigned group);
+  void endForwardPass();
   bool addPins(Operation *op, GroupInfo &group) const;
   bool addPin(ShardingAttr pin, ArrayRef<StringRef> names,
               PinnedAxes &known) const;
@@ -92,6 +96,8 @@ private:
   unsigned startGroup(ArrayRef<StringRef> indices);
 
   const Mesh &mesh;
+  /// Those of a pipeline; null without stages.
+  RepeatOp microbatches;
   std::vector<GroupInfo> groups;
   llvm::DenseMap<Operation *, unsigned> groupOf;
   /// Operations on the longest way from inputs, weights and carried values.
@@ -450,6 +456,14 @@ bool GroupAssigner::startsRows(Operation *op) const {
          });
 }
 
+/// The group has run, and so have those that it reads.
+void GroupAssigner::endGroup(unsigned group) {
+  if (std::exchange(groups[group].isOver, true))
+    return;
+  for (unsigned read : groups[group].reads)
+    endGroup(read);
+}
+
 /// A repeat, or what is in it, reads the results of groups around it, or what
 /// costs nothing to make of them: these groups must have run.
 void GroupAssigner::endGroupsReadBy(Operation *op) {
@@ -466,7 +480,7 @@ void GroupAssigner::endGroupsReadBy(Operation *op) {
         continue;
       auto group = groupOf.find(maker);
       if (group != groupOf.end())
-        groups[group->second].isOver = true;
+        endGroup(group->second);
       else if (isa<CostOpInterface>(maker) && readByRepeat.insert(maker).second)
         stack.push_back(maker);
     }
@@ -611,8 +625,20 @@ void GroupAssigner::assign(Operation *op) {
                              isLeader ? GroupPart::First : GroupPart::Rest));
 }
 
+/// A stage runs the forward pass of a microbatch long before the others: no
+/// kernel belongs to both.
+void GroupAssigner::endForwardPass() {
+  for (GroupInfo &group : groups)
+    group.isOver = true;
+}
+
 void GroupAssigner::visit(Block &block) {
+  bool isForward = block.getParentOp() == microbatches;
   for (Operation &op : block) {
+    if (isForward && getPhase(&op) != Phase::Forward) {
+      endForwardPass();
+      isForward = false;
+    }
     endGroupsReadBy(&op);
     if (auto cost = dyn_cast<CostOpInterface>(op);
         cost && cost.getFusionKind() != FusionKind::Free)
@@ -628,5 +654,8 @@ void GroupAssigner::visit(Block &block) {
 
 void shardc::assignFusionGroups(ProgramOp program) {
   Mesh mesh = program.getMeshAttr() ? toMesh(program.getMeshAttr()) : Mesh();
-  GroupAssigner(mesh).visit(program.getBody().front());
+  RepeatOp microbatches;
+  if (std::optional<PipelineAttr> pipeline = program.getPipeline())
+    microbatches = pipelineRepeats(program, pipeline->getIndex()).microbatches;
+  GroupAssigner(mesh, microbatches).visit(program.getBody().front());
 }

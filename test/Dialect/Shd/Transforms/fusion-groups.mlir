@@ -194,6 +194,25 @@ shd.program "over" mesh <[X = 4]> hardware <"h100", [4]> {
   shd.output "g" %g ["B"] : tensor<64xbf16>
 }
 
+// So has what the groups have read that the repeat reads.
+// CHECK-LABEL: shd.program "over_through_a_product"
+shd.program "over_through_a_product" mesh <[X = 4]> hardware <"h100", [4]> {
+  %x = shd.declare input "x" ["B", "C"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["C", "D"] : tensor<32x32xbf16>
+  // CHECK: shd.elementwise exp{{.*}} {shd.group = #shd.group<0, rest>}
+  %a = shd.elementwise exp(%x) <[B, C] -> [B, C]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  // CHECK: shd.einsum{{.*}} {shd.group = #shd.group<1>}
+  %p = shd.einsum(%a, %w) <[B, C], [C, D] -> [B, D]> : (tensor<64x32xbf16>, tensor<32x32xbf16>) -> tensor<64x32xbf16>
+  %r = shd.repeat "L" = 3 (%p) : (tensor<64x32xbf16>) -> (tensor<64x32xbf16>) {
+  ^bb0(%i: tensor<i32>, %c: tensor<64x32xbf16>):
+    shd.yield %c : tensor<64x32xbf16>
+  }
+  // CHECK: shd.elementwise neg{{.*}} {shd.group = #shd.group<2, rest>}
+  %e = shd.elementwise neg(%a) <[B, C] -> [B, C]> : (tensor<64x32xbf16>) -> tensor<64x32xbf16>
+  shd.output "e" %e ["B", "C"] : tensor<64x32xbf16>
+  shd.output "r" %r ["B", "D"] : tensor<64x32xbf16>
+}
+
 // Pins that place an index differently keep operations apart: of their operands,
 // and of results that others of the group read. What is only stored otherwise
 // stays. The leader has a strategy of its own.

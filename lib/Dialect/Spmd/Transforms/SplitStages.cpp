@@ -103,9 +103,10 @@ private:
   Value zeroBefore(Operation *op, Type type);
   void sumPartial();
   void addSpread();
-  void keepCarried();
+  void dropCarried();
   LogicalResult eraseOthers();
   void holdLayers();
+  void findUnread();
   void eraseDead();
   void dropMarks();
 
@@ -113,6 +114,8 @@ private:
   StageRoles roles;
   int64_t layers;
   OpBuilder builder;
+  /// Operations whose results nothing needs in the program of all stages.
+  llvm::DenseSet<Operation *> unread;
   /// Partial values to which no stage of this kind adds.
   llvm::DenseSet<Value> absent;
   /// By operand, the number of the sum over stages that it needs: that of the
@@ -177,10 +180,17 @@ Value Splitter::summand(Value value) {
   return has(ownerOf(value)) ? value : Value();
 }
 
-/// The stage's summand stands for the sum from here on.
+/// The stage's summand stands for the sum from here on. A kernel that ends with
+/// the sum runs as a whole where that stands, if nothing needs the summand
+/// before; there it still runs, now that the summand ends it.
 void Splitter::standFor(Value sum, Value summand) {
-  sum.replaceAllUsesWith(summand);
   Operation *op = summand.getDefiningOp();
+  Operation *adds = sum.getDefiningOp();
+  if (op && adds && op->getBlock() == adds->getBlock() && op->hasOneUse() &&
+      shd::fusionGroupOf(op) &&
+      shd::fusionGroupOf(op) == shd::fusionGroupOf(adds))
+    op->moveBefore(adds);
+  sum.replaceAllUsesWith(summand);
   if (!op || isMarkedPartial(op))
     return;
   op->setAttr(shd::kStage,
@@ -277,14 +287,41 @@ void Splitter::addSpread() {
       addPartial(&op);
 }
 
-/// Sums over microbatches of what other stages make stay as they are.
-void Splitter::keepCarried() {
-  Operation *yield = bodyOf(parts.microbatches).getTerminator();
-  for (OpOperand &yielded : yield->getOpOperands())
-    if (Operation *op = yielded.get().getDefiningOp();
-        op && !parts.isLayers(op) && !has(markedRoles(op)))
-      yielded.set(bodyOf(parts.microbatches)
-                      .getArgument(yielded.getOperandNumber() + 1));
+/// Microbatches carry no sums of what other stages make: who reads such a sum
+/// here, and discards it, reads what it begins with.
+void Splitter::dropCarried() {
+  Block &body = bodyOf(parts.microbatches);
+  Operation *yield = body.getTerminator();
+  SmallVector<Value> inits, kept;
+  BitVector dropped(yield->getNumOperands()), arguments(body.getNumArguments());
+  for (auto [number, value] : llvm::enumerate(yield->getOperands())) {
+    Operation *op = value.getDefiningOp();
+    bool isOfOthers = op && !parts.isLayers(op) && !has(markedRoles(op));
+    if (isOfOthers) {
+      Value init = parts.microbatches.getInits()[number];
+      parts.microbatches.getResult(number).replaceAllUsesWith(init);
+      body.getArgument(number + 1).replaceAllUsesWith(init);
+      dropped.set(number);
+      arguments.set(number + 1);
+      continue;
+    }
+    inits.push_back(parts.microbatches.getInits()[number]);
+    kept.push_back(parts.microbatches.getResult(number));
+  }
+  yield->eraseOperands(dropped);
+  body.eraseArguments(arguments);
+  builder.setInsertionPoint(parts.microbatches);
+  auto repeat = shd::RepeatOp::create(
+      builder, parts.microbatches.getLoc(), ValueRange(inits).getTypes(),
+      parts.microbatches.getIndexAttr(), parts.microbatches.getCountAttr(),
+      parts.microbatches.getReverseAttr(), inits);
+  repeat->setDiscardableAttrs(
+      parts.microbatches->getDiscardableAttrDictionary());
+  repeat.getBody().takeBody(parts.microbatches.getBody());
+  for (auto [before, after] : llvm::zip_equal(kept, repeat.getResults()))
+    before.replaceAllUsesWith(after);
+  parts.microbatches.erase();
+  parts.microbatches = repeat;
 }
 
 /// Operations of other stages, the last one first.
@@ -348,6 +385,24 @@ void Splitter::holdLayers() {
   });
 }
 
+/// Kernels, collectives and repeats run even if nothing needs their results.
+void Splitter::findUnread() {
+  llvm::DenseSet<Operation *> dead;
+  SmallVector<Operation *> all;
+  parts.program.getBody().walk([&](Operation *op) { all.push_back(op); });
+  for (Operation *op : llvm::reverse(all)) {
+    bool isNeeded = !wouldOpBeTriviallyDead(op) ||
+                    llvm::any_of(op->getUsers(), [&](Operation *user) {
+                      return !dead.contains(user);
+                    });
+    if (isNeeded)
+      continue;
+    dead.insert(op);
+    if (shd::fusionGroupOf(op) || isCollective(op) || isa<shd::RepeatOp>(op))
+      unread.insert(op);
+  }
+}
+
 /// What nothing reads any more, parameters with it.
 void Splitter::eraseDead() {
   bool changed = true;
@@ -355,7 +410,7 @@ void Splitter::eraseDead() {
     changed = false;
     SmallVector<Operation *> dead;
     parts.program.getBody().walk([&](Operation *op) {
-      bool isUnused = op->use_empty() &&
+      bool isUnused = op->use_empty() && !unread.contains(op) &&
                       !op->hasTrait<OpTrait::IsTerminator>() &&
                       (isa<ParameterOp>(op) || isOpTriviallyDead(op));
       if (isUnused)
@@ -378,11 +433,12 @@ void Splitter::dropMarks() {
 }
 
 FailureOr<ProgramOp> Splitter::run() {
+  findUnread();
   exchange();
   sumShared();
   sumPartial();
   addSpread();
-  keepCarried();
+  dropCarried();
   if (failed(eraseOthers())) {
     parts.program->erase(); // no module has it
     return failure();

@@ -1,11 +1,12 @@
 // RUN: shardc-opt %s --spmd-split-stages='layers=1,2,2,1 order=gpipe' -split-input-file -verify-diagnostics | FileCheck %s
 
 // The first stage has what stands before the layers, the last one what stands
-// behind; the two between share a program.
+// behind, and the sums over microbatches of that; the two between share a
+// program.
 // CHECK: spmd.program "p" mesh <[pp = 4 stages]> stages <[0] of 4, layers "L" = 1, order "gpipe"> {
 // CHECK:   spmd.parameter input "x0"
 // CHECK:   spmd.parameter weight "w" {{.*}} : tensor<1x4xf32>
-// CHECK:   shd.repeat "microbatch" = 2(
+// CHECK:   shd.repeat "microbatch" = 2() : () -> ()
 // CHECK:     %[[FIRST:.*]] = shd.elementwise exp(
 // CHECK:     %[[OUT:.*]] = shd.repeat "L" = 1(%[[FIRST]])
 // CHECK:     spmd.send %[[OUT]] forward 0
@@ -13,11 +14,13 @@
 // CHECK: spmd.program "p" mesh <[pp = 4 stages]> stages <[1, 2] of 4, layers "L" = 2, order "gpipe"> {
 // CHECK-NOT: input
 // CHECK:   spmd.parameter weight "w" {{.*}} : tensor<2x4xf32>
+// CHECK:   shd.repeat "microbatch" = 2() : () -> ()
 // CHECK:     %[[IN:.*]] = spmd.receive forward 0
 // CHECK-NEXT: %[[OUT:.*]] = shd.repeat "L" = 2(%[[IN]])
 // CHECK:     spmd.send %[[OUT]] forward 0
 // CHECK-NOT: shd.reduce
 // CHECK: spmd.program "p" mesh <[pp = 4 stages]> stages <[3] of 4, layers "L" = 1, order "gpipe"> {
+// CHECK:   shd.repeat "microbatch" = 2(%{{.*}}) : (tensor<f32>) -> tensor<f32>
 // CHECK:     %[[IN:.*]] = spmd.receive forward 0
 // CHECK-NEXT: %[[OUT:.*]] = shd.repeat "L" = 1(%[[IN]])
 // CHECK-NOT: spmd.send

@@ -123,6 +123,10 @@ LogicalResult Staging::run() {
            << "'" << pipeline.getIndex() << "' has " << pipeline.getLayers()
            << " layers, fewer than the " << *stages << " stages of '"
            << pipeline.getAxis() << "'";
+  if (repeat.getInits().empty())
+    return repeat.emitError()
+           << "the layers '" << pipeline.getIndex()
+           << "' hand nothing from one stage of the pipeline to the next";
   if (failed(checkIteration(repeat)) || failed(checkOutside(repeat)))
     return failure();
   int64_t held = llvm::divideCeil(pipeline.getLayers(), *stages);

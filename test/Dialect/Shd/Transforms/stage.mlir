@@ -148,6 +148,16 @@ shd.program "inside" mesh <[pp = 2 stages]> pipeline <axis = "pp", index = "L", 
 
 // -----
 
+shd.program "empty" mesh <[pp = 2 stages]> pipeline <axis = "pp", index = "L", layers = 4, order = "auto"> {
+  // expected-error @+1 {{the layers 'L' hand nothing from one stage of the pipeline to the next}}
+  shd.repeat "L" = 4() : () -> () {
+  ^bb0(%l: tensor<i32>):
+    shd.yield
+  }
+}
+
+// -----
+
 shd.program "outside" mesh <[pp = 2 stages]> pipeline <axis = "pp", index = "L", layers = 4, order = "auto"> {
   %x0 = shd.declare input "x0" ["B", "D"] : tensor<8x4xbf16>
   %y = shd.elementwise relu(%x0) <[B, D] -> [B, D]> {shd.name = "y"} : (tensor<8x4xbf16>) -> tensor<8x4xbf16>

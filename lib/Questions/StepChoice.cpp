@@ -68,6 +68,9 @@ static constexpr double kRoomyPart = 0.5;
 /// effort, those that take more than the second part are tried only while none
 /// fits.
 static constexpr double kComfortablePart = 0.6, kTightPart = 0.8;
+/// Of a form that takes more than the first part, the estimate must be so many
+/// times shorter.
+static constexpr double kTightCost = 1.3;
 /// Recomputation that takes so little of a step is tried first.
 static constexpr double kCheapRecomputation = 0.05;
 /// Estimated slowdown of twice as many microbatches, and of each halving of the
@@ -738,9 +741,17 @@ std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
     return std::nullopt;
   if (best)
     return nextWithin(options.plan.isQuick() ? kTightPart : 1);
-  for (double part : {kComfortablePart, kTightPart, 1.0})
-    if (auto found = nextWithin(part))
-      return found;
+  auto comfortable = nextWithin(kComfortablePart);
+  auto tight = nextWithin(kTightPart);
+  auto secondsOf = [&](const auto &form) {
+    return estimate(form->first, form->second);
+  };
+  if (comfortable && kTightCost * secondsOf(tight) >= secondsOf(comfortable))
+    return comfortable;
+  if (tight)
+    return tight;
+  if (auto found = nextWithin(1))
+    return found;
   // Nothing is expected to fit: the least memory.
   for (size_t number : {numbers.size() - 1, size_t(0)}) {
     auto known = forms.find({number, levels.size() - 1});

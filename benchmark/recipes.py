@@ -28,6 +28,9 @@ FSDP, TITAN = "llama3-8b-torchtitan", "llama3-70b-torchtitan"
 CASES = [
     ("1b-8", FSDP, None, None, SMALL),
     ("1b-128", FSDP, "h100[16, 8]", "[X=128]", SMALL | {"B": 256}),
+    ("1b-256", "llama3-1b-hsdp", None, None, {}),
+    ("1b-1024", "llama3-1b-hsdp", "h100[4, 32, 8]", "[X=32, Z=4, Y=8 on gpu]", {}),
+    ("1b-16384", "llama3-1b-16k", None, None, {}),
     ("8b-8", FSDP, None, None, {}),
     ("8b-64", FSDP, "h100[8, 8]", "[X=64]", {"B": 128}),
     ("8b-512", FSDP, "h100[2, 32, 8]", "[X=512]", {"B": 1024}),
@@ -39,6 +42,7 @@ CASES = [
     ("175b-64", "gpt3-175b-64", None, None, {}),
     ("175b-1024", "gpt3-175b-megatron", None, None, {}),
     ("405b-16384", "llama3-405b-16k", None, None, {}),
+    ("405b-128k", "llama3-405b-128k", None, None, {}),
     ("70b-8192", "llama3-70b-book", None, None, {}),
     ("deepseek-2048", "deepseek-v3-2k", None, None, {}),
 ]
@@ -101,4 +105,5 @@ def main():
         sys.exit("slower than the recipe: " + ", ".join(slower))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -161,6 +161,19 @@ LogicalResult PointRunner::readForStates(Operation *op, const Iterations &at) {
   return success();
 }
 
+static bool isLeader(Operation *op) {
+  auto cost = dyn_cast<shd::CostOpInterface>(op);
+  return cost && cost.getFusionKind() == shd::FusionKind::Leader;
+}
+
+/// Both follow the leader of one kernel, in which values pass from one to the
+/// other: that is no read of the array that the kernel writes for others.
+static bool followOneLeader(Operation *a, Operation *b) {
+  std::optional<int64_t> group = a ? shd::fusionGroupOf(a) : std::nullopt;
+  return group && group == shd::fusionGroupOf(b) && !isLeader(a) &&
+         !isLeader(b);
+}
+
 /// Makes what an operation reads. What it computes of its operands, a statistic
 /// of it reads where it runs itself; and what is issued early for a state, the
 /// state has where the operation stands that made it.
@@ -174,7 +187,9 @@ LogicalResult PointRunner::needAll(Operation *op, const Iterations &at) {
     }
     Value tensor = RunOrder::tensorOf(operand);
     bool readsLater = issued && isa<spmd::UpdateOp>(op);
-    if ((!readsLater && failed(readTensor(tensor, around(tensor, at)))) ||
+    bool isWithinKernel = followOneLeader(tensor.getDefiningOp(), op);
+    if ((!readsLater && !isWithinKernel &&
+         failed(readTensor(tensor, around(tensor, at)))) ||
         failed(need(operand, at)))
       return failure();
     Operation *def = operand.getDefiningOp();
@@ -208,10 +223,12 @@ static Layout layoutOf(const Mesh &mesh, Value value) {
   return shd::explicitLayout(mesh, type.getValue());
 }
 
-/// Writing into a state changes it where it lies, if the result stays there. So
-/// does a value that replaces a tensor or a part of it, if nothing else needs
-/// the old one.
+/// Stages add up in the buffer of a gradient. Writing into a state changes it
+/// where it lies, if the result stays there. So does a value that replaces a
+/// tensor or a part of it, if nothing else needs the old one.
 bool PointRunner::worksInPlace(Value tensor, Value stored) const {
+  if (auto sum = tensor.getDefiningOp<spmd::SumStagesOp>())
+    return bool(sum.getInput().getDefiningOp<shd::PartOp>());
   spmd::ParameterOp state = stateWrittenBy(tensor.getDefiningOp());
   if (order.staysInGroup(tensor))
     return false;
@@ -680,11 +697,8 @@ LogicalResult PointRunner::runBefore(shd::RepeatOp microbatches) {
   return success();
 }
 
-/// A stage that hands on what it was given has no memory of it.
 void PointRunner::holdCarried(BlockArgument argument, const Iterations &at) {
-  Value made = argument.getOwner()->getTerminator()->getOperand(
-      argument.getArgNumber() - 1);
-  if (order.isRead(argument) && made != argument)
+  if (order.isRead(argument))
     meter.hold(keyOf(argument, at), devices.bytes(argument, at));
 }
 
@@ -717,7 +731,7 @@ LogicalResult PointRunner::runPass(shd::RepeatOp microbatches, int64_t number,
   return success();
 }
 
-LogicalResult PointRunner::runAfter(shd::RepeatOp microbatches) {
+LogicalResult PointRunner::leave(shd::RepeatOp microbatches) {
   Block &block = microbatches.getBody().front();
   Iterations end = {int64_t(microbatches.getCount())};
   for (auto [argument, result] : llvm::zip_equal(
@@ -725,9 +739,13 @@ LogicalResult PointRunner::runAfter(shd::RepeatOp microbatches) {
     meter.release(keyOf(argument, end));
     devices.hand(argument, end, result, {});
   }
+  return runPoint(order.exitOf(microbatches), {});
+}
+
+LogicalResult PointRunner::runAfter(shd::RepeatOp microbatches) {
   ArrayRef<RunPoint> points = order.body(*microbatches->getBlock()).points;
   for (const RunPoint &point :
-       points.drop_front(&order.exitOf(microbatches) - points.data()))
+       points.drop_front(&order.exitOf(microbatches) + 1 - points.data()))
     if (failed(runPoint(point, {})))
       return failure();
   return success();

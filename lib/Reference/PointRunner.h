@@ -54,10 +54,12 @@ public:
   void holdParameters();
 
   /// A pipeline's stage runs up to its microbatches, then their forward passes
-  /// and all else of them in the order of a schedule, and then the rest.
+  /// and all else of them in the order of a schedule, leaves them, and then
+  /// runs the rest.
   mlir::LogicalResult runBefore(shd::RepeatOp microbatches);
   mlir::LogicalResult runPass(shd::RepeatOp microbatches, int64_t number,
                               bool isForward);
+  mlir::LogicalResult leave(shd::RepeatOp microbatches);
   mlir::LogicalResult runAfter(shd::RepeatOp microbatches);
   /// Bytes of the saved values of a microbatch.
   int64_t savedBytes();

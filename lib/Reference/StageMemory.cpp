@@ -70,6 +70,7 @@ public:
     return runner.runPass(microbatches, item.microbatch,
                           item.kind == PipelineItem::F);
   }
+  LogicalResult leave() { return runner.leave(microbatches); }
   LogicalResult runAfter() { return runner.runAfter(microbatches); }
   int64_t savedBytes() { return runner.savedBytes(); }
 
@@ -108,6 +109,9 @@ static FailureOr<int64_t> measureStage(ArrayRef<spmd::ProgramOp> programs,
     if (item.kind != PipelineItem::F)
       saved -= chunk.savedBytes();
   }
+  for (auto &chunk : chunks)
+    if (failed(chunk->leave()))
+      return failure();
   for (auto &chunk : chunks)
     if (failed(chunk->runAfter()))
       return failure();

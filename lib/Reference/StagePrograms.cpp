@@ -25,8 +25,10 @@ StagePrograms::StagePrograms(ArrayRef<spmd::ProgramOp> list) {
     for (shd::MeshAxisAttr axis : program.getMeshAttr().getAxes())
       if (axis.getStages())
         stages = axis.getSize();
-    program->walk(
-        [&](shd::RepeatOp repeat) { isTraining |= bool(repeat.getReverse()); });
+    program->walk([&](Operation *op) {
+      auto stage = op->getAttrOfType<shd::StageAttr>(shd::kStage);
+      isTraining |= stage && stage.getPass() != shd::StagePass::Forward;
+    });
   }
   for (auto &[number, program] : byStage) {
     programs.push_back(program);

@@ -87,19 +87,6 @@ ReshardMemory MemoryProfiler::chain(ArrayRef<Operation *> steps) const {
   return memory;
 }
 
-/// The copy made of a stored value for several users, or null.
-static Value copyOf(Value stored) {
-  for (Operation *user : stored.getUsers()) {
-    if (!isCollective(user))
-      continue;
-    if (user->hasAttr(kCopy))
-      return onlyResult(user);
-    if (Value copy = copyOf(onlyResult(user)))
-      return copy;
-  }
-  return {};
-}
-
 /// True if the result of a write into a state lies where the state does.
 bool MemoryProfiler::isInPlace(const GraphValue &value, Value stored) const {
   if (!value.intoState)
@@ -418,7 +405,7 @@ void MemoryProfiler::addEarlyUpdates(const GraphValue &value,
 
 void MemoryProfiler::addValue(const GraphValue &value) {
   Value stored = storedValue(value.value);
-  Value copy = copyOf(stored);
+  Value copy = sharedCopy(stored);
   bool isFree = value.kind == GraphValue::Kind::Computed &&
                 graph.chunks[value.chunk].kind == Chunk::Kind::Free;
   EarlyBuffer early = isFree ? earlyUse(value.value) : EarlyBuffer();
@@ -479,11 +466,53 @@ LiveTensor shardc::describe(const MemorySpan &span, const Mesh &mesh) {
                        std::min<size_t>(part.rank(), indices.size())))};
 }
 
+/// Where the stage's own last reader of a value ends, if other stages read it,
+/// too.
+uint32_t MemoryProfiler::endOn(const StageMemory &stage,
+                               const Interval &interval) const {
+  auto it = graph.valueIndex.find(rootValue(interval.value));
+  if (it == graph.valueIndex.end())
+    return interval.end;
+  const GraphValue &value = graph.values[it->second];
+  Block *home = rootValue(interval.value).getParentBlock();
+  uint32_t end = 0;
+  bool isReadElsewhere = false;
+  auto include = [&](Operation *reader, uint32_t readEnd) {
+    if (!stage.runs(reader)) {
+      isReadElsewhere = true;
+      return;
+    }
+    Operation *at = home->findAncestorOpInBlock(*reader);
+    if (at != reader)
+      readEnd = graph.repeatPoints.lookup(at).second + kMomentsPerPoint;
+    end = std::max(end, readEnd);
+  };
+  for (const ChunkUse &use : value.uses) {
+    const Chunk &chunk = graph.chunks[use.chunk];
+    include(chunk.ops[use.op], chunk.readEnd);
+  }
+  for (const GraphValue::Flow &flow : value.flows)
+    include(flow.operand->getOwner(), flow.end);
+  return isReadElsewhere && end > interval.begin ? std::min(end, interval.end)
+                                                 : interval.end;
+}
+
 void MemoryProfiler::takeShare(const StageMemory &stage) {
-  for (Interval &interval : intervals)
+  for (Interval &interval : intervals) {
     interval.bytes = stage.bytesOf(interval.value, interval.bytes);
+    if (interval.kind == MemoryKind::Activation &&
+        stage.isSummand(interval.value))
+      interval.begin =
+          std::min(interval.begin + kMomentsPerPoint, interval.end);
+    if (interval.kind == MemoryKind::Activation ||
+        interval.kind == MemoryKind::Buffer)
+      interval.end = endOn(stage, interval);
+  }
+  auto [first, last] = stage.microbatches
+                           ? graph.repeatPoints.lookup(stage.microbatches)
+                           : std::pair<uint32_t, uint32_t>();
   for (auto [value, bytes] : stage.beside)
-    add(value, MemoryKind::Saved, 0, graph.numPoints, bytes);
+    add(value, MemoryKind::Saved, first, last + kMomentsPerPoint, bytes);
   llvm::erase_if(intervals, [](const Interval &each) { return !each.bytes; });
 }
 

@@ -58,8 +58,14 @@ bool computes(mlir::Operation *user, mlir::Attribute group);
 struct StageMemory {
   /// The stage's bytes of a value of which the program has so many.
   std::function<int64_t(mlir::Value value, int64_t bytes)> bytesOf;
-  /// Kept during the whole step, beside those.
+  /// True of the sum of what different stages have, if only one summand is here
+  /// and in memory: from the addition on, that is the sum.
+  std::function<bool(mlir::Value sum)> isSummand;
+  /// True if the stage runs the operation.
+  std::function<bool(mlir::Operation *)> runs;
+  /// Kept beside those while the microbatches run.
   std::vector<std::pair<mlir::Value, int64_t>> beside;
+  shd::RepeatOp microbatches;
 };
 
 /// Memory of one explicit program, under any schedule.
@@ -70,6 +76,13 @@ public:
   /// An empty schedule is program order; without a stage, all of the program.
   MemoryProfile profile(const RunSchedule &schedule,
                         const StageMemory *stage = nullptr);
+
+  /// True of an operation that readers of its result may compute for
+  /// themselves, and whose operands therefore live as long.
+  bool isPrologue(mlir::Operation *op) const {
+    auto it = graph.chunkOf.find(op);
+    return it != graph.chunkOf.end() && graph.chunks[it->second].prologue;
+  }
 
 private:
   /// Memory taken during the moments [begin, end).
@@ -114,6 +127,7 @@ private:
   bool staysOnChip(const GraphValue &value) const;
   bool isInPlace(const GraphValue &value, mlir::Value stored) const;
   void takeShare(const StageMemory &stage);
+  uint32_t endOn(const StageMemory &stage, const Interval &interval) const;
   void addSpans(llvm::ArrayRef<uint32_t> largestMoments,
                 MemoryProfile &profile) const;
 

@@ -9,6 +9,7 @@
 #include "shardc/Cost/Saturating.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
+#include "shardc/Optimizer/Names.h"
 #include <numeric>
 
 using namespace mlir;
@@ -73,7 +74,7 @@ void StageMemories::findCrossings() {
                          {bytes, isForWeights ? bytes : 0}});
   }
   map.microbatches()->walk([&](Operation *op) {
-    if (isa<ConstantOp, PartOp>(op))
+    if (isa<ConstantOp>(op) || isCollective(op))
       return;
     bool isOfLayers = map.isLayers(op->getParentOfType<RepeatOp>());
     for (Value result : op->getResults())
@@ -95,13 +96,15 @@ static bool isInlined(Operation *op) {
          });
 }
 
-/// Who needs a value: its users, or those of what these compute of it.
-static void addReaders(Value value, SmallVectorImpl<Operation *> &readers) {
+/// Who needs a value, in any layout: its users, and those that may compute for
+/// themselves what these make of it.
+void StageMemories::addReaders(Value value,
+                               SmallVectorImpl<Operation *> &readers) const {
   for (Operation *user : value.getUsers()) {
-    if (!isInlined(user)) {
+    if (!isCollective(user))
       readers.push_back(user);
+    if (!isCollective(user) && !profiler.isPrologue(user))
       continue;
-    }
     for (Value result : user->getResults())
       addReaders(result, readers);
   }
@@ -126,11 +129,18 @@ void StageMemories::addCrossing(Value value, StagePass made, StageRoles roles,
   if (!forBackward && !forWeights)
     return;
   roles &= reading;
-  int64_t bytes = localBytes(mesh, value);
-  crossings.push_back({value,
-                       roles,
-                       isOfLayers,
-                       {forBackward ? bytes : 0, forWeights ? bytes : 0}});
+  auto add = [&](Value form) {
+    int64_t bytes = localBytes(mesh, form);
+    crossings.push_back({form,
+                         roles,
+                         isOfLayers,
+                         {forBackward ? bytes : 0, forWeights ? bytes : 0}});
+  };
+  Value stored = storedValue(value);
+  if (!isa_and_nonnull<PartOp>(stored.getDefiningOp()))
+    add(stored);
+  if (Value copy = sharedCopy(stored))
+    add(copy);
 }
 
 /// The bytes of a crossing value that a stage keeps at each of its items, all
@@ -151,27 +161,37 @@ std::vector<int64_t> StageMemories::keptBytes(ArrayRef<int64_t> layers,
   return keptAt(items, kept);
 }
 
-/// By crossing value, at the item at which the stage keeps the most of all
-/// together.
+/// By crossing value, at the item at which the stage holds the most of all
+/// together. Buffers share memory that stays from the first need of it on.
 llvm::DenseMap<Value, int64_t>
 StageMemories::keptAtPeak(ArrayRef<int64_t> layers, unsigned stage,
                           int64_t stages, ArrayRef<PipelineItem> items) const {
-  std::vector<int64_t> all(items.size(), 0);
+  std::vector<int64_t> inBuffers(items.size(), 0), others(items.size(), 0);
   std::vector<std::vector<int64_t>> ofEach;
   for (const Crossing &crossing : crossings) {
     ofEach.push_back(keptBytes(layers, stage, stages, items, crossing));
-    for (auto [sum, own] : llvm::zip_equal(all, ofEach.back()))
+    for (auto [sum, own] : llvm::zip_equal(
+             crossing.isBuffer() ? inBuffers : others, ofEach.back()))
       sum = saturatingAdd(sum, own);
   }
+  size_t peak = 0, fullest = 0, fullestAtPeak = 0;
+  auto heldAt = [&](size_t item, size_t full) {
+    return saturatingAdd(inBuffers[full], others[item]);
+  };
+  for (size_t item = 0; item < items.size(); ++item) {
+    if (inBuffers[item] > inBuffers[fullest])
+      fullest = item;
+    if (heldAt(item, fullest) > heldAt(peak, fullestAtPeak)) {
+      peak = item;
+      fullestAtPeak = fullest;
+    }
+  }
   llvm::DenseMap<Value, int64_t> kept;
-  size_t peak = llvm::max_element(all) - all.begin();
   for (auto [crossing, own] : llvm::zip_equal(crossings, ofEach))
-    kept[crossing.value] = own[peak];
+    kept[crossing.value] = own[crossing.isBuffer() ? fullestAtPeak : peak];
   return kept;
 }
 
-/// True of the sum of what different stages have, if only one summand is here
-/// and that is in memory: the sum is the summand.
 bool StageMemories::isSummand(Value sum, StageRoles roles) const {
   Operation *op = sum.getDefiningOp();
   if (!op || map.passOf(op) == StagePass::Update || !map.isPartial(op))
@@ -187,7 +207,8 @@ bool StageMemories::isSummand(Value sum, StageRoles roles) const {
 /// True of what nothing needs, or only parts of it that nothing needs.
 static bool isUnread(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
-    return isa<SplitOp, GatherOp, PartOp>(user) && isUnread(user->getResult(0));
+    return (isa<SplitOp, GatherOp, PartOp>(user) || isCollective(user)) &&
+           isUnread(user->getResult(0));
   });
 }
 
@@ -204,14 +225,16 @@ MemoryProfile StageMemories::profile(const PipelineShape &shape, unsigned stage,
   llvm::DenseMap<Value, int64_t> kept =
       keptAtPeak(held, stage, shape.stages, items);
   StageMemory share;
+  share.microbatches = map.microbatches();
+  share.runs = [&](Operation *op) { return bool(map.rolesOf(op) & roles); };
+  share.isSummand = [&](Value value) { return isSummand(value, roles); };
   share.bytesOf = [&](Value value, int64_t bytes) -> int64_t {
     auto declare = value.getDefiningOp<DeclareOp>();
     if (declare && declare.getKind() == TensorKind::Saved)
       return kept.lookup(value);
     bool isDeclared =
-        isa_and_nonnull<DeclareOp, SplitOp>(value.getDefiningOp());
-    if (!(rolesOf(value) & roles) || isSummand(value, roles) ||
-        (isDeclared && isUnread(value)))
+        isa_and_nonnull<DeclareOp, SplitOp>(rootValue(value).getDefiningOp());
+    if (!(rolesOf(value) & roles) || (isDeclared && isUnread(value)))
       return 0;
     if (declare && isStackedOverLayers(declare, pipeline))
       return bytes / heldLayers() * layers;
@@ -219,7 +242,7 @@ MemoryProfile StageMemories::profile(const PipelineShape &shape, unsigned stage,
   };
   // One of them is among the program's own values while its pass runs.
   for (const Crossing &crossing : crossings)
-    if (!crossing.value.getDefiningOp<DeclareOp>()) {
+    if (!crossing.isBuffer()) {
       int64_t own =
           (crossing.roles & roles) ? localBytes(mesh, crossing.value) : 0;
       share.beside.push_back(

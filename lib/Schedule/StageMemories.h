@@ -27,12 +27,16 @@ private:
     /// In each layer.
     bool isOfLayers = false;
     PipelineKept bytes;
+
+    bool isBuffer() const { return value.getDefiningOp<shd::DeclareOp>(); }
   };
 
   /// Layers of the program, which may have been made small.
   int64_t heldLayers() const;
   shd::StageRoles rolesOf(mlir::Value value) const;
   void findCrossings();
+  void addReaders(mlir::Value value,
+                  llvm::SmallVectorImpl<mlir::Operation *> &readers) const;
   void addCrossing(mlir::Value value, shd::StagePass made,
                    shd::StageRoles roles, bool isOfLayers);
   std::vector<int64_t> keptBytes(llvm::ArrayRef<int64_t> layers, unsigned stage,

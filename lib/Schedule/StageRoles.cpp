@@ -283,8 +283,7 @@ StageMap::Share StageMap::shareOf(Value value) const {
     return {rolesOf(value), /*isPartial=*/value != repeat.getIteration()};
   repeat = dyn_cast<RepeatOp>(result.getOwner());
   if (repeat && repeat == microbatchRepeat)
-    return {rolesOf(
-        bodyOf(repeat).getTerminator()->getOperand(result.getResultNumber()))};
+    return {rolesOf(value)};
   // What repeats of the update carry is a sum: each stage adds up what it has.
   if (repeat)
     return {kAllRoles, /*isPartial=*/true};
@@ -356,6 +355,10 @@ StageRoles StageMap::rolesOf(Value value) const {
         argument.getArgNumber() - 1);
     return made == value ? kAllRoles : rolesOf(made);
   }
+  auto repeat = value.getDefiningOp<RepeatOp>();
+  if (repeat && repeat == microbatchRepeat)
+    return rolesOf(bodyOf(repeat).getTerminator()->getOperand(
+        cast<OpResult>(value).getResultNumber()));
   auto declare = value.getDefiningOp<DeclareOp>();
   if (!declare)
     return rolesOf(value.getDefiningOp());

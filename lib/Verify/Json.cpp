@@ -161,7 +161,7 @@ static Json stages(const Verification &verification) {
           {"results", stages.results.size()},
           {"largest_difference", number(largest)},
           {"memory", std::move(memory)},
-          {"verified", stages.holds}};
+          {"verified", stages.holds()}};
 }
 
 void shardc::printVerificationJson(raw_ostream &os,

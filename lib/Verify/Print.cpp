@@ -118,22 +118,27 @@ static void printStages(raw_ostream &os, const Verification &verification) {
                  " in the",
              "order of " + stages.order + " and sent " +
                  plural(stages.messages, "tensor") + ":",
-             stages.holds ? "they compute what the unsharded step computes,"
+             stages.agree ? "they compute what the unsharded step computes,"
                           : "they do not compute what the unsharded step does,",
              formatDigits(int64_t(stages.results.size())) +
                  " results, largest difference " + scientific(largest)});
-  if (stages.measured.empty())
+  if (stages.predicted.empty())
     return;
   auto list = [](ArrayRef<int64_t> bytes) {
     return llvm::join(
         llvm::map_range(bytes, [](int64_t each) { return formatDigits(each); }),
         ", ");
   };
-  std::string text = "hold " + list(stages.measured) + " bytes at the peak";
-  text += stages.measured == stages.predicted
-              ? ", as predicted"
-              : "; predicted were " + list(stages.predicted);
-  printFact(os, "stages", text);
+  if (stages.measured.empty())
+    return printFact(os, "stages",
+                     "hold " + list(stages.predicted) +
+                         " bytes at the peak by prediction: not measured where "
+                         "gradients of weights have items of their own");
+  printFact(os, "stages",
+            "hold " + list(stages.measured) + " bytes at the peak" +
+                (stages.memoryAgrees()
+                     ? ", as predicted"
+                     : "; predicted were " + list(stages.predicted)));
 }
 
 /// `all_gather`; `all_gather in chunks` where a ring moves chunks in its place.
@@ -352,6 +357,15 @@ static std::string scientific6(double value) {
   return text;
 }
 
+static void emitStageMemory(const Verification::Stages &stages, Location loc) {
+  for (auto [stage, measured] : llvm::enumerate(stages.measured))
+    if (measured != stages.predicted[stage])
+      emitError(loc) << "a device of stage " << stage << " of " << stages.number
+                     << " takes " << measured
+                     << " bytes at the peak in program order; predicted were "
+                     << stages.predicted[stage];
+}
+
 void shardc::emitDifferences(const ServedRuns &runs) {
   for (auto [phase, part] :
        {std::pair<StringRef, const Verification &>("after prefill",
@@ -401,6 +415,8 @@ void shardc::emitDifferences(const Verification &verification) {
           << ", and of the forward program "
           << scientific6(*found->forwardLoss);
   }
+  if (verification.stages)
+    emitStageMemory(*verification.stages, verification.module.get().getLoc());
   if (verification.stages)
     for (const Verification::Result &result : verification.stages->results)
       if (result.differs)

@@ -51,11 +51,10 @@ static LogicalResult measureMemory(shd::ProgramOp planned,
   if (failed(splitStages(*module, small)))
     return failure();
   SmallVector<spmd::ProgramOp> programs(module->getOps<spmd::ProgramOp>());
-  // Programs whose arrays cannot be counted are not compared.
-  ScopedDiagnosticHandler quiet(module->getContext(),
-                                [](Diagnostic &) { return success(); });
-  if (auto measured = measureStages(programs); succeeded(measured))
-    stages.measured = measured->value_or(std::vector<int64_t>());
+  auto measured = measureStages(programs);
+  if (failed(measured))
+    return failure();
+  stages.measured = measured->value_or(std::vector<int64_t>());
   return success();
 }
 
@@ -118,7 +117,7 @@ static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
   stages.layers = small.layers;
   stages.messages = result.run.messages;
   stages.results = std::move(result.results);
-  stages.holds = result.holds;
+  stages.agree = result.holds;
   return stages;
 }
 

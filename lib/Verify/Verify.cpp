@@ -661,7 +661,7 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported,
       imported, compilation.module(), *stages, options);
   if (failed(ran))
     return failure();
-  result->holds &= ran->holds;
+  result->holds &= ran->holds();
   result->stages = std::move(*ran);
   return result;
 }

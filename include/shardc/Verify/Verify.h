@@ -146,9 +146,13 @@ struct Verification {
     /// the account of memory says, and what was measured; empty where the
     /// gradients of weights have a place of their own in the schedule.
     std::vector<int64_t> predicted, measured;
-    /// No result differs. Memory is shown, not judged: values that stages share
-    /// and recomputed operands are predicted approximately.
-    bool holds = true;
+    /// No result differs.
+    bool agree = true;
+
+    bool memoryAgrees() const {
+      return measured.empty() || measured == predicted;
+    }
+    bool holds() const { return agree && memoryAgrees(); }
   };
   std::optional<Stages> stages;
   /// Picks of experts in the unsharded forward pass, and those dropped for want

@@ -63,3 +63,15 @@ Value shardc::shd::storedValue(Value value) {
     value = onlyResult((*llvm::find_if(users, isStore)));
   return value;
 }
+
+Value shardc::shd::sharedCopy(Value stored) {
+  for (Operation *user : stored.getUsers()) {
+    if (!isCollective(user))
+      continue;
+    if (user->hasAttr(kCopy))
+      return onlyResult(user);
+    if (Value copy = sharedCopy(onlyResult(user)))
+      return copy;
+  }
+  return {};
+}

@@ -26,6 +26,10 @@ mlir::Operation *leaderOf(llvm::ArrayRef<mlir::Operation *> part);
 /// its production make of it.
 mlir::Value storedValue(mlir::Value value);
 
+/// The copy in another layout that several readers of a stored value share, or
+/// null.
+mlir::Value sharedCopy(mlir::Value stored);
+
 } // namespace shardc::shd
 
 #endif // SHARDC_DIALECT_SHD_IR_EXPLICIT_H

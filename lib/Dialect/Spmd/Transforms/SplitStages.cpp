@@ -287,8 +287,8 @@ void Splitter::addSpread() {
       addPartial(&op);
 }
 
-/// Microbatches carry no sums of what other stages make: who reads such a sum
-/// here, and discards it, reads what it begins with.
+/// Microbatches carry no sums of what other stages make. What adds them up here
+/// reads their first values, until it is erased.
 void Splitter::dropCarried() {
   Block &body = bodyOf(parts.microbatches);
   Operation *yield = body.getTerminator();

@@ -56,7 +56,7 @@ struct GroupInfo {
   llvm::SmallVector<unsigned, 4> reads, readers;
   /// The last of the groups that it reads, directly or not, and itself.
   unsigned latestRead = 0;
-  /// It ends before a repeat that needs a value of it.
+  /// It ends before a repeat that needs a value of it, or with its pass.
   bool isOver = false;
 };
 

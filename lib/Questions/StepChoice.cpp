@@ -68,8 +68,8 @@ static constexpr double kRoomyPart = 0.5;
 /// effort, those that take more than the second part are tried only while none
 /// fits.
 static constexpr double kComfortablePart = 0.6, kTightPart = 0.8;
-/// Of a form that takes more than the first part, the estimate must be so many
-/// times shorter.
+/// A form that takes more than the first part must be estimated so many times
+/// faster.
 static constexpr double kTightCost = 1.3;
 /// Recomputation that takes so little of a step is tried first.
 static constexpr double kCheapRecomputation = 0.05;
@@ -746,7 +746,8 @@ std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
   auto secondsOf = [&](const auto &form) {
     return estimate(form->first, form->second);
   };
-  if (comfortable && kTightCost * secondsOf(tight) >= secondsOf(comfortable))
+  if (comfortable &&
+      (!tight || kTightCost * secondsOf(tight) >= secondsOf(comfortable)))
     return comfortable;
   if (tight)
     return tight;

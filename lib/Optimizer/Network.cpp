@@ -345,6 +345,7 @@ double NetworkBuilder::countEntries() const {
 
 std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   network.graph = buildGraph(program);
+  isStoredAsRead = program->hasAttr(kStoredAsRead);
   network.resources.resize(scale.numResources());
   bool isAround = options.choice && options.choice->blocks.empty();
   if (!options.fixed && !options.within && !isAround) {

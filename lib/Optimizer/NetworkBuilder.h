@@ -227,6 +227,7 @@ private:
   std::vector<Layout> layoutsToChoose(unsigned index, bool withPartial) const;
   std::vector<Layout> consumedLayouts(const GraphValue &value) const;
   std::vector<Layout> declaredLayouts(unsigned index) const;
+  std::vector<Layout> layoutsToStore(unsigned index) const;
   std::vector<Layout> storedLayouts(unsigned index);
   std::vector<Layout> copyLayouts(unsigned index);
   void enumerateLabels(unsigned index, std::vector<Layout> stored);
@@ -313,6 +314,8 @@ private:
   const CostScale scale;
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<ShardingRule>> rules;
   PlanNetwork network;
+  /// shd::kStoredAsRead.
+  bool isStoredAsRead = false;
 };
 
 } // namespace shardc

@@ -153,6 +153,15 @@ std::vector<Layout> NetworkBuilder::declaredLayouts(unsigned index) const {
                                     TensorKind::Gradient);
 }
 
+/// Layouts that a value may be brought into before it is stored.
+std::vector<Layout> NetworkBuilder::layoutsToStore(unsigned index) const {
+  if (!isStoredAsRead)
+    return layoutsToChoose(index, /*withPartial=*/false);
+  std::vector<Layout> layouts = consumedLayouts(network.graph.values[index]);
+  llvm::erase_if(layouts, [](const Layout &layout) { return layout.partial; });
+  return layouts;
+}
+
 std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   if (std::optional<Layout> pin = closedPin(value))
@@ -174,8 +183,7 @@ std::vector<Layout> NetworkBuilder::storedLayouts(unsigned index) {
   case GraphValue::Kind::Computed: {
     std::vector<Layout> layouts = network.domains[value.chunk].layoutsOf(value);
     if (reshardsBeforeStore(value))
-      llvm::append_range(layouts,
-                         layoutsToChoose(index, /*withPartial=*/false));
+      llvm::append_range(layouts, layoutsToStore(index));
     return admitted(distinct(std::move(layouts)));
   }
   case GraphValue::Kind::Result: {

@@ -518,6 +518,8 @@ LogicalResult RolePlacer::run() {
   for (auto declare : program.getBody().getOps<DeclareOp>())
     placeDeclared(declare);
   program->walk([&](ShardingRuleOpInterface op) { placeOperation(op); });
+  // A framework moves what an operation needs, and nothing to make room.
+  program->setAttr(kStoredAsRead, UnitAttr::get(program.getContext()));
   return success();
 }
 

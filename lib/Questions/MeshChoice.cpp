@@ -18,6 +18,7 @@
 #include "RecipeChoice.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/BatchChoice.h"
+#include "shardc/Questions/ChoiceAhead.h"
 #include "shardc/Questions/PlanFigures.h"
 #include "shardc/Questions/ProgramSource.h"
 #include "shardc/Report/Seconds.h"
@@ -650,6 +651,13 @@ static std::optional<Choice> chooseOf(
   return choose(*source.text, {}, *probe, options, error);
 }
 
+std::optional<MeshChoice> shardc::chooseMesh(const llvm::SourceMgr &sourceMgr,
+                                             const Overrides &overrides,
+                                             const MeshChoiceOptions &options,
+                                             std::string &error) {
+  return chooseOf(sourceMgr, overrides, options, error, chooseMesh);
+}
+
 /// Where a position of a buffer is.
 static Location locationOf(llvm::SourceMgr &sourceMgr, MLIRContext *context,
                            llvm::SMLoc loc) {
@@ -693,12 +701,16 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
     batch = std::move(choice->search);
     program = importChosen(sourceMgr, context, overrides);
   }
+  if (program && options.ahead && !options.framework && isTrained(*program))
+    options.ahead->begin(sourceMgr, overrides, options);
   if (!program || (!program->autoMesh && !options.framework))
     return program;
   bool isOpen = program->autoMesh.has_value();
   std::string error;
   std::optional<MeshChoice> choice =
-      chooseOf(sourceMgr, overrides, options, error, chooseMesh);
+      options.framework && options.ahead && options.ahead->hasBegun()
+          ? options.ahead->take(error)
+          : chooseMesh(sourceMgr, overrides, options, error);
   if (!choice && options.framework) {
     emitError(program->module->getLoc(), "no plan that ")
         << frameworkName(*options.framework)

@@ -114,6 +114,8 @@ struct StepSize {
   double operations = 1;
   /// Bytes of all weights, and of what a layer hands to the next.
   double weights = 0, carried = 0;
+  /// Bytes of all slots of experts that tokens go to or come from.
+  double slots = 0;
   /// Each weight's bytes, and its extents but for the layers'.
   std::vector<std::pair<double, SmallVector<int64_t>>> ofWeights;
   int64_t layers = 1, batch = 1;
@@ -122,13 +124,11 @@ struct StepSize {
 
 /// How a step uses the axes without stages.
 struct AxisUse {
-  SmallVector<AxisIndex, 4> tensor, context, data;
+  SmallVector<AxisIndex, 4> tensor, context, data, experts;
   /// Those of context and data that weights, gradients and moments are split
   /// over, as far as `zero` says.
   SmallVector<AxisIndex, 4> shards;
   AxisRoles::Zero zero = AxisRoles::Zero::Weights;
-  /// Experts lie on so many devices.
-  double experts = 1;
   bool splitsSequences = true;
 };
 
@@ -294,6 +294,10 @@ void RecipeSearch::measure(const Program &probe) {
     ++size.operations;
     if (shd::getPhase(op) == shd::Phase::Recompute)
       return;
+    if (isa<shd::DispatchOp>(op))
+      size.slots += bytesOf(op->getResult(0)) * shd::runsOfAllStages(op);
+    if (auto combine = dyn_cast<shd::CombineOp>(op.getOperation()))
+      size.slots += bytesOf(combine.getInput()) * shd::runsOfAllStages(op);
     double seconds = secondsAtPeak(op, machine);
     size.work += seconds;
     for (auto repeat = op->getParentOfType<shd::RepeatOp>(); repeat;
@@ -387,17 +391,18 @@ Estimate RecipeSearch::estimate(const CollectiveModel &model,
       devices *= double(model.mesh().axes[axis].size);
     return devices;
   };
-  double tensor = devicesOf(use.tensor), shards = devicesOf(use.shards);
+  double tensor = devicesOf(use.tensor), shards = devicesOf(use.shards),
+         experts = devicesOf(use.experts), context = devicesOf(use.context);
   double sequences = double(size.batch) / devicesOf(use.data);
   double seconds = secondsOfFullest(recipe);
   // The part of sequences that are fewer than one is idle, or costs as much.
   if (sequences < 1)
     seconds /= std::sqrt(sequences);
-  double carried = size.carried / devicesOf(use.data) / devicesOf(use.context);
+  double carried = size.carried / devicesOf(use.data) / context;
   double perStage = double(size.layers) / double(stages);
-  double parameters = size.weights / double(stages) / tensor / use.experts;
+  double parameters = size.weights / double(stages) / tensor / experts;
   auto split = [&](AxisRoles::Zero least) {
-    return use.zero >= least ? shards / use.experts : 1;
+    return use.zero >= least ? shards / experts : 1;
   };
   double states = parameters / split(AxisRoles::Zero::Weights) +
                   kGradients * parameters / split(AxisRoles::Zero::Gradients) +
@@ -409,6 +414,15 @@ Estimate RecipeSearch::estimate(const CollectiveModel &model,
   double ofLayers =
       perStage * (0.5 * 8 * gatherSeconds(model, use.tensor, carried) +
                   gatherSeconds(model, use.context, carried));
+  // Slots go from the batch's parts to the experts; those of a part of the
+  // sequences are partial sums.
+  double slots = size.slots / devices;
+  if (experts > 1)
+    ofLayers +=
+        model.cost(CollectiveKind::AllToAll, use.experts, slots * experts)
+            .seconds();
+  if (context > 1)
+    ofLayers += gatherSeconds(model, use.context, slots * context);
   SmallVector<AxisIndex, 4> replicas(use.data);
   llvm::append_range(replicas, use.context);
   double room = kRoomForStates * double(capacity);
@@ -467,7 +481,7 @@ static SmallVector<AxisUse> usesOf(const Mesh &mesh, const Recipe &recipe) {
       if (axis.role != Role::Replicated)
         use.shards.push_back(index);
       if (axis.role == Role::Expert)
-        use.experts *= double(mesh.axes[index].size);
+        use.experts.push_back(index);
     }
     return uses;
   }
@@ -867,9 +881,16 @@ RecipeSearch::firstsOfShapes(llvm::ArrayRef<size_t> order) const {
   return firsts;
 }
 
-/// Plans the first one of each shape, and then others of the best one's.
+/// Plans the first one of each shape, and then others of the best one's. What
+/// has one role for all devices and no stages, such as plain FSDP, is among the
+/// first two: it is quick to plan, and others are left where it is the best.
 void RecipeSearch::planShapes(llvm::ArrayRef<size_t> order, double work) {
   std::vector<size_t> firsts = firstsOfShapes(order);
+  auto plain = llvm::find_if(firsts, [&](size_t i) {
+    return recipes[i].wide == 1 && recipes[i].stages == 1;
+  });
+  if (plain != firsts.begin() && plain != firsts.end())
+    std::rotate(firsts.begin() + 1, plain, plain + 1);
   planSome(firsts, work / 2, /*isFull=*/false);
   std::vector<size_t> others(order);
   llvm::erase_if(others, [&](size_t i) {

@@ -23,6 +23,7 @@
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Pipelines/Pipelines.h"
 #include "shardc/PlanText/WritePlan.h"
+#include "shardc/Questions/ChoiceAhead.h"
 #include "shardc/Questions/Diff.h"
 #include "shardc/Questions/Evaluator.h"
 #include "shardc/Questions/FullReport.h"
@@ -515,6 +516,8 @@ public:
   ExitStatus run(std::unique_ptr<MemoryBuffer> input, raw_ostream &os);
   /// Searches the plans of a framework alone.
   void searchWithin(Framework framework) { within = framework; }
+  /// Begins or uses a search of a framework's plans beside the other one.
+  void searchAhead(ChoiceAhead *choice) { ahead = choice; }
   /// `--diff`.
   ExitStatus diff(raw_ostream &os);
 
@@ -553,6 +556,7 @@ private:
   const std::atomic<bool> &interrupted;
   /// The framework whose plans are searched; none: all plans are.
   std::optional<Framework> within;
+  ChoiceAhead *ahead = nullptr;
   /// What came of `--plan`.
   std::optional<Report::Given> given;
   /// Those of the options; where the program means `mesh auto` or `batch =
@@ -631,6 +635,7 @@ std::optional<Program> Driver::import(SourceMgr &sourceMgr,
   how.showProgress = sys::Process::StandardErrIsDisplayed();
   how.interrupted = &interrupted;
   how.framework = within;
+  how.ahead = ahead;
   std::shared_ptr<const StepChoice> choice;
   std::optional<Program> program = importOnBestMesh(
       sourceMgr, &context, overrides, how, batchSearch, meshSearch, choice);
@@ -1514,7 +1519,7 @@ static ExitStatus checkCommandLine(const Options &options) {
 /// `within`: only plans that the framework expresses, in place of what the
 /// options say.
 static ExitStatus compileFile(const Options &options, TimingScope &timing,
-                              raw_ostream &os,
+                              raw_ostream &os, ChoiceAhead *ahead,
                               std::optional<Framework> within = {}) {
   if (options.input.empty())
     return commandLineError("expected a FILE.shd, or - for standard input; "
@@ -1526,6 +1531,7 @@ static ExitStatus compileFile(const Options &options, TimingScope &timing,
   Driver driver(options, timing, interrupted);
   if (within)
     driver.searchWithin(*within);
+  driver.searchAhead(ahead);
   if (options.diff.getNumOccurrences())
     return driver.diff(os);
   std::string message;
@@ -1540,24 +1546,31 @@ static ExitStatus compileFile(const Options &options, TimingScope &timing,
   return status == InputError && interrupted ? Interrupted : status;
 }
 
+/// True if --emit-config searches the nearest plan that the framework expresses
+/// where it does not express the best.
+static bool searchesNearest(const Options &options) {
+  return options.config.getNumOccurrences() &&
+         options.opt == OptMode::Optimize && !options.readsModule() &&
+         !options.within.getNumOccurrences() &&
+         !options.fromConfig.getNumOccurrences() &&
+         !options.planFile.getNumOccurrences() && options.input != "-" &&
+         !(options.readsConfig() && options.isReport());
+}
+
 /// The report of the nearest plan that the framework of --emit-config
 /// expresses; empty if it expresses the one in `text`, or there is no program
 /// to search.
 static Expected<std::string> nearestPlan(const Options &options,
-                                         TimingScope &timing, StringRef text) {
+                                         TimingScope &timing,
+                                         ChoiceAhead &ahead, StringRef text) {
   Expected<bool> isExpressed = expressesPlan(options.config, text);
   if (!isExpressed)
     return isExpressed.takeError();
-  bool searches = options.opt == OptMode::Optimize && !options.readsModule() &&
-                  !options.within.getNumOccurrences() &&
-                  !options.fromConfig.getNumOccurrences() &&
-                  !options.planFile.getNumOccurrences();
-  if (*isExpressed || !searches || options.input == "-" ||
-      (options.readsConfig() && options.isReport()))
+  if (*isExpressed || !searchesNearest(options))
     return "";
   std::string nearest;
   raw_string_ostream os(nearest);
-  ExitStatus status = compileFile(options, timing, os, options.config);
+  ExitStatus status = compileFile(options, timing, os, &ahead, options.config);
   // Without such a plan, the differences are all there is to say.
   if (status != Success && status != NoPlanFits)
     nearest.clear();
@@ -1566,14 +1579,14 @@ static Expected<std::string> nearestPlan(const Options &options,
 
 /// Makes of the JSON report in `text` what is to be drawn.
 static ExitStatus draw(const Options &options, TimingScope &timing,
-                       std::string &text) {
+                       ChoiceAhead &ahead, std::string &text) {
   std::string drawn;
   raw_string_ostream os(drawn);
   auto print = [&]() -> Error {
     if (!options.config.getNumOccurrences())
       return options.picture == Picture::Trace ? printTrace(os, text)
                                                : printPage(os, text);
-    Expected<std::string> nearest = nearestPlan(options, timing, text);
+    Expected<std::string> nearest = nearestPlan(options, timing, ahead, text);
     if (!nearest)
       return nearest.takeError();
     return printFrameworkConfig(os, options.config, text, *nearest);
@@ -1595,16 +1608,20 @@ static ExitStatus runShardc(const Options &options) {
   TimingScope timing = timingManager.getRootScope();
   std::string text;
   raw_string_ostream os(text);
-  ExitStatus status = options.listHardware.getNumOccurrences()
-                          ? listHardware(options, os)
-                          : compileFile(options, timing, os);
+  // On one thread, whether it is needed is known first.
+  ChoiceAhead ahead(options.config);
+  bool looksAhead = searchesNearest(options) && options.jobs > 1;
+  ExitStatus status =
+      options.listHardware.getNumOccurrences()
+          ? listHardware(options, os)
+          : compileFile(options, timing, os, looksAhead ? &ahead : nullptr);
   // Parts of a split input that compile are printed whatever the others do.
   bool complete =
       status == Success || status == NoPlanFits || status == LintFound;
   if (!complete && !options.splitInputFile)
     return status;
   if (options.draws())
-    if (ExitStatus failed = draw(options, timing, text))
+    if (ExitStatus failed = draw(options, timing, ahead, text))
       return failed;
   if (Error error = writeOutput(options.output, text))
     return commandLineError(toString(std::move(error)));

@@ -12,6 +12,7 @@
 
 namespace shardc {
 
+class ChoiceAhead;
 struct StepChoice;
 
 struct MeshChoice {
@@ -33,6 +34,9 @@ struct MeshChoiceOptions {
   /// Only plans of a training step that the framework expresses: then the roles
   /// of axes are chosen, too, those of a given mesh as well.
   std::optional<Framework> framework = {};
+  /// Makes the choice among a framework's plans beside the one among all plans,
+  /// and gives it to whoever asks for that framework next.
+  ChoiceAhead *ahead = nullptr;
   /// The name of the program in reports.
   std::string file;
   unsigned jobs = 1;
@@ -63,6 +67,13 @@ struct MeshChoiceOptions {
 std::optional<MeshChoice> chooseMesh(const ProgramText &text,
                                      llvm::ArrayRef<Setting> settings,
                                      const Program &probe,
+                                     const MeshChoiceOptions &options,
+                                     std::string &error);
+
+/// The same for the program in the main buffer of `sourceMgr`, without a word
+/// about errors in its text.
+std::optional<MeshChoice> chooseMesh(const llvm::SourceMgr &sourceMgr,
+                                     const Overrides &overrides,
                                      const MeshChoiceOptions &options,
                                      std::string &error);
 

@@ -605,6 +605,7 @@ static const AttributeForm attributeForms[] = {
     {kOperand, isKind<StringAttr>, "a string"},
     {kIndices, isNameList, "a list of strings"},
     {kEqualLayers, isKind<UnitAttr>, "a unit attribute"},
+    {kStoredAsRead, isKind<UnitAttr>, "a unit attribute"},
     {kPlan, isKind<DictionaryAttr>, "a dictionary"},
     {kWorkOrder, isKind<DenseI64ArrayAttr>, "a list of integers"},
     {kLayouts, areStepLayouts, "a list of layouts of operations"},
@@ -694,9 +695,9 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
     return verifyPins(op, name, value, op->getOperandTypes(), " operands");
   if (name == kName)
     return verifyName(op, value);
-  if (llvm::is_contained(
-          {kPlan, kWorkOrder, kLayouts, kEqualLayers, kOrders, kOrderClasses},
-          name) &&
+  if (llvm::is_contained({kPlan, kWorkOrder, kLayouts, kEqualLayers,
+                          kStoredAsRead, kOrders, kOrderClasses},
+                         name) &&
       !isa<ProgramOp>(op))
     return op->emitOpError() << "'" << name << "' belongs to a program";
   if ((name == kInverseOf || name == kExact) && !isRealConstant(op))

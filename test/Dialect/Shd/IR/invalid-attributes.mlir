@@ -244,6 +244,19 @@ shd.program "p" {
 
 // -----
 
+// expected-error @+1 {{'shd.stored_as_read' must be a unit attribute}}
+shd.program "p" attributes {shd.stored_as_read = 1 : i32} {
+}
+
+// -----
+
+shd.program "p" {
+  // expected-error @+1 {{'shd.stored_as_read' belongs to a program}}
+  %x = shd.declare input "x" ["B"] {shd.stored_as_read} : tensor<8xf32>
+}
+
+// -----
+
 shd.program "p" {
   // expected-error @+1 {{has an unknown attribute 'shd.colour'}}
   %x = shd.declare input "x" ["B"] {shd.colour} : tensor<8xf32>

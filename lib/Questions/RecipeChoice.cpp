@@ -36,11 +36,11 @@ using namespace shardc;
 /// axis of more than one device, that of stages aside.
 static constexpr double kWorkPerAxis = 10;
 /// Work up to which all recipes get all choices.
-static constexpr double kAllWork = 6e5;
+static constexpr double kAllWork = 1.5e5;
 /// How far a search goes.
 struct Limits {
   /// Work of all plans of first forms, and of those with all choices.
-  double first = 4e5, full = 6e5;
+  double first = 1e5, full = 1.5e5;
   /// Plans of one step, if limited.
   std::optional<double> ofStep = {};
   /// Axes beside that of stages.
@@ -55,7 +55,7 @@ struct Limits {
 /// take a second each. Plans of a framework take less, on three axes, too: of
 /// large programs half of the first work is for shapes, 3 to 6 of them.
 static constexpr Limits kLimitsOfLarge = {8.5e3, 1.4e4, 2, 2, 1, 3},
-                        kLimitsOfRoles = {5.5e4, 5e4, 4, 3},
+                        kLimitsOfRoles = {1.4e4, 1.2e4, 4, 3},
                         kLimitsOfLargeRoles = {4e4, 2e4, 1, 3, 1, 2};
 /// Forms of a step that are planned, on average.
 static constexpr double kFormsOfStep = 6;

@@ -160,8 +160,12 @@ LogicalResult FunctionPrinter::printCollective(Operation *op) {
       .Case([&](spmd::ToHostOp) {
         define(result, cat(file.helper("to_host"), "(", x, ")"), "_on_host");
       })
-      .Case([&](spmd::FromHostOp) {
-        define(result, cat(file.helper("from_host"), "(", x, ")"), "_fetched");
+      .Case([&](spmd::FromHostOp fetch) {
+        std::string fetched = cat(file.helper("from_host"), "(", x, ")");
+        unsigned added = units.lookup(shd::wholeOf(fetch->getOperand(0)));
+        for (unsigned i = 0; i < added; ++i)
+          fetched += "[..., 0]";
+        define(result, fetched, "_fetched");
       })
       .Case([&](spmd::HaloExchangeOp halo) {
         define(result, moveHalo(file, x, halo), "_halo");

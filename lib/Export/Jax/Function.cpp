@@ -279,6 +279,8 @@ void FunctionPrinter::printBuffer(Operation *op, RankedTensorType global,
       text += cat(", ", quoted(file.mesh.axes[axis].name));
     extents.push_back(cat(file.helper("part"), "(", text, ")"));
   }
+  if (isOnHost(onlyResult(op)) && !shd::isReadWhole(onlyResult(op)))
+    addUnits(onlyResult(op), extents);
   std::string name =
       file.parameters.lookup(op->getAttrOfType<StringAttr>("sym").getValue());
   expressions[onlyResult(op)] = name;
@@ -287,6 +289,15 @@ void FunctionPrinter::printBuffer(Operation *op, RankedTensorType global,
   if (isOnHost(onlyResult(op)))
     zeros = cat(file.helper("to_host"), "(", zeros, ")");
   line(cat(name, " = ", zeros));
+}
+
+/// XLA merges zeros of one shape in the memory of the host into one buffer, and
+/// copies that for each stack but the last: further dimensions of extent 1 tell
+/// them apart. What is fetched loses them.
+void FunctionPrinter::addUnits(Value stack, SmallVector<std::string> &extents) {
+  unsigned &before = stacksOnHost[stack.getType()];
+  extents.append(before, "1");
+  units[stack] = before++;
 }
 
 bool FunctionPrinter::isOnHost(Value value) const {

@@ -122,6 +122,7 @@ private:
   /// the stack with another one.
   std::string partOf(mlir::Value stack, const std::string &name,
                      const std::string &numbers);
+  void addUnits(mlir::Value stack, llvm::SmallVector<std::string> &extents);
   std::string withPart(mlir::Value stack, const std::string &name,
                        const std::string &numbers, const std::string &part);
   /// Gives a value its expression, in a statement of its own.
@@ -251,6 +252,10 @@ private:
   /// It is the program of a device, not the unsharded one.
   bool isOfDevice = false;
   llvm::DenseMap<mlir::Value, std::string> expressions;
+  /// How many stacks on the host are of a type, and the dimensions of extent 1
+  /// that each has at the end.
+  llvm::DenseMap<mlir::Type, unsigned> stacksOnHost;
+  llvm::DenseMap<mlir::Value, unsigned> units;
   llvm::DenseMap<mlir::Operation *, std::string> scoresOf;
   using NamedExpression = std::pair<std::string, std::string>;
   llvm::SmallVector<NamedExpression> outputs;

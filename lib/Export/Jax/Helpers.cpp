@@ -49,8 +49,9 @@ def read_part(stack, *numbers):
     {"write_part", R"(
 def write_part(stack, part, *numbers):
     """The stack with another part, as a slice that XLA copies to the memory of the host."""
-    at = numbers + (jnp.int32(0),) * part.ndim
-    return lax.dynamic_update_slice(stack, part.reshape((1,) * len(numbers) + part.shape), at)
+    rest = stack.shape[len(numbers):]
+    at = numbers + (jnp.int32(0),) * len(rest)
+    return lax.dynamic_update_slice(stack, part.reshape((1,) * len(numbers) + rest), at)
 )"},
     {"part", R"(
 def part(index, *axes):

@@ -415,14 +415,15 @@ Estimate RecipeSearch::estimate(const CollectiveModel &model,
       perStage * (0.5 * 8 * gatherSeconds(model, use.tensor, carried) +
                   gatherSeconds(model, use.context, carried));
   // Slots go from the batch's parts to the experts; those of a part of the
-  // sequences are partial sums.
+  // sequences, and what tensor parallelism makes of them, are partial sums.
   double slots = size.slots / devices;
   if (experts > 1)
     ofLayers +=
         model.cost(CollectiveKind::AllToAll, use.experts, slots * experts)
             .seconds();
-  if (context > 1)
-    ofLayers += gatherSeconds(model, use.context, slots * context);
+  if (recipe.roles)
+    ofLayers += gatherSeconds(model, use.context, slots * context) +
+                gatherSeconds(model, use.tensor, slots * tensor);
   SmallVector<AxisIndex, 4> replicas(use.data);
   llvm::append_range(replicas, use.context);
   double room = kRoomForStates * double(capacity);

@@ -21,6 +21,7 @@
 #include "shardc/Questions/ChoiceAhead.h"
 #include "shardc/Questions/PlanFigures.h"
 #include "shardc/Questions/ProgramSource.h"
+#include "shardc/Questions/StepChoice.h"
 #include "shardc/Report/Seconds.h"
 #include "shardc/Solver/Deadline.h"
 #include "llvm/ADT/STLExtras.h"
@@ -680,12 +681,22 @@ static std::optional<Program> importChosen(llvm::SourceMgr &sourceMgr,
   return importStep(sourceMgr, context, overrides);
 }
 
+/// True of a training step of which the mesh or the form is open.
+static bool isSearched(const Program &program) {
+  return isTrained(program) &&
+         (program.autoMesh ||
+          isStepOpen(*(*program.module).getOps<shd::ProgramOp>().begin()));
+}
+
 std::optional<Program>
 shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
                          Overrides &overrides, const MeshChoiceOptions &options,
                          std::optional<Report::BatchSearch> &batch,
                          std::optional<Report::MeshSearch> &search,
                          std::shared_ptr<const StepChoice> &step) {
+  bool isMade = options.framework && options.ahead && options.ahead->hasBegun();
+  if (isMade)
+    overrides = options.ahead->overrides();
   std::optional<Program> program = importStep(sourceMgr, context, overrides);
   if (program && program->autoBatch) {
     std::string error;
@@ -701,16 +712,16 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
     batch = std::move(choice->search);
     program = importChosen(sourceMgr, context, overrides);
   }
-  if (program && options.ahead && !options.framework && isTrained(*program))
+  if (program && options.ahead && !options.framework && isSearched(*program) &&
+      !(options.interrupted && *options.interrupted))
     options.ahead->begin(sourceMgr, overrides, options);
   if (!program || (!program->autoMesh && !options.framework))
     return program;
   bool isOpen = program->autoMesh.has_value();
   std::string error;
   std::optional<MeshChoice> choice =
-      options.framework && options.ahead && options.ahead->hasBegun()
-          ? options.ahead->take(error)
-          : chooseMesh(sourceMgr, overrides, options, error);
+      isMade ? options.ahead->take(error)
+             : chooseMesh(sourceMgr, overrides, options, error);
   if (!choice && options.framework) {
     emitError(program->module->getLoc(), "no plan that ")
         << frameworkName(*options.framework)

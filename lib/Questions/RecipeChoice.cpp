@@ -35,12 +35,13 @@ using namespace shardc;
 /// A plan takes as much work as its step has operations, times this for each
 /// axis of more than one device, that of stages aside.
 static constexpr double kWorkPerAxis = 10;
-/// Work up to which all recipes get all choices.
+/// Work up to which all recipes get all choices, and what these may take where
+/// not all do.
 static constexpr double kAllWork = 1.5e5;
 /// How far a search goes.
 struct Limits {
   /// Work of all plans of first forms, and of those with all choices.
-  double first = 1e5, full = 1.5e5;
+  double first = 1e5, full = kAllWork;
   /// Plans of one step, if limited.
   std::optional<double> ofStep = {};
   /// Axes beside that of stages.
@@ -114,7 +115,8 @@ struct StepSize {
   double operations = 1;
   /// Bytes of all weights, and of what a layer hands to the next.
   double weights = 0, carried = 0;
-  /// Bytes of all slots of experts that tokens go to or come from.
+  /// Bytes of all slots of experts that tokens go to or come from, in all
+  /// layers and both passes.
   double slots = 0;
   /// Each weight's bytes, and its extents but for the layers'.
   std::vector<std::pair<double, SmallVector<int64_t>>> ofWeights;
@@ -414,8 +416,9 @@ Estimate RecipeSearch::estimate(const CollectiveModel &model,
   double ofLayers =
       perStage * (0.5 * 8 * gatherSeconds(model, use.tensor, carried) +
                   gatherSeconds(model, use.context, carried));
-  // Slots go from the batch's parts to the experts; those of a part of the
-  // sequences, and what tensor parallelism makes of them, are partial sums.
+  // Slots go from the batch's parts to the experts. Of a part of the sequences,
+  // and of tensor parallelism, they are partial sums: their ReduceScatter takes
+  // as long as an AllGather. Without roles others may be cheaper.
   double slots = size.slots / devices;
   if (experts > 1)
     ofLayers +=
@@ -882,16 +885,24 @@ RecipeSearch::firstsOfShapes(llvm::ArrayRef<size_t> order) const {
   return firsts;
 }
 
-/// Plans the first one of each shape, and then others of the best one's. What
-/// has one role for all devices and no stages, such as plain FSDP, is among the
-/// first two: it is quick to plan, and others are left where it is the best.
+/// All devices split the batch and the weights.
+static bool isPlainFsdp(const Recipe &recipe) {
+  return recipe.stages == 1 && recipe.wide == 1 &&
+         recipe.roles->zero == AxisRoles::Zero::Weights &&
+         llvm::any_of(recipe.roles->axes, [](const AxisRoles::Axis &axis) {
+           return axis.role == AxisRoles::Role::Sharded;
+         });
+}
+
+/// Plans the first one of each shape, and then others of the best one's. Plain
+/// FSDP is among the first two: it is quick to plan, and where it is the best,
+/// what is estimated to be slower is skipped.
 void RecipeSearch::planShapes(llvm::ArrayRef<size_t> order, double work) {
   std::vector<size_t> firsts = firstsOfShapes(order);
-  auto plain = llvm::find_if(firsts, [&](size_t i) {
-    return recipes[i].wide == 1 && recipes[i].stages == 1;
-  });
-  if (plain != firsts.begin() && plain != firsts.end())
-    std::rotate(firsts.begin() + 1, plain, plain + 1);
+  auto fsdp =
+      llvm::find_if(firsts, [&](size_t i) { return isPlainFsdp(recipes[i]); });
+  if (fsdp != firsts.begin() && fsdp != firsts.end())
+    std::rotate(firsts.begin() + 1, fsdp, fsdp + 1);
   planSome(firsts, work / 2, /*isFull=*/false);
   std::vector<size_t> others(order);
   llvm::erase_if(others, [&](size_t i) {
@@ -1100,6 +1111,7 @@ void RecipeSearch::planSome(llvm::ArrayRef<size_t> order, double work,
                             bool isFull) {
   spent = 0;
   size_t next = 0;
+  bool isTried = false;
   bool isFirst = llvm::none_of(
       recipes, [](const Recipe &recipe) { return recipe.plan.has_value(); });
   while (next < order.size() && !isGoodEnough()) {
@@ -1124,11 +1136,13 @@ void RecipeSearch::planSome(llvm::ArrayRef<size_t> order, double work,
     }
     if (round.empty())
       return;
-    if (!isFirst && !runner.hasTime()) {
+    // Where nothing has a plan yet, one round is for it, whatever the time.
+    if ((!isFirst || isTried) && !runner.hasTime()) {
       isCut = true;
       return;
     }
     planRound(round, isFull);
+    isTried = true;
     isFirst &= llvm::none_of(
         recipes, [](const Recipe &recipe) { return recipe.plan.has_value(); });
   }
@@ -1263,9 +1277,14 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
       planFinals();
   }
   order = byTime();
+  if (order.empty() && options.interrupted && *options.interrupted) {
+    error = "interrupted before any plan was found";
+    return std::nullopt;
+  }
   if (order.empty()) {
     MLIRContext context(MLIRContext::Threading::DISABLED);
     Evaluator evaluator(text, options.plan, options.file);
+    evaluator.stopAt(options.interrupted);
     error = recipes.empty()
                 ? (options.framework ? "the roles of its axes fit no mesh of "
                                        "the machine"

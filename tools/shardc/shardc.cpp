@@ -1562,7 +1562,7 @@ static bool searchesNearest(const Options &options) {
 /// to search.
 static Expected<std::string> nearestPlan(const Options &options,
                                          TimingScope &timing,
-                                         ChoiceAhead &ahead, StringRef text) {
+                                         ChoiceAhead *ahead, StringRef text) {
   Expected<bool> isExpressed = expressesPlan(options.config, text);
   if (!isExpressed)
     return isExpressed.takeError();
@@ -1570,7 +1570,7 @@ static Expected<std::string> nearestPlan(const Options &options,
     return "";
   std::string nearest;
   raw_string_ostream os(nearest);
-  ExitStatus status = compileFile(options, timing, os, &ahead, options.config);
+  ExitStatus status = compileFile(options, timing, os, ahead, options.config);
   // Without such a plan, the differences are all there is to say.
   if (status != Success && status != NoPlanFits)
     nearest.clear();
@@ -1579,7 +1579,7 @@ static Expected<std::string> nearestPlan(const Options &options,
 
 /// Makes of the JSON report in `text` what is to be drawn.
 static ExitStatus draw(const Options &options, TimingScope &timing,
-                       ChoiceAhead &ahead, std::string &text) {
+                       ChoiceAhead *ahead, std::string &text) {
   std::string drawn;
   raw_string_ostream os(drawn);
   auto print = [&]() -> Error {
@@ -1600,7 +1600,8 @@ static ExitStatus draw(const Options &options, TimingScope &timing,
   return Success;
 }
 
-static ExitStatus runShardc(const Options &options) {
+/// `ahead`, if there is one, searches what --emit-config may ask for next.
+static ExitStatus runShardc(const Options &options, ChoiceAhead *ahead) {
   if (ExitStatus status = checkCommandLine(options))
     return status;
   DefaultTimingManager timingManager;
@@ -1608,13 +1609,9 @@ static ExitStatus runShardc(const Options &options) {
   TimingScope timing = timingManager.getRootScope();
   std::string text;
   raw_string_ostream os(text);
-  // On one thread, whether it is needed is known first.
-  ChoiceAhead ahead(options.config);
-  bool looksAhead = searchesNearest(options) && options.jobs > 1;
-  ExitStatus status =
-      options.listHardware.getNumOccurrences()
-          ? listHardware(options, os)
-          : compileFile(options, timing, os, looksAhead ? &ahead : nullptr);
+  ExitStatus status = options.listHardware.getNumOccurrences()
+                          ? listHardware(options, os)
+                          : compileFile(options, timing, os, ahead);
   // Parts of a split input that compile are printed whatever the others do.
   bool complete =
       status == Success || status == NoPlanFits || status == LintFound;
@@ -1704,6 +1701,17 @@ int main(int argc, char **argv) {
   // Whatever is drawn is made of the JSON report.
   if (options.draws() && !options.emit.getNumOccurrences())
     options.emit.setValue(Emit::Json);
+  // With one thread it is better to know first whether there is a second
+  // search.
+  std::optional<ChoiceAhead> ahead;
+  if (searchesNearest(options) && options.jobs > 1)
+    ahead.emplace(options.config);
+  int status = runShardc(options, ahead ? &*ahead : nullptr) & 0xff;
+  if (ahead && ahead->isGoingOn()) {
+    // Its result is not needed, and its thread must not see teardown.
+    outs().flush();
+    sys::Process::Exit(status, /*NoCleanup=*/true);
+  }
   // Skips teardown of what ends with the process.
-  exit(runShardc(options) & 0xff);
+  exit(status);
 }

@@ -7,6 +7,8 @@
 #include "shardc/Questions/MeshChoice.h"
 #include "llvm/Support/SourceMgr.h"
 #include <future>
+#include <optional>
+#include <string>
 
 namespace shardc {
 
@@ -15,24 +17,28 @@ namespace shardc {
 class ChoiceAhead {
 public:
   explicit ChoiceAhead(Framework framework) : framework(framework) {}
-  /// Ends the search, if it is still going on.
-  ~ChoiceAhead();
+  ChoiceAhead(const ChoiceAhead &) = delete;
 
   /// Begins it for the program in the main buffer of `sourceMgr`, which it
-  /// copies. `options` are those of the other choice.
+  /// copies. `options` are those of the other choice; what interrupts that one
+  /// ends this one as well. Once.
   void begin(const llvm::SourceMgr &sourceMgr, const Overrides &overrides,
              const MeshChoiceOptions &options);
-  bool hasBegun() const { return choice.valid(); }
+  bool hasBegun() const { return begun.has_value(); }
+  /// With which it began.
+  const Overrides &overrides() const { return *begun; }
   /// Waits for the choice; nothing for the reason in `error`. Once.
   std::optional<MeshChoice> take(std::string &error);
+  /// It has begun, and nobody has waited for it.
+  bool isGoingOn() const { return made.valid(); }
 
 private:
+  /// A choice, or why there is none.
+  using Made = std::pair<std::optional<MeshChoice>, std::string>;
+
   Framework framework;
-  /// Of the other choice.
-  const std::atomic<bool> *interrupted = nullptr;
-  std::atomic<bool> isStopped = false;
-  std::string whyNot;
-  std::future<std::optional<MeshChoice>> choice;
+  std::optional<Overrides> begun;
+  std::future<Made> made;
 };
 
 } // namespace shardc

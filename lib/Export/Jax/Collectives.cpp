@@ -162,9 +162,12 @@ LogicalResult FunctionPrinter::printCollective(Operation *op) {
       })
       .Case([&](spmd::FromHostOp fetch) {
         std::string fetched = cat(file.helper("from_host"), "(", x, ")");
-        unsigned added = units.lookup(shd::wholeOf(fetch->getOperand(0)));
-        for (unsigned i = 0; i < added; ++i)
-          fetched += "[..., 0]";
+        if (unsigned added = units.lookup(shd::wholeOf(fetch->getOperand(0)))) {
+          fetched += "[...";
+          for (unsigned i = 0; i < added; ++i)
+            fetched += ", 0";
+          fetched += "]";
+        }
         define(result, fetched, "_fetched");
       })
       .Case([&](spmd::HaloExchangeOp halo) {

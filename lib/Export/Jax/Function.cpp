@@ -351,6 +351,8 @@ void FunctionPrinter::printUpdate(UpdateOp update) {
   }
   std::string &buffer = expressions[update.getState()];
   if (!update.getAt().empty()) {
+    assert(!(stages && units.lookup(update.getState())) &&
+           "values of stages stay on the device");
     std::string at = partNumbers(update.getState(), update.getAt(),
                                  /*known=*/0, update->hasAttr(shd::kAhead));
     if (stages && !stages->exists.empty())

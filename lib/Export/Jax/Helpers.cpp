@@ -49,9 +49,10 @@ def read_part(stack, *numbers):
     {"write_part", R"(
 def write_part(stack, part, *numbers):
     """The stack with another part, as a slice that XLA copies to the memory of the host."""
-    rest = stack.shape[len(numbers):]
-    at = numbers + (jnp.int32(0),) * len(rest)
-    return lax.dynamic_update_slice(stack, part.reshape((1,) * len(numbers) + rest), at)
+    units = stack.ndim - len(numbers) - part.ndim
+    at = numbers + (jnp.int32(0),) * (part.ndim + units)
+    part = part.reshape((1,) * len(numbers) + part.shape + (1,) * units)
+    return lax.dynamic_update_slice(stack, part, at)
 )"},
     {"part", R"(
 def part(index, *axes):

@@ -713,7 +713,7 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
     program = importChosen(sourceMgr, context, overrides);
   }
   if (program && options.ahead && !options.framework && isSearched(*program) &&
-      !(options.interrupted && *options.interrupted))
+      !options.isInterrupted())
     options.ahead->begin(sourceMgr, overrides, options);
   if (!program || (!program->autoMesh && !options.framework))
     return program;

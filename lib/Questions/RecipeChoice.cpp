@@ -1208,7 +1208,7 @@ Report::MeshSearch RecipeSearch::summary(size_t chosen) const {
   Report::MeshSearch result;
   result.ofRecipes = true;
   result.isCut = isCut;
-  result.isInterrupted = isCut && options.interrupted && *options.interrupted;
+  result.isInterrupted = isCut && options.isInterrupted();
   result.frontier = frontier();
   result.note = note;
   result.meshes = int64_t(recipes.size()) + left;
@@ -1277,7 +1277,7 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
       planFinals();
   }
   order = byTime();
-  if (order.empty() && options.interrupted && *options.interrupted) {
+  if (order.empty() && options.isInterrupted()) {
     error = "interrupted before any plan was found";
     return std::nullopt;
   }

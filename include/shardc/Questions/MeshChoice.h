@@ -43,6 +43,7 @@ struct MeshChoiceOptions {
   bool showProgress = false;
   /// Ends the search, if there is one: the best mesh so far is taken.
   const std::atomic<bool> *interrupted = nullptr;
+  bool isInterrupted() const { return interrupted && *interrupted; }
   /// The first form of a training step that fits will do.
   bool takesFirstForm = false;
   /// Any plan that fits will do: forms of a step that keep the least come

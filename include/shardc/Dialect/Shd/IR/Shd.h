@@ -128,6 +128,7 @@ inline constexpr llvm::StringLiteral kLayouts = "shd.layouts";
 /// On a program: computed values are stored as they are made or as one of their
 /// readers reads them, in no other layout.
 inline constexpr llvm::StringLiteral kStoredAsRead = "shd.stored_as_read";
+
 /// Names of the dialect's discardable attributes. `kResultPin`, `kMade` and
 /// `kName` say something of each result: of one result the attribute itself, of
 /// several a list with `unit` for nothing (getResultAttr).

@@ -145,6 +145,45 @@ double shardc::dealtAttentionPairs(const AttentionExtents &extents,
                                /*window=*/std::nullopt);
 }
 
+namespace {
+/// Positions [first, last) of one device.
+struct Stretch {
+  double first, last;
+};
+} // namespace
+
+/// Cuts `stretch`, nominally of `extent` positions, along the axes.
+static void cut(Stretch stretch, int64_t extent, llvm::ArrayRef<int64_t> axes,
+                llvm::SmallVectorImpl<Stretch> &parts) {
+  if (stretch.first >= stretch.last)
+    return;
+  if (axes.empty())
+    return parts.push_back(stretch);
+  int64_t size = llvm::divideCeil(extent, axes.front());
+  for (int64_t i = 0; i < axes.front(); ++i) {
+    double first = stretch.first + double(i * size);
+    cut({first, std::min(first + double(size), stretch.last)}, size,
+        axes.drop_front(), parts);
+  }
+}
+
+/// The parts of positions of which one may see most: later queries see more,
+/// but padding may leave the last part few.
+static llvm::SmallVector<Stretch, 4>
+partsOf(double whole, double local, llvm::ArrayRef<int64_t> cuts, bool isLast) {
+  llvm::SmallVector<Stretch, 4> parts;
+  double product = llvm::accumulate(cuts, 1.0, std::multiplies<>());
+  if (cuts.size() > 1 && product * local > whole) {
+    cut({0, whole}, int64_t(whole), cuts, parts);
+    return parts;
+  }
+  double count = std::ceil(whole / local);
+  for (double part = isLast ? std::max(0.0, count - 2) : 0; part < count;
+       ++part)
+    parts.push_back({part * local, std::min((part + 1) * local, whole)});
+  return parts;
+}
+
 double shardc::busiestAttentionPairs(const AttentionExtents &extents,
                                      bool causal,
                                      std::optional<int64_t> window) {
@@ -156,22 +195,18 @@ double shardc::busiestAttentionPairs(const AttentionExtents &extents,
   if ((!causal && !window) || queries > keys)
     return attentionPairs(queries, keys, causal, window) *
            (localQueries / queries) * (localKeys / keys);
-  double parts = std::ceil(queries / localQueries);
-  double keyParts = std::ceil(keys / localKeys);
-  // Later queries see more and earlier keys are seen more, but padding may
-  // leave the last part few queries, and within a window the parts that lie
-  // side by side see most.
-  bool isAligned = window && keyParts > 1;
-  double firstPart = isAligned ? 0 : std::max(0.0, parts - 2);
-  double most = 0;
-  for (double part = firstPart; part < parts; ++part) {
-    double first = keys - queries + part * localQueries;
-    double last = std::min(first + localQueries, keys);
-    for (double keyPart = 0; keyPart < (isAligned ? keyParts : 1); ++keyPart) {
-      double begin = keyPart * localKeys;
-      double end = std::min(begin + localKeys, keys);
-      most = std::max(most, maskedPairs(first, last, begin, end, window));
-    }
-  }
+  // Earlier keys are seen more, but within a window the parts that lie side by
+  // side see most.
+  bool isAligned = window && localKeys < keys;
+  llvm::SmallVector<Stretch, 4> keyParts{{0, localKeys}};
+  if (isAligned)
+    keyParts = partsOf(keys, localKeys, extents.keyCuts, /*isLast=*/false);
+  double before = keys - queries, most = 0;
+  for (Stretch query : partsOf(queries, localQueries, extents.queryCuts,
+                               /*isLast=*/!isAligned))
+    for (Stretch key : keyParts)
+      most =
+          std::max(most, maskedPairs(before + query.first, before + query.last,
+                                     key.first, key.last, window));
   return most;
 }

@@ -13,10 +13,7 @@ static LogicalResult checkPeaks(ProgramOp program, const Machine &machine) {
   bool failed = false;
   program->walk([&](CostOpInterface op) {
     ShardingRule rule = cast<ShardingRuleOpInterface>(*op).getShardingRule();
-    llvm::SmallVector<int64_t> extents;
-    for (const Factor &factor : rule.factors)
-      extents.push_back(factor.extent);
-    OpWork work = op.getWork(extents, machine);
+    OpWork work = op.getWork(wholeExtents(rule), machine);
     if (work.computeType.empty())
       return;
     if (auto field = missingPeak(machine, work.computeType)) {

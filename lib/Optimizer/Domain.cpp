@@ -448,8 +448,7 @@ shardc::statisticCosts(const CollectiveModel &model, const ShardingRule &rule,
   AxisList axes = statisticAxes(rule, strategy);
   if (axes.empty())
     return costs;
-  llvm::SmallVector<int64_t, 6> extents =
-      localExtents(model.mesh(), rule, strategy);
+  LocalExtents extents = localExtents(model.mesh(), rule, strategy);
   for (const Statistic &statistic : rule.statistics) {
     double bytes = elementTypeBits(statistic.elementType) / 8.0;
     for (unsigned factor : statistic.factors)

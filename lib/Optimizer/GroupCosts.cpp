@@ -39,12 +39,9 @@ DeviceFlops shardc::deviceFlops(const Mesh &mesh, Operation *op) {
   if (!cost)
     return {};
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
-  SmallVector<int64_t, 6> extents;
-  for (const Factor &factor : rule.factors)
-    extents.push_back(factor.extent);
   // The type that the units compute in does not matter here.
   Machine machine;
-  double all = cost.getWork(extents, machine).matrixFlops;
+  double all = cost.getWork(wholeExtents(rule), machine).matrixFlops;
   if (all == 0)
     return {};
   Strategy strategy = explicitStrategy(mesh, op, rule);

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MeshPlanner.h"
+#include "StepWork.h"
 #include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/Serving.h"
@@ -34,13 +35,7 @@ struct PhaseWork {
 static double secondsAtPeak(shd::ProgramOp program, const Machine &machine) {
   double seconds = 0;
   program->walk([&](shd::CostOpInterface op) {
-    llvm::SmallVector<int64_t, 6> extents;
-    for (const Factor &factor :
-         cast<shd::ShardingRuleOpInterface>(op.getOperation())
-             .getShardingRule()
-             .factors)
-      extents.push_back(factor.extent);
-    OpWork work = op.getWork(extents, machine);
+    OpWork work = wholeWork(op, machine);
     std::optional<double> peak = machine.peak(work.computeType);
     if (peak && work.matrixFlops > 0)
       seconds += work.modelFlops.value_or(work.matrixFlops) *

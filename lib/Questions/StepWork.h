@@ -13,10 +13,7 @@ inline OpWork wholeWork(shd::CostOpInterface op, const Machine &machine) {
   ShardingRule rule =
       mlir::cast<shd::ShardingRuleOpInterface>(op.getOperation())
           .getShardingRule();
-  llvm::SmallVector<int64_t, 6> extents;
-  for (const Factor &factor : rule.factors)
-    extents.push_back(factor.extent);
-  return op.getWork(extents, machine);
+  return op.getWork(wholeExtents(rule), machine);
 }
 
 /// Times are rounded to picoseconds, one operation at a time.

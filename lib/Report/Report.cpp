@@ -368,10 +368,7 @@ void addModelWork(Operation *op, const Machine &machine,
   if (!cost || getPhase(op) == Phase::Recompute)
     return;
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
-  llvm::SmallVector<int64_t, 6> extents;
-  for (const Factor &factor : rule.factors)
-    extents.push_back(factor.extent);
-  OpWork work = cost.getWork(extents, machine);
+  OpWork work = cost.getWork(wholeExtents(rule), machine);
   if (work.matrixFlops == 0)
     return;
   const ExpertRoute *route = routes.find(op);

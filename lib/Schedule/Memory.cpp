@@ -331,7 +331,7 @@ void MemoryProfiler::addRingSum(unsigned index) {
       if (use.chunk == index)
         begin = std::min(begin, use.point);
   ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
-  SmallVector<int64_t, 6> extents =
+  LocalExtents extents =
       localExtents(mesh, rule, explicitStrategy(mesh, op, rule));
   add(op->getResult(0), MemoryKind::Buffer, begin, chunk.readEnd,
       wholeBytes(ringSumBytes(rule, extents)));

@@ -116,13 +116,24 @@ AxisList shardc::statisticAxes(const ShardingRule &rule,
   return axes;
 }
 
-llvm::SmallVector<int64_t, 6> shardc::localExtents(const Mesh &mesh,
-                                                   const ShardingRule &rule,
-                                                   const Strategy &strategy) {
-  llvm::SmallVector<int64_t, 6> extents;
-  for (auto [factor, axes] : llvm::zip_equal(rule.factors, strategy.factorAxes))
-    extents.push_back(localExtent(mesh, factor.extent, axes));
-  return extents;
+LocalExtents shardc::localExtents(const Mesh &mesh, const ShardingRule &rule,
+                                  const Strategy &strategy) {
+  LocalExtents local;
+  for (auto [factor, axes] :
+       llvm::zip_equal(rule.factors, strategy.factorAxes)) {
+    local.extents.push_back(localExtent(mesh, factor.extent, axes));
+    auto &cuts = local.cuts.emplace_back();
+    for (AxisIndex axis : axes)
+      cuts.push_back(mesh.axes[axis].size);
+  }
+  return local;
+}
+
+LocalExtents shardc::wholeExtents(const ShardingRule &rule) {
+  LocalExtents whole;
+  for (const Factor &factor : rule.factors)
+    whole.extents.push_back(factor.extent);
+  return whole;
 }
 
 /// A factor that shares a dimension with others stays whole.

@@ -89,7 +89,7 @@ ShardingRule ScaledOuterOp::getShardingRule() {
   return rule;
 }
 
-OpWork ScaledOuterOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork ScaledOuterOp::getWork(const LocalExtents &localExtents,
                               const Machine &machine) {
   OpWork work = fullWork(*this, localExtents);
   work.matrixFlops = 2 * iterations(localExtents);
@@ -136,7 +136,7 @@ ShardingRule ShareOp::getShardingRule() {
   return rule;
 }
 
-OpWork ShareOp::getWork(ArrayRef<int64_t> localExtents, const Machine &) {
+OpWork ShareOp::getWork(const LocalExtents &localExtents, const Machine &) {
   OpWork work = fullWork(*this, localExtents);
   work.vectorFlops = 2 * iterations(localExtents);
   return work;
@@ -199,7 +199,7 @@ ShardingRule DoubleAndSumOp::getShardingRule() {
   return rule;
 }
 
-OpWork DoubleAndSumOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork DoubleAndSumOp::getWork(const LocalExtents &localExtents,
                                const Machine &) {
   OpWork work = fullWork(*this, localExtents);
   work.vectorFlops = 2 * iterations(localExtents);

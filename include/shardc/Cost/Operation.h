@@ -141,6 +141,10 @@ double maskedPairs(double first, double last, double begin, double end,
 struct AttentionExtents {
   double globalQueries = 1, localQueries = 1;
   double globalKeys = 1, localKeys = 1;
+  /// Sizes of the axes that cut the queries and the keys one after another.
+  /// Only needed where an extent is padded: 6 queries are 3 and 3 over an axis
+  /// of 2, and 2, 1, 2, 1 over a second one.
+  llvm::SmallVector<int64_t, 3> queryCuts = {}, keyCuts = {};
 };
 /// The pairs of the device that computes most, where consecutive queries and
 /// keys lie on one device: causal, the one with the last queries and the first

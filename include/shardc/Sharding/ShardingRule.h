@@ -140,10 +140,26 @@ Layout resultLayout(const ShardingRule &rule, const Strategy &strategy,
                     unsigned result);
 /// Axes over which the statistics are all-reduced.
 AxisList statisticAxes(const ShardingRule &rule, const Strategy &strategy);
-/// Extent of each factor on one device, rounded up.
-llvm::SmallVector<int64_t, 6> localExtents(const Mesh &mesh,
-                                           const ShardingRule &rule,
-                                           const Strategy &strategy);
+/// The part of an iteration space that one device has.
+struct LocalExtents {
+  /// Extent of each factor, rounded up.
+  llvm::SmallVector<int64_t, 6> extents;
+  /// For each factor the sizes of its axes, which cut it one after another, the
+  /// major one first. No lists at all if every factor is whole.
+  llvm::SmallVector<llvm::SmallVector<int64_t, 3>, 6> cuts;
+
+  operator llvm::ArrayRef<int64_t>() const { return extents; }
+  int64_t operator[](unsigned factor) const { return extents[factor]; }
+  /// Sizes of the axes of a factor.
+  llvm::ArrayRef<int64_t> cutsOf(unsigned factor) const {
+    return cuts.empty() ? llvm::ArrayRef<int64_t>() : cuts[factor];
+  }
+};
+
+LocalExtents localExtents(const Mesh &mesh, const ShardingRule &rule,
+                          const Strategy &strategy);
+/// The iteration space of an operation on one device.
+LocalExtents wholeExtents(const ShardingRule &rule);
 /// Null if the strategy is legal, else why not (for verifiers): divisibility,
 /// must-replicate factors, minor factors of a merged dimension sharded while a
 /// major one is not down to one element per device.

@@ -189,6 +189,17 @@ TEST(BusiestPairsTest, Padding) {
   EXPECT_EQ(busiestAttentionPairs({10, 3, 10, 10}, true, {}), 22.5);
 }
 
+// 6 positions over 2 x 2 devices are 3 and 3, and these 2 and 1: the third
+// device has two queries, which see 3.5 and 4.5 keys; three of 2 in a row would
+// end in 4.5 and 5.5.
+TEST(BusiestPairsTest, PaddingAlongTwoAxes) {
+  EXPECT_EQ(busiestAttentionPairs({6, 2, 6, 6, {2, 2}}, true, {}), 8);
+  EXPECT_EQ(busiestAttentionPairs({6, 2, 6, 6, {4}}, true, {}), 10);
+  // A window of 4, keys over an axis of 2: of the first three keys the third
+  // device's query at 3 sees all, that at 4 all but half of one.
+  EXPECT_EQ(busiestAttentionPairs({6, 2, 6, 3, {2, 2}, {2}}, true, 4), 5.5);
+}
+
 // A window of 8 keys: all devices but the first have 16 queries of 8 keys. Keys
 // on 4 devices: those of a device that has all 8 of the last query.
 TEST(BusiestPairsTest, Window) {

@@ -23,10 +23,11 @@ Machine machine() {
 /// Work with local extents by factor name; others are whole.
 template <typename Op>
 OpWork workOf(Op op, std::map<std::string, int64_t> local = {}) {
-  llvm::SmallVector<int64_t> extents;
+  LocalExtents extents;
   for (const Factor &factor : op.getShardingRule().factors) {
     auto entry = local.find(factor.name);
-    extents.push_back(entry == local.end() ? factor.extent : entry->second);
+    extents.extents.push_back(entry == local.end() ? factor.extent
+                                                   : entry->second);
   }
   return op.getWork(extents, machine());
 }
@@ -474,10 +475,7 @@ TEST(Work, ViewsAreFree) {
     EXPECT_EQ(op.getFusionKind(), FusionKind::Free);
     ShardingRule rule = mlir::cast<ShardingRuleOpInterface>(op.getOperation())
                             .getShardingRule();
-    llvm::SmallVector<int64_t> extents;
-    for (const Factor &factor : rule.factors)
-      extents.push_back(factor.extent);
-    OpWork work = op.getWork(extents, machine());
+    OpWork work = op.getWork(wholeExtents(rule), machine());
     EXPECT_EQ(work.matrixFlops + work.vectorFlops, 0);
     EXPECT_EQ(operandBytes(work), Bytes(op->getNumOperands(), 0));
     EXPECT_EQ(resultBytes(work), 0);

@@ -115,7 +115,7 @@ TEST(StrategyTest, ShardedReductionLeavesPartialSums) {
   EXPECT_EQ(operandLayout(rule, strategy, 1), (Layout{{{Y}, {}}}));
   EXPECT_EQ(resultLayout(rule, strategy, 0), (Layout{{{X}, {}}, axisBit(Y)}));
   EXPECT_TRUE(statisticAxes(rule, strategy).empty());
-  EXPECT_EQ(localExtents(makeMesh(2), rule, strategy),
+  EXPECT_EQ(localExtents(makeMesh(2), rule, strategy).extents,
             (llvm::SmallVector<int64_t, 6>{256, 512, 1024}));
 }
 

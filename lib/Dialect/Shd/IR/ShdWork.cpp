@@ -84,9 +84,9 @@ static std::string computeTypeOf(const Machine &machine, ValueRange factors) {
 }
 
 double shd::detail::flopsOfSizes(Operation *op, ArrayRef<FactorRange> ranges) {
-  SmallVector<int64_t, 6> sizes;
+  LocalExtents sizes;
   for (const FactorRange &range : ranges)
-    sizes.push_back(range.size);
+    sizes.extents.push_back(range.size);
   return cast<CostOpInterface>(op).getWork(sizes, Machine()).matrixFlops;
 }
 
@@ -113,7 +113,7 @@ static OpWork vectorWork(ShardingRuleOpInterface op,
 // Products and elementwise operations
 //===----------------------------------------------------------------------===//
 
-OpWork EinsumOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork EinsumOp::getWork(const LocalExtents &localExtents,
                          const Machine &machine) {
   FactorTable table = FactorTable::of(*this);
   LocalView view(*this, table, localExtents);
@@ -129,7 +129,7 @@ bool EinsumOp::readsPrologues() { return true; }
 
 bool EinsumOp::runsInChunks() { return true; }
 
-OpWork ElementwiseOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork ElementwiseOp::getWork(const LocalExtents &localExtents,
                               const Machine &machine) {
   FactorTable table = FactorTable::of(*this);
   LocalView view(*this, table, localExtents);
@@ -157,7 +157,7 @@ bool ElementwiseOp::runsInChunks() { return true; }
 /// Arithmetic functions for each element.
 static constexpr double kAdamWFlops = 16;
 
-OpWork AdamWOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork AdamWOp::getWork(const LocalExtents &localExtents,
                         const Machine &machine) {
   FactorTable table = FactorTable::of(*this);
   LocalView view(*this, table, localExtents);
@@ -175,21 +175,21 @@ FusionKind AdamWOp::getFusionKind() { return FusionKind::Elementwise; }
 /// FLOPs per input element of softmax, normalisations and losses.
 static constexpr double kNormalizationFlops = 5;
 
-OpWork ReduceOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork ReduceOp::getWork(const LocalExtents &localExtents,
                          const Machine &machine) {
   return vectorWork(*this, localExtents, 1);
 }
 
 FusionKind ReduceOp::getFusionKind() { return FusionKind::Reduction; }
 
-OpWork NormalizeOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork NormalizeOp::getWork(const LocalExtents &localExtents,
                             const Machine &machine) {
   return vectorWork(*this, localExtents, kNormalizationFlops);
 }
 
 FusionKind NormalizeOp::getFusionKind() { return FusionKind::Reduction; }
 
-OpWork CrossEntropyOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork CrossEntropyOp::getWork(const LocalExtents &localExtents,
                                const Machine &machine) {
   return vectorWork(*this, localExtents, kNormalizationFlops);
 }
@@ -259,6 +259,16 @@ static AttentionSizes attentionSizes(AttentionOpInterface op,
   return sizes;
 }
 
+/// Sizes of the axes that cut the query positions; none where several factors
+/// are they.
+static ArrayRef<int64_t> queryCuts(AttentionOpInterface op,
+                                   const FactorTable &table,
+                                   const LocalExtents &localExtents) {
+  DimFactors queries = queryFactors(op, table);
+  return queries.size() == 1 ? localExtents.cutsOf(queries.front())
+                             : ArrayRef<int64_t>();
+}
+
 /// The pairs of the busiest device.
 static double busiestPairs(AttentionOpInterface op,
                            const AttentionSizes &sizes) {
@@ -272,10 +282,14 @@ static double busiestPairs(AttentionOpInterface op,
 /// The work of the forward operation: every operand and result once, of keys
 /// and values the positions that some query reads.
 static OpWork attentionWork(AttentionOpInterface op,
-                            ArrayRef<int64_t> localExtents) {
+                            const LocalExtents &localExtents) {
   FactorTable table = FactorTable::withValues(op);
   LocalView view(op, table, localExtents);
   AttentionSizes sizes = attentionSizes(op, table, view);
+  llvm::append_range(sizes.extents.queryCuts,
+                     queryCuts(op, table, localExtents));
+  llvm::append_range(sizes.extents.keyCuts,
+                     localExtents.cutsOf(table.find(op.getKey())));
   OpWork work = view.work();
   // A cache of which a part holds tokens, dealt evenly to the devices.
   if (op->hasAttr(kFilledKeys)) {
@@ -303,7 +317,7 @@ static OpWork attentionWork(AttentionOpInterface op,
   return work;
 }
 
-OpWork AttentionOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork AttentionOp::getWork(const LocalExtents &localExtents,
                             const Machine &machine) {
   OpWork work = attentionWork(*this, localExtents);
   work.computeType = computeTypeOf(machine, {getQ(), getK(), getV()});
@@ -376,7 +390,7 @@ static constexpr double kAttentionGradient = 2.5;
 /// Four products as large as the forward operation's two (weights with the
 /// gradient, the gradient with values, scores' gradients with keys and with
 /// queries), and the scores again.
-OpWork AttentionGradOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork AttentionGradOp::getWork(const LocalExtents &localExtents,
                                 const Machine &machine) {
   OpWork work = attentionWork(*this, localExtents);
   work.modelFlops = 2 * work.matrixFlops;
@@ -394,7 +408,8 @@ FusionKind AttentionGradOp::getFusionKind() { return FusionKind::Leader; }
 
 bool AttentionGradOp::readsPrologues() { return true; }
 
-OpWork RopeOp::getWork(ArrayRef<int64_t> localExtents, const Machine &machine) {
+OpWork RopeOp::getWork(const LocalExtents &localExtents,
+                       const Machine &machine) {
   return vectorWork(*this, localExtents, 1);
 }
 
@@ -424,7 +439,7 @@ static double shareOfPositions(const TensorFactors &tensor,
 }
 
 /// Reads the elements that it gathers, of them those that the device has.
-OpWork GatherOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork GatherOp::getWork(const LocalExtents &localExtents,
                          const Machine &machine) {
   if (isView(*this))
     return viewWork(*this);
@@ -445,7 +460,7 @@ bool GatherOp::holdsRows() { return true; }
 
 /// Writes, in place, the elements that the update names, of them those that the
 /// device has; adding reads them too.
-OpWork ScatterOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork ScatterOp::getWork(const LocalExtents &localExtents,
                           const Machine &machine) {
   FactorTable table = FactorTable::of(*this);
   LocalView view(*this, table, localExtents);
@@ -467,7 +482,7 @@ OpOperand *ScatterOp::getInPlaceOperand() { return &getDestinationMutable(); }
 
 /// Fills the result with zeros, then reads and writes the elements that it adds
 /// to, of them those that the device has.
-OpWork ScatterSumOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork ScatterSumOp::getWork(const LocalExtents &localExtents,
                              const Machine &machine) {
   FactorTable table = FactorTable::of(*this);
   LocalView view(*this, table, localExtents);
@@ -488,7 +503,7 @@ bool ScatterSumOp::holdsRows() { return true; }
 // Experts
 //===----------------------------------------------------------------------===//
 
-OpWork TopKOp::getWork(ArrayRef<int64_t> localExtents, const Machine &) {
+OpWork TopKOp::getWork(const LocalExtents &localExtents, const Machine &) {
   return vectorWork(*this, localExtents, 1);
 }
 
@@ -501,7 +516,7 @@ static OpWork expertsWork(ExpertsOpInterface op,
   return LocalView(op, table, localExtents).work();
 }
 
-OpWork DispatchOp::getWork(ArrayRef<int64_t> localExtents, const Machine &) {
+OpWork DispatchOp::getWork(const LocalExtents &localExtents, const Machine &) {
   return expertsWork(*this, localExtents);
 }
 
@@ -509,7 +524,7 @@ FusionKind DispatchOp::getFusionKind() { return FusionKind::Leader; }
 
 bool DispatchOp::holdsRows() { return true; }
 
-OpWork CombineOp::getWork(ArrayRef<int64_t> localExtents, const Machine &) {
+OpWork CombineOp::getWork(const LocalExtents &localExtents, const Machine &) {
   return expertsWork(*this, localExtents);
 }
 
@@ -517,7 +532,8 @@ FusionKind CombineOp::getFusionKind() { return FusionKind::Leader; }
 
 bool CombineOp::holdsRows() { return true; }
 
-OpWork CombineGradOp::getWork(ArrayRef<int64_t> localExtents, const Machine &) {
+OpWork CombineGradOp::getWork(const LocalExtents &localExtents,
+                              const Machine &) {
   return expertsWork(*this, localExtents);
 }
 
@@ -529,38 +545,38 @@ bool CombineGradOp::holdsRows() { return true; }
 // Layout of indices
 //===----------------------------------------------------------------------===//
 
-OpWork ConcatOp::getWork(ArrayRef<int64_t> localExtents,
+OpWork ConcatOp::getWork(const LocalExtents &localExtents,
                          const Machine &machine) {
   return vectorWork(*this, localExtents, 0);
 }
 
 FusionKind ConcatOp::getFusionKind() { return FusionKind::Elementwise; }
 
-OpWork SplitOp::getWork(ArrayRef<int64_t>, const Machine &) {
+OpWork SplitOp::getWork(const LocalExtents &, const Machine &) {
   return viewWork(*this);
 }
 
 FusionKind SplitOp::getFusionKind() { return FusionKind::Free; }
 
-OpWork MergeOp::getWork(ArrayRef<int64_t>, const Machine &) {
+OpWork MergeOp::getWork(const LocalExtents &, const Machine &) {
   return viewWork(*this);
 }
 
 FusionKind MergeOp::getFusionKind() { return FusionKind::Free; }
 
-OpWork SliceOp::getWork(ArrayRef<int64_t>, const Machine &) {
+OpWork SliceOp::getWork(const LocalExtents &, const Machine &) {
   return viewWork(*this);
 }
 
 FusionKind SliceOp::getFusionKind() { return FusionKind::Free; }
 
-OpWork IotaOp::getWork(ArrayRef<int64_t>, const Machine &) {
+OpWork IotaOp::getWork(const LocalExtents &, const Machine &) {
   return viewWork(*this);
 }
 
 FusionKind IotaOp::getFusionKind() { return FusionKind::Free; }
 
-OpWork ReshardOp::getWork(ArrayRef<int64_t>, const Machine &) {
+OpWork ReshardOp::getWork(const LocalExtents &, const Machine &) {
   return viewWork(*this);
 }
 

@@ -52,7 +52,7 @@ def Shd_CostOpInterface : OpInterface<"CostOpInterface"> {
     InterfaceMethod<"FLOPs, and bytes of operands (without statistics) and "
                     "results that it touches.",
       "::shardc::OpWork", "getWork",
-      (ins "::llvm::ArrayRef<int64_t>":$localExtents,
+      (ins "const ::shardc::LocalExtents &":$localExtents,
            "const ::shardc::Machine &":$machine)>,
     InterfaceMethod<[{
       FLOPs on the matrix units of the device that has these elements of each

@@ -10,6 +10,7 @@
 #define SHARDC_LIB_OPTIMIZER_NETWORKBUILDER_H
 
 #include "shardc/Cost/Saturating.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Optimizer/Network.h"
 
 namespace shardc {
@@ -306,7 +307,7 @@ private:
     return PriceMatrix(context.planner, scale, shapeOf(value), from, to, count);
   }
   TensorShape shapeOf(unsigned index) const {
-    return shd::tensorShape(network.graph.values[index].value.getType());
+    return shd::movedShape(network.graph.values[index].value);
   }
 
   PlanningContext &context;

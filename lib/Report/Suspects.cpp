@@ -4,6 +4,7 @@
 #include "Collect.h"
 #include "Names.h"
 #include "shardc/Dialect/Shd/IR/CalibratedPrices.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Optimizer/Graph.h"
@@ -110,7 +111,7 @@ Picoseconds SuspectFinder::timeOfPart(Operation *first) const {
 Picoseconds SuspectFinder::reshardTime(Value value, const Layout &to,
                                        int64_t count) const {
   const ReshardPlan *plan = context.planner.plan(
-      tensorShape(value.getType()), explicitLayout(mesh, value.getType()), to);
+      movedShape(value), explicitLayout(mesh, value.getType()), to);
   return plan ? saturatingMultiply(plan->picoseconds, count) : 0;
 }
 

@@ -157,14 +157,15 @@ public:
   Pricer(const CollectiveModel &model, ReshardTables &tables)
       : model(model), tables(tables) {}
 
-  CollectiveCost cost(const Edge &edge, double fromBytes, double toBytes);
-  Price price(const Edge &edge, double fromBytes, double toBytes);
+  /// V of docs/CostModel.md#4-collectives.
+  double groupBytes(const Edge &edge, double fromBytes, double toBytes) const;
+  CollectiveCost cost(const Edge &edge, double groupBytes);
+  Price price(const Edge &edge, double groupBytes);
 
   const Mesh &mesh() const { return model.mesh(); }
   bool isOptimistic() const { return model.isOptimistic(); }
 
 private:
-  double groupBytes(const Edge &edge, double fromBytes, double toBytes) const;
   const CollectiveCost &unitPermuteCost(const Edge &edge);
 
   const CollectiveModel &model;
@@ -174,7 +175,6 @@ private:
 };
 } // namespace
 
-/// V of docs/CostModel.md#4-collectives.
 double Pricer::groupBytes(const Edge &edge, double fromBytes,
                           double toBytes) const {
   switch (edge.kind) {
@@ -207,23 +207,20 @@ const CollectiveCost &Pricer::unitPermuteCost(const Edge &edge) {
   return *cost;
 }
 
-CollectiveCost Pricer::cost(const Edge &edge, double fromBytes,
-                            double toBytes) {
-  double bytes = groupBytes(edge, fromBytes, toBytes);
+CollectiveCost Pricer::cost(const Edge &edge, double bytes) {
   if (edge.kind != CollectiveKind::CollectivePermute)
     return model.cost(edge.kind, axisList(edge.axes), bytes);
   return unitPermuteCost(edge).timesBytes(bytes);
 }
 
-Price Pricer::price(const Edge &edge, double fromBytes, double toBytes) {
+Price Pricer::price(const Edge &edge, double bytes) {
   uint64_t what = uint64_t(edge.kind) << 32 | edge.axes;
   if (edge.kind == CollectiveKind::CollectivePermute)
     what = uint64_t(edge.kind) << 32 | edge.permutation;
-  double bytes = groupBytes(edge, fromBytes, toBytes);
   auto [entry, isNew] =
       prices.try_emplace({what, llvm::bit_cast<uint64_t>(bytes)});
   if (isNew) {
-    CollectiveCost known = cost(edge, fromBytes, toBytes);
+    CollectiveCost known = cost(edge, bytes);
     double seconds = known.seconds();
     entry->second = {std::nearbyint(seconds * 1e15) + kStepFemtoseconds,
                      toPicoseconds(seconds)};
@@ -243,19 +240,25 @@ namespace {
 class PricedGraph {
 public:
   PricedGraph(LayoutGraph &graph, Pricer &pricer, const TensorShape &shape)
-      : graph(graph), pricer(pricer), pricesOf(graph.size()) {
+      : graph(graph), pricer(pricer), routed(shape.routed),
+        pricesOf(graph.size()) {
     for (unsigned node = 0; node < graph.size(); ++node)
       bytesOf.push_back(shape.localBytes(pricer.mesh(), graph.layout(node)));
   }
 
   double bytes(unsigned node) const { return bytesOf[node]; }
+  /// V of the collective of an edge.
+  double groupBytes(unsigned source, const Edge &edge) const {
+    return pricer.groupBytes(edge, bytes(source), bytes(edge.target)) *
+           shareOf(source, edge);
+  }
   /// Prices of the edges of `node`, in their order.
   llvm::ArrayRef<Price> prices(unsigned node) {
     std::optional<std::vector<Price>> &prices = pricesOf[node];
     if (!prices) {
       prices.emplace();
       for (const Edge &edge : graph.edges(node))
-        prices->push_back(pricer.price(edge, bytes(node), bytes(edge.target)));
+        prices->push_back(pricer.price(edge, groupBytes(node, edge)));
     }
     return *prices;
   }
@@ -264,9 +267,26 @@ public:
   Pricer &pricer;
 
 private:
+  double shareOf(unsigned source, const Edge &edge) const;
+
+  std::optional<RoutedBlocks> routed;
   std::vector<double> bytesOf;
   std::vector<std::optional<std::vector<Price>>> pricesOf;
 };
+
+/// The share of an all_to_all's bytes that go: between parts of whole blocks of
+/// experts, a token goes once to each part that has some of its experts.
+double PricedGraph::shareOf(unsigned source, const Edge &edge) const {
+  if (!routed || edge.kind != CollectiveKind::AllToAll)
+    return 1;
+  const AxisList &from = graph.layout(source).dims[routed->dim];
+  const AxisList &to = graph.layout(edge.target).dims[routed->dim];
+  if (from == to)
+    return 1;
+  int64_t parts =
+      std::max(pricer.mesh().groupSize(from), pricer.mesh().groupSize(to));
+  return routed->count % parts == 0 ? routed->share : 1;
+}
 
 using Path = llvm::SmallVector<EdgeIndex, 4>;
 
@@ -739,7 +759,8 @@ Search *ReshardPlanner::Cache::makeSearch(const TensorShape &shape,
                                           LayoutGraph &graph, bool mayPad) {
   Search *unshared = nullptr;
   uint64_t bytes = llvm::bit_cast<uint64_t>(shape.globalBytes());
-  Search *&search = mayPad ? unshared : searchOfBytes[{&graph, bytes}];
+  bool isShared = !mayPad && !shape.routed;
+  Search *&search = isShared ? searchOfBytes[{&graph, bytes}] : unshared;
   if (search)
     return search;
   pricedGraphs.push_back(std::make_unique<PricedGraph>(graph, pricer, shape));
@@ -913,7 +934,7 @@ static void addStep(PricedGraph &priced, unsigned source, const Edge &edge,
   step.to = priced.graph.layout(edge.target);
   step.fromBytes = priced.bytes(source);
   step.toBytes = priced.bytes(edge.target);
-  step.cost = priced.pricer.cost(edge, step.fromBytes, step.toBytes);
+  step.cost = priced.pricer.cost(edge, priced.groupBytes(source, edge));
   plan.picoseconds =
       addTimes(plan.picoseconds, toPicoseconds(step.cost.seconds()));
   plan.wireBytes += step.cost.wireBytes;

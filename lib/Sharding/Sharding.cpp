@@ -140,9 +140,12 @@ double TensorShape::localBytes(const Mesh &mesh, const Layout &layout) const {
 }
 
 llvm::hash_code shardc::hash_value(const TensorShape &shape) {
-  return llvm::hash_combine(
+  llvm::hash_code hash = llvm::hash_combine(
       shape.elementBits,
       llvm::hash_combine_range(shape.extents.begin(), shape.extents.end()));
+  if (const auto &routed = shape.routed)
+    hash = llvm::hash_combine(hash, routed->dim, routed->count);
+  return hash;
 }
 
 int64_t shardc::localExtent(const Mesh &mesh, int64_t extent,

@@ -85,10 +85,23 @@ struct Layout {
 // NOLINTNEXTLINE(readability-identifier-naming)
 llvm::hash_code hash_value(const Layout &layout);
 
+/// Slots of experts whose tokens keep to few blocks of experts: where parts of
+/// `dim` are whole blocks, a token goes once to each part that it needs.
+struct RoutedBlocks {
+  unsigned dim = 0;
+  /// Equal blocks of the dimension.
+  int64_t count = 1;
+  /// Copies of a token that go, over its copies in slots.
+  double share = 1;
+
+  bool operator==(const RoutedBlocks &other) const = default;
+};
+
 /// Global extents and element width of one tensor.
 struct TensorShape {
   llvm::SmallVector<int64_t, 4> extents;
   unsigned elementBits = 0;
+  std::optional<RoutedBlocks> routed = std::nullopt;
 
   unsigned rank() const { return extents.size(); }
   /// Bytes of the whole tensor (int4 and f4 take half a byte).

@@ -148,6 +148,31 @@ TEST(ReshardTest, AllToAllMovesSeveralAxesAtOnce) {
   EXPECT_EQ(plan.picoseconds, 130489458);
 }
 
+// Tokens keep to half as many blocks as they pick experts: half of the bytes go
+// between parts of whole blocks, here quarters of 4 blocks.
+TEST(ReshardTest, TokensGoOnceToEachBlock) {
+  CollectiveModel model = nodeModel({4, 2});
+  ReshardPlanner planner(model);
+  TensorShape routed = kMatrix;
+  routed.routed = RoutedBlocks{/*dim=*/0, /*count=*/4, /*share=*/0.5};
+  Layout before{{{}, {X}}}, after{{{X}, {}}};
+  double whole =
+      checkedPlan(planner, kMatrix, before, after).steps[0].cost.bytes;
+  // There and back, and nothing else: no gather of the blocks, no parts of
+  // them, and no exchange of other dimensions.
+  for (auto [from, to] : {std::pair(before, after), std::pair(after, before)}) {
+    const ReshardPlan &plan = checkedPlan(planner, routed, from, to);
+    EXPECT_EQ(kinds(plan), std::vector{Kind::AllToAll});
+    EXPECT_EQ(plan.steps[0].cost.bytes, whole / 2);
+  }
+  Layout gathered = Layout::replicated(2);
+  EXPECT_EQ(checkedPlan(planner, routed, after, gathered).wireBytes,
+            checkedPlan(planner, kMatrix, after, gathered).wireBytes);
+  Layout inBlocks{{{X, Y}, {}}}, outside{{{X}, {Y}}};
+  EXPECT_EQ(checkedPlan(planner, routed, outside, inBlocks).wireBytes,
+            checkedPlan(planner, kMatrix, outside, inBlocks).wireBytes);
+}
+
 TEST(ReshardTest, PartialSumsBecomeShards) {
   CollectiveModel model = torusModel({16}, true);
   ReshardPlanner planner(model);

@@ -207,3 +207,56 @@ bool shd::dropsPicks(ProgramOp program) {
       })
       .wasInterrupted();
 }
+
+/// True for what hands slots on as they are: a collective, or a cast.
+static bool keepsSlots(Operation *op) {
+  auto cost = dyn_cast_or_null<CostOpInterface>(op);
+  return op && (isCollective(op) || (cost && cost.isCast()));
+}
+
+/// Blocks of experts by which fewer copies of a token go than it has slots.
+static std::optional<RoutedBlocks> routedBlocks(ExpertsOpInterface op) {
+  if (!op.getLimit() || *op.getLimit() >= op.getK())
+    return std::nullopt;
+  auto slots = indicesOf(cast<ShardingRuleOpInterface>(op.getOperation()),
+                         op.getSlotsTensor());
+  const auto *experts = llvm::find(slots, op.getExperts());
+  return RoutedBlocks{unsigned(experts - slots.begin()),
+                      int64_t(*op.getBlocks()),
+                      double(*op.getLimit()) / double(op.getK())};
+}
+
+/// The blocks of the operation that makes these slots.
+static std::optional<RoutedBlocks> blocksOfMaker(Value value) {
+  Operation *maker = value.getDefiningOp();
+  if (keepsSlots(maker))
+    return blocksOfMaker(maker->getOperand(0));
+  auto experts = dyn_cast_or_null<ExpertsOpInterface>(maker);
+  if (experts && experts.getSlotsTensor() >= maker->getNumOperands())
+    return routedBlocks(experts);
+  return std::nullopt;
+}
+
+/// The blocks of the first operation that reads a value as slots.
+static std::optional<RoutedBlocks> blocksOfReader(Value value) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    std::optional<RoutedBlocks> blocks;
+    if (auto experts = dyn_cast<ExpertsOpInterface>(user);
+        experts && experts.getSlotsTensor() == use.getOperandNumber())
+      blocks = routedBlocks(experts);
+    else if (keepsSlots(user))
+      blocks = blocksOfReader(user->getResult(0));
+    if (blocks)
+      return blocks;
+  }
+  return std::nullopt;
+}
+
+TensorShape shd::movedShape(Value value) {
+  TensorShape shape = tensorShape(value.getType());
+  shape.routed = blocksOfMaker(value);
+  if (!shape.routed)
+    shape.routed = blocksOfReader(value);
+  return shape;
+}

@@ -2,6 +2,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "shardc/Dialect/Shd/IR/CalibratedPrices.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
@@ -163,7 +164,7 @@ void CollectiveInserter::emitStep(Value &value, const ReshardStep &step,
 /// stands where it goes.
 Value CollectiveInserter::reshard(Value value, const Layout &to, Location loc) {
   const ReshardPlan *plan =
-      context.planner.plan(tensorShape(value.getType()), layoutOf(value), to);
+      context.planner.plan(movedShape(value), layoutOf(value), to);
   assert(plan && "the plan asks for a reshard that does not exist");
   for (const ReshardStep &step : plan->steps)
     emitStep(value, step, loc);

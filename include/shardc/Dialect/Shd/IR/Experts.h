@@ -35,6 +35,10 @@ struct ExpertExtents {
   static ExpertExtents of(ExpertsOpInterface op);
 };
 
+/// The shape of a value that collectives move: of slots that dispatch makes, or
+/// that combine or its gradient reads, with the blocks that picks keep to.
+TensorShape movedShape(mlir::Value value);
+
 /// Picks of whole tensors, and those for which an expert has no slot left.
 struct PickCount {
   int64_t picks = 0, dropped = 0;

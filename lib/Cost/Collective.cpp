@@ -143,15 +143,20 @@ CollectiveModel::Level CollectiveModel::makeLevel(unsigned networkIndex,
   return level;
 }
 
+unsigned CollectiveModel::levelOf(unsigned physical) const {
+  const auto *level = find_if(levels, [&](const Level &level) {
+    return physical >= level.firstPhysical &&
+           physical - level.firstPhysical < level.numPhysical;
+  });
+  assert(level != levels.end() && "a physical axis of another machine");
+  return level - levels.begin();
+}
+
 double CollectiveModel::bandwidth(unsigned physical) const {
-  for (const Level &level : levels) {
-    unsigned axis = physical - level.firstPhysical;
-    if (physical < level.firstPhysical || axis >= level.numPhysical)
-      continue;
-    bool isRing = level.kind == Network::Kind::Torus && level.wraps[axis];
-    return isRing ? 2 * level.rate : level.rate;
-  }
-  llvm_unreachable("a physical axis of another machine");
+  const Level &level = levels[levelOf(physical)];
+  bool isRing = level.kind == Network::Kind::Torus &&
+                level.wraps[physical - level.firstPhysical];
+  return isRing ? 2 * level.rate : level.rate;
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,6 +206,15 @@ void CollectiveModel::addReached(const Level &level, const LevelTerms &own,
   terms.steps += level.stepLatency * own.steps;
 }
 
+/// The all_to_all on one level, the last of the terms' exchanges.
+void CollectiveModel::addExchange(const Level &level,
+                                  const GroupTerms::Term &own,
+                                  GroupTerms &terms) {
+  static_cast<GroupTerms::Term &>(terms.exchanges.back()) = own;
+  terms.exchanges.back().reached = own.value / level.reached;
+  terms.allToAll.include(own.value, own.network);
+}
+
 /// The torus row of docs/CostModel.md#4-collectives' first table; `below` are
 /// the group's members in one member of the torus.
 void CollectiveModel::addTorus(const Level &level, AxisSet axes, int64_t below,
@@ -232,7 +246,7 @@ void CollectiveModel::addTorus(const Level &level, AxisSet axes, int64_t below,
   own.steps = hops;
   terms.gather.include(own.gather, all);
   terms.allReduce.include(own.allReduce, all);
-  terms.allToAll.include(own.allToAll, slowestAxis.network);
+  addExchange(level, {own.allToAll, slowestAxis.network}, terms);
   terms.latency += level.latency * hops;
   terms.longest.include(level.latency * hops, all);
   addReached(level, own, terms);
@@ -259,7 +273,7 @@ void CollectiveModel::addSwitch(const Level &level, AxisSet axes, int64_t below,
   double rounds = level.latency * own.steps;
   terms.gather.include(own.gather, network);
   terms.allReduce.include(own.allReduce, network);
-  terms.allToAll.include(own.allToAll, network);
+  addExchange(level, {own.allToAll, network}, terms);
   terms.latency += rounds;
   terms.longest.include(rounds, network);
   addReached(level, own, terms);
@@ -283,6 +297,8 @@ CollectiveModel::GroupTerms CollectiveModel::groupTerms(AxisSet axes) const {
     int64_t members = levelMembers(level, axes);
     if (members == 1)
       continue;
+    terms.exchanges.emplace_back().level = index;
+    terms.exchanges.back().below = below;
     if (level.kind == Network::Kind::Torus) {
       addTorus(level, axes, below, terms);
     } else {
@@ -300,6 +316,12 @@ CollectiveModel::GroupTerms CollectiveModel::groupTerms(AxisSet axes) const {
   return terms;
 }
 
+const CollectiveModel::GroupTerms &
+CollectiveModel::termsOf(AxisSet axes,
+                         std::optional<GroupTerms> &computed) const {
+  return groups.empty() ? computed.emplace(groupTerms(axes)) : groups[axes];
+}
+
 //===----------------------------------------------------------------------===//
 // Collectives
 //===----------------------------------------------------------------------===//
@@ -310,11 +332,8 @@ CollectiveCost CollectiveModel::cost(CollectiveKind kind,
   assert(kind != CollectiveKind::CollectivePermute && !isOfHalo(kind) &&
          "see permuteCost");
   CollectiveCost cost;
-  AxisSet set = axisSet(axes);
   std::optional<GroupTerms> computed;
-  if (groups.empty())
-    computed = groupTerms(set);
-  const GroupTerms &terms = computed ? *computed : groups[set];
+  const GroupTerms &terms = termsOf(axisSet(axes), computed);
   if (kind == CollectiveKind::AllSlice || terms.members == 1)
     return cost;
   double members = terms.members;
@@ -354,6 +373,67 @@ CollectiveCost CollectiveModel::cost(CollectiveKind kind,
     break;
   }
   llvm_unreachable("handled above");
+}
+
+/// True if the devices of a group below one member of a level have whole blocks
+/// of experts: the minor parts of their index, and each part of the others so
+/// many blocks.
+bool CollectiveModel::haveWholeBlocks(unsigned level, AxisSet group,
+                                      ArrayRef<AxisIndex> experts,
+                                      int64_t blocks) const {
+  int64_t parts = 1;
+  bool isAbove = false;
+  for (AxisIndex axis : reverse(experts))
+    for (const AxisPart &part : reverse(theBinding.parts[axis])) {
+      if (part.size == 1)
+        continue;
+      bool isBelow = contains(group, axis) && levelOf(part.physical) < level;
+      if (isBelow && isAbove)
+        return false;
+      isAbove |= !isBelow;
+      parts *= isBelow ? 1 : part.size;
+    }
+  return blocks % parts == 0;
+}
+
+CollectiveCost CollectiveModel::slotsCost(ArrayRef<AxisIndex> axes,
+                                          double bytes,
+                                          ArrayRef<AxisIndex> experts,
+                                          const RoutedBlocks &blocks) const {
+  CollectiveCost result = cost(CollectiveKind::AllToAll, axes, bytes);
+  std::optional<GroupTerms> computed;
+  AxisSet group = axisSet(axes);
+  const GroupTerms &terms = termsOf(group, computed);
+  if (isRelaxed) {
+    result.bandwidthSeconds *= blocks.share;
+    if (result.calibrated)
+      result.calibrated->bandwidthSeconds *= blocks.share;
+    return result;
+  }
+  GroupTerms::Term slowest;
+  double reached = 0;
+  // Copies are made in groups of so many devices.
+  double copying = double(terms.members);
+  for (const GroupTerms::Exchange &level : terms.exchanges) {
+    double share = 1;
+    if (haveWholeBlocks(level.level, group, experts, blocks.count)) {
+      share = blocks.share;
+      copying = std::min(copying, double(level.below));
+    }
+    slowest.include(share * level.value, level.network);
+    reached = std::max(reached, share * level.reached);
+  }
+  double members = double(terms.members);
+  result.bandwidthSeconds = bytes * slowest.value;
+  result.slowest = slowest.network;
+  result.wireBytes =
+      bytes / members *
+      (blocks.share * (members - copying) / members + (copying - 1) / copying);
+  if (result.calibrated) {
+    result.calibrated->bandwidthSeconds = bytes * reached;
+    result.calibrated->rampSeconds = terms.ramp * std::sqrt(result.wireBytes);
+  }
+  return result;
 }
 
 StringRef CollectiveModel::networkName(unsigned network) const {

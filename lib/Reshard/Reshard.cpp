@@ -161,6 +161,7 @@ public:
   double groupBytes(const Edge &edge, double fromBytes, double toBytes) const;
   CollectiveCost cost(const Edge &edge, double groupBytes);
   Price price(const Edge &edge, double groupBytes);
+  const CollectiveModel &collectives() const { return model; }
 
   const Mesh &mesh() const { return model.mesh(); }
   bool isOptimistic() const { return model.isOptimistic(); }
@@ -207,6 +208,15 @@ const CollectiveCost &Pricer::unitPermuteCost(const Edge &edge) {
   return *cost;
 }
 
+static Price priceOf(const CollectiveCost &cost) {
+  double seconds = cost.seconds();
+  Price price{std::nearbyint(seconds * 1e15) + kStepFemtoseconds,
+              toPicoseconds(seconds)};
+  for (unsigned network : cost.occupies)
+    price.occupies |= uint64_t(1) << network;
+  return price;
+}
+
 CollectiveCost Pricer::cost(const Edge &edge, double bytes) {
   if (edge.kind != CollectiveKind::CollectivePermute)
     return model.cost(edge.kind, axisList(edge.axes), bytes);
@@ -219,14 +229,8 @@ Price Pricer::price(const Edge &edge, double bytes) {
     what = uint64_t(edge.kind) << 32 | edge.permutation;
   auto [entry, isNew] =
       prices.try_emplace({what, llvm::bit_cast<uint64_t>(bytes)});
-  if (isNew) {
-    CollectiveCost known = cost(edge, bytes);
-    double seconds = known.seconds();
-    entry->second = {std::nearbyint(seconds * 1e15) + kStepFemtoseconds,
-                     toPicoseconds(seconds)};
-    for (unsigned network : known.occupies)
-      entry->second.occupies |= uint64_t(1) << network;
-  }
+  if (isNew)
+    entry->second = priceOf(cost(edge, bytes));
   return entry->second;
 }
 
@@ -247,10 +251,12 @@ public:
   }
 
   double bytes(unsigned node) const { return bytesOf[node]; }
-  /// V of the collective of an edge.
-  double groupBytes(unsigned source, const Edge &edge) const {
-    return pricer.groupBytes(edge, bytes(source), bytes(edge.target)) *
-           shareOf(source, edge);
+  CollectiveCost cost(unsigned source, const Edge &edge) {
+    double volume = groupBytes(source, edge);
+    const AxisList *experts = routedAxes(source, edge);
+    return experts ? pricer.collectives().slotsCost(axisList(edge.axes), volume,
+                                                    *experts, *routed)
+                   : pricer.cost(edge, volume);
   }
   /// Prices of the edges of `node`, in their order.
   llvm::ArrayRef<Price> prices(unsigned node) {
@@ -258,7 +264,7 @@ public:
     if (!prices) {
       prices.emplace();
       for (const Edge &edge : graph.edges(node))
-        prices->push_back(pricer.price(edge, groupBytes(node, edge)));
+        prices->push_back(price(node, edge));
     }
     return *prices;
   }
@@ -267,25 +273,34 @@ public:
   Pricer &pricer;
 
 private:
-  double shareOf(unsigned source, const Edge &edge) const;
+  double groupBytes(unsigned source, const Edge &edge) const {
+    return pricer.groupBytes(edge, bytes(source), bytes(edge.target));
+  }
+  const AxisList *routedAxes(unsigned source, const Edge &edge) const;
+  Price price(unsigned source, const Edge &edge) {
+    return routedAxes(source, edge)
+               ? priceOf(cost(source, edge))
+               : pricer.price(edge, groupBytes(source, edge));
+  }
 
   std::optional<RoutedBlocks> routed;
   std::vector<double> bytesOf;
   std::vector<std::optional<std::vector<Price>>> pricesOf;
 };
 
-/// The share of an all_to_all's bytes that go: between parts of whole blocks of
-/// experts, a token goes once to each part that has some of its experts.
-double PricedGraph::shareOf(unsigned source, const Edge &edge) const {
+/// The axes of the index of experts where it has more, if the move is an
+/// all_to_all that adds some to it, or takes some off.
+const AxisList *PricedGraph::routedAxes(unsigned source,
+                                        const Edge &edge) const {
   if (!routed || edge.kind != CollectiveKind::AllToAll)
-    return 1;
+    return nullptr;
   const AxisList &from = graph.layout(source).dims[routed->dim];
   const AxisList &to = graph.layout(edge.target).dims[routed->dim];
-  if (from == to)
-    return 1;
-  int64_t parts =
-      std::max(pricer.mesh().groupSize(from), pricer.mesh().groupSize(to));
-  return routed->count % parts == 0 ? routed->share : 1;
+  const AxisList &less = from.size() < to.size() ? from : to;
+  const AxisList &more = from.size() < to.size() ? to : from;
+  bool isPrefix =
+      llvm::equal(less, llvm::ArrayRef(more).take_front(less.size()));
+  return isPrefix && less.size() < more.size() ? &more : nullptr;
 }
 
 using Path = llvm::SmallVector<EdgeIndex, 4>;
@@ -934,7 +949,7 @@ static void addStep(PricedGraph &priced, unsigned source, const Edge &edge,
   step.to = priced.graph.layout(edge.target);
   step.fromBytes = priced.bytes(source);
   step.toBytes = priced.bytes(edge.target);
-  step.cost = priced.pricer.cost(edge, priced.groupBytes(source, edge));
+  step.cost = priced.cost(source, edge);
   plan.picoseconds =
       addTimes(plan.picoseconds, toPicoseconds(step.cost.seconds()));
   plan.wireBytes += step.cost.wireBytes;

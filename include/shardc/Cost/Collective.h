@@ -135,6 +135,14 @@ public:
   CollectiveCost cost(CollectiveKind kind, llvm::ArrayRef<AxisIndex> axes,
                       double bytes) const;
 
+  /// The all_to_all over `axes` of slots of experts whose tokens keep to few
+  /// blocks of them; `experts` are the axes of the experts' index on the side
+  /// that has more. Where the devices below one member of a level have whole
+  /// blocks, a token crosses that level once for each member that needs it.
+  CollectiveCost slotsCost(llvm::ArrayRef<AxisIndex> axes, double bytes,
+                           llvm::ArrayRef<AxisIndex> experts,
+                           const RoutedBlocks &blocks) const;
+
   /// A permutation of the devices' parts: the device at mesh coordinates c
   /// receives the part that the device at `source(c)` holds; `localBytes` is
   /// that part. `axes` are the mesh axes along which coordinates change; where
@@ -186,7 +194,17 @@ private:
           *this = {other, otherNetwork};
       }
     };
+    /// An all_to_all on one level: seconds per byte, and on a calibrated
+    /// machine.
+    struct Exchange : Term {
+      unsigned level = 0;
+      /// The group's devices below one member of the level.
+      int64_t below = 1;
+      double reached = 0;
+    };
     int64_t members = 1;
+    /// Innermost level first.
+    llvm::SmallVector<Exchange, 3> exchanges;
     /// Seconds per byte.
     Term gather, allReduce, allToAll;
     /// Seconds of one pass: of all levels, and of the longest among them.
@@ -224,6 +242,8 @@ private:
   Level makeLevel(unsigned network, double rate) const;
   static void addReached(const Level &level, const LevelTerms &own,
                          GroupTerms &terms);
+  static void addExchange(const Level &level, const GroupTerms::Term &own,
+                          GroupTerms &terms);
   AxisUnion axisUnion(AxisSet axes, unsigned physicalAxis) const;
   void addTorus(const Level &level, AxisSet axes, int64_t below,
                 GroupTerms &terms) const;
@@ -235,6 +255,13 @@ private:
   void occupySwitches(unsigned outermost,
                       llvm::SmallVectorImpl<unsigned> &occupies) const;
   GroupTerms groupTerms(AxisSet axes) const;
+  /// groupTerms, looked up where they are listed, else in `computed`.
+  const GroupTerms &termsOf(AxisSet axes,
+                            std::optional<GroupTerms> &computed) const;
+  /// The number of the level of a physical axis, 0 the innermost.
+  unsigned levelOf(unsigned physical) const;
+  bool haveWholeBlocks(unsigned level, AxisSet group,
+                       llvm::ArrayRef<AxisIndex> experts, int64_t blocks) const;
 
   Machine theMachine;
   Mesh theMesh;

@@ -85,8 +85,8 @@ struct Layout {
 // NOLINTNEXTLINE(readability-identifier-naming)
 llvm::hash_code hash_value(const Layout &layout);
 
-/// Slots of experts whose tokens keep to few blocks of experts: where parts of
-/// `dim` are whole blocks, a token goes once to each part that it needs.
+/// Slots of experts whose tokens keep to few blocks of experts, so that fewer
+/// copies of a token go to devices that have whole blocks than it has slots.
 struct RoutedBlocks {
   unsigned dim = 0;
   /// Equal blocks of the dimension.

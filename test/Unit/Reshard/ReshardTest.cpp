@@ -156,14 +156,13 @@ TEST(ReshardTest, TokensGoOnceToEachBlock) {
   TensorShape routed = kMatrix;
   routed.routed = RoutedBlocks{/*dim=*/0, /*count=*/4, /*share=*/0.5};
   Layout before{{{}, {X}}}, after{{{X}, {}}};
-  double whole =
-      checkedPlan(planner, kMatrix, before, after).steps[0].cost.bytes;
+  double whole = checkedPlan(planner, kMatrix, before, after).wireBytes;
   // There and back, and nothing else: no gather of the blocks, no parts of
   // them, and no exchange of other dimensions.
   for (auto [from, to] : {std::pair(before, after), std::pair(after, before)}) {
     const ReshardPlan &plan = checkedPlan(planner, routed, from, to);
     EXPECT_EQ(kinds(plan), std::vector{Kind::AllToAll});
-    EXPECT_EQ(plan.steps[0].cost.bytes, whole / 2);
+    EXPECT_EQ(plan.wireBytes, whole / 2);
   }
   Layout gathered = Layout::replicated(2);
   EXPECT_EQ(checkedPlan(planner, routed, after, gathered).wireBytes,

@@ -195,8 +195,8 @@ STAR : '*' ;
 SLASH : '/' ;
 PERCENT : '%' ;
 
-TYPE : 'f64' | 'f32' | 'tf32' | 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2' | 'f4e2m1'
-     | 'int32' | 'int16' | 'int8' | 'int4' | 'uint8' | 'bool' ;
+TYPE : 'f64' | 'f32' | 'tf32' | 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2' | 'f8e8m0'
+     | 'f4e2m1' | 'int32' | 'int16' | 'int8' | 'int4' | 'uint8' | 'bool' ;
 ONE_F_ONE_B : '1f1b' ;
 HEX  : '0x' [0-9a-fA-F]+ ;
 REAL : [0-9] [0-9_]* '.' [0-9]+ EXPONENT? | [0-9] [0-9_]* EXPONENT ;

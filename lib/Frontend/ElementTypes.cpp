@@ -2,6 +2,7 @@
 
 #include "ElementTypes.h"
 #include "mlir/IR/Builders.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -67,6 +68,8 @@ shardc::constantAttr(const Scalar &scalar, Type type) {
   auto tensor = mlir::RankedTensorType::get({}, type);
   if (auto floatType = mlir::dyn_cast<mlir::FloatType>(type)) {
     const llvm::fltSemantics &semantics = floatType.getFloatSemantics();
+    if (shd::isScale(type) && !(scalar.value() > 0))
+      return std::nullopt;
     llvm::APFloat value(scalar.value());
     bool losesInfo = false;
     value.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
@@ -107,6 +110,12 @@ static unsigned floatRank(Type type) {
 }
 
 static std::optional<Type> commonFloat(Type a, Type b) {
+  // A scaled number of few bits has no more of them, but the scale's range.
+  for (Type *type : {&a, &b})
+    if (shd::isScale(*type))
+      *type = mlir::BFloat16Type::get(type->getContext());
+  if (a == b)
+    return a;
   unsigned rankA = floatRank(a), rankB = floatRank(b);
   if (rankA != rankB)
     return rankA > rankB ? a : b;

@@ -103,6 +103,12 @@ shd::IndexingAttr Importer::indexing(llvm::ArrayRef<const Operand *> operands,
 Operand Importer::record(mlir::Operation *op,
                          llvm::ArrayRef<const Operand *> operands,
                          IndexNames result, llvm::SMRange range) {
+  if (shd::computesScales(op)) {
+    auto diag = files.error(range)
+                << "scales of f8e8m0 are read, moved and cast, not computed";
+    diag.attachNote() << "cast them first, for example `bf16(...)`";
+    return {};
+  }
   llvm::SmallVector<int64_t, 4> uses;
   llvm::SmallVector<mlir::Attribute, 4> pins;
   bool pinned = false;

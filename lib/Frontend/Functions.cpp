@@ -245,6 +245,9 @@ Type Importer::resultType(Type natural, const Target *hint) {
   if (!hint || !hint->elementType || hint->elementType == natural)
     return natural;
   Type wanted = hint->elementType;
+  // A cast of its own makes scales.
+  if (shd::isScale(wanted))
+    return natural;
   bool sameClass = (isFloat(wanted) && isFloat(natural)) ||
                    (isInteger(wanted) && isInteger(natural));
   if (!sameClass)

@@ -59,6 +59,7 @@ std::optional<llvm::StringRef> shardc::likelyElementType(llvm::StringRef name) {
           .Cases({"float64", "fp64", "double", "f64"}, "f64")
           .Cases({"float8", "fp8", "float8_e4m3fn", "f8"}, "f8e4m3")
           .Case("float8_e5m2", "f8e5m2")
+          .Cases({"float8_e8m0fnu", "f8e8m0fnu", "e8m0", "ue8m0"}, "f8e8m0")
           .Cases({"float4", "fp4", "f4"}, "f4e2m1")
           .Cases({"i32", "int", "int64", "i64", "s32"}, "int32")
           .Cases({"i16", "s16"}, "int16")

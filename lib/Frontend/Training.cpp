@@ -184,7 +184,7 @@ std::optional<mlir::Type> TrainReader::typeOf(const ast::SettingValue &value,
   if (value.text == "none" && mayBeNone)
     return mlir::Type();
   mlir::Type type = shd::typeFromName(context, value.text);
-  if (type && isFloat(type))
+  if (type && shd::hasGradient(type))
     return type;
   refuse(value, mayBeNone ? "a type of real numbers or none"
                           : "a type of real numbers");

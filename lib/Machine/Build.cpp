@@ -430,7 +430,7 @@ static MaybeError readMachineField(const HardwareField &field,
                                    Machine &machine) {
   StringRef type = field.name;
   if (type.consume_front("flops.") && elementTypeBits(type) != 0 &&
-      type != "bool")
+      type != "bool" && type != "f8e8m0")
     return readQuantity(field, Quantity::FlopsPerSecond,
                         machine.flops[type.str()]);
   static constexpr StringRef kPeaks[] = {

@@ -30,7 +30,7 @@ static SmallVector<StringRef, 6> peakFallbacks(StringRef type) {
   bool isNibble = type == "int4" || type == "f4e2m1";
   if (isNibble || type == "uint8" || is_contained(kByteTypes, type))
     append_range(chain, kByteTypes);
-  if (isNibble || type == "f32" || type == "tf32" ||
+  if (isNibble || type == "f8e8m0" || type == "f32" || type == "tf32" ||
       is_contained(kHalfTypes, type))
     append_range(chain, kHalfTypes);
   return chain;
@@ -48,7 +48,7 @@ unsigned shardc::elementTypeBits(StringRef type) {
       .Case("f64", 64)
       .Cases({"f32", "tf32", "int32"}, 32)
       .Cases({"f16", "bf16", "int16"}, 16)
-      .Cases({"f8e4m3", "f8e5m2", "int8", "uint8", "bool"}, 8)
+      .Cases({"f8e4m3", "f8e5m2", "f8e8m0", "int8", "uint8", "bool"}, 8)
       .Cases({"f4e2m1", "int4"}, 4)
       .Default(0);
 }

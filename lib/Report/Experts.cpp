@@ -75,14 +75,33 @@ static bool passesOn(Operation *op) {
                           elementwise.getFunction() == Function::Copy));
 }
 
-/// The weight whose elements a value has, or null.
+static bool isOfScale(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (op && passesOn(op))
+    op = op->getOperand(0).getDefiningOp();
+  return op && isa<DeclareOp>(op) &&
+         isScale(getElementTypeOrSelf(op->getResult(0).getType()));
+}
+
+/// The other factor of a product with a scale, or null.
+static Value scaledIn(Operation *op) {
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  if (!elementwise || elementwise.getFunction() != Function::Mul)
+    return nullptr;
+  for (unsigned i : {0, 1})
+    if (isOfScale(op->getOperand(1 - i)))
+      return op->getOperand(i);
+  return nullptr;
+}
+
+/// The weight whose elements a value has, perhaps scaled; or null.
 static DeclareOp weightOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto declare = dyn_cast<DeclareOp>(op))
       return declare.getKind() == TensorKind::Weight ? declare : DeclareOp();
-    if (!passesOn(op))
+    value = passesOn(op) ? op->getOperand(0) : scaledIn(op);
+    if (!value)
       return nullptr;
-    value = op->getOperand(0);
   }
   return nullptr;
 }
@@ -140,7 +159,7 @@ void shardc::collectExperts(ProgramOp program, const ExpertRoutes &routes,
   auto uses = usesOfWeights(program, routes, mesh);
   int64_t devices = 1;
   for (auto declare : program.getBody().getOps<DeclareOp>()) {
-    if (declare.getKind() != TensorKind::Weight)
+    if (!declare.isParameter())
       continue;
     int64_t elements = elementsOfAll(declare, program.getPipeline());
     WeightUse use = uses.lookup(declare);

@@ -64,10 +64,11 @@ static void fillParameters(ProgramOp program, PipelineAttr pipeline,
                            Report &report) {
   report.parameters = report.trainedParameters = 0;
   for (auto declare : program.getBody().getOps<DeclareOp>()) {
+    if (!declare.isParameter())
+      continue;
     int64_t elements = elementsOfAll(declare, pipeline);
-    if (declare.getKind() == TensorKind::Weight)
-      report.parameters = saturatingAdd(report.parameters, elements);
-    if (declare.getKind() == TensorKind::Weight && updateOf(declare))
+    report.parameters = saturatingAdd(report.parameters, elements);
+    if (updateOf(declare))
       report.trainedParameters =
           saturatingAdd(report.trainedParameters, elements);
   }

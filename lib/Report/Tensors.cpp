@@ -78,7 +78,7 @@ void TensorCollector::addDeclared(DeclareOp declare) {
     tensor.of = declare.getOf()->str();
   else if (declare.getKind() == TensorKind::Saved)
     tensor.of = tensor.name;
-  if (declare.getKind() == TensorKind::Weight) {
+  if (declare.isParameter()) {
     int64_t elements = 1;
     for (const ReportTensor::Dim &dim : tensor.dims)
       elements = saturatingMultiply(elements, dim.size);

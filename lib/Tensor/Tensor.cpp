@@ -68,6 +68,9 @@ static const llvm::fltSemantics &semanticsOf(Type realType) {
   return cast<FloatType>(realType).getFloatSemantics();
 }
 
+/// True for powers of two alone: no sign, no 0, no infinity.
+static bool isScale(Type realType) { return isa<Float8E8M0FNUType>(realType); }
+
 static double toDouble(APFloat value) {
   bool losesInfo;
   value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
@@ -115,6 +118,8 @@ double Tensor::highest(Type elementType) {
 double Tensor::lowest(Type elementType) {
   if (!isa<FloatType>(elementType))
     return static_cast<double>(rangeOf(elementType).low);
+  if (isScale(elementType))
+    return toDouble(APFloat::getSmallestNormalized(semanticsOf(elementType)));
   return -highest(elementType);
 }
 
@@ -135,10 +140,26 @@ static double roundTo(const llvm::fltSemantics &semantics, double value) {
   return toDouble(rounded);
 }
 
+/// The nearest power of two, of two the larger. APFloat has no such NaN.
+static double roundToScale(double value, double least, double most) {
+  if (std::isnan(value))
+    return value;
+  int exponent;
+  double fraction = std::frexp(std::clamp(value, least, most), &exponent);
+  return std::min(std::ldexp(fraction < 0.75 ? 0.5 : 1, exponent), most);
+}
+
 void shardc::roundToElement(Tensor &tensor) {
-  if (!tensor.isReal() || tensor.getElementType().isF64())
+  Type type = tensor.getElementType();
+  if (!tensor.isReal() || type.isF64())
     return;
-  const llvm::fltSemantics &semantics = semanticsOf(tensor.getElementType());
+  if (isScale(type)) {
+    double least = Tensor::lowest(type), most = Tensor::highest(type);
+    for (double &value : tensor.getReals())
+      value = roundToScale(value, least, most);
+    return;
+  }
+  const llvm::fltSemantics &semantics = semanticsOf(type);
   for (double &value : tensor.getReals())
     value = roundTo(semantics, value);
 }

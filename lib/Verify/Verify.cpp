@@ -47,6 +47,14 @@ private:
   uint64_t state;
 };
 
+/// Scales are from 1/4 to 4; what a square adds up is not negative.
+double randomReal(Type type, shd::TensorKind kind, Generator &generator) {
+  double value = generator.real();
+  if (shd::isScale(type))
+    return std::exp2(std::nearbyint(2 * value));
+  return kind == shd::TensorKind::Moment ? std::abs(value) : value;
+}
+
 int64_t randomInteger(IntegerType type, Generator &generator) {
   uint64_t bits = generator.next();
   if (type.getWidth() == 1)
@@ -183,9 +191,8 @@ Tensor shardc::detail::randomTensor(const DeclaredTensor &declared,
     Generator generator(declared.name, iterationsOf(stack, part), seed);
     for (int64_t end = element + size; element < end; ++element)
       if (tensor.isReal())
-        tensor.setReal(element, declared.kind == shd::TensorKind::Moment
-                                    ? std::abs(generator.real())
-                                    : generator.real());
+        tensor.setReal(element, randomReal(tensor.getElementType(),
+                                           declared.kind, generator));
       else
         tensor.setInteger(
             element, randomInteger(cast<IntegerType>(tensor.getElementType()),

@@ -80,7 +80,7 @@ public:
   static int64_t wrap(mlir::Type integerType, int64_t value);
   static int64_t saturate(mlir::Type integerType, double value);
   /// The least and the greatest value of an element type: infinities where it
-  /// has them.
+  /// has them. The least of f8e8m0 is above 0.
   static double lowest(mlir::Type elementType);
   static double highest(mlir::Type elementType);
   /// The greatest finite value of a real type.
@@ -99,7 +99,8 @@ int64_t numElements(llvm::ArrayRef<int64_t> shape);
 
 /// Rounds every element to its element type, to nearest, ties to even. What is
 /// too large becomes infinity; without one NaN (f8e4m3) or the greatest value
-/// (f4e2m1, which lacks NaN too: 0). Integers stay.
+/// (f4e2m1, which lacks NaN too: 0). f8e8m0 takes the nearest power of two that
+/// it has, also for 0 and less. Integers stay.
 void roundToElement(Tensor &tensor);
 
 /// The part of a factor of an operation's sharding rule that a device has:

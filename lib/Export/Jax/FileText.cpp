@@ -55,6 +55,7 @@ void jax::reserveModuleNames(PythonNames &names) {
                          "bf16",
                          "f8e4m3",
                          "f8e5m2",
+                         "f8e8m0",
                          "f4e2m1",
                          "int32",
                          "int16",
@@ -173,6 +174,7 @@ static StringRef dtypeOf(StringRef type) {
       .Case("bf16", "jnp.bfloat16")
       .Case("f8e4m3", "jnp.float8_e4m3fn")
       .Case("f8e5m2", "jnp.float8_e5m2")
+      .Case("f8e8m0", "jnp.float8_e8m0fnu")
       .Case("f4e2m1", "jnp.float4_e2m1fn")
       .Case("int32", "jnp.int32")
       .Case("int16", "jnp.int16")
@@ -207,6 +209,8 @@ StringRef jax::comparisonText() {
     elif jnp.issubdtype(dtype, jnp.integer):
         low = 0 if bound or dtype == jnp.uint8 else -4
         value = random.integers(low, size[bound] if bound else 5, shape)
+    elif dtype == jnp.float8_e8m0fnu:
+        value = 2.0 ** random.integers(-2, 3, shape)
     else:
         value = random.standard_normal(shape) / 2
     return jnp.asarray(value).astype(dtype)

@@ -110,6 +110,10 @@ def saturate(x, dtype):
         x = jnp.nan_to_num(jnp.round(x), nan=0, posinf=jnp.inf, neginf=-jnp.inf)
         return jnp.clip(x, int(limits.min), int(limits.max)).astype(dtype)
     limits = jnp.finfo(dtype)
+    if float(limits.min) > 0:  # XLA takes numbers below 2^-126 as 0, which scales lack
+        x = x.astype(jnp.float32)
+        scale = jnp.clip(x, 2.0**-126, 2.0**127).astype(dtype)
+        return jnp.where(x < 2.0**-126, limits.min, scale)
     return jnp.clip(x, float(limits.min), float(limits.max)).astype(dtype)
 )"},
     {"take", R"(

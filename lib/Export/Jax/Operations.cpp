@@ -76,7 +76,7 @@ static Type accumulator(Type type) {
 
 /// Types without an infinity, to which conversions saturate.
 static bool saturates(Type type) {
-  return isa<Float8E4M3FNType, Float4E2M1FNType>(type);
+  return isa<Float8E4M3FNType, Float8E8M0FNUType, Float4E2M1FNType>(type);
 }
 
 std::string FunctionPrinter::convert(const std::string &expression, Type from,

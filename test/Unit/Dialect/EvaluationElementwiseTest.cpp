@@ -148,6 +148,9 @@ TEST(EvaluationElementwise, CastsToReals) {
   EXPECT_EQ(cast("f32", "f8E4M3FN", {1000, -infinity, 0.3}),
             (Values{448, -448, 0.3}));
   EXPECT_EQ(cast("f32", "f4E2M1FN", {7, -7}), (Values{6, -6}));
+  EXPECT_EQ(cast("f32", "f8E8M0FNU", {0, -3, 0.5, infinity}),
+            (Values{0x1p-127, 0x1p-127, 0.5, 0x1p127}));
+  EXPECT_EQ(cast("f8E8M0FNU", "bf16", {0.25, 4}), (Values{0.25, 4}));
   EXPECT_EQ(cast("f32", "bf16", {infinity}), (Values{infinity}));
 }
 

@@ -36,12 +36,22 @@ INSTANTIATE_TEST_SUITE_P(
         ElementTypeCase{"bf16", "bf16", 16},
         ElementTypeCase{"f8e4m3", "f8E4M3FN", 8},
         ElementTypeCase{"f8e5m2", "f8E5M2", 8},
+        ElementTypeCase{"f8e8m0", "f8E8M0FNU", 8},
         ElementTypeCase{"f4e2m1", "f4E2M1FN", 4},
         ElementTypeCase{"int32", "i32", 32},
         ElementTypeCase{"int16", "i16", 16}, ElementTypeCase{"int8", "i8", 8},
         ElementTypeCase{"int4", "i4", 4}, ElementTypeCase{"uint8", "ui8", 8},
         ElementTypeCase{"bool", "i1", 8}),
     [](const auto &info) { return std::string(info.param.name); });
+
+TEST(Helpers, Scales) {
+  MLIRContext context;
+  EXPECT_TRUE(isScale(typeFromName(&context, "f8e8m0")));
+  EXPECT_FALSE(hasGradient(typeFromName(&context, "f8e8m0")));
+  EXPECT_FALSE(isScale(typeFromName(&context, "f8e5m2")));
+  EXPECT_TRUE(hasGradient(typeFromName(&context, "f8e5m2")));
+  EXPECT_FALSE(hasGradient(typeFromName(&context, "int8")));
+}
 
 TEST(Helpers, TypesThatTheLanguageLacks) {
   MLIRContext context;

@@ -13,8 +13,8 @@ Machine withPeaks(std::map<std::string, double> flops) {
 }
 
 // docs/CostModel.md#2-one-operation-on-one-device: f16 is bf16's; f8 and int8
-// share theirs; int4 and f4 fall back to int8, then bf16; f32 and tf32 run at
-// bf16's.
+// share theirs; int4 and f4 fall back to int8, then bf16; f8e8m0, f32 and tf32
+// run at bf16's.
 TEST(PeakTest, FallsBackToStatedPeaks) {
   Machine machine = withPeaks({{"bf16", 2}, {"int8", 4}});
   EXPECT_EQ(machine.peak("bf16"), 2);
@@ -26,6 +26,7 @@ TEST(PeakTest, FallsBackToStatedPeaks) {
   EXPECT_EQ(machine.peak("f8e5m2"), 4);
   EXPECT_EQ(machine.peak("int4"), 4);
   EXPECT_EQ(machine.peak("f4e2m1"), 4);
+  EXPECT_EQ(machine.peak("f8e8m0"), 2);
   EXPECT_EQ(machine.peak("f64"), std::nullopt);
   EXPECT_EQ(machine.peak("int32"), std::nullopt);
 }
@@ -62,6 +63,7 @@ TEST(ElementTypeTest, Widths) {
   EXPECT_EQ(elementTypeBits("bf16"), 16u);
   EXPECT_EQ(elementTypeBits("int16"), 16u);
   EXPECT_EQ(elementTypeBits("f8e5m2"), 8u);
+  EXPECT_EQ(elementTypeBits("f8e8m0"), 8u);
   EXPECT_EQ(elementTypeBits("bool"), 8u);
   EXPECT_EQ(elementTypeBits("f4e2m1"), 4u);
   EXPECT_EQ(elementTypeBits("bf17"), 0u);

@@ -76,6 +76,8 @@ TEST_F(TensorTest, Ranges) {
   EXPECT_EQ(Tensor::highest(builder.getType<Float8E4M3FNType>()), 448);
   EXPECT_EQ(Tensor::lowest(builder.getType<Float4E2M1FNType>()), -6);
   EXPECT_EQ(Tensor::highestFinite(builder.getF16Type()), 65504);
+  EXPECT_EQ(Tensor::lowest(builder.getType<Float8E8M0FNUType>()), 0x1p-127);
+  EXPECT_EQ(Tensor::highest(builder.getType<Float8E8M0FNUType>()), 0x1p127);
 }
 
 //===----------------------------------------------------------------------===//
@@ -116,6 +118,23 @@ TEST_F(TensorTest, RoundsDenormals) {
     EXPECT_EQ(rounded(type, value * 0.51), value);
     EXPECT_EQ(rounded(type, value * 1.5), 2 * value);
   }
+}
+
+TEST_F(TensorTest, RoundsToPowersOfTwo) {
+  Type scale = builder.getType<Float8E8M0FNUType>();
+  EXPECT_EQ(rounded(scale, 1), 1);
+  EXPECT_EQ(rounded(scale, 1.49), 1);
+  // Half-way up: 1 has no even mantissa to prefer.
+  EXPECT_EQ(rounded(scale, 1.5), 2);
+  EXPECT_EQ(rounded(scale, 3), 4);
+  EXPECT_EQ(rounded(scale, 0.26), 0.25);
+  EXPECT_EQ(rounded(scale, 0x1p-127), 0x1p-127);
+  EXPECT_EQ(rounded(scale, 0x1.9p-127), 0x1p-126);
+  EXPECT_EQ(rounded(scale, 0), 0x1p-127);
+  EXPECT_EQ(rounded(scale, -2), 0x1p-127);
+  EXPECT_EQ(rounded(scale, 0x1.9p127), 0x1p127);
+  EXPECT_EQ(rounded(scale, infinity), 0x1p127);
+  EXPECT_TRUE(std::isnan(rounded(scale, std::nan(""))));
 }
 
 TEST_F(TensorTest, Overflows) {

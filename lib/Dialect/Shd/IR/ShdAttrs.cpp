@@ -551,7 +551,7 @@ LogicalResult TrainingAttr::verify(
     DictionaryAttr, ArrayRef<StringAttr>, Offload, DictionaryAttr, bool) {
   // B1
   for (Type type : {moments, master, gradients, reduce})
-    if (type && !isa<FloatType>(type))
+    if (type && !hasGradient(type))
       return emitError() << type << " is no type of real numbers";
   // B2
   if (microbatches < 0 || every < 0)

@@ -42,6 +42,7 @@ StringRef shd::typeName(Type elementType) {
       .Case([](BFloat16Type) { return "bf16"; })
       .Case([](Float8E4M3FNType) { return "f8e4m3"; })
       .Case([](Float8E5M2Type) { return "f8e5m2"; })
+      .Case([](Float8E8M0FNUType) { return "f8e8m0"; })
       .Case([](Float4E2M1FNType) { return "f4e2m1"; })
       .Case([](IntegerType type) -> StringRef {
         if (type.isUnsigned())
@@ -75,6 +76,7 @@ Type shd::typeFromName(MLIRContext *context, StringRef name) {
                         builder.getBF16Type(),
                         builder.getType<Float8E4M3FNType>(),
                         builder.getType<Float8E5M2Type>(),
+                        builder.getType<Float8E8M0FNUType>(),
                         builder.getType<Float4E2M1FNType>(),
                         builder.getI32Type(),
                         builder.getI16Type(),
@@ -90,6 +92,14 @@ Type shd::typeFromName(MLIRContext *context, StringRef name) {
 
 unsigned shd::elementBits(Type elementType) {
   return elementTypeBits(typeName(elementType));
+}
+
+bool shd::isScale(Type elementType) {
+  return isa<Float8E8M0FNUType>(elementType);
+}
+
+bool shd::hasGradient(Type elementType) {
+  return isa<FloatType>(elementType) && !isScale(elementType);
 }
 
 TensorShape shd::tensorShape(Type tensorType) {

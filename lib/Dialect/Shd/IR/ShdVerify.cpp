@@ -103,6 +103,23 @@ static LogicalResult verifyExtents(Operation *op,
   return success();
 }
 
+bool shd::computesScales(Operation *op) {
+  auto isOfScales = [](Type type) {
+    return isScale(getElementTypeOrSelf(type));
+  };
+  if (!isa<ShardingRuleOpInterface>(op) ||
+      llvm::none_of(op->getResultTypes(), isOfScales) ||
+      isa<GatherOp, SplitOp, MergeOp, SliceOp, ConcatOp, ReshardOp>(op))
+    return false;
+  if (auto scatter = dyn_cast<ScatterOp>(op))
+    return scatter.getAccumulate();
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  return !elementwise ||
+         !llvm::is_contained({Function::Cast, Function::Copy, Function::Where,
+                              Function::StopGradient},
+                             elementwise.getFunction());
+}
+
 LogicalResult shd::detail::verifyIndexing(Operation *op) {
   // Linear sets hold one bit per operand.
   constexpr unsigned maxOperands = 32;
@@ -116,7 +133,12 @@ LogicalResult shd::detail::verifyIndexing(Operation *op) {
   for (const IndexedTensor &tensor : tensors)
     if (failed(verifyList(op, tensor)))
       return failure();
-  return verifyExtents(op, tensors);
+  if (failed(verifyExtents(op, tensors)))
+    return failure();
+  // I4
+  if (computesScales(op))
+    return op->emitOpError("computes in f8E8M0FNU, which has scales alone");
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -137,7 +137,8 @@ FailureOr<OutputOp> Differentiation::findLoss() {
          << training.getLoss() << "', the loss";
 }
 
-/// The weights to train: all that no pattern names.
+/// The weights to train: all of real numbers, but scales, that no pattern
+/// names.
 LogicalResult Differentiation::findTrained() {
   std::vector<llvm::GlobPattern> patterns;
   for (StringAttr text : training.getFrozen()) {
@@ -153,7 +154,7 @@ LogicalResult Differentiation::findTrained() {
       return pattern.match(declare.getSym());
     });
     if (declare.getKind() == TensorKind::Weight && !isFrozen &&
-        isa<FloatType>(declare.getType().getElementType())) {
+        hasGradient(declare.getType().getElementType())) {
       weights.push_back(declare);
       active.insert(declare.getResult());
     }
@@ -344,7 +345,7 @@ void Differentiation::findActive(Block &block) {
 
 bool Differentiation::isWanted(Value value) {
   return active.contains(value) &&
-         isa<FloatType>(getElementTypeOrSelf(value.getType()));
+         hasGradient(getElementTypeOrSelf(value.getType()));
 }
 
 Type Differentiation::gradientType(Value value) {

@@ -471,6 +471,26 @@ shd.program "p" {
 
 // -----
 
+// I4
+shd.program "p" {
+  %s = shd.declare weight "s" ["B"] : tensor<8xf8E8M0FNU>
+  // expected-error @+1 {{computes in f8E8M0FNU, which has scales alone}}
+  %y = shd.elementwise add(%s, %s) <[B], [B] -> [B]> : (tensor<8xf8E8M0FNU>, tensor<8xf8E8M0FNU>) -> tensor<8xf8E8M0FNU>
+}
+
+// -----
+
+// I4, sums of what is scattered
+shd.program "p" {
+  %s = shd.declare weight "s" ["B", "D"] : tensor<8x4xf8E8M0FNU>
+  %u = shd.declare input "u" ["D"] : tensor<4xf8E8M0FNU>
+  %i = shd.declare input "i" [] : tensor<i32>
+  // expected-error @+1 {{computes in f8E8M0FNU, which has scales alone}}
+  %y = shd.scatter(%s, %u, %i) <[B, D], [D], [] -> [B, D]> at [0] accumulate : (tensor<8x4xf8E8M0FNU>, tensor<4xf8E8M0FNU>, tensor<i32>) -> tensor<8x4xf8E8M0FNU>
+}
+
+// -----
+
 // E1
 shd.program "p" {
   %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>

@@ -199,6 +199,10 @@ llvm::StringRef typeName(mlir::Type elementType);
 mlir::Type typeFromName(mlir::MLIRContext *context, llvm::StringRef name);
 /// Bits of one element (bool counts 8, int4 and f4 count 4).
 unsigned elementBits(mlir::Type elementType);
+/// True for f8e8m0: powers of two by which blocks of other elements are scaled.
+bool isScale(mlir::Type elementType);
+/// True for real numbers that are no scales.
+bool hasGradient(mlir::Type elementType);
 /// Extents and element width; encodings are ignored.
 TensorShape tensorShape(mlir::Type tensorType);
 
@@ -264,7 +268,7 @@ Layout partLayout(const Layout &layout, unsigned rank);
 mlir::RankedTensorType partType(mlir::Type stacked, unsigned dims);
 
 namespace detail {
-/// Verifies indexing (I1 to I3).
+/// Verifies indexing (I1 to I3), and I4.
 mlir::LogicalResult verifyIndexing(mlir::Operation *op);
 /// Verifies that the iterations with the numbers `at` have a part of `stacked`
 /// of type `part` (Q1 to Q3).
@@ -318,6 +322,9 @@ public:
 
 namespace shardc::shd {
 
+/// True if an operation has a result of scales, though it neither casts nor
+/// moves elements (I4).
+bool computesScales(mlir::Operation *op);
 /// CostOpInterface::getInPlaceOperand of any operation.
 mlir::OpOperand *inPlaceOperand(mlir::Operation *op);
 /// True for an operation that reads elements of its first operand at positions

@@ -99,6 +99,8 @@ def Shd_IndexingAttr : Shd_Attr<"Indexing", "indexing"> {
     - (I1) One list per operand and result, one index per dimension.
     - (I2) An index does not repeat within one list.
     - (I3) Dimensions with the same index have the same extent.
+    - (I4) Scales (`f8E8M0FNU`) are no result but of casts and of operations that
+      move elements.
   }];
   let parameters = (ins
     OptionalArrayRefParameter<"::mlir::ArrayAttr">:$operands,

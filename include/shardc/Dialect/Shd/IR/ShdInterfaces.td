@@ -5,7 +5,7 @@
 
 include "mlir/IR/OpBase.td"
 
-/// Verifies I1 to I3 before anything else that the operation verifies.
+/// Verifies I1 to I4 before anything else that the operation verifies.
 def Shd_IndexedTrait : NativeOpTrait<"IndexedTrait"> {
   let cppNamespace = "::shardc::shd";
 }

@@ -111,6 +111,11 @@ def Shd_DeclareOp : Shd_ValueOp<"declare", [HasParent<"ProgramOp">]> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     bool isBuffer() { return shardc::shd::isBuffer(getKind()); }
+    /// True for a weight that is no scale of others.
+    bool isParameter() {
+      return getKind() == TensorKind::Weight &&
+             !isScale(getType().getElementType());
+    }
   }];
 }
 

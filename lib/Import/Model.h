@@ -86,6 +86,9 @@ struct Model {
   Architecture architecture = Architecture::Decoder;
   /// Element types of activations, of matrices, and of those of experts.
   std::string type = "bf16", matrixType = "bf16", expertType = "bf16";
+  /// Elements of experts' matrices along the summed index that have one scale;
+  /// 0: they have none.
+  int64_t expertBlock = 0;
   int64_t width = 1, hidden = 1;
   /// 0: tokens are no words.
   int64_t vocabulary = 0;

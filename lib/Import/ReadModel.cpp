@@ -220,6 +220,9 @@ static std::string readActivation(Config &config, StringRef key,
   return "silu";
 }
 
+/// Elements that share a scale in the formats of OCP's Microscaling.
+static constexpr int64_t kMxBlock = 32;
+
 /// Element types: a fp8 checkpoint keeps its matrices in fp8 where nothing
 /// trains them.
 static void readTypes(Config &config, Model &model, Task task) {
@@ -260,8 +263,9 @@ static void readTypes(Config &config, Model &model, Task task) {
   }
   if (method == "mxfp4") {
     model.expertType = "f4e2m1";
-    model.notes.push_back("Experts' matrices in 4 bits; the scales of their "
-                          "blocks, 0.25 bits a weight, are left out.");
+    model.expertBlock = kMxBlock;
+    model.notes.push_back("Experts' matrices in mxfp4: 4 bits a weight, and 8 "
+                          "for the scale of a block of 32.");
     return;
   }
   bool e5 = fields->getString("fmt").value_or("e4m3") == "e5m2";
@@ -382,6 +386,11 @@ static void readExperts(Config &config, Model &model) {
                                             Twine(experts.count) + " experts");
   experts.hidden =
       local ? model.hidden : config.integer("moe_intermediate_size");
+  for (int64_t summed : {model.width, experts.hidden})
+    if (model.expertBlock && summed % model.expertBlock)
+      config.error("quantization_config",
+                   "blocks of " + Twine(model.expertBlock) +
+                       " weights do not divide a width of " + Twine(summed));
   experts.normalise = config.boolean("norm_topk_prob");
   if (family == "gpt_oss") {
     experts.softmaxOfPicked = experts.biases = true;

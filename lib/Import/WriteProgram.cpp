@@ -62,6 +62,9 @@ static std::string joined(ArrayRef<StringRef> parts) {
   return text;
 }
 
+/// The element type of scales, which are no parameters.
+static constexpr StringLiteral kScaleType = "f8e8m0";
+
 namespace {
 
 /// Layers that repeat: `count` times those of `kinds` in turn.
@@ -118,7 +121,9 @@ private:
   void mlp(int64_t hidden, StringRef index, StringRef suffix = "",
            StringRef normed = "m");
   void denseMlp();
-  void writeExpert(const std::string &in, const std::string &inner);
+  std::string alongSum(StringRef index) const;
+  void expertWeight(StringRef name, StringRef summed, StringRef other);
+  void writeExpert(const std::string &slots);
   void experts();
 
   void findRuns();
@@ -204,7 +209,8 @@ void Writer::weight(StringRef name, ArrayRef<StringRef> dims, StringRef type) {
   StringRef(list).split(names, ", ");
   for (StringRef each : names)
     size = SaturatingMultiply<uint64_t>(size, extents.lookup(each));
-  parameters = SaturatingAdd(parameters, size);
+  if (type != kScaleType)
+    parameters = SaturatingAdd(parameters, size);
   bool inLayer = !indent.empty();
   if (type.empty())
     type = names.size() > 1 && inLayer ? m.matrixType : m.type;
@@ -460,14 +466,37 @@ void Writer::denseMlp() {
         "last");
 }
 
-/// `ye` of `xe`: each expert's MLP, of slots `in` and hidden values `inner`.
-void Writer::writeExpert(const std::string &in, const std::string &inner) {
+/// The indices of a matrix of each expert along a sum: `D`, or of its blocks
+/// and of their elements.
+std::string Writer::alongSum(StringRef index) const {
+  return m.expertBlock ? (index + "z, Z").str() : index.str();
+}
+
+void Writer::expertWeight(StringRef name, StringRef summed, StringRef other) {
+  weight(("W" + name).str(), {"E", alongSum(summed), other}, m.expertType);
+  if (m.expertBlock)
+    weight(("s" + name).str(), {"E", (summed + "z").str(), other}, kScaleType);
+}
+
+/// `ye` of `xe`: each expert's MLP over its slots.
+void Writer::writeExpert(const std::string &slots) {
   const Experts &e = *m.experts;
-  auto half = [&](StringRef name) {
-    return ("xe" + in + " * W" + name + "[E, D, F]" +
-            (e.biases ? " + b" + name + "[E, F]" : ""))
-        .str();
+  auto value = [&](StringRef name, const Twine &indices) {
+    return (name + "[E, " + slots + ", " + indices + "]").str();
   };
+  auto product = [&](StringRef of, StringRef name, StringRef summed,
+                     StringRef other) {
+    std::string sum = alongSum(summed);
+    std::string matrix = ("W" + name + "[E, " + sum + ", " + other + "]").str();
+    if (m.expertBlock)
+      matrix = ("(" + matrix + " * s" + name + "[E, " + summed + "z, " + other +
+                "])")
+                   .str();
+    return value(of, sum) + " * " + matrix +
+           (e.biases ? (" + b" + name + "[E, " + other + "]").str() : "");
+  };
+  auto half = [&](StringRef name) { return product("xe", name, "D", "F"); };
+  std::string inner = "[E, " + slots + ", F]";
   if (e.clamp) {
     std::string limit = real(*e.clamp);
     line("gate" + inner + " = minimum(" + half("gate") + ", " + limit + ")");
@@ -478,8 +507,12 @@ void Writer::writeExpert(const std::string &in, const std::string &inner) {
     line("h" + inner + " = " + m.activation + "(" + half("gate") + ") * (" +
          half("up") + ")");
   }
-  line("ye" + in + " = h" + inner + " * Wdown[E, F, D]" +
-       (e.biases ? " + bdown[E, D]" : ""));
+  std::string from = "h";
+  if (m.expertBlock) {
+    from = "hz";
+    line(value("hz", alongSum("F")) + " = split[F -> (Fz, Z)](h)");
+  }
+  line(value("ye", "D") + " = " + product(from, "down", "F", "D"));
 }
 
 void Writer::experts() {
@@ -494,9 +527,9 @@ void Writer::experts() {
     weight("brouter", {"E"});
   if (e.choosingBias)
     weight("bias", {"E"}, "f32");
-  weight("Wgate", {"E", "D", "F"}, m.expertType);
-  weight("Wup", {"E", "D", "F"}, m.expertType);
-  weight("Wdown", {"E", "F", "D"}, m.expertType);
+  expertWeight("gate", "D", "F");
+  expertWeight("up", "D", "F");
+  expertWeight("down", "F", "D");
   if (e.biases) {
     weight("bgate", {"E", "F"}, m.type);
     weight("bup", {"E", "F"}, m.type);
@@ -547,8 +580,12 @@ void Writer::experts() {
   if (e.scale != 1)
     weights = real(e.scale) + " * " + weights;
   std::string how = ", k=" + k + limit + ", dropless=true)";
-  line("xe[E, " + group + ", C, D] = dispatch[E, C](" + from + ", p" + how);
-  writeExpert("[E, " + group + ", C, D]", "[E, " + group + ", C, F]");
+  std::string slots = group + ", C";
+  std::string dispatched = "dispatch[E, C](" + from + ", p" + how;
+  if (m.expertBlock)
+    dispatched = "split[D -> (Dz, Z)](" + dispatched + ")";
+  line("xe[E, " + slots + ", " + alongSum("D") + "] = " + dispatched);
+  writeExpert(slots);
   std::string result =
       "combine[E, C](ye, p, " + m.type + "(" + weights + ")" + how;
   std::string whole = "merge[(P, J) -> B](z)";
@@ -924,6 +961,12 @@ void Writer::writeDims() {
   const Experts &e = *m.experts;
   say(item("E", e.count) + ", " + item("F", e.hidden),
       "experts, hidden width of each");
+  if (m.expertBlock) {
+    dim("Dz", m.width / m.expertBlock);
+    dim("Fz", e.hidden / m.expertBlock);
+    say(item("Z", m.expertBlock) + ", Dz = D / Z, Fz = F / Z",
+        "weights of an expert that have one scale, blocks of them");
+  }
   if (e.shared)
     say(item("Fs", e.shared), "hidden width of the experts of all tokens");
   if (e.groups > 1)

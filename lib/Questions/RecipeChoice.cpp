@@ -16,6 +16,7 @@
 #include "RecipeChoice.h"
 #include "FrameworkSpace.h"
 #include "StepWork.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Optimizer/IndexClasses.h"
 #include "shardc/Pipelines/Compilation.h"
@@ -118,6 +119,10 @@ struct StepSize {
   /// Bytes of all slots of experts that tokens go to or come from, in all
   /// layers and both passes.
   double slots = 0;
+  /// Divides the numbers of experts; 1 without.
+  int64_t experts = 1;
+  /// Blocks of experts that tokens keep to.
+  std::optional<RoutedBlocks> routed;
   /// Each weight's bytes, and its extents but for the layers'.
   std::vector<std::pair<double, SmallVector<int64_t>>> ofWeights;
   int64_t layers = 1, batch = 1;
@@ -186,6 +191,8 @@ private:
   Estimate estimate(const CollectiveModel &model, const Recipe &recipe) const;
   Estimate estimate(const CollectiveModel &model, const Recipe &recipe,
                     const AxisUse &use) const;
+  double slotsSeconds(const CollectiveModel &model,
+                      llvm::ArrayRef<AxisIndex> axes, double bytes) const;
   double leastWeights(const Mesh &mesh) const;
   bool isLarge() const {
     return size.operations >=
@@ -268,9 +275,23 @@ static shd::ProgramOp programOf(ModuleOp module) {
   return *module.getOps<shd::ProgramOp>().begin();
 }
 
+/// The greatest common divisor of the numbers of experts; 1 if there are none.
+static int64_t numExperts(shd::ProgramOp program) {
+  int64_t experts = 0;
+  program->walk([&](shd::DispatchOp op) {
+    auto picks = cast<RankedTensorType>(op.getPicks().getType());
+    for (auto [name, extent] : llvm::zip_equal(
+             op.getIndexing().getOperandIndices(1), picks.getShape()))
+      if (name == op.getExperts())
+        experts = std::gcd(experts, extent);
+  });
+  return std::max<int64_t>(1, experts);
+}
+
 void RecipeSearch::measure(const Program &probe) {
   shd::ProgramOp forward = programOf(*probe.forward);
   size.batch = shd::batchExtent(forward);
+  size.experts = numExperts(forward);
   std::optional<shd::PipelineAttr> pipeline = forward.getPipeline();
   if (shd::RepeatOp layers = findLayers(forward)) {
     size.index =
@@ -296,8 +317,10 @@ void RecipeSearch::measure(const Program &probe) {
     ++size.operations;
     if (shd::getPhase(op) == shd::Phase::Recompute)
       return;
-    if (isa<shd::DispatchOp>(op))
+    if (isa<shd::DispatchOp>(op)) {
       size.slots += bytesOf(op->getResult(0)) * shd::runsOfAllStages(op);
+      size.routed = shd::movedShape(op->getResult(0)).routed;
+    }
     if (auto combine = dyn_cast<shd::CombineOp>(op.getOperation()))
       size.slots += bytesOf(combine.getInput()) * shd::runsOfAllStages(op);
     double seconds = secondsAtPeak(op, machine);
@@ -381,6 +404,14 @@ static double gatherSeconds(const CollectiveModel &model,
              : model.cost(CollectiveKind::AllGather, axes, bytes).seconds();
 }
 
+double RecipeSearch::slotsSeconds(const CollectiveModel &model,
+                                  llvm::ArrayRef<AxisIndex> axes,
+                                  double bytes) const {
+  return (size.routed ? model.slotsCost(axes, bytes, axes, *size.routed)
+                      : model.cost(CollectiveKind::AllToAll, axes, bytes))
+      .seconds();
+}
+
 /// Collectives of the layers and of the gradients, and whether what is kept
 /// fits.
 Estimate RecipeSearch::estimate(const CollectiveModel &model,
@@ -421,9 +452,7 @@ Estimate RecipeSearch::estimate(const CollectiveModel &model,
   // as long as an AllGather. Without roles others may be cheaper.
   double slots = size.slots / devices;
   if (experts > 1)
-    ofLayers +=
-        model.cost(CollectiveKind::AllToAll, use.experts, slots * experts)
-            .seconds();
+    ofLayers += slotsSeconds(model, use.experts, slots * experts);
   if (recipe.roles)
     ofLayers += gatherSeconds(model, use.context, slots * context) +
                 gatherSeconds(model, use.tensor, slots * tensor);
@@ -465,9 +494,25 @@ Estimate RecipeSearch::estimate(const CollectiveModel &model,
   return least;
 }
 
+/// Adds a use for each set of the data's axes that experts, too, may be on.
+static void addUsesOfExperts(const Mesh &mesh, int64_t experts,
+                             SmallVectorImpl<AxisUse> &uses) {
+  for (size_t i = 0, end = uses.size(); i < end; ++i)
+    for (unsigned subset = 1; subset < 1u << uses[i].data.size(); ++subset) {
+      AxisUse use = uses[i];
+      for (auto [j, axis] : llvm::enumerate(use.data))
+        if (subset >> j & 1)
+          use.experts.push_back(axis);
+      if (experts % mesh.groupSize(use.experts) == 0)
+        uses.push_back(std::move(use));
+    }
+}
+
 /// The roles of a framework's axes, or each way to divide the axes between
-/// activations and the batch, with weights split over the batch's or whole.
-static SmallVector<AxisUse> usesOf(const Mesh &mesh, const Recipe &recipe) {
+/// activations and the batch, with weights split over the batch's or whole, and
+/// experts on some of the batch's.
+static SmallVector<AxisUse> usesOf(const Mesh &mesh, const Recipe &recipe,
+                                   int64_t experts) {
   using Role = AxisRoles::Role;
   SmallVector<AxisUse> uses;
   if (recipe.roles) {
@@ -502,13 +547,15 @@ static SmallVector<AxisUse> usesOf(const Mesh &mesh, const Recipe &recipe) {
         (subset >> i & 1 ? use.tensor : use.data).push_back(axis);
       use.shards = use.data;
     }
+  if (experts > 1)
+    addUsesOfExperts(mesh, experts, uses);
   return uses;
 }
 
 Estimate RecipeSearch::estimate(const CollectiveModel &model,
                                 const Recipe &recipe) const {
   Estimate least;
-  for (const AxisUse &use : usesOf(model.mesh(), recipe)) {
+  for (const AxisUse &use : usesOf(model.mesh(), recipe, size.experts)) {
     Estimate of = estimate(model, recipe, use);
     if (of.seconds < least.seconds)
       least = of;
@@ -665,19 +712,6 @@ Point RecipeSearch::pointOf(const Recipe &recipe) const {
 // Plans of a framework
 //===----------------------------------------------------------------------===//
 
-/// The greatest common divisor of the numbers of experts; 1 if there are none.
-static int64_t numExperts(shd::ProgramOp program) {
-  int64_t experts = 0;
-  program->walk([&](shd::DispatchOp op) {
-    auto picks = cast<RankedTensorType>(op.getPicks().getType());
-    for (auto [name, extent] : llvm::zip_equal(
-             op.getIndexing().getOperandIndices(1), picks.getShape()))
-      if (name == op.getExperts())
-        experts = std::gcd(experts, extent);
-  });
-  return std::max<int64_t>(1, experts);
-}
-
 /// Every mesh with every assignment of roles, in the order of ranks alone.
 void RecipeSearch::listRoles(const Program &probe) {
   const Machine &machine = *probe.machine;
@@ -691,7 +725,7 @@ void RecipeSearch::listRoles(const Program &probe) {
              std::max<int64_t>(1, forward.getTraining()->getMicrobatches()));
   limits.length = IndexClasses(forward).sequenceLength(forward);
   limits.layers = size.layers;
-  limits.experts = numExperts(forward);
+  limits.experts = size.experts;
   if (std::string stages = axisOfStages(forward); !stages.empty())
     limits.stages = stages;
   const FrameworkSpace &space = spaceOf(*options.framework);

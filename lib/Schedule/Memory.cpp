@@ -389,18 +389,34 @@ uint32_t MemoryProfiler::endOfBlock(Value value) const {
              : graph.numPoints;
 }
 
+/// When collectives are issued that read a buffer behind an update.
+EarlyBuffer MemoryProfiler::earlyUseBehind(Operation *update,
+                                           Value buffer) const {
+  EarlyBuffer result;
+  for (Operation *user : buffer.getUsers())
+    if (auto part = dyn_cast<PartOp>(user);
+        part && updateBefore(part).getOperation() == update)
+      result.include(earlyUse(part.getResult()));
+  return result;
+}
+
 /// A view is made as early as a prefetched collective reads it. A gradient that
-/// is updated with the view has its buffer from then on.
+/// is updated with the view has its buffer from then on, or from where one
+/// reads the gradient.
 void MemoryProfiler::addEarlyUpdates(const GraphValue &value,
                                      const EarlyBuffer &early) {
-  uint32_t from = early.from.moment;
-  for (const EarlyBuffer::Span &span : early.also)
-    from = std::min(from, span.begin.moment);
-  for (const GraphValue::Flow &flow : value.flows)
-    if (const GraphValue &target = graph.values[flow.target];
-        kindOf(target) == MemoryKind::Gradient)
-      add(target.value, MemoryKind::Gradient, from, target.begin,
-          bytesOf(target.value));
+  for (const GraphValue::Flow &flow : value.flows) {
+    const GraphValue &target = graph.values[flow.target];
+    if (kindOf(target) != MemoryKind::Gradient)
+      continue;
+    EarlyBuffer first = early;
+    first.include(earlyUseBehind(flow.operand->getOwner(), target.value));
+    uint32_t from = first.from.moment;
+    for (const EarlyBuffer::Span &span : first.also)
+      from = std::min(from, span.begin.moment);
+    add(target.value, MemoryKind::Gradient, from, target.begin,
+        bytesOf(target.value));
+  }
 }
 
 void MemoryProfiler::addValue(const GraphValue &value) {

@@ -94,6 +94,7 @@ private:
   };
 
   void addValue(const GraphValue &value);
+  EarlyBuffer earlyUseBehind(mlir::Operation *update, mlir::Value buffer) const;
   void addEarlyUpdates(const GraphValue &value, const EarlyBuffer &early);
   void addReaders(const GraphValue &value, mlir::Value stored,
                   mlir::Value copy);

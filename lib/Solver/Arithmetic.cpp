@@ -64,7 +64,7 @@ SHARDC_CLONES Scaled leastOf(const Scaled *row, size_t n) {
 SHARDC_CLONES void addSaturated(Scaled *__restrict out,
                                 const Scaled *__restrict row, size_t n) {
   for (size_t j = 0; j < n; ++j)
-    out[j] = std::min(out[j] + row[j], kInfinity);
+    out[j] = std::clamp(out[j] + row[j], -kInfinity, kInfinity);
 }
 
 SHARDC_CLONES void addCapped(Scaled *__restrict out,

@@ -63,7 +63,9 @@ void addSaturated(Scaled *out, const Scaled *row, Scaled base, size_t n);
 /// The least of n entries; at most kInfinity.
 Scaled leastOf(const Scaled *row, size_t n);
 
-/// out[j] = min(out[j] + row[j], kInfinity) for n entries.
+/// out[j] += row[j] for n entries, within [-kInfinity, kInfinity]: messages may
+/// take many times what is not allowed off a label. A row has 3 kInfinity at
+/// most.
 void addSaturated(Scaled *out, const Scaled *row, size_t n);
 
 /// out[j] += min(row[j], most) for n entries.

@@ -6,6 +6,7 @@
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -22,7 +23,27 @@ static Names namesOf(ArrayAttr list) {
   return llvm::to_vector<4>(list.getAsValueRange<StringAttr>());
 }
 
+/// Puts those that the program updates in the order in which JAX has the
+/// results of a dict, by name: donated arguments then take the place of their
+/// results.
+static void sortUpdated(const llvm::StringSet<> &updated,
+                        MutableArrayRef<Parameter> parameters) {
+  SmallVector<Parameter> sorted;
+  auto isUpdated = [&](const Parameter &parameter) {
+    return updated.contains(parameter.op->getAttrOfType<StringAttr>("sym"));
+  };
+  llvm::copy_if(parameters, std::back_inserter(sorted), isUpdated);
+  llvm::sort(sorted, [](const Parameter &a, const Parameter &b) {
+    return a.name < b.name;
+  });
+  auto *next = sorted.begin();
+  for (Parameter &parameter : parameters)
+    if (isUpdated(parameter))
+      parameter = std::move(*next++);
+}
+
 SmallVector<Parameter> jax::parametersOf(const PythonFile &file, Block &block) {
+  llvm::StringSet<> updated;
   SmallVector<Parameter> parameters;
   auto add = [&](auto op, Type global) {
     if (shd::isBuffer(op.getKind()))
@@ -37,7 +58,12 @@ SmallVector<Parameter> jax::parametersOf(const PythonFile &file, Block &block) {
       add(parameter, parameter.getGlobal());
     else if (auto declare = dyn_cast<shd::DeclareOp>(op))
       add(declare, declare.getType());
+    else if (auto update = dyn_cast<spmd::UpdateOp>(op))
+      updated.insert(update.getSym());
+    else if (auto update = dyn_cast<shd::UpdateOp>(op))
+      updated.insert(update.getSym());
   });
+  sortUpdated(updated, parameters);
   return parameters;
 }
 

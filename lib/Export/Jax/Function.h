@@ -23,7 +23,8 @@ struct Parameter {
   mlir::RankedTensorType global;
 };
 
-/// All parameters of a block, in order; buffers are arrays of its own.
+/// All parameters of a block, in order, but for those that the program updates:
+/// these come by name in their places. Buffers are arrays of its own.
 llvm::SmallVector<Parameter> parametersOf(const PythonFile &file,
                                           mlir::Block &block);
 

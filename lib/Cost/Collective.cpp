@@ -376,8 +376,8 @@ CollectiveCost CollectiveModel::cost(CollectiveKind kind,
 }
 
 /// True if the devices of a group below one member of a level have whole blocks
-/// of experts: the minor parts of their index, and each part of the others so
-/// many blocks.
+/// of experts. The minor parts of their index that lie below are together
+/// there; all parts before them cut the index, and must not cut a block.
 bool CollectiveModel::haveWholeBlocks(unsigned level, AxisSet group,
                                       ArrayRef<AxisIndex> experts,
                                       int64_t blocks) const {
@@ -387,11 +387,8 @@ bool CollectiveModel::haveWholeBlocks(unsigned level, AxisSet group,
     for (const AxisPart &part : reverse(theBinding.parts[axis])) {
       if (part.size == 1)
         continue;
-      bool isBelow = contains(group, axis) && levelOf(part.physical) < level;
-      if (isBelow && isAbove)
-        return false;
-      isAbove |= !isBelow;
-      parts *= isBelow ? 1 : part.size;
+      isAbove |= !contains(group, axis) || levelOf(part.physical) >= level;
+      parts *= isAbove ? part.size : 1;
     }
   return blocks % parts == 0;
 }
@@ -406,8 +403,10 @@ CollectiveCost CollectiveModel::slotsCost(ArrayRef<AxisIndex> axes,
   const GroupTerms &terms = termsOf(group, computed);
   if (isRelaxed) {
     result.bandwidthSeconds *= blocks.share;
-    if (result.calibrated)
+    if (result.calibrated) {
       result.calibrated->bandwidthSeconds *= blocks.share;
+      result.calibrated->rampSeconds *= std::sqrt(blocks.share);
+    }
     return result;
   }
   GroupTerms::Term slowest;
@@ -431,7 +430,10 @@ CollectiveCost CollectiveModel::slotsCost(ArrayRef<AxisIndex> axes,
       (blocks.share * (members - copying) / members + (copying - 1) / copying);
   if (result.calibrated) {
     result.calibrated->bandwidthSeconds = bytes * reached;
-    result.calibrated->rampSeconds = terms.ramp * std::sqrt(result.wireBytes);
+    // Fanning out ramps up beside the rest.
+    result.calibrated->rampSeconds =
+        std::min(result.calibrated->rampSeconds,
+                 terms.ramp * std::sqrt(result.wireBytes));
   }
   return result;
 }

@@ -99,6 +99,14 @@ bool Importer::readExpertOptions(const Expr &call,
     shape.limit = readCount(*limit, "limit", *shape.blocks, "the blocks");
     if (!shape.limit)
       return false;
+    int64_t most = *shape.limit * (shape.numExperts / *shape.blocks);
+    if (most < shape.k) {
+      files.error(limit->range)
+          << "k is " << shape.k << ", but only " << most << " of '"
+          << shape.experts.getValue() << "' are in " << *shape.limit << " of "
+          << *shape.blocks << " blocks";
+      return false;
+    }
   }
   if (dropless && dropless->kind != Expr::Kind::True &&
       dropless->kind != Expr::Kind::False) {

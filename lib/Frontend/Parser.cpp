@@ -649,9 +649,9 @@ void TextParser::report(const SyntaxError &error) {
     diagnostic.attachNote() << "did you mean '" << *type << "'?";
   else if (error.expected.count(ShdParser::TYPE) &&
            !error.expected.count(ShdParser::LPAREN))
-    diagnostic.attachNote() << "element types are f64 f32 tf32 f16 bf16 f8e4m3 "
-                               "f8e5m2 f8e8m0 f4e2m1 "
-                               "int32 int16 int8 int4 uint8 bool";
+    diagnostic.attachNote()
+        << "element types are f64 f32 tf32 f16 bf16 f8e4m3 f8e5m2 f8e8m0 "
+           "f4e2m1 int32 int16 int8 int4 uint8 bool";
   noteOpenBracket(diagnostic, error.token);
 }
 

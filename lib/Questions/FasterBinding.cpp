@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Questions/FasterBinding.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Machine/Bindings.h"
 #include "shardc/Optimizer/Halos.h"
@@ -38,14 +39,16 @@ struct Move {
   CollectiveKind kind;
   AxisList axes;
   double bytes = 0;
-  /// The layouts of a permute.
+  /// The layouts of a permute, and of an all_to_all of experts' slots.
   Layout from, to;
+  std::optional<RoutedBlocks> routed = std::nullopt;
   int64_t count = 0;
   bool travels = false;
 
   bool isLike(const Move &other) const {
     return kind == other.kind && axes == other.axes && bytes == other.bytes &&
-           from == other.from && to == other.to && travels == other.travels;
+           from == other.from && to == other.to && routed == other.routed &&
+           travels == other.travels;
   }
   bool isPermute() const { return kind == CollectiveKind::CollectivePermute; }
 };
@@ -56,12 +59,14 @@ static std::optional<Move> moveOf(Operation *op, const Mesh &mesh) {
   auto price = op->getAttrOfType<CollectiveCostAttr>("cost");
   if (!price || price.getBytes() == 0)
     return std::nullopt;
-  Move move{collectiveKind(op), {}, price.getBytes(), {}, {}, 0};
+  Move move{.kind = collectiveKind(op), .bytes = price.getBytes()};
   for (StringAttr name :
        op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
     move.axes.push_back(*mesh.find(name.getValue()));
   move.travels = shd::travels(op);
-  if (move.isPermute()) {
+  if (move.kind == CollectiveKind::AllToAll)
+    move.routed = movedShape(op->getOperand(0)).routed;
+  if (move.isPermute() || move.routed) {
     auto layoutOf = [&](Value value) {
       return toLayout(mesh, getSharding(value.getType()));
     };
@@ -92,6 +97,15 @@ static std::vector<Move> movesOf(ProgramOp program, const Mesh &mesh) {
   return moves;
 }
 
+static CollectiveCost exchangeCost(const CollectiveModel &model,
+                                   const Move &move) {
+  const AxisList *experts =
+      move.routed ? routedAxes(*move.routed, move.from, move.to) : nullptr;
+  return experts
+             ? model.slotsCost(move.axes, move.bytes, *experts, *move.routed)
+             : model.cost(move.kind, move.axes, move.bytes);
+}
+
 /// Seconds of all moves, or any number of at least `enough` if they take that
 /// long.
 static double priceMoves(const CollectiveModel &model, ArrayRef<Move> moves,
@@ -105,7 +119,7 @@ static double priceMoves(const CollectiveModel &model, ArrayRef<Move> moves,
         move.travels ? ringShiftCost(model, move.axes.front(), move.bytes)
         : isOfHalo(move.kind) ? haloCost(model, move.axes, move.bytes)
         : move.isPermute() ? permuteCost(model, move.from, move.to, move.bytes)
-                           : model.cost(move.kind, move.axes, move.bytes);
+                           : exchangeCost(model, move);
     seconds += cost.seconds() * double(move.count);
   }
   return seconds;

@@ -121,7 +121,7 @@ struct StepSize {
   double slots = 0;
   /// Divides the numbers of experts; 1 without.
   int64_t experts = 1;
-  /// Blocks of experts that tokens keep to.
+  /// Blocks of experts that the tokens of all layers keep to.
   std::optional<RoutedBlocks> routed;
   /// Each weight's bytes, and its extents but for the layers'.
   std::vector<std::pair<double, SmallVector<int64_t>>> ofWeights;
@@ -318,8 +318,11 @@ void RecipeSearch::measure(const Program &probe) {
     if (shd::getPhase(op) == shd::Phase::Recompute)
       return;
     if (isa<shd::DispatchOp>(op)) {
+      auto routed = shd::movedShape(op->getResult(0)).routed;
+      if (size.slots > 0 && size.routed != routed)
+        routed.reset();
+      size.routed = routed;
       size.slots += bytesOf(op->getResult(0)) * shd::runsOfAllStages(op);
-      size.routed = shd::movedShape(op->getResult(0)).routed;
     }
     if (auto combine = dyn_cast<shd::CombineOp>(op.getOperation()))
       size.slots += bytesOf(combine.getInput()) * shd::runsOfAllStages(op);

@@ -288,19 +288,12 @@ private:
   std::vector<std::optional<std::vector<Price>>> pricesOf;
 };
 
-/// The axes of the index of experts where it has more, if the move is an
-/// all_to_all that adds some to it, or takes some off.
 const AxisList *PricedGraph::routedAxes(unsigned source,
                                         const Edge &edge) const {
-  if (!routed || edge.kind != CollectiveKind::AllToAll)
-    return nullptr;
-  const AxisList &from = graph.layout(source).dims[routed->dim];
-  const AxisList &to = graph.layout(edge.target).dims[routed->dim];
-  const AxisList &less = from.size() < to.size() ? from : to;
-  const AxisList &more = from.size() < to.size() ? to : from;
-  bool isPrefix =
-      llvm::equal(less, llvm::ArrayRef(more).take_front(less.size()));
-  return isPrefix && less.size() < more.size() ? &more : nullptr;
+  return routed && edge.kind == CollectiveKind::AllToAll
+             ? shardc::routedAxes(*routed, graph.layout(source),
+                                  graph.layout(edge.target))
+             : nullptr;
 }
 
 using Path = llvm::SmallVector<EdgeIndex, 4>;

@@ -148,6 +148,16 @@ llvm::hash_code shardc::hash_value(const TensorShape &shape) {
   return hash;
 }
 
+const AxisList *shardc::routedAxes(const RoutedBlocks &blocks,
+                                   const Layout &from, const Layout &to) {
+  const AxisList *less = &from.dims[blocks.dim], *more = &to.dims[blocks.dim];
+  if (more->size() < less->size())
+    std::swap(less, more);
+  bool isPrefix =
+      llvm::equal(*less, llvm::ArrayRef(*more).take_front(less->size()));
+  return isPrefix && less->size() < more->size() ? more : nullptr;
+}
+
 int64_t shardc::localExtent(const Mesh &mesh, int64_t extent,
                             llvm::ArrayRef<AxisIndex> axes) {
   int64_t group = mesh.groupSize(axes);

@@ -668,7 +668,7 @@ struct ReportOptions {
   /// The stages in which the program runs; null if it has none.
   const StagePlan *stages = nullptr;
   /// A measured time of the step, for `Report::measured`.
-  std::optional<double> measuredStep;
+  std::optional<double> measuredStep = std::nullopt;
 };
 
 /// Collects the facts of a program whose plan is explicit: shardings in types,

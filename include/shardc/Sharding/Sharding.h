@@ -116,6 +116,11 @@ struct TensorShape {
 // NOLINTNEXTLINE(readability-identifier-naming)
 llvm::hash_code hash_value(const TensorShape &shape);
 
+/// The axes of the dimension of experts on the side of an all_to_all that has
+/// more, if that adds axes to the other side's; null if it does not.
+const AxisList *routedAxes(const RoutedBlocks &blocks, const Layout &from,
+                           const Layout &to);
+
 /// Extent that one device holds of a dimension of `extent` split over `axes`.
 int64_t localExtent(const Mesh &mesh, int64_t extent,
                     llvm::ArrayRef<AxisIndex> axes);

@@ -208,12 +208,6 @@ bool shd::dropsPicks(ProgramOp program) {
       .wasInterrupted();
 }
 
-/// True for what hands slots on as they are: a collective, or a cast.
-static bool keepsSlots(Operation *op) {
-  auto cost = dyn_cast_or_null<CostOpInterface>(op);
-  return op && (isCollective(op) || (cost && cost.isCast()));
-}
-
 /// Blocks of experts by which fewer copies of a token go than it has slots.
 static std::optional<RoutedBlocks> routedBlocks(ExpertsOpInterface op) {
   if (!op.getLimit() || *op.getLimit() >= op.getK())
@@ -226,37 +220,77 @@ static std::optional<RoutedBlocks> routedBlocks(ExpertsOpInterface op) {
                       double(*op.getLimit()) / double(op.getK())};
 }
 
+/// True for an operation that hands the elements of its operand on: a
+/// collective, a cast, a copy, a view.
+static bool handsOn(Operation *op) {
+  if (isCollective(op) || isa<SplitOp, MergeOp, SliceOp>(op))
+    return true;
+  auto elementwise = dyn_cast<ElementwiseOp>(op);
+  return elementwise && (elementwise.getFunction() == Function::Cast ||
+                         elementwise.getFunction() == Function::Copy);
+}
+
+/// The blocks of what such an operation makes, from those of its operand, or
+/// the other way round; none if it changes the index of experts.
+static std::optional<RoutedBlocks>
+throughOp(Operation *op, std::optional<RoutedBlocks> blocks, bool isBack) {
+  if (!blocks || isCollective(op))
+    return blocks;
+  auto indexed = cast<ShardingRuleOpInterface>(op);
+  auto from = indicesOf(indexed, isBack ? 1 : 0),
+       to = indicesOf(indexed, isBack ? 0 : 1);
+  const auto *same = llvm::find(to, from[blocks->dim]);
+  if (same == to.end())
+    return std::nullopt;
+  blocks->dim = same - to.begin();
+  return blocks;
+}
+
 /// The blocks of the operation that makes these slots.
 static std::optional<RoutedBlocks> blocksOfMaker(Value value) {
   Operation *maker = value.getDefiningOp();
-  if (keepsSlots(maker))
-    return blocksOfMaker(maker->getOperand(0));
-  auto experts = dyn_cast_or_null<ExpertsOpInterface>(maker);
+  if (!maker)
+    return std::nullopt;
+  if (handsOn(maker))
+    return throughOp(maker, blocksOfMaker(maker->getOperand(0)),
+                     /*isBack=*/false);
+  auto experts = dyn_cast<ExpertsOpInterface>(maker);
   if (experts && experts.getSlotsTensor() >= maker->getNumOperands())
     return routedBlocks(experts);
   return std::nullopt;
 }
 
-/// The blocks of the first operation that reads a value as slots.
-static std::optional<RoutedBlocks> blocksOfReader(Value value) {
+static std::optional<RoutedBlocks> blocksOfReaders(Value value);
+
+/// The blocks that a reader sums or routes slots by; none if it needs them all.
+static std::optional<RoutedBlocks> blocksOfReader(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (auto experts = dyn_cast<ExpertsOpInterface>(user);
+      experts && experts.getSlotsTensor() == use.getOperandNumber())
+    return routedBlocks(experts);
+  return handsOn(user) ? throughOp(user, blocksOfReaders(user->getResult(0)),
+                                   /*isBack=*/true)
+                       : std::nullopt;
+}
+
+/// The blocks of all readers, but for what keeps the value as it is.
+static std::optional<RoutedBlocks> blocksOfReaders(Value value) {
+  std::optional<RoutedBlocks> blocks;
   for (OpOperand &use : value.getUses()) {
-    Operation *user = use.getOwner();
-    std::optional<RoutedBlocks> blocks;
-    if (auto experts = dyn_cast<ExpertsOpInterface>(user);
-        experts && experts.getSlotsTensor() == use.getOperandNumber())
-      blocks = routedBlocks(experts);
-    else if (keepsSlots(user))
-      blocks = blocksOfReader(user->getResult(0));
-    if (blocks)
-      return blocks;
+    if (isa<YieldOp, UpdateOp>(use.getOwner()))
+      continue;
+    std::optional<RoutedBlocks> own = blocksOfReader(use);
+    if (!own || (blocks && *blocks != *own))
+      return std::nullopt;
+    blocks = own;
   }
-  return std::nullopt;
+  return blocks;
 }
 
 TensorShape shd::movedShape(Value value) {
   TensorShape shape = tensorShape(value.getType());
   shape.routed = blocksOfMaker(value);
   if (!shape.routed)
-    shape.routed = blocksOfReader(value);
+    shape.routed = blocksOfReaders(value);
   return shape;
 }

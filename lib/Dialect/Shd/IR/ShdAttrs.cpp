@@ -19,18 +19,8 @@ using namespace shardc::shd;
 
 #include "shardc/Dialect/Shd/IR/ShdEnums.cpp.inc"
 
-#define GET_ATTRDEF_CLASSES
-#include "shardc/Dialect/Shd/IR/ShdAttrs.cpp.inc"
-
-void ShdDialect::registerAttributes() {
-  addAttributes<
-#define GET_ATTRDEF_LIST
-#include "shardc/Dialect/Shd/IR/ShdAttrs.cpp.inc"
-      >();
-}
-
 //===----------------------------------------------------------------------===//
-// Pieces
+// Names
 //===----------------------------------------------------------------------===//
 
 using Delimiter = AsmParser::Delimiter;
@@ -54,6 +44,34 @@ static void printNames(AsmPrinter &printer, ArrayRef<StringAttr> names) {
     printer.printKeywordOrString(name);
   });
 }
+
+/// Names in brackets.
+static FailureOr<SmallVector<StringAttr>> parseNameList(AsmParser &parser) {
+  SmallVector<StringAttr> names;
+  if (parseNames(parser, Delimiter::Square, names))
+    return failure();
+  return names;
+}
+
+static void printNameList(AsmPrinter &printer, ArrayRef<StringAttr> names) {
+  printer << '[';
+  printNames(printer, names);
+  printer << ']';
+}
+
+#define GET_ATTRDEF_CLASSES
+#include "shardc/Dialect/Shd/IR/ShdAttrs.cpp.inc"
+
+void ShdDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "shardc/Dialect/Shd/IR/ShdAttrs.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
 
 /// `key = value` of a real number.
 static ParseResult parseField(AsmParser &parser, StringRef key, double &value) {

@@ -90,7 +90,7 @@ static void collectExpertRules(Op op, ExtentRules &rules) {
 }
 
 /// As many blocks as an index of their number has elements, if the experts can
-/// be divided so.
+/// be divided so; k experts fit into so many of them as the limit says.
 template <typename Op> static void resizeBlocks(Op op, NewExtent newExtent) {
   if (!op.getBlocks())
     return;
@@ -100,7 +100,8 @@ template <typename Op> static void resizeBlocks(Op op, NewExtent newExtent) {
   if (experts % blocks != 0)
     blocks = 1;
   op.setBlocks(uint64_t(blocks));
-  op.setLimit(std::min<uint64_t>(*op.getLimit(), blocks));
+  uint64_t least = llvm::divideCeil(op.getK(), uint64_t(experts / blocks));
+  op.setLimit(std::clamp<uint64_t>(*op.getLimit(), least, blocks));
 }
 
 void DispatchOp::collectExtentRules(ExtentRules &rules) {

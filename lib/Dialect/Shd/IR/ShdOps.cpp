@@ -809,6 +809,11 @@ static LogicalResult verifyExpertCounts(Op op, ArrayRef<StringRef> picks) {
     if (*op.getLimit() < 1 || *op.getLimit() > *blocks)
       return op.emitOpError() << "the limit is " << *op.getLimit()
                               << ", but must be from 1 to " << *blocks;
+    uint64_t most = *op.getLimit() * (uint64_t(experts) / *blocks);
+    if (most < op.getK())
+      return op.emitOpError() << "k is " << op.getK() << ", but only " << most
+                              << " experts are in " << *op.getLimit() << " of "
+                              << *blocks << " blocks";
   }
   if (!op.getImbalance())
     return success();

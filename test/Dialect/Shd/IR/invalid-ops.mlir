@@ -1332,6 +1332,16 @@ shd.program "p" {
 
 // -----
 
+// G5, too few experts in so many blocks
+shd.program "p" {
+  %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
+  %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
+  // expected-error @+1 {{k is 3, but only 2 experts are in 1 of 2 blocks}}
+  %y = shd.dispatch(%x, %p) over "E", "C" k 3 blocks 2 limit 1 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
+}
+
+// -----
+
 // G6
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>

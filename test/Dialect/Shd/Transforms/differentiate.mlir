@@ -119,7 +119,7 @@ shd.program "segments-keep" training <loss = "loss", gradients = f32, lr = 1.0e-
 // CHECK-LABEL: shd.program "frozen"
 // CHECK-NOT: "a.grad" ["
 // CHECK: shd.declare gradient "b.grad"
-shd.program "frozen" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64, frozen = "a*"> {
+shd.program "frozen" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64, frozen = ["a*"]> {
   %a = shd.declare weight "a" ["B"] : tensor<64xbf16>
   %b = shd.declare weight "b" ["B"] : tensor<64xbf16>
   %c = shd.elementwise mul(%a, %b) <[B], [B] -> [B]> {shd.name = "c"} : (tensor<64xbf16>, tensor<64xbf16>) -> tensor<64xbf16>
@@ -238,7 +238,7 @@ shd.program "stop" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64,
 // CHECK-NOT: -> [S, D]>
 // CHECK: shd.elementwise add({{.*}}) <[T, D], [T, D] -> [T, D]>
 // CHECK-NEXT: shd.update
-shd.program "names" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64, frozen = "w"> {
+shd.program "names" training <loss = "loss", gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 1.0e-02 : f64, tokens = 1.0e+12 : f64, frozen = ["w"]> {
   %x = shd.declare weight "x" ["T", "D"] : tensor<64x32xbf16>
   %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
   %k = shd.einsum(%x, %w) <[S, D], [D, F] -> [S, F]> {shd.name = "k"} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>

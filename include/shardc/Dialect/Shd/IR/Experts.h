@@ -36,7 +36,7 @@ struct ExpertExtents {
 };
 
 /// The shape of a value that collectives move: of slots that dispatch makes, or
-/// that combine or its gradient reads, with the blocks that picks keep to.
+/// that only combine and its gradient read, with the blocks that picks keep to.
 TensorShape movedShape(mlir::Value value);
 
 /// Picks of whole tensors, and those for which an expert has no slot left.

@@ -168,6 +168,12 @@ def Shd_GroupCostAttr : Shd_Attr<"GroupCost", "group_cost"> {
   let hasCustomAssemblyFormat = 1;
 }
 
+/// Names in brackets, behind which other fields may follow.
+def Shd_NamesParameter : OptionalArrayRefParameter<"::mlir::StringAttr"> {
+  let parser = "parseNameList($_parser)";
+  let printer = "printNameList($_printer, $_self)";
+}
+
 def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
   let summary = "How the program is trained";
   let description = [{
@@ -202,12 +208,12 @@ def Shd_TrainingAttr : Shd_Attr<"Training", "training"> {
                            "::shardc::shd::Remat::Auto">:$remat,
     DefaultValuedParameter<"int64_t", "0">:$every,
     "::mlir::FloatAttr":$tokens,
-    OptionalArrayRefParameter<"::mlir::StringAttr">:$frozen,
+    Shd_NamesParameter:$frozen,
     OptionalParameter<"::mlir::DictionaryAttr">:$save,
     OptionalParameter<"::mlir::DictionaryAttr">:$gradient_pins,
     OptionalParameter<"::mlir::DictionaryAttr">:$moment_pins,
     OptionalParameter<"::mlir::DictionaryAttr">:$master_pins,
-    OptionalArrayRefParameter<"::mlir::StringAttr">:$recomputed,
+    Shd_NamesParameter:$recomputed,
     DefaultValuedParameter<"::shardc::shd::Offload",
                            "::shardc::shd::Offload::None">:$offload,
     OptionalParameter<"::mlir::DictionaryAttr">:$offloaded,

@@ -688,7 +688,8 @@ def Shd_DispatchOp : Shd_ExpertsOp<"dispatch"> {
     - (G4) The slots' side has `experts`, the groups, `slots` and the features;
       weights have the indices of the picks.
     - (G5) k is at least 1 and at most the extent of `experts`; `blocks` divide
-      it, and `limit` is at least 1 and at most `blocks`.
+      it, and `limit` is at least 1 and at most `blocks`; so many blocks have at
+      least k experts.
     - (G6) `imbalance` is at least 1 and stands only with `dropless`.
   }];
   let arguments = !con((ins Shd_Tensor:$input, Shd_Tensor:$picks,

@@ -131,9 +131,17 @@ TEST(CalibratedTest, OptimisticIsABound) {
       from[0] = (to[0] + 1) % 4;
       from[1] = to[1];
     };
-    for (double bytes : {1.0, 1e4, 1e6, 1e9})
+    for (double bytes : {1.0, 1e4, 1e6, 1e9}) {
       EXPECT_LE(bound.permuteCost({0}, bytes, turn).seconds(),
                 exact.permuteCost({0}, bytes, turn).seconds());
+      for (int64_t blocks : {1, 4, 16}) {
+        RoutedBlocks routed{0, blocks, /*share=*/0.25};
+        double slots = exact.slotsCost({0, 1}, bytes, {0, 1}, routed).seconds();
+        EXPECT_LE(bound.slotsCost({0, 1}, bytes, {0, 1}, routed).seconds(),
+                  slots);
+        EXPECT_LE(slots, exact.cost(kAllToAll, {0, 1}, bytes).seconds());
+      }
+    }
   }
 }
 

@@ -42,7 +42,7 @@
 // Buffers are carried through the loops; what the step ends with are the weight
 // and what the optimizer keeps.
 // JAX:       STATES = ["w_m", "w_v", "w_master", "w"]
-// JAX:       def device_program(x, t, w, w_m, w_v, w_master):
+// JAX:       def device_program(x, t, w, w_m, w_master, w_v):
 // JAX:         w_grad = jnp.zeros((size["L"], size["D"], size["E"]), f32)
 // JAX-NEXT:    h = jnp.zeros((size["L"], part("B", "X"), size["D"]), bf16)
 // JAX:           (h_2, u_2, w_grad_2) = carried

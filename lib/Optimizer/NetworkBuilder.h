@@ -304,10 +304,12 @@ private:
   bool neededInHbm(mlir::Value value, llvm::ArrayRef<unsigned> chunks) const;
   PriceMatrix pricesOf(unsigned value, llvm::ArrayRef<Layout> from,
                        llvm::ArrayRef<Layout> to, int64_t count) {
-    return PriceMatrix(context.planner, scale, shapeOf(value), from, to, count);
+    return PriceMatrix(context.planner, scale,
+                       shd::movedShape(network.graph.values[value].value), from,
+                       to, count);
   }
   TensorShape shapeOf(unsigned index) const {
-    return shd::movedShape(network.graph.values[index].value);
+    return shd::tensorShape(network.graph.values[index].value.getType());
   }
 
   PlanningContext &context;

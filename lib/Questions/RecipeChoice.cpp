@@ -279,11 +279,7 @@ static shd::ProgramOp programOf(ModuleOp module) {
 static int64_t numExperts(shd::ProgramOp program) {
   int64_t experts = 0;
   program->walk([&](shd::DispatchOp op) {
-    auto picks = cast<RankedTensorType>(op.getPicks().getType());
-    for (auto [name, extent] : llvm::zip_equal(
-             op.getIndexing().getOperandIndices(1), picks.getShape()))
-      if (name == op.getExperts())
-        experts = std::gcd(experts, extent);
+    experts = std::gcd(experts, shd::ExpertExtents::of(op).experts);
   });
   return std::max<int64_t>(1, experts);
 }

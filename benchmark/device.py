@@ -17,6 +17,8 @@ and prints a table. The sections, which --only picks by name:
     sustained  squares after seconds of the same work, as the power allows
     attention  causal, forward and backward, and one token over a cache
     link       pinned copies from and to the host, 64 KiB to 1 GiB
+    beside     matmuls and sums while other work runs: copies by a few processors,
+               as collectives take, and copies from and to the host
     decode, prefill
                LLaMA 8B and 1B with fused projections, compiled layer by layer;
                decoding is one CUDA graph a step
@@ -41,6 +43,12 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = None
 
 BF16 = torch.bfloat16
 
@@ -176,6 +184,17 @@ class Pool:
             parts.append(part.view(*shape))
             self.next += size
         return parts
+
+
+if triton:
+
+    @triton.jit
+    def copyByPrograms(source, target, size, times, BLOCK: tl.constexpr):
+        """Copies size elements so many times, in as many programs as run."""
+        for _ in range(times):
+            for begin in range(tl.program_id(0) * BLOCK, size, tl.num_programs(0) * BLOCK):
+                where = begin + tl.arange(0, BLOCK)
+                tl.store(target + where, tl.load(source + where))
 
 
 # More than the caches of the GPUs hold.
@@ -529,6 +548,97 @@ class Bench:
             size *= 4
         self.row("link", "link", curve=curve)
 
+    def besideWork(self):
+        """(name, bytes of one, function that runs so many) of what takes a part of
+        the GPU while kernels run."""
+        size = 2**27
+        source, target = (torch.zeros(size, dtype=BF16, device="cuda") for _ in range(2))
+        block = 16384
+        for programs in (8, 16, 24, 32):
+            yield f"copy by {programs}", 2 * size, lambda times, programs=programs: (
+                copyByPrograms[(programs,)](source, target, size, times, block, num_warps=16)
+            )
+        there = torch.empty(2**28, dtype=torch.uint8, device="cuda")
+        host = torch.empty(2**28, dtype=torch.uint8, pin_memory=True)
+
+        def transfer(times, isIn):
+            for _ in range(times):
+                if isIn:
+                    there.copy_(host, non_blocking=True)
+                else:
+                    host.copy_(there, non_blocking=True)
+
+        yield "from host", 2**28, lambda times: transfer(times, True)
+        yield "to host", 2**28, lambda times: transfer(times, False)
+
+    def beside(self):
+        """Kernels while something else runs all the time, and alone."""
+        if not self.device.isGpu or not triton:
+            self.line("beside: needs a GPU and Triton")
+            return
+        pool = Pool(self.device, 2**31)
+        stream = torch.cuda.Stream(priority=-1)
+        kernels = []
+        for m, n, k in ((8192, 28672, 4096), (8192, 4096, 14336), (4096, 4096, 4096)):
+            a, b, out = pool.take((m, k), (n, k), (m, n))
+            launch = lambda a=a, b=b, out=out: torch.mm(a, b.t(), out=out)
+            kernels.append((f"matmul {m} x {n} x {k}", launch, 2 * m * n * k / self.flops))
+        parts = pool.take(*[(2**28,)] * 3)
+        launch = lambda: torch.add(parts[0], parts[1], out=parts[2])
+        kernels.append(("add 1.5 GiB", launch, 6 * 2**28 / self.bandwidth))
+        curve = []
+        for kernel, launch, expected in kernels:
+            # Some 20 ms, and other work for several times as long.
+            count = math.ceil(2e-2 / expected)
+            replay = self.device.graph(lambda: [launch() for _ in range(count)])
+
+            def run(work, times):
+                """Seconds of the kernels and of the work, and whether it ran all
+                the time. Both begin after a pause, with the clock of a cool chip."""
+                events = [torch.cuda.Event(enable_timing=True) for _ in range(4)]
+                first, last, begin, end = events
+                self.device.wait()
+                time.sleep(0.1)
+                with torch.cuda.stream(stream):
+                    first.record()
+                    work(times)
+                    last.record()
+                time.sleep(2e-3)
+                begin.record()
+                replay()
+                end.record()
+                self.device.wait()
+                isInside = end.elapsed_time(last) > 0 and first.elapsed_time(begin) > 0
+                kernels, taken = begin.elapsed_time(end), first.elapsed_time(last)
+                return kernels * 1e-3, taken * 1e-3, isInside
+
+            replay()
+            alone = statistics.median(run(lambda _: None, 0)[0] for _ in range(5))
+            for name, size, work in self.besideWork():
+                work(1)
+                once = self.device.seconds(lambda: work(8), 3) / 8
+                times = math.ceil(5 * alone / once)
+                rows = [run(work, times) for _ in range(5)]
+                both = statistics.median(row[0] for row in rows)
+                taken = statistics.median(row[1] for row in rows)
+                # Of what ran beside it for all of its time, and alone afterwards.
+                slow = (taken - once * times) / both
+                point = {
+                    "kernel": kernel,
+                    "beside": name,
+                    "alone_us": round(alone / count * 1e6, 3),
+                    "time_us": round(both / count * 1e6, 3),
+                    "rate_gb_s": round(size / once / 1e9, 1),
+                    "rate_beside_gb_s": round(size / once * max(0, 1 - slow) / 1e9, 1),
+                    "inside": all(row[2] for row in rows),
+                }
+                curve.append(point)
+                self.line(
+                    f"{kernel} beside {name}: {both / alone:.3f} times {alone / count * 1e6:.1f} us,"
+                    f" {point['rate_beside_gb_s']} of {point['rate_gb_s']} GB/s, {point['inside']}"
+                )
+        self.row("beside", "beside", curve=curve)
+
     # ---- whole steps
 
     def infer(self, kind, name, batch, length, isCompiled, kernel="flash"):
@@ -773,6 +883,7 @@ def measure(bench):
         ("attention", bench.attention),
         ("attention-cache", bench.cacheAttention),
         ("link", bench.link),
+        ("beside", bench.beside),
     ):
         bench.attempt(name, work)
     big, wide, little = "llama3-8b", "llama3-8b-l8", "llama3.2-1b"

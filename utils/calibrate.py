@@ -12,13 +12,14 @@ of figures serves all operations and group sizes of a machine. Errors are
 relative to the measurement; the left-out ones come from fits that never saw
 the operation, or the group size, on which they are taken.
 
-Usage: calibrate.py ROWS.json
-       calibrate.py ROWS.json --block hardware/a100.shd --chip A100-80GB
+Usage: calibrate.py ROWS.json...
+       calibrate.py ROWS.json... --block hardware/a100.shd --chip A100-80GB
        calibrate.py --block my_gpu.shd --nccl all_reduce.txt all_gather.txt
                     --matmul matmul.csv [--whole]
 
 The second form prints the `calibration` block of a hardware file
-(docs/Language.md#11-describing-a-machine), as fractions of the file's rates.
+(docs/Language.md#11-describing-a-machine), as fractions of the file's rates. Of rows
+of benchmark/device.py it takes the medians of kernels of attention and of large sums.
 The third one fits measurements of your own: what nccl-tests print, and a table
 of matmuls with the columns m, n, k and one of time_us, time_ms and tflops. With
 --whole it prints the hardware file with the block in it.
@@ -293,6 +294,68 @@ def printHbm(rows):
         )
 
 
+# ---- kernels that benchmark/device.py measures
+
+# Shorter attention does not fill a GPU, and less than this is in its caches.
+LEAST_QUERIES, LEAST_BYTES = 2048, 2**26 - 2**12
+# Products of the backward pass over those of the forward pass.
+BACKWARD = 2.5
+
+
+def median(values):
+    values, half = sorted(values), len(values) // 2
+    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
+
+
+def attentionRates(rows, chip):
+    """FLOP/s of each kernel of attention over its own tokens, in both passes."""
+    for row in rows:
+        if row["kind"] != "attention" or row["hardware"]["chip"] != chip:
+            continue
+        for point in row["curve"]:
+            if min(point["queries"], point["keys"]) < LEAST_QUERIES:
+                continue
+            pairs = point["batch"] * point["heads"] * point["queries"] * point["keys"]
+            flops = 4 * pairs * point["head_dim"] / (2 if point["causal"] else 1)
+            yield flops / (point["forward_us"] * 1e-6)
+            if "backward_us" in point:
+                yield BACKWARD * flops / (point["backward_us"] * 1e-6)
+
+
+def sumRates(rows, chip):
+    """Bytes/s of sums of two large arrays."""
+    for row in rows:
+        if row["kind"] == "hbm" and row["hardware"]["chip"] == chip:
+            for point in row["curve"]:
+                if point["operation"] == "add" and point["bytes"] >= LEAST_BYTES:
+                    yield point["bytes"] / (point["time_us"] * 1e-6)
+
+
+def sharesBeside(rows, chip):
+    """The share of a copy's time that costs a matmul beside it nothing: in the time
+    t that takes t' beside the copy, the work of t' - t is lost. NCCL gives a
+    collective on NVLink 16 to 24 processors of a GPU."""
+    for row in rows:
+        if row["kind"] == "beside" and row["hardware"]["chip"] == chip:
+            for point in row["curve"]:
+                isMatmul = point["kernel"].startswith("matmul")
+                if isMatmul and point["beside"] in ("copy by 16", "copy by 24"):
+                    yield min(1, point["alone_us"] / point["time_us"])
+
+
+def kernelFits(rows, text, chip):
+    """(figure, share, what it is the median of) of kernels that are measured."""
+    for figure, shares, what, field in (
+        ("attention", attentionRates, "kernels of attention", "flops.bf16"),
+        ("hbm", sumRates, "large sums", "hbm.bandwidth"),
+        ("overlap", sharesBeside, "matmuls beside copies", None),
+    ):
+        reached = list(shares(rows, chip))
+        if reached:
+            share = median(reached) / (rateOf(text, field) if field else 1)
+            yield figure, min(1, share), f"{len(reached)} {what}"
+
+
 # ---- measurements of one's own, as rows
 
 OWN = "own measurements"
@@ -308,6 +371,12 @@ def readText(path):
             return file.read()
     except OSError as error:
         fail(f"cannot read '{path}': {error.strerror}")
+
+
+def readRows(path):
+    """The rows of a file, a list or an object that holds one."""
+    rows = json.loads(readText(path))
+    return rows if isinstance(rows, list) else rows["rows"]
 
 
 def ncclRow(path, chip):
@@ -400,6 +469,8 @@ def sourceName(source):
 def chipLines(rows, text, chip, hardware):
     """Lines of the block that say what a chip reaches, each with its note."""
     lines = []
+    for figure, share, what in kernelFits(rows, text, chip):
+        lines.append((f"    {figure} = {share:.3f}", f"{what}, own measurements"))
     for name, overhead, plateau, points, source in matmulFits(rows):
         if name != chip:
             continue
@@ -470,11 +541,20 @@ def block(rows, text, chip):
     )
 
 
+# Fields of a chip that whole steps say, or nothing here does.
+KEPT = ("kernels", "attention", "step", "overlap", "hbm", "like")
+
+
 def withBlock(text, printed):
     """A hardware file with a block in place of its own, whose fields that nobody
     measures here stay."""
     old = re.search(r"^  calibration \{.*?^  \}\n", text, re.DOTALL | re.MULTILINE)
-    kept = re.findall(r"^    (?:kernels|step|like) = .*\n", old[0], re.M) if old else []
+    fields = re.findall(r"^    ([a-z]+) = .*\n", old[0], re.M) if old else []
+    kept = [
+        re.search(rf"^    {field} = .*\n", old[0], re.M)[0]
+        for field in fields
+        if field in KEPT and not re.search(rf"^    {field} = ", printed, re.M)
+    ]
     first, rest = printed.split("\n", 1)
     printed = first + "\n" + "".join(kept) + rest + "\n"
     if old:
@@ -487,7 +567,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("rows", nargs="?", help="rows.json with curves")
+    parser.add_argument("rows", nargs="*", help="files of rows with curves")
     parser.add_argument("--block", metavar="FILE.shd", help="a hardware file")
     parser.add_argument("--chip", help="with --block: what rows call the chip")
     parser.add_argument("--nccl", nargs="+", default=[], metavar="FILE")
@@ -501,8 +581,7 @@ def main():
         parser.error("--block and --chip stand together")
     if not own and not options.rows:
         parser.error("expected rows.json, or --nccl or --matmul")
-    rows = json.loads(readText(options.rows)) if options.rows else []
-    rows = rows if isinstance(rows, list) else rows["rows"]
+    rows = [row for path in options.rows for row in readRows(path)]
     if not options.block:
         printNetworks(rows)
         printMatmuls(rows)

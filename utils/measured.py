@@ -7,14 +7,15 @@ token passes of a GPT in tensor parallelism, or a training step with the row's
 parallelism; of rows of benchmark/device.py the kernel alone, or the decoding
 step or prefill on one device. Nothing in a program depends on what was measured.
 
-Usage: measured.py ROWS.json --shardc build/bin/shardc [--only REGEX]
-       measured.py ROWS.json --shardc build/bin/shardc --fit
-       measured.py ROWS.json --programs FOLDER [--only REGEX]
+Usage: measured.py ROWS.json... --shardc build/bin/shardc [--only REGEX]
+       measured.py ROWS.json... --shardc build/bin/shardc --fit
+       measured.py ROWS.json... --programs FOLDER [--only REGEX]
 
 The second form fits what whole steps say of a chip, from plans at the catalogue's
 figures: run it again after changing them. `step` is the share of their FLOPs that
 kernels keep: the median over training steps of the one that makes the prediction
-right, all waits as they are. `kernels`, those that a framework runs for a fusion
+right, all waits as they are. With it `attention`, the share of the peak that its
+kernels reach, where there are steps enough and no kernels. `kernels`, those that a framework runs for a fusion
 group, is the number of the least mean error over the runs that `hbm` is fitted to.
 The third form writes the programs of steps, ID.shd.
 """
@@ -812,8 +813,11 @@ class Terms:
     def __init__(self, measured, reports):
         """`reports`: (times, calibrated report) of what was measured."""
         self.measured = measured
-        # Times, seconds of FLOPs, of HBM and of one kernel, of each operation.
-        self.operations, self.waits = [], 0
+        # Times, whether it is attention, seconds of FLOPs at the peak of matmuls
+        # in a step, of HBM and of one kernel, of each operation.
+        self.operations = []
+        # For collectives, and what these cost the kernels beside them.
+        self.waits = 0
         for times, report in reports:
             figures = {
                 figure["name"]: figure["value"] or 1
@@ -821,38 +825,49 @@ class Terms:
             }
             self.step = figures.get("step", 1)
             self.kernels = figures.get("kernels", 1)
+            self.matmul = figures.get("matmul", 1)
+            self.attention = figures.get("attention", self.matmul)
             self.waits += times * report["time"]["scheduled_s"]
             for op in report["ops"]:
                 if "calibrated" in op and "overhead_s" in op["calibrated"]:
                     terms = op["calibrated"]
+                    isAttention = op["kind"] in ("attention", "attention_grad")
+                    reached = self.attention if isAttention else self.matmul
                     self.operations.append(
                         (
                             times * op["count"],
-                            terms["compute_s"] * self.step,
+                            isAttention,
+                            terms["compute_s"] * self.step * reached,
                             terms["hbm_s"],
                             terms["overhead_s"] / self.kernels,
                         )
                     )
-        self.waits -= self.seconds(self.step, self.kernels)
+        self.waits -= self.seconds(self.step, self.kernels, self.attention)
 
-    def seconds(self, step, kernels):
+    def seconds(self, step, kernels, attention):
         """Of all operations."""
         return sum(
-            times * (max(compute / step, hbm) + kernels * overhead)
-            for times, compute, hbm, overhead in self.operations
+            times
+            * (
+                max(flops / (attention if isAttention else self.matmul) / step, hbm)
+                + kernels * overhead
+            )
+            for times, isAttention, flops, hbm, overhead in self.operations
         )
 
-    def ratio(self, step=None, kernels=None):
+    def ratio(self, step=None, kernels=None, attention=None):
         """Predicted over measured, by default at the report's figures."""
-        seconds = self.seconds(step or self.step, kernels or self.kernels)
+        seconds = self.seconds(
+            step or self.step, kernels or self.kernels, attention or self.attention
+        )
         return (seconds + self.waits) / self.measured
 
-    def rightStep(self):
+    def rightStep(self, attention=None):
         """The `step` that makes the prediction right, of 0.01 to 100."""
         low, high = math.log(0.01), math.log(100)
         for _ in range(50):
             middle = (low + high) / 2
-            if self.ratio(step=math.exp(middle)) > 1:
+            if self.ratio(step=math.exp(middle), attention=attention) > 1:
                 low = middle
             else:
                 high = middle
@@ -906,23 +921,51 @@ def printKernelsFit(asker, rows):
         )
 
 
+# Steps that it takes to fit one figure.
+STEPS_OF_FIGURE = 5
+# Shares of `attention` that are tried; no more than that of matmuls.
+ATTENTION_SHARES = [round(0.05 * part, 2) for part in range(4, 17)]
+
+
+def fitSteps(terms, hasKernels):
+    """`step`, and where there are steps enough and no kernels `attention`: those of
+    the least mean error, each with the median of the right `step`."""
+    most = terms[0].matmul
+    shares = [share for share in ATTENTION_SHARES if share < most] + [most]
+    if hasKernels or len(terms) < 2 * STEPS_OF_FIGURE:
+        shares = [terms[0].attention]
+    fits = []
+    for attention in shares:
+        step = min(1, median([each.rightStep(attention=attention) for each in terms]))
+        ratios = [each.ratio(step=step, attention=attention) for each in terms]
+        fits.append((meanError(ratios), {"step": step, "attention": attention}))
+    return min(fits, key=lambda fit: fit[0])
+
+
 def printStepFit(asker, rows):
-    """`step` of each chip, and the error of its steps, each source's with the
-    median of the others."""
+    """What `fitSteps` says of each chip, and the error of its steps, each source's
+    with the figures of the others."""
     chips = {}
     for row, program in askedSteps(rows):
         terms = Terms(stepSeconds(row), [(1, asker.askStep(row, program))])
         chips.setdefault(row["hardware"]["chip"], []).append((sourceOf(row), terms))
     for chip, found in sorted(chips.items()):
-        step = min(1, median([terms.rightStep() for _, terms in found]))
+        hasKernels = any(calibrate.attentionRates(rows, chip))
+        error, figures = fitSteps([terms for _, terms in found], hasKernels)
         left = []
-        for source, terms in found:
-            others = [each.rightStep() for name, each in found if name != source]
+        for source in sorted({name for name, _ in found}):
+            others = [terms for name, terms in found if name != source]
             if others:
-                left.append(terms.ratio(step=min(1, median(others))))
+                _, ofOthers = fitSteps(others, hasKernels)
+                left += [t.ratio(**ofOthers) for name, t in found if name == source]
         print(
-            f"step {chip}: {step:.3f}; error"
-            f" {meanError([terms.ratio(step=step) for _, terms in found]):.1f} %"
+            f"step {chip}: {figures['step']:.3f}"
+            + (
+                f", attention {figures['attention']:.3f}"
+                if not hasKernels and len(found) >= 2 * STEPS_OF_FIGURE
+                else ""
+            )
+            + f"; error {error:.1f} %"
             + (f", source left out {meanError(left):.1f} %" if left else "")
             + f" ({len(found)} steps of {', '.join(sorted({n for n, _ in found}))})"
         )
@@ -1016,15 +1059,18 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("rows", help="rows.json")
+    parser.add_argument("rows", nargs="+", help="files of rows")
     parser.add_argument("--shardc", default="shardc", help="the compiler")
     parser.add_argument("--only", metavar="REGEX", help="rows whose id it matches")
     parser.add_argument("--fit", action="store_true", help="fits `step`")
     parser.add_argument("--programs", metavar="FOLDER", help="writes programs of steps")
     options = parser.parse_args()
-    with open(options.rows, encoding="utf-8") as file:
-        rows = json.load(file)
-    rows = [row for row in rows if re.search(options.only or "", row["id"])]
+    rows = [
+        row
+        for path in options.rows
+        for row in calibrate.readRows(path)
+        if re.search(options.only or "", row["id"])
+    ]
     if options.programs:
         writePrograms(rows, options.programs)
         return

@@ -23,6 +23,8 @@ void shardc::addWork(const Machine &machine, const OpWork &op,
     std::optional<double> peak = machine.peak(op.computeType);
     assert(peak && "no peak for the compute type");
     group.matrixSeconds += op.matrixFlops / *peak;
+    if (op.isAttention)
+      group.attentionSeconds += op.matrixFlops / *peak;
   }
   if (machine.vectorFlops)
     group.vectorSeconds += op.vectorFlops / *machine.vectorFlops;
@@ -63,8 +65,10 @@ void shardc::calibrate(const Machine &machine, double kernels,
   const Calibration &measured = machine.calibration;
   CalibratedGroup &calibrated = group.calibrated.emplace();
   // Whole steps slow FLOPs down, by less power and other kernels, not HBM.
+  double matmul = valueOr(measured.matmul, 1);
   calibrated.computeSeconds =
-      std::max(group.matrixSeconds / valueOr(measured.matmul, 1),
+      std::max((group.matrixSeconds - group.attentionSeconds) / matmul +
+                   group.attentionSeconds / valueOr(measured.attention, matmul),
                group.vectorSeconds) /
       valueOr(measured.step, 1);
   calibrated.hbmSeconds = group.hbmSeconds / valueOr(measured.hbm, 1);

@@ -12,6 +12,7 @@
 #include "shardc/Cost/Saturating.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace shardc;
@@ -21,6 +22,22 @@ __extension__ typedef __int128 Int128;
 /// The last simulated iterations of a long repeat, from which the others are
 /// extrapolated.
 static constexpr int64_t kMeasured = kSimulatedIterations / 2;
+
+int64_t shardc::slowdownOf(const Machine &machine) {
+  if (!machine.isCalibrated)
+    return 0;
+  double lost = 1 - valueOr(machine.calibration.overlap, 1);
+  return std::llround(lost * double(kSlowdownUnit));
+}
+
+Picoseconds shardc::slowedByCollectives(int64_t slowdown, Picoseconds time,
+                                        Picoseconds upper) {
+  if (slowdown == 0 || upper <= time)
+    return time;
+  Int128 lost = Int128(upper - time) * slowdown;
+  return saturatingAdd(time,
+                       Picoseconds((lost + kSlowdownUnit - 1) / kSlowdownUnit));
+}
 
 int64_t Step::runs(unsigned body) const {
   if (body == 0)
@@ -207,6 +224,7 @@ private:
   void charge(unsigned collective, Picoseconds time);
   void chargeIdle(Picoseconds from, Picoseconds to, int run);
   void chargeUnseen(const Run &run, Picoseconds time);
+  void chargeSlowdown();
 
   Mark mark(unsigned body) const;
   int usedRun(unsigned body, unsigned collective) const;
@@ -613,6 +631,15 @@ void Simulator::chargeUnseen(const Run &run, Picoseconds time) {
   charge(run.collective, rest);
 }
 
+/// Charges what each collective takes from the kernels beside it.
+void Simulator::chargeSlowdown() {
+  for (auto [collective, charged] : zip_equal(step.collectives, exposed))
+    if (collective.slowsKernels)
+      charged = slowedByCollectives(
+          step.slowdown, charged,
+          saturatingMultiply(collective.time, step.runs(collective.body)));
+}
+
 /// Makes charges add up to the schedule, none above its collective's own time.
 /// Only extrapolation and rounding ask for changes.
 void Simulator::settle(Schedule &result) const {
@@ -655,10 +682,13 @@ Schedule Simulator::run() {
         result.device, saturatingMultiply(group.time, step.runs(group.body)));
   std::vector<Picoseconds> busy(step.numNetworks, 0);
   result.upper = result.device;
+  Picoseconds slowest = result.device;
   for (const Step::Collective &collective : step.collectives) {
     Picoseconds total =
         saturatingMultiply(collective.time, step.runs(collective.body));
     result.upper = saturatingAdd(result.upper, total);
+    if (collective.slowsKernels)
+      slowest = saturatingAdd(slowest, total);
     for (unsigned network : collective.networks)
       busy[network] = saturatingAdd(busy[network], total);
   }
@@ -668,8 +698,14 @@ Schedule Simulator::run() {
   result.busy = std::move(busy);
   // Extrapolation and rounding may lead beyond.
   result.scheduled = std::clamp(result.scheduled, result.lower, result.upper);
+  auto slow = [&](Picoseconds &time) {
+    time = slowedByCollectives(step.slowdown, time, slowest);
+  };
+  slow(result.lower);
+  slow(result.scheduled);
   if (!records)
     return result;
+  chargeSlowdown();
   result.exposed = std::move(exposed);
   settle(result);
   result.timeline = std::move(timeline);

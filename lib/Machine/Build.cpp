@@ -283,15 +283,14 @@ using MeasuredChip = Measured<Calibration>;
 using MeasuredNetwork = Measured<NetworkCalibration>;
 } // namespace
 
-/// A fraction of a peak: above 0, at most 1.
+/// A fraction, mostly of a peak: above 0, at most 1.
 static MaybeError readEfficiency(const HardwareField &field, double &value) {
   if (!field.word.empty() || !field.list.empty() ||
       field.quantity != Quantity::None)
     return unexpected(field, "a plain number");
   if (!(field.number >= kLeastEfficiency && field.number <= 1))
     return MachineError{field.where,
-                        "field '" + field.name +
-                            "' expects a fraction of the peak, " +
+                        "field '" + field.name + "' expects a fraction, " +
                             withUnit(kLeastEfficiency, "to 1, found ") +
                             StringRef(withUnit(field.number, "")).rtrim().str(),
                         ""};
@@ -357,10 +356,12 @@ static MaybeError readReductionMin(const HardwareField &field,
 
 static constexpr FieldSpec<MeasuredChip> kChipCalibrationFields[] = {
     {"matmul", readEfficiencyOf<Calibration, &Calibration::matmul>},
+    {"attention", readEfficiencyOf<Calibration, &Calibration::attention>},
     {"hbm", readEfficiencyOf<Calibration, &Calibration::hbm>},
     {"overhead", readSecondsOf<Calibration, &Calibration::overhead>},
     {"kernels", readKernels},
     {"step", readEfficiencyOf<Calibration, &Calibration::step>},
+    {"overlap", readEfficiencyOf<Calibration, &Calibration::overlap>},
     {"like",
      [](const HardwareField &field, MeasuredChip &subject) -> MaybeError {
        if (field.word.empty() || !field.list.empty())

@@ -7,8 +7,8 @@ using namespace llvm;
 using namespace shardc;
 
 static constexpr MaybeFigure Calibration::*kChipFigures[] = {
-    &Calibration::matmul, &Calibration::hbm, &Calibration::overhead,
-    &Calibration::step};
+    &Calibration::matmul,   &Calibration::attention, &Calibration::hbm,
+    &Calibration::overhead, &Calibration::step,      &Calibration::overlap};
 
 static constexpr MaybeFigure NetworkCalibration::*kNetworkFigures[] = {
     &NetworkCalibration::base, &NetworkCalibration::latency,

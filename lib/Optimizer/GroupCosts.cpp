@@ -79,6 +79,7 @@ void shardc::addOperation(const PlanningContext &context, Operation *op,
   addWork(context.machine(), work, cost);
   part.matrixFlops += cost.matrixFlops;
   part.matrixSeconds += cost.matrixSeconds;
+  part.attentionSeconds += cost.attentionSeconds;
   part.vectorFlops += cost.vectorFlops;
   part.ringBytes += ringTraffic(context.mesh(), rule, strategy,
                                 work.operandBytes, work.resultBytes);
@@ -174,6 +175,7 @@ GroupCost shardc::costParts(const Machine &machine, const PartWork &first,
   GroupCost cost;
   cost.matrixFlops = first.matrixFlops;
   cost.matrixSeconds = first.matrixSeconds;
+  cost.attentionSeconds = first.attentionSeconds;
   OpWork vector;
   vector.vectorFlops = first.vectorFlops;
   if (second) {

@@ -2,6 +2,7 @@
 
 #include "shardc/Optimizer/TimeRows.h"
 #include "NetworkBuilder.h"
+#include "shardc/Cost/Schedule.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -419,26 +420,52 @@ PartialProblem TimeRows::limitRows(const RowWeights &weights,
                                    ArrayRef<Chain> chains,
                                    const RowLimits &limits) const {
   PartialProblem result = combine(weights, labels, limits);
+  // Times are in parts, so that none is rounded.
+  const int64_t parts = limits.slowdown == 0 ? 1 : kSlowdownUnit;
   Cost leastConstant = 0;
   for (const Chain &chain : chains)
-    leastConstant = std::min(leastConstant, chain.constant);
-  TimePoints points(result, network->problem, limits.each, leastConstant);
+    leastConstant = std::min(leastConstant, chain.constant * parts);
+  TimePoints points(result, network->problem, scaled(limits.each, parts),
+                    leastConstant);
+  auto isNever = [&](std::vector<Costs> ResourceTimes::*part, size_t index,
+                     const Costs &own) {
+    return own.empty() &&
+           (limits.slowdown == 0 || ((device().*part)[index].empty() &&
+                                     (collectives.*part)[index].empty()));
+  };
+  auto timeOf = [&](std::vector<Costs> ResourceTimes::*part, size_t index,
+                    const Costs &own, size_t entry) {
+    auto at = [&](const Costs &costs, int64_t weight) {
+      return costs.empty() ? 0 : scaled(costs[entry], weight);
+    };
+    Cost time = at(own, parts - limits.slowdown);
+    for (const ResourceTimes *row : {&device(), &collectives})
+      time = sum(time, at((row->*part)[index], limits.slowdown));
+    return time;
+  };
   SmallVector<const ResourceTimes *, 4> resources = {&device()};
   for (const ResourceTimes &row : networks())
     resources.push_back(&row);
   for (const ResourceTimes *row : resources) {
     points.open();
-    for (auto [variable, costs] : llvm::enumerate(row->variables))
-      if (!costs.empty())
-        points.takeAt(variable, [&](size_t label) { return costs[label]; });
-    for (auto [edge, costs] : llvm::enumerate(row->edges))
-      if (!costs.empty())
-        points.takeBetween(edge, [&](size_t entry) { return costs[entry]; });
+    auto takeAll = [&](std::vector<Costs> ResourceTimes::*part, auto take) {
+      for (auto [index, own] : llvm::enumerate(row->*part))
+        if (!isNever(part, index, own))
+          take(index, [&, index = index, &own = own](size_t entry) {
+            return timeOf(part, index, own, entry);
+          });
+    };
+    takeAll(&ResourceTimes::variables,
+            [&](size_t variable, auto time) { points.takeAt(variable, time); });
+    takeAll(&ResourceTimes::edges,
+            [&](size_t edge, auto time) { points.takeBetween(edge, time); });
   }
   for (const Chain &chain : chains) {
-    points.open(chain.constant);
+    points.open(chain.constant * parts);
     forEachLink(chain, [&](const LinkTime &time, const LinkCost &cost) {
-      auto timeOf = [&](size_t entry) { return cost(time.times[entry]); };
+      auto timeOf = [&](size_t entry) {
+        return scaled(cost(time.times[entry]), parts);
+      };
       if (time.second)
         points.takeBetween(points.connect(time.first, *time.second), timeOf);
       else
@@ -448,7 +475,7 @@ PartialProblem TimeRows::limitRows(const RowWeights &weights,
       const Costs &costs = networks()[load.network].edges[load.edge];
       if (!costs.empty())
         points.takeBetween(load.edge, [&, times = times](size_t entry) {
-          return scaled(costs[entry], times);
+          return scaled(costs[entry], times * parts);
         });
     }
   }

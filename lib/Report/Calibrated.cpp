@@ -35,6 +35,13 @@ const Figure *Report::Calibration::worst() const {
   return worst;
 }
 
+bool shardc::slowsKernels(const Report &report) {
+  return report.calibration &&
+         llvm::any_of(report.calibration->figures, [](const Figure &figure) {
+           return figure.name == "overlap" && figure.value && *figure.value < 1;
+         });
+}
+
 namespace {
 /// Lists figures that a plan uses.
 class FigureList {
@@ -84,12 +91,13 @@ void shardc::fillCalibration(const CollectiveModel &model, Report &report) {
   if (!machine.isCalibrated)
     return;
   Report::Calibration &calibration = report.calibration.emplace();
-  bool hasMatmul = false, hasKernel = false;
+  bool hasMatmul = false, hasAttention = false, hasKernel = false;
   double reduced = 1;
   llvm::SmallVector<bool, 4> isUsed(machine.networks.size(), false);
   for (const ReportItem &item : report.items) {
     if (const ReportCompute *compute = item.compute()) {
       hasMatmul |= compute->cost.matrixFlops > 0;
+      hasAttention |= llvm::StringRef(item.kind).starts_with("attention");
       hasKernel |= item.seconds > 0;
     } else {
       const ReportCollective &collective = *item.collective();
@@ -104,6 +112,8 @@ void shardc::fillCalibration(const CollectiveModel &model, Report &report) {
   FigureList list(machine, calibration.figures);
   if (hasMatmul)
     list.add("matmul", machine.calibration.matmul);
+  if (hasAttention && machine.calibration.attention)
+    list.add("attention", machine.calibration.attention);
   if (hasKernel) {
     list.add("hbm", machine.calibration.hbm);
     list.add("overhead", machine.calibration.overhead);
@@ -111,6 +121,8 @@ void shardc::fillCalibration(const CollectiveModel &model, Report &report) {
       list.add("kernels", machine.calibration.kernels);
     list.add("step", machine.calibration.step);
   }
+  if (llvm::is_contained(isUsed, true))
+    list.add("overlap", machine.calibration.overlap);
   for (auto [network, used] : llvm::zip_equal(machine.networks, isUsed))
     if (used)
       list.addNetwork(network, reduced);

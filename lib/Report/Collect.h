@@ -58,6 +58,8 @@ void fillStages(shd::ProgramOp program, const StagePlan &stages,
 void fillStagePlan(shd::ProgramOp program, const StagePlan &stages,
                    std::optional<double> idealSeconds, Report &report);
 
+/// Whether kernels slow down beside collectives, as a calibrated machine says.
+bool slowsKernels(const Report &report);
 /// Fills `report.calibration`, but for the times at peak rates.
 void fillCalibration(const CollectiveModel &model, Report &report);
 /// Those times, of a report that has a calibration.

@@ -251,7 +251,6 @@ void Totals::finish() {
     busiest = std::max(busiest, time);
 
   Report::Time &time = report.time;
-  time.lower = toSeconds(std::max(device, busiest));
   time.upper = toSeconds(saturatingAdd(device, collectives));
   time.compute = toSeconds(compute);
   time.hbm = toSeconds(hbm);
@@ -301,6 +300,7 @@ private:
 
 void ScheduleReader::fillTimes() {
   const Schedule &schedule = scheduled.schedule;
+  report.time.lower = toSeconds(schedule.lower);
   report.time.scheduled = toSeconds(schedule.scheduled);
   report.time.exposed = toSeconds(schedule.scheduled - schedule.device);
   for (auto [op, exposed] :

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Collect.h"
 #include "TimelineText.h"
 #include "shardc/Report/Report.h"
 #include "shardc/Report/Seconds.h"
@@ -840,8 +841,10 @@ void TextPrinter::printItems() {
                       "stage has, so many layers, and what the last one has"
                     : "all runs of a step on one device";
   paint(os,
-        whose + "; bytes: HBM traffic, of a collective what it moves; exposed: "
-                "compute waits for it",
+        whose +
+            "; bytes: HBM traffic, of a collective what it moves; exposed: "
+            "compute waits for it" +
+            (slowsKernels(report) ? ", or runs slower beside it" : ""),
         Style::Dim, colour);
   os << '\n';
   os.indent(2);
@@ -870,7 +873,10 @@ void TextPrinter::printTime() {
     add("host-bound operations", time.hostBound, "the host's link or memory");
   add("exposed collectives", time.exposed,
       time.collectives > 0
-          ? "compute waits; collectives take " + formatTime(time.collectives)
+          ? (slowsKernels(report) ? "compute waits or runs slower beside them; "
+                                    "collectives take "
+                                  : "compute waits; collectives take ") +
+                formatTime(time.collectives)
           : "");
   if (report.stages)
     add("pipeline", report.stages->pipeline, "stages wait for each other");

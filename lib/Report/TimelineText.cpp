@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TimelineText.h"
+#include "Collect.h"
 #include "shardc/Report/Table.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/MapVector.h"
@@ -215,7 +216,11 @@ void shardc::printTimeline(llvm::raw_ostream &os, const Report &report,
   os.indent(2);
   paint(os,
         "a letter: busy for at least half of the column; -: for less; .: idle; "
-        "start and end are since the section's start",
+        "start and end are since the section's start" +
+            std::string(slowsKernels(report)
+                            ? "; kernels as fast as without collectives beside "
+                              "them"
+                            : ""),
         Style::Dim, colour);
   os << '\n';
   for (const Report::Section &section : report.timeline)

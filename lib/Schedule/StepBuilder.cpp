@@ -26,6 +26,7 @@ public:
   explicit StepBuilder(const CollectiveModel &model) : model(model) {
     result.repeats.emplace_back();
     result.step.numNetworks = model.numNetworks();
+    result.step.slowdown = slowdownOf(model.machine());
   }
 
   PlannedStep build(ProgramOp program);
@@ -127,6 +128,7 @@ void StepBuilder::addCollective(Operation *op, unsigned body) {
   CollectiveCost cost = collectivePrice(op, model);
   Step::Collective collective;
   collective.time = toPicoseconds(cost.seconds());
+  collective.slowsKernels = !isHostTransfer(collectiveKind(op));
   collective.networks.assign(cost.occupies.begin(), cost.occupies.end());
   collective.body = body;
   collective.position = result.step.bodies[body].items.size();

@@ -268,10 +268,12 @@ void MachineRows::addCalibration() {
   table.push_back({"calibration", "with --calibrated", ""});
   size_t before = table.size();
   addMeasured("", "matmul", measured.matmul, 1, "");
+  addMeasured("", "attention", measured.attention, 1, "");
   addMeasured("", "hbm", measured.hbm, 1, "");
   addMeasured("", "overhead", measured.overhead, 1e6, " us");
   addMeasured("", "kernels", measured.kernels, 1, "");
   addMeasured("", "step", measured.step, 1, "");
+  addMeasured("", "overlap", measured.overlap, 1, "");
   if (!measured.like.empty())
     table.push_back(
         {"  like", measured.like, notes.source("calibration.like").str()});

@@ -18,6 +18,9 @@ struct OpWork {
   /// FLOPs on the matrix units, and the type that they run in ("bf16").
   double matrixFlops = 0;
   std::string computeType;
+  /// The matrix units run a kernel of attention, which reaches less than one of
+  /// a matmul.
+  bool isAttention = false;
   /// Those of `matrixFlops` that the model needs, where the operation also
   /// computes again what it did not keep; without a value all of them.
   std::optional<double> modelFlops;
@@ -72,6 +75,8 @@ struct GroupCost {
   double vectorFlops = 0;
   double hbmBytes = 0;
   double matrixSeconds = 0;
+  /// Those of `matrixSeconds` that are attention's.
+  double attentionSeconds = 0;
   double vectorSeconds = 0;
   double hbmSeconds = 0;
   /// On a calibrated machine.

@@ -18,6 +18,17 @@ namespace shardc {
 /// Iterations of a long repeat that are simulated.
 inline constexpr int64_t kSimulatedIterations = 12;
 
+/// What hidden collectives cost compute, of their time, in parts of this: whole
+/// numbers, so that sums over a plan are exact.
+inline constexpr int64_t kSlowdownUnit = 64;
+int64_t slowdownOf(const Machine &machine);
+
+/// Between two times of a step, that of a schedule in which collectives slow no
+/// kernel down and that without any overlap: `slowdown` parts of what is hidden
+/// come on top. Grows with both; rounded up.
+Picoseconds slowedByCollectives(int64_t slowdown, Picoseconds time,
+                                Picoseconds upper);
+
 /// The step of one device. Groups and collectives are numbered in program
 /// order; so are bodies, an outer one before those in it.
 struct Step {
@@ -63,6 +74,9 @@ struct Step {
 
   struct Collective {
     Picoseconds time = 0;
+    /// Takes processors and bandwidth from kernels that run beside it. Copies
+    /// over the link to the host do not: engines of their own make them.
+    bool slowsKernels = true;
     /// Physical networks, all of which it occupies from start to end.
     llvm::SmallVector<unsigned, 4> networks;
     /// Collectives whose results it moves on.
@@ -108,6 +122,8 @@ struct Step {
   std::vector<Pair> pairs;
   std::vector<Ring> rings;
   unsigned numNetworks = 0;
+  /// What hidden collectives cost compute, in parts of kSlowdownUnit.
+  int64_t slowdown = 0;
 
   /// How often a body runs in a step.
   int64_t runs(unsigned body) const;
@@ -182,8 +198,8 @@ struct Timeline {
 
 struct Schedule {
   Picoseconds device = 0, lower = 0, scheduled = 0, upper = 0;
-  /// How long each physical network is busy: lower is the longest of these and
-  /// of device.
+  /// How long each physical network is busy. `lower` is the longest of these
+  /// and of `device`, slowed as `scheduled` is.
   std::vector<Picoseconds> busy;
   /// For each collective, how long the compute stream waits for it, all runs of
   /// a step together: scheduled = device + their sum.

@@ -45,6 +45,9 @@ struct NetworkCalibration {
 struct Calibration {
   /// Fractions, in (0, 1], of the peaks of the matrix units and of HBM.
   MaybeFigure matmul, hbm;
+  /// Fraction, in (0, 1], of the peak of the matrix units that kernels of
+  /// attention reach; without one that of matmuls.
+  MaybeFigure attention;
   /// Seconds that each kernel takes beside its work.
   MaybeFigure overhead;
   /// Kernels, at least 1, that frameworks run for a fusion group; a figure of
@@ -53,6 +56,9 @@ struct Calibration {
   /// Fraction, in (0, 1], of their FLOPs that kernels keep in a whole step. The
   /// speed of HBM they keep.
   MaybeFigure step;
+  /// Fraction, in (0, 1], of the time that collectives run beside kernels that
+  /// costs these nothing: a collective takes processors and bandwidth of HBM.
+  MaybeFigure overlap;
   /// The machine of the catalogue that lends what is missing; may be empty.
   std::string like;
 };

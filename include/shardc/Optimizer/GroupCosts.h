@@ -32,7 +32,7 @@ struct PartWork {
     double bytes = 0;
   };
   double matrixFlops = 0, vectorFlops = 0;
-  double matrixSeconds = 0;
+  double matrixSeconds = 0, attentionSeconds = 0;
   /// Kernels that it runs in: one, or one for each chunk.
   double kernels = 1;
   /// HBM traffic beside reads and writes: of the steps of a ring.

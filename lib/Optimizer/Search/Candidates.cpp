@@ -1,6 +1,7 @@
 //===- Candidates.cpp - Plans that a search has evaluated -----------------===//
 
 #include "Candidates.h"
+#include "shardc/Cost/Schedule.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace shardc;
@@ -46,16 +47,23 @@ CandidatePool::propose(const std::vector<solver::Label> &assignment) {
   return {&add(assignment, *evaluated), /*isNew=*/true};
 }
 
+/// What a plan takes at least that takes `time` of a resource or chain.
+double CandidatePool::rowOf(const Candidate &candidate,
+                            Picoseconds time) const {
+  return double(slowedByCollectives(options.slowdown, time, candidate.upper));
+}
+
 const Candidate &CandidatePool::add(std::vector<solver::Label> assignment,
                                     const EvaluatedPlan &evaluated) {
   Candidate &candidate = candidates.emplace_back();
   candidate.assignment = std::move(assignment);
-  candidate.rows.assign(evaluated.busy.begin(), evaluated.busy.end());
+  candidate.upper = evaluated.upper;
+  for (Picoseconds time : evaluated.busy)
+    candidate.rows.push_back(rowOf(candidate, time));
   for (const Chain &chain : rowsOfChains)
     candidate.rows.push_back(
-        double(times.lengthOf(chain, candidate.assignment)));
+        rowOf(candidate, times.lengthOf(chain, candidate.assignment)));
   candidate.value = objectiveTime(evaluated, options.objective);
-  candidate.upper = evaluated.upper;
   candidate.memoryCosts = evaluated.memoryCosts;
   if (capacity)
     candidate.missingBytes = evaluated.unlimitedPeak - *capacity;
@@ -75,7 +83,7 @@ void CandidatePool::addChains(ArrayRef<solver::Label> assignment,
       continue;
     for (Candidate &candidate : candidates)
       candidate.rows.push_back(
-          double(times.lengthOf(chain, candidate.assignment)));
+          rowOf(candidate, times.lengthOf(chain, candidate.assignment)));
     rowsOfChains.push_back(std::move(chain));
   }
 }

@@ -87,6 +87,7 @@ public:
 private:
   const Candidate &add(std::vector<solver::Label> assignment,
                        const EvaluatedPlan &evaluated);
+  double rowOf(const Candidate &candidate, Picoseconds time) const;
   void addChains(llvm::ArrayRef<solver::Label> assignment, bool withLoads);
 
   const TimeRows &times;

@@ -30,9 +30,12 @@ solver::Solution LimitSearch::findWithin(const Region &region,
   if (solver::lacksLabels(labels))
     return none;
   int64_t unit = weights.unit();
-  PartialProblem partial = solver.times.limitRows(
-      weights.integral(weights.weightsOf(region)), labels,
-      solver.candidates.chains(), {.each = limit, .weighed = limit * unit});
+  PartialProblem partial =
+      solver.times.limitRows(weights.integral(weights.weightsOf(region)),
+                             labels, solver.candidates.chains(),
+                             {.each = limit,
+                              .slowdown = solver.options.slowdown,
+                              .weighed = limit * unit});
   if (partial.problem.check())
     return {};
   solver::Options how;

@@ -1,6 +1,7 @@
 //===- WeightBounds.cpp - Bounds by weighted means of rows ----------------===//
 
 #include "WeightBounds.h"
+#include "shardc/Cost/Schedule.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 
@@ -72,14 +73,16 @@ DualGame WeightBounds::bestWeights(const Region &region,
   return playDualGame(plans, weightsOf(region), region.radius, rounds);
 }
 
+/// Of all weights, what hidden collectives cost compute goes to the device and
+/// to them: a step takes (1 - part) of any row and part of `upper` at least.
 RowWeights WeightBounds::integral(const Rows &weights) const {
   RowWeights result;
-  result.collectives = 0;
-  int64_t left = parts;
+  result.collectives = solver.options.slowdown * parts / kSlowdownUnit;
+  int64_t ofRows = parts - result.collectives, left = ofRows;
   size_t numNetworks = solver.candidates.numResources() - 1;
   for (auto [row, weight] : llvm::enumerate(llvm::drop_begin(weights))) {
     int64_t rounded =
-        std::min<int64_t>(left, std::llround(weight * double(parts)));
+        std::min<int64_t>(left, std::llround(weight * double(ofRows)));
     left -= rounded;
     if (row < numNetworks) {
       result.networks.push_back(rounded);
@@ -96,7 +99,7 @@ RowWeights WeightBounds::integral(const Rows &weights) const {
       result.chain.capped[link] += runs * rounded;
     result.chain.constant += chain.constant * rounded;
   }
-  result.device = left;
+  result.device = left + result.collectives;
   return result;
 }
 
@@ -109,7 +112,8 @@ RowWeights WeightBounds::mixWithUpper(const solver::LabelSets &labels,
   for (double &weight : part)
     weight *= 1 - share;
   RowWeights result = integral(part); // what is left goes to the device
-  result.collectives = std::llround(share * double(parts));
+  result.collectives = std::max<int64_t>(result.collectives,
+                                         std::llround(share * double(parts)));
   return result;
 }
 

@@ -64,6 +64,35 @@ TEST(ScheduleTest, gathersOverlapWithWhatDoesNotNeedThem) {
   EXPECT_EQ(result.exposed, (Times{10, 5, 6}));
 }
 
+TEST(ScheduleTest, hiddenCollectivesSlowKernelsDown) {
+  // As above, 41 of collectives, 21 of them exposed; of the 20 that are hidden
+  // a quarter is not for nothing. Wout is exposed for 5 and hidden for 20. With
+  // perfect overlap all 41 are hidden: a quarter, rounded up, is 11.
+  Step step = feedForward();
+  step.slowdown = kSlowdownUnit / 4;
+  Schedule result = run(step);
+  EXPECT_EQ(result.device, 50);
+  EXPECT_EQ(result.upper, 91);
+  EXPECT_EQ(result.scheduled, 71 + 5);
+  EXPECT_EQ(result.lower, 50 + 11);
+  EXPECT_EQ(result.exposed, (Times{10, 5 + 5, 6}));
+  EXPECT_EQ(scheduledTime(
+                step, issuePoints(step, std::vector<Overlap>{Overlap::Ahead})),
+            76);
+  EXPECT_EQ(run(step, Overlap::Serial).scheduled, 91); // nothing is hidden
+}
+
+TEST(ScheduleTest, copiesToTheHostSlowNothingDown) {
+  // Without Wout 16 of collectives are left, all exposed.
+  Step step = feedForward();
+  step.slowdown = kSlowdownUnit / 4;
+  step.collectives[1].slowsKernels = false;
+  Schedule result = run(step);
+  EXPECT_EQ(result.scheduled, 71);
+  EXPECT_EQ(result.lower, 50 + 16 / 4);
+  EXPECT_EQ(result.exposed, (Times{10, 5, 6}));
+}
+
 TEST(ScheduleTest, aheadStartsWithTheGroupBefore) {
   // Wout begins when H begins, at 10, which is when x is free anyway.
   EXPECT_EQ(run(feedForward(), Overlap::Ahead).scheduled, 71);
@@ -411,6 +440,9 @@ public:
     Step step;
     step.numNetworks = 1 + draw(3);
     addItems(step, 0, longest, 2);
+    step.slowdown = 20 * draw(3);
+    for (Step::Collective &collective : step.collectives)
+      collective.slowsKernels = draw(4) != 0;
     return step;
   }
 

@@ -77,6 +77,31 @@ TEST(ObjectiveSearch, BoundIsNotAboveTheOptimum) {
   });
 }
 
+/// Collectives that slow compute down: each row of a plan weighs less, and
+/// `upper` has a part in it.
+TEST(ObjectiveSearch, BoundCountsWhatHiddenCollectivesCost) {
+  unsigned seeds = setting("SHARDC_TEST_PROGRAMS", 15);
+  for (uint64_t seed = 0; seed < seeds; ++seed)
+    for (int64_t slowdown : {5, 26}) {
+      RandomNetwork network(seed, slowdown);
+      solver::Solution first = solver::solve(network.get().problem);
+      if (!isPlan(first))
+        continue;
+      for (Objective objective : kObjectives) {
+        SCOPED_TRACE(std::string(objectiveName(objective)) + " of seed " +
+                     std::to_string(seed) + " at " + std::to_string(slowdown));
+        ObjectiveSearchOptions options;
+        options.objective = objective;
+        options.slowdown = slowdown;
+        auto found = searchObjective(network.get(), first, scheduleAll(network),
+                                     options);
+        expectSound(network, objective, found);
+        if (objective == Objective::Lower)
+          EXPECT_EQ(found->status, solver::Status::Optimal);
+      }
+    }
+}
+
 /// No plan is scheduled twice, not even one that was refused.
 TEST(ObjectiveSearch, RefusedPlansAreNotTaken) {
   forEachSearch([](const RandomNetwork &network, const solver::Solution &first,

@@ -1,6 +1,7 @@
 //===- RandomNetwork.cpp - Small networks without a program ---------------===//
 
 #include "RandomNetwork.h"
+#include "shardc/Cost/Schedule.h"
 #include "llvm/ADT/STLExtras.h"
 #include <random>
 
@@ -11,7 +12,8 @@ using solver::Label;
 
 static constexpr unsigned kVariables = 6, kLabels = 3, kNetworks = 2;
 
-RandomNetwork::RandomNetwork(uint64_t seed) {
+RandomNetwork::RandomNetwork(uint64_t seed, int64_t slowdown)
+    : slowdown(slowdown) {
   std::mt19937_64 random(seed);
   auto below = [&](uint64_t limit) { return int64_t(random() % limit); };
   solver::Problem &problem = network.problem;
@@ -94,6 +96,8 @@ EvaluatedPlan RandomNetwork::schedule(llvm::ArrayRef<Label> assignment) const {
   plan.lower = *llvm::max_element(plan.busy);
   plan.scheduled =
       plan.lower + (plan.upper - plan.lower) * Picoseconds(hash % 4) / 8;
+  for (Picoseconds *time : {&plan.lower, &plan.scheduled})
+    *time = slowedByCollectives(slowdown, *time, plan.upper);
   plan.memoryCosts = plan.scheduled - plan.lower;
   plan.unlimitedPeak = 70;
   return plan;

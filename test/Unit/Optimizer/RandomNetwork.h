@@ -17,7 +17,8 @@ namespace shardc::test {
 /// edges' pairs are forbidden. Every second network has a memory limit.
 class RandomNetwork {
 public:
-  explicit RandomNetwork(uint64_t seed);
+  /// `slowdown`: what hidden collectives cost compute (Step::slowdown).
+  explicit RandomNetwork(uint64_t seed, int64_t slowdown = 0);
 
   const PlanNetwork &get() const { return network; }
   bool isPlan(llvm::ArrayRef<solver::Label> assignment) const;
@@ -34,6 +35,7 @@ public:
 
 private:
   PlanNetwork network;
+  int64_t slowdown;
 };
 
 } // namespace shardc::test

@@ -291,6 +291,7 @@ static OpWork attentionWork(AttentionOpInterface op,
   llvm::append_range(sizes.extents.keyCuts,
                      localExtents.cutsOf(table.find(op.getKey())));
   OpWork work = view.work();
+  work.isAttention = true;
   // A cache of which a part holds tokens, dealt evenly to the devices.
   if (op->hasAttr(kFilledKeys)) {
     double filled = filledKeys(op);

@@ -1,6 +1,8 @@
 //===- NetworkSearch.cpp - The best plan of a network ----------*- C++ -*-===//
 
 #include "shardc/Dialect/Shd/Transforms/NetworkSearch.h"
+#include "shardc/Cost/Schedule.h"
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/Transforms/PlanEvaluator.h"
 
 using namespace mlir;
@@ -60,11 +62,24 @@ private:
 };
 } // namespace
 
+static bool sendsToHost(ProgramOp program) {
+  return program
+      ->walk([](UpdateOp update) {
+        return copiesToHost(update) ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 ObjectiveSearchOptions TimeSearch::optionsFor(ChainOrders orders) const {
   ObjectiveSearchOptions search;
   search.objective = options.objective;
   search.orders = orders;
   search.matmulsOverlap = context.machine().collectiveMatmul;
+  // The network counts copies to the host, which slow nothing down, among the
+  // collectives.
+  if (!sendsToHost(program))
+    search.slowdown = slowdownOf(context.machine());
   search.maxWork = options.maxWork;
   search.isQuick = options.isQuick;
   search.cutoff = options.cutoff.value_or(search.cutoff);

@@ -113,6 +113,18 @@ void CollectiveModel::GroupTerms::takeLeast(const GroupTerms &other) {
   occupies.clear();
 }
 
+bool CollectiveModel::hasTwoWays(AxisIndex axis) const {
+  if (theMesh.axes[axis].size <= 2)
+    return false;
+  if (isRelaxed)
+    return any_of(seq<unsigned>(0, thePhysical.size()), [&](unsigned physical) {
+      return wraps(theMachine, physical);
+    });
+  const SmallVector<AxisPart, 2> &parts = theBinding.parts[axis];
+  return parts.size() == 1 && wraps(theMachine, parts.front().physical) &&
+         parts.front().size == thePhysical[parts.front().physical].size;
+}
+
 CollectiveModel::Level CollectiveModel::makeLevel(unsigned networkIndex,
                                                   double rate) const {
   const Network &network = theMachine.networks[networkIndex];

@@ -25,13 +25,51 @@ static CollectiveCost shareOf(CollectiveCost permute, double times,
 }
 
 CollectiveCost shardc::ringShiftCost(const CollectiveModel &model,
-                                     AxisIndex axis, double bytes) {
+                                     AxisIndex axis, double bytes,
+                                     bool bothWays) {
   int64_t devices = model.mesh().axes[axis].size;
-  return model.permuteCost(
-      {axis}, bytes,
+  CollectiveCost cost = model.permuteCost(
+      {axis}, bothWays ? bytes / 2 : bytes,
       [&](ArrayRef<int64_t> destination, MutableArrayRef<int64_t> source) {
         source[axis] = (destination[axis] + 1) % devices;
       });
+  // The halves take links of their own.
+  if (bothWays) {
+    cost.bytes *= 2;
+    cost.wireBytes *= 2;
+  }
+  return cost;
+}
+
+/// Whether an index is in every tensor of which there are parts in each step:
+/// alone in a dimension, so that halves are slices.
+static bool isCutEverywhere(const ShardingRule &rule, unsigned factor) {
+  auto isCut = [&](const TensorFactors &tensor) {
+    return llvm::count_if(tensor, [&](const DimFactors &dim) {
+             return llvm::is_contained(dim, factor) && dim.size() == 1;
+           }) == 1;
+  };
+  return llvm::all_of(rule.operands, isCut) &&
+         llvm::all_of(rule.results, isCut);
+}
+
+std::optional<unsigned> shardc::halvedFactor(const CollectiveModel &model,
+                                             const ShardingRule &rule,
+                                             const Strategy &strategy) {
+  if (!strategy.ring || !model.hasTwoWays(*strategy.ring))
+    return std::nullopt;
+  SmallVector<int64_t, 6> extents =
+      localExtents(model.mesh(), rule, strategy).extents;
+  for (unsigned factor = rule.factors.size(); factor-- > 0;) {
+    int64_t whole = rule.factors[factor].extent;
+    if (factor == rule.ring->factor ||
+        llvm::is_contained(rule.ring->along, factor) ||
+        !isCutEverywhere(rule, factor))
+      continue;
+    if (extents[factor] % 2 == 0 && whole % extents[factor] == 0)
+      return factor;
+  }
+  return std::nullopt;
 }
 
 SmallVector<RingMove, 4> shardc::ringMoves(const CollectiveModel &model,
@@ -54,6 +92,7 @@ SmallVector<RingMove, 4> shardc::ringMoves(const CollectiveModel &model,
     moves.push_back({number,
                      isResult,
                      tensorShape(type).localBytes(model.mesh(), layout),
+                     {},
                      {}});
     bytes += moves.back().bytes;
   };
@@ -66,10 +105,15 @@ SmallVector<RingMove, 4> shardc::ringMoves(const CollectiveModel &model,
   for (unsigned result : ringResults(rule))
     add(result, /*isResult=*/true, op->getResult(result).getType(),
         resultLayout(rule, strategy, result));
-  CollectiveCost permute = ringShiftCost(model, *strategy.ring, bytes);
+  std::optional<unsigned> halved = halvedFactor(model, rule, strategy);
+  CollectiveCost permute =
+      ringShiftCost(model, *strategy.ring, bytes, halved.has_value());
   auto times = double(model.mesh().axes[*strategy.ring].size - 1);
-  for (RingMove &move : moves)
+  for (RingMove &move : moves) {
     move.cost = shareOf(permute, times, move.bytes / bytes);
+    if (halved)
+      move.halved = rule.factors[*halved].name;
+  }
   return moves;
 }
 

@@ -43,12 +43,12 @@ struct Move {
   Layout from, to;
   std::optional<RoutedBlocks> routed = std::nullopt;
   int64_t count = 0;
-  bool travels = false;
+  bool travels = false, isHalved = false;
 
   bool isLike(const Move &other) const {
     return kind == other.kind && axes == other.axes && bytes == other.bytes &&
            from == other.from && to == other.to && routed == other.routed &&
-           travels == other.travels;
+           travels == other.travels && isHalved == other.isHalved;
   }
   bool isPermute() const { return kind == CollectiveKind::CollectivePermute; }
 };
@@ -64,6 +64,7 @@ static std::optional<Move> moveOf(Operation *op, const Mesh &mesh) {
        op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
     move.axes.push_back(*mesh.find(name.getValue()));
   move.travels = shd::travels(op);
+  move.isHalved = move.travels && !halvedIndex(op).empty();
   if (move.kind == CollectiveKind::AllToAll)
     move.routed = movedShape(op->getOperand(0)).routed;
   if (move.isPermute() || move.routed) {
@@ -116,7 +117,9 @@ static double priceMoves(const CollectiveModel &model, ArrayRef<Move> moves,
       break;
     // What travels around a ring is priced by the bytes of all steps.
     CollectiveCost cost =
-        move.travels ? ringShiftCost(model, move.axes.front(), move.bytes)
+        move.travels ? ringShiftCost(model, move.axes.front(), move.bytes,
+                                     move.isHalved &&
+                                         model.hasTwoWays(move.axes.front()))
         : isOfHalo(move.kind) ? haloCost(model, move.axes, move.bytes)
         : move.isPermute() ? permuteCost(model, move.from, move.to, move.bytes)
                            : exchangeCost(model, move);

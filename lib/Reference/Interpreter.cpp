@@ -76,8 +76,8 @@ Interpreter::computeRanges(Operation *op) const {
   SmallVector<int64_t, 6> extents;
   for (const Factor &factor : rule.factors)
     extents.push_back(factor.extent);
-  // By factor: how many places further on its part comes from, and how many
-  // elements before it are here.
+  // By factor: how many places further on its part comes from, below 0 of those
+  // before, and how many elements before it are here.
   SmallVector<int64_t, 6> steps(rule.factors.size(), 0);
   SmallVector<int64_t, 6> halos(rule.factors.size(), 0);
   if (auto shards = op->getAttrOfType<ArrayAttr>(spmd::kShards))
@@ -88,8 +88,9 @@ Interpreter::computeRanges(Operation *op) const {
         axes[factor].push_back(*devices.mesh().find(axis));
       halos[factor] = shard.getHalo();
       if (shard.hasTravelled())
-        steps[factor] = shard.getStep() +
-                        (shard.getEachIteration() ? iterations.back() : 0);
+        steps[factor] = (shard.getBack() ? -1 : 1) *
+                        (shard.getStep() +
+                         (shard.getEachIteration() ? iterations.back() : 0));
     }
   std::vector<SmallVector<FactorRange, 4>> result(devices.size());
   for (unsigned device = 0; device < devices.size(); ++device) {
@@ -98,8 +99,8 @@ Interpreter::computeRanges(Operation *op) const {
          llvm::zip_equal(extents, axes, steps, halos)) {
       FactorRange &range = result[device].emplace_back(
           partOf(devices.mesh(), extent, list, coordinates));
-      if (step > 0)
-        range.offset = (range.offset + step * range.size) % extent;
+      if (step != 0)
+        range.offset = llvm::mod(range.offset + step * range.size, extent);
       range.offset -= halo;
       range.size += halo;
     }
@@ -292,7 +293,8 @@ LogicalResult Interpreter::shift(spmd::RingShiftOp op) {
   std::vector<TensorRef> received(devices.size());
   for (unsigned device = 0; device < devices.size(); ++device) {
     SmallVector<unsigned, 8> ring = devices.group(device, axes);
-    received[device] = (*sent)[ring[(placeOf(ring, device) + 1) % ring.size()]];
+    int64_t from = placeOf(ring, device) + (op.getBack() ? -1 : 1);
+    received[device] = (*sent)[ring[(from + ring.size()) % ring.size()]];
     if (ring.size() == 1)
       continue;
     ++traffic.messages[device];

@@ -126,6 +126,12 @@ public:
   /// A transfer of a device's own part over its share of the link to the host.
   CollectiveCost hostCost(CollectiveKind kind, double localBytes) const;
 
+  /// Whether the devices of a mesh axis are all of a ring of a torus, so that
+  /// what goes one way around it and what goes the other way take links of
+  /// their own. Two devices have no two ways. Of several bindings: under any of
+  /// them.
+  bool hasTwoWays(AxisIndex axis) const;
+
   /// Bytes/s that one device can send over a physical axis: both ways along a
   /// ring of a torus.
   double bandwidth(unsigned physical) const;

@@ -20,16 +20,27 @@ struct RingMove {
   bool isResult = false;
   double bytes = 0;
   CollectiveCost cost;
+  /// The index of which halves go both ways; empty: all goes one way.
+  std::string halved = {};
 };
+/// The factor along which each part that travels is cut into halves that go
+/// both ways around the ring: the last index that all of it has, as the queries
+/// do, and of which a device has an even number. Nothing where the axis has no
+/// two ways.
+std::optional<unsigned> halvedFactor(const CollectiveModel &model,
+                                     const ShardingRule &rule,
+                                     const Strategy &strategy);
+
 /// None for a strategy without a ring.
 llvm::SmallVector<RingMove, 4> ringMoves(const CollectiveModel &model,
                                          mlir::Operation *op,
                                          const ShardingRule &rule,
                                          const Strategy &strategy);
 
-/// One permute of so many bytes around the devices of an axis.
+/// One permute of so many bytes around the devices of an axis, or of half of
+/// them each way at once.
 CollectiveCost ringShiftCost(const CollectiveModel &model, AxisIndex axis,
-                             double bytes);
+                             double bytes, bool bothWays);
 
 /// Bytes beside what travels: of the part that is here and of the one that
 /// comes in.

@@ -196,7 +196,8 @@ void FunctionPrinter::ring(spmd::RingPositionOp op) {
 void FunctionPrinter::ring(spmd::RingShiftOp op) {
   define(op.getResult(),
          cat(file.helper("ring_shift"), "(", array(op.getInput()), ", ",
-             file.axisTuple(axesOf(file, op.getAxes())), ")"),
+             file.axisTuple(axesOf(file, op.getAxes())),
+             op.getBack() ? ", back=True)" : ")"),
          "_shifted");
 }
 

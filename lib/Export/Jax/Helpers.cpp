@@ -239,10 +239,10 @@ def all_slice(x, axes, dim):
     return lax.dynamic_slice_in_dim(x, lax.axis_index(axes) * extent, extent, dim)
 )"},
     {"ring_shift", R"(
-def ring_shift(x, axes):
-    """Every device sends to the one before it on the ring of the axes."""
-    n = lax.axis_size(axes)
-    return lax.ppermute(x, axes, [(place, (place - 1) % n) for place in range(n)])
+def ring_shift(x, axes, back=False):
+    """Every device sends to the one before it on the ring of the axes; back: behind it."""
+    n, step = lax.axis_size(axes), 1 if back else -1
+    return lax.ppermute(x, axes, [(place, (place + step) % n) for place in range(n)])
 )"},
     {"line", R"(
 def line(axes):

@@ -588,13 +588,15 @@ std::string FunctionPrinter::keyPositions(shd::AttentionOpInterface op) {
         array(cast<shd::RepeatOp>(op->getParentOp()).getIteration());
     if (shard.getStep() > 0)
       step = cat(step, " + ", std::to_string(shard.getStep()));
-    return indexed.positionsAt(step, op.getKey());
+    return indexed.positionsAt(shard.getBack() ? cat("-(", step, ")") : step,
+                               op.getKey());
   }
   auto small = cast<shd::ShardingRuleOpInterface>(file.small.lookup(op));
   int64_t smallStep = IndexedOp(file, small).shardOf(op.getKey()).getStep();
-  return indexed.positionsAt(
-      file.sizes.number("ring_offset", shard.getStep(), smallStep),
-      op.getKey());
+  std::string step =
+      file.sizes.number("ring_offset", shard.getStep(), smallStep);
+  return indexed.positionsAt(shard.getBack() ? cat("-", step) : step,
+                             op.getKey());
 }
 
 std::string FunctionPrinter::scores(shd::AttentionOpInterface op) {

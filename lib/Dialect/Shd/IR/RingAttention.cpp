@@ -19,6 +19,11 @@ bool shd::travels(Operation *collective) {
   return collective && collective->hasAttr(kTravels);
 }
 
+StringRef shd::halvedIndex(Operation *collective) {
+  auto index = collective->getAttrOfType<StringAttr>(kTravels);
+  return index ? index.getValue() : StringRef();
+}
+
 /// For collectives of either dialect.
 static bool travelsAs(Operation *collective, StringRef kind) {
   return travels(collective) && collective->getName().stripDialect() == kind;

@@ -42,7 +42,7 @@ private:
   std::optional<AxisIndex> ringOf(Operation *op,
                                   const ShardingRule &rule) const;
   Value emitTravelling(Value value, const Layout &to, AxisIndex ring,
-                       const CollectiveCost &cost, Location loc);
+                       const RingMove &move, Location loc);
   void emitRingGathers(Operation *op, ArrayRef<RingMove> moves,
                        const ShardingRule &rule, const Strategy &whole,
                        AxisIndex ring);
@@ -316,19 +316,20 @@ CollectiveInserter::ringOf(Operation *op, const ShardingRule &rule) const {
 /// A collective that stands for what travels around a ring, and has its price;
 /// the builder stands where it goes.
 Value CollectiveInserter::emitTravelling(Value value, const Layout &to,
-                                         AxisIndex ring,
-                                         const CollectiveCost &cost,
+                                         AxisIndex ring, const RingMove &move,
                                          Location loc) {
   auto type = withSharding(
       value.getType(), toSharding(builder.getContext(), context.mesh(), to));
   bool isSum = layoutOf(value).partial & axisBit(ring);
   Operation *op =
       isSum ? ReduceScatterOp::create(builder, loc, type, value,
-                                      axesAttr({ring}), costAttr(cost))
+                                      axesAttr({ring}), costAttr(move.cost))
                   .getOperation()
             : AllGatherOp::create(builder, loc, type, value, axesAttr({ring}),
-                                  costAttr(cost));
-  op->setAttr(kTravels, builder.getUnitAttr());
+                                  costAttr(move.cost));
+  op->setAttr(kTravels, move.halved.empty()
+                            ? Attribute(builder.getUnitAttr())
+                            : builder.getStringAttr(move.halved));
   describe(op, valueName(value), indexNames(value));
   return onlyResult(op);
 }
@@ -359,7 +360,7 @@ void CollectiveInserter::emitRingGathers(Operation *op,
     Value value = op->getOperand(move.number);
     Value gathered =
         emitTravelling(value, operandLayout(rule, whole, move.number), ring,
-                       move.cost, op->getLoc());
+                       move, op->getLoc());
     replaceOperands(op, ringOperands(rule), move.number, rule, whole, gathered);
   }
 }
@@ -397,7 +398,7 @@ void CollectiveInserter::emitRingScatters(Operation *op,
              stored[move.number], [&] {
                return emitTravelling(result,
                                      resultLayout(rule, strategy, move.number),
-                                     *strategy.ring, move.cost, op->getLoc());
+                                     *strategy.ring, move, op->getLoc());
              });
   }
 }

@@ -37,9 +37,10 @@ static void printAxisNames(AsmPrinter &printer, ArrayRef<StringAttr> axes) {
 
 /// ` step 3`, ` step 0 each` or ` halo 127`.
 static ParseResult parseRingStep(AsmParser &parser, int64_t &step,
-                                 bool &eachIteration, int64_t &halo) {
+                                 bool &eachIteration, bool &back,
+                                 int64_t &halo) {
   step = -1;
-  eachIteration = false;
+  eachIteration = back = false;
   halo = 0;
   if (succeeded(parser.parseOptionalKeyword("halo"))) {
     llvm::SMLoc at = parser.getCurrentLocation();
@@ -58,11 +59,12 @@ static ParseResult parseRingStep(AsmParser &parser, int64_t &step,
   if (step < 0)
     return parser.emitError(at) << "a step must be at least 0, but is " << step;
   eachIteration = succeeded(parser.parseOptionalKeyword("each"));
+  back = succeeded(parser.parseOptionalKeyword("back"));
   return success();
 }
 
 static void printRingStep(AsmPrinter &printer, int64_t step, bool eachIteration,
-                          int64_t halo) {
+                          bool back, int64_t halo) {
   if (halo > 0)
     printer << " halo " << halo;
   if (step < 0)
@@ -70,6 +72,8 @@ static void printRingStep(AsmPrinter &printer, int64_t step, bool eachIteration,
   printer << " step " << step;
   if (eachIteration)
     printer << " each";
+  if (back)
+    printer << " back";
 }
 
 #define GET_ATTRDEF_CLASSES
@@ -77,7 +81,8 @@ static void printRingStep(AsmPrinter &printer, int64_t step, bool eachIteration,
 
 LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 StringRef name, int64_t extent,
-                                ArrayRef<StringAttr>, int64_t, bool, int64_t) {
+                                ArrayRef<StringAttr>, int64_t, bool, int64_t,
+                                bool) {
   // H1
   if (extent >= 1)
     return success();

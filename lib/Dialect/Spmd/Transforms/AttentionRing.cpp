@@ -30,14 +30,15 @@ private:
     Value result, logSumExp;
   };
 
-  Sum attend(ValueRange chunks, int64_t step, bool isInLoop);
+  Sum attend(ValueRange chunks, int64_t step, bool isInLoop, unsigned way);
   /// Without a logsumexp if nothing reads it.
   Sum merge(const Sum &before, const Sum &more, bool needsLogSumExp = true);
-  void finish(const Sum &sum);
+  void finish(ArrayRef<Sum> sums);
 
   shd::AttentionOp whole;
   /// Indices of the result and of the queries.
   ArrayAttr ofResult, ofQueries;
+  /// Of one way.
   RankedTensorType resultType, logSumExpType;
 };
 
@@ -57,18 +58,21 @@ AttentionRingBuilder::AttentionRingBuilder(const Mesh &mesh,
       shape.push_back(extent);
     }
   ofQueries = builder.getStrArrayAttr(queries);
-  logSumExpType = RankedTensorType::get(shape, builder.getF32Type());
-  resultType = RankedTensorType::get(whole.getResult().getType().getShape(),
-                                     builder.getF32Type());
+  logSumExpType =
+      typeOfPart(RankedTensorType::get(shape, builder.getF32Type()), ofQueries);
+  resultType = typeOfPart(
+      whole.getResult().getType().clone(builder.getF32Type()), ofResult);
 }
 
-AttentionRingBuilder::Sum
-AttentionRingBuilder::attend(ValueRange chunks, int64_t step, bool isInLoop) {
-  IRMapping map = here(chunks);
+AttentionRingBuilder::Sum AttentionRingBuilder::attend(ValueRange chunks,
+                                                       int64_t step,
+                                                       bool isInLoop,
+                                                       unsigned way) {
+  IRMapping map = here(chunks, way);
   auto op = shd::AttentionOp::create(
-      builder, loc, resultType, logSumExpType, whole.getQ(),
-      map.lookupOrDefault(Value(whole.getK())),
-      map.lookupOrDefault(Value(whole.getV())), /*at=*/Value(),
+      builder, loc, resultType, logSumExpType, map.lookup(Value(whole.getQ())),
+      map.lookup(Value(whole.getK())), map.lookup(Value(whole.getV())),
+      /*at=*/Value(),
       /*key_at=*/Value(), /*sink=*/Value(), /*bias=*/Value(),
       /*stats=*/ValueRange(),
       shd::IndexingAttr::get(builder.getContext(), indexing().getOperands(),
@@ -76,7 +80,7 @@ AttentionRingBuilder::attend(ValueRange chunks, int64_t step, bool isInLoop) {
       whole.getHeadAttr(), whole.getKeyAttr(), whole.getQueryAttr(),
       whole.getCausalAttr(), whole.getWindowAttr(), whole.getScaleAttr(),
       whole.getSoftcapAttr());
-  makeStep(op, step, isInLoop);
+  makeStep(op, step, isInLoop, way);
   return {op.getResult(), op.getLogsumexp()};
 }
 
@@ -109,46 +113,73 @@ AttentionRingBuilder::Sum AttentionRingBuilder::merge(const Sum &before,
   return {result, ofTwo(Function::Add, greatest, ofOne(Function::Log, all))};
 }
 
-void AttentionRingBuilder::finish(const Sum &sum) {
-  Value result = castTo(whole.getResult().getType(), sum.result, ofResult);
+void AttentionRingBuilder::finish(ArrayRef<Sum> sums) {
+  SmallVector<Value, 2> results, logSumExps;
+  for (const Sum &sum : sums) {
+    results.push_back(castTo(typeOfPart(whole.getResult().getType(), ofResult),
+                             sum.result, ofResult));
+    logSumExps.push_back(sum.logSumExp);
+  }
+  Value result = join(results, ofResult);
   if (Attribute known = whole->getAttr(shd::kTemporary))
     result.getDefiningOp()->setAttr(shd::kTemporary, known);
   replace(cast<OpResult>(Value(whole.getResult())), result);
   if (whole.getLogsumexp())
-    replace(cast<OpResult>(Value(whole.getLogsumexp())), sum.logSumExp);
+    replace(cast<OpResult>(Value(whole.getLogsumexp())),
+            join(logSumExps, ofQueries));
 }
 
 void AttentionRingBuilder::build() {
   Operation *before = whole->getPrevNode();
-  SmallVector<Value> inits;
-  for (Operation *gather : gathers)
-    inits.push_back(gather->getOperand(0));
+  cutOperands();
   auto namesOf = [](ArrayAttr indices) {
     return llvm::to_vector(indices.getAsValueRange<StringAttr>());
   };
-  inits.push_back(zeros(resultType, namesOf(ofResult)));
-  inits.push_back(
-      fill(logSumExpType, namesOf(ofQueries),
-           builder.getFloatAttr(builder.getF32Type(),
-                                -std::numeric_limits<double>::infinity())));
-  size_t travelling = gathers.size();
+  // By way: the chunks that travel, then what is known so far.
+  SmallVector<Value> inits;
+  for (unsigned way = 0; way < numWays(); ++way) {
+    for (Operation *gather : gathers)
+      inits.push_back(partOf(gather->getOperand(0), indicesOf(gather), way));
+    inits.push_back(zeros(resultType, namesOf(ofResult)));
+    inits.push_back(
+        fill(logSumExpType, namesOf(ofQueries),
+             builder.getFloatAttr(builder.getF32Type(),
+                                  -std::numeric_limits<double>::infinity())));
+  }
+  size_t travelling = gathers.size(), carriedByWay = travelling + 2;
+  auto ofWay = [&](ValueRange values, unsigned way) {
+    return values.slice(way * carriedByWay, carriedByWay);
+  };
   Block *body = nullptr;
   shd::RepeatOp loop = addLoop(inits, body);
   ValueRange carried(body->getArguments().drop_front());
+  SmallVector<SmallVector<Value, 4>, 2> next(numWays());
+  for (unsigned way = 0; way < numWays(); ++way)
+    for (auto [gather, chunk] : llvm::zip(gathers, ofWay(carried, way)))
+      next[way].push_back(shift(chunk, gather, /*back=*/way == 1));
+  /// With what attention to the chunks that are here adds.
+  auto attendMore = [&](ValueRange values, int64_t step, bool isInLoop,
+                        unsigned way, bool needsLogSumExp) {
+    ValueRange own = ofWay(values, way);
+    return merge({own[travelling], own[travelling + 1]},
+                 attend(own.take_front(travelling), step, isInLoop, way),
+                 needsLogSumExp);
+  };
   SmallVector<Value> yielded;
-  for (auto [gather, chunk] :
-       llvm::zip_equal(gathers, carried.take_front(travelling)))
-    yielded.push_back(shift(chunk, gather));
-  Sum sum = merge({carried[travelling], carried[travelling + 1]},
-                  attend(carried.take_front(travelling), 0, /*isInLoop=*/true));
-  yielded.append({sum.result, sum.logSumExp});
+  for (unsigned way = 0; way < numWays(); ++way) {
+    Sum sum = attendMore(carried, 0, /*isInLoop=*/true, way,
+                         /*needsLogSumExp=*/true);
+    llvm::append_range(yielded, next[way]);
+    yielded.append({sum.result, sum.logSumExp});
+  }
   shd::YieldOp::create(builder, loc, yielded);
 
   builder.setInsertionPointAfter(loop);
-  ValueRange made = loop.getResults();
-  Sum last = attend(made.take_front(travelling), size - 1, /*isInLoop=*/false);
-  finish(merge({made[travelling], made[travelling + 1]}, last,
-               bool(whole.getLogsumexp())));
+  SmallVector<Sum, 2> sums;
+  for (unsigned way = 0; way < numWays(); ++way)
+    sums.push_back(attendMore(loop.getResults(), size - 1, /*isInLoop=*/false,
+                              way, bool(whole.getLogsumexp())));
+  finish(sums);
   keepStage(before);
   whole.erase();
   for (Operation *gather : gathers)

@@ -20,12 +20,25 @@ protected:
                     llvm::ArrayRef<mlir::Operation *> gathers);
 
   shd::IndexingAttr indexing();
-  /// Chunks that are read in place of the whole keys and values.
-  mlir::IRMapping here(mlir::ValueRange chunks) const;
+  /// Ways around the ring that chunks go: one, or two for their halves.
+  unsigned numWays() const { return halved.empty() ? 1 : 2; }
+  /// Those of the operand that a gather makes.
+  mlir::ArrayAttr indicesOf(mlir::Operation *gather);
+  /// What goes one way of a value with these indices: all of it, or a half.
+  mlir::Value partOf(mlir::Value value, mlir::ArrayAttr indices, unsigned way);
+  /// What each way has of attention's operands, but for what travels; made
+  /// where the builder stands.
+  void cutOperands();
+  /// The whole of the parts of all ways.
+  mlir::Value join(llvm::ArrayRef<mlir::Value> parts, mlir::ArrayAttr indices);
+  mlir::RankedTensorType typeOfPart(mlir::Type whole, mlir::ArrayAttr indices);
+  /// The operands of attention in a step of one way, with chunks in place of
+  /// the whole keys and values.
+  mlir::IRMapping here(mlir::ValueRange chunks, unsigned way) const;
   /// The operation of a step: with what a plan knows of the whole, on the keys
-  /// of the device that is so many places further on, in a loop one more in
-  /// each iteration.
-  void makeStep(mlir::Operation *op, int64_t step, bool isInLoop);
+  /// of the device that is so many places further on the way, in a loop one
+  /// more in each iteration.
+  void makeStep(mlir::Operation *op, int64_t step, bool isInLoop, unsigned way);
   mlir::Value elementwise(shd::Function function,
                           llvm::ArrayRef<mlir::Value> values,
                           llvm::ArrayRef<mlir::ArrayAttr> indices,
@@ -44,7 +57,12 @@ protected:
 
 private:
   void keep(mlir::Operation *op);
+  std::optional<int64_t> halvedDim(mlir::ArrayAttr indices) const;
 
+  /// The index of which each way has a half; empty: there is one way.
+  llvm::StringRef halved;
+  /// By way and operand.
+  llvm::SmallVector<llvm::SmallVector<mlir::Value, 6>, 2> parts;
   /// The whole extent of the keys.
   int64_t keys = 0;
 };

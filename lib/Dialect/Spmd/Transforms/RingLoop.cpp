@@ -37,9 +37,9 @@ Value RingLoop::zeros(RankedTensorType type, ArrayRef<StringRef> indices) {
   return fill(type, indices, builder.getZeroAttr(type.getElementType()));
 }
 
-Value RingLoop::shift(Value value, Operation *collective) {
+Value RingLoop::shift(Value value, Operation *collective, bool back) {
   auto op = RingShiftOp::create(builder, collective->getLoc(), value.getType(),
-                                value, axes);
+                                value, axes, back);
   for (StringRef name : {shd::kOperand, shd::kIndices})
     if (Attribute known = collective->getAttr(name))
       op->setAttr(name, known);

@@ -26,8 +26,9 @@ protected:
                    mlir::Attribute element);
   mlir::Value zeros(mlir::RankedTensorType type,
                     llvm::ArrayRef<llvm::StringRef> indices);
-  /// Moves a chunk in place of `collective`.
-  mlir::Value shift(mlir::Value value, mlir::Operation *collective);
+  /// Moves a chunk in place of `collective`, perhaps the other way round.
+  mlir::Value shift(mlir::Value value, mlir::Operation *collective,
+                    bool back = false);
   /// The shards of `like` as far as `op` has their indices, without the index
   /// that chunks divide evenly.
   void keepShards(mlir::Operation *op, mlir::Operation *like,

@@ -23,6 +23,9 @@ llvm::SmallVector<unsigned, 2> ringResults(const ShardingRule &rule);
 
 /// True for a collective that stands for parts that travel around a ring.
 bool travels(mlir::Operation *collective);
+/// The index of which a half of each part goes one way around the ring, the
+/// other half the other way; empty if all goes one way.
+llvm::StringRef halvedIndex(mlir::Operation *collective);
 
 /// The all_gathers that stand for what travels while the operation runs; none
 /// if it does not run around a ring.

@@ -172,7 +172,8 @@ inline constexpr llvm::StringLiteral kIndices = "shd.indices";
 /// number that the two share.
 inline constexpr llvm::StringLiteral kRing = "shd.ring";
 /// Marks an all_gather or a reduce_scatter that stands for parts that travel
-/// around a ring while attention runs (RingAttention.h).
+/// around a ring while attention runs (RingAttention.h); where their halves go
+/// both ways, with the name of the index of which each has a half.
 inline constexpr llvm::StringLiteral kTravels = "shd.travels";
 /// On the program: status, objective, value_ps and bound_ps of the plan.
 inline constexpr llvm::StringLiteral kPlan = "shd.plan";

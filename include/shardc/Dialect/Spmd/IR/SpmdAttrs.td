@@ -16,7 +16,8 @@ def Spmd_ShardAttr : AttrDef<Spmd_Dialect, "Shard"> {
     `#spmd.shard<"S" = 4096 over [X] step 3>`: the part has travelled; on the
     ring of `spmd.ring_position` it is that of the device 3 places further on.
     With `step 0 each`, inside a `repeat`, one more place further on in each
-    iteration of it.
+    iteration of it. With `step 3 back` the part is that of the device 3 places
+    before.
 
     `#spmd.shard<"S" = 4096 over [X] halo 127>`: the part, and in front of it the
     127 elements before. The first device has no elements there, but zeros at
@@ -29,19 +30,20 @@ def Spmd_ShardAttr : AttrDef<Spmd_Dialect, "Shard"> {
     ArrayRefParameter<"::mlir::StringAttr">:$axes,
     DefaultValuedParameter<"int64_t", "-1">:$step,
     DefaultValuedParameter<"bool", "false">:$eachIteration,
-    DefaultValuedParameter<"int64_t", "0">:$halo);
+    DefaultValuedParameter<"int64_t", "0">:$halo,
+    DefaultValuedParameter<"bool", "false">:$back);
   let assemblyFormat = [{
     `<` $name `=` $extent `over` ` ` `[` custom<AxisNames>($axes) `]` ``
-    custom<RingStep>($step, $eachIteration, $halo) `>`
+    custom<RingStep>($step, $eachIteration, $back, $halo) `>`
   }];
   let builders = [AttrBuilder<(ins "::llvm::StringRef":$name,
       "int64_t":$extent, "::llvm::ArrayRef<::mlir::StringAttr>":$axes), [{
-    return $_get($_ctxt, name, extent, axes, -1, false, 0);
+    return $_get($_ctxt, name, extent, axes, -1, false, 0, false);
   }]>,
   AttrBuilder<(ins "::llvm::StringRef":$name, "int64_t":$extent,
       "::llvm::ArrayRef<::mlir::StringAttr>":$axes, "int64_t":$step,
-      "bool":$eachIteration), [{
-    return $_get($_ctxt, name, extent, axes, step, eachIteration, 0);
+      "bool":$eachIteration, "bool":$back), [{
+    return $_get($_ctxt, name, extent, axes, step, eachIteration, 0, back);
   }]>];
   let extraClassDeclaration = [{
     bool hasTravelled() const { return getStep() >= 0; }

@@ -346,19 +346,21 @@ def Spmd_RingPositionOp : Spmd_ValueOp<"ring_position", [Pure]> {
 
 def Spmd_RingShiftOp : Spmd_ValueOp<"ring_shift",
     [Pure, AllTypesMatch<["input", "result"]>]> {
-  let summary = "Every device sends its tensor to the one before it on a ring";
+  let summary = "Every device sends its tensor to a neighbour on a ring";
   let description = [{
     `spmd.ring_shift %x over ["X", "Y"] : tensor<4x8xbf16>`. On the ring of
     `spmd.ring_position`, the device at place p gives its tensor to the one at
-    place (p - 1) mod N and gets that of the one at place (p + 1) mod N. Each
-    device sends the bytes of one tensor.
+    place (p - 1) mod N and gets that of the one at place (p + 1) mod N. With
+    `spmd.ring_shift %x back` tensors go the other way, to place (p + 1) mod N.
+    Each device sends the bytes of one tensor.
 
     **Constraints:**
     - (R1) The axes are of the mesh, at least one and each once.
   }];
-  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes);
+  let arguments = (ins Shd_Tensor:$input, StrArrayAttr:$axes, UnitAttr:$back);
   let results = (outs Shd_Tensor:$result);
-  let assemblyFormat = "$input `over` $axes attr-dict `:` type($result)";
+  let assemblyFormat =
+      "$input (`back` $back^)? `over` $axes attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

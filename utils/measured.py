@@ -42,6 +42,7 @@ MACHINES = {
     "GB200": "gb200_nvl72",
     "GB300": "gb300_nvl72",
     "TPU7x": "tpu_v7x",
+    "TPUv4": "tpu_v4p",
     "TPUv5e": "tpu_v5e",
     "TPUv5p": "tpu_v5p",
     "TPUv6e": "tpu_v6e",
@@ -173,12 +174,12 @@ repeat L{stages} {{
   q[B@{x}, T, K@{y}, G, H] = a[B, T, D] * Wq[D, K, G, H]
   k[B@{x}, S, K@{y}, H] = a[B, S, D] * Wk[D, K, H]
   v[B@{x}, S, K@{y}, H] = a[B, S, D] * Wv[D, K, H]
-{attention}  x[B@{x}, T@{t}, D] += o[B, T, K, G, H] * Wo[K, G, H, D]
+{attention}  {r}[B@{x}, T@{t}, D] {adds} o[B, T, K, G, H] * Wo[K, G, H, D]
   weight gm: bf16[D@()]
-  m[B@{x}, T@{t}, D] = rmsnorm[D](x, gm)
+  m[B@{x}, T@{t}, D] = rmsnorm[D]({r}, gm)
   weight Wu: bf16[D@{fsdp}, F@{y}]
   weight Wd: bf16[F@{y}, D@{fsdp}]
-{mlp}  x[B@{x}, T@{t}, D] += h[B, T, F] * Wd[F, D]
+{mlp}  x[B@{x}, T@{t}, D] {closes} h[B, T, F] * Wd[F, D]
 }}
 y[B@{x}, T@{t}, D] = rmsnorm[D](x, gout)
 logits[B@{x}, T, V@{y}] = y[B, T, D] * {table}
@@ -197,6 +198,13 @@ GATED = """\
   h[B@{x}, T, F@{y}] = silu(m[B, T, D] * Wg[D, F]) * (m[B, T, D] * Wu[D, F])
 """
 PLAIN = "  h[B@{x}, T, F@{y}] = gelu(m[B, T, D] * Wu[D, F])\n"
+# The sums of the residual, which have one name, or two where the first is kept.
+SUMS = {"r": "x", "adds": "+=", "closes": "+="}
+NAMED_SUMS = {"r": "r", "adds": "= x[B, T, D] +", "closes": "= r[B, T, D] +"}
+NAMED_PLAIN = """\
+  u[B@{x}, T, F@{y}] = m[B, T, D] * Wu[D, F]
+  h[B@{x}, T, F@{y}] = gelu(u[B, T, F])
+"""
 
 # A token of each sequence over a cache, and the prompts that fill one, of a gated
 # decoder on one device. {n}: the axes of a token, {when}: its position.
@@ -240,21 +248,50 @@ output next
 REMAT = {
     "none": "none",
     "auto": "auto",
-    "minimal": "none",
     "full": "full",
+    "full (2023-11 script); minimal_offloaded in 2024-05 script": "full",
     "full layer": "full",
     "full recompute": "full",
+}
+
+# MaxText's policies that name what is kept: on the device, and in the host's memory.
+# `minimal` keeps the products of weights (checkpoint_dots_with_no_batch_dims), `out`
+# is the product with Wo. The one recipe that a row refers to is that of
+# AI-Hypercomputer/tpu-recipes, training/ironwood/llama3.1-70b/8k-bf16-tpu7x-4x8x8.
+KEPT_VALUES = {
+    "minimal": (("x", "r", "q", "k", "v", "u"), ()),
+    "qkv_proj_offloaded": (("x",), ("q", "k", "v")),
+    "custom: offload layer inputs,q,k,v": ((), ("x", "q", "k", "v")),
+    "custom: offload layer inputs,q,k,v; bf16 weights": ((), ("x", "q", "k", "v")),
+    "custom: offload layer inputs,q,k,v,out": ((), ("x", "q", "k", "v", "r")),
+    "custom (see recipe)": (("x", "o", "q", "k", "v"), ()),
 }
 
 # Sources before fused attention kernels, by the beginnings of their rows.
 BEFORE_FUSION = ("korth22-", "megatron21-", "mtnlg-", "bloom-")
 
-# Slices of TPUs by chips, for machines of two and of three dimensions.
+# Sources of MaxText, whose batch of a device is a share of all chips', and which do
+# not accumulate gradients.
+IN_ONE_BATCH = ("maxtext-", "tpu7x-")
+
+# Slices of TPUs by chips, for machines of two and of three dimensions. Those of
+# three are made of cubes of 4x4x4 chips, so that 192 are 4x4x12; the others are of
+# the tables of cloud.google.com/tpu/docs/v5p.
 SLICES = {
     2: {8: "2, 4", 32: "4, 8", 64: "8, 8", 128: "8, 16", 256: "16, 16"},
-    3: {64: "4, 4, 4", 128: "4, 4, 8", 256: "4, 8, 8", 512: "8, 8, 8"},
+    3: {
+        64: "4, 4, 4",
+        128: "4, 4, 8",
+        192: "4, 4, 12",
+        256: "4, 8, 8",
+        512: "8, 8, 8",
+        1024: "8, 8, 16",
+        2048: "8, 16, 16",
+    },
 }
-DIMENSIONS = {"tpu_v5e": 2, "tpu_v6e": 2, "tpu_v5p": 3, "tpu_v7x": 3}
+DIMENSIONS = {"tpu_v4p": 3, "tpu_v5e": 2, "tpu_v6e": 2, "tpu_v5p": 3, "tpu_v7x": 3}
+# Machines of the catalogue that have no network between slices.
+ALONE_IN_SLICES = ("tpu_v4p",)
 
 
 class Refused(Exception):
@@ -477,12 +514,26 @@ def nodeRate(topology):
     return links and int(links[1] or 1) * int(links[2]) / 8
 
 
+def hasFlag(row, flag):
+    """Whether a row's notes state a flag of Megatron."""
+    return f"--{flag}" in (row.get("notes") or "")
+
+
+def slicesOf(hardware):
+    """How many slices a row's chips are, which its topology begins with."""
+    count = re.match(r"(\d+)( x v| slice)", hardware.get("topology") or "")
+    return int(count[1]) if count else 1
+
+
 def clusterOf(machine, hardware):
     """The shape of a machine of a row's chips, and the fields of the catalogue's
     that it takes to have it; None where the catalogue has no such slice."""
     chips, topology = hardware["count"], hardware.get("topology") or ""
     if machine in DIMENSIONS:
-        shape = SLICES[DIMENSIONS[machine]].get(chips)
+        slices = slicesOf(hardware)
+        shape = SLICES[DIMENSIONS[machine]].get(chips // slices)
+        if slices > 1:
+            shape = shape and machine not in ALONE_IN_SLICES and f"{slices}, {shape}"
         return shape and (shape, "")
     size = 72 if "nvl72" in machine else 8
     if chips <= size:
@@ -509,10 +560,15 @@ def degrees(row):
     tensor; None if the row does not state them."""
     how, chips = row["parallelism"], row["hardware"]["count"]
     sizes = [how.get(key) or 1 for key in ("dp", "fsdp", "pp", "cp", "tp")]
-    if sizes[1] > 1 and sizes[0] == sizes[1]:
+    if sizes[1] > 1 and sizes[0] == sizes[1] and math.prod(sizes) != chips:
         sizes[0] = 1
     if sizes[1] == 1:
         sizes[0], sizes[1] = sizes[1], sizes[0]
+    if hasFlag(row, "overlap-param-gather"):
+        # The distributed optimizer, which splits a buffer of all state. A program
+        # splits dimensions, and so over the largest power of two of the chips.
+        split = sizes[1] & -sizes[1]
+        sizes[0], sizes[1] = sizes[1] // split, split
     if math.prod(sizes) == 2 * chips and sizes[1] % 2 == 0:
         # Shards of half a chip: two of them are a chip.
         sizes[1] //= 2
@@ -534,20 +590,31 @@ def trainFields(row, replicas, stages):
     """The fields of a row's `train` block; what it does not state is open."""
     how = row["parallelism"]
     fields = {}
-    if row.get("optimizer") == "bf16":
+    if row.get("optimizer") == "bf16" or "bf16 weights" in (how.get("remat") or ""):
         fields["gradients"] = "bf16"
         fields["optimizer"] = "adamw(moments=bf16, master=none)"
-    if how.get("remat"):
+    if how.get("remat") in REMAT:
         fields["remat"] = REMAT[how["remat"]]
     if how.get("num_microbatches"):
         fields["microbatches"] = int(how["num_microbatches"])
+    elif row["id"].startswith(IN_ONE_BATCH):
+        fields["microbatches"] = 1
     elif how.get("microbatch"):
         batch = row["global_batch"]["sequences"]
         fields["microbatches"] = batch // (replicas * int(how["microbatch"]))
     if stages > 1 and "microbatches" in fields:
         chunks = how.get("vpp") or 1
         fields["schedule"] = f"interleaved({chunks})" if chunks > 1 else "1f1b"
-    return "".join(f"  {name} = {value}" for name, value in fields.items())
+    return keptText(row) + "".join(f"  {n} = {value}" for n, value in fields.items())
+
+
+def keptText(row):
+    """What the `train` block says of the values that a row keeps by their names."""
+    saved, offloaded = KEPT_VALUES.get(row["parallelism"].get("remat"), ((), ()))
+    text = "".join(f"  save {name}" for name in saved)
+    if offloaded:
+        text += f"  offload {', '.join(offloaded)}" + "  remat = full" * (not saved)
+    return text
 
 
 def isSayable(row):
@@ -558,7 +625,7 @@ def isSayable(row):
         row["kind"] == "train"
         and row["hardware"]["chip"] in MACHINES
         and not row["model"].get("experts")
-        and (not how.get("remat") or how["remat"] in REMAT)
+        and (not how.get("remat") or how["remat"] in {**REMAT, **KEPT_VALUES})
         and re.search("bf16|fp16", row["dtype"].lower())
         and degrees(row)
         and hasTime(row)
@@ -576,8 +643,12 @@ def stepProgram(row):
         return None
     replicas, shards, stages, context, tensor = sizes
     shape, fields = cluster
+    if hasFlag(row, "tp-comm-overlap"):
+        fields += "overlap.collective_matmul = true"
     names = ("R", "X", "pp", "C", "Y")
     axes = [f"{n}={size}" for n, size in zip(names, sizes) if size > 1]
+    if slicesOf(row["hardware"]) == replicas > 1:
+        axes[0] += " on slice"
     isSharded = how.get("zero") == 3 or (how.get("fsdp") or 1) > 1
     tokens = ["C"] * (context > 1) + ["Y"] * (bool(how.get("sp")) and tensor > 1)
     groups = model["kv_heads"] or model["heads"]
@@ -588,6 +659,8 @@ def stepProgram(row):
         "t": placed(tokens),
     }
     isFused = not row["id"].startswith(BEFORE_FUSION)
+    isNamed = how.get("remat") in KEPT_VALUES
+    plain = NAMED_PLAIN if isNamed else PLAIN
     return (
         f"hardware {MACHINES[chip]}[{shape}]"
         + (f" {{ {fields} }}\n" if fields else "\n")
@@ -609,7 +682,8 @@ def stepProgram(row):
             table="Wemb[V, D]" if model["tied"] else "Wout[D, V]",
             stages="@pp" if stages > 1 else "",
             attention=(FUSED if isFused else UNFUSED).format(**places),
-            mlp=(GATED if model["gated"] else PLAIN).format(**places),
+            mlp=(GATED if model["gated"] else plain).format(**places),
+            **(NAMED_SUMS if isNamed else SUMS),
             choices=trainFields(row, replicas * shards, stages),
             **places,
         )

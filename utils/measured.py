@@ -480,17 +480,20 @@ def passProgram(row, queries, keys):
         queries=queries,
         keys=keys,
         attention=WITH_INPUT if queries == keys else WITH_CACHE,
-        **{
-            key: model[key]
-            for key in ("layers", "d_model", "d_ff", "heads", "head_dim")
-        },
+        layers=model["layers"] // stagesOf(row),
+        **{key: model[key] for key in ("d_model", "d_ff", "heads", "head_dim")},
     )
+
+
+def stagesOf(row):
+    return row["parallelism"].get("pp") or 1
 
 
 def passReports(asker, row, calibrated):
     """(times, report) of the input's pass, and of those for each token but the
-    first, at the mean length of the cache."""
-    how = row["inference"]
+    first, at the mean length of the cache. One sequence passes the stages of a
+    pipeline one after another."""
+    how, stages = row["inference"], stagesOf(row)
     given, made = how["input_len"], how["output_len"]
     for times, queries, keys in (
         (1, given, given),
@@ -498,7 +501,7 @@ def passReports(asker, row, calibrated):
     ):
         # The kernels run in the order in which the program has them.
         program = passProgram(row, queries, keys)
-        yield times, asker.ask(program, calibrated, ["--opt=none"])
+        yield times * stages, asker.ask(program, calibrated, ["--opt=none"])
 
 
 def inferenceSeconds(asker, row, calibrated):
@@ -1113,14 +1116,15 @@ def printTables(asker, rows):
 
 
 def isSayableInference(row):
-    """A run of a GPT in tensor parallelism whose latency is stated."""
+    """A run of a GPT in tensor parallelism whose latency is stated, of one sequence
+    if there are stages: it is not said how more would be cut into microbatches."""
     return (
         row["kind"] == "infer"
         and row["hardware"]["chip"] in MACHINES
         and row["measured"].get("total_latency_ms")
         and row["parallelism"].get("tp")
-        and (row["parallelism"].get("pp") or 1) == 1
         and row["inference"].get("batch")
+        and (stagesOf(row) == 1 or row["inference"]["batch"] == 1)
         and not row["model"].get("gated")
         and clusterOf(
             MACHINES[row["hardware"]["chip"]],

@@ -98,6 +98,8 @@ class Device:
         # The stream that runs work before it becomes a graph: one for all, since
         # cuBLAS keeps a workspace for each stream.
         self.side = torch.cuda.Stream() if self.isGpu else None
+        # That of work beside kernels, which goes first.
+        self.ahead = torch.cuda.Stream(priority=-1) if self.isGpu else None
 
     def wait(self):
         if self.isGpu:
@@ -571,71 +573,67 @@ class Bench:
         yield "from host", 2**28, lambda times: transfer(times, True)
         yield "to host", 2**28, lambda times: transfer(times, False)
 
-    def beside(self):
-        """Kernels while something else runs all the time, and alone."""
-        if not self.device.isGpu or not triton:
-            self.line("beside: needs a GPU and Triton")
-            return
+    def whileRuns(self, replay, work, times):
+        """Seconds of a graph of kernels, and of the work beside them that begins
+        before them. Both begin after a pause, when the chip is cool."""
+        first, last, begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(4))
+        self.device.wait()
+        time.sleep(0.1)
+        with torch.cuda.stream(self.device.ahead):
+            first.record()
+            work(times)
+            last.record()
+        time.sleep(2e-3)
+        begin.record()
+        replay()
+        end.record()
+        self.device.wait()
+        return begin.elapsed_time(end) * 1e-3, first.elapsed_time(last) * 1e-3
+
+    def besideKernels(self):
+        """(name, kernel, its expected seconds)."""
         pool = Pool(self.device, 2**31)
-        stream = torch.cuda.Stream(priority=-1)
-        kernels = []
         for m, n, k in ((8192, 28672, 4096), (8192, 4096, 14336), (4096, 4096, 4096)):
             a, b, out = pool.take((m, k), (n, k), (m, n))
             launch = lambda a=a, b=b, out=out: torch.mm(a, b.t(), out=out)
-            kernels.append((f"matmul {m} x {n} x {k}", launch, 2 * m * n * k / self.flops))
-        parts = pool.take(*[(2**28,)] * 3)
-        launch = lambda: torch.add(parts[0], parts[1], out=parts[2])
-        kernels.append(("add 1.5 GiB", launch, 6 * 2**28 / self.bandwidth))
+            yield f"matmul {m} x {n} x {k}", launch, 2 * m * n * k / self.flops
+        x, y, out = pool.take(*[(2**28,)] * 3)
+        yield "add 1.5 GiB", lambda: torch.add(x, y, out=out), 6 * 2**28 / self.bandwidth
+
+    def beside(self):
+        """Kernels alone, and while something else runs all the time."""
+        if not self.device.isGpu or not triton:
+            self.line("beside: needs a GPU and Triton")
+            return
         curve = []
-        for kernel, launch, expected in kernels:
+        for kernel, launch, expected in self.besideKernels():
             # Some 20 ms, and other work for several times as long.
             count = math.ceil(2e-2 / expected)
             replay = self.device.graph(lambda: [launch() for _ in range(count)])
-
-            def run(work, times):
-                """Seconds of the kernels and of the work, and whether it ran all
-                the time. Both begin after a pause, with the clock of a cool chip."""
-                events = [torch.cuda.Event(enable_timing=True) for _ in range(4)]
-                first, last, begin, end = events
-                self.device.wait()
-                time.sleep(0.1)
-                with torch.cuda.stream(stream):
-                    first.record()
-                    work(times)
-                    last.record()
-                time.sleep(2e-3)
-                begin.record()
-                replay()
-                end.record()
-                self.device.wait()
-                isInside = end.elapsed_time(last) > 0 and first.elapsed_time(begin) > 0
-                kernels, taken = begin.elapsed_time(end), first.elapsed_time(last)
-                return kernels * 1e-3, taken * 1e-3, isInside
-
             replay()
-            alone = statistics.median(run(lambda _: None, 0)[0] for _ in range(5))
+            runs = [self.whileRuns(replay, lambda _: None, 0) for _ in range(5)]
+            alone = statistics.median(seconds for seconds, _ in runs)
             for name, size, work in self.besideWork():
                 work(1)
                 once = self.device.seconds(lambda: work(8), 3) / 8
                 times = math.ceil(5 * alone / once)
-                rows = [run(work, times) for _ in range(5)]
-                both = statistics.median(row[0] for row in rows)
-                taken = statistics.median(row[1] for row in rows)
-                # Of what ran beside it for all of its time, and alone afterwards.
-                slow = (taken - once * times) / both
+                runs = [self.whileRuns(replay, work, times) for _ in range(5)]
+                both, taken = (statistics.median(column) for column in zip(*runs))
+                # What it lost, it lost beside the kernels.
+                lost = (taken - once * times) / both
                 point = {
                     "kernel": kernel,
                     "beside": name,
                     "alone_us": round(alone / count * 1e6, 3),
                     "time_us": round(both / count * 1e6, 3),
                     "rate_gb_s": round(size / once / 1e9, 1),
-                    "rate_beside_gb_s": round(size / once * max(0, 1 - slow) / 1e9, 1),
-                    "inside": all(row[2] for row in rows),
+                    "rate_beside_gb_s": round(size / once * max(0, 1 - lost) / 1e9, 1),
                 }
                 curve.append(point)
                 self.line(
-                    f"{kernel} beside {name}: {both / alone:.3f} times {alone / count * 1e6:.1f} us,"
-                    f" {point['rate_beside_gb_s']} of {point['rate_gb_s']} GB/s, {point['inside']}"
+                    f"{kernel} beside {name}: {both / alone:.3f} times"
+                    f" {point['alone_us']} us, {point['rate_beside_gb_s']} of"
+                    f" {point['rate_gb_s']} GB/s"
                 )
         self.row("beside", "beside", curve=curve)
 

@@ -999,7 +999,7 @@ def printKernelsFit(asker, rows):
 
 
 # Steps that it takes to fit one figure.
-STEPS_OF_FIGURE = 5
+STEPS_OF_FIGURE = 12
 # Shares of `attention` that are tried; no more than that of matmuls.
 ATTENTION_SHARES = [round(0.05 * part, 2) for part in range(4, 17)]
 

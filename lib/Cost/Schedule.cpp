@@ -224,7 +224,7 @@ private:
   void charge(unsigned collective, Picoseconds time);
   void chargeIdle(Picoseconds from, Picoseconds to, int run);
   void chargeUnseen(const Run &run, Picoseconds time);
-  void chargeSlowdown();
+  void slowDown(Schedule &result, Picoseconds oneByOne) const;
 
   Mark mark(unsigned body) const;
   int usedRun(unsigned body, unsigned collective) const;
@@ -267,10 +267,19 @@ private:
   Timeline timeline;
 };
 
+/// Waits for the host do not count as hidden, so that charges decide how long
+/// the step takes.
+static bool needsCharges(const Step &step) {
+  return step.slowdown > 0 &&
+         any_of(step.collectives, [](const Step::Collective &collective) {
+           return !collective.slowsKernels;
+         });
+}
+
 Simulator::Simulator(const Step &step, ArrayRef<IssuePoint> points,
                      ArrayRef<unsigned> pairs, bool records)
-    : step(step), records(records), pairOf(step.groups.size(), kNone),
-      ringOf(step.groups.size(), kNone),
+    : step(step), records(records || needsCharges(step)),
+      pairOf(step.groups.size(), kNone), ringOf(step.groups.size(), kNone),
       ranges(step.bodies.size(), {step.collectives.size(), 0}),
       issuedAhead(step.collectives.size()),
       latest(step.collectives.size(), kNone),
@@ -631,15 +640,6 @@ void Simulator::chargeUnseen(const Run &run, Picoseconds time) {
   charge(run.collective, rest);
 }
 
-/// Charges what each collective takes from the kernels beside it.
-void Simulator::chargeSlowdown() {
-  for (auto [collective, charged] : zip_equal(step.collectives, exposed))
-    if (collective.slowsKernels)
-      charged = slowedByCollectives(
-          step.slowdown, charged,
-          saturatingMultiply(collective.time, step.runs(collective.body)));
-}
-
 /// Makes charges add up to the schedule, none above its collective's own time.
 /// Only extrapolation and rounding ask for changes.
 void Simulator::settle(Schedule &result) const {
@@ -657,6 +657,30 @@ void Simulator::settle(Schedule &result) const {
                                 : -std::min<Int128>(-missing, charged);
     charged += Picoseconds(change);
     missing -= change;
+  }
+}
+
+/// Adds what hidden collectives cost compute, and charges it to them.
+/// `oneByOne` is the time of groups and of the collectives that slow these
+/// down.
+void Simulator::slowDown(Schedule &result, Picoseconds oneByOne) const {
+  result.lower = slowedByCollectives(step.slowdown, result.lower, oneByOne);
+  Picoseconds all = oneByOne;
+  for (auto [collective, waited] : zip(step.collectives, result.exposed))
+    if (!collective.slowsKernels)
+      all = saturatingAdd(all, waited);
+  result.scheduled = slowedByCollectives(step.slowdown, result.scheduled, all);
+  // Rounded as their sum is.
+  Int128 lost = 0, charged = 0;
+  for (auto [collective, waited] : zip(step.collectives, result.exposed)) {
+    if (!collective.slowsKernels)
+      continue;
+    Picoseconds own =
+        saturatingMultiply(collective.time, step.runs(collective.body));
+    lost += Int128(own - waited) * step.slowdown;
+    Int128 rounded = (lost + kSlowdownUnit - 1) / kSlowdownUnit;
+    waited += Picoseconds(rounded - charged);
+    charged = rounded;
   }
 }
 
@@ -682,13 +706,14 @@ Schedule Simulator::run() {
         result.device, saturatingMultiply(group.time, step.runs(group.body)));
   std::vector<Picoseconds> busy(step.numNetworks, 0);
   result.upper = result.device;
-  Picoseconds slowest = result.device;
+  // Without host copies, which slow nothing down.
+  Picoseconds oneByOne = result.device;
   for (const Step::Collective &collective : step.collectives) {
     Picoseconds total =
         saturatingMultiply(collective.time, step.runs(collective.body));
     result.upper = saturatingAdd(result.upper, total);
     if (collective.slowsKernels)
-      slowest = saturatingAdd(slowest, total);
+      oneByOne = saturatingAdd(oneByOne, total);
     for (unsigned network : collective.networks)
       busy[network] = saturatingAdd(busy[network], total);
   }
@@ -698,16 +723,13 @@ Schedule Simulator::run() {
   result.busy = std::move(busy);
   // Extrapolation and rounding may lead beyond.
   result.scheduled = std::clamp(result.scheduled, result.lower, result.upper);
-  auto slow = [&](Picoseconds &time) {
-    time = slowedByCollectives(step.slowdown, time, slowest);
-  };
-  slow(result.lower);
-  slow(result.scheduled);
+  if (records) {
+    result.exposed = std::move(exposed);
+    settle(result);
+  }
+  slowDown(result, oneByOne);
   if (!records)
     return result;
-  chargeSlowdown();
-  result.exposed = std::move(exposed);
-  settle(result);
   result.timeline = std::move(timeline);
   return result;
 }

@@ -383,6 +383,8 @@ std::variant<PlanNetwork, NoNetwork> NetworkBuilder::build(ProgramOp program) {
   for (ResourceTimes &resource : network.resources)
     for (std::vector<Cost> &costs : resource.variables)
       costs = unlessZero(std::move(costs));
+  if (!options.fixed)
+    network.beyond = solver::forbidLargest(network.problem);
   return std::move(network);
 }
 

@@ -53,9 +53,33 @@ static bool isCutEverywhere(const ShardingRule &rule, unsigned factor) {
          llvm::all_of(rule.results, isCut);
 }
 
-std::optional<unsigned> shardc::halvedFactor(const CollectiveModel &model,
-                                             const ShardingRule &rule,
-                                             const Strategy &strategy) {
+/// Whether what is read as several operands has the index in one dimension.
+static bool isCutAlike(Operation *op, const ShardingRule &rule,
+                       unsigned factor) {
+  auto dimOf = [&](unsigned operand) {
+    const TensorFactors &tensor = rule.operands[operand];
+    return llvm::find_if(tensor,
+                         [&](const DimFactors &dim) {
+                           return llvm::is_contained(dim, factor);
+                         }) -
+           tensor.begin();
+  };
+  SmallVector<unsigned, 2> operands = ringOperands(rule);
+  return llvm::all_of(operands, [&](unsigned a) {
+    return llvm::all_of(operands, [&](unsigned b) {
+      return op->getOperand(a) != op->getOperand(b) || dimOf(a) == dimOf(b);
+    });
+  });
+}
+
+/// The factor along which each part that travels is cut into halves that go
+/// both ways around the ring: the last index that all of it has, as the queries
+/// do, and of which a device has an even number. Nothing where the axis has no
+/// two ways.
+static std::optional<unsigned> halvedFactor(const CollectiveModel &model,
+                                            Operation *op,
+                                            const ShardingRule &rule,
+                                            const Strategy &strategy) {
   if (!strategy.ring || !model.hasTwoWays(*strategy.ring))
     return std::nullopt;
   SmallVector<int64_t, 6> extents =
@@ -64,7 +88,7 @@ std::optional<unsigned> shardc::halvedFactor(const CollectiveModel &model,
     int64_t whole = rule.factors[factor].extent;
     if (factor == rule.ring->factor ||
         llvm::is_contained(rule.ring->along, factor) ||
-        !isCutEverywhere(rule, factor))
+        !isCutEverywhere(rule, factor) || !isCutAlike(op, rule, factor))
       continue;
     if (extents[factor] % 2 == 0 && whole % extents[factor] == 0)
       return factor;
@@ -105,7 +129,7 @@ SmallVector<RingMove, 4> shardc::ringMoves(const CollectiveModel &model,
   for (unsigned result : ringResults(rule))
     add(result, /*isResult=*/true, op->getResult(result).getType(),
         resultLayout(rule, strategy, result));
-  std::optional<unsigned> halved = halvedFactor(model, rule, strategy);
+  std::optional<unsigned> halved = halvedFactor(model, op, rule, strategy);
   CollectiveCost permute =
       ringShiftCost(model, *strategy.ring, bytes, halved.has_value());
   auto times = double(model.mesh().axes[*strategy.ring].size - 1);

@@ -121,7 +121,7 @@ void shardc::fillCalibration(const CollectiveModel &model, Report &report) {
       list.add("kernels", machine.calibration.kernels);
     list.add("step", machine.calibration.step);
   }
-  if (llvm::is_contained(isUsed, true))
+  if (llvm::is_contained(isUsed, true) && machine.calibration.overlap)
     list.add("overlap", machine.calibration.overlap);
   for (auto [network, used] : llvm::zip_equal(machine.networks, isUsed))
     if (used)

@@ -9,6 +9,7 @@
 #include "ShrunkAxes.h"
 #include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Reshard/Permutation.h"
 #include "shardc/Shrink/Shrink.h"
@@ -19,6 +20,10 @@
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
+
+/// Devices up to which rings have three, so that their two ways differ: larger
+/// meshes make programs too large to run.
+static constexpr int64_t kDevicesForTwoWays = 8;
 
 namespace {
 /// The constraints of programs on their extents; extents of 1 stay and are left
@@ -50,6 +55,7 @@ private:
   void visitRules(ExtentsOpInterface op);
   void visitPermute(CollectivePermuteOp op);
   void visitHalo(Value part, int64_t dim, int64_t rows);
+  void visitHalves(Operation *collective);
   std::map<int64_t, int64_t> smallHalos(const Mesh &shrunk,
                                         const Shrinking &shrinking) const;
   void visitExperts(ExpertsOpInterface op);
@@ -62,6 +68,7 @@ private:
   void addCombination(std::set<Combination> &to, int64_t whole, Parts parts);
   std::optional<Layout> layoutOf(Value value) const;
   Layout layoutOf(ShardingAttr sharding) const;
+  Mesh smallMesh(const ShrinkOptions &options, AxisSet kept) const;
   ExtentProblem problem(const Mesh &shrunk, const ShrinkOptions &options) const;
 
   Mesh mesh;
@@ -82,6 +89,10 @@ private:
   std::map<int64_t, int64_t> ofSegments;
   bool keepsSegments = false;
   EqualGroups equalGroups;
+  /// Extents of which halves of a device's part go both ways around a ring, the
+  /// axes that split them, and those of the rings.
+  std::set<std::pair<int64_t, AxisSet>> halved;
+  AxisSet twoWays = 0;
   /// By the rows of a halo, the extents along which they are exchanged and the
   /// axes of these.
   std::map<int64_t, std::set<std::pair<int64_t, AxisSet>>> halos;
@@ -239,6 +250,24 @@ void ExtentUses::visitHalo(Value part, int64_t dim, int64_t rows) {
   std::optional<Layout> layout = layoutOf(part);
   halos[rows].insert({cast<RankedTensorType>(part.getType()).getDimSize(dim),
                       axisSet(ArrayRef(layout->dims[dim]))});
+}
+
+/// A half of what travels is a slice of a device's part.
+void ExtentUses::visitHalves(Operation *collective) {
+  StringRef index = halvedIndex(collective);
+  if (index.empty())
+    return;
+  Value part = collective->getOperand(0);
+  std::optional<Layout> layout = layoutOf(part);
+  auto names = collective->getAttrOfType<ArrayAttr>(kIndices);
+  for (auto [dim, name] : llvm::enumerate(names.getAsValueRange<StringAttr>()))
+    if (name == index)
+      halved.insert({cast<RankedTensorType>(part.getType()).getDimSize(dim),
+                     axisSet(layout->dims[dim])});
+  const auto &[own, first] = meshes[current];
+  for (StringAttr axis :
+       collective->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
+    twoWays |= axisBit(*own.find(axis.getValue()) + first);
 }
 
 /// A halo that is a whole part stays one, others become less than one where
@@ -416,6 +445,7 @@ void ExtentUses::visit(Operation *op) {
     visitHalo(halo.getInput(), halo.getDim(), halo.getRows());
   if (auto halo = dyn_cast<HaloReduceOp>(op))
     visitHalo(halo.getResult(), halo.getDim(), halo.getRows());
+  visitHalves(op);
   if (auto computed = dyn_cast<ShardingRuleOpInterface>(op))
     visitMergedDims(computed);
   if (auto ruled = dyn_cast<ExtentsOpInterface>(op))
@@ -469,6 +499,8 @@ ExtentProblem ExtentUses::problem(const Mesh &shrunk,
     for (int64_t extent : known.extents)
       if (auto it = numbers.find(extent); it != numbers.end())
         problem.extents[it->second].divideBy(2 * dealtParts(known, shrunk));
+  for (auto [extent, axes] : halved)
+    problem.extents[numbers[extent]].divideBy(2 * shrunk.groupSize(axes));
   for (auto [extent, axes] : exhausted)
     problem.extents[numbers[extent]].fixTo(shrunk.groupSize(axes));
   auto addCombinations = [&](const std::set<Combination> &from,
@@ -511,14 +543,22 @@ static AxisSet smallerAxes(const Mesh &mesh, const Mesh &shrunk) {
   return axes;
 }
 
+/// With rings of which the two ways differ, where that takes few devices.
+Mesh ExtentUses::smallMesh(const ShrinkOptions &options, AxisSet kept) const {
+  Mesh small = shrinkAxes(mesh, equalGroups, options.maxAxis, kept, twoWays);
+  return small.numDevices() <= kDevicesForTwoWays
+             ? small
+             : shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
+}
+
 std::vector<Shrinking> ExtentUses::choose(const ShrinkOptions &options) const {
   AxisSet kept = 0;
-  Mesh shrunk = shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
+  Mesh shrunk = smallMesh(options, kept);
   ShrunkExtents extents = solve(problem(shrunk, options));
   // Keeping axes keeps extents legal: with all of them, any program is.
   while (AxisSet unmet = extents.unmetAxes & smallerAxes(mesh, shrunk)) {
     kept |= axisBit(llvm::countr_zero(unmet));
-    shrunk = shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
+    shrunk = smallMesh(options, kept);
     extents = solve(problem(shrunk, options));
   }
   growSlots(extents, problem(shrunk, options));

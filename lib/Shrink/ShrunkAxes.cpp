@@ -10,9 +10,9 @@ namespace {
 class AxisSearch {
 public:
   AxisSearch(const Mesh &mesh, const EqualGroups &equalGroups, int64_t maxAxis,
-             AxisSet kept)
+             AxisSet kept, AxisSet twoWays)
       : original(mesh), equalGroups(equalGroups), maxAxis(maxAxis), kept(kept),
-        current(mesh), best(mesh) {}
+        twoWays(twoWays), current(mesh), best(mesh) {}
 
   Mesh run() {
     visit(0, 1);
@@ -28,7 +28,7 @@ private:
   const Mesh &original;
   const EqualGroups &equalGroups;
   int64_t maxAxis;
-  AxisSet kept;
+  AxisSet kept, twoWays;
   Mesh current, best;
 };
 } // namespace
@@ -50,10 +50,12 @@ bool AxisSearch::keepsGroups(AxisIndex numAssigned) const {
 
 /// Ascending.
 llvm::SmallVector<int64_t> AxisSearch::sizesOf(AxisIndex axis) const {
-  int64_t size = original.axes[axis].size;
-  if (size <= maxAxis || (kept & axisBit(axis)))
+  int64_t size = original.axes[axis].size, least = maxAxis;
+  if (twoWays & axisBit(axis))
+    least = std::max<int64_t>(least, 3);
+  if (size <= least || (kept & axisBit(axis)))
     return {size};
-  llvm::SmallVector<int64_t> sizes = {maxAxis};
+  llvm::SmallVector<int64_t> sizes = {least};
   if (!isConstrained(axis))
     return sizes;
   while (sizes.back() <= size / maxAxis)
@@ -79,6 +81,6 @@ void AxisSearch::visit(AxisIndex axis, int64_t devices) {
 }
 
 Mesh shardc::shrinkAxes(const Mesh &mesh, const EqualGroups &equalGroups,
-                        int64_t maxAxis, AxisSet kept) {
-  return AxisSearch(mesh, equalGroups, maxAxis, kept).run();
+                        int64_t maxAxis, AxisSet kept, AxisSet twoWays) {
+  return AxisSearch(mesh, equalGroups, maxAxis, kept, twoWays).run();
 }

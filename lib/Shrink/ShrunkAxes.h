@@ -17,9 +17,10 @@ using EqualGroups = std::set<std::pair<AxisSet, AxisSet>>;
 
 /// The mesh of fewest devices whose axes are at most `maxAxis` (or, where equal
 /// groups need it, a power of it or their own size), with the axes in `kept` as
-/// they are.
+/// they are, and of those in `twoWays` three devices, so that the two ways
+/// around them differ.
 Mesh shrinkAxes(const Mesh &mesh, const EqualGroups &equalGroups,
-                int64_t maxAxis, AxisSet kept);
+                int64_t maxAxis, AxisSet kept, AxisSet twoWays = 0);
 
 } // namespace shardc
 

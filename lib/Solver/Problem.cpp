@@ -239,4 +239,23 @@ Wide mostCost(const Problem &problem) {
   return sum;
 }
 
+std::optional<Cost> forbidLargest(Problem &problem) {
+  if (mostCost(problem) < kMaxTotal)
+    return std::nullopt;
+  size_t summands = problem.variables.size() + problem.edges.size();
+  Cost share = kMaxTotal / Cost(summands + 1), least = kForbidden;
+  auto forbid = [&](std::vector<Cost> &costs) {
+    for (Cost &cost : costs)
+      if (cost > share) {
+        least = std::min(least, cost);
+        cost = kForbidden;
+      }
+  };
+  for (VariableData &variable : problem.variables)
+    forbid(variable.costs);
+  for (Table &table : problem.tables)
+    forbid(table.costs);
+  return least;
+}
+
 } // namespace shardc::solver

@@ -23,9 +23,9 @@ inline constexpr int64_t kSimulatedIterations = 12;
 inline constexpr int64_t kSlowdownUnit = 64;
 int64_t slowdownOf(const Machine &machine);
 
-/// Between two times of a step, that of a schedule in which collectives slow no
-/// kernel down and that without any overlap: `slowdown` parts of what is hidden
-/// come on top. Grows with both; rounded up.
+/// time + slowdown / kSlowdownUnit * (upper - time), rounded up: what a step
+/// takes whose schedule takes `time` if collectives slow no kernel down, and
+/// `upper` without overlap. Grows with both.
 Picoseconds slowedByCollectives(int64_t slowdown, Picoseconds time,
                                 Picoseconds upper);
 

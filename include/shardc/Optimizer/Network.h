@@ -128,6 +128,8 @@ struct PlanNetwork {
   std::vector<ResourceTimes> resources;
   LinkTimes links;
   LinkEdges linkEdges;
+  /// Whatever takes so long is left out, since sums of it would be too large.
+  std::optional<solver::Cost> beyond;
 };
 
 /// Some of a network's labels.

@@ -23,14 +23,6 @@ struct RingMove {
   /// The index of which halves go both ways; empty: all goes one way.
   std::string halved = {};
 };
-/// The factor along which each part that travels is cut into halves that go
-/// both ways around the ring: the last index that all of it has, as the queries
-/// do, and of which a device has an even number. Nothing where the axis has no
-/// two ways.
-std::optional<unsigned> halvedFactor(const CollectiveModel &model,
-                                     const ShardingRule &rule,
-                                     const Strategy &strategy);
-
 /// None for a strategy without a ring.
 llvm::SmallVector<RingMove, 4> ringMoves(const CollectiveModel &model,
                                          mlir::Operation *op,

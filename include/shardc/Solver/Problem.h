@@ -100,6 +100,11 @@ std::optional<Wide> totalCost(const Problem &problem,
 /// No assignment that is allowed costs more.
 Wide mostCost(const Problem &problem);
 
+/// Where the largest costs add up to more than check() allows, forbids those
+/// above an equal share of that. Returns the least cost that it forbids: what
+/// costs less than that uses none of them.
+std::optional<Cost> forbidLargest(Problem &problem);
+
 } // namespace shardc::solver
 
 #endif // SHARDC_SOLVER_PROBLEM_H

@@ -278,7 +278,8 @@ FailureOr<ArrayAttr> ConvertCompute::shardsOf(Operation *op,
     shards.push_back(spmd::ShardAttr::get(
         builder.getContext(), factor.name, factor.extent,
         llvm::to_vector(halo.getAxes().getAsRange<StringAttr>()),
-        /*step=*/-1, /*eachIteration=*/false, halo.getRows()));
+        /*step=*/-1, /*eachIteration=*/false, halo.getRows(),
+        /*back=*/false));
   }
   for (auto [factor, axes] :
        llvm::zip_equal(rule.factors, strategy->factorAxes)) {

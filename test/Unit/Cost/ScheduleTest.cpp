@@ -93,6 +93,23 @@ TEST(ScheduleTest, copiesToTheHostSlowNothingDown) {
   EXPECT_EQ(result.exposed, (Times{10, 5, 6}));
 }
 
+TEST(ScheduleTest, waitsForTheHostHideNoCollective) {
+  // Win [0, 10) and, to the host, 6 at the end are exposed, and of Wout 5; the
+  // other 20 of Wout cost a quarter whatever the copy takes.
+  Step step = feedForward();
+  step.slowdown = kSlowdownUnit / 4;
+  step.collectives[2].slowsKernels = false;
+  for (Picoseconds copy : {6, 600}) {
+    step.collectives[2].time = copy;
+    Schedule result = run(step);
+    EXPECT_EQ(result.scheduled, 65 + copy + 5);
+    EXPECT_EQ(result.exposed, (Times{10, 5 + 5, copy}));
+    std::vector<Overlap> overlap = {Overlap::Prefetch};
+    EXPECT_EQ(scheduledTime(step, issuePoints(step, overlap)),
+              result.scheduled);
+  }
+}
+
 TEST(ScheduleTest, aheadStartsWithTheGroupBefore) {
   // Wout begins when H begins, at 10, which is when x is free anyway.
   EXPECT_EQ(run(feedForward(), Overlap::Ahead).scheduled, 71);

@@ -306,10 +306,12 @@ TEST(Catalogue, EveryFigureHasASource) {
     }
     const Calibration &calibration = machine.calibration;
     addIf(calibration.matmul.has_value(), "calibration.matmul");
+    addIf(calibration.attention.has_value(), "calibration.attention");
     addIf(calibration.hbm.has_value(), "calibration.hbm");
     addIf(calibration.overhead.has_value(), "calibration.overhead");
     addIf(calibration.kernels.has_value(), "calibration.kernels");
     addIf(calibration.step.has_value(), "calibration.step");
+    addIf(calibration.overlap.has_value(), "calibration.overlap");
     addIf(!calibration.like.empty(), "calibration.like");
     for (const Network &network : machine.networks) {
       std::string prefix = "calibration." + network.name + ".";

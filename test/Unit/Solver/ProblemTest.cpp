@@ -86,6 +86,22 @@ TEST(Check, NamesSumsOutOfRange) {
   expectError(problem, "the largest memory usages add up to too much");
 }
 
+TEST(Check, ForbidsWhatMakesSumsTooLarge) {
+  // Three summands: a quarter of the largest sum is too large for each, and
+  // smaller costs stay.
+  Problem problem = smallProblem();
+  EXPECT_EQ(forbidLargest(problem), std::nullopt);
+  problem.variables[0].costs[1] = kMaxTotal / 3;
+  problem.tables[0].costs[2] = kMaxTotal / 2;
+  EXPECT_EQ(forbidLargest(problem), std::nullopt);
+  problem.tables[0].costs[5] = kMaxTotal - 1;
+  EXPECT_EQ(forbidLargest(problem), kMaxTotal / 3);
+  EXPECT_EQ(problem.check(), std::nullopt);
+  EXPECT_EQ(problem.variables[0].costs, (std::vector<Cost>{10, kForbidden}));
+  EXPECT_EQ(problem.tables[0].costs,
+            (std::vector<Cost>{100, 0, kForbidden, kForbidden, 0, kForbidden}));
+}
+
 TEST(Check, NamesWrongShapes) {
   Problem problem = smallProblem();
   problem.tables[0].costs.pop_back();

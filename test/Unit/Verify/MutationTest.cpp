@@ -396,7 +396,8 @@ Break changeSteps(int64_t more, bool keepsEach) {
           isMeant ? spmd::ShardAttr::get(op->getContext(), shard.getName(),
                                          shard.getExtent(), shard.getAxes(),
                                          shard.getStep() + more,
-                                         shard.getEachIteration() && keepsEach)
+                                         shard.getEachIteration() && keepsEach,
+                                         shard.getHalo(), shard.getBack())
                   : shard);
     }
     op->setAttr(spmd::kShards, ArrayAttr::get(op->getContext(), changed));
@@ -514,13 +515,14 @@ bool reverseHalos(Operation *op) {
   SmallVector<Attribute> changed;
   for (auto shard : shards.getAsRange<spmd::ShardAttr>()) {
     changes |= shard.getHalo() > 0;
-    changed.push_back(
-        shard.getHalo() > 0
-            ? spmd::ShardAttr::get(
-                  op->getContext(), shard.getName(), shard.getExtent(),
-                  llvm::to_vector(llvm::reverse(shard.getAxes())),
-                  shard.getStep(), shard.getEachIteration(), shard.getHalo())
-            : shard);
+    changed.push_back(shard.getHalo() > 0
+                          ? spmd::ShardAttr::get(
+                                op->getContext(), shard.getName(),
+                                shard.getExtent(),
+                                llvm::to_vector(llvm::reverse(shard.getAxes())),
+                                shard.getStep(), shard.getEachIteration(),
+                                shard.getHalo(), shard.getBack())
+                          : shard);
   }
   op->setAttr(spmd::kShards, ArrayAttr::get(op->getContext(), changed));
   return changes;

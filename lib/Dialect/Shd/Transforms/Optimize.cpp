@@ -328,6 +328,12 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
   const std::atomic<bool> *interrupted = options.deadline.interruption();
   if (solution.status == solver::Status::Unknown && interrupted && *interrupted)
     return takeNoneInTime();
+  // A part of a plan that was left out takes so long on some resource at least.
+  if (network.beyond &&
+      (!found.fits() ||
+       solution.cost >=
+           *network.beyond / solver::Cost(network.resources.size() + 1)))
+    return program.emitError(kTooLarge);
   if (solution.assignment.empty() && !network.problem.variables.empty()) {
     if (solution.status == solver::Status::Unknown && !fixed)
       return takeNoneInTime();

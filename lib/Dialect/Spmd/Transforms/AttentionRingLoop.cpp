@@ -131,7 +131,7 @@ void AttentionRingLoop::makeStep(Operation *op, int64_t step, bool isInLoop,
     llvm::append_range(shards, known);
   SmallVector<StringAttr> names(axes.getAsRange<StringAttr>());
   shards.push_back(ShardAttr::get(builder.getContext(), attention.getKey(),
-                                  keys, names, step, isInLoop,
+                                  keys, names, step, isInLoop, /*halo=*/0,
                                   /*back=*/way == 1));
   op->setAttr(kShards, builder.getArrayAttr(shards));
 }

@@ -86,6 +86,8 @@ spmd.program "rings" mesh <[X = 4, Y = 2]> {
   %c = spmd.chunk %x[%n] dim 1 : tensor<8x16xf32> -> tensor<8x2xf32>
   // CHECK-NEXT: %[[S:.*]] = spmd.ring_shift %[[C]] over ["Y", "X"] {shd.operand = "x", spmd.ring_of = "all_gather"} : tensor<8x2xf32>
   %s = spmd.ring_shift %c over ["Y", "X"] {shd.operand = "x", spmd.ring_of = "all_gather"} : tensor<8x2xf32>
+  // CHECK-NEXT: spmd.ring_shift %[[C]] back over ["Y", "X"] : tensor<8x2xf32>
+  %b = spmd.ring_shift %c back over ["Y", "X"] : tensor<8x2xf32>
   // CHECK-NEXT: spmd.place %[[S]] into %x[%[[N]]] dim 1 : tensor<8x2xf32> into tensor<8x16xf32>
   %p = spmd.place %s into %x[%n] dim 1 : tensor<8x2xf32> into tensor<8x16xf32>
 }

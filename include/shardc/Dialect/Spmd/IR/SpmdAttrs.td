@@ -39,11 +39,6 @@ def Spmd_ShardAttr : AttrDef<Spmd_Dialect, "Shard"> {
   let builders = [AttrBuilder<(ins "::llvm::StringRef":$name,
       "int64_t":$extent, "::llvm::ArrayRef<::mlir::StringAttr>":$axes), [{
     return $_get($_ctxt, name, extent, axes, -1, false, 0, false);
-  }]>,
-  AttrBuilder<(ins "::llvm::StringRef":$name, "int64_t":$extent,
-      "::llvm::ArrayRef<::mlir::StringAttr>":$axes, "int64_t":$step,
-      "bool":$eachIteration, "bool":$back), [{
-    return $_get($_ctxt, name, extent, axes, step, eachIteration, 0, back);
   }]>];
   let extraClassDeclaration = [{
     bool hasTravelled() const { return getStep() >= 0; }

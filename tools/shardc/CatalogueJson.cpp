@@ -37,10 +37,12 @@ static Json calibrationJson(const NetworkCalibration &measured) {
 static Json calibrationJson(const Calibration &measured) {
   Json json;
   json["matmul"] = orNull(measured.matmul);
+  json["attention"] = orNull(measured.attention);
   json["hbm"] = orNull(measured.hbm);
   json["overhead_s"] = orNull(measured.overhead);
   json["kernels"] = orNull(measured.kernels);
   json["step"] = orNull(measured.step);
+  json["overlap"] = orNull(measured.overlap);
   json["like"] = measured.like.empty() ? Json(nullptr) : Json(measured.like);
   return json;
 }

@@ -77,7 +77,7 @@ ObjectiveSearchOptions TimeSearch::optionsFor(ChainOrders orders) const {
   search.orders = orders;
   search.matmulsOverlap = context.machine().collectiveMatmul;
   // The network counts copies to the host, which slow nothing down, among the
-  // collectives.
+  // collectives; without the slowdown the bound is weaker, but holds.
   if (!sendsToHost(program))
     search.slowdown = slowdownOf(context.machine());
   search.maxWork = options.maxWork;

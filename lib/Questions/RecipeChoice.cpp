@@ -322,7 +322,7 @@ void RecipeSearch::measure(const Program &probe) {
     }
     if (auto combine = dyn_cast<shd::CombineOp>(op.getOperation()))
       size.slots += bytesOf(combine.getInput()) * shd::runsOfAllStages(op);
-    double seconds = secondsAtPeak(op, machine);
+    double seconds = leastSeconds(op, machine);
     size.work += seconds;
     for (auto repeat = op->getParentOfType<shd::RepeatOp>(); repeat;
          repeat = repeat->getParentOfType<shd::RepeatOp>())

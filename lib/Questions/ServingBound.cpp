@@ -30,16 +30,14 @@ struct PhaseWork {
 };
 } // namespace
 
-/// Matrix FLOPs at the peaks of their types, of experts those of no empty slot;
-/// a type whose peak is not stated takes no time.
-static double secondsAtPeak(shd::ProgramOp program, const Machine &machine) {
+/// Of matrix FLOPs, of experts those of no empty slot.
+static double matrixSeconds(shd::ProgramOp program, const Machine &machine) {
   double seconds = 0;
   program->walk([&](shd::CostOpInterface op) {
     OpWork work = wholeWork(op, machine);
-    std::optional<double> peak = machine.peak(work.computeType);
-    if (peak && work.matrixFlops > 0)
-      seconds += work.modelFlops.value_or(work.matrixFlops) *
-                 double(shd::executionCount(op)) / *peak;
+    seconds += matrixSeconds(work, work.modelFlops.value_or(work.matrixFlops),
+                             machine) *
+               double(shd::executionCount(op));
   });
   return seconds;
 }
@@ -70,7 +68,7 @@ static PhaseWork workOf(shd::ProgramOp program, const Machine &machine) {
     filled = std::min(filled, shd::filledKeys(op));
   });
   // Experts may have empty slots, and no token at all.
-  result.seconds = hasExperts ? 0 : secondsAtPeak(program, machine);
+  result.seconds = hasExperts ? 0 : matrixSeconds(program, machine);
   for (auto declare : program.getBody().getOps<shd::DeclareOp>()) {
     bool isWeight = declare.getKind() == shd::TensorKind::Weight;
     bool isState = declare.getKind() == shd::TensorKind::State;
@@ -108,8 +106,10 @@ shardc::boundServing(const ProgramText &text, const Point &point,
     auto chips = double(machine.numChips());
     bool isPrefill = phase == ServingPhase::Prefill;
     // Prefill writes its caches, and need not read them.
-    double read = isPrefill ? 0 : work.readBytes / machine.hbmBandwidth;
-    double seconds = std::max(work.seconds, read) / chips;
+    GroupCost read;
+    addTraffic(machine, isPrefill ? 0 : work.readBytes, read);
+    calibrate(machine, /*kernels=*/0, read);
+    double seconds = std::max(work.seconds, read.deviceSeconds()) / chips;
     (isPrefill ? bound.firstSeconds : bound.tokenSeconds) = seconds;
     double share = isPrefill
                        ? 1 / double(serving.promptBatch)

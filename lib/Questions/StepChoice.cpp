@@ -309,7 +309,7 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   facts.capacity = int64_t(machine.hbmCapacity);
   op->walk([&](shd::CostOpInterface each) {
     ++facts.operations;
-    double seconds = secondsAtPeak(each, machine) / devices;
+    double seconds = leastSeconds(each, machine) / devices;
     if (seconds == 0)
       return;
     facts.work += seconds;

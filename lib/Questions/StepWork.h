@@ -19,14 +19,28 @@ inline OpWork wholeWork(shd::CostOpInterface op, const Machine &machine) {
 /// Times are rounded to picoseconds, one operation at a time.
 inline constexpr double kRounding = 1e-6;
 
-/// The matrix work of all runs of an operation, on one device at its peak: no
-/// devices take less together. 0 of other work.
-inline double secondsAtPeak(shd::CostOpInterface op, const Machine &machine) {
-  OpWork work = wholeWork(op, machine);
-  std::optional<double> peak = machine.peak(work.computeType);
-  if (!peak || work.matrixFlops == 0)
+/// Seconds of so many of an operation's matrix FLOPs on one device, at its peak
+/// or once calibrated at what it reaches; 0 where the peak is not stated.
+inline double matrixSeconds(const OpWork &work, double flops,
+                            const Machine &machine) {
+  if (flops == 0 || !machine.peak(work.computeType))
     return 0;
-  return work.matrixFlops * shd::runsOfAllStages(op) / *peak * (1 - kRounding);
+  OpWork matrix;
+  matrix.matrixFlops = flops;
+  matrix.computeType = work.computeType;
+  matrix.isAttention = work.isAttention;
+  GroupCost cost;
+  addWork(machine, matrix, cost);
+  calibrate(machine, /*kernels=*/0, cost);
+  return cost.deviceSeconds();
+}
+
+/// The matrix work of all runs of an operation, on one device: no devices take
+/// less together. 0 of other work.
+inline double leastSeconds(shd::CostOpInterface op, const Machine &machine) {
+  OpWork work = wholeWork(op, machine);
+  return matrixSeconds(work, work.matrixFlops, machine) *
+         shd::runsOfAllStages(op) * (1 - kRounding);
 }
 
 inline double bytesOf(mlir::Value value) {

@@ -413,6 +413,19 @@ std::optional<double> secondsAtPeak(const FlopsByType &flops,
   return seconds;
 }
 
+/// Seconds that no plan takes less than for `flops` on one chip: on a
+/// calibrated machine, those of its most efficient kernels.
+std::optional<double> leastSeconds(const FlopsByType &flops,
+                                   const Machine &machine) {
+  std::optional<double> seconds = secondsAtPeak(flops, machine);
+  if (!seconds || !machine.isCalibrated)
+    return seconds;
+  const Calibration &measured = machine.calibration;
+  double matmul = valueOr(measured.matmul, 1);
+  double most = std::max(matmul, valueOr(measured.attention, matmul));
+  return *seconds / (most * valueOr(measured.step, 1));
+}
+
 /// Above 1 of a time that the machine cannot have taken.
 std::optional<double> utilization(const FlopsByType &work,
                                   const CollectiveModel &model, double step) {
@@ -898,8 +911,8 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
   fillPlan(program, report);
   fillTraining(program, model.machine(), report);
   if (options.stages)
-    fillStagePlan(program, *options.stages,
-                  secondsAtPeak(work, model.machine()), report);
+    fillStagePlan(program, *options.stages, leastSeconds(work, model.machine()),
+                  report);
   if (options.measuredStep)
     fillMeasured(program, work, model, *options.measuredStep, report);
   fillWords(program, model.mesh(), options.stages, report);

@@ -19,7 +19,8 @@ Usage: calibrate.py ROWS.json...
 
 The second form prints the `calibration` block of a hardware file
 (docs/Language.md#11-describing-a-machine), as fractions of the file's rates. Of rows
-of benchmark/device.py it takes the medians of kernels of attention and of large sums.
+of benchmark/device.py it takes the medians of kernels of attention, of large sums and
+of matmuls beside copies.
 The third one fits measurements of your own: what nccl-tests print, and a table
 of matmuls with the columns m, n, k and one of time_us, time_ms and tflops. With
 --whole it prints the hardware file with the block in it.
@@ -31,6 +32,7 @@ import json
 import math
 import os
 import re
+import statistics
 import sys
 
 
@@ -302,11 +304,6 @@ LEAST_QUERIES, LEAST_BYTES = 2048, 2**26 - 2**12
 BACKWARD = 2.5
 
 
-def median(values):
-    values, half = sorted(values), len(values) // 2
-    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
-
-
 def attentionRates(rows, chip):
     """FLOP/s of each kernel of attention over its own tokens, in both passes."""
     for row in rows:
@@ -352,7 +349,7 @@ def kernelFits(rows, text, chip):
     ):
         reached = list(shares(rows, chip))
         if reached:
-            share = median(reached) / (rateOf(text, field) if field else 1)
+            share = statistics.median(reached) / (rateOf(text, field) if field else 1)
             yield figure, min(1, share), f"{len(reached)} {what}"
 
 

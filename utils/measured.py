@@ -15,8 +15,8 @@ The second form fits what whole steps say of a chip, from plans at the catalogue
 figures: run it again after changing them. `step` is the share of their FLOPs that
 kernels keep: the median over training steps of the one that makes the prediction
 right, all waits as they are. With it `attention`, the share of the peak that its
-kernels reach, where there are steps enough and no kernels. `kernels`, those that a framework runs for a fusion
-group, is the number of the least mean error over the runs that `hbm` is fitted to.
+kernels reach, where there are steps enough and no kernels. `kernels`, those that a
+framework runs for a fusion group, is the number of the least mean error over the runs that `hbm` is fitted to.
 The third form writes the programs of steps, ID.shd.
 """
 
@@ -28,6 +28,7 @@ import os
 import re
 import subprocess
 import sys
+from statistics import median
 
 import calibrate
 
@@ -1046,14 +1047,6 @@ def printStepFit(asker, rows):
             + (f", source left out {meanError(left):.1f} %" if left else "")
             + f" ({len(found)} steps of {', '.join(sorted({n for n, _ in found}))})"
         )
-
-
-def median(values):
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[middle]
-    return (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def meanError(ratios):

@@ -18,8 +18,8 @@ namespace shardc {
 /// Iterations of a long repeat that are simulated.
 inline constexpr int64_t kSimulatedIterations = 12;
 
-/// What hidden collectives cost compute, of their time, in parts of this: whole
-/// numbers, so that sums over a plan are exact.
+/// Slowdowns, the share of their time that hidden collectives cost compute, are
+/// whole numbers of this part, so that sums over a plan are exact.
 inline constexpr int64_t kSlowdownUnit = 64;
 int64_t slowdownOf(const Machine &machine);
 
@@ -122,7 +122,8 @@ struct Step {
   std::vector<Pair> pairs;
   std::vector<Ring> rings;
   unsigned numNetworks = 0;
-  /// What hidden collectives cost compute, in parts of kSlowdownUnit.
+  /// The share of their time that hidden collectives cost compute, in parts of
+  /// kSlowdownUnit.
   int64_t slowdown = 0;
 
   /// How often a body runs in a step.

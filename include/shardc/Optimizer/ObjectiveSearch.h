@@ -61,7 +61,8 @@ struct ObjectiveSearchOptions {
   /// The machine runs collective matmuls: collectives next to einsums are on no
   /// chain.
   bool matmulsOverlap = false;
-  /// What hidden collectives cost compute (Step::slowdown).
+  /// The share of their time that hidden collectives cost compute
+  /// (Step::slowdown).
   int64_t slowdown = 0;
   double maxWork = kUsualSearchWork;
   /// Wanted is a good plan and some bound, soon: fewer weights, solved less

@@ -28,8 +28,8 @@ struct RowWeights : Weights {
 struct RowLimits {
   /// Limit of the device's time, of each physical network's and of each chain.
   Picoseconds each = solver::kMaxTotal;
-  /// What hidden collectives add to the times of resources (Step::slowdown);
-  /// chains are taken without.
+  /// Times of resources are limited as hidden collectives slow them down
+  /// (Step::slowdown), those of chains without that.
   int64_t slowdown = 0;
   /// Limit of the weighted sum.
   solver::Cost weighed = solver::kMaxTotal;

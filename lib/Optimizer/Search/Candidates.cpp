@@ -47,7 +47,7 @@ CandidatePool::propose(const std::vector<solver::Label> &assignment) {
   return {&add(assignment, *evaluated), /*isNew=*/true};
 }
 
-/// What a plan takes at least that takes `time` of a resource or chain.
+/// The least time of a plan that takes `time` of a resource or chain.
 double CandidatePool::rowOf(const Candidate &candidate,
                             Picoseconds time) const {
   return double(slowedByCollectives(options.slowdown, time, candidate.upper));

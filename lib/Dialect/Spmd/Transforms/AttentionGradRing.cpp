@@ -56,7 +56,7 @@ private:
   shd::AttentionGradOp whole;
   ArrayRef<Operation *> scatters;
   ArrayAttr ofQueries;
-  /// Of one way.
+  /// The type of one way.
   RankedTensorType sumType;
 };
 

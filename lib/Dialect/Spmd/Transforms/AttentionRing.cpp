@@ -38,7 +38,7 @@ private:
   shd::AttentionOp whole;
   /// Indices of the result and of the queries.
   ArrayAttr ofResult, ofQueries;
-  /// Of one way.
+  /// The types of one way.
   RankedTensorType resultType, logSumExpType;
 };
 

@@ -24,10 +24,10 @@ protected:
   unsigned numWays() const { return halved.empty() ? 1 : 2; }
   /// Those of the operand that a gather makes.
   mlir::ArrayAttr indicesOf(mlir::Operation *gather);
-  /// What goes one way of a value with these indices: all of it, or a half.
+  /// The part of a value with these indices that goes one way: all, or a half.
   mlir::Value partOf(mlir::Value value, mlir::ArrayAttr indices, unsigned way);
-  /// What each way has of attention's operands, but for what travels; made
-  /// where the builder stands.
+  /// Cuts attention's operands, but for what travels, into the parts of the
+  /// ways, where the builder stands.
   void cutOperands();
   /// The whole of the parts of all ways.
   mlir::Value join(llvm::ArrayRef<mlir::Value> parts, mlir::ArrayAttr indices);

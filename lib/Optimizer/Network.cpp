@@ -13,7 +13,7 @@ using solver::Variable;
 namespace {
 /// Beyond these a mesh is too wide to search: strategies of one operation,
 /// layouts of one tensor, and entries of all tables.
-constexpr double kMaxStrategies = 20'000, kMaxLayouts = 400, kMaxEntries = 1e8;
+constexpr double kMaxStrategies = 20'000, kMaxLayouts = 500, kMaxEntries = 1e8;
 /// Beyond these a program is too large to search: operations, and strategies of
 /// all of them.
 constexpr size_t kMaxOperations = 4'000;
@@ -25,16 +25,6 @@ constexpr size_t kMaxAllowedStrategies = 6'000;
 
 /// Entries of all tables where only some labels are chosen.
 constexpr double kMaxChosenEntries = 2e7;
-
-/// Ways of placing so many axes on so many dimensions, in all orders.
-double countPlacements(size_t axes, unsigned dims) {
-  double total = 1, ways = 1;
-  for (size_t placed = 0; placed < axes; ++placed) {
-    ways *= double(axes - placed) * (dims + placed) / (placed + 1);
-    total += ways;
-  }
-  return total;
-}
 } // namespace
 
 EntryCosts CostScale::kernel(Picoseconds time, int64_t count) const {
@@ -286,13 +276,29 @@ void NetworkBuilder::addLeaderReadLabels() {
   }
 }
 
+/// At most so many ways of placing the axes on dimensions of these extents.
+double NetworkBuilder::countPlacements(ArrayRef<int64_t> extents) const {
+  const Mesh &mesh = context.mesh();
+  AxisBlocks axes = separateAxes(mesh);
+  unsigned dims = llvm::count_if(extents, [&](int64_t extent) {
+    return context.allowPadding ||
+           llvm::any_of(axes, [&](const AxisList &axis) {
+             return extent % mesh.groupSize(axisSet(axis)) == 0;
+           });
+  });
+  return shardc::countPlacements(countAxes(), dims);
+}
+
+double NetworkBuilder::countStrategies(Operation *op) {
+  return countPlacements(wholeExtents(ruleOf(op)));
+}
+
 /// The first operation with more strategies than that, or null.
 Operation *NetworkBuilder::findWide(double maxStrategies) {
   for (const Chunk &chunk : network.graph.chunks)
     for (Operation *op : chunk.ops)
       if (isa<ShardingRuleOpInterface>(op) &&
-          countPlacements(countAxes(), ruleOf(op).factors.size()) >
-              maxStrategies)
+          countStrategies(op) > maxStrategies)
         return op;
   return nullptr;
 }
@@ -302,9 +308,9 @@ Operation *NetworkBuilder::findWide(double maxStrategies) {
 bool NetworkBuilder::hasManyLabels() {
   return findWide(kMaxStrategies) ||
          llvm::any_of(network.graph.values, [&](const GraphValue &value) {
-           unsigned rank = tensorShape(value.value.getType()).rank();
-           return countPlacements(countAxes(),
-                                  rank - stackedDims(value.value)) >
+           TensorShape shape = tensorShape(value.value.getType());
+           return countPlacements(ArrayRef(shape.extents)
+                                      .drop_front(stackedDims(value.value))) >
                   kMaxLayouts;
          });
 }
@@ -318,7 +324,7 @@ bool NetworkBuilder::hasManyOperations() {
     for (Operation *op : chunk.ops)
       if (isa<ShardingRuleOpInterface>(op)) {
         ++operations;
-        strategies += countPlacements(countAxes(), ruleOf(op).factors.size());
+        strategies += countStrategies(op);
       }
   return operations > kMaxOperations || strategies > kMaxAllStrategies;
 }

@@ -275,6 +275,8 @@ private:
   bool reshardsBeforeStore(const GraphValue &value) const;
 
   size_t countAxes() const;
+  double countPlacements(llvm::ArrayRef<int64_t> extents) const;
+  double countStrategies(mlir::Operation *op);
   mlir::Operation *findWide(double maxStrategies);
   bool hasManyLabels();
   bool hasManyOperations();

@@ -16,6 +16,7 @@
 #include "shardc/Questions/MeshChoice.h"
 #include "MeshPlanner.h"
 #include "RecipeChoice.h"
+#include "StepWork.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Questions/BatchChoice.h"
 #include "shardc/Questions/ChoiceAhead.h"
@@ -25,18 +26,15 @@
 #include "shardc/Report/Seconds.h"
 #include "shardc/Solver/Deadline.h"
 #include "llvm/ADT/STLExtras.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace shardc;
 using solver::Cost;
 
-/// A mesh takes as much work as its program has operations, times this for each
-/// axis of more than one device.
-static constexpr double kWorkPerAxis = 10;
 /// Work of all bounds, of all plans in full, and of those that are made only to
-/// be shown beside the chosen one.
-static constexpr double kBoundWork = 3e5, kPlanWork = 1e5, kShownWork = 5e3;
+/// be shown beside the chosen one: a mesh takes as much as all operations have
+/// strategies on it.
+static constexpr double kBoundWork = 3e4, kPlanWork = 2e4, kShownWork = 1e3;
 /// Meshes that are solved with the same cutoff.
 static constexpr size_t kRound = 4;
 /// So few bindings are solved each by itself.
@@ -105,6 +103,7 @@ private:
   llvm::MutableArrayRef<Candidate> membersOf(const Group &group) {
     return llvm::MutableArrayRef(candidates).slice(group.first, group.size);
   }
+  void boundByWork(const Program &probe);
   void boundDevices();
   void planUpper();
   void planBest();
@@ -148,10 +147,13 @@ private:
 // Candidates
 //===----------------------------------------------------------------------===//
 
-static double countOperations(const Program &program) {
-  double operations = 1;
-  (*program.module).walk([&](shd::ShardingRuleOpInterface) { ++operations; });
-  return operations;
+/// Of all operations on a mesh of so many axes, if extents allow all.
+static double countStrategies(const Program &program, unsigned axes) {
+  double strategies = 1;
+  (*program.module).walk([&](shd::ShardingRuleOpInterface op) {
+    strategies += countPlacements(axes, op.getShardingRule().factors.size());
+  });
+  return strategies;
 }
 
 MeshSearch::MeshSearch(const ProgramText &text,
@@ -170,11 +172,11 @@ MeshSearch::MeshSearch(const ProgramText &text,
       inStages(!meshNames(probe).ofStages.empty()),
       boundWork(options.workShare * kBoundWork) {
   listCandidates(probe);
+  boundByWork(probe);
 }
 
 void MeshSearch::listCandidates(const Program &probe) {
   MeshNames names = meshNames(probe);
-  double operations = countOperations(probe);
   bool searches = options.plan.mode == OptMode::Optimize;
   for (MeshFamily &meshes : enumerateMeshes(*probe.machine, names)) {
     Family &family = families.emplace_back();
@@ -182,7 +184,7 @@ void MeshSearch::listCandidates(const Program &probe) {
     unsigned wide = family.meshes.wideAxes();
     if (inStages && wide > 0)
       --wide; // no tensor lies on that of the stages
-    family.work = operations * std::pow(kWorkPerAxis, searches ? wide : 0);
+    family.work = countStrategies(probe, searches ? wide : 0);
   }
   for (size_t i = 0; i < families.size(); ++i) {
     families[i].first = candidates.size();
@@ -351,7 +353,8 @@ void MeshSearch::searchUpper() {
 // Plans in full
 //===----------------------------------------------------------------------===//
 
-/// Those that look best first: by `upper`, as far as that is known.
+/// Those that look best first: by `upper`, as far as that is known, then by
+/// their bounds.
 std::vector<size_t> MeshSearch::byPromise() const {
   std::vector<size_t> order;
   for (size_t i = 0; i < candidates.size(); ++i)
@@ -360,8 +363,8 @@ std::vector<size_t> MeshSearch::byPromise() const {
   llvm::stable_sort(order, [&](size_t a, size_t b) {
     auto key = [&](size_t i) {
       const Candidate &candidate = candidates[i];
-      return std::tuple(candidate.upper.value_or(candidate.bound),
-                        !candidate.upper.has_value(),
+      return std::tuple(!candidate.upper.has_value(),
+                        candidate.upper.value_or(candidate.bound),
                         families[candidate.family].meshes.wideAxes());
     };
     return key(a) < key(b);
@@ -382,7 +385,19 @@ void MeshSearch::boundDevices() {
   boundWork = options.workShare * kBoundWork;
   boundFamilies(all, /*deviceOnly=*/true);
   for (Candidate &candidate : candidates)
-    candidate.bound = families[candidate.family].bound;
+    candidate.bound =
+        std::max(candidate.bound, families[candidate.family].bound);
+}
+
+/// The work of the program bounds plans on all meshes, for all chips.
+void MeshSearch::boundByWork(const Program &probe) {
+  if (inStages || !probe.machine)
+    return;
+  shd::ProgramOp program = *(*probe.module).getOps<shd::ProgramOp>().begin();
+  double seconds =
+      leastSeconds(program, *probe.machine, double(probe.machine->numChips()));
+  for (Candidate &candidate : candidates)
+    candidate.bound = Cost(toPicoseconds(seconds));
 }
 
 /// Plans meshes in this order in rounds, as long as there is work left, the
@@ -428,7 +443,7 @@ void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
         continue;
       candidate.bound =
           std::max(candidate.bound, candidate.plan->bound.value_or(0));
-      if (prunes && candidate.plan->fits)
+      if (candidate.plan->fits)
         offer(i, candidate.plan->value);
     }
   }
@@ -756,6 +771,8 @@ void shardc::addMeshSearch(Report &report, Report::MeshSearch search) {
   }
   if (plan.status == "optimal" || plan.status == "feasible") {
     bool hasOthers = search.ruledOut + search.open > 0;
+    if (!plan.bound && !search.best.empty())
+      plan.bound = search.best.front().bound;
     if (hasOthers)
       plan.bound =
           plan.bound && search.boundOfOthers

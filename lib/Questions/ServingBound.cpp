@@ -42,22 +42,6 @@ static double matrixSeconds(shd::ProgramOp program, const Machine &machine) {
   return seconds;
 }
 
-static double bytesOf(shd::DeclareOp declare) {
-  TensorShape shape = shd::tensorShape(declare.getType());
-  double bytes = shape.elementBits / 8.0;
-  for (int64_t extent : shape.extents)
-    bytes *= double(extent);
-  return bytes;
-}
-
-/// True if the step reads all of a weight: tables are gathered from, and
-/// experts may have no token.
-static bool isReadWhole(shd::DeclareOp declare) {
-  return llvm::none_of(declare->getUsers(), [](Operation *user) {
-    return isa<shd::GatherOp>(user);
-  });
-}
-
 static PhaseWork workOf(shd::ProgramOp program, const Machine &machine) {
   PhaseWork result;
   std::string context = shd::Serving::of(program)->context;
@@ -72,7 +56,7 @@ static PhaseWork workOf(shd::ProgramOp program, const Machine &machine) {
   for (auto declare : program.getBody().getOps<shd::DeclareOp>()) {
     bool isWeight = declare.getKind() == shd::TensorKind::Weight;
     bool isState = declare.getKind() == shd::TensorKind::State;
-    double bytes = isWeight || isState ? bytesOf(declare) : 0;
+    double bytes = isWeight || isState ? bytesOf(declare.getResult()) : 0;
     result.capacityBytes += bytes;
     if (isWeight && !hasExperts && isReadWhole(declare))
       result.readBytes += bytes;

@@ -3,6 +3,7 @@
 #ifndef SHARDC_LIB_QUESTIONS_STEPWORK_H
 #define SHARDC_LIB_QUESTIONS_STEPWORK_H
 
+#include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"
 
@@ -45,6 +46,29 @@ inline double leastSeconds(shd::CostOpInterface op, const Machine &machine) {
 
 inline double bytesOf(mlir::Value value) {
   return shd::tensorShape(value.getType()).globalBytes();
+}
+
+/// True if the step reads all of a weight: tables are gathered from.
+inline bool isReadWhole(shd::DeclareOp declare) {
+  return !declare->use_empty() &&
+         llvm::none_of(declare->getUsers(), llvm::IsaPred<shd::GatherOp>);
+}
+
+/// Seconds that no plan without stages takes less than: all devices share the
+/// products and the weights that they read, without a collective.
+inline double leastSeconds(shd::ProgramOp program, const Machine &machine,
+                           double devices) {
+  double products = 0, bytes = 0;
+  program->walk(
+      [&](shd::CostOpInterface op) { products += leastSeconds(op, machine); });
+  for (auto declare : program.getBody().getOps<shd::DeclareOp>())
+    if (declare.getKind() == shd::TensorKind::Weight && isReadWhole(declare) &&
+        !shd::isOnHost(declare.getResult()))
+      bytes += bytesOf(declare.getResult());
+  GroupCost read;
+  addTraffic(machine, bytes, read);
+  calibrate(machine, /*kernels=*/0, read);
+  return std::max(products, read.deviceSeconds() * (1 - kRounding)) / devices;
 }
 
 } // namespace shardc

@@ -456,6 +456,15 @@ private:
 };
 } // namespace
 
+double shardc::countPlacements(size_t axes, unsigned dims) {
+  double total = 1, ways = 1;
+  for (size_t placed = 0; placed < axes; ++placed) {
+    ways *= double(axes - placed) * (dims + placed) / (placed + 1);
+    total += ways;
+  }
+  return total;
+}
+
 std::vector<Strategy> shardc::enumerateStrategies(const Mesh &mesh,
                                                   const ShardingRule &rule,
                                                   const AxisBlocks &blocks,

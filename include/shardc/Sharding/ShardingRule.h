@@ -181,6 +181,11 @@ AxisBlocks separateAxes(const Mesh &mesh);
 std::vector<AxisBlocks> mergeNeighbours(const AxisBlocks &axes,
                                         unsigned blocks);
 
+/// Ways of placing so many axes on so many dimensions, in all orders, some axes
+/// on none: what enumerateStrategies() or enumerateLayouts() gives where
+/// extents allow all and no sum is partial.
+double countPlacements(size_t axes, unsigned dims);
+
 /// Every legal strategy, in a fixed order, the fully replicated one first:
 /// each block is idle, on one factor (all orders of blocks on one factor), or
 /// carries a partial sum through a linear set.

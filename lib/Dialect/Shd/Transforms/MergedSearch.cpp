@@ -12,8 +12,8 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-/// Axes that are left after merging: real models are searched in a second or
-/// two on so many.
+/// Axes that are left after merging, at most: real models are searched in a
+/// second or two on so many.
 static constexpr unsigned kMergedAxes = 3;
 /// Mergings that are searched: all of up to five axes, six of which merge into
 /// three.
@@ -261,13 +261,14 @@ void MergedSearch::improve() {
 
 std::optional<MergedPlan> MergedSearch::run() {
   size_t numAxes = separateAxes(context.mesh()).size();
-  if (numAxes <= kMergedAxes)
+  if (numAxes < 2)
     return std::nullopt;
   // A merging on which pins cannot be met is left out.
   ScopedDiagnosticHandler silent(program->getContext(),
                                  [](Diagnostic &) { return success(); });
   propagate();
-  for (unsigned axes = kMergedAxes; axes > 0; --axes)
+  for (unsigned axes = std::min(kMergedAxes, unsigned(numAxes) - 1); axes > 0;
+       --axes)
     if (searchMergings(axes))
       break;
   if (best)

@@ -120,8 +120,8 @@ void shardc::fillStages(ProgramOp program, const StagePlan &plan,
     shown.updateStart = run.updateStart;
     shown.updateEnd = run.updateEnd;
     shown.kept = run.kept;
-    stages.matrixSeconds += stage.matrixSeconds / double(plan.stages.size());
-    flops += stage.flops / double(plan.stages.size());
+    stages.matrixSeconds += stage.meanSeconds / double(plan.stages.size());
+    flops += stage.meanFlops / double(plan.stages.size());
   }
   for (const StagePlan::Tried &tried : plan.tried)
     stages.tried.push_back(

@@ -12,6 +12,7 @@
 #include "shardc/Cost/Saturating.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
+#include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Schedule/Prices.h"
 #include <map>
 
@@ -316,8 +317,11 @@ void StagePlanner::fillTimes(StagePlan &plan) {
       if (isInLayers(op, pipeline))
         runs = saturatingMultiply(runs / pipeline.getHeld(), stage.numLayers());
       GroupCost cost = groupPrice(op->getAttrOfType<GroupCostAttr>(kGroupCost));
+      DeviceFlops flops = deviceFlops(model.mesh(), op);
+      double share = flops.mean > 0 ? flops.mean / flops.busiest : 1;
       stage.flops += cost.matrixFlops * double(runs);
-      stage.matrixSeconds += cost.matrixSeconds * double(runs);
+      stage.meanFlops += cost.matrixFlops * share * double(runs);
+      stage.meanSeconds += cost.matrixSeconds * share * double(runs);
       Picoseconds time = saturatingMultiply(group.time, runs);
       Picoseconds &bound = cost.bound() == OpBound::Compute ? stage.computeBound
                                                             : stage.hbmBound;

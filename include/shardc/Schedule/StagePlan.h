@@ -26,8 +26,9 @@ struct PlannedStage {
   /// How long compute waits for collectives, the transfers between stages
   /// aside.
   Picoseconds exposed = 0;
-  /// FLOPs of a device's matrix units in a step, and their time at peak.
-  double flops = 0, matrixSeconds = 0;
+  /// FLOPs of the matrix units of its busiest device in a step; those of its
+  /// devices on average, and their time at peak.
+  double flops = 0, meanFlops = 0, meanSeconds = 0;
 
   int64_t numLayers() const;
 };

@@ -403,8 +403,9 @@ static bool isWithin(llvm::SMRange inner, llvm::SMRange outer) {
 }
 
 /// In `z[B, D] = silu(x[B, D] * Sg[D, F]) * Sd[F, D]`, D was probably to be
-/// summed inside of silu: an argument keeps it only because the result has it,
-/// and another factor has it again beside an index that is summed.
+/// summed inside of silu: the argument sums nothing and keeps D only because
+/// the result has it, and another factor has it again beside an index that is
+/// summed.
 void Importer::warnOfUnsummed(llvm::ArrayRef<FlatFactor> flat,
                               const IndexNames &summed) {
   auto hasBoth = [](const Operand &operand, StringAttr a, StringAttr b) {
@@ -444,6 +445,7 @@ IndexNames Importer::summedIndices(const Product &product,
                                    const IndexNames &outside,
                                    unsigned outerFactors) {
   IndexNames summed, all;
+  llvm::SmallVector<Statement::Unsummed, 2> unsummed;
   if (context.mode == SumMode::Free)
     return summed;
   llvm::SmallVector<FlatFactor> flat;
@@ -453,7 +455,7 @@ IndexNames Importer::summedIndices(const Product &product,
     if (contains(context.named, index) || contains(outside, index)) {
       if (context.mode == SumMode::Argument &&
           count(product, index, context.mode) == kSeveral)
-        statement->unsummed.push_back({index, product.range});
+        unsummed.push_back({index, product.range});
       continue;
     }
     if (context.mode == SumMode::Argument &&
@@ -463,6 +465,9 @@ IndexNames Importer::summedIndices(const Product &product,
     if (context.mode == SumMode::Left)
       warnOfLoneIndex(flat, index, outerFactors);
   }
+  // An argument with a sum of its own keeps its batch.
+  if (summed.empty())
+    llvm::append_range(statement->unsummed, unsummed);
   if (context.mode == SumMode::Left)
     warnOfUnsummed(flat, summed);
   return summed;

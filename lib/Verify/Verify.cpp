@@ -1,6 +1,7 @@
 //===- Verify.cpp - Proof of a plan by execution --------------------------===//
 
 #include "Detail.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/IR/WorkOrder.h"
@@ -146,14 +147,17 @@ Tensor asStored(const Tensor &whole, Operation *op,
   return shd::stored(whole, shd::positionOrders(op, indices, whole.getShape()));
 }
 
-/// An output; whatever else a step writes is in the program's order.
+/// An output or a declared tensor, or the last dimensions of one.
 Tensor asStored(const RunResult::Final &made, const Tensor &whole) {
-  auto output = dyn_cast<spmd::OutputOp>(made.op);
-  if (!output)
+  Operation *op = made.op;
+  if (auto update = dyn_cast<spmd::UpdateOp>(op))
+    op = update.getParameter();
+  auto listed = op->getAttrOfType<ArrayAttr>("indices");
+  if (!listed)
     return whole;
-  return asStored(
-      whole, output,
-      llvm::to_vector(output.getIndices().getAsValueRange<StringAttr>()));
+  SmallVector<StringRef> indices(listed.getAsValueRange<StringAttr>());
+  return asStored(whole, op,
+                  ArrayRef(indices).take_back(whole.getShape().size()));
 }
 
 void compareResult(const RunResult::Final &expected,
@@ -347,9 +351,28 @@ Tensor asStored(OpResult ofDevice, const Tensor &whole) {
       whole, op, op.getIndexing().getResultIndices(ofDevice.getResultNumber()));
 }
 
+/// What experts read and make, where the devices have tokens in another order
+/// than the program: other tokens take a slot.
+llvm::DenseSet<Value> otherSlots(spmd::ProgramOp device) {
+  llvm::DenseSet<Value> values;
+  device->walk([&](Operation *op) {
+    bool reads = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return values.contains(operand);
+    });
+    if (auto dispatch = dyn_cast<shd::DispatchOp>(op))
+      reads = llvm::any_of(
+          shd::ExpertIndices::of(dispatch).tokens,
+          [&](StringRef index) { return shd::dealtParts(op, index) > 1; });
+    if (reads && !isa<shd::CombineOp, shd::RepeatOp>(op))
+      values.insert(op->result_begin(), op->result_end());
+  });
+  return values;
+}
+
 /// Runs both again and compares every operation's result.
 LogicalResult Verifier::findFirst() {
   findPartners();
+  llvm::DenseSet<Value> incomparable = otherSlots(device);
   using Key = std::pair<void *, std::vector<int64_t>>;
   auto keyOf = [](OpResult result, const RunValue &value) {
     return Key(result.getAsOpaquePointer(), value.iterations.vec());
@@ -365,7 +388,8 @@ LogicalResult Verifier::findFirst() {
     Operation *op = value.value.getOwner();
     RankedTensorType global = globalTypeOf(value.value);
     auto it = expected.find(keyOf(partnerOf(value.value), value));
-    if (result.first || !global || it == expected.end())
+    if (result.first || !global || it == expected.end() ||
+        incomparable.contains(value.value))
       return;
     Difference difference =
         compare(Devices(result.mesh), global,

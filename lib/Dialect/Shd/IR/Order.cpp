@@ -125,14 +125,17 @@ static bool isPositioned(PositionsOpInterface op, const TensorFactors &tensor,
   });
 }
 
-/// Tokens that come first take the slots.
+/// Where some are dropped, tokens that come first take the slots. Else another
+/// order changes which slot a token has, and no result.
 static std::string obstacleOf(ExpertsOpInterface op, const ShardingRule &rule,
                               unsigned factor) {
+  if (op.getDropless())
+    return "";
   ExpertIndices indices = ExpertIndices::of(op);
   bool isToken = llvm::any_of(indices.tokens, [&](StringRef index) {
     return rule.factors[factor].name == index;
   });
-  return isToken ? "dispatch fills slots in its order" : "";
+  return isToken ? "dispatch fills slots in its order, and drops tokens" : "";
 }
 
 std::string shd::orderObstacle(ShardingRuleOpInterface op,

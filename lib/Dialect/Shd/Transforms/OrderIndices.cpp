@@ -13,7 +13,9 @@
 #include "shardc/Optimizer/GroupCosts.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include <numeric>
+#include <set>
 
 using namespace mlir;
 
@@ -103,6 +105,8 @@ SmallVector<RuleDim, 12> dimsOf(const Dimensions &dimensions, Operation *op,
 /// A class that causal attention runs along.
 struct OrderClass {
   std::string name;
+  /// Those of all its dimensions.
+  std::set<std::string> names;
   int64_t extent = 1;
   std::string obstacle;
   /// The greatest number of parts to which it may be dealt.
@@ -122,12 +126,14 @@ private:
   void join();
   void joinRule(ShardingRuleOpInterface op);
   void findClasses();
+  void findNames();
   void findObstacles();
   void addObstacle(unsigned dimension, const llvm::Twine &obstacle);
   void findObstaclesIn(ShardingRuleOpInterface op);
   void chooseParts(OrderClass &each);
   void checkBlocks();
-  std::optional<StringRef> writtenOrder(const OrderClass &each) const;
+  bool isWritten(const OrderClass &each, StringRef order) const;
+  LogicalResult checkWritten();
   void mark();
   void markOperation(ShardingRuleOpInterface op);
   void markDims(Operation *op, Value value, ArrayAttr names);
@@ -226,6 +232,25 @@ void OrderChooser::findClasses() {
   });
 }
 
+void OrderChooser::findNames() {
+  auto add = [&](unsigned dimension, StringRef name) {
+    if (OrderClass *each = classOf(dimension))
+      each->names.insert(name.str());
+  };
+  program.walk([&](Operation *op) {
+    if (auto declare = dyn_cast<DeclareOp>(op)) {
+      for (auto [dim, name] :
+           llvm::enumerate(declare.getIndices().getAsValueRange<StringAttr>()))
+        add(dimensions.of(declare.getResult(), dim), name);
+    } else if (auto computes = dyn_cast<ShardingRuleOpInterface>(op)) {
+      ShardingRule rule = computes.getShardingRule();
+      for (const RuleDim &dim : dimsOf(dimensions, op, rule))
+        if (!dim.factors->empty())
+          add(dim.dimension, rule.factors[dim.factors->front()].name);
+    }
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Obstacles
 //===----------------------------------------------------------------------===//
@@ -265,8 +290,7 @@ void OrderChooser::findObstaclesIn(ShardingRuleOpInterface op) {
 void OrderChooser::findObstacles() {
   program.walk([&](Operation *op) {
     if (auto declare = dyn_cast<DeclareOp>(op)) {
-      if (declare.getKind() == TensorKind::Input ||
-          declare.getKind() == TensorKind::Saved)
+      if (declare.getKind() != TensorKind::State)
         return;
       for (unsigned dim = 0; dim < Dimensions::rank(declare.getResult()); ++dim)
         addObstacle(dimensions.of(declare.getResult(), dim),
@@ -276,21 +300,40 @@ void OrderChooser::findObstacles() {
       findObstaclesIn(computes);
     }
   });
-  if (program.getPipeline())
-    for (auto &[dimension, each] : classes)
-      if (each.obstacle.empty())
-        each.obstacle = "the program runs in pipeline stages";
 }
 
 //===----------------------------------------------------------------------===//
 // Parts
 //===----------------------------------------------------------------------===//
 
-std::optional<StringRef>
-OrderChooser::writtenOrder(const OrderClass &each) const {
+/// True if the program says so of one of the names of the class.
+bool OrderChooser::isWritten(const OrderClass &each, StringRef order) const {
   auto written = program->getAttrOfType<DictionaryAttr>(kOrders);
-  auto order = written ? written.getAs<StringAttr>(each.name) : StringAttr();
-  return order ? std::optional(order.getValue()) : std::nullopt;
+  return written && llvm::any_of(each.names, [&](const std::string &name) {
+           auto known = written.getAs<StringAttr>(name);
+           return known && known.getValue() == order;
+         });
+}
+
+LogicalResult OrderChooser::checkWritten() {
+  auto written = program->getAttrOfType<DictionaryAttr>(kOrders);
+  for (NamedAttribute entry :
+       written ? written.getValue() : ArrayRef<NamedAttribute>())
+    if (cast<StringAttr>(entry.getValue()).getValue() == "zigzag" &&
+        llvm::none_of(classes, [&](const auto &each) {
+          return each.second.names.contains(entry.getName().str());
+        }))
+      return program.emitError("index '")
+             << entry.getName().getValue()
+             << "' cannot be in zigzag order: no causal attention runs along "
+                "it";
+  for (const auto &[dimension, each] : classes)
+    if (isWritten(each, "zigzag") && isWritten(each, "contiguous"))
+      return emitError(*each.loc)
+             << "index '" << each.name
+             << "' cannot be both in zigzag order and contiguous: "
+             << llvm::join(each.names, ", ") << " hold the same positions";
+  return success();
 }
 
 /// The most devices of some mesh axes of which each has two chunks that are
@@ -302,9 +345,11 @@ void OrderChooser::chooseParts(OrderClass &each) {
     return;
   Mesh mesh = toMesh(attr);
   std::vector<int64_t> products = {1};
-  for (const MeshAxis &axis : mesh.axes)
+  for (const AxisList &axis : separateAxes(mesh))
     for (int64_t i = 0, size = int64_t(products.size()); i < size; ++i)
-      products.push_back(products[i] * axis.size);
+      if (int64_t shards = products[i] * mesh.groupSize(axisSet(axis));
+          program.getAllowPadding() || each.extent % shards == 0)
+        products.push_back(shards);
   auto fits = [&](int64_t parts) {
     return each.extent % (2 * parts) == 0 &&
            each.extent / (2 * parts) >= kLeastChunk;
@@ -406,19 +451,21 @@ void OrderChooser::mark() {
 LogicalResult OrderChooser::run() {
   join();
   findClasses();
+  findNames();
+  if (failed(checkWritten()))
+    return failure();
   if (classes.empty())
     return success();
   findObstacles();
   for (auto &[dimension, each] : classes) {
-    std::optional<StringRef> written = writtenOrder(each);
-    if (written == "contiguous")
+    if (isWritten(each, "contiguous"))
       each.obstacle = "the program says `order " + each.name + " = contiguous`";
     if (each.obstacle.empty())
       chooseParts(each);
   }
   checkBlocks();
   for (auto &[dimension, each] : classes)
-    if (writtenOrder(each) == "zigzag" && !each.obstacle.empty())
+    if (isWritten(each, "zigzag") && !each.obstacle.empty())
       return emitError(*each.loc)
              << "index '" << each.name
              << "' cannot be in zigzag order: " << each.obstacle;

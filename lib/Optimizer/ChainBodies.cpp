@@ -222,7 +222,7 @@ bool ChainBodiesBuilder::isConnected(int group) const {
   for (Operation *op = first; op && op != last; op = op->getNextNode()) {
     auto chunk = graph.chunkOf.find(op);
     bool isOther = chunk != graph.chunkOf.end() &&
-                   graph.chunks[chunk->second].kind != Chunk::Kind::Free &&
+                   !graph.chunks[chunk->second].isFree() &&
                    graph.chunks[chunk->second].group != group;
     if (isa<RepeatOp>(op) || isOther)
       return false;
@@ -368,7 +368,7 @@ void ChainBodiesBuilder::followValue(unsigned index, ChainLinks links,
   if (maker.ops.front()->getBlock() != block)
     return;
   links.push_back({ChainLink::Kind::Store, index, 0});
-  if (maker.kind != Chunk::Kind::Free && !maker.prologue)
+  if (!maker.isFree() && !maker.prologue)
     return addRoute(value, std::move(links), block, routes);
   if (maker.prologue)
     links.push_back({ChainLink::Kind::Group, unsigned(maker.group), 0});
@@ -577,7 +577,7 @@ bool ChainBodiesBuilder::isInOrder(Value read, Operation *reader) const {
   if (value.kind != GraphValue::Kind::Computed)
     return true;
   const Chunk &maker = graph.chunks[value.chunk];
-  if (maker.kind == Chunk::Kind::Free)
+  if (maker.isFree())
     return llvm::all_of(maker.ops, [&](Operation *op) {
       return llvm::all_of(op->getOperands(), [&](Value operand) {
         return isInOrder(operand, reader);
@@ -594,7 +594,7 @@ std::optional<unsigned> ChainBodiesBuilder::itemOfReader(Block *block,
                                                          Value read,
                                                          unsigned index) const {
   const Chunk &chunk = graph.chunks[index];
-  if (chunk.kind == Chunk::Kind::Free || chunk.kind == Chunk::Kind::Output ||
+  if (chunk.isFree() || chunk.kind == Chunk::Kind::Output ||
       !isInOrder(read, chunk.ops.back()))
     return std::nullopt;
   Operation *op = chunk.ops.front();
@@ -662,7 +662,7 @@ ChainBodiesBuilder::madeBy(Value moved, const Site &site) const {
   }
   const Chunk &maker = graph.chunks[value.chunk];
   std::optional<Begin> made;
-  if (maker.kind == Chunk::Kind::Free) {
+  if (maker.isFree()) {
     for (Operation *op : maker.ops)
       for (Value operand : op->getOperands())
         made = laterMaker(body, made, madeBy(operand, site));

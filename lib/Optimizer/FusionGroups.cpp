@@ -595,11 +595,22 @@ Operation *GroupAssigner::latestOperand(Operation *op) const {
   return latest;
 }
 
+/// A slice that only attention reads has a group of its own, as a prologue:
+/// attention reads the tensor that it cuts, of keys and values once.
+static bool isReadThrough(Operation *op) {
+  return isa<SliceOp>(op) && !op->use_empty() &&
+         llvm::all_of(op->getUsers(), [&](Operation *user) {
+           return isa<AttentionOpInterface>(user) &&
+                  user->getBlock() == op->getBlock();
+         });
+}
+
 void GroupAssigner::assign(Operation *op) {
   llvm::SmallVector<StringRef, 6> indices = iterationIndices(op);
   bool isLeader = isLeaderOp(op);
+  bool isView = isReadThrough(op);
   std::optional<unsigned> group;
-  if (!isLeader) {
+  if (!isLeader && !isView) {
     auto it = groupOf.find(latestOperand(op));
     if (it != groupOf.end() && join(op, it->second, indices))
       group = it->second;
@@ -615,6 +626,7 @@ void GroupAssigner::assign(Operation *op) {
     addOperation(op, groups[*group]);
     if (isRowOp(op))
       groups[*group].rowOps.push_back({op, rowsOf(op)});
+    groups[*group].isOver = isView;
   }
   for (Value operand : op->getOperands())
     if (auto it = groupOf.find(makerOf(operand)); it != groupOf.end())
@@ -641,7 +653,8 @@ void GroupAssigner::visit(Block &block) {
     }
     endGroupsReadBy(&op);
     if (auto cost = dyn_cast<CostOpInterface>(op);
-        cost && cost.getFusionKind() != FusionKind::Free)
+        cost &&
+        (cost.getFusionKind() != FusionKind::Free || isReadThrough(&op)))
       assign(&op);
     for (Region &region : op.getRegions())
       for (Block &inner : region)

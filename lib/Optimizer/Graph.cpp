@@ -66,9 +66,11 @@ private:
   llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> partsOfBuffers;
 };
 
+/// True if it is in a fusion group: it costs something, or is read through.
 bool isCosted(Operation *op) {
   auto cost = dyn_cast<CostOpInterface>(op);
-  return cost && cost.getFusionKind() != FusionKind::Free;
+  return cost &&
+         (cost.getFusionKind() != FusionKind::Free || op->hasAttr(kGroup));
 }
 
 bool isRest(Operation *op) {
@@ -222,6 +224,7 @@ unsigned GraphBuilder::chunkFor(Operation *op, CostOpInterface cost) {
   if (isCosted(op)) {
     chunk.group = *fusionGroupOf(op);
     chunk.kind = rest ? Chunk::Kind::Rest : Chunk::Kind::Leader;
+    chunk.view = cost.getFusionKind() == FusionKind::Free;
     chunk.point = pointOf.lookup(lastOfGroup.lookup(chunk.group));
     if (graph.groups.size() <= size_t(chunk.group))
       graph.groups.resize(chunk.group + 1, {-1, -1});
@@ -317,7 +320,7 @@ void GraphBuilder::visit(Block &block) {
 }
 
 /// A group of elementwise operations and casts that only einsums or attention
-/// use is a prologue of each user
+/// use is a prologue of each user, and so is a slice that only attention reads
 /// (docs/CostModel.md#2-one-operation-on-one-device).
 bool GraphBuilder::isPrologue(const Chunk &chunk) const {
   if (chunk.kind != Chunk::Kind::Rest || graph.groups[chunk.group].first >= 0)
@@ -331,7 +334,8 @@ bool GraphBuilder::isPrologue(const Chunk &chunk) const {
   };
   unsigned used = 0;
   for (Operation *op : chunk.ops) {
-    if (cast<CostOpInterface>(op).getFusionKind() != FusionKind::Elementwise)
+    FusionKind kind = cast<CostOpInterface>(op).getFusionKind();
+    if (kind != FusionKind::Elementwise && kind != FusionKind::Free)
       return false;
     for (Value result : op->getResults()) {
       const GraphValue &value = graph.values[graph.valueIndex.lookup(result)];

@@ -70,9 +70,39 @@ static bool leaveWritten(ArrayRef<PartWork::Access> writes,
   return read.bytes > 0;
 }
 
+/// The operand as it is read: through a view, as part of the whole.
+static PartWork::Access readOf(const PartWork &part, Value operand,
+                               Layout layout, double bytes) {
+  for (const PartWork::View &view : part.views)
+    if (view.value == operand && view.layout == layout)
+      return {view.whole, view.wholeLayout, bytes, /*isPart=*/true};
+  return {operand, std::move(layout), bytes};
+}
+
+/// Two reads of a value: parts of it are different ones, as keys and values of
+/// one cache.
+static void joinRead(const Mesh &mesh, PartWork::Access &known,
+                     const PartWork::Access &read) {
+  if (!known.isPart || !read.isPart) {
+    known.bytes = std::max(known.bytes, read.bytes);
+    known.isPart = false;
+    return;
+  }
+  double whole = double(wholeBytes(
+      tensorShape(known.value.getType()).localBytes(mesh, known.layout)));
+  known.bytes = std::min(known.bytes + read.bytes, whole);
+}
+
 void shardc::addOperation(const PlanningContext &context, Operation *op,
                           const ShardingRule &rule, const Strategy &strategy,
                           PartWork &part) {
+  if (cast<CostOpInterface>(op).getFusionKind() == FusionKind::Free) {
+    part.views.push_back({op->getResult(0), resultLayout(rule, strategy, 0),
+                          rootValue(op->getOperand(0)),
+                          operandLayout(rule, strategy, 0)});
+    return;
+  }
+  part.runs = true;
   OpWork work = cast<CostOpInterface>(op).getWork(
       localExtents(context.mesh(), rule, strategy), context.machine());
   GroupCost cost;
@@ -88,13 +118,13 @@ void shardc::addOperation(const PlanningContext &context, Operation *op,
   for (auto [i, bytes] : llvm::enumerate(work.operandBytes)) {
     if (!hasLayout(op->getOperand(i)))
       continue;
-    PartWork::Access read{rootValue(op->getOperand(i)),
-                          operandLayout(rule, strategy, i), bytes};
+    PartWork::Access read = readOf(part, rootValue(op->getOperand(i)),
+                                   operandLayout(rule, strategy, i), bytes);
     if (!leaveWritten(part.writes, read))
       continue;
     if (auto *known =
             const_cast<PartWork::Access *>(findAccess(part.reads, read)))
-      known->bytes = std::max(known->bytes, bytes);
+      joinRead(context.mesh(), *known, read);
     else
       part.reads.push_back(std::move(read));
   }
@@ -155,6 +185,8 @@ PartWork shardc::inOwnChunks(PartWork part, ArrayRef<Operation *> rest) {
 GroupCost shardc::costParts(const Machine &machine, const PartWork &first,
                             const PartWork *second,
                             llvm::function_ref<bool(Value)> needed) {
+  if (!first.runs && !second)
+    return {};
   GroupTraffic traffic;
   traffic.deviceReads = first.ringBytes;
   auto addRead = [&](Value value, double bytes) {

@@ -183,6 +183,14 @@ static bool isElementwise(Operation *op) {
   return cost && cost.getFusionKind() == shd::FusionKind::Elementwise;
 }
 
+/// Elementwise, or a view that attention reads through.
+static bool mayBePrologue(Operation *op) {
+  auto cost = dyn_cast<shd::CostOpInterface>(op);
+  return isElementwise(op) ||
+         (cost && cost.getFusionKind() == shd::FusionKind::Free &&
+          op->hasAttr(shd::kGroup));
+}
+
 static bool readsPrologues(Operation *op) {
   auto cost = dyn_cast<shd::CostOpInterface>(op);
   return cost && cost.readsPrologues();
@@ -194,7 +202,7 @@ static SmallVector<Operation *> prologueReaders(const RunPoint &point) {
   SmallVector<Operation *> readers;
   unsigned results = 0;
   for (Operation *op : point.ops) {
-    if (!isElementwise(op))
+    if (!mayBePrologue(op))
       return {};
     for (Value result : op->getResults()) {
       SmallVector<Operation *> outside;

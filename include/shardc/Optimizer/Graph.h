@@ -43,6 +43,11 @@ struct Chunk {
   /// use: they read its inputs and it never runs by itself unless a collective
   /// stands between.
   bool prologue = false;
+  /// True for a slice that only attention reads: a prologue that costs nothing
+  /// where it is not read through.
+  bool view = false;
+
+  bool isFree() const { return kind == Kind::Free || view; }
 };
 
 /// A use of a value from outside the chunk that uses it.

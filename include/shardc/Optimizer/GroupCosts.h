@@ -30,6 +30,15 @@ struct PartWork {
     mlir::Value value;
     Layout layout;
     double bytes = 0;
+    /// The bytes are a part of the value.
+    bool isPart = false;
+  };
+  /// A value that is part of another, and where that lies.
+  struct View {
+    mlir::Value value;
+    Layout layout;
+    mlir::Value whole;
+    Layout wholeLayout;
   };
   double matrixFlops = 0, vectorFlops = 0;
   double matrixSeconds = 0, attentionSeconds = 0;
@@ -39,10 +48,15 @@ struct PartWork {
   double ringBytes = 0;
   /// Values from outside, each once; values made, if they may be needed in HBM.
   llvm::SmallVector<Access, 4> reads, writes;
+  /// Views that the part reads through.
+  llvm::SmallVector<View, 1> views;
+  /// False of views alone: nothing runs.
+  bool runs = false;
 };
 
 /// Adds one operation, of sharding rule `rule`, to a part: its operands are
-/// read, each value once per layout, unless the part made them.
+/// read, each value once per layout, unless the part made them. Through a view
+/// the operations behind it read the whole that it shows.
 void addOperation(const PlanningContext &context, mlir::Operation *op,
                   const ShardingRule &rule, const Strategy &strategy,
                   PartWork &part);

@@ -171,9 +171,17 @@ void GroupPricer::priceInChunks(const FusionGroup &group, int64_t chunks) {
         kChunks, Builder(group.leader->getContext()).getI64IntegerAttr(chunks));
 }
 
+bool isFree(Operation *op) {
+  return cast<CostOpInterface>(op).getFusionKind() == FusionKind::Free;
+}
+
 void GroupPricer::price(const FusionGroup &group) {
   if (!group.leader) {
-    if (!inlined.contains(group.rest.front()))
+    if (inlined.contains(group.rest.front()))
+      return;
+    if (isFree(group.rest.front()))
+      group.rest.front()->removeAttr(kGroup); // no kernel
+    else
       attach(group.rest, cost(group.rest, {}));
     return;
   }

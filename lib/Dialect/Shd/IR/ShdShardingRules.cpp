@@ -296,8 +296,7 @@ ShardingRule AttentionOp::getShardingRule() {
   builder.addStatistic("sum_exp", Statistic::Combination::Sum);
   if (getLogsumexp())
     builder.setComplete(1);
-  if (!getSink())
-    builder.setRing(ringOf(*this, table));
+  builder.setRing(ringOf(*this, table));
   builder.setHalo(haloOf(*this, table));
   return builder.take();
 }

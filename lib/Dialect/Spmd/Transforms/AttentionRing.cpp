@@ -1,5 +1,7 @@
 //===- AttentionRing.cpp - Attention in steps around a ring ---------------===//
 //
+// A sink is there before the first step.
+//
 // Each step attends to the keys that are here, while they move on, and adds to
 // what the steps before have: with logsumexps l and l' of their scores, results
 // o and o' have the weights exp(l - n) and exp(l' - n) in the result of both, n
@@ -30,6 +32,7 @@ private:
     Value result, logSumExp;
   };
 
+  Value firstLogSumExp(unsigned way);
   Sum attend(ValueRange chunks, int64_t step, bool isInLoop, unsigned way);
   /// Without a logsumexp if nothing reads it.
   Sum merge(const Sum &before, const Sum &more, bool needsLogSumExp = true);
@@ -75,8 +78,11 @@ AttentionRingBuilder::Sum AttentionRingBuilder::attend(ValueRange chunks,
       /*at=*/Value(),
       /*key_at=*/Value(), /*sink=*/Value(), /*bias=*/Value(),
       /*stats=*/ValueRange(),
-      shd::IndexingAttr::get(builder.getContext(), indexing().getOperands(),
-                             {ofResult, ofQueries}),
+      shd::IndexingAttr::get(
+          builder.getContext(),
+          ArrayRef(indexing().getOperands())
+              .take_front(shd::AttentionOp::kValueOperand + 1),
+          {ofResult, ofQueries}),
       whole.getHeadAttr(), whole.getKeyAttr(), whole.getQueryAttr(),
       whole.getCausalAttr(), whole.getWindowAttr(), whole.getScaleAttr(),
       whole.getSoftcapAttr());
@@ -129,22 +135,37 @@ void AttentionRingBuilder::finish(ArrayRef<Sum> sums) {
             join(logSumExps, ofQueries));
 }
 
+static SmallVector<StringRef> namesOf(ArrayAttr indices) {
+  return llvm::to_vector(indices.getAsValueRange<StringAttr>());
+}
+
+/// That of no keys: a sink, which belongs to none, has a score and no value.
+Value AttentionRingBuilder::firstLogSumExp(unsigned way) {
+  Value sink = whole.getSink();
+  FloatAttr none =
+      builder.getFloatAttr(builder.getF32Type(),
+                           sink ? 0 : -std::numeric_limits<double>::infinity());
+  Value first = fill(logSumExpType, namesOf(ofQueries), none);
+  if (!sink)
+    return first;
+  ArrayAttr ofSink = indexing().getOperands()[whole.getSinkOperand()];
+  Value part = ownPart(whole.getSinkOperand(), way);
+  Type wide =
+      cast<RankedTensorType>(part.getType()).clone(builder.getF32Type());
+  return elementwise(Function::Add, {first, castTo(wide, part, ofSink)},
+                     {ofQueries, ofSink}, ofQueries, logSumExpType);
+}
+
 void AttentionRingBuilder::build() {
   Operation *before = whole->getPrevNode();
   cutOperands();
-  auto namesOf = [](ArrayAttr indices) {
-    return llvm::to_vector(indices.getAsValueRange<StringAttr>());
-  };
   // By way: the chunks that travel, then what is known so far.
   SmallVector<Value> inits;
   for (unsigned way = 0; way < numWays(); ++way) {
     for (Operation *gather : gathers)
       inits.push_back(partOf(gather->getOperand(0), indicesOf(gather), way));
     inits.push_back(zeros(resultType, namesOf(ofResult)));
-    inits.push_back(
-        fill(logSumExpType, namesOf(ofQueries),
-             builder.getFloatAttr(builder.getF32Type(),
-                                  -std::numeric_limits<double>::infinity())));
+    inits.push_back(firstLogSumExp(way));
   }
   size_t travelling = gathers.size(), carriedByWay = travelling + 2;
   auto ofWay = [&](ValueRange values, unsigned way) {

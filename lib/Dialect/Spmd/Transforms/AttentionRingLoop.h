@@ -29,6 +29,10 @@ protected:
   /// Cuts attention's operands, but for what travels, into the parts of the
   /// ways, where the builder stands.
   void cutOperands();
+  /// The part of one way of an operand that does not travel.
+  mlir::Value ownPart(unsigned operand, unsigned way) const {
+    return parts[way][operand];
+  }
   /// The whole of the parts of all ways.
   mlir::Value join(llvm::ArrayRef<mlir::Value> parts, mlir::ArrayAttr indices);
   mlir::RankedTensorType typeOfPart(mlir::Type whole, mlir::ArrayAttr indices);

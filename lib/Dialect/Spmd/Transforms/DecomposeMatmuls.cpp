@@ -306,8 +306,8 @@ bool hasSteps(shd::AttentionOpInterface attention,
   if (attention.getAt() || attention.getKeyAt() || attention.getWindow() ||
       attention.getBias())
     return false;
-  if (auto forward = dyn_cast<shd::AttentionOp>(attention.getOperation()))
-    return !forward.getSink();
+  if (isa<shd::AttentionOp>(attention.getOperation()))
+    return true;
   auto gradient = cast<shd::AttentionGradOp>(attention.getOperation());
   return llvm::all_of(ValueRange{gradient.getDk(), gradient.getDv()},
                       [&](Value sum) {

@@ -143,7 +143,7 @@ static StringMap<size_t> findKeys(StringRef text, size_t start) {
 
 Config::Config(StringRef text, size_t start, const json::Object &object,
                const json::Object &defaults)
-    : start(start), offsets(findKeys(text, start)), object(object),
+    : text(text), start(start), offsets(findKeys(text, start)), object(object),
       defaults(defaults) {}
 
 const json::Value *Config::find(StringRef key) {
@@ -231,6 +231,16 @@ const json::Object *Config::fields(StringRef key) {
   if (value && !value->getAsObject())
     error(key, "'" + key + "' expects an object" + foundText(*value));
   return value ? value->getAsObject() : nullptr;
+}
+
+void Config::inside(StringRef key, function_ref<void(Config &)> read) {
+  const json::Object *object = fields(key);
+  if (!object)
+    return;
+  json::Object defaults;
+  Config inner(text, offsetOf(key), *object, defaults);
+  read(inner);
+  append_range(errors, inner.errors);
 }
 
 size_t Config::offsetOf(StringRef key) const {

@@ -4,6 +4,7 @@
 #define SHARDC_LIB_IMPORT_CONFIG_H
 
 #include "shardc/Import/Import.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
@@ -36,6 +37,9 @@ public:
   std::string string(llvm::StringRef key, llvm::StringRef none = "");
   /// Null if the key has no value; of anything else than an object an error.
   const llvm::json::Object *fields(llvm::StringRef key);
+  /// Reads the object of a key, if it has one, as a config of its own without
+  /// defaults. Its errors are errors of this config, at the keys inside.
+  void inside(llvm::StringRef key, llvm::function_ref<void(Config &)> read);
 
   bool hasErrors() const { return !errors.empty(); }
   void error(llvm::StringRef key, const llvm::Twine &message);
@@ -59,6 +63,7 @@ private:
 
   /// The largest number that is read.
   static constexpr int64_t kMost = int64_t(1) << 40;
+  llvm::StringRef text;
   size_t start;
   /// The bytes at which keys stand.
   llvm::StringMap<size_t> offsets;

@@ -274,17 +274,55 @@ static void readTypes(Config &config, Model &model, Task task) {
       "Matrices of layers in fp8; the scales of their blocks are left out.");
 }
 
-static double readTheta(Config &config, double none = 10000) {
-  const json::Object *fields = config.fields("rope_parameters");
-  if (fields && !config.find("rope_theta"))
-    if (std::optional<double> theta = fields->getNumber("rope_theta"))
-      if (std::isfinite(*theta) && *theta > 0)
-        return *theta;
-  return config.real("rope_theta", none);
+namespace {
+
+/// How positions rotate.
+struct Rope {
+  /// The bases of layers that see all positions, and of those with a window.
+  double theta = 10000, windowTheta = 10000;
+  /// The part of each head that rotates, and the key that says so.
+  double part = 1;
+  StringRef partKey;
+};
+
+} // namespace
+
+/// A fraction of 1.
+static double readPart(Config &config, StringRef key, double none) {
+  double part = config.real(key, none);
+  if (part > 1)
+    config.error(key, "'" + key + "' expects a number up to 1");
+  return part;
+}
+
+/// `rope` with the values of `rope_parameters`, where transformers 5 has them:
+/// there they go before the keys of earlier versions. Theta may be one of all
+/// layers, or one of each type of attention.
+static Rope readRopeParameters(Config &config, Rope rope) {
+  StringRef key = "rope_parameters", part = "partial_rotary_factor";
+  config.inside(key, [&](Config &fields) {
+    if (fields.find("rope_theta"))
+      rope.theta = rope.windowTheta = fields.real("rope_theta", rope.theta);
+    if (fields.find(part)) {
+      rope.part = readPart(fields, part, 1);
+      rope.partKey = key;
+    }
+    for (auto [type, theta] :
+         {std::pair("full_attention", &rope.theta),
+          std::pair("sliding_attention", &rope.windowTheta)})
+      fields.inside(type, [&](Config &own) {
+        *theta = own.real("rope_theta", *theta);
+        if (own.find(part))
+          own.error(part,
+                    "'" + part + "' of one type of attention cannot be read");
+      });
+  });
+  return rope;
 }
 
 /// `layer_types`, where a config lists them, else the family's rule.
-static void readWindows(Config &config, const Family &family, Model &model) {
+static void readWindows(Config &config, const Family &family,
+                        double windowTheta, Model &model) {
   std::optional<int64_t> window;
   bool flag = family.windows != Windows::UseFlag ||
               config.boolean("use_sliding_window");
@@ -310,9 +348,6 @@ static void readWindows(Config &config, const Family &family, Model &model) {
                                     Twine(model.layers.size()) + " types");
     return;
   }
-  double local = family.windows == Windows::Pattern
-                     ? config.real("rope_local_base_freq", 10000)
-                     : 0;
   for (auto [i, layer] : enumerate(model.layers)) {
     bool slides = period > 1 ? (i + 1) % period != 0 : int64_t(i) >= first;
     if (types) {
@@ -328,8 +363,7 @@ static void readWindows(Config &config, const Family &family, Model &model) {
     if (!slides || !window)
       continue;
     layer.window = window;
-    if (local)
-      layer.theta = local;
+    layer.theta = windowTheta;
   }
 }
 
@@ -460,17 +494,16 @@ static void readHeads(Config &config, Model &model, StringRef headsKey,
                  "'" + keyHeadsKey + "' does not divide '" + headsKey + "'");
 }
 
-/// `key` says which part of a head rotates, if the config has it.
-static void setRotary(Config &config, Model &model, StringRef key,
-                      double fraction) {
+/// All layers rotate as those that see all positions do.
+static void setRotary(Config &config, Model &model, const Rope &rope) {
+  for (LayerKind &layer : model.layers)
+    layer.theta = rope.theta;
   if (config.hasErrors() || model.latent)
     return;
-  if (fraction > 1)
-    return config.error(key, "'" + key + "' expects a number up to 1");
-  model.rotary = int64_t(double(model.headSize) * fraction);
+  model.rotary = int64_t(double(model.headSize) * rope.part);
   if (model.rotary >= 2 && model.rotary % 2 == 0)
     return;
-  StringRef cause = config.find(key)          ? key
+  StringRef cause = config.find(rope.partKey) ? rope.partKey
                     : config.find("head_dim") ? "head_dim"
                                               : "hidden_size";
   config.error(cause, "rotary positions expect an even number of elements of "
@@ -492,12 +525,16 @@ static void readLlama(Config &config, const Family &family, Model &model) {
     readLatent(config, model);
   readHeads(config, model, "num_attention_heads", "hidden_size",
             model.latent ? "" : "num_key_value_heads");
-  StringRef partial = "partial_rotary_factor";
-  setRotary(config, model, partial, config.real(partial, 1));
-  double theta = readTheta(config);
-  for (LayerKind &layer : model.layers)
-    layer.theta = theta;
-  readWindows(config, family, model);
+  Rope rope;
+  rope.partKey = "partial_rotary_factor";
+  rope.part = readPart(config, rope.partKey, 1);
+  rope.theta = config.real("rope_theta", 10000);
+  rope.windowTheta = family.windows == Windows::Pattern
+                         ? config.real("rope_local_base_freq", 10000)
+                         : rope.theta;
+  rope = readRopeParameters(config, rope);
+  setRotary(config, model, rope);
+  readWindows(config, family, rope.windowTheta, model);
   bool biased = family.bias == Bias::Key && config.boolean("attention_bias");
   bool all = family.bias == Bias::All && config.boolean("use_bias");
   model.qkvBias = biased || all || family.bias == Bias::Qkv;
@@ -567,9 +604,11 @@ static void readNeoX(Config &config, Model &model) {
   model.vocabulary = config.integer("vocab_size");
   model.hidden = config.integer("intermediate_size");
   readHeads(config, model, "num_attention_heads", "hidden_size", "");
-  setRotary(config, model, "rotary_pct", config.real("rotary_pct", 0.25));
-  for (LayerKind &layer : model.layers)
-    layer.theta = readTheta(config, config.real("rotary_emb_base", 10000));
+  Rope rope;
+  rope.partKey = "rotary_pct";
+  rope.part = readPart(config, rope.partKey, 0.25);
+  rope.theta = config.real("rope_theta", config.real("rotary_emb_base", 10000));
+  setRotary(config, model, readRopeParameters(config, rope));
   model.eps = config.real("layer_norm_eps", 1e-5);
   model.qkvBias = model.outBias = config.boolean("attention_bias", true);
   model.mlpBias = true;
@@ -602,9 +641,10 @@ static void readFalcon(Config &config, Model &model) {
     model.alibiMost = kAlibiMost;
     model.alibiScale = 1 / std::sqrt(double(model.headSize));
   } else {
-    setRotary(config, model, headsKey, 1);
-    for (LayerKind &layer : model.layers)
-      layer.theta = readTheta(config);
+    Rope rope;
+    rope.partKey = headsKey;
+    rope.theta = config.real("rope_theta", 10000);
+    setRotary(config, model, readRopeParameters(config, rope));
   }
   model.eps = config.real("layer_norm_epsilon", 1e-5);
   model.qkvBias = model.outBias = model.mlpBias = config.boolean("bias");

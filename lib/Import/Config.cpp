@@ -16,8 +16,6 @@ static constexpr StringLiteral ignoredKeys[] = {
     "_attn_implementation",
     "_attn_implementation_autoset",
     "activation_function",
-    "add_cross_attention",
-    "apply_residual_connection_post_layernorm",
     "architectures",
     "attention_dropout",
     "attention_probs_dropout_prob",
@@ -66,11 +64,13 @@ static constexpr StringLiteral ignoredKeys[] = {
     "n_ctx",
     "n_inner",
     "n_positions",
+    "num_labels",
     "num_nextn_predict_layers",
     "offset_alibi",
     "original_max_position_embeddings",
     "output_attentions",
     "output_hidden_states",
+    "output_past",
     "output_router_logits",
     "pad_key_length",
     "pooler_act",
@@ -106,6 +106,29 @@ static constexpr StringLiteral ignoredKeys[] = {
     "validate_runner_input",
     "verbose",
 };
+
+/// Keys that change nothing at the value that configs publish. With another one
+/// they may mean a model that is not the one that is read.
+static constexpr std::pair<StringLiteral, StringLiteral> harmlessValues[] = {
+    {"add_cross_attention", "false"},
+    {"apply_residual_connection_post_layernorm", "false"},
+    {"attention_bias", "false"},
+    {"ff_factor", "4"},
+    {"full_attn_mod", "1"},
+    {"interpolate_factor", "1"},
+    {"lm_head_bias", "false"},
+    {"mlp_bias", "false"},
+    {"use_mrope", "false"},
+};
+
+/// True if a key that nobody asks for has no meaning that is lost.
+static bool isIgnored(StringRef key, const json::Value &value) {
+  return is_contained(ignoredKeys, key) ||
+         any_of(harmlessValues, [&](const auto &each) {
+           return each.first == key &&
+                  cantFail(json::parse(each.second)) == value;
+         });
+}
 
 std::string printable(StringRef text, size_t most) {
   std::string line;
@@ -195,6 +218,24 @@ std::optional<int64_t> Config::optionalInteger(StringRef key, int64_t least) {
   return value ? wholeNumber(key, *value, least, kMost) : std::nullopt;
 }
 
+std::vector<int64_t> Config::integers(StringRef key, int64_t least,
+                                      int64_t most) {
+  const json::Value *value = find(key);
+  if (!value)
+    return {};
+  const json::Array *list = value->getAsArray();
+  if (!list)
+    error(key, "'" + key + "' expects a list" + foundText(*value));
+  std::vector<int64_t> numbers;
+  for (const json::Value &each : list ? *list : json::Array()) {
+    std::optional<int64_t> number = wholeNumber(key, each, least, most);
+    if (!number)
+      break; // one error of a long list says enough
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 double Config::real(StringRef key, double none) {
   const json::Value *value = find(key);
   if (!value)
@@ -255,7 +296,7 @@ void Config::error(StringRef key, const Twine &message) {
 std::vector<StringRef> Config::unknownKeys() const {
   std::vector<StringRef> result;
   for (const auto &[key, value] : object)
-    if (!asked.contains(key) && !is_contained(ignoredKeys, StringRef(key)))
+    if (!asked.contains(key) && !isIgnored(key, value))
       result.push_back(key);
   llvm::sort(result, [&](StringRef a, StringRef b) {
     return std::pair(offsetOf(a), a) < std::pair(offsetOf(b), b);

@@ -31,6 +31,9 @@ public:
   int64_t integer(llvm::StringRef key, int64_t least = 1, int64_t most = kMost);
   std::optional<int64_t> optionalInteger(llvm::StringRef key,
                                          int64_t least = 1);
+  /// The whole numbers of a list, all in the range; without a value none.
+  std::vector<int64_t> integers(llvm::StringRef key, int64_t least,
+                                int64_t most);
   /// Finite and above 0, or `none`.
   double real(llvm::StringRef key, double none);
   bool boolean(llvm::StringRef key, bool none = false);

@@ -22,7 +22,7 @@ namespace {
 
 enum class Blocks { Llama, Gpt2, NeoX, Falcon, Bloom, Mpt, T5, Bert, Vit };
 enum class Windows { None, All, UseFlag, Alternating, Pattern };
-enum class Bias { Key, Never, Qkv, All };
+enum class Bias { Key, Never, Qkv, QkvKey, All };
 
 struct Family {
   StringLiteral name;
@@ -94,10 +94,10 @@ static constexpr Family families[] = {
      R"({"hidden_act": "silu", "rms_norm_eps": 1e-5, "num_key_value_heads": 8,
          "rope_theta": 1000000, "num_local_experts": 8,
          "num_experts_per_tok": 2, "norm_topk_prob": true})"},
-    {"qwen2_moe", Blocks::Llama, Windows::UseFlag, Bias::Qkv, QkNorm::None,
+    {"qwen2_moe", Blocks::Llama, Windows::UseFlag, Bias::QkvKey, QkNorm::None,
      NormKind::Rms, NormPlace::Before, true,
      R"({"hidden_act": "silu", "rms_norm_eps": 1e-6, "sliding_window": 4096,
-         "max_window_layers": 28, "num_key_value_heads": 16,
+         "max_window_layers": 28, "num_key_value_heads": 16, "qkv_bias": true,
          "num_experts": 60, "num_experts_per_tok": 4,
          "decoder_sparse_step": 1, "moe_intermediate_size": 1408,
          "shared_expert_intermediate_size": 5632})"},
@@ -175,7 +175,8 @@ static constexpr Family families[] = {
     {"vit", Blocks::Vit, Windows::None, Bias::All, QkNorm::None,
      NormKind::Layer, NormPlace::Before, false,
      R"({"hidden_act": "gelu", "layer_norm_eps": 1e-12, "image_size": 224,
-         "patch_size": 16, "num_channels": 3, "qkv_bias": true})"},
+         "patch_size": 16, "num_channels": 3, "qkv_bias": true,
+         "num_labels": 2})"},
 };
 
 static StringRef canonical(StringRef name) {
@@ -397,13 +398,10 @@ static void placeExperts(Config &config, Model &model) {
     step = config.optionalInteger("decoder_sparse_step").value_or(1);
   for (auto [i, layer] : enumerate(model.layers))
     layer.hasExperts = int64_t(i) >= first && (qwen ? i + 1 : i) % step == 0;
-  if (const json::Value *dense =
-          qwen ? config.find("mlp_only_layers") : nullptr)
-    if (const json::Array *list = dense->getAsArray())
-      for (const json::Value &value : *list)
-        if (auto i = value.getAsInteger();
-            i && *i >= 0 && *i < int64_t(model.layers.size()))
-          model.layers[*i].hasExperts = false;
+  if (qwen)
+    for (int64_t i : config.integers("mlp_only_layers", 0,
+                                     int64_t(model.layers.size()) - 1))
+      model.layers[i].hasExperts = false;
 }
 
 static void readExperts(Config &config, Model &model) {
@@ -537,7 +535,8 @@ static void readLlama(Config &config, const Family &family, Model &model) {
   readWindows(config, family, rope.windowTheta, model);
   bool biased = family.bias == Bias::Key && config.boolean("attention_bias");
   bool all = family.bias == Bias::All && config.boolean("use_bias");
-  model.qkvBias = biased || all || family.bias == Bias::Qkv;
+  model.qkvBias = biased || all || family.bias == Bias::Qkv ||
+                  (family.bias == Bias::QkvKey && config.boolean("qkv_bias"));
   model.outBias = biased || all;
   model.mlpBias =
       all || (family.bias == Bias::Key && config.boolean("mlp_bias"));
@@ -591,6 +590,9 @@ static void readGpt2(Config &config, Model &model) {
   model.qkvBias = model.outBias = model.mlpBias = true;
   model.gated = false;
   model.activation = readActivation(config, "activation_function", "gelu_new");
+  if (config.boolean("add_cross_attention"))
+    config.error("add_cross_attention",
+                 "attention to another model's output cannot be written");
   if (!config.boolean("scale_attn_weights", true))
     model.scoreScale = 1;
   if (config.boolean("scale_attn_by_inverse_layer_idx"))
@@ -681,43 +683,39 @@ static void readBloom(Config &config, Model &model) {
     config.error(behind, "a residual of normalised values cannot be read");
 }
 
+static constexpr StringLiteral kMptAlibi =
+    "mpt is read with linear biases only: 'alibi' of 'attn_config' expects "
+    "true";
+
 /// The keys of `attn_config`, in which MPT has those of its attention.
 static void readMptAttention(Config &config, Model &model) {
-  StringRef key = "attn_config";
-  const json::Object *fields = config.fields(key);
-  if (!fields && config.find(key))
-    return;
-  auto isSet = [&](StringRef name) {
-    const json::Value *value = fields ? fields->get(name) : nullptr;
-    return value && !value->getAsNull() && value->getAsBoolean() != false;
-  };
-  if (!isSet("alibi"))
-    config.error(key, "mpt is read with linear biases only: 'alibi' of "
-                      "'attn_config' expects true");
-  for (StringRef name : {"qk_ln", "qk_gn", "clip_qkv", "prefix_lm",
-                         "attn_uses_sequence_id", "sliding_window_size"})
-    if (isSet(name) && fields->getInteger(name) != -1)
-      config.error(key, "'" + name + "' of 'attn_config' cannot be read");
-  model.alibiMost = kAlibiMost;
-  if (!fields)
-    return;
-  if (auto most = fields->getNumber("alibi_bias_max"); most && *most > 0)
-    model.alibiMost = *most;
-  if (auto scale = fields->getNumber("softmax_scale"))
-    model.scoreScale = *scale;
-  StringRef type = fields->getString("attn_type").value_or("");
+  const json::Value *alibi = config.find("alibi");
+  if (!alibi || alibi->getAsBoolean() != true)
+    config.error("alibi", kMptAlibi);
+  for (StringRef key : {"qk_ln", "qk_gn", "clip_qkv", "prefix_lm",
+                        "attn_uses_sequence_id", "sliding_window_size"}) {
+    const json::Value *value = config.find(key);
+    if (value && value->getAsBoolean() != false && value->getAsInteger() != -1)
+      config.error(key, "'" + key + "' of 'attn_config' cannot be read");
+  }
+  model.alibiMost = config.real("alibi_bias_max", kAlibiMost);
+  if (config.find("softmax_scale"))
+    model.scoreScale = config.real("softmax_scale", 1);
+  StringRef typeKey = "attn_type", keysKey = "kv_n_heads";
+  std::string type = config.string(typeKey, "multihead_attention");
+  std::optional<int64_t> keyHeads = config.optionalInteger(keysKey);
   if (type == "multiquery_attention")
     model.keyHeads = 1;
   else if (type == "grouped_query_attention")
-    model.keyHeads = fields->getInteger("kv_n_heads").value_or(model.heads);
-  else if (!type.empty() && type != "multihead_attention")
-    config.error(key, "'attn_type' of 'attn_config' expects "
-                      "multihead_attention, multiquery_attention or "
-                      "grouped_query_attention, found '" +
-                          type + "'");
-  if (model.keyHeads < 1 || model.heads % model.keyHeads)
-    config.error(key, "'kv_n_heads' of 'attn_config' does not divide "
-                      "'n_heads'");
+    model.keyHeads = keyHeads.value_or(model.heads);
+  else if (type != "multihead_attention")
+    config.error(typeKey, "'attn_type' of 'attn_config' expects "
+                          "multihead_attention, multiquery_attention or "
+                          "grouped_query_attention, found '" +
+                              type + "'");
+  if (model.heads % model.keyHeads)
+    config.error(keysKey, "'kv_n_heads' of 'attn_config' does not divide "
+                          "'n_heads'");
 }
 
 static void readMpt(Config &config, Model &model) {
@@ -727,7 +725,11 @@ static void readMpt(Config &config, Model &model) {
   model.hidden = SaturatingMultiply<uint64_t>(
       config.integer("expansion_ratio", 1, /*most=*/1024), model.width);
   readHeads(config, model, "n_heads", "d_model", "");
-  readMptAttention(config, model);
+  StringRef attentionKey = "attn_config";
+  if (!config.find(attentionKey))
+    config.error(attentionKey, kMptAlibi);
+  config.inside(attentionKey,
+                [&](Config &fields) { readMptAttention(fields, model); });
   model.eps = config.real("layer_norm_epsilon", 1e-5);
   bool biases = !config.boolean("no_bias", true);
   model.qkvBias = model.outBias = model.mlpBias = biases;

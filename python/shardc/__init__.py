@@ -6,6 +6,6 @@
 
 Needs the built `shardc`: on the PATH, or named by SHARDC."""
 
-from ._plan import Fields, Plan, ShardcError, Sweep, load, plan
+from ._plan import Fields, Plan, Report, ShardcError, Sweep, load, plan
 
-__all__ = ["Fields", "Plan", "ShardcError", "Sweep", "load", "plan"]
+__all__ = ["Fields", "Plan", "Report", "ShardcError", "Sweep", "load", "plan"]

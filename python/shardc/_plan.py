@@ -97,8 +97,8 @@ def _table(rows: Any) -> Any:
     return pandas.json_normalize(rows)
 
 
-class _Report(Fields):
-    """A report, which a notebook shows as its page."""
+class Report(Fields):
+    """A report of any schema, which a notebook shows as its page."""
 
     def __init__(self, text: str) -> None:
         super().__init__(json.loads(text))
@@ -119,13 +119,20 @@ class _Report(Fields):
         )
 
 
-class Sweep(_Report):
+class Sweep(Report):
     """The report of `--sweep`."""
 
     def points_table(self) -> Any:
         """A pandas table: each point's values and figures, or its error."""
         rows = []
         for point in self._values["points"]:
+            if "serving" in point:
+                figures = point["serving"].items()
+                rows.append({
+                    **point["set"],
+                    **{key: value for key, value in figures if not isinstance(value, dict)},
+                })
+                continue
             report = point.get("report") or {}
             memory, flops = report.get("memory") or {}, report.get("flops") or {}
             rows.append({
@@ -141,8 +148,10 @@ class Sweep(_Report):
         return _table(rows)
 
 
-class Plan(_Report):
-    """The report of one plan: docs/CommandLine.md#the-json-report."""
+class Plan(Report):
+    """The report of one plan: docs/CommandLine.md#the-json-report. That of a program
+    that serves has its figures in `serving`, and a plan for each of two phases, which
+    specs and tables take as `phase="prefill"` or `"decode"`."""
 
     def __init__(self, text: str, source: Optional[Sequence[str]] = None,
                  program: Optional[str] = None) -> None:
@@ -175,12 +184,26 @@ class Plan(_Report):
             path.write_text(self._text, encoding="utf-8")
             return _run([str(path), f"--emit-config={framework}"])
 
-    def partition_specs(self) -> Dict[str, Tuple[Any, ...]]:
+    def _plan_of(self, phase: Optional[str]) -> Mapping[str, Any]:
+        """The report of the phase, or of the only plan."""
+        serving = self._values.get("serving")
+        if serving is None:
+            if phase is not None:
+                raise ValueError(f"only a plan that serves has phases, found {phase!r}")
+            return self._values
+        if phase not in ("prefill", "decode"):
+            raise ValueError(
+                "a plan that serves has two phases: phase expects 'prefill' or "
+                f"'decode', found {phase!r}"
+            )
+        return serving[phase]
+
+    def partition_specs(self, phase: Optional[str] = None) -> Dict[str, Tuple[Any, ...]]:
         """For each tensor the arguments of a `jax.sharding.PartitionSpec`: None, the
         name of a mesh axis, or a tuple of names for each dimension. Of a name that
         stands several times, the first."""
         specs: Dict[str, Tuple[Any, ...]] = {}
-        for tensor in self._values["tensors"]:
+        for tensor in self._plan_of(phase)["tensors"]:
             spec = tuple(
                 None if not dim["axes"]
                 else dim["axes"][0] if len(dim["axes"]) == 1
@@ -190,15 +213,33 @@ class Plan(_Report):
             specs.setdefault(tensor["name"], spec)
         return specs
 
-    def tensors_table(self) -> Any:
+    def tensors_table(self, phase: Optional[str] = None) -> Any:
         """The tensors as a pandas table."""
-        return _table(self._values["tensors"])
+        return _table(self._plan_of(phase)["tensors"])
 
-    def ops_table(self) -> Any:
+    def ops_table(self, phase: Optional[str] = None) -> Any:
         """Operations and collectives as a pandas table."""
-        return _table(self._values["ops"])
+        return _table(self._plan_of(phase)["ops"])
 
     def __repr__(self) -> str:
+        serving = self._values.get("serving")
+        if serving is not None:
+            usd, chip_seconds = (
+                serving["usd_per_million_output_tokens"],
+                serving["chip_seconds_per_request"],
+            )
+            # Not every machine has a price.
+            price = (
+                f"{chip_seconds:.4g} chip-seconds per request"
+                if usd is None
+                else f"{usd:.4g} USD per million output tokens"
+            )
+            return (
+                f"Plan({self._values['words']!r}, "
+                f"time to first token {serving['first_token_s']:.4g} s, "
+                f"time per token {serving['token_s']:.4g} s, {price}, "
+                f"{serving['memory_bytes']} bytes)"
+            )
         time, memory = self._values["time"], self._values["memory"]
         return (
             f"Plan({self._values['words']!r}, step {time['scheduled_s']:.4g} s, "
@@ -215,6 +256,7 @@ def plan(
     task: Optional[str] = None,
     batch: Optional[int] = None,
     sequence: Optional[int] = None,
+    generate: Optional[int] = None,
     memory_limit: Optional[str] = None,
     time_limit: Optional[float] = None,
     options: Sequence[str] = (),
@@ -223,8 +265,9 @@ def plan(
 
     `hardware`, `mesh`, `dims`, `memory_limit` and `time_limit` (seconds) are the
     options of the same names; `options` are any others. `task` (`train`,
-    `forward`, `decode`), `batch` and `sequence` belong to a `config.json`. A plan that does not fit
-    in memory is returned, with `memory.fits` false; other failures raise
+    `forward`, `decode`, `serve`), `batch`, `sequence` and, with `serve`, `generate`
+    belong to a `config.json`. A plan that does not fit in memory is returned, with
+    `memory.fits` (of one that serves `serving.fits`) false; other failures raise
     ShardcError."""
     arguments: List[str] = []
     text = None
@@ -238,7 +281,12 @@ def plan(
         arguments += ["--mesh", mesh]
     for name, size in (dims or {}).items():
         arguments += ["--dim", f"{name}={size}"]
-    for option, value in (("task", task), ("batch", batch), ("sequence", sequence)):
+    for option, value in (
+        ("task", task),
+        ("batch", batch),
+        ("sequence", sequence),
+        ("generate", generate),
+    ):
         if value is not None:
             arguments.append(f"--{option}={value}")
     if memory_limit is not None:
@@ -251,6 +299,11 @@ def plan(
     return Plan(report, arguments, text)
 
 
-def load(path: Program) -> Plan:
-    """A recorded report of one plan (`--emit-json -o PATH`)."""
-    return Plan(Path(path).read_text(encoding="utf-8"))
+def load(path: Program) -> Report:
+    """A recorded report (`--emit-json -o PATH`): a Plan, a Sweep, or a Report of another
+    schema."""
+    text = Path(path).read_text(encoding="utf-8")
+    schema = json.loads(text)["schema"]
+    if schema == "shardc.cost/1":
+        return Plan(text)
+    return Sweep(text) if schema == "shardc.sweep/1" else Report(text)

@@ -69,7 +69,7 @@ def test_errors():
     raises(1, lambda: shardc.plan(PROGRAM).config("megatron"))
 
 
-def test_config_of_a_checkpoint():
+def write_config(folder):
     config = {
         "model_type": "llama",
         "hidden_size": 512,
@@ -78,15 +78,82 @@ def test_config_of_a_checkpoint():
         "num_hidden_layers": 2,
         "vocab_size": 1024,
     }
+    path = Path(folder, "config.json")
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return path
+
+
+def refused(act):
+    try:
+        act()
+    except ValueError as error:
+        return str(error)
+    raise AssertionError("no error")
+
+
+def test_config_of_a_checkpoint():
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "config.json")
-        path.write_text(json.dumps(config), encoding="utf-8")
+        path = write_config(folder)
         chips = {"hardware": "h100[4]", "mesh": "[X=4]"}
         plan = shardc.plan(path, task="forward", batch=8, sequence=256, **chips)
         assert plan.training is None
         assert plan.tokens == 8 * 256
         assert shardc.plan(path, batch=8, sequence=256, **chips).training is not None
         assert "task" in raises(2, lambda: shardc.plan(PROGRAM, task="forward"))
+
+
+def test_serving():
+    with tempfile.TemporaryDirectory() as folder:
+        plan = shardc.plan(
+            write_config(folder),
+            task="serve",
+            batch=8,
+            sequence=256,
+            generate=56,
+            hardware="h100[4]",
+            mesh="[X=4]",
+            options=["--objective=upper"],
+        )
+        sweep = plan.sweep("B in 8, 16")
+    serving = plan.serving
+    assert f"time to first token {serving.first_token_s:.4g} s" in repr(plan)
+    assert f"time per token {serving.token_s:.4g} s" in repr(plan)
+    assert f"{serving.usd_per_million_output_tokens:.4g} USD per million output" in repr(plan)
+    # A prompt has the other 256 - 56 tokens; decode makes one of each sequence.
+    assert serving.prefill.tokens == 200 and serving.decode.tokens == 8
+    for phase in ("prefill", "decode"):
+        specs = plan.partition_specs(phase)
+        assert set(specs) == {tensor["name"] for tensor in serving[phase].tensors}
+    # Both phases have one layout of the weights.
+    assert plan.partition_specs("prefill")["Wq"] == plan.partition_specs("decode")["Wq"]
+    for act in (plan.partition_specs, plan.tensors_table, plan.ops_table):
+        assert "phase expects 'prefill' or 'decode', found None" in refused(act)
+    only = shardc.plan(PROGRAM)
+    assert "found 'decode'" in refused(lambda: only.partition_specs("decode"))
+    assert [point["set"]["B"] for point in sweep.points] == [8, 16]
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        return
+    assert list(plan.ops_table("decode")["name"]) == [op.name for op in serving.decode.ops]
+    table = sweep.points_table()
+    assert list(table["token_s"]) == [point.serving.token_s for point in sweep.points]
+
+
+def test_recorded_reports():
+    plan = shardc.plan(PROGRAM)
+    reports = {
+        "plan": (plan, shardc.Plan),
+        "sweep": (plan.sweep("B in 1024, 2048"), shardc.Sweep),
+        "curve": (shardc.Report(plan._ask("--memory-curve", "--emit-json")), shardc.Report),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (report, kind) in reports.items():
+            path = Path(folder, name + ".json")
+            path.write_text(json.dumps(report.to_dict()), encoding="utf-8")
+            loaded = shardc.load(path)
+            assert type(loaded) is kind, type(loaded)
+            assert loaded.to_dict() == report.to_dict() and repr(loaded) == repr(report)
 
 
 def test_memory_that_does_not_suffice():

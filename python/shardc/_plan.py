@@ -127,10 +127,12 @@ class Sweep(Report):
         rows = []
         for point in self._values["points"]:
             if "serving" in point:
-                figures = point["serving"].items()
+                # Without figures where bounds rule the point out, or an error.
+                figures = (point["serving"] or {}).items()
                 rows.append({
                     **point["set"],
                     **{key: value for key, value in figures if not isinstance(value, dict)},
+                    "error": point.get("error"),
                 })
                 continue
             report = point.get("report") or {}

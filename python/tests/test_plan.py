@@ -138,6 +138,9 @@ def test_serving():
     assert list(plan.ops_table("decode")["name"]) == [op.name for op in serving.decode.ops]
     table = sweep.points_table()
     assert list(table["token_s"]) == [point.serving.token_s for point in sweep.points]
+    # Bounds rule points out, which then have no figures.
+    ruled_out = {"points": [{"set": {"B": 4}, "serving": None, "at_least": {"token_s": 1}}]}
+    assert list(shardc.Sweep(json.dumps(ruled_out)).points_table()["B"]) == [4]
 
 
 def test_recorded_reports():

@@ -219,10 +219,13 @@ std::optional<RecordedPlan> shardc::readRecord(StringRef json,
                            ? &report["schema"]
                            : nullptr;
   if (!schema || *schema != "shardc.cost/1") {
-    error = "expected a report of schema 'shardc.cost/1', as --emit-json "
-            "prints it";
+    error = "expected a recorded report of schema 'shardc.cost/1', as "
+            "--emit-json prints it, or a program";
     if (schema && schema->is_string())
       error += ", found '" + schema->get<std::string>() + "'";
+    else if (report.is_object() && report.contains("model_type"))
+      error += ", found a checkpoint's config, of which --emit-program makes a "
+               "program";
     return std::nullopt;
   }
   RecordedPlan plan = RecordReader(error).read(report);

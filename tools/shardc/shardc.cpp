@@ -83,6 +83,22 @@ std::string nameOf(StringRef path) {
   return path == "-" ? "<stdin>" : path.str();
 }
 
+/// True of configs and reports, whatever their name: no program opens with a
+/// brace.
+bool isJson(StringRef path, StringRef text) {
+  return path.ends_with(".json") || text.ltrim().starts_with("{");
+}
+
+/// Opens a file or standard input. A byte order mark, which some editors write,
+/// is no part of JSON; that of a program is the frontend's to skip.
+std::unique_ptr<MemoryBuffer> openText(StringRef path, std::string &message) {
+  std::unique_ptr<MemoryBuffer> buffer = openInputFile(path, &message);
+  StringRef text = buffer ? buffer->getBuffer() : "";
+  if (!text.consume_front("\xef\xbb\xbf") || !isJson(path, text))
+    return buffer;
+  return MemoryBuffer::getMemBufferCopy(text, buffer->getBufferIdentifier());
+}
+
 enum class Rounding { Exact, Declared };
 enum class LintLevel { Report, Error };
 /// A picture drawn from the JSON report.
@@ -458,15 +474,19 @@ struct Options {
            : picture == Picture::Trace ? "--emit-trace"
                                        : "--emit-html";
   }
-  /// Modules are recognised by their suffix; everything else is a program.
+  /// Modules are recognised by their suffix; everything else is a program, or a
+  /// config of a checkpoint.
   bool readsModule() const { return StringRef(input).ends_with(".mlir"); }
-  /// So are configs of checkpoints.
-  bool readsConfig() const { return StringRef(input).ends_with(".json"); }
-  /// The input is a recorded report.
+  bool readsConfig(StringRef text) const {
+    return !readsModule() && isJson(input, text);
+  }
+  /// The input is a recorded report. A pipe can be read only once, and is none.
   bool isReport() const {
-    ErrorOr<std::unique_ptr<MemoryBuffer>> buffer =
-        MemoryBuffer::getFile(input);
-    return buffer && isJsonReport((*buffer)->getBuffer());
+    std::string message;
+    if (!sys::fs::is_regular_file(input))
+      return false;
+    std::unique_ptr<MemoryBuffer> buffer = openText(input, message);
+    return buffer && isJsonReport(buffer->getBuffer());
   }
   import::ImportOptions importOptions(StringRef path) const {
     import::ImportOptions result;
@@ -477,7 +497,7 @@ struct Options {
     if (generate.getNumOccurrences())
       result.generate = generate;
     result.hardware = hardware;
-    result.file = sys::path::filename(path).str();
+    result.file = sys::path::filename(nameOf(path)).str();
     return result;
   }
   bool overridesDeclarations() const {
@@ -523,6 +543,7 @@ public:
 
 private:
   ExitStatus runBuffer(std::unique_ptr<MemoryBuffer> buffer, raw_ostream &os);
+  ExitStatus checkConfigOptions(bool isConfig) const;
   ExitStatus compile(SourceMgr &sourceMgr, MLIRContext &context,
                      raw_ostream &os);
   ExitStatus verify(SourceMgr &sourceMgr, MLIRContext &context,
@@ -693,12 +714,12 @@ std::optional<Compilation> Driver::begin(SourceMgr &sourceMgr,
 std::optional<PlanFile> Driver::readPlanFile() {
   StringRef path = options.planFile;
   std::string message;
-  std::unique_ptr<MemoryBuffer> buffer = openInputFile(path, &message);
+  std::unique_ptr<MemoryBuffer> buffer = openText(path, message);
   if (!buffer) {
     errs() << path << ": error: " << message << "\n";
     return std::nullopt;
   }
-  if (path.ends_with(".json")) {
+  if (isJson(path, buffer->getBuffer())) {
     std::optional<PlanFile> plan =
         readPlanJson(buffer->getBuffer(), path.str(), message);
     if (!plan)
@@ -1131,10 +1152,10 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
 std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path,
                                                           bool isSecond) {
   std::string message;
-  std::unique_ptr<MemoryBuffer> buffer = openInputFile(path, &message);
+  std::unique_ptr<MemoryBuffer> buffer = openText(path, message);
   if (!buffer)
     return commandLineError(message);
-  if (path.ends_with(".json")) {
+  if (isJson(path, buffer->getBuffer())) {
     std::optional<DiffInput> input =
         DiffInput::fromJson(buffer->getBuffer(), path.str(), message);
     if (input)
@@ -1160,9 +1181,22 @@ std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path,
   return compile(source.manager, source.context, nulls());
 }
 
+/// Only a config has a task, a batch and a length to choose.
+ExitStatus Driver::checkConfigOptions(bool isConfig) const {
+  for (const cl::Option *option : std::initializer_list<const cl::Option *>{
+           &options.batch, &options.sequence, &options.generate, &options.task})
+    if (option->getNumOccurrences() && !isConfig)
+      return commandLineError("--" + option->ArgStr +
+                              " expects a config.json, found '" +
+                              options.input + "'");
+  return Success;
+}
+
 ExitStatus Driver::diff(raw_ostream &os) {
   if (!overridesParse(options))
     return CommandLineError;
+  if (ExitStatus status = checkConfigOptions(/*isConfig=*/false))
+    return status;
   std::vector<DiffInput> inputs;
   for (StringRef path : {StringRef(options.diff), StringRef(options.input)}) {
     std::variant<DiffInput, ExitStatus> input =
@@ -1194,7 +1228,10 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
   meshSearch.reset();
   stepSearch.reset();
   stepPlan.reset();
-  if (options.readsConfig())
+  bool isConfig = options.readsConfig(buffer->getBuffer());
+  if (ExitStatus status = checkConfigOptions(isConfig))
+    return status;
+  if (isConfig)
     buffer = programOfConfig(std::move(buffer),
                              options.importOptions(options.input));
   if (!buffer)
@@ -1426,10 +1463,6 @@ static ExitStatus checkConfig(const Options &options) {
         {&options.sequence, options.sequence},
         {&options.generate, options.generate},
         {&options.task, 1}}) {
-    if (option->getNumOccurrences() && !options.readsConfig())
-      return commandLineError("--" + option->ArgStr +
-                              " expects a config.json, found '" +
-                              options.input + "'");
     if (option->getNumOccurrences() &&
         (value < 1 || value > (int64_t(1) << 40)))
       return commandLineError("--" + option->ArgStr +
@@ -1535,7 +1568,7 @@ static ExitStatus compileFile(const Options &options, TimingScope &timing,
   if (options.diff.getNumOccurrences())
     return driver.diff(os);
   std::string message;
-  std::unique_ptr<MemoryBuffer> input = openInputFile(options.input, &message);
+  std::unique_ptr<MemoryBuffer> input = openText(options.input, message);
   if (!input)
     return commandLineError(message);
   if (options.draws() && isJsonReport(input->getBuffer())) {
@@ -1554,7 +1587,7 @@ static bool searchesNearest(const Options &options) {
          !options.within.getNumOccurrences() &&
          !options.fromConfig.getNumOccurrences() &&
          !options.planFile.getNumOccurrences() && options.input != "-" &&
-         !(options.readsConfig() && options.isReport());
+         !options.isReport();
 }
 
 /// The report of the nearest plan that the framework of --emit-config

@@ -73,14 +73,19 @@ static constexpr double kComfortablePart = 0.6, kTightPart = 0.8;
 static constexpr double kTightCost = 1.3;
 /// Recomputation that takes so little of a step is tried first.
 static constexpr double kCheapRecomputation = 0.05;
-/// Estimated slowdown of twice as many microbatches, and of each halving of the
-/// devices of the longest axis that a microbatch can be split over.
+/// Estimated slowdown of twice as many microbatches at most, where moving
+/// weights and gradients takes as long as the step's work, and of each halving
+/// of the devices of the longest axis that a microbatch can be split over.
 static constexpr double kMicrobatchCost = 0.2, kSmallBatchCost = 0.5;
+/// What a microbatch moves of the weights, in gathers of all: forwards,
+/// backwards, and gradients of twice the bytes.
+static constexpr double kGathersOfMicrobatch = 4;
 /// Where steps are compared so, estimates above this part of the best time are
 /// believed.
 static constexpr double kSurelySlower = 1.15;
-/// The first of them in a pipeline, which has many microbatches anyway.
-static constexpr double kMicrobatchOfPipeline = 0.02;
+/// The first of them at least; in a pipeline, which has many microbatches
+/// anyway, and where the work hides what they move.
+static constexpr double kLeastMicrobatchCost = 0.02;
 /// The only axis beside stages can be one of tensor parallelism, which needs no
 /// part of the batch, up to so many devices.
 static constexpr int64_t kTensorAxis = 8;
@@ -138,6 +143,8 @@ struct StepFacts {
   /// Declared bytes per device, if split over all of them: those of saved
   /// values, and the others.
   double saved = 0, others = 0;
+  /// Seconds in which all weights of a stage are gathered over its devices.
+  double gather = 0;
   double operations = 1, devices = 1;
   /// Stages of a pipeline.
   int64_t stages = 1;
@@ -264,6 +271,22 @@ public:
                  bool findsLevels);
 };
 
+/// Seconds in which the devices of a stage gather all weights.
+static double gatherSeconds(const Program &source, shd::ProgramOp program) {
+  SmallVector<AxisIndex, 4> axes;
+  for (auto [i, axis] : llvm::enumerate(source.mesh.axes))
+    if (axis.size > 1 && !axis.isStages)
+      axes.push_back(AxisIndex(i));
+  double bytes = 0;
+  for (auto declare : program.getBody().getOps<shd::DeclareOp>())
+    if (declare.getKind() == shd::TensorKind::Weight)
+      bytes += bytesOf(declare.getResult());
+  if (axes.empty() || bytes == 0)
+    return 0;
+  CollectiveModel model(*source.machine, source.mesh, source.binding);
+  return model.cost(CollectiveKind::AllGather, axes, bytes).seconds();
+}
+
 StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
                             bool findsLevels) {
   StepFacts facts;
@@ -307,6 +330,7 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
     return facts;
   const Machine &machine = *source.machine;
   facts.capacity = int64_t(machine.hbmCapacity);
+  facts.gather = gatherSeconds(source, op) / double(facts.stages);
   op->walk([&](shd::CostOpInterface each) {
     ++facts.operations;
     double seconds = leastSeconds(each, machine) / devices;
@@ -546,7 +570,12 @@ double StepSearch::slowdown(size_t number) const {
   int64_t ofBatch = isTensor ? 1 : base.longestAxis;
   double halvings =
       std::log2(double(ofBatch) / double(std::gcd(ofBatch, ofMicrobatch)));
-  double cost = base.stages > 1 ? kMicrobatchOfPipeline : kMicrobatchCost;
+  // Half of the time hides well, all of it does not.
+  double moved = count * kGathersOfMicrobatch * base.gather;
+  double share = base.stages > 1 || base.modelWork == 0
+                     ? 0
+                     : std::min(1.0, moved / base.modelWork);
+  double cost = std::max(kLeastMicrobatchCost, kMicrobatchCost * share * share);
   return 1 + cost * std::log2(count) + bubble + kSmallBatchCost * halvings;
 }
 
@@ -977,8 +1006,10 @@ std::vector<int64_t> shardc::microbatchNumbers(int64_t batch) {
   return numbers;
 }
 
-StepForm shardc::keepingProducts(const ProgramText &text,
-                                 ArrayRef<Setting> settings, StepForm form) {
+StepForm
+shardc::recomputing(const ProgramText &text, ArrayRef<Setting> settings,
+                    StepForm form,
+                    llvm::function_ref<bool(shd::CostOpInterface)> again) {
   form.remat = "none";
   form.recomputed.clear();
   MLIRContext context(MLIRContext::Threading::DISABLED);
@@ -991,10 +1022,18 @@ StepForm shardc::keepingProducts(const ProgramText &text,
   auto op = *program->module->getOps<shd::ProgramOp>().begin();
   for (auto &[value, name] : shd::recomputableValues(op)) {
     auto cost = value.getDefiningOp<shd::CostOpInterface>();
-    if (cost && cost.getFusionKind() != shd::FusionKind::Leader)
+    if (cost && again(cost))
       form.recomputed.push_back(name);
   }
   return form;
+}
+
+StepForm shardc::keepingProducts(const ProgramText &text,
+                                 ArrayRef<Setting> settings, StepForm form) {
+  return recomputing(text, settings, std::move(form),
+                     [](shd::CostOpInterface op) {
+                       return op.getFusionKind() != shd::FusionKind::Leader;
+                     });
 }
 
 /// The fastest that fits, or else that of the least memory; its table lists the

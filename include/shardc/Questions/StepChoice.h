@@ -36,6 +36,12 @@ struct StepChoice {
 /// very large ones.
 std::vector<int64_t> microbatchNumbers(int64_t batch);
 
+/// The form that recomputes what these operations make, and keeps all else for
+/// the backward pass.
+StepForm recomputing(const ProgramText &text, llvm::ArrayRef<Setting> settings,
+                     StepForm form,
+                     llvm::function_ref<bool(shd::CostOpInterface)> again);
+
 /// The form that keeps the results of products, of attention and the like for
 /// the backward pass, and recomputes all else.
 StepForm keepingProducts(const ProgramText &text,

@@ -108,10 +108,23 @@ static void addMegatronRemat(const FrameworkPlan &plan,
     options.add("recompute-granularity", "selective");
     options.add("recompute-modules", join(modules, " "));
   }
-  if (!plan.recomputedMatmuls.empty())
-    options.differ("the plan also computes " +
-                   join(plan.recomputedMatmuls, ", ") +
+  std::vector<std::string> others = plan.recomputedMatmuls;
+  append_range(others, plan.recomputedOthers);
+  if (!others.empty())
+    options.differ("the plan also computes " + join(others, ", ") +
                    " again, which no module of --recompute-modules is");
+}
+
+/// Megatron-LM deals sequences in zigzag order in any case.
+static void addMegatronContext(const FrameworkPlan &plan,
+                               FrameworkOptions &options) {
+  options.add("context-parallel-size", Twine(plan.context.all));
+  if (plan.context.all == 1)
+    return;
+  options.add("cp-comm-type", plan.rings ? "p2p" : "allgather");
+  if (!plan.isBalanced)
+    options.differ("sequences in their own order: Megatron-LM balances causal "
+                   "attention");
 }
 
 static FrameworkOptions megatronOptions(const FrameworkPlan &plan) {
@@ -120,7 +133,7 @@ static FrameworkOptions megatronOptions(const FrameworkPlan &plan) {
   if (plan.tensor.all > 1 && plan.splitsSequences)
     options.add("sequence-parallel");
   addMegatronPipeline(plan, options);
-  options.add("context-parallel-size", Twine(plan.context.all));
+  addMegatronContext(plan, options);
   if (plan.hasExperts) {
     options.add("expert-model-parallel-size", Twine(plan.experts.all));
     options.add("expert-tensor-parallel-size", Twine(plan.expertTensor));
@@ -192,6 +205,9 @@ static FrameworkOptions torchtitanOptions(const FrameworkPlan &plan) {
     options.add("enable_sequence_parallel",
                 plan.splitsSequences ? "True" : "False");
   options.add("context_parallel_degree", Twine(plan.context.all));
+  if (plan.context.all > 1)
+    options.add("context_parallel_load_balancer",
+                plan.isBalanced ? "\"headtail\"" : "None");
   if (plan.hasExperts)
     options.add("expert_parallel_degree", Twine(plan.experts.all));
   addTorchtitanPipeline(plan, options);
@@ -300,6 +316,12 @@ static FrameworkOptions maxTextOptions(const FrameworkPlan &plan) {
   addMaxTextDegree("tensor_sequence",
                    plan.splitsSequences ? plan.tensor : Degree(), options);
   addMaxTextDegree("context", plan.context, options);
+  if (plan.context.all > 1) {
+    options.add("context_parallel_strategy",
+                plan.rings ? "'ring'" : "'all_gather'");
+    options.add("context_parallel_load_balance",
+                plan.isBalanced ? "true" : "false");
+  }
   addMaxTextPipeline(plan, options);
   if (plan.zero == Zero::Optimizer || plan.zero == Zero::Gradients) {
     options.add("shard_optimizer_over_data", "true");

@@ -81,6 +81,16 @@ static ArrayRef<StringRef> readNames(Framework framework) {
   return pickFor<ArrayRef<StringRef>>(framework, megatron, torchtitan, maxtext);
 }
 
+/// Names of what the search chooses in any case: how keys and values come to
+/// queries, and the order of positions. Gradients are summed in their own type.
+static ArrayRef<StringRef> openNames(Framework framework) {
+  static const StringRef megatron[] = {"cp-comm-type", "grad-reduce-in-bf16"};
+  static const StringRef torchtitan[] = {"context_parallel_load_balancer"};
+  static const StringRef maxtext[] = {"context_parallel_strategy",
+                                      "context_parallel_load_balance"};
+  return pickFor<ArrayRef<StringRef>>(framework, megatron, torchtitan, maxtext);
+}
+
 /// Names that change a plan in ways that roles of axes do not express.
 static ArrayRef<StringRef> refusedNames(Framework framework) {
   static const StringRef megatron[] = {"use-torch-fsdp2",
@@ -174,13 +184,15 @@ void FileReader::add(StringRef name, StringRef value, size_t offset) {
             " above");
     return;
   }
+  std::vector<std::string> &unread =
+      is_contained(openNames(file.framework), name) ? file.open : file.ignored;
   constexpr unsigned kNear = 2;
   for (StringRef known : names)
     if (name.edit_distance(known, true, kNear) <= kNear)
       return error("unknown option '" + name + "'; did you mean '" + known +
                    "'?");
-  if (!is_contained(file.ignored, name))
-    file.ignored.push_back(name.str());
+  if (!is_contained(unread, name))
+    unread.push_back(name.str());
 }
 
 //===----------------------------------------------------------------------===//

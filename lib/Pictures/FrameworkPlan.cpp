@@ -29,12 +29,15 @@ private:
   void readRemat();
   void readStages();
   void findOddWeights();
+  void findOddShards();
   void differ(const Twine &text) { plan.differences.push_back(text.str()); }
 
   const json::Object &report;
   FrameworkPlan plan;
   /// Axes of tensor parallelism, and those that split experts.
   StringSet<> tensorAxes, expertAxes;
+  /// Axes of the batch with ZeRO.
+  StringSet<> zeroAxes;
 };
 
 } // namespace
@@ -101,6 +104,7 @@ void FrameworkPlanReader::readDataAxis(StringRef name, StringRef text,
            "' has " + text);
   plan.zero = std::max(plan.zero, zero);
   plan.sharded.multiply(degree);
+  zeroAxes.insert(name);
 }
 
 void FrameworkPlanReader::readAxis(const json::Object &axis) {
@@ -120,8 +124,10 @@ void FrameworkPlanReader::readAxis(const json::Object &axis) {
            role + " parallel in most of the matrix work, not in all");
   if (role == "data")
     return readDataAxis(name, stringIn(axis, "zero"), degree);
-  if (role == "context")
+  if (role == "context") {
+    plan.rings &= stringIn(axis, "keys") == "ring";
     return plan.context.multiply(degree);
+  }
   if (role == "pipeline")
     return plan.pipeline.multiply(degree);
   if (role.starts_with("tensor")) {
@@ -141,8 +147,11 @@ void FrameworkPlanReader::readAxes() {
   const json::Object *mesh = report.getObject("mesh");
   if (!mesh)
     return;
+  plan.rings = true;
   for (const json::Object *axis : objectsIn(*mesh, "axes"))
     readAxis(*axis);
+  plan.rings &= plan.context.all > 1;
+  plan.isBalanced = !objectsIn(*mesh, "zigzag").empty();
   if (int64_t idle = integerIn(*mesh, "idle_chips"))
     differ(Twine(idle) + " chips of the machine idle");
 }
@@ -192,10 +201,13 @@ void FrameworkPlanReader::readRemat() {
     std::vector<std::string> functions = stringsIn(*op, "fused");
     functions.push_back(stringIn(*op, "function").str());
     plan.recomputesAttention |= kind == "attention";
-    plan.recomputesNorms |=
-        any_of(functions, [](StringRef text) { return text.contains("norm"); });
+    bool isNorm = any_of(
+        functions, [](StringRef text) { return text.contains("norm"); });
+    plan.recomputesNorms |= isNorm;
     if (kind == "einsum")
       plan.recomputedMatmuls.push_back(stringIn(*op, "name").str());
+    else if (kind != "attention" && !isNorm)
+      plan.recomputedOthers.push_back(stringIn(*op, "name").str());
   }
 }
 
@@ -245,6 +257,39 @@ void FrameworkPlanReader::findOddWeights() {
            " whole on its axes; the framework splits all weights of a layer");
 }
 
+/// Large weights that are whole under ZeRO-3, or split under less.
+void FrameworkPlanReader::findOddShards() {
+  if (plan.zero == Zero::None)
+    return;
+  constexpr double kLarge = 0.01;
+  bool splits = plan.zero == Zero::Weights;
+  double all = 0;
+  std::vector<std::pair<double, StringRef>> odd;
+  for (const json::Object *tensor : objectsIn(report, "tensors")) {
+    if (stringIn(*tensor, "kind") != "weight")
+      continue;
+    double bytes = numberIn(*tensor, "global_bytes");
+    all += bytes;
+    bool isSplit = false, isOfExperts = false;
+    for (const json::Object *dim : objectsIn(*tensor, "dims"))
+      for (const std::string &axis : stringsIn(*dim, "axes")) {
+        isSplit |= zeroAxes.contains(axis);
+        isOfExperts |= expertAxes.contains(axis);
+      }
+    if (isSplit != splits && !isOfExperts)
+      odd.push_back({bytes, stringIn(*tensor, "name")});
+  }
+  SmallVector<StringRef> large;
+  for (auto [bytes, name] : odd)
+    if (bytes >= kLarge * all)
+      large.push_back(name);
+  if (!large.empty())
+    differ("the axes of the batch " +
+           Twine(splits ? "leave " : "split the weights ") + join(large, ", ") +
+           (splits ? " whole; ZeRO-3 splits all weights"
+                   : ", too; ZeRO-1 and ZeRO-2 leave weights whole"));
+}
+
 void FrameworkPlanReader::readTraining() {
   const json::Object &training = *report.getObject("training");
   plan.microbatches = std::max<int64_t>(1, integerIn(training, "microbatches"));
@@ -288,6 +333,7 @@ Expected<FrameworkPlan> FrameworkPlanReader::read() {
   readExperts();
   readTraining();
   findOddWeights();
+  findOddShards();
   return std::move(plan);
 }
 

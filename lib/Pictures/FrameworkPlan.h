@@ -59,13 +59,18 @@ struct FrameworkPlan {
   bool recomputesAttention = false, recomputesNorms = false;
   /// The optimizer's state is on the host.
   bool offloads = false;
-  std::vector<std::string> recomputedMatmuls;
+  std::vector<std::string> recomputedMatmuls, recomputedOthers;
 
   /// `1f1b`, ..., or `interleaved` with chunks.
   std::string schedule;
   int64_t chunks = 1;
   /// Of each stage, of each chunk.
   std::vector<std::vector<int64_t>> layers;
+
+  /// Keys and values come to queries around a ring, along all context axes.
+  bool rings = false;
+  /// Sequences are in zigzag order.
+  bool isBalanced = false;
 
   /// What no degree says of the plan, a sentence each.
   std::vector<std::string> differences;

@@ -201,6 +201,18 @@ void SetupReader::readMegatronRemat() {
       fail("recompute-method",
            "'recompute-method' " + method + " is not supported yet");
     setup.remat = layers > 1 ? "every(" + std::to_string(layers) + ")" : "full";
+  } else if (granularity == "selective") {
+    SmallVector<StringRef> modules;
+    textOf("recompute-modules", "core_attn")
+        .split(modules, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    for (StringRef module : modules)
+      if (module == "core_attn")
+        setup.recomputesAttention = true;
+      else if (module == "layernorm")
+        setup.recomputesNorms = true;
+      else
+        fail("recompute-modules",
+             "'recompute-modules' " + module + " is not supported yet");
   } else if (!granularity.empty()) {
     fail("recompute-granularity",
          "'recompute-granularity' " + granularity + " is not supported yet");

@@ -40,8 +40,10 @@ struct PlanWords {
   struct Role {
     std::string role = "none", zero;
     bool splitsExperts = false;
+    std::string keys;
   };
   std::vector<Role> roles;
+  std::vector<std::pair<std::string, int64_t>> zigzag;
 };
 
 /// The plan in one line: `data parallel 8 (X: ZeRO-3) x tensor parallel 4 (Y)`.

@@ -127,11 +127,16 @@ Json mesh(const Report &report) {
          {"parts", std::move(parts)},
          {"role", axis.role},
          {"zero", axis.zero.empty() ? Json(nullptr) : Json(axis.zero)},
-         {"splits_experts", axis.splitsExperts}});
+         {"splits_experts", axis.splitsExperts},
+         {"keys", axis.keys.empty() ? Json(nullptr) : Json(axis.keys)}});
   }
   Json object;
   object["axes"] = std::move(axes);
   object["degrees"] = degrees(report);
+  Json zigzag = Json::array();
+  for (const auto &[index, parts] : report.zigzag)
+    zigzag.push_back({{"index", index}, {"parts", parts}});
+  object["zigzag"] = std::move(zigzag);
   object["idle_chips"] = report.idleChips;
   object["faster"] = nullptr;
   if (const auto &faster = report.fasterBinding)

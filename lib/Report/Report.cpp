@@ -719,10 +719,12 @@ void fillWords(ProgramOp program, const Mesh &mesh, const StagePlan *stages,
                Report &report) {
   PlanWords words = planInWords(program, mesh, stages);
   report.words = std::move(words.text);
+  report.zigzag = std::move(words.zigzag);
   for (auto [axis, role] : llvm::zip_equal(report.mesh, words.roles)) {
     axis.role = std::move(role.role);
     axis.zero = std::move(role.zero);
     axis.splitsExperts = role.splitsExperts;
+    axis.keys = std::move(role.keys);
   }
 }
 

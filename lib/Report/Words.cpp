@@ -57,6 +57,7 @@ public:
 private:
   void visit(Operation *op);
   std::string text();
+  static std::string keysOf(const AxisUse &use);
   std::string axisText(AxisIndex axis);
   PlanWords::Role roleOf(AxisIndex axis);
   std::string expertsText();
@@ -78,6 +79,8 @@ private:
   const StagePlan *stages;
   ExpertRoutes routes;
   std::vector<AxisUse> uses;
+  /// As in Report.
+  std::vector<std::pair<std::string, int64_t>> zigzag;
   /// Work on the slots of experts: on their index, in all, and the rest.
   struct ExpertUse {
     double onExperts = 0, total = 0;
@@ -199,6 +202,14 @@ std::string PlanInWords::zeroText(AxisIndex axis) {
   return splitsState ? "ZeRO-1" : "";
 }
 
+/// How keys and values come to attention along an axis.
+std::string PlanInWords::keysOf(const AxisUse &use) {
+  return use.byRing && use.byHalo ? "ring and halo"
+         : use.byRing             ? "ring"
+         : use.byHalo             ? "halo"
+                                  : "";
+}
+
 std::string PlanInWords::axisText(AxisIndex axis) {
   const AxisUse &use = uses[axis];
   std::string name = mesh.axes[axis].name;
@@ -210,12 +221,9 @@ std::string PlanInWords::axisText(AxisIndex axis) {
       {use.sequence, "context parallel"},
       {use.tensor, tensor},
       {use.none, "replicated"}};
-  auto wayText = [&](bool isSequence) -> std::string {
-    if (!isSequence || !(use.byRing || use.byHalo))
-      return "";
-    return use.byRing && use.byHalo ? " by ring and halo"
-           : use.byRing             ? " by ring"
-                                    : " by halo";
+  auto wayText = [&](bool isSequence) {
+    std::string keys = keysOf(use);
+    return isSequence && !keys.empty() ? " by " + keys : "";
   };
   constexpr double kAll = 0.99, kSome = 0.01;
   if (use.total() == 0)
@@ -240,10 +248,10 @@ std::string PlanInWords::axisText(AxisIndex axis) {
 PlanWords::Role PlanInWords::roleOf(AxisIndex axis) {
   bool onExperts = expertUses[axis].total > 0 && splitsExperts(axis);
   if (mesh.axes[axis].isStages)
-    return {"pipeline", "", onExperts};
+    return {"pipeline", "", onExperts, ""};
   const AxisUse &use = uses[axis];
   if (use.total() == 0)
-    return {"none", "", onExperts};
+    return {"none", "", onExperts, ""};
   const std::pair<double, StringRef> parts[] = {
       {use.data, "data"},
       {use.sequence, "context"},
@@ -254,7 +262,7 @@ PlanWords::Role PlanInWords::roleOf(AxisIndex axis) {
   constexpr double kAll = 0.99;
   bool isMixed = work < kAll * use.total();
   return {(isMixed ? "mostly " : "") + role.str(),
-          role == "data" ? zeroText(axis) : "", onExperts};
+          role == "data" ? zeroText(axis) : "", onExperts, keysOf(use)};
 }
 
 /// `experts over 8 (Y)`: the axes that have most of their work on them.
@@ -300,6 +308,8 @@ std::string PlanInWords::ordersText() {
     auto order = cast<DictionaryAttr>(record);
     std::string index = order.getAs<StringAttr>("index").str();
     int64_t parts = order.getAs<IntegerAttr>("devices").getInt();
+    if (parts > 1)
+      zigzag.push_back({index, parts});
     if (parts > 1)
       text += "; " + index + " in zigzag order over " + std::to_string(parts) +
               ": of " + std::to_string(2 * parts) +
@@ -405,7 +415,8 @@ PlanWords PlanInWords::words() {
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
     if (uses[axis].total() == 0 && !splitsExperts(axis))
       uses[axis].addWork(expertUses[axis].others);
-  PlanWords words{text(), {}};
+  PlanWords words{text(), {}, {}};
+  words.zigzag = std::move(zigzag);
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
     words.roles.push_back(roleOf(axis));
   return words;

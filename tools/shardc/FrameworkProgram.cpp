@@ -61,7 +61,18 @@ readSetup(StringRef path, const std::optional<PlannedStep> &step) {
   if (!file.ignored.empty())
     errs() << path << ": note: not read, since a plan does not depend on them: "
            << llvm::join(file.ignored, ", ") << "\n";
+  if (!file.open.empty())
+    errs() << path << ": note: not read, since shardc chooses what they say: "
+           << llvm::join(file.open, ", ") << "\n";
   return setup;
+}
+
+/// True if selective recomputation runs an operation again.
+static bool isAgain(const FrameworkSetup &setup, shd::CostOpInterface op) {
+  auto named = cast<shd::ShardingRuleOpInterface>(op.getOperation());
+  bool isNorm = StringRef(named.getFunctionName()).contains("norm");
+  return (setup.recomputesAttention && isa<shd::AttentionOp>(op)) ||
+         (setup.recomputesNorms && isNorm);
 }
 
 bool shardc::applyFrameworkFile(StringRef path, SourceMgr &program,
@@ -89,9 +100,15 @@ bool shardc::applyFrameworkFile(StringRef path, SourceMgr &program,
     form.schedule = setup->schedule;
   if (!setup->remat.empty())
     form.remat = setup->remat;
-  if (setup->remat == "products") {
+  bool isSelective = setup->recomputesAttention || setup->recomputesNorms;
+  if (setup->remat == "products" || isSelective) {
     ProgramSource placed(program, &context, overrides);
-    form = keepingProducts(*placed.text, {}, std::move(form));
+    form = isSelective
+               ? recomputing(*placed.text, {}, std::move(form),
+                             [&](shd::CostOpInterface op) {
+                               return isAgain(*setup, op);
+                             })
+               : keepingProducts(*placed.text, {}, std::move(form));
   }
   overrides.step = std::move(form);
   return true;

@@ -31,8 +31,9 @@ struct FrameworkFile {
 
   Framework framework = Framework::Megatron;
   std::map<std::string, Value> options;
-  /// Names that planning does not read, in the file's order.
-  std::vector<std::string> ignored;
+  /// Names that planning does not read, in the file's order: those that change
+  /// nothing, and those whose choice is the search's.
+  std::vector<std::string> ignored, open;
   std::vector<FileMessage> errors;
 };
 
@@ -52,6 +53,8 @@ struct FrameworkSetup {
   /// `none`, `full`, `every(2)` or `products`, which keeps the results of
   /// products and of attention alone; empty: the program's.
   std::string remat;
+  /// With `none`: attention and norms run again all the same.
+  bool recomputesAttention = false, recomputesNorms = false;
   /// The order of the stages; empty without stages.
   std::string schedule;
   bool offloads = false;

@@ -181,8 +181,13 @@ struct Report {
     std::string zero;
     /// Most work on experts has the axis on their index.
     bool splitsExperts = false;
+    /// How keys and values come to attention along it: `ring`, `halo`, `ring
+    /// and halo`, or empty.
+    std::string keys;
   };
   std::vector<Axis> mesh;
+  /// Indices in zigzag order, and the parts that each is dealt to.
+  std::vector<std::pair<std::string, int64_t>> zigzag;
   int64_t idleChips = 0;
   /// The same plan in another binding of the mesh, where that is faster.
   struct FasterBinding {

@@ -23,6 +23,11 @@ static constexpr int64_t kPerOctave = 4;
 static constexpr int kChangesPerPeriod = 8;
 /// No more values are planned.
 static constexpr size_t kMostPlanned = 10000;
+/// A plan of so many operations takes seconds. Then samples are fewer, values
+/// are looked for to this part of them, and not those of other layouts and
+/// steps alone: these change all the time.
+static constexpr size_t kManyOperations = 60;
+static constexpr int64_t kFewValues = 16, kFewPerOctave = 1, kPartOfValue = 8;
 
 namespace {
 
@@ -40,6 +45,8 @@ private:
   std::vector<int64_t> nextRound() const;
   std::optional<int64_t> splitAt(int64_t a, int64_t b) const;
   std::map<int64_t, int> changesByPeriod() const;
+  using Known = std::pair<const int64_t, PlanState>;
+  void addChangesOfStep(const Known &before, const Known &at);
   void collect();
 
   const CrossoverRange &range;
@@ -47,6 +54,8 @@ private:
   TrialRunner &runner;
   Crossovers &result;
   std::map<int64_t, PlanState> states;
+  /// Plans take seconds.
+  bool isLarge = false;
   std::string firstError;
 };
 
@@ -86,6 +95,12 @@ static bool boundDiffers(const PlanState &a, const PlanState &b) {
          (a.bound != b.bound || a.fits != b.fits || !planDiffers(a, b));
 }
 
+/// For states that differ: true if all of the step does.
+static bool stepDiffers(const PlanState &a, const PlanState &b) {
+  return a.legal != b.legal || a.bound != b.bound || a.fits != b.fits ||
+         a.parallelism != b.parallelism;
+}
+
 /// How many changes of the plan are known in each period of values.
 std::map<int64_t, int> CrossoverSearch::changesByPeriod() const {
   std::map<int64_t, int> changes;
@@ -106,6 +121,9 @@ std::vector<int64_t> CrossoverSearch::nextRound() const {
     auto next = std::next(it);
     int64_t a = it->first, b = next->first;
     auto value = splitAt(a, b);
+    if (isLarge &&
+        (b - a <= a / kPartOfValue || !stepDiffers(it->second, next->second)))
+      continue;
     if (value && (b - a >= period || changes[a / period] < kChangesPerPeriod ||
                   boundDiffers(it->second, next->second)))
       round.push_back(*value);
@@ -113,9 +131,17 @@ std::vector<int64_t> CrossoverSearch::nextRound() const {
   return round;
 }
 
+/// What changes of the whole step between values that are near.
+void CrossoverSearch::addChangesOfStep(const Known &before, const Known &at) {
+  for (Change &change :
+       changesBetween(before.first, before.second, at.first, at.second))
+    if (change.what != "plan" && change.what != "op.bound")
+      result.changes.push_back(std::move(change));
+}
+
 /// Compares each legal value with the one before.
 void CrossoverSearch::collect() {
-  const std::pair<const int64_t, PlanState> *last = nullptr;
+  const Known *last = nullptr;
   bool resolved = true;
   int64_t previous = 0;
   for (const auto &each : states) {
@@ -128,7 +154,13 @@ void CrossoverSearch::collect() {
       result.first = each.first;
       result.firstState = each.second;
     } else if (!resolved) {
-      result.unresolved.push_back({last->first, each.first});
+      if (!result.unresolved.empty() &&
+          result.unresolved.back().second == last->first)
+        result.unresolved.back().second = each.first;
+      else
+        result.unresolved.push_back({last->first, each.first});
+      if (isLarge)
+        addChangesOfStep(*last, each);
     } else {
       llvm::append_range(
           result.changes,
@@ -142,7 +174,15 @@ void CrossoverSearch::collect() {
 
 void CrossoverSearch::run() {
   std::vector<int64_t> round = values.samples(kAllValues, kPerOctave);
-  result.complete = int64_t(round.size()) == values.size();
+  if (!round.empty()) {
+    plan({round.back()});
+    isLarge = !values.isList() &&
+              states.at(round.back()).ops.size() >= kManyOperations;
+    if (isLarge)
+      round = values.samples(kFewValues, kFewPerOctave);
+    llvm::erase(round, states.begin()->first);
+  }
+  result.complete = int64_t(states.size() + round.size()) == values.size();
   while (!round.empty() && states.size() + round.size() <= kMostPlanned) {
     plan(round);
     round = nextRound();

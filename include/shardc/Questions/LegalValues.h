@@ -24,6 +24,8 @@ public:
   LegalValues(int64_t low, int64_t high, int64_t anchor, int64_t step,
               int64_t period);
 
+  /// The values are written one by one.
+  bool isList() const { return !listed.empty(); }
   bool empty() const { return size() == 0; }
   int64_t size() const;
   int64_t first() const { return listed.empty() ? low : listed.front(); }

@@ -201,8 +201,8 @@ void FrameworkPlanReader::readRemat() {
     std::vector<std::string> functions = stringsIn(*op, "fused");
     functions.push_back(stringIn(*op, "function").str());
     plan.recomputesAttention |= kind == "attention";
-    bool isNorm = any_of(
-        functions, [](StringRef text) { return text.contains("norm"); });
+    bool isNorm =
+        any_of(functions, [](StringRef text) { return text.contains("norm"); });
     plan.recomputesNorms |= isNorm;
     if (kind == "einsum")
       plan.recomputedMatmuls.push_back(stringIn(*op, "name").str());

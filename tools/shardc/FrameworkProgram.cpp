@@ -103,12 +103,11 @@ bool shardc::applyFrameworkFile(StringRef path, SourceMgr &program,
   bool isSelective = setup->recomputesAttention || setup->recomputesNorms;
   if (setup->remat == "products" || isSelective) {
     ProgramSource placed(program, &context, overrides);
-    form = isSelective
-               ? recomputing(*placed.text, {}, std::move(form),
-                             [&](shd::CostOpInterface op) {
-                               return isAgain(*setup, op);
-                             })
-               : keepingProducts(*placed.text, {}, std::move(form));
+    form = isSelective ? recomputing(*placed.text, {}, std::move(form),
+                                     [&](shd::CostOpInterface op) {
+                                       return isAgain(*setup, op);
+                                     })
+                       : keepingProducts(*placed.text, {}, std::move(form));
   }
   overrides.step = std::move(form);
   return true;

@@ -19,15 +19,21 @@ const FrameworkSpace &shardc::spaceOf(Framework framework) {
   static constexpr Zero maxtext[] = {Zero::Weights, Zero::Optimizer,
                                      Zero::None};
   static constexpr llvm::StringLiteral remats[] = {"none", "full"};
+  static constexpr llvm::StringLiteral megatronRemats[] = {"none", "norms",
+                                                           "full"};
   static constexpr llvm::StringLiteral products[] = {"products", "full"};
   static constexpr llvm::StringLiteral megatronOrders[] = {
       "1f1b", "interleaved(2)", "interleaved(4)"};
   static constexpr llvm::StringLiteral torchtitanOrders[] = {
       "1f1b", "interleaved(2)", "interleaved(4)", "gpipe"};
   static constexpr llvm::StringLiteral maxtextOrders[] = {"gpipe"};
-  static const FrameworkSpace megatron = {
-      all,  llvm::ArrayRef(all).drop_back(), all, remats, megatronOrders, true,
-      false};
+  static const FrameworkSpace megatron = {all,
+                                          llvm::ArrayRef(all).drop_back(),
+                                          all,
+                                          megatronRemats,
+                                          megatronOrders,
+                                          true,
+                                          false};
   static const FrameworkSpace torchtitan = {
       fsdp, llvm::ArrayRef(fsdp).drop_back(), llvm::ArrayRef(fsdp).drop_back(),
       remats, torchtitanOrders};

@@ -18,8 +18,8 @@ struct FrameworkSpace {
   /// Levels of ZeRO beside context and expert parallelism, whose axes split
   /// weights, too.
   llvm::ArrayRef<AxisRoles::Zero> zerosOfOthers;
-  /// `none`, `full`, or `products`, which keeps the results of products alone;
-  /// the one of least work first.
+  /// `none`, `full`, `norms`, which run again alone, or `products`, whose
+  /// results alone are kept; the one of least work first.
   llvm::ArrayRef<llvm::StringLiteral> remats;
   llvm::ArrayRef<llvm::StringLiteral> orders;
   bool offloads = false;

@@ -775,9 +775,10 @@ std::vector<StepForm> RecipeSearch::formsOf(const Recipe &recipe,
     forms.clear();
     for (llvm::StringRef remat : space.remats) {
       form.remat = remat.str();
-      forms.push_back(remat == "products"
-                          ? keepingProducts(text, pointOf(recipe), form)
-                          : form);
+      forms.push_back(
+          remat == "products" ? keepingProducts(text, pointOf(recipe), form)
+          : remat == "norms"  ? recomputing(text, pointOf(recipe), form, isNorm)
+                              : form);
     }
     if (recipe.estimate.isRecomputed && !isFull)
       std::reverse(forms.begin(), forms.end());

@@ -1028,6 +1028,11 @@ shardc::recomputing(const ProgramText &text, ArrayRef<Setting> settings,
   return form;
 }
 
+bool shardc::isNorm(shd::CostOpInterface op) {
+  auto named = cast<shd::ShardingRuleOpInterface>(op.getOperation());
+  return StringRef(named.getFunctionName()).contains("norm");
+}
+
 StepForm shardc::keepingProducts(const ProgramText &text,
                                  ArrayRef<Setting> settings, StepForm form) {
   return recomputing(text, settings, std::move(form),

@@ -69,10 +69,8 @@ readSetup(StringRef path, const std::optional<PlannedStep> &step) {
 
 /// True if selective recomputation runs an operation again.
 static bool isAgain(const FrameworkSetup &setup, shd::CostOpInterface op) {
-  auto named = cast<shd::ShardingRuleOpInterface>(op.getOperation());
-  bool isNorm = StringRef(named.getFunctionName()).contains("norm");
   return (setup.recomputesAttention && isa<shd::AttentionOp>(op)) ||
-         (setup.recomputesNorms && isNorm);
+         (setup.recomputesNorms && isNorm(op));
 }
 
 bool shardc::applyFrameworkFile(StringRef path, SourceMgr &program,

@@ -42,6 +42,9 @@ StepForm recomputing(const ProgramText &text, llvm::ArrayRef<Setting> settings,
                      StepForm form,
                      llvm::function_ref<bool(shd::CostOpInterface)> again);
 
+/// True of a layer norm and the like.
+bool isNorm(shd::CostOpInterface op);
+
 /// The form that keeps the results of products, of attention and the like for
 /// the backward pass, and recomputes all else.
 StepForm keepingProducts(const ProgramText &text,

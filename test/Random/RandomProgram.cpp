@@ -1298,6 +1298,18 @@ void Generator::attentionBlock() {
     arguments += ", softcap=5.0";
     count("softcap");
   }
+  auto argument = [&](const char *name, const Dims &indices) {
+    arguments += std::string(", ") + name + "=" +
+                 bounded(read(leaf(type, indices)), 1).text;
+    count(name);
+  };
+  if (chance(25))
+    argument("sink", Dims(llvm::drop_begin(kept, batch.size())));
+  if (chance(15)) {
+    Dims indices(llvm::drop_begin(kept, batch.size()));
+    indices.push_back(s);
+    argument("bias", indices);
+  }
   Expression right;
   right.text = "attention[" + dims[h].name + ", " + dims[s].name + "](" +
                query.text + ", " + key.text + ", " + value.text + arguments +
@@ -1314,7 +1326,13 @@ void Generator::attentionBlock() {
 void Generator::expertsBlock() {
   Dims groups = chance(60) ? pickDims(1) : Dims();
   unsigned t = addDim(randomExtent()), e = addDim(1 + randomExtent());
-  unsigned c = addDim(1 + below(4)), d = addDim(randomExtent());
+  // Slots suffice for any picks where each token goes to all experts.
+  bool isDropless = dims[e].extent <= 3 && chance(60);
+  int64_t picksOfToken = isDropless
+                             ? dims[e].extent
+                             : 1 + below(std::min<int64_t>(3, dims[e].extent));
+  unsigned c = addDim(isDropless ? dims[t].extent : 1 + below(4));
+  unsigned d = addDim(randomExtent());
   Dims tokens = groups, chosen = groups, slots = groups;
   tokens.append({t, d});
   chosen.append({t, e});
@@ -1327,8 +1345,8 @@ void Generator::expertsBlock() {
   auto of = [&](unsigned first, unsigned second) {
     return "[" + dims[first].name + ", " + dims[second].name + "](";
   };
-  std::string k =
-      ", k=" + std::to_string(1 + below(std::min<int64_t>(3, dims[e].extent)));
+  std::string k = ", k=" + std::to_string(picksOfToken);
+  std::string how = k + (isDropless ? ", dropless=true" : "");
   beginStatement({e});
   used.append(chosen.begin(), chosen.end());
   Expression picked = exactFloats(chosen);
@@ -1343,9 +1361,12 @@ void Generator::expertsBlock() {
   beginStatement();
   used.append(all.begin(), all.end());
   Expression sent = bounded(floatLeaf(tokens), 1);
-  sent.text = "dispatch" + of(e, c) + sent.text + ", " + plain(picks) + k + ")";
+  sent.text =
+      "dispatch" + of(e, c) + sent.text + ", " + plain(picks) + how + ")";
   Value *at = &assign(slots, sent);
   count("dispatch");
+  if (isDropless)
+    count("dropless");
   if (chance(60)) {
     unsigned f = addDim(randomExtent());
     beginStatement();
@@ -1371,7 +1392,7 @@ void Generator::expertsBlock() {
     count("weights of experts");
   }
   back.text = "combine" + of(e, c) + plain(*at) + ", " + plain(picks) +
-              weights + k + ")";
+              weights + how + ")";
   back.magnitude = 1.5;
   back.exact = false;
   assign(tokens, back);

@@ -379,23 +379,25 @@ void shardc::addInlining(ChunkDomain &domain, ArrayRef<unsigned> operands) {
   }
 }
 
-void shardc::removeInlinedMoves(ChunkDomain &domain, const ShardingRule &rule) {
-  auto bits = [](ArrayRef<unsigned> operands) {
-    uint32_t set = 0;
+uint32_t shardc::movedOperands(const ShardingRule &rule,
+                               const Strategy &strategy) {
+  uint32_t moved = 0;
+  auto add = [&](ArrayRef<unsigned> operands) {
     for (unsigned operand : operands)
-      set |= 1u << operand;
-    return set;
+      moved |= 1u << operand;
   };
-  uint32_t travels = rule.ring ? bits(ringOperands(rule)) : 0;
-  uint32_t haveHalos = rule.halo ? bits(haloOperands(rule)) : 0;
+  if (strategy.ring)
+    add(ringOperands(rule));
+  if (strategy.halo)
+    add(haloOperands(rule));
+  return moved;
+}
+
+void shardc::removeInlinedMoves(ChunkDomain &domain, const ShardingRule &rule) {
   std::vector<size_t> kept;
-  for (auto [number, label] : llvm::enumerate(domain.labels)) {
-    const Strategy &strategy = label.ops.front();
-    uint32_t moved =
-        (strategy.ring ? travels : 0) | (strategy.halo ? haveHalos : 0);
-    if (!(label.inlined & moved))
+  for (auto [number, label] : llvm::enumerate(domain.labels))
+    if (!(label.inlined & movedOperands(rule, label.ops.front())))
       kept.push_back(number);
-  }
   if (kept.size() < domain.labels.size())
     selectLabels(domain, kept);
 }

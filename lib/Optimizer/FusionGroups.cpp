@@ -595,10 +595,32 @@ Operation *GroupAssigner::latestOperand(Operation *op) const {
   return latest;
 }
 
+/// The declared tensor that a value is, perhaps after writes into it; or null.
+static DeclareOp writtenTensor(Value value) {
+  while (Operation *maker = value.getDefiningOp()) {
+    OpOperand *into = inPlaceOperand(maker);
+    if (!into)
+      break;
+    value = rootValue(into->get());
+  }
+  return declarationOf(value);
+}
+
+/// True if something behind an operation writes into the state that it reads.
+static bool isOverwritten(Operation *op) {
+  DeclareOp state = writtenTensor(op->getOperand(0));
+  for (Operation *next = op->getNextNode(); next && state;
+       next = next->getNextNode())
+    if (OpOperand *into = inPlaceOperand(next))
+      if (writtenTensor(into->get()) == state)
+        return true;
+  return false;
+}
+
 /// A slice that only attention reads has a group of its own, as a prologue:
 /// attention reads the tensor that it cuts, of keys and values once.
 static bool isReadThrough(Operation *op) {
-  return isa<SliceOp>(op) && !op->use_empty() &&
+  return isa<SliceOp>(op) && !op->use_empty() && !isOverwritten(op) &&
          llvm::all_of(op->getUsers(), [&](Operation *user) {
            return isa<AttentionOpInterface>(user) &&
                   user->getBlock() == op->getBlock();

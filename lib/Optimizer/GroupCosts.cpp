@@ -74,32 +74,58 @@ static bool leaveWritten(ArrayRef<PartWork::Access> writes,
 static PartWork::Access readOf(const PartWork &part, Value operand,
                                Layout layout, double bytes) {
   for (const PartWork::View &view : part.views)
-    if (view.value == operand && view.layout == layout)
-      return {view.whole, view.wholeLayout, bytes, /*isPart=*/true};
+    if (view.value == operand && view.layout == layout) {
+      PartWork::Access read = view.whole;
+      read.bytes = bytes;
+      return read;
+    }
   return {operand, std::move(layout), bytes};
 }
 
-/// Two reads of a value: parts of it are different ones, as keys and values of
-/// one cache.
-static void joinRead(const Mesh &mesh, PartWork::Access &known,
-                     const PartWork::Access &read) {
-  if (!known.isPart || !read.isPart) {
+static double lengthOf(ArrayRef<PartWork::Access::Range> ranges) {
+  double length = 0;
+  for (auto [first, last] : ranges)
+    length += double(last - first);
+  return length;
+}
+
+/// One read of all that two read: of two parts, as keys and values of one
+/// cache, what both have counts once.
+static void joinRead(PartWork::Access &known, const PartWork::Access &read) {
+  if (known.ranges.empty() || read.ranges.empty()) {
     known.bytes = std::max(known.bytes, read.bytes);
-    known.isPart = false;
+    known.ranges.clear();
     return;
   }
-  double whole = double(wholeBytes(
-      tensorShape(known.value.getType()).localBytes(mesh, known.layout)));
-  known.bytes = std::min(known.bytes + read.bytes, whole);
+  if (known.index != read.index) {
+    known.bytes += read.bytes;
+    return;
+  }
+  double ofPosition = std::max(known.bytes / lengthOf(known.ranges),
+                               read.bytes / lengthOf(read.ranges));
+  SmallVector<PartWork::Access::Range, 2> all(known.ranges.begin(),
+                                              known.ranges.end());
+  llvm::append_range(all, read.ranges);
+  llvm::sort(all);
+  known.ranges.clear();
+  for (auto [first, last] : all)
+    if (!known.ranges.empty() && first <= known.ranges.back().second)
+      known.ranges.back().second = std::max(known.ranges.back().second, last);
+    else
+      known.ranges.push_back({first, last});
+  known.bytes = ofPosition * lengthOf(known.ranges);
 }
 
 void shardc::addOperation(const PlanningContext &context, Operation *op,
                           const ShardingRule &rule, const Strategy &strategy,
                           PartWork &part) {
-  if (cast<CostOpInterface>(op).getFusionKind() == FusionKind::Free) {
-    part.views.push_back({op->getResult(0), resultLayout(rule, strategy, 0),
-                          rootValue(op->getOperand(0)),
-                          operandLayout(rule, strategy, 0)});
+  if (auto slice = dyn_cast<SliceOp>(op)) {
+    PartWork::Access whole{rootValue(slice.getInput()),
+                           operandLayout(rule, strategy, 0)};
+    whole.index = slice.getWholeAttr();
+    whole.ranges = {{slice.getRange()[0], slice.getRange()[1]}};
+    part.views.push_back(
+        {slice.getResult(), resultLayout(rule, strategy, 0), std::move(whole)});
     return;
   }
   part.runs = true;
@@ -124,7 +150,7 @@ void shardc::addOperation(const PlanningContext &context, Operation *op,
       continue;
     if (auto *known =
             const_cast<PartWork::Access *>(findAccess(part.reads, read)))
-      joinRead(context.mesh(), *known, read);
+      joinRead(*known, read);
     else
       part.reads.push_back(std::move(read));
   }

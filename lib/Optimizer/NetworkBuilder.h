@@ -179,7 +179,8 @@ private:
   /// Layouts in which some labels of a consumer read a value, by operand.
   struct Want {
     llvm::SmallVector<unsigned, 2> layouts;
-    llvm::SmallVector<bool, 2> inlined;
+    /// It is computed in place; or it travels, and is read where it is stored.
+    llvm::SmallVector<bool, 2> inlined, moved;
     LeaderRead leaderRead = LeaderRead::Any;
   };
   struct ReadPrice {

@@ -19,20 +19,28 @@ NetworkBuilder::distinctWants(const Consumer &consumer, Layouts &wanted,
   wanted = distinct(std::move(wanted));
   std::vector<Want> wants;
   std::map<std::vector<unsigned>, unsigned> numbers;
+  ShardingRule rule;
+  if (consumer.strategies)
+    rule = cast<ShardingRuleOpInterface>(consumer.operands.front()->getOwner())
+               .getShardingRule();
   for (unsigned label = 0; label < consumer.numLabels; ++label) {
     Want want;
-    if (consumer.strategies)
-      want.leaderRead = (*consumer.strategies)[label].leaderRead;
+    uint32_t inlines = 0, moves = 0;
+    if (consumer.strategies) {
+      const ChunkStrategy &strategy = (*consumer.strategies)[label];
+      want.leaderRead = strategy.leaderRead;
+      inlines = strategy.inlined;
+      moves = movedOperands(rule, strategy.ops.front());
+    }
     std::vector<unsigned> key = {unsigned(want.leaderRead)};
     for (auto [number, layouts] : llvm::enumerate(consumer.layouts)) {
       unsigned layout = numberOf(wanted, (*layouts)[label]);
-      bool inlined = consumer.strategies &&
-                     (*consumer.strategies)[label].inlined >>
-                             consumer.operands[number]->getOperandNumber() &
-                         1;
+      unsigned operand = consumer.operands[number]->getOperandNumber();
+      bool inlined = inlines >> operand & 1, moved = moves >> operand & 1;
       want.layouts.push_back(layout);
       want.inlined.push_back(inlined);
-      key.push_back(2 * layout + inlined);
+      want.moved.push_back(moved);
+      key.push_back(4 * layout + 2 * moved + inlined);
     }
     auto [it, isNew] = numbers.try_emplace(std::move(key), wants.size());
     if (isNew)
@@ -47,10 +55,11 @@ NetworkBuilder::distinctWants(const Consumer &consumer, Layouts &wanted,
 bool NetworkBuilder::inlinesAsStored(const Want &want, const Layout &layout,
                                      const StoredLabel &stored,
                                      ArrayRef<Layout> wanted) {
-  for (auto [number, inlined] : llvm::zip_equal(want.layouts, want.inlined)) {
+  for (auto [number, inlined, moved] :
+       llvm::zip_equal(want.layouts, want.inlined, want.moved)) {
     // How a partial sum comes about is not part of its layout: it is stored.
-    bool direct =
-        wanted[number] == layout && !stored.resharded && !layout.partial;
+    bool direct = wanted[number] == layout && !moved && !stored.resharded &&
+                  !layout.partial;
     if (inlined != direct || (stored.inlined && !direct))
       return false;
   }

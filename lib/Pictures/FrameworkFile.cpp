@@ -81,8 +81,8 @@ static ArrayRef<StringRef> readNames(Framework framework) {
   return pickFor<ArrayRef<StringRef>>(framework, megatron, torchtitan, maxtext);
 }
 
-/// Names of what the search chooses in any case: how keys and values come to
-/// queries, and the order of positions. Gradients are summed in their own type.
+/// Names of what the program or the search says: how keys and values come to
+/// queries, the order of positions, and the type of gradients.
 static ArrayRef<StringRef> openNames(Framework framework) {
   static const StringRef megatron[] = {"cp-comm-type", "grad-reduce-in-bf16"};
   static const StringRef torchtitan[] = {"context_parallel_load_balancer"};
@@ -187,8 +187,10 @@ void FileReader::add(StringRef name, StringRef value, size_t offset) {
   std::vector<std::string> &unread =
       is_contained(openNames(file.framework), name) ? file.open : file.ignored;
   constexpr unsigned kNear = 2;
-  for (StringRef known : names)
-    if (name.edit_distance(known, true, kNear) <= kNear)
+  std::vector<StringRef> all(names);
+  append_range(all, openNames(file.framework));
+  for (StringRef known : all)
+    if (known != name && name.edit_distance(known, true, kNear) <= kNear)
       return error("unknown option '" + name + "'; did you mean '" + known +
                    "'?");
   if (!is_contained(unread, name))

@@ -125,7 +125,9 @@ void FrameworkPlanReader::readAxis(const json::Object &axis) {
   if (role == "data")
     return readDataAxis(name, stringIn(axis, "zero"), degree);
   if (role == "context") {
-    plan.rings &= stringIn(axis, "keys") == "ring";
+    StringRef keys = stringIn(axis, "keys");
+    plan.rings &= keys == "ring";
+    plan.hasHalos |= keys.contains("halo");
     return plan.context.multiply(degree);
   }
   if (role == "pipeline")
@@ -152,6 +154,8 @@ void FrameworkPlanReader::readAxes() {
     readAxis(*axis);
   plan.rings &= plan.context.all > 1;
   plan.isBalanced = !objectsIn(*mesh, "zigzag").empty();
+  plan.isUnbalanced =
+      stringIn(report, "words").contains("leaves causal attention unbalanced");
   if (int64_t idle = integerIn(*mesh, "idle_chips"))
     differ(Twine(idle) + " chips of the machine idle");
 }

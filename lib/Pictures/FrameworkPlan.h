@@ -67,10 +67,11 @@ struct FrameworkPlan {
   /// Of each stage, of each chunk.
   std::vector<std::vector<int64_t>> layers;
 
-  /// Keys and values come to queries around a ring, along all context axes.
-  bool rings = false;
-  /// Sequences are in zigzag order.
-  bool isBalanced = false;
+  /// Keys and values come to queries around a ring, along all context axes; or
+  /// with halos along some.
+  bool rings = false, hasHalos = false;
+  /// Sequences are in zigzag order; or causal attention is unbalanced.
+  bool isBalanced = false, isUnbalanced = false;
 
   /// What no degree says of the plan, a sentence each.
   std::vector<std::string> differences;

@@ -24,8 +24,8 @@ static constexpr int kChangesPerPeriod = 8;
 /// No more values are planned.
 static constexpr size_t kMostPlanned = 10000;
 /// A plan of so many operations takes seconds. Then samples are fewer, values
-/// are looked for to this part of them, and not those of other layouts and
-/// steps alone: these change all the time.
+/// are looked for to this part of them, and only those where the whole step
+/// changes: layouts of single tensors change all the time.
 static constexpr size_t kManyOperations = 60;
 static constexpr int64_t kFewValues = 16, kFewPerOctave = 1, kPartOfValue = 8;
 
@@ -131,7 +131,7 @@ std::vector<int64_t> CrossoverSearch::nextRound() const {
   return round;
 }
 
-/// What changes of the whole step between values that are near.
+/// Adds the changes of the whole step between values that are near.
 void CrossoverSearch::addChangesOfStep(const Known &before, const Known &at) {
   for (Change &change :
        changesBetween(before.first, before.second, at.first, at.second))

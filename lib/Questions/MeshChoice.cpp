@@ -771,7 +771,7 @@ void shardc::addMeshSearch(Report &report, Report::MeshSearch search) {
   }
   if (plan.status == "optimal" || plan.status == "feasible") {
     bool hasOthers = search.ruledOut + search.open > 0;
-    if (!plan.bound && !search.best.empty())
+    if (!plan.bound && !search.best.empty() && !report.stepSearch)
       plan.bound = search.best.front().bound;
     if (hasOthers)
       plan.bound =

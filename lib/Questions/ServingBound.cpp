@@ -53,13 +53,12 @@ static PhaseWork workOf(shd::ProgramOp program, const Machine &machine) {
   });
   // Experts may have empty slots, and no token at all.
   result.seconds = hasExperts ? 0 : matrixSeconds(program, machine);
+  result.readBytes = hasExperts ? 0 : bytesOfWeightsRead(program, machine);
   for (auto declare : program.getBody().getOps<shd::DeclareOp>()) {
     bool isWeight = declare.getKind() == shd::TensorKind::Weight;
     bool isState = declare.getKind() == shd::TensorKind::State;
     double bytes = isWeight || isState ? bytesOf(declare.getResult()) : 0;
     result.capacityBytes += bytes;
-    if (isWeight && !hasExperts && isReadWhole(declare))
-      result.readBytes += bytes;
     bool grows = llvm::is_contained(
         declare.getIndices().getAsValueRange<StringAttr>(), StringRef(context));
     if (isState)

@@ -77,8 +77,8 @@ static constexpr double kCheapRecomputation = 0.05;
 /// weights and gradients takes as long as the step's work, and of each halving
 /// of the devices of the longest axis that a microbatch can be split over.
 static constexpr double kMicrobatchCost = 0.2, kSmallBatchCost = 0.5;
-/// What a microbatch moves of the weights, in gathers of all: forwards,
-/// backwards, and gradients of twice the bytes.
+/// Gathers of all weights that a microbatch costs: forwards, backwards, and
+/// gradients of twice the bytes.
 static constexpr double kGathersOfMicrobatch = 4;
 /// Where steps are compared so, estimates above this part of the best time are
 /// believed.
@@ -143,7 +143,7 @@ struct StepFacts {
   /// Declared bytes per device, if split over all of them: those of saved
   /// values, and the others.
   double saved = 0, others = 0;
-  /// Seconds in which all weights of a stage are gathered over its devices.
+  /// Seconds in which all weights are gathered, without stages.
   double gather = 0;
   double operations = 1, devices = 1;
   /// Stages of a pipeline.
@@ -271,11 +271,11 @@ public:
                  bool findsLevels);
 };
 
-/// Seconds in which the devices of a stage gather all weights.
+/// Seconds in which all devices gather all weights.
 static double gatherSeconds(const Program &source, shd::ProgramOp program) {
   SmallVector<AxisIndex, 4> axes;
   for (auto [i, axis] : llvm::enumerate(source.mesh.axes))
-    if (axis.size > 1 && !axis.isStages)
+    if (axis.size > 1)
       axes.push_back(AxisIndex(i));
   double bytes = 0;
   for (auto declare : program.getBody().getOps<shd::DeclareOp>())
@@ -330,7 +330,7 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
     return facts;
   const Machine &machine = *source.machine;
   facts.capacity = int64_t(machine.hbmCapacity);
-  facts.gather = gatherSeconds(source, op) / double(facts.stages);
+  facts.gather = gatherSeconds(source, op);
   op->walk([&](shd::CostOpInterface each) {
     ++facts.operations;
     double seconds = leastSeconds(each, machine) / devices;

@@ -6,6 +6,7 @@
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace shardc {
 
@@ -48,25 +49,48 @@ inline double bytesOf(mlir::Value value) {
   return shd::tensorShape(value.getType()).globalBytes();
 }
 
-/// True if the step reads all of a weight: tables are gathered from.
-inline bool isReadWhole(shd::DeclareOp declare) {
-  return !declare->use_empty() &&
-         llvm::none_of(declare->getUsers(), llvm::IsaPred<shd::GatherOp>);
+/// The weight in HBM that a value is, or a part of; null of others.
+inline shd::DeclareOp weightOf(mlir::Value value) {
+  if (auto part = value.getDefiningOp<shd::PartOp>())
+    value = part.getSource();
+  auto declare = value.getDefiningOp<shd::DeclareOp>();
+  bool isWeight = declare && declare.getKind() == shd::TensorKind::Weight &&
+                  !shd::isOnHost(value);
+  return isWeight ? declare : shd::DeclareOp();
+}
+
+/// Bytes of weights that some operation reads whole, each once. What is read at
+/// positions, or through a slice, does not count.
+inline double bytesOfWeightsRead(shd::ProgramOp program,
+                                 const Machine &machine) {
+  llvm::MapVector<mlir::Operation *, double> ofWeight;
+  program->walk([&](shd::CostOpInterface op) {
+    if (mlir::isa<shd::PositionsOpInterface>(op.getOperation()))
+      return;
+    OpWork work = wholeWork(op, machine);
+    for (auto [operand, bytes] :
+         llvm::zip(op->getOperands(), work.operandBytes))
+      if (shd::DeclareOp weight = weightOf(operand)) {
+        double &most = ofWeight[weight];
+        most = std::max(most, std::min(bytes * double(shd::executionCount(op)),
+                                       bytesOf(weight.getResult())));
+      }
+  });
+  double sum = 0;
+  for (const auto &[weight, bytes] : ofWeight)
+    sum += bytes;
+  return sum;
 }
 
 /// Seconds that no plan without stages takes less than: all devices share the
 /// products and the weights that they read, without a collective.
 inline double leastSeconds(shd::ProgramOp program, const Machine &machine,
                            double devices) {
-  double products = 0, bytes = 0;
+  double products = 0;
   program->walk(
       [&](shd::CostOpInterface op) { products += leastSeconds(op, machine); });
-  for (auto declare : program.getBody().getOps<shd::DeclareOp>())
-    if (declare.getKind() == shd::TensorKind::Weight && isReadWhole(declare) &&
-        !shd::isOnHost(declare.getResult()))
-      bytes += bytesOf(declare.getResult());
   GroupCost read;
-  addTraffic(machine, bytes, read);
+  addTraffic(machine, bytesOfWeightsRead(program, machine), read);
   calibrate(machine, /*kernels=*/0, read);
   return std::max(products, read.deviceSeconds() * (1 - kRounding)) / devices;
 }

@@ -308,14 +308,13 @@ std::string PlanInWords::ordersText() {
     auto order = cast<DictionaryAttr>(record);
     std::string index = order.getAs<StringAttr>("index").str();
     int64_t parts = order.getAs<IntegerAttr>("devices").getInt();
-    if (parts > 1)
+    if (parts > 1) {
       zigzag.push_back({index, parts});
-    if (parts > 1)
       text += "; " + index + " in zigzag order over " + std::to_string(parts) +
               ": of " + std::to_string(2 * parts) +
               " chunks part d has d and " + std::to_string(2 * parts - 1) +
               " - d";
-    else if (order.getAs<BoolAttr>("isWanted").getValue())
+    } else if (order.getAs<BoolAttr>("isWanted").getValue())
       text += "; " + index +
               " contiguous, which leaves causal attention unbalanced: " +
               order.getAs<StringAttr>("obstacle").str();

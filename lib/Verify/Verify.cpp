@@ -351,8 +351,8 @@ Tensor asStored(OpResult ofDevice, const Tensor &whole) {
       whole, op, op.getIndexing().getResultIndices(ofDevice.getResultNumber()));
 }
 
-/// What experts read and make, where the devices have tokens in another order
-/// than the program: other tokens take a slot.
+/// Values in the slots of experts, where the devices have tokens in another
+/// order than the program: other tokens take a slot.
 llvm::DenseSet<Value> otherSlots(spmd::ProgramOp device) {
   llvm::DenseSet<Value> values;
   device->walk([&](Operation *op) {

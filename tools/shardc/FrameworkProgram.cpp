@@ -62,7 +62,8 @@ readSetup(StringRef path, const std::optional<PlannedStep> &step) {
     errs() << path << ": note: not read, since a plan does not depend on them: "
            << llvm::join(file.ignored, ", ") << "\n";
   if (!file.open.empty())
-    errs() << path << ": note: not read, since shardc chooses what they say: "
+    errs() << path
+           << ": note: not read, since the program or the search says it: "
            << llvm::join(file.open, ", ") << "\n";
   return setup;
 }

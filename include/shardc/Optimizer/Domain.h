@@ -64,8 +64,11 @@ void addLeaderReads(ChunkDomain &domain,
 /// Replaces the labels by some of them, each as often as it is listed.
 void selectLabels(ChunkDomain &domain, llvm::ArrayRef<size_t> numbers);
 
-/// Removes labels of a leader that computes itself what travels around its ring
-/// or comes with a halo: it is in HBM.
+/// The operands that travel around a leader's ring or come with a halo, one bit
+/// each: they are in HBM.
+uint32_t movedOperands(const ShardingRule &rule, const Strategy &strategy);
+
+/// Removes labels of a leader that computes these itself.
 void removeInlinedMoves(ChunkDomain &domain, const ShardingRule &rule);
 
 /// Labels of `chunk` that its pins allow, in a fixed order; with `neighbours`,

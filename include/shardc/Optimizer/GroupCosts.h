@@ -30,15 +30,17 @@ struct PartWork {
     mlir::Value value;
     Layout layout;
     double bytes = 0;
-    /// The bytes are a part of the value.
-    bool isPart = false;
+    /// The part that is read: positions [first, second) along an index, without
+    /// gaps; none: the value may be read whole.
+    using Range = std::pair<int64_t, int64_t>;
+    mlir::StringAttr index = {};
+    llvm::SmallVector<Range, 1> ranges = {};
   };
-  /// A value that is part of another, and where that lies.
+  /// A slice of another value, and where that lies.
   struct View {
     mlir::Value value;
     Layout layout;
-    mlir::Value whole;
-    Layout wholeLayout;
+    Access whole;
   };
   double matrixFlops = 0, vectorFlops = 0;
   double matrixSeconds = 0, attentionSeconds = 0;

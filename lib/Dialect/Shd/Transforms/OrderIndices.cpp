@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
@@ -130,6 +131,7 @@ private:
   void findObstacles();
   void addObstacle(unsigned dimension, const llvm::Twine &obstacle);
   void findObstaclesIn(ShardingRuleOpInterface op);
+  void findReadSlots();
   void chooseParts(OrderClass &each);
   void checkBlocks();
   bool isWritten(const OrderClass &each, StringRef order) const;
@@ -287,6 +289,68 @@ void OrderChooser::findObstaclesIn(ShardingRuleOpInterface op) {
   }
 }
 
+/// True if an operation does the same with the elements along a factor, in any
+/// order of them.
+bool isAnyOrder(ShardingRuleOpInterface op, const ShardingRule &rule,
+                unsigned factor) {
+  bool depends = isa<IotaOp, RopeOp, AttentionOp, AttentionGradOp, GatherOp,
+                     ScatterOp, ScatterSumOp>(op.getOperation());
+  return !depends && orderObstacle(op, rule, factor).empty();
+}
+
+/// Where no token is dropped, an order of tokens decides only which slots they
+/// have. Nothing may tell the slots apart but the combine that brings them
+/// back: no declared tensor or output has them, nothing depends on their order,
+/// and they are those of one choice of experts.
+void OrderChooser::findReadSlots() {
+  llvm::MapVector<unsigned, SmallVector<DispatchOp, 2>> dispatches;
+  llvm::DenseSet<unsigned> read;
+  program.walk([&](DispatchOp op) {
+    ShardingRule rule = op.getShardingRule();
+    for (auto [dim, factors] : llvm::enumerate(rule.results.front()))
+      if (rule.factors[factors.front()].name == op.getSlots())
+        dispatches[dimensions.find(dimensions.of(op->getResult(0), dim))]
+            .push_back(op);
+  });
+  auto readAll = [&](Value value) {
+    for (unsigned dim = 0; dim < Dimensions::rank(value); ++dim)
+      read.insert(dimensions.find(dimensions.of(value, dim)));
+  };
+  program.walk([&](Operation *op) {
+    if (auto declare = dyn_cast<DeclareOp>(op)) {
+      if (declare.getKind() != TensorKind::Saved)
+        readAll(declare.getResult());
+    } else if (auto output = dyn_cast<OutputOp>(op)) {
+      readAll(output.getValue());
+    } else if (auto computes = dyn_cast<ShardingRuleOpInterface>(op)) {
+      ShardingRule rule = computes.getShardingRule();
+      for (const RuleDim &dim : dimsOf(dimensions, op, rule))
+        for (unsigned factor : *dim.factors)
+          if (!isAnyOrder(computes, rule, factor))
+            read.insert(dimensions.find(dim.dimension));
+    }
+  });
+  for (auto &[slots, list] : dispatches) {
+    bool isOne = llvm::all_of(list, [&](DispatchOp op) {
+      return op->getOperand(kPicksOperand) ==
+             list.front()->getOperand(kPicksOperand);
+    });
+    if (isOne && !read.contains(slots))
+      continue;
+    for (DispatchOp op : list) {
+      ShardingRule rule = op.getShardingRule();
+      ExpertIndices indices =
+          ExpertIndices::of(cast<ExpertsOpInterface>(op.getOperation()));
+      for (const RuleDim &dim : dimsOf(dimensions, op, rule))
+        if (!dim.factors->empty() &&
+            llvm::is_contained(indices.tokens,
+                               rule.factors[dim.factors->front()].name))
+          addObstacle(dim.dimension,
+                      "the slots of its dispatch are told apart");
+    }
+  }
+}
+
 void OrderChooser::findObstacles() {
   program.walk([&](Operation *op) {
     if (auto declare = dyn_cast<DeclareOp>(op)) {
@@ -300,6 +364,7 @@ void OrderChooser::findObstacles() {
       findObstaclesIn(computes);
     }
   });
+  findReadSlots();
 }
 
 //===----------------------------------------------------------------------===//

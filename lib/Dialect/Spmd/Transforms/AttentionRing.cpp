@@ -139,7 +139,8 @@ static SmallVector<StringRef> namesOf(ArrayAttr indices) {
   return llvm::to_vector(indices.getAsValueRange<StringAttr>());
 }
 
-/// That of no keys: a sink, which belongs to none, has a score and no value.
+/// Logsumexp before the first step: the score of a sink, which has no value, or
+/// minus infinity.
 Value AttentionRingBuilder::firstLogSumExp(unsigned way) {
   Value sink = whole.getSink();
   FloatAttr none =

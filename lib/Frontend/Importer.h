@@ -310,14 +310,15 @@ private:
                        llvm::StringRef what) {
     return checkPlacements(operands, what, Travelling());
   }
-  /// An index of some operands that may be on an axis that others have on an
-  /// index of `along`: it travels around a ring.
+  /// An index of some operands that may be on an axis that others, before or
+  /// behind them, have on an index of `along`: it travels around a ring.
   struct Travelling {
     mlir::StringAttr index;
     IndexNames along;
 
     bool mayShare(mlir::StringAttr a, mlir::StringAttr b) const {
-      return index && b == index && llvm::is_contained(along, a);
+      return index && ((b == index && llvm::is_contained(along, a)) ||
+                       (a == index && llvm::is_contained(along, b)));
     }
   };
   bool checkPlacements(llvm::ArrayRef<const Operand *> operands,

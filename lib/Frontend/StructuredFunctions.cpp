@@ -230,7 +230,7 @@ Operand Importer::functionAttention(const Expr &call, const Slots &slots,
   placed[2] = &values;
   Travelling travelling;
   // Around a ring, or with halos where a window leaves most keys out.
-  bool mayTravel = shape.window ? bool(shape.query) : !shape.sink.value;
+  bool mayTravel = !shape.window || shape.query;
   if (!shape.at.value && !shape.keyAt.value && !shape.bias.value && mayTravel) {
     travelling.index = shape.key;
     for (StringAttr name : shape.q.indices)

@@ -305,7 +305,10 @@ def load(path: Program) -> Report:
     """A recorded report (`--emit-json -o PATH`): a Plan, a Sweep, or a Report of another
     schema."""
     text = Path(path).read_text(encoding="utf-8")
-    schema = json.loads(text)["schema"]
+    try:
+        schema = json.loads(text)["schema"]
+    except (ValueError, KeyError, TypeError):
+        raise ShardcError(f"{path} is no report of shardc", 1) from None
     if schema == "shardc.cost/1":
         return Plan(text)
     return Sweep(text) if schema == "shardc.sweep/1" else Report(text)

@@ -157,6 +157,13 @@ def test_recorded_reports():
             loaded = shardc.load(path)
             assert type(loaded) is kind, type(loaded)
             assert loaded.to_dict() == report.to_dict() and repr(loaded) == repr(report)
+        other = Path(folder, "other.json")
+        other.write_text("[]", encoding="utf-8")
+        try:
+            shardc.load(other)
+            raise AssertionError("a list is no report")
+        except shardc.ShardcError as error:
+            assert "is no report of shardc" in str(error)
 
 
 def test_memory_that_does_not_suffice():

@@ -630,7 +630,8 @@ static bool isReadThrough(Operation *op) {
 void GroupAssigner::assign(Operation *op) {
   llvm::SmallVector<StringRef, 6> indices = iterationIndices(op);
   bool isLeader = isLeaderOp(op);
-  bool isView = isReadThrough(op);
+  // Of operations that cost nothing only those that are read through come here.
+  bool isView = cast<CostOpInterface>(op).getFusionKind() == FusionKind::Free;
   std::optional<unsigned> group;
   if (!isLeader && !isView) {
     auto it = groupOf.find(latestOperand(op));

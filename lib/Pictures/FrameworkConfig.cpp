@@ -115,12 +115,6 @@ static void addMegatronRemat(const FrameworkPlan &plan,
                    " again, which no module of --recompute-modules is");
 }
 
-static void differInHalos(const FrameworkPlan &plan,
-                          FrameworkOptions &options) {
-  if (plan.hasHalos)
-    options.differ("halos of keys and values for windows: all keys are moved");
-}
-
 /// Megatron-LM deals sequences in zigzag order in any case.
 static void addMegatronContext(const FrameworkPlan &plan,
                                FrameworkOptions &options) {
@@ -128,7 +122,6 @@ static void addMegatronContext(const FrameworkPlan &plan,
   if (plan.context.all == 1)
     return;
   options.add("cp-comm-type", plan.rings ? "p2p" : "allgather");
-  differInHalos(plan, options);
   if (plan.isUnbalanced)
     options.differ("sequences in their own order: Megatron-LM balances causal "
                    "attention");
@@ -215,7 +208,6 @@ static FrameworkOptions torchtitanOptions(const FrameworkPlan &plan) {
   if (plan.context.all > 1)
     options.add("context_parallel_load_balancer",
                 plan.isBalanced ? "\"headtail\"" : "None");
-  differInHalos(plan, options);
   if (plan.hasExperts)
     options.add("expert_parallel_degree", Twine(plan.experts.all));
   addTorchtitanPipeline(plan, options);
@@ -329,7 +321,6 @@ static FrameworkOptions maxTextOptions(const FrameworkPlan &plan) {
                 plan.rings ? "'ring'" : "'all_gather'");
     options.add("context_parallel_load_balance",
                 plan.isBalanced ? "true" : "false");
-    differInHalos(plan, options);
   }
   addMaxTextPipeline(plan, options);
   if (plan.zero == Zero::Optimizer || plan.zero == Zero::Gradients) {

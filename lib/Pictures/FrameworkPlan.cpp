@@ -127,7 +127,8 @@ void FrameworkPlanReader::readAxis(const json::Object &axis) {
   if (role == "context") {
     StringRef keys = stringIn(axis, "keys");
     plan.rings &= keys == "ring";
-    plan.hasHalos |= keys.contains("halo");
+    if (keys.contains("halo"))
+      differ("halos of keys and values for windows: all keys are moved");
     return plan.context.multiply(degree);
   }
   if (role == "pipeline")

@@ -67,9 +67,8 @@ struct FrameworkPlan {
   /// Of each stage, of each chunk.
   std::vector<std::vector<int64_t>> layers;
 
-  /// Keys and values come to queries around a ring, along all context axes; or
-  /// with halos along some.
-  bool rings = false, hasHalos = false;
+  /// Keys and values come to queries around a ring, along all context axes.
+  bool rings = false;
   /// Sequences are in zigzag order; or causal attention is unbalanced.
   bool isBalanced = false, isUnbalanced = false;
 

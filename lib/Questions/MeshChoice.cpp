@@ -32,8 +32,8 @@ using namespace shardc;
 using solver::Cost;
 
 /// Work of all bounds, of all plans in full, and of those that are made only to
-/// be shown beside the chosen one: a mesh takes as much as all operations have
-/// strategies on it.
+/// be shown beside the chosen one. A mesh takes one unit for each strategy of
+/// each operation.
 static constexpr double kBoundWork = 3e4, kPlanWork = 2e4, kShownWork = 1e3;
 /// Meshes that are solved with the same cutoff.
 static constexpr size_t kRound = 4;
@@ -147,7 +147,7 @@ private:
 // Candidates
 //===----------------------------------------------------------------------===//
 
-/// Of all operations on a mesh of so many axes, if extents allow all.
+/// Strategies of all operations on so many axes, if extents allow all.
 static double countStrategies(const Program &program, unsigned axes) {
   double strategies = 1;
   (*program.module).walk([&](shd::ShardingRuleOpInterface op) {

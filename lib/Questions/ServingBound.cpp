@@ -30,7 +30,7 @@ struct PhaseWork {
 };
 } // namespace
 
-/// Of matrix FLOPs, of experts those of no empty slot.
+/// Seconds of the matrix FLOPs, without those of experts' empty slots.
 static double matrixSeconds(shd::ProgramOp program, const Machine &machine) {
   double seconds = 0;
   program->walk([&](shd::CostOpInterface op) {

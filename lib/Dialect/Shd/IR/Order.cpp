@@ -126,7 +126,8 @@ static bool isPositioned(PositionsOpInterface op, const TensorFactors &tensor,
 }
 
 /// Where some are dropped, tokens that come first take the slots. Else another
-/// order changes which slot a token has, and no result.
+/// order changes only which slot a token has; shd-order-indices looks for what
+/// tells slots apart.
 static std::string obstacleOf(ExpertsOpInterface op, const ShardingRule &rule,
                               unsigned factor) {
   if (op.getDropless())

@@ -130,8 +130,53 @@ double shardc::attentionPairs(double queries, double keys, bool causal,
   return queries * keysPerQuery;
 }
 
+namespace {
+/// Positions [first, last) of one device.
+struct Stretch {
+  double first, last;
+};
+} // namespace
+
+/// The positions of each device, of whole pairs of chunks or of one chunk.
+static std::vector<llvm::SmallVector<Stretch, 2>>
+dealtStretches(double whole, double local, int64_t parts) {
+  auto shards = static_cast<int64_t>(std::ceil(whole / local));
+  bool isOfPairs = parts % shards == 0;
+  double length = isOfPairs ? local / 2 : local;
+  std::vector<llvm::SmallVector<Stretch, 2>> devices;
+  for (int64_t device = 0; device < shards; ++device) {
+    double first = double(device) * length, last = first + length;
+    devices.push_back({{first, last}});
+    if (isOfPairs)
+      devices.back().push_back({whole - last, whole - first});
+  }
+  return devices;
+}
+
+/// A window hides from most queries what most devices have, so that each pair
+/// of devices is its own case.
+static double dealtWindowPairs(const AttentionExtents &extents, int64_t parts,
+                               int64_t window) {
+  auto keysOf = dealtStretches(extents.globalKeys, extents.localKeys, parts);
+  double most = 0;
+  for (const auto &queries :
+       dealtStretches(extents.globalQueries, extents.localQueries, parts))
+    for (const auto &keys : keysOf) {
+      double pairs = 0;
+      for (const Stretch &query : queries)
+        for (const Stretch &key : keys)
+          pairs +=
+              maskedPairs(query.first, query.last, key.first, key.last, window);
+      most = std::max(most, pairs);
+    }
+  return most;
+}
+
 double shardc::dealtAttentionPairs(const AttentionExtents &extents,
-                                   int64_t parts) {
+                                   int64_t parts,
+                                   std::optional<int64_t> window) {
+  if (window && double(*window) < extents.globalKeys)
+    return dealtWindowPairs(extents, parts, *window);
   double queryParts = std::ceil(extents.globalQueries / extents.localQueries);
   double keyParts = std::ceil(extents.globalKeys / extents.localKeys);
   auto isWhole = [&](double shards) {
@@ -148,13 +193,6 @@ double shardc::dealtAttentionPairs(const AttentionExtents &extents,
   return busiestAttentionPairs(extents, /*causal=*/true,
                                /*window=*/std::nullopt);
 }
-
-namespace {
-/// Positions [first, last) of one device.
-struct Stretch {
-  double first, last;
-};
-} // namespace
 
 /// Cuts `stretch`, nominally of `extent` positions, along the axes.
 static void cut(Stretch stretch, int64_t extent, llvm::ArrayRef<int64_t> axes,

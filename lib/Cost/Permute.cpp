@@ -16,7 +16,7 @@ using namespace shardc;
 
 namespace shardc {
 
-/// One permutation on one model.
+/// Permutations at the same time on one model.
 class PermuteRouter {
 public:
   PermuteRouter(const CollectiveModel &model, AxisSet axes);
@@ -24,7 +24,9 @@ public:
   /// Mesh axes whose coordinates must all be visited: the permuted ones, and
   /// those along which other devices load the same torus links.
   ArrayRef<AxisIndex> visitedAxes() const { return visited; }
-  void route(ArrayRef<int64_t> source, ArrayRef<int64_t> destination);
+  /// Routes what one device receives from each of the sources.
+  void route(ArrayRef<SmallVector<int64_t, 8>> sources,
+             ArrayRef<int64_t> destination);
   CollectiveCost cost(double localBytes) const;
 
 private:
@@ -34,6 +36,8 @@ private:
 
   void findVisitedAxes();
   Position position(ArrayRef<int64_t> coordinates) const;
+  void routeOne(ArrayRef<int64_t> source, ArrayRef<int64_t> destination,
+                MutableArrayRef<uint32_t> crossing);
   int64_t walk(unsigned levelIndex, unsigned axisOfLevel, int64_t target,
                Position &at);
   uint32_t &load(const Position &at, unsigned physicalAxis, bool isUp);
@@ -44,8 +48,10 @@ private:
   /// Messages on each link of a torus, by chip, physical axis and direction.
   std::vector<uint32_t> loads;
   /// Per level: messages on the most loaded link of a torus; of a switched
-  /// level 1 if any message crosses it.
+  /// level the most messages for one device that cross it.
   SmallVector<uint32_t, 4> traffic;
+  /// The most messages for one device.
+  uint32_t received = 0;
   /// Per level: the physical axis of that link.
   SmallVector<unsigned, 4> busiest;
   /// Per physical axis: messages move along it.
@@ -136,22 +142,40 @@ int64_t PermuteRouter::walk(unsigned levelIndex, unsigned axisOfLevel,
   return hops;
 }
 
-void PermuteRouter::route(ArrayRef<int64_t> source,
+void PermuteRouter::route(ArrayRef<SmallVector<int64_t, 8>> sources,
                           ArrayRef<int64_t> destination) {
+  SmallVector<uint32_t, 4> crossing(model.levels.size(), 0);
+  uint32_t messages = 0;
+  for (ArrayRef<int64_t> source : sources) {
+    if (source == destination)
+      continue;
+    ++messages;
+    routeOne(source, destination, crossing);
+  }
+  received = std::max(received, messages);
+  for (auto [most, here] : zip_equal(traffic, crossing))
+    most = std::max(most, here);
+}
+
+void PermuteRouter::routeOne(ArrayRef<int64_t> source,
+                             ArrayRef<int64_t> destination,
+                             MutableArrayRef<uint32_t> crossing) {
   Position at = position(source);
   Position to = position(destination);
   double path = 0, reached = 0;
   for (auto [levelIndex, level] : enumerate(model.levels)) {
+    bool crosses = false;
     for (unsigned index = 0; index < level.numPhysical; ++index) {
       unsigned physicalAxis = level.firstPhysical + index;
       if (level.kind == Network::Kind::Torus) {
         int64_t hops = walk(levelIndex, index, to[physicalAxis], at);
         path += level.latency * hops;
         reached += level.stepLatency * hops;
-      } else if (at[physicalAxis] != to[physicalAxis]) {
-        traffic[levelIndex] = 1;
+      } else {
+        crosses |= at[physicalAxis] != to[physicalAxis];
       }
     }
+    crossing[levelIndex] += crosses;
     // Links of slower networks belong to everything below them together.
     for (unsigned index = 0; index < level.numPhysical; ++index)
       at[level.firstPhysical + index] = 0;
@@ -164,8 +188,8 @@ CollectiveCost PermuteRouter::cost(double localBytes) const {
   CollectiveCost cost;
   if (none_of(traffic, [](uint32_t messages) { return messages > 0; }))
     return cost;
-  cost.bytes = localBytes;
-  cost.wireBytes = localBytes;
+  cost.bytes = received * localBytes;
+  cost.wireBytes = cost.bytes;
   cost.latencySeconds = longestPath;
   CalibratedCollective calibrated{longestReached, 0, 0};
   double base = 0, ramp = 0, outermostReached = 0;
@@ -191,7 +215,8 @@ CollectiveCost PermuteRouter::cost(double localBytes) const {
       }
       continue;
     }
-    outermostSeconds = localBytes / (level.rate / level.meshLinks);
+    outermostSeconds =
+        traffic[index] * localBytes / (level.rate / level.meshLinks);
     outermostReached = outermostSeconds / level.reached;
     outermostLevel = physicalBit(level.firstPhysical);
     unsigned steps = Log2_64_Ceil(model.levelMembers(level, axes));
@@ -227,10 +252,15 @@ CollectiveCost PermuteRouter::cost(double localBytes) const {
   return cost;
 }
 
-CollectiveCost CollectiveModel::permuteCost(
-    ArrayRef<AxisIndex> axes, double localBytes,
-    function_ref<void(ArrayRef<int64_t>, MutableArrayRef<int64_t>)> source)
-    const {
+CollectiveCost CollectiveModel::permuteCost(ArrayRef<AxisIndex> axes,
+                                            double localBytes,
+                                            PermuteSource source) const {
+  return permuteCost(axes, localBytes, ArrayRef(source));
+}
+
+CollectiveCost
+CollectiveModel::permuteCost(ArrayRef<AxisIndex> axes, double localBytes,
+                             ArrayRef<PermuteSource> sources) const {
   if (isRelaxed) {
     // Some device sends its part over some link.
     double fastest = 0, reached = 0;
@@ -250,13 +280,15 @@ CollectiveCost CollectiveModel::permuteCost(
     return least;
   }
   PermuteRouter router(*this, axisSet(axes));
-  SmallVector<int64_t, 8> destination(theMesh.size(), 0), from;
+  SmallVector<int64_t, 8> destination(theMesh.size(), 0);
+  SmallVector<SmallVector<int64_t, 8>, 2> from(sources.size());
   // Counts through the visited coordinates, the last axis fastest.
   for (bool isDone = false; !isDone;) {
-    from = destination;
-    source(destination, from);
-    if (from != destination)
-      router.route(from, destination);
+    for (auto [source, each] : zip_equal(sources, from)) {
+      each = destination;
+      source(destination, each);
+    }
+    router.route(from, destination);
     isDone = true;
     for (AxisIndex axis : reverse(router.visitedAxes())) {
       if (++destination[axis] < theMesh.axes[axis].size) {

@@ -7,24 +7,39 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+/// Turns coordinates along the axes into those of the device one place further
+/// on, or back, in row-major order; false where there is none.
+static bool step(const Mesh &mesh, ArrayRef<AxisIndex> axes, bool isBack,
+                 MutableArrayRef<int64_t> coordinates) {
+  auto isLast = [&](AxisIndex axis) {
+    return coordinates[axis] == (isBack ? 0 : mesh.axes[axis].size - 1);
+  };
+  if (llvm::all_of(axes, isLast))
+    return false;
+  for (AxisIndex axis : llvm::reverse(axes)) {
+    bool carries = isLast(axis);
+    int64_t size = mesh.axes[axis].size;
+    coordinates[axis] = (coordinates[axis] + (isBack ? size - 1 : 1)) % size;
+    if (!carries)
+      break;
+  }
+  return true;
+}
+
 CollectiveCost shardc::haloCost(const CollectiveModel &model,
-                                ArrayRef<AxisIndex> axes, double bytes) {
-  const Mesh &mesh = model.mesh();
-  return model.permuteCost(
-      axes, bytes,
-      [&](ArrayRef<int64_t> destination, MutableArrayRef<int64_t> source) {
-        // The number before; the first device takes nothing.
-        if (llvm::all_of(
-                axes, [&](AxisIndex axis) { return destination[axis] == 0; }))
-          return;
-        for (AxisIndex axis : llvm::reverse(axes)) {
-          if (destination[axis] > 0) {
-            source[axis] = destination[axis] - 1;
-            return;
-          }
-          source[axis] = mesh.axes[axis].size - 1;
-        }
-      });
+                                ArrayRef<AxisIndex> axes, double bytes,
+                                int64_t stretches) {
+  // First stretches follow each other in the order of the devices, second ones
+  // in reverse.
+  auto before = [&](ArrayRef<int64_t>, MutableArrayRef<int64_t> source) {
+    step(model.mesh(), axes, /*isBack=*/true, source);
+  };
+  auto behind = [&](ArrayRef<int64_t>, MutableArrayRef<int64_t> source) {
+    step(model.mesh(), axes, /*isBack=*/false, source);
+  };
+  std::array<CollectiveModel::PermuteSource, 2> sources = {before, behind};
+  return model.permuteCost(axes, bytes,
+                           ArrayRef(sources).take_front(stretches));
 }
 
 /// The dimension that maps to a factor.
@@ -46,7 +61,8 @@ double shardc::shareWithHalo(const Mesh &mesh, const ShardingRule &rule,
                              const Strategy &strategy) {
   if (!strategy.halo)
     return 1;
-  auto rows = double(rowsOfPart(mesh, rule, strategy) + rule.halo->rows);
+  auto rows = double(rowsOfPart(mesh, rule, strategy) +
+                     rule.halo->rows * rule.halo->stretches());
   return rows / double(rule.factors[rule.halo->factor].extent);
 }
 
@@ -63,9 +79,10 @@ SmallVector<HaloMove, 2> shardc::haloMoves(const CollectiveModel &model,
                  const Layout &layout, const TensorFactors &tensor) {
     double row =
         tensorShape(type).localBytes(model.mesh(), layout) / double(part);
+    int64_t rows = rule.halo->rows, stretches = rule.halo->stretches();
     moves.push_back({number, isResult, dimOf(tensor, rule.halo->factor),
-                     row * double(part + rule.halo->rows),
-                     haloCost(model, axes, row * double(rule.halo->rows))});
+                     row * double(part + rows * stretches),
+                     haloCost(model, axes, row * double(rows), stretches)});
   };
   for (unsigned operand : haloOperands(rule)) {
     Layout layout = operandLayout(rule, strategy, operand);

@@ -190,6 +190,10 @@ static void noteHalos(InFlightDiagnostic &diag, Operation *op,
         << "keys come with halos where the " << parts
         << " devices of their axes divide the " << keys.extent
         << " elements of '" << keys.name << "'";
+  else if (rule.halo->dealt > 1 && rule.halo->dealt % parts != 0)
+    diag.attachNote(op->getLoc())
+        << "'" << keys.name << "' is in zigzag order for " << rule.halo->dealt
+        << " devices, and no halos bring its keys to " << parts;
   else if (rule.halo->rows > keys.extent / parts)
     diag.attachNote(op->getLoc())
         << "a window of " << rule.halo->rows + 1 << " reaches "

@@ -9,6 +9,7 @@
 
 #include "shardc/Questions/FasterBinding.h"
 #include "shardc/Dialect/Shd/IR/Experts.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Machine/Bindings.h"
 #include "shardc/Optimizer/Halos.h"
@@ -44,11 +45,14 @@ struct Move {
   std::optional<RoutedBlocks> routed = std::nullopt;
   int64_t count = 0;
   bool travels = false, isHalved = false;
+  /// Of a halo, the stretches of positions before which it has rows.
+  int64_t stretches = 1;
 
   bool isLike(const Move &other) const {
     return kind == other.kind && axes == other.axes && bytes == other.bytes &&
            from == other.from && to == other.to && routed == other.routed &&
-           travels == other.travels && isHalved == other.isHalved;
+           travels == other.travels && isHalved == other.isHalved &&
+           stretches == other.stretches;
   }
   bool isPermute() const { return kind == CollectiveKind::CollectivePermute; }
 };
@@ -65,6 +69,12 @@ static std::optional<Move> moveOf(Operation *op, const Mesh &mesh) {
     move.axes.push_back(*mesh.find(name.getValue()));
   move.travels = shd::travels(op);
   move.isHalved = move.travels && !halvedIndex(op).empty();
+  if (isOfHalo(move.kind) && haloDealt(op) > 1) {
+    move.stretches = 2;
+    // Devices between others receive both ways.
+    if (mesh.groupSize(ArrayRef(move.axes)) > 2)
+      move.bytes /= 2;
+  }
   if (move.kind == CollectiveKind::AllToAll)
     move.routed = movedShape(op->getOperand(0)).routed;
   if (move.isPermute() || move.routed) {
@@ -120,7 +130,8 @@ static double priceMoves(const CollectiveModel &model, ArrayRef<Move> moves,
         move.travels ? ringShiftCost(model, move.axes.front(), move.bytes,
                                      move.isHalved &&
                                          model.hasTwoWays(move.axes.front()))
-        : isOfHalo(move.kind) ? haloCost(model, move.axes, move.bytes)
+        : isOfHalo(move.kind)
+            ? haloCost(model, move.axes, move.bytes, move.stretches)
         : move.isPermute() ? permuteCost(model, move.from, move.to, move.bytes)
                            : exchangeCost(model, move);
     seconds += cost.seconds() * double(move.count);

@@ -31,6 +31,10 @@ int64_t Traffic::mostBits() const {
   return *std::max_element(bits.begin(), bits.end());
 }
 
+static bool contains(const FactorRange &range, int64_t element) {
+  return element >= range.offset && element < range.offset + range.size;
+}
+
 namespace {
 
 /// One run of a collective on all groups of its axes.
@@ -62,6 +66,12 @@ private:
   TensorRef collect(unsigned device, ArrayRef<unsigned> sources);
   TensorRef slice(unsigned device) { return collect(device, {device}); }
   TensorRef permute(unsigned device);
+  /// The rows of a part's halo, by their number in it, that some device has,
+  /// and where they are stored.
+  void forEachHaloRow(
+      const Box &part,
+      llvm::function_ref<void(int64_t row, int64_t stored)> visit) const;
+  Box withHalo(Box part) const;
   TensorRef haloReduce(unsigned device, ArrayRef<unsigned> line);
   TensorRef haloExchange(unsigned device, ArrayRef<unsigned> line);
   TensorRef reduceScatter(unsigned device, ArrayRef<unsigned> group);
@@ -140,47 +150,74 @@ TensorRef Exchange::permute(unsigned device) {
   return collect(device, {devices.at(source)});
 }
 
-/// The rows before the device's own part come from the device before it on the
-/// line; there are zeros before the first part.
+void Exchange::forEachHaloRow(
+    const Box &part,
+    llvm::function_ref<void(int64_t row, int64_t stored)> visit) const {
+  const FactorRange &own = part[collective.haloDim];
+  const shd::PositionOrder &order = collective.haloOrder;
+  for (auto [row, position] : llvm::enumerate(order.haloPositions(
+           own.offset, own.offset + own.size, collective.haloRows)))
+    if (position >= 0)
+      visit(int64_t(row), order.storedAt(position));
+}
+
+Box Exchange::withHalo(Box part) const {
+  FactorRange &own = part[collective.haloDim];
+  int64_t rows = collective.haloRows * collective.haloOrder.numStretches();
+  own.offset -= rows;
+  own.size += rows;
+  return part;
+}
+
+/// The rows before the device's own stretches of positions come from those
+/// members of its line that have them; there are zeros where none has.
 TensorRef Exchange::haloExchange(unsigned device, ArrayRef<unsigned> line) {
-  Box wanted = before(device);
-  wanted[collective.haloDim].offset -= collective.haloRows;
-  wanted[collective.haloDim].size += collective.haloRows;
+  Box own = before(device), wanted = withHalo(own);
+  int64_t dim = collective.haloDim;
   Tensor result =
       emptyPart(parts.front()->getElementType(), wanted, collective.localShape);
-  SmallVector<unsigned, 2> sources = {device};
-  if (const unsigned *at = llvm::find(line, device); at != line.begin())
-    sources.push_back(at[-1]);
-  for (unsigned source : sources) {
+  copyBox(*parts[device], own, result, wanted, own);
+  for (unsigned source : line) {
     Box held = before(source);
-    std::optional<Box> common = intersect(wanted, held);
-    if (!common)
-      continue;
-    copyBox(*parts[source], held, result, wanted, *common);
-    send(source, device, numElements(*common));
+    int64_t elements = 0;
+    forEachHaloRow(own, [&](int64_t row, int64_t stored) {
+      if (!contains(held[dim], stored))
+        return;
+      Box to = wanted, from = held;
+      to[dim].offset += row;
+      to[dim].size = 1;
+      from[dim].offset += to[dim].offset - stored;
+      copyBox(*parts[source], from, result, wanted, to);
+      elements += numElements(to);
+    });
+    send(source, device, elements);
   }
   return std::make_shared<const Tensor>(std::move(result));
 }
 
-/// A device's own summands, and those that the device behind it on the line has
-/// for the last rows of its part.
+/// A device's own summands, and those that other members of its line have for
+/// rows of its part.
 TensorRef Exchange::haloReduce(unsigned device, ArrayRef<unsigned> line) {
-  Box wanted = after(device);
+  Box own = after(device);
+  int64_t dim = collective.haloDim;
   Tensor result =
-      emptyPart(parts.front()->getElementType(), wanted, collective.localShape);
-  auto add = [&](unsigned source, auto take) {
-    Box held = after(source);
-    held[collective.haloDim].offset -= collective.haloRows;
-    held[collective.haloDim].size += collective.haloRows;
-    std::optional<Box> common = intersect(wanted, held);
-    if (!common)
-      return;
-    take(*parts[source], held, result, wanted, *common);
-    send(source, device, numElements(*common));
-  };
-  add(device, copyBox);
-  if (const unsigned *next = llvm::find(line, device) + 1; next != line.end())
-    add(*next, addBox);
+      emptyPart(parts.front()->getElementType(), own, collective.localShape);
+  copyBox(*parts[device], withHalo(own), result, own, own);
+  for (unsigned source : line) {
+    Box part = after(source), held = withHalo(part);
+    int64_t elements = 0;
+    forEachHaloRow(part, [&](int64_t row, int64_t stored) {
+      if (!contains(own[dim], stored))
+        return;
+      Box to = own, from = held;
+      to[dim].offset = stored;
+      to[dim].size = 1;
+      from[dim].offset = stored - row;
+      addBox(*parts[source], from, result, own, to);
+      elements += numElements(to);
+    });
+    send(source, device, elements);
+  }
   return std::make_shared<const Tensor>(std::move(result));
 }
 

@@ -8,6 +8,7 @@
 
 #include "GridInterpreter.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
@@ -103,6 +104,7 @@ Interpreter::computeRanges(Operation *op) const {
         range.offset = llvm::mod(range.offset + step * range.size, extent);
       range.offset -= halo;
       range.size += halo;
+      range.halo = halo;
     }
   }
   return result;
@@ -225,6 +227,8 @@ static Collective describe(const Mesh &mesh, Operation *op) {
   if (isOfHalo(collective.kind)) {
     collective.haloDim = op->getAttrOfType<IntegerAttr>("dim").getInt();
     collective.haloRows = op->getAttrOfType<IntegerAttr>("rows").getInt();
+    collective.haloOrder = shd::PositionOrder(
+        from.getDimSize(collective.haloDim), shd::haloDealt(op));
   }
   llvm::append_range(collective.shape, from.getShape());
   collective.from = shd::explicitLayout(mesh, from);

@@ -57,9 +57,9 @@ static int64_t bytesWithHalo(const Mesh &mesh, Value part, int64_t dim,
 
 int64_t MemoryProfiler::bytesOf(Value value) const {
   if (auto halo = value.getDefiningOp<HaloExchangeOp>())
-    return bytesWithHalo(mesh, halo.getInput(), halo.getDim(), halo.getRows());
+    return bytesWithHalo(mesh, halo.getInput(), halo.getDim(), haloRows(halo));
   if (HaloReduceOp halo = haloReduceOf(value))
-    return bytesWithHalo(mesh, halo.getResult(), halo.getDim(), halo.getRows());
+    return bytesWithHalo(mesh, halo.getResult(), halo.getDim(), haloRows(halo));
   return wholeBytes(
       tensorShape(value.getType())
           .localBytes(mesh, explicitLayout(mesh, value.getType())));

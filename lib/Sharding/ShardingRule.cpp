@@ -173,7 +173,8 @@ bool shardc::mayReadHalos(const Mesh &mesh, const ShardingRule &rule,
   int64_t extent = rule.factors[rule.halo->factor].extent;
   int64_t parts = mesh.groupSize(strategy.factorAxes[rule.halo->along]);
   return parts > 1 && extent % parts == 0 &&
-         rule.halo->rows <= extent / parts &&
+         (rule.halo->dealt == 1 || rule.halo->dealt % parts == 0) &&
+         rule.halo->rows <= extent / parts / rule.halo->stretches() &&
          llvm::all_of(rule.operands, isAloneHere) &&
          llvm::all_of(rule.results, isAloneHere);
 }

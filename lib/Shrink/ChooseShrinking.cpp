@@ -8,6 +8,7 @@
 #include "ExtentProblem.h"
 #include "ShrunkAxes.h"
 #include "shardc/Dialect/Shd/IR/Experts.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
@@ -54,7 +55,7 @@ private:
                       const DimFactors &dim);
   void visitRules(ExtentsOpInterface op);
   void visitPermute(CollectivePermuteOp op);
-  void visitHalo(Value part, int64_t dim, int64_t rows);
+  void visitHalo(Operation *halo, Value part);
   void visitHalves(Operation *collective);
   std::map<int64_t, int64_t> smallHalos(const Mesh &shrunk,
                                         const Shrinking &shrinking) const;
@@ -89,13 +90,14 @@ private:
   std::map<int64_t, int64_t> ofSegments;
   bool keepsSegments = false;
   EqualGroups equalGroups;
-  /// Extents of which halves of a device's part go both ways around a ring, the
-  /// axes that split them, and those of the rings.
+  /// Extents of which halves of a device's part go both ways around a ring, and
+  /// the axes that split them.
   std::set<std::pair<int64_t, AxisSet>> halved;
+  /// Those of such rings, and of halos from both neighbours.
   AxisSet twoWays = 0;
-  /// By the rows of a halo, the extents along which they are exchanged and the
-  /// axes of these.
-  std::map<int64_t, std::set<std::pair<int64_t, AxisSet>>> halos;
+  /// By the rows of a halo, the extents along which they are exchanged, the
+  /// axes of these, and the stretches that each part has.
+  std::map<int64_t, std::set<std::tuple<int64_t, AxisSet, int64_t>>> halos;
   /// By the program and the class's number there.
   using DealtKey = std::pair<size_t, int64_t>;
   std::map<DealtKey, DealtClass> dealt;
@@ -246,10 +248,15 @@ void ExtentUses::visitPermute(CollectivePermuteOp op) {
     equate(before, after);
 }
 
-void ExtentUses::visitHalo(Value part, int64_t dim, int64_t rows) {
-  std::optional<Layout> layout = layoutOf(part);
+void ExtentUses::visitHalo(Operation *halo, Value part) {
+  int64_t rows = halo->getAttrOfType<IntegerAttr>("rows").getInt();
+  int64_t dim = halo->getAttrOfType<IntegerAttr>("dim").getInt();
+  AxisSet axes = axisSet(ArrayRef(layoutOf(part)->dims[dim]));
+  int64_t stretches = haloRows(halo) / rows;
   halos[rows].insert({cast<RankedTensorType>(part.getType()).getDimSize(dim),
-                      axisSet(ArrayRef(layout->dims[dim]))});
+                      axes, stretches});
+  if (stretches > 1)
+    twoWays |= axes;
 }
 
 /// A half of what travels is a slice of a device's part.
@@ -270,17 +277,18 @@ void ExtentUses::visitHalves(Operation *collective) {
     twoWays |= axisBit(*own.find(axis.getValue()) + first);
 }
 
-/// A halo that is a whole part stays one, others become less than one where
-/// small parts have more than one row.
+/// Rows that are a whole stretch of positions stay one, others become less than
+/// one where small ones have more than one row.
 std::map<int64_t, int64_t>
 ExtentUses::smallHalos(const Mesh &shrunk, const Shrinking &shrinking) const {
   std::map<int64_t, int64_t> small;
   for (const auto &[rows, uses] : halos) {
     int64_t &least = small.try_emplace(rows, rows).first->second;
-    for (const auto &[extent, axes] : uses) {
-      int64_t part = shrinking.extent(extent) / shrunk.groupSize(axes);
-      bool isWhole = rows == extent / mesh.groupSize(axes);
-      least = std::min(least, isWhole ? part : std::max<int64_t>(part - 1, 1));
+    for (const auto &[extent, axes, stretches] : uses) {
+      int64_t most =
+          shrinking.extent(extent) / shrunk.groupSize(axes) / stretches;
+      bool isWhole = rows == extent / mesh.groupSize(axes) / stretches;
+      least = std::min(least, isWhole ? most : std::max<int64_t>(most - 1, 1));
     }
   }
   return small;
@@ -442,9 +450,9 @@ void ExtentUses::visit(Operation *op) {
   if (auto permute = dyn_cast<CollectivePermuteOp>(op))
     visitPermute(permute);
   if (auto halo = dyn_cast<HaloExchangeOp>(op))
-    visitHalo(halo.getInput(), halo.getDim(), halo.getRows());
+    visitHalo(halo, halo.getInput());
   if (auto halo = dyn_cast<HaloReduceOp>(op))
-    visitHalo(halo.getResult(), halo.getDim(), halo.getRows());
+    visitHalo(halo, halo.getResult());
   visitHalves(op);
   if (auto computed = dyn_cast<ShardingRuleOpInterface>(op))
     visitMergedDims(computed);
@@ -501,6 +509,12 @@ ExtentProblem ExtentUses::problem(const Mesh &shrunk,
         problem.extents[it->second].divideBy(2 * dealtParts(known, shrunk));
   for (auto [extent, axes] : halved)
     problem.extents[numbers[extent]].divideBy(2 * shrunk.groupSize(axes));
+  // A stretch of two rows may have a halo of one.
+  for (const auto &[rows, uses] : halos)
+    for (const auto &[extent, axes, stretches] : uses)
+      if (stretches > 1 && rows * stretches < extent / mesh.groupSize(axes))
+        problem.extents[numbers[extent]].divideBy(2 * stretches *
+                                                  shrunk.groupSize(axes));
   for (auto [extent, axes] : exhausted)
     problem.extents[numbers[extent]].fixTo(shrunk.groupSize(axes));
   auto addCombinations = [&](const std::set<Combination> &from,
@@ -543,7 +557,7 @@ static AxisSet smallerAxes(const Mesh &mesh, const Mesh &shrunk) {
   return axes;
 }
 
-/// With rings of which the two ways differ, where that takes few devices.
+/// With axes of which the two ways differ, where that takes few devices.
 Mesh ExtentUses::smallMesh(const ShrinkOptions &options, AxisSet kept) const {
   Mesh small = shrinkAxes(mesh, equalGroups, options.maxAxis, kept, twoWays);
   return small.numDevices() <= kDevicesForTwoWays

@@ -11,6 +11,7 @@
 #include "Detail.h"
 #include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Pipelines/Compilation.h"
@@ -345,9 +346,12 @@ void ServedRun::insert(const RunResult &found, int64_t first) {
   for (const RunResult::Final &final : found.finals) {
     if (!final.isState())
       continue;
-    Tensor made = assemble(devices, final);
-    Tensor part = partOf(final, caches.at(final.name));
     ArrayRef<StringRef> names = indicesOfPart(final);
+    Operation *state = cast<spmd::UpdateOp>(final.op).getParameter();
+    Tensor made = shd::inProgramOrder(
+        assemble(devices, final),
+        shd::positionOrders(state, names, final.global.getShape()));
+    Tensor part = partOf(final, caches.at(final.name));
     forEachElement(
         made.getShape(), part,
         [&](unsigned dim, int64_t at) {

@@ -1,6 +1,7 @@
 //===- Execution.cpp - What must hold of plans that run -------------------===//
 
 #include "Execution.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Verify/Verify.h"
 #include "llvm/ADT/StringExtras.h"
@@ -126,12 +127,12 @@ static Listed emitted(Operation *op) {
     result.wireBytes = 2 * before * others;
     break;
   case CollectiveKind::HaloExchange:
-    result.bytes = after - before;
-    result.wireBytes = after - before;
-    break;
   case CollectiveKind::HaloReduce:
-    result.bytes = before - after;
-    result.wireBytes = before - after;
+    // In zigzag order rows come from both neighbours, of which two devices have
+    // one each.
+    result.bytes = std::abs(after - before) /
+                   (shd::haloDealt(op) > 1 && devices == 2 ? 2 : 1);
+    result.wireBytes = result.bytes;
     break;
   case CollectiveKind::CollectivePermute:
     result.bytes = before;

@@ -213,6 +213,7 @@ private:
   void productStatement();
   void reshardStatement();
   void rebindStatement();
+  bool chooseLongIndex();
   void attentionBlock();
   void expertsBlock();
   void ropeStatement();
@@ -244,6 +245,8 @@ private:
   std::string *out = &body;
   unsigned indent = 0, values = 0, depth = 0;
   bool inLayer = false;
+  /// What long attention runs along.
+  std::optional<unsigned> longIndex;
   std::optional<unsigned> window;
   /// The program is trained, so that it updates no state.
   bool trains = false;
@@ -1194,22 +1197,42 @@ Dims Generator::headIndices(unsigned along) {
   return indices;
 }
 
+/// An index that is long enough for zigzag order over some of the axes: two
+/// chunks of 128 positions for each device.
+bool Generator::chooseLongIndex() {
+  if (longIndex)
+    return chance(60);
+  int64_t devices = 1;
+  for (const Axis &axis : axes)
+    if (devices * axis.size <= 4 && chance(80))
+      devices *= axis.size;
+  if (devices == 1 || !chance(25))
+    return false;
+  longIndex = addDim(256 * devices);
+  count("zigzag");
+  return true;
+}
+
 void Generator::attentionBlock() {
   beginStatement();
   static const int64_t heads[] = {2, 4, 6, 8};
-  unsigned h = addDim(heads[below(4)]);
-  Dims batch = chance(75) ? pickDims(1) : Dims();
-  unsigned t = pick(base);
-  if (dims[t].extent > 16 || llvm::is_contained(batch, t))
+  bool isLong = chooseLongIndex();
+  unsigned h = addDim(isLong ? 2 : heads[below(4)]);
+  Dims batch = !isLong && chance(75) ? pickDims(1) : Dims();
+  unsigned t = isLong ? *longIndex : pick(base);
+  if (!isLong && (dims[t].extent > 16 || llvm::is_contained(batch, t)))
     t = addDim(randomExtent());
-  bool decodes = chance(25) && !batch.empty(), isSelf = !decodes && chance(60);
+  bool decodes = chance(25) && !batch.empty();
+  bool isSelf = isLong || (!decodes && chance(60));
   unsigned s = isSelf ? aliasOf(t) : addDim(randomExtent());
   Dims shared = batch, queries;
-  if (chance(70))
+  if (!isLong && chance(70))
     shared.push_back(addDim(randomExtent())); // key-value heads
-  if (chance(60))
+  if (!isLong && chance(60))
     queries.push_back(addDim(1 + below(4))); // query heads of each
   auto isTooLarge = [&] {
+    if (isLong)
+      return false;
     Dims all = shared;
     all.append(queries.begin(), queries.end());
     all.append({t, s, h});
@@ -1259,13 +1282,15 @@ void Generator::attentionBlock() {
   left.push_back(v.back());
   Expression value = operand(v, false, s);
   std::string arguments;
-  bool isCausal = chance(45), isWindowed = chance(25);
+  bool isCausal = chance(isLong ? 80 : 45);
+  bool isWindowed = chance(isLong ? 40 : 25);
   if (isCausal)
     arguments += ", causal=true";
   if (isWindowed && window) {
     arguments += ", window=w";
   } else if (isWindowed) {
-    arguments += ", window=" + std::to_string(1 + below(dims[s].extent));
+    arguments +=
+        ", window=" + std::to_string(1 + below(isLong ? 140 : dims[s].extent));
     count("window");
   }
   // One index of the queries runs along the keys where nothing else is said.
@@ -1274,7 +1299,7 @@ void Generator::attentionBlock() {
     candidates +=
         !llvm::is_contained(k, dim) && dims[dim].extent == dims[s].extent;
   if (isCausal || isWindowed) {
-    if (candidates != 1 || chance(20)) {
+    if (candidates != 1 || chance(isLong ? 5 : 20)) {
       Dims at;
       if (!decodes && chance(50)) {
         arguments += ", at=iota[" + dims[t].name + "]";

@@ -149,17 +149,23 @@ public:
                            llvm::ArrayRef<AxisIndex> experts,
                            const RoutedBlocks &blocks) const;
 
+  /// Turns the mesh coordinates of a device, which `source` holds too, into
+  /// those of the device whose part it receives; itself: it receives none.
+  using PermuteSource =
+      llvm::function_ref<void(llvm::ArrayRef<int64_t> destination,
+                              llvm::MutableArrayRef<int64_t> source)>;
+
   /// A permutation of the devices' parts: the device at mesh coordinates c
   /// receives the part that the device at `source(c)` holds; `localBytes` is
   /// that part. `axes` are the mesh axes along which coordinates change; where
   /// the part comes from along them depends on the coordinates along them only.
   /// Priced by the most loaded directed link under dimension-ordered shortest
   /// paths; half way round a ring goes upwards.
-  CollectiveCost
-  permuteCost(llvm::ArrayRef<AxisIndex> axes, double localBytes,
-              llvm::function_ref<void(llvm::ArrayRef<int64_t> destination,
-                                      llvm::MutableArrayRef<int64_t> source)>
-                  source) const;
+  CollectiveCost permuteCost(llvm::ArrayRef<AxisIndex> axes, double localBytes,
+                             PermuteSource source) const;
+  /// Several permutations at once; `localBytes` is what each of them moves.
+  CollectiveCost permuteCost(llvm::ArrayRef<AxisIndex> axes, double localBytes,
+                             llvm::ArrayRef<PermuteSource> sources) const;
 
 private:
   friend class PermuteRouter;

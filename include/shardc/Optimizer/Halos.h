@@ -29,10 +29,12 @@ llvm::SmallVector<HaloMove, 2> haloMoves(const CollectiveModel &model,
                                          const Strategy &strategy);
 
 /// One permute in which each device sends so many bytes to the next one in the
-/// row-major order of the axes; the last one sends none. The way back costs as
-/// much.
+/// row-major order of the axes; the last one sends none. With two stretches of
+/// positions, each sends as much to the one before, too, at the same time. The
+/// way back costs as much.
 CollectiveCost haloCost(const CollectiveModel &model,
-                        llvm::ArrayRef<AxisIndex> axes, double bytes);
+                        llvm::ArrayRef<AxisIndex> axes, double bytes,
+                        int64_t stretches);
 
 /// The part of its extent that a device has of the factor of the rule's halo:
 /// 1 without halos.

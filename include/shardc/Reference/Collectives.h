@@ -8,7 +8,7 @@
 #ifndef SHARDC_REFERENCE_COLLECTIVES_H
 #define SHARDC_REFERENCE_COLLECTIVES_H
 
-#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Reference/Parts.h"
 #include <memory>
 #include <vector>
@@ -38,8 +38,10 @@ struct Collective {
   llvm::SmallVector<int64_t, 4> shape;
   Layout from, to;
   unsigned elementBits = 0;
-  /// Of a halo_exchange: along which dimension, and how many rows.
+  /// A halo_exchange's or halo_reduce's dimension, its rows before each stretch
+  /// of positions, and the order in which these are stored.
   int64_t haloDim = 0, haloRows = 0;
+  shd::PositionOrder haloOrder;
   /// The shape of a device's result.
   llvm::SmallVector<int64_t, 4> localShape;
 };

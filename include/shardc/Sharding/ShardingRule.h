@@ -70,11 +70,16 @@ struct RingRule {
 /// An operation each element of whose `along` factor needs that of `factor` at
 /// the same position and `rows` before it, at most: where `along` is on axes,
 /// the operands that have `factor` may be in parts on the same axes, each with
-/// the last rows of the part before (a halo). Both factors have one extent.
+/// the last rows of the part before (a halo). Both factors have one extent. In
+/// zigzag order, dealt to `dealt` parts, a device's positions are two
+/// stretches, and there are rows before each.
 struct HaloRule {
   unsigned along = 0;
   unsigned factor = 0;
   int64_t rows = 0;
+  int64_t dealt = 1;
+
+  int64_t stretches() const { return dealt > 1 ? 2 : 1; }
 };
 
 struct ShardingRule {
@@ -127,7 +132,7 @@ AxisList ringAxes(const Mesh &mesh, const ShardingRule &rule,
 
 /// True if operands of the operation may come with halos under a strategy
 /// without one: the axes of `HaloRule::along` divide the factor, which no axis
-/// has, into parts of at least as many rows as a halo.
+/// has, into stretches of at least as many rows as come before each.
 bool mayReadHalos(const Mesh &mesh, const ShardingRule &rule,
                   const Strategy &strategy);
 

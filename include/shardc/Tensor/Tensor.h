@@ -106,11 +106,13 @@ void roundToElement(Tensor &tensor);
 /// The part of a factor of an operation's sharding rule that a device has:
 /// elements [offset, offset + size) of `whole`. The extent of its arrays may be
 /// larger than `size`: what lies beyond is padding, never read into a result,
-/// and 0 in results.
+/// and 0 in results. The first `halo` of them are not those of the part, which
+/// begins behind them, but come from other devices.
 struct FactorRange {
   int64_t offset = 0;
   int64_t size = 1;
   int64_t whole = 1;
+  int64_t halo = 0;
 
   bool operator==(const FactorRange &other) const = default;
 };

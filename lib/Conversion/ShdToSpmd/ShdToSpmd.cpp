@@ -43,11 +43,11 @@ private:
   std::optional<Type> typeWithHalo(Value value) const {
     if (auto halo = value.getDefiningOp<shd::HaloExchangeOp>())
       return spmd::withHalo(spmd::localType(theMesh, halo.getInput().getType()),
-                            halo.getDim(), halo.getRows());
+                            halo.getDim(), shd::haloRows(halo));
     if (shd::HaloReduceOp halo = shd::haloReduceOf(value))
       return spmd::withHalo(
           spmd::localType(theMesh, halo.getResult().getType()), halo.getDim(),
-          halo.getRows());
+          shd::haloRows(halo));
     return std::nullopt;
   }
 
@@ -278,7 +278,7 @@ FailureOr<ArrayAttr> ConvertCompute::shardsOf(Operation *op,
     shards.push_back(spmd::ShardAttr::get(
         builder.getContext(), factor.name, factor.extent,
         llvm::to_vector(halo.getAxes().getAsRange<StringAttr>()),
-        /*step=*/-1, /*eachIteration=*/false, halo.getRows(),
+        /*step=*/-1, /*eachIteration=*/false, shd::haloRows(halo),
         /*back=*/false));
   }
   for (auto [factor, axes] :

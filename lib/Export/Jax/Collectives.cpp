@@ -7,6 +7,7 @@
 
 #include "Function.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Reshard/Permutation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -119,10 +120,15 @@ static std::string permute(PythonFile &file, const std::string &x,
 template <typename HaloOp>
 static std::string moveHalo(PythonFile &file, const std::string &x, HaloOp op) {
   auto small = cast<HaloOp>(file.small.lookup(op));
-  return cat(file.helper(op->getName().stripDialect()), "(", x, ", ",
-             file.axisTuple(axesOf(file, op.getAxes())), ", ", op.getDim(),
-             ", ", file.sizes.number("halo", op.getRows(), small.getRows()),
-             ")");
+  int64_t dealt = shd::haloDealt(op);
+  StringRef name = op->getName().stripDialect();
+  std::string parts;
+  if (dealt > 1)
+    parts = cat(", ", file.sizes.number("parts", dealt, shd::haloDealt(small)));
+  return cat(
+      file.helper(dealt > 1 ? cat("dealt_", name) : name.str()), "(", x, ", ",
+      file.axisTuple(axesOf(file, op.getAxes())), ", ", op.getDim(), ", ",
+      file.sizes.number("halo", op.getRows(), small.getRows()), parts, ")");
 }
 
 LogicalResult FunctionPrinter::printCollective(Operation *op) {

@@ -164,8 +164,12 @@ std::string IndexedOp::positionsAt(const std::string &step,
 
 std::string IndexedOp::positionsWithHalo(const std::string &rows,
                                          StringRef index) const {
-  return cat(file.helper("halo_positions"), "(", rows, ", ", arguments(index),
-             ")");
+  std::string order = this->order(index);
+  if (order.empty())
+    return cat(file.helper("halo_positions"), "(", rows, ", ", arguments(index),
+               ")");
+  return cat(file.helper("dealt_halo_positions"), "(", rows, ", ", order, ", ",
+             arguments(index), ")");
 }
 
 std::string IndexedOp::shape(ArrayRef<StringRef> indices) const {

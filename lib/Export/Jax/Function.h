@@ -63,7 +63,8 @@ public:
   /// `ring_positions(step, "B", "X")`: those that come by on a ring.
   std::string positionsAt(const std::string &step, llvm::StringRef index) const;
   /// `halo_positions(size["halo"], "B", "X")`: those that it has, and the
-  /// elements of a halo before them.
+  /// elements of a halo before them, of which `rows` are before each stretch of
+  /// positions.
   std::string positionsWithHalo(const std::string &rows,
                                 llvm::StringRef index) const;
   /// `(part("B", "X"), size["D"])`

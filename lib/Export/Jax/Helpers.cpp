@@ -86,6 +86,14 @@ def halo_positions(halo, index, *axes):
     """The elements of an index that this device has, behind those of the halo."""
     return start(index, *axes) - halo + jnp.arange(halo + part(index, *axes))
 )"},
+    {"dealt_halo_positions", R"(
+def dealt_halo_positions(halo, order, index, *axes):
+    """The same in zigzag order: a halo before each of two stretches, but the last device has one."""
+    here, length = lax.axis_index(axes), part(index, *axes) // 2
+    second = jnp.where(here + 1 < lax.axis_size(axes), size[index] - (here + 1) * length, 0)
+    before = jnp.arange(-halo, 0)
+    return jnp.concatenate([here * length + before, second + before, order[positions(index, *axes)]])
+)"},
     {"einsum", R"(
 def einsum(subscripts, *operands):
     """Sums accumulate in f32."""
@@ -271,6 +279,44 @@ def halo_reduce(x, axes, dim, rows):
     ahead = [(0, 0, 0)] * x.ndim
     ahead[dim] = (extent - 2 * rows, 0, 0)
     return own + lax.pad(back, jnp.zeros((), x.dtype), ahead)
+)"},
+    {"stretches", R"(
+def stretches(x, dim, parts):
+    """The two stretches of positions of a part in zigzag order, `parts` chunks each."""
+    shape = x.shape[:dim] + (parts, 2, x.shape[dim] // (2 * parts)) + x.shape[dim + 1 :]
+    first, second = jnp.moveaxis(x.reshape(shape), dim + 1, 0)
+    length = x.shape[:dim] + (x.shape[dim] // 2,) + x.shape[dim + 1 :]
+    return first.reshape(length), jnp.flip(second, dim).reshape(length)
+)"},
+    {"dealt", R"(
+def dealt(first, second, dim, parts):
+    """Undoes stretches."""
+    shape = first.shape[:dim] + (parts, first.shape[dim] // parts) + first.shape[dim + 1 :]
+    both = jnp.stack([first.reshape(shape), jnp.flip(second.reshape(shape), dim)], dim + 1)
+    return both.reshape(first.shape[:dim] + (2 * first.shape[dim],) + first.shape[dim + 1 :])
+)"},
+    {"dealt_halo_exchange", R"(
+def dealt_halo_exchange(x, axes, dim, rows, parts):
+    """The rows before each of a part's two stretches in zigzag order, and its own."""
+    axes, places = line(axes)
+    both = stretches(x, dim, parts // len(places))
+    length = both[0].shape[dim]
+    first, second = (lax.slice_in_dim(rest, length - rows, length, axis=dim) for rest in both)
+    before = lax.ppermute(first, axes, list(zip(places, places[1:])))
+    behind = lax.ppermute(second, axes, list(zip(places[1:], places)))
+    return jnp.concatenate([before, behind, x], axis=dim)
+)"},
+    {"dealt_halo_reduce", R"(
+def dealt_halo_reduce(x, axes, dim, rows, parts):
+    """Undoes dealt_halo_exchange: rows go back to the parts that have them, and are added."""
+    axes, places = line(axes)
+    first, second, own = jnp.split(x, [rows, 2 * rows], axis=dim)
+    first = lax.ppermute(first, axes, list(zip(places[1:], places)))
+    second = lax.ppermute(second, axes, list(zip(places, places[1:])))
+    ahead = [(0, 0, 0)] * x.ndim
+    ahead[dim] = (own.shape[dim] // 2 - rows, 0, 0)
+    back = (lax.pad(rest, jnp.zeros((), x.dtype), ahead) for rest in (first, second))
+    return own + dealt(*back, dim, parts // len(places))
 )"},
     {"part_of_segments", R"(
 def part_of_segments(iteration, segments, length):

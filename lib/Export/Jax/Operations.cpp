@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Function.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -577,8 +578,11 @@ std::string FunctionPrinter::keyPositions(shd::AttentionOpInterface op) {
   if (spmd::ShardAttr shard = keysWithHalo(op, indexed)) {
     auto small = cast<shd::ShardingRuleOpInterface>(file.small.lookup(op));
     int64_t smallHalo = IndexedOp(file, small).shardOf(op.getKey()).getHalo();
+    int64_t stretches = shd::dealtParts(op, op.getKey()) > 1 ? 2 : 1;
     return indexed.positionsWithHalo(
-        file.sizes.number("halo", shard.getHalo(), smallHalo), op.getKey());
+        file.sizes.number("halo", shard.getHalo() / stretches,
+                          smallHalo / stretches),
+        op.getKey());
   }
   spmd::ShardAttr shard = travellingKeys(op, indexed);
   if (!shard)

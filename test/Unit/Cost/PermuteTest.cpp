@@ -55,6 +55,24 @@ TEST(PermuteTest, ShortestWayRound) {
   expectNear(thirteen.latencySeconds, 3e-6);
 }
 
+// A step up and a step down at once take links of their own; of two steps up
+// and one down, upward links carry two.
+TEST(PermuteTest, SeveralAtOnce) {
+  CollectiveModel ring = model(tpuV5e({16, 4}), {16, 4});
+  auto up = shift(0, 16, 1), down = shift(0, 16, 15), twoUp = shift(0, 16, 2);
+  CollectiveCost both = ring.permuteCost({0}, 45e6, {up, down});
+  expectNear(both.bandwidthSeconds, 1e-3);
+  EXPECT_EQ(both.bytes, 90e6);
+  CollectiveCost more = ring.permuteCost({0}, 45e6, {twoUp, down});
+  expectNear(more.bandwidthSeconds, 2e-3);
+  // A switch gives a device one message after the other: 2 x 450e6 at 450e9.
+  CollectiveModel node = model(h100({8}), {8});
+  auto next = shift(0, 8, 1), last = shift(0, 8, 7);
+  CollectiveCost switched = node.permuteCost({0}, 450e6, {next, last});
+  expectNear(switched.bandwidthSeconds, 2e-3);
+  EXPECT_EQ(switched.wireBytes, 900e6);
+}
+
 // Half way round, 8 steps, all upwards: 8 messages a link.
 TEST(PermuteTest, HalfWayRound) {
   CollectiveModel ring = model(tpuV5e({16, 4}), {16, 4});

@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 
 using namespace shardc;
+using llvm::SmallVector;
 using shd::PositionOrder;
 
 namespace {
@@ -29,16 +30,20 @@ TEST(OrderTest, onePartStaysInOrder) {
   EXPECT_EQ(order.storedAt(5), 5);
 }
 
-/// Keys at or before queries, stored in `part` of `parts` each.
+/// Keys at or before queries, `window` of them, stored in `part` of `parts`
+/// each.
 int64_t pairsOf(const PositionOrder &order, int64_t extent, int64_t queryPart,
-                int64_t queryParts, int64_t keyPart, int64_t keyParts) {
+                int64_t queryParts, int64_t keyPart, int64_t keyParts,
+                int64_t window) {
   int64_t pairs = 0, queries = extent / queryParts, keys = extent / keyParts;
   for (int64_t q = queryPart * queries; q < (queryPart + 1) * queries; ++q)
-    for (int64_t k = keyPart * keys; k < (keyPart + 1) * keys; ++k)
-      // Twice, so that half of a query's own key counts.
-      pairs += order.positionAt(k) < order.positionAt(q)    ? 2
-               : order.positionAt(k) == order.positionAt(q) ? 1
-                                                            : 0;
+    for (int64_t k = keyPart * keys; k < (keyPart + 1) * keys; ++k) {
+      // Twice, so that half of the first and of the last key counts.
+      int64_t back = order.positionAt(q) - order.positionAt(k);
+      pairs += back < 0 || back > window     ? 0
+               : back == 0 || back == window ? 1
+                                             : 2;
+    }
   return pairs;
 }
 
@@ -62,7 +67,8 @@ TEST(OrderTest, balancesDisjointSubsetsOfThreeAxes) {
             int64_t mean = extent * extent / (queryParts * keyParts);
             for (int64_t q = 0; q < queryParts; ++q)
               for (int64_t k = 0; k < keyParts; ++k)
-                ASSERT_EQ(pairsOf(order, extent, q, queryParts, k, keyParts),
+                ASSERT_EQ(pairsOf(order, extent, q, queryParts, k, keyParts,
+                                  /*window=*/extent),
                           mean)
                     << a << " " << b << " " << c;
           }
@@ -76,16 +82,34 @@ TEST(OrderTest, pricesTheBusiestDevice) {
     for (int64_t queryParts = 1; queryParts <= 32; queryParts *= 2)
       for (int64_t keyParts = 1; keyParts <= 32; keyParts *= 2) {
         PositionOrder order(extent, parts);
-        int64_t most = 0;
-        for (int64_t q = 0; q < queryParts; ++q)
-          for (int64_t k = 0; k < keyParts; ++k)
-            most = std::max(most,
-                            pairsOf(order, extent, q, queryParts, k, keyParts));
-        AttentionExtents extents{double(extent), double(extent / queryParts),
-                                 double(extent), double(extent / keyParts)};
-        EXPECT_EQ(dealtAttentionPairs(extents, parts), double(most) / 2)
-            << parts << " " << queryParts << " " << keyParts;
+        for (int64_t window : {1, 3, 16, 40, 64}) {
+          int64_t most = 0;
+          for (int64_t q = 0; q < queryParts; ++q)
+            for (int64_t k = 0; k < keyParts; ++k)
+              most = std::max(most, pairsOf(order, extent, q, queryParts, k,
+                                            keyParts, window));
+          AttentionExtents extents{double(extent), double(extent / queryParts),
+                                   double(extent), double(extent / keyParts)};
+          EXPECT_EQ(dealtAttentionPairs(extents, parts, window),
+                    double(most) / 2)
+              << parts << " " << queryParts << " " << keyParts << " " << window;
+        }
       }
+}
+
+/// The rows before each stretch of consecutive positions of a part, whatever
+/// the number of its chunks.
+TEST(OrderTest, haloPositionsComeBeforeStretches) {
+  // Chunks of 2: 0, 7, 1, 6 | 2, 5, 3, 4 of two devices, 4 of four.
+  PositionOrder order(16, 4);
+  using Positions = SmallVector<int64_t>;
+  // 0..3 and 12..15.
+  EXPECT_EQ(order.haloPositions(0, 8, 2), Positions({-2, -1, 10, 11}));
+  // 4..11, of which the second half needs no rows of others.
+  EXPECT_EQ(order.haloPositions(8, 16, 2), Positions({2, 3, -2, -1}));
+  // 2, 3 and 12, 13.
+  EXPECT_EQ(order.haloPositions(4, 8, 1), Positions({1, 11}));
+  EXPECT_EQ(PositionOrder(16, 1).haloPositions(8, 16, 2), Positions({6, 7}));
 }
 
 TEST(OrderTest, stretchesAreConsecutivePositions) {

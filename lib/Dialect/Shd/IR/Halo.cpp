@@ -2,6 +2,7 @@
 
 #include "shardc/Dialect/Shd/IR/Halo.h"
 #include "Factors.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -33,6 +34,17 @@ HaloPins shd::haloPins(const Mesh &mesh, Operation *op,
     }
   }
   return pins;
+}
+
+int64_t shd::haloDealt(Operation *op) {
+  auto names = op->getAttrOfType<ArrayAttr>(kIndices);
+  int64_t dim = op->getAttrOfType<IntegerAttr>("dim").getInt();
+  return names ? dealtParts(op, cast<StringAttr>(names[dim]).getValue()) : 1;
+}
+
+int64_t shd::haloRows(Operation *op) {
+  int64_t stretches = haloDealt(op) > 1 ? 2 : 1;
+  return stretches * op->getAttrOfType<IntegerAttr>("rows").getInt();
 }
 
 HaloExchangeOp shd::haloOf(Operation *op) {

@@ -43,6 +43,24 @@ PositionOrder::stretches(int64_t begin, int64_t end) const {
   return result;
 }
 
+SmallVector<int64_t> PositionOrder::haloPositions(int64_t begin, int64_t end,
+                                                  int64_t rows) const {
+  SmallVector<Stretch> joined = stretches(begin, end);
+  llvm::sort(joined, [](const Stretch &a, const Stretch &b) {
+    return a.begin < b.begin;
+  });
+  SmallVector<int64_t> begins;
+  for (auto [i, stretch] : llvm::enumerate(joined))
+    if (i == 0 || joined[i - 1].end < stretch.begin)
+      begins.push_back(stretch.begin);
+  begins.resize(numStretches(), 0);
+  SmallVector<int64_t> positions;
+  for (int64_t first : begins)
+    for (int64_t row = first - rows; row < first; ++row)
+      positions.push_back(row);
+  return positions;
+}
+
 int64_t shd::dealtParts(Operation *op, StringRef index) {
   auto dealt = op->getAttrOfType<DictionaryAttr>(kDealt);
   auto entry =
@@ -64,7 +82,11 @@ SmallVector<PositionOrder> shd::positionOrders(Operation *op,
   return orders;
 }
 
-Tensor shd::stored(const Tensor &tensor, ArrayRef<PositionOrder> orders) {
+/// Each element of the result is the one at the place that `sourceOf` gives for
+/// its own along each dimension.
+static Tensor rearranged(const Tensor &tensor, ArrayRef<PositionOrder> orders,
+                         int64_t (PositionOrder::*sourceOf)(int64_t place)
+                             const) {
   Tensor result = tensor;
   auto shape = tensor.getShape();
   for (auto [dim, order] : llvm::enumerate(orders)) {
@@ -76,7 +98,7 @@ Tensor shd::stored(const Tensor &tensor, ArrayRef<PositionOrder> orders) {
     Tensor from = result;
     for (int64_t i = 0; i < result.getNumElements(); ++i) {
       int64_t at = i / inner % shape[dim];
-      int64_t source = i + (order.positionAt(at) - at) * inner;
+      int64_t source = i + ((order.*sourceOf)(at)-at) * inner;
       if (result.isReal())
         result.setReal(i, from.getReal(source));
       else
@@ -84,6 +106,15 @@ Tensor shd::stored(const Tensor &tensor, ArrayRef<PositionOrder> orders) {
     }
   }
   return result;
+}
+
+Tensor shd::stored(const Tensor &tensor, ArrayRef<PositionOrder> orders) {
+  return rearranged(tensor, orders, &PositionOrder::positionAt);
+}
+
+Tensor shd::inProgramOrder(const Tensor &stored,
+                           ArrayRef<PositionOrder> orders) {
+  return rearranged(stored, orders, &PositionOrder::storedAt);
 }
 
 //===----------------------------------------------------------------------===//
@@ -96,7 +127,7 @@ static bool isNamed(const ShardingRule &rule, unsigned factor,
 }
 
 /// Masks compare positions of queries with those of keys; both orders must be
-/// known, and balance.
+/// known.
 static std::string obstacleOf(AttentionOpInterface op, const ShardingRule &rule,
                               unsigned factor) {
   bool isMasked = op.getCausal() || op.getWindow();
@@ -110,11 +141,6 @@ static std::string obstacleOf(AttentionOpInterface op, const ShardingRule &rule,
     return "`key_at=` gives the positions of attention's keys";
   if (op.getAt())
     return isKey ? "`at=` gives the positions of attention's queries" : "";
-  if (!isKey && !isQuery)
-    return "";
-  int64_t keys = rule.factors[*rule.findFactor(op.getKey())].extent;
-  if (op.getWindow() && int64_t(*op.getWindow()) < keys)
-    return "attention has a window of " + std::to_string(*op.getWindow());
   return "";
 }
 
@@ -145,6 +171,9 @@ std::string shd::orderObstacle(ShardingRuleOpInterface op,
   auto named = [&](StringRef index, const char *why) -> std::string {
     return isNamed(rule, factor, index) ? why : "";
   };
+  auto hasFactorHere = [&](const DimFactors &dim) {
+    return is_contained(dim, factor);
+  };
   return llvm::TypeSwitch<Operation *, std::string>(any)
       .Case<EinsumOp, ElementwiseOp, NormalizeOp, AdamWOp, SplitOp, MergeOp,
             ReshardOp, IotaOp>([](auto) { return ""; })
@@ -152,10 +181,7 @@ std::string shd::orderObstacle(ShardingRuleOpInterface op,
         return obstacleOf(cast<AttentionOpInterface>(any), rule, factor);
       })
       .Case([&](ReduceOp typed) -> std::string {
-        bool isReduced =
-            llvm::none_of(rule.results.front(), [&](const DimFactors &dim) {
-              return is_contained(dim, factor);
-            });
+        bool isReduced = llvm::none_of(rule.results.front(), hasFactorHere);
         bool picks = typed.getFunctionName() == "argmax" ||
                      typed.getFunctionName() == "argmin";
         return isReduced && picks
@@ -174,9 +200,13 @@ std::string shd::orderObstacle(ShardingRuleOpInterface op,
       // Positions that a gather reads are mapped.
       .Case([](GatherOp) { return ""; })
       .Case([&](ScatterOp typed) -> std::string {
-        return isPositioned(typed, rule.operands.front(), factor)
-                   ? "a scatter writes along it"
-                   : "";
+        if (isPositioned(typed, rule.operands.front(), factor))
+          return "a scatter writes along it";
+        bool isWritten = llvm::any_of(rule.operands.front(), hasFactorHere);
+        return isWritten || typed.getAccumulate()
+                   ? ""
+                   : "the last element of it that a scatter writes to a "
+                     "position stays";
       })
       .Case([&](ScatterSumOp typed) -> std::string {
         return isPositioned(typed, rule.results.front(), factor)

@@ -77,8 +77,10 @@ private:
   FactorStrides positions;
   FactorStrides keyAtStrides, biasStrides, sinkStrides;
   int64_t firstPosition = 0;
-  /// Of queries without positions of their own, and of keys.
-  PositionOrder queryOrder, keyOrder;
+  /// Of queries without positions of their own.
+  PositionOrder queryOrder;
+  /// Those of keys that data do not place.
+  SmallVector<int64_t> keyPositions;
   bool causal;
   std::optional<int64_t> window;
   double scale;
@@ -98,6 +100,19 @@ static std::optional<unsigned> queryFactor(AttentionOpInterface op,
   if (auto query = op.getQuery())
     return space.find(*query);
   return std::nullopt;
+}
+
+/// The positions of a part's elements, those of its halo first.
+static SmallVector<int64_t> positionsOf(const PositionOrder &order,
+                                        const FactorRange &range) {
+  int64_t begin = range.offset + range.halo, end = range.offset + range.size;
+  SmallVector<int64_t> positions;
+  if (range.halo > 0)
+    positions =
+        order.haloPositions(begin, end, range.halo / order.numStretches());
+  for (int64_t i = begin; i < end; ++i)
+    positions.push_back(order.positionAt(i));
+  return positions;
 }
 
 Attention::Attention(AttentionOpInterface op, Operands operands, Ranges ranges)
@@ -126,10 +141,12 @@ Attention::Attention(AttentionOpInterface op, Operands operands, Ranges ranges)
     firstPosition = space.range(*query).offset;
     queryOrder = positionOrder(op, *op.getQuery(), space.whole(*query));
   }
-  keyOrder = positionOrder(op, op.getKey(), space.whole(key));
   if (op.getKeyAt()) {
     keyAt = operands[op.getKeyAtOperand()];
     keyAtStrides = space.operandStrides(op.getKeyAtOperand());
+  } else {
+    keyPositions = positionsOf(positionOrder(op, op.getKey(), space.whole(key)),
+                               space.range(key));
   }
   if (op.getBias()) {
     bias = operands[op.getBiasOperand()];
@@ -155,7 +172,7 @@ void Attention::computeScores(const First &first, int64_t position) {
   for (int64_t i = 0; i < keys.size; ++i) {
     int64_t keyPosition =
         keyAt ? keyAt->getInteger(first.keyAt + i * keyAtStrides[key])
-              : keyOrder.positionAt(keys.offset + i);
+              : keyPositions[i];
     if (isMasked(keyPosition, position)) {
       scores[i] = kMasked;
       continue;

@@ -8,6 +8,7 @@
 #include "Factors.h"
 #include "Verify.h"
 #include "shardc/Cost/Movement.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -1110,7 +1111,7 @@ LogicalResult CollectivePermuteOp::verify() {
   return verifyCollective(*this, getAxes());
 }
 
-/// Z1 to Z3, for both dialects.
+/// Z1 to Z4, for both dialects.
 LogicalResult shd::detail::verifyHalo(Operation *op, const Mesh &mesh,
                                       CollectiveKind kind,
                                       ArrayRef<int64_t> shape,
@@ -1136,10 +1137,18 @@ LogicalResult shd::detail::verifyHalo(Operation *op, const Mesh &mesh,
   if (shape[dim] % parts != 0)
     return op->emitOpError() << "needs even parts, but " << parts
                              << " devices share " << shape[dim] << " rows";
-  // Z2
-  if (rows < 1 || rows > shape[dim] / parts)
+  // Z4
+  int64_t dealt = haloDealt(op);
+  if (dealt > 1 && (dealt % parts != 0 || shape[dim] % (2 * dealt) != 0))
     return op->emitOpError()
-           << "takes " << rows << " rows of a part of " << shape[dim] / parts;
+           << "needs whole pairs of chunks, but " << parts << " devices share "
+           << shape[dim] << " rows dealt to " << dealt;
+  // Z2
+  int64_t stretch = shape[dim] / parts / (dealt > 1 ? 2 : 1);
+  if (rows < 1 || rows > stretch)
+    return op->emitOpError()
+           << "takes " << rows << " rows of "
+           << (dealt > 1 ? "a chunk of " : "a part of ") << stretch;
   return success();
 }
 

@@ -267,17 +267,17 @@ static std::optional<RingRule> ringOf(AttentionOpInterface op,
 }
 
 /// A window of w keys reaches w - 1 positions back: where queries and keys are
-/// at the same positions, in their order, a device needs its own part of the
-/// keys and so many rows of the part before.
+/// at the same positions, a device needs its own part of the keys and so many
+/// rows before each stretch of its positions.
 static std::optional<HaloRule> haloOf(AttentionOpInterface op,
                                       const FactorTable &table) {
   std::optional<StringRef> query = op.getQuery();
   if (!op.getWindow() || int64_t(*op.getWindow()) < 2 || !query || op.getAt() ||
       op.getKeyAt() || op.getBias() || op->hasAttr(kFilledKeys) ||
-      dealtParts(op, *query) > 1 || dealtParts(op, op.getKey()) > 1)
+      dealtParts(op, *query) != dealtParts(op, op.getKey()))
     return std::nullopt;
   HaloRule halo{table.find(*query), table.find(op.getKey()),
-                int64_t(*op.getWindow()) - 1};
+                int64_t(*op.getWindow()) - 1, dealtParts(op, *query)};
   if (table.entries()[halo.along].extent != table.entries()[halo.factor].extent)
     return std::nullopt;
   return halo;

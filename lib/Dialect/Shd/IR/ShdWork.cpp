@@ -275,7 +275,7 @@ static double busiestPairs(AttentionOpInterface op,
   int64_t parts =
       op.getCausal() && op.getQuery() ? dealtParts(op, *op.getQuery()) : 1;
   if (parts > 1)
-    return dealtAttentionPairs(sizes.extents, parts);
+    return dealtAttentionPairs(sizes.extents, parts, op.getWindow());
   return busiestAttentionPairs(sizes.extents, op.getCausal(), op.getWindow());
 }
 
@@ -310,7 +310,9 @@ static OpWork attentionWork(AttentionOpInterface op,
   work.matrixFlops = sizes.flopsOf(busiestPairs(op, sizes));
   // The positions that some query of the device reads, within its window.
   if (std::optional<uint64_t> window = op.getWindow()) {
-    double reach = double(*window) + sizes.extents.localQueries - 1;
+    bool isDealt = op.getQuery() && dealtParts(op, *op.getQuery()) > 1;
+    double reach =
+        (isDealt ? 2 : 1) * (double(*window) - 1) + sizes.extents.localQueries;
     double read = std::min(1.0, reach / sizes.extents.localKeys);
     work.operandBytes[AttentionOp::kKeyOperand] *= read;
     work.operandBytes[AttentionOp::kValueOperand] *= read;

@@ -6,6 +6,7 @@
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
+#include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/Transforms/MakeExplicit.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
@@ -53,8 +54,9 @@ private:
                         ArrayRef<Layout> stored);
   bool readsHalos(Operation *op, const ShardingRule &rule) const;
   template <typename HaloOp>
-  Value emitHalo(Value value, const Layout &to, const HaloMove &move,
-                 int64_t rows, ArrayRef<AxisIndex> axes, Location loc);
+  Value emitHalo(Operation *op, Value value, const Layout &to,
+                 const HaloMove &move, const ShardingRule &rule,
+                 const Strategy &strategy);
   void emitHaloExchanges(Operation *op, ArrayRef<HaloMove> moves,
                          const ShardingRule &rule, const Strategy &strategy);
   void emitHaloReduces(Operation *op, ArrayRef<HaloMove> moves,
@@ -414,15 +416,23 @@ bool CollectiveInserter::readsHalos(Operation *op,
 
 /// A halo_exchange or halo_reduce; the builder stands where it goes.
 template <typename HaloOp>
-Value CollectiveInserter::emitHalo(Value value, const Layout &to,
-                                   const HaloMove &move, int64_t rows,
-                                   ArrayRef<AxisIndex> axes, Location loc) {
+Value CollectiveInserter::emitHalo(Operation *op, Value value, const Layout &to,
+                                   const HaloMove &move,
+                                   const ShardingRule &rule,
+                                   const Strategy &strategy) {
   auto type = withSharding(
       value.getType(), toSharding(builder.getContext(), context.mesh(), to));
-  auto op = HaloOp::create(builder, loc, type, value, move.dim, rows,
-                           axesAttr(axes), costAttr(move.cost));
-  describe(op, valueName(value), indexNames(value));
-  return op.getResult();
+  auto halo = HaloOp::create(
+      builder, op->getLoc(), type, value, move.dim, rule.halo->rows,
+      axesAttr(strategy.factorAxes[rule.halo->along]), costAttr(move.cost));
+  SmallVector<std::string, 4> indices = indexNames(value);
+  describe(halo, valueName(value), indices);
+  // Its rows are in the order of the operation's keys.
+  if (auto dealt = op->getAttrOfType<DictionaryAttr>(kDealt))
+    if (Attribute entry = dealt.get(rule.factors[rule.halo->factor].name))
+      halo->setAttr(kDealt, builder.getDictionaryAttr(builder.getNamedAttr(
+                                indices[move.dim], entry)));
+  return halo.getResult();
 }
 
 /// Operands get the rows before their parts.
@@ -438,8 +448,8 @@ void CollectiveInserter::emitHaloExchanges(Operation *op,
       continue;
     Value value = op->getOperand(move.number);
     Value withHalo = emitHalo<HaloExchangeOp>(
-        value, operandLayout(rule, whole, move.number), move, rule.halo->rows,
-        strategy.factorAxes[rule.halo->along], op->getLoc());
+        op, value, operandLayout(rule, whole, move.number), move, rule,
+        strategy);
     replaceOperands(op, haloOperands(rule), move.number, rule, whole, withHalo);
   }
 }
@@ -460,9 +470,8 @@ void CollectiveInserter::emitHaloReduces(Operation *op,
     storeSum(result, resultLayout(rule, whole, move.number),
              stored[move.number], [&] {
                return emitHalo<HaloReduceOp>(
-                   result, resultLayout(rule, strategy, move.number), move,
-                   rule.halo->rows, strategy.factorAxes[rule.halo->along],
-                   op->getLoc());
+                   op, result, resultLayout(rule, strategy, move.number), move,
+                   rule, strategy);
              });
   }
 }

@@ -10,6 +10,7 @@
 #include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/GroupCosts.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -112,6 +113,8 @@ struct OrderClass {
   std::string obstacle;
   /// The greatest number of parts to which it may be dealt.
   int64_t parts = 1;
+  /// The longest window of its attentions that reach fewer than all keys.
+  int64_t window = 0;
   std::optional<Location> loc;
   SmallVector<Operation *> attentions;
 };
@@ -216,12 +219,27 @@ causalDims(const Dimensions &dimensions, Operation *op) {
                    dimOf(AttentionOp::kKeyOperand, attention.getKey()));
 }
 
+/// The window of attention that does not reach all its keys.
+std::optional<int64_t> windowOf(ShardingRuleOpInterface op) {
+  auto attention = cast<AttentionOpInterface>(op.getOperation());
+  ShardingRule rule = op.getShardingRule();
+  int64_t keys = rule.factors[*rule.findFactor(attention.getKey())].extent;
+  std::optional<uint64_t> window = attention.getWindow();
+  return window && int64_t(*window) < keys ? std::optional<int64_t>(*window)
+                                           : std::nullopt;
+}
+
+/// Attention with a window is nearly balanced in any order, and follows that of
+/// the class.
 void OrderChooser::findClasses() {
+  SmallVector<std::pair<unsigned, ShardingRuleOpInterface>> windows;
   program.walk([&](ShardingRuleOpInterface op) {
     std::optional<std::pair<unsigned, unsigned>> dims =
         causalDims(dimensions, op);
     if (!dims)
       return;
+    if (windowOf(op))
+      return windows.push_back({dims->first, op});
     ShardingRule rule = op.getShardingRule();
     auto attention = cast<AttentionOpInterface>(op.getOperation());
     OrderClass &each = classes[dimensions.find(dims->first)];
@@ -232,6 +250,11 @@ void OrderChooser::findClasses() {
     }
     each.attentions.push_back(op);
   });
+  for (auto [dimension, op] : windows)
+    if (OrderClass *each = classOf(dimension)) {
+      each->window = std::max(each->window, *windowOf(op));
+      each->attentions.push_back(op);
+    }
 }
 
 void OrderChooser::findNames() {
@@ -354,7 +377,9 @@ void OrderChooser::findReadSlots() {
 void OrderChooser::findObstacles() {
   program.walk([&](Operation *op) {
     if (auto declare = dyn_cast<DeclareOp>(op)) {
-      if (declare.getKind() != TensorKind::State)
+      // Those of prefill become decode's, from which its own order is known.
+      if (declare.getKind() != TensorKind::State ||
+          servingPhase(program) == ServingPhase::Prefill)
         return;
       for (unsigned dim = 0; dim < Dimensions::rank(declare.getResult()); ++dim)
         addObstacle(dimensions.of(declare.getResult(), dim),
@@ -390,8 +415,8 @@ LogicalResult OrderChooser::checkWritten() {
         }))
       return program.emitError("index '")
              << entry.getName().getValue()
-             << "' cannot be in zigzag order: no causal attention runs along "
-                "it";
+             << "' cannot be in zigzag order: no causal attention without a "
+                "window runs along it";
   for (const auto &[dimension, each] : classes)
     if (isWritten(each, "zigzag") && isWritten(each, "contiguous"))
       return emitError(*each.loc)
@@ -434,6 +459,13 @@ void OrderChooser::chooseParts(OrderClass &each) {
     isTooShort = false;
     if (isBalanced(parts))
       each.parts = std::max(each.parts, parts);
+  }
+  if (int64_t chunk = each.extent / (2 * each.parts);
+      each.parts > 1 && each.window > chunk) {
+    each.obstacle = "attention has a window of " + std::to_string(each.window) +
+                    ", longer than the chunks of " + std::to_string(chunk);
+    each.parts = 1;
+    return;
   }
   if (each.parts > 1 || mesh.numDevices() == 1)
     return;
@@ -572,7 +604,7 @@ struct OrderIndicesPass : impl::ShdOrderIndicesBase<OrderIndicesPass> {
 /// What the plan needs of a class.
 struct Need {
   int64_t parts = 1;
-  /// The most devices over which it is split.
+  /// The most devices over which attention without a window splits it.
   int64_t shards = 1;
 };
 
@@ -610,7 +642,8 @@ void settle(ProgramOp program) {
     Need own = needOf(mesh, op, mostOf(number.getInt()));
     Need &need = needs[number.getInt()];
     need.parts = std::lcm(need.parts, own.parts);
-    need.shards = std::max(need.shards, own.shards);
+    if (!windowOf(cast<ShardingRuleOpInterface>(op)))
+      need.shards = std::max(need.shards, own.shards);
     op->removeAttr(kOrderClass);
   });
   program.walk([&](Operation *op) {

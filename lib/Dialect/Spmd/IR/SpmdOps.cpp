@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Spmd/IR/Spmd.h"
 
 using namespace mlir;
@@ -140,7 +141,7 @@ static LogicalResult verifyCollective(Collective op) {
       shd::explicitLayout(mesh, to), op.getAxes());
 }
 
-/// Z1 to Z4: `part` is a device's part of `global`, and `more` has the rows of
+/// Z1 to Z5: `part` is a device's part of `global`, and `more` has the rows of
 /// a halo, too.
 template <typename Op>
 static LogicalResult verifyHalo(Op op, Type global, RankedTensorType part,
@@ -153,18 +154,19 @@ static LogicalResult verifyHalo(Op op, Type global, RankedTensorType part,
       from.getElementType() != to.getElementType())
     return op.emitOpError() << "turns " << from << " into " << to
                             << ", which differ in more than their shardings";
-  // Z4
+  // Z5
   if (failed(spmd::detail::verifyPart(op, global, part, ofPart)))
     return failure();
-  // Z1 to Z3
+  // Z1 to Z4
   Mesh mesh = meshOf(op);
   if (failed(shd::detail::verifyHalo(
           op, mesh, collectiveKind(op), from.getShape(),
           shd::explicitLayout(mesh, from), shd::explicitLayout(mesh, to),
           op.getDim(), op.getRows(), op.getAxes())))
     return failure();
-  // Z4
-  if (RankedTensorType expected = withHalo(part, op.getDim(), op.getRows());
+  // Z5
+  if (RankedTensorType expected =
+          withHalo(part, op.getDim(), shd::haloRows(op));
       expected != more)
     return op.emitOpError()
            << ofMore << " must be " << expected << ", but is " << more;

@@ -237,7 +237,7 @@ spmd.program "p" mesh <[X = 2]> {
 
 // -----
 
-// Z4, the result
+// Z5, the result
 spmd.program "p" mesh <[X = 2]> {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<4xf32>
   // expected-error @+1 {{the result must be 'tensor<6xf32>', but is 'tensor<8xf32>'}}
@@ -255,7 +255,7 @@ spmd.program "p" mesh <[X = 2]> {
 
 // -----
 
-// Z4, the operand of a sum
+// Z5, the operand of a sum
 spmd.program "p" mesh <[X = 2]> {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
   // expected-error @+1 {{the operand must be 'tensor<5xf32>', but is 'tensor<8xf32>'}}

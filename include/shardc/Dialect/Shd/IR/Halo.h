@@ -1,10 +1,11 @@
 //===- Halo.h - Operands with the rows of the part before -----*- C++ -*-===//
 //
 // Attention with a window, whose queries are on axes, reads its own part of the
-// keys and the last rows of the part before. In the backward pass the gradients
-// of these rows go back. In an explicit program a halo_exchange of each operand
-// and a halo_reduce of each gradient stand for them, so that the operation has
-// the shardings of its rule.
+// keys and the last rows of the part before; in zigzag order a part is two
+// stretches of positions, with rows before each. In the backward pass the
+// gradients of these rows go back. In an explicit program a halo_exchange of
+// each operand and a halo_reduce of each gradient stand for them, so that the
+// operation has the shardings of its rule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,6 +29,13 @@ struct HaloPins {
 };
 HaloPins haloPins(const Mesh &mesh, mlir::Operation *op,
                   const ShardingRule &rule);
+
+/// The parts that the rows of a halo_exchange or halo_reduce, of either
+/// dialect, are dealt to: 1 where they are not in zigzag order.
+int64_t haloDealt(mlir::Operation *op);
+/// How many rows of others it has on a device: those before each stretch of
+/// positions.
+int64_t haloRows(mlir::Operation *op);
 
 /// The halo_exchange of the first operand that comes with a halo; null if none
 /// does.

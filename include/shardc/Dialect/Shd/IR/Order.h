@@ -56,8 +56,18 @@ public:
   struct Stretch {
     int64_t begin = 0, end = 0;
   };
-  /// The positions stored in [begin, end).
+  /// The positions stored in [begin, end), in the order of storage.
   llvm::SmallVector<Stretch> stretches(int64_t begin, int64_t end) const;
+
+  /// The most stretches of consecutive positions that the parts of devices
+  /// have.
+  int64_t numStretches() const { return parts > 1 ? 2 : 1; }
+  /// The positions that halos bring to what is stored in [begin, end), a part
+  /// of whole chunks: `rows` before each of its stretches, the first one first.
+  /// Below 0 are rows of no device: those before position 0, and those of a
+  /// second stretch that the last part lacks.
+  llvm::SmallVector<int64_t> haloPositions(int64_t begin, int64_t end,
+                                           int64_t rows) const;
 
 private:
   int64_t extent = 0, parts = 1, chunk = 0;
@@ -73,8 +83,10 @@ llvm::SmallVector<PositionOrder>
 positionOrders(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> indices,
                llvm::ArrayRef<int64_t> extents);
 
-/// The tensor as it is stored, its dimensions in these orders.
+/// The tensor as it is stored, its dimensions in these orders; and back.
 Tensor stored(const Tensor &tensor, llvm::ArrayRef<PositionOrder> orders);
+Tensor inProgramOrder(const Tensor &stored,
+                      llvm::ArrayRef<PositionOrder> orders);
 
 /// What stands in the way of storing an index of an operation's iteration space
 /// in an order that is not the program's; empty if nothing does. `factor` is

@@ -909,10 +909,18 @@ def Shd_HaloExchangeOp : Shd_ValueOp<"halo_exchange",
     `B` has the dimension whole, as the operation's sharding rule wants it,
     but on a device there are the rows of its part and those before.
 
+    With `shd.dealt` for the dimension's index, a part is two stretches of
+    positions in zigzag order. In front of it are so many rows before the first
+    one, from the device before, and as many before the second one, from the
+    device behind.
+
     **Constraints:**
     - (Z1) `A` has the axes on the dimension, in their order, and `B` none.
-    - (Z2) There is at least one row, and no more than a part has.
+    - (Z2) There is at least one row, and no more than a part has; in zigzag
+      order than half of it.
     - (Z3) The axes divide the dimension.
+    - (Z4) In zigzag order their devices divide the parts that it is dealt to,
+      of two chunks each.
   }];
   let arguments = (ins Shd_Tensor:$input, I64Attr:$dim, I64Attr:$rows,
     StrArrayAttr:$axes, OptionalAttr<Shd_CollectiveCostAttr>:$cost);
@@ -929,13 +937,13 @@ def Shd_HaloReduceOp : Shd_ValueOp<"halo_reduce",
     `shd.halo_reduce %dk dim 1 rows 127 over ["X"] : A -> B`, of gradients of
     what came by `shd.halo_exchange`: each device has summands for the rows of
     its part and for the last 127 before it, gives those to the device before,
-    and adds what it gets to its own. It stands for a reduce_scatter.
+    and adds what it gets to its own. It stands for a reduce_scatter. In zigzag
+    order those before the second stretch go to the device behind.
 
     **Constraints:**
     - (Z1) `A` is a partial sum over the axes and has none on the dimension, and
       `B` has them there, in their order.
-    - (Z2) There is at least one row, and no more than a part has.
-    - (Z3) The axes divide the dimension.
+    - (Z2) to (Z4) as of `shd.halo_exchange`.
   }];
   let arguments = (ins Shd_Tensor:$input, I64Attr:$dim, I64Attr:$rows,
     StrArrayAttr:$axes, OptionalAttr<Shd_CollectiveCostAttr>:$cost);

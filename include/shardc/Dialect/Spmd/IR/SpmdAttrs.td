@@ -21,7 +21,8 @@ def Spmd_ShardAttr : AttrDef<Spmd_Dialect, "Shard"> {
 
     `#spmd.shard<"S" = 4096 over [X] halo 127>`: the part, and in front of it the
     127 elements before. The first device has no elements there, but zeros at
-    negative positions.
+    negative positions. In zigzag order half of them are before each of two
+    stretches of positions.
 
     **Constraints:**
     - (H1) The extent is at least 1.

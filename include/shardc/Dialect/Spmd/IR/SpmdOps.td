@@ -193,14 +193,21 @@ def Spmd_HaloExchangeOp : Spmd_ValueOp<"halo_exchange", [Pure]> {
     `spmd.halo_exchange %k dim 1 rows 127 over ["X"] of G1 to G2 : L1 -> L2`:
     devices that differ only on `axes` form a line. Each gets the last rows,
     along the dimension, of the part of the device before it, and has them in
-    front of its own; the first one has zeros there.
+    front of its own; the first one has zeros there. In zigzag order
+    (`shd.dealt`) they are those before the first of a part's two stretches of
+    positions; as many before the second one follow, from the device behind, and
+    the last device has zeros for them.
 
     **Constraints:**
     - (Z1) `from` has the axes on the dimension, in their order, and `to` none;
       they are alike otherwise.
-    - (Z2) There is at least one row, and no more than a part has.
+    - (Z2) There is at least one row, and no more than a part has; in zigzag
+      order than half of it.
     - (Z3) The axes divide the dimension.
-    - (Z4) The operand is a part of `from`, and the result has so many rows more.
+    - (Z4) In zigzag order their devices divide the parts that it is dealt to,
+      of two chunks each.
+    - (Z5) The operand is a part of `from`, and the result has so many rows more,
+      in zigzag order twice as many.
   }];
   let arguments = (ins Shd_Tensor:$input, I64Attr:$dim, I64Attr:$rows,
     StrArrayAttr:$axes, Spmd_GlobalType:$from, Spmd_GlobalType:$to);
@@ -217,14 +224,15 @@ def Spmd_HaloReduceOp : Spmd_ValueOp<"halo_reduce", [Pure]> {
     devices that differ only on `axes` form a line. Each has summands for the
     rows of its part and, in front of them, for the last rows of the part of the
     device before it. It gives these to that device, and adds to the last ones
-    of its own part what the device behind it has.
+    of its own part what the device behind it has. In zigzag order the rows
+    before a part's second stretch of positions go to the device behind.
 
     **Constraints:**
     - (Z1) `from` is a partial sum over the axes, and `to` has them on the
       dimension, in their order; they are alike otherwise.
-    - (Z2) There is at least one row, and no more than a part has.
-    - (Z3) The axes divide the dimension.
-    - (Z4) The result is a part of `to`, and the operand has so many rows more.
+    - (Z2) to (Z4) as of `spmd.halo_exchange`.
+    - (Z5) The result is a part of `to`, and the operand has so many rows more,
+      in zigzag order twice as many.
   }];
   let arguments = (ins Shd_Tensor:$input, I64Attr:$dim, I64Attr:$rows,
     StrArrayAttr:$axes, Spmd_GlobalType:$from, Spmd_GlobalType:$to);

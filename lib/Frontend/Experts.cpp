@@ -176,6 +176,27 @@ bool Importer::checkSlots(const ExpertCall &shape, llvm::SMRange range) {
   return false;
 }
 
+/// Slots come back as they were filled: a combine has as many picks as some
+/// dispatch of them, and drops what that one drops.
+bool Importer::checkDispatched(mlir::Value picks, const ExpertCall &shape,
+                               llvm::SMRange range) {
+  llvm::ArrayRef<Dispatched> list = dispatched[picks];
+  auto fits = [&](const Dispatched &each) {
+    return each.k == shape.k && each.dropless == shape.dropless;
+  };
+  if (list.empty() || llvm::any_of(list, fits))
+    return true;
+  auto text = [](int64_t k, bool dropless) {
+    return "k=" + std::to_string(k) + (dropless ? ", dropless=true" : "");
+  };
+  auto diag = files.error(range)
+              << "'combine' has " << text(shape.k, shape.dropless)
+              << ", but the dispatch of its picks has "
+              << text(list.front().k, list.front().dropless);
+  diag.attachNote(files.location(list.front().range)) << "the dispatch is here";
+  return false;
+}
+
 template <typename Op>
 Operand Importer::emitExperts(const Expr &call, const ExpertCall &shape,
                               llvm::ArrayRef<const Operand *> operands,
@@ -279,8 +300,11 @@ Operand Importer::functionDispatch(const Expr &call, const Slots &slots,
       result.push_back(name);
   shape.numExperts = extentOf(shape.picks, shape.experts);
   shape.numSlots = *numSlots;
-  if (!readExpertOptions(call, llvm::ArrayRef(slots).drop_front(2), shape) ||
-      !checkPicks(shape, call.range) || !checkSlots(shape, call.range))
+  if (!readExpertOptions(call, llvm::ArrayRef(slots).drop_front(2), shape))
+    return {};
+  dispatched[shape.picks.value].push_back(
+      {shape.k, shape.dropless, call.range});
+  if (!checkPicks(shape, call.range) || !checkSlots(shape, call.range))
     return {};
   return emitExperts<shd::DispatchOp>(
       call, shape, {&shape.moved, &shape.picks}, arrange(result, hint, false),
@@ -334,6 +358,7 @@ Operand Importer::functionCombine(const Expr &call, const Slots &slots,
   shape.numExperts = extentOf(shape.picks, shape.experts);
   shape.numSlots = extentOf(shape.moved, shape.slots);
   if (!readExpertOptions(call, llvm::ArrayRef(slots).drop_front(3), shape) ||
+      !checkDispatched(shape.picks.value, shape, call.range) ||
       !checkPicks(shape, call.range) || !checkSlots(shape, call.range))
     return {};
   llvm::SmallVector<const Operand *> operands{&shape.moved, &shape.picks};

@@ -404,6 +404,8 @@ private:
                                    int64_t most, llvm::StringRef mostOf);
   bool checkPicks(ExpertCall &shape, llvm::SMRange range);
   bool checkSlots(const ExpertCall &shape, llvm::SMRange range);
+  bool checkDispatched(mlir::Value picks, const ExpertCall &shape,
+                       llvm::SMRange range);
   Operand emitTopK(const Operand &input, mlir::StringAttr over, int64_t k,
                    llvm::SMRange range);
   template <typename Op>
@@ -548,6 +550,13 @@ private:
   Frame fileFrame;
   Frame *frame = &fileFrame;
   std::optional<Statement> statement;
+  /// By what gives the picks, the dispatches of them.
+  struct Dispatched {
+    int64_t k = 0;
+    bool dropless = false;
+    llvm::SMRange range;
+  };
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Dispatched, 1>> dispatched;
   /// Updates of the states of the region that is being filled.
   std::vector<Update> updates;
 };

@@ -66,10 +66,10 @@ private:
   TensorRef collect(unsigned device, ArrayRef<unsigned> sources);
   TensorRef slice(unsigned device) { return collect(device, {device}); }
   TensorRef permute(unsigned device);
-  /// The rows of a part's halo, by their number in it, that some device has,
-  /// and where they are stored.
+  /// The rows before a stretch of a part's positions, by their number in its
+  /// halo, that some device has, and where they are stored.
   void forEachHaloRow(
-      const Box &part,
+      const Box &part, int64_t stretch,
       llvm::function_ref<void(int64_t row, int64_t stored)> visit) const;
   Box withHalo(Box part) const;
   TensorRef haloReduce(unsigned device, ArrayRef<unsigned> line);
@@ -151,14 +151,16 @@ TensorRef Exchange::permute(unsigned device) {
 }
 
 void Exchange::forEachHaloRow(
-    const Box &part,
+    const Box &part, int64_t stretch,
     llvm::function_ref<void(int64_t row, int64_t stored)> visit) const {
   const FactorRange &own = part[collective.haloDim];
   const shd::PositionOrder &order = collective.haloOrder;
-  for (auto [row, position] : llvm::enumerate(order.haloPositions(
-           own.offset, own.offset + own.size, collective.haloRows)))
-    if (position >= 0)
-      visit(int64_t(row), order.storedAt(position));
+  SmallVector<int64_t> positions = order.haloPositions(
+      own.offset, own.offset + own.size, collective.haloRows);
+  int64_t first = stretch * collective.haloRows;
+  for (int64_t row = first; row < first + collective.haloRows; ++row)
+    if (positions[row] >= 0)
+      visit(row, order.storedAt(positions[row]));
 }
 
 Box Exchange::withHalo(Box part) const {
@@ -169,54 +171,73 @@ Box Exchange::withHalo(Box part) const {
   return part;
 }
 
-/// The rows before the device's own stretches of positions come from those
-/// members of its line that have them; there are zeros where none has.
+/// First stretches follow each other along the line, second ones come in
+/// reverse: the device whose stretch comes before, or behind.
+static std::optional<unsigned> nextStretch(ArrayRef<unsigned> line,
+                                           unsigned device, int64_t stretch,
+                                           bool isBefore) {
+  const unsigned *at = llvm::find(line, device);
+  if ((stretch == 0) == isBefore)
+    return at == line.begin() ? std::nullopt : std::optional(at[-1]);
+  return at + 1 == line.end() ? std::nullopt : std::optional(at[1]);
+}
+
+/// The rows before each of the device's stretches of positions come from the
+/// device with the stretch before; there are zeros where none is.
 TensorRef Exchange::haloExchange(unsigned device, ArrayRef<unsigned> line) {
   Box own = before(device), wanted = withHalo(own);
   int64_t dim = collective.haloDim;
   Tensor result =
       emptyPart(parts.front()->getElementType(), wanted, collective.localShape);
   copyBox(*parts[device], own, result, wanted, own);
-  for (unsigned source : line) {
-    Box held = before(source);
+  for (int64_t i = 0; i < collective.haloOrder.numStretches(); ++i) {
+    std::optional<unsigned> source =
+        nextStretch(line, device, i, /*isBefore=*/true);
+    if (!source)
+      continue;
+    Box held = before(*source);
     int64_t elements = 0;
-    forEachHaloRow(own, [&](int64_t row, int64_t stored) {
+    forEachHaloRow(own, i, [&](int64_t row, int64_t stored) {
       if (!contains(held[dim], stored))
         return;
       Box to = wanted, from = held;
       to[dim].offset += row;
       to[dim].size = 1;
       from[dim].offset += to[dim].offset - stored;
-      copyBox(*parts[source], from, result, wanted, to);
+      copyBox(*parts[*source], from, result, wanted, to);
       elements += numElements(to);
     });
-    send(source, device, elements);
+    send(*source, device, elements);
   }
   return std::make_shared<const Tensor>(std::move(result));
 }
 
-/// A device's own summands, and those that other members of its line have for
-/// rows of its part.
+/// A device's own summands, and those that the devices with the stretches
+/// behind have for rows of its part.
 TensorRef Exchange::haloReduce(unsigned device, ArrayRef<unsigned> line) {
   Box own = after(device);
   int64_t dim = collective.haloDim;
   Tensor result =
       emptyPart(parts.front()->getElementType(), own, collective.localShape);
   copyBox(*parts[device], withHalo(own), result, own, own);
-  for (unsigned source : line) {
-    Box part = after(source), held = withHalo(part);
+  for (int64_t i = 0; i < collective.haloOrder.numStretches(); ++i) {
+    std::optional<unsigned> source =
+        nextStretch(line, device, i, /*isBefore=*/false);
+    if (!source)
+      continue;
+    Box part = after(*source), held = withHalo(part);
     int64_t elements = 0;
-    forEachHaloRow(part, [&](int64_t row, int64_t stored) {
+    forEachHaloRow(part, i, [&](int64_t row, int64_t stored) {
       if (!contains(own[dim], stored))
         return;
       Box to = own, from = held;
       to[dim].offset = stored;
       to[dim].size = 1;
       from[dim].offset = stored - row;
-      addBox(*parts[source], from, result, own, to);
+      addBox(*parts[*source], from, result, own, to);
       elements += numElements(to);
     });
-    send(source, device, elements);
+    send(*source, device, elements);
   }
   return std::make_shared<const Tensor>(std::move(result));
 }

@@ -23,8 +23,9 @@ namespace {
 class BlockOrder {
 public:
   BlockOrder(Block &block, const CollectiveModel &model,
-             const llvm::DenseMap<Block *, Picoseconds> &times)
-      : block(block), model(model), times(times) {}
+             const llvm::DenseMap<Block *, Picoseconds> &times,
+             EarlyGathers gathers = EarlyGathers::Done)
+      : block(block), model(model), times(times), gathers(gathers) {}
 
   /// The kernels and repeats, with all operations of each, as list scheduling
   /// orders them.
@@ -58,6 +59,7 @@ private:
   unsigned nodeOf(Operation &op);
   void addNodes();
   void connect(unsigned before, unsigned behind);
+  bool isStep() const { return isa<ProgramOp>(block.getParentOp()); }
   void findReady();
   void measureTails();
   Picoseconds carriedWait(Value yielded) const;
@@ -70,6 +72,7 @@ private:
   Block &block;
   const CollectiveModel &model;
   const llvm::DenseMap<Block *, Picoseconds> &times;
+  const EarlyGathers gathers;
   std::vector<Node> nodes;
   llvm::DenseMap<Operation *, unsigned> numberOf;
   llvm::DenseMap<Attribute, unsigned> kernels;
@@ -153,6 +156,8 @@ void BlockOrder::addNodes() {
 /// Weights are gathered ahead, as memory allows: before the block runs. What
 /// the iteration before makes is not.
 void BlockOrder::findReady() {
+  if (isStep() && gathers == EarlyGathers::InStep)
+    return;
   for (Node &node : nodes) {
     if (node.kind == Node::Work)
       continue;
@@ -199,7 +204,6 @@ Picoseconds BlockOrder::prefetchWait(const Node &node) const {
 
 /// In a repeat nothing waits for a collective that only leaves it.
 void BlockOrder::measureTails() {
-  bool isStep = isa<ProgramOp>(block.getParentOp());
   std::vector<unsigned> pending(nodes.size());
   SmallVector<unsigned> done;
   for (auto [number, node] : llvm::enumerate(nodes)) {
@@ -209,16 +213,16 @@ void BlockOrder::measureTails() {
   }
   while (!done.empty()) {
     Node &node = nodes[done.pop_back_val()];
-    if (node.kind == Node::Work || isStep)
+    if (node.kind == Node::Work || isStep())
       node.tail = std::max<Picoseconds>(node.tail.value_or(0),
-                                        isStep ? 0 : prefetchWait(node));
-    if (!isStep)
+                                        isStep() ? 0 : prefetchWait(node));
+    if (!isStep())
       for (Operation *op : node.ops)
         for (Value result : op->getResults())
           if (llvm::is_contained(block.getTerminator()->getOperands(), result))
             node.tail = std::max(node.tail.value_or(0), carriedWait(result));
     for (unsigned late : node.late)
-      if (nodes[late].tail || isStep)
+      if (nodes[late].tail || isStep())
         node.tail = std::max(node.tail.value_or(0), nodes[late].time);
     for (unsigned earlier : node.before) {
       if (node.tail)
@@ -335,11 +339,12 @@ static void forEachBlock(ProgramOp program,
   visit(program.getBody().front());
 }
 
-ListOrder shardc::listOrder(ProgramOp program, const CollectiveModel &model) {
+ListOrder shardc::listOrder(ProgramOp program, const CollectiveModel &model,
+                            EarlyGathers gathers) {
   ListOrder result;
   llvm::DenseMap<Block *, Picoseconds> times;
   forEachBlock(program, [&](Block &block) {
-    BlockOrder order(block, model, times);
+    BlockOrder order(block, model, times, gathers);
     addRanks(order.run(), result);
     times[&block] = order.busy();
   });

@@ -15,11 +15,16 @@ namespace shardc {
 /// Where in the order of its block the kernel or repeat of an operation stands.
 using ListOrder = llvm::DenseMap<mlir::Operation *, unsigned>;
 
+/// When the gathers of weights that the step itself reads have ended: before
+/// it begins, or when its networks have carried them.
+enum class EarlyGathers { Done, InStep };
+
 /// The order in which the compute stream of each block never waits where there
 /// is work to do, and of the work that it may do takes that first which has the
 /// longest way to the end of the block, through operations and collectives.
 /// Quadratic in the operations of a block.
-ListOrder listOrder(shd::ProgramOp program, const CollectiveModel &model);
+ListOrder listOrder(shd::ProgramOp program, const CollectiveModel &model,
+                    EarlyGathers gathers);
 
 /// The order of the text, in which a kernel runs where its last operation
 /// stands, changed so far that what reads an earlier operation of a kernel runs

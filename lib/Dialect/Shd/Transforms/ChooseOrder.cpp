@@ -210,25 +210,35 @@ shd::chooseOrder(PlanningContext &context, ProgramOp planned,
   std::optional<ExplicitCopy> inText = makeExplicitInText(context, planned);
   if (!inText)
     return std::nullopt;
-  OrderedPlan result = scheduleCopy(context, *inText, memoryLimit);
+  OrderedPlan best = scheduleCopy(context, *inText, memoryLimit);
   if (planned.getPipeline())
-    return result;
-  std::vector<int64_t> order =
-      OrderWriter(planned, inText->mapping,
-                  listOrder(inText->program, context.model))
-          .order;
-  if (order == result.order || (result.order.empty() && llvm::is_sorted(order)))
-    return result;
-  std::optional<ExplicitCopy> inList = makeExplicit(context, planned, order);
-  if (!inList)
-    return result;
-  OrderedPlan other = scheduleCopy(context, *inList, memoryLimit);
+    return best;
   int64_t limit = memoryLimit.value_or(int64_t(context.machine().hbmCapacity));
   auto rank = [&](const OrderedPlan &plan) {
     bool fits = plan.scheduled.memory.peak <= limit;
     return std::pair(!fits, fits ? plan.scheduled.schedule.scheduled : 0);
   };
-  if (rank(other) < rank(result))
-    return other;
-  return result;
+  std::vector<std::vector<int64_t>> tried = {inText->order};
+  auto isText = [&](ArrayRef<int64_t> order) {
+    return inText->order.empty() && llvm::is_sorted(order);
+  };
+  for (EarlyGathers gathers : {EarlyGathers::Done, EarlyGathers::InStep}) {
+    // No order is faster than what the resources take.
+    if (rank(best) <= std::pair(false, best.scheduled.schedule.lower))
+      break;
+    std::vector<int64_t> order =
+        OrderWriter(planned, inText->mapping,
+                    listOrder(inText->program, context.model, gathers))
+            .order;
+    if (isText(order) || llvm::is_contained(tried, order))
+      continue;
+    std::optional<ExplicitCopy> copy = makeExplicit(context, planned, order);
+    tried.push_back(std::move(order));
+    if (!copy)
+      continue;
+    OrderedPlan other = scheduleCopy(context, *copy, memoryLimit);
+    if (rank(other) < rank(best))
+      best = std::move(other);
+  }
+  return best;
 }

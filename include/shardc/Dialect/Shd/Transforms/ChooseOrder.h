@@ -23,8 +23,8 @@ std::optional<OrderedPlan> scheduleInText(PlanningContext &context,
                                           ProgramOp planned,
                                           std::optional<int64_t> memoryLimit);
 
-/// The same in that order or in the one of list scheduling (ListOrder.h),
-/// whichever fits, or is faster if both do; if neither does, the text's.
+/// The same in that order or in one of list scheduling (ListOrder.h), whichever
+/// is the fastest that fits; if none does, the text's.
 std::optional<OrderedPlan> chooseOrder(PlanningContext &context,
                                        ProgramOp planned,
                                        std::optional<int64_t> memoryLimit);

@@ -103,11 +103,25 @@ SHARDC_CLONES void minOverRows(Scaled *__restrict out,
       out[j] = std::min(out[j], waiting[j] - waitingOffset);
 }
 
-SHARDC_CLONES void addPriced(Scaled *__restrict out,
+SHARDC_CLONES void minOverColumns(Scaled *__restrict out,
+                                  const Scaled *__restrict matrix,
+                                  const Scaled *__restrict offsets, size_t rows,
+                                  size_t columns) {
+  for (size_t i = 0; i < rows; ++i) {
+    const Scaled *row = matrix + i * columns;
+    Scaled least = 2 * kInfinity;
+    for (size_t j = 0; j < columns; ++j)
+      least = std::min(least, row[j] - offsets[j]);
+    out[i] = least;
+  }
+}
+
+SHARDC_CLONES void addPriced(Scaled *out, const Scaled *costs,
                              const int64_t *__restrict bytes, int64_t whole,
                              int64_t part, unsigned shift, size_t n) {
+#pragma clang loop vectorize(assume_safety)
   for (size_t j = 0; j < n; ++j)
-    out[j] = std::min(out[j] + bytes[j] * whole + (bytes[j] * part >> shift),
+    out[j] = std::min(costs[j] + bytes[j] * whole + (bytes[j] * part >> shift),
                       kInfinity);
 }
 

@@ -119,7 +119,7 @@ const Scaled *Elimination::dataOf(const Factor &factor) const {
     return model->costs(factor.index).data();
   case FactorKind::Pair: {
     const ScaledTable &table = *model->pairs()[factor.index].table;
-    return factor.transposed ? table.transposed.data() : table.costs.data();
+    return factor.transposed ? table.byColumns().data() : table.costs.data();
   }
   case FactorKind::Message:
     return messages[factor.index].data();

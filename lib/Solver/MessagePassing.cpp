@@ -107,10 +107,11 @@ void MessagePassing::pushAndPull(uint32_t variable, uint32_t index,
   for (auto [message, cost] : llvm::zip_equal(from, unary[variable]))
     message = cost >= kInfinity ? -kInfinity : message - cost / share;
   scratch.resize(to.size());
-  const std::vector<Scaled> &matrix =
-      isFirst ? pair.table->costs : pair.table->transposed;
-  minOverRows(scratch.data(), matrix.data(), from.data(), from.size(),
-              to.size());
+  const Scaled *matrix = pair.table->costs.data();
+  if (isFirst)
+    minOverRows(scratch.data(), matrix, from.data(), from.size(), to.size());
+  else
+    minOverColumns(scratch.data(), matrix, from.data(), to.size(), from.size());
   for (size_t label = 0; label < to.size(); ++label) {
     Scaled &cost = unary[other][label];
     if (cost >= kInfinity)
@@ -154,7 +155,7 @@ std::vector<Label> MessagePassing::decode() const {
       size_t size = sums.size();
       const ScaledTable &table = *pair.table;
       addSaturated(sums.data(),
-                   (isFirst ? table.transposed : table.costs).data() +
+                   (isFirst ? table.byColumns() : table.costs).data() +
                        other * size,
                    size);
     }

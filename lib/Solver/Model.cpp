@@ -52,7 +52,6 @@ static std::shared_ptr<ScaledTable> scaleTable(const Table &table,
   result->costs.reserve(table.costs.size());
   for (Cost cost : table.costs)
     result->costs.push_back(scale(cost, shift));
-  result->transposed = transposed(result->costs, table.rows, table.columns);
   return result;
 }
 
@@ -145,18 +144,20 @@ void Model::priceNodes() {
   }
 }
 
-/// Adds the price of bytes, at most `most`, to each cost.
-static void addPriced(std::vector<Scaled> &costs, llvm::ArrayRef<int64_t> bytes,
-                      int64_t most, Int128 price) {
-  if (most == 0)
-    return;
+/// Each of `costs` and the price of its bytes, at most `most`; `result` may be
+/// `costs`.
+static void addPriced(std::vector<Scaled> &result, llvm::ArrayRef<Scaled> costs,
+                      llvm::ArrayRef<int64_t> bytes, int64_t most,
+                      Int128 price) {
+  result.resize(costs.size());
   Int128 whole = price >> kPriceBits;
-  if (whole < kInfinity / most && most <= kInfinity >> kPriceBits)
-    return addPriced(costs.data(), bytes.data(), int64_t(whole),
+  if (whole < kInfinity / std::max<int64_t>(most, 1) &&
+      most <= kInfinity >> kPriceBits)
+    return addPriced(result.data(), costs.data(), bytes.data(), int64_t(whole),
                      int64_t(price - (whole << kPriceBits)), kPriceBits,
                      costs.size());
-  for (auto [cost, each] : llvm::zip_equal(costs, bytes))
-    cost = addScaled(cost, priceOf(each, price));
+  for (auto [sum, cost, each] : llvm::zip_equal(result, costs, bytes))
+    sum = addScaled(cost, priceOf(each, price));
 }
 
 /// Tables are made anew only where prices changed.
@@ -177,20 +178,16 @@ void Model::pricePairs() {
         pair.priced = std::make_shared<ScaledTable>();
       pair.priced->rows = pair.unpriced->rows;
       pair.priced->columns = pair.unpriced->columns;
-      pair.priced->costs = pair.unpriced->costs;
-      pair.priced->transposed = pair.unpriced->transposed;
-      if (pair.usages.empty())
+      pair.priced->forgetColumns();
+      if (pair.mostBytes.empty())
         for (const PairUsage &usage : link.usages)
-          pair.usages.push_back(std::make_shared<const Bytes>(
-              Bytes{transposed(usage.bytes, pair.unpriced->rows,
-                               pair.unpriced->columns),
-                    *llvm::max_element(usage.bytes)}));
-      for (auto [usage, bytes, price] :
-           llvm::zip_equal(link.usages, pair.usages, now))
+          pair.mostBytes.push_back(*llvm::max_element(usage.bytes));
+      const std::vector<Scaled> *costs = &pair.unpriced->costs;
+      for (auto [usage, most, price] :
+           llvm::zip_equal(link.usages, pair.mostBytes, now))
         if (price > 0) {
-          addPriced(pair.priced->costs, usage.bytes, bytes->most, price);
-          addPriced(pair.priced->transposed, bytes->transposed, bytes->most,
-                    price);
+          addPriced(pair.priced->costs, *costs, usage.bytes, most, price);
+          costs = &pair.priced->costs;
         }
       pair.pricedAt = std::move(now);
     }
@@ -211,7 +208,7 @@ void Model::applyMessages(const Messages &messages) {
                    ? kInfinity
                    : std::min(cost - toFirst[i] - toSecond[j], kInfinity);
       }
-    table->transposed = transposed(table->costs, table->rows, table->columns);
+    table->forgetColumns();
     pair.table = std::move(table);
     for (auto [cost, part] : llvm::zip_equal(unary[pair.first], toFirst))
       cost = part <= -kInfinity ? kInfinity : addScaled(cost, part);

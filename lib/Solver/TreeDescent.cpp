@@ -16,7 +16,7 @@ static constexpr Scaled kPenalty = Scaled(1) << 52;
 
 /// The table of a pair with the labels of `variable` as rows.
 static const Scaled *tableFrom(const Model::Pair &pair, uint32_t variable) {
-  return (pair.first == variable ? pair.table->costs : pair.table->transposed)
+  return (pair.first == variable ? pair.table->costs : pair.table->byColumns())
       .data();
 }
 

@@ -77,11 +77,17 @@ void addCapped(Scaled *out, const Scaled *row, Scaled most, size_t n);
 void minOverRows(Scaled *out, const Scaled *matrix, const Scaled *offsets,
                  size_t rows, size_t columns);
 
-/// out[j] = min(out[j] + bytes[j] * price, kInfinity) for n entries, the price
-/// being `whole` and `part` / 2^shift; products are rounded down, and none
-/// exceeds kInfinity.
-void addPriced(Scaled *out, const int64_t *bytes, int64_t whole, int64_t part,
-               unsigned shift, size_t n);
+/// out[i] = min over j of matrix[i][j] - offsets[j], the matrix row-major; at
+/// least kInfinity if all those offsets are -kInfinity or less that are of
+/// finite entries.
+void minOverColumns(Scaled *out, const Scaled *matrix, const Scaled *offsets,
+                    size_t rows, size_t columns);
+
+/// out[j] = min(costs[j] + bytes[j] * price, kInfinity) for n entries, the
+/// price being `whole` and `part` / 2^shift; products are rounded down, and
+/// none exceeds kInfinity. `out` may be `costs`.
+void addPriced(Scaled *out, const Scaled *costs, const int64_t *bytes,
+               int64_t whole, int64_t part, unsigned shift, size_t n);
 
 } // namespace shardc::solver
 

@@ -14,15 +14,26 @@
 
 namespace shardc::solver {
 
-/// A cost table in both orientations, scaled.
+/// A cost table, scaled.
 struct ScaledTable {
   uint32_t rows = 0, columns = 0;
-  std::vector<Scaled> costs;      // row-major
-  std::vector<Scaled> transposed; // column-major
+  std::vector<Scaled> costs; // row-major
 
   Scaled at(Label row, Label column) const {
     return costs[size_t(row) * columns + column];
   }
+  /// The costs column-major: made when they are first asked for, since sweeps
+  /// of messages seldom do.
+  const std::vector<Scaled> &byColumns() const {
+    if (columnMajor.empty())
+      columnMajor = transposed(costs, rows, columns);
+    return columnMajor;
+  }
+  /// To be called when `costs` have changed.
+  void forgetColumns() { columnMajor.clear(); }
+
+private:
+  mutable std::vector<Scaled> columnMajor;
 };
 
 /// For each row, none negative: 2^-kPriceBits scaled units per byte.
@@ -48,11 +59,6 @@ struct Messages {
 
 class Model {
 public:
-  /// The usage of pairs, column-major, and its maximum.
-  struct Bytes {
-    std::vector<int64_t> transposed;
-    int64_t most = 0;
-  };
   struct Pair {
     uint32_t first = 0, second = 0; // positions of the model's variables
     LinkId link = 0;
@@ -61,8 +67,8 @@ public:
     /// The table at the prices of its usages when it was made.
     std::shared_ptr<ScaledTable> priced;
     llvm::SmallVector<Int128, 2> pricedAt;
-    /// Bytes of the link's usages, once they were priced.
-    llvm::SmallVector<std::shared_ptr<const Bytes>, 1> usages;
+    /// The largest of each of the link's usages, once they were priced.
+    llvm::SmallVector<int64_t, 1> mostBytes;
 
     uint32_t otherThan(uint32_t variable) const {
       return first == variable ? second : first;

@@ -30,6 +30,17 @@ SHARDC_CLONES void minPlus(Scaled *__restrict out, const Scaled *__restrict row,
     out[j] = std::min(out[j], base + row[j]);
 }
 
+SHARDC_CLONES Scaled minPlusMost(Scaled *__restrict out,
+                                 const Scaled *__restrict row, Scaled base,
+                                 size_t n) {
+  Scaled most = std::numeric_limits<Scaled>::min();
+  for (size_t j = 0; j < n; ++j) {
+    out[j] = std::min(out[j], base + row[j]);
+    most = std::max(most, out[j]);
+  }
+  return most;
+}
+
 SHARDC_CLONES void minPlus(Scaled *__restrict out, const Scaled *__restrict a,
                            const Scaled *__restrict b, Scaled base, size_t n) {
   for (size_t j = 0; j < n; ++j)

@@ -141,6 +141,22 @@ void TreeDescent::sumOwnCosts(llvm::ArrayRef<Member> forest,
   }
 }
 
+/// message[j] = min(message[j], own[i] + table[i][j] of every label i). Labels
+/// that cost too much by themselves, which most do among fixed neighbours, are
+/// not looked up.
+static void lowerToLeast(llvm::MutableArrayRef<Scaled> message,
+                         llvm::ArrayRef<Scaled> own, const Scaled *table) {
+  size_t columns = message.size();
+  auto lowerTo = [&](size_t label) {
+    return minPlusMost(message.data(), table + label * columns, own[label],
+                       columns);
+  };
+  Scaled most = lowerTo(llvm::min_element(own) - own.begin());
+  for (size_t label = 0; label < own.size(); ++label)
+    if (own[label] < most)
+      most = lowerTo(label);
+}
+
 /// Sets the forest's labels to the best; true if that lowers the cost.
 bool TreeDescent::solveForest(llvm::ArrayRef<Member> forest,
                               std::vector<Label> &labels) {
@@ -160,7 +176,7 @@ bool TreeDescent::solveForest(llvm::ArrayRef<Member> forest,
       before += std::min(rowOf(member, own.size())[label], kPenalty);
   }
   // From the leaves up: what the subtree costs by the label of the parent.
-  std::vector<Scaled> offsets, message;
+  std::vector<Scaled> message;
   for (size_t i = forest.size(); i-- > 0;) {
     const Member &member = forest[i];
     llvm::ArrayRef<Scaled> own = costsOf(i);
@@ -170,13 +186,9 @@ bool TreeDescent::solveForest(llvm::ArrayRef<Member> forest,
       continue;
     }
     llvm::MutableArrayRef<Scaled> parent = costsOf(member.parent);
-    offsets.clear();
-    for (Scaled cost : own)
-      offsets.push_back(-cost);
-    message.resize(parent.size());
-    minOverRows(message.data(),
-                tableFrom(model.pairs()[member.pair], member.variable),
-                offsets.data(), offsets.size(), message.size());
+    message.assign(parent.size(), least + kPenalty);
+    lowerToLeast(message, own,
+                 tableFrom(model.pairs()[member.pair], member.variable));
     addCapped(parent.data(), message.data(), least + kPenalty, parent.size());
   }
   if (after >= before)

@@ -48,6 +48,9 @@ inline Int128 ceilShift(Int128 value, unsigned shift) {
 /// out[j] = min(out[j], base + row[j]) for n entries.
 void minPlus(Scaled *out, const Scaled *row, Scaled base, size_t n);
 
+/// The same; returns the largest that `out` has then.
+Scaled minPlusMost(Scaled *out, const Scaled *row, Scaled base, size_t n);
+
 /// out[j] = min(out[j], base + a[j] + b[j]) for n entries.
 void minPlus(Scaled *out, const Scaled *a, const Scaled *b, Scaled base,
              size_t n);

@@ -146,6 +146,15 @@ public:
   const PairPrice &at(size_t from, size_t to) const {
     return pairs[from * columns + to];
   }
+  /// Those of one run, row-major; forbidden where there is no reshard.
+  std::vector<Picoseconds> times() const {
+    std::vector<Picoseconds> result;
+    for (const PairPrice &pair : pairs)
+      result.push_back(pair.costs.isForbidden()
+                           ? solver::kForbidden
+                           : std::min(pair.time, solver::kForbidden));
+    return result;
+  }
 
 private:
   size_t columns;

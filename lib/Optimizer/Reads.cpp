@@ -1,6 +1,7 @@
 //===- Reads.cpp - Tables between values and their readers ------*- C++ -*-===//
 
 #include "NetworkBuilder.h"
+#include "shardc/Solver/Arithmetic.h"
 #include "llvm/ADT/SetVector.h"
 #include <map>
 
@@ -140,20 +141,18 @@ void NetworkBuilder::connectDirectly(unsigned index, const Consumer &consumer,
 std::vector<Picoseconds>
 NetworkBuilder::timesThroughCopies(unsigned index, const Layouts &wanted) {
   const ValueVariable &value = network.values[index];
-  PriceMatrix toCopy = pricesOf(index, value.layouts, value.copies, 1),
-              fromCopy = pricesOf(index, value.copies, wanted, 1);
-  std::vector<Picoseconds> times;
-  for (unsigned from = 0; from < value.layouts.size(); ++from)
-    for (unsigned want = 0; want < wanted.size(); ++want) {
-      Picoseconds least = kForbidden;
-      for (unsigned copy = 0; copy < value.copies.size(); ++copy) {
-        const PairPrice &first = toCopy.at(from, copy),
-                        &second = fromCopy.at(copy, want);
-        if (!first.costs.isForbidden() && !second.costs.isForbidden())
-          least = std::min(least, saturatingAdd(first.time, second.time));
-      }
-      times.push_back(least == kForbidden ? 0 : least);
-    }
+  size_t copies = value.copies.size(), wants = wanted.size();
+  std::vector<Picoseconds>
+      toCopy = pricesOf(index, value.layouts, value.copies, 1).times(),
+      fromCopy = pricesOf(index, value.copies, wanted, 1).times(),
+      times(value.layouts.size() * wants, kForbidden);
+  for (size_t from = 0; from < value.layouts.size(); ++from)
+    for (size_t copy = 0; copy < copies; ++copy)
+      if (toCopy[from * copies + copy] < kForbidden)
+        solver::minPlus(times.data() + from * wants,
+                        fromCopy.data() + copy * wants,
+                        toCopy[from * copies + copy], wants);
+  std::replace(times.begin(), times.end(), kForbidden, Picoseconds(0));
   return times;
 }
 

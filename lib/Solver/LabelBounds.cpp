@@ -85,7 +85,7 @@ public:
       bool isExact = elimination.isExact() && elimination.work() <= affordable;
       if (isExact)
         boundByElimination(model, elimination);
-      again = !isExact && excludeByMessages(model);
+      again = !isExact && left.messages > 0 && excludeByMessages(model);
     }
     forbidRemoved(network, bounds);
     if (!network.infeasible())

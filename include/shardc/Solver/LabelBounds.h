@@ -18,7 +18,8 @@ namespace shardc::solver {
 using LabelBounds = std::vector<std::vector<Cost>>;
 
 /// Table entries that may be looked at, some at least: by message passing,
-/// which excludes labels, and by exact elimination, which bounds each of them.
+/// which excludes labels, unless it has none, and by exact elimination, which
+/// bounds each of them.
 struct BoundWork {
   double messages = 0, elimination = 0;
 

@@ -27,6 +27,10 @@ struct Region {
   /// From the incumbent to the bound of the weights with which labels were last
   /// pruned.
   double prunedGap = std::numeric_limits<double>::infinity();
+  /// With which messages last bounded labels, and the plans that were of
+  /// interest: the same again would bound nothing more.
+  Rows boundedWeights = {};
+  Picoseconds boundedBelow = 0;
 };
 
 } // namespace shardc

@@ -152,7 +152,7 @@ void WeightBounds::raise(Region &region, const Rows &weights,
     region.weights = weights;
   }
   solver.reportProgress(region);
-  prune(region, mean, proven, solved->solution);
+  prune(region, weights, mean, proven, solved->solution);
 }
 
 void WeightBounds::raiseByOwn(Region &region) {
@@ -206,8 +206,9 @@ void WeightBounds::raiseMany(Region &region, const WeightEffort &effort) {
 
 /// Plans better than the incumbent have a lower mean under any weights, of
 /// which `proven` is the least.
-void WeightBounds::prune(Region &region, const PartialProblem &mean,
-                         Cost proven, const solver::Solution &solution) {
+void WeightBounds::prune(Region &region, const Rows &weights,
+                         const PartialProblem &mean, Cost proven,
+                         const solver::Solution &solution) {
   if (solver.options.isQuick)
     return;
   double gap = double(solver.best()) - double(proven);
@@ -216,7 +217,8 @@ void WeightBounds::prune(Region &region, const PartialProblem &mean,
   if (gap <= 0 || gap > kWorthPruning * region.prunedGap)
     return;
   region.prunedGap = gap;
-  boundLabels(region, mean, solution.multipliers, kPruneFactor * solution.work);
+  boundLabels(region, weights, mean, solution.multipliers,
+              kPruneFactor * solution.work);
 }
 
 void WeightBounds::boundLabels(Region &region, const Rows &weights,
@@ -225,20 +227,27 @@ void WeightBounds::boundLabels(Region &region, const Rows &weights,
     return;
   PartialProblem mean = meanOf(region, weights);
   if (!mean.problem.check())
-    boundLabels(region, mean, {}, elimination);
+    boundLabels(region, weights, mean, {}, elimination);
 }
 
-void WeightBounds::boundLabels(Region &region, const PartialProblem &mean,
+void WeightBounds::boundLabels(Region &region, const Rows &weights,
+                               const PartialProblem &mean,
                                const std::vector<double> &multipliers,
                                double elimination) {
   Picoseconds below = solver.best() - 1;
-  solver::BoundWork left{.messages = kMessageWork, .elimination = elimination};
+  bool isKnown =
+      region.boundedWeights == weights && region.boundedBelow == below;
+  solver::BoundWork left{.messages = isKnown ? 0 : kMessageWork,
+                         .elimination = elimination};
+  double allowed = left.sum();
+  region.boundedWeights = weights;
+  region.boundedBelow = below;
   mean.raise(region.labelBounds,
              solver::boundLabels(mean.problem,
                                  below * parts + 1 - mean.constant, multipliers,
                                  left, solver.work.until()),
              parts);
-  solver.work.spend(kMessageWork + elimination - left.sum());
+  solver.work.spend(allowed - left.sum());
   region.labels = labelsWithin(region, below);
   if (solver::lacksLabels(region.labels))
     region.bound = solver.best();

@@ -64,9 +64,10 @@ private:
   unsigned leastWeights() const;
   PartialProblem meanOf(const Region &region, const Rows &weights) const;
   void raise(Region &region, const Rows &weights, double tolerance);
-  void prune(Region &region, const PartialProblem &mean, solver::Cost proven,
-             const solver::Solution &solution);
-  void boundLabels(Region &region, const PartialProblem &mean,
+  void prune(Region &region, const Rows &weights, const PartialProblem &mean,
+             solver::Cost proven, const solver::Solution &solution);
+  void boundLabels(Region &region, const Rows &weights,
+                   const PartialProblem &mean,
                    const std::vector<double> &multipliers, double elimination);
   Rows blendResources(Rows weights, double part) const;
 

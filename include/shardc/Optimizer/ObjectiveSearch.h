@@ -54,8 +54,7 @@ struct ObjectiveSearchOptions {
   /// The bound of `scheduled` is one of these orders. Chains of the text's
   /// order are longer, and guide a search better.
   ChainOrders orders = ChainOrders::Any;
-  /// Enumerates plans, and halves regions of them until the bound is the value,
-  /// while work is left.
+  /// Halves regions of plans until the bound is the value, while work is left.
   bool proves = true;
   /// Plans that are known, besides the first.
   std::vector<std::vector<solver::Label>> starts = {};

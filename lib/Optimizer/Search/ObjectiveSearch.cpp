@@ -2,7 +2,6 @@
 
 #include "shardc/Optimizer/ObjectiveSearch.h"
 #include "Branching.h"
-#include "Enumeration.h"
 #include "LocalSearch.h"
 #include "SeedPlans.h"
 
@@ -118,8 +117,6 @@ ObjectiveSearch::run(const solver::Solution &first) {
                       /*elimination=*/0);
   findCandidates(all);
   closeGap(all);
-  if (solver.options.proves && !solver.options.isQuick)
-    enumerate(all, solver, weights);
   solver::Cost bound = std::min(all.bound, all.outside);
   if (solver.options.proves)
     bound = branchAndBound(std::move(all), solver, weights);

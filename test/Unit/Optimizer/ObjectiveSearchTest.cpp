@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Branching.h"
-#include "Enumeration.h"
 #include "LocalSearch.h"
 #include "Plans.h"
 #include "RandomNetwork.h"
@@ -72,8 +71,9 @@ TEST(ObjectiveSearch, BoundIsNotAboveTheOptimum) {
     auto found =
         searchObjective(network.get(), first, scheduleAll(network), options);
     expectSound(network, options.objective, found);
-    // Whatever schedules wait for, so few plans are all looked at.
-    EXPECT_EQ(found->status, solver::Status::Optimal);
+    // `lower` is rows alone, so that limits on them are exact.
+    if (options.objective == Objective::Lower)
+      EXPECT_EQ(found->status, solver::Status::Optimal);
   });
 }
 
@@ -96,7 +96,8 @@ TEST(ObjectiveSearch, BoundCountsWhatHiddenCollectivesCost) {
         auto found = searchObjective(network.get(), first, scheduleAll(network),
                                      options);
         expectSound(network, objective, found);
-        EXPECT_EQ(found->status, solver::Status::Optimal);
+        if (objective == Objective::Lower)
+          EXPECT_EQ(found->status, solver::Status::Optimal);
       }
     }
 }
@@ -301,34 +302,6 @@ TEST(Branching, HalvesShareThePlans) {
                                }),
                 1);
   });
-}
-
-/// Plans of which no row takes as long as the incumbent are found, each once,
-/// and no others; nothing where they are more than may be.
-TEST(Enumeration, FindsAllPlansBelowTheIncumbent) {
-  size_t count = 0;
-  forEachSearch([&](const RandomNetwork &network, const solver::Solution &first,
-                    ObjectiveSearchOptions &options) {
-    Started search(network, first, options);
-    std::vector<Plan> expected;
-    for (const Plan &plan : network.plans())
-      if (network.schedule(plan).lower < search.solver.best())
-        expected.push_back(plan);
-    auto find = [&](size_t most, double work) {
-      return plansBelow(search.all, search.solver, search.weights, most, work);
-    };
-    std::optional<std::vector<Plan>> found = find(expected.size(), 1e9);
-    ASSERT_TRUE(found);
-    llvm::sort(*found);
-    llvm::sort(expected);
-    EXPECT_EQ(*found, expected);
-    if (!expected.empty()) {
-      EXPECT_FALSE(find(expected.size() - 1, 1e9));
-      EXPECT_FALSE(find(expected.size(), 10));
-    }
-    count += expected.size();
-  });
-  EXPECT_GT(count, 0u);
 }
 
 /// From plans of the highest `upper`, small steps lead on.

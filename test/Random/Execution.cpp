@@ -101,6 +101,10 @@ static Listed emitted(Operation *op) {
     axes.push_back(axis);
     devices *= double(mesh.axes[*mesh.find(axis)].size);
   }
+  // As the report lists them; the order of a halo's devices shows in values.
+  llvm::sort(axes, [&](StringRef a, StringRef b) {
+    return *mesh.find(a) < *mesh.find(b);
+  });
   result.kind = stringify(spmd::collectiveKind(op)).str();
   result.axes = llvm::join(axes, ",");
   double before = localBytes(op->getOperand(0).getType());

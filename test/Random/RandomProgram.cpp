@@ -1202,11 +1202,14 @@ Dims Generator::headIndices(unsigned along) {
 bool Generator::chooseLongIndex() {
   if (longIndex)
     return chance(60);
-  int64_t devices = 1;
-  for (const Axis &axis : axes)
+  int64_t devices = 1, all = 1;
+  for (const Axis &axis : axes) {
+    all *= axis.size;
     if (devices * axis.size <= 4 && chance(80))
       devices *= axis.size;
-  if (devices == 1 || !chance(25))
+  }
+  // What all devices together compute must stay little.
+  if (devices == 1 || all > 8 || !chance(25))
     return false;
   longIndex = addDim(256 * devices);
   count("zigzag");

@@ -529,8 +529,9 @@ bool reverseHalos(Operation *op) {
 }
 
 /// Attention with a window along two axes, and its gradient: of so many tokens
-/// that halos are the fastest there, too, and then made small.
-TEST(Mutations, Halos) {
+/// that halos are the fastest there, too, and then made small. `other` is what
+/// it is multiplied with.
+void expectHalosNoticed(const std::string &other) {
   auto program = std::make_unique<TestProgram>(R"(
 hardware h100[4]
 mesh [X=2, Y=2]
@@ -543,7 +544,8 @@ q[T@(X, Y), K, H] = x[T, D] * Wq[D, K, H]
 k[T@(X, Y), K, H] = x[T, D] * Wk[D, K, H]
 v[T@(X, Y), K, H] = x[T, D] * Wv[D, K, H]
 o[T@(X, Y), K, H] = attention[H, S](q[T@(X, Y), K, H], k[S@(X, Y), K, H], v[S@(X, Y), K, H], window=128)
-loss[] = mean[T, K, H](o[T, K, H] * o[T, K, H])
+p[T@(X, Y), K, H] = )" + other + R"(
+loss[] = mean[T, K, H](o[T, K, H] * p[T, K, H])
 train { loss = loss  microbatches = 1 }
 )");
   ASSERT_TRUE(program->module() && program->makeStep()) << program->messages();
@@ -560,6 +562,14 @@ train { loss = loss  microbatches = 1 }
   };
   // K and V once or twice, dK and dV, and two operations.
   EXPECT_GE(expectNoticed(subject, isOfHalo, mutations), 6u);
+}
+
+TEST(Mutations, Halos) { expectHalosNoticed("o[T, K, H]"); }
+
+/// Beside attention without a window T is in zigzag order.
+TEST(Mutations, HalosInZigzagOrder) {
+  expectHalosNoticed("attention[H, S](q[T@(X, Y), K, H], k[S, K, H], "
+                     "v[S, K, H], causal=true)");
 }
 
 //===----------------------------------------------------------------------===//

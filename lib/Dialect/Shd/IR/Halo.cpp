@@ -39,7 +39,9 @@ HaloPins shd::haloPins(const Mesh &mesh, Operation *op,
 int64_t shd::haloDealt(Operation *op) {
   auto names = op->getAttrOfType<ArrayAttr>(kIndices);
   int64_t dim = op->getAttrOfType<IntegerAttr>("dim").getInt();
-  return names ? dealtParts(op, cast<StringAttr>(names[dim]).getValue()) : 1;
+  return names && dim < int64_t(names.size())
+             ? dealtParts(op, cast<StringAttr>(names[dim]).getValue())
+             : 1;
 }
 
 int64_t shd::haloRows(Operation *op) {

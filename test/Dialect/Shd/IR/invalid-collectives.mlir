@@ -184,6 +184,34 @@ shd.program "p" mesh <[X = 2]> allow_padding {
 
 // -----
 
+// Z2, in zigzag order
+shd.program "p" mesh <[X = 2]> {
+  %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X}]>>
+  // expected-error @+1 {{takes 3 rows of a chunk of 2}}
+  %y = shd.halo_exchange %x dim 0 rows 3 over ["X"] {shd.dealt = {B = array<i64: 0, 2>}, shd.indices = ["B"]} : tensor<8xf32, #shd.sharding<[{X}]>> -> tensor<8xf32, #shd.sharding<[{}]>>
+}
+
+// -----
+
+// Z4, the devices
+shd.program "p" mesh <[X = 4]> {
+  %x = shd.declare input "x" ["B"] : tensor<16xf32, #shd.sharding<[{X}]>>
+  // expected-error @+1 {{needs whole pairs of chunks, but 4 devices share 16 rows dealt to 2}}
+  %y = shd.halo_exchange %x dim 0 rows 1 over ["X"] {shd.dealt = {B = array<i64: 0, 2>}, shd.indices = ["B"]} : tensor<16xf32, #shd.sharding<[{X}]>> -> tensor<16xf32, #shd.sharding<[{}]>>
+}
+
+// -----
+
+// Z4, the chunks; indices that lack the dimension are no order.
+shd.program "p" mesh <[X = 2]> {
+  %x = shd.declare input "x" ["B"] : tensor<6xf32, #shd.sharding<[{X}]>>
+  %z = shd.halo_exchange %x dim 0 rows 3 over ["X"] {shd.dealt = {B = array<i64: 0, 2>}, shd.indices = []} : tensor<6xf32, #shd.sharding<[{X}]>> -> tensor<6xf32, #shd.sharding<[{}]>>
+  // expected-error @+1 {{needs whole pairs of chunks, but 2 devices share 6 rows dealt to 2}}
+  %y = shd.halo_exchange %x dim 0 rows 1 over ["X"] {shd.dealt = {B = array<i64: 0, 2>}, shd.indices = ["B"]} : tensor<6xf32, #shd.sharding<[{X}]>> -> tensor<6xf32, #shd.sharding<[{}]>>
+}
+
+// -----
+
 // Z1, a sum
 shd.program "p" mesh <[X = 2]> {
   %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{}]>>

@@ -63,6 +63,7 @@ private:
   void visitOrders(Operation *op);
   void visitSegments(RepeatOp repeat);
   std::optional<int64_t> countInSegments(int64_t count) const;
+  bool segmentsFit(const ShrunkExtents &extents) const;
   int64_t dealtParts(const DealtClass &known, const Mesh &shrunk) const;
   void growSlots(ShrunkExtents &extents, ExtentProblem problem) const;
   void visitPosition(Value table, int64_t dim, Value position);
@@ -565,6 +566,17 @@ Mesh ExtentUses::smallMesh(const ShrinkOptions &options, AxisSet kept) const {
              : shrinkAxes(mesh, equalGroups, options.maxAxis, kept);
 }
 
+/// Numbers of iterations that are extents, too, became those of the segments.
+bool ExtentUses::segmentsFit(const ShrunkExtents &extents) const {
+  return llvm::all_of(
+      llvm::zip_equal(placements, extents.values), [&](const auto &entry) {
+        const auto &[use, value] = entry;
+        std::optional<int64_t> count = countInSegments(use.first);
+        return !count || !selectedByCount.count(use.first) || *count == value;
+      });
+}
+
+/// Where an extent cannot be what the segments of a repeat need, these stay.
 std::vector<Shrinking> ExtentUses::choose(const ShrinkOptions &options) const {
   AxisSet kept = 0;
   Mesh shrunk = smallMesh(options, kept);
@@ -574,6 +586,11 @@ std::vector<Shrinking> ExtentUses::choose(const ShrinkOptions &options) const {
     kept |= axisBit(llvm::countr_zero(unmet));
     shrunk = smallMesh(options, kept);
     extents = solve(problem(shrunk, options));
+  }
+  if (!keepsSegments && !segmentsFit(extents)) {
+    ExtentUses others = *this;
+    others.keepsSegments = true;
+    return others.choose(options);
   }
   growSlots(extents, problem(shrunk, options));
   Shrinking shrinking;

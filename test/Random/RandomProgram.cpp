@@ -1333,7 +1333,7 @@ void Generator::attentionBlock() {
   };
   if (chance(25))
     argument("sink", Dims(llvm::drop_begin(kept, batch.size())));
-  if (chance(15)) {
+  if (!isLong && chance(15)) {
     Dims indices(llvm::drop_begin(kept, batch.size()));
     indices.push_back(s);
     argument("bias", indices);

@@ -205,8 +205,8 @@ std::string shd::orderObstacle(ShardingRuleOpInterface op,
         bool isWritten = llvm::any_of(rule.operands.front(), hasFactorHere);
         return isWritten || typed.getAccumulate()
                    ? ""
-                   : "the last element of it that a scatter writes to a "
-                     "position stays";
+                   : "a scatter writes its elements to positions that may be "
+                     "equal, where the last one stays";
       })
       .Case([&](ScatterSumOp typed) -> std::string {
         return isPositioned(typed, rule.results.front(), factor)

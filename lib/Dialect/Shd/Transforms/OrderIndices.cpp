@@ -409,7 +409,9 @@ LogicalResult OrderChooser::checkWritten() {
   auto written = program->getAttrOfType<DictionaryAttr>(kOrders);
   for (NamedAttribute entry :
        written ? written.getValue() : ArrayRef<NamedAttribute>())
+    // One text has both phases: a decode step has one position.
     if (cast<StringAttr>(entry.getValue()).getValue() == "zigzag" &&
+        servingPhase(program) != ServingPhase::Decode &&
         llvm::none_of(classes, [&](const auto &each) {
           return each.second.names.contains(entry.getName().str());
         }))
@@ -461,7 +463,7 @@ void OrderChooser::chooseParts(OrderClass &each) {
       each.parts = std::max(each.parts, parts);
   }
   if (int64_t chunk = each.extent / (2 * each.parts);
-      each.parts > 1 && each.window > chunk) {
+      each.parts > 1 && each.window - 1 > chunk) {
     each.obstacle = "attention has a window of " + std::to_string(each.window) +
                     ", longer than the chunks of " + std::to_string(chunk);
     each.parts = 1;

@@ -630,7 +630,7 @@ static bool isReadThrough(Operation *op) {
 void GroupAssigner::assign(Operation *op) {
   llvm::SmallVector<StringRef, 6> indices = iterationIndices(op);
   bool isLeader = isLeaderOp(op);
-  // Of operations that cost nothing only those that are read through come here.
+  // Free operations that come here are those that are read through.
   bool isView = cast<CostOpInterface>(op).getFusionKind() == FusionKind::Free;
   std::optional<unsigned> group;
   if (!isLeader && !isView) {

@@ -8,22 +8,21 @@ using namespace shardc;
 using namespace shardc::shd;
 
 /// Turns coordinates along the axes into those of the device one place further
-/// on, or back, in row-major order; false where there is none.
-static bool step(const Mesh &mesh, ArrayRef<AxisIndex> axes, bool isBack,
+/// on, or back, in row-major order; they stay where there is none.
+static void step(const Mesh &mesh, ArrayRef<AxisIndex> axes, bool isBack,
                  MutableArrayRef<int64_t> coordinates) {
   auto isLast = [&](AxisIndex axis) {
     return coordinates[axis] == (isBack ? 0 : mesh.axes[axis].size - 1);
   };
   if (llvm::all_of(axes, isLast))
-    return false;
+    return;
   for (AxisIndex axis : llvm::reverse(axes)) {
     bool carries = isLast(axis);
     int64_t size = mesh.axes[axis].size;
     coordinates[axis] = (coordinates[axis] + (isBack ? size - 1 : 1)) % size;
     if (!carries)
-      break;
+      return;
   }
-  return true;
 }
 
 CollectiveCost shardc::haloCost(const CollectiveModel &model,

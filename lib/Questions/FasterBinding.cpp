@@ -45,7 +45,7 @@ struct Move {
   std::optional<RoutedBlocks> routed = std::nullopt;
   int64_t count = 0;
   bool travels = false, isHalved = false;
-  /// Of a halo, the stretches of positions before which it has rows.
+  /// The stretches of positions before which a halo has rows.
   int64_t stretches = 1;
 
   bool isLike(const Move &other) const {
@@ -69,11 +69,11 @@ static std::optional<Move> moveOf(Operation *op, const Mesh &mesh) {
     move.axes.push_back(*mesh.find(name.getValue()));
   move.travels = shd::travels(op);
   move.isHalved = move.travels && !halvedIndex(op).empty();
-  if (isOfHalo(move.kind) && haloDealt(op) > 1) {
-    move.stretches = 2;
-    // Devices between others receive both ways.
+  if (isOfHalo(move.kind)) {
+    move.stretches = stretchesOfPart(haloDealt(op));
+    // Devices between others receive both ways; the bytes are those of one.
     if (mesh.groupSize(ArrayRef(move.axes)) > 2)
-      move.bytes /= 2;
+      move.bytes /= double(move.stretches);
   }
   if (move.kind == CollectiveKind::AllToAll)
     move.routed = movedShape(op->getOperand(0)).routed;

@@ -245,7 +245,7 @@ private:
   std::string *out = &body;
   unsigned indent = 0, values = 0, depth = 0;
   bool inLayer = false;
-  /// What long attention runs along.
+  /// The index that long attention runs along.
   std::optional<unsigned> longIndex;
   std::optional<unsigned> window;
   /// The program is trained, so that it updates no state.
@@ -1208,7 +1208,7 @@ bool Generator::chooseLongIndex() {
     if (devices * axis.size <= 4 && chance(80))
       devices *= axis.size;
   }
-  // What all devices together compute must stay little.
+  // The work of all devices together must stay little.
   if (devices == 1 || all > 8 || !chance(25))
     return false;
   longIndex = addDim(256 * devices);

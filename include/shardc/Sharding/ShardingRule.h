@@ -67,6 +67,10 @@ struct RingRule {
   unsigned factor = 0;
 };
 
+/// The stretches of consecutive positions that a device has of an index dealt
+/// to so many parts: two in zigzag order, in the program's order, of 1, one.
+constexpr int64_t stretchesOfPart(int64_t dealt) { return dealt > 1 ? 2 : 1; }
+
 /// An operation each element of whose `along` factor needs that of `factor` at
 /// the same position and `rows` before it, at most: where `along` is on axes,
 /// the operands that have `factor` may be in parts on the same axes, each with
@@ -79,7 +83,7 @@ struct HaloRule {
   int64_t rows = 0;
   int64_t dealt = 1;
 
-  int64_t stretches() const { return dealt > 1 ? 2 : 1; }
+  int64_t stretches() const { return stretchesOfPart(dealt); }
 };
 
 struct ShardingRule {

@@ -578,7 +578,7 @@ std::string FunctionPrinter::keyPositions(shd::AttentionOpInterface op) {
   if (spmd::ShardAttr shard = keysWithHalo(op, indexed)) {
     auto small = cast<shd::ShardingRuleOpInterface>(file.small.lookup(op));
     int64_t smallHalo = IndexedOp(file, small).shardOf(op.getKey()).getHalo();
-    int64_t stretches = shd::dealtParts(op, op.getKey()) > 1 ? 2 : 1;
+    int64_t stretches = stretchesOfPart(shd::dealtParts(op, op.getKey()));
     return indexed.positionsWithHalo(
         file.sizes.number("halo", shard.getHalo() / stretches,
                           smallHalo / stretches),

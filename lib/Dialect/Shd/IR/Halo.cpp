@@ -45,8 +45,8 @@ int64_t shd::haloDealt(Operation *op) {
 }
 
 int64_t shd::haloRows(Operation *op) {
-  int64_t stretches = haloDealt(op) > 1 ? 2 : 1;
-  return stretches * op->getAttrOfType<IntegerAttr>("rows").getInt();
+  return stretchesOfPart(haloDealt(op)) *
+         op->getAttrOfType<IntegerAttr>("rows").getInt();
 }
 
 HaloExchangeOp shd::haloOf(Operation *op) {

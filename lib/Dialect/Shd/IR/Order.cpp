@@ -53,6 +53,7 @@ SmallVector<int64_t> PositionOrder::haloPositions(int64_t begin, int64_t end,
   for (auto [i, stretch] : llvm::enumerate(joined))
     if (i == 0 || joined[i - 1].end < stretch.begin)
       begins.push_back(stretch.begin);
+  // Rows before position 0 stand for those of a stretch that is missing.
   begins.resize(numStretches(), 0);
   SmallVector<int64_t> positions;
   for (int64_t first : begins)

@@ -77,9 +77,9 @@ private:
   FactorStrides positions;
   FactorStrides keyAtStrides, biasStrides, sinkStrides;
   int64_t firstPosition = 0;
-  /// Of queries without positions of their own.
+  /// The order of queries without positions of their own.
   PositionOrder queryOrder;
-  /// Those of keys that data do not place.
+  /// The positions of keys that data do not place.
   SmallVector<int64_t> keyPositions;
   bool causal;
   std::optional<int64_t> window;

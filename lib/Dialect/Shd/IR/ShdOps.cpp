@@ -1144,7 +1144,7 @@ LogicalResult shd::detail::verifyHalo(Operation *op, const Mesh &mesh,
            << "needs whole pairs of chunks, but " << parts << " devices share "
            << shape[dim] << " rows dealt to " << dealt;
   // Z2
-  int64_t stretch = shape[dim] / parts / (dealt > 1 ? 2 : 1);
+  int64_t stretch = shape[dim] / parts / stretchesOfPart(dealt);
   if (rows < 1 || rows > stretch)
     return op->emitOpError()
            << "takes " << rows << " rows of "

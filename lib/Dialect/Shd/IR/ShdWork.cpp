@@ -310,9 +310,9 @@ static OpWork attentionWork(AttentionOpInterface op,
   work.matrixFlops = sizes.flopsOf(busiestPairs(op, sizes));
   // The positions that some query of the device reads, within its window.
   if (std::optional<uint64_t> window = op.getWindow()) {
-    bool isDealt = op.getQuery() && dealtParts(op, *op.getQuery()) > 1;
-    double reach =
-        (isDealt ? 2 : 1) * (double(*window) - 1) + sizes.extents.localQueries;
+    int64_t dealt = op.getQuery() ? dealtParts(op, *op.getQuery()) : 1;
+    double reach = double(stretchesOfPart(dealt)) * (double(*window) - 1) +
+                   sizes.extents.localQueries;
     double read = std::min(1.0, reach / sizes.extents.localKeys);
     work.operandBytes[AttentionOp::kKeyOperand] *= read;
     work.operandBytes[AttentionOp::kValueOperand] *= read;

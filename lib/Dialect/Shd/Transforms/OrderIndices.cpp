@@ -116,6 +116,7 @@ struct OrderClass {
   /// The longest window of its attentions that reach fewer than all keys.
   int64_t window = 0;
   std::optional<Location> loc;
+  /// Those without a window, and behind them those that follow its order.
   SmallVector<Operation *> attentions;
 };
 

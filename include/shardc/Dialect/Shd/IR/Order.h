@@ -61,7 +61,7 @@ public:
 
   /// The most stretches of consecutive positions that the parts of devices
   /// have.
-  int64_t numStretches() const { return parts > 1 ? 2 : 1; }
+  int64_t numStretches() const { return stretchesOfPart(parts); }
   /// The positions that halos bring to what is stored in [begin, end), a part
   /// of whole chunks: `rows` before each of its stretches, the first one first.
   /// Below 0 are rows of no device: those before position 0, and those of a

@@ -36,8 +36,12 @@ private:
 
   void findVisitedAxes();
   Position position(ArrayRef<int64_t> coordinates) const;
+  /// Of each message that crosses a level: the member of the level that it
+  /// comes from. One list per level, none for tori.
+  using Crossings = SmallVector<SmallVector<int64_t, 2>, 4>;
   void routeOne(ArrayRef<int64_t> source, ArrayRef<int64_t> destination,
-                MutableArrayRef<uint32_t> crossing);
+                Crossings &crossings);
+  uint32_t mostOnOneLink(const Level &level, ArrayRef<int64_t> members) const;
   int64_t walk(unsigned levelIndex, unsigned axisOfLevel, int64_t target,
                Position &at);
   uint32_t &load(const Position &at, unsigned physicalAxis, bool isUp);
@@ -48,7 +52,8 @@ private:
   /// Messages on each link of a torus, by chip, physical axis and direction.
   std::vector<uint32_t> loads;
   /// Per level: messages on the most loaded link of a torus; of a switched
-  /// level the most messages for one device that cross it.
+  /// level the most for one device that cross it, in a full mesh those of them
+  /// from one member.
   SmallVector<uint32_t, 4> traffic;
   /// The most messages for one device.
   uint32_t received = 0;
@@ -144,38 +149,50 @@ int64_t PermuteRouter::walk(unsigned levelIndex, unsigned axisOfLevel,
 
 void PermuteRouter::route(ArrayRef<SmallVector<int64_t, 8>> sources,
                           ArrayRef<int64_t> destination) {
-  SmallVector<uint32_t, 4> crossing(model.levels.size(), 0);
+  Crossings crossings(model.levels.size());
   uint32_t messages = 0;
   for (ArrayRef<int64_t> source : sources) {
     if (source == destination)
       continue;
     ++messages;
-    routeOne(source, destination, crossing);
+    routeOne(source, destination, crossings);
   }
   received = std::max(received, messages);
-  for (auto [most, here] : zip_equal(traffic, crossing))
-    most = std::max(most, here);
+  for (auto [level, most, members] :
+       zip_equal(model.levels, traffic, crossings))
+    most = std::max(most, mostOnOneLink(level, members));
+}
+
+/// Messages for one device that share a link of a level, given the member of
+/// the level that each comes from. Members of a full mesh have a link to each
+/// other; a switch has one link to each of its members.
+uint32_t PermuteRouter::mostOnOneLink(const Level &level,
+                                      ArrayRef<int64_t> members) const {
+  if (level.kind != Network::Kind::FullMesh)
+    return members.size();
+  uint32_t most = 0;
+  for (int64_t member : members)
+    most = std::max<uint32_t>(most, llvm::count(members, member));
+  return most;
 }
 
 void PermuteRouter::routeOne(ArrayRef<int64_t> source,
                              ArrayRef<int64_t> destination,
-                             MutableArrayRef<uint32_t> crossing) {
+                             Crossings &crossings) {
   Position at = position(source);
   Position to = position(destination);
   double path = 0, reached = 0;
   for (auto [levelIndex, level] : enumerate(model.levels)) {
-    bool crosses = false;
     for (unsigned index = 0; index < level.numPhysical; ++index) {
       unsigned physicalAxis = level.firstPhysical + index;
       if (level.kind == Network::Kind::Torus) {
         int64_t hops = walk(levelIndex, index, to[physicalAxis], at);
         path += level.latency * hops;
         reached += level.stepLatency * hops;
-      } else {
-        crosses |= at[physicalAxis] != to[physicalAxis];
+      } else if (at[physicalAxis] != to[physicalAxis]) {
+        crossings[levelIndex].push_back(at[physicalAxis]);
       }
     }
-    crossing[levelIndex] += crosses;
     // Links of slower networks belong to everything below them together.
     for (unsigned index = 0; index < level.numPhysical; ++index)
       at[level.firstPhysical + index] = 0;
@@ -192,12 +209,20 @@ CollectiveCost PermuteRouter::cost(double localBytes) const {
   cost.wireBytes = cost.bytes;
   cost.latencySeconds = longestPath;
   CalibratedCollective calibrated{longestReached, 0, 0};
-  double base = 0, ramp = 0, outermostReached = 0;
-  double longest = longestPath, outermostSeconds = 0;
+  double base = 0, ramp = 0;
+  double longest = longestPath;
+  auto takeSlower = [&](const Level &level, double seconds,
+                        unsigned physicalAxis) {
+    calibrated.bandwidthSeconds =
+        std::max(calibrated.bandwidthSeconds, seconds / level.reached);
+    if (seconds > cost.bandwidthSeconds) {
+      cost.bandwidthSeconds = seconds;
+      cost.slowest = physicalBit(physicalAxis);
+    }
+  };
   for (auto [physicalAxis, isTaken] : enumerate(isUsed))
     if (isTaken)
       cost.longest |= physicalBit(physicalAxis);
-  PhysicalSet outermostLevel = 0;
   std::optional<unsigned> outermost;
   for (auto [index, level] : enumerate(model.levels)) {
     if (traffic[index] == 0)
@@ -206,19 +231,12 @@ CollectiveCost PermuteRouter::cost(double localBytes) const {
     ramp = std::max(ramp, level.ramp);
     if (level.kind == Network::Kind::Torus) {
       double link = model.theMachine.networks[level.network].bandwidth;
-      double seconds = traffic[index] * localBytes / link;
-      calibrated.bandwidthSeconds =
-          std::max(calibrated.bandwidthSeconds, seconds / level.reached);
-      if (seconds > cost.bandwidthSeconds) {
-        cost.bandwidthSeconds = seconds;
-        cost.slowest = physicalBit(busiest[index]);
-      }
+      takeSlower(level, traffic[index] * localBytes / link, busiest[index]);
       continue;
     }
-    outermostSeconds =
-        traffic[index] * localBytes / (level.rate / level.meshLinks);
-    outermostReached = outermostSeconds / level.reached;
-    outermostLevel = physicalBit(level.firstPhysical);
+    takeSlower(level,
+               traffic[index] * localBytes / (level.rate / level.meshLinks),
+               level.firstPhysical);
     unsigned steps = Log2_64_Ceil(model.levelMembers(level, axes));
     double rounds = level.latency * steps;
     cost.latencySeconds += rounds;
@@ -232,14 +250,8 @@ CollectiveCost PermuteRouter::cost(double localBytes) const {
     else
       outermost = index;
   }
-  if (outermostSeconds > cost.bandwidthSeconds) {
-    cost.bandwidthSeconds = outermostSeconds;
-    cost.slowest = outermostLevel;
-  }
   if (model.theMachine.isCalibrated) {
     calibrated.fixedSeconds += base;
-    calibrated.bandwidthSeconds =
-        std::max(calibrated.bandwidthSeconds, outermostReached);
     calibrated.rampSeconds = ramp * std::sqrt(cost.wireBytes);
     cost.calibrated = calibrated;
   }

@@ -270,8 +270,35 @@ TEST(SwitchPermuteTest, FullMesh) {
   machine.networks[0].kind = Network::Kind::FullMesh;
   machine.maxShape.clear();
   CollectiveModel node = model(machine, {8});
-  expectNear(node.permuteCost({0}, 64e6, shift(0, 8, 1)).bandwidthSeconds,
-             1e-3);
+  auto next = shift(0, 8, 1), last = shift(0, 8, 7), again = shift(0, 8, 1);
+  expectNear(node.permuteCost({0}, 64e6, next).bandwidthSeconds, 1e-3);
+  // From two neighbours over two links; twice from one over one link.
+  CollectiveCost both = node.permuteCost({0}, 64e6, {next, last});
+  expectNear(both.bandwidthSeconds, 1e-3);
+  EXPECT_EQ(both.wireBytes, 128e6);
+  expectNear(node.permuteCost({0}, 64e6, {next, again}).bandwidthSeconds, 2e-3);
+}
+
+// X = 8 over two nodes of four. Inside a node a GPU receives one message from
+// each side over its port of 100e9; at the border one comes over its 90e9 of
+// the node's 360e9 instead. The ports set the time.
+TEST(SwitchPermuteTest, SlowerOfTwoLevels) {
+  Machine machine = h100({2, 4});
+  machine.networks = {switched("gpu", 100e9, 3e-6),
+                      switched("node", 360e9, 8e-6)};
+  machine.maxShape.clear();
+  CollectiveModel pod = model(machine, {8});
+  auto before = [](Coordinates at, llvm::MutableArrayRef<int64_t> from) {
+    from[0] = std::max<int64_t>(at[0] - 1, 0);
+  };
+  auto behind = [](Coordinates at, llvm::MutableArrayRef<int64_t> from) {
+    from[0] = std::min<int64_t>(at[0] + 1, 7);
+  };
+  CollectiveCost cost = pod.permuteCost({0}, 50e6, {before, behind});
+  expectNear(cost.bandwidthSeconds, 2 * 50e6 / 100e9);
+  EXPECT_EQ(cost.slowest, physicalBit(1));
+  // 2 doublings of 3 us and one of 8 us.
+  expectNear(cost.latencySeconds, 14e-6);
 }
 
 // Slices exchange over DCN at 6.25e9 a chip; within a slice nothing moves.

@@ -463,14 +463,21 @@ void OrderChooser::chooseParts(OrderClass &each) {
     if (isBalanced(parts))
       each.parts = std::max(each.parts, parts);
   }
-  if (int64_t chunk = each.extent / (2 * each.parts);
-      each.parts > 1 && each.window - 1 > chunk) {
+  // Then each device reads a halo of its neighbour's consecutive positions, and
+  // would gather keys that are dealt.
+  int64_t least = mesh.numDevices();
+  for (int64_t shards : products)
+    if (shards > 1)
+      least = std::min(least, shards);
+  int64_t part = each.extent / least, reach = each.window - 1;
+  if (each.parts > 1 && reach > part / 2 && reach <= part &&
+      !isWritten(each, "zigzag")) {
     each.obstacle = "attention has a window of " + std::to_string(each.window) +
-                    ", longer than the chunks of " + std::to_string(chunk);
+                    ": a halo from the " + std::to_string(part) +
+                    " positions of a device, not from a chunk of half as many";
     each.parts = 1;
-    return;
   }
-  if (each.parts > 1 || mesh.numDevices() == 1)
+  if (each.parts > 1 || !each.obstacle.empty() || mesh.numDevices() == 1)
     return;
   each.obstacle = isTooShort
                       ? "its " + std::to_string(each.extent) +

@@ -4,6 +4,7 @@
 #include "shardc/Dialect/Shd/IR/Explicit.h"
 #include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Halos.h"
@@ -144,8 +145,10 @@ void shardc::addOperation(const PlanningContext &context, Operation *op,
   for (auto [i, bytes] : llvm::enumerate(work.operandBytes)) {
     if (!hasLayout(op->getOperand(i)))
       continue;
-    PartWork::Access read = readOf(part, rootValue(op->getOperand(i)),
-                                   operandLayout(rule, strategy, i), bytes);
+    Value value = rootValue(op->getOperand(i));
+    PartWork::Access read =
+        readOf(part, value, operandLayout(rule, strategy, i),
+               bytes * shareOfReads(value));
     if (!leaveWritten(part.writes, read))
       continue;
     if (auto *known =

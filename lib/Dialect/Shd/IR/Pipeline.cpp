@@ -28,6 +28,19 @@ int64_t shd::writtenMicrobatches(ProgramOp program) {
   return written ? written.getInt() : 0;
 }
 
+double shd::shareOfReads(Value value) {
+  auto part = value.getDefiningOp<PartOp>();
+  auto buffer =
+      part ? part.getSource().getDefiningOp<DeclareOp>() : DeclareOp();
+  if (!buffer || buffer.getKind() != TensorKind::Gradient)
+    return 1;
+  for (auto repeat = part->getParentOfType<RepeatOp>(); repeat;
+       repeat = repeat->getParentOfType<RepeatOp>())
+    if (repeat.getIndex() == kMicrobatchIndex)
+      return double(repeat.getCount() - 1) / double(repeat.getCount());
+  return 1;
+}
+
 void shd::setMicrobatches(ProgramOp program, int64_t microbatches) {
   if (microbatches == 0) {
     program->removeAttr(kMicrobatches);

@@ -28,6 +28,11 @@ int64_t writtenMicrobatches(ProgramOp program);
 
 /// On a program: all chunks of its stages have as many layers.
 inline constexpr llvm::StringLiteral kEqualLayers = "shd.equal_layers";
+/// In which part of its runs an operation reads the value, of all: the first of
+/// several microbatches finds nothing in the buffers of gradients and writes
+/// them, so that they are read (m - 1) / m times.
+double shareOfReads(mlir::Value value);
+
 /// Sets the number of microbatches of a program that is not trained.
 void setMicrobatches(ProgramOp program, int64_t microbatches);
 

@@ -12,9 +12,11 @@
 // plan that does not fit says which level or number of microbatches frees
 // enough, and between a level that fits and one that does not the search
 // halves. Where the form that keeps everything takes half of the memory or
-// less, no other is planned. No form is faster than its matrix work at peak on
-// all devices, and none needs less memory than its declared tensors split over
-// all devices: what these bounds exclude is never planned.
+// less, no other is planned; nor are forms with more recomputation and
+// microbatches than one in which compute waits for next to nothing. No form is
+// faster than its matrix work at peak on all devices, and none needs less
+// memory than its declared tensors split over all devices: what these bounds
+// exclude is never planned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -356,8 +358,8 @@ struct Form {
   /// Bytes of its saved values on a device, and of its activations at the peak.
   double saved = 0, activations = 0;
   /// Seconds in which the busiest network gathers weights and reduces their
-  /// gradients, in all microbatches together.
-  double ofWeights = 0;
+  /// gradients, in all microbatches together; seconds that compute waits.
+  double ofWeights = 0, exposed = 0;
   /// By its matrix work; by declared bytes.
   bool isSlower = false, isTooLarge = false, isImpossible = false;
   /// It is planned in this round.
@@ -410,6 +412,7 @@ private:
   bool isExpectedToFit(size_t number, size_t level, double part) const;
   std::optional<size_t> propose(size_t number, double part) const;
   bool isOfNoUse(size_t number, size_t level) const;
+  Form *tighterThan(const Form &form);
   bool needsNoMemory() const;
   bool isDone() const;
   bool isSlower(double estimate, size_t number) const;
@@ -664,20 +667,25 @@ std::optional<size_t> StepSearch::propose(size_t number, double part) const {
   return std::nullopt;
 }
 
-/// More microbatches save memory, and the bubble of a pipeline. Without one
-/// they are no faster than fewer that fit, with as little recomputation and in
-/// a plan that is all but the best. Of programs with few operations they are
-/// tried.
+/// More microbatches and more recomputation save memory, and microbatches the
+/// bubble of a pipeline. Without one they are no faster than fewer that fit, in
+/// a plan in which compute hardly waits for collectives; nor are more
+/// microbatches of programs with many operations than fewer in a plan that is
+/// all but the best.
 bool StepSearch::isOfNoUse(size_t number, size_t level) const {
-  if (base.stages > 1 || base.operations < kManyOperations)
+  if (base.stages > 1)
     return false;
   return llvm::any_of(forms, [&](const auto &each) {
     const auto &[key, form] = each;
-    if (key.first >= number || key.second > level || !form.plan ||
-        !form.plan->fits || !form.plan->bound)
+    if (key.first > number || key.second > level || !form.plan ||
+        !form.plan->fits)
       return false;
-    return double(form.plan->value) <=
-           (1 + kTinyGap) * double(*form.plan->bound);
+    auto value = double(form.plan->value);
+    if (form.exposed <= kTinyGap * toSeconds(form.plan->value))
+      return true;
+    return key.first < number && base.operations >= kManyOperations &&
+           form.plan->bound &&
+           value <= (1 + kTinyGap) * double(*form.plan->bound);
   });
 }
 
@@ -820,17 +828,33 @@ void StepSearch::recall() {
     }
 }
 
-/// The forms to plan next: one until a form fits, then several.
+/// The form of as many microbatches that keeps most of those that may fit, if
+/// it keeps more.
+Form *StepSearch::tighterThan(const Form &form) {
+  std::optional<size_t> level = propose(form.number, kTightPart);
+  return level && *level < form.level ? &at(form.number, *level) : nullptr;
+}
+
+/// The forms to plan next: one until a form fits, then several. Beside the
+/// first of all one that is less sure to fit: of a large program no other is
+/// planned.
 std::vector<Form *> StepSearch::nextRound() {
   std::vector<Form *> round;
   while (auto key = next()) {
     Form &form = at(key->first, key->second);
     if (best && exclude(form))
       continue;
-    form.isChosen = true;
-    round.push_back(&form);
-    ++plans;
-    work -= workOfPlan;
+    auto choose = [&](Form &chosen) {
+      chosen.isChosen = true;
+      round.push_back(&chosen);
+      ++plans;
+      work -= workOfPlan;
+    };
+    bool isFirst = plans == 0 && !options.plan.isQuick() &&
+                   !options.takesFirstForm && !options.seeksFit;
+    choose(form);
+    if (Form *tighter = isFirst ? tighterThan(form) : nullptr)
+      choose(*tighter);
     if (!best || round.size() == kRound)
       break;
   }
@@ -889,6 +913,7 @@ void StepSearch::take(Form &form, Outcome outcome) {
       form.saved += tensor.localBytes;
   form.activations = double(outcome.report->memory.activations);
   form.ofWeights = secondsOfWeights(*outcome.report);
+  form.exposed = outcome.report->time.exposed;
   form.report = std::move(outcome.report);
   form.labels = std::move(outcome.labels);
   if (form.plan->fits && (!best || form.plan->value < best->plan->value))

@@ -670,6 +670,8 @@ std::optional<Program> Driver::import(SourceMgr &sourceMgr,
       stepPlan = choice->plan;
     return program;
   }
+  if (how.plan.timeLimitSeconds) // and no other limit of forms
+    how.stepWork = std::numeric_limits<double>::infinity();
   if (!choice)
     if (std::optional<StepChoice> found = chooseStep(sourceMgr, overrides, how))
       choice = std::make_shared<const StepChoice>(std::move(*found));

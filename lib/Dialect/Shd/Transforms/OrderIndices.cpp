@@ -113,8 +113,6 @@ struct OrderClass {
   std::string obstacle;
   /// The greatest number of parts to which it may be dealt.
   int64_t parts = 1;
-  /// The longest window of its attentions that reach fewer than all keys.
-  int64_t window = 0;
   std::optional<Location> loc;
   /// Those without a window, and behind them those that follow its order.
   SmallVector<Operation *> attentions;
@@ -252,10 +250,8 @@ void OrderChooser::findClasses() {
     each.attentions.push_back(op);
   });
   for (auto [dimension, op] : windows)
-    if (OrderClass *each = classOf(dimension)) {
-      each->window = std::max(each->window, *windowOf(op));
+    if (OrderClass *each = classOf(dimension))
       each->attentions.push_back(op);
-    }
 }
 
 void OrderChooser::findNames() {
@@ -463,21 +459,7 @@ void OrderChooser::chooseParts(OrderClass &each) {
     if (isBalanced(parts))
       each.parts = std::max(each.parts, parts);
   }
-  // Then each device reads a halo of its neighbour's consecutive positions, and
-  // would gather keys that are dealt.
-  int64_t least = mesh.numDevices();
-  for (int64_t shards : products)
-    if (shards > 1)
-      least = std::min(least, shards);
-  int64_t part = each.extent / least, reach = each.window - 1;
-  if (each.parts > 1 && reach > part / 2 && reach <= part &&
-      !isWritten(each, "zigzag")) {
-    each.obstacle = "attention has a window of " + std::to_string(each.window) +
-                    ": a halo from the " + std::to_string(part) +
-                    " positions of a device, not from a chunk of half as many";
-    each.parts = 1;
-  }
-  if (each.parts > 1 || !each.obstacle.empty() || mesh.numDevices() == 1)
+  if (each.parts > 1 || mesh.numDevices() == 1)
     return;
   each.obstacle = isTooShort
                       ? "its " + std::to_string(each.extent) +

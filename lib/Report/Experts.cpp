@@ -4,7 +4,9 @@
 #include "Collect.h"
 #include "Names.h"
 #include "shardc/Cost/Saturating.h"
+#include "shardc/Dialect/Shd/IR/Experts.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Optimizer/GroupCosts.h"
 #include "llvm/ADT/DenseSet.h"
 #include <cmath>
 
@@ -23,6 +25,9 @@ ExpertRoutes::ExpertRoutes(ProgramOp program) {
     ExpertRoute route;
     route.experts = op.getExperts();
     route.slots = op.getSlots();
+    llvm::append_range(
+        route.groups,
+        ExpertIndices::of(cast<ExpertsOpInterface>(op.getOperation())).groups);
     route.extents = ExpertExtents::of(op);
     route.k = op.getK();
     auto known = llvm::find_if(routes, [&](const ExpertRoute &other) {
@@ -62,8 +67,9 @@ struct WeightUse {
   bool gathered = false, read = false;
   /// The route by which tokens pick its experts.
   const ExpertRoute *route = nullptr;
-  /// Devices that have different experts.
-  int64_t devices = 1;
+  /// Devices that have different experts, and those that have the slots of
+  /// different groups of tokens for the same experts.
+  int64_t devices = 1, groupParts = 1;
 };
 } // namespace
 
@@ -127,10 +133,16 @@ static void addUse(ShardingRuleOpInterface op, unsigned operand,
   if (!route || !llvm::is_contained(names, route->experts))
     return;
   use.route = route;
-  Layout layout = explicitLayout(mesh, op->getOperand(operand).getType());
-  for (auto [name, axes] : llvm::zip_equal(names, layout.dims))
-    if (name == route->experts)
+  ShardingRule rule = op.getShardingRule();
+  Strategy strategy = explicitStrategy(mesh, op, rule);
+  use.groupParts = 1;
+  for (auto [factor, axes] :
+       llvm::zip_equal(rule.factors, strategy.factorAxes)) {
+    if (factor.name == route->experts)
       use.devices = mesh.groupSize(axes);
+    else if (llvm::is_contained(route->groups, factor.name))
+      use.groupParts *= mesh.groupSize(axes);
+  }
 }
 
 static llvm::DenseMap<DeclareOp, WeightUse>
@@ -147,17 +159,18 @@ usesOfWeights(ProgramOp program, const ExpertRoutes &routes, const Mesh &mesh) {
   return uses;
 }
 
-/// Experts that a step's tokens pick on average, if they pick at random.
-static double touchedExperts(const ExpertRoute &route) {
-  double experts = double(route.extents.experts);
+/// The part of experts that the tokens of one of so many parts of the groups
+/// pick on average, if they pick at random.
+static double touchedShare(const ExpertRoute &route, int64_t groupParts) {
   double tokens = double(route.extents.tokens) * double(route.extents.groups);
-  return experts * (1 - std::pow(1 - double(route.k) / experts, tokens));
+  return 1 - std::pow(1 - double(route.k) / double(route.extents.experts),
+                      tokens / double(groupParts));
 }
 
 void shardc::collectExperts(ProgramOp program, const ExpertRoutes &routes,
                             const Mesh &mesh, Report &report) {
   auto uses = usesOfWeights(program, routes, mesh);
-  int64_t devices = 1;
+  WeightUse most;
   for (auto declare : program.getBody().getOps<DeclareOp>()) {
     if (!declare.isParameter())
       continue;
@@ -165,7 +178,8 @@ void shardc::collectExperts(ProgramOp program, const ExpertRoutes &routes,
     WeightUse use = uses.lookup(declare);
     if (use.route)
       elements = elements / use.route->extents.experts * use.route->k;
-    devices = std::max(devices, use.devices);
+    if (use.devices * use.groupParts > most.devices * most.groupParts)
+      most = use;
     report.activeParameters = saturatingAdd(report.activeParameters, elements);
     if (!use.gathered || use.read)
       report.activeWithoutEmbedding =
@@ -184,6 +198,9 @@ void shardc::collectExperts(ProgramOp program, const ExpertRoutes &routes,
     executed += route.executed() * route.count;
   }
   experts.executedToModel = executed / needed;
-  experts.touched = touchedExperts(first);
-  experts.devices = devices;
+  double all = double(experts.total);
+  experts.touched = all * touchedShare(first, /*groupParts=*/1);
+  experts.devices = most.devices;
+  experts.touchedPerDevice =
+      all / double(most.devices) * touchedShare(first, most.groupParts);
 }

@@ -19,6 +19,8 @@ namespace shardc {
 struct ExpertRoute {
   /// Names of the indices of experts and slots.
   std::string experts, slots;
+  /// Those of groups of tokens.
+  llvm::SmallVector<std::string, 2> groups;
   shd::ExpertExtents extents;
   int64_t k = 1;
   /// How often it runs in a step.

@@ -647,8 +647,7 @@ Json experts(const Report &report) {
           {"capacity_factor", number(experts.capacityFactor)},
           {"executed_to_model_flops", number(experts.executedToModel)},
           {"touched", number(experts.touched)},
-          {"touched_per_device",
-           number(experts.touched / double(experts.devices))}};
+          {"touched_per_device", number(experts.touchedPerDevice)}};
 }
 
 } // namespace

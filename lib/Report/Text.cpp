@@ -326,10 +326,10 @@ std::string TextPrinter::expertsText() const {
             " times the model's FLOPs";
   // Few tokens leave some experts alone, which are priced as if they were read.
   constexpr double kAlmostAll = 0.99;
-  if (experts.touched < kAlmostAll * double(experts.total))
+  double own = double(experts.total) / double(experts.devices);
+  if (experts.touchedPerDevice < kAlmostAll * own)
     text += "; on average a device has tokens for " +
-            rounded(experts.touched / double(experts.devices)) + " of its " +
-            rounded(double(experts.total) / double(experts.devices));
+            rounded(experts.touchedPerDevice) + " of its " + rounded(own);
   return text;
 }
 

@@ -18,6 +18,7 @@
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Report/Units.h"
 #include "llvm/ADT/StringExtras.h"
+#include <map>
 
 using namespace mlir;
 using namespace shardc;
@@ -81,14 +82,14 @@ private:
   std::vector<AxisUse> uses;
   /// As in Report.
   std::vector<std::pair<std::string, int64_t>> zigzag;
-  /// Work on the slots of experts: on their index, in all, and the rest.
-  struct ExpertUse {
-    double onExperts = 0, total = 0;
-    AxisUse others;
-  };
-  std::vector<ExpertUse> expertUses;
+  /// Work on the slots of experts that an axis does not split.
+  std::vector<AxisUse> expertUses;
+  /// Seconds of work on slots, by the axes that split experts in it.
+  std::map<AxisSet, double> expertWork;
+  /// Those of most of the work.
+  AxisSet expertAxes = 0;
   bool splitsExperts(AxisIndex axis) const {
-    return 2 * expertUses[axis].onExperts > expertUses[axis].total;
+    return (expertAxes & axisBit(axis)) != 0;
   }
   IndexClasses classes;
 };
@@ -117,21 +118,19 @@ void PlanInWords::visit(Operation *op) {
       uses[*mesh.find(name)].byHalo = true;
   double work = double(cost.getMatrixS()) * double(executionCount(op));
   const ExpertRoute *route = work > 0 ? routes.find(op) : nullptr;
+  AxisSet ofExperts = route ? axes[route->experts] : 0;
+  if (route)
+    expertWork[ofExperts] += work;
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis) {
-    if (route) {
-      expertUses[axis].total += work;
-      if (axes[route->experts] & axisBit(axis)) {
-        expertUses[axis].onExperts += work;
-        continue;
-      }
-    }
+    if (ofExperts & axisBit(axis))
+      continue;
     bool onBatch = false, onSequence = false, onOther = false;
     for (const auto &entry : axes)
       if (entry.second & axisBit(axis))
         (classes.batch.contains(entry.first())      ? onBatch
          : classes.sequence.contains(entry.first()) ? onSequence
                                                     : onOther) = true;
-    AxisUse &use = route ? expertUses[axis].others : uses[axis];
+    AxisUse &use = route ? expertUses[axis] : uses[axis];
     if (work == 0)
       use.splitsSequences |= onSequence;
     else
@@ -246,7 +245,7 @@ std::string PlanInWords::axisText(AxisIndex axis) {
 
 /// The largest part of the work; `mostly` unless that is all of it.
 PlanWords::Role PlanInWords::roleOf(AxisIndex axis) {
-  bool onExperts = expertUses[axis].total > 0 && splitsExperts(axis);
+  bool onExperts = splitsExperts(axis);
   if (mesh.axes[axis].isStages)
     return {"pipeline", "", onExperts, ""};
   const AxisUse &use = uses[axis];
@@ -410,10 +409,15 @@ std::string PlanInWords::text() {
 
 PlanWords PlanInWords::words() {
   program->walk([&](Operation *op) { visit(op); });
+  if (!expertWork.empty())
+    expertAxes =
+        llvm::max_element(expertWork, [](const auto &a, const auto &b) {
+          return a.second < b.second;
+        })->first;
   // Where only experts have matrix work, theirs counts.
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)
     if (uses[axis].total() == 0 && !splitsExperts(axis))
-      uses[axis].addWork(expertUses[axis].others);
+      uses[axis].addWork(expertUses[axis]);
   PlanWords words{text(), {}, {}};
   words.zigzag = std::move(zigzag);
   for (AxisIndex axis = 0; axis < mesh.size(); ++axis)

@@ -487,6 +487,7 @@ static void addPlacement(ShrinkableExtent &extent, const Mesh &mesh,
 ExtentProblem ExtentUses::problem(const Mesh &shrunk,
                                   const ShrinkOptions &options) const {
   ExtentProblem problem;
+  problem.prefersOrder = options.keepsOrder;
   std::map<int64_t, unsigned> numbers;
   for (const auto &[original, axes] : placements) {
     numbers[original] = problem.extents.size();

@@ -243,7 +243,8 @@ ShrunkExtents shardc::solve(const ExtentProblem &problem) {
                                   Preferences{Order::All, false, true},
                                   Preferences{Order::AmongFree, true, true},
                                   Preferences{Order::AmongFree, false, true}})
-    if (ExtentSearch(problem, preferences, result.values).run(all))
+    if (problem.prefersOrder &&
+        ExtentSearch(problem, preferences, result.values).run(all))
       return result;
   // Without order, only combinations and distances relate extents.
   for (const std::vector<unsigned> &component : components(problem)) {

@@ -60,6 +60,8 @@ struct ExtentDistance {
 };
 
 struct ExtentProblem {
+  /// Prefers the order of the original extents.
+  bool prefersOrder = true;
   /// In ascending order.
   std::vector<ShrinkableExtent> extents;
   std::vector<ExtentCombination> combinations;

@@ -77,8 +77,13 @@ double stepsOf(Operation *op) {
   auto interface = dyn_cast<shd::ShardingRuleOpInterface>(op);
   if (!interface)
     return most;
-  double combinations = 1;
   ShardingRule rule = interface.getShardingRule();
+  // Scores and weighted sums go through pairs of positions one after the other.
+  if (isa<shd::AttentionOpInterface>(op))
+    return std::max(most, cast<shd::CostOpInterface>(op)
+                              .getWork(wholeExtents(rule), Machine())
+                              .matrixFlops);
+  double combinations = 1;
   for (auto [i, factor] : llvm::enumerate(rule.factors))
     if (!standsAlone(rule, i))
       combinations *= double(factor.extent);
@@ -129,4 +134,11 @@ LogicalResult shardc::checkRunSize(Operation *program, double devices,
                                    const RunLimits &limits) {
   return SizeCheck(devices, limits)
       .check(program->getRegion(0).front(), /*runs=*/1);
+}
+
+bool shardc::isRunnable(Operation *program, double devices,
+                        const RunLimits &limits) {
+  ScopedDiagnosticHandler silence(program->getContext(),
+                                  [](Diagnostic &) { return success(); });
+  return succeeded(checkRunSize(program, devices, limits));
 }

@@ -58,11 +58,11 @@ static LogicalResult measureMemory(shd::ProgramOp planned,
   return success();
 }
 
-/// Runs a pipeline of `most`.
-static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
-                                           const StagePlan &plan,
-                                           const VerifyOptions &options,
-                                           MostRun most) {
+/// Runs a pipeline of `most`. Extents that keep their order may make it too
+/// large to run.
+static FailureOr<Verification::Stages>
+run(ModuleOp imported, ModuleOp planned, const StagePlan &plan,
+    const VerifyOptions &options, MostRun most, bool keepsOrder = true) {
   OwningOpRef<ModuleOp> wholeModule = imported.clone();
   OwningOpRef<ModuleOp> module = planned.clone();
   auto whole = *wholeModule->getOps<shd::ProgramOp>().begin();
@@ -72,6 +72,7 @@ static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
                             : shapeOf(plan);
   if (options.shrink) {
     ShrinkOptions shrink;
+    shrink.keepsOrder = keepsOrder;
     shrink.least[plan.microbatches] = small.microbatches;
     Shrinking shrinking = chooseShrinking(stage, shrink);
     applyShrinking(stage, shrinking);
@@ -86,6 +87,8 @@ static FailureOr<Verification::Stages> run(ModuleOp imported, ModuleOp planned,
   }
   shd::holdStages(stage, small.stages);
   shd::holdLayers(whole, small.numLayers());
+  if (options.shrink && keepsOrder && !isRunnable(whole, /*devices=*/1))
+    return run(imported, planned, plan, options, most, /*keepsOrder=*/false);
   Verification::Stages stages;
   if (failed(measureMemory(stage, small, options, stages)) ||
       failed(splitStages(*module, small)))

@@ -599,8 +599,10 @@ static OwningOpRef<ModuleOp> gatherWhatTravels(shd::ProgramOp program) {
   return inSteps;
 }
 
-FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
-                                           const VerifyOptions &options) {
+/// Extents that keep their order may make a program too large to run.
+static FailureOr<Verification> verifySmall(ModuleOp imported, ModuleOp planned,
+                                           const VerifyOptions &options,
+                                           bool keepsOrder) {
   OwningOpRef<ModuleOp> wholeModule = imported.clone();
   OwningOpRef<ModuleOp> module = planned.clone();
   auto whole = programOf<shd::ProgramOp>(*wholeModule);
@@ -618,7 +620,9 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
     forward = programOf<shd::ProgramOp>(*forwardModule);
   }
   if (options.shrink) {
-    Shrinking shrinking = chooseShrinking(explicitPlan);
+    ShrinkOptions shrink;
+    shrink.keepsOrder = keepsOrder;
+    Shrinking shrinking = chooseShrinking(explicitPlan, shrink);
     // The repeat over microbatches and the index that it goes through are made
     // small each on its own: the small step may leave some of the batch out.
     if (forward && forward.getTraining()) {
@@ -648,6 +652,10 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
   if (failed(compilation.convertToSpmd()))
     return failure();
   auto device = programOf<spmd::ProgramOp>(compilation.module());
+  if (options.shrink && keepsOrder &&
+      !(isRunnable(whole, /*devices=*/1) &&
+        isRunnable(device, double(spmd::meshOf(device).numDevices()))))
+    return verifySmall(imported, planned, options, /*keepsOrder=*/false);
   FailureOr<Verification> result =
       options.schedule
           ? verifyInBoth(whole, device, forward, options,
@@ -670,6 +678,11 @@ FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
     dim.full = before.full;
   result->module = std::move(ran);
   return result;
+}
+
+FailureOr<Verification> shardc::verifyPlan(ModuleOp imported, ModuleOp planned,
+                                           const VerifyOptions &options) {
+  return verifySmall(imported, planned, options, /*keepsOrder=*/true);
 }
 
 FailureOr<Verification> shardc::verifyPlan(ModuleOp imported,

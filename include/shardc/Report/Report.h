@@ -272,9 +272,10 @@ struct Report {
     double capacityFactor = 1;
     /// FLOPs on slots over those of the tokens that pick, of all experts.
     double executedToModel = 1;
-    /// Experts that a step's tokens pick on average, if they pick at random,
-    /// and the devices among which experts are split.
-    double touched = 0;
+    /// Experts that a step's tokens pick on average, if they pick at random;
+    /// those of a device that are picked by the tokens whose slots it has, and
+    /// the devices among which experts are split.
+    double touched = 0, touchedPerDevice = 0;
     int64_t devices = 1;
   };
   std::optional<Experts> experts;

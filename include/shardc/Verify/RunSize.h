@@ -20,6 +20,10 @@ struct RunLimits {
 llvm::LogicalResult checkRunSize(mlir::Operation *program, double devices,
                                  const RunLimits &limits = {});
 
+/// The same without an error.
+bool isRunnable(mlir::Operation *program, double devices,
+                const RunLimits &limits = {});
+
 } // namespace shardc
 
 #endif // SHARDC_VERIFY_RUNSIZE_H

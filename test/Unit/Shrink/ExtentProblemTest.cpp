@@ -27,6 +27,13 @@ TEST(ExtentProblem, DifferentExtentsKeepTheirOrder) {
             (std::vector<int64_t>{2, 3, 4, 5}));
 }
 
+TEST(ExtentProblem, WithoutOrderAsSmallAsCanBe) {
+  ExtentProblem problem = problemOf({2, 100, 128, 4096, 12800});
+  problem.prefersOrder = false;
+  problem.combinations.push_back({Kind::Product, 4, {1, 2}});
+  EXPECT_EQ(valuesOf(problem), (std::vector<int64_t>{2, 2, 2, 2, 4}));
+}
+
 // 64 * 64 = 4096 = 32 * 128. 32 is 2; with 64 as 3, 9 is no multiple of 2; with
 // 64 as 4, 128 is 8.
 TEST(ExtentProblem, TwoProductsOfOneWhole) {

@@ -20,8 +20,8 @@ struct ShrinkOptions {
   /// Mesh axes are at most this large, and at least 2 if they were: a plan over
   /// an axis of size 1 would have no collectives there.
   int64_t maxAxis = 2;
-  /// Extents keep their order where they can, so that small ones differ as large
-  /// ones do; else each is as small as it can be.
+  /// Extents keep their order where they can, so that small ones differ as
+  /// large ones do; else each is as small as it can be.
   bool keepsOrder = true;
   /// Extents that stay at least so large: the small one for each.
   std::map<int64_t, int64_t> least;

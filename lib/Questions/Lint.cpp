@@ -80,6 +80,7 @@ private:
     return isOfPins(finding) || finding.kind == "unfused-loss";
   }
   void tryAll();
+  void plan(ArrayRef<Trial *> trials, double effort);
   void keep(Candidate &candidate);
 
   const ProgramText &text;
@@ -361,9 +362,23 @@ void Linter::tryAll() {
   result.tried = std::min(trials.size(), kMostTrials);
   result.untried = trials.size() - result.tried;
   trials.resize(result.tried);
+  // Most changes save nothing, which less effort shows, too.
+  double effort = std::min(kFinalEffort, options.effort);
+  plan(trials, effort);
+  if (effort == options.effort)
+    return;
+  llvm::erase_if(trials, [&](const Trial *trial) {
+    return !trial->asFastIsEnough &&
+           (!trial->fix.plan || trial->fix.saves < threshold());
+  });
+  plan(trials, options.effort);
+}
+
+/// Plans the changes and compares them with the plan without.
+void Linter::plan(ArrayRef<Trial *> trials, double effort) {
   std::vector<Variant> variants;
-  for (Trial *trial : trials)
-    variants.push_back(std::move(trial->variant));
+  for (const Trial *trial : trials)
+    variants.emplace_back(trial->variant).effort = effort;
   for (auto [trial, outcome] : llvm::zip_equal(trials, runner.plan(variants))) {
     if (!outcome.report)
       continue;

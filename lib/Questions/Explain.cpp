@@ -84,8 +84,11 @@ private:
 
   ExplainedTensor describe(const Target &target, const Layout &chosen,
                            const Report &report) const;
+  void planAll(std::vector<Task> tasks);
   void addTasks(const Target &target, ExplainedTensor &tensor,
                 const PlanFigures &plan, std::vector<Task> &tasks) const;
+  void addUnlimited(const Target &target, ExplainedTensor &tensor,
+                    std::vector<Task> &tasks) const;
   Variant forced(const Target &target, const Layout &layout,
                  bool unlimited) const;
   Variant withoutPin(const WrittenPin &pin) const;
@@ -251,6 +254,20 @@ void Explainer::addTasks(const Target &target, ExplainedTensor &tensor,
                          std::tie(alternative.error, alternative.loc) =
                              std::tie(outcome.error, outcome.loc);
                      }});
+  }
+}
+
+/// With all memory, where more than there is may change the plan.
+void Explainer::addUnlimited(const Target &target, ExplainedTensor &tensor,
+                             std::vector<Task> &tasks) const {
+  for (auto [alternative, layout] :
+       llvm::zip_equal(tensor.alternatives, target.layouts)) {
+    if (alternative.chosen)
+      continue;
+    if (alternative.plan && alternative.plan->isRoomy()) {
+      alternative.unlimited = alternative.plan->value;
+      continue;
+    }
     tasks.push_back({forced(target, layout, /*unlimited=*/true),
                      [&alternative](const Outcome &outcome) {
                        if (outcome.report)
@@ -258,6 +275,14 @@ void Explainer::addTasks(const Target &target, ExplainedTensor &tensor,
                              figuresOf(*outcome.report).value;
                      }});
   }
+}
+
+void Explainer::planAll(std::vector<Task> tasks) {
+  std::vector<Variant> variants;
+  for (Task &task : tasks)
+    variants.push_back(std::move(task.variant));
+  for (auto [task, outcome] : llvm::zip_equal(tasks, runner.plan(variants)))
+    task.keep(outcome);
 }
 
 Explanation Explainer::run(const Outcome &written) {
@@ -290,11 +315,11 @@ Explanation Explainer::run(const Outcome &written) {
                          effect.shardings.push_back(
                              notation(target.place, layout));
                      }});
-  std::vector<Variant> variants;
-  for (Task &task : tasks)
-    variants.push_back(std::move(task.variant));
-  for (auto [task, outcome] : llvm::zip_equal(tasks, runner.plan(variants)))
-    task.keep(outcome);
+  planAll(std::move(tasks));
+  tasks.clear();
+  for (auto [target, tensor] : llvm::zip_equal(targets, result.tensors))
+    addUnlimited(target, tensor, tasks);
+  planAll(std::move(tasks));
   for (ExplainedTensor &tensor : result.tensors) {
     for (Alternative &alternative : tensor.alternatives)
       if (alternative.chosen && result.unlimited)

@@ -61,9 +61,6 @@ static constexpr double kSmallGap = 0.1;
 /// Plans of programs with so many operations take seconds: forms that promise
 /// less than this part of the step are left.
 static constexpr double kManyOperations = 150, kTinyGap = 0.01;
-/// A plan that takes at most this part of the memory that is allowed would be
-/// no other with more of it.
-static constexpr double kRoomyPart = 0.5;
 /// Forms are tried first whose declared tensors take at most this part of the
 /// memory: what else is live takes as much again, and what is left lets
 /// collectives be issued early. Where steps are compared by plans of little
@@ -693,7 +690,7 @@ bool StepSearch::isOfNoUse(size_t number, size_t level) const {
 bool StepSearch::needsNoMemory() const {
   auto first = forms.find({0, 0});
   return base.stages == 1 && first != forms.end() && first->second.plan &&
-         double(first->second.plan->peak) <= kRoomyPart * double(allowed);
+         first->second.plan->isRoomy();
 }
 
 bool StepSearch::isDone() const {

@@ -49,6 +49,8 @@ struct PlanFigures {
   std::string peakName, peakLoc;
 
   int64_t excess() const { return peak - allowed; }
+  /// It takes so little of the memory that with more it would be no other.
+  bool isRoomy() const { return 2 * peak <= allowed; }
 };
 
 PlanFigures figuresOf(const Report &report);

@@ -834,7 +834,7 @@ Form *StepSearch::tighterThan(const Form &form) {
 
 /// The forms to plan next: one until a form fits, then several. Beside the
 /// first of all one that is less sure to fit: of a large program no other is
-/// planned.
+/// planned, and of the largest not even that.
 std::vector<Form *> StepSearch::nextRound() {
   std::vector<Form *> round;
   while (auto key = next()) {
@@ -847,8 +847,9 @@ std::vector<Form *> StepSearch::nextRound() {
       ++plans;
       work -= workOfPlan;
     };
-    bool isFirst = plans == 0 && !options.plan.isQuick() &&
-                   !options.takesFirstForm && !options.seeksFit;
+    bool isFirst = plans == 0 && workOfPlan <= work &&
+                   !options.plan.isQuick() && !options.takesFirstForm &&
+                   !options.seeksFit;
     choose(form);
     if (Form *tighter = isFirst ? tighterThan(form) : nullptr)
       choose(*tighter);

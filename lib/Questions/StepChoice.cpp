@@ -665,24 +665,21 @@ std::optional<size_t> StepSearch::propose(size_t number, double part) const {
 }
 
 /// More microbatches and more recomputation save memory, and microbatches the
-/// bubble of a pipeline. Without one they are no faster than fewer that fit, in
-/// a plan in which compute hardly waits for collectives; nor are more
-/// microbatches of programs with many operations than fewer in a plan that is
-/// all but the best.
+/// bubble of a pipeline. Without one they are no faster than fewer in a plan
+/// that fits and is all but the best, if compute hardly waits for collectives
+/// there; nor are more microbatches of programs with many operations anyway.
 bool StepSearch::isOfNoUse(size_t number, size_t level) const {
   if (base.stages > 1)
     return false;
   return llvm::any_of(forms, [&](const auto &each) {
     const auto &[key, form] = each;
     if (key.first > number || key.second > level || !form.plan ||
-        !form.plan->fits)
+        !form.plan->fits || !form.plan->bound ||
+        double(form.plan->value) > (1 + kTinyGap) * double(*form.plan->bound))
       return false;
-    auto value = double(form.plan->value);
-    if (form.exposed <= kTinyGap * toSeconds(form.plan->value))
-      return true;
-    return key.first < number && base.operations >= kManyOperations &&
-           form.plan->bound &&
-           value <= (1 + kTinyGap) * double(*form.plan->bound);
+    bool hardlyWaits = form.exposed <= kTinyGap * toSeconds(form.plan->value);
+    return hardlyWaits ||
+           (key.first < number && base.operations >= kManyOperations);
   });
 }
 

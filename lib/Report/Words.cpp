@@ -301,6 +301,7 @@ std::string PlanInWords::denseText() {
 /// The order of the indices along which the plan shards causal attention.
 std::string PlanInWords::ordersText() {
   auto classes = program->getAttrOfType<ArrayAttr>(kOrderClasses);
+  auto orders = program->getAttrOfType<DictionaryAttr>(kOrders);
   std::string text;
   for (Attribute record :
        classes ? classes.getValue() : ArrayRef<Attribute>()) {
@@ -317,6 +318,11 @@ std::string PlanInWords::ordersText() {
       text += "; " + index +
               " contiguous, which leaves causal attention unbalanced: " +
               order.getAs<StringAttr>("obstacle").str();
+    else if (auto asked =
+                 orders ? orders.getAs<StringAttr>(index) : StringAttr();
+             asked && asked.getValue() == "zigzag")
+      text += "; " + index +
+              " contiguous, since the plan splits no causal attention along it";
   }
   return text;
 }

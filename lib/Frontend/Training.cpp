@@ -519,7 +519,7 @@ shd::TrainingAttr shardc::withStep(shd::TrainingAttr attr,
       attr.getGradientPins(), attr.getMomentPins(), attr.getMasterPins(),
       recomputed,
       form.offload ? *shd::symbolizeOffload(*form.offload) : attr.getOffload(),
-      attr.getOffloaded(), attr.getFused());
+      attr.getOffloaded(), attr.getFused() || form.isFused);
 }
 
 shd::PipelineAttr shardc::withOrder(shd::PipelineAttr attr,

@@ -48,6 +48,8 @@ void PlanPrinter::setTrainFields(TextEdits &edits) {
   }
   if (training.getOffload() != Offload::Auto)
     setTrainField("offload", stringifyOffload(training.getOffload()), edits);
+  if (training.getFused())
+    setTrainField("update", "fused", edits);
 }
 
 //===----------------------------------------------------------------------===//

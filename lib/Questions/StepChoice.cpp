@@ -113,6 +113,17 @@ static bool isOffloadOpen(shd::ProgramOp program) {
   return training && training->getOffload() == shd::Offload::Auto;
 }
 
+/// True if updates may be fused into the backward pass of the step in one
+/// microbatch, but are not (docs/Training.md#update).
+static bool mayFuseUpdates(shd::ProgramOp program) {
+  std::optional<shd::TrainingAttr> training = program.getTraining();
+  return training && !training->getFused() && !training->getClip() &&
+         !program.getPipeline() && training->getMicrobatches() <= 1 &&
+         training->getEvery() == 0 &&
+         training->getOffload() == shd::Offload::None &&
+         !training->getOffloaded();
+}
+
 bool shardc::isStepOpen(shd::ProgramOp program) {
   return isNumberOpen(program) || isRematOpen(program) ||
          isOffloadOpen(program);
@@ -376,9 +387,11 @@ struct Level {
 
 class StepSearch {
 public:
+  /// With `isFused`, weights are updated right after their gradients, in one
+  /// microbatch.
   StepSearch(const ProgramText &text, ArrayRef<Setting> settings,
-             const MeshChoiceOptions &options)
-      : settings(settings), options(options),
+             const MeshChoiceOptions &options, bool isFused = false)
+      : settings(settings), options(options), isFused(isFused),
         runner(
             [this, &text] {
               PlanOptions how = this->options.plan;
@@ -426,6 +439,7 @@ private:
 
   ArrayRef<Setting> settings;
   const MeshChoiceOptions &options;
+  bool isFused;
   TrialRunner runner;
   bool isTraining = false, isNumberOpen = false, isRematOpen = false;
   bool isOffloadOpen = false;
@@ -452,6 +466,7 @@ StepFacts StepSearch::look(const StepForm &form, bool findsLevels) {
 
 StepForm StepSearch::formOf(const Form &form) const {
   StepForm result = levels[form.level].form;
+  result.isFused = isFused;
   if (isNumberOpen)
     result.microbatches = numbers[form.number];
   return result;
@@ -515,7 +530,7 @@ std::vector<int64_t> StepSearch::segmentLengths() const {
 /// Segments that keep less than the values that each iteration begins with, the
 /// most bytes first.
 void StepSearch::listSegments() {
-  if (base.stages > 1 || base.iterations < 4)
+  if (base.stages > 1 || base.iterations < 4 || isFused)
     return;
   const Level full = levels.back();
   std::vector<Level> segments;
@@ -540,7 +555,7 @@ void StepSearch::listSegments() {
 
 void StepSearch::listNumbers() {
   numbers.push_back(1);
-  if (isNumberOpen && base.batch > 1)
+  if (isNumberOpen && base.batch > 1 && !isFused)
     numbers = microbatchNumbers(base.batch);
   if (numbers.size() == 1)
     return;
@@ -952,6 +967,7 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
     shown.microbatches = isNumberOpen ? numbers[form->number]
                                       : chosen.report->training->microbatches;
     shown.remat = levels[form->level].label;
+    shown.isFused = chosen.report->training && chosen.report->training->isFused;
     shown.offload =
         chosen.report->training ? chosen.report->training->offload : "none";
     if (const auto &plan = form->plan) {
@@ -980,6 +996,7 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
   isRematOpen = ::isRematOpen(program);
   isOffloadOpen = ::isOffloadOpen(program);
   StepForm first;
+  first.isFused = isFused;
   if (isNumberOpen)
     first.microbatches = 1;
   if (isRematOpen)
@@ -1075,7 +1092,6 @@ static std::optional<StepChoice> bestOf(std::vector<StepChoice> choices) {
     return std::nullopt;
   StepChoice chosen = std::move(*best);
   choices.erase(best);
-  chosen.search.isOffloadOpen = true;
   for (StepChoice &other : choices) {
     chosen.search.hasOthers = true;
     if (!chosen.search.boundOfOthers)
@@ -1089,6 +1105,41 @@ static std::optional<StepChoice> bestOf(std::vector<StepChoice> choices) {
   return chosen;
 }
 
+/// Gradients that take so much of the memory are worth a step without them.
+static constexpr double kLargeGradients = 0.1;
+
+/// True if fused updates may make a step faster, or let it fit: the only memory
+/// that they free is that of gradients.
+static bool wantsFusedUpdates(const StepChoice &choice) {
+  const Report::Memory &memory = choice.report.memory;
+  if (!memory.fits)
+    return true;
+  bool savesMemory = choice.form.microbatches.value_or(1) > 1 ||
+                     choice.report.training->recompute > 0;
+  return savesMemory &&
+         double(memory.gradients) >= kLargeGradients * double(memory.allowed());
+}
+
+/// The form of a step whose offloading is written: with all updates at its end,
+/// or with fused ones where the search for these is worth its time.
+static std::optional<StepChoice> chooseUpdates(const ProgramText &text,
+                                               ArrayRef<Setting> settings,
+                                               const MeshChoiceOptions &options,
+                                               shd::ProgramOp program) {
+  std::optional<StepChoice> choice =
+      StepSearch(text, settings, options).run(program);
+  bool isCompared = options.takesFirstForm || options.plan.isQuick() ||
+                    options.seeksFit || options.framework;
+  if (!choice || isCompared || !mayFuseUpdates(program) ||
+      !wantsFusedUpdates(*choice))
+    return choice;
+  std::vector<StepChoice> choices = {std::move(*choice)};
+  if (auto fused =
+          StepSearch(text, settings, options, /*isFused=*/true).run(program))
+    choices.push_back(std::move(*fused));
+  return bestOf(std::move(choices));
+}
+
 std::optional<StepChoice> shardc::chooseStep(const ProgramText &text,
                                              ArrayRef<Setting> settings,
                                              const MeshChoiceOptions &options) {
@@ -1099,7 +1150,7 @@ std::optional<StepChoice> shardc::chooseStep(const ProgramText &text,
     return std::nullopt;
   shd::ProgramOp op = *probe->module->getOps<shd::ProgramOp>().begin();
   if (!isOffloadOpen(op))
-    return StepSearch(text, settings, options).run(op);
+    return chooseUpdates(text, settings, options, op);
   // Without a link to the host there is no choice.
   std::vector<const char *> values = {"none"};
   if (probe->machine && probe->machine->hostBandwidth) {
@@ -1123,7 +1174,10 @@ std::optional<StepChoice> shardc::chooseStep(const ProgramText &text,
     choice->form.offload = value;
     choices.push_back(std::move(*choice));
   }
-  return bestOf(std::move(choices));
+  std::optional<StepChoice> best = bestOf(std::move(choices));
+  if (best)
+    best->search.isOffloadOpen = true;
+  return best;
 }
 
 std::optional<StepChoice> shardc::chooseStep(const llvm::SourceMgr &sourceMgr,

@@ -325,6 +325,7 @@ Json variants(const Report::StepSearch &search) {
          {"schedule", nullptr},
          {"remat", variant.remat},
          {"offload", variant.offload},
+         {"update", variant.isFused ? "fused" : "auto"},
          {"scheduled_s", number(variant.scheduled)},
          {"memory", variant.memory ? Json(*variant.memory) : Json(nullptr)},
          {"gap", number(variant.gap)},

@@ -1327,7 +1327,8 @@ void TextPrinter::printSteps() {
                                              : "does not fit",
                   Style::Red);
     std::vector<Cell> row = {std::to_string(variant.microbatches),
-                             variant.remat};
+                             variant.remat +
+                                 (variant.isFused ? ", update fused" : "")};
     if (search.isOffloadOpen)
       row.emplace_back(variant.offload);
     row.emplace_back(variant.scheduled ? formatTime(*variant.scheduled) : "");

@@ -30,6 +30,8 @@ struct StepForm {
   std::optional<std::string> schedule;
   /// `none`, `optimizer` or `auto`.
   std::optional<std::string> offload;
+  /// `update = fused`, whatever the program says.
+  bool isFused = false;
 
   bool operator==(const StepForm &other) const = default;
 };

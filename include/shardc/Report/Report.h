@@ -331,6 +331,8 @@ struct Report {
       std::string remat;
       /// `none` or `optimizer`.
       std::string offload;
+      /// Each update follows its gradient.
+      bool isFused = false;
       /// The best plan, if it was planned; times in seconds.
       std::optional<double> value, scheduled, gap;
       std::optional<int64_t> memory;

@@ -114,12 +114,13 @@ static bool isOffloadOpen(shd::ProgramOp program) {
 }
 
 /// True if updates may be fused into the backward pass of the step in one
-/// microbatch, but are not (docs/Training.md#update).
+/// microbatch, but are not (docs/Training.md#update). Whoever says how
+/// gradients are stored wants them stored.
 static bool mayFuseUpdates(shd::ProgramOp program) {
   std::optional<shd::TrainingAttr> training = program.getTraining();
   return training && !training->getFused() && !training->getClip() &&
          !program.getPipeline() && training->getMicrobatches() <= 1 &&
-         training->getEvery() == 0 &&
+         training->getEvery() == 0 && !training->getGradientPins() &&
          training->getOffload() == shd::Offload::None &&
          !training->getOffloaded();
 }

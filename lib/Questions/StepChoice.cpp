@@ -31,6 +31,7 @@
 #include "shardc/Questions/ProgramSource.h"
 #include "shardc/Report/Report.h"
 #include "shardc/Report/Seconds.h"
+#include "shardc/Solver/Deadline.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -1127,16 +1128,19 @@ static std::optional<StepChoice> chooseUpdates(const ProgramText &text,
                                                ArrayRef<Setting> settings,
                                                const MeshChoiceOptions &options,
                                                shd::ProgramOp program) {
+  solver::Deadline deadline(options.plan.timeLimitSeconds, options.interrupted);
   std::optional<StepChoice> choice =
       StepSearch(text, settings, options).run(program);
   bool isCompared = options.takesFirstForm || options.plan.isQuick() ||
                     options.seeksFit || options.framework;
-  if (!choice || isCompared || !mayFuseUpdates(program) ||
+  if (!choice || isCompared || deadline.expired() || !mayFuseUpdates(program) ||
       !wantsFusedUpdates(*choice))
     return choice;
   std::vector<StepChoice> choices = {std::move(*choice)};
+  MeshChoiceOptions how = options;
+  how.plan.timeLimitSeconds = deadline.remaining();
   if (auto fused =
-          StepSearch(text, settings, options, /*isFused=*/true).run(program))
+          StepSearch(text, settings, how, /*isFused=*/true).run(program))
     choices.push_back(std::move(*fused));
   return bestOf(std::move(choices));
 }

@@ -155,6 +155,8 @@ struct StepFacts {
   /// Declared bytes per device, if split over all of them: those of saved
   /// values, and the others.
   double saved = 0, others = 0;
+  /// Saved values are on the host.
+  bool movesSaved = false;
   /// Seconds in which all weights are gathered, without stages.
   double gather = 0;
   double operations = 1, devices = 1;
@@ -331,13 +333,17 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   for (shd::RepeatOp repeat : repeatsOfProgram(op))
     facts.iterations = std::max(facts.iterations, int64_t(repeat.getCount()));
   double ofStage = devices / double(facts.stages);
-  for (auto declare : op.getBody().getOps<shd::DeclareOp>())
-    if (declare.getKind() != shd::TensorKind::Input &&
-        !shd::isOnHost(declare.getResult()))
-      (declare.getKind() == shd::TensorKind::Saved ? facts.saved
-                                                   : facts.others) +=
+  for (auto declare : op.getBody().getOps<shd::DeclareOp>()) {
+    if (declare.getKind() == shd::TensorKind::Input)
+      continue;
+    bool isSaved = declare.getKind() == shd::TensorKind::Saved;
+    bool isOnHost = shd::isOnHost(declare.getResult());
+    facts.movesSaved |= isSaved && isOnHost;
+    if (!isOnHost)
+      (isSaved ? facts.saved : facts.others) +=
           bytesOf(declare.getResult()) *
           double(shd::inFlight(declare.getResult())) / ofStage;
+  }
   if (!source.machine)
     return facts;
   const Machine &machine = *source.machine;
@@ -426,6 +432,7 @@ private:
   bool isOfNoUse(size_t number, size_t level) const;
   Form *tighterThan(const Form &form);
   bool needsNoMemory() const;
+  size_t fullLevel() const;
   bool isDone() const;
   bool isSlower(double estimate, size_t number) const;
   bool isChosen(size_t number) const;
@@ -445,6 +452,8 @@ private:
   TrialRunner runner;
   bool isTraining = false, isNumberOpen = false, isRematOpen = false;
   bool isOffloadOpen = false;
+  /// Saved values are on the host.
+  bool movesSaved = false;
   StepFacts base;
   std::vector<Level> levels;
   std::vector<int64_t> numbers;
@@ -665,6 +674,9 @@ std::optional<size_t> StepSearch::propose(size_t number, double part) const {
         return level;
     return least;
   }
+  // Least crosses the link to the host where nothing else is kept.
+  if (movesSaved && !isKnown(fullLevel()))
+    return fullLevel();
   // More recomputation leaves memory to better layouts: of large programs all
   // that is cheap is tried at once.
   if (workOfPlan >= kLargeWork) {
@@ -700,11 +712,21 @@ bool StepSearch::isOfNoUse(size_t number, size_t level) const {
   });
 }
 
-/// Without stages, microbatches and recomputation do nothing but free memory.
+/// Without stages, microbatches and recomputation do nothing but free memory,
+/// unless what is kept crosses the link to the host.
 bool StepSearch::needsNoMemory() const {
+  if (movesSaved)
+    return false;
   auto first = forms.find({0, 0});
   return base.stages == 1 && first != forms.end() && first->second.plan &&
          first->second.plan->isRoomy();
+}
+
+/// That which keeps nothing but what iterations begin with, or the only one.
+size_t StepSearch::fullLevel() const {
+  auto full =
+      llvm::find_if(levels, [](const Level &level) { return level.isFull; });
+  return full == levels.end() ? 0 : full - levels.begin();
 }
 
 bool StepSearch::isDone() const {
@@ -1004,6 +1026,7 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
   if (isRematOpen)
     first.remat = "none";
   base = look(first, isRematOpen);
+  movesSaved = base.movesSaved;
   if (!base.error.empty())
     return std::nullopt;
   work = options.stepWork.value_or(kPlanWork);

@@ -244,6 +244,9 @@ Json training(const Report &report) {
       layers.push_back(stage.numLayers());
     object["layers"] = std::move(layers);
     object["bubble"] = number(report.stages->bubble);
+  } else {
+    object["layers"] = nullptr;
+    object["bubble"] = 0;
   }
   object["tokens_per_s"] = number(report.tokensPerSecond);
   object["tokens"] = number(training.tokens);

@@ -863,16 +863,19 @@ void fillMeasured(ProgramOp program, const FlopsByType &work,
 } // namespace
 
 std::string shardc::recomputeLabel(ArrayRef<std::string> names) {
-  SmallVector<std::string> shown;
-  for (StringRef name : names) {
-    name = name.take_front(name.find('#'));
-    if (!name.empty() && !llvm::is_contained(shown, name))
-      shown.push_back(name.str());
-  }
-  llvm::sort(shown);
+  // A statement may make several values.
+  std::map<std::string, int> counts;
+  for (StringRef name : names)
+    if (StringRef statement = name.take_front(name.find('#'));
+        !statement.empty())
+      ++counts[statement.str()];
   constexpr size_t kMostNames = 6;
-  if (shown.size() > kMostNames)
+  if (counts.size() > kMostNames)
     return "recompute " + std::to_string(names.size()) + " values";
+  SmallVector<std::string> shown;
+  for (const auto &[name, count] : counts)
+    shown.push_back(count == 1 ? name
+                               : name + " (" + std::to_string(count) + ")");
   return "recompute " + llvm::join(shown, ", ");
 }
 

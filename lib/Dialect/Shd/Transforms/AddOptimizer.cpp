@@ -62,6 +62,13 @@ public:
     return record(reduce);
   }
 
+  /// The same, perhaps stored in another layout.
+  Value stored(Value value) {
+    return record(ReshardOp::create(
+        builder, loc, value.getType(), value,
+        IndexingAttr::get(builder.getContext(), {indices}, indices)));
+  }
+
 private:
   static RankedTensorType typeOf(Value value) {
     return mlir::cast<RankedTensorType>(value.getType());
@@ -126,8 +133,9 @@ private:
   Value forEach(Value carried, Body body);
   Value part(DeclareOp declare, ValueRange numbers);
   void write(DeclareOp declare, Value value, ValueRange numbers);
-  ArrayAttr partIndices(DeclareOp declare);
-  Value squares(Trained &trained, ValueRange numbers, Value sum);
+  ArrayAttr partIndices(DeclareOp declare, ValueRange numbers);
+  Value squares(Trained &trained, ValueRange numbers);
+  Value sumOfSquares();
   void adamw(Trained &trained, ValueRange numbers);
   void sgd(Trained &trained, ValueRange numbers);
   void countStep();
@@ -221,9 +229,10 @@ void OptimizerBuilder::write(DeclareOp declare, Value value,
   UpdateOp::create(builder, declare.getLoc(), value, declare, numbers);
 }
 
-ArrayAttr OptimizerBuilder::partIndices(DeclareOp declare) {
+/// The indices of the part with these numbers in a stack.
+ArrayAttr OptimizerBuilder::partIndices(DeclareOp declare, ValueRange numbers) {
   return builder.getArrayAttr(
-      declare.getIndices().getValue().drop_front(declare.getStacked()));
+      declare.getIndices().getValue().drop_front(numbers.size()));
 }
 
 /// Runs `body` for each part of each weight, carrying a scalar if there is one.
@@ -272,7 +281,8 @@ Value OptimizerBuilder::forEach(Value carried, Body body) {
 
 /// The gradient of a weight's part, in the type in which it is sent.
 Value OptimizerBuilder::gradientOf(Trained &trained, ValueRange numbers) {
-  Arithmetic in(builder, trained.weight.getLoc(), partIndices(trained.weight),
+  Arithmetic in(builder, trained.weight.getLoc(),
+                partIndices(trained.weight, numbers),
                 trained.gradient.getSym());
   Value gradient =
       trained.fused ? trained.fused : part(trained.gradient, numbers);
@@ -284,12 +294,34 @@ Value OptimizerBuilder::gradientOf(Trained &trained, ValueRange numbers) {
   return sent;
 }
 
-Value OptimizerBuilder::squares(Trained &trained, ValueRange numbers,
-                                Value sum) {
-  Arithmetic in(builder, trained.weight.getLoc(), partIndices(trained.weight),
-                "gradients.norm");
+/// The sum of the squares of a gradient's part.
+Value OptimizerBuilder::squares(Trained &trained, ValueRange numbers) {
+  Arithmetic in(builder, trained.weight.getLoc(),
+                partIndices(trained.weight, numbers), "gradients.norm");
   Value g = in.toF32(gradientOf(trained, numbers));
-  return in.apply(Function::Add, {sum, in.sum(in.apply(Function::Square, g))});
+  return in.sum(in.apply(Function::Square, g));
+}
+
+/// Of all gradients. Those of stacked weights are read as a whole, so that
+/// partial sums are added up before one all_reduce; stages of a pipeline read
+/// the parts of their layers.
+Value OptimizerBuilder::sumOfSquares() {
+  Arithmetic in(builder, program.getLoc(), builder.getStrArrayAttr({}),
+                "gradients.norm");
+  if (program.getPipeline())
+    return forEach(in.apply(Function::Copy, in.constant(0)),
+                   [&](Trained &trained, ValueRange numbers, Value carried) {
+                     return in.apply(Function::Add,
+                                     {carried, squares(trained, numbers)});
+                   });
+  Value sum;
+  for (auto &[stack, list] : all)
+    for (Trained &trained : list) {
+      Value own = squares(trained, {});
+      sum = sum ? in.apply(Function::Add, {sum, own}) : own;
+    }
+  // What follows is not linear, and would keep partial sums from being added.
+  return in.stored(sum);
 }
 
 /// min(1, clip / norm), as optax and PyTorch scale.
@@ -299,11 +331,7 @@ void OptimizerBuilder::scaleByNorm() {
     return;
   Arithmetic in(builder, program.getLoc(), builder.getStrArrayAttr({}),
                 "gradients.norm");
-  Value sum = forEach(in.apply(Function::Copy, in.constant(0)),
-                      [&](Trained &trained, ValueRange numbers, Value carried) {
-                        return squares(trained, numbers, carried);
-                      });
-  Value norm = in.apply(Function::Sqrt, sum);
+  Value norm = in.apply(Function::Sqrt, sumOfSquares());
   Value limit = in.constant(clip.getValueAsDouble());
   scale = in.apply(Function::Div,
                    {limit, in.apply(Function::Maximum, {norm, limit})});
@@ -353,7 +381,8 @@ void OptimizerBuilder::adamw(Trained &trained, ValueRange numbers) {
     results.push_back(partType(weight.getType(), numbers.size()));
   if (scale)
     operands.push_back(scale);
-  ArrayAttr indices = partIndices(weight), none = builder.getStrArrayAttr({});
+  ArrayAttr indices = partIndices(weight, numbers),
+            none = builder.getStrArrayAttr({});
   SmallVector<ArrayAttr, 7> lists(4, indices);
   lists.resize(operands.size(), none);
   auto op = AdamWOp::create(
@@ -379,7 +408,7 @@ void OptimizerBuilder::adamw(Trained &trained, ValueRange numbers) {
 /// The momentum is the mean of gradients that PyTorch's is.
 void OptimizerBuilder::sgd(Trained &trained, ValueRange numbers) {
   DeclareOp weight = trained.weight;
-  Arithmetic in(builder, weight.getLoc(), partIndices(weight),
+  Arithmetic in(builder, weight.getLoc(), partIndices(weight, numbers),
                 (weight.getSym() + ".update").str());
   Value g = in.toF32(gradientOf(trained, numbers));
   if (scale)

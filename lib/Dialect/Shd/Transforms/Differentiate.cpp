@@ -335,9 +335,8 @@ void Differentiation::findActive(Block &block) {
           changed |= active.contains(yielded) && !active.contains(argument);
       }
     } else if (!stopsGradient(&op) &&
-               llvm::any_of(op.getOperands(), [&](Value operand) {
-                 return active.contains(operand);
-               })) {
+               llvm::any_of(op.getOperands(),
+                            [&](Value operand) { return isWanted(operand); })) {
       active.insert_range(op.getResults());
     }
   }

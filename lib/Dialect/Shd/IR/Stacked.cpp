@@ -36,8 +36,10 @@ unsigned shd::stackedDims(Value value) {
 }
 
 bool shd::isReadWhole(Value value) {
-  return llvm::any_of(value.getUsers(), [](Operation *user) {
-    return !isa<PartOp>(user) && user->getName().stripDialect() != "update";
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (auto part = dyn_cast<PartOp>(user))
+      return part.getAt().size() < stackedDims(value);
+    return user->getName().stripDialect() != "update";
   });
 }
 

@@ -36,8 +36,8 @@ private:
 
   void findVisitedAxes();
   Position position(ArrayRef<int64_t> coordinates) const;
-  /// Of each message that crosses a level: the member of the level that it
-  /// comes from. One list per level, none for tori.
+  /// The member of a level from which each message that crosses it comes. One
+  /// list per level, empty for tori.
   using Crossings = SmallVector<SmallVector<int64_t, 2>, 4>;
   void routeOne(ArrayRef<int64_t> source, ArrayRef<int64_t> destination,
                 Crossings &crossings);

@@ -452,8 +452,6 @@ private:
   TrialRunner runner;
   bool isTraining = false, isNumberOpen = false, isRematOpen = false;
   bool isOffloadOpen = false;
-  /// Saved values are on the host.
-  bool movesSaved = false;
   StepFacts base;
   std::vector<Level> levels;
   std::vector<int64_t> numbers;
@@ -675,7 +673,7 @@ std::optional<size_t> StepSearch::propose(size_t number, double part) const {
     return least;
   }
   // Least crosses the link to the host where nothing else is kept.
-  if (movesSaved && !isKnown(fullLevel()))
+  if (base.movesSaved && !isKnown(fullLevel()))
     return fullLevel();
   // More recomputation leaves memory to better layouts: of large programs all
   // that is cheap is tried at once.
@@ -715,14 +713,15 @@ bool StepSearch::isOfNoUse(size_t number, size_t level) const {
 /// Without stages, microbatches and recomputation do nothing but free memory,
 /// unless what is kept crosses the link to the host.
 bool StepSearch::needsNoMemory() const {
-  if (movesSaved)
+  if (base.movesSaved)
     return false;
   auto first = forms.find({0, 0});
   return base.stages == 1 && first != forms.end() && first->second.plan &&
          first->second.plan->isRoomy();
 }
 
-/// That which keeps nothing but what iterations begin with, or the only one.
+/// The level that keeps nothing but what iterations begin with, or the only
+/// one.
 size_t StepSearch::fullLevel() const {
   auto full =
       llvm::find_if(levels, [](const Level &level) { return level.isFull; });
@@ -1026,7 +1025,6 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
   if (isRematOpen)
     first.remat = "none";
   base = look(first, isRematOpen);
-  movesSaved = base.movesSaved;
   if (!base.error.empty())
     return std::nullopt;
   work = options.stepWork.value_or(kPlanWork);

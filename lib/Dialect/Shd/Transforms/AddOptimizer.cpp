@@ -302,9 +302,9 @@ Value OptimizerBuilder::squares(Trained &trained, ValueRange numbers) {
   return in.sum(in.apply(Function::Square, g));
 }
 
-/// Of all gradients. Those of stacked weights are read as a whole, so that
-/// partial sums are added up before one all_reduce; stages of a pipeline read
-/// the parts of their layers.
+/// The squares of all gradients. Gradients of stacked weights are read as a
+/// whole, so that partial sums are added up before one all_reduce; stages of a
+/// pipeline read the parts of their layers.
 Value OptimizerBuilder::sumOfSquares() {
   Arithmetic in(builder, program.getLoc(), builder.getStrArrayAttr({}),
                 "gradients.norm");
@@ -320,7 +320,8 @@ Value OptimizerBuilder::sumOfSquares() {
       Value own = squares(trained, {});
       sum = sum ? in.apply(Function::Add, {sum, own}) : own;
     }
-  // What follows is not linear, and would keep partial sums from being added.
+  // The square root of the sum is not linear: fused with the additions, it
+  // would keep partial sums from being added.
   return in.stored(sum);
 }
 

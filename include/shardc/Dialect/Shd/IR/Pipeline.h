@@ -28,9 +28,10 @@ int64_t writtenMicrobatches(ProgramOp program);
 
 /// On a program: all chunks of its stages have as many layers.
 inline constexpr llvm::StringLiteral kEqualLayers = "shd.equal_layers";
-/// In which part of its runs an operation reads the value, of all: the first of
-/// several microbatches finds nothing in the buffers of gradients and writes
-/// them, so that they are read (m - 1) / m times.
+
+/// The part of an operation's runs in which it reads the value: the first of m
+/// microbatches finds nothing in the buffers of gradients, so that they are
+/// read in (m - 1) / m of the runs.
 double shareOfReads(mlir::Value value);
 
 /// Sets the number of microbatches of a program that is not trained.

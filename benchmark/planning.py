@@ -5,10 +5,11 @@ For each machine with its mesh and each objective: the wall-clock time of the
 whole command, the plan's time and how far from the best it can be.
 
     benchmark/planning.py [--shardc build/bin/shardc] [--objective upper ...]
-                          [--machine 'h100[8, 8]' ...] [--unrolled]
+                          [--machine 'h100[8, 8]' ...] [--unrolled | --train]
                           [--time-limit 30]
 
 With --unrolled every layer is written out (unroll.py), and its plan its own.
+With --train the models are training steps, on machines of their own.
 """
 
 import argparse
@@ -26,9 +27,13 @@ DECODE = "llama3-70b-decode"
 MODELS = [("ffn", []), ("attention", []), ("llama3-8b", []), ("llama3-70b", []),
           (DECODE, ["B=32"]), (DECODE, []), (DECODE, ["B=1024"]),
           ("gemma2-27b", []), ("gpt3-175b", []), ("llama3-405b", [])]
-MACHINES = [("tpu_v5p[8, 8, 16]", "[X=8, Y=8, Z=16]"),
-            ("tpu_v5e[8, 8]", "[X=8, Y=8]"),
-            ("h100[8, 8]", "[X=8, Y=8]")]
+MACHINES = {"tpu_v5p[8, 8, 16]": "[X=8, Y=8, Z=16]",
+            "tpu_v5e[8, 8]": "[X=8, Y=8]",
+            "h100[8, 8]": "[X=8, Y=8]"}
+TRAINED = [(f"{model}-train", []) for model in ("llama3-8b", "llama3-70b", "llama3-405b")]
+TRAINERS = {"tpu_v5p[8, 8, 16]": "[X=8, Y=8, Z=16]",
+            "tpu_v5p[16, 16, 8]": "[X=256 on (x, y), Y=8 on z]",
+            "h100[2, 32, 8]": "[X=64, Y=8]"}
 
 
 def main():
@@ -36,20 +41,25 @@ def main():
     parser.add_argument("--shardc", default=os.path.join(ROOT, "build/bin/shardc"))
     parser.add_argument("--objective", nargs="+",
                         default=["upper", "lower", "scheduled"])
-    parser.add_argument("--machine", nargs="+", choices=dict(MACHINES),
-                        default=list(dict(MACHINES)))
-    parser.add_argument("--unrolled", action="store_true")
+    parser.add_argument("--machine", nargs="+", choices=MACHINES | TRAINERS)
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--unrolled", action="store_true")
+    kind.add_argument("--train", action="store_true")
     parser.add_argument("--time-limit", metavar="SECONDS")
     options = parser.parse_args()
+    models, machines = (TRAINED, TRAINERS) if options.train else (MODELS, MACHINES)
+    chosen = options.machine or list(machines)
+    if not machines.keys() >= set(chosen):
+        parser.error(f"--machine: choose from {', '.join(machines)}")
     time_limit = ([f"--time-limit={options.time_limit}"]
                   if options.time_limit else [])
     failed = False
     for objective in options.objective:
-        for machine in options.machine:
-            mesh = dict(MACHINES)[machine]
+        for machine in chosen:
+            mesh = machines[machine]
             print(f"\n`--objective={objective}` on `{machine}`, `mesh {mesh}`\n")
             print("| model | s | plan | gap |\n|---|---|---|---|")
-            for name, dims in MODELS:
+            for name, dims in models:
                 path = os.path.join(ROOT, "models", name + ".shd")
                 text = unroll.program(path) if options.unrolled else None
                 start = time.perf_counter()

@@ -733,6 +733,12 @@ void TextParser::noteHabit(mlir::InFlightDiagnostic &diagnostic, size_t token) {
       tokens.text(token - 3) == "=")
     diagnostic.attachNote() << "where all has its default, write "
                             << spelled(token - 2) << " without parentheses";
+  uint32_t item = tokens.type(position);
+  if (type == ShdParser::ASSIGN && token >= position + 2 &&
+      tokens.type(token - 2) == ShdParser::COMMA &&
+      (item == ShdParser::TRAIN || item == ShdParser::SERVE))
+    diagnostic.attachNote()
+        << "settings stand one after another, without commas";
 }
 
 /// Reports a token that no item begins with.

@@ -2,10 +2,12 @@
 //
 // Runs the loss of a training step with one weight moved in a random direction
 // to both sides, and compares how it changes with what the gradient says. What
-// `stop_gradient` gives stays as it is where no weight is moved.
+// `stop_gradient` gives stays as it is where no weight is moved. Where updates
+// are fused no buffer holds a gradient: the operation of the update reads it.
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Reference/Parts.h"
 #include "shardc/Verify/Verify.h"
 #include "llvm/Support/xxhash.h"
@@ -42,7 +44,7 @@ public:
                 const RunOptions &options, uint64_t seed)
       : module(ModuleOp::create(step.getLoc())),
         loss(cast<shd::ProgramOp>(step->clone())), executed(executed),
-        options(options), seed(seed) {
+        options(options), seed(seed), step(step) {
     module->push_back(loss);
     keepLossOnly();
   }
@@ -50,13 +52,21 @@ public:
   FailureOr<Verification::Gradients> run();
 
 private:
+  /// The gradient of a part of a weight.
+  struct Part {
+    int64_t number;
+    TensorRef values;
+  };
+
   void keepLossOnly();
   LogicalResult findHeld();
+  LogicalResult findGradients();
+  LogicalResult observeFused();
   FailureOr<double> lossAt(StringRef weight, const Tensor &direction,
                            double distance);
   FailureOr<double> derivative(StringRef weight, const Tensor &direction,
                                double step);
-  LogicalResult check(shd::DeclareOp weight, shd::DeclareOp gradient,
+  LogicalResult check(shd::DeclareOp weight, ArrayRef<Part> gradient,
                       unsigned number);
   Tensor randomDirection(shd::DeclareOp weight, unsigned number) const;
 
@@ -66,6 +76,9 @@ private:
   const RunResult &executed;
   RunOptions options;
   uint64_t seed;
+  shd::ProgramOp step;
+  /// By the weight's name.
+  llvm::StringMap<SmallVector<Part>> gradients;
   /// What `stop_gradient` gives in each iteration.
   std::map<std::pair<Operation *, std::vector<int64_t>>, TensorRef> held;
   /// The largest magnitude of the loss so far.
@@ -133,6 +146,63 @@ LogicalResult GradientCheck::findHeld() {
   return success();
 }
 
+/// The weight that an operation of an optimizer updates; null for another one.
+static shd::DeclareOp updatedWeight(Operation *op) {
+  if (isa<shd::AdamWOp, shd::SgdOp>(op))
+    for (Operation *user : op->getUsers())
+      if (auto update = dyn_cast<shd::UpdateOp>(user))
+        if (update.getDeclaration().getKind() == shd::TensorKind::Weight)
+          return update.getDeclaration();
+  return nullptr;
+}
+
+/// The number of a weight's part that an operation updates which runs in these
+/// iterations of the repeats around it. The weight is stacked along all of
+/// them.
+static int64_t partNumber(Operation *op, shd::DeclareOp weight,
+                          ArrayRef<int64_t> iterations) {
+  SmallVector<shd::RepeatOp> around;
+  for (auto repeat = op->getParentOfType<shd::RepeatOp>(); repeat;
+       repeat = repeat->getParentOfType<shd::RepeatOp>())
+    around.push_back(repeat);
+  int64_t number = 0;
+  for (auto [depth, repeat] : llvm::enumerate(llvm::reverse(around)))
+    number = number * weight.getType().getDimSize(depth) +
+             shd::numberWithin(repeat, iterations.take_front(depth),
+                               iterations[depth]);
+  return number;
+}
+
+/// Runs the step once more, and notes the gradients that updates read.
+LogicalResult GradientCheck::observeFused() {
+  RunOptions observed = options;
+  Operation *reader = nullptr;
+  TensorRef gradient;
+  observed.observeOperands = [&](Operation *op,
+                                 ArrayRef<const Tensor *> operands) {
+    if (!updatedWeight(op))
+      return;
+    reader = op;
+    gradient = std::make_shared<const Tensor>(*operands.front());
+  };
+  observed.observe = [&](const RunValue &run) {
+    if (run.value.getOwner() != reader)
+      return;
+    shd::DeclareOp weight = updatedWeight(std::exchange(reader, nullptr));
+    gradients[weight.getSym()].push_back(
+        {partNumber(run.value.getOwner(), weight, run.iterations), gradient});
+  };
+  return success(succeeded(interpret(step, observed)));
+}
+
+LogicalResult GradientCheck::findGradients() {
+  for (const RunResult::Final &final : executed.finals)
+    if (final.kind == shd::TensorKind::Gradient)
+      gradients[*cast<shd::UpdateOp>(final.op).getDeclaration().getOf()]
+          .push_back({final.iterations.front(), final.parts.front()});
+  return step.getTraining()->getFused() ? observeFused() : success();
+}
+
 FailureOr<double> GradientCheck::lossAt(StringRef weight,
                                         const Tensor &direction,
                                         double distance) {
@@ -184,17 +254,13 @@ Tensor GradientCheck::randomDirection(shd::DeclareOp weight,
 }
 
 LogicalResult GradientCheck::check(shd::DeclareOp weight,
-                                   shd::DeclareOp gradient, unsigned number) {
+                                   ArrayRef<Part> gradient, unsigned number) {
   Tensor direction = randomDirection(weight, number);
   double expected = 0, scale = 0;
-  for (const RunResult::Final &final : executed.finals) {
-    if (final.kind != shd::TensorKind::Gradient ||
-        final.name != gradient.getSym())
-      continue;
-    auto type = RankedTensorType::get(final.global.getShape(),
-                                      direction.getElementType());
-    Tensor part = partOfStack(direction, final.iterations.front(), type);
-    const Tensor &values = *final.parts.front();
+  auto type = shd::partType(weight.getType(), weight.getStacked());
+  for (const Part &each : gradient) {
+    Tensor part = partOfStack(direction, each.number, type);
+    const Tensor &values = *each.values;
     for (int64_t i = 0; i < values.getNumElements(); ++i) {
       expected += values.getReal(i) * part.getReal(i);
       scale += std::abs(values.getReal(i) * part.getReal(i));
@@ -228,20 +294,14 @@ LogicalResult GradientCheck::check(shd::DeclareOp weight,
 }
 
 FailureOr<Verification::Gradients> GradientCheck::run() {
-  if (failed(findHeld()))
+  if (failed(findHeld()) || failed(findGradients()))
     return failure();
-  llvm::StringMap<shd::DeclareOp> weights;
-  SmallVector<shd::DeclareOp> gradients;
-  for (auto declare : loss.getBody().getOps<shd::DeclareOp>()) {
-    if (declare.getKind() == shd::TensorKind::Weight)
-      weights[declare.getSym()] = declare;
-    if (declare.getKind() == shd::TensorKind::Gradient)
-      gradients.push_back(declare);
-  }
-  for (shd::DeclareOp gradient : gradients)
-    for (unsigned number = 0; number < kDirections; ++number)
-      if (failed(check(weights.lookup(*gradient.getOf()), gradient, number)))
-        return failure();
+  for (auto weight : loss.getBody().getOps<shd::DeclareOp>())
+    if (auto it = gradients.find(weight.getSym());
+        it != gradients.end() && weight.getKind() == shd::TensorKind::Weight)
+      for (unsigned number = 0; number < kDirections; ++number)
+        if (failed(check(weight, it->second, number)))
+          return failure();
   return std::move(found);
 }
 

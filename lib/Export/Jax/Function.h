@@ -147,7 +147,10 @@ private:
                               llvm::ArrayRef<std::string> stats);
   void compute(shd::AttentionOp op);
   void compute(shd::AttentionGradOp op);
+  std::string inF32(mlir::Value value);
+  void store(mlir::Value value, const std::string &expression);
   void compute(shd::AdamWOp op);
+  void compute(shd::SgdOp op);
   void compute(shd::CrossEntropyOp op);
   void compute(shd::GatherOp op);
   void compute(shd::ScatterOp op);

@@ -196,10 +196,11 @@ LogicalResult FunctionPrinter::printCompute(shd::ShardingRuleOpInterface op) {
             shd::GatherOp, shd::ScatterOp, shd::ScatterSumOp, shd::RopeOp,
             shd::TopKOp, shd::DispatchOp, shd::CombineOp, shd::CombineGradOp,
             shd::SplitOp, shd::MergeOp, shd::SliceOp, shd::ConcatOp,
-            shd::IotaOp, shd::ReshardOp, shd::AdamWOp>([&](auto typed) {
-        compute(typed);
-        return success();
-      })
+            shd::IotaOp, shd::ReshardOp, shd::AdamWOp, shd::SgdOp>(
+          [&](auto typed) {
+            compute(typed);
+            return success();
+          })
       .Default([](Operation *other) -> LogicalResult {
         return other->emitError()
                << "--emit-jax does not support '" << other->getName() << "'";
@@ -1106,37 +1107,60 @@ void FunctionPrinter::compute(shd::ConcatOp op) {
                              axisOf(indexed.result(), op.getWhole()), ")"));
 }
 
+static std::string numberOf(FloatAttr attribute) {
+  return fmt::format("{}", attribute.getValueAsDouble());
+}
+
+/// An array in the type in which optimizers compute.
+std::string FunctionPrinter::inF32(Value value) {
+  Type type = Float32Type::get(value.getContext());
+  return cat(array(value), ".astype(", file.type(type), ")");
+}
+
+/// Defines a result in its own type.
+void FunctionPrinter::store(Value value, const std::string &expression) {
+  define(value, cat(expression, ".astype(", file.type(elementOf(value)), ")"));
+}
+
 void FunctionPrinter::compute(shd::AdamWOp op) {
-  auto number = [](FloatAttr attribute) {
-    return fmt::format("{}", attribute.getValueAsDouble());
-  };
-  std::string type = file.type(Float32Type::get(op.getContext()));
-  auto real = [&](Value value) {
-    return cat(array(value), ".astype(", type, ")");
-  };
   std::string g = names.make("g"), p = names.make("p"), m = names.make("m"),
               v = names.make("v"), direction = names.make("direction");
-  line(cat(g, " = ", real(op.getGradient()),
+  line(cat(g, " = ", inF32(op.getGradient()),
            op.getScale() ? cat(" * ", array(op.getScale())) : ""));
-  line(cat(p, " = ", real(op.getWeight())));
-  std::string beta1 = number(op.getBeta1Attr()),
-              beta2 = number(op.getBeta2Attr());
-  line(cat(m, " = ", beta1, " * ", real(op.getM()), " + (1 - ", beta1, ") * ",
+  line(cat(p, " = ", inF32(op.getWeight())));
+  std::string beta1 = numberOf(op.getBeta1Attr()),
+              beta2 = numberOf(op.getBeta2Attr());
+  line(cat(m, " = ", beta1, " * ", inF32(op.getM()), " + (1 - ", beta1, ") * ",
            g));
-  line(cat(v, " = ", beta2, " * ", real(op.getV()), " + (1 - ", beta2, ") * ",
+  line(cat(v, " = ", beta2, " * ", inF32(op.getV()), " + (1 - ", beta2, ") * ",
            g, " * ", g));
   line(cat(direction, " = ", m, " / ", array(op.getCorrection1()),
            " / (jnp.sqrt(", v, " / ", array(op.getCorrection2()), ") + ",
-           number(op.getEpsAttr()), ")"));
-  line(cat(p, " = ", p, " - ", number(op.getLrAttr()), " * (", direction, " + ",
-           number(op.getDecayAttr()), " * ", p, ")"));
-  auto store = [&](Value value, const std::string &expression) {
-    define(value,
-           cat(expression, ".astype(", file.type(elementOf(value)), ")"));
-  };
+           numberOf(op.getEpsAttr()), ")"));
+  line(cat(p, " = ", p, " - ", numberOf(op.getLrAttr()), " * (", direction,
+           " + ", numberOf(op.getDecayAttr()), " * ", p, ")"));
   store(op.getUpdated(), p);
   store(op.getNewM(), m);
   store(op.getNewV(), v);
+  if (Value rounded = op.getRounded())
+    store(rounded, p);
+}
+
+void FunctionPrinter::compute(shd::SgdOp op) {
+  std::string m = names.make("m"), p = names.make("p");
+  line(cat(p, " = ", inF32(op.getWeight())));
+  std::string sum = inF32(op.getGradient());
+  if (Value scale = op.getScale())
+    sum += cat(" * ", array(scale));
+  if (op.getDecay().convertToDouble() != 0)
+    sum += cat(" + ", numberOf(op.getDecayAttr()), " * ", p);
+  if (Value momentum = op.getMomentum())
+    sum += cat(" + ", numberOf(op.getBetaAttr()), " * ", inF32(momentum));
+  line(cat(m, " = ", sum));
+  line(cat(p, " = ", p, " - ", numberOf(op.getLrAttr()), " * ", m));
+  store(op.getUpdated(), p);
+  if (Value momentum = op.getNewMomentum())
+    store(momentum, m);
   if (Value rounded = op.getRounded())
     store(rounded, p);
 }

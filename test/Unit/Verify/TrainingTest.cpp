@@ -163,4 +163,75 @@ TEST(Microbatches, DoNotChangeTheStep) {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Gradients against differences
+//===----------------------------------------------------------------------===//
+
+/// Steps with two layers, whose updates are fused or follow the backward pass.
+std::string smallStep(StringRef optimizer, StringRef update) {
+  return ("hardware tpu_v5e[1, 1]\nmesh [X=1]\ndim B = 4, E = 3, D = 3, L = 2\n"
+          "input x0: f32[B, E]\nweight V: f32[E, D]\n"
+          "x[B, D] = x0[B, E] * V[E, D]\n"
+          "repeat L {\n  weight W: f32[D]\n"
+          "  x[B, D] = tanh(x[B, D] * W[D])\n}\n"
+          "loss[] = mean[B, D](square(x))\n"
+          "train {\n  loss = loss\n  optimizer = " +
+          optimizer + "\n  update = " + update +
+          "\n  microbatches = 1\n  remat = none\n}\n")
+      .str();
+}
+
+/// Exchanges what a weight's gradient is for twice of it. Returns false for
+/// another operation than one that writes or reads a gradient.
+bool doubleGradient(Operation *op) {
+  if (auto update = dyn_cast<shd::UpdateOp>(op)) {
+    if (update.getDeclaration().getKind() != shd::TensorKind::Gradient)
+      return false;
+  } else if (!isa<shd::AdamWOp, shd::SgdOp>(op) ||
+             op->getOperand(0).getDefiningOp<shd::PartOp>() ||
+             op->getOperand(0).getDefiningOp<shd::DeclareOp>()) {
+    return false;
+  }
+  OpBuilder builder(op);
+  Value gradient = op->getOperand(0);
+  bool isVector = cast<RankedTensorType>(gradient.getType()).getRank() == 1;
+  ArrayAttr indices = isVector ? builder.getStrArrayAttr({"D"})
+                               : builder.getStrArrayAttr({"E", "D"});
+  auto twice = shd::ElementwiseOp::create(
+      builder, op->getLoc(), gradient.getType(), shd::Function::Add,
+      ValueRange{gradient, gradient},
+      shd::IndexingAttr::get(op->getContext(), {indices, indices}, indices));
+  op->setOperand(0, twice.getResult());
+  return true;
+}
+
+TEST(Gradients, WrongOnesAreNoticed) {
+  for (StringRef optimizer : {"adamw", "sgd"})
+    for (StringRef update : {"fused", "auto"}) {
+      TestProgram program(smallStep(optimizer, update));
+      ASSERT_TRUE(program.module() && program.makeStep()) << program.messages();
+      shd::ProgramOp step = TestProgram::programOf(program.module());
+      RunOptions options;
+      options.declared = numbers;
+      auto wrong = [&] {
+        FailureOr<RunResult> run = interpret(step, options);
+        EXPECT_TRUE(succeeded(run)) << program.messages();
+        FailureOr<Verification::Gradients> found =
+            checkGradients(step, *run, options, /*seed=*/1);
+        EXPECT_TRUE(succeeded(found)) << program.messages();
+        EXPECT_EQ(found->directions, 4u);
+        return found->wrong.size();
+      };
+      EXPECT_EQ(wrong(), 0u) << optimizer.str() << ", " << update.str();
+      SmallVector<Operation *> all;
+      step.walk([&](Operation *op) { all.push_back(op); });
+      unsigned doubled = 0;
+      for (Operation *op : all)
+        doubled += doubleGradient(op);
+      EXPECT_EQ(doubled, 2u);
+      // Two directions of both weights.
+      EXPECT_EQ(wrong(), 4u) << optimizer.str() << ", " << update.str();
+    }
+}
+
 } // namespace

@@ -176,8 +176,8 @@ std::string shd::orderObstacle(ShardingRuleOpInterface op,
     return is_contained(dim, factor);
   };
   return llvm::TypeSwitch<Operation *, std::string>(any)
-      .Case<EinsumOp, ElementwiseOp, NormalizeOp, AdamWOp, SplitOp, MergeOp,
-            ReshardOp, IotaOp>([](auto) { return ""; })
+      .Case<EinsumOp, ElementwiseOp, NormalizeOp, AdamWOp, SgdOp, SplitOp,
+            MergeOp, ReshardOp, IotaOp>([](auto) { return ""; })
       .Case<AttentionOp, AttentionGradOp>([&](auto typed) {
         return obstacleOf(cast<AttentionOpInterface>(any), rule, factor);
       })

@@ -214,3 +214,28 @@ FailureOr<TensorList> AdamWOp::evaluate(Operands operands, Ranges,
   }
   return results;
 }
+
+FailureOr<TensorList> SgdOp::evaluate(Operands operands, Ranges,
+                                      PositionPolicy) {
+  auto real = [](FloatAttr attribute) { return attribute.getValueAsDouble(); };
+  double lr = real(getLrAttr()), beta = real(getBetaAttr());
+  double decay = real(getDecayAttr());
+  double scale = getScale() ? operands.back()->getReal(0) : 1;
+  TensorList results;
+  for (unsigned i = 0; i < (*this)->getNumResults(); ++i)
+    results.push_back(makeResult(*this, i));
+  // All tensors have one shape.
+  for (int64_t at = 0; at < operands[0]->getNumElements(); ++at) {
+    double p = operands[1]->getReal(at);
+    double m = scale * operands[0]->getReal(at) + decay * p;
+    if (getMomentum()) {
+      m += beta * operands[2]->getReal(at);
+      results[1].setReal(at, m);
+    }
+    p -= lr * m;
+    results[0].setReal(at, p);
+    if (getRounded())
+      results.back().setReal(at, p);
+  }
+  return results;
+}

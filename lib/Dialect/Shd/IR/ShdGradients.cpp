@@ -737,6 +737,10 @@ LogicalResult AdamWOp::buildGradient(GradientBuilder &) {
   return emitOpError("has no derivative");
 }
 
+LogicalResult SgdOp::buildGradient(GradientBuilder &) {
+  return emitOpError("has no derivative");
+}
+
 /// Integers.
 LogicalResult IotaOp::buildGradient(GradientBuilder &) { return success(); }
 

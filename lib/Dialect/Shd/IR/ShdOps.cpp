@@ -744,19 +744,35 @@ LogicalResult ScatterSumOp::verify() {
                          "operand 0");
 }
 
-LogicalResult AdamWOp::verify() {
-  // O2
-  constexpr unsigned kTensors = 4;
-  Names names = getIndexing().getOperandIndices(0);
-  for (unsigned i = 0; i < getNumOperands(); ++i)
-    if (getIndexing().getOperandIndices(i) != (i < kTensors ? names : Names()))
-      return emitOpError() << describeOperand(i) << " must have the indices of "
-                           << (i < kTensors ? "operand 0" : "a scalar");
-  for (unsigned i = 0; i < (*this)->getNumResults(); ++i)
-    if (getIndexing().getResultIndices(i) != names)
-      return emitOpError() << "result " << i
-                           << " must have the indices of operand 0";
+/// The first `tensors` operands and all results have the same indices, the
+/// other operands none.
+template <typename Op>
+static LogicalResult verifyOptimizer(Op op, unsigned tensors) {
+  Names names = op.getIndexing().getOperandIndices(0);
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    if (op.getIndexing().getOperandIndices(i) !=
+        (i < tensors ? names : Names()))
+      return op.emitOpError()
+             << describeOperand(i) << " must have the indices of "
+             << (i < tensors ? "operand 0" : "a scalar");
+  for (unsigned i = 0; i < op->getNumResults(); ++i)
+    if (op.getIndexing().getResultIndices(i) != names)
+      return op.emitOpError()
+             << "result " << i << " must have the indices of operand 0";
   return success();
+}
+
+// O2: gradient, weight and both moments.
+LogicalResult AdamWOp::verify() { return verifyOptimizer(*this, 4); }
+
+LogicalResult SgdOp::verify() {
+  // O4
+  unsigned least = getMomentum() ? 2 : 1, found = (*this)->getNumResults();
+  if (found < least || found > least + 1)
+    return emitOpError() << "has " << found << " results, but must have "
+                         << least << " or " << least + 1;
+  // O3
+  return verifyOptimizer(*this, getMomentum() ? 3 : 2);
 }
 
 //===----------------------------------------------------------------------===//

@@ -328,6 +328,7 @@ ShardingRule RopeOp::getShardingRule() {
 
 /// Element by element.
 ShardingRule AdamWOp::getShardingRule() { return parallelRule(*this); }
+ShardingRule SgdOp::getShardingRule() { return parallelRule(*this); }
 
 //===----------------------------------------------------------------------===//
 // Gather and scatter

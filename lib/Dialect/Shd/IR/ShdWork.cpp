@@ -168,6 +168,20 @@ OpWork AdamWOp::getWork(const LocalExtents &localExtents,
 
 FusionKind AdamWOp::getFusionKind() { return FusionKind::Elementwise; }
 
+/// A product and a sum for each term of docs/Training.md#update.
+OpWork SgdOp::getWork(const LocalExtents &localExtents,
+                      const Machine &machine) {
+  FactorTable table = FactorTable::of(*this);
+  LocalView view(*this, table, localExtents);
+  OpWork work = view.work();
+  double flops = 2 + (getMomentum() ? 2 : 0) + (getScale() ? 1 : 0) +
+                 (getDecay().convertToDouble() != 0 ? 2 : 0);
+  work.vectorFlops = flops * view.resultElements();
+  return work;
+}
+
+FusionKind SgdOp::getFusionKind() { return FusionKind::Elementwise; }
+
 //===----------------------------------------------------------------------===//
 // Reductions and normalisations
 //===----------------------------------------------------------------------===//

@@ -1,9 +1,9 @@
 //===- AddOptimizer.cpp - shd-add-optimizer --------------------*- C++ -*-===//
 //
-// The update of each weight that has a gradient: elementwise operations, which
-// one fusion group computes (docs/Training.md#update). Weights stacked along
-// the same repeats are updated in one repeat over them, or with `update =
-// fused` where the gradient is made.
+// The update of each weight that has a gradient: one operation, which one
+// kernel computes (docs/Training.md#update). Weights stacked along the same
+// repeats are updated in one repeat over them, or with `update = fused` where
+// the gradient is made.
 //
 //===----------------------------------------------------------------------===//
 
@@ -365,6 +365,16 @@ void OptimizerBuilder::countStep() {
   correction2 = correction(training.getBeta2());
 }
 
+/// Names the results of a weight's update.
+static void markUpdate(Operation *op, DeclareOp weight) {
+  for (Value result : op->getResults())
+    setResultAttr(
+        result, kName,
+        StringAttr::get(op->getContext(), weight.getSym() + ".update"));
+  op->setAttr(kTemporary, UnitAttr::get(op->getContext()));
+  setPhase(op, Phase::Update);
+}
+
 /// Moments, master copy and weight in one operation.
 void OptimizerBuilder::adamw(Trained &trained, ValueRange numbers) {
   DeclareOp weight = trained.weight;
@@ -394,11 +404,7 @@ void OptimizerBuilder::adamw(Trained &trained, ValueRange numbers) {
                         SmallVector<ArrayAttr, 4>(results.size(), indices)),
       training.getLr(), training.getBeta1(), training.getBeta2(),
       training.getEps(), training.getDecay());
-  for (Value result : op->getResults())
-    setResultAttr(result, kName,
-                  builder.getStringAttr(weight.getSym() + ".update"));
-  op->setAttr(kTemporary, builder.getUnitAttr());
-  setPhase(op, Phase::Update);
+  markUpdate(op, weight);
   write(stored, op.getUpdated(), numbers);
   write(trained.moments[0], op.getNewM(), numbers);
   write(trained.moments[1], op.getNewV(), numbers);
@@ -406,32 +412,36 @@ void OptimizerBuilder::adamw(Trained &trained, ValueRange numbers) {
     write(weight, op.getRounded(), numbers);
 }
 
-/// The momentum is the mean of gradients that PyTorch's is.
+/// Momentum, master copy and weight in one operation. The momentum is the mean
+/// of gradients that PyTorch's is.
 void OptimizerBuilder::sgd(Trained &trained, ValueRange numbers) {
   DeclareOp weight = trained.weight;
-  Arithmetic in(builder, weight.getLoc(), partIndices(weight, numbers),
-                (weight.getSym() + ".update").str());
-  Value g = in.toF32(gradientOf(trained, numbers));
-  if (scale)
-    g = in.apply(Function::Mul, {g, scale});
   DeclareOp stored = trained.master ? trained.master : weight;
-  Value p = in.toF32(part(stored, numbers));
-  if (double decay = training.getDecay().getValueAsDouble())
-    g = in.apply(Function::Add, {g, in.apply(Function::Mul, p, decay)});
-  if (!trained.moments.empty()) {
-    DeclareOp momentum = trained.moments.front();
-    Value old = in.toF32(part(momentum, numbers));
-    g = in.apply(Function::Add,
-                 {g, in.apply(Function::Mul, old,
-                              training.getBeta1().getValueAsDouble())});
-    write(momentum, in.cast(g, momentum.getType().getElementType()), numbers);
-  }
-  Value step = in.apply(Function::Mul, g, training.getLr().getValueAsDouble());
-  Value now = in.apply(Function::Sub, {p, step});
+  Value gradient = gradientOf(trained, numbers), old = part(stored, numbers);
+  Value momentum = trained.moments.empty()
+                       ? Value()
+                       : part(trained.moments.front(), numbers);
+  SmallVector<Type, 2> others;
+  if (momentum)
+    others.push_back(momentum.getType());
   if (trained.master)
-    write(trained.master,
-          in.cast(now, trained.master.getType().getElementType()), numbers);
-  write(weight, in.cast(now, weight.getType().getElementType()), numbers);
+    others.push_back(partType(weight.getType(), numbers.size()));
+  ArrayAttr indices = partIndices(weight, numbers);
+  SmallVector<ArrayAttr, 4> lists(momentum ? 3 : 2, indices);
+  if (scale)
+    lists.push_back(builder.getStrArrayAttr({}));
+  auto op = SgdOp::create(
+      builder, weight.getLoc(), old.getType(), others, gradient, old, momentum,
+      scale,
+      IndexingAttr::get(builder.getContext(), lists,
+                        SmallVector<ArrayAttr, 3>(1 + others.size(), indices)),
+      training.getLr(), training.getBeta1(), training.getDecay());
+  markUpdate(op, weight);
+  write(stored, op.getUpdated(), numbers);
+  if (momentum)
+    write(trained.moments.front(), op.getNewMomentum(), numbers);
+  if (trained.master)
+    write(weight, op.getRounded(), numbers);
 }
 
 void OptimizerBuilder::update(Trained &trained, ValueRange numbers) {

@@ -1646,3 +1646,41 @@ shd.program "p" {
   // expected-error @+1 {{'shd.result_pin' names axis 'X', which the mesh lacks}}
   %x = shd.declare input "x" ["B"] {shd.result_pin = #shd.sharding<[{X}]>} : tensor<64xbf16>
 }
+
+// -----
+
+// O2
+shd.program "p" {
+  %g = shd.declare input "g" ["D"] : tensor<8xf32>
+  %s = shd.declare input "s" [] : tensor<f32>
+  // expected-error @+1 {{operand 4 must have the indices of a scalar}}
+  %0:3 = shd.adamw(%g, %g, %g, %g, %g, %s) <[D], [D], [D], [D], [D], [] -> [D], [D], [D]> lr 0.001 beta 0.9 0.999 eps 1.0e-08 decay 0.0 : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+}
+
+// -----
+
+// O3
+shd.program "p" {
+  %g = shd.declare input "g" ["D"] : tensor<8xf32>
+  %w = shd.declare input "w" ["F"] : tensor<8xf32>
+  // expected-error @+1 {{operand 1 must have the indices of operand 0}}
+  %0 = shd.sgd(%g, %w) <[D], [F] -> [D]> lr 0.001 beta 0.9 decay 0.0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// O3
+shd.program "p" {
+  %g = shd.declare input "g" ["D"] : tensor<8xf32>
+  // expected-error @+1 {{operand 2 must have the indices of a scalar}}
+  %0 = shd.sgd(%g, %g) scale(%g) <[D], [D], [D] -> [D]> lr 0.001 beta 0.9 decay 0.0 : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+}
+
+// -----
+
+// O4
+shd.program "p" {
+  %g = shd.declare input "g" ["D"] : tensor<8xf32>
+  // expected-error @+1 {{has 1 results, but must have 2 or 3}}
+  %0 = shd.sgd(%g, %g) momentum(%g) <[D], [D], [D] -> [D]> lr 0.001 beta 0.9 decay 0.0 : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+}

@@ -219,3 +219,17 @@ shd.program "indices" {
   // CHECK-NEXT: shd.reshard(%x) <[T, D] -> [T, D]> {shd.copy} : (tensor<8x12xbf16>) -> tensor<8x12xbf16>
   %5 = shd.reshard(%x) <[T, D] -> [T, D]> {shd.copy} : (tensor<8x12xbf16>) -> tensor<8x12xbf16>
 }
+
+// CHECK-LABEL: shd.program "optimizers"
+shd.program "optimizers" {
+  %g = shd.declare input "g" ["D"] : tensor<8xf32>
+  %w = shd.declare input "w" ["D"] : tensor<8xf32>
+  %m = shd.declare input "m" ["D"] : tensor<8xf32>
+  %s = shd.declare input "s" [] : tensor<f32>
+  // CHECK: shd.adamw(%g, %w, %m, %m, %s, %s) <[D], [D], [D], [D], [], [] -> [D], [D], [D]> lr 1.000000e-03 beta 9.000000e-01 5.000000e-01 eps 1.000000e-08 decay 0.000000e+00 :
+  %0:3 = shd.adamw(%g, %w, %m, %m, %s, %s) <[D], [D], [D], [D], [], [] -> [D], [D], [D]> lr 0.001 beta 0.9 0.5 eps 1.0e-08 decay 0.0 : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  // CHECK-NEXT: shd.sgd(%g, %w) <[D], [D] -> [D]> lr 1.000000e-03 beta 9.000000e-01 decay 0.000000e+00 : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %1 = shd.sgd(%g, %w) <[D], [D] -> [D]> lr 0.001 beta 0.9 decay 0.0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  // CHECK-NEXT: shd.sgd(%g, %w) momentum(%m) scale(%s) <[D], [D], [D], [] -> [D], [D], [D]> lr 1.000000e-03 beta 9.000000e-01 decay 1.000000e-02 :
+  %2:3 = shd.sgd(%g, %w) momentum(%m) scale(%s) <[D], [D], [D], [] -> [D], [D], [D]> lr 0.001 beta 0.9 decay 0.01 : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xbf16>)
+}

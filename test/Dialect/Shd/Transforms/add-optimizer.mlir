@@ -32,9 +32,27 @@ shd.program "sgd" training <loss = "loss", optimizer = sgd, gradients = f32, lr 
   // CHECK: shd.elementwise square({{.*}}#shd<phase update>
   // CHECK: shd.elementwise sqrt(
   // CHECK: %[[S:.*]] = shd.elementwise div(
-  // CHECK: shd.elementwise mul(%{{.*}}, %[[S]])
+  // CHECK: shd.sgd(%{{.*}}, %w) scale(%[[S]]) <[D, F], [D, F], [] -> [D, F]> lr 1.000000e-03 beta
   // CHECK: shd.update %w =
   // CHECK-NEXT: }
+  %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
+  %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
+  %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>
+  %loss = shd.reduce sum(%h) <[B, F] -> []> {shd.name = "loss"} : (tensor<64x128xbf16>) -> tensor<bf16>
+  shd.output "loss" %loss [] : tensor<bf16>
+}
+
+// -----
+
+// With momentum and a master copy one operation has three results.
+// CHECK-LABEL: shd.program "momentum"
+shd.program "momentum" training <loss = "loss", optimizer = sgd, moments = f32, master = f32, gradients = f32, lr = 1.0e-03 : f64, beta1 = 9.0e-01 : f64, beta2 = 9.99e-01 : f64, eps = 1.0e-08 : f64, decay = 0.0 : f64, tokens = 1.0e+12 : f64> {
+  // CHECK-DAG: shd.declare moment "w.momentum" ["D", "F"] of "w" : tensor<32x128xf32>
+  // CHECK-DAG: shd.declare master "w.master" ["D", "F"] of "w" : tensor<32x128xf32>
+  // CHECK: shd.sgd(%{{.*}}, %w.master) momentum(%w.momentum) <[D, F], [D, F], [D, F] -> [D, F], [D, F], [D, F]> {{.*}} -> (tensor<32x128xf32>, tensor<32x128xf32>, tensor<32x128xbf16>)
+  // CHECK-DAG: shd.update %w.master =
+  // CHECK-DAG: shd.update %w.momentum =
+  // CHECK-DAG: shd.update %w =
   %x = shd.declare input "x" ["B", "D"] : tensor<64x32xbf16>
   %w = shd.declare weight "w" ["D", "F"] : tensor<32x128xbf16>
   %h = shd.einsum(%x, %w) <[B, D], [D, F] -> [B, F]> {shd.name = "h"} : (tensor<64x32xbf16>, tensor<32x128xbf16>) -> tensor<64x128xbf16>

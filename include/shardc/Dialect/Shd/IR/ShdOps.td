@@ -627,6 +627,48 @@ def Shd_AdamWOp : Shd_ComputeOp<"adamw"> {
     $beta2 `eps` $eps `decay` $decay attr-dict `:` functional-type(operands, results) }];
 }
 
+def Shd_SgdOp : Shd_ComputeOp<"sgd", [AttrSizedOperandSegments]> {
+  let summary = "One step of stochastic gradient descent for one tensor";
+  let description = [{
+    `%p, %m, %w = shd.sgd(%g, %master) momentum(%m0) scale(%s) <...> lr 0.1 beta
+    0.9 decay 0.0 : ...` (Sutskever and others, 2013, as PyTorch has it), computed
+    in f32:
+
+    ```
+    m = beta m0 + s g + decay p0      p = p0 - lr m
+    ```
+
+    Without a momentum, `beta m0` is 0 and m is not kept; without a scale, s is 1.
+    The results are p, then m in its own type if there is a momentum, then, if it
+    is there, p rounded to another type.
+
+    **Constraints:**
+    - (O3) Gradient, weight and momentum have one shape and the same indices, and
+      so have the results; the scale is a scalar.
+    - (O4) There are one or two results, and one more with a momentum.
+  }];
+  let arguments = (ins Shd_Tensor:$gradient, Shd_Tensor:$weight,
+    Optional<Shd_Tensor>:$momentum, Optional<Shd_Tensor>:$scale,
+    Shd_IndexingAttr:$indexing, F64Attr:$lr, F64Attr:$beta, F64Attr:$decay);
+  let results = (outs Shd_Tensor:$updated, Variadic<Shd_Tensor>:$others);
+  let assemblyFormat = [{ `(` $gradient `,` $weight `)`
+    (`momentum` `(` $momentum^ `)`)? (`scale` `(` $scale^ `)`)? $indexing `lr` $lr `beta` $beta `decay` $decay
+    attr-dict `:` functional-type(operands, results) }];
+  let extraClassDeclaration = [{
+    /// The momentum after the step; null where none is kept.
+    ::mlir::Value getNewMomentum() {
+      return getMomentum() ? ::mlir::Value(getOthers().front()) : nullptr;
+    }
+    /// The weight in another type than the one that the step is made in; null
+    /// where there is none.
+    ::mlir::Value getRounded() {
+      return getOthers().size() > (getMomentum() ? 1u : 0u)
+                 ? ::mlir::Value(getOthers().back())
+                 : nullptr;
+    }
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Experts
 //===----------------------------------------------------------------------===//

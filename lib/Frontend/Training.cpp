@@ -50,8 +50,9 @@ public:
   void freeze(llvm::ArrayRef<llvm::StringRef> weights);
   /// True if no placing before says the same of a tensor.
   bool isNewPlacing(const ast::Placing &placing, llvm::StringRef tensor);
-  /// True if the optimizer keeps what the placing is of.
-  bool keeps(const ast::Placing &placing, mlir::Type weight);
+  /// True if the step makes or the optimizer keeps what the placing is of.
+  bool keeps(const ast::Placing &placing, llvm::StringRef name,
+             mlir::Type weight);
   void pin(llvm::StringRef what, llvm::StringRef name, shd::ShardingAttr pin) {
     (what == "gradient"  ? gradientPins
      : what == "moments" ? momentPins
@@ -69,6 +70,7 @@ public:
   void checkOffload();
 
 private:
+  bool isFrozen(llvm::StringRef weight) const;
   /// False, after the error `twice`, if something with the same key has been
   /// read.
   bool isNew(llvm::StringRef key, llvm::SMRange range,
@@ -136,14 +138,35 @@ bool TrainReader::isNew(llvm::StringRef key, llvm::SMRange range,
 
 bool TrainReader::isNewPlacing(const ast::Placing &placing,
                                llvm::StringRef tensor) {
-  return isNew((placing.what.text + " " + tensor).str(),
-               placing.tensor.name.range,
+  llvm::SMRange range = placing.tensor.name.range;
+  // One place for each value: on the device or on the host.
+  if (placing.what.text == "save" || placing.what.text == "offload")
+    return isNew(("save " + tensor).str(), range,
+                 "'" + tensor +
+                     "' is to be saved twice: name it once, under `save` or "
+                     "under `offload`");
+  return isNew((placing.what.text + " " + tensor).str(), range,
                "'" + placing.what.text + " " + tensor +
                    "' stands twice in the train block");
 }
 
-bool TrainReader::keeps(const ast::Placing &placing, mlir::Type weight) {
+bool TrainReader::isFrozen(llvm::StringRef weight) const {
+  return llvm::is_contained(frozen,
+                            mlir::StringAttr::get(context, weight)) ||
+         llvm::any_of(frozenPatterns, [&](const auto &pattern) {
+           return pattern.second.match(weight);
+         });
+}
+
+bool TrainReader::keeps(const ast::Placing &placing, llvm::StringRef name,
+                        mlir::Type weight) {
   llvm::StringRef what = placing.what.text;
+  if (isFrozen(name)) {
+    files.error(placing.what.range)
+        << "'" << name << "' is frozen, so that the step has no " << what
+        << " of it";
+    return false;
+  }
   bool isMoments = what == "moments";
   if (!isMoments && what != "master")
     return true;
@@ -771,7 +794,8 @@ void Importer::importPlacing(const ast::Placing &placing,
       continue;
     isFound = true;
     if (!reader.isNewPlacing(placing, full) ||
-        (ofWeight && !reader.keeps(placing, tensor.type.getElementType())))
+        (ofWeight &&
+         !reader.keeps(placing, full, tensor.type.getElementType())))
       return;
     auto pin = pinOf(files, placements, *dims, placing, tensor);
     if (mlir::failed(pin))

@@ -264,9 +264,14 @@ LogicalResult Microbatching::findInputs() {
     if (failed(dims.add(input.getResult(), dim)))
       return failure();
   }
-  if (inputs.empty())
-    return program.emitError("no input has the index of the batch");
-  return success();
+  if (!inputs.empty())
+    return success();
+  // The loss is what microbatches add up.
+  auto outputs = program.getBody().getOps<OutputOp>();
+  Location loc =
+      outputs.empty() ? program.getLoc() : (*outputs.begin()).getLoc();
+  return emitError(loc) << count << " microbatches need an input with the index "
+                        << "of the batch, but no input has it";
 }
 
 static bool isMean(Operation *op) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 using namespace shardc;
+using llvm::SmallVector;
 
 /// Limits from the least to the most.
 static constexpr unsigned kSteps = 12;
@@ -42,6 +43,41 @@ const MemoryCurve::Point &MemoryCurve::atAllowed() const {
       points, [&](const Point &point) { return point.limit == allowed; });
 }
 
+static void setStatus(PlanFigures &plan) {
+  plan.status = plan.bound == plan.value ? "optimal" : "feasible";
+}
+
+/// Takes the plan of a search with less memory, which fits here too, where the
+/// search with more found a slower one or none.
+static void takeFaster(PlanFigures &plan, const PlanFigures &withLess) {
+  if (!withLess.fits || (plan.fits && plan.value <= withLess.value))
+    return;
+  PlanFigures taken = withLess;
+  taken.allowed = plan.allowed;
+  taken.bound = plan.bound;
+  plan = std::move(taken);
+  setStatus(plan);
+}
+
+/// Takes what is proven of more memory, which holds with less.
+static void takeBound(PlanFigures &plan, const PlanFigures &withMore) {
+  if (!plan.fits || !withMore.bound || plan.bound >= withMore.bound)
+    return;
+  plan.bound = withMore.bound;
+  setStatus(plan);
+}
+
+void shardc::makeMonotone(MemoryCurve &curve) {
+  SmallVector<PlanFigures *> plans;
+  for (MemoryCurve::Point &point : curve.points)
+    plans.push_back(&point.plan);
+  plans.push_back(&curve.unlimited);
+  for (size_t i = 1; i < plans.size(); ++i)
+    takeFaster(*plans[i], *plans[i - 1]);
+  for (size_t i = plans.size() - 1; i > 0; --i)
+    takeBound(*plans[i - 1], *plans[i]);
+}
+
 std::optional<MemoryCurve> shardc::findMemoryCurve(TrialRunner &runner) {
   // With nothing allowed, what is shown is the plan that takes least.
   const Variant ends[] = {withLimit(kNoMemoryLimit), withLimit(0), Variant()};
@@ -64,5 +100,6 @@ std::optional<MemoryCurve> shardc::findMemoryCurve(TrialRunner &runner) {
   for (auto [limit, plan] : llvm::zip_equal(limits, runner.plan(variants)))
     if (plan.report)
       curve.points.push_back({limit, figuresOf(*plan.report)});
+  makeMonotone(curve);
   return curve;
 }

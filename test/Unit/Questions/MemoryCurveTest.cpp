@@ -1,4 +1,5 @@
-//===- MemoryCurveTest.cpp - Limits of a memory curve ---------------------===//
+//===- MemoryCurveTest.cpp - Limits and points of a memory curve
+//-----------===//
 
 #include "shardc/Questions/MemoryCurve.h"
 #include "shardc/Optimizer/Options.h"
@@ -20,4 +21,45 @@ TEST(CurveLimits, OfPlansThatAllTakeTheSame) {
   // Nothing in memory at all.
   EXPECT_EQ(curveLimits(0, 0, 16),
             (std::vector<int64_t>{0, 16, 16 + kMoreMemory}));
+}
+
+/// A point whose plan takes all of its limit, or does not fit.
+static MemoryCurve::Point point(int64_t limit, Picoseconds value,
+                                Picoseconds bound, bool fits = true) {
+  PlanFigures plan;
+  plan.fits = fits;
+  plan.value = value;
+  plan.bound = bound;
+  plan.allowed = plan.peak = limit;
+  plan.status = "feasible";
+  return {limit, plan};
+}
+
+TEST(MemoryCurve, IsMonotone) {
+  MemoryCurve curve;
+  // The search at 20 found a better plan than those at 30 and 40, and none fits
+  // in what it found for 10. Of 30 more is proven than of 20.
+  curve.points = {point(10, 100, 60, /*fits=*/false), point(20, 90, 60),
+                  point(30, 95, 70), point(40, 92, 65)};
+  curve.unlimited = point(50, 80, 80).plan;
+  curve.unlimited.status = "optimal";
+  makeMonotone(curve);
+  EXPECT_FALSE(curve.points[0].plan.fits);
+  for (int i : {1, 2, 3}) {
+    EXPECT_EQ(curve.points[i].plan.value, 90);
+    EXPECT_EQ(curve.points[i].plan.peak, 20);
+    EXPECT_EQ(curve.points[i].plan.allowed, curve.points[i].limit);
+    // No plan is faster than the best without a limit.
+    EXPECT_EQ(curve.points[i].plan.bound, 80);
+    EXPECT_EQ(curve.points[i].plan.status, "feasible");
+  }
+  EXPECT_EQ(curve.unlimited.value, 80);
+}
+
+TEST(MemoryCurve, ProvesWithLessWhatHoldsWithMore) {
+  MemoryCurve curve;
+  curve.points = {point(10, 80, 60)};
+  curve.unlimited = point(20, 80, 80).plan;
+  makeMonotone(curve);
+  EXPECT_EQ(curve.points[0].plan.status, "optimal");
 }

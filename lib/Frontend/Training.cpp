@@ -151,8 +151,7 @@ bool TrainReader::isNewPlacing(const ast::Placing &placing,
 }
 
 bool TrainReader::isFrozen(llvm::StringRef weight) const {
-  return llvm::is_contained(frozen,
-                            mlir::StringAttr::get(context, weight)) ||
+  return llvm::is_contained(frozen, mlir::StringAttr::get(context, weight)) ||
          llvm::any_of(frozenPatterns, [&](const auto &pattern) {
            return pattern.second.match(weight);
          });
@@ -698,8 +697,8 @@ void Importer::importRecomputed(const ast::Placing &placing,
         << "`recompute` names a value, which has no layout of its own";
   if (!reader.isNewPlacing(placing, name))
     return;
-  for (auto &[value, known] : shd::recomputableValues(program))
-    if (known == name)
+  for (const shd::RecomputableValue &value : shd::recomputableValues(program))
+    if (value.name == name)
       return reader.recompute(name);
   files.error(placing.tensor.name.range)
       << "no value that a repeat makes is called '" << name << "'";

@@ -191,7 +191,7 @@ private:
 
 LevelFinder::LevelFinder(shd::ProgramOp program, const Machine &machine)
     : machine(machine), stages(shd::numStages(program).value_or(1)) {
-  for (auto &[value, name] : shd::recomputableValues(program))
+  for (auto &[op, value, name] : shd::recomputableValues(program))
     names[value] = name;
   program->walk([&](shd::UpdateOp update) {
     Value value = update.getValue();
@@ -1080,11 +1080,9 @@ shardc::recomputing(const ProgramText &text, ArrayRef<Setting> settings,
   if (!program)
     return form;
   auto op = *program->module->getOps<shd::ProgramOp>().begin();
-  for (auto &[value, name] : shd::recomputableValues(op)) {
-    auto cost = value.getDefiningOp<shd::CostOpInterface>();
-    if (cost && again(cost))
-      form.recomputed.push_back(name);
-  }
+  for (auto &each : shd::recomputableValues(op))
+    if (again(each.op))
+      form.recomputed.push_back(each.name);
   return form;
 }
 

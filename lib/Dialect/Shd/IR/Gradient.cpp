@@ -35,20 +35,28 @@ void shd::nameGradient(Operation *op, StringRef name) {
   setPhase(op, Phase::Backward);
 }
 
-std::vector<std::pair<Value, std::string>>
-shd::recomputableValues(ProgramOp program) {
-  std::vector<std::pair<Value, std::string>> values;
+std::string shd::logsumexpName(StringRef attention) {
+  return attention.empty() ? "" : (attention + ".logsumexp").str();
+}
+
+std::vector<RecomputableValue> shd::recomputableValues(ProgramOp program) {
+  std::vector<RecomputableValue> values;
   llvm::StringMap<unsigned> numbers;
+  auto add = [&](CostOpInterface op, Value value, StringRef name) {
+    unsigned number = ++numbers[name];
+    values.push_back({op, value,
+                      number == 1 && !name.empty()
+                          ? name.str()
+                          : (name + "#" + Twine(number)).str()});
+  };
   program->walk<WalkOrder::PreOrder>([&](CostOpInterface op) {
     if (getPhase(op) != Phase::Forward || !op->getParentOfType<RepeatOp>())
       return;
-    for (Value result : op->getResults()) {
-      StringRef name = getResultName(result);
-      unsigned number = ++numbers[name];
-      values.push_back({result, number == 1 && !name.empty()
-                                    ? name.str()
-                                    : (name + "#" + Twine(number)).str()});
-    }
+    for (Value result : op->getResults())
+      add(op, result, getResultName(result));
+    auto attention = dyn_cast<AttentionOp>(op.getOperation());
+    if (attention && !attention.getLogsumexp())
+      add(op, nullptr, logsumexpName(getResultName(attention.getResult())));
   });
   return values;
 }

@@ -388,9 +388,9 @@ Operation *AttentionOp::prepareGradient(OpBuilder &builder) {
     if (Attribute value = getResultAttr(getResult(), name))
       setResultAttr(op.getResult(), name, value);
   }
-  if (StringRef name = getResultName(getResult()); !name.empty())
-    setResultAttr(op.getLogsumexp(), kName,
-                  builder.getStringAttr(name + ".logsumexp"));
+  if (std::string name = logsumexpName(getResultName(getResult()));
+      !name.empty())
+    setResultAttr(op.getLogsumexp(), kName, builder.getStringAttr(name));
   getResult().replaceAllUsesWith(op.getResult());
   erase();
   return op;

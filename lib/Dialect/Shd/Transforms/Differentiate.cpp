@@ -402,7 +402,7 @@ void Differentiation::findRecomputed() {
   llvm::StringSet<> listed;
   for (StringAttr name : training.getRecomputed())
     listed.insert(name.getValue());
-  for (auto &[value, name] : recomputableValues(program))
+  for (auto &[op, value, name] : recomputableValues(program))
     if (listed.contains(name))
       recomputed.insert(value);
 }

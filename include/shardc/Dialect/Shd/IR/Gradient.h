@@ -159,11 +159,20 @@ private:
   llvm::SmallVector<mlir::Value, 4> gradients;
 };
 
-/// The values that a backward pass may compute again in place of keeping them:
-/// all that operations in repeats of the forward pass make, in program order,
-/// with the names by which shd.training lists them.
-std::vector<std::pair<mlir::Value, std::string>>
-recomputableValues(ProgramOp program);
+/// The name of an attention's logsumexp; empty if the attention has none.
+std::string logsumexpName(llvm::StringRef attention);
+
+/// A value that a backward pass may compute again in place of keeping it, with
+/// the name by which shd.training lists it.
+struct RecomputableValue {
+  CostOpInterface op;
+  /// Null for the logsumexp that an attention gets when it is differentiated.
+  mlir::Value value;
+  std::string name;
+};
+
+/// All that operations in repeats of the forward pass make, in program order.
+std::vector<RecomputableValue> recomputableValues(ProgramOp program);
 
 /// The extent that microbatches divide: of the index that the program trains
 /// over, or of the first index of each input. 0 if no input has one.

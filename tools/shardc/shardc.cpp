@@ -806,8 +806,12 @@ LogicalResult Driver::printJax(ModuleOp imported, Compilation &compilation,
   const StagePlan *stages = inStages ? compilation.stages() : nullptr;
   if (inStages && !stages)
     return failure();
-  return exportJax(os, *imported.getOps<shd::ProgramOp>().begin(),
-                   compilation.program(), stages);
+  auto programOf = [](ModuleOp module) {
+    return *module.getOps<shd::ProgramOp>().begin();
+  };
+  ModuleOp forward = compilation.forward();
+  return exportJax(os, programOf(imported), compilation.program(),
+                   forward ? programOf(forward) : shd::ProgramOp(), stages);
 }
 
 /// `--verify`.

@@ -32,6 +32,14 @@ template <typename Program> static Program programOf(ModuleOp module) {
   return *module.getOps<Program>().begin();
 }
 
+template <typename Program>
+void ExportedProgram::isolate(Forms<Program> &forms, Program program) {
+  forms.module = isolated(program);
+  forms.smallModule = isolated(program);
+  forms.full = programOf<Program>(*forms.module);
+  forms.small = programOf<Program>(*forms.smallModule);
+}
+
 /// Layers for which each stage has a place: chunks are as long as the longest.
 static int64_t slotsOf(const PipelineShape &shape) {
   return shape.order.chunks * *llvm::max_element(shape.layers);
@@ -39,16 +47,19 @@ static int64_t slotsOf(const PipelineShape &shape) {
 
 ExportedProgram::ExportedProgram(PythonFile &file, StringRef prefix,
                                  shd::ProgramOp unplanned,
-                                 shd::ProgramOp planned,
+                                 shd::ProgramOp planned, shd::ProgramOp forward,
                                  const StagePlan *stages)
     : file(file), prefix(prefix), unplanned(unplanned), planned(planned),
       stages(stages) {
-  global.module = isolated(unplanned);
-  global.smallModule = isolated(unplanned);
-  global.full = programOf<shd::ProgramOp>(*global.module);
-  global.small = programOf<shd::ProgramOp>(*global.smallModule);
+  isolate(global, unplanned);
   for (shd::ProgramOp whole : {global.full, global.small})
     shd::moveInOrder(whole, shd::workOrderOf(planned));
+  if (forward) {
+    isolate(this->forward, forward);
+    // No device holds a part of it, whatever its text says.
+    for (shd::ProgramOp whole : {this->forward.full, this->forward.small})
+      whole.removeMeshAttr();
+  }
   device.module = isolated(planned);
   device.smallModule = isolated(planned);
   if (!stages)
@@ -77,9 +88,16 @@ LogicalResult ExportedProgram::shrink() {
     smallShape = shrunkShape(*stages, kMostStages, kMostLayers);
     options.least[stages->microbatches] = smallShape.microbatches;
   }
-  Shrinking shrinking = chooseShrinking(planned, options);
+  // The whole batch of a step in microbatches is in the forward program only.
+  SmallVector<shd::ProgramOp> programs = {planned};
+  if (forward.full)
+    programs.push_back(forward.full);
+  std::vector<Shrinking> all = chooseShrinking(programs, options);
+  const Shrinking &shrinking = all.front();
   applyShrinking(smallWhole(), shrinking);
   applyShrinking(smallPlan(), shrinking);
+  if (forward.small)
+    applyShrinking(forward.small, all.back());
   if (!stages)
     return success();
   smallShape.microbatches = shrinking.count(stages->microbatches);
@@ -92,6 +110,8 @@ LogicalResult ExportedProgram::shrink() {
   shd::holdStages(smallPlan(), smallShape.stages);
   shd::holdLayers(smallPlan(), slotsOf(smallShape));
   shd::holdLayers(smallWhole(), smallShape.numLayers());
+  if (forward.small)
+    shd::holdLayers(forward.small, smallShape.numLayers());
   return success();
 }
 
@@ -168,6 +188,8 @@ LogicalResult ExportedProgram::convert() {
   device.full = programOf<spmd::ProgramOp>(*device.module);
   device.small = programOf<spmd::ProgramOp>(*device.smallModule);
   pair(file, global.full, global.small);
+  if (forward.full)
+    pair(file, forward.full, forward.small);
   pair(file, device.full, device.small);
   return success();
 }
@@ -204,7 +226,7 @@ void ExportedProgram::findBounds() {
     known->second = small;
     bounds[declare.getSym()] = file.sizes.key(index, full, small);
   };
-  global.full->walk([&](Operation *op) {
+  auto visit = [&](Operation *op) {
     if (auto positioned = dyn_cast<shd::PositionsOpInterface>(op)) {
       auto typed = cast<shd::ShardingRuleOpInterface>(op);
       shd::IndexingAttr indexing = typed.getIndexing();
@@ -221,7 +243,19 @@ void ExportedProgram::findBounds() {
       if (attention.getAt() && !attention.getKeyAt())
         note(cast<shd::ShardingRuleOpInterface>(op), attention.getAt(),
              attention.getKey());
-  });
+  };
+  global.full->walk(visit);
+  // Microbatches take parts of inputs, which hide what they hold.
+  if (forward.full)
+    forward.full->walk(visit);
+}
+
+/// The layout in which the plan stores a value of the unsharded program.
+void ExportedProgram::noteLayout(const FunctionPrinter &printer, Value value,
+                                 Value placed) {
+  Type type = shd::storedValue(placed).getType();
+  if (shd::explicitLayout(file.mesh, type).partial == 0)
+    layouts.push_back({printer.nameOf(value), file.partitionSpec(type)});
 }
 
 void ExportedProgram::findLayouts(const FunctionPrinter &printer) {
@@ -233,31 +267,52 @@ void ExportedProgram::findLayouts(const FunctionPrinter &printer) {
   };
   SmallVector<Operation *> before = valuesOf(global.full);
   SmallVector<Operation *> after = valuesOf(planned);
-  for (auto [op, placed] : llvm::zip_equal(before, after)) {
-    if (op->hasAttr(shd::kTemporary))
-      continue;
-    for (auto [value, made] :
-         llvm::zip_equal(op->getResults(), placed->getResults())) {
-      Type type = shd::storedValue(made).getType();
-      if (shd::explicitLayout(file.mesh, type).partial == 0)
-        layouts.push_back({printer.nameOf(value), file.partitionSpec(type)});
-    }
-  }
+  for (auto [op, placed] : llvm::zip_equal(before, after))
+    if (!op->hasAttr(shd::kTemporary))
+      for (auto [value, made] :
+           llvm::zip_equal(op->getResults(), placed->getResults()))
+        noteLayout(printer, value, made);
+}
+
+/// Values of the forward program are those of the step's forward pass of the
+/// same names; recomputed ones come later.
+void ExportedProgram::findForwardLayouts(const FunctionPrinter &printer) {
+  llvm::StringMap<Value> inStep;
+  auto visit = [](Operation *program,
+                  llvm::function_ref<void(StringRef, Value)> note) {
+    program->walk([&](shd::ShardingRuleOpInterface op) {
+      if (!op->hasAttr(shd::kTemporary) &&
+          shd::getPhase(op) == shd::Phase::Forward)
+        for (Value value : op->getResults())
+          if (StringRef name = shd::getResultName(value); !name.empty())
+            note(name, value);
+    });
+  };
+  visit(planned,
+        [&](StringRef name, Value value) { inStep.try_emplace(name, value); });
+  visit(forward.full, [&](StringRef name, Value value) {
+    if (Value made = inStep.lookup(name))
+      noteLayout(printer, value, made);
+  });
 }
 
 LogicalResult ExportedProgram::printFunctions(raw_ostream &os,
                                               StringRef deviceName,
-                                              StringRef reference) {
+                                              StringRef whole) {
   enter();
   FunctionPrinter devicePrinter(file, os);
   if (failed(devicePrinter.print(deviceName, "What every device runs.",
                                  device.full.getBody().front())))
     return failure();
-  FunctionPrinter referencePrinter(file, os);
-  if (failed(referencePrinter.print(reference, "The program without shardings.",
-                                    global.full.getBody().front())))
+  shd::ProgramOp program = forward.full ? forward.full : global.full;
+  FunctionPrinter wholePrinter(file, os);
+  if (failed(wholePrinter.print(whole, "The program without shardings.",
+                                program.getBody().front())))
     return failure();
-  findLayouts(referencePrinter);
+  if (forward.full)
+    findForwardLayouts(wholePrinter);
+  else
+    findLayouts(wholePrinter);
   return success();
 }
 
@@ -416,7 +471,7 @@ SmallVector<std::string> ExportedProgram::onHost() {
   return names;
 }
 
-std::string ExportedProgram::specs(StringRef reference) {
+std::string ExportedProgram::specs(StringRef whole) {
   enter();
   std::string text = cat(
       "# How the plan stores them: jax.device_put(Win, NamedSharding(mesh, ",
@@ -459,7 +514,7 @@ std::string ExportedProgram::specs(StringRef reference) {
         cat("# In the memory of the host, if the devices have such memory.\n",
             table("HOST"), " = [", commas(onHost), "]\n");
   }
-  text += cat("# The layouts of the values of `", reference,
+  text += cat("# The layouts of the values of `", whole,
               "` that the program names.\n", table("LAYOUTS"), " = {\n");
   for (const auto &[name, spec] : layouts)
     text += cat("    ", quoted(name), ": ", spec, ",\n");

@@ -16,15 +16,19 @@ namespace shardc::jax {
 
 class ExportedProgram {
 public:
-  /// Names of tables begin with `prefix`.
+  /// Names of tables begin with `prefix`; `forward` is null but for a training
+  /// step.
   ExportedProgram(PythonFile &file, llvm::StringRef prefix,
                   shd::ProgramOp unplanned, shd::ProgramOp planned,
+                  shd::ProgramOp forward = {},
                   const StagePlan *stages = nullptr);
 
   /// Reports plans that JAX cannot express.
   llvm::LogicalResult check();
   /// Makes the small form of both programs.
   llvm::LogicalResult shrink();
+  /// The unsharded program; of one that is trained, the whole step.
+  shd::ProgramOp whole() const { return global.full; }
   /// Copies of both programs, to be shrunk alike before `convert`.
   shd::ProgramOp smallWhole() const { return global.small; }
   shd::ProgramOp smallPlan() const;
@@ -32,15 +36,16 @@ public:
   llvm::LogicalResult convert();
   void nameParameters();
 
-  /// Prints the function of each device, then that of the unsharded program.
+  /// Prints the function of each device, then that of the unsharded program: of
+  /// a training step the one that it was made of, if that is known.
   llvm::LogicalResult printFunctions(llvm::raw_ostream &os,
                                      llvm::StringRef device,
-                                     llvm::StringRef reference);
+                                     llvm::StringRef whole);
   /// `TENSORS`: the table of inputs, weights and states.
   std::string tensors();
   /// `SPECS`, `OUTPUTS`, `PARTIAL`, `STATES` and, once the functions are
   /// printed, `LAYOUTS`.
-  std::string specs(llvm::StringRef reference);
+  std::string specs(llvm::StringRef whole);
   /// The names of weights and states in the memory of the host, quoted.
   llvm::SmallVector<std::string> onHost();
   /// `ORDERS` and `OUTPUT_ORDERS`: what is stored in zigzag order.
@@ -64,6 +69,8 @@ private:
     Program full, small;
   };
 
+  template <typename Program>
+  static void isolate(Forms<Program> &forms, Program program);
   /// The file speaks of this program's mesh from here on.
   void enter() { file.mesh = axes; }
   std::string table(llvm::StringRef name) const {
@@ -72,7 +79,10 @@ private:
   llvm::LogicalResult checkDivisible();
   llvm::LogicalResult checkStages();
   void findBounds();
+  void noteLayout(const FunctionPrinter &printer, mlir::Value value,
+                  mlir::Value placed);
   void findLayouts(const FunctionPrinter &printer);
+  void findForwardLayouts(const FunctionPrinter &printer);
   std::string orderOf(mlir::Operation *op,
                       llvm::ArrayRef<llvm::StringRef> indices,
                       llvm::ArrayRef<int64_t> extents,
@@ -90,6 +100,8 @@ private:
   PipelineShape smallShape;
   Mesh axes, smallAxes;
   Forms<shd::ProgramOp> global;
+  /// What a training step was made of; null if there is none.
+  Forms<shd::ProgramOp> forward;
   Forms<spmd::ProgramOp> device;
   /// The index whose positions an integer input holds: a key of the table of
   /// sizes.

@@ -37,6 +37,8 @@ void jax::reserveModuleNames(PythonNames &names) {
                          "FLOATS",
                          "device_program",
                          "reference",
+                         "forward_program",
+                         "TRAINED",
                          "arguments",
                          "on_mesh",
                          "HELD",

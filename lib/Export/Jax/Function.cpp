@@ -2,6 +2,7 @@
 
 #include "Function.h"
 #include "shardc/Dialect/Shd/IR/Explicit.h"
+#include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
@@ -260,9 +261,30 @@ std::string FunctionPrinter::array(Value value) {
   if (known != expressions.end())
     return known->second;
   if (auto constant = value.getDefiningOp<shd::ConstantOp>())
-    return cat("jnp.array(", literal(constant), ", ",
+    return cat("jnp.array(", scalar(constant), ", ",
                file.type(constant.getType().getElementType()), ")");
   return expressions.at(value);
+}
+
+/// The small form has other extents.
+std::string FunctionPrinter::scalar(shd::ConstantOp op) {
+  auto small = cast<shd::ConstantOp>(file.small.lookup(op));
+  if (op->hasAttr(shd::kExtent)) {
+    auto extentOf = [](shd::ConstantOp form) {
+      return form.getValue().getValues<IntegerAttr>()[0].getInt();
+    };
+    return file.sizes.number("extent", extentOf(op), extentOf(small));
+  }
+  auto extentsOf = [](shd::ConstantOp form) {
+    return form->getAttrOfType<DenseI64ArrayAttr>(shd::kInverseOf);
+  };
+  if (!extentsOf(op) || extentsOf(op).empty())
+    return literal(op);
+  SmallVector<std::string> factors;
+  for (auto [full, smallExtent] : llvm::zip_equal(
+           extentsOf(op).asArrayRef(), extentsOf(small).asArrayRef()))
+    factors.push_back(file.sizes.number("extent", full, smallExtent));
+  return cat("(1 / ", atom(llvm::join(factors, " * ")), ")");
 }
 
 /// Partial sums leave one by one, in front of the tensor's dimensions.
@@ -486,9 +508,10 @@ LogicalResult FunctionPrinter::print(StringRef name, StringRef comment,
 std::string jax::literal(shd::ConstantOp op) {
   Type element = op.getType().getElementType();
   auto value = cast<DenseElementsAttr>(op.getValue());
-  if (isa<FloatType>(element)) {
+  if (auto exact = op->getAttrOfType<FloatAttr>(shd::kExact))
+    return number(exact.getValue());
+  if (isa<FloatType>(element))
     return number(value.getSplatValue<APFloat>());
-  }
   APInt integer = value.getSplatValue<APInt>();
   if (element.isInteger(1))
     return integer.isZero() ? "False" : "True";

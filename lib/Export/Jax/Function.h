@@ -132,6 +132,8 @@ private:
               llvm::StringRef suffix = "");
   /// The value as an array; constants become arrays.
   std::string array(mlir::Value value);
+  /// A constant as a scalar: one of extents is computed from these.
+  std::string scalar(shd::ConstantOp op);
 
   // Operations.cpp
   llvm::LogicalResult printCompute(shd::ShardingRuleOpInterface op);
@@ -308,7 +310,7 @@ std::string transposed(const std::string &expression,
                        llvm::ArrayRef<llvm::StringRef> to);
 /// The value that `value` is a copy of.
 mlir::Value rootOf(mlir::Value value);
-/// The text of a constant.
+/// The text of a constant's value.
 std::string literal(shd::ConstantOp op);
 
 } // namespace shardc::jax

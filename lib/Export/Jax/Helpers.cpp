@@ -318,6 +318,30 @@ def dealt_halo_reduce(x, axes, dim, rows, parts):
     back = (lax.pad(rest, jnp.zeros((), x.dtype), ahead) for rest in (first, second))
     return own + dealt(*back, dim, parts // len(places))
 )"},
+    {"norm_scale", R"(
+def norm_scale(gradients, clip):
+    """By what gradients are multiplied so that the norm of all is at most `clip`."""
+    norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients))
+    return clip / jnp.maximum(norm, clip)
+)"},
+    {"adamw", R"(
+def adamw(gradient, weight, m, v, step, lr, beta1, beta2, eps, decay):
+    """Weight and moments after a step of AdamW (Loshchilov and Hutter, 2019)."""
+    weight, m, v = weight.astype(f32), m.astype(f32), v.astype(f32)
+    m = beta1 * m + (1 - beta1) * gradient
+    v = beta2 * v + (1 - beta2) * jnp.square(gradient)
+    mean, deviation = m / (1 - beta1**step), jnp.sqrt(v / (1 - beta2**step))
+    return weight - lr * (mean / (deviation + eps) + decay * weight), m, v
+)"},
+    {"sgd", R"(
+def sgd(gradient, weight, momentum=None, *, lr, beta, decay):
+    """The weight, and its momentum if there is one, after a step of SGD."""
+    weight = weight.astype(f32)
+    gradient = gradient + decay * weight
+    if momentum is not None:
+        gradient = beta * momentum.astype(f32) + gradient
+    return weight - lr * gradient, gradient
+)"},
     {"part_of_segments", R"(
 def part_of_segments(iteration, segments, length):
     """The part of what an iteration begins with: those of all segments, then the others of one."""

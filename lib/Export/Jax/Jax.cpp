@@ -1,7 +1,8 @@
 //===- Jax.cpp - --emit-jax: the parts of the file ------------------------===//
 //
 // Tables of sizes, types and layouts, the helper functions that are called, the
-// program of a device, the unsharded program, and a main that compares them.
+// program of a device, the unsharded program, and a main that compares them. A
+// training step is compared with what JAX makes of the program that is trained.
 // Functions are printed first: tables and helpers are what they need.
 //
 //===----------------------------------------------------------------------===//
@@ -9,19 +10,30 @@
 #include "shardc/Export/Jax.h"
 #include "ExportedProgram.h"
 #include "FileText.h"
-#include "shardc/Shrink/Shrink.h"
+#include "StepReference.h"
 
 using namespace mlir;
 using namespace shardc;
 using namespace shardc::jax;
 
-static std::string heading(StringRef name, const ExportedProgram &program) {
-  return cat("\"\"\"", name, " on a mesh of ", program.meshWords(),
+static StringRef referenceWords(shd::ProgramOp program, bool isByJax) {
+  if (isByJax)
+    return "forward_program is the program that is trained, without\n"
+           "shardings, and reference its step by jax.value_and_grad.";
+  if (program.getTraining())
+    return "reference is the step without shardings, as shardc\n"
+           "differentiated it: it was given the step, and not the program that "
+           "is trained.";
+  return "reference is the program without shardings.";
+}
+
+static std::string heading(shd::ProgramOp plan, const ExportedProgram &program,
+                           bool isByJax) {
+  return cat("\"\"\"", plan.getSym(), " on a mesh of ", program.meshWords(),
              ". Written by shardc --emit-jax.\n\n", usage(), R"(
 SPECS and OUTPUTS are the plan's layouts, device_program is what every device
-runs, reference is the program without shardings.
-"""
-)");
+runs, )",
+             referenceWords(plan, isByJax), "\n\"\"\"\n");
 }
 
 static constexpr StringLiteral kDealing = R"(
@@ -49,12 +61,10 @@ def in_order(results, orders):
 static constexpr StringLiteral kArguments = R"(def arguments(seed=0):
     """Random inputs, weights and states, in the order of TENSORS."""
     random = np.random.default_rng(seed)
-    return [
-        random_array(random, dtype, [size[index] for index in indices], bound)
-        for dtype, indices, bound in TENSORS.values()
-    ]
-
-
+    values = {
+        name: random_array(random, dtype, [size[index] for index in indices], bound)
+        for name, (dtype, indices, bound) in TENSORS.items()
+    }
 )";
 
 static constexpr StringLiteral kFooter = R"(def on_mesh(mesh):
@@ -128,11 +138,18 @@ static std::string footer(bool deals, bool offloads) {
   return text;
 }
 
+/// Random arguments; the optimizer is in a `state` that it can be in.
+static std::string argumentsText(StringRef state) {
+  return cat(kArguments, state, "    return list(values.values())\n\n\n");
+}
+
 LogicalResult shardc::exportJax(raw_ostream &os, shd::ProgramOp unplanned,
-                                shd::ProgramOp planned,
+                                shd::ProgramOp planned, shd::ProgramOp forward,
                                 const StagePlan *stages) {
   PythonFile file;
-  ExportedProgram program(file, "", unplanned, planned, stages);
+  if (!unplanned.getTraining())
+    forward = {};
+  ExportedProgram program(file, "", unplanned, planned, forward, stages);
   if (failed(program.check()) || failed(program.shrink()))
     return failure();
   if (failed(program.convert()))
@@ -143,20 +160,26 @@ LogicalResult shardc::exportJax(raw_ostream &os, shd::ProgramOp unplanned,
   std::string declared = program.tensors();
   std::string functions;
   llvm::raw_string_ostream functionsOs(functions);
-  if (failed(
-          program.printFunctions(functionsOs, "device_program", "reference")))
+  StringRef whole = forward ? "forward_program" : "reference";
+  if (failed(program.printFunctions(functionsOs, "device_program", whole)))
     return failure();
-  std::string tables = cat(declared, program.specs("reference"));
+  std::string tables = cat(declared, program.specs(whole)), state;
+  if (forward) {
+    StepReference reference(file, program.whole());
+    tables += reference.table();
+    functions += reference.function();
+    state = reference.possibleState();
+  }
   std::string dealing =
       program.hasOrders() ? cat(program.orders(), kDealing) : "";
   std::string definitions = helperDefinitions(file.helpers);
-  os << heading(planned.getSym(), program) << optionsText(definitions)
+  os << heading(planned, program, bool(forward)) << optionsText(definitions)
      << sizeTable(file) << "MESH = " << program.mesh() << "\n"
      << program.layersTable() << startText("math.prod(MESH.values())")
      << typeTable(file) << "\n"
      << tables << "\n"
      << definitions << "\n"
-     << functions << dealing << kArguments << comparisonText()
+     << functions << dealing << argumentsText(state) << comparisonText()
      << footer(!dealing.empty(), !program.onHost().empty());
   return success();
 }

@@ -323,12 +323,6 @@ static bool isSaturatingCast(Type from, Type to) {
   return isFloat(from) || from != to;
 }
 
-/// The value of a constant that is an extent.
-static int64_t extentOf(Value constant) {
-  auto value = constant.getDefiningOp<shd::ConstantOp>().getValue();
-  return value.getValues<IntegerAttr>()[0].getInt();
-}
-
 void FunctionPrinter::compute(shd::ElementwiseOp op) {
   IndexedOp indexed(file, op);
   Function function = op.getFunction();
@@ -350,12 +344,7 @@ void FunctionPrinter::compute(shd::ElementwiseOp op) {
   for (auto [number, input] : llvm::enumerate(op.getInputs())) {
     auto constant = input.getDefiningOp<shd::ConstantOp>();
     if (constant && !expressions.contains(input)) {
-      auto small = cast<shd::ElementwiseOp>(file.small.lookup(op));
-      terms.push_back(
-          constant->hasAttr(shd::kExtent)
-              ? file.sizes.number("extent", extentOf(input),
-                                  extentOf(small.getInputs()[number]))
-              : literal(constant));
+      terms.push_back(scalar(constant));
       continue;
     }
     hasArray = true;

@@ -193,18 +193,24 @@ NamedTensor GradientBuilder::record(Operation *op,
   return {this, op->getResult(0), Names(indices)};
 }
 
-NamedTensor GradientBuilder::constant(double value, Type elementType) {
+Value shd::exactConstant(OpBuilder &builder, Location loc, double value,
+                         Type elementType) {
   auto type = RankedTensorType::get({}, elementType);
   Attribute number =
       isa<FloatType>(elementType)
           ? Attribute(builder.getFloatAttr(elementType, value))
           : Attribute(builder.getIntegerAttr(elementType, int64_t(value)));
   auto elements = DenseElementsAttr::get(type, number);
-  auto op = ConstantOp::create(builder, forward->getLoc(), type, elements);
+  auto op = ConstantOp::create(builder, loc, type, elements);
   if (auto rounded = dyn_cast<FloatAttr>(number);
       rounded && rounded.getValueAsDouble() != value)
     op->setAttr(kExact, builder.getF64FloatAttr(value));
-  return {this, op.getResult(), {}};
+  return op.getResult();
+}
+
+NamedTensor GradientBuilder::constant(double value, Type elementType) {
+  return {
+      this, exactConstant(builder, forward->getLoc(), value, elementType), {}};
 }
 
 /// The widest of the operands' element types; a condition has no say.

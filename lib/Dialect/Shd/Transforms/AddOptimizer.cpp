@@ -29,11 +29,7 @@ public:
       : builder(builder), loc(loc), indices(indices), name(name) {}
 
   Value constant(double value) {
-    auto type = RankedTensorType::get({}, builder.getF32Type());
-    return ConstantOp::create(
-        builder, loc, type,
-        DenseElementsAttr::get(
-            type, Attribute(builder.getF32FloatAttr(float(value)))));
+    return exactConstant(builder, loc, value, builder.getF32Type());
   }
 
   Value apply(Function function, ValueRange operands) {

@@ -22,9 +22,13 @@ inline constexpr llvm::StringLiteral kSent = "shd.sent";
 
 class GradientBuilder;
 
-/// On a constant of a derivative: the number before it was rounded to the
-/// element type, for runs in doubles.
+/// On a constant of a derivative or an update: the number before it was rounded
+/// to the element type, for runs in doubles.
 inline constexpr llvm::StringLiteral kExact = "shd.exact";
+
+/// A constant scalar of `elementType` that runs in doubles take as `value`.
+mlir::Value exactConstant(mlir::OpBuilder &builder, mlir::Location loc,
+                          double value, mlir::Type elementType);
 
 /// Names an operation of the backward pass after the value `name` whose
 /// gradient it is part of.

@@ -60,7 +60,9 @@ class Constrain(ast.NodeTransformer):
 
 
 def constrained_reference(exported, mesh):
-    tree = ast.parse(inspect.getsource(exported.reference))
+    """`reference`, or of a training step the program that it differentiates, constrained."""
+    whole = getattr(exported, "forward_program", exported.reference)
+    tree = ast.parse(inspect.getsource(whole))
     tree = ast.fix_missing_locations(Constrain(exported.LAYOUTS).visit(tree))
 
     def constrain(name, value):
@@ -70,7 +72,9 @@ def constrained_reference(exported, mesh):
     scope = dict(vars(exported), constrain=constrain)
     # Partial sums in the operands' type, as the plan has them.
     scope["einsum"] = exported.jnp.einsum
-    exec(compile(tree, "reference", "exec"), scope)
+    exec(compile(tree, whole.__name__, "exec"), scope)
+    if whole is not exported.reference:
+        exec(inspect.getsource(exported.reference), scope)
     return scope["reference"]
 
 

@@ -21,9 +21,9 @@ static StringRef referenceWords(shd::ProgramOp program, bool isByJax) {
     return "forward_program is the program that is trained, without\n"
            "shardings, and reference its step by jax.value_and_grad.";
   if (program.getTraining())
-    return "reference is the step without shardings, as shardc\n"
-           "differentiated it: it was given the step, and not the program that "
-           "is trained.";
+    return "reference is the step without shardings, as shardc differentiated\n"
+           "it: shardc read the text of the step, which has no forward "
+           "program.";
   return "reference is the program without shardings.";
 }
 
@@ -164,11 +164,12 @@ LogicalResult shardc::exportJax(raw_ostream &os, shd::ProgramOp unplanned,
   if (failed(program.printFunctions(functionsOs, "device_program", whole)))
     return failure();
   std::string tables = cat(declared, program.specs(whole)), state;
-  if (forward) {
+  if (unplanned.getTraining()) {
     StepReference reference(file, program.whole());
     tables += reference.table();
-    functions += reference.function();
     state = reference.possibleState();
+    if (forward)
+      functions += reference.function();
   }
   std::string dealing =
       program.hasOrders() ? cat(program.orders(), kDealing) : "";

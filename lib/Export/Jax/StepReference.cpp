@@ -153,7 +153,7 @@ std::string StepReference::function() {
         before = [old[each] for each in stored]
         made = )",
              update(), R"(
-        for each, value in zip((*stored, name), (*made, made[0])):
+        for each, value in (*zip(stored, made), (name, made[0])):
             new[each] = value.astype(old[each].dtype)
     return outputs, new
 

@@ -8,9 +8,9 @@ shd.program "adamw" training <loss = "loss", moments = f32, master = f32, gradie
   // CHECK-DAG: shd.declare moment "w.m" ["D", "F"] of "w" : tensor<32x128xf32>
   // CHECK-DAG: shd.declare moment "w.v" ["D", "F"] of "w" : tensor<32x128xf32>
   // CHECK-DAG: shd.declare master "w.master" ["D", "F"] of "w" : tensor<32x128xf32>
+  // CHECK: shd.update %w.grad
   // The logarithm of beta1 for runs in doubles.
   // CHECK: shd.constant dense<-0.105360515> : tensor<f32> {shd.exact = -0.10536051565782628 : f64}
-  // CHECK: shd.update %w.grad
   // CHECK: shd.adamw
   // CHECK-DAG: shd.update %w.master =
   // CHECK-DAG: shd.update %w.m =

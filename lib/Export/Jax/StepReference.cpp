@@ -2,7 +2,6 @@
 
 #include "StepReference.h"
 #include "llvm/ADT/STLExtras.h"
-#include <fmt/format.h>
 
 using namespace mlir;
 using namespace shardc;
@@ -111,12 +110,12 @@ std::string StepReference::conversions(const std::string &gradient) {
 /// `adamw(scale * gradients[name], *before, step, lr=0.001)`
 std::string StepReference::update() {
   auto option = [](StringRef name, FloatAttr value) {
-    return fmt::format(", {}={}", name.str(), value.getValueAsDouble());
+    return cat(", ", name, "=", number(value.getValue()));
   };
   std::string gradient =
       training.getClip() ? "scale * gradients[name]" : "gradients[name]";
   std::string options = option("lr", training.getLr());
-  if (isAdamW())
+  if (training.getOptimizer() == shd::Optimizer::AdamW)
     return cat(file.helper("adamw"), "(", gradient, ", *before, step", options,
                option("beta1", training.getBeta1()),
                option("beta2", training.getBeta2()),

@@ -37,9 +37,6 @@ private:
   };
 
   void findTrained(shd::ProgramOp step);
-  bool isAdamW() const {
-    return training.getOptimizer() == shd::Optimizer::AdamW;
-  }
   std::string nameOf(shd::DeclareOp tensor) const;
   /// `old["optimizer_step"]`, of the number of steps.
   std::string counter(llvm::StringRef values) const;

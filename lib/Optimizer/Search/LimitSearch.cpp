@@ -6,24 +6,13 @@
 using namespace shardc;
 using solver::Label;
 
-/// Work units (table entries) for exact elimination of labels before the first
-/// limit, and at most this part of what is left: lower limits need no second
-/// look then.
-static constexpr double kBoundsWork = 1.3e9, kBoundsPart = 0.6;
 /// Part of the remaining work for one limit.
 static constexpr double kLimitPart = 0.3;
 /// A limit that would close less than this part of the gap is not tried.
 static constexpr double kWorthLimit = 0.125;
-/// Part of the gap that a plan must close for the search to return to weights.
-static constexpr double kMuchBetter = 0.25;
-/// From this gap on, in values of the incumbent, the limit is one picosecond
-/// below the incumbent: proofs of it take little longer than those of limits
-/// half way.
-static constexpr double kWorthHalving = 0.005;
 
 solver::Solution LimitSearch::findWithin(const Region &region,
-                                         Picoseconds limit, double work,
-                                         std::vector<double> &prices) {
+                                         Picoseconds limit, double work) {
   solver::Solution none;
   none.status = solver::Status::Infeasible;
   solver::LabelSets labels = weights.labelsWithin(region, limit);
@@ -42,11 +31,7 @@ solver::Solution LimitSearch::findWithin(const Region &region,
   how.anyBelowCutoff = true;
   how.cutoff = limit * unit + 1 - partial.constant;
   how.maxWork = work;
-  prices.resize(partial.problem.numPoints, 0);
-  how.multipliers = prices;
   solver::Solution solution = solver.solveCounted(partial, how);
-  if (!solution.multipliers.empty())
-    prices = solution.multipliers;
   // An assignment that does not fit is no plan.
   if (isPlan(solution))
     solution.assignment = partial.expand(solution.assignment);
@@ -77,32 +62,25 @@ std::optional<Picoseconds> LimitSearch::nextLimit(const Region &region,
   double gap = double(best - region.bound);
   if (horizon < best && double(most - region.bound) < kWorthLimit * gap)
     return std::nullopt;
-  if (solver.gapOf(region) <= kWorthHalving)
-    return most;
   return region.bound + (most - region.bound) / 2;
 }
 
 /// A plan that keeps the limit is better than the incumbent; or it has a chain
 /// that is longer than the limit, which is one more row; or no row tells it
 /// from a better one, and only lower limits can still be proven.
-bool LimitSearch::narrow(Region &region) {
+void LimitSearch::narrow(Region &region) {
   if (region.bound >= solver.best() || solver.work.isSpent() ||
       solver.work.isTimeUp())
-    return false;
-  if (!solver.isNearlyClosed(region))
-    weights.boundLabels(
-        region, std::min(kBoundsWork, kBoundsPart * solver.work.remaining()));
+    return;
   /// Limits at or above this are not known to be refutable.
   Picoseconds horizon = solver.best();
-  double enough = double(solver.best()) -
-                  kMuchBetter * double(solver.best() - region.bound);
   while (region.bound < solver.best() && !solver.work.isSpent() &&
          !solver.work.isTimeUp()) {
     std::optional<Picoseconds> limit = nextLimit(region, horizon);
     if (!limit)
-      return false;
-    solver::Solution found = findWithin(
-        region, *limit, kLimitPart * solver.work.remaining(), prices);
+      return;
+    solver::Solution found =
+        findWithin(region, *limit, kLimitPart * solver.work.remaining());
     if (found.status == solver::Status::Infeasible) {
       region.bound = *limit + 1;
       solver.reportProgress(region);
@@ -115,8 +93,6 @@ bool LimitSearch::narrow(Region &region) {
     }
     Scheduled plan = schedule(found.assignment);
     solver.reportProgress(region);
-    if (double(solver.best()) < enough)
-      return true;
     if (plan.longestRow && *plan.longestRow > *limit && plan.addsRows)
       continue;
     if (solver.options.objective == Objective::Scheduled &&
@@ -125,5 +101,4 @@ bool LimitSearch::narrow(Region &region) {
     else
       horizon = plan.longestRow ? std::min(*limit, *plan.longestRow) : *limit;
   }
-  return false;
 }

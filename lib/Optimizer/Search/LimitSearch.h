@@ -20,15 +20,12 @@ public:
       : solver(solver), weights(weights) {}
 
   /// A plan of the region of which no row is above `limit`, if one is found; or
-  /// the proof that there is none: Status::Infeasible. Starts from `prices`, of
-  /// memory and rows, and leaves where it ended.
+  /// the proof that there is none: Status::Infeasible.
   solver::Solution findWithin(const Region &region, Picoseconds limit,
-                              double work, std::vector<double> &prices);
+                              double work);
 
-  /// Halves the region's gap with limits, until no lower one is of interest;
-  /// true as soon as a plan is so much better that weights are worth another
-  /// look.
-  bool narrow(Region &region);
+  /// Halves the region's gap with limits, until no lower one is of interest.
+  void narrow(Region &region);
 
 private:
   /// The outcome of scheduling a plan within a limit.
@@ -44,8 +41,6 @@ private:
 
   PlanSolver &solver;
   WeightBounds &weights;
-  /// At the last limit.
-  std::vector<double> prices;
 };
 
 } // namespace shardc

@@ -117,13 +117,12 @@ LocalSearch::Steps LocalSearch::stepByWeights(const Candidate &start,
 LocalSearch::Steps LocalSearch::stepToLimit(const Candidate &start,
                                             double leave) {
   auto limit = Picoseconds((1 - kStepPart) * double(start.longestRow()));
-  std::vector<double> prices;
   for (Variable variable : longestFirst(start)) {
     if (solver.work.remaining() < leave || solver.work.isTimeUp())
       return Steps::OutOfWork;
     Region region{near(variable, start.assignment)};
     solver::Solution found =
-        limits.findWithin(region, limit, solver.work.scaled(kStepWork), prices);
+        limits.findWithin(region, limit, solver.work.scaled(kStepWork));
     if (isPlan(found) &&
         solver.candidates.propose(found.assignment).improvesOn(start.value))
       return Steps::Improved;

@@ -12,9 +12,6 @@ static constexpr double kUsualSeconds = 2;
 /// Part of all work for small steps from the first plans: of `lower`, where
 /// they are most of what finds plans, and of `scheduled`.
 static constexpr double kLowerStepsPart = 0.25, kScheduledStepsPart = 0.1;
-/// How far from the last weights new ones are looked for after limits found a
-/// much better plan: near the last ones that helped.
-static constexpr double kNextRadius = 0.25;
 
 double shardc::searchWorkFor(std::optional<double> seconds) {
   return kUsualSearchWork * std::max(1.0, seconds.value_or(0) / kUsualSeconds);
@@ -92,11 +89,7 @@ void ObjectiveSearch::closeGap(Region &region) {
   if (isEnough(region))
     return;
   do
-    while (limits.narrow(region)) {
-      region.radius = kNextRadius;
-      weights.raiseMany(region, kAllWeights);
-      weights.raiseByLongest(region);
-    }
+    limits.narrow(region);
   while (steps.improveFurther(region));
 }
 

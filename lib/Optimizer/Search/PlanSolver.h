@@ -61,7 +61,7 @@ public:
   }
   /// From a region's bound to the incumbent, in values of the incumbent.
   double gapOf(const Region &region) const;
-  /// So little is left that the last picosecond is asked for at once.
+  /// So little is left that other plans are hardly worth their search.
   bool isNearlyClosed(const Region &region) const;
   void reportProgress(const Region &region) const;
   /// Most work that one problem took.

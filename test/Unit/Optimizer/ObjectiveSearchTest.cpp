@@ -241,7 +241,8 @@ TEST(WeightBounds, KeepLabelsOfBetterPlans) {
     Started search(network, first, options);
     search.weights.raiseMany(search.all, kAllWeights);
     search.weights.raiseByLongest(search.all);
-    search.weights.boundLabels(search.all, /*elimination=*/1e6);
+    search.weights.boundLabels(search.all, search.weights.weightsOf(search.all),
+                               /*elimination=*/1e6);
     // Plans that are no better than the incumbent may be pruned.
     EXPECT_LE(std::min<Picoseconds>(search.all.bound, search.solver.best()),
               network.optimum(options.objective));
@@ -263,11 +264,10 @@ TEST(LimitSearch, FindsAPlanWhereThereIsOne) {
     Started search(network, first, options);
     LimitSearch limits(search.solver, search.weights);
     Picoseconds least = network.optimum(Objective::Lower);
-    std::vector<double> prices;
     for (Picoseconds limit :
          {least / 2, least - 1, least, (least + search.solver.best()) / 2}) {
       solver::Solution found =
-          limits.findWithin(search.all, limit, /*work=*/1e7, prices);
+          limits.findWithin(search.all, limit, /*work=*/1e7);
       if (limit < least) {
         EXPECT_EQ(found.status, solver::Status::Infeasible);
         ++refuted;

@@ -444,6 +444,7 @@ private:
   void planRound(ArrayRef<Form *> round);
   void take(Form &form, Outcome outcome);
   bool exclude(Form &form);
+  std::optional<double> gapOf(const PlanFigures &plan) const;
   Report::StepSearch summary(const Form &chosen);
 
   ArrayRef<Setting> settings;
@@ -957,6 +958,16 @@ void StepSearch::take(Form &form, Outcome outcome) {
 // The choice
 //===----------------------------------------------------------------------===//
 
+/// The work of the model bounds each form, as its own search does.
+std::optional<double> StepSearch::gapOf(const PlanFigures &plan) const {
+  if (plan.status == "optimal")
+    return 0;
+  if (!plan.fits || !plan.bound || *plan.bound <= 0)
+    return std::nullopt;
+  double bound = std::max(toSeconds(*plan.bound), base.modelWork);
+  return std::max(0.0, toSeconds(plan.value) / bound - 1);
+}
+
 Report::StepSearch StepSearch::summary(const Form &chosen) {
   Report::StepSearch result;
   result.note = note;
@@ -998,10 +1009,7 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
       shown.scheduled = toSeconds(plan->scheduled);
       shown.memory = plan->peak;
       shown.fits = plan->fits;
-      if (plan->status == "optimal")
-        shown.gap = 0;
-      else if (plan->fits && plan->bound && *plan->bound > 0)
-        shown.gap = double(plan->value - *plan->bound) / double(*plan->bound);
+      shown.gap = gapOf(*plan);
       shown.status = form == &chosen ? "chosen" : "planned";
       continue;
     }

@@ -2,9 +2,11 @@
 
 #include "shardc/PlanText/WritePlan.h"
 #include "ComparePlans.h"
+#include "StatementOrder.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/IRMapping.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/PlanText/PlanText.h"
@@ -103,6 +105,7 @@ private:
   bool sayMore(Operation *op);
   bool sayAll();
   LogicalResult report(const PlanDifference &difference);
+  std::string inOrder(std::string text, llvm::SourceMgr &sourceMgr);
 
   ProgramOp planned;
   const Overrides &overrides;
@@ -171,6 +174,20 @@ static std::string ordersText(ProgramOp explicitPlan) {
   return text;
 }
 
+/// The text in the order in which the plan runs, if it is still the same plan
+/// then. The text of a training step has but its forward pass.
+std::string PlanWriter::inOrder(std::string text, llvm::SourceMgr &sourceMgr) {
+  if (planned.getTraining() || workOrderOf(planned).empty())
+    return text;
+  std::optional<std::string> moved = inRunningOrder(text, planned, sourceMgr);
+  if (!moved)
+    return text;
+  ReadPlan read = readPlan(*moved, planned.getContext(), overrides);
+  bool isSame = read.compilation &&
+                !comparePlans(lowered->program(), read.compilation->program());
+  return isSame ? std::move(*moved) : text;
+}
+
 FailureOr<std::string> PlanWriter::write(const Program &program,
                                          llvm::SourceMgr &sourceMgr) {
   if (failed(lower()))
@@ -187,7 +204,7 @@ FailureOr<std::string> PlanWriter::write(const Program &program,
     auto difference =
         comparePlans(lowered->program(), read.compilation->program());
     if (!difference)
-      return text;
+      return inOrder(std::move(text), sourceMgr);
     bool saysMore =
         difference->in && rounds < kMostRounds && sayMore(difference->in);
     if (!saysMore && (!planned.getTraining() || !sayAll()))

@@ -408,8 +408,8 @@ void OptimizerBuilder::adamw(Trained &trained, ValueRange numbers) {
     write(weight, op.getRounded(), numbers);
 }
 
-/// Momentum, master copy and weight in one operation. The momentum is the mean
-/// of gradients that PyTorch's is.
+/// Momentum, master copy and weight in one operation. As in PyTorch, gradients
+/// are added to the momentum undamped.
 void OptimizerBuilder::sgd(Trained &trained, ValueRange numbers) {
   DeclareOp weight = trained.weight;
   DeclareOp stored = trained.master ? trained.master : weight;

@@ -266,10 +266,10 @@ LogicalResult Microbatching::findInputs() {
   }
   if (!inputs.empty())
     return success();
-  // The loss is what microbatches add up.
-  auto outputs = program.getBody().getOps<OutputOp>();
-  Location loc =
-      outputs.empty() ? program.getLoc() : (*outputs.begin()).getLoc();
+  Location loc = program.getLoc();
+  for (auto output : program.getBody().getOps<OutputOp>())
+    if (training && output.getSym() == training->getLoss())
+      loc = output.getLoc();
   return emitError(loc) << count << " microbatches need an input with the index "
                         << "of the batch, but no input has it";
 }

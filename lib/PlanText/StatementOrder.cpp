@@ -1,0 +1,138 @@
+//===- StatementOrder.cpp - Statements in the order of a plan -------------===//
+//
+// A statement makes several operations, and a plan may run others between them:
+// statements are in the order in which the last of their operations run. Each
+// takes the place of another one, with the comment behind it on its line.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StatementOrder.h"
+#include "PlanEdits.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
+#include "shardc/Frontend/Frontend.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace mlir;
+using namespace shardc;
+
+/// The statements of one block, repeats aside.
+using Statements = std::vector<llvm::SMRange>;
+
+/// Those of a list and of the repeats in it, each list before those in it.
+static void collectBlocks(ArrayRef<ast::ItemPtr> items,
+                          std::vector<Statements> &blocks) {
+  size_t own = blocks.size();
+  blocks.emplace_back();
+  for (const ast::ItemPtr &item : items)
+    if (isa<ast::AssignStmt>(*item))
+      blocks[own].push_back(item->range);
+    else if (auto *repeat = dyn_cast<ast::RepeatStmt>(item.get()))
+      collectBlocks(repeat->body, blocks);
+}
+
+/// Empty after an error.
+static std::vector<Statements> blocksOf(llvm::SourceMgr &sourceMgr,
+                                        MLIRContext *context) {
+  std::vector<Statements> blocks;
+  if (auto file = parseFile(sourceMgr, sourceMgr.getMainFileID(), context))
+    collectBlocks(file->items, blocks);
+  return blocks;
+}
+
+/// Where the text says what a location is of: the call, of what stands in a
+/// layer.
+static FileLineColLoc placeOf(Location loc) {
+  if (auto call = dyn_cast<CallSiteLoc>(loc))
+    return placeOf(call.getCaller());
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return placeOf(name.getChildLoc());
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    return placeOf(fused.getLocations().front());
+  return dyn_cast<FileLineColLoc>(loc);
+}
+
+/// Where the work of a program stands in its text, in the order in which it
+/// runs; null for other operations.
+static std::vector<const char *> runningPlaces(shd::ProgramOp planned,
+                                               StringRef text, StringRef file) {
+  SmallVector<const char *> lines = {text.begin()};
+  for (const char &c : text)
+    if (c == '\n')
+      lines.push_back(&c + 1);
+  std::vector<const char *> places;
+  std::vector<Operation *> ops = shd::orderedOperations(planned);
+  for (int64_t number : shd::workOrderOf(planned)) {
+    const char *at = nullptr;
+    if (FileLineColLoc place = placeOf(ops[number]->getLoc());
+        place && place.getFilename() == file && place.getLine() >= 1 &&
+        place.getLine() <= lines.size() &&
+        isa<shd::CostOpInterface>(ops[number]))
+      at = lines[place.getLine() - 1] + place.getColumn() - 1;
+    places.push_back(at);
+  }
+  return places;
+}
+
+/// When each statement runs, by the last of its operations; 0 without any.
+static std::vector<unsigned> ranksOf(const Statements &statements,
+                                     ArrayRef<const char *> places) {
+  std::vector<unsigned> ranks(statements.size(), 0);
+  for (auto [number, place] : llvm::enumerate(places))
+    for (auto [rank, range] : llvm::zip_equal(ranks, statements))
+      if (place && place >= range.Start.getPointer() &&
+          place < range.End.getPointer())
+        rank = number + 1;
+  return ranks;
+}
+
+/// With a comment behind it on its last line.
+static llvm::SMRange withComment(llvm::SMRange range, StringRef text) {
+  StringRef line =
+      StringRef(range.End.getPointer(), text.end() - range.End.getPointer())
+          .take_until([](char c) { return c == '\n'; });
+  if (!line.ltrim().starts_with("//"))
+    return range;
+  return {range.Start, llvm::SMLoc::getFromPointer(line.rtrim().end())};
+}
+
+/// Puts statements that have ranks in their order.
+static void moveStatements(const Statements &statements,
+                           ArrayRef<unsigned> ranks, StringRef text,
+                           TextEdits &edits) {
+  SmallVector<unsigned> places;
+  for (unsigned i = 0; i < statements.size(); ++i)
+    if (ranks[i] > 0)
+      places.push_back(i);
+  SmallVector<unsigned> sorted = places;
+  llvm::stable_sort(
+      sorted, [&](unsigned a, unsigned b) { return ranks[a] < ranks[b]; });
+  for (auto [place, moved] : llvm::zip_equal(places, sorted))
+    if (place != moved)
+      edits.replace(withComment(statements[place], text),
+                    textOf(withComment(statements[moved], text)));
+}
+
+std::optional<std::string> shardc::inRunningOrder(StringRef text,
+                                                  shd::ProgramOp planned,
+                                                  llvm::SourceMgr &sourceMgr) {
+  llvm::SourceMgr moved;
+  moved.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(text), {});
+  std::vector<Statements> before = blocksOf(sourceMgr, planned.getContext());
+  std::vector<Statements> after = blocksOf(moved, planned.getContext());
+  auto haveEqualSizes = [](const Statements &a, const Statements &b) {
+    return a.size() == b.size();
+  };
+  if (!llvm::equal(before, after, haveEqualSizes))
+    return std::nullopt;
+  const llvm::MemoryBuffer &source =
+      *sourceMgr.getMemoryBuffer(sourceMgr.getMainFileID());
+  std::vector<const char *> places =
+      runningPlaces(planned, source.getBuffer(), source.getBufferIdentifier());
+  TextEdits edits;
+  for (auto [from, to] : llvm::zip_equal(before, after))
+    moveStatements(to, ranksOf(from, places), text, edits);
+  std::string result = edits.apply({llvm::SMLoc::getFromPointer(text.begin()),
+                                    llvm::SMLoc::getFromPointer(text.end())});
+  return result == text ? std::nullopt : std::optional(std::move(result));
+}

@@ -361,6 +361,7 @@ private:
   void reportUnexpected(size_t token);
   void reportNoItem();
   void noteHabit(mlir::InFlightDiagnostic &diagnostic, size_t token);
+  bool isBehindComma(size_t token) const;
   void noteOpenBracket(mlir::InFlightDiagnostic &diagnostic, size_t token);
   std::string spelled(size_t token);
   size_t bodyAfter(size_t error) const;
@@ -716,6 +717,25 @@ void TextParser::reportUnexpected(size_t token) {
   noteHabit(diagnostic, token);
 }
 
+/// True of a token at most three behind a comma between the settings of a
+/// block.
+bool TextParser::isBehindComma(size_t token) const {
+  constexpr size_t kFurthest = 3;
+  uint32_t item = tokens.type(position);
+  if (item != ShdParser::TRAIN && item != ShdParser::SERVE)
+    return false;
+  int depth = 0;
+  std::optional<size_t> comma;
+  for (size_t i = position; i <= token; ++i) {
+    uint32_t type = tokens.type(i);
+    depth += type == ShdParser::LPAREN || type == ShdParser::LBRACKET;
+    depth -= type == ShdParser::RPAREN || type == ShdParser::RBRACKET;
+    if (type == ShdParser::COMMA && depth == 0)
+      comma = i;
+  }
+  return comma && token - *comma <= kFurthest;
+}
+
 /// What other languages write, and this one does otherwise.
 void TextParser::noteHabit(mlir::InFlightDiagnostic &diagnostic, size_t token) {
   if (token == 0)
@@ -733,10 +753,7 @@ void TextParser::noteHabit(mlir::InFlightDiagnostic &diagnostic, size_t token) {
       tokens.text(token - 3) == "=")
     diagnostic.attachNote() << "where all has its default, write "
                             << spelled(token - 2) << " without parentheses";
-  uint32_t item = tokens.type(position);
-  if (type == ShdParser::ASSIGN && token >= position + 2 &&
-      tokens.type(token - 2) == ShdParser::COMMA &&
-      (item == ShdParser::TRAIN || item == ShdParser::SERVE))
+  if (isBehindComma(token))
     diagnostic.attachNote()
         << "settings stand one after another, without commas";
 }

@@ -13,6 +13,7 @@
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/GlobPattern.h"
 #include <cmath>
@@ -50,9 +51,12 @@ public:
   void freeze(llvm::ArrayRef<llvm::StringRef> weights);
   /// True if no placing before says the same of a tensor.
   bool isNewPlacing(const ast::Placing &placing, llvm::StringRef tensor);
-  /// True if the step makes or the optimizer keeps what the placing is of.
-  bool keeps(const ast::Placing &placing, llvm::StringRef name,
-             mlir::Type weight);
+  /// True of a weight that `frozen` names or a pattern of it matches.
+  bool isFrozen(llvm::StringRef weight) const {
+    return frozenWeights.contains(weight);
+  }
+  /// True if the optimizer keeps what the placing is of.
+  bool keeps(const ast::Placing &placing, mlir::Type weight);
   void pin(llvm::StringRef what, llvm::StringRef name, shd::ShardingAttr pin) {
     (what == "gradient"  ? gradientPins
      : what == "moments" ? momentPins
@@ -70,7 +74,6 @@ public:
   void checkOffload();
 
 private:
-  bool isFrozen(llvm::StringRef weight) const;
   /// False, after the error `twice`, if something with the same key has been
   /// read.
   bool isNew(llvm::StringRef key, llvm::SMRange range,
@@ -116,6 +119,7 @@ private:
   bool savesSome = false;
   llvm::SmallVector<const ast::SettingValue *> frozenNames;
   std::vector<std::pair<llvm::SMRange, llvm::GlobPattern>> frozenPatterns;
+  llvm::StringSet<> frozenWeights;
   shd::Offload offload = shd::Offload::None;
   bool fused = false;
   llvm::SMRange everyRange, fusedRange, offloadRange;
@@ -138,34 +142,31 @@ bool TrainReader::isNew(llvm::StringRef key, llvm::SMRange range,
 
 bool TrainReader::isNewPlacing(const ast::Placing &placing,
                                llvm::StringRef tensor) {
-  llvm::SMRange range = placing.tensor.name.range;
-  // One place for each value: on the device or on the host.
-  if (placing.what.text == "save" || placing.what.text == "offload")
-    return isNew(("save " + tensor).str(), range,
-                 "'" + tensor +
-                     "' is to be saved twice: name it once, under `save` or "
-                     "under `offload`");
-  return isNew((placing.what.text + " " + tensor).str(), range,
-               "'" + placing.what.text + " " + tensor +
-                   "' stands twice in the train block");
-}
-
-bool TrainReader::isFrozen(llvm::StringRef weight) const {
-  return llvm::is_contained(frozen, mlir::StringAttr::get(context, weight)) ||
-         llvm::any_of(frozenPatterns, [&](const auto &pattern) {
-           return pattern.second.match(weight);
-         });
-}
-
-bool TrainReader::keeps(const ast::Placing &placing, llvm::StringRef name,
-                        mlir::Type weight) {
   llvm::StringRef what = placing.what.text;
-  if (isFrozen(name)) {
-    files.error(placing.what.range)
-        << "'" << name << "' is frozen, so that the step has no " << what
-        << " of it";
+  llvm::SMRange range = placing.tensor.name.range;
+  if (!isNew((what + " " + tensor).str(), range,
+             "'" + what + " " + tensor + "' stands twice in the train block"))
     return false;
-  }
+  static constexpr llvm::StringLiteral places[] = {"save", "offload",
+                                                   "recompute"};
+  if (!llvm::is_contained(places, what))
+    return true;
+  for (llvm::StringRef other : places)
+    if (auto it = seen.find((other + " " + tensor).str());
+        other != what && it != seen.end()) {
+      auto error = files.error(range)
+                   << "`" << what << " " << tensor << "` contradicts `" << other
+                   << " " << tensor
+                   << "`: a value is saved on the device or on the host, or "
+                      "computed again";
+      error.attachNote(files.location(it->second)) << "first here";
+      return false;
+    }
+  return true;
+}
+
+bool TrainReader::keeps(const ast::Placing &placing, mlir::Type weight) {
+  llvm::StringRef what = placing.what.text;
   bool isMoments = what == "moments";
   if (!isMoments && what != "master")
     return true;
@@ -634,11 +635,18 @@ void TrainReader::freeze(llvm::ArrayRef<llvm::StringRef> weights) {
       diag.attachNote() << "in layers, names begin with that of the call: '"
                         << *inLayer << "'";
   }
+  for (llvm::StringRef weight : weights)
+    if (llvm::any_of(frozenPatterns, [&](const auto &pattern) {
+          return pattern.second.match(weight);
+        }))
+      frozenWeights.insert(weight);
   for (const ast::SettingValue *value : frozenNames) {
     size_t before = frozen.size();
     for (llvm::StringRef weight : weights)
-      if (isWeightCalled(weight, value->text))
+      if (isWeightCalled(weight, value->text)) {
         frozen.push_back(mlir::StringAttr::get(context, weight));
+        frozenWeights.insert(weight);
+      }
     if (frozen.size() > before)
       continue;
     auto diag = files.error(value->range)
@@ -781,7 +789,7 @@ void Importer::importPlacing(const ast::Placing &placing,
                                     << what << "'";
     return;
   }
-  bool isFound = false;
+  bool isFound = false, isFrozen = false;
   llvm::SmallVector<llvm::StringRef> known;
   for (const NamedTensor &tensor : namedTensors(program, ofWeight)) {
     llvm::StringRef full = tensor.name;
@@ -791,10 +799,13 @@ void Importer::importPlacing(const ast::Placing &placing,
                                              : isCalled(full, name);
     if (!isMeant)
       continue;
+    if (ofWeight && reader.isFrozen(full)) {
+      isFrozen = true;
+      continue;
+    }
     isFound = true;
     if (!reader.isNewPlacing(placing, full) ||
-        (ofWeight &&
-         !reader.keeps(placing, full, tensor.type.getElementType())))
+        (ofWeight && !reader.keeps(placing, tensor.type.getElementType())))
       return;
     auto pin = pinOf(files, placements, *dims, placing, tensor);
     if (mlir::failed(pin))
@@ -808,6 +819,12 @@ void Importer::importPlacing(const ast::Placing &placing,
   }
   if (isFound)
     return;
+  if (isFrozen) {
+    files.error(placing.what.range)
+        << "'" << name << "' is frozen, so that the step has no " << what
+        << " of it";
+    return;
+  }
   if (!ofWeight)
     for (auto declare : program.getBody().getOps<shd::DeclareOp>())
       if (isCalled(declare.getSym(), name)) {

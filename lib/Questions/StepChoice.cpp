@@ -192,7 +192,8 @@ private:
 LevelFinder::LevelFinder(shd::ProgramOp program, const Machine &machine)
     : machine(machine), stages(shd::numStages(program).value_or(1)) {
   for (auto &[op, value, name] : shd::recomputableValues(program))
-    names[value] = name;
+    if (value)
+      names[value] = name;
   program->walk([&](shd::UpdateOp update) {
     Value value = update.getValue();
     if (update.getDeclaration().getKind() != shd::TensorKind::Saved ||

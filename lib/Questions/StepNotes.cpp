@@ -57,12 +57,6 @@ double NoteFinder::devicesOn(llvm::ArrayRef<std::string> axes) const {
   return devices;
 }
 
-/// A value's name as `save` takes it: that of a layer's call or of a later
-/// version has a dot.
-static std::string asWritten(StringRef name) {
-  return name.contains('.') ? ("\"" + name + "\"").str() : name.str();
-}
-
 /// Values that the backward pass computes again though they could be kept.
 void NoteFinder::findRecomputed() {
   llvm::MapVector<StringRef, StepNote> found;
@@ -83,9 +77,9 @@ void NoteFinder::findRecomputed() {
     if (!isWorthTime(note.cost) || note.bytes > room)
       continue;
     note.text = fmt::format(
-        "'{}' is computed again, though {} would keep it and {} are free; "
-        "`remat = none`, or `save {}` in the train block",
-        name.str(), formatBytes(note.bytes), formatBytes(room), asWritten(name));
+        "'{}' is computed again, though {} would keep it and {} are "
+        "free; `remat = none` without a `recompute` of it does",
+        name.str(), formatBytes(note.bytes), formatBytes(room));
     notes.push_back(std::move(note));
   }
 }

@@ -165,6 +165,8 @@ static int64_t partNumber(Operation *op, shd::DeclareOp weight,
   for (auto repeat = op->getParentOfType<shd::RepeatOp>(); repeat;
        repeat = repeat->getParentOfType<shd::RepeatOp>())
     around.push_back(repeat);
+  assert(around.size() == weight.getStacked() &&
+         "no segments, no microbatches");
   int64_t number = 0;
   for (auto [depth, repeat] : llvm::enumerate(llvm::reverse(around)))
     number = number * weight.getType().getDimSize(depth) +

@@ -12,6 +12,9 @@
 // RUN: diff %t.1 %t.2
 // RUN: FileCheck %s < %t.hand
 // RUN: FileCheck %s < %t.made
+// The products take 5.498e12 / 8 / 989e12 = 694.8 us; SGD reads and writes 6 B for
+// each of an eighth of 2 D F parameters, 100.7 MB in 30.0 us; the rest is for
+// collectives and activations.
 // CHECK: "upper_s": 0.00101
 // Five products of 2 B D F: forward two, backward three; x has no gradient.
 // CHECK: "model": 5497558138880

@@ -2,7 +2,9 @@
 """Checks what a GiB more is said to save, and each point of --memory-curve.
 
 Every limit is given to shardc as --memory-limit, and the reports must have the
-same times and memory, unless less memory led to a faster plan. Usage: check-memory.py SHARDC FILE.shd [options of shardc]
+same times and memory, unless less memory led to a faster plan.
+
+Usage: check-memory.py SHARDC FILE.shd [options of shardc]
 """
 
 import json
@@ -37,7 +39,9 @@ def check(what, plan, limit, before):
     if plan["fits"]:
         for key in ("lower_s", "scheduled_s", "upper_s"):
             expect(f"{what}, {key}", plan[key], report["time"][key])
-        if plan["status"] != "optimal":
+        if plan["status"] == "optimal":
+            expect(what + ", bound", plan["bound_s"], plan["value_s"])
+        else:
             expect(what + ", status", plan["status"], report["plan"]["status"])
         expect(what + ", value", plan["value_s"], report["plan"]["value_s"])
 

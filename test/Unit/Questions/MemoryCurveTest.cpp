@@ -1,5 +1,4 @@
-//===- MemoryCurveTest.cpp - Limits and points of a memory curve
-//-----------===//
+//===- MemoryCurveTest.cpp - Memory curves --------------------------------===//
 
 #include "shardc/Questions/MemoryCurve.h"
 #include "shardc/Optimizer/Options.h"

@@ -769,8 +769,8 @@ LogicalResult SgdOp::verify() {
   // O4
   unsigned least = getMomentum() ? 2 : 1, found = (*this)->getNumResults();
   if (found < least || found > least + 1)
-    return emitOpError() << "has " << found << " results, but must have "
-                         << least << " or " << least + 1;
+    return emitOpError() << "the number of results is " << found
+                         << ", but must be " << least << " or " << least + 1;
   // O3
   return verifyOptimizer(*this, getMomentum() ? 3 : 2);
 }

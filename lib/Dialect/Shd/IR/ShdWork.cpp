@@ -168,7 +168,8 @@ OpWork AdamWOp::getWork(const LocalExtents &localExtents,
 
 FusionKind AdamWOp::getFusionKind() { return FusionKind::Elementwise; }
 
-/// A product and a sum for each term of docs/Training.md#update.
+/// A product and a sum for the step, for the momentum and for the decay, and a
+/// product for the scale.
 OpWork SgdOp::getWork(const LocalExtents &localExtents,
                       const Machine &machine) {
   FactorTable table = FactorTable::of(*this);

@@ -11,6 +11,7 @@
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 #include <cmath>
 
 using namespace mlir;
@@ -118,7 +119,8 @@ public:
 private:
   using Body = llvm::function_ref<Value(Trained &, ValueRange numbers, Value)>;
 
-  void findTrained();
+  LogicalResult findTrained();
+  LogicalResult checkPins(const llvm::StringMap<DeclareOp> &weights);
   void declareState(Trained &trained);
   Value gradientOf(Trained &trained, ValueRange numbers);
   void update(Trained &trained, ValueRange numbers);
@@ -185,7 +187,32 @@ void OptimizerBuilder::declareState(Trained &trained) {
   add(".v");
 }
 
-void OptimizerBuilder::findTrained() {
+/// What the train block places is there: a weight that the loss reaches through
+/// nothing that has a derivative has no gradient, moments or master copy.
+LogicalResult
+OptimizerBuilder::checkPins(const llvm::StringMap<DeclareOp> &weights) {
+  llvm::StringSet<> trained;
+  for (auto declare : program.getBody().getOps<DeclareOp>())
+    if (declare.getKind() == TensorKind::Gradient)
+      trained.insert(*declare.getOf());
+  const std::pair<DictionaryAttr, const char *> all[] = {
+      {training.getGradientPins(), "gradient"},
+      {training.getMomentPins(), "moments"},
+      {training.getMasterPins(), "master"}};
+  for (auto [pins, what] : all)
+    for (NamedAttribute pin :
+         pins ? pins.getValue() : ArrayRef<NamedAttribute>())
+      if (DeclareOp weight = weights.lookup(pin.getName());
+          weight && !trained.contains(pin.getName()))
+        return weight.emitError()
+               << "'" << weight.getSym()
+               << "' is not trained, since the loss has "
+               << "no derivative with respect to it: `" << what << " "
+               << weight.getSym() << "` places nothing";
+  return success();
+}
+
+LogicalResult OptimizerBuilder::findTrained() {
   llvm::StringMap<DeclareOp> weights;
   SmallVector<DeclareOp> gradients;
   for (auto declare : program.getBody().getOps<DeclareOp>()) {
@@ -194,6 +221,8 @@ void OptimizerBuilder::findTrained() {
     if (declare.getKind() == TensorKind::Gradient)
       gradients.push_back(declare);
   }
+  if (failed(checkPins(weights)))
+    return failure();
   for (DeclareOp gradient : gradients) {
     Trained trained;
     trained.weight = weights.lookup(*gradient.getOf());
@@ -206,6 +235,7 @@ void OptimizerBuilder::findTrained() {
          builder.getI64ArrayAttr(counts.take_front(stacked))}]
         .push_back(trained);
   }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -516,7 +546,8 @@ LogicalResult OptimizerBuilder::fuseAll() {
 
 LogicalResult OptimizerBuilder::run() {
   builder.setInsertionPointToEnd(&program.getBody().front());
-  findTrained();
+  if (failed(findTrained()))
+    return failure();
   if (all.empty())
     return success();
   if (training.getFused())

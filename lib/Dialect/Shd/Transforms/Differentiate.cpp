@@ -403,7 +403,7 @@ void Differentiation::findRecomputed() {
   for (StringAttr name : training.getRecomputed())
     listed.insert(name.getValue());
   for (auto &[op, value, name] : recomputableValues(program))
-    if (listed.contains(name))
+    if (value && listed.contains(name))
       recomputed.insert(value);
 }
 

@@ -1681,6 +1681,6 @@ shd.program "p" {
 // O4
 shd.program "p" {
   %g = shd.declare input "g" ["D"] : tensor<8xf32>
-  // expected-error @+1 {{has 1 results, but must have 2 or 3}}
+  // expected-error @+1 {{the number of results is 1, but must be 2 or 3}}
   %0 = shd.sgd(%g, %g) momentum(%g) <[D], [D], [D] -> [D]> lr 0.001 beta 0.9 decay 0.0 : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
 }

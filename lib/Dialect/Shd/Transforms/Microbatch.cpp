@@ -270,7 +270,8 @@ LogicalResult Microbatching::findInputs() {
   for (auto output : program.getBody().getOps<OutputOp>())
     if (training && output.getSym() == training->getLoss())
       loc = output.getLoc();
-  return emitError(loc) << count << " microbatches need an input with the index "
+  return emitError(loc) << count
+                        << " microbatches need an input with the index "
                         << "of the batch, but no input has it";
 }
 

@@ -106,8 +106,8 @@ ObjectiveSearch::run(const solver::Solution &first) {
       solver.candidates.propose(start);
   solver.polish(*proposal.candidate);
   Region all = wholeSpace(first);
-  weights.boundLabels(all, weights.bestWeights(all, kAllWeights.rounds).weights,
-                      /*elimination=*/0);
+  weights.boundLabels(all,
+                      weights.bestWeights(all, kAllWeights.rounds).weights);
   findCandidates(all);
   closeGap(all);
   solver::Cost bound = std::min(all.bound, all.outside);

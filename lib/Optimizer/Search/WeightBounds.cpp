@@ -221,13 +221,12 @@ void WeightBounds::prune(Region &region, const Rows &weights,
               kPruneFactor * solution.work);
 }
 
-void WeightBounds::boundLabels(Region &region, const Rows &weights,
-                               double elimination) {
+void WeightBounds::boundLabels(Region &region, const Rows &weights) {
   if (solver.options.isQuick)
     return;
   PartialProblem mean = meanOf(region, weights);
   if (!mean.problem.check())
-    boundLabels(region, weights, mean, {}, elimination);
+    boundLabels(region, weights, mean, {}, /*elimination=*/0);
 }
 
 void WeightBounds::boundLabels(Region &region, const Rows &weights,

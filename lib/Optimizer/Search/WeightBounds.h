@@ -36,9 +36,9 @@ public:
   /// by the longest row of the incumbent alone.
   void raiseByLongest(Region &region);
 
-  /// Bounds labels by the mean under these weights, with so much work for exact
-  /// elimination, and drops those that no better plan uses.
-  void boundLabels(Region &region, const Rows &weights, double elimination);
+  /// Bounds labels by messages of the mean under these weights, and drops those
+  /// that no better plan uses.
+  void boundLabels(Region &region, const Rows &weights);
 
   /// The region's labels whose bounds are not above a limit.
   solver::LabelSets labelsWithin(const Region &region, Picoseconds limit) const;

@@ -241,8 +241,8 @@ TEST(WeightBounds, KeepLabelsOfBetterPlans) {
     Started search(network, first, options);
     search.weights.raiseMany(search.all, kAllWeights);
     search.weights.raiseByLongest(search.all);
-    search.weights.boundLabels(search.all, search.weights.weightsOf(search.all),
-                               /*elimination=*/1e6);
+    search.weights.boundLabels(search.all,
+                               search.weights.weightsOf(search.all));
     // Plans that are no better than the incumbent may be pruned.
     EXPECT_LE(std::min<Picoseconds>(search.all.bound, search.solver.best()),
               network.optimum(options.objective));

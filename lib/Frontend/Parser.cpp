@@ -717,10 +717,10 @@ void TextParser::reportUnexpected(size_t token) {
   noteHabit(diagnostic, token);
 }
 
-/// True of a token at most three behind a comma between the settings of a
+/// True of a token at most four behind a comma between the settings of a
 /// block.
 bool TextParser::isBehindComma(size_t token) const {
-  constexpr size_t kFurthest = 3;
+  constexpr size_t kFurthest = 4;
   uint32_t item = tokens.type(position);
   if (item != ShdParser::TRAIN && item != ShdParser::SERVE)
     return false;

@@ -11,7 +11,6 @@
 #include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/Sequence.h"
 
 using namespace mlir;
 using namespace shardc;

@@ -100,7 +100,7 @@ private:
   PipelineShape smallShape;
   Mesh axes, smallAxes;
   Forms<shd::ProgramOp> global;
-  /// What a training step was made of; null if there is none.
+  /// The program that a training step was made of; null if there is none.
   Forms<shd::ProgramOp> forward;
   Forms<spmd::ProgramOp> device;
   /// The index whose positions an integer input holds: a key of the table of

@@ -10,7 +10,6 @@
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include <fmt/format.h>
 
 using namespace mlir;
 using namespace shardc;
@@ -1096,10 +1095,6 @@ void FunctionPrinter::compute(shd::ConcatOp op) {
                              axisOf(indexed.result(), op.getWhole()), ")"));
 }
 
-static std::string numberOf(FloatAttr attribute) {
-  return fmt::format("{}", attribute.getValueAsDouble());
-}
-
 /// An array in the type in which optimizers compute.
 std::string FunctionPrinter::inF32(Value value) {
   Type type = Float32Type::get(value.getContext());
@@ -1117,17 +1112,16 @@ void FunctionPrinter::compute(shd::AdamWOp op) {
   line(cat(g, " = ", inF32(op.getGradient()),
            op.getScale() ? cat(" * ", array(op.getScale())) : ""));
   line(cat(p, " = ", inF32(op.getWeight())));
-  std::string beta1 = numberOf(op.getBeta1Attr()),
-              beta2 = numberOf(op.getBeta2Attr());
+  std::string beta1 = number(op.getBeta1()), beta2 = number(op.getBeta2());
   line(cat(m, " = ", beta1, " * ", inF32(op.getM()), " + (1 - ", beta1, ") * ",
            g));
   line(cat(v, " = ", beta2, " * ", inF32(op.getV()), " + (1 - ", beta2, ") * ",
            g, " * ", g));
   line(cat(direction, " = ", m, " / ", array(op.getCorrection1()),
            " / (jnp.sqrt(", v, " / ", array(op.getCorrection2()), ") + ",
-           numberOf(op.getEpsAttr()), ")"));
-  line(cat(p, " = ", p, " - ", numberOf(op.getLrAttr()), " * (", direction,
-           " + ", numberOf(op.getDecayAttr()), " * ", p, ")"));
+           number(op.getEps()), ")"));
+  line(cat(p, " = ", p, " - ", number(op.getLr()), " * (", direction, " + ",
+           number(op.getDecay()), " * ", p, ")"));
   store(op.getUpdated(), p);
   store(op.getNewM(), m);
   store(op.getNewV(), v);
@@ -1142,11 +1136,11 @@ void FunctionPrinter::compute(shd::SgdOp op) {
   if (Value scale = op.getScale())
     sum += cat(" * ", array(scale));
   if (op.getDecay().convertToDouble() != 0)
-    sum += cat(" + ", numberOf(op.getDecayAttr()), " * ", p);
+    sum += cat(" + ", number(op.getDecay()), " * ", p);
   if (Value momentum = op.getMomentum())
-    sum += cat(" + ", numberOf(op.getBetaAttr()), " * ", inF32(momentum));
+    sum += cat(" + ", number(op.getBeta()), " * ", inF32(momentum));
   line(cat(m, " = ", sum));
-  line(cat(p, " = ", p, " - ", numberOf(op.getLrAttr()), " * ", m));
+  line(cat(p, " = ", p, " - ", number(op.getLr()), " * ", m));
   store(op.getUpdated(), p);
   if (Value momentum = op.getNewMomentum())
     store(momentum, m);

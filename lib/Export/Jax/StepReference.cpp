@@ -11,13 +11,6 @@ using namespace shardc::jax;
 // The optimizer's tensors
 //===----------------------------------------------------------------------===//
 
-/// The tensor of which an operand of an update is the whole or a part.
-static shd::DeclareOp declarationOf(Value value) {
-  if (auto part = value.getDefiningOp<shd::PartOp>())
-    value = part.getSource();
-  return value.getDefiningOp<shd::DeclareOp>();
-}
-
 StepReference::StepReference(PythonFile &file, shd::ProgramOp step)
     : file(file), training(*step.getTraining()) {
   findTrained(step);
@@ -43,7 +36,8 @@ void StepReference::findTrained(shd::ProgramOp step) {
       steps = declare;
   }
   step->walk([&](shd::AdamWOp op) {
-    shd::DeclareOp m = declarationOf(op.getM()), v = declarationOf(op.getV());
+    shd::DeclareOp m = shd::declarationOf(op.getM()),
+                   v = shd::declarationOf(op.getV());
     byName[*m.getOf()].moments = {m, v};
   });
   for (shd::DeclareOp weight : weights) {

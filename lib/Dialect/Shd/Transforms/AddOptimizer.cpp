@@ -120,7 +120,8 @@ private:
   using Body = llvm::function_ref<Value(Trained &, ValueRange numbers, Value)>;
 
   LogicalResult findTrained();
-  LogicalResult checkPins(const llvm::StringMap<DeclareOp> &weights);
+  LogicalResult checkPins(const llvm::StringMap<DeclareOp> &weights,
+                          ArrayRef<DeclareOp> gradients) const;
   void declareState(Trained &trained);
   Value gradientOf(Trained &trained, ValueRange numbers);
   void update(Trained &trained, ValueRange numbers);
@@ -187,14 +188,14 @@ void OptimizerBuilder::declareState(Trained &trained) {
   add(".v");
 }
 
-/// What the train block places is there: a weight that the loss reaches through
-/// nothing that has a derivative has no gradient, moments or master copy.
+/// A weight that the loss has no derivative with respect to has no gradient,
+/// moments or master copy that the train block could place.
 LogicalResult
-OptimizerBuilder::checkPins(const llvm::StringMap<DeclareOp> &weights) {
+OptimizerBuilder::checkPins(const llvm::StringMap<DeclareOp> &weights,
+                            ArrayRef<DeclareOp> gradients) const {
   llvm::StringSet<> trained;
-  for (auto declare : program.getBody().getOps<DeclareOp>())
-    if (declare.getKind() == TensorKind::Gradient)
-      trained.insert(*declare.getOf());
+  for (DeclareOp gradient : gradients)
+    trained.insert(*gradient.getOf());
   const std::pair<DictionaryAttr, const char *> all[] = {
       {training.getGradientPins(), "gradient"},
       {training.getMomentPins(), "moments"},
@@ -221,7 +222,7 @@ LogicalResult OptimizerBuilder::findTrained() {
     if (declare.getKind() == TensorKind::Gradient)
       gradients.push_back(declare);
   }
-  if (failed(checkPins(weights)))
+  if (failed(checkPins(weights, gradients)))
     return failure();
   for (DeclareOp gradient : gradients) {
     Trained trained;

@@ -15,16 +15,21 @@ namespace shardc {
 /// Where in the order of its block the kernel or repeat of an operation stands.
 using ListOrder = llvm::DenseMap<mlir::Operation *, unsigned>;
 
-/// When the gathers of weights that the step itself reads have ended: before
-/// it begins, or when its networks have carried them.
-enum class EarlyGathers { Done, InStep };
+/// How work is ordered. In the lists the compute stream of a block never waits
+/// where there is work to do, and of the work that it may do takes that first
+/// which has the longest way to the end of the block, through operations and
+/// collectives. The gathers of weights that the step itself reads have ended
+/// before it begins, or when its networks have carried them.
+enum class ListRule {
+  /// A local search from the faster of the lists. It does not look at memory.
+  Searched,
+  GathersDone,
+  GathersInStep,
+};
 
-/// The order in which the compute stream of each block never waits where there
-/// is work to do, and of the work that it may do takes that first which has the
-/// longest way to the end of the block, through operations and collectives.
 /// Quadratic in the operations of a block.
 ListOrder listOrder(shd::ProgramOp program, const CollectiveModel &model,
-                    EarlyGathers gathers);
+                    ListRule rule);
 
 /// The order of the text, in which a kernel runs where its last operation
 /// stands, changed so far that what reads an earlier operation of a kernel runs

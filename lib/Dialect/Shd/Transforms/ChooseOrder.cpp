@@ -219,26 +219,32 @@ shd::chooseOrder(PlanningContext &context, ProgramOp planned,
     return std::pair(!fits, fits ? plan.scheduled.schedule.scheduled : 0);
   };
   std::vector<std::vector<int64_t>> tried = {inText->order};
-  auto isText = [&](ArrayRef<int64_t> order) {
-    return inText->order.empty() && llvm::is_sorted(order);
+  auto isKnown = [&](const std::vector<int64_t> &order) {
+    return (inText->order.empty() && llvm::is_sorted(order)) ||
+           llvm::is_contained(tried, order);
   };
-  for (EarlyGathers gathers : {EarlyGathers::Done, EarlyGathers::InStep}) {
+  for (ListRule rule :
+       {ListRule::Searched, ListRule::GathersDone, ListRule::GathersInStep}) {
     // No order is faster than what the resources take.
     if (rank(best) <= std::pair(false, best.scheduled.schedule.lower))
       break;
     std::vector<int64_t> order =
         OrderWriter(planned, inText->mapping,
-                    listOrder(inText->program, context.model, gathers))
+                    listOrder(inText->program, context.model, rule))
             .order;
-    if (isText(order) || llvm::is_contained(tried, order))
+    if (isKnown(order))
       continue;
     std::optional<ExplicitCopy> copy = makeExplicit(context, planned, order);
     tried.push_back(std::move(order));
     if (!copy)
       continue;
     OrderedPlan other = scheduleCopy(context, *copy, memoryLimit);
+    bool isLimited = rank(other).first || other.scheduled.memoryCosts > 0;
     if (rank(other) < rank(best))
       best = std::move(other);
+    // The lists are slower where memory does not matter.
+    if (rule == ListRule::Searched && !isLimited)
+      break;
   }
   return best;
 }

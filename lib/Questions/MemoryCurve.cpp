@@ -47,14 +47,19 @@ static void setStatus(PlanFigures &plan) {
   plan.status = plan.bound == plan.value ? "optimal" : "feasible";
 }
 
-/// Takes the plan of a search with less memory, which fits here too, where the
-/// search with more found a slower one or none.
-static void takeFaster(PlanFigures &plan, const PlanFigures &withLess) {
-  if (!withLess.fits || (plan.fits && plan.value <= withLess.value))
+/// Takes the plan of a search with another limit, if it takes no more than this
+/// one, where the search with this one found a slower one or none.
+static void takeFaster(PlanFigures &plan, const PlanFigures &other,
+                       int64_t limit) {
+  if (!other.fits || other.peak > limit ||
+      (plan.fits && plan.value <= other.value))
     return;
-  PlanFigures taken = withLess;
+  PlanFigures taken = other;
   taken.allowed = plan.allowed;
   taken.bound = plan.bound;
+  // The bound of a search is one of the order in which it counts memory.
+  if (taken.bound)
+    taken.bound = std::min(*taken.bound, taken.value);
   plan = std::move(taken);
   setStatus(plan);
 }
@@ -69,11 +74,19 @@ static void takeBound(PlanFigures &plan, const PlanFigures &withMore) {
 
 void shardc::makeMonotone(MemoryCurve &curve) {
   SmallVector<PlanFigures *> plans;
-  for (MemoryCurve::Point &point : curve.points)
+  SmallVector<int64_t> limits;
+  for (MemoryCurve::Point &point : curve.points) {
     plans.push_back(&point.plan);
+    limits.push_back(point.limit);
+  }
   plans.push_back(&curve.unlimited);
+  limits.push_back(INT64_MAX);
   for (size_t i = 1; i < plans.size(); ++i)
-    takeFaster(*plans[i], *plans[i - 1]);
+    takeFaster(*plans[i], *plans[i - 1], limits[i]);
+  // A search with more memory may find a plan that would have fitted in less.
+  for (size_t i = plans.size(); i-- > 0;)
+    for (size_t j = i + 1; j < plans.size(); ++j)
+      takeFaster(*plans[i], *plans[j], limits[i]);
   for (size_t i = plans.size() - 1; i > 0; --i)
     takeBound(*plans[i - 1], *plans[i]);
 }

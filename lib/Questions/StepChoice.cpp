@@ -1159,9 +1159,10 @@ static std::optional<StepChoice> chooseUpdates(const ProgramText &text,
   solver::Deadline deadline(options.plan.timeLimitSeconds, options.interrupted);
   std::optional<StepChoice> choice =
       StepSearch(text, settings, options).run(program);
-  bool isCompared = options.takesFirstForm || options.plan.isQuick() ||
-                    options.seeksFit || options.framework;
-  if (!choice || isCompared || deadline.expired() || !mayFuseUpdates(program) ||
+  bool isEnough = options.takesFirstForm || options.plan.isQuick() ||
+                  (options.seeksFit && choice && choice->report.memory.fits) ||
+                  options.framework;
+  if (!choice || isEnough || deadline.expired() || !mayFuseUpdates(program) ||
       !wantsFusedUpdates(*choice))
     return choice;
   std::vector<StepChoice> choices = {std::move(*choice)};

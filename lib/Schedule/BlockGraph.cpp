@@ -12,12 +12,14 @@ using namespace shardc::shd;
 
 BlockGraph::BlockGraph(Block &block, const CollectiveModel &model,
                        const BlockTimes &times)
-    : numNetworks(model.numNetworks()), block(block), model(model),
-      times(times) {
+    : numNetworks(model.numNetworks()), block(block), model(&model),
+      times(&times) {
   addNodes();
   findReady();
   measureTails();
 }
+
+BlockGraph::BlockGraph(Block &block) : block(block) { addNodes(); }
 
 unsigned BlockGraph::nodeOf(Operation &op) {
   Attribute group = op.getAttr(kGroup);
@@ -36,13 +38,16 @@ unsigned BlockGraph::nodeOf(Operation &op) {
     kernels[group] = number;
   if (auto repeat = dyn_cast<RepeatOp>(op)) {
     node.kind = Node::Work;
-    node.time = saturatingMultiply(times.lookup(&repeat.getBody().front()),
-                                   int64_t(repeat.getCount()));
+    if (times)
+      node.time = saturatingMultiply(times->lookup(&repeat.getBody().front()),
+                                     int64_t(repeat.getCount()));
   } else if (isCollective(&op)) {
-    CollectiveCost cost = collectivePrice(&op, model);
     node.kind = Node::Collective;
-    node.time = toPicoseconds(cost.seconds());
-    node.networks.assign(cost.occupies.begin(), cost.occupies.end());
+    if (model) {
+      CollectiveCost cost = collectivePrice(&op, *model);
+      node.time = toPicoseconds(cost.seconds());
+      node.networks.assign(cost.occupies.begin(), cost.occupies.end());
+    }
   } else if (group || op.hasAttr(kGroupCost)) {
     node.kind = Node::Work;
     if (auto price = op.getAttrOfType<GroupCostAttr>(kGroupCost))

@@ -21,6 +21,8 @@ class BlockGraph {
 public:
   BlockGraph(mlir::Block &block, const CollectiveModel &model,
              const BlockTimes &times);
+  /// Without times and networks.
+  explicit BlockGraph(mlir::Block &block);
 
   /// A kernel or a repeat, which occupies the compute stream; a collective; or
   /// what costs nothing.
@@ -61,8 +63,8 @@ private:
   Picoseconds prefetchWait(const Node &node) const;
 
   mlir::Block &block;
-  const CollectiveModel &model;
-  const BlockTimes &times;
+  const CollectiveModel *model = nullptr;
+  const BlockTimes *times = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> numberOf;
   llvm::DenseMap<mlir::Attribute, unsigned> kernels;
 };

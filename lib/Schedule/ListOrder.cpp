@@ -185,13 +185,11 @@ ListOrder shardc::listOrder(ProgramOp program, const CollectiveModel &model,
   return result;
 }
 
-std::optional<ListOrder> shardc::kernelOrder(ProgramOp program,
-                                             const CollectiveModel &model) {
+std::optional<ListOrder> shardc::kernelOrder(ProgramOp program) {
   ListOrder result;
-  const BlockTimes noTimes;
   bool isText = true;
   forEachBlock(program, [&](Block &block) {
-    BlockGraph graph(block, model, noTimes);
+    BlockGraph graph(block);
     std::vector<unsigned> order =
         ListScheduler(graph, EarlyGathers::Done).runInText();
     isText &= llvm::is_sorted(order, [&](unsigned a, unsigned b) {

@@ -37,8 +37,8 @@ struct MemoryCurve {
 std::vector<int64_t> curveLimits(int64_t least, int64_t most, int64_t allowed);
 
 /// More memory makes no step slower, nor a bound larger, though searches may
-/// differ: each point takes the plan of one with less memory if that is faster,
-/// and the bound of one with more if that is larger.
+/// differ: each point takes the plan of another that fits in its memory if that
+/// is faster, and the bound of one with more if that is larger.
 void makeMonotone(MemoryCurve &curve);
 
 /// Nothing if the program has no plan however much memory there is.

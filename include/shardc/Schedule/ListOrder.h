@@ -31,11 +31,11 @@ enum class ListRule {
 ListOrder listOrder(shd::ProgramOp program, const CollectiveModel &model,
                     ListRule rule);
 
-/// The order of the text, in which a kernel runs where its last operation
-/// stands, changed so far that what reads an earlier operation of a kernel runs
-/// behind it; nothing if the text has that order.
-std::optional<ListOrder> kernelOrder(shd::ProgramOp program,
-                                     const CollectiveModel &model);
+/// The order of the text, in which a kernel (a part of a fusion group, where
+/// the plan is not explicit) runs where its last operation stands, changed so
+/// far that what reads an earlier operation of a kernel runs behind it; nothing
+/// if the text has that order.
+std::optional<ListOrder> kernelOrder(shd::ProgramOp program);
 
 } // namespace shardc
 

@@ -34,6 +34,24 @@ static MemoryCurve::Point point(int64_t limit, Picoseconds value,
   return {limit, plan};
 }
 
+TEST(MemoryCurve, TakesPlansOfMoreMemoryThatTakeLess) {
+  MemoryCurve curve;
+  // The plan of the search at 40 takes 25; that of the search at 50, 45.
+  curve.points = {point(20, 120, 60), point(30, 110, 95), point(40, 90, 60),
+                  point(50, 80, 60)};
+  curve.points[2].plan.peak = 25;
+  curve.points[3].plan.peak = 45;
+  curve.unlimited = point(60, 80, 60).plan;
+  makeMonotone(curve);
+  const Picoseconds values[] = {120, 90, 90, 80};
+  for (int i : {0, 1, 2, 3})
+    EXPECT_EQ(curve.points[i].plan.value, values[i]);
+  EXPECT_EQ(curve.points[1].plan.peak, 25);
+  EXPECT_EQ(curve.points[1].plan.allowed, 30);
+  // The bound was above what is now known.
+  EXPECT_EQ(curve.points[1].plan.bound, 90);
+}
+
 TEST(MemoryCurve, IsMonotone) {
   MemoryCurve curve;
   // The search at 20 found a better plan than those at 30 and 40, and none fits

@@ -24,7 +24,7 @@ std::optional<OrderedPlan> scheduleInText(PlanningContext &context,
                                           std::optional<int64_t> memoryLimit);
 
 /// The same in that order or in one of list scheduling (ListOrder.h), whichever
-/// is the fastest that fits; if none does, the text's.
+/// is the fastest that fits; if none does, that of the least peak.
 std::optional<OrderedPlan> chooseOrder(PlanningContext &context,
                                        ProgramOp planned,
                                        std::optional<int64_t> memoryLimit);

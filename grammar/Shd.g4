@@ -13,7 +13,7 @@ program : item* EOF ;
 
 item
   : importDecl | hardwareDecl | meshDecl | dimDecl | orderDecl | tensorDecl | outputDecl
-  | layerDecl | trainBlock | serveBlock | repeatStmt | assignStmt
+  | layerDecl | trainBlock | serveBlock | placing | repeatStmt | assignStmt
   ;
 block : '{' item* '}' ;
 
@@ -70,6 +70,7 @@ param        : name ':' (TYPE dims | 'dim') ;
 // ---- statements
 repeatStmt   : repeatHead block ;
 repeatHead   : 'repeat' own=name placement? ('microbatches' '(' dimExpr ')')?
+               ('schedule' '(' settingValue ')')?
                (save='save' '(' (saved+=name (',' saved+=name)*)? ')')? ;
 assignStmt   : first=target (':' TYPE (brackets partial?)?)? (',' others+=target)* op=('=' | '+=') expr ;
 target       : name (brackets partial?)? ;
@@ -108,11 +109,9 @@ partial      : '{' '+' axes+=name (',' '+' axes+=name)* '}' ;
 
 // ---- training, serving
 trainBlock   : 'train' '{' items+=trainItem* '}' ;
-trainItem
-  : key=name '=' settingValue (',' settingValue)*
-  | key=name placed+=placedTensor (',' placed+=placedTensor)*
-    ('=' operands+=placedTensor (',' operands+=placedTensor)*)?
-  ;
+trainItem    : key=name '=' settingValue (',' settingValue)* | placing ;
+placing      : key=name placed+=placedTensor (',' placed+=placedTensor)*
+               ('=' operands+=placedTensor (',' operands+=placedTensor)*)? ;
 // A name in quotes is that of a value of the whole step, such as "h.grad.2".
 placedTensor : (name | STRING) dims? ('->' stored=dims)? ;
 serveBlock   : 'serve' '{' (settings+=setting | machines+=phaseMachine)* '}' ;
@@ -137,7 +136,7 @@ number       : INT | HEX | REAL ;
 integer      : INT | HEX ;
 // Words that are keywords only in their place.
 name         : ID | 'on' | 'auto' | 'save' | 'network' | 'torus' | 'switch' | 'in'
-             | 'order' | 'calibration' | 'microbatches' ;
+             | 'order' | 'calibration' | 'microbatches' | 'schedule' ;
 
 IMPORT : 'import' ;
 HARDWARE : 'hardware' ;
@@ -167,6 +166,7 @@ SWITCH : 'switch' ;
 IN : 'in' ;
 ORDER : 'order' ;
 MICROBATCHES : 'microbatches' ;
+SCHEDULE : 'schedule' ;
 
 LBRACKET : '[' ;
 RBRACKET : ']' ;

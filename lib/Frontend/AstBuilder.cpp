@@ -434,6 +434,10 @@ AstBuilder::build(Parser::RepeatHeadContext *context) {
   result->placement = placement(context->placement());
   if (context->dimExpr())
     result->microbatches = extent(context->dimExpr());
+  if (Parser::SettingValueContext *order = context->settingValue()) {
+    result->schedule = {text(range(order)).str(), range(order)};
+    llvm::erase_if(result->schedule->text, [](char c) { return c == ' '; });
+  }
   result->hasSave = context->save != nullptr;
   result->save = names(context->saved);
   return result;
@@ -499,18 +503,29 @@ ast::PlacedTensor AstBuilder::placed(Parser::PlacedTensorContext *context,
   return result;
 }
 
+ast::StepLayout AstBuilder::layout(Parser::PlacingContext *context) {
+  ast::StepLayout result{range(context), name(context->key), {}, {}};
+  bool mayBePartial =
+      ast::isLayoutWord(result.what.text) || result.what.text == "gradient";
+  for (Parser::PlacedTensorContext *each : context->placed)
+    result.results.push_back(placed(each, mayBePartial));
+  for (Parser::PlacedTensorContext *each : context->operands)
+    result.operands.push_back(placed(each, mayBePartial));
+  return result;
+}
+
+ast::ItemPtr AstBuilder::build(Parser::PlacingContext *context) {
+  auto result = std::make_unique<ast::LayoutDecl>();
+  result->range = range(context);
+  result->layout = layout(context);
+  return result;
+}
+
 /// Placings of single tensors, or how one operation runs.
-void AstBuilder::addPlaced(Parser::TrainItemContext *item,
+void AstBuilder::addPlaced(Parser::PlacingContext *context,
                            ast::TrainBlock &block) {
-  ast::Name what = name(item->key);
-  bool isLayout = what.text == "layout" || what.text == "copy";
-  bool mayBePartial = isLayout || what.text == "gradient";
-  ast::StepLayout layout{range(item), what, {}, {}};
-  for (Parser::PlacedTensorContext *each : item->placed)
-    layout.results.push_back(placed(each, mayBePartial));
-  for (Parser::PlacedTensorContext *each : item->operands)
-    layout.operands.push_back(placed(each, mayBePartial));
-  if (isLayout) {
+  ast::StepLayout layout = this->layout(context);
+  if (ast::isLayoutWord(layout.what.text)) {
     block.layouts.push_back(std::move(layout));
     return;
   }
@@ -521,7 +536,7 @@ void AstBuilder::addPlaced(Parser::TrainItemContext *item,
     if (tensor.stored)
       files.error(tensor.stored->range)
           << "only `layout` says how a value is made and how it is stored";
-    block.placings.push_back({what, std::move(tensor)});
+    block.placings.push_back({layout.what, std::move(tensor)});
   }
 }
 
@@ -529,8 +544,8 @@ ast::ItemPtr AstBuilder::build(Parser::TrainBlockContext *context) {
   auto result = std::make_unique<ast::TrainBlock>();
   result->range = range(context);
   for (Parser::TrainItemContext *item : context->items) {
-    if (item->settingValue().empty())
-      addPlaced(item, *result);
+    if (Parser::PlacingContext *placing = item->placing())
+      addPlaced(placing, *result);
     else
       result->settings.push_back(setting(item->key, item->settingValue()));
   }

@@ -36,6 +36,7 @@ public:
   ast::ItemPtr build(Parser::DimDeclContext *context);
   ast::DimDef build(Parser::DimDefContext *context);
   ast::ItemPtr build(Parser::OrderDeclContext *context);
+  ast::ItemPtr build(Parser::PlacingContext *context);
   std::unique_ptr<ast::Question> build(Parser::QuestionContext *context);
   ast::ItemPtr build(Parser::TensorDeclContext *context);
   ast::ItemPtr build(Parser::OutputDeclContext *context);
@@ -82,7 +83,8 @@ private:
   ast::IndexList dims(Parser::DimsContext *context, bool mayBePartial = false);
   ast::PlacedTensor placed(Parser::PlacedTensorContext *context,
                            bool mayBePartial);
-  void addPlaced(Parser::TrainItemContext *item, ast::TrainBlock &block);
+  ast::StepLayout layout(Parser::PlacingContext *context);
+  void addPlaced(Parser::PlacingContext *context, ast::TrainBlock &block);
   ast::Parameter parameter(Parser::ParamContext *context);
   ast::SettingValue settingValue(antlr4::ParserRuleContext *context,
                                  Parser::DimExprContext *number);

@@ -59,6 +59,7 @@ private:
   void printItem(const LayerDecl &item);
   void printItem(const TrainBlock &item);
   void printItem(const ServeBlock &item);
+  void print(const StepLayout &layout);
   void printItem(const RepeatStmt &item);
   void printItem(const AssignStmt &item);
 
@@ -412,14 +413,17 @@ void Printer::printItem(const TrainBlock &item) {
     print(setting);
   for (const Placing &placing : item.placings)
     print(("placing " + placing.what.text + " ").c_str(), placing.tensor);
-  for (const StepLayout &layout : item.layouts) {
-    line(layout.what.text) << "\n";
-    Inner ofLayout(*this);
-    for (const PlacedTensor &result : layout.results)
-      print("result ", result);
-    for (const PlacedTensor &operand : layout.operands)
-      print("operand ", operand);
-  }
+  for (const StepLayout &layout : item.layouts)
+    print(layout);
+}
+
+void Printer::print(const StepLayout &layout) {
+  line(layout.what.text) << "\n";
+  Inner inner(*this);
+  for (const PlacedTensor &result : layout.results)
+    print("result ", result);
+  for (const PlacedTensor &operand : layout.operands)
+    print("operand ", operand);
 }
 
 void Printer::print(const char *role, const PlacedTensor &tensor) {
@@ -463,6 +467,8 @@ void Printer::printItem(const RepeatStmt &item) {
     Inner count(*this);
     print(*item.microbatches);
   }
+  if (item.schedule)
+    line("schedule ") << item.schedule->text << "\n";
   printBody(item.body);
 }
 
@@ -503,6 +509,8 @@ void Printer::print(const Item &item) {
     return printItem(llvm::cast<TrainBlock>(item));
   case Item::Kind::Serve:
     return printItem(llvm::cast<ServeBlock>(item));
+  case Item::Kind::Layout:
+    return print(llvm::cast<LayoutDecl>(item).layout);
   case Item::Kind::Repeat:
     return printItem(llvm::cast<RepeatStmt>(item));
   case Item::Kind::Assign:

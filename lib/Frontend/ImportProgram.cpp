@@ -363,6 +363,10 @@ bool ProgramReader::readStages() {
     files.error(layers->microbatches->range)
         << "the microbatches of a program that is trained are those of its "
            "`train` block: `microbatches = ...`";
+  if (text.hasTrainBlock() && layers->schedule)
+    files.error(layers->schedule->range)
+        << "the schedule of a program that is trained is that of its `train` "
+           "block: `schedule = ...`";
   stages = axis.text;
   return markStages(files, axis, mesh);
 }

@@ -394,5 +394,6 @@ void Importer::importFiles(llvm::ArrayRef<const ast::File *> sources,
   for (const ast::ItemPtr &item : main)
     if (auto *block = llvm::dyn_cast<ast::TrainBlock>(item.get()))
       importTraining(*block, program);
+  importLayouts(main, program);
   checkUncalledLayers(program);
 }

@@ -130,6 +130,9 @@ private:
   void importOutput(const ast::OutputDecl &output);
   /// Sets what the `train` block says of the program (Training.cpp).
   void importTraining(const ast::TrainBlock &block, shd::ProgramOp program);
+  void importLayouts(const Items &items, shd::ProgramOp program);
+  void setLayouts(llvm::ArrayRef<const ast::StepLayout *> layouts,
+                  shd::ProgramOp program);
   void importLoss(const ast::Setting &setting, shd::ProgramOp program);
   void importRecomputed(const ast::Placing &placing, shd::ProgramOp program,
                         TrainReader &reader);
@@ -199,6 +202,7 @@ private:
     Binding *outer = nullptr;
   };
   void importRepeat(const ast::RepeatStmt &stmt);
+  void importStages(const ast::RepeatStmt &stmt, shd::RepeatOp repeat);
   void importRepeatBody(const ast::RepeatStmt &stmt, shd::RepeatOp repeat,
                         llvm::ArrayRef<Carried> carried);
   void checkSaved(const ast::RepeatStmt &stmt, Scope &body);

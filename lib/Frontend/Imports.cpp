@@ -80,6 +80,7 @@ bool ImportFollower::parse(unsigned buffer) {
     incomplete = true;
     return false;
   }
+  file->buffer = buffer;
   const ast::File &parsed = *file;
   result.push_back(std::move(file));
   for (const ast::ItemPtr &item : parsed.items)
@@ -169,6 +170,8 @@ static StringRef refused(const ast::Item &item) {
     return "'train'";
   case ast::Item::Kind::Serve:
     return "'serve'";
+  case ast::Item::Kind::Layout:
+    return "a layout";
   case ast::Item::Kind::Repeat:
     return "'repeat'";
   case ast::Item::Kind::Assign:

@@ -116,6 +116,7 @@ bool isName(uint32_t type) {
   case ShdParser::IN:
   case ShdParser::ORDER:
   case ShdParser::MICROBATCHES:
+  case ShdParser::SCHEDULE:
     return true;
   default:
     return false;
@@ -277,7 +278,7 @@ std::string describe(const SyntaxError &error, uint32_t previous,
     drop({ShdParser::ID, ShdParser::ON, ShdParser::AUTO, ShdParser::SAVE,
           ShdParser::NETWORK, ShdParser::CALIBRATION, ShdParser::TORUS,
           ShdParser::SWITCH, ShdParser::IN, ShdParser::ORDER,
-          ShdParser::MICROBATCHES});
+          ShdParser::MICROBATCHES, ShdParser::SCHEDULE});
   drop({ShdParser::INT, ShdParser::HEX, ShdParser::REAL});
   if (left.erase(ShdParser::TYPE))
     words.push_back("an element type");
@@ -366,6 +367,7 @@ private:
   std::string spelled(size_t token);
   size_t bodyAfter(size_t error) const;
   size_t nextStatement(size_t error) const;
+  bool beginsLayout(size_t token) const;
   bool beginsStatement(size_t token) const;
 
   SourceFiles &files;
@@ -452,9 +454,12 @@ void TextParser::parseItem() {
   uint32_t type = tokens.type(position);
   bool ordersIndex =
       type == ShdParser::ORDER && isName(tokens.type(position + 1));
-  checkPlace(ordersIndex || standsOnlyAtFileLevel(type));
+  bool places = beginsLayout(position);
+  checkPlace(ordersIndex || places || standsOnlyAtFileLevel(type));
   if (ordersIndex)
     return statement(&ShdParser::orderDecl);
+  if (places)
+    return statement(&ShdParser::placing);
   switch (type) {
   case ShdParser::IMPORT:
     return statement(&ShdParser::importDecl);
@@ -817,10 +822,20 @@ size_t TextParser::bodyAfter(size_t error) const {
   }
 }
 
-/// Whether a name stands here as the left side of a statement.
+/// True at `layout "x"[B@X]`: a string follows the first word of no statement.
+bool TextParser::beginsLayout(size_t token) const {
+  return tokens.type(token) == ShdParser::ID &&
+         ast::isLayoutWord(tokens.text(token)) &&
+         tokens.type(token + 1) == ShdParser::STRING;
+}
+
+/// Whether a name stands here as the left side of a statement, or as the first
+/// word of a layout.
 bool TextParser::beginsStatement(size_t token) const {
   if (!isName(tokens.type(token)))
     return false;
+  if (beginsLayout(token))
+    return true;
   switch (tokens.type(token + 1)) {
   case ShdParser::ASSIGN:
   case ShdParser::ACCUMULATE:

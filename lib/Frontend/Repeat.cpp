@@ -1,6 +1,7 @@
 //===- Repeat.cpp - Repetition --------------------------------------------===//
 
 #include "Importer.h"
+#include "Stages.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 
 using namespace shardc;
@@ -175,17 +176,32 @@ void Importer::importRepeat(const ast::RepeatStmt &stmt) {
                                       builder.getI64IntegerAttr(*count),
                                       /*reverse=*/nullptr, inits);
   importRepeatBody(stmt, repeat, carried);
-  bool hasStages = &stmt == staged;
-  if (stmt.microbatches && !hasStages)
+  if (&stmt == staged)
+    return importStages(stmt, repeat);
+  if (stmt.microbatches)
     files.error(stmt.microbatches->range)
         << "microbatches are those of pipeline stages: `repeat "
         << stmt.index.text << "@pp microbatches(...)`";
-  if (!hasStages)
-    return;
+  if (stmt.schedule)
+    files.error(stmt.schedule->range)
+        << "a schedule is that of pipeline stages: `repeat " << stmt.index.text
+        << "@pp schedule(...)`";
+}
+
+/// Makes a pipeline of the layers.
+void Importer::importStages(const ast::RepeatStmt &stmt, shd::RepeatOp repeat) {
+  llvm::StringRef order = shd::kAutoOrder;
+  if (stmt.schedule)
+    order = stmt.schedule->text;
+  if (order != shd::kAutoOrder && !parsePipelineOrder(order)) {
+    files.error(stmt.schedule->range)
+        << "expected " << kOrderNames << ", found '" << order << "'";
+    order = shd::kAutoOrder;
+  }
   auto program = repeat->getParentOfType<shd::ProgramOp>();
-  program.setPipelineAttr(shd::PipelineAttr::get(builder.getContext(), stages,
-                                                 stmt.index.text, *count,
-                                                 /*held=*/0, shd::kAutoOrder));
+  program.setPipelineAttr(
+      shd::PipelineAttr::get(builder.getContext(), stages, stmt.index.text,
+                             repeat.getCount(), /*held=*/0, order));
   if (!stmt.microbatches)
     return;
   std::optional<int64_t> number = dims->evaluate(*stmt.microbatches);

@@ -11,6 +11,7 @@
 #include "Stages.h"
 #include "shardc/Cost/PipelineSchedule.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Frontend/Frontend.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -843,6 +844,36 @@ void Importer::importPlacing(const ast::Placing &placing,
     diag.attachNote() << "did you mean '" << *near << "'?";
 }
 
+void Importer::setLayouts(llvm::ArrayRef<const ast::StepLayout *> layouts,
+                          shd::ProgramOp program) {
+  llvm::SmallVector<mlir::Attribute> records;
+  for (const ast::StepLayout *layout : layouts)
+    if (mlir::DictionaryAttr record = importLayout(*layout))
+      records.push_back(record);
+  if (!records.empty())
+    program->setAttr(shd::kLayouts, builder.getArrayAttr(records));
+}
+
+/// The layouts at the top level of the file, which are those of a pipeline that
+/// is not trained.
+void Importer::importLayouts(const Items &items, shd::ProgramOp program) {
+  llvm::SmallVector<const ast::StepLayout *> layouts;
+  for (const ast::ItemPtr &item : items)
+    if (auto *decl = llvm::dyn_cast<ast::LayoutDecl>(item.get()))
+      layouts.push_back(&decl->layout);
+  if (layouts.empty() || shd::isInferencePipeline(program))
+    return setLayouts(layouts, program);
+  const ast::Name &what = layouts.front()->what;
+  if (program.getTraining())
+    files.error(what.range) << "`" << what.text
+                            << "` of a program that is trained stands in its "
+                               "`train` block";
+  else
+    files.error(what.range)
+        << "`" << what.text
+        << "` is of a training step or of a pipeline, which the program is not";
+}
+
 void Importer::importTraining(const ast::TrainBlock &block,
                               shd::ProgramOp program) {
   TrainReader reader(files, *dims);
@@ -868,12 +899,10 @@ void Importer::importTraining(const ast::TrainBlock &block,
   }
   for (const ast::Placing &placing : block.placings)
     importPlacing(placing, program, reader);
-  llvm::SmallVector<mlir::Attribute> layouts;
-  for (const ast::StepLayout &layout : block.layouts)
-    if (mlir::DictionaryAttr record = importLayout(layout))
-      layouts.push_back(record);
-  if (!layouts.empty())
-    program->setAttr(shd::kLayouts, builder.getArrayAttr(layouts));
+  setLayouts(
+      llvm::map_to_vector(
+          block.layouts, [](const ast::StepLayout &layout) { return &layout; }),
+      program);
   reader.takeSchedule(program);
   reader.checkEvery(program);
   reader.checkFused(program);

@@ -211,7 +211,9 @@ std::optional<int64_t> Compilation::limitOfStage() const {
   std::optional<int64_t> limit = how.plan.memoryLimit;
   if (besideStage == 0)
     return limit;
-  if (!limit && imported.machine)
+  if (!limit && context)
+    limit = int64_t(context->model.machine().hbmCapacity);
+  else if (!limit && imported.machine)
     limit = int64_t(imported.machine->hbmCapacity);
   return limit ? std::optional(*limit + besideStage) : std::nullopt;
 }
@@ -238,14 +240,11 @@ LogicalResult Compilation::searchStages() {
   CompileOptions explore = how;
   explore.verifyPasses = false;
   Compilation trial(clone(), Stage::Planned, std::move(explore));
-  const StagePlan *stages = trial.stages();
-  if (!stages)
+  if (!trial.stages())
     return failure();
-  besideStage = trial.schedule()->memory.peak - stages->worstMemory().peak;
-  if (besideStage <= 0) {
-    besideStage = 0;
+  besideStage = trial.besideStage;
+  if (besideStage == 0)
     return success();
-  }
   imported.module = std::move(before);
   reached = Stage::Imported;
   return search();
@@ -270,13 +269,31 @@ const ScheduledProgram *Compilation::schedule() {
     hasFailed = true;
     return nullptr;
   }
-  scheduled = scheduleProgram(program(), context->model, limitOfStage());
+  besideStage = 0;
+  scheduleWithin(how.plan.memoryLimit);
   return &*scheduled;
+}
+
+/// Collectives of a stage that has everything are issued as early as the
+/// fullest stage has room for: that depends on the plan alone, however it was
+/// found, so that its text has the same schedule.
+void Compilation::scheduleWithin(std::optional<int64_t> limit) {
+  scheduled = scheduleProgram(program(), context->model, limit);
+  auto has = limit.value_or(int64_t(context->model.machine().hbmCapacity));
+  if (!program().getPipeline() || scheduled->memory.peak <= has)
+    return;
+  std::optional<StagePlan> stages =
+      planStages(program(), context->model, *scheduled, limit);
+  hasFailed = !stages;
+  if (!stages || stages->worstMemory().peak >= scheduled->memory.peak)
+    return;
+  besideStage = scheduled->memory.peak - stages->worstMemory().peak;
+  scheduled = scheduleProgram(program(), context->model, limitOfStage());
 }
 
 const StagePlan *Compilation::stages() {
   const ScheduledProgram *inTime = schedule();
-  if (!inTime || !program().getPipeline() || hasFailed)
+  if (!inTime || hasFailed || !program().getPipeline())
     return nullptr;
   if (!inStages)
     inStages =

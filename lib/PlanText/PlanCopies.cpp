@@ -186,9 +186,9 @@ std::optional<FrameValue> PlanCopies::readName(PlanFrame *frame,
 PlanCopies::PlanCopies(const PlanModel &model, FreshNames &names,
                        ProgramOp planned)
     : model(model), names(names) {
-  // Statements that a training step would differentiate, too; its block says
-  // what they would (PlanStep.cpp).
-  if (planned.getTraining())
+  // Statements that a training step would differentiate, and a pipeline split,
+  // too; lines of their own say the same (PlanStep.cpp).
+  if (planned.getTraining() || planned.getPipeline())
     return;
   planned->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (op->hasAttr(kCopy))

@@ -21,6 +21,19 @@ void TextEdits::insert(llvm::SMLoc at, StringRef text) {
   edits.push_back({at.getPointer(), at.getPointer(), text.str()});
 }
 
+void TextEdits::eraseLine(SMRange range, const char *bufferStart) {
+  auto isBlank = [](char c) { return c == ' ' || c == '\t'; };
+  const char *begin = range.Start.getPointer(), *end = range.End.getPointer();
+  while (begin > bufferStart && isBlank(begin[-1]))
+    --begin;
+  while (isBlank(*end) || *end == '\r')
+    ++end;
+  bool isLast = *end == '\n' || *end == '\0' || (*end == '/' && end[1] == '/');
+  if (isLast && begin > bufferStart && begin[-1] == '\n')
+    --begin;
+  erase({llvm::SMLoc::getFromPointer(begin), range.End});
+}
+
 std::string TextEdits::apply(SMRange range) const {
   const char *begin = range.Start.getPointer();
   const char *end = range.End.getPointer();

@@ -22,6 +22,9 @@ public:
   void replace(llvm::SMRange range, llvm::StringRef text);
   void insert(llvm::SMLoc at, llvm::StringRef text);
   void erase(llvm::SMRange range) { replace(range, ""); }
+  /// Erases the range and blanks before it; its whole line, if nothing but a
+  /// comment is behind it. The buffer starts at `bufferStart`.
+  void eraseLine(llvm::SMRange range, const char *bufferStart);
 
   /// The text of `range` with the changes inside it, those at its ends too.
   std::string apply(llvm::SMRange range) const;

@@ -20,9 +20,8 @@ using llvm::SMLoc;
 PlanModel::PlanModel(const Program &program, llvm::SourceMgr &sourceMgr,
                      ProgramOp planned)
     : program(program), sourceMgr(sourceMgr) {
-  unsigned main = sourceMgr.getMainFileID();
-  for (size_t i = 0; i < program.files.size(); ++i) {
-    llvm::StringRef text = sourceMgr.getMemoryBuffer(main + i)->getBuffer();
+  for (const std::unique_ptr<ast::File> &file : program.files) {
+    llvm::StringRef text = sourceMgr.getMemoryBuffer(file->buffer)->getBuffer();
     starts.push_back(text.begin());
     ranges.emplace_back(SMLoc::getFromPointer(text.begin()),
                         SMLoc::getFromPointer(text.end()));
@@ -166,9 +165,9 @@ void PlanModel::addCall(PlanStatement &statement, const Expr &call) {
 }
 
 std::optional<size_t> PlanModel::imported(const ast::ImportDecl &import) const {
-  unsigned main = sourceMgr.getMainFileID();
   for (size_t i = 1; i < program.files.size(); ++i)
-    if (sourceMgr.getParentIncludeLoc(main + i) == import.pathRange.Start)
+    if (sourceMgr.getParentIncludeLoc(program.files[i]->buffer) ==
+        import.pathRange.Start)
       return i;
   return std::nullopt;
 }

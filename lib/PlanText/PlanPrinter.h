@@ -92,12 +92,18 @@ private:
   std::string rebindingStatement(PlanFrame *frame,
                                  const PlanRebinding &rebinding);
 
+  /// The step of a program that is trained or runs in stages: operations that
+  /// no statement places stand in lines of their own, and copies, too.
+  bool isStep() { return planned.getTraining() || planned.getPipeline(); }
+  void printStages(const ast::RepeatStmt &repeat, TextEdits &edits);
   void printTrain(TextEdits &edits);
+  void printLayouts(const std::vector<ast::ItemPtr> &items, TextEdits &edits);
   void setTrainField(llvm::StringRef name, llvm::StringRef value,
                      TextEdits &edits);
   void setTrainFields(TextEdits &edits);
-  /// The choices that stand at the end of the train block, one a line.
-  std::vector<std::string> trainLines();
+  /// How operations run that no statement places, one a line; of the train
+  /// block other choices before.
+  std::vector<std::string> stepLines();
 
   /// True if the statement is to say how each of its operations runs.
   bool isExplicit(const PlanStatement &statement) const;

@@ -1,13 +1,15 @@
-//===- PlanStep.cpp - The plan of a training step -------------------------===//
+//===- PlanStep.cpp - The plan of a training step or a pipeline -----------===//
 //
 // Fields of the train block with the choices that were made, and at its end how
 // every operation runs that no statement of the program's text places: those of
 // the backward pass and of the update, and forward operations whose statement
-// has no place for all that the plan says of them.
+// has no place for all that the plan says of them. A pipeline that is not
+// trained has its choices behind its `repeat`, and the rest at the file's end.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PlanPrinter.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Optimizer/StepNames.h"
@@ -21,6 +23,12 @@ using llvm::SMLoc;
 //===----------------------------------------------------------------------===//
 // Fields
 //===----------------------------------------------------------------------===//
+
+/// Behind the bracket that closes after `loc`, in the text before `end`.
+static SMLoc afterBracket(SMLoc loc, SMLoc end) {
+  const char *at = skipSpace(loc.getPointer(), end.getPointer());
+  return SMLoc::getFromPointer(at + 1);
+}
 
 /// Sets a field of the block where it stands, or at the block's end.
 void PlanPrinter::setTrainField(StringRef name, StringRef value,
@@ -50,6 +58,35 @@ void PlanPrinter::setTrainFields(TextEdits &edits) {
     setTrainField("offload", stringifyOffload(training.getOffload()), edits);
   if (training.getFused())
     setTrainField("update", "fused", edits);
+  if (auto pipeline = planned.getPipeline())
+    setTrainField("schedule", pipeline->getOrder(), edits);
+}
+
+/// `repeat L@pp microbatches(8) schedule(gpipe)`: where the repeat is the
+/// pipeline's, its axis, and without training its choices.
+void PlanPrinter::printStages(const ast::RepeatStmt &repeat, TextEdits &edits) {
+  std::optional<PipelineAttr> pipeline = planned.getPipeline();
+  if (!pipeline || pipeline->getIndex() != repeat.index.text)
+    return;
+  SMLoc head =
+      repeat.placement ? repeat.placement->range.End : repeat.index.range.End;
+  if (!repeat.placement)
+    edits.insert(head, ("@" + pipeline->getAxis()).str());
+  if (planned.getTraining())
+    return;
+  std::string count = std::to_string(
+      pipelineRepeats(planned, pipeline->getIndex()).microbatches.getCount());
+  if (repeat.microbatches)
+    edits.replace(repeat.microbatches->range, count);
+  else
+    edits.insert(head, " microbatches(" + count + ")");
+  SMLoc behind = head;
+  if (repeat.microbatches)
+    behind = afterBracket(repeat.microbatches->range.End, repeat.range.End);
+  if (repeat.schedule)
+    edits.replace(repeat.schedule->range, pipeline->getOrder());
+  else
+    edits.insert(behind, (" schedule(" + pipeline->getOrder() + ")").str());
 }
 
 //===----------------------------------------------------------------------===//
@@ -61,8 +98,9 @@ namespace {
 /// Writes `gradient`, `moments`, `master`, `layout` and `copy`.
 class StepLines {
 public:
-  /// `written`: the program that the step was made of.
-  StepLines(ProgramOp planned, ProgramOp written, const ast::TrainBlock &block)
+  /// `written`: the program that the step was made of; `block`: null without
+  /// training.
+  StepLines(ProgramOp planned, ProgramOp written, const ast::TrainBlock *block)
       : planned(planned), written(written), block(block), names(planned) {}
 
   void addBuffers();
@@ -81,7 +119,7 @@ private:
   void add(Operation *op);
 
   ProgramOp planned, written;
-  const ast::TrainBlock &block;
+  const ast::TrainBlock *block;
   StepNames names;
   llvm::DenseMap<Operation *, std::string> copyNames;
   /// Buffers that `gradient`, `moments` and `master` place.
@@ -111,9 +149,10 @@ std::string StepLines::list(ArrayRef<std::string> indices,
 /// True if the block has such a placing of the weight, which says what the
 /// program's author wants: the plan's own words stand beside it.
 bool StepLines::isWritten(StringRef what, StringRef weight) const {
-  return llvm::any_of(block.placings, [&](const ast::Placing &placing) {
-    return placing.what.text == what && ast::isOfWeight(placing, weight);
-  });
+  return block &&
+         llvm::any_of(block->placings, [&](const ast::Placing &placing) {
+           return placing.what.text == what && ast::isOfWeight(placing, weight);
+         });
 }
 
 /// The dimensions of a weight that stand for the iterations of repeats around
@@ -281,12 +320,14 @@ void StepLines::addOperations(llvm::function_ref<bool(Operation *)> isPlaced) {
 // The block
 //===----------------------------------------------------------------------===//
 
-std::vector<std::string> PlanPrinter::trainLines() {
+std::vector<std::string> PlanPrinter::stepLines() {
   ProgramOp written;
   if (ModuleOp forward = program.forward.get())
     written = *forward.getOps<ProgramOp>().begin();
-  StepLines step(planned, written, *trainBlock);
-  for (StringAttr name : planned.getTraining()->getRecomputed())
+  StepLines step(planned, written, trainBlock);
+  std::optional<TrainingAttr> training = planned.getTraining();
+  for (StringAttr name :
+       training ? training->getRecomputed() : ArrayRef<StringAttr>())
     if (!llvm::any_of(trainBlock->placings, [&](const ast::Placing &placing) {
           return placing.what.text == "recompute" &&
                  placing.tensor.name.text == name;
@@ -301,9 +342,9 @@ void PlanPrinter::printTrain(TextEdits &edits) {
   setTrainFields(edits);
   // The plan's own layouts take the place of those that the text has.
   for (const ast::StepLayout &layout : trainBlock->layouts)
-    edits.erase(layout.range);
+    edits.eraseLine(layout.range, model.bufferStart(layout.range.Start));
   std::vector<std::string> lines = std::move(newFields);
-  llvm::append_range(lines, trainLines());
+  llvm::append_range(lines, stepLines());
   SMLoc brace = SMLoc::getFromPointer(trainBlock->range.End.getPointer() - 1);
   std::string indent =
       indentOf(trainBlock->range.Start, model.bufferStart(brace)).str();
@@ -312,4 +353,18 @@ void PlanPrinter::printTrain(TextEdits &edits) {
     text += "\n" + indent + "  " + line;
   if (!text.empty())
     edits.insert(brace, text + "\n" + indent);
+}
+
+/// The lines of a pipeline that is not trained stand behind its last item.
+void PlanPrinter::printLayouts(const std::vector<ast::ItemPtr> &items,
+                               TextEdits &edits) {
+  SMLoc end = items.front()->range.Start;
+  for (const ast::ItemPtr &item : items) {
+    if (item->kind == ast::Item::Kind::Layout)
+      edits.eraseLine(item->range, model.bufferStart(item->range.Start));
+    else
+      end = item->range.End;
+  }
+  for (const std::string &line : stepLines())
+    edits.insert(end, "\n" + line);
 }

@@ -106,7 +106,7 @@ bool PlanPrinter::movesFreely(OpOperand &use, ShardingAttr pin) const {
 bool PlanPrinter::collect(llvm::ArrayRef<Operation *> ops, Requests &requests) {
   for (Operation *op : ops) {
     // A statistic, which the backward pass of a training step reads.
-    if (planned.getTraining() && op->getNumResults() > 1)
+    if (isStep() && op->getNumResults() > 1)
       return false;
     if (op->hasAttr(kTemporary) &&
         madeLayout(op) != getResultPin(op->getResult(0)))
@@ -115,8 +115,8 @@ bool PlanPrinter::collect(llvm::ArrayRef<Operation *> ops, Requests &requests) {
       auto [pin, copy] = wanted(use);
       if (!pin || isa_and_nonnull<ConstantOp>(use.get().getDefiningOp()))
         continue;
-      // Copies of a training step stand in its block.
-      if (copy && planned.getTraining())
+      // Copies of a step stand in lines of their own.
+      if (copy && isStep())
         return false;
       SMLoc loc = model.useLoc(use);
       if (loc.isValid()) {
@@ -281,7 +281,7 @@ void PlanPrinter::printStatement(PlanStatement &statement, TextEdits &edits) {
   Requests requests;
   bool kept = !isExplicit(statement) && collect(statement.ops, requests) &&
               mayStandTogether(*statement.ast->value, requests);
-  if (planned.getTraining()) {
+  if (isStep()) {
     if (kept)
       placed.insert_range(statement.ops);
   } else if (!kept && statement.ast->targets.size() == 1) {
@@ -289,12 +289,12 @@ void PlanPrinter::printStatement(PlanStatement &statement, TextEdits &edits) {
   }
   insertBefore(edits, statement.ast->range.Start,
                copiesBefore(statement.frame, statement.ast));
-  bool isInBlock = planned.getTraining() && !kept;
-  if (!isInBlock)
+  bool isInLines = isStep() && !kept;
+  if (!isInLines)
     editReferences(statement.frame, requests, edits);
   for (PlanFrame *callee : statement.calls)
     editCall(callee, edits);
-  if (!isInBlock)
+  if (!isInLines)
     for (const ast::Target &target : statement.ast->targets)
       editTarget(statement.frame, target, edits);
 }
@@ -309,6 +309,8 @@ void PlanPrinter::printRepeat(PlanFrame *frame, const ast::RepeatStmt &repeat,
   for (const PlanRebinding &rebinding : copies.rebindingsBefore(frame, &repeat))
     lines.push_back(rebindingStatement(frame, rebinding));
   insertBefore(edits, repeat.range.Start, lines);
+  if (!frame->layer)
+    printStages(repeat, edits);
   printItems(frame, repeat.body, edits);
   printEnd(frame, &repeat, repeat.range, edits);
 }
@@ -334,10 +336,15 @@ void PlanPrinter::printTensor(PlanFrame *frame, const ast::TensorDecl &tensor,
   ShardingAttr pin = op ? getResultPin(op->getResult(0)) : ShardingAttr();
   // A weight of which a training step reads parts by their numbers is declared
   // whole.
-  if (pin && pin.getDims().size() < tensor.indices.indices.size())
+  size_t rank = tensor.indices.indices.size();
+  if (pin && pin.getDims().size() < rank)
     pin = getResultPin(declarationOf(op->getResult(0)).getResult());
   if (!pin)
     return;
+  // A state of which each microbatch of a pipeline has a part.
+  if (size_t inFront = pin.getDims().size() - rank)
+    pin = ShardingAttr::get(pin.getContext(), pin.getDims().drop_front(inFront),
+                            pin.getPartial());
   editList(edits, tensor.indices, pin);
   placed.insert(declarationOf(op->getResult(0)));
 }
@@ -347,10 +354,10 @@ void PlanPrinter::printOutput(const ast::OutputDecl &decl, TextEdits &edits) {
   ShardingAttr pin = output ? getOperandPin(output, 0) : ShardingAttr();
   if (!pin)
     return;
-  // Copies of a training step stand in its block.
-  if (planned.getTraining() && wanted(output->getOpOperand(0)).second)
+  // Copies of a step stand in lines of their own.
+  if (isStep() && wanted(output->getOpOperand(0)).second)
     return;
-  if (planned.getTraining() && pin.getPartial().empty())
+  if (isStep() && pin.getPartial().empty())
     placed.insert(output);
   if (Operation *copy = copies.copyThatLeaves(output))
     edits.replace(decl.name.range, copies.nameIn(model.fileFrame(), copy));
@@ -403,6 +410,7 @@ void PlanPrinter::printItems(PlanFrame *frame,
       trainBlock = llvm::cast<ast::TrainBlock>(item.get());
       break;
     case ast::Item::Kind::Order:
+    case ast::Item::Kind::Layout:
     case ast::Item::Kind::Serve:
     case ast::Item::Kind::Broken:
       break;
@@ -568,6 +576,8 @@ std::string PlanPrinter::printFile(size_t index) {
     addDeclarations(items.front()->range.Start, edits);
     if (trainBlock)
       printTrain(edits);
+    else if (isStep())
+      printLayouts(items, edits);
   }
   printLayers(edits);
   std::swap(outer, layerItems);

@@ -94,8 +94,9 @@ namespace {
 /// Writes a plan and says more of it until it is read back as it is.
 class PlanWriter {
 public:
-  PlanWriter(ProgramOp planned, const Overrides &overrides)
-      : planned(planned), overrides(overrides) {}
+  PlanWriter(ProgramOp planned, const Overrides &overrides,
+             std::optional<int64_t> memoryLimit)
+      : planned(planned), overrides(overrides), memoryLimit(memoryLimit) {}
 
   FailureOr<std::string> write(const Program &program,
                                llvm::SourceMgr &sourceMgr);
@@ -105,10 +106,14 @@ private:
   bool sayMore(Operation *op);
   bool sayAll();
   LogicalResult report(const PlanDifference &difference);
+  LogicalResult takeStages();
+  LogicalResult checkStages(Compilation &read);
+  bool isStep() { return planned.getTraining() || planned.getPipeline(); }
   std::string inOrder(std::string text, llvm::SourceMgr &sourceMgr);
 
   ProgramOp planned;
   const Overrides &overrides;
+  std::optional<int64_t> memoryLimit;
   std::optional<Compilation> lowered;
   /// Operations of the plan, by what they are once it is explicit.
   llvm::DenseMap<Operation *, Operation *> plannedOf;
@@ -121,6 +126,7 @@ LogicalResult PlanWriter::lower() {
   lowered.emplace(
       cast<ModuleOp>(planned->getParentOfType<ModuleOp>()->clone(mapping)),
       Compilation::Stage::Planned);
+  lowered->options().plan.memoryLimit = memoryLimit;
   for (auto [from, to] : mapping.getOperationMap())
     plannedOf[to] = from;
   return lowerInText(*lowered);
@@ -174,6 +180,41 @@ static std::string ordersText(ProgramOp explicitPlan) {
   return text;
 }
 
+/// Runs the plan in its stages and writes down their order, which the search
+/// leaves open.
+LogicalResult PlanWriter::takeStages() {
+  std::optional<PipelineAttr> pipeline = planned.getPipeline();
+  if (!pipeline)
+    return success();
+  CompileOptions options;
+  options.plan.memoryLimit = memoryLimit;
+  Compilation compilation(planned->getParentOfType<ModuleOp>().clone(),
+                          Compilation::Stage::Planned, options);
+  const StagePlan *stages = compilation.stages();
+  if (!stages)
+    return failure();
+  planned.setPipelineAttr(withOrder(*pipeline, toString(stages->order)));
+  return success();
+}
+
+/// The stages of both plans, in the order of the text, have the same layers,
+/// time and memory.
+LogicalResult PlanWriter::checkStages(Compilation &read) {
+  if (!planned.getPipeline())
+    return success();
+  read.options().plan.memoryLimit = memoryLimit;
+  const StagePlan *ours = lowered->stages(), *theirs = read.stages();
+  if (!ours || !theirs)
+    return failure();
+  if (ours->order == theirs->order && layersOf(*ours) == layersOf(*theirs) &&
+      ours->scheduled == theirs->scheduled &&
+      ours->worstMemory().peak == theirs->worstMemory().peak)
+    return success();
+  return emitNoText(planned.getLoc())
+         << "read back, its stages would have other layers, or take another "
+            "time or memory";
+}
+
 /// The text in the order in which the plan runs, if it is still the same plan
 /// then. The text of a training step has but its forward pass.
 std::string PlanWriter::inOrder(std::string text, llvm::SourceMgr &sourceMgr) {
@@ -190,9 +231,9 @@ std::string PlanWriter::inOrder(std::string text, llvm::SourceMgr &sourceMgr) {
 
 FailureOr<std::string> PlanWriter::write(const Program &program,
                                          llvm::SourceMgr &sourceMgr) {
-  if (failed(lower()))
+  if (failed(takeStages()) || failed(lower()))
     return failure();
-  for (unsigned rounds = 0;; rounds += planned.getTraining().has_value()) {
+  for (unsigned rounds = 0;; rounds += isStep()) {
     std::string text;
     llvm::raw_string_ostream stream(text);
     printPlan(stream, program, sourceMgr, planned, overrides, explicitOps);
@@ -203,24 +244,27 @@ FailureOr<std::string> PlanWriter::write(const Program &program,
              << "its text is refused: " << read.refusal;
     auto difference =
         comparePlans(lowered->program(), read.compilation->program());
+    if (!difference && failed(checkStages(*read.compilation)))
+      return failure();
     if (!difference)
       return inOrder(std::move(text), sourceMgr);
     bool saysMore =
         difference->in && rounds < kMostRounds && sayMore(difference->in);
-    if (!saysMore && (!planned.getTraining() || !sayAll()))
+    if (!saysMore && (!isStep() || !sayAll()))
       return report(*difference);
   }
 }
 
 LogicalResult shardc::writePlan(llvm::raw_ostream &os, const Program &program,
                                 llvm::SourceMgr &sourceMgr, ProgramOp planned,
-                                const Overrides &overrides) {
-  if (planned.getPipeline())
-    return emitNoText(planned.getLoc()) << "the microbatches of a pipeline "
-                                           "have no text yet; --emit-ir shows "
-                                           "the plan";
+                                const Overrides &overrides,
+                                std::optional<int64_t> memoryLimit) {
+  // The order of stages is written into a clone.
+  Compilation clone(planned->getParentOfType<ModuleOp>().clone(),
+                    Compilation::Stage::Planned);
   FailureOr<std::string> text =
-      PlanWriter(planned, overrides).write(program, sourceMgr);
+      PlanWriter(clone.program(), overrides, memoryLimit)
+          .write(program, sourceMgr);
   if (failed(text))
     return failure();
   os << *text;

@@ -1145,7 +1145,8 @@ ExitStatus Driver::compile(SourceMgr &sourceMgr, MLIRContext &context,
   // The text is that of the plan before it is made explicit.
   if (options.emit == Emit::Plan &&
       failed(writePlan(os, compilation->source(), sourceMgr,
-                       compilation->program(), overrides)))
+                       compilation->program(), overrides,
+                       compilation->options().plan.memoryLimit)))
     return InputError;
   if (options.emit == Emit::Jax &&
       failed(printJax(*imported, *compilation, os)))

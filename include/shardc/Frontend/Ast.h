@@ -170,6 +170,7 @@ struct Item {
     Layer,
     Train,
     Serve,
+    Layout,
     Repeat,
     Assign,
     Broken,
@@ -303,6 +304,9 @@ struct RepeatStmt : Item {
   std::optional<Placement> placement;
   /// `microbatches(8)`, of a pipeline without training; null: not written.
   DimExprPtr microbatches;
+  /// `schedule(interleaved(2))`, of a pipeline without training, without
+  /// spaces; nothing: not written.
+  std::optional<Name> schedule;
   bool hasSave = false;
   std::vector<Name> save;
   std::vector<ItemPtr> body;
@@ -385,6 +389,18 @@ struct StepLayout {
   std::vector<PlacedTensor> results, operands;
 };
 
+/// True of the words that begin a StepLayout.
+inline bool isLayoutWord(llvm::StringRef word) {
+  return word == "layout" || word == "copy";
+}
+
+/// The same of a pipeline that is not trained, at the top level of its file.
+struct LayoutDecl : Item {
+  LayoutDecl() : Item(Kind::Layout) {}
+  StepLayout layout;
+  static bool classof(const Item *i) { return i->kind == Kind::Layout; }
+};
+
 struct TrainBlock : Item {
   TrainBlock() : Item(Kind::Train) {}
   std::vector<Setting> settings;
@@ -433,6 +449,8 @@ struct Question {
 /// One file. Imports are not followed here.
 struct File {
   std::vector<ItemPtr> items;
+  /// Of the text, in the source manager.
+  unsigned buffer = 0;
 };
 
 /// `--emit-ast`: an indented tree, one node a line.

@@ -133,6 +133,7 @@ public:
 private:
   llvm::LogicalResult search();
   llvm::LogicalResult searchStages();
+  void scheduleWithin(std::optional<int64_t> limit);
   llvm::LogicalResult
   run(llvm::function_ref<void(mlir::OpPassManager &)> buildPipeline);
   llvm::LogicalResult
@@ -146,8 +147,8 @@ private:
   std::unique_ptr<PlanningContext> context;
   std::optional<ScheduledProgram> scheduled;
   std::optional<StagePlan> inStages;
-  /// What the program of a stage that has everything takes more than any stage,
-  /// and may take more than there is.
+  /// Bytes that the program of a stage that has everything takes more than any
+  /// stage does, and so may take more than there are; 0 where it fits.
   int64_t besideStage = 0;
 };
 

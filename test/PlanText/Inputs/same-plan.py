@@ -11,7 +11,7 @@ import json
 import sys
 
 # How it was found, what else was tried, and remarks, which cite places.
-FOUND = {"plan", "variants", "program", "source", "file", "hints", "notes"}
+FOUND = {"plan", "variants", "schedules", "program", "source", "file", "hints", "notes"}
 ORDERED = {"time", "memory", "price", "overlap", "lint", "shortfall", "tensors"}
 ORDERED |= {"tokens_per_s", "examples_per_s", "rooflines", "flops", "training"}
 PLACES = {"file", "loc", "location", "at", "line", "column"}

@@ -1,9 +1,9 @@
 //===- Place.cpp - shd-place -----------------------------------*- C++ -*-===//
 //
-// Layouts of a training step's operations, as the program's text says them,
-// become pins: of results how they are made and stored, of operands how they
-// are read. Copies for several readers are inserted once the plan is solved,
-// since a search decides about them itself.
+// Layouts of the operations of a training step or a pipeline, as the program's
+// text says them, become pins: of results how they are made and stored, of
+// operands how they are read. Copies for several readers are inserted once the
+// plan is solved, since a search decides about them itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -173,8 +173,10 @@ LogicalResult Placer::placeOperands(const StepLayout &layout, Operation *op) {
 LogicalResult Placer::place(const StepLayout &layout) {
   Operation *op = names.find(layout.name());
   if (!op)
-    return layout.error() << "no operation of the training step is called '"
-                          << layout.name() << "'";
+    return layout.error() << "no operation of the "
+                          << (program.getTraining() ? "training step"
+                                                    : "pipeline")
+                          << " is called '" << layout.name() << "'";
   return failure(failed(placeResults(layout, op)) ||
                  failed(placeOperands(layout, op)));
 }

@@ -6,6 +6,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/IRMapping.h"
 #include "shardc/Dialect/Shd/IR/Order.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Pipelines/Compilation.h"
@@ -206,13 +207,17 @@ LogicalResult PlanWriter::checkStages(Compilation &read) {
   const StagePlan *ours = lowered->stages(), *theirs = read.stages();
   if (!ours || !theirs)
     return failure();
-  if (ours->order == theirs->order && layersOf(*ours) == layersOf(*theirs) &&
-      ours->scheduled == theirs->scheduled &&
-      ours->worstMemory().peak == theirs->worstMemory().peak)
+  StringRef other = ours->order != theirs->order ? "run in another order"
+                    : layersOf(*ours) != layersOf(*theirs) ? "hold other layers"
+                    : ours->scheduled != theirs->scheduled ? "take another time"
+                    : ours->worstMemory().peak != theirs->worstMemory().peak
+                        ? "have another peak of memory"
+                        : "";
+  if (other.empty())
     return success();
-  return emitNoText(planned.getLoc())
-         << "read back, its stages would have other layers, or take another "
-            "time or memory";
+  PipelineAttr pipeline = *planned.getPipeline();
+  RepeatOp layers = pipelineRepeats(planned, pipeline.getIndex()).forward;
+  return emitNoText(layers.getLoc()) << "read back, its stages would " << other;
 }
 
 /// The text in the order in which the plan runs, if it is still the same plan

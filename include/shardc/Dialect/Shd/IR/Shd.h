@@ -121,7 +121,7 @@ mlir::ParseResult parseCombination(mlir::OpAsmParser &parser,
 void printCombination(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                       CombinationAttr combination);
 
-/// On the program of a training step: how its operations run
+/// On the program of a training step or a pipeline: how its operations run
 /// (StepLayouts.h), as the program's text says.
 inline constexpr llvm::StringLiteral kLayouts = "shd.layouts";
 

@@ -1,6 +1,7 @@
 //===- Emit.cpp - Operations of the statement being imported --------------===//
 
 #include "Importer.h"
+#include "shardc/Dialect/Shd/IR/Places.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -42,47 +43,24 @@ int64_t Importer::offsetOf(llvm::SMLoc loc) {
 // Types
 //===----------------------------------------------------------------------===//
 
-std::optional<llvm::SmallVector<std::pair<StringAttr, int64_t>, 8>>
-Importer::collectExtents(llvm::ArrayRef<const Operand *> operands) {
-  llvm::SmallVector<std::pair<StringAttr, int64_t>, 8> extents;
-  for (const Operand *operand : operands)
-    for (auto [name, extent] :
-         llvm::zip(operand->indices, operand->extents())) {
-      auto *known = llvm::find_if(
-          extents, [&](auto &entry) { return entry.first == name; });
-      if (known == extents.end()) {
-        extents.push_back({name, extent});
-      } else if (known->second != extent) {
-        files.error(operand->range)
-            << "index '" << name.getValue() << "' has extent " << extent
-            << " here, but " << known->second
-            << " in another operand of the same operation";
-        return std::nullopt;
-      }
-    }
-  return extents;
-}
-
 mlir::RankedTensorType
 Importer::tensorType(llvm::ArrayRef<const Operand *> operands,
                      IndexNamesRef names, Type element) {
-  auto extents = collectExtents(operands);
-  if (!extents)
-    return nullptr;
+  llvm::SMRange range = operands.front()->range;
   llvm::SmallVector<int64_t, 4> shape;
   for (StringAttr name : names) {
-    auto *known = llvm::find_if(
-        *extents, [&](auto &entry) { return entry.first == name; });
+    std::optional<int64_t> extent;
+    for (const Operand *operand : operands)
+      extent = extent ? extent : operand->extent(name);
     // A result index that no operand has broadcasts along a dim of the left
-    // side.
-    std::optional<int64_t> extent =
-        known != extents->end() ? std::optional(known->second)
-                                : dims->extent(name, dims->definition(name));
+    // side, or is one that the operation makes.
+    if (!extent)
+      extent = dims->extent(name, range);
     if (!extent)
       return nullptr;
     shape.push_back(*extent);
   }
-  if (!checkSize(shape, operands.front()->range,
+  if (!checkSize(shape, range,
                  "the result of this operation, " + toString(names) + ","))
     return nullptr;
   return mlir::RankedTensorType::get(shape, element);
@@ -102,11 +80,15 @@ shd::IndexingAttr Importer::indexing(llvm::ArrayRef<const Operand *> operands,
 
 Operand Importer::record(mlir::Operation *op,
                          llvm::ArrayRef<const Operand *> operands,
-                         IndexNames result, llvm::SMRange range) {
-  if (shd::computesScales(op)) {
-    auto diag = files.error(range)
-                << "scales of f8e8m0 are read, moved and cast, not computed";
-    diag.attachNote() << "cast them first, for example `bf16(...)`";
+                         IndexNames result, llvm::SMRange range,
+                         llvm::ArrayRef<Option> options) {
+  llvm::SmallVector<shd::PartPlace, 4> places;
+  for (auto [i, operand] : llvm::enumerate(operands))
+    places.push_back({int(i), files.location(operand->range)});
+  for (const auto &[name, where] : options)
+    places.push_back({name, files.location(where)});
+  if (mlir::failed(shd::verifyAt(op, files.location(range), places))) {
+    files.countError(range);
     return {};
   }
   llvm::SmallVector<int64_t, 4> uses;

@@ -13,51 +13,41 @@ struct Importer::ExpertCall {
   /// `moved` is what dispatch or combine moves.
   Operand moved, picks, weights;
   StringAttr experts, slots;
-  int64_t numExperts = 1, numSlots = 1;
   /// Indices of the picks that are groups, and a group's tokens.
   IndexNames groups, tokens;
   int64_t k = 2;
   std::optional<int64_t> blocks, limit;
   bool dropless = false;
   std::optional<double> imbalance;
+  llvm::SmallVector<Option, 4> options;
 
   /// How many slots each expert has for a group if loads are equal.
   int64_t meanSlots() const;
 };
 
-static int64_t extentOf(const Operand &operand, StringAttr name) {
-  return operand
-      .extents()[llvm::find(operand.indices, name) - operand.indices.begin()];
-}
-
 int64_t Importer::ExpertCall::meanSlots() const {
   double load = double(k) * imbalance.value_or(1);
   for (StringAttr name : tokens)
-    load *= double(extentOf(picks, name));
-  return std::max<int64_t>(1, int64_t(std::ceil(load / double(numExperts))));
+    load *= double(*picks.extent(name));
+  return std::max<int64_t>(
+      1, int64_t(std::ceil(load / double(*picks.extent(experts)))));
 }
 
 //===----------------------------------------------------------------------===//
 // Options
 //===----------------------------------------------------------------------===//
 
-/// An integer from 1 to `most`; nothing after an error.
-std::optional<int64_t> Importer::readCount(const Expr &expr,
-                                           llvm::StringRef name, int64_t most,
-                                           llvm::StringRef mostOf) {
+/// An integer that is known now; nothing after an error.
+std::optional<int64_t> Importer::readInteger(const Expr &expr,
+                                             llvm::StringRef name) {
   std::optional<Scalar> number = evaluateConstant(expr);
   if (!number)
     return std::nullopt;
-  std::optional<int64_t> count = number->asInteger();
-  if (count && *count >= 1 && *count <= most)
-    return count;
-  files.error(expr.range) << "'" << name << "' expects an integer from 1 to "
-                          << most << ", " << mostOf;
-  return std::nullopt;
-}
-
-static std::string extentText(StringAttr name) {
-  return ("the extent of '" + name.getValue() + "'").str();
+  std::optional<int64_t> integer = number->asInteger();
+  if (!integer)
+    files.error(expr.range)
+        << "'" << name << "' expects an integer, found " << toString(*number);
+  return integer;
 }
 
 /// True unless the option is absent or `none`.
@@ -66,48 +56,25 @@ static bool isGiven(const Expr *expr) {
 }
 
 /// Reads `k`, `blocks`, `limit`, `dropless` and `imbalance`.
-bool Importer::readExpertOptions(const Expr &call,
-                                 llvm::ArrayRef<const Expr *> options,
+bool Importer::readExpertOptions(llvm::ArrayRef<const Expr *> options,
                                  ExpertCall &shape) {
-  const Expr *k = options[0], *blocks = options[1], *limit = options[2],
-             *dropless = options[3], *imbalance = options[4];
-  std::string experts = extentText(shape.experts);
-  if (k) {
-    auto count = readCount(*k, "k", shape.numExperts, experts);
-    if (!count)
-      return false;
-    shape.k = *count;
-  } else if (shape.k > shape.numExperts) {
-    files.error(call.range) << "k is 2, but '" << shape.experts.getValue()
-                            << "' has extent " << shape.numExperts;
+  static constexpr const char *names[] = {"k", "blocks", "limit", "dropless",
+                                          "imbalance"};
+  for (auto [name, option] : llvm::zip_equal(names, options))
+    if (option)
+      shape.options.push_back({name, option->range});
+  const Expr *dropless = options[3], *imbalance = options[4];
+  std::optional<int64_t> k = shape.k;
+  if (options[0])
+    k = readInteger(*options[0], "k");
+  if (isGiven(options[1]))
+    shape.blocks = readInteger(*options[1], "blocks");
+  if (isGiven(options[2]))
+    shape.limit = readInteger(*options[2], "limit");
+  if (!k || isGiven(options[1]) != shape.blocks.has_value() ||
+      isGiven(options[2]) != shape.limit.has_value())
     return false;
-  }
-  if (isGiven(blocks) != isGiven(limit)) {
-    files.error(call.range) << "'blocks' and 'limit' belong together";
-    return false;
-  }
-  if (isGiven(blocks)) {
-    shape.blocks = readCount(*blocks, "blocks", shape.numExperts, experts);
-    if (!shape.blocks)
-      return false;
-    if (shape.numExperts % *shape.blocks != 0) {
-      files.error(blocks->range)
-          << "'blocks' is " << *shape.blocks << ", which does not divide the "
-          << shape.numExperts << " of '" << shape.experts.getValue() << "'";
-      return false;
-    }
-    shape.limit = readCount(*limit, "limit", *shape.blocks, "the blocks");
-    if (!shape.limit)
-      return false;
-    int64_t most = *shape.limit * (shape.numExperts / *shape.blocks);
-    if (most < shape.k) {
-      files.error(limit->range)
-          << "k is " << shape.k << ", but only " << most << " of '"
-          << shape.experts.getValue() << "' are in " << *shape.limit << " of "
-          << *shape.blocks << " blocks";
-      return false;
-    }
-  }
+  shape.k = *k;
   if (dropless && dropless->kind != Expr::Kind::True &&
       dropless->kind != Expr::Kind::False) {
     files.error(dropless->range) << "'dropless' expects true or false";
@@ -116,21 +83,10 @@ bool Importer::readExpertOptions(const Expr &call,
   shape.dropless = dropless && dropless->kind == Expr::Kind::True;
   if (!isGiven(imbalance))
     return true;
-  if (!shape.dropless) {
-    auto diag = files.error(imbalance->range)
-                << "'imbalance' needs 'dropless=true'";
-    diag.attachNote() << "without it every slot of '" << shape.slots.getValue()
-                      << "' is executed, and the surplus is dropped";
-    return false;
-  }
   std::optional<Scalar> number = evaluateConstant(*imbalance);
-  if (!number)
-    return false;
-  shape.imbalance = number->value();
-  if (*shape.imbalance >= 1)
-    return true;
-  files.error(imbalance->range) << "'imbalance' expects a number of at least 1";
-  return false;
+  if (number)
+    shape.imbalance = number->value();
+  return number.has_value();
 }
 
 //===----------------------------------------------------------------------===//
@@ -138,41 +94,34 @@ bool Importer::readExpertOptions(const Expr &call,
 //===----------------------------------------------------------------------===//
 
 Operand Importer::emitTopK(const Operand &input, StringAttr over, int64_t k,
-                           llvm::SMRange range) {
+                           llvm::SMRange range,
+                           llvm::ArrayRef<Option> options) {
   auto type = mlir::RankedTensorType::get(input.extents(), builder.getI1Type());
   auto op = shd::TopKOp::create(builder, statement->loc, type, input.value,
                                 indexing({&input}, input.indices), over,
                                 builder.getI64IntegerAttr(k));
-  return record(op, {&input}, input.indices, range);
+  return record(op, {&input}, input.indices, range, options);
 }
 
 /// Picks are bool; real numbers mean the k largest.
-bool Importer::checkPicks(ExpertCall &shape, llvm::SMRange range) {
-  Type type = shape.picks.elementType();
-  if (isBool(type))
-    return true;
-  if (!isFloat(type)) {
-    auto diag = files.error(shape.picks.range)
-                << "picks must be bool, or real numbers of which the k largest "
-                   "are picked, but are "
-                << shd::typeName(type);
-    diag.attachNote() << "compare them, for example `p != 0`";
-    return false;
-  }
-  shape.picks = emitTopK(shape.picks, shape.experts, shape.k, range);
+bool Importer::pickLargest(ExpertCall &shape, llvm::SMRange range) {
+  if (isFloat(shape.picks.elementType()))
+    shape.picks =
+        emitTopK(shape.picks, shape.experts, shape.k, range, shape.options);
   return !shape.picks.isPoison();
 }
 
 /// Without drops, the slots are those of the mean load.
-bool Importer::checkSlots(const ExpertCall &shape, llvm::SMRange range) {
-  if (!shape.dropless || shape.numSlots == shape.meanSlots())
+bool Importer::checkSlots(const ExpertCall &shape, int64_t slots,
+                          llvm::SMRange range) {
+  if (!shape.dropless || slots == shape.meanSlots())
     return true;
   auto diag = files.error(range)
               << "without drops '" << shape.slots.getValue() << "' must be "
               << shape.meanSlots()
               << ", the tokens of a group for each expert on average"
               << (shape.imbalance ? " times the imbalance" : "") << ", but is "
-              << shape.numSlots;
+              << slots;
   return false;
 }
 
@@ -221,7 +170,15 @@ Operand Importer::emitExperts(const Expr &call, const ExpertCall &shape,
       shape.dropless ? builder.getUnitAttr() : mlir::UnitAttr(),
       shape.imbalance ? builder.getF64FloatAttr(*shape.imbalance)
                       : mlir::FloatAttr());
-  return record(op, operands, result, call.range);
+  Operand made = record(op, operands, result, call.range, shape.options);
+  if (made.isPoison())
+    return {};
+  // A dispatch makes the slots.
+  std::optional<int64_t> slots = made.extent(shape.slots);
+  if (!checkSlots(shape, slots ? *slots : *shape.moved.extent(shape.slots),
+                  call.range))
+    return {};
+  return made;
 }
 
 //===----------------------------------------------------------------------===//
@@ -233,20 +190,17 @@ Operand Importer::functionTopK(const Expr &call, const Slots &slots,
   IndexNames over = bracketNames(call);
   Operand input =
       requireTensor(evaluate(*slots[0], argumentContext(context, over)));
-  if (input.isPoison() || !requireIndices(input, over, call.range))
+  if (input.isPoison())
     return {};
-  int64_t extent = extentOf(input, over[0]), k = 2;
+  std::optional<int64_t> k = 2;
+  llvm::SmallVector<Option, 1> options;
   if (slots[1]) {
-    auto count = readCount(*slots[1], "k", extent, extentText(over[0]));
-    if (!count)
-      return {};
-    k = *count;
-  } else if (k > extent) {
-    files.error(call.range)
-        << "k is 2, but '" << over[0].getValue() << "' has extent " << extent;
-    return {};
+    options.push_back({"k", slots[1]->range});
+    k = readInteger(*slots[1], "k");
   }
-  return emitTopK(input, over[0], k, call.range);
+  if (!k)
+    return {};
+  return emitTopK(input, over[0], *k, call.range, options);
 }
 
 /// The left side's indices say which of the picks' are groups.
@@ -260,17 +214,9 @@ Operand Importer::functionDispatch(const Expr &call, const Slots &slots,
   shape.moved = requireTensor(evaluate(*slots[0], inner));
   shape.picks = requireTensor(evaluate(*slots[1], inner));
   const ast::Name &slotName = call.functionIndices[1].from[0];
-  auto numSlots = dims->extent(slotName.text, slotName.range);
-  if (shape.moved.isPoison() || shape.picks.isPoison() || !numSlots ||
-      !requireIndices(shape.picks, shape.experts, shape.picks.range))
+  if (shape.moved.isPoison() || shape.picks.isPoison() ||
+      !dims->extent(slotName.text, slotName.range))
     return {};
-  for (StringAttr name : brackets)
-    if (contains(shape.moved.indices, name)) {
-      files.error(shape.moved.range)
-          << "index '" << name.getValue() << "' is made by 'dispatch', but the "
-          << "argument has it already";
-      return {};
-    }
   bool isNamed = hint && hint->indices;
   if (!isNamed && context.mode == SumMode::Free) {
     auto diag = files.error(call.range)
@@ -281,34 +227,25 @@ Operand Importer::functionDispatch(const Expr &call, const Slots &slots,
   }
   const IndexNames &left = isNamed ? *hint->indices : context.named;
   IndexNames result = {shape.experts};
-  for (StringAttr name : shape.picks.indices) {
-    if (name == shape.experts)
-      continue;
-    if (!contains(shape.moved.indices, name)) {
-      auto diag = files.error(shape.picks.range)
-                  << "index '" << name.getValue()
-                  << "' of the picks is not one of what is dispatched";
-      diag.attachNote() << "that has " << toString(shape.moved.indices);
-      return {};
-    }
-    (contains(left, name) ? shape.groups : shape.tokens).push_back(name);
-  }
-  result.append(shape.groups);
-  result.push_back(shape.slots);
+  for (StringAttr name : shape.picks.indices)
+    if (name != shape.experts)
+      (contains(left, name) ? shape.groups : shape.tokens).push_back(name);
+  addNames(result, shape.groups);
+  addNames(result, shape.slots);
   for (StringAttr name : shape.moved.indices)
     if (!contains(shape.picks.indices, name))
-      result.push_back(name);
-  shape.numExperts = extentOf(shape.picks, shape.experts);
-  shape.numSlots = *numSlots;
-  if (!readExpertOptions(call, llvm::ArrayRef(slots).drop_front(2), shape))
+      addNames(result, name);
+  if (!readExpertOptions(llvm::ArrayRef(slots).drop_front(2), shape))
     return {};
-  dispatched[shape.picks.value].push_back(
-      {shape.k, shape.dropless, call.range});
-  if (!checkPicks(shape, call.range) || !checkSlots(shape, call.range))
+  mlir::Value picks = shape.picks.value;
+  if (!pickLargest(shape, call.range))
     return {};
-  return emitExperts<shd::DispatchOp>(
+  Operand made = emitExperts<shd::DispatchOp>(
       call, shape, {&shape.moved, &shape.picks}, arrange(result, hint, false),
       resultType(shape.moved.elementType(), hint));
+  if (!made.isPoison())
+    dispatched[picks].push_back({shape.k, shape.dropless, call.range});
+  return made;
 }
 
 Operand Importer::functionCombine(const Expr &call, const Slots &slots,
@@ -324,25 +261,12 @@ Operand Importer::functionCombine(const Expr &call, const Slots &slots,
   if (hasWeights)
     shape.weights = requireTensor(evaluate(*slots[2], inner));
   if (shape.moved.isPoison() || shape.picks.isPoison() ||
-      (hasWeights && shape.weights.isPoison()) ||
-      !requireIndices(shape.moved, brackets, shape.moved.range) ||
-      !requireIndices(shape.picks, shape.experts, shape.picks.range))
+      (hasWeights && shape.weights.isPoison()))
     return {};
-  if (contains(shape.picks.indices, shape.slots)) {
-    files.error(shape.picks.range) << "index '" << shape.slots.getValue()
-                                   << "' of the slots is one of the picks, too";
-    return {};
-  }
   // Real numbers are the weights of their largest.
   if (!hasWeights && isFloat(shape.picks.elementType())) {
     shape.weights = shape.picks;
     hasWeights = true;
-  }
-  if (hasWeights && !sameSet(shape.weights.indices, shape.picks.indices)) {
-    files.error(shape.weights.range)
-        << "the weights have indices " << toString(shape.weights.indices)
-        << ", but the picks have " << toString(shape.picks.indices);
-    return {};
   }
   IndexNames result;
   for (StringAttr name : shape.picks.indices) {
@@ -355,11 +279,9 @@ Operand Importer::functionCombine(const Expr &call, const Slots &slots,
   for (StringAttr name : shape.moved.indices)
     if (!contains(brackets, name) && !contains(result, name))
       result.push_back(name);
-  shape.numExperts = extentOf(shape.picks, shape.experts);
-  shape.numSlots = extentOf(shape.moved, shape.slots);
-  if (!readExpertOptions(call, llvm::ArrayRef(slots).drop_front(3), shape) ||
+  if (!readExpertOptions(llvm::ArrayRef(slots).drop_front(3), shape) ||
       !checkDispatched(shape.picks.value, shape, call.range) ||
-      !checkPicks(shape, call.range) || !checkSlots(shape, call.range))
+      !pickLargest(shape, call.range))
     return {};
   llvm::SmallVector<const Operand *> operands{&shape.moved, &shape.picks};
   llvm::SmallVector<Operand *> typed{&shape.moved};

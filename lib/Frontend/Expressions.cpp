@@ -11,6 +11,7 @@
 
 using namespace shardc;
 using ast::Expr;
+using mlir::Type;
 using Kind = Expr::Kind;
 
 static const Expr &stripParens(const Expr &expr) {
@@ -144,12 +145,8 @@ Operand Importer::evaluateRemainder(const Expr &expr, const Context &context,
         << "'%' expects integers, found " << toString(*value.number);
     return {};
   }
-  if (!isInteger(value.elementType())) {
-    files.error(value.range)
-        << "'%' expects integers, found " << shd::typeName(value.elementType());
-    return {};
-  }
-  Operand constant = emitConstant(*number, value.elementType(), expr.range);
+  Type type = isInteger(value.elementType()) ? value.elementType() : i32();
+  Operand constant = emitConstant(*number, type, expr.range);
   if (constant.isPoison() || !checkPlacements({&value}, "remainder"))
     return {};
   constant.value.getDefiningOp()->setAttr(shd::kExtent, builder.getUnitAttr());

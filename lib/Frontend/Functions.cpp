@@ -262,20 +262,12 @@ bool Importer::requireIndices(const Operand &operand, IndexNamesRef names,
                               llvm::SMRange range) {
   for (StringAttr name : names)
     if (!contains(operand.indices, name)) {
-      auto diag = files.error(range)
-                  << "the argument has no index '" << name.getValue() << "'";
-      diag.attachNote() << "its indices are " << toString(operand.indices);
+      files.error(range) << "index '" << name.getValue()
+                         << "' is not one of the argument's "
+                         << toString(operand.indices);
       return false;
     }
   return true;
-}
-
-bool Importer::requireIntegers(const Operand &operand, llvm::StringRef what) {
-  if (isInteger(operand.elementType()))
-    return true;
-  files.error(operand.range) << what << " must be integers, but are "
-                             << shd::typeName(operand.elementType());
-  return false;
 }
 
 Operand Importer::requireTensor(Operand operand) {
@@ -377,13 +369,6 @@ Operand Importer::functionElementwise(const Expr &call,
   auto type = commonOperandType(values, call.range);
   if (!type || !checkPlacements(operands, info.name))
     return {};
-  if (function == shd::Function::Where && !isBool(arguments[0].elementType())) {
-    auto diag = files.error(arguments[0].range)
-                << "the condition of 'where' must be bool, but is "
-                << shd::typeName(arguments[0].elementType());
-    diag.attachNote() << "compare it, for example `x != 0`";
-    return {};
-  }
   for (const Operand *operand : operands)
     addNames(result, operand->indices);
   Type natural = isReal(function) ? floatFor(*type) : *type;
@@ -453,7 +438,7 @@ Operand Importer::functionNormalize(const Expr &call, const FunctionInfo &info,
     inputs.push_back(requireTensor(evaluate(*slot, inner)));
     ok &= !inputs.back().isPoison();
   }
-  if (!ok || !requireIndices(inputs[0], over, call.range))
+  if (!ok)
     return {};
   llvm::SmallVector<const Operand *> operands;
   llvm::SmallVector<Operand *> typed;
@@ -462,14 +447,6 @@ Operand Importer::functionNormalize(const Expr &call, const FunctionInfo &info,
     operands.push_back(&input);
     typed.push_back(&input);
     values.push_back(input.value);
-    for (StringAttr name : input.indices)
-      if (!contains(inputs[0].indices, name)) {
-        files.error(input.range) << "index '" << name.getValue()
-                                 << "' is not one of the normalised argument, "
-                                    "which has "
-                                 << toString(inputs[0].indices);
-        return {};
-      }
   }
   auto kind = shd::Normalization(info.code);
   IndexNames result = inputs[0].indices;

@@ -1,11 +1,12 @@
 //===- Importer.h - From the syntax tree to the shd dialect ----*- C++ -*-===//
 //
 // Private to lib/Frontend. One object imports one program: it resolves names,
-// checks, and emits operations. Its parts, a file each: Importer.cpp (file
-// level), Statements.cpp, Repeat.cpp, LayerCalls.cpp, References.cpp,
-// Expressions.cpp, Products.cpp, Functions.cpp, StructuredFunctions.cpp,
-// Emit.cpp. After an error a value is poison: what uses it is skipped silently,
-// so that every independent error is reported once.
+// checks what operations do not verify themselves, and emits them. Its parts, a
+// file each: Importer.cpp (file level), Statements.cpp, Repeat.cpp,
+// LayerCalls.cpp, References.cpp, Expressions.cpp, Products.cpp, Functions.cpp,
+// StructuredFunctions.cpp, Emit.cpp. After an error a value is poison: what
+// uses it is skipped silently, so that every independent error is reported
+// once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -362,6 +363,8 @@ private:
   // Functions (Functions.cpp, StructuredFunctions.cpp)
   //===--------------------------------------------------------------------===//
 
+  /// Where an attribute of an operation is written.
+  using Option = std::pair<const char *, llvm::SMRange>;
   /// Values of a function's parameters, null where absent.
   using Slots = llvm::SmallVector<const ast::Expr *, 8>;
 
@@ -401,17 +404,16 @@ private:
   Operand functionCombine(const ast::Expr &call, const Slots &slots,
                           const Context &context, const Target *hint);
   struct ExpertCall;
-  bool readExpertOptions(const ast::Expr &call,
-                         llvm::ArrayRef<const ast::Expr *> options,
+  bool readExpertOptions(llvm::ArrayRef<const ast::Expr *> options,
                          ExpertCall &shape);
-  std::optional<int64_t> readCount(const ast::Expr &expr, llvm::StringRef name,
-                                   int64_t most, llvm::StringRef mostOf);
-  bool checkPicks(ExpertCall &shape, llvm::SMRange range);
-  bool checkSlots(const ExpertCall &shape, llvm::SMRange range);
+  std::optional<int64_t> readInteger(const ast::Expr &expr,
+                                     llvm::StringRef name);
+  bool pickLargest(ExpertCall &shape, llvm::SMRange range);
+  bool checkSlots(const ExpertCall &shape, int64_t slots, llvm::SMRange range);
   bool checkDispatched(mlir::Value picks, const ExpertCall &shape,
                        llvm::SMRange range);
   Operand emitTopK(const Operand &input, mlir::StringAttr over, int64_t k,
-                   llvm::SMRange range);
+                   llvm::SMRange range, llvm::ArrayRef<Option> options);
   template <typename Op>
   Operand emitExperts(const ast::Expr &call, const ExpertCall &shape,
                       llvm::ArrayRef<const Operand *> operands,
@@ -436,42 +438,35 @@ private:
   commonOperandType(llvm::ArrayRef<Operand *> operands, llvm::SMRange range);
   bool requireIndices(const Operand &operand, IndexNamesRef names,
                       llvm::SMRange range);
-  bool requireIntegers(const Operand &operand, llvm::StringRef what);
   Operand requireTensor(Operand operand);
   /// The natural type, or the wanted one where the operation can make it
   /// directly.
   mlir::Type resultType(mlir::Type natural, const Target *hint);
   struct AttentionShape;
   bool readAttentionOptions(const Slots &slots, AttentionShape &shape);
-  bool checkAttention(const ast::Expr &call, AttentionShape &shape);
-  bool checkScoreTensor(const Operand &operand, llvm::StringRef name,
-                        const AttentionShape &shape);
-  bool checkKeyPositions(const AttentionShape &shape);
   bool findQueryIndex(const ast::Expr &call, AttentionShape &shape);
   Operand emitAttention(const ast::Expr &call, const AttentionShape &shape,
                         llvm::ArrayRef<const Operand *> operands,
                         mlir::Type element);
-  bool madeExtents(llvm::ArrayRef<ast::Name> names, IndexNames &made,
-                   int64_t &product);
-  bool groupNames(const Operand &input, llvm::ArrayRef<ast::Name> names,
-                  IndexNames &result);
-  bool checkMade(const IndexNames &result, llvm::SMRange range);
+  /// The names of dims that a function makes; false after an error.
+  bool madeNames(llvm::ArrayRef<ast::Name> names, IndexNames &made);
 
   //===--------------------------------------------------------------------===//
   // Operations (Emit.cpp)
   //===--------------------------------------------------------------------===//
 
-  /// Extents of all indices of the operands; nothing (and an error) if two
-  /// operands disagree.
-  std::optional<llvm::SmallVector<std::pair<mlir::StringAttr, int64_t>, 8>>
-  collectExtents(llvm::ArrayRef<const Operand *> operands);
+  /// The type of a result with these indices, of the extents that they have in
+  /// the operands or, if none has them, as dims.
   mlir::RankedTensorType tensorType(llvm::ArrayRef<const Operand *> operands,
                                     IndexNamesRef names, mlir::Type element);
   shd::IndexingAttr indexing(llvm::ArrayRef<const Operand *> operands,
                              IndexNamesRef result);
-  /// Names and marks an operation of this statement and makes its operand.
+  /// Names and marks an operation of this statement and makes its operand. The
+  /// operation's verifier has checked its typing rules; an error of these is
+  /// reported at the operand or option that breaks them.
   Operand record(mlir::Operation *op, llvm::ArrayRef<const Operand *> operands,
-                 IndexNames result, llvm::SMRange range);
+                 IndexNames result, llvm::SMRange range,
+                 llvm::ArrayRef<Option> options = {});
   bool checkPartialUse(mlir::Operation *op,
                        llvm::ArrayRef<const Operand *> operands);
   Operand emitConstant(const Scalar &scalar, mlir::Type type,

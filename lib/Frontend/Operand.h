@@ -39,6 +39,13 @@ struct Operand {
   llvm::ArrayRef<int64_t> extents() const {
     return mlir::cast<mlir::RankedTensorType>(value.getType()).getShape();
   }
+  /// The extent of one of its indices; nothing for another name.
+  std::optional<int64_t> extent(mlir::StringAttr name) const {
+    const auto *index = llvm::find(indices, name);
+    if (index == indices.end())
+      return std::nullopt;
+    return extents()[index - indices.begin()];
+  }
 };
 
 /// Which indices the products of an expression sum

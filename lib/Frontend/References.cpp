@@ -124,12 +124,6 @@ Operand Importer::evaluatePosition(const ast::Expr &expr, int64_t extent) {
     }
     return emitConstant(Scalar::get(*value), i32(), expr.range);
   }
-  if (!isInteger(position.elementType())) {
-    files.error(expr.range)
-        << "expected an integer tensor as index position, found "
-        << shd::typeName(position.elementType());
-    return {};
-  }
   return position;
 }
 

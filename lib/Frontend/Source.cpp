@@ -68,11 +68,15 @@ Location SourceFiles::location(llvm::SMRange range) {
   return FileLineColRange::get(buffer->name, line, column, endLine, endColumn);
 }
 
-InFlightDiagnostic SourceFiles::errorAt(Location loc) {
+void SourceFiles::countError(Location loc) {
   if (errors == maxErrors)
     emitError(loc) << "more than " << maxErrors
                    << " errors; the rest of the program is not checked";
   ++errors;
+}
+
+InFlightDiagnostic SourceFiles::errorAt(Location loc) {
+  countError(loc);
   return emitError(loc);
 }
 

@@ -48,6 +48,8 @@ public:
   mlir::InFlightDiagnostic error(llvm::SMRange range);
   mlir::InFlightDiagnostic error(llvm::SMLoc loc);
   mlir::InFlightDiagnostic warning(llvm::SMRange range);
+  /// Counts an error that others report.
+  void countError(llvm::SMRange range) { countError(location(range)); }
 
   /// Errors reported through this object.
   unsigned numErrors() const { return errors; }
@@ -67,6 +69,7 @@ private:
   /// The buffer that `loc` is in, or null.
   const Buffer *find(llvm::SMLoc loc);
   mlir::InFlightDiagnostic errorAt(mlir::Location loc);
+  void countError(mlir::Location loc);
 
   llvm::SourceMgr &sourceMgr;
   mlir::MLIRContext *context;

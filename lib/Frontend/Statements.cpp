@@ -257,8 +257,6 @@ void Importer::importScatter(const ast::AssignStmt &stmt,
     operands.push_back(&position);
     positions.push_back(position.value);
   }
-  if (!collectExtents(operands))
-    return poisonTarget(target);
   auto op = shd::ScatterOp::create(
       builder, statement->loc, binding.value.getType(), binding.value,
       update.value, positions, indexing(operands, bound->names),

@@ -20,6 +20,7 @@ struct Importer::AttentionShape {
   std::optional<int64_t> window;
   std::optional<double> scale, softcap;
   IndexNames result;
+  llvm::SmallVector<Option, 1> options;
 };
 
 /// True or false as written; nothing (and an error) for anything else.
@@ -35,14 +36,12 @@ static std::optional<bool> flag(SourceFiles &files, const Expr *expr) {
 /// Finds the index of q along which positions run
 /// (docs/Language.md#8-functions).
 bool Importer::findQueryIndex(const Expr &call, AttentionShape &shape) {
-  if (shape.at.value || !(shape.causal || shape.window))
+  std::optional<int64_t> keys = shape.k.extent(shape.key);
+  if (shape.at.value || !(shape.causal || shape.window) || !keys)
     return true;
-  size_t keyDim =
-      llvm::find(shape.k.indices, shape.key) - shape.k.indices.begin();
-  int64_t keys = shape.k.extents()[keyDim];
   IndexNames candidates;
   for (auto [name, extent] : llvm::zip(shape.q.indices, shape.q.extents()))
-    if (!contains(shape.k.indices, name) && extent == keys)
+    if (!contains(shape.k.indices, name) && extent == *keys)
       candidates.push_back(name);
   if (candidates.size() == 1) {
     shape.query = candidates.front();
@@ -53,114 +52,12 @@ bool Importer::findQueryIndex(const Expr &call, AttentionShape &shape) {
     diag << "no index of q gives the positions of the queries: none that k "
             "lacks "
             "has the extent "
-         << keys << " of '" << shape.key.getValue() << "'";
+         << *keys << " of '" << shape.key.getValue() << "'";
   else
     diag << "several indices of q may give the positions of the queries: "
          << toString(candidates);
   diag.attachNote() << "say which, for example `at=iota[T]`";
   return false;
-}
-
-bool Importer::checkAttention(const Expr &call, AttentionShape &shape) {
-  if (!requireIndices(shape.q, shape.head, shape.q.range) ||
-      !requireIndices(shape.k, {shape.head, shape.key}, shape.k.range) ||
-      !requireIndices(shape.v, shape.key, shape.v.range))
-    return false;
-  if (contains(shape.q.indices, shape.key)) {
-    auto diag = files.error(shape.q.range)
-                << "q has the index '" << shape.key.getValue()
-                << "' of the keys";
-    diag.attachNote()
-        << "give the keys an index of their own, for example `dim S "
-           "= T`";
-    return false;
-  }
-  for (StringAttr name : shape.k.indices)
-    if (name != shape.key && !contains(shape.q.indices, name)) {
-      auto diag = files.error(shape.k.range)
-                  << "index '" << name.getValue() << "' of k is not one of q";
-      diag.attachNote() << "q has " << toString(shape.q.indices);
-      return false;
-    }
-  for (StringAttr name : shape.q.indices)
-    if (name != shape.head)
-      shape.result.push_back(name);
-  for (StringAttr name : shape.v.indices) {
-    if (name == shape.key)
-      continue;
-    if (name != shape.head && contains(shape.q.indices, name) &&
-        !contains(shape.k.indices, name)) {
-      files.error(shape.v.range) << "index '" << name.getValue()
-                                 << "' of v is one of q, but k lacks it";
-      return false;
-    }
-    if (!contains(shape.result, name))
-      shape.result.push_back(name);
-  }
-  if (shape.at.value) {
-    if (!requireIntegers(shape.at, "positions"))
-      return false;
-    for (StringAttr name : shape.at.indices)
-      if (name == shape.head || !contains(shape.q.indices, name)) {
-        files.error(shape.at.range) << "index '" << name.getValue()
-                                    << "' of the positions is not one of q";
-        return false;
-      }
-  }
-  return checkKeyPositions(shape) &&
-         checkScoreTensor(shape.sink, "sink", shape) &&
-         checkScoreTensor(shape.bias, "bias", shape) &&
-         findQueryIndex(call, shape);
-}
-
-/// Positions of keys are integers with the keys' index and else indices of k.
-bool Importer::checkKeyPositions(const AttentionShape &shape) {
-  if (!shape.keyAt.value)
-    return true;
-  llvm::SMRange range = shape.keyAt.range;
-  if (!shape.causal) {
-    files.error(range) << "'key_at' masks keys, which needs `causal=true`";
-    return false;
-  }
-  if (!requireIntegers(shape.keyAt, "positions of keys") ||
-      !requireIndices(shape.keyAt, shape.key, range))
-    return false;
-  for (StringAttr name : shape.keyAt.indices)
-    if (name == shape.head || !contains(shape.k.indices, name)) {
-      files.error(range) << "index '" << name.getValue()
-                         << "' of 'key_at' is not one of the keys";
-      return false;
-    }
-  return true;
-}
-
-/// A sink has indices of q without the head, a bias those and the keys'.
-bool Importer::checkScoreTensor(const Operand &operand, llvm::StringRef name,
-                                const AttentionShape &shape) {
-  if (!operand.value)
-    return true;
-  if (!llvm::isa<mlir::FloatType>(operand.elementType())) {
-    files.error(operand.range) << "'" << name << "' expects floats, found "
-                               << shd::typeName(operand.elementType());
-    return false;
-  }
-  for (StringAttr index : operand.indices) {
-    if (index != shape.head && contains(shape.q.indices, index))
-      continue;
-    if (index == shape.key && name == "bias")
-      continue;
-    auto diag = files.error(operand.range)
-                << "index '" << index.getValue() << "' of '" << name
-                << "' is not one of the "
-                << (name == "bias" ? "scores" : "queries");
-    IndexNames expected = shape.q.indices;
-    llvm::erase(expected, shape.head);
-    if (name == "bias")
-      expected.push_back(shape.key);
-    diag.attachNote() << "these have " << toString(expected);
-    return false;
-  }
-  return true;
 }
 
 bool Importer::readAttentionOptions(const Slots &slots, AttentionShape &shape) {
@@ -181,9 +78,9 @@ bool Importer::readAttentionOptions(const Slots &slots, AttentionShape &shape) {
   if (window) {
     shape.window = window->asInteger();
     shape.causal = true;
-    if (shape.window.value_or(0) < 1) {
+    if (!shape.window) {
       files.error(slots[4]->range)
-          << "'window' expects an integer of at least 1";
+          << "'window' expects an integer, found " << toString(*window);
       ok = false;
     }
   }
@@ -220,8 +117,16 @@ Operand Importer::functionAttention(const Expr &call, const Slots &slots,
     operands.push_back(operand);
   }
   auto isPoison = [](const Operand *operand) { return operand->isPoison(); };
-  if (!ok || llvm::any_of(operands, isPoison) || !checkAttention(call, shape))
+  if (!ok || llvm::any_of(operands, isPoison) || !findQueryIndex(call, shape))
     return {};
+  for (StringAttr name : shape.q.indices)
+    if (name != shape.head)
+      shape.result.push_back(name);
+  for (StringAttr name : shape.v.indices)
+    if (name != shape.key)
+      addNames(shape.result, name);
+  if (slots[4])
+    shape.options.push_back({"window", slots[4]->range});
   auto type = commonOperandType({&shape.q, &shape.k, &shape.v}, call.range);
   // The head index of v is one of the result, not the one that is summed.
   Operand values = shape.v;
@@ -261,7 +166,7 @@ Operand Importer::emitAttention(const Expr &call, const AttentionShape &shape,
       shape.window ? builder.getI64IntegerAttr(*shape.window)
                    : mlir::IntegerAttr(),
       real(shape.scale), real(shape.softcap));
-  return record(op, operands, shape.result, call.range);
+  return record(op, operands, shape.result, call.range, shape.options);
 }
 
 //===----------------------------------------------------------------------===//
@@ -279,42 +184,18 @@ Operand Importer::functionRope(const Expr &call, const Slots &slots,
   std::optional<Scalar> theta = Scalar::get(10000);
   if (slots[2])
     theta = evaluateConstant(*slots[2]);
-  if (x.isPoison() || (slots[1] && at.isPoison()) || !theta ||
-      !requireIndices(x, brackets, call.range))
+  if (x.isPoison() || (slots[1] && at.isPoison()) || !theta)
     return {};
-  if ((brackets.size() == 2) == (slots[1] != nullptr)) {
-    auto diag = files.error(call.range)
-                << "'rope' takes positions either along an index or from `at`";
-    diag.attachNote() << "it is written `" << findFunction("rope")->usage
-                      << "`";
-    return {};
-  }
-  StringAttr head = brackets.back();
-  size_t dim = llvm::find(x.indices, head) - x.indices.begin();
-  if (x.extents()[dim] % 2 != 0) {
-    files.error(call.range)
-        << "'rope' pairs the elements of '" << head.getValue()
-        << "', so its extent must be even, but is " << x.extents()[dim];
-    return {};
-  }
   llvm::SmallVector<const Operand *> operands{&x};
-  if (slots[1]) {
-    if (!requireIntegers(at, "positions") ||
-        !requireIndices(x, at.indices, at.range) ||
-        !checkPlacements({&x, &at}, "rope"))
-      return {};
-    if (contains(at.indices, head)) {
-      files.error(at.range) << "the positions have the index '"
-                            << head.getValue() << "' of the pairs";
-      return {};
-    }
+  if (slots[1])
     operands.push_back(&at);
-  }
-  auto op =
-      shd::RopeOp::create(builder, statement->loc, x.value.getType(), x.value,
-                          at.value, indexing(operands, x.indices), head,
-                          slots[1] ? StringAttr() : brackets.front(),
-                          builder.getF64FloatAttr(theta->value()));
+  if (!checkPlacements(operands, "rope"))
+    return {};
+  auto op = shd::RopeOp::create(
+      builder, statement->loc, x.value.getType(), x.value, at.value,
+      indexing(operands, x.indices), brackets.back(),
+      brackets.size() == 2 ? brackets[0] : StringAttr(),
+      builder.getF64FloatAttr(theta->value()));
   return record(op, operands, x.indices, call.range);
 }
 
@@ -356,19 +237,10 @@ Operand Importer::functionCrossEntropy(const Expr &call, const Slots &slots,
   Context inner = argumentContext(context, over);
   Operand logits = requireTensor(evaluate(*slots[0], inner));
   Operand labels = requireTensor(evaluate(*slots[1], inner));
-  if (logits.isPoison() || labels.isPoison() ||
-      !requireIndices(logits, over, call.range) ||
-      !requireIntegers(labels, "labels"))
+  if (logits.isPoison() || labels.isPoison())
     return {};
   IndexNames result = logits.indices;
   llvm::erase(result, over[0]);
-  if (!sameSet(result, labels.indices)) {
-    auto diag = files.error(labels.range)
-                << "the labels have indices " << toString(labels.indices)
-                << ", but the logits without '" << over[0].getValue()
-                << "' have " << toString(result);
-    return {};
-  }
   std::optional<int64_t> chunks = readChunks(slots[2], labels.extents());
   llvm::SmallVector<const Operand *> operands{&logits, &labels};
   if (!chunks || !checkPlacements(operands, "cross_entropy"))
@@ -388,70 +260,13 @@ Operand Importer::functionCrossEntropy(const Expr &call, const Slots &slots,
 // Layout
 //===----------------------------------------------------------------------===//
 
-/// Extents of the dims that a function makes; false after an error.
-bool Importer::madeExtents(llvm::ArrayRef<ast::Name> names, IndexNames &made,
-                           int64_t &product) {
-  product = 1;
+bool Importer::madeNames(llvm::ArrayRef<ast::Name> names, IndexNames &made) {
   for (const ast::Name &name : names) {
-    auto extent = dims->extent(name.text, name.range);
-    if (!extent)
+    if (!dims->extent(name.text, name.range))
       return false;
-    if (__builtin_mul_overflow(product, *extent, &product)) {
-      files.error(name.range) << "the extents multiply to more than 64 bits";
-      return false;
-    }
-    if (contains(made, str(name.text))) {
-      files.error(name.range) << "index '" << name.text << "' is given twice";
-      return false;
-    }
     made.push_back(str(name.text));
   }
   return true;
-}
-
-/// The names of a group that its argument has; false after an error.
-bool Importer::groupNames(const Operand &input, llvm::ArrayRef<ast::Name> names,
-                          IndexNames &result) {
-  for (const ast::Name &name : names) {
-    StringAttr attr = str(name.text);
-    if (!requireIndices(input, attr, name.range))
-      return false;
-    if (contains(result, attr)) {
-      files.error(name.range) << "index '" << name.text << "' is given twice";
-      return false;
-    }
-    result.push_back(attr);
-  }
-  return true;
-}
-
-static int64_t extentOf(const Operand &operand, StringAttr name) {
-  return operand
-      .extents()[llvm::find(operand.indices, name) - operand.indices.begin()];
-}
-
-/// `result` has no index twice, or the error is reported.
-bool Importer::checkMade(const IndexNames &result, llvm::SMRange range) {
-  for (auto [i, name] : llvm::enumerate(result))
-    if (llvm::is_contained(llvm::ArrayRef(result).take_front(i), name)) {
-      files.error(range) << "the result would have index '" << name.getValue()
-                         << "' twice";
-      return false;
-    }
-  return true;
-}
-
-/// The type of a result whose indices the functions of this section have made:
-/// `name` with `extent` is new, all others are the input's.
-static mlir::RankedTensorType
-madeType(const Operand &input, IndexNamesRef result,
-         llvm::function_ref<std::optional<int64_t>(StringAttr)> made) {
-  llvm::SmallVector<int64_t> shape;
-  for (StringAttr name : result) {
-    auto extent = made(name);
-    shape.push_back(extent ? *extent : extentOf(input, name));
-  }
-  return mlir::RankedTensorType::get(shape, input.elementType());
 }
 
 Operand Importer::functionSplit(const Expr &call, const Slots &slots,
@@ -464,34 +279,22 @@ Operand Importer::functionSplit(const Expr &call, const Slots &slots,
   StringAttr whole = str(group.from[0].text);
   Operand input =
       requireTensor(evaluate(*slots[0], argumentContext(context, whole)));
-  IndexNames parts;
-  int64_t product = 1;
-  if (input.isPoison() || !requireIndices(input, whole, group.range) ||
-      !madeExtents(group.to, parts, product))
+  IndexNames parts, result;
+  if (input.isPoison() || !madeNames(group.to, parts))
     return {};
-  if (product != extentOf(input, whole)) {
-    files.error(group.range)
-        << "the extents of " << toString(parts) << " multiply to " << product
-        << ", but '" << whole.getValue() << "' has extent "
-        << extentOf(input, whole);
-    return {};
-  }
-  IndexNames result;
   for (StringAttr name : input.indices)
     if (name == whole)
       result.append(parts);
     else
       result.push_back(name);
-  if (!checkMade(result, group.range))
+  mlir::RankedTensorType type =
+      tensorType({&input}, result, input.elementType());
+  if (!type)
     return {};
-  auto type = madeType(input, result, [&](StringAttr name) {
-    return contains(parts, name) ? dims->extent(name, group.range)
-                                 : std::nullopt;
-  });
   auto op =
       shd::SplitOp::create(builder, statement->loc, type, input.value, whole,
                            strings(parts), indexing({&input}, result));
-  return record(op, {&input}, result, call.range);
+  return record(op, {&input}, result, call.range, Option("parts", group.range));
 }
 
 Operand Importer::functionMerge(const Expr &call, const Slots &slots,
@@ -501,25 +304,14 @@ Operand Importer::functionMerge(const Expr &call, const Slots &slots,
     files.error(group.range) << "'merge' makes one index";
     return {};
   }
-  IndexNames bracket;
-  for (const ast::Name &name : group.from)
-    bracket.push_back(str(name.text));
-  Operand input =
-      requireTensor(evaluate(*slots[0], argumentContext(context, bracket)));
   IndexNames parts, made;
-  int64_t extent = 1;
-  if (input.isPoison() || !groupNames(input, group.from, parts) ||
-      !madeExtents(group.to, made, extent))
+  for (const ast::Name &name : group.from)
+    parts.push_back(str(name.text));
+  Operand input =
+      requireTensor(evaluate(*slots[0], argumentContext(context, parts)));
+  if (input.isPoison() || !requireIndices(input, parts, group.range) ||
+      !madeNames(group.to, made))
     return {};
-  int64_t product = 1;
-  for (StringAttr part : parts)
-    product *= extentOf(input, part);
-  if (product != extent) {
-    files.error(group.range)
-        << "the extents of " << toString(parts) << " multiply to " << product
-        << ", but '" << made[0].getValue() << "' has extent " << extent;
-    return {};
-  }
   // The parts stand next to each other, where the major one does.
   IndexNames ordered, result;
   for (StringAttr name : input.indices) {
@@ -531,18 +323,19 @@ Operand Importer::functionMerge(const Expr &call, const Slots &slots,
       result.push_back(name);
     }
   }
-  if (!checkMade(result, group.range))
+  mlir::RankedTensorType type =
+      tensorType({&input}, result, input.elementType());
+  if (!type)
     return {};
   if (ordered != input.indices)
     input = emitElementwise(shd::Function::Copy, {&input}, ordered,
                             input.elementType(), call.range);
-  auto type = madeType(input, result, [&](StringAttr name) {
-    return name == made[0] ? std::optional(extent) : std::nullopt;
-  });
+  if (input.isPoison())
+    return {};
   auto op =
       shd::MergeOp::create(builder, statement->loc, type, input.value,
                            strings(parts), made[0], indexing({&input}, result));
-  return record(op, {&input}, result, call.range);
+  return record(op, {&input}, result, call.range, Option("parts", group.range));
 }
 
 Operand Importer::functionSlice(const Expr &call, const Slots &slots,
@@ -552,41 +345,20 @@ Operand Importer::functionSlice(const Expr &call, const Slots &slots,
   Operand input =
       requireTensor(evaluate(*slots[0], argumentContext(context, whole)));
   auto low = dims->evaluate(*range.low), high = dims->evaluate(*range.high);
+  IndexNames made;
   if (input.isPoison() || !low || !high ||
-      !requireIndices(input, whole, range.range))
+      !madeNames(range.to.empty() ? range.from : range.to, made))
     return {};
-  int64_t extent = extentOf(input, whole);
-  if (*low < 0 || *low >= *high || *high > extent) {
-    files.error(range.range)
-        << "the range " << *low << ".." << *high << " is empty or outside of '"
-        << whole.getValue() << "', whose extent is " << extent;
-    return {};
-  }
-  const ast::Name &partName = range.to.empty() ? range.from[0] : range.to[0];
-  auto made = dims->extent(partName.text, partName.range);
-  if (!made)
-    return {};
-  if (*made != *high - *low) {
-    auto diag = files.error(range.range)
-                << "the range " << *low << ".." << *high << " has "
-                << *high - *low << " elements, but '" << partName.text
-                << "' has extent " << *made;
-    if (range.to.empty())
-      diag.attachNote() << "name the part: `slice[I: lo..hi -> J](x)`";
-    return {};
-  }
-  StringAttr part = str(partName.text);
   IndexNames result = input.indices;
-  llvm::replace(result, whole, part);
-  if (!checkMade(result, range.range))
+  llvm::replace(result, whole, made[0]);
+  mlir::RankedTensorType type =
+      tensorType({&input}, result, input.elementType());
+  if (!type)
     return {};
-  auto type = madeType(input, result, [&](StringAttr name) {
-    return name == part ? made : std::nullopt;
-  });
   auto op =
       shd::SliceOp::create(builder, statement->loc, type, input.value, whole,
-                           {*low, *high}, part, indexing({&input}, result));
-  return record(op, {&input}, result, call.range);
+                           {*low, *high}, made[0], indexing({&input}, result));
+  return record(op, {&input}, result, call.range, Option("range", range.range));
 }
 
 Operand Importer::functionConcat(const Expr &call, const Context &context) {
@@ -600,58 +372,36 @@ Operand Importer::functionConcat(const Expr &call, const Context &context) {
   }
   std::vector<Operand> inputs;
   IndexNames parts, made;
-  int64_t extent = 1, total = 0;
-  bool ok = madeExtents(group.to, made, extent);
+  bool ok = madeNames(group.to, made);
   for (auto [argument, name] : llvm::zip(call.arguments, group.from)) {
     StringAttr part = str(name.text);
     parts.push_back(part);
     inputs.push_back(requireTensor(
         evaluate(*argument.value, argumentContext(context, part))));
-    if (inputs.back().isPoison() ||
-        !requireIndices(inputs.back(), part, name.range)) {
-      ok = false;
-      continue;
-    }
-    total += extentOf(inputs.back(), part);
+    ok &= !inputs.back().isPoison();
   }
   if (!ok)
     return {};
-  if (total != extent) {
-    files.error(group.range) << "the parts have " << total << " elements, but '"
-                             << made[0].getValue() << "' has extent " << extent;
-    return {};
-  }
-  auto resultOf = [&](size_t i) {
-    IndexNames names = inputs[i].indices;
-    llvm::replace(names, parts[i], made[0]);
-    return names;
-  };
-  IndexNames result = resultOf(0);
+  IndexNames result = inputs[0].indices;
+  llvm::replace(result, parts[0], made[0]);
   llvm::SmallVector<Operand *> typed;
   llvm::SmallVector<const Operand *> operands;
   llvm::SmallVector<mlir::Value> values;
-  for (auto [i, input] : llvm::enumerate(inputs)) {
-    if (!sameSet(resultOf(i), result)) {
-      auto diag = files.error(input.range)
-                  << "arguments of 'concat' differ in other indices: "
-                  << toString(inputs[0].indices) << " and "
-                  << toString(input.indices);
-      return {};
-    }
+  for (Operand &input : inputs) {
     typed.push_back(&input);
     operands.push_back(&input);
     values.push_back(input.value);
   }
-  auto type = commonOperandType(typed, call.range);
-  if (!type || !checkMade(result, group.range))
+  auto element = commonOperandType(typed, call.range);
+  if (!element)
     return {};
-  auto tensor = madeType(inputs[0], result, [&](StringAttr name) {
-    return name == made[0] ? std::optional(extent) : std::nullopt;
-  });
-  auto op = shd::ConcatOp::create(builder, statement->loc, tensor.clone(*type),
-                                  values, strings(parts), made[0],
+  mlir::RankedTensorType type = tensorType(operands, result, *element);
+  if (!type)
+    return {};
+  auto op = shd::ConcatOp::create(builder, statement->loc, type, values,
+                                  strings(parts), made[0],
                                   indexing(operands, result));
-  return record(op, operands, result, call.range);
+  return record(op, operands, result, call.range, Option("parts", group.range));
 }
 
 Operand Importer::functionIota(StringAttr index, llvm::SMRange range) {

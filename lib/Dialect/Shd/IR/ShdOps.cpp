@@ -9,7 +9,9 @@
 #include "Verify.h"
 #include "shardc/Cost/Movement.h"
 #include "shardc/Dialect/Shd/IR/Halo.h"
+#include "shardc/Dialect/Shd/IR/Places.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -82,14 +84,9 @@ static Names unionOf(Names list, ArrayRef<StringRef> more) {
   return list;
 }
 
-/// `['B', 'D']`
-static std::string quoted(ArrayRef<StringRef> list) {
-  return "[" +
-         llvm::join(
-             llvm::map_range(
-                 list, [](StringRef name) { return "'" + name.str() + "'"; }),
-             ", ") +
-         "]";
+/// `[B, D]`
+static std::string listed(ArrayRef<StringRef> list) {
+  return "[" + llvm::join(list, ", ") + "]";
 }
 
 /// Extent of an index of a type.
@@ -100,33 +97,37 @@ static int64_t extentOf(ArrayRef<StringRef> list, Type type, StringRef name) {
 
 static LogicalResult verifySubset(Operation *op, ArrayRef<StringRef> part,
                                   ArrayRef<StringRef> whole, StringRef partOf,
-                                  StringRef wholeOf) {
+                                  StringRef wholeOf, const OpPart &place = {}) {
   for (StringRef name : part)
     if (!llvm::is_contained(whole, name))
-      return op->emitOpError() << "index '" << name << "' of " << partOf
-                               << " is not one of " << wholeOf;
+      return emitErrorAt(op, place)
+             << "index '" << name << "' of " << partOf << " is not one of "
+             << wholeOf << " " << listed(whole);
   return success();
 }
 
 static LogicalResult verifyHas(Operation *op, ArrayRef<StringRef> list,
-                               StringRef name, StringRef listOf) {
+                               StringRef name, StringRef listOf,
+                               const OpPart &place = {}) {
   if (llvm::is_contained(list, name))
     return success();
-  return op->emitOpError() << "index '" << name << "' is not one of " << listOf;
+  return emitErrorAt(op, place) << "index '" << name << "' is not one of "
+                                << listOf << " " << listed(list);
 }
 
 /// The same names, in any order.
 static LogicalResult verifySameNames(Operation *op, ArrayRef<StringRef> found,
                                      ArrayRef<StringRef> expected,
-                                     StringRef what) {
+                                     StringRef what, const OpPart &place = {}) {
   bool same = found.size() == expected.size() &&
               llvm::all_of(expected, [&](StringRef name) {
                 return llvm::is_contained(found, name);
               });
   if (same)
     return success();
-  return op->emitOpError() << what << " must have the indices "
-                           << quoted(expected) << ", but has " << quoted(found);
+  return emitErrorAt(op, place)
+         << what << " must have the indices " << listed(expected) << ", found "
+         << listed(found);
 }
 
 /// The result has the indices of operand 0, in their order.
@@ -135,22 +136,22 @@ static LogicalResult verifyKeepsIndices(ShardingRuleOpInterface op) {
   Names found = op.getIndexing().getResultIndices(0);
   if (found == expected)
     return success();
-  return op->emitOpError() << "the result must have the indices "
-                           << quoted(expected) << " of operand 0, but has "
-                           << quoted(found);
+  return emitErrorAt(op) << "the result must have the indices "
+                         << listed(expected) << " of operand 0, found "
+                         << listed(found);
 }
 
 static Type elementType(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
-static LogicalResult verifyIntegers(Operation *op, Value value,
-                                    StringRef what) {
+static LogicalResult verifyIntegers(Operation *op, Value value, StringRef what,
+                                    const OpPart &place = {}) {
   Type type = elementType(value);
   if (isa<IntegerType>(type) && !type.isInteger(1))
     return success();
-  return op->emitOpError() << what << " must be integers, but are "
-                           << typeName(type);
+  return emitErrorAt(op, place)
+         << what << " must be integers, but are " << typeName(type);
 }
 
 /// The result has the element type of `operands`, the first of the operation.
@@ -158,9 +159,10 @@ static LogicalResult verifySameElementType(Operation *op, ValueRange operands) {
   Type expected = elementType(onlyResult(op));
   for (auto [i, operand] : llvm::enumerate(operands))
     if (elementType(operand) != expected)
-      return op->emitOpError() << describeOperand(i) << " has element type "
-                               << typeName(elementType(operand))
-                               << ", but the result has " << typeName(expected);
+      return emitErrorAt(op, int(i))
+             << describeOperand(i) << " has element type "
+             << typeName(elementType(operand)) << ", but the result has "
+             << typeName(expected);
   return success();
 }
 
@@ -364,13 +366,18 @@ LogicalResult ElementwiseOp::verify() {
                          << "' must give bool, but gives "
                          << typeName(elementType(getResult()));
   if (getFunction() == Function::Where &&
-      !elementType(getInputs().front()).isInteger(1))
-    return emitOpError() << "the condition of 'where' must be bool, but is "
-                         << typeName(elementType(getInputs().front()));
+      !elementType(getInputs().front()).isInteger(1)) {
+    InFlightDiagnostic error =
+        emitErrorAt(*this, 0)
+        << "the condition of 'where' must be bool, but is "
+        << typeName(elementType(getInputs().front()));
+    error.attachNote() << "compare it, for example `x != 0`";
+    return error;
+  }
   // W4
   if (getFunction() == Function::Rem)
     for (Value value : {getInputs()[0], getInputs()[1], Value(getResult())})
-      if (failed(verifyIntegers(*this, value, "a remainder's operands")))
+      if (failed(verifyIntegers(*this, value, "the operands of '%'", 0)))
         return failure();
   return success();
 }
@@ -385,7 +392,7 @@ LogicalResult ReduceOp::verify() {
   // X1
   return verifySubset(*this, getIndexing().getResultIndices(0),
                       getIndexing().getOperandIndices(0), "the result",
-                      "operand 0's");
+                      "the argument's");
 }
 
 /// Inputs that a normalisation may have, scale and bias included.
@@ -415,12 +422,14 @@ LogicalResult NormalizeOp::verify() {
                          << getInputs().size();
   // N1
   Names input = getIndexing().getOperandIndices(0), over = names(getOver());
-  if (failed(verifySubset(*this, over, input, "'over'", "operand 0's")))
-    return failure();
+  for (StringRef name : over)
+    if (failed(verifyHas(*this, input, name, "the argument's", 0)))
+      return failure();
   // N4
   for (unsigned i = 1; i < getInputs().size(); ++i)
     if (failed(verifySubset(*this, getIndexing().getOperandIndices(i), input,
-                            describeOperand(i), "operand 0's")))
+                            i == 1 ? "the scale" : "the bias", "the argument's",
+                            i)))
       return failure();
   // N2
   bool drops = getKind() == Normalization::LogSumExp;
@@ -432,12 +441,12 @@ LogicalResult CrossEntropyOp::verify() {
   Names logits = getIndexing().getOperandIndices(0);
   Names labels = getIndexing().getOperandIndices(1);
   // L1
-  if (failed(verifyHas(*this, logits, getClasses(), "operand 0's")))
+  if (failed(verifyHas(*this, logits, getClasses(), "the logits'", 0)))
     return failure();
   // L2
   Names others = without(logits, getClasses());
-  if (failed(verifyIntegers(*this, getLabels(), "labels")) ||
-      failed(verifySameNames(*this, labels, others, "operand 1")))
+  if (failed(verifyIntegers(*this, getLabels(), "labels", 1)) ||
+      failed(verifySameNames(*this, labels, others, "the labels", 1)))
     return failure();
   if (failed(verifySameNames(*this, getIndexing().getResultIndices(0), others,
                              "the result")))
@@ -458,21 +467,28 @@ LogicalResult CrossEntropyOp::verify() {
 static LogicalResult verifyScores(AttentionOpInterface op, const Names &q,
                                   const Names &k, const Names &v) {
   StringRef head = op.getHead(), key = op.getKey();
+  constexpr int onQ = AttentionOp::kQueryOperand;
+  constexpr int onK = AttentionOp::kKeyOperand;
+  constexpr int onV = AttentionOp::kValueOperand;
   // T1
-  if (failed(verifyHas(op, q, head, "q's")) ||
-      failed(verifyHas(op, k, head, "k's")) ||
-      failed(verifyHas(op, k, key, "k's")) ||
-      failed(verifyHas(op, v, key, "v's")))
+  if (failed(verifyHas(op, q, head, "q's", onQ)) ||
+      failed(verifyHas(op, k, head, "k's", onK)) ||
+      failed(verifyHas(op, k, key, "k's", onK)) ||
+      failed(verifyHas(op, v, key, "v's", onV)))
     return failure();
-  if (llvm::is_contained(q, key))
-    return op->emitOpError()
-           << "index '" << key << "', along which keys run, is one of q's";
+  if (llvm::is_contained(q, key)) {
+    InFlightDiagnostic error = emitErrorAt(op, onQ)
+                               << "q has the index '" << key << "' of the keys";
+    error.attachNote()
+        << "give the keys an index of their own, for example `dim S = T`";
+    return error;
+  }
   // T2
-  if (failed(verifySubset(op, without(k, key), q, "k", "q's")))
+  if (failed(verifySubset(op, without(k, key), q, "k", "q's", onK)))
     return failure();
   for (StringRef name : v)
     if (llvm::is_contained(q, name) && !llvm::is_contained(k, name))
-      return op->emitOpError()
+      return emitErrorAt(op, onV)
              << "index '" << name << "' of v is one of q's, but not of k's";
   return success();
 }
@@ -483,8 +499,8 @@ static LogicalResult verifyMask(AttentionOpInterface op, const Names &q,
   // T3
   if (std::optional<uint64_t> window = op.getWindow()) {
     if (int64_t(*window) < 1)
-      return op->emitOpError()
-             << "a window must be at least 1, but is " << int64_t(*window);
+      return emitErrorAt(op, "window")
+             << "'window' must be at least 1, but is " << int64_t(*window);
     if (!op.getCausal())
       return op->emitOpError() << "a window needs 'causal'";
   }
@@ -507,42 +523,46 @@ static LogicalResult verifyMask(AttentionOpInterface op, const Names &q,
     return indexed.getIndexing().getOperandIndices(operand);
   };
   if (op.getAt() &&
-      (failed(verifyIntegers(op, op.getAt(), "positions")) ||
+      (failed(verifyIntegers(op, op.getAt(), "positions", op.getAtOperand())) ||
        failed(verifySubset(op, indicesOf(op.getAtOperand()),
-                           without(q, op.getHead()), "the positions", "q's"))))
+                           without(q, op.getHead()), "the positions", "q's",
+                           op.getAtOperand()))))
     return failure();
   // T9
   if (!op.getKeyAt())
     return success();
+  int place = op.getKeyAtOperand();
   if (!op.getCausal())
-    return op->emitOpError() << "positions of keys need 'causal'";
-  Names positions = indicesOf(op.getKeyAtOperand());
-  if (failed(verifyIntegers(op, op.getKeyAt(), "positions of keys")) ||
-      failed(verifyHas(op, positions, op.getKey(), "the keys' positions'")))
+    return emitErrorAt(op, place)
+           << "'key_at' masks keys, which needs `causal=true`";
+  Names positions = indicesOf(place);
+  if (failed(verifyIntegers(op, op.getKeyAt(), "positions of keys", place)) ||
+      failed(verifyHas(op, positions, op.getKey(), "key_at's", place)))
     return failure();
-  return verifySubset(op, positions, without(k, op.getHead()),
-                      "the keys' positions", "k's");
+  return verifySubset(op, positions, without(k, op.getHead()), "'key_at'",
+                      "k's", place);
 }
 
 /// T7 and T8: floats that join the scores.
-static LogicalResult verifyScoreTensor(Operation *op, Value value,
-                                       const Names &found, const Names &allowed,
-                                       StringRef what) {
-  if (!isa<FloatType>(elementType(value)))
-    return op->emitOpError() << what << " must hold floats, but holds "
-                             << typeName(elementType(value));
-  return verifySubset(op, found, allowed, what, "the scores'");
+static LogicalResult verifyScoreTensor(ShardingRuleOpInterface op, int operand,
+                                       const Names &allowed, StringRef what,
+                                       StringRef allowedOf) {
+  Type type = elementType(op->getOperand(operand));
+  if (!isa<FloatType>(type))
+    return emitErrorAt(op, operand)
+           << what << " expects floats, found " << typeName(type);
+  return verifySubset(op, op.getIndexing().getOperandIndices(operand), allowed,
+                      what, allowedOf, operand);
 }
 
 /// T8
 static LogicalResult verifyBias(AttentionOpInterface op, const Names &q) {
   if (!op.getBias())
     return success();
-  auto indexed = cast<ShardingRuleOpInterface>(op.getOperation());
-  return verifyScoreTensor(
-      op, op.getBias(),
-      indexed.getIndexing().getOperandIndices(op.getBiasOperand()),
-      unionOf(without(q, op.getHead()), {op.getKey()}), "the bias");
+  return verifyScoreTensor(cast<ShardingRuleOpInterface>(op.getOperation()),
+                           op.getBiasOperand(),
+                           unionOf(without(q, op.getHead()), {op.getKey()}),
+                           "'bias'", "the scores'");
 }
 
 /// T6
@@ -568,10 +588,8 @@ LogicalResult AttentionOp::verify() {
                              describeResult(*this, 0))))
     return failure();
   // T7
-  if (getSink() &&
-      failed(verifyScoreTensor(
-          *this, getSink(), getIndexing().getOperandIndices(getSinkOperand()),
-          queries, "the sink")))
+  if (getSink() && failed(verifyScoreTensor(*this, getSinkOperand(), queries,
+                                            "'sink'", "the queries'")))
     return failure();
   // T8
   if (failed(verifyBias(*this, q)))
@@ -589,8 +607,8 @@ static LogicalResult verifySameList(Operation *op, const Names &found,
   if (found == expected)
     return success();
   return op->emitOpError() << what << " must have the indices "
-                           << quoted(expected) << ", in this order, but has "
-                           << quoted(found);
+                           << listed(expected) << ", in this order, found "
+                           << listed(found);
 }
 
 LogicalResult AttentionGradOp::verify() {
@@ -633,23 +651,25 @@ LogicalResult AttentionGradOp::verify() {
 LogicalResult RopeOp::verify() {
   Names input = getIndexing().getOperandIndices(0);
   // P1
-  if (failed(verifyHas(*this, input, getHead(), "operand 0's")))
+  if (failed(verifyHas(*this, input, getHead(), "the argument's", 0)))
     return failure();
   if (int64_t extent = extentOf(input, getInput().getType(), getHead());
       extent % 2 != 0)
-    return emitOpError() << "index '" << getHead()
-                         << "' must have an even extent, but has " << extent;
+    return emitErrorAt(*this)
+           << "'rope' pairs the elements of '" << getHead()
+           << "', so its extent must be even, but is " << extent;
   // P2
   if (getAt() ? getPositions().has_value() : !getPositions().has_value())
-    return emitOpError() << "needs either a tensor of positions or the index "
-                         << "along which they run";
+    return emitErrorAt(*this) << "'rope' takes positions either along an "
+                                 "index, `rope[T, H](x)`, or from a tensor, "
+                                 "`rope[H](x, at=p)`";
   if (getPositions() &&
-      failed(verifyHas(*this, input, *getPositions(), "operand 0's")))
+      failed(verifyHas(*this, input, *getPositions(), "the argument's", 0)))
     return failure();
-  if (getAt() && (failed(verifyIntegers(*this, getAt(), "positions")) ||
+  if (getAt() && (failed(verifyIntegers(*this, getAt(), "positions", 1)) ||
                   failed(verifySubset(*this, getIndexing().getOperandIndices(1),
                                       without(input, getHead()),
-                                      "the positions", "operand 0's"))))
+                                      "the positions", "the argument's", 1))))
     return failure();
   // P3
   return verifySameNames(*this, getIndexing().getResultIndices(0), input,
@@ -681,10 +701,10 @@ static LogicalResult verifyPositions(ShardingRuleOpInterface op,
     gathered.push_back(table[dim]);
   }
   remaining = without(table, gathered);
-  for (Value position : positions)
-    if (failed(verifyIntegers(op, position, "positions")))
-      return failure();
   unsigned first = positions.getBeginOperandIndex();
+  for (auto [i, position] : llvm::enumerate(positions))
+    if (failed(verifyIntegers(op, position, "positions", first + i)))
+      return failure();
   for (unsigned i = 0; i < positions.size(); ++i)
     remaining =
         unionOf(remaining, op.getIndexing().getOperandIndices(first + i));
@@ -780,18 +800,18 @@ LogicalResult SgdOp::verify() {
 //===----------------------------------------------------------------------===//
 
 /// k picks among the elements of an index.
-static LogicalResult verifyK(Operation *op, uint64_t k, StringRef index,
+static LogicalResult verifyK(Operation *op, int64_t k, StringRef index,
                              int64_t extent) {
-  if (k >= 1 && k <= uint64_t(extent))
+  if (k >= 1 && k <= extent)
     return success();
-  return op->emitOpError() << "k is " << k << ", but must be from 1 to the "
-                           << extent << " of index '" << index << "'";
+  return emitErrorAt(op, "k") << "k is " << k << ", but must be from 1 to "
+                              << extent << ", the extent of '" << index << "'";
 }
 
 LogicalResult TopKOp::verify() {
   Names input = getIndexing().getOperandIndices(0);
   // A1
-  if (failed(verifyHas(*this, input, getOver(), "operand 0's")) ||
+  if (failed(verifyHas(*this, input, getOver(), "the argument's", 0)) ||
       failed(verifyK(*this, getK(), getOver(),
                      extentOf(input, getInput().getType(), getOver()))))
     return failure();
@@ -803,13 +823,6 @@ LogicalResult TopKOp::verify() {
                          "the result");
 }
 
-/// How errors call a tensor: operands first, then results.
-static std::string describeTensor(Operation *op, unsigned tensor) {
-  return tensor < op->getNumOperands()
-             ? describeOperand(tensor)
-             : describeResult(op, tensor - op->getNumOperands());
-}
-
 /// G5 and G6
 template <typename Op>
 static LogicalResult verifyExpertCounts(Op op, ArrayRef<StringRef> picks) {
@@ -817,30 +830,38 @@ static LogicalResult verifyExpertCounts(Op op, ArrayRef<StringRef> picks) {
   if (failed(verifyK(op, op.getK(), op.getExperts(), experts)))
     return failure();
   if (op.getBlocks().has_value() != op.getLimit().has_value())
-    return op.emitOpError() << "needs both 'blocks' and 'limit', or neither";
-  if (std::optional<uint64_t> blocks = op.getBlocks()) {
-    if (*blocks < 1 || experts % int64_t(*blocks) != 0)
-      return op.emitOpError()
-             << *blocks << " blocks do not divide the " << experts
-             << " of index '" << op.getExperts() << "'";
-    if (*op.getLimit() < 1 || *op.getLimit() > *blocks)
-      return op.emitOpError() << "the limit is " << *op.getLimit()
-                              << ", but must be from 1 to " << *blocks;
-    uint64_t most = *op.getLimit() * (uint64_t(experts) / *blocks);
-    if (most < op.getK())
-      return op.emitOpError() << "k is " << op.getK() << ", but only " << most
-                              << " experts are in " << *op.getLimit() << " of "
-                              << *blocks << " blocks";
+    return emitErrorAt(op) << "'blocks' and 'limit' belong together";
+  if (op.getBlocks()) {
+    int64_t blocks = *op.getBlocks(), limit = *op.getLimit();
+    if (blocks < 1 || experts % blocks != 0)
+      return emitErrorAt(op, "blocks")
+             << "'blocks' is " << blocks << ", which does not divide the "
+             << experts << " of '" << op.getExperts() << "'";
+    if (limit < 1 || limit > blocks)
+      return emitErrorAt(op, "limit")
+             << "'limit' is " << limit << ", but must be from 1 to " << blocks
+             << ", the number of blocks";
+    int64_t most = limit * (experts / blocks);
+    if (most < int64_t(op.getK()))
+      return emitErrorAt(op, "limit")
+             << "k is " << op.getK() << ", but only " << most << " of '"
+             << op.getExperts() << "' are in " << limit << " of " << blocks
+             << " blocks";
   }
   if (!op.getImbalance())
     return success();
-  if (!op.getDropless())
-    return op.emitOpError() << "has an imbalance, but is not dropless";
-  double imbalance = op.getImbalance()->convertToDouble();
-  if (imbalance >= 1)
+  if (!op.getDropless()) {
+    InFlightDiagnostic error = emitErrorAt(op, "imbalance")
+                               << "'imbalance' needs 'dropless=true'";
+    error.attachNote() << "without it every slot of '" << op.getSlots()
+                       << "' is executed, and the surplus is dropped";
+    return error;
+  }
+  if (op.getImbalance()->convertToDouble() >= 1)
     return success();
-  return op.emitOpError() << "the imbalance is " << imbalance
-                          << ", but must be at least 1";
+  return emitErrorAt(op, "imbalance")
+         << "'imbalance' must be at least 1, but is "
+         << llvm::formatv("{0}", op.getImbalance()->convertToDouble()).str();
 }
 
 /// Tokens and experts are those of the picks, or a device's part of them.
@@ -852,7 +873,8 @@ static LogicalResult verifyWholePicks(ExpertsOpInterface op,
     return tensor < operands ? op->getOperand(tensor).getType()
                              : op->getResult(tensor - operands).getType();
   };
-  for (unsigned tensor : {op.getTokensTensor(), op.getSlotsTensor()}) {
+  for (auto [tensor, what] : {std::pair(op.getTokensTensor(), "the tokens"),
+                              std::pair(op.getSlotsTensor(), "the slots")}) {
     Names names = indicesOf(indexed, tensor);
     for (StringRef name : picks) {
       if (!llvm::is_contained(names, name))
@@ -860,10 +882,9 @@ static LogicalResult verifyWholePicks(ExpertsOpInterface op,
       int64_t expected = extentOf(picks, op.getPicks().getType(), name);
       int64_t found = extentOf(names, typeOf(tensor), name);
       if (found > expected)
-        return op->emitOpError()
+        return emitErrorAt(op, tensor)
                << "index '" << name << "' has extent " << found << " in "
-               << describeTensor(op, tensor) << ", but " << expected << " in "
-               << describeOperand(kPicksOperand);
+               << what << ", but " << expected << " in the picks";
     }
   }
   return success();
@@ -873,23 +894,31 @@ static LogicalResult verifyWholePicks(ExpertsOpInterface op,
 template <typename Op> static LogicalResult verifyExperts(Op op) {
   // G3
   Names picks = indicesOf(op, kPicksOperand);
-  std::string picksName = describeOperand(kPicksOperand);
-  if (!elementType(op.getPicks()).isInteger(1))
-    return op.emitOpError() << picksName << ", the picks, must be bool, but is "
-                            << typeName(elementType(op.getPicks()));
-  unsigned tokensTensor = op.getTokensTensor();
-  Names all = indicesOf(op, tokensTensor);
-  if (failed(verifyHas(op, picks, op.getExperts(), picksName + "'s")))
+  Type pickType = elementType(op.getPicks());
+  if (!pickType.isInteger(1)) {
+    InFlightDiagnostic error = emitErrorAt(op, kPicksOperand)
+                               << "picks must be bool, but are "
+                               << typeName(pickType);
+    error.attachNote() << "compare them, for example `p != 0`, or pick the k "
+                          "largest by `topk`";
+    return error;
+  }
+  int tokens = op.getTokensTensor(), slots = op.getSlotsTensor();
+  Names all = indicesOf(op, tokens);
+  if (failed(
+          verifyHas(op, picks, op.getExperts(), "the picks'", kPicksOperand)))
     return failure();
-  for (StringRef name : {op.getExperts(), op.getSlots()})
+  for (auto [name, what] : {std::pair(op.getExperts(), "experts"),
+                            std::pair(op.getSlots(), "slots")})
     if (llvm::is_contained(all, name))
-      return op.emitOpError() << "index '" << name << "' is also one of "
-                              << describeTensor(op, tokensTensor);
+      return emitErrorAt(op, tokens) << "index '" << name << "' of the " << what
+                                     << " is one of the tokens, too";
   if (llvm::is_contained(picks, op.getSlots()))
-    return op.emitOpError()
-           << "index '" << op.getSlots() << "' is also one of " << picksName;
-  if (failed(verifySubset(op, without(picks, op.getExperts()), all, picksName,
-                          describeTensor(op, tokensTensor))))
+    return emitErrorAt(op, kPicksOperand)
+           << "index '" << op.getSlots()
+           << "' of the slots is one of the picks, too";
+  if (failed(verifySubset(op, without(picks, op.getExperts()), all, "the picks",
+                          "the tokens'", kPicksOperand)))
     return failure();
   // G4
   ExpertIndices indices = ExpertIndices::of(op);
@@ -897,13 +926,12 @@ template <typename Op> static LogicalResult verifyExperts(Op op) {
   llvm::append_range(expected, indices.groups);
   expected.push_back(op.getSlots());
   llvm::append_range(expected, indices.features);
-  unsigned slots = op.getSlotsTensor();
-  if (failed(verifySameNames(op, indicesOf(op, slots), expected,
-                             describeTensor(op, slots))))
+  if (failed(verifySameNames(op, indicesOf(op, slots), expected, "the slots",
+                             slots)))
     return failure();
   if (std::optional<unsigned> weights = op.getWeightsTensor())
     if (failed(verifySameNames(op, indicesOf(op, *weights), picks,
-                               describeTensor(op, *weights))))
+                               "the weights", *weights)))
       return failure();
   if (failed(verifyWholePicks(op, picks)))
     return failure();
@@ -934,13 +962,13 @@ static LogicalResult verifyProduct(Operation *op, StringRef whole,
                                   product);
   if (!overflow && product == expected)
     return success();
-  InFlightDiagnostic error = op->emitOpError();
-  error << "the extents of " << quoted(parts) << " multiply to ";
+  InFlightDiagnostic error = emitErrorAt(op, "parts");
+  error << "the extents of " << listed(parts) << " multiply to ";
   if (overflow)
     error << "more than fits";
   else
     error << product;
-  return error << ", but index '" << whole << "' has extent " << expected;
+  return error << ", but '" << whole << "' has extent " << expected;
 }
 
 /// `parts` names indices of a tensor, each once and at least one.
@@ -958,7 +986,7 @@ LogicalResult SplitOp::verify() {
   Names input = getIndexing().getOperandIndices(0);
   Names result = getIndexing().getResultIndices(0), parts = names(getParts());
   // K2
-  if (failed(verifyHas(*this, input, getWhole(), "operand 0's")) ||
+  if (failed(verifyHas(*this, input, getWhole(), "the argument's", 0)) ||
       failed(verifyParts(*this, parts, result, "the result's")) ||
       failed(verifySameNames(*this, result,
                              unionOf(without(input, getWhole()), parts),
@@ -975,7 +1003,7 @@ LogicalResult MergeOp::verify() {
   Names input = getIndexing().getOperandIndices(0);
   Names result = getIndexing().getResultIndices(0), parts = names(getParts());
   // M2
-  if (failed(verifyParts(*this, parts, input, "operand 0's")) ||
+  if (failed(verifyParts(*this, parts, input, "the argument's")) ||
       failed(verifyHas(*this, result, getWhole(), "the result's")) ||
       failed(verifySameNames(*this, result,
                              unionOf(without(input, parts), getWhole()),
@@ -992,7 +1020,7 @@ LogicalResult SliceOp::verify() {
   Names input = getIndexing().getOperandIndices(0);
   Names result = getIndexing().getResultIndices(0);
   // S2
-  if (failed(verifyHas(*this, input, getWhole(), "operand 0's")) ||
+  if (failed(verifyHas(*this, input, getWhole(), "the argument's", 0)) ||
       failed(verifyHas(*this, result, getPart(), "the result's")) ||
       failed(verifySameNames(*this, result,
                              unionOf(without(input, getWhole()), getPart()),
@@ -1006,13 +1034,20 @@ LogicalResult SliceOp::verify() {
     return emitOpError() << "a range must have 2 bounds, but has "
                          << range.size();
   if (range[0] < 0 || range[1] > whole || range[0] >= range[1])
-    return emitOpError() << "the range " << range[0] << " to " << range[1]
-                         << " is not in index '" << getWhole() << "' of extent "
-                         << whole;
-  if (range[1] - range[0] != part)
-    return emitOpError() << "the range " << range[0] << " to " << range[1]
-                         << " must have the extent of index '" << getPart()
-                         << "', which is " << part;
+    return emitErrorAt(*this, "range")
+           << "the range " << range[0] << ".." << range[1]
+           << " is empty or outside of '" << getWhole() << "', whose extent is "
+           << whole;
+  if (range[1] - range[0] != part) {
+    InFlightDiagnostic error = emitErrorAt(*this, "range")
+                               << "the range " << range[0] << ".." << range[1]
+                               << " has " << range[1] - range[0]
+                               << " elements, but '" << getPart()
+                               << "' has extent " << part;
+    if (getPart() == getWhole())
+      error.attachNote() << "name the part: `slice[I: lo..hi -> J](x)`";
+    return error;
+  }
   return verifySameElementType(*this, (*this)->getOperands());
 }
 
@@ -1023,16 +1058,19 @@ LogicalResult ConcatOp::verify() {
     return emitOpError() << "has " << parts.size() << " parts for "
                          << getInputs().size() << " operands";
   // J2
+  for (auto [i, part] : llvm::enumerate(parts))
+    if (failed(verifyHas(*this, getIndexing().getOperandIndices(i), part,
+                         describeOperand(i) + "'s", i)))
+      return failure();
   if (failed(verifyHas(*this, result, getWhole(), "the result's")))
     return failure();
   int64_t sum = 0;
   bool overflow = false;
   for (auto [i, part] : llvm::enumerate(parts)) {
     Names operand = getIndexing().getOperandIndices(i);
-    if (failed(verifyHas(*this, operand, part, describeOperand(i) + "'s")) ||
-        failed(verifySameNames(*this, operand,
+    if (failed(verifySameNames(*this, operand,
                                unionOf(without(result, getWhole()), part),
-                               describeOperand(i))))
+                               describeOperand(i), i)))
       return failure();
     int64_t extent = extentOf(operand, getInputs()[i].getType(), part);
     overflow |= llvm::AddOverflow(sum, extent, sum);
@@ -1040,9 +1078,9 @@ LogicalResult ConcatOp::verify() {
   // J1
   int64_t whole = extentOf(result, getType(), getWhole());
   if (overflow || sum != whole)
-    return emitOpError() << "the extents of " << quoted(parts) << " add up to "
-                         << sum << ", but index '" << getWhole()
-                         << "' has extent " << whole;
+    return emitErrorAt(*this, "parts")
+           << "the extents of " << listed(parts) << " add up to " << sum
+           << ", but '" << getWhole() << "' has extent " << whole;
   return verifySameElementType(*this, (*this)->getOperands());
 }
 
@@ -1105,7 +1143,7 @@ LogicalResult shd::detail::verifyMovement(Operation *op, const Mesh &mesh,
     dims.push_back(std::to_string(i));
   return op->emitOpError() << "does not turn " << toString(mesh, from, dims)
                            << " into " << toString(mesh, to, dims)
-                           << " over axes " << quoted(names(axisNames));
+                           << " over axes " << listed(names(axisNames));
 }
 
 LogicalResult AllGatherOp::verify() {

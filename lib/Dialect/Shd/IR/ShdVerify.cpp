@@ -6,6 +6,7 @@
 
 #include "Factors.h"
 #include "Verify.h"
+#include "shardc/Dialect/Shd/IR/Places.h"
 #include "llvm/ADT/SmallSet.h"
 #include <map>
 
@@ -75,7 +76,7 @@ static LogicalResult verifyList(Operation *op, const IndexedTensor &tensor) {
   llvm::SmallSet<StringRef, 8> seen;
   for (StringRef index : tensor.indices.getAsValueRange<StringAttr>())
     if (!seen.insert(index).second)
-      return op->emitOpError()
+      return emitErrorAt(op)
              << "index '" << index << "' repeats in " << tensor.description;
   return success();
 }
@@ -95,7 +96,7 @@ static LogicalResult verifyExtents(Operation *op,
           {index, ownerOfIndex(op, index, number)}, &tensor, extent);
       auto [other, expected] = entry->second;
       if (extent != expected)
-        return op->emitOpError()
+        return emitErrorAt(op, int(number))
                << "index '" << index << "' has extent " << expected << " in "
                << other->description << " and " << extent << " in "
                << tensor.description;
@@ -136,9 +137,13 @@ LogicalResult shd::detail::verifyIndexing(Operation *op) {
   if (failed(verifyExtents(op, tensors)))
     return failure();
   // I4
-  if (computesScales(op))
-    return op->emitOpError("computes in f8E8M0FNU, which has scales alone");
-  return success();
+  if (!computesScales(op))
+    return success();
+  InFlightDiagnostic error =
+      emitErrorAt(op)
+      << "scales of f8e8m0 are read, moved and cast, not computed";
+  error.attachNote() << "cast them first, for example `bf16(...)`";
+  return error;
 }
 
 //===----------------------------------------------------------------------===//

@@ -51,7 +51,7 @@ shd.program "p" mesh <[X = 2]> {
 // Only the minor end can be gathered.
 shd.program "p" mesh <[X = 2, Y = 2]> {
   %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X, Y}]>>
-  // expected-error @+1 {{does not turn [0@(X, Y)] into [0@Y] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0@(X, Y)] into [0@Y] over axes [X]}}
   %y = shd.all_gather %x over ["X"] : tensor<8xf32, #shd.sharding<[{X, Y}]>> -> tensor<8xf32, #shd.sharding<[{Y}]>>
 }
 
@@ -60,7 +60,7 @@ shd.program "p" mesh <[X = 2, Y = 2]> {
 // Axes are those that go.
 shd.program "p" mesh <[X = 2, Y = 2]> {
   %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X, Y}]>>
-  // expected-error @+1 {{does not turn [0@(X, Y)] into [0] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0@(X, Y)] into [0] over axes [X]}}
   %y = shd.all_gather %x over ["X"] : tensor<8xf32, #shd.sharding<[{X, Y}]>> -> tensor<8xf32, #shd.sharding<[{}]>>
 }
 
@@ -68,7 +68,7 @@ shd.program "p" mesh <[X = 2, Y = 2]> {
 
 shd.program "p" mesh <[X = 2, Y = 2]> {
   %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X}]>>
-  // expected-error @+1 {{does not turn [0@X] into [0@(Y, X)] over axes ['Y']}}
+  // expected-error @+1 {{does not turn [0@X] into [0@(Y, X)] over axes [Y]}}
   %y = shd.all_slice %x over ["Y"] : tensor<8xf32, #shd.sharding<[{X}]>> -> tensor<8xf32, #shd.sharding<[{Y, X}]>>
 }
 
@@ -78,7 +78,7 @@ shd.program "p" mesh <[X = 2, Y = 2]> {
 shd.program "p" mesh <[X = 2]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<8x4xf32, #shd.sharding<[{}, {X}]>>
   %s = shd.reduce sum(%x) <[B, D] -> [B]> : (tensor<8x4xf32, #shd.sharding<[{}, {X}]>>) -> tensor<8xf32, #shd.sharding<[{}], partial = {X}>>
-  // expected-error @+1 {{does not turn [0]{+X} into [0@X] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0]{+X} into [0@X] over axes [X]}}
   %y = shd.all_slice %s over ["X"] : tensor<8xf32, #shd.sharding<[{}], partial = {X}>> -> tensor<8xf32, #shd.sharding<[{X}]>>
 }
 
@@ -87,7 +87,7 @@ shd.program "p" mesh <[X = 2]> {
 // One dimension may not both lose and gain axes.
 shd.program "p" mesh <[X = 2, Y = 2]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<8x4xf32, #shd.sharding<[{X}, {Y}]>>
-  // expected-error @+1 {{does not turn [0@X, 1@Y] into [0@Y, 1@X] over axes ['X', 'Y']}}
+  // expected-error @+1 {{does not turn [0@X, 1@Y] into [0@Y, 1@X] over axes [X, Y]}}
   %y = shd.all_to_all %x over ["X", "Y"] : tensor<8x4xf32, #shd.sharding<[{X}, {Y}]>> -> tensor<8x4xf32, #shd.sharding<[{Y}, {X}]>>
 }
 
@@ -96,7 +96,7 @@ shd.program "p" mesh <[X = 2, Y = 2]> {
 // An axis that is lost without being gained.
 shd.program "p" mesh <[X = 2]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<8x4xf32, #shd.sharding<[{X}, {}]>>
-  // expected-error @+1 {{does not turn [0@X, 1] into [0, 1] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0@X, 1] into [0, 1] over axes [X]}}
   %y = shd.all_to_all %x over ["X"] : tensor<8x4xf32, #shd.sharding<[{X}, {}]>> -> tensor<8x4xf32, #shd.sharding<[{}, {}]>>
 }
 
@@ -106,7 +106,7 @@ shd.program "p" mesh <[X = 2]> {
 shd.program "p" mesh <[X = 2]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<8x4xf32, #shd.sharding<[{}, {X}]>>
   %s = shd.reduce sum(%x) <[B, D] -> [B]> : (tensor<8x4xf32, #shd.sharding<[{}, {X}]>>) -> tensor<8xf32, #shd.sharding<[{}], partial = {X}>>
-  // expected-error @+1 {{does not turn [0]{+X} into [0] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0]{+X} into [0] over axes [X]}}
   %y = shd.reduce_scatter %s over ["X"] : tensor<8xf32, #shd.sharding<[{}], partial = {X}>> -> tensor<8xf32, #shd.sharding<[{}]>>
 }
 
@@ -115,7 +115,7 @@ shd.program "p" mesh <[X = 2]> {
 shd.program "p" mesh <[X = 2]> {
   %x = shd.declare input "x" ["B", "D"] : tensor<8x4xf32, #shd.sharding<[{}, {X}]>>
   %s = shd.reduce sum(%x) <[B, D] -> [B]> : (tensor<8x4xf32, #shd.sharding<[{}, {X}]>>) -> tensor<8xf32, #shd.sharding<[{}], partial = {X}>>
-  // expected-error @+1 {{does not turn [0]{+X} into [0@X] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0]{+X} into [0@X] over axes [X]}}
   %y = shd.all_reduce %s over ["X"] : tensor<8xf32, #shd.sharding<[{}], partial = {X}>> -> tensor<8xf32, #shd.sharding<[{X}]>>
 }
 
@@ -124,7 +124,7 @@ shd.program "p" mesh <[X = 2]> {
 // A permutation keeps the shapes of the parts.
 shd.program "p" mesh <[X = 2, Y = 4]> {
   %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X}]>>
-  // expected-error @+1 {{does not turn [0@X] into [0@Y] over axes ['X', 'Y']}}
+  // expected-error @+1 {{does not turn [0@X] into [0@Y] over axes [X, Y]}}
   %y = shd.collective_permute %x over ["X", "Y"] : tensor<8xf32, #shd.sharding<[{X}]>> -> tensor<8xf32, #shd.sharding<[{Y}]>>
 }
 
@@ -133,7 +133,7 @@ shd.program "p" mesh <[X = 2, Y = 4]> {
 // A permutation moves parts along axes that split the tensor.
 shd.program "p" mesh <[X = 2, Y = 2, Z = 2]> {
   %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X, Y}]>>
-  // expected-error @+1 {{does not turn [0@(X, Y)] into [0@(Y, X)] over axes ['Z']}}
+  // expected-error @+1 {{does not turn [0@(X, Y)] into [0@(Y, X)] over axes [Z]}}
   %y = shd.collective_permute %x over ["Z"] : tensor<8xf32, #shd.sharding<[{X, Y}]>> -> tensor<8xf32, #shd.sharding<[{Y, X}]>>
 }
 
@@ -160,7 +160,7 @@ shd.program "p" mesh <[X = 2]> {
 // Z1, the movement
 shd.program "p" mesh <[X = 2, Y = 2]> {
   %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{X, Y}]>>
-  // expected-error @+1 {{does not turn [0@(X, Y)] into [0@X] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0@(X, Y)] into [0@X] over axes [X]}}
   %y = shd.halo_exchange %x dim 0 rows 1 over ["X"] : tensor<8xf32, #shd.sharding<[{X, Y}]>> -> tensor<8xf32, #shd.sharding<[{X}]>>
 }
 
@@ -215,7 +215,7 @@ shd.program "p" mesh <[X = 2]> {
 // Z1, a sum
 shd.program "p" mesh <[X = 2]> {
   %x = shd.declare input "x" ["B"] : tensor<8xf32, #shd.sharding<[{}]>>
-  // expected-error @+1 {{does not turn [0] into [0@X] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0] into [0@X] over axes [X]}}
   %y = shd.halo_reduce %x dim 0 rows 1 over ["X"] : tensor<8xf32, #shd.sharding<[{}]>> -> tensor<8xf32, #shd.sharding<[{X}]>>
 }
 

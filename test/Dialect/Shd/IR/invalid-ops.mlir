@@ -474,7 +474,8 @@ shd.program "p" {
 // I4
 shd.program "p" {
   %s = shd.declare weight "s" ["B"] : tensor<8xf8E8M0FNU>
-  // expected-error @+1 {{computes in f8E8M0FNU, which has scales alone}}
+  // expected-error @+2 {{scales of f8e8m0 are read, moved and cast, not computed}}
+  // expected-note @+1 {{cast them first, for example `bf16(...)`}}
   %y = shd.elementwise add(%s, %s) <[B], [B] -> [B]> : (tensor<8xf8E8M0FNU>, tensor<8xf8E8M0FNU>) -> tensor<8xf8E8M0FNU>
 }
 
@@ -485,7 +486,8 @@ shd.program "p" {
   %s = shd.declare weight "s" ["B", "D"] : tensor<8x4xf8E8M0FNU>
   %u = shd.declare input "u" ["D"] : tensor<4xf8E8M0FNU>
   %i = shd.declare input "i" [] : tensor<i32>
-  // expected-error @+1 {{computes in f8E8M0FNU, which has scales alone}}
+  // expected-error @+2 {{scales of f8e8m0 are read, moved and cast, not computed}}
+  // expected-note @+1 {{cast them first, for example `bf16(...)`}}
   %y = shd.scatter(%s, %u, %i) <[B, D], [D], [] -> [B, D]> at [0] accumulate : (tensor<8x4xf8E8M0FNU>, tensor<4xf8E8M0FNU>, tensor<i32>) -> tensor<8x4xf8E8M0FNU>
 }
 
@@ -539,7 +541,7 @@ shd.program "p" {
 // W4
 shd.program "p" {
   %x = shd.declare input "x" ["B"] : tensor<8xf32>
-  // expected-error @+1 {{a remainder's operands must be integers, but are f32}}
+  // expected-error @+1 {{the operands of '%' must be integers, but are f32}}
   %y = shd.elementwise rem(%x, %x) <[B], [B] -> [B]> : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
 }
 
@@ -548,7 +550,8 @@ shd.program "p" {
 // W3, condition
 shd.program "p" {
   %x = shd.declare input "x" ["B"] : tensor<8xf32>
-  // expected-error @+1 {{the condition of 'where' must be bool, but is f32}}
+  // expected-error @+2 {{the condition of 'where' must be bool, but is f32}}
+  // expected-note @+1 {{compare it, for example `x != 0`}}
   %y = shd.elementwise where(%x, %x, %x) <[B], [B], [B] -> [B]> : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
 }
 
@@ -557,7 +560,7 @@ shd.program "p" {
 // X1
 shd.program "p" {
   %x = shd.declare input "x" ["B"] : tensor<8xf32>
-  // expected-error @+1 {{index 'D' of the result is not one of operand 0's}}
+  // expected-error @+1 {{index 'D' of the result is not one of the argument's [B]}}
   %y = shd.reduce sum(%x) <[B] -> [D]> : (tensor<8xf32>) -> tensor<8xf32>
 }
 
@@ -582,7 +585,7 @@ shd.program "p" {
 // N1
 shd.program "p" {
   %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
-  // expected-error @+1 {{index 'E' of 'over' is not one of operand 0's}}
+  // expected-error @+1 {{index 'E' is not one of the argument's [B, D]}}
   %y = shd.normalize softmax(%x) over ["E"] <[B, D] -> [B, D]> : (tensor<8x16xf32>) -> tensor<8x16xf32>
 }
 
@@ -591,7 +594,7 @@ shd.program "p" {
 // N2
 shd.program "p" {
   %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
-  // expected-error @+1 {{the result must have the indices ['B', 'D'], but has ['B']}}
+  // expected-error @+1 {{the result must have the indices [B, D], found [B]}}
   %y = shd.normalize softmax(%x) over ["D"] <[B, D] -> [B]> : (tensor<8x16xf32>) -> tensor<8xf32>
 }
 
@@ -600,7 +603,7 @@ shd.program "p" {
 // N2, logsumexp
 shd.program "p" {
   %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
-  // expected-error @+1 {{the result must have the indices ['B'], but has ['B', 'D']}}
+  // expected-error @+1 {{the result must have the indices [B], found [B, D]}}
   %y = shd.normalize logsumexp(%x) over ["D"] <[B, D] -> [B, D]> : (tensor<8x16xf32>) -> tensor<8x16xf32>
 }
 
@@ -619,7 +622,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["B", "D"] : tensor<8x16xf32>
   %g = shd.declare weight "g" ["E"] : tensor<16xf32>
-  // expected-error @+1 {{index 'E' of operand 1 is not one of operand 0's}}
+  // expected-error @+1 {{index 'E' of the scale is not one of the argument's [B, D]}}
   %y = shd.normalize rmsnorm(%x, %g) over ["D"] <[B, D], [E] -> [B, D]> : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
 }
 
@@ -629,7 +632,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["B", "V"] : tensor<8x16xf32>
   %l = shd.declare input "l" ["B"] : tensor<8xi32>
-  // expected-error @+1 {{index 'W' is not one of operand 0's}}
+  // expected-error @+1 {{index 'W' is not one of the logits' [B, V]}}
   %y = shd.cross_entropy(%x, %l) over "W" <[B, V], [B] -> [B]> : tensor<8x16xf32>, tensor<8xi32> -> tensor<8xf32>
 }
 
@@ -639,7 +642,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["B", "V"] : tensor<8x16xf32>
   %l = shd.declare input "l" ["B", "V"] : tensor<8x16xi32>
-  // expected-error @+1 {{operand 1 must have the indices ['B'], but has ['B', 'V']}}
+  // expected-error @+1 {{the labels must have the indices [B], found [B, V]}}
   %y = shd.cross_entropy(%x, %l) over "V" <[B, V], [B, V] -> [B]> : tensor<8x16xf32>, tensor<8x16xi32> -> tensor<8xf32>
 }
 
@@ -659,7 +662,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["B", "V"] : tensor<8x16xf32>
   %l = shd.declare input "l" ["B"] : tensor<8xi32>
-  // expected-error @+1 {{the result must have the indices ['B'], but has []}}
+  // expected-error @+1 {{the result must have the indices [B], found []}}
   %y = shd.cross_entropy(%x, %l) over "V" <[B, V], [B] -> []> : tensor<8x16xf32>, tensor<8xi32> -> tensor<f32>
 }
 
@@ -708,7 +711,8 @@ shd.program "p" {
 // T1, key of q
 shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
-  // expected-error @+1 {{index 'T', along which keys run, is one of q's}}
+  // expected-error @+2 {{q has the index 'T' of the keys}}
+  // expected-note @+1 {{give the keys an index of their own, for example `dim S = T`}}
   %y = shd.attention(%q, %q, %q) over "H", "T" <[T, H], [T, H], [T, H] -> [T, H]> : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
 }
 
@@ -739,7 +743,7 @@ shd.program "p" {
 shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
   %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
-  // expected-error @+1 {{a window must be at least 1, but is 0}}
+  // expected-error @+1 {{'window' must be at least 1, but is 0}}
   %y = shd.attention(%q, %k, %k) over "H", "S" query "T" <[T, H], [S, H], [S, H] -> [T, H]> causal window 0 : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
 }
 
@@ -822,7 +826,7 @@ shd.program "p" {
 shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
   %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
-  // expected-error @+1 {{the result must have the indices ['T', 'H'], but has ['T']}}
+  // expected-error @+1 {{the result must have the indices [T, H], found [T]}}
   %y = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [S, H] -> [T]> : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8xf32>
 }
 
@@ -833,7 +837,7 @@ shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
   %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
   %x = shd.declare input "x" ["T"] : tensor<8xi32>
-  // expected-error @+1 {{the sink must hold floats, but holds int32}}
+  // expected-error @+1 {{'sink' expects floats, found int32}}
   %y = shd.attention(%q, %k, %k sink %x) over "H", "S" <[T, H], [S, H], [S, H], [T] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> sink tensor<8xi32> -> tensor<8x16xf32>
 }
 
@@ -844,7 +848,7 @@ shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
   %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
   %x = shd.declare input "x" ["S"] : tensor<4xf32>
-  // expected-error @+1 {{index 'S' of the sink is not one of the scores'}}
+  // expected-error @+1 {{index 'S' of 'sink' is not one of the queries' [T]}}
   %y = shd.attention(%q, %k, %k sink %x) over "H", "S" <[T, H], [S, H], [S, H], [S] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> sink tensor<4xf32> -> tensor<8x16xf32>
 }
 
@@ -855,7 +859,7 @@ shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
   %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
   %p = shd.declare input "p" ["S"] : tensor<4xi32>
-  // expected-error @+1 {{positions of keys need 'causal'}}
+  // expected-error @+1 {{'key_at' masks keys, which needs `causal=true`}}
   %y = shd.attention(%q, %k, %k key_at %p) over "H", "S" <[T, H], [S, H], [S, H], [S] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> key_at tensor<4xi32> -> tensor<8x16xf32>
 }
 
@@ -877,7 +881,7 @@ shd.program "p" {
   %q = shd.declare input "q" ["B", "T", "H"] : tensor<2x8x16xf32>
   %k = shd.declare input "k" ["B", "S", "H"] : tensor<2x4x16xf32>
   %p = shd.declare input "p" ["B"] : tensor<2xi32>
-  // expected-error @+1 {{index 'S' is not one of the keys' positions'}}
+  // expected-error @+1 {{index 'S' is not one of key_at's [B]}}
   %y = shd.attention(%q, %k, %k key_at %p) over "H", "S" query "T" <[B, T, H], [B, S, H], [B, S, H], [B] -> [B, T, H]> causal : tensor<2x8x16xf32>, tensor<2x4x16xf32>, tensor<2x4x16xf32> key_at tensor<2xi32> -> tensor<2x8x16xf32>
 }
 
@@ -888,7 +892,7 @@ shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
   %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
   %p = shd.declare input "p" ["T", "S"] : tensor<8x4xi32>
-  // expected-error @+1 {{index 'T' of the keys' positions is not one of k's}}
+  // expected-error @+1 {{index 'T' of 'key_at' is not one of k's [S]}}
   %y = shd.attention(%q, %k, %k key_at %p) over "H", "S" query "T" <[T, H], [S, H], [S, H], [T, S] -> [T, H]> causal : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> key_at tensor<8x4xi32> -> tensor<8x16xf32>
 }
 
@@ -900,7 +904,7 @@ shd.program "p" {
   %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
   %l = shd.declare input "l" ["T"] : tensor<8xf32>
   %p = shd.declare input "p" ["S"] : tensor<4xi32>
-  // expected-error @+1 {{positions of keys need 'causal'}}
+  // expected-error @+1 {{'key_at' masks keys, which needs `causal=true`}}
   %y:3 = shd.attention_grad(%q, %k, %k, %q, %q, %l key_at %p) over "H", "S" <[T, H], [S, H], [S, H], [T, H], [T, H], [T], [S] -> [T, H], [S, H], [S, H]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8xf32>, tensor<4xi32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>)
 }
 
@@ -911,7 +915,7 @@ shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
   %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
   %x = shd.declare input "x" ["T"] : tensor<8xi32>
-  // expected-error @+1 {{the bias must hold floats, but holds int32}}
+  // expected-error @+1 {{'bias' expects floats, found int32}}
   %y = shd.attention(%q, %k, %k bias %x) over "H", "S" <[T, H], [S, H], [S, H], [T] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> bias tensor<8xi32> -> tensor<8x16xf32>
 }
 
@@ -922,7 +926,7 @@ shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
   %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
   %x = shd.declare input "x" ["S", "H"] : tensor<4x16xf32>
-  // expected-error @+1 {{index 'H' of the bias is not one of the scores'}}
+  // expected-error @+1 {{index 'H' of 'bias' is not one of the scores' [T, S]}}
   %y = shd.attention(%q, %k, %k bias %x) over "H", "S" <[T, H], [S, H], [S, H], [S, H] -> [T, H]> : tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32> bias tensor<4x16xf32> -> tensor<8x16xf32>
 }
 
@@ -946,7 +950,7 @@ shd.program "p" {
   %k = shd.declare input "k" ["S", "H"] : tensor<4x16xf32>
   %l = shd.declare input "l" ["T"] : tensor<8xf32>
   %b = shd.declare input "b" ["T", "S"] : tensor<8x4xf32>
-  // expected-error @+1 {{result 3 must have the indices ['T', 'S'], in this order, but has ['S', 'T']}}
+  // expected-error @+1 {{result 3 must have the indices [T, S], in this order, found [S, T]}}
   %y:4 = shd.attention_grad(%q, %k, %k, %q, %q, %l bias %b) over "H", "S" <[T, H], [S, H], [S, H], [T, H], [T, H], [T], [T, S] -> [T, H], [S, H], [S, H], [S, T]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<8xf32>, tensor<8x4xf32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x8xf32>)
 }
 
@@ -966,7 +970,7 @@ shd.program "p" {
 shd.program "p" {
   %q = shd.declare input "q" ["T", "H"] : tensor<8x16xf32>
   %k = shd.declare input "k" ["S", "H"] : tensor<8x16xf32>
-  // expected-error @+1 {{the logsumexp must have the indices ['T'], but has ['S']}}
+  // expected-error @+1 {{the logsumexp must have the indices [T], found [S]}}
   %y, %l = shd.attention(%q, %k, %k) over "H", "S" <[T, H], [S, H], [S, H] -> [T, H], [S]> : tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x16xf32>, tensor<8xf32>
 }
 
@@ -1005,7 +1009,7 @@ shd.program "p" {
   %o = shd.declare input "o" ["T", "E"] : tensor<8x2xf32>
   %v = shd.declare input "v" ["S", "E"] : tensor<4x2xf32>
   %l = shd.declare input "l" ["T"] : tensor<8xf32>
-  // expected-error @+1 {{operand 3 must have the indices ['T', 'E'], but has ['S', 'E']}}
+  // expected-error @+1 {{operand 3 must have the indices [T, E], found [S, E]}}
   %y:3 = shd.attention_grad(%q, %k, %v, %v, %o, %l) over "H", "S" <[T, H], [S, H], [S, E], [S, E], [T, E], [T] -> [T, H], [S, H], [S, E]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>, tensor<4x2xf32>, tensor<8x2xf32>, tensor<8xf32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>)
 }
 
@@ -1019,7 +1023,7 @@ shd.program "p" {
   %v = shd.declare input "v" ["S", "E"] : tensor<4x2xf32>
   %g = shd.declare input "g" ["E", "T"] : tensor<2x8xf32>
   %l = shd.declare input "l" ["T"] : tensor<8xf32>
-  // expected-error @+1 {{operand 4 must have the indices ['T', 'E'], in this order, but has ['E', 'T']}}
+  // expected-error @+1 {{operand 4 must have the indices [T, E], in this order, found [E, T]}}
   %y:3 = shd.attention_grad(%q, %k, %v, %o, %g, %l) over "H", "S" <[T, H], [S, H], [S, E], [T, E], [E, T], [T] -> [T, H], [S, H], [S, E]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>, tensor<8x2xf32>, tensor<2x8xf32>, tensor<8xf32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>)
 }
 
@@ -1032,7 +1036,7 @@ shd.program "p" {
   %o = shd.declare input "o" ["T", "E"] : tensor<8x2xf32>
   %v = shd.declare input "v" ["S", "E"] : tensor<4x2xf32>
   %l = shd.declare input "l" ["S"] : tensor<4xf32>
-  // expected-error @+1 {{the logsumexp must have the indices ['T'], but has ['S']}}
+  // expected-error @+1 {{the logsumexp must have the indices [T], found [S]}}
   %y:3 = shd.attention_grad(%q, %k, %v, %o, %o, %l) over "H", "S" <[T, H], [S, H], [S, E], [T, E], [T, E], [S] -> [T, H], [S, H], [S, E]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>, tensor<8x2xf32>, tensor<8x2xf32>, tensor<4xf32>) -> (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>)
 }
 
@@ -1045,7 +1049,7 @@ shd.program "p" {
   %o = shd.declare input "o" ["T", "E"] : tensor<8x2xf32>
   %v = shd.declare input "v" ["S", "E"] : tensor<4x2xf32>
   %l = shd.declare input "l" ["T"] : tensor<8xf32>
-  // expected-error @+1 {{result 1 must have the indices ['S', 'H'], in this order, but has ['H', 'S']}}
+  // expected-error @+1 {{result 1 must have the indices [S, H], in this order, found [H, S]}}
   %y:3 = shd.attention_grad(%q, %k, %v, %o, %o, %l) over "H", "S" <[T, H], [S, H], [S, E], [T, E], [T, E], [T] -> [T, H], [H, S], [S, E]> : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4x2xf32>, tensor<8x2xf32>, tensor<8x2xf32>, tensor<8xf32>) -> (tensor<8x16xf32>, tensor<16x4xf32>, tensor<4x2xf32>)
 }
 
@@ -1114,7 +1118,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare weight "x" ["V", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["B"] : tensor<4xi32>
-  // expected-error @+1 {{the result must have the indices ['D', 'B'], but has ['B']}}
+  // expected-error @+1 {{the result must have the indices [D, B], found [B]}}
   %y = shd.gather(%x, %p) <[V, D], [B] -> [B]> at [0] : (tensor<8x16xf32>, tensor<4xi32>) -> tensor<4xf32>
 }
 
@@ -1135,7 +1139,7 @@ shd.program "p" {
   %c = shd.declare state "c" ["B", "S"] : tensor<4x8xf32>
   %u = shd.declare input "u" ["S"] : tensor<8xf32>
   %p = shd.declare input "p" ["B"] : tensor<4xi32>
-  // expected-error @+1 {{operand 1 must have the indices ['B'], but has ['S']}}
+  // expected-error @+1 {{operand 1 must have the indices [B], found [S]}}
   %y = shd.scatter(%c, %u, %p) <[B, S], [S], [B] -> [B, S]> at [1] : (tensor<4x8xf32>, tensor<8xf32>, tensor<4xi32>) -> tensor<4x8xf32>
 }
 
@@ -1168,7 +1172,7 @@ shd.program "p" {
   %c = shd.declare state "c" ["B", "S"] : tensor<4x8xf32>
   %u = shd.declare input "u" ["B"] : tensor<4xf32>
   %p = shd.declare input "p" ["B"] : tensor<4xi32>
-  // expected-error @+1 {{the result must have the indices ['B', 'S'] of operand 0, but has ['S', 'B']}}
+  // expected-error @+1 {{the result must have the indices [B, S] of operand 0, found [S, B]}}
   %y = shd.scatter(%c, %u, %p) <[B, S], [B], [B] -> [S, B]> at [1] : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xi32>) -> tensor<8x4xf32>
 }
 
@@ -1198,7 +1202,7 @@ shd.program "p" {
 shd.program "p" {
   %u = shd.declare input "u" ["D"] : tensor<16xf32>
   %p = shd.declare input "p" ["B"] : tensor<4xi32>
-  // expected-error @+1 {{operand 0 must have the indices ['D', 'B'], but has ['D']}}
+  // expected-error @+1 {{operand 0 must have the indices [D, B], found [D]}}
   %y = shd.scatter_sum(%u, %p) <[D], [B] -> [V, D]> at [0] : (tensor<16xf32>, tensor<4xi32>) -> tensor<8x16xf32>
 }
 
@@ -1207,7 +1211,7 @@ shd.program "p" {
 // A1
 shd.program "p" {
   %x = shd.declare input "x" ["T", "E"] : tensor<8x4xf32>
-  // expected-error @+1 {{index 'D' is not one of operand 0's}}
+  // expected-error @+1 {{index 'D' is not one of the argument's [T, E]}}
   %y = shd.topk(%x) over "D" k 2 <[T, E] -> [T, E]> : (tensor<8x4xf32>) -> tensor<8x4xi1>
 }
 
@@ -1216,7 +1220,7 @@ shd.program "p" {
 // A1, k
 shd.program "p" {
   %x = shd.declare input "x" ["T", "E"] : tensor<8x4xf32>
-  // expected-error @+1 {{k is 5, but must be from 1 to the 4 of index 'E'}}
+  // expected-error @+1 {{k is 5, but must be from 1 to 4, the extent of 'E'}}
   %y = shd.topk(%x) over "E" k 5 <[T, E] -> [T, E]> : (tensor<8x4xf32>) -> tensor<8x4xi1>
 }
 
@@ -1235,7 +1239,8 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi32>
-  // expected-error @+1 {{operand 1, the picks, must be bool, but is int32}}
+  // expected-error @+2 {{picks must be bool, but are int32}}
+  // expected-note @+1 {{compare them, for example `p != 0`, or pick the k largest by `topk`}}
   %y = shd.dispatch(%x, %p) over "E", "C" k 2 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi32>) -> tensor<4x5x16xf32>
 }
 
@@ -1245,7 +1250,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
-  // expected-error @+1 {{index 'F' is not one of operand 1's}}
+  // expected-error @+1 {{index 'F' is not one of the picks' [T, E]}}
   %y = shd.dispatch(%x, %p) over "F", "C" k 2 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
 }
 
@@ -1255,7 +1260,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["S", "E"] : tensor<8x4xi1>
-  // expected-error @+1 {{index 'S' of operand 1 is not one of operand 0}}
+  // expected-error @+1 {{index 'S' of the picks is not one of the tokens' [T, D]}}
   %y = shd.dispatch(%x, %p) over "E", "C" k 2 <[T, D], [S, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
 }
 
@@ -1265,7 +1270,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
-  // expected-error @+1 {{index 'D' is also one of operand 0}}
+  // expected-error @+1 {{index 'D' of the slots is one of the tokens, too}}
   %y = shd.dispatch(%x, %p) over "E", "D" k 2 <[T, D], [T, E] -> [E, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x16xf32>
 }
 
@@ -1275,7 +1280,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<6x4xi1>
-  // expected-error @+1 {{index 'T' has extent 8 in operand 0, but 6 in operand 1}}
+  // expected-error @+1 {{index 'T' has extent 8 in the tokens, but 6 in the picks}}
   %y = shd.dispatch(%x, %p) over "E", "C" k 2 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<6x4xi1>) -> tensor<4x5x16xf32>
 }
 
@@ -1285,7 +1290,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
-  // expected-error @+1 {{the result must have the indices ['E', 'C', 'D'], but has ['E', 'D']}}
+  // expected-error @+1 {{the slots must have the indices [E, C, D], found [E, D]}}
   %y = shd.dispatch(%x, %p) over "E", "C" k 2 <[T, D], [T, E] -> [E, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x16xf32>
 }
 
@@ -1296,7 +1301,7 @@ shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
   %w = shd.declare input "w" ["T"] : tensor<8xf32>
-  // expected-error @+1 {{operand 2 must have the indices ['T', 'E'], but has ['T']}}
+  // expected-error @+1 {{the weights must have the indices [T, E], found [T]}}
   %y = shd.dispatch(%x, %p, %w) over "E", "C" k 2 <[T, D], [T, E], [T] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>, tensor<8xf32>) -> tensor<4x5x16xf32>
 }
 
@@ -1306,7 +1311,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
-  // expected-error @+1 {{k is 5, but must be from 1 to the 4 of index 'E'}}
+  // expected-error @+1 {{k is 5, but must be from 1 to 4, the extent of 'E'}}
   %y = shd.dispatch(%x, %p) over "E", "C" k 5 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
 }
 
@@ -1316,7 +1321,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
-  // expected-error @+1 {{3 blocks do not divide the 4 of index 'E'}}
+  // expected-error @+1 {{'blocks' is 3, which does not divide the 4 of 'E'}}
   %y = shd.dispatch(%x, %p) over "E", "C" k 2 blocks 3 limit 1 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
 }
 
@@ -1326,7 +1331,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
-  // expected-error @+1 {{the limit is 3, but must be from 1 to 2}}
+  // expected-error @+1 {{'limit' is 3, but must be from 1 to 2, the number of blocks}}
   %y = shd.dispatch(%x, %p) over "E", "C" k 2 blocks 2 limit 3 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
 }
 
@@ -1336,7 +1341,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
-  // expected-error @+1 {{k is 3, but only 2 experts are in 1 of 2 blocks}}
+  // expected-error @+1 {{k is 3, but only 2 of 'E' are in 1 of 2 blocks}}
   %y = shd.dispatch(%x, %p) over "E", "C" k 3 blocks 2 limit 1 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
 }
 
@@ -1346,7 +1351,8 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
-  // expected-error @+1 {{has an imbalance, but is not dropless}}
+  // expected-error @+2 {{'imbalance' needs 'dropless=true'}}
+  // expected-note @+1 {{without it every slot of 'C' is executed, and the surplus is dropped}}
   %y = shd.dispatch(%x, %p) over "E", "C" k 2 imbalance 1.25 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
 }
 
@@ -1356,7 +1362,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T", "E"] : tensor<8x4xi1>
-  // expected-error @+1 {{the imbalance is 5.000000e-01, but must be at least 1}}
+  // expected-error @+1 {{'imbalance' must be at least 1, but is 0.50}}
   %y = shd.dispatch(%x, %p) over "E", "C" k 2 dropless imbalance 0.5 <[T, D], [T, E] -> [E, C, D]> : (tensor<8x16xf32>, tensor<8x4xi1>) -> tensor<4x5x16xf32>
 }
 
@@ -1365,7 +1371,7 @@ shd.program "p" {
 // P1
 shd.program "p" {
   %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
-  // expected-error @+1 {{index 'G' is not one of operand 0's}}
+  // expected-error @+1 {{index 'G' is not one of the argument's [T, H]}}
   %y = shd.rope(%x) over "G" positions "T" <[T, H] -> [T, H]> : (tensor<8x16xf32>) -> tensor<8x16xf32>
 }
 
@@ -1374,7 +1380,7 @@ shd.program "p" {
 // P1, even
 shd.program "p" {
   %x = shd.declare input "x" ["T", "H"] : tensor<8x15xf32>
-  // expected-error @+1 {{index 'H' must have an even extent, but has 15}}
+  // expected-error @+1 {{'rope' pairs the elements of 'H', so its extent must be even, but is 15}}
   %y = shd.rope(%x) over "H" positions "T" <[T, H] -> [T, H]> : (tensor<8x15xf32>) -> tensor<8x15xf32>
 }
 
@@ -1383,7 +1389,7 @@ shd.program "p" {
 // P2, neither
 shd.program "p" {
   %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
-  // expected-error @+1 {{needs either a tensor of positions or the index along which they run}}
+  // expected-error @+1 {{'rope' takes positions either along an index, `rope[T, H](x)`, or from a tensor, `rope[H](x, at=p)`}}
   %y = shd.rope(%x) over "H" <[T, H] -> [T, H]> : (tensor<8x16xf32>) -> tensor<8x16xf32>
 }
 
@@ -1393,7 +1399,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["T"] : tensor<8xi32>
-  // expected-error @+1 {{needs either a tensor of positions or the index along which they run}}
+  // expected-error @+1 {{'rope' takes positions either along an index, `rope[T, H](x)`, or from a tensor, `rope[H](x, at=p)`}}
   %y = shd.rope(%x, %p) over "H" positions "T" <[T, H], [T] -> [T, H]> : (tensor<8x16xf32>, tensor<8xi32>) -> tensor<8x16xf32>
 }
 
@@ -1402,7 +1408,7 @@ shd.program "p" {
 // P2, index
 shd.program "p" {
   %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
-  // expected-error @+1 {{index 'S' is not one of operand 0's}}
+  // expected-error @+1 {{index 'S' is not one of the argument's [T, H]}}
   %y = shd.rope(%x) over "H" positions "S" <[T, H] -> [T, H]> : (tensor<8x16xf32>) -> tensor<8x16xf32>
 }
 
@@ -1412,7 +1418,7 @@ shd.program "p" {
 shd.program "p" {
   %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
   %p = shd.declare input "p" ["H"] : tensor<16xi32>
-  // expected-error @+1 {{index 'H' of the positions is not one of operand 0's}}
+  // expected-error @+1 {{index 'H' of the positions is not one of the argument's [T]}}
   %y = shd.rope(%x, %p) over "H" <[T, H], [H] -> [T, H]> : (tensor<8x16xf32>, tensor<16xi32>) -> tensor<8x16xf32>
 }
 
@@ -1431,7 +1437,7 @@ shd.program "p" {
 // P3
 shd.program "p" {
   %x = shd.declare input "x" ["T", "H"] : tensor<8x16xf32>
-  // expected-error @+1 {{the result must have the indices ['T', 'H'], but has ['T']}}
+  // expected-error @+1 {{the result must have the indices [T, H], found [T]}}
   %y = shd.rope(%x) over "H" positions "T" <[T, H] -> [T]> : (tensor<8x16xf32>) -> tensor<8xf32>
 }
 
@@ -1440,7 +1446,7 @@ shd.program "p" {
 // K1
 shd.program "p" {
   %x = shd.declare input "x" ["D"] : tensor<12xf32>
-  // expected-error @+1 {{the extents of ['A', 'B'] multiply to 15, but index 'D' has extent 12}}
+  // expected-error @+1 {{the extents of [A, B] multiply to 15, but 'D' has extent 12}}
   %y = shd.split(%x) "D" into ["A", "B"] <[D] -> [A, B]> : (tensor<12xf32>) -> tensor<3x5xf32>
 }
 
@@ -1449,7 +1455,7 @@ shd.program "p" {
 // K1, overflow: 2^62 * 4 is 0 in 64 bits
 shd.program "p" {
   %x = shd.declare input "x" ["D"] : tensor<12xf32>
-  // expected-error @+1 {{the extents of ['A', 'B'] multiply to more than fits, but index 'D' has extent 12}}
+  // expected-error @+1 {{the extents of [A, B] multiply to more than fits, but 'D' has extent 12}}
   %y = shd.split(%x) "D" into ["A", "B"] <[D] -> [A, B]> : (tensor<12xf32>) -> tensor<4611686018427387904x4xf32>
 }
 
@@ -1458,7 +1464,7 @@ shd.program "p" {
 // K2, whole
 shd.program "p" {
   %x = shd.declare input "x" ["D"] : tensor<12xf32>
-  // expected-error @+1 {{index 'E' is not one of operand 0's}}
+  // expected-error @+1 {{index 'E' is not one of the argument's [D]}}
   %y = shd.split(%x) "E" into ["A", "B"] <[D] -> [A, B]> : (tensor<12xf32>) -> tensor<3x4xf32>
 }
 
@@ -1494,7 +1500,7 @@ shd.program "p" {
 // K2, other indices
 shd.program "p" {
   %x = shd.declare input "x" ["T", "D"] : tensor<2x12xf32>
-  // expected-error @+1 {{the result must have the indices ['T', 'A', 'B'], but has ['A', 'B']}}
+  // expected-error @+1 {{the result must have the indices [T, A, B], found [A, B]}}
   %y = shd.split(%x) "D" into ["A", "B"] <[T, D] -> [A, B]> : (tensor<2x12xf32>) -> tensor<3x4xf32>
 }
 
@@ -1511,7 +1517,7 @@ shd.program "p" {
 // M1
 shd.program "p" {
   %x = shd.declare input "x" ["A", "B"] : tensor<3x5xf32>
-  // expected-error @+1 {{the extents of ['A', 'B'] multiply to 15, but index 'D' has extent 12}}
+  // expected-error @+1 {{the extents of [A, B] multiply to 15, but 'D' has extent 12}}
   %y = shd.merge(%x) ["A", "B"] into "D" <[A, B] -> [D]> : (tensor<3x5xf32>) -> tensor<12xf32>
 }
 
@@ -1520,7 +1526,7 @@ shd.program "p" {
 // M2
 shd.program "p" {
   %x = shd.declare input "x" ["A", "B"] : tensor<3x4xf32>
-  // expected-error @+1 {{the result must have the indices ['B', 'D'], but has ['D']}}
+  // expected-error @+1 {{the result must have the indices [B, D], found [D]}}
   %y = shd.merge(%x) ["A"] into "D" <[A, B] -> [D]> : (tensor<3x4xf32>) -> tensor<12xf32>
 }
 
@@ -1529,7 +1535,7 @@ shd.program "p" {
 // S1, in the whole
 shd.program "p" {
   %x = shd.declare input "x" ["I"] : tensor<8xf32>
-  // expected-error @+1 {{the range 4 to 9 is not in index 'I' of extent 8}}
+  // expected-error @+1 {{the range 4..9 is empty or outside of 'I', whose extent is 8}}
   %y = shd.slice(%x) "I" [4, 9] into "J" <[I] -> [J]> : (tensor<8xf32>) -> tensor<5xf32>
 }
 
@@ -1538,7 +1544,7 @@ shd.program "p" {
 // S1, extent of the part
 shd.program "p" {
   %x = shd.declare input "x" ["I"] : tensor<8xf32>
-  // expected-error @+1 {{the range 2 to 6 must have the extent of index 'J', which is 5}}
+  // expected-error @+1 {{the range 2..6 has 4 elements, but 'J' has extent 5}}
   %y = shd.slice(%x) "I" [2, 6] into "J" <[I] -> [J]> : (tensor<8xf32>) -> tensor<5xf32>
 }
 
@@ -1556,7 +1562,7 @@ shd.program "p" {
 // S2
 shd.program "p" {
   %x = shd.declare input "x" ["I", "D"] : tensor<8x2xf32>
-  // expected-error @+1 {{the result must have the indices ['D', 'J'], but has ['J']}}
+  // expected-error @+1 {{the result must have the indices [D, J], found [J]}}
   %y = shd.slice(%x) "I" [2, 6] into "J" <[I, D] -> [J]> : (tensor<8x2xf32>) -> tensor<4xf32>
 }
 
@@ -1574,7 +1580,7 @@ shd.program "p" {
 // J1, extents
 shd.program "p" {
   %x = shd.declare input "x" ["I"] : tensor<8xf32>
-  // expected-error @+1 {{the extents of ['I', 'I'] add up to 16, but index 'J' has extent 15}}
+  // expected-error @+1 {{the extents of [I, I] add up to 16, but 'J' has extent 15}}
   %y = shd.concat(%x, %x) ["I", "I"] into "J" <[I], [I] -> [J]> : (tensor<8xf32>, tensor<8xf32>) -> tensor<15xf32>
 }
 
@@ -1592,7 +1598,7 @@ shd.program "p" {
 // J2, other indices
 shd.program "p" {
   %x = shd.declare input "x" ["I", "D"] : tensor<8x2xf32>
-  // expected-error @+1 {{operand 0 must have the indices ['I'], but has ['I', 'D']}}
+  // expected-error @+1 {{operand 0 must have the indices [I], found [I, D]}}
   %y = shd.concat(%x, %x) ["I", "I"] into "J" <[I, D], [I, D] -> [J]> : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<16xf32>
 }
 
@@ -1617,7 +1623,7 @@ shd.program "p" {
 // H1
 shd.program "p" {
   %x = shd.declare input "x" ["I", "J"] : tensor<8x2xf32>
-  // expected-error @+1 {{the result must have the indices ['I', 'J'] of operand 0, but has ['J', 'I']}}
+  // expected-error @+1 {{the result must have the indices [I, J] of operand 0, found [J, I]}}
   %y = shd.reshard(%x) <[I, J] -> [J, I]> : (tensor<8x2xf32>) -> tensor<2x8xf32>
 }
 

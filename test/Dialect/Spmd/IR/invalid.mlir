@@ -195,7 +195,7 @@ spmd.program "p" mesh <[X = 4]> {
 // C2, all_gather: only what stands at the minor end
 spmd.program "p" mesh <[X = 2, Y = 2]> {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X, Y}]>> : tensor<2xf32>
-  // expected-error @+1 {{does not turn [0@(X, Y)] into [0@Y] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0@(X, Y)] into [0@Y] over axes [X]}}
   %y = spmd.all_gather %x over ["X"] of tensor<8xf32, #shd.sharding<[{X, Y}]>> to tensor<8xf32, #shd.sharding<[{Y}]>> : tensor<2xf32> -> tensor<4xf32>
 }
 
@@ -204,7 +204,7 @@ spmd.program "p" mesh <[X = 2, Y = 2]> {
 // C2, all_slice: partial sums stay
 spmd.program "p" mesh <[X = 2]> {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
-  // expected-error @+1 {{does not turn [0]{+X} into [0@X] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0]{+X} into [0@X] over axes [X]}}
   %y = spmd.all_slice %x over ["X"] of tensor<8xf32, #shd.sharding<[{}], partial = {X}>> to tensor<8xf32, #shd.sharding<[{X}]>> : tensor<8xf32> -> tensor<4xf32>
 }
 
@@ -213,7 +213,7 @@ spmd.program "p" mesh <[X = 2]> {
 // C2, all_to_all: an axis that only goes
 spmd.program "p" mesh <[X = 2]> {
   %x = spmd.parameter input "x" ["B", "D"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> : tensor<4x4xf32>
-  // expected-error @+1 {{does not turn [0@X, 1] into [0, 1] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0@X, 1] into [0, 1] over axes [X]}}
   %y = spmd.all_to_all %x over ["X"] of tensor<8x4xf32, #shd.sharding<[{X}, {}]>> to tensor<8x4xf32> : tensor<4x4xf32> -> tensor<8x4xf32>
 }
 
@@ -222,7 +222,7 @@ spmd.program "p" mesh <[X = 2]> {
 // C2, reduce_scatter: nothing to add up
 spmd.program "p" mesh <[X = 2]> {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
-  // expected-error @+1 {{does not turn [0] into [0@X] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0] into [0@X] over axes [X]}}
   %y = spmd.reduce_scatter %x over ["X"] of tensor<8xf32> to tensor<8xf32, #shd.sharding<[{X}]>> : tensor<8xf32> -> tensor<4xf32>
 }
 
@@ -231,7 +231,7 @@ spmd.program "p" mesh <[X = 2]> {
 // C2, all_reduce: nothing to add up
 spmd.program "p" mesh <[X = 2]> {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32> : tensor<8xf32>
-  // expected-error @+1 {{does not turn [0] into [0] over axes ['X']}}
+  // expected-error @+1 {{does not turn [0] into [0] over axes [X]}}
   %y = spmd.all_reduce %x over ["X"] of tensor<8xf32> to tensor<8xf32> : tensor<8xf32> -> tensor<8xf32>
 }
 
@@ -285,7 +285,7 @@ spmd.program "p" mesh <[X = 2]> {
 // C2, collective_permute: parts keep their size
 spmd.program "p" mesh <[X = 2, Y = 2]> {
   %x = spmd.parameter input "x" ["B"] of tensor<8xf32, #shd.sharding<[{X}]>> : tensor<4xf32>
-  // expected-error @+1 {{does not turn [0@X] into [0@(X, Y)] over axes ['X', 'Y']}}
+  // expected-error @+1 {{does not turn [0@X] into [0@(X, Y)] over axes [X, Y]}}
   %y = spmd.collective_permute %x over ["X", "Y"] of tensor<8xf32, #shd.sharding<[{X}]>> to tensor<8xf32, #shd.sharding<[{X, Y}]>> : tensor<4xf32> -> tensor<2xf32>
 }
 

@@ -435,6 +435,11 @@ Operand Importer::functionNormalize(const Expr &call, const FunctionInfo &info,
       eps = number ? number->value() : 0;
       continue;
     }
+    // The operation tells its operands by their positions.
+    if (parameter.name == "bias" && inputs.size() < 2) {
+      files.error(slot->range) << "a bias of 'layernorm' needs a scale";
+      return {};
+    }
     inputs.push_back(requireTensor(evaluate(*slot, inner)));
     ok &= !inputs.back().isPoison();
   }

@@ -38,7 +38,7 @@ private:
   unsigned chunkFor(Operation *op, CostOpInterface cost);
   void use(Value value, unsigned chunk, unsigned op, unsigned operand);
   void flow(OpOperand &operand, unsigned target, uint32_t point);
-  void touch(GraphValue &value, Operation *user, uint32_t point);
+  void extendLiveRange(GraphValue &value, Operation *user, uint32_t point);
   Operation *outermostRepeat(Value value, Operation *user) const;
   uint32_t pointOfNeed(Value value, Operation *user, uint32_t point) const;
   void findBegins();
@@ -128,9 +128,10 @@ uint32_t GraphBuilder::pointOfNeed(Value value, Operation *user,
   return repeat ? graph.repeatPoints.lookup(repeat).first : point;
 }
 
-/// Extends the life of a value to a use at `point`, or to the end of the
+/// Extends the live range of a value to a use at `point`, or to the end of the
 /// repeat in which it is.
-void GraphBuilder::touch(GraphValue &value, Operation *user, uint32_t point) {
+void GraphBuilder::extendLiveRange(GraphValue &value, Operation *user,
+                                   uint32_t point) {
   uint32_t first = point, last = point;
   if (Operation *repeat = outermostRepeat(value.value, user)) {
     std::tie(first, last) = graph.repeatPoints.lookup(repeat);
@@ -158,7 +159,7 @@ void GraphBuilder::flow(OpOperand &operand, unsigned target, uint32_t point) {
       graph.values[graph.valueIndex.lookup(rootValue(operand.get()))];
   value.flows.push_back(
       {target, executionCount(at), point, point + 1, &operand});
-  touch(value, at, point);
+  extendLiveRange(value, at, point);
 }
 
 /// Only parts of the tensor are read.
@@ -313,8 +314,8 @@ void GraphBuilder::visit(Block &block) {
       // Its transfer ends before the iteration does.
       auto repeat = dyn_cast<RepeatOp>(update->getParentOp());
       if (repeat && copiesToHost(update))
-        touch(graph.values[graph.valueIndex.lookup(root)], update,
-              graph.repeatPoints.lookup(repeat).second);
+        extendLiveRange(graph.values[graph.valueIndex.lookup(root)], update,
+                        graph.repeatPoints.lookup(repeat).second);
     }
   }
 }
@@ -368,8 +369,8 @@ void GraphBuilder::extendPrologueInputs() {
         for (Value result : op->getResults())
           for (const ChunkUse &use :
                graph.values[graph.valueIndex.lookup(result)].uses)
-            touch(input, graph.chunks[use.chunk].ops[use.op],
-                  graph.chunks[use.chunk].point);
+            extendLiveRange(input, graph.chunks[use.chunk].ops[use.op],
+                            graph.chunks[use.chunk].point);
     }
 }
 
@@ -544,7 +545,7 @@ void GraphBuilder::finish() {
     for (const ChunkUse &use : value.uses) {
       const Chunk &user = graph.chunks[use.chunk];
       if (user.kind != Chunk::Kind::Output)
-        touch(value, user.ops[use.op], user.point);
+        extendLiveRange(value, user.ops[use.op], user.point);
       else
         value.end = value.readEnd = nextPoint;
       value.firstRead = std::min(value.firstRead, user.point);

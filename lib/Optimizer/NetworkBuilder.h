@@ -246,8 +246,8 @@ private:
   void addOwnMemory(unsigned index);
   void addMemoryBesideState(unsigned index);
   void addCopies(unsigned index);
-  void viewMaker(unsigned index);
-  void viewWhole(unsigned index);
+  void aliasMaker(unsigned index);
+  void aliasStacked(unsigned index);
   void addPartFromHost(unsigned index);
   void addTransfers(unsigned index);
 

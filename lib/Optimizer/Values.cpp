@@ -366,7 +366,7 @@ void NetworkBuilder::linkToMaker(unsigned index) {
 
 /// The value is stored as its maker makes it: its layouts are those of the
 /// maker's labels.
-void NetworkBuilder::viewMaker(unsigned index) {
+void NetworkBuilder::aliasMaker(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   ValueVariable &variable = network.values[index];
   std::vector<Layout> made;
@@ -397,7 +397,7 @@ void NetworkBuilder::viewMaker(unsigned index) {
 
 /// The value is stored as the stacked one that it is a part of, which has the
 /// memory too.
-void NetworkBuilder::viewWhole(unsigned index) {
+void NetworkBuilder::aliasStacked(unsigned index) {
   const ValueVariable &whole =
       network.values[network.graph.values[index].whole];
   ValueVariable &variable = network.values[index];
@@ -473,12 +473,12 @@ LogicalResult NetworkBuilder::buildValue(unsigned index) {
   const GraphValue &graphValue = network.graph.values[index];
   Value value = graphValue.value;
   if (graphValue.kind == GraphValue::Kind::Part) {
-    viewWhole(index);
+    aliasStacked(index);
     addCopies(index);
     return success();
   }
   if (!needsOwnVariable(graphValue)) {
-    viewMaker(index);
+    aliasMaker(index);
     if (graphValue.intoState)
       addMemoryBesideState(index);
     return success();

@@ -40,7 +40,7 @@ StageMap::StageMap(ProgramOp program)
   if (!forwardRepeat)
     return;
   findNeeded();
-  behindBackward = needing(backwardRepeat);
+  behindBackward = forwardSliceOf(backwardRepeat);
   findRecomputed();
   findCopied();
   findSpread();
@@ -59,9 +59,9 @@ void StageMap::findRepeats() {
       firstBackward = &op;
 }
 
-/// Adds what the operations of a set read in their block, group by group:
-/// operations of a kernel run together.
-void StageMap::closeBackward(Operations &needed) const {
+/// Adds the backward slice of a set in its operations' blocks: all that they
+/// read, group by group, as operations of a kernel run together.
+void StageMap::addBackwardSlice(Operations &needed) const {
   SmallVector<Operation *> work(needed.begin(), needed.end());
   auto add = [&](Operation *op, Block *block) {
     if (op && op->getBlock() == block && needed.insert(op).second)
@@ -84,19 +84,19 @@ void StageMap::closeBackward(Operations &needed) const {
 
 void StageMap::findNeeded() {
   feedsForward.insert(forwardRepeat);
-  closeBackward(feedsForward);
+  addBackwardSlice(feedsForward);
   if (!backwardRepeat)
     return;
   Operation *yield = bodyOf(backwardRepeat).getTerminator();
   Operations inside = {yield}, outside = {backwardRepeat.getOperation()};
-  closeBackward(inside);
-  closeBackward(outside);
+  addBackwardSlice(inside);
+  addBackwardSlice(outside);
   givesGradient.insert(inside.begin(), inside.end());
   givesGradient.insert(outside.begin(), outside.end());
 }
 
-/// Operations of the microbatch that need what a repeat in it makes.
-StageMap::Operations StageMap::needing(RepeatOp repeat) const {
+/// Operations of the microbatch that depend on what a repeat in it makes.
+StageMap::Operations StageMap::forwardSliceOf(RepeatOp repeat) const {
   Operations found;
   SmallVector<Operation *> work;
   if (repeat)
@@ -112,7 +112,7 @@ StageMap::Operations StageMap::needing(RepeatOp repeat) const {
 /// Statistics that the first stage computes again for its gradients need no
 /// gradient themselves.
 void StageMap::findRecomputed() {
-  Operations needLayers = needing(forwardRepeat);
+  Operations needLayers = forwardSliceOf(forwardRepeat);
   for (Operation &op : llvm::reverse(bodyOf(microbatchRepeat))) {
     bool isFree = &op != forwardRepeat && !needLayers.contains(&op) &&
                   !feedsForward.contains(&op) && !op.use_empty();

@@ -48,9 +48,9 @@ private:
 
   void findRepeats();
   mlir::Operation *topLevel(mlir::Operation *op) const;
-  void closeBackward(Operations &needed) const;
+  void addBackwardSlice(Operations &needed) const;
   void findNeeded();
-  Operations needing(shd::RepeatOp repeat) const;
+  Operations forwardSliceOf(shd::RepeatOp repeat) const;
   void findRecomputed();
   shd::StageRoles rolesOfReaders(mlir::Value value) const;
   bool canCopy(mlir::Operation *op, shd::TensorKind kind) const;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelOrder.h"
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Dialect/Shd/Transforms/ChooseOrder.h"
@@ -383,6 +384,10 @@ void OptimizePass::runOnOperation() {
         timeLimit >= 0 ? std::optional<double>(timeLimit) : std::nullopt,
         watch ? watch->interrupted : nullptr);
   }
+  // Nothing asks whether fixed layouts fit.
+  std::optional<KernelOrder> order;
+  if (!fixed)
+    order.emplace(getOperation());
   NetworkOptions how = networkOptions(*context);
   how.deadline = deadline;
   std::variant<PlanNetwork, NoNetwork> built =
@@ -400,6 +405,8 @@ void OptimizePass::runOnOperation() {
     planned = takeNoneInTime();
   if (failed(planned))
     return signalPassFailure();
+  if (order)
+    order->restore();
   if (!fixed && timeLimit >= 0)
     recordSeconds(std::chrono::duration<double>(Clock::now() - start).count());
 }

@@ -140,9 +140,7 @@ def ShdFusionGroups : Pass<"shd-fusion-groups", "::shardc::shd::ProgramOp"> {
     operations disagree about an index keep them apart, and so does a repeat
     between them that reads the group's results.
 
-    Writes `shd.group`, and moves what reads an earlier value of a group behind
-    the group's last operation, where the kernel runs; the stages of a pipeline
-    keep the text's order. Run it after pins are final and before `shd-optimize`.
+    Writes `shd.group`. Run it after pins are final and before `shd-optimize`.
   }];
 }
 

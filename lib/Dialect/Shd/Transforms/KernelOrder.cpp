@@ -1,0 +1,32 @@
+//===- KernelOrder.cpp - A program in the order of its kernels *- C++ -*-===//
+
+#include "KernelOrder.h"
+#include "WriteOrder.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+KernelOrder::KernelOrder(ProgramOp program) : program(program) {
+  if (program.getPipeline())
+    return;
+  if (std::optional<ListOrder> ranks = kernelOrder(program))
+    numbers = writeOrder(program, *ranks, [](Operation *op) { return op; });
+  moveInOrder(program, numbers);
+}
+
+void KernelOrder::restore() {
+  if (numbers.empty())
+    return;
+  std::vector<int64_t> places(numbers.size()), order;
+  for (auto [place, number] : llvm::enumerate(numbers))
+    places[number] = place;
+  moveInOrder(program, places);
+  for (int64_t place : workOrderOf(program))
+    order.push_back(numbers[place]);
+  if (order.empty())
+    order = numbers;
+  program->setAttr(kWorkOrder,
+                   DenseI64ArrayAttr::get(program.getContext(), order));
+}

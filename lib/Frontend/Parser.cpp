@@ -360,6 +360,7 @@ private:
   bool reportBadToken(size_t token);
   void reportCharacter(size_t token);
   void reportUnexpected(size_t token);
+  bool reportBarePattern(size_t token);
   void reportNoItem();
   void noteHabit(mlir::InFlightDiagnostic &diagnostic, size_t token);
   bool isBehindComma(size_t token) const;
@@ -632,7 +633,7 @@ std::string TextParser::spelled(size_t token) {
 }
 
 void TextParser::report(const SyntaxError &error) {
-  if (reportBadToken(error.token))
+  if (reportBadToken(error.token) || reportBarePattern(error.token))
     return;
   uint32_t previous = error.token == position ? TokenArray::endOfFile
                                               : tokens.type(error.token - 1);
@@ -720,6 +721,49 @@ void TextParser::reportUnexpected(size_t token) {
   mlir::InFlightDiagnostic diagnostic = files.error(tokens.range(token));
   diagnostic << "unexpected " << spelled(token);
   noteHabit(diagnostic, token);
+}
+
+/// Reports a pattern without its quotes, as in `frozen = W*`, if `token` stands
+/// in or right behind such a setting; false if not.
+bool TextParser::reportBarePattern(size_t token) {
+  if (tokens.type(position) != ShdParser::TRAIN)
+    return false;
+  size_t equals = token;
+  while (equals > position &&
+         (equals == token || tokens.type(equals) != ShdParser::ASSIGN))
+    --equals;
+  if (equals == position || tokens.text(equals - 1) != "frozen")
+    return false;
+  auto isPattern = [&](size_t i) {
+    llvm::StringRef text = tokens.text(i);
+    return text == "*" || text == "?" || text == "." || text == "[";
+  };
+  auto ends = [&](size_t i) {
+    uint32_t type = tokens.type(i);
+    return type == TokenArray::endOfFile || type == ShdParser::COMMA ||
+           type == ShdParser::RBRACE;
+  };
+  // Letters and signs that stand together make one pattern.
+  for (size_t i = equals + 1; i <= token && !ends(i); ++i) {
+    size_t begin = i;
+    bool isBare = isPattern(i);
+    for (; !ends(i + 1) && tokens.range(i).End == tokens.range(i + 1).Start;
+         ++i)
+      isBare |= isPattern(i + 1);
+    if (isBare) {
+      llvm::SMRange range = join(tokens.range(begin), tokens.range(i));
+      StringRef text(range.Start.getPointer(),
+                     range.End.getPointer() - range.Start.getPointer());
+      files.error(range)
+              .append("expected a pattern in quotes, found ", quoted(text))
+              .attachNote()
+          << "write `frozen = \"" << text << "\"`";
+      return true;
+    }
+    if (tokens.type(i + 1) == ShdParser::COMMA)
+      ++i;
+  }
+  return false;
 }
 
 /// True of a token at most four behind a comma between the settings of a

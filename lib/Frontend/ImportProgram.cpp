@@ -440,6 +440,8 @@ void ProgramReader::findBlocks() {
 /// Makes the outer choices of a program that is trained or runs in stages.
 static void choose(shd::ProgramOp program, const StepForm &form) {
   std::optional<shd::PipelineAttr> pipeline = program.getPipeline();
+  if (form.microbatches)
+    program->removeAttr(shd::kMicrobatchesAt);
   if (std::optional<shd::TrainingAttr> training = program.getTraining())
     program.setTrainingAttr(withStep(*training, form));
   else if (pipeline && form.microbatches)

@@ -208,6 +208,9 @@ void Importer::importStages(const ast::RepeatStmt &stmt, shd::RepeatOp repeat) {
   if (number && *number < 1)
     files.error(stmt.microbatches->range)
         << "expected at least one microbatch, found " << *number;
-  else if (number)
+  else if (number) {
     shd::setMicrobatches(program, *number);
+    program->setAttr(shd::kMicrobatchesAt,
+                     files.location(stmt.microbatches->range));
+  }
 }

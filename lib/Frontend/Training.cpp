@@ -73,6 +73,8 @@ public:
   void checkFused(shd::ProgramOp program);
   /// Values that are saved on the host are those of one forward pass.
   void checkOffload();
+  /// Says where the number of microbatches is written.
+  void locateMicrobatches(shd::ProgramOp program);
 
 private:
   /// False, after the error `twice`, if something with the same key has been
@@ -123,7 +125,7 @@ private:
   llvm::StringSet<> frozenWeights;
   shd::Offload offload = shd::Offload::None;
   bool fused = false;
-  llvm::SMRange everyRange, fusedRange, offloadRange;
+  llvm::SMRange everyRange, fusedRange, microbatchesRange, offloadRange;
   /// A schedule of pipeline stages; empty: the compiler chooses.
   std::string order;
   llvm::SMRange orderRange;
@@ -293,6 +295,12 @@ void TrainReader::readMicrobatches(const ast::SettingValue &value) {
   if (count && *count < 1)
     return refuse(value, "at least one microbatch");
   microbatches = count.value_or(0);
+  microbatchesRange = value.range;
+}
+
+void TrainReader::locateMicrobatches(shd::ProgramOp program) {
+  if (microbatchesRange.isValid())
+    program->setAttr(shd::kMicrobatchesAt, files.location(microbatchesRange));
 }
 
 void TrainReader::readSchedule(const ast::SettingValue &value) {
@@ -907,5 +915,6 @@ void Importer::importTraining(const ast::TrainBlock &block,
   reader.checkEvery(program);
   reader.checkFused(program);
   reader.checkOffload();
+  reader.locateMicrobatches(program);
   program.setTrainingAttr(reader.take(loss->values.front().text));
 }

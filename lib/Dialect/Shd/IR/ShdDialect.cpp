@@ -604,6 +604,7 @@ static const AttributeForm attributeForms[] = {
     {kHost, isKind<UnitAttr>, "a unit attribute"},
     {kSent, isKind<UnitAttr>, "a unit attribute"},
     {kMicrobatches, isChunkNumber, "an integer of at least 1"},
+    {kMicrobatchesAt, isKind<LocationAttr>, "a location"},
     {kGroup, isKind<GroupAttr>, "a part of a fusion group"},
     {kGroupCost, isKind<GroupCostAttr>, "the price of a group"},
     {kPrologues, isGroupList, "a list of parts of fusion groups"},
@@ -708,7 +709,8 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
   if (name == kName)
     return verifyName(op, value);
   if (llvm::is_contained({kPlan, kWorkOrder, kLayouts, kEqualLayers,
-                          kStoredAsRead, kOrders, kOrderClasses},
+                          kMicrobatchesAt, kStoredAsRead, kOrders,
+                          kOrderClasses},
                          name) &&
       !isa<ProgramOp>(op))
     return op->emitOpError() << "'" << name << "' belongs to a program";

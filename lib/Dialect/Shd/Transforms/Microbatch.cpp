@@ -192,6 +192,7 @@ private:
   /// How the parts' values make the value of the whole batch.
   enum class Joins { Whole, Batch, Mean, Sum };
 
+  LogicalResult refuseCount(DeclareOp input, StringRef batch, int64_t extent);
   LogicalResult findInputs();
   LogicalResult check();
   LogicalResult checkPin(ShardingAttr pin, Value value, unsigned dim,
@@ -235,6 +236,20 @@ private:
 // What is legal
 //===----------------------------------------------------------------------===//
 
+/// The error stands where the program says how many, if it does.
+LogicalResult Microbatching::refuseCount(DeclareOp input, StringRef batch,
+                                         int64_t extent) {
+  auto written = program->getAttrOfType<LocationAttr>(kMicrobatchesAt);
+  InFlightDiagnostic error =
+      emitError(written ? Location(written) : input.getLoc())
+      << count << " microbatches do not divide " << batch << " = " << extent;
+  if (written)
+    error.attachNote(input.getLoc())
+        << "'" << batch << "' is the index of the batch, which input '"
+        << input.getSym() << "' has";
+  return error;
+}
+
 /// The inputs with the batch; without a name it is the first index of each.
 LogicalResult Microbatching::findInputs() {
   StringAttr named = training ? training->getBatch() : StringAttr();
@@ -258,8 +273,7 @@ LogicalResult Microbatching::findInputs() {
     unsigned dim = at - indices.begin();
     int64_t extent = input.getType().getDimSize(dim);
     if (extent % count != 0)
-      return input.emitError() << count << " microbatches do not divide "
-                               << batch.getValue() << " = " << extent;
+      return refuseCount(input, batch.getValue(), extent);
     inputs.push_back(input);
     if (failed(dims.add(input.getResult(), dim)))
       return failure();
@@ -864,6 +878,7 @@ struct MicrobatchPass : impl::ShdMicrobatchBase<MicrobatchPass> {
     if (isDue &&
         failed(Microbatching(program, writtenMicrobatches(program)).run()))
       signalPassFailure();
+    program->removeAttr(kMicrobatchesAt);
   }
 };
 

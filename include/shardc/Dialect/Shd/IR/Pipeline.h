@@ -19,6 +19,10 @@ std::optional<PipelineOrder> writtenOrder(PipelineAttr pipeline);
 /// batch into; without, the compiler chooses.
 inline constexpr llvm::StringLiteral kMicrobatches = "shd.microbatches";
 
+/// On a program: the location of the text that gives its number of
+/// microbatches, for errors of shd-microbatch, which removes it.
+inline constexpr llvm::StringLiteral kMicrobatchesAt = "shd.microbatches_at";
+
 /// The index of the repeat over microbatches.
 inline constexpr llvm::StringLiteral kMicrobatchIndex = "microbatch";
 

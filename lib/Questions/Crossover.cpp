@@ -141,11 +141,20 @@ void CrossoverSearch::addChangesOfStep(const Known &before, const Known &at) {
 
 /// Compares each legal value with the one before.
 void CrossoverSearch::collect() {
+  std::vector<const PlanState *> legal;
+  for (const auto &each : states)
+    if (each.second.legal)
+      legal.push_back(&each.second);
+  result.planned = states.size();
+  result.values = values.size();
+  result.complete = result.planned == result.values;
+  result.alternates = alternates(legal);
   const Known *last = nullptr;
   bool resolved = true;
   int64_t previous = 0;
   for (const auto &each : states) {
-    if (last && splitAt(previous, each.first))
+    if (last && (result.alternates ? values.between(previous, each.first)
+                                   : splitAt(previous, each.first)))
       resolved = false;
     previous = each.first;
     if (!each.second.legal)
@@ -182,7 +191,6 @@ void CrossoverSearch::run() {
       round = values.samples(kFewValues, kFewPerOctave);
     llvm::erase(round, states.begin()->first);
   }
-  result.complete = int64_t(states.size() + round.size()) == values.size();
   while (!round.empty() && states.size() + round.size() <= kMostPlanned) {
     plan(round);
     round = nextRound();

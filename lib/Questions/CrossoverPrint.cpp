@@ -40,6 +40,37 @@ static std::string truthInWords(const std::string &value) {
   return value == "true" ? "yes" : value == "false" ? "no" : value;
 }
 
+/// What was not looked at.
+static void printGaps(llvm::raw_ostream &os, const Crossovers &result) {
+  if (!result.complete)
+    printWrapped(os,
+                 fmt::format("{} of {} values were planned: a state that "
+                             "appears and disappears between two of them is "
+                             "not in this list",
+                             formatDigits(result.planned),
+                             formatDigits(result.values)),
+                 2);
+  if (!result.alternates) {
+    for (auto [from, to] : result.unresolved)
+      printWrapped(os,
+                   fmt::format("there are more changes between {} and {}",
+                               formatDigits(from), formatDigits(to)),
+                   2);
+    return;
+  }
+  if (result.unresolved.empty())
+    return;
+  std::string ranges;
+  for (auto [from, to] : result.unresolved)
+    ranges += fmt::format("{}{} to {}", ranges.empty() ? "" : ", ",
+                          formatDigits(from), formatDigits(to));
+  printWrapped(os,
+               fmt::format("the plan goes to and fro with {}, as with what "
+                           "divides it. Not every value was looked at from {}",
+                           result.name, ranges),
+               2);
+}
+
 void shardc::printCrossoverTable(llvm::raw_ostream &os, StringRef file,
                                  const Crossovers &result, bool colour) {
   std::string title = fmt::format(
@@ -61,7 +92,8 @@ void shardc::printCrossoverTable(llvm::raw_ostream &os, StringRef file,
                  {Column::Left, 44, true},
                  {Column::Left, kReportWidth, true},
                  {Column::Left, kReportWidth, true}},
-                {result.name, "what", "before", "from there on"});
+                {result.name, "what", "before",
+                 result.complete ? "from there on" : "at this value"});
     std::optional<int64_t> previous;
     for (const Change &change : result.changes) {
       bool again = previous == change.at;
@@ -74,11 +106,7 @@ void shardc::printCrossoverTable(llvm::raw_ostream &os, StringRef file,
   } else if (result.unresolved.empty()) {
     printWrapped(os, "nothing changes up to " + formatDigits(*result.last), 2);
   }
-  for (auto [from, to] : result.unresolved)
-    printWrapped(os,
-                 fmt::format("there are more changes between {} and {}",
-                             formatDigits(from), formatDigits(to)),
-                 2);
+  printGaps(os, result);
 }
 
 //===----------------------------------------------------------------------===//
@@ -119,6 +147,9 @@ void shardc::printCrossoverJson(llvm::raw_ostream &os,
   object["first"] = orNull(result.first);
   object["last"] = orNull(result.last);
   object["complete"] = result.complete;
+  object["planned"] = result.planned;
+  object["values"] = result.values;
+  object["alternates"] = result.alternates;
   object["changes"] = std::move(changes);
   object["unresolved"] = std::move(unresolved);
   if (!result.first)

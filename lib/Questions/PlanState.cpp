@@ -22,6 +22,26 @@ bool PlanState::operator==(const PlanState &other) const {
          steps == other.steps;
 }
 
+bool shardc::alternates(llvm::ArrayRef<const PlanState *> states) {
+  // A state that comes and goes once may lie between two thresholds.
+  constexpr int kFew = 1;
+  int returns = 0;
+  std::vector<const PlanState *> distinct;
+  const PlanState *before = nullptr;
+  for (const PlanState *state : states) {
+    auto isSame = [&](const PlanState *known) { return *known == *state; };
+    bool isOther = !before || !isSame(before);
+    if (isOther && llvm::any_of(distinct, isSame)) {
+      if (++returns > kFew)
+        return true;
+    } else if (isOther) {
+      distinct.push_back(state);
+    }
+    before = state;
+  }
+  return false;
+}
+
 static std::string stepOf(const ReportItem &item) {
   if (const ReportCollective *moved = item.collective())
     return item.kind + " " + moved->operand + moved->from + " -> " + moved->to;

@@ -36,6 +36,9 @@ struct PlanState {
   bool operator==(const PlanState &other) const;
 };
 
+/// True if states, in order, come back after others more than once.
+bool alternates(llvm::ArrayRef<const PlanState *> states);
+
 PlanState stateOf(const Outcome &outcome);
 
 /// One thing that is different from one legal value to the next.
@@ -62,8 +65,14 @@ struct Crossovers {
   PlanState firstState;
   /// Every legal value was planned, so that no change is missing.
   bool complete = false;
+  /// How many values were planned, of how many that may be legal.
+  int64_t planned = 0, values = 0;
   std::vector<Change> changes;
-  /// Values between which something changes that was not looked for further.
+  /// States come back after others, as where the plan depends on what divides
+  /// the value: what two values have in common need not hold between them.
+  bool alternates = false;
+  /// Values between which others were not planned, where these differ or the
+  /// state alternates.
   std::vector<std::pair<int64_t, int64_t>> unresolved;
   /// Why no value is legal.
   std::string error;

@@ -41,7 +41,10 @@ TEST(Crossover, FindsTheFirstValueOfEachState) {
   EXPECT_EQ(result.last, kMany);
   EXPECT_EQ(result.firstState.bound, "hbm");
   EXPECT_FALSE(result.complete);
+  EXPECT_FALSE(result.alternates);
   EXPECT_TRUE(result.unresolved.empty());
+  EXPECT_EQ(result.values, kMany);
+  EXPECT_EQ(result.planned, int64_t(runner.planned));
   // 4 samples a doubling and 2 searches, not a million plans.
   EXPECT_LT(runner.planned, 82 + 2 * 24);
 }
@@ -95,6 +98,21 @@ TEST(Crossover, SeesStatesThatLastAQuarterOfADoubling) {
       findCrossovers(rangeOf(1, kMany), LegalValues(1, kMany, 0, 1, 1), runner);
   EXPECT_EQ(textOf(result),
             (Lines{"999..1000: hbm -> network", "1189..1190: network -> hbm"}));
+}
+
+TEST(Crossover, NamesTheRangesThatWereNotLookedAt) {
+  // All samples from 16 on are multiples of 16, and so all alike.
+  FakeRunner runner(
+      [](int64_t n) { return boundBy(n % 16 ? "hbm" : "compute"); });
+  Crossovers result = findCrossovers(rangeOf(1, kMany),
+                                     LegalValues(1, kMany, 0, 1, 16), runner);
+  EXPECT_TRUE(result.alternates);
+  int64_t covered = 0;
+  for (auto [from, to] : result.unresolved)
+    covered += to - from - 1;
+  EXPECT_GE(covered, result.values - result.planned);
+  ASSERT_FALSE(result.unresolved.empty());
+  EXPECT_EQ(result.unresolved.back().second, kMany);
 }
 
 TEST(Crossover, ListedValues) {

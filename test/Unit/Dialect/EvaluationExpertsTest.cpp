@@ -114,8 +114,8 @@ TEST(EvaluationExperts, DroplessNeedsItsSlots) {
               {{"TD"}, {"TE", "i1"}},
               {"ECD"}};
   EXPECT_EQ(errorOf(text, small, {{1, 2, 3}, picks}),
-            "'shd.dispatch' op does not drop tokens, but more than 2 pick the "
-            "same of index 'E'");
+            "cannot run `dropless=true` with C = 2: more than 2 of a group's "
+            "tokens pick the same of index 'E'");
 }
 
 TEST(EvaluationExperts, CountsPicks) {

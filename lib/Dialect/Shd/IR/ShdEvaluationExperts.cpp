@@ -94,6 +94,7 @@ private:
   }
   void collectTokens();
   LogicalResult checkPicks(int64_t at) const;
+  LogicalResult refuseTokens(int64_t slots) const;
 
   // Methods of interfaces are not const.
   mutable ExpertsOpInterface op;
@@ -150,6 +151,22 @@ LogicalResult Routing::checkPicks(int64_t at) const {
   return success();
 }
 
+/// The program is right, but not for these picks, which --verify makes up.
+LogicalResult Routing::refuseTokens(int64_t slots) const {
+  InFlightDiagnostic error =
+      op->emitError() << "cannot run `dropless=true` with " << op.getSlots()
+                      << " = " << slots << ": more than " << slots
+                      << " of a group's tokens pick the same of index '"
+                      << op.getExperts() << "'";
+  if (slots == 1)
+    error.attachNote()
+        << "--verify runs small programs on random picks, with as "
+           "many slots as these may need, but leaves extents of "
+           "1 as they are: it can run this with "
+        << op.getSlots() << " of at least 2";
+  return error;
+}
+
 template <size_t N, typename Visit>
 LogicalResult Routing::run(std::array<FactorStrides, N> strides,
                            Visit visit) const {
@@ -178,9 +195,7 @@ LogicalResult Routing::run(std::array<FactorStrides, N> strides,
           continue;
         ++slot;
         if (slot >= slots.whole && op.getDropless()) {
-          ok = op->emitOpError()
-               << "does not drop tokens, but more than " << slots.whole
-               << " pick the same of index '" << op.getExperts() << "'";
+          ok = refuseTokens(slots.whole);
           return;
         }
         int64_t local = slot - slots.offset;

@@ -129,6 +129,8 @@ void FrameworkPlanReader::readAxis(const json::Object &axis) {
     plan.rings &= keys == "ring";
     if (keys.contains("halo"))
       differ("halos of keys and values for windows: all keys are moved");
+    if (keys.contains("all_to_all"))
+      differ("heads of attention in exchange for the sequence: keys are moved");
     return plan.context.multiply(degree);
   }
   if (role == "pipeline")

@@ -38,6 +38,8 @@ struct AxisUse {
   bool byRing = false;
   /// Attention whose keys come with halos from the devices before.
   bool byHalo = false;
+  /// Attention on heads whose operands are split along sequences elsewhere.
+  bool byAllToAll = false;
   double total() const { return data + sequence + tensor + none; }
   void addWork(const AxisUse &other) {
     data += other.data;
@@ -51,12 +53,16 @@ class PlanInWords {
 public:
   PlanInWords(ProgramOp program, const Mesh &mesh, const StagePlan *stages)
       : program(program), mesh(mesh), stages(stages), routes(program),
-        uses(mesh.size()), expertUses(mesh.size()), classes(program) {}
+        uses(mesh.size()), expertUses(mesh.size()), classes(program) {
+    addSequences();
+  }
 
   PlanWords words();
 
 private:
   void visit(Operation *op);
+  void addSequences();
+  AxisSet headsFromSequences(ShardingRuleOpInterface attention);
   std::string text();
   static std::string keysOf(const AxisUse &use);
   std::string axisText(AxisIndex axis);
@@ -94,6 +100,57 @@ private:
   IndexClasses classes;
 };
 
+/// In a program with weights, an index of an input that no weight has, and
+/// that is none of attention's heads or features, is a sequence, too: T of
+/// `x[B, T, D]`.
+void PlanInWords::addSequences() {
+  llvm::StringSet<> others;
+  bool hasWeights = false;
+  auto addAll = [&](auto names) {
+    for (StringRef name : names)
+      others.insert(name);
+  };
+  for (auto declare : program.getBody().getOps<DeclareOp>())
+    if (declare.getKind() == TensorKind::Weight) {
+      hasWeights = true;
+      addAll(declare.getIndices().getAsValueRange<StringAttr>());
+    }
+  program->walk([&](AttentionOpInterface op) {
+    IndexingAttr indexing =
+        cast<ShardingRuleOpInterface>(op.getOperation()).getIndexing();
+    for (unsigned i = 0; i < indexing.getOperands().size(); ++i)
+      addAll(indexing.getOperandIndices(i));
+  });
+  for (auto input : program.getBody().getOps<DeclareOp>())
+    if (hasWeights && input.getKind() == TensorKind::Input)
+      for (StringRef name : input.getIndices().getAsValueRange<StringAttr>())
+        if (!classes.batch.contains(name) && !others.contains(name))
+          classes.sequence.insert(name);
+}
+
+/// The axes that an AllToAll moves from a sequence of an operand to its heads.
+AxisSet PlanInWords::headsFromSequences(ShardingRuleOpInterface attention) {
+  AxisSet moved = 0;
+  IndexingAttr indexing = attention.getIndexing();
+  for (unsigned i = 0; i < indexing.getOperands().size(); ++i) {
+    auto exchange = attention->getOperand(i).getDefiningOp<AllToAllOp>();
+    if (!exchange)
+      continue;
+    Layout before = explicitLayout(mesh, exchange.getInput().getType());
+    Layout after = explicitLayout(mesh, exchange.getType());
+    AxisSet fromSequence = 0, toHeads = 0;
+    for (auto [name, from, to] : llvm::zip_equal(indexing.getOperandIndices(i),
+                                                 before.dims, after.dims)) {
+      if (classes.sequence.contains(name))
+        fromSequence |= axisSet(from) & ~axisSet(to);
+      else if (!classes.batch.contains(name))
+        toHeads |= axisSet(to) & ~axisSet(from);
+    }
+    moved |= fromSequence & toHeads;
+  }
+  return moved;
+}
+
 void PlanInWords::visit(Operation *op) {
   auto ruled = dyn_cast<ShardingRuleOpInterface>(op);
   auto cost = op->getAttrOfType<GroupCostAttr>(kGroupCost);
@@ -116,6 +173,8 @@ void PlanInWords::visit(Operation *op) {
   if (HaloExchangeOp halo = haloOf(op))
     for (StringRef name : halo.getAxes().getAsValueRange<StringAttr>())
       uses[*mesh.find(name)].byHalo = true;
+  AxisSet byAllToAll =
+      isa<AttentionOpInterface>(op) ? headsFromSequences(ruled) : 0;
   double work = double(cost.getMatrixS()) * double(executionCount(op));
   const ExpertRoute *route = work > 0 ? routes.find(op) : nullptr;
   AxisSet ofExperts = route ? axes[route->experts] : 0;
@@ -130,6 +189,11 @@ void PlanInWords::visit(Operation *op) {
         (classes.batch.contains(entry.first())      ? onBatch
          : classes.sequence.contains(entry.first()) ? onSequence
                                                     : onOther) = true;
+    if (byAllToAll & axisBit(axis)) {
+      onOther = false;
+      onSequence = true;
+      uses[axis].byAllToAll = true;
+    }
     AxisUse &use = route ? expertUses[axis] : uses[axis];
     if (work == 0)
       use.splitsSequences |= onSequence;
@@ -203,10 +267,14 @@ std::string PlanInWords::zeroText(AxisIndex axis) {
 
 /// How keys and values come to attention along an axis.
 std::string PlanInWords::keysOf(const AxisUse &use) {
-  return use.byRing && use.byHalo ? "ring and halo"
-         : use.byRing             ? "ring"
-         : use.byHalo             ? "halo"
-                                  : "";
+  SmallVector<StringRef> ways;
+  if (use.byRing)
+    ways.push_back("ring");
+  if (use.byHalo)
+    ways.push_back("halo");
+  if (use.byAllToAll)
+    ways.push_back("all_to_all");
+  return llvm::join(ways, " and ");
 }
 
 std::string PlanInWords::axisText(AxisIndex axis) {

@@ -769,6 +769,11 @@ void shardc::addMeshSearch(Report &report, Report::MeshSearch search) {
     search.ruledOut = 0;
     search.boundOfOthers = report.stepSearch->boundOfOthers;
   }
+  // The bound of the chosen stages is that of their schedule and microbatches;
+  // the work of the model bounds other ones.
+  if (search.ofRecipes && report.stages && plan.bound && report.flops.mfu)
+    plan.bound =
+        std::min(*plan.bound, *report.flops.mfu * report.time.scheduled);
   if (plan.status == "optimal" || plan.status == "feasible") {
     bool hasOthers = search.ruledOut + search.open > 0;
     if (!plan.bound && !search.best.empty() && !report.stepSearch)

@@ -1235,7 +1235,10 @@ void shardc::addStepSearch(Report &report, Report::StepSearch search) {
     if (plan.status == "optimal")
       search.ownGap = 0;
     if (search.hasOthers) {
-      plan.bound = search.boundOfOthers;
+      // A pipeline's bound is that of its microbatches, whatever runs again.
+      bool boundsAll = report.stages && !search.isMicrobatchesOpen;
+      plan.bound = boundsAll ? std::max(plan.bound, search.boundOfOthers)
+                             : search.boundOfOthers;
       plan.gap = std::nullopt;
       if (plan.bound && *plan.bound > 0)
         plan.gap = std::max(0.0, (plan.value - *plan.bound) / *plan.bound);

@@ -58,7 +58,8 @@ void fillStages(shd::ProgramOp program, const StagePlan &stages,
 /// The same of the plan's value and bound, and the phases of a training step.
 /// `idealSeconds`: the model's work on one chip at its peak, if known.
 void fillStagePlan(shd::ProgramOp program, const StagePlan &stages,
-                   std::optional<double> idealSeconds, Report &report);
+                   std::optional<double> idealSeconds,
+                   std::optional<double> secondsOfLayers, Report &report);
 
 /// Whether kernels slow down beside collectives, as a calibrated machine says.
 bool slowsKernels(const Report &report);

@@ -385,6 +385,18 @@ FlopsByType modelWork(ProgramOp program, const Machine &machine) {
   return flops;
 }
 
+/// The part of it in the layers of a pipeline's stages.
+FlopsByType modelWorkOfLayers(ProgramOp program, const Machine &machine) {
+  FlopsByType flops;
+  ExpertRoutes routes(program);
+  PipelineAttr pipeline = *program.getPipeline();
+  program->walk([&](Operation *op) {
+    if (isInLayers(op, pipeline))
+      addModelWork(op, machine, routes, flops);
+  });
+  return flops;
+}
+
 /// The same, with all of the scores of causal attention.
 FlopsByType modelWorkFullAttention(ProgramOp program, const Machine &machine) {
   FlopsByType flops;
@@ -917,6 +929,8 @@ Report shardc::buildReport(ProgramOp program, const CollectiveModel &model,
   fillTraining(program, model.machine(), report);
   if (options.stages)
     fillStagePlan(program, *options.stages, leastSeconds(work, model.machine()),
+                  leastSeconds(modelWorkOfLayers(program, model.machine()),
+                               model.machine()),
                   report);
   if (options.measuredStep)
     fillMeasured(program, work, model, *options.measuredStep, report);

@@ -155,12 +155,54 @@ void shardc::fillStages(ProgramOp program, const StagePlan &plan,
   fillParameters(program, pipeline, report);
 }
 
+/// A step takes at least so many times as long as one microbatch's work in one
+/// layer. Stages may hold any numbers of layers.
+static int64_t leastLayersInTurn(ProgramOp program, const StagePlan &plan) {
+  auto stages = int64_t(plan.stages.size());
+  int64_t layers = program.getPipeline()->getLayers();
+  int64_t microbatches = plan.microbatches;
+  int64_t fullest = llvm::divideCeil(layers, stages);
+  int64_t least = microbatches * fullest;
+  std::optional<PipelineOrder> order = writtenOrder(*program.getPipeline());
+  if (!program.getTraining()) {
+    // A microbatch passes the other stages before and behind the fullest one,
+    // or at least a layer of each of them where stages have several chunks.
+    bool mayHaveChunks = whyIllegal({PipelineOrder::Interleaved, 2}, stages,
+                                    microbatches, layers)
+                             .empty();
+    return least + (mayHaveChunks ? stages - 1 : layers - fullest);
+  }
+  // Orders with gradients of weights apart can fill all of the bubble.
+  bool isApart = !order || order->kind == PipelineOrder::ZeroBubble ||
+                 order->kind == PipelineOrder::ZeroBubble2;
+  if (isApart)
+    return least;
+  // A stage has its work between that of the stages before it, forward and
+  // back: of all their layers, or of a layer of one chunk. So each can hold so
+  // many layers, and together they hold all.
+  auto canHoldAll = [&](int64_t limit) {
+    int64_t before = 0, held = 0;
+    for (int64_t stage = 0; stage < stages; ++stage) {
+      int64_t mine = std::max<int64_t>(0, (limit - before) / microbatches);
+      held += mine;
+      before += order->kind == PipelineOrder::Interleaved ? 1 : mine;
+    }
+    return held >= layers;
+  };
+  while (!canHoldAll(least))
+    ++least;
+  return least;
+}
+
 void shardc::fillStagePlan(ProgramOp program, const StagePlan &stages,
-                           std::optional<double> idealSeconds, Report &report) {
+                           std::optional<double> idealSeconds,
+                           std::optional<double> secondsOfLayers,
+                           Report &report) {
   Report::Plan &plan = report.plan;
   if (program->hasAttr(kPlan)) {
     // The search proves a bound of the stage that has everything. No plan of
-    // the pipeline is faster than the model's work on all chips.
+    // the pipeline is faster than the model's work on all chips, nor than the
+    // work of layers that run one after the other.
     if (plan.status != "infeasible" || report.memory.fits)
       plan.status = "feasible";
     if (!report.memory.fits)
@@ -174,6 +216,15 @@ void shardc::fillStagePlan(ProgramOp program, const StagePlan &stages,
       for (const Report::Axis &axis : report.mesh)
         devices *= double(axis.size);
       plan.bound = *idealSeconds / devices;
+      if (secondsOfLayers) {
+        double ofAll =
+            *secondsOfLayers * double(stages.stages.size()) / devices;
+        double runs = double(program.getPipeline()->getLayers()) *
+                      double(stages.microbatches);
+        plan.bound =
+            std::max(*plan.bound,
+                     ofAll / runs * double(leastLayersInTurn(program, stages)));
+      }
       plan.gap = std::max(0.0, plan.value / *plan.bound - 1);
     }
   } else {

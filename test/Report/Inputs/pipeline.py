@@ -148,6 +148,9 @@ def equalStages():
         "zero_bubble": m * t + (p - 1) * 2 * f - (p - 1) * f,  # 216
         "zero_bubble(2)": m * t,                            # 192
     }
+    # Without the work of other stages where gradients of weights are apart.
+    bound = {"gpipe": 264, "1f1b": 264, "1f1b(2)": 264, "interleaved(2)": 228,
+             "zero_bubble": 192, "zero_bubble(2)": 192}
     kept = {
         "gpipe": [m] * p,
         "1f1b": [p - s for s in range(p)],
@@ -179,6 +182,8 @@ def equalStages():
         time, training = report["time"], report["training"]
         expect(schedule, training["schedule"], schedule)
         expect(f"{schedule} step", time["scheduled_s"], step * US)
+        expect(f"{schedule} bound", report["plan"]["bound_s"],
+               bound[schedule] * US)
         expect(f"{schedule} bubble", training["bubble"], 1 - m * t / step)
         expect(f"{schedule} layers", training["layers"], [2] * p)
         phases = time["phases_s"]

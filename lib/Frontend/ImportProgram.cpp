@@ -409,6 +409,12 @@ Setting shardc::phaseSetting(shd::ServingPhase phase) {
   return setting;
 }
 
+Setting shardc::chunksSetting(unsigned loss, int64_t chunks) {
+  Setting setting{Setting::Kind::Chunks, "chunks", chunks, nullptr, {}};
+  setting.loss = loss;
+  return setting;
+}
+
 Setting shardc::stepSetting(StepForm form) {
   Setting setting{Setting::Kind::Step, "step", 0, nullptr, {}};
   setting.step = std::move(form);

@@ -69,6 +69,17 @@ static std::optional<Program> stepOf(std::optional<Program> program,
   return program;
 }
 
+/// Losses run in the chunks that the settings say.
+static void setChunks(ModuleOp module, ArrayRef<Setting> settings) {
+  unsigned number = 0;
+  module.walk([&](shd::CrossEntropyOp loss) {
+    for (const Setting &setting : settings)
+      if (setting.kind == Setting::Kind::Chunks && setting.loss == number)
+        loss.setChunks(setting.number);
+    ++number;
+  });
+}
+
 std::optional<Program> shardc::importStep(const ProgramText &text,
                                           MLIRContext *context,
                                           ArrayRef<Setting> settings) {
@@ -76,7 +87,10 @@ std::optional<Program> shardc::importStep(const ProgramText &text,
   for (const Setting &setting : settings)
     if (setting.kind == Setting::Kind::Roles)
       roles = &setting.roles;
-  return stepOf(importProgram(text, context, settings), roles);
+  std::optional<Program> program = importProgram(text, context, settings);
+  if (program)
+    setChunks(*program->module, settings);
+  return stepOf(std::move(program), roles);
 }
 
 std::optional<Program> shardc::importStep(llvm::SourceMgr &sourceMgr,

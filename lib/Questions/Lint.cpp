@@ -314,20 +314,19 @@ void Linter::addWrittenPins() {
 
 /// Logits that are written and read again, where a fused kernel would not.
 void Linter::addUnchunkedLosses() {
-  for (unsigned number : unchunkedLosses(operations)) {
-    Operation *loss = operations[number];
-    std::string logits = valueName(loss->getOperand(0));
+  for (const UnchunkedLoss &loss : unchunkedLosses(operations)) {
+    std::string logits = valueName(loss.op->getOperand(0));
     Candidate &candidate = candidates.emplace_back();
     candidate.finding.kind = "unfused-loss";
     candidate.finding.text = "the logits" +
                              (logits.empty() ? "" : " '" + logits + "'") +
                              " are written for a cross_entropy, and read again";
-    candidate.finding.loc = locationText(loss->getLoc());
+    candidate.finding.loc = locationText(loss.op->getLoc());
     Trial &trial = candidate.trials.emplace_back();
     trial.fix.kind = "chunks";
     trial.fix.change = "cross_entropy(..., chunks=all)";
     trial.fix.loc = candidate.finding.loc;
-    trial.variant = Variant::inChunks({number}, kAllChunks);
+    trial.variant = Variant::inChunks(loss, kAllChunks);
   }
 }
 

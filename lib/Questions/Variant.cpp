@@ -43,13 +43,18 @@ static Operation *productOf(Value value) {
   return nullptr;
 }
 
-std::vector<unsigned>
+std::vector<UnchunkedLoss>
 shardc::unchunkedLosses(llvm::ArrayRef<Operation *> operations) {
-  std::vector<unsigned> losses;
-  for (auto [number, op] : llvm::enumerate(operations))
-    if (auto loss = dyn_cast<CrossEntropyOp>(op);
-        loss && loss.getRowChunks() == kNoChunks && productOf(loss.getLogits()))
-      losses.push_back(number);
+  std::vector<UnchunkedLoss> losses;
+  unsigned number = 0;
+  for (Operation *op : operations) {
+    auto loss = dyn_cast<CrossEntropyOp>(op);
+    if (!loss || getPhase(op) != Phase::Forward)
+      continue;
+    if (loss.getRowChunks() == kNoChunks && productOf(loss.getLogits()))
+      losses.push_back({op, number});
+    ++number;
+  }
   return losses;
 }
 
@@ -57,12 +62,10 @@ int64_t shardc::numLabels(Operation *loss) {
   return cast<CrossEntropyOp>(loss).getLabels().getType().getNumElements();
 }
 
-Variant Variant::inChunks(std::vector<unsigned> losses, int64_t chunks) {
+Variant Variant::inChunks(llvm::ArrayRef<UnchunkedLoss> losses,
+                          int64_t chunks) {
   Variant variant;
-  variant.edit = [losses, chunks](ProgramOp program) {
-    std::vector<Operation *> operations = operationsOf(program);
-    for (unsigned number : losses)
-      cast<CrossEntropyOp>(operations[number]).setChunks(chunks);
-  };
+  for (const UnchunkedLoss &loss : losses)
+    variant.point.push_back(chunksSetting(loss.number, chunks));
   return variant;
 }

@@ -257,12 +257,12 @@ void WayFinder::addPadding() {
 void WayFinder::addChunks() {
   std::vector<Operation *> operations =
       operationsOf(*program->module->getOps<ProgramOp>().begin());
-  std::vector<unsigned> losses = unchunkedLosses(operations);
+  std::vector<UnchunkedLoss> losses = unchunkedLosses(operations);
   if (losses.empty())
     return;
   int64_t labels = 0;
-  for (unsigned number : losses)
-    labels = std::gcd(labels, numLabels(operations[number]));
+  for (const UnchunkedLoss &loss : losses)
+    labels = std::gcd(labels, numLabels(loss.op));
   constexpr int64_t kChunks[] = {8, 64};
   Way &way = ways.emplace_back();
   way.kind = "chunks";

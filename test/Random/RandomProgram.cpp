@@ -231,6 +231,7 @@ private:
   void finish(Value &value, const Expression &right);
   void makeLayer();
   void outputs();
+  std::string chunkedLoss();
   void trainBlock();
   std::string randomOptimizer();
 
@@ -1920,6 +1921,34 @@ std::string Generator::randomOptimizer() {
          (arguments.empty() ? "" : "(" + llvm::join(arguments, ", ") + ")");
 }
 
+/// Losses of a product with a weight, of which the backward pass runs in
+/// chunks; over the indices in brackets.
+std::string Generator::chunkedLoss() {
+  unsigned v = pick(base);
+  Dims indices = headIndices(v);
+  if (indices.empty())
+    return "";
+  unsigned d = addDim(randomExtent());
+  Dims rows = indices;
+  rows.push_back(d);
+  beginStatement();
+  used.append(rows.begin(), rows.end());
+  used.push_back(v);
+  Expression product;
+  product.text = bounded(floatLeaf(rows)).text + " * ";
+  product.text += read(declare("weight", Type::F32, {d, v})).text;
+  if (chance(30))
+    product = call("tanh", product);
+  std::vector<std::string> names;
+  for (unsigned dim : indices)
+    names.push_back(dims[dim].name);
+  std::string chunks = chance(40) ? "all" : pick(names);
+  count(chunks == "all" ? "trained loss, chunks=all" : "trained loss, chunks");
+  return "[" + llvm::join(names, ", ") + "](f32(cross_entropy[" + dims[v].name +
+         "](" + product.text + ", " + positions(indices).text +
+         ", chunks=" + chunks + ")))";
+}
+
 /// A loss from some of the values, and how it is trained.
 void Generator::trainBlock() {
   std::vector<Value *> known;
@@ -1950,6 +1979,9 @@ void Generator::trainBlock() {
              "](" + text + ")";
     summands.push_back(text);
   }
+  if (chance(40))
+    if (std::string text = chunkedLoss(); !text.empty())
+      summands.push_back((isMean ? "mean" : "sum") + text);
   line("loss[] = " + llvm::join(summands, " + "));
   line("train {");
   line("  loss = loss");

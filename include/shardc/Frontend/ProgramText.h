@@ -50,7 +50,7 @@ struct ProgramText {
 /// One name with the value that takes the place of the program's and of the
 /// overrides'.
 struct Setting {
-  enum class Kind { Dim, Axis, Hardware, Mesh, Step, Roles, Phase };
+  enum class Kind { Dim, Axis, Hardware, Mesh, Step, Roles, Phase, Chunks };
   Kind kind = Kind::Dim;
   /// `hardware` for a machine, `mesh` for a mesh; `microbatches`, `remat`,
   /// `schedule` or `step` for a training step or a pipeline.
@@ -70,6 +70,8 @@ struct Setting {
   AxisRoles roles = {};
   /// The phase of serving that the program becomes: its extents are set.
   shd::ServingPhase phase = shd::ServingPhase::Decode;
+  /// The loss that runs in `number` chunks, counted among the program's.
+  unsigned loss = 0;
 
   /// `64`, `tpu_v5e[4, 4]`.
   std::string valueText() const;
@@ -81,6 +83,8 @@ Setting meshSetting(const BoundMesh &mesh, llvm::SMRange where);
 Setting stepSetting(StepForm form);
 /// Roles of the mesh axes in a training step.
 Setting rolesSetting(AxisRoles roles);
+/// Chunks of a loss, counted among the program's.
+Setting chunksSetting(unsigned loss, int64_t chunks);
 /// A phase of a program with a `serve` block.
 Setting phaseSetting(shd::ServingPhase phase);
 

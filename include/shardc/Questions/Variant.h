@@ -39,7 +39,12 @@ void setPinAt(llvm::ArrayRef<mlir::Operation *> operations, PinPlace place,
 
 /// Losses that write the logits of a product and read them again, for want of
 /// `chunks`.
-std::vector<unsigned>
+struct UnchunkedLoss {
+  mlir::Operation *op = nullptr;
+  /// Counted among the losses of the program.
+  unsigned number = 0;
+};
+std::vector<UnchunkedLoss>
 unchunkedLosses(llvm::ArrayRef<mlir::Operation *> operations);
 /// The number of labels of a loss.
 int64_t numLabels(mlir::Operation *loss);
@@ -84,8 +89,8 @@ struct Variant {
                      PlanningContext &, const Report &)>
       inspect = {};
 
-  /// These losses (positions of operations) in so many chunks.
-  static Variant inChunks(std::vector<unsigned> losses, int64_t chunks);
+  /// These losses in so many chunks.
+  static Variant inChunks(llvm::ArrayRef<UnchunkedLoss> losses, int64_t chunks);
 
   static Variant at(Point point) {
     Variant variant;

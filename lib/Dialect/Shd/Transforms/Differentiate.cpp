@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ChunkedLoss.h"
 #include "mlir/IR/IRMapping.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
@@ -73,6 +74,18 @@ private:
   LogicalResult fillBody(const Carried &carried, Frame &frame);
   LogicalResult visitRepeat(RepeatOp repeat);
   void visitPart(PartOp part);
+  struct ChunkOperand;
+  Value splitChunks(const ChunkedLoss::Cut &cut, Value value, unsigned dim);
+  Value addChunk(const ChunkedLoss::Cut &cut, const ChunkOperand &operand,
+                 Value made, Value before, Value number);
+  Type typeOfSum(const ChunkedLoss &loss, unsigned level, Value value);
+  LogicalResult visitChunk(const ChunkedLoss &loss,
+                           MutableArrayRef<ChunkOperand> operands,
+                           Value gradient);
+  LogicalResult runChunks(const ChunkedLoss &loss, unsigned level,
+                          MutableArrayRef<ChunkOperand> operands,
+                          Value gradient);
+  LogicalResult visitInChunks(const ChunkedLoss &loss, Value gradient);
   std::string nameOf(Value value) const;
   void give(Value value, Value gradient);
   Value gradientOf(Value value);
@@ -750,6 +763,10 @@ LogicalResult Differentiation::visit(Operation &op) {
     gradients.push_back(gradientOf(result));
   if (llvm::none_of(gradients, [](Value gradient) { return bool(gradient); }))
     return success();
+  if (getPhase(&op) == Phase::Forward)
+    if (std::optional<ChunkedLoss> loss =
+            findChunkedLoss(program, &op, training.getMicrobatches()))
+      return visitInChunks(*loss, gradients.front());
   if (llvm::none_of(op.getOperands(),
                     [&](Value operand) { return isWanted(operand); }))
     return success();
@@ -770,6 +787,253 @@ LogicalResult Differentiation::visit(Operation &op) {
         nameIndicesAs(product, indexNames(operand));
       give(operand, gradient);
     }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Losses in chunks
+//===----------------------------------------------------------------------===//
+
+/// A value that the operations of a chunked loss read from outside.
+struct Differentiation::ChunkOperand {
+  /// As the forward pass has it, and where the operations run.
+  Value forward, here;
+  bool isWanted = false;
+  /// The gradient of `here`; null if nothing gives it one.
+  Value gradient = {};
+};
+
+/// The name of the loop along an index of the labels.
+static std::string loopOf(const ChunkedLoss::Cut &cut) {
+  return cut.index + ".chunk";
+}
+
+/// The indices of a value, and with those of the loop behind `dim`.
+static std::pair<ArrayAttr, ArrayAttr> namesAround(const ChunkedLoss::Cut &cut,
+                                                   Value value, unsigned dim) {
+  auto names = indexNames(value);
+  Builder builder(value.getContext());
+  auto list = [&] {
+    return builder.getStrArrayAttr(
+        SmallVector<StringRef>(names.begin(), names.end()));
+  };
+  ArrayAttr own = list();
+  names.insert(names.begin() + dim + 1, loopOf(cut));
+  return {own, list()};
+}
+
+/// `T -> (T', T.chunk)` with the chunk minor, so that a device that has a part
+/// of T has a part of each chunk.
+Value Differentiation::splitChunks(const ChunkedLoss::Cut &cut, Value value,
+                                   unsigned dim) {
+  auto type = cast<RankedTensorType>(value.getType());
+  auto [own, split] = namesAround(cut, value, dim);
+  StringAttr part = cast<StringAttr>(own[dim]);
+  StringAttr whole = builder.getStringAttr(part.getValue() + ".all");
+  SmallVector<Attribute> wholes(own.getValue());
+  wholes[dim] = whole;
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] /= cut.count;
+  shape.insert(shape.begin() + dim + 1, cut.count);
+  auto op =
+      SplitOp::create(builder, value.getLoc(), type.clone(shape), value, whole,
+                      builder.getStrArrayAttr({part.getValue(), loopOf(cut)}),
+                      IndexingAttr::get(builder.getContext(),
+                                        builder.getArrayAttr(wholes), split));
+  setResultAttr(op.getResult(), kName, builder.getStringAttr(nameOf(value)));
+  op->setAttr(kTemporary, builder.getUnitAttr());
+  setPhase(op, Phase::Backward);
+  return op.getResult();
+}
+
+/// The gradient so far with that of a chunk: in its place, or as a summand.
+Value Differentiation::addChunk(const ChunkedLoss::Cut &cut,
+                                const ChunkOperand &operand, Value made,
+                                Value before, Value number) {
+  auto type = cast<RankedTensorType>(before.getType());
+  Value chunk = castTo(made, type.getElementType());
+  auto at = cut.dims.find(operand.forward);
+  Operation *op;
+  if (at == cut.dims.end()) {
+    op = ElementwiseOp::create(builder, made.getLoc(), type, Function::Add,
+                               ValueRange{before, chunk},
+                               sameIndices(operand.here, 2));
+  } else {
+    auto [own, split] = namesAround(cut, operand.here, at->second);
+    op = ScatterOp::create(
+        builder, made.getLoc(), type, before, chunk, number,
+        IndexingAttr::get(builder.getContext(),
+                          {split, own, builder.getStrArrayAttr({})}, split),
+        builder.getDenseI64ArrayAttr(at->second + 1), /*accumulate=*/false);
+  }
+  nameGradient(op, nameOf(operand.forward));
+  return op->getResult(0);
+}
+
+/// The type in which the loops from `level` on hold the gradient of a value:
+/// sums over chunks have that of buffers.
+Type Differentiation::typeOfSum(const ChunkedLoss &loss, unsigned level,
+                                Value value) {
+  bool isSum =
+      llvm::any_of(ArrayRef(loss.cuts).drop_front(level),
+                   [&](const auto &cut) { return !cut.dims.contains(value); });
+  return isSum ? training.getGradients() : gradientType(value);
+}
+
+/// Runs the operations again on a chunk, and differentiates them.
+LogicalResult
+Differentiation::visitChunk(const ChunkedLoss &loss,
+                            MutableArrayRef<ChunkOperand> operands,
+                            Value gradient) {
+  IRMapping mapping;
+  SmallVector<SmallVector<Value, 2>> later;
+  for (ChunkOperand &operand : operands) {
+    mapping.map(operand.forward, operand.here);
+    if (operand.isWanted)
+      active.insert(operand.here);
+    later.push_back(std::move(contributions[operand.here]));
+    contributions.erase(operand.here);
+  }
+  SmallVector<Operation *> chunk;
+  for (Operation *op : loss.ops) {
+    Operation *again = chunk.emplace_back(builder.clone(*op, mapping));
+    removeSourceAttributes(again);
+    setPhase(again, Phase::Recompute);
+    auto type = cast<RankedTensorType>(again->getResult(0).getType());
+    SmallVector<int64_t> shape(type.getShape());
+    for (const ChunkedLoss::Cut &cut : loss.cuts)
+      shape[cut.dims.at(op->getResult(0))] /= cut.count;
+    again->getResult(0).setType(type.clone(shape));
+    if (active.contains(op->getResult(0)))
+      active.insert(again->getResult(0));
+  }
+  give(chunk.back()->getResult(0), gradient);
+  for (Operation *op : llvm::reverse(chunk))
+    if (failed(visit(*op)))
+      return failure();
+  active.erase(chunk.back()->getResult(0));
+  chunk.back()->erase(); // its derivative reads what it reads
+  for (auto [operand, before] : llvm::zip_equal(operands, later)) {
+    operand.gradient = gradientOf(operand.here);
+    if (!before.empty())
+      contributions[operand.here] = std::move(before);
+  }
+  return success();
+}
+
+/// The loop of a cut, and those inside. It carries the gradients of what the
+/// operations read: of what has the index a part is written in each iteration,
+/// of all else a sum grows.
+LogicalResult Differentiation::runChunks(const ChunkedLoss &loss,
+                                         unsigned level,
+                                         MutableArrayRef<ChunkOperand> operands,
+                                         Value gradient) {
+  if (level == loss.cuts.size())
+    return visitChunk(loss, operands, gradient);
+  const ChunkedLoss::Cut &cut = loss.cuts[level];
+  Location loc = gradient.getLoc();
+  unsigned ofLabels = cut.dims.at(loss.ops.back()->getResult(0));
+  Value gradients = splitChunks(cut, gradient, ofLabels);
+  SmallVector<Value> splits, inits;
+  for (ChunkOperand &operand : operands) {
+    auto at = cut.dims.find(operand.forward);
+    Value split = at == cut.dims.end()
+                      ? operand.here
+                      : splitChunks(cut, operand.here, at->second);
+    splits.push_back(split);
+    if (operand.isWanted)
+      inits.push_back(zeros(split, typeOfSum(loss, level, operand.forward)));
+  }
+  auto loop = RepeatOp::create(builder, loc, ValueRange(inits).getTypes(),
+                               builder.getStringAttr(loopOf(cut)),
+                               builder.getI64IntegerAttr(cut.count),
+                               /*reverse=*/UnitAttr(), inits);
+  Block &body = loop.getBody().emplaceBlock();
+  body.addArgument(RankedTensorType::get({}, builder.getI32Type()), loc);
+  for (Value init : inits)
+    body.addArgument(init.getType(), init.getLoc());
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&body);
+    auto part = [&](Value whole, Value split, unsigned dim) -> Value {
+      auto [own, names] = namesAround(cut, whole, dim);
+      auto type = cast<RankedTensorType>(whole.getType());
+      SmallVector<int64_t> shape(type.getShape());
+      shape[dim] /= cut.count;
+      auto op = GatherOp::create(
+          builder, loc, type.clone(shape), split, loop.getIteration(),
+          IndexingAttr::get(builder.getContext(),
+                            {names, builder.getStrArrayAttr({})}, own),
+          builder.getDenseI64ArrayAttr(dim + 1));
+      setResultAttr(op.getResult(), kName,
+                    builder.getStringAttr(nameOf(whole)));
+      op->setAttr(kTemporary, builder.getUnitAttr());
+      setPhase(op, Phase::Backward);
+      return op.getResult();
+    };
+    SmallVector<ChunkOperand> inner(operands.begin(), operands.end());
+    for (auto [operand, split] : llvm::zip_equal(inner, splits)) {
+      auto at = cut.dims.find(operand.forward);
+      if (at != cut.dims.end())
+        operand.here = part(operand.here, split, at->second);
+      else if (auto constant = split.getDefiningOp<ConstantOp>())
+        operand.here = builder.clone(*constant)->getResult(0);
+    }
+    if (failed(runChunks(loss, level + 1, inner,
+                         part(gradient, gradients, ofLabels))))
+      return failure();
+    SmallVector<Value> yielded;
+    for (const ChunkOperand &operand : inner) {
+      if (!operand.isWanted)
+        continue;
+      Value before = loop.getCarried()[yielded.size()];
+      yielded.push_back(operand.gradient
+                            ? addChunk(cut, operand, operand.gradient, before,
+                                       loop.getIteration())
+                            : before);
+    }
+    YieldOp::create(builder, loc, yielded);
+  }
+  unsigned number = 0;
+  for (auto [operand, split] : llvm::zip_equal(operands, splits)) {
+    if (!operand.isWanted)
+      continue;
+    operand.gradient = loop.getResult(number++);
+    auto cutting = split.getDefiningOp<SplitOp>();
+    if (split == operand.here)
+      continue;
+    auto type = cast<RankedTensorType>(operand.here.getType())
+                    .clone(getElementTypeOrSelf(operand.gradient));
+    auto merged = MergeOp::create(
+        builder, loc, type, operand.gradient, cutting.getPartsAttr(),
+        cutting.getWholeAttr(),
+        IndexingAttr::get(builder.getContext(),
+                          cutting.getIndexing().getResults(),
+                          cutting.getIndexing().getOperands().front()));
+    nameGradient(merged, nameOf(operand.forward));
+    operand.gradient = merged.getResult();
+  }
+  return success();
+}
+
+/// The backward pass of a loss in chunks, and of the products that make its
+/// operand: each chunk runs them again.
+LogicalResult Differentiation::visitInChunks(const ChunkedLoss &loss,
+                                             Value gradient) {
+  llvm::SetVector<Value> outside;
+  for (Operation *op : loss.ops)
+    for (Value operand : op->getOperands())
+      if (!llvm::is_contained(loss.ops, operand.getDefiningOp()))
+        outside.insert(operand);
+  SmallVector<ChunkOperand> operands;
+  for (Value value : outside)
+    operands.push_back({value, read(value, builder), isWanted(value)});
+  if (failed(runChunks(loss, /*level=*/0, operands, gradient)))
+    return failure();
+  for (const ChunkOperand &operand : operands)
+    if (operand.gradient)
+      give(operand.forward,
+           castTo(operand.gradient, gradientType(operand.forward)));
   return success();
 }
 

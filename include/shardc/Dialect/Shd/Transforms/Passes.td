@@ -45,6 +45,11 @@ def ShdDifferentiate : Pass<"shd-differentiate", "::shardc::shd::ProgramOp"> {
     a segment begins with is saved, and the backward pass runs its iterations again
     before it differentiates them.
 
+    A loss with `chunks` and the products that make its operand are differentiated
+    in a repeat over the chunks of the labels, in which the products run again. The
+    index that is cut splits with the chunk minor, `T -> (T', T.chunk)`. Gradients
+    of values with that index are written chunk by chunk, others are added up.
+
     Run it after the import. Emits an error where the loss is no scalar, depends
     on no trained weight, or an operation on the way has no derivative.
   }];

@@ -77,19 +77,14 @@ void OrderSearch::issueFor(unsigned number, Picoseconds time) {
 
 Picoseconds OrderSearch::lengthOf(ArrayRef<unsigned> order, Gathers gathers) {
   reset();
-  auto startRest = [&](bool areIssued) {
-    for (unsigned number = 0; number < graph.nodes.size(); ++number)
-      if (graph.nodes[number].before.empty() &&
-          isIssuedByReader(number) == areIssued && !isIssued[number]) {
-        isIssued[number] = true;
-        start(number);
-      }
-  };
-  startRest(/*areIssued=*/false);
-  for (unsigned number : order.take_front(
-           gathers == Gathers::AtOnce ? order.size()
-                                      : std::min<size_t>(1, order.size())))
-    issueFor(number, 0);
+  for (unsigned number = 0; number < graph.nodes.size(); ++number)
+    if (graph.nodes[number].before.empty())
+      start(number);
+  if (gathers == Gathers::AtOnce)
+    for (unsigned number : order)
+      issueFor(number, 0);
+  else if (!order.empty())
+    issueFor(order.front(), 0);
   for (auto [position, number] : llvm::enumerate(order)) {
     Picoseconds begin = std::max(now, release[number]);
     if (gathers == Gathers::Ahead && position + 1 < order.size())
@@ -122,7 +117,7 @@ Picoseconds OrderSearch::leastLength() const {
 /// Moves the work at `from` to one of the places between what it depends on and
 /// what depends on it. False if there is only one.
 bool OrderSearch::moveOne(std::vector<unsigned> &order, unsigned from,
-                          unsigned random) {
+                          unsigned random) const {
   unsigned number = order[from];
   unsigned first = from, last = from;
   while (first > 0 && !graph.behindAll[number].test(order[first - 1]))
@@ -143,6 +138,8 @@ bool OrderSearch::moveOne(std::vector<unsigned> &order, unsigned from,
 }
 
 std::vector<unsigned> OrderSearch::improve(std::vector<unsigned> order) {
+  if (order.size() < 2)
+    return order;
   Picoseconds best = lengthOf(order), least = leastLength();
   std::minstd_rand random;
   for (size_t visits = 0; visits < kVisits && best > least;

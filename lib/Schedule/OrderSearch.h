@@ -10,7 +10,7 @@ namespace shardc {
 /// Simulates the work of a block in any order, and looks for a faster one by
 /// moving work about. The simulation is that of Schedule.h with all the memory
 /// there is, but for a repeat: of it, one iteration runs whose weights are
-/// there.
+/// there. Gathers that only outputs read are left out.
 class OrderSearch {
 public:
   explicit OrderSearch(const BlockGraph &graph);
@@ -35,7 +35,8 @@ private:
   void start(unsigned node);
   void finish(unsigned node, Picoseconds end);
   Picoseconds leastLength() const;
-  bool moveOne(std::vector<unsigned> &order, unsigned from, unsigned random);
+  bool moveOne(std::vector<unsigned> &order, unsigned from,
+               unsigned random) const;
 
   const BlockGraph &graph;
   bool hasGathers = false;

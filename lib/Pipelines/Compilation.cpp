@@ -284,14 +284,15 @@ const ScheduledProgram *Compilation::schedule() {
     return nullptr;
   }
   besideStage = 0;
-  scheduleWithin(how.plan.memoryLimit);
-  return &*scheduled;
+  scheduleWithinLimit();
+  return hasFailed ? nullptr : &*scheduled;
 }
 
 /// Collectives of a stage that has everything are issued as early as the
 /// fullest stage has room for: that depends on the plan alone, however it was
 /// found, so that its text has the same schedule.
-void Compilation::scheduleWithin(std::optional<int64_t> limit) {
+void Compilation::scheduleWithinLimit() {
+  std::optional<int64_t> limit = how.plan.memoryLimit;
   scheduled = scheduleProgram(program(), context->model, limit);
   auto has = limit.value_or(int64_t(context->model.machine().hbmCapacity));
   if (!program().getPipeline() || scheduled->memory.peak <= has)

@@ -24,10 +24,14 @@ using llvm::SMLoc;
 // Fields
 //===----------------------------------------------------------------------===//
 
-/// Behind the bracket that closes after `loc`, in the text before `end`.
-static SMLoc afterBracket(SMLoc loc, SMLoc end) {
-  const char *at = skipSpace(loc.getPointer(), end.getPointer());
-  return SMLoc::getFromPointer(at + 1);
+/// Behind the brackets that close after `loc`, in the text before `end`: those
+/// around an expression are not in its range.
+static SMLoc afterBrackets(SMLoc loc, SMLoc end) {
+  const char *behind = loc.getPointer();
+  for (const char *at = skipSpace(behind, end.getPointer()); *at == ')';
+       at = skipSpace(behind, end.getPointer()))
+    behind = at + 1;
+  return SMLoc::getFromPointer(behind);
 }
 
 /// Sets a field of the block where it stands, or at the block's end.
@@ -82,7 +86,7 @@ void PlanPrinter::printStages(const ast::RepeatStmt &repeat, TextEdits &edits) {
     edits.insert(head, " microbatches(" + count + ")");
   SMLoc behind = head;
   if (repeat.microbatches)
-    behind = afterBracket(repeat.microbatches->range.End, repeat.range.End);
+    behind = afterBrackets(repeat.microbatches->range.End, repeat.range.End);
   if (repeat.schedule)
     edits.replace(repeat.schedule->range, pipeline->getOrder());
   else

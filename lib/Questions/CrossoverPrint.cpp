@@ -64,11 +64,12 @@ static void printGaps(llvm::raw_ostream &os, const Crossovers &result) {
   for (auto [from, to] : result.unresolved)
     ranges += fmt::format("{}{} to {}", ranges.empty() ? "" : ", ",
                           formatDigits(from), formatDigits(to));
-  printWrapped(os,
-               fmt::format("the plan goes to and fro with {}, as with what "
-                           "divides it. Not every value was looked at from {}",
-                           result.name, ranges),
-               2);
+  printWrapped(
+      os,
+      fmt::format("the plan alternates with {}, as where it depends "
+                  "on its divisors. Not every value was planned from {}",
+                  result.name, ranges),
+      2);
 }
 
 void shardc::printCrossoverTable(llvm::raw_ostream &os, StringRef file,

@@ -56,17 +56,18 @@ static void takeFaster(PlanFigures &plan, const PlanFigures &other,
     return;
   PlanFigures taken = other;
   taken.allowed = plan.allowed;
-  taken.bound = plan.bound;
-  // The bound of a search is one of the order in which it counts memory.
-  if (taken.bound)
-    taken.bound = std::min(*taken.bound, taken.value);
+  // A bound is one of the order in which its search counts memory: of another
+  // order, in which a faster plan fits, it says nothing.
+  taken.bound =
+      plan.bound && *plan.bound <= other.value ? plan.bound : std::nullopt;
   plan = std::move(taken);
   setStatus(plan);
 }
 
 /// Takes what is proven of more memory, which holds with less.
 static void takeBound(PlanFigures &plan, const PlanFigures &withMore) {
-  if (!plan.fits || !withMore.bound || plan.bound >= withMore.bound)
+  if (!plan.fits || !withMore.bound || plan.bound >= withMore.bound ||
+      *withMore.bound > plan.value)
     return;
   plan.bound = withMore.bound;
   setStatus(plan);

@@ -91,20 +91,18 @@ void BlockGraph::addNodes() {
 }
 
 /// Weights are gathered ahead, as memory allows: before the block runs. What
-/// the iteration before makes is not.
+/// the iteration before makes is not, nor a part of a buffer that work updates.
 void BlockGraph::findReady() {
-  for (Node &node : nodes) {
-    if (node.kind == Node::Work)
-      continue;
-    node.isReady =
-        llvm::none_of(node.ops.front()->getOperands(), [&](Value operand) {
-          auto argument = dyn_cast<BlockArgument>(operand);
-          if (argument)
-            return argument.getOwner() == &block && argument.getArgNumber() > 0;
-          auto made = numberOf.find(operand.getDefiningOp());
-          return made != numberOf.end() && !nodes[made->second].isReady;
-        });
-  }
+  auto isCarried = [&](Value operand) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    return argument && argument.getOwner() == &block &&
+           argument.getArgNumber() > 0;
+  };
+  auto isReady = [&](unsigned earlier) { return nodes[earlier].isReady; };
+  for (Node &node : nodes)
+    node.isReady = node.kind != Node::Work &&
+                   llvm::all_of(node.before, isReady) &&
+                   llvm::none_of(node.ops.front()->getOperands(), isCarried);
 }
 
 /// The collectives between a value that an iteration yields and its reader in

@@ -66,10 +66,14 @@ void OrderSearch::start(unsigned number) {
 /// issued.
 void OrderSearch::issueFor(unsigned number, Picoseconds time) {
   for (unsigned earlier : graph.nodes[number].before) {
-    if (!isIssuedByReader(earlier) || isIssued[earlier])
+    if (graph.nodes[earlier].kind == BlockGraph::Node::Work ||
+        isIssued[earlier])
       continue;
     issueFor(earlier, time);
     isIssued[earlier] = true;
+    if (!isIssuedByReader(earlier))
+      continue;
+    assert(missing[earlier] == 0 && "all that it reads has been issued");
     release[earlier] = std::max(release[earlier], time);
     start(earlier);
   }

@@ -133,7 +133,7 @@ public:
 private:
   llvm::LogicalResult search();
   llvm::LogicalResult searchStages();
-  void scheduleWithin(std::optional<int64_t> limit);
+  void scheduleWithinLimit();
   llvm::LogicalResult
   run(llvm::function_ref<void(mlir::OpPassManager &)> buildPipeline);
   llvm::LogicalResult

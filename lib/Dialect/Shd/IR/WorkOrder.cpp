@@ -18,16 +18,22 @@ struct Accesses {
 };
 } // namespace
 
-/// A tensor that some operation updates, if the value is one or a part of one.
-static DeclareOp updatedTensor(Value value) {
-  DeclareOp declare = declarationOf(value);
-  return declare && updateOf(declare) ? declare : DeclareOp();
-}
-
 std::vector<SmallVector<unsigned, 4>> shd::dependencesIn(Block &block) {
   llvm::DenseMap<Operation *, unsigned> position;
   std::vector<SmallVector<unsigned, 4>> result;
   llvm::MapVector<DeclareOp, Accesses> accesses;
+  // Looked up once: a declaration's uses may be many.
+  llvm::DenseMap<DeclareOp, bool> isUpdated;
+  // The tensor that some operation updates of which the value is one or a part.
+  auto updatedTensor = [&](Value value) {
+    DeclareOp declare = declarationOf(value);
+    if (!declare)
+      return DeclareOp();
+    auto [known, isNew] = isUpdated.try_emplace(declare, false);
+    if (isNew)
+      known->second = bool(updateOf(declare));
+    return known->second ? declare : DeclareOp();
+  };
   for (Operation &op : block) {
     unsigned here = result.size();
     position[&op] = here;

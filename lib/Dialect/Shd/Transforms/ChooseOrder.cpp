@@ -22,6 +22,7 @@ struct ExplicitCopy {
   /// Empty: that of the text.
   std::vector<int64_t> order;
 };
+
 } // namespace
 
 /// A copy in this order; the text's if it is empty.
@@ -113,7 +114,8 @@ shd::chooseOrder(PlanningContext &context, ProgramOp planned,
     bool isLimited = rank(other).first || other.scheduled.memoryCosts > 0;
     if (rank(other) < rank(best))
       best = std::move(other);
-    // The lists are slower where memory does not matter.
+    // It began with the lists, so that they are rarely faster where memory does
+    // not matter.
     if (rule == ListRule::Searched && !isLimited)
       break;
   }

@@ -11,6 +11,9 @@ using namespace mlir;
 
 namespace shardc::shd {
 
+/// Chunks of `all`: the most, and how many times the least that is wanted.
+static constexpr int64_t kMostChunksOfAll = 4096, kMostMore = 4;
+
 namespace {
 
 class ChunkFinder {
@@ -27,9 +30,11 @@ private:
   bool isBetween(Operation *op) const;
   int64_t axisSize(StringRef name);
   int64_t partsOfPins(const Dims &dims);
+  bool mayHoldBatch(unsigned label);
   int64_t divisible(unsigned label);
   int64_t leastChunks();
   int64_t cut(int64_t chunks, ArrayRef<int64_t> divisible);
+  void cutAll(ArrayRef<int64_t> divisible);
 
   ProgramOp program;
   Operation *loss;
@@ -104,6 +109,8 @@ int64_t ChunkFinder::partsOfPins(const Dims &dims) {
   };
   if (!program.getMesh())
     return parts;
+  for (auto [value, at] : dims)
+    add(getStoredPin(value), value);
   for (Operation *op : found.ops) {
     add(getResultPin(op->getResult(0)), op->getResult(0));
     for (OpOperand &operand : op->getOpOperands())
@@ -112,12 +119,34 @@ int64_t ChunkFinder::partsOfPins(const Dims &dims) {
   return parts;
 }
 
+/// True of the batch's index, and of one that no input has and that may be
+/// merged from it.
+bool ChunkFinder::mayHoldBatch(unsigned label) {
+  auto names = indexNames(loss->getResult(0));
+  StringAttr batch = program.getTraining()->getBatch();
+  bool isOfInput = false;
+  for (auto input : program.getBody().getOps<DeclareOp>()) {
+    if (input.getKind() != TensorKind::Input)
+      continue;
+    for (auto [i, index] : llvm::enumerate(input.getIndices())) {
+      if (cast<StringAttr>(index).getValue() != names[label])
+        continue;
+      isOfInput = true;
+      if (batch ? index == batch : i == 0)
+        return true;
+    }
+  }
+  int64_t extent = batchExtent(program);
+  return !isOfInput && extent > 0 &&
+         shapeOf(loss->getResult(0))[label] % extent == 0;
+}
+
 /// The elements along an index of the labels that may be cut: of each device's
 /// part, in each microbatch.
 int64_t ChunkFinder::divisible(unsigned label) {
   int64_t extent = shapeOf(loss->getResult(0))[label];
   int64_t parts = partsOfPins(dims[label]);
-  if (microbatches != 1 && extent == batchExtent(program))
+  if (microbatches != 1 && mayHoldBatch(label))
     parts *= microbatches;
   return parts > 0 && extent % parts == 0 ? extent / parts : 1;
 }
@@ -168,6 +197,17 @@ int64_t ChunkFinder::cut(int64_t chunks, ArrayRef<int64_t> divisible) {
   return made;
 }
 
+/// Cuts into the fewest chunks of `all` that divide the labels, or as many as
+/// divide them below: chunks of single rows would read the weight for each.
+void ChunkFinder::cutAll(ArrayRef<int64_t> divisible) {
+  int64_t least = std::min(leastChunks(), kMostChunksOfAll);
+  for (int64_t chunks = least; chunks <= kMostMore * least; ++chunks)
+    if (cut(chunks, divisible) == chunks)
+      return;
+  for (int64_t chunks = least; cut(chunks, divisible) != chunks;)
+    --chunks;
+}
+
 std::optional<ChunkedLoss> ChunkFinder::find() {
   auto cost = dyn_cast<CostOpInterface>(loss);
   if (!cost || cost.getRowChunks() == kNoChunks || loss->getNumResults() != 1)
@@ -191,12 +231,7 @@ std::optional<ChunkedLoss> ChunkFinder::find() {
   if (cost.getRowChunks() != kAllChunks) {
     cut(cost.getRowChunks(), extents);
   } else {
-    int64_t most = 1;
-    for (int64_t extent : extents)
-      most *= extent;
-    int64_t chunks = std::min(most, leastChunks());
-    while (cut(chunks, extents) != chunks)
-      ++chunks;
+    cutAll(extents);
   }
   if (found.cuts.empty())
     return std::nullopt;

@@ -182,3 +182,14 @@ Picoseconds BlockGraph::busy() const {
       sum = saturatingAdd(sum, node.time);
   return sum;
 }
+
+Picoseconds BlockGraph::carry(const Node &node, Picoseconds release,
+                              std::vector<Picoseconds> &networkFree) {
+  Picoseconds end = release;
+  for (unsigned network : node.networks)
+    end = std::max(end, networkFree[network]);
+  end = saturatingAdd(end, node.time);
+  for (unsigned network : node.networks)
+    networkFree[network] = end;
+  return end;
+}

@@ -51,6 +51,10 @@ public:
   bool isStep() const { return mlir::isa<shd::ProgramOp>(block.getParentOp()); }
   /// Of its kernels and repeats together.
   Picoseconds busy() const;
+  /// When a collective has ended whose operand is there at `release`, behind
+  /// all that its networks carry already.
+  static Picoseconds carry(const Node &node, Picoseconds release,
+                           std::vector<Picoseconds> &networkFree);
 
 private:
   unsigned nodeOf(mlir::Operation &op);

@@ -77,13 +77,8 @@ void ListScheduler::start(unsigned number) {
     return;
   }
   Picoseconds end = release[number];
-  if (node.kind == Node::Collective && !isThere(node)) {
-    for (unsigned network : node.networks)
-      end = std::max(end, networkFree[network]);
-    end = saturatingAdd(end, node.time);
-    for (unsigned network : node.networks)
-      networkFree[network] = end;
-  }
+  if (node.kind == Node::Collective && !isThere(node))
+    end = BlockGraph::carry(node, end, networkFree);
   finish(number, end);
 }
 

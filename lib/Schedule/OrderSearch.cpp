@@ -52,13 +52,8 @@ void OrderSearch::start(unsigned number) {
     return;
   Picoseconds end = release[number];
   if (node.kind == BlockGraph::Node::Collective &&
-      (!node.isReady || graph.isStep())) {
-    for (unsigned network : node.networks)
-      end = std::max(end, networkFree[network]);
-    end = saturatingAdd(end, node.time);
-    for (unsigned network : node.networks)
-      networkFree[network] = end;
-  }
+      (!node.isReady || graph.isStep()))
+    end = BlockGraph::carry(node, end, networkFree);
   finish(number, end);
 }
 

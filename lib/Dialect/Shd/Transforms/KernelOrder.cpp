@@ -8,6 +8,10 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+bool KernelOrder::moves(ProgramOp program) {
+  return !program.getPipeline() && kernelOrder(program).has_value();
+}
+
 KernelOrder::KernelOrder(ProgramOp program) : program(program) {
   if (program.getPipeline())
     return;

@@ -15,6 +15,8 @@ class KernelOrder {
 public:
   explicit KernelOrder(ProgramOp program);
 
+  /// True if kernels forbid the text's order.
+  static bool moves(ProgramOp program);
   /// Moves the operations back. The order of the plan (WorkOrder.h), which was
   /// one of the moved operations, becomes one of the text's.
   void restore();

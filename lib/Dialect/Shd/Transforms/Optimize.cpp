@@ -15,6 +15,7 @@
 #include "shardc/Optimizer/SearchStart.h"
 #include "shardc/Optimizer/SearchWatch.h"
 #include "shardc/Solver/Solve.h"
+#include "llvm/ADT/ScopeExit.h"
 #include <chrono>
 
 using namespace mlir;
@@ -73,6 +74,9 @@ private:
   NetworkOptions networkOptions(const PlanningContext &context) const;
   NetworkSearchOptions searchOptions();
   LogicalResult solve(PlanningContext &context, PlanNetwork &network);
+  SearchedPlan search(PlanningContext &context, const PlanNetwork &network);
+  bool fitsAsItRuns(PlanningContext &context, const PlanNetwork &network,
+                    const SearchedPlan &found);
   LogicalResult solveMerged(PlanningContext &context);
   LogicalResult take(PlanningContext &context, const PlanNetwork &network,
                      const SearchedPlan &found, PlanRecord plan);
@@ -309,6 +313,31 @@ OptimizePass::recordOrder(PlanningContext &context,
   return plan;
 }
 
+SearchedPlan OptimizePass::search(PlanningContext &context,
+                                  const PlanNetwork &network) {
+  SearchStart *memory = fixed ? nullptr : SearchStart::of(&getContext());
+  SearchedPlan found =
+      searchNetwork(context, getOperation(), network, searchOptions(),
+                    startsOf(network, memory));
+  if (memory)
+    memory->found = found.solution.assignment;
+  return found;
+}
+
+/// False for a plan that fits in the order of the text alone, or not at all.
+bool OptimizePass::fitsAsItRuns(PlanningContext &context,
+                                const PlanNetwork &network,
+                                const SearchedPlan &found) {
+  std::optional<int64_t> capacity = network.problem.capacity;
+  if (!found.fits() || !capacity)
+    return found.fits();
+  applyAssignment(context, network, found.solution.assignment);
+  std::optional<OrderedPlan> ordered =
+      chooseOrder(context, getOperation(), capacity);
+  removeCopies(getOperation());
+  return !ordered || ordered->scheduled.memory.peak <= *capacity;
+}
+
 LogicalResult OptimizePass::solve(PlanningContext &context,
                                   PlanNetwork &network) {
   ProgramOp program = getOperation();
@@ -320,11 +349,34 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
     unplanned = ModuleOp::create(program.getLoc());
     unplanned->push_back(program->clone());
   }
-  SearchStart *memory = fixed ? nullptr : SearchStart::of(&getContext());
-  SearchedPlan found = searchNetwork(context, program, network, options,
-                                     startsOf(network, memory));
-  if (memory)
-    memory->found = found.solution.assignment;
+  OwningOpRef<ModuleOp> unsearched = ModuleOp::create(program.getLoc());
+  if (!fixed)
+    unsearched->push_back(program->clone());
+  SearchedPlan found = search(context, network);
+  // The network counts memory in the order of the text, in which kernels may
+  // not allow the plan to run: then again in an order in which they do.
+  std::optional<KernelOrder> order;
+  auto restore = llvm::make_scope_exit([&] {
+    if (order)
+      order->restore();
+  });
+  if (!fixed && !options.deadline.expired() &&
+      !fitsAsItRuns(context, network, found) && KernelOrder::moves(program)) {
+    // Without the pins of plans that were tried.
+    auto copy = *unsearched->getOps<ProgramOp>().begin();
+    program->setAttrs(copy->getAttrDictionary());
+    program.getBody().takeBody(copy.getBody());
+    order.emplace(program);
+    NetworkOptions how = networkOptions(context);
+    how.deadline = deadline;
+    std::variant<PlanNetwork, NoNetwork> built =
+        buildNetwork(context, program, how);
+    auto *moved = std::get_if<PlanNetwork>(&built);
+    if (!moved || moved->problem.check())
+      return takeNoneInTime();
+    network = std::move(*moved);
+    found = search(context, network);
+  }
   const solver::Solution &solution = found.solution;
   const std::atomic<bool> *interrupted = options.deadline.interruption();
   if (solution.status == solver::Status::Unknown && interrupted && *interrupted)
@@ -384,10 +436,6 @@ void OptimizePass::runOnOperation() {
         timeLimit >= 0 ? std::optional<double>(timeLimit) : std::nullopt,
         watch ? watch->interrupted : nullptr);
   }
-  // Nothing asks whether fixed layouts fit.
-  std::optional<KernelOrder> order;
-  if (!fixed)
-    order.emplace(getOperation());
   NetworkOptions how = networkOptions(*context);
   how.deadline = deadline;
   std::variant<PlanNetwork, NoNetwork> built =
@@ -405,8 +453,6 @@ void OptimizePass::runOnOperation() {
     planned = takeNoneInTime();
   if (failed(planned))
     return signalPassFailure();
-  if (order)
-    order->restore();
   if (!fixed && timeLimit >= 0)
     recordSeconds(std::chrono::duration<double>(Clock::now() - start).count());
 }

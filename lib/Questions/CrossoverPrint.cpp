@@ -40,7 +40,7 @@ static std::string truthInWords(const std::string &value) {
   return value == "true" ? "yes" : value == "false" ? "no" : value;
 }
 
-/// What was not looked at.
+/// Says which values were not planned.
 static void printGaps(llvm::raw_ostream &os, const Crossovers &result) {
   if (!result.complete)
     printWrapped(os,

@@ -49,7 +49,7 @@ public:
 
   /// The block of the step, not that of a repeat.
   bool isStep() const { return mlir::isa<shd::ProgramOp>(block.getParentOp()); }
-  /// Of its kernels and repeats together.
+  /// The time of its kernels and repeats together.
   Picoseconds busy() const;
   /// When a collective has ended whose operand is there at `release`, behind
   /// all that its networks carry already.

@@ -42,7 +42,7 @@ private:
   bool hasGathers = false;
   std::vector<unsigned> missing;
   std::vector<Picoseconds> release, networkFree;
-  /// What works has asked for it, or for what reads it.
+  /// By node: work has asked for it, or for a node that reads it.
   std::vector<bool> isIssued;
   Picoseconds now = 0, length = 0;
 };

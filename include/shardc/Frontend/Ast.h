@@ -449,7 +449,7 @@ struct Question {
 /// One file. Imports are not followed here.
 struct File {
   std::vector<ItemPtr> items;
-  /// Of the text, in the source manager.
+  /// The text, in the source manager.
   unsigned buffer = 0;
 };
 

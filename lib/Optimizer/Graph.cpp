@@ -3,6 +3,7 @@
 #include "shardc/Optimizer/Graph.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
+#include "shardc/Dialect/Shd/IR/Views.h"
 #include "shardc/Optimizer/Names.h"
 
 using namespace mlir;
@@ -47,6 +48,10 @@ private:
   void finish();
   bool isPrologue(const Chunk &chunk) const;
   void extendPrologueInputs();
+  std::optional<unsigned> viewedBy(Operation *op) const;
+  void endViews();
+  void extendViewed();
+  unsigned declaredOf(unsigned index) const;
   void findPartsOfBuffers();
   bool isReplaced(const GraphValue &tensor, const GraphValue &by) const;
   bool isReplaced(unsigned declared, UpdateOp update,
@@ -256,6 +261,7 @@ void GraphBuilder::visitCompute(Operation *op) {
     value.begin = chunk.point;
     value.end = value.begin;
     value.firstRead = nextPoint;
+    value.viewOf = viewedBy(op);
   }
   if (OpOperand *whole = inPlaceOperand(op)) {
     unsigned into = graph.valueIndex.lookup(rootValue(whole->get()));
@@ -372,6 +378,43 @@ void GraphBuilder::extendPrologueInputs() {
             extendLiveRange(input, graph.chunks[use.chunk].ops[use.op],
                             graph.chunks[use.chunk].point);
     }
+}
+
+/// The tensor in whose buffer the result of an operation may lie.
+std::optional<unsigned> GraphBuilder::viewedBy(Operation *op) const {
+  OpOperand *viewed = viewedOperand(op);
+  if (!viewed || !hasLayout(rootValue(viewed->get())))
+    return std::nullopt;
+  unsigned index = graph.valueIndex.lookup(rootValue(viewed->get()));
+  const GraphValue &value = graph.values[index];
+  bool isTensor = value.kind == GraphValue::Kind::Declared ||
+                  value.kind == GraphValue::Kind::Part;
+  if (isTensor)
+    return keepsViews(value.value) ? std::optional(index) : std::nullopt;
+  return value.viewOf;
+}
+
+/// What is written into a declared tensor lies in that.
+void GraphBuilder::endViews() {
+  for (GraphValue &value : graph.values)
+    if (llvm::any_of(value.flows, [](const GraphValue::Flow &flow) {
+          return isa<UpdateOp>(flow.operand->getOwner());
+        }))
+      value.viewOf = std::nullopt;
+}
+
+/// A tensor lives as long as what may lie in its buffer.
+void GraphBuilder::extendViewed() {
+  for (const GraphValue &view : graph.values) {
+    if (!view.viewOf)
+      continue;
+    GraphValue &tensor = graph.values[*view.viewOf];
+    Operation *repeat =
+        outermostRepeat(tensor.value, view.value.getDefiningOp());
+    uint32_t end =
+        repeat ? graph.repeatPoints.lookup(repeat).second + 1 : view.end;
+    tensor.end = std::max(tensor.end, end);
+  }
 }
 
 /// Parts of a buffer are read when the value that they are has been made.
@@ -510,17 +553,22 @@ bool GraphBuilder::isReplaced(const GraphValue &tensor,
          });
 }
 
+/// The declared tensor that a value is, or is a part or a view of; else itself.
+unsigned GraphBuilder::declaredOf(unsigned index) const {
+  index = graph.values[index].viewOf.value_or(index);
+  while (graph.values[index].kind == GraphValue::Kind::Part)
+    index = graph.values[index].whole;
+  return index;
+}
+
 /// A part of a buffer that stands behind the update is not the old one.
 bool GraphBuilder::isReplaced(unsigned declared, UpdateOp update,
                               const GraphValue &by) const {
   return llvm::all_of(llvm::enumerate(graph.values), [&](const auto &each) {
     const GraphValue &tensor = each.value();
-    unsigned whole = each.index();
-    while (graph.values[whole].kind == GraphValue::Kind::Part)
-      whole = graph.values[whole].whole;
     auto part = Value(tensor.value).getDefiningOp<PartOp>();
-    return whole != declared || (part && updateBefore(part)) ||
-           isReplaced(tensor, by);
+    return declaredOf(each.index()) != declared ||
+           (part && updateBefore(part)) || isReplaced(tensor, by);
   });
 }
 
@@ -567,6 +615,8 @@ void GraphBuilder::finish() {
   for (Chunk &chunk : graph.chunks)
     chunk.prologue = isPrologue(chunk);
   extendPrologueInputs();
+  endViews();
+  extendViewed();
   findReplaced();
   graph.numPoints = nextPoint;
 }

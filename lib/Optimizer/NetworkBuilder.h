@@ -244,7 +244,11 @@ private:
   void enumerateLabels(unsigned index, std::vector<Layout> stored);
   void linkToMaker(unsigned index);
   void addOwnMemory(unsigned index);
-  void addMemoryBesideState(unsigned index);
+  /// The tensor in whose buffer a value lies if it is stored as that is.
+  static std::optional<unsigned> homeOf(const GraphValue &value) {
+    return value.viewOf ? value.viewOf : value.intoState;
+  }
+  void addMemoryBesideHome(unsigned index);
   void addCopies(unsigned index);
   void aliasMaker(unsigned index);
   void aliasStacked(unsigned index);

@@ -3,6 +3,7 @@
 #include "NetworkBuilder.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Optimizer/Names.h"
+#include "shardc/Sharding/Reshape.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -245,8 +246,7 @@ void NetworkBuilder::enumerateLabels(unsigned index,
 
 void NetworkBuilder::addOwnMemory(unsigned index) {
   const GraphValue &value = network.graph.values[index];
-  if (value.intoState || staysInGroup(value) ||
-      takesNoDeviceMemory(value.value))
+  if (homeOf(value) || staysInGroup(value) || takesNoDeviceMemory(value.value))
     return;
   const ValueVariable &variable = network.values[index];
   TensorShape shape = shapeOf(index);
@@ -386,8 +386,7 @@ void NetworkBuilder::aliasMaker(unsigned index) {
   variable.layouts = distinct(made);
   for (const Layout &layout : made)
     variable.labels.push_back({numberOf(variable.layouts, layout)});
-  if (staysInGroup(value) || value.intoState ||
-      takesNoDeviceMemory(value.value))
+  if (staysInGroup(value) || homeOf(value) || takesNoDeviceMemory(value.value))
     return;
   TensorShape shape = shapeOf(index);
   for (auto [label, layout] : llvm::enumerate(made))
@@ -444,28 +443,31 @@ void NetworkBuilder::addTransfers(unsigned index) {
   addCosts(variable.variable, costs, std::nullopt);
 }
 
-/// The result of a write into a tensor, or what replaces it, takes memory if it
-/// is stored otherwise.
-void NetworkBuilder::addMemoryBesideState(unsigned index) {
+/// A view of a tensor, the result of a write into one, or what replaces it,
+/// takes memory if it is stored otherwise.
+void NetworkBuilder::addMemoryBesideHome(unsigned index) {
   const GraphValue &value = network.graph.values[index];
   const ValueVariable &variable = network.values[index];
-  const ValueVariable &state = network.values[*value.intoState];
+  const ValueVariable &home = network.values[*homeOf(value)];
   TensorShape shape = shapeOf(index);
-  CostTable table = tableOf(variable.labels.size(), state.labels.size());
+  TensorShape part = value.viewOf ? shapeOf(*value.viewOf) : shape;
+  CostTable table = tableOf(variable.labels.size(), home.labels.size());
   const EntryCosts none = scale.none();
   std::vector<int64_t> bytes;
   for (const StoredLabel &label : variable.labels)
-    for (const StoredLabel &home : state.labels) {
+    for (const StoredLabel &ofHome : home.labels) {
       table.append(none);
       const Layout &layout = variable.layouts[label.layout];
+      Layout there = partLayout(home.layouts[ofHome.layout], part.rank());
+      bool isThere = value.viewOf ? areAlike(context.mesh(), shape.extents,
+                                             layout, part.extents, there)
+                                  : layout == there;
       bytes.push_back(
-          layout == partLayout(state.layouts[home.layout], shape.rank())
-              ? 0
-              : wholeBytes(shape.localBytes(context.mesh(), layout)));
+          isThere ? 0 : wholeBytes(shape.localBytes(context.mesh(), layout)));
     }
   if (llvm::all_of(bytes, [](int64_t each) { return each == 0; }))
     return;
-  unsigned edge = addEdge(variable.variable, state.variable, std::move(table));
+  unsigned edge = addEdge(variable.variable, home.variable, std::move(table));
   addEdgeUsage(edge, value.begin, value.end, std::move(bytes));
 }
 
@@ -479,8 +481,8 @@ LogicalResult NetworkBuilder::buildValue(unsigned index) {
   }
   if (!needsOwnVariable(graphValue)) {
     aliasMaker(index);
-    if (graphValue.intoState)
-      addMemoryBesideState(index);
+    if (homeOf(graphValue))
+      addMemoryBesideHome(index);
     return success();
   }
   ValueVariable &variable = network.values[index];
@@ -503,7 +505,7 @@ LogicalResult NetworkBuilder::buildValue(unsigned index) {
   linkToMaker(index);
   if (isOffloadedSave(value))
     addTransfers(index);
-  if (graphValue.intoState)
-    addMemoryBesideState(index);
+  if (homeOf(graphValue))
+    addMemoryBesideHome(index);
   return success();
 }

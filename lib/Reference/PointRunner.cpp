@@ -12,6 +12,7 @@
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
+#include "shardc/Dialect/Shd/IR/Views.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -216,11 +217,22 @@ static spmd::ParameterOp stateWrittenBy(Operation *op) {
                                                        : spmd::ParameterOp();
 }
 
-static Layout layoutOf(const Mesh &mesh, Value value) {
+/// The type, with its layout, of the tensor of which a device has a part.
+static Type globalTypeOf(Value value) {
   Operation *maker = value.getDefiningOp();
   StringRef name = spmd::isCollective(maker) ? "to" : StringRef(spmd::kGlobal);
-  auto type = cast<TypeAttr>(shd::getResultAttr(value, name));
-  return shd::explicitLayout(mesh, type.getValue());
+  return cast<TypeAttr>(shd::getResultAttr(value, name)).getValue();
+}
+
+/// True of a view that every device finds in the buffer of the tensor.
+static bool liesInViewed(Value tensor, Value stored) {
+  Value viewed = RunOrder::viewedBy(tensor);
+  if (!viewed)
+    return false;
+  auto parameter = shd::wholeOf(viewed).getDefiningOp<spmd::ParameterOp>();
+  return shd::liesIn(spmd::meshOf(parameter), globalTypeOf(stored),
+                     parameter.getGlobal(),
+                     cast<RankedTensorType>(viewed.getType()).getRank());
 }
 
 /// Stages add up in the buffer of a gradient. Writing into a state changes it
@@ -238,7 +250,7 @@ bool PointRunner::worksInPlace(Value tensor, Value stored) const {
   if (!state)
     return false;
   Mesh mesh = spmd::meshOf(state);
-  Layout layout = layoutOf(mesh, stored);
+  Layout layout = shd::explicitLayout(mesh, globalTypeOf(stored));
   return layout == shd::partLayout(shd::explicitLayout(mesh, state.getGlobal()),
                                    layout.rank());
 }
@@ -316,7 +328,7 @@ LogicalResult PointRunner::store(Value tensor, const Iterations &at) {
   MemoryMeter::Key key = keyOf(tensor, at);
   // Inputs are split into microbatches once for all programs of a device.
   bool isSplit = isa<shd::SplitOp>(tensor.getDefiningOp());
-  if (!worksInPlace(tensor, stored) &&
+  if (!worksInPlace(tensor, stored) && !liesInViewed(tensor, stored) &&
       !(isSplit && isShared(tensor.getDefiningOp()))) {
     DeviceBytes kept = current;
     for (int64_t &bytes : kept)
@@ -436,10 +448,14 @@ void PointRunner::dropForms(Value value, const Iterations &at) {
       dropForms(onlyResult(user), at);
 }
 
-void PointRunner::dropTensor(Value tensor, const Iterations &at) {
-  meter.release(keyOf(tensor, at));
+void PointRunner::dropCopy(Value tensor, const Iterations &at) {
   if (Value copy = RunOrder::copyOf(RunOrder::storedForm(tensor)))
     meter.release(keyOf(copy, at));
+}
+
+void PointRunner::dropTensor(Value tensor, const Iterations &at) {
+  meter.release(keyOf(tensor, at));
+  dropCopy(tensor, at);
   dropForms(tensor, at);
 }
 
@@ -456,6 +472,8 @@ void PointRunner::dropScratch(Operation *op, const Iterations &at) {
 
 void PointRunner::endPoint(const RunPoint &point, const Iterations &at) {
   endPoint(point.ops, point.last, at);
+  for (Value tensor : point.onlyViewed)
+    dropCopy(tensor, at);
   for (Operation *update : point.updates)
     dropScratch(update, at);
 }

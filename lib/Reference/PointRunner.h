@@ -106,6 +106,7 @@ private:
   DeviceBytes bytesOf(spmd::ParameterOp parameter) const;
   bool isShared(mlir::Operation *op);
   void holdResident(spmd::ParameterOp parameter);
+  void dropCopy(mlir::Value tensor, const Iterations &at);
   void dropTensor(mlir::Value tensor, const Iterations &at);
   void dropForms(mlir::Value value, const Iterations &at);
 

@@ -2,6 +2,7 @@
 
 #include "RunOrder.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
+#include "shardc/Dialect/Shd/IR/Views.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -132,18 +133,29 @@ void RunOrder::extend(Value tensor, unsigned point) {
 
 /// A repeat needs what its body reads until it ends, what it begins with only
 /// then.
-void RunOrder::read(Value tensor, Operation *reader, bool atEntry) {
-  if (!takesMemory(tensor))
-    return;
+unsigned RunOrder::pointOfRead(Value tensor, Operation *reader,
+                               bool atEntry) const {
   Block *home = tensor.getParentBlock();
   Operation *at = home->findAncestorOpInBlock(*reader);
   if (isa<shd::YieldOp>(at))
-    return extend(tensor, bodies[home].points.size());
+    return body(*home).points.size();
   unsigned point = pointOf.lookup(at);
-  extend(tensor, at == reader && atEntry ? point - 1 : point);
-  if (at == reader)
+  return at == reader && atEntry ? point - 1 : point;
+}
+
+/// Reading a view needs the tensor whose buffer it may lie in.
+void RunOrder::read(Value tensor, Operation *reader, bool atEntry) {
+  if (!takesMemory(tensor))
     return;
-  auto &brought = bodies[home].points[point - 1].brought;
+  extend(tensor, pointOfRead(tensor, reader, atEntry));
+  if (Value viewed = viewedBy(tensor))
+    viewReads[viewed] =
+        std::max(viewReads[viewed], pointOfRead(viewed, reader, atEntry));
+  Block *home = tensor.getParentBlock();
+  Operation *at = home->findAncestorOpInBlock(*reader);
+  if (at == reader || isa<shd::YieldOp>(at))
+    return;
+  auto &brought = bodies[home].points[pointOf.lookup(at) - 1].brought;
   if (!llvm::is_contained(brought, tensor))
     brought.push_back(tensor);
 }
@@ -166,6 +178,23 @@ static void addReaders(Value value, SmallVectorImpl<Operation *> &readers) {
       addReaders(onlyResult(user), readers);
     else if (!isa<shd::StatisticOp>(user))
       readers.push_back(user);
+}
+
+Value RunOrder::viewedBy(Value tensor) {
+  Value viewed = tensor;
+  for (Operation *maker = viewed.getDefiningOp(); maker;
+       maker = viewed.getDefiningOp()) {
+    OpOperand *operand = shd::viewedOperand(maker);
+    if (!operand)
+      break;
+    viewed = tensorOf(operand->get());
+  }
+  if (viewed == tensor || !shd::keepsViews(viewed))
+    return {};
+  SmallVector<Operation *> readers;
+  addReaders(tensor, readers);
+  bool isWritten = llvm::any_of(readers, llvm::IsaPred<spmd::UpdateOp>);
+  return isWritten ? Value() : viewed; // it lies in what it is written into
 }
 
 bool RunOrder::staysInGroup(Value tensor) const {
@@ -298,8 +327,11 @@ void RunOrder::findReads(Block &block) {
       findReads(repeat.getBody().front());
     for (Value operand : op.getOperands()) {
       read(tensorOf(operand), &op, isa<shd::RepeatOp>(op));
-      if (isa<spmd::OutputOp>(op))
-        leaves.insert(tensorOf(operand));
+      if (!isa<spmd::OutputOp>(op))
+        continue;
+      leaves.insert(tensorOf(operand));
+      if (Value viewed = viewedBy(tensorOf(operand)))
+        viewReads[viewed] = UINT_MAX; // stays, but a copy of it does not
     }
   }
   // Results that nothing reads are computed all the same.
@@ -327,8 +359,11 @@ void RunOrder::placeLast() {
           isOfBuffer(tensor.getDefiningOp<spmd::ParameterOp>()))
         return;
       RunBody &body = bodies[tensor.getParentBlock()];
-      if (it->second < body.points.size())
-        body.points[it->second].last.push_back(tensor);
+      unsigned end = std::max(it->second, viewReads.lookup(tensor));
+      if (it->second < end)
+        body.points[it->second].onlyViewed.push_back(tensor);
+      if (end < body.points.size())
+        body.points[end].last.push_back(tensor);
       else
         body.last.push_back(tensor);
     };
@@ -441,6 +476,9 @@ bool RunOrder::replaces(spmd::UpdateOp update, Value tensor) const {
       if (auto other = dyn_cast<spmd::UpdateOp>(reader);
           other && other.getState() == view)
         continue;
+      for (Value result : reader->getResults())
+        if (viewedBy(result))
+          views.push_back(result);
       OpOperand *inPlace = shd::inPlaceOperand(reader);
       bool isInKernel =
           (reader == maker && inPlace && tensorOf(inPlace->get()) == view) ||

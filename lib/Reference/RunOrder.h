@@ -22,8 +22,9 @@ struct RunPoint {
   llvm::SmallVector<mlir::Operation *, 4> ops;
   /// Collectives issued while it runs, and when it has ended.
   llvm::SmallVector<EarlyIssue, 2> during, after;
-  /// Tensors that nothing reads later.
-  llvm::SmallVector<mlir::Value, 4> last;
+  /// Tensors that nothing needs later, and those of which only views are read
+  /// later, which need no copy.
+  llvm::SmallVector<mlir::Value, 4> last, onlyViewed;
   /// For a repeat's beginning: tensors of the block that its body reads.
   llvm::SmallVector<mlir::Value, 4> brought;
   /// And the gradients that its body updates.
@@ -53,6 +54,9 @@ public:
   static mlir::OperandRange read(mlir::Operation *op);
   /// The tensor of which a value is a form: what it was before any collective.
   static mlir::Value tensorOf(mlir::Value value);
+  /// The parameter, or the part of one, of which the value has the same
+  /// elements and in whose buffer it lies if it is stored alike; or null.
+  static mlir::Value viewedBy(mlir::Value tensor);
   /// The form in which a tensor is stored, and the copy made of it for several
   /// readers or null.
   static mlir::Value storedForm(mlir::Value tensor);
@@ -101,6 +105,8 @@ private:
                 llvm::ArrayRef<mlir::Operation *> ops);
   void addOutputs(mlir::Block &block);
   void findReads(mlir::Block &block);
+  unsigned pointOfRead(mlir::Value tensor, mlir::Operation *reader,
+                       bool atEntry) const;
   void read(mlir::Value tensor, mlir::Operation *reader, bool atEntry);
   void placeGradient(spmd::UpdateOp update);
   void placeUpdate(spmd::UpdateOp update);
@@ -116,8 +122,8 @@ private:
   llvm::DenseMap<mlir::Block *, RunBody> bodies;
   /// The point of an operation in its block; of a repeat its end.
   llvm::DenseMap<mlir::Operation *, unsigned> pointOf;
-  /// By tensor, the last point of its block that reads it.
-  llvm::DenseMap<mlir::Value, unsigned> reads;
+  /// By tensor, the last point of its block that reads it, or a view of it.
+  llvm::DenseMap<mlir::Value, unsigned> reads, viewReads;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<spmd::UpdateOp, 1>> updates;
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> inputsUntil;
   llvm::DenseSet<mlir::Value> leaves, inlined;

@@ -11,6 +11,7 @@
 #include "shardc/Dialect/Shd/IR/Halo.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/RingAttention.h"
+#include "shardc/Dialect/Shd/IR/Views.h"
 #include "shardc/Optimizer/GroupCosts.h"
 #include "shardc/Optimizer/Names.h"
 #include "shardc/Optimizer/Rings.h"
@@ -87,14 +88,26 @@ ReshardMemory MemoryProfiler::chain(ArrayRef<Operation *> steps) const {
   return memory;
 }
 
-/// True if the result of a write into a state lies where the state does.
+/// True if a view of a declared tensor, or the result of a write into a state,
+/// lies where the tensor does.
 bool MemoryProfiler::isInPlace(const GraphValue &value, Value stored) const {
+  if (value.viewOf) {
+    Value tensor = graph.values[*value.viewOf].value;
+    return liesIn(mesh, stored.getType(), wholeOf(tensor).getType(),
+                  cast<RankedTensorType>(tensor.getType()).getRank());
+  }
   if (!value.intoState)
     return false;
   Value state = graph.values[*value.intoState].value;
   Layout layout = explicitLayout(mesh, stored.getType());
   return layout ==
          partLayout(explicitLayout(mesh, state.getType()), layout.rank());
+}
+
+bool MemoryProfiler::isInBuffer(Value value) const {
+  auto it = graph.valueIndex.find(value);
+  return it != graph.valueIndex.end() && graph.values[it->second].viewOf &&
+         isInPlace(graph.values[it->second], storedValue(value));
 }
 
 bool shardc::computes(Operation *user, Attribute group) {

@@ -84,6 +84,10 @@ public:
     return it != graph.chunkOf.end() && graph.chunks[it->second].prologue;
   }
 
+  /// True of a view that lies, as it is stored, in the buffer of a declared
+  /// tensor.
+  bool isInBuffer(mlir::Value value) const;
+
 private:
   /// Memory taken during the moments [begin, end).
   struct Interval {

@@ -137,7 +137,8 @@ void StageMemories::addCrossing(Value value, StagePass made, StageRoles roles,
                          {forBackward ? bytes : 0, forWeights ? bytes : 0}});
   };
   Value stored = storedValue(value);
-  if (!isa_and_nonnull<PartOp>(stored.getDefiningOp()))
+  if (!isa_and_nonnull<PartOp>(stored.getDefiningOp()) &&
+      !profiler.isInBuffer(value))
     add(stored);
   if (Value copy = sharedCopy(stored))
     add(copy);

@@ -100,6 +100,10 @@ struct GraphValue {
   /// nothing reads the old one any more (index into Graph::values): stored as
   /// that is, the value takes no memory of its own.
   std::optional<unsigned> intoState;
+  /// The declared tensor, or the part of one, of which the value has the same
+  /// elements (index into Graph::values): stored alike, it lies in the tensor's
+  /// buffer.
+  std::optional<unsigned> viewOf;
   /// Used inside a repeat that it is defined outside of.
   bool usedDeeper = false;
 };

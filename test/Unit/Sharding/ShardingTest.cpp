@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Sharding/Sharding.h"
+#include "shardc/Sharding/Reshape.h"
 #include "gtest/gtest.h"
 #include <limits>
 
@@ -74,6 +74,34 @@ TEST(LayoutTest, EqualLayoutsHashAlike) {
   // The same axes, differently divided among the dimensions.
   Layout c{{{X}, {Y}}, axisBit(Z)};
   EXPECT_NE(hash_value(a), hash_value(c));
+}
+
+/// X has 8 devices, Y 2, Z 4.
+TEST(LayoutTest, ReshapesThatLieAlike) {
+  Mesh mesh = makeMesh();
+  auto alike = [&](llvm::ArrayRef<int64_t> extents, const Layout &layout,
+                   llvm::ArrayRef<int64_t> reshaped, const Layout &other) {
+    EXPECT_EQ(areAlike(mesh, extents, layout, reshaped, other),
+              areAlike(mesh, reshaped, other, extents, layout));
+    return areAlike(mesh, extents, layout, reshaped, other);
+  };
+  // Of 64 rows each device has 8 that follow one another: 2 of 16 blocks of 4,
+  // half of 4 blocks of 16, which no axis of 8 splits.
+  EXPECT_TRUE(alike({64, 3}, {{{X}, {}}}, {16, 4, 3}, {{{X}, {}, {}}}));
+  EXPECT_FALSE(alike({64, 3}, {{{X}, {}}}, {4, 16, 3}, {{{}, {X}, {}}}));
+  // Two axes one after another, the major one on the major part.
+  EXPECT_TRUE(alike({8}, {{{Y, Z}}}, {2, 4}, {{{Y}, {Z}}}));
+  EXPECT_FALSE(alike({8}, {{{Y, Z}}}, {4, 2}, {{{Z}, {Y}}}));
+  EXPECT_FALSE(alike({8}, {{{Y, Z}}}, {2, 4}, {{{Y}, {}}}));
+  // Elements 0 to 3 and 8 to 11 are no neighbours in 16, but in 2 x 2 x 4.
+  EXPECT_FALSE(alike({16}, {{{Y}}}, {2, 8}, {{{}, {Y}}}));
+  EXPECT_TRUE(alike({2, 8}, {{{}, {Y}}}, {2, 2, 4}, {{{}, {Y}, {}}}));
+  // Dimensions of one element say nothing; an extent that its axes do not
+  // divide must be the same.
+  EXPECT_TRUE(alike({6, 1}, {{{Y}, {}}}, {1, 2, 3}, {{{}, {Y}, {}}}));
+  EXPECT_TRUE(alike({6, 1}, {{{Z}, {}}}, {6}, {{{Z}}}));
+  EXPECT_FALSE(alike({6}, {{{Z}}}, {3, 2}, {{{Z}, {}}}));
+  EXPECT_FALSE(alike({6}, {{{}}, axisBit(Y)}, {6}, {{{}}}));
 }
 
 TEST(TensorShapeTest, LocalBytes) {

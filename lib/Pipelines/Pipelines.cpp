@@ -13,6 +13,8 @@ void shardc::buildPlanPipeline(OpPassManager &manager,
                                const PlanOptions &options) {
   OpPassManager &program = manager.nest<shd::ProgramOp>();
   bool fixed = options.mode != OptMode::Optimize;
+  if (!fixed)
+    program.addPass(shd::createShdCanonicalOrder());
   program.addPass(shd::createShdOrderIndices());
   if (options.mode == OptMode::Propagate)
     program.addPass(shd::createShdPropagate());
@@ -28,6 +30,7 @@ void shardc::buildPlanPipeline(OpPassManager &manager,
   optimize.priceMemory = options.priceMemory;
   optimize.effort = options.effort;
   program.addPass(shd::createShdOptimize(optimize));
+  program.addPass(shd::createShdTextOrder({optimize.memoryLimit}));
 }
 
 void shardc::buildTrainingPipeline(OpPassManager &manager) {

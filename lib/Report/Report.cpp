@@ -972,9 +972,9 @@ std::string shardc::leastLimitText(const Report &report) {
            formatBytes(double(peak)) +
            ") works; of smaller ones nothing is proven";
   if (*least == peak)
-    return text + ": proven, in the text's order no plan takes less";
+    return text + ": proven, in the canonical order no plan takes less";
   return text + " or less, down to " + std::to_string(*least) +
-         ": proven, in the text's order no plan takes less than that, " +
+         ": proven, in the canonical order no plan takes less than that, " +
          formatPercent(double(peak - *least) / double(peak)) + " below";
 }
 

@@ -139,43 +139,17 @@ void RandomProgram::addStatement() {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// The statement whose group a light operation may join, or its own.
-unsigned RandomProgram::groupOf(unsigned value) const {
-  unsigned latest = 0;
-  for (unsigned operand : values[value].operands)
-    latest = std::max(latest, operand);
-  bool isLight = !values[value].kind &&
-                 values[value].operation != Value::Operation::Product;
-  return isLight && !values[latest].kind ? groupOf(latest) : value;
-}
-
-/// An order of the values in which each follows its operands. Groups are fixed
-/// by the program's order: an operation joins the group of the operand that was
-/// produced last, and those of one group must agree. So what a statement
-/// combines stays in its order, and so do the operations of a group.
+/// An order of the values in which each follows its operands.
 std::vector<unsigned> RandomProgram::order(unsigned seed) const {
-  std::vector<std::vector<unsigned>> before(values.size());
-  for (unsigned value = 0; value < values.size(); ++value) {
-    std::vector<unsigned> operands = values[value].operands;
-    std::sort(operands.begin(), operands.end());
-    for (unsigned i = 0; i < operands.size(); ++i) {
-      before[value].push_back(operands[i]);
-      if (i > 0)
-        before[operands[i]].push_back(operands[i - 1]);
-    }
-  }
-  for (unsigned value = 0; value < values.size(); ++value)
-    for (unsigned later = value + 1; later < values.size(); ++later)
-      if (groupOf(later) == groupOf(value))
-        before[later].push_back(value);
   std::mt19937 shuffle(seed);
   std::vector<unsigned> result;
   std::vector<bool> isDone(values.size(), false);
   while (result.size() < values.size()) {
     std::vector<unsigned> ready;
     for (unsigned value = 0; value < values.size(); ++value)
-      if (!isDone[value] &&
-          std::all_of(before[value].begin(), before[value].end(),
+      if (const std::vector<unsigned> &operands = values[value].operands;
+          !isDone[value] &&
+          std::all_of(operands.begin(), operands.end(),
                       [&](unsigned other) { return isDone[other]; }))
         ready.push_back(value);
     unsigned next = ready[seed == 0 ? 0 : shuffle() % ready.size()];

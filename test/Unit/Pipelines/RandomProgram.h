@@ -63,7 +63,6 @@ private:
   bool addSum(Value &value);
   void place(Value &value);
   std::vector<unsigned> dimsOf(unsigned value) const;
-  unsigned groupOf(unsigned value) const;
   std::vector<unsigned> order(unsigned seed) const;
   std::string statement(unsigned value, const Writing &writing) const;
   std::string list(const Value &value, const Writing &writing,

@@ -12,6 +12,7 @@
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Shd/IR/Segments.h"
 #include "shardc/Dialect/Shd/IR/Serving.h"
+#include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -621,6 +622,7 @@ static const AttributeForm attributeForms[] = {
     {kStoredAsRead, isKind<UnitAttr>, "a unit attribute"},
     {kPlan, isKind<DictionaryAttr>, "a dictionary"},
     {kWorkOrder, isKind<DenseI64ArrayAttr>, "a list of integers"},
+    {kCanonicalOrder, isKind<DenseI64ArrayAttr>, "a list of integers"},
     {kLayouts, areStepLayouts, "a list of layouts of operations"},
     {kOrders, areWrittenOrders, "'zigzag' or 'contiguous' for each index"},
     {kOrderClasses, areOrderClasses, "a list of classes of indices"},
@@ -708,8 +710,8 @@ LogicalResult ShdDialect::verifyOperationAttribute(Operation *op,
     return verifyPins(op, name, value, op->getOperandTypes(), " operands");
   if (name == kName)
     return verifyName(op, value);
-  if (llvm::is_contained({kPlan, kWorkOrder, kLayouts, kEqualLayers,
-                          kMicrobatchesAt, kStoredAsRead, kOrders,
+  if (llvm::is_contained({kPlan, kWorkOrder, kCanonicalOrder, kLayouts,
+                          kEqualLayers, kMicrobatchesAt, kStoredAsRead, kOrders,
                           kOrderClasses},
                          name) &&
       !isa<ProgramOp>(op))

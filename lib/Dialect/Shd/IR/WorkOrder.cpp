@@ -161,6 +161,21 @@ void shd::moveInOrder(ProgramOp program, ArrayRef<int64_t> order) {
       [&](RepeatOp repeat) { sortBlock(repeat.getBody().front(), ranks); });
 }
 
+void shd::moveBack(ProgramOp program, ArrayRef<int64_t> order) {
+  if (order.empty())
+    return;
+  std::vector<int64_t> places(order.size()), chosen;
+  for (auto [place, number] : llvm::enumerate(order))
+    places[number] = place;
+  moveInOrder(program, places);
+  for (int64_t place : workOrderOf(program))
+    chosen.push_back(order[place]);
+  if (chosen.empty())
+    chosen = order;
+  program->setAttr(kWorkOrder,
+                   DenseI64ArrayAttr::get(program.getContext(), chosen));
+}
+
 ArrayRef<int64_t> shd::workOrderOf(ProgramOp program) {
   auto order = program->getAttrOfType<DenseI64ArrayAttr>(kWorkOrder);
   return order ? order.asArrayRef() : ArrayRef<int64_t>();

@@ -121,3 +121,26 @@ shd::chooseOrder(PlanningContext &context, ProgramOp planned,
   }
   return best;
 }
+
+void shd::preferText(PlanningContext &context, ProgramOp planned,
+                     std::optional<int64_t> memoryLimit) {
+  std::optional<ExplicitCopy> inText = makeExplicitInText(context, planned);
+  std::optional<ExplicitCopy> chosen =
+      makeExplicit(context, planned, workOrderOf(planned));
+  if (!inText || !chosen)
+    return;
+  OrderedPlan text = scheduleCopy(context, *inText, memoryLimit);
+  OrderedPlan now = scheduleCopy(context, *chosen, memoryLimit);
+  int64_t limit = memoryLimit.value_or(int64_t(context.machine().hbmCapacity));
+  auto fits = [&](const OrderedPlan &plan) {
+    return plan.scheduled.memory.peak <= limit;
+  };
+  // A plan that does not fit stays the one of the least memory.
+  if (!fits(now) || !fits(text) ||
+      text.scheduled.schedule.scheduled > now.scheduled.schedule.scheduled)
+    return;
+  planned->removeAttr(kWorkOrder);
+  if (!text.order.empty())
+    planned->setAttr(kWorkOrder,
+                     DenseI64ArrayAttr::get(planned.getContext(), text.order));
+}

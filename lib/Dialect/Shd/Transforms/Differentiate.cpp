@@ -1,11 +1,12 @@
 //===- Differentiate.cpp - shd-differentiate -------------------*- C++ -*-===//
 //
 // Reverse-mode differentiation. The operations between the trained weights and
-// the loss are visited from the last to the first; each gives its operands
-// gradients (GradientOpInterface), and a value that several operations read
-// sums what they give. A repeat becomes a repeat in reverse whose carried
-// values are the gradients of the carried values; what its iterations read of
-// the forward pass they find in buffers stacked along the repeat, or recompute.
+// the loss are visited from the last to the first of the canonical order; each
+// gives its operands gradients (GradientOpInterface), and a value that several
+// operations read sums what they give. A repeat becomes a repeat in reverse
+// whose carried values are the gradients of the carried values; what its
+// iterations read of the forward pass they find in buffers stacked along the
+// repeat, or recompute.
 //
 // With `every(k)` a repeat is cut into segments first (Segments.h). The repeat
 // over the segments keeps what each begins with; its gradient runs the segment
@@ -13,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CanonicalOrder.h"
 #include "ChunkedLoss.h"
 #include "mlir/IR/IRMapping.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
@@ -115,6 +117,8 @@ private:
   TrainingAttr training;
   OpBuilder builder;
   SmallVector<DeclareOp> weights;
+  /// The order of the forward pass, against which the backward pass runs.
+  ListOrder order;
   /// Values that depend on a trained weight.
   llvm::DenseSet<Value> active;
   /// The gradients that the operations visited so far give each value.
@@ -1042,6 +1046,9 @@ LogicalResult Differentiation::visit(Block &block) {
   for (Operation &op : block)
     if (!isa<DeclareOp, OutputOp, UpdateOp, YieldOp>(op))
       forward.push_back(&op);
+  llvm::stable_sort(forward, [&](Operation *a, Operation *b) {
+    return order.lookup(a) < order.lookup(b);
+  });
   for (Operation *op : llvm::reverse(forward))
     if (failed(visit(*op)))
       return failure();
@@ -1258,6 +1265,7 @@ LogicalResult Differentiation::run() {
     return output->emitError("the loss '")
            << output->getSym() << "' depends on no weight that is trained";
   prepare();
+  order = canonicalOrder(program);
   loss = output->getValue(); // which may have been made anew
   findRecomputed();
   builder.setInsertionPointToEnd(&block);

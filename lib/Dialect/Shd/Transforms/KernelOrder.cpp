@@ -20,17 +20,4 @@ KernelOrder::KernelOrder(ProgramOp program) : program(program) {
   moveInOrder(program, numbers);
 }
 
-void KernelOrder::restore() {
-  if (numbers.empty())
-    return;
-  std::vector<int64_t> places(numbers.size()), order;
-  for (auto [place, number] : llvm::enumerate(numbers))
-    places[number] = place;
-  moveInOrder(program, places);
-  for (int64_t place : workOrderOf(program))
-    order.push_back(numbers[place]);
-  if (order.empty())
-    order = numbers;
-  program->setAttr(kWorkOrder,
-                   DenseI64ArrayAttr::get(program.getContext(), order));
-}
+void KernelOrder::restore() { moveBack(program, numbers); }

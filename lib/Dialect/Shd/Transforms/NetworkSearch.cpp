@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-/// Part of a time limit for plans in the order of the text, and how many of
+/// Part of a time limit for plans in the canonical order, and how many of
 /// these the search over all orders begins with: chains of one order are longer
 /// than those of all, and guide it better.
 static constexpr double kTextPart = 0.5;
@@ -89,7 +89,7 @@ ObjectiveSearchOptions TimeSearch::optionsFor(ChainOrders orders) const {
   return search;
 }
 
-/// The fastest plans that a search finds which keeps the order of the text. Its
+/// The fastest plans that a search finds which keeps the canonical order. Its
 /// bound is none of other orders.
 std::vector<TimeSearch::Assignment>
 TimeSearch::findInText(const solver::Solution &first) const {

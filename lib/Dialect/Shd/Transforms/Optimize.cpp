@@ -287,7 +287,7 @@ LogicalResult OptimizePass::take(PlanningContext &context,
   plan.of = found.of;
   std::optional<int64_t> capacity = network.problem.capacity;
   std::optional<OrderedPlan> ordered = recordOrder(context, capacity);
-  // The network counts memory in the text's order; the plan's own order may
+  // The network counts memory in the canonical order; the plan's own may
   // need less.
   if (!found.fits() && ordered && capacity &&
       ordered->scheduled.memory.peak <= *capacity) {
@@ -324,7 +324,7 @@ SearchedPlan OptimizePass::search(PlanningContext &context,
   return found;
 }
 
-/// False for a plan that fits in the order of the text alone, or not at all.
+/// False for a plan that fits in the canonical order alone, or not at all.
 bool OptimizePass::fitsAsItRuns(PlanningContext &context,
                                 const PlanNetwork &network,
                                 const SearchedPlan &found) {
@@ -353,7 +353,7 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
   if (!fixed)
     unsearched->push_back(program->clone());
   SearchedPlan found = search(context, network);
-  // The network counts memory in the order of the text, in which kernels may
+  // The network counts memory in the canonical order, in which kernels may
   // not allow the plan to run: then again in an order in which they do.
   std::optional<KernelOrder> order;
   auto restore = llvm::make_scope_exit([&] {

@@ -204,8 +204,8 @@ shd.program "by_number" training <loss = "loss", gradients = f32, lr = 1.0e-03 :
   %u = shd.elementwise mul(%y, %v) <[B, D], [L, D] -> [L, B, D]> {shd.name = "u"} : (tensor<64x32xbf16>, tensor<4x32xbf16>) -> tensor<4x64x32xbf16>
   %loss = shd.reduce sum(%u) <[L, B, D] -> []> {shd.name = "loss"} : (tensor<4x64x32xbf16>) -> tensor<bf16>
   // CHECK: shd.repeat "L" = 4 reverse(
-  // CHECK: shd.scatter_sum({{.*}} -> tensor<4x32xf32>
-  // CHECK: shd.update %{{.*}}[%{{.*}}] = %{{.*}} : tensor<4x32x32xf32>, tensor<32x32xf32>
+  // CHECK-DAG: shd.scatter_sum({{.*}} -> tensor<4x32xf32>
+  // CHECK-DAG: shd.update %{{.*}}[%{{.*}}] = %{{.*}} : tensor<4x32x32xf32>, tensor<32x32xf32>
   shd.output "loss" %loss [] : tensor<bf16>
 }
 

@@ -14,6 +14,10 @@
 
 namespace shardc::shd {
 
+/// On a program that is being planned: the order in which its operations stand,
+/// in the numbers of the text.
+inline constexpr llvm::StringLiteral kCanonicalOrder = "shd.canonical_order";
+
 /// The operations that each operation of a block, by its position, stands
 /// behind: those that make what it reads, and of two that touch the same
 /// updated tensor, one of which updates it, the first.
@@ -30,6 +34,11 @@ bool isWorkOrder(ProgramOp program, llvm::ArrayRef<int64_t> order);
 /// Puts operations within their blocks into a work order; an empty one is that
 /// in which they stand.
 void moveInOrder(ProgramOp program, llvm::ArrayRef<int64_t> order);
+
+/// Puts operations back where they stood before `order` moved them. The order
+/// that a plan has chosen, or if it has none this one, is then said in the
+/// numbers that they have there.
+void moveBack(ProgramOp program, llvm::ArrayRef<int64_t> order);
 
 /// The order that a plan has chosen (kWorkOrder); empty: that of the text.
 llvm::ArrayRef<int64_t> workOrderOf(ProgramOp program);

@@ -29,6 +29,11 @@ std::optional<OrderedPlan> chooseOrder(PlanningContext &context,
                                        ProgramOp planned,
                                        std::optional<int64_t> memoryLimit);
 
+/// Has a plan run in the order of the text, or what kernels allow of it, if it
+/// fits there and is as fast as in the order that it has chosen.
+void preferText(PlanningContext &context, ProgramOp planned,
+                std::optional<int64_t> memoryLimit);
+
 } // namespace shardc::shd
 
 #endif // SHARDC_DIALECT_SHD_TRANSFORMS_CHOOSEORDER_H

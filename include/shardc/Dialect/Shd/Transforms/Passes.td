@@ -184,6 +184,34 @@ def ShdSettleOrders : Pass<"shd-settle-orders", "::shardc::shd::ProgramOp"> {
   }];
 }
 
+def ShdCanonicalOrder
+    : Pass<"shd-canonical-order", "::shardc::shd::ProgramOp"> {
+  let summary = "Puts independent statements into an order that no text decides";
+  let description = [{
+    Moves the operations of each block: depth first from those that nothing
+    reads, the shallow ones first. The order follows from dependences, kinds of
+    operations and extents, so that a shuffle of independent statements has the
+    same plan. The plan's own order is chosen later (`shd-optimize`), and
+    `shd-text-order` puts the operations back.
+
+    Safe at any time before `shd-optimize`, but in a pipeline, whose stages are
+    told apart by the order of the text: there it does nothing.
+  }];
+}
+
+def ShdTextOrder : Pass<"shd-text-order", "::shardc::shd::ProgramOp"> {
+  let summary = "Puts operations back into the order of the text";
+  let description = [{
+    Undoes `shd-canonical-order`. The order that the plan runs in stays, from now
+    on in the numbers of the text; but where it fits and is as fast in the order
+    of the text, it runs in that.
+  }];
+  let options = [
+    Option<"memoryLimit", "memory-limit", "int64_t", "-1",
+           "Bytes per device; the machine's HBM capacity if negative">,
+  ];
+}
+
 def ShdOptimize : Pass<"shd-optimize", "::shardc::shd::ProgramOp"> {
   let summary = "Chooses the sharding plan of least time that fits in memory";
   let description = [{

@@ -65,22 +65,23 @@ std::optional<Picoseconds> LimitSearch::nextLimit(const Region &region,
   return region.bound + (most - region.bound) / 2;
 }
 
+void LimitSearch::narrow(Region &region) {
+  narrow(region, /*leave=*/0, /*proves=*/true);
+}
+
 /// A plan that keeps the limit is better than the incumbent; or it has a chain
 /// that is longer than the limit, which is one more row; or no row tells it
 /// from a better one, and only lower limits can still be proven.
-void LimitSearch::narrow(Region &region) {
-  if (region.bound >= solver.best() || solver.work.isSpent() ||
-      solver.work.isTimeUp())
-    return;
+void LimitSearch::narrow(Region &region, double leave, bool proves) {
   /// Limits at or above this are not known to be refutable.
   Picoseconds horizon = solver.best();
-  while (region.bound < solver.best() && !solver.work.isSpent() &&
+  while (region.bound < solver.best() && solver.work.remaining() > leave &&
          !solver.work.isTimeUp()) {
     std::optional<Picoseconds> limit = nextLimit(region, horizon);
     if (!limit)
       return;
-    solver::Solution found =
-        findWithin(region, *limit, kLimitPart * solver.work.remaining());
+    solver::Solution found = findWithin(
+        region, *limit, kLimitPart * (solver.work.remaining() - leave));
     if (found.status == solver::Status::Infeasible) {
       region.bound = *limit + 1;
       solver.reportProgress(region);
@@ -95,7 +96,7 @@ void LimitSearch::narrow(Region &region) {
     solver.reportProgress(region);
     if (plan.longestRow && *plan.longestRow > *limit && plan.addsRows)
       continue;
-    if (solver.options.objective == Objective::Scheduled &&
+    if (proves && solver.options.objective == Objective::Scheduled &&
         !solver.candidates.hasNetworkWaits())
       solver.candidates.addNetworkWaits();
     else

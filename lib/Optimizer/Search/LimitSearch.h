@@ -26,6 +26,10 @@ public:
 
   /// Halves the region's gap with limits, until no lower one is of interest.
   void narrow(Region &region);
+  /// The same for plans alone, until no more than `leave` of the work is left.
+  void findPlans(Region region, double leave) {
+    narrow(region, leave, /*proves=*/false);
+  }
 
 private:
   /// The outcome of scheduling a plan within a limit.
@@ -35,6 +39,7 @@ private:
     /// The plan, or how it was polished, has chains that were not known.
     bool addsRows = false;
   };
+  void narrow(Region &region, double leave, bool proves);
   Scheduled schedule(const std::vector<solver::Label> &plan);
   std::optional<Picoseconds> nextLimit(const Region &region,
                                        Picoseconds horizon) const;

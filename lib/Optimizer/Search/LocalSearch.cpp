@@ -23,6 +23,10 @@ static constexpr double kStepWork = 6e7;
 static constexpr unsigned kMostReach = 6;
 /// Part of the remaining work for wider neighbourhoods; branching has the rest.
 static constexpr double kFurtherPart = 0.8;
+/// Plans that are recombined, at most.
+static constexpr size_t kParents = 12;
+/// Part of all work for one recombination.
+static constexpr double kRecombinePart = 0.05;
 /// Gaps, in values of the incumbent, that wider neighbourhoods are not for.
 static constexpr double kWorthImproving = 0.01;
 
@@ -156,6 +160,29 @@ void LocalSearch::improve(const Region &region, double work) {
     exhausted.insert(start.value);
     solver.reportProgress(region);
   }
+}
+
+void LocalSearch::recombine(const Region &region) {
+  if (solver.gapOf(region) <= kWorthImproving)
+    return;
+  std::vector<const Candidate *> parents;
+  for (const Candidate &candidate : solver.candidates.all())
+    if (candidate.value <= kWorthSteps * double(solver.best()))
+      parents.push_back(&candidate);
+  llvm::stable_sort(parents, [](const Candidate *a, const Candidate *b) {
+    return a->value < b->value;
+  });
+  parents.resize(std::min(parents.size(), kParents));
+  Region part = region;
+  for (auto [variable, labels] : llvm::enumerate(part.labels)) {
+    std::vector<bool> used(labels.size(), false);
+    for (const Candidate *parent : parents)
+      used[parent->assignment[variable]] = true;
+    labels = std::move(used);
+  }
+  part.outside = std::min(region.bound, region.outside);
+  limits.findPlans(std::move(part), solver.work.remaining() -
+                                        kRecombinePart * solver.work.all());
 }
 
 bool LocalSearch::improveFurther(const Region &region) {

@@ -23,6 +23,9 @@ public:
   /// The same in ever wider neighbourhoods, with what limits have left; true if
   /// the incumbent is better, so that lower limits are of interest.
   bool improveFurther(const Region &region);
+  /// Searches what the fastest plans are made of: each variable keeps the
+  /// labels that some of them gives it.
+  void recombine(const Region &region);
 
 private:
   /// How the steps from one plan ended.

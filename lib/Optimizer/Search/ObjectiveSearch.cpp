@@ -77,6 +77,7 @@ void ObjectiveSearch::findCandidates(Region &region) {
     return;
   tryMixedWeights(solver, weights, region);
   tryWithRoom(solver, region);
+  steps.recombine(region);
   if (isEnough(region))
     return;
   weights.raiseByLongest(region);

@@ -31,7 +31,7 @@ static llvm::SmallVector<Digit, 8> digitsOf(const Mesh &mesh,
   for (auto [extent, axes] : llvm::zip_equal(extents, layout.dims)) {
     int64_t group = mesh.groupSize(axes);
     if (extent % group != 0) {
-      add(extent, axes);
+      digits.push_back({extent, AxisList(axes)});
       continue;
     }
     for (AxisIndex axis : axes)

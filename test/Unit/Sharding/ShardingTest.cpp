@@ -93,6 +93,8 @@ TEST(LayoutTest, ReshapesThatLieAlike) {
   EXPECT_TRUE(alike({8}, {{{Y, Z}}}, {2, 4}, {{{Y}, {Z}}}));
   EXPECT_FALSE(alike({8}, {{{Y, Z}}}, {4, 2}, {{{Z}, {Y}}}));
   EXPECT_FALSE(alike({8}, {{{Y, Z}}}, {2, 4}, {{{Y}, {}}}));
+  // One row on the first of two devices, the other has padding.
+  EXPECT_FALSE(alike({1, 4}, {{{Y}, {}}}, {4}, {{{}}}));
   // Elements 0 to 3 and 8 to 11 are no neighbours in 16, but in 2 x 2 x 4.
   EXPECT_FALSE(alike({16}, {{{Y}}}, {2, 8}, {{{}, {Y}}}));
   EXPECT_TRUE(alike({2, 8}, {{{}, {Y}}}, {2, 2, 4}, {{{}, {Y}, {}}}));

@@ -1,6 +1,7 @@
 //===- WorkOrder.cpp - The order in which a program runs ------------------===//
 
 #include "shardc/Dialect/Shd/IR/WorkOrder.h"
+#include "shardc/Dialect/Shd/IR/Views.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -18,15 +19,27 @@ struct Accesses {
 };
 } // namespace
 
+/// The value whose buffer a value may lie in, or the value itself.
+static Value viewedValue(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    OpOperand *viewed = viewedOperand(op);
+    if (!viewed)
+      break;
+    value = viewed->get();
+  }
+  return value;
+}
+
 std::vector<SmallVector<unsigned, 4>> shd::dependencesIn(Block &block) {
   llvm::DenseMap<Operation *, unsigned> position;
   std::vector<SmallVector<unsigned, 4>> result;
   llvm::MapVector<DeclareOp, Accesses> accesses;
   // Looked up once: a declaration's uses may be many.
   llvm::DenseMap<DeclareOp, bool> isUpdated;
-  // The tensor that some operation updates of which the value is one or a part.
+  // The tensor that some operation updates of which the value is one, a part or
+  // a view.
   auto updatedTensor = [&](Value value) {
-    DeclareOp declare = declarationOf(value);
+    DeclareOp declare = declarationOf(viewedValue(value));
     if (!declare)
       return DeclareOp();
     auto [known, isNew] = isUpdated.try_emplace(declare, false);

@@ -171,20 +171,23 @@ bool BlockOrder::isBefore(unsigned a, unsigned b) const {
   return key(a) < key(b);
 }
 
-/// Without recursion: ways may be as long as the program.
+/// Without recursion: ways may be as long as the program. A position is on the
+/// stack with the number of those before it that were looked at.
 void BlockOrder::visitFrom(unsigned sink, std::vector<Operation *> &order) {
-  SmallVector<unsigned> stack = {sink};
+  if (isVisited[sink])
+    return;
+  SmallVector<std::pair<unsigned, unsigned>> stack = {{sink, 0}};
   while (!stack.empty()) {
-    unsigned position = stack.back();
-    auto isDone = [&](unsigned earlier) { return isVisited[earlier]; };
-    auto open = llvm::find_if_not(before[position], isDone);
-    if (open != before[position].end()) {
-      stack.push_back(*open);
+    auto &[position, looked] = stack.back();
+    if (looked < before[position].size()) {
+      unsigned earlier = before[position][looked++];
+      if (!isVisited[earlier])
+        stack.push_back({earlier, 0});
       continue;
     }
-    stack.pop_back();
     isVisited[position] = true;
     order.push_back(ops[position]);
+    stack.pop_back();
   }
 }
 

@@ -135,9 +135,10 @@ void shd::preferText(PlanningContext &context, ProgramOp planned,
   auto fits = [&](const OrderedPlan &plan) {
     return plan.scheduled.memory.peak <= limit;
   };
-  // A plan that does not fit stays the one of the least memory.
+  // A faster order would have the value depend on the text; and where the plan
+  // does not fit, its order is the one that bounds of memory are of.
   if (!fits(now) || !fits(text) ||
-      text.scheduled.schedule.scheduled > now.scheduled.schedule.scheduled)
+      text.scheduled.schedule.scheduled != now.scheduled.schedule.scheduled)
     return;
   planned->removeAttr(kWorkOrder);
   if (!text.order.empty())

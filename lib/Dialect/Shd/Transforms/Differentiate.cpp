@@ -1150,6 +1150,8 @@ RepeatOp Differentiation::runAgain(RepeatOp repeat, Frame &frame) {
   for (auto [before, after] : mapping.getValueMap())
     if (active.contains(before))
       active.insert(after);
+  for (auto [before, after] : mapping.getOperationMap())
+    order[after] = order.lookup(before);
   return again;
 }
 

@@ -106,6 +106,11 @@ static constexpr size_t kMostTradeoffs = 8;
 /// Recipes that are shown.
 static constexpr size_t kShown = 8;
 
+/// Among so many recipes are rivals of the best one, and how much slower they
+/// may be: plans of little effort are off by some percent.
+static constexpr size_t kMostFinals = 3;
+static constexpr double kHardlySlower = 0.05;
+
 namespace {
 
 /// The step before any sharding.
@@ -225,6 +230,8 @@ private:
   bool isScreened() const;
   std::optional<StepChoice> planFinal(const Recipe &recipe) const;
   void takeFinal(Recipe &recipe, std::optional<StepChoice> choice);
+  bool isRival(const Recipe &recipe) const;
+  std::optional<size_t> nextFinal() const;
   void planFinals();
   bool isOutdone(const Recipe &recipe) const;
   bool leavesAtMost(double part) const;
@@ -1096,12 +1103,13 @@ static Report::StepSearch withFinal(Report::StepSearch search,
   return search;
 }
 
-/// Plans the best form of a recipe with all effort.
+/// Plans a recipe with all effort, and the forms of its step unless they are a
+/// framework's.
 std::optional<StepChoice> RecipeSearch::planFinal(const Recipe &recipe) const {
   Point point = pointOf(recipe);
-  point.push_back(stepSetting(recipe.found->form));
+  if (options.framework)
+    point.push_back(stepSetting(recipe.found->form));
   MeshChoiceOptions how = options;
-  how.jobs = 1;
   how.showProgress = false;
   how.plan.timeLimitSeconds = runner.deadline().remaining();
   how.start = recipe.found->labels;
@@ -1116,26 +1124,46 @@ void RecipeSearch::takeFinal(Recipe &recipe, std::optional<StepChoice> choice) {
   if (!choice || !choice->report.memory.fits ||
       (recipe.fits() && figuresOf(choice->report).value > recipe.plan->value))
     return;
-  choice->form = recipe.found->form;
-  choice->search = withFinal(recipe.found->search, *choice);
+  if (options.framework) {
+    choice->form = recipe.found->form;
+    choice->search = withFinal(recipe.found->search, *choice);
+  }
   recipe.plan = figuresOf(choice->report);
   recipe.found = std::make_shared<const StepChoice>(std::move(*choice));
 }
 
-/// Plans the best recipe with all effort, and another one that is the best
-/// after that; where none fits, that of the least memory.
-void RecipeSearch::planFinals() {
+/// The best recipe, or one that little effort may have taken for slower and
+/// that is no larger.
+bool RecipeSearch::isRival(const Recipe &recipe) const {
+  const Recipe &known = recipes[*best];
+  return recipe.stages <= known.stages && recipe.wide <= known.wide &&
+         double(recipe.plan->value) <=
+             (1 + kHardlySlower) * double(known.plan->value);
+}
+
+/// The recipe that is planned with all effort next: of the best one and its
+/// rivals the smallest; where none fits, that of the least memory.
+std::optional<size_t> RecipeSearch::nextFinal() const {
   std::vector<size_t> order = byTime();
+  order.resize(std::min(order.size(), best ? kMostFinals : 1));
+  llvm::erase_if(order, [&](size_t i) {
+    return recipes[i].isFinal || (best && !isRival(recipes[i]));
+  });
   if (order.empty())
-    return;
-  for (size_t next = order.front(); !recipes[next].isFinal;) {
-    Recipe &recipe = recipes[next];
+    return std::nullopt;
+  auto size = [&](size_t i) {
+    return std::pair(recipes[i].stages, recipes[i].wide);
+  };
+  return *llvm::min_element(
+      order, [&](size_t a, size_t b) { return size(a) < size(b); });
+}
+
+void RecipeSearch::planFinals() {
+  while (std::optional<size_t> next = nextFinal()) {
     if (!runner.hasTime())
       return;
-    takeFinal(recipe, planFinal(recipe));
+    takeFinal(recipes[*next], planFinal(recipes[*next]));
     findBest();
-    if (best)
-      next = *best;
   }
 }
 

@@ -51,7 +51,8 @@ TEST(Evaluator, BeginsWithAKnownPlan) {
   const Report::Plan quick = planner.plan(kQuickEffort).report->plan;
   ASSERT_TRUE(quick.bound);
   EXPECT_LE(*quick.bound, known.value);
-  EXPECT_GE(quick.value, known.value);
+  // Neither search begins with the other's plan.
+  EXPECT_GE(quick.value, 0.98 * known.value);
   Outcome again = planner.plan(kNone, best.labels);
   EXPECT_EQ(again.report->plan.value, known.value);
 }

@@ -251,6 +251,9 @@ private:
   std::vector<int> ringOf;
   /// Collectives in a body and its repeats: [first, second).
   std::vector<std::pair<unsigned, unsigned>> ranges;
+  /// By collective: whether it slows down the kernels beside it. The chunks of
+  /// a pair do not: copy engines move them.
+  std::vector<bool> slows;
   /// Bodies in which a collective is issued for the next iteration.
   std::vector<SmallVector<unsigned, 1>> issuedAhead;
 
@@ -267,18 +270,19 @@ private:
   Timeline timeline;
 };
 
-/// Waits for the host do not count as hidden, so that charges decide how long
-/// the step takes.
-static bool needsCharges(const Step &step) {
+/// Waits for copies by engines of their own do not count as hidden, so that
+/// charges decide how long the step takes.
+static bool needsCharges(const Step &step, ArrayRef<unsigned> pairs) {
   return step.slowdown > 0 &&
-         any_of(step.collectives, [](const Step::Collective &collective) {
-           return !collective.slowsKernels;
-         });
+         (!pairs.empty() ||
+          any_of(step.collectives, [](const Step::Collective &collective) {
+            return !collective.slowsKernels;
+          }));
 }
 
 Simulator::Simulator(const Step &step, ArrayRef<IssuePoint> points,
                      ArrayRef<unsigned> pairs, bool records)
-    : step(step), records(records || needsCharges(step)),
+    : step(step), records(records || needsCharges(step, pairs)),
       pairOf(step.groups.size(), kNone), ringOf(step.groups.size(), kNone),
       ranges(step.bodies.size(), {step.collectives.size(), 0}),
       issuedAhead(step.collectives.size()),
@@ -290,6 +294,8 @@ Simulator::Simulator(const Step &step, ArrayRef<IssuePoint> points,
     pairOf[step.pairs[pair].group] = pair;
     isPaired[step.pairs[pair].collective] = true;
   }
+  for (auto [paired, collective] : zip(isPaired, step.collectives))
+    slows.push_back(collective.slowsKernels && !paired);
   for (auto [number, ring] : enumerate(step.rings))
     ringOf[ring.group] = int(number);
   for (const Step::Body &body : step.bodies)
@@ -666,14 +672,15 @@ void Simulator::settle(Schedule &result) const {
 void Simulator::slowDown(Schedule &result, Picoseconds oneByOne) const {
   result.lower = slowedByCollectives(step.slowdown, result.lower, oneByOne);
   Picoseconds all = oneByOne;
-  for (auto [collective, waited] : zip(step.collectives, result.exposed))
-    if (!collective.slowsKernels)
+  for (auto [slowing, waited] : zip(slows, result.exposed))
+    if (!slowing)
       all = saturatingAdd(all, waited);
   result.scheduled = slowedByCollectives(step.slowdown, result.scheduled, all);
   // Rounded as their sum is.
   Int128 lost = 0, charged = 0;
-  for (auto [collective, waited] : zip(step.collectives, result.exposed)) {
-    if (!collective.slowsKernels)
+  for (auto [collective, slowing, waited] :
+       zip(step.collectives, slows, result.exposed)) {
+    if (!slowing)
       continue;
     Picoseconds own =
         saturatingMultiply(collective.time, step.runs(collective.body));
@@ -706,13 +713,13 @@ Schedule Simulator::run() {
         result.device, saturatingMultiply(group.time, step.runs(group.body)));
   std::vector<Picoseconds> busy(step.numNetworks, 0);
   result.upper = result.device;
-  // Without host copies, which slow nothing down.
+  // Without copies by engines of their own, which slow nothing down.
   Picoseconds oneByOne = result.device;
-  for (const Step::Collective &collective : step.collectives) {
+  for (auto [collective, slowing] : zip(step.collectives, slows)) {
     Picoseconds total =
         saturatingMultiply(collective.time, step.runs(collective.body));
     result.upper = saturatingAdd(result.upper, total);
-    if (collective.slowsKernels)
+    if (slowing)
       oneByOne = saturatingAdd(oneByOne, total);
     for (unsigned network : collective.networks)
       busy[network] = saturatingAdd(busy[network], total);

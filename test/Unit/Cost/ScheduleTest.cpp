@@ -375,6 +375,31 @@ TEST(ScheduleTest, collectiveMatmulOverlapsThePair) {
   EXPECT_TRUE(run(hidden).matmuls.empty());
 }
 
+TEST(ScheduleTest, chunksOfAPairSlowNothingDown) {
+  // A gather of 12 over 4 devices feeds a matmul of 20: 23 in chunks, 3 of them
+  // exposed, and a half of the 9 that are hidden costs nothing. Beside the
+  // matmul, another gather of 8 is hidden behind the group before, which takes
+  // 10 and loses a half of the 8: 10 + 23 + 4.
+  Step step;
+  step.numNetworks = 2;
+  step.slowdown = kSlowdownUnit / 2;
+  unsigned before = step.addGroup(0, 10);
+  unsigned hidden = addCollective(step, 0, 8, {y}, Step::Origin::Ready, 0);
+  unsigned gather =
+      addCollective(step, 0, 12, {x}, Step::Origin::Produced, before);
+  unsigned matmul = step.addGroup(0, 20);
+  step.groups[matmul].waits = {hidden, gather};
+  step.pairs = {{matmul, gather, /*feeds=*/true, 4}};
+  Schedule result = run(step);
+  EXPECT_EQ(result.matmuls, std::vector<unsigned>{0});
+  EXPECT_EQ(result.scheduled, 10 + 23 + 4);
+  EXPECT_EQ(result.exposed, (Times{4, 3}));
+  EXPECT_EQ(
+      scheduledTime(step,
+                    issuePoints(step, std::vector<Overlap>{Overlap::Prefetch})),
+      37);
+}
+
 TEST(ScheduleTest, aPairIsAsLongAsItsLongerPartAndAChunk) {
   // A gather of 50 feeds a matmul of 20 over 4: 50 + 20 / 4 = 55, and 35 of
   // them are not the matmul's.

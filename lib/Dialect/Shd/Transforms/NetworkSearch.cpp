@@ -76,9 +76,10 @@ ObjectiveSearchOptions TimeSearch::optionsFor(ChainOrders orders) const {
   search.objective = options.objective;
   search.orders = orders;
   search.matmulsOverlap = context.machine().collectiveMatmul;
-  // The network counts copies to the host, which slow nothing down, among the
-  // collectives; without the slowdown the bound is weaker, but holds.
-  if (!sendsToHost(program))
+  // The network counts copies to the host and chunks of collective matmuls,
+  // which slow nothing down, among the collectives; without the slowdown the
+  // bound is weaker, but holds.
+  if (!sendsToHost(program) && !context.machine().collectiveMatmul)
     search.slowdown = slowdownOf(context.machine());
   search.maxWork = options.maxWork;
   search.isQuick = options.isQuick;

@@ -13,8 +13,8 @@ Usage: measured.py ROWS.json... --shardc build/bin/shardc [--only REGEX]
 
 The second form fits what whole steps say of a chip, from plans at the catalogue's
 figures: run it again after changing them. `step` is the share of their FLOPs that
-kernels keep: the median over training steps of the one that makes the prediction
-right, all waits as they are. With it `attention`, the share of the peak that its
+kernels keep: the one that makes the prediction right, all waits as they are, as the
+median over sources of the median over their training steps. With it `attention`, the share of the peak that its
 kernels reach, where there are steps enough and no kernels. `kernels`, those that a
 framework runs for a fusion group, is the number of the least mean error over the runs that `hbm` is fitted to.
 The third form writes the programs of steps, ID.shd.
@@ -156,16 +156,23 @@ WITH_CACHE = """\
 
 
 # A training step of a decoder. {x}: the axes of data parallelism, {fsdp}: those of
-# the weights, {t}: of the tokens between blocks, {y}: of tensor parallelism.
+# the weights, {t}: of the tokens between blocks, {c}: between layers, {y}: of tensor
+# parallelism, {e}: of experts, {b}: of the data beside these.
 STEP = """\
 dim B = {batch}, T = {seq}, S = T, V = {vocab}, L = {layers}
 dim D = {d_model}, F = {d_ff}, K = {groups}, G = {queries}, H = {head_dim}
-input tokens: int32[B@{x}, T]
+{dims}input tokens: int32[B@{x}, T]
 input labels: int32[B@{x}, T]
 weight Wemb: bf16[V@{y}, D@{fsdp}]
 {unembedding}weight gout: bf16[D@()]
-x[B@{x}, T@{t}, D] = Wemb[tokens[B, T], D]
-repeat L{stages} {{
+x[B@{x}, T@{c}, D] = Wemb[tokens[B, T], D]
+{dense}repeat L{stages} {{
+{attention}{mlp}}}
+y[B@{x}, T@{t}, D] = rmsnorm[D](x, gout)
+logits[B@{x}, T, V@{y}] = y[B, T, D] * {table}
+loss[] = mean[B, T](cross_entropy[V](logits, labels))
+"""
+HEADS = """\
   weight ga: bf16[D@()]
   weight Wq: bf16[D@{fsdp}, K@{y}, G, H]
   weight Wk: bf16[D@{fsdp}, K@{y}, H]
@@ -175,17 +182,65 @@ repeat L{stages} {{
   q[B@{x}, T, K@{y}, G, H] = a[B, T, D] * Wq[D, K, G, H]
   k[B@{x}, S, K@{y}, H] = a[B, S, D] * Wk[D, K, H]
   v[B@{x}, S, K@{y}, H] = a[B, S, D] * Wv[D, K, H]
-{attention}  {r}[B@{x}, T@{t}, D] {adds} o[B, T, K, G, H] * Wo[K, G, H, D]
+{core}  {r}[B@{x}, T@{t}, D] {adds} o[B, T, K, G, H] * Wo[K, G, H, D]
+"""
+# Attention to latents that all heads share (MLA), of the ranks Q and R.
+LATENTS = """\
+  weight ga: bf16[D@()]
+  weight gq: bf16[Q@()]
+  weight gk: bf16[R@()]
+  weight Wqa: bf16[D@{fsdp}, Q]
+  weight Wqn: bf16[Q@{fsdp}, N@{y}, I]
+  weight Wqr: bf16[Q@{fsdp}, N@{y}, J]
+  weight Wka: bf16[D@{fsdp}, R]
+  weight Wkn: bf16[R@{fsdp}, N@{y}, I]
+  weight Wkr: bf16[D@{fsdp}, J]
+  weight Wv: bf16[R@{fsdp}, N@{y}, U]
+  weight Wo: bf16[N@{y}, U, D@{fsdp}]
+  a[B@{x}, T@{t}, D] = rmsnorm[D](x, ga)
+  ql[B@{x}, T, Q] = rmsnorm[Q](a[B, T, D] * Wqa[D, Q], gq)
+  qn[B@{x}, T, N@{y}, I] = ql[B, T, Q] * Wqn[Q, N, I]
+  qr[B@{x}, T, N@{y}, J] = ql[B, T, Q] * Wqr[Q, N, J]
+  kl[B@{x}, S, R] = rmsnorm[R](a[B, S, D] * Wka[D, R], gk)
+  kn[B@{x}, S, N@{y}, I] = kl[B, S, R] * Wkn[R, N, I]
+  kr[B@{x}, S, J] = a[B, S, D] * Wkr[D, J]
+  ks[B@{x}, S, N@{y}, J] = kr[B, S, J]
+  v[B@{x}, S, N@{y}, U] = kl[B, S, R] * Wv[R, N, U]
+  q[B@{x}, T, N@{y}, H] = concat[(I, J) -> H](qn, qr)
+  k[B@{x}, S, N@{y}, H] = concat[(I, J) -> H](kn, ks)
+  o[B@{x}, T, N@{y}, U] = attention[H, S](q, k, v, causal=true)
+  {r}[B@{x}, T@{t}, D] {adds} o[B, T, N, U] * Wo[N, U, D]
+"""
+MLP = """\
   weight gm: bf16[D@()]
   m[B@{x}, T@{t}, D] = rmsnorm[D]({r}, gm)
   weight Wu: bf16[D@{fsdp}, F@{y}]
   weight Wd: bf16[F@{y}, D@{fsdp}]
-{mlp}  x[B@{x}, T@{t}, D] {closes} h[B, T, F] * Wd[F, D]
-}}
-y[B@{x}, T@{t}, D] = rmsnorm[D](x, gout)
-logits[B@{x}, T, V@{y}] = y[B, T, D] * {table}
-loss[] = mean[B, T](cross_entropy[V](logits, labels))
-train {{ loss = loss{choices} }}
+{inner}  x[B@{x}, T@{c}, D] {closes} h[B, T, F] * Wd[F, D]
+"""
+# A token goes to {topk} of E experts, which hold C of a sequence's tokens.
+EXPERTS = """\
+  weight gm: bf16[D@()]
+  m[B@{x}, T@{t}, D] = rmsnorm[D]({r}, gm)
+  weight Wr: bf16[D@(), E@()]
+  weight Wu: bf16[E@{e}, D@{fsdp}, M]
+  weight Wg: bf16[E@{e}, D@{fsdp}, M]
+  weight Wd: bf16[E@{e}, M, D@{fsdp}]
+  s: f32[B@{x}, T@{t}, E] = softmax[E](f32(m[B, T, D] * Wr[D, E]))
+  p[B@{x}, T@{t}, E] = topk[E](s, k={topk})
+  w[B@{x}, T@{t}, E] = where(p, s, 0.0)
+  xe[E, B, C, D] = dispatch[E, C](m, p, k={topk}{dropless})
+  h[E@{e}, B@{b}, C, M] = silu(xe[E, B, C, D] * Wg[E, D, M]) * (xe[E, B, C, D] * Wu[E, D, M])
+  ye[E, B, C, D] = h[E, B, C, M] * Wd[E, M, D]
+{shared}  x[B@{x}, T@{c}, D] {closes} combine[E, C](ye, p, bf16(w / sum[E](w)), k={topk}{dropless})
+"""
+# The expert of all tokens.
+SHARED = """\
+  weight Wus: bf16[D@{fsdp}, A]
+  weight Wgs: bf16[D@{fsdp}, A]
+  weight Wds: bf16[A, D@{fsdp}]
+  hs[B@{x}, T, A] = silu(m[B, T, D] * Wgs[D, A]) * (m[B, T, D] * Wus[D, A])
+  x[B@{x}, T@{t}, D] += hs[B, T, A] * Wds[A, D]
 """
 FUSED = "  o[B@{x}, T, K@{y}, G, H] = attention[H, S](q, k, v, causal=true)\n"
 # Products of matrices with the scores in HBM between them, all positions.
@@ -271,9 +326,20 @@ KEPT_VALUES = {
 # Sources before fused attention kernels, by the beginnings of their rows.
 BEFORE_FUSION = ("korth22-", "megatron21-", "mtnlg-", "bloom-")
 
+# Types of rows whose gradients have two bytes: fp16, in which Megatron and DeepSpeed
+# add up and send them, and PURE of Composer, with everything in bf16.
+TWO_BYTE_GRADIENTS = "fp16|PURE"
+
+# Models whose layers differ in their attention, which rows do not say.
+OF_UNEQUAL_LAYERS = ("gpt-oss",)
+
 # Sources of MaxText, whose batch of a device is a share of all chips', and which do
 # not accumulate gradients.
 IN_ONE_BATCH = ("maxtext-", "tpu7x-")
+
+# Days from which on the source says of `bloom` not to compare with rows before: the
+# GPUs' PCI Express and NUMA were set up better, and gradients added up in f32.
+BLOOM_CHANGES = ("02-25", "02-28")
 
 # Slices of TPUs by chips, for machines of two and of three dimensions. Those of
 # three are made of cubes of 4x4x4 chips, so that 192 are 4x4x12; the others are of
@@ -542,6 +608,9 @@ def clusterOf(machine, hardware):
     size = 72 if "nvl72" in machine else 8
     if chips <= size:
         return str(chips), ""
+    if chips % size:
+        # Of a node of 72 jobs take 64.
+        size = 64
     nodes = chips // size
     if nodes * size != chips:
         return None
@@ -568,6 +637,10 @@ def degrees(row):
         sizes[0] = 1
     if sizes[1] == 1:
         sizes[0], sizes[1] = sizes[1], sizes[0]
+    experts = how.get("ep") or 1
+    if 1 < experts < sizes[1] and sizes[0] == 1 and sizes[1] % experts == 0:
+        # Experts are in parts on the inner axis.
+        sizes[0], sizes[1] = sizes[1] // experts, experts
     if hasFlag(row, "overlap-param-gather"):
         # The distributed optimizer, which splits a buffer of all state. A program
         # splits dimensions, and so over the largest power of two of the chips.
@@ -597,6 +670,8 @@ def trainFields(row, replicas, stages):
     if row.get("optimizer") == "bf16" or "bf16 weights" in (how.get("remat") or ""):
         fields["gradients"] = "bf16"
         fields["optimizer"] = "adamw(moments=bf16, master=none)"
+    elif re.search(TWO_BYTE_GRADIENTS, row["dtype"]):
+        fields["gradients"] = "bf16"
     if how.get("remat") in REMAT:
         fields["remat"] = REMAT[how["remat"]]
     if how.get("num_microbatches"):
@@ -612,6 +687,27 @@ def trainFields(row, replicas, stages):
     return keptText(row) + "".join(f"  {n} = {value}" for n, value in fields.items())
 
 
+def pinnedState(row, program, axes):
+    """Where ZeRO-0 and ZeRO-1 have the state of the program's matrices: gradients
+    are whole, and summed over the axes of the data once a step; with ZeRO-1, moments
+    and master copies are in parts on these axes."""
+    stage = row["parallelism"].get("zero")
+    if stage not in (0, 1) or not axes or "C" in axes:
+        # Not with sequences in parts: those of 131,072 tokens would not fit.
+        return ""
+    text = ""
+    for name, places in re.findall(r"weight (W\w+): bf16\[(.*)\]", program):
+        # Experts are in parts on an axis of the data, and have no copies there.
+        others = [axis for axis in axes if f"@{axis}," not in places]
+        if not others:
+            continue
+        partial = ", ".join(f"+{axis}" for axis in others)
+        parts = places.replace("@()", f"@{placed(others)}", 1) if stage else places
+        text += f"  gradient {name}[{places}]{{{partial}}}"
+        text += f"  moments {name}[{parts}]  master {name}[{parts}]"
+    return text
+
+
 def keptText(row):
     """What the `train` block says of the values that a row keeps by their names."""
     saved, offloaded = KEPT_VALUES.get(row["parallelism"].get("remat"), ((), ()))
@@ -622,17 +718,114 @@ def keptText(row):
 
 
 def isSayable(row):
-    """Whether a program can say a row: a dense decoder in 16 bits on a machine of
-    the catalogue, recomputed as the language can."""
+    """Whether a program can say a row: a decoder on a machine of the catalogue whose
+    layers are equal but for the first ones, recomputed as the language can."""
     how = row.get("parallelism") or {}
     return (
         row["kind"] == "train"
         and row["hardware"]["chip"] in MACHINES
-        and not row["model"].get("experts")
+        and not row["model"]["name"].startswith(OF_UNEQUAL_LAYERS)
         and (not how.get("remat") or how["remat"] in {**REMAT, **KEPT_VALUES})
-        and re.search("bf16|fp16", row["dtype"].lower())
+        and re.search("bf16|fp16|fp8", row["dtype"].lower())
         and degrees(row)
         and hasTime(row)
+    )
+
+
+def isInEightBits(row):
+    return "fp8" in (row.get("dtype") or "").lower()
+
+
+def hasExperts(row):
+    return row["kind"] == "train" and bool(row["model"].get("experts"))
+
+
+def placesOf(row):
+    """The axes of a row's tensors, by their fields in programs of steps."""
+    how = row["parallelism"]
+    replicas, shards, stages, context, tensor = degrees(row)
+    isSharded = how.get("zero") == 3 or (how.get("fsdp") or 1) > 1
+    tokens = ["C"] * (context > 1) + ["Y"] * (bool(how.get("sp")) and tensor > 1)
+    # Each device of a stage sends its part of what all of them have (Narayanan et al.
+    # 2021, section 4.1; DeepSpeed's pipelines do, too).
+    hasParts = (how.get("ep") or 1) > 1
+    isCut = stages > 1 and tensor > 1 and row["id"].startswith(BEFORE_FUSION)
+    return {
+        "x": placed(["R"] * (replicas > 1) + ["X"] * (shards > 1)),
+        "y": placed(["Y"] * (tensor > 1)),
+        "fsdp": placed(["X"] * (isSharded and shards > 1)),
+        "t": placed(tokens),
+        "c": placed(["Y"]) if isCut else placed(tokens),
+        "e": placed(["X"] * hasParts),
+        "b": placed(["R"] * (replicas > 1) + ["X"] * (shards > 1 and not hasParts)),
+    }
+
+
+def expertsText(row, fields):
+    """A layer's experts, and their dims."""
+    model = row["model"]
+    capacity = re.search(r"capacity_factor ([\d.]+)", row.get("notes") or "")
+    slots = model["topk"] * row["seq_len"] / model["experts"]
+    slots = math.ceil(slots * float(capacity[1] if capacity else 1))
+    dims = f"dim E = {model['experts']}, C = {slots}, M = {model['moe_ff']}\n"
+    shared = model.get("shared_ff")
+    if shared:
+        dims += f"dim A = {shared}\n"
+    text = EXPERTS.format(
+        topk=model["topk"],
+        dropless="" if capacity else ", dropless=true",
+        shared=SHARED.format(**fields) if shared else "",
+        **fields,
+    )
+    return text, dims
+
+
+def attentionText(row, fields):
+    """A layer's attention, and its dims."""
+    latents = row["model"].get("mla")
+    if not latents:
+        isFused = not row["id"].startswith(BEFORE_FUSION)
+        core = (FUSED if isFused else UNFUSED).format(**fields)
+        return HEADS.format(core=core, **fields), ""
+    return (
+        LATENTS.format(**fields),
+        "dim N = {heads}, Q = {q_lora}, R = {kv_lora}, I = {nope}, J = {rope},"
+        " U = {v}\n".format(heads=row["model"]["heads"], **latents),
+    )
+
+
+def layersText(row, places):
+    """The fields of a step's program that its layers fill in: attention, MLP or
+    experts, the dense layers before those with experts, and dims."""
+    model = row["model"]
+    isNamed = row["parallelism"].get("remat") in KEPT_VALUES
+    fields = {**places, **(NAMED_SUMS if isNamed else SUMS)}
+    attention, dims = attentionText(row, fields)
+    inner = GATED if model["gated"] else NAMED_PLAIN if isNamed else PLAIN
+    mlp = MLP.format(inner=inner.format(**fields), **fields)
+    dense = ""
+    if model.get("experts"):
+        first = model.get("dense_layers")
+        if first:
+            dims += f"dim L1 = {first}\n"
+            # Names of weights are those of the state that is pinned.
+            layer = re.sub(r"\bW(?=[a-z])", "W1", attention + mlp)
+            dense = f"repeat L1 {{\n{layer}}}\n"
+        mlp, more = expertsText(row, fields)
+        dims += more
+    return {"attention": attention, "mlp": mlp, "dense": dense, "dims": dims}
+
+
+def inEightBits(program):
+    """The program with its layers' products of weights in eight bits, and so those
+    of the backward pass: gradients pass the casts of results."""
+    product = r"(\w+\[[^\]]*\]) \* (W1?[a-qs-z]\w?\[[^\]]*\])"
+    start, *layers = re.split(r"(?=^repeat |^y\[)", program, flags=re.M)
+    return start + "".join(
+        re.sub(product, r"bf16(f8e4m3(\1) * f8e4m3(\2))", part)
+        if part.startswith("repeat")
+        else part
+        for part in layers
     )
 
 
@@ -640,7 +833,7 @@ def stepProgram(row):
     """The program of a training row; None if no program can say it."""
     if not isSayable(row):
         return None
-    model, how = row["model"], row["parallelism"]
+    model = row["model"]
     chip, sizes = row["hardware"]["chip"], degrees(row)
     cluster = clusterOf(MACHINES[chip], row["hardware"])
     if not cluster:
@@ -653,44 +846,38 @@ def stepProgram(row):
     axes = [f"{n}={size}" for n, size in zip(names, sizes) if size > 1]
     if slicesOf(row["hardware"]) == replicas > 1:
         axes[0] += " on slice"
-    isSharded = how.get("zero") == 3 or (how.get("fsdp") or 1) > 1
-    tokens = ["C"] * (context > 1) + ["Y"] * (bool(how.get("sp")) and tensor > 1)
     groups = model["kv_heads"] or model["heads"]
-    places = {
-        "x": placed(["R"] * (replicas > 1) + ["X"] * (shards > 1)),
-        "y": placed(["Y"] * (tensor > 1)),
-        "fsdp": placed(["X"] * (isSharded and shards > 1)),
-        "t": placed(tokens),
-    }
-    isFused = not row["id"].startswith(BEFORE_FUSION)
-    isNamed = how.get("remat") in KEPT_VALUES
-    plain = NAMED_PLAIN if isNamed else PLAIN
+    places = placesOf(row)
+    body = STEP.format(
+        batch=row["global_batch"]["sequences"],
+        seq=row["seq_len"],
+        # Megatron pads it.
+        vocab=-(-model["vocab"] // tensor) * tensor,
+        layers=model["layers"] - (model.get("dense_layers") or 0),
+        d_model=model["d_model"],
+        d_ff=model.get("d_ff") or model["moe_ff"],
+        groups=groups,
+        queries=model["heads"] // groups,
+        head_dim=model["head_dim"] or model["d_model"] // model["heads"],
+        unembedding=""
+        if model["tied"]
+        else "weight Wout: bf16[D@{fsdp}, V@{y}]\n".format(**places),
+        table="Wemb[V, D]" if model["tied"] else "Wout[D, V]",
+        stages="@pp" if stages > 1 else "",
+        **layersText(row, places),
+        **places,
+    )
+    if isInEightBits(row):
+        body = inEightBits(body)
+    sums = [n for n, size in zip("RXC", (replicas, shards, context)) if size > 1]
+    choices = trainFields(row, replicas * shards, stages)
+    choices += pinnedState(row, body, sums)
     return (
         f"hardware {MACHINES[chip]}[{shape}]"
         + (f" {{ {fields} }}\n" if fields else "\n")
         + (f"mesh [{', '.join(axes)}]\n" if axes else "")
-        + STEP.format(
-            batch=row["global_batch"]["sequences"],
-            seq=row["seq_len"],
-            # Megatron pads it.
-            vocab=-(-model["vocab"] // tensor) * tensor,
-            layers=model["layers"],
-            d_model=model["d_model"],
-            d_ff=model["d_ff"],
-            groups=groups,
-            queries=model["heads"] // groups,
-            head_dim=model["head_dim"] or model["d_model"] // model["heads"],
-            unembedding=""
-            if model["tied"]
-            else "weight Wout: bf16[D@{fsdp}, V@{y}]\n".format(**places),
-            table="Wemb[V, D]" if model["tied"] else "Wout[D, V]",
-            stages="@pp" if stages > 1 else "",
-            attention=(FUSED if isFused else UNFUSED).format(**places),
-            mlp=(GATED if model["gated"] else plain).format(**places),
-            **(NAMED_SUMS if isNamed else SUMS),
-            choices=trainFields(row, replicas * shards, stages),
-            **places,
-        )
+        + body
+        + f"train {{ loss = loss{choices} }}\n"
     )
 
 
@@ -717,20 +904,31 @@ def cachedProgram(row):
     )
 
 
+def gptFlops(row, passes):
+    """A GPT's FLOPs in a step as Megatron counts them, of so many passes over its
+    layers, the backward pass being two, and with one of the two embeddings
+    (Narayanan et al. 2021, equation 3)."""
+    model, seq = row["model"], row["seq_len"]
+    width = model["d_model"]
+    layers = model["layers"] * width * (width + seq / 6)
+    tokens = row["global_batch"]["sequences"] * seq
+    return tokens * (24 * passes * layers + 6 * model["vocab"] * width)
+
+
 def stepSeconds(row):
     """A row's measured step. Where only the rate is published: of the FLOPs that
-    the source counts, 6 for each parameter and token and those of full
-    attention, or all that a GPT executes with full recomputation (Narayanan et
-    al. 2021, equation 3)."""
+    the source counts, those of a GPT as Megatron has them, with all recomputed or
+    nothing, or 6 for each parameter and token and those of full attention."""
     measured, model = row["measured"], row["model"]
     if measured.get("step_time_s"):
         return measured["step_time_s"]
-    tokens = row["global_batch"]["sequences"] * row["seq_len"]
-    if "HARDWARE" in (row.get("flop_counting") or ""):
-        layers, width, seq = model["layers"], model["d_model"], row["seq_len"]
-        flops = 96 * tokens * layers * width**2
-        flops *= 1 + seq / (6 * width) + model["vocab"] / (16 * layers * width)
+    counting = row.get("flop_counting") or ""
+    if "HARDWARE" in counting:
+        flops = gptFlops(row, passes=4)
+    elif counting.startswith("Megatron model FLOPs"):
+        flops = gptFlops(row, passes=3)
     else:
+        tokens = row["global_batch"]["sequences"] * row["seq_len"]
         attention = 12 * model["layers"] * model["d_model"] * row["seq_len"]
         flops = tokens * (6 * model["params"] + attention)
     if measured.get("tflops_per_chip"):
@@ -825,12 +1023,20 @@ def writePrograms(rows, folder):
                 file.write(program)
 
 
+def benchmarkDay(row):
+    """The day of a row whose notes state it, since what ran before and behind a
+    change of the machine or the software is not equal work."""
+    day = re.search(r"benchmark date (\d\d-\d\d)", row.get("notes") or "")
+    return day and sum(day[1] >= change for change in BLOOM_CHANGES)
+
+
 def workOf(row):
     """Rows of one source, model and input are measurements of equal work; those
     of training on equal machines."""
     how = row.get("inference") or row["global_batch"]
     count = row["hardware"]["count"] if row["kind"] == "train" else None
     facts = [row["model"], row.get("seq_len"), how, row["hardware"]["chip"], count]
+    facts.append(benchmarkDay(row))
     return sourceOf(row), row["kind"], json.dumps(facts, sort_keys=True)
 
 
@@ -1005,16 +1211,26 @@ STEPS_OF_FIGURE = 12
 ATTENTION_SHARES = [round(0.05 * part, 2) for part in range(4, 17)]
 
 
-def fitSteps(terms, hasKernels):
+def rightStep(found, attention):
+    """The median over sources of the median `step` that makes their steps right."""
+    sources = {}
+    for name, terms in found:
+        right = terms.rightStep(attention=attention)
+        sources.setdefault(name, []).append(right)
+    return min(1, median([median(steps) for steps in sources.values()]))
+
+
+def fitSteps(found, hasKernels):
     """`step`, and where there are steps enough and no kernels `attention`: those of
-    the least mean error, each with the median of the right `step`."""
+    the least mean error, each with its right `step`. `found`: (source, terms)."""
+    terms = [each for _, each in found]
     most = terms[0].matmul
     shares = [share for share in ATTENTION_SHARES if share < most] + [most]
     if hasKernels or len(terms) < 2 * STEPS_OF_FIGURE:
         shares = [terms[0].attention]
     fits = []
     for attention in shares:
-        step = min(1, median([each.rightStep(attention=attention) for each in terms]))
+        step = rightStep(found, attention)
         ratios = [each.ratio(step=step, attention=attention) for each in terms]
         fits.append((meanError(ratios), {"step": step, "attention": attention}))
     return min(fits, key=lambda fit: fit[0])
@@ -1024,18 +1240,21 @@ def printStepFit(asker, rows):
     """What `fitSteps` says of each chip, and the error of its steps, each source's
     with the figures of the others."""
     chips = {}
-    for row, program in askedSteps(rows):
+    dense = [row for row in rows if not isInEightBits(row) and not hasExperts(row)]
+    for row, program in askedSteps(dense):
         terms = Terms(stepSeconds(row), [(1, asker.askStep(row, program))])
         chips.setdefault(row["hardware"]["chip"], []).append((sourceOf(row), terms))
     for chip, found in sorted(chips.items()):
         hasKernels = any(calibrate.attentionRates(rows, chip))
-        error, figures = fitSteps([terms for _, terms in found], hasKernels)
+        error, figures = fitSteps(found, hasKernels)
+        sources = sorted({name for name, _ in found})
         left = []
-        for source in sorted({name for name, _ in found}):
-            others = [terms for name, terms in found if name != source]
+        for source in sources:
+            others = [(name, terms) for name, terms in found if name != source]
             if others:
                 _, ofOthers = fitSteps(others, hasKernels)
-                left += [t.ratio(**ofOthers) for name, t in found if name == source]
+                own = [t.ratio(**ofOthers) for name, t in found if name == source]
+                left.append(f"{source} {meanError(own):.1f} %")
         print(
             f"step {chip}: {figures['step']:.3f}"
             + (
@@ -1044,8 +1263,8 @@ def printStepFit(asker, rows):
                 else ""
             )
             + f"; error {error:.1f} %"
-            + (f", source left out {meanError(left):.1f} %" if left else "")
-            + f" ({len(found)} steps of {', '.join(sorted({n for n, _ in found}))})"
+            + (f", left out: {', '.join(left)}" if left else "")
+            + f" ({len(found)} steps of {', '.join(sources)})"
         )
 
 

@@ -14,9 +14,11 @@
 // halves. Where the form that keeps everything takes half of the memory or
 // less, no other is planned; nor are forms with more recomputation and
 // microbatches than one in which compute waits for next to nothing. No form is
-// faster than its matrix work at peak on all devices, and none needs less
-// memory than its declared tensors split over all devices: what these bounds
-// exclude is never planned.
+// faster than its matrix work at peak on all devices, nor than its groups on
+// one device of unlimited memory, divided by the devices: they work at no
+// higher rate on parts of the data, and move no fewer bytes in all. None needs
+// less memory than its declared tensors split over all devices. What these
+// bounds exclude is never planned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,6 +91,8 @@ static constexpr double kLeastMicrobatchCost = 0.02;
 /// The only axis beside stages can be one of tensor parallelism, which needs no
 /// part of the batch, up to so many devices.
 static constexpr int64_t kTensorAxis = 8;
+/// Bytes that no program takes, in sums that stay in range.
+static constexpr int64_t kUnlimited = int64_t(1) << 56;
 /// Values whose recomputation is decided one by one.
 static constexpr size_t kMostLevels = 64;
 /// Segments with lengths from half to twice the square root of the iterations
@@ -162,6 +166,7 @@ struct StepFacts {
   double operations = 1, devices = 1;
   /// Stages of a pipeline.
   int64_t stages = 1;
+  Mesh mesh;
   unsigned wideAxes = 0;
   /// The most devices along one axis without stages.
   int64_t longestAxis = 1;
@@ -322,6 +327,7 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
     return facts;
   shd::ProgramOp op = compilation.program();
   const Program &source = compilation.source();
+  facts.mesh = source.mesh;
   double devices = facts.devices = double(source.mesh.numDevices());
   for (const MeshAxis &axis : source.mesh.axes) {
     if (axis.isStages)
@@ -392,6 +398,8 @@ struct Level {
   /// The results of products, attention and the like are kept, and no others.
   bool isSelective = false;
   bool isFull = false;
+  /// Seconds that no plan takes less than; nothing while unknown.
+  std::optional<double> bound;
 };
 
 class StepSearch {
@@ -413,7 +421,19 @@ public:
               return planner;
             },
             {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
-             options.interrupted}) {}
+             options.interrupted}),
+        alone(
+            [this, &text] {
+              PlanOptions how = this->options.plan;
+              how.objective = Objective::Lower;
+              how.memoryLimit = kUnlimited;
+              auto planner =
+                  std::make_unique<Evaluator>(text, how, this->options.file);
+              planner->stopAt(this->options.interrupted);
+              return planner;
+            },
+            {options.jobs, /*showProgress=*/false,
+             options.plan.timeLimitSeconds, options.interrupted}) {}
 
   std::optional<StepChoice> run(shd::ProgramOp program);
 
@@ -445,16 +465,23 @@ private:
   void planRound(ArrayRef<Form *> round);
   void take(Form &form, Outcome outcome);
   bool exclude(Form &form);
-  std::optional<double> gapOf(const PlanFigures &plan) const;
+  bool boundsLevels() const;
+  void boundLevels(ArrayRef<size_t> wanted);
+  double boundOfForms();
+  std::optional<double> gapOf(const Form &form) const;
   Report::StepSearch summary(const Form &chosen);
 
   ArrayRef<Setting> settings;
   const MeshChoiceOptions &options;
   bool isFused;
   TrialRunner runner;
+  /// Plans on one device, by `lower`: without waits for the host.
+  TrialRunner alone;
   bool isTraining = false, isNumberOpen = false, isRematOpen = false;
   bool isOffloadOpen = false;
   StepFacts base;
+  /// Seconds that no plan takes less than.
+  double leastOfForms = 0;
   std::vector<Level> levels;
   std::vector<int64_t> numbers;
   /// By the indices of microbatches and level.
@@ -839,7 +866,75 @@ bool StepSearch::exclude(Form &form) {
   form.isImpossible = !facts.error.empty();
   form.isSlower = best && wholePicoseconds(facts.work) >= best->plan->value;
   form.isTooLarge = best && facts.saved + facts.others > double(allowed);
+  if (best && !form.isImpossible && !form.isSlower && !form.isTooLarge &&
+      boundsLevels()) {
+    boundLevels(form.level);
+    form.isSlower = wholePicoseconds(levels[form.level].bound.value_or(0)) >=
+                    best->plan->value;
+  }
   return form.isImpossible || form.isSlower || form.isTooLarge;
+}
+
+/// Where the answer is a proof, and not a comparison with little effort.
+bool StepSearch::boundsLevels() const {
+  return base.stages == 1 && isTraining && !options.plan.isQuick() &&
+         !options.takesFirstForm && !options.seeksFit && !options.framework;
+}
+
+/// Bounds the forms of these levels: more microbatches than one do the same
+/// work in parts.
+void StepSearch::boundLevels(ArrayRef<size_t> wanted) {
+  BoundMesh one{base.mesh, {}};
+  for (MeshAxis &axis : one.mesh.axes)
+    axis.size = 1;
+  one.on.resize(one.mesh.size());
+  SmallVector<size_t> open;
+  std::vector<Variant> variants;
+  for (size_t level : wanted) {
+    if (levels[level].bound)
+      continue;
+    Form form;
+    form.level = level;
+    Variant &variant = variants.emplace_back();
+    variant.point.assign(settings.begin(), settings.end());
+    variant.point.push_back(stepSetting(formOf(form)));
+    variant.point.push_back(meshSetting(one, {}));
+    open.push_back(level);
+  }
+  for (auto [level, outcome] : llvm::zip_equal(open, alone.plan(variants)))
+    if (outcome.report)
+      levels[level].bound =
+          toSeconds(figuresOf(*outcome.report).bound.value_or(0)) /
+          base.devices * (1 - kRounding);
+}
+
+/// Seconds that no plan takes less than, of any form that may fit.
+double StepSearch::boundOfForms() {
+  if (!boundsLevels())
+    return base.modelWork;
+  std::vector<StepFacts> facts(levels.size());
+  runner.run(levels.size(), [&](TrialPlanner &planner, size_t level) {
+    Form form;
+    form.number = numbers.size() - 1;
+    form.level = level;
+    facts[level] = static_cast<StepPlanner &>(planner).look(
+        settings, formOf(form), /*findsLevels=*/false);
+  });
+  double least = std::numeric_limits<double>::infinity();
+  // The first is often the least: then the products of most others take longer.
+  for (bool isFirst : {true, false}) {
+    SmallVector<size_t> open;
+    for (auto [level, each] : llvm::enumerate(facts)) {
+      bool isTooLarge =
+          each.error.empty() && each.saved + each.others > double(allowed);
+      if (!isTooLarge && each.work < least && (!isFirst || open.empty()))
+        open.push_back(level);
+    }
+    boundLevels(open);
+    for (size_t level : open)
+      least = std::min(least, levels[level].bound.value_or(0));
+  }
+  return std::isinf(least) ? base.modelWork : std::max(base.modelWork, least);
 }
 
 /// Begins with the plan that a search before chose.
@@ -959,13 +1054,14 @@ void StepSearch::take(Form &form, Outcome outcome) {
 // The choice
 //===----------------------------------------------------------------------===//
 
-/// The work of the model bounds each form, as its own search does.
-std::optional<double> StepSearch::gapOf(const PlanFigures &plan) const {
+/// What bounds all forms bounds each, as its own search does.
+std::optional<double> StepSearch::gapOf(const Form &form) const {
+  const PlanFigures &plan = *form.plan;
   if (plan.status == "optimal")
     return 0;
   if (!plan.fits || !plan.bound || *plan.bound <= 0)
     return std::nullopt;
-  double bound = std::max(toSeconds(*plan.bound), base.modelWork);
+  double bound = std::max(toSeconds(*plan.bound), leastOfForms);
   return std::max(0.0, toSeconds(plan.value) / bound - 1);
 }
 
@@ -974,10 +1070,10 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
   result.note = note;
   result.isMicrobatchesOpen = isNumberOpen;
   result.isRematOpen = isRematOpen;
-  // Whatever its form, a step has the work of the model.
-  if ((numbers.size() * levels.size() > 1 || isOffloadOpen) &&
-      base.modelWork > 0)
-    result.boundOfOthers = base.modelWork;
+  if (numbers.size() * levels.size() > 1 || isOffloadOpen)
+    leastOfForms = boundOfForms();
+  if (leastOfForms > 0)
+    result.boundOfOthers = leastOfForms;
   result.hasOthers = numbers.size() * levels.size() > 1;
   // Named levels and one doubling are shown although they were not planned.
   for (size_t number = 0; number < std::min<size_t>(2, numbers.size());
@@ -1010,7 +1106,7 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
       shown.scheduled = toSeconds(plan->scheduled);
       shown.memory = plan->peak;
       shown.fits = plan->fits;
-      shown.gap = gapOf(*plan);
+      shown.gap = gapOf(*form);
       shown.status = form == &chosen ? "chosen" : "planned";
       continue;
     }
@@ -1124,8 +1220,9 @@ static std::optional<StepChoice> bestOf(std::vector<StepChoice> choices) {
   choices.erase(best);
   for (StepChoice &other : choices) {
     chosen.search.hasOthers = true;
-    if (!chosen.search.boundOfOthers)
-      chosen.search.boundOfOthers = other.search.boundOfOthers;
+    if (auto bound = other.search.boundOfOthers)
+      chosen.search.boundOfOthers =
+          std::min(chosen.search.boundOfOthers.value_or(*bound), *bound);
     for (Report::StepSearch::Variant &variant : other.search.variants) {
       if (variant.status == "chosen")
         variant.status = "planned";

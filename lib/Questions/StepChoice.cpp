@@ -462,7 +462,9 @@ private:
   std::optional<std::pair<size_t, size_t>> nextOfLeast() const;
   void recall();
   std::vector<Form *> nextRound();
+  Variant variantOf(const Form &form) const;
   void planRound(ArrayRef<Form *> round);
+  void takeTime();
   void take(Form &form, Outcome outcome);
   bool exclude(Form &form);
   bool boundsLevels() const;
@@ -481,7 +483,7 @@ private:
   bool isOffloadOpen = false;
   StepFacts base;
   /// Seconds that no plan takes less than.
-  double leastOfForms = 0;
+  std::optional<double> leastOfForms;
   std::vector<Level> levels;
   std::vector<int64_t> numbers;
   /// By the indices of microbatches and level.
@@ -910,13 +912,16 @@ void StepSearch::boundLevels(ArrayRef<size_t> wanted) {
 
 /// Seconds that no plan takes less than, of any form that may fit.
 double StepSearch::boundOfForms() {
-  if (!boundsLevels())
+  bool hasOthers = numbers.size() * levels.size() > 1 || isOffloadOpen;
+  if (!hasOthers || !boundsLevels())
     return base.modelWork;
   std::vector<StepFacts> facts(levels.size());
   runner.run(levels.size(), [&](TrialPlanner &planner, size_t level) {
     Form form;
     form.number = numbers.size() - 1;
     form.level = level;
+    if (!runner.hasTime())
+      return;
     facts[level] = static_cast<StepPlanner &>(planner).look(
         settings, formOf(form), /*findsLevels=*/false);
   });
@@ -991,15 +996,19 @@ std::vector<Form *> StepSearch::nextRound() {
   return round;
 }
 
+Variant StepSearch::variantOf(const Form &form) const {
+  Variant variant;
+  variant.point.assign(settings.begin(), settings.end());
+  variant.point.push_back(stepSetting(formOf(form)));
+  variant.keepsPlan = true;
+  variant.start = options.start;
+  return variant;
+}
+
 void StepSearch::planRound(ArrayRef<Form *> round) {
   std::vector<Outcome> outcomes(round.size());
   runner.run(round.size(), [&](TrialPlanner &planner, size_t i) {
-    Variant variant;
-    variant.point.assign(settings.begin(), settings.end());
-    variant.point.push_back(stepSetting(formOf(*round[i])));
-    variant.keepsPlan = true;
-    variant.start = options.start;
-    outcomes[i] = planner.plan(variant);
+    outcomes[i] = planner.plan(variantOf(*round[i]));
   });
   for (auto [form, outcome] : llvm::zip_equal(round, outcomes)) {
     form->isChosen = false;
@@ -1050,6 +1059,24 @@ void StepSearch::take(Form &form, Outcome outcome) {
     best = &form;
 }
 
+/// Spends what is left of a time limit on the chosen form.
+void StepSearch::takeTime() {
+  std::optional<double> left = runner.deadline().remaining();
+  if (!best || !left || best->plan->status == "optimal")
+    return;
+  Variant variant = variantOf(*best);
+  variant.timeLimitSeconds = left;
+  variant.start = best->labels;
+  Outcome outcome = runner.plan(variant);
+  if (!outcome.report)
+    return;
+  auto key = [](const PlanFigures &plan) {
+    return std::pair(plan.value, -plan.bound.value_or(0));
+  };
+  if (key(figuresOf(*outcome.report)) < key(*best->plan))
+    take(*best, std::move(outcome));
+}
+
 //===----------------------------------------------------------------------===//
 // The choice
 //===----------------------------------------------------------------------===//
@@ -1061,7 +1088,8 @@ std::optional<double> StepSearch::gapOf(const Form &form) const {
     return 0;
   if (!plan.fits || !plan.bound || *plan.bound <= 0)
     return std::nullopt;
-  double bound = std::max(toSeconds(*plan.bound), leastOfForms);
+  double bound =
+      std::max(toSeconds(*plan.bound), leastOfForms.value_or(base.modelWork));
   return std::max(0.0, toSeconds(plan.value) / bound - 1);
 }
 
@@ -1070,11 +1098,10 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
   result.note = note;
   result.isMicrobatchesOpen = isNumberOpen;
   result.isRematOpen = isRematOpen;
-  if (numbers.size() * levels.size() > 1 || isOffloadOpen)
-    leastOfForms = boundOfForms();
-  if (leastOfForms > 0)
-    result.boundOfOthers = leastOfForms;
   result.hasOthers = numbers.size() * levels.size() > 1;
+  double least = leastOfForms.value_or(base.modelWork);
+  if ((result.hasOthers || isOffloadOpen) && least > 0)
+    result.boundOfOthers = least;
   // Named levels and one doubling are shown although they were not planned.
   for (size_t number = 0; number < std::min<size_t>(2, numbers.size());
        ++number)
@@ -1143,7 +1170,10 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
     if (round.empty())
       break;
     planRound(round);
+    if (best && !leastOfForms)
+      leastOfForms = boundOfForms();
   }
+  takeTime();
   const Form *chosen = best;
   for (const auto &[key, form] : forms)
     if (!best && form.plan && (!chosen || form.plan->peak < chosen->plan->peak))

@@ -14,8 +14,12 @@ using namespace shardc::shd;
 /// than those of all, and guide it better.
 static constexpr double kTextPart = 0.5;
 static constexpr size_t kKeptPlans = 16, kQuickPlans = 4;
-/// Part of the usual work for the search over all orders.
+/// Part of a search's work for the search over all orders.
 static constexpr double kAllOrdersPart = 0.5;
+/// With more than the usual work, searches follow each other, each with so many
+/// times the work of the one before: how a search goes depends on its work, and
+/// alone a longer one may find less.
+static constexpr double kMoreWork = 2;
 
 /// The plan of the least `upper`, with which every search begins.
 static solver::Solution
@@ -46,12 +50,13 @@ public:
       : context(context), program(program), network(network), options(options),
         starts(std::move(starts)) {}
 
-  std::optional<solver::Solution> run(const solver::Solution &first) const;
+  std::optional<solver::Solution> run(const solver::Solution &first);
 
 private:
   using Assignment = std::vector<solver::Label>;
 
   std::vector<Assignment> findInText(const solver::Solution &first) const;
+  std::optional<solver::Solution> runOnce(const solver::Solution &first) const;
   ObjectiveSearchOptions optionsFor(ChainOrders orders) const;
 
   PlanningContext &context;
@@ -59,6 +64,8 @@ private:
   const PlanNetwork &network;
   const NetworkSearchOptions &options;
   std::vector<Assignment> starts;
+  double work = 0;
+  solver::Cost bound = 0;
 };
 } // namespace
 
@@ -81,7 +88,8 @@ ObjectiveSearchOptions TimeSearch::optionsFor(ChainOrders orders) const {
   // bound is weaker, but holds.
   if (!sendsToHost(program) && !context.machine().collectiveMatmul)
     search.slowdown = slowdownOf(context.machine());
-  search.maxWork = options.maxWork;
+  search.maxWork = work;
+  search.bound = bound;
   search.isQuick = options.isQuick;
   search.cutoff = options.cutoff.value_or(search.cutoff);
   search.deadline = options.deadline;
@@ -123,7 +131,7 @@ TimeSearch::findInText(const solver::Solution &first) const {
 }
 
 std::optional<solver::Solution>
-TimeSearch::run(const solver::Solution &first) const {
+TimeSearch::runOnce(const solver::Solution &first) const {
   ObjectiveSearchOptions search = optionsFor(ChainOrders::Any);
   if (options.objective == Objective::Scheduled) {
     llvm::append_range(search.starts, findInText(first));
@@ -131,6 +139,22 @@ TimeSearch::run(const solver::Solution &first) const {
   }
   return searchObjective(network, first,
                          PlanEvaluator(context, program, network), search);
+}
+
+std::optional<solver::Solution>
+TimeSearch::run(const solver::Solution &first) {
+  work = std::min(options.maxWork, kUsualSearchWork);
+  std::optional<solver::Solution> best = runOnce(first);
+  double left = options.maxWork - work;
+  while (best && best->bound < best->cost && kMoreWork * work <= left &&
+         !options.deadline.expired()) {
+    work *= kMoreWork;
+    left -= work;
+    starts.push_back(best->assignment);
+    bound = best->bound;
+    best = runOnce(first);
+  }
+  return best;
 }
 
 SearchedPlan

@@ -51,9 +51,9 @@ Region ObjectiveSearch::wholeSpace(const solver::Solution &first) const {
   for (const std::vector<bool> &labels : all.labels)
     all.labelBounds.emplace_back(labels.size(), 0);
   // The longest row takes no less than the mean of all resources.
-  all.bound = std::max(solver.options.bound,
-                       first.bound /
-                           solver::Cost(solver.candidates.numResources()));
+  all.bound =
+      std::max(solver.options.bound,
+               first.bound / solver::Cost(solver.candidates.numResources()));
   return all;
 }
 

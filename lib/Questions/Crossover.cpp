@@ -23,6 +23,8 @@ static constexpr int64_t kPerOctave = 4;
 static constexpr int kChangesPerPeriod = 8;
 /// No more values are planned.
 static constexpr size_t kMostPlanned = 10000;
+/// Of the time that is left, for the next values: others follow.
+static constexpr double kShareOfRound = 0.5;
 /// A plan of so many operations takes seconds. Then samples are fewer, values
 /// are looked for to this part of them, and only those where the whole step
 /// changes: layouts of single tensors change all the time.
@@ -62,17 +64,20 @@ private:
 } // namespace
 
 void CrossoverSearch::plan(llvm::ArrayRef<int64_t> batch) {
-  std::vector<PlanState> planned(batch.size());
+  std::vector<std::optional<PlanState>> planned(batch.size());
   std::vector<std::string> errors(batch.size());
-  runner.run(batch.size(), [&](TrialPlanner &planner, size_t i) {
-    Outcome outcome = planner.plan(Variant::at({range.at(batch[i])}));
-    planned[i] = stateOf(outcome);
+  auto variantOf = [&](size_t i) { return Variant::at({range.at(batch[i])}); };
+  auto take = [&](size_t i, Outcome outcome) {
+    if (!outcome.isUntried)
+      planned[i] = stateOf(outcome);
     errors[i] = std::move(outcome.error);
-  });
+  };
+  runner.plan(batch.size(), variantOf, take, kShareOfRound);
   for (auto [i, value] : llvm::enumerate(batch)) {
-    if (!planned[i].legal && firstError.empty())
+    if (!(planned[i] && planned[i]->legal) && firstError.empty())
       firstError = errors[i];
-    states.emplace(value, std::move(planned[i]));
+    if (planned[i])
+      states.emplace(value, std::move(*planned[i]));
   }
 }
 
@@ -183,8 +188,11 @@ void CrossoverSearch::collect() {
 
 void CrossoverSearch::run() {
   std::vector<int64_t> round = values.samples(kAllValues, kPerOctave);
-  if (!round.empty()) {
+  if (!round.empty())
     plan({round.back()});
+  if (states.empty()) { // no value is legal, or no time is left
+    round.clear();
+  } else {
     isLarge = !values.isList() &&
               states.at(round.back()).ops.size() >= kManyOperations;
     if (isLarge)
@@ -193,6 +201,8 @@ void CrossoverSearch::run() {
   }
   while (!round.empty() && states.size() + round.size() <= kMostPlanned) {
     plan(round);
+    if (!runner.isComplete())
+      break;
     round = nextRound();
   }
   collect();

@@ -106,6 +106,12 @@ std::optional<Report> Evaluator::report(const Variant &variant,
   return report;
 }
 
+solver::Deadline Evaluator::deadlineOf(const Variant &variant) const {
+  return solver::Deadline(variant.timeLimitSeconds ? variant.timeLimitSeconds
+                                                   : options.timeLimitSeconds,
+                          interrupted);
+}
+
 MeshChoiceOptions Evaluator::choiceOptions(const Variant &variant) const {
   MeshChoiceOptions how;
   how.plan = options;
@@ -125,6 +131,7 @@ MeshChoiceOptions Evaluator::choiceOptions(const Variant &variant) const {
 std::optional<Report> Evaluator::reportOnLargestBatch(Variant variant,
                                                       Outcome &outcome,
                                                       const Program &probe) {
+  solver::Deadline deadline = deadlineOf(variant);
   std::string error;
   std::optional<BatchChoice> choice = chooseBatch(
       textOf(variant), variant.point, probe, choiceOptions(variant), error);
@@ -133,6 +140,7 @@ std::optional<Report> Evaluator::reportOnLargestBatch(Variant variant,
     return std::nullopt;
   }
   variant.point.push_back(choice->setting);
+  variant.timeLimitSeconds = deadline.remaining();
   std::optional<Report> found = report(variant, outcome);
   if (found)
     found->batchSearch = std::move(choice->search);
@@ -143,14 +151,18 @@ std::optional<Report> Evaluator::reportOnLargestBatch(Variant variant,
 std::optional<Report> Evaluator::reportOnBestMesh(Variant variant,
                                                   Outcome &outcome,
                                                   const Program &probe) {
+  solver::Deadline deadline = deadlineOf(variant);
+  MeshChoiceOptions how = choiceOptions(variant);
+  how.plan.timeLimitSeconds = timeToChoose(deadline);
   std::string error;
-  std::optional<MeshChoice> choice = chooseMesh(
-      textOf(variant), variant.point, probe, choiceOptions(variant), error);
+  std::optional<MeshChoice> choice =
+      chooseMesh(textOf(variant), variant.point, probe, how, error);
   if (!choice) {
     emitError(UnknownLoc::get(&context), error);
     return std::nullopt;
   }
   variant.point.push_back(choice->setting);
+  variant.timeLimitSeconds = deadline.remaining();
   knownStep = choice->step;
   std::optional<Report> found = report(variant, outcome);
   knownStep = nullptr;

@@ -16,6 +16,10 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+/// Of the time that is left, for the plan of the program as it is written, and
+/// for those with other shardings.
+static constexpr double kShareOfWritten = 0.25, kShareOfAlternatives = 0.7;
+
 //===----------------------------------------------------------------------===//
 // Places in the program
 //===----------------------------------------------------------------------===//
@@ -84,7 +88,7 @@ private:
 
   ExplainedTensor describe(const Target &target, const Layout &chosen,
                            const Report &report) const;
-  void planAll(std::vector<Task> tasks);
+  void planAll(std::vector<Task> tasks, double share);
   void addTasks(const Target &target, ExplainedTensor &tensor,
                 const PlanFigures &plan, std::vector<Task> &tasks) const;
   void addUnlimited(const Target &target, ExplainedTensor &tensor,
@@ -277,11 +281,12 @@ void Explainer::addUnlimited(const Target &target, ExplainedTensor &tensor,
   }
 }
 
-void Explainer::planAll(std::vector<Task> tasks) {
+void Explainer::planAll(std::vector<Task> tasks, double share) {
   std::vector<Variant> variants;
   for (Task &task : tasks)
     variants.push_back(std::move(task.variant));
-  for (auto [task, outcome] : llvm::zip_equal(tasks, runner.plan(variants)))
+  for (auto [task, outcome] :
+       llvm::zip_equal(tasks, runner.plan(variants, share)))
     task.keep(outcome);
 }
 
@@ -315,11 +320,11 @@ Explanation Explainer::run(const Outcome &written) {
                          effect.shardings.push_back(
                              notation(target.place, layout));
                      }});
-  planAll(std::move(tasks));
+  planAll(std::move(tasks), kShareOfAlternatives);
   tasks.clear();
   for (auto [target, tensor] : llvm::zip_equal(targets, result.tensors))
     addUnlimited(target, tensor, tasks);
-  planAll(std::move(tasks));
+  planAll(std::move(tasks), 1);
   for (ExplainedTensor &tensor : result.tensors) {
     for (Alternative &alternative : tensor.alternatives)
       if (alternative.chosen && result.unlimited)
@@ -406,7 +411,7 @@ shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
       (*program->module->getOps<ProgramOp>().begin()).getTraining().has_value();
   bool isTensor = explainer.findTargets();
   if (!isTensor && isStep && name == "remat") {
-    Outcome outcome = runner.plan(Variant());
+    Outcome outcome = runner.plan(Variant(), kShareOfWritten);
     if (!outcome.report)
       return NoExplanation::WrongProgram;
     Explanation remat = explainRemat(*outcome.report);
@@ -415,7 +420,7 @@ shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
   }
   if (OuterChoice choice(text, *program, name, runner);
       !isTensor && choice.exists()) {
-    Outcome outcome = runner.plan(Variant());
+    Outcome outcome = runner.plan(Variant(), kShareOfWritten);
     if (!outcome.report)
       return NoExplanation::WrongProgram;
     Explanation result = explainChoice(*outcome.report);
@@ -427,7 +432,7 @@ shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
     explainer.emitUnknownName();
     return NoExplanation::WrongQuestion;
   }
-  Outcome written = runner.plan(explainer.asWritten());
+  Outcome written = runner.plan(explainer.asWritten(), kShareOfWritten);
   if (!written.report)
     return NoExplanation::WrongProgram;
   const Report::Plan &plan = written.report->plan;

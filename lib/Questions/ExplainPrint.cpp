@@ -544,6 +544,7 @@ void shardc::printExplanationJson(llvm::raw_ostream &os,
   object["file"] = explanation.file;
   object["name"] = explanation.name;
   object["objective"] = explanation.objective;
+  object["complete"] = explanation.complete;
   object["plan"] = toJson(explanation.plan);
   object["unlimited"] = toJson(explanation.unlimited);
   Json tensors = Json::array(), pins = Json::array();

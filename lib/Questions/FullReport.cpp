@@ -27,10 +27,12 @@ std::optional<Report> shardc::buildFullReport(Compilation &compilation,
       findNotes(compilation.program(), *compilation.planning(), *report);
   if (report->shortfall && text) {
     const CompileOptions &how = compilation.options();
+    std::optional<double> seconds = how.plan.timeLimitSeconds;
+    if (seconds)
+      *seconds = std::max(0.0, *seconds - report->plan.search.value_or(0));
     report->shortfall->waysOut =
         findWaysOut(text->sourceMgr, text->overrides, how.plan, *report,
-                    {jobs, /*showProgress=*/false, how.plan.timeLimitSeconds,
-                     how.interrupted});
+                    {jobs, /*showProgress=*/false, seconds, how.interrupted});
   }
   return report;
 }

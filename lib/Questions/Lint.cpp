@@ -22,6 +22,9 @@ using namespace shardc::shd;
 
 /// Changes that are planned; those of what takes longest come first.
 static constexpr size_t kMostTrials = 200;
+/// Of the time that is left, for the plan of the program as it is written, and
+/// for plans of little effort.
+static constexpr double kShareOfWritten = 0.25, kShareOfQuick = 0.6;
 
 namespace {
 
@@ -378,7 +381,9 @@ void Linter::plan(ArrayRef<Trial *> trials, double effort) {
   std::vector<Variant> variants;
   for (const Trial *trial : trials)
     variants.emplace_back(trial->variant).effort = effort;
-  for (auto [trial, outcome] : llvm::zip_equal(trials, runner.plan(variants))) {
+  double share = effort < options.effort ? kShareOfQuick : 1;
+  for (auto [trial, outcome] :
+       llvm::zip_equal(trials, runner.plan(variants, share))) {
     if (!outcome.report)
       continue;
     trial->fix.plan = figuresOf(*outcome.report);
@@ -425,7 +430,7 @@ std::optional<Lint> Linter::run() {
          findSuspects(planned, context, report, kLintThreshold))
       collect(numbered, suspect);
   };
-  Outcome outcome = runner.plan(written);
+  Outcome outcome = runner.plan(written, kShareOfWritten);
   if (!outcome.report)
     return std::nullopt;
   result.file = outcome.report->file;
@@ -446,6 +451,7 @@ std::optional<Lint> Linter::run() {
                     [](const LintFinding &a, const LintFinding &b) {
                       return a.fix.saves > b.fix.saves;
                     });
+  result.complete = runner.isComplete();
   return std::move(result);
 }
 

@@ -130,6 +130,7 @@ void shardc::printLintJson(llvm::raw_ostream &os, const Lint &lint) {
   object["places"] = lint.suspects;
   object["tried"] = lint.tried;
   object["untried"] = lint.untried;
+  object["complete"] = lint.complete;
   object["findings"] = std::move(findings);
   object["notes"] = std::move(notes);
   printJson(os, object);

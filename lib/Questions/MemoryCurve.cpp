@@ -10,6 +10,8 @@ using llvm::SmallVector;
 
 /// Limits from the least to the most.
 static constexpr unsigned kSteps = 12;
+/// Of a time limit, for the plans that say which limits are of interest.
+static constexpr double kShareOfEnds = 0.4;
 
 static Variant withLimit(int64_t bytes) {
   Variant variant;
@@ -95,7 +97,7 @@ void shardc::makeMonotone(MemoryCurve &curve) {
 std::optional<MemoryCurve> shardc::findMemoryCurve(TrialRunner &runner) {
   // With nothing allowed, what is shown is the plan that takes least.
   const Variant ends[] = {withLimit(kNoMemoryLimit), withLimit(0), Variant()};
-  std::vector<Outcome> atEnds = runner.plan(ends);
+  std::vector<Outcome> atEnds = runner.plan(ends, kShareOfEnds);
   const Outcome &unlimited = atEnds[0], &least = atEnds[1],
                 &written = atEnds[2];
   if (!unlimited.report || !least.report || !written.report)
@@ -108,12 +110,17 @@ std::optional<MemoryCurve> shardc::findMemoryCurve(TrialRunner &runner) {
   curve.unlimited = figuresOf(*unlimited.report);
   std::vector<int64_t> limits = curveLimits(
       least.report->memory.peak, curve.unlimited.peak, curve.allowed);
+  llvm::erase(limits, curve.allowed);
   std::vector<Variant> variants;
   for (int64_t limit : limits)
     variants.push_back(withLimit(limit));
+  curve.points.push_back({curve.allowed, figuresOf(*written.report)});
   for (auto [limit, plan] : llvm::zip_equal(limits, runner.plan(variants)))
     if (plan.report)
       curve.points.push_back({limit, figuresOf(*plan.report)});
+  llvm::sort(curve.points,
+             [](const auto &a, const auto &b) { return a.limit < b.limit; });
+  curve.complete = runner.isComplete();
   makeMonotone(curve);
   return curve;
 }

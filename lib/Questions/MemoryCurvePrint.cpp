@@ -67,6 +67,7 @@ void shardc::printMemoryCurveJson(llvm::raw_ostream &os,
   object["file"] = curve.file;
   object["objective"] = curve.objective;
   object["allowed"] = curve.allowed;
+  object["complete"] = curve.complete;
   Json points = Json::array();
   for (const MemoryCurve::Point &point : curve.points) {
     Json plan = toJson(point.plan);

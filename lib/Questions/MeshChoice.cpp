@@ -80,6 +80,8 @@ struct Candidate {
   std::optional<Cost> upper = {};
   bool isImpossible = false;
   std::optional<PlanFigures> plan = {};
+  /// The planned module, as bytecode.
+  std::shared_ptr<const std::string> planned = {};
 
   bool fits() const { return plan && plan->fits; }
 };
@@ -165,6 +167,7 @@ MeshSearch::MeshSearch(const ProgramText &text,
             auto planner =
                 std::make_unique<MeshPlanner>(text, options.plan, options.file);
             planner->takeQuickSteps();
+            planner->stopAt(this->options.interrupted);
             return planner;
           },
           {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
@@ -407,7 +410,7 @@ void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
   work *= options.workShare;
   size_t next = 0;
   bool isFirst = true; // nothing has a plan yet
-  while (next < order.size()) {
+  while (next < order.size() && !options.isInterrupted()) {
     std::vector<size_t> round;
     for (; next < order.size() && round.size() < kRound; ++next) {
       const Candidate &candidate = candidates[order[next]];
@@ -430,7 +433,10 @@ void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
         static_cast<MeshPlanner &>(planner).takeFullSteps();
       Variant variant = Variant::at(std::move(point));
       variant.timeLimitSeconds = runner.deadline().remaining();
-      if (Outcome outcome = planner.plan(variant); outcome.report)
+      variant.keepsPlan = true;
+      Outcome outcome = planner.plan(variant);
+      candidate.planned = std::move(outcome.plan);
+      if (outcome.report)
         candidate.plan = figuresOf(*outcome.report);
       else
         candidate.isImpossible = true;
@@ -610,7 +616,8 @@ std::optional<MeshChoice> MeshSearch::run(std::string &error) {
   }
   size_t chosen = best ? *best : leastPeak();
   if (!best && !candidates[chosen].plan) {
-    error = firstError;
+    error = options.isInterrupted() ? "interrupted before any plan was found"
+                                    : firstError;
     return std::nullopt;
   }
   const BoundMesh &mesh = candidates[chosen].mesh;
@@ -622,7 +629,20 @@ std::optional<MeshChoice> MeshSearch::run(std::string &error) {
         });
     choice.settings.push_back(meshSetting(found.mesh, where));
   }
+  // Nothing can be searched again.
+  if (options.isInterrupted()) {
+    auto known = std::make_shared<StepChoice>();
+    known->plan = candidates[chosen].planned;
+    choice.step = std::move(known);
+  }
   return choice;
+}
+
+/// Of the time that is left: the best mesh is planned once more.
+static constexpr double kShareOfChoice = 0.6;
+
+std::optional<double> shardc::timeToChoose(const solver::Deadline &deadline) {
+  return deadline.part(kShareOfChoice).remaining();
 }
 
 static bool isTrained(const Program &program) {
@@ -709,6 +729,7 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
                          std::optional<Report::BatchSearch> &batch,
                          std::optional<Report::MeshSearch> &search,
                          std::shared_ptr<const StepChoice> &step) {
+  solver::Deadline deadline(options.plan.timeLimitSeconds, options.interrupted);
   bool isMade = options.framework && options.ahead && options.ahead->hasBegun();
   if (isMade)
     overrides = options.ahead->overrides();
@@ -733,10 +754,14 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
   if (!program || (!program->autoMesh && !options.framework))
     return program;
   bool isOpen = program->autoMesh.has_value();
+  MeshChoiceOptions how = options;
+  // A step comes with its plan.
+  how.plan.timeLimitSeconds =
+      isTrained(*program) ? deadline.remaining() : timeToChoose(deadline);
   std::string error;
   std::optional<MeshChoice> choice =
       isMade ? options.ahead->take(error)
-             : chooseMesh(sourceMgr, overrides, options, error);
+             : chooseMesh(sourceMgr, overrides, how, error);
   if (!choice && options.framework) {
     emitError(program->module->getLoc(), "no plan that ")
         << frameworkName(*options.framework)
@@ -745,8 +770,10 @@ shardc::importOnBestMesh(llvm::SourceMgr &sourceMgr, MLIRContext *context,
   }
   if (!choice) {
     emitError(locationOf(sourceMgr, context, program->autoMesh->where.Start),
-              "no mesh of all chips of the machine suits the program; on the "
-              "first one: ")
+              options.isInterrupted()
+                  ? ""
+                  : "no mesh of all chips of the machine suits the program; on "
+                    "the first one: ")
         << error;
     return std::nullopt;
   }

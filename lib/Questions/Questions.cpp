@@ -17,7 +17,8 @@ using namespace shardc;
 /// True if every point fails as the program itself does.
 static bool isProgramWrong(llvm::ArrayRef<SweepRow> rows, TrialRunner &runner) {
   for (const SweepRow &row : rows)
-    if (row.outcome.report || row.outcome.error != rows[0].outcome.error ||
+    if (row.outcome.report || row.outcome.isUntried ||
+        row.outcome.error != rows[0].outcome.error ||
         row.outcome.loc != rows[0].outcome.loc)
       return false;
   Outcome written = runner.plan(Variant());
@@ -127,7 +128,8 @@ static Answer answerExplain(llvm::raw_ostream &os, const Questions &questions,
   if (auto *none = std::get_if<NoExplanation>(&result))
     return *none == NoExplanation::WrongQuestion ? Answer::WrongQuestion
                                                  : Answer::WrongProgram;
-  const auto &explanation = std::get<Explanation>(result);
+  auto &explanation = std::get<Explanation>(result);
+  explanation.complete = runner.isComplete();
   if (questions.format == SweepFormat::Json)
     printExplanationJson(os, explanation);
   else
@@ -163,14 +165,9 @@ static Answer answerLint(llvm::raw_ostream &os, const Questions &questions,
   return found->findings.empty() ? Answer::Printed : Answer::Findings;
 }
 
-Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
-                      const ProgramText &program, mlir::MLIRContext *context) {
-  TrialRunner runner(
-      [&] {
-        return std::make_unique<Evaluator>(program, questions.plan,
-                                           questions.file);
-      },
-      {questions.jobs, questions.showProgress});
+static Answer answerOne(llvm::raw_ostream &os, const Questions &questions,
+                        const ProgramText &program, mlir::MLIRContext *context,
+                        TrialRunner &runner) {
   if (questions.explain)
     return answerExplain(os, questions, program, context, runner);
   if (questions.memoryCurve)
@@ -180,4 +177,28 @@ Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
   if (questions.crossover)
     return answerCrossover(os, questions, program, context, runner);
   return answerSweep(os, questions, program, context, runner);
+}
+
+Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
+                      const ProgramText &program, mlir::MLIRContext *context) {
+  TrialRunner runner(
+      [&] {
+        auto planner = std::make_unique<Evaluator>(program, questions.plan,
+                                                   questions.file);
+        planner->stopAt(questions.interrupted);
+        return planner;
+      },
+      {questions.jobs, questions.showProgress, questions.plan.timeLimitSeconds,
+       questions.interrupted});
+  Answer result = answerOne(os, questions, program, context, runner);
+  if (runner.isComplete())
+    return result;
+  if (result == Answer::WrongProgram) {
+    emitError(mlir::UnknownLoc::get(context),
+              "the time ended before any plan was found");
+    return Answer::NoTime;
+  }
+  if (questions.format == SweepFormat::Table && result != Answer::WrongQuestion)
+    os << "\n  incomplete: the time ended before all plans were found\n";
+  return result;
 }

@@ -42,10 +42,13 @@ static void dropDetail(Report &report) {
 std::vector<SweepRow> shardc::sweep(const Grid &grid, SweepFormat format,
                                     TrialRunner &runner) {
   std::vector<SweepRow> rows(grid.size());
-  runner.run(rows.size(), [&](TrialPlanner &planner, size_t i) {
+  auto variantOf = [&](size_t i) {
+    rows[i].point = grid.at(i);
+    return Variant::at(rows[i].point);
+  };
+  runner.plan(rows.size(), variantOf, [&](size_t i, Outcome outcome) {
     SweepRow &row = rows[i];
-    row.point = grid.at(i);
-    row.outcome = planner.plan(Variant::at(row.point));
+    row.outcome = std::move(outcome);
     if (!row.outcome.report)
       return;
     if (format == SweepFormat::Json) {

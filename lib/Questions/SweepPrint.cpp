@@ -68,8 +68,10 @@ void shardc::printSweepTable(llvm::raw_ostream &os, StringRef title,
     if (row.outcome.report)
       llvm::append_range(cells, cellsOf(*row.outcome.report));
     else
-      cells.emplace_back("not legal: " + row.outcome.error, Style::Yellow,
-                         /*runsOn=*/true);
+      cells.emplace_back(
+          (row.outcome.isUntried ? "not planned: " : "not legal: ") +
+              row.outcome.error,
+          Style::Yellow, /*runsOn=*/true);
     table.addRow(std::move(cells));
   }
   paint(os, truncate(title, kReportWidth), Style::Bold, colour);

@@ -6,6 +6,10 @@
 
 using namespace shardc;
 
+/// Where many trials share the time, each has so many seconds: with less, a
+/// search finds no plan worth showing.
+static constexpr double kLeastSeconds = 0.25;
+
 /// `1.2 s  12 of 1000 points`.
 class TrialRunner::Progress {
 public:
@@ -72,15 +76,54 @@ void TrialRunner::runWorkers(size_t count,
     thread.join();
 }
 
-std::vector<Outcome> TrialRunner::plan(llvm::ArrayRef<Variant> variants) {
-  std::vector<Outcome> outcomes(variants.size());
-  run(variants.size(), [&](TrialPlanner &planner, size_t i) {
-    if (hasTime())
-      outcomes[i] = planner.plan(variants[i]);
+/// Imports and reports go on when the time of a search has ended: what earlier
+/// trials took for that is taken off the time of later ones.
+Outcome TrialRunner::tryWithin(TrialPlanner &planner, Variant variant,
+                               std::optional<double> seconds) {
+  if (!hasTime() || (seconds && *limit.remaining() < overrun)) {
+    ++numUntried;
+    Outcome outcome;
+    outcome.isUntried = true;
+    outcome.error = isInterrupted() ? "interrupted" : "the time limit ended";
+    return outcome;
+  }
+  if (!seconds)
+    return planner.plan(variant);
+  solver::Deadline end(*limit.remaining());
+  double left = *limit.remaining();
+  *seconds = std::min(std::max(*seconds, kLeastSeconds), left);
+  variant.timeLimitSeconds = std::max(0.0, std::min(*seconds, left - overrun));
+  Outcome outcome = planner.plan(variant);
+  double late = left - *end.remaining() - *variant.timeLimitSeconds;
+  for (double known = overrun; late > known;)
+    if (overrun.compare_exchange_weak(known, late))
+      break;
+  return outcome;
+}
+
+void TrialRunner::plan(size_t count,
+                       llvm::function_ref<Variant(size_t)> variantOf,
+                       llvm::function_ref<void(size_t, Outcome)> take,
+                       double share) {
+  solver::Deadline end = limit.part(share);
+  run(count, [&](TrialPlanner &planner, size_t i) {
+    std::optional<double> seconds = end.remaining();
+    if (size_t begun = std::min(count - i, planners.size()); seconds)
+      *seconds *= double(begun) / double(count - i);
+    take(i, tryWithin(planner, variantOf(i), seconds));
   });
+}
+
+std::vector<Outcome> TrialRunner::plan(llvm::ArrayRef<Variant> variants,
+                                       double share) {
+  std::vector<Outcome> outcomes(variants.size());
+  plan(
+      variants.size(), [&](size_t i) { return variants[i]; },
+      [&](size_t i, Outcome outcome) { outcomes[i] = std::move(outcome); },
+      share);
   return outcomes;
 }
 
-Outcome TrialRunner::plan(const Variant &variant) {
-  return std::move(plan(llvm::ArrayRef(variant)).front());
+Outcome TrialRunner::plan(const Variant &variant, double share) {
+  return std::move(plan(llvm::ArrayRef(variant), share).front());
 }

@@ -59,6 +59,9 @@ using namespace shardc;
 
 namespace {
 
+/// Of a time limit, for the choices before a question about many plans.
+static constexpr double kShareOfChoice = 0.4;
+
 /// Exit statuses: docs/Language.md#13-diagnostics-and-exit-status.
 enum ExitStatus {
   Success = 0,
@@ -528,7 +531,8 @@ public:
   /// `interrupted` ends searches.
   Driver(const Options &options, TimingScope &timing,
          const std::atomic<bool> &interrupted)
-      : options(options), timing(timing), interrupted(interrupted) {
+      : options(options), timing(timing), interrupted(interrupted),
+        deadline(options.plan().timeLimitSeconds, &interrupted) {
     if (options.within.getNumOccurrences())
       within = options.within;
   }
@@ -548,8 +552,11 @@ private:
                      raw_ostream &os);
   ExitStatus verify(SourceMgr &sourceMgr, MLIRContext &context,
                     raw_ostream &os);
+  PlanOptions planOptions() const;
+  Questions questions() const;
   CompileOptions compileOptions();
-  std::optional<Program> import(SourceMgr &sourceMgr, MLIRContext &context);
+  std::optional<Program> import(SourceMgr &sourceMgr, MLIRContext &context,
+                                double share = 1);
   std::optional<Compilation> begin(SourceMgr &sourceMgr, MLIRContext &context);
   std::optional<PlanFile> readPlanFile();
   LogicalResult plan(Compilation &compilation);
@@ -575,6 +582,8 @@ private:
   const Options &options;
   TimingScope &timing;
   const std::atomic<bool> &interrupted;
+  /// Of --time-limit, for all searches together.
+  const solver::Deadline deadline;
   /// The framework whose plans are searched; none: all plans are.
   std::optional<Framework> within;
   ChoiceAhead *ahead = nullptr;
@@ -626,10 +635,24 @@ static void showProgress(ProgressLine &line,
   line.show(text(progress.cost), text(progress.bound), gap);
 }
 
+/// With the time that is left.
+PlanOptions Driver::planOptions() const {
+  PlanOptions result = options.plan();
+  result.timeLimitSeconds = deadline.remaining();
+  return result;
+}
+
+Questions Driver::questions() const {
+  Questions result = options.questions();
+  result.plan = planOptions();
+  result.interrupted = &interrupted;
+  return result;
+}
+
 /// Timing, options of MLIR, Ctrl-C, and on a terminal a line that tells how far
 /// a search is.
 CompileOptions Driver::compileOptions() {
-  CompileOptions how{options.plan()};
+  CompileOptions how{planOptions()};
   how.plan.priceMemory = options.emitsReport() && !options.verify;
   how.interrupted = &interrupted;
   how.configure = [this](PassManager &manager) {
@@ -645,12 +668,15 @@ CompileOptions Driver::compileOptions() {
   return how;
 }
 
-/// Imports the program on its mesh, or the one that is chosen for it.
+/// Imports the program on its mesh, or the one that is chosen for it; the
+/// choice may take `share` of the time that is left.
 std::optional<Program> Driver::import(SourceMgr &sourceMgr,
-                                      MLIRContext &context) {
+                                      MLIRContext &context, double share) {
   TimingScope nested = timing.nest("Read");
   MeshChoiceOptions how;
-  how.plan = options.plan();
+  const solver::Deadline end = deadline.part(share);
+  how.plan = planOptions();
+  how.plan.timeLimitSeconds = end.remaining();
   how.file = options.name();
   how.jobs = options.jobs;
   how.showProgress = sys::Process::StandardErrIsDisplayed();
@@ -670,6 +696,7 @@ std::optional<Program> Driver::import(SourceMgr &sourceMgr,
       stepPlan = choice->plan;
     return program;
   }
+  how.plan.timeLimitSeconds = end.remaining();
   if (how.plan.timeLimitSeconds) // and no other limit of forms
     how.stepWork = std::numeric_limits<double>::infinity();
   if (!choice)
@@ -1076,7 +1103,7 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
   bool isAuto = !program->meshDecl() || program->meshDecl()->isAuto ||
                 program->hasTrainBlock() || program->hasPipeline();
   if (isAuto && !options.sweep.getNumOccurrences()) {
-    if (!import(sourceMgr, context))
+    if (!import(sourceMgr, context, kShareOfChoice))
       return InputError;
     // A crossover of the batch sets it itself.
     if (batchSearch && StringRef(options.crossover).trim().split(' ').first ==
@@ -1084,7 +1111,7 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
       overrides.dims.pop_back();
     program = readProgram(sourceMgr, &context, overrides);
   }
-  switch (answer(os, options.questions(), *program, &context)) {
+  switch (answer(os, questions(), *program, &context)) {
   case Answer::Printed:
     return Success;
   case Answer::Findings:
@@ -1094,6 +1121,7 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
   case Answer::WrongQuestion:
     return CommandLineError;
   case Answer::WrongMachine:
+  case Answer::NoTime:
     return InputError;
   case Answer::WrongProgram:
   case Answer::NoPlanFits:
@@ -1564,10 +1592,7 @@ static ExitStatus compileFile(const Options &options, TimingScope &timing,
   if (options.input.empty())
     return commandLineError("expected a FILE.shd, or - for standard input; "
                             "--help lists the options");
-  // Of many plans, Ctrl-C ends the program: none is the best so far.
-  static const std::atomic<bool> never = false;
-  const std::atomic<bool> &interrupted =
-      options.asks() ? never : catchInterrupts();
+  const std::atomic<bool> &interrupted = catchInterrupts();
   Driver driver(options, timing, interrupted);
   if (within)
     driver.searchWithin(*within);

@@ -46,6 +46,8 @@ private:
                                              const Program &probe);
   std::optional<Report> reportBestStep(Variant variant, Outcome &outcome);
   MeshChoiceOptions choiceOptions(const Variant &variant) const;
+  /// When its search ends, from now on.
+  solver::Deadline deadlineOf(const Variant &variant) const;
   void shareTables(const Program &program, const Variant &variant);
   const ProgramText &textOf(const Variant &variant) const {
     return variant.text ? *variant.text : text;

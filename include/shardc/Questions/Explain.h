@@ -102,6 +102,8 @@ struct Explanation {
   std::optional<PlanFigures> unlimited;
   std::vector<ExplainedTensor> tensors;
   std::vector<PinEffect> pins;
+  /// All was planned, and no search interrupted.
+  bool complete = true;
 
   /// The annotations without which the step is shorter, or without which a plan
   /// fits.

@@ -49,6 +49,8 @@ struct Lint {
   /// Places that were looked at, changes that were tried, and those for which
   /// there were too many.
   size_t suspects = 0, tried = 0, untried = 0;
+  /// No change was left out, and no search interrupted, because the time ended.
+  bool complete = true;
   /// Those that save most first.
   std::vector<LintFinding> findings;
   /// Of a training step; for these nothing is tried.

@@ -27,6 +27,8 @@ struct MemoryCurve {
   std::vector<Point> points;
   /// The plan if memory had no limit.
   PlanFigures unlimited;
+  /// All limits were planned, and no search interrupted.
+  bool complete = true;
 
   const Point &atAllowed() const;
 };

@@ -7,6 +7,7 @@
 #include "shardc/Frontend/ProgramText.h"
 #include "shardc/Optimizer/Options.h"
 #include "shardc/Report/Report.h"
+#include "shardc/Solver/Deadline.h"
 #include "shardc/Solver/Solve.h"
 #include <atomic>
 
@@ -77,6 +78,10 @@ std::optional<MeshChoice> chooseMesh(const llvm::SourceMgr &sourceMgr,
                                      const Overrides &overrides,
                                      const MeshChoiceOptions &options,
                                      std::string &error);
+
+/// How long the choice of a mesh may take where its plan is searched again by
+/// the deadline.
+std::optional<double> timeToChoose(const solver::Deadline &deadline);
 
 /// Imports the program in the main buffer of `sourceMgr`; where it means `batch
 /// = auto` or `mesh auto`, with the batch and on the mesh that are chosen,

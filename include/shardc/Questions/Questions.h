@@ -32,6 +32,8 @@ struct Questions {
   unsigned jobs = 1;
   bool colour = false;
   bool showProgress = false;
+  /// Ends searches; what has been planned by then is printed.
+  const std::atomic<bool> *interrupted = nullptr;
 };
 
 enum class Answer {
@@ -42,6 +44,9 @@ enum class Answer {
   WrongQuestion,
   /// Errors in machines of a sweep were emitted.
   WrongMachine,
+  /// The time ended before there was a plan; an error says so. Nothing was
+  /// printed.
+  NoTime,
   /// No point has a plan, and neither has the program as it is written, for the
   /// same reason. Nothing was printed.
   WrongProgram,

@@ -20,6 +20,8 @@ namespace shardc {
 struct Outcome {
   /// Nothing if the variant is not legal, or its trial never began.
   std::optional<Report> report = {};
+  /// The time ended before its trial began.
+  bool isUntried = false;
   /// Why the variant is not legal or does not fit in memory, and the place in
   /// the program (`ffn.shd:7:8`); empty if neither.
   std::string error = {}, loc = {};
@@ -48,7 +50,8 @@ struct TrialOptions {
   unsigned jobs = 1;
   /// Tell on standard error how far the trials are, once they take long.
   bool showProgress = false;
-  /// From the making of the runner; plan() begins no trial after it.
+  /// From the making of the runner; plan() ends its trials by then, and begins
+  /// none that would end later.
   std::optional<double> timeLimitSeconds = {};
   /// The same once it becomes true.
   const std::atomic<bool> *interrupted = nullptr;
@@ -62,8 +65,14 @@ public:
   ~TrialRunner();
 
   /// Plans each variant by itself; outcomes are in the order of the variants.
-  std::vector<Outcome> plan(llvm::ArrayRef<Variant> variants);
-  Outcome plan(const Variant &variant);
+  /// They share the time that is left, or the part `share` of it where more
+  /// trials follow.
+  std::vector<Outcome> plan(llvm::ArrayRef<Variant> variants, double share = 1);
+  Outcome plan(const Variant &variant, double share = 1);
+  /// The same for variants and outcomes that are not kept together; `take` is
+  /// called on any thread.
+  void plan(size_t count, llvm::function_ref<Variant(size_t)> variantOf,
+            llvm::function_ref<void(size_t, Outcome)> take, double share = 1);
 
   /// Calls `work` for 0, 1, ... `count` - 1, on any thread and in any order,
   /// whatever the time: for work that is more or less than to plan a variant.
@@ -73,6 +82,8 @@ public:
   void runAlone(size_t count, llvm::function_ref<void(size_t)> work);
 
   bool hasTime() const { return !limit.expired(); }
+  /// No trial was left out, and no search interrupted.
+  bool isComplete() const { return numUntried == 0 && !isInterrupted(); }
   const solver::Deadline &deadline() const { return limit; }
 
 private:
@@ -80,12 +91,20 @@ private:
   void runWorkers(size_t count,
                   llvm::function_ref<void(unsigned, size_t)> work);
   TrialPlanner &planner(unsigned worker);
+  Outcome tryWithin(TrialPlanner &planner, Variant variant,
+                    std::optional<double> seconds);
+  bool isInterrupted() const {
+    return limit.interruption() && limit.interruption()->load();
+  }
 
   MakePlanner makePlanner;
   /// One a thread, made when first needed.
   std::vector<std::unique_ptr<TrialPlanner>> planners;
   std::unique_ptr<Progress> progress;
   solver::Deadline limit;
+  std::atomic<size_t> numUntried = 0;
+  /// The most seconds for which a trial went on after the end of its time.
+  std::atomic<double> overrun = 0;
 };
 
 } // namespace shardc

@@ -22,7 +22,7 @@ inline Outcome boundBy(const char *bound) {
 }
 
 inline Outcome illegal() {
-  return {std::nullopt, "not divisible", "a.shd:1:1"};
+  return {.error = "not divisible", .loc = "a.shd:1:1"};
 }
 
 class FakePlanner : public TrialPlanner {
@@ -34,11 +34,15 @@ public:
 
   Outcome plan(const Variant &variant) override {
     ++planned;
+    seconds.push_back(variant.timeLimitSeconds.value_or(0));
     return function(variant.point.front().number);
   }
   bool isLegal(const Point &point) override {
     return function(point.front().number).report.has_value();
   }
+
+  /// The time limits of the trials.
+  std::vector<double> seconds;
 
 private:
   Function function;

@@ -411,12 +411,8 @@ public:
       : settings(settings), options(options), isFused(isFused),
         runner(
             [this, &text] {
-              PlanOptions how = this->options.plan;
-              // Two or three forms are planned.
-              if (how.timeLimitSeconds)
-                *how.timeLimitSeconds /= 3;
-              auto planner =
-                  std::make_unique<StepPlanner>(text, how, this->options.file);
+              auto planner = std::make_unique<StepPlanner>(
+                  text, this->options.plan, this->options.file);
               planner->stopAt(this->options.interrupted);
               return planner;
             },
@@ -1008,7 +1004,12 @@ Variant StepSearch::variantOf(const Form &form) const {
 void StepSearch::planRound(ArrayRef<Form *> round) {
   std::vector<Outcome> outcomes(round.size());
   runner.run(round.size(), [&](TrialPlanner &planner, size_t i) {
-    outcomes[i] = planner.plan(variantOf(*round[i]));
+    Variant variant = variantOf(*round[i]);
+    // Two or three forms are planned.
+    if (std::optional<double> all = options.plan.timeLimitSeconds)
+      variant.timeLimitSeconds =
+          std::min(*all / 3, *runner.deadline().remaining());
+    outcomes[i] = planner.plan(variant);
   });
   for (auto [form, outcome] : llvm::zip_equal(round, outcomes)) {
     form->isChosen = false;
@@ -1061,11 +1062,10 @@ void StepSearch::take(Form &form, Outcome outcome) {
 
 /// Spends what is left of a time limit on the chosen form.
 void StepSearch::takeTime() {
-  std::optional<double> left = runner.deadline().remaining();
-  if (!best || !left || best->plan->status == "optimal")
+  if (!best || !options.plan.timeLimitSeconds ||
+      best->plan->status == "optimal")
     return;
   Variant variant = variantOf(*best);
-  variant.timeLimitSeconds = left;
   variant.start = best->labels;
   Outcome outcome = runner.plan(variant);
   if (!outcome.report)

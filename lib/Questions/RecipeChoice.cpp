@@ -1290,6 +1290,10 @@ Report::MeshSearch RecipeSearch::summary(size_t chosen) const {
     least = std::min(least.value_or(recipe.bound), recipe.bound);
     ++(isOutdone(recipe) ? result.ruledOut : result.open);
   }
+  // On as many devices, no form takes less on another mesh or in stages.
+  const auto &ofForms = recipes[chosen].found->search.boundOfOthers;
+  if (least && ofForms)
+    least = std::max(*least, wholePicoseconds(*ofForms));
   if (least.value_or(0) > 0)
     result.boundOfOthers = toSeconds(*least);
   order.insert(order.begin(), chosen);

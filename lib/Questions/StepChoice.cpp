@@ -477,6 +477,8 @@ private:
   TrialRunner alone;
   bool isTraining = false, isNumberOpen = false, isRematOpen = false;
   bool isOffloadOpen = false;
+  /// Updates may be fused, but are not in the forms of this search.
+  bool mayFuse = false;
   StepFacts base;
   /// Seconds that no plan takes less than.
   std::optional<double> leastOfForms;
@@ -875,8 +877,18 @@ bool StepSearch::exclude(Form &form) {
 
 /// Where the answer is a proof, and not a comparison with little effort.
 bool StepSearch::boundsLevels() const {
-  return base.stages == 1 && isTraining && !options.plan.isQuick() &&
+  return base.stages == 1 && isTraining && options.plan.effort > kQuickEffort &&
          !options.takesFirstForm && !options.seeksFit && !options.framework;
+}
+
+/// What a step may save where an update is fused into the kernel that makes its
+/// gradient: at most the update, and writing what that reads.
+static double secondsOfFusion(const Report &report) {
+  double update = 0;
+  for (const ReportItem &item : report.items)
+    if (item.phase == shd::Phase::Update)
+      update += toSeconds(item.total);
+  return 2 * update;
 }
 
 /// Bounds the forms of these levels: more microbatches than one do the same
@@ -900,10 +912,12 @@ void StepSearch::boundLevels(ArrayRef<size_t> wanted) {
     open.push_back(level);
   }
   for (auto [level, outcome] : llvm::zip_equal(open, alone.plan(variants)))
-    if (outcome.report)
-      levels[level].bound =
-          toSeconds(figuresOf(*outcome.report).bound.value_or(0)) /
-          base.devices * (1 - kRounding);
+    if (const auto &report = outcome.report) {
+      double seconds = toSeconds(figuresOf(*report).bound.value_or(0));
+      if (mayFuse)
+        seconds -= secondsOfFusion(*report);
+      levels[level].bound = seconds / base.devices * (1 - kRounding);
+    }
 }
 
 /// Seconds that no plan takes less than, of any form that may fit.
@@ -1150,6 +1164,7 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
   isNumberOpen = ::isNumberOpen(program);
   isRematOpen = ::isRematOpen(program);
   isOffloadOpen = ::isOffloadOpen(program);
+  mayFuse = !isFused && mayFuseUpdates(program);
   StepForm first;
   first.isFused = isFused;
   if (isNumberOpen)

@@ -452,6 +452,9 @@ void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
       if (candidate.plan->fits)
         offer(i, candidate.plan->value);
     }
+    for (auto [i, candidate] : llvm::enumerate(candidates))
+      if (best && i != *best)
+        candidate.planned = nullptr;
   }
 }
 
@@ -629,8 +632,8 @@ std::optional<MeshChoice> MeshSearch::run(std::string &error) {
         });
     choice.settings.push_back(meshSetting(found.mesh, where));
   }
-  // Nothing can be searched again.
-  if (options.isInterrupted()) {
+  // Nothing can be searched again. Of a pipeline the module is not all.
+  if (options.isInterrupted() && !inStages) {
     auto known = std::make_shared<StepChoice>();
     known->plan = candidates[chosen].planned;
     choice.step = std::move(known);

@@ -66,7 +66,9 @@ static Answer answerSweep(llvm::raw_ostream &os, const Questions &questions,
     if (!checkMachines(program, context, grid->values(axis)))
       return Answer::WrongMachine;
   std::vector<SweepRow> rows = sweep(*grid, questions.format, runner);
-  if (isProgramWrong(rows, runner))
+  bool isUntried = llvm::all_of(
+      rows, [](const SweepRow &row) { return row.outcome.isUntried; });
+  if (isUntried || isProgramWrong(rows, runner))
     return Answer::WrongProgram;
   std::vector<std::string> names = grid->names();
   std::optional<Frontier> frontier;
@@ -108,7 +110,7 @@ static Answer answerCrossover(llvm::raw_ostream &os, const Questions &questions,
     SweepRow row;
     row.point = {range->at(range->low)};
     row.outcome = runner.plan(Variant::at(row.point));
-    if (isProgramWrong(row, runner))
+    if (row.outcome.isUntried || isProgramWrong(row, runner))
       return Answer::WrongProgram;
     if (result.error.empty())
       result.error = row.outcome.error;
@@ -193,12 +195,14 @@ Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
   Answer result = answerOne(os, questions, program, context, runner);
   if (runner.isComplete())
     return result;
+  llvm::StringRef why =
+      runner.isInterrupted() ? "interrupted" : "the time limit ended";
   if (result == Answer::WrongProgram) {
     emitError(mlir::UnknownLoc::get(context),
-              "the time ended before any plan was found");
+              llvm::Twine(why) + " before any plan was found");
     return Answer::NoTime;
   }
   if (questions.format == SweepFormat::Table && result != Answer::WrongQuestion)
-    os << "\n  incomplete: the time ended before all plans were found\n";
+    os << "\n  incomplete: " << why << " before all plans were found\n";
   return result;
 }

@@ -161,6 +161,8 @@ struct StepFacts {
   double saved = 0, others = 0;
   /// Saved values are on the host.
   bool movesSaved = false;
+  /// A loss reads weights for each chunk, unless a collective stands before it.
+  bool runsInChunks = false;
   /// Seconds in which all weights are gathered, without stages.
   double gather = 0;
   double operations = 1, devices = 1;
@@ -358,6 +360,7 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   facts.gather = gatherSeconds(source, op);
   op->walk([&](shd::CostOpInterface each) {
     ++facts.operations;
+    facts.runsInChunks |= each.getRowChunks() > 1;
     double seconds = leastSeconds(each, machine) / devices;
     if (seconds == 0)
       return;
@@ -460,7 +463,6 @@ private:
   std::vector<Form *> nextRound();
   Variant variantOf(const Form &form) const;
   void planRound(ArrayRef<Form *> round);
-  void takeTime();
   void take(Form &form, Outcome outcome);
   bool exclude(Form &form);
   bool boundsLevels() const;
@@ -877,22 +879,13 @@ bool StepSearch::exclude(Form &form) {
 
 /// Where the answer is a proof, and not a comparison with little effort.
 bool StepSearch::boundsLevels() const {
-  return base.stages == 1 && isTraining && options.plan.effort > kQuickEffort &&
-         !options.takesFirstForm && !options.seeksFit && !options.framework;
+  return base.stages == 1 && isTraining && !base.runsInChunks &&
+         options.plan.effort > kQuickEffort && !options.takesFirstForm &&
+         !options.seeksFit && !options.framework;
 }
 
-/// What a step may save where an update is fused into the kernel that makes its
-/// gradient: at most the update, and writing what that reads.
-static double secondsOfFusion(const Report &report) {
-  double update = 0;
-  for (const ReportItem &item : report.items)
-    if (item.phase == shd::Phase::Update)
-      update += toSeconds(item.total);
-  return 2 * update;
-}
-
-/// Bounds the forms of these levels: more microbatches than one do the same
-/// work in parts.
+/// Bounds the forms of these levels, those with fused updates too: more
+/// microbatches than one do the same work in parts.
 void StepSearch::boundLevels(ArrayRef<size_t> wanted) {
   BoundMesh one{base.mesh, {}};
   for (MeshAxis &axis : one.mesh.axes)
@@ -905,19 +898,27 @@ void StepSearch::boundLevels(ArrayRef<size_t> wanted) {
       continue;
     Form form;
     form.level = level;
-    Variant &variant = variants.emplace_back();
-    variant.point.assign(settings.begin(), settings.end());
-    variant.point.push_back(stepSetting(formOf(form)));
-    variant.point.push_back(meshSetting(one, {}));
-    open.push_back(level);
-  }
-  for (auto [level, outcome] : llvm::zip_equal(open, alone.plan(variants)))
-    if (const auto &report = outcome.report) {
-      double seconds = toSeconds(figuresOf(*report).bound.value_or(0));
-      if (mayFuse)
-        seconds -= secondsOfFusion(*report);
-      levels[level].bound = seconds / base.devices * (1 - kRounding);
+    for (bool fuses : {false, true}) {
+      if (fuses && !mayFuse)
+        continue;
+      StepForm each = formOf(form);
+      each.isFused |= fuses;
+      Variant &variant = variants.emplace_back();
+      variant.point.assign(settings.begin(), settings.end());
+      variant.point.push_back(stepSetting(each));
+      variant.point.push_back(meshSetting(one, {}));
+      open.push_back(level);
     }
+  }
+  for (auto [level, outcome] : llvm::zip_equal(open, alone.plan(variants))) {
+    std::optional<double> &bound = levels[level].bound;
+    if (outcome.report)
+      bound = std::min(bound.value_or(HUGE_VAL),
+                       toSeconds(figuresOf(*outcome.report).bound.value_or(0)) /
+                           base.devices * (1 - kRounding));
+    else if (outcome.isUntried || !bound)
+      bound = 0;
+  }
 }
 
 /// Seconds that no plan takes less than, of any form that may fit.
@@ -928,7 +929,6 @@ double StepSearch::boundOfForms() {
   std::vector<StepFacts> facts(levels.size());
   runner.run(levels.size(), [&](TrialPlanner &planner, size_t level) {
     Form form;
-    form.number = numbers.size() - 1;
     form.level = level;
     if (!runner.hasTime())
       return;
@@ -940,8 +940,9 @@ double StepSearch::boundOfForms() {
   for (bool isFirst : {true, false}) {
     SmallVector<size_t> open;
     for (auto [level, each] : llvm::enumerate(facts)) {
-      bool isTooLarge =
-          each.error.empty() && each.saved + each.others > double(allowed);
+      // More microbatches take less memory.
+      bool isTooLarge = numbers.size() == 1 && each.error.empty() &&
+                        each.saved + each.others > double(allowed);
       if (!isTooLarge && each.work < least && (!isFirst || open.empty()))
         open.push_back(level);
     }
@@ -1074,23 +1075,6 @@ void StepSearch::take(Form &form, Outcome outcome) {
     best = &form;
 }
 
-/// Spends what is left of a time limit on the chosen form.
-void StepSearch::takeTime() {
-  if (!best || !options.plan.timeLimitSeconds ||
-      best->plan->status == "optimal")
-    return;
-  Variant variant = variantOf(*best);
-  variant.start = best->labels;
-  Outcome outcome = runner.plan(variant);
-  if (!outcome.report)
-    return;
-  auto key = [](const PlanFigures &plan) {
-    return std::pair(plan.value, -plan.bound.value_or(0));
-  };
-  if (key(figuresOf(*outcome.report)) < key(*best->plan))
-    take(*best, std::move(outcome));
-}
-
 //===----------------------------------------------------------------------===//
 // The choice
 //===----------------------------------------------------------------------===//
@@ -1188,7 +1172,6 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
     if (best && !leastOfForms)
       leastOfForms = boundOfForms();
   }
-  takeTime();
   const Form *chosen = best;
   for (const auto &[key, form] : forms)
     if (!best && form.plan && (!chosen || form.plan->peak < chosen->plan->peak))
@@ -1356,6 +1339,40 @@ std::optional<StepChoice> shardc::chooseStep(const ProgramText &text,
   return best;
 }
 
+/// Spends what is left of a time limit on the chosen form.
+static void searchLonger(const ProgramText &text,
+                         const MeshChoiceOptions &options,
+                         const solver::Deadline &deadline, StepChoice &choice) {
+  if (choice.report.plan.status == "optimal")
+    return;
+  Variant variant = Variant::at({stepSetting(choice.form)});
+  variant.keepsPlan = true;
+  variant.start = choice.labels;
+  variant.timeLimitSeconds = deadline.remaining();
+  Evaluator planner(text, options.plan, options.file);
+  planner.stopAt(options.interrupted);
+  Outcome outcome = planner.plan(variant);
+  auto key = [](const PlanFigures &plan) {
+    return std::tuple(!plan.fits, plan.value, -plan.bound.value_or(0));
+  };
+  if (!outcome.report ||
+      key(figuresOf(*outcome.report)) >= key(figuresOf(choice.report)))
+    return;
+  choice.report = std::move(*outcome.report);
+  choice.plan = std::move(outcome.plan);
+  choice.labels = std::move(outcome.labels);
+  PlanFigures plan = figuresOf(choice.report);
+  Report::StepSearch::Variant &shown = choice.search.variants.front();
+  shown.value = toSeconds(plan.value);
+  shown.scheduled = toSeconds(plan.scheduled);
+  shown.memory = plan.peak;
+  shown.fits = plan.fits;
+  if (double bound = std::max(toSeconds(plan.bound.value_or(0)),
+                              choice.search.boundOfOthers.value_or(0));
+      bound > 0)
+    shown.gap = std::max(0.0, *shown.value / bound - 1);
+}
+
 std::optional<StepChoice> shardc::chooseStep(const llvm::SourceMgr &sourceMgr,
                                              const Overrides &overrides,
                                              const MeshChoiceOptions &options) {
@@ -1364,7 +1381,11 @@ std::optional<StepChoice> shardc::chooseStep(const llvm::SourceMgr &sourceMgr,
   ProgramSource source(sourceMgr, &context, overrides);
   if (!source.text)
     return std::nullopt;
-  return chooseStep(*source.text, {}, options);
+  solver::Deadline deadline(options.plan.timeLimitSeconds, options.interrupted);
+  std::optional<StepChoice> choice = chooseStep(*source.text, {}, options);
+  if (choice && deadline.remaining() && !deadline.expired())
+    searchLonger(*source.text, options, deadline, *choice);
+  return choice;
 }
 
 void shardc::addStepSearch(Report &report, Report::StepSearch search) {

@@ -76,24 +76,35 @@ void TrialRunner::runWorkers(size_t count,
     thread.join();
 }
 
+void TrialRunner::leaveUntried(Outcome &outcome) {
+  ++numUntried;
+  outcome.isUntried = true;
+  outcome.error = isInterrupted() ? "interrupted" : "the time limit ended";
+  outcome.loc.clear();
+}
+
 /// Imports and reports go on when the time of a search has ended: what earlier
 /// trials took for that is taken off the time of later ones.
 Outcome TrialRunner::tryWithin(TrialPlanner &planner, Variant variant,
                                std::optional<double> seconds) {
   if (!hasTime() || (seconds && *limit.remaining() < overrun)) {
-    ++numUntried;
     Outcome outcome;
-    outcome.isUntried = true;
-    outcome.error = isInterrupted() ? "interrupted" : "the time limit ended";
+    leaveUntried(outcome);
     return outcome;
   }
-  if (!seconds)
-    return planner.plan(variant);
+  if (!seconds) {
+    Outcome outcome = planner.plan(variant);
+    if (!outcome.report && !hasTime())
+      leaveUntried(outcome);
+    return outcome;
+  }
   solver::Deadline end(*limit.remaining());
   double left = *limit.remaining();
   *seconds = std::min(std::max(*seconds, kLeastSeconds), left);
   variant.timeLimitSeconds = std::max(0.0, std::min(*seconds, left - overrun));
   Outcome outcome = planner.plan(variant);
+  if (!outcome.report && !hasTime())
+    leaveUntried(outcome);
   double late = left - *end.remaining() - *variant.timeLimitSeconds;
   for (double known = overrun; late > known;)
     if (overrun.compare_exchange_weak(known, late))

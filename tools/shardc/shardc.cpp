@@ -1208,8 +1208,12 @@ std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path,
       readProgram(source.manager, &source.context, overrides);
   if (!program)
     return InputError;
-  Outcome outcome =
-      Evaluator(*program, options.plan(), nameOf(path)).plan(Variant());
+  PlanOptions how = planOptions();
+  if (how.timeLimitSeconds && !isSecond)
+    *how.timeLimitSeconds /= 2;
+  Evaluator planner(*program, how, nameOf(path));
+  planner.stopAt(&interrupted);
+  Outcome outcome = planner.plan(Variant());
   if (outcome.report)
     return DiffInput(*outcome.report);
   // The compiler says why.

@@ -20,7 +20,7 @@ namespace shardc {
 struct Outcome {
   /// Nothing if the variant is not legal, or its trial never began.
   std::optional<Report> report = {};
-  /// The time ended before its trial began.
+  /// The time ended before its trial began, or before it had a plan.
   bool isUntried = false;
   /// Why the variant is not legal or does not fit in memory, and the place in
   /// the program (`ffn.shd:7:8`); empty if neither.
@@ -85,6 +85,9 @@ public:
   /// No trial was left out, and no search interrupted.
   bool isComplete() const { return numUntried == 0 && !isInterrupted(); }
   const solver::Deadline &deadline() const { return limit; }
+  bool isInterrupted() const {
+    return limit.interruption() && limit.interruption()->load();
+  }
 
 private:
   class Progress;
@@ -93,9 +96,7 @@ private:
   TrialPlanner &planner(unsigned worker);
   Outcome tryWithin(TrialPlanner &planner, Variant variant,
                     std::optional<double> seconds);
-  bool isInterrupted() const {
-    return limit.interruption() && limit.interruption()->load();
-  }
+  void leaveUntried(Outcome &outcome);
 
   MakePlanner makePlanner;
   /// One a thread, made when first needed.

@@ -4,6 +4,7 @@
 #include "Branching.h"
 #include "LocalSearch.h"
 #include "SeedPlans.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace shardc;
 
@@ -103,8 +104,9 @@ ObjectiveSearch::run(const solver::Solution &first) {
       solver.candidates.propose(first.assignment);
   if (!proposal.candidate)
     return std::nullopt;
-  for (const std::vector<solver::Label> &start : solver.options.starts)
-    if (!solver.work.isTimeUp())
+  // Of what is known before, the first is the best.
+  for (const auto &[i, start] : llvm::enumerate(solver.options.starts))
+    if (i == 0 || !solver.work.isTimeUp())
       solver.candidates.propose(start);
   solver.polish(*proposal.candidate);
   Region all = wholeSpace(first);

@@ -134,15 +134,15 @@ std::optional<solver::Solution>
 TimeSearch::runOnce(const solver::Solution &first) const {
   ObjectiveSearchOptions search = optionsFor(ChainOrders::Any);
   if (options.objective == Objective::Scheduled) {
-    llvm::append_range(search.starts, findInText(first));
+    std::vector<Assignment> found = findInText(first);
+    search.starts.insert(search.starts.begin(), found.begin(), found.end());
     search.maxWork *= kAllOrdersPart;
   }
   return searchObjective(network, first,
                          PlanEvaluator(context, program, network), search);
 }
 
-std::optional<solver::Solution>
-TimeSearch::run(const solver::Solution &first) {
+std::optional<solver::Solution> TimeSearch::run(const solver::Solution &first) {
   work = std::min(options.maxWork, kUsualSearchWork);
   std::optional<solver::Solution> best = runOnce(first);
   double left = options.maxWork - work;
@@ -150,9 +150,12 @@ TimeSearch::run(const solver::Solution &first) {
          !options.deadline.expired()) {
     work *= kMoreWork;
     left -= work;
-    starts.push_back(best->assignment);
+    starts = {best->assignment};
     bound = best->bound;
-    best = runOnce(first);
+    std::optional<solver::Solution> next = runOnce(first);
+    // One that is cut short may not have come to its starts.
+    if (next && next->cost <= best->cost)
+      best = std::move(next);
   }
   return best;
 }

@@ -101,7 +101,8 @@ TEST(TrialRunner, BeginsNoTrialThatWouldEndLate) {
   EXPECT_TRUE(outcomes[1].isUntried && outcomes[2].isUntried);
 }
 
-// After Ctrl-C no trial begins.
+// After Ctrl-C no trial begins, and one that is running and has no plan counts
+// as untried.
 TEST(TrialRunner, EndsWhenInterrupted) {
   std::atomic<int> planned = 0;
   std::atomic<bool> interrupted = false;
@@ -119,7 +120,8 @@ TEST(TrialRunner, EndsWhenInterrupted) {
       options);
   std::vector<Outcome> outcomes = runner.plan(variants(4));
   EXPECT_EQ(planned, 2);
-  EXPECT_FALSE(outcomes[1].isUntried);
+  EXPECT_FALSE(outcomes[0].isUntried);
+  EXPECT_TRUE(outcomes[1].isUntried);
   EXPECT_EQ(outcomes[2].error, "interrupted");
   EXPECT_FALSE(runner.isComplete());
 }

@@ -466,6 +466,7 @@ private:
   void take(Form &form, Outcome outcome);
   bool exclude(Form &form);
   bool boundsLevels() const;
+  std::vector<Outcome> planAlone(ArrayRef<size_t> wanted, bool fuses);
   void boundLevels(ArrayRef<size_t> wanted);
   double boundOfForms();
   std::optional<double> gapOf(const Form &form) const;
@@ -884,39 +885,68 @@ bool StepSearch::boundsLevels() const {
          !options.seeksFit && !options.framework;
 }
 
-/// Bounds the forms of these levels, those with fused updates too: more
-/// microbatches than one do the same work in parts.
-void StepSearch::boundLevels(ArrayRef<size_t> wanted) {
+/// What a step may save where updates are fused into the kernels that make
+/// their gradients: at most the updates, and writing what these read.
+static double secondsOfFusion(const Report &report) {
+  double update = 0;
+  for (const ReportItem &item : report.items)
+    if (item.phase == shd::Phase::Update)
+      update += toSeconds(item.total);
+  return 2 * update;
+}
+
+/// Plans forms of these levels on one device.
+std::vector<Outcome> StepSearch::planAlone(ArrayRef<size_t> wanted,
+                                           bool fuses) {
   BoundMesh one{base.mesh, {}};
   for (MeshAxis &axis : one.mesh.axes)
     axis.size = 1;
   one.on.resize(one.mesh.size());
-  SmallVector<size_t> open;
   std::vector<Variant> variants;
   for (size_t level : wanted) {
-    if (levels[level].bound)
-      continue;
     Form form;
     form.level = level;
-    for (bool fuses : {false, true}) {
-      if (fuses && !mayFuse)
-        continue;
-      StepForm each = formOf(form);
-      each.isFused |= fuses;
-      Variant &variant = variants.emplace_back();
-      variant.point.assign(settings.begin(), settings.end());
-      variant.point.push_back(stepSetting(each));
-      variant.point.push_back(meshSetting(one, {}));
-      open.push_back(level);
-    }
+    StepForm each = formOf(form);
+    each.isFused |= fuses;
+    Variant &variant = variants.emplace_back();
+    variant.point.assign(settings.begin(), settings.end());
+    variant.point.push_back(stepSetting(each));
+    variant.point.push_back(meshSetting(one, {}));
   }
-  for (auto [level, outcome] : llvm::zip_equal(open, alone.plan(variants))) {
-    std::optional<double> &bound = levels[level].bound;
+  return alone.plan(variants);
+}
+
+/// Bounds the forms of these levels, those with fused updates too: more
+/// microbatches than one do the same work in parts. Where updates take little,
+/// so does fusing them.
+void StepSearch::boundLevels(ArrayRef<size_t> wanted) {
+  auto boundOf = [&](const Outcome &outcome) {
+    Picoseconds bound = figuresOf(*outcome.report).bound.value_or(0);
+    return toSeconds(bound) / base.devices * (1 - kRounding);
+  };
+  SmallVector<size_t> open, fused;
+  for (size_t level : wanted)
+    if (!levels[level].bound)
+      open.push_back(level);
+  for (auto [level, outcome] :
+       llvm::zip_equal(open, planAlone(open, /*fuses=*/false))) {
+    double &bound = levels[level].bound.emplace(0);
+    if (!outcome.report)
+      continue;
+    bound = boundOf(outcome);
+    double saved =
+        mayFuse ? secondsOfFusion(*outcome.report) / base.devices : 0;
+    if (saved > kTinyGap * bound)
+      fused.push_back(level);
+    else
+      bound -= saved;
+  }
+  for (auto [level, outcome] :
+       llvm::zip_equal(fused, planAlone(fused, /*fuses=*/true))) {
+    double &bound = *levels[level].bound;
     if (outcome.report)
-      bound = std::min(bound.value_or(HUGE_VAL),
-                       toSeconds(figuresOf(*outcome.report).bound.value_or(0)) /
-                           base.devices * (1 - kRounding));
-    else if (outcome.isUntried || !bound)
+      bound = std::min(bound, boundOf(outcome));
+    else if (outcome.isUntried)
       bound = 0;
   }
 }

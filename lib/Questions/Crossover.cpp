@@ -23,7 +23,7 @@ static constexpr int64_t kPerOctave = 4;
 static constexpr int kChangesPerPeriod = 8;
 /// No more values are planned.
 static constexpr size_t kMostPlanned = 10000;
-/// Of the time that is left, for the next values: others follow.
+/// Part of the time that is left for the next values: others follow.
 static constexpr double kShareOfRound = 0.5;
 /// A plan of so many operations takes seconds. Then samples are fewer, values
 /// are looked for to this part of them, and only those where the whole step

@@ -16,8 +16,8 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-/// Of the time that is left, for the plan of the program as it is written, and
-/// for those with other shardings.
+/// Parts of the time that is left for the plan of the program as it is written,
+/// and for those with other shardings.
 static constexpr double kShareOfWritten = 0.25, kShareOfAlternatives = 0.7;
 
 //===----------------------------------------------------------------------===//

@@ -22,8 +22,8 @@ using namespace shardc::shd;
 
 /// Changes that are planned; those of what takes longest come first.
 static constexpr size_t kMostTrials = 200;
-/// Of the time that is left, for the plan of the program as it is written, and
-/// for plans of little effort.
+/// Parts of the time that is left for the plan of the program as it is written,
+/// and for plans of little effort.
 static constexpr double kShareOfWritten = 0.25, kShareOfQuick = 0.6;
 
 namespace {

@@ -10,7 +10,7 @@ using llvm::SmallVector;
 
 /// Limits from the least to the most.
 static constexpr unsigned kSteps = 12;
-/// Of a time limit, for the plans that say which limits are of interest.
+/// Part of a time limit for the plans that say which limits are of interest.
 static constexpr double kShareOfEnds = 0.4;
 
 static Variant withLimit(int64_t bytes) {

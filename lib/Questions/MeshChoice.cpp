@@ -641,7 +641,8 @@ std::optional<MeshChoice> MeshSearch::run(std::string &error) {
   return choice;
 }
 
-/// Of the time that is left: the best mesh is planned once more.
+/// Part of the time that is left for the choice: the best mesh is planned once
+/// more.
 static constexpr double kShareOfChoice = 0.6;
 
 std::optional<double> shardc::timeToChoose(const solver::Deadline &deadline) {

@@ -46,12 +46,10 @@ MeshNames shardc::meshNames(const Program &program) {
   return {program.autoMesh->names, !placesAxes(program), axisOfStages(program)};
 }
 
-/// The family's mesh, bound in any way: what is imported depends on the sizes
-/// alone.
-static Setting unbound(const MeshFamily &family) {
-  BoundMesh mesh{family.mesh, {}};
-  mesh.on.resize(family.mesh.size());
-  return meshSetting(mesh, {});
+Setting shardc::unboundMesh(const Mesh &mesh) {
+  BoundMesh bound{mesh, {}};
+  bound.on.resize(mesh.size());
+  return meshSetting(bound, {});
 }
 
 static CollectiveModel modelOf(const Machine &machine, const MeshTask &task) {
@@ -113,7 +111,7 @@ MeshBound MeshPlanner::bound(ArrayRef<Setting> settings, const MeshTask &task,
       result.error = diagnostic.str();
   });
   Point point(settings.begin(), settings.end());
-  point.push_back(unbound(*task.family));
+  point.push_back(unboundMesh(task.family->mesh));
   std::optional<Program> program = importStep(text, &context, point);
   if (!program)
     return result;

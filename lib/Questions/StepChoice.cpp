@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Questions/StepChoice.h"
+#include "MeshPlanner.h"
 #include "StepWork.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
@@ -91,8 +92,6 @@ static constexpr double kLeastMicrobatchCost = 0.02;
 /// The only axis beside stages can be one of tensor parallelism, which needs no
 /// part of the batch, up to so many devices.
 static constexpr int64_t kTensorAxis = 8;
-/// Bytes that no program takes, in sums that stay in range.
-static constexpr int64_t kUnlimited = int64_t(1) << 56;
 /// Values whose recomputation is decided one by one.
 static constexpr size_t kMostLevels = 64;
 /// Segments with lengths from half to twice the square root of the iterations
@@ -425,7 +424,7 @@ public:
             [this, &text] {
               PlanOptions how = this->options.plan;
               how.objective = Objective::Lower;
-              how.memoryLimit = kUnlimited;
+              how.memoryLimit = kNoMemoryLimit;
               auto planner =
                   std::make_unique<Evaluator>(text, how, this->options.file);
               planner->stopAt(this->options.interrupted);
@@ -438,7 +437,10 @@ public:
 
 private:
   StepFacts look(const StepForm &form, bool findsLevels);
-  StepForm formOf(const Form &form) const;
+  StepForm formOf(size_t number, size_t level) const;
+  StepForm formOf(const Form &form) const {
+    return formOf(form.number, form.level);
+  }
   void listLevels();
   std::vector<int64_t> segmentLengths() const;
   void listSegments();
@@ -465,11 +467,11 @@ private:
   void planRound(ArrayRef<Form *> round);
   void take(Form &form, Outcome outcome);
   bool exclude(Form &form);
+  bool hasForms() const { return numbers.size() * levels.size() > 1; }
   bool boundsLevels() const;
   std::vector<Outcome> planAlone(ArrayRef<size_t> wanted, bool fuses);
   void boundLevels(ArrayRef<size_t> wanted);
   double boundOfForms();
-  std::optional<double> gapOf(const Form &form) const;
   Report::StepSearch summary(const Form &chosen);
 
   ArrayRef<Setting> settings;
@@ -505,11 +507,11 @@ StepFacts StepSearch::look(const StepForm &form, bool findsLevels) {
   return facts;
 }
 
-StepForm StepSearch::formOf(const Form &form) const {
-  StepForm result = levels[form.level].form;
+StepForm StepSearch::formOf(size_t number, size_t level) const {
+  StepForm result = levels[level].form;
   result.isFused = isFused;
   if (isNumberOpen)
-    result.microbatches = numbers[form.number];
+    result.microbatches = numbers[number];
   return result;
 }
 
@@ -885,8 +887,8 @@ bool StepSearch::boundsLevels() const {
          !options.seeksFit && !options.framework;
 }
 
-/// What a step may save where updates are fused into the kernels that make
-/// their gradients: at most the updates, and writing what these read.
+/// Seconds that updates may save where they are fused into the kernels that
+/// make their gradients: at most their own, and writing what they read.
 static double secondsOfFusion(const Report &report) {
   double update = 0;
   for (const ReportItem &item : report.items)
@@ -898,20 +900,17 @@ static double secondsOfFusion(const Report &report) {
 /// Plans forms of these levels on one device.
 std::vector<Outcome> StepSearch::planAlone(ArrayRef<size_t> wanted,
                                            bool fuses) {
-  BoundMesh one{base.mesh, {}};
-  for (MeshAxis &axis : one.mesh.axes)
+  Mesh one = base.mesh;
+  for (MeshAxis &axis : one.axes)
     axis.size = 1;
-  one.on.resize(one.mesh.size());
   std::vector<Variant> variants;
   for (size_t level : wanted) {
-    Form form;
-    form.level = level;
-    StepForm each = formOf(form);
+    StepForm each = formOf(0, level);
     each.isFused |= fuses;
     Variant &variant = variants.emplace_back();
     variant.point.assign(settings.begin(), settings.end());
     variant.point.push_back(stepSetting(each));
-    variant.point.push_back(meshSetting(one, {}));
+    variant.point.push_back(unboundMesh(one));
   }
   return alone.plan(variants);
 }
@@ -953,17 +952,13 @@ void StepSearch::boundLevels(ArrayRef<size_t> wanted) {
 
 /// Seconds that no plan takes less than, of any form that may fit.
 double StepSearch::boundOfForms() {
-  bool hasOthers = numbers.size() * levels.size() > 1 || isOffloadOpen;
-  if (!hasOthers || !boundsLevels())
+  if (!(hasForms() || isOffloadOpen) || !boundsLevels())
     return base.modelWork;
   std::vector<StepFacts> facts(levels.size());
   runner.run(levels.size(), [&](TrialPlanner &planner, size_t level) {
-    Form form;
-    form.level = level;
-    if (!runner.hasTime())
-      return;
-    facts[level] = static_cast<StepPlanner &>(planner).look(
-        settings, formOf(form), /*findsLevels=*/false);
+    if (runner.hasTime())
+      facts[level] = static_cast<StepPlanner &>(planner).look(
+          settings, formOf(0, level), /*findsLevels=*/false);
   });
   double least = std::numeric_limits<double>::infinity();
   // The first is often the least: then the products of most others take longer.
@@ -990,10 +985,7 @@ void StepSearch::recall() {
     return;
   for (size_t number = 0; number < numbers.size(); ++number)
     for (size_t level = 0; level < levels.size(); ++level) {
-      Form form;
-      form.number = number;
-      form.level = level;
-      if (!(known->form == formOf(form)))
+      if (!(known->form == formOf(number, level)))
         continue;
       Outcome outcome;
       outcome.report = known->report;
@@ -1109,16 +1101,23 @@ void StepSearch::take(Form &form, Outcome outcome) {
 // The choice
 //===----------------------------------------------------------------------===//
 
-/// What bounds all forms bounds each, as its own search does.
-std::optional<double> StepSearch::gapOf(const Form &form) const {
-  const PlanFigures &plan = *form.plan;
+/// A plan's gap: `ofForms` bounds it in seconds, and so does its own search.
+static std::optional<double> gapOf(const PlanFigures &plan, double ofForms) {
   if (plan.status == "optimal")
     return 0;
   if (!plan.fits || !plan.bound || *plan.bound <= 0)
     return std::nullopt;
-  double bound =
-      std::max(toSeconds(*plan.bound), leastOfForms.value_or(base.modelWork));
+  double bound = std::max(toSeconds(*plan.bound), ofForms);
   return std::max(0.0, toSeconds(plan.value) / bound - 1);
+}
+
+static void show(const PlanFigures &plan, double ofForms,
+                 Report::StepSearch::Variant &shown) {
+  shown.value = toSeconds(plan.value);
+  shown.scheduled = toSeconds(plan.scheduled);
+  shown.memory = plan.peak;
+  shown.fits = plan.fits;
+  shown.gap = gapOf(plan, ofForms);
 }
 
 Report::StepSearch StepSearch::summary(const Form &chosen) {
@@ -1126,7 +1125,7 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
   result.note = note;
   result.isMicrobatchesOpen = isNumberOpen;
   result.isRematOpen = isRematOpen;
-  result.hasOthers = numbers.size() * levels.size() > 1;
+  result.hasOthers = hasForms();
   double least = leastOfForms.value_or(base.modelWork);
   if ((result.hasOthers || isOffloadOpen) && least > 0)
     result.boundOfOthers = least;
@@ -1157,11 +1156,7 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
     shown.offload =
         chosen.report->training ? chosen.report->training->offload : "none";
     if (const auto &plan = form->plan) {
-      shown.value = toSeconds(plan->value);
-      shown.scheduled = toSeconds(plan->scheduled);
-      shown.memory = plan->peak;
-      shown.fits = plan->fits;
-      shown.gap = gapOf(*form);
+      show(*plan, least, shown);
       shown.status = form == &chosen ? "chosen" : "planned";
       continue;
     }
@@ -1391,16 +1386,8 @@ static void searchLonger(const ProgramText &text,
   choice.report = std::move(*outcome.report);
   choice.plan = std::move(outcome.plan);
   choice.labels = std::move(outcome.labels);
-  PlanFigures plan = figuresOf(choice.report);
-  Report::StepSearch::Variant &shown = choice.search.variants.front();
-  shown.value = toSeconds(plan.value);
-  shown.scheduled = toSeconds(plan.scheduled);
-  shown.memory = plan.peak;
-  shown.fits = plan.fits;
-  if (double bound = std::max(toSeconds(plan.bound.value_or(0)),
-                              choice.search.boundOfOthers.value_or(0));
-      bound > 0)
-    shown.gap = std::max(0.0, *shown.value / bound - 1);
+  show(figuresOf(choice.report), choice.search.boundOfOthers.value_or(0),
+       choice.search.variants.front());
 }
 
 std::optional<StepChoice> shardc::chooseStep(const llvm::SourceMgr &sourceMgr,

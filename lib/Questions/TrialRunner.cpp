@@ -92,20 +92,16 @@ Outcome TrialRunner::tryWithin(TrialPlanner &planner, Variant variant,
     leaveUntried(outcome);
     return outcome;
   }
-  if (!seconds) {
-    Outcome outcome = planner.plan(variant);
-    if (!outcome.report && !hasTime())
-      leaveUntried(outcome);
-    return outcome;
-  }
-  solver::Deadline end(*limit.remaining());
-  double left = *limit.remaining();
-  *seconds = std::min(std::max(*seconds, kLeastSeconds), left);
-  variant.timeLimitSeconds = std::max(0.0, std::min(*seconds, left - overrun));
+  double left = limit.remaining().value_or(0);
+  if (seconds)
+    variant.timeLimitSeconds = std::max(
+        0.0, std::min(std::max(*seconds, kLeastSeconds), left - overrun));
   Outcome outcome = planner.plan(variant);
   if (!outcome.report && !hasTime())
     leaveUntried(outcome);
-  double late = left - *end.remaining() - *variant.timeLimitSeconds;
+  if (!seconds)
+    return outcome;
+  double late = left - *limit.remaining() - *variant.timeLimitSeconds;
   for (double known = overrun; late > known;)
     if (overrun.compare_exchange_weak(known, late))
       break;

@@ -59,7 +59,7 @@ using namespace shardc;
 
 namespace {
 
-/// Of a time limit, for the choices before a question about many plans.
+/// Part of a time limit for the choices before a question about many plans.
 static constexpr double kShareOfChoice = 0.4;
 
 /// Exit statuses: docs/Language.md#13-diagnostics-and-exit-status.
@@ -582,7 +582,7 @@ private:
   const Options &options;
   TimingScope &timing;
   const std::atomic<bool> &interrupted;
-  /// Of --time-limit, for all searches together.
+  /// The end of --time-limit, for all searches together.
   const solver::Deadline deadline;
   /// The framework whose plans are searched; none: all plans are.
   std::optional<Framework> within;

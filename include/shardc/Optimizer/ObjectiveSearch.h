@@ -65,7 +65,7 @@ struct ObjectiveSearchOptions {
   /// (Step::slowdown).
   int64_t slowdown = 0;
   double maxWork = kUsualSearchWork;
-  /// What plans are known to take at least.
+  /// Picoseconds that all plans are known to take at least.
   solver::Cost bound = 0;
   /// Wanted is a good plan and some bound, soon: fewer weights, solved less
   /// closely, and no bounds of labels, which pay where many problems follow.

@@ -104,7 +104,7 @@ ObjectiveSearch::run(const solver::Solution &first) {
       solver.candidates.propose(first.assignment);
   if (!proposal.candidate)
     return std::nullopt;
-  // Of what is known before, the first is the best.
+  // The first is the best of what is known before.
   for (const auto &[i, start] : llvm::enumerate(solver.options.starts))
     if (i == 0 || !solver.work.isTimeUp())
       solver.candidates.propose(start);

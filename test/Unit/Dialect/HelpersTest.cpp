@@ -87,6 +87,14 @@ TEST_F(ShardingHelpers, LayoutsThereAndBack) {
   EXPECT_EQ(toLayout(mesh, sharding("<[{?}]>")), Layout::replicated(1));
 }
 
+TEST_F(ShardingHelpers, PartialAxesAreASet) {
+  // The same axes in another order: X is axis 0 here, axis 1 there.
+  Mesh other{{{"Y", 2}, {"X", 4}}};
+  auto attr = sharding("<[{}], partial = {X, Y}>");
+  EXPECT_EQ(toSharding(&context, mesh, toLayout(mesh, attr)), attr);
+  EXPECT_EQ(toSharding(&context, other, toLayout(other, attr)), attr);
+}
+
 TEST_F(ShardingHelpers, Meshes) {
   auto attr = cast<MeshAttr>(
       parseAttribute("#shd.mesh<[X = 4 on (x), Y = 2, Z = 2]>", &context));

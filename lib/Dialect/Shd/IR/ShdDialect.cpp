@@ -156,6 +156,10 @@ ShardingAttr shd::toSharding(MLIRContext *context, const Mesh &mesh,
   for (unsigned axis = 0; axis < mesh.size(); ++axis)
     if (layout.partial & axisBit(axis))
       partial.push_back(name(axis));
+  // A set: the same for meshes that differ in the order of their axes.
+  llvm::sort(partial, [](StringAttr a, StringAttr b) {
+    return a.getValue() < b.getValue();
+  });
   return ShardingAttr::get(context, dims, partial);
 }
 

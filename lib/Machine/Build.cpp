@@ -182,6 +182,14 @@ static constexpr FieldSpec<Machine> kMachineFields[] = {
      [](const HardwareField &field, Machine &machine) {
        return readQuantity(field, Quantity::Bytes, machine.hbmCapacity);
      }},
+    {"hbm.reserved",
+     [](const HardwareField &field, Machine &machine) {
+       bool isNothing = field.quantity == Quantity::Bytes && field.number == 0;
+       machine.hbmReserved = 0;
+       return isNothing
+                  ? MaybeError()
+                  : readQuantity(field, Quantity::Bytes, machine.hbmReserved);
+     }},
     {"hbm.bandwidth",
      [](const HardwareField &field, Machine &machine) {
        return readQuantity(field, Quantity::BytesPerSecond,
@@ -456,6 +464,26 @@ static MaybeError checkMachine(const HardwareDescription &description,
   return std::nullopt;
 }
 
+/// Where a field stands; the description itself if it is inherited.
+static unsigned whereIs(StringRef name,
+                        const HardwareDescription &description) {
+  const auto field =
+      find_if(description.fields,
+              [&](const HardwareField &each) { return each.name == name; });
+  return field == description.fields.end() ? description.where : field->where;
+}
+
+static MaybeError checkReserved(const HardwareDescription &description,
+                                const Machine &machine) {
+  if (machine.usableMemory() > 0)
+    return std::nullopt;
+  return MachineError{whereIs("hbm.reserved", description),
+                      "'hbm.reserved', " + withUnit(machine.hbmReserved, "B") +
+                          ", leaves nothing of 'hbm.capacity', " +
+                          withUnit(machine.hbmCapacity, "B"),
+                      ""};
+}
+
 /// `shape.max` speaks of whole networks, the fastest ones.
 static MaybeError checkMaxShape(const HardwareDescription &description,
                                 const Machine &machine) {
@@ -465,13 +493,8 @@ static MaybeError checkMaxShape(const HardwareDescription &description,
       count += network.members.size();
   if (count == machine.maxShape.size())
     return std::nullopt;
-  const auto field = find_if(description.fields, [](const HardwareField &each) {
-    return each.name == "shape.max";
-  });
-  unsigned where =
-      field == description.fields.end() ? description.where : field->where;
   return MachineError{
-      where,
+      whereIs("shape.max", description),
       "field 'shape.max' has " + std::to_string(machine.maxShape.size()) +
           " extents, which do not match the networks of '" + machine.name + "'",
       "it has one per torus axis and per switch, the fastest "
@@ -684,6 +707,8 @@ static MaybeError applyDescription(const HardwareDescription &description,
     if (MaybeError error = readMachineField(field, machine))
       return error;
   if (MaybeError error = checkMachine(description, machine))
+    return error;
+  if (MaybeError error = checkReserved(description, machine))
     return error;
   if (MaybeError error = checkNetworksUnique(description.networks))
     return error;

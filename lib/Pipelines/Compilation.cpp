@@ -226,9 +226,9 @@ std::optional<int64_t> Compilation::limitOfStage() const {
   if (besideStage == 0)
     return limit;
   if (!limit && context)
-    limit = int64_t(context->model.machine().hbmCapacity);
+    limit = context->model.machine().usableMemory();
   else if (!limit && imported.machine)
-    limit = int64_t(imported.machine->hbmCapacity);
+    limit = imported.machine->usableMemory();
   return limit ? std::optional(*limit + besideStage) : std::nullopt;
 }
 
@@ -294,7 +294,7 @@ const ScheduledProgram *Compilation::schedule() {
 void Compilation::scheduleWithinLimit() {
   std::optional<int64_t> limit = how.plan.memoryLimit;
   scheduled = scheduleProgram(program(), context->model, limit);
-  auto has = limit.value_or(int64_t(context->model.machine().hbmCapacity));
+  auto has = limit.value_or(context->model.machine().usableMemory());
   if (!program().getPipeline() || scheduled->memory.peak <= has)
     return;
   std::optional<StagePlan> stages =

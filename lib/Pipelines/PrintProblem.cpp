@@ -14,8 +14,7 @@ LogicalResult shardc::printProblem(llvm::raw_ostream &os,
   if (!context)
     return failure();
   NetworkOptions options;
-  options.memoryLimit =
-      memoryLimit.value_or(int64_t(context->machine().hbmCapacity));
+  options.memoryLimit = memoryLimit.value_or(context->machine().usableMemory());
   std::variant<PlanNetwork, NoNetwork> built =
       buildNetwork(*context, program, options);
   auto *network = std::get_if<PlanNetwork>(&built);

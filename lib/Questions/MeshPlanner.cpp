@@ -126,7 +126,7 @@ MeshBound MeshPlanner::bound(ArrayRef<Setting> settings, const MeshTask &task,
   NetworkOptions how;
   how.within = task.within;
   how.deadline = deadline;
-  how.memoryLimit = options.memoryLimit.value_or(int64_t(machine.hbmCapacity));
+  how.memoryLimit = options.memoryLimit.value_or(machine.usableMemory());
   if (task.deviceOnly)
     how.weights.collectives = 0;
   std::variant<PlanNetwork, NoNetwork> built = buildNetwork(planning, op, how);

@@ -667,7 +667,7 @@ static constexpr llvm::StringLiteral kStages = "pp";
 void RecipeSearch::listRecipes(const Program &probe) {
   const Machine &machine = *probe.machine;
   devices = double(machine.numChips());
-  capacity = options.plan.memoryLimit.value_or(int64_t(machine.hbmCapacity));
+  capacity = options.plan.memoryLimit.value_or(machine.usableMemory());
   const std::vector<std::string> &names = probe.autoMesh->names;
   std::string ofStages = axisOfStages(programOf(*probe.forward));
   listFamilies(machine, {names, names.empty(), ofStages});
@@ -722,7 +722,7 @@ Point RecipeSearch::pointOf(const Recipe &recipe) const {
 void RecipeSearch::listRoles(const Program &probe) {
   const Machine &machine = *probe.machine;
   devices = double(machine.numChips());
-  capacity = options.plan.memoryLimit.value_or(int64_t(machine.hbmCapacity));
+  capacity = options.plan.memoryLimit.value_or(machine.usableMemory());
   shd::ProgramOp forward = programOf(*probe.forward);
   isMeshGiven = !probe.autoMesh;
   RoleLimits limits;

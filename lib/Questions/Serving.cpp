@@ -426,8 +426,8 @@ Variant PairSearch::variantOf(ServingPhase phase, Variant variant,
     for (auto [weight, layout] : llvm::zip_equal(tensors.weights, *weights))
       variant.pins.push_back({weight.place, layout});
   if (beside) {
-    int64_t all = options.plan.memoryLimit.value_or(
-        int64_t(planning->machine().hbmCapacity));
+    int64_t all =
+        options.plan.memoryLimit.value_or(planning->machine().usableMemory());
     variant.memoryLimit = std::max<int64_t>(1, all - *beside);
   }
   return variant;

@@ -101,7 +101,7 @@ shardc::boundServing(const ProgramText &text, const Point &point,
     if (machine.usdPerHour)
       usdPerChipSecond[size_t(phase)] = *machine.usdPerHour / 3600;
     auto capacity =
-        double(options.plan.memoryLimit.value_or(int64_t(machine.hbmCapacity)));
+        double(options.plan.memoryLimit.value_or(machine.usableMemory()));
     bound.fits &= work.capacityBytes <= chips * capacity;
   }
   bound.hasPrice = usdPerChipSecond[0] && usdPerChipSecond[1];
@@ -163,7 +163,7 @@ shardc::estimateServing(const ProgramText &text, const Point &point,
   // Prefill has the memory that decode's caches leave.
   PlanOptions ofPrefill = options.plan;
   ofPrefill.memoryLimit =
-      options.plan.memoryLimit.value_or(int64_t(machine.hbmCapacity)) -
+      options.plan.memoryLimit.value_or(machine.usableMemory()) -
       int64_t(bytesOfStates(*probe) / double(machine.numChips()));
   MeshPlanner prefill(text, ofPrefill, options.file),
       decode(text, options.plan, options.file);

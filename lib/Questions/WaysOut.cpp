@@ -548,7 +548,7 @@ std::vector<Report::WayOut> WayFinder::run() {
   for (unsigned steps = 1; steps <= kMaxSteps; ++steps)
     tryAll(steps);
   // A limit is the user's to raise, unless the machine has no more.
-  bool hasMore = report.memory.peak <= report.memory.capacity;
+  bool hasMore = report.memory.peak <= report.memory.usable();
   std::vector<StringRef> kinds = {"search", "pins", "padding",
                                   "chunks", "dim",  "mesh"};
   kinds.insert(hasMore ? kinds.begin() + 4 : kinds.end(), "limit");

@@ -434,7 +434,7 @@ Json memory(const Report &report) {
       {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
       {"saved", memory.saved},         {"states", memory.states},
       {"inputs", memory.inputs},       {"activations", memory.activations},
-      {"buffers", memory.buffers},     {"reserved", 0}};
+      {"buffers", memory.buffers},     {"reserved", memory.reserved}};
   object["limit"] = memory.limit ? Json(*memory.limit) : Json(nullptr);
   object["at"] = {{"name", memory.peakName}, {"loc", memory.peakLoc}};
   Json live = Json::array();

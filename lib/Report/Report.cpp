@@ -647,6 +647,7 @@ void fillMemory(const MemoryProfile &profile, const Machine &machine,
   Report::Memory &memory = report.memory;
   memory.peak = profile.peak;
   memory.capacity = int64_t(machine.hbmCapacity);
+  memory.reserved = memory.capacity - machine.usableMemory();
   memory.limit = options.memoryLimit;
   memory.fits =
       memory.peak <= memory.allowed() && (!report.host || report.host->fits());
@@ -1000,6 +1001,9 @@ llvm::LogicalResult shardc::checkFits(const Report &report, Location peakLoc) {
         << (memory.limit ? "the limit of " : "the ")
         << formatBytes(double(allowed))
         << (memory.limit ? "" : " of a " + report.hardware.name);
+  if (memory.reserved > 0 && !memory.limit)
+    error << " beside the " << formatBytes(double(memory.reserved))
+          << " reserved";
   constexpr size_t kLargest = 5;
   for (const LiveTensor &tensor :
        llvm::ArrayRef(memory.live).take_front(kLargest))

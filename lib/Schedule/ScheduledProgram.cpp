@@ -265,8 +265,7 @@ ScheduledProgram shardc::scheduleProgram(ProgramOp program,
       {}, {{}, 0, 0, "", program.getLoc(), {}}, {}, {}, {}, {}, {}, {}, {}, 0,
       0};
   OverlapChooser(program, planned)
-      .choose(memoryLimit.value_or(int64_t(model.machine().hbmCapacity)),
-              result);
+      .choose(memoryLimit.value_or(model.machine().usableMemory()), result);
   for (unsigned number : result.schedule.matmuls) {
     const Step::Pair &pair = planned.step.pairs[number];
     result.matmuls.push_back(

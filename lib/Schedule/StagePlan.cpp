@@ -374,8 +374,7 @@ std::optional<StagePlan>
 shardc::planStages(ProgramOp program, const CollectiveModel &model,
                    const ScheduledProgram &scheduled,
                    std::optional<int64_t> memoryLimit) {
-  return StagePlanner(
-             program, model, scheduled,
-             memoryLimit.value_or(int64_t(model.machine().hbmCapacity)))
+  return StagePlanner(program, model, scheduled,
+                      memoryLimit.value_or(model.machine().usableMemory()))
       .plan();
 }

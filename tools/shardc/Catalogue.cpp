@@ -214,6 +214,8 @@ void MachineRows::addPeaks() {
 
 void MachineRows::addMemory() {
   add("hbm.capacity", withUnit(machine.hbmCapacity, "B"));
+  if (machine.hbmReserved > 0)
+    add("hbm.reserved", withUnit(machine.hbmReserved, "B"));
   add("hbm.bandwidth", withUnit(machine.hbmBandwidth, "B/s"));
   add("vmem.capacity", orNone(machine.vmemCapacity, "B"));
   add("vmem.bandwidth", orNone(machine.vmemBandwidth, "B/s"));

@@ -106,7 +106,8 @@ static Json machineJson(const Machine &machine, const CatalogueNotes &notes) {
   json["flops"] = machine.flops;
   json["vector_flops"] = orNull(machine.vectorFlops);
   json["hbm"] = {{"capacity", machine.hbmCapacity},
-                 {"bandwidth", machine.hbmBandwidth}};
+                 {"bandwidth", machine.hbmBandwidth},
+                 {"reserved", machine.hbmReserved}};
   json["vmem"] = {{"capacity", orNull(machine.vmemCapacity)},
                   {"bandwidth", orNull(machine.vmemBandwidth)}};
   json["host_bandwidth"] = orNull(machine.hostBandwidth);

@@ -100,6 +100,8 @@ struct Machine {
   /// Vector units; empty where not stated (their work is then free).
   std::optional<double> vectorFlops;
   double hbmCapacity = 0;
+  /// Of it, what the runtime takes beside the program (`hbm.reserved`), in B.
+  double hbmReserved = 0;
   double hbmBandwidth = 0;
   std::optional<double> vmemCapacity, vmemBandwidth;
   /// The link to the host, each way; the host's memory, a chip's share of it.
@@ -119,6 +121,8 @@ struct Machine {
   bool isCalibrated = false;
 
   int64_t numChips() const;
+  /// The bytes of HBM that a program may take on a device.
+  int64_t usableMemory() const { return int64_t(hbmCapacity - hbmReserved); }
   /// Peak of a compute type (docs/CostModel.md#2-one-operation-on-one-device):
   /// f16 falls back to bf16, int4 and f4 to int8, then bf16; f8 and int8 share
   /// theirs; f32 and tf32 run at bf16's. Nothing if no fallback is stated.

@@ -534,6 +534,8 @@ struct Report {
   struct Memory {
     int64_t peak = 0;
     int64_t capacity = 0;
+    /// Of the capacity, what the runtime takes; no part of `peak`.
+    int64_t reserved = 0;
     /// The `--memory-limit`, if given: `fits` then compares with it.
     std::optional<int64_t> limit;
     bool fits = true;
@@ -556,7 +558,8 @@ struct Report {
     /// absent if that is no less, or unknown.
     std::optional<double> withMore;
 
-    int64_t allowed() const { return limit.value_or(capacity); }
+    int64_t usable() const { return capacity - reserved; }
+    int64_t allowed() const { return limit.value_or(usable()); }
   } memory;
 
   /// A change that was tried so that the program fits.

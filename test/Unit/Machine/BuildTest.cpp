@@ -148,6 +148,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{"absurd", quantity("vmem.capacity", 1e19, Quantity::Bytes),
                  "field 'vmem.capacity' expects 1 B to 1e+18 B, found 1e+19 B",
                  ""},
+        BadField{"all_reserved",
+                 quantity("hbm.reserved", 2e10, Quantity::Bytes),
+                 "'hbm.reserved', 2e+10 B, leaves nothing of 'hbm.capacity', "
+                 "1.6e+10 B",
+                 ""},
         BadField{"twice", quantity("hbm.capacity", 1e9, Quantity::Bytes),
                  "field 'hbm.capacity' is given twice", ""},
         BadField{"misspelt", quantity("vmem.capcity", 1e9, Quantity::Bytes),

@@ -86,7 +86,7 @@ shd::chooseOrder(PlanningContext &context, ProgramOp planned,
   OrderedPlan best = scheduleCopy(context, *inText, memoryLimit);
   if (planned.getPipeline())
     return best;
-  int64_t limit = memoryLimit.value_or(int64_t(context.machine().hbmCapacity));
+  int64_t limit = memoryLimit.value_or(context.machine().usableMemory());
   auto rank = [&](const OrderedPlan &plan) {
     bool fits = plan.scheduled.memory.peak <= limit;
     return std::pair(!fits, fits ? plan.scheduled.schedule.scheduled
@@ -131,7 +131,7 @@ void shd::preferText(PlanningContext &context, ProgramOp planned,
     return;
   OrderedPlan text = scheduleCopy(context, *inText, memoryLimit);
   OrderedPlan now = scheduleCopy(context, *chosen, memoryLimit);
-  int64_t limit = memoryLimit.value_or(int64_t(context.machine().hbmCapacity));
+  int64_t limit = memoryLimit.value_or(context.machine().usableMemory());
   auto fits = [&](const OrderedPlan &plan) {
     return plan.scheduled.memory.peak <= limit;
   };

@@ -437,9 +437,11 @@ shardc::explain(const ProgramText &text, MLIRContext *context, StringRef name,
     return NoExplanation::WrongProgram;
   const Report::Plan &plan = written.report->plan;
   bool isPropagated = plan.isPropagated && plan.status == "fixed";
-  if (isPropagated || (plan.status == "feasible" && !plan.bound)) {
+  bool isAroundMerged = plan.searched == "around merged axes";
+  if (isPropagated || isAroundMerged ||
+      (plan.status == "feasible" && !plan.bound)) {
     emitError(UnknownLoc::get(context))
-        << (plan.searched == "around merged axes"
+        << (isAroundMerged
                 ? "nothing to explain: on a mesh of so many axes only some "
                   "plans are searched, which is not supported yet"
             : isPropagated

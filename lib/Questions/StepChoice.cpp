@@ -355,7 +355,7 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   if (!source.machine)
     return facts;
   const Machine &machine = *source.machine;
-  facts.capacity = int64_t(machine.hbmCapacity);
+  facts.capacity = machine.usableMemory();
   facts.gather = gatherSeconds(source, op);
   op->walk([&](shd::CostOpInterface each) {
     ++facts.operations;
@@ -921,7 +921,7 @@ std::vector<Outcome> StepSearch::planAlone(ArrayRef<size_t> wanted,
 void StepSearch::boundLevels(ArrayRef<size_t> wanted) {
   auto boundOf = [&](const Outcome &outcome) {
     Picoseconds bound = figuresOf(*outcome.report).bound.value_or(0);
-    return toSeconds(bound) / base.devices * (1 - kRounding);
+    return shd::shareOfDevices(toSeconds(bound), base.devices);
   };
   SmallVector<size_t> open, fused;
   for (size_t level : wanted)

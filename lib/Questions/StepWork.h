@@ -6,6 +6,7 @@
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Dialect/Shd/Transforms/DeviceBound.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace shardc {
@@ -17,9 +18,6 @@ inline OpWork wholeWork(shd::CostOpInterface op, const Machine &machine) {
           .getShardingRule();
   return op.getWork(wholeExtents(rule), machine);
 }
-
-/// Times are rounded to picoseconds, one operation at a time.
-inline constexpr double kRounding = 1e-6;
 
 /// Seconds of so many of an operation's matrix FLOPs on one device, at its peak
 /// or once calibrated at what it reaches; 0 where the peak is not stated.
@@ -42,7 +40,7 @@ inline double matrixSeconds(const OpWork &work, double flops,
 inline double leastSeconds(shd::CostOpInterface op, const Machine &machine) {
   OpWork work = wholeWork(op, machine);
   return matrixSeconds(work, work.matrixFlops, machine) *
-         shd::runsOfAllStages(op) * (1 - kRounding);
+         shd::runsOfAllStages(op) * (1 - shd::kRounding);
 }
 
 inline double bytesOf(mlir::Value value) {
@@ -92,7 +90,8 @@ inline double leastSeconds(shd::ProgramOp program, const Machine &machine,
   GroupCost read;
   addTraffic(machine, bytesOfWeightsRead(program, machine), read);
   calibrate(machine, /*kernels=*/0, read);
-  return std::max(products, read.deviceSeconds() * (1 - kRounding)) / devices;
+  return std::max(products / devices,
+                  shd::shareOfDevices(read.deviceSeconds(), devices));
 }
 
 } // namespace shardc

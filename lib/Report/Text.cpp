@@ -221,17 +221,17 @@ std::string TextPrinter::planText() const {
     return "optimal: no plan that fits is faster" + objective;
   if (plan.status != "feasible")
     return plan.status;
+  std::string feasible = plan.searched == "around merged axes"
+                             ? "feasible: searched around merged axes only; "
+                             : "feasible: ";
   if (!plan.gap)
-    return (plan.searched == "around merged axes"
-                ? "feasible: searched around merged axes only; the gap to the "
-                  "best is not known"
-                : "feasible: how much slower than the best is not known") +
-           objective;
+    return feasible + "how much slower than the best is not known" + objective;
   if (*plan.gap > kTellingGap)
-    return "feasible: little is known of the best; proven is only that it "
-           "takes at least " +
+    return feasible +
+           "little is known of the best; proven is only that it takes at "
+           "least " +
            formatTime(*plan.bound) + objective;
-  return "feasible: at most " + formatPercent(*plan.gap) +
+  return feasible + "at most " + formatPercent(*plan.gap) +
          " slower than the best" + objective;
 }
 
@@ -349,7 +349,11 @@ std::string TextPrinter::memoryText() const {
   if (memory.allowed() > 0)
     text += " (" +
             formatPercent(double(memory.peak) / double(memory.allowed())) + ")";
-  return text + (memory.limit ? " allowed" : "") + " per device";
+  if (memory.limit)
+    text += " allowed";
+  else if (memory.reserved > 0)
+    text += " usable";
+  return text + " per device";
 }
 
 /// The worth of more memory.
@@ -523,7 +527,10 @@ void TextPrinter::printProblem() {
   paint(os, "does not fit: ", Style::Red, colour);
   os << "needs " << formatBytes(double(memory.peak)) << " per device, "
      << formatBytes(double(memory.peak - memory.allowed())) << " more than "
-     << (memory.limit ? "--memory-limit allows" : "it has") << "\n\n";
+     << (memory.limit ? "--memory-limit allows" : "it has");
+  if (memory.reserved > 0 && !memory.limit)
+    os << " beside the " << formatBytes(double(memory.reserved)) << " reserved";
+  os << "\n\n";
 }
 
 void TextPrinter::printHead() {
@@ -1066,7 +1073,12 @@ void TextPrinter::printMemory() {
   if (!memory.peakLoc.empty())
     place += " (" + memory.peakLoc + ")";
   add("peak", memory.peak, place);
-  add(memory.limit ? "limit" : "capacity", memory.allowed());
+  if (memory.limit || memory.reserved == 0)
+    add(memory.limit ? "limit" : "capacity", memory.allowed());
+  else
+    add("usable", memory.allowed(),
+        formatBytes(double(memory.reserved)) + " of " +
+            formatBytes(double(memory.capacity)) + " are reserved");
   os << '\n';
   table.print(os, colour);
   printLargest();

@@ -10,6 +10,7 @@
 #include "shardc/Dialect/Shd/Transforms/MergedSearch.h"
 #include "Assignments.h"
 #include "Plans.h"
+#include "shardc/Dialect/Shd/Transforms/DeviceBound.h"
 #include "shardc/Solver/Solve.h"
 #include <gtest/gtest.h>
 
@@ -25,6 +26,7 @@ constexpr const char *kMachine =
 struct Found {
   /// The least `upper` of all plans, and the least with neighbours merged.
   int64_t best = 0, merged = 0;
+  std::optional<int64_t> byWork;
   shd::MergedPlan plan;
 };
 
@@ -69,7 +71,9 @@ std::optional<Found> search(llvm::StringRef body, Objective objective) {
   }
   shd::NetworkSearchOptions how;
   how.objective = objective;
-  auto plan = searchMergedAxes(whole.planning(), op, options, how);
+  found.byWork = shd::boundByWork(op, how);
+  auto plan = searchMergedAxes(whole.planning(), op, options, how,
+                               /*bound=*/std::nullopt);
   if (!plan) {
     ADD_FAILURE() << "no plan";
     return std::nullopt;
@@ -135,6 +139,27 @@ TEST(MergedSearch, FindsTheBestWhereAllIsNear) {
   }
 }
 
+/// Of the feed-forward block on one device, products take
+/// 2 x 2 x 64 x 256 x 1024 / 197e12 s = 340,650.8 ps; each reads and writes
+/// 2 x (64 x 256 + 256 x 1024 + 64 x 1024) B, 839,180.5 ps at 820 GB/s, which
+/// is more. So 16 devices take 2 x 839,180.5 / 16 = 104,897.6 ps, less 1e-6.
+TEST(MergedSearch, IsBoundByTheWorkOfOneDevice) {
+  for (const Case &each : kCases) {
+    SCOPED_TRACE(each.name);
+    std::optional<Found> found = search(each.body, Objective::Lower);
+    ASSERT_TRUE(found);
+    // A reshard alone is no work.
+    ASSERT_EQ(found->byWork.has_value(),
+              llvm::StringRef(each.name) != "reshard");
+    if (!found->byWork)
+      continue;
+    EXPECT_GT(*found->byWork, 0);
+    EXPECT_LE(*found->byWork, found->plan.found.solution.cost);
+    if (llvm::StringRef(each.name) == "feed_forward")
+      EXPECT_NEAR(double(*found->byWork), 104'897.5, 1);
+  }
+}
+
 TEST(MergedSearch, MinimisesOtherTimes) {
   for (Objective objective : {Objective::Lower, Objective::Scheduled})
     for (const Case &each : kCases) {
@@ -161,7 +186,8 @@ TEST(MergedSearch, ItsLabelsGiveThePlan) {
   llvm::raw_string_ostream(before) << op;
   shd::NetworkSearchOptions how;
   how.objective = Objective::Upper;
-  auto plan = searchMergedAxes(whole.planning(), op, options, how);
+  auto plan = searchMergedAxes(whole.planning(), op, options, how,
+                               /*bound=*/std::nullopt);
   ASSERT_TRUE(plan);
   llvm::raw_string_ostream(after) << op;
   EXPECT_EQ(before, after);

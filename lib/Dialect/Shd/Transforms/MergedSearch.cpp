@@ -26,15 +26,18 @@ static constexpr double kUpperWork = 3e8;
 /// around a plan has a hundredth of the entries of one of all labels.
 static constexpr unsigned kMaxRounds = 6;
 static constexpr double kRoundPart = 0.5, kWorthRound = 1e-3;
+/// A gap at which no other merging is searched.
+static constexpr double kNoGap = 1e-4;
 
 namespace {
 class MergedSearch {
 public:
   MergedSearch(PlanningContext &context, ProgramOp program,
                const NetworkOptions &networkOptions,
-               const NetworkSearchOptions &options)
+               const NetworkSearchOptions &options,
+               std::optional<solver::Cost> bound)
       : context(context), program(program), networkOptions(networkOptions),
-        options(options) {}
+        options(options), bound(bound) {}
 
   std::optional<MergedPlan> run();
 
@@ -53,12 +56,15 @@ private:
   std::optional<std::vector<solver::Label>>
   expressBest(const PlanNetwork &network) const;
   bool isBetter(const SearchedPlan &found) const;
+  bool isWithin(double gap) const;
   bool isTimeUp() const { return options.deadline.expired(); }
 
   PlanningContext &context;
   ProgramOp program;
   const NetworkOptions &networkOptions;
   const NetworkSearchOptions &options;
+  /// What no plan takes less than.
+  std::optional<solver::Cost> bound;
   std::optional<MergedPlan> best;
   /// The labels of the best plan.
   PlanLabels bestLabels;
@@ -115,6 +121,13 @@ bool MergedSearch::isBetter(const SearchedPlan &found) const {
     return !best || found.fits();
   return found.fits() ? found.solution.cost < best->found.solution.cost
                       : found.solution.peak < best->found.solution.peak;
+}
+
+/// No plan is faster than the best by more than a part of its time.
+bool MergedSearch::isWithin(double gap) const {
+  return bound && best && best->found.fits() &&
+         best->found.of == options.objective &&
+         double(best->found.solution.cost) <= double(*bound) * (1 + gap);
 }
 
 /// The best plan as an assignment of another network that has its labels.
@@ -236,14 +249,15 @@ bool MergedSearch::searchMergings(unsigned axes) {
   bool hasNetwork = false;
   std::vector<PlanLabels> pinned = plans;
   for (AxisBlocks &blocks : mergings)
-    if (!isTimeUp())
+    if (!isTimeUp() && !isWithin(kNoGap))
       hasNetwork |= searchMerging({std::move(blocks), pinned});
   return hasNetwork;
 }
 
 /// Moves from the best plan to the best one around it, while that gains.
 void MergedSearch::improve() {
-  for (unsigned round = 0; round < kMaxRounds && !isTimeUp(); ++round) {
+  for (unsigned round = 0;
+       round < kMaxRounds && !isTimeUp() && !isWithin(kWorthRound); ++round) {
     SearchedPlan before = best->found;
     LabelChoice around;
     around.plans.push_back(bestLabels);
@@ -279,6 +293,7 @@ std::optional<MergedPlan> MergedSearch::run() {
 std::optional<MergedPlan>
 shardc::shd::searchMergedAxes(PlanningContext &context, ProgramOp program,
                               const NetworkOptions &networkOptions,
-                              const NetworkSearchOptions &options) {
-  return MergedSearch(context, program, networkOptions, options).run();
+                              const NetworkSearchOptions &options,
+                              std::optional<solver::Cost> bound) {
+  return MergedSearch(context, program, networkOptions, options, bound).run();
 }

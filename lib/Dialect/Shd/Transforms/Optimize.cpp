@@ -9,6 +9,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "shardc/Dialect/Shd/IR/WorkOrder.h"
 #include "shardc/Dialect/Shd/Transforms/ChooseOrder.h"
+#include "shardc/Dialect/Shd/Transforms/DeviceBound.h"
 #include "shardc/Dialect/Shd/Transforms/MergedSearch.h"
 #include "shardc/Dialect/Shd/Transforms/Passes.h"
 #include "shardc/Dialect/Shd/Transforms/StepLayouts.h"
@@ -164,9 +165,8 @@ OptimizePass::networkOptions(const PlanningContext &context) const {
   NetworkOptions options;
   options.fixed = fixed;
   if (!fixed)
-    options.memoryLimit = memoryLimit >= 0
-                              ? int64_t(memoryLimit)
-                              : int64_t(context.machine().hbmCapacity);
+    options.memoryLimit = memoryLimit >= 0 ? int64_t(memoryLimit)
+                                           : context.machine().usableMemory();
   options.measureResources = !fixed && objective != Objective::Upper;
   options.measureLinks = !fixed && objective == Objective::Scheduled;
   return options;
@@ -408,8 +408,9 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
 LogicalResult OptimizePass::solveMerged(PlanningContext &context) {
   NetworkOptions options = networkOptions(context);
   NetworkSearchOptions search = searchOptions();
+  std::optional<solver::Cost> bound = boundByWork(getOperation(), search);
   std::optional<MergedPlan> merged =
-      searchMergedAxes(context, getOperation(), options, search);
+      searchMergedAxes(context, getOperation(), options, search, bound);
   if (!merged && search.deadline.expired())
     return takeNoneInTime();
   if (!merged)
@@ -420,6 +421,8 @@ LogicalResult OptimizePass::solveMerged(PlanningContext &context) {
       buildNetwork(context, getOperation(), options);
   PlanRecord plan;
   plan.searched = "around merged axes";
+  if (merged->found.fits())
+    plan.bound = bound;
   return take(context, std::get<PlanNetwork>(built), merged->found,
               std::move(plan));
 }

@@ -23,11 +23,13 @@ struct MergedPlan {
 
 /// Searches the plans of a program whose mesh has too many axes for a network
 /// of all labels; the program stays as it is. Nothing if no merging of axes has
-/// a plan with few enough labels, or time was up before there was one.
+/// a plan with few enough labels, or time was up before there was one. The
+/// search ends early where the plan takes little more than the bound.
 std::optional<MergedPlan> searchMergedAxes(PlanningContext &context,
                                            ProgramOp program,
                                            const NetworkOptions &networkOptions,
-                                           const NetworkSearchOptions &options);
+                                           const NetworkSearchOptions &options,
+                                           std::optional<solver::Cost> bound);
 
 } // namespace shardc::shd
 

@@ -1,0 +1,62 @@
+//===- DeviceBound.cpp - A bound by the work of a program ------*- C++ -*-===//
+
+#include "shardc/Dialect/Shd/Transforms/DeviceBound.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+using namespace mlir;
+using namespace shardc;
+using namespace shardc::shd;
+
+static bool hasChunks(ProgramOp program) {
+  WalkResult found = program->walk([](CostOpInterface op) {
+    return op.getRowChunks() == kNoChunks ? WalkResult::advance()
+                                          : WalkResult::interrupt();
+  });
+  return found.wasInterrupted();
+}
+
+/// Makes every axis one of a single device; returns how many there were.
+static double leaveOneDevice(ProgramOp program) {
+  double devices = 1;
+  MeshAttr mesh = program.getMeshAttr();
+  if (!mesh)
+    return devices;
+  SmallVector<MeshAxisAttr> axes;
+  for (MeshAxisAttr axis : mesh.getAxes()) {
+    devices *= double(axis.getSize());
+    axes.push_back(MeshAxisAttr::get(program.getContext(), axis.getName(),
+                                     /*size=*/1, /*on=*/{},
+                                     /*stages=*/false));
+  }
+  program.setMeshAttr(MeshAttr::get(program.getContext(), axes));
+  return devices;
+}
+
+std::optional<solver::Cost> shd::boundByWork(ProgramOp program,
+                                             NetworkSearchOptions options) {
+  if (program.getPipeline() || hasChunks(program))
+    return std::nullopt;
+  OwningOpRef<ModuleOp> module = ModuleOp::create(program->getLoc());
+  module->push_back(program->clone());
+  ProgramOp alone = *module->getOps<ProgramOp>().begin();
+  double devices = leaveOneDevice(alone);
+  std::unique_ptr<PlanningContext> context = createContext(alone);
+  if (!context)
+    return std::nullopt;
+  NetworkOptions how;
+  how.measureResources = true;
+  how.deadline = options.deadline;
+  std::variant<PlanNetwork, NoNetwork> built =
+      buildNetwork(*context, alone, how);
+  auto *network = std::get_if<PlanNetwork>(&built);
+  if (!network || network->problem.check())
+    return std::nullopt;
+  options.objective = Objective::Lower;
+  options.progress = nullptr;
+  solver::Cost bound =
+      searchNetwork(*context, alone, *network, options).solution.bound;
+  if (bound <= 0)
+    return std::nullopt;
+  return solver::Cost(shareOfDevices(double(bound), devices));
+}

@@ -134,6 +134,8 @@ private:
   /// Those of one family together.
   std::vector<Candidate> candidates;
   double boundWork;
+  /// What no plan on any mesh takes less than, whatever the objective.
+  Cost leastByWork = 0;
   /// The best plan that fits, and what it takes; while `upper` is searched, by
   /// that.
   std::optional<size_t> best;
@@ -375,8 +377,9 @@ std::vector<size_t> MeshSearch::byPromise() const {
   return order;
 }
 
-/// Device time bounds the other objectives from below. A mesh above the best
-/// `upper` is above their best, too.
+/// Device time bounds the other objectives from below, the least `upper` does
+/// not. A mesh whose device time is above the best `upper` is above their best,
+/// too.
 void MeshSearch::boundDevices() {
   std::vector<size_t> all;
   for (size_t i = 0; i < families.size(); ++i)
@@ -389,7 +392,7 @@ void MeshSearch::boundDevices() {
   boundFamilies(all, /*deviceOnly=*/true);
   for (Candidate &candidate : candidates)
     candidate.bound =
-        std::max(candidate.bound, families[candidate.family].bound);
+        std::max(leastByWork, families[candidate.family].bound);
 }
 
 /// The work of the program bounds plans on all meshes, for all chips.
@@ -399,8 +402,9 @@ void MeshSearch::boundByWork(const Program &probe) {
   shd::ProgramOp program = *(*probe.module).getOps<shd::ProgramOp>().begin();
   double seconds =
       leastSeconds(program, *probe.machine, double(probe.machine->numChips()));
+  leastByWork = Cost(toPicoseconds(seconds));
   for (Candidate &candidate : candidates)
-    candidate.bound = Cost(toPicoseconds(seconds));
+    candidate.bound = leastByWork;
 }
 
 /// Plans meshes in this order in rounds, as long as there is work left, the

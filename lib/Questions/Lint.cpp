@@ -74,13 +74,15 @@ private:
   void addDimTrial(Candidate &candidate, const Suspect &suspect);
   void addWrittenPins();
   void addUnchunkedLosses();
+  void addPadding(const Report &report);
   Trial withoutPins() const;
   static bool isOfPins(const LintFinding &finding) {
     return finding.kind == "pin-costs" || finding.kind == "pins-cost";
   }
   /// Known by what the change saves alone.
   static bool isOfChange(const LintFinding &finding) {
-    return isOfPins(finding) || finding.kind == "unfused-loss";
+    return isOfPins(finding) || finding.kind == "unfused-loss" ||
+           finding.kind == "undivided";
   }
   void tryAll();
   void plan(ArrayRef<Trial *> trials, double effort);
@@ -333,6 +335,22 @@ void Linter::addUnchunkedLosses() {
   }
 }
 
+/// Extents that stay whole because no axis divides them.
+void Linter::addPadding(const Report &report) {
+  const ReportTensor *tensor = report.undivided();
+  if (!tensor || op.getAllowPadding() || options.mode != OptMode::Optimize)
+    return;
+  Candidate &candidate = candidates.emplace_back();
+  candidate.finding.kind = "undivided";
+  candidate.finding.text = "an axis does not divide every extent of " +
+                           tensor->name + tensor->sharding + ", or of others";
+  candidate.finding.loc = tensor->loc;
+  Trial &trial = candidate.trials.emplace_back();
+  trial.fix.kind = "padding";
+  trial.fix.change = "--allow-padding";
+  trial.variant.edit = [](ProgramOp edited) { edited.setAllowPadding(true); };
+}
+
 Trial Linter::withoutPins() const {
   Trial trial;
   trial.fix.kind = "unpin";
@@ -443,6 +461,7 @@ std::optional<Lint> Linter::run() {
   result.notes = findStepNotes(*outcome.report);
   addWrittenPins();
   addUnchunkedLosses();
+  addPadding(*outcome.report);
   result.suspects = candidates.size();
   tryAll();
   for (Candidate &candidate : candidates)

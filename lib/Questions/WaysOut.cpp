@@ -224,20 +224,9 @@ void WayFinder::addLimit() {
   };
 }
 
-/// True if an axis does not divide an extent, so that padding allows more.
-static bool hasRemainders(const Report &report) {
-  return llvm::any_of(report.tensors, [&](const ReportTensor &tensor) {
-    return llvm::any_of(tensor.dims, [&](const ReportTensor::Dim &dim) {
-      return llvm::any_of(report.mesh, [&](const Report::Axis &axis) {
-        return dim.size > 1 && dim.size % axis.size != 0;
-      });
-    });
-  });
-}
-
 void WayFinder::addPadding() {
   if (overrides.allowPadding || options.mode != OptMode::Optimize ||
-      !hasRemainders(report))
+      !report.undivided())
     return;
   Way &way = ways.emplace_back();
   way.kind = "padding";

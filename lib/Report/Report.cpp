@@ -49,6 +49,18 @@ std::string Report::chosenMesh() const {
   return meshSearch ? meshSearch->best.front().mesh : "";
 }
 
+const ReportTensor *Report::undivided() const {
+  auto isUndivided = [&](const ReportTensor::Dim &dim) {
+    return dim.size > 1 && llvm::any_of(mesh, [&](const Axis &axis) {
+             return dim.size % axis.size != 0;
+           });
+  };
+  auto found = llvm::find_if(tensors, [&](const ReportTensor &tensor) {
+    return llvm::any_of(tensor.dims, isUndivided);
+  });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
 llvm::StringRef Report::MeshSearch::statusOf(size_t i, double value) const {
   if (i == 0)
     return "chosen";

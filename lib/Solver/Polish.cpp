@@ -1,6 +1,6 @@
 //===- Polish.cpp - Less memory at the same cost --------------------------===//
 
-#include "Polish.h"
+#include "shardc/Solver/Polish.h"
 #include "shardc/Solver/Arithmetic.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -23,17 +23,34 @@ public:
     peak = now.peak;
   }
 
-  void run() {
+  void run(bool withChains) {
     bool improved = true;
     for (unsigned sweep = 0; sweep < kMaxSweeps && improved; ++sweep) {
       improved = false;
       for (Variable v = 0; v < assignment.size(); ++v)
         improved |= improve(v);
+      if (!improved && withChains)
+        for (Variable v : byVolume())
+          improved |= improveChain(v);
     }
   }
 
 private:
   static constexpr unsigned kMaxSweeps = 20;
+  /// Variables of a chain, at most, and labels that the chains from one
+  /// variable and all chains may look at.
+  static constexpr size_t kMaxChain = 16, kMaxLooks = 20'000,
+                          kMaxLooksInAll = 500'000;
+
+  /// The variables that use memory, those that use most first.
+  llvm::SmallVector<Variable> byVolume() const {
+    std::vector<std::pair<Int128, Variable>> order;
+    for (Variable v = 0; v < assignment.size(); ++v)
+      if (Int128 volume = volumeOf(v); volume > 0)
+        order.emplace_back(-volume, v);
+    llvm::sort(order);
+    return llvm::to_vector(llvm::make_second_range(order));
+  }
 
   bool improve(Variable v) {
     const Label before = assignment[v];
@@ -55,6 +72,111 @@ private:
       return false;
     move(v, before, best);
     return true;
+  }
+
+  struct Link {
+    Variable variable;
+    Label before;
+  };
+
+  /// Gives a variable a label that costs more with its neighbours, these labels
+  /// that mend it, and so on: views of one tensor, say, which are all whole or
+  /// all sharded.
+  bool improveChain(Variable v) {
+    chain.clear();
+    looks = std::min(kMaxLooks, looksLeft);
+    looksLeft -= looks;
+    bool improved = follow(v);
+    looksLeft += looks;
+    return improved;
+  }
+
+  /// Extends the chain by a variable; true, with its labels left in place, if
+  /// the chain then costs what it did and uses less memory.
+  bool follow(Variable v) {
+    const Label before = assignment[v];
+    chain.push_back({v, before});
+    const std::vector<Cost> &own = problem.variables[v].costs;
+    for (Label label = 0; label < own.size() && looks > 0; ++label) {
+      --looks;
+      if (label == before || own[label] != own[before])
+        continue;
+      assignment[v] = label;
+      if (agrees(v) && closes())
+        return true;
+    }
+    assignment[v] = before;
+    chain.pop_back();
+    return false;
+  }
+
+  /// The variable's pairs with others of the chain cost what they did.
+  bool agrees(Variable v) const {
+    return llvm::all_of(edgesOf[v], [&](uint32_t number) {
+      return !inChain(otherOf(number, v)) || isAsBefore(number);
+    });
+  }
+
+  /// True if all pairs of the chain cost what they did, or if it goes on so.
+  bool closes() {
+    for (const Link &link : chain)
+      for (uint32_t number : edgesOf[link.variable])
+        if (!isAsBefore(number))
+          return chain.size() < kMaxChain &&
+                 follow(otherOf(number, link.variable));
+    return usesLess();
+  }
+
+  Variable otherOf(uint32_t number, Variable v) const {
+    const Edge &edge = problem.edges[number];
+    return edge.first == v ? edge.second : edge.first;
+  }
+
+  bool inChain(Variable v) const {
+    return llvm::any_of(chain,
+                        [&](const Link &link) { return link.variable == v; });
+  }
+
+  bool isAsBefore(uint32_t number) const {
+    const Edge &edge = problem.edges[number];
+    const Table &table = problem.tables[edge.table];
+    return table.at(assignment[edge.first], assignment[edge.second]) ==
+           table.at(labelBefore(edge.first), labelBefore(edge.second));
+  }
+
+  /// What the variable had before the chain.
+  Label labelBefore(Variable v) const {
+    for (const Link &link : chain)
+      if (link.variable == v)
+        return link.before;
+    return assignment[v];
+  }
+
+  /// Keeps the chain's labels if they use less memory and no point more than
+  /// the peak.
+  bool usesLess() {
+    std::vector<Label> after(assignment);
+    for (const Link &link : chain)
+      assignment[link.variable] = link.before;
+    Int128 least = 0, volume = 0;
+    auto change = [&](llvm::ArrayRef<Label> to) {
+      for (const Link &link : chain) {
+        Label from = assignment[link.variable];
+        least += volumeOf(link.variable);
+        use(link.variable, from, -1);
+        use(link.variable, to[link.variable], 1);
+        volume += volumeOf(link.variable);
+      }
+    };
+    std::vector<Label> labels(assignment);
+    change(after);
+    bool isLess =
+        volume < least &&
+        llvm::all_of(usage, [&](int64_t bytes) { return bytes <= peak; });
+    if (!isLess)
+      change(labels);
+    assignment = std::move(after);
+    return isLess;
   }
 
   /// Cost of the variable's label with its neighbours'.
@@ -120,11 +242,17 @@ private:
   std::vector<std::vector<const EdgeUsage *>> usagesOf; // by edge
   std::vector<int64_t> usage;                           // by point
   int64_t peak = 0;
+  std::vector<Link> chain;
+  size_t looks = 0, looksLeft = kMaxLooksInAll;
 };
 } // namespace
 
 void polish(const Problem &problem, std::vector<Label> &assignment) {
-  Polisher(problem, assignment).run();
+  Polisher(problem, assignment).run(/*withChains=*/false);
+}
+
+void polishChains(const Problem &problem, std::vector<Label> &assignment) {
+  Polisher(problem, assignment).run(/*withChains=*/true);
 }
 
 } // namespace shardc::solver

@@ -2,8 +2,8 @@
 
 #include "shardc/Solver/Solve.h"
 #include "LeastPeak.h"
-#include "Polish.h"
 #include "Rounds.h"
+#include "shardc/Solver/Polish.h"
 #include <cassert>
 
 namespace shardc::solver {

@@ -1,12 +1,12 @@
 //===- Polish.h - Less memory at the same cost ----------------*- C++ -*-===//
 //
-// Private to the solver: of assignments that cost the same, people expect one
-// that keeps nothing whole which may as well be sharded.
+// Of assignments that cost the same, people expect one that keeps nothing whole
+// which may as well be sharded.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SHARDC_LIB_SOLVER_POLISH_H
-#define SHARDC_LIB_SOLVER_POLISH_H
+#ifndef SHARDC_SOLVER_POLISH_H
+#define SHARDC_SOLVER_POLISH_H
 
 #include "shardc/Solver/Problem.h"
 
@@ -17,6 +17,9 @@ namespace shardc::solver {
 /// such label is left. No point's usage rises above the peak.
 void polish(const Problem &problem, std::vector<Label> &assignment);
 
+/// The same, also of chains of neighbours at once: for the plan that is chosen.
+void polishChains(const Problem &problem, std::vector<Label> &assignment);
+
 } // namespace shardc::solver
 
-#endif // SHARDC_LIB_SOLVER_POLISH_H
+#endif // SHARDC_SOLVER_POLISH_H

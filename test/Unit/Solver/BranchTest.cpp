@@ -1,8 +1,8 @@
 //===- BranchTest.cpp - Branch and bound without searches -----------------===//
 
 #include "BruteForce.h"
-#include "Polish.h"
 #include "Rounds.h"
+#include "shardc/Solver/Polish.h"
 #include "gtest/gtest.h"
 
 using namespace shardc::solver;
@@ -64,6 +64,27 @@ TEST(Polish, OfEqualCostsTheLeastMemory) {
   EXPECT_EQ(assignment, (std::vector<Label>{1, 0}));
 }
 
+TEST(Polish, ChainsChangeTogether) {
+  // A tensor, whole in 8 bytes or split in 2, and two views of it, which take a
+  // byte only where they alone are split. A split part of what is whole is
+  // free, the whole of what is split is not.
+  Problem problem;
+  problem.numPoints = 1;
+  std::vector<std::vector<Usage>> ofTensor = {{{0, 1, 8}}, {{0, 1, 2}}},
+                                  ofView = {{}, {{0, 1, 1}}};
+  problem.variables = {{"tensor", {0, 0}, ofTensor},
+                       {"view", {0, 0}, ofView},
+                       {"view of view", {0, 0}, ofView},
+                       {"reader", {0}, {}}};
+  problem.tables = {{2, 2, {0, 0, 5, 0}}, {2, 1, {0, 0}}};
+  problem.edges = {{0, 1, 0}, {1, 2, 0}, {2, 3, 1}};
+  std::vector<Label> assignment = {0, 0, 0, 0};
+  polish(problem, assignment);
+  EXPECT_EQ(assignment, (std::vector<Label>{0, 0, 0, 0}));
+  polishChains(problem, assignment);
+  EXPECT_EQ(assignment, (std::vector<Label>{1, 1, 1, 0}));
+}
+
 TEST(Polish, NeverCostsMoreNorRaisesThePeak) {
   std::mt19937_64 random(12);
   for (int i = 0; i < 1000; ++i) {
@@ -75,7 +96,7 @@ TEST(Polish, NeverCostsMoreNorRaisesThePeak) {
     for (size_t v = 0; v < assignment.size(); ++v)
       assignment[v] = uniform(random, 0, problem.variables[v].costs.size() - 1);
     Evaluation before = evaluate(problem, assignment);
-    polish(problem, assignment);
+    polishChains(problem, assignment);
     Evaluation after = evaluate(problem, assignment);
     if (!before.cost)
       continue;

@@ -4,6 +4,7 @@
 #include "shardc/Cost/Schedule.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
 #include "shardc/Dialect/Shd/Transforms/PlanEvaluator.h"
+#include "shardc/Solver/Polish.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -160,20 +161,39 @@ std::optional<solver::Solution> TimeSearch::run(const solver::Solution &first) {
   return best;
 }
 
+/// Takes less memory where that takes no longer.
+static void polishPlan(PlanningContext &context, ProgramOp program,
+                       const PlanNetwork &network, SearchedPlan &found) {
+  std::vector<solver::Label> polished = found.solution.assignment;
+  solver::polishChains(network.problem, polished);
+  if (polished == found.solution.assignment)
+    return;
+  if (found.of != Objective::Upper) {
+    std::optional<EvaluatedPlan> times =
+        PlanEvaluator(context, program, network)(polished);
+    if (!times || objectiveTime(*times, found.of) > found.solution.cost)
+      return;
+    found.solution.cost = objectiveTime(*times, found.of);
+  }
+  found.solution.assignment = std::move(polished);
+}
+
 SearchedPlan
 shardc::shd::searchNetwork(PlanningContext &context, ProgramOp program,
                            const PlanNetwork &network,
                            const NetworkSearchOptions &options,
                            std::vector<std::vector<solver::Label>> starts) {
   SearchedPlan found{solveUpper(network, options, starts)};
-  if (!found.fits() || options.objective == Objective::Upper)
+  if (!found.fits())
     return found;
   // A plan that cannot be made explicit stays the one of the least `upper`.
-  if (auto better =
-          TimeSearch(context, program, network, options, std::move(starts))
-              .run(found.solution)) {
-    found.solution = std::move(*better);
-    found.of = options.objective;
-  }
+  if (options.objective != Objective::Upper)
+    if (auto better =
+            TimeSearch(context, program, network, options, std::move(starts))
+                .run(found.solution)) {
+      found.solution = std::move(*better);
+      found.of = options.objective;
+    }
+  polishPlan(context, program, network, found);
   return found;
 }

@@ -391,8 +391,7 @@ void MeshSearch::boundDevices() {
   boundWork = options.workShare * kBoundWork;
   boundFamilies(all, /*deviceOnly=*/true);
   for (Candidate &candidate : candidates)
-    candidate.bound =
-        std::max(leastByWork, families[candidate.family].bound);
+    candidate.bound = std::max(leastByWork, families[candidate.family].bound);
 }
 
 /// The work of the program bounds plans on all meshes, for all chips.

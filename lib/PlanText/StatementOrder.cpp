@@ -51,17 +51,18 @@ static FileLineColLoc placeOf(Location loc) {
   return dyn_cast<FileLineColLoc>(loc);
 }
 
-/// Where the work of a program stands in its text, in the order in which it
-/// runs; null for other operations.
-static std::vector<const char *> runningPlaces(shd::ProgramOp planned,
+/// Where the work of a program stands in its text, in a work order; null for
+/// other operations.
+static std::vector<const char *> runningPlaces(shd::ProgramOp program,
+                                               ArrayRef<int64_t> order,
                                                StringRef text, StringRef file) {
   SmallVector<const char *> lines = {text.begin()};
   for (const char &c : text)
     if (c == '\n')
       lines.push_back(&c + 1);
   std::vector<const char *> places;
-  std::vector<Operation *> ops = shd::orderedOperations(planned);
-  for (int64_t number : shd::workOrderOf(planned)) {
+  std::vector<Operation *> ops = shd::orderedOperations(program);
+  for (int64_t number : order) {
     const char *at = nullptr;
     if (FileLineColLoc place = placeOf(ops[number]->getLoc());
         place && place.getFilename() == file && place.getLine() >= 1 &&
@@ -112,25 +113,17 @@ static void moveStatements(const Statements &statements,
                     textOf(withComment(statements[moved], text)));
 }
 
-std::optional<std::string> shardc::inRunningOrder(StringRef text,
-                                                  shd::ProgramOp planned,
-                                                  llvm::SourceMgr &sourceMgr) {
-  llvm::SourceMgr moved;
-  moved.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(text), {});
-  std::vector<Statements> before = blocksOf(sourceMgr, planned.getContext());
-  std::vector<Statements> after = blocksOf(moved, planned.getContext());
-  auto haveEqualSizes = [](const Statements &a, const Statements &b) {
-    return a.size() == b.size();
-  };
-  if (!llvm::equal(before, after, haveEqualSizes))
-    return std::nullopt;
-  const llvm::MemoryBuffer &source =
+std::optional<std::string> shardc::inRunningOrder(llvm::SourceMgr &sourceMgr,
+                                                  shd::ProgramOp program,
+                                                  ArrayRef<int64_t> order) {
+  const llvm::MemoryBuffer &buffer =
       *sourceMgr.getMemoryBuffer(sourceMgr.getMainFileID());
+  StringRef text = buffer.getBuffer();
   std::vector<const char *> places =
-      runningPlaces(planned, source.getBuffer(), source.getBufferIdentifier());
+      runningPlaces(program, order, text, buffer.getBufferIdentifier());
   TextEdits edits;
-  for (auto [from, to] : llvm::zip_equal(before, after))
-    moveStatements(to, ranksOf(from, places), text, edits);
+  for (const Statements &block : blocksOf(sourceMgr, program.getContext()))
+    moveStatements(block, ranksOf(block, places), text, edits);
   std::string result = edits.apply({llvm::SMLoc::getFromPointer(text.begin()),
                                     llvm::SMLoc::getFromPointer(text.end())});
   return result == text ? std::nullopt : std::optional(std::move(result));

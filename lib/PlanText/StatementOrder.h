@@ -10,15 +10,14 @@
 
 namespace shardc {
 
-/// The text of a plan with the statements of each block in the order in which
-/// the plan runs them (WorkOrder.h); nothing if that is the order in which they
-/// stand. `planned` was read from the main file of `sourceMgr`, and `text` is
-/// to have the same statements. Declarations stay where they are, and so do
-/// comments on lines of their own. Whether names still mean the same is the
-/// caller's to check.
-std::optional<std::string> inRunningOrder(llvm::StringRef text,
-                                          shd::ProgramOp planned,
-                                          llvm::SourceMgr &sourceMgr);
+/// The main file of `sourceMgr`, of which `program` was read, with the
+/// statements of each block in a work order of the program (WorkOrder.h);
+/// nothing if that is the order in which they stand. Declarations stay where
+/// they are, and so do comments on lines of their own. Whether names still mean
+/// the same is the caller's to check.
+std::optional<std::string> inRunningOrder(llvm::SourceMgr &sourceMgr,
+                                          shd::ProgramOp program,
+                                          llvm::ArrayRef<int64_t> order);
 
 } // namespace shardc
 

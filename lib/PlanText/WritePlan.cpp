@@ -34,6 +34,20 @@ static LogicalResult lowerInText(Compilation &compilation) {
   return compilation.lower();
 }
 
+/// A text that says everything, with a source manager of its own.
+static std::optional<Compilation> importText(StringRef text,
+                                             llvm::SourceMgr &sourceMgr,
+                                             MLIRContext *context,
+                                             const Overrides &overrides) {
+  sourceMgr.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(text), {});
+  Overrides alone;
+  alone.allowPadding = overrides.allowPadding;
+  alone.calibrated = overrides.calibrated;
+  PlanOptions asWritten;
+  asWritten.mode = OptMode::None;
+  return Compilation::import(sourceMgr, context, alone, {asWritten});
+}
+
 static ReadPlan readPlan(StringRef text, MLIRContext *context,
                          const Overrides &overrides) {
   ReadPlan plan;
@@ -44,15 +58,8 @@ static ReadPlan readPlan(StringRef text, MLIRContext *context,
     return success();
   });
   llvm::SourceMgr sourceMgr;
-  sourceMgr.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(text), {});
-  // The text says everything else.
-  Overrides alone;
-  alone.allowPadding = overrides.allowPadding;
-  alone.calibrated = overrides.calibrated;
-  PlanOptions asWritten;
-  asWritten.mode = OptMode::None;
   std::optional<Compilation> read =
-      Compilation::import(sourceMgr, context, alone, {asWritten});
+      importText(text, sourceMgr, context, overrides);
   if (read && succeeded(read->plan()) && succeeded(lowerInText(*read)))
     plan.compilation = std::move(read);
   return plan;
@@ -110,7 +117,7 @@ private:
   LogicalResult takeStages();
   LogicalResult checkStages(Compilation &read);
   bool isStep() { return planned.getTraining() || planned.getPipeline(); }
-  std::string inOrder(std::string text, llvm::SourceMgr &sourceMgr);
+  std::string inOrder(std::string text);
 
   ProgramOp planned;
   const Overrides &overrides;
@@ -220,12 +227,26 @@ LogicalResult PlanWriter::checkStages(Compilation &read) {
   return emitNoText(layers.getLoc()) << "read back, its stages would " << other;
 }
 
+/// True if both have the same operations one after another, copies aside.
+static bool haveSameWork(ProgramOp a, ProgramOp b) {
+  return llvm::equal(orderedOperations(a), orderedOperations(b),
+                     [](Operation *one, Operation *other) {
+                       return one->getName() == other->getName();
+                     });
+}
+
 /// The text in the order in which the plan runs, if it is still the same plan
 /// then. The text of a training step has but its forward pass.
-std::string PlanWriter::inOrder(std::string text, llvm::SourceMgr &sourceMgr) {
+std::string PlanWriter::inOrder(std::string text) {
   if (planned.getTraining() || workOrderOf(planned).empty())
     return text;
-  std::optional<std::string> moved = inRunningOrder(text, planned, sourceMgr);
+  llvm::SourceMgr sourceMgr;
+  std::optional<Compilation> written =
+      importText(text, sourceMgr, planned.getContext(), overrides);
+  if (!written || !haveSameWork(planned, written->program()))
+    return text;
+  std::optional<std::string> moved =
+      inRunningOrder(sourceMgr, written->program(), workOrderOf(planned));
   if (!moved)
     return text;
   ReadPlan read = readPlan(*moved, planned.getContext(), overrides);
@@ -252,7 +273,7 @@ FailureOr<std::string> PlanWriter::write(const Program &program,
     if (!difference && failed(checkStages(*read.compilation)))
       return failure();
     if (!difference)
-      return inOrder(std::move(text), sourceMgr);
+      return inOrder(std::move(text));
     bool saysMore =
         difference->in && rounds < kMostRounds && sayMore(difference->in);
     if (!saysMore && (!isStep() || !sayAll()))

@@ -544,7 +544,7 @@ void TextPrinter::printHead() {
   if (report.experts)
     wrappedFact("experts", expertsText());
   wrappedFact("in words", report.words);
-  fact("plan", planText());
+  wrappedFact("plan", planText());
   if (const auto &search = report.stepSearch; search && search->hasOthers &&
                                               search->ownGap &&
                                               *search->ownGap <= kTellingGap)

@@ -125,6 +125,33 @@ cl::OptionCategory planCategory("2. How to plan");
 cl::OptionCategory questionCategory("3. Questions about many plans");
 cl::OptionCategory otherCategory("4. Other");
 
+/// Parses one of some names, and suggests the nearest for another one.
+template <typename T> class NameParser : public cl::parser<T> {
+public:
+  using cl::parser<T>::parser;
+
+  bool parse(cl::Option &option, StringRef, StringRef given, T &value) {
+    SmallVector<StringRef> names;
+    for (const auto &each : this->Values) {
+      if (!each.Name.empty())
+        names.push_back(each.Name);
+      if (each.Name != given)
+        continue;
+      value = each.V.getValue();
+      return false;
+    }
+    StringRef near = nearestName(given, names, kMostEdits);
+    return option.error("unknown value '" + given + "'; " +
+                        (near.empty()
+                             ? "expected one of " + llvm::join(names, ", ")
+                             : "did you mean '" + near.str() + "'?"));
+  }
+
+private:
+  static constexpr unsigned kMostEdits = 3;
+};
+template <typename T> using NameOption = cl::opt<T, false, NameParser<T>>;
+
 /// What the command line says.
 struct Options {
   cl::opt<std::string> input{cl::Positional,
@@ -184,7 +211,7 @@ struct Options {
       cl::desc("Add a timeline of compute and of each network to the report"),
       cl::cat(emitCategory)};
 
-  cl::opt<OptMode> opt{
+  NameOption<OptMode> opt{
       "opt", cl::desc("How to choose shardings that the program leaves open:"),
       cl::init(OptMode::Optimize), cl::cat(planCategory),
       cl::values(
@@ -195,7 +222,7 @@ struct Options {
                      "Spread annotations through the program, search nothing"),
           clEnumValN(OptMode::None, "none",
                      "Only the annotated shardings; all else is whole"))};
-  cl::opt<Objective> objective{
+  NameOption<Objective> objective{
       "objective", cl::desc("The time to minimise:"),
       cl::init(Objective::Scheduled), cl::cat(planCategory),
       cl::values(clEnumValN(Objective::Scheduled, "scheduled",
@@ -225,7 +252,7 @@ struct Options {
       cl::desc("Take the shardings of a plan: a program as --emit-plan prints "
                "it, or the JSON of a report"),
       cl::value_desc("FILE"), cl::cat(planCategory)};
-  cl::opt<PlanFileUse> planAs{
+  NameOption<PlanFileUse> planAs{
       "plan-as", cl::desc("How to use --plan:"), cl::init(PlanFileUse::Pins),
       cl::cat(planCategory),
       cl::values(
@@ -238,7 +265,7 @@ struct Options {
       "free",
       cl::desc("Leave open --plan's shardings of tensors whose name matches"),
       cl::value_desc("'W*'"), cl::cat(planCategory)};
-  cl::opt<Framework> within{
+  NameOption<Framework> within{
       "for", cl::desc("Plan a training step only as a framework can run it:"),
       cl::init(Framework::Megatron), cl::cat(planCategory),
       cl::values(clEnumValN(Framework::Megatron, "megatron", "Megatron-LM"),
@@ -281,7 +308,7 @@ struct Options {
       cl::desc("Of a program that serves: the first token takes at most this "
                "time (seconds, or '500 ms')"),
       cl::value_desc("SECONDS"), cl::cat(questionCategory)};
-  cl::opt<shd::ServingPhase> phase{
+  NameOption<shd::ServingPhase> phase{
       "phase", cl::desc("Of a program that serves, plan one phase by itself:"),
       cl::init(shd::ServingPhase::Decode), cl::cat(planCategory),
       cl::values(clEnumValN(shd::ServingPhase::Prefill, "prefill",
@@ -313,7 +340,7 @@ struct Options {
                             cl::desc("Plan with less and with more memory per "
                                      "device, and show the time of each step"),
                             cl::cat(questionCategory)};
-  cl::opt<LintLevel> lint{
+  NameOption<LintLevel> lint{
       "lint",
       cl::ValueOptional,
       cl::desc("Find work that the plan does in vain, and try what helps:"),
@@ -335,7 +362,7 @@ struct Options {
       cl::desc("Run the plan, with dimensions shrunk, on every device of a "
                "small mesh, and compare with the unsharded program"),
       cl::cat(questionCategory)};
-  cl::opt<Rounding> rounding{
+  NameOption<Rounding> rounding{
       "rounding", cl::desc("Arithmetic of --verify:"),
       cl::init(Rounding::Exact), cl::cat(questionCategory),
       cl::values(clEnumValN(Rounding::Exact, "exact",
@@ -344,7 +371,7 @@ struct Options {
                             "Each value rounded to its type: measures what "
                             "the order of sums changes"))};
 
-  cl::opt<import::Task> task{
+  NameOption<import::Task> task{
       "task", cl::desc("With a config.json, how the model is used:"),
       cl::init(import::Task::Train), cl::cat(planCategory),
       cl::values(

@@ -61,11 +61,12 @@ EntryCosts CostScale::collective(const CollectiveCost &cost,
 
 PriceMatrix::PriceMatrix(ReshardPlanner &planner, const CostScale &scale,
                          const TensorShape &shape, ArrayRef<Layout> from,
-                         ArrayRef<Layout> to, int64_t count)
+                         ArrayRef<Layout> to, int64_t count,
+                         const AxisBlocks &blocks)
     : columns(to.size()),
       pairs(from.size() * to.size(), PairPrice{scale.forbidden()}) {
   for (auto [pair, price] :
-       llvm::zip_equal(pairs, planner.prices(shape, from, to)))
+       llvm::zip_equal(pairs, planner.prices(shape, from, to, blocks)))
     if (price)
       pair = {scale.collectives(price->picoseconds, price->occupied, count),
               price->picoseconds, price->memory.isView(),

@@ -141,7 +141,8 @@ class PriceMatrix {
 public:
   PriceMatrix(ReshardPlanner &planner, const CostScale &scale,
               const TensorShape &shape, llvm::ArrayRef<Layout> from,
-              llvm::ArrayRef<Layout> to, int64_t count);
+              llvm::ArrayRef<Layout> to, int64_t count,
+              const AxisBlocks &blocks);
 
   const PairPrice &at(size_t from, size_t to) const {
     return pairs[from * columns + to];
@@ -322,7 +323,8 @@ private:
                        llvm::ArrayRef<Layout> to, int64_t count) {
     return PriceMatrix(context.planner, scale,
                        shd::movedShape(network.graph.values[value].value), from,
-                       to, count);
+                       to, count,
+                       options.choice ? options.choice->blocks : AxisBlocks());
   }
   TensorShape shapeOf(unsigned index) const {
     return shd::tensorShape(network.graph.values[index].value.getType());

@@ -86,6 +86,18 @@ AxisSuccessors shardc::reshard::axesTogether(AxisSet axes,
   return successors;
 }
 
+AxisSuccessors shardc::reshard::linksWithin(const AxisBlocks &blocks,
+                                            const AxisLinks &links) {
+  AxisSuccessors successors;
+  for (AxisIndex axis = 0; axis < kMaxMeshAxes; ++axis)
+    successors[axis] = axis;
+  for (const AxisList &block : blocks)
+    for (size_t place = 0; place + 1 < block.size(); ++place)
+      if (actAsOne(links, block[place], block[place + 1]))
+        successors[block[place]] = block[place + 1];
+  return successors;
+}
+
 LayoutSpace LayoutSpace::joined(unsigned rank, AxisSet axes,
                                 const AxisSuccessors &successors,
                                 AxisSet partial, DimList padded) {

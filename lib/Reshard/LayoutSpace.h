@@ -7,7 +7,7 @@
 #ifndef SHARDC_LIB_RESHARD_LAYOUTSPACE_H
 #define SHARDC_LIB_RESHARD_LAYOUTSPACE_H
 
-#include "shardc/Sharding/Sharding.h"
+#include "shardc/Sharding/ShardingRule.h"
 #include <array>
 #include <vector>
 
@@ -40,6 +40,9 @@ struct AxisLinks {
 /// neighbours in the mesh that neither of them places and both treat alike.
 AxisSuccessors axesTogether(AxisSet axes, const AxisLinks &from,
                             const AxisLinks &to);
+
+/// The links of blocks that a layout treats as one.
+AxisSuccessors linksWithin(const AxisBlocks &blocks, const AxisLinks &links);
 
 /// A set of layouts of one tensor.
 struct LayoutSpace {

@@ -137,6 +137,8 @@ constexpr unsigned kMaxSeparateAxes = 3;
 constexpr double kMaxJoinedLayouts = 400;
 /// Most layouts of such a search where no axis stays in its place.
 constexpr double kMaxScatteredLayouts = 2000;
+/// The same of a search for many pairs.
+constexpr double kMaxBlockLayouts = 5000;
 
 /// The search compares integral femtoseconds, exact up to 2^53 (9 s), with a
 /// few added for each step. Sequences whose exact times are equal may differ by
@@ -521,6 +523,8 @@ struct ShapeHash {
 struct ShapeEntry {
   /// The searches over axes that are joined.
   std::map<JoinedSpace, Search *> joined;
+  /// Those of blocks of axes, some of which may be partial.
+  std::map<std::pair<AxisSuccessors, AxisSet>, Search *> ofBlocks;
   /// And those in which axes stay in their place, too.
   std::map<std::pair<JoinedSpace, Layout>, Search *> anchored;
   /// The search over all axes of the mesh without padding, where it exists.
@@ -586,6 +590,11 @@ struct ReshardPlanner::Cache {
   Search *findAnchored(const TensorShape &shape, ShapeEntry &entry,
                        const JoinedSpace &joined, const Layout &from,
                        const Layout &to);
+  Search *findOfBlocks(const TensorShape &shape, ShapeEntry &entry,
+                       const AxisSuccessors &together, AxisSet partial);
+  void blockPrices(const TensorShape &shape, llvm::ArrayRef<Layout> from,
+                   llvm::ArrayRef<Layout> to, const AxisBlocks &blocks,
+                   std::vector<std::optional<ReshardPrice>> &prices);
   void joinedPrices(const TensorShape &shape, llvm::ArrayRef<Layout> from,
                     llvm::ArrayRef<Layout> to, bool toTargets,
                     std::vector<std::optional<ReshardPrice>> &prices);
@@ -841,7 +850,7 @@ nodesOf(const LayoutGraph &graph, llvm::ArrayRef<Layout> layouts) {
 
 std::vector<std::optional<ReshardPrice>>
 ReshardPlanner::prices(const TensorShape &shape, llvm::ArrayRef<Layout> from,
-                       llvm::ArrayRef<Layout> to) {
+                       llvm::ArrayRef<Layout> to, const AxisBlocks &blocks) {
   std::vector<std::optional<ReshardPrice>> result(from.size() * to.size());
   if (result.empty())
     return result;
@@ -849,6 +858,8 @@ ReshardPlanner::prices(const TensorShape &shape, llvm::ArrayRef<Layout> from,
   // Sources often come again with other targets: their trees are worth more.
   bool toTargets = 4 * to.size() < from.size();
   if (cache->hasManyLayouts(shape.rank())) {
+    if (!blocks.empty())
+      cache->blockPrices(shape, from, to, blocks, result);
     cache->joinedPrices(shape, from, to, toTargets, result);
     return result;
   }
@@ -885,7 +896,54 @@ struct JoinedSearch {
 };
 } // namespace
 
-/// Prices where axes are joined: most pairs share a few searches.
+/// The search of all layouts that keep axes together, without padding; null if
+/// there are too many.
+Search *ReshardPlanner::Cache::findOfBlocks(const TensorShape &shape,
+                                            ShapeEntry &entry,
+                                            const AxisSuccessors &together,
+                                            AxisSet partial) {
+  auto [known, isNew] =
+      entry.ofBlocks.try_emplace({together, partial}, nullptr);
+  if (!isNew)
+    return known->second;
+  LayoutSpace space =
+      LayoutSpace::joined(shape.rank(), wideAxes, together, partial, {});
+  if (space.count() <= kMaxBlockLayouts)
+    known->second = makeSearch(shape, space, {});
+  return known->second;
+}
+
+/// Prices between layouts that keep blocks together, but for a few targets that
+/// divide one (attention sends keys around a ring of one axis): one search
+/// serves each target.
+void ReshardPlanner::Cache::blockPrices(
+    const TensorShape &shape, llvm::ArrayRef<Layout> from,
+    llvm::ArrayRef<Layout> to, const AxisBlocks &blocks,
+    std::vector<std::optional<ReshardPrice>> &prices) {
+  ShapeEntry &entry = shapes[shape];
+  AxisSet partial = 0;
+  for (const Layout &layout : from)
+    partial |= layout.partial;
+  std::map<Search *, std::vector<std::optional<unsigned>>> sources;
+  for (auto [j, target] : llvm::enumerate(to)) {
+    Search *search = findOfBlocks(
+        shape, entry, linksWithin(blocks, AxisLinks(target)), partial);
+    std::optional<unsigned> node =
+        search ? search->priced.graph.find(target) : std::nullopt;
+    if (!node)
+      continue;
+    std::vector<std::optional<unsigned>> &nodes = sources[search];
+    if (nodes.empty())
+      nodes = nodesOf(search->priced.graph, from);
+    for (auto [i, source] : llvm::enumerate(nodes))
+      if (source && source != node && isPossible(from[i], target))
+        prices[i * to.size() + j] =
+            search->price(*source, *node, /*toTarget=*/true);
+  }
+}
+
+/// Prices where axes are joined, of pairs that have none yet: most share a few
+/// searches.
 void ReshardPlanner::Cache::joinedPrices(
     const TensorShape &shape, llvm::ArrayRef<Layout> from,
     llvm::ArrayRef<Layout> to, bool toTargets,
@@ -914,7 +972,7 @@ void ReshardPlanner::Cache::joinedPrices(
   for (size_t i = 0; i < from.size(); ++i)
     for (size_t j = 0; j < to.size(); ++j) {
       std::optional<ReshardPrice> &price = prices[i * to.size() + j];
-      if (!isPossible(from[i], to[j]))
+      if (price || !isPossible(from[i], to[j]))
         continue;
       if (from[i] == to[j]) {
         price.emplace();

@@ -12,6 +12,7 @@
 #define SHARDC_RESHARD_RESHARD_H
 
 #include "shardc/Reshard/ReshardMemory.h"
+#include "shardc/Sharding/ShardingRule.h"
 #include <memory>
 
 namespace shardc {
@@ -77,10 +78,13 @@ public:
                           const Layout &to);
 
   /// Prices of plan(shape, from[i], to[j]) at i * to.size() + j; nothing where
-  /// there is no plan. One search serves all targets of a source.
-  std::vector<std::optional<ReshardPrice>> prices(const TensorShape &shape,
-                                                  llvm::ArrayRef<Layout> from,
-                                                  llvm::ArrayRef<Layout> to);
+  /// there is no plan. One search serves all targets of a source. Of many axes
+  /// and layouts that keep blocks of them together, prices are those of a mesh
+  /// on which each block is one axis: a sequence that divides a block may cost
+  /// less.
+  std::vector<std::optional<ReshardPrice>>
+  prices(const TensorShape &shape, llvm::ArrayRef<Layout> from,
+         llvm::ArrayRef<Layout> to, const AxisBlocks &blocks = {});
 
 private:
   struct Cache;

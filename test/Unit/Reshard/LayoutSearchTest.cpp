@@ -441,6 +441,37 @@ TEST(ManyAxes, MergedAxesCostNoMore) {
   EXPECT_LE(dearer * 1000, prices.size());
 }
 
+/// With A1 and A2 as a block, prices are those of the mesh on which they are
+/// one axis; a target that divides the block has the price of its plan, or a
+/// lower one.
+TEST(ManyAxes, BlocksArePricedAsOneAxis) {
+  CollectiveModel four = nodeModel({2, 2, 2, 2}), three = nodeModel({2, 4, 2});
+  TensorShape shape{{4096, 1024, 64}, 16};
+  const AxisBlocks blocks = {{0}, {1, 2}, {3}};
+  ReshardPlanner planner(four), merged(three);
+  std::vector<Layout> layouts =
+      enumerateLayouts(three.mesh(), shape, /*withPartial=*/true);
+  std::vector<Layout> whole;
+  for (const Layout &layout : layouts)
+    whole.push_back(split(layout));
+  auto prices = planner.prices(shape, whole, whole, blocks);
+  auto expected = merged.prices(shape, layouts, layouts);
+  ASSERT_EQ(prices.size(), expected.size());
+  for (auto [price, same] : llvm::zip_equal(prices, expected)) {
+    ASSERT_EQ(price.has_value(), same.has_value());
+    if (price)
+      EXPECT_EQ(price->picoseconds, same->picoseconds);
+  }
+
+  Layout ring = Layout::replicated(shape.rank());
+  ring.dims[1] = {2};
+  auto toRing = planner.prices(shape, whole, {ring}, blocks);
+  for (auto [from, price] : llvm::zip_equal(whole, toRing)) {
+    ASSERT_TRUE(price);
+    EXPECT_LE(price->picoseconds, planner.plan(shape, from, ring)->picoseconds);
+  }
+}
+
 /// Planned by itself, each pair costs what the matrix says, and its plan leads
 /// there.
 void checkPairs(const CollectiveModel &model, const TensorShape &shape,

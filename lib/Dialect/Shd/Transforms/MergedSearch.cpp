@@ -161,10 +161,11 @@ static std::optional<PlanNetwork> networkOf(PlanningContext &context,
   return std::move(*network);
 }
 
-/// Takes the time of the objective for the cost of a plan of the least `upper`.
+/// Takes the time of the objective for the cost of a plan of the least `upper`,
+/// whose collectives may cost less where they divide blocks.
 void MergedSearch::evaluate(ProgramOp copy, const PlanNetwork &network,
                             SearchedPlan &found) {
-  if (!found.fits() || options.objective == Objective::Upper)
+  if (!found.fits())
     return;
   std::optional<EvaluatedPlan> times =
       PlanEvaluator(context, copy, network)(found.solution.assignment);

@@ -414,21 +414,30 @@ Layout split(const Layout &merged) {
   return layout;
 }
 
+/// Four axes, and three of which one is the second and third of them: all
+/// layouts on the three, and the same on the four.
+struct MergedAxes {
+  MergedAxes() {
+    for (const Layout &layout : layouts)
+      whole.push_back(split(layout));
+  }
+
+  CollectiveModel four = nodeModel({2, 2, 2, 2}), three = nodeModel({2, 4, 2});
+  TensorShape shape{{4096, 1024, 64}, 16};
+  std::vector<Layout> layouts =
+      enumerateLayouts(three.mesh(), shape, /*withPartial=*/true);
+  std::vector<Layout> whole;
+};
+
 /// On four axes a tensor of three dimensions has 685 layouts: axes that stay
 /// together move together, and cost no more than if they were one. Where two
 /// pairs of neighbours could be the one, as on the way from [B@(A0, A1, A2)] to
 /// [T@(A0, A1, A2)], the first is, and a sequence that splits it is missed.
 TEST(ManyAxes, MergedAxesCostNoMore) {
-  CollectiveModel four = nodeModel({2, 2, 2, 2}), three = nodeModel({2, 4, 2});
-  TensorShape shape{{4096, 1024, 64}, 16};
-  ReshardPlanner planner(four), merged(three);
-  std::vector<Layout> layouts =
-      enumerateLayouts(three.mesh(), shape, /*withPartial=*/true);
-  std::vector<Layout> whole;
-  for (const Layout &layout : layouts)
-    whole.push_back(split(layout));
-  auto prices = planner.prices(shape, whole, whole);
-  auto expected = merged.prices(shape, layouts, layouts);
+  MergedAxes mesh;
+  ReshardPlanner planner(mesh.four), merged(mesh.three);
+  auto prices = planner.prices(mesh.shape, mesh.whole, mesh.whole);
+  auto expected = merged.prices(mesh.shape, mesh.layouts, mesh.layouts);
   ASSERT_EQ(prices.size(), expected.size());
   size_t dearer = 0;
   for (auto [price, most] : llvm::zip_equal(prices, expected)) {
@@ -445,17 +454,11 @@ TEST(ManyAxes, MergedAxesCostNoMore) {
 /// one axis; a target that divides the block has the price of its plan, or a
 /// lower one.
 TEST(ManyAxes, BlocksArePricedAsOneAxis) {
-  CollectiveModel four = nodeModel({2, 2, 2, 2}), three = nodeModel({2, 4, 2});
-  TensorShape shape{{4096, 1024, 64}, 16};
+  MergedAxes mesh;
   const AxisBlocks blocks = {{0}, {1, 2}, {3}};
-  ReshardPlanner planner(four), merged(three);
-  std::vector<Layout> layouts =
-      enumerateLayouts(three.mesh(), shape, /*withPartial=*/true);
-  std::vector<Layout> whole;
-  for (const Layout &layout : layouts)
-    whole.push_back(split(layout));
-  auto prices = planner.prices(shape, whole, whole, blocks);
-  auto expected = merged.prices(shape, layouts, layouts);
+  ReshardPlanner planner(mesh.four), merged(mesh.three);
+  auto prices = planner.prices(mesh.shape, mesh.whole, mesh.whole, blocks);
+  auto expected = merged.prices(mesh.shape, mesh.layouts, mesh.layouts);
   ASSERT_EQ(prices.size(), expected.size());
   for (auto [price, same] : llvm::zip_equal(prices, expected)) {
     ASSERT_EQ(price.has_value(), same.has_value());
@@ -463,12 +466,13 @@ TEST(ManyAxes, BlocksArePricedAsOneAxis) {
       EXPECT_EQ(price->picoseconds, same->picoseconds);
   }
 
-  Layout ring = Layout::replicated(shape.rank());
+  Layout ring = Layout::replicated(mesh.shape.rank());
   ring.dims[1] = {2};
-  auto toRing = planner.prices(shape, whole, {ring}, blocks);
-  for (auto [from, price] : llvm::zip_equal(whole, toRing)) {
+  auto toRing = planner.prices(mesh.shape, mesh.whole, {ring}, blocks);
+  for (auto [from, price] : llvm::zip_equal(mesh.whole, toRing)) {
     ASSERT_TRUE(price);
-    EXPECT_LE(price->picoseconds, planner.plan(shape, from, ring)->picoseconds);
+    EXPECT_LE(price->picoseconds,
+              planner.plan(mesh.shape, from, ring)->picoseconds);
   }
 }
 

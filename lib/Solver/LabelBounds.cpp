@@ -134,7 +134,8 @@ private:
   /// False if that leads no further.
   bool excludeByMessages(Model &model) {
     MessageResult found = ascendByMessages(
-        model, pricesOf(model), left.messages, [&] { return limit; }, nullptr);
+        model, pricesOf(model), left.messages, [&] { return limit; }, nullptr,
+        deadline);
     left.messages -= found.work;
     network.noLabel |= found.exhausted;
     if (network.infeasible())

@@ -40,8 +40,9 @@ namespace {
 class MessageAscent {
 public:
   MessageAscent(Model &model, const Prices &start, double maxWork,
-                const UpperBound &upper, const Observer &observe)
-      : model(model), upper(upper), observe(observe),
+                const UpperBound &upper, const Observer &observe,
+                const Deadline &deadline)
+      : model(model), upper(upper), observe(observe), deadline(deadline),
         prices(start.begin(), start.end()), means(start.size(), 0),
         passing(model), descent(model) {
     // Two passes in both directions, and prices for both orientations.
@@ -64,6 +65,7 @@ public:
       step();
       sweep(i % kDecodeEvery == 0);
       keepBest();
+      stopped |= deadline.expired();
       adapt();
       if (i % kDecodeEvery == 0 && isWorthContracting())
         break;
@@ -233,6 +235,7 @@ private:
   Model &model;
   const UpperBound &upper;
   const Observer &observe;
+  const Deadline &deadline;
   std::vector<double> prices, means;
   MessagePassing passing;
   TreeDescent descent;
@@ -248,9 +251,9 @@ private:
 } // namespace
 
 MessageResult ascendByMessages(Model &model, Prices start, double maxWork,
-                               const UpperBound &upper,
-                               const Observer &observe) {
-  return MessageAscent(model, start, maxWork, upper, observe).run();
+                               const UpperBound &upper, const Observer &observe,
+                               const Deadline &deadline) {
+  return MessageAscent(model, start, maxWork, upper, observe, deadline).run();
 }
 
 } // namespace shardc::solver

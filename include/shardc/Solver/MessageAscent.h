@@ -9,6 +9,7 @@
 #ifndef SHARDC_SOLVER_MESSAGEASCENT_H
 #define SHARDC_SOLVER_MESSAGEASCENT_H
 
+#include "shardc/Solver/Deadline.h"
 #include "shardc/Solver/Dual.h"
 #include "shardc/Solver/MessagePassing.h"
 
@@ -33,11 +34,11 @@ inline constexpr Scaled kMessageLimit = Scaled(1) << 50;
 using UpperBound = std::function<Cost()>;
 
 /// Ascends from `start`, looking at some `maxWork` table entries (but some
-/// sweeps always run); `observe`, if there is one, sees decoded labels every
-/// few sweeps.
+/// sweeps always run) until the deadline; `observe`, if there is one, sees
+/// decoded labels every few sweeps.
 MessageResult ascendByMessages(Model &model, Prices start, double maxWork,
-                               const UpperBound &upper,
-                               const Observer &observe);
+                               const UpperBound &upper, const Observer &observe,
+                               const Deadline &deadline = {});
 
 } // namespace shardc::solver
 

@@ -110,8 +110,9 @@ ObjectiveSearch::run(const solver::Solution &first) {
       solver.candidates.propose(start);
   solver.polish(*proposal.candidate);
   Region all = wholeSpace(first);
-  weights.boundLabels(all,
-                      weights.bestWeights(all, kAllWeights.rounds).weights);
+  if (!solver.work.isTimeUp())
+    weights.boundLabels(all,
+                        weights.bestWeights(all, kAllWeights.rounds).weights);
   findCandidates(all);
   closeGap(all);
   solver::Cost bound = std::min(all.bound, all.outside);

@@ -81,7 +81,7 @@ PlanSolver::solveAndPolish(PartialProblem &partial, double tolerance) {
 
 void PlanSolver::polish(const Candidate &candidate) {
   double worth = options.isQuick ? kQuickWorthPolishing : kWorthPolishing;
-  if (candidate.value > worth * double(best()))
+  if (candidate.value > worth * double(best()) || work.isTimeUp())
     return;
   std::vector<bool> none(candidate.assignment.size(), false);
   PartialProblem partial =

@@ -21,7 +21,8 @@ void shardc::tryMixedWeights(PlanSolver &solver, const WeightBounds &weights,
       solver.largestWork() > kQuickWork)
     return;
   for (double share : kUpperShares) {
-    if (solver.work.isSpent() || solver.isNearlyClosed(region))
+    if (solver.work.isSpent() || solver.work.isTimeUp() ||
+        solver.isNearlyClosed(region))
       return;
     PartialProblem partial =
         solver.times.combine(weights.mixWithUpper(region.labels, share),

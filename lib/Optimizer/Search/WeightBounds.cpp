@@ -139,6 +139,8 @@ PartialProblem WeightBounds::meanOf(const Region &region,
 
 void WeightBounds::raise(Region &region, const Rows &weights,
                          double tolerance) {
+  if (solver.work.isTimeUp())
+    return;
   PartialProblem mean = meanOf(region, weights);
   std::optional<PlanSolver::Solved> solved =
       solver.solveAndPolish(mean, tolerance);
@@ -178,7 +180,8 @@ unsigned WeightBounds::leastWeights() const {
 void WeightBounds::raiseMany(Region &region, const WeightEffort &effort) {
   double tolerance = solver.options.isQuick ? kQuickTolerance : kBoundTolerance;
   unsigned idle = 0;
-  for (unsigned i = 0; i < effort.weights && region.bound < solver.best();
+  for (unsigned i = 0; i < effort.weights && region.bound < solver.best() &&
+                       !solver.work.isTimeUp();
        ++i) {
     if (solver.work.remaining() <= effort.leave * solver.work.all() &&
         i >= leastWeights())

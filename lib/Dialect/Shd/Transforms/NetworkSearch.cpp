@@ -134,7 +134,8 @@ TimeSearch::findInText(const solver::Solution &first) const {
 std::optional<solver::Solution>
 TimeSearch::runOnce(const solver::Solution &first) const {
   ObjectiveSearchOptions search = optionsFor(ChainOrders::Any);
-  if (options.objective == Objective::Scheduled) {
+  if (options.objective == Objective::Scheduled &&
+      !options.deadline.expired()) {
     std::vector<Assignment> found = findInText(first);
     search.starts.insert(search.starts.begin(), found.begin(), found.end());
     search.maxWork *= kAllOrdersPart;

@@ -5,6 +5,7 @@
 #include "RecordedPlan.h"
 #include "mlir/IR/Diagnostics.h"
 #include "shardc/Optimizer/Names.h"
+#include "shardc/Solver/Deadline.h"
 #include "llvm/Support/GlobPattern.h"
 #include <map>
 
@@ -309,6 +310,10 @@ LogicalResult shardc::applyPlanFile(ProgramOp program, const PlanFile &plan,
   return PlanApplier(program, plan).run(freed);
 }
 
+/// Part of a time limit for the plan with what the file says; the rest is for
+/// the one without.
+static constexpr double kShareOfGiven = 0.5;
+
 std::optional<Report::Given> shardc::planWithFile(Compilation &compilation,
                                                   const PlanFile &file,
                                                   PlanFileUse use,
@@ -318,17 +323,24 @@ std::optional<Report::Given> shardc::planWithFile(Compilation &compilation,
   bool isStart = use == PlanFileUse::Start;
   // Where the file leaves little open, it is a start however short the time.
   std::optional<double> &limit = compilation.options().plan.timeLimitSeconds;
-  if (isStart && freed.empty())
-    limit.reset();
+  const solver::Deadline deadline(limit, compilation.options().interrupted);
+  limit = isStart && freed.empty() ? std::nullopt
+                                   : deadline.part(kShareOfGiven).remaining();
   LogicalResult planned = applyPlanFile(compilation.program(), file, freed);
   if (succeeded(planned))
     planned = compilation.plan();
-  limit = open.options().plan.timeLimitSeconds;
-  if (failed(planned) || failed(open.plan()))
+  limit = open.options().plan.timeLimitSeconds = deadline.remaining();
+  if (failed(planned))
     return std::nullopt;
   Report::Given given{file.file, isStart ? "start" : "pins",
-                      plannedSeconds(compilation.program()),
-                      plannedSeconds(open.program())};
+                      plannedSeconds(compilation.program()), std::nullopt};
+  // After an interrupt there is no other plan.
+  const std::atomic<bool> *interrupted = deadline.interruption();
+  if (interrupted && *interrupted)
+    return given;
+  if (failed(open.plan()))
+    return std::nullopt;
+  given.reoptimised = plannedSeconds(open.program());
   if (isStart)
     keepFaster(compilation.module(), open.module());
   return given;

@@ -35,6 +35,8 @@ using solver::Cost;
 /// be shown beside the chosen one. A mesh takes one unit for each strategy of
 /// each operation.
 static constexpr double kBoundWork = 3e4, kPlanWork = 2e4, kShownWork = 1e3;
+/// Part of a time limit for all bounds: the rest is for plans.
+static constexpr double kShareOfBounds = 0.5;
 /// Meshes that are solved with the same cutoff.
 static constexpr size_t kRound = 4;
 /// So few bindings are solved each by itself.
@@ -96,6 +98,7 @@ public:
 private:
   void listCandidates(const Program &probe);
   bool hasTime() const { return runner.hasTime(); }
+  bool hasTimeToBound() const { return !endOfBounds.expired(); }
 
   void searchUpper();
   void boundFamilies(llvm::ArrayRef<size_t> members, bool deviceOnly);
@@ -125,6 +128,7 @@ private:
   const MeshChoiceOptions &options;
   llvm::SMRange where;
   TrialRunner runner;
+  solver::Deadline endOfBounds;
   /// The network of one stage bounds no pipeline: its meshes are planned, and
   /// nothing is ruled out.
   bool inStages;
@@ -174,6 +178,7 @@ MeshSearch::MeshSearch(const ProgramText &text,
           },
           {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
            options.interrupted}),
+      endOfBounds(runner.deadline().part(kShareOfBounds)),
       inStages(!meshNames(probe).ofStages.empty()),
       boundWork(options.workShare * kBoundWork) {
   listCandidates(probe);
@@ -228,7 +233,7 @@ void MeshSearch::boundFamilies(llvm::ArrayRef<size_t> members,
                                bool deviceOnly) {
   std::vector<size_t> affordable;
   for (size_t i : members) {
-    if (boundWork < families[i].work || !hasTime())
+    if (boundWork < families[i].work || !hasTimeToBound())
       continue;
     boundWork -= families[i].work;
     affordable.push_back(i);
@@ -240,7 +245,7 @@ void MeshSearch::boundFamilies(llvm::ArrayRef<size_t> members,
         settings,
         {&family, family.bindings, cutoff(),
          deviceOnly ? std::vector<double>() : multipliers, nullptr, deviceOnly},
-        runner.deadline());
+        endOfBounds);
   });
   for (auto [i, result] : llvm::zip_equal(affordable, bounds)) {
     Family &family = families[i];
@@ -301,7 +306,7 @@ void MeshSearch::solveGroups(std::vector<Group> open) {
       }
       bool isOver = family.isRuledOut || family.isImpossible ||
                     (best && candidates[group.first].bound >= *bestCost);
-      if (isOver || boundWork < family.workOfSome() || !hasTime())
+      if (isOver || boundWork < family.workOfSome() || !hasTimeToBound())
         continue;
       boundWork -= family.workOfSome();
       round.push_back(group);
@@ -315,7 +320,7 @@ void MeshSearch::solveGroups(std::vector<Group> open) {
           {&family.meshes,
            llvm::ArrayRef(family.meshes.bindings).slice(offset, round[i].size),
            cutoff(), multipliers, family.labels.get(), /*deviceOnly=*/false},
-          runner.deadline());
+          endOfBounds);
     });
     bool hasCutoff = best.has_value();
     std::vector<Group> halved;

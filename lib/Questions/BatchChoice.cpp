@@ -101,6 +101,7 @@ bool BatchSearch::fits(int64_t parts) {
     return false;
   }
   least = least > 0 ? std::min(least, parts) : parts;
+  isCut |= outcome.report->plan.noneInTime;
   return outcome.report->memory.fits;
 }
 
@@ -120,7 +121,8 @@ bool BatchSearch::tryOne(int64_t parts) {
     return false;
   }
   if (!fits(parts)) {
-    tooLarge.push_back(parts);
+    if (!isCut)
+      tooLarge.push_back(parts);
     return false;
   }
   best = std::max(best, parts);

@@ -99,6 +99,9 @@ static constexpr size_t kMostLevels = 64;
 static constexpr int64_t kAroundRoot = 2;
 /// Forms that are shown.
 static constexpr size_t kShown = 8;
+/// Of a time limit a form has this part: two or three are planned. Until one
+/// fits it has so many seconds at least, in which a search finds a plan.
+static constexpr double kPartOfForm = 1.0 / 3, kLeastSeconds = 0.25;
 
 static bool isNumberOpen(shd::ProgramOp program) {
   bool hasMicrobatches =
@@ -464,6 +467,7 @@ private:
   void recall();
   std::vector<Form *> nextRound();
   Variant variantOf(const Form &form) const;
+  double secondsOfForm(double all) const;
   void planRound(ArrayRef<Form *> round);
   void take(Form &form, Outcome outcome);
   bool exclude(Form &form);
@@ -1038,14 +1042,18 @@ Variant StepSearch::variantOf(const Form &form) const {
   return variant;
 }
 
+double StepSearch::secondsOfForm(double all) const {
+  double seconds = kPartOfForm * all;
+  return best ? seconds : std::max(seconds, kLeastSeconds);
+}
+
 void StepSearch::planRound(ArrayRef<Form *> round) {
   std::vector<Outcome> outcomes(round.size());
   runner.run(round.size(), [&](TrialPlanner &planner, size_t i) {
     Variant variant = variantOf(*round[i]);
-    // Two or three forms are planned.
     if (std::optional<double> all = options.plan.timeLimitSeconds)
       variant.timeLimitSeconds =
-          std::min(*all / 3, *runner.deadline().remaining());
+          std::min(secondsOfForm(*all), *runner.deadline().remaining());
     outcomes[i] = planner.plan(variant);
   });
   for (auto [form, outcome] : llvm::zip_equal(round, outcomes)) {
@@ -1205,6 +1213,7 @@ std::optional<StepChoice> StepSearch::run(shd::ProgramOp program) {
     return std::nullopt;
   StepChoice choice;
   choice.search = summary(*chosen);
+  choice.search.noneInTime = !best && !runner.hasTime();
   choice.form = formOf(*chosen);
   choice.plan = chosen->module;
   choice.labels = chosen->labels;
@@ -1407,6 +1416,10 @@ std::optional<StepChoice> shardc::chooseStep(const llvm::SourceMgr &sourceMgr,
 
 void shardc::addStepSearch(Report &report, Report::StepSearch search) {
   Report::Plan &plan = report.plan;
+  if (search.noneInTime && !report.memory.fits) {
+    plan.noneInTime = true;
+    plan.status = "unknown";
+  }
   if (plan.status == "optimal" || plan.status == "feasible") {
     // The work of the model bounds every form, the chosen one as well.
     if (plan.bound && search.boundOfOthers && *plan.bound > 0)

@@ -79,8 +79,14 @@ void TrialRunner::runWorkers(size_t count,
 void TrialRunner::leaveUntried(Outcome &outcome) {
   ++numUntried;
   outcome.isUntried = true;
+  outcome.report.reset();
   outcome.error = isInterrupted() ? "interrupted" : "the time limit ended";
   outcome.loc.clear();
+}
+
+/// False of what is no answer because the time ended.
+static bool isPlan(const Outcome &outcome) {
+  return outcome.report && !outcome.report->plan.noneInTime;
 }
 
 /// Imports and reports go on when the time of a search has ended: what earlier
@@ -97,7 +103,7 @@ Outcome TrialRunner::tryWithin(TrialPlanner &planner, Variant variant,
     variant.timeLimitSeconds = std::max(
         0.0, std::min(std::max(*seconds, kLeastSeconds), left - overrun));
   Outcome outcome = planner.plan(variant);
-  if (!outcome.report && !hasTime())
+  if (!isPlan(outcome) && (outcome.report || !hasTime()))
     leaveUntried(outcome);
   if (!seconds)
     return outcome;

@@ -772,8 +772,11 @@ void fillPlan(ProgramOp program, Report &report) {
   else if (plan.status != "fixed")
     plan.searched = "all";
   plan.isPropagated = searched && plan.status == "fixed";
+  plan.noneInTime = record.contains("none_in_time");
   if ((plan.status == "feasible" || plan.isPropagated) && !report.memory.fits)
     plan.status = "infeasible";
+  if (plan.noneInTime && !report.memory.fits)
+    plan.status = "unknown";
   if (auto objective = record.getAs<StringAttr>("objective"))
     plan.objective = objective.str();
   if (auto seconds = record.getAs<FloatAttr>("search_s"))

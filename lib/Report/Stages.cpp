@@ -206,7 +206,7 @@ void shardc::fillStagePlan(ProgramOp program, const StagePlan &stages,
     if (plan.status != "infeasible" || report.memory.fits)
       plan.status = "feasible";
     if (!report.memory.fits)
-      plan.status = "infeasible";
+      plan.status = plan.noneInTime ? "unknown" : "infeasible";
     plan.value = plan.objective == "lower"   ? report.time.lower
                  : plan.objective == "upper" ? report.time.upper
                                              : report.time.scheduled;

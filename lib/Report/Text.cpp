@@ -212,6 +212,8 @@ std::string TextPrinter::planText() const {
   if (plan.status == "fixed")
     return plan.isPropagated ? "fixed: the propagated plan, nothing is searched"
                              : "fixed: taken as written, nothing is searched";
+  if (plan.noneInTime)
+    return "not known: the time ended before the search had a plan that fits";
   std::string objective = " (by " + plan.objective + " time)";
   if (report.meshSearch)
     objective = " on any mesh" + objective;

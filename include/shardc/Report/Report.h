@@ -347,6 +347,8 @@ struct Report {
     bool isMicrobatchesOpen = false, isRematOpen = false, isOffloadOpen = false;
     /// There are other forms than the chosen one, and their bound, if any.
     bool hasOthers = false;
+    /// The time ended before there was a form that fits.
+    bool noneInTime = false;
     std::optional<double> boundOfOthers;
     /// The gap among plans of the chosen form.
     std::optional<double> ownGap;
@@ -600,6 +602,9 @@ struct Report {
     std::string searched = "nothing";
     /// Nothing was searched although that was asked for.
     bool isPropagated = false;
+    /// The time ended before the search had a plan that fits: whether there is
+    /// one is not known.
+    bool noneInTime = false;
   } plan;
 
   /// Work that the plan seems to do in vain, found without another plan.

@@ -126,4 +126,24 @@ TEST(TrialRunner, EndsWhenInterrupted) {
   EXPECT_FALSE(runner.isComplete());
 }
 
+// A plan that a search falls back to at the end of its time is no answer.
+TEST(TrialRunner, CountsPlansOfNoSearchAsUntried) {
+  std::atomic<int> planned = 0;
+  TrialOptions options;
+  options.timeLimitSeconds = 1000;
+  auto planOf = [](int64_t number) {
+    Outcome outcome = boundBy("hbm");
+    outcome.report->plan.noneInTime = number == 1;
+    return outcome;
+  };
+  TrialRunner runner(
+      [&] { return std::make_unique<FakePlanner>(planOf, planned); }, options);
+  std::vector<Outcome> outcomes = runner.plan(variants(3));
+  EXPECT_TRUE(outcomes[0].report && outcomes[2].report);
+  EXPECT_FALSE(outcomes[1].report);
+  EXPECT_TRUE(outcomes[1].isUntried);
+  EXPECT_EQ(outcomes[1].error, "the time limit ended");
+  EXPECT_FALSE(runner.isComplete());
+}
+
 } // namespace

@@ -62,6 +62,8 @@ struct PlanRecord {
   std::optional<int64_t> memoryBound;
   /// Of all plans, if not all were searched.
   std::optional<StringRef> searched = std::nullopt;
+  /// The time ended before the search had a plan that fits.
+  bool noneInTime = false;
 };
 
 const PlanRecord kNotSearched = {.status = "fixed", .searched = "nothing"};
@@ -118,6 +120,8 @@ void OptimizePass::record(const PlanRecord &record) {
     plan.set("memory_bound", builder.getI64IntegerAttr(*record.memoryBound));
   if (record.searched)
     plan.set("searched", builder.getStringAttr(*record.searched));
+  if (record.noneInTime)
+    plan.set("none_in_time", builder.getUnitAttr());
   plan.set("objective", builder.getStringAttr(objectiveName(record.of)));
   getOperation()->setAttr(kPlan, plan.getDictionary(&getContext()));
 }
@@ -157,7 +161,9 @@ LogicalResult OptimizePass::takeNoneInTime() {
   if (interrupted && *interrupted)
     return getOperation().emitError(
         "interrupted before a plan that fits was found");
-  return takePropagated(kNoPlanInTime, {"feasible"});
+  return takePropagated(
+      kNoPlanInTime,
+      {.status = "feasible", .searched = "nothing", .noneInTime = true});
 }
 
 NetworkOptions
@@ -293,6 +299,7 @@ LogicalResult OptimizePass::take(PlanningContext &context,
       ordered->scheduled.memory.peak <= *capacity) {
     plan.status = "feasible";
     plan.bound = plan.memoryBound = std::nullopt;
+    plan.noneInTime = false;
     plan.of = Objective(objective);
     plan.value = objectiveTime(ordered->scheduled.schedule, plan.of);
   }
@@ -400,6 +407,8 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
                                     options.deadline);
   } else {
     plan.memoryBound = solution.peakBound;
+    plan.noneInTime = solution.status == solver::Status::Unknown &&
+                      options.deadline.expired();
   }
   return take(context, network, found, std::move(plan));
 }

@@ -188,8 +188,10 @@ public:
       watch->progress = how.beginProgress();
   }
   ~Watching() {
-    if (watch)
-      watch->progress = nullptr;
+    if (!watch)
+      return;
+    watch->progress = nullptr;
+    watch->interrupted = nullptr;
   }
 
 private:

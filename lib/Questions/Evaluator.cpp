@@ -64,7 +64,7 @@ std::optional<Report> Evaluator::report(const Variant &variant,
   if (choosesSteps && searches && isStepOpen(imported))
     return reportBestStep(variant, outcome);
   CompileOptions how{options};
-  how.interrupted = interrupted;
+  how.interrupted = flagOf(variant);
   how.verifyPasses = false;
   if (variant.memoryLimit)
     how.plan.memoryLimit = variant.memoryLimit;
@@ -109,7 +109,7 @@ std::optional<Report> Evaluator::report(const Variant &variant,
 solver::Deadline Evaluator::deadlineOf(const Variant &variant) const {
   return solver::Deadline(variant.timeLimitSeconds ? variant.timeLimitSeconds
                                                    : options.timeLimitSeconds,
-                          interrupted);
+                          flagOf(variant));
 }
 
 MeshChoiceOptions Evaluator::choiceOptions(const Variant &variant) const {
@@ -122,7 +122,7 @@ MeshChoiceOptions Evaluator::choiceOptions(const Variant &variant) const {
   if (variant.effort)
     how.plan.effort = *variant.effort;
   how.file = file;
-  how.interrupted = interrupted;
+  how.interrupted = flagOf(variant);
   how.seeksFit = seeksFit;
   return how;
 }

@@ -82,8 +82,10 @@ void shardc::makeMonotone(MemoryCurve &curve) {
     plans.push_back(&point.plan);
     limits.push_back(point.limit);
   }
-  plans.push_back(&curve.unlimited);
-  limits.push_back(INT64_MAX);
+  if (curve.unlimited) {
+    plans.push_back(&*curve.unlimited);
+    limits.push_back(INT64_MAX);
+  }
   for (size_t i = 1; i < plans.size(); ++i)
     takeFaster(*plans[i], *plans[i - 1], limits[i]);
   // A search with more memory may find a plan that would have fitted in less.
@@ -96,20 +98,26 @@ void shardc::makeMonotone(MemoryCurve &curve) {
 
 std::optional<MemoryCurve> shardc::findMemoryCurve(TrialRunner &runner) {
   // With nothing allowed, what is shown is the plan that takes least.
-  const Variant ends[] = {withLimit(kNoMemoryLimit), withLimit(0), Variant()};
+  const Variant ends[] = {Variant(), withLimit(kNoMemoryLimit), withLimit(0)};
   std::vector<Outcome> atEnds = runner.plan(ends, kShareOfEnds);
-  const Outcome &unlimited = atEnds[0], &least = atEnds[1],
-                &written = atEnds[2];
-  if (!unlimited.report || !least.report || !written.report)
+  const Outcome &written = atEnds[0], &unlimited = atEnds[1],
+                &least = atEnds[2];
+  bool isLegal = llvm::all_of(atEnds, [](const Outcome &outcome) {
+    return outcome.report || outcome.isUntried;
+  });
+  if (!isLegal || !written.report)
     return std::nullopt;
 
   MemoryCurve curve;
   curve.file = written.report->file;
   curve.objective = written.report->plan.objective;
   curve.allowed = written.report->memory.allowed();
-  curve.unlimited = figuresOf(*unlimited.report);
-  std::vector<int64_t> limits = curveLimits(
-      least.report->memory.peak, curve.unlimited.peak, curve.allowed);
+  if (unlimited.report)
+    curve.unlimited = figuresOf(*unlimited.report);
+  std::vector<int64_t> limits;
+  if (least.report && curve.unlimited)
+    limits = curveLimits(least.report->memory.peak, curve.unlimited->peak,
+                         curve.allowed);
   llvm::erase(limits, curve.allowed);
   std::vector<Variant> variants;
   for (int64_t limit : limits)

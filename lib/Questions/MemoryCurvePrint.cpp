@@ -48,13 +48,13 @@ void shardc::printMemoryCurve(llvm::raw_ostream &os, const MemoryCurve &curve,
               {"", "memory", "step", "difference", "used", "plan"});
   for (const MemoryCurve::Point &point : curve.points)
     table.addRow(rowOf(curve, point));
-  table.addRow({"", "no limit", timeText(curve.unlimited.value),
-                curve.atAllowed().plan.fits
-                    ? differenceText(curve.unlimited.value -
-                                     curve.atAllowed().plan.value)
-                    : "",
-                formatBytes(double(curve.unlimited.peak)),
-                curve.unlimited.status});
+  if (const auto &unlimited = curve.unlimited)
+    table.addRow(
+        {"", "no limit", timeText(unlimited->value),
+         curve.atAllowed().plan.fits
+             ? differenceText(unlimited->value - curve.atAllowed().plan.value)
+             : "",
+         formatBytes(double(unlimited->peak)), unlimited->status});
   table.print(os, colour);
   os << "\n  per device; * what is allowed, + 1 GiB more; step: "
      << curve.objective << " time\n";
@@ -77,6 +77,7 @@ void shardc::printMemoryCurveJson(llvm::raw_ostream &os,
     points.push_back(std::move(each));
   }
   object["points"] = std::move(points);
-  object["unlimited"] = toJson(curve.unlimited);
+  object["unlimited"] =
+      curve.unlimited ? toJson(*curve.unlimited) : Json(nullptr);
   printJson(os, object);
 }

@@ -113,8 +113,11 @@ private:
   void planUpper();
   void planBest();
   void refine();
+  Variant variantOf(size_t candidate) const;
+  void take(size_t candidate, Outcome outcome);
   void planSome(std::vector<size_t> order, double work, bool prunes);
   void planShown();
+  void planLast();
 
   Cost cutoff() const { return best ? *bestCost : solver::kMaxTotal; }
   bool isOutdone(size_t candidate, Cost cost) const;
@@ -411,6 +414,25 @@ void MeshSearch::boundByWork(const Program &probe) {
     candidate.bound = leastByWork;
 }
 
+Variant MeshSearch::variantOf(size_t candidate) const {
+  Point point(settings.begin(), settings.end());
+  point.push_back(meshSetting(candidates[candidate].mesh, where));
+  Variant variant = Variant::at(std::move(point));
+  variant.timeLimitSeconds = runner.deadline().remaining();
+  variant.keepsPlan = true;
+  return variant;
+}
+
+/// Whether a mesh has a plan is not known where its search was interrupted.
+void MeshSearch::take(size_t candidate, Outcome outcome) {
+  Candidate &taken = candidates[candidate];
+  taken.planned = std::move(outcome.plan);
+  if (outcome.report)
+    taken.plan = figuresOf(*outcome.report);
+  else
+    taken.isImpossible = !options.isInterrupted();
+}
+
 /// Plans meshes in this order in rounds, as long as there is work left, the
 /// first that has a plan in any case; if `prunes`, without those that a bound
 /// rules out.
@@ -434,20 +456,9 @@ void MeshSearch::planSome(std::vector<size_t> order, double work, bool prunes) {
       round.push_back(order[next]);
     }
     runner.run(round.size(), [&](TrialPlanner &planner, size_t i) {
-      Candidate &candidate = candidates[round[i]];
-      Point point(settings.begin(), settings.end());
-      point.push_back(meshSetting(candidate.mesh, where));
       if (!takesQuickSteps)
         static_cast<MeshPlanner &>(planner).takeFullSteps();
-      Variant variant = Variant::at(std::move(point));
-      variant.timeLimitSeconds = runner.deadline().remaining();
-      variant.keepsPlan = true;
-      Outcome outcome = planner.plan(variant);
-      candidate.planned = std::move(outcome.plan);
-      if (outcome.report)
-        candidate.plan = figuresOf(*outcome.report);
-      else
-        candidate.isImpossible = true;
+      take(round[i], planner.plan(variantOf(round[i])));
     });
     isFirst &=
         llvm::none_of(round, [&](size_t i) { return candidates[i].plan; });
@@ -526,6 +537,26 @@ void MeshSearch::planShown() {
   planSome(std::move(order), kShownWork, /*prunes=*/false);
 }
 
+/// After an interrupt, the mesh that looks best has a moment to be planned, if
+/// none has a plan.
+void MeshSearch::planLast() {
+  std::vector<size_t> order = byPromise();
+  if (order.empty() || llvm::any_of(candidates, [](const Candidate &candidate) {
+        return candidate.plan.has_value();
+      }))
+    return;
+  size_t last = order.front();
+  Outcome outcome;
+  runner.run(1, [&](TrialPlanner &planner, size_t) {
+    Variant variant = variantOf(last);
+    variant.timeLimitSeconds = kSecondsAfterInterrupt;
+    variant.ignoresInterrupt = true;
+    outcome = planner.plan(variant);
+  });
+  if (outcome.report && !outcome.report->plan.noneInTime)
+    take(last, std::move(outcome));
+}
+
 //===----------------------------------------------------------------------===//
 // The choice
 //===----------------------------------------------------------------------===//
@@ -553,6 +584,8 @@ MeshSearch::describe(const Candidate &candidate) const {
 Report::MeshSearch MeshSearch::summary(size_t chosen) const {
   Report::MeshSearch result;
   result.meshes = candidates.size();
+  result.isCut = !hasTime();
+  result.isInterrupted = options.isInterrupted();
   std::optional<Cost> least;
   for (auto [i, candidate] : llvm::enumerate(candidates)) {
     if (candidate.isImpossible) {
@@ -625,6 +658,8 @@ std::optional<MeshChoice> MeshSearch::run(std::string &error) {
     }
     planSome(std::move(all), kPlanWork, /*prunes=*/true);
   }
+  if (options.isInterrupted())
+    planLast();
   size_t chosen = best ? *best : leastPeak();
   if (!best && !candidates[chosen].plan) {
     error = options.isInterrupted() ? "interrupted before any plan was found"

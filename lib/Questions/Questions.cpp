@@ -191,7 +191,7 @@ Answer shardc::answer(llvm::raw_ostream &os, const Questions &questions,
         return planner;
       },
       {questions.jobs, questions.showProgress, questions.plan.timeLimitSeconds,
-       questions.interrupted});
+       questions.interrupted, /*showsOne=*/true, questions.start});
   Answer result = answerOne(os, questions, program, context, runner);
   if (runner.isComplete())
     return result;

@@ -220,6 +220,7 @@ private:
   std::vector<size_t> promising() const;
   void planShapes(llvm::ArrayRef<size_t> order, double work);
   void planSome(llvm::ArrayRef<size_t> order, double work, bool isFull);
+  void planLast(size_t last);
   void planRound(llvm::ArrayRef<size_t> round, bool isFull);
   bool isUnlikely(const Recipe &recipe) const;
   bool isLike(const Recipe &a, const Recipe &b) const;
@@ -1065,6 +1066,20 @@ void RecipeSearch::planRound(llvm::ArrayRef<size_t> round, bool isFull) {
   findBest();
 }
 
+/// After an interrupt, a recipe has a moment to be planned, if none has a plan.
+void RecipeSearch::planLast(size_t last) {
+  MeshChoiceOptions how = options;
+  how.interrupted = nullptr;
+  how.takesFirstForm = true;
+  how.plan.effort = kQuickEffort;
+  how.plan.timeLimitSeconds = kSecondsAfterInterrupt;
+  std::optional<StepChoice> choice = chooseForm(recipes[last], false, how);
+  isCut = true;
+  if (choice && !choice->report.plan.noneInTime)
+    take(recipes[last], std::make_shared<const StepChoice>(std::move(*choice)),
+         /*isFull=*/false);
+}
+
 /// Keeps the better one of a recipe's plans.
 void RecipeSearch::take(Recipe &recipe,
                         std::shared_ptr<const StepChoice> choice, bool isFull) {
@@ -1343,6 +1358,10 @@ std::optional<MeshChoice> RecipeSearch::run(std::string &error) {
       planFinals();
   }
   order = byTime();
+  if (order.empty() && options.isInterrupted() && !recipes.empty()) {
+    planLast(byEstimate().front());
+    order = byTime();
+  }
   if (order.empty() && options.isInterrupted()) {
     error = "interrupted before any plan was found";
     return std::nullopt;

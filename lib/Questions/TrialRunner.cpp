@@ -37,7 +37,8 @@ private:
 TrialRunner::TrialRunner(MakePlanner makePlanner, TrialOptions options)
     : makePlanner(std::move(makePlanner)), planners(options.jobs),
       progress(std::make_unique<Progress>(options.showProgress)),
-      limit(options.timeLimitSeconds, options.interrupted) {}
+      limit(options.timeLimitSeconds, options.interrupted),
+      showsOne(options.showsOne), start(std::move(options.start)) {}
 
 TrialRunner::~TrialRunner() = default;
 
@@ -89,22 +90,39 @@ static bool isPlan(const Outcome &outcome) {
   return outcome.report && !outcome.report->plan.noneInTime;
 }
 
+/// A trial that an interrupt leaves without a plan: tried all the same, with
+/// little time, if there would be nothing to show.
+Outcome TrialRunner::tryLast(TrialPlanner &planner, Variant variant) {
+  Outcome outcome;
+  if (showsOne && isInterrupted() && !hasPlan && !hasTriedLast.exchange(true)) {
+    variant.ignoresInterrupt = true;
+    variant.timeLimitSeconds = kSecondsAfterInterrupt;
+    if (variant.start.empty())
+      variant.start = start;
+    outcome = planner.plan(variant);
+  }
+  if (isPlan(outcome))
+    hasPlan = true;
+  else
+    leaveUntried(outcome);
+  return outcome;
+}
+
 /// Imports and reports go on when the time of a search has ended: what earlier
 /// trials took for that is taken off the time of later ones.
 Outcome TrialRunner::tryWithin(TrialPlanner &planner, Variant variant,
                                std::optional<double> seconds) {
-  if (!hasTime() || (seconds && *limit.remaining() < overrun)) {
-    Outcome outcome;
-    leaveUntried(outcome);
-    return outcome;
-  }
+  if (!hasTime() || (seconds && *limit.remaining() < overrun))
+    return tryLast(planner, std::move(variant));
   double left = limit.remaining().value_or(0);
   if (seconds)
     variant.timeLimitSeconds = std::max(
         0.0, std::min(std::max(*seconds, kLeastSeconds), left - overrun));
   Outcome outcome = planner.plan(variant);
-  if (!isPlan(outcome) && (outcome.report || !hasTime()))
-    leaveUntried(outcome);
+  if (isPlan(outcome))
+    hasPlan = true;
+  else if (outcome.report || !hasTime())
+    return tryLast(planner, std::move(variant));
   if (!seconds)
     return outcome;
   double late = left - *limit.remaining() - *variant.timeLimitSeconds;

@@ -1151,6 +1151,10 @@ std::string searchedText(const Report::MeshSearch &search) {
     text += ", " + formatDigits(search.open) + " not";
   if (search.impossible > 0)
     text += ", " + formatDigits(search.impossible) + " without a plan";
+  if (search.isInterrupted)
+    text += "; incomplete: interrupted";
+  else if (search.isCut)
+    text += "; incomplete: the time ran out";
   return "of " + plural(search.meshes, "mesh", "meshes") + ", " + text;
 }
 
@@ -1191,12 +1195,7 @@ void TextPrinter::printRecipes(const Report::MeshSearch &search) {
   }
   os << '\n';
   table.print(os, colour);
-  std::string text = searchedText(search);
-  if (search.isInterrupted)
-    text += "; incomplete: interrupted";
-  else if (search.isCut)
-    text += "; incomplete: the time ran out";
-  printWrapped(os, text, 2);
+  printWrapped(os, searchedText(search), 2);
   if (!search.note.empty())
     printWrapped(os, search.note, 2);
   printFrontier(search);
@@ -1253,7 +1252,7 @@ void TextPrinter::printMeshes() {
   }
   os << '\n';
   table.print(os, colour);
-  os << "  " << searchedText(search) << '\n';
+  printWrapped(os, searchedText(search), 2);
 }
 
 //===----------------------------------------------------------------------===//

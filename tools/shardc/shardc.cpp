@@ -625,6 +625,7 @@ private:
   /// How the open choices of a training step were made, and its plan.
   std::optional<Report::StepSearch> stepSearch;
   std::shared_ptr<const std::string> stepPlan;
+  std::vector<solver::Label> stepLabels;
 };
 
 } // namespace
@@ -673,6 +674,7 @@ Questions Driver::questions() const {
   Questions result = options.questions();
   result.plan = planOptions();
   result.interrupted = &interrupted;
+  result.start = stepLabels;
   return result;
 }
 
@@ -734,6 +736,7 @@ std::optional<Program> Driver::import(SourceMgr &sourceMgr,
   overrides.step = choice->form;
   stepSearch = choice->search;
   stepPlan = choice->plan;
+  stepLabels = choice->labels;
   // Warnings have been given.
   ScopedDiagnosticHandler silence(&context, [](Diagnostic &diagnostic) {
     return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);

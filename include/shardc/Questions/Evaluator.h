@@ -46,6 +46,10 @@ private:
                                              const Program &probe);
   std::optional<Report> reportBestStep(Variant variant, Outcome &outcome);
   MeshChoiceOptions choiceOptions(const Variant &variant) const;
+  /// What ends its search early, or null.
+  const std::atomic<bool> *flagOf(const Variant &variant) const {
+    return variant.ignoresInterrupt ? nullptr : interrupted;
+  }
   /// When its search ends, from now on.
   solver::Deadline deadlineOf(const Variant &variant) const;
   void shareTables(const Program &program, const Variant &variant);

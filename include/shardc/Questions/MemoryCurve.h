@@ -25,8 +25,8 @@ struct MemoryCurve {
   int64_t allowed = 0;
   /// The limit ascends.
   std::vector<Point> points;
-  /// The plan if memory had no limit.
-  PlanFigures unlimited;
+  /// The plan if memory had no limit; nothing if the time ended before.
+  std::optional<PlanFigures> unlimited;
   /// All limits were planned, and no search interrupted.
   bool complete = true;
 

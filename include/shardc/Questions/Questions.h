@@ -34,6 +34,8 @@ struct Questions {
   bool showProgress = false;
   /// Ends searches; what has been planned by then is printed.
   const std::atomic<bool> *interrupted = nullptr;
+  /// A plan of the program as it is written, if one is known.
+  std::vector<solver::Label> start = {};
 };
 
 enum class Answer {

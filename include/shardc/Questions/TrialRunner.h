@@ -45,6 +45,10 @@ public:
   virtual bool isLegal(const Point &point) = 0;
 };
 
+/// Seconds in which something is planned that can be shown, where an interrupt
+/// came before there was a plan.
+inline constexpr double kSecondsAfterInterrupt = 0.2;
+
 struct TrialOptions {
   /// Threads, each with a planner of its own.
   unsigned jobs = 1;
@@ -55,6 +59,10 @@ struct TrialOptions {
   std::optional<double> timeLimitSeconds = {};
   /// The same once it becomes true.
   const std::atomic<bool> *interrupted = nullptr;
+  /// If no trial has a plan then, the first that is left has a moment all the
+  /// same, beginning with this plan of the program as it is written.
+  bool showsOne = false;
+  std::vector<solver::Label> start = {};
 };
 
 class TrialRunner {
@@ -96,6 +104,7 @@ private:
   TrialPlanner &planner(unsigned worker);
   Outcome tryWithin(TrialPlanner &planner, Variant variant,
                     std::optional<double> seconds);
+  Outcome tryLast(TrialPlanner &planner, Variant variant);
   void leaveUntried(Outcome &outcome);
 
   MakePlanner makePlanner;
@@ -104,6 +113,9 @@ private:
   std::unique_ptr<Progress> progress;
   solver::Deadline limit;
   std::atomic<size_t> numUntried = 0;
+  bool showsOne;
+  std::vector<solver::Label> start;
+  std::atomic<bool> hasPlan = false, hasTriedLast = false;
   /// The most seconds for which a trial went on after the end of its time.
   std::atomic<double> overrun = 0;
 };

@@ -76,6 +76,8 @@ struct Variant {
   /// A plan of the same program, with the same pins, to begin with
   /// (Outcome::labels); ignored where it is none of this one.
   std::vector<solver::Label> start = {};
+  /// Ctrl-C does not end its search, which has little time and comes after it.
+  bool ignoresInterrupt = false;
   /// How to choose, in place of what the options say.
   std::optional<OptMode> mode = {};
   /// The planned module is wanted: Outcome::plan.

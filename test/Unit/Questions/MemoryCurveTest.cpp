@@ -60,7 +60,7 @@ TEST(MemoryCurve, IsMonotone) {
   curve.points = {point(10, 100, 60, /*fits=*/false), point(20, 90, 60),
                   point(30, 95, 70), point(40, 92, 65)};
   curve.unlimited = point(50, 80, 80).plan;
-  curve.unlimited.status = "optimal";
+  curve.unlimited->status = "optimal";
   makeMonotone(curve);
   EXPECT_FALSE(curve.points[0].plan.fits);
   for (int i : {1, 2, 3}) {
@@ -71,7 +71,7 @@ TEST(MemoryCurve, IsMonotone) {
     EXPECT_EQ(curve.points[i].plan.bound, 80);
     EXPECT_EQ(curve.points[i].plan.status, "feasible");
   }
-  EXPECT_EQ(curve.unlimited.value, 80);
+  EXPECT_EQ(curve.unlimited->value, 80);
 }
 
 TEST(MemoryCurve, ProvesWithLessWhatHoldsWithMore) {

@@ -146,4 +146,28 @@ TEST(TrialRunner, CountsPlansOfNoSearchAsUntried) {
   EXPECT_FALSE(runner.isComplete());
 }
 
+// Where an interrupt comes before there is a plan, one trial has a moment more.
+TEST(TrialRunner, ShowsOneAfterAnInterrupt) {
+  std::atomic<int> planned = 0;
+  std::atomic<bool> interrupted = true;
+  TrialOptions options;
+  options.interrupted = &interrupted;
+  options.showsOne = true;
+  FakePlanner *planner = nullptr;
+  TrialRunner runner(
+      [&] {
+        auto made = std::make_unique<FakePlanner>(
+            [](int64_t) { return boundBy("hbm"); }, planned);
+        planner = made.get();
+        return made;
+      },
+      options);
+  std::vector<Outcome> outcomes = runner.plan(variants(3));
+  EXPECT_TRUE(outcomes[0].report);
+  EXPECT_FALSE(outcomes[0].isUntried);
+  EXPECT_TRUE(outcomes[1].isUntried && outcomes[2].isUntried);
+  EXPECT_EQ(planner->seconds, std::vector{kSecondsAfterInterrupt});
+  EXPECT_FALSE(runner.isComplete());
+}
+
 } // namespace

@@ -271,12 +271,12 @@ private:
   CostTable tableOf(size_t rows, size_t columns) const {
     return CostTable(rows, columns, scale.numResources());
   }
-  static bool readsAsStored(const Consumer &consumer, const Want &want,
-                            const Layout &layout, const StoredLabel &stored,
-                            llvm::ArrayRef<Layout> wanted);
-  static bool inlinesAsStored(const Want &want, const Layout &layout,
-                              const StoredLabel &stored,
-                              llvm::ArrayRef<Layout> wanted);
+  bool readsAsStored(const Consumer &consumer, const Want &want,
+                     const Layout &layout, const StoredLabel &stored,
+                     llvm::ArrayRef<Layout> wanted) const;
+  bool inlinesAsStored(const Want &want, const Layout &layout,
+                       const StoredLabel &stored,
+                       llvm::ArrayRef<Layout> wanted) const;
   static bool readsAll(const Want &want, const Layout &layout,
                        llvm::ArrayRef<Layout> wanted) {
     return llvm::all_of(want.layouts, [&](unsigned number) {

@@ -55,12 +55,14 @@ NetworkBuilder::distinctWants(const Consumer &consumer, Layouts &wanted,
 /// computed in place: users either read it, or compute it where it lies.
 bool NetworkBuilder::inlinesAsStored(const Want &want, const Layout &layout,
                                      const StoredLabel &stored,
-                                     ArrayRef<Layout> wanted) {
+                                     ArrayRef<Layout> wanted) const {
   for (auto [number, inlined, moved] :
        llvm::zip_equal(want.layouts, want.inlined, want.moved)) {
     // How a partial sum comes about is not part of its layout: it is stored.
     bool direct = wanted[number] == layout && !moved && !stored.resharded &&
                   !layout.partial;
+    if (options.readsAnyStored && !inlined && !stored.inlined)
+      continue;
     if (inlined != direct || (stored.inlined && !direct))
       return false;
   }
@@ -71,7 +73,7 @@ bool NetworkBuilder::inlinesAsStored(const Want &want, const Layout &layout,
 bool NetworkBuilder::readsAsStored(const Consumer &consumer, const Want &want,
                                    const Layout &layout,
                                    const StoredLabel &stored,
-                                   ArrayRef<Layout> wanted) {
+                                   ArrayRef<Layout> wanted) const {
   if (!consumer.strategies)
     return true;
   switch (want.leaderRead) {

@@ -241,6 +241,8 @@ std::string PlanWriter::inOrder(std::string text) {
   if (planned.getTraining() || workOrderOf(planned).empty())
     return text;
   llvm::SourceMgr sourceMgr;
+  // Its warnings have been emitted for the program itself.
+  ScopedDiagnosticHandler quiet(planned.getContext(), [](Diagnostic &) {});
   std::optional<Compilation> written =
       importText(text, sourceMgr, planned.getContext(), overrides);
   if (!written || !haveSameWork(planned, written->program()))

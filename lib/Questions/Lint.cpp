@@ -337,14 +337,13 @@ void Linter::addUnchunkedLosses() {
 
 /// Extents that stay whole because no axis divides them.
 void Linter::addPadding(const Report &report) {
-  const ReportTensor *tensor = report.undivided();
-  if (!tensor || op.getAllowPadding() || options.mode != OptMode::Optimize)
+  std::optional<std::string> undivided = report.undivided();
+  if (!undivided || op.getAllowPadding() || options.mode != OptMode::Optimize)
     return;
   Candidate &candidate = candidates.emplace_back();
   candidate.finding.kind = "undivided";
-  candidate.finding.text = "an axis does not divide every extent of " +
-                           tensor->name + tensor->sharding + ", or of others";
-  candidate.finding.loc = tensor->loc;
+  candidate.finding.text = *undivided;
+  candidate.finding.loc = locationText(op.getLoc());
   Trial &trial = candidate.trials.emplace_back();
   trial.fix.kind = "padding";
   trial.fix.change = "--allow-padding";

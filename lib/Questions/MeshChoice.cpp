@@ -409,7 +409,7 @@ void MeshSearch::boundByWork(const Program &probe) {
   shd::ProgramOp program = *(*probe.module).getOps<shd::ProgramOp>().begin();
   double seconds =
       leastSeconds(program, *probe.machine, double(probe.machine->numChips()));
-  leastByWork = Cost(toPicoseconds(seconds));
+  leastByWork = Cost(seconds * 1e12);
   for (Candidate &candidate : candidates)
     candidate.bound = leastByWork;
 }

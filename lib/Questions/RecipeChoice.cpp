@@ -330,7 +330,7 @@ void RecipeSearch::measure(const Program &probe) {
     }
     if (auto combine = dyn_cast<shd::CombineOp>(op.getOperation()))
       size.slots += bytesOf(combine.getInput()) * shd::runsOfAllStages(op);
-    double seconds = leastSeconds(op, machine);
+    double seconds = leastSeconds(op, machine, /*devices=*/1);
     size.work += seconds;
     for (auto repeat = op->getParentOfType<shd::RepeatOp>(); repeat;
          repeat = repeat->getParentOfType<shd::RepeatOp>())

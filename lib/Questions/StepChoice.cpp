@@ -168,6 +168,8 @@ struct StepFacts {
   /// Seconds in which all weights are gathered, without stages.
   double gather = 0;
   double operations = 1, devices = 1;
+  /// Runs of all operations in a step.
+  double kernels = 0;
   /// Stages of a pipeline.
   int64_t stages = 1;
   Mesh mesh;
@@ -288,11 +290,25 @@ SmallVector<shd::RepeatOp> repeatsOfProgram(shd::ProgramOp program) {
 }
 
 /// Plans forms in full as any evaluator, and looks at them without that.
+/// What is proven of the plans of a form.
+struct FormBound {
+  /// Seconds that none takes less than; 0 while unknown.
+  double seconds = 0;
+  /// Seconds that updates may save where they are fused into the kernels that
+  /// make their gradients: at most their own, and writing what they read.
+  double saved = 0;
+  /// The program has no such form.
+  bool isRefused = false;
+};
+
 class StepPlanner : public Evaluator {
 public:
   using Evaluator::Evaluator;
   StepFacts look(ArrayRef<Setting> settings, const StepForm &form,
                  bool findsLevels);
+  /// Of a form in up to so many microbatches.
+  FormBound bound(ArrayRef<Setting> settings, const StepForm &form,
+                  double microbatches, solver::Deadline deadline);
 };
 
 /// Seconds in which all devices gather all weights.
@@ -362,8 +378,9 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   facts.gather = gatherSeconds(source, op);
   op->walk([&](shd::CostOpInterface each) {
     ++facts.operations;
+    facts.kernels += shd::runsOfAllStages(each);
     facts.runsInChunks |= each.getRowChunks() > 1;
-    double seconds = leastSeconds(each, machine) / devices;
+    double seconds = leastSeconds(each, machine, devices);
     if (seconds == 0)
       return;
     facts.work += seconds;
@@ -373,6 +390,55 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   if (findsLevels)
     facts.steps = LevelFinder(op, machine).run();
   return facts;
+}
+
+/// Seconds of all runs of an operation as a kernel of its own on one device; no
+/// limit of one that works on the host.
+static double secondsAlone(shd::CostOpInterface op, const Machine &machine) {
+  if (llvm::any_of(op->getOperands(),
+                   [](Value operand) { return shd::isOnHost(operand); }))
+    return std::numeric_limits<double>::infinity();
+  OpWork work = wholeWork(op, machine);
+  GroupCost cost;
+  addWork(machine, work, cost);
+  addTraffic(
+      machine,
+      std::accumulate(work.operandBytes.begin(), work.operandBytes.end(), 0.0) +
+          std::accumulate(work.resultBytes.begin(), work.resultBytes.end(),
+                          0.0),
+      cost);
+  calibrate(machine, /*kernels=*/1, cost);
+  return cost.deviceSeconds() * double(shd::executionCount(op));
+}
+
+FormBound StepPlanner::bound(ArrayRef<Setting> settings, const StepForm &form,
+                             double microbatches, solver::Deadline deadline) {
+  FormBound result;
+  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) {});
+  Point point(settings.begin(), settings.end());
+  point.push_back(stepSetting(form));
+  std::optional<Program> program = importStep(text, &context, point);
+  CompileOptions how;
+  how.verifyPasses = false;
+  result.isRefused = !program;
+  if (!program)
+    return result;
+  Compilation compilation(std::move(*program), std::move(how));
+  result.isRefused = failed(compilation.prepareNetwork());
+  if (result.isRefused)
+    return result;
+  shd::ProgramOp op = compilation.program();
+  const Machine &machine = *compilation.source().machine;
+  shd::NetworkSearchOptions search;
+  search.deadline = deadline;
+  result.seconds = shd::boundByWork(op, search, microbatches).value_or(0);
+  double updates = 0;
+  op->walk([&](shd::CostOpInterface each) {
+    if (shd::getPhase(each) == shd::Phase::Update)
+      updates += secondsAlone(each, machine);
+  });
+  result.saved = 2 * updates / double(compilation.source().mesh.numDevices());
+  return result;
 }
 
 /// One form of the step, and what is known of it.
@@ -422,19 +488,7 @@ public:
               return planner;
             },
             {options.jobs, options.showProgress, options.plan.timeLimitSeconds,
-             options.interrupted}),
-        alone(
-            [this, &text] {
-              PlanOptions how = this->options.plan;
-              how.objective = Objective::Lower;
-              how.memoryLimit = kNoMemoryLimit;
-              auto planner =
-                  std::make_unique<Evaluator>(text, how, this->options.file);
-              planner->stopAt(this->options.interrupted);
-              return planner;
-            },
-            {options.jobs, /*showProgress=*/false,
-             options.plan.timeLimitSeconds, options.interrupted}) {}
+             options.interrupted}) {}
 
   std::optional<StepChoice> run(shd::ProgramOp program);
 
@@ -473,17 +527,19 @@ private:
   bool exclude(Form &form);
   bool hasForms() const { return numbers.size() * levels.size() > 1; }
   bool boundsLevels() const;
-  std::vector<Outcome> planAlone(ArrayRef<size_t> wanted, bool fuses);
   void boundLevels(ArrayRef<size_t> wanted);
   double boundOfForms();
+  /// Of any form: by the model's products, in up to so many microbatches.
+  double boundOfModel() const {
+    return shd::shareOfDevices(base.modelWork, /*devices=*/1,
+                               base.kernels * double(numbers.back()));
+  }
   Report::StepSearch summary(const Form &chosen);
 
   ArrayRef<Setting> settings;
   const MeshChoiceOptions &options;
   bool isFused;
   TrialRunner runner;
-  /// Plans on one device, by `lower`: without waits for the host.
-  TrialRunner alone;
   bool isTraining = false, isNumberOpen = false, isRematOpen = false;
   bool isOffloadOpen = false;
   /// Updates may be fused, but are not in the forms of this search.
@@ -891,73 +947,44 @@ bool StepSearch::boundsLevels() const {
          !options.seeksFit && !options.framework;
 }
 
-/// Seconds that updates may save where they are fused into the kernels that
-/// make their gradients: at most their own, and writing what they read.
-static double secondsOfFusion(const Report &report) {
-  double update = 0;
-  for (const ReportItem &item : report.items)
-    if (item.phase == shd::Phase::Update)
-      update += toSeconds(item.total);
-  return 2 * update;
-}
-
-/// Plans forms of these levels on one device.
-std::vector<Outcome> StepSearch::planAlone(ArrayRef<size_t> wanted,
-                                           bool fuses) {
-  Mesh one = base.mesh;
-  for (MeshAxis &axis : one.axes)
-    axis.size = 1;
-  std::vector<Variant> variants;
-  for (size_t level : wanted) {
-    StepForm each = formOf(0, level);
-    each.isFused |= fuses;
-    Variant &variant = variants.emplace_back();
-    variant.point.assign(settings.begin(), settings.end());
-    variant.point.push_back(stepSetting(each));
-    variant.point.push_back(unboundMesh(one));
-  }
-  return alone.plan(variants);
-}
-
 /// Bounds the forms of these levels, those with fused updates too: more
 /// microbatches than one do the same work in parts. Where updates take little,
 /// so does fusing them.
 void StepSearch::boundLevels(ArrayRef<size_t> wanted) {
-  auto boundOf = [&](const Outcome &outcome) {
-    Picoseconds bound = figuresOf(*outcome.report).bound.value_or(0);
-    return shd::shareOfDevices(toSeconds(bound), base.devices);
+  auto boundsOf = [&](ArrayRef<size_t> some, bool fuses) {
+    std::vector<FormBound> bounds(some.size());
+    runner.run(some.size(), [&](TrialPlanner &planner, size_t i) {
+      StepForm form = formOf(0, some[i]);
+      form.isFused |= fuses;
+      if (runner.hasTime())
+        bounds[i] = static_cast<StepPlanner &>(planner).bound(
+            settings, form, double(numbers.back()), runner.deadline());
+    });
+    return bounds;
   };
   SmallVector<size_t> open, fused;
   for (size_t level : wanted)
     if (!levels[level].bound)
       open.push_back(level);
-  for (auto [level, outcome] :
-       llvm::zip_equal(open, planAlone(open, /*fuses=*/false))) {
-    double &bound = levels[level].bound.emplace(0);
-    if (!outcome.report)
-      continue;
-    bound = boundOf(outcome);
-    double saved =
-        mayFuse ? secondsOfFusion(*outcome.report) / base.devices : 0;
+  for (auto [level, form] :
+       llvm::zip_equal(open, boundsOf(open, /*fuses=*/false))) {
+    double &bound = levels[level].bound.emplace(form.seconds);
+    double saved = mayFuse ? form.saved : 0;
     if (saved > kTinyGap * bound)
       fused.push_back(level);
     else
       bound -= saved;
   }
-  for (auto [level, outcome] :
-       llvm::zip_equal(fused, planAlone(fused, /*fuses=*/true))) {
-    double &bound = *levels[level].bound;
-    if (outcome.report)
-      bound = std::min(bound, boundOf(outcome));
-    else if (outcome.isUntried)
-      bound = 0;
-  }
+  for (auto [level, form] :
+       llvm::zip_equal(fused, boundsOf(fused, /*fuses=*/true)))
+    if (!form.isRefused)
+      levels[level].bound = std::min(*levels[level].bound, form.seconds);
 }
 
 /// Seconds that no plan takes less than, of any form that may fit.
 double StepSearch::boundOfForms() {
   if (!(hasForms() || isOffloadOpen) || !boundsLevels())
-    return base.modelWork;
+    return boundOfModel();
   std::vector<StepFacts> facts(levels.size());
   runner.run(levels.size(), [&](TrialPlanner &planner, size_t level) {
     if (runner.hasTime())
@@ -979,7 +1006,7 @@ double StepSearch::boundOfForms() {
     for (size_t level : open)
       least = std::min(least, levels[level].bound.value_or(0));
   }
-  return std::isinf(least) ? base.modelWork : std::max(base.modelWork, least);
+  return std::isinf(least) ? boundOfModel() : std::max(boundOfModel(), least);
 }
 
 /// Begins with the plan that a search before chose.
@@ -1134,7 +1161,7 @@ Report::StepSearch StepSearch::summary(const Form &chosen) {
   result.isMicrobatchesOpen = isNumberOpen;
   result.isRematOpen = isRematOpen;
   result.hasOthers = hasForms();
-  double least = leastOfForms.value_or(base.modelWork);
+  double least = leastOfForms.value_or(boundOfModel());
   if ((result.hasOthers || isOffloadOpen) && least > 0)
     result.boundOfOthers = least;
   // Named levels and one doubling are shown although they were not planned.

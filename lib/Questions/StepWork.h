@@ -35,12 +35,15 @@ inline double matrixSeconds(const OpWork &work, double flops,
   return cost.deviceSeconds();
 }
 
-/// The matrix work of all runs of an operation, on one device: no devices take
-/// less together. 0 of other work.
-inline double leastSeconds(shd::CostOpInterface op, const Machine &machine) {
+/// The matrix work of all runs of an operation, shared by devices: no plan
+/// takes less. 0 of other work.
+inline double leastSeconds(shd::CostOpInterface op, const Machine &machine,
+                           double devices) {
   OpWork work = wholeWork(op, machine);
-  return matrixSeconds(work, work.matrixFlops, machine) *
-         shd::runsOfAllStages(op) * (1 - shd::kRounding);
+  double runs = shd::runsOfAllStages(op);
+  return shd::shareOfDevices(
+      matrixSeconds(work, work.matrixFlops, machine) * runs, devices,
+      runs * double(std::max<int64_t>(1, op.getRowChunks())));
 }
 
 inline double bytesOf(mlir::Value value) {
@@ -85,13 +88,14 @@ inline double bytesOfWeightsRead(shd::ProgramOp program,
 inline double leastSeconds(shd::ProgramOp program, const Machine &machine,
                            double devices) {
   double products = 0;
-  program->walk(
-      [&](shd::CostOpInterface op) { products += leastSeconds(op, machine); });
+  program->walk([&](shd::CostOpInterface op) {
+    products += leastSeconds(op, machine, devices);
+  });
   GroupCost read;
   addTraffic(machine, bytesOfWeightsRead(program, machine), read);
   calibrate(machine, /*kernels=*/0, read);
-  return std::max(products / devices,
-                  shd::shareOfDevices(read.deviceSeconds(), devices));
+  return std::max(products, shd::shareOfDevices(read.deviceSeconds(), devices,
+                                                shd::kernelsOf(program)));
 }
 
 } // namespace shardc

@@ -49,16 +49,15 @@ std::string Report::chosenMesh() const {
   return meshSearch ? meshSearch->best.front().mesh : "";
 }
 
-const ReportTensor *Report::undivided() const {
-  auto isUndivided = [&](const ReportTensor::Dim &dim) {
-    return dim.size > 1 && llvm::any_of(mesh, [&](const Axis &axis) {
-             return dim.size % axis.size != 0;
-           });
-  };
-  auto found = llvm::find_if(tensors, [&](const ReportTensor &tensor) {
-    return llvm::any_of(tensor.dims, isUndivided);
-  });
-  return found == tensors.end() ? nullptr : &*found;
+std::optional<std::string> Report::undivided() const {
+  for (const ReportTensor &tensor : tensors)
+    for (const ReportTensor::Dim &dim : tensor.dims)
+      for (const Axis &axis : mesh)
+        if (dim.size > axis.size && dim.size % axis.size != 0)
+          return axis.name + " = " + std::to_string(axis.size) +
+                 " does not divide " + dim.index + " = " +
+                 std::to_string(dim.size);
+  return std::nullopt;
 }
 
 llvm::StringRef Report::MeshSearch::statusOf(size_t i, double value) const {

@@ -155,28 +155,43 @@ private:
   /// Keeps the chain's labels if they use less memory and no point more than
   /// the peak.
   bool usesLess() {
-    std::vector<Label> after(assignment);
-    for (const Link &link : chain)
-      assignment[link.variable] = link.before;
-    Int128 least = 0, volume = 0;
-    auto change = [&](llvm::ArrayRef<Label> to) {
-      for (const Link &link : chain) {
-        Label from = assignment[link.variable];
-        least += volumeOf(link.variable);
-        use(link.variable, from, -1);
-        use(link.variable, to[link.variable], 1);
-        volume += volumeOf(link.variable);
-      }
-    };
-    std::vector<Label> labels(assignment);
-    change(after);
-    bool isLess =
-        volume < least &&
+    // Of each variable in turn, with those before it changed.
+    for (Link &link : chain)
+      std::swap(assignment[link.variable], link.before);
+    Int128 change = 0;
+    for (Link &link : chain) {
+      change -= volumeOf(link.variable);
+      std::swap(assignment[link.variable], link.before);
+      change += volumeOf(link.variable);
+    }
+    return change < 0 && staysBelowPeak();
+  }
+
+  /// True if no point has more than the peak once usages are those of the
+  /// chain's labels; they then are.
+  bool staysBelowPeak() {
+    moveChain();
+    bool below =
         llvm::all_of(usage, [&](int64_t bytes) { return bytes <= peak; });
-    if (!isLess)
-      change(labels);
-    assignment = std::move(after);
-    return isLess;
+    if (below)
+      return true;
+    for (Link &link : chain)
+      std::swap(assignment[link.variable], link.before);
+    moveChain();
+    for (Link &link : chain)
+      std::swap(assignment[link.variable], link.before);
+    return false;
+  }
+
+  /// Changes usages from what the chain had before to its labels.
+  void moveChain() {
+    for (Link &link : chain)
+      std::swap(assignment[link.variable], link.before);
+    for (Link &link : chain) {
+      Label after = link.before;
+      link.before = assignment[link.variable];
+      move(link.variable, link.before, after);
+    }
   }
 
   /// Cost of the variable's label with its neighbours'.

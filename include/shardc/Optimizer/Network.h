@@ -74,6 +74,10 @@ struct NetworkOptions {
   const NetworkLabels *within = nullptr;
   /// Only these labels; null: all.
   const LabelChoice *choice = nullptr;
+  /// Each user of a prologue's value may read it from HBM where it is stored,
+  /// and need not compute it in place: no plan does so, but no plan on more
+  /// devices takes less together than one device that may.
+  bool readsAnyStored = false;
   /// The times of resources are wanted: PlanNetwork::resources.
   bool measureResources = false;
   /// The times of what chains consist of are wanted: PlanNetwork::links and

@@ -634,9 +634,9 @@ struct Report {
   bool fits() const { return memory.fits && plan.status != "infeasible"; }
   /// The mesh that `mesh auto` chose, as a program says it; empty without.
   std::string chosenMesh() const;
-  /// The first tensor with an extent that some axis does not divide, so that
-  /// padding allows more; null if there is none.
-  const ReportTensor *undivided() const;
+  /// `X = 8 does not divide B = 63`: the first extent larger than an axis that
+  /// does not divide it, so that padding allows more.
+  std::optional<std::string> undivided() const;
 
   struct Repeat {
     std::string index;

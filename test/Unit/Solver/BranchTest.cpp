@@ -96,7 +96,7 @@ TEST(Polish, NeverCostsMoreNorRaisesThePeak) {
     for (size_t v = 0; v < assignment.size(); ++v)
       assignment[v] = uniform(random, 0, problem.variables[v].costs.size() - 1);
     Evaluation before = evaluate(problem, assignment);
-    polishChains(problem, assignment);
+    (i % 2 ? polish : polishChains)(problem, assignment);
     Evaluation after = evaluate(problem, assignment);
     if (!before.cost)
       continue;

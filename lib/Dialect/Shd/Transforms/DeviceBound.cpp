@@ -3,6 +3,7 @@
 #include "shardc/Dialect/Shd/Transforms/DeviceBound.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "shardc/Dialect/Shd/IR/Pipeline.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -33,8 +34,15 @@ static double leaveOneDevice(ProgramOp program) {
   return devices;
 }
 
-std::optional<solver::Cost> shd::boundByWork(ProgramOp program,
-                                             NetworkSearchOptions options) {
+double shd::kernelsOf(ProgramOp program) {
+  double kernels = 0;
+  program->walk([&](CostOpInterface op) { kernels += runsOfAllStages(op); });
+  return kernels;
+}
+
+std::optional<double> shd::boundByWork(ProgramOp program,
+                                       NetworkSearchOptions options,
+                                       double parts) {
   if (program.getPipeline() || hasChunks(program))
     return std::nullopt;
   OwningOpRef<ModuleOp> module = ModuleOp::create(program->getLoc());
@@ -46,6 +54,7 @@ std::optional<solver::Cost> shd::boundByWork(ProgramOp program,
     return std::nullopt;
   NetworkOptions how;
   how.measureResources = true;
+  how.readsAnyStored = true;
   how.deadline = options.deadline;
   std::variant<PlanNetwork, NoNetwork> built =
       buildNetwork(*context, alone, how);
@@ -54,9 +63,9 @@ std::optional<solver::Cost> shd::boundByWork(ProgramOp program,
     return std::nullopt;
   options.objective = Objective::Lower;
   options.progress = nullptr;
-  solver::Cost bound =
-      searchNetwork(*context, alone, *network, options).solution.bound;
-  if (bound <= 0)
-    return std::nullopt;
-  return solver::Cost(shareOfDevices(double(bound), devices));
+  solver::Solution found =
+      searchNetwork(*context, alone, *network, options).solution;
+  double seconds = shareOfDevices(double(found.bound) * 1e-12, devices,
+                                  kernelsOf(program) * parts);
+  return seconds > 0 ? std::optional(seconds) : std::nullopt;
 }

@@ -195,6 +195,7 @@ shardc::shd::searchNetwork(PlanningContext &context, ProgramOp program,
       found.solution = std::move(*better);
       found.of = options.objective;
     }
-  polishPlan(context, program, network, found);
+  if (!options.deadline.expired())
+    polishPlan(context, program, network, found);
   return found;
 }

@@ -417,7 +417,9 @@ LogicalResult OptimizePass::solve(PlanningContext &context,
 LogicalResult OptimizePass::solveMerged(PlanningContext &context) {
   NetworkOptions options = networkOptions(context);
   NetworkSearchOptions search = searchOptions();
-  std::optional<solver::Cost> bound = boundByWork(getOperation(), search);
+  std::optional<solver::Cost> bound;
+  if (std::optional<double> seconds = boundByWork(getOperation(), search))
+    bound = solver::Cost(*seconds * 1e12);
   std::optional<MergedPlan> merged =
       searchMergedAxes(context, getOperation(), options, search, bound);
   if (!merged && search.deadline.expired())
@@ -430,7 +432,7 @@ LogicalResult OptimizePass::solveMerged(PlanningContext &context) {
       buildNetwork(context, getOperation(), options);
   PlanRecord plan;
   plan.searched = "around merged axes";
-  if (merged->found.fits())
+  if (merged->found.fits() && bound && *bound <= merged->found.solution.cost)
     plan.bound = bound;
   return take(context, std::get<PlanNetwork>(built), merged->found,
               std::move(plan));

@@ -39,7 +39,7 @@ private:
   static constexpr unsigned kMaxSweeps = 20;
   /// Variables of a chain, at most, and labels that the chains from one
   /// variable and all chains may look at.
-  static constexpr size_t kMaxChain = 16, kMaxLooks = 20'000,
+  static constexpr size_t kMaxChain = 8, kMaxLooks = 5'000,
                           kMaxLooksInAll = 500'000;
 
   /// The variables that use memory, those that use most first.

@@ -3,6 +3,7 @@
 #include "shardc/Dialect/Shd/Transforms/NetworkSearch.h"
 #include "shardc/Cost/Schedule.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
+#include "shardc/Dialect/Shd/IR/Serving.h"
 #include "shardc/Dialect/Shd/Transforms/PlanEvaluator.h"
 #include "shardc/Solver/Polish.h"
 
@@ -162,9 +163,12 @@ std::optional<solver::Solution> TimeSearch::run(const solver::Solution &first) {
   return best;
 }
 
-/// Takes less memory where that takes no longer.
+/// Takes less memory where that takes no longer. Of a phase of serving it
+/// might: where caches lie decides what moves from prefill to decode.
 static void polishPlan(PlanningContext &context, ProgramOp program,
                        const PlanNetwork &network, SearchedPlan &found) {
+  if (Serving::of(program))
+    return;
   std::vector<solver::Label> polished = found.solution.assignment;
   solver::polishChains(network.problem, polished);
   if (polished == found.solution.assignment)

@@ -141,7 +141,7 @@ private:
   /// Those of one family together.
   std::vector<Candidate> candidates;
   double boundWork;
-  /// What no plan on any mesh takes less than, whatever the objective.
+  /// The time that no plan on any mesh takes less than, whatever the objective.
   Cost leastByWork = 0;
   /// The best plan that fits, and what it takes; while `upper` is searched, by
   /// that.

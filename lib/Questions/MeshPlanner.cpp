@@ -46,7 +46,8 @@ MeshNames shardc::meshNames(const Program &program) {
   return {program.autoMesh->names, !placesAxes(program), axisOfStages(program)};
 }
 
-Setting shardc::unboundMesh(const Mesh &mesh) {
+/// The mesh, bound in any way: what is imported depends on the sizes alone.
+static Setting unboundMesh(const Mesh &mesh) {
   BoundMesh bound{mesh, {}};
   bound.on.resize(mesh.size());
   return meshSetting(bound, {});

@@ -13,9 +13,6 @@ namespace shardc {
 /// Names of the axes of a program with `mesh auto`.
 MeshNames meshNames(const Program &program);
 
-/// The mesh, bound in any way: what is imported depends on the sizes alone.
-Setting unboundMesh(const Mesh &mesh);
-
 /// A planning task for a mesh.
 struct MeshTask {
   const MeshFamily *family = nullptr;

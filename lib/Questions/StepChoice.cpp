@@ -23,7 +23,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Questions/StepChoice.h"
-#include "MeshPlanner.h"
 #include "StepWork.h"
 #include "shardc/Dialect/Shd/IR/Gradient.h"
 #include "shardc/Dialect/Shd/IR/Host.h"
@@ -99,7 +98,7 @@ static constexpr size_t kMostLevels = 64;
 static constexpr int64_t kAroundRoot = 2;
 /// Forms that are shown.
 static constexpr size_t kShown = 8;
-/// Of a time limit a form has this part: two or three are planned. Until one
+/// A form has this part of a time limit: two or three are planned. Until one
 /// fits it has so many seconds at least, in which a search finds a plan.
 static constexpr double kPartOfForm = 1.0 / 3, kLeastSeconds = 0.25;
 
@@ -290,7 +289,7 @@ SmallVector<shd::RepeatOp> repeatsOfProgram(shd::ProgramOp program) {
 }
 
 /// Plans forms in full as any evaluator, and looks at them without that.
-/// What is proven of the plans of a form.
+/// Bounds that are proven of the plans of a form.
 struct FormBound {
   /// Seconds that none takes less than; 0 while unknown.
   double seconds = 0;
@@ -306,9 +305,13 @@ public:
   using Evaluator::Evaluator;
   StepFacts look(ArrayRef<Setting> settings, const StepForm &form,
                  bool findsLevels);
-  /// Of a form in up to so many microbatches.
+  /// Bounds the plans of a form in up to so many microbatches.
   FormBound bound(ArrayRef<Setting> settings, const StepForm &form,
                   double microbatches, solver::Deadline deadline);
+
+private:
+  std::optional<Compilation> importForm(ArrayRef<Setting> settings,
+                                        const StepForm &form);
 };
 
 /// Seconds in which all devices gather all weights.
@@ -327,6 +330,19 @@ static double gatherSeconds(const Program &source, shd::ProgramOp program) {
   return model.cost(CollectiveKind::AllGather, axes, bytes).seconds();
 }
 
+/// The program of a form, to be looked at; nothing if it has none.
+std::optional<Compilation> StepPlanner::importForm(ArrayRef<Setting> settings,
+                                                   const StepForm &form) {
+  Point point(settings.begin(), settings.end());
+  point.push_back(stepSetting(form));
+  std::optional<Program> program = importStep(text, &context, point);
+  if (!program)
+    return std::nullopt;
+  CompileOptions unverified;
+  unverified.verifyPasses = false;
+  return Compilation(std::move(*program), std::move(unverified));
+}
+
 StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
                             bool findsLevels) {
   StepFacts facts;
@@ -335,18 +351,11 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
         facts.error.empty())
       facts.error = diagnostic.str();
   });
-  Point point(settings.begin(), settings.end());
-  point.push_back(stepSetting(form));
-  std::optional<Program> program = importStep(text, &context, point);
-  if (!program)
+  std::optional<Compilation> compilation = importForm(settings, form);
+  if (!compilation || !facts.error.empty())
     return facts;
-  CompileOptions how;
-  how.verifyPasses = false;
-  Compilation compilation(std::move(*program), std::move(how));
-  if (!facts.error.empty())
-    return facts;
-  shd::ProgramOp op = compilation.program();
-  const Program &source = compilation.source();
+  shd::ProgramOp op = compilation->program();
+  const Program &source = compilation->source();
   facts.mesh = source.mesh;
   double devices = facts.devices = double(source.mesh.numDevices());
   for (const MeshAxis &axis : source.mesh.axes) {
@@ -376,9 +385,9 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
   const Machine &machine = *source.machine;
   facts.capacity = machine.usableMemory();
   facts.gather = gatherSeconds(source, op);
+  facts.kernels = shd::kernelsOf(op);
   op->walk([&](shd::CostOpInterface each) {
     ++facts.operations;
-    facts.kernels += shd::runsOfAllStages(each);
     facts.runsInChunks |= each.getRowChunks() > 1;
     double seconds = leastSeconds(each, machine, devices);
     if (seconds == 0)
@@ -415,20 +424,12 @@ FormBound StepPlanner::bound(ArrayRef<Setting> settings, const StepForm &form,
                              double microbatches, solver::Deadline deadline) {
   FormBound result;
   ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) {});
-  Point point(settings.begin(), settings.end());
-  point.push_back(stepSetting(form));
-  std::optional<Program> program = importStep(text, &context, point);
-  CompileOptions how;
-  how.verifyPasses = false;
-  result.isRefused = !program;
-  if (!program)
-    return result;
-  Compilation compilation(std::move(*program), std::move(how));
-  result.isRefused = failed(compilation.prepareNetwork());
+  std::optional<Compilation> compilation = importForm(settings, form);
+  result.isRefused = !compilation || failed(compilation->prepareNetwork());
   if (result.isRefused)
     return result;
-  shd::ProgramOp op = compilation.program();
-  const Machine &machine = *compilation.source().machine;
+  shd::ProgramOp op = compilation->program();
+  const Machine &machine = *compilation->source().machine;
   shd::NetworkSearchOptions search;
   search.deadline = deadline;
   result.seconds = shd::boundByWork(op, search, microbatches).value_or(0);
@@ -437,7 +438,7 @@ FormBound StepPlanner::bound(ArrayRef<Setting> settings, const StepForm &form,
     if (shd::getPhase(each) == shd::Phase::Update)
       updates += secondsAlone(each, machine);
   });
-  result.saved = 2 * updates / double(compilation.source().mesh.numDevices());
+  result.saved = 2 * updates / double(compilation->source().mesh.numDevices());
   return result;
 }
 

@@ -49,6 +49,12 @@ std::string Report::chosenMesh() const {
   return meshSearch ? meshSearch->best.front().mesh : "";
 }
 
+std::string Report::Memory::reservedText() const {
+  return sharesCapacity()
+             ? " beside the " + formatBytes(double(reserved)) + " reserved"
+             : "";
+}
+
 std::optional<std::string> Report::undivided() const {
   for (const ReportTensor &tensor : tensors)
     for (const ReportTensor::Dim &dim : tensor.dims)
@@ -1014,10 +1020,8 @@ llvm::LogicalResult shardc::checkFits(const Report &report, Location peakLoc) {
         << formatBytes(double(memory.peak - allowed)) << " more than "
         << (memory.limit ? "the limit of " : "the ")
         << formatBytes(double(allowed))
-        << (memory.limit ? "" : " of a " + report.hardware.name);
-  if (memory.reserved > 0 && !memory.limit)
-    error << " beside the " << formatBytes(double(memory.reserved))
-          << " reserved";
+        << (memory.limit ? "" : " of a " + report.hardware.name)
+        << memory.reservedText();
   constexpr size_t kLargest = 5;
   for (const LiveTensor &tensor :
        llvm::ArrayRef(memory.live).take_front(kLargest))

@@ -353,7 +353,7 @@ std::string TextPrinter::memoryText() const {
             formatPercent(double(memory.peak) / double(memory.allowed())) + ")";
   if (memory.limit)
     text += " allowed";
-  else if (memory.reserved > 0)
+  else if (memory.sharesCapacity())
     text += " usable";
   return text + " per device";
 }
@@ -529,10 +529,8 @@ void TextPrinter::printProblem() {
   paint(os, "does not fit: ", Style::Red, colour);
   os << "needs " << formatBytes(double(memory.peak)) << " per device, "
      << formatBytes(double(memory.peak - memory.allowed())) << " more than "
-     << (memory.limit ? "--memory-limit allows" : "it has");
-  if (memory.reserved > 0 && !memory.limit)
-    os << " beside the " << formatBytes(double(memory.reserved)) << " reserved";
-  os << "\n\n";
+     << (memory.limit ? "--memory-limit allows" : "it has")
+     << memory.reservedText() << "\n\n";
 }
 
 void TextPrinter::printHead() {
@@ -1075,12 +1073,12 @@ void TextPrinter::printMemory() {
   if (!memory.peakLoc.empty())
     place += " (" + memory.peakLoc + ")";
   add("peak", memory.peak, place);
-  if (memory.limit || memory.reserved == 0)
-    add(memory.limit ? "limit" : "capacity", memory.allowed());
-  else
+  if (memory.sharesCapacity())
     add("usable", memory.allowed(),
         formatBytes(double(memory.reserved)) + " of " +
             formatBytes(double(memory.capacity)) + " are reserved");
+  else
+    add(memory.limit ? "limit" : "capacity", memory.allowed());
   os << '\n';
   table.print(os, colour);
   printLargest();

@@ -155,9 +155,8 @@ private:
   /// Keeps the chain's labels if they use less memory and no point more than
   /// the peak.
   bool usesLess() {
-    // Of each variable in turn, with those before it changed.
-    for (Link &link : chain)
-      std::swap(assignment[link.variable], link.before);
+    // Each variable in turn, with those before it changed.
+    exchangeLabels();
     Int128 change = 0;
     for (Link &link : chain) {
       change -= volumeOf(link.variable);
@@ -170,28 +169,29 @@ private:
   /// True if no point has more than the peak once usages are those of the
   /// chain's labels; they then are.
   bool staysBelowPeak() {
-    moveChain();
-    bool below =
-        llvm::all_of(usage, [&](int64_t bytes) { return bytes <= peak; });
-    if (below)
+    moveUsages();
+    if (llvm::all_of(usage, [&](int64_t bytes) { return bytes <= peak; }))
       return true;
-    for (Link &link : chain)
-      std::swap(assignment[link.variable], link.before);
-    moveChain();
-    for (Link &link : chain)
-      std::swap(assignment[link.variable], link.before);
+    exchangeLabels();
+    moveUsages();
+    exchangeLabels();
     return false;
   }
 
-  /// Changes usages from what the chain had before to its labels.
-  void moveChain() {
-    for (Link &link : chain)
-      std::swap(assignment[link.variable], link.before);
+  /// Changes usages from those of the labels before to those of the chain's.
+  void moveUsages() {
+    exchangeLabels();
     for (Link &link : chain) {
       Label after = link.before;
       link.before = assignment[link.variable];
       move(link.variable, link.before, after);
     }
+  }
+
+  /// Variables get the labels that their links keep, and the other way round.
+  void exchangeLabels() {
+    for (Link &link : chain)
+      std::swap(assignment[link.variable], link.before);
   }
 
   /// Cost of the variable's label with its neighbours'.

@@ -100,7 +100,7 @@ struct Machine {
   /// Vector units; empty where not stated (their work is then free).
   std::optional<double> vectorFlops;
   double hbmCapacity = 0;
-  /// Of it, what the runtime takes beside the program (`hbm.reserved`), in B.
+  /// Bytes of it that the runtime takes beside the program (`hbm.reserved`).
   double hbmReserved = 0;
   double hbmBandwidth = 0;
   std::optional<double> vmemCapacity, vmemBandwidth;

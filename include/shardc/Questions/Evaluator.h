@@ -46,7 +46,7 @@ private:
                                              const Program &probe);
   std::optional<Report> reportBestStep(Variant variant, Outcome &outcome);
   MeshChoiceOptions choiceOptions(const Variant &variant) const;
-  /// What ends its search early, or null.
+  /// The flag that ends its search early, or null.
   const std::atomic<bool> *flagOf(const Variant &variant) const {
     return variant.ignoresInterrupt ? nullptr : interrupted;
   }

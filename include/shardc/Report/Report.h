@@ -536,7 +536,7 @@ struct Report {
   struct Memory {
     int64_t peak = 0;
     int64_t capacity = 0;
-    /// Of the capacity, what the runtime takes; no part of `peak`.
+    /// Bytes of the capacity that the runtime takes; no part of `peak`.
     int64_t reserved = 0;
     /// The `--memory-limit`, if given: `fits` then compares with it.
     std::optional<int64_t> limit;
@@ -562,6 +562,10 @@ struct Report {
 
     int64_t usable() const { return capacity - reserved; }
     int64_t allowed() const { return limit.value_or(usable()); }
+    /// Plans have what the runtime leaves, not all of it and no other limit.
+    bool sharesCapacity() const { return !limit && reserved > 0; }
+    /// ` beside the 2.40 GB reserved`, behind what a plan may take.
+    std::string reservedText() const;
   } memory;
 
   /// A change that was tried so that the program fits.

@@ -1,7 +1,7 @@
 //===- Polish.h - Less memory at the same cost ----------------*- C++ -*-===//
 //
-// Of assignments that cost the same, people expect one that keeps nothing whole
-// which may as well be sharded.
+// People expect, among assignments that cost the same, one that keeps nothing
+// whole which may as well be sharded.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+from reading import wait_for_reading
+
 shardc, program, large, *options = sys.argv[1:]
 program = open(program, "rb").read()
 
@@ -20,16 +22,6 @@ program = open(program, "rb").read()
 def start(stdout, stderr, options=[]):
     command = [shardc, "-", "--emit-json"] + options
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr)
-
-
-def wait_for_reading(process):
-    """Until it has slept for a while: it waits for its standard input."""
-    asleep = 0
-    while asleep < 5:
-        with open(f"/proc/{process.pid}/stat") as stat:
-            state = stat.read().rpartition(")")[2].split()[0]
-        asleep = asleep + 1 if state == "S" else 0
-        time.sleep(0.02)
 
 
 process = start(subprocess.PIPE, subprocess.PIPE)

@@ -17,21 +17,17 @@ static bool hasChunks(ProgramOp program) {
   return found.wasInterrupted();
 }
 
-/// Makes every axis one of a single device; returns how many there were.
-static double leaveOneDevice(ProgramOp program) {
-  double devices = 1;
+/// Makes every axis one of a single device.
+static void leaveOneDevice(ProgramOp program) {
   MeshAttr mesh = program.getMeshAttr();
   if (!mesh)
-    return devices;
+    return;
   SmallVector<MeshAxisAttr> axes;
-  for (MeshAxisAttr axis : mesh.getAxes()) {
-    devices *= double(axis.getSize());
+  for (MeshAxisAttr axis : mesh.getAxes())
     axes.push_back(MeshAxisAttr::get(program.getContext(), axis.getName(),
                                      /*size=*/1, /*on=*/{},
                                      /*stages=*/false));
-  }
   program.setMeshAttr(MeshAttr::get(program.getContext(), axes));
-  return devices;
 }
 
 double shd::kernelsOf(ProgramOp program) {
@@ -48,7 +44,7 @@ std::optional<double> shd::boundByWork(ProgramOp program,
   OwningOpRef<ModuleOp> module = ModuleOp::create(program->getLoc());
   module->push_back(program->clone());
   ProgramOp alone = *module->getOps<ProgramOp>().begin();
-  double devices = leaveOneDevice(alone);
+  leaveOneDevice(alone);
   std::unique_ptr<PlanningContext> context = createContext(alone);
   if (!context)
     return std::nullopt;
@@ -65,6 +61,7 @@ std::optional<double> shd::boundByWork(ProgramOp program,
   options.progress = nullptr;
   solver::Solution found =
       searchNetwork(*context, alone, *network, options).solution;
+  double devices = double(toMesh(program.getMeshAttr()).numDevices());
   double seconds = shareOfDevices(double(found.bound) * 1e-12, devices,
                                   kernelsOf(program) * parts);
   return seconds > 0 ? std::optional(seconds) : std::nullopt;

@@ -63,7 +63,7 @@ private:
   ProgramOp program;
   const NetworkOptions &networkOptions;
   const NetworkSearchOptions &options;
-  /// What no plan takes less than.
+  /// The time that no plan takes less than.
   std::optional<solver::Cost> bound;
   std::optional<MergedPlan> best;
   /// The labels of the best plan.

@@ -74,7 +74,9 @@ def main():
                 result = subprocess.run(
                     [options.shardc, "-" if text else path,
                      f"--hardware={machine}", f"--mesh={mesh}",
-                     f"--objective={objective}", "--emit-json", *time_limit]
+                     f"--objective={objective}", "--emit-json",
+                     # So that layers that are written out are planned as such.
+                     "--roll-layers=off", *time_limit]
                     + [f"--dim={dim}" for dim in dims],
                     input=text, capture_output=True, text=True)
                 seconds = time.perf_counter() - start

@@ -7,7 +7,7 @@ using namespace shardc;
 using mlir::StringAttr;
 
 /// Time and memory of every stage grow with the number of operations.
-static constexpr unsigned kMaxOperations = 50000;
+static constexpr unsigned kMaxOperations = 200000;
 /// Dimensions of a tensor.
 static constexpr size_t kMaxRank = 64;
 

@@ -19,6 +19,7 @@
 #include "shardc/Dialect/Shd/IR/Shd.h"
 #include "shardc/Export/Jax.h"
 #include "shardc/Frontend/Frontend.h"
+#include "shardc/Frontend/RollLayers.h"
 #include "shardc/Pictures/Pictures.h"
 #include "shardc/Pipelines/Compilation.h"
 #include "shardc/Pipelines/Pipelines.h"
@@ -265,6 +266,16 @@ struct Options {
       "free",
       cl::desc("Leave open --plan's shardings of tensors whose name matches"),
       cl::value_desc("'W*'"), cl::cat(planCategory)};
+  NameOption<RollLayers> rollLayers{
+      "roll-layers",
+      cl::desc("Read layers that are written out alike as one repeat, with one "
+               "sharding for all:"),
+      cl::init(RollLayers::Auto), cl::cat(planCategory),
+      cl::values(
+          clEnumValN(RollLayers::Auto, "auto", "In large programs (default)"),
+          clEnumValN(RollLayers::On, "on", "Always"),
+          clEnumValN(RollLayers::Off, "off",
+                     "Never: each layer has shardings of its own"))};
   NameOption<Framework> within{
       "for", cl::desc("Plan a training step only as a framework can run it:"),
       cl::init(Framework::Megatron), cl::cat(planCategory),
@@ -575,6 +586,8 @@ public:
 private:
   ExitStatus runBuffer(std::unique_ptr<MemoryBuffer> buffer, raw_ostream &os);
   ExitStatus checkConfigOptions(bool isConfig) const;
+  std::unique_ptr<MemoryBuffer>
+  withRolledLayers(std::unique_ptr<MemoryBuffer> text, StringRef path);
   ExitStatus compile(SourceMgr &sourceMgr, MLIRContext &context,
                      raw_ostream &os);
   ExitStatus verify(SourceMgr &sourceMgr, MLIRContext &context,
@@ -1229,7 +1242,7 @@ std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path,
     return InputError;
   }
   overrides = options.overrides();
-  Source source(std::move(buffer), path);
+  Source source(withRolledLayers(std::move(buffer), path), path);
   DiagnosticPrinter printer(source.manager, &source.context);
   if (options.fromConfig.getNumOccurrences() && isSecond &&
       !applyFrameworkFile(options.fromConfig, source.manager, overrides))
@@ -1248,6 +1261,26 @@ std::variant<DiffInput, ExitStatus> Driver::readDiffInput(StringRef path,
     return DiffInput(*outcome.report);
   // The compiler says why.
   return compile(source.manager, source.context, nulls());
+}
+
+/// The text in which layers that are written out alike are one repeat.
+std::unique_ptr<MemoryBuffer>
+Driver::withRolledLayers(std::unique_ptr<MemoryBuffer> text, StringRef path) {
+  Source source(MemoryBuffer::getMemBuffer(text->getMemBufferRef()), path);
+  std::optional<RolledProgram> rolled = rollLayers(
+      text->getBuffer(), path, overrides, options.rollLayers, &source.context);
+  if (!rolled)
+    return text;
+  errs() << nameOf(path) << ": note: "
+         << join(map_range(rolled->layers,
+                           [](size_t count) { return utostr(count); }),
+                 " and ")
+         << " layers that are written out alike are read as "
+         << (rolled->layers.size() == 1 ? "one repeat" : "repeats")
+         << ", with one sharding for all; --emit-program prints the program, "
+            "--roll-layers=off keeps them apart\n";
+  return MemoryBuffer::getMemBufferCopy(rolled->text,
+                                        text->getBufferIdentifier());
 }
 
 /// Only a config has a task, a batch and a length to choose.
@@ -1305,6 +1338,8 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
                              options.importOptions(options.input));
   if (!buffer)
     return InputError;
+  if (!options.readsModule() && !options.verifyDiagnostics)
+    buffer = withRolledLayers(std::move(buffer), options.input);
   if (options.emit == Emit::Program) {
     os << buffer->getBuffer();
     return Success;

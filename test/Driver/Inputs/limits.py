@@ -4,15 +4,15 @@ import sys
 
 
 def calls():
-    """g16 makes 2^17 operations, in as many calls."""
-    lines = ["hardware tpu_v5e", "dim B = 4", "input x: f32[B]", "layer g0(a: f32[B]) -> (r) { r = relu(exp(a)) }"]
-    lines += [f"layer g{i}(a: f32[B]) -> (r) {{ r = g{i - 1}(a) r = g{i - 1}(r) }}" for i in range(1, 17)]
-    return lines + ["y = g16(x)", "output y"]
+    """g15 makes 2^18 operations, in 2^16 calls."""
+    lines = ["hardware tpu_v5e", "dim B = 4", "input x: f32[B]", "layer g0(a: f32[B]) -> (r) { r = relu(exp(relu(exp(relu(exp(relu(exp(a)))))))) }"]
+    lines += [f"layer g{i}(a: f32[B]) -> (r) {{ r = g{i - 1}(a) r = g{i - 1}(r) }}" for i in range(1, 16)]
+    return lines + ["y = g15(x)", "output y"]
 
 
 def statements():
     """One declaration and as many statements as there may be operations."""
-    return ["dim B = 4", "input x: f32[B]"] + ["y = relu(x)"] * 50001 + ["output y"]
+    return ["dim B = 4", "input x: f32[B]"] + ["y = relu(x)"] * 200001 + ["output y"]
 
 
 def errors():

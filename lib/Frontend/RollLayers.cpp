@@ -1,0 +1,270 @@
+//===- RollLayers.cpp - Layers written out, as one repeat -----------------===//
+//
+// Writes the runs that LayerRuns.cpp finds as repeats.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Frontend/RollLayers.h"
+#include "LayerRuns.h"
+#include "mlir/IR/Diagnostics.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Frontend/Frontend.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include <map>
+
+using namespace llvm;
+using namespace shardc;
+
+/// Operations that are searched as they are written: layers of a program with
+/// more are rolled up by `auto`. Of a training step the forward pass is a third
+/// (docs/Optimizer.md#layers-written-out).
+static constexpr size_t kMostFree = 300;
+/// Runs of alike lines that are tried, and repeats that are made.
+static constexpr size_t kMaxTries = 200, kMaxRepeats = 50;
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Writes the text of a file with a run as a repeat.
+class RolledWriter {
+public:
+  RolledWriter(StringRef text, const Lines &lines, const RolledRun &rolled)
+      : text(text), lines(lines), rolled(rolled) {}
+
+  std::string write();
+
+private:
+  size_t offset(SMLoc loc) const { return loc.getPointer() - text.data(); }
+  std::string shortened(StringRef name) const;
+  std::string line(const Line &line,
+                   function_ref<std::string(size_t)> nameOf) const;
+  std::string repeat() const;
+  std::string indexName() const;
+
+  StringRef text;
+  const Lines &lines;
+  const RolledRun &rolled;
+};
+} // namespace
+
+std::string RolledWriter::shortened(StringRef name) const {
+  auto it = rolled.shorter.find(name);
+  return it == rolled.shorter.end() ? name.str() : it->second;
+}
+
+/// A line with other names of tensors.
+std::string RolledWriter::line(const Line &line,
+                               function_ref<std::string(size_t)> nameOf) const {
+  std::string result;
+  const char *at = line.item->range.Start.getPointer();
+  for (auto [i, reference] : enumerate(line.references)) {
+    result.append(at, reference.text.data());
+    result += nameOf(i);
+    at = reference.text.end();
+  }
+  return result.append(at, line.item->range.End.getPointer());
+}
+
+/// A name that the text does not have.
+std::string RolledWriter::indexName() const {
+  for (unsigned number = 1;; ++number) {
+    std::string name = number == 1 ? "layers" : "layers" + utostr(number);
+    if (!text.contains(name))
+      return name;
+  }
+}
+
+std::string RolledWriter::repeat() const {
+  std::string index = indexName();
+  std::string result = "dim " + index + " = " + utostr(rolled.run.count) +
+                       "\nrepeat " + index + " {\n";
+  for (const std::vector<size_t> &each : rolled.owned) {
+    const ast::TensorDecl &tensor = *lines.declarations[each.front()];
+    const char *start = tensor.range.Start.getPointer();
+    const char *name = tensor.name.range.Start.getPointer();
+    result += "  " + std::string(start, name) + shortened(tensor.name.text) +
+              std::string(tensor.name.range.End.getPointer(),
+                          tensor.range.End.getPointer()) +
+              "\n";
+  }
+  for (const auto &[offset, names] : enumerate(rolled.names)) {
+    const Line &each = lines.lines[rolled.run.line(0, offset)];
+    result +=
+        "  " + line(each, [&](size_t i) { return shortened(names[i]); }) + "\n";
+  }
+  return result + "}";
+}
+
+/// Only white space and comments.
+static bool isBlank(StringRef text) {
+  while (!(text = text.ltrim()).empty()) {
+    if (!text.starts_with("//"))
+      return false;
+    text = text.drop_until([](char c) { return c == '\n'; });
+  }
+  return true;
+}
+
+std::string RolledWriter::write() {
+  // What takes the place of each piece of the text.
+  struct Edit {
+    size_t begin, end;
+    std::string text;
+    bool isLayer, isRepeat = false;
+  };
+  std::vector<Edit> edits;
+  auto remove = [&](SMRange range) {
+    edits.push_back({offset(range.Start), offset(range.End), "", true});
+  };
+  for (const std::vector<size_t> &each : rolled.owned)
+    for (size_t declaration : each)
+      remove(lines.declarations[declaration]->range);
+  for (auto [number, each] : enumerate(lines.lines)) {
+    if (number >= rolled.run.first && number < rolled.run.end()) {
+      remove(each.item->range);
+      if (number == rolled.run.first)
+        edits.back() = {edits.back().begin, edits.back().end, repeat(), true,
+                        true};
+      continue;
+    }
+    bool isBehind = number >= rolled.run.end();
+    for (const TensorReference &reference : each.references) {
+      auto it = rolled.renamed.find(reference.text);
+      bool isRenamed = isBehind && it != rolled.renamed.end();
+      std::string name =
+          shortened(isRenamed ? StringRef(it->second) : reference.text);
+      size_t begin = reference.text.data() - text.data();
+      if (name != reference.text)
+        edits.push_back({begin, begin + reference.text.size(), name, false});
+    }
+  }
+  llvm::sort(edits,
+             [](const Edit &a, const Edit &b) { return a.begin < b.begin; });
+  std::string result;
+  size_t at = 0;
+  bool isBehindLayers = false;
+  for (const Edit &edit : edits) {
+    StringRef between = text.slice(at, edit.begin);
+    // Comments between statements of the layers go with them.
+    if (!isBehindLayers || !edit.isLayer || !isBlank(between))
+      result += between;
+    if (edit.isRepeat)
+      result.resize(StringRef(result).rtrim(" \t").size());
+    result += edit.text;
+    at = edit.end;
+    isBehindLayers = edit.isLayer;
+  }
+  result += text.drop_front(at);
+  return result;
+}
+
+/// The run of layers that saves most as a repeat.
+static std::optional<RolledRun> longestRun(const Lines &lines) {
+  for (const auto &[tried, run] : enumerate(findRuns(lines))) {
+    if (tried == kMaxTries)
+      return std::nullopt;
+    if (std::optional<RolledRun> rolled = rollRun(lines, run))
+      return rolled;
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What a program has to do.
+struct Work {
+  /// How often each kind of operation runs, by its types; elements of what is
+  /// stored.
+  std::map<std::string, uint64_t> inAll;
+  /// Operations of a step, those of a repeat once.
+  size_t operations = 0;
+};
+} // namespace
+
+static uint64_t timesRun(mlir::Operation *op) {
+  uint64_t times = 1;
+  for (auto repeat = op->getParentOfType<shd::RepeatOp>(); repeat;
+       repeat = repeat->getParentOfType<shd::RepeatOp>())
+    times *= repeat.getCount();
+  return times;
+}
+
+static Work workOf(mlir::ModuleOp module) {
+  Work work;
+  module.walk([&](mlir::Operation *op) {
+    std::string key = op->getName().getStringRef().str();
+    raw_string_ostream stream(key);
+    if (auto declare = dyn_cast<shd::DeclareOp>(op)) {
+      auto type = cast<mlir::RankedTensorType>(declare.getType());
+      stream << ' ' << type.getElementType();
+      work.inAll[key] += type.getNumElements();
+    } else if (!isa<mlir::ModuleOp, shd::ProgramOp, shd::RepeatOp, shd::YieldOp,
+                    shd::PartOp, shd::UpdateOp>(op)) {
+      for (mlir::Type type : op->getResultTypes())
+        stream << ' ' << type;
+      work.inAll[key] += timesRun(op);
+      ++work.operations;
+    }
+  });
+  return work;
+}
+
+static std::optional<Work> importedWork(StringRef text, StringRef path,
+                                        const Overrides &overrides,
+                                        mlir::MLIRContext *context) {
+  SourceMgr sourceMgr;
+  sourceMgr.setIncludeDirs({sys::path::parent_path(path).str()});
+  sourceMgr.AddNewSourceBuffer(MemoryBuffer::getMemBuffer(text, path), {});
+  std::optional<Program> program = importProgram(sourceMgr, context, overrides);
+  if (!program)
+    return std::nullopt;
+  Work work = workOf(*program->module);
+  if ((*program->module->getOps<shd::ProgramOp>().begin()).getTraining())
+    work.operations *= 3;
+  return work;
+}
+
+std::optional<RolledProgram> shardc::rollLayers(StringRef text, StringRef path,
+                                                const Overrides &overrides,
+                                                RollLayers how,
+                                                mlir::MLIRContext *context) {
+  if (how == RollLayers::Off)
+    return std::nullopt;
+  // Whoever reads the program reports what is wrong with it.
+  mlir::ScopedDiagnosticHandler silent(context, [](mlir::Diagnostic &) {});
+  std::optional<Work> written = importedWork(text, path, overrides, context);
+  if (!written || (how == RollLayers::Auto && written->operations <= kMostFree))
+    return std::nullopt;
+  RolledProgram program{text.str(), {}};
+  while (program.layers.size() < kMaxRepeats) {
+    SourceMgr sourceMgr;
+    unsigned buffer = sourceMgr.AddNewSourceBuffer(
+        MemoryBuffer::getMemBuffer(program.text, path), {});
+    std::unique_ptr<ast::File> file = parseFile(sourceMgr, buffer, context);
+    if (!file)
+      return std::nullopt;
+    Lines lines(*file, program.text);
+    std::optional<RolledRun> run = longestRun(lines);
+    if (!run)
+      break;
+    program.text = RolledWriter(program.text, lines, *run).write();
+    program.layers.push_back(run->run.count);
+  }
+  if (program.layers.empty())
+    return std::nullopt;
+  // A value that is carried over keeps its type; of one that changes it with
+  // the first layer a repeat would be another program.
+  std::optional<Work> rolled =
+      importedWork(program.text, path, overrides, context);
+  if (!rolled || rolled->inAll != written->inAll)
+    return std::nullopt;
+  return program;
+}

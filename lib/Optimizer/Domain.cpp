@@ -37,6 +37,7 @@ private:
 
   void addFactors(const ShardingRule &rule);
   void addOrigins(unsigned op);
+  bool leavesAsPartial(const Origin &origin) const;
   bool isInternal(Value value) const { return made.contains(value); }
   /// A leader is alone in its chunk, so that both have the same factors.
   bool mayRunAroundRings() const {
@@ -46,6 +47,16 @@ private:
   std::optional<ChunkStrategy> specialise(const Strategy &shared) const;
   std::optional<Strategy> strategyOf(unsigned op, const Strategy &shared,
                                      ArrayRef<Layout> layouts) const;
+  /// Operands that the chunk makes, a bit each, and those of them that are
+  /// partial sums.
+  struct InternalOperands {
+    uint32_t all = 0, partial = 0;
+  };
+  InternalOperands
+  internalOperands(unsigned op,
+                   llvm::function_ref<bool(unsigned)> isPartial) const;
+  std::optional<unsigned> linearSetOf(unsigned op,
+                                      InternalOperands operands) const;
   bool passThrough(unsigned op, ArrayRef<Layout> layouts,
                    const Strategy &shared, Strategy &strategy) const;
   bool admitsPins(unsigned op, const Strategy &strategy) const;
@@ -76,6 +87,10 @@ ChunkSpace::ChunkSpace(const PlanningContext &context, const Chunk &chunk,
     for (Value result : op->getResults())
       made.try_emplace(result, made.size());
   }
+  // Strategies are as many as origins to the power of the axes.
+  llvm::erase_if(
+      origins, [&](const Origin &origin) { return !leavesAsPartial(origin); });
+  shared.linearSets.assign(origins.size(), 0);
 }
 
 void ChunkSpace::addFactors(const ShardingRule &rule) {
@@ -101,39 +116,74 @@ void ChunkSpace::addOrigins(unsigned op) {
         Value operand = chunk.ops[op]->getOperand(i);
         external &= !isInternal(operand) && hasLayout(operand);
       }
-    if (!external)
-      continue;
-    shared.linearSets.push_back(0);
-    origins.push_back({op, set});
+    if (external)
+      origins.push_back({op, set});
   }
+}
+
+ChunkSpace::InternalOperands ChunkSpace::internalOperands(
+    unsigned op, llvm::function_ref<bool(unsigned)> isPartial) const {
+  InternalOperands operands;
+  for (unsigned i = 0; i < rules[op].operands.size(); ++i)
+    if (auto it = made.find(chunk.ops[op]->getOperand(i)); it != made.end()) {
+      operands.all |= 1u << i;
+      if (isPartial(it->second))
+        operands.partial |= 1u << i;
+    }
+  return operands;
+}
+
+/// The linear set that partial sums made inside are all of, as far as it is
+/// made inside.
+std::optional<unsigned>
+ChunkSpace::linearSetOf(unsigned op, InternalOperands operands) const {
+  ArrayRef<uint32_t> sets = rules[op].linearSets;
+  for (unsigned set = 0; set < sets.size(); ++set)
+    if ((sets[set] & operands.all) == operands.partial)
+      return set;
+  return std::nullopt;
+}
+
+/// True if every operation of the chunk that reads a partial sum which comes in
+/// here, or what is made of it, is linear in it: whatever else is placed.
+bool ChunkSpace::leavesAsPartial(const Origin &origin) const {
+  llvm::DenseSet<unsigned> partial;
+  for (unsigned op = origin.op; op < rules.size(); ++op) {
+    InternalOperands operands = internalOperands(
+        op, [&](unsigned value) { return partial.contains(value); });
+    std::optional<unsigned> set;
+    if (op == origin.op)
+      set = origin.linearSet;
+    else if (!operands.partial)
+      continue;
+    else if (!(set = linearSetOf(op, operands)))
+      return false;
+    Strategy strategy;
+    strategy.factorAxes.resize(rules[op].factors.size());
+    strategy.passThrough.push_back({AxisIndex(0), *set});
+    for (auto [i, result] : llvm::enumerate(chunk.ops[op]->getResults()))
+      if (resultLayout(rules[op], strategy, i).partial)
+        partial.insert(made.lookup(result));
+  }
+  return true;
 }
 
 /// Operands made inside that are partial sums must be exactly (part of) one
 /// linear set, whose other operands then come in as partial sums as well.
 bool ChunkSpace::passThrough(unsigned op, ArrayRef<Layout> layouts,
                              const Strategy &shared, Strategy &strategy) const {
-  const ShardingRule &rule = rules[op];
   for (AxisIndex axis = 0; axis < context.mesh().size(); ++axis) {
-    uint32_t partial = 0, internal = 0;
-    for (unsigned i = 0; i < rule.operands.size(); ++i)
-      if (auto it = made.find(chunk.ops[op]->getOperand(i)); it != made.end()) {
-        internal |= 1u << i;
-        if (layouts[it->second].partial & axisBit(axis))
-          partial |= 1u << i;
-      }
+    InternalOperands operands = internalOperands(op, [&](unsigned value) {
+      return layouts[value].partial & axisBit(axis);
+    });
     std::optional<unsigned> chosen;
     for (auto [originAxis, origin] : shared.passThrough)
       if (originAxis == axis && origins[origin].op == op)
         chosen = origins[origin].linearSet;
-    if (partial && chosen)
+    if (operands.partial && chosen)
       return false;
-    if (partial) {
-      for (unsigned set = 0; set < rule.linearSets.size() && !chosen; ++set)
-        if ((rule.linearSets[set] & internal) == partial)
-          chosen = set;
-      if (!chosen)
-        return false;
-    }
+    if (operands.partial && !(chosen = linearSetOf(op, operands)))
+      return false;
     if (chosen)
       strategy.passThrough.push_back({axis, *chosen});
   }

@@ -23,6 +23,12 @@ def search():
     return ["hardware tpu_v5e[2, 2]", "mesh [X=2, Y=2]", "dim B = 4", "input x: f32[B]"] + ["x1 = relu(x)"] + ["x1 = relu(x1)"] * 4000 + ["output x1"]
 
 
+def chain():
+    """One kernel of 320 operations, half of which read a weight."""
+    head = ["hardware tpu_v5p[4, 4, 4]", "mesh [X=4, Y=4, Z=4]", "dim B = 64, D = 1024", "input x0: bf16[B, D]", "weight w: bf16[D]"]
+    return head + ["x = relu(x0)"] + ["x[B, D] = relu(x[B, D] * w[D])"] * 160 + ["output x"]
+
+
 def repeats():
     """Three of 100 iterations, and 5,000 operations."""
     head = ["hardware tpu_v5e", "dim B = 4, I = 100, J = 100, K = 100", "input x: f32[B]", "y = x"]

@@ -18,6 +18,8 @@ using namespace shardc;
 
 /// Statements of one layer at most: a run is looked for at every distance.
 static constexpr size_t kMaxPeriod = 1000;
+/// Runs that are tried.
+static constexpr size_t kMaxRuns = 200;
 
 static StringRef textOf(SMRange range) {
   return StringRef(range.Start.getPointer(),
@@ -93,7 +95,11 @@ void ReferenceCollector::collect(const ast::Item &item) {
   if (!assign)
     return;
   for (const ast::Target &target : assign->targets) {
-    add(target.name.range, /*reads=*/assign->accumulate, /*writes=*/true);
+    // What a gather on the left does not write stays as it was.
+    auto isGather = [](const ast::Index &index) { return bool(index.gather); };
+    bool isPart = target.indices && any_of(target.indices->indices, isGather);
+    add(target.name.range, /*reads=*/assign->accumulate || isPart,
+        /*writes=*/true);
     collect(target.indices);
   }
   collect(*assign->value);
@@ -106,11 +112,18 @@ void ReferenceCollector::collect(const ast::Item &item) {
 // Lines
 //===----------------------------------------------------------------------===//
 
+StringRef shardc::withoutComment(StringRef text) {
+  if (text.starts_with("//"))
+    return text.drop_until([](char c) { return c == '\n'; });
+  if (text.starts_with("/*"))
+    return text.drop_front(std::min(text.find("*/", 2), text.size() - 2) + 2);
+  return text;
+}
+
 /// Text with one space for any white space and comments.
 static void appendSpaced(std::string &result, StringRef text) {
   while (!text.empty()) {
-    if (text.starts_with("//"))
-      text = text.drop_until([](char c) { return c == '\n'; });
+    text = withoutComment(text);
     bool isGap = text.empty() || isSpace(text.front());
     if (!isGap)
       result += text.front();
@@ -135,7 +148,9 @@ Lines::Lines(const ast::File &file, StringRef text) {
   for (const ast::ItemPtr &item : file.items)
     if (auto *layer = dyn_cast<ast::LayerDecl>(item.get()))
       layerNames.insert(layer->name.text);
-  std::vector<Line> outputs;
+    else if (auto *output = dyn_cast<ast::OutputDecl>(item.get()))
+      outputs.insert(output->name.text);
+  std::vector<Line> last;
   for (const ast::ItemPtr &item : file.items) {
     if (auto *tensor = dyn_cast<ast::TensorDecl>(item.get())) {
       declared.try_emplace(tensor->name.text, declarations.size());
@@ -153,10 +168,11 @@ Lines::Lines(const ast::File &file, StringRef text) {
       continue;
     Line line{item.get(), {}};
     ReferenceCollector(line, layerNames).collect(*item);
-    (isa<ast::OutputDecl>(item.get()) ? outputs : lines)
+    (isa<ast::OutputDecl>(item.get()) ? last : lines)
         .push_back(std::move(line));
   }
-  llvm::move(outputs, std::back_inserter(lines));
+  llvm::move(last, std::back_inserter(lines));
+  dropDims();
   for (const ast::TensorDecl *declaration : declarations)
     names.insert(declaration->name.text);
   for (const Line &line : lines)
@@ -165,6 +181,21 @@ Lines::Lines(const ast::File &file, StringRef text) {
   uses.resize(declarations.size());
   resolve();
   compare();
+}
+
+/// Expressions name dims, and tensors of other files, too: these are text.
+void Lines::dropDims() {
+  StringSet<> tensors;
+  for (const ast::TensorDecl *declaration : declarations)
+    tensors.insert(declaration->name.text);
+  for (const Line &line : lines)
+    for (const TensorReference &reference : line.references)
+      if (reference.writes)
+        tensors.insert(reference.text);
+  for (Line &line : lines)
+    llvm::erase_if(line.references, [&](const TensorReference &reference) {
+      return !tensors.contains(reference.text);
+    });
 }
 
 /// Finds what each line reads.
@@ -225,6 +256,16 @@ void Lines::compare() {
 // Runs
 //===----------------------------------------------------------------------===//
 
+/// Those that save most, in this order.
+static void keepBest(std::vector<LayerRun> &runs) {
+  llvm::sort(runs, [](const LayerRun &a, const LayerRun &b) {
+    return std::tuple(b.saved(), a.period, a.first) <
+           std::tuple(a.saved(), b.period, b.first);
+  });
+  if (runs.size() > kMaxRuns)
+    runs.resize(kMaxRuns);
+}
+
 std::vector<LayerRun> shardc::findRuns(const Lines &lines) {
   std::vector<LayerRun> runs;
   size_t size = lines.lines.size();
@@ -244,13 +285,12 @@ std::vector<LayerRun> shardc::findRuns(const Lines &lines) {
       // Something else may read what the last layer computes.
       if (matched >= 2 * period)
         runs.push_back({first, period, matched / period});
+      if (runs.size() > 100 * kMaxRuns)
+        keepBest(runs);
       matched = 0;
     }
   }
-  llvm::sort(runs, [](const LayerRun &a, const LayerRun &b) {
-    return std::tuple(b.saved(), a.period, a.first) <
-           std::tuple(a.saved(), b.period, b.first);
-  });
+  keepBest(runs);
   return runs;
 }
 
@@ -278,7 +318,7 @@ public:
     result.run = run;
   }
 
-  std::optional<RolledRun> roll();
+  std::optional<RolledRun> roll(bool shortensNames);
 
 private:
   const Line &first(size_t offset) const {
@@ -298,6 +338,7 @@ private:
   bool own(BodyValue at);
   bool ownsOnlyItsOwn() const;
   bool classify(BodyValue at);
+  StringRef indicesOf(const TensorDefinition &definition) const;
   bool carry(BodyValue value, const TensorReference &init);
   bool nameValues();
   bool nameAccumulated(BodyValue at, const std::string &name);
@@ -372,9 +413,17 @@ bool RunRoller::hasLayer() const {
 /// A weight or a state that each layer has of its own: true if it is none.
 bool RunRoller::own(BodyValue at) {
   auto it = lines.declared.find(reference(0, at).text);
-  if (it == lines.declared.end() ||
-      reference(0, at).text == reference(1, at).text)
+  bool isSame = true;
+  for (size_t layer = 1; layer < run.count; ++layer)
+    isSame &= reference(layer, at).text == reference(0, at).text;
+  if (isSame)
     return true;
+  if (it == lines.declared.end()) {
+    for (size_t layer = 1; layer < run.count; ++layer)
+      if (lines.declared.contains(reference(layer, at).text))
+        return false;
+    return true;
+  }
   std::vector<size_t> each;
   for (size_t layer = 0; layer < run.count; ++layer) {
     auto own = lines.declared.find(reference(layer, at).text);
@@ -411,7 +460,27 @@ bool RunRoller::ownsOnlyItsOwn() const {
   });
 }
 
+/// The list of indices that a definition has, if it is written.
+StringRef RunRoller::indicesOf(const TensorDefinition &definition) const {
+  if (definition.isDeclared())
+    return textOf(lines.declarations[definition.declaration]->indices.range);
+  const Line &line = lines.lines[definition.line];
+  if (const ast::AssignStmt *assign = line.assign())
+    for (const ast::Target &target : assign->targets)
+      if (target.indices &&
+          textOf(target.name.range).data() ==
+              line.references[definition.reference].text.data())
+        return textOf(target.indices->range);
+  return "";
+}
+
 bool RunRoller::carry(BodyValue value, const TensorReference &init) {
+  // A carried value has one sharding.
+  StringRef before = indicesOf(init.definition);
+  StringRef after =
+      indicesOf({.line = run.line(0, value.first), .reference = value.second});
+  if (before != after && (before + after).str().find('@') != std::string::npos)
+    return false;
   auto [it, isNew] = carried.try_emplace(value, init);
   return isNew || (it->second.text == init.text &&
                    it->second.definition == init.definition);
@@ -581,6 +650,9 @@ bool RunRoller::isMentioned() const {
     }
   if (!owned.empty() && lines.hasPattern)
     return true;
+  for (const auto &[value, init] : carried)
+    if (lines.settings.contains(init.text))
+      return true;
   for (size_t number = run.first; number < run.end(); ++number)
     for (const TensorReference &each : lines.lines[number].references)
       if (each.writes && lines.settings.contains(each.text))
@@ -619,18 +691,15 @@ void RunRoller::shorten() {
   forEachReference([&](BodyValue at) {
     StringRef name = reference(0, at).text;
     bool isKept = result.names[at.first][at.second] == name;
-    auto isOutput = [&](const Line &line) {
-      return isa<ast::OutputDecl>(line.item) &&
-             line.references.front().text == name;
-    };
     auto it = lines.declared.find(name);
     bool isOwn = it == lines.declared.end() || owned.contains(it->second);
     if (!isKept || !isOwn || found.contains(name) ||
-        lines.settings.contains(name) || any_of(lines.lines, isOutput))
+        lines.settings.contains(name) || lines.outputs.contains(name))
       return true;
     std::optional<std::string> shorter =
         withoutNumber(name, reference(1, at).text);
-    if (shorter && !lines.names.contains(*shorter)) {
+    if (shorter && !lines.names.contains(*shorter) &&
+        !taken.contains(*shorter) && !lines.settings.contains(*shorter)) {
       found[name] = *shorter;
       ++wanted[*shorter];
     }
@@ -641,7 +710,7 @@ void RunRoller::shorten() {
       result.shorter[pair.first()] = pair.second;
 }
 
-std::optional<RolledRun> RunRoller::roll() {
+std::optional<RolledRun> RunRoller::roll(bool shortensNames) {
   for (size_t offset = 0; offset < run.period; ++offset)
     if (!first(offset).assign())
       return std::nullopt;
@@ -664,11 +733,12 @@ std::optional<RolledRun> RunRoller::roll() {
   }
   for (auto &[declaration, each] : owned)
     result.owned.push_back(each);
-  shorten();
+  if (shortensNames)
+    shorten();
   return std::move(result);
 }
 
-std::optional<RolledRun> shardc::rollRun(const Lines &lines,
-                                         const LayerRun &run) {
-  return RunRoller(lines, run).roll();
+std::optional<RolledRun>
+shardc::rollRun(const Lines &lines, const LayerRun &run, bool shortensNames) {
+  return RunRoller(lines, run).roll(shortensNames);
 }

@@ -63,12 +63,14 @@ struct Lines {
   std::vector<size_t> uses;
   /// Names of tensors, wherever they stand.
   llvm::StringSet<> names;
+  llvm::StringSet<> outputs;
   /// Words in settings, and in layers of the file.
   llvm::StringSet<> settings, layers;
   /// A setting names tensors by a pattern.
   bool hasPattern = false;
 
 private:
+  void dropDims();
   void resolve();
   void compare();
 };
@@ -85,7 +87,11 @@ struct LayerRun {
   size_t saved() const { return period * (count - 1); }
 };
 
-/// Runs of alike lines, those that save most first.
+/// The text behind a comment that it begins with.
+llvm::StringRef withoutComment(llvm::StringRef text);
+
+/// Runs of alike lines, those that save most first; not more than are worth a
+/// try.
 std::vector<LayerRun> findRuns(const Lines &lines);
 
 /// A run as the body of a repeat.
@@ -103,7 +109,8 @@ struct RolledRun {
 
 /// Nothing if the layers are no iterations: an iteration reads what all have,
 /// its own, and what the one before it carries over.
-std::optional<RolledRun> rollRun(const Lines &lines, const LayerRun &run);
+std::optional<RolledRun> rollRun(const Lines &lines, const LayerRun &run,
+                                 bool shortensNames);
 
 } // namespace shardc
 

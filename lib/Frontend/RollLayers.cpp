@@ -22,8 +22,8 @@ using namespace shardc;
 /// more are rolled up by `auto`. Of a training step the forward pass is a third
 /// (docs/Optimizer.md#layers-written-out).
 static constexpr size_t kMostFree = 300;
-/// Runs of alike lines that are tried, and repeats that are made.
-static constexpr size_t kMaxTries = 200, kMaxRepeats = 50;
+/// Repeats that are made: the text is read again for each.
+static constexpr size_t kMaxRepeats = 8;
 
 //===----------------------------------------------------------------------===//
 // Text
@@ -103,9 +103,10 @@ std::string RolledWriter::repeat() const {
 /// Only white space and comments.
 static bool isBlank(StringRef text) {
   while (!(text = text.ltrim()).empty()) {
-    if (!text.starts_with("//"))
+    StringRef rest = withoutComment(text);
+    if (rest.size() == text.size())
       return false;
-    text = text.drop_until([](char c) { return c == '\n'; });
+    text = rest;
   }
   return true;
 }
@@ -153,8 +154,10 @@ std::string RolledWriter::write() {
     // Comments between statements of the layers go with them.
     if (!isBehindLayers || !edit.isLayer || !isBlank(between))
       result += between;
-    if (edit.isRepeat)
+    if (edit.isRepeat) {
       result.resize(StringRef(result).rtrim(" \t").size());
+      result += StringRef(result).ends_with("\n") ? "" : "\n";
+    }
     result += edit.text;
     at = edit.end;
     isBehindLayers = edit.isLayer;
@@ -164,13 +167,11 @@ std::string RolledWriter::write() {
 }
 
 /// The run of layers that saves most as a repeat.
-static std::optional<RolledRun> longestRun(const Lines &lines) {
-  for (const auto &[tried, run] : enumerate(findRuns(lines))) {
-    if (tried == kMaxTries)
-      return std::nullopt;
-    if (std::optional<RolledRun> rolled = rollRun(lines, run))
+static std::optional<RolledRun> longestRun(const Lines &lines,
+                                           bool shortensNames) {
+  for (const LayerRun &run : findRuns(lines))
+    if (std::optional<RolledRun> rolled = rollRun(lines, run, shortensNames))
       return rolled;
-  }
   return std::nullopt;
 }
 
@@ -207,9 +208,11 @@ static Work workOf(mlir::ModuleOp module) {
       stream << ' ' << type.getElementType();
       work.inAll[key] += type.getNumElements();
     } else if (!isa<mlir::ModuleOp, shd::ProgramOp, shd::RepeatOp, shd::YieldOp,
-                    shd::PartOp, shd::UpdateOp>(op)) {
+                    shd::PartOp>(op)) {
       for (mlir::Type type : op->getResultTypes())
         stream << ' ' << type;
+      if (auto update = dyn_cast<shd::UpdateOp>(op))
+        stream << ' ' << update.getValue().getType();
       work.inAll[key] += timesRun(op);
       ++work.operations;
     }
@@ -232,6 +235,28 @@ static std::optional<Work> importedWork(StringRef text, StringRef path,
   return work;
 }
 
+/// The text with all its layers rolled up; nothing if that is no program.
+static std::optional<RolledProgram> rollAll(StringRef text, StringRef path,
+                                            bool shortensNames,
+                                            mlir::MLIRContext *context) {
+  RolledProgram program{text.str(), {}};
+  while (program.layers.size() < kMaxRepeats) {
+    SourceMgr sourceMgr;
+    unsigned buffer = sourceMgr.AddNewSourceBuffer(
+        MemoryBuffer::getMemBuffer(program.text, path), {});
+    std::unique_ptr<ast::File> file = parseFile(sourceMgr, buffer, context);
+    if (!file)
+      return std::nullopt;
+    Lines lines(*file, program.text);
+    std::optional<RolledRun> run = longestRun(lines, shortensNames);
+    if (!run)
+      break;
+    program.text = RolledWriter(program.text, lines, *run).write();
+    program.layers.push_back(run->run.count);
+  }
+  return program;
+}
+
 std::optional<RolledProgram> shardc::rollLayers(StringRef text, StringRef path,
                                                 const Overrides &overrides,
                                                 RollLayers how,
@@ -243,28 +268,20 @@ std::optional<RolledProgram> shardc::rollLayers(StringRef text, StringRef path,
   std::optional<Work> written = importedWork(text, path, overrides, context);
   if (!written || (how == RollLayers::Auto && written->operations <= kMostFree))
     return std::nullopt;
-  RolledProgram program{text.str(), {}};
-  while (program.layers.size() < kMaxRepeats) {
-    SourceMgr sourceMgr;
-    unsigned buffer = sourceMgr.AddNewSourceBuffer(
-        MemoryBuffer::getMemBuffer(program.text, path), {});
-    std::unique_ptr<ast::File> file = parseFile(sourceMgr, buffer, context);
-    if (!file)
+  // Shorter names may be words of the language.
+  for (bool shortensNames : {true, false}) {
+    std::optional<RolledProgram> program =
+        rollAll(text, path, shortensNames, context);
+    if (program && program->layers.empty())
       return std::nullopt;
-    Lines lines(*file, program.text);
-    std::optional<RolledRun> run = longestRun(lines);
-    if (!run)
-      break;
-    program.text = RolledWriter(program.text, lines, *run).write();
-    program.layers.push_back(run->run.count);
+    if (!program)
+      continue;
+    // A value that is carried over keeps its type; of one that changes it with
+    // the first layer a repeat would be another program.
+    std::optional<Work> rolled =
+        importedWork(program->text, path, overrides, context);
+    if (rolled && rolled->inAll == written->inAll)
+      return program;
   }
-  if (program.layers.empty())
-    return std::nullopt;
-  // A value that is carried over keeps its type; of one that changes it with
-  // the first layer a repeat would be another program.
-  std::optional<Work> rolled =
-      importedWork(program.text, path, overrides, context);
-  if (!rolled || rolled->inAll != written->inAll)
-    return std::nullopt;
-  return program;
+  return std::nullopt;
 }

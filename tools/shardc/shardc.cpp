@@ -1277,8 +1277,9 @@ Driver::withRolledLayers(std::unique_ptr<MemoryBuffer> text, StringRef path) {
                  " and ")
          << " layers that are written out alike are read as "
          << (rolled->layers.size() == 1 ? "one repeat" : "repeats")
-         << ", with one sharding for all; --emit-program prints the program, "
-            "--roll-layers=off keeps them apart\n";
+         << ", with one sharding for all; lines and names are those of the "
+            "program that --emit-program prints; --roll-layers=off keeps the "
+            "layers apart\n";
   return MemoryBuffer::getMemBufferCopy(rolled->text,
                                         text->getBufferIdentifier());
 }
@@ -1338,7 +1339,9 @@ ExitStatus Driver::runBuffer(std::unique_ptr<MemoryBuffer> buffer,
                              options.importOptions(options.input));
   if (!buffer)
     return InputError;
-  if (!options.readsModule() && !options.verifyDiagnostics)
+  bool isAsWritten = options.verifyDiagnostics || options.emit == Emit::Ast ||
+                     options.opt == OptMode::None;
+  if (!options.readsModule() && !isAsWritten)
     buffer = withRolledLayers(std::move(buffer), options.input);
   if (options.emit == Emit::Program) {
     os << buffer->getBuffer();

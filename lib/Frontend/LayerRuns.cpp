@@ -95,7 +95,7 @@ void ReferenceCollector::collect(const ast::Item &item) {
   if (!assign)
     return;
   for (const ast::Target &target : assign->targets) {
-    // What a gather on the left does not write stays as it was.
+    // A gather on the left leaves the rest of the tensor as it was.
     auto isGather = [](const ast::Index &index) { return bool(index.gather); };
     bool isPart = target.indices && any_of(target.indices->indices, isGather);
     add(target.name.range, /*reads=*/assign->accumulate || isPart,
@@ -212,7 +212,7 @@ void Lines::resolve() {
         ++uses[it->second];
     }
     for (auto [i, reference] : enumerate(line.references)) {
-      // What a repeat assigns is its own unless it exists outside.
+      // A repeat's names are its own unless they exist outside.
       bool isLocal = !line.assign() && !current.contains(reference.text);
       if (reference.writes && !isLocal)
         current[reference.text] = {.line = number, .reference = i};
@@ -303,11 +303,12 @@ namespace {
 /// reference in the line.
 using BodyValue = std::pair<size_t, size_t>;
 
-/// What a reference of the body reads.
+/// The value that a reference of the body reads.
 struct BodyRead {
   enum class Kind { Outer, Owned, Same, Before };
   Kind kind = Kind::Outer;
-  /// Of Same and Before: what this iteration or the one before assigned.
+  /// The value that this iteration (Same) or the one before it (Before)
+  /// assigned.
   BodyValue value = {};
 };
 
@@ -351,7 +352,7 @@ private:
   LayerRun run;
   RolledRun result;
   std::map<BodyValue, BodyRead> reads;
-  /// What iterations carry over, and what it is before the first.
+  /// Values that iterations carry over, each with its name before the first.
   std::map<BodyValue, TensorReference> carried;
   std::map<BodyValue, std::string> assigned;
   /// Names before the layers, and names that were made up.
@@ -558,7 +559,8 @@ bool RunRoller::nameValues() {
     StringRef name = reference(0, at).text;
     if (assigned.contains(at))
       continue;
-    // What exists outside would be carried over; a state is.
+    // A name that exists outside would be carried over, as states are: another
+    // one takes its place.
     bool isState = lines.declared.contains(name);
     bool isTaken = !isState && existsOutside(name);
     if (!nameAccumulated(at, isTaken ? freeName(name) : name.str()))

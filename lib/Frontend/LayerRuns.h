@@ -16,12 +16,12 @@
 
 namespace shardc {
 
-/// What defines a tensor: a declaration, or a name that a line assigns.
+/// The definition of a tensor: a declaration, or a name that a line assigns.
 struct TensorDefinition {
   static constexpr size_t none = -1;
-  /// Of Lines::declarations.
+  /// Index into Lines::declarations.
   size_t declaration = none;
-  /// Of Lines::lines, and the reference in it.
+  /// Index into Lines::lines, and of the reference in that line.
   size_t line = none, reference = none;
 
   bool isDeclared() const { return declaration != none; }
@@ -33,7 +33,7 @@ struct TensorDefinition {
 struct TensorReference {
   llvm::StringRef text;
   bool reads = false, writes = false;
-  /// What it reads.
+  /// The definition that it reads.
   TensorDefinition definition = {};
 };
 
@@ -101,7 +101,7 @@ struct RolledRun {
   std::vector<std::vector<std::string>> names;
   /// Weights and states of each layer, by those of the first.
   std::vector<std::vector<size_t>> owned;
-  /// What later lines call by another name once the layers are a repeat.
+  /// New names, in later lines, of values that the repeat carries.
   llvm::StringMap<std::string> renamed;
   /// Names of the body, by their names without the layer's number.
   llvm::StringMap<std::string> shorter;

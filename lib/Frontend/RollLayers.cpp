@@ -112,7 +112,7 @@ static bool isBlank(StringRef text) {
 }
 
 std::string RolledWriter::write() {
-  // What takes the place of each piece of the text.
+  // A piece of the text, and the text in its place.
   struct Edit {
     size_t begin, end;
     std::string text;
@@ -180,7 +180,7 @@ static std::optional<RolledRun> longestRun(const Lines &lines,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a program has to do.
+/// The work and the storage of a program, counted.
 struct Work {
   /// How often each kind of operation runs, by its types; elements of what is
   /// stored.
@@ -189,14 +189,6 @@ struct Work {
   size_t operations = 0;
 };
 } // namespace
-
-static uint64_t timesRun(mlir::Operation *op) {
-  uint64_t times = 1;
-  for (auto repeat = op->getParentOfType<shd::RepeatOp>(); repeat;
-       repeat = repeat->getParentOfType<shd::RepeatOp>())
-    times *= repeat.getCount();
-  return times;
-}
 
 static Work workOf(mlir::ModuleOp module) {
   Work work;
@@ -213,7 +205,7 @@ static Work workOf(mlir::ModuleOp module) {
         stream << ' ' << type;
       if (auto update = dyn_cast<shd::UpdateOp>(op))
         stream << ' ' << update.getValue().getType();
-      work.inAll[key] += timesRun(op);
+      work.inAll[key] += shd::executionCount(op);
       ++work.operations;
     }
   });

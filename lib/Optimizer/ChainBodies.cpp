@@ -50,6 +50,10 @@ private:
     std::optional<unsigned> repeat;
   };
   using Windows = std::map<ChainLink, ChainWindow>;
+  /// By item: those that begin, or end, once it has ended, in every order.
+  struct Behind {
+    std::vector<llvm::BitVector> begins, ends;
+  };
 
   bool inText() const { return result.rules.orders == ChainOrders::Text; }
   void addItems();
@@ -57,9 +61,9 @@ private:
   void addRoutesToGroup(Block *block, unsigned number);
   void addRoutesToRepeat(Block *block, unsigned number);
   void addOrder(ChainBody &body);
+  void addRoutesToRest(Block *block, unsigned number);
   void addGaps(ChainBody &body);
-  void addGap(ChainBody &body, ArrayRef<llvm::BitVector> behind, int from,
-              unsigned to);
+  void addGap(ChainBody &body, const Behind &behind, int from, unsigned to);
   void keepCarried(ChainBody &body);
 
   void addEdges(Block *block, const LinkEdges &edges);
@@ -148,6 +152,9 @@ ChainBodiesBuilder::ChainBodiesBuilder(ChainBodies &result,
   addItems();
   for (auto &[block, body] : result.bodies) {
     addRoutes(block);
+    if (!inText())
+      for (unsigned number = 0; number < body.items.size(); ++number)
+        addRoutesToRest(block, number);
     addOrder(body);
     keepCarried(body);
     if (!inText())
@@ -245,6 +252,7 @@ ChainLinks ChainBodies::linksOf(int group) const {
 void ChainBodiesBuilder::addRoutes(Block *block) {
   ChainBody &body = result.bodies[block];
   body.routes.resize(body.items.size());
+  body.restRoutes.resize(body.items.size());
   if (isStep(block))
     for (auto [index, chunk] : llvm::enumerate(graph.chunks))
       if (chunk.kind == Chunk::Kind::Output)
@@ -466,10 +474,26 @@ void ChainBodiesBuilder::addRoute(const GraphValue &value, ChainLinks links,
 // Orders and gaps
 //===----------------------------------------------------------------------===//
 
+/// Ways to what the second part of a group reads.
+void ChainBodiesBuilder::addRoutesToRest(Block *block, unsigned number) {
+  ChainBody &body = result.bodies[block];
+  int group = body.items[number].group;
+  if (group < 0 || entryOf(group) == exitOf(group))
+    return;
+  std::vector<ChainRoute> &routes = body.restRoutes[number];
+  follow(exitOf(group), {}, block, /*isCarried=*/false, routes);
+  llvm::erase_if(routes, [&](const ChainRoute &route) {
+    return route.isCarried || !route.from || *route.from >= number;
+  });
+}
+
 /// Items that run before others: in the order of the text all earlier ones.
+/// What reads the end of a group also runs behind what only the group's second
+/// part reads.
 void ChainBodiesBuilder::addOrder(ChainBody &body) {
   size_t size = body.items.size();
   body.before.assign(size, llvm::BitVector(size));
+  body.beforeEnd.assign(size, llvm::BitVector(size));
   for (unsigned number = 0; number < size; ++number) {
     // The end of a body is behind all of its items.
     bool isEnd = body.items[number].point == UINT32_MAX;
@@ -479,9 +503,14 @@ void ChainBodiesBuilder::addOrder(ChainBody &body) {
                                    {earlier, /*isCarried=*/false, {}});
     for (const ChainRoute &route : body.routes[number])
       if (route.from && !route.isCarried) {
-        body.before[number] |= body.before[*route.from];
+        body.before[number] |= body.beforeEnd[*route.from];
         body.before[number].set(*route.from);
       }
+    body.beforeEnd[number] = body.before[number];
+    for (const ChainRoute &route : body.restRoutes[number]) {
+      body.beforeEnd[number] |= body.beforeEnd[*route.from];
+      body.beforeEnd[number].set(*route.from);
+    }
     if (body.before[number].none())
       body.first.push_back(number);
   }
@@ -497,19 +526,18 @@ void ChainBodiesBuilder::addOrder(ChainBody &body) {
 
 /// Gaps in which no item has its place: with one, the gaps before it and behind
 /// it are longer together.
-void ChainBodiesBuilder::addGap(ChainBody &body,
-                                ArrayRef<llvm::BitVector> behind, int from,
+void ChainBodiesBuilder::addGap(ChainBody &body, const Behind &behind, int from,
                                 unsigned to) {
   llvm::BitVector work = body.before[to];
   if (from >= 0)
-    work &= behind[from];
+    work &= behind.begins[from];
   if (work.none())
     return;
   for (unsigned item : work.set_bits()) {
     llvm::BitVector others = work;
     others.reset(item);
     others.reset(body.before[item]);
-    others.reset(behind[item]);
+    others.reset(behind.begins[item]);
     if (others.none())
       return;
   }
@@ -519,7 +547,7 @@ void ChainBodiesBuilder::addGap(ChainBody &body,
     gap.work.push_back(item);
     if (!work.anyCommon(body.before[item]))
       gap.first.push_back(item);
-    if (!work.anyCommon(behind[item]))
+    if (!work.anyCommon(behind.ends[item]))
       gap.last.push_back(item);
   }
   body.gaps[to].push_back(std::move(gap));
@@ -528,10 +556,14 @@ void ChainBodiesBuilder::addGap(ChainBody &body,
 void ChainBodiesBuilder::addGaps(ChainBody &body) {
   size_t size = body.items.size();
   body.gaps.resize(size);
-  std::vector<llvm::BitVector> behind(size, llvm::BitVector(size));
-  for (unsigned number = 0; number < size; ++number)
-    for (unsigned earlier : body.before[number].set_bits())
-      behind[earlier].set(number);
+  Behind behind;
+  for (auto [after, before] : {std::pair(&behind.begins, &body.before),
+                               std::pair(&behind.ends, &body.beforeEnd)}) {
+    after->assign(size, llvm::BitVector(size));
+    for (unsigned number = 0; number < size; ++number)
+      for (unsigned earlier : (*before)[number].set_bits())
+        (*after)[earlier].set(number);
+  }
   for (unsigned to = 0; to < size; ++to) {
     addGap(body, behind, -1, to);
     for (unsigned from : body.before[to].set_bits())
@@ -862,6 +894,12 @@ ChainBodiesBuilder::windowsOf(Block *block, const LinkEdges &edges) const {
           addWindow(body, windows, link,
                     {route.from ? int(*route.from) : -1, false, unsigned(item),
                      false});
+  for (auto [item, routes] : llvm::enumerate(body.restRoutes))
+    for (const ChainRoute &route : routes)
+      for (const ChainLink &link : route.links)
+        addWindow(body, windows, link,
+                  {int(*route.from), /*isWithinFirst=*/false, unsigned(item),
+                   /*endsWithLast=*/true});
   addWindowsWithin(body, windows);
   addWindowsOfCopies(block, windows);
   return windows;

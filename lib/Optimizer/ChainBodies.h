@@ -66,10 +66,12 @@ struct ChainBody {
   int64_t count = 1, runs = 1;
   /// In the order of the text.
   std::vector<ChainItem> items;
-  /// By item: those that run before it in every order, the ways to it, and the
-  /// gaps before it.
-  std::vector<llvm::BitVector> before;
+  /// By item: those that have ended in every order when it begins, those that
+  /// have when it ends, the ways to it, and the gaps before it.
+  std::vector<llvm::BitVector> before, beforeEnd;
   std::vector<std::vector<ChainRoute>> routes;
+  /// Ways to the second part of a group, which ends with it.
+  std::vector<std::vector<ChainRoute>> restRoutes;
   std::vector<std::vector<ChainGap>> gaps;
   std::vector<ChainEdge> edges;
   /// Items before which none need run, and the one before which all others do.

@@ -45,11 +45,22 @@ private:
     const ChainGap *gap = nullptr;
     LeastWait in, out;
   };
-  /// All that one network carries from the end of an item to another.
+  /// What one network carries from the end of an item to another: all of it,
+  /// or only what some items between the two make, none of which is moved
+  /// before one of them has run.
   struct Wait {
     unsigned network = 0;
     int from = -1;
     std::pair<unsigned, bool> end;
+    SmallVector<int, 4> makers = {};
+    /// The least work of a maker.
+    Cost head = 0;
+
+    bool counts(const ChainBody &body, const ChainWindow &window) const {
+      return body.isWithin(window, from, end) &&
+             (makers.empty() || (!window.isWithinFirst &&
+                                 llvm::is_contained(makers, window.first)));
+    }
   };
   /// The best time at an item, and how it comes about.
   struct Best {
@@ -58,9 +69,12 @@ private:
     const ChainRoute *route = nullptr;
     Crossing crossing;
     std::optional<Wait> wait = std::nullopt;
+    /// The route leads to the item's second part.
+    bool toRest = false;
 
-    /// A wait until the item has ended takes the item's place.
-    bool isInstead() const { return wait && wait->end.second; }
+    /// A wait until the item has ended, or for what its second part reads,
+    /// takes the item's place.
+    bool isInstead() const { return toRest || (wait && wait->end.second); }
     /// The item before on the path; -1: the beginning of the body.
     int before() const {
       if (route)
@@ -98,8 +112,15 @@ private:
                llvm::function_ref<bool(const ChainRoute &)> isAsked) const;
   void followRoutes(const ChainBody &body, unsigned at, bool fromStart,
                     std::vector<Best> &best) const;
+  void followRest(const ChainBody &body, unsigned at,
+                  std::vector<Best> &best) const;
   void crossGaps(const ChainBody &body, unsigned at, bool fromStart,
                  std::vector<Best> &best) const;
+  /// What each network carries, by when it is made.
+  using Carried = std::map<std::pair<int, bool>, SmallVector<Cost>>;
+  Wait waitBehindMakers(const ChainBody &body, const Carried &carried,
+                        size_t number, int from,
+                        std::pair<unsigned, bool> end) const;
   void waitForNetworks(const ChainBody &body, unsigned at, bool isEnd,
                        bool fromStart, std::vector<Best> &best) const;
   /// From the beginning, or from an item.
@@ -119,6 +140,7 @@ private:
   void collect(const ChainItem &item, int64_t runs, bool isOnPath,
                std::optional<unsigned> network, Chain &chain) const;
   void collect(const LeastWait &wait, int64_t runs, Chain &chain) const;
+  void collectHead(const ChainBody &body, const Wait &wait, Chain &chain) const;
 
   const ChainBodies &chains;
   const ChainTimes &times;
@@ -198,6 +220,18 @@ void PathFinder::followRoutes(const ChainBody &body, unsigned at,
   }
 }
 
+/// Comes to the end of an item by what its second part waits for.
+void PathFinder::followRest(const ChainBody &body, unsigned at,
+                            std::vector<Best> &best) const {
+  for (const ChainRoute &route : body.restRoutes[at]) {
+    if (!best[*route.from].isReached)
+      continue;
+    Cost time = saturatingAdd(best[*route.from].time, ways.lookup(&route));
+    if (time > best[at].time)
+      best[at] = {time, true, &route, {}, std::nullopt, /*toRest=*/true};
+  }
+}
+
 void PathFinder::crossGaps(const ChainBody &body, unsigned at, bool fromStart,
                            std::vector<Best> &best) const {
   if (body.gaps.empty())
@@ -237,7 +271,7 @@ void PathFinder::waitForNetworks(const ChainBody &body, unsigned at, bool isEnd,
     return;
   std::pair<unsigned, bool> end(at, isEnd);
   // What each network carries before the end, by where it begins.
-  std::map<std::pair<int, bool>, SmallVector<Cost>> carried;
+  Carried carried;
   for (const ChainEdge &edge : body.edges) {
     if (!body.endsBefore(edge.window.end(), end))
       continue;
@@ -269,14 +303,55 @@ void PathFinder::waitForNetworks(const ChainBody &body, unsigned at, bool isEnd,
         for (auto [sum, time] : llvm::zip_equal(sums, behind))
           sum = saturatingAdd(sum, time);
     Cost before = from < 0 ? 0 : best[from].time;
-    for (auto [number, sum] : llvm::enumerate(sums))
-      if (saturatingAdd(before, sum) > best[at].time)
-        best[at] = {saturatingAdd(before, sum),
-                    true,
-                    nullptr,
-                    {},
-                    Wait{times.networks[number], from, end}};
+    auto consider = [&](Cost time, Wait wait) {
+      time = saturatingAdd(before, time);
+      if (time > best[at].time)
+        best[at] = {time, true, nullptr, {}, std::move(wait)};
+    };
+    for (auto [number, sum] : llvm::enumerate(sums)) {
+      consider(sum, {times.networks[number], from, end});
+      if (Wait wait = waitBehindMakers(body, carried, number, from, end);
+          !wait.makers.empty()) {
+        Cost time = wait.head;
+        for (int maker : wait.makers)
+          time = saturatingAdd(
+              time, carried.at({maker, /*isWithinFirst=*/false})[number]);
+        consider(time, std::move(wait));
+      }
+    }
   }
+}
+
+/// The longest wait for what some groups between two items make: those of most
+/// work.
+PathFinder::Wait
+PathFinder::waitBehindMakers(const ChainBody &body, const Carried &carried,
+                             size_t number, int from,
+                             std::pair<unsigned, bool> end) const {
+  SmallVector<std::pair<Cost, int>> makers;
+  for (const auto &[begin, sums] : carried) {
+    auto [maker, isWithin] = begin;
+    if (sums[number] > 0 && !isWithin && maker >= 0 && maker != from &&
+        body.isBefore(from, maker) && body.isBefore(maker, end.first) &&
+        body.items[maker].group >= 0)
+      makers.push_back({work[maker], maker});
+  }
+  llvm::stable_sort(makers, llvm::on_first(std::greater<>()));
+  Wait longest{times.networks[number], from, end};
+  Cost sum = 0, most = 0;
+  size_t count = 0;
+  for (auto [i, each] : llvm::enumerate(makers)) {
+    auto [head, maker] = each;
+    sum = saturatingAdd(sum, carried.at({maker, false})[number]);
+    if (saturatingAdd(sum, head) <= most)
+      continue;
+    most = saturatingAdd(sum, head);
+    longest.head = head;
+    count = i + 1;
+  }
+  for (auto [head, maker] : ArrayRef(makers).take_front(count))
+    longest.makers.push_back(maker);
+  return longest;
 }
 
 PathFinder::Path PathFinder::longestPath(const ChainBody &body,
@@ -298,8 +373,10 @@ PathFinder::Path PathFinder::longestPath(const ChainBody &body,
       continue;
     best[at].time =
         saturatingAdd(best[at].time, timeOf(body.items[at], /*isOnPath=*/true));
-    if (!first || !isFirst)
+    if (!first || !isFirst) {
+      followRest(body, at, best);
       waitForNetworks(body, at, /*isEnd=*/true, !first, best);
+    }
   }
   Path path;
   path.time = best[last].time;
@@ -353,6 +430,9 @@ void PathFinder::measure(Block *block) {
     for (const ChainRoute &route : routes)
       ways[&route] = timeOf(route.links);
   }
+  for (const std::vector<ChainRoute> &routes : body.restRoutes)
+    for (const ChainRoute &route : routes)
+      ways[&route] = timeOf(route.links);
   Measured found;
   found.path = longestPath(body, std::nullopt, body.items.size() - 1);
   found.time = saturatingMultiply(found.path.time, body.count);
@@ -405,6 +485,21 @@ void PathFinder::collect(const LeastWait &wait, int64_t runs,
   chain.constant -= saturatingMultiply(saturatingMultiply(least, others), runs);
 }
 
+/// Some maker runs first, whichever: each counts up to the least.
+void PathFinder::collectHead(const ChainBody &body, const Wait &wait,
+                             Chain &chain) const {
+  if (wait.head == 0)
+    return;
+  for (int maker : wait.makers) {
+    ChainLink link = {ChainLink::Kind::Group, unsigned(body.items[maker].group),
+                      0};
+    chain.capped[{link, wait.head}] += body.runs;
+  }
+  auto others = int64_t(wait.makers.size() - 1);
+  chain.constant -=
+      saturatingMultiply(saturatingMultiply(wait.head, others), body.runs);
+}
+
 void PathFinder::collect(Block *block, std::optional<unsigned> network,
                          Chain &chain) const {
   const ChainBody &body = chains.bodyOf(block);
@@ -424,9 +519,11 @@ void PathFinder::collect(Block *block, std::optional<unsigned> network,
       collect(body.items[number], body.runs, /*isOnPath=*/false, network,
               chain);
   }
+  for (const Wait &wait : path.waits)
+    collectHead(body, wait, chain);
   for (const ChainEdge &edge : body.edges)
     for (const Wait &wait : path.waits)
-      if (body.isWithin(edge.window, wait.from, wait.end))
+      if (wait.counts(body, edge.window))
         chain.loads[{network.value_or(wait.network), edge.edge}] += 1;
   collect(found.back, body.runs - body.runs / body.count, chain);
 }

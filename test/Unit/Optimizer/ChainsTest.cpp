@@ -122,6 +122,64 @@ output s
   EXPECT_EQ(measured.withLoads, measured.scheduled);
 }
 
+/// Whatever the order, a network that gathers k and v has nothing to carry
+/// before one of them is made.
+TEST(Chains, NetworksWaitForTheFirstToBeMade) {
+  Measured measured = measure(R"(
+hardware tpu_v5e[4, 1]
+mesh [X=4]
+dim B = 4096, D = 4096, E = 4096, F = 4096
+input x:   bf16[B@X, D@()]
+input z:   bf16[E@X, D@()]
+weight Wk: bf16[D@(), F@()]
+weight Wv: bf16[D@(), F@()]
+k[B@X, F@()] = x[B, D] * Wk[D, F]
+v[E@X, F@()] = z[E, D] * Wv[D, F]
+s[B@(), E@()] = k[B@(), F@()] * v[E@(), F@()]
+output s
+)");
+  EXPECT_NEAR(measured.withLoads, 5 * kMatmul + 2 * kGather, 2e6);
+  EXPECT_EQ(measured.withLoads, measured.scheduled);
+}
+
+/// The gate and the product with it are one group, whose second part reads u:
+/// what reads h runs behind u too.
+TEST(Chains, CountWhatTheSecondPartOfAGroupReads) {
+  Measured measured = measure(R"(
+hardware tpu_v5e[4, 1]
+mesh [X=4]
+dim B = 4096, D = 4096, F = 4096, G = 4096
+input x:   bf16[B@X, D@()]
+weight Wu: bf16[D@(), F@()]
+weight Wg: bf16[D@(), F@()]
+weight Wd: bf16[F, G@X]
+u[B@X, F@()] = x[B, D] * Wu[D, F]
+h[B@X, F@()] = relu(x[B, D] * Wg[D, F]) * u[B@X, F]
+y[B@(), G@X] = h[B@(), F] * Wd[F, G]
+output y
+)");
+  EXPECT_NEAR(measured.ofLinks, 3 * kMatmul + kGather, 2e6);
+}
+
+/// The second part of h's group waits for u's gather, and y for that part.
+TEST(Chains, WaitForWhatTheSecondPartOfAGroupReads) {
+  Measured measured = measure(R"(
+hardware tpu_v5e[4, 1]
+mesh [X=4]
+dim B = 4096, D = 4096, F = 4096, G = 4096, E = 16
+input x:   bf16[B@X, D@()]
+input z:   bf16[B@(), E@()]
+weight Wu: bf16[D@(), F@()]
+weight Wg: bf16[E@(), F@()]
+weight Wd: bf16[F@(), G@X]
+u[B@X, F@()] = x[B, D] * Wu[D, F]
+h[B@(), F@()] = relu(z[B, E] * Wg[E, F]) * u[B@(), F]
+y[B@(), G@X] = h[B, F] * Wd[F, G]
+output y
+)");
+  EXPECT_NEAR(measured.ofLinks, 2 * kMatmul + kGather, 4e6);
+}
+
 /// The gradients of both weights stay partial until the backward pass has
 /// ended. Then each update reads a reduced gradient and its result is gathered:
 /// the network carries these one after the other, and hides the updates.

@@ -54,7 +54,8 @@ struct ObjectiveSearchOptions {
   /// The bound of `scheduled` is one of these orders. Chains of the text's
   /// order are longer, and guide a search better.
   ChainOrders orders = ChainOrders::Any;
-  /// Halves regions of plans until the bound is the value, while work is left.
+  /// Goes on until the bound is the value, while work is left: by limits, and
+  /// by halves of the search space. Else a few plans are wanted, and no bound.
   bool proves = true;
   /// Plans that are known, besides the first.
   std::vector<std::vector<solver::Label>> starts = {};

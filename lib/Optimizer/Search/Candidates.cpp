@@ -7,10 +7,10 @@
 using namespace shardc;
 using llvm::ArrayRef;
 
-/// Work units (table entries) that one evaluation counts as: about what a
-/// solver looks at in the time that lowering and scheduling a model of 25
-/// operations takes.
-static constexpr double kEvaluationWork = 3e7;
+/// Work units (table entries) that one evaluation counts as for each variable
+/// of the network: what a solver looks at in the time that lowering and
+/// scheduling a plan takes, 3 ms of a model of 80 variables.
+static constexpr double kEvaluationWork = 5e4;
 
 double shardc::weightedMean(ArrayRef<double> weights, ArrayRef<double> rows) {
   double sum = 0;
@@ -38,7 +38,7 @@ CandidatePool::propose(const std::vector<solver::Label> &assignment) {
     return {&*known, /*isNew=*/false};
   if (refused.count(assignment))
     return {};
-  work.spend(kEvaluationWork);
+  work.spend(kEvaluationWork * double(assignment.size()));
   std::optional<EvaluatedPlan> evaluated = evaluate(assignment);
   if (!evaluated) {
     refused.insert(assignment);

@@ -89,8 +89,6 @@ void ObjectiveSearch::findCandidates(Region &region) {
 
 /// Limits, and wider steps where these lead no further, in turn.
 void ObjectiveSearch::closeGap(Region &region) {
-  if (isEnough(region))
-    return;
   do
     limits.narrow(region);
   while (steps.improveFurther(region));
@@ -114,10 +112,11 @@ ObjectiveSearch::run(const solver::Solution &first) {
     weights.boundLabels(all,
                         weights.bestWeights(all, kAllWeights.rounds).weights);
   findCandidates(all);
-  closeGap(all);
   solver::Cost bound = std::min(all.bound, all.outside);
-  if (solver.options.proves)
+  if (solver.options.proves) {
+    closeGap(all);
     bound = branchAndBound(std::move(all), solver, weights);
+  }
   solver::Solution result = first;
   result.work += solver.work.spent();
   result.assignment = solver.candidates.incumbent().assignment;

@@ -74,7 +74,7 @@ private:
 /// As long as it pays for the whole search space, for a first bound, and for
 /// each part that branching makes: these are many, and have fewer plans to play
 /// with.
-inline constexpr WeightEffort kAllWeights = {12, 20000, 0.3},
+inline constexpr WeightEffort kAllWeights = {24, 20000, 0.3},
                               kFirstWeights = {1, 20000, 0},
                               kPartWeights = {2, 1000, 0};
 

@@ -11,13 +11,13 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
-/// Part of a time limit for plans in the canonical order, and how many of
-/// these the search over all orders begins with: chains of one order are longer
-/// than those of all, and guide it better.
-static constexpr double kTextPart = 0.5;
+/// Parts of a time limit and of a search's work for plans in the canonical
+/// order: chains of one order are longer than those of all, and guide the
+/// search over all orders better. That search has the rest of the work, or at
+/// least so much: one problem may take more than a part.
+static constexpr double kTextPart = 0.5, kTextWork = 0.3, kAllOrdersWork = 0.5;
+/// How many of the fastest plans of one search the next begins with.
 static constexpr size_t kKeptPlans = 16, kQuickPlans = 4;
-/// Part of a search's work for the search over all orders.
-static constexpr double kAllOrdersPart = 0.5;
 /// With more than the usual work, searches follow each other, each with so many
 /// times the work of the one before: how a search goes depends on its work, and
 /// alone a longer one may find less.
@@ -57,8 +57,16 @@ public:
 private:
   using Assignment = std::vector<solver::Label>;
 
-  std::vector<Assignment> findInText(const solver::Solution &first) const;
-  std::optional<solver::Solution> runOnce(const solver::Solution &first) const;
+  struct Found {
+    std::optional<solver::Solution> best;
+    /// The fastest plans, the fastest first.
+    std::vector<Assignment> plans;
+  };
+
+  Found search(const solver::Solution &first,
+               const ObjectiveSearchOptions &how) const;
+  Found searchInText(const solver::Solution &first) const;
+  Found runOnce(const solver::Solution &first) const;
   ObjectiveSearchOptions optionsFor(ChainOrders orders) const;
 
   PlanningContext &context;
@@ -100,65 +108,73 @@ ObjectiveSearchOptions TimeSearch::optionsFor(ChainOrders orders) const {
   return search;
 }
 
-/// The fastest plans that a search finds which keeps the canonical order. Its
-/// bound is none of other orders.
-std::vector<TimeSearch::Assignment>
-TimeSearch::findInText(const solver::Solution &first) const {
-  ObjectiveSearchOptions search = optionsFor(ChainOrders::Text);
-  search.proves = false;
-  search.cutoff = solver::kMaxTotal;
-  search.deadline = options.deadline.part(kTextPart);
-  if (options.progress)
-    search.progress = [&](const solver::SearchProgress &progress) {
-      options.progress({progress.cost, std::nullopt});
-    };
-  PlanEvaluator evaluate(context, program, network, ChainOrders::Text);
+TimeSearch::Found TimeSearch::search(const solver::Solution &first,
+                                     const ObjectiveSearchOptions &how) const {
+  PlanEvaluator evaluate(context, program, network, how.orders);
   std::vector<std::pair<Picoseconds, Assignment>> plans;
-  searchObjective(
+  Found found;
+  found.best = searchObjective(
       network, first,
       [&](ArrayRef<solver::Label> plan) {
         std::optional<EvaluatedPlan> evaluated = evaluate(plan);
         if (evaluated)
-          plans.push_back({evaluated->scheduled, plan.vec()});
+          plans.push_back(
+              {objectiveTime(*evaluated, how.objective), plan.vec()});
         return evaluated;
       },
-      search);
+      how);
   llvm::sort(plans);
   size_t most = options.isQuick ? kQuickPlans : kKeptPlans;
   plans.resize(std::min(plans.size(), most));
-  std::vector<Assignment> kept;
   for (auto &[time, plan] : plans)
-    kept.push_back(std::move(plan));
-  return kept;
+    found.plans.push_back(std::move(plan));
+  return found;
 }
 
-std::optional<solver::Solution>
-TimeSearch::runOnce(const solver::Solution &first) const {
-  ObjectiveSearchOptions search = optionsFor(ChainOrders::Any);
+/// A search that keeps the canonical order. Its bound is none of other orders.
+TimeSearch::Found
+TimeSearch::searchInText(const solver::Solution &first) const {
+  ObjectiveSearchOptions how = optionsFor(ChainOrders::Text);
+  how.proves = false;
+  how.maxWork *= kTextWork;
+  how.cutoff = solver::kMaxTotal;
+  how.deadline = options.deadline.part(kTextPart);
+  if (options.progress)
+    how.progress = [&](const solver::SearchProgress &progress) {
+      options.progress({progress.cost, std::nullopt});
+    };
+  return search(first, how);
+}
+
+TimeSearch::Found TimeSearch::runOnce(const solver::Solution &first) const {
+  ObjectiveSearchOptions how = optionsFor(ChainOrders::Any);
   if (options.objective == Objective::Scheduled &&
       !options.deadline.expired()) {
-    std::vector<Assignment> found = findInText(first);
-    search.starts.insert(search.starts.begin(), found.begin(), found.end());
-    search.maxWork *= kAllOrdersPart;
+    Found inText = searchInText(first);
+    llvm::append_range(inText.plans, how.starts);
+    how.starts = std::move(inText.plans);
+    double spent = inText.best ? inText.best->work - first.work : 0;
+    how.maxWork = std::max(kAllOrdersWork * work, work - spent);
   }
-  return searchObjective(network, first,
-                         PlanEvaluator(context, program, network), search);
+  return search(first, how);
 }
 
 std::optional<solver::Solution> TimeSearch::run(const solver::Solution &first) {
   work = std::min(options.maxWork, kUsualSearchWork);
-  std::optional<solver::Solution> best = runOnce(first);
+  Found found = runOnce(first);
+  std::optional<solver::Solution> best = std::move(found.best);
   double left = options.maxWork - work;
   while (best && best->bound < best->cost && kMoreWork * work <= left &&
          !options.deadline.expired()) {
     work *= kMoreWork;
     left -= work;
-    starts = {best->assignment};
+    starts = std::move(found.plans);
+    starts.insert(starts.begin(), best->assignment);
     bound = best->bound;
-    std::optional<solver::Solution> next = runOnce(first);
+    found = runOnce(first);
     // One that is cut short may not have come to its starts.
-    if (next && next->cost <= best->cost)
-      best = std::move(next);
+    if (found.best && found.best->cost <= best->cost)
+      best = std::move(found.best);
   }
   return best;
 }

@@ -5,9 +5,10 @@
 // go over collectives only where the second item waits for the first in every
 // plan:
 //
-// - what is read must be made by the last part of its group and read by the
-//   first part of the other, as the parts are groups of their own if a
-//   collective stands between;
+// - what is read must be made by the last part of its group, and a way leads to
+//   the beginning of the other group if its first part reads it, to its end if
+//   the second does: the parts are groups of their own if a collective stands
+//   between;
 // - statistics are reduced behind a group that makes what they are taken of
 //   and before one that only reads it;
 // - a carried value leads on to the next iteration only from the item that ends

@@ -1,11 +1,12 @@
 //===- Chains.cpp - Work that waits for each other ------------------------===//
 //
 // The longest chain of a plan, body by body from the innermost. A chain comes
-// to an item by a way from one that it waits for; over all items between two,
-// one of which runs first and one last; or by what a network carries between
-// two. What is moved within a repeat for its own groups has been moved when the
-// repeat ends: then the wait takes the place of the repeat. At its end the step
-// waits for everything.
+// to an item, or to its end, by a way from one that it waits for; over all
+// items between two, one of which runs first and one last; or by what a network
+// carries between two, once the first of those has run that make it. What is
+// moved within a repeat for its own groups has been moved when the repeat ends:
+// then the wait takes the place of the repeat. At its end the step waits for
+// everything.
 //
 //===----------------------------------------------------------------------===//
 

@@ -303,6 +303,18 @@ TimeRows::collectiveTimes(ArrayRef<Label> assignment) const {
   return result;
 }
 
+std::vector<Cost> TimeRows::busyTimes(ArrayRef<Label> assignment) const {
+  std::vector<Cost> times;
+  for (const ResourceTimes &resource : network->resources) {
+    Cost &time = times.emplace_back(0);
+    for (auto [own, label] : llvm::zip_equal(resource.variables, assignment))
+      time = sum(time, own.empty() ? 0 : own[label]);
+    for (auto [index, costs] : llvm::enumerate(resource.edges))
+      time = sum(time, edgeCost(costs, index, assignment));
+  }
+  return times;
+}
+
 std::vector<Cost> TimeRows::busyTimes(Variable variable,
                                       ArrayRef<Label> assignment) const {
   std::vector<Cost> times;

@@ -56,8 +56,8 @@ struct CappedLink {
 struct Chain {
   std::map<ChainLink, int64_t> links;
   std::map<ChainLoad, int64_t> loads;
-  /// Where any of n items may be the next and each waits, the least of their
-  /// waits counts. At most c of it are a sum: what each waits up to c, less
+  /// Where any of n items may be the next, the least of their waits counts, or
+  /// of their work. At most c of it are a sum: what each takes up to c, less
   /// (n - 1) c, which is part of the constant (not above 0).
   std::map<CappedLink, int64_t> capped;
   solver::Cost constant = 0;

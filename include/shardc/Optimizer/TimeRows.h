@@ -98,6 +98,9 @@ public:
   std::vector<double>
   collectiveTimes(llvm::ArrayRef<solver::Label> assignment) const;
 
+  /// How long each resource is busy under an assignment.
+  std::vector<solver::Cost>
+  busyTimes(llvm::ArrayRef<solver::Label> assignment) const;
   /// How long each resource is busy with a variable and its edges.
   std::vector<solver::Cost>
   busyTimes(solver::Variable variable,

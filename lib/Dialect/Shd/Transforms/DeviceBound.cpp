@@ -4,6 +4,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "shardc/Dialect/Shd/IR/Pipeline.h"
+#include "shardc/Optimizer/ObjectiveSearch.h"
+#include "shardc/Optimizer/TimeRows.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -36,6 +38,33 @@ double shd::kernelsOf(ProgramOp program) {
   return kernels;
 }
 
+/// The plan of the least `lower` of a relaxed network. Its times are those that
+/// the network adds up: no program runs in all of these ways.
+static solver::Solution leastLower(const PlanNetwork &network,
+                                   NetworkSearchOptions options) {
+  options.objective = Objective::Lower;
+  TimeRows rows(network);
+  auto addUp = [&](ArrayRef<solver::Label> plan) {
+    std::vector<solver::Cost> busy = rows.busyTimes(plan);
+    EvaluatedPlan times;
+    times.busy.assign(busy.begin(), busy.end());
+    times.upper = *solver::evaluate(network.problem, plan.vec()).cost;
+    times.lower = times.scheduled = *llvm::max_element(busy);
+    return std::optional(std::move(times));
+  };
+  solver::Solution first = solveUpper(network, options, {});
+  ObjectiveSearchOptions search;
+  search.objective = options.objective;
+  search.maxWork = options.maxWork;
+  search.isQuick = options.isQuick;
+  search.cutoff = options.cutoff.value_or(search.cutoff);
+  search.deadline = options.deadline;
+  std::optional<solver::Solution> found;
+  if (!first.assignment.empty() || network.problem.variables.empty())
+    found = searchObjective(network, first, addUp, search);
+  return found.value_or(solver::Solution());
+}
+
 std::optional<double> shd::boundByWork(ProgramOp program,
                                        NetworkSearchOptions options,
                                        double parts) {
@@ -57,10 +86,7 @@ std::optional<double> shd::boundByWork(ProgramOp program,
   auto *network = std::get_if<PlanNetwork>(&built);
   if (!network || network->problem.check())
     return std::nullopt;
-  options.objective = Objective::Lower;
-  options.progress = nullptr;
-  solver::Solution found =
-      searchNetwork(*context, alone, *network, options).solution;
+  solver::Solution found = leastLower(*network, options);
   double devices = double(toMesh(program.getMeshAttr()).numDevices());
   double seconds = shareOfDevices(double(found.bound) * 1e-12, devices,
                                   kernelsOf(program) * parts);

@@ -13,7 +13,7 @@ using namespace shardc::shd;
 
 /// Parts of a time limit and of a search's work for plans in the canonical
 /// order: chains of one order are longer than those of all, and guide the
-/// search over all orders better. That search has the rest of the work, or at
+/// search over all orders better. The latter has the rest of the work, or at
 /// least so much: one problem may take more than a part.
 static constexpr double kTextPart = 0.5, kTextWork = 0.3, kAllOrdersWork = 0.5;
 /// How many of the fastest plans of one search the next begins with.
@@ -23,10 +23,10 @@ static constexpr size_t kKeptPlans = 16, kQuickPlans = 4;
 /// alone a longer one may find less.
 static constexpr double kMoreWork = 2;
 
-/// The plan of the least `upper`, with which every search begins.
-static solver::Solution
-solveUpper(const PlanNetwork &network, const NetworkSearchOptions &options,
-           std::vector<std::vector<solver::Label>> starts) {
+solver::Solution
+shardc::shd::solveUpper(const PlanNetwork &network,
+                        const NetworkSearchOptions &options,
+                        std::vector<std::vector<solver::Label>> starts) {
   solver::Options how;
   how.starts = std::move(starts);
   how.timeLimitSeconds = options.deadline.remaining();
@@ -151,8 +151,7 @@ TimeSearch::Found TimeSearch::runOnce(const solver::Solution &first) const {
   if (options.objective == Objective::Scheduled &&
       !options.deadline.expired()) {
     Found inText = searchInText(first);
-    llvm::append_range(inText.plans, how.starts);
-    how.starts = std::move(inText.plans);
+    llvm::append_range(how.starts, inText.plans);
     double spent = inText.best ? inText.best->work - first.work : 0;
     how.maxWork = std::max(kAllOrdersWork * work, work - spent);
   }

@@ -39,6 +39,11 @@ struct SearchedPlan {
   }
 };
 
+/// The plan of the least `upper`, with which every search begins.
+solver::Solution solveUpper(const PlanNetwork &network,
+                            const NetworkSearchOptions &options,
+                            std::vector<std::vector<solver::Label>> starts);
+
 /// Searches the plans of a network from `starts`. The program's pins change on
 /// the way.
 SearchedPlan searchNetwork(PlanningContext &context, ProgramOp program,

@@ -51,38 +51,59 @@ static FileLineColLoc placeOf(Location loc) {
   return dyn_cast<FileLineColLoc>(loc);
 }
 
-/// Where the work of a program stands in its text, in a work order; null for
-/// other operations.
-static std::vector<const char *> runningPlaces(shd::ProgramOp program,
-                                               ArrayRef<int64_t> order,
-                                               StringRef text, StringRef file) {
-  SmallVector<const char *> lines = {text.begin()};
-  for (const char &c : text)
-    if (c == '\n')
-      lines.push_back(&c + 1);
-  std::vector<const char *> places;
-  std::vector<Operation *> ops = shd::orderedOperations(program);
-  for (int64_t number : order) {
-    const char *at = nullptr;
-    if (FileLineColLoc place = placeOf(ops[number]->getLoc());
-        place && place.getFilename() == file && place.getLine() >= 1 &&
-        place.getLine() <= lines.size() &&
-        isa<shd::CostOpInterface>(ops[number]))
-      at = lines[place.getLine() - 1] + place.getColumn() - 1;
-    places.push_back(at);
+namespace {
+/// Where the work of a program stands in its text.
+class Places {
+public:
+  Places(StringRef text, StringRef file) : lines{text.begin()}, file(file) {
+    for (const char &c : text)
+      if (c == '\n')
+        lines.push_back(&c + 1);
   }
-  return places;
+
+  /// Null for what is no work of the text.
+  const char *of(Operation *op) const {
+    FileLineColLoc place = isa_and_nonnull<shd::CostOpInterface>(op)
+                               ? placeOf(op->getLoc())
+                               : FileLineColLoc();
+    if (!place || place.getFilename() != file || place.getLine() < 1 ||
+        place.getLine() > lines.size())
+      return nullptr;
+    return lines[place.getLine() - 1] + place.getColumn() - 1;
+  }
+
+private:
+  SmallVector<const char *> lines;
+  StringRef file;
+};
+} // namespace
+
+static std::optional<size_t> statementAt(const Statements &statements,
+                                         const char *place) {
+  for (auto [number, range] : llvm::enumerate(statements))
+    if (place && place >= range.Start.getPointer() &&
+        place < range.End.getPointer())
+      return number;
+  return std::nullopt;
 }
 
 /// When each statement runs, by the last of its operations; 0 without any.
 static std::vector<unsigned> ranksOf(const Statements &statements,
-                                     ArrayRef<const char *> places) {
+                                     const Places &places,
+                                     ArrayRef<Operation *> running,
+                                     ArrayRef<Operation *> copies) {
   std::vector<unsigned> ranks(statements.size(), 0);
-  for (auto [number, place] : llvm::enumerate(places))
-    for (auto [rank, range] : llvm::zip_equal(ranks, statements))
-      if (place && place >= range.Start.getPointer() &&
-          place < range.End.getPointer())
-        rank = number + 1;
+  for (auto [number, op] : llvm::enumerate(running))
+    if (auto statement = statementAt(statements, places.of(op)))
+      ranks[*statement] = number + 1;
+  // A copy stays behind what it copies.
+  for (Operation *copy : copies) {
+    auto statement = statementAt(statements, places.of(copy));
+    auto source =
+        statementAt(statements, places.of(copy->getOperand(0).getDefiningOp()));
+    if (statement && source)
+      ranks[*statement] = ranks[*source];
+  }
   return ranks;
 }
 
@@ -113,17 +134,17 @@ static void moveStatements(const Statements &statements,
                     textOf(withComment(statements[moved], text)));
 }
 
-std::optional<std::string> shardc::inRunningOrder(llvm::SourceMgr &sourceMgr,
-                                                  shd::ProgramOp program,
-                                                  ArrayRef<int64_t> order) {
+std::optional<std::string>
+shardc::inRunningOrder(llvm::SourceMgr &sourceMgr, shd::ProgramOp program,
+                       ArrayRef<Operation *> running,
+                       ArrayRef<Operation *> copies) {
   const llvm::MemoryBuffer &buffer =
       *sourceMgr.getMemoryBuffer(sourceMgr.getMainFileID());
   StringRef text = buffer.getBuffer();
-  std::vector<const char *> places =
-      runningPlaces(program, order, text, buffer.getBufferIdentifier());
+  Places places(text, buffer.getBufferIdentifier());
   TextEdits edits;
   for (const Statements &block : blocksOf(sourceMgr, program.getContext()))
-    moveStatements(block, ranksOf(block, places), text, edits);
+    moveStatements(block, ranksOf(block, places, running, copies), text, edits);
   std::string result = edits.apply({llvm::SMLoc::getFromPointer(text.begin()),
                                     llvm::SMLoc::getFromPointer(text.end())});
   return result == text ? std::nullopt : std::optional(std::move(result));

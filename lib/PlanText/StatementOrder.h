@@ -11,13 +11,15 @@
 namespace shardc {
 
 /// The main file of `sourceMgr`, of which `program` was read, with the
-/// statements of each block in a work order of the program (WorkOrder.h);
-/// nothing if that is the order in which they stand. Declarations stay where
-/// they are, and so do comments on lines of their own. Whether names still mean
-/// the same is the caller's to check.
-std::optional<std::string> inRunningOrder(llvm::SourceMgr &sourceMgr,
-                                          shd::ProgramOp program,
-                                          llvm::ArrayRef<int64_t> order);
+/// statements of each block in the order in which the program's operations are
+/// `running`, and copies behind what they copy; nothing if that is the order in
+/// which they stand. Declarations stay where they are, and so do comments on
+/// lines of their own. Whether names still mean the same is the caller's to
+/// check.
+std::optional<std::string>
+inRunningOrder(llvm::SourceMgr &sourceMgr, shd::ProgramOp program,
+               llvm::ArrayRef<mlir::Operation *> running,
+               llvm::ArrayRef<mlir::Operation *> copies);
 
 } // namespace shardc
 

@@ -227,12 +227,32 @@ LogicalResult PlanWriter::checkStages(Compilation &read) {
   return emitNoText(layers.getLoc()) << "read back, its stages would " << other;
 }
 
-/// True if both have the same operations one after another, copies aside.
-static bool haveSameWork(ProgramOp a, ProgramOp b) {
-  return llvm::equal(orderedOperations(a), orderedOperations(b),
-                     [](Operation *one, Operation *other) {
-                       return one->getName() == other->getName();
-                     });
+namespace {
+/// The operations of a text that was written of a plan.
+struct WrittenWork {
+  /// By the plan's numbers.
+  SmallVector<Operation *> ops;
+  /// Copies that the text names: the plan's have no number.
+  SmallVector<Operation *> copies;
+};
+} // namespace
+
+/// Nothing if the text has other operations.
+static std::optional<WrittenWork> matchWork(ProgramOp planned,
+                                            ProgramOp written) {
+  std::vector<Operation *> numbered = orderedOperations(planned);
+  WrittenWork work;
+  for (Operation *op : orderedOperations(written)) {
+    size_t next = work.ops.size();
+    if (next < numbered.size() && numbered[next]->getName() == op->getName())
+      work.ops.push_back(op);
+    else if (isa<ReshardOp>(op))
+      work.copies.push_back(op);
+    else
+      return std::nullopt;
+  }
+  return work.ops.size() == numbered.size() ? std::optional(std::move(work))
+                                            : std::nullopt;
 }
 
 /// The text in the order in which the plan runs, if it is still the same plan
@@ -245,10 +265,16 @@ std::string PlanWriter::inOrder(std::string text) {
   ScopedDiagnosticHandler quiet(planned.getContext(), [](Diagnostic &) {});
   std::optional<Compilation> written =
       importText(text, sourceMgr, planned.getContext(), overrides);
-  if (!written || !haveSameWork(planned, written->program()))
+  if (!written)
     return text;
+  std::optional<WrittenWork> work = matchWork(planned, written->program());
+  if (!work)
+    return text;
+  SmallVector<Operation *> running;
+  for (int64_t number : workOrderOf(planned))
+    running.push_back(work->ops[number]);
   std::optional<std::string> moved =
-      inRunningOrder(sourceMgr, written->program(), workOrderOf(planned));
+      inRunningOrder(sourceMgr, written->program(), running, work->copies);
   if (!moved)
     return text;
   ReadPlan read = readPlan(*moved, planned.getContext(), overrides);

@@ -60,9 +60,9 @@ private:
   void addItems();
   void addRoutes(Block *block);
   void addRoutesToGroup(Block *block, unsigned number);
+  void addRoutesToRest(Block *block, unsigned number);
   void addRoutesToRepeat(Block *block, unsigned number);
   void addOrder(ChainBody &body);
-  void addRoutesToRest(Block *block, unsigned number);
   void addGaps(ChainBody &body);
   void addGap(ChainBody &body, const Behind &behind, int from, unsigned to);
   void keepCarried(ChainBody &body);
@@ -153,9 +153,6 @@ ChainBodiesBuilder::ChainBodiesBuilder(ChainBodies &result,
   addItems();
   for (auto &[block, body] : result.bodies) {
     addRoutes(block);
-    if (!inText())
-      for (unsigned number = 0; number < body.items.size(); ++number)
-        addRoutesToRest(block, number);
     addOrder(body);
     keepCarried(body);
     if (!inText())
@@ -259,10 +256,13 @@ void ChainBodiesBuilder::addRoutes(Block *block) {
       if (chunk.kind == Chunk::Kind::Output)
         follow(index, {}, block, /*isCarried=*/false, body.routes.back());
   for (auto [number, item] : llvm::enumerate(body.items)) {
-    if (item.group >= 0)
+    if (item.group >= 0) {
       addRoutesToGroup(block, number);
-    else if (item.body && !inText())
+      if (!inText())
+        addRoutesToRest(block, number);
+    } else if (item.body && !inText()) {
       addRoutesToRepeat(block, number);
+    }
     // Routes to later items only.
     llvm::erase_if(
         body.routes[number], [&, number = number](const ChainRoute &route) {
@@ -290,6 +290,19 @@ void ChainBodiesBuilder::addRoutesToGroup(Block *block, unsigned number) {
   });
   for (ChainRoute &route : routes)
     route.links.clear();
+}
+
+/// Ways to what the second part of a group reads.
+void ChainBodiesBuilder::addRoutesToRest(Block *block, unsigned number) {
+  ChainBody &body = result.bodies[block];
+  int group = body.items[number].group;
+  if (entryOf(group) == exitOf(group))
+    return;
+  std::vector<ChainRoute> &routes = body.restRoutes[number];
+  follow(exitOf(group), {}, block, /*isCarried=*/false, routes);
+  llvm::erase_if(routes, [&](const ChainRoute &route) {
+    return route.isCarried || !route.from || *route.from >= number;
+  });
 }
 
 /// A repeat runs behind the items that make what its first iteration reads,
@@ -475,22 +488,9 @@ void ChainBodiesBuilder::addRoute(const GraphValue &value, ChainLinks links,
 // Orders and gaps
 //===----------------------------------------------------------------------===//
 
-/// Ways to what the second part of a group reads.
-void ChainBodiesBuilder::addRoutesToRest(Block *block, unsigned number) {
-  ChainBody &body = result.bodies[block];
-  int group = body.items[number].group;
-  if (group < 0 || entryOf(group) == exitOf(group))
-    return;
-  std::vector<ChainRoute> &routes = body.restRoutes[number];
-  follow(exitOf(group), {}, block, /*isCarried=*/false, routes);
-  llvm::erase_if(routes, [&](const ChainRoute &route) {
-    return route.isCarried || !route.from || *route.from >= number;
-  });
-}
-
 /// Items that run before others: in the order of the text all earlier ones.
-/// What reads the end of a group also runs behind what only the group's second
-/// part reads.
+/// Readers of a group's end also run behind what only the group's second part
+/// reads.
 void ChainBodiesBuilder::addOrder(ChainBody &body) {
   size_t size = body.items.size();
   body.before.assign(size, llvm::BitVector(size));

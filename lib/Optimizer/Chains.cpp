@@ -46,13 +46,14 @@ private:
     const ChainGap *gap = nullptr;
     LeastWait in, out;
   };
-  /// What one network carries from the end of an item to another: all of it,
-  /// or only what some items between the two make, none of which is moved
-  /// before one of them has run.
+  /// One network's load from the end of an item to another: all of it, or only
+  /// what some items between the two make, none of which is moved before one of
+  /// them has run.
   struct Wait {
     unsigned network = 0;
     int from = -1;
     std::pair<unsigned, bool> end;
+    /// These items; empty: all is counted.
     SmallVector<int, 4> makers = {};
     /// The least work of a maker.
     Cost head = 0;
@@ -117,11 +118,12 @@ private:
                   std::vector<Best> &best) const;
   void crossGaps(const ChainBody &body, unsigned at, bool fromStart,
                  std::vector<Best> &best) const;
-  /// What each network carries, by when it is made.
+  /// The load of each network, by when it is made.
   using Carried = std::map<std::pair<int, bool>, SmallVector<Cost>>;
-  Wait waitBehindMakers(const ChainBody &body, const Carried &carried,
-                        size_t number, int from,
-                        std::pair<unsigned, bool> end) const;
+  std::pair<Cost, Wait> waitBehindMakers(const ChainBody &body,
+                                         const Carried &carried, size_t number,
+                                         int from,
+                                         std::pair<unsigned, bool> end) const;
   void waitForNetworks(const ChainBody &body, unsigned at, bool isEnd,
                        bool fromStart, std::vector<Best> &best) const;
   /// From the beginning, or from an item.
@@ -149,6 +151,7 @@ private:
   /// The work of the items of the body that is measured, and the time of each
   /// way.
   std::vector<Cost> work;
+  Cost mostWork = 0;
   llvm::DenseMap<const ChainRoute *, Cost> ways;
 };
 
@@ -311,21 +314,18 @@ void PathFinder::waitForNetworks(const ChainBody &body, unsigned at, bool isEnd,
     };
     for (auto [number, sum] : llvm::enumerate(sums)) {
       consider(sum, {times.networks[number], from, end});
-      if (Wait wait = waitBehindMakers(body, carried, number, from, end);
-          !wait.makers.empty()) {
-        Cost time = wait.head;
-        for (int maker : wait.makers)
-          time = saturatingAdd(
-              time, carried.at({maker, /*isWithinFirst=*/false})[number]);
-        consider(time, std::move(wait));
-      }
+      Cost most = saturatingAdd(saturatingAdd(before, sum), mostWork);
+      if (most <= best[at].time)
+        continue;
+      auto [time, wait] = waitBehindMakers(body, carried, number, from, end);
+      consider(time, std::move(wait));
     }
   }
 }
 
 /// The longest wait for what some groups between two items make: those of most
 /// work.
-PathFinder::Wait
+std::pair<Cost, PathFinder::Wait>
 PathFinder::waitBehindMakers(const ChainBody &body, const Carried &carried,
                              size_t number, int from,
                              std::pair<unsigned, bool> end) const {
@@ -352,7 +352,7 @@ PathFinder::waitBehindMakers(const ChainBody &body, const Carried &carried,
   }
   for (auto [head, maker] : ArrayRef(makers).take_front(count))
     longest.makers.push_back(maker);
-  return longest;
+  return {most, std::move(longest)};
 }
 
 PathFinder::Path PathFinder::longestPath(const ChainBody &body,
@@ -426,14 +426,13 @@ void PathFinder::measure(Block *block) {
     return;
   work.clear();
   ways.clear();
-  for (auto [item, routes] : llvm::zip_equal(body.items, body.routes)) {
+  for (const ChainItem &item : body.items)
     work.push_back(timeOf(item, /*isOnPath=*/false));
-    for (const ChainRoute &route : routes)
-      ways[&route] = timeOf(route.links);
-  }
-  for (const std::vector<ChainRoute> &routes : body.restRoutes)
-    for (const ChainRoute &route : routes)
-      ways[&route] = timeOf(route.links);
+  mostWork = *llvm::max_element(work);
+  for (const auto *ofItems : {&body.routes, &body.restRoutes})
+    for (const std::vector<ChainRoute> &routes : *ofItems)
+      for (const ChainRoute &route : routes)
+        ways[&route] = timeOf(route.links);
   Measured found;
   found.path = longestPath(body, std::nullopt, body.items.size() - 1);
   found.time = saturatingMultiply(found.path.time, body.count);
@@ -456,6 +455,13 @@ void PathFinder::collect(const ChainItem &item, int64_t runs, bool isOnPath,
   if (!isOnPath)
     links.truncate(1);
   collect(links, runs, chain);
+}
+
+/// Takes off what so many links, each up to `least`, count more than one.
+static void discountOthers(Cost least, size_t links, int64_t runs,
+                           Chain &chain) {
+  auto others = int64_t(links - 1);
+  chain.constant -= saturatingMultiply(saturatingMultiply(least, others), runs);
 }
 
 /// The links that all ways have in common count whole, the others of each way
@@ -482,8 +488,7 @@ void PathFinder::collect(const LeastWait &wait, int64_t runs,
       left -= most;
     }
   }
-  auto others = int64_t(wait.routes.size() - 1);
-  chain.constant -= saturatingMultiply(saturatingMultiply(least, others), runs);
+  discountOthers(least, wait.routes.size(), runs, chain);
 }
 
 /// Some maker runs first, whichever: each counts up to the least.
@@ -496,9 +501,7 @@ void PathFinder::collectHead(const ChainBody &body, const Wait &wait,
                       0};
     chain.capped[{link, wait.head}] += body.runs;
   }
-  auto others = int64_t(wait.makers.size() - 1);
-  chain.constant -=
-      saturatingMultiply(saturatingMultiply(wait.head, others), body.runs);
+  discountOthers(wait.head, wait.makers.size(), body.runs, chain);
 }
 
 void PathFinder::collect(Block *block, std::optional<unsigned> network,

@@ -43,15 +43,15 @@ static Operation *productOf(Value value) {
   return nullptr;
 }
 
-std::vector<UnchunkedLoss>
-shardc::unchunkedLosses(llvm::ArrayRef<Operation *> operations) {
-  std::vector<UnchunkedLoss> losses;
+std::vector<LossOfLogits>
+shardc::lossesOfLogits(llvm::ArrayRef<Operation *> operations) {
+  std::vector<LossOfLogits> losses;
   unsigned number = 0;
   for (Operation *op : operations) {
     auto loss = dyn_cast<CrossEntropyOp>(op);
     if (!loss || getPhase(op) != Phase::Forward)
       continue;
-    if (loss.getRowChunks() == kNoChunks && productOf(loss.getLogits()))
+    if (loss.getRowChunks() != kAllChunks && productOf(loss.getLogits()))
       losses.push_back({op, number});
     ++number;
   }
@@ -62,10 +62,9 @@ int64_t shardc::numLabels(Operation *loss) {
   return cast<CrossEntropyOp>(loss).getLabels().getType().getNumElements();
 }
 
-Variant Variant::inChunks(llvm::ArrayRef<UnchunkedLoss> losses,
-                          int64_t chunks) {
+Variant Variant::inChunks(llvm::ArrayRef<LossOfLogits> losses, int64_t chunks) {
   Variant variant;
-  for (const UnchunkedLoss &loss : losses)
+  for (const LossOfLogits &loss : losses)
     variant.point.push_back(chunksSetting(loss.number, chunks));
   return variant;
 }

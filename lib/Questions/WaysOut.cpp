@@ -242,29 +242,36 @@ void WayFinder::addPadding() {
 }
 
 /// Logits take a part of their memory where product and loss run in chunks, and
-/// none in one kernel.
+/// none in one kernel, which is a way of its own: it needs such a kernel.
 void WayFinder::addChunks() {
   std::vector<Operation *> operations =
       operationsOf(*program->module->getOps<ProgramOp>().begin());
-  std::vector<UnchunkedLoss> losses = unchunkedLosses(operations);
+  std::vector<LossOfLogits> losses = lossesOfLogits(operations);
   if (losses.empty())
     return;
-  int64_t labels = 0;
-  for (const UnchunkedLoss &loss : losses)
+  int64_t labels = 0, present = kNoChunks;
+  for (const LossOfLogits &loss : losses) {
     labels = std::gcd(labels, numLabels(loss.op));
-  constexpr int64_t kChunks[] = {8, 64};
-  Way &way = ways.emplace_back();
-  way.kind = "chunks";
-  way.maxSteps = kMaxSteps;
-  way.trial = [losses, labels, kChunks](unsigned step) -> std::optional<Trial> {
-    bool isAll = step > std::size(kChunks);
-    int64_t chunks = isAll ? kAllChunks : kChunks[step - 1];
-    if (!isAll && labels % chunks != 0)
-      chunks = kAllChunks;
-    std::string text = chunks == kAllChunks ? "all" : std::to_string(chunks);
-    return Trial{"cross_entropy(..., chunks=" + text + ")",
-                 Variant::inChunks(losses, chunks)};
+    present = std::max(present, cast<CrossEntropyOp>(loss.op).getRowChunks());
+  }
+  auto add = [&](std::vector<int64_t> series) {
+    Way &way = ways.emplace_back();
+    way.kind = "chunks";
+    way.maxSteps = series.size();
+    way.trial = [losses, series](unsigned step) {
+      int64_t chunks = series[step - 1];
+      std::string text = chunks == kAllChunks ? "all" : std::to_string(chunks);
+      return Trial{"cross_entropy(..., chunks=" + text + ")",
+                   Variant::inChunks(losses, chunks)};
+    };
   };
+  std::vector<int64_t> more;
+  for (int64_t chunks : {8, 64})
+    if (chunks > present && labels % chunks == 0)
+      more.push_back(chunks);
+  if (!more.empty())
+    add(more);
+  add({kAllChunks});
 }
 
 //===----------------------------------------------------------------------===//

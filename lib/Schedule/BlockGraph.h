@@ -48,7 +48,7 @@ public:
   unsigned numNetworks = 0;
 
   /// The block of the step, not that of a repeat.
-  bool isStep() const { return mlir::isa<shd::ProgramOp>(block.getParentOp()); }
+  bool isStep() const { return ofStep; }
   /// The time of its kernels and repeats together.
   Picoseconds busy() const;
   /// When a collective has ended whose operand is there at `release`, behind
@@ -67,6 +67,7 @@ private:
   Picoseconds prefetchWait(const Node &node) const;
 
   mlir::Block &block;
+  bool ofStep = mlir::isa<shd::ProgramOp>(block.getParentOp());
   const CollectiveModel *model = nullptr;
   const BlockTimes *times = nullptr;
   llvm::DenseMap<mlir::Operation *, unsigned> numberOf;

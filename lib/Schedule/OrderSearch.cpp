@@ -11,6 +11,9 @@ using llvm::ArrayRef;
 /// Nodes that one search visits, and the most moves between two simulations.
 static constexpr size_t kVisits = 40000;
 static constexpr unsigned kMostMoves = 3;
+/// Simulations that find nothing faster, for each pair of a piece of work and
+/// its place, before a search ends: each single move is tried, five times.
+static constexpr size_t kPatience = 15;
 
 OrderSearch::OrderSearch(const BlockGraph &graph) : graph(graph) {
   for (auto [number, node] : llvm::enumerate(graph.nodes))
@@ -141,8 +144,9 @@ std::vector<unsigned> OrderSearch::improve(std::vector<unsigned> order) {
     return order;
   Picoseconds best = lengthOf(order), least = leastLength();
   std::minstd_rand random;
-  for (size_t visits = 0; visits < kVisits && best > least;
-       visits += graph.nodes.size()) {
+  size_t idle = 0, patience = kPatience * order.size() * order.size();
+  for (size_t visits = 0; visits < kVisits && idle < patience && best > least;
+       visits += graph.nodes.size(), ++idle) {
     std::vector<unsigned> other = order;
     bool isMoved = false;
     for (unsigned moves = 1 + random() % kMostMoves; moves > 0; --moves) {
@@ -153,6 +157,8 @@ std::vector<unsigned> OrderSearch::improve(std::vector<unsigned> order) {
       continue;
     // Equal ones too, to get across plateaus.
     if (Picoseconds length = lengthOf(other); length <= best) {
+      if (length < best)
+        idle = 0;
       best = length;
       order = std::move(other);
     }

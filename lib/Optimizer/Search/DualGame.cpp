@@ -6,51 +6,106 @@
 using namespace shardc;
 using llvm::ArrayRef;
 
-/// The weights that count most of `taken`, none of them further from `center`
-/// than `radius`.
-static Rows heaviest(ArrayRef<double> taken, ArrayRef<double> center,
-                     double radius) {
-  Rows weights;
-  double left = 1;
-  for (double each : center) {
-    weights.push_back(std::max(each - radius, 0.0));
-    left -= weights.back();
+/// Work units (table entries of a solver) for a number that is read in order.
+static constexpr double kReadWork = 0.25;
+
+namespace {
+/// What both players have done so far. A round reads one entry of each plan for
+/// each row that it weighs by more than the least.
+class Game {
+public:
+  Game(ArrayRef<const Candidate *> plans, ArrayRef<double> center,
+       double radius);
+
+  /// One player weighs the rows, the other picks a plan.
+  void playRound();
+
+  /// The mean of the plan that was picked last, over so many rounds.
+  double meanAfter(unsigned rounds) const { return sums[picked] / rounds; }
+  const Rows &weighedRows() const { return weighed; }
+  double numbersRead() const { return read; }
+
+private:
+  void weigh(size_t row, double weight);
+
+  /// What each plan takes, of one row after the other.
+  std::vector<std::vector<double>> times;
+  /// Weights that rows have in every round, what each plan takes then, and what
+  /// each row may have besides; together they leave `open` of one.
+  Rows least, most;
+  std::vector<double> leastSums;
+  double open = 1;
+  /// How much each row was weighed, what the plans that were picked take in
+  /// each row, and what each plan takes in the rows as they were weighed.
+  Rows weighed, taken;
+  std::vector<double> sums;
+  size_t picked = 0;
+  double read;
+};
+} // namespace
+
+Game::Game(ArrayRef<const Candidate *> plans, ArrayRef<double> center,
+           double radius)
+    : leastSums(plans.size(), 0), weighed(center.size(), 0),
+      taken(center.size(), 0), sums(plans.size(), 0),
+      read(double(plans.size() * center.size())) {
+  for (auto [row, each] : llvm::enumerate(center)) {
+    std::vector<double> &ofRow = times.emplace_back();
+    for (const Candidate *plan : plans)
+      ofRow.push_back(plan->rows[row]);
+    least.push_back(std::max(each - radius, 0.0));
+    most.push_back(each + radius - least.back());
+    open -= least.back();
+    for (auto [sum, time] : llvm::zip_equal(leastSums, ofRow))
+      sum += least.back() * time;
   }
+}
+
+void Game::weigh(size_t row, double weight) {
+  weighed[row] += weight;
+  for (auto [sum, time] : llvm::zip_equal(sums, times[row]))
+    sum += weight * time;
+  read += double(sums.size());
+}
+
+void Game::playRound() {
+  for (auto [sum, each] : llvm::zip_equal(weighed, least))
+    sum += each;
+  for (auto [sum, each] : llvm::zip_equal(sums, leastSums))
+    sum += each;
+  // The rest goes to the rows that took most so far.
   auto all = llvm::seq<unsigned>(taken.size());
   llvm::SmallVector<unsigned> rows(all.begin(), all.end());
   llvm::stable_sort(
       rows, [&](unsigned a, unsigned b) { return taken[a] > taken[b]; });
+  double left = open;
   for (unsigned row : rows) {
-    double more = std::min(left, center[row] + radius - weights[row]);
-    weights[row] += more;
+    if (left <= 0)
+      break;
+    double more = std::min(left, most[row]);
+    weigh(row, more);
     left -= more;
   }
-  return weights;
+  picked = llvm::min_element(sums) - sums.begin();
+  for (auto [sum, ofRow] : llvm::zip_equal(taken, times))
+    sum += ofRow[picked];
+  read += double(2 * sums.size() + 8 * rows.size());
 }
 
 DualGame shardc::playDualGame(ArrayRef<const Candidate *> plans,
                               ArrayRef<double> center, double radius,
                               unsigned rounds) {
-  // How much each row was weighed, what the plans that were picked take in
-  // each row, and what each plan takes in the rows as they were weighed.
-  Rows weighed(center.size(), 0), taken(center.size(), 0);
-  std::vector<double> sums(plans.size(), 0);
-  DualGame best{Rows(center.size(), 0), -1};
+  Game game(plans, center, radius);
+  DualGame best{Rows(center.size(), 0)};
   for (unsigned round = 1; round <= rounds; ++round) {
-    Rows weights = heaviest(taken, center, radius);
-    for (auto [sum, weight] : llvm::zip_equal(weighed, weights))
-      sum += weight;
-    for (auto [sum, plan] : llvm::zip_equal(sums, plans))
-      sum += weightedMean(weights, plan->rows);
-    size_t answer = llvm::min_element(sums) - sums.begin();
-    for (auto [sum, each] : llvm::zip_equal(taken, plans[answer]->rows))
-      sum += each;
-    double mean = sums[answer] / round;
+    game.playRound();
+    double mean = game.meanAfter(round);
     if (mean <= best.mean)
       continue;
     best.mean = mean;
-    for (auto [weight, sum] : llvm::zip_equal(best.weights, weighed))
+    for (auto [weight, sum] : llvm::zip_equal(best.weights, game.weighedRows()))
       weight = sum / round;
   }
+  best.work = kReadWork * game.numbersRead();
   return best;
 }

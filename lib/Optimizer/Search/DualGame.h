@@ -20,6 +20,8 @@ struct DualGame {
   /// The least mean of the plans under these weights; negative if nothing was
   /// played.
   double mean = -1;
+  /// Work units: what a solver looks at in the same time.
+  double work = 0;
 };
 
 /// Plays so many rounds for weights of which none is further from `center` than

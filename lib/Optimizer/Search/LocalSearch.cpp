@@ -22,7 +22,7 @@ static constexpr double kStepWork = 6e7;
 /// ones reach a layer's other end.
 static constexpr unsigned kMostReach = 6;
 /// Part of the remaining work for wider neighbourhoods; branching has the rest.
-static constexpr double kFurtherPart = 0.8;
+static constexpr double kFurtherPart = 0.2;
 /// Plans that are recombined, at most.
 static constexpr size_t kParents = 12;
 /// Part of all work for one recombination.

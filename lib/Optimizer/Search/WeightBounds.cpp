@@ -70,7 +70,9 @@ DualGame WeightBounds::bestWeights(const Region &region,
       solver.candidates.within(region.labels);
   if (plans.empty())
     plans.push_back(&solver.candidates.incumbent());
-  return playDualGame(plans, weightsOf(region), region.radius, rounds);
+  DualGame game = playDualGame(plans, weightsOf(region), region.radius, rounds);
+  solver.work.spend(game.work);
+  return game;
 }
 
 /// Of all weights, what hidden collectives cost compute goes to the device and

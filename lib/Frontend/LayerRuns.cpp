@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LayerRuns.h"
+#include "shardc/Frontend/TextEdits.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -20,11 +21,6 @@ using namespace shardc;
 static constexpr size_t kMaxPeriod = 1000;
 /// Runs that are tried.
 static constexpr size_t kMaxRuns = 200;
-
-static StringRef textOf(SMRange range) {
-  return StringRef(range.Start.getPointer(),
-                   range.End.getPointer() - range.Start.getPointer());
-}
 
 //===----------------------------------------------------------------------===//
 // References
@@ -111,14 +107,6 @@ void ReferenceCollector::collect(const ast::Item &item) {
 //===----------------------------------------------------------------------===//
 // Lines
 //===----------------------------------------------------------------------===//
-
-StringRef shardc::withoutComment(StringRef text) {
-  if (text.starts_with("//"))
-    return text.drop_until([](char c) { return c == '\n'; });
-  if (text.starts_with("/*"))
-    return text.drop_front(std::min(text.find("*/", 2), text.size() - 2) + 2);
-  return text;
-}
 
 /// Text with one space for any white space and comments.
 static void appendSpaced(std::string &result, StringRef text) {

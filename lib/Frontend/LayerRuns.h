@@ -87,9 +87,6 @@ struct LayerRun {
   size_t saved() const { return period * (count - 1); }
 };
 
-/// The text behind a comment that it begins with.
-llvm::StringRef withoutComment(llvm::StringRef text);
-
 /// Runs of alike lines, those that save most first; not more than are worth a
 /// try.
 std::vector<LayerRun> findRuns(const Lines &lines);

@@ -9,6 +9,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "shardc/Dialect/Shd/IR/Shd.h"
 #include "shardc/Frontend/Frontend.h"
+#include "shardc/Frontend/TextEdits.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -36,15 +37,17 @@ public:
   RolledWriter(StringRef text, const Lines &lines, const RolledRun &rolled)
       : text(text), lines(lines), rolled(rolled) {}
 
-  std::string write();
+  std::string write() const;
 
 private:
-  size_t offset(SMLoc loc) const { return loc.getPointer() - text.data(); }
   std::string shortened(StringRef name) const;
   std::string line(const Line &line,
                    function_ref<std::string(size_t)> nameOf) const;
   std::string repeat() const;
   std::string indexName() const;
+  std::vector<SMRange> layers() const;
+  void replaceLayers(TextEdits &edits) const;
+  void rename(TextEdits &edits, size_t number) const;
 
   StringRef text;
   const Lines &lines;
@@ -60,14 +63,10 @@ std::string RolledWriter::shortened(StringRef name) const {
 /// A line with other names of tensors.
 std::string RolledWriter::line(const Line &line,
                                function_ref<std::string(size_t)> nameOf) const {
-  std::string result;
-  const char *at = line.item->range.Start.getPointer();
-  for (auto [i, reference] : enumerate(line.references)) {
-    result.append(at, reference.text.data());
-    result += nameOf(i);
-    at = reference.text.end();
-  }
-  return result.append(at, line.item->range.End.getPointer());
+  TextEdits edits;
+  for (auto [i, reference] : enumerate(line.references))
+    edits.replace(rangeOf(reference.text), nameOf(i));
+  return edits.apply(line.item->range);
 }
 
 /// A name that the text does not have.
@@ -85,12 +84,9 @@ std::string RolledWriter::repeat() const {
                        "\nrepeat " + index + " {\n";
   for (const std::vector<size_t> &each : rolled.owned) {
     const ast::TensorDecl &tensor = *lines.declarations[each.front()];
-    const char *start = tensor.range.Start.getPointer();
-    const char *name = tensor.name.range.Start.getPointer();
-    result += "  " + std::string(start, name) + shortened(tensor.name.text) +
-              std::string(tensor.name.range.End.getPointer(),
-                          tensor.range.End.getPointer()) +
-              "\n";
+    TextEdits edits;
+    edits.replace(tensor.name.range, shortened(tensor.name.text));
+    result += "  " + edits.apply(tensor.range) + "\n";
   }
   for (const auto &[offset, names] : enumerate(rolled.names)) {
     const Line &each = lines.lines[rolled.run.line(0, offset)];
@@ -100,70 +96,69 @@ std::string RolledWriter::repeat() const {
   return result + "}";
 }
 
-/// Only white space and comments.
-static bool isBlank(StringRef text) {
-  while (!(text = text.ltrim()).empty()) {
-    StringRef rest = withoutComment(text);
-    if (rest.size() == text.size())
-      return false;
-    text = rest;
-  }
-  return true;
-}
-
-std::string RolledWriter::write() {
-  // A piece of the text, and the text in its place.
-  struct Edit {
-    size_t begin, end;
-    std::string text;
-    bool isLayer, isRepeat = false;
-  };
-  std::vector<Edit> edits;
-  auto remove = [&](SMRange range) {
-    edits.push_back({offset(range.Start), offset(range.End), "", true});
-  };
+/// Where the layers stand, with what is between them if that is white space or
+/// comments alone.
+std::vector<SMRange> RolledWriter::layers() const {
+  std::vector<SMRange> ranges;
   for (const std::vector<size_t> &each : rolled.owned)
     for (size_t declaration : each)
-      remove(lines.declarations[declaration]->range);
-  for (auto [number, each] : enumerate(lines.lines)) {
-    if (number >= rolled.run.first && number < rolled.run.end()) {
-      remove(each.item->range);
-      if (number == rolled.run.first)
-        edits.back() = {edits.back().begin, edits.back().end, repeat(), true,
-                        true};
+      ranges.push_back(lines.declarations[declaration]->range);
+  for (size_t number = rolled.run.first; number < rolled.run.end(); ++number)
+    ranges.push_back(lines.lines[number].item->range);
+  llvm::sort(ranges, [](SMRange a, SMRange b) {
+    return a.Start.getPointer() < b.Start.getPointer();
+  });
+  std::vector<SMRange> joined;
+  for (SMRange range : ranges) {
+    const char *start = range.Start.getPointer();
+    if (!joined.empty() &&
+        skipSpace(joined.back().End.getPointer(), start) == start)
+      joined.back().End = range.End;
+    else
+      joined.push_back(range);
+  }
+  return joined;
+}
+
+/// Takes the layers out, and puts the repeat where the first of them runs.
+void RolledWriter::replaceLayers(TextEdits &edits) const {
+  SMLoc first = lines.lines[rolled.run.first].item->range.Start;
+  for (SMRange range : layers()) {
+    bool hasFirst = range.Start.getPointer() <= first.getPointer() &&
+                    first.getPointer() < range.End.getPointer();
+    if (!hasFirst) {
+      edits.erase(range);
       continue;
     }
-    bool isBehind = number >= rolled.run.end();
-    for (const TensorReference &reference : each.references) {
-      auto it = rolled.renamed.find(reference.text);
-      bool isRenamed = isBehind && it != rolled.renamed.end();
-      std::string name =
-          shortened(isRenamed ? StringRef(it->second) : reference.text);
-      size_t begin = reference.text.data() - text.data();
-      if (name != reference.text)
-        edits.push_back({begin, begin + reference.text.size(), name, false});
-    }
+    StringRef before =
+        textOf({SMLoc::getFromPointer(text.begin()), range.Start});
+    StringRef lastLine = before.rtrim(" \t");
+    bool startsLine = lastLine.empty() || lastLine.ends_with("\n");
+    edits.replace({SMLoc::getFromPointer(lastLine.end()), range.End},
+                  (startsLine ? "" : "\n") + repeat());
   }
-  llvm::sort(edits,
-             [](const Edit &a, const Edit &b) { return a.begin < b.begin; });
-  std::string result;
-  size_t at = 0;
-  bool isBehindLayers = false;
-  for (const Edit &edit : edits) {
-    StringRef between = text.slice(at, edit.begin);
-    // Comments between statements of the layers go with them.
-    if (!isBehindLayers || !edit.isLayer || !isBlank(between))
-      result += between;
-    if (edit.isRepeat) {
-      result.resize(StringRef(result).rtrim(" \t").size());
-      result += StringRef(result).ends_with("\n") ? "" : "\n";
-    }
-    result += edit.text;
-    at = edit.end;
-    isBehindLayers = edit.isLayer;
+}
+
+/// Gives a line that is no layer the names of what the repeat carries.
+void RolledWriter::rename(TextEdits &edits, size_t number) const {
+  bool isBehind = number >= rolled.run.end();
+  for (const TensorReference &reference : lines.lines[number].references) {
+    auto it = rolled.renamed.find(reference.text);
+    bool isRenamed = isBehind && it != rolled.renamed.end();
+    std::string name =
+        shortened(isRenamed ? StringRef(it->second) : reference.text);
+    if (name != reference.text)
+      edits.replace(rangeOf(reference.text), name);
   }
-  result += text.drop_front(at);
-  return result;
+}
+
+std::string RolledWriter::write() const {
+  TextEdits edits;
+  replaceLayers(edits);
+  for (size_t number = 0; number < lines.lines.size(); ++number)
+    if (number < rolled.run.first || number >= rolled.run.end())
+      rename(edits, number);
+  return edits.apply(rangeOf(text));
 }
 
 /// The run of layers that saves most as a repeat.

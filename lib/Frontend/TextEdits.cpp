@@ -2,6 +2,8 @@
 
 #include "shardc/Frontend/TextEdits.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cassert>
+#include <tuple>
 
 using namespace shardc;
 using llvm::SMRange;
@@ -61,6 +63,8 @@ std::string TextEdits::apply(SMRange range) const {
 //===----------------------------------------------------------------------===//
 
 StringRef shardc::textOf(SMRange range) {
+  assert(range.Start.getPointer() <= range.End.getPointer() &&
+         "a range that ends before it starts");
   return StringRef(range.Start.getPointer(),
                    range.End.getPointer() - range.Start.getPointer());
 }

@@ -2,6 +2,7 @@
 
 #include "PlanCopies.h"
 #include "PlanExpr.h"
+#include "shardc/Frontend/TextEdits.h"
 #include "shardc/Optimizer/Names.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -14,21 +15,11 @@ using llvm::SMLoc;
 // Fresh names
 //===----------------------------------------------------------------------===//
 
-/// The text behind a comment that it starts with, or the text itself.
-static llvm::StringRef skipComment(llvm::StringRef text) {
-  if (text.starts_with("//"))
-    return text.drop_until([](char c) { return c == '\n'; });
-  if (text.starts_with("/*"))
-    return text.split("*/").second;
-  return text;
-}
-
 FreshNames::FreshNames(const PlanModel &model) {
   for (size_t i = 0; i < model.numFiles(); ++i) {
-    const char *start = model.fileRange(i).Start.getPointer();
-    llvm::StringRef text(start, model.fileRange(i).End.getPointer() - start);
+    llvm::StringRef text = textOf(model.fileRange(i));
     while (!text.empty()) {
-      llvm::StringRef code = skipComment(text);
+      llvm::StringRef code = withoutComment(text);
       llvm::StringRef word =
           code.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
       if (!word.empty())

@@ -1,5 +1,4 @@
-//===- PlanEdits.cpp - Placements in a program's text
-//----------------------===//
+//===- PlanEdits.cpp - Placements in a program's text ---------------------===//
 
 #include "PlanEdits.h"
 #include "llvm/ADT/STLExtras.h"

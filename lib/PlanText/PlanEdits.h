@@ -8,6 +8,7 @@
 #define SHARDC_LIB_PLANTEXT_PLANEDITS_H
 
 #include "shardc/Dialect/Shd/IR/Shd.h"
+#include "shardc/Frontend/Ast.h"
 #include "shardc/Frontend/TextEdits.h"
 #include <string>
 

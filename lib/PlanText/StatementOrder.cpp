@@ -145,7 +145,6 @@ shardc::inRunningOrder(llvm::SourceMgr &sourceMgr, shd::ProgramOp program,
   TextEdits edits;
   for (const Statements &block : blocksOf(sourceMgr, program.getContext()))
     moveStatements(block, ranksOf(block, places, running, copies), text, edits);
-  std::string result = edits.apply({llvm::SMLoc::getFromPointer(text.begin()),
-                                    llvm::SMLoc::getFromPointer(text.end())});
+  std::string result = edits.apply(rangeOf(text));
   return result == text ? std::nullopt : std::optional(std::move(result));
 }

@@ -73,7 +73,7 @@ private:
   void addAxisTrials(Candidate &candidate, const std::string &axis);
   void addDimTrial(Candidate &candidate, const Suspect &suspect);
   void addWrittenPins();
-  void addLosses();
+  void addUnfusedLosses();
   void addPadding(const Report &report);
   Trial withoutPins() const;
   static bool isOfPins(const LintFinding &finding) {
@@ -318,8 +318,8 @@ void Linter::addWrittenPins() {
 }
 
 /// Logits that are written and read again, where a fused kernel would not.
-void Linter::addLosses() {
-  for (const LossOfLogits &loss : lossesOfLogits(operations)) {
+void Linter::addUnfusedLosses() {
+  for (const UnfusedLoss &loss : unfusedLosses(operations)) {
     std::string logits = valueName(loss.op->getOperand(0));
     Candidate &candidate = candidates.emplace_back();
     candidate.finding.kind = "unfused-loss";
@@ -459,7 +459,7 @@ std::optional<Lint> Linter::run() {
     return std::move(result);
   result.notes = findStepNotes(*outcome.report);
   addWrittenPins();
-  addLosses();
+  addUnfusedLosses();
   addPadding(*outcome.report);
   result.suspects = candidates.size();
   tryAll();

@@ -43,9 +43,9 @@ static Operation *productOf(Value value) {
   return nullptr;
 }
 
-std::vector<LossOfLogits>
-shardc::lossesOfLogits(llvm::ArrayRef<Operation *> operations) {
-  std::vector<LossOfLogits> losses;
+std::vector<UnfusedLoss>
+shardc::unfusedLosses(llvm::ArrayRef<Operation *> operations) {
+  std::vector<UnfusedLoss> losses;
   unsigned number = 0;
   for (Operation *op : operations) {
     auto loss = dyn_cast<CrossEntropyOp>(op);
@@ -62,9 +62,9 @@ int64_t shardc::numLabels(Operation *loss) {
   return cast<CrossEntropyOp>(loss).getLabels().getType().getNumElements();
 }
 
-Variant Variant::inChunks(llvm::ArrayRef<LossOfLogits> losses, int64_t chunks) {
+Variant Variant::inChunks(llvm::ArrayRef<UnfusedLoss> losses, int64_t chunks) {
   Variant variant;
-  for (const LossOfLogits &loss : losses)
+  for (const UnfusedLoss &loss : losses)
     variant.point.push_back(chunksSetting(loss.number, chunks));
   return variant;
 }

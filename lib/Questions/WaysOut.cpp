@@ -246,32 +246,36 @@ void WayFinder::addPadding() {
 void WayFinder::addChunks() {
   std::vector<Operation *> operations =
       operationsOf(*program->module->getOps<ProgramOp>().begin());
-  std::vector<LossOfLogits> losses = lossesOfLogits(operations);
+  std::vector<UnfusedLoss> losses = unfusedLosses(operations);
   if (losses.empty())
     return;
-  int64_t labels = 0, present = kNoChunks;
-  for (const LossOfLogits &loss : losses) {
-    labels = std::gcd(labels, numLabels(loss.op));
-    present = std::max(present, cast<CrossEntropyOp>(loss.op).getRowChunks());
-  }
-  auto add = [&](std::vector<int64_t> series) {
+  auto trialOf = [](llvm::ArrayRef<UnfusedLoss> losses, int64_t chunks) {
+    std::string text = chunks == kAllChunks ? "all" : std::to_string(chunks);
+    return Trial{"cross_entropy(..., chunks=" + text + ")",
+                 Variant::inChunks(losses, chunks)};
+  };
+  auto add = [this](std::vector<Trial> trials) {
+    if (trials.empty())
+      return;
     Way &way = ways.emplace_back();
     way.kind = "chunks";
-    way.maxSteps = series.size();
-    way.trial = [losses, series](unsigned step) {
-      int64_t chunks = series[step - 1];
-      std::string text = chunks == kAllChunks ? "all" : std::to_string(chunks);
-      return Trial{"cross_entropy(..., chunks=" + text + ")",
-                   Variant::inChunks(losses, chunks)};
-    };
+    way.maxSteps = trials.size();
+    way.trial = [trials](unsigned step) { return trials[step - 1]; };
   };
-  std::vector<int64_t> more;
-  for (int64_t chunks : {8, 64})
-    if (chunks > present && labels % chunks == 0)
-      more.push_back(chunks);
-  if (!more.empty())
-    add(more);
-  add({kAllChunks});
+  std::vector<Trial> trials;
+  for (int64_t chunks : {8, 64}) {
+    std::vector<UnfusedLoss> fewer;
+    for (const UnfusedLoss &loss : losses)
+      if (cast<CrossEntropyOp>(loss.op).getRowChunks() < chunks)
+        fewer.push_back(loss);
+    bool divides = llvm::all_of(fewer, [&](const UnfusedLoss &loss) {
+      return numLabels(loss.op) % chunks == 0;
+    });
+    if (!fewer.empty() && divides)
+      trials.push_back(trialOf(fewer, chunks));
+  }
+  add(std::move(trials));
+  add({trialOf(losses, kAllChunks)});
 }
 
 //===----------------------------------------------------------------------===//

@@ -67,6 +67,7 @@ private:
   Picoseconds prefetchWait(const Node &node) const;
 
   mlir::Block &block;
+  /// Asked for in every simulation.
   bool ofStep = mlir::isa<shd::ProgramOp>(block.getParentOp());
   const CollectiveModel *model = nullptr;
   const BlockTimes *times = nullptr;

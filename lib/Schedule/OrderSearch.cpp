@@ -11,9 +11,10 @@ using llvm::ArrayRef;
 /// Nodes that one search visits, and the most moves between two simulations.
 static constexpr size_t kVisits = 40000;
 static constexpr unsigned kMostMoves = 3;
-/// Simulations that find nothing faster, for each pair of a piece of work and
-/// its place, before a search ends: each single move is tried, five times.
-static constexpr size_t kPatience = 15;
+/// Draws in a row that find nothing faster, for each pair of a piece of work and
+/// its place, before a search ends. A third of the draws is one move: each single
+/// move comes about five times.
+static constexpr size_t kIdleDraws = 15;
 
 OrderSearch::OrderSearch(const BlockGraph &graph) : graph(graph) {
   for (auto [number, node] : llvm::enumerate(graph.nodes))
@@ -144,8 +145,8 @@ std::vector<unsigned> OrderSearch::improve(std::vector<unsigned> order) {
     return order;
   Picoseconds best = lengthOf(order), least = leastLength();
   std::minstd_rand random;
-  size_t idle = 0, patience = kPatience * order.size() * order.size();
-  for (size_t visits = 0; visits < kVisits && idle < patience && best > least;
+  size_t idle = 0, mostIdle = kIdleDraws * order.size() * order.size();
+  for (size_t visits = 0; visits < kVisits && idle < mostIdle && best > least;
        visits += graph.nodes.size(), ++idle) {
     std::vector<unsigned> other = order;
     bool isMoved = false;

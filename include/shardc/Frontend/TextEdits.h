@@ -8,7 +8,6 @@
 #ifndef SHARDC_FRONTEND_TEXTEDITS_H
 #define SHARDC_FRONTEND_TEXTEDITS_H
 
-#include "shardc/Frontend/Ast.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/SMLoc.h"
 #include <string>
@@ -46,7 +45,7 @@ llvm::StringRef indentOf(llvm::SMLoc loc, const char *bufferStart);
 llvm::StringRef textOf(llvm::SMRange range);
 llvm::SMRange rangeOf(llvm::StringRef text);
 
-/// The text behind a comment that it begins with.
+/// The text behind a comment that it begins with; all of it if there is none.
 llvm::StringRef withoutComment(llvm::StringRef text);
 
 /// The first character at or after `loc` (and before `end`) that is neither

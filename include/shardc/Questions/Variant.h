@@ -39,13 +39,13 @@ void setPinAt(llvm::ArrayRef<mlir::Operation *> operations, PinPlace place,
 
 /// A loss that writes the logits of a product, or a chunk of them at a time,
 /// and reads them again: all but those of `chunks=all`.
-struct LossOfLogits {
+struct UnfusedLoss {
   mlir::Operation *op = nullptr;
   /// Counted among the losses of the program.
   unsigned number = 0;
 };
-std::vector<LossOfLogits>
-lossesOfLogits(llvm::ArrayRef<mlir::Operation *> operations);
+std::vector<UnfusedLoss>
+unfusedLosses(llvm::ArrayRef<mlir::Operation *> operations);
 /// The number of labels of a loss.
 int64_t numLabels(mlir::Operation *loss);
 
@@ -92,7 +92,7 @@ struct Variant {
       inspect = {};
 
   /// These losses in so many chunks.
-  static Variant inChunks(llvm::ArrayRef<LossOfLogits> losses, int64_t chunks);
+  static Variant inChunks(llvm::ArrayRef<UnfusedLoss> losses, int64_t chunks);
 
   static Variant at(Point point) {
     Variant variant;

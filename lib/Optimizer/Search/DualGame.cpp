@@ -6,12 +6,13 @@
 using namespace shardc;
 using llvm::ArrayRef;
 
-/// Work units (table entries of a solver) for a number that is read in order.
+/// Work units (table entries of a solver) for a number that a round reads: most
+/// are read in order.
 static constexpr double kReadWork = 0.25;
 
 namespace {
-/// What both players have done so far. A round reads one entry of each plan for
-/// each row that it weighs by more than the least.
+/// What both players have done so far. Of each plan a round reads one number
+/// for each row that it weighs by more than the least, and two more.
 class Game {
 public:
   Game(ArrayRef<const Candidate *> plans, ArrayRef<double> center,
@@ -31,10 +32,12 @@ private:
   /// What each plan takes, of one row after the other.
   std::vector<std::vector<double>> times;
   /// Weights that rows have in every round, what each plan takes then, and what
-  /// each row may have besides; together they leave `open` of one.
-  Rows least, most;
+  /// these weights leave of one.
+  Rows least;
   std::vector<double> leastSums;
   double open = 1;
+  /// What each row may have besides.
+  Rows most;
   /// How much each row was weighed, what the plans that were picked take in
   /// each row, and what each plan takes in the rows as they were weighed.
   Rows weighed, taken;
@@ -83,7 +86,8 @@ void Game::playRound() {
     if (left <= 0)
       break;
     double more = std::min(left, most[row]);
-    weigh(row, more);
+    if (more > 0)
+      weigh(row, more);
     left -= more;
   }
   picked = llvm::min_element(sums) - sums.begin();

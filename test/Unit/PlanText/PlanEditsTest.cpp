@@ -1,4 +1,4 @@
-//===- PlanEditsTest.cpp - Changes to a program's text --------------------===//
+//===- PlanEditsTest.cpp - Placements in a program's text -----------------===//
 
 #include "PlanEdits.h"
 #include "mlir/IR/MLIRContext.h"
@@ -11,70 +11,8 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 using llvm::SMLoc;
-using llvm::SMRange;
 
 namespace {
-
-SMRange rangeOf(llvm::StringRef text, llvm::StringRef part) {
-  const char *begin = text.begin() + text.find(part);
-  return {SMLoc::getFromPointer(begin),
-          SMLoc::getFromPointer(begin + part.size())};
-}
-
-SMRange whole(llvm::StringRef text) {
-  return {SMLoc::getFromPointer(text.begin()),
-          SMLoc::getFromPointer(text.end())};
-}
-
-TEST(TextEdits, KeepsWhatIsNotChanged) {
-  llvm::StringRef text = "a = b // why\nc = d\n";
-  TextEdits edits;
-  edits.replace(rangeOf(text, "d"), "e[X]");
-  edits.insert(rangeOf(text, " = b").Start, "[B]");
-  EXPECT_EQ(edits.apply(whole(text)), "a[B] = b // why\nc = e[X]\n");
-}
-
-TEST(TextEdits, InsertionsStandInOrderBeforeAReplacement) {
-  llvm::StringRef text = "x y";
-  TextEdits edits;
-  edits.replace(rangeOf(text, "y"), "z");
-  edits.insert(rangeOf(text, "y").Start, "1 ");
-  edits.insert(rangeOf(text, "y").Start, "2 ");
-  edits.insert(rangeOf(text, "y").End, " end");
-  EXPECT_EQ(edits.apply(whole(text)), "x 1 2 z end");
-}
-
-TEST(TextEdits, AppliesToPartsOfTheBuffer) {
-  llvm::StringRef text = "layer f { a } layer g { a }";
-  TextEdits edits;
-  edits.replace(rangeOf(text, "f"), "h");
-  EXPECT_EQ(edits.apply(rangeOf(text, "layer f { a }")), "layer h { a }");
-  EXPECT_EQ(edits.apply(rangeOf(text, "layer g { a }")), "layer g { a }");
-}
-
-TEST(SourceText, Indentation) {
-  llvm::StringRef text = "a\n  \tb = c\n";
-  EXPECT_EQ(indentOf(rangeOf(text, "b").Start, text.begin()), "  \t");
-  EXPECT_EQ(indentOf(rangeOf(text, "c").Start, text.begin()), "  \t");
-  EXPECT_EQ(indentOf(rangeOf(text, "a").Start, text.begin()), "");
-}
-
-TEST(SourceText, SkipsSpaceAndComments) {
-  llvm::StringRef text = "x // one )\n /* ) */ ) y";
-  const char *at = skipSpace(text.begin() + 1, text.end());
-  EXPECT_EQ(llvm::StringRef(at, text.end() - at), ") y");
-  EXPECT_EQ(skipSpace(text.end(), text.end()), text.end());
-  // Both kinds may end with the text.
-  llvm::StringRef line = "// a", block = "/* a";
-  EXPECT_EQ(skipSpace(line.begin(), line.end()), line.end());
-  EXPECT_EQ(skipSpace(block.begin(), block.end()), block.end());
-}
-
-TEST(SourceText, FindsComments) {
-  llvm::StringRef text = "a / b // c \n+ /* d\n * e */ f";
-  EXPECT_EQ(commentsIn(whole(text)),
-            (std::vector<std::string>{"// c", "/* d\n * e */"}));
-}
 
 //===----------------------------------------------------------------------===//
 // Index lists

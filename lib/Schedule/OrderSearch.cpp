@@ -11,9 +11,9 @@ using llvm::ArrayRef;
 /// Nodes that one search visits, and the most moves between two simulations.
 static constexpr size_t kVisits = 40000;
 static constexpr unsigned kMostMoves = 3;
-/// Draws in a row that find nothing faster, for each pair of a piece of work and
-/// its place, before a search ends. A third of the draws is one move: each single
-/// move comes about five times.
+/// Draws in a row that find nothing faster, for each pair of a piece of work
+/// and its place, before a search ends. A third of the draws is one move: each
+/// single move comes about five times.
 static constexpr size_t kIdleDraws = 15;
 
 OrderSearch::OrderSearch(const BlockGraph &graph) : graph(graph) {

@@ -20,8 +20,9 @@ public:
   /// Improves the best plan whose neighbours were not tried, again and again,
   /// with so much work.
   void improve(const Region &region, double work);
-  /// The same in ever wider neighbourhoods, with a part of what limits have left; true
-  /// if the incumbent is better, so that lower limits are of interest.
+  /// The same in ever wider neighbourhoods, with a part of what limits have
+  /// left; true if the incumbent is better, so that lower limits are of
+  /// interest.
   bool improveFurther(const Region &region);
   /// Searches what the fastest plans are made of: each variable keeps the
   /// labels that some of them gives it.

@@ -203,7 +203,7 @@ void WayFinder::addSearch() {
     return;
   Way &way = ways.emplace_back();
   way.kind = "search";
-  way.trial = [this](unsigned) {
+  way.trial = [](unsigned) {
     Variant searched;
     searched.mode = OptMode::Optimize;
     return Trial{"--opt=optimize", searched};

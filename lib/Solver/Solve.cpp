@@ -11,6 +11,8 @@ namespace shardc::solver {
 /// States and work of a search for any plan below a cutoff.
 static constexpr size_t kWidest = 1 << 17;
 static constexpr uint64_t kLongest = 10'000'000'000;
+/// Times the usual work, at most: more than a day's is as good as none.
+static constexpr double kMostEffort = 1e5;
 
 static Solution search(const Problem &problem, const Options &options) {
   assert(!problem.check() && "the problem was not checked");
@@ -19,7 +21,10 @@ static Solution search(const Problem &problem, const Options &options) {
   effort.tolerance = options.tolerance;
   effort.progress = options.progress;
   effort.stopAtPlan = options.anyBelowCutoff;
-  effort.dualWork = std::min(effort.dualWork, options.maxWork);
+  double times = std::min(options.effort, kMostEffort);
+  effort.searchWork *= times;
+  effort.searchWidth = std::min<double>(times * effort.searchWidth, kWidest);
+  effort.dualWork = std::min(times * effort.dualWork, options.maxWork);
   if (options.anyBelowCutoff) {
     effort.searchWidth = kWidest;
     effort.searchWork = kLongest;

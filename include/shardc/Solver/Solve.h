@@ -24,6 +24,8 @@ struct Options {
   double tolerance = 0;
   /// Table entries that may be looked at, about; as in `Solution::work`.
   double maxWork = std::numeric_limits<double>::infinity();
+  /// Times the usual work, and the usual states of a search at once.
+  double effort = 1;
   /// Only assignments that cost less are of interest: where there is none, that
   /// is proven as Status::Infeasible.
   std::optional<Cost> cutoff = {};

@@ -36,6 +36,7 @@ shardc::shd::solveUpper(const PlanNetwork &network,
     how.tolerance = options.upperTolerance;
   }
   if (options.objective == Objective::Upper) {
+    how.effort = std::max(1.0, options.maxWork / kUsualSearchWork);
     how.cutoff = options.cutoff;
     how.progress = options.progress;
   }

@@ -14,8 +14,9 @@ class Deadline {
 public:
   Deadline() = default;
   explicit Deadline(double seconds)
-      : end(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                               std::chrono::duration<double>(seconds))) {}
+      : end(Clock::now() +
+            std::chrono::duration_cast<Clock::duration>(
+                std::chrono::duration<double>(std::min(seconds, kMost)))) {}
   /// Expires when `flag`, if there is one, becomes true as well.
   Deadline(std::optional<double> seconds, const std::atomic<bool> *flag)
       : flag(flag) {
@@ -47,6 +48,8 @@ public:
 
 private:
   using Clock = std::chrono::steady_clock;
+  /// Seconds that a clock counts, 30 years: none waits longer.
+  static constexpr double kMost = 1e9;
   std::optional<Clock::time_point> end;
   const std::atomic<bool> *flag = nullptr;
 };

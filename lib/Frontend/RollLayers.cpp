@@ -41,8 +41,7 @@ public:
 
 private:
   std::string shortened(StringRef name) const;
-  std::string line(const Line &line,
-                   function_ref<std::string(size_t)> nameOf) const;
+  std::string line(const Line &line, ArrayRef<std::string> names) const;
   std::string repeat() const;
   std::string indexName() const;
   std::vector<SMRange> layers() const;
@@ -62,10 +61,10 @@ std::string RolledWriter::shortened(StringRef name) const {
 
 /// A line with other names of tensors.
 std::string RolledWriter::line(const Line &line,
-                               function_ref<std::string(size_t)> nameOf) const {
+                               ArrayRef<std::string> names) const {
   TextEdits edits;
-  for (auto [i, reference] : enumerate(line.references))
-    edits.replace(rangeOf(reference.text), nameOf(i));
+  for (auto [reference, name] : zip_equal(line.references, names))
+    edits.replace(rangeOf(reference.text), shortened(name));
   return edits.apply(line.item->range);
 }
 
@@ -90,8 +89,7 @@ std::string RolledWriter::repeat() const {
   }
   for (const auto &[offset, names] : enumerate(rolled.names)) {
     const Line &each = lines.lines[rolled.run.line(0, offset)];
-    result +=
-        "  " + line(each, [&](size_t i) { return shortened(names[i]); }) + "\n";
+    result += "  " + line(each, names) + "\n";
   }
   return result + "}";
 }
@@ -131,10 +129,9 @@ void RolledWriter::replaceLayers(TextEdits &edits) const {
       continue;
     }
     StringRef before =
-        textOf({SMLoc::getFromPointer(text.begin()), range.Start});
-    StringRef lastLine = before.rtrim(" \t");
-    bool startsLine = lastLine.empty() || lastLine.ends_with("\n");
-    edits.replace({SMLoc::getFromPointer(lastLine.end()), range.End},
+        text.take_front(range.Start.getPointer() - text.data()).rtrim(" \t");
+    bool startsLine = before.empty() || before.ends_with("\n");
+    edits.replace({SMLoc::getFromPointer(before.end()), range.End},
                   (startsLine ? "" : "\n") + repeat());
   }
 }

@@ -11,8 +11,8 @@ using llvm::ArrayRef;
 static constexpr double kReadWork = 0.25;
 
 namespace {
-/// What both players have done so far. Of each plan a round reads one number
-/// for each row that it weighs by more than the least, and two more.
+/// The moves of both players so far. A round reads of each plan one number for
+/// each row that it weighs by more than the least, and two more.
 class Game {
 public:
   Game(ArrayRef<const Candidate *> plans, ArrayRef<double> center,
@@ -29,14 +29,14 @@ public:
 private:
   void weigh(size_t row, double weight);
 
-  /// What each plan takes, of one row after the other.
+  /// The time of each plan in each row, row by row.
   std::vector<std::vector<double>> times;
   /// Weights that rows have in every round, what each plan takes then, and what
   /// these weights leave of one.
   Rows least;
   std::vector<double> leastSums;
   double open = 1;
-  /// What each row may have besides.
+  /// The most that each row may have besides.
   Rows most;
   /// How much each row was weighed, what the plans that were picked take in
   /// each row, and what each plan takes in the rows as they were weighed.

@@ -73,6 +73,9 @@ static constexpr double kComfortablePart = 0.6, kTightPart = 0.8;
 /// A form that takes more than the first part must be estimated so many times
 /// faster.
 static constexpr double kTightCost = 1.3;
+/// Once the work is spent, forms are still planned that the best plan says fit
+/// in this part of the memory, if their estimate is so many times shorter.
+static constexpr double kRoomPart = 0.95, kWorthPlan = 1.05;
 /// Recomputation that takes so little of a step is tried first.
 static constexpr double kCheapRecomputation = 0.05;
 /// Estimated slowdown of twice as many microbatches at most, where moving
@@ -157,8 +160,8 @@ struct StepFacts {
   /// Matrix work at peak on all devices, in seconds: all, and without what is
   /// recomputed.
   double work = 0, modelWork = 0;
-  /// Declared bytes per device, if split over all of them: those of saved
-  /// values, and the others.
+  /// Declared bytes per device, if split over all of them where no layout is
+  /// written: those of saved values, and the others.
   double saved = 0, others = 0;
   /// Saved values are on the host.
   bool movesSaved = false;
@@ -210,8 +213,8 @@ LevelFinder::LevelFinder(shd::ProgramOp program, const Machine &machine)
         !names.contains(value))
       return;
     auto cost = cast<shd::CostOpInterface>(value.getDefiningOp());
-    kept[value] = {bytesOf(update.getDeclaration().getResult()) *
-                       double(stages),
+    Value saved = update.getDeclaration().getResult();
+    kept[value] = {bytesOf(saved) * double(shd::inFlight(saved) * stages),
                    cost.getFusionKind() == shd::FusionKind::Leader};
   });
 }
@@ -343,6 +346,16 @@ std::optional<Compilation> StepPlanner::importForm(ArrayRef<Setting> settings,
   return Compilation(std::move(*program), std::move(unverified));
 }
 
+/// Bytes of a tensor on each of so many devices, at least: those of its layout,
+/// if that is written.
+static double leastLocalBytes(const Mesh &mesh, Value value, double devices) {
+  shd::ShardingAttr pin = shd::getResultPin(value);
+  if (!pin || pin.isOpen())
+    return bytesOf(value) / devices;
+  return shd::tensorShape(value.getType())
+      .localBytes(mesh, shd::toLayout(mesh, pin));
+}
+
 StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
                             bool findsLevels) {
   StepFacts facts;
@@ -377,8 +390,8 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
     facts.movesSaved |= isSaved && isOnHost;
     if (!isOnHost)
       (isSaved ? facts.saved : facts.others) +=
-          bytesOf(declare.getResult()) *
-          double(shd::inFlight(declare.getResult())) / ofStage;
+          leastLocalBytes(source.mesh, declare.getResult(), ofStage) *
+          double(shd::inFlight(declare.getResult()));
   }
   if (!source.machine)
     return facts;
@@ -514,9 +527,11 @@ private:
   bool needsNoMemory() const;
   size_t fullLevel() const;
   bool isDone() const;
+  bool isSpent() const { return work < workOfPlan; }
   bool isSlower(double estimate, size_t number) const;
   bool isChosen(size_t number) const;
   std::optional<std::pair<size_t, size_t>> nextWithin(double part) const;
+  std::optional<std::pair<size_t, size_t>> nextInRoom() const;
   std::optional<std::pair<size_t, size_t>> next() const;
   std::optional<std::pair<size_t, size_t>> nextOfLeast() const;
   void recall();
@@ -831,8 +846,8 @@ bool StepSearch::isDone() const {
   if (options.takesFirstForm && plans >= kQuickPlans)
     return true;
   if (!best)
-    return plans >= kMostPlans || (plans >= kLeastPlans && work < workOfPlan);
-  if (plans >= kMostPlans || work < workOfPlan)
+    return plans >= kMostPlans || (plans >= kLeastPlans && isSpent());
+  if (plans >= kMostPlans)
     return true;
   double value = toSeconds(best->plan->value);
   double gap = base.modelWork > 0 ? value / base.modelWork - 1 : 1;
@@ -869,6 +884,28 @@ bool StepSearch::isSlower(double estimate, size_t number) const {
   return estimate / slowdown(number) >= value;
 }
 
+/// The form that recomputes least in the memory that the best one leaves, if
+/// its estimate is worth the time: what a plan keeps is known better than what
+/// it will.
+std::optional<std::pair<size_t, size_t>> StepSearch::nextInRoom() const {
+  if (plans >= kLeastPlans || options.plan.isQuick())
+    return std::nullopt;
+  double kept = keptBytes(best->number, best->level);
+  auto fits = [&](size_t level) {
+    double more = best->saved * (keptBytes(best->number, level) / kept - 1);
+    return kept > 0 &&
+           double(best->plan->peak) + more <= kRoomPart * double(allowed);
+  };
+  double most = estimate(best->number, best->level) / kWorthPlan;
+  for (size_t level = 0; level < best->level; ++level)
+    if (fits(level))
+      return estimate(best->number, level) < most &&
+                     !forms.count({best->number, level})
+                 ? std::optional(std::pair(best->number, level))
+                 : std::nullopt;
+  return std::nullopt;
+}
+
 /// True if the round has a form with so many microbatches: its plan says which
 /// level is next.
 bool StepSearch::isChosen(size_t number) const {
@@ -903,6 +940,8 @@ std::optional<std::pair<size_t, size_t>> StepSearch::next() const {
     return nextOfLeast();
   if (isDone())
     return std::nullopt;
+  if (best && isSpent())
+    return nextInRoom();
   if (best)
     return nextWithin(options.plan.isQuick() ? kTightPart : 1);
   auto comfortable = nextWithin(kComfortablePart);
@@ -1124,6 +1163,8 @@ void StepSearch::take(Form &form, Outcome outcome) {
   for (const ReportTensor &tensor : outcome.report->tensors)
     if (tensor.kind == "saved")
       form.saved += tensor.localBytes;
+  // A stage keeps values of several microbatches.
+  form.saved = std::max(form.saved, double(outcome.report->memory.saved));
   form.activations = double(outcome.report->memory.activations);
   form.ofWeights = secondsOfWeights(*outcome.report);
   form.exposed = outcome.report->time.exposed;

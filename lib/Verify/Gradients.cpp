@@ -2,8 +2,9 @@
 //
 // Runs the loss of a training step with one weight moved in a random direction
 // to both sides, and compares how it changes with what the gradient says. What
-// `stop_gradient` gives stays as it is where no weight is moved. Where updates
-// are fused no buffer holds a gradient: the operation of the update reads it.
+// `stop_gradient` and `topk` give stays as it is where no weight is moved. Where
+// updates are fused no buffer holds a gradient: the operation of the update
+// reads it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +80,7 @@ private:
   shd::ProgramOp step;
   /// By the weight's name.
   llvm::StringMap<SmallVector<Part>> gradients;
-  /// What `stop_gradient` gives in each iteration.
+  /// What `stop_gradient` and `topk` give in each iteration.
   std::map<std::pair<Operation *, std::vector<int64_t>>, TensorRef> held;
   /// The largest magnitude of the loss so far.
   double size = 1;
@@ -119,10 +120,13 @@ void GradientCheck::keepLossOnly() {
   }
 }
 
+/// True of an operation without a derivative whose results may change with the
+/// weights. Picks do where two values are close, and the loss jumps there.
 static bool stopsGradient(Operation *op) {
   auto elementwise = dyn_cast<shd::ElementwiseOp>(op);
-  return elementwise &&
-         elementwise.getFunction() == shd::Function::StopGradient;
+  return isa<shd::TopKOp>(op) ||
+         (elementwise &&
+          elementwise.getFunction() == shd::Function::StopGradient);
 }
 
 /// Runs the loss as it is, and notes what does not change with the weights.

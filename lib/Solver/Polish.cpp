@@ -81,12 +81,16 @@ private:
 
   /// Gives a variable a label that costs more with its neighbours, these labels
   /// that mend it, and so on: views of one tensor, say, which are all whole or
-  /// all sharded.
+  /// all sharded. Short chains come first, for there are many long ones.
   bool improveChain(Variable v) {
-    chain.clear();
     looks = std::min(kMaxLooks, looksLeft);
     looksLeft -= looks;
-    bool improved = follow(v);
+    bool improved = false;
+    for (longest = 2; longest <= kMaxChain && looks > 0 && !improved;
+         ++longest) {
+      chain.clear();
+      improved = follow(v);
+    }
     looksLeft += looks;
     return improved;
   }
@@ -122,7 +126,7 @@ private:
     for (const Link &link : chain)
       for (uint32_t number : edgesOf[link.variable])
         if (!isAsBefore(number))
-          return chain.size() < kMaxChain &&
+          return chain.size() < longest &&
                  follow(otherOf(number, link.variable));
     return usesLess();
   }
@@ -258,6 +262,7 @@ private:
   std::vector<int64_t> usage;                           // by point
   int64_t peak = 0;
   std::vector<Link> chain;
+  size_t longest = kMaxChain;
   size_t looks = 0, looksLeft = kMaxLooksInAll;
 };
 } // namespace

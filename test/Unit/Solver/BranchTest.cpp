@@ -85,6 +85,39 @@ TEST(Polish, ChainsChangeTogether) {
   EXPECT_EQ(assignment, (std::vector<Label>{1, 1, 1, 0}));
 }
 
+TEST(Polish, ShortChainsComeFirst) {
+  // A tensor and a view of it, which another of 200 labels reads at no cost if
+  // both are whole or both are split, and five more of as many labels behind
+  // it: far more chains than can be tried end elsewhere.
+  constexpr size_t kLabels = 200, kReaders = 6;
+  Problem problem;
+  problem.numPoints = 1;
+  problem.variables = {{"tensor", {0, 0}, {{{0, 1, 8}}, {{0, 1, 2}}}},
+                       {"view", std::vector<Cost>(kLabels, 0), {}}};
+  // Every label of the view but the first does for a split tensor; those but
+  // the last cost something with the first reader's first label.
+  std::vector<Cost> ofView(2 * kLabels, 0);
+  ofView[kLabels] = 5;
+  std::vector<Cost> ofReader(kLabels * kLabels, 0);
+  for (size_t label = 1; label + 1 < kLabels; ++label)
+    ofReader[label * kLabels] = 5;
+  std::vector<Cost> alike(kLabels * kLabels, 5);
+  alike[0] = 0;
+  problem.tables = {{2, kLabels, ofView},
+                    {kLabels, kLabels, ofReader},
+                    {kLabels, kLabels, alike}};
+  problem.edges = {{0, 1, 0}, {1, 2, 1}};
+  for (size_t i = 0; i < kReaders; ++i) {
+    problem.variables.push_back({"reader", std::vector<Cost>(kLabels, 0), {}});
+    if (i > 0)
+      problem.edges.push_back({Variable(i + 1), Variable(i + 2), 2});
+  }
+  std::vector<Label> assignment(2 + kReaders, 0);
+  polishChains(problem, assignment);
+  EXPECT_EQ(assignment[0], 1u);
+  EXPECT_EQ(assignment[1], kLabels - 1);
+}
+
 TEST(Polish, NeverCostsMoreNorRaisesThePeak) {
   std::mt19937_64 random(12);
   for (int i = 0; i < 1000; ++i) {

@@ -138,7 +138,8 @@ void shd::preferText(PlanningContext &context, ProgramOp planned,
   // A faster order would have the value depend on the text; and where the plan
   // does not fit, its order is the one that bounds of memory are of.
   if (!fits(now) || !fits(text) ||
-      text.scheduled.schedule.scheduled != now.scheduled.schedule.scheduled)
+      text.scheduled.schedule.scheduled != now.scheduled.schedule.scheduled ||
+      text.scheduled.memory.peak > now.scheduled.memory.peak)
     return;
   planned->removeAttr(kWorkOrder);
   if (!text.order.empty())

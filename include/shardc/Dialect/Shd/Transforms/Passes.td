@@ -203,8 +203,8 @@ def ShdTextOrder : Pass<"shd-text-order", "::shardc::shd::ProgramOp"> {
   let summary = "Puts operations back into the order of the text";
   let description = [{
     Undoes `shd-canonical-order`. The order that the plan runs in stays, from now
-    on in the numbers of the text; but where it fits and is as fast in the order
-    of the text, it runs in that.
+    on in the numbers of the text; but where it is as fast in the order of the
+    text and takes no more memory, it runs in that.
   }];
   let options = [
     Option<"memoryLimit", "memory-limit", "int64_t", "-1",

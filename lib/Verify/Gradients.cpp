@@ -2,9 +2,9 @@
 //
 // Runs the loss of a training step with one weight moved in a random direction
 // to both sides, and compares how it changes with what the gradient says. What
-// `stop_gradient` and `topk` give stays as it is where no weight is moved. Where
-// updates are fused no buffer holds a gradient: the operation of the update
-// reads it.
+// `stop_gradient` and `topk` give stays as it is where no weight is moved.
+// Where updates are fused no buffer holds a gradient: the operation of the
+// update reads it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,6 +12,9 @@ using namespace mlir;
 using namespace shardc;
 using namespace shardc::shd;
 
+/// The text's order is easier to follow: it may take so many times the memory.
+static constexpr double kMemoryOfText = 1.1;
+
 namespace {
 
 /// A copy of a planned program, made explicit.
@@ -139,7 +142,8 @@ void shd::preferText(PlanningContext &context, ProgramOp planned,
   // does not fit, its order is the one that bounds of memory are of.
   if (!fits(now) || !fits(text) ||
       text.scheduled.schedule.scheduled != now.scheduled.schedule.scheduled ||
-      text.scheduled.memory.peak > now.scheduled.memory.peak)
+      double(text.scheduled.memory.peak) >
+          kMemoryOfText * double(now.scheduled.memory.peak))
     return;
   planned->removeAttr(kWorkOrder);
   if (!text.order.empty())

@@ -30,7 +30,7 @@ std::optional<OrderedPlan> chooseOrder(PlanningContext &context,
                                        std::optional<int64_t> memoryLimit);
 
 /// Has a plan run in the order of the text, or what kernels allow of it, if it
-/// is as fast there as in the order that it has chosen and takes no more
+/// is as fast there as in the order that it has chosen and takes little more
 /// memory.
 void preferText(PlanningContext &context, ProgramOp planned,
                 std::optional<int64_t> memoryLimit);

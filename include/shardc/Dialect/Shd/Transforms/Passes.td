@@ -204,7 +204,7 @@ def ShdTextOrder : Pass<"shd-text-order", "::shardc::shd::ProgramOp"> {
   let description = [{
     Undoes `shd-canonical-order`. The order that the plan runs in stays, from now
     on in the numbers of the text; but where it is as fast in the order of the
-    text and takes no more memory, it runs in that.
+    text and takes at most a tenth more memory, it runs in that.
   }];
   let options = [
     Option<"memoryLimit", "memory-limit", "int64_t", "-1",

@@ -818,15 +818,21 @@ def layersText(row, places):
 
 def inEightBits(program):
     """The program with its layers' products of weights in eight bits, and so those
-    of the backward pass: gradients pass the casts of results."""
-    product = r"(\w+\[[^\]]*\]) \* (W1?[a-qs-z]\w?\[[^\]]*\])"
-    start, *layers = re.split(r"(?=^repeat |^y\[)", program, flags=re.M)
-    return start + "".join(
-        re.sub(product, r"bf16(f8e4m3(\1) * f8e4m3(\2))", part)
-        if part.startswith("repeat")
-        else part
-        for part in layers
-    )
+    of the backward pass: gradients pass the casts of results. What several products
+    read is cast once."""
+    product = r"(\w+)(\[[^\]]*\]) \* (W1?[a-qs-z]\w?\[[^\]]*\])"
+    start, *parts = re.split(r"(?=^repeat |^y\[)", program, flags=re.M)
+    for part in parts:
+        cast = set()
+        for line in part.splitlines(keepends=True):
+            if part.startswith("repeat"):
+                for name, _, _ in re.findall(product, line):
+                    if name not in cast:
+                        start += f"  {name}8 = f8e4m3({name})\n"
+                    cast.add(name)
+                line = re.sub(product, r"bf16(\g<1>8\2 * f8e4m3(\3))", line)
+            start += line
+    return start
 
 
 def stepProgram(row):
@@ -842,10 +848,12 @@ def stepProgram(row):
     shape, fields = cluster
     if hasFlag(row, "tp-comm-overlap"):
         fields += "overlap.collective_matmul = true"
-    names = ("R", "X", "pp", "C", "Y")
-    axes = [f"{n}={size}" for n, size in zip(names, sizes) if size > 1]
+    # Megatron and DeepSpeed give neighbouring chips to tensor parallelism, then to
+    # experts and data; stages are farthest apart.
+    ofAxes = {"pp": stages, "R": replicas, "X": shards, "C": context, "Y": tensor}
+    axes = [f"{name}={size}" for name, size in ofAxes.items() if size > 1]
     if slicesOf(row["hardware"]) == replicas > 1:
-        axes[0] += " on slice"
+        axes = [axis + " on slice" * axis.startswith("R") for axis in axes]
     groups = model["kv_heads"] or model["heads"]
     places = placesOf(row)
     body = STEP.format(
@@ -1240,7 +1248,16 @@ def printStepFit(asker, rows):
     """What `fitSteps` says of each chip, and the error of its steps, each source's
     with the figures of the others."""
     chips = {}
-    dense = [row for row in rows if not isInEightBits(row) and not hasExperts(row)]
+    dense = [row for row in rows if not hasExperts(row)]
+    # Eight bits say the `step` of chips of which nothing is known in sixteen.
+    inSixteen = {
+        row["hardware"]["chip"] for row in dense if not isInEightBits(row)
+    }
+    dense = [
+        row
+        for row in dense
+        if not isInEightBits(row) or row["hardware"]["chip"] not in inSixteen
+    ]
     for row, program in askedSteps(dense):
         terms = Terms(stepSeconds(row), [(1, asker.askStep(row, program))])
         chips.setdefault(row["hardware"]["chip"], []).append((sourceOf(row), terms))

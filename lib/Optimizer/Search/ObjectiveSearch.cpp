@@ -82,6 +82,10 @@ void ObjectiveSearch::findCandidates(Region &region) {
   steps.recombine(region);
   if (isEnough(region))
     return;
+  size_t known = solver.candidates.all().size();
+  tryShardedWeights(solver, weights, region);
+  if (solver.candidates.all().size() > known)
+    steps.recombine(region);
   weights.raiseByLongest(region);
   if (!isLower() && region.bound < solver.best())
     steps.improve(region, kScheduledStepsPart * solver.work.all());

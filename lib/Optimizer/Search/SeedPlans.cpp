@@ -1,12 +1,16 @@
 //===- SeedPlans.cpp - Plans that means and limits do not find ------------===//
 
 #include "SeedPlans.h"
+#include "shardc/Dialect/Shd/IR/Shd.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace shardc;
 
 /// Part of `upper` in weights between those of the bound (0) and of `upper`
 /// (1).
 static constexpr double kUpperShares[] = {0.5, 0.125, 0.03};
+/// The same of plans whose weights are all in parts.
+static constexpr double kShardedShares[] = {1, 0.125};
 /// Work units (table entries) that a problem may have taken for `lower` to try
 /// mixed weights, too: without chains, limits find such plans as well.
 static constexpr double kQuickWork = 1e8;
@@ -52,5 +56,52 @@ void shardc::tryWithRoom(PlanSolver &solver, const Region &region) {
       room += step;
     else
       step /= 2;
+  }
+}
+
+/// The label's bytes on a device, then the dimensions that are split.
+static std::pair<double, size_t>
+sizeOf(const Mesh &mesh, shd::DeclareOp declare, const Layout &layout) {
+  double bytes = shd::tensorShape(declare.getType()).localBytes(mesh, layout);
+  size_t split = llvm::count_if(
+      layout.dims, [](const AxisList &axes) { return !axes.empty(); });
+  return {bytes, split};
+}
+
+/// Labels of plans that store each weight in as few bytes as any plan does, and
+/// in parts of as few dimensions.
+static solver::LabelSets leastWeights(const PlanNetwork &network,
+                                      solver::LabelSets labels) {
+  for (const auto &[value, at] :
+       llvm::zip_equal(network.graph.values, network.values)) {
+    auto declare = value.value.getDefiningOp<shd::DeclareOp>();
+    if (!declare || declare.getKind() != shd::TensorKind::Weight || !at.own)
+      continue;
+    Mesh mesh =
+        shd::toMesh(declare->getParentOfType<shd::ProgramOp>().getMeshAttr());
+    std::vector<bool> &kept = labels[at.variable];
+    auto sizeOfLabel = [&](size_t label) {
+      return sizeOf(mesh, declare, at.layouts[at.labels[label].layout]);
+    };
+    std::optional<std::pair<double, size_t>> least;
+    for (size_t label = 0; label < kept.size(); ++label)
+      if (kept[label] && (!least || sizeOfLabel(label) < *least))
+        least = sizeOfLabel(label);
+    for (size_t label = 0; label < kept.size(); ++label)
+      kept[label] = kept[label] && sizeOfLabel(label) == *least;
+  }
+  return labels;
+}
+
+void shardc::tryShardedWeights(PlanSolver &solver, const WeightBounds &weights,
+                               const Region &region) {
+  solver::LabelSets labels = leastWeights(solver.network, region.labels);
+  for (double share : kShardedShares) {
+    if (solver.work.isSpent() || solver.work.isTimeUp() ||
+        solver.isNearlyClosed(region))
+      return;
+    PartialProblem partial =
+        solver.times.combine(weights.mixWithUpper(labels, share), labels, {});
+    solver.solveAndPolish(partial, kPlanTolerance);
   }
 }

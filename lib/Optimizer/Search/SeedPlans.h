@@ -16,6 +16,11 @@ void tryMixedWeights(PlanSolver &solver, const WeightBounds &weights,
 /// as much as the incumbent lacks.
 void tryWithRoom(PlanSolver &solver, const Region &region);
 
+/// Tries plans that store all weights in parts over all devices, as FSDP does
+/// (Zhao et al., 2023): they differ from others in every weight at once.
+void tryShardedWeights(PlanSolver &solver, const WeightBounds &weights,
+                       const Region &region);
+
 } // namespace shardc
 
 #endif // SHARDC_LIB_OPTIMIZER_SEARCH_SEEDPLANS_H

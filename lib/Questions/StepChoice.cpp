@@ -51,6 +51,8 @@ using namespace shardc;
 /// the step has operations, times ten for each axis of several devices.
 static constexpr size_t kMostPlans = 12;
 static constexpr double kPlanWork = 3.2e4;
+/// Rounds that may fail to find a faster form before the search ends.
+static constexpr unsigned kPatience = 3;
 /// Plans where the first form that fits will do.
 static constexpr size_t kQuickPlans = 3;
 /// Forms that are planned side by side once one fits: each of another number of
@@ -64,6 +66,9 @@ static constexpr double kSmallGap = 0.1;
 /// Plans of programs with so many operations take seconds: forms that promise
 /// less than this part of the step are left.
 static constexpr double kManyOperations = 150, kTinyGap = 0.01;
+/// Where the first form fits, others are planned that may be faster by more
+/// than this part.
+static constexpr double kWorthForms = 0.03;
 /// Forms are tried first whose declared tensors take at most this part of the
 /// memory: what else is live takes as much again, and what is left lets
 /// collectives be issued early. Where steps are compared by plans of little
@@ -569,6 +574,8 @@ private:
   std::map<std::pair<size_t, size_t>, Form> forms;
   Form *best = nullptr;
   size_t plans = 0;
+  /// Rounds in a row in which forms fit and none was faster than the best.
+  unsigned idle = 0;
   double work = kPlanWork, workOfPlan = 0;
   int64_t allowed = 0;
   std::string note;
@@ -847,9 +854,13 @@ bool StepSearch::isDone() const {
     return true;
   if (!best)
     return plans >= kMostPlans || (plans >= kLeastPlans && isSpent());
-  if (plans >= kMostPlans)
+  if (plans >= kMostPlans || idle >= kPatience)
     return true;
   double value = toSeconds(best->plan->value);
+  // Other forms than the first only do more: to leave room for better layouts.
+  bool isFirst = best->number == 0 && best->level == 0;
+  if (isFirst && leastOfForms && value <= (1 + kWorthForms) * *leastOfForms)
+    return true;
   double gap = base.modelWork > 0 ? value / base.modelWork - 1 : 1;
   if (workOfPlan < kLargeWork)
     return gap <= 0;
@@ -1123,10 +1134,17 @@ void StepSearch::planRound(ArrayRef<Form *> round) {
           std::min(secondsOfForm(*all), *runner.deadline().remaining());
     outcomes[i] = planner.plan(variant);
   });
+  const Form *before = best;
+  bool fits = false;
   for (auto [form, outcome] : llvm::zip_equal(round, outcomes)) {
     form->isChosen = false;
     take(*form, std::move(outcome));
+    fits |= form->plan && form->plan->fits;
   }
+  if (best != before)
+    idle = 0;
+  else if (fits)
+    ++idle;
 }
 
 /// Seconds in which the busiest network gathers weights and reduces their

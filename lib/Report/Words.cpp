@@ -26,8 +26,9 @@ using namespace shardc::shd;
 
 namespace {
 
-/// From this share of the bytes on a kind of tensor counts as split.
-constexpr double kMost = 0.9;
+/// From this share of the bytes on a kind of tensor counts as split, and from
+/// this one that is said with the share.
+constexpr double kMost = 0.9, kWorthNaming = 0.1;
 
 /// What an axis does in part of the matrix work.
 struct AxisUse {
@@ -69,6 +70,7 @@ private:
   PlanWords::Role roleOf(AxisIndex axis);
   std::string expertsText();
   std::string zeroText(AxisIndex axis);
+  std::string zeroTextInParts(AxisIndex axis);
   bool isOfExperts(StringRef index);
   double shareOf(AxisIndex axis, llvm::function_ref<bool(DeclareOp)> counts);
   double shareOf(TensorKind kind, AxisIndex axis);
@@ -265,6 +267,28 @@ std::string PlanInWords::zeroText(AxisIndex axis) {
   return splitsState ? "ZeRO-1" : "";
 }
 
+/// The same, and what carries the axis for some of the parameters only:
+/// `ZeRO-1, ZeRO-3 for 40.0 %`.
+std::string PlanInWords::zeroTextInParts(AxisIndex axis) {
+  std::string all = zeroText(axis);
+  if (!program.getTraining())
+    return all;
+  double ofState = std::max(shareOf(TensorKind::Moment, axis),
+                            shareOf(TensorKind::Master, axis));
+  const std::pair<double, StringRef> stages[] = {
+      {shareOf(TensorKind::Weight, axis), "ZeRO-3"},
+      {shareOf(TensorKind::Gradient, axis), "ZeRO-2"},
+      {ofState, "ZeRO-1"}};
+  for (const auto &[share, stage] : stages) {
+    if (stage == all)
+      break;
+    if (share >= kWorthNaming)
+      return all + (all.empty() ? "" : ", ") + stage.str() + " for " +
+             formatPercent(share);
+  }
+  return all;
+}
+
 /// How keys and values come to attention along an axis.
 std::string PlanInWords::keysOf(const AxisUse &use) {
   SmallVector<StringRef> ways;
@@ -297,7 +321,7 @@ std::string PlanInWords::axisText(AxisIndex axis) {
     return "no matrix work on " + name;
   for (const auto &[work, words] : parts)
     if (work >= kAll * use.total()) {
-      std::string zero = work == use.data ? zeroText(axis) : "";
+      std::string zero = work == use.data ? zeroTextInParts(axis) : "";
       return words + " " + size + wayText(work == use.sequence) + " (" + name +
              (zero.empty() ? "" : ": " + zero) + ")";
     }
@@ -306,7 +330,7 @@ std::string PlanInWords::axisText(AxisIndex axis) {
     if (work >= kSome * use.total())
       list.push_back(formatPercent(work / use.total()) + " " + words +
                      wayText(work == use.sequence));
-  std::string zero = zeroText(axis);
+  std::string zero = zeroTextInParts(axis);
   return "mixed " + size + " (" + name + ": " + llvm::join(list, ", ") +
          (zero.empty() ? "" : "; " + zero) + ")";
 }

@@ -69,8 +69,9 @@ enum ExitStatus {
   InputError = 1,
   CommandLineError = 2,
   NoPlanFits = 3,
-  /// A finding of `--lint=error`, which is printed: 1 to a shell.
-  LintFound = 0x100 | InputError,
+  /// A finding of `--lint=error`, or a difference of `--verify`, which is
+  /// printed: 1 to a shell.
+  Finding = 0x100 | InputError,
   /// As a shell has it of a program that SIGINT ended.
   Interrupted = 130,
   InternalError = 70,
@@ -901,7 +902,7 @@ ExitStatus Driver::verifyByRunning(Compilation &compilation, raw_ostream &os) {
   auto print =
       options.emit == Emit::Json ? printVerificationJson : printVerification;
   print(os, *verification, options.name());
-  return verification->holds ? Success : InputError;
+  return verification->holds ? Success : Finding;
 }
 
 /// Targets of a program that does not serve are those of a sweep's points.
@@ -987,7 +988,7 @@ ExitStatus Driver::verifyServing(MLIRContext &context,
     return InputError;
   emitDifferences(*runs);
   printServedRuns(os, *runs, options.name() + ", prefill and then decoding");
-  return holds && runs->holds() ? Success : InputError;
+  return holds && runs->holds() ? Success : Finding;
 }
 
 /// `--emit-jax` of both phases.
@@ -1158,7 +1159,7 @@ ExitStatus Driver::answerQuestions(SourceMgr &sourceMgr, MLIRContext &context,
   case Answer::Printed:
     return Success;
   case Answer::Findings:
-    return options.lint == LintLevel::Error ? LintFound : Success;
+    return options.lint == LintLevel::Error ? Finding : Success;
   case Answer::NoneMeets:
     return NoPlanFits;
   case Answer::WrongQuestion:
@@ -1751,7 +1752,7 @@ static ExitStatus runShardc(const Options &options, ChoiceAhead *ahead) {
                           : compileFile(options, timing, os, ahead);
   // Parts of a split input that compile are printed whatever the others do.
   bool complete =
-      status == Success || status == NoPlanFits || status == LintFound;
+      status == Success || status == NoPlanFits || status == Finding;
   if (!complete && !options.splitInputFile)
     return status;
   if (options.draws())

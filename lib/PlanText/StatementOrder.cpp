@@ -1,8 +1,9 @@
 //===- StatementOrder.cpp - Statements in the order of a plan -------------===//
 //
 // A statement makes several operations, and a plan may run others between them:
-// statements are in the order in which the last of their operations run. Each
-// takes the place of another one, with the comment behind it on its line.
+// statements are in the order in which the last of their operations run, and so
+// are repeats. Each takes the place of another one, with the comment behind it
+// on its line.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,28 +16,15 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The statements of one block, repeats aside.
-using Statements = std::vector<llvm::SMRange>;
+/// The assignments and repeats of one block.
+using Statements = std::vector<const ast::Item *>;
 
-/// Those of a list and of the repeats in it, each list before those in it.
-static void collectBlocks(ArrayRef<ast::ItemPtr> items,
-                          std::vector<Statements> &blocks) {
-  size_t own = blocks.size();
-  blocks.emplace_back();
+static Statements statementsOf(ArrayRef<ast::ItemPtr> items) {
+  Statements statements;
   for (const ast::ItemPtr &item : items)
-    if (isa<ast::AssignStmt>(*item))
-      blocks[own].push_back(item->range);
-    else if (auto *repeat = dyn_cast<ast::RepeatStmt>(item.get()))
-      collectBlocks(repeat->body, blocks);
-}
-
-/// Empty after an error.
-static std::vector<Statements> blocksOf(llvm::SourceMgr &sourceMgr,
-                                        MLIRContext *context) {
-  std::vector<Statements> blocks;
-  if (auto file = parseFile(sourceMgr, sourceMgr.getMainFileID(), context))
-    collectBlocks(file->items, blocks);
-  return blocks;
+    if (isa<ast::AssignStmt, ast::RepeatStmt>(*item))
+      statements.push_back(item.get());
+  return statements;
 }
 
 /// Where the text says what a location is of: the call, of what stands in a
@@ -80,9 +68,9 @@ private:
 
 static std::optional<size_t> statementAt(const Statements &statements,
                                          const char *place) {
-  for (auto [number, range] : llvm::enumerate(statements))
-    if (place && place >= range.Start.getPointer() &&
-        place < range.End.getPointer())
+  for (auto [number, statement] : llvm::enumerate(statements))
+    if (place && place >= statement->range.Start.getPointer() &&
+        place < statement->range.End.getPointer())
       return number;
   return std::nullopt;
 }
@@ -117,21 +105,49 @@ static llvm::SMRange withComment(llvm::SMRange range, StringRef text) {
   return {range.Start, llvm::SMLoc::getFromPointer(line.rtrim().end())};
 }
 
-/// Puts statements that have ranks in their order.
-static void moveStatements(const Statements &statements,
-                           ArrayRef<unsigned> ranks, StringRef text,
-                           TextEdits &edits) {
-  SmallVector<unsigned> places;
+namespace {
+/// Writes the blocks of a program in the order in which they run.
+class OrderedText {
+public:
+  OrderedText(StringRef text, StringRef file, ArrayRef<Operation *> running,
+              ArrayRef<Operation *> copies)
+      : text(text), places(text, file), running(running), copies(copies) {}
+
+  /// What stands in a range, with these items of it in their order.
+  std::string of(llvm::SMRange range, ArrayRef<ast::ItemPtr> items) const;
+
+private:
+  std::string of(const ast::Item &statement) const;
+
+  StringRef text;
+  Places places;
+  ArrayRef<Operation *> running, copies;
+};
+} // namespace
+
+std::string OrderedText::of(const ast::Item &statement) const {
+  llvm::SMRange range = withComment(statement.range, text);
+  auto *repeat = dyn_cast<ast::RepeatStmt>(&statement);
+  return repeat ? of(range, repeat->body) : textOf(range).str();
+}
+
+/// Statements that have ranks take each other's places.
+std::string OrderedText::of(llvm::SMRange range,
+                            ArrayRef<ast::ItemPtr> items) const {
+  Statements statements = statementsOf(items);
+  std::vector<unsigned> ranks = ranksOf(statements, places, running, copies);
+  SmallVector<unsigned> free;
   for (unsigned i = 0; i < statements.size(); ++i)
     if (ranks[i] > 0)
-      places.push_back(i);
-  SmallVector<unsigned> sorted = places;
+      free.push_back(i);
+  SmallVector<unsigned> sorted = free;
   llvm::stable_sort(
       sorted, [&](unsigned a, unsigned b) { return ranks[a] < ranks[b]; });
-  for (auto [place, moved] : llvm::zip_equal(places, sorted))
-    if (place != moved)
-      edits.replace(withComment(statements[place], text),
-                    textOf(withComment(statements[moved], text)));
+  TextEdits edits;
+  for (auto [place, moved] : llvm::zip_equal(free, sorted))
+    edits.replace(withComment(statements[place]->range, text),
+                  of(*statements[moved]));
+  return edits.apply(range);
 }
 
 std::optional<std::string>
@@ -140,11 +156,12 @@ shardc::inRunningOrder(llvm::SourceMgr &sourceMgr, shd::ProgramOp program,
                        ArrayRef<Operation *> copies) {
   const llvm::MemoryBuffer &buffer =
       *sourceMgr.getMemoryBuffer(sourceMgr.getMainFileID());
+  auto file =
+      parseFile(sourceMgr, sourceMgr.getMainFileID(), program.getContext());
+  if (!file)
+    return std::nullopt;
   StringRef text = buffer.getBuffer();
-  Places places(text, buffer.getBufferIdentifier());
-  TextEdits edits;
-  for (const Statements &block : blocksOf(sourceMgr, program.getContext()))
-    moveStatements(block, ranksOf(block, places, running, copies), text, edits);
-  std::string result = edits.apply(rangeOf(text));
+  OrderedText ordered(text, buffer.getBufferIdentifier(), running, copies);
+  std::string result = ordered.of(rangeOf(text), file->items);
   return result == text ? std::nullopt : std::optional(std::move(result));
 }

@@ -81,6 +81,10 @@ static constexpr double kTightCost = 1.3;
 /// Once the work is spent, forms are still planned that the best plan says fit
 /// in this part of the memory, if their estimate is so many times shorter.
 static constexpr double kRoomPart = 0.95, kWorthPlan = 1.05;
+/// Part of what no layer has that is counted for each stage of a pipeline: the
+/// first has the embedding, the last what makes the logits. Stages may have
+/// unequal layers: forms may be estimated to take so many times the memory.
+static constexpr double kShareOfEnd = 0.5, kSlackOfStages = 1.3;
 /// Recomputation that takes so little of a step is tried first.
 static constexpr double kCheapRecomputation = 0.05;
 /// Estimated slowdown of twice as many microbatches at most, where moving
@@ -166,7 +170,8 @@ struct StepFacts {
   /// recomputed.
   double work = 0, modelWork = 0;
   /// Declared bytes per device, if split over all of them where no layout is
-  /// written: those of saved values, and the others.
+  /// written: those of saved values, and the others. With stages an estimate,
+  /// else no plan needs less.
   double saved = 0, others = 0;
   /// Saved values are on the host.
   bool movesSaved = false;
@@ -393,10 +398,14 @@ StepFacts StepPlanner::look(ArrayRef<Setting> settings, const StepForm &form,
     bool isSaved = declare.getKind() == shd::TensorKind::Saved;
     bool isOnHost = shd::isOnHost(declare.getResult());
     facts.movesSaved |= isSaved && isOnHost;
-    if (!isOnHost)
-      (isSaved ? facts.saved : facts.others) +=
-          leastLocalBytes(source.mesh, declare.getResult(), ofStage) *
-          double(shd::inFlight(declare.getResult()));
+    if (isOnHost)
+      continue;
+    double bytes = leastLocalBytes(source.mesh, declare.getResult(), ofStage) *
+                   double(shd::inFlight(declare.getResult()));
+    if (auto pipeline = op.getPipeline();
+        pipeline && !shd::isStackedOverLayers(declare, *pipeline))
+      bytes *= kShareOfEnd;
+    (isSaved ? facts.saved : facts.others) += bytes;
   }
   if (!source.machine)
     return facts;
@@ -736,7 +745,8 @@ double StepSearch::keptBytes(size_t number, size_t level) const {
 bool StepSearch::isExpectedToFit(size_t number, size_t level,
                                  double part) const {
   double kept = keptBytes(number, level);
-  if (base.others + kept > part * double(allowed))
+  double slack = base.stages > 1 && part == 1 ? kSlackOfStages : 1;
+  if (base.others + kept > slack * part * double(allowed))
     return false;
   for (const auto &[key, form] : forms) {
     if (!form.plan || form.plan->fits || key.first > number ||
@@ -858,7 +868,8 @@ bool StepSearch::isDone() const {
     return true;
   double value = toSeconds(best->plan->value);
   // Other forms than the first only do more: to leave room for better layouts.
-  bool isFirst = best->number == 0 && best->level == 0;
+  bool isFirst = best->number == 0 && best->level == 0 && base.stages == 1 &&
+                 !base.movesSaved;
   if (isFirst && leastOfForms && value <= (1 + kWorthForms) * *leastOfForms)
     return true;
   double gap = base.modelWork > 0 ? value / base.modelWork - 1 : 1;
@@ -899,7 +910,7 @@ bool StepSearch::isSlower(double estimate, size_t number) const {
 /// its estimate is worth the time: what a plan keeps is known better than what
 /// it will.
 std::optional<std::pair<size_t, size_t>> StepSearch::nextInRoom() const {
-  if (plans >= kLeastPlans || options.plan.isQuick())
+  if (plans == 0 || plans >= kLeastPlans || options.plan.isQuick())
     return std::nullopt;
   double kept = keptBytes(best->number, best->level);
   auto fits = [&](size_t level) {
@@ -981,7 +992,8 @@ bool StepSearch::exclude(Form &form) {
   StepFacts facts = look(formOf(form), /*findsLevels=*/false);
   form.isImpossible = !facts.error.empty();
   form.isSlower = best && wholePicoseconds(facts.work) >= best->plan->value;
-  form.isTooLarge = best && facts.saved + facts.others > double(allowed);
+  form.isTooLarge =
+      best && base.stages == 1 && facts.saved + facts.others > double(allowed);
   if (best && !form.isImpossible && !form.isSlower && !form.isTooLarge &&
       boundsLevels()) {
     boundLevels(form.level);

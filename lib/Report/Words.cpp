@@ -267,26 +267,41 @@ std::string PlanInWords::zeroText(AxisIndex axis) {
   return splitsState ? "ZeRO-1" : "";
 }
 
-/// The same, and what carries the axis for some of the parameters only:
-/// `ZeRO-1, ZeRO-3 for 40.0 %`.
+/// True if a collective makes whole what the axis splits of a tensor, or of
+/// what casts make of it.
+static bool isGathered(const Mesh &mesh, Value value, AxisIndex axis) {
+  auto splits = [&](Value other) {
+    return llvm::any_of(
+        explicitLayout(mesh, other.getType()).dims,
+        [&](const auto &dim) { return llvm::is_contained(dim, axis); });
+  };
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (isa<PartOp>(user))
+      return isGathered(mesh, user->getResult(0), axis);
+    if (user->getNumOperands() != 1 || user->getNumResults() != 1)
+      return false;
+    return isCollective(user) ? splits(value) && !splits(user->getResult(0))
+                              : isGathered(mesh, user->getResult(0), axis);
+  });
+}
+
+/// The same, and `ZeRO-3 for 40.0 %` where some of the weights are gathered.
 std::string PlanInWords::zeroTextInParts(AxisIndex axis) {
   std::string all = zeroText(axis);
-  if (!program.getTraining())
+  if (all == "ZeRO-3" || !program.getTraining())
     return all;
-  double ofState = std::max(shareOf(TensorKind::Moment, axis),
-                            shareOf(TensorKind::Master, axis));
-  const std::pair<double, StringRef> stages[] = {
-      {shareOf(TensorKind::Weight, axis), "ZeRO-3"},
-      {shareOf(TensorKind::Gradient, axis), "ZeRO-2"},
-      {ofState, "ZeRO-1"}};
-  for (const auto &[share, stage] : stages) {
-    if (stage == all)
-      break;
-    if (share >= kWorthNaming)
-      return all + (all.empty() ? "" : ", ") + stage.str() + " for " +
-             formatPercent(share);
+  double bytes = 0, gathered = 0;
+  for (auto declare : program.getBody().getOps<DeclareOp>()) {
+    if (declare.getKind() != TensorKind::Weight)
+      continue;
+    double own = tensorShape(declare.getType()).globalBytes();
+    bytes += own;
+    gathered += isGathered(mesh, declare.getResult(), axis) ? own : 0;
   }
-  return all;
+  if (gathered < kWorthNaming * bytes)
+    return all;
+  return all + (all.empty() ? "" : ", ") + "ZeRO-3 for " +
+         formatPercent(gathered / bytes);
 }
 
 /// How keys and values come to attention along an axis.
@@ -330,7 +345,7 @@ std::string PlanInWords::axisText(AxisIndex axis) {
     if (work >= kSome * use.total())
       list.push_back(formatPercent(work / use.total()) + " " + words +
                      wayText(work == use.sequence));
-  std::string zero = zeroTextInParts(axis);
+  std::string zero = zeroText(axis);
   return "mixed " + size + " (" + name + ": " + llvm::join(list, ", ") +
          (zero.empty() ? "" : "; " + zero) + ")";
 }

@@ -86,9 +86,11 @@ private:
     looks = std::min(kMaxLooks, looksLeft);
     looksLeft -= looks;
     bool improved = false;
-    for (longest = 2; longest <= kMaxChain && looks > 0 && !improved;
+    isCut = true;
+    for (longest = 2; longest <= kMaxChain && looks > 0 && isCut && !improved;
          ++longest) {
       chain.clear();
+      isCut = false;
       improved = follow(v);
     }
     looksLeft += looks;
@@ -125,9 +127,11 @@ private:
   bool closes() {
     for (const Link &link : chain)
       for (uint32_t number : edgesOf[link.variable])
-        if (!isAsBefore(number))
+        if (!isAsBefore(number)) {
+          isCut |= chain.size() >= longest;
           return chain.size() < longest &&
                  follow(otherOf(number, link.variable));
+        }
     return usesLess();
   }
 
@@ -262,7 +266,9 @@ private:
   std::vector<int64_t> usage;                           // by point
   int64_t peak = 0;
   std::vector<Link> chain;
+  /// Variables of a chain at most, and whether that ended some.
   size_t longest = kMaxChain;
+  bool isCut = false;
   size_t looks = 0, looksLeft = kMaxLooksInAll;
 };
 } // namespace

@@ -291,6 +291,7 @@ TEST(Catalogue, EveryFigureHasASource) {
       if (isStated)
         fields.push_back(field);
     };
+    addIf(machine.hbmReserved > 0, "hbm.reserved");
     addIf(machine.vectorFlops.has_value(), "flops.vector");
     addIf(machine.vmemCapacity.has_value(), "vmem.capacity");
     addIf(machine.vmemBandwidth.has_value(), "vmem.bandwidth");

@@ -113,7 +113,7 @@ public:
               ArrayRef<Operation *> copies)
       : text(text), places(text, file), running(running), copies(copies) {}
 
-  /// What stands in a range, with these items of it in their order.
+  /// The text of a range, with these items of it in their order.
   std::string of(llvm::SMRange range, ArrayRef<ast::ItemPtr> items) const;
 
 private:

@@ -217,6 +217,13 @@ bool PlanInWords::hasExperts(DeclareOp declare) {
                       [&](StringRef name) { return isOfExperts(name); });
 }
 
+/// True if the axis splits a dimension of a tensor.
+static bool isSplit(const Mesh &mesh, Type type, AxisIndex axis) {
+  return llvm::any_of(explicitLayout(mesh, type).dims, [&](const auto &dim) {
+    return llvm::is_contained(dim, axis);
+  });
+}
+
 /// The share of the bytes of these tensors that the axis splits.
 double PlanInWords::shareOf(AxisIndex axis,
                             llvm::function_ref<bool(DeclareOp)> counts) {
@@ -226,9 +233,7 @@ double PlanInWords::shareOf(AxisIndex axis,
       continue;
     double bytes = tensorShape(declare.getType()).globalBytes();
     all += bytes;
-    if (llvm::any_of(
-            explicitLayout(mesh, declare.getType()).dims,
-            [&](const auto &dim) { return llvm::is_contained(dim, axis); }))
+    if (isSplit(mesh, declare.getType(), axis))
       split += bytes;
   }
   return all > 0 ? split / all : 0;
@@ -270,18 +275,15 @@ std::string PlanInWords::zeroText(AxisIndex axis) {
 /// True if a collective makes whole what the axis splits of a tensor, or of
 /// what casts make of it.
 static bool isGathered(const Mesh &mesh, Value value, AxisIndex axis) {
-  auto splits = [&](Value other) {
-    return llvm::any_of(
-        explicitLayout(mesh, other.getType()).dims,
-        [&](const auto &dim) { return llvm::is_contained(dim, axis); });
-  };
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
     if (isa<PartOp>(user))
       return isGathered(mesh, user->getResult(0), axis);
     if (user->getNumOperands() != 1 || user->getNumResults() != 1)
       return false;
-    return isCollective(user) ? splits(value) && !splits(user->getResult(0))
-                              : isGathered(mesh, user->getResult(0), axis);
+    Value result = user->getResult(0);
+    return isCollective(user) ? isSplit(mesh, value.getType(), axis) &&
+                                    !isSplit(mesh, result.getType(), axis)
+                              : isGathered(mesh, result, axis);
   });
 }
 

@@ -80,7 +80,7 @@ private:
   shd::ProgramOp step;
   /// By the weight's name.
   llvm::StringMap<SmallVector<Part>> gradients;
-  /// What `stop_gradient` and `topk` give in each iteration.
+  /// The results of `stop_gradient` and `topk` in each iteration.
   std::map<std::pair<Operation *, std::vector<int64_t>>, TensorRef> held;
   /// The largest magnitude of the loss so far.
   double size = 1;
